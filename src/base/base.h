@@ -1,0 +1,126 @@
+/* base/base.h -- memory, strings, arrays, maps, hashes and threads.
+ * The leftmost room: it knows nothing of tensors. Every allocation of the
+ * library goes through td__alloc, so that tests can make any of them fail;
+ * nothing here aborts, a failed allocation is NULL or false for the caller. */
+#ifndef TD_BASE_H
+#define TD_BASE_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define TD_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
+#define TD_LIKELY(x) __builtin_expect(!!(x), 1)
+#define TD_UNLIKELY(x) __builtin_expect(!!(x), 0)
+#else
+#define TD_PRINTF(fmt, args)
+#define TD_LIKELY(x) (x)
+#define TD_UNLIKELY(x) (x)
+#endif
+
+#define TD_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+/* Broken invariants of ours, never a user's mistake. No side effects inside. */
+#ifdef TD_RELEASE
+#define TD_ASSERT(cond) ((void)0)
+#else
+#define TD_ASSERT(cond) ((cond) ? (void)0 : td__assert_failed(#cond, __FILE__, __LINE__))
+#endif
+_Noreturn void td__assert_failed(const char *cond, const char *file, int line);
+
+/* ---- memory (alloc.c, block.c, fault.c) --------------------------------- */
+
+void *td__alloc(size_t n);            /* NULL when memory is exhausted */
+void *td__zalloc(size_t n);           /* zeroed */
+void *td__realloc(void *p, size_t n); /* p stays valid when it returns NULL */
+void  td__free(void *p);
+char *td__strdup(const char *s);
+
+/* Blocks of tensor bytes: 64-byte aligned, small ones from per-thread free
+ * lists, large ones from a bounded shared cache, so that a fresh 16 MiB result
+ * does not page-fault anew on every op. `n` must be the same in both calls. */
+void  *td__block_alloc(size_t n);
+void   td__block_free(void *p, size_t n);
+void   td__block_trim(void);          /* give all cached blocks back */
+size_t td__block_live(void);          /* bytes now handed out */
+size_t td__block_peak(void);          /* the most ever, since the last reset */
+void   td__block_peak_reset(void);
+
+/* Fault injection, process wide: n allocations succeed, the next one fails, and
+ * every one after it too when `sticky`. n < 0 switches it off. */
+void    td__fault_arm(int64_t n, bool sticky);
+int64_t td__fault_count(void);        /* allocations seen since td__fault_arm */
+bool    td__fault_now(void);          /* asked by every fallible base call */
+
+/* ---- arenas (arena.c) --------------------------------------------------- */
+
+typedef struct td_arena_chunk td_arena_chunk;
+typedef struct td_arena {
+    td_arena_chunk *top; /* newest chunk; NULL when empty */
+    size_t          used;  /* bytes taken from top */
+} td_arena;
+typedef struct td_arena_mark {
+    td_arena_chunk *top;
+    size_t          used;
+} td_arena_mark;
+
+void         *td__arena_alloc(td_arena *a, size_t n); /* 16-aligned, not zeroed */
+void         *td__arena_zalloc(td_arena *a, size_t n);
+char         *td__arena_strdup(td_arena *a, const char *s);
+char         *td__arena_printf(td_arena *a, const char *fmt, ...) TD_PRINTF(2, 3);
+td_arena_mark td__arena_mark(const td_arena *a);
+void          td__arena_reset(td_arena *a, td_arena_mark to);
+void          td__arena_free(td_arena *a);
+
+/* ---- growable arrays (vec.c) -------------------------------------------- */
+
+/* TD_VEC(T) name; zero-initialized is empty. Functions see {v, n, cap}. */
+#define TD_VEC(T) struct { T *v; int n, cap; }
+/* Grow so that one more fits; false when memory is exhausted. */
+#define td__vec_room(vec) \
+    ((vec)->n < (vec)->cap || \
+     td__vec_grow((void **)&(vec)->v, &(vec)->cap, (vec)->n + 1, sizeof *(vec)->v))
+#define td__vec_push(vec, x) (td__vec_room(vec) && ((vec)->v[(vec)->n++] = (x), true))
+#define td__vec_free(vec) (td__free((vec)->v), (vec)->v = NULL, (vec)->n = (vec)->cap = 0)
+bool td__vec_grow(void **v, int *cap, int need, size_t item);
+
+/* ---- string builder (buf.c) --------------------------------------------- */
+
+typedef struct td_buf {
+    char  *s;      /* NUL-terminated, or NULL while empty */
+    size_t n, cap;
+    bool   failed; /* an append ran out of memory; later appends do nothing */
+} td_buf;
+void        td__buf_add(td_buf *b, const char *s);
+void        td__buf_addn(td_buf *b, const char *s, size_t n);
+void        td__buf_printf(td_buf *b, const char *fmt, ...) TD_PRINTF(2, 3);
+const char *td__buf_str(const td_buf *b); /* "" when empty */
+void        td__buf_free(td_buf *b);
+
+/* ---- maps and hashes (map.c, hash.c) ------------------------------------ */
+
+uint64_t td__hash(const void *p, size_t n, uint64_t seed); /* stable everywhere */
+
+/* String to pointer; keys are borrowed. Zero-initialized is empty. */
+typedef struct td_map {
+    struct { const char *key; void *val; } *slot;
+    int n, cap;
+} td_map;
+bool  td__map_put(td_map *m, const char *key, void *val);
+void *td__map_get(const td_map *m, const char *key); /* NULL when absent */
+void  td__map_free(td_map *m);
+
+/* ---- threads (pool.c) --------------------------------------------------- */
+
+/* Split [0,n) into at most td__pool_size() ranges of at least `grain` items and
+ * run them on the pool, the caller taking part. Ranges start at multiples of
+ * `grain`. Returns when all are done. A nested call, or one made while another
+ * context's thread holds the pool, runs in the caller alone. */
+typedef void td_pool_fn(void *arg, int64_t begin, int64_t end);
+void td__pool_run(int64_t n, int64_t grain, td_pool_fn *fn, void *arg);
+int  td__pool_size(void);       /* TD_NUM_THREADS, else the machine's cores */
+void td__pool_resize(int n);    /* at any time, from any thread */
+
+#endif
