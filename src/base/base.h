@@ -26,7 +26,8 @@
 #ifdef TD_RELEASE
 #define TD_ASSERT(cond) ((void)0)
 #else
-#define TD_ASSERT(cond) ((cond) ? (void)0 : td__assert_failed(#cond, __FILE__, __LINE__))
+#define TD_ASSERT(cond) \
+    ((cond) ? (void)0 : td__assert_failed(#cond, __FILE__, __LINE__))
 #endif
 _Noreturn void td__assert_failed(const char *cond, const char *file, int line);
 
@@ -43,23 +44,23 @@ char *td__strdup(const char *s);
  * does not page-fault anew on every op. `n` must be the same in both calls. */
 void  *td__block_alloc(size_t n);
 void   td__block_free(void *p, size_t n);
-void   td__block_trim(void);          /* give all cached blocks back */
-size_t td__block_live(void);          /* bytes now handed out */
-size_t td__block_peak(void);          /* the most ever, since the last reset */
+void   td__block_trim(void); /* give all cached blocks back */
+size_t td__block_live(void); /* bytes now handed out */
+size_t td__block_peak(void); /* the most ever, since the last reset */
 void   td__block_peak_reset(void);
 
 /* Fault injection, process wide: n allocations succeed, the next one fails, and
  * every one after it too when `sticky`. n < 0 switches it off. */
 void    td__fault_arm(int64_t n, bool sticky);
-int64_t td__fault_count(void);        /* allocations seen since td__fault_arm */
-bool    td__fault_now(void);          /* asked by every fallible base call */
+int64_t td__fault_count(void); /* allocations seen since td__fault_arm */
+bool    td__fault_now(void);   /* asked by every fallible base call */
 
 /* ---- arenas (arena.c) --------------------------------------------------- */
 
 typedef struct td_arena_chunk td_arena_chunk;
 typedef struct td_arena {
-    td_arena_chunk *top; /* newest chunk; NULL when empty */
-    size_t          used;  /* bytes taken from top */
+    td_arena_chunk *top;  /* newest chunk; NULL when empty */
+    size_t          used; /* bytes taken from top */
 } td_arena;
 typedef struct td_arena_mark {
     td_arena_chunk *top;
@@ -77,19 +78,24 @@ void          td__arena_free(td_arena *a);
 /* ---- growable arrays (vec.c) -------------------------------------------- */
 
 /* TD_VEC(T) name; zero-initialized is empty. Functions see {v, n, cap}. */
-#define TD_VEC(T) struct { T *v; int n, cap; }
+#define TD_VEC(T)   \
+    struct {        \
+        T  *v;      \
+        int n, cap; \
+    }
 /* Grow so that one more fits; false when memory is exhausted. */
-#define td__vec_room(vec) \
+#define td__vec_room(vec)     \
     ((vec)->n < (vec)->cap || \
      td__vec_grow((void **)&(vec)->v, &(vec)->cap, (vec)->n + 1, sizeof *(vec)->v))
 #define td__vec_push(vec, x) (td__vec_room(vec) && ((vec)->v[(vec)->n++] = (x), true))
-#define td__vec_free(vec) (td__free((vec)->v), (vec)->v = NULL, (vec)->n = (vec)->cap = 0)
+#define td__vec_free(vec) \
+    (td__free((vec)->v), (vec)->v = NULL, (vec)->n = (vec)->cap = 0)
 bool td__vec_grow(void **v, int *cap, int need, size_t item);
 
 /* ---- string builder (buf.c) --------------------------------------------- */
 
 typedef struct td_buf {
-    char  *s;      /* NUL-terminated, or NULL while empty */
+    char  *s; /* NUL-terminated, or NULL while empty */
     size_t n, cap;
     bool   failed; /* an append ran out of memory; later appends do nothing */
 } td_buf;
@@ -104,9 +110,13 @@ void        td__buf_free(td_buf *b);
 uint64_t td__hash(const void *p, size_t n, uint64_t seed); /* stable everywhere */
 
 /* String to pointer; keys are borrowed. Zero-initialized is empty. */
+typedef struct td_map_slot {
+    const char *key; /* NULL: free */
+    void       *val;
+} td_map_slot;
 typedef struct td_map {
-    struct { const char *key; void *val; } *slot;
-    int n, cap;
+    td_map_slot *slot;
+    int          n, cap;
 } td_map;
 bool  td__map_put(td_map *m, const char *key, void *val);
 void *td__map_get(const td_map *m, const char *key); /* NULL when absent */
@@ -119,8 +129,8 @@ void  td__map_free(td_map *m);
  * `grain`. Returns when all are done. A nested call, or one made while another
  * context's thread holds the pool, runs in the caller alone. */
 typedef void td_pool_fn(void *arg, int64_t begin, int64_t end);
-void td__pool_run(int64_t n, int64_t grain, td_pool_fn *fn, void *arg);
-int  td__pool_size(void);       /* TD_NUM_THREADS, else the machine's cores */
-void td__pool_resize(int n);    /* at any time, from any thread */
+void         td__pool_run(int64_t n, int64_t grain, td_pool_fn *fn, void *arg);
+int          td__pool_size(void);    /* TD_NUM_THREADS, else the machine's cores */
+void         td__pool_resize(int n); /* at any time, from any thread */
 
 #endif

@@ -10,7 +10,7 @@
 static atomic_bool  armed;  /* read alone on the fast path */
 static atomic_llong target; /* index of the allocation that fails */
 static atomic_bool  lasting;
-static atomic_llong seen;   /* allocations since the last arming */
+static atomic_llong seen; /* allocations since the last arming */
 
 void td__fault_arm(int64_t n, bool sticky) {
     atomic_store(&armed, false);

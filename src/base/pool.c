@@ -36,13 +36,13 @@ typedef struct worker {
 } worker;
 
 static struct {
-    atomic_bool busy;   /* held by the thread whose region runs */
-    atomic_int  size;   /* threads wanted, the caller included; 0: not asked */
-    int         cores;  /* those this process may use */
-    int         n;      /* workers started; belongs to the holder of busy */
+    atomic_bool busy;  /* held by the thread whose region runs */
+    atomic_int  size;  /* threads wanted, the caller included; 0: not asked */
+    int         cores; /* those this process may use */
+    int         n;     /* workers started; belongs to the holder of busy */
     worker      worker[WORKERS_MAX];
-    td_pool_fn *fn;     /* the region; belongs to the holder of busy, and to */
-    void       *arg;    /* a worker between its taking a part and finishing */
+    td_pool_fn *fn;  /* the region; belongs to the holder of busy, and to */
+    void       *arg; /* a worker between its taking a part and finishing */
     int64_t     count, grain;
     int         parts;
 } pool;
@@ -91,7 +91,8 @@ static bool is_offered(worker *w) {
 
 /* Wait awake for an offer; false when none came in time. */
 static bool wait_awake(worker *w) {
-    if (atomic_load_explicit(&pool.size, memory_order_relaxed) > pool.cores) return false;
+    if (atomic_load_explicit(&pool.size, memory_order_relaxed) > pool.cores)
+        return false;
     for (int64_t start = now_ns(), spent = 0; spent < YIELD_NS;) {
         for (int i = 0; i < SPINS_PER_LOOK; i++) {
             if (is_offered(w)) return true;
@@ -155,7 +156,8 @@ static void offer(worker *w) {
 /* Wait for a part that a worker runs. */
 static void await(worker *w) {
     int64_t start = 0;
-    for (int i = 1; atomic_load_explicit(&w->state, memory_order_acquire) != IDLE; i++) {
+    for (int i = 1; atomic_load_explicit(&w->state, memory_order_acquire) != IDLE;
+         i++) {
         relax();
         if (i % SPINS_PER_LOOK) continue;
         if (!start) start = now_ns();

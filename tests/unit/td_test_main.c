@@ -1,0 +1,62 @@
+/* td_test_main.c -- runs the unit tests in one process, for the sanitizers and
+ * valgrind. `unit WORD` runs those whose suite/name contains WORD. A failed
+ * check jumps back here; a crash ends the run, and names its test first. */
+#include "td_test.h"
+
+#ifdef TD_TEST_INPROC
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+static td_test *tests; /* newest first */
+static jmp_buf  back;
+
+void td_test_add(td_test *t) {
+    t->next = tests;
+    tests = t;
+}
+
+void td_test_fail(const char *file, int line, const char *fmt, ...) {
+    va_list args;
+    va_start(args, fmt);
+    printf("%s:%d: ", file, line);
+    vprintf(fmt, args);
+    printf("\n");
+    va_end(args);
+    longjmp(back, 1);
+}
+
+static bool is_wanted(const td_test *t, const char *word) {
+    char full[512];
+    snprintf(full, sizeof full, "%s/%s", t->suite, t->name);
+    return strstr(full, word) != NULL;
+}
+
+/* The line is out before the test runs, so that a crash has a name. */
+static bool run_one(const td_test *t) {
+    printf("%s/%s\n", t->suite, t->name);
+    fflush(stdout);
+    if (setjmp(back)) {
+        printf("FAILED %s/%s\n", t->suite, t->name);
+        return false;
+    }
+    t->run();
+    return true;
+}
+
+int main(int argc, char **argv) {
+    int passed = 0, failed = 0;
+    for (td_test *t = tests; t; t = t->next) {
+        if (!is_wanted(t, argc > 1 ? argv[1] : "")) continue;
+        if (run_one(t)) passed++;
+        else failed++;
+    }
+    printf("%d passed, %d failed\n", passed, failed);
+    return failed > 0;
+}
+
+#else
+
+typedef int td_test_main_is_empty; /* Criterion brings its own main */
+
+#endif
