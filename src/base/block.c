@@ -134,10 +134,11 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t  at_exit; /* its destructor flushes an ending thread */
 static bool           keyed;
 
-/* Large sizes are multiples of 4 KiB below 1 MiB and of 64 KiB above. */
+/* Large sizes are multiples of 4 KiB below 1 MiB and of 64 KiB above; 0 for one
+ * that no machine has. */
 static size_t large_size(size_t n) {
     size_t step = n < (1u << 20) ? 4u << 10 : 64u << 10;
-    return n > SIZE_MAX - HUGE_PAGE ? 0 : (n + step - 1) / step * step;
+    return n > PTRDIFF_MAX - HUGE_PAGE ? 0 : (n + step - 1) / step * step;
 }
 
 static large_block **bin_of(size_t size) {

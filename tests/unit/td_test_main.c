@@ -8,12 +8,12 @@
 #include <setjmp.h>
 #include <stdarg.h>
 
-static td_test *tests; /* newest first */
+static td_test *tests, **last = &tests;
 static jmp_buf  back;
 
 void td_test_add(td_test *t) {
-    t->next = tests;
-    tests = t;
+    *last = t;
+    last = &t->next;
 }
 
 void td_test_fail(const char *file, int line, const char *fmt, ...) {
