@@ -38,7 +38,7 @@ LIBS     := -ldnnl -lopenblas -lxxhash -lcjson -lpthread -lm
 # Vector kernels: the same sources once per CPU level, chosen when they run.
 # Results may not depend on the level, so nothing here may reorder or contract.
 LOOP_C := -O2 -ftree-vectorize -fopenmp-simd -fno-math-errno -fno-trapping-math \
-          -ffp-contract=off -fwrapv
+          -ffp-contract=off -fwrapv -Wno-pass-failed
 ISA_base   :=
 ISA_avx2   := -mavx2 -mfma -mf16c
 ISA_avx512 := $(ISA_avx2) -mavx512f -mavx512bw -mavx512dq -mavx512vl \

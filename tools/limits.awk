@@ -55,7 +55,7 @@ FILENAME ~ /limits\.allow$/ {
 FNR == 1 {
     finish_file()
     file = FILENAME; sig = ""; name = ""
-    kernel = file ~ /src\/ops\/loops\/|\/kern_/
+    kernel = file ~ /src\/ops\/(loops\/|kern_|gemm)/
 }
 
 { lines = FNR }

@@ -19,18 +19,28 @@ check() { # NAME COMMAND...
 
 format() { clang-format --dry-run -Werror "$@"; }
 
-# Each header compiles alone, and each public one in C++ too.
+# Each header compiles alone, and each public one in C++ too where there is one.
+syntax() { # LANGUAGE HEADER COMPILER OPTIONS...
+    local language=$1 header=$2
+    shift 2
+    printf '#include "%s"\ntypedef int td_alone;\n' "$header" |
+        "$@" -I. -Iinclude -Isrc -Wall -Wextra -Werror -fsyntax-only -x "$language" -
+}
+
 lone_headers() {
     local h bad=0
     for h in include/tandem/*.h src/*/*.h; do
         [ -e "$h" ] || continue
-        echo "#include \"$h\"" | "${CC:-cc}" -std=c11 -D_GNU_SOURCE -I. -Iinclude -Isrc \
-            -Wall -Wextra -Wpedantic -Werror -fsyntax-only -x c - || bad=1
+        syntax c "$h" "${CC:-cc}" -std=c11 -D_GNU_SOURCE -Wpedantic || bad=1
+    done
+    command -v c++ >/dev/null || return $bad
+    for h in include/tandem/*.h; do
+        [ -e "$h" ] || continue
+        syntax c++ "$h" c++ -std=c++17 || bad=1
     done
     return $bad
 }
 
-# What git follows, less generated files: limits are for what people write.
 limits() { awk -f tools/limits.awk tools/limits.allow "$@"; }
 
 check format format "$@"

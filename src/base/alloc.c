@@ -6,21 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-void *td__alloc(size_t n) {
-    return td__fault_now() ? NULL : malloc(n ? n : 1);
-}
+/* More than half the address space is never there; tools take it for a bug. */
+static bool is_refused(size_t n) { return td__fault_now() || n > PTRDIFF_MAX; }
 
-void *td__zalloc(size_t n) {
-    return td__fault_now() ? NULL : calloc(1, n ? n : 1);
-}
+void *td__alloc(size_t n) { return is_refused(n) ? NULL : malloc(n ? n : 1); }
+
+void *td__zalloc(size_t n) { return is_refused(n) ? NULL : calloc(1, n ? n : 1); }
 
 void *td__realloc(void *p, size_t n) {
-    return td__fault_now() ? NULL : realloc(p, n ? n : 1);
+    return is_refused(n) ? NULL : realloc(p, n ? n : 1);
 }
 
-void td__free(void *p) {
-    free(p);
-}
+void td__free(void *p) { free(p); }
 
 char *td__strdup(const char *s) {
     size_t n = strlen(s) + 1;

@@ -76,6 +76,4 @@ void td__arena_reset(td_arena *a, td_arena_mark to) {
     a->used = to.used;
 }
 
-void td__arena_free(td_arena *a) {
-    td__arena_reset(a, (td_arena_mark){0});
-}
+void td__arena_free(td_arena *a) { td__arena_reset(a, (td_arena_mark){0}); }

@@ -98,9 +98,7 @@ size_t td__block_peak(void) {
     return (size_t)atomic_load(&peak);
 }
 
-void td__block_peak_reset(void) {
-    atomic_store(&peak, (long long)td__block_live());
-}
+void td__block_peak_reset(void) { atomic_store(&peak, (long long)td__block_live()); }
 
 /* ---- the system --------------------------------------------------------- */
 
@@ -184,13 +182,9 @@ static void free_evicted(large_block *b) {
     }
 }
 
-static void lock_shared(void) {
-    pthread_mutex_lock(&shared.lock);
-}
+static void lock_shared(void) { pthread_mutex_lock(&shared.lock); }
 
-static void unlock_shared(void) {
-    pthread_mutex_unlock(&shared.lock);
-}
+static void unlock_shared(void) { pthread_mutex_unlock(&shared.lock); }
 
 static void flush_thread(void *arg) {
     thread_cache *t = arg;

@@ -31,9 +31,7 @@ void td__buf_addn(td_buf *b, const char *s, size_t n) {
     b->s[b->n] = '\0';
 }
 
-void td__buf_add(td_buf *b, const char *s) {
-    td__buf_addn(b, s, strlen(s));
-}
+void td__buf_add(td_buf *b, const char *s) { td__buf_addn(b, s, strlen(s)); }
 
 void td__buf_printf(td_buf *b, const char *fmt, ...) {
     va_list args, again;
@@ -50,9 +48,7 @@ void td__buf_printf(td_buf *b, const char *fmt, ...) {
     va_end(args);
 }
 
-const char *td__buf_str(const td_buf *b) {
-    return b->s ? b->s : "";
-}
+const char *td__buf_str(const td_buf *b) { return b->s ? b->s : ""; }
 
 void td__buf_free(td_buf *b) {
     td__free(b->s);

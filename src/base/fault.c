@@ -21,9 +21,7 @@ void td__fault_arm(int64_t n, bool sticky) {
     atomic_store(&armed, true);
 }
 
-int64_t td__fault_count(void) {
-    return (int64_t)atomic_load(&seen);
-}
+int64_t td__fault_count(void) { return (int64_t)atomic_load(&seen); }
 
 bool td__fault_now(void) {
     if (TD_LIKELY(!atomic_load_explicit(&armed, memory_order_relaxed))) return false;

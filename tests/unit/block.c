@@ -104,9 +104,7 @@ enum { THREADS = 4, SLOTS = 64, ROUNDS = 200 };
 static pthread_barrier_t meet;
 static void             *hand[THREADS][SLOTS];
 
-static size_t slot_size(int s) {
-    return (size_t)1 << (s % 18);
-}
+static size_t slot_size(int s) { return (size_t)1 << (s % 18); }
 
 static void *hand_over(void *arg) {
     int me = (int)(intptr_t)arg, next = (me + 1) % THREADS;
