@@ -71,7 +71,6 @@ UNIT_SRCS := $(sort $(UNIT:%=tests/unit/%.c) tests/unit/td_test_main.c)
 OPS_SRCS  := $(wildcard tests/ops/*.c)
 LONE_SRCS := $(wildcard tests/faults/*.c tests/programs/*.c)
 FUZZ_SRCS := $(wildcard tests/fuzz/fuzz_*.c)
-BENCH_SRCS := $(wildcard bench/*.c)
 PROGRAMS  := $(B)/unit $(if $(OPS_SRCS),$(B)/ops-test) \
              $(LONE_SRCS:tests/%.c=$(B)/%)
 # INPROC=1: all unit tests in one process, see tests/unit/td_test.h.
@@ -91,10 +90,12 @@ all: $(B)/libtandem.a $(B)/libtandem.so $(if $(CLI_SRCS),$(B)/tandem) ## library
 
 # ---- compiling ---------------------------------------------------------------
 
-# Rewritten only when the compiler or its flags change, to rebuild just then.
+# Two stamps, rewritten only when their text changes: the compiler and its flags,
+# which rebuilds everything, and the list of objects, which links again.
 FLAGS := $(CC) $(ALL_C) $(LOOP_C) $(ISAS) $(UNIT_C)
-$(shell mkdir -p $(B); echo '$(FLAGS)' | cmp -s - $(B)/flags || \
-    echo '$(FLAGS)' >$(B)/flags)
+stamp = $(shell mkdir -p $(B); echo '$(1)' | cmp -s - $(2) || echo '$(1)' >$(2))
+$(call stamp,$(FLAGS),$(B)/flags)
+$(call stamp,$(LIB_OBJS) $(CLI_OBJS) $(UNIT_SRCS) $(OPS_SRCS),$(B)/objects)
 
 MAKEDEPS = -MMD -MP -MF $(@:.o=.d)
 $(B)/obj/%.o: %.c $(B)/flags
@@ -119,16 +120,16 @@ $(foreach i,$(ISAS),$(eval $(call loop_rule,$(i))))
 
 # ---- linking -----------------------------------------------------------------
 
-$(B)/libtandem.a: $(LIB_OBJS)
+$(B)/libtandem.a: $(LIB_OBJS) $(B)/objects
 	@rm -f $@
 	@echo '  ar   $@'
-	$(Q)ar rcs $@ $^
+	$(Q)ar rcs $@ $(LIB_OBJS)
 
 # Never unloaded: its worker threads outlive any dlclose.
-$(B)/libtandem.so: $(LIB_OBJS)
+$(B)/libtandem.so: $(LIB_OBJS) $(B)/objects
 	@echo '  ld   $@'
-	$(Q)$(CC) -shared $(SAN) -Wl,-soname,libtandem.so.$(MAJOR) -Wl,-z,nodelete $^ -o $@ \
-	    $(LIBS)
+	$(Q)$(CC) -shared $(SAN) -Wl,-soname,libtandem.so.$(MAJOR) -Wl,-z,nodelete \
+	    $(LIB_OBJS) -o $@ $(LIBS)
 
 link = @echo '  ld   $@'; $(if $(V),set -x;) $(CC) $(SAN) $(filter %.o,$^) $(B)/libtandem.a -o $@
 $(B)/tandem: $(CLI_OBJS) $(B)/libtandem.a
@@ -148,7 +149,8 @@ $(B)/examples/%: $(B)/obj/examples/%.o $(B)/libtandem.a
 	$(link) $(LIBS)
 $(B)/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/libtandem.a
 	$(link) -fsanitize=fuzzer $(LIBS)
-$(B)/bench: $(call obj,$(BENCH_SRCS)) $(B)/libtandem.a
+$(B)/bench/%: $(B)/obj/bench/%.o $(B)/libtandem.a
+	@mkdir -p $(@D)
 	$(link) $(LIBS)
 $(B)/gen: $(GEN_OBJS)
 	@echo '  ld   $@'
@@ -214,8 +216,11 @@ check-all: setup ## everything: tests, lint, all sanitizers, valgrind, fuzzing
 	@$(MAKE) --no-print-directory valgrind
 	@$(MAKE) --no-print-directory fuzz N=180
 
-bench: $(if $(BENCH_SRCS),$(B)/bench) ## timings, one JSON line per figure
-	@if [ -x bench/run.sh ]; then bench/run.sh; else $(B)/bench; fi
+# Each file of bench/ is a program; bench/run.sh, if there, runs them and peers.
+BENCHES := $(patsubst bench/%.c,$(B)/bench/%,$(wildcard bench/*.c))
+bench: $(BENCHES) ## timings, one JSON line per figure
+	@if [ -x bench/run.sh ]; then bench/run.sh; else \
+	    for b in $(BENCHES); do $$b || exit 1; done; fi
 
 examples: $(patsubst %.c,$(B)/%,$(wildcard examples/*.c)) ## every program of examples/
 
