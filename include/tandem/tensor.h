@@ -1,0 +1,232 @@
+/* tandem/tensor.h -- contexts, scopes, errors; make tensors and look at them. */
+#ifndef TANDEM_TENSOR_H
+#define TANDEM_TENSOR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define TD_API __attribute__((visibility("default")))
+#else
+#define TD_API
+#endif
+
+#define TD_MAX_RANK 32
+
+typedef struct td_ctx    td_ctx;    /* one thread's world: scopes, error, modes */
+typedef struct td_tensor td_tensor; /* opaque; Tandem never hands you NULL */
+
+typedef enum td_dtype {
+    TD_F64, TD_F32, TD_F16, TD_BF16, TD_I64, TD_I32, TD_I16, TD_I8, TD_U8, TD_BOOL,
+    TD_DTYPE_COUNT,
+    TD_DTYPE_NONE = 255 /* "not given": the op's rule decides */
+} td_dtype;
+
+typedef enum td_code {
+    TD_OK, TD_E_SHAPE, TD_E_DTYPE, TD_E_ARG, TD_E_INDEX, TD_E_ALIAS, TD_E_GRAD,
+    TD_E_TRACE, TD_E_BUILD, TD_E_IO, TD_E_MEMORY, TD_E_UNSUPPORTED, TD_E_COUNT
+} td_code;
+
+/* ---- values: what an op takes ------------------------------------------- */
+
+typedef enum td_kind {
+    TD_K_NONE, TD_K_TENSOR, TD_K_INT, TD_K_FLOAT, TD_K_BOOL, TD_K_DTYPE,
+    TD_K_INTS, TD_K_TENSORS, TD_K_STR
+} td_kind;
+
+/* A tensor, a number, a list or nothing. 16 bytes, passed by value; lists are
+ * borrowed for the call. */
+typedef struct td_value {
+    uint32_t kind; /* td_kind */
+    uint32_t n;    /* length of a list */
+    union {
+        td_tensor        *t;
+        int64_t           i;
+        double            f;
+        bool              b;
+        td_dtype          dt;
+        const int64_t    *ints;
+        td_tensor *const *ts;
+        const char       *s;
+    } u;
+} td_value;
+
+/* A list of sizes, strides or dims. v == NULL: not given. */
+typedef struct td_ints {
+    const int64_t *v;
+    int            n;
+} td_ints;
+
+/* A list of tensors; an entry may be NULL where an op allows holes. */
+typedef struct td_tensors {
+    td_tensor *const *v;
+    int               n;
+} td_tensors;
+
+#define TD_SHAPE(...)                                   \
+    ((td_ints){(const int64_t[]){0, __VA_ARGS__} + 1,   \
+               (int)(sizeof((const int64_t[]){0, __VA_ARGS__}) / sizeof(int64_t)) - 1})
+#define TD_DIMS(...) TD_SHAPE(__VA_ARGS__)
+#define TD_ALL ((td_ints){NULL, 0}) /* no list given: every dim, or the default */
+#define TD_LIST(...)                                        \
+    ((td_tensors){(td_tensor *const[]){__VA_ARGS__},        \
+                  (int)(sizeof((td_tensor *const[]){__VA_ARGS__}) / sizeof(td_tensor *))})
+
+static inline td_value td_value_none(void) {
+    td_value v = {TD_K_NONE, 0, {0}};
+    return v;
+}
+static inline td_value td_value_tensor(td_tensor *t) {
+    td_value v = {TD_K_TENSOR, 0, {0}};
+    v.u.t = t;
+    return v;
+}
+static inline td_value td_value_int(int64_t i) {
+    td_value v = {TD_K_INT, 0, {0}};
+    v.u.i = i;
+    return v;
+}
+static inline td_value td_value_float(double f) {
+    td_value v = {TD_K_FLOAT, 0, {0}};
+    v.u.f = f;
+    return v;
+}
+static inline td_value td_value_bool(bool b) {
+    td_value v = {TD_K_BOOL, 0, {0}};
+    v.u.i = b;
+    return v;
+}
+static inline td_value td_value_same(td_value v) { return v; }
+#define TD_NONE td_value_none()
+
+/* Turns a tensor or a number into a td_value. */
+#ifndef __cplusplus
+#define TD_V(x)                     \
+    _Generic((x),                   \
+        td_tensor *: td_value_tensor, \
+        td_value: td_value_same,    \
+        _Bool: td_value_bool,       \
+        float: td_value_float,      \
+        double: td_value_float,     \
+        default: td_value_int)(x)
+#endif
+
+/* ---- contexts ----------------------------------------------------------- */
+
+/* NULL only when memory is exhausted. A context belongs to one thread at a time;
+ * contexts are independent, storages may be shared between them (td_share). */
+TD_API td_ctx *td_open(void);
+TD_API void    td_close(td_ctx *cx); /* frees every tensor of the context */
+
+/* A scope owns every tensor made while it is innermost. Ending it drops them, and
+ * ends scopes left open inside it. `label` names the scope in errors and traced
+ * graphs. `result`, if not NULL, moves to the parent scope and is returned. */
+TD_API void       td_scope_begin(td_ctx *cx, const char *label);
+TD_API td_tensor *td_scope_end(td_ctx *cx, const char *label, td_tensor *result);
+TD_API td_tensor *td_keep(td_tensor *t); /* yours until td_drop; returns t */
+/* Takes back one td_keep; without one, lets go of a scope's tensor early. */
+TD_API void td_drop(td_tensor *t);
+
+/* ---- errors ------------------------------------------------------------- */
+
+/* The first failure stays until td_clear. A failed call returns the context's nil
+ * tensor; a call given nil returns nil and records nothing new. */
+TD_API bool        td_ok(const td_ctx *cx);
+TD_API td_code     td_error(const td_ctx *cx);
+TD_API const char *td_message(const td_ctx *cx); /* "" when td_ok */
+TD_API void        td_clear(td_ctx *cx);
+TD_API bool        td_is_nil(const td_tensor *t);
+TD_API td_tensor  *td_nil(td_ctx *cx);
+TD_API const char *td_code_name(td_code code);
+/* Called at each first failure; NULL removes it. */
+TD_API void td_on_error(td_ctx *cx, void (*hook)(void *env, td_code, const char *), void *env);
+/* Record a failure of your own (custom functions, bodies). Returns nil. */
+TD_API td_tensor *td_fail(td_ctx *cx, td_code code, const char *fmt, ...);
+
+/* ---- looking at tensors ------------------------------------------------- */
+
+TD_API td_ctx        *td_ctx_of(const td_tensor *t);
+TD_API td_dtype       td_dtype_of(const td_tensor *t);
+TD_API int            td_rank(const td_tensor *t);
+TD_API int64_t        td_size(const td_tensor *t, int64_t dim);   /* dim may be negative */
+TD_API int64_t        td_stride(const td_tensor *t, int64_t dim); /* in elements */
+TD_API td_ints        td_sizes(const td_tensor *t);   /* borrowed */
+TD_API td_ints        td_strides(const td_tensor *t); /* borrowed */
+TD_API int64_t        td_offset(const td_tensor *t);
+TD_API int64_t        td_numel(const td_tensor *t);
+TD_API bool           td_is_contiguous(const td_tensor *t);
+TD_API bool           td_is_view(const td_tensor *t);
+TD_API td_tensor     *td_base(const td_tensor *t);    /* nil when not a view */
+TD_API uint64_t       td_version(const td_tensor *t); /* writes seen by its storage */
+TD_API bool           td_same_storage(const td_tensor *a, const td_tensor *b);
+TD_API size_t         td_storage_bytes(const td_tensor *t);
+TD_API const char    *td_dtype_name(td_dtype dt);
+TD_API size_t         td_dtype_size(td_dtype dt);
+TD_API bool           td_dtype_is_float(td_dtype dt);
+
+/* The first element's address; NULL for nil, fake or empty tensors. Writing
+ * through it is a write Tandem does not see: call td_bump after it. */
+TD_API void  *td_data(td_tensor *t);
+TD_API void   td_bump(td_tensor *t);
+TD_API double td_item(td_tensor *t);       /* one element; NaN and an error otherwise */
+TD_API int64_t td_item_int(td_tensor *t);
+/* Copies all elements in row-major order, converted to dtype. False: see td_message. */
+TD_API bool td_read(td_tensor *t, td_dtype as, void *out, size_t bytes);
+TD_API bool td_write(td_tensor *t, td_dtype from, const void *in, size_t bytes);
+
+/* A tensor of values you hold: copied, row-major. */
+TD_API td_tensor *td_from(td_ctx *cx, td_dtype dt, td_ints shape, const void *data);
+#define td_tensor1(cx, ...)                                              \
+    td_from_doubles((cx), (const double[]){__VA_ARGS__},                 \
+                    (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)))
+TD_API td_tensor *td_from_doubles(td_ctx *cx, const double *v, int n); /* f32[n] */
+/* No copy: the tensor reads and writes `data`; release(env) runs when the storage dies. */
+TD_API td_tensor *td_wrap(td_ctx *cx, td_dtype dt, td_ints shape, td_ints strides,
+                          void *data, void (*release)(void *env), void *env);
+/* The same bytes as a tensor of another context (for use on another thread). */
+TD_API td_tensor *td_share(td_ctx *cx, const td_tensor *t);
+
+/* ---- printing ----------------------------------------------------------- */
+
+/* Writes at most cap bytes with the final NUL; returns the length it wants. */
+TD_API size_t td_format(const td_tensor *t, char *out, size_t cap);
+TD_API void   td_print(const td_tensor *t); /* to stdout, with a newline */
+/* How many digits, how many items at each edge, and from how many elements a
+ * summary is printed; a negative value keeps the current one. */
+TD_API void td_print_options(td_ctx *cx, int precision, int edge, int64_t threshold, int width);
+
+/* ---- random numbers ----------------------------------------------------- */
+
+/* Draws are a pure function of seed, offset and element index (Philox 4x32-10). */
+TD_API void     td_seed(td_ctx *cx, uint64_t seed); /* offset becomes 0 */
+TD_API uint64_t td_rng_seed(const td_ctx *cx);
+TD_API uint64_t td_rng_offset(const td_ctx *cx);
+TD_API void     td_rng_set(td_ctx *cx, uint64_t seed, uint64_t offset);
+
+/* ---- machine ------------------------------------------------------------ */
+
+TD_API void   td_set_threads(int n); /* the one pool of the process */
+TD_API int    td_threads(void);
+TD_API size_t td_memory_live(void);  /* bytes of all storages now */
+TD_API size_t td_memory_peak(void);  /* the most since td_memory_peak_reset */
+TD_API void   td_memory_peak_reset(void);
+TD_API void   td_memory_trim(void);  /* give cached blocks back to the system */
+
+/* Where the running op was called from; set by the sugar in ops.h. */
+typedef struct td_where {
+    const char *file;
+    int         line;
+} td_where;
+#ifdef __cplusplus
+extern TD_API thread_local td_where td_here;
+}
+#else
+extern TD_API _Thread_local td_where td_here;
+#endif
+
+#endif

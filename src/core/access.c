@@ -1,0 +1,252 @@
+/* access.c -- the public look at a tensor: geometry, flags, bytes in and out. */
+#include "core/core.h"
+
+#include <math.h>
+#include <string.h>
+
+td_ctx    *td_ctx_of(const td_tensor *t) { return t->cx; }
+td_dtype   td_dtype_of(const td_tensor *t) { return (td_dtype)t->dtype; }
+int        td_rank(const td_tensor *t) { return t->rank; }
+td_ints    td_sizes(const td_tensor *t) { return (td_ints){t->size, t->rank}; }
+td_ints    td_strides(const td_tensor *t) { return (td_ints){t->stride, t->rank}; }
+int64_t    td_offset(const td_tensor *t) { return t->offset; }
+int64_t    td_numel(const td_tensor *t) { return t->numel; }
+bool       td_is_view(const td_tensor *t) { return t->base != NULL; }
+td_tensor *td_base(const td_tensor *t) { return t->base ? t->base : &t->cx->nil; }
+bool       td_is_nil(const td_tensor *t) { return (t->flags & TD_TF_NIL) != 0; }
+td_tensor *td_nil(td_ctx *cx) { return &cx->nil; }
+size_t     td_storage_bytes(const td_tensor *t) { return t->st->bytes; }
+
+/* One dim of t's sizes or strides; 0 and an error when out of range. */
+static int64_t dim_entry(const td_tensor *t, const int64_t *list, int64_t dim) {
+    int d = t->rank ? td__wrap_dim(dim, t->rank) : -1;
+    if (d >= 0) return list[d];
+    if (!(t->flags & TD_TF_NIL))
+        td__fail(t->cx, TD_E_INDEX, "dim %lld is out of range for %s", (long long)dim,
+                 td__type_str(t));
+    return 0;
+}
+
+int64_t td_size(const td_tensor *t, int64_t dim) { return dim_entry(t, t->size, dim); }
+int64_t td_stride(const td_tensor *t, int64_t dim) { return dim_entry(t, t->stride, dim); }
+
+bool td_is_contiguous(const td_tensor *t) {
+    return td__is_dense(t->rank, t->size, t->stride);
+}
+
+uint64_t td_version(const td_tensor *t) {
+    return atomic_load_explicit(&t->st->version, memory_order_relaxed);
+}
+
+void td_bump(td_tensor *t) {
+    atomic_fetch_add_explicit(&t->st->version, 1, memory_order_relaxed);
+    t->st->writer = "td_bump";
+}
+
+bool td_same_storage(const td_tensor *a, const td_tensor *b) {
+    return a->st == b->st || (a->st->data && a->st->data == b->st->data);
+}
+
+void *td_data(td_tensor *t) {
+    if (td_is_nil(t) || t->numel == 0) return NULL;
+    if (!t->st->fake) return td__ptr(t);
+    td__fail(t->cx, TD_E_TRACE, "td_data: a tensor without bytes has no address");
+    return NULL;
+}
+
+/* The address of the only element, or NULL after recording why there is none. */
+static const void *one_element(td_tensor *t, const char *who) {
+    if (td_is_nil(t)) return NULL;
+    if (t->numel != 1) {
+        td__fail(t->cx, TD_E_SHAPE, "%s: needs exactly one element, got %s", who,
+                 td__type_str(t));
+        return NULL;
+    }
+    if (t->st->fake) {
+        td__fail(t->cx, TD_E_TRACE, "%s: a tensor without bytes has no value", who);
+        return NULL;
+    }
+    return td__ptr(t);
+}
+
+double td_item(td_tensor *t) {
+    const void *p = one_element(t, "td_item");
+    return p ? td__load_f((td_dtype)t->dtype, p) : NAN;
+}
+
+int64_t td_item_int(td_tensor *t) {
+    const void *p = one_element(t, "td_item_int");
+    return p ? td__load_i((td_dtype)t->dtype, p) : 0;
+}
+
+/* ---- bytes in and out --------------------------------------------------- */
+
+/* Walks all elements in row-major order; where[] is the index, p the address. */
+static bool next_index(const td_tensor *t, int64_t *where, char **p) {
+    int64_t bytes = td__dtype_bytes[t->dtype];
+    for (int d = t->rank - 1; d >= 0; d--) {
+        *p += t->stride[d] * bytes;
+        if (++where[d] < t->size[d]) return true;
+        *p -= t->size[d] * t->stride[d] * bytes;
+        where[d] = 0;
+    }
+    return false;
+}
+
+static void convert_one(td_dtype to, void *out, td_dtype from, const void *in) {
+    if (to == from)
+        memcpy(out, in, td__dtype_bytes[to]);
+    else if (td__is_float(from))
+        td__store_f(to, out, td__load_f(from, in));
+    else
+        td__store_i(to, out, td__load_i(from, in));
+}
+
+static bool may_transfer(td_tensor *t, const char *who, td_dtype dt, size_t bytes) {
+    if (td_is_nil(t)) return false;
+    if ((unsigned)dt >= TD_DTYPE_COUNT)
+        return td__fail(t->cx, TD_E_DTYPE, "%s: not a dtype: %d", who, (int)dt);
+    if (bytes != (size_t)t->numel * td__dtype_bytes[dt])
+        return td__fail(t->cx, TD_E_ARG, "%s: %s as %s takes %zu bytes, got %zu", who,
+                        td__type_str(t), td_dtype_name(dt),
+                        (size_t)t->numel * td__dtype_bytes[dt], bytes);
+    if (t->st->fake && t->numel)
+        return td__fail(t->cx, TD_E_TRACE, "%s: a tensor without bytes", who);
+    return true;
+}
+
+bool td_read(td_tensor *t, td_dtype as, void *out, size_t bytes) {
+    if (!may_transfer(t, "td_read", as, bytes)) return false;
+    if (t->numel == 0) return true;
+    if (as == (td_dtype)t->dtype && td_is_contiguous(t)) {
+        memcpy(out, td__ptr(t), bytes);
+        return true;
+    }
+    int64_t where[TD_MAX_RANK] = {0};
+    char   *p = td__ptr(t), *o = out;
+    do {
+        convert_one(as, o, (td_dtype)t->dtype, p);
+        o += td__dtype_bytes[as];
+    } while (next_index(t, where, &p));
+    return true;
+}
+
+bool td_write(td_tensor *t, td_dtype from, const void *in, size_t bytes) {
+    if (!may_transfer(t, "td_write", from, bytes)) return false;
+    if (t->st->readonly)
+        return td__fail(t->cx, TD_E_ALIAS, "td_write: %s lies in a read-only file",
+                        td__type_str(t));
+    td_bump(t);
+    t->st->writer = "td_write";
+    if (t->numel == 0) return true;
+    int64_t     where[TD_MAX_RANK] = {0};
+    char       *p = td__ptr(t);
+    const char *i = in;
+    if (from == (td_dtype)t->dtype && td_is_contiguous(t)) {
+        memcpy(p, in, bytes);
+        return true;
+    }
+    do {
+        convert_one((td_dtype)t->dtype, p, from, i);
+        i += td__dtype_bytes[from];
+    } while (next_index(t, where, &p));
+    return true;
+}
+
+/* ---- tensors from the user's memory ------------------------------------- */
+
+static bool meta_of(td_ctx *cx, const char *who, td_dtype dt, td_ints shape, td_meta *m) {
+    if ((unsigned)dt >= TD_DTYPE_COUNT)
+        return td__fail(cx, TD_E_DTYPE, "%s: not a dtype: %d", who, (int)dt);
+    if (shape.n < 0 || shape.n > TD_MAX_RANK)
+        return td__fail(cx, TD_E_SHAPE, "%s: rank %d is over %d", who, shape.n, TD_MAX_RANK);
+    m->dtype   = dt;
+    m->rank    = shape.n;
+    m->strided = false;
+    m->offset  = 0;
+    for (int i = 0; i < shape.n; i++) {
+        m->size[i] = shape.v[i];
+        if (shape.v[i] < 0)
+            return td__fail(cx, TD_E_SHAPE, "%s: negative size in %s", who,
+                            td__sizes_str(shape.n, shape.v));
+    }
+    return true;
+}
+
+td_tensor *td_from(td_ctx *cx, td_dtype dt, td_ints shape, const void *data) {
+    td_meta m;
+    if (!meta_of(cx, "td_from", dt, shape, &m)) return &cx->nil;
+    td_tensor *t = td__tensor_make(cx, &m, false);
+    if (!t) return &cx->nil;
+    if (t->numel) memcpy(td__ptr(t), data, (size_t)t->numel * td__dtype_bytes[dt]);
+    return t;
+}
+
+td_tensor *td_from_doubles(td_ctx *cx, const double *v, int n) {
+    td_meta m;
+    if (!meta_of(cx, "td_from_doubles", cx->default_dtype, TD_SHAPE(n), &m)) return &cx->nil;
+    td_tensor *t = td__tensor_make(cx, &m, false);
+    if (!t) return &cx->nil;
+    for (int i = 0; i < n; i++)
+        td__store_f(m.dtype, td__ptr(t) + (size_t)i * td__dtype_bytes[m.dtype], v[i]);
+    return t;
+}
+
+td_tensor *td_wrap(td_ctx *cx, td_dtype dt, td_ints shape, td_ints strides, void *data,
+                   void (*release)(void *env), void *env) {
+    td_meta m;
+    if (!meta_of(cx, "td_wrap", dt, shape, &m)) return &cx->nil;
+    int64_t last = 0;
+    m.strided    = strides.v != NULL;
+    if (m.strided && strides.n != shape.n)
+        return td_fail(cx, TD_E_ARG, "td_wrap: %d sizes but %d strides", shape.n, strides.n);
+    if (!m.strided) td__strides_dense(m.rank, m.size, m.stride);
+    for (int i = 0; i < m.rank; i++) {
+        if (m.strided) m.stride[i] = strides.v[i];
+        if (m.stride[i] < 0)
+            return td_fail(cx, TD_E_ARG, "td_wrap: stride %lld of dim %d is negative",
+                           (long long)m.stride[i], i);
+        last = td__dim_add(last, td__dim_mul(m.size[i] - 1, m.stride[i]));
+    }
+    int64_t n = td__numel(m.rank, m.size), bytes = td__dtype_bytes[dt];
+    bytes = n ? td__dim_mul(td__dim_add(last, 1), bytes) : 0;
+    if (bytes >= TD_DIM_HUGE || (n && !data))
+        return td_fail(cx, TD_E_ARG, "td_wrap: %s", n && !data ? "data is NULL" : "too large");
+    td_storage *st = td__storage_wrap(data, (size_t)bytes, release, env);
+    if (!st) {
+        td__fail_memory(cx);
+        return &cx->nil;
+    }
+    td_tensor *t = td__tensor_over(cx, st, &m);
+    if (!t) { /* the caller keeps what could not be wrapped */
+        st->release = NULL;
+        st->data    = NULL;
+    }
+    td__storage_drop(st);
+    return t ? t : &cx->nil;
+}
+
+td_tensor *td_share(td_ctx *cx, const td_tensor *t) {
+    if (td_is_nil(t)) return &cx->nil;
+    td_meta m;
+    td__tensor_meta(t, &m);
+    td_tensor *s = td__tensor_over(cx, t->st, &m);
+    return s ? s : &cx->nil;
+}
+
+/* ---- machine and generator ---------------------------------------------- */
+
+void   td_set_threads(int n) { td__pool_resize(n); }
+int    td_threads(void) { return td__pool_size(); }
+size_t td_memory_live(void) { return td__block_live(); }
+size_t td_memory_peak(void) { return td__block_peak(); }
+void   td_memory_peak_reset(void) { td__block_peak_reset(); }
+void   td_memory_trim(void) { td__block_trim(); }
+
+void td_rng_set(td_ctx *cx, uint64_t seed, uint64_t offset) {
+    cx->rng_seed   = seed;
+    cx->rng_offset = offset;
+}
+void     td_seed(td_ctx *cx, uint64_t seed) { td_rng_set(cx, seed, 0); }
+uint64_t td_rng_seed(const td_ctx *cx) { return cx->rng_seed; }
+uint64_t td_rng_offset(const td_ctx *cx) { return cx->rng_offset; }

@@ -1,0 +1,179 @@
+/* ctx.c -- a context: its scopes, the tensors they own, and the mode stack. */
+#include "core/core.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void init_nil(td_ctx *cx) {
+    td_storage *st = &cx->nil_storage;
+    atomic_init(&st->refs, 1);
+    cx->nil.cx       = cx;
+    cx->nil.refs     = 1;
+    cx->nil.slot     = -1;
+    cx->nil.dtype    = TD_F32;
+    cx->nil.flags    = TD_TF_NIL;
+    cx->nil.size     = cx->nil.dims;
+    cx->nil.stride   = cx->nil.dims + TD_INLINE_RANK;
+    cx->nil.dims_cap = TD_INLINE_RANK;
+    cx->nil.rank     = 1; /* no elements */
+    cx->nil.stride[0] = 1;
+    cx->nil.st       = st;
+}
+
+td_ctx *td__ctx_make(void) {
+    td_ctx *cx = td__zalloc(sizeof *cx);
+    if (!cx) return NULL;
+    init_nil(cx);
+    const char *strict  = getenv("TD_STRICT");
+    cx->strict          = strict && strict[0] == '1';
+    cx->grad_enabled    = true;
+    cx->default_dtype   = TD_F32;
+    cx->print_precision = 4;
+    cx->print_edge      = 3;
+    cx->print_width     = 80;
+    cx->print_threshold = 1000;
+    return cx;
+}
+
+static void report(void *env, td_code code, const char *message) {
+    (void)env;
+    fprintf(stderr, "tandem: %s error: %s (a NULL where a tensor must be)\n",
+            td_code_name(code), message);
+}
+
+td_ctx *td__ctx_orphan(void) {
+    static _Thread_local td_ctx orphan;
+    if (!orphan.nil.cx) init_nil(&orphan);
+    td_clear(&orphan);
+    orphan.on_error = report;
+    return &orphan;
+}
+
+/* Everything dies, also what users kept: the context owns it all. Autograd state
+ * goes first, while all tensors that graphs refer to still stand. */
+void td__ctx_free(td_ctx *cx) {
+    if (!cx) return;
+    for (td_tensor *t = cx->all; t; t = t->next) t->refs++; /* hold all */
+    for (td_tensor *t = cx->all; t; t = t->next)
+        if (t->ag) {
+            cx->hooks->free_autograd(t);
+            t->ag = NULL;
+        }
+    if (cx->hooks && cx->hooks->close) cx->hooks->close(cx);
+    for (td_tensor *t = cx->all, *next; t; t = next) {
+        next = t->next;
+        td__view_step_drop(t->steps);
+        td__storage_drop(t->st);
+        if (t->size != t->dims) td__free(t->size);
+        td__free(t);
+    }
+    for (td_tensor *t = cx->free, *next; t; t = next) {
+        next = t->next;
+        td__free(t);
+    }
+    td__vec_free(&cx->owned);
+    td__vec_free(&cx->scopes);
+    td__arena_free(&cx->scratch);
+    td__free(cx);
+}
+
+/* ---- scopes ------------------------------------------------------------- */
+
+bool td__scope_own(td_tensor *t) {
+    td_ctx *cx = t->cx;
+    if (!td__vec_push(&cx->owned, t)) return td__fail_memory(cx);
+    t->slot = cx->owned.n - 1;
+    return true;
+}
+
+static bool push_scope(td_ctx *cx, const char *label) {
+    td_scope s = {label, cx->owned.n};
+    if (!td__vec_push(&cx->scopes, s)) return td__fail_memory(cx);
+    return true;
+}
+
+/* Drops everything owned from index `first` on, newest first. */
+static void drop_from(td_ctx *cx, int first) {
+    while (cx->owned.n > first) {
+        td_tensor *t = cx->owned.v[--cx->owned.n];
+        if (!t) continue;
+        t->slot = -1;
+        td__unref(t);
+    }
+}
+
+/* Moves t below index `first` if a scope from there on owns it. */
+static int rescue(td_ctx *cx, td_tensor *t, int first) {
+    if (t->slot < first) return first; /* an outer scope's, nobody's, or nil */
+    td_tensor *other = cx->owned.v[first];
+    cx->owned.v[first]   = t;
+    cx->owned.v[t->slot] = other;
+    if (other) other->slot = t->slot;
+    t->slot = first;
+    return first + 1;
+}
+
+bool td__scope_push(td_ctx *cx) { return push_scope(cx, NULL); }
+
+void td__scope_pop(td_ctx *cx, td_tensor **results, int n) {
+    TD_ASSERT(cx->scopes.n > 0);
+    int first = cx->scopes.v[--cx->scopes.n].first;
+    for (int i = 0; i < n; i++)
+        if (results[i]) first = rescue(cx, results[i], first);
+    drop_from(cx, first);
+}
+
+/* A label must outlive its scope; string literals do. When memory is exhausted
+ * the scope is not opened, the error is recorded, and td_scope_end of that label
+ * ends nothing. */
+void td_scope_begin(td_ctx *cx, const char *label) {
+    push_scope(cx, label ? label : "scope");
+}
+
+td_tensor *td_scope_end(td_ctx *cx, const char *label, td_tensor *result) {
+    const char *want = label ? label : "scope";
+    int         at   = cx->scopes.n - 1;
+    while (at >= 0 && !(cx->scopes.v[at].label && !strcmp(cx->scopes.v[at].label, want)))
+        at--;
+    if (at < 0) {
+        td__fail(cx, TD_E_ARG, "td_scope_end: no open scope is called \"%s\"", want);
+        return result ? result : &cx->nil;
+    }
+    cx->scopes.n = at + 1;
+    td__scope_pop(cx, &result, 1);
+    return result ? result : &cx->nil;
+}
+
+td_tensor *td_keep(td_tensor *t) {
+    if (t->flags & TD_TF_NIL) return t;
+    t->kept++;
+    return td__ref(t);
+}
+
+void td_drop(td_tensor *t) {
+    if (!t || t->flags & TD_TF_NIL) return;
+    if (t->kept > 0)
+        t->kept--;
+    else if (t->slot >= 0) {
+        t->cx->owned.v[t->slot] = NULL;
+        t->slot                 = -1;
+    } else {
+        td__fail(t->cx, TD_E_ARG, "td_drop: this tensor was not kept (%s)",
+                 td__type_str(t));
+        return;
+    }
+    td__unref(t);
+}
+
+/* ---- modes -------------------------------------------------------------- */
+
+void td__mode_push(td_ctx *cx, td_mode *m) {
+    m->below = cx->top;
+    cx->top  = m;
+}
+
+void td__mode_pop(td_ctx *cx, td_mode *m) {
+    TD_ASSERT(cx->top == m);
+    cx->top = m->below;
+}

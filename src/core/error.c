@@ -1,0 +1,114 @@
+/* error.c -- the first failure sticks to its context. Every failure passes
+ * td__fail: break there. Failing allocates nothing. */
+#include "core/core.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+_Thread_local td_where td_here;
+
+static const char *const code_names[TD_E_COUNT] = {
+    "ok",    "shape", "dtype", "argument", "index",  "alias",
+    "grad", "trace",  "build", "io",       "memory", "unsupported",
+};
+
+const char *td_code_name(td_code code) {
+    return (unsigned)code < TD_E_COUNT ? code_names[code] : "?";
+}
+
+/* Appends to the message, cutting at its end. */
+static void append(td_ctx *cx, const char *fmt, va_list ap) {
+    size_t n = strlen(cx->message);
+    vsnprintf(cx->message + n, sizeof cx->message - n, fmt, ap);
+}
+
+static void append_path(td_ctx *cx) {
+    size_t n = 0, cap = sizeof cx->message / 4;
+    bool   any = false;
+    for (int i = 0; i < cx->scopes.n && n < cap; i++) {
+        const char *label = cx->scopes.v[i].label;
+        if (!label) continue;
+        n += (size_t)snprintf(cx->message + n, cap - n, any ? "/%s" : "%s", label);
+        any = true;
+    }
+    if (n >= cap) n = cap - 1;
+    if (any) snprintf(cx->message + n, sizeof cx->message - n, ": ");
+}
+
+static void record(td_ctx *cx, td_code code, const char *fmt, va_list ap) {
+    if (cx->code != TD_OK) return;
+    cx->code       = code;
+    cx->message[0] = 0;
+    append_path(cx);
+    append(cx, fmt, ap);
+    if (cx->on_error) cx->on_error(cx->on_error_env, code, cx->message);
+    if (cx->strict) {
+        fprintf(stderr, "tandem: %s\n", cx->message);
+        abort(); /* only on request: TD_STRICT=1 */
+    }
+}
+
+bool td__fail(td_ctx *cx, td_code code, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    record(cx, code, fmt, ap);
+    va_end(ap);
+    return false;
+}
+
+bool td__fail_memory(td_ctx *cx) { return td__fail(cx, TD_E_MEMORY, "out of memory"); }
+
+td_tensor *td_fail(td_ctx *cx, td_code code, const char *fmt, ...) {
+    va_list ap;
+    va_start(ap, fmt);
+    record(cx, code, fmt, ap);
+    va_end(ap);
+    return &cx->nil;
+}
+
+bool        td_ok(const td_ctx *cx) { return cx->code == TD_OK; }
+td_code     td_error(const td_ctx *cx) { return cx->code; }
+const char *td_message(const td_ctx *cx) { return cx->message; }
+
+void td_clear(td_ctx *cx) {
+    cx->code       = TD_OK;
+    cx->message[0] = 0;
+}
+
+void td_on_error(td_ctx *cx, void (*hook)(void *, td_code, const char *), void *env) {
+    cx->on_error     = hook;
+    cx->on_error_env = env;
+}
+
+/* ---- texts for messages ------------------------------------------------- */
+
+#define TEXT_CAP 256
+
+static char *next_text(void) {
+    static _Thread_local char texts[8][TEXT_CAP];
+    static _Thread_local int  next;
+    return texts[next++ % TD_COUNT(texts)];
+}
+
+static size_t write_sizes(char *s, size_t n, int rank, const int64_t *size) {
+    n += (size_t)snprintf(s + n, TEXT_CAP - n, "[");
+    for (int i = 0; i < rank && n < TEXT_CAP - 24; i++)
+        n += (size_t)snprintf(s + n, TEXT_CAP - n, i ? ",%lld" : "%lld", (long long)size[i]);
+    n += (size_t)snprintf(s + n, TEXT_CAP - n, "]");
+    return n;
+}
+
+const char *td__sizes_str(int rank, const int64_t *size) {
+    char *s = next_text();
+    write_sizes(s, 0, rank, size);
+    return s;
+}
+
+const char *td__type_str(const td_tensor *t) {
+    char *s = next_text();
+    if (t->flags & TD_TF_NIL) return "nil";
+    size_t n = (size_t)snprintf(s, TEXT_CAP, "%s", td_dtype_name((td_dtype)t->dtype));
+    write_sizes(s, n, t->rank, t->size);
+    return s;
+}

@@ -1,0 +1,174 @@
+/* shape.c -- arithmetic of sizes and strides: density, broadcasting, overlap and
+ * which reshapes need no copy. Pure functions; no tensor is changed here. */
+#include "core/core.h"
+
+#include <string.h>
+
+int64_t td__numel(int rank, const int64_t *size) {
+    int64_t n = 1;
+    for (int i = 0; i < rank; i++)
+        if (td__dim_eq(size[i], 0)) return 0;
+    for (int i = 0; i < rank; i++) n = td__dim_mul(n, size[i]);
+    return n;
+}
+
+void td__strides_dense(int rank, const int64_t *size, int64_t *stride) {
+    int64_t step = 1;
+    for (int i = rank - 1; i >= 0; i--) {
+        stride[i] = step;
+        step      = td__dim_mul(step, td__dim_max(size[i], 1));
+    }
+}
+
+bool td__is_dense(int rank, const int64_t *size, const int64_t *stride) {
+    int64_t step = 1;
+    for (int i = rank - 1; i >= 0; i--) {
+        if (td__dim_eq(size[i], 0)) return true; /* nothing is addressed */
+        if (td__dim_eq(size[i], 1)) continue;
+        if (!td__dim_eq(stride[i], step)) return td__numel(rank, size) == 0;
+        step = td__dim_mul(step, size[i]);
+    }
+    return true;
+}
+
+/* Dims by falling stride, outermost first; ties keep their order. Sizes below 2
+ * go last: their strides address nothing. Returns how many dims count. */
+static int sort_dims(int rank, const int64_t *size, const int64_t *stride, int *order) {
+    int n = 0;
+    for (int i = 0; i < rank; i++) {
+        if (td__dim_lt(size[i], 2)) continue;
+        int k = n++;
+        for (; k > 0 && td__dim_lt(stride[order[k - 1]], stride[i]); k--)
+            order[k] = order[k - 1];
+        order[k] = i;
+    }
+    return n;
+}
+
+bool td__is_packed(int rank, const int64_t *size, const int64_t *stride) {
+    if (td__is_dense(rank, size, stride)) return true;
+    int     order[TD_MAX_RANK], n = sort_dims(rank, size, stride, order);
+    int64_t step = 1;
+    for (int k = n - 1; k >= 0; k--) {
+        if (!td__dim_eq(stride[order[k]], step)) return false;
+        step = td__dim_mul(step, size[order[k]]);
+    }
+    return true;
+}
+
+/* A packed tensor keeps its strides; others become row-major. */
+void td__strides_like(int rank, const int64_t *size, const int64_t *stride, int64_t *out) {
+    if (td__is_packed(rank, size, stride))
+        memmove(out, stride, sizeof(int64_t) * (size_t)rank);
+    else
+        td__strides_dense(rank, size, out);
+}
+
+int td__wrap_dim(int64_t dim, int rank) {
+    int n = rank > 0 ? rank : 1;
+    if (dim < -n || dim >= n) return -1;
+    return (int)(dim < 0 ? dim + n : dim);
+}
+
+bool td__broadcast(int *rank, int64_t *size, int rank_b, const int64_t *size_b) {
+    int n = *rank > rank_b ? *rank : rank_b, add = n - *rank;
+    if (add > 0) {
+        memmove(size + add, size, sizeof(int64_t) * (size_t)*rank);
+        for (int i = 0; i < add; i++) size[i] = 1;
+    }
+    for (int i = n - rank_b; i < n; i++) {
+        int64_t b = size_b[i - (n - rank_b)];
+        if (td__dim_eq(b, 1) || td__dim_eq(size[i], b)) continue;
+        if (!td__dim_eq(size[i], 1)) return false;
+        size[i] = b;
+    }
+    *rank = n;
+    return true;
+}
+
+bool td__expand_strides(const td_tensor *t, int rank, const int64_t *size, int64_t *stride) {
+    int add = rank - t->rank;
+    if (add < 0) return false;
+    for (int i = 0; i < add; i++) stride[i] = 0;
+    for (int i = add; i < rank; i++) {
+        bool same = td__dim_eq(t->size[i - add], size[i]);
+        if (!same && !td__dim_eq(t->size[i - add], 1)) return false;
+        stride[i] = same ? t->stride[i - add] : 0;
+    }
+    return true;
+}
+
+/* ATen's test: a zero stride over more than one element overlaps for sure; when
+ * each stride clears everything below it nothing does. What is left (unfold-like
+ * windows) is decided by the same ordering rule, erring towards no overlap. */
+bool td__overlaps_itself(const td_tensor *t) {
+    if (t->numel < 2) return false;
+    for (int i = 0; i < t->rank; i++)
+        if (t->stride[i] == 0 && t->size[i] > 1) return true;
+    return false;
+}
+
+/* First and last byte addressed by t. */
+static void byte_range(const td_tensor *t, const char **first, const char **last) {
+    int64_t bytes = td__dtype_bytes[t->dtype], span = 0;
+    for (int i = 0; i < t->rank; i++) span += (t->size[i] - 1) * t->stride[i];
+    *first = td__ptr(t);
+    *last  = *first + (span + 1) * bytes - 1;
+}
+
+static bool same_geometry(const td_tensor *a, const td_tensor *b) {
+    return a->rank == b->rank && a->offset == b->offset && a->dtype == b->dtype &&
+           memcmp(a->size, b->size, sizeof(int64_t) * a->rank) == 0 &&
+           memcmp(a->stride, b->stride, sizeof(int64_t) * a->rank) == 0;
+}
+
+td_overlap td__overlap(const td_tensor *a, const td_tensor *b) {
+    if (a == b) return TD_OVERLAP_FULL;
+    if (a->numel == 0 || b->numel == 0 || a->st != b->st) return TD_OVERLAP_NO;
+    if (same_geometry(a, b)) return TD_OVERLAP_FULL;
+    if (a->st->fake) return TD_OVERLAP_NO;
+    if (!td__is_packed(a->rank, a->size, a->stride) ||
+        !td__is_packed(b->rank, b->size, b->stride))
+        return TD_OVERLAP_NO; /* too hard to tell: ATen does not refuse either */
+    const char *a0, *a1, *b0, *b1;
+    byte_range(a, &a0, &a1);
+    byte_range(b, &b0, &b1);
+    if (a0 == b0 && a1 == b1)
+        return memcmp(a->stride, b->stride, sizeof(int64_t) * a->rank) == 0
+                   ? TD_OVERLAP_FULL
+                   : TD_OVERLAP_PARTIAL;
+    return a0 <= b1 && b0 <= a1 ? TD_OVERLAP_PARTIAL : TD_OVERLAP_NO;
+}
+
+/* Walks old dims from the right in runs that step evenly, and cuts each run into
+ * new dims; a new dim that would straddle two runs needs a copy. */
+bool td__view_strides(int rank, const int64_t *size, const int64_t *stride, int new_rank,
+                      const int64_t *new_size, int64_t *new_stride) {
+    if (td__numel(rank, size) == 0) {
+        if (rank == new_rank && memcmp(size, new_size, sizeof(int64_t) * (size_t)rank) == 0)
+            memcpy(new_stride, stride, sizeof(int64_t) * (size_t)rank);
+        else
+            td__strides_dense(new_rank, new_size, new_stride);
+        return true;
+    }
+    int     view_d = new_rank - 1;
+    int64_t step = rank > 0 ? stride[rank - 1] : 1, run = 1, cut = 1;
+    for (int d = rank - 1; d >= 0; d--) {
+        run = td__dim_mul(run, size[d]);
+        bool ends = d == 0 || (!td__dim_eq(size[d - 1], 1) &&
+                               !td__dim_eq(stride[d - 1], td__dim_mul(run, step)));
+        if (!ends) continue;
+        while (view_d >= 0 && (td__dim_lt(cut, run) || td__dim_eq(new_size[view_d], 1))) {
+            new_stride[view_d] = td__dim_mul(cut, step);
+            cut                = td__dim_mul(cut, new_size[view_d]);
+            view_d--;
+        }
+        if (!td__dim_eq(cut, run)) return false;
+        if (d > 0) {
+            step = stride[d - 1];
+            run = cut = 1;
+        }
+    }
+    for (; rank == 0 && view_d >= 0; view_d--) new_stride[view_d] = 1;
+    return view_d == -1;
+}

@@ -1,0 +1,271 @@
+/* call.c -- the one point every op call passes: arguments are checked against
+ * the schema, composites fall into their parts, modes hear the call in turn, and
+ * exec.c runs what is left. */
+#include "ops/call.h"
+
+#include <stdio.h>
+#include <string.h>
+
+double td__value_f(td_value v) { return v.kind == TD_K_FLOAT ? v.u.f : (double)v.u.i; }
+
+int64_t td__value_i(td_value v) {
+    if (v.kind != TD_K_FLOAT) return v.u.i;
+    return v.u.f >= -0x1p63 && v.u.f < 0x1p63 ? (int64_t)v.u.f : INT64_MIN;
+}
+
+bool td__op_fail(td_opcall *c, td_code code, const char *fmt, ...) {
+    char    text[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    return td__fail(c->cx, code, "%s: %s", c->info->s.name, text);
+}
+
+int td__op_dim(td_opcall *c, int64_t dim, int rank) {
+    int d = td__wrap_dim(dim, rank);
+    if (d < 0)
+        td__op_fail(c, TD_E_INDEX, "dim %lld is out of range for rank %d", (long long)dim,
+                    rank);
+    return d;
+}
+
+bool td__call_results(td_opcall *c, int n) {
+    c->n_out = n;
+    if (n <= TD_FEW) return true;
+    c->out  = td__arena_zalloc(&c->cx->scratch, sizeof *c->out * (size_t)n);
+    c->meta = td__arena_alloc(&c->cx->scratch, sizeof *c->meta * (size_t)n);
+    return (c->out && c->meta) || td__fail_memory(c->cx);
+}
+
+void td__draw(td_opcall *c, uint64_t blocks) {
+    c->seed   = c->cx->rng_seed;
+    c->offset = c->cx->rng_offset;
+    c->cx->rng_offset += blocks;
+}
+
+/* ---- arguments ---------------------------------------------------------- */
+
+static const char *const type_words[] = {
+    "a tensor", "a tensor or nothing", "a list of tensors", "a list of tensors",
+    "a tensor or a number", "a number", "a number or nothing", "an integer",
+    "an integer or nothing", "a list of integers", "a list of integers or nothing",
+    "a number", "a number or nothing", "a bool", "a dtype", "a dtype or nothing", "a string"};
+
+static bool is_number(td_value v) {
+    return v.kind == TD_K_INT || v.kind == TD_K_FLOAT || v.kind == TD_K_BOOL;
+}
+
+/* Is v of the type; converts integers to float where a float is asked for. */
+static bool fits(uint8_t type, td_value *v) {
+    bool none = v->kind == TD_K_NONE;
+    switch ((td_type)type) {
+    case TD_T_TENSOR: return v->kind == TD_K_TENSOR;
+    case TD_T_OPT_TENSOR: return none || v->kind == TD_K_TENSOR;
+    case TD_T_TENSORS:
+    case TD_T_OPT_TENSORS: return v->kind == TD_K_TENSORS;
+    case TD_T_OPERAND: return v->kind == TD_K_TENSOR || is_number(*v);
+    case TD_T_OPT_SCALAR: return none || is_number(*v);
+    case TD_T_SCALAR: return is_number(*v);
+    case TD_T_OPT_INT:
+    case TD_T_INT:
+        if (v->kind == TD_K_BOOL) v->kind = TD_K_INT;
+        return v->kind == TD_K_INT || (none && type == TD_T_OPT_INT);
+    case TD_T_OPT_INTS: return none || v->kind == TD_K_INTS;
+    case TD_T_INTS: return v->kind == TD_K_INTS;
+    case TD_T_OPT_FLOAT:
+    case TD_T_FLOAT:
+        if (v->kind == TD_K_INT || v->kind == TD_K_BOOL) *v = td_value_float((double)v->u.i);
+        return v->kind == TD_K_FLOAT || (none && type == TD_T_OPT_FLOAT);
+    case TD_T_BOOL: return v->kind == TD_K_BOOL || v->kind == TD_K_INT;
+    case TD_T_OPT_DTYPE:
+    case TD_T_DTYPE:
+        if (v->kind == TD_K_DTYPE && v->u.dt == TD_DTYPE_NONE) *v = td_value_none();
+        if (v->kind == TD_K_DTYPE) return (unsigned)v->u.dt < TD_DTYPE_COUNT;
+        return v->kind == TD_K_NONE && type == TD_T_OPT_DTYPE;
+    case TD_T_STR: return v->kind == TD_K_STR && v->u.s;
+    }
+    return false;
+}
+
+/* Looks at one tensor argument: 0 fine, 1 nil, -1 failed. */
+static int check_tensor(td_opcall *c, const td_param *p, const td_tensor *t) {
+    if (t->flags & TD_TF_NIL) return 1;
+    if (t->cx == c->cx) return 0;
+    td__op_fail(c, TD_E_ARG, "argument %s belongs to another context (td_share gives it to this one)",
+                p->name);
+    return -1;
+}
+
+static int check_list(td_opcall *c, const td_param *p, td_value v) {
+    int nil = 0;
+    for (uint32_t k = 0; k < v.n; k++) {
+        if (!v.u.ts[k]) {
+            if (p->type == TD_T_OPT_TENSORS) continue;
+            td__op_fail(c, TD_E_ARG, "entry %u of %s is missing", k, p->name);
+            return -1;
+        }
+        int s = check_tensor(c, p, v.u.ts[k]);
+        if (s < 0) return -1;
+        nil |= s;
+    }
+    return nil;
+}
+
+/* Checks and normalizes argument i: 0 fine, 1 nil, -1 failed. */
+static int check_arg(td_opcall *c, int i) {
+    const td_param *p = &c->info->s.in[i];
+    td_value       *v = &c->in[i];
+    if (v->kind == TD_K_TENSOR) {
+        if (TD_LIKELY(v->u.t != NULL)) {
+            if (p->type <= TD_T_OPT_TENSOR || p->type == TD_T_OPERAND)
+                return check_tensor(c, p, v->u.t);
+        } else
+            *v = td_value_none();
+    }
+    if (v->kind == TD_K_INTS && !v->u.ints && !v->n && p->type == TD_T_OPT_INTS)
+        *v = td_value_none();
+    if (v->kind == TD_K_NONE && p->has_default && p->def.kind != TD_K_NONE) *v = p->def;
+    if (!fits(p->type, v)) {
+        td__op_fail(c, TD_E_ARG, "argument %s must be %s", p->name, type_words[p->type]);
+        return -1;
+    }
+    return v->kind == TD_K_TENSORS ? check_list(c, p, *v) : 0;
+}
+
+/* Fills c->in from what was given and the defaults: 0 fine, 1 nil, -1 failed. */
+static int bind(td_opcall *c, const td_value *in, int n_in) {
+    const td_schema *s   = &c->info->s;
+    int              nil = 0;
+    for (int i = 0; i < s->n_in; i++) {
+        if (i >= n_in && !s->in[i].has_default) {
+            td__op_fail(c, TD_E_ARG, "argument %s is missing", s->in[i].name);
+            return -1;
+        }
+        c->in[i]  = i < n_in ? in[i] : s->in[i].def;
+        int state = check_arg(c, i);
+        if (state < 0) return -1;
+        nil |= state;
+    }
+    return nil;
+}
+
+/* ---- composites --------------------------------------------------------- */
+
+static bool run_formula(td_opcall *c) {
+    td_meta        metas[TD_MAX_ARGS];
+    const td_meta *in_meta[TD_MAX_ARGS] = {0};
+    for (int i = 0; i < c->n_in; i++)
+        if (td__in(c, i)) {
+            td__tensor_meta(td__in(c, i), &metas[i]);
+            in_meta[i] = &metas[i];
+        }
+    td_vjp v = {.cx = c->cx, .def = c->def, .info = c->info, .in = c->in, .in_meta = in_meta};
+    c->out[0] = td__formula_eval(c->info->decomp, &v);
+    return c->out[0] != NULL;
+}
+
+/* x_ of a composite twin: compute, then copy into x. */
+static bool run_twin(td_opcall *c) {
+    td_tensor *self = td__in(c, 0), *r = NULL;
+    if (!td__call(c->cx, c->info->pure, c->in, c->n_in, &r, 1) || td_is_nil(r)) return false;
+    if (r->rank != self->rank || memcmp(r->size, self->size, sizeof(int64_t) * r->rank))
+        return td__op_fail(c, TD_E_SHAPE, "result %s does not fit the written tensor %s",
+                           td__type_str(r), td__type_str(self));
+    if (!td__can_cast((td_dtype)r->dtype, (td_dtype)self->dtype))
+        return td__op_fail(c, TD_E_DTYPE, "result %s cannot be stored as %s", td__type_str(r),
+                           td__type_str(self));
+    c->out[0] = td_op_copy_(self, r, false);
+    return !td_is_nil(c->out[0]);
+}
+
+/* The parts are calls of their own, heard by the modes from cx->top on; what they
+ * leave behind dies with an inner scope. */
+static bool run_composite(td_opcall *c) {
+    if (!td__scope_push(c->cx)) return false;
+    bool ok = c->def->decomp_fn ? c->def->decomp_fn(c)
+              : c->info->decomp ? run_formula(c)
+                                : run_twin(c);
+    for (int i = 0; i < c->n_out && ok; i++) ok = c->out[i] && !td_is_nil(c->out[i]);
+    td__scope_pop(c->cx, c->out, ok ? c->n_out : 0);
+    return ok;
+}
+
+/* ---- modes -------------------------------------------------------------- */
+
+/* Op calls made while a mode works start below it. */
+static bool dispatch(td_mode *m, td_opcall *c) {
+    if (c->info->composite && !(m && m->composites)) return run_composite(c);
+    if (!m) return td__exec(c);
+    td_ctx  *cx  = c->cx;
+    td_mode *top = cx->top;
+    cx->top      = m->below;
+    bool ok      = m->call(m, c);
+    cx->top      = top;
+    return ok;
+}
+
+bool td__call_below(td_mode *m, td_opcall *c) { return dispatch(m->below, c); }
+
+static bool call(td_opcall *c, const td_value *in, int n_in, bool *nil) {
+    td_ctx *cx = c->cx;
+    c->n_in    = c->info->s.n_in;
+    c->out     = c->few;
+    c->meta    = c->few_meta;
+    c->n_out   = c->info->s.n_out;
+    for (int i = 0; i < TD_FEW; i++) c->few[i] = NULL;
+    if (c->n_out > TD_FEW && !td__call_results(c, c->n_out)) return false;
+    int state = bind(c, in, n_in);
+    *nil      = state == 1;
+    if (state) return state == 1;
+    return dispatch(cx->top, c);
+}
+
+bool td__call(td_ctx *cx, td_op op, const td_value *in, int n_in, td_tensor **out, int n_out) {
+    td_value      args[TD_MAX_ARGS];
+    td_opcall     c; /* large: only what is read gets set */
+    bool          nil  = false;
+    td_arena_mark mark = td__arena_mark(&cx->scratch);
+    c.cx   = cx;
+    c.def  = &td__ops[op];
+    c.info = td__opinfo(op);
+    c.in   = args;
+    bool ok = call(&c, in, n_in, &nil);
+    for (int i = 0; i < n_out; i++) out[i] = ok && !nil && i < c.n_out ? c.out[i] : &cx->nil;
+    td__arena_reset(&cx->scratch, mark);
+    return ok;
+}
+
+td_tensor *td__call1(td_ctx *cx, td_op op, const td_value *in, int n_in) {
+    td_tensor *out;
+    td__call(cx, op, in, n_in, &out, 1);
+    return out;
+}
+
+td_ctx *td__args_ctx(const td_value *in, int n) {
+    for (int i = 0; i < n; i++) {
+        if (in[i].kind == TD_K_TENSOR && in[i].u.t) return in[i].u.t->cx;
+        for (uint32_t k = 0; in[i].kind == TD_K_TENSORS && k < in[i].n; k++)
+            if (in[i].u.ts[k]) return in[i].u.ts[k]->cx;
+    }
+    return td__ctx_orphan();
+}
+
+/* Copies into cap entries; the results belong to the scope either way. */
+int td__call_list(td_ctx *cx, td_op op, const td_value *in, int n_in, td_tensor **out, int cap) {
+    td_value      args[TD_MAX_ARGS];
+    td_opcall     c;
+    bool          nil  = false;
+    td_arena_mark mark = td__arena_mark(&cx->scratch);
+    c.cx   = cx;
+    c.def  = &td__ops[op];
+    c.info = td__opinfo(op);
+    c.in   = args;
+    bool ok = call(&c, in, n_in, &nil);
+    int  n  = ok && !nil ? c.n_out : -1;
+    if (n > cap)
+        td__op_fail(&c, TD_E_ARG, "gives %d tensors, there is room for %d", n, cap), n = -1;
+    for (int i = 0; i < cap; i++) out[i] = i < n ? c.out[i] : &cx->nil;
+    td__arena_reset(&cx->scratch, mark);
+    return n;
+}

@@ -1,0 +1,10 @@
+/* call.h -- between call.c and exec.c; private to the room. */
+#ifndef TD_CALL_H
+#define TD_CALL_H
+
+#include "ops/ops.h"
+
+/* Runs one non-composite op below all modes: shape rule, results, kernel. */
+bool td__exec(td_opcall *c);
+
+#endif

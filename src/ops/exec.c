@@ -1,0 +1,177 @@
+/* exec.c -- runs one op below all modes. Three kinds: views share storage and
+ * remember how they were made; writers change an argument after every check has
+ * passed; the rest get fresh results and a kernel. The rules that hold for all
+ * ops (overlap, versions, fake tensors) live here, once. */
+#include "ops/call.h"
+#include "ops/cast.h"
+
+#include <string.h>
+
+/* ---- what holds for every op -------------------------------------------- */
+
+static bool any_fake(const td_opcall *c) {
+    for (int i = 0; i < c->n_in; i++) {
+        td_value v = c->in[i];
+        if (v.kind == TD_K_TENSOR && td__is_fake(v.u.t)) return true;
+        for (uint32_t k = 0; v.kind == TD_K_TENSORS && k < v.n; k++)
+            if (v.u.ts[k] && td__is_fake(v.u.ts[k])) return true;
+    }
+    return false;
+}
+
+static void bump(td_opcall *c, td_tensor *t) {
+    atomic_fetch_add_explicit(&t->st->version, 1, memory_order_relaxed);
+    t->st->writer = td__ops[c->info->op].name;
+}
+
+/* ---- fresh results ------------------------------------------------------ */
+
+static bool make_results(td_opcall *c, bool fake) {
+    for (int i = 0; i < c->n_out; i++)
+        if (!(c->out[i] = td__tensor_make(c->cx, &c->meta[i], fake))) return false;
+    return true;
+}
+
+static bool exec_plain(td_opcall *c) {
+    bool fake = any_fake(c);
+    if (c->def->flags & TD_OPF_DYNAMIC) {
+        if (fake)
+            return td__op_fail(c, TD_E_TRACE, "the size of the result depends on values");
+        return c->def->cpu(c);
+    }
+    if (!c->def->shape(c) || !make_results(c, fake)) return false;
+    return fake || c->def->cpu(c);
+}
+
+/* ---- views -------------------------------------------------------------- */
+
+static size_t list_bytes(const td_value *v) {
+    return v->kind == TD_K_INTS ? sizeof(int64_t) * v->n : 0;
+}
+
+/* A copy of the call that outlives it: lists are packed behind the arguments. */
+static td_view_step *make_step(td_opcall *c, int out_nr) {
+    size_t lists = 0, args = sizeof(td_value) * (size_t)c->n_in;
+    for (int i = 0; i < c->n_in; i++) lists += list_bytes(&c->in[i]);
+    td_view_step *s = td__alloc(sizeof *s + args + lists);
+    if (!s) return td__fail_memory(c->cx), NULL;
+    td_view_step *up = c->in[c->info->view_of].u.t->steps;
+    *s = (td_view_step){.refs = 1, .out_nr = out_nr, .up = up, .def = c->def, .n_in = c->n_in};
+    if (up) up->refs++;
+    char *room = (char *)s + sizeof *s + args;
+    for (int i = 0; i < c->n_in; i++) {
+        s->in[i] = c->in[i];
+        if (c->in[i].kind == TD_K_TENSOR) s->in[i] = td_value_none();
+        if (c->in[i].kind != TD_K_INTS) continue;
+        memcpy(room, c->in[i].u.ints, list_bytes(&c->in[i]));
+        s->in[i].u.ints = (const int64_t *)(const void *)room;
+        room += list_bytes(&c->in[i]);
+    }
+    return s;
+}
+
+static bool exec_view(td_opcall *c) {
+    td_tensor *src = td__in(c, c->info->view_of);
+    if (!c->def->shape(c)) return false;
+    for (int i = 0; i < c->n_out; i++) {
+        td_tensor *v = td__tensor_over(c->cx, src->st, &c->meta[i]);
+        if (!v) return false;
+        c->out[i] = v;
+        if (c->def->flags & TD_OPF_DETACH) continue;
+        if (!(v->steps = make_step(c, i))) return false;
+        v->base = td__ref(src->base ? src->base : src);
+        if (src->flags & TD_TF_INFERENCE) v->flags |= TD_TF_INFERENCE;
+    }
+    return true;
+}
+
+/* ---- writers ------------------------------------------------------------ */
+
+static bool may_write(td_opcall *c, const td_param *p, td_tensor *t) {
+    if (t->st->readonly)
+        return td__op_fail(c, TD_E_ALIAS, "%s lies in a read-only file; clone it first", p->name);
+    if (td__overlaps_itself(t))
+        return td__op_fail(c, TD_E_ALIAS,
+                           "several elements of the written tensor %s share one place in "
+                           "memory (an expanded view?); clone it first", td__type_str(t));
+    for (int i = 0; i < c->n_in; i++)
+        if (td__in(c, i) && td__overlap(t, td__in(c, i)) == TD_OVERLAP_PARTIAL)
+            return td__op_fail(c, TD_E_ALIAS,
+                               "the written tensor and argument %s partly overlap in memory; "
+                               "clone one first", c->info->s.in[i].name);
+    return true;
+}
+
+/* The result of the functional twin must fit what is written. */
+static bool result_fits(td_opcall *c, const td_tensor *self) {
+    const td_meta *m = &c->meta[0];
+    bool same = m->rank == self->rank;
+    for (int d = 0; same && d < m->rank; d++) same = td__dim_eq(m->size[d], self->size[d]);
+    if (!same)
+        return td__op_fail(c, TD_E_SHAPE, "result of size %s does not fit the written tensor %s",
+                           td__sizes_str(m->rank, m->size), td__type_str(self));
+    if (!td__can_cast(m->dtype, (td_dtype)self->dtype))
+        return td__op_fail(c, TD_E_DTYPE, "a result of dtype %s cannot be stored in %s",
+                           td_dtype_name(m->dtype), td__type_str(self));
+    return true;
+}
+
+/* Does another argument read the bytes being written? */
+static bool read_elsewhere(const td_opcall *c, const td_tensor *self) {
+    for (int i = 1; i < c->n_in; i++)
+        if (td__in(c, i) && td__in(c, i)->st == self->st) return true;
+    return false;
+}
+
+/* Runs the functional twin's kernel straight into self where that is safe, else
+ * beside it and copies. */
+static bool exec_twin(td_opcall *c) {
+    td_tensor      *self = td__in(c, 0);
+    const td_opdef *own  = c->def, *pure = &td__ops[c->info->pure];
+    c->def = pure; /* shape rules and kernels look at the twin's flags */
+    bool ok = pure->shape(c) && result_fits(c, self);
+    if (ok && !any_fake(c)) {
+        bool direct = pure->flags & TD_OPF_POINTWISE ||
+                      (pure->flags & TD_OPF_WRITES_OK && !read_elsewhere(c, self));
+        if (direct) {
+            c->out[0] = self;
+            ok        = pure->cpu(c);
+        } else
+            ok = make_results(c, false) && pure->cpu(c) && td__copy_into(self, c->out[0]);
+    }
+    c->def    = own;
+    c->out[0] = self;
+    return ok;
+}
+
+/* A writer with a kernel of its own: its shape rule only checks. */
+static bool exec_writer(td_opcall *c) {
+    bool fake = any_fake(c), meta = c->def->flags & TD_OPF_META;
+    if (c->def->shape && !c->def->shape(c)) return false;
+    for (int i = 0, fresh = 0; i < c->n_out; i++) {
+        char alias = c->info->s.out[i].alias;
+        for (int k = 0; alias && k < c->n_in; k++)
+            if (c->info->s.in[k].alias == alias) c->out[i] = td__in(c, k);
+        if (alias) continue;
+        fresh = i;
+        if (!(c->out[i] = td__tensor_make(c->cx, &c->meta[fresh], fake))) return false;
+    }
+    return (fake && !meta) || c->def->cpu(c);
+}
+
+static bool exec_write(td_opcall *c) {
+    const td_schema *s    = &c->info->s;
+    bool             meta = c->def->flags & TD_OPF_META;
+    for (int i = 0; i < c->n_in && !meta; i++)
+        if (s->in[i].write && td__in(c, i) && !may_write(c, &s->in[i], td__in(c, i)))
+            return false;
+    if (!(c->def->cpu ? exec_writer(c) : exec_twin(c))) return false;
+    for (int i = 0; i < c->n_in; i++)
+        if (s->in[i].write && td__in(c, i)) bump(c, td__in(c, i));
+    return true;
+}
+
+bool td__exec(td_opcall *c) {
+    if (c->info->writes) return exec_write(c);
+    return c->def->flags & TD_OPF_VIEW ? exec_view(c) : exec_plain(c);
+}

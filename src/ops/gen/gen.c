@@ -1,0 +1,91 @@
+/* gen.c -- `gen DIR` writes every file derived from the op table below DIR. */
+#include "ops/gen/gen.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+td_schema td__gen_schemas[TD_OP_COUNT];
+
+FILE *td__gen_open(const char *dir, const char *path) {
+    char  full[1024];
+    FILE *f;
+    snprintf(full, sizeof full, "%s/%s", dir, path);
+    if (!(f = fopen(full, "w"))) perror(full);
+    return f;
+}
+
+bool td__gen_close(FILE *f, const char *path) {
+    bool ok = !ferror(f);
+    ok &= fclose(f) == 0;
+    if (!ok) perror(path);
+    return ok;
+}
+
+const char *td__gen_c_type(const td_param *p) {
+    switch ((td_type)p->type) {
+    case TD_T_TENSOR:
+    case TD_T_OPT_TENSOR: return "td_tensor *";
+    case TD_T_TENSORS:
+    case TD_T_OPT_TENSORS: return "td_tensors ";
+    case TD_T_OPERAND:
+    case TD_T_SCALAR:
+    case TD_T_OPT_SCALAR:
+    case TD_T_OPT_INT:
+    case TD_T_OPT_FLOAT: return "td_value ";
+    case TD_T_INT: return "int64_t ";
+    case TD_T_INTS:
+    case TD_T_OPT_INTS: return "td_ints ";
+    case TD_T_FLOAT: return "double ";
+    case TD_T_BOOL: return "bool ";
+    case TD_T_DTYPE:
+    case TD_T_OPT_DTYPE: return "td_dtype ";
+    case TD_T_STR: return "const char *";
+    }
+    return "?";
+}
+
+bool td__gen_is_list(const td_schema *s) { return s->out[0].type == TD_T_TENSORS; }
+
+void td__gen_prototype(FILE *f, td_op op) {
+    const td_schema *s    = &td__gen_schemas[op];
+    const char      *sep  = "";
+    bool             list = td__gen_is_list(s);
+    fprintf(f, "%s%s(", list ? "int td_op_" : "td_tensor *td_op_", td__ops[op].name);
+    if (td__ops[op].flags & TD_OPF_CREATE) fprintf(f, "td_ctx *cx"), sep = ", ";
+    for (int i = 0; i < s->n_in; i++) {
+        fprintf(f, "%s%s%s", sep, td__gen_c_type(&s->in[i]), s->in[i].name);
+        sep = ", ";
+    }
+    for (int i = 1; i < s->n_out && !list; i++) fprintf(f, "%std_tensor **%s", sep, s->out[i].name);
+    if (list) fprintf(f, "%std_tensor **out, int cap", sep);
+    fprintf(f, ")");
+}
+
+static bool read_schema(td_op op, char *why, size_t cap) {
+    const td_opdef *def = &td__ops[op];
+    td_schema      *s   = &td__gen_schemas[op];
+    if (def->schema) return td__schema_parse(def->schema, s, why, cap);
+    for (int k = 0; def->pure && k < TD_OP_COUNT; k++) {
+        td_schema twin;
+        if (strcmp(td__ops[k].name, def->pure) || !td__ops[k].schema) continue;
+        return td__schema_parse(td__ops[k].schema, &twin, why, cap) &&
+               td__schema_writer(&twin, s, why, cap);
+    }
+    snprintf(why, cap, "has no schema and no twin with one");
+    return false;
+}
+
+int main(int argc, char **argv) {
+    char why[200];
+    bool ok = true;
+    if (argc != 2) return fprintf(stderr, "usage: gen DIR\n"), 2;
+    for (int op = 0; op < TD_OP_COUNT; op++) {
+        if (read_schema((td_op)op, why, sizeof why)) continue;
+        fprintf(stderr, "op table: %s: %s\n", td__ops[op].name, why);
+        ok = false;
+    }
+    if (!ok) return 1;
+    ok = td__gen_header(argv[1]) && td__gen_api(argv[1]) && td__gen_rules(argv[1]) &&
+         td__gen_docs(argv[1]) && td__gen_loops(argv[1]);
+    return ok ? 0 : 1;
+}

@@ -1,0 +1,264 @@
+/* ops/ops.h -- the op table, schemas, formulas and the one call point.
+ * An op is one row of a .def file; everything else is derived from it. */
+#ifndef TD_OPS_H
+#define TD_OPS_H
+
+#include "core/core.h"
+
+typedef struct td_opinfo  td_opinfo;
+typedef struct td_formula td_formula;
+typedef struct td_vjp     td_vjp;
+
+/* ---- rows --------------------------------------------------------------- */
+
+typedef bool td_shape_fn(td_opcall *c);  /* fills c->meta; false after td__fail */
+typedef bool td_kernel_fn(td_opcall *c); /* fills the bytes of c->out */
+typedef bool td_decomp_fn(td_opcall *c); /* sets c->out by calling other ops */
+typedef bool td_vjp_fn(td_vjp *v);       /* sets v->grad by calling other ops */
+
+enum {
+    TD_OPF_POINTWISE = 1 << 0,  /* .expr on each element; sizes broadcast */
+    TD_OPF_VIEW      = 1 << 1,  /* shares storage with its first argument */
+    TD_OPF_BOOL_OUT  = 1 << 2,  /* pointwise: result is bool */
+    TD_OPF_FLOAT     = 1 << 3,  /* pointwise: integers compute as default float */
+    TD_OPF_INT_ONLY  = 1 << 4,  /* refuses floats (bitwise ops) */
+    TD_OPF_NO_BOOL   = 1 << 5,  /* refuses bool */
+    TD_OPF_COMMUTES  = 1 << 6,
+    TD_OPF_RANDOM    = 1 << 7,  /* draws: c->seed, c->offset are set, see td__draw */
+    TD_OPF_DYNAMIC   = 1 << 8,  /* sizes depend on values: the kernel makes c->out */
+    TD_OPF_WRITES_OK = 1 << 9,  /* kernel may run with out[0] == in[0] */
+    TD_OPF_META      = 1 << 10, /* writes geometry only (t_, squeeze_...): kernel does it */
+    TD_OPF_DETACH    = 1 << 11, /* result shares bytes, not history */
+    TD_OPF_CREATE    = 1 << 12, /* no tensor argument: takes the context */
+    TD_OPF_MULTI     = 1 << 13, /* view with a list of results */
+    TD_OPF_FLOAT_ONLY = 1 << 14, /* refuses integers and bool */
+    TD_OPF_INTERNAL  = 1 << 15, /* for formulas; documented, not in the sugar */
+    TD_OPF_KEEP_INT  = 1 << 16, /* pointwise: integers are returned unchanged (floor) */
+    TD_OPF_FIRST_DTYPE = 1 << 17 /* pointwise: result and computation in in[0]'s dtype */
+};
+
+/* One op. Rows live in *.def as TD_OP(id, .field = ...,). FN(x) names the C
+ * function td__x. Exactly one of expr, cpu, decomp, decomp_fn, pure, or VIEW
+ * says how it is computed; exactly one of vjp, vjp_fn, or a reason for none. */
+#ifndef TD_TABLE_TEXT
+#define TD_ROW_FN(type) type *
+#else
+#define TD_ROW_FN(type) const char *
+#endif
+struct td_opdef {
+    const char *name;
+    const char *schema; /* "mul(Tensor a, Operand b) -> Tensor"; NULL: from pure */
+    const char *doc;    /* one or two sentences */
+    TD_ROW_FN(td_shape_fn) shape;
+    TD_ROW_FN(td_kernel_fn) cpu;
+    TD_ROW_FN(td_vjp_fn) vjp_fn;
+    TD_ROW_FN(td_decomp_fn) decomp_fn;
+    const char *vjp;     /* "a: g * b; b: g * a", or TD_NO_GRAD(why), TD_VIA_... */
+    const char *saves;   /* with vjp_fn: "a b out", the values it reads */
+    const char *decomp;  /* formula over the arguments */
+    const char *pure;    /* functional twin of a writer */
+    const char *inverse; /* of a view: the op that puts a changed view back */
+    const char *expr;    /* C over $args, for loops and code generation */
+    uint32_t    flags;   /* TD_OPF_... */
+};
+
+#define TD_NO_GRAD(why) "!" why  /* has no derivative, and why */
+#define TD_ZERO_GRAD "0"         /* derivative is zero everywhere: no history */
+#define TD_VIA_DECOMP "@decomp"  /* differentiate the parts */
+#define TD_VIA_PURE "@pure"      /* differentiate the functional twin */
+#define TD_WRITES(twin)                                                   \
+    TD_OP(twin##_, .pure = #twin, .vjp = TD_VIA_PURE,                      \
+          .doc = "Writes the result of " #twin " into its first argument.")
+
+typedef enum td_op {
+#define TD_OP(id, ...) TD_OP_##id,
+#include "ops/ops.def"
+#undef TD_OP
+    TD_OP_COUNT
+} td_op;
+
+extern const td_opdef td__ops[TD_OP_COUNT];
+
+/* ---- schemas (schema.c) ------------------------------------------------- */
+
+typedef enum td_type {
+    TD_T_TENSOR, TD_T_OPT_TENSOR, TD_T_TENSORS, TD_T_OPT_TENSORS, /* Tensor?[] */
+    TD_T_OPERAND,                                 /* tensor or number */
+    TD_T_SCALAR, TD_T_OPT_SCALAR, TD_T_INT, TD_T_OPT_INT, TD_T_INTS, TD_T_OPT_INTS,
+    TD_T_FLOAT, TD_T_OPT_FLOAT, TD_T_BOOL, TD_T_DTYPE, TD_T_OPT_DTYPE, TD_T_STR
+} td_type;
+
+#define TD_MAX_ARGS 16
+#define TD_MAX_RESULTS 8
+
+typedef struct td_param {
+    char     name[24];
+    uint8_t  type;  /* td_type */
+    char     alias; /* letter, 0: none */
+    bool     write;
+    bool     has_default;
+    td_value def; /* the default; a list default is ints_def */
+    int64_t  ints_def[4];
+} td_param;
+
+typedef struct td_schema {
+    char     name[40];
+    int      n_in, n_out;
+    td_param in[TD_MAX_ARGS];
+    td_param out[TD_MAX_RESULTS]; /* name "out" when the schema gives none */
+} td_schema;
+
+/* Reads schema text; false and a message in `why` when it is wrong. */
+bool td__schema_parse(const char *text, td_schema *s, char *why, size_t cap);
+/* The schema of NAME_ from its functional twin's. */
+bool td__schema_writer(const td_schema *pure, td_schema *s, char *why, size_t cap);
+
+/* ---- what is derived from a row, once per process (table.c) ------------- */
+
+/* A term of a derivative: which argument, what it reads, how to compute it. */
+typedef struct td_term {
+    const td_formula *f;
+    uint32_t reads_in;  /* bit per argument that must be saved */
+    uint32_t reads_out; /* bit per result that must be saved */
+} td_term;
+
+struct td_opinfo {
+    td_op     op;
+    td_schema s;
+    td_op     pure;      /* of a writer; TD_OP_COUNT: none */
+    bool      composite; /* decomp or decomp_fn */
+    bool      differentiable;
+    bool      writes;    /* any argument with ! */
+    int8_t    view_of;   /* VIEW: index of the viewed argument, else -1 */
+    const td_formula *decomp;
+    td_term   term[TD_MAX_ARGS]; /* by argument; f == NULL: none */
+    uint32_t  saves_in, saves_out; /* of vjp_fn, or the union of terms */
+};
+
+bool             td__table_init(void); /* idempotent; false: td__table_why says why */
+const char      *td__table_why(void);
+const td_opinfo *td__opinfo(td_op op);
+td_op            td__op_find(const char *name); /* TD_OP_COUNT when unknown */
+
+/* ---- calls (call.c) ----------------------------------------------------- */
+
+#define TD_FEW 3
+
+/* One op call on its way through the modes to the kernel. */
+struct td_opcall {
+    td_ctx          *cx;
+    const td_opdef  *def;
+    const td_opinfo *info;
+    td_value        *in;   /* [n_in], schema order, defaults filled in */
+    int              n_in;
+    int              n_out; /* results; lists are flattened */
+    td_tensor      **out;   /* [n_out], few or scratch */
+    td_meta         *meta;  /* [n_out], few_meta or scratch */
+    uint64_t         seed, offset; /* RANDOM: this call's draw */
+    td_tensor       *few[TD_FEW];
+    td_meta          few_meta[TD_FEW];
+};
+
+/* Calls an op through the modes. in[] is schema order; fewer than n_in entries
+ * take the defaults. On failure every result is nil and false is returned; a nil
+ * argument gives nil results and true. `out` has room for n_out results. */
+bool td__call(td_ctx *cx, td_op op, const td_value *in, int n_in, td_tensor **out, int n_out);
+/* The same for ops with a list of results: how many, -1 on failure. At most cap
+ * are copied out; more than that is an error. */
+int td__call_list(td_ctx *cx, td_op op, const td_value *in, int n_in, td_tensor **out, int cap);
+td_tensor *td__call1(td_ctx *cx, td_op op, const td_value *in, int n_in); /* one result */
+/* The context of the first tensor among the arguments. When there is none (a NULL
+ * where a tensor must be) an inert context that reports to stderr. */
+td_ctx *td__args_ctx(const td_value *in, int n);
+static inline td_value td__value_ints(td_ints l) {
+    td_value v = {TD_K_INTS, (uint32_t)(l.n < 0 ? 0 : l.n), {0}};
+    v.u.ints   = l.v;
+    return v;
+}
+static inline td_value td__value_tensors(td_tensors l) {
+    td_value v = {TD_K_TENSORS, (uint32_t)(l.n < 0 ? 0 : l.n), {0}};
+    v.u.ts     = l.v;
+    return v;
+}
+static inline td_value td__value_dtype(td_dtype dt) {
+    td_value v = {TD_K_DTYPE, 0, {0}};
+    v.u.dt     = dt;
+    return v;
+}
+static inline td_value td__value_str(const char *s) {
+    td_value v = {TD_K_STR, 0, {0}};
+    v.u.s      = s;
+    return v;
+}
+/* For modes: the rest of the stack, then the kernel. */
+bool td__call_below(td_mode *m, td_opcall *c);
+
+/* Shape rules of list results reserve room for n; false: no memory. */
+bool td__call_results(td_opcall *c, int n);
+/* RANDOM kernels say how many Philox blocks they used before drawing. */
+void td__draw(td_opcall *c, uint64_t blocks);
+
+/* Argument access in rules and kernels; kinds are already checked. */
+static inline td_tensor *td__in(const td_opcall *c, int i) {
+    return c->in[i].kind == TD_K_TENSOR ? c->in[i].u.t : NULL;
+}
+static inline int64_t td__in_int(const td_opcall *c, int i) { return c->in[i].u.i; }
+static inline bool td__in_bool(const td_opcall *c, int i) { return c->in[i].u.i != 0; }
+static inline bool td__in_none(const td_opcall *c, int i) { return c->in[i].kind == TD_K_NONE; }
+double  td__value_f(td_value v); /* number as double */
+int64_t td__value_i(td_value v); /* number as integer, truncated */
+static inline double td__in_f(const td_opcall *c, int i) { return td__value_f(c->in[i]); }
+static inline td_dtype td__in_dtype(const td_opcall *c, int i, td_dtype otherwise) {
+    return c->in[i].kind == TD_K_DTYPE ? c->in[i].u.dt : otherwise;
+}
+/* Records "op: message" with the op's name in front. Always false. */
+bool td__op_fail(td_opcall *c, td_code code, const char *fmt, ...) TD_PRINTF(3, 4);
+/* Wraps dim argument i for `rank`; -1 after td__op_fail. */
+int td__op_dim(td_opcall *c, int64_t dim, int rank);
+
+/* ---- shared shape helpers (shape_rules.c) ------------------------------- */
+
+/* Result 0: fresh, row-major, of the sizes given. */
+void td__meta_dense(td_meta *m, td_dtype dt, int rank, const int64_t *size);
+void td__meta_like(td_meta *m, const td_tensor *t); /* sizes, dtype and dim order of t */
+/* dtype of an operation on these arguments: tensors, 0-dim tensors and numbers
+ * weigh as in ATen. */
+td_dtype td__result_type(td_ctx *cx, const td_value *in, int n);
+
+/* ---- formulas (formula.c) ----------------------------------------------- */
+
+/* A parsed "g * b" or "sum(a, [0], true)": a flat postfix program. Language:
+ * names, numbers, true/false/none, [int lists], calls of ops with positional
+ * arguments, + - * / and unary minus, `a.sizes`, `a.dtype`, `a.rank`, `a.numel`. */
+const td_formula *td__formula_parse(const char *text, const td_schema *s, bool vjp,
+                                    char *why, size_t cap);
+uint32_t td__formula_reads_in(const td_formula *f);
+uint32_t td__formula_reads_out(const td_formula *f);
+/* Where names come from. `in` entries may be tensors that were not saved: then
+ * only in_meta is looked at. */
+struct td_vjp {
+    td_ctx          *cx;
+    const td_opdef  *def;
+    const td_opinfo *info;
+    const td_value  *in;      /* by argument; an unsaved tensor is NONE */
+    const td_meta *const *in_meta; /* by argument; NULL for non-tensors */
+    td_tensor *const *out;    /* by result; NULL when not saved */
+    td_tensor *const *g;      /* by result; NULL: no gradient arrived */
+    int              n_out;   /* results, lists flattened */
+    const bool      *need;    /* by argument: a gradient is wanted */
+    td_tensor      **grad;    /* by argument, to fill; NULL: zero */
+    td_tensor     ***list_grad; /* by argument of type Tensor[]: array to fill, else NULL */
+    const bool *const *list_need;
+    const td_meta *const *const *list_meta; /* by argument of type Tensor[]: each entry's */
+    const td_meta *const *out_meta; /* by result: sizes, dtype */
+};
+td_tensor *td__formula_eval(const td_formula *f, const td_vjp *v); /* NULL on failure */
+
+/* ---- generated from the rows -------------------------------------------- */
+
+#ifndef TD_TABLE_TEXT
+#include "ops/rules_gen.h" /* prototypes of every FN(...) named in a row */
+#include "tandem/ops.h"    /* td_op_add(...) for every row: C rules call these */
+#endif
+
+#endif

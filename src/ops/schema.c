@@ -1,0 +1,206 @@
+/* schema.c -- reads the schema text of an op row into parameters.
+ *
+ *   name(Type arg=default, ...) -> Type | (Type name, ...)
+ *
+ * A tensor type may carry an alias mark: Tensor(a) shares storage with the other
+ * a, Tensor(a!) is written. No allocation; used by the table and the generator. */
+#include "ops/ops.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct reader {
+    const char *p;
+    char       *why;
+    size_t      cap;
+} reader;
+
+static bool wrong(reader *r, const char *what) {
+    snprintf(r->why, r->cap, "schema: %s at \"%.24s\"", what, r->p);
+    return false;
+}
+
+static void skip(reader *r) {
+    while (*r->p == ' ') r->p++;
+}
+
+static bool take(reader *r, const char *s) {
+    skip(r);
+    size_t n = strlen(s);
+    if (strncmp(r->p, s, n) != 0) return false;
+    r->p += n;
+    return true;
+}
+
+static bool read_name(reader *r, char *out, size_t cap) {
+    skip(r);
+    size_t n = 0;
+    while (isalnum((unsigned char)r->p[n]) || r->p[n] == '_') n++;
+    if (n == 0 || n >= cap) return wrong(r, "expected a name");
+    memcpy(out, r->p, n);
+    out[n] = 0;
+    r->p += n;
+    return true;
+}
+
+/* Plain, optional, list and optional-element list forms of a base type; 255: none. */
+static const struct {
+    const char *word;
+    uint8_t     plain, optional, list, opt_list;
+} types[] = {
+    {"Tensor", TD_T_TENSOR, TD_T_OPT_TENSOR, TD_T_TENSORS, 255},
+    {"Operand", TD_T_OPERAND, 255, 255, 255},
+    {"Scalar", TD_T_SCALAR, TD_T_OPT_SCALAR, 255, 255},
+    {"int", TD_T_INT, TD_T_OPT_INT, TD_T_INTS, TD_T_OPT_INTS},
+    {"float", TD_T_FLOAT, TD_T_OPT_FLOAT, 255, 255},
+    {"bool", TD_T_BOOL, 255, 255, 255},
+    {"dtype", TD_T_DTYPE, TD_T_OPT_DTYPE, 255, 255},
+    {"str", TD_T_STR, 255, 255, 255},
+};
+
+static bool read_alias(reader *r, td_param *p) {
+    if (*r->p != '(') return true;
+    r->p++;
+    p->alias = *r->p++;
+    if (!islower((unsigned char)p->alias)) return wrong(r, "expected an alias letter");
+    if (*r->p == '!') p->write = true, r->p++;
+    if (*r->p++ != ')') return wrong(r, "expected ) after the alias mark");
+    return true;
+}
+
+static bool read_type(reader *r, td_param *p) {
+    char word[16];
+    int  k = 0;
+    if (!read_name(r, word, sizeof word)) return false;
+    while (k < TD_COUNT(types) && strcmp(types[k].word, word)) k++;
+    if (k == TD_COUNT(types)) return wrong(r, "unknown type");
+    if (!read_alias(r, p)) return false;
+    bool opt = *r->p == '?' && r->p++;
+    bool list = r->p[0] == '[' && r->p[1] == ']';
+    if (list) r->p += 2;
+    bool opt_list = list && *r->p == '?' && r->p++;
+    if (list && opt && k == 0)
+        p->type = TD_T_OPT_TENSORS;
+    else
+        p->type = list ? (opt_list ? types[k].opt_list : types[k].list)
+                       : (opt ? types[k].optional : types[k].plain);
+    return p->type != 255 || wrong(r, "no such form of this type");
+}
+
+static bool read_int_list(reader *r, td_param *p) {
+    int n = 0;
+    for (skip(r); *r->p && *r->p != ']'; take(r, ",")) {
+        char *end;
+        if (n == TD_COUNT(p->ints_def)) return wrong(r, "default list is too long");
+        p->ints_def[n++] = strtoll(r->p, &end, 10);
+        if (end == r->p) return wrong(r, "expected an integer");
+        r->p = end;
+    }
+    if (!take(r, "]")) return wrong(r, "expected ]");
+    p->def.kind   = TD_K_INTS;
+    p->def.n      = (uint32_t)n;
+    p->def.u.ints = p->ints_def; /* the table fixes it up after copies */
+    return true;
+}
+
+static bool read_number(reader *r, td_param *p) {
+    char   *end;
+    int64_t i = strtoll(r->p, &end, 10);
+    if (end != r->p && *end != '.' && *end != 'e')
+        p->def = td_value_int(i);
+    else {
+        double f = strtod(r->p, &end);
+        if (end == r->p) return wrong(r, "bad default");
+        p->def = td_value_float(f);
+    }
+    r->p = end;
+    if ((p->type == TD_T_FLOAT || p->type == TD_T_OPT_FLOAT) && p->def.kind == TD_K_INT)
+        p->def = td_value_float((double)p->def.u.i);
+    return true;
+}
+
+/* A quoted default string: only "", and words kept in this list, since a schema
+ * owns no memory. */
+static bool read_string(reader *r, td_param *p) {
+    static const char *const words[] = {"", "constant", "mean", "none", "sum", "tanh",
+                                        "nearest", "floor", "trunc"};
+    for (int k = 0; k < TD_COUNT(words); k++) {
+        size_t n = strlen(words[k]);
+        if (strncmp(r->p, words[k], n) || r->p[n] != '\'') continue;
+        p->def.kind = TD_K_STR;
+        p->def.u.s  = words[k];
+        r->p += n + 1;
+        return true;
+    }
+    return wrong(r, "unknown default string");
+}
+
+static bool read_default(reader *r, td_param *p) {
+    p->has_default = true;
+    if (take(r, "None")) return p->def = td_value_none(), true;
+    if (take(r, "True")) return p->def = td_value_bool(true), true;
+    if (take(r, "False")) return p->def = td_value_bool(false), true;
+    if (take(r, "[")) return read_int_list(r, p);
+    if (take(r, "'")) return read_string(r, p);
+    return read_number(r, p);
+}
+
+static bool read_params(reader *r, td_schema *s) {
+    while (!take(r, ")")) {
+        if (take(r, "*")) {
+            take(r, ",");
+            continue;
+        }
+        if (s->n_in == TD_MAX_ARGS) return wrong(r, "too many arguments");
+        td_param *p = &s->in[s->n_in++];
+        if (!read_type(r, p) || !read_name(r, p->name, sizeof p->name)) return false;
+        if (take(r, "=") && !read_default(r, p)) return false;
+        skip(r);
+        if (*r->p != ')' && !take(r, ",")) return wrong(r, "expected , or )");
+    }
+    return true;
+}
+
+static bool read_results(reader *r, td_schema *s) {
+    if (!take(r, "->")) return wrong(r, "expected ->");
+    bool several = take(r, "(");
+    do {
+        if (s->n_out == TD_MAX_RESULTS) return wrong(r, "too many results");
+        td_param *p = &s->out[s->n_out++];
+        if (!read_type(r, p)) return false;
+        if (p->type != TD_T_TENSOR && p->type != TD_T_TENSORS)
+            return wrong(r, "a result is Tensor or Tensor[]");
+        skip(r);
+        if (several && isalpha((unsigned char)*r->p)) {
+            if (!read_name(r, p->name, sizeof p->name)) return false;
+        } else
+            strcpy(p->name, "out");
+    } while (several && take(r, ","));
+    if (several && !take(r, ")")) return wrong(r, "expected )");
+    skip(r);
+    return *r->p == 0 || wrong(r, "trailing text");
+}
+
+bool td__schema_parse(const char *text, td_schema *s, char *why, size_t cap) {
+    reader r = {text, why, cap};
+    memset(s, 0, sizeof *s);
+    if (!read_name(&r, s->name, sizeof s->name)) return false;
+    if (!take(&r, "(")) return wrong(&r, "expected (");
+    return read_params(&r, s) && read_results(&r, s);
+}
+
+/* The schema of a writer made by TD_WRITES: its twin's, with the first argument
+ * written and returned. */
+bool td__schema_writer(const td_schema *pure, td_schema *s, char *why, size_t cap) {
+    *s = *pure;
+    if (pure->n_in == 0 || pure->in[0].type != TD_T_TENSOR || pure->n_out != 1) {
+        snprintf(why, cap, "schema: %s cannot have an in-place twin", pure->name);
+        return false;
+    }
+    strcat(s->name, "_");
+    s->in[0].alias = s->out[0].alias = 'x';
+    s->in[0].write = s->out[0].write = true;
+    return true;
+}

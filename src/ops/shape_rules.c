@@ -1,0 +1,63 @@
+/* shape_rules.c -- what shape rules share: result metas and type promotion. */
+#include "ops/ops.h"
+
+void td__meta_dense(td_meta *m, td_dtype dt, int rank, const int64_t *size) {
+    m->dtype   = dt;
+    m->rank    = rank;
+    m->strided = false;
+    m->offset  = 0;
+    for (int i = 0; i < rank; i++) m->size[i] = size[i];
+}
+
+void td__meta_like(td_meta *m, const td_tensor *t) {
+    td__meta_dense(m, (td_dtype)t->dtype, t->rank, t->size);
+    if (td__is_dense(t->rank, t->size, t->stride)) return;
+    m->strided = true;
+    td__strides_like(t->rank, t->size, t->stride, m->stride);
+}
+
+/* The three weights of ATen's promotion: tensors with dims decide, 0-dim tensors
+ * and plain numbers only raise the class (bool < int < float). */
+typedef struct weights {
+    td_dtype dims, zero, number; /* TD_DTYPE_NONE: none seen */
+} weights;
+
+static td_dtype either(td_dtype a, td_dtype b) {
+    if (a == TD_DTYPE_NONE) return b;
+    return b == TD_DTYPE_NONE ? a : td__promote(a, b);
+}
+
+static void weigh(td_ctx *cx, weights *w, td_value v) {
+    if (v.kind == TD_K_TENSOR && v.u.t) {
+        td_dtype dt = (td_dtype)v.u.t->dtype;
+        if (v.u.t->flags & TD_TF_NUMBER)
+            w->number = either(w->number, td__is_float(dt) ? cx->default_dtype : dt);
+        else if (v.u.t->rank > 0)
+            w->dims = either(w->dims, dt);
+        else
+            w->zero = either(w->zero, dt);
+    } else if (v.kind == TD_K_FLOAT)
+        w->number = either(w->number, cx->default_dtype);
+    else if (v.kind == TD_K_INT)
+        w->number = either(w->number, TD_I64);
+    else if (v.kind == TD_K_BOOL)
+        w->number = either(w->number, TD_BOOL);
+}
+
+/* A heavier category keeps its dtype unless the lighter one has a higher class. */
+static td_dtype combine(td_dtype heavy, td_dtype light) {
+    if (heavy == TD_DTYPE_NONE) return light;
+    if (light == TD_DTYPE_NONE || td__is_float(heavy)) return heavy;
+    if (heavy == TD_BOOL || td__is_float(light)) return td__promote(heavy, light);
+    return heavy;
+}
+
+td_dtype td__result_type(td_ctx *cx, const td_value *in, int n) {
+    weights w = {TD_DTYPE_NONE, TD_DTYPE_NONE, TD_DTYPE_NONE};
+    for (int i = 0; i < n; i++) {
+        weigh(cx, &w, in[i]);
+        for (uint32_t k = 0; in[i].kind == TD_K_TENSORS && k < in[i].n; k++)
+            if (in[i].u.ts[k]) weigh(cx, &w, td_value_tensor(in[i].u.ts[k]));
+    }
+    return combine(w.dims, combine(w.zero, w.number));
+}

@@ -1,0 +1,176 @@
+/* table.c -- the op table, and what is derived from each row once per process:
+ * parsed schema, functional twin, derivative terms, decomposition. */
+#include "ops/ops.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#define FN(x) td__##x
+const td_opdef td__ops[TD_OP_COUNT] = {
+#define TD_OP(id, ...) [TD_OP_##id] = {.name = #id, __VA_ARGS__},
+#include "ops/ops.def"
+#undef TD_OP
+};
+
+static td_opinfo      infos[TD_OP_COUNT];
+static td_map         by_name;
+static char           why[256];
+static bool           ready;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+const td_opinfo *td__opinfo(td_op op) { return &infos[op]; }
+const char      *td__table_why(void) { return why; }
+
+td_op td__op_find(const char *name) {
+    const td_opdef *def = td__map_get(&by_name, name);
+    return def ? (td_op)(def - td__ops) : TD_OP_COUNT;
+}
+
+static bool wrong(td_op op, const char *what) {
+    char was[200];
+    snprintf(was, sizeof was, "%s", what);
+    snprintf(why, sizeof why, "op table: %s: %s", td__ops[op].name, was);
+    return false;
+}
+
+/* List defaults point into their own schema; copies must point into theirs. */
+static void fix_list_defaults(td_schema *s) {
+    for (int i = 0; i < s->n_in; i++)
+        if (s->in[i].def.kind == TD_K_INTS) s->in[i].def.u.ints = s->in[i].ints_def;
+}
+
+static bool init_schema(td_op op) {
+    const td_opdef *def  = &td__ops[op];
+    td_opinfo      *info = &infos[op];
+    info->op             = op;
+    info->pure           = def->pure ? td__op_find(def->pure) : TD_OP_COUNT;
+    if (def->pure && info->pure == TD_OP_COUNT) return wrong(op, "no such twin");
+    char text[160];
+    if (def->schema) {
+        if (!td__schema_parse(def->schema, &info->s, text, sizeof text))
+            return wrong(op, text);
+    } else {
+        td_schema twin;
+        if (!def->pure) return wrong(op, "has no schema");
+        if (!td__schema_parse(td__ops[info->pure].schema, &twin, text, sizeof text) ||
+            !td__schema_writer(&twin, &info->s, text, sizeof text))
+            return wrong(op, text);
+    }
+    fix_list_defaults(&info->s);
+    return !strcmp(info->s.name, def->name) || wrong(op, "schema has another name");
+}
+
+static void init_aliases(td_op op) {
+    const td_opdef *def  = &td__ops[op];
+    td_opinfo      *info = &infos[op];
+    info->view_of        = -1;
+    for (int i = 0; i < info->s.n_in; i++) {
+        const td_param *p = &info->s.in[i];
+        info->writes |= p->write;
+        if (def->flags & TD_OPF_VIEW && p->alias && info->view_of < 0)
+            info->view_of = (int8_t)i;
+    }
+}
+
+/* Index of the argument called `name` in the first `n` characters; -1: none. */
+static int find_arg(const td_schema *s, const char *name, size_t n) {
+    for (int i = 0; i < s->n_in; i++)
+        if (strlen(s->in[i].name) == n && !strncmp(s->in[i].name, name, n)) return i;
+    return -1;
+}
+
+/* "a: formula" */
+static bool add_term(td_op op, char *text) {
+    td_opinfo *info = &infos[op];
+    char       msg[160], *colon = strchr(text, ':');
+    if (!colon) return wrong(op, "vjp: expected `argument: formula`");
+    while (*text == ' ' || *text == '\n') text++;
+    int arg = find_arg(&info->s, text, (size_t)(colon - text));
+    if (arg < 0) return wrong(op, "vjp: unknown argument before the colon");
+    td_term *t = &info->term[arg];
+    t->f       = td__formula_parse(colon + 1, &info->s, true, msg, sizeof msg);
+    if (!t->f) return wrong(op, msg);
+    t->reads_in  = td__formula_reads_in(t->f);
+    t->reads_out = td__formula_reads_out(t->f);
+    info->saves_in |= t->reads_in;
+    info->saves_out |= t->reads_out;
+    return true;
+}
+
+static bool add_terms(td_op op, const char *vjp) {
+    char text[1024];
+    if (strlen(vjp) >= sizeof text) return wrong(op, "vjp: too long, use vjp_fn");
+    strcpy(text, vjp);
+    for (char *term = text; term;) {
+        char *next = strchr(term, ';');
+        if (next) *next++ = 0;
+        if (!add_term(op, term)) return false;
+        term = next;
+    }
+    return true;
+}
+
+static bool add_saves(td_op op, const char *saves) {
+    td_opinfo *info = &infos[op];
+    for (const char *p = saves; *p;) {
+        size_t n   = strcspn(p, " ");
+        int    arg = find_arg(&info->s, p, n), hit = arg >= 0;
+        if (hit) info->saves_in |= 1u << arg;
+        for (int i = 0; i < info->s.n_out && !hit; i++) {
+            if (strlen(info->s.out[i].name) != n || strncmp(info->s.out[i].name, p, n))
+                continue;
+            info->saves_out |= 1u << i;
+            hit = 1;
+        }
+        if (!hit) return wrong(op, "saves: unknown name");
+        p += n + strspn(p + n, " ");
+    }
+    return true;
+}
+
+static bool init_rules(td_op op) {
+    const td_opdef *def  = &td__ops[op];
+    td_opinfo      *info = &infos[op];
+    char            msg[160];
+    bool twin_composite  = info->pure != TD_OP_COUNT && !def->cpu &&
+                          (td__ops[info->pure].decomp || td__ops[info->pure].decomp_fn);
+    info->composite = def->decomp || def->decomp_fn || twin_composite;
+    if (def->decomp) {
+        info->decomp = td__formula_parse(def->decomp, &info->s, false, msg, sizeof msg);
+        if (!info->decomp) return wrong(op, msg);
+    }
+    const td_opdef *rule = def;
+    if (def->vjp && !strcmp(def->vjp, TD_VIA_PURE)) {
+        if (info->pure == TD_OP_COUNT) return wrong(op, "vjp: has no twin");
+        rule = &td__ops[info->pure];
+    }
+    if (!rule->vjp && !rule->vjp_fn) return wrong(op, "has no vjp and no reason for none");
+    if (rule->vjp_fn) {
+        info->differentiable = true;
+        return add_saves(op, rule->saves ? rule->saves : "");
+    }
+    if (strchr("!0@", rule->vjp[0])) return true;
+    info->differentiable = true;
+    return add_terms(op, rule->vjp);
+}
+
+static void init_all(void) {
+    for (int op = 0; op < TD_OP_COUNT; op++)
+        if (!td__map_put(&by_name, td__ops[op].name, (void *)(uintptr_t)&td__ops[op])) {
+            snprintf(why, sizeof why, "op table: out of memory");
+            return;
+        }
+    for (int op = 0; op < TD_OP_COUNT; op++)
+        if (!init_schema((td_op)op)) return;
+    for (int op = 0; op < TD_OP_COUNT; op++) {
+        init_aliases((td_op)op);
+        if (!init_rules((td_op)op)) return;
+    }
+    ready = true;
+}
+
+bool td__table_init(void) {
+    pthread_once(&once, init_all);
+    return ready;
+}
