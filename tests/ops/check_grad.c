@@ -1,0 +1,218 @@
+/* check_grad.c -- gradients of a sample: through td_grad with hashed tangents, and
+ * against central differences in f64, first and second order.
+ *
+ * First order differentiates F1 = sum of <result, tangent>, second order F2 = sum
+ * of <gradient of F1 by leaf i, u_i>; both by every float leaf. */
+#include "sample.h"
+#include "tandem/grad.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define STEP 1e-6
+#define MOST 24 /* elements of a leaf that are moved */
+
+/* What is differentiated: results that need it, and bases written through views. */
+int grad_ends(const inputs *in, td_tensor *const *out, int n, td_tensor **ends) {
+    int k = 0;
+    for (int i = 0; i < n && k < MAX_ENDS; i++)
+        if (td_requires_grad(out[i])) ends[k++] = out[i];
+    for (int i = 0; i < MAX_LEAVES && in->writes && k < MAX_ENDS; i++)
+        if (in->base[i] && in->used[i] != in->base[i] && td_requires_grad(in->base[i]))
+            ends[k++] = in->base[i];
+    return k;
+}
+
+static int needing(const sample *s, td_tensor *const *t, td_tensor **need, int *which) {
+    int k = 0;
+    for (int i = 0; i < s->n_leaves; i++) {
+        if (!t[i] || !td_requires_grad(t[i])) continue;
+        which[k] = i;
+        need[k++] = t[i];
+    }
+    return k;
+}
+
+static int tangents(td_ctx *cx, const sample *s, td_tensor *const *ends, int n,
+                    td_tensor **out) {
+    for (int i = 0; i < n; i++)
+        out[i] = hashed_tensor(cx, s, 100 + i, td_dtype_of(ends[i]), td_sizes(ends[i]));
+    return n;
+}
+
+bool grad_leaves(td_ctx *cx, const sample *s, const inputs *in, td_tensor *const *out,
+                 int n, td_tensor **grads, bool create) {
+    td_tensor *ends[MAX_ENDS], *tan[MAX_ENDS], *need[MAX_LEAVES], *got[MAX_LEAVES];
+    int which[MAX_LEAVES];
+    int n_ends = grad_ends(in, out, n, ends);
+    int n_need = needing(s, in->leaf, need, which);
+    for (int i = 0; i < MAX_LEAVES; i++) grads[i] = NULL;
+    if (!n_ends || !n_need) return true;
+    tangents(cx, s, ends, n_ends, tan);
+    td_grad_opts opts = {TD_GRAD_OPTS, .create_graph = create, .allow_unused = true,
+                         .grads = {tan, n_ends}};
+    td_tensors outs = {ends, n_ends}, ins = {need, n_need};
+    if (!td_grad(outs, ins, got, &opts)) return false;
+    for (int i = 0; i < n_need; i++) grads[which[i]] = td_is_nil(got[i]) ? NULL : got[i];
+    return true;
+}
+
+/* ---- finite differences ------------------------------------------------- */
+
+typedef struct probe {
+    td_ctx       *cx;
+    const sample *s;
+    td_op         op;
+    int           order;
+    td_tensor    *leaf[MAX_LEAVES]; /* f64 leaves as they stand, others NULL */
+} probe;
+
+static double inner(td_tensor *a, td_tensor *b) {
+    int64_t n = td_numel(a);
+    double sum = 0, *x = malloc(sizeof *x * (size_t)(2 * n + 1));
+    if (!x || !td_read(a, TD_F64, x, sizeof *x * (size_t)n) ||
+        !td_read(b, TD_F64, x + n, sizeof *x * (size_t)n))
+        sum = NAN;
+    for (int64_t i = 0; i < n && sum == sum; i++) sum += x[i] * x[n + i];
+    free(x);
+    return sum;
+}
+
+/* Runs the op on p's leaves; results in out. -1: failed. */
+static int probe_call(const probe *p, inputs *in, td_tensor **out, int cap) {
+    char why[256];
+    memset(in, 0, sizeof *in);
+    if (!inputs_build(p->cx, p->s, p->op, p->leaf, in, why, sizeof why)) return -1;
+    return td__call_list(p->cx, in->op, in->in, in->n_in, out, cap);
+}
+
+/* F1 or F2 at p's leaves; NaN on failure. */
+static double probe_value(const probe *p) {
+    static inputs in;
+    td_tensor *out[64], *ends[MAX_ENDS], *tan[MAX_ENDS], *grads[MAX_LEAVES];
+    int n = probe_call(p, &in, out, 64);
+    double sum = 0;
+    if (n < 0) return NAN;
+    if (p->order == 1) {
+        int k = tangents(p->cx, p->s, ends, grad_ends(&in, out, n, ends), tan);
+        for (int i = 0; i < k; i++) sum += inner(ends[i], tan[i]);
+        return sum;
+    }
+    if (!grad_leaves(p->cx, p->s, &in, out, n, grads, false)) return NAN;
+    for (int i = 0; i < p->s->n_leaves; i++) {
+        if (!grads[i]) continue;
+        td_tensor *u = hashed_tensor(p->cx, p->s, 200 + i, TD_F64, td_sizes(grads[i]));
+        sum += inner(grads[i], u);
+    }
+    return sum;
+}
+
+/* The derivative of F1 or F2 by td_grad; false with *none: there is none. */
+static bool probe_grads(const probe *p, td_tensor **grads, bool *none) {
+    static inputs in;
+    td_tensor *out[64], *first[MAX_LEAVES], *ends[MAX_LEAVES], *u[MAX_LEAVES];
+    td_tensor *need[MAX_LEAVES], *got[MAX_LEAVES];
+    int which[MAX_LEAVES], n_ends = 0;
+    int n = probe_call(p, &in, out, 64);
+    *none = false;
+    if (n < 0) return false;
+    *none = !grad_ends(&in, out, n, ends);
+    if (*none) return false;
+    if (p->order == 1) return grad_leaves(p->cx, p->s, &in, out, n, grads, false);
+    if (!grad_leaves(p->cx, p->s, &in, out, n, first, true)) return false;
+    for (int i = 0; i < p->s->n_leaves; i++) {
+        if (!first[i] || !td_requires_grad(first[i])) continue;
+        ends[n_ends] = first[i];
+        u[n_ends++] = hashed_tensor(p->cx, p->s, 200 + i, TD_F64, td_sizes(first[i]));
+    }
+    int n_need = needing(p->s, in.leaf, need, which);
+    *none = n_ends == 0;
+    if (*none) return false;
+    td_grad_opts opts = {TD_GRAD_OPTS, .allow_unused = true, .grads = {u, n_ends}};
+    td_tensors outs = {ends, n_ends}, ins = {need, n_need};
+    if (!td_grad(outs, ins, got, &opts)) return false;
+    for (int i = 0; i < n_need; i++) grads[which[i]] = td_is_nil(got[i]) ? NULL : got[i];
+    return true;
+}
+
+/* F at p's leaves with element k of leaf i moved by `by`. */
+static double moved(const probe *p, int i, const double *values, int64_t k, double by) {
+    probe q = *p;
+    int64_t n = td_numel(p->leaf[i]);
+    double *v = malloc(sizeof *v * (size_t)n);
+    if (!v) return NAN;
+    memcpy(v, values, sizeof *v * (size_t)n);
+    v[k] += by;
+    td_scope_begin(p->cx, "move");
+    for (int j = 0; j < p->s->n_leaves; j++) {
+        if (!p->leaf[j]) continue;
+        if (j == i) {
+            q.leaf[j] = td_from(p->cx, TD_F64, td_sizes(p->leaf[j]), v);
+            td_set_requires_grad(q.leaf[j], true);
+        }
+    }
+    double f = probe_value(&q);
+    td_scope_end(p->cx, "move", NULL);
+    free(v);
+    return f;
+}
+
+static bool check_leaf(report *r, const probe *p, int i, td_tensor *grad) {
+    int64_t n = td_numel(p->leaf[i]), jump = n > MOST ? n / MOST : 1;
+    double *v = malloc(sizeof *v * (size_t)(2 * n + 1));
+    bool ok = v && td_read(p->leaf[i], TD_F64, v, sizeof *v * (size_t)n);
+    if (ok) memset(v + n, 0, sizeof *v * (size_t)n);
+    if (ok && grad) ok = td_read(grad, TD_F64, v + n, sizeof *v * (size_t)n);
+    for (int64_t k = 0; ok && k < n; k += jump) {
+        double up = moved(p, i, v, k, STEP), down = moved(p, i, v, k, -STEP);
+        double slope = (up - down) / (2 * STEP), have = v[n + k];
+        if (fabs(slope - have) <= 1e-5 + 1e-4 * fabs(slope)) continue;
+        fail_sample(r, "gradcheck %d: leaf %d[%lld] is %.10g, differences give %.10g %s",
+                    p->order, i, (long long)k, have, slope, td_message(p->cx));
+        ok = false;
+    }
+    free(v);
+    return ok;
+}
+
+static bool check_order(report *r, probe *p, bool *done) {
+    td_tensor *grads[MAX_LEAVES] = {NULL};
+    bool none;
+    if (!probe_grads(p, grads, &none)) {
+        if (none || td_error(p->cx) == TD_E_UNSUPPORTED) return td_clear(p->cx), true;
+        fail_sample(r, "gradcheck %d: %s", p->order, td_message(p->cx));
+        return false;
+    }
+    for (int i = 0; i < p->s->n_leaves; i++)
+        if (p->leaf[i] && !check_leaf(r, p, i, grads[i])) return false;
+    *done = true;
+    return true;
+}
+
+/* Leaves in f64 that require grad; false: the sample is of another dtype. */
+static bool probe_leaves(probe *p) {
+    int n = 0;
+    for (int i = 0; i < p->s->n_leaves; i++) {
+        const leaf *l = &p->s->leaves[i];
+        int64_t flat = leaf_numel(l);
+        if (!l->grad) continue;
+        if (l->dt != TD_F64) return false;
+        td_ints size = l->has_stride ? (td_ints){&flat, 1} : (td_ints){l->size, l->rank};
+        p->leaf[i] = hashed_tensor(p->cx, p->s, i, TD_F64, size);
+        td_set_requires_grad(p->leaf[i], true);
+        n++;
+    }
+    return n > 0;
+}
+
+void check_grad(td_ctx *cx, report *r, grad_stats *st) {
+    probe p = {.cx = cx, .s = r->s, .op = td__op_find(r->s->op_name), .order = 1};
+    uint32_t tags = r->s->src->tags;
+    if (tags & (TAG_NOGRAD | TAG_RANDOM | TAG_ERROR | TAG_NOCHECK)) return;
+    if (!probe_leaves(&p)) return;
+    if (!check_order(r, &p, &st->first) || !st->first || (tags & TAG_NOCHECK2)) return;
+    p.order = 2;
+    check_order(r, &p, &st->second);
+}

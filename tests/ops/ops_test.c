@@ -1,0 +1,138 @@
+/* ops_test.c -- every sample of every op against PyTorch's stored results.
+ *
+ *   build/ops-test                all samples and the self-check of the table
+ *   build/ops-test TEXT...        samples whose text contains TEXT
+ *   -q  failures are counted, not printed    -d DIR  where the samples are
+ *
+ * Prints one block per failing sample and `N passed, N failed`; the exit status
+ * is the verdict. Runs from the root of the source tree. */
+#include "sample.h"
+
+#include <dirent.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct suite {
+    const char *dir;
+    char      **words; /* filters, without blanks */
+    int         n_words;
+    bool        quiet;
+    int         passed, failed, skipped;
+    bool        seen[TD_OP_COUNT], graded[TD_OP_COUNT];
+} suite;
+
+static const char *volatile running; /* the sample a crash is blamed on */
+
+static void crashed(int sig) {
+    const char *text = running ? running : "?";
+    char line[700];
+    int n = snprintf(line, sizeof line, "CRASH (signal %d) in %s\n", sig, text);
+    if (write(STDOUT_FILENO, line, (size_t)n) < 0) _exit(3);
+    _exit(2);
+}
+
+static bool wanted(const suite *u, const char *text) {
+    for (int i = 0; i < u->n_words; i++)
+        if (strstr(text, u->words[i])) return true;
+    return u->n_words == 0;
+}
+
+static void run_sample(suite *u, const sample_text *t, const exp_file *f) {
+    static sample s;
+    static expected e;
+    report r = {.s = &s, .quiet = u->quiet};
+    td_ctx *cx = NULL;
+    running = t->text;
+    memset(&s, 0, sizeof s);
+    s.src = t;
+    if (!sample_parse(t, &s)) fail_sample(&r, "%s", s.why);
+    td_op op = s.why[0] ? TD_OP_COUNT : td__op_find(s.op_name);
+    if (!s.why[0] && op == TD_OP_COUNT) fail_sample(&r, "no such op");
+    if (!r.failures && !expected_find(f, &s, &e)) fail_sample(&r, "stored result damaged");
+    if (!r.failures && e.status == EXP_MISSING)
+        fail_sample(&r, "no stored result: run tools/oracle/oracle.py");
+    if (!r.failures && !(cx = td_open())) fail_sample(&r, "out of memory");
+    if (!r.failures) {
+        grad_stats g = {false, false};
+        u->seen[op] = true;
+        check_call(cx, &r, &e);
+        if (!r.failures && e.status == EXP_OK) check_twins(cx, &r);
+        if (!r.failures && e.status == EXP_OK) check_grad(cx, &r, &g);
+        if (g.first) u->graded[op] = true;
+    }
+    if (cx) td_close(cx);
+    if (r.failures) u->failed++;
+    else u->passed++;
+}
+
+static bool run_family(suite *u, const char *family) {
+    char path[512], why[600];
+    sample_list list = {.items = {NULL, 0, 0}};
+    snprintf(path, sizeof path, "%s/samples_%s.def", u->dir, family);
+    bool ok = sample_read(&list, path);
+    snprintf(path, sizeof path, "%s/expected/%s.bin", u->dir, family);
+    exp_file *f = ok ? expected_open(path, why, sizeof why) : NULL;
+    if (ok && !f) fprintf(stderr, "%s\n", why);
+    for (int i = 0; f && i < list.items.n; i++)
+        if (wanted(u, list.items.v[i].text)) run_sample(u, &list.items.v[i], f);
+    expected_close(f);
+    td__vec_free(&list.items);
+    td__arena_free(&list.arena);
+    return f != NULL;
+}
+
+static int is_samples(const struct dirent *d) {
+    size_t n = strlen(d->d_name);
+    return !strncmp(d->d_name, "samples_", 8) && n > 12 && !strcmp(d->d_name + n - 4, ".def");
+}
+
+static bool run_all(suite *u) {
+    struct dirent **files;
+    int n = scandir(u->dir, &files, is_samples, alphasort);
+    bool ok = n > 0;
+    for (int i = 0; i < n; i++) {
+        char family[256];
+        size_t k = strlen(files[i]->d_name) - 12;
+        snprintf(family, sizeof family, "%.*s", (int)k, files[i]->d_name + 8);
+        ok &= run_family(u, family);
+        free(files[i]);
+    }
+    if (n >= 0) free(files);
+    else fprintf(stderr, "%s: no samples\n", u->dir);
+    return ok;
+}
+
+static void strip_blanks(char *s) {
+    char *to = s;
+    for (; *s; s++)
+        if (*s != ' ') *to++ = *s;
+    *to = 0;
+}
+
+int main(int argc, char **argv) {
+    static suite u = {.dir = "tests/ops"};
+    u.words = argv + 1;
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "-q")) u.quiet = true;
+        else if (!strcmp(argv[i], "-d") && i + 1 < argc) u.dir = argv[++i];
+        else if (*argv[i]) {
+            strip_blanks(argv[i]);
+            u.words[u.n_words++] = argv[i];
+        }
+    }
+    if (!td__table_init()) {
+        printf("FAIL table: %s\n0 passed, 1 failed\n", td__table_why());
+        return 1;
+    }
+    signal(SIGSEGV, crashed);
+    signal(SIGFPE, crashed);
+    signal(SIGABRT, crashed);
+    bool ok = run_all(&u);
+    if (u.n_words == 0) u.failed += check_table(u.seen, u.graded);
+    if (!ok) u.failed++;
+    printf("%d passed, %d failed\n", u.passed, u.failed);
+    return u.failed != 0;
+}
