@@ -56,12 +56,38 @@ bool td__is_packed(int rank, const int64_t *size, const int64_t *stride) {
     return true;
 }
 
-/* A packed tensor keeps its strides; others become row-major. */
+/* Does dim a lie outside dim b: 1 yes, -1 no, 0 cannot tell (a zero stride). */
+static int lies_outside(const int64_t *size, const int64_t *stride, int a, int b) {
+    if (td__dim_eq(stride[a], 0) || td__dim_eq(stride[b], 0)) return 0;
+    if (td__dim_lt(stride[a], stride[b])) return -1;
+    if (td__dim_lt(stride[b], stride[a])) return 1;
+    return td__dim_lt(size[b], size[a]);
+}
+
+/* A packed tensor keeps its strides. Others get those of a dense tensor with the
+ * same order of dims, as ATen infers it: an insertion sort, innermost dim first,
+ * in which expanded dims keep their place. */
 void td__strides_like(int rank, const int64_t *size, const int64_t *stride, int64_t *out) {
-    if (td__is_packed(rank, size, stride))
+    if (td__is_packed(rank, size, stride)) {
         memmove(out, stride, sizeof(int64_t) * (size_t)rank);
-    else
-        td__strides_dense(rank, size, out);
+        return;
+    }
+    int     perm[TD_MAX_RANK], order;
+    int64_t step = 1;
+    for (int i = 0; i < rank; i++) perm[i] = rank - 1 - i;
+    for (int i = 1; i < rank; i++)
+        for (int at = i, k = i - 1; k >= 0; k--) {
+            if ((order = lies_outside(size, stride, perm[k], perm[at])) < 0) break;
+            if (order == 0) continue;
+            int swap = perm[k];
+            perm[k]  = perm[at];
+            perm[at] = swap;
+            at       = k;
+        }
+    for (int i = 0; i < rank; i++) {
+        out[perm[i]] = step;
+        step         = td__dim_mul(step, td__dim_max(size[perm[i]], 1));
+    }
 }
 
 int td__wrap_dim(int64_t dim, int rank) {

@@ -11,8 +11,7 @@ void td__meta_dense(td_meta *m, td_dtype dt, int rank, const int64_t *size) {
 
 void td__meta_like(td_meta *m, const td_tensor *t) {
     td__meta_dense(m, (td_dtype)t->dtype, t->rank, t->size);
-    if (td__is_dense(t->rank, t->size, t->stride)) return;
-    m->strided = true;
+    m->strided = true; /* also when dense: dims of size 1 keep their strides */
     td__strides_like(t->rank, t->size, t->stride, m->stride);
 }
 
