@@ -1,0 +1,163 @@
+/* math_bits.h: bit views of floats, half precision, float to integer.
+ *
+ * The lowest layer of math.h. Half-precision values travel as uint16_t; both
+ * directions are bit arithmetic with selects, because the F16C builtins work on
+ * whole vectors and would stop a scalar loop from vectorizing. */
+#ifndef TD_OPS_MATH_BITS_H
+#define TD_OPS_MATH_BITS_H
+
+#include <stdint.h>
+
+/* At -O2 gcc stops inlining the longer functions into each other, and a call
+ * left in a loop keeps it scalar. */
+#define TD_M static inline __attribute__((always_inline))
+
+/* a * b + c. The bounds in docs/numerics.md hold for both expansions. */
+#ifdef __FMA__
+#define TD_FMAF(a, b, c) __builtin_fmaf((a), (b), (c))
+#define TD_FMA(a, b, c) __builtin_fma((a), (b), (c))
+#else
+#define TD_FMAF(a, b, c) ((a) * (b) + (c))
+#define TD_FMA(a, b, c) ((a) * (b) + (c))
+#endif
+
+TD_M uint32_t td_m_bits_f32(float x) {
+    union {
+        float    f;
+        uint32_t u;
+    } v = {.f = x};
+    return v.u;
+}
+
+TD_M float td_m_from_bits_f32(uint32_t u) {
+    union {
+        uint32_t u;
+        float    f;
+    } v = {.u = u};
+    return v.f;
+}
+
+TD_M uint64_t td_m_bits_f64(double x) {
+    union {
+        double   f;
+        uint64_t u;
+    } v = {.f = x};
+    return v.u;
+}
+
+TD_M double td_m_from_bits_f64(uint64_t u) {
+    union {
+        uint64_t u;
+        double   f;
+    } v = {.u = u};
+    return v.f;
+}
+
+/* Magnitude of `a`, sign of `s`. `a` must have its sign bit clear or be NaN. */
+TD_M float td_m_with_sign_f32(float a, float s) {
+    return td_m_from_bits_f32(td_m_bits_f32(a) | (td_m_bits_f32(s) & 0x80000000u));
+}
+
+TD_M double td_m_with_sign_f64(double a, double s) {
+    return td_m_from_bits_f64(td_m_bits_f64(a) |
+                              (td_m_bits_f64(s) & 0x8000000000000000u));
+}
+
+/* ---- half precision ------------------------------------------------------ */
+
+TD_M float td_m_bf16_to_f32(uint16_t h) {
+    return td_m_from_bits_f32((uint32_t)h << 16);
+}
+
+/* Nearest even; a NaN becomes the quiet NaN of its sign. */
+TD_M uint16_t td_m_f32_to_bf16(float x) {
+    uint32_t u = td_m_bits_f32(x);
+    uint32_t r = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;
+    uint32_t nan = ((u >> 16) & 0x8000u) | 0x7fc0u;
+    return (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? nan : r);
+}
+
+/* Subnormals go through an exact float subtraction: with exponent field 113 the
+ * ten mantissa bits sit above 2^-14, which is then taken off. */
+TD_M float td_m_f16_to_f32(uint16_t h) {
+    uint32_t sign = (uint32_t)(h & 0x8000u) << 16;
+    uint32_t body = (uint32_t)(h & 0x7fffu) << 13;
+    uint32_t exp = body & 0x0f800000u;
+    uint32_t top = body + 0x70000000u; /* inf, NaN: exponent 255 */
+    uint32_t mid = body + 0x38000000u; /* normal: rebias 15 to 127 */
+    float    low =
+        td_m_from_bits_f32(body + 0x38800000u) - td_m_from_bits_f32(0x38800000u);
+    uint32_t u = exp == 0x0f800000u ? top : mid;
+    u = exp == 0 ? td_m_bits_f32(low) : u;
+    return td_m_from_bits_f32(u | sign);
+}
+
+/* Nearest even. Below 2^-14 the sum with 0.5 rounds to units of 2^-24, which
+ * are exactly the subnormal steps of f16. */
+TD_M uint16_t td_m_f32_to_f16(float x) {
+    uint32_t u = td_m_bits_f32(x);
+    uint32_t sign = (u >> 16) & 0x8000u;
+    uint32_t a = u & 0x7fffffffu;
+    uint32_t norm = (a - 0x38000000u + 0xfffu + ((a >> 13) & 1u)) >> 13;
+    uint32_t low = td_m_bits_f32(td_m_from_bits_f32(a) + 0.5f) - 0x3f000000u;
+    uint32_t r = a < 0x38800000u ? low : norm;
+    r = a >= 0x477ff000u ? 0x7c00u : r;
+    r = a > 0x7f800000u ? 0x7e00u : r;
+    return (uint16_t)(r | sign);
+}
+
+/* ---- float to integer ---------------------------------------------------- */
+
+/* Truncation toward zero. Outside the range, and for NaN, the result is the
+ * smallest integer, as x86 conversions and PyTorch on x86 give. */
+TD_M int64_t td_m_f64_to_i64(double x) {
+    int     in = (x >= -0x1p63) & (x < 0x1p63);
+    int64_t r = (int64_t)(in ? x : 0.0);
+    return in ? r : INT64_MIN;
+}
+
+TD_M int32_t td_m_f64_to_i32(double x) {
+    int     in = (x > -2147483649.0) & (x < 2147483648.0);
+    int32_t r = (int32_t)(in ? x : 0.0);
+    return in ? r : INT32_MIN;
+}
+
+TD_M int64_t td_m_f32_to_i64(float x) {
+    int     in = (x >= -0x1p63f) & (x < 0x1p63f);
+    int64_t r = (int64_t)(in ? x : 0.0f);
+    return in ? r : INT64_MIN;
+}
+
+TD_M int32_t td_m_f32_to_i32(float x) {
+    int     in = (x >= -0x1p31f) & (x < 0x1p31f);
+    int32_t r = (int32_t)(in ? x : 0.0f);
+    return in ? r : INT32_MIN;
+}
+
+/* Narrow integers wrap modulo their width within the int32 range and are 0
+ * beyond it, as PyTorch's. */
+TD_M uint8_t td_m_f32_to_u8(float x) {
+    return (uint8_t)((uint32_t)td_m_f32_to_i32(x) & 0xffu);
+}
+
+TD_M int8_t td_m_f32_to_i8(float x) {
+    return (int8_t)((uint32_t)td_m_f32_to_i32(x) & 0xffu);
+}
+
+TD_M int16_t td_m_f32_to_i16(float x) {
+    return (int16_t)((uint32_t)td_m_f32_to_i32(x) & 0xffffu);
+}
+
+TD_M uint8_t td_m_f64_to_u8(double x) {
+    return (uint8_t)((uint32_t)td_m_f64_to_i32(x) & 0xffu);
+}
+
+TD_M int8_t td_m_f64_to_i8(double x) {
+    return (int8_t)((uint32_t)td_m_f64_to_i32(x) & 0xffu);
+}
+
+TD_M int16_t td_m_f64_to_i16(double x) {
+    return (int16_t)((uint32_t)td_m_f64_to_i32(x) & 0xffffu);
+}
+
+#endif
