@@ -39,8 +39,12 @@ static bool exec_plain(td_opcall *c) {
             return td__op_fail(c, TD_E_TRACE, "the size of the result depends on values");
         return c->def->cpu(c);
     }
-    if (!c->def->shape(c) || !make_results(c, fake)) return false;
-    return fake || c->def->cpu(c);
+    if (!c->def->shape(c)) return false;
+    if (c->def->flags & TD_OPF_SHARE) {
+        c->out[0] = td__tensor_over(c->cx, td__in(c, 0)->st, &c->meta[0]);
+        return c->out[0] != NULL;
+    }
+    return make_results(c, fake) && (fake || c->def->cpu(c));
 }
 
 /* ---- views -------------------------------------------------------------- */

@@ -34,7 +34,8 @@ enum {
     TD_OPF_FLOAT_ONLY = 1 << 14, /* refuses integers and bool */
     TD_OPF_INTERNAL  = 1 << 15, /* for formulas; documented, not in the sugar */
     TD_OPF_KEEP_INT  = 1 << 16, /* pointwise: integers are returned unchanged (floor) */
-    TD_OPF_FIRST_DTYPE = 1 << 17 /* pointwise: result and computation in in[0]'s dtype */
+    TD_OPF_FIRST_DTYPE = 1 << 17, /* pointwise: result and computation in in[0]'s dtype */
+    TD_OPF_SHARE     = 1 << 18 /* takes over in[0]'s bytes, which nobody else sees: no view */
 };
 
 /* One op. Rows live in *.def as TD_OP(id, .field = ...,). FN(x) names the C
@@ -97,8 +98,9 @@ typedef struct td_param {
     char     alias; /* letter, 0: none */
     bool     write;
     bool     has_default;
-    td_value def; /* the default; a list default is ints_def */
+    td_value def; /* the default; a list or string points into the two below */
     int64_t  ints_def[4];
+    char     str_def[16];
 } td_param;
 
 typedef struct td_schema {

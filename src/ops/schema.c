@@ -4,6 +4,7 @@
  *
  * A tensor type may carry an alias mark: Tensor(a) shares storage with the other
  * a, Tensor(a!) is written. No allocation; used by the table and the generator. */
+#define TD_TABLE_TEXT /* needs no generated header: the generator uses it */
 #include "ops/ops.h"
 
 #include <ctype.h>
@@ -101,7 +102,7 @@ static bool read_int_list(reader *r, td_param *p) {
     if (!take(r, "]")) return wrong(r, "expected ]");
     p->def.kind   = TD_K_INTS;
     p->def.n      = (uint32_t)n;
-    p->def.u.ints = p->ints_def; /* the table fixes it up after copies */
+    p->def.u.ints = p->ints_def;
     return true;
 }
 
@@ -121,20 +122,16 @@ static bool read_number(reader *r, td_param *p) {
     return true;
 }
 
-/* A quoted default string: only "", and words kept in this list, since a schema
- * owns no memory. */
-static bool read_string(reader *r, td_param *p) {
-    static const char *const words[] = {"", "constant", "mean", "none", "sum", "tanh",
-                                        "nearest", "floor", "trunc"};
-    for (int k = 0; k < TD_COUNT(words); k++) {
-        size_t n = strlen(words[k]);
-        if (strncmp(r->p, words[k], n) || r->p[n] != '\'') continue;
-        p->def.kind = TD_K_STR;
-        p->def.u.s  = words[k];
-        r->p += n + 1;
-        return true;
-    }
-    return wrong(r, "unknown default string");
+/* A default in single or double quotes. */
+static bool read_string(reader *r, td_param *p, char quote) {
+    size_t n = 0;
+    while (r->p[n] && r->p[n] != quote) n++;
+    if (!r->p[n] || n >= sizeof p->str_def) return wrong(r, "bad default string");
+    memcpy(p->str_def, r->p, n);
+    p->def.kind = TD_K_STR;
+    p->def.u.s  = p->str_def;
+    r->p += n + 1;
+    return true;
 }
 
 static bool read_default(reader *r, td_param *p) {
@@ -143,7 +140,8 @@ static bool read_default(reader *r, td_param *p) {
     if (take(r, "True")) return p->def = td_value_bool(true), true;
     if (take(r, "False")) return p->def = td_value_bool(false), true;
     if (take(r, "[")) return read_int_list(r, p);
-    if (take(r, "'")) return read_string(r, p);
+    if (take(r, "'")) return read_string(r, p, '\'');
+    if (take(r, "\"")) return read_string(r, p, '"');
     return read_number(r, p);
 }
 
@@ -191,10 +189,20 @@ bool td__schema_parse(const char *text, td_schema *s, char *why, size_t cap) {
     return read_params(&r, s) && read_results(&r, s);
 }
 
+/* Defaults point into their own schema; a copy's must point into the copy. */
+static void fix_defaults(td_schema *s) {
+    for (int i = 0; i < s->n_in; i++) {
+        td_param *p = &s->in[i];
+        if (p->def.kind == TD_K_INTS) p->def.u.ints = p->ints_def;
+        if (p->def.kind == TD_K_STR) p->def.u.s = p->str_def;
+    }
+}
+
 /* The schema of a writer made by TD_WRITES: its twin's, with the first argument
  * written and returned. */
 bool td__schema_writer(const td_schema *pure, td_schema *s, char *why, size_t cap) {
     *s = *pure;
+    fix_defaults(s);
     if (pure->n_in == 0 || pure->in[0].type != TD_T_TENSOR || pure->n_out != 1) {
         snprintf(why, cap, "schema: %s cannot have an in-place twin", pure->name);
         return false;

@@ -34,12 +34,6 @@ static bool wrong(td_op op, const char *what) {
     return false;
 }
 
-/* List defaults point into their own schema; copies must point into theirs. */
-static void fix_list_defaults(td_schema *s) {
-    for (int i = 0; i < s->n_in; i++)
-        if (s->in[i].def.kind == TD_K_INTS) s->in[i].def.u.ints = s->in[i].ints_def;
-}
-
 static bool init_schema(td_op op) {
     const td_opdef *def  = &td__ops[op];
     td_opinfo      *info = &infos[op];
@@ -57,7 +51,6 @@ static bool init_schema(td_op op) {
             !td__schema_writer(&twin, &info->s, text, sizeof text))
             return wrong(op, text);
     }
-    fix_list_defaults(&info->s);
     return !strcmp(info->s.name, def->name) || wrong(op, "schema has another name");
 }
 
