@@ -107,11 +107,11 @@ td_tensor *td__tensor_over(td_ctx *cx, td_storage *st, const td_meta *m) {
     return make_over(cx, st, m);
 }
 
-/* Elements from the first to the last addressed, for fresh strided storages. */
+/* Elements a fresh storage needs: up to the last one addressed. */
 static int64_t extent(const td_meta *m) {
     int64_t n = td__numel(m->rank, m->size);
     if (!m->strided || n == 0) return n;
-    int64_t last = 0;
+    int64_t last = m->offset;
     for (int i = 0; i < m->rank; i++)
         last = td__dim_add(last, td__dim_mul(td__dim_sub(m->size[i], 1), m->stride[i]));
     return td__dim_add(last, 1);

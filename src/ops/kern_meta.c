@@ -1,0 +1,68 @@
+/* kern_meta.c -- writers of geometry: they change what a tensor looks at, not the
+ * bytes. The shape rule has put the new geometry into meta 0. */
+#include "ops/geom.h"
+
+#include <string.h>
+
+bool td__kern_set_geometry(td_opcall *c) {
+    c->out[0] = td__in(c, 0);
+    return td__tensor_set_geometry(td__in(c, 0), &c->meta[0]);
+}
+
+/* Bytes from the start of a storage to the last element m addresses. */
+static int64_t bytes_for(const td_meta *m) {
+    if (td__numel(m->rank, m->size) == 0) return 0;
+    int64_t last = m->offset;
+    for (int i = 0; i < m->rank; i++)
+        last = td__dim_add(last, td__dim_mul(m->size[i] - 1, m->stride[i]));
+    return td__dim_mul(td__dim_add(last, 1), td__dtype_bytes[m->dtype]);
+}
+
+static bool grow(td_opcall *c, td_storage *st, const td_meta *m) {
+    int64_t need = bytes_for(m);
+    if (need <= (int64_t)st->bytes) return true;
+    if (st->release || st->readonly)
+        return td__op_fail(c, TD_E_ALIAS, "%lld bytes are needed, and the storage of %lld "
+                           "is foreign memory that cannot grow",
+                           (long long)need, (long long)st->bytes);
+    if (need >= TD_DIM_HUGE || !td__storage_resize(st, (size_t)need))
+        return td__fail_memory(c->cx);
+    return true;
+}
+
+bool td__kern_resize(td_opcall *c) {
+    td_tensor *t = td__in(c, 0);
+    if (!grow(c, t->st, &c->meta[0])) return false;
+    c->out[0] = t;
+    return td__tensor_set_geometry(t, &c->meta[0]);
+}
+
+/* The storage grows first: a failure leaves self as it was. */
+bool td__kern_set(td_opcall *c) {
+    td_tensor *t = td__in(c, 0), *source = td__in(c, 1);
+    if (!grow(c, source->st, &c->meta[0])) return false;
+    if (!td__tensor_set_geometry(t, &c->meta[0])) return false;
+    td__tensor_set_storage(t, source->st);
+    c->out[0] = t;
+    return true;
+}
+
+td_tensor *td__window(td_window *w, const td_tensor *t, const td_meta *m) {
+    memset(&w->t, 0, sizeof w->t);
+    w->t.cx     = t->cx;
+    w->t.refs   = 1;
+    w->t.slot   = -1;
+    w->t.dtype  = (uint8_t)m->dtype;
+    w->t.rank   = (uint8_t)m->rank;
+    w->t.numel  = td__numel(m->rank, m->size);
+    w->t.offset = m->offset;
+    w->t.size   = w->dims;
+    w->t.stride = w->dims + TD_MAX_RANK;
+    w->t.st     = t->st;
+    memcpy(w->t.size, m->size, sizeof(int64_t) * (size_t)m->rank);
+    if (m->strided)
+        memcpy(w->t.stride, m->stride, sizeof(int64_t) * (size_t)m->rank);
+    else
+        td__strides_dense(m->rank, m->size, w->t.stride);
+    return &w->t;
+}
