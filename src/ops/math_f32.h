@@ -6,8 +6,8 @@
  * remainder, floor_div, lgamma and digamma call libm and stay scalar.
  *
  * sin, cos and tan take any argument. Up to 2^30 the reduction by pi keeps the
- * relative error; beyond, the angle has an absolute error below 2^-49, which a
- * result smaller than 2^-25 would show. */
+ * relative error; beyond, the angle has an absolute error below 2^-47, which
+ * only a result smaller than 2^-23 would show. */
 #ifndef TD_OPS_MATH_F32_H
 #define TD_OPS_MATH_F32_H
 

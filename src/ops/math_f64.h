@@ -316,7 +316,7 @@ TD_M double td_m_digamma_f64(double x) {
     double y = 0.0;
     if (x == 0.0) return __builtin_copysign(__builtin_inf(), -x);
     if (x < 0.0) {
-        double frac = x - __builtin_trunc(x);
+        double frac = x - __builtin_rint(x);
         if (!(frac != 0.0)) return __builtin_nan("");
         y = -3.14159265358979312 / __builtin_tan(3.14159265358979312 * frac);
         x = 1.0 - x;
