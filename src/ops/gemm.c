@@ -1,0 +1,315 @@
+/* gemm.c -- one matrix product: normalize the layout, pick a library, split.
+ * Libraries run on one thread each and are called from our pool on blocks. Takes
+ * f32 and f64 whose layouts a library reads in place; gemm_pack.c has the rest. */
+#include "ops/gemm.h"
+
+#include "base/base.h"
+#include "ops/prim.h"
+
+#include <cblas.h>
+#include <limits.h>
+#include <pthread.h>
+#include <string.h>
+
+/* Multiply-adds, so half the flops. */
+enum {
+    SPLIT_WORK = 1 << 17,      /* less is run by the caller alone: about 2 us */
+    SMALL_WORK = 64 * 64 * 64, /* up to here OpenBLAS beats dnnl_sgemm's 0.3 us */
+    BATCH_WORK = 24 * 24 * 24, /* from here one matmul primitive for a batch */
+    VECTOR_WORK = 1 << 16,     /* matrix elements worth a thread of their own */
+    ROW_GRAIN = 8,
+    COL_GRAIN = 16
+};
+
+/* A product whose operands are plain: C is row-major, or a column. */
+typedef struct job {
+    td_gemm g;
+    bool    ta, tb;
+    int     lda, ldb, ldc;
+    bool    by_cols;     /* cut n instead of m */
+    int64_t parts, step; /* of one batch item */
+} job;
+
+/* One block of one batch item. */
+typedef struct block {
+    int64_t     m, n;
+    const char *a, *b;
+    char       *c;
+} block;
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void start(void) { openblas_set_num_threads(1); }
+
+/* ---- layout ------------------------------------------------------------- */
+
+/* Can rows x cols with these strides be read as row-major? Gives its leading
+ * dimension. Strides of dimensions of size one do not matter. */
+static bool leading(int64_t rows, int64_t cols, int64_t row, int64_t col, int *ld) {
+    if (col != 1 && cols != 1) return false;
+    if (rows == 1) row = cols;
+    if (row < cols || row > INT_MAX) return false;
+    *ld = (int)row;
+    return true;
+}
+
+/* C^T = B^T @ A^T, by exchanging strides. */
+static void transpose(td_gemm *g) {
+    td_gemm t = *g;
+    g->m = t.n, g->n = t.m;
+    g->a = t.b, g->a_row = t.b_col, g->a_col = t.b_row, g->a_batch = t.b_batch;
+    g->b = t.a, g->b_row = t.a_col, g->b_col = t.a_row, g->b_batch = t.a_batch;
+    g->c_row = t.c_col, g->c_col = t.c_row;
+}
+
+/* A batch that shares one operand and runs on evenly in the other is one taller
+ * or wider product, as in a linear layer over [B,T,C]. */
+static void fold_batch(td_gemm *g) {
+    if (g->batch == 1) return;
+    if (g->b_batch == 0 && g->a_batch == g->m * g->a_row &&
+        g->c_batch == g->m * g->c_row) {
+        g->m *= g->batch;
+        g->batch = 1;
+    } else if (g->a_batch == 0 && g->b_batch == g->n * g->b_col &&
+               g->c_batch == g->n * g->c_col) {
+        g->n *= g->batch;
+        g->batch = 1;
+    }
+}
+
+static bool plain(job *j) {
+    td_gemm *g = &j->g;
+    fold_batch(g);
+    if (g->m > INT_MAX || g->n > INT_MAX || g->k > INT_MAX) return false;
+    if (g->m == 1 && g->n != 1) transpose(g);
+    if (!leading(g->m, g->n, g->c_row, g->c_col, &j->ldc)) {
+        transpose(g);
+        if (!leading(g->m, g->n, g->c_row, g->c_col, &j->ldc)) return false;
+    }
+    j->ta = !leading(g->m, g->k, g->a_row, g->a_col, &j->lda);
+    if (j->ta && !leading(g->k, g->m, g->a_col, g->a_row, &j->lda)) return false;
+    j->tb = !leading(g->k, g->n, g->b_row, g->b_col, &j->ldb);
+    return !j->tb || leading(g->n, g->k, g->b_col, g->b_row, &j->ldb);
+}
+
+/* ---- one block ---------------------------------------------------------- */
+
+/* y = A x for n == 1. Zeroing y first keeps NaN out of the result whatever the
+ * library does with beta 0. */
+static void vector_block(const job *j, const block *k) {
+    const td_gemm        *g = &j->g;
+    const CBLAS_TRANSPOSE t = j->ta ? CblasTrans : CblasNoTrans;
+    const int    rows = (int)(j->ta ? g->k : k->m), cols = (int)(j->ta ? k->m : g->k);
+    const int    inc = j->tb ? 1 : j->ldb;
+    double       beta = g->beta;
+    const size_t item = g->dtype == TD_F32 ? sizeof(float) : sizeof(double);
+    if (beta == 0) {
+        for (int64_t i = 0; i < k->m; i++)
+            memset(k->c + (size_t)(i * j->ldc) * item, 0, item);
+        beta = 1;
+    }
+    if (g->dtype == TD_F32)
+        cblas_sgemv(CblasRowMajor, t, rows, cols, (float)g->alpha, (const float *)k->a,
+                    j->lda, (const float *)k->b, inc, (float)beta, (float *)k->c,
+                    j->ldc);
+    else
+        cblas_dgemv(CblasRowMajor, t, rows, cols, g->alpha, (const double *)k->a,
+                    j->lda, (const double *)k->b, inc, beta, (double *)k->c, j->ldc);
+}
+
+#if TD_HAVE_DNNL
+static bool dnnl_block(const job *j, const block *k) {
+    const td_gemm *g = &j->g;
+    int            width = td__prim_serial_begin();
+    dnnl_status_t  s =
+        dnnl_sgemm(j->ta ? 'T' : 'N', j->tb ? 'T' : 'N', k->m, k->n, g->k,
+                   (float)g->alpha, (const float *)k->a, j->lda, (const float *)k->b,
+                   j->ldb, (float)g->beta, (float *)k->c, j->ldc);
+    td__prim_serial_end(width);
+    return s == dnnl_success;
+}
+#else
+static bool dnnl_block(const job *j, const block *k) {
+    (void)j, (void)k;
+    return false;
+}
+#endif
+
+static void matrix_block(const job *j, const block *k) {
+    const td_gemm        *g = &j->g;
+    const CBLAS_TRANSPOSE ta = j->ta ? CblasTrans : CblasNoTrans;
+    const CBLAS_TRANSPOSE tb = j->tb ? CblasTrans : CblasNoTrans;
+    const int             m = (int)k->m, n = (int)k->n, depth = (int)g->k;
+    if (g->dtype == TD_F64) {
+        cblas_dgemm(CblasRowMajor, ta, tb, m, n, depth, g->alpha, (const double *)k->a,
+                    j->lda, (const double *)k->b, j->ldb, g->beta, (double *)k->c,
+                    j->ldc);
+        return;
+    }
+    if (k->m * k->n * g->k > SMALL_WORK && dnnl_block(j, k)) return;
+    cblas_sgemm(CblasRowMajor, ta, tb, m, n, depth, (float)g->alpha,
+                (const float *)k->a, j->lda, (const float *)k->b, j->ldb,
+                (float)g->beta, (float *)k->c, j->ldc);
+}
+
+/* Unit u is part u % parts of batch item u / parts. */
+static void run_unit(const job *j, int64_t u) {
+    const td_gemm *g = &j->g;
+    const int64_t  item = g->dtype == TD_F32 ? 4 : 8;
+    const int64_t  b = u / j->parts, at = u % j->parts * j->step;
+    block          k = {.m = g->m, .n = g->n};
+    k.a = (const char *)g->a + item * b * g->a_batch;
+    k.b = (const char *)g->b + item * b * g->b_batch;
+    k.c = (char *)g->c + item * b * g->c_batch;
+    if (j->by_cols) {
+        k.n = g->n - at < j->step ? g->n - at : j->step;
+        k.b += item * at * g->b_col;
+        k.c += item * at * g->c_col;
+    } else {
+        k.m = g->m - at < j->step ? g->m - at : j->step;
+        k.a += item * at * g->a_row;
+        k.c += item * at * g->c_row;
+    }
+    if (g->n == 1) vector_block(j, &k);
+    else matrix_block(j, &k);
+}
+
+/* ---- a run of batch items ----------------------------------------------- */
+
+#if TD_HAVE_DNNL
+enum {
+    KEY_KIND,
+    KEY_BATCH,
+    KEY_M,
+    KEY_N,
+    KEY_K,
+    KEY_A,
+    KEY_B = 8,
+    KEY_C = 11,
+    KEY_SUM = 14
+};
+
+/* Three strides at v, sizes d; a batch stride of 0 is a batch of one. */
+static bool describe(dnnl_memory_desc_t *md, const int64_t d[3], const int64_t v[3]) {
+    dnnl_dims_t dims = {v[0] ? d[0] : 1, d[1], d[2]}, strides = {v[0], v[1], v[2]};
+    if (v[0] == 0) strides[0] = d[1] * d[2];
+    return dnnl_memory_desc_init_by_strides(md, 3, dims, dnnl_f32, strides) ==
+           dnnl_success;
+}
+
+static bool build_batch(td_prim *p, dnnl_engine_t eng, dnnl_primitive_attr_t attr,
+                        dnnl_primitive_desc_t *pd) {
+    const int64_t      *v = p->key.v;
+    const int64_t       a[3] = {v[KEY_BATCH], v[KEY_M], v[KEY_K]};
+    const int64_t       b[3] = {v[KEY_BATCH], v[KEY_K], v[KEY_N]};
+    const int64_t       c[3] = {v[KEY_BATCH], v[KEY_M], v[KEY_N]};
+    dnnl_matmul_desc_t  d;
+    dnnl_memory_desc_t *md = p->outer;
+    if (!describe(&md[TD_PRIM_A], a, v + KEY_A) ||
+        !describe(&md[TD_PRIM_B], b, v + KEY_B) ||
+        !describe(&md[TD_PRIM_OUT], c, v + KEY_C))
+        return false;
+    memcpy(p->inner, p->outer, sizeof p->inner);
+    p->arg[TD_PRIM_A] = DNNL_ARG_SRC;
+    p->arg[TD_PRIM_B] = DNNL_ARG_WEIGHTS;
+    p->arg[TD_PRIM_OUT] = DNNL_ARG_DST;
+    if (v[KEY_SUM]) {
+        dnnl_post_ops_t ops;
+        if (dnnl_post_ops_create(&ops)) return false;
+        bool ok = !dnnl_post_ops_append_sum(ops, 1.0f) &&
+                  !dnnl_primitive_attr_set_post_ops(attr, ops);
+        dnnl_post_ops_destroy(ops);
+        if (!ok) return false;
+    }
+    return !dnnl_matmul_desc_init(&d, &md[TD_PRIM_A], &md[TD_PRIM_B], NULL,
+                                  &md[TD_PRIM_OUT]) &&
+           !dnnl_primitive_desc_create(pd, &d, attr, eng, NULL);
+}
+
+/* Whole items [begin,end) by one primitive; false: do them one by one. */
+static bool run_batch(const job *j, int64_t begin, int64_t end) {
+    const td_gemm *g = &j->g;
+    const int64_t  work = g->m * g->n * g->k;
+    if (g->dtype != TD_F32 || j->parts != 1 || end - begin < 2 || g->n == 1)
+        return false;
+    if (g->alpha != 1 || (g->beta != 0 && g->beta != 1) || work < BATCH_WORK)
+        return false;
+    td_prim_key  key = {{'m', end - begin, g->m, g->n, g->k, g->a_batch,
+                        j->ta ? 1 : j->lda, j->ta ? j->lda : 1, g->b_batch,
+                        j->tb ? 1 : j->ldb, j->tb ? j->ldb : 1, g->c_batch, j->ldc, 1,
+                         g->beta != 0}};
+    const float *a = (const float *)g->a + begin * g->a_batch;
+    const float *b = (const float *)g->b + begin * g->b_batch;
+    float       *c = (float *)g->c + begin * g->c_batch;
+    td_prim     *p = td__prim_get(&key, build_batch);
+    if (!p) return false;
+    bool ok = td__prim_run(p, (void *[]){(void *)(uintptr_t)a, (void *)(uintptr_t)b, c,
+                                         NULL});
+    td__prim_put(p);
+    return ok;
+}
+#else
+static bool run_batch(const job *j, int64_t begin, int64_t end) {
+    (void)j, (void)begin, (void)end;
+    return false;
+}
+#endif
+
+static void run_range(void *arg, int64_t begin, int64_t end) {
+    const job *j = arg;
+    if (run_batch(j, begin, end)) return;
+    for (int64_t u = begin; u < end; u++) run_unit(j, u);
+}
+
+/* ---- splitting ---------------------------------------------------------- */
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* Batch items go whole where that balances; else each is cut along its longer
+ * side, in steps the kernels' register blocks divide. */
+static void choose_parts(job *j, int64_t threads) {
+    const td_gemm *g = &j->g;
+    j->by_cols = g->n > g->m;
+    int64_t size = j->by_cols ? g->n : g->m, grain = j->by_cols ? COL_GRAIN : ROW_GRAIN;
+    j->parts = 1;
+    j->step = size;
+    if (g->batch % threads == 0 || g->batch >= 4 * threads) return;
+    j->step = ceil_div(ceil_div(size, threads), grain) * grain;
+    j->parts = ceil_div(size, j->step);
+}
+
+static void run(job *j) {
+    const td_gemm *g = &j->g;
+    const double   work = (double)g->m * (double)g->n * (double)g->k * (double)g->batch;
+    const double   enough = g->n == 1 ? 2 * VECTOR_WORK : SPLIT_WORK;
+    int64_t        threads = 1;
+    if (work >= enough) threads = td__pool_size();
+    if (threads > 1 && work < enough * (double)threads)
+        threads = 1 + (int64_t)(work / enough);
+    if (threads == 1) {
+        j->parts = 1;
+        j->step = g->m;
+        run_range(j, 0, g->batch);
+        return;
+    }
+    choose_parts(j, threads);
+    td__pool_run(g->batch * j->parts, ceil_div(g->batch * j->parts, threads), run_range,
+                 j);
+}
+
+bool td__gemm(const td_gemm *p) {
+    if ((unsigned)p->dtype >= TD_BOOL) return false;
+    if (p->batch <= 0 || p->m <= 0 || p->n <= 0) return true;
+    if (p->k <= 0 || p->alpha == 0) {
+        td__gemm_scale(p);
+        return true;
+    }
+    pthread_once(&once, start);
+    if (p->dtype > TD_F32) return td__gemm_packed(p);
+    job j;
+    j.g = *p;
+    j.by_cols = false;
+    if (!plain(&j)) return td__gemm_packed(p);
+    run(&j);
+    return true;
+}
