@@ -57,7 +57,9 @@ static bool number(parser *p, node *n) {
     if (!strncmp(p->p + k, "inf", 3) || !strncmp(p->p + k, "nan", 3)) k += 3;
     else {
         if (p->p[k] < '0' || p->p[k] > '9') return fail(p, "a value expected") == 0;
-        k += strspn(p->p + k, "0123456789.");
+        k += strspn(p->p + k, "0123456789");
+        if (p->p[k] == '.' && p->p[k + 1] >= '0' && p->p[k + 1] <= '9')
+            k += 1 + strspn(p->p + k + 1, "0123456789");
         if (p->p[k] == 'e') {
             k++;
             k += p->p[k] == '-' || p->p[k] == '+';

@@ -60,7 +60,8 @@ class Bytes:
     def raw(self, t):
         if t.numel() > 65536:
             raise ValueError("a sample's tensor is too big to store")
-        self.b += t.detach().contiguous().view(-1).view(torch.uint8).numpy().tobytes()
+        t = t.detach().clone(memory_format=torch.contiguous_format).view(-1)
+        self.b += t.view(torch.uint8).numpy().tobytes()
 
 
 def dense(t):
@@ -240,14 +241,11 @@ def gradient_bytes(b, r, outs, log):
 
 
 def write(family, log):
-    payload, count, seen = bytearray(), 0, {}
-    bad = 0
+    payload, count, bad, seen = bytearray(), 0, 0, set()
     for s in samples.read(os.path.join(OPS, f"samples_{family}.def")):
         if s.seed in seen:
-            print(f"{s.where}: {s.text}: there already, {seen[s.seed]}")
-            bad += 1
             continue
-        seen[s.seed] = s.where
+        seen.add(s.seed)
         try:
             body = record(s, log)
         except ValueError as e:

@@ -99,7 +99,7 @@ class Parser:
             self.expect(",")
 
     def number(self):
-        m = re.compile(r"-?(inf|nan|[0-9][0-9.]*(e[-+]?[0-9]+)?)").match(self.text, self.pos)
+        m = re.compile(r"-?(inf|nan|[0-9]+(\.[0-9]+)?(e[-+]?[0-9]+)?)").match(self.text, self.pos)
         if not m:
             self.fail("a value expected")
         self.pos = m.end()
@@ -289,7 +289,7 @@ def read(path):
             continue
         where = f"{path}:{nr}"
         if line.startswith("let "):
-            name, value = line[4:].split("=")
+            name, value = line[4:].split("=", 1)
             sets[name.strip()] = substitute(value.replace(" ", ""), sets)
             continue
         if line.startswith("tags"):
