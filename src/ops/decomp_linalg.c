@@ -22,7 +22,7 @@ bool td__decomp_outer(td_opcall *c) {
 /* ---- matmul ------------------------------------------------------------- */
 
 /* All dims of `a` but the last become one: a stack times a matrix (or vector) is
- * one product. `swap` computes the transposed product of b^T and a^T. */
+ * one product. */
 static td_tensor *fold(td_tensor *a, td_tensor *b) {
     int64_t    size[TD_MAX_RANK], rows = 1;
     int        n = a->rank - 1;
@@ -100,7 +100,7 @@ bool td__decomp_linear(td_opcall *c) {
         size[x->rank - 1] = w->size[0];
         td_tensor *flat = td_op_view(x, TD_SHAPE(rows, x->size[x->rank - 1]));
         flat = td_op_addmm(bias, flat, wt, td_value_int(1), td_value_int(1));
-        c->out[0] = td_op_view(flat, (td_ints){size, x->rank});
+        c->out[0] = td_op__unsafe_view(flat, (td_ints){size, x->rank});
         return true;
     }
     c->out[0] = td_op_matmul(x, wt);
