@@ -3,6 +3,7 @@
 #include "ops/conv.h"
 
 #include "base/base.h"
+#include "ops/loops/loops.h"
 #include "ops/math.h"
 
 #include <string.h>
@@ -58,29 +59,20 @@ static int64_t out_count(const td_conv *p, td_conv_dir dir) {
 /* ---- halves ------------------------------------------------------------- */
 
 typedef struct cast {
-    td_dtype    half;
-    const void *from;
-    void       *to;
+    td_dtype    from, to;
+    const void *in;
+    void       *out;
 } cast;
 
-static void widen(void *arg, int64_t begin, int64_t end) {
-    const cast     *c = arg;
-    const uint16_t *h = c->from;
-    float          *to = c->to;
-    if (c->half == TD_F16)
-        for (int64_t i = begin; i < end; i++) to[i] = td_m_f16_to_f32(h[i]);
-    else
-        for (int64_t i = begin; i < end; i++) to[i] = td_m_bf16_to_f32(h[i]);
+static void cast_range(void *arg, int64_t begin, int64_t end) {
+    const cast   *c = arg;
+    const int64_t in = (int64_t)item_size(c->from), out = (int64_t)item_size(c->to);
+    td__isa()->convert[c->from][c->to](end - begin, (char *)c->out + begin * out, out,
+                                       (const char *)c->in + begin * in, in);
 }
 
-static void narrow(void *arg, int64_t begin, int64_t end) {
-    const cast  *c = arg;
-    const float *from = c->from;
-    uint16_t    *h = c->to;
-    if (c->half == TD_F16)
-        for (int64_t i = begin; i < end; i++) h[i] = td_m_f32_to_f16(from[i]);
-    else
-        for (int64_t i = begin; i < end; i++) h[i] = td_m_f32_to_bf16(from[i]);
+static void widen(td_dtype half, const void *in, float *out, int64_t n) {
+    td__pool_run(n, CAST_GRAIN, cast_range, &(cast){half, TD_F32, in, out});
 }
 
 static bool floats(const td_conv *p, td_conv_dir dir, const td_conv_args *t) {
@@ -99,11 +91,13 @@ static bool halves(const td_conv *p, td_conv_dir dir, const td_conv_args *t) {
     td_conv_args f = {.a = s, .b = s + na, .out = s + na + nb};
     if (bias) f.bias = s + na + nb + no;
     wide.dtype = TD_F32;
-    td__pool_run(na, CAST_GRAIN, widen, &(cast){p->dtype, t->a, s});
-    td__pool_run(nb, CAST_GRAIN, widen, &(cast){p->dtype, t->b, s + na});
-    if (bias) widen(&(cast){p->dtype, t->bias, s + na + nb + no}, 0, bias);
+    widen(p->dtype, t->a, s, na);
+    widen(p->dtype, t->b, s + na, nb);
+    if (bias) widen(p->dtype, t->bias, s + na + nb + no, bias);
     bool ok = floats(&wide, dir, &f);
-    if (ok) td__pool_run(no, CAST_GRAIN, narrow, &(cast){p->dtype, f.out, t->out});
+    if (ok)
+        td__pool_run(no, CAST_GRAIN, cast_range,
+                     &(cast){TD_F32, p->dtype, f.out, t->out});
     td__block_free(s, bytes);
     return ok;
 }

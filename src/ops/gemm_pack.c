@@ -6,6 +6,8 @@
 #include "ops/gemm.h"
 
 #include "base/base.h"
+#include "ops/gemm_int.h"
+#include "ops/loops/loops.h"
 #include "ops/math.h"
 
 #include <stdatomic.h>
@@ -16,7 +18,9 @@ enum {
     BLOCK_DEPTH = 4096, /* so a packed block is at most 16 MiB of f32 */
     THIN = 16,          /* at most this many rows or columns: stay in the L2 */
     THIN_DEPTH = 128,
-    PACK_GRAIN = 1 << 14
+    INT_DEPTH = 512, /* a strip of B stays in the L2 while rows pass over it */
+    PACK_GRAIN = 1 << 14,
+    PACK_ROWS = 64 /* turned at once: as many cache lines stay open */
 };
 
 /* What the words of scratch are. Integers of up to 32 bits multiply as u32 and
@@ -56,70 +60,56 @@ static uint64_t whole(double x) {
     return x < 9.2e18 ? (uint64_t)(int64_t)x : (uint64_t)INT64_MAX;
 }
 
+/* The dtype whose conversions give these words: the low bits of a signed number
+ * are those of the unsigned one. */
+static td_dtype word_type(word w) {
+    static const td_dtype types[] = {TD_F64, TD_F32, TD_I64, TD_I32};
+    return types[w];
+}
+
 /* ---- packing ------------------------------------------------------------ */
 
-/* A matrix to copy: rows of `cols` elements become contiguous words. */
+/* A matrix to copy: rows of `cols` elements become words, `ld` to a row. */
 typedef struct pack {
     td_dtype    dtype;
     const char *from;
-    void       *to;
-    int64_t     cols, row, col;
+    char       *to;
+    int64_t     cols, row, col, ld;
 } pack;
 
-/* One row; s is the element stride. */
-static void pack_row(td_dtype t, const void *from, void *to, int64_t n, int64_t s) {
-    float    *f = to;
-    uint32_t *u = to;
-    switch (t) {
-    case TD_F64:
-        for (int64_t i = 0; i < n; i++)
-            ((double *)to)[i] = ((const double *)from)[i * s];
-        break;
-    case TD_F32:
-        for (int64_t i = 0; i < n; i++) f[i] = ((const float *)from)[i * s];
-        break;
-    case TD_F16:
-        for (int64_t i = 0; i < n; i++)
-            f[i] = td_m_f16_to_f32(((const uint16_t *)from)[i * s]);
-        break;
-    case TD_BF16:
-        for (int64_t i = 0; i < n; i++)
-            f[i] = td_m_bf16_to_f32(((const uint16_t *)from)[i * s]);
-        break;
-    case TD_I64:
-        for (int64_t i = 0; i < n; i++)
-            ((uint64_t *)to)[i] = ((const uint64_t *)from)[i * s];
-        break;
-    case TD_I32:
-        for (int64_t i = 0; i < n; i++) u[i] = ((const uint32_t *)from)[i * s];
-        break;
-    case TD_I16:
-        for (int64_t i = 0; i < n; i++) u[i] = ((const uint16_t *)from)[i * s];
-        break;
-    default: /* the low 8 bits are all that i8 and u8 keep */
-        for (int64_t i = 0; i < n; i++) u[i] = ((const uint8_t *)from)[i * s];
-    }
-}
-
 static void pack_rows(void *arg, int64_t begin, int64_t end) {
-    const pack   *p = arg;
-    const int64_t item = size_of(p->dtype), wide = word_size(word_of(p->dtype));
+    const pack    *p = arg;
+    const int64_t  item = size_of(p->dtype), wide = word_size(word_of(p->dtype));
+    td_convert_fn *fn = td__isa()->convert[p->dtype][word_type(word_of(p->dtype))];
     for (int64_t i = begin; i < end; i++)
-        pack_row(p->dtype, p->from + i * p->row * item,
-                 (char *)p->to + i * p->cols * wide, p->cols, p->col);
+        fn(p->cols, p->to + i * p->ld * wide, wide, p->from + i * p->row * item,
+           p->col * item);
 }
 
-/* Copies a matrix into scratch in the order it is stored in, unless `rows_only`;
- * true when that made the copy column-major. */
+/* The same for a matrix stored by columns: reads run along them. */
+static void turn_rows(void *arg, int64_t begin, int64_t end) {
+    const pack    *p = arg;
+    const int64_t  item = size_of(p->dtype), wide = word_size(word_of(p->dtype));
+    td_convert_fn *fn = td__isa()->convert[p->dtype][word_type(word_of(p->dtype))];
+    for (int64_t i = begin; i < end; i += PACK_ROWS)
+        for (int64_t j = 0; j < p->cols; j++)
+            fn(least(PACK_ROWS, end - i), p->to + (i * p->ld + j) * wide, p->ld * wide,
+               p->from + (i * p->row + j * p->col) * item, p->row * item);
+}
+
+/* Copies a matrix into scratch in the order it is stored in, or by rows when
+ * `rows_only`; true when the copy is column-major. */
 static bool pack_matrix(pack p, int64_t rows, bool rows_only) {
     int64_t row = p.row < 0 ? -p.row : p.row, col = p.col < 0 ? -p.col : p.col;
-    bool    flip = !rows_only && row < col;
+    bool    by_cols = row < col, flip = by_cols && !rows_only;
     if (flip) {
         int64_t t = p.cols;
         p.cols = rows, rows = t;
         t = p.row, p.row = p.col, p.col = t;
+        p.ld = p.cols;
     }
-    td__pool_run(rows, 1 + PACK_GRAIN / (p.cols + 1), pack_rows, &p);
+    td__pool_run(rows, 1 + PACK_GRAIN / (p.cols + 1),
+                 by_cols && rows_only ? turn_rows : pack_rows, &p);
     return flip;
 }
 
@@ -174,61 +164,15 @@ static void merge_int(const td_gemm *g, void *c, int64_t i, uint64_t acc) {
 
 static bool is_float(td_dtype t) { return t <= TD_BF16; }
 
-/* ---- integers ----------------------------------------------------------- */
-
-/* The packed block: A is m x k, B is k x n, C is m x n, all row-major words. */
-typedef struct tile {
-    const void *a, *b;
-    void       *c;
-    int64_t     n, k;
-} tile;
-
-enum { INT_COLS = 64, INT_DEPTH = 256 };
-
-/* c += a @ b over rows [begin,end): a strip of B stays in the L1 while every
- * row passes over it. */
-static void rows_u32(void *arg, int64_t begin, int64_t end) {
-    const tile *t = arg;
-    for (int64_t k0 = 0; k0 < t->k; k0 += INT_DEPTH)
-        for (int64_t j0 = 0; j0 < t->n; j0 += INT_COLS) {
-            const int64_t k1 = least(t->k, k0 + INT_DEPTH),
-                          w = least(INT_COLS, t->n - j0);
-            for (int64_t i = begin; i < end; i++) {
-                const uint32_t *a = (const uint32_t *)t->a + i * t->k;
-                uint32_t *c = (uint32_t *)t->c + i * t->n + j0, sum[INT_COLS] = {0};
-                for (int64_t k = k0; k < k1; k++) {
-                    const uint32_t *b = (const uint32_t *)t->b + k * t->n + j0,
-                                   x = a[k];
-                    if (w == INT_COLS)
-                        for (int j = 0; j < INT_COLS; j++) sum[j] += x * b[j];
-                    else
-                        for (int64_t j = 0; j < w; j++) sum[j] += x * b[j];
-                }
-                for (int64_t j = 0; j < w; j++) c[j] += sum[j];
-            }
-        }
-}
-
-static void rows_u64(void *arg, int64_t begin, int64_t end) {
-    const tile *t = arg;
-    for (int64_t k0 = 0; k0 < t->k; k0 += INT_DEPTH)
-        for (int64_t j0 = 0; j0 < t->n; j0 += INT_COLS) {
-            const int64_t k1 = least(t->k, k0 + INT_DEPTH),
-                          w = least(INT_COLS, t->n - j0);
-            for (int64_t i = begin; i < end; i++) {
-                const uint64_t *a = (const uint64_t *)t->a + i * t->k;
-                uint64_t *c = (uint64_t *)t->c + i * t->n + j0, sum[INT_COLS] = {0};
-                for (int64_t k = k0; k < k1; k++) {
-                    const uint64_t *b = (const uint64_t *)t->b + k * t->n + j0,
-                                   x = a[k];
-                    if (w == INT_COLS)
-                        for (int j = 0; j < INT_COLS; j++) sum[j] += x * b[j];
-                    else
-                        for (int64_t j = 0; j < w; j++) sum[j] += x * b[j];
-                }
-                for (int64_t j = 0; j < w; j++) c[j] += sum[j];
-            }
-        }
+static td_gemm_rows *int_rows(word w) {
+#ifdef __x86_64__
+    const char *isa = td__isa()->name;
+    if (!strcmp(isa, "avx512"))
+        return w == WORD_U64 ? td__gemm_rows_u64_avx512 : td__gemm_rows_u32_avx512;
+    if (!strcmp(isa, "avx2"))
+        return w == WORD_U64 ? td__gemm_rows_u64_avx2 : td__gemm_rows_u32_avx2;
+#endif
+    return w == WORD_U64 ? td__gemm_rows_u64_base : td__gemm_rows_u32_base;
 }
 
 /* ---- blocks ------------------------------------------------------------- */
@@ -244,16 +188,24 @@ typedef struct item {
     size_t         bytes;
 } item;
 
+static int64_t up_to(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
+
+/* Words in a row of packed B and C: integer strips are never cut short. */
+static int64_t width(const item *t, int64_t n) {
+    return is_float(t->g->dtype) ? n : up_to(n, TD_GEMM_STRIP);
+}
+
 static bool item_open(item *t) {
     const td_gemm *g = t->g;
     const bool     thin = g->m <= THIN || g->n <= THIN;
     const int64_t  wide = word_size(t->w);
+    const int64_t  deep = is_float(g->dtype) ? BLOCK_DEPTH : INT_DEPTH;
     t->side_m = least(g->m, BLOCK_SIDE);
     t->side_n = least(g->n, BLOCK_SIDE);
-    t->depth = least(g->k, thin ? THIN_DEPTH : BLOCK_DEPTH);
-    int64_t a = (t->side_m * t->depth * wide + 63) & ~INT64_C(63);
-    int64_t b = (t->side_n * t->depth * wide + 63) & ~INT64_C(63);
-    t->bytes = (size_t)(a + b + t->side_m * t->side_n * wide);
+    t->depth = least(g->k, thin ? THIN_DEPTH : deep);
+    int64_t a = up_to(t->side_m * t->depth * wide, 64);
+    int64_t b = up_to(width(t, t->side_n) * t->depth * wide, 64);
+    t->bytes = (size_t)(a + b + t->side_m * width(t, t->side_n) * wide);
     t->pa = td__block_alloc(t->bytes);
     t->pb = t->pa ? t->pa + a : NULL;
     t->pc = t->pa ? t->pb + b : NULL;
@@ -268,54 +220,59 @@ typedef struct span {
 /* pc (+)= A[block] @ B[block]. */
 static bool multiply(item *t, span s) {
     const td_gemm *g = t->g;
-    const int64_t  size = size_of(g->dtype);
-    const bool     floats = is_float(g->dtype);
-    pack           a = {g->dtype, NULL, t->pa, s.k, g->a_row, g->a_col};
-    pack           b = {g->dtype, NULL, t->pb, s.n, g->b_row, g->b_col};
+    const int64_t  size = size_of(g->dtype), ld = width(t, s.n);
+    const bool     ints = !is_float(g->dtype);
+    pack           a = {g->dtype, NULL, t->pa, s.k, g->a_row, g->a_col, s.k};
+    pack           b = {g->dtype, NULL, t->pb, s.n, g->b_row, g->b_col, ld};
     a.from = t->a + (s.m0 * g->a_row + s.k0 * g->a_col) * size;
     b.from = t->b + (s.k0 * g->b_row + s.n0 * g->b_col) * size;
-    bool ta = pack_matrix(a, s.m, !floats), tb = pack_matrix(b, s.k, !floats);
-    if (floats) {
-        td_gemm p = {.dtype = t->w == WORD_F64 ? TD_F64 : TD_F32,
-                     .batch = 1,
-                     .m = s.m,
-                     .n = s.n,
-                     .k = s.k,
-                     .a = t->pa,
-                     .b = t->pb,
-                     .c = t->pc,
-                     .a_row = ta ? 1 : s.k,
-                     .a_col = ta ? s.m : 1,
-                     .b_row = tb ? 1 : s.n,
-                     .b_col = tb ? s.k : 1,
-                     .c_row = s.n,
-                     .c_col = 1,
-                     .alpha = 1,
-                     .beta = s.k0 > 0};
-        return td__gemm(&p);
+    bool ta = pack_matrix(a, s.m, ints), tb = pack_matrix(b, s.k, ints);
+    if (ints) {
+        td_gemm_tile w = {t->pa, t->pb, t->pc, s.k, ld, s.k0 > 0};
+        td__pool_run(s.m, 4 * (1 + PACK_GRAIN / (ld * s.k)), int_rows(t->w), &w);
+        return true;
     }
-    tile    w = {t->pa, t->pb, t->pc, s.n, s.k};
-    int64_t grain = 1 + PACK_GRAIN / (s.n * s.k);
-    if (s.k0 == 0) memset(t->pc, 0, (size_t)(s.m * s.n * word_size(t->w)));
-    td__pool_run(s.m, grain, t->w == WORD_U64 ? rows_u64 : rows_u32, &w);
-    return true;
+    td_gemm p = {.dtype = word_type(t->w), .batch = 1, .m = s.m, .n = s.n, .k = s.k};
+    p.a = t->pa, p.a_row = ta ? 1 : s.k, p.a_col = ta ? s.m : 1;
+    p.b = t->pb, p.b_row = tb ? 1 : s.n, p.b_col = tb ? s.k : 1;
+    p.c = t->pc, p.c_row = s.n, p.c_col = 1;
+    p.alpha = 1, p.beta = s.k0 > 0;
+    return td__gemm(&p);
+}
+
+typedef struct merge_job {
+    const item *t;
+    span        s;
+} merge_job;
+
+static void merge_word(const item *t, int64_t from, int64_t at) {
+    switch (t->w) {
+    case WORD_F64: merge_float(t->g, t->c, at, ((double *)t->pc)[from]); break;
+    case WORD_F32: merge_float(t->g, t->c, at, (double)((float *)t->pc)[from]); break;
+    case WORD_U64: merge_int(t->g, t->c, at, ((uint64_t *)t->pc)[from]); break;
+    case WORD_U32: merge_int(t->g, t->c, at, ((uint32_t *)t->pc)[from]); break;
+    }
+}
+
+static void merge_rows(void *arg, int64_t begin, int64_t end) {
+    const merge_job *j = arg;
+    const item      *t = j->t;
+    const td_gemm   *g = t->g;
+    const int64_t    size = size_of(g->dtype), wide = word_size(t->w);
+    const int64_t    n = j->s.n, ld = width(t, n);
+    td_convert_fn   *fn = td__isa()->convert[word_type(t->w)][g->dtype];
+    for (int64_t i = begin; i < end; i++) {
+        const int64_t at = (j->s.m0 + i) * g->c_row + j->s.n0 * g->c_col;
+        if (g->alpha == 1 && g->beta == 0)
+            fn(n, t->c + at * size, g->c_col * size, t->pc + i * ld * wide, wide);
+        else
+            for (int64_t k = 0; k < n; k++)
+                merge_word(t, i * ld + k, at + k * g->c_col);
+    }
 }
 
 static void merge(const item *t, span s) {
-    const td_gemm *g = t->g;
-    for (int64_t i = 0; i < s.m; i++)
-        for (int64_t j = 0; j < s.n; j++) {
-            int64_t from = i * s.n + j;
-            int64_t at = (s.m0 + i) * g->c_row + (s.n0 + j) * g->c_col;
-            switch (t->w) {
-            case WORD_F64: merge_float(g, t->c, at, ((double *)t->pc)[from]); break;
-            case WORD_F32:
-                merge_float(g, t->c, at, (double)((float *)t->pc)[from]);
-                break;
-            case WORD_U64: merge_int(g, t->c, at, ((uint64_t *)t->pc)[from]); break;
-            case WORD_U32: merge_int(g, t->c, at, ((uint32_t *)t->pc)[from]); break;
-            }
-        }
+    td__pool_run(s.m, 1 + PACK_GRAIN / s.n, merge_rows, &(merge_job){t, s});
 }
 
 static bool run_item(const td_gemm *g, int64_t index) {
