@@ -1,59 +1,22 @@
-/* kern_create.c -- kernels of creation. Results are fresh and packed, whatever
- * their order of dims, so filling runs over the bytes in a line. */
+/* kern_create.c -- kernels of creation: one value, or a sequence. */
+#include "ops/cast.h"
 #include "ops/create.h"
-
-#include <string.h>
 
 #define GRAIN 32768 /* elements below which a second thread does not pay */
 
 /* ---- one value ---------------------------------------------------------- */
 
-typedef struct fill_job {
-    char *p;
-    char  item[8];
-    int   bytes;
-} fill_job;
-
-static void fill_range(void *arg, int64_t begin, int64_t end) {
-    const fill_job *j = arg;
-    char           *p = j->p + begin * j->bytes;
-    int64_t         n = end - begin;
-    uint64_t        w8;
-    uint32_t        w4;
-    uint16_t        w2;
-    switch (j->bytes) {
-    case 8:
-        memcpy(&w8, j->item, 8);
-        for (int64_t i = 0; i < n; i++) ((uint64_t *)(void *)p)[i] = w8;
-        break;
-    case 4:
-        memcpy(&w4, j->item, 4);
-        for (int64_t i = 0; i < n; i++) ((uint32_t *)(void *)p)[i] = w4;
-        break;
-    case 2:
-        memcpy(&w2, j->item, 2);
-        for (int64_t i = 0; i < n; i++) ((uint16_t *)(void *)p)[i] = w2;
-        break;
-    default: memset(p, j->item[0], (size_t)n); break;
-    }
-}
-
-static bool fill(td_tensor *t, td_value v) {
-    fill_job j = {.p = td__ptr(t), .bytes = td__dtype_bytes[t->dtype]};
-    td__store_value((td_dtype)t->dtype, j.item, v);
-    if (t->numel) td__pool_run(t->numel, GRAIN, fill_range, &j);
-    return true;
-}
-
 bool td__kern_empty(td_opcall *c) { return c->out[0] != NULL; }
-bool td__kern_zeros(td_opcall *c) { return fill(c->out[0], td_value_int(0)); }
-bool td__kern_ones(td_opcall *c) { return fill(c->out[0], td_value_int(1)); }
-bool td__kern_full(td_opcall *c) { return fill(c->out[0], c->in[td__scalar_arg(c)]); }
+bool td__kern_zeros(td_opcall *c) { return td__fill(c->out[0], td_value_int(0)); }
+bool td__kern_ones(td_opcall *c) { return td__fill(c->out[0], td_value_int(1)); }
+bool td__kern_full(td_opcall *c) {
+    return td__fill(c->out[0], c->in[td__scalar_arg(c)]);
+}
 
 bool td__kern_eye(td_opcall *c) {
     td_tensor *t = c->out[0];
     size_t     item = td__dtype_bytes[t->dtype];
-    fill(t, td_value_int(0));
+    td__fill(t, td_value_int(0));
     for (int64_t i = 0; i < t->size[0] && i < t->size[1]; i++)
         td__store_i((td_dtype)t->dtype,
                     td__ptr(t) + (size_t)(i * (t->size[1] + 1)) * item, 1);
@@ -149,7 +112,7 @@ bool td__kern_linspace(td_opcall *c) {
                     .first = td__value_i(c->in[0]),
                     .last = td__value_i(c->in[1])};
     double     gaps = (double)(t->numel - 1);
-    if (t->numel < 2) return t->numel ? fill(t, c->in[0]) : true;
+    if (t->numel < 2) return t->numel ? td__fill(t, c->in[0]) : true;
     if (td__is_float(dt)) {
         j.start = rounded(dt, td__in_f(c, 0));
         j.end = rounded(dt, td__in_f(c, 1));
