@@ -176,8 +176,8 @@ def same(a, b):
 
 
 def lacks(e):
-    return isinstance(e, NotImplementedError) or "not implemented for '" in str(e) \
-        or "unsupported scalarType" in str(e)
+    """The op is defined for such inputs, but PyTorch's CPU has no kernel for the dtype."""
+    return "not implemented for '" in str(e) or "unsupported scalarType" in str(e)
 
 
 def record(s, log):

@@ -204,6 +204,16 @@ OPS = {
         ("new_empty", 2), ("new_empty_strided", 3), ("new_zeros", 2), ("new_ones", 2),
         ("new_full", 3))},
     "eye": eye, "arange": arange,
+    # random
+    **{n: typed(n, k) for n, k in (
+        ("rand", 1), ("randn", 1), ("randint", 3), ("randperm", 1), ("rand_like", 1),
+        ("randn_like", 1), ("randint_like", 3))},
+    "bernoulli_p": lambda x, p=0.5: aten.bernoulli.p(x, p),
+    "bernoulli_": lambda x, p=0.5: x.bernoulli_(p),
+    "normal": lambda x, mean=0, std=1: aten.normal_functional(x, mean, std),
+    "random_": lambda x, *a: x.random_(*a),
+    "dropout": lambda x, p=0.5, train=True: F.dropout(x, p, train),
+    "dropout_": lambda x, p=0.5, train=True: F.dropout(x, p, train, inplace=True),
     # networks
     "conv1d": F.conv1d, "conv2d": F.conv2d,
     "l1_loss": lambda x, y, r="mean": F.l1_loss(x, y, reduction=r),
