@@ -1,0 +1,37 @@
+/* ops/pointwise.h -- between the shape rules, kernels and derivatives of pointwise
+ * ops; private to the room. */
+#ifndef TD_POINTWISE_H
+#define TD_POINTWISE_H
+
+#include "ops/iter.h"
+
+/* Which arguments of an op its loop reads, in the order it numbers them. */
+typedef struct td_pw_args {
+    uint8_t n_in, n_scalars;
+    uint8_t in[TD_LOOP_INPUTS];      /* tensors and operands */
+    uint8_t scalar[TD_LOOP_SCALARS]; /* numbers */
+    uint8_t masks; /* bit k: input k is a bool mask, read as bytes (%name) */
+} td_pw_args;
+const td_pw_args *td__pw_args(const td_opdef *def);
+
+/* The dtype operands are converted to: promotion, then the row's flags. Only looks;
+ * td__pw_check refuses what the flags refuse. */
+td_dtype td__pw_common(const td_opcall *c, const td_pw_args *a);
+bool     td__pw_check(td_opcall *c, td_dtype common);
+/* Result 0: broadcast sizes and ATen's layout. False after td__fail. */
+bool td__pw_meta(td_opcall *c, const td_pw_args *a, td_dtype common, td_dtype result);
+
+/* One elementwise computation, ready to run. Kernels of rows with options change
+ * what td__pw_begin filled in. */
+typedef struct td_pw {
+    td_op      op; /* whose loop */
+    int        n;
+    uint8_t    masks;
+    td_value   in[TD_LOOP_INPUTS];
+    td_dtype   common;
+    td_scalars p;
+} td_pw;
+void td__pw_begin(td_pw *w, td_opcall *c);
+bool td__pw_run(td_pw *w, td_opcall *c);
+
+#endif

@@ -1,0 +1,197 @@
+/* vjp_pointwise.c -- derivatives of pointwise ops that depend on an option, on
+ * which arguments are numbers, or share a longer subexpression. */
+#include "ops/ops.h"
+
+#include <math.h>
+#include <string.h>
+
+static td_tensor *times(td_tensor *a, td_tensor *b) { return td_op_mul(a, td_value_tensor(b)); }
+static td_tensor *scaled(td_tensor *a, double by) { return td_op_mul(a, td_value_float(by)); }
+static td_tensor *plus(td_tensor *a, double b) {
+    return td_op_add(a, td_value_float(b), td_value_int(1));
+}
+static td_value zero(void) { return td_value_int(0); }
+
+/* Sets one gradient; false when it could not be computed. */
+static bool give(td_vjp *v, int i, td_tensor *g) {
+    v->grad[i] = g;
+    return g && !td_is_nil(g);
+}
+
+/* ---- sums ---------------------------------------------------------------- */
+
+/* g times a scalar argument, without an op when that is 1. */
+static td_tensor *times_scalar(td_tensor *g, td_value by, bool minus) {
+    bool one = td__value_f(by) == 1.0;
+    if (one) return minus ? td_op_neg(g) : g;
+    g = td_op_mul(g, by);
+    return minus ? td_op_neg(g) : g;
+}
+
+bool td__vjp_add(td_vjp *v) {
+    if (v->need[0] && !give(v, 0, v->g[0])) return false;
+    return !v->need[1] || give(v, 1, times_scalar(v->g[0], v->in[2], false));
+}
+
+bool td__vjp_sub(td_vjp *v) {
+    if (v->need[0] && !give(v, 0, v->g[0])) return false;
+    return !v->need[1] || give(v, 1, times_scalar(v->g[0], v->in[2], true));
+}
+
+bool td__vjp_rsub(td_vjp *v) {
+    if (v->need[0] && !give(v, 0, times_scalar(v->g[0], v->in[2], true))) return false;
+    return !v->need[1] || give(v, 1, v->g[0]);
+}
+
+/* ---- quotients and powers ------------------------------------------------ */
+
+static td_tensor *divided(td_tensor *a, td_value b) { return td_op_div(a, b, ""); }
+
+/* a / b: g / b and -g * (a / b) / b; a rounded quotient is flat. */
+bool td__vjp_div(td_vjp *v) {
+    td_tensor *g = v->g[0];
+    bool       flat = *v->in[2].u.s != 0;
+    for (int i = 0; i < 2 && flat; i++)
+        if (v->need[i] && !give(v, i, td_op_zeros_like(g, TD_DTYPE_NONE))) return false;
+    if (flat) return true;
+    if (v->need[0] && !give(v, 0, divided(g, v->in[1]))) return false;
+    if (!v->need[1]) return true;
+    td_tensor *slope = divided(divided(v->in[0].u.t, v->in[1]), v->in[1]);
+    return give(v, 1, times(td_op_neg(g), slope));
+}
+
+/* d/da a^b = b * a^(b-1), and 0 for b = 0 even where a^(b-1) is infinite. */
+static td_tensor *pow_grad_base(td_vjp *v) {
+    td_tensor *g = v->g[0];
+    td_value   a = v->in[0], b = v->in[1];
+    if (b.kind != TD_K_TENSOR) {
+        if (td__value_f(b) == 0.0) return td_op_zeros_like(g, TD_DTYPE_NONE);
+        td_value less = b.kind == TD_K_FLOAT ? td_value_float(b.u.f - 1.0)
+                                             : td_value_int(b.u.i - 1);
+        return times(g, td_op_mul(td_op_pow(a, less), b));
+    }
+    td_tensor *less  = td_op_sub(b.u.t, td_value_int(1), td_value_int(1));
+    td_tensor *slope = times(b.u.t, td_op_pow(a, td_value_tensor(less)));
+    return td_op_where(td_op_eq(b.u.t, zero()), zero(), td_value_tensor(times(g, slope)));
+}
+
+/* d/db a^b = a^b * log(a), and 0 where a = 0 and b >= 0. */
+static td_tensor *pow_grad_exponent(td_vjp *v) {
+    td_tensor *g = v->g[0], *out = v->out[0];
+    td_value   a = v->in[0], b = v->in[1];
+    if (a.kind != TD_K_TENSOR) {
+        double base = td__value_f(a);
+        td_tensor *slope = scaled(out, log(base));
+        if (base != 0.0) return times(g, slope);
+        return times(g, td_op_where(td_op_ge(b.u.t, zero()), zero(), td_value_tensor(slope)));
+    }
+    td_tensor *at_zero = td_op_logical_and(td_op_eq(a.u.t, zero()),
+                                           td_value_tensor(td_op_ge(b.u.t, zero())));
+    td_tensor *slope = times(out, td_op_log(a.u.t));
+    return times(g, td_op_where(at_zero, zero(), td_value_tensor(slope)));
+}
+
+bool td__vjp_pow(td_vjp *v) {
+    if (v->need[0] && !give(v, 0, pow_grad_base(v))) return false;
+    return !v->need[1] || give(v, 1, pow_grad_exponent(v));
+}
+
+/* ---- bounds -------------------------------------------------------------- */
+
+/* Where a lies within the bounds, which belong to the inside. */
+static td_tensor *inside(td_tensor *a, td_value min, td_value max) {
+    td_tensor *low  = min.kind != TD_K_NONE ? td_op_ge(a, min) : NULL;
+    td_tensor *high = max.kind != TD_K_NONE ? td_op_le(a, max) : NULL;
+    if (!low || !high) return low ? low : high;
+    return td_op_logical_and(low, td_value_tensor(high));
+}
+
+bool td__vjp_clamp(td_vjp *v) {
+    td_tensor *in = inside(v->in[0].u.t, v->in[1], v->in[2]);
+    return give(v, 0, td_op_where(in, td_value_tensor(v->g[0]), zero()));
+}
+
+/* A bound's gradient: where it is what clamp returned; max wins over min. */
+static td_tensor *passed(td_vjp *v, int bound) {
+    td_tensor *a = v->in[0].u.t;
+    td_value   min = v->in[1], max = v->in[2];
+    td_tensor *hit = bound == 1 ? td_op_lt(a, min) : td_op_gt(a, max);
+    if (min.kind == TD_K_NONE || max.kind == TD_K_NONE) return hit;
+    if (bound == 1)
+        return td_op_logical_and(hit, td_value_tensor(td_op_lt(min.u.t, max)));
+    return td_op_logical_or(hit, td_value_tensor(td_op_lt(max.u.t, min)));
+}
+
+bool td__vjp_clamp_tensor(td_vjp *v) {
+    td_value g = td_value_tensor(v->g[0]);
+    if (v->need[0] && !td__vjp_clamp(v)) return false;
+    for (int i = 1; i < 3; i++)
+        if (v->need[i] && !give(v, i, td_op_where(passed(v, i), g, zero()))) return false;
+    return true;
+}
+
+/* ---- second derivatives of activations ----------------------------------- */
+
+/* elu_backward is flat where x > 0. Below, its derivative is input_scale times
+ * itself when made from the input, and g * input_scale from the result. */
+bool td__vjp_elu_backward(td_vjp *v) {
+    td_tensor *g = v->g[0], *go = v->in[0].u.t, *x = v->in[5].u.t;
+    td_value   alpha = v->in[1], scale = v->in[2], input_scale = v->in[3];
+    bool       is_result = v->in[4].u.i != 0;
+    if (v->need[0] &&
+        !give(v, 0, td_op_elu_backward(g, alpha, scale, input_scale, is_result, x)))
+        return false;
+    if (!v->need[5]) return true;
+    td_tensor *h = td_op_mul(times(g, go), input_scale);
+    if (!is_result) h = td_op_elu_backward(h, alpha, scale, input_scale, false, x);
+    return give(v, 5, times(h, td_op_lt(x, zero())));
+}
+
+/* With u = k (x + c x^3), t = tanh u: gelu'' = (1 - t^2) (u' + x u''/2 - x t u'^2),
+ * u' = k (1 + 3 c x^2), u'' = 6 k c x. */
+static td_tensor *gelu_tanh_second(td_tensor *x) {
+    const double k = 0.7978845608028654, c = 0.044715;
+    td_tensor *x2 = times(x, x);
+    td_tensor *t = td_op_tanh(times(scaled(x, k), plus(scaled(x2, c), 1.0)));
+    td_tensor *u1 = plus(scaled(x2, 3.0 * k * c), k);
+    td_tensor *curve = td_op_add(u1, td_value_tensor(scaled(x2, 3.0 * k * c)), td_value_int(1));
+    td_tensor *bend = times(times(x, t), times(u1, u1));
+    td_tensor *sum = td_op_sub(curve, td_value_tensor(bend), td_value_int(1));
+    return times(plus(td_op_neg(times(t, t)), 1.0), sum);
+}
+
+bool td__vjp_gelu_tanh_backward(td_vjp *v) {
+    td_tensor *g = v->g[0], *go = v->in[0].u.t, *x = v->in[1].u.t;
+    if (v->need[0] && !give(v, 0, td_op_gelu_tanh_backward(g, x))) return false;
+    return !v->need[1] || give(v, 1, times(times(g, go), gelu_tanh_second(x)));
+}
+
+/* The exact gelu: gelu'' = (2 - x^2) exp(-x^2 / 2) / sqrt(2 pi). */
+static td_tensor *gelu_erf_second(td_tensor *x) {
+    td_tensor *x2 = times(x, x);
+    td_tensor *bell = scaled(td_op_exp(scaled(x2, -0.5)), 0.3989422804014327);
+    return times(plus(td_op_neg(x2), 2.0), bell);
+}
+
+bool td__vjp_gelu_backward(td_vjp *v) {
+    td_tensor  *g = v->g[0], *go = v->in[0].u.t, *x = v->in[1].u.t;
+    const char *how = v->in[2].u.s;
+    if (v->need[0] && !give(v, 0, td_op_gelu_backward(g, x, how))) return false;
+    if (!v->need[1]) return true;
+    td_tensor *second = strcmp(how, "tanh") ? gelu_erf_second(x) : gelu_tanh_second(x);
+    return give(v, 1, times(times(g, go), second));
+}
+
+/* With s = sigmoid x, t = tanh(softplus x), q = 1 - t^2:
+ * mish'' = q s (2 + x (1 - s - 2 t s)). */
+bool td__vjp_mish_backward(td_vjp *v) {
+    td_tensor *g = v->g[0], *go = v->in[0].u.t, *x = v->in[1].u.t;
+    if (v->need[0] && !give(v, 0, td_op_mish_backward(g, x))) return false;
+    if (!v->need[1]) return true;
+    td_tensor *s = td_op_sigmoid(x);
+    td_tensor *t = td_op_tanh(td_op_softplus(x, td_value_int(1), td_value_int(20)));
+    td_tensor *q = plus(td_op_neg(times(t, t)), 1.0);
+    td_tensor *turn = plus(td_op_neg(times(s, plus(scaled(t, 2.0), 1.0))), 1.0);
+    td_tensor *second = times(times(q, s), plus(times(x, turn), 2.0));
+    return give(v, 1, times(times(g, go), second));
+}
