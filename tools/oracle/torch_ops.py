@@ -31,7 +31,7 @@ def with_value(name):
 
 def divide(name):
     f = getattr(aten, name)
-    return lambda a, b, mode=None: f(a, b) if mode is None else f(a, b, rounding_mode=mode)
+    return lambda a, b, mode=None: f(a, b) if not mode else f(a, b, rounding_mode=mode)
 
 
 def scaled_sum(name):
@@ -140,7 +140,32 @@ def where(c, a, b):
     return torch.where(c, a, b)
 
 
+def log_sigmoid_backward(g, x):
+    _, buffer = aten.log_sigmoid_forward(x)
+    return aten.log_sigmoid_backward(g, x, buffer)
+
+
 OPS = {
+    "round": lambda x, d=0: torch.round(x, decimals=d) if d else torch.round(x),
+    "round_": lambda x, d=0: aten.round_.decimals(x, decimals=d) if d else aten.round_(x),
+    "round_decimals": lambda x, s: torch.round(x * s) / s,
+    "round_tens": lambda x, s: torch.round(x / s) * s,
+    "pow_3": lambda x: x.pow(3),
+    "pow_minus_2": lambda x: x.pow(-2),
+    "not_bool": lambda x: ~x,
+    "div_trunc": lambda a, b: torch.div(a, b, rounding_mode="trunc"),
+    "clamp_tensor": lambda x, lo=None, hi=None: aten.clamp.Tensor(x, lo, hi),
+    "clamp_tensor_": lambda x, lo=None, hi=None: aten.clamp_.Tensor(x, lo, hi),
+    "gelu_backward": lambda g, x, a="none": aten.gelu_backward(g, x, approximate=a),
+    "gelu_erf": lambda x: F.gelu(x),
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "gelu_erf_backward": lambda g, x: aten.gelu_backward(g, x),
+    "gelu_tanh_backward": lambda g, x: aten.gelu_backward(g, x, approximate="tanh"),
+    "log_sigmoid": F.logsigmoid,
+    "log_sigmoid_backward": log_sigmoid_backward,
+    "relu6": F.relu6, "relu6_": lambda x: F.relu6(x, inplace=True),
+    "softsign": F.softsign, "tanhshrink": F.tanhshrink,
+    "softshrink_backward": lambda g, x, l: aten.softshrink_backward(g, x, l),
     "gelu": lambda x, a="none": aten.gelu(x, approximate=a),
     "gelu_": lambda x, a="none": aten.gelu_(x, approximate=a),
     "where": where,
