@@ -1,0 +1,124 @@
+/* decomp_index.c -- composite ops of the index family. Masks become integer index
+ * tensors here, so that the ops below have results of known sizes. */
+#include "ops/ops.h"
+
+static td_ints ints(const int64_t *v, int n) { return (td_ints){v, n}; }
+
+static bool give(td_opcall *c, td_tensor *t) {
+    c->out[0] = t;
+    return t && !td_is_nil(t);
+}
+
+/* ---- masks among the indices -------------------------------------------- */
+
+static bool is_mask(const td_tensor *t) {
+    return t && (t->dtype == TD_BOOL || t->dtype == TD_U8);
+}
+
+/* The mask must have the sizes of the dims of self it stands for. */
+static bool mask_fits(td_opcall *c, const td_tensor *mask, int nr, int at) {
+    const td_tensor *self = td__in(c, 0);
+    bool             fits = at + mask->rank <= self->rank;
+    for (int d = 0; fits && d < mask->rank; d++)
+        fits = td__dim_eq(mask->size[d], self->size[at + d]);
+    if (fits) return true;
+    return td__op_fail(c, TD_E_INDEX, "mask %d, %s, does not match %s from dim %d on", nr,
+                       td__type_str(mask), td__type_str(self), at);
+}
+
+/* Replaces each mask by one index tensor a dim; *n counts the dims covered. */
+static bool open_masks(td_opcall *c, td_tensor **list, int *n) {
+    td_value given = c->in[1];
+    *n             = 0;
+    for (uint32_t i = 0; i < given.n; i++) {
+        td_tensor *t = given.u.ts[i];
+        if (*n >= TD_MAX_RANK) return td__op_fail(c, TD_E_INDEX, "too many indices");
+        if (!is_mask(t)) {
+            list[(*n)++] = t;
+            continue;
+        }
+        if (!mask_fits(c, t, (int)i, *n)) return false;
+        td_tensor *hits = td_op_nonzero(t);
+        for (int d = 0; d < t->rank; d++) {
+            list[*n] = td_op_select(hits, 1, d);
+            if (td_is_nil(list[(*n)++])) return false;
+        }
+    }
+    return true;
+}
+
+bool td__decomp_index(td_opcall *c) {
+    td_tensor *list[TD_MAX_RANK];
+    int        n;
+    return open_masks(c, list, &n) && give(c, td_op__index(td__in(c, 0), (td_tensors){list, n}));
+}
+
+bool td__decomp_index_put(td_opcall *c) {
+    td_tensor *list[TD_MAX_RANK];
+    int        n;
+    return open_masks(c, list, &n) &&
+           give(c, td_op__index_put(td__in(c, 0), (td_tensors){list, n}, td__in(c, 2),
+                                    td__in_bool(c, 3)));
+}
+
+bool td__decomp_index_put_write(td_opcall *c) {
+    td_tensor *list[TD_MAX_RANK];
+    int        n;
+    return open_masks(c, list, &n) &&
+           give(c, td_op__index_put_(td__in(c, 0), (td_tensors){list, n}, td__in(c, 2),
+                                     td__in_bool(c, 3)));
+}
+
+/* ---- others ------------------------------------------------------------- */
+
+/* t with the sizes of both, except in dim. */
+static td_tensor *broadcast_beside(td_tensor *t, const td_tensor *other, int dim) {
+    int64_t size[TD_MAX_RANK];
+    for (int d = 0; d < t->rank; d++)
+        size[d] = d == dim || td__dim_eq(other->size[d], 1) ? t->size[d] : other->size[d];
+    return td_op_expand(t, ints(size, t->rank));
+}
+
+bool td__decomp_take_along_dim(td_opcall *c) {
+    td_tensor *self = td__in(c, 0), *index = td__in(c, 1);
+    int64_t    all = -1;
+    if (index->dtype != TD_I64)
+        return td__op_fail(c, TD_E_DTYPE, "indices must be i64, got %s", td__type_str(index));
+    if (td__in_none(c, 2))
+        return give(c, td_op_gather(td_op_reshape(self, ints(&all, 1)), 0,
+                                    td_op_reshape(index, ints(&all, 1))));
+    if (self->rank != index->rank)
+        return td__op_fail(c, TD_E_SHAPE, "indices %s must have as many dims as self %s",
+                           td__type_str(index), td__type_str(self));
+    int dim = td__op_dim(c, td__in_int(c, 2), self->rank);
+    if (dim < 0) return false;
+    if (self->rank == 0) return give(c, td_op_gather(self, 0, index));
+    td_tensor *wide = broadcast_beside(self, index, dim);
+    return give(c, td_op_gather(wide, dim, broadcast_beside(index, self, dim)));
+}
+
+bool td__decomp_one_hot(td_opcall *c) {
+    td_tensor *self = td__in(c, 0);
+    int64_t    classes = td__in_int(c, 1), size[TD_MAX_RANK];
+    if (self->dtype != TD_I64)
+        return td__op_fail(c, TD_E_DTYPE, "takes i64 classes, got %s", td__type_str(self));
+    if (self->rank == TD_MAX_RANK) return td__op_fail(c, TD_E_SHAPE, "too many dims");
+    if (td__dim_eq(self->numel, 0) && classes <= 0)
+        return td__op_fail(c, TD_E_ARG, "num_classes must be given for a tensor without "
+                           "elements");
+    if (classes < -1)
+        return td__op_fail(c, TD_E_ARG, "num_classes %lld is negative", (long long)classes);
+    if (classes == -1) {
+        td_tensor *most = td_op_amax(self, TD_ALL, false);
+        if (td_is_nil(most)) return false;
+        classes = td_item_int(most) + 1;
+        if (!td_ok(c->cx)) return false;
+        if (classes <= 0)
+            return td__op_fail(c, TD_E_INDEX, "class values must not be negative");
+    }
+    for (int d = 0; d < self->rank; d++) size[d] = self->size[d];
+    size[self->rank] = classes;
+    td_tensor *zeros = td_op_zeros(c->cx, ints(size, self->rank + 1), TD_I64);
+    td_tensor *index = td_op_unsqueeze(self, -1);
+    return give(c, td_op_scatter_value(zeros, -1, index, td_value_int(1)));
+}

@@ -1,0 +1,43 @@
+/* index_loops.h -- lines of one element type; included by spots.c once per T and
+ * NAME, with MOVE for moves and ALPHA for sums. No include guard: a template. */
+
+#ifdef MOVE
+static void NAME(gather)(const line *l) {
+    const T *from = (const T *)l->data;
+    T       *to   = (T *)l->other;
+    if (l->index_step == 0) {
+        from += pick(l, 0) * l->along;
+        if (l->data_step == 1 && l->other_step == 1)
+            memcpy(to, from, sizeof(T) * (size_t)l->n);
+        else
+            for (int64_t j = 0; j < l->n; j++) to[j * l->other_step] = from[j * l->data_step];
+        return;
+    }
+    for (int64_t j = 0; j < l->n; j++)
+        to[j * l->other_step] = from[j * l->data_step + pick(l, j) * l->along];
+}
+
+static void NAME(put)(const line *l) {
+    const T *from = (const T *)l->other;
+    T       *to   = (T *)l->data;
+    for (int64_t j = 0; j < l->n; j++)
+        to[j * l->data_step + pick(l, j) * l->along] = from[j * l->other_step];
+}
+#endif
+
+#ifdef ALPHA
+static void NAME(sum)(const line *l) {
+    const T *from  = (const T *)l->other;
+    T       *to    = (T *)l->data;
+    T        alpha = (T)ALPHA(l);
+    for (int64_t j = 0; j < l->n; j++) {
+        T *at = &to[j * l->data_step + pick(l, j) * l->along];
+        *at   = *at + alpha * from[j * l->other_step];
+    }
+}
+#endif
+
+#undef T
+#undef NAME
+#undef MOVE
+#undef ALPHA

@@ -1,0 +1,131 @@
+/* kern_mask.c -- masks: which elements are set, taking them out and putting others
+ * in, always in row-major order. The sizes of some results depend on values. */
+#include "ops/cast.h"
+#include "ops/geom.h"
+#include "ops/index.h"
+
+#include <string.h>
+
+/* Two operands walked together over broadcast sizes; offsets in elements. */
+typedef struct pair {
+    int     rank;
+    int64_t size[TD_MAX_RANK], stride[2][TD_MAX_RANK], at[TD_MAX_RANK], off[2];
+} pair;
+
+static void pair_start(pair *w, int rank, const int64_t *size, const td_tensor *a,
+                       const td_tensor *b) {
+    memset(w, 0, sizeof *w);
+    w->rank = rank;
+    memcpy(w->size, size, sizeof(int64_t) * (size_t)rank);
+    td__expand_strides(a, rank, size, w->stride[0]);
+    if (b) td__expand_strides(b, rank, size, w->stride[1]);
+}
+
+static inline void pair_next(pair *w) {
+    for (int d = w->rank - 1; d >= 0; d--) {
+        bool carry = ++w->at[d] == w->size[d];
+        w->off[0] += (carry ? 1 - w->size[d] : 1) * w->stride[0][d];
+        w->off[1] += (carry ? 1 - w->size[d] : 1) * w->stride[1][d];
+        if (!carry) return;
+        w->at[d] = 0;
+    }
+}
+
+static bool is_set(const td_tensor *t, const char *p) {
+    td_dtype dt = (td_dtype)t->dtype;
+    return td__is_float(dt) ? td__load_f(dt, p) != 0 : td__load_i(dt, p) != 0;
+}
+
+/* How many elements of t are set, over sizes it broadcasts to. */
+static int64_t count_set(const td_tensor *t, int rank, const int64_t *size) {
+    pair    w;
+    int64_t n = td__numel(rank, size), found = 0, item = td__dtype_bytes[t->dtype];
+    pair_start(&w, rank, size, t, NULL);
+    for (int64_t p = 0; p < n; p++, pair_next(&w))
+        found += is_set(t, td__ptr(t) + w.off[0] * item);
+    return found;
+}
+
+/* Column by column, as ATen lays it out: the i-th index of all hits side by side. */
+bool td__kern_nonzero(td_opcall *c) {
+    const td_tensor *t    = td__in(c, 0);
+    int64_t          hits = count_set(t, t->rank, t->size), item = td__dtype_bytes[t->dtype];
+    td_meta          m = {.dtype = TD_I64, .rank = 2, .strided = true,
+                          .size = {hits, t->rank}, .stride = {1, hits}};
+    pair             w;
+    if (!(c->out[0] = td__tensor_make(c->cx, &m, false))) return false;
+    int64_t *to = (int64_t *)(void *)td__ptr(c->out[0]);
+    pair_start(&w, t->rank, t->size, t, NULL);
+    for (int64_t p = 0, row = 0; p < t->numel && row < hits; p++, pair_next(&w)) {
+        if (!is_set(t, td__ptr(t) + w.off[0] * item)) continue;
+        for (int d = 0; d < t->rank; d++) to[d * hits + row] = w.at[d];
+        row++;
+    }
+    return true;
+}
+
+/* Copies the elements of `from` under the mask to `to`, one after another. */
+static int64_t take(const td_tensor *from, const td_tensor *mask, int rank,
+                    const int64_t *size, char *to, int64_t most) {
+    pair    w;
+    int64_t n = td__numel(rank, size), got = 0;
+    size_t  item = td__dtype_bytes[from->dtype];
+    pair_start(&w, rank, size, from, mask);
+    const char *set = td__ptr(mask), *src = td__ptr(from);
+    for (int64_t p = 0; p < n && got < most; p++, pair_next(&w)) {
+        if (!set[w.off[1]]) continue;
+        memcpy(to + (size_t)got * item, src + w.off[0] * (int64_t)item, item);
+        got++;
+    }
+    return got;
+}
+
+bool td__kern_masked_select(td_opcall *c) {
+    const td_tensor *self = td__in(c, 0), *mask = td__in(c, 1);
+    int64_t          size[TD_MAX_RANK], hits;
+    int              rank = self->rank;
+    td_meta          m;
+    memcpy(size, self->size, sizeof(int64_t) * (size_t)rank);
+    if (mask->dtype != TD_BOOL)
+        return td__op_fail(c, TD_E_DTYPE, "mask must be bool, got %s", td__type_str(mask));
+    if (!td__broadcast(&rank, size, mask->rank, mask->size))
+        return td__op_fail(c, TD_E_SHAPE, "mask %s does not broadcast with self %s",
+                           td__type_str(mask), td__type_str(self));
+    hits = count_set(mask, rank, size);
+    td__meta_dense(&m, (td_dtype)self->dtype, 1, &hits);
+    if (!(c->out[0] = td__tensor_make(c->cx, &m, false))) return false;
+    take(self, mask, rank, size, td__ptr(c->out[0]), hits);
+    return true;
+}
+
+bool td__kern_masked_scatter(td_opcall *c) {
+    const td_tensor *mask = td__in(c, 1);
+    td_tensor       *source = td__in(c, 2), *out = c->out[0], *dense = source;
+    int64_t          hits = count_set(mask, out->rank, out->size), k = 0;
+    int64_t          item = td__dtype_bytes[out->dtype];
+    pair             w;
+    if (hits > source->numel)
+        return td__op_fail(c, TD_E_SHAPE, "source %s has fewer elements than the %lld places "
+                           "the mask sets", td__type_str(source), (long long)hits);
+    if (!td__is_dense(source->rank, source->size, source->stride)) {
+        td_meta m;
+        td__meta_dense(&m, (td_dtype)source->dtype, source->rank, source->size);
+        dense = td__tensor_make(c->cx, &m, false);
+        if (!dense || !td__copy_into(dense, source)) return false;
+    }
+    if (out != td__in(c, 0) && !td__copy_into(out, td__in(c, 0))) return false;
+    pair_start(&w, out->rank, out->size, out, mask);
+    for (int64_t p = 0; p < out->numel && k < hits; p++, pair_next(&w))
+        if (td__ptr(mask)[w.off[1]])
+            memcpy(td__ptr(out) + w.off[0] * item, td__ptr(dense) + k++ * item, (size_t)item);
+    if (dense != source) td_drop(dense);
+    return true;
+}
+
+bool td__kern_masked_scatter_backward(td_opcall *c) {
+    const td_tensor *g = td__in(c, 0), *mask = td__in(c, 1);
+    td__fill(c->out[0], td_value_int(0));
+    if (g->numel > 0 && c->out[0]->numel > 0)
+        take(g, mask, g->rank, g->size, td__ptr(c->out[0]), c->out[0]->numel);
+    return true;
+}
