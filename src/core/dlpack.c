@@ -1,0 +1,217 @@
+/* dlpack.c -- tensors to and from other libraries without copying. What is
+ * exported holds the storage, not the tensor, so it outlives the context; what is
+ * imported becomes a storage that calls the producer's deleter when it dies. */
+#include "tandem/dlpack.h"
+#include "core/core.h"
+
+#include <string.h>
+
+static const struct {
+    uint8_t code, bits;
+} types[TD_DTYPE_COUNT] = {
+    [TD_F64] = {kDLFloat, 64},   [TD_F32] = {kDLFloat, 32}, [TD_F16] = {kDLFloat, 16},
+    [TD_BF16] = {kDLBfloat, 16}, [TD_I64] = {kDLInt, 64},   [TD_I32] = {kDLInt, 32},
+    [TD_I16] = {kDLInt, 16},     [TD_I8] = {kDLInt, 8},     [TD_U8] = {kDLUInt, 8},
+    [TD_BOOL] = {kDLBool, 8},
+};
+
+/* ---- export ------------------------------------------------------------- */
+
+/* One block: the structure handed out, what it holds, its sizes and strides. */
+typedef struct exported {
+    union {
+        DLManagedTensorVersioned versioned;
+        DLManagedTensor          legacy;
+    } m;
+    td_storage *st;
+    int64_t     dims[];
+} exported;
+
+static void release_export(exported *e) {
+    td__storage_drop(e->st);
+    td__free(e);
+}
+
+static void delete_versioned(DLManagedTensorVersioned *m) {
+    release_export(m->manager_ctx);
+}
+static void delete_legacy(DLManagedTensor *m) { release_export(m->manager_ctx); }
+
+static bool may_export(const td_tensor *t, const char *who) {
+    if (t->flags & TD_TF_NIL) return false;
+    if (t->flags & TD_TF_NEEDS_GRAD)
+        return td__fail(t->cx, TD_E_GRAD,
+                        "%s: %s needs a gradient; detach it before it leaves", who,
+                        td__type_str(t));
+    if (t->st->fake)
+        return td__fail(t->cx, TD_E_TRACE, "%s: a tensor without bytes", who);
+    return true;
+}
+
+static exported *make_export(const td_tensor *t, DLTensor *out) {
+    size_t    dims = sizeof(int64_t) * 2 * (size_t)t->rank;
+    exported *e = td__zalloc(sizeof *e + dims);
+    if (!e) {
+        td__fail_memory(t->cx);
+        return NULL;
+    }
+    for (int i = 0; i < t->rank; i++) {
+        e->dims[i] = t->size[i];
+        e->dims[t->rank + i] = t->stride[i];
+    }
+    td__storage_keep(t->st);
+    e->st = t->st;
+    *out = (DLTensor){0};
+    out->data = t->numel ? td__ptr(t) : NULL;
+    out->device = (DLDevice){kDLCPU, 0};
+    out->ndim = t->rank;
+    out->shape = e->dims;
+    out->strides = e->dims + t->rank;
+    out->dtype = (DLDataType){types[t->dtype].code, types[t->dtype].bits, 1};
+    return e;
+}
+
+DLManagedTensorVersioned *td_to_dlpack(const td_tensor *t) {
+    DLTensor  d;
+    exported *e = may_export(t, "td_to_dlpack") ? make_export(t, &d) : NULL;
+    if (!e) return NULL;
+    DLManagedTensorVersioned *m = &e->m.versioned;
+    m->version.major = DLPACK_MAJOR_VERSION;
+    m->version.minor = DLPACK_MINOR_VERSION;
+    m->manager_ctx = e;
+    m->deleter = delete_versioned;
+    m->flags = t->st->readonly ? DLPACK_FLAG_BITMASK_READ_ONLY : 0;
+    m->dl_tensor = d;
+    return m;
+}
+
+DLManagedTensor *td_to_dlpack_legacy(const td_tensor *t) {
+    DLTensor d;
+    if (!may_export(t, "td_to_dlpack_legacy")) return NULL;
+    if (t->st->readonly) {
+        td__fail(t->cx, TD_E_ALIAS,
+                 "td_to_dlpack_legacy: %s lies in a read-only file; clone it first",
+                 td__type_str(t));
+        return NULL;
+    }
+    exported *e = make_export(t, &d);
+    if (!e) return NULL;
+    e->m.legacy = (DLManagedTensor){d, e, delete_legacy};
+    return &e->m.legacy;
+}
+
+/* ---- import ------------------------------------------------------------- */
+
+static void delete_import(void *env) {
+    DLManagedTensorVersioned *m = env;
+    if (m->deleter) m->deleter(m);
+}
+
+static void delete_import_legacy(void *env) {
+    DLManagedTensor *m = env;
+    if (m->deleter) m->deleter(m);
+}
+
+static bool read_dtype(td_ctx *cx, DLDataType d, td_meta *m) {
+    for (int i = 0; i < TD_DTYPE_COUNT; i++)
+        if (d.lanes == 1 && d.code == types[i].code && d.bits == types[i].bits) {
+            m->dtype = (td_dtype)i;
+            return true;
+        }
+    return td__fail(cx, TD_E_UNSUPPORTED,
+                    "td_from_dlpack: no such element type: code %d, %d bits, %d lanes",
+                    d.code, d.bits, d.lanes);
+}
+
+/* Sizes and strides; *extent is the elements from the first to the last. */
+static bool read_dims(td_ctx *cx, const DLTensor *d, td_meta *m, int64_t *extent) {
+    int64_t last = 0;
+    m->rank = d->ndim;
+    m->strided = true;
+    m->offset = 0;
+    if (d->ndim < 0 || d->ndim > TD_MAX_RANK || (d->ndim && !d->shape))
+        return td__fail(cx, TD_E_ARG,
+                        "td_from_dlpack: rank %d, sizes %s; at most %d dims",
+                        (int)d->ndim, d->shape ? "given" : "missing", TD_MAX_RANK);
+    for (int i = 0; i < m->rank; i++) {
+        m->size[i] = d->shape[i];
+        if (m->size[i] < 0)
+            return td__fail(cx, TD_E_ARG,
+                            "td_from_dlpack: size %lld of dim %d is negative",
+                            (long long)m->size[i], i);
+    }
+    if (d->strides)
+        for (int i = 0; i < m->rank; i++) m->stride[i] = d->strides[i];
+    else td__strides_dense(m->rank, m->size, m->stride);
+    *extent = td__numel(m->rank, m->size);
+    for (int i = 0; i < m->rank && *extent; i++) {
+        if (m->stride[i] < 0)
+            return td__fail(cx, TD_E_UNSUPPORTED,
+                            "td_from_dlpack: stride %lld of dim %d is negative",
+                            (long long)m->stride[i], i);
+        last = td__dim_add(last, td__dim_mul(m->size[i] - 1, m->stride[i]));
+    }
+    if (*extent) *extent = td__dim_add(last, 1);
+    return true;
+}
+
+static bool read_tensor(td_ctx *cx, const DLTensor *d, td_meta *m, size_t *bytes) {
+    int64_t extent = 0;
+    if (d->device.device_type != kDLCPU)
+        return td__fail(cx, TD_E_UNSUPPORTED,
+                        "td_from_dlpack: memory of device type %d, not of the CPU",
+                        (int)d->device.device_type);
+    if (!read_dtype(cx, d->dtype, m) || !read_dims(cx, d, m, &extent)) return false;
+    size_t    item = td__dtype_bytes[m->dtype];
+    uintptr_t at = (uintptr_t)d->data + (uintptr_t)d->byte_offset;
+    int64_t   size = td__dim_mul(extent, (int64_t)item);
+    if (size >= TD_DIM_HUGE)
+        return td__fail(cx, TD_E_ARG, "td_from_dlpack: too many elements: %s",
+                        td__sizes_str(m->rank, m->size));
+    if (extent && (!d->data || at % item))
+        return td__fail(cx, TD_E_ARG, "td_from_dlpack: elements of %s %s",
+                        td_dtype_name(m->dtype),
+                        d->data ? "are not aligned" : "have no address");
+    *bytes = (size_t)size;
+    return true;
+}
+
+/* Takes over `m` through release(m). */
+static td_tensor *import(td_ctx *cx, const DLTensor *d, bool readonly,
+                         void (*release)(void *), void *m) {
+    td_meta meta;
+    size_t  bytes = 0;
+    if (!read_tensor(cx, d, &meta, &bytes)) {
+        release(m);
+        return &cx->nil;
+    }
+    char       *data = d->data ? (char *)d->data + d->byte_offset : NULL;
+    td_storage *st = td__storage_wrap(data, bytes, release, m);
+    if (!st) {
+        td__fail_memory(cx);
+        release(m);
+        return &cx->nil;
+    }
+    st->readonly = readonly;
+    td_tensor *t = td__tensor_over(cx, st, &meta);
+    td__storage_drop(st);
+    return t ? t : &cx->nil;
+}
+
+td_tensor *td_from_dlpack(td_ctx *cx, DLManagedTensorVersioned *m) {
+    if (!m) return td_fail(cx, TD_E_ARG, "td_from_dlpack: NULL");
+    if (m->version.major != DLPACK_MAJOR_VERSION) {
+        td__fail(cx, TD_E_UNSUPPORTED, "td_from_dlpack: DLPack %u.%u, this is %d.x",
+                 (unsigned)m->version.major, (unsigned)m->version.minor,
+                 DLPACK_MAJOR_VERSION);
+        delete_import(m);
+        return &cx->nil;
+    }
+    bool readonly = m->flags & DLPACK_FLAG_BITMASK_READ_ONLY;
+    return import(cx, &m->dl_tensor, readonly, delete_import, m);
+}
+
+td_tensor *td_from_dlpack_legacy(td_ctx *cx, DLManagedTensor *m) {
+    if (!m) return td_fail(cx, TD_E_ARG, "td_from_dlpack: NULL");
+    return import(cx, &m->dl_tensor, false, delete_import_legacy, m);
+}

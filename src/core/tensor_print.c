@@ -1,0 +1,264 @@
+/* tensor_print.c -- tensors as text, laid out as PyTorch users expect: aligned
+ * columns, scientific form where magnitudes differ much, summaries of large
+ * tensors, and a suffix for what the numbers do not show. */
+#include "core/core.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define PREFIX "tensor("
+#define ITEM_CAP 256
+
+/* What one printing needs: how items look is settled before the first is written,
+ * from all items that will be shown. */
+typedef struct printer {
+    const td_tensor *t;
+    td_buf           text;
+    bool             summary;
+    int              edge, precision, line;
+    bool             whole, sci; /* floats: all integers; scientific */
+    int              width;      /* of the widest item */
+    double           low, high;  /* of the nonzero finite magnitudes */
+    bool             any;        /* there is one */
+} printer;
+
+/* ---- items -------------------------------------------------------------- */
+
+static void item_text(const printer *pr, const char *p, char *s) {
+    td_dtype dt = (td_dtype)pr->t->dtype;
+    if (dt == TD_BOOL) snprintf(s, ITEM_CAP, *p ? "True" : "False");
+    else if (!td__is_float(dt))
+        snprintf(s, ITEM_CAP, "%lld", (long long)td__load_i(dt, p));
+    else {
+        double v = td__load_f(dt, p);
+        if (!isfinite(v))
+            snprintf(s, ITEM_CAP, isnan(v) ? "nan" : v > 0 ? "inf" : "-inf");
+        else if (pr->sci) snprintf(s, ITEM_CAP, "%.*e", pr->precision, v);
+        else if (pr->whole) snprintf(s, ITEM_CAP, "%.0f.", v);
+        else snprintf(s, ITEM_CAP, "%.*f", pr->precision, v);
+    }
+}
+
+static void look_at(printer *pr, const char *p) {
+    double v = fabs(td__load_f((td_dtype)pr->t->dtype, p));
+    if (!isfinite(v) || v == 0) return;
+    if (!pr->any || v < pr->low) pr->low = v;
+    if (!pr->any || v > pr->high) pr->high = v;
+    if (v != ceil(v)) pr->whole = false;
+    pr->any = true;
+}
+
+/* Zeros and what is not finite do not widen the columns. */
+static void measure(printer *pr, const char *p) {
+    char   s[ITEM_CAP];
+    double v = td__load_f((td_dtype)pr->t->dtype, p);
+    if (td__is_float((td_dtype)pr->t->dtype) && (v == 0 || !isfinite(v))) return;
+    item_text(pr, p, s);
+    if ((int)strlen(s) > pr->width) pr->width = (int)strlen(s);
+}
+
+/* Calls visit on every item that will be shown, from dim d on. */
+static void each_shown(printer *pr, int d, const char *p,
+                       void (*visit)(printer *, const char *)) {
+    const td_tensor *t = pr->t;
+    if (d == t->rank) {
+        visit(pr, p);
+        return;
+    }
+    int64_t n = t->size[d], step = t->stride[d] * td__dtype_bytes[t->dtype];
+    bool    cut = pr->summary && n > 2 * (int64_t)pr->edge;
+    for (int64_t i = 0; i < n; i++) {
+        if (cut && i == pr->edge) i = n - pr->edge;
+        if (i < n) each_shown(pr, d + 1, p + i * step, visit);
+    }
+}
+
+static void settle_form(printer *pr) {
+    pr->whole = true;
+    pr->width = 1;
+    if (td__is_float((td_dtype)pr->t->dtype)) {
+        each_shown(pr, 0, td__ptr(pr->t), look_at);
+        pr->sci =
+            pr->any && (pr->high / pr->low > 1000 || pr->high > 1e8 || pr->low < 1e-4);
+    }
+    each_shown(pr, 0, td__ptr(pr->t), measure);
+}
+
+static void add_item(printer *pr, const char *p) {
+    char s[ITEM_CAP];
+    item_text(pr, p, s);
+    td__buf_printf(&pr->text, "%*s", pr->width, s);
+}
+
+/* ---- layout ------------------------------------------------------------- */
+
+static void add_spaces(printer *pr, int n) { td__buf_printf(&pr->text, "%*s", n, ""); }
+
+/* Before entry k of a vector: a comma, and a new line after every `per`. */
+static void add_gap(printer *pr, int64_t k, int64_t per, int indent) {
+    if (k == 0) return;
+    if (k % per) {
+        td__buf_add(&pr->text, ", ");
+        return;
+    }
+    td__buf_add(&pr->text, ",\n");
+    add_spaces(pr, indent + 1);
+}
+
+static void add_vector(printer *pr, const char *p, int indent) {
+    const td_tensor *t = pr->t;
+    int64_t n = t->size[t->rank - 1], per = (pr->line - indent) / (pr->width + 2);
+    int64_t step = t->stride[t->rank - 1] * td__dtype_bytes[t->dtype];
+    bool    cut = pr->summary && n > 2 * (int64_t)pr->edge;
+    int64_t k = 0;
+    if (per < 1) per = 1;
+    td__buf_add(&pr->text, "[");
+    for (int64_t i = 0; i < n && !pr->text.failed; i++) {
+        if (cut && i == pr->edge) {
+            add_gap(pr, k++, per, indent);
+            td__buf_add(&pr->text, pr->edge ? " ..." : "...");
+            i = n - pr->edge;
+            if (i >= n) break;
+        }
+        add_gap(pr, k++, per, indent);
+        add_item(pr, p + i * step);
+    }
+    td__buf_add(&pr->text, "]");
+}
+
+/* Between slices of dim d: as many line ends as dims lie below it. */
+static void add_break(printer *pr, int d, int indent) {
+    td__buf_add(&pr->text, ",");
+    for (int k = d + 1; k < pr->t->rank; k++) td__buf_add(&pr->text, "\n");
+    add_spaces(pr, indent + 1);
+}
+
+static void add_slices(printer *pr, int d, const char *p, int indent) {
+    const td_tensor *t = pr->t;
+    if (d == t->rank - 1) {
+        add_vector(pr, p, indent);
+        return;
+    }
+    int64_t n = t->size[d], step = t->stride[d] * td__dtype_bytes[t->dtype];
+    bool    cut = pr->summary && n > 2 * (int64_t)pr->edge;
+    td__buf_add(&pr->text, "[");
+    for (int64_t i = 0; i < n && !pr->text.failed; i++) {
+        if (cut && i == pr->edge) {
+            if (i) add_break(pr, d, indent);
+            td__buf_add(&pr->text, "...");
+            i = n - pr->edge;
+            if (i >= n) break;
+        }
+        if (i) add_break(pr, d, indent);
+        add_slices(pr, d + 1, p + i * step, indent + 1);
+    }
+    td__buf_add(&pr->text, "]");
+}
+
+static void add_body(printer *pr) {
+    const td_tensor *t = pr->t;
+    if (t->st->fake) {
+        td__buf_add(&pr->text, "...");
+        return;
+    }
+    if (t->numel == 0) {
+        td__buf_add(&pr->text, "[]");
+        return;
+    }
+    pr->summary = t->numel > t->cx->print_threshold;
+    settle_form(pr);
+    if (t->rank == 0) add_item(pr, td__ptr(t));
+    else add_slices(pr, 0, td__ptr(t), (int)strlen(PREFIX));
+}
+
+/* ---- suffixes ----------------------------------------------------------- */
+
+/* `used` is how much of the last line is taken; a suffix that does not fit goes
+ * to a line of its own. */
+static void add_suffix(printer *pr, const char *s, int *used) {
+    int n = (int)strlen(s);
+    if (*used + n + 2 > pr->line) {
+        td__buf_add(&pr->text, ",\n");
+        add_spaces(pr, (int)strlen(PREFIX));
+        *used = (int)strlen(PREFIX) + n;
+    } else {
+        td__buf_add(&pr->text, ", ");
+        *used += n + 2;
+    }
+    td__buf_add(&pr->text, s);
+}
+
+/* "size=(2, 3)", with a comma after a single size. */
+static void size_text(const td_tensor *t, char *s, size_t cap) {
+    size_t n = (size_t)snprintf(s, cap, "size=(");
+    for (int i = 0; i < t->rank && n < cap; i++)
+        n += (size_t)snprintf(s + n, cap - n, i ? ", %lld" : "%lld",
+                              (long long)t->size[i]);
+    if (n < cap) snprintf(s + n, cap - n, t->rank == 1 ? ",)" : ")");
+}
+
+static void add_suffixes(printer *pr) {
+    const td_tensor *t = pr->t;
+    const char      *body = td__buf_str(&pr->text) + strlen(PREFIX);
+    const char      *last = strrchr(body, '\n');
+    int              used = (int)strlen(last ? last : body) + (last ? 1 : 2);
+    bool             bare = t->numel == 0 || t->st->fake; /* no item shows the dtype */
+    bool             plain = t->dtype == t->cx->default_dtype ||
+                 (!bare && (t->dtype == TD_I64 || t->dtype == TD_BOOL));
+    char s[24 * TD_MAX_RANK];
+    if (t->st->fake || (t->numel == 0 ? t->rank != 1 : pr->edge == 0)) {
+        size_text(t, s, sizeof s);
+        add_suffix(pr, s, &used);
+    }
+    if (!plain) {
+        snprintf(s, sizeof s, "dtype=%s", td_dtype_name((td_dtype)t->dtype));
+        add_suffix(pr, s, &used);
+    }
+    if (t->flags & TD_TF_NEEDS_GRAD) add_suffix(pr, "requires_grad=True", &used);
+    td__buf_add(&pr->text, ")");
+}
+
+/* The text of t, for td__buf_free; NULL after td__fail_memory. */
+static const char *make_text(const td_tensor *t, printer *pr) {
+    memset(pr, 0, sizeof *pr);
+    pr->t = t;
+    pr->edge = t->cx->print_edge;
+    pr->precision = t->cx->print_precision;
+    pr->line = t->cx->print_width;
+    if (t->flags & TD_TF_NIL) {
+        td__buf_add(&pr->text, "nil");
+    } else {
+        td__buf_add(&pr->text, PREFIX);
+        add_body(pr);
+        if (!pr->text.failed) add_suffixes(pr);
+    }
+    if (!pr->text.failed) return td__buf_str(&pr->text);
+    td__fail_memory(t->cx);
+    return NULL;
+}
+
+size_t td_format(const td_tensor *t, char *out, size_t cap) {
+    printer     pr;
+    const char *s = make_text(t, &pr);
+    size_t      want = s ? strlen(s) : 0;
+    if (cap) snprintf(out, cap, "%s", s ? s : "");
+    td__buf_free(&pr.text);
+    return want;
+}
+
+void td_print(const td_tensor *t) {
+    printer     pr;
+    const char *s = make_text(t, &pr);
+    if (s) puts(s);
+    td__buf_free(&pr.text);
+}
+
+void td_print_options(td_ctx *cx, int precision, int edge, int64_t threshold,
+                      int width) {
+    if (precision >= 0) cx->print_precision = precision < 60 ? precision : 60;
+    if (edge >= 0) cx->print_edge = edge;
+    if (threshold >= 0) cx->print_threshold = threshold;
+    if (width >= 0) cx->print_width = width;
+}
