@@ -192,6 +192,9 @@ td_tensor *td_from_doubles(td_ctx *cx, const double *v, int n) {
     return t;
 }
 
+/* Memory whose owner wants no word: still not ours to free. */
+static void leave_alone(void *env) { (void)env; }
+
 td_tensor *td_wrap(td_ctx *cx, td_dtype dt, td_ints shape, td_ints strides, void *data,
                    void (*release)(void *env), void *env) {
     td_meta m;
@@ -212,7 +215,8 @@ td_tensor *td_wrap(td_ctx *cx, td_dtype dt, td_ints shape, td_ints strides, void
     bytes = n ? td__dim_mul(td__dim_add(last, 1), bytes) : 0;
     if (bytes >= TD_DIM_HUGE || (n && !data))
         return td_fail(cx, TD_E_ARG, "td_wrap: %s", n && !data ? "data is NULL" : "too large");
-    td_storage *st = td__storage_wrap(data, (size_t)bytes, release, env);
+    td_storage *st =
+        td__storage_wrap(data, (size_t)bytes, release ? release : leave_alone, env);
     if (!st) {
         td__fail_memory(cx);
         return &cx->nil;
