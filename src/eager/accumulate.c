@@ -1,0 +1,71 @@
+/* accumulate.c -- where gradients end: the accumulation node of a leaf, and the
+ * rules by which a gradient is taken over, copied or added. */
+#include "eager/eager_int.h"
+
+td_node *td__accumulator(td_tensor *leaf) {
+    td_autograd *s = leaf->ag;
+    if (s->accum) return td__node_ref(s->accum);
+    td_node_plan p = {.n_out = 1, .n_ints = leaf->rank};
+    int64_t     *ints;
+    td_node     *n = td__node_make(leaf->cx, &td__accumulate_kind, &p, &ints, NULL);
+    if (!n) return NULL;
+    td__note(&n->out_note[0], leaf, false, &ints);
+    n->data  = td__ref(leaf);
+    n->seq   = UINT64_MAX; /* as soon as they are ready */
+    s->accum = n;
+    return n;
+}
+
+/* Would g do as the gradient of t as it is? Dense leaves want their own strides,
+ * others a row-major gradient. */
+static bool obeys_layout(const td_tensor *g, const td_tensor *t) {
+    if (!td__is_packed(t->rank, t->size, t->stride))
+        return td__is_dense(g->rank, g->size, g->stride);
+    for (int i = 0; i < t->rank; i++)
+        if (t->size[i] != 1 && g->stride[i] != t->stride[i]) return false;
+    return true;
+}
+
+static td_tensor *copy_for(td_tensor *t, td_tensor *g) {
+    if (!td__is_packed(t->rank, t->size, t->stride)) return td_op_clone(g, true);
+    td_tensor *r = td_op_empty_strided(t->cx, td_sizes(t), td_strides(t), (td_dtype)g->dtype);
+    return td_is_nil(r) ? r : td_op_copy_(r, g, false);
+}
+
+/* The first gradient is taken over when nobody else can see it. */
+static bool first(td_tensor *leaf, td_tensor *g) {
+    if (!td__recording(leaf->cx) && g->refs == 1 && obeys_layout(g, leaf)) {
+        leaf->ag->grad = g;
+        return true;
+    }
+    td_tensor *own = copy_for(leaf, g);
+    td__unref(g);
+    if (td_is_nil(own)) return false;
+    leaf->ag->grad = td__ref(own);
+    return true;
+}
+
+bool td__accumulate(td_tensor *leaf, td_tensor *g) {
+    td_ctx *cx = leaf->cx;
+    if (!td__state(leaf)) return td__unref(g), false;
+    td_tensor *old = leaf->ag->grad;
+    if (!old) return first(leaf, g);
+    bool       in_place = !td__recording(cx);
+    td_tensor *sum      = td__op2(cx, in_place ? TD_OP_add_ : TD_OP_add, old,
+                                  td_value_tensor(g));
+    td__unref(g);
+    if (td_is_nil(sum)) return false;
+    if (in_place) return true;
+    leaf->ag->grad = td__ref(sum);
+    td__unref(old);
+    return true;
+}
+
+/* The engine hands gradients of leaves to td__accumulate itself. */
+static bool accumulate_apply(td_node *n, td_tensor *const *g, const bool *need,
+                             td_tensor **grads) {
+    (void)need, (void)grads;
+    return td__accumulate(n->data, td__ref(g[0]));
+}
+
+const td_node_kind td__accumulate_kind = {.name = "accumulate", .apply = accumulate_apply};

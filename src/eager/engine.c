@@ -1,0 +1,359 @@
+/* engine.c -- the backward walk. From the roots it finds the nodes that lead to
+ * what is wanted and counts their readers; then nodes run, latest first, once all
+ * gradients of their results have arrived. Sums over broadcast dims and casts to
+ * the input's dtype happen here, once, for every op. Nothing recurses over the
+ * graph. A hook or a custom backward may start another walk, also over the same
+ * nodes: a node points at its record in the innermost walk that reached it, which
+ * remembers the one it hides. */
+#include "eager/engine.h"
+
+#include <string.h>
+
+/* ---- records ------------------------------------------------------------ */
+
+static td_rec *find_rec(const td_walk *w, const td_node *n) {
+    return n->rec && n->rec->walk == w ? n->rec : NULL;
+}
+
+td_rec *td__walk_enter(td_walk *w, td_node *n) {
+    td_rec *r = find_rec(w, n);
+    if (r) return r;
+    r = td__arena_alloc(&td__eager(w->cx)->walks, sizeof *r);
+    if (!r || !td__vec_room(&w->recs)) return td__fail_memory(w->cx), NULL;
+    *r = (td_rec){.node = td__node_ref(n), .walk = w, .hides = n->rec, .wanted = !w->some};
+    w->recs.v[w->recs.n++] = r;
+    n->rec                 = r;
+    r->buf                 = &r->one;
+    if (n->n_out > 1) {
+        size_t bytes = sizeof(td_tensor *) * (size_t)n->n_out;
+        r->buf       = td__arena_zalloc(&td__eager(w->cx)->walks, bytes);
+        if (!r->buf) return td__fail_memory(w->cx), NULL;
+    }
+    return r;
+}
+
+static void leave_rec(td_rec *r) {
+    for (int i = 0; r->buf && i < r->node->n_out; i++)
+        if (r->buf[i]) td__unref(r->buf[i]);
+    r->node->rec = r->hides;
+    td__node_drop(r->node);
+}
+
+void td__walk_end(td_walk *w) {
+    for (int i = w->recs.n - 1; i >= 0; i--) leave_rec(w->recs.v[i]);
+    td__vec_free(&w->recs);
+    td__vec_free(&w->ready);
+    td__vec_free(&w->path);
+}
+
+/* ---- finding the graph -------------------------------------------------- */
+
+static bool leads(const td_rec *r) { return r->wanted || r->capture; }
+
+/* Depth first with a stack of its own. A node is wanted when one of the nodes it
+ * sends gradients to is; those are finished before it. */
+bool td__walk_explore(td_walk *w, td_rec *root) {
+    if (root->seen) return true;
+    root->seen = true;
+    if (!td__vec_push(&w->path, root)) return td__fail_memory(w->cx);
+    while (w->path.n > 0) {
+        td_rec *r = w->path.v[w->path.n - 1];
+        if (r->next == r->node->n_edge) {
+            w->path.n--;
+            if (leads(r) && w->path.n > 0) w->path.v[w->path.n - 1]->wanted = true;
+            continue;
+        }
+        td_node *to = r->node->edge[r->next++].node;
+        if (!to) continue;
+        td_rec *child = td__walk_enter(w, to);
+        if (!child) return false;
+        child->deps++;
+        if (!child->seen) {
+            child->seen = true;
+            if (!td__vec_push(&w->path, child)) return td__fail_memory(w->cx);
+        } else if (leads(child))
+            r->wanted = true;
+    }
+    return true;
+}
+
+/* ---- the ready queue: a heap, largest sequence number on top ------------- */
+
+static bool later(const td_rec *a, const td_rec *b) { return a->node->seq > b->node->seq; }
+
+static bool push_ready(td_walk *w, td_rec *r) {
+    if (!td__vec_room(&w->ready)) return td__fail_memory(w->cx);
+    td_rec **v = w->ready.v;
+    int      i = w->ready.n++;
+    while (i > 0 && later(r, v[(i - 1) / 2])) {
+        v[i] = v[(i - 1) / 2];
+        i    = (i - 1) / 2;
+    }
+    v[i] = r;
+    return true;
+}
+
+static td_rec *pop_ready(td_walk *w) {
+    td_rec **v = w->ready.v, *top = v[0], *last = v[--w->ready.n];
+    int      i = 0, n = w->ready.n;
+    for (int k = 1; k < n; k = 2 * i + 1) {
+        if (k + 1 < n && later(v[k + 1], v[k])) k++;
+        if (!later(v[k], last)) break;
+        v[i] = v[k];
+        i    = k;
+    }
+    v[i] = last;
+    return top;
+}
+
+/* ---- gradients on their way --------------------------------------------- */
+
+/* May `old` be written? Only when nobody else sees it or its bytes. */
+static bool unshared(const td_tensor *old) {
+    return old->refs == 1 && atomic_load(&old->st->refs) == 1 &&
+           td__is_packed(old->rank, old->size, old->stride);
+}
+
+/* Adds g, of which one reference is taken over. */
+bool td__walk_add(td_walk *w, td_rec *r, int nr, td_tensor *g) {
+    td_ctx    *cx  = w->cx;
+    td_tensor *old = r->buf[nr];
+    if (!old) {
+        r->buf[nr] = g;
+        return true;
+    }
+    if (!td__scope_push(cx)) return td__unref(g), false;
+    bool       in_place = !w->create && unshared(old) && old->dtype == g->dtype;
+    td_tensor *sum =
+        td__op2(cx, in_place ? TD_OP_add_ : TD_OP_add, old, td_value_tensor(g));
+    bool ok = !td_is_nil(sum);
+    if (ok && !in_place) {
+        r->buf[nr] = td__ref(sum);
+        td__unref(old);
+    }
+    td__scope_pop(cx, NULL, 0);
+    td__unref(g);
+    return ok;
+}
+
+bool td__walk_arrive(td_walk *w, td_rec *r) {
+    return --r->deps > 0 || push_ready(w, r);
+}
+
+/* Hands gradient g (held, may be NULL) of edge i on. */
+static bool deliver(td_walk *w, const td_edge *e, td_tensor *g) {
+    td_rec *r = e->node ? find_rec(w, e->node) : NULL;
+    if (!r || !leads(r)) {
+        if (g) td__unref(g);
+        return true;
+    }
+    return (!g || td__walk_add(w, r, e->nr, g)) && td__walk_arrive(w, r);
+}
+
+/* ---- checking what a node made ------------------------------------------ */
+
+static bool same_sizes(const td_tensor *g, const td_note *t) {
+    return g->rank == t->rank && !memcmp(g->size, t->dims, sizeof(int64_t) * t->rank);
+}
+
+/* Could g have come from broadcasting the input? */
+static bool broadcast_of(const td_tensor *g, const td_note *t) {
+    int lead = g->rank - t->rank;
+    for (int i = 0; i < t->rank && lead >= 0; i++)
+        if (t->dims[i] != 1 && !td__dim_eq(t->dims[i], g->size[lead + i])) return false;
+    return lead >= 0;
+}
+
+/* Sums g to the input's sizes and casts it to its dtype. */
+static td_tensor *fit(td_node *n, int i, td_tensor *g) {
+    const td_note *t = &n->note[i];
+    if (!same_sizes(g, t)) {
+        if (!broadcast_of(g, t)) {
+            td__fail(n->cx, TD_E_GRAD,
+                     "%s: backward gave %s for input %d, which cannot be summed to %s",
+                     n->name, td__type_str(g), i, td__sizes_str(t->rank, t->dims));
+            return NULL;
+        }
+        g = td_op_sum_to_size(g, td__note_sizes(t));
+    }
+    if (!td_is_nil(g) && g->dtype != t->dtype) g = td_op_to(g, (td_dtype)t->dtype, false);
+    return td_is_nil(g) ? NULL : g;
+}
+
+static bool has_nan(td_tensor *g) {
+    if (td__is_fake(g)) return false;
+    td_grad_mode was = td_no_grad_begin(g->cx);
+    td_tensor   *any = td_op_any(td_op_isnan(g), TD_ALL, false);
+    bool         bad = !td_is_nil(any) && td_item(any) != 0.0;
+    td_no_grad_end(g->cx, was);
+    return bad;
+}
+
+static void place(const td_node *n, char *out, size_t cap) {
+    int at = snprintf(out, cap, "%s%s", n->path ? ", in scope " : "", n->path ? n->path : "");
+    if (n->here.file && at >= 0 && (size_t)at < cap)
+        snprintf(out + at, cap - (size_t)at, ", called at %s:%d", n->here.file, n->here.line);
+}
+
+static bool check_nan(td_node *n, int i, td_tensor *g) {
+    char where[512];
+    if (!has_nan(g)) return true;
+    place(n, where, sizeof where);
+    return td__fail(n->cx, TD_E_GRAD, "backward of %s gave NaN as gradient %d%s", n->name, i,
+                    where);
+}
+
+/* In anomaly mode a failure tells which forward op it belongs to. */
+static bool explain(td_walk *w, td_node *n) {
+    td_ctx *cx = w->cx;
+    size_t  at = strlen(cx->message);
+    char    where[512];
+    if (!cx->anomaly || w->explained) return false;
+    w->explained = true;
+    place(n, where, sizeof where);
+    if (!strstr(cx->message, where) || !where[0])
+        snprintf(cx->message + at, sizeof cx->message - at, " (in backward of %s%s)", n->name,
+                 where);
+    return false;
+}
+
+/* ---- running one node --------------------------------------------------- */
+
+static bool any(td_tensor *const *g, int n) {
+    for (int i = 0; i < n; i++)
+        if (g[i]) return true;
+    return false;
+}
+
+static td_hookrec *grad_hooks(const td_node *n) {
+    if (n->kind != &td__accumulate_kind) return n->hooks;
+    const td_tensor *leaf = n->data;
+    return leaf->ag ? leaf->ag->hooks : NULL;
+}
+
+static bool run_leaf(td_rec *r) {
+    td_tensor *leaf = r->node->data, *g = r->buf[0];
+    if (!g) return true;
+    r->buf[0] = NULL;
+    return td__accumulate(leaf, g) && (!leaf->ag->hooks || td__hooks_leaf(leaf));
+}
+
+/* Which edges lead to something wanted. */
+static bool wanted_edges(const td_walk *w, const td_node *n, bool *need) {
+    bool some = false;
+    for (int i = 0; i < n->n_edge; i++) {
+        const td_rec *r = n->edge[i].node ? find_rec(w, n->edge[i].node) : NULL;
+        need[i]         = r && leads(r);
+        some |= need[i];
+    }
+    return some;
+}
+
+static bool finish(td_walk *w, td_node *n, const bool *need, td_tensor **grads,
+                   td_tensor **g) {
+    for (int i = 0; i < n->n_edge; i++) {
+        if (!grads[i]) continue;
+        if (!need[i]) {
+            grads[i] = NULL;
+            continue;
+        }
+        if (td_is_nil(grads[i]) || !(grads[i] = fit(n, i, grads[i]))) return false;
+        if (w->cx->anomaly && !check_nan(n, i, grads[i])) return false;
+    }
+    return !n->hooks || td__hooks_post(w->cx, n->hooks, grads, n->n_edge, g, n->n_out);
+}
+
+/* Runs the derivative in a scope of its own; grads[] are held when it ends. */
+static bool run_scoped(td_walk *w, td_rec *r, const bool *need, td_tensor **grads) {
+    td_node *n  = r->node;
+    bool     ok = !n->hooks || td__hooks_pre(w->cx, n->hooks, r->buf, n->n_out);
+    if (ok && (any(r->buf, n->n_out) || n->kind->hungry))
+        ok = n->kind->apply(n, r->buf, need, grads);
+    ok = ok && finish(w, n, need, grads, r->buf);
+    for (int i = 0; i < n->n_edge; i++)
+        grads[i] = ok && grads[i] ? td__ref(grads[i]) : NULL;
+    if (!w->keep) td__node_release(n);
+    return ok;
+}
+
+static void drop_buf(td_rec *r) {
+    for (int i = 0; i < r->node->n_out; i++) {
+        td_tensor *g = r->buf[i];
+        r->buf[i]    = NULL;
+        if (g) td__unref(g);
+    }
+}
+
+#define FEW_EDGES 8
+
+static bool run_op(td_walk *w, td_rec *r) {
+    td_node   *n = r->node;
+    td_tensor *few[FEW_EDGES], **grads = few;
+    bool       few_need[FEW_EDGES], *need = few_need;
+    if (n->n_edge > FEW_EDGES) {
+        grads = td__alloc((sizeof *grads + sizeof *need) * (size_t)n->n_edge);
+        if (!grads) return td__fail_memory(w->cx);
+        need = (bool *)(void *)(grads + n->n_edge);
+    }
+    if (n->n_edge) memset(grads, 0, sizeof *grads * (size_t)n->n_edge);
+    bool ok = true;
+    if (wanted_edges(w, n, need) || n->hooks) {
+        td_where was = td_here;
+        td_here      = n->here;
+        ok           = td__scope_push(w->cx);
+        if (ok) {
+            ok = run_scoped(w, r, need, grads);
+            td__scope_pop(w->cx, NULL, 0);
+        }
+        td_here = was;
+    } else if (!w->keep)
+        td__node_release(n);
+    drop_buf(r);
+    for (int i = 0; i < n->n_edge; i++)
+        if (ok)
+            ok = deliver(w, &n->edge[i], grads[i]);
+        else if (grads[i])
+            td__unref(grads[i]);
+    if (grads != few) td__free(grads);
+    return ok || explain(w, n);
+}
+
+/* Takes gradients asked for as they stand before the node runs. As in eager
+ * PyTorch hooks have changed them only when the node itself does not run. */
+static bool capture(td_walk *w, td_rec *r) {
+    td_hookrec *hooks = grad_hooks(r->node);
+    if (!r->wanted && hooks && !td__hooks_grad(w->cx, hooks, r->buf, r->node->n_out))
+        return false;
+    for (td_capture *c = r->capture; c; c = c->next)
+        if (r->buf[c->nr]) *c->to = td__ref(r->buf[c->nr]);
+    return true;
+}
+
+static bool run_rec(td_walk *w, td_rec *r) {
+    td_node    *n     = r->node;
+    td_hookrec *hooks = grad_hooks(n);
+    if (r->capture && !capture(w, r)) return false;
+    if (!r->wanted) {
+        drop_buf(r);
+        return true;
+    }
+    if (hooks && !td__hooks_grad(w->cx, hooks, r->buf, n->n_out)) return explain(w, n);
+    if (n->kind == &td__accumulate_kind) return run_leaf(r);
+    return run_op(w, r);
+}
+
+/* Hooks and leaves compute in a scope too, so that nothing lingers in the user's. */
+static bool run_in_scope(td_walk *w, td_rec *r) {
+    bool plain = !r->capture && r->node->kind == &td__op_kind && !r->node->hooks;
+    if (plain) return run_rec(w, r);
+    if (!td__scope_push(w->cx)) return false;
+    bool ok = run_rec(w, r);
+    td__scope_pop(w->cx, NULL, 0);
+    return ok;
+}
+
+bool td__walk_run(td_walk *w) {
+    while (w->ready.n > 0)
+        if (!run_in_scope(w, pop_ready(w))) return false;
+    return true;
+}

@@ -1,0 +1,281 @@
+/* gradcheck.c -- derivatives against central differences, in f64. The Jacobian of
+ * every result by every input that requires grad is taken once through backward,
+ * one result element at a time, and once by varying one input element at a time. */
+#include "eager/eager_int.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct check {
+    td_ctx     *cx;
+    td_region  *fn;
+    void       *env;
+    td_tensors  in;
+    int         n_out;
+    const char *who;
+    double      eps, atol, rtol, nondet;
+    td_tensor **out;  /* [n_out], of the run that is differentiated */
+    int        *rows; /* elements of each result; 0: passed over */
+    double    **jac;  /* [n_out * n_in], analytic, row-major; NULL: no entry */
+} check;
+
+static bool varied(const td_tensor *t) { return t && td__needs_grad(t); }
+
+static bool run(check *k, td_tensor **out) {
+    for (int i = 0; i < k->n_out; i++) out[i] = NULL;
+    if (!k->fn(k->env, k->in.v, k->in.n, out, k->n_out))
+        return td__fail(k->cx, TD_E_GRAD, "%s: the function failed", k->who);
+    for (int i = 0; i < k->n_out; i++)
+        if (!out[i] || td_is_nil(out[i]))
+            return td__fail(k->cx, TD_E_GRAD, "%s: no result %d", k->who, i);
+    return true;
+}
+
+/* ---- through backward --------------------------------------------------- */
+
+/* d out[o][row] / d inputs, one row of the Jacobians of o. */
+static bool backward_row(check *k, int o, int64_t row, td_tensor **in, td_tensor **grads,
+                         int n) {
+    td_ctx    *cx  = k->cx;
+    td_tensor *y   = k->out[o];
+    double    *one = calloc((size_t)y->numel, sizeof *one);
+    if (!one) return td__fail_memory(cx);
+    one[row]     = 1;
+    td_tensor *g = td_from(cx, TD_F64, td_sizes(y), one);
+    free(one);
+    if (y->dtype != TD_F64) g = td_op_to(g, (td_dtype)y->dtype, false);
+    td_grad_opts opts = {TD_GRAD_OPTS, .retain_graph = true, .materialize = true,
+                         .grads = {&g, 1}};
+    return !td_is_nil(g) && td_grad((td_tensors){&y, 1}, (td_tensors){in, n}, grads, &opts);
+}
+
+static bool store_row(check *k, int o, int i, int64_t row, td_tensor *g, bool again) {
+    size_t  n  = (size_t)g->numel;
+    double *at = k->jac[o * k->in.n + i] + (size_t)row * n;
+    if (!again) return td_read(g, TD_F64, at, n * sizeof(double));
+    double *now = malloc((n + 1) * sizeof *now);
+    if (!now) return td__fail_memory(k->cx);
+    bool ok = td_read(g, TD_F64, now, n * sizeof(double));
+    for (size_t e = 0; e < n && ok; e++)
+        if (fabs(now[e] - at[e]) > k->nondet)
+            ok = td__fail(k->cx, TD_E_GRAD,
+                          "%s: backward gave %.17g, then %.17g for result %d by input %d",
+                          k->who, at[e], now[e], o, i);
+    free(now);
+    return ok;
+}
+
+static bool one_row(check *k, int o, int64_t row, bool again) {
+    td_tensor *in[32], *grads[32];
+    int        n = 0, ok;
+    for (int i = 0; i < k->in.n; i++)
+        if (varied(k->in.v[i])) in[n++] = k->in.v[i];
+    if (!td__scope_push(k->cx)) return false;
+    ok = backward_row(k, o, row, in, grads, n);
+    for (int i = 0, m = 0; i < k->in.n && ok; i++)
+        if (varied(k->in.v[i])) ok = store_row(k, o, i, row, grads[m++], again);
+    td__scope_pop(k->cx, NULL, 0);
+    return ok;
+}
+
+static bool analytic(check *k) {
+    if (!run(k, k->out)) return false;
+    bool any = false;
+    for (int o = 0; o < k->n_out; o++) {
+        td_tensor *y = k->out[o];
+        if (!td__is_float((td_dtype)y->dtype) || !td__needs_grad(y)) continue;
+        any        = true;
+        k->rows[o] = (int)y->numel;
+        for (int i = 0; i < k->in.n; i++) {
+            if (!varied(k->in.v[i])) continue;
+            size_t n = (size_t)(y->numel * k->in.v[i]->numel + 1);
+            if (!(k->jac[o * k->in.n + i] = calloc(n, sizeof(double))))
+                return td__fail_memory(k->cx);
+        }
+        for (int64_t r = 0; r < y->numel; r++)
+            if (!one_row(k, o, r, false)) return false;
+        if (y->numel && !one_row(k, o, 0, true)) return false;
+    }
+    return any || td__fail(k->cx, TD_E_GRAD, "%s: no result requires grad", k->who);
+}
+
+/* ---- by differences ----------------------------------------------------- */
+
+/* All results, one after the other, with the inputs as they are. */
+static bool evaluate(check *k, double *to) {
+    td_tensor *out[32];
+    if (!td__scope_push(k->cx)) return false;
+    td_grad_mode was = {td_grad_enabled(k->cx), td_inference_enabled(k->cx)};
+    bool         ok  = run(k, out);
+    for (int o = 0; o < k->n_out && ok; o++) {
+        if (!k->rows[o]) continue;
+        if (out[o]->numel != k->rows[o]) {
+            ok = td__fail(k->cx, TD_E_GRAD, "%s: result %d changes its size", k->who, o);
+            break;
+        }
+        ok = td_read(out[o], TD_F64, to, sizeof(double) * (size_t)k->rows[o]);
+        to += k->rows[o];
+    }
+    td_no_grad_end(k->cx, was);
+    td__scope_pop(k->cx, NULL, 0);
+    return ok;
+}
+
+static bool compare(check *k, int i, int64_t e, const double *lo, const double *hi) {
+    int64_t n = k->in.v[i]->numel;
+    for (int o = 0; o < k->n_out; o++)
+        for (int r = 0; r < k->rows[o]; r++) {
+            double num = (*hi++ - *lo++) / (2 * k->eps);
+            double ana = k->jac[o * k->in.n + i][(size_t)r * (size_t)n + (size_t)e];
+            if (fabs(num - ana) <= k->atol + k->rtol * fabs(num) || num == ana) continue;
+            return td__fail(k->cx, TD_E_GRAD,
+                            "%s: d result %d [element %d] / d input %d [element %lld]: "
+                            "backward says %.10g, differences say %.10g",
+                            k->who, o, r, i, (long long)e, ana, num);
+        }
+    return true;
+}
+
+static bool vary(check *k, int i, double *x, double *lo, double *hi) {
+    td_tensor *t     = k->in.v[i];
+    size_t     bytes = sizeof(double) * (size_t)t->numel;
+    bool       ok    = td_read(t, TD_F64, x, bytes);
+    for (int64_t e = 0; e < t->numel && ok; e++) {
+        double at = x[e];
+        x[e]      = at - k->eps;
+        ok        = td_write(t, TD_F64, x, bytes) && evaluate(k, lo);
+        x[e]      = at + k->eps;
+        ok        = ok && td_write(t, TD_F64, x, bytes) && evaluate(k, hi);
+        x[e]      = at;
+        ok        = td_write(t, TD_F64, x, bytes) && ok && compare(k, i, e, lo, hi);
+    }
+    return ok;
+}
+
+static bool numeric(check *k) {
+    size_t total = 1;
+    for (int o = 0; o < k->n_out; o++) total += (size_t)k->rows[o];
+    bool ok = true;
+    for (int i = 0; i < k->in.n && ok; i++) {
+        if (!varied(k->in.v[i])) continue;
+        double *room = malloc((2 * total + (size_t)k->in.v[i]->numel) * sizeof *room);
+        ok = room ? vary(k, i, room + 2 * total, room, room + total) : td__fail_memory(k->cx);
+        free(room);
+    }
+    return ok;
+}
+
+/* ---- the calls ---------------------------------------------------------- */
+
+static bool ready(const check *k) {
+    if (k->in.n > 32 || k->n_out > 32)
+        return td__fail(k->cx, TD_E_ARG, "%s: more than 32 inputs or results", k->who);
+    for (int i = 0; i < k->in.n; i++) {
+        if (k->in.v[i] && td_is_nil(k->in.v[i])) return false;
+        if (varied(k->in.v[i]) && k->in.v[i]->dtype != TD_F64)
+            return td__fail(k->cx, TD_E_DTYPE, "%s: input %d is %s, it must be f64", k->who, i,
+                            td__type_str(k->in.v[i]));
+        if (varied(k->in.v[i]) && td__overlaps_itself(k->in.v[i]))
+            return td__fail(k->cx, TD_E_ALIAS, "%s: elements of input %d share memory", k->who,
+                            i);
+    }
+    return true;
+}
+
+static void take_opts(check *k, const td_check_opts *opts) {
+    td_check_opts o = {0};
+    if (opts) memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
+    k->eps    = o.eps > 0 ? o.eps : 1e-6;
+    k->atol   = o.atol > 0 ? o.atol : 1e-5;
+    k->rtol   = o.rtol > 0 ? o.rtol : 1e-3;
+    k->nondet = o.nondet;
+}
+
+static bool check_all(check *k) {
+    td_tensor *out[32];
+    int        rows[32] = {0};
+    size_t     n        = (size_t)(k->n_out * k->in.n + 1);
+    if (!ready(k) || !td__scope_push(k->cx)) return false;
+    k->out  = out;
+    k->rows = rows;
+    k->jac  = calloc(n, sizeof *k->jac);
+    bool ok = k->jac ? analytic(k) : td__fail_memory(k->cx);
+    td__scope_pop(k->cx, NULL, 0); /* the graph goes before its inputs are written */
+    ok = ok && numeric(k);
+    for (size_t i = 0; k->jac && i < n; i++) free(k->jac[i]);
+    free(k->jac);
+    return ok;
+}
+
+bool td_gradcheck(td_ctx *cx, td_region *fn, void *env, td_tensors in, int n_out,
+                  const td_check_opts *opts) {
+    check k = {.cx = cx, .fn = fn, .env = env, .in = in, .n_out = n_out,
+               .who = "gradcheck"};
+    take_opts(&k, opts);
+    return check_all(&k);
+}
+
+/* The gradients as a function of the inputs and of the results' gradients. */
+typedef struct inner {
+    td_region *fn;
+    void      *env;
+    int        n_in, n_out; /* of fn */
+    bool       diff[32];    /* results that take part */
+} inner;
+
+static bool gradients(void *env, td_tensor *const *in, int n_in, td_tensor **out, int n_out) {
+    inner     *p = env;
+    td_tensor *y[32], *diff[32], *from[32];
+    int        m = 0, n = 0;
+    (void)n_in;
+    if (!p->fn(p->env, in, p->n_in, y, p->n_out)) return false;
+    for (int o = 0; o < p->n_out; o++)
+        if (p->diff[o]) diff[m++] = y[o];
+    for (int i = 0; i < p->n_in; i++)
+        if (varied(in[i])) from[n++] = in[i];
+    td_grad_opts opts = {TD_GRAD_OPTS, .create_graph = true, .materialize = true,
+                         .grads = {in + p->n_in, m}};
+    return n == n_out && td_grad((td_tensors){diff, m}, (td_tensors){from, n}, out, &opts);
+}
+
+/* A gradient for result y, with values that are all different. */
+static td_tensor *some_grad(td_ctx *cx, td_tensor *y, int o) {
+    double *v = malloc(sizeof *v * (size_t)(y->numel + 1));
+    if (!v) return td__fail_memory(cx), td_nil(cx);
+    for (int64_t e = 0; e < y->numel; e++) v[e] = 0.3 + sin(1.7 * (double)(e + 1) + o);
+    td_tensor *g = td_from(cx, TD_F64, td_sizes(y), v);
+    free(v);
+    if (y->dtype != TD_F64) g = td_op_to(g, (td_dtype)y->dtype, false);
+    return td_set_requires_grad(g, true);
+}
+
+bool td_gradgradcheck(td_ctx *cx, td_region *fn, void *env, td_tensors in, int n_out,
+                      const td_check_opts *opts) {
+    check k = {.cx = cx, .fn = fn, .env = env, .in = in, .n_out = n_out,
+               .who = "gradgradcheck"};
+    inner      p = {.fn = fn, .env = env, .n_in = in.n, .n_out = n_out};
+    td_tensor *y[32], *all[64];
+    int        n = in.n, wanted = 0;
+    take_opts(&k, opts);
+    if (!ready(&k) || !td__scope_push(cx)) return false;
+    bool ok = run(&k, y);
+    for (int i = 0; i < in.n; i++) {
+        all[i] = in.v[i];
+        wanted += varied(in.v[i]);
+    }
+    for (int o = 0; o < n_out && ok; o++) {
+        p.diff[o] = td__is_float((td_dtype)y[o]->dtype) && td__needs_grad(y[o]);
+        if (!p.diff[o]) continue;
+        all[n] = some_grad(cx, y[o], o);
+        ok     = !td_is_nil(all[n++]);
+    }
+    check second = k;
+    second.fn    = gradients;
+    second.env   = &p;
+    second.in    = (td_tensors){all, n};
+    second.n_out = wanted;
+    ok           = ok && check_all(&second);
+    td__scope_pop(cx, NULL, 0);
+    return ok;
+}

@@ -1,0 +1,256 @@
+/* hooks.c -- callbacks on gradients, leaves and nodes. A hook on a leaf stays with
+ * the tensor; one on another tensor stays with the node that made it, so a later
+ * write leaves it at the older value. Retained gradients are hooks that move along.
+ * Hooks may remove hooks: while any runs, removed ones stay in their lists as husks. */
+#include "eager/eager_int.h"
+
+#include <string.h>
+
+/* ---- registration ------------------------------------------------------- */
+
+static td_hookrec *add(td_ctx *cx, td_hookrec **owner, td_hook_kind kind) {
+    td_eager   *e = td__eager(cx);
+    td_hookrec *h = td__zalloc(sizeof *h);
+    if (!h) return td__fail_memory(cx), NULL;
+    h->id    = ++e->last_hook;
+    h->kind  = kind;
+    h->owner = owner;
+    h->after = e->hooks;
+    if (e->hooks) e->hooks->before = h;
+    e->hooks = h;
+    while (*owner) owner = &(*owner)->next;
+    *owner = h;
+    return h;
+}
+
+static void unlink_and_free(td_eager *e, td_hookrec *h) {
+    if (h->before) h->before->after = h->after;
+    if (h->after) h->after->before = h->before;
+    if (e->hooks == h) e->hooks = h->after;
+    td__free(h);
+}
+
+static void take_out(td_eager *e, td_hookrec *h) {
+    td_hookrec **at = h->owner;
+    while (*at != h) at = &(*at)->next;
+    *at = h->next;
+    unlink_and_free(e, h);
+}
+
+static void drop_hook(td_eager *e, td_hookrec *h) {
+    if (e->hooks_running == 0) {
+        take_out(e, h);
+        return;
+    }
+    h->id            = 0; /* a husk */
+    e->hooks_removed = true;
+}
+
+void td_hook_remove(td_ctx *cx, td_hook hook) {
+    td_eager *e = td__eager(cx);
+    for (td_hookrec *h = e->hooks; h && hook; h = h->after)
+        if (h->id == hook) {
+            drop_hook(e, h);
+            return;
+        }
+}
+
+void td__hooks_free(td_ctx *cx, td_hookrec **list) {
+    td_hookrec *h = *list;
+    *list         = NULL;
+    while (h) {
+        td_hookrec *next = h->next;
+        unlink_and_free(td__eager(cx), h);
+        h = next;
+    }
+}
+
+static void enter(td_eager *e) { e->hooks_running++; }
+
+static void leave(td_eager *e) {
+    if (--e->hooks_running > 0 || !e->hooks_removed) return;
+    e->hooks_removed = false;
+    for (td_hookrec *h = e->hooks, *next; h; h = next) {
+        next = h->after;
+        if (h->id == 0) take_out(e, h);
+    }
+}
+
+/* The list hooks of t's gradient live in; NULL after td__fail. */
+static td_hookrec **list_of(td_tensor *t, const char *who, int *nr) {
+    td_node *fn;
+    if (!td__needs_grad(t)) {
+        td__fail(t->cx, TD_E_GRAD, "%s: %s does not require grad", who, td__type_str(t));
+        return NULL;
+    }
+    if (!td__fn_of(t, &fn)) return NULL;
+    *nr = fn ? t->ag->nr : 0;
+    if (fn) return &fn->hooks;
+    return td__state(t) ? &t->ag->hooks : NULL;
+}
+
+td_hook td_on_grad(td_tensor *t, td_grad_hook *fn, void *env) {
+    int nr;
+    if (td_is_nil(t)) return 0;
+    td_hookrec **list = list_of(t, "td_on_grad", &nr);
+    td_hookrec  *h    = list ? add(t->cx, list, TD_HOOK_GRAD) : NULL;
+    if (!h) return 0;
+    h->nr      = nr;
+    h->env     = env;
+    h->fn.grad = fn;
+    return h->id;
+}
+
+td_hook td_on_accumulated(td_tensor *leaf, td_leaf_hook *fn, void *env) {
+    int nr;
+    if (td_is_nil(leaf)) return 0;
+    td_hookrec **list = list_of(leaf, "td_on_accumulated", &nr);
+    if (list && (!leaf->ag || list != &leaf->ag->hooks)) {
+        td__fail(leaf->cx, TD_E_GRAD, "td_on_accumulated: %s is not a leaf",
+                 td__type_str(leaf));
+        return 0;
+    }
+    td_hookrec *h = list ? add(leaf->cx, list, TD_HOOK_LEAF) : NULL;
+    if (!h) return 0;
+    h->env     = env;
+    h->fn.leaf = fn;
+    return h->id;
+}
+
+td_hook td_on_node_pre(td_node *n, td_pre_hook *fn, void *env) {
+    td_hookrec *h = n ? add(n->cx, &n->hooks, TD_HOOK_PRE) : NULL;
+    if (!h) return 0;
+    h->env    = env;
+    h->fn.pre = fn;
+    return h->id;
+}
+
+td_hook td_on_node_post(td_node *n, td_post_hook *fn, void *env) {
+    td_hookrec *h = n ? add(n->cx, &n->hooks, TD_HOOK_POST) : NULL;
+    if (!h) return 0;
+    h->env     = env;
+    h->fn.post = fn;
+    return h->id;
+}
+
+/* ---- retained gradients ------------------------------------------------- */
+
+static td_hookrec *find_retain(td_node *n, const td_tensor *t) {
+    for (td_hookrec *h = n->hooks; h; h = h->next)
+        if (h->kind == TD_HOOK_RETAIN && h->t == t && h->id) return h;
+    return NULL;
+}
+
+static bool add_retain(td_tensor *t, td_node *n, int nr) {
+    td_hookrec *h = add(t->cx, &n->hooks, TD_HOOK_RETAIN);
+    if (!h) return false;
+    h->t  = t;
+    h->nr = nr;
+    return true;
+}
+
+bool td__retain_move(td_tensor *t, td_node *from, td_node *to, int nr) {
+    td_hookrec *h = find_retain(from, t);
+    if (h) {
+        h->t = NULL; /* a husk must not reach a dead tensor */
+        drop_hook(td__eager(t->cx), h);
+    }
+    return !to || add_retain(t, to, nr);
+}
+
+bool td_retain_grad(td_tensor *t) {
+    td_node *fn;
+    if (td_is_nil(t)) return false;
+    if (!td__needs_grad(t))
+        return td__fail(t->cx, TD_E_GRAD, "td_retain_grad: %s does not require grad",
+                        td__type_str(t));
+    if (!td__fn_of(t, &fn)) return false;
+    if (!fn || t->ag->retains) return true; /* leaves have theirs anyway */
+    if (!add_retain(t, fn, t->ag->nr)) return false;
+    return t->ag->retains = true;
+}
+
+bool td_retains_grad(const td_tensor *t) { return t->ag && t->ag->retains; }
+
+/* A copy, so that later stages may write the gradient they get. */
+static bool store_retained(td_tensor *t, td_tensor *g) {
+    td_tensor *old = t->ag->grad;
+    td_tensor *now = old ? td__op2(t->cx, TD_OP_add, old, td_value_tensor(g))
+                         : td_op_clone(g, true);
+    if (td_is_nil(now)) return false;
+    t->ag->grad = td__ref(now);
+    if (old) td__unref(old);
+    return true;
+}
+
+/* ---- running ------------------------------------------------------------ */
+
+/* Replaces a held gradient by what a hook returned. */
+static bool replace(td_ctx *cx, td_tensor **g, td_tensor *by) {
+    td_tensor *old = *g;
+    if (!by || by == old) return true;
+    if (td_is_nil(by)) return td__fail(cx, TD_E_GRAD, "a gradient hook failed");
+    if (by->rank != old->rank || memcmp(by->size, old->size, sizeof(int64_t) * old->rank) ||
+        by->dtype != old->dtype)
+        return td__fail(cx, TD_E_GRAD, "a hook has changed a gradient from %s to %s",
+                        td__type_str(old), td__type_str(by));
+    *g = td__ref(by);
+    td__unref(old);
+    return true;
+}
+
+bool td__hooks_grad(td_ctx *cx, td_hookrec *list, td_tensor **g, int n) {
+    bool ok = true;
+    enter(td__eager(cx));
+    for (td_hookrec *h = list; h && ok; h = h->next)
+        if (h->kind == TD_HOOK_GRAD && h->id && h->nr < n && g[h->nr])
+            ok = replace(cx, &g[h->nr], h->fn.grad(h->env, g[h->nr])) && td_ok(cx);
+    for (td_hookrec *h = list; h && ok; h = h->next)
+        if (h->kind == TD_HOOK_RETAIN && h->id && h->nr < n && g[h->nr])
+            ok = store_retained(h->t, g[h->nr]);
+    leave(td__eager(cx));
+    return ok;
+}
+
+bool td__hooks_pre(td_ctx *cx, td_hookrec *list, td_tensor **g, int n) {
+    bool ok = true;
+    enter(td__eager(cx));
+    for (td_hookrec *h = list; h && ok; h = h->next) {
+        if (h->kind != TD_HOOK_PRE || !h->id) continue;
+        td_tensor *few[8], **copy = n <= TD_COUNT(few) ? few : td__alloc(sizeof *copy * (size_t)n);
+        if (!copy) {
+            ok = td__fail_memory(cx);
+            break;
+        }
+        for (int i = 0; i < n; i++) copy[i] = g[i];
+        ok = h->fn.pre(h->env, copy, n) || td__fail(cx, TD_E_GRAD, "a node hook failed");
+        for (int i = 0; i < n && ok; i++)
+            if (g[i]) ok = replace(cx, &g[i], copy[i]);
+        if (copy != few) td__free(copy);
+    }
+    leave(td__eager(cx));
+    return ok && td_ok(cx);
+}
+
+/* `made` is not held: its tensors belong to the innermost scope. */
+bool td__hooks_post(td_ctx *cx, td_hookrec *list, td_tensor **made, int n_made,
+                    td_tensor *const *g, int n) {
+    bool ok = true;
+    enter(td__eager(cx));
+    for (td_hookrec *h = list; h && ok; h = h->next)
+        if (h->kind == TD_HOOK_POST && h->id)
+            ok = h->fn.post(h->env, made, n_made, g, n) ||
+                 td__fail(cx, TD_E_GRAD, "a node hook failed");
+    leave(td__eager(cx));
+    return ok && td_ok(cx);
+}
+
+bool td__hooks_leaf(td_tensor *t) {
+    bool ok = true;
+    enter(td__eager(t->cx));
+    for (td_hookrec *h = t->ag->hooks; h && ok; h = h->next)
+        if (h->kind == TD_HOOK_LEAF && h->id)
+            ok = h->fn.leaf(h->env, t) || td__fail(t->cx, TD_E_GRAD, "a leaf hook failed");
+    leave(td__eager(t->cx));
+    return ok && td_ok(t->cx);
+}

@@ -1,0 +1,265 @@
+/* node.c -- the parts of the graph: nodes with their arrays in one block, the
+ * autograd state of a tensor, and the edges between them. Nodes of common sizes
+ * are reused through free lists of the context. */
+#include "eager/eager_int.h"
+
+#include <string.h>
+
+/* ---- memory of nodes ---------------------------------------------------- */
+
+static td_node *take_block(td_eager *e, size_t bytes) {
+    size_t units = (bytes + 63) / 64;
+    if (units < TD_NODE_CLASSES && e->pool[units]) {
+        td_node *n     = e->pool[units];
+        e->pool[units] = n->next;
+        return n;
+    }
+    td_node *n = td__alloc(units * 64);
+    if (!n) return td__fail_memory(e->cx), NULL;
+    n->units = (uint16_t)(units < TD_NODE_CLASSES ? units : 0);
+    return n;
+}
+
+static void give_block(td_eager *e, td_node *n) {
+    if (n->units == 0) {
+        td__free(n);
+        return;
+    }
+    n->next           = e->pool[n->units];
+    e->pool[n->units] = n;
+}
+
+static char *scope_path(td_ctx *cx) {
+    td_buf b = {0};
+    for (int i = 0; i < cx->scopes.n; i++) {
+        const char *label = cx->scopes.v[i].label;
+        if (label) td__buf_printf(&b, b.n ? "/%s" : "%s", label);
+    }
+    return b.s;
+}
+
+td_node *td__node_make(td_ctx *cx, const td_node_kind *kind, const td_node_plan *p,
+                       int64_t **ints, char **chars) {
+    td_eager *e     = td__eager(cx);
+    size_t    edges = sizeof(td_edge) * (size_t)p->n_edge;
+    size_t    notes = sizeof(td_note) * (size_t)(p->n_edge + p->n_out);
+    size_t    saved = sizeof(td_saved) * (size_t)p->n_saved;
+    size_t    in    = sizeof(td_value) * (size_t)p->n_in;
+    size_t    bytes = sizeof(td_node) + edges + notes + saved + in +
+                   sizeof(int64_t) * (size_t)p->n_ints + (size_t)p->n_chars;
+    td_node *n = take_block(e, bytes);
+    if (!n) return NULL;
+    uint16_t units = n->units;
+    *n = (td_node){.kind = kind, .name = kind->name, .cx = cx, .refs = 1, .units = units, .seq = ++e->seq,
+                   .here = td_here, .n_edge = p->n_edge, .n_out = p->n_out,
+                   .n_saved = p->n_saved, .n_in = p->n_in};
+    if (TD_UNLIKELY(cx->anomaly)) n->path = scope_path(cx);
+    char *at    = (char *)(n + 1);
+    n->edge     = (td_edge *)(void *)at;
+    n->note     = (td_note *)(void *)(at += edges);
+    n->out_note = n->note + p->n_edge;
+    n->saved    = (td_saved *)(void *)(at += notes);
+    n->in       = (td_value *)(void *)(at += saved);
+    *ints       = (int64_t *)(void *)(at += in);
+    if (chars) *chars = at + sizeof(int64_t) * (size_t)p->n_ints;
+    memset(n->edge, 0, edges + notes + saved);
+    return n;
+}
+
+void td__node_release(td_node *n) {
+    n->flags |= TD_NF_FREED;
+    if (n->kind->release) {
+        n->kind->release(n);
+        return;
+    }
+    for (int i = 0; i < n->n_saved; i++) td__saved_free(&n->saved[i]);
+}
+
+static void bury(td_node *n) {
+    if (n->kind == &td__accumulate_kind) {
+        td_tensor *leaf = n->data;
+        if (leaf->ag) leaf->ag->accum = NULL;
+        td__unref(leaf);
+    }
+    td__node_release(n);
+    if (n->kind->destroy) n->kind->destroy(n);
+    if (n->hooks) td__hooks_free(n->cx, &n->hooks);
+    for (int i = 0; i < n->n_edge; i++)
+        if (n->edge[i].node) td__node_drop(n->edge[i].node);
+    td__free(n->path);
+    td__free(n->extra);
+    give_block(td__eager(n->cx), n);
+}
+
+/* A node's death kills those only it refers to. They queue here, and tensors that
+ * die with them queue in td__unref, so neither calls the other deeper and deeper. */
+void td__node_drop(td_node *n) {
+    if (--n->refs > 0) return;
+    td_eager *e = td__eager(n->cx);
+    n->next     = e->dying;
+    e->dying    = n;
+    if (e->burying) return;
+    e->burying = true;
+    while (e->dying) {
+        td_node *dead = e->dying;
+        e->dying      = dead->next;
+        bury(dead);
+    }
+    e->burying = false;
+}
+
+/* ---- notes -------------------------------------------------------------- */
+
+void td__note(td_note *note, const td_tensor *t, bool strided, int64_t **ints) {
+    int64_t *d = *ints;
+    *note      = (td_note){.dims = d, .offset = t->offset, .dtype = t->dtype,
+                           .rank = t->rank, .strided = strided};
+    for (int i = 0; i < t->rank; i++) *d++ = t->size[i];
+    for (int i = 0; strided && i < t->rank; i++) *d++ = t->stride[i];
+    *ints = d;
+}
+
+void td__note_meta(const td_note *note, td_meta *m) {
+    m->dtype   = (td_dtype)note->dtype;
+    m->rank    = note->rank;
+    m->strided = note->strided;
+    m->offset  = note->offset;
+    for (int i = 0; i < note->rank; i++) m->size[i] = note->dims[i];
+    for (int i = 0; note->strided && i < note->rank; i++)
+        m->stride[i] = note->dims[note->rank + i];
+}
+
+/* Results come after the node when the op writes; `room` holds n_room int64s of the
+ * node for them, else they get memory of their own. */
+bool td__note_outputs(td_node *n, td_tensor *const *out, int n_out, int64_t *room,
+                      int n_room) {
+    int ints = 0;
+    for (int i = 0; i < n_out; i++) ints += out[i] ? out[i]->rank : 0;
+    if (n_out > n->n_out || ints > n_room) {
+        size_t notes = sizeof(td_note) * (size_t)n_out;
+        char  *more  = td__alloc(notes + sizeof(int64_t) * (size_t)ints);
+        if (!more) return td__fail_memory(n->cx);
+        n->extra    = more;
+        n->out_note = (td_note *)(void *)more;
+        room        = (int64_t *)(void *)(more + notes);
+    }
+    n->n_out = n_out;
+    for (int i = 0; i < n_out; i++)
+        if (out[i])
+            td__note(&n->out_note[i], out[i], false, &room);
+        else
+            n->out_note[i] = (td_note){0};
+    return true;
+}
+
+/* ---- states of tensors -------------------------------------------------- */
+
+td_autograd *td__state(td_tensor *t) {
+    if (t->ag) return t->ag;
+    td_eager    *e = td__eager(t->cx);
+    td_autograd *s = e->states;
+    if (s)
+        e->states = s->next;
+    else if (!(s = td__alloc(sizeof *s)))
+        return td__fail_memory(t->cx), NULL;
+    *s = (td_autograd){0};
+    return t->ag = s;
+}
+
+void td__state_free(td_tensor *t) {
+    td_eager    *e = td__eager(t->cx);
+    td_autograd *s = t->ag;
+    t->ag          = NULL;
+    t->flags &= (uint8_t)~(TD_TF_NEEDS_GRAD | TD_TF_HOT);
+    if (s->retains && s->fn) td__retain_move(t, s->fn, NULL, s->nr);
+    if (s->hooks) td__hooks_free(t->cx, &s->hooks);
+    if (s->grad) td__unref(s->grad);
+    if (s->fn) td__node_drop(s->fn);
+    s->next   = e->states;
+    e->states = s;
+}
+
+bool td__set_history(td_tensor *t, td_node *n, int nr) {
+    td_autograd *s = td__state(t);
+    if (!s) return false;
+    td_node *old = s->fn;
+    if (s->retains && old && !td__retain_move(t, old, n, nr)) return false;
+    s->fn = td__node_ref(n);
+    s->nr = nr;
+    t->flags |= TD_TF_NEEDS_GRAD;
+    t->seen = td__version(t);
+    if (old) td__node_drop(old);
+    return true;
+}
+
+void td__clear_history(td_tensor *t) {
+    td_autograd *s = t->ag;
+    t->flags &= (uint8_t)~TD_TF_NEEDS_GRAD;
+    if (!s) return;
+    td_node *old = s->fn;
+    if (s->retains && old) td__retain_move(t, old, NULL, s->nr);
+    s->retains = s->wants = false;
+    s->fn      = NULL;
+    s->nr      = 0;
+    if (old) td__node_drop(old);
+}
+
+bool td__fn_of(td_tensor *t, td_node **fn) {
+    if (td__is_diff_view(t) && td__needs_grad(t) && t->seen != td__version(t) &&
+        ((t->ag && t->ag->fn) || t->base->flags & TD_TF_NEEDS_GRAD))
+        if (!td__regenerate(t)) return false;
+    *fn = t->ag ? t->ag->fn : NULL;
+    return true;
+}
+
+bool td__edge_of(td_tensor *t, td_edge *e) {
+    td_node *fn;
+    *e = (td_edge){0};
+    if (!td__fn_of(t, &fn)) return false;
+    if (fn) {
+        e->node = td__node_ref(fn);
+        e->nr   = t->ag->nr;
+    } else if (t->ag && t->ag->wants) {
+        e->node = td__accumulator(t);
+        return e->node != NULL;
+    }
+    return true;
+}
+
+/* ---- calling ops -------------------------------------------------------- */
+
+td_tensor *td__op1(td_ctx *cx, td_op op, td_tensor *a) {
+    td_tensor *out = &cx->nil;
+    td_value   in  = td_value_tensor(a);
+    td__call(cx, op, &in, 1, &out, 1);
+    return out;
+}
+
+td_tensor *td__op2(td_ctx *cx, td_op op, td_tensor *a, td_value b) {
+    td_tensor *out   = &cx->nil;
+    td_value   in[2] = {td_value_tensor(a), b};
+    td__call(cx, op, in, 2, &out, 1);
+    return out;
+}
+
+/* ---- looking at the graph ----------------------------------------------- */
+
+td_node *td_grad_fn(td_tensor *t) {
+    td_node *fn = NULL;
+    return td_is_nil(t) || !td__fn_of(t, &fn) ? NULL : fn;
+}
+
+const char *td_grad_fn_name(td_tensor *t) {
+    td_node *fn = td_grad_fn(t);
+    return fn ? td_node_name(fn) : "";
+}
+
+int td_output_nr(td_tensor *t) { return td_grad_fn(t) ? t->ag->nr : 0; }
+
+const char *td_node_name(const td_node *n) { return n->name; }
+
+int td_node_edges(const td_node *n) { return n->n_edge; }
+
+td_node *td_node_edge(const td_node *n, int i) {
+    return i >= 0 && i < n->n_edge ? n->edge[i].node : NULL;
+}

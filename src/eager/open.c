@@ -1,0 +1,44 @@
+/* open.c -- opens and closes contexts: core's part, the op table, and the tape as
+ * the bottom of the mode stack. */
+#include "eager/eager_int.h"
+
+static void close_eager(td_ctx *cx) {
+    td_eager *e = cx->eager;
+    TD_ASSERT(e->hooks == NULL); /* their tensors and nodes are gone */
+    for (int i = 0; i < TD_NODE_CLASSES; i++)
+        for (td_node *n = e->pool[i], *next; n; n = next) {
+            next = n->next;
+            td__free(n);
+        }
+    for (td_autograd *s = e->states, *next; s; s = next) {
+        next = s->next;
+        td__free(s);
+    }
+    td__vec_free(&e->packers);
+    td__arena_free(&e->walks);
+    td__free(e);
+    cx->eager = NULL;
+}
+
+static const td_ctx_hooks hooks = {.free_autograd = td__state_free, .close = close_eager};
+
+td_ctx *td_open(void) {
+    if (!td__table_init()) return NULL;
+    td_ctx   *cx = td__ctx_make();
+    td_eager *e  = cx ? td__zalloc(sizeof *e) : NULL;
+    if (!e) {
+        td__ctx_free(cx);
+        return NULL;
+    }
+    e->cx        = cx;
+    e->mode.name = "autograd";
+    e->mode.call = td__tape_call;
+    e->resize    = &td__ops[TD_OP_resize_];
+    cx->eager    = e;
+    cx->hooks    = &hooks;
+    cx->tape     = &e->mode;
+    td__mode_push(cx, &e->mode);
+    return cx;
+}
+
+void td_close(td_ctx *cx) { td__ctx_free(cx); }

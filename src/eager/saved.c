@@ -1,0 +1,194 @@
+/* saved.c -- values kept for backward. Inputs are held as they are; results as an
+ * alias without history, put back on their node when they are read. Each remembers
+ * the version of its storage: a write in between is an error that names both ops.
+ * The hooks on the context's stack may hold something else in a value's place. */
+#include "eager/eager_int.h"
+
+/* A value that went through hooks: their product, and what brings the history
+ * back. */
+struct td_pack {
+    td_saved_hooks hooks;
+    void          *value;
+    td_edge        edge; /* held; of an input */
+    bool           leaf; /* edge is a leaf's accumulation */
+};
+
+/* ---- packing ------------------------------------------------------------ */
+
+static const td_saved_hooks *packer(td_eager *e) {
+    if (e->packers.n == 0) return NULL;
+    const td_saved_hooks *h = &e->packers.v[e->packers.n - 1];
+    return h->pack ? h : NULL;
+}
+
+bool td_saved_hooks_push(td_ctx *cx, const td_saved_hooks *hooks) {
+    td_eager      *e    = td__eager(cx);
+    td_saved_hooks none = {0};
+    return td__vec_push(&e->packers, hooks ? *hooks : none) || td__fail_memory(cx);
+}
+
+void td_saved_hooks_pop(td_ctx *cx) {
+    td_eager *e = td__eager(cx);
+    if (e->packers.n > 0)
+        e->packers.n--;
+    else
+        td__fail(cx, TD_E_ARG, "td_saved_hooks_pop: none were pushed");
+}
+
+/* The user's pack, heard by the tape but not by these hooks again. */
+static void *run_pack(td_ctx *cx, const td_saved_hooks *h, td_tensor *t) {
+    td_eager *e = td__eager(cx);
+    if (!td__scope_push(cx)) return NULL;
+    td_saved_hooks hooks = *h; /* the stack may move */
+    td_mode       *top   = cx->top;
+    td_tensor     *plain = td__tensor_alias(cx, t);
+    void          *value = NULL;
+    cx->top              = &e->mode;
+    if (plain && td_saved_hooks_push(cx, NULL)) {
+        value = hooks.pack(hooks.env, plain);
+        td_saved_hooks_pop(cx);
+        if (!value) td__fail(cx, TD_E_GRAD, "the pack hook of a saved value gave nothing");
+    }
+    cx->top = top;
+    td__scope_pop(cx, NULL, 0);
+    return value;
+}
+
+static bool pack(td_saved *s, td_tensor *t, bool output, const td_saved_hooks *h) {
+    td_ctx  *cx = t->cx;
+    td_pack *p  = td__alloc(sizeof *p);
+    if (!p) return td__fail_memory(cx);
+    *p = (td_pack){.hooks = *h};
+    if (!output && td__needs_grad(t) && !td__edge_of(t, &p->edge)) {
+        td__free(p);
+        return false;
+    }
+    p->leaf  = p->edge.node && p->edge.node->kind == &td__accumulate_kind;
+    p->value = run_pack(cx, h, t);
+    s->pack  = p;
+    if (p->value) return true;
+    td__saved_free(s);
+    return false;
+}
+
+static void free_pack(td_pack *p) {
+    if (p->value && p->hooks.drop) p->hooks.drop(p->hooks.env, p->value);
+    if (p->edge.node) td__node_drop(p->edge.node);
+    td__free(p);
+}
+
+/* An alias that no scope owns. */
+static td_tensor *loose_alias(td_tensor *t) {
+    td_tensor *a = td__tensor_alias(t->cx, t);
+    if (!a) return NULL;
+    td__ref(a);
+    td_drop(a);
+    return a;
+}
+
+bool td__save(td_saved *s, td_tensor *t, bool output, int nr) {
+    td_ctx *cx = t->cx;
+    if (t->flags & TD_TF_INFERENCE)
+        return td__fail(cx, TD_E_GRAD,
+                        "an inference tensor (%s) cannot be saved for backward; use a clone "
+                        "of it, or no_grad in place of inference mode", td__type_str(t));
+    bool history = output && td__is_float((td_dtype)t->dtype);
+    s->version   = td__version(t);
+    s->nr        = nr;
+    s->flags     = output ? TD_SV_OUTPUT : 0;
+    const td_saved_hooks *h = packer(td__eager(cx));
+    if (TD_UNLIKELY(h != NULL)) return pack(s, t, output, h);
+    if (history) s->flags |= TD_SV_ALIAS;
+    s->t = history ? loose_alias(t) : td__ref(t);
+    return s->t != NULL;
+}
+
+void td__saved_free(td_saved *s) {
+    td_tensor *t = s->t;
+    td_pack   *p = s->pack;
+    s->t         = NULL;
+    s->pack      = NULL;
+    s->flags |= TD_SV_FREED;
+    if (t) td__unref(t);
+    if (p) free_pack(p);
+}
+
+/* ---- unpacking ---------------------------------------------------------- */
+
+static const char *saved_name(const td_node *n, const td_saved *s) {
+    if (s->arg < 0) return "its result";
+    return n->info ? n->info->s.in[s->arg].name : "a saved value";
+}
+
+static bool fail_version(td_node *n, const td_saved *s) {
+    td_tensor  *t      = s->t;
+    const char *writer = t->st->writer ? t->st->writer : "a write";
+    td_buf      made   = {0};
+    if (s->arg >= 0 && t->ag && t->ag->fn)
+        td__buf_printf(&made, ", result %d of %s,", (int)t->ag->nr, t->ag->fn->name);
+    td__fail(n->cx, TD_E_GRAD,
+             "%s: its backward needs %s (%s%s saved at version %llu), but it has been "
+             "modified in place by %s (version %llu); write to a clone, or write before "
+             "%s reads it",
+             n->name, saved_name(n, s), td__type_str(t), td__buf_str(&made),
+             (unsigned long long)s->version, writer, (unsigned long long)td__version(t),
+             n->name);
+    td__buf_free(&made);
+    return false;
+}
+
+/* The alias becomes result s->nr of its node again. Of a write into a view the
+ * result is a view of what CopySlices gives. */
+static td_tensor *reattach(td_node *n, td_tensor *data, int nr) {
+    td_ctx    *cx = n->cx;
+    td_tensor *a;
+    if (n->owner) {
+        td_meta base;
+        td__note_meta(td__slices_base(n->owner), &base);
+        a = td__tensor_over(cx, data->st, &base);
+        if (!a || !td__set_history(a, n->owner, 0)) return NULL;
+        a = td_op_as_strided(a, td_sizes(data), td_strides(data),
+                             td_value_int(data->offset));
+        return td_is_nil(a) ? NULL : a;
+    }
+    a = td__tensor_alias(cx, data);
+    return a && td__set_history(a, n, nr) ? a : NULL;
+}
+
+static td_tensor *unpack_hooks(td_node *n, const td_saved *s) {
+    td_ctx    *cx = n->cx;
+    td_pack   *p  = s->pack;
+    td_tensor *t  = p->hooks.unpack(p->hooks.env, p->value, cx);
+    if (!t || td_is_nil(t)) {
+        td__fail(cx, TD_E_GRAD, "%s: the unpack hook of a saved value gave nothing", n->name);
+        return NULL;
+    }
+    if (!td__recording(cx)) return t;
+    if (s->flags & TD_SV_OUTPUT)
+        return td__is_float((td_dtype)t->dtype) ? reattach(n, t, s->nr) : t;
+    if (!p->edge.node) return t;
+    td_tensor *a = td__tensor_alias(cx, t);
+    if (!a) return NULL;
+    if (!p->leaf) return td__set_history(a, p->edge.node, p->edge.nr) ? a : NULL;
+    if (!td__state(a)) return NULL;
+    a->ag->wants = true;
+    a->ag->accum = p->edge.node;
+    a->flags |= TD_TF_NEEDS_GRAD;
+    return a;
+}
+
+td_tensor *td__unpack(td_node *n, const td_saved *s) {
+    if (s->flags & TD_SV_FREED) {
+        td__fail(n->cx, TD_E_GRAD,
+                 "%s: trying to backward through the graph a second time, but the values "
+                 "saved for it are gone; ask for retain_graph the first time", n->name);
+        return NULL;
+    }
+    if (s->pack) return unpack_hooks(n, s);
+    if (TD_UNLIKELY(s->version != td__version(s->t)) && !(s->flags & TD_SV_PLAIN)) {
+        fail_version(n, s);
+        return NULL;
+    }
+    if (!(s->flags & TD_SV_ALIAS) || !td__recording(n->cx)) return s->t;
+    return reattach(n, s->t, s->nr);
+}

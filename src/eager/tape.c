@@ -1,0 +1,349 @@
+/* tape.c -- the autograd mode. It hears each op that is not composite, lets it run
+ * and, when an input needs a gradient, hangs a node on the results: where gradients
+ * go, what the inputs looked like, and the values the derivative reads. Evaluating
+ * that derivative is apply.c's. Calls that need no gradient pay for a scan of their
+ * arguments' flags. */
+#include "eager/eager_int.h"
+
+#include <string.h>
+
+/* ---- what a call needs -------------------------------------------------- */
+
+static bool any_needs(const td_opcall *c) {
+    for (int i = 0; i < c->n_in; i++) {
+        td_value v = c->in[i];
+        if (v.kind == TD_K_TENSOR) {
+            if (td__needs_grad(v.u.t)) return true;
+        } else if (v.kind == TD_K_TENSORS) {
+            for (uint32_t k = 0; k < v.n; k++)
+                if (v.u.ts[k] && td__needs_grad(v.u.ts[k])) return true;
+        }
+    }
+    return false;
+}
+
+/* Is there a derivative with respect to argument i? */
+static bool has_term(const td_opcall *c, const td_opdef *rule, int i) {
+    return rule->vjp_fn || c->info->term[i].f != NULL;
+}
+
+/* The row whose derivative counts: that of a writer may be its twin's. */
+static const td_opdef *rule_of(const td_opcall *c) {
+    bool twin = c->def->vjp && !strcmp(c->def->vjp, TD_VIA_PURE);
+    return twin ? &td__ops[c->info->pure] : c->def;
+}
+
+/* What is decided about a call before its node is made. */
+typedef struct plan {
+    const td_opdef *rule;
+    bool            zero;     /* the derivative is zero: no terms */
+    bool            none;     /* there is none, and history ends in an error */
+    uint32_t        needs;    /* arguments that get a gradient */
+    uint32_t        keep_in;  /* arguments to save */
+    uint32_t        keep_out; /* results to save */
+    td_node_plan    size;
+} plan;
+
+static bool value_needs(td_value v) {
+    if (v.kind == TD_K_TENSOR) return td__needs_grad(v.u.t);
+    if (v.kind != TD_K_TENSORS) return false;
+    for (uint32_t k = 0; k < v.n; k++)
+        if (v.u.ts[k] && td__needs_grad(v.u.ts[k])) return true;
+    return false;
+}
+
+static void plan_terms(const td_opcall *c, plan *p) {
+    p->rule = rule_of(c);
+    p->zero = !c->info->differentiable;
+    p->none = p->zero && c->def->flags & TD_OPF_META;
+    for (int i = 0; i < c->n_in; i++) {
+        if (!value_needs(c->in[i]) || !(p->zero || has_term(c, p->rule, i))) continue;
+        p->needs |= 1u << i;
+        p->keep_in |= c->info->term[i].reads_in;
+        p->keep_out |= c->info->term[i].reads_out;
+    }
+    if (p->rule->vjp_fn && p->needs && !p->zero) {
+        p->keep_in  = c->info->saves_in;
+        p->keep_out = c->info->saves_out;
+    }
+    if (p->zero) p->keep_in = p->keep_out = 0;
+}
+
+static void plan_size(const td_opcall *c, plan *p) {
+    td_node_plan *s = &p->size;
+    s->n_in         = c->n_in;
+    for (int i = 0; i < c->n_in; i++) {
+        td_value v    = c->in[i];
+        bool     keep = p->keep_in >> i & 1;
+        if (v.kind == TD_K_TENSOR) {
+            s->n_edge++;
+            s->n_ints += 2 * v.u.t->rank;
+            s->n_saved += keep;
+        } else if (v.kind == TD_K_TENSORS) {
+            s->n_edge += (int)v.n;
+            s->n_saved += keep ? (int)v.n : 0;
+            for (uint32_t k = 0; k < v.n; k++)
+                if (v.u.ts[k]) s->n_ints += 2 * v.u.ts[k]->rank;
+        } else if (v.kind == TD_K_INTS)
+            s->n_ints += (int)v.n;
+        else if (v.kind == TD_K_STR)
+            s->n_chars += (int)strlen(v.u.s) + 1;
+    }
+    for (int i = 0; i < c->n_out && p->keep_out; i++)
+        s->n_saved += (int)(p->keep_out >> (i < 31 ? i : 31) & 1);
+}
+
+/* ---- filling a node ----------------------------------------------------- */
+
+typedef struct filling {
+    td_node *n;
+    int      edge; /* the next one */
+    int64_t *ints;
+    char    *chars;
+} filling;
+
+/* One tensor argument: `read` is what to save, the tensor or its clone. */
+static bool fill_tensor(filling *f, td_tensor *t, td_tensor *read, bool needs, int arg,
+                        int item) {
+    td_node *n = f->n;
+    int      e = f->edge++;
+    if (!t) return true;
+    td__note(&n->note[e], t, true, &f->ints);
+    if (needs && td__needs_grad(t) && !td__edge_of(t, &n->edge[e])) return false;
+    if (!read) return true;
+    td_saved *s = &n->saved[n->n_saved++];
+    s->arg      = (int16_t)arg;
+    s->item     = (int16_t)item;
+    return td__save(s, read, false, 0);
+}
+
+static bool fill_list(filling *f, const td_opcall *c, const plan *p, int i) {
+    td_value v = c->in[i];
+    f->n->in[i] = (td_value){TD_K_TENSORS, v.n, {0}};
+    for (uint32_t k = 0; k < v.n; k++) {
+        td_tensor *t = v.u.ts[k];
+        if (!fill_tensor(f, t, p->keep_in >> i & 1 ? t : NULL, p->needs >> i & 1, i, (int)k))
+            return false;
+    }
+    return true;
+}
+
+/* clones[i], if set, is saved in place of a written argument. */
+static bool fill_args(filling *f, const td_opcall *c, const plan *p, td_tensor **clones) {
+    for (int i = 0; i < c->n_in; i++) {
+        td_value v = c->in[i], *to = &f->n->in[i];
+        *to = v;
+        if (v.kind == TD_K_TENSOR) {
+            td_tensor *read = clones && clones[i] ? clones[i] : v.u.t;
+            to->u.t         = NULL;
+            if (!fill_tensor(f, v.u.t, p->keep_in >> i & 1 ? read : NULL, p->needs >> i & 1,
+                             i, 0))
+                return false;
+        } else if (v.kind == TD_K_TENSORS) {
+            if (!fill_list(f, c, p, i)) return false;
+        } else if (v.kind == TD_K_INTS) {
+            if (v.n) memcpy(f->ints, v.u.ints, sizeof(int64_t) * v.n);
+            to->u.ints = f->ints;
+            f->ints += v.n;
+        } else if (v.kind == TD_K_STR) {
+            to->u.s = strcpy(f->chars, v.u.s);
+            f->chars += strlen(v.u.s) + 1;
+        }
+    }
+    return true;
+}
+
+static td_node *make_node(const td_opcall *c, const plan *p, td_tensor **clones,
+                          filling *f) {
+    td_ctx *cx = c->cx;
+    *f         = (filling){0};
+    f->n       = td__node_make(cx, &td__op_kind, &p->size, &f->ints, &f->chars);
+    if (!f->n) return NULL;
+    f->n->def  = c->def;
+    f->n->info = c->info;
+    f->n->name = c->def->name;
+    f->n->n_saved = 0; /* counts as they come */
+    if (p->zero) f->n->flags |= TD_NF_ZERO;
+    if (p->none) f->n->flags |= TD_NF_NONE;
+    if (fill_args(f, c, p, clones)) return f->n;
+    td__node_drop(f->n);
+    return NULL;
+}
+
+static bool save_results(filling *f, const td_opcall *c, const plan *p) {
+    for (int i = 0; i < c->n_out && p->keep_out; i++) {
+        if (!(p->keep_out >> (i < 31 ? i : 31) & 1)) continue;
+        td_saved *s = &f->n->saved[f->n->n_saved++];
+        s->arg      = (int16_t)(-1 - i);
+        if (!td__save(s, c->out[i], true, i)) return false;
+    }
+    return true;
+}
+
+/* ---- results ------------------------------------------------------------ */
+
+static bool float_result(const td_tensor *t) { return td__is_float((td_dtype)t->dtype); }
+
+/* Views remember the mode they were made in; it decides whether they may be
+ * written later. */
+static void mark_views(const td_opcall *c) {
+    const td_ctx    *cx   = c->cx;
+    const td_tensor *src  = c->in[c->info->view_of].u.t;
+    td_creation      made = cx->inference       ? TD_MADE_INFERENCE
+                            : !cx->grad_enabled ? TD_MADE_NO_GRAD
+                            : c->def->flags & TD_OPF_MULTI ? TD_MADE_MULTI_OUTPUT
+                                                           : TD_MADE_PLAIN;
+    if (made == TD_MADE_PLAIN) made = (td_creation)src->creation;
+    bool cut = src->flags & TD_TF_CUT ||
+               (!c->info->differentiable && !(c->def->flags & TD_OPF_DETACH));
+    for (int i = 0; i < c->n_out; i++) {
+        td_tensor *v = c->out[i];
+        v->seen      = td__version(v);
+        if (src->flags & TD_TF_INFERENCE)
+            v->flags |= TD_TF_INFERENCE;
+        else
+            v->flags &= (uint8_t)~TD_TF_INFERENCE;
+        if (!v->base) continue;
+        v->creation = (uint8_t)made;
+        if (cut) v->flags |= TD_TF_CUT;
+    }
+}
+
+static bool call_plain(td_mode *m, td_opcall *c) {
+    if (!td__call_below(m, c)) return false;
+    if (c->def->flags & TD_OPF_VIEW) {
+        mark_views(c);
+        if (!c->info->differentiable) return true;
+    }
+    if (!td__recording(c->cx) || !any_needs(c)) return true;
+    if (!c->info->differentiable && !(c->def->vjp && c->def->vjp[0] == '0')) return true;
+    plan p     = {0};
+    bool any   = false;
+    int  ranks = 0;
+    for (int i = 0; i < c->n_out; i++) {
+        any |= float_result(c->out[i]);
+        ranks += c->out[i]->rank;
+    }
+    plan_terms(c, &p);
+    if (!any || !p.needs) return true;
+    plan_size(c, &p);
+    p.size.n_out = c->n_out;
+    p.size.n_ints += ranks;
+    filling  f;
+    td_node *n = make_node(c, &p, NULL, &f);
+    if (!n) return false;
+    bool ok = td__note_outputs(n, c->out, c->n_out, f.ints, ranks);
+    for (int i = 0; i < c->n_out && ok; i++)
+        if (float_result(c->out[i])) ok = td__set_history(c->out[i], n, i);
+    if (ok) ok = save_results(&f, c, &p);
+    td__node_drop(n);
+    return ok;
+}
+
+/* ---- writers ------------------------------------------------------------ */
+
+/* The result that is argument i, or -1: then the write is not part of history
+ * (running statistics). */
+static int result_of(const td_opcall *c, int i) {
+    const td_schema *s = &c->info->s;
+    for (int k = 0; k < s->n_out; k++)
+        if (s->out[k].alias && s->out[k].alias == s->in[i].alias) return k;
+    return -1;
+}
+
+static bool check_written(td_opcall *c, bool history) {
+    for (int i = 0; i < c->n_in; i++) {
+        td_tensor *t = c->info->s.in[i].write ? td__in(c, i) : NULL;
+        if (!t) continue;
+        if (t->flags & TD_TF_INFERENCE && !c->cx->inference)
+            return td__op_fail(c, TD_E_GRAD,
+                               "an inference tensor cannot be written outside inference "
+                               "mode; write a clone of it");
+        if (c->def == td__eager(c->cx)->resize && td__needs_grad(t))
+            return td__op_fail(c, TD_E_GRAD, "cannot resize a tensor that requires grad");
+        if (history && float_result(t) && result_of(c, i) >= 0 && !td__check_write(c, t))
+            return false;
+    }
+    return true;
+}
+
+/* Derivatives that read what is about to be overwritten get a clone with history. */
+static bool clone_written(td_mode *m, td_opcall *c, const plan *p, td_tensor **clones) {
+    for (int i = 0; i < c->n_in; i++) {
+        td_tensor *t = c->info->s.in[i].write ? td__in(c, i) : NULL;
+        if (!t || !(p->keep_in >> i & 1)) continue;
+        td_mode *top = c->cx->top;
+        c->cx->top   = m; /* so that the clone is on the tape */
+        clones[i]    = td__op1(c->cx, TD_OP_clone, t);
+        c->cx->top   = top;
+        if (td_is_nil(clones[i])) return false;
+    }
+    return true;
+}
+
+static int edge_of_arg(const td_opcall *c, int arg) {
+    int e = 0;
+    for (int i = 0; i < arg; i++)
+        e += c->in[i].kind == TD_K_TENSOR     ? 1
+             : c->in[i].kind == TD_K_TENSORS ? (int)c->in[i].n
+                                             : 0;
+    return e;
+}
+
+/* Written results are rebased, others are new. */
+static bool give_histories(td_opcall *c, td_node *n) {
+    const td_schema *s = &c->info->s;
+    for (int i = 0; i < c->n_out; i++) {
+        td_tensor *t = c->out[i];
+        if (!float_result(t)) continue;
+        int arg = -1;
+        for (int k = 0; k < c->n_in && s->out[i].alias; k++)
+            if (s->in[k].write && s->in[k].alias == s->out[i].alias) arg = k;
+        bool meta = c->def->flags & TD_OPF_META;
+        bool ok   = arg >= 0 && !meta ? td__rebase(t, n, i, edge_of_arg(c, arg))
+                                      : td__set_history(t, n, i);
+        if (!ok) return false;
+    }
+    return true;
+}
+
+static bool run_write(td_mode *m, td_opcall *c, plan *p) {
+    td_tensor *clones[TD_MAX_ARGS] = {0};
+    int        room = 0;
+    filling    f;
+    if (!clone_written(m, c, p, clones)) return false;
+    plan_size(c, p);
+    for (int i = 0; i < c->n_in; i++)
+        if (c->info->s.in[i].write && td__in(c, i)) room += td__in(c, i)->rank;
+    p->size.n_out = c->n_out;
+    p->size.n_ints += room;
+    td_node *n = make_node(c, p, clones, &f);
+    if (!n) return false;
+    bool ok = td__call_below(m, c) && td__note_outputs(n, c->out, c->n_out, f.ints, room) &&
+              save_results(&f, c, p) && give_histories(c, n);
+    td__node_drop(n);
+    return ok;
+}
+
+static bool call_write(td_mode *m, td_opcall *c) {
+    plan p     = {0};
+    bool track = td__recording(c->cx) && any_needs(c);
+    if (track) plan_terms(c, &p);
+    track = p.needs != 0;
+    if (!check_written(c, track)) return false;
+    bool result = false; /* does a float result come of it? */
+    for (int i = 0; i < c->n_in && track; i++) {
+        td_tensor *t = c->info->s.in[i].write ? td__in(c, i) : NULL;
+        result |= t && result_of(c, i) >= 0 ? float_result(t) : false;
+    }
+    for (int k = 0; k < c->info->s.n_out; k++) result |= !c->info->s.out[k].alias;
+    if (!track || !result) return td__call_below(m, c);
+    if (!td__scope_push(c->cx)) return false;
+    bool ok = run_write(m, c, &p);
+    td__scope_pop(c->cx, c->out, ok ? c->n_out : 0);
+    return ok;
+}
+
+bool td__tape_call(td_mode *m, td_opcall *c) {
+    return c->info->writes ? call_write(m, c) : call_plain(m, c);
+}
