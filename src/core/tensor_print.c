@@ -201,9 +201,8 @@ static void size_text(const td_tensor *t, char *s, size_t cap) {
 
 static void add_suffixes(printer *pr) {
     const td_tensor *t = pr->t;
-    const char      *body = td__buf_str(&pr->text) + strlen(PREFIX);
-    const char      *last = strrchr(body, '\n');
-    int              used = (int)strlen(last ? last : body) + (last ? 1 : 2);
+    const char      *text = td__buf_str(&pr->text), *last = strrchr(text, '\n');
+    int              used = (int)strlen(last ? last : text) + (last ? 1 : 2);
     bool             bare = t->numel == 0 || t->st->fake; /* no item shows the dtype */
     bool             plain = t->dtype == t->cx->default_dtype ||
                  (!bare && (t->dtype == TD_I64 || t->dtype == TD_BOOL));
