@@ -22,7 +22,8 @@ enum {
     TAG_WRITES = 1 << 5, /* writes an argument though the name has no '_' */
     TAG_LOOSE  = 1 << 6, /* tolerance times 16 */
     TAG_NOCHECK = 1 << 7, /* no gradcheck: at a kink or a jump */
-    TAG_NOCHECK2 = 1 << 8 /* no gradgradcheck */
+    TAG_NOCHECK2 = 1 << 8, /* no gradgradcheck */
+    TAG_VALUES = 1 << 9 /* strides, aliases and requires_grad are not compared */
 };
 
 typedef struct sample_text {

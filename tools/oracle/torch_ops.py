@@ -6,6 +6,8 @@ tables below list the ops whose name or arguments differ.
 import torch
 import torch.nn.functional as F
 
+import internal_ops
+
 aten = torch.ops.aten
 
 
@@ -122,6 +124,10 @@ def attention(q, k, v, mask=None, p=0.0, causal=False, scale=None):
     return F.scaled_dot_product_attention(q, k, v, mask, p, causal, scale=scale)
 
 
+def interpolate(x, size=None, scale=None, mode="nearest"):
+    return F.interpolate(x, size, scale, mode)
+
+
 def softmax_dtype(name):
     f = getattr(torch, name)
     return lambda x, dim, dtype=None: f(x, dim, dtype=dtype)
@@ -166,6 +172,7 @@ OPS = {
     "relu6": F.relu6, "relu6_": lambda x: F.relu6(x, inplace=True),
     "softsign": F.softsign, "tanhshrink": F.tanhshrink,
     "softshrink_backward": lambda g, x, l: aten.softshrink_backward(g, x, l),
+    **internal_ops.OPS,
     "gelu": lambda x, a="none": aten.gelu(x, approximate=a),
     "gelu_": lambda x, a="none": aten.gelu_(x, approximate=a),
     "where": where,
@@ -240,6 +247,7 @@ OPS = {
     "dropout": lambda x, p=0.5, train=True: F.dropout(x, p, train),
     "dropout_": lambda x, p=0.5, train=True: F.dropout(x, p, train, inplace=True),
     # networks
+    "interpolate": interpolate,
     "conv1d": F.conv1d, "conv2d": F.conv2d,
     "l1_loss": lambda x, y, r="mean": F.l1_loss(x, y, reduction=r),
     "mse_loss": lambda x, y, r="mean": F.mse_loss(x, y, reduction=r),
