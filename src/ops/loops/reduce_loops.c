@@ -1,0 +1,81 @@
+/* reduce_loops.c -- fills the table of reduce_loops.h for one CPU level.
+ * Compiled once per level with TD_ISA naming it; the loops themselves are in the
+ * two headers included per accumulator type. */
+#include "ops/math.h"
+#include "ops/reduce_loops.h"
+
+#include <math.h>
+#include <string.h>
+
+#define PASTE_(a, b) a##b
+#define PASTE(a, b) PASTE_(a, b)
+
+/* One 64-byte vector per type; compilers split it where the machine's are
+ * shorter. Loads and stores go through memcpy: nothing is assumed aligned. */
+typedef float   vec_f32 __attribute__((vector_size(64)));
+typedef int32_t bits_f32 __attribute__((vector_size(64)));
+typedef double  vec_f64 __attribute__((vector_size(64)));
+typedef int64_t bits_f64 __attribute__((vector_size(64)));
+typedef int64_t vec_i64 __attribute__((vector_size(64)));
+typedef int64_t bits_i64 __attribute__((vector_size(64)));
+
+#define T float
+#define K f32
+#define IS_FLOAT 1
+#define FN_EXP td_m_exp_f32
+#define LOWEST (-INFINITY)
+#define HIGHEST INFINITY
+#include "ops/loops/reduce.inc"
+#include "ops/loops/norm.inc"
+#undef T
+#undef K
+#undef FN_EXP
+
+#define T double
+#define K f64
+#define FN_EXP td_m_exp_f64
+#include "ops/loops/reduce.inc"
+#include "ops/loops/norm.inc"
+#undef T
+#undef K
+#undef IS_FLOAT
+#undef LOWEST
+#undef HIGHEST
+
+#define T int64_t
+#define K i64
+#define IS_FLOAT 0
+#define LOWEST INT64_MIN
+#define HIGHEST INT64_MAX
+#include "ops/loops/reduce.inc"
+
+/* Rows of the table for the type named k. */
+#define LOADS(k)                                                                  \
+    {load_f64_##k, load_f32_##k, load_f16_##k, load_bf16_##k, load_i64_##k,        \
+     load_i32_##k, load_i16_##k, load_i8_##k,  load_u8_##k,   load_truth_##k}
+#define STORES(k)                                                                 \
+    {store_f64_##k, store_f32_##k, store_f16_##k, store_bf16_##k, store_i64_##k,   \
+     store_i32_##k, store_i16_##k, store_i8_##k,  store_u8_##k,   store_truth_##k}
+#define FLOATS(k)                                                                 \
+    {square_dev_##k, exp_row_##k, exp_cols_##k, scale_##k, shift_##k, divide_##k,  \
+     dot_row_##k, dot_cols_##k, softmax_grad_##k, log_softmax_grad_##k,            \
+     moments_##k, affine_row_##k, affine_cols_##k, norm_grad_stats_##k,            \
+     norm_grad_row_##k, norm_grad_cols_##k, norm_grad_weight_##k}
+
+extern const td_reduce_loops PASTE(td__reduce_loops_, TD_ISA);
+const td_reduce_loops PASTE(td__reduce_loops_, TD_ISA) = {
+    .load = {LOADS(f32), LOADS(f64), LOADS(i64)},
+    .store = {STORES(f32), STORES(f64), STORES(i64)},
+    .row = {{row_sum_f32, row_prod_f32, row_max_f32, row_min_f32},
+            {row_sum_f64, row_prod_f64, row_max_f64, row_min_f64},
+            {row_sum_i64, row_prod_i64, row_max_i64, row_min_i64}},
+    .col = {{col_sum_f32, col_prod_f32, col_max_f32, col_min_f32},
+            {col_sum_f64, col_prod_f64, col_max_f64, col_min_f64},
+            {col_sum_i64, col_prod_i64, col_max_i64, col_min_i64}},
+    .map = {{NULL, map_abs_f32, map_square_f32, map_nonzero_f32, map_nan0_f32,
+             map_pow_f32},
+            {NULL, map_abs_f64, map_square_f64, map_nonzero_f64, map_nan0_f64,
+             map_pow_f64},
+            {NULL, NULL, NULL, map_nonzero_i64, NULL, NULL}},
+    .f = {FLOATS(f32), FLOATS(f64)},
+};

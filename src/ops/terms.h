@@ -1,0 +1,41 @@
+/* terms.h -- short names for the arithmetic that C rules are made of. A nil
+ * operand gives nil, so a rule looks at its result once, at the end. */
+#ifndef TD_TERMS_H
+#define TD_TERMS_H
+
+#include "ops/ops.h"
+
+static inline td_tensor *t_add(td_tensor *a, td_tensor *b) {
+    return td_op_add(a, td_value_tensor(b), td_value_int(1));
+}
+static inline td_tensor *t_sub(td_tensor *a, td_tensor *b) {
+    return td_op_sub(a, td_value_tensor(b), td_value_int(1));
+}
+static inline td_tensor *t_mul(td_tensor *a, td_tensor *b) {
+    return td_op_mul(a, td_value_tensor(b));
+}
+static inline td_tensor *t_div(td_tensor *a, td_tensor *b) {
+    return td_op_div(a, td_value_tensor(b), "");
+}
+static inline td_tensor *t_scale(td_tensor *a, double k) {
+    return td_op_mul(a, td_value_float(k));
+}
+static inline td_tensor *t_over(td_tensor *a, double k) {
+    return td_op_div(a, td_value_float(k), "");
+}
+static inline td_tensor *t_sum(td_tensor *a, td_ints dim, bool keepdim) {
+    return td_op_sum(a, dim, keepdim, TD_DTYPE_NONE);
+}
+static inline td_tensor *t_mean(td_tensor *a, td_ints dim, bool keepdim) {
+    return td_op_mean(a, dim, keepdim, TD_DTYPE_NONE);
+}
+/* a, or a + b where a may be NULL. */
+static inline td_tensor *t_join(td_tensor *a, td_tensor *b) { return a ? t_add(a, b) : b; }
+
+/* A list argument; nothing becomes TD_ALL. */
+static inline td_ints t_ints(td_value v) {
+    if (v.kind != TD_K_INTS) return TD_ALL;
+    return (td_ints){v.u.ints, (int)v.n};
+}
+
+#endif
