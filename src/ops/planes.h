@@ -1,0 +1,37 @@
+/* ops/planes.h -- what pooling and resampling share. They work plane by plane on
+ * [...,H,W]; planes are dense and of one of three types while they are worked on. */
+#ifndef TD_PLANES_H
+#define TD_PLANES_H
+
+#include "ops/ops.h"
+
+typedef struct td_planes {
+    int64_t        n;              /* how many planes */
+    int64_t        h, w, oh, ow;   /* sizes of a plane of the input and of the result */
+    int64_t        kh, kw, sh, sw; /* window and its steps */
+    int64_t        ph, pw, dh, dw; /* padding on each side, distance between taps */
+    bool           count_pad;
+    int64_t        divisor;   /* of an average; 0: the window's size */
+    const int64_t *row, *col; /* resampling: where each result row, column is from */
+} td_planes;
+
+/* Reads and checks the window arguments from argument `at` on: kernel_size, stride,
+ * padding, dilation when `dilated`, ceil_mode; the input is argument at - 1. */
+bool td__planes_window(td_opcall *c, int at, bool dilated, td_planes *p);
+/* Sizes of an adaptive pool of x to oh x ow. */
+void td__planes_of(const td_tensor *x, int64_t oh, int64_t ow, td_planes *p);
+
+/* Works on one plane. `index` is the plane of the indices, NULL when there are none. */
+typedef void         td_plane_fn(const td_planes *p, const void *from, void *to,
+                                 int64_t *index);
+/* By compute type: f32 (also for halves), f64, i64 (also for narrow integers). */
+typedef td_plane_fn *td_plane_fns[3];
+
+typedef enum td_plane_dir { TD_PLANES_FORWARD, TD_PLANES_BACKWARD } td_plane_dir;
+
+/* Runs fn over all planes of argument 0 into result 0, on all threads. `index`, if
+ * not NULL, is an i64 tensor of the result's sizes: read when backward, else written. */
+bool td__planes_run(td_opcall *c, const td_planes *p, td_plane_dir dir,
+                    const td_plane_fns fns, td_tensor *index);
+
+#endif
