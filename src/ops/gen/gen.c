@@ -6,17 +6,32 @@
 
 td_schema td__gen_schemas[TD_OP_COUNT];
 
+/* Files are written beside their place and moved there only when they differ, so
+ * that nothing is rebuilt in vain. One file is open at a time. */
+static char final_path[1024], temp_path[1040];
+
 FILE *td__gen_open(const char *dir, const char *path) {
-    char  full[1024];
     FILE *f;
-    snprintf(full, sizeof full, "%s/%s", dir, path);
-    if (!(f = fopen(full, "w"))) perror(full);
+    snprintf(final_path, sizeof final_path, "%s/%s", dir, path);
+    snprintf(temp_path, sizeof temp_path, "%s.new", final_path);
+    if (!(f = fopen(temp_path, "w"))) perror(temp_path);
     return f;
+}
+
+static bool same_files(const char *a, const char *b) {
+    FILE *f = fopen(a, "r"), *g = fopen(b, "r");
+    int   x = f && g ? 0 : -1, y = 0;
+    while (x != EOF && x == y) x = getc(f), y = getc(g);
+    if (f) fclose(f);
+    if (g) fclose(g);
+    return f && g && x == y;
 }
 
 bool td__gen_close(FILE *f, const char *path) {
     bool ok = !ferror(f);
     ok &= fclose(f) == 0;
+    if (ok) ok = same_files(temp_path, final_path) ? remove(temp_path) == 0
+                                                   : rename(temp_path, final_path) == 0;
     if (!ok) perror(path);
     return ok;
 }
