@@ -77,12 +77,12 @@ bool td__pw_check(td_opcall *c, td_dtype common) {
 
 /* ---- layout ------------------------------------------------------------- */
 
-/* Row-major to the letter: strides of size-1 dims included. */
+/* Row-major to the letter: strides of size-1 dims included, and not empty. */
 static bool is_canonical(const td_tensor *t) {
     int64_t step = 1;
     for (int d = t->rank - 1; d >= 0; d--) {
-        if (!td__dim_eq(t->stride[d], step)) return false;
-        step = td__dim_mul(step, td__dim_max(t->size[d], 1));
+        if (!td__dim_eq(t->stride[d], step) || td__dim_eq(t->size[d], 0)) return false;
+        step = td__dim_mul(step, t->size[d]);
     }
     return true;
 }

@@ -85,8 +85,7 @@ static td_tensor *pow_grad_exponent(td_vjp *v) {
         if (base != 0.0) return times(g, slope);
         return times(g, td_op_where(td_op_ge(b.u.t, zero()), zero(), td_value_tensor(slope)));
     }
-    td_tensor *at_zero = td_op_logical_and(td_op_eq(a.u.t, zero()),
-                                           td_value_tensor(td_op_ge(b.u.t, zero())));
+    td_tensor *at_zero = td_op_logical_and(td_op_eq(a.u.t, zero()), td_op_ge(b.u.t, zero()));
     td_tensor *slope = times(out, td_op_log(a.u.t));
     return times(g, td_op_where(at_zero, zero(), td_value_tensor(slope)));
 }
@@ -103,7 +102,7 @@ static td_tensor *inside(td_tensor *a, td_value min, td_value max) {
     td_tensor *low  = min.kind != TD_K_NONE ? td_op_ge(a, min) : NULL;
     td_tensor *high = max.kind != TD_K_NONE ? td_op_le(a, max) : NULL;
     if (!low || !high) return low ? low : high;
-    return td_op_logical_and(low, td_value_tensor(high));
+    return td_op_logical_and(low, high);
 }
 
 bool td__vjp_clamp(td_vjp *v) {
@@ -117,9 +116,8 @@ static td_tensor *passed(td_vjp *v, int bound) {
     td_value   min = v->in[1], max = v->in[2];
     td_tensor *hit = bound == 1 ? td_op_lt(a, min) : td_op_gt(a, max);
     if (min.kind == TD_K_NONE || max.kind == TD_K_NONE) return hit;
-    if (bound == 1)
-        return td_op_logical_and(hit, td_value_tensor(td_op_lt(min.u.t, max)));
-    return td_op_logical_or(hit, td_value_tensor(td_op_lt(max.u.t, min)));
+    if (bound == 1) return td_op_logical_and(hit, td_op_lt(min.u.t, max));
+    return td_op_logical_or(hit, td_op_lt(max.u.t, min));
 }
 
 bool td__vjp_clamp_tensor(td_vjp *v) {

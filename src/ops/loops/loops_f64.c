@@ -586,6 +586,18 @@ static void op_copysign(int64_t n, void *out, const void *const *in,
         o[i] = (double)(td_m_with_sign_f64(td_m_abs_f64(a[i]), b[i]));
 }
 
+static void op_xlogy(int64_t n, void *out, const void *const *in,
+                     const td_scalars *p) {
+    double *o = out;
+    const double *a = in[0];
+    const double *b = in[1];
+    (void)p;
+#pragma omp simd
+    for (int64_t i = 0; i < n; i++)
+        o[i] = (double)(td_m_isnan_f64(b[i]) ? b[i] : a[i] == 0 ? 0 : a[i] *
+                         td_m_log_f64(b[i]));
+}
+
 static void op_eq(int64_t n, void *out, const void *const *in,
                   const td_scalars *p) {
     uint8_t *o = out;
@@ -1219,6 +1231,7 @@ td_loop_fn *const TD_ISA_NAME(td__loops_f64)[TD_OP_COUNT] = {
     [TD_OP_atan2] = op_atan2,
     [TD_OP_hypot] = op_hypot,
     [TD_OP_copysign] = op_copysign,
+    [TD_OP_xlogy] = op_xlogy,
     [TD_OP_eq] = op_eq,
     [TD_OP_ne] = op_ne,
     [TD_OP_lt] = op_lt,
