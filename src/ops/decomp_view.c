@@ -273,7 +273,7 @@ static td_tensor *share_out(td_ctx *cx, td_tensor *flat, const geometry *in, int
     td_tensor *ones  = td_op_expand_as(td_op_new_ones(flat, ints(&one, 1), TD_DTYPE_NONE), index);
     td_tensor *none  = td_op_new_zeros(flat, ints(&places, 1), TD_DTYPE_NONE);
     td_tensor *count = td_op_index_add(none, 0, index, ones, td_value_int(1));
-    return td_op_div(flat, td_value_tensor(count));
+    return td_op_div(flat, td_value_tensor(count), "");
 }
 
 /* The storage is rebuilt as one flat tensor: the gradient is added where the

@@ -51,7 +51,7 @@ bool td__index_check(td_opcall *c, const td_tensor *index, int64_t limit, bool n
 int64_t td__index_at(const td_tensor *index, int64_t p);
 
 /* dst += src, same dtype and sizes, in row-major order. */
-void td__accumulate(const td_tensor *dst, const td_tensor *src);
+void td__spots_sum(const td_tensor *dst, const td_tensor *src);
 
 /* How integer index tensors meet the dims of self: which dims stay before, which
  * are replaced by the broadcast sizes of the indices, which stay after. */

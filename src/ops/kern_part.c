@@ -96,7 +96,7 @@ bool td__kern_unfold_backward(td_opcall *c) {
         td_window dw, sw;
         d.offset = at + k * along;
         s.offset = g->offset + k * g->stride[g->rank - 1];
-        td__accumulate(td__window(&dw, out, &d), td__window(&sw, g, &s));
+        td__spots_sum(td__window(&dw, out, &d), td__window(&sw, g, &s));
     }
     return true;
 }

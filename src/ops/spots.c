@@ -199,7 +199,7 @@ void td__spots_run(td_spots *s, td_spot_op op) {
         run_lines(&j, 0, rows);
 }
 
-void td__accumulate(const td_tensor *dst, const td_tensor *src) {
+void td__spots_sum(const td_tensor *dst, const td_tensor *src) {
     static const int64_t zero = 0;
     td_spots s = {.rank = dst->rank, .wide = true, .dtype = (td_dtype)dst->dtype,
                   .alpha = td_value_int(1)};

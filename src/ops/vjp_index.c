@@ -5,6 +5,7 @@
 
 static td_ints ints(const int64_t *v, int n) { return (td_ints){v, n}; }
 static td_value tv(td_tensor *t) { return td_value_tensor(t); }
+static td_tensor *over(td_tensor *a, td_tensor *b) { return td_op_div(a, tv(b), ""); }
 
 static td_tensor *zeros_for(td_tensor *g, const td_meta *m) {
     return td_op_new_zeros(g, ints(m->size, m->rank), TD_DTYPE_NONE);
@@ -80,7 +81,7 @@ bool td__vjp_embedding_dense_backward(td_vjp *v) {
         td_tensor *mask = td_op_unsqueeze(td_op_eq(indices, td_value_int(pad)), -1);
         rows            = td_op_masked_fill(rows, mask, td_value_int(0));
     }
-    if (v->in[4].u.i) rows = td_op_div(rows, tv(frequencies(g, indices, v->in[2].u.i)));
+    if (v->in[4].u.i) rows = over(rows, frequencies(g, indices, v->in[2].u.i));
     return give(v, 0, rows);
 }
 
@@ -104,8 +105,8 @@ static void mean_grads(reduction *r) {
                                    : td_op_zeros_like(r->g, TD_DTYPE_NONE);
     n               = td_op_scatter_add(n, r->dim, r->index, ones);
     n            = td_op_masked_fill(n, td_op_eq(n, td_value_int(0)), td_value_int(1));
-    r->grad_self = td_op_div(r->g, tv(n));
-    r->grad_src  = td_op_div(at_index(r, r->g), tv(at_index(r, n)));
+    r->grad_self = over(r->g, n);
+    r->grad_src  = over(at_index(r, r->g), at_index(r, n));
 }
 
 /* Those that equal the extreme share its gradient. */
@@ -115,7 +116,7 @@ static void extreme_grads(reduction *r) {
     td_tensor *value = at_index(r, r->out);
     td_tensor *theirs = td_op_to(td_op_eq(r->src, tv(value)), dt, false);
     td_tensor *n      = td_op_scatter_add(mine, r->dim, r->index, theirs);
-    td_tensor *share  = td_op_div(r->g, tv(n));
+    td_tensor *share  = over(r->g, n);
     r->grad_self      = td_op_mul(mine, tv(share));
     r->grad_src       = td_op_mul(theirs, tv(at_index(r, share)));
 }
@@ -127,18 +128,18 @@ static void prod_grads(reduction *r) {
     td_tensor *nozero = td_op_masked_fill(r->self, td_op_eq(r->self, zero), one);
     td_tensor *rest   = td_op_scatter_reduce(nozero, r->dim, r->index, r->src, r->how,
                                              r->with_self);
-    r->grad_self = td_op_div(td_op_mul(r->g, tv(rest)), tv(nozero));
+    r->grad_self = over(td_op_mul(r->g, tv(rest)), nozero);
 
     td_tensor *is_zero = td_op_eq(r->src, zero);
     td_tensor *zeros   = td_op_scatter_add(td_op_zeros_like(r->self, TD_DTYPE_NONE), r->dim,
                                            r->index, td_op_to(is_zero, dt, false));
-    td_tensor *single  = td_op_logical_and(is_zero, tv(td_op_eq(at_index(r, zeros), one)));
+    td_tensor *single  = td_op_logical_and(is_zero, td_op_eq(at_index(r, zeros), one));
     td_tensor *without = td_op_scatter_reduce(r->self, r->dim, r->index,
                                               td_op_masked_fill(r->src, single, one), r->how,
                                               r->with_self);
     td_tensor *lone   = at_index(r, td_op_mul(r->g, tv(without)));
-    td_tensor *common = td_op_div(at_index(r, td_op_mul(r->g, tv(r->out))),
-                                  tv(td_op_masked_fill(r->src, is_zero, one)));
+    td_tensor *common = over(at_index(r, td_op_mul(r->g, tv(r->out))),
+                             td_op_masked_fill(r->src, is_zero, one));
     r->grad_src = td_op_where(single, tv(lone), tv(common));
 }
 
