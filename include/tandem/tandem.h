@@ -1,0 +1,12 @@
+/* tandem/tandem.h -- everything. */
+#ifndef TANDEM_TANDEM_H
+#define TANDEM_TANDEM_H
+
+#include "tandem/version.h"
+#include "tandem/tensor.h"
+#include "tandem/ops.h"
+#include "tandem/grad.h"
+#include "tandem/io.h"
+#include "tandem/dlpack.h"
+
+#endif

@@ -1,0 +1,299 @@
+/* safetensors.c -- reading .safetensors files: the length of a header, the header
+ * (JSON, read by cJSON), then the bytes of all tensors, one after the other with
+ * nothing between or behind. A file is checked as a whole when it is opened; what
+ * a tensor of it then needs is arithmetic. Writing is safetensors_save.c. */
+#include "core/safetensors.h"
+#include "tandem/io.h"
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_HEADER 100000000u /* the format's own bound */
+
+const td_st_type td__st_types[TD_ST_TYPES] = {
+    {"F64", 8, TD_F64},
+    {"F32", 4, TD_F32},
+    {"F16", 2, TD_F16},
+    {"BF16", 2, TD_BF16},
+    {"I64", 8, TD_I64},
+    {"I32", 4, TD_I32},
+    {"I16", 2, TD_I16},
+    {"I8", 1, TD_I8},
+    {"U8", 1, TD_U8},
+    {"BOOL", 1, TD_BOOL},
+    {"U64", 8, TD_DTYPE_NONE},
+    {"U32", 4, TD_DTYPE_NONE},
+    {"U16", 2, TD_DTYPE_NONE},
+    {"C64", 8, TD_DTYPE_NONE},
+    {"F8_E4M3", 1, TD_DTYPE_NONE},
+    {"F8_E5M2", 1, TD_DTYPE_NONE},
+    {"F8_E8M0", 1, TD_DTYPE_NONE},
+};
+
+typedef struct entry {
+    const char       *name; /* the JSON tree's */
+    const td_st_type *type;
+    int               rank;
+    int64_t           size[TD_MAX_RANK];
+    uint64_t          begin, end; /* in the buffer behind the header */
+} entry;
+
+struct td_safetensors {
+    td_ctx      *cx;
+    td_mapping  *map;
+    char        *path;
+    size_t       data; /* where the buffer starts */
+    cJSON       *root;
+    const cJSON *notes; /* __metadata__, NULL: none */
+    td_map       by_name;
+    TD_VEC(entry) all; /* by place in the buffer */
+};
+
+/* ---- rules -------------------------------------------------------------- */
+
+static bool wrong(const td_safetensors *f, const char *name, const char *what) {
+    if (!name)
+        return td__fail(f->cx, TD_E_IO, "td_safetensors_open: %s: %s", f->path, what);
+    return td__fail(f->cx, TD_E_IO, "td_safetensors_open: %s: tensor \"%.80s\": %s",
+                    f->path, name, what);
+}
+
+/* RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
+int td__utf8_length(const uint8_t *p, const uint8_t *end) {
+    static const uint8_t first[] = {0x80, 0xc2, 0xe0, 0xf0, 0xf5};
+    static const uint8_t length[] = {1, 0, 2, 3, 4};
+    int                  n = 0, k = 0;
+    while (k < TD_COUNT(first) && *p >= first[k]) k++;
+    if (k < TD_COUNT(first)) n = length[k];
+    if (n == 0 || end - p < n) return 0;
+    for (int i = 1; i < n; i++)
+        if ((p[i] & 0xc0) != 0x80) return 0;
+    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f)) return 0;
+    if ((p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f)) return 0;
+    return n;
+}
+
+/* What must hold before a JSON reader sees the text: UTF-8, no NUL in any form
+ * (C strings would end early), and not much more structure than tensors have, as
+ * each comma or bracket costs the reader some 64 bytes. */
+static bool check_text(const td_safetensors *f, const uint8_t *p, size_t n) {
+    const uint8_t *end = p + n;
+    size_t         marks = 0;
+    if (n == 0 || *p != '{') return wrong(f, NULL, "the header does not start with {");
+    for (int step; p < end; p += step) {
+        step = td__utf8_length(p, end);
+        if (step == 0 || *p == 0) return wrong(f, NULL, "the header is not UTF-8 text");
+        if (*p == '\\' && end - p >= 6 && !memcmp(p + 1, "u0000", 5))
+            return wrong(f, NULL, "a NUL in a string of the header");
+        marks += *p == ',' || *p == '[' || *p == '{' || *p == ':';
+    }
+    return marks <= 64 + n / 2 || wrong(f, NULL, "the header is no list of tensors");
+}
+
+/* A number that is a whole one from 0 to 2^53. */
+static bool whole(const cJSON *j, uint64_t *out) {
+    if (!cJSON_IsNumber(j) || !(j->valuedouble >= 0 && j->valuedouble <= 0x1p53))
+        return false;
+    *out = (uint64_t)j->valuedouble;
+    return (double)*out == j->valuedouble;
+}
+
+/* The member called key; NULL also when it comes twice. */
+static const cJSON *member(const cJSON *object, const char *key) {
+    const cJSON *found = NULL, *j;
+    cJSON_ArrayForEach(j, object) {
+        if (strcmp(j->string, key) != 0) continue;
+        if (found) return NULL;
+        found = j;
+    }
+    return found;
+}
+
+static bool read_type(const td_safetensors *f, const cJSON *j, entry *e) {
+    const cJSON *dtype = member(j, "dtype");
+    if (!cJSON_IsString(dtype))
+        return wrong(f, e->name, "dtype is missing or no string");
+    for (int i = 0; i < TD_ST_TYPES; i++)
+        if (!strcmp(td__st_types[i].name, dtype->valuestring))
+            e->type = &td__st_types[i];
+    return e->type || wrong(f, e->name, "an unknown dtype");
+}
+
+static bool read_shape(const td_safetensors *f, const cJSON *j, entry *e) {
+    const cJSON *shape = member(j, "shape"), *d;
+    uint64_t     size;
+    if (!cJSON_IsArray(shape)) return wrong(f, e->name, "shape is missing or no list");
+    cJSON_ArrayForEach(d, shape) {
+        if (e->rank == TD_MAX_RANK) return wrong(f, e->name, "more than 32 dims");
+        if (!whole(d, &size))
+            return wrong(f, e->name, "shape has an entry that is no size");
+        e->size[e->rank++] = (int64_t)size;
+    }
+    return true;
+}
+
+static bool read_offsets(const td_safetensors *f, const cJSON *j, entry *e) {
+    const cJSON *offsets = member(j, "data_offsets");
+    int64_t      bytes;
+    if (!cJSON_IsArray(offsets) || cJSON_GetArraySize(offsets) != 2 ||
+        !whole(offsets->child, &e->begin) || !whole(offsets->child->next, &e->end))
+        return wrong(f, e->name, "data_offsets is not a pair of positions");
+    bytes = td__dim_mul(td__numel(e->rank, e->size), e->type->bytes);
+    if (e->end < e->begin || e->end > f->map->n - f->data)
+        return wrong(f, e->name, "data_offsets lie outside the file");
+    return (uint64_t)bytes == e->end - e->begin ||
+           wrong(f, e->name, "shape and dtype do not give the bytes of data_offsets");
+}
+
+static bool read_notes(td_safetensors *f, const cJSON *j) {
+    const cJSON *note;
+    td_map       seen = {0};
+    const char  *why = NULL;
+    bool         ok = true;
+    if (f->notes) return wrong(f, NULL, "__metadata__ comes twice");
+    if (!cJSON_IsObject(j)) return wrong(f, NULL, "__metadata__ is no object");
+    cJSON_ArrayForEach(note, j) {
+        if (!cJSON_IsString(note)) why = "__metadata__ has a value that is no string";
+        if (td__map_get(&seen, note->string)) why = "__metadata__ has a key twice";
+        if (why || !(ok = td__map_put(&seen, note->string, f))) break;
+    }
+    td__map_free(&seen);
+    f->notes = j;
+    if (!ok) return td__fail_memory(f->cx);
+    return !why || wrong(f, NULL, why);
+}
+
+static bool read_entry(td_safetensors *f, const cJSON *j) {
+    entry e = {.name = j->string};
+    if (!strcmp(j->string, "__metadata__")) return read_notes(f, j);
+    if (!cJSON_IsObject(j)) return wrong(f, e.name, "is no object");
+    if (!read_type(f, j, &e) || !read_shape(f, j, &e) || !read_offsets(f, j, &e))
+        return false;
+    return td__vec_push(&f->all, e) || td__fail_memory(f->cx);
+}
+
+static int by_place(const void *a, const void *b) {
+    const entry *x = a, *y = b;
+    if (x->begin != y->begin) return x->begin < y->begin ? -1 : 1;
+    if (x->end != y->end) return x->end < y->end ? -1 : 1;
+    return strcmp(x->name, y->name);
+}
+
+/* No holes, no overlaps, nothing left over, no name twice. */
+static bool check_layout(td_safetensors *f) {
+    uint64_t at = 0;
+    if (f->all.n) qsort(f->all.v, (size_t)f->all.n, sizeof(entry), by_place);
+    for (int i = 0; i < f->all.n; i++) {
+        entry *e = &f->all.v[i];
+        if (e->begin != at)
+            return wrong(f, e->name,
+                         e->begin < at ? "its bytes overlap another's"
+                                       : "a hole in the file before its bytes");
+        at = e->end;
+        if (td__map_get(&f->by_name, e->name)) return wrong(f, e->name, "comes twice");
+        if (!td__map_put(&f->by_name, e->name, e)) return td__fail_memory(f->cx);
+    }
+    return at == f->map->n - f->data || wrong(f, NULL, "bytes behind the last tensor");
+}
+
+/* ---- opening ------------------------------------------------------------ */
+
+static bool read_header(td_safetensors *f) {
+    const uint8_t *b = f->map->bytes;
+    uint64_t       n = 0;
+    if (f->map->n < 8) return wrong(f, NULL, "too short for a header's length");
+    for (int i = 7; i >= 0; i--) n = n << 8 | b[i];
+    if (n > MAX_HEADER || n > f->map->n - 8)
+        return wrong(f, NULL,
+                     n > MAX_HEADER ? "the header is over 100 MB long"
+                                    : "the header is longer than the file");
+    f->data = 8 + (size_t)n;
+    if (!check_text(f, b + 8, (size_t)n)) return false;
+    const char *text = (const char *)b + 8, *end = NULL;
+    f->root = cJSON_ParseWithLengthOpts(text, (size_t)n, &end, 0);
+    if (!f->root || !cJSON_IsObject(f->root))
+        return wrong(f, NULL, "the header is no JSON");
+    for (; end < text + n; end++)
+        if (*end != ' ') return wrong(f, NULL, "text after the header's }");
+    const cJSON *j;
+    cJSON_ArrayForEach(j, f->root) if (!read_entry(f, j)) return false;
+    return check_layout(f);
+}
+
+td_safetensors *td__safetensors_read(td_ctx *cx, td_mapping *m, const char *path) {
+    td_safetensors *f = td__zalloc(sizeof *f);
+    if (f) f->path = td__strdup(path);
+    if (!f || !f->path) {
+        td__free(f);
+        td__fail_memory(cx);
+        return NULL;
+    }
+    f->cx = cx;
+    f->map = m;
+    atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
+    if (read_header(f)) return f;
+    td_safetensors_close(f);
+    return NULL;
+}
+
+td_safetensors *td_safetensors_open(td_ctx *cx, const char *path) {
+    td_mapping *m = td__mapping_open(cx, "td_safetensors_open", path);
+    if (!m) return NULL;
+    td_safetensors *f = td__safetensors_read(cx, m, path);
+    td__mapping_drop(m);
+    return f;
+}
+
+void td_safetensors_close(td_safetensors *f) {
+    if (!f) return;
+    td__map_free(&f->by_name);
+    td__vec_free(&f->all);
+    cJSON_Delete(f->root);
+    td__mapping_drop(f->map);
+    td__free(f->path);
+    td__free(f);
+}
+
+/* ---- looking ------------------------------------------------------------ */
+
+int td_safetensors_count(const td_safetensors *f) { return f ? f->all.n : 0; }
+
+const char *td_safetensors_name(const td_safetensors *f, int i) {
+    return f && i >= 0 && i < f->all.n ? f->all.v[i].name : NULL;
+}
+
+const char *td_safetensors_note(const td_safetensors *f, const char *key) {
+    const cJSON *note =
+        f && f->notes ? cJSON_GetObjectItemCaseSensitive(f->notes, key) : NULL;
+    return cJSON_GetStringValue(note);
+}
+
+td_tensor *td_safetensors_get(td_safetensors *f, const char *name) {
+    if (!f) return &td__ctx_orphan()->nil;
+    td_ctx      *cx = f->cx;
+    const entry *e = td__map_get(&f->by_name, name);
+    if (!e)
+        return td_fail(cx, TD_E_ARG, "td_safetensors_get: %s has no tensor \"%.80s\"",
+                       f->path, name);
+    if (e->type->dt == TD_DTYPE_NONE)
+        return td_fail(
+            cx, TD_E_UNSUPPORTED,
+            "td_safetensors_get: %s: tensor \"%.80s\" is of type %s, which has no "
+            "counterpart",
+            f->path, name, e->type->name);
+    td_meta m = {.dtype = e->type->dt, .rank = e->rank};
+    size_t  at = f->data + (size_t)e->begin;
+    memcpy(m.size, e->size, sizeof(int64_t) * (size_t)e->rank);
+    int64_t bad = m.dtype == TD_BOOL
+                      ? td__mapping_bad_bool(f->map, at, (int64_t)(e->end - e->begin))
+                      : -1;
+    if (bad >= 0)
+        return td_fail(
+            cx, TD_E_IO,
+            "td_safetensors_get: %s: tensor \"%.80s\": a bool that is neither 0 nor "
+            "1, at byte %zu",
+            f->path, name, at + (size_t)bad);
+    td_tensor *t = td__mapping_tensor(cx, f->map, at, &m);
+    return t ? t : &cx->nil;
+}
