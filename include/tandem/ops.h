@@ -869,6 +869,9 @@ TD_API td_tensor *td_op_addmv_(td_tensor *self, td_tensor *a, td_tensor *v, td_v
 /* a * factor; a itself when the factor is 1. */
 TD_API td_tensor *td_op__scale(td_tensor *a, td_value factor);
 
+/* mm(a, b), column-major when `strides` are: a gradient laid out as its input, which a leaf can take over without a copy. */
+TD_API td_tensor *td_op__mm_for(td_tensor *a, td_tensor *b, td_ints strides);
+
 /* Other sizes for a fresh tensor that nobody else refers to; not a view. */
 TD_API td_tensor *td_op__unsafe_view(td_tensor *self, td_ints size);
 

@@ -14,7 +14,7 @@ typedef enum instr_kind {
     PUSH_IN,    /* argument a */
     PUSH_OUT,   /* result a */
     PUSH_G,     /* gradient of result a */
-    PUSH_SIZES, PUSH_DTYPE, PUSH_RANK, PUSH_NUMEL, /* of argument a */
+    PUSH_SIZES, PUSH_STRIDES, PUSH_DTYPE, PUSH_RANK, PUSH_NUMEL, /* of argument a */
     MAKE_INTS,  /* pops a integers */
     CALL,       /* op a on b values */
     ARITH       /* + - * / of two values, ~ for unary minus: a */
@@ -109,7 +109,7 @@ static bool parse_call(parser *ps, const char *name) {
 
 static bool parse_attr(parser *ps, int arg) {
     static const struct { const char *name; instr_kind kind; } attrs[] = {
-        {"sizes", PUSH_SIZES}, {"dtype", PUSH_DTYPE}, {"rank", PUSH_RANK}, {"numel", PUSH_NUMEL}};
+        {"sizes", PUSH_SIZES}, {"strides", PUSH_STRIDES}, {"dtype", PUSH_DTYPE}, {"rank", PUSH_RANK}, {"numel", PUSH_NUMEL}};
     for (int k = 0; k < TD_COUNT(attrs); k++) {
         size_t n = strlen(attrs[k].name);
         if (strncmp(ps->p, attrs[k].name, n)) continue;
@@ -295,7 +295,7 @@ static td_value attribute(const td_meta *meta, instr_kind kind) {
     if (kind == PUSH_DTYPE)
         v.u.dt = meta->dtype;
     else
-        v.n = (uint32_t)meta->rank, v.u.ints = meta->size;
+        v.n = (uint32_t)meta->rank, v.u.ints = kind == PUSH_SIZES ? meta->size : meta->stride;
     return v;
 }
 
@@ -315,7 +315,7 @@ static bool step(machine *m, const instr *in) {
     case PUSH_IN: x = v->in[in->a]; break;
     case PUSH_OUT: x = td_value_tensor(v->out[in->a]); break;
     case PUSH_G: x = gradient(m, in->a); break;
-    case PUSH_SIZES: case PUSH_DTYPE: case PUSH_RANK: case PUSH_NUMEL:
+    case PUSH_SIZES: case PUSH_STRIDES: case PUSH_DTYPE: case PUSH_RANK: case PUSH_NUMEL:
         x = attribute(v->in_meta ? v->in_meta[in->a] : NULL, (instr_kind)in->kind);
         break;
     case MAKE_INTS: return make_ints(m, in->a);

@@ -231,7 +231,8 @@ td_dtype td__result_type(td_ctx *cx, const td_value *in, int n);
 
 /* A parsed "g * b" or "sum(a, [0], true)": a flat postfix program. Language:
  * names, numbers, true/false/none, [int lists], calls of ops with positional
- * arguments, + - * / and unary minus, `a.sizes`, `a.dtype`, `a.rank`, `a.numel`. */
+ * arguments, + - * / and unary minus, `a.sizes`, `a.strides`, `a.dtype`, `a.rank`,
+ * `a.numel`. */
 const td_formula *td__formula_parse(const char *text, const td_schema *s, bool vjp,
                                     char *why, size_t cap);
 uint32_t td__formula_reads_in(const td_formula *f);

@@ -1459,6 +1459,11 @@ td_tensor *td_op__scale(td_tensor *a, td_value factor) {
     return td__call1(td__args_ctx(in, 2), TD_OP__scale, in, 2);
 }
 
+td_tensor *td_op__mm_for(td_tensor *a, td_tensor *b, td_ints strides) {
+    td_value in[] = {td_value_tensor(a), td_value_tensor(b), td__value_ints(strides)};
+    return td__call1(td__args_ctx(in, 3), TD_OP__mm_for, in, 3);
+}
+
 td_tensor *td_op__unsafe_view(td_tensor *self, td_ints size) {
     td_value in[] = {td_value_tensor(self), td__value_ints(size)};
     return td__call1(td__args_ctx(in, 2), TD_OP__unsafe_view, in, 2);
