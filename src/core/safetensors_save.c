@@ -150,8 +150,9 @@ bool td_safetensors_save(td_ctx *cx, const char *path, const char *const *names,
     td_buf header = {0};
     td_out o;
     bool   ok = false;
-    item  *v = sort_items(cx, path, names, tensors);
-    if (!v) return false;
+    item  *v = NULL;
+    if (!check_notes(cx, path, notes)) return false;
+    if (!(v = sort_items(cx, path, names, tensors))) return false;
     make_header(&header, v, tensors.n, notes);
     if (header.failed) td__fail_memory(cx);
     else
