@@ -60,7 +60,7 @@ static void dense_part_numbers(void *arg, int64_t begin, int64_t end) {
  * ATen multiplies and divides half floats by the unrounded number. */
 static bool keeps_number(td_op op) {
     return op == TD_OP_mul || op == TD_OP_div || op == TD_OP_floor_divide ||
-           op == TD_OP_div_trunc;
+           op == TD_OP_div_trunc || op == TD_OP_lerp;
 }
 
 static int64_t number_bits(const td_pw *w, const td_isa *isa, td_value v) {
@@ -259,7 +259,21 @@ static bool divides_by_zero(const td_pw *w, td_opcall *c) {
     return true;
 }
 
-/* remainder, fmod and floor_divide, and div with a rounding mode. */
+/* Between tensors of half floats ATen rounds the quotient before it truncates. */
+static bool divide_trunc(td_pw *w, td_opcall *c) {
+    td_value b     = w->in[1];
+    bool     twice = td__is_half(w->common) && c->out[0]->dtype == w->common &&
+                 b.kind == TD_K_TENSOR && b.u.t->rank > 0;
+    w->op = twice ? TD_OP_div : TD_OP_div_trunc;
+    if (divides_by_zero(w, c) || !td__pw_run(w, c)) return false;
+    if (!twice) return true;
+    w->op    = TD_OP_trunc;
+    w->n     = 1;
+    w->in[0] = td_value_tensor(c->out[0]);
+    return td__pw_run(w, c);
+}
+
+/* remainder, fmod and floor_divide. */
 bool td__kern_int_div(td_opcall *c) {
     td_pw w;
     td__pw_begin(&w, c);
@@ -271,16 +285,23 @@ bool td__kern_div(td_opcall *c) {
     td_pw       w;
     td__pw_begin(&w, c);
     if (!*mode) return td__pw_run(&w, c);
-    w.op = *mode == 'f' ? TD_OP_floor_divide : TD_OP_div_trunc;
+    if (*mode == 't') return divide_trunc(&w, c);
+    w.op = TD_OP_floor_divide;
     return !divides_by_zero(&w, c) && td__pw_run(&w, c);
+}
+
+bool td__kern_div_trunc(td_opcall *c) {
+    td_pw w;
+    td__pw_begin(&w, c);
+    return divide_trunc(&w, c);
 }
 
 /* ---- powers -------------------------------------------------------------- */
 
-/* Exponents that ATen computes by other means than pow. */
-static td_op cheap_power(double e) {
-    if (e == 0.5) return TD_OP_sqrt;
-    if (e == -0.5) return TD_OP_rsqrt;
+/* Exponents that ATen computes by other means than pow; the roots not in f16. */
+static td_op cheap_power(double e, td_dtype dt) {
+    if (e == 0.5 && dt != TD_F16) return TD_OP_sqrt;
+    if (e == -0.5 && dt != TD_F16) return TD_OP_rsqrt;
     if (e == -1.0) return TD_OP_reciprocal;
     if (e == -2.0) return TD_OP_pow_minus_2;
     if (e == 3.0) return TD_OP_pow_3;
@@ -292,7 +313,7 @@ bool td__kern_pow(td_opcall *c) {
     td__pw_begin(&w, c);
     if (w.in[1].kind == TD_K_TENSOR) return td__pw_run(&w, c);
     double e     = td__value_f(w.in[1]);
-    td_op  cheap = td__is_float(w.common) ? cheap_power(e) : TD_OP_COUNT;
+    td_op  cheap = td__is_float(w.common) ? cheap_power(e, w.common) : TD_OP_COUNT;
     if (e == 2.0) {
         w.op    = TD_OP_mul;
         w.in[1] = w.in[0];
@@ -305,20 +326,26 @@ bool td__kern_pow(td_opcall *c) {
 
 /* ---- bounds and replacements --------------------------------------------- */
 
-static void set_scalar(td_scalars *p, int k, double f, int64_t i) {
-    p->f[k] = f;
-    p->i[k] = i;
-}
-
-/* An absent bound is one that nothing passes. */
 bool td__kern_clamp(td_opcall *c) {
     td_pw w;
     td__pw_begin(&w, c);
-    bool wide = compute_of[w.common] == TD_COMPUTE_I64;
-    if (td__in_none(c, 1)) set_scalar(&w.p, 0, -INFINITY, wide ? INT64_MIN : INT32_MIN);
-    if (td__in_none(c, 2)) set_scalar(&w.p, 1, INFINITY, wide ? INT64_MAX : INT32_MAX);
+    for (int k = 0; k < 2; k++) {
+        td_value bound = td__clamp_bound(c->in[1 + k], k == 0, w.common);
+        w.p.f[k]       = td__value_f(bound);
+        w.p.i[k]       = td__value_i(bound);
+    }
     return td__pw_run(&w, c);
 }
+
+static bool clamp_one(td_opcall *c, bool is_min) {
+    td_pw w;
+    td__pw_begin(&w, c);
+    w.in[1] = td__clamp_bound(w.in[1], is_min, w.common);
+    return td__pw_run(&w, c);
+}
+
+bool td__kern_clamp_min(td_opcall *c) { return clamp_one(c, true); }
+bool td__kern_clamp_max(td_opcall *c) { return clamp_one(c, false); }
 
 bool td__kern_clamp_tensor(td_opcall *c) {
     td_pw w;

@@ -21,6 +21,10 @@ bool     td__pw_check(td_opcall *c, td_dtype common);
 /* Result 0: broadcast sizes and ATen's layout. False after td__fail. */
 bool td__pw_meta(td_opcall *c, const td_pw_args *a, td_dtype common, td_dtype result);
 
+/* A bound of clamp as the loop needs it: absent or beyond what the dtype holds, it
+ * becomes the end of the range. */
+td_value td__clamp_bound(td_value v, bool is_min, td_dtype dt);
+
 /* One elementwise computation, ready to run. Kernels of rows with options change
  * what td__pw_begin filled in. */
 typedef struct td_pw {
