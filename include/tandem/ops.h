@@ -1452,7 +1452,7 @@ TD_API td_tensor *td_op_dropout_(td_tensor *input, double p, bool train);
 }
 #endif
 
-#if !defined(TD_NO_SUGAR) && !defined(__cplusplus)
+#ifndef TD_NO_SUGAR
 
 #define TD__AT (td_here.file = __FILE__, td_here.line = __LINE__)
 #define TD__COUNT(...) \

@@ -68,14 +68,18 @@ typedef struct td_tensors {
     int               n;
 } td_tensors;
 
+/* Lists in place: TD_SHAPE(2, 3), TD_DIMS(0, -1), TD_LIST(a, b). They live to the end
+ * of the enclosing block in C, of the full expression in C++. */
+#ifndef __cplusplus
 #define TD_SHAPE(...)                                   \
     ((td_ints){(const int64_t[]){0, __VA_ARGS__} + 1,   \
                (int)(sizeof((const int64_t[]){0, __VA_ARGS__}) / sizeof(int64_t)) - 1})
-#define TD_DIMS(...) TD_SHAPE(__VA_ARGS__)
 #define TD_ALL ((td_ints){NULL, 0}) /* no list given: every dim, or the default */
 #define TD_LIST(...)                                        \
     ((td_tensors){(td_tensor *const[]){__VA_ARGS__},        \
                   (int)(sizeof((td_tensor *const[]){__VA_ARGS__}) / sizeof(td_tensor *))})
+#endif
+#define TD_DIMS(...) TD_SHAPE(__VA_ARGS__)
 
 static inline td_value td_value_none(void) {
     td_value v = {TD_K_NONE, 0, {0}};
@@ -224,7 +228,34 @@ typedef struct td_where {
 } td_where;
 #ifdef __cplusplus
 extern TD_API thread_local td_where td_here;
+} /* extern "C" */
+
+/* The same words for C++ (17 and later). */
+static inline td_value td__v(td_tensor *t) { return td_value_tensor(t); }
+static inline td_value td__v(td_value v) { return v; }
+static inline td_value td__v(bool b) { return td_value_bool(b); }
+static inline td_value td__v(double f) { return td_value_float(f); }
+static inline td_value td__v(float f) { return td_value_float((double)f); }
+template <class T> td_value td__v(T i) { return td_value_int((int64_t)i); }
+#define TD_V(x) td__v(x)
+
+template <int n> struct td__int_list {
+    int64_t v[n + 1];
+    operator td_ints() const { return td_ints{v, n}; }
+};
+template <int n> struct td__tensor_list {
+    td_tensor *v[n + 1];
+    operator td_tensors() const { return td_tensors{v, n}; }
+};
+template <class... T> td__int_list<sizeof...(T)> td__ints(T... x) {
+    return {{(int64_t)x..., 0}};
 }
+template <class... T> td__tensor_list<sizeof...(T)> td__tensors(T... x) {
+    return {{x..., nullptr}};
+}
+#define TD_SHAPE(...) (td__ints(__VA_ARGS__))
+#define TD_LIST(...) (td__tensors(__VA_ARGS__))
+#define TD_ALL (td_ints{nullptr, 0})
 #else
 extern TD_API _Thread_local td_where td_here;
 #endif

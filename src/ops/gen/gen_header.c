@@ -92,7 +92,7 @@ static const char opening[] =
 
 static const char middle[] =
     "\n#ifdef __cplusplus\n}\n#endif\n\n"
-    "#if !defined(TD_NO_SUGAR) && !defined(__cplusplus)\n\n"
+    "#ifndef TD_NO_SUGAR\n\n"
     "#define TD__AT (td_here.file = __FILE__, td_here.line = __LINE__)\n"
     "#define TD__COUNT(...) \\\n"
     "    TD__NTH(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)\n"
