@@ -34,6 +34,58 @@ static td_tensor *plain_copy(td_tensor *t, td_dtype dt) {
     return copy && td__copy_into(copy, t) ? copy : NULL;
 }
 
+/* ---- windows along one dim ---------------------------------------------- */
+
+/* Elements [from,to) inside the input; `all` counts the padding too. */
+typedef struct span {
+    int64_t from, to, all;
+} span;
+
+static span window(int64_t o, int64_t step, int64_t pad, int64_t k, int64_t size) {
+    int64_t from = o * step - pad, to = from + k < size + pad ? from + k : size + pad;
+    return (span){from > 0 ? from : 0, to < size ? to : size, to - from};
+}
+
+/* The same with taps `dil` apart; the first tap inside is where it starts. */
+static span taps(int64_t o, int64_t step, int64_t pad, int64_t k, int64_t dil,
+                 int64_t size) {
+    int64_t from = o * step - pad, to = from + (k - 1) * dil + 1;
+    if (from < 0) from += (dil - 1 - from) / dil * dil;
+    return (span){from, to < size ? to : size, k};
+}
+
+/* Part o of n that share `size` elements; parts overlap by one where needed. */
+static span share(int64_t o, int64_t size, int64_t n) {
+    int64_t from = o / n * size + o % n * size / n;
+    int64_t to = 1 + ((o + 1) * size - 1) / n;
+    return (span){from, to, to - from};
+}
+
+static int64_t divisor(const td_planes *p, const span *v, const span *u) {
+    if (p->divisor) return p->divisor;
+    return p->count_pad ? v->all * u->all : (v->to - v->from) * (u->to - u->from);
+}
+
+/* Dilation can step over a small input: then the window of o, q has no element. */
+static bool is_empty(const td_planes *p, int64_t o, int64_t q) {
+    span v = taps(o, p->sh, p->ph, p->kh, p->dh, p->h);
+    span u = taps(q, p->sw, p->pw, p->kw, p->dw, p->w);
+    return v.from >= v.to || u.from >= u.to;
+}
+
+/* The index of an empty window may lie outside the plane, no other. */
+static bool indices_fit(td_opcall *c, const td_planes *p, const int64_t *index) {
+    int64_t plane = p->h * p->w, large = p->oh * p->ow;
+    for (int64_t k = 0; k < p->n * large; k++) {
+        int64_t o = k % large / p->ow, q = k % p->ow;
+        if ((index[k] < 0 || index[k] >= plane) && !is_empty(p, o, q))
+            return td__op_fail(c, TD_E_INDEX,
+                               "indices has %lld, a plane has %lld elements",
+                               (long long)index[k], (long long)plane);
+    }
+    return true;
+}
+
 /* ---- the run over planes ------------------------------------------------ */
 
 typedef struct job {
@@ -51,16 +103,6 @@ static void run_planes(void *arg, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++)
         j->fn(j->p, j->from + i * j->from_bytes, j->to + i * j->to_bytes,
               j->index ? j->index + i * step : NULL);
-}
-
-static bool indices_fit(td_opcall *c, const td_planes *p, const int64_t *index) {
-    int64_t plane = p->h * p->w;
-    for (int64_t k = 0; k < p->n * p->oh * p->ow; k++)
-        if (index[k] < 0 || index[k] >= plane)
-            return td__op_fail(c, TD_E_INDEX,
-                               "indices has %lld, a plane has %lld elements",
-                               (long long)index[k], (long long)plane);
-    return true;
 }
 
 /* Inside a scope that ends with the call: temporaries need no care. */
@@ -102,38 +144,6 @@ bool td__planes_run(td_opcall *c, const td_planes *p, td_plane_dir dir,
     bool ok = run_in_scope(c, &j, dir, fns, index);
     td__scope_pop(c->cx, NULL, 0);
     return ok;
-}
-
-/* ---- windows along one dim ---------------------------------------------- */
-
-/* Elements [from,to) inside the input; `all` counts the padding too. */
-typedef struct span {
-    int64_t from, to, all;
-} span;
-
-static span window(int64_t o, int64_t step, int64_t pad, int64_t k, int64_t size) {
-    int64_t from = o * step - pad, to = from + k < size + pad ? from + k : size + pad;
-    return (span){from > 0 ? from : 0, to < size ? to : size, to - from};
-}
-
-/* The same with taps `dil` apart; the first tap inside is where it starts. */
-static span taps(int64_t o, int64_t step, int64_t pad, int64_t k, int64_t dil,
-                 int64_t size) {
-    int64_t from = o * step - pad, to = from + (k - 1) * dil + 1;
-    if (from < 0) from += (dil - 1 - from) / dil * dil;
-    return (span){from, to < size ? to : size, k};
-}
-
-/* Part o of n that share `size` elements; parts overlap by one where needed. */
-static span share(int64_t o, int64_t size, int64_t n) {
-    int64_t from = o / n * size + o % n * size / n;
-    int64_t to = 1 + ((o + 1) * size - 1) / n;
-    return (span){from, to, to - from};
-}
-
-static int64_t divisor(const td_planes *p, const span *v, const span *u) {
-    if (p->divisor) return p->divisor;
-    return p->count_pad ? v->all * u->all : (v->to - v->from) * (u->to - u->from);
 }
 
 #define T float

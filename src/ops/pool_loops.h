@@ -29,7 +29,8 @@ static void NAME(max_backward)(const td_planes *p, const void *from, void *to,
     const T *g = from;
     T       *x = to;
     memset(x, 0, sizeof(T) * (size_t)(p->h * p->w));
-    for (int64_t k = 0; k < p->oh * p->ow; k++) x[index[k]] += g[k];
+    for (int64_t k = 0; k < p->oh * p->ow; k++)
+        if (index[k] >= 0 && index[k] < p->h * p->w) x[index[k]] += g[k];
 }
 
 static void NAME(avg_forward)(const td_planes *p, const void *from, void *to,

@@ -97,8 +97,12 @@ static void planes_meta(td_meta *m, const td_tensor *like, const td_tensor *form
     m->size[m->rank - 2] = h;
     m->size[m->rank - 1] = w;
     if (m->rank == 4 && td__is_channels_last(format)) {
+        const int64_t *n = m->size; /* products as they are, also where empty */
         m->strided = true;
-        td__strides_channels_last(4, m->size, m->stride);
+        m->stride[1] = 1;
+        m->stride[3] = n[1];
+        m->stride[2] = td__dim_mul(n[1], n[3]);
+        m->stride[0] = td__dim_mul(m->stride[2], n[2]);
     }
 }
 
@@ -209,9 +213,10 @@ bool td__shape_adaptive_pool(td_opcall *c) {
     if (td__dim_lt(v.u.ints[0], 0) || td__dim_lt(v.u.ints[1], 0))
         return td__op_fail(c, TD_E_ARG, "output_size may not be negative, got %s",
                            td__sizes_str(2, v.u.ints));
-    if (!want_adaptive(c, 0) || !want_float(c, 0, TD_DTYPE_NONE)) return false;
+    if (!want_adaptive(c, 0)) return false;
     planes_meta(&c->meta[0], x, x, v.u.ints[0], v.u.ints[1]);
-    return true;
+    bool empty = td__dim_eq(td__numel(x->rank, c->meta[0].size), 0);
+    return empty || want_float(c, 0, TD_DTYPE_NONE); /* ATen asks when it computes */
 }
 
 bool td__shape_adaptive_pool_backward(td_opcall *c) {
