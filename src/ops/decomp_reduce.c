@@ -37,7 +37,8 @@ bool td__decomp_sum_to_size(td_opcall *c) {
     if (!fits)
         return td__op_fail(c, TD_E_SHAPE, "size %s does not broadcast to that of %s",
                            td__sizes_str(size.n, size.v), td__type_str(t));
-    c->out[0] = n == 0 ? t : t_sum(t, (td_ints){dims, n}, true);
+    bool whole = t->rank == 0 && !td__is_float((td_dtype)t->dtype); /* to i64 */
+    c->out[0] = n == 0 && !whole ? t : t_sum(t, (td_ints){dims, n}, true);
     if (lead > 0) c->out[0] = td_op_view(c->out[0], size);
     return true;
 }
@@ -73,6 +74,7 @@ bool td__decomp_diff(td_opcall *c) {
     if (n < 0 || t->rank == 0)
         return td__op_fail(c, TD_E_ARG, "needs n >= 0 and at least one dim, got n = %lld, %s",
                            (long long)n, td__type_str(t));
+    if (n == 0) t = td_op_clone(t, false);
     for (; n > 0 && !td_is_nil(t) && !td__dim_eq(t->size[dim], 0); n--) {
         int64_t    len = td__dim_sub(t->size[dim], 1);
         td_tensor *hi = td_op_narrow(t, dim, 1, len), *lo = td_op_narrow(t, dim, 0, len);

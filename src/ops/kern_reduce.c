@@ -48,7 +48,8 @@ void td__reduce_init(td_reduction *r, const td_tensor *t, td_dtype as) {
     memset(r, 0, offsetof(td_reduction, w));
     r->acc = td__acc_of(as);
     r->in = (td_dtype)t->dtype;
-    r->round = td__is_half(as) && as != r->in ? as : TD_DTYPE_NONE;
+    bool cut_short = td__is_half(as) || (td__is_float(r->in) && as != TD_I64);
+    r->round = cut_short && as != r->in && as > TD_F32 ? as : TD_DTYPE_NONE;
     r->src = td__ptr(t);
     r->center = NULL;
     r->finish = NULL;
@@ -77,14 +78,22 @@ typedef struct job {
     char                  *partial; /* [blocks][outs], when blocks > 1 */
 } job;
 
-/* Elements p[0], p[stride].. converted and mapped, n of them into buf. */
+/* Elements p[0], p[stride].. converted and mapped, n of them into buf. Those that
+ * lose bits take their dtype by way of double. */
 static void fetch(const job *j, const char *p, int64_t stride, int64_t n, void *buf) {
     const td_reduction *r = j->r;
-    j->load(p, stride, n, buf);
-    if (r->round != TD_DTYPE_NONE) {
-        uint16_t half[BUF_BYTES / 4];
-        j->loops->store[r->acc][r->round](buf, n, half);
-        j->loops->load[r->acc][r->round](half, 1, n, buf);
+    if (r->round == TD_DTYPE_NONE) {
+        j->load(p, stride, n, buf);
+    } else {
+        const int64_t most = BUF_BYTES / 8;
+        for (int64_t i = 0, k; i < n; i += k, p += k * stride * (int64_t)j->in_bytes) {
+            accs wide, cast;
+            k = n - i < most ? n - i : most;
+            j->loops->load[TD_ACC_F64][r->in](p, stride, k, &wide);
+            j->loops->store[TD_ACC_F64][r->round](&wide, k, &cast);
+            j->loops->load[r->acc][r->round](&cast, 1, k,
+                                             (char *)buf + (size_t)i * j->acc_bytes);
+        }
     }
     if (j->map) j->map(buf, n, r->power);
 }

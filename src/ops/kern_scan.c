@@ -41,18 +41,20 @@ static int64_t line_at(const td_tensor *t, int dim, int64_t i) {
     return at;
 }
 
-/* One element as the dtype of the scan: through a half type where it rounds. */
+/* One element as the dtype of the scan, in the accumulator's type. */
 static void load_lane(const scan *s, const char *p, lanes *x, int k) {
     td_dtype in = (td_dtype)s->t->dtype;
-    if (s->ints) {
-        x->i[k] = s->as == TD_BOOL ? td__load_f(in, p) != 0 : td__load_i(in, p);
+    int64_t  cast = 0;
+    if (s->ints && !td__is_float(in) && s->as != TD_BOOL) {
+        x->i[k] = td__load_i(in, p);
         return;
     }
-    x->f[k] = td__load_f(in, p);
-    if (in == s->as || s->as == TD_F64) return;
-    double v;
-    td__store_f(s->as, &v, x->f[k]);
-    x->f[k] = td__load_f(s->as, &v);
+    double f = td__load_f(in, p);
+    if (in != s->as) td__store_f(s->as, &cast, f);
+    if (s->ints)
+        x->i[k] = in == s->as ? f != 0 : td__load_i(s->as, &cast);
+    else
+        x->f[k] = in == s->as ? f : td__load_f(s->as, &cast);
 }
 
 static double log_add(double a, double b) {

@@ -6,6 +6,7 @@
  * stable. Values are then read again by index, so every bit of them survives. */
 #include "ops/reduce.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
@@ -209,7 +210,7 @@ bool td__kern_median_dim(td_opcall *c) {
     return run(c, &s, td__in_int(c, 1));
 }
 
-/* All elements as one line; an empty tensor has the median NaN, or 0. */
+/* All elements as one line; an empty tensor has the median NaN, cast. */
 bool td__kern_median(td_opcall *c) {
     td_tensor *t = td__in(c, 0), *out = c->out[0];
     size_t     size = td__dtype_bytes[t->dtype], bytes = 2 * (size_t)t->numel * sizeof(item);
@@ -217,8 +218,7 @@ bool td__kern_median(td_opcall *c) {
     bool       mask[TD_MAX_RANK + 1];
     sorting    s = {.t = t, .n = t->numel, .median = true};
     if (t->numel == 0) {
-        td__store_f((td_dtype)out->dtype, td__ptr(out),
-                    td__is_float((td_dtype)out->dtype) ? (double)__builtin_nanf("") : 0);
+        td__store_f((td_dtype)out->dtype, td__ptr(out), (double)NAN);
         return true;
     }
     item *v = td__block_alloc(bytes);

@@ -38,7 +38,7 @@ struct td_reduction {
     td_red_map  map;
     double      power;  /* of TD_MAP_POW */
     td_dtype    in;     /* of the elements */
-    td_dtype    round;  /* elements pass through this half type; or DTYPE_NONE */
+    td_dtype    round;  /* elements pass through this dtype; or DTYPE_NONE */
     const char *src;    /* first element */
     td_walk     w;
     const void *center; /* by place, in acc's type: squared distances are summed */

@@ -135,9 +135,20 @@ bool td__shape_max(td_opcall *c) {
     return true;
 }
 
+static bool not_bool(td_opcall *c) {
+    const td_tensor *t = self_of(c);
+    return t->dtype != TD_BOOL ||
+           td__op_fail(c, TD_E_DTYPE, "bool has no order here, %s", td__type_str(t));
+}
+
 bool td__shape_median(td_opcall *c) {
+    if (!not_bool(c)) return false;
     td__meta_dense(c->meta, (td_dtype)self_of(c)->dtype, 0, NULL);
     return true;
+}
+
+bool td__shape_median_dim(td_opcall *c) {
+    return not_bool(c) && td__shape_max_dim(c);
 }
 
 bool td__shape_max_dim(td_opcall *c) {
@@ -152,9 +163,7 @@ bool td__shape_max_dim(td_opcall *c) {
 bool td__shape_argmax(td_opcall *c) {
     const td_tensor *t = self_of(c);
     bool             mask[TD_MAX_RANK + 1];
-    if (t->dtype == TD_BOOL)
-        return td__op_fail(c, TD_E_DTYPE, "bool has no order here, %s", td__type_str(t));
-    if (!read_dims(c, 1, true, mask)) return false;
+    if (!not_bool(c) || !read_dims(c, 1, true, mask)) return false;
     if (td__in_none(c, 1) ? !some_elements(c) : !not_empty(c, mask)) return false;
     reduced_meta(c->meta, t, mask, td__in_bool(c, 2), TD_I64);
     return true;
@@ -236,8 +245,13 @@ bool td__shape_linear_scan(td_opcall *c) {
 
 bool td__shape_sort(td_opcall *c) {
     const td_tensor *t = self_of(c);
+    td_meta         *m = c->meta;
     if (td__op_dim(c, td__in_int(c, 1), t->rank) < 0) return false;
-    td__meta_like(&c->meta[0], t);
+    td__meta_dense(m, (td_dtype)t->dtype, t->rank, t->size);
+    m->strided = true;
+    bool packed = td__is_packed(t->rank, t->size, t->stride);
+    if (!packed) td__strides_like(t->rank, t->size, t->stride, m->stride);
+    for (int i = 0; i < t->rank && packed; i++) m->stride[i] = t->stride[i];
     c->meta[1] = c->meta[0];
     c->meta[1].dtype = TD_I64;
     return true;
@@ -247,9 +261,7 @@ bool td__shape_topk(td_opcall *c) {
     const td_tensor *t = self_of(c);
     int64_t          k = td__in_int(c, 1);
     int              dim = td__op_dim(c, td__in_int(c, 2), t->rank);
-    if (dim < 0) return false;
-    if (t->dtype == TD_BOOL)
-        return td__op_fail(c, TD_E_DTYPE, "bool is not supported, %s", td__type_str(t));
+    if (dim < 0 || !not_bool(c)) return false;
     if (td__dim_lt(k, 0) || td__dim_lt(t->rank ? t->size[dim] : 1, k))
         return td__op_fail(c, TD_E_INDEX, "k = %lld is out of range for dim %d of %s",
                            (long long)k, dim, td__type_str(t));
@@ -264,7 +276,8 @@ bool td__shape_kthvalue(td_opcall *c) {
     const td_tensor *t = self_of(c);
     int64_t          k = td__in_int(c, 1);
     bool             mask[TD_MAX_RANK + 1];
-    if (!read_dims(c, 2, true, mask) || !not_empty(c, mask)) return false;
+    if (!not_bool(c) || !read_dims(c, 2, true, mask) || !not_empty(c, mask))
+        return false;
     int dim = td__wrap_dim(td__in_int(c, 2), t->rank);
     if (td__dim_lt(k, 1) || td__dim_lt(t->rank ? t->size[dim] : 1, k))
         return td__op_fail(c, TD_E_INDEX, "k = %lld is out of range for dim %d of %s",
