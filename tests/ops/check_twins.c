@@ -51,6 +51,10 @@ static void check_in_place(td_ctx *cx, report *r, const result *plain) {
     for (int i = 0; i < td_rank(first); i++)
         if (td_size(first, i) != td_size(out, i)) return;
     if (td__overlaps_itself(first)) return;
+    for (int i = 1; i < plain->in.n_in; i++) /* the same tensor again may not be written */
+        if (plain->in.in[i].kind == TD_K_TENSOR && plain->in.in[i].u.t != first &&
+            td_same_storage(plain->in.in[i].u.t, first))
+            return;
     if (!compute(cx, r->s, op, false, &other)) {
         fail_sample(r, "%s: %s", name, td_message(cx));
         return;
@@ -61,10 +65,11 @@ static void check_in_place(td_ctx *cx, report *r, const result *plain) {
 /* inverse(base, view(base) negated) shows, through the view, the negated view. */
 static void check_inverse(td_ctx *cx, report *r, const result *plain) {
     const td_opdef *def = &td__ops[plain->in.op];
-    if (!def->inverse || plain->n != 1) return;
+    if (!def->inverse || plain->n != 1 || td_numel(plain->out[0]) == 0) return;
     td_tensor *view = plain->out[0], *changed, *whole;
     td_op op = td__op_find(def->inverse), flip = td__op_find("bitwise_not");
-    td_value v[TD_MAX_ARGS + 1] = {td_value_tensor(view)};
+    td_value v[TD_MAX_ARGS + 2] = {td_value_tensor(view)};
+    int at = 2;
     if (td_dtype_is_float(td_dtype_of(view))) flip = td__op_find("neg");
     if (op == TD_OP_COUNT || !td__call(cx, flip, v, 1, &changed, 1)) {
         fail_sample(r, "inverse %s: %s", def->inverse, td_message(cx));
@@ -72,8 +77,9 @@ static void check_inverse(td_ctx *cx, report *r, const result *plain) {
     }
     v[0] = plain->in.in[0];
     v[1] = td_value_tensor(changed);
-    for (int i = 1; i < plain->in.n_in; i++) v[i + 1] = plain->in.in[i];
-    if (!td__call(cx, op, v, plain->in.n_in + 1, &whole, 1)) {
+    if (def->flags & TD_OPF_MULTI) v[at++] = td_value_int(0);
+    for (int i = 1; i < plain->in.n_in; i++) v[at++] = plain->in.in[i];
+    if (!td__call(cx, op, v, at, &whole, 1)) {
         fail_sample(r, "inverse %s: %s", def->inverse, td_message(cx));
         return;
     }

@@ -60,7 +60,7 @@ static void run_sample(suite *u, const sample_text *t, const exp_file *f) {
         u->seen[op] = true;
         check_call(cx, &r, &e);
         if (!r.failures && e.status == EXP_OK) check_twins(cx, &r);
-        if (!r.failures && e.status == EXP_OK) check_grad(cx, &r, &g);
+        if (!r.failures && e.status == EXP_OK) check_grad(cx, &r, &e, &g);
         if (g.first) u->graded[op] = true;
     }
     if (cx) td_close(cx);

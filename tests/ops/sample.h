@@ -23,7 +23,8 @@ enum {
     TAG_LOOSE  = 1 << 6, /* tolerance times 16 */
     TAG_NOCHECK = 1 << 7, /* no gradcheck: at a kink or a jump */
     TAG_NOCHECK2 = 1 << 8, /* no gradgradcheck */
-    TAG_VALUES = 1 << 9 /* strides, aliases and requires_grad are not compared */
+    TAG_VALUES = 1 << 9, /* strides, aliases and requires_grad are not compared */
+    TAG_OWNGRAD = 1 << 10 /* PyTorch's gradient is wrong or refused: differences decide */
 };
 
 typedef struct sample_text {
@@ -188,7 +189,7 @@ bool grad_leaves(td_ctx *cx, const sample *s, const inputs *in, td_tensor *const
 typedef struct grad_stats {
     bool first, second; /* something was compared */
 } grad_stats;
-void check_grad(td_ctx *cx, report *r, grad_stats *st);
+void check_grad(td_ctx *cx, report *r, const expected *e, grad_stats *st);
 /* check_twins.c: strided inputs and the in-place form give the same. */
 void check_twins(td_ctx *cx, report *r);
 /* coverage.c: rows without samples, and rows that do not hold together. */

@@ -85,7 +85,7 @@ void leaf_number(const sample *s, int nr, td_dtype dt, int64_t i, double *f, int
     }
     if (!strcmp(l->hint, "distinct")) {
         int64_t n = leaf_numel(l), r = rank_of(s->seed, nr, n, i);
-        *f = (double)(2 * r + 1 - n) / 16;
+        *f = (double)(4 * r + 1 - 2 * n) / 32;
         *k = dt == TD_U8 ? r : r - n / 2;
         return;
     }

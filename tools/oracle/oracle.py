@@ -225,7 +225,7 @@ def changes(b, r, values):
 
 def gradient_bytes(b, r, outs, log):
     grads = None
-    if "random" not in r.s.tags and "nograd" not in r.s.tags:
+    if not {"random", "nograd", "owngrad"} & set(r.s.tags):
         try:
             grads = r.gradients(outs)
         except (RuntimeError, NotImplementedError) as e:

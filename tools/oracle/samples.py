@@ -231,7 +231,7 @@ def numbers(seed, leaf, dtype, n, hint=None, mod=None):
     if hint == "distinct":
         r = ranks(seed, leaf, n)
         if fl:
-            return [(2 * x + 1 - n) / 16 for x in r]
+            return [(4 * x + 1 - 2 * n) / 32 for x in r]
         return [x if dtype == "u8" else x - n // 2 for x in r]
     out = []
     for i in range(n):
