@@ -3,6 +3,7 @@
 #include "ops/ops.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,11 +14,12 @@ const td_opdef td__ops[TD_OP_COUNT] = {
 #undef TD_OP
 };
 
-static td_opinfo      infos[TD_OP_COUNT];
-static td_map         by_name;
-static char           why[256];
-static bool           ready;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static td_opinfo       infos[TD_OP_COUNT];
+static td_map          by_name;
+static char            why[256];
+static atomic_bool     ready;
+static int             done; /* rows whose rules are read; a failed start goes on here */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 const td_opinfo *td__opinfo(td_op op) { return &infos[op]; }
 const char      *td__table_why(void) { return why; }
@@ -148,22 +150,26 @@ static bool init_rules(td_op op) {
     return add_terms(op, rule->vjp);
 }
 
-static void init_all(void) {
+/* Out of memory on the way leaves a table that the next call completes. */
+static bool init_all(void) {
     for (int op = 0; op < TD_OP_COUNT; op++)
         if (!td__map_put(&by_name, td__ops[op].name, (void *)(uintptr_t)&td__ops[op])) {
             snprintf(why, sizeof why, "op table: out of memory");
-            return;
+            return false;
         }
-    for (int op = 0; op < TD_OP_COUNT; op++)
-        if (!init_schema((td_op)op)) return;
-    for (int op = 0; op < TD_OP_COUNT; op++) {
-        init_aliases((td_op)op);
-        if (!init_rules((td_op)op)) return;
+    for (int op = 0; op < TD_OP_COUNT && done == 0; op++)
+        if (!init_schema((td_op)op)) return false;
+    for (; done < TD_OP_COUNT; done++) {
+        init_aliases((td_op)done);
+        if (!init_rules((td_op)done)) return false;
     }
-    ready = true;
+    return true;
 }
 
 bool td__table_init(void) {
-    pthread_once(&once, init_all);
+    if (atomic_load_explicit(&ready, memory_order_acquire)) return true;
+    pthread_mutex_lock(&lock);
+    if (!ready) ready = init_all();
+    pthread_mutex_unlock(&lock);
     return ready;
 }
