@@ -19,7 +19,8 @@ static bool snapshot_take(const sample *s, const inputs *in, snapshot *p) {
         td_tensor *t = in->base[i];
         p->n[i] = (size_t)td_numel(t) * td_dtype_size(td_dtype_of(t));
         p->bytes[i] = malloc(p->n[i] + 1);
-        if (!p->bytes[i] || !td_read(t, td_dtype_of(t), p->bytes[i], p->n[i])) return false;
+        if (!p->bytes[i] || !td_read(t, td_dtype_of(t), p->bytes[i], p->n[i]))
+            return false;
     }
     return true;
 }
@@ -39,7 +40,8 @@ static int changed_leaf(const sample *s, const inputs *in, const snapshot *p,
         td_tensor *t = in->base[i];
         if (listed) continue;
         uint8_t *now = malloc(p->n[i] + 1);
-        bool same = now && (size_t)td_numel(t) * td_dtype_size(td_dtype_of(t)) == p->n[i] &&
+        bool     same = now &&
+                    (size_t)td_numel(t) * td_dtype_size(td_dtype_of(t)) == p->n[i] &&
                     td_read(t, td_dtype_of(t), now, p->n[i]) &&
                     !memcmp(now, p->bytes[i], p->n[i]);
         free(now);
@@ -56,8 +58,9 @@ static bool right_alias(report *r, const inputs *in, td_tensor *const *out, int 
     for (int i = r->s->n_leaves - 1; i >= 0; i--)
         if (td_same_storage(out[nr], in->base[i])) got = i + 1;
     if (got == e->alias || (r->s->src->tags & TAG_VALUES)) return true;
-    fail_sample(r, "result %d aliases %d, expected %d (0 none, k+1 tensor k, 64+k result k)",
-                nr, got, e->alias);
+    fail_sample(
+        r, "result %d aliases %d, expected %d (0 none, k+1 tensor k, 64+k result k)",
+        nr, got, e->alias);
     return false;
 }
 
@@ -85,7 +88,7 @@ static bool check_results(report *r, const inputs *in, const expected *e,
 static void check_grads(td_ctx *cx, report *r, const inputs *in, const expected *e,
                         td_tensor *const *out, int n) {
     td_tensor *grads[MAX_LEAVES] = {NULL};
-    char what[32];
+    char       what[32];
     if (!e->has_grad) return;
     if (!grad_leaves(cx, r->s, in, out, n, grads, false)) {
         fail_sample(r, "gradient: %s", td_message(cx));
@@ -93,15 +96,16 @@ static void check_grads(td_ctx *cx, report *r, const inputs *in, const expected 
     }
     for (int i = 0; i < r->s->n_leaves; i++) {
         td_dtype dt = r->s->leaves[i].dt;
-        bool there = grads[i] != NULL;
+        bool     there = grads[i] != NULL;
         if (there != e->grad_there[i]) {
-            fail_sample(r, "gradient %d is %s, expected %s", i, there ? "there" : "absent",
-                        there ? "none" : "one");
+            fail_sample(r, "gradient %d is %s, expected %s", i,
+                        there ? "there" : "absent", there ? "none" : "one");
             return;
         }
         if (!there) continue;
         snprintf(what, sizeof what, "gradient %d", i);
-        if (td_dtype_of(grads[i]) != dt || td_numel(grads[i]) != leaf_numel(&r->s->leaves[i])) {
+        if (td_dtype_of(grads[i]) != dt ||
+            td_numel(grads[i]) != leaf_numel(&r->s->leaves[i])) {
             fail_sample(r, "%s is %s", what, td__type_str(grads[i]));
             return;
         }
@@ -112,9 +116,11 @@ static void check_grads(td_ctx *cx, report *r, const inputs *in, const expected 
 }
 
 /* A refused call names its op and has written nothing. */
-static void check_refusal(td_ctx *cx, report *r, const inputs *in, const snapshot *before) {
+static void check_refusal(td_ctx *cx, report *r, const inputs *in,
+                          const snapshot *before) {
     if (td_error(cx) == TD_OK) fail_sample(r, "failed without an error");
-    else if (!strstr(td_message(cx), ": ")) fail_sample(r, "message: %s", td_message(cx));
+    else if (!strstr(td_message(cx), ": "))
+        fail_sample(r, "message: %s", td_message(cx));
     td_clear(cx);
     int i = changed_leaf(r->s, in, before, NULL);
     if (i >= 0) fail_sample(r, "the refused call wrote tensor %d", i);
@@ -123,7 +129,7 @@ static void check_refusal(td_ctx *cx, report *r, const inputs *in, const snapsho
 static void check_outcome(td_ctx *cx, report *r, const expected *e, const inputs *in,
                           const snapshot *before) {
     td_tensor *out[64];
-    int n = td__call_list(cx, in->op, in->in, in->n_in, out, 64);
+    int        n = td__call_list(cx, in->op, in->in, in->n_in, out, 64);
     if (n >= 0 && e->status == EXP_ERROR) {
         fail_sample(r, "went through, expected an error");
     } else if (n < 0 && e->status == EXP_OK) {
@@ -132,18 +138,19 @@ static void check_outcome(td_ctx *cx, report *r, const expected *e, const inputs
         check_refusal(cx, r, in, before);
     } else if (e->status == EXP_OK) {
         if (!check_results(r, in, e, out, n)) return;
-        int i = changed_leaf(r->s, in, before, e);
+        int  i = changed_leaf(r->s, in, before, e);
         bool random = r->s->src->tags & TAG_RANDOM;
-        if (i >= 0 && !random) fail_sample(r, "tensor %d was written and should not be", i);
+        if (i >= 0 && !random)
+            fail_sample(r, "tensor %d was written and should not be", i);
         else check_grads(cx, r, in, e, out, n);
     }
 }
 
 void check_call(td_ctx *cx, report *r, const expected *e) {
     static inputs in;
-    snapshot before = {.count = 0};
-    char why[256];
-    td_op op = td__op_find(r->s->op_name);
+    snapshot      before = {.count = 0};
+    char          why[256];
+    td_op         op = td__op_find(r->s->op_name);
     memset(&in, 0, sizeof in);
     if (!inputs_build(cx, r->s, op, NULL, &in, why, sizeof why)) {
         fail_sample(r, "cannot build the arguments: %s", why);

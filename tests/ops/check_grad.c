@@ -45,17 +45,18 @@ static int tangents(td_ctx *cx, const sample *s, td_tensor *const *ends, int n,
 bool grad_leaves(td_ctx *cx, const sample *s, const inputs *in, td_tensor *const *out,
                  int n, td_tensor **grads, bool create) {
     td_tensor *ends[MAX_ENDS], *tan[MAX_ENDS], *need[MAX_LEAVES], *got[MAX_LEAVES];
-    int which[MAX_LEAVES];
-    int n_ends = grad_ends(in, out, n, ends);
-    int n_need = needing(s, in->leaf, need, which);
+    int        which[MAX_LEAVES];
+    int        n_ends = grad_ends(in, out, n, ends);
+    int        n_need = needing(s, in->leaf, need, which);
     for (int i = 0; i < MAX_LEAVES; i++) grads[i] = NULL;
     if (!n_ends || !n_need) return true;
     tangents(cx, s, ends, n_ends, tan);
     td_grad_opts opts = {TD_GRAD_OPTS, .create_graph = create, .allow_unused = true,
                          .grads = {tan, n_ends}};
-    td_tensors outs = {ends, n_ends}, ins = {need, n_need};
+    td_tensors   outs = {ends, n_ends}, ins = {need, n_need};
     if (!td_grad(outs, ins, got, &opts)) return false;
-    for (int i = 0; i < n_need; i++) grads[which[i]] = td_is_nil(got[i]) ? NULL : got[i];
+    for (int i = 0; i < n_need; i++)
+        grads[which[i]] = td_is_nil(got[i]) ? NULL : got[i];
     return true;
 }
 
@@ -71,7 +72,7 @@ typedef struct probe {
 
 static double inner(td_tensor *a, td_tensor *b) {
     int64_t n = td_numel(a);
-    double sum = 0, *x = malloc(sizeof *x * (size_t)(2 * n + 1));
+    double  sum = 0, *x = malloc(sizeof *x * (size_t)(2 * n + 1));
     if (!x || !td_read(a, TD_F64, x, sizeof *x * (size_t)n) ||
         !td_read(b, TD_F64, x + n, sizeof *x * (size_t)n))
         sum = NAN;
@@ -91,9 +92,9 @@ static int probe_call(const probe *p, inputs *in, td_tensor **out, int cap) {
 /* F1 or F2 at p's leaves; NaN on failure. */
 static double probe_value(const probe *p) {
     static inputs in;
-    td_tensor *out[64], *ends[MAX_ENDS], *tan[MAX_ENDS], *grads[MAX_LEAVES];
-    int n = probe_call(p, &in, out, 64);
-    double sum = 0;
+    td_tensor    *out[64], *ends[MAX_ENDS], *tan[MAX_ENDS], *grads[MAX_LEAVES];
+    int           n = probe_call(p, &in, out, 64);
+    double        sum = 0;
     if (n < 0) return NAN;
     if (p->order == 1) {
         int k = tangents(p->cx, p->s, ends, grad_ends(&in, out, n, ends), tan);
@@ -112,10 +113,10 @@ static double probe_value(const probe *p) {
 /* The derivative of F1 or F2 by td_grad; false with *none: there is none. */
 static bool probe_grads(const probe *p, td_tensor **grads, bool *none) {
     static inputs in;
-    td_tensor *out[64], *first[MAX_LEAVES], *ends[MAX_LEAVES], *u[MAX_LEAVES];
-    td_tensor *need[MAX_LEAVES], *got[MAX_LEAVES];
-    int which[MAX_LEAVES], n_ends = 0;
-    int n = probe_call(p, &in, out, 64);
+    td_tensor    *out[64], *first[MAX_LEAVES], *ends[MAX_LEAVES], *u[MAX_LEAVES];
+    td_tensor    *need[MAX_LEAVES], *got[MAX_LEAVES];
+    int           which[MAX_LEAVES], n_ends = 0;
+    int           n = probe_call(p, &in, out, 64);
     *none = false;
     if (n < 0) return false;
     int n_first = grad_ends(&in, out, n, ends);
@@ -133,15 +134,16 @@ static bool probe_grads(const probe *p, td_tensor **grads, bool *none) {
     *none = n_ends == 0;
     if (*none) return false;
     td_grad_opts opts = {TD_GRAD_OPTS, .allow_unused = true, .grads = {u, n_ends}};
-    td_tensors outs = {ends, n_ends}, ins = {need, n_need};
+    td_tensors   outs = {ends, n_ends}, ins = {need, n_need};
     if (!td_grad(outs, ins, got, &opts)) return false;
-    for (int i = 0; i < n_need; i++) grads[which[i]] = td_is_nil(got[i]) ? NULL : got[i];
+    for (int i = 0; i < n_need; i++)
+        grads[which[i]] = td_is_nil(got[i]) ? NULL : got[i];
     return true;
 }
 
 /* F at p's leaves with element k of leaf i moved by `by`. */
 static double moved(const probe *p, int i, const double *values, int64_t k, double by) {
-    probe q = *p;
+    probe   q = *p;
     int64_t n = td_numel(p->leaf[i]);
     double *v = malloc(sizeof *v * (size_t)n);
     if (!v) return NAN;
@@ -164,14 +166,15 @@ static double moved(const probe *p, int i, const double *values, int64_t k, doub
 static bool check_leaf(report *r, const probe *p, int i, td_tensor *grad) {
     int64_t n = td_numel(p->leaf[i]), jump = n > MOST ? n / MOST : 1;
     double *v = malloc(sizeof *v * (size_t)(2 * n + 1));
-    bool ok = v && td_read(p->leaf[i], TD_F64, v, sizeof *v * (size_t)n);
+    bool    ok = v && td_read(p->leaf[i], TD_F64, v, sizeof *v * (size_t)n);
     if (ok) memset(v + n, 0, sizeof *v * (size_t)n);
     if (ok && grad) ok = td_read(grad, TD_F64, v + n, sizeof *v * (size_t)n);
     for (int64_t k = 0; ok && k < n; k += jump) {
         double up = moved(p, i, v, k, STEP), down = moved(p, i, v, k, -STEP);
         double slope = (up - down) / (2 * STEP), have = v[n + k];
         if (fabs(slope - have) <= 1e-5 + 1e-4 * fabs(slope)) continue;
-        fail_sample(r, "gradcheck %d: leaf %d[%lld] is %.10g, differences give %.10g %s",
+        fail_sample(r,
+                    "gradcheck %d: leaf %d[%lld] is %.10g, differences give %.10g %s",
                     p->order, i, (long long)k, have, slope, td_message(p->cx));
         ok = false;
     }
@@ -181,7 +184,7 @@ static bool check_leaf(report *r, const probe *p, int i, td_tensor *grad) {
 
 static bool check_order(report *r, probe *p, bool *done) {
     td_tensor *grads[MAX_LEAVES] = {NULL};
-    bool none;
+    bool       none;
     if (!isfinite(probe_value(p)) && td_ok(p->cx)) return true; /* no slope there */
     if (!probe_grads(p, grads, &none)) {
         if (none || td_error(p->cx) == TD_E_UNSUPPORTED) return td_clear(p->cx), true;
@@ -199,10 +202,11 @@ static bool probe_leaves(probe *p) {
     int n = 0;
     for (int i = 0; i < p->s->n_leaves; i++) {
         const leaf *l = &p->s->leaves[i];
-        int64_t flat = leaf_numel(l);
+        int64_t     flat = leaf_numel(l);
         if (!l->grad) continue;
         if (l->dt != TD_F64) return false;
-        td_ints size = l->has_stride ? (td_ints){&flat, 1} : (td_ints){l->size, l->rank};
+        td_ints size =
+            l->has_stride ? (td_ints){&flat, 1} : (td_ints){l->size, l->rank};
         p->leaf[i] = hashed_tensor(p->cx, p->s, i, TD_F64, size);
         td_set_requires_grad(p->leaf[i], true);
         n++;
@@ -213,7 +217,7 @@ static bool probe_leaves(probe *p) {
 /* Without a gradient from PyTorch there is none to expect, unless the sample says
  * that ours is better. */
 void check_grad(td_ctx *cx, report *r, const expected *e, grad_stats *st) {
-    probe p = {.cx = cx, .s = r->s, .op = td__op_find(r->s->op_name), .order = 1};
+    probe    p = {.cx = cx, .s = r->s, .op = td__op_find(r->s->op_name), .order = 1};
     uint32_t tags = r->s->src->tags;
     if (tags & (TAG_NOGRAD | TAG_RANDOM | TAG_ERROR | TAG_NOCHECK)) return;
     if (!e->has_grad && !(tags & TAG_OWNGRAD)) return;

@@ -22,7 +22,7 @@ static bool compute(td_ctx *cx, const sample *s, td_op op, bool strided, result 
 
 static void check_strided(td_ctx *cx, report *r, const result *plain) {
     static result other;
-    td_op op = plain->in.op;
+    td_op         op = plain->in.op;
     if (td__ops[op].flags & (TD_OPF_VIEW | TD_OPF_RANDOM | TD_OPF_META)) return;
     if (plain->in.writes) return;
     /* as_strided and its kin look at the storage, not at the elements. */
@@ -34,26 +34,30 @@ static void check_strided(td_ctx *cx, report *r, const result *plain) {
         return;
     }
     for (int i = 0; i < plain->n; i++) {
-        td_dtype dt = td_dtype_of(plain->out[i]);
+        td_dtype  dt = td_dtype_of(plain->out[i]);
         tolerance tol = tolerance_of(r->s, dt);
-        if (!compare_tensors(r, "with strided inputs", other.out[i], plain->out[i], tol))
+        if (!compare_tensors(r, "with strided inputs", other.out[i], plain->out[i],
+                             tol))
             return;
     }
 }
 
 static void check_in_place(td_ctx *cx, report *r, const result *plain) {
     static result other;
-    char name[64];
+    char          name[64];
     snprintf(name, sizeof name, "%s_", r->s->op_name);
     td_op op = td__op_find(name);
-    if (op == TD_OP_COUNT || plain->n != 1 || plain->in.in[0].kind != TD_K_TENSOR) return;
+    if (op == TD_OP_COUNT || plain->n != 1 || plain->in.in[0].kind != TD_K_TENSOR)
+        return;
     if (td__ops[op].flags & (TD_OPF_META | TD_OPF_RANDOM)) return;
     td_tensor *first = plain->in.in[0].u.t, *out = plain->out[0];
-    if (td_dtype_of(first) != td_dtype_of(out) || td_rank(first) != td_rank(out)) return;
+    if (td_dtype_of(first) != td_dtype_of(out) || td_rank(first) != td_rank(out))
+        return;
     for (int i = 0; i < td_rank(first); i++)
         if (td_size(first, i) != td_size(out, i)) return;
     if (td__overlaps_itself(first)) return;
-    for (int i = 1; i < plain->in.n_in; i++) /* the same tensor again may not be written */
+    for (int i = 1; i < plain->in.n_in;
+         i++) /* the same tensor again may not be written */
         if (plain->in.in[i].kind == TD_K_TENSOR && plain->in.in[i].u.t != first &&
             td_same_storage(plain->in.in[i].u.t, first))
             return;
@@ -69,9 +73,9 @@ static void check_inverse(td_ctx *cx, report *r, const result *plain) {
     const td_opdef *def = &td__ops[plain->in.op];
     if (!def->inverse || plain->n != 1 || td_numel(plain->out[0]) == 0) return;
     td_tensor *view = plain->out[0], *changed, *whole;
-    td_op op = td__op_find(def->inverse), flip = td__op_find("bitwise_not");
-    td_value v[TD_MAX_ARGS + 2] = {td_value_tensor(view)};
-    int at = 2;
+    td_op      op = td__op_find(def->inverse), flip = td__op_find("bitwise_not");
+    td_value   v[TD_MAX_ARGS + 2] = {td_value_tensor(view)};
+    int        at = 2;
     if (td_dtype_is_float(td_dtype_of(view))) flip = td__op_find("neg");
     if (op == TD_OP_COUNT || !td__call(cx, flip, v, 1, &changed, 1)) {
         fail_sample(r, "inverse %s: %s", def->inverse, td_message(cx));
@@ -91,8 +95,7 @@ static void check_inverse(td_ctx *cx, report *r, const result *plain) {
     if (td__overlaps_itself(view)) return;
     if (!td__call(cx, plain->in.op, v, plain->in.n_in, &again, 1))
         fail_sample(r, "view of the inverse: %s", td_message(cx));
-    else
-        compare_tensors(r, "view of the inverse", again, changed, (tolerance){0, 0});
+    else compare_tensors(r, "view of the inverse", again, changed, (tolerance){0, 0});
 }
 
 void check_twins(td_ctx *cx, report *r) {

@@ -24,8 +24,10 @@ void fail_sample(report *r, const char *fmt, ...) {
 /* Default tolerances: a few units in the last place of the dtype, more where a
  * sum is taken in another order. */
 tolerance tolerance_of(const sample *s, td_dtype dt) {
-    static const tolerance by_dtype[] = {
-        {1e-12, 1e-13}, {3e-6, 1e-6}, {2e-3, 1e-4}, {1.6e-2, 1e-3}};
+    static const tolerance by_dtype[] = {{1e-12, 1e-13},
+                                         {3e-6, 1e-6},
+                                         {2e-3, 1e-4},
+                                         {1.6e-2, 1e-3}};
     if (!td_dtype_is_float(dt) || (s->src->tags & TAG_EXACT)) return (tolerance){0, 0};
     tolerance t = by_dtype[dt];
     if (s->src->tags & TAG_LOOSE) t.rel *= 16, t.abs *= 16;
@@ -41,7 +43,7 @@ static bool close_enough(double a, double b, tolerance tol) {
 
 static double unit_of(td_dtype dt, double at) {
     static const int digits[] = {52, 23, 10, 7};
-    int e;
+    int              e;
     frexp(at, &e);
     return ldexp(1, e - 1 - digits[dt]);
 }
@@ -62,11 +64,11 @@ static void index_text(const td_tensor *t, int64_t i, char *out, size_t cap) {
 bool compare_values(report *r, const char *what, td_tensor *t, const uint8_t *want,
                     td_dtype want_dt, tolerance tol) {
     td_dtype dt = td_dtype_of(t);
-    int64_t n = td_numel(t);
-    size_t each = td_dtype_size(dt);
+    int64_t  n = td_numel(t);
+    size_t   each = td_dtype_size(dt);
     uint8_t *got = malloc((size_t)n * each + 1);
-    char at[128];
-    bool same = got && td_read(t, dt, got, (size_t)n * each);
+    char     at[128];
+    bool     same = got && td_read(t, dt, got, (size_t)n * each);
     if (!same) fail_sample(r, "%s: cannot read it: %s", what, td_message(td_ctx_of(t)));
     for (int64_t i = 0; i < n && same; i++) {
         const void *a = got + (size_t)i * each;
@@ -75,22 +77,24 @@ bool compare_values(report *r, const char *what, td_tensor *t, const uint8_t *wa
             if (td__load_i(dt, a) == td__load_i(want_dt, b)) continue;
             index_text(t, i, at, sizeof at);
             fail_sample(r, "%s%s is %lld, expected %lld", what, at,
-                        (long long)td__load_i(dt, a), (long long)td__load_i(want_dt, b));
+                        (long long)td__load_i(dt, a),
+                        (long long)td__load_i(want_dt, b));
             same = false;
             break;
         }
         double x = td__load_f(dt, a), y = td__load_f(want_dt, b);
         if (close_enough(x, y, tol)) continue;
         index_text(t, i, at, sizeof at);
-        fail_sample(r, "%s%s is %.17g, expected %.17g (%.3g apart, %.3g ulp)", what, at, x, y,
-                    fabs(x - y), fabs(x - y) / unit_of(dt, y));
+        fail_sample(r, "%s%s is %.17g, expected %.17g (%.3g apart, %.3g ulp)", what, at,
+                    x, y, fabs(x - y), fabs(x - y) / unit_of(dt, y));
         same = false;
     }
     free(got);
     return same;
 }
 
-static bool compare_geometry(report *r, const char *what, td_tensor *t, const exp_tensor *e) {
+static bool compare_geometry(report *r, const char *what, td_tensor *t,
+                             const exp_tensor *e) {
     bool sizes = td_rank(t) == e->rank, strides = true;
     for (int i = 0; sizes && i < e->rank; i++) sizes = td_size(t, i) == e->size[i];
     if (td_dtype_of(t) != e->dt || !sizes) {
@@ -107,8 +111,8 @@ static bool compare_geometry(report *r, const char *what, td_tensor *t, const ex
         return false;
     }
     if (td_offset(t) != e->offset) {
-        fail_sample(r, "%s has offset %lld, expected %lld", what, (long long)td_offset(t),
-                    (long long)e->offset);
+        fail_sample(r, "%s has offset %lld, expected %lld", what,
+                    (long long)td_offset(t), (long long)e->offset);
         return false;
     }
     return true;
@@ -119,23 +123,24 @@ bool compare_tensor(report *r, const char *what, td_tensor *t, const exp_tensor 
     /* PyTorch may set the flag on an integer written from a float; it means nothing. */
     bool grad = (e->flags & EXP_GRAD) && td_dtype_is_float(e->dt);
     if (td_requires_grad(t) != grad && !(r->s->src->tags & TAG_VALUES)) {
-        fail_sample(r, "%s: requires_grad is %s, expected %s", what, grad ? "false" : "true",
-                    grad ? "true" : "false");
+        fail_sample(r, "%s: requires_grad is %s, expected %s", what,
+                    grad ? "false" : "true", grad ? "true" : "false");
         return false;
     }
     if (!e->values || (r->s->src->tags & TAG_RANDOM)) return true;
     return compare_values(r, what, t, e->values, e->dt, tolerance_of(r->s, e->dt));
 }
 
-bool compare_tensors(report *r, const char *what, td_tensor *a, td_tensor *b, tolerance tol) {
+bool compare_tensors(report *r, const char *what, td_tensor *a, td_tensor *b,
+                     tolerance tol) {
     td_dtype dt = td_dtype_of(b);
-    size_t bytes = (size_t)td_numel(b) * td_dtype_size(dt);
+    size_t   bytes = (size_t)td_numel(b) * td_dtype_size(dt);
     if (td_dtype_of(a) != dt || td_numel(a) != td_numel(b)) {
         fail_sample(r, "%s: %s, expected %s", what, td__type_str(a), td__type_str(b));
         return false;
     }
     uint8_t *want = malloc(bytes + 1);
-    bool same = want && td_read(b, dt, want, bytes) &&
+    bool     same = want && td_read(b, dt, want, bytes) &&
                 compare_values(r, what, a, want, dt, tol);
     free(want);
     return same;

@@ -46,12 +46,13 @@ static int complain(const char *op, const char *what) {
 }
 
 static int check_row(td_op op) {
-    const td_opdef *d = &td__ops[op];
+    const td_opdef  *d = &td__ops[op];
     const td_opinfo *info = td__opinfo(op);
-    int bad = 0;
+    int              bad = 0;
     if (!d->doc || !*d->doc) bad += complain(d->name, "no .doc");
     if (!d->vjp && !d->vjp_fn) bad += complain(d->name, "no derivative and no reason");
-    if (strcmp(info->s.name, d->name)) bad += complain(d->name, "schema has another name");
+    if (strcmp(info->s.name, d->name))
+        bad += complain(d->name, "schema has another name");
     if (d->inverse && td__op_find(d->inverse) == TD_OP_COUNT)
         bad += complain(d->name, "unknown .inverse");
     for (int i = 0; i < info->s.n_out; i++) {
@@ -66,7 +67,7 @@ static int check_row(td_op op) {
 int check_table(const bool *seen, const bool *graded) {
     int bad = 0;
     for (int i = 0; i < TD_OP_COUNT; i++) {
-        const td_opdef *d = &td__ops[i];
+        const td_opdef  *d = &td__ops[i];
         const td_opinfo *info = td__opinfo((td_op)i);
         bad += check_row((td_op)i);
         if (!seen[i] && !excused(no_sample, d->name) && !is_inverse(d->name))

@@ -16,9 +16,9 @@
 #include <string.h>
 
 typedef struct entry {
-    uint64_t seed;
+    uint64_t       seed;
     const uint8_t *body;
-    uint32_t n;
+    uint32_t       n;
 } entry;
 
 struct exp_file {
@@ -30,7 +30,7 @@ struct exp_file {
 
 typedef struct cursor {
     const uint8_t *p, *end;
-    bool bad;
+    bool           bad;
 } cursor;
 
 static const uint8_t *get_bytes(cursor *c, size_t n) {
@@ -48,7 +48,7 @@ static uint8_t get_u8(cursor *c) { return *get_bytes(c, 1); }
 
 static uint64_t get_fixed(cursor *c, size_t n) {
     const uint8_t *b = get_bytes(c, n);
-    uint64_t v = 0;
+    uint64_t       v = 0;
     for (size_t i = 0; i < n; i++) v |= (uint64_t)b[i] << (8 * i);
     return v;
 }
@@ -80,7 +80,8 @@ static void get_tensor(cursor *c, exp_tensor *t) {
         t->stride[i] = dense;
         dense *= t->size[i] > 1 ? t->size[i] : 1;
     }
-    for (int i = 0; i < t->rank && (t->flags & EXP_STRIDED); i++) t->stride[i] = get_varint(c);
+    for (int i = 0; i < t->rank && (t->flags & EXP_STRIDED); i++)
+        t->stride[i] = get_varint(c);
     size_t bytes = (size_t)t->numel * td_dtype_size(t->dt);
     t->values = t->flags & EXP_VALUES ? get_bytes(c, bytes) : NULL;
 }
@@ -136,7 +137,8 @@ static bool read_index(exp_file *f, size_t n) {
     memcpy(f->version, get_bytes(&c, k), k);
     f->count = (uint32_t)get_fixed(&c, 4);
     uint64_t bytes = get_fixed(&c, 8), sum = get_fixed(&c, 8);
-    if (c.bad || bytes != (uint64_t)(c.end - c.p) || f->count > bytes / 12) return false;
+    if (c.bad || bytes != (uint64_t)(c.end - c.p) || f->count > bytes / 12)
+        return false;
     if (sample_hash(c.p, (size_t)bytes) != sum) return false;
     f->entries = calloc(f->count + 1, sizeof *f->entries);
     for (uint32_t i = 0; f->entries && i < f->count; i++) {
@@ -151,7 +153,7 @@ static bool read_index(exp_file *f, size_t n) {
 }
 
 exp_file *expected_open(const char *path, char *why, size_t cap) {
-    FILE *in = fopen(path, "rb");
+    FILE     *in = fopen(path, "rb");
     exp_file *f = calloc(1, sizeof *f);
     snprintf(why, cap, "%s: cannot read", path);
     if (!in || !f || fseek(in, 0, SEEK_END)) goto fail;

@@ -28,8 +28,8 @@ static const char *volatile running; /* the sample a crash is blamed on */
 
 static void crashed(int sig) {
     const char *text = running ? running : "?";
-    char line[700];
-    int n = snprintf(line, sizeof line, "CRASH (signal %d) in %s\n", sig, text);
+    char        line[700];
+    int         n = snprintf(line, sizeof line, "CRASH (signal %d) in %s\n", sig, text);
     if (write(STDOUT_FILENO, line, (size_t)n) < 0) _exit(3);
     _exit(2);
 }
@@ -41,17 +41,18 @@ static bool wanted(const suite *u, const char *text) {
 }
 
 static void run_sample(suite *u, const sample_text *t, const exp_file *f) {
-    static sample s;
+    static sample   s;
     static expected e;
-    report r = {.s = &s, .quiet = u->quiet};
-    td_ctx *cx = NULL;
+    report          r = {.s = &s, .quiet = u->quiet};
+    td_ctx         *cx = NULL;
     running = t->text;
     memset(&s, 0, sizeof s);
     s.src = t;
     if (!sample_parse(t, &s)) fail_sample(&r, "%s", s.why);
     td_op op = s.why[0] ? TD_OP_COUNT : td__op_find(s.op_name);
     if (!s.why[0] && op == TD_OP_COUNT) fail_sample(&r, "no such op");
-    if (!r.failures && !expected_find(f, &s, &e)) fail_sample(&r, "stored result damaged");
+    if (!r.failures && !expected_find(f, &s, &e))
+        fail_sample(&r, "stored result damaged");
     if (!r.failures && e.status == EXP_MISSING)
         fail_sample(&r, "no stored result: run tools/oracle/oracle.py");
     if (!r.failures && !(cx = td_open())) fail_sample(&r, "out of memory");
@@ -69,7 +70,7 @@ static void run_sample(suite *u, const sample_text *t, const exp_file *f) {
 }
 
 static bool run_family(suite *u, const char *family) {
-    char path[512], why[600];
+    char        path[512], why[600];
     sample_list list = {.items = {NULL, 0, 0}};
     snprintf(path, sizeof path, "%s/samples_%s.def", u->dir, family);
     bool ok = sample_read(&list, path);
@@ -86,15 +87,16 @@ static bool run_family(suite *u, const char *family) {
 
 static int is_samples(const struct dirent *d) {
     size_t n = strlen(d->d_name);
-    return !strncmp(d->d_name, "samples_", 8) && n > 12 && !strcmp(d->d_name + n - 4, ".def");
+    return !strncmp(d->d_name, "samples_", 8) && n > 12 &&
+           !strcmp(d->d_name + n - 4, ".def");
 }
 
 static bool run_all(suite *u) {
     struct dirent **files;
-    int n = scandir(u->dir, &files, is_samples, alphasort);
-    bool ok = n > 0;
+    int             n = scandir(u->dir, &files, is_samples, alphasort);
+    bool            ok = n > 0;
     for (int i = 0; i < n; i++) {
-        char family[256];
+        char   family[256];
         size_t k = strlen(files[i]->d_name) - 12;
         snprintf(family, sizeof family, "%.*s", (int)k, files[i]->d_name + 8);
         ok &= run_family(u, family);

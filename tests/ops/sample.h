@@ -14,17 +14,18 @@
 /* ---- text (sample_text.c) ----------------------------------------------- */
 
 enum {
-    TAG_ERROR  = 1 << 0, /* both systems refuse it */
-    TAG_ANY    = 1 << 1, /* whatever PyTorch does is right */
-    TAG_RANDOM = 1 << 2, /* values are not compared */
-    TAG_NOGRAD = 1 << 3, /* no input requires grad */
-    TAG_EXACT  = 1 << 4, /* values agree to the last bit */
-    TAG_WRITES = 1 << 5, /* writes an argument though the name has no '_' */
-    TAG_LOOSE  = 1 << 6, /* tolerance times 16 */
-    TAG_NOCHECK = 1 << 7, /* no gradcheck: at a kink or a jump */
+    TAG_ERROR = 1 << 0,    /* both systems refuse it */
+    TAG_ANY = 1 << 1,      /* whatever PyTorch does is right */
+    TAG_RANDOM = 1 << 2,   /* values are not compared */
+    TAG_NOGRAD = 1 << 3,   /* no input requires grad */
+    TAG_EXACT = 1 << 4,    /* values agree to the last bit */
+    TAG_WRITES = 1 << 5,   /* writes an argument though the name has no '_' */
+    TAG_LOOSE = 1 << 6,    /* tolerance times 16 */
+    TAG_NOCHECK = 1 << 7,  /* no gradcheck: at a kink or a jump */
     TAG_NOCHECK2 = 1 << 8, /* no gradgradcheck */
-    TAG_VALUES = 1 << 9, /* strides, aliases and requires_grad are not compared */
-    TAG_OWNGRAD = 1 << 10 /* PyTorch's gradient is wrong or refused: differences decide */
+    TAG_VALUES = 1 << 9,   /* strides, aliases and requires_grad are not compared */
+    TAG_OWNGRAD =
+        1 << 10 /* PyTorch's gradient is wrong or refused: differences decide */
 };
 
 typedef struct sample_text {
@@ -45,7 +46,13 @@ bool sample_read(sample_list *l, const char *path);
 /* ---- parsed form (sample_parse.c) --------------------------------------- */
 
 typedef enum node_kind {
-    NODE_NONE, NODE_INT, NODE_FLOAT, NODE_BOOL, NODE_DTYPE, NODE_STR, NODE_LIST,
+    NODE_NONE,
+    NODE_INT,
+    NODE_FLOAT,
+    NODE_BOOL,
+    NODE_DTYPE,
+    NODE_STR,
+    NODE_LIST,
     NODE_TENSOR, /* leaf */
     NODE_REF,    /* argument number i again */
     NODE_VIEW    /* one step of a chain below TENSOR or REF */
@@ -80,13 +87,13 @@ typedef struct leaf {
 
 typedef struct sample {
     const sample_text *src;
-    uint64_t seed;
-    char     op_name[48];
-    int      first; /* arguments */
-    int      n_nodes, n_leaves;
-    node     nodes[MAX_NODES];
-    leaf     leaves[MAX_LEAVES];
-    char     why[160]; /* parse error */
+    uint64_t           seed;
+    char               op_name[48];
+    int                first; /* arguments */
+    int                n_nodes, n_leaves;
+    node               nodes[MAX_NODES];
+    leaf               leaves[MAX_LEAVES];
+    char               why[160]; /* parse error */
 } sample;
 
 bool sample_parse(const sample_text *t, sample *s);
@@ -111,15 +118,17 @@ typedef struct inputs {
     int        n_lists;
 } inputs;
 
-uint64_t sample_hash(const void *p, size_t n);
+uint64_t   sample_hash(const void *p, size_t n);
 /* Element i of leaf number nr, as a double or an integer by dtype. */
-void leaf_number(const sample *s, int nr, td_dtype dt, int64_t i, double *f, int64_t *k);
+void       leaf_number(const sample *s, int nr, td_dtype dt, int64_t i, double *f,
+                       int64_t *k);
 /* A tensor of hashed numbers: a tangent. */
-td_tensor *hashed_tensor(td_ctx *cx, const sample *s, int nr, td_dtype dt, td_ints size);
+td_tensor *hashed_tensor(td_ctx *cx, const sample *s, int nr, td_dtype dt,
+                         td_ints size);
 /* Builds leaves and arguments. `as` gives the values of leaves that must not be
  * the sample's own (NULL: none). False: `why` says what is wrong. */
-bool inputs_build(td_ctx *cx, const sample *s, td_op op, td_tensor *const *as, inputs *in,
-                  char *why, size_t cap);
+bool       inputs_build(td_ctx *cx, const sample *s, td_op op, td_tensor *const *as,
+                        inputs *in, char *why, size_t cap);
 
 /* ---- expectations (expected.c) ------------------------------------------ */
 
@@ -127,11 +136,11 @@ enum { EXP_OK, EXP_ERROR, EXP_LACKS, EXP_MISSING };
 enum { EXP_GRAD = 1, EXP_VALUES = 2, EXP_STRIDED = 4 };
 
 typedef struct exp_tensor {
-    td_dtype dt;
-    int      rank, flags, alias;
-    int64_t  offset, size[MAX_DIMS], stride[MAX_DIMS];
+    td_dtype       dt;
+    int            rank, flags, alias;
+    int64_t        offset, size[MAX_DIMS], stride[MAX_DIMS];
     const uint8_t *values;
-    int64_t  numel;
+    int64_t        numel;
 } exp_tensor;
 
 typedef struct exp_change {
@@ -140,29 +149,29 @@ typedef struct exp_change {
 } exp_change;
 
 typedef struct expected {
-    int        status;
-    int        n_out, n_change;
-    exp_tensor out[32];
-    exp_change change[8];
-    bool       has_grad;
-    bool       grad_there[MAX_LEAVES];
+    int            status;
+    int            n_out, n_change;
+    exp_tensor     out[32];
+    exp_change     change[8];
+    bool           has_grad;
+    bool           grad_there[MAX_LEAVES];
     const uint8_t *grad[MAX_LEAVES];
 } expected;
 
 typedef struct exp_file exp_file;
-exp_file   *expected_open(const char *path, char *why, size_t cap);
-void        expected_close(exp_file *f);
-const char *expected_version(const exp_file *f);
+exp_file               *expected_open(const char *path, char *why, size_t cap);
+void                    expected_close(exp_file *f);
+const char             *expected_version(const exp_file *f);
 /* What is stored for s; status EXP_MISSING when nothing is. False: damaged. */
-bool expected_find(const exp_file *f, const sample *s, expected *e);
-int64_t leaf_numel(const leaf *l); /* of its storage */
+bool                    expected_find(const exp_file *f, const sample *s, expected *e);
+int64_t                 leaf_numel(const leaf *l); /* of its storage */
 
 /* ---- checks ------------------------------------------------------------- */
 
 typedef struct report {
     const sample *s;
-    int   failures;
-    bool  quiet;
+    int           failures;
+    bool          quiet;
 } report;
 
 /* Prints one line for the sample and counts it. */
@@ -177,7 +186,8 @@ tolerance tolerance_of(const sample *s, td_dtype dt);
 bool compare_values(report *r, const char *what, td_tensor *t, const uint8_t *want,
                     td_dtype want_dt, tolerance tol);
 bool compare_tensor(report *r, const char *what, td_tensor *t, const exp_tensor *e);
-bool compare_tensors(report *r, const char *what, td_tensor *a, td_tensor *b, tolerance tol);
+bool compare_tensors(report *r, const char *what, td_tensor *a, td_tensor *b,
+                     tolerance tol);
 
 /* check_call.c: the sample against PyTorch. */
 void check_call(td_ctx *cx, report *r, const expected *e);
@@ -193,6 +203,6 @@ void check_grad(td_ctx *cx, report *r, const expected *e, grad_stats *st);
 /* check_twins.c: strided inputs and the in-place form give the same. */
 void check_twins(td_ctx *cx, report *r);
 /* coverage.c: rows without samples, and rows that do not hold together. */
-int check_table(const bool *seen, const bool *graded);
+int  check_table(const bool *seen, const bool *graded);
 
 #endif

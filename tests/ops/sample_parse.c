@@ -85,7 +85,7 @@ static int values(parser *p, const char *close, bool keywords) {
     int first = -1, last = -1;
     if (take(p, close)) return -1;
     for (;;) {
-        char name[32] = "";
+        char   name[32] = "";
         size_t k = 0;
         while (is_name(p->p[k])) k++;
         if (keywords && k && p->p[k] == '=') {
@@ -104,7 +104,7 @@ static int values(parser *p, const char *close, bool keywords) {
 }
 
 static int ints(parser *p, const char *close, int64_t *out) {
-    int n = 0;
+    int  n = 0;
     node k;
     if (take(p, close)) return 0;
     for (;;) {
@@ -192,7 +192,7 @@ static int word(parser *p) {
 }
 
 static int string(parser *p) {
-    int at = node_make(p, NODE_STR);
+    int    at = node_make(p, NODE_STR);
     size_t n = strcspn(p->p, "\"");
     if (at < 0 || n >= 32 || !p->p[n]) return fail(p, "a string expected");
     memcpy(p->s->nodes[at].str, p->p, n);
@@ -205,7 +205,7 @@ static int value(parser *p) {
     if (take(p, "[")) {
         at = node_make(p, NODE_LIST);
         int first = at < 0 ? -1 : values(p, "]", false);
-        if (p->s->why[0]) return -1;
+        if (at < 0 || p->s->why[0]) return -1;
         p->s->nodes[at].first = first;
         return at;
     }

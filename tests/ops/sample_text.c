@@ -28,8 +28,9 @@ static bool complain(const reader *r, const char *what) {
 }
 
 static uint32_t tag_of(const char *word, size_t n) {
-    static const char *const names[] = {"error", "any", "random", "nograd", "exact",
-                                        "writes", "loose", "nocheck", "nocheck2", "values", "owngrad"};
+    static const char *const names[] = {"error",    "any",    "random", "nograd",
+                                        "exact",    "writes", "loose",  "nocheck",
+                                        "nocheck2", "values", "owngrad"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strlen(names[i]) == n && !memcmp(names[i], word, n)) return 1u << i;
     return 0;
@@ -59,7 +60,7 @@ static bool substitute(const reader *r, const char *p, char *out) {
             out[n++] = *p;
             continue;
         }
-        size_t k = strspn(p + 1, "abcdefghijklmnopqrstuvwxyz0123456789_");
+        size_t      k = strspn(p + 1, "abcdefghijklmnopqrstuvwxyz0123456789_");
         const char *v = NULL;
         for (int i = 0; i < r->n_sets; i++)
             if (strlen(r->sets[i].name) == k && !memcmp(r->sets[i].name, p + 1, k))
@@ -85,12 +86,13 @@ static const char *find_group(const char *text, const char **end) {
     return NULL;
 }
 
-static bool add_text(reader *r, const char *text, char picked[][MAX_TEXT], uint32_t tags) {
-    char out[MAX_TEXT];
+static bool add_text(reader *r, const char *text, char picked[][MAX_TEXT],
+                     uint32_t tags) {
+    char   out[MAX_TEXT];
     size_t n = 0;
     for (const char *p = text; *p; p++) {
         const char *piece = p;
-        size_t k = 1;
+        size_t      k = 1;
         if (*p == '@' && p[1] >= '1' && p[1] <= '9') {
             piece = picked[p[1] - '1'];
             k = strlen(piece);
@@ -116,10 +118,11 @@ static bool expand(reader *r, const char *text, int depth, char picked[][MAX_TEX
     if (depth == MAX_GROUPS) return complain(r, "too many groups");
     for (const char *p = at + 1; p <= end;) {
         size_t k = strcspn(p, "|}");
-        char next[MAX_TEXT];
+        char   next[MAX_TEXT];
         memcpy(picked[depth], p, k);
         picked[depth][k] = 0;
-        snprintf(next, sizeof next, "%.*s%.*s%s", (int)(at - text), text, (int)k, p, end + 1);
+        snprintf(next, sizeof next, "%.*s%.*s%s", (int)(at - text), text, (int)k, p,
+                 end + 1);
         if (!expand(r, next, depth + 1, picked, tags)) return false;
         p += k + 1;
     }
@@ -130,7 +133,7 @@ static bool read_set(reader *r, const char *p) {
     const char *eq = strchr(p, '=');
     if (!eq || r->n_sets == MAX_SETS) return complain(r, "let name = a|b expected");
     set *s = &r->sets[r->n_sets];
-    int n = (int)strcspn(p, " =");
+    int  n = (int)strcspn(p, " =");
     snprintf(s->name, sizeof s->name, "%.*s", n, p);
     if (!substitute(r, eq + 1, s->value)) return false;
     r->n_sets++;
@@ -139,7 +142,7 @@ static bool read_set(reader *r, const char *p) {
 
 static bool read_line(reader *r, char *line) {
     static char picked[MAX_GROUPS][MAX_TEXT];
-    char text[MAX_TEXT];
+    char        text[MAX_TEXT];
     line[strcspn(line, "#\r\n")] = 0;
     while (*line == ' ') line++;
     if (!*line) return true;
@@ -165,8 +168,8 @@ bool sample_read(sample_list *l, const char *path) {
         return false;
     }
     reader *r = calloc(1, sizeof *r);
-    char line[2048];
-    bool ok = r != NULL;
+    char    line[2048];
+    bool    ok = r != NULL;
     if (ok) *r = (reader){.list = l, .path = path};
     while (ok && fgets(line, sizeof line, f)) {
         r->line++;

@@ -12,7 +12,7 @@
 
 uint64_t sample_hash(const void *p, size_t n) {
     const unsigned char *b = p;
-    uint64_t h = 0xCBF29CE484222325u;
+    uint64_t             h = 0xCBF29CE484222325u;
     for (size_t i = 0; i < n; i++) h = (h ^ b[i]) * 0x100000001B3u;
     return h;
 }
@@ -31,7 +31,7 @@ static double plain(td_dtype dt, uint64_t h) {
     if (dt == TD_BOOL) return (double)(h & 1);
     if (dt == TD_U8) return (double)(h % 20);
     if (!td_dtype_is_float(dt)) return (double)(h % 19) - 9;
-    int b = bits[dt];
+    int    b = bits[dt];
     double range = (double)(1u << (b + 1));
     return (2 * (double)(h % (1u << (b + 1))) + 1 - range) / (double)(1u << (b - 1));
 }
@@ -39,7 +39,7 @@ static double plain(td_dtype dt, uint64_t h) {
 /* How many of n elements come before element i in the order of their hashes. */
 static int64_t rank_of(uint64_t seed, int nr, int64_t n, int64_t i) {
     uint64_t mine = draw(seed, nr, i);
-    int64_t r = 0;
+    int64_t  r = 0;
     for (int64_t k = 0; k < n; k++) {
         uint64_t h = draw(seed, nr, k);
         r += h < mine || (h == mine && k < i);
@@ -57,7 +57,7 @@ int64_t leaf_numel(const leaf *l) {
 }
 
 static double hinted(const leaf *l, td_dtype dt, uint64_t h) {
-    double v = plain(dt, h);
+    double      v = plain(dt, h);
     const char *k = l->hint;
     if (l->mod > 0) return (double)(h % (uint64_t)l->mod);
     if (l->mod < 0) return (double)(h % (uint64_t)(-2 * l->mod)) + (double)l->mod;
@@ -75,9 +75,10 @@ static double hinted(const leaf *l, td_dtype dt, uint64_t h) {
     return v;
 }
 
-void leaf_number(const sample *s, int nr, td_dtype dt, int64_t i, double *f, int64_t *k) {
+void leaf_number(const sample *s, int nr, td_dtype dt, int64_t i, double *f,
+                 int64_t *k) {
     static const leaf none = {.rank = 0};
-    const leaf *l = nr < s->n_leaves ? &s->leaves[nr] : &none;
+    const leaf       *l = nr < s->n_leaves ? &s->leaves[nr] : &none;
     if (l->n_lit) {
         *f = l->lit_f[i % l->n_lit];
         *k = l->lit_i[i % l->n_lit];
@@ -93,13 +94,14 @@ void leaf_number(const sample *s, int nr, td_dtype dt, int64_t i, double *f, int
     *k = (int64_t)*f;
 }
 
-td_tensor *hashed_tensor(td_ctx *cx, const sample *s, int nr, td_dtype dt, td_ints size) {
+td_tensor *hashed_tensor(td_ctx *cx, const sample *s, int nr, td_dtype dt,
+                         td_ints size) {
     int64_t n = td__numel(size.n, size.v);
-    size_t each = td_dtype_size(dt);
-    char *data = malloc((size_t)n * each + 1);
+    size_t  each = td_dtype_size(dt);
+    char   *data = malloc((size_t)n * each + 1);
     if (!data) return td_nil(cx);
     for (int64_t i = 0; i < n; i++) {
-        double f;
+        double  f;
         int64_t k;
         leaf_number(s, nr, dt, i, &f, &k);
         char *p = data + (size_t)i * each;
@@ -131,9 +133,9 @@ static bool bind(builder *b, int first, td_op op, int from, td_value *in, bool *
 /* The elements of t at every other place of a wider tensor, which is poisoned in
  * between: a kernel that ignores strides shows. No history. */
 static td_tensor *make_strided(td_ctx *cx, td_tensor *t) {
-    int r = td_rank(t);
+    int     r = td_rank(t);
     int64_t size[MAX_DIMS], n = td_numel(t);
-    size_t each = td_dtype_size(td_dtype_of(t));
+    size_t  each = td_dtype_size(td_dtype_of(t));
     if (r == 0 || n == 0) return t;
     memcpy(size, td_sizes(t).v, (size_t)r * sizeof *size);
     size[r - 1] *= 2;
@@ -145,8 +147,8 @@ static td_tensor *make_strided(td_ctx *cx, td_tensor *t) {
         memcpy(wide + 2 * (size_t)i * each, from + (size_t)i * each, each);
     td_tensor *out = td_from(cx, td_dtype_of(t), (td_ints){size, r}, wide);
     free(wide);
-    td_value in[5] = {td_value_tensor(out), td_value_int(r - 1), td_value_int(0), TD_NONE,
-                      td_value_int(2)};
+    td_value in[5] = {td_value_tensor(out), td_value_int(r - 1), td_value_int(0),
+                      TD_NONE, td_value_int(2)};
     td__call(cx, td__op_find("slice"), in, 5, &out, 1);
     return out;
 }
@@ -154,11 +156,11 @@ static td_tensor *make_strided(td_ctx *cx, td_tensor *t) {
 static bool apply_views(builder *b, const node *n, td_tensor **t) {
     for (int v = n->first; v >= 0; v = b->s->nodes[v].next) {
         const node *view = &b->s->nodes[v];
-        td_op op = td__op_find(view->str);
+        td_op       op = td__op_find(view->str);
         if (op == TD_OP_COUNT) return wrong(b, "no such view op", view->str);
         td_value in[TD_MAX_ARGS];
-        bool given[TD_MAX_ARGS] = {false};
-        int n_in = td__opinfo(op)->s.n_in;
+        bool     given[TD_MAX_ARGS] = {false};
+        int      n_in = td__opinfo(op)->s.n_in;
         in[0] = td_value_tensor(*t);
         given[0] = true;
         if (!bind(b, view->first, op, 1, in, given)) return false;
@@ -203,12 +205,12 @@ static bool build_ints(builder *b, const node *n, td_value *v) {
 }
 
 static bool build_tensors(builder *b, const node *n, td_value *v) {
-    int at = b->in->n_lists;
+    int      at = b->in->n_lists;
     uint32_t k = 0;
     if (n->kind != NODE_LIST) return wrong(b, "a list of tensors expected", n->str);
     for (int i = n->first; i >= 0; i = b->s->nodes[i].next) {
         const node *item = &b->s->nodes[i];
-        td_tensor *t = NULL;
+        td_tensor  *t = NULL;
         if (b->in->n_lists == 60) return wrong(b, "too many tensors", "");
         if (item->kind != NODE_NONE && !build_tensor(b, item, &t)) return false;
         b->in->lists[b->in->n_lists++] = t;
@@ -222,7 +224,8 @@ static bool build_number(builder *b, const node *n, td_type type, td_value *v) {
     switch (n->kind) {
     case NODE_INT:
         *v = td_value_int(n->i);
-        if (type == TD_T_FLOAT || type == TD_T_OPT_FLOAT) *v = td_value_float((double)n->i);
+        if (type == TD_T_FLOAT || type == TD_T_OPT_FLOAT)
+            *v = td_value_float((double)n->i);
         return true;
     case NODE_FLOAT: *v = td_value_float(n->f); return true;
     case NODE_BOOL: *v = td_value_bool(n->i != 0); return true;
@@ -256,12 +259,13 @@ static bool build_value(builder *b, const node *n, td_type type, td_value *v) {
 /* Fills in[] from the arguments chained at `first`, positions from `from` on. */
 static bool bind(builder *b, int first, td_op op, int from, td_value *in, bool *given) {
     const td_schema *s = &td__opinfo(op)->s;
-    int at = from;
+    int              at = from;
     for (int i = first; i >= 0; i = b->s->nodes[i].next) {
         const node *n = &b->s->nodes[i];
-        int k = at;
+        int         k = at;
         if (n->name[0]) {
-            for (k = 0; k < s->n_in && strcmp(s->in[k].name, n->name); k++) {}
+            for (k = 0; k < s->n_in && strcmp(s->in[k].name, n->name); k++) {
+            }
         } else {
             at++;
         }
@@ -275,10 +279,10 @@ static bool bind(builder *b, int first, td_op op, int from, td_value *in, bool *
 
 static bool build_leaf(builder *b, int i, td_tensor *as) {
     const leaf *l = &b->s->leaves[i];
-    int64_t n = leaf_numel(l);
-    td_ints size = l->has_stride ? (td_ints){&n, 1} : (td_ints){l->size, l->rank};
-    td_tensor *t = as ? as : hashed_tensor(b->cx, b->s, i, l->dt, size);
-    bool grad = l->grad && !(b->s->src->tags & TAG_NOGRAD);
+    int64_t     n = leaf_numel(l);
+    td_ints     size = l->has_stride ? (td_ints){&n, 1} : (td_ints){l->size, l->rank};
+    td_tensor  *t = as ? as : hashed_tensor(b->cx, b->s, i, l->dt, size);
+    bool        grad = l->grad && !(b->s->src->tags & TAG_NOGRAD);
     if (l->n_lit && l->n_lit != n) return wrong(b, "literal does not fit", "=(");
     if (td_is_nil(t)) return wrong(b, td_message(b->cx), "leaf");
     if (grad && !as) td_set_requires_grad(t, true);
@@ -296,10 +300,10 @@ static bool build_leaf(builder *b, int i, td_tensor *as) {
            wrong(b, td_message(b->cx), "as_strided");
 }
 
-bool inputs_build(td_ctx *cx, const sample *s, td_op op, td_tensor *const *as, inputs *in,
-                  char *why, size_t cap) {
-    builder b = {cx, s, in, why, cap};
-    bool strided = in->strided;
+bool inputs_build(td_ctx *cx, const sample *s, td_op op, td_tensor *const *as,
+                  inputs *in, char *why, size_t cap) {
+    builder          b = {cx, s, in, why, cap};
+    bool             strided = in->strided;
     const td_schema *schema = &td__opinfo(op)->s;
     memset(in, 0, sizeof *in);
     why[0] = 0;

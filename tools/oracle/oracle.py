@@ -241,11 +241,14 @@ def gradient_bytes(b, r, outs, log):
 
 
 def write(family, log):
-    payload, count, bad, seen = bytearray(), 0, 0, set()
+    payload, count, bad, seen = bytearray(), 0, 0, {}
     for s in samples.read(os.path.join(OPS, f"samples_{family}.def")):
-        if s.seed in seen:
+        if s.seed in seen:  # what is stored must fit both
+            if (set(s.tags) ^ set(seen[s.seed])) & {"nograd", "random", "owngrad", "writes"}:
+                print(f"{s.where}: {s.text}: there already with other tags")
+                bad += 1
             continue
-        seen.add(s.seed)
+        seen[s.seed] = s.tags
         try:
             body = record(s, log)
         except ValueError as e:
