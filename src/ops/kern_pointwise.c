@@ -73,14 +73,20 @@ static int64_t number_bits(const td_pw *w, const td_isa *isa, td_value v) {
     return bits;
 }
 
-/* Is t a row-major tensor of n elements of this dtype? */
-static bool is_plain(const td_tensor *t, int64_t n, td_dtype dt) {
-    return t->numel == n && t->dtype == dt && td__is_dense(t->rank, t->size, t->stride);
+/* Is t a row-major tensor of n elements of this dtype? n is not 0. */
+static inline bool is_plain(const td_tensor *t, int64_t n, td_dtype dt) {
+    if (t->numel != n || t->dtype != dt) return false;
+    int64_t step = 1;
+    for (int d = t->rank - 1; d >= 0; d--) {
+        if (t->stride[d] != step && t->size[d] != 1) return false;
+        step *= t->size[d];
+    }
+    return true;
 }
 
 static bool run_dense(const td_pw *w, const td_isa *isa, td_loop_fn *loop, td_tensor *out,
                       td_dtype out_type) {
-    dense    d = {.loop = loop, .p = &w->p, .n_in = w->n};
+    dense    d; /* large: only what is read gets set */
     int64_t  n = out->numel;
     bool     numbers = false;
     td_dtype dt      = w->common;
@@ -98,6 +104,9 @@ static bool run_dense(const td_pw *w, const td_isa *isa, td_loop_fn *loop, td_te
         d.number[k]    = number_bits(w, isa, w->in[k]);
         numbers        = true;
     }
+    d.loop     = loop;
+    d.p        = &w->p;
+    d.n_in     = w->n;
     d.width    = td__dtype_bytes[dt];
     d.fill     = isa->convert[dt][dt];
     d.ptr[0]   = td__ptr(out);

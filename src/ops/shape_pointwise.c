@@ -11,6 +11,7 @@
 
 static td_pw_args     table[TD_OP_COUNT];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static atomic_bool    ready; /* table is filled: spares the call of pthread_once */
 
 static bool is_mask(const char *expr, const char *name) {
     size_t n = strlen(name);
@@ -39,25 +40,47 @@ static void read_table(void) {
     for (int op = 0; op < TD_OP_COUNT; op++)
         if (td__ops[op].flags & TD_OPF_POINTWISE)
             read_args(&table[op], &td__opinfo((td_op)op)->s, td__ops[op].expr);
+    atomic_store_explicit(&ready, true, memory_order_release);
 }
 
 const td_pw_args *td__pw_args(const td_opdef *def) {
-    pthread_once(&once, read_table);
+    if (TD_UNLIKELY(!atomic_load_explicit(&ready, memory_order_acquire)))
+        pthread_once(&once, read_table);
     return &table[def - td__ops];
 }
 
 /* ---- dtypes ------------------------------------------------------------- */
+
+/* The dtype all operands share, counting numbers as weaker than a float tensor; or
+ * NONE: promotion has to look closer. */
+static td_dtype shared_dtype(const td_opcall *c, const td_pw_args *a) {
+    td_dtype dt      = TD_DTYPE_NONE;
+    bool     numbers = false;
+    for (int k = 0; k < a->n_in; k++) {
+        td_value v = c->in[a->in[k]];
+        if (a->masks >> k & 1) continue;
+        if (v.kind != TD_K_TENSOR) {
+            numbers = true;
+            continue;
+        }
+        if (v.u.t->flags & TD_TF_NUMBER) return TD_DTYPE_NONE;
+        if (dt != TD_DTYPE_NONE && dt != v.u.t->dtype) return TD_DTYPE_NONE;
+        dt = (td_dtype)v.u.t->dtype;
+    }
+    return numbers && !td__is_float(dt) ? TD_DTYPE_NONE : dt;
+}
 
 td_dtype td__pw_common(const td_opcall *c, const td_pw_args *a) {
     td_value in[TD_LOOP_INPUTS];
     int      n     = 0;
     uint32_t flags = c->def->flags;
     if (flags & TD_OPF_FIRST_DTYPE) return (td_dtype)td__in(c, a->in[0])->dtype;
-    for (int k = 0; k < a->n_in; k++)
-        if (!(a->masks >> k & 1)) in[n++] = c->in[a->in[k]];
-    td_dtype dt = n == 1 && in[0].kind == TD_K_TENSOR && !(in[0].u.t->flags & TD_TF_NUMBER)
-                      ? (td_dtype)in[0].u.t->dtype
-                      : td__result_type(c->cx, in, n);
+    td_dtype dt = shared_dtype(c, a);
+    if (dt == TD_DTYPE_NONE) {
+        for (int k = 0; k < a->n_in; k++)
+            if (!(a->masks >> k & 1)) in[n++] = c->in[a->in[k]];
+        dt = td__result_type(c->cx, in, n);
+    }
     return flags & TD_OPF_FLOAT && !td__is_float(dt) ? c->cx->default_dtype : dt;
 }
 
