@@ -45,7 +45,7 @@ static bool first(td_tensor *leaf, td_tensor *g) {
     return true;
 }
 
-bool td__accumulate(td_tensor *leaf, td_tensor *g) {
+bool td__grad_accumulate(td_tensor *leaf, td_tensor *g) {
     td_ctx *cx = leaf->cx;
     if (!td__state(leaf)) return td__unref(g), false;
     td_tensor *old = leaf->ag->grad;
@@ -65,7 +65,7 @@ bool td__accumulate(td_tensor *leaf, td_tensor *g) {
 static bool accumulate_apply(td_node *n, td_tensor *const *g, const bool *need,
                              td_tensor **grads) {
     (void)need, (void)grads;
-    return td__accumulate(n->data, td__ref(g[0]));
+    return td__grad_accumulate(n->data, td__ref(g[0]));
 }
 
 const td_node_kind td__accumulate_kind = {.name = "accumulate", .apply = accumulate_apply};

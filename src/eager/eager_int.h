@@ -211,7 +211,7 @@ bool td__retain_move(td_tensor *t, td_node *from, td_node *to, int nr);
 extern const td_node_kind td__accumulate_kind, td__op_kind, td__slices_kind;
 /* The accumulation node of a leaf, with a reference; NULL after td__fail. */
 td_node *td__accumulator(td_tensor *leaf);
-bool     td__accumulate(td_tensor *leaf, td_tensor *g); /* takes over one reference to g */
+bool     td__grad_accumulate(td_tensor *leaf, td_tensor *g); /* takes over one reference to g */
 
 /* ---- small helpers (node.c) --------------------------------------------- */
 

@@ -235,7 +235,7 @@ static bool run_leaf(td_rec *r) {
     td_tensor *leaf = r->node->data, *g = r->buf[0];
     if (!g) return true;
     r->buf[0] = NULL;
-    return td__accumulate(leaf, g) && (!leaf->ag->hooks || td__hooks_leaf(leaf));
+    return td__grad_accumulate(leaf, g) && (!leaf->ag->hooks || td__hooks_leaf(leaf));
 }
 
 /* Which edges lead to something wanted. */

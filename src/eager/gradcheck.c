@@ -4,7 +4,6 @@
 #include "eager/eager_int.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 typedef struct check {
@@ -39,11 +38,11 @@ static bool backward_row(check *k, int o, int64_t row, td_tensor **in, td_tensor
                          int n) {
     td_ctx    *cx  = k->cx;
     td_tensor *y   = k->out[o];
-    double    *one = calloc((size_t)y->numel, sizeof *one);
+    double    *one = td__zalloc(sizeof *one * (size_t)y->numel);
     if (!one) return td__fail_memory(cx);
     one[row]     = 1;
     td_tensor *g = td_from(cx, TD_F64, td_sizes(y), one);
-    free(one);
+    td__free(one);
     if (y->dtype != TD_F64) g = td_op_to(g, (td_dtype)y->dtype, false);
     td_grad_opts opts = {TD_GRAD_OPTS, .retain_graph = true, .materialize = true,
                          .grads = {&g, 1}};
@@ -54,7 +53,7 @@ static bool store_row(check *k, int o, int i, int64_t row, td_tensor *g, bool ag
     size_t  n  = (size_t)g->numel;
     double *at = k->jac[o * k->in.n + i] + (size_t)row * n;
     if (!again) return td_read(g, TD_F64, at, n * sizeof(double));
-    double *now = malloc((n + 1) * sizeof *now);
+    double *now = td__alloc((n + 1) * sizeof *now);
     if (!now) return td__fail_memory(k->cx);
     bool ok = td_read(g, TD_F64, now, n * sizeof(double));
     for (size_t e = 0; e < n && ok; e++)
@@ -62,7 +61,7 @@ static bool store_row(check *k, int o, int i, int64_t row, td_tensor *g, bool ag
             ok = td__fail(k->cx, TD_E_GRAD,
                           "%s: backward gave %.17g, then %.17g for result %d by input %d",
                           k->who, at[e], now[e], o, i);
-    free(now);
+    td__free(now);
     return ok;
 }
 
@@ -90,7 +89,7 @@ static bool analytic(check *k) {
         for (int i = 0; i < k->in.n; i++) {
             if (!varied(k->in.v[i])) continue;
             size_t n = (size_t)(y->numel * k->in.v[i]->numel + 1);
-            if (!(k->jac[o * k->in.n + i] = calloc(n, sizeof(double))))
+            if (!(k->jac[o * k->in.n + i] = td__zalloc(n * sizeof(double))))
                 return td__fail_memory(k->cx);
         }
         for (int64_t r = 0; r < y->numel; r++)
@@ -159,9 +158,9 @@ static bool numeric(check *k) {
     bool ok = true;
     for (int i = 0; i < k->in.n && ok; i++) {
         if (!varied(k->in.v[i])) continue;
-        double *room = malloc((2 * total + (size_t)k->in.v[i]->numel) * sizeof *room);
+        double *room = td__alloc((2 * total + (size_t)k->in.v[i]->numel) * sizeof *room);
         ok = room ? vary(k, i, room + 2 * total, room, room + total) : td__fail_memory(k->cx);
-        free(room);
+        td__free(room);
     }
     return ok;
 }
@@ -199,12 +198,12 @@ static bool check_all(check *k) {
     if (!ready(k) || !td__scope_push(k->cx)) return false;
     k->out  = out;
     k->rows = rows;
-    k->jac  = calloc(n, sizeof *k->jac);
+    k->jac  = td__zalloc(n * sizeof *k->jac);
     bool ok = k->jac ? analytic(k) : td__fail_memory(k->cx);
     td__scope_pop(k->cx, NULL, 0); /* the graph goes before its inputs are written */
     ok = ok && numeric(k);
-    for (size_t i = 0; k->jac && i < n; i++) free(k->jac[i]);
-    free(k->jac);
+    for (size_t i = 0; k->jac && i < n; i++) td__free(k->jac[i]);
+    td__free(k->jac);
     return ok;
 }
 
@@ -241,11 +240,11 @@ static bool gradients(void *env, td_tensor *const *in, int n_in, td_tensor **out
 
 /* A gradient for result y, with values that are all different. */
 static td_tensor *some_grad(td_ctx *cx, td_tensor *y, int o) {
-    double *v = malloc(sizeof *v * (size_t)(y->numel + 1));
+    double *v = td__alloc(sizeof *v * (size_t)(y->numel + 1));
     if (!v) return td__fail_memory(cx), td_nil(cx);
     for (int64_t e = 0; e < y->numel; e++) v[e] = 0.3 + sin(1.7 * (double)(e + 1) + o);
     td_tensor *g = td_from(cx, TD_F64, td_sizes(y), v);
-    free(v);
+    td__free(v);
     if (y->dtype != TD_F64) g = td_op_to(g, (td_dtype)y->dtype, false);
     return td_set_requires_grad(g, true);
 }

@@ -135,9 +135,13 @@ static bool apply_writer(td_node *n, td_tensor *part, const bool *need,
                          td_tensor **grads) {
     const slices *s = n->data;
     td_tensor    *few[4] = {0}, **g = few;
-    if (s->fn->n_out > TD_COUNT(few)) return td__fail_memory(n->cx);
+    if (s->fn->n_out > TD_COUNT(few) &&
+        !(g = td__zalloc(sizeof *g * (size_t)s->fn->n_out)))
+        return td__fail_memory(n->cx);
     g[s->fn_nr] = part;
-    return s->fn->kind->apply(s->fn, g, need, grads);
+    bool ok = s->fn->kind->apply(s->fn, g, need, grads);
+    if (g != few) td__free(g);
+    return ok;
 }
 
 static bool slices_apply(td_node *n, td_tensor *const *g, const bool *need,
