@@ -50,13 +50,12 @@ static int changed_leaf(const sample *s, const inputs *in, const snapshot *p,
     return -1;
 }
 
-static bool right_alias(report *r, const inputs *in, td_tensor *const *out, int nr,
-                        const exp_tensor *e) {
+static bool right_alias(report *r, const inputs *in, int nr, const exp_tensor *e) {
     int got = 0;
     for (int i = nr - 1; i >= 0; i--)
-        if (td_same_storage(out[nr], out[i])) got = 64 + i;
+        if (td_same_storage(in->out[nr], in->out[i])) got = 64 + i;
     for (int i = r->s->n_leaves - 1; i >= 0; i--)
-        if (td_same_storage(out[nr], in->base[i])) got = i + 1;
+        if (td_same_storage(in->out[nr], in->base[i])) got = i + 1;
     if (got == e->alias || (r->s->src->tags & TAG_VALUES)) return true;
     fail_sample(
         r, "result %d aliases %d, expected %d (0 none, k+1 tensor k, 64+k result k)",
@@ -64,17 +63,16 @@ static bool right_alias(report *r, const inputs *in, td_tensor *const *out, int 
     return false;
 }
 
-static bool check_results(report *r, const inputs *in, const expected *e,
-                          td_tensor *const *out, int n) {
+static bool check_results(report *r, const inputs *in, const expected *e) {
     char what[32];
-    if (n != e->n_out) {
-        fail_sample(r, "%d results, expected %d", n, e->n_out);
+    if (in->n_out != e->n_out) {
+        fail_sample(r, "%d results, expected %d", in->n_out, e->n_out);
         return false;
     }
-    for (int i = 0; i < n; i++) {
+    for (int i = 0; i < in->n_out; i++) {
         snprintf(what, sizeof what, "result %d", i);
-        if (!compare_tensor(r, what, out[i], &e->out[i])) return false;
-        if (!right_alias(r, in, out, i, &e->out[i])) return false;
+        if (!compare_tensor(r, what, in->out[i], &e->out[i])) return false;
+        if (!right_alias(r, in, i, &e->out[i])) return false;
     }
     for (int i = 0; i < e->n_change; i++) {
         const exp_change *c = &e->change[i];
@@ -85,12 +83,11 @@ static bool check_results(report *r, const inputs *in, const expected *e,
     return true;
 }
 
-static void check_grads(td_ctx *cx, report *r, const inputs *in, const expected *e,
-                        td_tensor *const *out, int n) {
+static void check_grads(td_ctx *cx, report *r, const inputs *in, const expected *e) {
     td_tensor *grads[MAX_LEAVES] = {NULL};
     char       what[32];
     if (!e->has_grad) return;
-    if (!grad_leaves(cx, r->s, in, out, n, grads, false)) {
+    if (!grad_leaves(cx, r->s, in, grads, false)) {
         fail_sample(r, "gradient: %s", td_message(cx));
         return;
     }
@@ -126,10 +123,10 @@ static void check_refusal(td_ctx *cx, report *r, const inputs *in,
     if (i >= 0) fail_sample(r, "the refused call wrote tensor %d", i);
 }
 
-static void check_outcome(td_ctx *cx, report *r, const expected *e, const inputs *in,
+static void check_outcome(td_ctx *cx, report *r, const expected *e, inputs *in,
                           const snapshot *before) {
-    td_tensor *out[64];
-    int        n = td__call_list(cx, in->op, in->in, in->n_in, out, 64);
+    int n = td__call_list(cx, in->op, in->in, in->n_in, in->out, 64);
+    in->n_out = n;
     if (n >= 0 && e->status == EXP_ERROR) {
         fail_sample(r, "went through, expected an error");
     } else if (n < 0 && e->status == EXP_OK) {
@@ -137,23 +134,22 @@ static void check_outcome(td_ctx *cx, report *r, const expected *e, const inputs
     } else if (n < 0) {
         check_refusal(cx, r, in, before);
     } else if (e->status == EXP_OK) {
-        if (!check_results(r, in, e, out, n)) return;
+        if (!check_results(r, in, e)) return;
         int  i = changed_leaf(r->s, in, before, e);
         bool random = r->s->src->tags & TAG_RANDOM;
         if (i >= 0 && !random)
             fail_sample(r, "tensor %d was written and should not be", i);
-        else check_grads(cx, r, in, e, out, n);
+        else check_grads(cx, r, in, e);
     }
 }
 
 void check_call(td_ctx *cx, report *r, const expected *e) {
     static inputs in;
     snapshot      before = {.count = 0};
-    char          why[256];
     td_op         op = td__op_find(r->s->op_name);
     memset(&in, 0, sizeof in);
-    if (!inputs_build(cx, r->s, op, NULL, &in, why, sizeof why)) {
-        fail_sample(r, "cannot build the arguments: %s", why);
+    if (!inputs_build(cx, r->s, op, NULL, &in)) {
+        fail_sample(r, "cannot build the arguments: %s", in.why);
     } else if (snapshot_take(r->s, &in, &before)) {
         check_outcome(cx, r, e, &in, &before);
     }

@@ -15,10 +15,10 @@
 #define MOST 24 /* elements of a leaf that are moved */
 
 /* What is differentiated: results that need it, and bases written through views. */
-int grad_ends(const inputs *in, td_tensor *const *out, int n, td_tensor **ends) {
+static int grad_ends(const inputs *in, td_tensor **ends) {
     int k = 0;
-    for (int i = 0; i < n && k < MAX_ENDS; i++)
-        if (td_requires_grad(out[i])) ends[k++] = out[i];
+    for (int i = 0; i < in->n_out && k < MAX_ENDS; i++)
+        if (td_requires_grad(in->out[i])) ends[k++] = in->out[i];
     for (int i = 0; i < MAX_LEAVES && in->writes && k < MAX_ENDS; i++)
         if (in->base[i] && in->used[i] != in->base[i] && td_requires_grad(in->base[i]))
             ends[k++] = in->base[i];
@@ -42,11 +42,11 @@ static int tangents(td_ctx *cx, const sample *s, td_tensor *const *ends, int n,
     return n;
 }
 
-bool grad_leaves(td_ctx *cx, const sample *s, const inputs *in, td_tensor *const *out,
-                 int n, td_tensor **grads, bool create) {
+bool grad_leaves(td_ctx *cx, const sample *s, const inputs *in, td_tensor **grads,
+                 bool create) {
     td_tensor *ends[MAX_ENDS], *tan[MAX_ENDS], *need[MAX_LEAVES], *got[MAX_LEAVES];
     int        which[MAX_LEAVES];
-    int        n_ends = grad_ends(in, out, n, ends);
+    int        n_ends = grad_ends(in, ends);
     int        n_need = needing(s, in->leaf, need, which);
     for (int i = 0; i < MAX_LEAVES; i++) grads[i] = NULL;
     if (!n_ends || !n_need) return true;
@@ -81,27 +81,19 @@ static double inner(td_tensor *a, td_tensor *b) {
     return sum;
 }
 
-/* Runs the op on p's leaves; results in out. -1: failed. */
-static int probe_call(const probe *p, inputs *in, td_tensor **out, int cap) {
-    char why[256];
-    memset(in, 0, sizeof *in);
-    if (!inputs_build(p->cx, p->s, p->op, p->leaf, in, why, sizeof why)) return -1;
-    return td__call_list(p->cx, in->op, in->in, in->n_in, out, cap);
-}
-
 /* F1 or F2 at p's leaves; NaN on failure. */
 static double probe_value(const probe *p) {
     static inputs in;
-    td_tensor    *out[64], *ends[MAX_ENDS], *tan[MAX_ENDS], *grads[MAX_LEAVES];
-    int           n = probe_call(p, &in, out, 64);
+    td_tensor    *ends[MAX_ENDS], *tan[MAX_ENDS], *grads[MAX_LEAVES];
     double        sum = 0;
-    if (n < 0) return NAN;
+    in.strided = false;
+    if (!inputs_call(p->cx, p->s, p->op, p->leaf, &in)) return NAN;
     if (p->order == 1) {
-        int k = tangents(p->cx, p->s, ends, grad_ends(&in, out, n, ends), tan);
+        int k = tangents(p->cx, p->s, ends, grad_ends(&in, ends), tan);
         for (int i = 0; i < k; i++) sum += inner(ends[i], tan[i]);
         return sum;
     }
-    if (!grad_leaves(p->cx, p->s, &in, out, n, grads, false)) return NAN;
+    if (!grad_leaves(p->cx, p->s, &in, grads, false)) return NAN;
     for (int i = 0; i < p->s->n_leaves; i++) {
         if (!grads[i]) continue;
         td_tensor *u = hashed_tensor(p->cx, p->s, 200 + i, TD_F64, td_sizes(grads[i]));
@@ -113,18 +105,18 @@ static double probe_value(const probe *p) {
 /* The derivative of F1 or F2 by td_grad; false with *none: there is none. */
 static bool probe_grads(const probe *p, td_tensor **grads, bool *none) {
     static inputs in;
-    td_tensor    *out[64], *first[MAX_LEAVES], *ends[MAX_LEAVES], *u[MAX_LEAVES];
+    td_tensor    *first[MAX_LEAVES], *ends[MAX_ENDS], *u[MAX_LEAVES];
     td_tensor    *need[MAX_LEAVES], *got[MAX_LEAVES];
     int           which[MAX_LEAVES], n_ends = 0;
-    int           n = probe_call(p, &in, out, 64);
     *none = false;
-    if (n < 0) return false;
-    int n_first = grad_ends(&in, out, n, ends);
+    in.strided = false;
+    if (!inputs_call(p->cx, p->s, p->op, p->leaf, &in)) return false;
+    int n_first = grad_ends(&in, ends);
     *none = n_first == 0;
     for (int i = 0; i < n_first; i++) *none |= td_dtype_of(ends[i]) != TD_F64;
     if (*none) return false;
-    if (p->order == 1) return grad_leaves(p->cx, p->s, &in, out, n, grads, false);
-    if (!grad_leaves(p->cx, p->s, &in, out, n, first, true)) return false;
+    if (p->order == 1) return grad_leaves(p->cx, p->s, &in, grads, false);
+    if (!grad_leaves(p->cx, p->s, &in, first, true)) return false;
     for (int i = 0; i < p->s->n_leaves; i++) {
         if (!first[i] || !td_requires_grad(first[i])) continue;
         ends[n_ends] = first[i];

@@ -5,26 +5,17 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct result {
-    inputs     in;
-    td_tensor *out[64];
-    int        n;
-} result;
-
-static bool compute(td_ctx *cx, const sample *s, td_op op, bool strided, result *to) {
-    char why[256];
-    memset(&to->in, 0, sizeof to->in);
-    to->in.strided = strided;
-    if (!inputs_build(cx, s, op, NULL, &to->in, why, sizeof why)) return false;
-    to->n = td__call_list(cx, op, to->in.in, to->in.n_in, to->out, 64);
-    return to->n >= 0;
+static bool compute(td_ctx *cx, const sample *s, td_op op, bool strided, inputs *to) {
+    memset(to, 0, sizeof *to);
+    to->strided = strided;
+    return inputs_call(cx, s, op, NULL, to);
 }
 
-static void check_strided(td_ctx *cx, report *r, const result *plain) {
-    static result other;
-    td_op         op = plain->in.op;
+static void check_strided(td_ctx *cx, report *r, const inputs *plain) {
+    static inputs other;
+    td_op         op = plain->op;
     if (td__ops[op].flags & (TD_OPF_VIEW | TD_OPF_RANDOM | TD_OPF_META)) return;
-    if (plain->in.writes) return;
+    if (plain->writes) return;
     /* as_strided and its kin look at the storage, not at the elements. */
     if (!strncmp(td__ops[op].name, "as_strided", 10)) return;
     /* Composite views (reshape) may take the other branch or refuse: view only. */
@@ -33,7 +24,7 @@ static void check_strided(td_ctx *cx, report *r, const result *plain) {
         fail_sample(r, "with strided inputs: %s", td_message(cx));
         return;
     }
-    for (int i = 0; i < plain->n; i++) {
+    for (int i = 0; i < plain->n_out; i++) {
         td_dtype  dt = td_dtype_of(plain->out[i]);
         tolerance tol = tolerance_of(r->s, dt);
         if (!compare_tensors(r, "with strided inputs", other.out[i], plain->out[i],
@@ -42,24 +33,23 @@ static void check_strided(td_ctx *cx, report *r, const result *plain) {
     }
 }
 
-static void check_in_place(td_ctx *cx, report *r, const result *plain) {
-    static result other;
+static void check_in_place(td_ctx *cx, report *r, const inputs *plain) {
+    static inputs other;
     char          name[64];
     snprintf(name, sizeof name, "%s_", r->s->op_name);
     td_op op = td__op_find(name);
-    if (op == TD_OP_COUNT || plain->n != 1 || plain->in.in[0].kind != TD_K_TENSOR)
+    if (op == TD_OP_COUNT || plain->n_out != 1 || plain->in[0].kind != TD_K_TENSOR)
         return;
     if (td__ops[op].flags & (TD_OPF_META | TD_OPF_RANDOM)) return;
-    td_tensor *first = plain->in.in[0].u.t, *out = plain->out[0];
+    td_tensor *first = plain->in[0].u.t, *out = plain->out[0];
     if (td_dtype_of(first) != td_dtype_of(out) || td_rank(first) != td_rank(out))
         return;
     for (int i = 0; i < td_rank(first); i++)
         if (td_size(first, i) != td_size(out, i)) return;
     if (td__overlaps_itself(first)) return;
-    for (int i = 1; i < plain->in.n_in;
-         i++) /* the same tensor again may not be written */
-        if (plain->in.in[i].kind == TD_K_TENSOR && plain->in.in[i].u.t != first &&
-            td_same_storage(plain->in.in[i].u.t, first))
+    for (int i = 1; i < plain->n_in; i++) /* the same tensor again may not be written */
+        if (plain->in[i].kind == TD_K_TENSOR && plain->in[i].u.t != first &&
+            td_same_storage(plain->in[i].u.t, first))
             return;
     if (!compute(cx, r->s, op, false, &other)) {
         fail_sample(r, "%s: %s", name, td_message(cx));
@@ -69,9 +59,9 @@ static void check_in_place(td_ctx *cx, report *r, const result *plain) {
 }
 
 /* inverse(base, view(base) negated) shows, through the view, the negated view. */
-static void check_inverse(td_ctx *cx, report *r, const result *plain) {
-    const td_opdef *def = &td__ops[plain->in.op];
-    if (!def->inverse || plain->n != 1 || td_numel(plain->out[0]) == 0) return;
+static void check_inverse(td_ctx *cx, report *r, const inputs *plain) {
+    const td_opdef *def = &td__ops[plain->op];
+    if (!def->inverse || plain->n_out != 1 || td_numel(plain->out[0]) == 0) return;
     td_tensor *view = plain->out[0], *changed, *whole;
     td_op      op = td__op_find(def->inverse), flip = td__op_find("bitwise_not");
     td_value   v[TD_MAX_ARGS + 2] = {td_value_tensor(view)};
@@ -81,33 +71,32 @@ static void check_inverse(td_ctx *cx, report *r, const result *plain) {
         fail_sample(r, "inverse %s: %s", def->inverse, td_message(cx));
         return;
     }
-    v[0] = plain->in.in[0];
+    v[0] = plain->in[0];
     v[1] = td_value_tensor(changed);
     if (def->flags & TD_OPF_MULTI) v[at++] = td_value_int(0);
-    for (int i = 1; i < plain->in.n_in; i++) v[at++] = plain->in.in[i];
+    for (int i = 1; i < plain->n_in; i++) v[at++] = plain->in[i];
     if (!td__call(cx, op, v, at, &whole, 1)) {
         fail_sample(r, "inverse %s: %s", def->inverse, td_message(cx));
         return;
     }
     td_tensor *again;
     v[0] = td_value_tensor(whole);
-    for (int i = 1; i < plain->in.n_in; i++) v[i] = plain->in.in[i];
+    for (int i = 1; i < plain->n_in; i++) v[i] = plain->in[i];
     if (td__overlaps_itself(view)) return;
-    if (!td__call(cx, plain->in.op, v, plain->in.n_in, &again, 1))
+    if (!td__call(cx, plain->op, v, plain->n_in, &again, 1))
         fail_sample(r, "view of the inverse: %s", td_message(cx));
     else compare_tensors(r, "view of the inverse", again, changed, (tolerance){0, 0});
 }
 
 void check_twins(td_ctx *cx, report *r) {
-    static result plain;
+    static inputs plain;
     if (r->s->src->tags & (TAG_ERROR | TAG_RANDOM)) return;
     if (!compute(cx, r->s, td__op_find(r->s->op_name), false, &plain)) {
         td_clear(cx);
         return;
     }
     bool chained = false;
-    for (int i = 0; i < r->s->n_leaves; i++)
-        chained |= plain.in.used[i] != plain.in.base[i];
+    for (int i = 0; i < r->s->n_leaves; i++) chained |= plain.used[i] != plain.base[i];
     if (!chained) check_strided(cx, r, &plain);
     td_clear(cx);
     check_in_place(cx, r, &plain);

@@ -116,6 +116,9 @@ typedef struct inputs {
     int        n_ints;
     td_tensor *lists[64];
     int        n_lists;
+    td_tensor *out[64]; /* results of the call */
+    int        n_out;
+    char       why[256]; /* what is wrong, when building failed */
 } inputs;
 
 uint64_t   sample_hash(const void *p, size_t n);
@@ -126,9 +129,12 @@ void       leaf_number(const sample *s, int nr, td_dtype dt, int64_t i, double *
 td_tensor *hashed_tensor(td_ctx *cx, const sample *s, int nr, td_dtype dt,
                          td_ints size);
 /* Builds leaves and arguments. `as` gives the values of leaves that must not be
- * the sample's own (NULL: none). False: `why` says what is wrong. */
+ * the sample's own (NULL: none). False: in->why says what is wrong. */
 bool       inputs_build(td_ctx *cx, const sample *s, td_op op, td_tensor *const *as,
-                        inputs *in, char *why, size_t cap);
+                        inputs *in);
+/* Builds and calls; false: refused, see td_message or in->why. */
+bool       inputs_call(td_ctx *cx, const sample *s, td_op op, td_tensor *const *as,
+                       inputs *in);
 
 /* ---- expectations (expected.c) ------------------------------------------ */
 
@@ -192,9 +198,9 @@ bool compare_tensors(report *r, const char *what, td_tensor *a, td_tensor *b,
 /* check_call.c: the sample against PyTorch. */
 void check_call(td_ctx *cx, report *r, const expected *e);
 /* check_grad.c */
-int  grad_ends(const inputs *in, td_tensor *const *out, int n, td_tensor **ends);
-bool grad_leaves(td_ctx *cx, const sample *s, const inputs *in, td_tensor *const *out,
-                 int n, td_tensor **grads, bool create);
+/* Gradients by leaf of the results in `in`, NULL where there is none. */
+bool grad_leaves(td_ctx *cx, const sample *s, const inputs *in, td_tensor **grads,
+                 bool create);
 /* Finite differences against td_grad, first and second order. */
 typedef struct grad_stats {
     bool first, second; /* something was compared */

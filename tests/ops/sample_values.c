@@ -119,12 +119,11 @@ typedef struct builder {
     td_ctx       *cx;
     const sample *s;
     inputs       *in;
-    char         *why;
-    size_t        cap;
 } builder;
 
 static bool wrong(builder *b, const char *what, const char *name) {
-    if (!b->why[0]) snprintf(b->why, b->cap, "%s: %s", what, name);
+    if (!b->in->why[0])
+        snprintf(b->in->why, sizeof b->in->why, "%.150s: %.80s", what, name);
     return false;
 }
 
@@ -301,12 +300,11 @@ static bool build_leaf(builder *b, int i, td_tensor *as) {
 }
 
 bool inputs_build(td_ctx *cx, const sample *s, td_op op, td_tensor *const *as,
-                  inputs *in, char *why, size_t cap) {
-    builder          b = {cx, s, in, why, cap};
+                  inputs *in) {
+    builder          b = {cx, s, in};
     bool             strided = in->strided;
     const td_schema *schema = &td__opinfo(op)->s;
     memset(in, 0, sizeof *in);
-    why[0] = 0;
     in->op = op;
     in->strided = strided;
     in->n_in = schema->n_in;
@@ -322,4 +320,11 @@ bool inputs_build(td_ctx *cx, const sample *s, td_op op, td_tensor *const *as,
         in->in[i] = schema->in[i].def;
     }
     return true;
+}
+
+bool inputs_call(td_ctx *cx, const sample *s, td_op op, td_tensor *const *as,
+                 inputs *in) {
+    if (!inputs_build(cx, s, op, as, in)) return false;
+    in->n_out = td__call_list(cx, op, in->in, in->n_in, in->out, 64);
+    return in->n_out >= 0;
 }
