@@ -1178,7 +1178,7 @@ TD_API td_tensor *td_op_scatter_reduce(td_tensor *self, int64_t dim, td_tensor *
 /* Writes the result of scatter_reduce into its first argument. */
 TD_API td_tensor *td_op_scatter_reduce_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src, const char *reduce, bool include_self);
 
-/* gather with the other dims broadcast; over all elements without a dim. */
+/* gather with the other dims broadcast and indices taken modulo the size; over all elements without a dim. */
 TD_API td_tensor *td_op_take_along_dim(td_tensor *self, td_tensor *indices, td_value dim);
 
 /* The entries along `dim` that a 0- or 1-dim `index` names. */

@@ -184,6 +184,11 @@ static bool save_results(filling *f, const td_opcall *c, const plan *p) {
 
 static bool float_result(const td_tensor *t) { return td__is_float((td_dtype)t->dtype); }
 
+/* How many results carry history where users see them. */
+static int shown_results(const td_opcall *c) {
+    return c->def->flags & TD_OPF_STATS ? 1 : c->n_out;
+}
+
 /* Views remember the mode they were made in; it decides whether they may be
  * written later. */
 static void mark_views(const td_opcall *c) {
@@ -233,7 +238,7 @@ static bool call_plain(td_mode *m, td_opcall *c) {
     td_node *n = make_node(c, &p, NULL, &f);
     if (!n) return false;
     bool ok = td__note_outputs(n, c->out, c->n_out, f.ints, ranks);
-    for (int i = 0; i < c->n_out && ok; i++)
+    for (int i = 0; i < shown_results(c) && ok; i++)
         if (float_result(c->out[i])) ok = td__set_history(c->out[i], n, i);
     if (ok) ok = save_results(&f, c, &p);
     td__node_drop(n);
@@ -293,7 +298,7 @@ static int edge_of_arg(const td_opcall *c, int arg) {
 /* Written results are rebased, others are new. */
 static bool give_histories(td_opcall *c, td_node *n) {
     const td_schema *s = &c->info->s;
-    for (int i = 0; i < c->n_out; i++) {
+    for (int i = 0; i < shown_results(c); i++) {
         td_tensor *t = c->out[i];
         if (!float_result(t)) continue;
         int arg = -1;

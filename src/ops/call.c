@@ -165,9 +165,18 @@ static bool run_formula(td_opcall *c) {
     return c->out[0] != NULL;
 }
 
+static bool any_needs_grad(const td_opcall *c) {
+    for (int i = 0; i < c->n_in; i++)
+        if (td__in(c, i) && td__in(c, i)->flags & TD_TF_NEEDS_GRAD) return true;
+    return false;
+}
+
 /* x_ of a composite twin: compute, then copy into x. */
 static bool run_twin(td_opcall *c) {
     td_tensor *self = td__in(c, 0), *r = NULL;
+    /* what the parts save of self must outlive the write */
+    if (c->cx->grad_enabled && any_needs_grad(c))
+        c->in[0] = td_value_tensor(td_op_clone(self, false));
     if (!td__call(c->cx, c->info->pure, c->in, c->n_in, &r, 1) || td_is_nil(r)) return false;
     if (r->rank != self->rank || memcmp(r->size, self->size, sizeof(int64_t) * r->rank))
         return td__op_fail(c, TD_E_SHAPE, "result %s does not fit the written tensor %s",

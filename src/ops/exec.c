@@ -94,7 +94,8 @@ static bool exec_view(td_opcall *c) {
 static bool may_write(td_opcall *c, const td_param *p, td_tensor *t) {
     if (t->st->readonly)
         return td__op_fail(c, TD_E_ALIAS, "%s lies in a read-only file; clone it first", p->name);
-    if (td__overlaps_itself(t))
+    const td_opdef *pure = c->info->pure == TD_OP_COUNT ? c->def : &td__ops[c->info->pure];
+    if (td__overlaps_itself(t) && !(pure->flags & TD_OPF_UNIFORM))
         return td__op_fail(c, TD_E_ALIAS,
                            "several elements of the written tensor %s share one place in "
                            "memory (an expanded view?); clone it first", td__type_str(t));

@@ -35,7 +35,9 @@ enum {
     TD_OPF_INTERNAL  = 1 << 15, /* for formulas; documented, not in the sugar */
     TD_OPF_KEEP_INT  = 1 << 16, /* pointwise: integers are returned unchanged (floor) */
     TD_OPF_FIRST_DTYPE = 1 << 17, /* pointwise: result and computation in in[0]'s dtype */
-    TD_OPF_SHARE     = 1 << 18 /* takes over in[0]'s bytes, which nobody else sees: no view */
+    TD_OPF_SHARE     = 1 << 18, /* takes over in[0]'s bytes, which nobody else sees: no view */
+    TD_OPF_STATS     = 1 << 19, /* results after the first show no history; saved ones have it */
+    TD_OPF_UNIFORM   = 1 << 20  /* one value everywhere: elements may share their place */
 };
 
 /* One op. Rows live in *.def as TD_OP(id, .field = ...,). FN(x) names the C
