@@ -214,6 +214,7 @@ struct td_ctx {
     td_tensor *free; /* structs for reuse */
     TD_VEC(td_tensor *) owned; /* by scopes, outermost first; entries may be NULL */
     TD_VEC(td_scope) scopes;
+    int        missed; /* scopes begun but not opened: no memory */
     td_tensor *dying; /* td__unref's work list, linked by payload */
     bool unwinding;            /* td__unref is at work further up the stack */
 

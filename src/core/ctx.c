@@ -125,15 +125,19 @@ void td__scope_pop(td_ctx *cx, td_tensor **results, int n) {
 }
 
 /* A label must outlive its scope; string literals do. When memory is exhausted
- * the scope is not opened, the error is recorded, and td_scope_end of that label
- * ends nothing. */
+ * the scope is not opened, the error is recorded, and its td_scope_end ends
+ * nothing; nor do the ends of scopes begun inside it. */
 void td_scope_begin(td_ctx *cx, const char *label) {
-    push_scope(cx, label ? label : "scope");
+    if (cx->missed || !push_scope(cx, label ? label : "scope")) cx->missed++;
 }
 
 td_tensor *td_scope_end(td_ctx *cx, const char *label, td_tensor *result) {
     const char *want = label ? label : "scope";
     int         at   = cx->scopes.n - 1;
+    if (cx->missed > 0) { /* one that did not open: its tensors are its parent's */
+        cx->missed--;
+        return result ? result : &cx->nil;
+    }
     while (at >= 0 && !(cx->scopes.v[at].label && !strcmp(cx->scopes.v[at].label, want)))
         at--;
     if (at < 0) {
