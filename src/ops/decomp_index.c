@@ -90,9 +90,13 @@ bool td__decomp_take_along_dim(td_opcall *c) {
     if (self->rank != index->rank)
         return td__op_fail(c, TD_E_SHAPE, "indices %s must have as many dims as self %s",
                            td__type_str(index), td__type_str(self));
+    if (self->rank == 0)
+        return td__op_fail(c, TD_E_INDEX, "a 0-dim tensor has no dim to take along");
     int dim = td__op_dim(c, td__in_int(c, 2), self->rank);
     if (dim < 0) return false;
-    if (self->rank == 0) return give(c, td_op_gather(self, 0, index));
+    if (!td__dim_eq(self->size[dim], 0))
+        index = td_op_remainder(index, td_value_int(self->size[dim]));
+    if (td_is_nil(index)) return false;
     td_tensor *wide = broadcast_beside(self, index, dim);
     return give(c, td_op_gather(wide, dim, broadcast_beside(index, self, dim)));
 }

@@ -9,11 +9,15 @@
 /* Sizes asked for with at most one -1, which is replaced; false after td__fail. */
 bool td__infer_sizes(td_opcall *c, const td_value *want, int64_t numel, int64_t *size);
 
+/* A new dim of size 1 at `dim`, for which there must be room. */
+void td__insert_dim(td_meta *m, int dim);
+
 /* args: as in the schema of the view, after `self`. False after td__fail. */
 bool td__select_part(td_opcall *c, td_meta *m, int64_t dim, int64_t index);
 bool td__slice_part(td_opcall *c, td_meta *m, const td_value *args);
 bool td__diagonal_part(td_opcall *c, td_meta *m, const td_value *args);
-bool td__as_strided_part(td_opcall *c, td_meta *m, const td_value *args);
+/* ... over a storage of so many bytes. */
+bool td__as_strided_part(td_opcall *c, td_meta *m, const td_value *args, int64_t bytes);
 
 /* A tensor struct on the stack that looks at t's storage: for td__copy_into and
  * td__fill inside kernels. It owns nothing and must not leave the kernel. */

@@ -62,5 +62,7 @@ typedef struct td_index_plan {
     int64_t size[TD_MAX_RANK];
 } td_index_plan;
 bool td__index_plan(td_opcall *c, td_index_plan *p);
+/* Sizes of what the index tensors pick; false after td__fail. */
+bool td__index_part(td_opcall *c, td_meta *m);
 
 #endif

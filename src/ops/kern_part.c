@@ -40,15 +40,17 @@ bool td__kern_diagonal_scatter(td_opcall *c) {
 bool td__kern_as_strided_scatter(td_opcall *c) {
     td_tensor *in = td__in(c, 0), *out = c->out[0];
     td_meta    m;
-    td__tensor_meta(in, &m);
+    td__tensor_meta(out, &m);
     size_t bytes = in->st->bytes;
-    if (out->st->bytes < bytes && !td__storage_resize(out->st, bytes))
-        return td__fail_memory(c->cx);
     if (td__overlaps_itself(in)) {
         if (!td__copy_into(out, in)) return false;
-    } else if (bytes > 0)
-        memcpy(out->st->data, in->st->data, bytes);
-    return td__as_strided_part(c, &m, &c->in[2]) && put(out, &m, td__in(c, 1));
+    } else {
+        if (out->st->bytes < bytes && !td__storage_resize(out->st, bytes))
+            return td__fail_memory(c->cx);
+        if (bytes > 0) memcpy(out->st->data, in->st->data, bytes);
+    }
+    return td__as_strided_part(c, &m, &c->in[2], (int64_t)out->st->bytes) &&
+           put(out, &m, td__in(c, 1));
 }
 
 /* ---- backwards of views ------------------------------------------------- */

@@ -12,6 +12,34 @@ static bool begin(td_opcall *c) {
     return c->out[0] == td__in(c, 0) || td__copy_into(c->out[0], td__in(c, 0));
 }
 
+/* A row-major f32 copy: sums of f16 and bf16 are rounded once, at the end. */
+static td_tensor *widen(td_opcall *c, const td_tensor *t) {
+    td_meta m;
+    td__meta_dense(&m, TD_F32, t->rank, t->size);
+    td_tensor *wide = td__tensor_make(c->cx, &m, false);
+    return wide && td__copy_into(wide, t) ? wide : NULL;
+}
+
+typedef void walk_fn(td_spots *s, const td_tensor *index, const td_tensor *data,
+                     const td_tensor *other, int dim);
+
+/* Walks out and src as they are, or as wide copies whose result is cast back. */
+static bool reduce_into(td_opcall *c, walk_fn *walk, td_spot_op op, td_value alpha) {
+    td_tensor *out = c->out[0], *data = out, *src = td__in(c, 3);
+    int        dim  = td__wrap_dim(td__in_int(c, 1), out->rank);
+    bool       wide = td__is_half((td_dtype)out->dtype) && op != TD_SPOT_PUT;
+    td_spots   s;
+    if (wide && (!(data = widen(c, out)) || !(src = widen(c, src)))) return false;
+    walk(&s, td__in(c, 2), data, src, dim);
+    s.alpha = alpha;
+    td__spots_run(&s, op);
+    if (!wide) return true;
+    td__copy_into(out, data);
+    td_drop(data);
+    td_drop(src);
+    return true;
+}
+
 /* Points `other` at one number in the dtype of data, for every element. */
 static void use_number(td_spots *s, td_value number, char room[8]) {
     td__store_value(s->dtype, room, number);
@@ -27,8 +55,9 @@ static bool scatter(td_opcall *c, const td_tensor *src, td_spot_op op) {
     td_spots         s;
     if (!td__index_check(c, index, td__size1(c->out[0], dim), false, dim)) return false;
     if (!begin(c) || index->numel == 0) return c->out[0]->st != NULL;
-    td__spots_elements(&s, index, c->out[0], src, dim);
-    if (!src) use_number(&s, c->in[3], room);
+    if (src) return reduce_into(c, td__spots_elements, op, td_value_int(1));
+    td__spots_elements(&s, index, c->out[0], NULL, dim);
+    use_number(&s, c->in[3], room);
     td__spots_run(&s, op);
     return true;
 }
@@ -103,8 +132,7 @@ bool td__kern_scatter_reduce(td_opcall *c) {
         use_number(&s, neutral(op, s.dtype), room);
         td__spots_run(&s, TD_SPOT_PUT);
     }
-    td__spots_elements(&s, index, c->out[0], td__in(c, 3), dim);
-    td__spots_run(&s, op);
+    if (!reduce_into(c, td__spots_elements, op, td_value_int(1))) return false;
     if (!mean) return true;
     divide(c->out[0], count);
     td_drop(count);
@@ -113,24 +141,33 @@ bool td__kern_scatter_reduce(td_opcall *c) {
 
 /* ---- whole entries ------------------------------------------------------ */
 
-static bool entries(td_opcall *c, const td_tensor *source, td_spot_op op, td_value alpha) {
-    const td_tensor *index = td__in(c, 2);
-    int              dim = td__wrap_dim(td__in_int(c, 1), c->out[0]->rank);
-    td_spots         s;
-    if (!td__index_check(c, index, td__size1(c->out[0], dim), false, dim)) return false;
-    if (!begin(c)) return false;
-    td__spots_entries(&s, index, c->out[0], source, dim);
-    s.alpha = alpha;
-    td__spots_run(&s, op);
+/* Entries without elements are not looked at, nor are their indices. */
+static bool entries_checked(td_opcall *c, bool negative) {
+    const td_tensor *out  = c->out[0];
+    int              dim  = td__wrap_dim(td__in_int(c, 1), out->rank);
+    bool             some = true;
+    for (int d = 0; d < out->rank; d++) some = some && (d == dim || out->size[d] > 0);
+    return !some || td__index_check(c, td__in(c, 2), td__size1(out, dim), negative, dim);
+}
+
+/* Sums of f16 and bf16 over one dim, or with a factor, are rounded at every step,
+ * others once at the end, as ATen does. */
+bool td__kern_index_add(td_opcall *c) {
+    int      dim  = td__wrap_dim(td__in_int(c, 1), c->out[0]->rank);
+    bool     once = c->out[0]->rank > 1 && td__value_f(c->in[4]) == 1;
+    td_spots s;
+    if (c->out[0]->rank > 1 && c->out[0]->numel == 0) return true;
+    if (!entries_checked(c, false) || !begin(c)) return false;
+    if (once) return reduce_into(c, td__spots_entries, TD_SPOT_ADD, c->in[4]);
+    td__spots_entries(&s, td__in(c, 2), c->out[0], td__in(c, 3), dim);
+    s.alpha = c->in[4];
+    td__spots_run(&s, TD_SPOT_ADD);
     return true;
 }
 
-bool td__kern_index_add(td_opcall *c) {
-    return entries(c, td__in(c, 3), TD_SPOT_ADD, c->in[4]);
-}
-
 bool td__kern_index_copy(td_opcall *c) {
-    return entries(c, td__in(c, 3), TD_SPOT_PUT, td_value_int(1));
+    return entries_checked(c, false) && begin(c) &&
+           reduce_into(c, td__spots_entries, TD_SPOT_PUT, td_value_int(1));
 }
 
 bool td__kern_index_fill(td_opcall *c) {
@@ -139,8 +176,7 @@ bool td__kern_index_fill(td_opcall *c) {
     td_value         number = c->in[3];
     char             room[8];
     td_spots         s;
-    if (!td__index_check(c, index, td__size1(c->out[0], dim), true, dim)) return false;
-    if (!begin(c)) return false;
+    if (!entries_checked(c, true) || !begin(c)) return false;
     if (v)
         number = td__is_float((td_dtype)v->dtype)
                      ? td_value_float(td__load_f((td_dtype)v->dtype, td__ptr(v)))
@@ -156,18 +192,16 @@ bool td__kern_index_fill(td_opcall *c) {
 bool td__kern_index_put(td_opcall *c) {
     const td_tensor *values = td__in(c, 2);
     td_tensor       *out    = c->out[0];
-    int64_t          size[TD_MAX_RANK], stride[TD_MAX_RANK];
-    int              rank = 0;
+    td_meta          part;
+    int64_t          stride[TD_MAX_RANK];
     td_indices       x;
     td_spots         s;
+    if (!td__index_part(c, &part)) return false;
+    if (td__numel(part.rank, part.size) == 0) return begin(c); /* nothing is looked at */
     if (!td__indices_open(c, &x, out)) return false;
     bool ok = begin(c);
-    for (int i = 0; i < x.plan.before; i++) size[rank++] = out->size[x.plan.order[i]];
-    for (int i = 0; i < x.plan.rank; i++) size[rank++] = x.plan.size[i];
-    for (int i = x.plan.before + x.plan.indexed; i < out->rank; i++)
-        size[rank++] = out->size[x.plan.order[i]];
-    if (ok && td__numel(rank, size) > 0) {
-        td__expand_strides(values, rank, size, stride);
+    if (ok) {
+        td__expand_strides(values, part.rank, part.size, stride);
         td__indices_spots(&x, &s, out, values, stride);
         td__spots_run(&s, td__in_bool(c, 3) ? TD_SPOT_ADD : TD_SPOT_PUT);
     }

@@ -50,7 +50,7 @@ void td__strides_channels_last(int rank, const int64_t *size, int64_t *stride) {
     for (int i = 0; i < rank; i++) {
         int d     = channel_dim(rank, i);
         stride[d] = step;
-        step      = td__dim_mul(step, td__dim_max(size[d], 1));
+        step      = td__dim_mul(step, size[d]);
     }
 }
 
@@ -156,6 +156,19 @@ bool td__shape_cat(td_opcall *c) {
     return true;
 }
 
+/* Is every tensor channels-last once the new dim is there? */
+static bool stack_channels_last(td_value list, int dim) {
+    for (uint32_t i = 0; i < list.n; i++) {
+        td_meta          m;
+        td_window        w;
+        const td_tensor *t = list.u.ts[i];
+        td__tensor_meta(t, &m);
+        td__insert_dim(&m, dim);
+        if (!td__is_channels_last(td__window(&w, t, &m))) return false;
+    }
+    return true;
+}
+
 bool td__shape_stack(td_opcall *c) {
     td_value list = c->in[0];
     td_meta *m    = &c->meta[0];
@@ -174,6 +187,7 @@ bool td__shape_stack(td_opcall *c) {
     memmove(m->size + dim + 1, m->size + dim, sizeof(int64_t) * (size_t)(m->rank - dim));
     m->size[dim] = list.n;
     m->rank++;
+    if (stack_channels_last(list, dim)) use_channels_last(m);
     return true;
 }
 
@@ -221,7 +235,7 @@ bool td__shape_roll(td_opcall *c) {
         if (t->rank == 0 || td__op_dim(c, dims.u.ints[k], t->rank) < 0)
             return td__op_fail(c, TD_E_INDEX, "dim %lld is out of range for rank %d",
                                (long long)dims.u.ints[k], t->rank);
-    if (shifts.n == 1 && dims.n == 1 && td__dim_eq(t->numel, 0))
+    if (dims.n > 0 && td__dim_eq(t->numel, 0))
         meta_clone(&c->meta[0], t);
     else
         td__meta_dense(&c->meta[0], (td_dtype)t->dtype, t->rank, t->size);
@@ -302,10 +316,14 @@ bool td__shape_diagonal_scatter(td_opcall *c) {
 }
 
 bool td__shape_as_strided_scatter(td_opcall *c) {
-    td_meta part;
-    meta_exact(&c->meta[0], td__in(c, 0));
-    td__tensor_meta(td__in(c, 0), &part);
-    return td__as_strided_part(c, &part, &c->in[2]) && src_fits(c, &part);
+    const td_tensor *self = td__in(c, 0);
+    td_meta          part;
+    int64_t          bytes = (int64_t)self->st->bytes;
+    meta_exact(&c->meta[0], self);
+    part = c->meta[0];
+    if (td__overlaps_itself(self)) /* the copy is a dense one */
+        bytes = td__dim_mul(self->numel, td__dtype_bytes[self->dtype]);
+    return td__as_strided_part(c, &part, &c->in[2], bytes) && src_fits(c, &part);
 }
 
 /* ---- backwards ---------------------------------------------------------- */

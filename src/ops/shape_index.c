@@ -114,7 +114,8 @@ bool td__shape_index_copy(td_opcall *c) {
     if (dim < 0 || !vector_index(c, td__in(c, 2), false) ||
         !same_dtype(c, self, source, "source"))
         return false;
-    bool lone = source->rank == 0 && self->rank <= 1 && td__in(c, 2)->numel == 1;
+    bool lone = source->rank + self->rank <= 1 && source->numel == 1 &&
+                td__in(c, 2)->numel == 1;
     return (lone || source_fits(c, dim)) && dense_like_self(c);
 }
 
@@ -196,9 +197,32 @@ static void result_sizes(const td_tensor *self, const td_index_plan *p, td_meta 
         m->size[p->before + p->rank + i] = self->size[p->order[p->before + p->indexed + i]];
 }
 
+bool td__index_part(td_opcall *c, td_meta *m) {
+    td_index_plan p;
+    if (!td__index_plan(c, &p)) return false;
+    if (p.before + p.rank + p.after > TD_MAX_RANK)
+        return td__op_fail(c, TD_E_SHAPE, "the result would have too many dims");
+    result_sizes(td__in(c, 0), &p, m);
+    return true;
+}
+
+/* An index among the dims of the result, as ATen reshapes it: dims of size 1 stand
+ * for those of self, and have strides of their own where the result has one entry. */
+static void index_strides(const td_tensor *index, const td_index_plan *p, const td_meta *m,
+                          int64_t *out) {
+    int64_t size[TD_MAX_RANK], old[TD_MAX_RANK];
+    for (int i = 0; i < m->rank; i++) size[i] = 1;
+    memcpy(size + p->before, p->size, sizeof(int64_t) * (size_t)p->rank);
+    td__expand_strides(index, p->rank, p->size, old);
+    td__view_strides(p->rank, p->size, old, m->rank, size, out);
+    for (int i = 0; i < m->rank; i++)
+        if (td__dim_eq(size[i], 1) && !td__dim_eq(m->size[i], 1)) out[i] = 0;
+}
+
 /* Strides of the operands as ATen's iterator sees them: self stands still where the
  * indices step, the indices where self does. */
-static void operand_strides(td_opcall *c, const td_index_plan *p, int64_t (*st)[TD_MAX_RANK]) {
+static void operand_strides(td_opcall *c, const td_index_plan *p, const td_meta *m,
+                            int64_t (*st)[TD_MAX_RANK]) {
     const td_tensor *self = td__in(c, 0);
     int              at   = p->before;
     memset(st, 0, sizeof *st * (size_t)(p->indexed + 1));
@@ -206,7 +230,7 @@ static void operand_strides(td_opcall *c, const td_index_plan *p, int64_t (*st)[
     for (int i = 0; i < p->after; i++)
         st[0][at + p->rank + i] = self->stride[p->order[at + p->indexed + i]];
     for (int k = 0; k < p->indexed; k++)
-        td__expand_strides(c->in[1].u.ts[p->order[at + k]], p->rank, p->size, st[k + 1] + at);
+        index_strides(c->in[1].u.ts[p->order[at + k]], p, m, st[k + 1]);
 }
 
 /* The result is laid out in the order ATen's iterator walks the operands. */
@@ -214,7 +238,14 @@ static void result_layout(td_opcall *c, const td_index_plan *p, td_meta *m) {
     int64_t st[TD_MAX_RANK + 1][TD_MAX_RANK], step = 1;
     int     order[TD_MAX_RANK];
     bool    plain = true;
-    operand_strides(c, p, st);
+    operand_strides(c, p, m, st);
+    bool alike = true; /* operands of one size that are all row-major */
+    for (int i = 0; i < p->before; i++) alike = alike && td__dim_eq(m->size[i], 1);
+    for (int i = p->before + p->rank; i < m->rank; i++)
+        alike = alike && td__dim_eq(m->size[i], 1);
+    for (int k = 0; alike && k <= p->indexed; k++)
+        alike = td__is_dense(m->rank, m->size, st[k]);
+    if (alike) return;
     td__iter_order(m->rank, m->size, p->indexed + 1, st, order);
     for (int i = 0; i < m->rank; i++) plain = plain && order[i] == m->rank - 1 - i;
     if (plain) return;
@@ -227,24 +258,16 @@ static void result_layout(td_opcall *c, const td_index_plan *p, td_meta *m) {
 
 bool td__shape_index(td_opcall *c) {
     td_index_plan p;
-    if (!td__index_plan(c, &p)) return false;
-    if (p.before + p.rank + p.after > TD_MAX_RANK)
-        return td__op_fail(c, TD_E_SHAPE, "the result would have too many dims");
-    result_sizes(td__in(c, 0), &p, &c->meta[0]);
+    if (!td__index_part(c, &c->meta[0]) || !td__index_plan(c, &p)) return false;
     result_layout(c, &p, &c->meta[0]);
     return true;
 }
 
 bool td__shape_index_put(td_opcall *c) {
     const td_tensor *self = td__in(c, 0), *values = td__in(c, 2);
-    td_index_plan    p;
     td_meta          m;
     int64_t          stride[TD_MAX_RANK];
-    if (!td__index_plan(c, &p)) return false;
-    if (p.before + p.rank + p.after > TD_MAX_RANK)
-        return td__op_fail(c, TD_E_SHAPE, "the result would have too many dims");
-    if (!same_dtype(c, self, values, "values")) return false;
-    result_sizes(self, &p, &m);
+    if (!td__index_part(c, &m) || !same_dtype(c, self, values, "values")) return false;
     if (!td__expand_strides(values, m.rank, m.size, stride))
         return td__op_fail(c, TD_E_SHAPE, "values %s do not broadcast to the indexed part %s",
                            td__type_str(values), td__sizes_str(m.rank, m.size));

@@ -81,19 +81,19 @@ bool td__shape_unbind(td_opcall *c) {
 
 /* ---- any geometry over a storage ---------------------------------------- */
 
-/* All addressed elements must lie in the storage of t. */
-static bool fits_storage(td_opcall *c, const td_tensor *t, const td_meta *m) {
+/* All addressed elements must lie within so many bytes. */
+static bool fits_storage(td_opcall *c, int64_t bytes, const td_meta *m) {
     if (td__dim_eq(td__numel(m->rank, m->size), 0)) return true;
     int64_t last = m->offset, item = td__dtype_bytes[m->dtype];
     for (int i = 0; i < m->rank; i++)
         last = td__dim_add(last, td__dim_mul(td__dim_sub(m->size[i], 1), m->stride[i]));
     int64_t need = td__dim_mul(td__dim_add(last, 1), item);
-    if (td__dim_is_sym(need) || need <= (int64_t)t->st->bytes) return true;
+    if (td__dim_is_sym(need) || need <= bytes) return true;
     return td__op_fail(c, TD_E_INDEX,
                        "sizes %s, strides %s at offset %lld need %lld bytes, the storage "
                        "has %lld",
                        td__sizes_str(m->rank, m->size), td__sizes_str(m->rank, m->stride),
-                       (long long)m->offset, (long long)need, (long long)t->st->bytes);
+                       (long long)m->offset, (long long)need, (long long)bytes);
 }
 
 /* Sizes and strides as two lists of one length without negative numbers. */
@@ -113,18 +113,19 @@ static bool take_geometry(td_opcall *c, td_meta *m, const td_value *size,
     return true;
 }
 
-bool td__as_strided_part(td_opcall *c, td_meta *m, const td_value *args) {
+bool td__as_strided_part(td_opcall *c, td_meta *m, const td_value *args, int64_t bytes) {
     m->strided = true;
     if (args[2].kind != TD_K_NONE) m->offset = args[2].u.i;
     if (td__dim_lt(m->offset, 0))
         return td__op_fail(c, TD_E_ARG, "storage_offset %lld is negative",
                            (long long)m->offset);
-    return take_geometry(c, m, &args[0], &args[1]) && fits_storage(c, td__in(c, 0), m);
+    return take_geometry(c, m, &args[0], &args[1]) && fits_storage(c, bytes, m);
 }
 
 bool td__shape_as_strided(td_opcall *c) {
-    td__tensor_meta(td__in(c, 0), &c->meta[0]);
-    return td__as_strided_part(c, &c->meta[0], &c->in[1]);
+    const td_tensor *t = td__in(c, 0);
+    td__tensor_meta(t, &c->meta[0]);
+    return td__as_strided_part(c, &c->meta[0], &c->in[1], (int64_t)t->st->bytes);
 }
 
 bool td__shape_resize(td_opcall *c) {

@@ -204,10 +204,7 @@ bool td__shape_squeeze_dims(td_opcall *c) {
     return true;
 }
 
-bool td__shape_unsqueeze(td_opcall *c) {
-    td_meta *m   = start(c);
-    int      dim = td__op_dim(c, td__in_int(c, 1), m->rank + 1);
-    if (dim < 0 || !rank_ok(c, m->rank + 1)) return false;
+void td__insert_dim(td_meta *m, int dim) {
     int64_t stride = 1;
     if (dim < m->rank) stride = td__dim_mul(m->size[dim], m->stride[dim]);
     for (int i = m->rank; i > dim; i--) {
@@ -217,6 +214,13 @@ bool td__shape_unsqueeze(td_opcall *c) {
     m->size[dim]   = 1;
     m->stride[dim] = stride;
     m->rank++;
+}
+
+bool td__shape_unsqueeze(td_opcall *c) {
+    td_meta *m   = start(c);
+    int      dim = td__op_dim(c, td__in_int(c, 1), m->rank + 1);
+    if (dim < 0 || !rank_ok(c, m->rank + 1)) return false;
+    td__insert_dim(m, dim);
     return true;
 }
 

@@ -50,9 +50,9 @@ static inline int64_t pick(const line *l, int64_t j) {
 
 /* ---- reductions of any dtype, one element at a time --------------------- */
 
-static double reduce_f(td_spot_op op, double a, double b, double alpha, bool single) {
+static double reduce_f(td_spot_op op, double a, double b) {
     switch (op) {
-    case TD_SPOT_ADD: b = single ? (double)(float)(alpha * b) : alpha * b; return a + b;
+    case TD_SPOT_ADD: return a + b;
     case TD_SPOT_MUL: return a * b;
     case TD_SPOT_MAX: return isnan(a) || a > b ? a : b;
     case TD_SPOT_MIN: return isnan(a) || a < b ? a : b;
@@ -71,6 +71,14 @@ static int64_t reduce_i(td_spot_op op, int64_t a, int64_t b, int64_t alpha) {
     }
 }
 
+/* alpha * b, rounded to the dtype as a product of its own. */
+static double scale(td_dtype dt, double alpha, double b) {
+    char room[8];
+    if (alpha == 1) return b;
+    td__store_f(dt, room, td__is_half(dt) ? (double)((float)alpha * (float)b) : alpha * b);
+    return td__load_f(dt, room);
+}
+
 static void reduce_line(const line *l, td_spot_op op) {
     td_dtype dt    = l->s->dtype;
     int64_t  item  = td__dtype_bytes[dt], alpha_i = td__value_i(l->s->alpha);
@@ -79,8 +87,8 @@ static void reduce_line(const line *l, td_spot_op op) {
         char       *at = l->data + (j * l->data_step + pick(l, j) * l->along) * item;
         const char *by = l->other + j * l->other_step * item;
         if (td__is_float(dt))
-            td__store_f(dt, at, reduce_f(op, td__load_f(dt, at), td__load_f(dt, by), alpha,
-                                         td__is_half(dt)));
+            td__store_f(dt, at, reduce_f(op, td__load_f(dt, at),
+                                         scale(dt, alpha, td__load_f(dt, by))));
         else
             td__store_i(dt, at, reduce_i(op, td__load_i(dt, at), td__load_i(dt, by), alpha_i));
     }
