@@ -1,4 +1,5 @@
 /* decomp_norm.c -- norm layers as users call them, in terms of the native ops. */
+#include "ops/geom.h"
 #include "ops/terms.h"
 
 static bool set_out(td_opcall *c, td_tensor *t) {
@@ -51,7 +52,8 @@ bool td__decomp_rms_norm(td_opcall *c) {
     td_tensor *r = td_op_rsqrt(td_op_add(mean, td_value_float(eps), td_value_int(1)));
     td_tensor *y = t_mul(wide, r);
     if (w) y = t_mul(y, w);
-    return set_out(c, td__is_half(dt) ? td_op_to(y, dt, false) : y);
+    if (td__is_half(dt)) y = td_op_to(y, dt, false);
+    return set_out(c, td__is_channels_last(x) ? y : td_op_contiguous(y));
 }
 
 bool td__decomp_group_norm(td_opcall *c) {
@@ -102,7 +104,8 @@ static td_tensor *per_sample(td_tensor *p, int64_t n) {
 /* The mean of the samples' running statistics goes back to the caller's. */
 static bool write_back(td_tensor *to, td_tensor *from, int64_t n) {
     if (!to) return true;
-    td_tensor *m = t_mean(td_op_view(from, TD_SHAPE(n, -1)), TD_DIMS(0), false);
+    td_tensor *m = td_op_view(from, TD_SHAPE(n, to->size[0]));
+    m = t_mean(m, TD_DIMS(0), false);
     return !td_is_nil(td_op_copy_(to, m, false));
 }
 

@@ -32,15 +32,20 @@ void td__norm_set(const td_norm *s, void *p, int64_t i, double v) {
         ((double *)p)[i] = v;
 }
 
-bool td__dense_open(td_ctx *cx, td_norm *s, td_dense *d, td_tensor *t, bool image) {
+bool td__dense_open(td_ctx *cx, td_norm *s, td_dense *d, td_tensor *t, bool last) {
+    td_meta m;
     memset(d, 0, sizeof *d);
     if (!t) return true;
     d->dtype = (td_dtype)t->dtype;
     d->direct = td__dtype_bytes[t->dtype] == s->acc_size;
-    if (!td__is_dense(t->rank, t->size, t->stride) &&
-        !(image && td__is_channels_last(t))) {
-        td_meta m;
-        td__meta_dense(&m, d->dtype, t->rank, t->size);
+    td__meta_dense(&m, d->dtype, t->rank, t->size);
+    td__strides_dense(t->rank, t->size, m.stride);
+    if (last) td__strides_channels_last(t->rank, t->size, m.stride);
+    bool fits = true;
+    for (int i = 0; i < t->rank; i++)
+        fits = fits && (t->size[i] == 1 || t->stride[i] == m.stride[i]);
+    if (!fits) {
+        m.strided = true;
         d->copy = td__tensor_make(cx, &m, false);
         if (!d->copy) return false;
         td__copy_into(d->copy, t);

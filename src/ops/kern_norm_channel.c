@@ -36,35 +36,19 @@ static int64_t offset(const planes *p, int64_t n, int64_t c, int64_t s) {
     return p->last ? (n * p->S + s) * p->C + c : (n * p->C + c) * p->S + s;
 }
 
+/* Sizes, and the order of the elements from that of the result. */
 static void planes_sizes(planes *p, const td_tensor *x) {
+    const td_tensor *out = p->out;
     p->N = x->size[0];
     p->C = x->size[1];
     p->S = 1;
     for (int i = 2; i < x->rank; i++) p->S *= x->size[i];
-    p->last = p->S == 1 || (!td__is_dense(x->rank, x->size, x->stride) &&
-                            td__is_channels_last(x));
+    p->last = p->S == 1 || !td__is_dense(out->rank, out->size, out->stride);
     td__norm_init(&p->s, (td_dtype)x->dtype);
 }
 
-/* A gradient laid out as x is: rows copied where it is not. */
-static bool open_like(td_ctx *cx, planes *p, td_dense *d, td_tensor *t) {
-    bool dense = td__is_dense(t->rank, t->size, t->stride);
-    if (p->S == 1 || p->last == !dense)
-        if (!p->last || td__is_channels_last(t) || dense)
-            return td__dense_open(cx, &p->s, d, t, p->last && p->S > 1);
-    td_meta m;
-    memset(d, 0, sizeof *d);
-    td__meta_dense(&m, (td_dtype)t->dtype, t->rank, t->size);
-    if (p->last) {
-        m.strided = true;
-        td__strides_channels_last(t->rank, t->size, m.stride);
-    }
-    if (!(d->copy = td__tensor_make(cx, &m, false))) return false;
-    td__copy_into(d->copy, t);
-    d->p = td__ptr(d->copy);
-    d->dtype = m.dtype;
-    d->direct = td__dtype_bytes[m.dtype] == p->s.acc_size;
-    return true;
+static bool open_planes(td_ctx *cx, planes *p, td_dense *d, td_tensor *t) {
+    return td__dense_open(cx, &p->s, d, t, p->last && p->S > 1);
 }
 
 /* ---- applying coefficients ------------------------------------------------------ */
@@ -240,7 +224,7 @@ bool td__kern_group_norm(td_opcall *c) {
     double *mean = v, *m2 = v + stats;
     p.k[0] = m2 + stats;
     p.k[1] = p.k[0] + p.N * p.C;
-    bool ok = td__dense_open(c->cx, &p.s, &p.x, x, true) &&
+    bool ok = open_planes(c->cx, &p, &p.x, x) &&
               group_moments(c->cx, &p, G, mean, m2);
     for (int64_t i = 0; ok && i < stats; i++) {
         double rstd = 1 / sqrt(m2[i] / (double)(D * p.S) + td__in_f(c, 7));
@@ -289,15 +273,14 @@ bool td__kern_group_norm_backward(td_opcall *c) {
     planes         p = {.out = c->out[0], .per_image = true};
     size_t         bytes;
     planes_sizes(&p, x);
-    p.last = p.S == 1; /* the result is row-major */
     int64_t n = p.N * p.C;
     double *v = room(c->cx, n, 7, &bytes);
     if (!v) return false;
     for (int j = 0; j < 3; j++) p.k[j] = v + j * n;
     for (int j = 0; j < 2; j++) p.sum[j] = v + (3 + j) * n;
     for (int j = 0; j < 2; j++) p.h[j] = v + (5 + j) * n;
-    bool ok = td__dense_open(c->cx, &p.s, &p.x, x, false) &&
-              td__dense_open(c->cx, &p.s, &p.g, g, false);
+    bool ok = open_planes(c->cx, &p, &p.x, x) &&
+              open_planes(c->cx, &p, &p.g, g);
     for (int64_t i = 0; ok && i < n; i++) {
         int64_t grp = i % p.C / (p.C / G);
         p.h[0][i] = stat_at(rstd, i / p.C, grp);
@@ -332,7 +315,7 @@ static bool batch_apply(td_opcall *c, const double *mean, const double *rstd) {
         p.k[0][i] = rstd[i] * param(w, i, 1);
         p.k[1][i] = param(b, i, 0) - mean[i] * p.k[0][i];
     }
-    bool ok = td__dense_open(c->cx, &p.s, &p.x, x, p.S > 1);
+    bool ok = open_planes(c->cx, &p, &p.x, x);
     ok = ok && apply(c->cx, &p);
     td__dense_close(&p.x);
     td__block_free(v, bytes);
@@ -362,7 +345,7 @@ bool td__kern_batch_norm_train(td_opcall *c) {
         put(c->out[2], i, rstd[i]);
     }
     ok = ok && batch_apply(c, mean, rstd);
-    for (int64_t i = 0; ok && i < C; i++) {
+    for (int64_t i = 0; ok && w.reds > 0 && i < C; i++) {
         move(td__in(c, 3), i, momentum, mean[i]);
         move(td__in(c, 4), i, momentum, m2[i] / ((double)w.reds - 1));
     }
@@ -418,7 +401,7 @@ bool td__kern_batch_norm_backward(td_opcall *c) {
         p.h[0][i] = param(rstd, i, 0);
         p.h[1][i] = -param(mean, i, 0) * p.h[0][i];
     }
-    bool ok = open_like(c->cx, &p, &p.x, x) && open_like(c->cx, &p, &p.g, g);
+    bool ok = open_planes(c->cx, &p, &p.x, x) && open_planes(c->cx, &p, &p.g, g);
     if (ok) td__pool_run(n, TASK / (p.S + 1) + 1, sum_planes, &p);
     if (ok && atomic_load(&p.s.failed)) ok = td__fail_memory(c->cx);
     if (ok) channel_grads(&p, mask[1] ? c->out[1] : NULL, mask[2] ? c->out[2] : NULL);

@@ -24,8 +24,9 @@ typedef struct td_norm {
 } td_norm;
 
 void td__norm_init(td_norm *s, td_dtype dt);
-/* False after td__fail_memory. `image` keeps a channels-last tensor as it is. */
-bool td__dense_open(td_ctx *cx, td_norm *s, td_dense *d, td_tensor *t, bool image);
+/* Opens t in row-major order, or in channels-last order when `last`; copies it
+ * where it is laid out otherwise. False after td__fail_memory. */
+bool td__dense_open(td_ctx *cx, td_norm *s, td_dense *d, td_tensor *t, bool last);
 void td__dense_close(td_dense *d);
 /* n elements from `at` on, as accumulators: in place, or in buf. */
 const void *td__dense_read(const td_norm *s, const td_dense *d, int64_t at, int64_t n,

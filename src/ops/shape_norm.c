@@ -51,11 +51,23 @@ static void masked_meta(td_opcall *c, int i, td_dtype dt, int rank, const int64_
 }
 
 /* Row-major, but channels last stays so. */
-static void meta_image(td_meta *m, const td_tensor *x) {
+static void meta_image(td_meta *m, const td_tensor *x, bool last) {
     td__meta_dense(m, (td_dtype)x->dtype, x->rank, x->size);
-    if (!td__is_channels_last(x)) return;
+    if (!last) return;
     m->strided = true;
     td__strides_channels_last(x->rank, x->size, m->stride);
+}
+
+/* As ATen's batch norm sees it: a packed channels-last input counts even where
+ * the strides of dims of size 1 say otherwise. */
+static bool packed_last(const td_tensor *x) {
+    int64_t stride[TD_MAX_RANK];
+    bool    same = x->rank == 4 || x->rank == 5;
+    if (!same || td__is_dense(x->rank, x->size, x->stride)) return false;
+    td__strides_channels_last(x->rank, x->size, stride);
+    for (int i = 0; i < x->rank; i++)
+        same = same && (td__dim_eq(x->size[i], 1) || td__dim_eq(x->stride[i], stride[i]));
+    return same || td__is_channels_last(x);
 }
 
 /* ---- layer norm ---------------------------------------------------------------- */
@@ -121,12 +133,15 @@ bool td__shape_group_norm(td_opcall *c) {
         !td__dim_eq(td__dim_mul(td__dim_mul(n, ch), hw), td__numel(x->rank, x->size)))
         return td__op_fail(c, TD_E_SHAPE, "N, C and HxW do not describe %s",
                            td__type_str(x));
+    if (td__dim_eq(hw, 0))
+        return td__op_fail(c, TD_E_SHAPE, "each channel needs elements, got %s",
+                           td__type_str(x));
     if (group < 1 || !td__dim_eq(td__dim_mod(ch, group), 0))
         return td__op_fail(c, TD_E_ARG, "%lld groups do not divide the channels of %s",
                            (long long)group, td__type_str(x));
     if (!is_vector(c, 1, ch) || !is_vector(c, 2, ch) || !stat_dtype(c, params, 2, &dt))
         return false;
-    meta_image(&c->meta[0], x);
+    meta_image(&c->meta[0], x, td__is_channels_last(x));
     td__meta_dense(&c->meta[1], dt, 2, size);
     td__meta_dense(&c->meta[2], dt, 2, size);
     return true;
@@ -163,7 +178,7 @@ bool td__shape_batch_norm_train(td_opcall *c) {
     if (!td__in(c, 3) != !td__in(c, 4))
         return td__op_fail(c, TD_E_ARG,
                            "running_mean and running_var must both be given, or neither");
-    meta_image(&c->meta[0], x);
+    meta_image(&c->meta[0], x, packed_last(x));
     td__meta_dense(&c->meta[1], dt, 1, &x->size[1]);
     td__meta_dense(&c->meta[2], dt, 1, &x->size[1]);
     return true;
@@ -173,7 +188,7 @@ bool td__shape_batch_norm_eval(td_opcall *c) {
     static const int params[] = {1, 2, 3, 4};
     td_dtype         dt;
     if (!batch_args(c, params, 4, &dt)) return false;
-    meta_image(&c->meta[0], td__in(c, 0));
+    meta_image(&c->meta[0], td__in(c, 0), packed_last(td__in(c, 0)));
     return true;
 }
 
@@ -182,7 +197,7 @@ bool td__shape_batch_norm_backward(td_opcall *c) {
     td_dtype   dt = w ? (td_dtype)w->dtype : (td_dtype)x->dtype;
     if (!same_sizes(c, g, x)) return false;
     masked_meta(c, 0, (td_dtype)x->dtype, x->rank, x->size);
-    if (c->meta[0].rank == x->rank) meta_image(&c->meta[0], x);
+    if (c->meta[0].rank == x->rank) meta_image(&c->meta[0], x, packed_last(x));
     masked_meta(c, 1, dt, 1, &x->size[1]);
     masked_meta(c, 2, dt, 1, &x->size[1]);
     return true;

@@ -188,6 +188,11 @@ static void from_dx(const frame *f, td_tensor *gw, td_tensor *h, td_tensor *q,
     k->g = f->w ? t_mul(k->gw, f->w) : k->gw;
 }
 
+/* An empty list of dims would mean all of them. */
+static td_tensor *over_shared(const frame *f, td_tensor *t) {
+    return f->shared.n ? t_sum(t, f->shared, true) : t;
+}
+
 /* Fills the gradients of a backward op from those of its three results. */
 static bool backward_of(td_vjp *v, const frame *f, const places *at) {
     int         rank = f->x->rank;
@@ -207,7 +212,7 @@ static bool backward_of(td_vjp *v, const frame *f, const places *at) {
     if (v->need[at->g] && k.g) v->grad[at->g] = like(k.g, v->in_meta[at->g]);
     if (v->need[at->w] && k.gw)
         v->grad[at->w] =
-            like(t_sum(t_mul(g, k.gw), f->shared, true), v->in_meta[at->w]);
+            like(over_shared(f, t_mul(g, k.gw)), v->in_meta[at->w]);
     if (!k.h) return true;
     td_tensor *dx = t_mul(k.h, f->rstd);
     if (v->need[at->x]) v->grad[at->x] = like(dx, v->in_meta[at->x]);
