@@ -2,6 +2,8 @@
 #include "ops/cast.h"
 #include "ops/create.h"
 
+#include <math.h>
+
 #define GRAIN 32768 /* elements below which a second thread does not pay */
 
 /* ---- one value ---------------------------------------------------------- */
@@ -28,10 +30,16 @@ bool td__kern_eye(td_opcall *c) {
 typedef struct range_job {
     char    *p;
     td_dtype dt;
-    double   start, end, step;    /* floats, and linspace of integers */
-    int64_t  first, last, stride; /* integers */
+    double   start, end, step; /* floats, and linspace of integers */
+    int64_t  first, stride;    /* integers */
     int64_t  n;
 } range_job;
+
+static double rounded(td_dtype dt, double v) {
+    char item[8];
+    td__store_f(dt, item, v);
+    return td__load_f(dt, item);
+}
 
 static void arange_ints(const range_job *j, int64_t begin, int64_t end) {
     size_t   item = td__dtype_bytes[j->dt];
@@ -40,26 +48,41 @@ static void arange_ints(const range_job *j, int64_t begin, int64_t end) {
         td__store_i(j->dt, j->p + (size_t)i * item, (int64_t)at);
 }
 
-/* Computed in double and rounded once; 16-bit floats in float, as ATen does. */
+/* PyTorch steps in pairs of 32-byte vectors: the first lane of a vector is rounded
+ * to the dtype and the others count from it; what is left behind the last pair has
+ * no vector. Doing the same gives the same bits. Returns where the vector of
+ * element i starts, or i itself. */
+static int64_t vector_of(const range_job *j, int64_t i, int64_t lanes) {
+    return i < j->n / (2 * lanes) * (2 * lanes) ? i / lanes * lanes : i;
+}
+
 static void arange_range(void *arg, int64_t begin, int64_t end) {
     const range_job *j = arg;
-    float            start = (float)j->start, step = (float)j->step;
-    if (j->dt == TD_F32)
-        for (int64_t i = begin; i < end; i++)
-            ((float *)(void *)j->p)[i] = (float)(j->start + j->step * (double)i);
-    else if (j->dt == TD_F64)
-        for (int64_t i = begin; i < end; i++)
-            ((double *)(void *)j->p)[i] = j->start + j->step * (double)i;
-    else if (td__is_float(j->dt))
-        for (int64_t i = begin; i < end; i++)
-            td__store_f(j->dt, j->p + 2 * i, (double)(start + step * (float)i));
-    else arange_ints(j, begin, end);
+    float            step = (float)j->step;
+    for (int64_t i = begin; i < end && j->dt == TD_F32; i++) {
+        int64_t v = vector_of(j, i, 8);
+        float   base = (float)fma(j->step, (double)v, j->start);
+        ((float *)(void *)j->p)[i] = (float)fma(j->step, (double)(i - v), (double)base);
+    }
+    for (int64_t i = begin; i < end && j->dt == TD_F64; i++) {
+        int64_t v = vector_of(j, i, 4);
+        double  base = fma(j->step, (double)v, j->start);
+        ((double *)(void *)j->p)[i] = fma(j->step, (double)(i - v), base);
+    }
+    for (int64_t i = begin; i < end && td__is_half(j->dt); i++) {
+        int64_t v = vector_of(j, i, 16);
+        double  base = rounded(j->dt, (double)fmaf(step, (float)v, (float)j->start));
+        td__store_f(j->dt, j->p + 2 * i,
+                    (double)fmaf(step, (float)(i - v), (float)base));
+    }
+    if (!td__is_float(j->dt)) arange_ints(j, begin, end);
 }
 
 bool td__kern_arange(td_opcall *c) {
     td_tensor *t = c->out[0];
     range_job  j = {.p = td__ptr(t),
                     .dt = (td_dtype)t->dtype,
+                    .n = t->numel,
                     .start = td__in_f(c, 0),
                     .step = td__in_f(c, 2),
                     .first = td__value_i(c->in[0]),
@@ -68,56 +91,39 @@ bool td__kern_arange(td_opcall *c) {
     return true;
 }
 
-static double rounded(td_dtype dt, double v) {
-    char item[8];
-    td__store_f(dt, item, v);
-    return td__load_f(dt, item);
-}
-
 /* From start up to the middle, from end after it, so that both ends are exact.
- * Every operation rounds to the dtype, as ATen's scalars do. */
-static void linspace_floats(const range_job *j, int64_t begin, int64_t end) {
-    size_t item = td__dtype_bytes[j->dt];
+ * Product and sum round once together, except for f16, as in ATen. */
+static void linspace_range(void *arg, int64_t begin, int64_t end) {
+    const range_job *j = arg;
+    size_t           item = td__dtype_bytes[j->dt];
+    float            step = (float)j->step;
     for (int64_t i = begin; i < end; i++) {
         bool    head = i < j->n / 2;
-        int64_t k = head ? i : j->n - 1 - i;
-        double  way = rounded(j->dt, j->step * rounded(j->dt, (double)k));
-        td__store_f(j->dt, j->p + (size_t)i * item,
-                    head ? j->start + way : j->end - way);
-    }
-}
-
-static void linspace_ints(const range_job *j, int64_t begin, int64_t end) {
-    size_t item = td__dtype_bytes[j->dt];
-    for (int64_t i = begin; i < end; i++) {
-        bool   head = i < j->n / 2;
-        double v = head ? (double)j->first + j->step * (double)i
-                        : (double)j->last - j->step * (double)(j->n - 1 - i);
+        int64_t k = head ? i : i - (j->n - 1); /* steps from that end */
+        double  from = head ? j->start : j->end, v;
+        if (j->dt == TD_F32) v = (double)fmaf(step, (float)k, (float)from);
+        else if (td__is_half(j->dt)) v = (double)((float)from + step * (float)k);
+        else v = fma(j->step, (double)k, from);
         td__store_f(j->dt, j->p + (size_t)i * item, v);
     }
 }
 
-static void linspace_range(void *arg, int64_t begin, int64_t end) {
-    const range_job *j = arg;
-    if (td__is_float(j->dt)) linspace_floats(j, begin, end);
-    else linspace_ints(j, begin, end);
-}
-
+/* Bounds are rounded to the dtype, the step is not: 16-bit floats take one of
+ * float, integers one of double. */
 bool td__kern_linspace(td_opcall *c) {
     td_tensor *t = c->out[0];
     td_dtype   dt = (td_dtype)t->dtype;
-    range_job  j = {.p = td__ptr(t),
-                    .dt = dt,
-                    .n = t->numel,
-                    .first = td__value_i(c->in[0]),
-                    .last = td__value_i(c->in[1])};
     double     gaps = (double)(t->numel - 1);
+    range_job  j = {.p = td__ptr(t), .dt = dt, .n = t->numel};
+    char       ends[2][8];
     if (t->numel < 2) return t->numel ? td__fill(t, c->in[0]) : true;
-    if (td__is_float(dt)) {
-        j.start = rounded(dt, td__in_f(c, 0));
-        j.end = rounded(dt, td__in_f(c, 1));
-        j.step = rounded(dt, rounded(dt, j.end - j.start) / rounded(dt, gaps));
-    } else j.step = ((double)j.last - (double)j.first) / gaps;
+    td__store_value(dt, ends[0], c->in[0]);
+    td__store_value(dt, ends[1], c->in[1]);
+    j.start = td__load_f(dt, ends[0]);
+    j.end = td__load_f(dt, ends[1]);
+    j.step = (j.end - j.start) / gaps;
+    if (td__is_float(dt) && dt != TD_F64)
+        j.step = (double)(((float)j.end - (float)j.start) / (float)gaps);
     td__pool_run(t->numel, GRAIN, linspace_range, &j);
     return true;
 }

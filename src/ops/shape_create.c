@@ -50,13 +50,15 @@ static double largest(td_dtype dt) {
     }
 }
 
+/* Fractions above the largest integer truncate to it; below the lowest they do
+ * not. */
 static bool holds(td_dtype dt, td_value v) {
     double x = td__value_f(v), top = largest(dt);
     if (dt == TD_BOOL) return true;
     if (td__is_float(dt)) return isnan(x) || isinf(x) || fabs(x) <= top;
-    if (dt == TD_U8) return x >= -top && x <= top;
+    if (dt == TD_U8) return x >= (v.kind == TD_K_FLOAT ? 0 : -top) && x < top + 1;
     if (dt == TD_I64) return v.kind != TD_K_FLOAT || (x >= -top && x < top);
-    return x >= -top - 1 && x <= top;
+    return x >= -top - 1 && x < top + 1;
 }
 
 bool td__check_number(td_opcall *c, td_dtype dt, td_value v) {
@@ -65,11 +67,15 @@ bool td__check_number(td_opcall *c, td_dtype dt, td_value v) {
                        td_dtype_name(dt), td__value_f(v));
 }
 
-/* A fill value, where the op has one, must fit the dtype of the result. */
+/* A fill value, where the op has one, must fit the dtype of the result; a single
+ * 16-bit float may overflow to infinity, as in ATen. */
 static bool check_fill(td_opcall *c) {
+    const td_meta *m = &c->meta[0];
+    if (td__is_half(m->dtype) && td__dim_eq(td__numel(m->rank, m->size), 1))
+        return true;
     for (int i = 0; i < c->n_in; i++)
         if (c->info->s.in[i].type == TD_T_SCALAR)
-            return td__check_number(c, c->meta[0].dtype, c->in[i]);
+            return td__check_number(c, m->dtype, c->in[i]);
     return true;
 }
 
@@ -176,11 +182,12 @@ bool td__shape_arange(td_opcall *c) {
 bool td__shape_linspace(td_opcall *c) {
     td_dtype dt = td__create_dtype(c, c->cx->default_dtype);
     int64_t  n = td__in_int(c, 2);
-    if (dt == TD_BOOL) return td__op_fail(c, TD_E_DTYPE, "has no bool form");
+    bool     one = td__dim_lt(n, 2);
     if (td__dim_lt(n, 0))
         return td__op_fail(c, TD_E_ARG, "steps is negative: %lld", (long long)n);
-    if (!td__check_number(c, dt, c->in[0]) || !td__check_number(c, dt, c->in[1]))
-        return false;
+    if (dt == TD_BOOL && !one) return td__op_fail(c, TD_E_DTYPE, "has no bool form");
+    if (td__dim_lt(0, n) && !td__check_number(c, dt, c->in[0])) return false;
+    if (!one && !td__check_number(c, dt, c->in[1])) return false;
     td__meta_dense(&c->meta[0], dt, 1, &n);
     return true;
 }
