@@ -54,9 +54,8 @@ static bool want_4d(td_opcall *c, int i) {
     if (t->rank != 4)
         return td__op_fail(c, TD_E_SHAPE, "%s must have 4 dims, got %s", c->info->s.in[i].name,
                            td__type_str(t));
-    if (!td__is_float((td_dtype)t->dtype))
-        return td__op_fail(c, TD_E_DTYPE, "%s must be floating, got %s", c->info->s.in[i].name,
-                           td__type_str(t));
+    if (t->dtype == TD_BOOL)
+        return td__op_fail(c, TD_E_DTYPE, "not defined for bool, got %s", td__type_str(t));
     return true;
 }
 
@@ -66,6 +65,29 @@ static bool same_dtype(td_opcall *c, int i, int k) {
            td__op_fail(c, TD_E_DTYPE, "%s and %s must have one dtype, got %s and %s",
                        c->info->s.in[i].name, c->info->s.in[k].name, td__type_str(a),
                        td__type_str(b));
+}
+
+/* Strides that put the channels innermost: ATen's test, which leaves out what
+ * would also pass for row-major. */
+static bool channels_last(const td_tensor *t) {
+    static const int order[] = {1, 3, 2, 0};
+    int64_t          least   = 0;
+    if (t->stride[1] == 0) return false;
+    for (int k = 0; k < 4; k++) {
+        int d = order[k];
+        if (t->size[d] == 0 || t->stride[d] < least) return false;
+        if (d == 0 && least == t->stride[1]) return false;
+        least = t->stride[d] * (t->size[d] > 1 ? t->size[d] : 1);
+    }
+    return true;
+}
+
+static void lay_out_channels_last(td_meta *m) {
+    m->strided   = true;
+    m->stride[1] = 1;
+    m->stride[3] = m->size[1];
+    m->stride[2] = m->size[3] * m->stride[3];
+    m->stride[0] = m->size[2] * m->stride[2];
 }
 
 bool td__shape_convolution(td_opcall *c) {
@@ -79,6 +101,7 @@ bool td__shape_convolution(td_opcall *c) {
                            td__type_str(bias));
     td__meta_dense(&c->meta[0], (td_dtype)x->dtype, 4,
                    (int64_t[]){p.n, p.o, td__conv_out_h(&p), td__conv_out_w(&p)});
+    if (channels_last(x) || channels_last(w)) lay_out_channels_last(&c->meta[0]);
     return true;
 }
 
@@ -117,29 +140,76 @@ bool td__shape_conv_weight_grad(td_opcall *c) {
 
 /* ---- kernels ------------------------------------------------------------ */
 
+static td_tensor *dense_like(const td_tensor *t) {
+    td_meta m;
+    td__meta_dense(&m, (td_dtype)t->dtype, t->rank, t->size);
+    return td__tensor_make(t->cx, &m, false);
+}
+
 /* t, or a dense copy of it that the surrounding scope owns; NULL: failed. */
 static td_tensor *dense(td_tensor *t) {
-    td_meta m;
     if (!t || td_is_contiguous(t)) return t;
-    td__meta_dense(&m, (td_dtype)t->dtype, t->rank, t->size);
-    td_tensor *copy = td__tensor_make(t->cx, &m, false);
+    td_tensor *copy = dense_like(t);
     return copy && td__copy_into(copy, t) ? copy : NULL;
 }
 
 static bool run(td_opcall *c, td_conv *p, td_conv_dir dir, td_tensor *bias) {
-    td_ctx *cx = c->cx;
+    td_ctx    *cx = c->cx;
+    td_tensor *out = c->out[0];
     if (!td__scope_push(cx)) return false; /* the dense copies end here */
     /* weights: a = x, b = dy; the rows give (dy, x) */
     int        first = dir == TD_CONV_WEIGHTS ? 1 : 0;
     td_tensor *a = dense(td__in(c, first)), *b = dense(td__in(c, 1 - first)), *d = dense(bias);
-    bool       ok = a && b && (d || !bias);
-    p->dtype     = (td_dtype)c->out[0]->dtype;
+    td_tensor *y  = td_is_contiguous(out) ? out : dense_like(out);
+    bool       ok = a && b && y && (d || !bias);
+    p->dtype      = (td_dtype)out->dtype;
     if (ok) {
-        td_conv_args t = {td__ptr(a), td__ptr(b), d ? td__ptr(d) : NULL, td__ptr(c->out[0])};
+        td_conv_args t = {td__ptr(a), td__ptr(b), d ? td__ptr(d) : NULL, td__ptr(y)};
         ok = td__conv(p, dir, &t) || td__fail_memory(cx);
     }
+    if (ok && y != out) td__copy_into(out, y);
     td__scope_pop(cx, NULL, 0);
     return ok;
+}
+
+/* ---- integers: plain loops, sums wrap as in C -------------------------- */
+
+static int64_t at(const td_tensor *t, int64_t a, int64_t b, int64_t h, int64_t w) {
+    int64_t k = a * t->stride[0] + b * t->stride[1] + h * t->stride[2] + w * t->stride[3];
+    return td__load_i((td_dtype)t->dtype, td__ptr(t) + k * td__dtype_bytes[t->dtype]);
+}
+
+/* One element of the result: n, o, y, x. */
+static int64_t int_sum(const td_opcall *c, const td_conv *p, const int64_t *i) {
+    const td_tensor *in = td__in(c, 0), *w = td__in(c, 1), *bias = td__in(c, 2);
+    uint64_t         sum = 0;
+    int64_t          per = p->c / p->groups, first = i[1] / (p->o / p->groups) * per;
+    if (bias)
+        sum = (uint64_t)td__load_i((td_dtype)bias->dtype, td__ptr(bias) + i[1] * bias->stride[0] *
+                                                             td__dtype_bytes[bias->dtype]);
+    for (int64_t k = 0; k < per * p->kh * p->kw; k++) {
+        int64_t ch = k / (p->kh * p->kw), kh = k / p->kw % p->kh, kw = k % p->kw;
+        int64_t y = i[2] * p->stride_h - p->pad_h + kh * p->dil_h;
+        int64_t x = i[3] * p->stride_w - p->pad_w + kw * p->dil_w;
+        if (y < 0 || y >= p->h || x < 0 || x >= p->w) continue;
+        sum += (uint64_t)at(in, i[0], first + ch, y, x) * (uint64_t)at(w, i[1], ch, kh, kw);
+    }
+    return (int64_t)sum;
+}
+
+static bool int_convolution(td_opcall *c, const td_conv *p) {
+    td_tensor *out = c->out[0];
+    for (int64_t k = 0; k < out->numel; k++) {
+        int64_t i[4], rest = k, offset = 0;
+        for (int d = 3; d >= 0; d--) {
+            i[d] = rest % out->size[d];
+            rest /= out->size[d];
+            offset += i[d] * out->stride[d];
+        }
+        td__store_i((td_dtype)out->dtype, td__ptr(out) + offset * td__dtype_bytes[out->dtype],
+                    int_sum(c, p, i));
+    }
+    return true;
 }
 
 bool td__kern_convolution(td_opcall *c) {
@@ -158,8 +228,9 @@ bool td__kern_convolution(td_opcall *c) {
         td_tensor *wide = td__tensor_over(c->cx, bias->st, &m);
         return wide && td__copy_into(c->out[0], wide);
     }
-    return read_sizes(c, &p, td__in(c, 0)->size, td__in(c, 1)->size) &&
-           run(c, &p, TD_CONV_FORWARD, td__in(c, 2));
+    if (!read_sizes(c, &p, td__in(c, 0)->size, td__in(c, 1)->size)) return false;
+    if (!td__is_float((td_dtype)c->out[0]->dtype)) return int_convolution(c, &p);
+    return run(c, &p, TD_CONV_FORWARD, td__in(c, 2));
 }
 
 bool td__kern_conv_data_grad(td_opcall *c) {
