@@ -97,35 +97,63 @@ bool td__vjp_pow(td_vjp *v) {
 
 /* ---- bounds -------------------------------------------------------------- */
 
-/* Where a lies within the bounds, which belong to the inside. */
-static td_tensor *inside(td_tensor *a, td_value min, td_value max) {
-    td_tensor *low  = min.kind != TD_K_NONE ? td_op_ge(a, min) : NULL;
-    td_tensor *high = max.kind != TD_K_NONE ? td_op_le(a, max) : NULL;
-    if (!low || !high) return low ? low : high;
-    return td_op_logical_and(low, high);
-}
+static td_tensor *both(td_tensor *a, td_tensor *b) { return td_op_logical_and(a, b); }
+static td_tensor *either(td_tensor *a, td_tensor *b) { return td_op_logical_or(a, b); }
 
+/* Numbers bound: the gradient passes strictly between them. */
 bool td__vjp_clamp(td_vjp *v) {
-    td_tensor *in = inside(v->in[0].u.t, v->in[1], v->in[2]);
-    return give(v, 0, td_op_where(in, td_value_tensor(v->g[0]), zero()));
+    td_tensor *a = v->in[0].u.t, *low = NULL, *high = NULL;
+    if (v->in[1].kind != TD_K_NONE) low = td_op_gt(a, v->in[1]);
+    if (v->in[2].kind != TD_K_NONE) high = td_op_lt(a, v->in[2]);
+    td_tensor *inside = low && high ? both(low, high) : low ? low : high;
+    return give(v, 0, td_op_where(inside, td_value_tensor(v->g[0]), zero()));
 }
 
-/* A bound's gradient: where it is what clamp returned; max wins over min. */
-static td_tensor *passed(td_vjp *v, int bound) {
-    td_tensor *a = v->in[0].u.t;
-    td_value   min = v->in[1], max = v->in[2];
-    td_tensor *hit = bound == 1 ? td_op_lt(a, min) : td_op_gt(a, max);
-    if (min.kind == TD_K_NONE || max.kind == TD_K_NONE) return hit;
-    if (bound == 1) return td_op_logical_and(hit, td_op_lt(min.u.t, max));
-    return td_op_logical_or(hit, td_op_lt(max.u.t, min));
+/* One tensor bounds: as maximum or minimum, equal elements share the gradient.
+ * `arg` is the bound's place. */
+static bool one_bound(td_vjp *v, int arg, bool is_min) {
+    td_tensor *a = v->in[0].u.t, *g = v->g[0];
+    td_value   b = v->in[arg];
+    if (b.kind != TD_K_TENSOR) {
+        td_tensor *free = is_min ? td_op_gt(a, b) : td_op_lt(a, b);
+        return give(v, 0, td_op_where(free, td_value_tensor(g), zero()));
+    }
+    td_tensor *half  = divided(g, td_value_int(2));
+    td_tensor *share = td_op_where(td_op_eq(a, b), td_value_tensor(half), td_value_tensor(g));
+    td_tensor *below = td_op_lt(a, b), *above = td_op_gt(a, b);
+    if (v->need[0] && !give(v, 0, td_op_masked_fill(share, is_min ? below : above, zero())))
+        return false;
+    return !v->need[arg] ||
+           give(v, arg, td_op_masked_fill(share, is_min ? above : below, zero()));
 }
 
+bool td__vjp_clamp_min(td_vjp *v) { return one_bound(v, 1, true); }
+bool td__vjp_clamp_max(td_vjp *v) { return one_bound(v, 1, false); }
+
+/* The gradient, half of it at a tie, nothing elsewhere. */
+static td_tensor *take(td_tensor *g, td_tensor *whole, td_tensor *tie) {
+    td_value half = td_value_tensor(divided(g, td_value_int(2)));
+    td_value rest = td_value_tensor(td_op_where(tie, half, zero()));
+    return td_op_where(whole, td_value_tensor(g), rest);
+}
+
+/* Two tensors bound, and max wins where they cross. An element equal to a bound
+ * shares with it; what no bound claims, NaN among it, is a's. */
 bool td__vjp_clamp_tensor(td_vjp *v) {
-    td_value g = td_value_tensor(v->g[0]);
-    if (v->need[0] && !td__vjp_clamp(v)) return false;
-    for (int i = 1; i < 3; i++)
-        if (v->need[i] && !give(v, i, td_op_where(passed(v, i), g, zero()))) return false;
-    return true;
+    td_tensor *a = v->in[0].u.t, *g = v->g[0];
+    td_value   min = v->in[1], max = v->in[2];
+    if (min.kind == TD_K_NONE) return one_bound(v, 2, false);
+    if (max.kind == TD_K_NONE) return one_bound(v, 1, true);
+    td_tensor *apart   = td_op_lt(min.u.t, max);
+    td_tensor *hit_min = both(td_op_lt(a, min), td_op_le(min.u.t, max));
+    td_tensor *hit_max = either(td_op_gt(a, max), td_op_gt(min.u.t, max));
+    td_tensor *tie_min = both(td_op_eq(a, min), apart), *tie_max = both(td_op_eq(a, max), apart);
+    if (v->need[1] && !give(v, 1, take(g, hit_min, tie_min))) return false;
+    if (v->need[2] && !give(v, 2, take(g, hit_max, tie_max))) return false;
+    if (!v->need[0]) return true;
+    td_value   half = td_value_tensor(divided(g, td_value_int(2)));
+    td_tensor *own  = td_op_where(either(tie_min, tie_max), half, td_value_tensor(g));
+    return give(v, 0, td_op_masked_fill(own, either(hit_min, hit_max), zero()));
 }
 
 /* ---- second derivatives of activations ----------------------------------- */
