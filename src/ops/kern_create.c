@@ -101,8 +101,9 @@ static void linspace_range(void *arg, int64_t begin, int64_t end) {
         bool    head = i < j->n / 2;
         int64_t k = head ? i : i - (j->n - 1); /* steps from that end */
         double  from = head ? j->start : j->end, v;
-        if (j->dt == TD_F32) v = (double)fmaf(step, (float)k, (float)from);
-        else if (td__is_half(j->dt)) v = (double)((float)from + step * (float)k);
+        if (j->dt == TD_F32 || j->dt == TD_BF16)
+            v = (double)fmaf(step, (float)k, (float)from);
+        else if (j->dt == TD_F16) v = (double)((float)from + step * (float)k);
         else v = fma(j->step, (double)k, from);
         td__store_f(j->dt, j->p + (size_t)i * item, v);
     }
