@@ -108,6 +108,8 @@ bool td__shape_convolution(td_opcall *c) {
 /* grad must look like the result of a convolution of x with w. */
 static bool grad_fits(td_opcall *c, td_conv *p, const int64_t *x, const int64_t *w) {
     const td_tensor *g = td__in(c, 0);
+    if (!td__is_float((td_dtype)g->dtype))
+        return td__op_fail(c, TD_E_DTYPE, "grad must be floating, got %s", td__type_str(g));
     if (!want_4d(c, 0) || !same_dtype(c, 0, 1) || !read_sizes(c, p, x, w)) return false;
     int64_t want[4] = {p->n, p->o, td__conv_out_h(p), td__conv_out_w(p)};
     return !memcmp(want, g->size, sizeof want) ||
