@@ -38,8 +38,7 @@ td_ctx *td__ctx_make(void) {
 
 static void report(void *env, td_code code, const char *message) {
     (void)env;
-    fprintf(stderr, "tandem: %s error: %s (a NULL where a tensor must be)\n",
-            td_code_name(code), message);
+    fprintf(stderr, "tandem: %s error: %s\n", td_code_name(code), message);
 }
 
 td_ctx *td__ctx_orphan(void) {

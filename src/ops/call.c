@@ -90,10 +90,13 @@ static bool fits(uint8_t type, td_value *v) {
 
 /* Looks at one tensor argument: 0 fine, 1 nil, -1 failed. */
 static int check_tensor(td_opcall *c, const td_param *p, const td_tensor *t) {
-    if (t->flags & TD_TF_NIL) return 1;
-    if (t->cx == c->cx) return 0;
-    td__op_fail(c, TD_E_ARG, "argument %s belongs to another context (td_share gives it to this one)",
-                p->name);
+    if (TD_LIKELY(t->cx == c->cx)) return t->flags & TD_TF_NIL ? 1 : 0;
+    if (t->flags & TD_TF_NIL)
+        td__op_fail(c, TD_E_ARG, "argument %s is the nil tensor of another context", p->name);
+    else
+        td__op_fail(c, TD_E_ARG,
+                    "argument %s belongs to another context (td_share gives it to this one)",
+                    p->name);
     return -1;
 }
 
@@ -216,33 +219,52 @@ static bool dispatch(td_mode *m, td_opcall *c) {
 
 bool td__call_below(td_mode *m, td_opcall *c) { return dispatch(m->below, c); }
 
-static bool call(td_opcall *c, const td_value *in, int n_in, bool *nil) {
-    td_ctx *cx = c->cx;
-    c->n_in    = c->info->s.n_in;
-    c->out     = c->few;
-    c->meta    = c->few_meta;
-    c->n_out   = c->info->s.n_out;
+/* A call that names no context, because a NULL stands where a tensor or the context
+ * must be: reported to stderr, since nobody can ask for the message. */
+static void fail_nowhere(td_op op, const td_value *in, int n_in) {
+    td_ctx          *cx = td__ctx_orphan();
+    const td_schema *s  = td__table_init() ? &td__opinfo(op)->s : NULL;
+    int              i  = 0;
+    while (i < n_in && in[i].kind != TD_K_TENSOR && in[i].kind != TD_K_TENSORS) i++;
+    if (s && i < n_in)
+        td__fail(cx, TD_E_ARG, "%s: argument %s must be %s, got NULL", s->name, s->in[i].name,
+                 type_words[s->in[i].type]);
+    else
+        td__fail(cx, TD_E_ARG, "%s: the context is NULL", td__ops[op].name);
+}
+
+/* What came of a call: results in c->out, nil because an argument was, or failure. */
+typedef enum outcome { DONE, NIL, FAILED } outcome;
+
+static outcome call(td_opcall *c, td_op op, const td_value *in, int n_in) {
+    c->def   = &td__ops[op];
+    c->info  = td__opinfo(op);
+    c->n_in  = c->info->s.n_in;
+    c->out   = c->few;
+    c->meta  = c->few_meta;
+    c->n_out = c->info->s.n_out;
     for (int i = 0; i < TD_FEW; i++) c->few[i] = NULL;
-    if (c->n_out > TD_FEW && !td__call_results(c, c->n_out)) return false;
+    if (c->n_out > TD_FEW && !td__call_results(c, c->n_out)) return FAILED;
     int state = bind(c, in, n_in);
-    *nil      = state == 1;
-    if (state) return state == 1;
-    return dispatch(cx->top, c);
+    if (state) return state == 1 ? NIL : FAILED;
+    return dispatch(c->cx->top, c) ? DONE : FAILED;
 }
 
 bool td__call(td_ctx *cx, td_op op, const td_value *in, int n_in, td_tensor **out, int n_out) {
-    td_value      args[TD_MAX_ARGS];
-    td_opcall     c; /* large: only what is read gets set */
-    bool          nil  = false;
+    td_value  args[TD_MAX_ARGS];
+    td_opcall c; /* large: only what is read gets set */
+    if (TD_UNLIKELY(!cx)) {
+        fail_nowhere(op, in, n_in);
+        for (int i = 0; i < n_out; i++) out[i] = &td__ctx_orphan()->nil;
+        return false;
+    }
     td_arena_mark mark = td__arena_mark(&cx->scratch);
-    c.cx   = cx;
-    c.def  = &td__ops[op];
-    c.info = td__opinfo(op);
-    c.in   = args;
-    bool ok = call(&c, in, n_in, &nil);
-    for (int i = 0; i < n_out; i++) out[i] = ok && !nil && i < c.n_out ? c.out[i] : &cx->nil;
+    c.cx = cx;
+    c.in = args;
+    outcome r = call(&c, op, in, n_in);
+    for (int i = 0; i < n_out; i++) out[i] = r == DONE && i < c.n_out ? c.out[i] : &cx->nil;
     td__arena_reset(&cx->scratch, mark);
-    return ok;
+    return r != FAILED;
 }
 
 td_tensor *td__call1(td_ctx *cx, td_op op, const td_value *in, int n_in) {
@@ -257,21 +279,22 @@ td_ctx *td__args_ctx(const td_value *in, int n) {
         for (uint32_t k = 0; in[i].kind == TD_K_TENSORS && k < in[i].n; k++)
             if (in[i].u.ts[k]) return in[i].u.ts[k]->cx;
     }
-    return td__ctx_orphan();
+    return NULL;
 }
 
 /* Copies into cap entries; the results belong to the scope either way. */
 int td__call_list(td_ctx *cx, td_op op, const td_value *in, int n_in, td_tensor **out, int cap) {
-    td_value      args[TD_MAX_ARGS];
-    td_opcall     c;
-    bool          nil  = false;
+    td_value  args[TD_MAX_ARGS];
+    td_opcall c;
+    if (TD_UNLIKELY(!cx)) {
+        fail_nowhere(op, in, n_in);
+        for (int i = 0; i < cap; i++) out[i] = &td__ctx_orphan()->nil;
+        return -1;
+    }
     td_arena_mark mark = td__arena_mark(&cx->scratch);
-    c.cx   = cx;
-    c.def  = &td__ops[op];
-    c.info = td__opinfo(op);
-    c.in   = args;
-    bool ok = call(&c, in, n_in, &nil);
-    int  n  = ok && !nil ? c.n_out : -1;
+    c.cx  = cx;
+    c.in  = args;
+    int n = call(&c, op, in, n_in) == DONE ? c.n_out : -1;
     if (n > cap)
         td__op_fail(&c, TD_E_ARG, "gives %d tensors, there is room for %d", n, cap), n = -1;
     for (int i = 0; i < cap; i++) out[i] = i < n ? c.out[i] : &cx->nil;

@@ -171,8 +171,8 @@ bool td__call(td_ctx *cx, td_op op, const td_value *in, int n_in, td_tensor **ou
  * are copied out; more than that is an error. */
 int td__call_list(td_ctx *cx, td_op op, const td_value *in, int n_in, td_tensor **out, int cap);
 td_tensor *td__call1(td_ctx *cx, td_op op, const td_value *in, int n_in); /* one result */
-/* The context of the first tensor among the arguments. When there is none (a NULL
- * where a tensor must be) an inert context that reports to stderr. */
+/* The context of the first tensor among the arguments; NULL when there is none (a
+ * NULL where a tensor must be), which td__call reports to stderr. */
 td_ctx *td__args_ctx(const td_value *in, int n);
 static inline td_value td__value_ints(td_ints l) {
     td_value v = {TD_K_INTS, (uint32_t)(l.n < 0 ? 0 : l.n), {0}};
