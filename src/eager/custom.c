@@ -141,12 +141,16 @@ static int find(td_tensor *const *v, int n, const td_tensor *t) {
     return -1;
 }
 
+/* The node owns f from here on; when there is none, f is gone. */
 static td_node *make_node(td_fcall *f, td_tensors in, int n_out) {
     td_node_plan p = {.n_edge = in.n, .n_out = n_out};
     int64_t     *ints;
     for (int i = 0; i < in.n; i++) p.n_ints += in.v[i] ? 2 * in.v[i]->rank : 0;
     td_node *n = td__node_make(f->cx, &custom_kind, &p, &ints, NULL);
-    if (!n) return NULL;
+    if (!n) {
+        free_call(f);
+        return NULL;
+    }
     n->name = f->fn.name;
     n->data = f;
     f->node = n;
@@ -155,7 +159,7 @@ static td_node *make_node(td_fcall *f, td_tensors in, int n_out) {
         if (!t) continue;
         td__note(&n->note[i], t, true, &ints);
         if (td__needs_grad(t) && !td__edge_of(t, &n->edge[i])) {
-            td__node_drop(n); /* and f with it */
+            td__node_drop(n);
             return NULL;
         }
     }

@@ -424,8 +424,8 @@ static bool through_views(void *env, td_tensor *const *in, int n_in, td_tensor *
     (void)env, (void)n_in, (void)n_out;
     td_tensor *y = td_clone(in[0]);
     td_mul_(td_slice(y, 0, 0, 2), td_slice(in[0], 0, 1, 3));
-    td_exp_(td_select(y, 0, 1));
     td_copy_(td_slice(y, 0, 2, 3), td_sin(td_clone(td_slice(y, 0, 1, 2))));
+    td_exp_(td_select(y, 0, 1)); /* last: it saves its result */
     out[0] = td_mul(y, y);
     return true;
 }
