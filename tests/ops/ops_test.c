@@ -20,7 +20,9 @@ typedef struct suite {
     char      **words; /* filters, without blanks */
     int         n_words;
     bool        quiet;
-    int         passed, failed, skipped;
+    int         passed, failed;
+    int         first, second; /* samples that went through gradcheck, by order */
+    char        torch[64];     /* whose results are stored */
     bool        seen[TD_OP_COUNT], graded[TD_OP_COUNT];
 } suite;
 
@@ -63,6 +65,8 @@ static void run_sample(suite *u, const sample_text *t, const exp_file *f) {
         if (!r.failures && e.status == EXP_OK) check_twins(cx, &r);
         if (!r.failures && e.status == EXP_OK) check_grad(cx, &r, &e, &g);
         if (g.first) u->graded[op] = true;
+        u->first += g.first;
+        u->second += g.second;
     }
     if (cx) td_close(cx);
     if (r.failures) u->failed++;
@@ -77,6 +81,7 @@ static bool run_family(suite *u, const char *family) {
     snprintf(path, sizeof path, "%s/expected/%s.bin", u->dir, family);
     exp_file *f = ok ? expected_open(path, why, sizeof why) : NULL;
     if (ok && !f) fprintf(stderr, "%s\n", why);
+    if (f) snprintf(u->torch, sizeof u->torch, "%s", expected_version(f));
     for (int i = 0; f && i < list.items.n; i++)
         if (wanted(u, list.items.v[i].text)) run_sample(u, &list.items.v[i], f);
     expected_close(f);
@@ -135,6 +140,8 @@ int main(int argc, char **argv) {
     bool ok = run_all(&u);
     if (u.n_words == 0) u.failed += check_table(u.seen, u.graded);
     if (!ok) u.failed++;
+    printf("ops against PyTorch %s; gradcheck %d, second order %d\n", u.torch, u.first,
+           u.second);
     printf("%d passed, %d failed\n", u.passed, u.failed);
     return u.failed != 0;
 }
