@@ -34,13 +34,14 @@ size_t td__acc_size(td_acc a) { return a == TD_ACC_F32 ? 4 : 8; }
 static void fill_unit(td_acc acc, td_red op, void *a, int64_t n) {
     static const double  f[] = {0, 1, -INFINITY, INFINITY};
     static const int64_t k[] = {0, 1, INT64_MIN, INT64_MAX};
-    for (int64_t i = 0; i < n; i++) {
-        if (acc == TD_ACC_F32)
-            ((float *)a)[i] = (float)f[op];
-        else if (acc == TD_ACC_F64)
-            ((double *)a)[i] = f[op];
-        else
-            ((int64_t *)a)[i] = k[op];
+    if (op == TD_RED_SUM) {
+        memset(a, 0, (size_t)n * td__acc_size(acc));
+    } else if (acc == TD_ACC_F32) {
+        for (int64_t i = 0; i < n; i++) ((float *)a)[i] = (float)f[op];
+    } else if (acc == TD_ACC_F64) {
+        for (int64_t i = 0; i < n; i++) ((double *)a)[i] = f[op];
+    } else {
+        for (int64_t i = 0; i < n; i++) ((int64_t *)a)[i] = k[op];
     }
 }
 
@@ -70,6 +71,7 @@ typedef struct job {
     td_map_fn             *map; /* NULL: none */
     size_t                 in_bytes, acc_bytes;
     bool                   direct;  /* elements are accumulators already */
+    int64_t                fold;    /* narrow rows taken as one wide row */
     int64_t                width;   /* outputs in a strip */
     int64_t                strips;  /* along the innermost kept dim */
     int64_t                tasks;   /* strips in all */
@@ -192,7 +194,7 @@ static void row_strip(const job *j, int64_t place, int64_t n, int64_t at, int64_
 
 /* ---- columns -------------------------------------------------------------- */
 
-/* A cascade of sums: level 0 takes FAN rows, level i + 1 takes FAN sums of level
+/* A cascade of sums: level 0 takes FAN (wide) rows, level i + 1 takes FAN sums of level
  * i. Other operations need no levels and stay on level 0. */
 typedef struct cascade {
     accs    level[LEVELS];
@@ -214,6 +216,17 @@ static void cascade_up(const job *j, cascade *s, int64_t n) {
     }
 }
 
+/* A few columns in rows that follow each other: `fold` rows count as one wide row,
+ * whose sums are then folded. Consumes a multiple of fold rows; returns how many. */
+static int64_t folded_rows(const job *j, const char *q, int64_t k, int64_t n, void *acc) {
+    accs    wide;
+    int64_t fold = j->fold, width = n * fold;
+    fill_unit(j->r->acc, j->r->op, &wide, width);
+    j->col(&wide, q, width, k / fold, width);
+    j->col(acc, &wide, n, fold, n);
+    return k - k % fold;
+}
+
 /* Rows [at, end) of the reduced elements into level 0, n columns wide. */
 static void column_rows(const job *j, const char *p, int64_t at, int64_t end,
                         const void *center, int64_t n, void *acc) {
@@ -224,6 +237,11 @@ static void column_rows(const job *j, const char *p, int64_t at, int64_t end,
         const char *q = p + td__walk_red(w, at) * (int64_t)j->in_bytes;
         if (k > end - at) k = end - at;
         at += k;
+        if (j->fold > 1 && k >= j->fold) {
+            int64_t done = folded_rows(j, q, k, n, acc);
+            k -= done;
+            q += done * run->in * (int64_t)j->in_bytes;
+        }
         if (j->direct && across->in == 1) {
             j->col(acc, q, run->in, k, n);
             continue;
@@ -250,8 +268,9 @@ static void column_strip(const job *j, int64_t place, int64_t n, int64_t at,
     s.top = 1;
     s.used[0] = 0;
     fill_unit(j->r->acc, j->r->op, &s.level[0], n);
-    for (; at < end; at += FAN) {
-        column_rows(j, p, at, end - at < FAN ? end : at + FAN, center, n, &s.level[0]);
+    int64_t step = FAN * j->fold;
+    for (; at < end; at += step) {
+        column_rows(j, p, at, end - at < step ? end : at + step, center, n, &s.level[0]);
         s.used[0] = FAN;
         cascade_up(j, &s, n);
     }
@@ -303,6 +322,8 @@ static void cut(job *j) {
     const td_walk *w = &j->r->w;
     int64_t        across = w->kept[w->nk - 1].size;
     int64_t        most = BUF_BYTES / (int64_t)j->acc_bytes;
+    bool           packed = w->kept[w->nk - 1].in == 1 && w->red[w->nr - 1].in == across;
+    j->fold = w->by_column && j->direct && packed && across <= 64 ? 256 / across : 1;
     j->width = w->by_column ? most : TASK / (w->reds > 0 ? w->reds : 1);
     if (j->width < 1) j->width = 1;
     if (j->width > most) j->width = most;
@@ -314,7 +335,8 @@ static void cut(job *j) {
     if (w->outs >= SPLIT_OUTS || j->tasks >= 16 || w->outs * w->reds < 2 * TASK) return;
     int64_t rows = w->by_column ? TASK / across : TASK;
     if (rows < 1) rows = 1;
-    while (w->reds / rows > 1024) rows *= 2; /* bounds the partial results */
+    int64_t limit = w->by_column ? 32 : 1024; /* bounds the partial results */
+    while (w->reds / rows > limit) rows *= 2;
     if (rows >= w->reds) return;
     j->block = rows;
     j->blocks = (w->reds + rows - 1) / rows;

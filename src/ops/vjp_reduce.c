@@ -215,7 +215,6 @@ static td_tensor *inf_norm_grad(td_tensor *x, td_tensor *g, td_tensor *norm, td_
  * appears: 0 at a zero norm. */
 static td_tensor *norm_grad(td_tensor *x, double p, td_tensor *g, td_tensor *norm,
                             td_ints dim) {
-    if (p == 0) return td_op_zeros_like(x, TD_DTYPE_NONE);
     if (p == 1) return t_mul(td_op_sign(x), g);
     if (p == 2) return t_mul(g, zero_where(t_div(x, norm), norm));
     if (isinf(p)) return inf_norm_grad(x, g, norm, dim);
@@ -231,6 +230,7 @@ static td_tensor *norm_grad(td_tensor *x, double p, td_tensor *g, td_tensor *nor
 bool td__vjp_norm(td_vjp *v) {
     td_value   dim = v->in[2];
     bool       keep = (v->in[3].u.i != 0);
+    if (td__value_f(v->in[1]) == 0) return true; /* a count: no gradient, as in ATen */
     td_tensor *g = restore(v, v->g[0], dim, keep);
     td_tensor *norm = restore(v, v->out[0], dim, keep);
     return give(v, 0, norm_grad(v->in[0].u.t, td__value_f(v->in[1]), g, norm, t_ints(dim)));
