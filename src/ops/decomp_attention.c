@@ -25,6 +25,17 @@ static td_tensor *safe_softmax(td_tensor *scores) {
     return td_op_masked_fill(p, gone, td_value_float(0));
 }
 
+/* Stacked heads without dropout come back laid out as the query. */
+static td_tensor *laid_out_as(td_opcall *c, td_tensor *q, td_tensor *y) {
+    bool heads = q->rank == 4 && td__in_f(c, 4) == 0 && y->numel > 0 &&
+                 td__dim_eq(q->size[3], y->size[3]);
+    if (!heads || td_is_nil(y) || td_is_contiguous(q) ||
+        !td__is_packed(q->rank, q->size, q->stride))
+        return y;
+    td_tensor *r = td_op_empty_strided(c->cx, td_sizes(y), td_strides(q), (td_dtype)y->dtype);
+    return td_is_nil(r) ? r : td_op_copy_(r, y, false);
+}
+
 bool td__decomp_attention(td_opcall *c) {
     td_tensor *q = td__in(c, 0), *k = td__in(c, 1), *v = td__in(c, 2);
     if (q->rank < 2 || k->rank < 2 || v->rank < 2)
@@ -44,6 +55,6 @@ bool td__decomp_attention(td_opcall *c) {
     if (mask) p = td_op_add(p, td_value_tensor(mask), td_value_int(1));
     p = mask ? safe_softmax(p) : td_op_softmax(p, -1, TD_DTYPE_NONE);
     if (td__in_f(c, 4) > 0) p = td_op_dropout(p, td__in_f(c, 4), true);
-    c->out[0] = td_op_matmul(p, v);
+    c->out[0] = laid_out_as(c, q, td_op_matmul(p, v));
     return true;
 }

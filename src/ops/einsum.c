@@ -231,13 +231,16 @@ static td_tensor *multiply(td_tensor *l, td_tensor *r, const bool *summed) {
     return td_op_permute(out, (td_ints){back, rank});
 }
 
-/* Which dims may be summed once operand i has been folded in. */
-static void summed_at(const equation *e, int i, bool *summed) {
+/* Which dims may be summed once operand i has been folded in; false: none. */
+static bool summed_at(const equation *e, int i, bool *summed) {
     memset(summed, 0, sizeof(bool) * TD_MAX_RANK);
     for (int k = 0; k < LETTERS; k++)
         if (e->count[k] && e->place[k] >= e->n_out && e->last[k] == i) summed[e->place[k]] = true;
     for (int d = 0; e->dots_place >= e->n_out && d < e->dots && i == e->n - 1; d++)
         summed[e->dots_place + d] = true;
+    for (int d = 0; d < e->rank; d++)
+        if (summed[d]) return true;
+    return false;
 }
 
 static bool sizes_agree(equation *e, const td_tensor *a, const td_tensor *b) {
@@ -258,9 +261,9 @@ bool td__decomp_einsum(td_opcall *c) {
     for (int i = 0; i < e.n; i++) {
         td_tensor *t = i ? arrange(&e, i) : acc;
         if (!t || td_is_nil(t) || !sizes_agree(&e, acc, t)) return false;
-        summed_at(&e, i, summed);
+        bool any = summed_at(&e, i, summed);
         if (i)
-            acc = multiply(acc, t, summed);
+            acc = any ? multiply(acc, t, summed) : td_op_mul(acc, td_value_tensor(t));
         else
             for (int d = 0; d < e.rank; d++)
                 if (summed[d]) acc = sum_dim(acc, d);

@@ -298,6 +298,8 @@ bool td__decomp_conv1d(td_opcall *c) {
     int64_t dil[2] = {1, c->in[5].u.ints[0]};
     bool    single = x->rank == 2;
     if (single) x = td_op_unsqueeze(x, 0);
+    x = td_op_contiguous(x); /* a size-1 dim must not pass for channels-last */
+    w = td_op_contiguous(w);
     td_tensor *y = td_op_convolution(td_op_unsqueeze(x, 2), td_op_unsqueeze(w, 2), td__in(c, 2),
                                      (td_ints){stride, 2}, (td_ints){pad, 2}, (td_ints){dil, 2},
                                      td__in_int(c, 6));
