@@ -4,26 +4,29 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define LEVEL(isa)                                                     \
-    {#isa,                                                             \
-     {td__loops_f32_##isa, td__loops_f64_##isa, td__loops_i32_##isa,   \
-      td__loops_i64_##isa},                                            \
-     td__convert_##isa,                                                \
-     td__transpose_##isa}
+#define LEVEL(isa)                                                            \
+    {                                                                         \
+#isa, {td__loops_f32_##isa, td__loops_f64_##isa, td__loops_i32_##isa, \
+               td__loops_i64_##isa },                                         \
+               td__convert_##isa, td__transpose_##isa                         \
+    }
 
 static const td_isa levels[] = {
     LEVEL(base),
 #ifdef __x86_64__
-    LEVEL(avx2), LEVEL(avx512),
+    LEVEL(avx2),
+    LEVEL(avx512),
 #endif
 };
 
 static bool cpu_has(int level) {
 #ifdef __x86_64__
-    if (level >= 1 && !(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")))
+    if (level >= 1 &&
+        !(__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")))
         return false;
     if (level >= 2)
-        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+        return __builtin_cpu_supports("avx512f") &&
+               __builtin_cpu_supports("avx512bw") &&
                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
 #endif
     (void)level;

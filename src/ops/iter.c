@@ -6,20 +6,23 @@
 #include <string.h>
 
 /* 1: dim a goes outside dim b; -1: inside; 0: these operands cannot tell. */
-static int compare(const int64_t *size, int n, int64_t (*stride)[TD_MAX_RANK], int a, int b) {
+static int compare(const int64_t *size, int n, int64_t (*stride)[TD_MAX_RANK], int a,
+                   int b) {
     for (int k = 0; k < n; k++) {
         int64_t sa = stride[k][a], sb = stride[k][b];
-        if (td__dim_eq(sa, 0) || td__dim_eq(sb, 0)) continue; /* broadcast: no opinion */
+        if (td__dim_eq(sa, 0) || td__dim_eq(sb, 0))
+            continue; /* broadcast: no opinion */
         if (td__dim_lt(sa, sb)) return -1;
         if (td__dim_lt(sb, sa)) return 1;
-        if (td__dim_lt(size[b], size[a])) return 1; /* equal strides: the longer outside */
+        if (td__dim_lt(size[b], size[a]))
+            return 1; /* equal strides: the longer outside */
     }
     return 0;
 }
 
 /* Insertion sort that steps over dims it cannot compare with. */
-void td__iter_order(int rank, const int64_t *size, int n, int64_t (*stride)[TD_MAX_RANK],
-                    int *order) {
+void td__iter_order(int rank, const int64_t *size, int n,
+                    int64_t (*stride)[TD_MAX_RANK], int *order) {
     for (int i = 0; i < rank; i++) order[i] = rank - 1 - i;
     for (int i = 1; i < rank; i++) {
         int at = i;
@@ -28,9 +31,9 @@ void td__iter_order(int rank, const int64_t *size, int n, int64_t (*stride)[TD_M
             if (c < 0) break;
             if (c == 0) continue;
             int moved = order[k];
-            order[k]  = order[at];
+            order[k] = order[at];
             order[at] = moved;
-            at        = k;
+            at = k;
         }
     }
 }
@@ -59,7 +62,7 @@ static void join_dims(td_iter *it) {
 /* Strides of t in bytes, seen from the rank of the output; 0 where broadcast. */
 static void place(const td_tensor *t, const td_tensor *out, int64_t *stride) {
     int64_t bytes = td__dtype_bytes[t->dtype];
-    int     add   = out->rank - t->rank;
+    int     add = out->rank - t->rank;
     for (int d = 0; d < out->rank; d++)
         stride[d] = d < add || (t->size[d - add] == 1 && out->size[d] != 1)
                         ? 0
@@ -72,10 +75,8 @@ void td__iter_build(td_iter *it, const td_tensor *const *t, int n) {
     it->n = n;
     for (int k = 0; k < n; k++) {
         it->ptr[k] = t[k] ? td__ptr(t[k]) : NULL;
-        if (t[k])
-            place(t[k], t[0], stride[k]);
-        else
-            memset(stride[k], 0, sizeof(int64_t) * t[0]->rank);
+        if (t[k]) place(t[k], t[0], stride[k]);
+        else memset(stride[k], 0, sizeof(int64_t) * t[0]->rank);
     }
     td__iter_order(t[0]->rank, t[0]->size, n, stride, order);
     it->rank = 0;
@@ -87,9 +88,10 @@ void td__iter_build(td_iter *it, const td_tensor *const *t, int n) {
         it->rank++;
     }
     if (it->rank == 0) { /* one element */
-        it->rank    = 1;
+        it->rank = 1;
         it->size[0] = 1;
-        for (int k = 0; k < n; k++) it->stride[k][0] = t[k] ? td__dtype_bytes[t[k]->dtype] : 0;
+        for (int k = 0; k < n; k++)
+            it->stride[k][0] = t[k] ? td__dtype_bytes[t[k]->dtype] : 0;
     }
     join_dims(it);
 }

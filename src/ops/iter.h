@@ -10,8 +10,8 @@
 
 enum {
     TD_RUN_OPERANDS = TD_LOOP_INPUTS + 1, /* the output comes first */
-    TD_RUN_CHUNK    = 1024,               /* elements converted at a time */
-    TD_RUN_GRAIN    = 32768               /* elements worth a thread */
+    TD_RUN_CHUNK = 1024,                  /* elements converted at a time */
+    TD_RUN_GRAIN = 32768                  /* elements worth a thread */
 };
 
 /* The dims of a run, innermost first, equal neighbours joined. Strides in bytes. */
@@ -25,12 +25,12 @@ typedef struct td_iter {
 
 /* Where an operand's elements come from, or the results go to. */
 typedef struct td_side {
-    td_convert_fn *convert; /* memory to the loop's type, or back */
+    td_convert_fn *convert;        /* memory to the loop's type, or back */
     td_convert_fn *narrow, *widen; /* then round to a dtype and back; NULL: no need */
-    bool           same;    /* memory holds the loop's type */
-    uint8_t        mem;     /* bytes of an element in memory */
-    uint8_t        loop;    /* and as the loop sees it */
-    uint8_t        via;     /* and in between, when rounding */
+    bool           same;           /* memory holds the loop's type */
+    uint8_t        mem;            /* bytes of an element in memory */
+    uint8_t        loop;           /* and as the loop sees it */
+    uint8_t        via;            /* and in between, when rounding */
 } td_side;
 
 typedef struct td_run {
@@ -50,7 +50,7 @@ void td__run(td_run *r);
 
 /* The order in which ATen's iterator walks dims, innermost first. stride[k] is
  * operand k's, 0 where it is broadcast; earlier operands decide first. */
-void td__iter_order(int rank, const int64_t *size, int n, int64_t (*stride)[TD_MAX_RANK],
-                    int *order);
+void td__iter_order(int rank, const int64_t *size, int n,
+                    int64_t (*stride)[TD_MAX_RANK], int *order);
 
 #endif

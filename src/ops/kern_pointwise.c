@@ -8,13 +8,14 @@
 #include <string.h>
 
 static const uint8_t compute_of[TD_DTYPE_COUNT] = {
-    [TD_F64] = TD_COMPUTE_F64, [TD_F32] = TD_COMPUTE_F32, [TD_F16] = TD_COMPUTE_F32,
+    [TD_F64] = TD_COMPUTE_F64,  [TD_F32] = TD_COMPUTE_F32, [TD_F16] = TD_COMPUTE_F32,
     [TD_BF16] = TD_COMPUTE_F32, [TD_I64] = TD_COMPUTE_I64, [TD_I32] = TD_COMPUTE_I32,
-    [TD_I16] = TD_COMPUTE_I32, [TD_I8] = TD_COMPUTE_I32, [TD_U8] = TD_COMPUTE_I32,
+    [TD_I16] = TD_COMPUTE_I32,  [TD_I8] = TD_COMPUTE_I32,  [TD_U8] = TD_COMPUTE_I32,
     [TD_BOOL] = TD_COMPUTE_I32};
-static const uint8_t compute_dtype[TD_COMPUTE_COUNT] = {
-    [TD_COMPUTE_F32] = TD_F32, [TD_COMPUTE_F64] = TD_F64, [TD_COMPUTE_I32] = TD_I32,
-    [TD_COMPUTE_I64] = TD_I64};
+static const uint8_t compute_dtype[TD_COMPUTE_COUNT] = {[TD_COMPUTE_F32] = TD_F32,
+                                                        [TD_COMPUTE_F64] = TD_F64,
+                                                        [TD_COMPUTE_I32] = TD_I32,
+                                                        [TD_COMPUTE_I64] = TD_I64};
 
 /* ---- the way for dense tensors ------------------------------------------ */
 
@@ -33,8 +34,7 @@ typedef struct dense {
 static void dense_part(void *arg, int64_t begin, int64_t end) {
     const dense *d = arg;
     const void  *in[TD_LOOP_INPUTS];
-    for (int k = 0; k < d->n_in; k++)
-        in[k] = d->ptr[k + 1] + begin * d->bytes[k + 1];
+    for (int k = 0; k < d->n_in; k++) in[k] = d->ptr[k + 1] + begin * d->bytes[k + 1];
     d->loop(end - begin, d->ptr[0] + begin * d->bytes[0], in, d->p);
 }
 
@@ -42,9 +42,9 @@ static void dense_part(void *arg, int64_t begin, int64_t end) {
  * in chunks of that length. */
 static void dense_part_numbers(void *arg, int64_t begin, int64_t end) {
     _Alignas(64) char buf[TD_LOOP_INPUTS][TD_RUN_CHUNK * 8];
-    const dense *d    = arg;
-    int64_t      most = end - begin < TD_RUN_CHUNK ? end - begin : TD_RUN_CHUNK;
-    const void  *in[TD_LOOP_INPUTS];
+    const dense      *d = arg;
+    int64_t           most = end - begin < TD_RUN_CHUNK ? end - begin : TD_RUN_CHUNK;
+    const void       *in[TD_LOOP_INPUTS];
     for (int k = 0; k < d->n_in; k++)
         if (!d->bytes[k + 1])
             d->fill(most, buf[k], d->width, (const char *)&d->number[k], 0);
@@ -84,38 +84,36 @@ static inline bool is_plain(const td_tensor *t, int64_t n, td_dtype dt) {
     return true;
 }
 
-static bool run_dense(const td_pw *w, const td_isa *isa, td_loop_fn *loop, td_tensor *out,
-                      td_dtype out_type) {
+static bool run_dense(const td_pw *w, const td_isa *isa, td_loop_fn *loop,
+                      td_tensor *out, td_dtype out_type) {
     dense    d; /* large: only what is read gets set */
     int64_t  n = out->numel;
     bool     numbers = false;
-    td_dtype dt      = w->common;
+    td_dtype dt = w->common;
     if (!is_plain(out, n, out_type)) return false;
     for (int k = 0; k < w->n; k++) {
         bool mask = w->masks >> k & 1;
         if (w->in[k].kind == TD_K_TENSOR) {
             td_tensor *t = w->in[k].u.t;
             if (!is_plain(t, n, mask ? TD_BOOL : dt)) return false;
-            d.ptr[k + 1]   = td__ptr(t);
+            d.ptr[k + 1] = td__ptr(t);
             d.bytes[k + 1] = mask ? 1 : td__dtype_bytes[dt];
             continue;
         }
         d.bytes[k + 1] = 0;
-        d.number[k]    = number_bits(w, isa, w->in[k]);
-        numbers        = true;
+        d.number[k] = number_bits(w, isa, w->in[k]);
+        numbers = true;
     }
-    d.loop     = loop;
-    d.p        = &w->p;
-    d.n_in     = w->n;
-    d.width    = td__dtype_bytes[dt];
-    d.fill     = isa->convert[dt][dt];
-    d.ptr[0]   = td__ptr(out);
+    d.loop = loop;
+    d.p = &w->p;
+    d.n_in = w->n;
+    d.width = td__dtype_bytes[dt];
+    d.fill = isa->convert[dt][dt];
+    d.ptr[0] = td__ptr(out);
     d.bytes[0] = td__dtype_bytes[out_type];
     td_pool_fn *part = numbers ? dense_part_numbers : dense_part;
-    if (n <= TD_RUN_GRAIN)
-        part(&d, 0, n);
-    else
-        td__pool_run(n, TD_RUN_GRAIN, part, &d);
+    if (n <= TD_RUN_GRAIN) part(&d, 0, n);
+    else td__pool_run(n, TD_RUN_GRAIN, part, &d);
     return true;
 }
 
@@ -127,33 +125,35 @@ static td_side input_side(const td_pw *w, const td_isa *isa, int k, td_dtype loo
     td_side  s = {.loop = td__dtype_bytes[to]};
     if (w->in[k].kind == TD_K_TENSOR) {
         td_tensor *t = w->in[k].u.t;
-        from         = (td_dtype)t->dtype;
+        from = (td_dtype)t->dtype;
         bool keep = td__is_half(w->common) && t->rank == 0 && keeps_number(w->op);
         if (!mask && from != w->common && w->common != loop && !keep) {
             s.narrow = isa->convert[loop][w->common];
-            s.widen  = isa->convert[w->common][loop];
-            s.via    = td__dtype_bytes[w->common];
+            s.widen = isa->convert[w->common][loop];
+            s.via = td__dtype_bytes[w->common];
         }
     }
-    s.same    = from == to;
-    s.mem     = td__dtype_bytes[from];
+    s.same = from == to;
+    s.mem = td__dtype_bytes[from];
     s.convert = isa->convert[from][to];
     return s;
 }
 
-static void run_general(const td_pw *w, const td_isa *isa, td_loop_fn *loop, td_tensor *out,
-                        td_dtype loop_out) {
+static void run_general(const td_pw *w, const td_isa *isa, td_loop_fn *loop,
+                        td_tensor *out, td_dtype loop_out) {
     td_run           r;
     const td_tensor *t[TD_RUN_OPERANDS] = {out};
     td_dtype         type = (td_dtype)compute_dtype[compute_of[w->common]];
-    td_dtype         mem  = (td_dtype)out->dtype;
-    r.loop    = loop;
-    r.isa     = isa;
-    r.p       = w->p;
-    r.side[0] = (td_side){.convert = isa->convert[loop_out][mem], .same = mem == loop_out,
-                          .mem = td__dtype_bytes[mem], .loop = td__dtype_bytes[loop_out]};
+    td_dtype         mem = (td_dtype)out->dtype;
+    r.loop = loop;
+    r.isa = isa;
+    r.p = w->p;
+    r.side[0] = (td_side){.convert = isa->convert[loop_out][mem],
+                          .same = mem == loop_out,
+                          .mem = td__dtype_bytes[mem],
+                          .loop = td__dtype_bytes[loop_out]};
     for (int k = 0; k < w->n; k++) {
-        t[k + 1]      = w->in[k].kind == TD_K_TENSOR ? w->in[k].u.t : NULL;
+        t[k + 1] = w->in[k].kind == TD_K_TENSOR ? w->in[k].u.t : NULL;
         r.side[k + 1] = input_side(w, isa, k, type);
     }
     td__iter_build(&r.it, t, w->n + 1);
@@ -167,10 +167,11 @@ static void run_general(const td_pw *w, const td_isa *isa, td_loop_fn *loop, td_
 
 void td__pw_begin(td_pw *w, td_opcall *c) {
     const td_pw_args *a = td__pw_args(c->def);
-    w->op     = (td_op)(c->def - td__ops);
-    w->n      = a->n_in;
-    w->masks  = a->masks;
-    w->common = c->def->flags & TD_OPF_BOOL_OUT ? td__pw_common(c, a) : c->meta[0].dtype;
+    w->op = (td_op)(c->def - td__ops);
+    w->n = a->n_in;
+    w->masks = a->masks;
+    w->common =
+        c->def->flags & TD_OPF_BOOL_OUT ? td__pw_common(c, a) : c->meta[0].dtype;
     for (int k = 0; k < a->n_in; k++) w->in[k] = c->in[a->in[k]];
     for (int k = 0; k < a->n_scalars; k++) {
         w->p.f[k] = td__value_f(c->in[a->scalar[k]]);
@@ -179,13 +180,14 @@ void td__pw_begin(td_pw *w, td_opcall *c) {
 }
 
 bool td__pw_run(td_pw *w, td_opcall *c) {
-    const td_isa *isa  = td__isa();
+    const td_isa *isa = td__isa();
     int           type = compute_of[w->common];
     td_loop_fn   *loop = isa->loops[type][w->op];
-    td_tensor    *out  = c->out[0];
-    bool bools         = td__ops[w->op].flags & TD_OPF_BOOL_OUT;
+    td_tensor    *out = c->out[0];
+    bool          bools = td__ops[w->op].flags & TD_OPF_BOOL_OUT;
     if (!loop)
-        return td__op_fail(c, TD_E_DTYPE, "is not defined on %s", td_dtype_name(w->common));
+        return td__op_fail(c, TD_E_DTYPE, "is not defined on %s",
+                           td_dtype_name(w->common));
     if (out->numel == 0) return true;
     td_dtype loop_out = bools ? TD_BOOL : (td_dtype)compute_dtype[type];
     if (compute_dtype[type] == w->common && run_dense(w, isa, loop, out, loop_out))
@@ -210,7 +212,8 @@ static bool run_op(td_opcall *c, td_op op) {
 }
 
 bool td__kern_bitwise_not(td_opcall *c) {
-    return run_op(c, td__in(c, 0)->dtype == TD_BOOL ? TD_OP_not_bool : TD_OP_bitwise_not);
+    return run_op(c,
+                  td__in(c, 0)->dtype == TD_BOOL ? TD_OP_not_bool : TD_OP_bitwise_not);
 }
 
 bool td__kern_gelu(td_opcall *c) {
@@ -228,7 +231,7 @@ bool td__kern_round(td_opcall *c) {
     td_pw   w;
     td__pw_begin(&w, c);
     if (decimals == 0 || !td__is_float(w.common)) return td__pw_run(&w, c);
-    w.op     = decimals < 0 ? TD_OP_round_tens : TD_OP_round_decimals;
+    w.op = decimals < 0 ? TD_OP_round_tens : TD_OP_round_decimals;
     w.p.f[0] = pow(10.0, fabs((double)decimals));
     return td__pw_run(&w, c);
 }
@@ -270,14 +273,14 @@ static bool divides_by_zero(const td_pw *w, td_opcall *c) {
 
 /* Between tensors of half floats ATen rounds the quotient before it truncates. */
 static bool divide_trunc(td_pw *w, td_opcall *c) {
-    td_value b     = w->in[1];
+    td_value b = w->in[1];
     bool     twice = td__is_half(w->common) && c->out[0]->dtype == w->common &&
                  b.kind == TD_K_TENSOR && b.u.t->rank > 0;
     w->op = twice ? TD_OP_div : TD_OP_div_trunc;
     if (divides_by_zero(w, c) || !td__pw_run(w, c)) return false;
     if (!twice) return true;
-    w->op    = TD_OP_trunc;
-    w->n     = 1;
+    w->op = TD_OP_trunc;
+    w->n = 1;
     w->in[0] = td_value_tensor(c->out[0]);
     return td__pw_run(w, c);
 }
@@ -321,14 +324,14 @@ bool td__kern_pow(td_opcall *c) {
     td_pw w;
     td__pw_begin(&w, c);
     if (w.in[1].kind == TD_K_TENSOR) return td__pw_run(&w, c);
-    double e     = td__value_f(w.in[1]);
+    double e = td__value_f(w.in[1]);
     td_op  cheap = td__is_float(w.common) ? cheap_power(e, w.common) : TD_OP_COUNT;
     if (e == 2.0) {
-        w.op    = TD_OP_mul;
+        w.op = TD_OP_mul;
         w.in[1] = w.in[0];
     } else if (cheap != TD_OP_COUNT) {
         w.op = cheap;
-        w.n  = 1;
+        w.n = 1;
     }
     return td__pw_run(&w, c);
 }
@@ -340,8 +343,8 @@ bool td__kern_clamp(td_opcall *c) {
     td__pw_begin(&w, c);
     for (int k = 0; k < 2; k++) {
         td_value bound = td__clamp_bound(c->in[1 + k], k == 0, w.common);
-        w.p.f[k]       = td__value_f(bound);
-        w.p.i[k]       = td__value_i(bound);
+        w.p.f[k] = td__value_f(bound);
+        w.p.i[k] = td__value_i(bound);
     }
     return td__pw_run(&w, c);
 }
@@ -360,17 +363,19 @@ bool td__kern_clamp_tensor(td_opcall *c) {
     td_pw w;
     td__pw_begin(&w, c);
     if (td__in(c, 1) && td__in(c, 2)) return td__pw_run(&w, c);
-    w.n     = 2;
-    w.op    = td__in(c, 1) ? TD_OP_maximum : TD_OP_minimum;
+    w.n = 2;
+    w.op = td__in(c, 1) ? TD_OP_maximum : TD_OP_minimum;
     w.in[1] = td__in(c, 1) ? c->in[1] : c->in[2];
     return td__pw_run(&w, c);
 }
 
 /* Infinities become the largest numbers of the tensor's dtype unless given. */
 bool td__kern_nan_to_num(td_opcall *c) {
-    static const double most[] = {[TD_F64] = DBL_MAX, [TD_F32] = FLT_MAX,
-                                  [TD_F16] = 65504.0, [TD_BF16] = 3.3895313892515355e38};
-    td_pw w;
+    static const double most[] = {[TD_F64] = DBL_MAX,
+                                  [TD_F32] = FLT_MAX,
+                                  [TD_F16] = 65504.0,
+                                  [TD_BF16] = 3.3895313892515355e38};
+    td_pw               w;
     td__pw_begin(&w, c);
     if (!td__is_float(w.common)) return td__pw_run(&w, c);
     if (td__in_none(c, 1)) w.p.f[0] = 0.0;

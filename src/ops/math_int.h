@@ -11,7 +11,9 @@ TD_M float  td_m_hypot_f32(float x, float y) { return __builtin_hypotf(x, y); }
 TD_M double td_m_hypot_f64(double x, double y) { return __builtin_hypot(x, y); }
 
 TD_M int32_t td_m_abs_i32(int32_t x) { return x < 0 ? (int32_t)(0u - (uint32_t)x) : x; }
-TD_M int64_t td_m_abs_i64(int64_t x) { return x < 0 ? (int64_t)(0ull - (uint64_t)x) : x; }
+TD_M int64_t td_m_abs_i64(int64_t x) {
+    return x < 0 ? (int64_t)(0ull - (uint64_t)x) : x;
+}
 TD_M int32_t td_m_sign_i32(int32_t x) { return (x > 0) - (x < 0); }
 TD_M int64_t td_m_sign_i64(int64_t x) { return (x > 0) - (x < 0); }
 TD_M int32_t td_m_max_i32(int32_t a, int32_t b) { return a > b ? a : b; }
@@ -71,7 +73,11 @@ TD_M int32_t td_m_shl_i32(int32_t a, int32_t b) {
 TD_M int64_t td_m_shl_i64(int64_t a, int64_t b) {
     return b < 0 || b > 63 ? 0 : (int64_t)((uint64_t)a << b);
 }
-TD_M int32_t td_m_shr_i32(int32_t a, int32_t b) { return a >> (b < 0 || b > 31 ? 31 : b); }
-TD_M int64_t td_m_shr_i64(int64_t a, int64_t b) { return a >> (b < 0 || b > 63 ? 63 : b); }
+TD_M int32_t td_m_shr_i32(int32_t a, int32_t b) {
+    return a >> (b < 0 || b > 31 ? 31 : b);
+}
+TD_M int64_t td_m_shr_i64(int64_t a, int64_t b) {
+    return a >> (b < 0 || b > 63 ? 63 : b);
+}
 
 #endif

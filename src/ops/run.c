@@ -10,8 +10,13 @@
 #include <string.h>
 
 enum {
-    DIRECT, NUMBER, LOAD, TILE, /* how an operand reaches the loop */
-    LINE = 64, TILE_COLS = 256, TILE_BYTES = LINE * TILE_COLS,
+    DIRECT,
+    NUMBER,
+    LOAD,
+    TILE, /* how an operand reaches the loop */
+    LINE = 64,
+    TILE_COLS = 256,
+    TILE_BYTES = LINE * TILE_COLS,
     SHORT_ROW = 64, /* below this, rows are gathered into chunks */
     MAX_BYTES = 8   /* of an element */
 };
@@ -19,8 +24,8 @@ enum {
 typedef struct plan {
     const td_run *r;
     uint8_t       mode[TD_RUN_OPERANDS];
-    bool          buffered; /* some operand goes through a buffer */
-    int           tile;     /* the dim of rows; 0: a unit is one row */
+    bool          buffered;            /* some operand goes through a buffer */
+    int           tile;                /* the dim of rows; 0: a unit is one row */
     int64_t       step[TD_MAX_RANK];   /* elements of a unit along each dim */
     int64_t       blocks[TD_MAX_RANK]; /* units along each dim */
     int64_t       units;
@@ -68,9 +73,9 @@ static int mode_of(plan *p, int k) {
 
 static void make_plan(plan *p, const td_run *r) {
     int64_t rows = LINE, cols = TD_RUN_GRAIN;
-    p->r         = r;
-    p->tile      = 0;
-    p->buffered  = false;
+    p->r = r;
+    p->tile = 0;
+    p->buffered = false;
     for (int k = 0; k < r->it.n; k++) {
         p->mode[k] = (uint8_t)mode_of(p, k);
         p->buffered |= p->mode[k] != DIRECT;
@@ -80,7 +85,7 @@ static void make_plan(plan *p, const td_run *r) {
     }
     p->units = 1;
     for (int d = 0; d < r->it.rank; d++) {
-        p->step[d]   = d == 0 ? at_most(cols, r->it.size[0]) : d == p->tile ? rows : 1;
+        p->step[d] = d == 0 ? at_most(cols, r->it.size[0]) : d == p->tile ? rows : 1;
         p->blocks[d] = (r->it.size[d] + p->step[d] - 1) / p->step[d];
         p->units *= p->blocks[d];
     }
@@ -113,18 +118,15 @@ static void load_numbers(const plan *p, room *m) {
 static void run_chunk(const plan *p, room *m, int64_t n, char *const *at) {
     const td_run  *r = p->r;
     const uint8_t *mode = p->mode;
-    const void   *in[TD_LOOP_INPUTS];
+    const void    *in[TD_LOOP_INPUTS];
     for (int k = 1; k < r->it.n; k++) {
-        if (mode[k] == DIRECT)
-            in[k - 1] = at[k];
-        else if (mode[k] == NUMBER)
-            in[k - 1] = m->buf[k];
+        if (mode[k] == DIRECT) in[k - 1] = at[k];
+        else if (mode[k] == NUMBER) in[k - 1] = m->buf[k];
         else if (mode[k] == TILE) /* a row of the tile, contiguous */
             in[k - 1] = r->side[k].same && !r->side[k].narrow
                             ? at[k]
                             : load(r, m, k, n, at[k], r->side[k].mem);
-        else
-            in[k - 1] = load(r, m, k, n, at[k], r->it.stride[k][0]);
+        else in[k - 1] = load(r, m, k, n, at[k], r->it.stride[k][0]);
     }
     if (mode[0] == DIRECT) {
         r->loop(n, at[0], in, &r->p);
@@ -135,7 +137,7 @@ static void run_chunk(const plan *p, room *m, int64_t n, char *const *at) {
 }
 
 static void run_row(const plan *p, room *m, int64_t cols, char **at) {
-    const td_run *r     = p->r;
+    const td_run *r = p->r;
     int64_t       chunk = p->buffered ? TD_RUN_CHUNK : cols;
     for (int64_t j = 0; j < cols; j += chunk) {
         int64_t n = at_most(chunk, cols - j);
@@ -151,8 +153,9 @@ static void run_tile(const plan *p, room *m, tiles *t, int64_t rows, int64_t col
     char         *at[TD_RUN_OPERANDS];
     for (int k = 1; k < r->it.n; k++)
         if (p->mode[k] == TILE)
-            r->isa->transpose(rows, cols, r->side[k].mem, t->raw[k],
-                              cols * r->side[k].mem, base[k], r->it.stride[k][0]);
+            r->isa->transpose(rows, cols,
+                              (td_block){t->raw[k], base[k], cols * r->side[k].mem,
+                                         r->it.stride[k][0], r->side[k].mem});
     for (int64_t row = 0; row < rows; row++) {
         for (int k = 0; k < r->it.n; k++)
             at[k] = p->mode[k] == TILE ? t->raw[k] + row * cols * r->side[k].mem
@@ -162,26 +165,27 @@ static void run_tile(const plan *p, room *m, tiles *t, int64_t rows, int64_t col
 }
 
 /* A copy needs no loop: the cast goes from place to place. */
-static void copy_unit(const plan *p, char *raw, int64_t rows, int64_t cols, char *const *at) {
-    const td_run  *r  = p->r;
-    const td_side *s  = &r->side[1];
+static void copy_unit(const plan *p, char *raw, int64_t rows, int64_t cols,
+                      char *const *at) {
+    const td_run  *r = p->r;
+    const td_side *s = &r->side[1];
     int64_t        to = r->it.stride[0][0], from = r->it.stride[1][0];
-    int64_t        to_row = r->it.stride[0][p->tile], from_row = r->it.stride[1][p->tile];
-    const char    *src    = at[1];
+    int64_t     to_row = r->it.stride[0][p->tile], from_row = r->it.stride[1][p->tile];
+    const char *src = at[1];
     if (p->mode[1] == TILE && s->same && to == s->mem) {
-        r->isa->transpose(rows, cols, s->mem, at[0], to_row, src, from);
+        r->isa->transpose(rows, cols, (td_block){at[0], src, to_row, from, s->mem});
         return;
     }
     if (p->mode[1] == TILE) {
-        r->isa->transpose(rows, cols, s->mem, raw, cols * s->mem, src, from);
+        r->isa->transpose(rows, cols,
+                          (td_block){raw, src, cols * s->mem, from, s->mem});
         src = raw, from = s->mem, from_row = cols * s->mem;
     }
     for (int64_t row = 0; row < rows; row++) {
         char *d = at[0] + row * to_row;
         if (s->same && to == s->mem && from == s->mem)
             memcpy(d, src + row * from_row, (size_t)(cols * s->mem));
-        else
-            s->convert(cols, d, to, src + row * from_row, from);
+        else s->convert(cols, d, to, src + row * from_row, from);
     }
 }
 
@@ -193,11 +197,13 @@ static void place_unit(const plan *p, const int64_t *idx, char **at, int64_t *ro
     const td_iter *it = &p->r->it;
     *cols = at_most(p->step[0], it->size[0] - idx[0] * p->step[0]);
     *rows = 1;
-    if (p->tile) *rows = at_most(p->step[p->tile], it->size[p->tile] -
-                                                       idx[p->tile] * p->step[p->tile]);
+    if (p->tile)
+        *rows = at_most(p->step[p->tile],
+                        it->size[p->tile] - idx[p->tile] * p->step[p->tile]);
     for (int k = 0; k < it->n; k++) {
         at[k] = it->ptr[k];
-        for (int d = 0; d < it->rank; d++) at[k] += idx[d] * p->step[d] * it->stride[k][d];
+        for (int d = 0; d < it->rank; d++)
+            at[k] += idx[d] * p->step[d] * it->stride[k][d];
     }
 }
 
@@ -243,10 +249,10 @@ static void run_tiles(void *arg, int64_t begin, int64_t end) {
 }
 
 static void run_copies(void *arg, int64_t begin, int64_t end) {
-    const plan *p = arg;
+    const plan         *p = arg;
     _Alignas(LINE) char raw[TILE_BYTES];
-    int64_t     idx[TD_MAX_RANK], rows, cols;
-    char       *at[TD_RUN_OPERANDS];
+    int64_t             idx[TD_MAX_RANK], rows, cols;
+    char               *at[TD_RUN_OPERANDS];
     find_unit(p, begin, idx);
     for (int64_t u = begin; u < end; u++, next_unit(p, idx)) {
         place_unit(p, idx, at, &rows, &cols);
@@ -265,8 +271,8 @@ typedef struct walk {
 } walk;
 
 static void walk_start(walk *w, const td_iter *it, int k, int64_t at) {
-    w->it  = it;
-    w->k   = k;
+    w->it = it;
+    w->k = k;
     w->ptr = it->ptr[k];
     for (int d = 0; d < it->rank; d++) {
         w->idx[d] = at % it->size[d];
@@ -288,14 +294,12 @@ static void walk_on(walk *w, int64_t n) {
 
 /* Brings n elements from where w stands into buf, or from buf to there. */
 static void walk_rows(const td_run *r, walk *w, int64_t n, char *buf, bool out) {
-    const td_side *s    = &r->side[w->k];
+    const td_side *s = &r->side[w->k];
     int64_t        step = r->it.stride[w->k][0];
     while (n > 0) {
         int64_t len = at_most(n, r->it.size[0] - w->idx[0]);
-        if (out)
-            s->convert(len, w->ptr, step, buf, s->loop);
-        else
-            s->convert(len, buf, s->loop, w->ptr, step);
+        if (out) s->convert(len, w->ptr, step, buf, s->loop);
+        else s->convert(len, buf, s->loop, w->ptr, step);
         walk_on(w, len);
         buf += len * s->loop;
         n -= len;
@@ -303,7 +307,7 @@ static void walk_rows(const td_run *r, walk *w, int64_t n, char *buf, bool out) 
 }
 
 static bool is_linear(const td_run *r, int k) {
-    const td_iter *it   = &r->it;
+    const td_iter *it = &r->it;
     int64_t        step = r->side[k].mem;
     if (!r->side[k].same || r->side[k].narrow) return false;
     for (int d = 0; d < it->rank; step *= it->size[d], d++)
@@ -323,7 +327,8 @@ static void run_linear(void *arg, int64_t begin, int64_t end) {
     for (int64_t i = begin, n; i < end; i += n) {
         n = at_most(TD_RUN_CHUNK, end - i);
         for (int k = 1; k < r->it.n; k++) {
-            in[k - 1] = p->mode[k] == DIRECT ? r->it.ptr[k] + i * r->side[k].mem : m.buf[k];
+            in[k - 1] =
+                p->mode[k] == DIRECT ? r->it.ptr[k] + i * r->side[k].mem : m.buf[k];
             if (p->mode[k] != LOAD) continue;
             walk_rows(r, &w[k], n, m.buf[k], false);
             round_through(&r->side[k], &m, n, m.buf[k]);
@@ -337,7 +342,9 @@ static void run_linear(void *arg, int64_t begin, int64_t end) {
 static void run_short(const td_run *r, int64_t total) {
     plan p = {.r = r, .buffered = true, .step = {TD_RUN_CHUNK}};
     for (int k = 0; k < r->it.n; k++)
-        p.mode[k] = k > 0 && is_number(&r->it, k) ? NUMBER : is_linear(r, k) ? DIRECT : LOAD;
+        p.mode[k] = k > 0 && is_number(&r->it, k) ? NUMBER
+                    : is_linear(r, k)             ? DIRECT
+                                                  : LOAD;
     td__pool_run(total, TD_RUN_GRAIN, run_linear, &p);
 }
 
@@ -353,5 +360,8 @@ void td__run(td_run *r) {
     make_plan(&p, r);
     int64_t grain = TD_RUN_GRAIN * p.units / total;
     td__pool_run(p.units, grain > 0 ? grain : 1,
-                 !r->loop ? run_copies : p.tile ? run_tiles : run_rows, &p);
+                 !r->loop ? run_copies
+                 : p.tile ? run_tiles
+                          : run_rows,
+                 &p);
 }

@@ -5,8 +5,12 @@
 #include <math.h>
 #include <string.h>
 
-static td_tensor *times(td_tensor *a, td_tensor *b) { return td_op_mul(a, td_value_tensor(b)); }
-static td_tensor *scaled(td_tensor *a, double by) { return td_op_mul(a, td_value_float(by)); }
+static td_tensor *times(td_tensor *a, td_tensor *b) {
+    return td_op_mul(a, td_value_tensor(b));
+}
+static td_tensor *scaled(td_tensor *a, double by) {
+    return td_op_mul(a, td_value_float(by));
+}
 static td_tensor *plus(td_tensor *a, double b) {
     return td_op_add(a, td_value_float(b), td_value_int(1));
 }
@@ -70,9 +74,10 @@ static td_tensor *pow_grad_base(td_vjp *v) {
                                              : td_value_int(b.u.i - 1);
         return times(g, td_op_mul(td_op_pow(a, less), b));
     }
-    td_tensor *less  = td_op_sub(b.u.t, td_value_int(1), td_value_int(1));
+    td_tensor *less = td_op_sub(b.u.t, td_value_int(1), td_value_int(1));
     td_tensor *slope = times(b.u.t, td_op_pow(a, td_value_tensor(less)));
-    return td_op_where(td_op_eq(b.u.t, zero()), zero(), td_value_tensor(times(g, slope)));
+    return td_op_where(td_op_eq(b.u.t, zero()), zero(),
+                       td_value_tensor(times(g, slope)));
 }
 
 /* d/db a^b = a^b * log(a), and 0 where a = 0 and b >= 0. */
@@ -80,12 +85,14 @@ static td_tensor *pow_grad_exponent(td_vjp *v) {
     td_tensor *g = v->g[0], *out = v->out[0];
     td_value   a = v->in[0], b = v->in[1];
     if (a.kind != TD_K_TENSOR) {
-        double base = td__value_f(a);
+        double     base = td__value_f(a);
         td_tensor *slope = scaled(out, log(base));
         if (base != 0.0) return times(g, slope);
-        return times(g, td_op_where(td_op_ge(b.u.t, zero()), zero(), td_value_tensor(slope)));
+        return times(g, td_op_where(td_op_ge(b.u.t, zero()), zero(),
+                                    td_value_tensor(slope)));
     }
-    td_tensor *at_zero = td_op_logical_and(td_op_eq(a.u.t, zero()), td_op_ge(b.u.t, zero()));
+    td_tensor *at_zero =
+        td_op_logical_and(td_op_eq(a.u.t, zero()), td_op_ge(b.u.t, zero()));
     td_tensor *slope = times(out, td_op_log(a.u.t));
     return times(g, td_op_where(at_zero, zero(), td_value_tensor(slope)));
 }
@@ -118,10 +125,12 @@ static bool one_bound(td_vjp *v, int arg, bool is_min) {
         td_tensor *free = is_min ? td_op_gt(a, b) : td_op_lt(a, b);
         return give(v, 0, td_op_where(free, td_value_tensor(g), zero()));
     }
-    td_tensor *half  = divided(g, td_value_int(2));
-    td_tensor *share = td_op_where(td_op_eq(a, b), td_value_tensor(half), td_value_tensor(g));
+    td_tensor *half = divided(g, td_value_int(2));
+    td_tensor *share =
+        td_op_where(td_op_eq(a, b), td_value_tensor(half), td_value_tensor(g));
     td_tensor *below = td_op_lt(a, b), *above = td_op_gt(a, b);
-    if (v->need[0] && !give(v, 0, td_op_masked_fill(share, is_min ? below : above, zero())))
+    if (v->need[0] &&
+        !give(v, 0, td_op_masked_fill(share, is_min ? below : above, zero())))
         return false;
     return !v->need[arg] ||
            give(v, arg, td_op_masked_fill(share, is_min ? above : below, zero()));
@@ -144,15 +153,16 @@ bool td__vjp_clamp_tensor(td_vjp *v) {
     td_value   min = v->in[1], max = v->in[2];
     if (min.kind == TD_K_NONE) return one_bound(v, 2, false);
     if (max.kind == TD_K_NONE) return one_bound(v, 1, true);
-    td_tensor *apart   = td_op_lt(min.u.t, max);
+    td_tensor *apart = td_op_lt(min.u.t, max);
     td_tensor *hit_min = both(td_op_lt(a, min), td_op_le(min.u.t, max));
     td_tensor *hit_max = either(td_op_gt(a, max), td_op_gt(min.u.t, max));
-    td_tensor *tie_min = both(td_op_eq(a, min), apart), *tie_max = both(td_op_eq(a, max), apart);
+    td_tensor *tie_min = both(td_op_eq(a, min), apart),
+              *tie_max = both(td_op_eq(a, max), apart);
     if (v->need[1] && !give(v, 1, take(g, hit_min, tie_min))) return false;
     if (v->need[2] && !give(v, 2, take(g, hit_max, tie_max))) return false;
     if (!v->need[0]) return true;
     td_value   half = td_value_tensor(divided(g, td_value_int(2)));
-    td_tensor *own  = td_op_where(either(tie_min, tie_max), half, td_value_tensor(g));
+    td_tensor *own = td_op_where(either(tie_min, tie_max), half, td_value_tensor(g));
     return give(v, 0, td_op_masked_fill(own, either(hit_min, hit_max), zero()));
 }
 
@@ -177,10 +187,11 @@ bool td__vjp_elu_backward(td_vjp *v) {
  * u' = k (1 + 3 c x^2), u'' = 6 k c x. */
 static td_tensor *gelu_tanh_second(td_tensor *x) {
     const double k = 0.7978845608028654, c = 0.044715;
-    td_tensor *x2 = times(x, x);
-    td_tensor *t = td_op_tanh(times(scaled(x, k), plus(scaled(x2, c), 1.0)));
-    td_tensor *u1 = plus(scaled(x2, 3.0 * k * c), k);
-    td_tensor *curve = td_op_add(u1, td_value_tensor(scaled(x2, 3.0 * k * c)), td_value_int(1));
+    td_tensor   *x2 = times(x, x);
+    td_tensor   *t = td_op_tanh(times(scaled(x, k), plus(scaled(x2, c), 1.0)));
+    td_tensor   *u1 = plus(scaled(x2, 3.0 * k * c), k);
+    td_tensor   *curve =
+        td_op_add(u1, td_value_tensor(scaled(x2, 3.0 * k * c)), td_value_int(1));
     td_tensor *bend = times(times(x, t), times(u1, u1));
     td_tensor *sum = td_op_sub(curve, td_value_tensor(bend), td_value_int(1));
     return times(plus(td_op_neg(times(t, t)), 1.0), sum);

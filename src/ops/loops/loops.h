@@ -18,28 +18,38 @@ typedef struct td_scalars {
 } td_scalars;
 
 /* out[i] = expr(in[0][i], in[1][i], ...) for i < n. `out` may be one of `in`. */
-typedef void td_loop_fn(int64_t n, void *out, const void *const *in, const td_scalars *p);
+typedef void td_loop_fn(int64_t n, void *out, const void *const *in,
+                        const td_scalars *p);
 
 /* Converts n elements; steps are in bytes, a source step of 0 repeats. */
 typedef void td_convert_fn(int64_t n, char *dst, int64_t dst_step, const char *src,
                            int64_t src_step);
 
-/* dst[r][j] = src[j][r]: `rows` rows of `cols` elements of `bytes` bytes. Rows of
- * dst are dst_step bytes apart, those of src src_step. */
-typedef void td_transpose_fn(int64_t rows, int64_t cols, int bytes, char *dst,
-                             int64_t dst_step, const char *src, int64_t src_step);
+/* dst[r][j] = src[j][r]: `rows` rows of `cols` elements. Rows of dst are dst_step
+ * bytes apart, those of src src_step. */
+typedef struct td_block {
+    char       *dst;
+    const char *src;
+    int64_t     dst_step, src_step;
+    int         bytes; /* of an element */
+} td_block;
+typedef void td_transpose_fn(int64_t rows, int64_t cols, td_block b);
 
 /* The types loops compute in; the others are converted on the way in and out. */
 typedef enum td_compute {
-    TD_COMPUTE_F32, TD_COMPUTE_F64, TD_COMPUTE_I32, TD_COMPUTE_I64, TD_COMPUTE_COUNT
+    TD_COMPUTE_F32,
+    TD_COMPUTE_F64,
+    TD_COMPUTE_I32,
+    TD_COMPUTE_I64,
+    TD_COMPUTE_COUNT
 } td_compute;
 
 /* One CPU level. */
 typedef struct td_isa {
     const char        *name;
-    td_loop_fn *const *loops[TD_COMPUTE_COUNT]; /* [type][op]; NULL: not defined */
+    td_loop_fn *const *loops[TD_COMPUTE_COUNT];      /* [type][op]; NULL: not defined */
     td_convert_fn *const (*convert)[TD_DTYPE_COUNT]; /* [from][to] */
-    td_transpose_fn   *transpose;
+    td_transpose_fn *transpose;
 } td_isa;
 
 /* The best level this CPU has; TD_ISA=base in the environment asks for less. */
@@ -50,11 +60,11 @@ const td_isa *td__isa(void);
 #define TD_ISA_NAME(name) TD_ISA_PASTE(name, TD_ISA)
 
 /* What each level exports. */
-#define TD_ISA_DECLARE(isa)                                                      \
-    extern td_loop_fn *const    td__loops_f32_##isa[TD_OP_COUNT];                 \
-    extern td_loop_fn *const    td__loops_f64_##isa[TD_OP_COUNT];                 \
-    extern td_loop_fn *const    td__loops_i32_##isa[TD_OP_COUNT];                 \
-    extern td_loop_fn *const    td__loops_i64_##isa[TD_OP_COUNT];                 \
+#define TD_ISA_DECLARE(isa)                                                        \
+    extern td_loop_fn *const    td__loops_f32_##isa[TD_OP_COUNT];                  \
+    extern td_loop_fn *const    td__loops_f64_##isa[TD_OP_COUNT];                  \
+    extern td_loop_fn *const    td__loops_i32_##isa[TD_OP_COUNT];                  \
+    extern td_loop_fn *const    td__loops_i64_##isa[TD_OP_COUNT];                  \
     extern td_convert_fn *const td__convert_##isa[TD_DTYPE_COUNT][TD_DTYPE_COUNT]; \
     td_transpose_fn             td__transpose_##isa
 

@@ -1029,7 +1029,7 @@ static void op_hardtanh_backward(int64_t n, void *out, const void *const *in,
     const float max_val = (float)p->f[1];
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        o[i] = (float)((a[i] <= min_val) | (a[i] >= max_val) ? 0 : grad_output[i]);
+        o[i] = (float)(((a[i] <= min_val) | (a[i] >= max_val)) ? 0 : grad_output[i]);
 }
 
 static void op_hardswish(int64_t n, void *out, const void *const *in,
@@ -1072,8 +1072,8 @@ static void op_hardsigmoid_backward(int64_t n, void *out, const void *const *in,
     (void)p;
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        o[i] = (float)((a[i] > -3) & (a[i] < 3) ? grad_output[i] * (1.0f / 6.0f) :
-                        0);
+        o[i] = (float)(((a[i] > -3) & (a[i] < 3)) ? grad_output[i] * (1.0f / 6.0f)
+                        : 0);
 }
 
 static void op_hardshrink(int64_t n, void *out, const void *const *in,
@@ -1083,7 +1083,7 @@ static void op_hardshrink(int64_t n, void *out, const void *const *in,
     const float lambd = (float)p->f[0];
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        o[i] = (float)((a[i] >= -lambd) & (a[i] <= lambd) ? 0 : a[i]);
+        o[i] = (float)(((a[i] >= -lambd) & (a[i] <= lambd)) ? 0 : a[i]);
 }
 
 static void op_hardshrink_backward(int64_t n, void *out, const void *const *in,
@@ -1094,7 +1094,7 @@ static void op_hardshrink_backward(int64_t n, void *out, const void *const *in,
     const float lambd = (float)p->f[0];
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        o[i] = (float)((a[i] >= -lambd) & (a[i] <= lambd) ? 0 : grad_output[i]);
+        o[i] = (float)(((a[i] >= -lambd) & (a[i] <= lambd)) ? 0 : grad_output[i]);
 }
 
 static void op_softshrink(int64_t n, void *out, const void *const *in,
@@ -1116,7 +1116,7 @@ static void op_softshrink_backward(int64_t n, void *out, const void *const *in,
     const float lambd = (float)p->f[0];
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        o[i] = (float)((a[i] >= -lambd) & (a[i] <= lambd) ? 0 : grad_output[i]);
+        o[i] = (float)(((a[i] >= -lambd) & (a[i] <= lambd)) ? 0 : grad_output[i]);
 }
 
 static void op_log_sigmoid(int64_t n, void *out, const void *const *in,
@@ -1170,8 +1170,8 @@ static void op_logit_backward(int64_t n, void *out, const void *const *in,
     const float eps = (float)p->f[0];
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        o[i] = (float)((a[i] < (eps < 0 ? 0 : eps)) | (a[i] > (eps < 0 ? 1 : 1 -
-                        eps)) ? (eps < 0 ? 0.0f / 0.0f : 0) : grad_output[i] /
+        o[i] = (float)(((a[i] < (eps < 0 ? 0 : eps)) | (a[i] > (eps < 0 ? 1 : 1 -
+                        eps))) ? (eps < 0 ? 0.0f / 0.0f : 0) : grad_output[i] /
                         (a[i] * (1 - a[i])));
 }
 

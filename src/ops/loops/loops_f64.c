@@ -1029,7 +1029,8 @@ static void op_hardtanh_backward(int64_t n, void *out, const void *const *in,
     const double max_val = (double)p->f[1];
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        o[i] = (double)((a[i] <= min_val) | (a[i] >= max_val) ? 0 : grad_output[i]);
+        o[i] = (double)(((a[i] <= min_val) | (a[i] >= max_val)) ? 0 :
+                         grad_output[i]);
 }
 
 static void op_hardswish(int64_t n, void *out, const void *const *in,
@@ -1072,7 +1073,8 @@ static void op_hardsigmoid_backward(int64_t n, void *out, const void *const *in,
     (void)p;
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        o[i] = (double)((a[i] > -3) & (a[i] < 3) ? grad_output[i] * (1.0 / 6.0) : 0);
+        o[i] = (double)(((a[i] > -3) & (a[i] < 3)) ? grad_output[i] * (1.0 / 6.0) :
+                         0);
 }
 
 static void op_hardshrink(int64_t n, void *out, const void *const *in,
@@ -1082,7 +1084,7 @@ static void op_hardshrink(int64_t n, void *out, const void *const *in,
     const double lambd = (double)p->f[0];
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        o[i] = (double)((a[i] >= -lambd) & (a[i] <= lambd) ? 0 : a[i]);
+        o[i] = (double)(((a[i] >= -lambd) & (a[i] <= lambd)) ? 0 : a[i]);
 }
 
 static void op_hardshrink_backward(int64_t n, void *out, const void *const *in,
@@ -1093,7 +1095,7 @@ static void op_hardshrink_backward(int64_t n, void *out, const void *const *in,
     const double lambd = (double)p->f[0];
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        o[i] = (double)((a[i] >= -lambd) & (a[i] <= lambd) ? 0 : grad_output[i]);
+        o[i] = (double)(((a[i] >= -lambd) & (a[i] <= lambd)) ? 0 : grad_output[i]);
 }
 
 static void op_softshrink(int64_t n, void *out, const void *const *in,
@@ -1115,7 +1117,7 @@ static void op_softshrink_backward(int64_t n, void *out, const void *const *in,
     const double lambd = (double)p->f[0];
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        o[i] = (double)((a[i] >= -lambd) & (a[i] <= lambd) ? 0 : grad_output[i]);
+        o[i] = (double)(((a[i] >= -lambd) & (a[i] <= lambd)) ? 0 : grad_output[i]);
 }
 
 static void op_log_sigmoid(int64_t n, void *out, const void *const *in,
@@ -1169,9 +1171,9 @@ static void op_logit_backward(int64_t n, void *out, const void *const *in,
     const double eps = (double)p->f[0];
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        o[i] = (double)((a[i] < (eps < 0 ? 0 : eps)) | (a[i] > (eps < 0 ? 1 : 1 -
-                         eps)) ? (eps < 0 ? 0.0 / 0.0 : 0) : grad_output[i] / (a[i]
-                         * (1 - a[i])));
+        o[i] = (double)(((a[i] < (eps < 0 ? 0 : eps)) | (a[i] > (eps < 0 ? 1 : 1 -
+                         eps))) ? (eps < 0 ? 0.0 / 0.0 : 0) : grad_output[i] /
+                         (a[i] * (1 - a[i])));
 }
 
 td_loop_fn *const TD_ISA_NAME(td__loops_f64)[TD_OP_COUNT] = {
