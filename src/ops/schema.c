@@ -203,10 +203,13 @@ static void fix_defaults(td_schema *s) {
 bool td__schema_writer(const td_schema *pure, td_schema *s, char *why, size_t cap) {
     *s = *pure;
     fix_defaults(s);
-    if (pure->n_in == 0 || pure->in[0].type != TD_T_TENSOR || pure->n_out != 1) {
+    uint8_t first = pure->in[0].type;
+    if (pure->n_in == 0 || pure->n_out != 1 ||
+        (first != TD_T_TENSOR && first != TD_T_OPERAND)) {
         snprintf(why, cap, "schema: %s cannot have an in-place twin", pure->name);
         return false;
     }
+    s->in[0].type = TD_T_TENSOR; /* a number cannot be written */
     strcat(s->name, "_");
     s->in[0].alias = s->out[0].alias = 'x';
     s->in[0].write = s->out[0].write = true;
