@@ -150,11 +150,12 @@ static bool entries_checked(td_opcall *c, bool negative) {
     return !some || td__index_check(c, td__in(c, 2), td__size1(out, dim), negative, dim);
 }
 
-/* Sums of f16 and bf16 over one dim, or with a factor, are rounded at every step,
- * others once at the end, as ATen does. */
+/* Sums of f16 and bf16 along an outer or inner dim of several are rounded once at
+ * the end, others at every step, as ATen does. */
 bool td__kern_index_add(td_opcall *c) {
     int      dim  = td__wrap_dim(td__in_int(c, 1), c->out[0]->rank);
-    bool     once = c->out[0]->rank > 1 && td__value_f(c->in[4]) == 1;
+    bool     ends = dim == 0 || dim == c->out[0]->rank - 1;
+    bool     once = c->out[0]->rank > 1 && ends && td__value_f(c->in[4]) == 1;
     td_spots s;
     if (c->out[0]->rank > 1 && c->out[0]->numel == 0) return true;
     if (!entries_checked(c, false) || !begin(c)) return false;
