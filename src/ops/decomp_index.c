@@ -22,14 +22,14 @@ static bool mask_fits(td_opcall *c, const td_tensor *mask, int nr, int at) {
     for (int d = 0; fits && d < mask->rank; d++)
         fits = td__dim_eq(mask->size[d], self->size[at + d]);
     if (fits) return true;
-    return td__op_fail(c, TD_E_INDEX, "mask %d, %s, does not match %s from dim %d on", nr,
-                       td__type_str(mask), td__type_str(self), at);
+    return td__op_fail(c, TD_E_INDEX, "mask %d, %s, does not match %s from dim %d on",
+                       nr, td__type_str(mask), td__type_str(self), at);
 }
 
 /* Replaces each mask by one index tensor a dim; *n counts the dims covered. */
 static bool open_masks(td_opcall *c, td_tensor **list, int *n) {
     td_value given = c->in[1];
-    *n             = 0;
+    *n = 0;
     for (uint32_t i = 0; i < given.n; i++) {
         td_tensor *t = given.u.ts[i];
         if (*n >= TD_MAX_RANK) return td__op_fail(c, TD_E_INDEX, "too many indices");
@@ -50,7 +50,8 @@ static bool open_masks(td_opcall *c, td_tensor **list, int *n) {
 bool td__decomp_index(td_opcall *c) {
     td_tensor *list[TD_MAX_RANK];
     int        n;
-    return open_masks(c, list, &n) && give(c, td_op__index(td__in(c, 0), (td_tensors){list, n}));
+    return open_masks(c, list, &n) &&
+           give(c, td_op__index(td__in(c, 0), (td_tensors){list, n}));
 }
 
 bool td__decomp_index_put(td_opcall *c) {
@@ -75,7 +76,8 @@ bool td__decomp_index_put_write(td_opcall *c) {
 static td_tensor *broadcast_beside(td_tensor *t, const td_tensor *other, int dim) {
     int64_t size[TD_MAX_RANK];
     for (int d = 0; d < t->rank; d++)
-        size[d] = d == dim || td__dim_eq(other->size[d], 1) ? t->size[d] : other->size[d];
+        size[d] =
+            d == dim || td__dim_eq(other->size[d], 1) ? t->size[d] : other->size[d];
     return td_op_expand(t, ints(size, t->rank));
 }
 
@@ -83,12 +85,14 @@ bool td__decomp_take_along_dim(td_opcall *c) {
     td_tensor *self = td__in(c, 0), *index = td__in(c, 1);
     int64_t    all = -1;
     if (index->dtype != TD_I64)
-        return td__op_fail(c, TD_E_DTYPE, "indices must be i64, got %s", td__type_str(index));
+        return td__op_fail(c, TD_E_DTYPE, "indices must be i64, got %s",
+                           td__type_str(index));
     if (td__in_none(c, 2))
         return give(c, td_op_gather(td_op_reshape(self, ints(&all, 1)), 0,
                                     td_op_reshape(index, ints(&all, 1))));
     if (self->rank != index->rank)
-        return td__op_fail(c, TD_E_SHAPE, "indices %s must have as many dims as self %s",
+        return td__op_fail(c, TD_E_SHAPE,
+                           "indices %s must have as many dims as self %s",
                            td__type_str(index), td__type_str(self));
     if (self->rank == 0)
         return td__op_fail(c, TD_E_INDEX, "a 0-dim tensor has no dim to take along");
@@ -105,13 +109,16 @@ bool td__decomp_one_hot(td_opcall *c) {
     td_tensor *self = td__in(c, 0);
     int64_t    classes = td__in_int(c, 1), size[TD_MAX_RANK];
     if (self->dtype != TD_I64)
-        return td__op_fail(c, TD_E_DTYPE, "takes i64 classes, got %s", td__type_str(self));
+        return td__op_fail(c, TD_E_DTYPE, "takes i64 classes, got %s",
+                           td__type_str(self));
     if (self->rank == TD_MAX_RANK) return td__op_fail(c, TD_E_SHAPE, "too many dims");
     if (td__dim_eq(self->numel, 0) && classes <= 0)
-        return td__op_fail(c, TD_E_ARG, "num_classes must be given for a tensor without "
+        return td__op_fail(c, TD_E_ARG,
+                           "num_classes must be given for a tensor without "
                            "elements");
     if (classes < -1)
-        return td__op_fail(c, TD_E_ARG, "num_classes %lld is negative", (long long)classes);
+        return td__op_fail(c, TD_E_ARG, "num_classes %lld is negative",
+                           (long long)classes);
     if (classes == -1) {
         td_tensor *most = td_op_amax(self, TD_ALL, false);
         if (td_is_nil(most)) return false;

@@ -28,26 +28,25 @@ bool td__decomp_reshape(td_opcall *c) {
 }
 
 bool td__decomp_flatten(td_opcall *c) {
-    td_tensor *t     = td__in(c, 0);
+    td_tensor *t = td__in(c, 0);
     int        first = td__op_dim(c, td__in_int(c, 1), t->rank);
-    int        last  = first < 0 ? -1 : td__op_dim(c, td__in_int(c, 2), t->rank);
+    int        last = first < 0 ? -1 : td__op_dim(c, td__in_int(c, 2), t->rank);
     int64_t    size[TD_MAX_RANK], one = 1;
     int        n = 0;
     if (last < 0) return false;
     if (first > last)
-        return td__op_fail(c, TD_E_ARG, "start_dim %d comes after end_dim %d", first, last);
+        return td__op_fail(c, TD_E_ARG, "start_dim %d comes after end_dim %d", first,
+                           last);
     if (t->rank == 0) return give(c, td_op_reshape(t, ints(&one, 1)));
     if (first == last) return give(c, t);
     for (int d = 0; d < t->rank; d++)
-        if (d <= first || d > last)
-            size[n++] = t->size[d];
-        else
-            size[n - 1] = td__dim_mul(size[n - 1], t->size[d]);
+        if (d <= first || d > last) size[n++] = t->size[d];
+        else size[n - 1] = td__dim_mul(size[n - 1], t->size[d]);
     return give(c, td_op_reshape(t, ints(size, n)));
 }
 
 bool td__decomp_unflatten(td_opcall *c) {
-    td_tensor *t   = td__in(c, 0);
+    td_tensor *t = td__in(c, 0);
     td_value   cut = c->in[2];
     int        dim = td__op_dim(c, td__in_int(c, 1), t->rank), n = (int)cut.n;
     int64_t    size[TD_MAX_RANK];
@@ -88,13 +87,15 @@ bool td__decomp_permute_inverse(td_opcall *c) {
 static bool place_dims(td_opcall *c, int rank, int64_t *dims, uint64_t *taken) {
     td_value from = c->in[1], to = c->in[2];
     if (from.n != to.n)
-        return td__op_fail(c, TD_E_ARG, "%u source dims and %u destinations", from.n, to.n);
+        return td__op_fail(c, TD_E_ARG, "%u source dims and %u destinations", from.n,
+                           to.n);
     for (uint32_t k = 0; k < from.n; k++) {
         int a = td__op_dim(c, from.u.ints[k], rank);
         int b = a < 0 ? -1 : td__op_dim(c, to.u.ints[k], rank);
         if (b < 0) return false;
         if (*taken >> a & 1 || (rank > 0 && dims[b] >= 0))
-            return td__op_fail(c, TD_E_ARG, "a dim appears twice in source %s or destination %s",
+            return td__op_fail(c, TD_E_ARG,
+                               "a dim appears twice in source %s or destination %s",
                                td__sizes_str((int)from.n, from.u.ints),
                                td__sizes_str((int)to.n, to.u.ints));
         *taken |= (uint64_t)1 << a;
@@ -121,7 +122,7 @@ bool td__decomp_movedim(td_opcall *c) {
 /* ---- parts -------------------------------------------------------------- */
 
 bool td__decomp_narrow(td_opcall *c) {
-    td_tensor *t     = td__in(c, 0);
+    td_tensor *t = td__in(c, 0);
     int64_t    start = td__in_int(c, 2), length = td__in_int(c, 3);
     if (t->rank == 0)
         return td__op_fail(c, TD_E_SHAPE, "a 0-dim tensor has nothing to narrow");
@@ -131,7 +132,8 @@ bool td__decomp_narrow(td_opcall *c) {
     if (td__dim_lt(length, 0))
         return td__op_fail(c, TD_E_ARG, "length %lld is negative", (long long)length);
     if (td__dim_lt(n, start) || td__dim_lt(start, td__dim_sub(0, n)))
-        return td__op_fail(c, TD_E_INDEX, "start %lld is out of range for dim %d of size %lld",
+        return td__op_fail(c, TD_E_INDEX,
+                           "start %lld is out of range for dim %d of size %lld",
                            (long long)start, dim, (long long)n);
     if (td__dim_lt(start, 0)) start = td__dim_add(start, n);
     int64_t end = td__dim_add(start, length);
@@ -144,10 +146,11 @@ bool td__decomp_narrow(td_opcall *c) {
 
 /* Empty dims give as many empty pieces as were asked for. */
 bool td__decomp_chunk(td_opcall *c) {
-    td_tensor *t      = td__in(c, 0);
+    td_tensor *t = td__in(c, 0);
     int64_t    chunks = td__in_int(c, 1);
     if (chunks <= 0 || chunks > INT32_MAX)
-        return td__op_fail(c, TD_E_ARG, "chunks must be positive, got %lld", (long long)chunks);
+        return td__op_fail(c, TD_E_ARG, "chunks must be positive, got %lld",
+                           (long long)chunks);
     if (t->rank == 0)
         return td__op_fail(c, TD_E_SHAPE, "a 0-dim tensor has no dim to cut along");
     int dim = td__op_dim(c, td__in_int(c, 2), t->rank);
@@ -156,10 +159,13 @@ bool td__decomp_chunk(td_opcall *c) {
     int64_t piece = td__dim_div(td__dim_add(n, chunks - 1), chunks), count = chunks;
     if (!td__dim_eq(piece, 0)) count = td__dim_div(td__dim_add(n, piece - 1), piece);
     if (!td__call_results(c, (int)count)) return false;
-    if (!td__dim_eq(piece, 0)) return td_op_split(t, piece, dim, c->out, (int)count) >= 0;
-    int64_t *zeros = td__arena_zalloc(&c->cx->scratch, sizeof(int64_t) * (size_t)chunks);
+    if (!td__dim_eq(piece, 0))
+        return td_op_split(t, piece, dim, c->out, (int)count) >= 0;
+    int64_t *zeros =
+        td__arena_zalloc(&c->cx->scratch, sizeof(int64_t) * (size_t)chunks);
     if (!zeros) return td__fail_memory(c->cx);
-    return td_op_split_with_sizes(t, ints(zeros, (int)chunks), dim, c->out, (int)count) >= 0;
+    return td_op_split_with_sizes(t, ints(zeros, (int)chunks), dim, c->out,
+                                  (int)count) >= 0;
 }
 
 /* The piece that starts at `at` along dim and is as long as src. */
@@ -174,7 +180,8 @@ static bool put_piece(td_opcall *c, int64_t dim, int64_t at) {
 }
 
 bool td__decomp_split_inverse(td_opcall *c) {
-    return put_piece(c, td__in_int(c, 4), td__dim_mul(td__in_int(c, 2), td__in_int(c, 3)));
+    return put_piece(c, td__in_int(c, 4),
+                     td__dim_mul(td__in_int(c, 2), td__in_int(c, 3)));
 }
 
 bool td__decomp_split_with_sizes_inverse(td_opcall *c) {
@@ -191,12 +198,13 @@ bool td__decomp_unfold_inverse(td_opcall *c) {
     int64_t    last = -1, next = dim + 1, all = -1;
     if (dim < 0) return false;
     if (self->rank == 0) return give(c, td_op_reshape(v, sizes_of(self)));
-    td_tensor *index = td_op_arange(c->cx, td_value_int(0), td_value_int(self->size[dim]),
-                                    td_value_int(1), TD_I64);
+    td_tensor *index =
+        td_op_arange(c->cx, td_value_int(0), td_value_int(self->size[dim]),
+                     td_value_int(1), TD_I64);
     index = td_op_unfold(index, 0, td__in_int(c, 3), td__in_int(c, 4));
     index = td_op_reshape(index, ints(&all, 1));
-    v     = td_op_movedim(v, ints(&last, 1), ints(&next, 1));
-    v     = td_op_flatten(v, dim, dim + 1);
+    v = td_op_movedim(v, ints(&last, 1), ints(&next, 1));
+    v = td_op_flatten(v, dim, dim + 1);
     return give(c, td_op_index_copy(self, dim, index, v));
 }
 
@@ -209,7 +217,7 @@ typedef struct geometry {
 } geometry;
 
 static void add_dim(geometry *g, int64_t size, int64_t stride) {
-    g->size[g->rank]     = size;
+    g->size[g->rank] = size;
     g->stride[g->rank++] = stride;
 }
 
@@ -227,7 +235,8 @@ static bool may_overlap(const geometry *g) {
     for (int i = 0; i < g->rank; i++) {
         int d = order[i];
         if (td__dim_le(g->stride[d], reach)) return true;
-        reach = td__dim_add(reach, td__dim_mul(td__dim_sub(g->size[d], 1), g->stride[d]));
+        reach =
+            td__dim_add(reach, td__dim_mul(td__dim_sub(g->size[d], 1), g->stride[d]));
     }
     return false;
 }
@@ -241,9 +250,9 @@ static int64_t places_needed(const geometry *g) {
 
 /* Which place of `places` each element of g lies at, as a list. */
 static td_tensor *places_of(td_ctx *cx, const geometry *g, int64_t places) {
-    int64_t    all   = -1;
-    td_tensor *index = td_op_arange(cx, td_value_int(0), td_value_int(places), td_value_int(1),
-                                    TD_I64);
+    int64_t    all = -1;
+    td_tensor *index = td_op_arange(cx, td_value_int(0), td_value_int(places),
+                                    td_value_int(1), TD_I64);
     index = td_op_as_strided(index, ints(g->size, g->rank), ints(g->stride, g->rank),
                              td_value_int(g->offset));
     return td_op_reshape(index, ints(&all, 1));
@@ -255,23 +264,23 @@ static td_tensor *reduce_grad(td_opcall *c, td_tensor *g, geometry *out) {
     geometry back = {0};
     for (int d = g->rank - 1; d >= 0; d--) {
         int64_t dim = d;
-        if (td__dim_eq(size.u.ints[d], 1))
-            g = td_op_squeeze_dim(g, d);
+        if (td__dim_eq(size.u.ints[d], 1)) g = td_op_squeeze_dim(g, d);
         else if (td__dim_eq(stride.u.ints[d], 0))
             g = td_op_sum(g, ints(&dim, 1), false, TD_DTYPE_NONE);
-        else
-            add_dim(&back, size.u.ints[d], stride.u.ints[d]);
+        else add_dim(&back, size.u.ints[d], stride.u.ints[d]);
     }
     for (int d = back.rank - 1; d >= 0; d--) add_dim(out, back.size[d], back.stride[d]);
     return g;
 }
 
 /* Elements of the input that share a place share its gradient. */
-static td_tensor *share_out(td_ctx *cx, td_tensor *flat, const geometry *in, int64_t places) {
-    int64_t    one   = 1;
+static td_tensor *share_out(td_ctx *cx, td_tensor *flat, const geometry *in,
+                            int64_t places) {
+    int64_t    one = 1;
     td_tensor *index = places_of(cx, in, places);
-    td_tensor *ones  = td_op_expand_as(td_op_new_ones(flat, ints(&one, 1), TD_DTYPE_NONE), index);
-    td_tensor *none  = td_op_new_zeros(flat, ints(&places, 1), TD_DTYPE_NONE);
+    td_tensor *ones =
+        td_op_expand_as(td_op_new_ones(flat, ints(&one, 1), TD_DTYPE_NONE), index);
+    td_tensor *none = td_op_new_zeros(flat, ints(&places, 1), TD_DTYPE_NONE);
     td_tensor *count = td_op_index_add(none, 0, index, ones, td_value_int(1));
     return td_op_div(flat, td_value_tensor(count), "");
 }
@@ -283,23 +292,25 @@ bool td__decomp_as_strided_backward(td_opcall *c) {
     geometry   in = {0}, out = {0};
     td_ints    in_size = in_ints(c, 1), in_stride = in_ints(c, 2);
     int64_t    low = td__dim_min(td__in_int(c, 3), td__in_int(c, 6)), all = -1;
-    if (g->rank != (int)c->in[4].n || c->in[4].n != c->in[5].n || in_size.n != in_stride.n)
+    if (g->rank != (int)c->in[4].n || c->in[4].n != c->in[5].n ||
+        in_size.n != in_stride.n)
         return td__op_fail(c, TD_E_ARG, "sizes and strides do not belong together");
     if (td__dim_eq(g->numel, 0) || td__dim_eq(td__numel(in_size.n, in_size.v), 0))
         return give(c, td_op_new_zeros(g, in_size, TD_DTYPE_NONE));
-    g          = reduce_grad(c, g, &out);
-    in.offset  = td__dim_sub(td__in_int(c, 3), low);
+    g = reduce_grad(c, g, &out);
+    in.offset = td__dim_sub(td__in_int(c, 3), low);
     out.offset = td__dim_sub(td__in_int(c, 6), low);
     for (int d = 0; d < in_size.n; d++)
         if (!td__dim_eq(in_size.v[d], 1)) add_dim(&in, in_size.v[d], in_stride.v[d]);
     int64_t places = td__dim_max(places_needed(&in), places_needed(&out));
-    flat           = td_op_new_zeros(g, ints(&places, 1), TD_DTYPE_NONE);
+    flat = td_op_new_zeros(g, ints(&places, 1), TD_DTYPE_NONE);
     if (may_overlap(&out))
         flat = td_op_index_add(flat, 0, places_of(c->cx, &out, places),
                                td_op_reshape(g, ints(&all, 1)), td_value_int(1));
     else
         flat = td_op_as_strided_scatter(flat, g, ints(out.size, out.rank),
-                                        ints(out.stride, out.rank), td_value_int(out.offset));
+                                        ints(out.stride, out.rank),
+                                        td_value_int(out.offset));
     if (may_overlap(&in)) flat = share_out(c->cx, flat, &in, places);
     return give(c, td_op_as_strided(flat, in_size, in_stride, td_value_int(in.offset)));
 }
@@ -308,20 +319,24 @@ bool td__decomp_as_strided_backward(td_opcall *c) {
 
 bool td__decomp_contiguous(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
-    return give(c, td__is_dense(t->rank, t->size, t->stride) ? t : td_op_clone(t, true));
+    return give(c,
+                td__is_dense(t->rank, t->size, t->stride) ? t : td_op_clone(t, true));
 }
 
 bool td__decomp_to(td_opcall *c) {
-    td_tensor *t  = td__in(c, 0);
+    td_tensor *t = td__in(c, 0);
     td_dtype   dt = td__in_dtype(c, 1, (td_dtype)t->dtype);
-    return give(c, dt == (td_dtype)t->dtype && !td__in_bool(c, 2) ? t : td_op__to_copy(t, dt));
+    return give(c, dt == (td_dtype)t->dtype && !td__in_bool(c, 2)
+                       ? t
+                       : td_op__to_copy(t, dt));
 }
 
 bool td__decomp_tile(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     int64_t    reps[TD_MAX_RANK];
     int        n = (int)c->in[1].n, add = t->rank > n ? t->rank - n : 0;
-    if (n + add > TD_MAX_RANK) return td__op_fail(c, TD_E_ARG, "too many repeats: %d", n);
+    if (n + add > TD_MAX_RANK)
+        return td__op_fail(c, TD_E_ARG, "too many repeats: %d", n);
     for (int i = 0; i < add; i++) reps[i] = 1;
     for (int i = 0; i < n; i++) reps[add + i] = c->in[1].u.ints[i];
     return give(c, td_op_repeat(t, ints(reps, n + add)));
@@ -330,7 +345,7 @@ bool td__decomp_tile(td_opcall *c) {
 bool td__decomp_pad(td_opcall *c) {
     td_value value = td__in_none(c, 3) ? td_value_int(0) : c->in[3];
     if (strcmp(c->in[2].u.s, "constant"))
-        return td__op_fail(c, TD_E_UNSUPPORTED, "mode \"%s\" is not known, only \"constant\"",
-                           c->in[2].u.s);
+        return td__op_fail(c, TD_E_UNSUPPORTED,
+                           "mode \"%s\" is not known, only \"constant\"", c->in[2].u.s);
     return give(c, td_op_constant_pad_nd(td__in(c, 0), in_ints(c, 1), value));
 }

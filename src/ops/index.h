@@ -13,7 +13,9 @@ typedef enum td_spot_op {
     TD_SPOT_GATHER, /* other = data */
     TD_SPOT_PUT,    /* data = other */
     TD_SPOT_ADD,    /* data += alpha * other */
-    TD_SPOT_MUL, TD_SPOT_MAX, TD_SPOT_MIN
+    TD_SPOT_MUL,
+    TD_SPOT_MAX,
+    TD_SPOT_MIN
 } td_spot_op;
 
 /* A walk over `size`. Element p touches data at its own place plus `along` times
@@ -34,14 +36,17 @@ typedef struct td_spots {
 void td__spots_run(td_spots *s, td_spot_op op);
 
 /* Meta-rank of a tensor: a 0-dim one is walked as one dim of size 1. */
-static inline int td__rank1(const td_tensor *t) { return t->rank ? t->rank : 1; }
-static inline int64_t td__size1(const td_tensor *t, int d) { return t->rank ? t->size[d] : 1; }
+static inline int     td__rank1(const td_tensor *t) { return t->rank ? t->rank : 1; }
+static inline int64_t td__size1(const td_tensor *t, int d) {
+    return t->rank ? t->size[d] : 1;
+}
 static inline int64_t td__stride1(const td_tensor *t, int d) {
     return t->rank ? t->stride[d] : 1;
 }
 
 /* Is the index i64 or i32? False after td__fail, naming the argument. */
-bool td__index_dtype(td_opcall *c, const td_tensor *index, const char *name, bool i32_too);
+bool td__index_dtype(td_opcall *c, const td_tensor *index, const char *name,
+                     bool i32_too);
 /* Are all values within 0..limit, or -limit..limit? False after td__fail, naming
  * the first bad one and where it is. */
 bool td__index_check(td_opcall *c, const td_tensor *index, int64_t limit, bool negative,
@@ -58,7 +63,7 @@ void td__spots_sum(const td_tensor *dst, const td_tensor *src);
 typedef struct td_index_plan {
     int     order[TD_MAX_RANK]; /* dims of self: before, indexed, after */
     int     before, indexed, after;
-    int     rank;               /* of the broadcast index */
+    int     rank; /* of the broadcast index */
     int64_t size[TD_MAX_RANK];
 } td_index_plan;
 bool td__index_plan(td_opcall *c, td_index_plan *p);

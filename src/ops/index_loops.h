@@ -4,13 +4,14 @@
 #ifdef MOVE
 static void NAME(gather)(const line *l) {
     const T *from = (const T *)l->data;
-    T       *to   = (T *)l->other;
+    T       *to = (T *)l->other;
     if (l->index_step == 0) {
         from += pick(l, 0) * l->along;
         if (l->data_step == 1 && l->other_step == 1)
             memcpy(to, from, sizeof(T) * (size_t)l->n);
         else
-            for (int64_t j = 0; j < l->n; j++) to[j * l->other_step] = from[j * l->data_step];
+            for (int64_t j = 0; j < l->n; j++)
+                to[j * l->other_step] = from[j * l->data_step];
         return;
     }
     for (int64_t j = 0; j < l->n; j++)
@@ -19,7 +20,7 @@ static void NAME(gather)(const line *l) {
 
 static void NAME(put)(const line *l) {
     const T *from = (const T *)l->other;
-    T       *to   = (T *)l->data;
+    T       *to = (T *)l->data;
     for (int64_t j = 0; j < l->n; j++)
         to[j * l->data_step + pick(l, j) * l->along] = from[j * l->other_step];
 }
@@ -27,12 +28,12 @@ static void NAME(put)(const line *l) {
 
 #ifdef ALPHA
 static void NAME(sum)(const line *l) {
-    const T *from  = (const T *)l->other;
-    T       *to    = (T *)l->data;
+    const T *from = (const T *)l->other;
+    T       *to = (T *)l->data;
     T        alpha = (T)ALPHA(l);
     for (int64_t j = 0; j < l->n; j++) {
         T *at = &to[j * l->data_step + pick(l, j) * l->along];
-        *at   = *at + alpha * from[j * l->other_step];
+        *at = *at + alpha * from[j * l->other_step];
     }
 }
 #endif

@@ -8,7 +8,9 @@
 
 /* ---- the same elements -------------------------------------------------- */
 
-bool td__kern_copy_first(td_opcall *c) { return td__copy_into(c->out[0], td__in(c, 0)); }
+bool td__kern_copy_first(td_opcall *c) {
+    return td__copy_into(c->out[0], td__in(c, 0));
+}
 
 /* dst and src hold the same elements in the same row-major order. */
 bool td__kern_reshape_copy(td_opcall *c) {
@@ -17,7 +19,7 @@ bool td__kern_reshape_copy(td_opcall *c) {
     const td_tensor *src = td__in(c, 0);
     td__tensor_meta(src, &m);
     m.strided = false;
-    m.offset  = c->out[0]->offset;
+    m.offset = c->out[0]->offset;
     return td__copy_into(td__window(&w, c->out[0], &m), src);
 }
 
@@ -26,7 +28,7 @@ static bool copy_broadcast(td_tensor *dst, const td_tensor *src) {
     td_meta   m;
     td_window w;
     td__tensor_meta(dst, &m);
-    m.dtype  = (td_dtype)src->dtype;
+    m.dtype = (td_dtype)src->dtype;
     m.offset = src->offset;
     td__expand_strides(src, m.rank, m.size, m.stride);
     return td__copy_into(dst, td__window(&w, src, &m));
@@ -73,7 +75,7 @@ bool td__kern_stack(td_opcall *c) {
 }
 
 static void add_dim(td_meta *m, int64_t size, int64_t stride) {
-    m->size[m->rank]     = size;
+    m->size[m->rank] = size;
     m->stride[m->rank++] = stride;
 }
 
@@ -85,8 +87,8 @@ bool td__kern_repeat(td_opcall *c) {
     td_window        dw, sw;
     int              add = out->rank - src->rank;
     d.dtype = s.dtype = (td_dtype)src->dtype;
-    d.offset          = out->offset;
-    s.offset          = src->offset;
+    d.offset = out->offset;
+    s.offset = src->offset;
     if (out->numel == 0) return true;
     for (int i = 0; i < out->rank; i++) {
         int64_t r = c->in[1].u.ints[i], n = i < add ? 1 : src->size[i - add];
@@ -137,8 +139,8 @@ static bool rotate(const td_tensor *out, const td_tensor *in, td_meta *d, td_met
         if (!rotate(out, in, d, s, shift, dim + 1)) return false;
     }
     d->size[dim] = s->size[dim] = n;
-    d->offset                   = at_d;
-    s->offset                   = at_s;
+    d->offset = at_d;
+    s->offset = at_s;
     return true;
 }
 
@@ -154,15 +156,15 @@ static bool roll_flat(td_opcall *c, td_meta *d, td_meta *s, td_tensor *in) {
     if (!td__is_dense(in->rank, in->size, in->stride)) {
         td_meta m = *s;
         m.strided = false;
-        dense     = td__tensor_make(c->cx, &m, false);
+        dense = td__tensor_make(c->cx, &m, false);
         if (!dense || !td__copy_into(dense, in)) return false;
     }
     d->rank = s->rank = 1;
     d->size[0] = s->size[0] = out->numel;
     d->stride[0] = s->stride[0] = 1;
-    s->offset                   = dense->offset;
-    shift[0]                    = wrap_shift(c->in[1].u.ints[0], out->numel);
-    bool ok                     = rotate(out, dense, d, s, shift, 0);
+    s->offset = dense->offset;
+    shift[0] = wrap_shift(c->in[1].u.ints[0], out->numel);
+    bool ok = rotate(out, dense, d, s, shift, 0);
     if (dense != in) td_drop(dense);
     return ok;
 }
@@ -176,9 +178,10 @@ bool td__kern_roll(td_opcall *c) {
     if (in->numel == 0) return true;
     if (c->in[2].n == 0) return roll_flat(c, &d, &s, in);
     for (uint32_t k = 0; k < c->in[2].n; k++) {
-        int dim    = td__wrap_dim(c->in[2].u.ints[k], in->rank);
-        shift[dim] = wrap_shift(shift[dim] + wrap_shift(c->in[1].u.ints[k], in->size[dim]),
-                                in->size[dim]);
+        int dim = td__wrap_dim(c->in[2].u.ints[k], in->rank);
+        shift[dim] =
+            wrap_shift(shift[dim] + wrap_shift(c->in[1].u.ints[k], in->size[dim]),
+                       in->size[dim]);
     }
     return rotate(c->out[0], in, &d, &s, shift, 0);
 }
@@ -192,7 +195,7 @@ bool td__kern_pad(td_opcall *c) {
     td__tensor_meta(in, &s);
     if (c->out[0]->numel == 0) return true;
     for (uint32_t k = 0; k < pad.n; k += 2) {
-        int     dim    = in->rank - 1 - (int)(k / 2);
+        int     dim = in->rank - 1 - (int)(k / 2);
         int64_t before = pad.u.ints[k], after = pad.u.ints[k + 1];
         int64_t skip_s = before < 0 ? -before : 0, skip_d = before > 0 ? before : 0;
         int64_t n = s.size[dim] - skip_s + (after < 0 ? after : 0);
@@ -211,7 +214,8 @@ static void zero_row(char *row, int64_t first, int64_t end, int64_t step, size_t
     if (step == 1 && end > first)
         memset(row + first * (int64_t)item, 0, (size_t)(end - first) * item);
     else
-        for (int64_t j = first; j < end; j++) memset(row + j * step * (int64_t)item, 0, item);
+        for (int64_t j = first; j < end; j++)
+            memset(row + j * step * (int64_t)item, 0, item);
 }
 
 static int64_t clamp(int64_t v, int64_t n) { return v < 0 ? 0 : v > n ? n : v; }
@@ -220,18 +224,16 @@ static void zero_matrix(const td_tensor *t, char *at, int64_t k, bool lower) {
     int     r = t->rank - 2, q = t->rank - 1;
     size_t  item = td__dtype_bytes[t->dtype];
     int64_t cols = t->size[q];
-    k            = k > cols ? cols : k < -t->size[r] ? -t->size[r] : k;
+    k = k > cols ? cols : k < -t->size[r] ? -t->size[r] : k;
     for (int64_t i = 0; i < t->size[r]; i++) {
         char *row = at + i * t->stride[r] * (int64_t)item;
-        if (lower)
-            zero_row(row, clamp(i + k + 1, cols), cols, t->stride[q], item);
-        else
-            zero_row(row, 0, clamp(i + k, cols), t->stride[q], item);
+        if (lower) zero_row(row, clamp(i + k + 1, cols), cols, t->stride[q], item);
+        else zero_row(row, 0, clamp(i + k, cols), t->stride[q], item);
     }
 }
 
 static bool triangle(td_opcall *c, bool lower) {
-    td_tensor *t     = c->out[0];
+    td_tensor *t = c->out[0];
     int64_t    at[TD_MAX_RANK] = {0}, off = 0, item = td__dtype_bytes[t->dtype];
     if (t != td__in(c, 0) && !td__copy_into(t, td__in(c, 0))) return false;
     if (t->numel == 0) return true;

@@ -7,21 +7,22 @@
 
 void td__spots_start(td_spots *s, const td_tensor *index, const td_tensor *data,
                      const td_tensor *other) {
-    s->rank                = 0;
-    s->along               = 1;
-    s->limit               = 0;
-    s->wide                = !index || index->dtype == TD_I64;
-    s->dtype               = (td_dtype)data->dtype;
-    s->alpha               = td_value_int(1);
-    s->ptr[TD_SPOT_INDEX]  = index ? td__ptr(index) : NULL;
-    s->ptr[TD_SPOT_DATA]   = td__ptr(data);
-    s->ptr[TD_SPOT_OTHER]  = other ? td__ptr(other) : NULL;
+    s->rank = 0;
+    s->along = 1;
+    s->limit = 0;
+    s->wide = !index || index->dtype == TD_I64;
+    s->dtype = (td_dtype)data->dtype;
+    s->alpha = td_value_int(1);
+    s->ptr[TD_SPOT_INDEX] = index ? td__ptr(index) : NULL;
+    s->ptr[TD_SPOT_DATA] = td__ptr(data);
+    s->ptr[TD_SPOT_OTHER] = other ? td__ptr(other) : NULL;
 }
 
-void td__spots_dim(td_spots *s, int64_t size, int64_t index, int64_t data, int64_t other) {
-    s->size[s->rank]                  = size;
+void td__spots_dim(td_spots *s, int64_t size, int64_t index, int64_t data,
+                   int64_t other) {
+    s->size[s->rank] = size;
     s->stride[TD_SPOT_INDEX][s->rank] = index;
-    s->stride[TD_SPOT_DATA][s->rank]  = data;
+    s->stride[TD_SPOT_DATA][s->rank] = data;
     s->stride[TD_SPOT_OTHER][s->rank] = other;
     s->rank++;
 }
@@ -33,7 +34,8 @@ void td__spots_elements(td_spots *s, const td_tensor *index, const td_tensor *da
     s->limit = td__size1(data, dim);
     for (int d = 0; d < td__rank1(index); d++)
         td__spots_dim(s, td__size1(index, d), td__stride1(index, d),
-                      d == dim ? 0 : td__stride1(data, d), other ? td__stride1(other, d) : 0);
+                      d == dim ? 0 : td__stride1(data, d),
+                      other ? td__stride1(other, d) : 0);
 }
 
 void td__spots_entries(td_spots *s, const td_tensor *index, const td_tensor *data,
@@ -43,10 +45,8 @@ void td__spots_entries(td_spots *s, const td_tensor *index, const td_tensor *dat
     s->limit = td__size1(data, dim);
     for (int d = 0; d < td__rank1(data); d++) {
         int64_t step = other ? td__stride1(other, d) : 0;
-        if (d == dim)
-            td__spots_dim(s, index->numel, td__stride1(index, 0), 0, step);
-        else
-            td__spots_dim(s, td__size1(data, d), 0, td__stride1(data, d), step);
+        if (d == dim) td__spots_dim(s, index->numel, td__stride1(index, 0), 0, step);
+        else td__spots_dim(s, td__size1(data, d), 0, td__stride1(data, d), step);
     }
 }
 
@@ -81,7 +81,8 @@ bool td__kern_embedding(td_opcall *c) {
     s.along = weight->stride[0];
     for (int d = 0; d < indices->rank; d++)
         td__spots_dim(&s, indices->size[d], indices->stride[d], 0, out->stride[d]);
-    td__spots_dim(&s, weight->size[1], 0, weight->stride[1], out->stride[indices->rank]);
+    td__spots_dim(&s, weight->size[1], 0, weight->stride[1],
+                  out->stride[indices->rank]);
     td__spots_run(&s, TD_SPOT_GATHER);
     return true;
 }
@@ -119,8 +120,8 @@ static void add_offsets(const td_index_plan *p, const td_tensor *index, int64_t 
  * written, become offsets into self first. */
 bool td__indices_open(td_opcall *c, td_indices *x, const td_tensor *data) {
     const td_tensor *self = td__in(c, 0);
-    td_index_plan   *p    = &x->plan;
-    x->off                = NULL;
+    td_index_plan   *p = &x->plan;
+    x->off = NULL;
     if (!td__index_plan(c, p) || !check_indices(c, p)) return false;
     const td_tensor *first = c->in[1].u.ts[p->order[p->before]];
     if (p->indexed == 1 && first->st != data->st) {
@@ -129,7 +130,7 @@ bool td__indices_open(td_opcall *c, td_indices *x, const td_tensor *data) {
     }
     int64_t n = td__numel(p->rank, p->size);
     x->single = NULL;
-    x->bytes  = sizeof(int64_t) * (size_t)(n ? n : 1);
+    x->bytes = sizeof(int64_t) * (size_t)(n ? n : 1);
     if (!(x->off = td__block_alloc(x->bytes))) return td__fail_memory(c->cx);
     for (int64_t b = 0; b < n; b++) x->off[b] = 0;
     for (int k = 0; k < p->indexed; k++) {
@@ -151,7 +152,7 @@ void td__indices_spots(const td_indices *x, td_spots *s, const td_tensor *data,
     int                  rest = p->before + p->indexed;
     td__spots_start(s, x->single, data, other);
     if (x->single) {
-        int d    = p->order[p->before];
+        int d = p->order[p->before];
         s->along = data->stride[d];
         s->limit = data->size[d];
         td__expand_strides(x->single, p->rank, p->size, step);
@@ -160,8 +161,10 @@ void td__indices_spots(const td_indices *x, td_spots *s, const td_tensor *data,
         td__strides_dense(p->rank, p->size, step);
     }
     for (int i = 0; i < p->before; i++)
-        td__spots_dim(s, data->size[p->order[i]], 0, data->stride[p->order[i]], *stride++);
-    for (int i = 0; i < p->rank; i++) td__spots_dim(s, p->size[i], step[i], 0, *stride++);
+        td__spots_dim(s, data->size[p->order[i]], 0, data->stride[p->order[i]],
+                      *stride++);
+    for (int i = 0; i < p->rank; i++)
+        td__spots_dim(s, p->size[i], step[i], 0, *stride++);
     for (int i = 0; i < p->after; i++) {
         int d = p->order[rest + i];
         td__spots_dim(s, data->size[d], 0, data->stride[d], *stride++);

@@ -9,7 +9,8 @@
 void td__spots_start(td_spots *s, const td_tensor *index, const td_tensor *data,
                      const td_tensor *other);
 /* One more inner dim: its size and the three operands' strides. */
-void td__spots_dim(td_spots *s, int64_t size, int64_t index, int64_t data, int64_t other);
+void td__spots_dim(td_spots *s, int64_t size, int64_t index, int64_t data,
+                   int64_t other);
 /* index has the sizes of the walk (gather, scatter). other NULL: stands still. */
 void td__spots_elements(td_spots *s, const td_tensor *index, const td_tensor *data,
                         const td_tensor *other, int dim);

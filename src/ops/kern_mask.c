@@ -48,11 +48,14 @@ static int64_t count_set(const td_tensor *t, int rank, const int64_t *size) {
 
 /* Column by column, as ATen lays it out: the i-th index of all hits side by side. */
 bool td__kern_nonzero(td_opcall *c) {
-    const td_tensor *t    = td__in(c, 0);
-    int64_t          hits = count_set(t, t->rank, t->size), item = td__dtype_bytes[t->dtype];
-    td_meta          m = {.dtype = TD_I64, .rank = 2, .strided = true,
-                          .size = {hits, t->rank}, .stride = {1, hits}};
-    pair             w;
+    const td_tensor *t = td__in(c, 0);
+    int64_t hits = count_set(t, t->rank, t->size), item = td__dtype_bytes[t->dtype];
+    td_meta m = {.dtype = TD_I64,
+                 .rank = 2,
+                 .strided = true,
+                 .size = {hits, t->rank},
+                 .stride = {1, hits}};
+    pair    w;
     if (!(c->out[0] = td__tensor_make(c->cx, &m, false))) return false;
     int64_t *to = (int64_t *)(void *)td__ptr(c->out[0]);
     pair_start(&w, t->rank, t->size, t, NULL);
@@ -87,7 +90,8 @@ bool td__kern_masked_select(td_opcall *c) {
     td_meta          m;
     memcpy(size, self->size, sizeof(int64_t) * (size_t)rank);
     if (mask->dtype != TD_BOOL)
-        return td__op_fail(c, TD_E_DTYPE, "mask must be bool, got %s", td__type_str(mask));
+        return td__op_fail(c, TD_E_DTYPE, "mask must be bool, got %s",
+                           td__type_str(mask));
     if (!td__broadcast(&rank, size, mask->rank, mask->size))
         return td__op_fail(c, TD_E_SHAPE, "mask %s does not broadcast with self %s",
                            td__type_str(mask), td__type_str(self));
@@ -105,8 +109,10 @@ bool td__kern_masked_scatter(td_opcall *c) {
     int64_t          item = td__dtype_bytes[out->dtype];
     pair             w;
     if (hits > source->numel)
-        return td__op_fail(c, TD_E_SHAPE, "source %s has fewer elements than the %lld places "
-                           "the mask sets", td__type_str(source), (long long)hits);
+        return td__op_fail(c, TD_E_SHAPE,
+                           "source %s has fewer elements than the %lld places "
+                           "the mask sets",
+                           td__type_str(source), (long long)hits);
     if (!td__is_dense(source->rank, source->size, source->stride)) {
         td_meta m;
         td__meta_dense(&m, (td_dtype)source->dtype, source->rank, source->size);
@@ -117,7 +123,8 @@ bool td__kern_masked_scatter(td_opcall *c) {
     pair_start(&w, out->rank, out->size, out, mask);
     for (int64_t p = 0; p < out->numel && k < hits; p++, pair_next(&w))
         if (td__ptr(mask)[w.off[1]])
-            memcpy(td__ptr(out) + w.off[0] * item, td__ptr(dense) + k++ * item, (size_t)item);
+            memcpy(td__ptr(out) + w.off[0] * item, td__ptr(dense) + k++ * item,
+                   (size_t)item);
     if (dense != source) td_drop(dense);
     return true;
 }

@@ -22,7 +22,8 @@ static bool grow(td_opcall *c, td_storage *st, const td_meta *m) {
     int64_t need = bytes_for(m);
     if (need <= (int64_t)st->bytes) return true;
     if (st->release || st->readonly)
-        return td__op_fail(c, TD_E_ALIAS, "%lld bytes are needed, and the storage of %lld "
+        return td__op_fail(c, TD_E_ALIAS,
+                           "%lld bytes are needed, and the storage of %lld "
                            "is foreign memory that cannot grow",
                            (long long)need, (long long)st->bytes);
     if (need >= TD_DIM_HUGE || !td__storage_resize(st, (size_t)need))
@@ -49,20 +50,18 @@ bool td__kern_set(td_opcall *c) {
 
 td_tensor *td__window(td_window *w, const td_tensor *t, const td_meta *m) {
     memset(&w->t, 0, sizeof w->t);
-    w->t.cx     = t->cx;
-    w->t.refs   = 1;
-    w->t.slot   = -1;
-    w->t.dtype  = (uint8_t)m->dtype;
-    w->t.rank   = (uint8_t)m->rank;
-    w->t.numel  = td__numel(m->rank, m->size);
+    w->t.cx = t->cx;
+    w->t.refs = 1;
+    w->t.slot = -1;
+    w->t.dtype = (uint8_t)m->dtype;
+    w->t.rank = (uint8_t)m->rank;
+    w->t.numel = td__numel(m->rank, m->size);
     w->t.offset = m->offset;
-    w->t.size   = w->dims;
+    w->t.size = w->dims;
     w->t.stride = w->dims + TD_MAX_RANK;
-    w->t.st     = t->st;
+    w->t.st = t->st;
     memcpy(w->t.size, m->size, sizeof(int64_t) * (size_t)m->rank);
-    if (m->strided)
-        memcpy(w->t.stride, m->stride, sizeof(int64_t) * (size_t)m->rank);
-    else
-        td__strides_dense(m->rank, m->size, w->t.stride);
+    if (m->strided) memcpy(w->t.stride, m->stride, sizeof(int64_t) * (size_t)m->rank);
+    else td__strides_dense(m->rank, m->size, w->t.stride);
     return &w->t;
 }

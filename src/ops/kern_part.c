@@ -31,8 +31,8 @@ bool td__kern_slice_scatter(td_opcall *c) {
 bool td__kern_diagonal_scatter(td_opcall *c) {
     td_meta m;
     td__tensor_meta(c->out[0], &m);
-    return td__copy_into(c->out[0], td__in(c, 0)) && td__diagonal_part(c, &m, &c->in[2]) &&
-           put(c->out[0], &m, td__in(c, 1));
+    return td__copy_into(c->out[0], td__in(c, 0)) &&
+           td__diagonal_part(c, &m, &c->in[2]) && put(c->out[0], &m, td__in(c, 1));
 }
 
 /* The part may lie outside the elements of self, so the whole storage is copied;
@@ -82,7 +82,7 @@ bool td__kern_diagonal_backward(td_opcall *c) {
  * windows. k falls, so that an element meets its windows in rising order. */
 bool td__kern_unfold_backward(td_opcall *c) {
     td_tensor *out = c->out[0];
-    td_tensor *g   = td__in(c, 0);
+    td_tensor *g = td__in(c, 0);
     td_meta    d, s;
     int64_t    size = td__in_int(c, 3), step = td__in_int(c, 4);
     int        dim = td__wrap_dim(td__in_int(c, 2), out->rank);

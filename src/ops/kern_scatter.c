@@ -26,7 +26,7 @@ typedef void walk_fn(td_spots *s, const td_tensor *index, const td_tensor *data,
 /* Walks out and src as they are, or as wide copies whose result is cast back. */
 static bool reduce_into(td_opcall *c, walk_fn *walk, td_spot_op op, td_value alpha) {
     td_tensor *out = c->out[0], *data = out, *src = td__in(c, 3);
-    int        dim  = td__wrap_dim(td__in_int(c, 1), out->rank);
+    int        dim = td__wrap_dim(td__in_int(c, 1), out->rank);
     bool       wide = td__is_half((td_dtype)out->dtype) && op != TD_SPOT_PUT;
     td_spots   s;
     if (wide && (!(data = widen(c, out)) || !(src = widen(c, src)))) return false;
@@ -64,13 +64,15 @@ static bool scatter(td_opcall *c, const td_tensor *src, td_spot_op op) {
 
 bool td__kern_scatter(td_opcall *c) { return scatter(c, td__in(c, 3), TD_SPOT_PUT); }
 bool td__kern_scatter_value(td_opcall *c) { return scatter(c, NULL, TD_SPOT_PUT); }
-bool td__kern_scatter_add(td_opcall *c) { return scatter(c, td__in(c, 3), TD_SPOT_ADD); }
+bool td__kern_scatter_add(td_opcall *c) {
+    return scatter(c, td__in(c, 3), TD_SPOT_ADD);
+}
 
 /* What leaves any value unchanged under the reduction. */
 static td_value neutral(td_spot_op op, td_dtype dt) {
-    static const int64_t most[] = {[TD_I64] = INT64_MAX, [TD_I32] = INT32_MAX,
-                                   [TD_I16] = INT16_MAX, [TD_I8] = INT8_MAX,
-                                   [TD_U8] = UINT8_MAX, [TD_BOOL] = 1};
+    static const int64_t most[] = {
+        [TD_I64] = INT64_MAX, [TD_I32] = INT32_MAX, [TD_I16] = INT16_MAX,
+        [TD_I8] = INT8_MAX,   [TD_U8] = UINT8_MAX,  [TD_BOOL] = 1};
     if (op == TD_SPOT_ADD) return td_value_int(0);
     if (op == TD_SPOT_MUL) return td_value_int(1);
     if (td__is_float(dt))
@@ -91,10 +93,8 @@ static void divide(td_tensor *t, const td_tensor *count) {
         char    *at = td__ptr(t) + off * item;
         td_dtype dt = (td_dtype)t->dtype;
         if (n < 2) continue;
-        if (td__is_float(dt))
-            td__store_f(dt, at, td__load_f(dt, at) / (double)n);
-        else
-            td__store_i(dt, at, td__dim_div(td__load_i(dt, at), n));
+        if (td__is_float(dt)) td__store_f(dt, at, td__load_f(dt, at) / (double)n);
+        else td__store_i(dt, at, td__dim_div(td__load_i(dt, at), n));
     }
 }
 
@@ -113,13 +113,13 @@ static td_tensor *count_places(td_opcall *c, int dim) {
 }
 
 bool td__kern_scatter_reduce(td_opcall *c) {
-    const char *how = c->in[4].u.s;
-    td_spot_op  op  = !strcmp(how, "prod")   ? TD_SPOT_MUL
-                      : !strcmp(how, "amax") ? TD_SPOT_MAX
-                      : !strcmp(how, "amin") ? TD_SPOT_MIN
-                                             : TD_SPOT_ADD;
-    bool        mean = !strcmp(how, "mean");
-    int         dim  = td__wrap_dim(td__in_int(c, 1), c->out[0]->rank);
+    const char      *how = c->in[4].u.s;
+    td_spot_op       op = !strcmp(how, "prod")   ? TD_SPOT_MUL
+                          : !strcmp(how, "amax") ? TD_SPOT_MAX
+                          : !strcmp(how, "amin") ? TD_SPOT_MIN
+                                                 : TD_SPOT_ADD;
+    bool             mean = !strcmp(how, "mean");
+    int              dim = td__wrap_dim(td__in_int(c, 1), c->out[0]->rank);
     const td_tensor *index = td__in(c, 2);
     td_tensor       *count = NULL;
     td_spots         s;
@@ -143,17 +143,18 @@ bool td__kern_scatter_reduce(td_opcall *c) {
 
 /* Entries without elements are not looked at, nor are their indices. */
 static bool entries_checked(td_opcall *c, bool negative) {
-    const td_tensor *out  = c->out[0];
-    int              dim  = td__wrap_dim(td__in_int(c, 1), out->rank);
+    const td_tensor *out = c->out[0];
+    int              dim = td__wrap_dim(td__in_int(c, 1), out->rank);
     bool             some = true;
     for (int d = 0; d < out->rank; d++) some = some && (d == dim || out->size[d] > 0);
-    return !some || td__index_check(c, td__in(c, 2), td__size1(out, dim), negative, dim);
+    return !some ||
+           td__index_check(c, td__in(c, 2), td__size1(out, dim), negative, dim);
 }
 
 /* Sums of f16 and bf16 along an outer or inner dim of several are rounded once at
  * the end, others at every step, as ATen does. */
 bool td__kern_index_add(td_opcall *c) {
-    int      dim  = td__wrap_dim(td__in_int(c, 1), c->out[0]->rank);
+    int      dim = td__wrap_dim(td__in_int(c, 1), c->out[0]->rank);
     bool     ends = dim == 0 || dim == c->out[0]->rank - 1;
     bool     once = c->out[0]->rank > 1 && ends && td__value_f(c->in[4]) == 1;
     td_spots s;
@@ -192,13 +193,14 @@ bool td__kern_index_fill(td_opcall *c) {
 
 bool td__kern_index_put(td_opcall *c) {
     const td_tensor *values = td__in(c, 2);
-    td_tensor       *out    = c->out[0];
+    td_tensor       *out = c->out[0];
     td_meta          part;
     int64_t          stride[TD_MAX_RANK];
     td_indices       x;
     td_spots         s;
     if (!td__index_part(c, &part)) return false;
-    if (td__numel(part.rank, part.size) == 0) return begin(c); /* nothing is looked at */
+    if (td__numel(part.rank, part.size) == 0)
+        return begin(c); /* nothing is looked at */
     if (!td__indices_open(c, &x, out)) return false;
     bool ok = begin(c);
     if (ok) {
@@ -213,7 +215,8 @@ bool td__kern_index_put(td_opcall *c) {
 /* ---- tables ------------------------------------------------------------- */
 
 /* Adds row p of g to row k of the table, scaled. */
-static void add_row(td_tensor *table, const td_tensor *g, int64_t p, int64_t k, double scale) {
+static void add_row(td_tensor *table, const td_tensor *g, int64_t p, int64_t k,
+                    double scale) {
     static const int64_t zero = 0;
     td_spots             s;
     int64_t              off = 0, rest = p, item = td__dtype_bytes[g->dtype];
@@ -222,7 +225,8 @@ static void add_row(td_tensor *table, const td_tensor *g, int64_t p, int64_t k, 
         rest /= g->size[d];
     }
     td__spots_start(&s, NULL, table, g);
-    td__spots_dim(&s, g->size[g->rank - 1], 0, table->stride[1], g->stride[g->rank - 1]);
+    td__spots_dim(&s, g->size[g->rank - 1], 0, table->stride[1],
+                  g->stride[g->rank - 1]);
     s.ptr[TD_SPOT_INDEX] = (char *)(uintptr_t)&zero;
     s.ptr[TD_SPOT_DATA] += k * table->stride[0] * item;
     s.ptr[TD_SPOT_OTHER] += off * item;

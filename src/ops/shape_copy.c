@@ -7,7 +7,7 @@
 
 /* Fresh, with the order of dims of (size, stride) kept, as ATen's clone does. */
 static void keep_order(td_meta *m) {
-    m->offset  = 0;
+    m->offset = 0;
     m->strided = true;
     td__strides_like(m->rank, m->size, m->stride, m->stride);
 }
@@ -20,10 +20,8 @@ static void meta_clone(td_meta *m, const td_tensor *t) {
 /* Fresh, with the very strides and offset of t, gaps included, unless elements of
  * t share places. */
 static void meta_exact(td_meta *m, const td_tensor *t) {
-    if (td__overlaps_itself(t))
-        meta_clone(m, t);
-    else
-        td__tensor_meta(t, m);
+    if (td__overlaps_itself(t)) meta_clone(m, t);
+    else td__tensor_meta(t, m);
 }
 
 /* Dims of a channels-last tensor, fastest first: channels, then space from the
@@ -48,15 +46,15 @@ bool td__is_channels_last(const td_tensor *t) {
 void td__strides_channels_last(int rank, const int64_t *size, int64_t *stride) {
     int64_t step = 1;
     for (int i = 0; i < rank; i++) {
-        int d     = channel_dim(rank, i);
+        int d = channel_dim(rank, i);
         stride[d] = step;
-        step      = td__dim_mul(step, size[d]);
+        step = td__dim_mul(step, size[d]);
     }
 }
 
 static void use_channels_last(td_meta *m) {
     m->strided = true;
-    m->offset  = 0;
+    m->offset = 0;
     td__strides_channels_last(m->rank, m->size, m->stride);
 }
 
@@ -72,8 +70,7 @@ bool td__shape_clone(td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
     if (td__in_bool(c, 1))
         td__meta_dense(&c->meta[0], (td_dtype)t->dtype, t->rank, t->size);
-    else
-        meta_clone(&c->meta[0], t);
+    else meta_clone(&c->meta[0], t);
     return true;
 }
 
@@ -95,7 +92,8 @@ bool td__shape_copy(td_opcall *c) {
 
 bool td__shape_fill(td_opcall *c) {
     if (c->n_in > 1 && td__in(c, 1) && td__in(c, 1)->rank > 0)
-        return td__op_fail(c, TD_E_SHAPE, "value must be a number or a 0-dim tensor, got %s",
+        return td__op_fail(c, TD_E_SHAPE,
+                           "value must be a number or a 0-dim tensor, got %s",
                            td__type_str(td__in(c, 1)));
     meta_clone(&c->meta[0], td__in(c, 0));
     return true;
@@ -104,11 +102,14 @@ bool td__shape_fill(td_opcall *c) {
 /* ---- joins -------------------------------------------------------------- */
 
 /* ATen skips 1-d tensors without elements whatever the others are. */
-static bool skipped(const td_tensor *t) { return t->rank == 1 && td__dim_eq(t->size[0], 0); }
+static bool skipped(const td_tensor *t) {
+    return t->rank == 1 && td__dim_eq(t->size[0], 0);
+}
 
 static bool cat_channels_last(td_value list, int rank) {
     for (uint32_t i = 0; i < list.n; i++)
-        if (list.u.ts[i]->rank != rank || !td__is_channels_last(list.u.ts[i])) return false;
+        if (list.u.ts[i]->rank != rank || !td__is_channels_last(list.u.ts[i]))
+            return false;
     return true;
 }
 
@@ -117,8 +118,8 @@ static bool cat_add(td_opcall *c, td_meta *m, const td_tensor *t, int dim) {
     for (int d = 0; fits && d < m->rank; d++)
         fits = d == dim || td__dim_eq(t->size[d], m->size[d]);
     if (!fits)
-        return td__op_fail(c, TD_E_SHAPE, "sizes must agree except in dim %d, %s vs %s", dim,
-                           td__sizes_str(m->rank, m->size), td__type_str(t));
+        return td__op_fail(c, TD_E_SHAPE, "sizes must agree except in dim %d, %s vs %s",
+                           dim, td__sizes_str(m->rank, m->size), td__type_str(t));
     m->size[dim] = td__dim_add(m->size[dim], t->size[dim]);
     return true;
 }
@@ -128,15 +129,15 @@ static bool cat_list(td_opcall *c) {
     if (list.n == 0) return td__op_fail(c, TD_E_ARG, "the list of tensors is empty");
     for (uint32_t i = 0; i < list.n; i++)
         if (list.u.ts[i]->rank == 0)
-            return td__op_fail(c, TD_E_SHAPE, "tensor %u has no dims; stack takes such tensors",
-                               i);
+            return td__op_fail(c, TD_E_SHAPE,
+                               "tensor %u has no dims; stack takes such tensors", i);
     return true;
 }
 
 bool td__shape_cat(td_opcall *c) {
-    td_value list  = c->in[0];
-    td_meta *m     = &c->meta[0];
-    int      dim   = 0;
+    td_value list = c->in[0];
+    td_meta *m = &c->meta[0];
+    int      dim = 0;
     bool     begun = false;
     if (!cat_list(c)) return false;
     td__meta_dense(m, td__result_type(c->cx, &list, 1), 1, list.u.ts[0]->size);
@@ -171,10 +172,10 @@ static bool stack_channels_last(td_value list, int dim) {
 
 bool td__shape_stack(td_opcall *c) {
     td_value list = c->in[0];
-    td_meta *m    = &c->meta[0];
+    td_meta *m = &c->meta[0];
     if (list.n == 0) return td__op_fail(c, TD_E_ARG, "the list of tensors is empty");
     const td_tensor *first = list.u.ts[0];
-    int              dim   = td__op_dim(c, td__in_int(c, 1), first->rank + 1);
+    int              dim = td__op_dim(c, td__in_int(c, 1), first->rank + 1);
     if (dim < 0) return false;
     if (first->rank == TD_MAX_RANK)
         return td__op_fail(c, TD_E_SHAPE, "%s has no room for another dim",
@@ -184,7 +185,8 @@ bool td__shape_stack(td_opcall *c) {
         if (!same_sizes(list.u.ts[i], m))
             return td__op_fail(c, TD_E_SHAPE, "sizes must agree, %s vs %s",
                                td__type_str(first), td__type_str(list.u.ts[i]));
-    memmove(m->size + dim + 1, m->size + dim, sizeof(int64_t) * (size_t)(m->rank - dim));
+    memmove(m->size + dim + 1, m->size + dim,
+            sizeof(int64_t) * (size_t)(m->rank - dim));
     m->size[dim] = list.n;
     m->rank++;
     if (stack_channels_last(list, dim)) use_channels_last(m);
@@ -197,8 +199,8 @@ bool td__shape_repeat(td_opcall *c) {
     int64_t          size[TD_MAX_RANK];
     int              add = (int)r.n - t->rank;
     if (add < 0 || r.n > TD_MAX_RANK)
-        return td__op_fail(c, TD_E_SHAPE, "%u repeats do not suit the %d dims of %s", r.n,
-                           t->rank, td__type_str(t));
+        return td__op_fail(c, TD_E_SHAPE, "%u repeats do not suit the %d dims of %s",
+                           r.n, t->rank, td__type_str(t));
     for (int i = 0; i < (int)r.n; i++) {
         if (td__dim_lt(r.u.ints[i], 0))
             return td__op_fail(c, TD_E_ARG, "repeat %lld is negative",
@@ -212,7 +214,7 @@ bool td__shape_repeat(td_opcall *c) {
 /* ---- elsewhere ---------------------------------------------------------- */
 
 bool td__shape_flip(td_opcall *c) {
-    const td_tensor *t   = td__in(c, 0);
+    const td_tensor *t = td__in(c, 0);
     uint64_t         set = 0;
     for (uint32_t k = 0; k < c->in[1].n; k++) {
         int dim = td__op_dim(c, c->in[1].u.ints[k], t->rank);
@@ -235,10 +237,8 @@ bool td__shape_roll(td_opcall *c) {
         if (t->rank == 0 || td__op_dim(c, dims.u.ints[k], t->rank) < 0)
             return td__op_fail(c, TD_E_INDEX, "dim %lld is out of range for rank %d",
                                (long long)dims.u.ints[k], t->rank);
-    if (dims.n > 0 && td__dim_eq(t->numel, 0))
-        meta_clone(&c->meta[0], t);
-    else
-        td__meta_dense(&c->meta[0], (td_dtype)t->dtype, t->rank, t->size);
+    if (dims.n > 0 && td__dim_eq(t->numel, 0)) meta_clone(&c->meta[0], t);
+    else td__meta_dense(&c->meta[0], (td_dtype)t->dtype, t->rank, t->size);
     return true;
 }
 
@@ -249,29 +249,28 @@ static int64_t pad_at(td_value pad, int rank, int d, int side) {
 }
 
 bool td__shape_pad(td_opcall *c) {
-    const td_tensor *t   = td__in(c, 0);
-    td_meta         *m   = &c->meta[0];
+    const td_tensor *t = td__in(c, 0);
+    td_meta         *m = &c->meta[0];
     td_value         pad = c->in[1];
     bool             grows = false;
     if (pad.n % 2 != 0 || pad.n > 2u * t->rank)
-        return td__op_fail(c, TD_E_ARG, "pad has %u numbers; %s takes pairs, at most %d", pad.n,
+        return td__op_fail(c, TD_E_ARG,
+                           "pad has %u numbers; %s takes pairs, at most %d", pad.n,
                            td__type_str(t), t->rank);
     td__tensor_meta(t, m);
     for (int d = 0; d < t->rank; d++) {
         int64_t before = pad_at(pad, t->rank, d, 0), after = pad_at(pad, t->rank, d, 1);
         int64_t cut = td__dim_add(td__dim_min(before, 0), td__dim_min(after, 0));
         if (td__dim_lt(td__dim_add(t->size[d], cut), 0))
-            return td__op_fail(c, TD_E_SHAPE, "pad %lld,%lld takes more than dim %d of %s has",
+            return td__op_fail(c, TD_E_SHAPE,
+                               "pad %lld,%lld takes more than dim %d of %s has",
                                (long long)before, (long long)after, d, td__type_str(t));
-        grows      = grows || before > 0 || after > 0;
+        grows = grows || before > 0 || after > 0;
         m->size[d] = td__dim_add(t->size[d], td__dim_add(before, after));
     }
-    if (!grows)
-        keep_order(m);
-    else if (td__is_channels_last(t))
-        use_channels_last(m);
-    else
-        m->strided = false;
+    if (!grows) keep_order(m);
+    else if (td__is_channels_last(t)) use_channels_last(m);
+    else m->strided = false;
     return true;
 }
 
@@ -290,7 +289,8 @@ bool td__shape_tri(td_opcall *c) {
 static bool src_fits(td_opcall *c, const td_meta *part) {
     const td_tensor *src = td__in(c, 1);
     if (same_sizes(src, part)) return true;
-    return td__op_fail(c, TD_E_SHAPE, "src %s must have the sizes %s of the part it replaces",
+    return td__op_fail(c, TD_E_SHAPE,
+                       "src %s must have the sizes %s of the part it replaces",
                        td__type_str(src), td__sizes_str(part->rank, part->size));
 }
 
@@ -298,7 +298,8 @@ bool td__shape_select_scatter(td_opcall *c) {
     td_meta part;
     meta_exact(&c->meta[0], td__in(c, 0));
     part = c->meta[0];
-    return td__select_part(c, &part, td__in_int(c, 2), td__in_int(c, 3)) && src_fits(c, &part);
+    return td__select_part(c, &part, td__in_int(c, 2), td__in_int(c, 3)) &&
+           src_fits(c, &part);
 }
 
 bool td__shape_slice_scatter(td_opcall *c) {
@@ -331,9 +332,11 @@ bool td__shape_as_strided_scatter(td_opcall *c) {
 /* Meta 0: fresh with the sizes of argument 1; *part starts as the same. */
 static bool start_backward(td_opcall *c, td_meta *part) {
     td_value sizes = c->in[1];
-    if (sizes.n > TD_MAX_RANK) return td__op_fail(c, TD_E_SHAPE, "too many input_sizes");
-    td__meta_dense(&c->meta[0], (td_dtype)td__in(c, 0)->dtype, (int)sizes.n, sizes.u.ints);
-    *part         = c->meta[0];
+    if (sizes.n > TD_MAX_RANK)
+        return td__op_fail(c, TD_E_SHAPE, "too many input_sizes");
+    td__meta_dense(&c->meta[0], (td_dtype)td__in(c, 0)->dtype, (int)sizes.n,
+                   sizes.u.ints);
+    *part = c->meta[0];
     part->strided = true;
     td__strides_dense(part->rank, part->size, part->stride);
     return true;
@@ -342,8 +345,8 @@ static bool start_backward(td_opcall *c, td_meta *part) {
 static bool grad_fits(td_opcall *c, const td_meta *part) {
     const td_tensor *g = td__in(c, 0);
     if (same_sizes(g, part)) return true;
-    return td__op_fail(c, TD_E_SHAPE, "gradient %s must have the sizes %s", td__type_str(g),
-                       td__sizes_str(part->rank, part->size));
+    return td__op_fail(c, TD_E_SHAPE, "gradient %s must have the sizes %s",
+                       td__type_str(g), td__sizes_str(part->rank, part->size));
 }
 
 bool td__shape_select_backward(td_opcall *c) {
@@ -373,10 +376,11 @@ bool td__shape_unfold_backward(td_opcall *c) {
     if (dim < 0) return false;
     int64_t n = rank ? part.size[dim] : 1;
     if (size < 0 || step <= 0 || rank == TD_MAX_RANK || td__dim_lt(n, size))
-        return td__op_fail(c, TD_E_ARG, "windows of %lld every %lld do not suit a dim of %lld",
+        return td__op_fail(c, TD_E_ARG,
+                           "windows of %lld every %lld do not suit a dim of %lld",
                            (long long)size, (long long)step, (long long)n);
     part.size[rank] = size;
-    part.rank       = rank + 1;
+    part.rank = rank + 1;
     if (rank) part.size[dim] = td__dim_add(td__dim_div(td__dim_sub(n, size), step), 1);
     return grad_fits(c, &part);
 }

@@ -5,7 +5,8 @@
 
 #include <string.h>
 
-static bool same_dtype(td_opcall *c, const td_tensor *a, const td_tensor *b, const char *name) {
+static bool same_dtype(td_opcall *c, const td_tensor *a, const td_tensor *b,
+                       const char *name) {
     if (a->dtype == b->dtype) return true;
     return td__op_fail(c, TD_E_DTYPE, "%s must have the dtype of self, %s and %s", name,
                        td__type_str(a), td__type_str(b));
@@ -27,15 +28,17 @@ static bool within(td_opcall *c, const td_tensor *index, const td_tensor *t, int
     for (int d = 0; fits && d < td__rank1(t); d++)
         fits = d == dim || td__dim_le(td__size1(index, d), td__size1(t, d));
     if (fits) return true;
-    return td__op_fail(c, TD_E_SHAPE, "index %s must fit in %s %s%s", td__type_str(index), name,
-                       td__type_str(t), dim < 0 ? "" : " in every dim but dim");
+    return td__op_fail(c, TD_E_SHAPE, "index %s must fit in %s %s%s",
+                       td__type_str(index), name, td__type_str(t),
+                       dim < 0 ? "" : " in every dim but dim");
 }
 
 bool td__shape_gather(td_opcall *c) {
     const td_tensor *self = td__in(c, 0), *index = td__in(c, 2);
     int              dim = td__op_dim(c, td__in_int(c, 1), self->rank);
     if (dim < 0 || !td__index_dtype(c, index, "index", true)) return false;
-    if (!td__dim_eq(index->numel, 0) && !within(c, index, self, dim, "self")) return false;
+    if (!td__dim_eq(index->numel, 0) && !within(c, index, self, dim, "self"))
+        return false;
     td__meta_dense(&c->meta[0], (td_dtype)self->dtype, index->rank, index->size);
     return true;
 }
@@ -57,7 +60,8 @@ bool td__shape_scatter_reduce(td_opcall *c) {
     static const char *const known[] = {"sum", "prod", "mean", "amax", "amin"};
     for (int i = 0; i < TD_COUNT(known); i++)
         if (!strcmp(c->in[4].u.s, known[i])) return td__shape_scatter(c);
-    return td__op_fail(c, TD_E_ARG, "reduce must be sum, prod, mean, amax or amin, got %s",
+    return td__op_fail(c, TD_E_ARG,
+                       "reduce must be sum, prod, mean, amax or amin, got %s",
                        c->in[4].u.s);
 }
 
@@ -91,7 +95,8 @@ static bool source_fits(td_opcall *c, int dim) {
     if (fits && (self->rank > 0 || td__dim_eq(index->numel, 1))) return true;
     return td__op_fail(c, TD_E_SHAPE,
                        "source %s must be self %s with %lld entries in dim %d",
-                       td__type_str(source), td__type_str(self), (long long)index->numel, dim);
+                       td__type_str(source), td__type_str(self),
+                       (long long)index->numel, dim);
 }
 
 bool td__shape_index_add(td_opcall *c) {
@@ -100,8 +105,8 @@ bool td__shape_index_add(td_opcall *c) {
     if (dim < 0 || !vector_index(c, td__in(c, 2), true) ||
         !same_dtype(c, self, td__in(c, 3), "source"))
         return false;
-    if (td__value_f(c->in[4]) != (double)td__value_i(c->in[4]) && !td__is_float(self->dtype) &&
-        c->in[4].kind == TD_K_FLOAT)
+    if (td__value_f(c->in[4]) != (double)td__value_i(c->in[4]) &&
+        !td__is_float(self->dtype) && c->in[4].kind == TD_K_FLOAT)
         return td__op_fail(c, TD_E_ARG, "alpha %g must be an integer for %s",
                            td__value_f(c->in[4]), td__type_str(self));
     return source_fits(c, dim) && dense_like_self(c);
@@ -125,7 +130,8 @@ bool td__shape_index_fill(td_opcall *c) {
         !vector_index(c, td__in(c, 2), false))
         return false;
     if (value && value->rank > 0)
-        return td__op_fail(c, TD_E_SHAPE, "value must be a number or a 0-dim tensor, got %s",
+        return td__op_fail(c, TD_E_SHAPE,
+                           "value must be a number or a 0-dim tensor, got %s",
                            td__type_str(value));
     td__meta_like(&c->meta[0], td__in(c, 0));
     return true;
@@ -149,9 +155,10 @@ static bool read_indices(td_opcall *c, td_index_plan *p, bool *adjacent) {
         if (!td__index_dtype(c, t, "every index", true)) return false;
         if (t->rank > TD_MAX_RANK - self->rank ||
             !td__broadcast(&p->rank, p->size, t->rank, t->size))
-            return td__op_fail(c, TD_E_SHAPE, "index %d, %s, does not broadcast with the "
-                               "others, %s", i, td__type_str(t),
-                               td__sizes_str(p->rank, p->size));
+            return td__op_fail(c, TD_E_SHAPE,
+                               "index %d, %s, does not broadcast with the "
+                               "others, %s",
+                               i, td__type_str(t), td__sizes_str(p->rank, p->size));
         if (last >= 0 && last != i - 1) *adjacent = false;
         last = i;
         p->indexed++;
@@ -187,14 +194,15 @@ bool td__index_plan(td_opcall *c, td_index_plan *p) {
 
 /* Sizes of the result: dims before, the indices' own, dims after. */
 static void result_sizes(const td_tensor *self, const td_index_plan *p, td_meta *m) {
-    m->dtype   = (td_dtype)self->dtype;
-    m->rank    = p->before + p->rank + p->after;
+    m->dtype = (td_dtype)self->dtype;
+    m->rank = p->before + p->rank + p->after;
     m->strided = false;
-    m->offset  = 0;
+    m->offset = 0;
     for (int i = 0; i < p->before; i++) m->size[i] = self->size[p->order[i]];
     for (int i = 0; i < p->rank; i++) m->size[p->before + i] = p->size[i];
     for (int i = 0; i < p->after; i++)
-        m->size[p->before + p->rank + i] = self->size[p->order[p->before + p->indexed + i]];
+        m->size[p->before + p->rank + i] =
+            self->size[p->order[p->before + p->indexed + i]];
 }
 
 bool td__index_part(td_opcall *c, td_meta *m) {
@@ -208,8 +216,8 @@ bool td__index_part(td_opcall *c, td_meta *m) {
 
 /* An index among the dims of the result, as ATen reshapes it: dims of size 1 stand
  * for those of self, and have strides of their own where the result has one entry. */
-static void index_strides(const td_tensor *index, const td_index_plan *p, const td_meta *m,
-                          int64_t *out) {
+static void index_strides(const td_tensor *index, const td_index_plan *p,
+                          const td_meta *m, int64_t *out) {
     int64_t size[TD_MAX_RANK], old[TD_MAX_RANK];
     for (int i = 0; i < m->rank; i++) size[i] = 1;
     memcpy(size + p->before, p->size, sizeof(int64_t) * (size_t)p->rank);
@@ -224,7 +232,7 @@ static void index_strides(const td_tensor *index, const td_index_plan *p, const 
 static void operand_strides(td_opcall *c, const td_index_plan *p, const td_meta *m,
                             int64_t (*st)[TD_MAX_RANK]) {
     const td_tensor *self = td__in(c, 0);
-    int              at   = p->before;
+    int              at = p->before;
     memset(st, 0, sizeof *st * (size_t)(p->indexed + 1));
     for (int i = 0; i < p->before; i++) st[0][i] = self->stride[p->order[i]];
     for (int i = 0; i < p->after; i++)
@@ -252,7 +260,7 @@ static void result_layout(td_opcall *c, const td_index_plan *p, td_meta *m) {
     m->strided = true;
     for (int i = 0; i < m->rank; i++) {
         m->stride[order[i]] = step;
-        step                = td__dim_mul(step, m->size[order[i]]);
+        step = td__dim_mul(step, m->size[order[i]]);
     }
 }
 
@@ -269,7 +277,8 @@ bool td__shape_index_put(td_opcall *c) {
     int64_t          stride[TD_MAX_RANK];
     if (!td__index_part(c, &m) || !same_dtype(c, self, values, "values")) return false;
     if (!td__expand_strides(values, m.rank, m.size, stride))
-        return td__op_fail(c, TD_E_SHAPE, "values %s do not broadcast to the indexed part %s",
+        return td__op_fail(c, TD_E_SHAPE,
+                           "values %s do not broadcast to the indexed part %s",
                            td__type_str(values), td__sizes_str(m.rank, m.size));
     td__meta_like(&c->meta[0], self);
     return true;
@@ -286,7 +295,8 @@ bool td__shape_masked_scatter(td_opcall *c) {
     const td_tensor *self = td__in(c, 0), *mask = td__in(c, 1);
     td_meta         *m = &c->meta[0];
     td__meta_dense(m, (td_dtype)self->dtype, self->rank, self->size);
-    if (!bool_mask(c, mask) || !same_dtype(c, self, td__in(c, 2), "source")) return false;
+    if (!bool_mask(c, mask) || !same_dtype(c, self, td__in(c, 2), "source"))
+        return false;
     if (td__broadcast(&m->rank, m->size, mask->rank, mask->size)) return true;
     return td__op_fail(c, TD_E_SHAPE, "mask %s does not broadcast with self %s",
                        td__type_str(mask), td__type_str(self));

@@ -75,22 +75,25 @@ static int64_t reduce_i(td_spot_op op, int64_t a, int64_t b, int64_t alpha) {
 static double scale(td_dtype dt, double alpha, double b) {
     char room[8];
     if (alpha == 1) return b;
-    td__store_f(dt, room, td__is_half(dt) ? (double)((float)alpha * (float)b) : alpha * b);
+    td__store_f(dt, room,
+                td__is_half(dt) ? (double)((float)alpha * (float)b) : alpha * b);
     return td__load_f(dt, room);
 }
 
 static void reduce_line(const line *l, td_spot_op op) {
-    td_dtype dt    = l->s->dtype;
-    int64_t  item  = td__dtype_bytes[dt], alpha_i = td__value_i(l->s->alpha);
+    td_dtype dt = l->s->dtype;
+    int64_t  item = td__dtype_bytes[dt], alpha_i = td__value_i(l->s->alpha);
     double   alpha = td__value_f(l->s->alpha);
     for (int64_t j = 0; j < l->n; j++) {
         char       *at = l->data + (j * l->data_step + pick(l, j) * l->along) * item;
         const char *by = l->other + j * l->other_step * item;
         if (td__is_float(dt))
-            td__store_f(dt, at, reduce_f(op, td__load_f(dt, at),
-                                         scale(dt, alpha, td__load_f(dt, by))));
+            td__store_f(dt, at,
+                        reduce_f(op, td__load_f(dt, at),
+                                 scale(dt, alpha, td__load_f(dt, by))));
         else
-            td__store_i(dt, at, reduce_i(op, td__load_i(dt, at), td__load_i(dt, by), alpha_i));
+            td__store_i(dt, at,
+                        reduce_i(op, td__load_i(dt, at), td__load_i(dt, by), alpha_i));
     }
 }
 
@@ -103,11 +106,17 @@ static line_fn *choose(td_dtype dt, td_spot_op op) {
     int item = td__dtype_bytes[dt];
     switch (op) {
     case TD_SPOT_GATHER:
-        return item == 1 ? gather_1 : item == 2 ? gather_2 : item == 4 ? gather_4 : gather_8;
+        return item == 1   ? gather_1
+               : item == 2 ? gather_2
+               : item == 4 ? gather_4
+                           : gather_8;
     case TD_SPOT_PUT:
         return item == 1 ? put_1 : item == 2 ? put_2 : item == 4 ? put_4 : put_8;
     case TD_SPOT_ADD:
-        return dt == TD_F32 ? sum_f32 : dt == TD_F64 ? sum_f64 : dt == TD_I64 ? sum_8 : sum_any;
+        return dt == TD_F32   ? sum_f32
+               : dt == TD_F64 ? sum_f64
+               : dt == TD_I64 ? sum_8
+                              : sum_any;
     case TD_SPOT_MUL: return mul_any;
     case TD_SPOT_MAX: return max_any;
     default: return min_any;
@@ -126,7 +135,8 @@ static bool joins(const td_spots *s, int d) {
 static void remove_dim(td_spots *s, int d) {
     for (int i = d; i + 1 < s->rank; i++) {
         s->size[i] = s->size[i + 1];
-        for (int k = 0; k < TD_SPOT_OPERANDS; k++) s->stride[k][i] = s->stride[k][i + 1];
+        for (int k = 0; k < TD_SPOT_OPERANDS; k++)
+            s->stride[k][i] = s->stride[k][i + 1];
     }
     s->rank--;
 }
@@ -140,7 +150,7 @@ static void join_dims(td_spots *s) {
             remove_dim(s, d);
         }
     if (s->rank > 0) return;
-    s->rank    = 1;
+    s->rank = 1;
     s->size[0] = 1;
     for (int k = 0; k < TD_SPOT_OPERANDS; k++) s->stride[k][0] = 0;
 }
@@ -152,22 +162,27 @@ typedef struct job {
 
 /* Lines begin..end, all dims but the last counted in row-major order. */
 static void run_lines(void *arg, int64_t begin, int64_t end) {
-    const td_spots *s  = ((job *)arg)->s;
+    const td_spots *s = ((job *)arg)->s;
     line_fn        *fn = ((job *)arg)->fn;
-    int64_t at[TD_MAX_RANK], off[TD_SPOT_OPERANDS] = {0}, rest = begin;
-    int     last = s->rank - 1;
-    int64_t item = td__dtype_bytes[s->dtype], index_item = s->wide ? 8 : 4;
+    int64_t         at[TD_MAX_RANK], off[TD_SPOT_OPERANDS] = {0}, rest = begin;
+    int             last = s->rank - 1;
+    int64_t         item = td__dtype_bytes[s->dtype], index_item = s->wide ? 8 : 4;
     for (int d = last - 1; d >= 0; d--) {
         at[d] = rest % s->size[d];
         rest /= s->size[d];
         for (int k = 0; k < TD_SPOT_OPERANDS; k++) off[k] += at[d] * s->stride[k][d];
     }
-    line l = {.n = s->size[last], .index_step = s->stride[0][last],
-              .data_step = s->stride[1][last], .other_step = s->stride[2][last],
-              .along = s->along, .limit = s->limit, .wide = s->wide, .s = s};
+    line l = {.n = s->size[last],
+              .index_step = s->stride[0][last],
+              .data_step = s->stride[1][last],
+              .other_step = s->stride[2][last],
+              .along = s->along,
+              .limit = s->limit,
+              .wide = s->wide,
+              .s = s};
     for (int64_t row = begin; row < end; row++) {
         l.index = s->ptr[0] + off[0] * index_item;
-        l.data  = s->ptr[1] + off[1] * item;
+        l.data = s->ptr[1] + off[1] * item;
         l.other = s->ptr[2] + off[2] * item;
         fn(&l);
         for (int d = last - 1; d >= 0; d--) {
@@ -190,7 +205,7 @@ void td__spots_run(td_spots *s, td_spot_op op) {
     /* A single long line is cut so that threads can share it. */
     if (op == TD_SPOT_GATHER && s->rank == 1 && s->size[0] >= 2 * GRAIN &&
         s->size[0] % 64 == 0) {
-        s->rank    = 2;
+        s->rank = 2;
         s->size[1] = s->size[0] / 64;
         s->size[0] = 64;
         for (int k = 0; k < TD_SPOT_OPERANDS; k++) {
@@ -199,33 +214,34 @@ void td__spots_run(td_spots *s, td_spot_op op) {
         }
     }
     for (int d = 0; d + 1 < s->rank; d++) rows *= s->size[d];
-    job     j     = {s, choose(s->dtype, op)};
+    job     j = {s, choose(s->dtype, op)};
     int64_t grain = GRAIN / s->size[s->rank - 1] + 1;
-    if (op == TD_SPOT_GATHER && rows > grain)
-        td__pool_run(rows, grain, run_lines, &j);
-    else
-        run_lines(&j, 0, rows);
+    if (op == TD_SPOT_GATHER && rows > grain) td__pool_run(rows, grain, run_lines, &j);
+    else run_lines(&j, 0, rows);
 }
 
 void td__spots_sum(const td_tensor *dst, const td_tensor *src) {
     static const int64_t zero = 0;
-    td_spots s = {.rank = dst->rank, .wide = true, .dtype = (td_dtype)dst->dtype,
-                  .alpha = td_value_int(1)};
+    td_spots             s = {.rank = dst->rank,
+                              .wide = true,
+                              .dtype = (td_dtype)dst->dtype,
+                              .alpha = td_value_int(1)};
     for (int d = 0; d < dst->rank; d++) {
-        s.size[d]                  = dst->size[d];
+        s.size[d] = dst->size[d];
         s.stride[TD_SPOT_INDEX][d] = 0;
-        s.stride[TD_SPOT_DATA][d]  = dst->stride[d];
+        s.stride[TD_SPOT_DATA][d] = dst->stride[d];
         s.stride[TD_SPOT_OTHER][d] = src->stride[d];
     }
     s.ptr[TD_SPOT_INDEX] = (char *)(uintptr_t)&zero;
-    s.ptr[TD_SPOT_DATA]  = td__ptr(dst);
+    s.ptr[TD_SPOT_DATA] = td__ptr(dst);
     s.ptr[TD_SPOT_OTHER] = td__ptr(src);
     td__spots_run(&s, TD_SPOT_ADD);
 }
 
 /* ---- index values ------------------------------------------------------- */
 
-bool td__index_dtype(td_opcall *c, const td_tensor *index, const char *name, bool i32_too) {
+bool td__index_dtype(td_opcall *c, const td_tensor *index, const char *name,
+                     bool i32_too) {
     if (index->dtype == TD_I64 || (i32_too && index->dtype == TD_I32)) return true;
     return td__op_fail(c, TD_E_DTYPE, "%s must be i64%s, got %s", name,
                        i32_too ? " or i32" : "", td__type_str(index));
@@ -249,7 +265,8 @@ typedef struct scan {
 
 static void note_bad(scan *s, int64_t p) {
     int64_t seen = atomic_load(&s->bad);
-    while (p < seen && !atomic_compare_exchange_weak(&s->bad, &seen, p)) {}
+    while (p < seen && !atomic_compare_exchange_weak(&s->bad, &seen, p)) {
+    }
 }
 
 static void scan_dense(void *arg, int64_t begin, int64_t end) {
@@ -293,8 +310,8 @@ bool td__index_check(td_opcall *c, const td_tensor *index, int64_t limit, bool n
     td__pool_run(index->numel, 65536, dense ? scan_dense : scan_strided, &s);
     int64_t bad = atomic_load(&s.bad);
     if (bad == INT64_MAX) return true;
-    return td__op_fail(c, TD_E_INDEX,
-                       "index %lld at position %s is out of range for dim %d of size %lld",
-                       (long long)td__index_at(index, bad), place(index, bad), dim,
-                       (long long)limit);
+    return td__op_fail(
+        c, TD_E_INDEX,
+        "index %lld at position %s is out of range for dim %d of size %lld",
+        (long long)td__index_at(index, bad), place(index, bad), dim, (long long)limit);
 }

@@ -28,7 +28,8 @@ bool td__vjp_permute(td_vjp *v) {
 static td_tensor **all_grads(const td_vjp *v) {
     td_tensor **g = td__alloc(sizeof *g * (size_t)(v->n_out ? v->n_out : 1));
     if (!g) return td__fail_memory(v->cx), NULL;
-    for (int i = 0; i < v->n_out; i++) g[i] = v->g[i] ? v->g[i] : zeros(v, v->out_meta[i]);
+    for (int i = 0; i < v->n_out; i++)
+        g[i] = v->g[i] ? v->g[i] : zeros(v, v->out_meta[i]);
     return g;
 }
 
@@ -37,7 +38,7 @@ static bool join_grads(td_vjp *v, int64_t dim, bool stacked) {
     td_tensor **g = all_grads(v);
     if (!g) return false;
     td_tensors list = {g, v->n_out};
-    bool       ok   = give(v, 0, stacked ? td_op_stack(list, dim) : td_op_cat(list, dim));
+    bool       ok = give(v, 0, stacked ? td_op_stack(list, dim) : td_op_cat(list, dim));
     td__free(g);
     return ok;
 }
@@ -54,7 +55,7 @@ bool td__vjp_unbind(td_vjp *v) {
 
 /* Each tensor's own stretch of g. Skipped tensors have no stretch. */
 bool td__vjp_cat(td_vjp *v) {
-    td_tensor *g  = v->g[0];
+    td_tensor *g = v->g[0];
     int64_t    at = 0;
     int        dim = td__wrap_dim(v->in[1].u.i, g->rank);
     for (uint32_t k = 0; k < v->in[0].n; k++) {
@@ -65,7 +66,8 @@ bool td__vjp_cat(td_vjp *v) {
         }
         int64_t end = td__dim_add(at, m->size[dim]);
         if (v->list_need[0][k]) {
-            td_tensor *part = td_op_slice(g, dim, td_value_int(at), td_value_int(end), 1);
+            td_tensor *part =
+                td_op_slice(g, dim, td_value_int(at), td_value_int(end), 1);
             if (td_is_nil(part)) return false;
             v->list_grad[0][k] = part;
         }
@@ -94,13 +96,14 @@ bool td__vjp_repeat(td_vjp *v) {
     for (int i = 0; i < n; i++) {
         int64_t r = v->in[1].u.ints[i];
         if (i < add || !td__dim_eq(r, 1)) {
-            sum[sums++]  = rank;
+            sum[sums++] = rank;
             size[rank++] = r;
         }
         if (i >= add) size[rank++] = m->size[i - add];
     }
     if (rank > TD_MAX_RANK)
-        return td__fail(v->cx, TD_E_UNSUPPORTED, "repeat: too many dims for a derivative");
+        return td__fail(v->cx, TD_E_UNSUPPORTED,
+                        "repeat: too many dims for a derivative");
     if (sums == 0) return give(v, 0, g);
     g = td_op_reshape(g, ints(size, rank));
     return give(v, 0, td_op_sum(g, ints(sum, sums), false, TD_DTYPE_NONE));
@@ -119,7 +122,7 @@ bool td__vjp_roll(td_vjp *v) {
     int64_t *back;
     if (!negated(v, v->in[1], &back)) return false;
     td_ints dims = ints(v->in[2].u.ints, (int)v->in[2].n);
-    bool    ok   = give(v, 0, td_op_roll(v->g[0], ints(back, (int)v->in[1].n), dims));
+    bool    ok = give(v, 0, td_op_roll(v->g[0], ints(back, (int)v->in[1].n), dims));
     td__free(back);
     return ok;
 }
@@ -128,7 +131,7 @@ bool td__vjp_pad(td_vjp *v) {
     int64_t *back;
     if (!negated(v, v->in[1], &back)) return false;
     td_ints pad = ints(back, (int)v->in[1].n);
-    bool    ok  = give(v, 0, td_op_constant_pad_nd(v->g[0], pad, td_value_int(0)));
+    bool    ok = give(v, 0, td_op_constant_pad_nd(v->g[0], pad, td_value_int(0)));
     td__free(back);
     return ok;
 }
@@ -136,13 +139,14 @@ bool td__vjp_pad(td_vjp *v) {
 /* ---- as_strided --------------------------------------------------------- */
 
 bool td__vjp_as_strided(td_vjp *v) {
-    const td_meta *m   = v->in_meta[0];
+    const td_meta *m = v->in_meta[0];
     int64_t        off = v->in[3].kind == TD_K_NONE ? m->offset : v->in[3].u.i;
     td_ints        size = ints(v->in[1].u.ints, (int)v->in[1].n);
     td_ints        stride = ints(v->in[2].u.ints, (int)v->in[2].n);
-    return give(v, 0, td_op_as_strided_backward(v->g[0], ints(m->size, m->rank),
-                                                ints(m->stride, m->rank), m->offset, size,
-                                                stride, off));
+    return give(v, 0,
+                td_op_as_strided_backward(v->g[0], ints(m->size, m->rank),
+                                          ints(m->stride, m->rank), m->offset, size,
+                                          stride, off));
 }
 
 /* g may lie in memory in another way than the result did: it is put into the
@@ -153,13 +157,15 @@ bool td__vjp_as_strided_scatter(td_vjp *v) {
     td_ints        size = ints(v->in[2].u.ints, (int)v->in[2].n);
     td_ints        stride = ints(v->in[3].u.ints, (int)v->in[3].n);
     if (!td__is_dense(m->rank, m->size, m->stride) || m->offset != 0)
-        return td__fail(v->cx, TD_E_UNSUPPORTED,
-                        "as_strided_scatter: has a derivative only where self is row-major");
+        return td__fail(
+            v->cx, TD_E_UNSUPPORTED,
+            "as_strided_scatter: has a derivative only where self is row-major");
     td_tensor *g = td_op_contiguous(v->g[0]);
     if (g->offset != 0 && !td_is_nil(g)) g = td_op_clone(g, true);
     if (off.kind == TD_K_NONE) off = td_value_int(0);
     if (v->need[0] &&
         !give(v, 0, td_op_as_strided_scatter(g, zeros(v, s), size, stride, off)))
         return false;
-    return !v->need[1] || give(v, 1, td_op_contiguous(td_op_as_strided(g, size, stride, off)));
+    return !v->need[1] ||
+           give(v, 1, td_op_contiguous(td_op_as_strided(g, size, stride, off)));
 }

@@ -6,7 +6,8 @@ static td_tensor *count(td_ctx *cx, td_ints size) {
     int64_t n = 1;
     for (int i = 0; i < size.n; i++) n *= size.v[i];
     return td_clone(td_op_view(td_op_arange(cx, td_value_int(0), td_value_int(n),
-                                            td_value_int(1), TD_F32), size));
+                                            td_value_int(1), TD_F32),
+                               size));
 }
 
 static td_tensor *longs(td_ctx *cx, td_ints v) {
@@ -17,7 +18,7 @@ static td_tensor *mask(td_ctx *cx, td_ints v) { return td_to(longs(cx, v), TD_BO
 
 TEST(gather_picks_along_one_dim) {
     td_ctx    *cx = td_open();
-    td_tensor *i  = td_view(longs(cx, TD_DIMS(2, 0, 1, 1)), TD_SHAPE(2, 2));
+    td_tensor *i = td_view(longs(cx, TD_DIMS(2, 0, 1, 1)), TD_SHAPE(2, 2));
 
     CHECK_VALUES(td_gather(count(cx, TD_SHAPE(2, 3)), 1, i), 2, 0, 4, 4);
     td_close(cx);
@@ -25,11 +26,12 @@ TEST(gather_picks_along_one_dim) {
 
 TEST(gather_names_the_bad_index_and_its_place) {
     td_ctx    *cx = td_open();
-    td_tensor *i  = td_view(longs(cx, TD_DIMS(0, 0, 0, 3)), TD_SHAPE(2, 2));
+    td_tensor *i = td_view(longs(cx, TD_DIMS(0, 0, 0, 3)), TD_SHAPE(2, 2));
 
     td_gather(count(cx, TD_SHAPE(2, 3)), 1, i);
-    CHECK_FAILS(cx, TD_E_INDEX,
-                "gather: index 3 at position [1,1] is out of range for dim 1 of size 3");
+    CHECK_FAILS(
+        cx, TD_E_INDEX,
+        "gather: index 3 at position [1,1] is out of range for dim 1 of size 3");
     td_gather(count(cx, TD_SHAPE(3)), 0, longs(cx, TD_DIMS(-1)));
     CHECK_FAILS(cx, TD_E_INDEX, "gather: index -1 at position [0]");
     td_close(cx);
@@ -37,7 +39,7 @@ TEST(gather_names_the_bad_index_and_its_place) {
 
 TEST(gather_takes_integer_indices_only) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = count(cx, TD_SHAPE(3));
+    td_tensor *x = count(cx, TD_SHAPE(3));
 
     CHECK_VALUES(td_gather(x, 0, td_to(longs(cx, TD_DIMS(2, 1)), TD_I32)), 2, 1);
     td_gather(x, 0, x);
@@ -71,7 +73,7 @@ TEST(scatter_leaves_its_argument_alone_and_its_twin_does_not) {
 
 TEST(scatter_add_adds_every_duplicate) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_zeros(cx, TD_SHAPE(2));
+    td_tensor *x = td_zeros(cx, TD_SHAPE(2));
 
     td_scatter_add_(x, 0, longs(cx, TD_DIMS(1, 1, 1)), td_tensor1(cx, 1, 2, 4));
 
@@ -81,7 +83,8 @@ TEST(scatter_add_adds_every_duplicate) {
 
 TEST(scatter_reduce_knows_five_reductions) {
     td_ctx    *cx = td_open();
-    td_tensor *x = td_tensor1(cx, 2, 5), *i = longs(cx, TD_DIMS(0, 0)), *s = td_tensor1(cx, 3, 7);
+    td_tensor *x = td_tensor1(cx, 2, 5), *i = longs(cx, TD_DIMS(0, 0)),
+              *s = td_tensor1(cx, 3, 7);
 
     CHECK_VALUES(td_scatter_reduce(x, 0, i, s, "prod"), 42, 5);
     CHECK_VALUES(td_scatter_reduce(x, 0, i, s, "mean"), 4, 5);
@@ -89,13 +92,14 @@ TEST(scatter_reduce_knows_five_reductions) {
     CHECK_VALUES(td_scatter_reduce(x, 0, i, s, "amax"), 7, 5);
     CHECK_VALUES(td_scatter_reduce(x, 0, i, s, "amin", false), 3, 5);
     td_scatter_reduce(x, 0, i, s, "median");
-    CHECK_FAILS(cx, TD_E_ARG, "scatter_reduce: reduce must be sum, prod, mean, amax or amin");
+    CHECK_FAILS(cx, TD_E_ARG,
+                "scatter_reduce: reduce must be sum, prod, mean, amax or amin");
     td_close(cx);
 }
 
 TEST(scatter_wants_the_dtype_of_self) {
     td_ctx    *cx = td_open();
-    td_tensor *i  = longs(cx, TD_DIMS(0));
+    td_tensor *i = longs(cx, TD_DIMS(0));
 
     td_scatter(count(cx, TD_SHAPE(2)), 0, i, i);
     CHECK_FAILS(cx, TD_E_DTYPE, "scatter: src must have the dtype of self");
@@ -104,7 +108,8 @@ TEST(scatter_wants_the_dtype_of_self) {
 
 TEST(index_select_keeps_the_order_of_its_indices) {
     td_ctx    *cx = td_open();
-    td_tensor *y  = td_index_select(count(cx, TD_SHAPE(2, 3)), 1, longs(cx, TD_DIMS(2, 0, 2)));
+    td_tensor *y =
+        td_index_select(count(cx, TD_SHAPE(2, 3)), 1, longs(cx, TD_DIMS(2, 0, 2)));
 
     CHECK_VALUES(y, 2, 0, 2, 5, 3, 5);
     td_close(cx);
@@ -112,8 +117,8 @@ TEST(index_select_keeps_the_order_of_its_indices) {
 
 TEST(index_add_scales_and_accumulates) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_zeros(cx, TD_SHAPE(2, 2));
-    td_tensor *s  = count(cx, TD_SHAPE(3, 2));
+    td_tensor *x = td_zeros(cx, TD_SHAPE(2, 2));
+    td_tensor *s = count(cx, TD_SHAPE(3, 2));
 
     CHECK_VALUES(td_index_add(x, 0, longs(cx, TD_DIMS(1, 1, 0)), s, 2), 8, 10, 4, 8);
     td_close(cx);
@@ -121,21 +126,24 @@ TEST(index_add_scales_and_accumulates) {
 
 TEST(index_fill_counts_negative_indices_from_the_end) {
     td_ctx *cx = td_open();
-    CHECK_VALUES(td_index_fill(count(cx, TD_SHAPE(3)), 0, longs(cx, TD_DIMS(-1)), 9), 0, 1, 9);
+    CHECK_VALUES(td_index_fill(count(cx, TD_SHAPE(3)), 0, longs(cx, TD_DIMS(-1)), 9), 0,
+                 1, 9);
     td_close(cx);
 }
 
 TEST(index_copy_checks_its_source) {
     td_ctx *cx = td_open();
-    td_index_copy(count(cx, TD_SHAPE(3, 2)), 0, longs(cx, TD_DIMS(0)), count(cx, TD_SHAPE(2, 2)));
-    CHECK_FAILS(cx, TD_E_SHAPE, "index_copy: source f32[2,2] must be self f32[3,2] with 1 entries");
+    td_index_copy(count(cx, TD_SHAPE(3, 2)), 0, longs(cx, TD_DIMS(0)),
+                  count(cx, TD_SHAPE(2, 2)));
+    CHECK_FAILS(cx, TD_E_SHAPE,
+                "index_copy: source f32[2,2] must be self f32[3,2] with 1 entries");
     td_close(cx);
 }
 
 TEST(adjacent_indices_keep_their_place_among_the_dims) {
     td_ctx    *cx = td_open();
-    td_tensor *i  = longs(cx, TD_DIMS(0, 1));
-    td_tensor *y  = td_index(count(cx, TD_SHAPE(5, 2, 3, 4)), TD_LIST(NULL, i, i));
+    td_tensor *i = longs(cx, TD_DIMS(0, 1));
+    td_tensor *y = td_index(count(cx, TD_SHAPE(5, 2, 3, 4)), TD_LIST(NULL, i, i));
 
     CHECK_SHAPE(y, 5, 2, 4);
     td_close(cx);
@@ -143,8 +151,8 @@ TEST(adjacent_indices_keep_their_place_among_the_dims) {
 
 TEST(separated_indices_come_first) {
     td_ctx    *cx = td_open();
-    td_tensor *i  = longs(cx, TD_DIMS(0, 1));
-    td_tensor *y  = td_index(count(cx, TD_SHAPE(3, 5, 4)), TD_LIST(i, NULL, i));
+    td_tensor *i = longs(cx, TD_DIMS(0, 1));
+    td_tensor *y = td_index(count(cx, TD_SHAPE(3, 5, 4)), TD_LIST(i, NULL, i));
 
     CHECK_SHAPE(y, 2, 5);
     CHECK_VALUES(y, 0, 4, 8, 12, 16, 21, 25, 29, 33, 37);
@@ -155,14 +163,15 @@ TEST(index_tensors_broadcast_with_each_other) {
     td_ctx    *cx = td_open();
     td_tensor *row = td_view(longs(cx, TD_DIMS(0, 2)), TD_SHAPE(2, 1));
 
-    CHECK_VALUES(td_index(count(cx, TD_SHAPE(3, 4)), TD_LIST(row, longs(cx, TD_DIMS(1, -1)))),
+    CHECK_VALUES(td_index(count(cx, TD_SHAPE(3, 4)),
+                          TD_LIST(row, longs(cx, TD_DIMS(1, -1)))),
                  1, 3, 9, 11);
     td_close(cx);
 }
 
 TEST(a_mask_stands_for_as_many_dims_as_it_has) {
     td_ctx    *cx = td_open();
-    td_tensor *m  = td_view(mask(cx, TD_DIMS(1, 0, 0, 1)), TD_SHAPE(2, 2));
+    td_tensor *m = td_view(mask(cx, TD_DIMS(1, 0, 0, 1)), TD_SHAPE(2, 2));
 
     CHECK_VALUES(td_index(count(cx, TD_SHAPE(2, 2, 2)), TD_LIST(m)), 0, 1, 6, 7);
     td_index(count(cx, TD_SHAPE(3, 2)), TD_LIST(m));
@@ -172,8 +181,8 @@ TEST(a_mask_stands_for_as_many_dims_as_it_has) {
 
 TEST(an_index_of_a_transposed_tensor_keeps_its_layout) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_transpose(count(cx, TD_SHAPE(4, 3, 5)), 0, 2); /* [5,3,4] */
-    td_tensor *y  = td_index(x, TD_LIST(NULL, longs(cx, TD_DIMS(0, 2))));
+    td_tensor *x = td_transpose(count(cx, TD_SHAPE(4, 3, 5)), 0, 2); /* [5,3,4] */
+    td_tensor *y = td_index(x, TD_LIST(NULL, longs(cx, TD_DIMS(0, 2))));
 
     CHECK_SHAPE(y, 5, 2, 4);
     CHECK(td_stride(y, 0) == 1 && td_stride(y, 1) == 5 && td_stride(y, 2) == 10);
@@ -182,7 +191,7 @@ TEST(an_index_of_a_transposed_tensor_keeps_its_layout) {
 
 TEST(too_many_indices_are_refused) {
     td_ctx    *cx = td_open();
-    td_tensor *i  = longs(cx, TD_DIMS(0));
+    td_tensor *i = longs(cx, TD_DIMS(0));
 
     td_index(count(cx, TD_SHAPE(3)), TD_LIST(i, i));
     CHECK_FAILS(cx, TD_E_INDEX, "2 indices are too many for f32[3]");
@@ -202,7 +211,7 @@ TEST(index_put_writes_or_accumulates) {
 
 TEST(index_put_by_a_mask_writes_where_it_is_set) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = count(cx, TD_SHAPE(4));
+    td_tensor *x = count(cx, TD_SHAPE(4));
 
     td_index_put_(x, TD_LIST(mask(cx, TD_DIMS(0, 1, 0, 1))), td_tensor1(cx, 8, 9));
 
@@ -212,7 +221,7 @@ TEST(index_put_by_a_mask_writes_where_it_is_set) {
 
 TEST(an_index_that_lies_in_the_written_tensor_is_read_first) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = longs(cx, TD_DIMS(2, 0, 1));
+    td_tensor *x = longs(cx, TD_DIMS(2, 0, 1));
 
     td_index_put_(x, TD_LIST(x), longs(cx, TD_DIMS(7, 8, 9)));
 
@@ -222,7 +231,7 @@ TEST(an_index_that_lies_in_the_written_tensor_is_read_first) {
 
 TEST(nonzero_lists_places_column_by_column) {
     td_ctx    *cx = td_open();
-    td_tensor *y  = td_nonzero(td_view(td_tensor1(cx, 0, 3, 5, 0), TD_SHAPE(2, 2)));
+    td_tensor *y = td_nonzero(td_view(td_tensor1(cx, 0, 3, 5, 0), TD_SHAPE(2, 2)));
 
     CHECK_SHAPE(y, 2, 2);
     CHECK_VALUES(y, 0, 1, 1, 0);
@@ -232,7 +241,7 @@ TEST(nonzero_lists_places_column_by_column) {
 
 TEST(masked_select_broadcasts_both_ways) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = count(cx, TD_SHAPE(2, 2));
+    td_tensor *x = count(cx, TD_SHAPE(2, 2));
 
     CHECK_VALUES(td_masked_select(x, mask(cx, TD_DIMS(0, 1))), 1, 3);
     td_masked_select(x, x);
@@ -246,7 +255,8 @@ TEST(masked_scatter_needs_enough_elements) {
 
     CHECK_VALUES(td_masked_scatter(x, m, td_tensor1(cx, 8, 9, 10)), 8, 1, 9);
     td_masked_scatter_(x, m, td_tensor1(cx, 8));
-    CHECK_FAILS(cx, TD_E_SHAPE, "masked_scatter_: source f32[1] has fewer elements than the 2");
+    CHECK_FAILS(cx, TD_E_SHAPE,
+                "masked_scatter_: source f32[1] has fewer elements than the 2");
     CHECK_VALUES(x, 0, 1, 2);
     td_close(cx);
 }
@@ -261,7 +271,8 @@ TEST(one_hot_finds_or_checks_the_number_of_classes) {
 
 TEST(embedding_gives_rows_and_no_gradient_to_the_padding) {
     td_ctx    *cx = td_open();
-    td_tensor *w = td_requires_grad_(count(cx, TD_SHAPE(3, 2))), *i = longs(cx, TD_DIMS(2, 0, 2));
+    td_tensor *w = td_requires_grad_(count(cx, TD_SHAPE(3, 2))),
+              *i = longs(cx, TD_DIMS(2, 0, 2));
 
     td_tensor *y = td_embedding(w, i, 0);
     CHECK_VALUES(y, 4, 5, 0, 1, 4, 5);
@@ -275,7 +286,7 @@ TEST(embedding_gives_rows_and_no_gradient_to_the_padding) {
 
 TEST(the_gradient_of_a_gather_counts_duplicates) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_requires_grad_(count(cx, TD_SHAPE(3)));
+    td_tensor *x = td_requires_grad_(count(cx, TD_SHAPE(3)));
 
     td_backward(td_sum(td_gather(x, 0, longs(cx, TD_DIMS(1, 1, 2)))));
 
@@ -286,10 +297,12 @@ TEST(the_gradient_of_a_gather_counts_duplicates) {
 
 TEST(a_large_gather_on_threads_equals_a_small_one) {
     td_ctx    *cx = td_open();
-    int64_t    n  = 200000;
-    td_tensor *x  = td_op_arange(cx, td_value_int(0), td_value_int(n), td_value_int(1), TD_F32);
-    td_tensor *i  = td_flip(td_op_arange(cx, td_value_int(0), td_value_int(n), td_value_int(1),
-                                         TD_I64), TD_DIMS(0));
+    int64_t    n = 200000;
+    td_tensor *x =
+        td_op_arange(cx, td_value_int(0), td_value_int(n), td_value_int(1), TD_F32);
+    td_tensor *i = td_flip(td_op_arange(cx, td_value_int(0), td_value_int(n),
+                                        td_value_int(1), TD_I64),
+                           TD_DIMS(0));
 
     td_tensor *y = td_index_select(x, 0, i);
 

@@ -6,21 +6,23 @@
 static td_tensor *count(td_ctx *cx, td_ints size) {
     int64_t n = 1;
     for (int i = 0; i < size.n; i++) n *= size.v[i];
-    return td_op_view(td_op_arange(cx, td_value_int(0), td_value_int(n), td_value_int(1),
-                                   TD_F32), size);
+    return td_op_view(td_op_arange(cx, td_value_int(0), td_value_int(n),
+                                   td_value_int(1), TD_F32),
+                      size);
 }
 
-static td_tensor *cut(td_tensor *t, int64_t dim, int64_t from, int64_t to, int64_t step) {
+static td_tensor *cut(td_tensor *t, int64_t dim, int64_t from, int64_t to,
+                      int64_t step) {
     return td_op_slice(t, dim, td_value_int(from), td_value_int(to), step);
 }
 
-#define CHECK_STRIDES(t, ...)                                                \
-    CHECK(memcmp(td_strides(t).v, ((const int64_t[]){__VA_ARGS__}),          \
+#define CHECK_STRIDES(t, ...)                                       \
+    CHECK(memcmp(td_strides(t).v, ((const int64_t[]){__VA_ARGS__}), \
                  sizeof((const int64_t[]){__VA_ARGS__})) == 0)
 
 TEST(a_write_through_a_view_is_seen_by_its_base) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = count(cx, TD_SHAPE(2, 3));
+    td_tensor *x = count(cx, TD_SHAPE(2, 3));
 
     td_fill_(td_op_select(x, 1, 1), 9);
 
@@ -31,7 +33,7 @@ TEST(a_write_through_a_view_is_seen_by_its_base) {
 
 TEST(view_infers_one_size) {
     td_ctx    *cx = td_open();
-    td_tensor *v  = td_view(count(cx, TD_SHAPE(2, 6)), TD_SHAPE(3, -1));
+    td_tensor *v = td_view(count(cx, TD_SHAPE(2, 6)), TD_SHAPE(3, -1));
 
     CHECK_SHAPE(v, 3, 4);
     CHECK_STRIDES(v, 4, 1);
@@ -40,7 +42,7 @@ TEST(view_infers_one_size) {
 
 TEST(view_refuses_two_open_sizes_and_wrong_counts) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = count(cx, TD_SHAPE(2, 6));
+    td_tensor *x = count(cx, TD_SHAPE(2, 6));
 
     td_view(x, TD_SHAPE(-1, -1));
     CHECK_FAILS(cx, TD_E_SHAPE, "view: only one size may be -1");
@@ -53,7 +55,7 @@ TEST(view_refuses_two_open_sizes_and_wrong_counts) {
 
 TEST(view_of_a_transposed_tensor_names_reshape) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_t(count(cx, TD_SHAPE(2, 3)));
+    td_tensor *x = td_t(count(cx, TD_SHAPE(2, 3)));
 
     td_view(x, TD_SHAPE(6));
 
@@ -63,7 +65,7 @@ TEST(view_of_a_transposed_tensor_names_reshape) {
 
 TEST(reshape_is_a_view_where_one_exists_and_a_copy_elsewhere) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = count(cx, TD_SHAPE(2, 3));
+    td_tensor *x = count(cx, TD_SHAPE(2, 3));
     td_tensor *a = td_reshape(x, TD_SHAPE(6)), *b = td_reshape(td_t(x), TD_SHAPE(6));
 
     CHECK(td_same_storage(a, x) && td_is_view(a));
@@ -74,8 +76,8 @@ TEST(reshape_is_a_view_where_one_exists_and_a_copy_elsewhere) {
 
 TEST(a_view_of_a_view_has_the_first_tensor_as_its_base) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_from_doubles(cx, (const double[]){1, 2, 3, 4}, 4);
-    td_tensor *v  = td_select(td_view(x, TD_SHAPE(2, 2)), 0, 1);
+    td_tensor *x = td_from_doubles(cx, (const double[]){1, 2, 3, 4}, 4);
+    td_tensor *v = td_select(td_view(x, TD_SHAPE(2, 2)), 0, 1);
 
     CHECK(td_base(v) == x);
     CHECK(td_offset(v) == 2);
@@ -84,7 +86,7 @@ TEST(a_view_of_a_view_has_the_first_tensor_as_its_base) {
 
 TEST(transposes_exchange_strides) {
     td_ctx    *cx = td_open();
-    td_tensor *v  = td_transpose(count(cx, TD_SHAPE(2, 3, 4)), 0, -1);
+    td_tensor *v = td_transpose(count(cx, TD_SHAPE(2, 3, 4)), 0, -1);
 
     CHECK_SHAPE(v, 4, 3, 2);
     CHECK_STRIDES(v, 1, 4, 12);
@@ -107,7 +109,8 @@ TEST(permute_refuses_a_dim_named_twice) {
 
 TEST(movedim_keeps_the_order_of_the_other_dims) {
     td_ctx    *cx = td_open();
-    td_tensor *v  = td_movedim(count(cx, TD_SHAPE(2, 3, 4)), TD_DIMS(0, -1), TD_DIMS(1, 0));
+    td_tensor *v =
+        td_movedim(count(cx, TD_SHAPE(2, 3, 4)), TD_DIMS(0, -1), TD_DIMS(1, 0));
 
     CHECK_SHAPE(v, 4, 2, 3);
     td_close(cx);
@@ -115,7 +118,7 @@ TEST(movedim_keeps_the_order_of_the_other_dims) {
 
 TEST(expanded_dims_have_stride_zero_and_cannot_be_written) {
     td_ctx    *cx = td_open();
-    td_tensor *v  = td_expand(count(cx, TD_SHAPE(3, 1)), TD_SHAPE(2, -1, 4));
+    td_tensor *v = td_expand(count(cx, TD_SHAPE(3, 1)), TD_SHAPE(2, -1, 4));
 
     CHECK_SHAPE(v, 2, 3, 4);
     CHECK_STRIDES(v, 0, 1, 0);
@@ -133,7 +136,7 @@ TEST(expand_refuses_sizes_that_do_not_fit) {
 
 TEST(squeeze_drops_dims_of_size_one_only) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = count(cx, TD_SHAPE(1, 2, 1, 3));
+    td_tensor *x = count(cx, TD_SHAPE(1, 2, 1, 3));
 
     CHECK_SHAPE(td_squeeze(x), 2, 3);
     CHECK_SHAPE(td_squeeze_dim(x, 1), 1, 2, 1, 3);
@@ -154,7 +157,7 @@ TEST(select_names_the_index_and_the_size_it_missed) {
 
 TEST(slice_clamps_its_bounds_and_steps) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = count(cx, TD_SHAPE(7));
+    td_tensor *x = count(cx, TD_SHAPE(7));
 
     CHECK_VALUES(cut(x, 0, -3, 100, 1), 4, 5, 6);
     CHECK_VALUES(cut(x, 0, 1, 7, 3), 1, 4);
@@ -167,7 +170,8 @@ TEST(slice_clamps_its_bounds_and_steps) {
 TEST(narrow_refuses_what_slice_would_clamp) {
     td_ctx *cx = td_open();
     td_narrow(count(cx, TD_SHAPE(4)), 0, 2, 3);
-    CHECK_FAILS(cx, TD_E_INDEX, "narrow: start 2 and length 3 go beyond dim 0 of size 4");
+    CHECK_FAILS(cx, TD_E_INDEX,
+                "narrow: start 2 and length 3 go beyond dim 0 of size 4");
     td_close(cx);
 }
 
@@ -186,7 +190,8 @@ TEST(split_with_sizes_must_fill_the_dim) {
     td_ctx    *cx = td_open();
     td_tensor *piece[2];
 
-    CHECK(td_split_with_sizes(count(cx, TD_SHAPE(5)), TD_SHAPE(2, 2), 0, piece, 2) == -1);
+    CHECK(td_split_with_sizes(count(cx, TD_SHAPE(5)), TD_SHAPE(2, 2), 0, piece, 2) ==
+          -1);
     CHECK_FAILS(cx, TD_E_SHAPE, "split_with_sizes: split_sizes add up to 4");
     td_close(cx);
 }
@@ -213,7 +218,7 @@ TEST(unbind_gives_every_entry_without_its_dim) {
 
 TEST(diagonals_above_and_below_lie_where_they_should) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = count(cx, TD_SHAPE(3, 4));
+    td_tensor *x = count(cx, TD_SHAPE(3, 4));
 
     CHECK_VALUES(td_diagonal(x, 1), 1, 6, 11);
     CHECK_VALUES(td_diagonal(x, -1), 4, 9);
@@ -225,7 +230,7 @@ TEST(diagonals_above_and_below_lie_where_they_should) {
 
 TEST(unfold_shows_overlapping_windows) {
     td_ctx    *cx = td_open();
-    td_tensor *v  = td_unfold(count(cx, TD_SHAPE(5)), 0, 3, 1);
+    td_tensor *v = td_unfold(count(cx, TD_SHAPE(5)), 0, 3, 1);
 
     CHECK_SHAPE(v, 3, 3);
     CHECK_STRIDES(v, 1, 1);
@@ -235,7 +240,7 @@ TEST(unfold_shows_overlapping_windows) {
 
 TEST(as_strided_stays_inside_the_storage) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = count(cx, TD_SHAPE(6));
+    td_tensor *x = count(cx, TD_SHAPE(6));
 
     CHECK_VALUES(td_as_strided(x, TD_SHAPE(2, 2), TD_SHAPE(3, 1), 1), 1, 2, 4, 5);
     td_as_strided(x, TD_SHAPE(2, 2), TD_SHAPE(4, 2));
@@ -247,7 +252,7 @@ TEST(as_strided_stays_inside_the_storage) {
 
 TEST(a_dtype_view_scales_the_last_dim) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = count(cx, TD_SHAPE(2, 4));
+    td_tensor *x = count(cx, TD_SHAPE(2, 4));
 
     CHECK_SHAPE(td_view_dtype(x, TD_F64), 2, 2);
     CHECK_SHAPE(td_view_dtype(x, TD_U8), 2, 16);
@@ -277,17 +282,18 @@ TEST(inverses_put_changed_views_back) {
     CHECK_VALUES(td_op_select_scatter(x, two, 1, -1), 0, 1, 7, 3, 4, 7);
     CHECK_VALUES(td_op_diagonal_scatter(x, two, 1, 0, 1), 0, 7, 2, 3, 4, 7);
     CHECK_VALUES(td_op_transpose_inverse(x, td_t(x), 0, 1), 0, 1, 2, 3, 4, 5);
-    CHECK_VALUES(td_op_unbind_inverse(x, td_full(cx, TD_SHAPE(3), 8.0), 1, 0), 0, 1, 2, 8, 8, 8);
-    CHECK_VALUES(td_op_split_inverse(x, td_full(cx, TD_SHAPE(2, 1), 8.0), 1, 2, 1), 0, 1, 8, 3,
-                 4, 8);
+    CHECK_VALUES(td_op_unbind_inverse(x, td_full(cx, TD_SHAPE(3), 8.0), 1, 0), 0, 1, 2,
+                 8, 8, 8);
+    CHECK_VALUES(td_op_split_inverse(x, td_full(cx, TD_SHAPE(2, 1), 8.0), 1, 2, 1), 0,
+                 1, 8, 3, 4, 8);
     CHECK_VALUES(x, 0, 1, 2, 3, 4, 5);
     td_close(cx);
 }
 
 TEST(unfold_inverse_lets_the_last_window_count) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = count(cx, TD_SHAPE(4));
-    td_tensor *w  = td_view(td_tensor1(cx, 10, 11, 20, 21, 30, 31), TD_SHAPE(3, 2));
+    td_tensor *x = count(cx, TD_SHAPE(4));
+    td_tensor *w = td_view(td_tensor1(cx, 10, 11, 20, 21, 30, 31), TD_SHAPE(3, 2));
 
     CHECK_VALUES(td_op_unfold_inverse(x, w, 0, 2, 1), 10, 20, 30, 31);
     td_close(cx);
@@ -295,9 +301,9 @@ TEST(unfold_inverse_lets_the_last_window_count) {
 
 TEST(as_strided_scatter_reaches_beyond_its_elements) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = cut(count(cx, TD_SHAPE(6)), 0, 2, 6, 1);
-    td_tensor *y  = td_op_as_strided_scatter(x, td_full(cx, TD_SHAPE(2), 9.0), TD_SHAPE(2),
-                                             TD_SHAPE(2), td_value_int(1));
+    td_tensor *x = cut(count(cx, TD_SHAPE(6)), 0, 2, 6, 1);
+    td_tensor *y = td_op_as_strided_scatter(x, td_full(cx, TD_SHAPE(2), 9.0),
+                                            TD_SHAPE(2), TD_SHAPE(2), td_value_int(1));
 
     CHECK_VALUES(y, 2, 9, 4, 5);
     CHECK(td_offset(y) == 2);
@@ -308,13 +314,14 @@ TEST(as_strided_scatter_reaches_beyond_its_elements) {
 TEST(a_scatter_of_the_wrong_size_is_refused) {
     td_ctx *cx = td_open();
     td_op_select_scatter(count(cx, TD_SHAPE(2, 3)), count(cx, TD_SHAPE(2)), 0, 0);
-    CHECK_FAILS(cx, TD_E_SHAPE, "src f32[2] must have the sizes [3] of the part it replaces");
+    CHECK_FAILS(cx, TD_E_SHAPE,
+                "src f32[2] must have the sizes [3] of the part it replaces");
     td_close(cx);
 }
 
 TEST(metadata_writers_change_geometry_and_count_as_writes) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_clone(count(cx, TD_SHAPE(2, 3)));
+    td_tensor *x = td_clone(count(cx, TD_SHAPE(2, 3)));
     uint64_t   was = td_version(x);
 
     CHECK(td_t_(x) == x);
@@ -332,7 +339,7 @@ TEST(metadata_writers_change_geometry_and_count_as_writes) {
 
 TEST(a_failed_metadata_write_changes_nothing) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_clone(count(cx, TD_SHAPE(2, 3)));
+    td_tensor *x = td_clone(count(cx, TD_SHAPE(2, 3)));
 
     td_as_strided_(x, TD_SHAPE(9), TD_SHAPE(1));
 
@@ -343,7 +350,7 @@ TEST(a_failed_metadata_write_changes_nothing) {
 
 TEST(resize_grows_the_storage_and_keeps_its_bytes) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_clone(count(cx, TD_SHAPE(3)));
+    td_tensor *x = td_clone(count(cx, TD_SHAPE(3)));
 
     td_resize_(x, TD_SHAPE(2, 3));
 
@@ -359,7 +366,7 @@ TEST(resize_grows_the_storage_and_keeps_its_bytes) {
 TEST(resize_refuses_foreign_memory_it_cannot_grow) {
     static float room[2] = {1, 2};
     td_ctx      *cx = td_open();
-    td_tensor   *x  = td_wrap(cx, TD_F32, TD_SHAPE(2), TD_ALL, room, NULL, NULL);
+    td_tensor   *x = td_wrap(cx, TD_F32, TD_SHAPE(2), TD_ALL, room, NULL, NULL);
 
     td_resize_(x, TD_SHAPE(1));
     CHECK_OK(cx);
@@ -371,7 +378,8 @@ TEST(resize_refuses_foreign_memory_it_cannot_grow) {
 
 TEST(set_looks_at_another_storage) {
     td_ctx    *cx = td_open();
-    td_tensor *x = td_clone(count(cx, TD_SHAPE(2))), *y = td_clone(count(cx, TD_SHAPE(6)));
+    td_tensor *x = td_clone(count(cx, TD_SHAPE(2))),
+              *y = td_clone(count(cx, TD_SHAPE(6)));
 
     td_set_(x, y);
     CHECK(td_same_storage(x, y));
