@@ -52,7 +52,7 @@ endif
 # is under construction.
 ROOMS     := $(filter-out cli,$(notdir $(patsubst %/,%,$(wildcard src/*/))))
 UNIT      := $(basename $(notdir $(wildcard tests/unit/*.c)))
-LIB_SRCS  := $(foreach r,$(ROOMS),$(wildcard src/$(r)/*.c))
+LIB_SRCS  := $(filter-out src/ops/table_text.c,$(foreach r,$(ROOMS),$(wildcard src/$(r)/*.c)))
 CLI_SRCS  := $(wildcard src/cli/*.c)
 LOOP_SRCS := $(if $(filter ops,$(ROOMS)),$(wildcard src/ops/loops/*.c))
 # The generator is built from what does not depend on its own output.

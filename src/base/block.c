@@ -59,11 +59,9 @@ typedef struct thread_cache {
     small_list list[CLASSES];
 } thread_cache;
 
-/* A pointer, so that the library needs little static thread-local space even
- * when it is loaded late; NULL until the thread's first small block. */
-#if defined(__GNUC__)
-__attribute__((tls_model("initial-exec")))
-#endif
+/* A pointer, so that the library needs little thread-local space, and of the
+ * general model, so that it can be loaded late (dlopen); NULL until the thread's
+ * first small block. */
 static _Thread_local thread_cache *mine;
 
 static void raise_peak(long long to) {

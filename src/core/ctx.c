@@ -41,8 +41,10 @@ static void report(void *env, td_code code, const char *message) {
     fprintf(stderr, "tandem: %s error: %s\n", td_code_name(code), message);
 }
 
+/* One for the process: it only ever fails, and thread-local space is scarce in a
+ * library that is loaded late. Two threads that err at once may mix messages. */
 td_ctx *td__ctx_orphan(void) {
-    static _Thread_local td_ctx orphan;
+    static td_ctx orphan;
     if (!orphan.nil.cx) init_nil(&orphan);
     td_clear(&orphan);
     orphan.on_error = report;

@@ -83,10 +83,10 @@ void td_on_error(td_ctx *cx, void (*hook)(void *, td_code, const char *), void *
 
 /* ---- texts for messages ------------------------------------------------- */
 
-#define TEXT_CAP 256
+#define TEXT_CAP 160
 
 static char *next_text(void) {
-    static _Thread_local char texts[8][TEXT_CAP];
+    static _Thread_local char texts[4][TEXT_CAP];
     static _Thread_local int  next;
     return texts[next++ % TD_COUNT(texts)];
 }
