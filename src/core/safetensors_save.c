@@ -38,7 +38,7 @@ static bool check_notes(td_ctx *cx, const char *path, const char *const *notes) 
     td_map      seen = {0};
     const char *why = NULL;
     bool        ok = true;
-    for (int i = 0; notes && notes[i] && !why && ok; i += 2) {
+    for (int i = 0; notes && !why && ok && notes[i]; i += 2) {
         if (!notes[i + 1]) why = "has no value";
         else if (!is_text(notes[i]) || !is_text(notes[i + 1])) why = "is not UTF-8";
         else if (td__map_get(&seen, notes[i])) why = "comes twice";
