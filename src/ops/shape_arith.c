@@ -45,6 +45,28 @@ bool td__shape_add(td_opcall *c) {
     return check_alpha(c, 2, dt) && td__pw_meta(c, a, dt, dt);
 }
 
+/* ATen lists these ops' two operands the other way round: where their layouts
+ * differ the second decides. */
+static bool second_first(td_opcall *c, td_dtype dt) {
+    const td_pw_args *a = td__pw_args(c->def);
+    td_pw_args        swapped = *a;
+    swapped.in[0] = a->in[1];
+    swapped.in[1] = a->in[0];
+    return td__pw_meta(c, &swapped, dt, dt);
+}
+
+bool td__shape_second_first(td_opcall *c) {
+    td_dtype dt = td__pw_common(c, td__pw_args(c->def));
+    return td__pw_check(c, dt) && second_first(c, dt);
+}
+
+/* Row-major whatever the layout of its operand. */
+bool td__shape_row_major(td_opcall *c) {
+    if (!td__shape_pointwise(c)) return false;
+    c->meta[0].strided = false;
+    return true;
+}
+
 static bool is_bool(td_value v) {
     return v.kind == TD_K_BOOL || (v.kind == TD_K_TENSOR && v.u.t->dtype == TD_BOOL);
 }
@@ -60,6 +82,11 @@ bool td__shape_sub(td_opcall *c) {
                            "a bool tensor cannot be subtracted; to invert "
                            "a mask use bitwise_not or logical_not");
     return td__shape_add(c);
+}
+
+/* b - a, so b is the first operand. */
+bool td__shape_rsub(td_opcall *c) {
+    return td__shape_sub(c) && second_first(c, (td_dtype)c->meta[0].dtype);
 }
 
 bool td__shape_neg(td_opcall *c) {

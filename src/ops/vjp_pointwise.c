@@ -80,7 +80,8 @@ static td_tensor *pow_grad_base(td_vjp *v) {
                        td_value_tensor(times(g, slope)));
 }
 
-/* d/db a^b = a^b * log(a), and 0 where a = 0 and b >= 0. */
+/* d/db a^b = a^b * log(a), and 0 where a = 0 and b >= 0. The logarithm is taken in
+ * the dtype the power was. */
 static td_tensor *pow_grad_exponent(td_vjp *v) {
     td_tensor *g = v->g[0], *out = v->out[0];
     td_value   a = v->in[0], b = v->in[1];
@@ -93,7 +94,8 @@ static td_tensor *pow_grad_exponent(td_vjp *v) {
     }
     td_tensor *at_zero =
         td_op_logical_and(td_op_eq(a.u.t, zero()), td_op_ge(b.u.t, zero()));
-    td_tensor *slope = times(out, td_op_log(a.u.t));
+    td_tensor *wide = td_op_to(a.u.t, td__result_type(v->cx, v->in, 2), false);
+    td_tensor *slope = times(out, td_op_log(wide));
     return times(g, td_op_where(at_zero, zero(), td_value_tensor(slope)));
 }
 
