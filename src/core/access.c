@@ -106,10 +106,10 @@ static bool may_transfer(td_tensor *t, const char *who, td_dtype dt, size_t byte
     if (td_is_nil(t)) return false;
     if ((unsigned)dt >= TD_DTYPE_COUNT)
         return td__fail(t->cx, TD_E_DTYPE, "%s: not a dtype: %d", who, (int)dt);
-    if (bytes != (size_t)t->numel * td__dtype_bytes[dt])
-        return td__fail(t->cx, TD_E_ARG, "%s: %s as %s takes %zu bytes, got %zu", who,
-                        td__type_str(t), td_dtype_name(dt),
-                        (size_t)t->numel * td__dtype_bytes[dt], bytes);
+    int64_t want = td__dim_mul(t->numel, td__dtype_bytes[dt]);
+    if (want == TD_DIM_HUGE || bytes != (size_t)want)
+        return td__fail(t->cx, TD_E_ARG, "%s: %s as %s takes %lld bytes, got %zu", who,
+                        td__type_str(t), td_dtype_name(dt), (long long)want, bytes);
     if (t->st->fake && t->numel)
         return td__fail(t->cx, TD_E_TRACE, "%s: a tensor without bytes", who);
     return true;
@@ -215,6 +215,8 @@ td_tensor *td_wrap(td_ctx *cx, td_dtype dt, td_ints shape, td_ints strides, void
     bytes = n ? td__dim_mul(td__dim_add(last, 1), bytes) : 0;
     if (bytes >= TD_DIM_HUGE || (n && !data))
         return td_fail(cx, TD_E_ARG, "td_wrap: %s", n && !data ? "data is NULL" : "too large");
+    if ((uintptr_t)data % td__dtype_bytes[dt])
+        return td_fail(cx, TD_E_ARG, "td_wrap: data is not aligned for %s", td_dtype_name(dt));
     td_storage *st =
         td__storage_wrap(data, (size_t)bytes, release ? release : leave_alone, env);
     if (!st) {

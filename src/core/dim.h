@@ -23,6 +23,11 @@ static inline bool td__dim_is_sym(int64_t a) { return a < TD_DIM_SYM_LIMIT; }
 int64_t td__dim_slow(td_dim_op op, int64_t a, int64_t b);
 typedef int64_t td_dim_hook(void *env, td_dim_op op, int64_t a, int64_t b);
 void td__dim_set_hook(td_dim_hook *hook, void *env); /* of the calling thread */
+bool td__dim_tracing(void); /* has the thread a hook? Without one there are no symbols */
+/* A negative number, as opposed to a symbol. */
+static inline bool td__dim_is_negative(int64_t a) {
+    return TD_UNLIKELY(a < 0) && !(td__dim_is_sym(a) && td__dim_tracing());
+}
 
 static inline int64_t td__dim_add(int64_t a, int64_t b) {
     int64_t r;
@@ -32,9 +37,11 @@ static inline int64_t td__dim_add(int64_t a, int64_t b) {
     return r;
 }
 static inline int64_t td__dim_sub(int64_t a, int64_t b) {
-    if (TD_UNLIKELY(td__dim_is_sym(a) || td__dim_is_sym(b)))
+    int64_t r;
+    if (TD_UNLIKELY(td__dim_is_sym(a) || td__dim_is_sym(b) ||
+                    __builtin_sub_overflow(a, b, &r)))
         return td__dim_slow(TD_DIM_SUB, a, b);
-    return a - b;
+    return r;
 }
 static inline int64_t td__dim_mul(int64_t a, int64_t b) {
     int64_t r;

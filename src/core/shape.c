@@ -134,35 +134,37 @@ bool td__overlaps_itself(const td_tensor *t) {
     return false;
 }
 
-/* First and last byte addressed by t. */
-static void byte_range(const td_tensor *t, const char **first, const char **last) {
+/* First and last byte of the storage that t addresses. */
+static void byte_range(const td_tensor *t, int64_t *first, int64_t *last) {
     int64_t bytes = td__dtype_bytes[t->dtype], span = 0;
     for (int i = 0; i < t->rank; i++) span += (t->size[i] - 1) * t->stride[i];
-    *first = td__ptr(t);
+    *first = t->offset * bytes;
     *last  = *first + (span + 1) * bytes - 1;
 }
 
-static bool same_geometry(const td_tensor *a, const td_tensor *b) {
-    return a->rank == b->rank && a->offset == b->offset && a->dtype == b->dtype &&
-           memcmp(a->size, b->size, sizeof(int64_t) * a->rank) == 0 &&
+static bool same_strides(const td_tensor *a, const td_tensor *b) {
+    return a->rank == b->rank &&
            memcmp(a->stride, b->stride, sizeof(int64_t) * a->rank) == 0;
 }
 
+static bool same_geometry(const td_tensor *a, const td_tensor *b) {
+    return a->offset == b->offset && a->dtype == b->dtype && same_strides(a, b) &&
+           memcmp(a->size, b->size, sizeof(int64_t) * a->rank) == 0;
+}
+
+/* From offsets alone, so that tensors without bytes are refused the same writes. */
 td_overlap td__overlap(const td_tensor *a, const td_tensor *b) {
     if (a == b) return TD_OVERLAP_FULL;
     if (a->numel == 0 || b->numel == 0 || a->st != b->st) return TD_OVERLAP_NO;
     if (same_geometry(a, b)) return TD_OVERLAP_FULL;
-    if (a->st->fake) return TD_OVERLAP_NO;
     if (!td__is_packed(a->rank, a->size, a->stride) ||
         !td__is_packed(b->rank, b->size, b->stride))
         return TD_OVERLAP_NO; /* too hard to tell: ATen does not refuse either */
-    const char *a0, *a1, *b0, *b1;
+    int64_t a0, a1, b0, b1;
     byte_range(a, &a0, &a1);
     byte_range(b, &b0, &b1);
     if (a0 == b0 && a1 == b1)
-        return memcmp(a->stride, b->stride, sizeof(int64_t) * a->rank) == 0
-                   ? TD_OVERLAP_FULL
-                   : TD_OVERLAP_PARTIAL;
+        return same_strides(a, b) ? TD_OVERLAP_FULL : TD_OVERLAP_PARTIAL;
     return a0 <= b1 && b0 <= a1 ? TD_OVERLAP_PARTIAL : TD_OVERLAP_NO;
 }
 

@@ -120,7 +120,7 @@ static int64_t extent(const td_meta *m) {
 td_tensor *td__tensor_make(td_ctx *cx, const td_meta *m, bool fake) {
     int64_t n = extent(m), bytes = td__dim_mul(n, td__dtype_bytes[m->dtype]);
     for (int i = 0; i < m->rank; i++)
-        if (!td__dim_is_sym(m->size[i]) && m->size[i] < 0) {
+        if (td__dim_is_negative(m->size[i])) {
             td__fail(cx, TD_E_SHAPE, "negative size in %s",
                      td__sizes_str(m->rank, m->size));
             return NULL;

@@ -39,7 +39,7 @@ static bool read_sizes(td_opcall *c, const td_value *want, int64_t *known, int *
     if (!rank_ok(c, want->n)) return false;
     for (int i = 0; i < (int)want->n; i++) {
         int64_t n = want->u.ints[i];
-        if (!td__dim_is_sym(n) && n < -1)
+        if (n != -1 && td__dim_is_negative(n))
             return td__op_fail(c, TD_E_SHAPE, "size %lld at position %d is negative",
                                (long long)n, i);
         if (n == -1 && *hole >= 0)
@@ -157,7 +157,7 @@ bool td__shape_expand(td_opcall *c) {
         if (i + 1 < n) next = td__dim_mul(m->size[i + 1], m->stride[i + 1]);
         m->stride[i] = old ? t->stride[i - add] : t->rank ? next : 0;
         m->size[i] = w[i] == -1 && old ? size : w[i];
-        if (!td__dim_is_sym(w[i]) && w[i] < 0 && !(old && w[i] == -1))
+        if (td__dim_is_negative(w[i]) && !(old && w[i] == -1))
             return td__op_fail(c, TD_E_SHAPE, "size %lld of dim %d says nothing for %s",
                                (long long)w[i], i, td__type_str(t));
         if (td__dim_eq(m->size[i], size)) continue;
