@@ -12,12 +12,12 @@ extern "C" {
 /* ---- which tensors take gradients --------------------------------------- */
 
 /* Does the tensor take part in differentiation? A view does when its base does. */
-TD_API bool td_requires_grad(const td_tensor *t);
+TD_API bool       td_requires_grad(const td_tensor *t);
 /* Leaves of a float dtype only; TD_E_GRAD otherwise. Returns t, nil on failure. */
 TD_API td_tensor *td_set_requires_grad(td_tensor *t, bool on);
 #define td_requires_grad_(t) td_set_requires_grad((t), true)
 /* No op on the tape made it: gradients stop here. */
-TD_API bool td_is_leaf(td_tensor *t);
+TD_API bool       td_is_leaf(td_tensor *t);
 /* Cuts the tensor itself off its history. Refused for a view. Returns t. */
 TD_API td_tensor *td_detach_(td_tensor *t);
 TD_API bool       td_is_inference(const td_tensor *t);
@@ -26,11 +26,11 @@ TD_API bool       td_is_inference(const td_tensor *t);
  * that is innermost at this call ends. */
 TD_API td_tensor *td_grad_of(td_tensor *t);
 /* Replaces it; NULL or nil takes it away. Sizes and dtype must be those of t. */
-TD_API bool td_set_grad(td_tensor *t, td_tensor *grad);
-TD_API void td_zero_grad(td_tensor *t); /* takes the gradient away */
+TD_API bool       td_set_grad(td_tensor *t, td_tensor *grad);
+TD_API void       td_zero_grad(td_tensor *t); /* takes the gradient away */
 /* A tensor that is no leaf gets a gradient too. Survives writes to it. */
-TD_API bool td_retain_grad(td_tensor *t);
-TD_API bool td_retains_grad(const td_tensor *t);
+TD_API bool       td_retain_grad(td_tensor *t);
+TD_API bool       td_retains_grad(const td_tensor *t);
 
 /* ---- backward ----------------------------------------------------------- */
 
@@ -96,8 +96,8 @@ TD_API const char *td_grad_fn_name(td_tensor *t); /* "mul"; "" for a leaf */
 TD_API int         td_output_nr(td_tensor *t);    /* which result of that node */
 TD_API const char *td_node_name(const td_node *n);
 /* The nodes gradients go to: how many, and the i-th, NULL where none is needed. */
-TD_API int      td_node_edges(const td_node *n);
-TD_API td_node *td_node_edge(const td_node *n, int i);
+TD_API int         td_node_edges(const td_node *n);
+TD_API td_node    *td_node_edge(const td_node *n, int i);
 
 /* ---- hooks -------------------------------------------------------------- */
 
@@ -108,13 +108,13 @@ typedef uint64_t td_hook;
  * nil (td_fail) to stop the backward. Runs in the order of registration. */
 typedef td_tensor *td_grad_hook(void *env, td_tensor *grad);
 /* After the gradient of leaf t has been accumulated. */
-typedef bool td_leaf_hook(void *env, td_tensor *t);
+typedef bool       td_leaf_hook(void *env, td_tensor *t);
 /* Before a node runs: may replace grads[i], the gradients of its results; an entry
  * may be NULL. */
-typedef bool td_pre_hook(void *env, td_tensor **grads, int n);
+typedef bool       td_pre_hook(void *env, td_tensor **grads, int n);
 /* After it has run: may replace made[i], the gradients of its inputs. */
-typedef bool td_post_hook(void *env, td_tensor **made, int n_made,
-                          td_tensor *const *grads, int n);
+typedef bool       td_post_hook(void *env, td_tensor **made, int n_made,
+                                td_tensor *const *grads, int n);
 
 TD_API td_hook td_on_grad(td_tensor *t, td_grad_hook *fn, void *env);
 TD_API td_hook td_on_accumulated(td_tensor *leaf, td_leaf_hook *fn, void *env);
@@ -158,24 +158,24 @@ typedef struct td_function {
 TD_API bool td_function_call(td_ctx *cx, const td_function *fn, void *payload,
                              td_tensors in, td_tensor **out, int n_out);
 
-TD_API td_ctx *td_fcall_ctx(const td_fcall *f);
-TD_API void   *td_fcall_payload(const td_fcall *f);
+TD_API td_ctx    *td_fcall_ctx(const td_fcall *f);
+TD_API void      *td_fcall_payload(const td_fcall *f);
 /* In forward: keep inputs, results or temporaries for backward. Inputs and results
  * are checked for later writes. Call it once. */
-TD_API bool td_fcall_save(td_fcall *f, td_tensors saved);
+TD_API bool       td_fcall_save(td_fcall *f, td_tensors saved);
 /* In backward: the i-th of them; nil, with an error, when they are gone. */
 TD_API td_tensor *td_fcall_saved(td_fcall *f, int i);
 /* Keep a tensor as it is, unchecked, for the life of the call. */
 TD_API bool       td_fcall_stash(td_fcall *f, td_tensors kept);
 TD_API td_tensor *td_fcall_stashed(td_fcall *f, int i);
 /* In forward: these inputs were written; they must be among the results. */
-TD_API bool td_fcall_mark_dirty(td_fcall *f, td_tensors written);
+TD_API bool       td_fcall_mark_dirty(td_fcall *f, td_tensors written);
 /* In forward: these results take no gradient. */
-TD_API bool td_fcall_mark_non_differentiable(td_fcall *f, td_tensors results);
+TD_API bool       td_fcall_mark_non_differentiable(td_fcall *f, td_tensors results);
 /* Gradients that did not arrive are zeros (the default) or NULL. */
-TD_API void td_fcall_materialize(td_fcall *f, bool on);
+TD_API void       td_fcall_materialize(td_fcall *f, bool on);
 /* Is a gradient of input i wanted? */
-TD_API bool td_fcall_needs(const td_fcall *f, int i);
+TD_API bool       td_fcall_needs(const td_fcall *f, int i);
 
 /* ---- checkpoint --------------------------------------------------------- */
 
@@ -184,10 +184,13 @@ typedef bool td_region(void *env, td_tensor *const *in, int n_in, td_tensor **ou
                        int n_out);
 
 /* Runs the region, keeps its inputs only, and computes what its backward reads by
- * running it again, with the same random numbers unless fresh_random. env must
- * stay valid as long as the results' history. */
+ * running it again, with the same random numbers. env must stay valid as long as
+ * the results' history. */
 TD_API bool td_checkpoint(td_ctx *cx, td_region *fn, void *env, td_tensors in,
-                          td_tensor **out, int n_out, bool fresh_random);
+                          td_tensor **out, int n_out);
+/* The same for a region without random numbers, or one that may draw anew. */
+TD_API bool td_checkpoint_fresh(td_ctx *cx, td_region *fn, void *env, td_tensors in,
+                                td_tensor **out, int n_out);
 
 /* ---- checks ------------------------------------------------------------- */
 

@@ -10,8 +10,8 @@ td_node *td__accumulator(td_tensor *leaf) {
     td_node     *n = td__node_make(leaf->cx, &td__accumulate_kind, &p, &ints, NULL);
     if (!n) return NULL;
     td__note(&n->out_note[0], leaf, false, &ints);
-    n->data  = td__ref(leaf);
-    n->seq   = UINT64_MAX; /* as soon as they are ready */
+    n->data = td__ref(leaf);
+    n->seq = UINT64_MAX; /* as soon as they are ready */
     s->accum = n;
     return n;
 }
@@ -28,7 +28,8 @@ static bool obeys_layout(const td_tensor *g, const td_tensor *t) {
 
 static td_tensor *copy_for(td_tensor *t, td_tensor *g) {
     if (!td__is_packed(t->rank, t->size, t->stride)) return td_op_clone(g, true);
-    td_tensor *r = td_op_empty_strided(t->cx, td_sizes(t), td_strides(t), (td_dtype)g->dtype);
+    td_tensor *r =
+        td_op_empty_strided(t->cx, td_sizes(t), td_strides(t), (td_dtype)g->dtype);
     return td_is_nil(r) ? r : td_op_copy_(r, g, false);
 }
 
@@ -51,8 +52,8 @@ bool td__grad_accumulate(td_tensor *leaf, td_tensor *g) {
     td_tensor *old = leaf->ag->grad;
     if (!old) return first(leaf, g);
     bool       in_place = !td__recording(cx);
-    td_tensor *sum      = td__op2(cx, in_place ? TD_OP_add_ : TD_OP_add, old,
-                                  td_value_tensor(g));
+    td_tensor *sum =
+        td__op2(cx, in_place ? TD_OP_add_ : TD_OP_add, old, td_value_tensor(g));
     td__unref(g);
     if (td_is_nil(sum)) return false;
     if (in_place) return true;
@@ -68,4 +69,5 @@ static bool accumulate_apply(td_node *n, td_tensor *const *g, const bool *need,
     return td__grad_accumulate(n->data, td__ref(g[0]));
 }
 
-const td_node_kind td__accumulate_kind = {.name = "accumulate", .apply = accumulate_apply};
+const td_node_kind td__accumulate_kind = {.name = "accumulate",
+                                          .apply = accumulate_apply};

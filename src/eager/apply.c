@@ -11,25 +11,25 @@ td_tensor *td__vjp_zeros(const td_vjp *v, int i) {
 /* The arrays of a td_vjp. Those by result or by list entry come from the walks'
  * arena, the rest is bounded by TD_MAX_ARGS. */
 typedef struct frame {
-    td_vjp          v;
-    td_value        in[TD_MAX_ARGS];
-    td_meta         meta[TD_MAX_ARGS];
-    const td_meta  *in_meta[TD_MAX_ARGS];
-    bool            need[TD_MAX_ARGS];
-    td_tensor      *grad[TD_MAX_ARGS];
-    td_tensor     **list_grad[TD_MAX_ARGS];
-    const bool     *list_need[TD_MAX_ARGS];
+    td_vjp                v;
+    td_value              in[TD_MAX_ARGS];
+    td_meta               meta[TD_MAX_ARGS];
+    const td_meta        *in_meta[TD_MAX_ARGS];
+    bool                  need[TD_MAX_ARGS];
+    td_tensor            *grad[TD_MAX_ARGS];
+    td_tensor           **list_grad[TD_MAX_ARGS];
+    const bool           *list_need[TD_MAX_ARGS];
     const td_meta *const *list_meta[TD_MAX_ARGS];
-    td_tensor     **list[TD_MAX_ARGS]; /* saved entries of a list */
-    int             edge[TD_MAX_ARGS]; /* first edge of the argument */
-    td_tensor      *one_out;
-    td_meta         one_meta;
-    const td_meta  *one_meta_at;
+    td_tensor           **list[TD_MAX_ARGS]; /* saved entries of a list */
+    int                   edge[TD_MAX_ARGS]; /* first edge of the argument */
+    td_tensor            *one_out;
+    td_meta               one_meta;
+    const td_meta        *one_meta_at;
 } frame;
 
 static const td_meta *const *make_metas(td_ctx *cx, const td_note *notes, int n) {
-    td_arena       *a    = &td__eager(cx)->walks;
-    td_meta        *m    = td__arena_alloc(a, sizeof *m * (size_t)n);
+    td_arena       *a = &td__eager(cx)->walks;
+    td_meta        *m = td__arena_alloc(a, sizeof *m * (size_t)n);
     const td_meta **list = td__arena_alloc(a, sizeof *list * (size_t)n);
     if (!m || !list) return td__fail_memory(cx), NULL;
     for (int i = 0; i < n; i++) {
@@ -40,12 +40,12 @@ static const td_meta *const *make_metas(td_ctx *cx, const td_note *notes, int n)
 }
 
 static bool set_list(frame *f, td_node *n, int i, const bool *need, td_tensor **grads) {
-    int        first = f->edge[i], count = (int)n->in[i].n;
-    td_arena  *a     = &td__eager(n->cx)->walks;
-    f->list_grad[i]  = grads + first;
-    f->list_need[i]  = need + first;
-    f->list_meta[i]  = make_metas(n->cx, n->note + first, count);
-    f->list[i]       = td__arena_zalloc(a, sizeof(td_tensor *) * (size_t)(count + 1));
+    int       first = f->edge[i], count = (int)n->in[i].n;
+    td_arena *a = &td__eager(n->cx)->walks;
+    f->list_grad[i] = grads + first;
+    f->list_need[i] = need + first;
+    f->list_meta[i] = make_metas(n->cx, n->note + first, count);
+    f->list[i] = td__arena_zalloc(a, sizeof(td_tensor *) * (size_t)(count + 1));
     if (!f->list_meta[i] || !f->list[i]) return td__fail_memory(n->cx);
     for (int k = 0; k < count; k++) f->need[i] |= need[first + k];
     return true;
@@ -55,17 +55,17 @@ static bool set_list(frame *f, td_node *n, int i, const bool *need, td_tensor **
 static bool set_args(frame *f, td_node *n, const bool *need, td_tensor **grads) {
     int e = 0;
     for (int i = 0; i < n->n_in; i++) {
-        td_value v      = n->in[i];
-        f->in[i]        = v;
-        f->in_meta[i]   = NULL;
-        f->need[i]      = false;
-        f->grad[i]      = NULL;
+        td_value v = n->in[i];
+        f->in[i] = v;
+        f->in_meta[i] = NULL;
+        f->need[i] = false;
+        f->grad[i] = NULL;
         f->list_grad[i] = NULL;
-        f->edge[i]      = e;
+        f->edge[i] = e;
         if (v.kind == TD_K_TENSOR) {
-            f->in[i]      = td_value_none();
+            f->in[i] = td_value_none();
             f->in_meta[i] = &f->meta[i];
-            f->need[i]    = need[e];
+            f->need[i] = need[e];
             td__note_meta(&n->note[e++], &f->meta[i]);
         } else if (v.kind == TD_K_TENSORS) {
             if (!set_list(f, n, i, need, grads)) return false;
@@ -79,13 +79,13 @@ static bool set_results(frame *f, td_node *n) {
     if (n->n_out == 1) {
         td__note_meta(&n->out_note[0], &f->one_meta);
         f->one_meta_at = &f->one_meta;
-        f->v.out_meta  = &f->one_meta_at;
-        f->v.out       = &f->one_out;
+        f->v.out_meta = &f->one_meta_at;
+        f->v.out = &f->one_out;
         return true;
     }
-    td_arena *a   = &td__eager(n->cx)->walks;
+    td_arena *a = &td__eager(n->cx)->walks;
     f->v.out_meta = make_metas(n->cx, n->out_note, n->n_out);
-    f->v.out      = td__arena_zalloc(a, sizeof(td_tensor *) * (size_t)n->n_out);
+    f->v.out = td__arena_zalloc(a, sizeof(td_tensor *) * (size_t)n->n_out);
     return f->v.out_meta && (f->v.out || td__fail_memory(n->cx));
 }
 
@@ -94,22 +94,22 @@ static bool set_saved(frame *f, td_node *n, uint32_t ins, uint32_t outs) {
     for (int k = 0; k < n->n_saved; k++) {
         const td_saved *s = &n->saved[k];
         int             r = -1 - s->arg;
-        if (!(s->arg >= 0 ? ins >> s->arg & 1 : outs >> (r < 31 ? r : 31) & 1)) continue;
+        if (!(s->arg >= 0 ? ins >> s->arg & 1 : outs >> (r < 31 ? r : 31) & 1))
+            continue;
         td_tensor *t = td__unpack(n, s);
         if (!t) return false;
-        if (s->arg < 0)
-            ((td_tensor **)(uintptr_t)f->v.out)[r] = t;
-        else if (n->in[s->arg].kind == TD_K_TENSOR)
-            f->in[s->arg] = td_value_tensor(t);
+        if (s->arg < 0) ((td_tensor **)(uintptr_t)f->v.out)[r] = t;
+        else if (n->in[s->arg].kind == TD_K_TENSOR) f->in[s->arg] = td_value_tensor(t);
         else {
             f->list[s->arg][s->item] = t;
-            f->in[s->arg].u.ts       = f->list[s->arg];
+            f->in[s->arg].u.ts = f->list[s->arg];
         }
     }
     return true;
 }
 
-static void wanted_reads(const frame *f, const td_node *n, uint32_t *ins, uint32_t *outs) {
+static void wanted_reads(const frame *f, const td_node *n, uint32_t *ins,
+                         uint32_t *outs) {
     *ins = *outs = 0;
     for (int i = 0; i < n->n_in; i++)
         if (f->need[i] && n->info->term[i].f) {
@@ -152,15 +152,24 @@ static td_vjp_fn *rule_of(const td_node *n) {
     return def->vjp_fn;
 }
 
-static bool op_apply(td_node *n, td_tensor *const *g, const bool *need, td_tensor **grads) {
+static bool op_apply(td_node *n, td_tensor *const *g, const bool *need,
+                     td_tensor **grads) {
     if (n->flags & TD_NF_ZERO) return zero_grads(n, need, grads);
     frame         f;
     td_arena     *walks = &td__eager(n->cx)->walks;
-    td_arena_mark mark  = td__arena_mark(walks);
+    td_arena_mark mark = td__arena_mark(walks);
     f.one_out = NULL;
-    f.v = (td_vjp){.cx = n->cx, .def = n->def, .info = n->info, .in = f.in,
-                   .in_meta = f.in_meta, .g = g, .n_out = n->n_out, .need = f.need,
-                   .grad = f.grad, .list_grad = f.list_grad, .list_need = f.list_need,
+    f.v = (td_vjp){.cx = n->cx,
+                   .def = n->def,
+                   .info = n->info,
+                   .in = f.in,
+                   .in_meta = f.in_meta,
+                   .g = g,
+                   .n_out = n->n_out,
+                   .need = f.need,
+                   .grad = f.grad,
+                   .list_grad = f.list_grad,
+                   .list_need = f.list_need,
                    .list_meta = f.list_meta};
     bool ok = set_args(&f, n, need, grads) && set_results(&f, n) &&
               run_rule(&f, n, rule_of(n), grads);

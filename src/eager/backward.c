@@ -15,14 +15,16 @@ typedef struct outer {
 
 static bool begin(td_walk *w, outer *o) {
     td_ctx *cx = w->cx;
-    *o = (outer){.grad = cx->grad_enabled, .inference = cx->inference, .code = cx->code,
+    *o = (outer){.grad = cx->grad_enabled,
+                 .inference = cx->inference,
+                 .code = cx->code,
                  .mark = td__arena_mark(&td__eager(cx)->walks)};
     if (o->code != TD_OK) {
         if (!(o->message = td__strdup(cx->message))) return false;
         td_clear(cx);
     }
     cx->grad_enabled = w->create;
-    cx->inference    = false;
+    cx->inference = false;
     return true;
 }
 
@@ -31,7 +33,7 @@ static void end(td_walk *w, outer *o) {
     td__walk_end(w);
     td__arena_reset(&td__eager(cx)->walks, o->mark);
     cx->grad_enabled = o->grad;
-    cx->inference    = o->inference;
+    cx->inference = o->inference;
     if (o->code == TD_OK) return;
     cx->code = o->code;
     strcpy(cx->message, o->message); /* came from there */
@@ -43,19 +45,21 @@ static void end(td_walk *w, outer *o) {
 /* The gradient of root i, held; NULL after td__fail. */
 static td_tensor *root_grad(td_tensor *root, td_tensors grads, int i, const char *who) {
     td_ctx    *cx = root->cx;
-    td_tensor *g  = i < grads.n && grads.v ? grads.v[i] : NULL;
+    td_tensor *g = i < grads.n && grads.v ? grads.v[i] : NULL;
     if (!g) {
         if (root->numel != 1) {
-            td__fail(cx, TD_E_GRAD,
-                     "%s: a gradient is made for roots of one element only; give one for %s",
-                     who, td__type_str(root));
+            td__fail(
+                cx, TD_E_GRAD,
+                "%s: a gradient is made for roots of one element only; give one for %s",
+                who, td__type_str(root));
             return NULL;
         }
         g = td_op_ones_like(root, TD_DTYPE_NONE);
         return td_is_nil(g) ? NULL : td__ref(g);
     }
     if (td_is_nil(g)) return NULL;
-    if (g->rank != root->rank || memcmp(g->size, root->size, sizeof(int64_t) * g->rank)) {
+    if (g->rank != root->rank ||
+        memcmp(g->size, root->size, sizeof(int64_t) * g->rank)) {
         td__fail(cx, TD_E_GRAD, "%s: gradient %d is %s for a root of %s", who, i,
                  td__type_str(g), td__type_str(root));
         return NULL;
@@ -69,8 +73,8 @@ static bool enter_roots(td_walk *w, td_tensors roots, td_rec **recs, const char 
         td_edge e;
         if (!td__needs_grad(roots.v[i]))
             return td__fail(w->cx, TD_E_GRAD,
-                            "%s: root %d, %s, does not require grad and has no history", who,
-                            i, td__type_str(roots.v[i]));
+                            "%s: root %d, %s, does not require grad and has no history",
+                            who, i, td__type_str(roots.v[i]));
         if (!td__edge_of(roots.v[i], &e)) return false;
         if (!e.node)
             return td__fail(w->cx, TD_E_GRAD, "%s: root %d, %s, has no history", who, i,
@@ -86,7 +90,7 @@ static bool enter_roots(td_walk *w, td_tensors roots, td_rec **recs, const char 
 static bool feed_roots(td_walk *w, td_tensors roots, td_tensors grads, td_rec **recs,
                        const char *who) {
     for (int i = 0; i < roots.n; i++) {
-        td_tensor *g  = root_grad(roots.v[i], grads, i, who);
+        td_tensor *g = root_grad(roots.v[i], grads, i, who);
         int        nr = roots.v[i]->ag->fn ? roots.v[i]->ag->nr : 0;
         if (!g || !td__walk_add(w, recs[i], nr, g)) return false;
     }
@@ -96,7 +100,8 @@ static bool feed_roots(td_walk *w, td_tensors roots, td_tensors grads, td_rec **
 }
 
 static bool walk(td_walk *w, td_tensors roots, td_tensors grads, const char *who) {
-    td_rec **recs = td__arena_alloc(&td__eager(w->cx)->walks, sizeof *recs * (size_t)roots.n);
+    td_rec **recs =
+        td__arena_alloc(&td__eager(w->cx)->walks, sizeof *recs * (size_t)roots.n);
     if (!recs) return td__fail_memory(w->cx);
     if (!enter_roots(w, roots, recs, who)) return false;
     if (!td__scope_push(w->cx)) return false;
@@ -124,7 +129,8 @@ static bool want_inputs(td_walk *w, td_tensors inputs) {
         td_tensor *t = inputs.v[i];
         td_edge    e = {0};
         if (!t || !td__needs_grad(t))
-            return td__fail(w->cx, TD_E_GRAD, "td_backward: input %d does not require grad", i);
+            return td__fail(w->cx, TD_E_GRAD,
+                            "td_backward: input %d does not require grad", i);
         if (!td_is_leaf(t) && !td_retain_grad(t)) return false;
         if (!td__edge_of(t, &e)) return false;
         if (!e.node) continue;
@@ -136,14 +142,18 @@ static bool want_inputs(td_walk *w, td_tensors inputs) {
     return true;
 }
 
-bool td_backward_with(td_tensors roots, td_tensors grads, const td_backward_opts *opts) {
+bool td_backward_with(td_tensors roots, td_tensors grads,
+                      const td_backward_opts *opts) {
     td_ctx          *cx = NULL;
-    td_backward_opts o  = {0};
+    td_backward_opts o = {0};
     outer            was;
     if (opts) memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
-    if (!usable(roots, &cx) || !usable(grads, &cx) || !usable(o.inputs, &cx)) return false;
-    td_walk w = {.cx = cx, .keep = o.retain_graph || o.create_graph,
-                 .create = o.create_graph, .some = o.inputs.n > 0};
+    if (!usable(roots, &cx) || !usable(grads, &cx) || !usable(o.inputs, &cx))
+        return false;
+    td_walk w = {.cx = cx,
+                 .keep = o.retain_graph || o.create_graph,
+                 .create = o.create_graph,
+                 .some = o.inputs.n > 0};
     if (!begin(&w, &was)) return td__fail_memory(cx);
     bool ok = want_inputs(&w, o.inputs) && walk(&w, roots, grads, "td_backward");
     end(&w, &was);
@@ -162,20 +172,22 @@ static bool capture_inputs(td_walk *w, td_tensors inputs, td_tensor **to) {
         td_tensor *t = inputs.v[i];
         td_edge    e = {0};
         if (!t || !td__needs_grad(t))
-            return td__fail(w->cx, TD_E_GRAD, "td_grad: input %d does not require grad", i);
+            return td__fail(w->cx, TD_E_GRAD, "td_grad: input %d does not require grad",
+                            i);
         if (!td__edge_of(t, &e)) return false;
         if (!e.node) continue;
         td_rec     *r = td__walk_enter(w, e.node);
         td_capture *c = td__arena_alloc(a, sizeof *c);
         td__node_drop(e.node);
         if (!r || !c) return td__fail_memory(w->cx);
-        *c         = (td_capture){.next = r->capture, .nr = e.nr, .to = &to[i]};
+        *c = (td_capture){.next = r->capture, .nr = e.nr, .to = &to[i]};
         r->capture = c;
     }
     return true;
 }
 
-static bool settle(td_ctx *cx, td_tensors inputs, td_tensor **to, const td_grad_opts *o) {
+static bool settle(td_ctx *cx, td_tensors inputs, td_tensor **to,
+                   const td_grad_opts *o) {
     for (int i = 0; i < inputs.n; i++) {
         if (to[i]) continue;
         if (o->materialize) {
@@ -183,9 +195,11 @@ static bool settle(td_ctx *cx, td_tensors inputs, td_tensor **to, const td_grad_
             if (td_is_nil(to[i])) return to[i] = NULL, false;
             td__ref(to[i]);
         } else if (!o->allow_unused)
-            return td__fail(cx, TD_E_GRAD,
-                            "td_grad: input %d, %s, was not used in the graph; allow_unused "
-                            "accepts that", i, td__type_str(inputs.v[i]));
+            return td__fail(
+                cx, TD_E_GRAD,
+                "td_grad: input %d, %s, was not used in the graph; allow_unused "
+                "accepts that",
+                i, td__type_str(inputs.v[i]));
     }
     return true;
 }
@@ -194,7 +208,7 @@ static bool settle(td_ctx *cx, td_tensors inputs, td_tensor **to, const td_grad_
 static bool hand_over(td_ctx *cx, td_tensor **to, int n, bool ok) {
     for (int i = 0; i < n; i++) {
         td_tensor *g = to[i];
-        to[i]        = &cx->nil;
+        to[i] = &cx->nil;
         if (!g) continue;
         if (!ok || g->slot >= 0)
             td__unref(g); /* a scope has it already, if it is to live */
@@ -211,18 +225,20 @@ static bool hand_over(td_ctx *cx, td_tensor **to, int n, bool ok) {
 bool td_grad(td_tensors outputs, td_tensors inputs, td_tensor **grads,
              const td_grad_opts *opts) {
     td_ctx      *cx = NULL;
-    td_grad_opts o  = {0};
+    td_grad_opts o = {0};
     outer        was;
     if (opts) memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
     bool fine = usable(outputs, &cx) && usable(inputs, &cx) && usable(o.grads, &cx);
     for (int i = 0; i < inputs.n; i++)
         grads[i] = fine || !inputs.v[i] ? NULL : &inputs.v[i]->cx->nil;
     if (!fine) return false;
-    td_walk w = {.cx = cx, .keep = o.retain_graph || o.create_graph,
-                 .create = o.create_graph, .some = true};
+    td_walk w = {.cx = cx,
+                 .keep = o.retain_graph || o.create_graph,
+                 .create = o.create_graph,
+                 .some = true};
     if (!begin(&w, &was)) return hand_over(cx, grads, inputs.n, td__fail_memory(cx));
-    bool ok = capture_inputs(&w, inputs, grads) && walk(&w, outputs, o.grads, "td_grad") &&
-              settle(cx, inputs, grads, &o);
+    bool ok = capture_inputs(&w, inputs, grads) &&
+              walk(&w, outputs, o.grads, "td_grad") && settle(cx, inputs, grads, &o);
     end(&w, &was);
     return hand_over(cx, grads, inputs.n, ok);
 }

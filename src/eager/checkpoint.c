@@ -12,15 +12,15 @@ typedef struct item {
 
 /* One checkpointed call; held by every value it saved. */
 typedef struct frame {
-    td_ctx    *cx;
-    int        refs;
-    td_region *fn;
-    void      *env;
-    int        n_in, n_out;
+    td_ctx     *cx;
+    int         refs;
+    td_region  *fn;
+    void       *env;
+    int         n_in, n_out;
     td_tensor **in; /* held; entries may be NULL */
-    bool       same_random;
-    uint64_t   seed, offset;
-    int        count; /* values caught while recomputing */
+    bool        same_random;
+    uint64_t    seed, offset;
+    int         count; /* values caught while recomputing */
     TD_VEC(item) items;
 } frame;
 
@@ -47,8 +47,8 @@ static uint64_t looks_of(const td_tensor *t) {
 /* ---- forward ------------------------------------------------------------ */
 
 static void *count_value(void *env, td_tensor *t) {
-    frame  *f  = env;
-    ticket *k  = td__alloc(sizeof *k);
+    frame  *f = env;
+    ticket *k = td__alloc(sizeof *k);
     item    it = {.looks = looks_of(t)};
     if (!k || !td__vec_push(&f->items, it)) {
         td__free(k);
@@ -73,12 +73,13 @@ static void drop_value(void *env, void *packed) {
 /* ---- backward ----------------------------------------------------------- */
 
 static void *catch_value(void *env, td_tensor *t) {
-    frame *f  = env;
+    frame *f = env;
     int    nr = f->count++;
     if (nr >= f->items.n || f->items.v[nr].looks != looks_of(t)) {
         td__fail(f->cx, TD_E_GRAD,
                  "td_checkpoint: run again, the region saves %s as value %d, which the "
-                 "first run did not; it must do the same each time", td__type_str(t), nr);
+                 "first run did not; it must do the same each time",
+                 td__type_str(t), nr);
         return NULL;
     }
     if (!f->items.v[nr].t) f->items.v[nr].t = td__ref(t);
@@ -87,7 +88,8 @@ static void *catch_value(void *env, td_tensor *t) {
 
 static td_tensor *no_unpack(void *env, void *packed, td_ctx *cx) {
     (void)env, (void)packed;
-    return td_fail(cx, TD_E_GRAD, "td_checkpoint: backward inside the recomputed region");
+    return td_fail(cx, TD_E_GRAD,
+                   "td_checkpoint: backward inside the recomputed region");
 }
 
 /* Inputs cut off from their history, so that the second run ends there. */
@@ -102,31 +104,35 @@ static bool detach_inputs(frame *f, td_tensor **in) {
 }
 
 static bool run_again(frame *f, td_tensor **in, td_tensor **out) {
-    td_ctx        *cx    = f->cx;
+    td_ctx        *cx = f->cx;
     td_saved_hooks hooks = {catch_value, no_unpack, NULL, f};
     uint64_t       seed = cx->rng_seed, offset = cx->rng_offset;
     if (!td_saved_hooks_push(cx, &hooks)) return false;
     if (f->same_random) td_rng_set(cx, f->seed, f->offset);
     f->count = 0;
-    bool ok  = detach_inputs(f, in) && f->fn(f->env, in, f->n_in, out, f->n_out) && td_ok(cx);
+    bool ok =
+        detach_inputs(f, in) && f->fn(f->env, in, f->n_in, out, f->n_out) && td_ok(cx);
     if (f->same_random) td_rng_set(cx, seed, offset);
     td_saved_hooks_pop(cx);
     if (ok && f->count != f->items.n)
-        ok = td__fail(cx, TD_E_GRAD,
-                      "td_checkpoint: the region saved %d values, run again only %d; it must "
-                      "do the same each time", f->items.n, f->count);
-    return ok || td__fail(cx, TD_E_GRAD, "td_checkpoint: the region failed when run again");
+        ok = td__fail(
+            cx, TD_E_GRAD,
+            "td_checkpoint: the region saved %d values, run again only %d; it must "
+            "do the same each time",
+            f->items.n, f->count);
+    return ok ||
+           td__fail(cx, TD_E_GRAD, "td_checkpoint: the region failed when run again");
 }
 
 static bool recompute(frame *f) {
-    td_ctx     *cx   = f->cx;
-    size_t      n    = (size_t)(f->n_in + f->n_out + 1);
+    td_ctx     *cx = f->cx;
+    size_t      n = (size_t)(f->n_in + f->n_out + 1);
     td_tensor **room = td__zalloc(sizeof *room * n);
     if (!room) return td__fail_memory(cx);
     bool ok = td__scope_push(cx);
     if (ok) {
         td_grad_mode was = td_enable_grad_begin(cx);
-        ok               = run_again(f, room, room + f->n_in);
+        ok = run_again(f, room, room + f->n_in);
         td_enable_grad_end(cx, was);
         td__scope_pop(cx, NULL, 0);
     }
@@ -141,7 +147,7 @@ static td_tensor *give_value(void *env, void *packed, td_ctx *cx) {
     (void)env;
     f->refs++; /* the region may drop things */
     bool       ok = f->items.v[k->nr].t || recompute(f);
-    td_tensor *t  = ok ? f->items.v[k->nr].t : NULL;
+    td_tensor *t = ok ? f->items.v[k->nr].t : NULL;
     if (t) f->items.v[k->nr].t = NULL;
     drop_frame(f);
     if (!t || !td__scope_own(t)) return td_nil(cx);
@@ -151,7 +157,7 @@ static td_tensor *give_value(void *env, void *packed, td_ctx *cx) {
 /* ---- the call ----------------------------------------------------------- */
 
 static frame *make_frame(td_ctx *cx, td_tensors in) {
-    frame      *f    = td__zalloc(sizeof *f);
+    frame      *f = td__zalloc(sizeof *f);
     td_tensor **copy = td__alloc(sizeof *copy * (size_t)(in.n + 1));
     if (!f || !copy) {
         td__free(f);
@@ -159,7 +165,11 @@ static frame *make_frame(td_ctx *cx, td_tensors in) {
         td__fail_memory(cx);
         return NULL;
     }
-    *f = (frame){.cx = cx, .refs = 1, .in = copy, .n_in = in.n, .seed = cx->rng_seed,
+    *f = (frame){.cx = cx,
+                 .refs = 1,
+                 .in = copy,
+                 .n_in = in.n,
+                 .seed = cx->rng_seed,
                  .offset = cx->rng_offset};
     for (int i = 0; i < in.n; i++) copy[i] = in.v[i] ? td__ref(in.v[i]) : NULL;
     return f;
@@ -167,7 +177,7 @@ static frame *make_frame(td_ctx *cx, td_tensors in) {
 
 static bool run_first(td_ctx *cx, frame *f, td_tensor **out) {
     td_saved_hooks hooks = {count_value, give_value, drop_value, f};
-    bool           tape  = td__recording(cx);
+    bool           tape = td__recording(cx);
     if (tape && !td_saved_hooks_push(cx, &hooks)) return false;
     bool ok = f->fn(f->env, f->in, f->n_in, out, f->n_out);
     if (tape) td_saved_hooks_pop(cx);
@@ -175,22 +185,35 @@ static bool run_first(td_ctx *cx, frame *f, td_tensor **out) {
     return ok || td__fail(cx, TD_E_ARG, "td_checkpoint: the region failed");
 }
 
-bool td_checkpoint(td_ctx *cx, td_region *fn, void *env, td_tensors in, td_tensor **out,
-                   int n_out, bool fresh_random) {
-    bool   ok = true;
-    for (int i = 0; i < n_out; i++) out[i] = NULL;
+/* f is a copy of what the frame starts from. */
+static bool start(const frame *f, td_tensors in, td_tensor **out) {
+    td_ctx *cx = f->cx;
+    bool    ok = true;
+    for (int i = 0; i < f->n_out; i++) out[i] = NULL;
     for (int i = 0; i < in.n; i++) ok = ok && !(in.v[i] && td_is_nil(in.v[i]));
-    frame *f = ok ? make_frame(cx, in) : NULL;
-    ok       = f && td__scope_push(cx);
+    frame *call = ok ? make_frame(cx, in) : NULL;
+    ok = call && td__scope_push(cx);
     if (ok) {
-        f->fn          = fn;
-        f->env         = env;
-        f->n_out       = n_out;
-        f->same_random = !fresh_random;
-        ok             = run_first(cx, f, out);
-        td__scope_pop(cx, out, ok ? n_out : 0);
+        call->fn = f->fn;
+        call->env = f->env;
+        call->n_out = f->n_out;
+        call->same_random = f->same_random;
+        ok = run_first(cx, call, out);
+        td__scope_pop(cx, out, ok ? f->n_out : 0);
     }
-    if (f) drop_frame(f);
-    for (int i = 0; i < n_out && !ok; i++) out[i] = td_nil(cx);
+    if (call) drop_frame(call);
+    for (int i = 0; i < f->n_out && !ok; i++) out[i] = td_nil(cx);
     return ok;
+}
+
+bool td_checkpoint(td_ctx *cx, td_region *fn, void *env, td_tensors in, td_tensor **out,
+                   int n_out) {
+    frame f = {.cx = cx, .fn = fn, .env = env, .n_out = n_out, .same_random = true};
+    return start(&f, in, out);
+}
+
+bool td_checkpoint_fresh(td_ctx *cx, td_region *fn, void *env, td_tensors in,
+                         td_tensor **out, int n_out) {
+    frame f = {.cx = cx, .fn = fn, .env = env, .n_out = n_out};
+    return start(&f, in, out);
 }

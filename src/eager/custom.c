@@ -6,19 +6,19 @@
 
 /* One call. With a node it lives as long as that; else as long as the call. */
 struct td_fcall {
-    td_ctx     *cx;
-    td_function fn;
-    void       *payload;
-    td_node    *node; /* not held: it owns this; NULL: nothing is recorded */
-    bool        materialize;
-    int         n_in;
-    const bool *need;     /* backward: gradients that are wanted */
-    td_tensor *const *in; /* during forward */
+    td_ctx           *cx;
+    td_function       fn;
+    void             *payload;
+    td_node          *node; /* not held: it owns this; NULL: nothing is recorded */
+    bool              materialize;
+    int               n_in;
+    const bool       *need;      /* backward: gradients that are wanted */
+    td_tensor *const *in;        /* during forward */
     TD_VEC(td_tensor *) to_save; /* held until forward is over */
     TD_VEC(td_tensor *) dirty;   /* forward; not held */
     TD_VEC(td_tensor *) plain;   /* not differentiable; not held */
     TD_VEC(td_tensor *) stash;   /* held */
-    td_saved *saved; /* the node's */
+    td_saved *saved;             /* the node's */
 };
 
 static void drop_list(td_tensor **v, int n) {
@@ -51,10 +51,12 @@ bool td_fcall_needs(const td_fcall *f, int i) {
 
 bool td_fcall_save(td_fcall *f, td_tensors saved) {
     if (f->to_save.n > 0)
-        return td__fail(f->cx, TD_E_ARG, "%s: td_fcall_save is called once", f->fn.name);
+        return td__fail(f->cx, TD_E_ARG, "%s: td_fcall_save is called once",
+                        f->fn.name);
     for (int i = 0; i < saved.n; i++) {
         if (!saved.v[i] || td_is_nil(saved.v[i]))
-            return td__fail(f->cx, TD_E_ARG, "%s: entry %d to save is no tensor", f->fn.name, i);
+            return td__fail(f->cx, TD_E_ARG, "%s: entry %d to save is no tensor",
+                            f->fn.name, i);
         if (!td__vec_push(&f->to_save, saved.v[i])) return td__fail_memory(f->cx);
         td__ref(saved.v[i]);
     }
@@ -64,7 +66,8 @@ bool td_fcall_save(td_fcall *f, td_tensors saved) {
 td_tensor *td_fcall_saved(td_fcall *f, int i) {
     td_node *n = f->node;
     if (!n || i < 0 || i >= n->n_saved)
-        return td_fail(f->cx, TD_E_ARG, "%s: there is no saved value %d", f->fn.name, i);
+        return td_fail(f->cx, TD_E_ARG, "%s: there is no saved value %d", f->fn.name,
+                       i);
     td_tensor *t = td__unpack(n, &n->saved[i]);
     return t ? t : td_nil(f->cx);
 }
@@ -97,7 +100,8 @@ bool td_fcall_mark_non_differentiable(td_fcall *f, td_tensors results) {
 
 /* ---- backward ----------------------------------------------------------- */
 
-static bool run_backward(td_node *n, td_tensor **g, const bool *need, td_tensor **grads) {
+static bool run_backward(td_node *n, td_tensor **g, const bool *need,
+                         td_tensor **grads) {
     td_fcall *f = n->data;
     for (int i = 0; i < n->n_out && f->materialize; i++) {
         if (g[i]) continue;
@@ -106,9 +110,9 @@ static bool run_backward(td_node *n, td_tensor **g, const bool *need, td_tensor 
         if (td_is_nil(g[i])) return false;
     }
     const bool *was = f->need;
-    f->need         = need;
-    bool ok         = f->fn.backward(f, g, n->n_out, grads, n->n_edge);
-    f->need         = was;
+    f->need = need;
+    bool ok = f->fn.backward(f, g, n->n_out, grads, n->n_edge);
+    f->need = was;
     for (int i = 0; i < n->n_edge && ok; i++)
         if (grads[i]) ok = !td_is_nil(grads[i]);
     return ok || td__fail(n->cx, TD_E_GRAD, "%s: backward failed", f->fn.name);
@@ -130,8 +134,10 @@ static void custom_destroy(td_node *n) {
     free_call(n->data);
 }
 
-static const td_node_kind custom_kind = {.name = "function", .apply = custom_apply,
-                                         .destroy = custom_destroy, .hungry = true};
+static const td_node_kind custom_kind = {.name = "function",
+                                         .apply = custom_apply,
+                                         .destroy = custom_destroy,
+                                         .hungry = true};
 
 /* ---- forward ------------------------------------------------------------ */
 
@@ -156,6 +162,7 @@ static td_node *make_node(td_fcall *f, td_tensors in, int n_out) {
     f->node = n;
     for (int i = 0; i < in.n; i++) {
         td_tensor *t = in.v[i];
+        n->note[i] = (td_note){0};
         if (!t) continue;
         td__note(&n->note[i], t, true, &ints);
         if (td__needs_grad(t) && !td__edge_of(t, &n->edge[i])) {
@@ -174,22 +181,24 @@ static bool rebase_dirty(td_fcall *f, td_tensor *t, int nr, int in) {
     const td_tensor *owner = td__is_diff_view(t) ? t->base : t;
     if (td__needs_grad(t) && !(owner->ag && owner->ag->fn))
         return td__fail(f->cx, TD_E_GRAD,
-                        "%s: a leaf that requires grad has been written in place", f->fn.name);
+                        "%s: a leaf that requires grad has been written in place",
+                        f->fn.name);
     return td__rebase(t, f->node, nr, in);
 }
 
 /* Gives result nr its place in the graph; may put an alias in its stead. */
 static bool place_result(td_fcall *f, td_tensor **out, int nr, bool differentiable) {
-    int        in    = find(f->in, f->n_in, *out);
+    int        in = find(f->in, f->n_in, *out);
     bool       dirty = find(f->dirty.v, f->dirty.n, *out) >= 0;
-    td_tensor *t     = *out;
+    td_tensor *t = *out;
     if (!differentiable) {
         if (in >= 0 && !dirty) t = td__needs_grad(t) ? td_op_detach(t) : td_op_alias(t);
         *out = t;
         return !td_is_nil(t);
     }
     if (dirty) return rebase_dirty(f, t, nr, in);
-    if (in >= 0) *out = t = td_op_alias(t); /* so that the input keeps its own history */
+    if (in >= 0)
+        *out = t = td_op_alias(t); /* so that the input keeps its own history */
     return !td_is_nil(t) && td__set_history(t, f->node, nr);
 }
 
@@ -197,17 +206,18 @@ static bool place_results(td_fcall *f, td_tensor **out, int n_out) {
     int count = 0;
     for (int i = 0; i < f->dirty.n; i++) {
         if (find(f->in, f->n_in, f->dirty.v[i]) < 0)
-            return td__fail(f->cx, TD_E_GRAD, "%s: only inputs can be marked dirty", f->fn.name);
+            return td__fail(f->cx, TD_E_GRAD, "%s: only inputs can be marked dirty",
+                            f->fn.name);
         if (find(out, n_out, f->dirty.v[i]) < 0)
             return td__fail(f->cx, TD_E_GRAD,
                             "%s: an input marked dirty was not returned as a result",
                             f->fn.name);
     }
     for (int i = 0; i < n_out; i++) {
-        td_tensor *t    = out[i];
+        td_tensor *t = out[i];
         bool       diff = f->node && td__is_float((td_dtype)t->dtype) &&
                     find(f->plain.v, f->plain.n, t) < 0;
-        bool       kept = find(f->dirty.v, f->dirty.n, t) >= 0;
+        bool kept = find(f->dirty.v, f->dirty.n, t) >= 0;
         if (!place_result(f, &out[i], i, diff)) return false;
         if (td__is_diff_view(out[i]) && !kept) out[i]->creation = TD_MADE_CUSTOM;
         count += diff;
@@ -225,11 +235,11 @@ static bool save_values(td_fcall *f, td_tensor *const *before, int n_out) {
     if (!f->saved) return td__fail_memory(f->cx);
     n->saved = f->saved;
     for (int i = 0; i < f->to_save.n; i++) {
-        td_tensor *t  = f->to_save.v[i];
+        td_tensor *t = f->to_save.v[i];
         int        nr = find(f->in, f->n_in, t) < 0 ? find(before, n_out, t) : -1;
-        td_saved  *s  = &n->saved[n->n_saved++];
-        s->arg        = (int16_t)(nr >= 0 ? -1 - nr : 0);
-        bool dirty    = find(f->dirty.v, f->dirty.n, t) >= 0;
+        td_saved  *s = &n->saved[n->n_saved++];
+        s->arg = (int16_t)(nr >= 0 ? -1 - nr : 0);
+        bool dirty = find(f->dirty.v, f->dirty.n, t) >= 0;
         if (dirty) nr = find(before, n_out, t); /* it is a result now */
         if (!td__save(s, t, nr >= 0, nr >= 0 ? nr : 0)) return false;
     }
@@ -241,17 +251,18 @@ static bool save_values(td_fcall *f, td_tensor *const *before, int n_out) {
 static bool check_results(td_fcall *f, td_tensor **out, int n_out) {
     for (int i = 0; i < n_out; i++)
         if (!out[i] || td_is_nil(out[i]) || out[i]->cx != f->cx)
-            return td__fail(f->cx, TD_E_ARG, "%s: forward gave no result %d", f->fn.name, i);
+            return td__fail(f->cx, TD_E_ARG, "%s: forward gave no result %d",
+                            f->fn.name, i);
     return true;
 }
 
 static bool run_forward(td_fcall *f, td_tensor **out, int n_out) {
-    td_ctx    *cx  = f->cx;
+    td_ctx    *cx = f->cx;
     td_tensor *few[8], **before = few;
     if (n_out > TD_COUNT(few) && !(before = td__alloc(sizeof *before * (size_t)n_out)))
         return td__fail_memory(cx);
     td_grad_mode was = td_no_grad_begin(cx);
-    bool ok = f->fn.forward(f, f->in, f->n_in, out, n_out) ||
+    bool         ok = f->fn.forward(f, f->in, f->n_in, out, n_out) ||
               td__fail(cx, TD_E_ARG, "%s: forward failed", f->fn.name);
     ok = ok && check_results(f, out, n_out);
     for (int i = 0; i < n_out && ok; i++) before[i] = out[i];
@@ -259,26 +270,27 @@ static bool run_forward(td_fcall *f, td_tensor **out, int n_out) {
     td_no_grad_end(cx, was);
     if (ok && f->node) {
         int ints = 0;
-        ok       = td__note_outputs(f->node, out, n_out, NULL, ints) &&
+        ok = td__note_outputs(f->node, out, n_out, NULL, ints) &&
              save_values(f, before, n_out);
     }
     if (before != few) td__free(before);
     return ok;
 }
 
-static td_fcall *make_call(td_ctx *cx, const td_function *fn, void *payload, td_tensors in) {
+static td_fcall *make_call(td_ctx *cx, const td_function *fn, void *payload,
+                           td_tensors in) {
     td_fcall *f = td__zalloc(sizeof *f);
     if (!f) {
         td__fail_memory(cx);
         if (fn->destroy) fn->destroy(payload);
         return NULL;
     }
-    f->cx          = cx;
-    f->fn          = *fn;
-    f->payload     = payload;
+    f->cx = cx;
+    f->fn = *fn;
+    f->payload = payload;
     f->materialize = true;
-    f->n_in        = in.n;
-    f->in          = in.v;
+    f->n_in = in.n;
+    f->in = in.v;
     if (!f->fn.name) f->fn.name = "function";
     return f;
 }
@@ -291,26 +303,25 @@ bool td_function_call(td_ctx *cx, const td_function *fn, void *payload, td_tenso
         if (!in.v[i]) continue;
         ok &= !td_is_nil(in.v[i]);
         if (in.v[i]->cx != cx)
-            ok = td__fail(cx, TD_E_ARG, "%s: input %d belongs to another context", fn->name, i);
+            ok = td__fail(cx, TD_E_ARG, "%s: input %d belongs to another context",
+                          fn->name, i);
         needs |= td__needs_grad(in.v[i]);
     }
     td_fcall *f = make_call(cx, fn, payload, in);
     td_node  *n = NULL;
-    ok          = ok && f && td__scope_push(cx);
+    ok = ok && f && td__scope_push(cx);
     if (ok) {
         if (needs && td__recording(cx) && !(n = make_node(f, in, n_out))) {
             ok = false;
-            f  = NULL;
+            f = NULL;
         }
         ok = ok && run_forward(f, out, n_out);
         td__scope_pop(cx, out, ok ? n_out : 0);
     }
     if (f) {
         f->in = NULL;
-        if (n)
-            td__node_drop(n);
-        else
-            free_call(f);
+        if (n) td__node_drop(n);
+        else free_call(f);
     }
     for (int i = 0; i < n_out && !ok; i++) out[i] = &cx->nil;
     return ok;

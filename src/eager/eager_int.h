@@ -10,9 +10,9 @@
 
 #include "eager/eager.h"
 
-typedef struct td_rec  td_rec;  /* a node's place in one backward walk (engine.c) */
+typedef struct td_rec     td_rec; /* a node's place in one backward walk (engine.c) */
 typedef struct td_hookrec td_hookrec;
-typedef struct td_pack td_pack; /* a saved value that went through hooks (saved.c) */
+typedef struct td_pack    td_pack; /* a saved value that went through hooks (saved.c) */
 
 typedef struct td_edge {
     td_node *node; /* held; NULL: no gradient is wanted */
@@ -29,10 +29,10 @@ typedef struct td_note {
 
 enum {
     TD_SV_OUTPUT = 1, /* a result: reattached to its own node */
-    TD_SV_LEAF   = 2, /* had no grad function */
-    TD_SV_ALIAS  = 4, /* t is an alias without history; else the tensor itself */
-    TD_SV_FREED  = 8,
-    TD_SV_PLAIN  = 16 /* no version check, no history (stash) */
+    TD_SV_LEAF = 2,   /* had no grad function */
+    TD_SV_ALIAS = 4,  /* t is an alias without history; else the tensor itself */
+    TD_SV_FREED = 8,
+    TD_SV_PLAIN = 16 /* no version check, no history (stash) */
 };
 
 typedef struct td_saved {
@@ -51,7 +51,7 @@ typedef struct td_node_kind {
     bool (*apply)(td_node *n, td_tensor *const *g, const bool *need, td_tensor **grads);
     void (*release)(td_node *n); /* lets go of saved values; NULL: the standard way */
     void (*destroy)(td_node *n); /* the rest of `data`; may be NULL */
-    bool hungry; /* runs also when no gradient arrived */
+    bool hungry;                 /* runs also when no gradient arrived */
 } td_node_kind;
 
 enum { TD_NF_FREED = 1, TD_NF_ZERO = 2, TD_NF_NONE = 4 };
@@ -78,35 +78,39 @@ struct td_node {
     td_note            *out_note; /* by result */
     td_saved           *saved;
     td_node            *owner; /* CopySlices that runs it, not held; else NULL */
-    td_value           *in;       /* by argument; tensors are empty */
-    void               *extra;    /* heap memory of out_note, or NULL */
+    td_value           *in;    /* by argument; tensors are empty */
+    void               *extra; /* heap memory of out_note, or NULL */
 };
 
 /* A tensor's autograd state. */
 struct td_autograd {
-    td_node    *fn;     /* held; NULL: a leaf */
-    int32_t     nr;
-    bool        wants;   /* a leaf that requires grad */
-    bool        retains; /* no leaf, but its gradient is stored */
-    td_tensor  *grad;    /* held */
-    td_node    *accum;   /* not held; NULL until an op reads the leaf */
-    td_hookrec *hooks;   /* of a leaf */
-    td_autograd *next;   /* free list */
+    td_node     *fn; /* held; NULL: a leaf */
+    int32_t      nr;
+    bool         wants;   /* a leaf that requires grad */
+    bool         retains; /* no leaf, but its gradient is stored */
+    td_tensor   *grad;    /* held */
+    td_node     *accum;   /* not held; NULL until an op reads the leaf */
+    td_hookrec  *hooks;   /* of a leaf */
+    td_autograd *next;    /* free list */
 };
 
 typedef enum td_hook_kind {
-    TD_HOOK_GRAD, TD_HOOK_RETAIN, TD_HOOK_LEAF, TD_HOOK_PRE, TD_HOOK_POST
+    TD_HOOK_GRAD,
+    TD_HOOK_RETAIN,
+    TD_HOOK_LEAF,
+    TD_HOOK_PRE,
+    TD_HOOK_POST
 } td_hook_kind;
 
 /* One hook, in the list of its owner and in that of the context. */
 struct td_hookrec {
-    td_hookrec  *next;          /* of the owner, in order of registration */
+    td_hookrec  *next;           /* of the owner, in order of registration */
     td_hookrec  *before, *after; /* of the context */
-    td_hookrec **owner;         /* NULL: removed while hooks run */
+    td_hookrec **owner;          /* NULL: removed while hooks run */
     uint64_t     id;
     td_hook_kind kind;
-    int32_t      nr;   /* which result of the node */
-    td_tensor   *t;    /* RETAIN: not held */
+    int32_t      nr; /* which result of the node */
+    td_tensor   *t;  /* RETAIN: not held */
     void        *env;
     union {
         td_grad_hook *grad;
@@ -119,25 +123,25 @@ struct td_hookrec {
 #define TD_NODE_CLASSES 17
 
 typedef struct td_eager {
-    td_mode       mode; /* the tape */
-    td_ctx       *cx;
-    uint64_t      seq;
-    td_node      *pool[TD_NODE_CLASSES]; /* free nodes by 64 byte units */
-    td_autograd  *states;                /* free states */
-    td_node      *dying;                 /* td__node_drop's work list */
-    bool          burying;
-    td_hookrec   *hooks; /* all of the context */
-    int           hooks_running;
-    bool          hooks_removed;
-    uint64_t      last_hook;
-    td_arena      walks; /* records of backward walks, nested ones on top */
+    td_mode      mode; /* the tape */
+    td_ctx      *cx;
+    uint64_t     seq;
+    td_node     *pool[TD_NODE_CLASSES]; /* free nodes by 64 byte units */
+    td_autograd *states;                /* free states */
+    td_node     *dying;                 /* td__node_drop's work list */
+    bool         burying;
+    td_hookrec  *hooks; /* all of the context */
+    int          hooks_running;
+    bool         hooks_removed;
+    uint64_t     last_hook;
+    td_arena     walks;             /* records of backward walks, nested ones on top */
     TD_VEC(td_saved_hooks) packers; /* stack; the top one counts, pack NULL: none */
     const td_opdef *resize;
 } td_eager;
 
 static inline td_eager *td__eager(const td_ctx *cx) { return cx->eager; }
-static inline uint64_t td__version(const td_tensor *t) {
-    return atomic_load_explicit(&t->st->version, memory_order_relaxed);
+static inline uint64_t  td__version(const td_tensor *t) {
+     return atomic_load_explicit(&t->st->version, memory_order_relaxed);
 }
 /* A view in the sense of autograd. */
 static inline bool td__is_diff_view(const td_tensor *t) {
@@ -158,39 +162,43 @@ typedef struct td_node_plan {
 } td_node_plan;
 td_node *td__node_make(td_ctx *cx, const td_node_kind *kind, const td_node_plan *p,
                        int64_t **ints, char **chars);
-static inline td_node *td__node_ref(td_node *n) { n->refs++; return n; }
+static inline td_node *td__node_ref(td_node *n) {
+    n->refs++;
+    return n;
+}
 void td__node_drop(td_node *n); /* without recursion over graphs */
 void td__node_release(td_node *n);
 /* Writes what t looks like; *ints moves on. */
 void td__note(td_note *note, const td_tensor *t, bool strided, int64_t **ints);
 void td__note_meta(const td_note *note, td_meta *m);
-bool td__note_outputs(td_node *n, td_tensor *const *out, int n_out, int64_t *room, int n_room);
+bool td__note_outputs(td_node *n, td_tensor *const *out, int n_out, int64_t *room,
+                      int n_room);
 
 td_autograd *td__state(td_tensor *t); /* makes one; NULL after td__fail */
 void         td__state_free(td_tensor *t);
 /* Makes n the node of t; t's old node is let go, retained gradients move along. */
-bool td__set_history(td_tensor *t, td_node *n, int nr);
+bool         td__set_history(td_tensor *t, td_node *n, int nr);
 /* Takes t off its node and its wish for gradients away. */
-void td__clear_history(td_tensor *t);
+void         td__clear_history(td_tensor *t);
 /* Where the gradient of t goes, with a reference; node NULL: nowhere. False: failed. */
-bool td__edge_of(td_tensor *t, td_edge *e);
+bool         td__edge_of(td_tensor *t, td_edge *e);
 /* The node of t, brought up to date for a view whose base was written. */
-bool td__fn_of(td_tensor *t, td_node **fn);
+bool         td__fn_of(td_tensor *t, td_node **fn);
 
 /* ---- inplace.c ---------------------------------------------------------- */
 
-bool td__check_write(td_opcall *c, td_tensor *t);
+bool           td__check_write(td_opcall *c, td_tensor *t);
 /* After a write: t's history is now n, result nr; writes into a view rebase. */
-bool td__rebase(td_tensor *t, td_node *n, int nr, int self_edge);
-bool td__regenerate(td_tensor *t); /* a view behind its storage */
+bool           td__rebase(td_tensor *t, td_node *n, int nr, int self_edge);
+bool           td__regenerate(td_tensor *t); /* a view behind its storage */
 /* What the base of a copy_slices node looked like. */
 const td_note *td__slices_base(const td_node *n);
 /* A copy of g with the strides of the note. nil on failure. */
-td_tensor *td__copy_like(td_ctx *cx, td_tensor *g, const td_note *like);
+td_tensor     *td__copy_like(td_ctx *cx, td_tensor *g, const td_note *like);
 
 /* ---- saved.c ------------------------------------------------------------ */
 
-bool td__save(td_saved *s, td_tensor *t, bool output, int nr);
+bool       td__save(td_saved *s, td_tensor *t, bool output, int nr);
 /* Gives the tensor in the innermost scope (or alive elsewhere); NULL after fail. */
 td_tensor *td__unpack(td_node *n, const td_saved *s);
 void       td__saved_free(td_saved *s);
@@ -210,14 +218,15 @@ bool td__retain_move(td_tensor *t, td_node *from, td_node *to, int nr);
 
 extern const td_node_kind td__accumulate_kind, td__op_kind, td__slices_kind;
 /* The accumulation node of a leaf, with a reference; NULL after td__fail. */
-td_node *td__accumulator(td_tensor *leaf);
-bool     td__grad_accumulate(td_tensor *leaf, td_tensor *g); /* takes over one reference to g */
+td_node                  *td__accumulator(td_tensor *leaf);
+/* Takes over one reference to g. */
+bool                      td__grad_accumulate(td_tensor *leaf, td_tensor *g);
 
 /* ---- small helpers (node.c) --------------------------------------------- */
 
 /* Calls an op with two arguments at most; nil on failure. */
-td_tensor *td__op1(td_ctx *cx, td_op op, td_tensor *a);
-td_tensor *td__op2(td_ctx *cx, td_op op, td_tensor *a, td_value b);
+td_tensor            *td__op1(td_ctx *cx, td_op op, td_tensor *a);
+td_tensor            *td__op2(td_ctx *cx, td_op op, td_tensor *a, td_value b);
 static inline td_ints td__note_sizes(const td_note *n) {
     return (td_ints){n->dims, n->rank};
 }

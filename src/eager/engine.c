@@ -20,13 +20,16 @@ td_rec *td__walk_enter(td_walk *w, td_node *n) {
     if (r) return r;
     r = td__arena_alloc(&td__eager(w->cx)->walks, sizeof *r);
     if (!r || !td__vec_room(&w->recs)) return td__fail_memory(w->cx), NULL;
-    *r = (td_rec){.node = td__node_ref(n), .walk = w, .hides = n->rec, .wanted = !w->some};
+    *r = (td_rec){.node = td__node_ref(n),
+                  .walk = w,
+                  .hides = n->rec,
+                  .wanted = !w->some};
     w->recs.v[w->recs.n++] = r;
-    n->rec                 = r;
-    r->buf                 = &r->one;
+    n->rec = r;
+    r->buf = &r->one;
     if (n->n_out > 1) {
         size_t bytes = sizeof(td_tensor *) * (size_t)n->n_out;
-        r->buf       = td__arena_zalloc(&td__eager(w->cx)->walks, bytes);
+        r->buf = td__arena_zalloc(&td__eager(w->cx)->walks, bytes);
         if (!r->buf) return td__fail_memory(w->cx), NULL;
     }
     return r;
@@ -71,15 +74,16 @@ bool td__walk_explore(td_walk *w, td_rec *root) {
         if (!child->seen) {
             child->seen = true;
             if (!td__vec_push(&w->path, child)) return td__fail_memory(w->cx);
-        } else if (leads(child))
-            r->wanted = true;
+        } else if (leads(child)) r->wanted = true;
     }
     return true;
 }
 
 /* ---- the ready queue: a heap, largest sequence number on top ------------- */
 
-static bool later(const td_rec *a, const td_rec *b) { return a->node->seq > b->node->seq; }
+static bool later(const td_rec *a, const td_rec *b) {
+    return a->node->seq > b->node->seq;
+}
 
 static bool push_ready(td_walk *w, td_rec *r) {
     if (!td__vec_room(&w->ready)) return td__fail_memory(w->cx);
@@ -87,7 +91,7 @@ static bool push_ready(td_walk *w, td_rec *r) {
     int      i = w->ready.n++;
     while (i > 0 && later(r, v[(i - 1) / 2])) {
         v[i] = v[(i - 1) / 2];
-        i    = (i - 1) / 2;
+        i = (i - 1) / 2;
     }
     v[i] = r;
     return true;
@@ -100,7 +104,7 @@ static td_rec *pop_ready(td_walk *w) {
         if (k + 1 < n && later(v[k + 1], v[k])) k++;
         if (!later(v[k], last)) break;
         v[i] = v[k];
-        i    = k;
+        i = k;
     }
     v[i] = last;
     return top;
@@ -116,7 +120,7 @@ static bool unshared(const td_tensor *old) {
 
 /* Adds g, of which one reference is taken over. */
 bool td__walk_add(td_walk *w, td_rec *r, int nr, td_tensor *g) {
-    td_ctx    *cx  = w->cx;
+    td_ctx    *cx = w->cx;
     td_tensor *old = r->buf[nr];
     if (!old) {
         r->buf[nr] = g;
@@ -176,7 +180,8 @@ static td_tensor *fit(td_node *n, int i, td_tensor *g) {
         }
         g = td_op_sum_to_size(g, td__note_sizes(t));
     }
-    if (!td_is_nil(g) && g->dtype != t->dtype) g = td_op_to(g, (td_dtype)t->dtype, false);
+    if (!td_is_nil(g) && g->dtype != t->dtype)
+        g = td_op_to(g, (td_dtype)t->dtype, false);
     return td_is_nil(g) ? NULL : g;
 }
 
@@ -190,17 +195,19 @@ static bool has_nan(td_tensor *g) {
 }
 
 static void place(const td_node *n, char *out, size_t cap) {
-    int at = snprintf(out, cap, "%s%s", n->path ? ", in scope " : "", n->path ? n->path : "");
+    int at = snprintf(out, cap, "%s%s", n->path ? ", in scope " : "",
+                      n->path ? n->path : "");
     if (n->here.file && at >= 0 && (size_t)at < cap)
-        snprintf(out + at, cap - (size_t)at, ", called at %s:%d", n->here.file, n->here.line);
+        snprintf(out + at, cap - (size_t)at, ", called at %s:%d", n->here.file,
+                 n->here.line);
 }
 
 static bool check_nan(td_node *n, int i, td_tensor *g) {
     char where[512];
     if (!has_nan(g)) return true;
     place(n, where, sizeof where);
-    return td__fail(n->cx, TD_E_GRAD, "backward of %s gave NaN as gradient %d%s", n->name, i,
-                    where);
+    return td__fail(n->cx, TD_E_GRAD, "backward of %s gave NaN as gradient %d%s",
+                    n->name, i, where);
 }
 
 /* In anomaly mode a failure tells which forward op it belongs to. */
@@ -212,8 +219,8 @@ static bool explain(td_walk *w, td_node *n) {
     w->explained = true;
     place(n, where, sizeof where);
     if (!strstr(cx->message, where) || !where[0])
-        snprintf(cx->message + at, sizeof cx->message - at, " (in backward of %s%s)", n->name,
-                 where);
+        snprintf(cx->message + at, sizeof cx->message - at, " (in backward of %s%s)",
+                 n->name, where);
     return false;
 }
 
@@ -243,7 +250,7 @@ static bool wanted_edges(const td_walk *w, const td_node *n, bool *need) {
     bool some = false;
     for (int i = 0; i < n->n_edge; i++) {
         const td_rec *r = n->edge[i].node ? find_rec(w, n->edge[i].node) : NULL;
-        need[i]         = r && leads(r);
+        need[i] = r && leads(r);
         some |= need[i];
     }
     return some;
@@ -265,7 +272,7 @@ static bool finish(td_walk *w, td_node *n, const bool *need, td_tensor **grads,
 
 /* Runs the derivative in a scope of its own; grads[] are held when it ends. */
 static bool run_scoped(td_walk *w, td_rec *r, const bool *need, td_tensor **grads) {
-    td_node *n  = r->node;
+    td_node *n = r->node;
     bool     ok = !n->hooks || td__hooks_pre(w->cx, n->hooks, r->buf, n->n_out);
     if (ok && (any(r->buf, n->n_out) || n->kind->hungry))
         ok = n->kind->apply(n, r->buf, need, grads);
@@ -279,7 +286,7 @@ static bool run_scoped(td_walk *w, td_rec *r, const bool *need, td_tensor **grad
 static void drop_buf(td_rec *r) {
     for (int i = 0; i < r->node->n_out; i++) {
         td_tensor *g = r->buf[i];
-        r->buf[i]    = NULL;
+        r->buf[i] = NULL;
         if (g) td__unref(g);
     }
 }
@@ -299,21 +306,18 @@ static bool run_op(td_walk *w, td_rec *r) {
     bool ok = true;
     if (wanted_edges(w, n, need) || n->hooks) {
         td_where was = td_here;
-        td_here      = n->here;
-        ok           = td__scope_push(w->cx);
+        td_here = n->here;
+        ok = td__scope_push(w->cx);
         if (ok) {
             ok = run_scoped(w, r, need, grads);
             td__scope_pop(w->cx, NULL, 0);
         }
         td_here = was;
-    } else if (!w->keep)
-        td__node_release(n);
+    } else if (!w->keep) td__node_release(n);
     drop_buf(r);
     for (int i = 0; i < n->n_edge; i++)
-        if (ok)
-            ok = deliver(w, &n->edge[i], grads[i]);
-        else if (grads[i])
-            td__unref(grads[i]);
+        if (ok) ok = deliver(w, &n->edge[i], grads[i]);
+        else if (grads[i]) td__unref(grads[i]);
     if (grads != few) td__free(grads);
     return ok || explain(w, n);
 }
@@ -330,7 +334,7 @@ static bool capture(td_walk *w, td_rec *r) {
 }
 
 static bool run_rec(td_walk *w, td_rec *r) {
-    td_node    *n     = r->node;
+    td_node    *n = r->node;
     td_hookrec *hooks = grad_hooks(n);
     if (r->capture && !capture(w, r)) return false;
     if (!r->wanted) {

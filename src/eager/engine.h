@@ -19,12 +19,12 @@ typedef struct td_capture {
 struct td_rec {
     td_node    *node;
     td_walk    *walk;
-    td_rec     *hides;   /* the node's record in an outer walk */
-    int32_t     deps;    /* gradients still to arrive */
-    int32_t     next;    /* the edge to explore next */
-    bool        seen;    /* explored, or being so */
-    bool        wanted;  /* has to run */
-    td_capture *capture; /* gradients of its results that are asked for */
+    td_rec     *hides;      /* the node's record in an outer walk */
+    int32_t     deps;       /* gradients still to arrive */
+    int32_t     next;       /* the edge to explore next */
+    bool        seen;       /* explored, or being so */
+    bool        wanted;     /* has to run */
+    td_capture *capture;    /* gradients of its results that are asked for */
     td_tensor  *one, **buf; /* gradients of its results so far, held */
 };
 

@@ -34,23 +34,24 @@ static bool run(check *k, td_tensor **out) {
 /* ---- through backward --------------------------------------------------- */
 
 /* d out[o][row] / d inputs, one row of the Jacobians of o. */
-static bool backward_row(check *k, int o, int64_t row, td_tensor **in, td_tensor **grads,
-                         int n) {
-    td_ctx    *cx  = k->cx;
-    td_tensor *y   = k->out[o];
+static bool backward_row(check *k, int o, int64_t row, td_tensor **in,
+                         td_tensor **grads, int n) {
+    td_ctx    *cx = k->cx;
+    td_tensor *y = k->out[o];
     double    *one = td__zalloc(sizeof *one * (size_t)y->numel);
     if (!one) return td__fail_memory(cx);
-    one[row]     = 1;
+    one[row] = 1;
     td_tensor *g = td_from(cx, TD_F64, td_sizes(y), one);
     td__free(one);
     if (y->dtype != TD_F64) g = td_op_to(g, (td_dtype)y->dtype, false);
     td_grad_opts opts = {TD_GRAD_OPTS, .retain_graph = true, .materialize = true,
                          .grads = {&g, 1}};
-    return !td_is_nil(g) && td_grad((td_tensors){&y, 1}, (td_tensors){in, n}, grads, &opts);
+    return !td_is_nil(g) &&
+           td_grad((td_tensors){&y, 1}, (td_tensors){in, n}, grads, &opts);
 }
 
 static bool store_row(check *k, int o, int i, int64_t row, td_tensor *g, bool again) {
-    size_t  n  = (size_t)g->numel;
+    size_t  n = (size_t)g->numel;
     double *at = k->jac[o * k->in.n + i] + (size_t)row * n;
     if (!again) return td_read(g, TD_F64, at, n * sizeof(double));
     double *now = td__alloc((n + 1) * sizeof *now);
@@ -58,9 +59,10 @@ static bool store_row(check *k, int o, int i, int64_t row, td_tensor *g, bool ag
     bool ok = td_read(g, TD_F64, now, n * sizeof(double));
     for (size_t e = 0; e < n && ok; e++)
         if (fabs(now[e] - at[e]) > k->nondet)
-            ok = td__fail(k->cx, TD_E_GRAD,
-                          "%s: backward gave %.17g, then %.17g for result %d by input %d",
-                          k->who, at[e], now[e], o, i);
+            ok = td__fail(
+                k->cx, TD_E_GRAD,
+                "%s: backward gave %.17g, then %.17g for result %d by input %d", k->who,
+                at[e], now[e], o, i);
     td__free(now);
     return ok;
 }
@@ -84,7 +86,7 @@ static bool analytic(check *k) {
     for (int o = 0; o < k->n_out; o++) {
         td_tensor *y = k->out[o];
         if (!td__is_float((td_dtype)y->dtype) || !td__needs_grad(y)) continue;
-        any        = true;
+        any = true;
         k->rows[o] = (int)y->numel;
         for (int i = 0; i < k->in.n; i++) {
             if (!varied(k->in.v[i])) continue;
@@ -106,11 +108,12 @@ static bool evaluate(check *k, double *to) {
     td_tensor *out[32];
     if (!td__scope_push(k->cx)) return false;
     td_grad_mode was = {td_grad_enabled(k->cx), td_inference_enabled(k->cx)};
-    bool         ok  = run(k, out);
+    bool         ok = run(k, out);
     for (int o = 0; o < k->n_out && ok; o++) {
         if (!k->rows[o]) continue;
         if (out[o]->numel != k->rows[o]) {
-            ok = td__fail(k->cx, TD_E_GRAD, "%s: result %d changes its size", k->who, o);
+            ok =
+                td__fail(k->cx, TD_E_GRAD, "%s: result %d changes its size", k->who, o);
             break;
         }
         ok = td_read(out[o], TD_F64, to, sizeof(double) * (size_t)k->rows[o]);
@@ -127,7 +130,8 @@ static bool compare(check *k, int i, int64_t e, const double *lo, const double *
         for (int r = 0; r < k->rows[o]; r++) {
             double num = (*hi++ - *lo++) / (2 * k->eps);
             double ana = k->jac[o * k->in.n + i][(size_t)r * (size_t)n + (size_t)e];
-            if (fabs(num - ana) <= k->atol + k->rtol * fabs(num) || num == ana) continue;
+            if (fabs(num - ana) <= k->atol + k->rtol * fabs(num) || num == ana)
+                continue;
             return td__fail(k->cx, TD_E_GRAD,
                             "%s: d result %d [element %d] / d input %d [element %lld]: "
                             "backward says %.10g, differences say %.10g",
@@ -137,17 +141,17 @@ static bool compare(check *k, int i, int64_t e, const double *lo, const double *
 }
 
 static bool vary(check *k, int i, double *x, double *lo, double *hi) {
-    td_tensor *t     = k->in.v[i];
+    td_tensor *t = k->in.v[i];
     size_t     bytes = sizeof(double) * (size_t)t->numel;
-    bool       ok    = td_read(t, TD_F64, x, bytes);
+    bool       ok = td_read(t, TD_F64, x, bytes);
     for (int64_t e = 0; e < t->numel && ok; e++) {
         double at = x[e];
-        x[e]      = at - k->eps;
-        ok        = td_write(t, TD_F64, x, bytes) && evaluate(k, lo);
-        x[e]      = at + k->eps;
-        ok        = ok && td_write(t, TD_F64, x, bytes) && evaluate(k, hi);
-        x[e]      = at;
-        ok        = td_write(t, TD_F64, x, bytes) && ok && compare(k, i, e, lo, hi);
+        x[e] = at - k->eps;
+        ok = td_write(t, TD_F64, x, bytes) && evaluate(k, lo);
+        x[e] = at + k->eps;
+        ok = ok && td_write(t, TD_F64, x, bytes) && evaluate(k, hi);
+        x[e] = at;
+        ok = td_write(t, TD_F64, x, bytes) && ok && compare(k, i, e, lo, hi);
     }
     return ok;
 }
@@ -158,8 +162,10 @@ static bool numeric(check *k) {
     bool ok = true;
     for (int i = 0; i < k->in.n && ok; i++) {
         if (!varied(k->in.v[i])) continue;
-        double *room = td__alloc((2 * total + (size_t)k->in.v[i]->numel) * sizeof *room);
-        ok = room ? vary(k, i, room + 2 * total, room, room + total) : td__fail_memory(k->cx);
+        double *room =
+            td__alloc((2 * total + (size_t)k->in.v[i]->numel) * sizeof *room);
+        ok = room ? vary(k, i, room + 2 * total, room, room + total)
+                  : td__fail_memory(k->cx);
         td__free(room);
     }
     return ok;
@@ -173,11 +179,11 @@ static bool ready(const check *k) {
     for (int i = 0; i < k->in.n; i++) {
         if (k->in.v[i] && td_is_nil(k->in.v[i])) return false;
         if (varied(k->in.v[i]) && k->in.v[i]->dtype != TD_F64)
-            return td__fail(k->cx, TD_E_DTYPE, "%s: input %d is %s, it must be f64", k->who, i,
-                            td__type_str(k->in.v[i]));
+            return td__fail(k->cx, TD_E_DTYPE, "%s: input %d is %s, it must be f64",
+                            k->who, i, td__type_str(k->in.v[i]));
         if (varied(k->in.v[i]) && td__overlaps_itself(k->in.v[i]))
-            return td__fail(k->cx, TD_E_ALIAS, "%s: elements of input %d share memory", k->who,
-                            i);
+            return td__fail(k->cx, TD_E_ALIAS, "%s: elements of input %d share memory",
+                            k->who, i);
     }
     return true;
 }
@@ -185,20 +191,20 @@ static bool ready(const check *k) {
 static void take_opts(check *k, const td_check_opts *opts) {
     td_check_opts o = {0};
     if (opts) memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
-    k->eps    = o.eps > 0 ? o.eps : 1e-6;
-    k->atol   = o.atol > 0 ? o.atol : 1e-5;
-    k->rtol   = o.rtol > 0 ? o.rtol : 1e-3;
+    k->eps = o.eps > 0 ? o.eps : 1e-6;
+    k->atol = o.atol > 0 ? o.atol : 1e-5;
+    k->rtol = o.rtol > 0 ? o.rtol : 1e-3;
     k->nondet = o.nondet;
 }
 
 static bool check_all(check *k) {
     td_tensor *out[32];
     int        rows[32] = {0};
-    size_t     n        = (size_t)(k->n_out * k->in.n + 1);
+    size_t     n = (size_t)(k->n_out * k->in.n + 1);
     if (!ready(k) || !td__scope_push(k->cx)) return false;
-    k->out  = out;
+    k->out = out;
     k->rows = rows;
-    k->jac  = td__zalloc(n * sizeof *k->jac);
+    k->jac = td__zalloc(n * sizeof *k->jac);
     bool ok = k->jac ? analytic(k) : td__fail_memory(k->cx);
     td__scope_pop(k->cx, NULL, 0); /* the graph goes before its inputs are written */
     ok = ok && numeric(k);
@@ -209,8 +215,8 @@ static bool check_all(check *k) {
 
 bool td_gradcheck(td_ctx *cx, td_region *fn, void *env, td_tensors in, int n_out,
                   const td_check_opts *opts) {
-    check k = {.cx = cx, .fn = fn, .env = env, .in = in, .n_out = n_out,
-               .who = "gradcheck"};
+    check k = {
+        .cx = cx, .fn = fn, .env = env, .in = in, .n_out = n_out, .who = "gradcheck"};
     take_opts(&k, opts);
     return check_all(&k);
 }
@@ -223,7 +229,8 @@ typedef struct inner {
     bool       diff[32];    /* results that take part */
 } inner;
 
-static bool gradients(void *env, td_tensor *const *in, int n_in, td_tensor **out, int n_out) {
+static bool gradients(void *env, td_tensor *const *in, int n_in, td_tensor **out,
+                      int n_out) {
     inner     *p = env;
     td_tensor *y[32], *diff[32], *from[32];
     int        m = 0, n = 0;
@@ -235,7 +242,8 @@ static bool gradients(void *env, td_tensor *const *in, int n_in, td_tensor **out
         if (varied(in[i])) from[n++] = in[i];
     td_grad_opts opts = {TD_GRAD_OPTS, .create_graph = true, .materialize = true,
                          .grads = {in + p->n_in, m}};
-    return n == n_out && td_grad((td_tensors){diff, m}, (td_tensors){from, n}, out, &opts);
+    return n == n_out &&
+           td_grad((td_tensors){diff, m}, (td_tensors){from, n}, out, &opts);
 }
 
 /* A gradient for result y, with values that are all different. */
@@ -251,8 +259,12 @@ static td_tensor *some_grad(td_ctx *cx, td_tensor *y, int o) {
 
 bool td_gradgradcheck(td_ctx *cx, td_region *fn, void *env, td_tensors in, int n_out,
                       const td_check_opts *opts) {
-    check k = {.cx = cx, .fn = fn, .env = env, .in = in, .n_out = n_out,
-               .who = "gradgradcheck"};
+    check      k = {.cx = cx,
+                    .fn = fn,
+                    .env = env,
+                    .in = in,
+                    .n_out = n_out,
+                    .who = "gradgradcheck"};
     inner      p = {.fn = fn, .env = env, .n_in = in.n, .n_out = n_out};
     td_tensor *y[32], *all[64];
     int        n = in.n, wanted = 0;
@@ -267,14 +279,14 @@ bool td_gradgradcheck(td_ctx *cx, td_region *fn, void *env, td_tensors in, int n
         p.diff[o] = td__is_float((td_dtype)y[o]->dtype) && td__needs_grad(y[o]);
         if (!p.diff[o]) continue;
         all[n] = some_grad(cx, y[o], o);
-        ok     = !td_is_nil(all[n++]);
+        ok = !td_is_nil(all[n++]);
     }
     check second = k;
-    second.fn    = gradients;
-    second.env   = &p;
-    second.in    = (td_tensors){all, n};
+    second.fn = gradients;
+    second.env = &p;
+    second.in = (td_tensors){all, n};
     second.n_out = wanted;
-    ok           = ok && check_all(&second);
+    ok = ok && check_all(&second);
     td__scope_pop(cx, NULL, 0);
     return ok;
 }

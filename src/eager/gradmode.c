@@ -13,19 +13,27 @@ void td_set_grad_enabled(td_ctx *cx, bool on) { cx->grad_enabled = on; }
 static td_grad_mode change(td_ctx *cx, bool grad, bool inference) {
     td_grad_mode was = {cx->grad_enabled, cx->inference};
     cx->grad_enabled = grad;
-    cx->inference    = inference;
+    cx->inference = inference;
     return was;
 }
 
 td_grad_mode td_no_grad_begin(td_ctx *cx) { return change(cx, false, cx->inference); }
-void td_no_grad_end(td_ctx *cx, td_grad_mode was) { change(cx, was.grad, was.inference); }
-td_grad_mode td_enable_grad_begin(td_ctx *cx) { return change(cx, true, cx->inference); }
-void td_enable_grad_end(td_ctx *cx, td_grad_mode was) { change(cx, was.grad, was.inference); }
+void         td_no_grad_end(td_ctx *cx, td_grad_mode was) {
+            change(cx, was.grad, was.inference);
+}
+td_grad_mode td_enable_grad_begin(td_ctx *cx) {
+    return change(cx, true, cx->inference);
+}
+void td_enable_grad_end(td_ctx *cx, td_grad_mode was) {
+    change(cx, was.grad, was.inference);
+}
 td_grad_mode td_inference_begin(td_ctx *cx, bool on) { return change(cx, !on, on); }
-void td_inference_end(td_ctx *cx, td_grad_mode was) { change(cx, was.grad, was.inference); }
+void         td_inference_end(td_ctx *cx, td_grad_mode was) {
+            change(cx, was.grad, was.inference);
+}
 
 bool td_set_anomaly(td_ctx *cx, bool on) {
-    bool was    = cx->anomaly;
+    bool was = cx->anomaly;
     cx->anomaly = on;
     return was;
 }
@@ -44,20 +52,25 @@ td_tensor *td_set_requires_grad(td_tensor *t, bool on) {
     td_ctx *cx = t->cx;
     if (td_is_nil(t)) return t;
     if (on && !td__is_float((td_dtype)t->dtype))
-        return td_fail(cx, TD_E_GRAD, "only floats can require grad, got %s", td__type_str(t));
+        return td_fail(cx, TD_E_GRAD, "only floats can require grad, got %s",
+                       td__type_str(t));
     if (on && t->flags & TD_TF_INFERENCE && !cx->inference)
-        return td_fail(cx, TD_E_GRAD,
-                       "an inference tensor cannot require grad outside inference mode");
+        return td_fail(
+            cx, TD_E_GRAD,
+            "an inference tensor cannot require grad outside inference mode");
     if (t->ag && t->ag->fn) {
         if (on) return t;
-        return td_fail(cx, TD_E_GRAD,
-                       "requires_grad can be changed for leaves only; %s is a result of %s, "
-                       "use detach", td__type_str(t), t->ag->fn->name);
+        return td_fail(
+            cx, TD_E_GRAD,
+            "requires_grad can be changed for leaves only; %s is a result of %s, "
+            "use detach",
+            td__type_str(t), t->ag->fn->name);
     }
     if (!on && !t->ag) return t;
     if (!td__state(t)) return &cx->nil;
     t->ag->wants = on;
-    t->flags     = (uint8_t)(on ? t->flags | TD_TF_NEEDS_GRAD : t->flags & ~TD_TF_NEEDS_GRAD);
+    t->flags =
+        (uint8_t)(on ? t->flags | TD_TF_NEEDS_GRAD : t->flags & ~TD_TF_NEEDS_GRAD);
     return t;
 }
 
@@ -79,12 +92,16 @@ bool td_set_grad(td_tensor *t, td_tensor *grad) {
         td_zero_grad(t);
         return true;
     }
-    if (grad == t) return td__fail(t->cx, TD_E_GRAD, "td_set_grad: a tensor as its own gradient");
+    if (grad == t)
+        return td__fail(t->cx, TD_E_GRAD, "td_set_grad: a tensor as its own gradient");
     if (grad->cx != t->cx)
-        return td__fail(t->cx, TD_E_ARG, "td_set_grad: the gradient is of another context");
-    if (grad->rank != t->rank || memcmp(grad->size, t->size, sizeof(int64_t) * t->rank) ||
+        return td__fail(t->cx, TD_E_ARG,
+                        "td_set_grad: the gradient is of another context");
+    if (grad->rank != t->rank ||
+        memcmp(grad->size, t->size, sizeof(int64_t) * t->rank) ||
         grad->dtype != t->dtype)
-        return td__fail(t->cx, TD_E_GRAD, "td_set_grad: a gradient of %s for a tensor of %s",
+        return td__fail(t->cx, TD_E_GRAD,
+                        "td_set_grad: a gradient of %s for a tensor of %s",
                         td__type_str(grad), td__type_str(t));
     if (!td__state(t)) return false;
     td__ref(grad);

@@ -12,8 +12,8 @@ static td_hookrec *add(td_ctx *cx, td_hookrec **owner, td_hook_kind kind) {
     td_eager   *e = td__eager(cx);
     td_hookrec *h = td__zalloc(sizeof *h);
     if (!h) return td__fail_memory(cx), NULL;
-    h->id    = ++e->last_hook;
-    h->kind  = kind;
+    h->id = ++e->last_hook;
+    h->kind = kind;
     h->owner = owner;
     h->after = e->hooks;
     if (e->hooks) e->hooks->before = h;
@@ -42,7 +42,7 @@ static void drop_hook(td_eager *e, td_hookrec *h) {
         take_out(e, h);
         return;
     }
-    h->id            = 0; /* a husk */
+    h->id = 0; /* a husk */
     e->hooks_removed = true;
 }
 
@@ -57,7 +57,7 @@ void td_hook_remove(td_ctx *cx, td_hook hook) {
 
 void td__hooks_free(td_ctx *cx, td_hookrec **list) {
     td_hookrec *h = *list;
-    *list         = NULL;
+    *list = NULL;
     while (h) {
         td_hookrec *next = h->next;
         unlink_and_free(td__eager(cx), h);
@@ -80,7 +80,8 @@ static void leave(td_eager *e) {
 static td_hookrec **list_of(td_tensor *t, const char *who, int *nr) {
     td_node *fn;
     if (!td__needs_grad(t)) {
-        td__fail(t->cx, TD_E_GRAD, "%s: %s does not require grad", who, td__type_str(t));
+        td__fail(t->cx, TD_E_GRAD, "%s: %s does not require grad", who,
+                 td__type_str(t));
         return NULL;
     }
     if (!td__fn_of(t, &fn)) return NULL;
@@ -93,10 +94,10 @@ td_hook td_on_grad(td_tensor *t, td_grad_hook *fn, void *env) {
     int nr;
     if (td_is_nil(t)) return 0;
     td_hookrec **list = list_of(t, "td_on_grad", &nr);
-    td_hookrec  *h    = list ? add(t->cx, list, TD_HOOK_GRAD) : NULL;
+    td_hookrec  *h = list ? add(t->cx, list, TD_HOOK_GRAD) : NULL;
     if (!h) return 0;
-    h->nr      = nr;
-    h->env     = env;
+    h->nr = nr;
+    h->env = env;
     h->fn.grad = fn;
     return h->id;
 }
@@ -112,7 +113,7 @@ td_hook td_on_accumulated(td_tensor *leaf, td_leaf_hook *fn, void *env) {
     }
     td_hookrec *h = list ? add(leaf->cx, list, TD_HOOK_LEAF) : NULL;
     if (!h) return 0;
-    h->env     = env;
+    h->env = env;
     h->fn.leaf = fn;
     return h->id;
 }
@@ -120,7 +121,7 @@ td_hook td_on_accumulated(td_tensor *leaf, td_leaf_hook *fn, void *env) {
 td_hook td_on_node_pre(td_node *n, td_pre_hook *fn, void *env) {
     td_hookrec *h = n ? add(n->cx, &n->hooks, TD_HOOK_PRE) : NULL;
     if (!h) return 0;
-    h->env    = env;
+    h->env = env;
     h->fn.pre = fn;
     return h->id;
 }
@@ -128,7 +129,7 @@ td_hook td_on_node_pre(td_node *n, td_pre_hook *fn, void *env) {
 td_hook td_on_node_post(td_node *n, td_post_hook *fn, void *env) {
     td_hookrec *h = n ? add(n->cx, &n->hooks, TD_HOOK_POST) : NULL;
     if (!h) return 0;
-    h->env     = env;
+    h->env = env;
     h->fn.post = fn;
     return h->id;
 }
@@ -144,7 +145,7 @@ static td_hookrec *find_retain(td_node *n, const td_tensor *t) {
 static bool add_retain(td_tensor *t, td_node *n, int nr) {
     td_hookrec *h = add(t->cx, &n->hooks, TD_HOOK_RETAIN);
     if (!h) return false;
-    h->t  = t;
+    h->t = t;
     h->nr = nr;
     return true;
 }
@@ -175,8 +176,8 @@ bool td_retains_grad(const td_tensor *t) { return t->ag && t->ag->retains; }
 /* A copy, so that later stages may write the gradient they get. */
 static bool store_retained(td_tensor *t, td_tensor *g) {
     td_tensor *old = t->ag->grad;
-    td_tensor *now = old ? td__op2(t->cx, TD_OP_add, old, td_value_tensor(g))
-                         : td_op_clone(g, true);
+    td_tensor *now =
+        old ? td__op2(t->cx, TD_OP_add, old, td_value_tensor(g)) : td_op_clone(g, true);
     if (td_is_nil(now)) return false;
     t->ag->grad = td__ref(now);
     if (old) td__unref(old);
@@ -190,7 +191,8 @@ static bool replace(td_ctx *cx, td_tensor **g, td_tensor *by) {
     td_tensor *old = *g;
     if (!by || by == old) return true;
     if (td_is_nil(by)) return td__fail(cx, TD_E_GRAD, "a gradient hook failed");
-    if (by->rank != old->rank || memcmp(by->size, old->size, sizeof(int64_t) * old->rank) ||
+    if (by->rank != old->rank ||
+        memcmp(by->size, old->size, sizeof(int64_t) * old->rank) ||
         by->dtype != old->dtype)
         return td__fail(cx, TD_E_GRAD, "a hook has changed a gradient from %s to %s",
                         td__type_str(old), td__type_str(by));
@@ -217,13 +219,15 @@ bool td__hooks_pre(td_ctx *cx, td_hookrec *list, td_tensor **g, int n) {
     enter(td__eager(cx));
     for (td_hookrec *h = list; h && ok; h = h->next) {
         if (h->kind != TD_HOOK_PRE || !h->id) continue;
-        td_tensor *few[8], **copy = n <= TD_COUNT(few) ? few : td__alloc(sizeof *copy * (size_t)n);
+        td_tensor *few[8],
+            **copy = n <= TD_COUNT(few) ? few : td__alloc(sizeof *copy * (size_t)n);
         if (!copy) {
             ok = td__fail_memory(cx);
             break;
         }
         for (int i = 0; i < n; i++) copy[i] = g[i];
-        ok = h->fn.pre(h->env, copy, n) || td__fail(cx, TD_E_GRAD, "a node hook failed");
+        ok =
+            h->fn.pre(h->env, copy, n) || td__fail(cx, TD_E_GRAD, "a node hook failed");
         for (int i = 0; i < n && ok; i++)
             if (g[i]) ok = replace(cx, &g[i], copy[i]);
         if (copy != few) td__free(copy);
@@ -250,7 +254,8 @@ bool td__hooks_leaf(td_tensor *t) {
     enter(td__eager(t->cx));
     for (td_hookrec *h = t->ag->hooks; h && ok; h = h->next)
         if (h->kind == TD_HOOK_LEAF && h->id)
-            ok = h->fn.leaf(h->env, t) || td__fail(t->cx, TD_E_GRAD, "a leaf hook failed");
+            ok = h->fn.leaf(h->env, t) ||
+                 td__fail(t->cx, TD_E_GRAD, "a leaf hook failed");
     leave(td__eager(t->cx));
     return ok && td_ok(t->cx);
 }

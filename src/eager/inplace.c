@@ -13,16 +13,19 @@
 static const char *why_refused(const td_tensor *t) {
     switch ((td_creation)t->creation) {
     case TD_MADE_MULTI_OUTPUT:
-        return "It comes from an op that returns several views; these may not be written. "
+        return "It comes from an op that returns several views; these may not be "
+               "written. "
                "Write out of place";
     case TD_MADE_NO_GRAD:
         return "Make the view and write both inside no_grad (if the write is not to be "
                "differentiated) or both outside";
     case TD_MADE_INFERENCE:
-        return "Make the view and write both inside inference mode (if the write is not to "
+        return "Make the view and write both inside inference mode (if the write is "
+               "not to "
                "be differentiated) or both outside";
     default:
-        return "It was made inside a custom function, or is an input returned as it was; "
+        return "It was made inside a custom function, or is an input returned as it "
+               "was; "
                "the write would pass by the custom backward. Clone the result";
     }
 }
@@ -30,24 +33,23 @@ static const char *why_refused(const td_tensor *t) {
 /* `c` is the write itself, or NULL when t is read after another tensor of its
  * storage was written. */
 static bool fail_view(td_opcall *c, const td_tensor *t) {
-    const td_node *fn   = t->ag ? t->ag->fn : NULL;
-    bool           mode = t->creation == TD_MADE_NO_GRAD || t->creation == TD_MADE_INFERENCE;
-    const char    *place =
+    const td_node *fn = t->ag ? t->ag->fn : NULL;
+    bool mode = t->creation == TD_MADE_NO_GRAD || t->creation == TD_MADE_INFERENCE;
+    const char *place =
         t->creation == TD_MADE_INFERENCE ? "in inference mode" : "in no_grad mode";
-    const char *how = c ? "is being modified in place"
-                        : "its base or another view of its base has been modified in place";
+    const char *how =
+        c ? "is being modified in place"
+          : "its base or another view of its base has been modified in place";
     td_buf text = {0};
     if (fn && !mode)
-        td__buf_printf(&text, "result %d of %s is a view and %s", (int)t->ag->nr, fn->name,
-                       how);
+        td__buf_printf(&text, "result %d of %s is a view and %s", (int)t->ag->nr,
+                       fn->name, how);
     else
-        td__buf_printf(&text, "a view was created %s and %s with grad mode enabled", place,
-                       how);
+        td__buf_printf(&text, "a view was created %s and %s with grad mode enabled",
+                       place, how);
     td__buf_printf(&text, ". %s", why_refused(t));
-    if (c)
-        td__op_fail(c, TD_E_GRAD, "%s", td__buf_str(&text));
-    else
-        td__fail(t->cx, TD_E_GRAD, "%s", td__buf_str(&text));
+    if (c) td__op_fail(c, TD_E_GRAD, "%s", td__buf_str(&text));
+    else td__fail(t->cx, TD_E_GRAD, "%s", td__buf_str(&text));
     td__buf_free(&text);
     return false;
 }
@@ -60,16 +62,18 @@ bool td__check_write(td_opcall *c, td_tensor *t) {
     if (td__is_diff_view(t)) {
         if (t->creation != TD_MADE_PLAIN) return fail_view(c, t);
         if (needs && is_leaf(t->base))
-            return td__op_fail(c, TD_E_GRAD,
-                               "a view of a leaf that requires grad is being written in "
-                               "place; use no_grad, or write to a clone");
+            return td__op_fail(
+                c, TD_E_GRAD,
+                "a view of a leaf that requires grad is being written in "
+                "place; use no_grad, or write to a clone");
     }
     td_node *fn;
     if (!td__fn_of(t, &fn)) return false;
     if (needs && !fn)
-        return td__op_fail(c, TD_E_GRAD,
-                           "a leaf that requires grad is being written in place; use no_grad, "
-                           "or write to a clone");
+        return td__op_fail(
+            c, TD_E_GRAD,
+            "a leaf that requires grad is being written in place; use no_grad, "
+            "or write to a clone");
     return true;
 }
 
@@ -79,22 +83,20 @@ bool td__regenerate(td_tensor *t) {
     td_ctx *cx = t->cx;
     if (t->creation != TD_MADE_PLAIN) return fail_view(NULL, t);
     if (!td__scope_push(cx)) return false;
-    td_mode *top  = cx->top;
+    td_mode *top = cx->top;
     bool     grad = cx->grad_enabled, inference = cx->inference;
-    cx->top          = &td__eager(cx)->mode;
+    cx->top = &td__eager(cx)->mode;
     cx->grad_enabled = true;
-    cx->inference    = false;
-    td_tensor *v  = td_op_as_strided(t->base, td_sizes(t), td_strides(t),
-                                     td_value_int(t->offset));
-    bool       ok = !td_is_nil(v);
-    if (ok && v->ag && v->ag->fn)
-        ok = td__set_history(t, v->ag->fn, v->ag->nr);
-    else if (ok)
-        td__clear_history(t);
+    cx->inference = false;
+    td_tensor *v =
+        td_op_as_strided(t->base, td_sizes(t), td_strides(t), td_value_int(t->offset));
+    bool ok = !td_is_nil(v);
+    if (ok && v->ag && v->ag->fn) ok = td__set_history(t, v->ag->fn, v->ag->nr);
+    else if (ok) td__clear_history(t);
     if (ok) t->seen = td__version(t);
-    cx->top          = top;
+    cx->top = top;
     cx->grad_enabled = grad;
-    cx->inference    = inference;
+    cx->inference = inference;
     td__scope_pop(cx, NULL, 0);
     return ok;
 }
@@ -103,7 +105,8 @@ bool td__regenerate(td_tensor *t) {
 
 td_tensor *td__copy_like(td_ctx *cx, td_tensor *g, const td_note *like) {
     td_ints    stride = {like->dims + like->rank, like->rank};
-    td_tensor *r = td_op_empty_strided(cx, td__note_sizes(like), stride, (td_dtype)g->dtype);
+    td_tensor *r =
+        td_op_empty_strided(cx, td__note_sizes(like), stride, (td_dtype)g->dtype);
     return td_is_nil(r) ? r : td_op_copy_(r, g, false);
 }
 
@@ -116,17 +119,17 @@ static bool same_layout(const td_tensor *t, const td_note *n) {
 /* ---- copy_slices -------------------------------------------------------- */
 
 typedef struct slices {
-    td_node *fn;     /* held: the writer's node */
-    int      fn_nr;  /* which result of it the view is */
-    int      self;   /* the edge that is the view there and the base here */
-    td_note  view;   /* what the view looked like */
+    td_node *fn;    /* held: the writer's node */
+    int      fn_nr; /* which result of it the view is */
+    int      self;  /* the edge that is the view there and the base here */
+    td_note  view;  /* what the view looked like */
 } slices;
 
 static void part_of(const td_node *n, td_tensor *whole, td_ints *size, td_ints *stride,
                     td_value *offset) {
     const slices *s = n->data;
-    *size           = td__note_sizes(&s->view);
-    *stride         = (td_ints){s->view.dims + s->view.rank, s->view.rank};
+    *size = td__note_sizes(&s->view);
+    *stride = (td_ints){s->view.dims + s->view.rank, s->view.rank};
     *offset = td_value_int(whole->offset + s->view.offset - n->note[s->self].offset);
 }
 
@@ -146,7 +149,7 @@ static bool apply_writer(td_node *n, td_tensor *part, const bool *need,
 
 static bool slices_apply(td_node *n, td_tensor *const *g, const bool *need,
                          td_tensor **grads) {
-    const slices *s     = n->data;
+    const slices *s = n->data;
     td_tensor    *whole = g[0];
     td_ints       size, stride;
     td_value      offset;
@@ -177,8 +180,10 @@ static void slices_destroy(td_node *n) {
     td__free(s);
 }
 
-const td_node_kind td__slices_kind = {.name = "copy_slices", .apply = slices_apply,
-                                      .release = slices_release, .destroy = slices_destroy};
+const td_node_kind td__slices_kind = {.name = "copy_slices",
+                                      .apply = slices_apply,
+                                      .release = slices_release,
+                                      .destroy = slices_destroy};
 
 const td_note *td__slices_base(const td_node *n) {
     return &n->note[((const slices *)n->data)->self];
@@ -190,20 +195,19 @@ static bool slices_edges(td_node *n, td_node *fn, int self, td_tensor *base,
     for (int i = 0; i < fn->n_edge; i++) {
         n->edge[i] = fn->edge[i];
         n->note[i] = fn->note[i]; /* dims stay in fn, which n holds */
-        if (i == self)
-            n->edge[i].node = NULL;
-        else if (n->edge[i].node)
-            td__node_ref(n->edge[i].node);
+        if (i == self) n->edge[i].node = NULL;
+        else if (n->edge[i].node) td__node_ref(n->edge[i].node);
     }
     td__note(&n->note[self], base, true, ints);
     return td__edge_of(base, &n->edge[self]);
 }
 
 static td_node *make_slices(td_tensor *t, td_node *fn, int nr, int self) {
-    td_ctx      *cx   = t->cx;
+    td_ctx      *cx = t->cx;
     td_tensor   *base = t->base;
-    td_node_plan p    = {.n_edge = fn->n_edge, .n_out = 1,
-                         .n_ints = 3 * base->rank + 2 * t->rank};
+    td_node_plan p = {.n_edge = fn->n_edge,
+                      .n_out = 1,
+                      .n_ints = 3 * base->rank + 2 * t->rank};
     int64_t     *ints;
     slices      *s = td__alloc(sizeof *s);
     if (!s) return td__fail_memory(cx), NULL;
@@ -212,9 +216,9 @@ static td_node *make_slices(td_tensor *t, td_node *fn, int nr, int self) {
         td__free(s);
         return NULL;
     }
-    *s       = (slices){.fn = td__node_ref(fn), .fn_nr = nr, .self = self};
-    n->data  = s;
-    n->here  = fn->here;
+    *s = (slices){.fn = td__node_ref(fn), .fn_nr = nr, .self = self};
+    n->data = s;
+    n->here = fn->here;
     fn->owner = n;
     td__note(&s->view, t, true, &ints);
     td__note(&n->out_note[0], base, false, &ints);

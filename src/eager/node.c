@@ -10,7 +10,7 @@
 static td_node *take_block(td_eager *e, size_t bytes) {
     size_t units = (bytes + 63) / 64;
     if (units < TD_NODE_CLASSES && e->pool[units]) {
-        td_node *n     = e->pool[units];
+        td_node *n = e->pool[units];
         e->pool[units] = n->next;
         return n;
     }
@@ -25,7 +25,7 @@ static void give_block(td_eager *e, td_node *n) {
         td__free(n);
         return;
     }
-    n->next           = e->pool[n->units];
+    n->next = e->pool[n->units];
     e->pool[n->units] = n;
 }
 
@@ -40,29 +40,37 @@ static char *scope_path(td_ctx *cx) {
 
 td_node *td__node_make(td_ctx *cx, const td_node_kind *kind, const td_node_plan *p,
                        int64_t **ints, char **chars) {
-    td_eager *e     = td__eager(cx);
+    td_eager *e = td__eager(cx);
     size_t    edges = sizeof(td_edge) * (size_t)p->n_edge;
     size_t    notes = sizeof(td_note) * (size_t)(p->n_edge + p->n_out);
     size_t    saved = sizeof(td_saved) * (size_t)p->n_saved;
-    size_t    in    = sizeof(td_value) * (size_t)p->n_in;
+    size_t    in = sizeof(td_value) * (size_t)p->n_in;
     size_t    bytes = sizeof(td_node) + edges + notes + saved + in +
                    sizeof(int64_t) * (size_t)p->n_ints + (size_t)p->n_chars;
     td_node *n = take_block(e, bytes);
     if (!n) return NULL;
     uint16_t units = n->units;
-    *n = (td_node){.kind = kind, .name = kind->name, .cx = cx, .refs = 1, .units = units, .seq = ++e->seq,
-                   .here = td_here, .n_edge = p->n_edge, .n_out = p->n_out,
-                   .n_saved = p->n_saved, .n_in = p->n_in};
+    *n = (td_node){.kind = kind,
+                   .name = kind->name,
+                   .cx = cx,
+                   .refs = 1,
+                   .units = units,
+                   .seq = ++e->seq,
+                   .here = td_here,
+                   .n_edge = p->n_edge,
+                   .n_out = p->n_out,
+                   .n_saved = p->n_saved,
+                   .n_in = p->n_in};
     if (TD_UNLIKELY(cx->anomaly)) n->path = scope_path(cx);
-    char *at    = (char *)(n + 1);
-    n->edge     = (td_edge *)(void *)at;
-    n->note     = (td_note *)(void *)(at += edges);
+    char *at = (char *)(n + 1);
+    n->edge = (td_edge *)(void *)at;
+    n->note = (td_note *)(void *)(at += edges);
     n->out_note = n->note + p->n_edge;
-    n->saved    = (td_saved *)(void *)(at += notes);
-    n->in       = (td_value *)(void *)(at += saved);
-    *ints       = (int64_t *)(void *)(at += in);
+    n->saved = (td_saved *)(void *)(at += notes);
+    n->in = (td_value *)(void *)(at += saved);
+    *ints = (int64_t *)(void *)(at += in);
     if (chars) *chars = at + sizeof(int64_t) * (size_t)p->n_ints;
-    memset(n->edge, 0, edges + notes + saved);
+    memset(n->edge, 0, edges); /* what is read before it is set */
     return n;
 }
 
@@ -96,13 +104,13 @@ static void bury(td_node *n) {
 void td__node_drop(td_node *n) {
     if (--n->refs > 0) return;
     td_eager *e = td__eager(n->cx);
-    n->next     = e->dying;
-    e->dying    = n;
+    n->next = e->dying;
+    e->dying = n;
     if (e->burying) return;
     e->burying = true;
     while (e->dying) {
         td_node *dead = e->dying;
-        e->dying      = dead->next;
+        e->dying = dead->next;
         bury(dead);
     }
     e->burying = false;
@@ -112,18 +120,21 @@ void td__node_drop(td_node *n) {
 
 void td__note(td_note *note, const td_tensor *t, bool strided, int64_t **ints) {
     int64_t *d = *ints;
-    *note      = (td_note){.dims = d, .offset = t->offset, .dtype = t->dtype,
-                           .rank = t->rank, .strided = strided};
+    *note = (td_note){.dims = d,
+                      .offset = t->offset,
+                      .dtype = t->dtype,
+                      .rank = t->rank,
+                      .strided = strided};
     for (int i = 0; i < t->rank; i++) *d++ = t->size[i];
     for (int i = 0; strided && i < t->rank; i++) *d++ = t->stride[i];
     *ints = d;
 }
 
 void td__note_meta(const td_note *note, td_meta *m) {
-    m->dtype   = (td_dtype)note->dtype;
-    m->rank    = note->rank;
+    m->dtype = (td_dtype)note->dtype;
+    m->rank = note->rank;
     m->strided = note->strided;
-    m->offset  = note->offset;
+    m->offset = note->offset;
     for (int i = 0; i < note->rank; i++) m->size[i] = note->dims[i];
     for (int i = 0; note->strided && i < note->rank; i++)
         m->stride[i] = note->dims[note->rank + i];
@@ -137,18 +148,16 @@ bool td__note_outputs(td_node *n, td_tensor *const *out, int n_out, int64_t *roo
     for (int i = 0; i < n_out; i++) ints += out[i] ? out[i]->rank : 0;
     if (n_out > n->n_out || ints > n_room) {
         size_t notes = sizeof(td_note) * (size_t)n_out;
-        char  *more  = td__alloc(notes + sizeof(int64_t) * (size_t)ints);
+        char  *more = td__alloc(notes + sizeof(int64_t) * (size_t)ints);
         if (!more) return td__fail_memory(n->cx);
-        n->extra    = more;
+        n->extra = more;
         n->out_note = (td_note *)(void *)more;
-        room        = (int64_t *)(void *)(more + notes);
+        room = (int64_t *)(void *)(more + notes);
     }
     n->n_out = n_out;
     for (int i = 0; i < n_out; i++)
-        if (out[i])
-            td__note(&n->out_note[i], out[i], false, &room);
-        else
-            n->out_note[i] = (td_note){0};
+        if (out[i]) td__note(&n->out_note[i], out[i], false, &room);
+        else n->out_note[i] = (td_note){0};
     return true;
 }
 
@@ -158,10 +167,8 @@ td_autograd *td__state(td_tensor *t) {
     if (t->ag) return t->ag;
     td_eager    *e = td__eager(t->cx);
     td_autograd *s = e->states;
-    if (s)
-        e->states = s->next;
-    else if (!(s = td__alloc(sizeof *s)))
-        return td__fail_memory(t->cx), NULL;
+    if (s) e->states = s->next;
+    else if (!(s = td__alloc(sizeof *s))) return td__fail_memory(t->cx), NULL;
     *s = (td_autograd){0};
     return t->ag = s;
 }
@@ -169,13 +176,13 @@ td_autograd *td__state(td_tensor *t) {
 void td__state_free(td_tensor *t) {
     td_eager    *e = td__eager(t->cx);
     td_autograd *s = t->ag;
-    t->ag          = NULL;
-    t->flags &= (uint8_t)~(TD_TF_NEEDS_GRAD | TD_TF_HOT);
+    t->ag = NULL;
+    t->flags &= (uint8_t) ~(TD_TF_NEEDS_GRAD | TD_TF_HOT);
     if (s->retains && s->fn) td__retain_move(t, s->fn, NULL, s->nr);
     if (s->hooks) td__hooks_free(t->cx, &s->hooks);
     if (s->grad) td__unref(s->grad);
     if (s->fn) td__node_drop(s->fn);
-    s->next   = e->states;
+    s->next = e->states;
     e->states = s;
 }
 
@@ -199,8 +206,8 @@ void td__clear_history(td_tensor *t) {
     td_node *old = s->fn;
     if (s->retains && old) td__retain_move(t, old, NULL, s->nr);
     s->retains = s->wants = false;
-    s->fn      = NULL;
-    s->nr      = 0;
+    s->fn = NULL;
+    s->nr = 0;
     if (old) td__node_drop(old);
 }
 
@@ -218,7 +225,7 @@ bool td__edge_of(td_tensor *t, td_edge *e) {
     if (!td__fn_of(t, &fn)) return false;
     if (fn) {
         e->node = td__node_ref(fn);
-        e->nr   = t->ag->nr;
+        e->nr = t->ag->nr;
     } else if (t->ag && t->ag->wants) {
         e->node = td__accumulator(t);
         return e->node != NULL;
@@ -230,13 +237,13 @@ bool td__edge_of(td_tensor *t, td_edge *e) {
 
 td_tensor *td__op1(td_ctx *cx, td_op op, td_tensor *a) {
     td_tensor *out = &cx->nil;
-    td_value   in  = td_value_tensor(a);
+    td_value   in = td_value_tensor(a);
     td__call(cx, op, &in, 1, &out, 1);
     return out;
 }
 
 td_tensor *td__op2(td_ctx *cx, td_op op, td_tensor *a, td_value b) {
-    td_tensor *out   = &cx->nil;
+    td_tensor *out = &cx->nil;
     td_value   in[2] = {td_value_tensor(a), b};
     td__call(cx, op, in, 2, &out, 1);
     return out;

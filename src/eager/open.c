@@ -20,23 +20,24 @@ static void close_eager(td_ctx *cx) {
     cx->eager = NULL;
 }
 
-static const td_ctx_hooks hooks = {.free_autograd = td__state_free, .close = close_eager};
+static const td_ctx_hooks hooks = {.free_autograd = td__state_free,
+                                   .close = close_eager};
 
 td_ctx *td_open(void) {
     if (!td__table_init()) return NULL;
     td_ctx   *cx = td__ctx_make();
-    td_eager *e  = cx ? td__zalloc(sizeof *e) : NULL;
+    td_eager *e = cx ? td__zalloc(sizeof *e) : NULL;
     if (!e) {
         td__ctx_free(cx);
         return NULL;
     }
-    e->cx        = cx;
+    e->cx = cx;
     e->mode.name = "autograd";
     e->mode.call = td__tape_call;
-    e->resize    = &td__ops[TD_OP_resize_];
-    cx->eager    = e;
-    cx->hooks    = &hooks;
-    cx->tape     = &e->mode;
+    e->resize = &td__ops[TD_OP_resize_];
+    cx->eager = e;
+    cx->hooks = &hooks;
+    cx->tape = &e->mode;
     td__mode_push(cx, &e->mode);
     return cx;
 }

@@ -22,17 +22,15 @@ static const td_saved_hooks *packer(td_eager *e) {
 }
 
 bool td_saved_hooks_push(td_ctx *cx, const td_saved_hooks *hooks) {
-    td_eager      *e    = td__eager(cx);
+    td_eager      *e = td__eager(cx);
     td_saved_hooks none = {0};
     return td__vec_push(&e->packers, hooks ? *hooks : none) || td__fail_memory(cx);
 }
 
 void td_saved_hooks_pop(td_ctx *cx) {
     td_eager *e = td__eager(cx);
-    if (e->packers.n > 0)
-        e->packers.n--;
-    else
-        td__fail(cx, TD_E_ARG, "td_saved_hooks_pop: none were pushed");
+    if (e->packers.n > 0) e->packers.n--;
+    else td__fail(cx, TD_E_ARG, "td_saved_hooks_pop: none were pushed");
 }
 
 /* The user's pack, heard by the tape but not by these hooks again. */
@@ -40,14 +38,15 @@ static void *run_pack(td_ctx *cx, const td_saved_hooks *h, td_tensor *t) {
     td_eager *e = td__eager(cx);
     if (!td__scope_push(cx)) return NULL;
     td_saved_hooks hooks = *h; /* the stack may move */
-    td_mode       *top   = cx->top;
+    td_mode       *top = cx->top;
     td_tensor     *plain = td__tensor_alias(cx, t);
     void          *value = NULL;
-    cx->top              = &e->mode;
+    cx->top = &e->mode;
     if (plain && td_saved_hooks_push(cx, NULL)) {
         value = hooks.pack(hooks.env, plain);
         td_saved_hooks_pop(cx);
-        if (!value) td__fail(cx, TD_E_GRAD, "the pack hook of a saved value gave nothing");
+        if (!value)
+            td__fail(cx, TD_E_GRAD, "the pack hook of a saved value gave nothing");
     }
     cx->top = top;
     td__scope_pop(cx, NULL, 0);
@@ -56,16 +55,16 @@ static void *run_pack(td_ctx *cx, const td_saved_hooks *h, td_tensor *t) {
 
 static bool pack(td_saved *s, td_tensor *t, bool output, const td_saved_hooks *h) {
     td_ctx  *cx = t->cx;
-    td_pack *p  = td__alloc(sizeof *p);
+    td_pack *p = td__alloc(sizeof *p);
     if (!p) return td__fail_memory(cx);
     *p = (td_pack){.hooks = *h};
     if (!output && td__needs_grad(t) && !td__edge_of(t, &p->edge)) {
         td__free(p);
         return false;
     }
-    p->leaf  = p->edge.node && p->edge.node->kind == &td__accumulate_kind;
+    p->leaf = p->edge.node && p->edge.node->kind == &td__accumulate_kind;
     p->value = run_pack(cx, h, t);
-    s->pack  = p;
+    s->pack = p;
     if (p->value) return true;
     td__saved_free(s);
     return false;
@@ -89,13 +88,15 @@ static td_tensor *loose_alias(td_tensor *t) {
 bool td__save(td_saved *s, td_tensor *t, bool output, int nr) {
     td_ctx *cx = t->cx;
     if (t->flags & TD_TF_INFERENCE)
-        return td__fail(cx, TD_E_GRAD,
-                        "an inference tensor (%s) cannot be saved for backward; use a clone "
-                        "of it, or no_grad in place of inference mode", td__type_str(t));
+        return td__fail(
+            cx, TD_E_GRAD,
+            "an inference tensor (%s) cannot be saved for backward; use a clone "
+            "of it, or no_grad in place of inference mode",
+            td__type_str(t));
     bool history = output && td__is_float((td_dtype)t->dtype);
-    s->version   = td__version(t);
-    s->nr        = nr;
-    s->flags     = output ? TD_SV_OUTPUT : 0;
+    s->version = td__version(t);
+    s->nr = nr;
+    s->flags = output ? TD_SV_OUTPUT : 0;
     const td_saved_hooks *h = packer(td__eager(cx));
     if (TD_UNLIKELY(h != NULL)) return pack(s, t, output, h);
     if (history) s->flags |= TD_SV_ALIAS;
@@ -106,8 +107,8 @@ bool td__save(td_saved *s, td_tensor *t, bool output, int nr) {
 void td__saved_free(td_saved *s) {
     td_tensor *t = s->t;
     td_pack   *p = s->pack;
-    s->t         = NULL;
-    s->pack      = NULL;
+    s->t = NULL;
+    s->pack = NULL;
     s->flags |= TD_SV_FREED;
     if (t) td__unref(t);
     if (p) free_pack(p);
@@ -121,18 +122,19 @@ static const char *saved_name(const td_node *n, const td_saved *s) {
 }
 
 static bool fail_version(td_node *n, const td_saved *s) {
-    td_tensor  *t      = s->t;
+    td_tensor  *t = s->t;
     const char *writer = t->st->writer ? t->st->writer : "a write";
-    td_buf      made   = {0};
+    td_buf      made = {0};
     if (s->arg >= 0 && t->ag && t->ag->fn)
         td__buf_printf(&made, ", result %d of %s,", (int)t->ag->nr, t->ag->fn->name);
-    td__fail(n->cx, TD_E_GRAD,
-             "%s: its backward needs %s (%s%s saved at version %llu), but it has been "
-             "modified in place by %s (version %llu); write to a clone, or write before "
-             "%s reads it",
-             n->name, saved_name(n, s), td__type_str(t), td__buf_str(&made),
-             (unsigned long long)s->version, writer, (unsigned long long)td__version(t),
-             n->name);
+    td__fail(
+        n->cx, TD_E_GRAD,
+        "%s: its backward needs %s (%s%s saved at version %llu), but it has been "
+        "modified in place by %s (version %llu); write to a clone, or write before "
+        "%s reads it",
+        n->name, saved_name(n, s), td__type_str(t), td__buf_str(&made),
+        (unsigned long long)s->version, writer, (unsigned long long)td__version(t),
+        n->name);
     td__buf_free(&made);
     return false;
 }
@@ -157,10 +159,11 @@ static td_tensor *reattach(td_node *n, td_tensor *data, int nr) {
 
 static td_tensor *unpack_hooks(td_node *n, const td_saved *s) {
     td_ctx    *cx = n->cx;
-    td_pack   *p  = s->pack;
-    td_tensor *t  = p->hooks.unpack(p->hooks.env, p->value, cx);
+    td_pack   *p = s->pack;
+    td_tensor *t = p->hooks.unpack(p->hooks.env, p->value, cx);
     if (!t || td_is_nil(t)) {
-        td__fail(cx, TD_E_GRAD, "%s: the unpack hook of a saved value gave nothing", n->name);
+        td__fail(cx, TD_E_GRAD, "%s: the unpack hook of a saved value gave nothing",
+                 n->name);
         return NULL;
     }
     if (!td__recording(cx)) return t;
@@ -179,9 +182,11 @@ static td_tensor *unpack_hooks(td_node *n, const td_saved *s) {
 
 td_tensor *td__unpack(td_node *n, const td_saved *s) {
     if (s->flags & TD_SV_FREED) {
-        td__fail(n->cx, TD_E_GRAD,
-                 "%s: trying to backward through the graph a second time, but the values "
-                 "saved for it are gone; ask for retain_graph the first time", n->name);
+        td__fail(
+            n->cx, TD_E_GRAD,
+            "%s: trying to backward through the graph a second time, but the values "
+            "saved for it are gone; ask for retain_graph the first time",
+            n->name);
         return NULL;
     }
     if (s->pack) return unpack_hooks(n, s);

@@ -29,7 +29,7 @@ static bool has_term(const td_opcall *c, const td_opdef *rule, int i) {
 
 /* The row whose derivative counts: that of a writer may be its twin's. */
 static const td_opdef *rule_of(const td_opcall *c) {
-    bool twin = c->def->vjp && !strcmp(c->def->vjp, TD_VIA_PURE);
+    bool twin = c->def->vjp && c->def->vjp[0] == TD_VIA_PURE[0];
     return twin ? &td__ops[c->info->pure] : c->def;
 }
 
@@ -63,7 +63,7 @@ static void plan_terms(const td_opcall *c, plan *p) {
         p->keep_out |= c->info->term[i].reads_out;
     }
     if (p->rule->vjp_fn && p->needs && !p->zero) {
-        p->keep_in  = c->info->saves_in;
+        p->keep_in = c->info->saves_in;
         p->keep_out = c->info->saves_out;
     }
     if (p->zero) p->keep_in = p->keep_out = 0;
@@ -71,9 +71,9 @@ static void plan_terms(const td_opcall *c, plan *p) {
 
 static void plan_size(const td_opcall *c, plan *p) {
     td_node_plan *s = &p->size;
-    s->n_in         = c->n_in;
+    s->n_in = c->n_in;
     for (int i = 0; i < c->n_in; i++) {
-        td_value v    = c->in[i];
+        td_value v = c->in[i];
         bool     keep = p->keep_in >> i & 1;
         if (v.kind == TD_K_TENSOR) {
             s->n_edge++;
@@ -84,10 +84,8 @@ static void plan_size(const td_opcall *c, plan *p) {
             s->n_saved += keep ? (int)v.n : 0;
             for (uint32_t k = 0; k < v.n; k++)
                 if (v.u.ts[k]) s->n_ints += 2 * v.u.ts[k]->rank;
-        } else if (v.kind == TD_K_INTS)
-            s->n_ints += (int)v.n;
-        else if (v.kind == TD_K_STR)
-            s->n_chars += (int)strlen(v.u.s) + 1;
+        } else if (v.kind == TD_K_INTS) s->n_ints += (int)v.n;
+        else if (v.kind == TD_K_STR) s->n_chars += (int)strlen(v.u.s) + 1;
     }
     for (int i = 0; i < c->n_out && p->keep_out; i++)
         s->n_saved += (int)(p->keep_out >> (i < 31 ? i : 31) & 1);
@@ -107,13 +105,12 @@ static bool fill_tensor(filling *f, td_tensor *t, td_tensor *read, bool needs, i
                         int item) {
     td_node *n = f->n;
     int      e = f->edge++;
-    if (!t) return true;
+    if (!t) return n->note[e] = (td_note){0}, true;
     td__note(&n->note[e], t, true, &f->ints);
     if (needs && td__needs_grad(t) && !td__edge_of(t, &n->edge[e])) return false;
     if (!read) return true;
     td_saved *s = &n->saved[n->n_saved++];
-    s->arg      = (int16_t)arg;
-    s->item     = (int16_t)item;
+    *s = (td_saved){.arg = (int16_t)arg, .item = (int16_t)item};
     return td__save(s, read, false, 0);
 }
 
@@ -122,22 +119,24 @@ static bool fill_list(filling *f, const td_opcall *c, const plan *p, int i) {
     f->n->in[i] = (td_value){TD_K_TENSORS, v.n, {0}};
     for (uint32_t k = 0; k < v.n; k++) {
         td_tensor *t = v.u.ts[k];
-        if (!fill_tensor(f, t, p->keep_in >> i & 1 ? t : NULL, p->needs >> i & 1, i, (int)k))
+        if (!fill_tensor(f, t, p->keep_in >> i & 1 ? t : NULL, p->needs >> i & 1, i,
+                         (int)k))
             return false;
     }
     return true;
 }
 
 /* clones[i], if set, is saved in place of a written argument. */
-static bool fill_args(filling *f, const td_opcall *c, const plan *p, td_tensor **clones) {
+static bool fill_args(filling *f, const td_opcall *c, const plan *p,
+                      td_tensor **clones) {
     for (int i = 0; i < c->n_in; i++) {
         td_value v = c->in[i], *to = &f->n->in[i];
         *to = v;
         if (v.kind == TD_K_TENSOR) {
             td_tensor *read = clones && clones[i] ? clones[i] : v.u.t;
-            to->u.t         = NULL;
-            if (!fill_tensor(f, v.u.t, p->keep_in >> i & 1 ? read : NULL, p->needs >> i & 1,
-                             i, 0))
+            to->u.t = NULL;
+            if (!fill_tensor(f, v.u.t, p->keep_in >> i & 1 ? read : NULL,
+                             p->needs >> i & 1, i, 0))
                 return false;
         } else if (v.kind == TD_K_TENSORS) {
             if (!fill_list(f, c, p, i)) return false;
@@ -156,10 +155,10 @@ static bool fill_args(filling *f, const td_opcall *c, const plan *p, td_tensor *
 static td_node *make_node(const td_opcall *c, const plan *p, td_tensor **clones,
                           filling *f) {
     td_ctx *cx = c->cx;
-    *f         = (filling){0};
-    f->n       = td__node_make(cx, &td__op_kind, &p->size, &f->ints, &f->chars);
+    *f = (filling){0};
+    f->n = td__node_make(cx, &td__op_kind, &p->size, &f->ints, &f->chars);
     if (!f->n) return NULL;
-    f->n->def  = c->def;
+    f->n->def = c->def;
     f->n->info = c->info;
     f->n->name = c->def->name;
     f->n->n_saved = 0; /* counts as they come */
@@ -174,7 +173,7 @@ static bool save_results(filling *f, const td_opcall *c, const plan *p) {
     for (int i = 0; i < c->n_out && p->keep_out; i++) {
         if (!(p->keep_out >> (i < 31 ? i : 31) & 1)) continue;
         td_saved *s = &f->n->saved[f->n->n_saved++];
-        s->arg      = (int16_t)(-1 - i);
+        *s = (td_saved){.arg = (int16_t)(-1 - i)};
         if (!td__save(s, c->out[i], true, i)) return false;
     }
     return true;
@@ -182,7 +181,9 @@ static bool save_results(filling *f, const td_opcall *c, const plan *p) {
 
 /* ---- results ------------------------------------------------------------ */
 
-static bool float_result(const td_tensor *t) { return td__is_float((td_dtype)t->dtype); }
+static bool float_result(const td_tensor *t) {
+    return td__is_float((td_dtype)t->dtype);
+}
 
 /* How many results carry history where users see them. */
 static int shown_results(const td_opcall *c) {
@@ -192,10 +193,10 @@ static int shown_results(const td_opcall *c) {
 /* Views remember the mode they were made in; it decides whether they may be
  * written later. */
 static void mark_views(const td_opcall *c) {
-    const td_ctx    *cx   = c->cx;
-    const td_tensor *src  = c->in[c->info->view_of].u.t;
-    td_creation      made = cx->inference       ? TD_MADE_INFERENCE
-                            : !cx->grad_enabled ? TD_MADE_NO_GRAD
+    const td_ctx    *cx = c->cx;
+    const td_tensor *src = c->in[c->info->view_of].u.t;
+    td_creation      made = cx->inference                  ? TD_MADE_INFERENCE
+                            : !cx->grad_enabled            ? TD_MADE_NO_GRAD
                             : c->def->flags & TD_OPF_MULTI ? TD_MADE_MULTI_OUTPUT
                                                            : TD_MADE_PLAIN;
     if (made == TD_MADE_PLAIN) made = (td_creation)src->creation;
@@ -203,11 +204,9 @@ static void mark_views(const td_opcall *c) {
                (!c->info->differentiable && !(c->def->flags & TD_OPF_DETACH));
     for (int i = 0; i < c->n_out; i++) {
         td_tensor *v = c->out[i];
-        v->seen      = td__version(v);
-        if (src->flags & TD_TF_INFERENCE)
-            v->flags |= TD_TF_INFERENCE;
-        else
-            v->flags &= (uint8_t)~TD_TF_INFERENCE;
+        v->seen = td__version(v);
+        if (src->flags & TD_TF_INFERENCE) v->flags |= TD_TF_INFERENCE;
+        else v->flags &= (uint8_t)~TD_TF_INFERENCE;
         if (!v->base) continue;
         v->creation = (uint8_t)made;
         if (cut) v->flags |= TD_TF_CUT;
@@ -221,9 +220,10 @@ static bool call_plain(td_mode *m, td_opcall *c) {
         if (!c->info->differentiable) return true;
     }
     if (!td__recording(c->cx) || !any_needs(c)) return true;
-    if (!c->info->differentiable && !(c->def->vjp && c->def->vjp[0] == '0')) return true;
-    plan p     = {0};
-    bool any   = false;
+    if (!c->info->differentiable && !(c->def->vjp && c->def->vjp[0] == '0'))
+        return true;
+    plan p = {0};
+    bool any = false;
     int  ranks = 0;
     for (int i = 0; i < c->n_out; i++) {
         any |= float_result(c->out[i]);
@@ -261,12 +261,15 @@ static bool check_written(td_opcall *c, bool history) {
         td_tensor *t = c->info->s.in[i].write ? td__in(c, i) : NULL;
         if (!t) continue;
         if (t->flags & TD_TF_INFERENCE && !c->cx->inference)
-            return td__op_fail(c, TD_E_GRAD,
-                               "an inference tensor cannot be written outside inference "
-                               "mode; write a clone of it");
+            return td__op_fail(
+                c, TD_E_GRAD,
+                "an inference tensor cannot be written outside inference "
+                "mode; write a clone of it");
         if (c->def == td__eager(c->cx)->resize && td__needs_grad(t))
-            return td__op_fail(c, TD_E_GRAD, "cannot resize a tensor that requires grad");
-        if (history && float_result(t) && result_of(c, i) >= 0 && !td__check_write(c, t))
+            return td__op_fail(c, TD_E_GRAD,
+                               "cannot resize a tensor that requires grad");
+        if (history && float_result(t) && result_of(c, i) >= 0 &&
+            !td__check_write(c, t))
             return false;
     }
     return true;
@@ -278,9 +281,9 @@ static bool clone_written(td_mode *m, td_opcall *c, const plan *p, td_tensor **c
         td_tensor *t = c->info->s.in[i].write ? td__in(c, i) : NULL;
         if (!t || !(p->keep_in >> i & 1)) continue;
         td_mode *top = c->cx->top;
-        c->cx->top   = m; /* so that the clone is on the tape */
-        clones[i]    = td__op1(c->cx, TD_OP_clone, t);
-        c->cx->top   = top;
+        c->cx->top = m; /* so that the clone is on the tape */
+        clones[i] = td__op1(c->cx, TD_OP_clone, t);
+        c->cx->top = top;
         if (td_is_nil(clones[i])) return false;
     }
     return true;
@@ -289,7 +292,7 @@ static bool clone_written(td_mode *m, td_opcall *c, const plan *p, td_tensor **c
 static int edge_of_arg(const td_opcall *c, int arg) {
     int e = 0;
     for (int i = 0; i < arg; i++)
-        e += c->in[i].kind == TD_K_TENSOR     ? 1
+        e += c->in[i].kind == TD_K_TENSOR    ? 1
              : c->in[i].kind == TD_K_TENSORS ? (int)c->in[i].n
                                              : 0;
     return e;
@@ -305,8 +308,8 @@ static bool give_histories(td_opcall *c, td_node *n) {
         for (int k = 0; k < c->n_in && s->out[i].alias; k++)
             if (s->in[k].write && s->in[k].alias == s->out[i].alias) arg = k;
         bool meta = c->def->flags & TD_OPF_META;
-        bool ok   = arg >= 0 && !meta ? td__rebase(t, n, i, edge_of_arg(c, arg))
-                                      : td__set_history(t, n, i);
+        bool ok = arg >= 0 && !meta ? td__rebase(t, n, i, edge_of_arg(c, arg))
+                                    : td__set_history(t, n, i);
         if (!ok) return false;
     }
     return true;
@@ -324,14 +327,15 @@ static bool run_write(td_mode *m, td_opcall *c, plan *p) {
     p->size.n_ints += room;
     td_node *n = make_node(c, p, clones, &f);
     if (!n) return false;
-    bool ok = td__call_below(m, c) && td__note_outputs(n, c->out, c->n_out, f.ints, room) &&
+    bool ok = td__call_below(m, c) &&
+              td__note_outputs(n, c->out, c->n_out, f.ints, room) &&
               save_results(&f, c, p) && give_histories(c, n);
     td__node_drop(n);
     return ok;
 }
 
 static bool call_write(td_mode *m, td_opcall *c) {
-    plan p     = {0};
+    plan p = {0};
     bool track = td__recording(c->cx) && any_needs(c);
     if (track) plan_terms(c, &p);
     track = p.needs != 0;

@@ -5,7 +5,7 @@
 
 TEST(a_fresh_tensor_is_a_leaf_without_grad) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_tensor1(cx, 1, 2);
+    td_tensor *x = td_tensor1(cx, 1, 2);
 
     CHECK(td_is_leaf(x) && !td_requires_grad(x) && td_is_nil(td_grad_of(x)));
     CHECK_STR(td_grad_fn_name(x), "");
@@ -14,7 +14,7 @@ TEST(a_fresh_tensor_is_a_leaf_without_grad) {
 
 TEST(a_result_of_a_leaf_requires_grad_and_is_no_leaf) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
 
     td_tensor *y = td_mul(x, 2.0);
 
@@ -26,7 +26,7 @@ TEST(a_result_of_a_leaf_requires_grad_and_is_no_leaf) {
 
 TEST(only_floats_can_require_grad) {
     td_ctx    *cx = td_open();
-    td_tensor *i  = td_to(td_tensor1(cx, 1, 2), TD_I64);
+    td_tensor *i = td_to(td_tensor1(cx, 1, 2), TD_I64);
 
     CHECK(td_is_nil(td_set_requires_grad(i, true)));
     CHECK_FAILS(cx, "only floats can require grad, got i64[2]");
@@ -35,7 +35,7 @@ TEST(only_floats_can_require_grad) {
 
 TEST(requires_grad_of_a_result_cannot_be_switched_off) {
     td_ctx    *cx = td_open();
-    td_tensor *y  = MADE(cx, 1, 2);
+    td_tensor *y = MADE(cx, 1, 2);
 
     td_set_requires_grad(y, false);
 
@@ -45,7 +45,7 @@ TEST(requires_grad_of_a_result_cannot_be_switched_off) {
 
 TEST(requires_grad_of_a_leaf_goes_on_and_off) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
 
     td_set_requires_grad(x, false);
 
@@ -67,7 +67,7 @@ TEST(backward_of_a_product_gives_both_gradients) {
 
 TEST(a_tensor_used_twice_gets_the_sum_of_its_gradients) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2, 3);
+    td_tensor *x = LEAF(cx, 1, 2, 3);
 
     td_backward(td_sum(td_add(td_mul(x, x), x)));
 
@@ -77,9 +77,9 @@ TEST(a_tensor_used_twice_gets_the_sum_of_its_gradients) {
 
 TEST(a_broadcast_input_gets_the_sum_over_what_was_broadcast) {
     td_ctx    *cx = td_open();
-    td_tensor *a  = td_set_requires_grad(td_ones(cx, TD_SHAPE(2, 3)), true);
-    td_tensor *b  = LEAF(cx, 1, 2, 3);
-    td_tensor *c  = td_set_requires_grad(td_full(cx, TD_SHAPE(2, 1), 2.0), true);
+    td_tensor *a = td_set_requires_grad(td_ones(cx, TD_SHAPE(2, 3)), true);
+    td_tensor *b = LEAF(cx, 1, 2, 3);
+    td_tensor *c = td_set_requires_grad(td_full(cx, TD_SHAPE(2, 1), 2.0), true);
 
     td_backward(td_sum(td_mul(td_mul(a, b), c)));
 
@@ -91,8 +91,8 @@ TEST(a_broadcast_input_gets_the_sum_over_what_was_broadcast) {
 
 TEST(the_gradient_of_an_input_has_its_dtype) {
     td_ctx    *cx = td_open();
-    td_tensor *a  = LEAF(cx, 1, 2);
-    td_tensor *b  = td_set_requires_grad(td_to(td_tensor1(cx, 3, 4), TD_F64), true);
+    td_tensor *a = LEAF(cx, 1, 2);
+    td_tensor *b = td_set_requires_grad(td_to(td_tensor1(cx, 3, 4), TD_F64), true);
 
     td_backward(td_sum(td_mul(a, b)));
 
@@ -103,7 +103,7 @@ TEST(the_gradient_of_an_input_has_its_dtype) {
 
 TEST(gradients_accumulate_over_backwards) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
 
     td_backward(td_sum(td_mul(x, 2.0)));
     td_backward(td_sum(td_mul(x, 3.0)));
@@ -116,7 +116,7 @@ TEST(gradients_accumulate_over_backwards) {
 
 TEST(a_root_of_several_elements_needs_a_gradient) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
 
     CHECK(!td_backward(td_mul(x, 2.0)));
     CHECK_FAILS(cx, "one element only");
@@ -129,7 +129,7 @@ TEST(a_root_of_several_elements_needs_a_gradient) {
 
 TEST(a_root_gradient_of_other_sizes_is_refused) {
     td_ctx    *cx = td_open();
-    td_tensor *y  = MADE(cx, 1, 2);
+    td_tensor *y = MADE(cx, 1, 2);
 
     CHECK(!td_backward_with(TD_LIST(y), TD_LIST(td_tensor1(cx, 1, 2, 3)), NULL));
 
@@ -139,8 +139,8 @@ TEST(a_root_gradient_of_other_sizes_is_refused) {
 
 TEST(a_root_gradient_of_another_dtype_is_cast) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2), *y = td_mul(x, 2.0);
-    td_tensor *g  = td_to(td_tensor1(cx, 1, 3), TD_F64);
+    td_tensor *x = LEAF(cx, 1, 2), *y = td_mul(x, 2.0);
+    td_tensor *g = td_to(td_tensor1(cx, 1, 3), TD_F64);
 
     td_backward_with(TD_LIST(y), TD_LIST(g), NULL);
 
@@ -151,7 +151,7 @@ TEST(a_root_gradient_of_another_dtype_is_cast) {
 
 TEST(backward_from_a_tensor_without_history_is_refused) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_tensor1(cx, 1);
+    td_tensor *x = td_tensor1(cx, 1);
 
     CHECK(!td_backward(td_sum(x)));
 
@@ -171,7 +171,7 @@ TEST(backward_from_nil_does_nothing) {
 
 TEST(a_leaf_can_be_the_root) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 2);
+    td_tensor *x = LEAF(cx, 2);
 
     CHECK(td_backward(x));
 
@@ -201,7 +201,7 @@ TEST(the_same_root_twice_counts_twice) {
 
 TEST(td_grad_leaves_the_leaves_alone) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2, 3);
+    td_tensor *x = LEAF(cx, 1, 2, 3);
 
     td_tensor *g = grad1(td_sum(td_mul(x, x)), x, NULL);
 
@@ -233,7 +233,7 @@ TEST(td_grad_of_a_tensor_by_itself_is_one) {
 
 TEST(td_grad_takes_an_input_twice) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2), *g[2];
+    td_tensor *x = LEAF(cx, 1, 2), *g[2];
 
     CHECK(td_grad(TD_LIST(td_sum(x)), TD_LIST(x, x), g, NULL));
 
@@ -253,7 +253,8 @@ TEST(an_unused_input_is_refused_unless_allowed) {
     CHECK(td_is_nil(g[0]) && td_is_nil(g[1]));
     td_clear(cx);
     CHECK(td_grad(TD_LIST(y), TD_LIST(x, z), g,
-                  &(td_grad_opts){TD_GRAD_OPTS, .retain_graph = true, .allow_unused = true}));
+                  &(td_grad_opts){TD_GRAD_OPTS, .retain_graph = true,
+                                  .allow_unused = true}));
     CHECK_VALUES(g[0], 2);
     CHECK(td_is_nil(g[1]));
     CHECK(td_grad(TD_LIST(y), TD_LIST(x, z), g,
@@ -264,7 +265,7 @@ TEST(an_unused_input_is_refused_unless_allowed) {
 
 TEST(an_input_that_does_not_require_grad_is_refused) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1);
+    td_tensor *x = LEAF(cx, 1);
 
     CHECK(td_is_nil(grad1(td_mul(x, x), td_tensor1(cx, 1), NULL)));
 
@@ -308,8 +309,8 @@ TEST(a_second_backward_needs_retain_graph) {
 }
 
 TEST(retain_graph_allows_a_second_backward) {
-    td_ctx    *cx = td_open();
-    td_tensor *x = LEAF(cx, 1, 2), *y = td_sum(td_mul(x, x));
+    td_ctx          *cx = td_open();
+    td_tensor       *x = LEAF(cx, 1, 2), *y = td_sum(td_mul(x, x));
     td_backward_opts keep = {TD_BACKWARD_OPTS, .retain_graph = true};
 
     td_backward_with(TD_LIST(y), (td_tensors){0}, &keep);
@@ -334,7 +335,7 @@ TEST(a_graph_that_saves_nothing_can_be_walked_twice) {
 
 TEST(create_graph_gives_third_derivatives) {
     td_ctx      *cx = td_open();
-    td_tensor   *x  = LEAF(cx, 2, 3), *y = td_sum(td_pow(x, 4.0));
+    td_tensor   *x = LEAF(cx, 2, 3), *y = td_sum(td_pow(x, 4.0));
     td_grad_opts cg = {TD_GRAD_OPTS, .create_graph = true};
 
     td_tensor *g1 = grad1(y, x, &cg);
@@ -350,7 +351,7 @@ TEST(create_graph_gives_third_derivatives) {
 
 TEST(gradients_have_no_history_without_create_graph) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 2, 3);
+    td_tensor *x = LEAF(cx, 2, 3);
 
     CHECK(!td_requires_grad(grad1(td_sum(td_mul(x, x)), x, NULL)));
     td_backward(td_sum(td_mul(x, x)));
@@ -396,7 +397,7 @@ TEST(steps_without_slope_have_a_gradient_of_zeros) {
 
 TEST(comparisons_and_indices_have_no_history) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
 
     CHECK(!td_requires_grad(td_gt(x, 0.0)));
     CHECK(!td_requires_grad(td_argmax(x)));
@@ -407,7 +408,7 @@ TEST(comparisons_and_indices_have_no_history) {
 
 TEST(a_result_without_gradient_counts_as_zeros) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2, 3, 4);
+    td_tensor *x = LEAF(cx, 1, 2, 3, 4);
     td_tensor *part[2];
 
     td_op_split(x, 2, 0, part, 2);
@@ -443,7 +444,7 @@ TEST(detach_cuts_the_history_and_shares_the_bytes) {
 
 TEST(a_detached_tensor_can_become_a_leaf) {
     td_ctx    *cx = td_open();
-    td_tensor *d  = td_set_requires_grad(td_detach(MADE(cx, 1, 2)), true);
+    td_tensor *d = td_set_requires_grad(td_detach(MADE(cx, 1, 2)), true);
 
     td_backward(td_sum(td_mul(d, d)));
 
@@ -453,7 +454,7 @@ TEST(a_detached_tensor_can_become_a_leaf) {
 
 TEST(a_gradient_can_be_set_and_must_fit) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
 
     CHECK(td_set_grad(x, td_tensor1(cx, 5, 6)));
     CHECK_VALUES(td_grad_of(x), 5, 6);
@@ -480,7 +481,7 @@ TEST(retain_grad_keeps_the_gradient_of_a_result) {
 
 TEST(retain_grad_on_a_leaf_says_nothing) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
 
     CHECK(td_retain_grad(x) && !td_retains_grad(x));
     td_close(cx);
@@ -497,7 +498,7 @@ TEST(retain_grad_needs_a_tensor_that_requires_grad) {
 
 TEST(a_tensor_whose_gradient_is_retained_may_die_first) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
     td_scope_begin(cx, "inner");
     td_tensor *y = td_mul(x, 3.0);
     td_retain_grad(y);
@@ -511,7 +512,7 @@ TEST(a_tensor_whose_gradient_is_retained_may_die_first) {
 
 TEST(history_outlives_the_scope_of_its_tensors) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
     td_scope_begin(cx, "inner");
     td_tensor *y = td_scope_end(cx, "inner", td_sum(td_exp(td_mul(x, x))));
 
@@ -523,7 +524,7 @@ TEST(history_outlives_the_scope_of_its_tensors) {
 
 TEST(zero_size_tensors_have_zero_size_gradients) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_set_requires_grad(td_zeros(cx, TD_SHAPE(0, 3)), true);
+    td_tensor *x = td_set_requires_grad(td_zeros(cx, TD_SHAPE(0, 3)), true);
 
     td_backward(td_sum(td_mul(x, x)));
 
@@ -534,7 +535,7 @@ TEST(zero_size_tensors_have_zero_size_gradients) {
 
 TEST(a_failure_before_backward_stays_the_first_one) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
     td_add(x, td_tensor1(cx, 1, 2, 3));
     char first[256];
     snprintf(first, sizeof first, "%s", td_message(cx));

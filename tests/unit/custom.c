@@ -5,13 +5,15 @@
 
 /* ---- functions ---------------------------------------------------------- */
 
-static bool square_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out, int n_out) {
+static bool square_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
+                      int n_out) {
     (void)n_in, (void)n_out;
     out[0] = td_mul(in[0], in[0]);
     return td_fcall_save(f, TD_LIST(in[0]));
 }
 
-static bool square_bw(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad, int n_in) {
+static bool square_bw(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad,
+                      int n_in) {
     (void)n_in, (void)n_out;
     grad[0] = td_mul(g[0], td_mul(td_fcall_saved(f, 0), 2.0));
     return true;
@@ -49,7 +51,7 @@ TEST(a_custom_function_can_be_differentiated_twice) {
 
 TEST(a_custom_function_of_plain_inputs_records_nothing) {
     td_ctx    *cx = td_open();
-    td_tensor *y  = call1(cx, &square, td_tensor1(cx, 3));
+    td_tensor *y = call1(cx, &square, td_tensor1(cx, 3));
 
     CHECK(!td_requires_grad(y));
     CHECK_VALUES(y, 9);
@@ -70,7 +72,7 @@ TEST(values_a_custom_function_saved_are_checked_for_writes) {
 
 TEST(values_a_custom_function_saved_are_gone_after_backward) {
     td_ctx    *cx = td_open();
-    td_tensor *y  = td_sum(call1(cx, &square, LEAF(cx, 1, 2)));
+    td_tensor *y = td_sum(call1(cx, &square, LEAF(cx, 1, 2)));
 
     CHECK(td_backward(y) && !td_backward(y));
 
@@ -78,22 +80,24 @@ TEST(values_a_custom_function_saved_are_gone_after_backward) {
     td_close(cx);
 }
 
-static bool exp_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out, int n_out) {
+static bool exp_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
+                   int n_out) {
     (void)n_in, (void)n_out;
     out[0] = td_exp(in[0]);
     return td_fcall_save(f, TD_LIST(out[0]));
 }
 
-static bool exp_bw(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad, int n_in) {
+static bool exp_bw(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad,
+                   int n_in) {
     (void)n_in, (void)n_out;
     grad[0] = td_mul(g[0], td_fcall_saved(f, 0));
     return true;
 }
 
 TEST(a_custom_function_can_save_its_result) {
-    td_ctx     *cx   = td_open();
-    td_function fn   = {"my_exp", exp_fw, exp_bw, NULL};
-    td_tensor  *x    = LEAF(cx, 1, 2), *y = td_sum(call1(cx, &fn, x));
+    td_ctx     *cx = td_open();
+    td_function fn = {"my_exp", exp_fw, exp_bw, NULL};
+    td_tensor  *x = LEAF(cx, 1, 2), *y = td_sum(call1(cx, &fn, x));
 
     td_tensor *g = grad1(y, x, &(td_grad_opts){TD_GRAD_OPTS, .create_graph = true});
 
@@ -102,13 +106,15 @@ TEST(a_custom_function_can_save_its_result) {
     td_close(cx);
 }
 
-static bool stash_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out, int n_out) {
+static bool stash_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
+                     int n_out) {
     (void)n_in, (void)n_out;
     out[0] = td_mul(in[0], in[0]);
     return td_fcall_stash(f, TD_LIST(in[0]));
 }
 
-static bool stash_bw(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad, int n_in) {
+static bool stash_bw(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad,
+                     int n_in) {
     (void)n_in, (void)n_out;
     grad[0] = td_mul(g[0], td_fcall_stashed(f, 0));
     return true;
@@ -134,23 +140,25 @@ static void count_destroy(void *payload) {
     free(payload);
 }
 
-static bool scale_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out, int n_out) {
+static bool scale_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
+                     int n_out) {
     (void)n_in, (void)n_out;
     out[0] = td_mul(in[0], *(double *)td_fcall_payload(f));
     return true;
 }
 
-static bool scale_bw(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad, int n_in) {
+static bool scale_bw(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad,
+                     int n_in) {
     (void)n_in, (void)n_out;
     grad[0] = td_mul(g[0], *(double *)td_fcall_payload(f));
     return true;
 }
 
 TEST(the_payload_lives_as_long_as_the_graph) {
-    td_ctx     *cx   = td_open();
-    td_function fn   = {"scale", scale_fw, scale_bw, count_destroy};
-    double     *by   = malloc(sizeof *by);
-    td_tensor  *x    = td_keep(LEAF(cx, 1, 2)), *y;
+    td_ctx     *cx = td_open();
+    td_function fn = {"scale", scale_fw, scale_bw, count_destroy};
+    double     *by = malloc(sizeof *by);
+    td_tensor  *x = td_keep(LEAF(cx, 1, 2)), *y;
     *by = 7, destroyed = 0;
 
     td_scope_begin(cx, "s");
@@ -179,13 +187,15 @@ TEST(the_payload_dies_at_once_when_nothing_is_recorded) {
     td_close(cx);
 }
 
-static bool identity_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out, int n_out) {
+static bool identity_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
+                        int n_out) {
     (void)f, (void)n_in, (void)n_out;
     out[0] = in[0];
     return true;
 }
 
-static bool triple_bw(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad, int n_in) {
+static bool triple_bw(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad,
+                      int n_in) {
     (void)f, (void)n_in, (void)n_out;
     grad[0] = td_mul(g[0], 3.0);
     return true;
@@ -205,7 +215,7 @@ TEST(an_input_returned_as_it_was_becomes_a_view_with_the_custom_backward) {
 TEST(a_view_from_a_custom_function_may_not_be_written) {
     td_ctx     *cx = td_open();
     td_function fn = {"identity", identity_fw, triple_bw, NULL};
-    td_tensor  *y  = call1(cx, &fn, LEAF(cx, 1, 2));
+    td_tensor  *y = call1(cx, &fn, LEAF(cx, 1, 2));
 
     td_mul_(y, 2.0);
 
@@ -214,14 +224,16 @@ TEST(a_view_from_a_custom_function_may_not_be_written) {
     td_close(cx);
 }
 
-static bool dirty_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out, int n_out) {
+static bool dirty_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
+                     int n_out) {
     (void)n_in, (void)n_out;
     td_mul_(in[0], 2.0);
     out[0] = in[0];
     return td_fcall_mark_dirty(f, TD_LIST(in[0]));
 }
 
-static bool five_bw(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad, int n_in) {
+static bool five_bw(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad,
+                    int n_in) {
     (void)f, (void)n_in, (void)n_out;
     grad[0] = td_mul(g[0], 5.0);
     return true;
@@ -261,7 +273,8 @@ TEST(a_dirty_view_rebases_its_base) {
     td_close(cx);
 }
 
-static bool lost_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out, int n_out) {
+static bool lost_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
+                    int n_out) {
     (void)n_in, (void)n_out;
     out[0] = td_mul(in[0], 2.0);
     return td_fcall_mark_dirty(f, TD_LIST(in[0]));
@@ -277,14 +290,16 @@ TEST(a_dirty_input_must_be_returned) {
     td_close(cx);
 }
 
-static bool pair_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out, int n_out) {
+static bool pair_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
+                    int n_out) {
     (void)n_in, (void)n_out;
     out[0] = td_mul(in[0], 2.0);
     out[1] = td_mul(in[0], 3.0);
     return td_fcall_mark_non_differentiable(f, TD_LIST(out[1]));
 }
 
-static bool pair_bw(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad, int n_in) {
+static bool pair_bw(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad,
+                    int n_in) {
     (void)f, (void)n_in;
     if (n_out != 2 || !g[1]) return false;
     grad[0] = td_add(td_mul(g[0], 2.0), g[1]);
@@ -294,7 +309,7 @@ static bool pair_bw(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **gra
 TEST(a_result_can_be_marked_as_not_differentiable) {
     td_ctx     *cx = td_open();
     td_function fn = {"pair", pair_fw, pair_bw, NULL};
-    td_tensor  *x  = LEAF(cx, 1, 2), *y[2];
+    td_tensor  *x = LEAF(cx, 1, 2), *y[2];
 
     td_function_call(cx, &fn, NULL, TD_LIST(x), y, 2);
 
@@ -304,7 +319,8 @@ TEST(a_result_can_be_marked_as_not_differentiable) {
     td_close(cx);
 }
 
-static bool bare_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out, int n_out) {
+static bool bare_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
+                    int n_out) {
     (void)n_in, (void)n_out;
     td_fcall_materialize(f, false);
     out[0] = td_mul(in[0], 2.0);
@@ -312,7 +328,8 @@ static bool bare_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out
     return true;
 }
 
-static bool bare_bw(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad, int n_in) {
+static bool bare_bw(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad,
+                    int n_in) {
     (void)f, (void)n_in, (void)n_out;
     if (g[0]) grad[0] = td_mul(g[0], 2.0);
     return true;
@@ -321,7 +338,7 @@ static bool bare_bw(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **gra
 TEST(gradients_that_did_not_arrive_can_be_asked_for_as_they_are) {
     td_ctx     *cx = td_open();
     td_function fn = {"bare", bare_fw, bare_bw, NULL};
-    td_tensor  *x  = LEAF(cx, 1, 2), *y[2];
+    td_tensor  *x = LEAF(cx, 1, 2), *y[2];
 
     td_function_call(cx, &fn, NULL, TD_LIST(x), y, 2);
     CHECK(td_backward(td_sum(y[1])));
@@ -330,7 +347,8 @@ TEST(gradients_that_did_not_arrive_can_be_asked_for_as_they_are) {
     td_close(cx);
 }
 
-static bool wrong_bw(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad, int n_in) {
+static bool wrong_bw(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad,
+                     int n_in) {
     (void)g, (void)n_in, (void)n_out;
     grad[0] = td_ones(td_fcall_ctx(f), TD_SHAPE(5));
     return true;
@@ -342,11 +360,13 @@ TEST(a_gradient_that_does_not_fit_its_input_is_refused) {
 
     CHECK(!td_backward(td_sum(call1(cx, &fn, LEAF(cx, 1, 2, 3)))));
 
-    CHECK_FAILS(cx, "wrong: backward gave f32[5] for input 0, which cannot be summed to [3]");
+    CHECK_FAILS(
+        cx, "wrong: backward gave f32[5] for input 0, which cannot be summed to [3]");
     td_close(cx);
 }
 
-static bool failing(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad, int n_in) {
+static bool failing(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad,
+                    int n_in) {
     (void)g, (void)n_in, (void)n_out, (void)grad;
     td_fail(td_fcall_ctx(f), TD_E_IO, "the disk is full");
     return false;
@@ -355,7 +375,7 @@ static bool failing(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **gra
 TEST(a_custom_backward_can_fail) {
     td_ctx     *cx = td_open();
     td_function fn = {"failing", identity_fw, failing, NULL};
-    td_tensor  *x  = LEAF(cx, 1);
+    td_tensor  *x = LEAF(cx, 1);
 
     CHECK(!td_backward(call1(cx, &fn, x)));
 
@@ -364,7 +384,8 @@ TEST(a_custom_backward_can_fail) {
     td_close(cx);
 }
 
-static bool no_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out, int n_out) {
+static bool no_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
+                  int n_out) {
     (void)f, (void)in, (void)n_in, (void)out, (void)n_out;
     return false;
 }
@@ -381,15 +402,18 @@ TEST(a_custom_forward_can_fail) {
     td_close(cx);
 }
 
-static bool needs_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out, int n_out) {
+static bool needs_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
+                     int n_out) {
     (void)n_out;
     if (n_in != 3 || in[2]) return false;
-    if (!td_fcall_needs(f, 0) || td_fcall_needs(f, 1) || td_fcall_needs(f, 2)) return false;
+    if (!td_fcall_needs(f, 0) || td_fcall_needs(f, 1) || td_fcall_needs(f, 2))
+        return false;
     out[0] = td_add(in[0], in[1]);
     return true;
 }
 
-static bool needs_bw(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad, int n_in) {
+static bool needs_bw(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad,
+                     int n_in) {
     (void)n_in, (void)n_out;
     if (!td_fcall_needs(f, 0) || td_fcall_needs(f, 1)) return false;
     grad[0] = grad[1] = td_mul(g[0], 4.0); /* one too many: ignored */
@@ -399,7 +423,7 @@ static bool needs_bw(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **gr
 TEST(a_custom_function_knows_which_gradients_are_wanted) {
     td_ctx     *cx = td_open();
     td_function fn = {"needs", needs_fw, needs_bw, NULL};
-    td_tensor  *x  = LEAF(cx, 1), *b = td_tensor1(cx, 2), *y;
+    td_tensor  *x = LEAF(cx, 1), *b = td_tensor1(cx, 2), *y;
 
     td_function_call(cx, &fn, NULL, TD_LIST(x, b, NULL), &y, 1);
     CHECK(td_backward(y));
@@ -409,7 +433,8 @@ TEST(a_custom_function_knows_which_gradients_are_wanted) {
     td_close(cx);
 }
 
-static bool view_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out, int n_out) {
+static bool view_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
+                    int n_out) {
     (void)f, (void)n_in, (void)n_out;
     out[0] = td_view(in[0], TD_SHAPE(-1));
     return true;
@@ -431,7 +456,8 @@ TEST(a_view_made_in_a_custom_function_has_its_backward) {
 
 static int runs;
 
-static bool block(void *env, td_tensor *const *in, int n_in, td_tensor **out, int n_out) {
+static bool block(void *env, td_tensor *const *in, int n_in, td_tensor **out,
+                  int n_out) {
     (void)env, (void)n_in, (void)n_out;
     runs++;
     out[0] = td_exp(td_mul(td_sin(in[0]), in[1]));
@@ -445,7 +471,7 @@ TEST(a_checkpointed_region_gives_the_same_gradients_and_runs_twice) {
 
     block(NULL, in, 2, &y, 1);
     td_grad(TD_LIST(td_sum(y)), TD_LIST(x, w), g, NULL);
-    CHECK(td_checkpoint(cx, block, NULL, (td_tensors){in, 2}, &y, 1, false));
+    CHECK(td_checkpoint(cx, block, NULL, (td_tensors){in, 2}, &y, 1));
     CHECK(runs == 2);
     CHECK(td_backward(td_sum(y)));
 
@@ -455,7 +481,8 @@ TEST(a_checkpointed_region_gives_the_same_gradients_and_runs_twice) {
     td_close(cx);
 }
 
-static bool noisy(void *env, td_tensor *const *in, int n_in, td_tensor **out, int n_out) {
+static bool noisy(void *env, td_tensor *const *in, int n_in, td_tensor **out,
+                  int n_out) {
     (void)env, (void)n_in, (void)n_out;
     out[0] = td_mul(in[0], td_exp(td_rand(td_ctx_of(in[0]), TD_SHAPE(4))));
     return true;
@@ -463,10 +490,10 @@ static bool noisy(void *env, td_tensor *const *in, int n_in, td_tensor **out, in
 
 TEST(a_checkpointed_region_draws_the_same_numbers_again) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 1, 1, 1), *y;
+    td_tensor *x = LEAF(cx, 1, 1, 1, 1), *y;
     td_seed(cx, 5);
 
-    td_checkpoint(cx, noisy, NULL, TD_LIST(x), &y, 1, false);
+    td_checkpoint(cx, noisy, NULL, TD_LIST(x), &y, 1);
     td_rand(cx, TD_SHAPE(3));
     uint64_t offset = td_rng_offset(cx);
     td_backward(td_sum(y));
@@ -477,7 +504,8 @@ TEST(a_checkpointed_region_draws_the_same_numbers_again) {
     td_close(cx);
 }
 
-static bool closes_over(void *env, td_tensor *const *in, int n_in, td_tensor **out, int n_out) {
+static bool closes_over(void *env, td_tensor *const *in, int n_in, td_tensor **out,
+                        int n_out) {
     (void)n_in, (void)n_out;
     out[0] = td_mul(td_exp(in[0]), (td_tensor *)env);
     return true;
@@ -487,7 +515,7 @@ TEST(a_checkpointed_region_may_read_leaves_that_are_no_inputs) {
     td_ctx    *cx = td_open();
     td_tensor *x = LEAF(cx, 0, 1), *w = LEAF(cx, 2, 3), *y;
 
-    td_checkpoint(cx, closes_over, w, TD_LIST(x), &y, 1, false);
+    td_checkpoint(cx, closes_over, w, TD_LIST(x), &y, 1);
     td_backward(td_sum(y));
 
     CHECK_VALUES(td_grad_of(w), 1, exp(1));
@@ -500,7 +528,7 @@ TEST(a_checkpoint_can_be_walked_twice_and_differentiated_twice) {
     td_tensor   *x = LEAF(cx, 0.5), *w = LEAF(cx, 2), *in[2] = {x, w}, *y;
     td_grad_opts cg = {TD_GRAD_OPTS, .create_graph = true};
 
-    td_checkpoint(cx, block, NULL, (td_tensors){in, 2}, &y, 1, false);
+    td_checkpoint(cx, block, NULL, (td_tensors){in, 2}, &y, 1);
     td_tensor *g = grad1(y, x, &cg);
     td_tensor *h = grad1(g, x, NULL);
 
@@ -511,7 +539,8 @@ TEST(a_checkpoint_can_be_walked_twice_and_differentiated_twice) {
     td_close(cx);
 }
 
-static bool moody(void *env, td_tensor *const *in, int n_in, td_tensor **out, int n_out) {
+static bool moody(void *env, td_tensor *const *in, int n_in, td_tensor **out,
+                  int n_out) {
     (void)env, (void)n_in, (void)n_out;
     out[0] = runs++ ? td_mul(in[0], 2.0) : td_exp(td_sin(in[0]));
     return true;
@@ -522,30 +551,31 @@ TEST(a_region_that_does_something_else_the_second_time_is_refused) {
     td_tensor *y;
     runs = 0;
 
-    td_checkpoint(cx, moody, NULL, TD_LIST(LEAF(cx, 1)), &y, 1, false);
+    td_checkpoint(cx, moody, NULL, TD_LIST(LEAF(cx, 1)), &y, 1);
     CHECK(!td_backward(y));
 
     CHECK_FAILS(cx, "it must do the same each time");
     td_close(cx);
 }
 
-static bool outer_block(void *env, td_tensor *const *in, int n_in, td_tensor **out, int n_out) {
+static bool outer_block(void *env, td_tensor *const *in, int n_in, td_tensor **out,
+                        int n_out) {
     (void)n_in, (void)n_out;
     td_tensor *h;
-    td_ctx    *cx   = td_ctx_of(in[0]);
+    td_ctx    *cx = td_ctx_of(in[0]);
     td_tensor *two[2] = {td_sin(in[0]), in[0]};
-    if (!td_checkpoint(cx, block, env, (td_tensors){two, 2}, &h, 1, false)) return false;
+    if (!td_checkpoint(cx, block, env, (td_tensors){two, 2}, &h, 1)) return false;
     out[0] = td_mul(h, h);
     return true;
 }
 
 TEST(checkpoints_nest) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 0.4, 0.9), *y;
+    td_tensor *x = LEAF(cx, 0.4, 0.9), *y;
 
     outer_block(NULL, &x, 1, &y, 1);
     td_tensor *want = grad1(td_sum(y), x, NULL);
-    td_checkpoint(cx, outer_block, NULL, TD_LIST(x), &y, 1, false);
+    td_checkpoint(cx, outer_block, NULL, TD_LIST(x), &y, 1);
     td_backward(td_sum(y));
 
     CHECK_OK(cx);
@@ -558,7 +588,7 @@ TEST(a_checkpoint_without_grad_just_runs) {
     td_tensor *in[2] = {td_tensor1(cx, 1), td_tensor1(cx, 2)}, *y;
     runs = 0;
 
-    CHECK(td_checkpoint(cx, block, NULL, (td_tensors){in, 2}, &y, 1, false));
+    CHECK(td_checkpoint(cx, block, NULL, (td_tensors){in, 2}, &y, 1));
 
     CHECK(runs == 1 && !td_requires_grad(y));
     td_close(cx);

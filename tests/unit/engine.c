@@ -21,7 +21,7 @@ TEST(a_chain_of_a_hundred_thousand_nodes_is_walked_and_freed) {
 
 TEST(a_deep_chain_dies_with_its_last_tensor) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
 
     td_scope_begin(cx, "all");
     td_tensor *y = td_mul(x, 1.0);
@@ -59,7 +59,7 @@ TEST(a_wide_graph_adds_up) {
 
 TEST(a_diamond_runs_each_node_once) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1.0);
+    td_tensor *x = LEAF(cx, 1.0);
 
     td_tensor *y = x;
     for (int i = 0; i < 40; i++) y = td_add(y, y); /* 2^40 paths */
@@ -71,7 +71,7 @@ TEST(a_diamond_runs_each_node_once) {
 
 TEST(the_first_gradient_is_taken_over) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2, 3);
+    td_tensor *x = LEAF(cx, 1, 2, 3);
     size_t     before;
 
     td_scope_begin(cx, "s");
@@ -95,7 +95,7 @@ static td_tensor *address(void *env, td_tensor *g) {
 
 TEST(a_taken_gradient_keeps_its_address) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2, 3);
+    td_tensor *x = LEAF(cx, 1, 2, 3);
     int        zero = 0;
 
     td_on_grad(x, address, &zero);
@@ -146,7 +146,7 @@ TEST(later_gradients_are_added_in_place) {
 
 TEST(create_graph_does_not_write_the_old_gradient) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
     td_backward(td_sum(td_mul(x, x)));
     td_tensor *g = td_keep(td_grad_of(x)), *y = td_sum(td_mul(x, x));
 
@@ -162,7 +162,8 @@ TEST(create_graph_does_not_write_the_old_gradient) {
 
 TEST(a_gradient_takes_the_layout_of_its_leaf) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_set_requires_grad(td_detach(td_t(td_ones(cx, TD_SHAPE(3, 2)))), true);
+    td_tensor *x =
+        td_set_requires_grad(td_detach(td_t(td_ones(cx, TD_SHAPE(3, 2)))), true);
     td_tensor *y = td_mul(x, 2.0), *g = td_ones(cx, TD_SHAPE(2, 3));
 
     td_backward_with(TD_LIST(y), TD_LIST(g), NULL);
@@ -173,7 +174,7 @@ TEST(a_gradient_takes_the_layout_of_its_leaf) {
 
 TEST(an_expanded_gradient_is_written_out) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_set_requires_grad(td_ones(cx, TD_SHAPE(2, 3)), true);
+    td_tensor *x = td_set_requires_grad(td_ones(cx, TD_SHAPE(2, 3)), true);
 
     td_backward(td_sum(x));
 
@@ -186,7 +187,7 @@ TEST(the_walk_holds_no_gradient_longer_than_needed) {
     td_ctx *cx = td_open();
     enum { N = 1 << 16, DEPTH = 20 };
     size_t     one = N * sizeof(float);
-    td_tensor *x   = td_set_requires_grad(td_ones(cx, TD_SHAPE(N)), true), *y = x;
+    td_tensor *x = td_set_requires_grad(td_ones(cx, TD_SHAPE(N)), true), *y = x;
     for (int i = 0; i < DEPTH; i++) {
         td_scope_begin(cx, "s");
         y = td_scope_end(cx, "s", td_mul(y, 1.01)); /* saves nothing */
@@ -205,7 +206,7 @@ TEST(saved_values_are_freed_as_the_walk_passes) {
     td_ctx *cx = td_open();
     enum { N = 1 << 16, DEPTH = 16 };
     size_t     one = N * sizeof(float);
-    td_tensor *x   = td_set_requires_grad(td_ones(cx, TD_SHAPE(N)), true), *y = x;
+    td_tensor *x = td_set_requires_grad(td_ones(cx, TD_SHAPE(N)), true), *y = x;
     td_scope_begin(cx, "forward");
     for (int i = 0; i < DEPTH; i++) y = td_tanh(y);
     td_tensor *root = td_scope_end(cx, "forward", td_sum(y));
@@ -240,9 +241,9 @@ typedef struct job {
 } job;
 
 static void *train(void *arg) {
-    job       *j  = arg;
+    job       *j = arg;
     td_ctx    *cx = td_open();
-    td_tensor *w  = td_keep(LEAF(cx, 3, -2));
+    td_tensor *w = td_keep(LEAF(cx, 3, -2));
     for (int i = 0; i < 300; i++) {
         td_scope_begin(cx, "step");
         td_zero_grad(w);
@@ -252,7 +253,7 @@ static void *train(void *arg) {
         td_no_grad_end(cx, was);
         td_scope_end(cx, "step", NULL);
     }
-    j->ok     = td_ok(cx);
+    j->ok = td_ok(cx);
     j->result = td_item(td_select(w, 0, 0));
     td_close(cx);
     return NULL;
@@ -279,7 +280,7 @@ static td_tensor *say(void *env, td_tensor *g) {
 
 TEST(later_ops_run_first) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1);
+    td_tensor *x = LEAF(cx, 1);
     td_tensor *a = td_mul(x, 2.0), *b = td_mul(x, 3.0), *c = td_mul(x, 4.0);
     order[0] = 0;
     td_on_grad(a, say, "a");
@@ -358,10 +359,12 @@ TEST(a_failed_backward_leaves_the_context_usable) {
 /* ---- gradient checks ---------------------------------------------------- */
 
 static td_tensor *leaf64(td_ctx *cx, double a, double b, double c) {
-    return td_set_requires_grad(td_from(cx, TD_F64, TD_SHAPE(3), (double[]){a, b, c}), true);
+    return td_set_requires_grad(td_from(cx, TD_F64, TD_SHAPE(3), (double[]){a, b, c}),
+                                true);
 }
 
-static bool smooth(void *env, td_tensor *const *in, int n_in, td_tensor **out, int n_out) {
+static bool smooth(void *env, td_tensor *const *in, int n_in, td_tensor **out,
+                   int n_out) {
     (void)env, (void)n_in;
     out[0] = td_mul(td_tanh(in[0]), td_exp(in[1]));
     if (n_out > 1) out[1] = td_sum(td_mul(in[0], in[1]));
@@ -382,27 +385,31 @@ TEST(gradcheck_accepts_right_derivatives) {
     td_close(cx);
 }
 
-static bool twice(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out, int n_out) {
+static bool twice(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
+                  int n_out) {
     (void)f, (void)n_in, (void)n_out;
     out[0] = td_mul(in[0], 2.0);
     return true;
 }
 
-static bool thrice(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad, int n_in) {
+static bool thrice(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad,
+                   int n_in) {
     (void)f, (void)n_in, (void)n_out;
     grad[0] = td_mul(g[0], 3.0);
     return true;
 }
 
-static bool lies(void *env, td_tensor *const *in, int n_in, td_tensor **out, int n_out) {
+static bool lies(void *env, td_tensor *const *in, int n_in, td_tensor **out,
+                 int n_out) {
     td_function fn = {"liar", twice, thrice, NULL};
     (void)env;
-    return td_function_call(td_ctx_of(in[0]), &fn, NULL, (td_tensors){in, n_in}, out, n_out);
+    return td_function_call(td_ctx_of(in[0]), &fn, NULL, (td_tensors){in, n_in}, out,
+                            n_out);
 }
 
 TEST(gradcheck_names_the_first_wrong_entry) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = leaf64(cx, 1, 2, 3);
+    td_tensor *x = leaf64(cx, 1, 2, 3);
 
     CHECK(!td_gradcheck(cx, lies, NULL, TD_LIST(x), 1, NULL));
 
@@ -420,7 +427,8 @@ TEST(gradcheck_wants_doubles) {
     td_close(cx);
 }
 
-static bool through_views(void *env, td_tensor *const *in, int n_in, td_tensor **out, int n_out) {
+static bool through_views(void *env, td_tensor *const *in, int n_in, td_tensor **out,
+                          int n_out) {
     (void)env, (void)n_in, (void)n_out;
     td_tensor *y = td_clone(in[0]);
     td_mul_(td_slice(y, 0, 0, 2), td_slice(in[0], 0, 1, 3));
@@ -432,7 +440,7 @@ static bool through_views(void *env, td_tensor *const *in, int n_in, td_tensor *
 
 TEST(writes_through_views_pass_gradcheck_and_gradgradcheck) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = leaf64(cx, 0.4, 0.9, -0.3);
+    td_tensor *x = leaf64(cx, 0.4, 0.9, -0.3);
 
     td_gradcheck(cx, through_views, NULL, TD_LIST(x), 1, NULL);
     CHECK_OK(cx);

@@ -28,13 +28,14 @@ static inline const char *shown(td_tensor *t) {
     return text;
 }
 
-#define CHECK_VALUES(t, ...)                                                          \
-    TD_CHECK_THAT(same_values((t), (const double[]){__VA_ARGS__},                     \
-                              (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double))), \
+#define CHECK_VALUES(t, ...)                                                \
+    TD_CHECK_THAT(same_values((t), (const double[]){__VA_ARGS__},           \
+                              (int)(sizeof((const double[]){__VA_ARGS__}) / \
+                                    sizeof(double))),                       \
                   "%s is %s, not %s", #t, shown(t), #__VA_ARGS__)
 /* The context has failed with a message that contains the words. */
-#define CHECK_FAILS(cx, words)                                                     \
-    TD_CHECK_THAT(!td_ok(cx) && strstr(td_message(cx), words) != NULL,             \
+#define CHECK_FAILS(cx, words)                                         \
+    TD_CHECK_THAT(!td_ok(cx) && strstr(td_message(cx), words) != NULL, \
                   "the message is \"%s\", without \"%s\"", td_message(cx), words)
 
 static inline td_tensor *grad1(td_tensor *y, td_tensor *x, const td_grad_opts *opts) {

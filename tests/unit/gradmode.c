@@ -3,10 +3,10 @@
 
 TEST(nothing_is_recorded_under_no_grad) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
 
     td_grad_mode was = td_no_grad_begin(cx);
-    td_tensor   *y   = td_mul(x, x);
+    td_tensor   *y = td_mul(x, x);
     CHECK(!td_grad_enabled(cx));
     td_no_grad_end(cx, was);
 
@@ -16,7 +16,7 @@ TEST(nothing_is_recorded_under_no_grad) {
 
 TEST(grad_modes_nest) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
 
     td_grad_mode a = td_no_grad_begin(cx);
     td_grad_mode b = td_enable_grad_begin(cx);
@@ -40,7 +40,7 @@ TEST(grad_can_be_switched_off_for_good) {
 
 TEST(writes_under_no_grad_change_values_and_versions_only) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
 
     td_grad_mode was = td_no_grad_begin(cx);
     td_mul_(x, 3.0);
@@ -54,10 +54,10 @@ TEST(writes_under_no_grad_change_values_and_versions_only) {
 
 TEST(a_view_made_under_no_grad_still_requires_grad) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = MADE(cx, 1, 2, 3);
+    td_tensor *x = MADE(cx, 1, 2, 3);
 
     td_grad_mode was = td_no_grad_begin(cx);
-    td_tensor   *v   = td_slice(x, 0, 0, 2);
+    td_tensor   *v = td_slice(x, 0, 0, 2);
     td_no_grad_end(cx, was);
 
     CHECK(td_requires_grad(v) && td_is_leaf(v) && td_is_view(v));
@@ -69,10 +69,10 @@ TEST(a_view_made_under_no_grad_still_requires_grad) {
 }
 
 TEST(a_no_grad_view_may_not_be_written_with_grad) {
-    td_ctx    *cx = td_open();
-    td_tensor *x  = MADE(cx, 1, 2, 3);
+    td_ctx      *cx = td_open();
+    td_tensor   *x = MADE(cx, 1, 2, 3);
     td_grad_mode was = td_no_grad_begin(cx);
-    td_tensor   *v   = td_slice(x, 0, 0, 2);
+    td_tensor   *v = td_slice(x, 0, 0, 2);
     td_no_grad_end(cx, was);
 
     td_mul_(v, 2.0);
@@ -84,7 +84,7 @@ TEST(a_no_grad_view_may_not_be_written_with_grad) {
 
 TEST(a_no_grad_view_may_be_written_under_no_grad) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = MADE(cx, 1, 2, 3);
+    td_tensor *x = MADE(cx, 1, 2, 3);
 
     td_grad_mode was = td_no_grad_begin(cx);
     td_mul_(td_slice(x, 0, 0, 2), 2.0);
@@ -96,10 +96,10 @@ TEST(a_no_grad_view_may_be_written_under_no_grad) {
 }
 
 TEST(a_no_grad_view_is_refused_once_its_base_is_written) {
-    td_ctx    *cx = td_open();
-    td_tensor *x  = td_zeros(cx, TD_SHAPE(4));
+    td_ctx      *cx = td_open();
+    td_tensor   *x = td_zeros(cx, TD_SHAPE(4));
     td_grad_mode was = td_no_grad_begin(cx);
-    td_tensor   *v   = td_slice(x, 0, 0, 2);
+    td_tensor   *v = td_slice(x, 0, 0, 2);
     td_no_grad_end(cx, was);
 
     td_copy_(x, LEAF(cx, 1, 2, 3, 4));
@@ -110,10 +110,10 @@ TEST(a_no_grad_view_is_refused_once_its_base_is_written) {
 }
 
 TEST(a_no_grad_view_of_a_plain_tensor_may_not_take_history) {
-    td_ctx      *cx  = td_open();
-    td_tensor   *x   = td_zeros(cx, TD_SHAPE(4));
+    td_ctx      *cx = td_open();
+    td_tensor   *x = td_zeros(cx, TD_SHAPE(4));
     td_grad_mode was = td_no_grad_begin(cx);
-    td_tensor   *v   = td_slice(x, 0, 0, 2);
+    td_tensor   *v = td_slice(x, 0, 0, 2);
     td_no_grad_end(cx, was);
 
     td_mul_(v, 2.0); /* without gradients it is fine */
@@ -138,10 +138,10 @@ TEST(backward_under_no_grad_works) {
 
 TEST(inference_results_are_marked) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
 
     td_grad_mode was = td_inference_begin(cx, true);
-    td_tensor   *y   = td_mul(x, x);
+    td_tensor   *y = td_mul(x, x);
     CHECK(td_inference_enabled(cx) && !td_grad_enabled(cx));
     td_inference_end(cx, was);
 
@@ -152,7 +152,7 @@ TEST(inference_results_are_marked) {
 
 TEST(enable_grad_inside_inference_mode_records_nothing) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
 
     td_grad_mode a = td_inference_begin(cx, true);
     td_grad_mode b = td_enable_grad_begin(cx);
@@ -166,10 +166,10 @@ TEST(enable_grad_inside_inference_mode_records_nothing) {
 
 TEST(a_view_of_a_normal_tensor_in_inference_mode_is_normal) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
 
     td_grad_mode was = td_inference_begin(cx, true);
-    td_tensor   *v   = td_view(x, TD_SHAPE(2, 1));
+    td_tensor   *v = td_view(x, TD_SHAPE(2, 1));
     td_inference_end(cx, was);
 
     CHECK(!td_is_inference(v) && td_requires_grad(v));
@@ -177,9 +177,9 @@ TEST(a_view_of_a_normal_tensor_in_inference_mode_is_normal) {
 }
 
 TEST(a_view_of_an_inference_tensor_is_one) {
-    td_ctx      *cx  = td_open();
+    td_ctx      *cx = td_open();
     td_grad_mode was = td_inference_begin(cx, true);
-    td_tensor   *x   = td_tensor1(cx, 1, 2);
+    td_tensor   *x = td_tensor1(cx, 1, 2);
     td_inference_end(cx, was);
 
     CHECK(td_is_inference(td_view(x, TD_SHAPE(2, 1))));
@@ -188,9 +188,9 @@ TEST(a_view_of_an_inference_tensor_is_one) {
 }
 
 TEST(an_inference_tensor_cannot_be_saved) {
-    td_ctx      *cx  = td_open();
+    td_ctx      *cx = td_open();
     td_grad_mode was = td_inference_begin(cx, true);
-    td_tensor   *x   = td_tensor1(cx, 1, 2);
+    td_tensor   *x = td_tensor1(cx, 1, 2);
     td_inference_end(cx, was);
 
     CHECK(td_requires_grad(td_add(x, LEAF(cx, 1, 2)))); /* saves nothing */
@@ -202,9 +202,9 @@ TEST(an_inference_tensor_cannot_be_saved) {
 }
 
 TEST(an_inference_tensor_cannot_be_written_outside) {
-    td_ctx      *cx  = td_open();
+    td_ctx      *cx = td_open();
     td_grad_mode was = td_inference_begin(cx, true);
-    td_tensor   *x   = td_tensor1(cx, 1, 2);
+    td_tensor   *x = td_tensor1(cx, 1, 2);
     td_add_(x, 1.0);
     td_inference_end(cx, was);
     CHECK_OK(cx);
@@ -217,9 +217,9 @@ TEST(an_inference_tensor_cannot_be_written_outside) {
 }
 
 TEST(an_inference_tensor_cannot_require_grad_outside) {
-    td_ctx      *cx  = td_open();
+    td_ctx      *cx = td_open();
     td_grad_mode was = td_inference_begin(cx, true);
-    td_tensor   *x   = td_tensor1(cx, 1, 2);
+    td_tensor   *x = td_tensor1(cx, 1, 2);
     td_inference_end(cx, was);
 
     td_set_requires_grad(x, true);
@@ -229,10 +229,10 @@ TEST(an_inference_tensor_cannot_require_grad_outside) {
 }
 
 TEST(an_inference_view_may_not_be_written_with_grad) {
-    td_ctx      *cx  = td_open();
-    td_tensor   *x   = MADE(cx, 1, 2);
+    td_ctx      *cx = td_open();
+    td_tensor   *x = MADE(cx, 1, 2);
     td_grad_mode was = td_inference_begin(cx, true);
-    td_tensor   *v   = td_view(x, TD_SHAPE(2, 1));
+    td_tensor   *v = td_view(x, TD_SHAPE(2, 1));
     td_inference_end(cx, was);
 
     td_mul_(v, 2.0);
@@ -243,7 +243,7 @@ TEST(an_inference_view_may_not_be_written_with_grad) {
 
 TEST(normal_tensors_can_be_written_in_inference_mode) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
 
     td_grad_mode was = td_inference_begin(cx, true);
     td_mul_(td_view(x, TD_SHAPE(2)), 2.0);

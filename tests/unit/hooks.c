@@ -4,9 +4,9 @@
 #include <stdlib.h>
 
 /* What happened, in order, as letters. */
-static char   trail[64];
-static void   begin_trail(void) { trail[0] = 0; }
-static void   note(const char *s) { strncat(trail, s, sizeof trail - strlen(trail) - 1); }
+static char trail[64];
+static void begin_trail(void) { trail[0] = 0; }
+static void note(const char *s) { strncat(trail, s, sizeof trail - strlen(trail) - 1); }
 
 static td_tensor *times_ten(void *env, td_tensor *g) {
     (void)env;
@@ -32,7 +32,7 @@ TEST(a_hook_can_replace_the_gradient_of_a_result) {
 
 TEST(a_hook_can_replace_the_gradient_of_a_leaf) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
 
     td_on_grad(x, times_ten, NULL);
     td_backward(td_sum(td_mul(x, 2.0)));
@@ -43,7 +43,7 @@ TEST(a_hook_can_replace_the_gradient_of_a_leaf) {
 
 TEST(a_hook_of_a_leaf_sees_the_whole_sum_once) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
     begin_trail();
 
     td_on_grad(x, say, "x");
@@ -69,7 +69,7 @@ TEST(hooks_run_in_the_order_they_came) {
 
 TEST(a_removed_hook_is_silent) {
     td_ctx    *cx = td_open();
-    td_tensor *y  = MADE(cx, 1, 2);
+    td_tensor *y = MADE(cx, 1, 2);
     begin_trail();
 
     td_hook a = td_on_grad(y, say, "a");
@@ -98,11 +98,11 @@ static td_tensor *remove_both(void *env, td_tensor *g) {
 
 TEST(a_hook_can_remove_itself_and_the_next) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
-    remover    r  = {.cx = cx};
+    td_tensor *x = LEAF(cx, 1, 2);
+    remover    r = {.cx = cx};
     begin_trail();
 
-    r.me   = td_on_grad(x, remove_both, &r);
+    r.me = td_on_grad(x, remove_both, &r);
     r.next = td_on_grad(x, say, "n");
     td_backward(td_sum(x));
     td_backward(td_sum(x));
@@ -127,7 +127,7 @@ static td_tensor *first_half(void *env, td_tensor *g) {
 
 TEST(a_hook_may_not_change_the_sizes) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
 
     td_on_grad(x, first_half, NULL);
     CHECK(!td_backward(td_sum(x)));
@@ -144,7 +144,7 @@ static td_tensor *refuse(void *env, td_tensor *g) {
 
 TEST(a_hook_can_stop_the_backward) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2), *y = td_mul(x, x);
+    td_tensor *x = LEAF(cx, 1, 2), *y = td_mul(x, x);
 
     td_on_grad(y, refuse, NULL);
     CHECK(!td_backward(td_sum(y)));
@@ -166,7 +166,8 @@ static bool say_pre(void *env, td_tensor **g, int n) {
     return true;
 }
 
-static bool say_post(void *env, td_tensor **made, int n_made, td_tensor *const *g, int n) {
+static bool say_post(void *env, td_tensor **made, int n_made, td_tensor *const *g,
+                     int n) {
     (void)made, (void)n_made, (void)g, (void)n;
     note(env);
     return true;
@@ -199,7 +200,8 @@ static bool double_pre(void *env, td_tensor **g, int n) {
     return true;
 }
 
-static bool negate_post(void *env, td_tensor **made, int n_made, td_tensor *const *g, int n) {
+static bool negate_post(void *env, td_tensor **made, int n_made, td_tensor *const *g,
+                        int n) {
     (void)env, (void)g, (void)n;
     for (int i = 0; i < n_made; i++)
         if (made[i]) made[i] = td_neg(made[i]);
@@ -220,7 +222,7 @@ TEST(hooks_on_a_node_can_change_what_goes_in_and_comes_out) {
 
 TEST(a_hook_after_accumulation_sees_the_gradient) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
     begin_trail();
 
     CHECK(td_on_accumulated(x, say_leaf, "A") != 0);
@@ -240,7 +242,7 @@ static bool take_step(void *env, td_tensor *t) {
 
 TEST(a_hook_after_accumulation_can_step_and_drop_the_gradient) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
 
     td_on_accumulated(x, take_step, NULL);
     td_backward(td_sum(td_mul(x, 4.0)));
@@ -262,7 +264,7 @@ TEST(a_hook_after_accumulation_needs_a_leaf) {
 
 TEST(td_grad_runs_the_hooks_of_what_it_returns) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
 
     td_on_grad(x, times_ten, NULL);
 
@@ -272,10 +274,12 @@ TEST(td_grad_runs_the_hooks_of_what_it_returns) {
 
 TEST(td_grad_takes_an_inner_gradient_before_its_hooks_when_the_walk_goes_on) {
     td_ctx    *cx = td_open();
-    td_tensor *x = LEAF(cx, 1, 2), *y = td_mul(x, 2.0), *z = td_sum(td_mul(y, 1.0)), *g[2];
+    td_tensor *x = LEAF(cx, 1, 2), *y = td_mul(x, 2.0), *z = td_sum(td_mul(y, 1.0)),
+              *g[2];
 
     td_on_grad(y, times_ten, NULL);
-    td_grad(TD_LIST(z), TD_LIST(y, x), g, &(td_grad_opts){TD_GRAD_OPTS, .retain_graph = true});
+    td_grad(TD_LIST(z), TD_LIST(y, x), g,
+            &(td_grad_opts){TD_GRAD_OPTS, .retain_graph = true});
 
     CHECK_VALUES(g[0], 1, 1);
     CHECK_VALUES(g[1], 20, 20);
@@ -285,7 +289,7 @@ TEST(td_grad_takes_an_inner_gradient_before_its_hooks_when_the_walk_goes_on) {
 
 TEST(td_grad_runs_no_hooks_after_accumulation) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
     begin_trail();
 
     td_on_accumulated(x, say_leaf, "A");
@@ -297,7 +301,7 @@ TEST(td_grad_runs_no_hooks_after_accumulation) {
 
 TEST(a_hook_stays_with_the_value_it_was_put_on) {
     td_ctx    *cx = td_open();
-    td_tensor *y  = MADE(cx, 1, 2);
+    td_tensor *y = MADE(cx, 1, 2);
     begin_trail();
     td_on_grad(y, say, "1");
 
@@ -310,14 +314,14 @@ TEST(a_hook_stays_with_the_value_it_was_put_on) {
 }
 
 typedef struct inner_run {
-    td_ctx   *cx;
+    td_ctx    *cx;
     td_tensor *w;
 } inner_run;
 
 static td_tensor *backward_inside(void *env, td_tensor *g) {
-    inner_run   *r   = env;
+    inner_run   *r = env;
     td_grad_mode was = td_enable_grad_begin(r->cx);
-    td_tensor   *y   = td_sum(td_mul(r->w, 3.0));
+    td_tensor   *y = td_sum(td_mul(r->w, 3.0));
     td_enable_grad_end(r->cx, was);
     td_backward(y);
     return td_add(g, td_sum(td_grad_of(r->w)));
@@ -346,7 +350,8 @@ static td_tensor *walk_same(void *env, td_tensor *g) {
     (void)g;
     if (!s->seen) {
         s->seen = s->x; /* once */
-        s->seen = td_keep(grad1(s->z, s->x, &(td_grad_opts){TD_GRAD_OPTS, .retain_graph = true}));
+        s->seen = td_keep(
+            grad1(s->z, s->x, &(td_grad_opts){TD_GRAD_OPTS, .retain_graph = true}));
     }
     return NULL;
 }
@@ -376,7 +381,7 @@ static td_tensor *drop_root(void *env, td_tensor *g) {
 
 TEST(a_hook_can_drop_the_graph_that_is_walked) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
     td_scope_begin(cx, "s");
     td_tensor *y = td_mul(x, 2.0), *root = td_keep(td_sum(y));
     td_on_grad(y, drop_root, &root);
@@ -414,7 +419,7 @@ static const td_saved_hooks keeping = {pack_keep, unpack_kept, drop_kept, NULL};
 
 TEST(saved_values_pass_through_their_hooks) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
     packs = unpacks = drops = 0;
 
     td_saved_hooks_push(cx, &keeping);
@@ -470,8 +475,8 @@ static td_tensor *unpack_f32(void *env, void *packed, td_ctx *cx) {
 
 TEST(packed_values_keep_their_history_for_a_second_derivative) {
     td_ctx        *cx = td_open();
-    td_tensor     *x  = LEAF(cx, 1, 2);
-    td_saved_hooks h  = {pack_f64, unpack_f32, drop_kept, NULL};
+    td_tensor     *x = LEAF(cx, 1, 2);
+    td_saved_hooks h = {pack_f64, unpack_f32, drop_kept, NULL};
     drops = 0;
 
     td_saved_hooks_push(cx, &h);
@@ -493,8 +498,8 @@ static void *pack_nothing(void *env, td_tensor *t) {
 
 TEST(a_pack_that_gives_nothing_fails_the_op) {
     td_ctx        *cx = td_open();
-    td_saved_hooks h  = {pack_nothing, unpack_kept, NULL, NULL};
-    td_tensor     *x  = LEAF(cx, 1);
+    td_saved_hooks h = {pack_nothing, unpack_kept, NULL, NULL};
+    td_tensor     *x = LEAF(cx, 1);
 
     td_saved_hooks_push(cx, &h);
     CHECK(td_is_nil(td_mul(x, x)));
@@ -506,7 +511,7 @@ TEST(a_pack_that_gives_nothing_fails_the_op) {
 
 TEST(saved_hooks_are_a_stack_and_can_be_switched_off) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1);
+    td_tensor *x = LEAF(cx, 1);
     packs = 0;
 
     td_saved_hooks_push(cx, &keeping);

@@ -3,7 +3,7 @@
 
 TEST(a_leaf_that_requires_grad_may_not_be_written) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
 
     td_mul_(x, 2.0);
 
@@ -15,7 +15,7 @@ TEST(a_leaf_that_requires_grad_may_not_be_written) {
 
 TEST(a_view_of_such_a_leaf_may_not_be_written) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
 
     td_mul_(td_select(x, 0, 1), 2.0);
 
@@ -26,7 +26,7 @@ TEST(a_view_of_such_a_leaf_may_not_be_written) {
 
 TEST(an_expanded_view_of_such_a_leaf_is_refused_for_the_leaf) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
 
     td_add_(td_expand(x, TD_SHAPE(3, 2)), 1.0);
 
@@ -251,7 +251,7 @@ TEST(comparing_in_place_keeps_it_on_the_tape_with_zeros) {
 
 TEST(integers_copied_from_a_leaf_have_no_history) {
     td_ctx    *cx = td_open();
-    td_tensor *i  = td_zeros(cx, TD_SHAPE(2), TD_I64);
+    td_tensor *i = td_zeros(cx, TD_SHAPE(2), TD_I64);
 
     td_copy_(i, LEAF(cx, 1, 2));
 
@@ -263,7 +263,7 @@ TEST(integers_copied_from_a_leaf_have_no_history) {
 
 TEST(one_of_several_views_may_not_be_written) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = MADE(cx, 1, 2, 3, 4), *part[2];
+    td_tensor *x = MADE(cx, 1, 2, 3, 4), *part[2];
 
     td_op_split(x, 2, 0, part, 2);
     td_mul_(part[0], 2.0);
@@ -275,7 +275,7 @@ TEST(one_of_several_views_may_not_be_written) {
 
 TEST(a_view_of_one_of_several_views_may_not_be_written) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = MADE(cx, 1, 2, 3, 4), *part[2];
+    td_tensor *x = MADE(cx, 1, 2, 3, 4), *part[2];
 
     td_op_split(x, 2, 0, part, 2);
     td_mul_(td_slice(part[0], 0, 0, 1), 2.0);
@@ -286,7 +286,7 @@ TEST(a_view_of_one_of_several_views_may_not_be_written) {
 
 TEST(a_split_into_one_is_still_a_split) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = MADE(cx, 1, 2), *part[1];
+    td_tensor *x = MADE(cx, 1, 2), *part[1];
 
     td_op_split(x, 2, 0, part, 1);
     td_mul_(part[0], 2.0);
@@ -297,19 +297,20 @@ TEST(a_split_into_one_is_still_a_split) {
 
 TEST(several_views_are_refused_once_their_base_is_written) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = MADE(cx, 1, 2, 3, 4), *part[2];
+    td_tensor *x = MADE(cx, 1, 2, 3, 4), *part[2];
 
     td_op_split(x, 2, 0, part, 2);
     td_mul_(x, 2.0);
     td_add(part[0], 1.0);
 
-    CHECK_FAILS(cx, "result 0 of split is a view and its base or another view of its base");
+    CHECK_FAILS(cx,
+                "result 0 of split is a view and its base or another view of its base");
     td_close(cx);
 }
 
 TEST(several_views_of_a_plain_tensor_may_be_written_without_grad) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_tensor1(cx, 1, 2, 3, 4), *part[2];
+    td_tensor *x = td_tensor1(cx, 1, 2, 3, 4), *part[2];
 
     td_op_split(x, 2, 0, part, 2);
     td_mul_(part[0], 2.0);
@@ -325,8 +326,8 @@ TEST(a_geometry_write_is_differentiated) {
     td_tensor *y = td_mul(x, 2.0);
 
     td_t_(y);
-    td_backward(td_sum(td_mul(y, td_from(cx, TD_F32, TD_SHAPE(3, 2),
-                                         (float[]){1, 2, 3, 4, 5, 6}))));
+    td_backward(td_sum(
+        td_mul(y, td_from(cx, TD_F32, TD_SHAPE(3, 2), (float[]){1, 2, 3, 4, 5, 6}))));
 
     CHECK(td_version(y) == 1 && td_size(y, 0) == 3);
     CHECK_STR(td_grad_fn_name(y), "t_");
@@ -351,7 +352,7 @@ TEST(a_geometry_write_of_a_view_leaves_the_base_alone) {
 
 TEST(the_geometry_of_a_leaf_that_requires_grad_stays) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_set_requires_grad(td_ones(cx, TD_SHAPE(2, 3)), true);
+    td_tensor *x = td_set_requires_grad(td_ones(cx, TD_SHAPE(2, 3)), true);
 
     td_t_(x);
 
@@ -362,7 +363,7 @@ TEST(the_geometry_of_a_leaf_that_requires_grad_stays) {
 
 TEST(a_tensor_that_requires_grad_is_not_resized) {
     td_ctx    *cx = td_open();
-    td_tensor *y  = MADE(cx, 1, 2);
+    td_tensor *y = MADE(cx, 1, 2);
 
     td_resize_(y, TD_SHAPE(3));
 
@@ -372,7 +373,7 @@ TEST(a_tensor_that_requires_grad_is_not_resized) {
 
 TEST(detach_in_place_makes_a_leaf) {
     td_ctx    *cx = td_open();
-    td_tensor *y  = MADE(cx, 1, 2);
+    td_tensor *y = MADE(cx, 1, 2);
 
     CHECK(td_detach_(y) == y);
 
@@ -385,7 +386,7 @@ TEST(detach_in_place_makes_a_leaf) {
 
 TEST(a_view_is_not_detached_in_place) {
     td_ctx    *cx = td_open();
-    td_tensor *y  = MADE(cx, 1, 2);
+    td_tensor *y = MADE(cx, 1, 2);
 
     CHECK(td_is_nil(td_detach_(td_slice(y, 0, 0, 1))));
 
@@ -406,7 +407,7 @@ TEST(a_view_keeps_its_history_when_its_base_is_detached) {
 
 TEST(a_dtype_view_has_no_history) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = MADE(cx, 1, 2), *i = td_view_dtype(x, TD_I32);
+    td_tensor *x = MADE(cx, 1, 2), *i = td_view_dtype(x, TD_I32);
 
     CHECK(!td_requires_grad(i));
     td_tensor *f = td_view_dtype(i, TD_F32);
@@ -451,8 +452,8 @@ TEST(a_write_to_a_view_that_saves_its_result_can_be_differentiated_twice) {
 
 TEST(a_write_to_a_transposed_base_keeps_its_layout) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_set_requires_grad(td_ones(cx, TD_SHAPE(3, 2)), true);
-    td_tensor *y  = td_mul(td_t(x), 1.0); /* f32[2,3] with strides 1,2 */
+    td_tensor *x = td_set_requires_grad(td_ones(cx, TD_SHAPE(3, 2)), true);
+    td_tensor *y = td_mul(td_t(x), 1.0); /* f32[2,3] with strides 1,2 */
 
     td_mul_(td_select(y, 0, 0), 4.0);
     td_backward(td_sum(y));
@@ -464,7 +465,7 @@ TEST(a_write_to_a_transposed_base_keeps_its_layout) {
 
 TEST(an_aliased_operand_written_through_itself_is_noticed) {
     td_ctx    *cx = td_open();
-    td_tensor *y  = MADE(cx, 1, 2);
+    td_tensor *y = MADE(cx, 1, 2);
 
     td_mul_(y, y);
     CHECK_OK(cx);

@@ -3,7 +3,7 @@
 
 TEST(a_saved_input_that_was_written_is_refused) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = MADE(cx, 1, 2), *y = td_mul(x, x);
+    td_tensor *x = MADE(cx, 1, 2), *y = td_mul(x, x);
 
     td_add_(x, 1.0);
     CHECK(!td_backward(td_sum(y)));
@@ -18,7 +18,7 @@ TEST(a_saved_input_that_was_written_is_refused) {
 
 TEST(a_saved_result_that_was_written_is_refused) {
     td_ctx    *cx = td_open();
-    td_tensor *y  = td_exp(LEAF(cx, 1, 2));
+    td_tensor *y = td_exp(LEAF(cx, 1, 2));
 
     td_add_(y, 1.0);
     CHECK(!td_backward(td_sum(y)));
@@ -30,7 +30,7 @@ TEST(a_saved_result_that_was_written_is_refused) {
 
 TEST(a_write_through_a_view_is_noticed) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = MADE(cx, 1, 2), *y = td_mul(x, x);
+    td_tensor *x = MADE(cx, 1, 2), *y = td_mul(x, x);
 
     td_zero_(td_select(x, 0, 0));
     td_backward(td_sum(y));
@@ -41,7 +41,7 @@ TEST(a_write_through_a_view_is_noticed) {
 
 TEST(a_write_to_a_detached_alias_is_noticed) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = MADE(cx, 1, 2), *y = td_mul(x, x);
+    td_tensor *x = MADE(cx, 1, 2), *y = td_mul(x, x);
 
     td_add_(td_detach(x), 1.0);
     td_backward(td_sum(y));
@@ -52,7 +52,7 @@ TEST(a_write_to_a_detached_alias_is_noticed) {
 
 TEST(a_write_under_no_grad_is_noticed) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2), *y = td_mul(x, x);
+    td_tensor *x = LEAF(cx, 1, 2), *y = td_mul(x, x);
 
     td_grad_mode was = td_no_grad_begin(cx);
     td_add_(x, 1.0);
@@ -65,7 +65,7 @@ TEST(a_write_under_no_grad_is_noticed) {
 
 TEST(a_write_by_hand_is_noticed_once_it_is_told) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2), *y = td_mul(x, x);
+    td_tensor *x = LEAF(cx, 1, 2), *y = td_mul(x, x);
 
     ((float *)td_data(x))[0] = 9;
     td_bump(x);
@@ -107,7 +107,8 @@ TEST(a_value_is_checked_only_when_its_gradient_is_wanted) {
 
     td_add_(m, 1.0);
 
-    CHECK_VALUES(grad1(y, b, &(td_grad_opts){TD_GRAD_OPTS, .retain_graph = true}), 1, 2);
+    CHECK_VALUES(grad1(y, b, &(td_grad_opts){TD_GRAD_OPTS, .retain_graph = true}), 1,
+                 2);
     CHECK_OK(cx);
     CHECK(td_is_nil(grad1(y, a, NULL)));
     CHECK_FAILS(cx, "modified in place");
@@ -116,7 +117,7 @@ TEST(a_value_is_checked_only_when_its_gradient_is_wanted) {
 
 TEST(the_view_written_by_one_of_its_own_base_is_noticed) {
     td_ctx    *cx = td_open();
-    td_tensor *b  = MADE(cx, 1, 2, 3, 4);
+    td_tensor *b = MADE(cx, 1, 2, 3, 4);
 
     td_mul_(td_slice(b, 0, 0, 2), td_slice(b, 0, 2, 4));
     td_backward(td_sum(b));
@@ -140,7 +141,7 @@ TEST(versions_count_writes_and_are_shared_by_views) {
 
 TEST(a_failed_write_counts_no_version) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = LEAF(cx, 1, 2);
+    td_tensor *x = LEAF(cx, 1, 2);
 
     td_add_(x, 1.0);
 
