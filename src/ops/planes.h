@@ -30,7 +30,8 @@ typedef td_plane_fn *td_plane_fns[3];
 typedef enum td_plane_dir { TD_PLANES_FORWARD, TD_PLANES_BACKWARD } td_plane_dir;
 
 /* Runs fn over all planes of argument 0 into result 0, on all threads. `index`, if
- * not NULL, is an i64 tensor of the result's sizes: read when backward, else written. */
+ * not NULL, is an i64 tensor of the sizes of the pooled planes: read when backward,
+ * else written. */
 bool td__planes_run(td_opcall *c, const td_planes *p, td_plane_dir dir,
                     const td_plane_fns fns, td_tensor *index);
 

@@ -1,8 +1,22 @@
-/* pool_loops.h -- pooling and resampling of one plane of element type T; included by
- * kern_pool.c once per T, NAME, LEAST (the value below all others) and IS_NAN. No include
- * guard: a template. */
+/* pool_loops.h -- pooling of one plane of element type T; included by kern_pool.c
+ * once per T, NAME, LEAST (the value below all others) and IS_NAN. No include guard:
+ * a template. */
 
-/* An all -inf window has its first element as maximum; of several NaN the last. */
+/* The place and value of the maximum of one window. Where all are -inf it is the
+ * first, of several NaN the last. */
+static int64_t NAME(maximum)(const td_planes *p, const T *x, const span *v,
+                             const span *u, T *value) {
+    int64_t best = v->from * p->w + u->from;
+    T       most = LEAST;
+    for (int64_t i = v->from; i < v->to; i += p->dh)
+        for (int64_t k = u->from; k < u->to; k += p->dw) {
+            T e = x[i * p->w + k];
+            if (e > most || IS_NAN(e)) most = e, best = i * p->w + k;
+        }
+    *value = most;
+    return best;
+}
+
 static void NAME(max_forward)(const td_planes *p, const void *from, void *to,
                               int64_t *index) {
     const T *x = from;
@@ -10,16 +24,8 @@ static void NAME(max_forward)(const td_planes *p, const void *from, void *to,
     for (int64_t oh = 0; oh < p->oh; oh++) {
         span v = taps(oh, p->sh, p->ph, p->kh, p->dh, p->h);
         for (int64_t ow = 0; ow < p->ow; ow++) {
-            span    u = taps(ow, p->sw, p->pw, p->kw, p->dw, p->w);
-            int64_t best = v.from * p->w + u.from;
-            T       most = LEAST;
-            for (int64_t i = v.from; i < v.to; i += p->dh)
-                for (int64_t k = u.from; k < u.to; k += p->dw) {
-                    T e = x[i * p->w + k];
-                    if (e > most || IS_NAN(e)) most = e, best = i * p->w + k;
-                }
-            *y++ = most;
-            *index++ = best;
+            span u = taps(ow, p->sw, p->pw, p->kw, p->dw, p->w);
+            *index++ = NAME(maximum)(p, x, &v, &u, y++);
         }
     }
 }
