@@ -1,0 +1,138 @@
+/* cmd_doctor.c -- `tandem doctor`: what this build and this machine are. Paste its
+ * output into a bug report. */
+#include "cli/cli.h"
+#include "ops/loops/loops.h"
+#include "ops/prim.h"
+#include "tandem/tandem.h"
+
+#include <cblas.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+static const cli_option options[] = {{0}};
+
+static void line(const cli_term *t, const char *what, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+static void line(const cli_term *t, const char *what, const char *fmt, ...) {
+    va_list ap;
+    printf("%s%-10s%s ", cli_ink_on(t, CLI_BOLD), what, cli_ink_on(t, CLI_PLAIN));
+    va_start(ap, fmt);
+    vprintf(fmt, ap);
+    va_end(ap);
+    putchar('\n');
+}
+
+/* ---- the build ---------------------------------------------------------- */
+
+static void show_build(const cli_term *t) {
+    line(t, "tandem", "%s", TD_VERSION_STRING);
+#ifdef __clang__
+    line(t, "compiler", "clang %s", __clang_version__);
+#else
+    line(t, "compiler", "gcc %s", __VERSION__);
+#endif
+#if TD_HAVE_DNNL
+    const dnnl_version_t *v = dnnl_version();
+    line(t, "oneDNN", "%d.%d.%d", v->major, v->minor, v->patch);
+#else
+    line(t, "oneDNN", "not in this build");
+#endif
+    line(t, "OpenBLAS", "%s, %s", openblas_get_config(), openblas_get_corename());
+}
+
+/* ---- the machine -------------------------------------------------------- */
+
+static void show_system(const cli_term *t) {
+    struct utsname u;
+    long           pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
+    if (uname(&u) == 0) line(t, "system", "%s %s %s", u.sysname, u.release, u.machine);
+    if (pages > 0 && page > 0)
+        line(t, "memory", "%.1f GiB", (double)pages * (double)page / 0x1p30);
+}
+
+/* The model's name, where the system tells it. */
+static void show_cpu(const cli_term *t) {
+    char  row[256];
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    while (f && fgets(row, sizeof row, f)) {
+        char *name = strchr(row, ':');
+        if (strncmp(row, "model name", 10) || !name) continue;
+        name[strcspn(name, "\n")] = 0;
+        line(t, "CPU", "%s, %ld cores", name + 2, sysconf(_SC_NPROCESSORS_ONLN));
+        break;
+    }
+    if (f) fclose(f);
+}
+
+static void show_features(const cli_term *t) {
+#ifdef __x86_64__
+    static const char *const yes[] = {"-", "+"};
+    line(t, "features", "%savx2 %sfma %savx512f %savx512bw %savx512dq %savx512vl",
+         yes[!!__builtin_cpu_supports("avx2")], yes[!!__builtin_cpu_supports("fma")],
+         yes[!!__builtin_cpu_supports("avx512f")],
+         yes[!!__builtin_cpu_supports("avx512bw")],
+         yes[!!__builtin_cpu_supports("avx512dq")],
+         yes[!!__builtin_cpu_supports("avx512vl")]);
+#else
+    line(t, "features", "not looked at on this kind of machine");
+#endif
+    const char *wish = getenv("TD_ISA");
+    line(t, "kernels", "%s%s%s%s", td__isa()->name, wish ? " (TD_ISA=" : "",
+         wish ? wish : "", wish ? ")" : "");
+    const char *count = getenv("TD_NUM_THREADS");
+    line(t, "threads", "%d%s%s%s", td_threads(), count ? " (TD_NUM_THREADS=" : "",
+         count ? count : "", count ? ")" : "");
+}
+
+/* ---- does it work ------------------------------------------------------- */
+
+/* A product, a gradient and an error, on a fresh context. */
+static bool works(char *why, size_t cap) {
+    td_ctx *cx = td_open();
+    if (!cx) return snprintf(why, cap, "no memory for a context"), false;
+    td_tensor *x = td_requires_grad_(td_ones(cx, TD_SHAPE(3, 3)));
+    td_backward(td_sum(td_matmul(x, x)));
+    double sum = td_item(td_sum(td_grad_of(x)));
+    bool   ok = td_ok(cx) && sum == 54;
+    snprintf(why, cap, "%s", td_ok(cx) ? "a gradient came out wrong" : td_message(cx));
+    td_clear(cx);
+    bool refused = td_is_nil(td_matmul(x, td_ones(cx, TD_SHAPE(2)))) && !td_ok(cx);
+    if (ok && !refused) snprintf(why, cap, "a wrong shape was not refused");
+    td_close(cx);
+    return ok && refused;
+}
+
+static int run(int argc, char **argv) {
+    const char *operand;
+    char        why[512];
+    int         status;
+    if (!cli_parse(&cli_doctor, argc, argv, &operand, &status)) return status;
+    cli_term t = cli_look(stdout, "auto");
+    show_build(&t);
+    show_system(&t);
+    show_cpu(&t);
+    show_features(&t);
+    bool ok = works(why, sizeof why);
+    line(&t, "self-test", "%s%s%s", cli_ink_on(&t, ok ? CLI_GOOD : CLI_BAD),
+         ok ? "fine" : why, cli_ink_on(&t, CLI_PLAIN));
+    return ok ? CLI_OK : CLI_FAILED;
+}
+
+const cli_command cli_doctor = {
+    .name = "doctor",
+    .summary = "what this build and this machine are, and whether it works",
+    .about = "Prints the compiler and libraries Tandem was built with, the machine, "
+             "which of\n"
+             "the compiled versions of the kernels it runs, how many threads it uses, "
+             "and the\n"
+             "outcome of a small self-test. The status is 1 when that fails.\n"
+             "\n"
+             "A bug report with this output is easier to answer.\n",
+    .examples = "tandem doctor\n"
+                "TD_ISA=base TD_NUM_THREADS=1 tandem doctor\n",
+    .options = options,
+    .run = run,
+};

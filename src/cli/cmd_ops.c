@@ -1,0 +1,244 @@
+/* cmd_ops.c -- `tandem ops`: the op table, for people and as JSON for tools. */
+#include "cli/cli.h"
+#include "ops/ops.h"
+
+#include <cjson/cJSON.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool json;
+
+static const cli_option options[] = {{"json", NULL,
+                                      "One JSON array of objects, for tools.", CLI_FLAG,
+                                      &json, 0, 0, NULL},
+                                     {0}};
+
+/* ---- what a row says ---------------------------------------------------- */
+
+static const struct {
+    uint32_t    bit;
+    const char *name;
+} flag_names[] = {
+    {TD_OPF_POINTWISE, "pointwise"},       {TD_OPF_VIEW, "view"},
+    {TD_OPF_BOOL_OUT, "bool-result"},      {TD_OPF_FLOAT, "integers-become-float"},
+    {TD_OPF_INT_ONLY, "integers-only"},    {TD_OPF_NO_BOOL, "no-bool"},
+    {TD_OPF_COMMUTES, "commutes"},         {TD_OPF_RANDOM, "random"},
+    {TD_OPF_DYNAMIC, "sizes-from-values"}, {TD_OPF_META, "writes-geometry"},
+    {TD_OPF_DETACH, "cuts-history"},       {TD_OPF_CREATE, "creates"},
+    {TD_OPF_MULTI, "list-of-views"},       {TD_OPF_FLOAT_ONLY, "floats-only"},
+    {TD_OPF_INTERNAL, "internal"},         {TD_OPF_KEEP_INT, "keeps-integers"},
+};
+
+/* The schema; a writer without one is its twin's with the first argument written. */
+static void schema_text(td_op op, char *out, size_t cap) {
+    const td_opdef *def = &td__ops[op];
+    if (def->schema) {
+        snprintf(out, cap, "%s", def->schema);
+        return;
+    }
+    const char *twin = strchr(td__ops[td__opinfo(op)->pure].schema, '(') + 1;
+    const char *rest = twin + strcspn(twin, ",)"), *end = strstr(rest, ") -> ");
+    const char *self = td__opinfo(op)->s.in[0].name;
+    snprintf(out, cap, "%s(Tensor(a!) %s%.*s) -> Tensor(a!)", def->name, self,
+             end ? (int)(end - rest) : 0, rest);
+}
+
+static const char *computed_by(const td_opdef *def) {
+    if (def->expr) return "expression";
+    if (def->cpu) return "kernel";
+    if (def->decomp || def->decomp_fn) return "parts";
+    if (def->pure) return "twin";
+    return "view";
+}
+
+static const char *derivative_kind(const td_opdef *def) {
+    if (def->vjp_fn) return "function";
+    if (!def->vjp) return "none";
+    if (def->vjp[0] == '!') return "none";
+    if (!strcmp(def->vjp, TD_ZERO_GRAD)) return "zero";
+    if (!strcmp(def->vjp, TD_VIA_DECOMP)) return "parts";
+    if (!strcmp(def->vjp, TD_VIA_PURE)) return "twin";
+    return "formula";
+}
+
+/* The formula, or why there is no derivative; NULL when neither is written down. */
+static const char *derivative_text(const td_opdef *def) {
+    if (!def->vjp) return NULL;
+    if (def->vjp[0] == '!') return def->vjp + 1;
+    return strcmp(derivative_kind(def), "formula") ? NULL : def->vjp;
+}
+
+/* ---- JSON --------------------------------------------------------------- */
+
+/* Rows are laid out for reading: runs of spaces become one. */
+static bool add_text(cJSON *to, const char *key, const char *text) {
+    char   one[1024];
+    size_t n = 0;
+    if (!text) return true;
+    for (const char *p = text; *p && n + 1 < sizeof one; p++)
+        if (*p != ' ' || p[1] != ' ') one[n++] = *p;
+    one[n] = 0;
+    return cJSON_AddStringToObject(to, key, one);
+}
+
+static bool add_flags(cJSON *to, uint32_t flags) {
+    cJSON *list = cJSON_AddArrayToObject(to, "flags");
+    for (int i = 0; list && i < TD_COUNT(flag_names); i++) {
+        if (!(flags & flag_names[i].bit)) continue;
+        cJSON *s = cJSON_CreateString(flag_names[i].name);
+        if (!s || !cJSON_AddItemToArray(list, s)) return false;
+    }
+    return list != NULL;
+}
+
+static bool add_row(cJSON *list, td_op op) {
+    const td_opdef *def = &td__ops[op];
+    cJSON          *row = cJSON_CreateObject();
+    char            schema[512];
+    if (!row || !cJSON_AddItemToArray(list, row)) return cJSON_Delete(row), false;
+    schema_text(op, schema, sizeof schema);
+    bool ok = add_text(row, "name", def->name) && add_text(row, "schema", schema) &&
+              add_text(row, "doc", def->doc) &&
+              add_text(row, "computed_by", computed_by(def)) &&
+              add_text(row, "expression", def->expr) &&
+              add_text(row, "parts", def->decomp) && add_text(row, "twin", def->pure) &&
+              add_text(row, "inverse", def->inverse);
+    cJSON *d = cJSON_AddObjectToObject(row, "derivative");
+    return ok && d && add_text(d, "kind", derivative_kind(def)) &&
+           add_text(d, "text", derivative_text(def)) && add_flags(row, def->flags);
+}
+
+static int print_json(const td_op *ops, int n) {
+    cJSON *list = cJSON_CreateArray();
+    bool   ok = list != NULL;
+    for (int i = 0; ok && i < n; i++) ok = add_row(list, ops[i]);
+    char *text = ok ? cJSON_Print(list) : NULL;
+    cJSON_Delete(list);
+    if (!text) {
+        fprintf(stderr, "tandem ops: memory is exhausted\n");
+        return CLI_FAILED;
+    }
+    puts(text);
+    cJSON_free(text);
+    return CLI_OK;
+}
+
+/* ---- text --------------------------------------------------------------- */
+
+/* Breaks at spaces so that lines stay within the width; lines after the first are
+ * moved in by `hang`. */
+static void wrapped(const cli_term *t, const char *text, int indent, int hang) {
+    int width = t->width > 100 ? 100 : t->width, at = 0;
+    while (*text) {
+        int n = (int)strcspn(text, " "), gap = at ? 1 : indent;
+        if (at && at + 1 + n > width) {
+            fputc('\n', t->out);
+            at = 0, gap = hang;
+        }
+        fprintf(t->out, "%*s%.*s", gap, "", n, text);
+        at += gap + n;
+        text += n + (int)strspn(text + n, " ");
+    }
+    fputc('\n', t->out);
+}
+
+static void print_line(const cli_term *t, td_op op) {
+    char schema[512];
+    schema_text(op, schema, sizeof schema);
+    fputs(cli_ink_on(t, CLI_LINE), t->out);
+    wrapped(t, schema, 0, 8);
+    fputs(cli_ink_on(t, CLI_PLAIN), t->out);
+    wrapped(t, td__ops[op].doc, 4, 4);
+}
+
+static void print_row(const cli_term *t, td_op op) {
+    const td_opdef *def = &td__ops[op];
+    const char     *kind = derivative_kind(def), *text = derivative_text(def);
+    print_line(t, op);
+    fprintf(t->out, "\n    computed by  %s", computed_by(def));
+    if (def->expr) fprintf(t->out, ", %s", def->expr);
+    if (def->decomp) fprintf(t->out, ", %s", def->decomp);
+    if (def->pure) fprintf(t->out, ", %s", def->pure);
+    fprintf(t->out, "\n    derivative   %s\n", kind);
+    if (text) wrapped(t, text, 17, 17);
+    if (def->inverse) fprintf(t->out, "    inverse      %s\n", def->inverse);
+    if (def->flags) fprintf(t->out, "    flags       ");
+    for (int i = 0; i < TD_COUNT(flag_names); i++)
+        if (def->flags & flag_names[i].bit) fprintf(t->out, " %s", flag_names[i].name);
+    if (def->flags) fputc('\n', t->out);
+}
+
+/* ---- the command -------------------------------------------------------- */
+
+/* The row of that name, else every row whose name contains it; all for NULL. */
+static int choose(const char *name, td_op *ops) {
+    int n = 0;
+    if (name && td__op_find(name) != TD_OP_COUNT) {
+        ops[0] = td__op_find(name);
+        return 1;
+    }
+    for (int op = 0; op < TD_OP_COUNT; op++)
+        if (!name || (*name && strstr(td__ops[op].name, name))) ops[n++] = (td_op)op;
+    return n;
+}
+
+static int unknown(const char *name) {
+    const char *near = NULL;
+    int         least = 99;
+    for (int op = 0; op < TD_OP_COUNT; op++) {
+        const char *other = td__ops[op].name;
+        int         d = 2 * cli_distance(name, other) + (strlen(name) != strlen(other));
+        if (cli_is_slip(name, other) && d < least) least = d, near = other;
+    }
+    fprintf(stderr, "tandem ops: no op \"%s\"", name);
+    if (near) fprintf(stderr, "; did you mean %s?", near);
+    fputc('\n', stderr);
+    return CLI_FAILED;
+}
+
+static int run(int argc, char **argv) {
+    static td_op ops[TD_OP_COUNT];
+    const char  *name;
+    int          status;
+    json = false;
+    if (!cli_parse(&cli_ops, argc, argv, &name, &status)) return status;
+    if (!td__table_init()) {
+        fprintf(stderr, "tandem ops: %s\n", td__table_why());
+        return CLI_FAILED;
+    }
+    int n = choose(name, ops);
+    if (n == 0) return unknown(name);
+    if (json) return print_json(ops, n);
+    cli_term t = cli_look(stdout, "auto");
+    if (n == 1) print_row(&t, ops[0]);
+    else
+        for (int i = 0; i < n; i++) print_line(&t, ops[i]);
+    return CLI_OK;
+}
+
+const cli_command cli_ops = {
+    .name = "ops",
+    .operand = "NAME",
+    .summary = "list the ops of the library",
+    .about =
+        "Prints the schema and the meaning of every op. With NAME, of that op alone,\n"
+        "with how it is computed, its derivative and its flags; when there is no such "
+        "op,\n"
+        "of those whose name contains NAME.\n"
+        "\n"
+        "In a schema Tensor(a) shares storage with the other a, Tensor(a!) is "
+        "written,\n"
+        "Operand is a tensor or a number, and ? may be left out. In a derivative g is\n"
+        "the incoming gradient and out the result.\n"
+        "\n"
+        "With --json every row is an object: name, schema, doc, computed_by (kernel,\n"
+        "expression, view, parts or twin), derivative (kind and text), flags, and "
+        "where\n"
+        "they apply expression, parts, twin and inverse.\n",
+    .examples = "tandem ops | less\n"
+                "tandem ops tanh\n"
+                "tandem ops --json | jq -r '.[] | select(.derivative.kind==\"none\") | "
+                ".name'\n",
+    .options = options,
+    .run = run,
+};

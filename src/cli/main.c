@@ -1,0 +1,81 @@
+/* main.c -- the `tandem` command: finds the subcommand and hands over. */
+#include "cli/cli.h"
+
+#include "tandem/version.h"
+
+#include <locale.h>
+#include <string.h>
+
+static const cli_command *const commands[] = {&cli_demo, &cli_ops, &cli_doctor};
+enum { COMMANDS = sizeof commands / sizeof *commands };
+
+static int overview(void) {
+    cli_term    t = cli_look(stdout, "auto");
+    const char *bold = cli_ink_on(&t, CLI_BOLD), *plain = cli_ink_on(&t, CLI_PLAIN);
+    printf("%sNAME%s\n    tandem - ahead-of-time autograd for C\n\n", bold, plain);
+    printf("%sSYNOPSIS%s\n    tandem COMMAND [OPTION]...\n"
+           "    tandem help [COMMAND]\n    tandem --version\n\n",
+           bold, plain);
+    printf("%sCOMMANDS%s\n", bold, plain);
+    for (int i = 0; i < COMMANDS; i++)
+        printf("    %s%-8s%s  %s\n", bold, commands[i]->name, plain,
+               commands[i]->summary);
+    printf("    %s%-8s%s  this page, or the page of a command\n\n", bold, "help",
+           plain);
+    printf("%sENVIRONMENT%s\n"
+           "    TD_NUM_THREADS  threads of the pool; without it, the machine's cores\n"
+           "    TD_ISA          base, avx2 or avx512: the most that kernels may use\n"
+           "    NO_COLOR        when set, no colours\n\n",
+           bold, plain);
+    printf(
+        "%sEXIT STATUS%s\n"
+        "    0 when all is well, 1 when the command failed, 2 when it was misused.\n",
+        bold, plain);
+    return CLI_OK;
+}
+
+static const cli_command *find(const char *name) {
+    for (int i = 0; i < COMMANDS; i++)
+        if (!strcmp(name, commands[i]->name)) return commands[i];
+    return NULL;
+}
+
+static int unknown(const char *name) {
+    for (int i = 0; i < COMMANDS; i++)
+        if (cli_is_slip(name, commands[i]->name))
+            return cli_misuse(NULL, "no command \"%s\"; did you mean %s?", name,
+                              commands[i]->name);
+    return cli_misuse(NULL, name[0] == '-' ? "no option \"%s\"" : "no command \"%s\"",
+                      name);
+}
+
+static int help(int argc, char **argv) {
+    if (argc < 2) return overview();
+    if (argc > 2)
+        return cli_misuse("help", "one command at a time, got \"%s\" too", argv[2]);
+    if (!strcmp(argv[1], "help")) return overview();
+    const cli_command *c = find(argv[1]);
+    if (!c) return unknown(argv[1]);
+    cli_help(c);
+    return CLI_OK;
+}
+
+int main(int argc, char **argv) {
+    setlocale(LC_CTYPE, "");
+    if (argc < 2) return overview();
+    const char *word = argv[1];
+    if (!strcmp(word, "-h") || !strcmp(word, "--help")) return overview();
+    if (!strcmp(word, "--version")) {
+        puts("tandem " TD_VERSION_STRING);
+        return CLI_OK;
+    }
+    if (!strcmp(word, "help")) return help(argc - 1, argv + 1);
+    const cli_command *c = find(word);
+    if (!c) return unknown(word);
+    int status = c->run(argc - 1, argv + 1);
+    if (fflush(stdout) || ferror(stdout)) {
+        fprintf(stderr, "tandem %s: cannot write the output\n", c->name);
+        return CLI_FAILED;
+    }
+    return status;
+}

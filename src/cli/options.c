@@ -1,0 +1,155 @@
+/* options.c -- reads a command's options and prints its help page, both from the
+ * same table. */
+#include "cli/cli.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+int cli_misuse(const char *command, const char *fmt, ...) {
+    char    text[512];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    fprintf(stderr, "tandem%s%s: %s (tandem help%s%s)\n", command ? " " : "",
+            command ? command : "", text, command ? " " : "", command ? command : "");
+    return CLI_MISUSED;
+}
+
+/* The last three rows of the usual table, for words of at most 39 letters. */
+int cli_distance(const char *a, const char *b) {
+    int row[3][40], n = (int)strlen(b);
+    if (strlen(a) >= 40 || n >= 40) return 99;
+    int *older = row[0], *last = row[1], *now = row[2];
+    for (int k = 0; k <= n; k++) last[k] = k;
+    for (int i = 1; a[i - 1]; i++) {
+        now[0] = i;
+        for (int k = 1; k <= n; k++) {
+            int d = last[k - 1] + (a[i - 1] != b[k - 1]);
+            if (last[k] + 1 < d) d = last[k] + 1;
+            if (now[k - 1] + 1 < d) d = now[k - 1] + 1;
+            bool swapped =
+                i > 1 && k > 1 && a[i - 1] == b[k - 2] && a[i - 2] == b[k - 1];
+            if (swapped && older[k - 2] + 1 < d) d = older[k - 2] + 1;
+            now[k] = d;
+        }
+        int *spare = older;
+        older = last, last = now, now = spare;
+    }
+    return last[n];
+}
+
+bool cli_is_slip(const char *typed, const char *meant) {
+    return 3 * cli_distance(typed, meant) <= (int)strlen(typed);
+}
+
+/* ---- reading ------------------------------------------------------------ */
+
+static bool word_in(const char *words, const char *word) {
+    size_t n = strlen(word);
+    for (const char *p = words; n && (p = strstr(p, word)); p++)
+        if ((p == words || p[-1] == ' ') && (p[n] == ' ' || !p[n])) return true;
+    return false;
+}
+
+static int set_int(const cli_command *c, const cli_option *o, const char *text) {
+    char *end;
+    errno = 0;
+    long long got = strtoll(text, &end, 10);
+    if (!*text || *end || errno || got < o->least || got > o->most)
+        return cli_misuse(c->name,
+                          "--%s takes a number from %" PRId64 " to %" PRId64
+                          ", not \"%s\"",
+                          o->name, o->least, o->most, text);
+    *(int64_t *)o->to = got;
+    return CLI_OK;
+}
+
+static int set_value(const cli_command *c, const cli_option *o, const char *text) {
+    if (o->kind == CLI_INT) return set_int(c, o, text);
+    if (o->words && !word_in(o->words, text))
+        return cli_misuse(c->name, "--%s takes one of: %s; not \"%s\"", o->name,
+                          o->words, text);
+    *(const char **)o->to = text;
+    return CLI_OK;
+}
+
+/* One option at argv[*i]; a value may be behind = or in the next word. */
+static int read_option(const cli_command *c, int argc, char **argv, int *i) {
+    const char *word = argv[*i] + 2, *eq = strchr(word, '=');
+    size_t      n = eq ? (size_t)(eq - word) : strlen(word);
+    for (const cli_option *o = c->options; o && o->name; o++) {
+        if (strlen(o->name) != n || strncmp(o->name, word, n)) continue;
+        if (o->kind == CLI_FLAG) {
+            if (eq) return cli_misuse(c->name, "--%s takes no value", o->name);
+            *(bool *)o->to = true;
+            return CLI_OK;
+        }
+        if (eq) return set_value(c, o, eq + 1);
+        if (*i + 1 >= argc) return cli_misuse(c->name, "--%s needs a value", o->name);
+        return set_value(c, o, argv[++*i]);
+    }
+    return cli_misuse(c->name, "no option \"--%.*s\"", (int)n, word);
+}
+
+bool cli_parse(const cli_command *c, int argc, char **argv, const char **operand,
+               int *status) {
+    bool options = true;
+    *status = CLI_OK;
+    *operand = NULL;
+    for (int i = 1; i < argc && *status == CLI_OK; i++) {
+        const char *word = argv[i];
+        if (options && (!strcmp(word, "-h") || !strcmp(word, "--help")))
+            return cli_help(c), false;
+        if (options && !strcmp(word, "--")) options = false;
+        else if (options && !strncmp(word, "--", 2))
+            *status = read_option(c, argc, argv, &i);
+        else if (options && word[0] == '-' && word[1])
+            *status = cli_misuse(c->name, "no option \"%s\"", word);
+        else if (!c->operand || *operand)
+            *status = cli_misuse(c->name, "what is \"%s\"?", word);
+        else *operand = word;
+    }
+    return *status == CLI_OK;
+}
+
+/* ---- help --------------------------------------------------------------- */
+
+/* A block of text, each line moved in. */
+static void indented(const char *text) {
+    while (*text) {
+        size_t n = strcspn(text, "\n");
+        printf("%s%.*s\n", n ? "    " : "", (int)n, text);
+        text += n + (text[n] == '\n');
+    }
+}
+
+static void heading(const cli_term *t, const char *text) {
+    printf("\n%s%s%s\n", cli_ink_on(t, CLI_BOLD), text, cli_ink_on(t, CLI_PLAIN));
+}
+
+static void option_line(const cli_term *t, const cli_option *o) {
+    printf("    %s--%s%s%s%s\n        %s\n", cli_ink_on(t, CLI_BOLD), o->name,
+           cli_ink_on(t, CLI_PLAIN), o->arg ? "=" : "", o->arg ? o->arg : "", o->doc);
+}
+
+void cli_help(const cli_command *c) {
+    static const cli_option asked = {.name = "help", .doc = "This page."};
+    cli_term                t = cli_look(stdout, "auto");
+    printf("%sNAME%s\n    tandem %s - %s\n", cli_ink_on(&t, CLI_BOLD),
+           cli_ink_on(&t, CLI_PLAIN), c->name, c->summary);
+    heading(&t, "SYNOPSIS");
+    printf("    tandem %s [OPTION]...", c->name);
+    if (c->operand) printf(" [%s]", c->operand);
+    putchar('\n');
+    heading(&t, "DESCRIPTION");
+    indented(c->about);
+    heading(&t, "OPTIONS");
+    for (const cli_option *o = c->options; o && o->name; o++) option_line(&t, o);
+    option_line(&t, &asked);
+    heading(&t, "EXAMPLES");
+    indented(c->examples);
+}

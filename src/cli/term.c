@@ -1,0 +1,55 @@
+/* term.c -- what the terminal can do, and colours for it. */
+#include "cli/cli.h"
+
+#include <langinfo.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+double cli_now(void) {
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    return (double)at.tv_sec + (double)at.tv_nsec * 1e-9;
+}
+
+static int columns(int fd) {
+    struct winsize size;
+    const char    *said = getenv("COLUMNS");
+    int            n = said ? atoi(said) : 0;
+    if (n <= 0 && ioctl(fd, TIOCGWINSZ, &size) == 0) n = size.ws_col;
+    if (n <= 0) n = 80;
+    return n < 40 ? 40 : n > 200 ? 200 : n;
+}
+
+cli_term cli_look(FILE *out, const char *when) {
+    const char *term = getenv("TERM"), *depth = getenv("COLORTERM"),
+               *no = getenv("NO_COLOR");
+    cli_term t = {.out = out, .width = columns(fileno(out))};
+    bool     dumb = !term || !strcmp(term, "dumb");
+    t.live = isatty(fileno(out)) && !dumb;
+    t.colour = !strcmp(when, "auto") ? t.live && !(no && *no) : !strcmp(when, "always");
+    t.deep = depth && (strstr(depth, "truecolor") || strstr(depth, "24bit"));
+    t.utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
+    return t;
+}
+
+const char *cli_ink_on(const cli_term *t, cli_ink ink) {
+    static const char *const code[] = {
+        [CLI_PLAIN] = "\x1b[0m", [CLI_BOLD] = "\x1b[1m",   [CLI_DIM] = "\x1b[2m",
+        [CLI_GOOD] = "\x1b[32m", [CLI_BAD] = "\x1b[1;31m", [CLI_LINE] = "\x1b[36m"};
+    return t->colour ? code[ink] : "";
+}
+
+/* Without 24 bits: the nearest of the 6x6x6 cube, whose steps are uneven. */
+static int cube(uint8_t v) { return v < 48 ? 0 : v < 115 ? 1 : (v - 35) / 40; }
+
+void cli_paint(const cli_term *t, cli_rgb c, bool behind) {
+    if (!t->colour) return;
+    if (t->deep)
+        fprintf(t->out, "\x1b[%d;2;%d;%d;%dm", behind ? 48 : 38, c.r, c.g, c.b);
+    else
+        fprintf(t->out, "\x1b[%d;5;%dm", behind ? 48 : 38,
+                16 + 36 * cube(c.r) + 6 * cube(c.g) + cube(c.b));
+}

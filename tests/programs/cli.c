@@ -1,0 +1,142 @@
+/* cli.c -- the `tandem` command as a person or a script meets it: output, exit status,
+ * and one line on stderr for every misuse. It is looked for beside this program. */
+#include "tandem/tandem.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+
+static char command[1024];
+static int  passed, failed;
+
+/* Output and status of a run; stderr after stdout. */
+typedef struct result {
+    char text[1 << 20];
+    int  status;
+} result;
+
+static result *run(const char *env, const char *args) {
+    static result r;
+    char          line[2048];
+    snprintf(line, sizeof line, "%s %s %s 2>&1", env, command, args);
+    memset(&r, 0, sizeof r);
+    FILE *f = popen(line, "r");
+    if (f) {
+        size_t n = fread(r.text, 1, sizeof r.text - 1, f);
+        r.text[n] = 0;
+        int end = pclose(f);
+        r.status = WIFEXITED(end) ? WEXITSTATUS(end) : -1;
+    } else r.status = -1;
+    return &r;
+}
+
+static void check(bool ok, const char *what, const char *args, const result *r) {
+    if (ok) {
+        passed++;
+        return;
+    }
+    failed++;
+    printf("FAIL tandem %s: %s; status %d, output:\n%.2000s\n", args, what, r->status,
+           r->text);
+}
+
+/* Ends well and says all of the words, which are separated by |. */
+static void says(const char *env, const char *args, const char *words) {
+    char    copy[512], *rest = copy;
+    result *r = run(env, args);
+    check(r->status == 0, "should end with status 0", args, r);
+    snprintf(copy, sizeof copy, "%s", words);
+    for (char *word; (word = strsep(&rest, "|"));)
+        check(strstr(r->text, word) != NULL, word, args, r);
+}
+
+static void refuses(const char *args, int status, const char *line) {
+    result *r = run("", args);
+    char    want[256];
+    snprintf(want, sizeof want, "%s\n", line);
+    check(r->status == status && !strcmp(r->text, want), line, args, r);
+}
+
+static void test_help(void) {
+    says("", "", "NAME|SYNOPSIS|COMMANDS|EXIT STATUS");
+    says("", "--help", "demo|ops|doctor");
+    says("", "--version", "tandem " TD_VERSION_STRING);
+    says("", "help demo", "--steps=N|--seed=N|EXAMPLES");
+    says("", "demo --help", "--steps=N|EXAMPLES");
+    says("", "help ops", "--json|[NAME]");
+    says("", "doctor", "compiler|threads|self-test  fine");
+    says("TD_NUM_THREADS=1 TD_ISA=base", "doctor", "kernels    base|threads    1");
+}
+
+static void test_misuse(void) {
+    refuses("dmeo", 2, "tandem: no command \"dmeo\"; did you mean demo? (tandem help)");
+    refuses("nonsense", 2, "tandem: no command \"nonsense\" (tandem help)");
+    refuses("--nonsense", 2, "tandem: no option \"--nonsense\" (tandem help)");
+    refuses("demo --nonsense", 2,
+            "tandem demo: no option \"--nonsense\" (tandem help demo)");
+    refuses("demo --steps=0", 2,
+            "tandem demo: --steps takes a number from 1 to 1000000, not \"0\" "
+            "(tandem help demo)");
+    refuses("demo --steps=9e9", 2,
+            "tandem demo: --steps takes a number from 1 to 1000000, not \"9e9\" "
+            "(tandem help demo)");
+    refuses("demo --steps", 2, "tandem demo: --steps needs a value (tandem help demo)");
+    refuses("demo --color=red", 2,
+            "tandem demo: --color takes one of: auto always never; not \"red\" "
+            "(tandem help demo)");
+    refuses("demo more", 2, "tandem demo: what is \"more\"? (tandem help demo)");
+    refuses("ops --json=1", 2, "tandem ops: --json takes no value (tandem help ops)");
+    refuses("ops tahn", 1, "tandem ops: no op \"tahn\"; did you mean tanh?");
+    refuses("ops nonsense", 1, "tandem ops: no op \"nonsense\"");
+}
+
+static const char *text_of(const cJSON *row, const char *key) {
+    const cJSON *v = cJSON_GetObjectItem(row, key);
+    return cJSON_IsString(v) ? v->valuestring : "";
+}
+
+static void test_ops(void) {
+    says("", "ops add_", "add_(Tensor(a!) a, Operand b|computed by  twin, add");
+    says("", "ops pool2d", "max_pool2d(Tensor self|avg_pool2d(Tensor self");
+    result *r = run("", "ops --json");
+    cJSON  *list = cJSON_Parse(r->text);
+    int     bad = 0;
+    check(cJSON_IsArray(list), "should be a JSON array", "ops --json", r);
+    for (const cJSON *row = list ? list->child : NULL; row; row = row->next) {
+        size_t n = strlen(text_of(row, "name"));
+        bad += n == 0 || strncmp(text_of(row, "schema"), text_of(row, "name"), n) ||
+               !*text_of(row, "doc") || !*text_of(row, "computed_by") ||
+               !*text_of(cJSON_GetObjectItem(row, "derivative"), "kind");
+    }
+    check(cJSON_GetArraySize(list) > 300 && bad == 0, "every row should be whole",
+          "ops --json", r);
+    cJSON_Delete(list);
+}
+
+static void test_demo(void) {
+    const char *short_run = "demo --steps=60 --hidden=8 --points=100";
+    says("LC_ALL=C", short_run, "60/60 steps|Loss|What it learned|they agree");
+    says("LC_ALL=C.UTF-8", short_run, "\u2514\u2500|they agree");
+    check(!strchr(run("", short_run)->text, '\x1b'), "a pipe should get no escapes",
+          short_run, run("", short_run));
+    char always[128];
+    snprintf(always, sizeof always, "%s --color=always", short_run);
+    says("NO_COLOR=1", always, "\x1b[1m");
+    says("", "demo", "they agree|right about 99.|4000/4000 steps");
+}
+
+/* build/programs/cli: the command is build/tandem. */
+int main(int argc, char **argv) {
+    (void)argc;
+    char *end = strrchr(argv[0], '/');
+    snprintf(command, sizeof command, "%.*s/../tandem", end ? (int)(end - argv[0]) : 1,
+             end ? argv[0] : ".");
+    test_help();
+    test_misuse();
+    test_ops();
+    test_demo();
+    printf("%d passed, %d failed\n", passed, failed);
+    return failed > 0;
+}
