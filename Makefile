@@ -65,14 +65,15 @@ LIB_OBJS  := $(call obj,$(LIB_SRCS)) \
 CLI_OBJS  := $(call obj,$(CLI_SRCS))
 GEN_OBJS  := $(call obj,$(GEN_SRCS))
 
-# Test programs: one for all unit files, one for the op samples, and one for each
-# file under faults/ and programs/.
+# Test programs: one for all unit files, one for the op samples, one for each file
+# under faults/ and programs/, and the examples.
 UNIT_SRCS := $(sort $(UNIT:%=tests/unit/%.c) tests/unit/td_test_main.c)
 OPS_SRCS  := $(wildcard tests/ops/*.c)
 LONE_SRCS := $(wildcard tests/faults/*.c tests/programs/*.c)
 FUZZ_SRCS := $(wildcard tests/fuzz/fuzz_*.c)
 PROGRAMS  := $(B)/unit $(if $(OPS_SRCS),$(B)/ops-test) \
-             $(LONE_SRCS:tests/%.c=$(B)/%)
+             $(LONE_SRCS:tests/%.c=$(B)/%) \
+             $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 # INPROC=1: all unit tests in one process, see tests/unit/td_test.h.
 INPROC    :=
 UNIT_C    := -Itests/unit $(if $(INPROC),-DTD_TEST_INPROC)
