@@ -91,10 +91,16 @@ bool td__shape_copy(td_opcall *c) {
 }
 
 bool td__shape_fill(td_opcall *c) {
-    if (c->n_in > 1 && td__in(c, 1) && td__in(c, 1)->rank > 0)
+    const td_tensor *value = c->n_in > 1 ? td__in(c, 1) : NULL;
+    if (value && value->rank > 0)
         return td__op_fail(c, TD_E_SHAPE,
                            "value must be a number or a 0-dim tensor, got %s",
-                           td__type_str(td__in(c, 1)));
+                           td__type_str(value));
+    if (value && c->info->writes && td__overlaps_itself(td__in(c, 0)))
+        return td__op_fail(c, TD_E_ALIAS,
+                           "elements of %s share one place in memory; only a number "
+                           "can fill it",
+                           td__type_str(td__in(c, 0)));
     meta_clone(&c->meta[0], td__in(c, 0));
     return true;
 }
