@@ -53,9 +53,6 @@ struct td_reduction {
 /* Reads the elements of t in the type that sums into `out` use. */
 void td__reduce_init(td_reduction *r, const td_tensor *t, td_dtype as);
 bool td__reduce_run(td_ctx *cx, td_reduction *r); /* false after td__fail_memory */
-/* The same result one element at a time, in the order of the walk, in double or
- * int64; the reference for tests. */
-bool td__naive_reduce(td_ctx *cx, td_reduction *r);
 
 /* Which dims an argument names; checked before by the shape rule. */
 void td__reduce_mask(const td_value *dim, int rank, bool empty_is_all, bool *mask);
@@ -63,9 +60,16 @@ void td__reduce_mask(const td_value *dim, int rank, bool empty_is_all, bool *mas
 td_acc td__acc_of(td_dtype dt);
 size_t td__acc_size(td_acc a);
 
-/* Variance of t over the masked dims, in double: mean (may be NULL) and sum of
- * squared deviations by place of *w, which is filled too. */
+/* Mean and sum of squared deviations of t over the masked dims, in double and by
+ * place of *w, which is filled too. */
 bool td__moments(td_ctx *cx, const td_tensor *t, const bool *mask, td_walk *w,
                  double *mean, double *m2);
+
+/* ---- plain references (naive_reduce.c), for tests ------------------------- */
+
+void td__naive_reduce(const td_reduction *r, double *by_place);
+/* A row of n elements, `step` apart in x and y. */
+void td__naive_softmax(const double *x, int64_t n, int64_t step, bool log_of, double *y);
+void td__naive_layer_norm(const double *x, int64_t n, double eps, double *y);
 
 #endif
