@@ -43,6 +43,7 @@ typedef struct parser {
     const td_schema *s;
     bool             vjp;
     int              n, depth;
+    int              height; /* of the stack after the code so far */
     uint32_t         reads_in, reads_out, reads_g;
     char            *why;
     size_t           cap;
@@ -56,8 +57,17 @@ static bool wrong(parser *ps, const char *what) {
     return false;
 }
 
+/* How many values an instruction takes off the stack; each puts one on it. */
+static int takes(instr_kind kind, int a, int b) {
+    if (kind == MAKE_INTS) return a;
+    if (kind == CALL) return b;
+    return kind == ARITH ? (a == '~' ? 1 : 2) : 0;
+}
+
 static bool emit(parser *ps, instr_kind kind, int a, int b, td_value v) {
     if (ps->n == MAX_INSTR) return wrong(ps, "too long");
+    ps->height += 1 - takes(kind, a, b);
+    if (ps->height > MAX_STACK) return wrong(ps, "too many values");
     ps->code[ps->n++] = (instr){(uint8_t)kind, (uint8_t)b, (uint16_t)a, v};
     return true;
 }
@@ -325,7 +335,7 @@ static bool step(machine *m, const instr *in) {
         if (!call(m, (td_op)in->a, m->stack + m->n, in->b, &x)) return false;
         break;
     }
-    if (m->n == MAX_STACK) return false;
+    TD_ASSERT(m->n < MAX_STACK); /* the parser saw to it */
     m->stack[m->n++] = x;
     return true;
 }
