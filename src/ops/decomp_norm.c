@@ -8,8 +8,9 @@ static bool set_out(td_opcall *c, td_tensor *t) {
 }
 
 bool td__decomp_layer_norm(td_opcall *c) {
-    return set_out(c, td_op_native_layer_norm(td__in(c, 0), t_ints(c->in[1]), td__in(c, 2),
-                                              td__in(c, 3), td__in_f(c, 4), NULL, NULL));
+    return set_out(c,
+                   td_op_native_layer_norm(td__in(c, 0), t_ints(c->in[1]), td__in(c, 2),
+                                           td__in(c, 3), td__in_f(c, 4), NULL, NULL));
 }
 
 static double epsilon_of(td_dtype dt) {
@@ -34,7 +35,8 @@ bool td__decomp_rms_norm(td_opcall *c) {
         dims[i] = lead + i;
     }
     if (!fits)
-        return td__op_fail(c, TD_E_SHAPE, "input must end with normalized_shape %s, got %s",
+        return td__op_fail(c, TD_E_SHAPE,
+                           "input must end with normalized_shape %s, got %s",
                            td__sizes_str(norm.n, norm.v), td__type_str(x));
     if (!td__is_float(dt))
         return td__op_fail(c, TD_E_DTYPE, "input must be floating point, got %s",
@@ -43,12 +45,13 @@ bool td__decomp_rms_norm(td_opcall *c) {
     for (int i = 0; w && fits_w && i < norm.n; i++)
         fits_w = td__dim_eq(w->size[i], norm.v[i]);
     if (!fits_w)
-        return td__op_fail(c, TD_E_SHAPE, "weight must be of normalized_shape %s, got %s",
+        return td__op_fail(c, TD_E_SHAPE,
+                           "weight must be of normalized_shape %s, got %s",
                            td__sizes_str(norm.n, norm.v), td__type_str(w));
     double     eps = td__in_none(c, 3) ? epsilon_of(dt) : td__in_f(c, 3);
     td_tensor *wide = td__is_half(dt) ? td_op_to(x, TD_F32, false) : x;
-    td_tensor *mean = t_mean(td_op_mul(wide, td_value_tensor(wide)),
-                             (td_ints){dims, norm.n}, true);
+    td_tensor *mean =
+        t_mean(td_op_mul(wide, td_value_tensor(wide)), (td_ints){dims, norm.n}, true);
     td_tensor *r = td_op_rsqrt(td_op_add(mean, td_value_float(eps), td_value_int(1)));
     td_tensor *y = t_mul(wide, r);
     if (w) y = t_mul(y, w);
@@ -60,7 +63,8 @@ bool td__decomp_group_norm(td_opcall *c) {
     td_tensor *x = td__in(c, 0);
     int64_t    hw = 1;
     if (x->rank < 2)
-        return td__op_fail(c, TD_E_SHAPE, "input needs a batch and a channel dim, got %s",
+        return td__op_fail(c, TD_E_SHAPE,
+                           "input needs a batch and a channel dim, got %s",
                            td__type_str(x));
     for (int i = 2; i < x->rank; i++) hw = td__dim_mul(hw, x->size[i]);
     return set_out(c, td_op_native_group_norm(x, td__in(c, 2), td__in(c, 3), x->size[0],
@@ -68,7 +72,7 @@ bool td__decomp_group_norm(td_opcall *c) {
                                               td__in_f(c, 4), NULL, NULL));
 }
 
-/* ---- batch norm ------------------------------------------------------------------ */
+/* ---- batch norm -------------------------------------------------------- */
 
 /* in: input, weight, bias, running_mean, running_var, training, momentum, eps. */
 static td_tensor *batch_norm(td_opcall *c, td_tensor **mean, td_tensor **rstd) {
@@ -115,7 +119,8 @@ bool td__decomp_instance_norm(td_opcall *c) {
     int64_t    size[TD_MAX_RANK];
     bool       use_input = td__in_bool(c, 5);
     if (x->rank < 3)
-        return td__op_fail(c, TD_E_SHAPE, "input needs dims after batch and channel, got %s",
+        return td__op_fail(c, TD_E_SHAPE,
+                           "input needs dims after batch and channel, got %s",
                            td__type_str(x));
     if (!use_input && (!rm || !rv))
         return td__op_fail(c, TD_E_ARG,
@@ -127,9 +132,9 @@ bool td__decomp_instance_norm(td_opcall *c) {
     int64_t    n = x->size[0];
     td_tensor *m = per_sample(rm, n), *v = per_sample(rv, n);
     td_tensor *flat = td_op_view(td_op_contiguous(x), (td_ints){size, x->rank});
-    td_tensor *y = td_op_batch_norm(flat, per_sample(td__in(c, 1), n),
-                                    per_sample(td__in(c, 2), n), m, v, use_input,
-                                    td__in_f(c, 6), td__in_f(c, 7));
+    td_tensor *y =
+        td_op_batch_norm(flat, per_sample(td__in(c, 1), n), per_sample(td__in(c, 2), n),
+                         m, v, use_input, td__in_f(c, 6), td__in_f(c, 7));
     if (use_input && (!write_back(rm, m, n) || !write_back(rv, v, n))) return false;
     return set_out(c, td_op_view(y, td_sizes(x)));
 }

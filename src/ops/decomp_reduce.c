@@ -72,12 +72,14 @@ bool td__decomp_diff(td_opcall *c) {
     int        dim = td__op_dim(c, td__in_int(c, 2), t->rank);
     if (dim < 0) return false;
     if (n < 0 || t->rank == 0)
-        return td__op_fail(c, TD_E_ARG, "needs n >= 0 and at least one dim, got n = %lld, %s",
+        return td__op_fail(c, TD_E_ARG,
+                           "needs n >= 0 and at least one dim, got n = %lld, %s",
                            (long long)n, td__type_str(t));
     if (n == 0) t = td_op_clone(t, false);
     for (; n > 0 && !td_is_nil(t) && !td__dim_eq(t->size[dim], 0); n--) {
         int64_t    len = td__dim_sub(t->size[dim], 1);
-        td_tensor *hi = td_op_narrow(t, dim, 1, len), *lo = td_op_narrow(t, dim, 0, len);
+        td_tensor *hi = td_op_narrow(t, dim, 1, len),
+                  *lo = td_op_narrow(t, dim, 0, len);
         t = t->dtype == TD_BOOL ? td_op_ne(hi, td_value_tensor(lo)) : t_sub(hi, lo);
     }
     c->out[0] = t;

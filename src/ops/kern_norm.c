@@ -11,7 +11,7 @@
 
 enum { TASK = 16384, BLOCKS = 16 };
 
-/* ---- shared ------------------------------------------------------------------ */
+/* ---- shared ------------------------------------------------------------ */
 
 void td__norm_init(td_norm *s, td_dtype dt) {
     memset(s, 0, sizeof *s);
@@ -22,14 +22,13 @@ void td__norm_init(td_norm *s, td_dtype dt) {
 }
 
 double td__norm_get(const td_norm *s, const void *p, int64_t i) {
-    return s->acc == TD_ACC_F32 ? (double)((const float *)p)[i] : ((const double *)p)[i];
+    return s->acc == TD_ACC_F32 ? (double)((const float *)p)[i]
+                                : ((const double *)p)[i];
 }
 
 void td__norm_set(const td_norm *s, void *p, int64_t i, double v) {
-    if (s->acc == TD_ACC_F32)
-        ((float *)p)[i] = (float)v;
-    else
-        ((double *)p)[i] = v;
+    if (s->acc == TD_ACC_F32) ((float *)p)[i] = (float)v;
+    else ((double *)p)[i] = v;
 }
 
 bool td__dense_open(td_ctx *cx, td_norm *s, td_dense *d, td_tensor *t, bool last) {
@@ -94,7 +93,7 @@ void td__norm_free(const td_norm *s, const td_tensor *t, void *params) {
     if (params) td__block_free(params, (size_t)t->numel * s->acc_size);
 }
 
-/* ---- layer norm ----------------------------------------------------------------- */
+/* ---- layer norm -------------------------------------------------------- */
 
 typedef struct layer {
     td_norm    s;
@@ -125,9 +124,9 @@ static void layer_rows(void *arg, int64_t begin, int64_t end) {
     td_store_fn *store = s->loops->store[s->acc][l->out->dtype];
     for (int64_t i = begin; i < end; i++) {
         const void *x = td__dense_read(s, &l->x, i * l->n, l->n, buf);
-        char *to = td__ptr(l->out) + i * l->n * td__dtype_bytes[l->out->dtype];
-        void *y = l->x.direct ? (void *)to : buf + row;
-        double stat[2], k[2];
+        char       *to = td__ptr(l->out) + i * l->n * td__dtype_bytes[l->out->dtype];
+        void       *y = l->x.direct ? (void *)to : buf + row;
+        double      stat[2], k[2];
         s->f->moments(x, l->n, stat);
         double mean = td__norm_get(s, stat, 0);
         double var = td__norm_get(s, stat, 1) / (double)l->n;
@@ -145,7 +144,8 @@ static void layer_rows(void *arg, int64_t begin, int64_t end) {
 /* Rows and row length from the sizes of x and the number of normalized dims. */
 static void layer_sizes(layer *l, const td_tensor *x, int k) {
     l->n = l->rows = 1;
-    for (int i = 0; i < x->rank; i++) *(i < x->rank - k ? &l->rows : &l->n) *= x->size[i];
+    for (int i = 0; i < x->rank; i++)
+        *(i < x->rank - k ? &l->rows : &l->n) *= x->size[i];
 }
 
 bool td__kern_layer_norm(td_opcall *c) {
@@ -165,7 +165,7 @@ bool td__kern_layer_norm(td_opcall *c) {
     return ok;
 }
 
-/* ---- its gradients ---------------------------------------------------------------- */
+/* ---- its gradients ----------------------------------------------------- */
 
 /* dx = rstd (gw - s0/n - h s1/n) as c0 gw + c1 x + c2. */
 static void layer_grad_row(layer *l, int64_t i, char *buf, char *part) {
@@ -173,8 +173,8 @@ static void layer_grad_row(layer *l, int64_t i, char *buf, char *part) {
     size_t      row = (size_t)l->n * s->acc_size;
     const void *x = td__dense_read(s, &l->x, i * l->n, l->n, buf);
     const void *g = td__dense_read(s, &l->g, i * l->n, l->n, buf + row);
-    double      mean = td__norm_get(s, l->mstats, i), rstd = td__norm_get(s, l->rstats, i);
-    double      k[2], stat[2], c[3], n = (double)l->n;
+    double mean = td__norm_get(s, l->mstats, i), rstd = td__norm_get(s, l->rstats, i);
+    double k[2], stat[2], c[3], n = (double)l->n;
     td__norm_set(s, k, 0, rstd);
     td__norm_set(s, k, 1, -mean * rstd);
     if (l->want_w) s->f->norm_grad_weight(g, x, k, l->n, part, part + row);
@@ -190,7 +190,9 @@ static void layer_grad_row(layer *l, int64_t i, char *buf, char *part) {
     if (!l->x.direct) s->loops->store[s->acc][l->out->dtype](y, l->n, to);
 }
 
-static int64_t layer_blocks(const layer *l) { return l->rows < BLOCKS ? l->rows : BLOCKS; }
+static int64_t layer_blocks(const layer *l) {
+    return l->rows < BLOCKS ? l->rows : BLOCKS;
+}
 
 static void layer_grad_blocks(void *arg, int64_t begin, int64_t end) {
     layer *l = arg;
@@ -228,8 +230,8 @@ static void layer_grad_join(layer *l, td_tensor *const *out, const bool *want) {
 }
 
 bool td__kern_layer_norm_backward(td_opcall *c) {
-    td_tensor *g = td__in(c, 0), *x = td__in(c, 1), *w = td__in(c, 5);
-    td_tensor *mean = td__in(c, 3), *rstd = td__in(c, 4);
+    td_tensor     *g = td__in(c, 0), *x = td__in(c, 1), *w = td__in(c, 5);
+    td_tensor     *mean = td__in(c, 3), *rstd = td__in(c, 4);
     const int64_t *mask = c->in[6].u.ints;
     layer          l = {.out = c->out[0], .want_x = mask[0]};
     bool           want[2] = {mask[1] != 0, mask[2] != 0};

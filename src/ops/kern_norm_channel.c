@@ -16,13 +16,13 @@ enum { TASK = 16384 };
 
 typedef struct planes {
     td_norm    s;
-    td_dense   x, g;     /* g only for gradients */
+    td_dense   x, g; /* g only for gradients */
     td_tensor *out;
     int64_t    N, C, S;
-    bool       last;     /* channels last, or S is 1 */
+    bool       last;      /* channels last, or S is 1 */
     bool       per_image; /* coefficients by (n, c), else by c */
-    double    *k[3];     /* coefficients a, b (and c) */
-    double    *sum[2];   /* by (n, c): sums of g and of g h; h = x h0 + h1 */
+    double    *k[3];      /* coefficients a, b (and c) */
+    double    *sum[2];    /* by (n, c): sums of g and of g h; h = x h0 + h1 */
     double    *h[2];
 } planes;
 
@@ -51,7 +51,7 @@ static bool open_planes(td_ctx *cx, planes *p, td_dense *d, td_tensor *t) {
     return td__dense_open(cx, &p->s, d, t, p->last && p->S > 1);
 }
 
-/* ---- applying coefficients ------------------------------------------------------ */
+/* ---- applying coefficients --------------------------------------------- */
 
 /* One run: a plane of S elements with constant coefficients, or a pixel's C. */
 static void apply_run(const planes *p, int64_t run, char *buf, const void *const *abc) {
@@ -62,18 +62,14 @@ static void apply_run(const planes *p, int64_t run, char *buf, const void *const
     const void    *g = p->g.p ? td__dense_read(s, &p->g, from, n, buf + row) : NULL;
     char          *to = td__ptr(p->out) + from * td__dtype_bytes[p->out->dtype];
     void          *y = p->x.direct ? (void *)to : buf + 2 * row;
-    if (p->last && g)
-        s->f->norm_grad_cols(g, x, abc, n, y);
-    else if (p->last)
-        s->f->affine_cols(x, abc[0], abc[1], n, y);
+    if (p->last && g) s->f->norm_grad_cols(g, x, abc, n, y);
+    else if (p->last) s->f->affine_cols(x, abc[0], abc[1], n, y);
     else {
         double  k[3];
         int64_t i = at(p, run / p->C, run % p->C);
         for (int j = 0; j < 3 && p->k[j]; j++) td__norm_set(s, k, j, p->k[j][i]);
-        if (g)
-            s->f->norm_grad_row(g, x, k, NULL, n, y);
-        else
-            s->f->affine_row(x, k, NULL, NULL, n, y);
+        if (g) s->f->norm_grad_row(g, x, k, NULL, n, y);
+        else s->f->affine_row(x, k, NULL, NULL, n, y);
     }
     if (!p->x.direct) s->loops->store[s->acc][p->out->dtype](y, n, to);
 }
@@ -81,7 +77,8 @@ static void apply_run(const planes *p, int64_t run, char *buf, const void *const
 /* Coefficients of one sample (or of all) as accumulators, for pixels. */
 static void pack(const planes *p, int64_t n, char *to, const void **abc) {
     for (int j = 0; j < 3 && p->k[j]; j++, to += (size_t)p->C * p->s.acc_size) {
-        for (int64_t c = 0; c < p->C; c++) td__norm_set(&p->s, to, c, p->k[j][at(p, n, c)]);
+        for (int64_t c = 0; c < p->C; c++)
+            td__norm_set(&p->s, to, c, p->k[j][at(p, n, c)]);
         abc[j] = to;
     }
 }
@@ -111,7 +108,7 @@ static bool apply(td_ctx *cx, planes *p) {
     return !atomic_load(&p->s.failed) || td__fail_memory(cx);
 }
 
-/* ---- sums for gradients ------------------------------------------------------------ */
+/* ---- sums for gradients ------------------------------------------------ */
 
 /* Sums of g and g h over the plane (n, c), in double for pixels. */
 static void plane_sums(planes *p, int64_t i, char *buf) {
@@ -122,8 +119,8 @@ static void plane_sums(planes *p, int64_t i, char *buf) {
     if (p->last) {
         for (int64_t j = 0; j < p->S; j++) {
             int64_t o = offset(p, n, c, j);
-            double  x = td__load_f(p->x.dtype, p->x.p + o * td__dtype_bytes[p->x.dtype]);
-            double  g = td__load_f(p->g.dtype, p->g.p + o * td__dtype_bytes[p->g.dtype]);
+            double x = td__load_f(p->x.dtype, p->x.p + o * td__dtype_bytes[p->x.dtype]);
+            double g = td__load_f(p->g.dtype, p->g.p + o * td__dtype_bytes[p->g.dtype]);
             p->sum[0][i] += g;
             p->sum[1][i] += g * (x * p->h[0][k] + p->h[1][k]);
         }
@@ -163,7 +160,7 @@ static void channel_grads(const planes *p, td_tensor *dw, td_tensor *db) {
         }
 }
 
-/* ---- coefficients --------------------------------------------------------------------- */
+/* ---- coefficients ------------------------------------------------------ */
 
 static double param(const td_tensor *t, int64_t i, double otherwise) {
     if (!t) return otherwise;
@@ -179,7 +176,9 @@ static double stat_at(const td_tensor *t, int64_t n, int64_t g) {
 
 static void put(td_tensor *t, int64_t i, double v) {
     td_dtype dt = (td_dtype)t->dtype;
-    td__store_f(dt, td__ptr(t) + i * (t->rank == 1 ? t->stride[0] : 1) * td__dtype_bytes[dt],
+    td__store_f(dt,
+                td__ptr(t) +
+                    i * (t->rank == 1 ? t->stride[0] : 1) * td__dtype_bytes[dt],
                 v);
 }
 
@@ -191,19 +190,19 @@ static double *room(td_ctx *cx, int64_t n, int each, size_t *bytes) {
     return p;
 }
 
-/* ---- group norm ------------------------------------------------------------------------- */
+/* ---- group norm -------------------------------------------------------- */
 
 /* Mean and squared deviations of each (n, group), in place order n * G + g. The
  * input is seen as [N, G, D * S] or, channels last, as [N, S, G, D]. */
 static bool group_moments(td_ctx *cx, planes *p, int64_t G, double *mean, double *m2) {
-    int64_t   D = p->C / G;
-    td_window win;
-    td_meta   m = {.dtype = p->x.dtype, .rank = 4, .strided = true};
-    int64_t   size[4] = {p->N, G, D, p->S};
-    int64_t   stride[4] = {p->C * p->S, D * (p->last ? 1 : p->S), p->last ? 1 : p->S,
-                           p->last ? p->C : 1};
-    bool      mask[4] = {false, false, true, true};
-    td_walk   w;
+    int64_t    D = p->C / G;
+    td_window  win;
+    td_meta    m = {.dtype = p->x.dtype, .rank = 4, .strided = true};
+    int64_t    size[4] = {p->N, G, D, p->S};
+    int64_t    stride[4] = {p->C * p->S, D * (p->last ? 1 : p->S), p->last ? 1 : p->S,
+                         p->last ? p->C : 1};
+    bool       mask[4] = {false, false, true, true};
+    td_walk    w;
     td_storage store = {.data = (void *)(uintptr_t)p->x.p};
     td_tensor  base = {.cx = cx, .dtype = (uint8_t)p->x.dtype, .st = &store};
     memcpy(m.size, size, sizeof size);
@@ -224,8 +223,7 @@ bool td__kern_group_norm(td_opcall *c) {
     double *mean = v, *m2 = v + stats;
     p.k[0] = m2 + stats;
     p.k[1] = p.k[0] + p.N * p.C;
-    bool ok = open_planes(c->cx, &p, &p.x, x) &&
-              group_moments(c->cx, &p, G, mean, m2);
+    bool ok = open_planes(c->cx, &p, &p.x, x) && group_moments(c->cx, &p, G, mean, m2);
     for (int64_t i = 0; ok && i < stats; i++) {
         double rstd = 1 / sqrt(m2[i] / (double)(D * p.S) + td__in_f(c, 7));
         put(c->out[1], i, x->numel ? mean[i] : 0);
@@ -266,9 +264,9 @@ static void group_coefficients(planes *p, int64_t G, const td_tensor *mean,
 }
 
 bool td__kern_group_norm_backward(td_opcall *c) {
-    td_tensor *g = td__in(c, 0), *x = td__in(c, 1), *mean = td__in(c, 2);
-    td_tensor *rstd = td__in(c, 3), *w = td__in(c, 4);
-    int64_t    G = td__in_int(c, 8);
+    td_tensor     *g = td__in(c, 0), *x = td__in(c, 1), *mean = td__in(c, 2);
+    td_tensor     *rstd = td__in(c, 3), *w = td__in(c, 4);
+    int64_t        G = td__in_int(c, 8);
     const int64_t *mask = c->in[9].u.ints;
     planes         p = {.out = c->out[0], .per_image = true};
     size_t         bytes;
@@ -279,8 +277,7 @@ bool td__kern_group_norm_backward(td_opcall *c) {
     for (int j = 0; j < 3; j++) p.k[j] = v + j * n;
     for (int j = 0; j < 2; j++) p.sum[j] = v + (3 + j) * n;
     for (int j = 0; j < 2; j++) p.h[j] = v + (5 + j) * n;
-    bool ok = open_planes(c->cx, &p, &p.x, x) &&
-              open_planes(c->cx, &p, &p.g, g);
+    bool ok = open_planes(c->cx, &p, &p.x, x) && open_planes(c->cx, &p, &p.g, g);
     for (int64_t i = 0; ok && i < n; i++) {
         int64_t grp = i % p.C / (p.C / G);
         p.h[0][i] = stat_at(rstd, i / p.C, grp);
@@ -299,7 +296,7 @@ bool td__kern_group_norm_backward(td_opcall *c) {
     return ok;
 }
 
-/* ---- batch norm ----------------------------------------------------------------------------- */
+/* ---- batch norm -------------------------------------------------------- */
 
 /* out = (x - mean) rstd w + b, from per-channel mean and rstd. */
 static bool batch_apply(td_opcall *c, const double *mean, const double *rstd) {
@@ -384,8 +381,8 @@ static void batch_coefficients(planes *p, const td_tensor *mean, const td_tensor
 }
 
 bool td__kern_batch_norm_backward(td_opcall *c) {
-    td_tensor *g = td__in(c, 0), *x = td__in(c, 1), *mean = td__in(c, 2);
-    td_tensor *rstd = td__in(c, 3), *w = td__in(c, 4);
+    td_tensor     *g = td__in(c, 0), *x = td__in(c, 1), *mean = td__in(c, 2);
+    td_tensor     *rstd = td__in(c, 3), *w = td__in(c, 4);
     const int64_t *mask = c->in[5].u.ints;
     planes         p = {.out = c->out[0]};
     size_t         bytes;

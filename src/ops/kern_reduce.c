@@ -60,7 +60,7 @@ void td__reduce_init(td_reduction *r, const td_tensor *t, td_dtype as) {
     r->out = as;
 }
 
-/* ---- the parts of a running reduction ------------------------------------ */
+/* ---- the parts of a running reduction ---------------------------------- */
 
 typedef struct job {
     const td_reduction    *r;
@@ -70,12 +70,12 @@ typedef struct job {
     td_load_fn            *load;
     td_map_fn             *map; /* NULL: none */
     size_t                 in_bytes, acc_bytes;
-    bool                   direct;  /* elements are accumulators already */
-    int64_t                fold;    /* narrow rows taken as one wide row */
-    int64_t                width;   /* outputs in a strip */
-    int64_t                strips;  /* along the innermost kept dim */
-    int64_t                tasks;   /* strips in all */
-    int64_t                block;   /* reduced elements in a block */
+    bool                   direct; /* elements are accumulators already */
+    int64_t                fold;   /* narrow rows taken as one wide row */
+    int64_t                width;  /* outputs in a strip */
+    int64_t                strips; /* along the innermost kept dim */
+    int64_t                tasks;  /* strips in all */
+    int64_t                block;  /* reduced elements in a block */
     int64_t                blocks;
     char                  *partial; /* [blocks][outs], when blocks > 1 */
 } job;
@@ -122,7 +122,7 @@ static void emit(const job *j, void *acc, int64_t place, int64_t n) {
               to + i * in->out * (int64_t)size);
 }
 
-/* ---- rows ---------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------- */
 
 /* Combines reduced elements [at, end) of one output into *acc. Short runs are
  * gathered until the buffer is full. */
@@ -181,18 +181,16 @@ static void row_strip(const job *j, int64_t place, int64_t n, int64_t at, int64_
     const char    *p = j->r->src + td__walk_in(w, place) * (int64_t)j->in_bytes;
     int64_t        step = w->kept[w->nk - 1].in * (int64_t)j->in_bytes;
     const char    *center = j->r->center;
-    bool           whole = j->direct && w->nr == 1 && w->red[0].in == 1 &&
-                 end - at <= BLOCK;
+    bool whole = j->direct && w->nr == 1 && w->red[0].in == 1 && end - at <= BLOCK;
     for (int64_t i = 0; i < n; i++, p += step, acc += j->acc_bytes) {
-        if (whole)
-            j->row(p + at * (int64_t)j->in_bytes, end - at, acc);
+        if (whole) j->row(p + at * (int64_t)j->in_bytes, end - at, acc);
         else
             row_tree(j, p, at, end,
                      center ? center + (size_t)(place + i) * j->acc_bytes : NULL, acc);
     }
 }
 
-/* ---- columns -------------------------------------------------------------- */
+/* ---- columns ----------------------------------------------------------- */
 
 /* A cascade of sums: level 0 takes FAN (wide) rows, level i + 1 takes FAN sums of level
  * i. Other operations need no levels and stay on level 0. */
@@ -218,7 +216,8 @@ static void cascade_up(const job *j, cascade *s, int64_t n) {
 
 /* A few columns in rows that follow each other: `fold` rows count as one wide row,
  * whose sums are then folded. Consumes a multiple of fold rows; returns how many. */
-static int64_t folded_rows(const job *j, const char *q, int64_t k, int64_t n, void *acc) {
+static int64_t folded_rows(const job *j, const char *q, int64_t k, int64_t n,
+                           void *acc) {
     accs    wide;
     int64_t fold = j->fold, width = n * fold;
     fill_unit(j->r->acc, j->r->op, &wide, width);
@@ -227,42 +226,49 @@ static int64_t folded_rows(const job *j, const char *q, int64_t k, int64_t n, vo
     return k - k % fold;
 }
 
-/* Rows [at, end) of the reduced elements into level 0, n columns wide. */
-static void column_rows(const job *j, const char *p, int64_t at, int64_t end,
-                        const void *center, int64_t n, void *acc) {
+/* Neighbouring columns: the first element, where they are centered, how many. */
+typedef struct columns {
+    const char *p;
+    const char *center;
+    int64_t     n;
+} columns;
+
+/* Rows [at, end) of the reduced elements into acc. */
+static void column_rows(const job *j, const columns *c, int64_t at, int64_t end,
+                        void *acc) {
     const td_walk     *w = &j->r->w;
     const td_walk_dim *run = &w->red[w->nr - 1], *across = &w->kept[w->nk - 1];
     while (at < end) {
         int64_t     i = at % run->size, k = run->size - i;
-        const char *q = p + td__walk_red(w, at) * (int64_t)j->in_bytes;
+        const char *q = c->p + td__walk_red(w, at) * (int64_t)j->in_bytes;
         if (k > end - at) k = end - at;
         at += k;
         if (j->fold > 1 && k >= j->fold) {
-            int64_t done = folded_rows(j, q, k, n, acc);
+            int64_t done = folded_rows(j, q, k, c->n, acc);
             k -= done;
             q += done * run->in * (int64_t)j->in_bytes;
         }
         if (j->direct && across->in == 1) {
-            j->col(acc, q, run->in, k, n);
+            j->col(acc, q, run->in, k, c->n);
             continue;
         }
         for (; k > 0; k--, q += run->in * (int64_t)j->in_bytes) {
             accs buf;
-            fetch(j, q, across->in, n, &buf);
-            if (center) j->loops->f[j->r->acc].square_dev(&buf, center, 1, n);
-            j->col(acc, &buf, 0, 1, n);
+            fetch(j, q, across->in, c->n, &buf);
+            if (c->center) j->loops->f[j->r->acc].square_dev(&buf, c->center, 1, c->n);
+            j->col(acc, &buf, 0, 1, c->n);
         }
     }
 }
 
 static void column_strip(const job *j, int64_t place, int64_t n, int64_t at,
                          int64_t end, char *acc) {
-    const char *p = j->r->src + td__walk_in(&j->r->w, place) * (int64_t)j->in_bytes;
     const char *center = j->r->center;
+    columns     c = {j->r->src + td__walk_in(&j->r->w, place) * (int64_t)j->in_bytes,
+                 center ? center + (size_t)place * j->acc_bytes : NULL, n};
     cascade     s;
-    if (center) center += (size_t)place * j->acc_bytes;
     if (j->r->op != TD_RED_SUM || j->r->acc == TD_ACC_I64) {
-        column_rows(j, p, at, end, center, n, acc);
+        column_rows(j, &c, at, end, acc);
         return;
     }
     s.top = 1;
@@ -270,14 +276,14 @@ static void column_strip(const job *j, int64_t place, int64_t n, int64_t at,
     fill_unit(j->r->acc, j->r->op, &s.level[0], n);
     int64_t step = FAN * j->fold;
     for (; at < end; at += step) {
-        column_rows(j, p, at, end - at < step ? end : at + step, center, n, &s.level[0]);
+        column_rows(j, &c, at, end - at < step ? end : at + step, &s.level[0]);
         s.used[0] = FAN;
         cascade_up(j, &s, n);
     }
     for (int i = 0; i < s.top; i++) j->col(acc, &s.level[i], 0, 1, n);
 }
 
-/* ---- tasks ----------------------------------------------------------------- */
+/* ---- tasks ------------------------------------------------------------- */
 
 static void run_tasks(void *arg, int64_t begin, int64_t end) {
     const job     *j = arg;
@@ -296,8 +302,7 @@ static void run_tasks(void *arg, int64_t begin, int64_t end) {
         if (j->partial)
             memcpy(j->partial + (size_t)(block * w->outs + place) * j->acc_bytes, &acc,
                    (size_t)n * j->acc_bytes);
-        else
-            emit(j, &acc, place, n);
+        else emit(j, &acc, place, n);
     }
 }
 
@@ -322,7 +327,7 @@ static void cut(job *j) {
     const td_walk *w = &j->r->w;
     int64_t        across = w->kept[w->nk - 1].size;
     int64_t        most = BUF_BYTES / (int64_t)j->acc_bytes;
-    bool           packed = w->kept[w->nk - 1].in == 1 && w->red[w->nr - 1].in == across;
+    bool packed = w->kept[w->nk - 1].in == 1 && w->red[w->nr - 1].in == across;
     j->fold = w->by_column && j->direct && packed && across <= 64 ? 256 / across : 1;
     j->width = w->by_column ? most : TASK / (w->reds > 0 ? w->reds : 1);
     if (j->width < 1) j->width = 1;
@@ -364,7 +369,8 @@ bool td__reduce_run(td_ctx *cx, td_reduction *r) {
     prepare(&j, r);
     cut(&j);
     size_t bytes = (size_t)(j.blocks * r->w.outs) * j.acc_bytes;
-    if (j.blocks > 1 && !(j.partial = td__block_alloc(bytes))) return td__fail_memory(cx);
+    if (j.blocks > 1 && !(j.partial = td__block_alloc(bytes)))
+        return td__fail_memory(cx);
     int64_t each = r->w.reds < j.block ? r->w.reds : j.block;
     int64_t grain = TASK / (each * j.width + 1);
     td__pool_run(j.tasks * j.blocks, grain < 1 ? 1 : grain, run_tasks, &j);

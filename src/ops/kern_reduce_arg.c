@@ -30,12 +30,9 @@ typedef struct search {
 static void turn(const search *s, chunk *b, int64_t n) {
     if (!s->least) return;
     for (int64_t i = 0; i < n; i++) {
-        if (s->acc == TD_ACC_F32)
-            b->f32[i] = -b->f32[i];
-        else if (s->acc == TD_ACC_F64)
-            b->f64[i] = -b->f64[i];
-        else
-            b->i64[i] = ~b->i64[i];
+        if (s->acc == TD_ACC_F32) b->f32[i] = -b->f32[i];
+        else if (s->acc == TD_ACC_F64) b->f64[i] = -b->f64[i];
+        else b->i64[i] = ~b->i64[i];
     }
 }
 
@@ -48,12 +45,9 @@ static bool beats(td_acc acc, const chunk *x, int64_t i, const chunk *best, int6
 }
 
 static void set(td_acc acc, chunk *to, int64_t k, const chunk *from, int64_t i) {
-    if (acc == TD_ACC_F32)
-        to->f32[k] = from->f32[i];
-    else if (acc == TD_ACC_F64)
-        to->f64[k] = from->f64[i];
-    else
-        to->i64[k] = from->i64[i];
+    if (acc == TD_ACC_F32) to->f32[k] = from->f32[i];
+    else if (acc == TD_ACC_F64) to->f64[k] = from->f64[i];
+    else to->i64[k] = from->i64[i];
 }
 
 /* The first element of b that is top->[0], which is one of them. */
@@ -77,16 +71,17 @@ static void emit(const search *s, int64_t place, int64_t index, const chunk *bes
     set(s->acc, &one, 0, best, k);
     turn(s, &one, 1);
     td_dtype dt = (td_dtype)s->values->dtype;
-    td__reduce_loops()->store[s->acc][dt](
-        &one, 1, td__ptr(s->values) + at * td__dtype_bytes[dt]);
+    td__reduce_loops()->store[s->acc][dt](&one, 1,
+                                          td__ptr(s->values) +
+                                              at * td__dtype_bytes[dt]);
 }
 
 /* One output: the greatest of each chunk, searched for where it is better. */
 static void search_row(const search *s, int64_t place) {
     const td_walk_dim *run = &s->w.red[s->w.nr - 1];
-    const char *p = s->src + td__walk_in(&s->w, place) * td__dtype_bytes[s->in];
-    int64_t     index = 0;
-    chunk       buf, best, top;
+    const char        *p = s->src + td__walk_in(&s->w, place) * td__dtype_bytes[s->in];
+    int64_t            index = 0;
+    chunk              buf, best, top;
     for (int64_t at = 0, n; at < s->w.reds; at += n) {
         n = run->size - at % run->size;
         if (n > CHUNK) n = CHUNK;
@@ -104,12 +99,13 @@ static void search_row(const search *s, int64_t place) {
 /* n neighbouring outputs of one strip, a row of elements at a time. */
 static void search_columns(const search *s, int64_t place, int64_t n) {
     const td_walk_dim *across = &s->w.kept[s->w.nk - 1];
-    const char *p = s->src + td__walk_in(&s->w, place) * td__dtype_bytes[s->in];
-    int64_t     index[CHUNK] = {0};
-    chunk       buf, best;
+    const char        *p = s->src + td__walk_in(&s->w, place) * td__dtype_bytes[s->in];
+    int64_t            index[CHUNK] = {0};
+    chunk              buf, best;
     for (int64_t at = 0; at < s->w.reds; at++) {
         chunk *to = at ? &buf : &best;
-        s->load(p + td__walk_red(&s->w, at) * td__dtype_bytes[s->in], across->in, n, to);
+        s->load(p + td__walk_red(&s->w, at) * td__dtype_bytes[s->in], across->in, n,
+                to);
         turn(s, to, n);
         for (int64_t k = 0; at && k < n; k++) {
             if (!beats(s->acc, &buf, k, &best, k)) continue;

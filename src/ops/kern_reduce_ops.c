@@ -16,7 +16,7 @@ static void start(td_opcall *c, td_reduction *r, int arg, bool empty_is_all) {
     r->dst = td__ptr(c->out[0]);
 }
 
-/* ---- sums and products ------------------------------------------------------- */
+/* ---- sums and products ------------------------------------------------- */
 
 /* A full sum of a small dense tensor, the commonest reduction of all. */
 static bool sum_small(td_opcall *c) {
@@ -62,10 +62,8 @@ bool td__kern_nansum(td_opcall *c) {
 static void divide(const td_reduction *r, void *acc, int64_t place, int64_t n) {
     (void)place;
     for (int64_t i = 0; i < n; i++) {
-        if (r->acc == TD_ACC_F32)
-            ((float *)acc)[i] /= (float)r->k;
-        else
-            ((double *)acc)[i] /= r->k;
+        if (r->acc == TD_ACC_F32) ((float *)acc)[i] /= (float)r->k;
+        else ((double *)acc)[i] /= r->k;
     }
 }
 
@@ -88,7 +86,7 @@ static bool run_prod(td_opcall *c, int arg) {
 bool td__kern_prod(td_opcall *c) { return run_prod(c, -1); }
 bool td__kern_prod_dim(td_opcall *c) { return run_prod(c, 1); }
 
-/* ---- truth --------------------------------------------------------------------- */
+/* ---- truth ------------------------------------------------------------- */
 
 static bool run_truth(td_opcall *c, td_red op) {
     td_reduction r;
@@ -110,7 +108,7 @@ bool td__kern_count_nonzero(td_opcall *c) {
     return td__reduce_run(c->cx, &r);
 }
 
-/* ---- extremes -------------------------------------------------------------------- */
+/* ---- extremes ---------------------------------------------------------- */
 
 static bool run_extreme(td_opcall *c, int arg, td_red op) {
     td_reduction r;
@@ -124,7 +122,7 @@ bool td__kern_amin(td_opcall *c) { return run_extreme(c, 1, TD_RED_MIN); }
 bool td__kern_max(td_opcall *c) { return run_extreme(c, -1, TD_RED_MAX); }
 bool td__kern_min(td_opcall *c) { return run_extreme(c, -1, TD_RED_MIN); }
 
-/* ---- moments ----------------------------------------------------------------------- */
+/* ---- moments ----------------------------------------------------------- */
 
 bool td__moments(td_ctx *cx, const td_tensor *t, const bool *mask, td_walk *w,
                  double *mean, double *m2) {
@@ -178,17 +176,16 @@ bool td__kern_std(td_opcall *c) { return run_var(c, true, false); }
 bool td__kern_var_mean(td_opcall *c) { return run_var(c, false, true); }
 bool td__kern_std_mean(td_opcall *c) { return run_var(c, true, true); }
 
-/* ---- norms --------------------------------------------------------------------------- */
+/* ---- norms ------------------------------------------------------------- */
 
 static void root(const td_reduction *r, void *acc, int64_t place, int64_t n) {
     (void)place;
     for (int64_t i = 0; i < n; i++) {
-        double x = r->acc == TD_ACC_F32 ? (double)((float *)acc)[i] : ((double *)acc)[i];
+        double x =
+            r->acc == TD_ACC_F32 ? (double)((float *)acc)[i] : ((double *)acc)[i];
         x = r->k == 2 ? sqrt(x) : pow(x, 1 / r->k);
-        if (r->acc == TD_ACC_F32)
-            ((float *)acc)[i] = (float)x;
-        else
-            ((double *)acc)[i] = x;
+        if (r->acc == TD_ACC_F32) ((float *)acc)[i] = (float)x;
+        else ((double *)acc)[i] = x;
     }
 }
 
@@ -198,10 +195,8 @@ bool td__kern_norm(td_opcall *c) {
     start(c, &r, 2, true);
     r.map = TD_MAP_ABS;
     r.k = r.power = p;
-    if (isinf(p))
-        r.op = p > 0 ? TD_RED_MAX : TD_RED_MIN;
-    else if (p == 0)
-        r.map = TD_MAP_NONZERO;
+    if (isinf(p)) r.op = p > 0 ? TD_RED_MAX : TD_RED_MIN;
+    else if (p == 0) r.map = TD_MAP_NONZERO;
     else if (p != 1) {
         r.map = p == 2 ? TD_MAP_SQUARE : TD_MAP_POW;
         r.finish = root;

@@ -18,16 +18,16 @@ typedef union lanes {
 } lanes;
 
 typedef struct scan {
-    scan_op     op;
-    bool        ints;      /* accumulate in int64, else in double */
-    td_acc      acc;
-    td_dtype    as;        /* elements take this dtype first */
-    td_tensor  *t, *out;
-    td_tensor  *indices;   /* of cummax; NULL: none */
-    int         dim;
-    int64_t     n;         /* length of a line */
-    int64_t     in_step, out_step; /* along the line */
-    int64_t     inner;     /* lines side by side: dims after the scanned one */
+    scan_op    op;
+    bool       ints; /* accumulate in int64, else in double */
+    td_acc     acc;
+    td_dtype   as; /* elements take this dtype first */
+    td_tensor *t, *out;
+    td_tensor *indices; /* of cummax; NULL: none */
+    int        dim;
+    int64_t    n;                 /* length of a line */
+    int64_t    in_step, out_step; /* along the line */
+    int64_t    inner;             /* lines side by side: dims after the scanned one */
 } scan;
 
 /* Offset of element i of t's dims but `dim`, in row-major order of the others. */
@@ -51,10 +51,8 @@ static void load_lane(const scan *s, const char *p, lanes *x, int k) {
     }
     double f = td__load_f(in, p);
     if (in != s->as) td__store_f(s->as, &cast, f);
-    if (s->ints)
-        x->i[k] = in == s->as ? f != 0 : td__load_i(s->as, &cast);
-    else
-        x->f[k] = in == s->as ? f : td__load_f(s->as, &cast);
+    if (s->ints) x->i[k] = in == s->as ? f != 0 : td__load_i(s->as, &cast);
+    else x->f[k] = in == s->as ? f : td__load_f(s->as, &cast);
 }
 
 static double log_add(double a, double b) {
@@ -69,16 +67,12 @@ static bool take(const scan *s, lanes *run, const lanes *x, int k) {
     int64_t i = x->i[k];
     switch (s->op) {
     case SCAN_SUM:
-        if (s->ints)
-            run->i[k] = (int64_t)((uint64_t)run->i[k] + (uint64_t)i);
-        else
-            run->f[k] += f;
+        if (s->ints) run->i[k] = (int64_t)((uint64_t)run->i[k] + (uint64_t)i);
+        else run->f[k] += f;
         return false;
     case SCAN_PROD:
-        if (s->ints)
-            run->i[k] = (int64_t)((uint64_t)run->i[k] * (uint64_t)i);
-        else
-            run->f[k] *= f;
+        if (s->ints) run->i[k] = (int64_t)((uint64_t)run->i[k] * (uint64_t)i);
+        else run->f[k] *= f;
         return false;
     case SCAN_LSE: run->f[k] = log_add(run->f[k], f); return false;
     case SCAN_MAX:
@@ -109,15 +103,11 @@ static void scan_lines(const scan *s, int64_t first, int count) {
             int64_t to = out_at[k] + i * s->out_step;
             load_lane(s, td__ptr(s->t) + (in_at[k] + i * s->in_step) * (int64_t)in_size,
                       &x, k);
-            if (i == 0)
-                run.i[k] = x.i[k];
-            else if (take(s, &run, &x, k))
-                index[k] = i;
+            if (i == 0) run.i[k] = x.i[k];
+            else if (take(s, &run, &x, k)) index[k] = i;
             char *p = td__ptr(s->out) + to * (int64_t)out_size;
-            if (s->ints)
-                td__store_i(out, p, run.i[k]);
-            else
-                td__store_f(out, p, run.f[k]);
+            if (s->ints) td__store_i(out, p, run.i[k]);
+            else td__store_f(out, p, run.f[k]);
             if (s->indices) ((int64_t *)(void *)td__ptr(s->indices))[to] = index[k];
         }
     }
@@ -145,10 +135,8 @@ static void sum_dense(void *arg, int64_t begin, int64_t end) {
             double x = wide ? ((const double *)(const void *)p)[i]
                             : (double)((const float *)(const void *)p)[i];
             run = s->op == SCAN_SUM ? run + x : run * x;
-            if (wide)
-                ((double *)(void *)o)[i] = run;
-            else
-                ((float *)(void *)o)[i] = (float)run;
+            if (wide) ((double *)(void *)o)[i] = run;
+            else ((float *)(void *)o)[i] = (float)run;
         }
     }
 }
@@ -163,7 +151,7 @@ static bool is_plain(const scan *s) {
 
 static bool run_scan(td_opcall *c, scan_op op, td_tensor *indices) {
     td_tensor *t = td__in(c, 0), *out = c->out[0];
-    scan s = {.op = op, .t = t, .out = out, .indices = indices, .as = out->dtype};
+    scan       s = {.op = op, .t = t, .out = out, .indices = indices, .as = out->dtype};
     if (out->numel == 0) return true;
     s.ints = !td__is_float(s.as);
     s.dim = td__wrap_dim(td__in_int(c, 1), t->rank);
@@ -172,7 +160,8 @@ static bool run_scan(td_opcall *c, scan_op op, td_tensor *indices) {
     s.out_step = t->rank ? out->stride[s.dim] : 1;
     s.inner = 1;
     for (int d = s.dim + 1; d < t->rank; d++) s.inner *= t->size[d];
-    td__pool_run(t->numel / s.n, TASK / s.n + 1, is_plain(&s) ? sum_dense : run_lines, &s);
+    td__pool_run(t->numel / s.n, TASK / s.n + 1, is_plain(&s) ? sum_dense : run_lines,
+                 &s);
     return true;
 }
 
@@ -182,7 +171,7 @@ bool td__kern_logcumsumexp(td_opcall *c) { return run_scan(c, SCAN_LSE, NULL); }
 bool td__kern_cummax(td_opcall *c) { return run_scan(c, SCAN_MAX, c->out[1]); }
 bool td__kern_cummin(td_opcall *c) { return run_scan(c, SCAN_MIN, c->out[1]); }
 
-/* ---- linear recurrences ----------------------------------------------------- */
+/* ---- linear recurrences ------------------------------------------------ */
 
 bool td__kern_linear_scan(td_opcall *c) {
     td_tensor *a = td__in(c, 0), *b = td__in(c, 1), *out = c->out[0];
@@ -193,15 +182,20 @@ bool td__kern_linear_scan(td_opcall *c) {
     int     dim = td__wrap_dim(td__in_int(c, 2), b->rank);
     int64_t n = b->rank ? b->size[dim] : 1;
     for (int64_t l = 0; l < out->numel / n; l++) {
-        int64_t pa = line_at(a, dim, l), pb = line_at(b, dim, l), po = line_at(out, dim, l);
-        double  run = 0;
+        int64_t pa = line_at(a, dim, l), pb = line_at(b, dim, l),
+                po = line_at(out, dim, l);
+        double run = 0;
         for (int64_t k = 0; k < n; k++) {
             int64_t i = back ? n - 1 - k : k, j = back ? i + 1 : i;
             double  f = 0;
-            if (k > 0) f = td__load_f(dt, td__ptr(a) + (pa + j * a->stride[dim]) * size);
+            if (k > 0)
+                f = td__load_f(dt, td__ptr(a) + (pa + j * a->stride[dim]) * size);
             run = run * f +
-                  td__load_f(dt, td__ptr(b) + (pb + (b->rank ? i * b->stride[dim] : 0)) * size);
-            td__store_f(dt, td__ptr(out) + (po + (b->rank ? i * out->stride[dim] : 0)) * size,
+                  td__load_f(dt, td__ptr(b) +
+                                     (pb + (b->rank ? i * b->stride[dim] : 0)) * size);
+            td__store_f(dt,
+                        td__ptr(out) +
+                            (po + (b->rank ? i * out->stride[dim] : 0)) * size,
                         run);
         }
     }

@@ -11,7 +11,12 @@
 
 enum { STRIP = 256, TASK = 8192 };
 
-typedef enum soft_kind { SOFTMAX, LOG_SOFTMAX, SOFTMAX_GRAD, LOG_SOFTMAX_GRAD } soft_kind;
+typedef enum soft_kind {
+    SOFTMAX,
+    LOG_SOFTMAX,
+    SOFTMAX_GRAD,
+    LOG_SOFTMAX_GRAD
+} soft_kind;
 
 typedef union strip {
     float  f32[STRIP];
@@ -19,17 +24,17 @@ typedef union strip {
 } strip;
 
 typedef struct soft {
-    soft_kind             kind;
-    td_acc                acc;
-    const td_float_loops *f;
+    soft_kind              kind;
+    td_acc                 acc;
+    const td_float_loops  *f;
     const td_reduce_loops *loops;
-    const td_tensor      *x, *y; /* input; or gradient and result */
-    td_tensor            *out;   /* row-major */
-    int                   dim;
-    int64_t               n, inner, outer; /* along dim, after it, before it */
-    size_t                size, acc_size;
-    bool                  plain;  /* elements are accumulators */
-    atomic_bool           failed;
+    const td_tensor       *x, *y; /* input; or gradient and result */
+    td_tensor             *out;   /* row-major */
+    int                    dim;
+    int64_t                n, inner, outer; /* along dim, after it, before it */
+    size_t                 size, acc_size;
+    bool                   plain; /* elements are accumulators */
+    atomic_bool            failed;
 } soft;
 
 /* Offset in t of the element at (outer o, 0, inner i). */
@@ -52,23 +57,19 @@ static int64_t step_of(const td_tensor *t, int dim) {
 
 static void logs(td_acc acc, const strip *max, strip *sum, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
-        if (acc == TD_ACC_F32)
-            sum->f32[i] = max->f32[i] + logf(sum->f32[i]);
-        else
-            sum->f64[i] = max->f64[i] + log(sum->f64[i]);
+        if (acc == TD_ACC_F32) sum->f32[i] = max->f32[i] + logf(sum->f32[i]);
+        else sum->f64[i] = max->f64[i] + log(sum->f64[i]);
     }
 }
 
 static void fill(td_acc acc, strip *s, int64_t n, double v) {
     for (int64_t i = 0; i < n; i++) {
-        if (acc == TD_ACC_F32)
-            s->f32[i] = (float)v;
-        else
-            s->f64[i] = v;
+        if (acc == TD_ACC_F32) s->f32[i] = (float)v;
+        else s->f64[i] = v;
     }
 }
 
-/* ---- rows --------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------- */
 
 /* One line x (and y), dense accumulators, into z, which may be x or y. */
 static void soft_row(const soft *s, const void *x, const void *y, void *z) {
@@ -130,14 +131,14 @@ static void soft_rows(void *arg, int64_t begin, int64_t end) {
             continue;
         }
         for (int64_t j = 0; j < s->n; j++)
-            s->loops->store[s->acc][s->out->dtype](
-                (char *)z + (size_t)j * s->acc_size, 1,
-                p + j * s->inner * (int64_t)s->size);
+            s->loops->store[s->acc][s->out->dtype]((char *)z + (size_t)j * s->acc_size,
+                                                   1,
+                                                   p + j * s->inner * (int64_t)s->size);
     }
     td__block_free(buf, bytes);
 }
 
-/* ---- columns ------------------------------------------------------------------- */
+/* ---- columns ----------------------------------------------------------- */
 
 /* Elements (o, j, i..i+n) of t, which lie side by side; buf when converted. */
 static const void *across(const soft *s, const td_tensor *t, const char *p, int64_t j,
@@ -159,8 +160,7 @@ static void strip_stats(const soft *s, const char *px, const char *py, int64_t n
         const void *x = across(s, s->x, px, j, n, &a);
         if (s->kind == SOFTMAX_GRAD)
             s->f->dot_cols(x, across(s, s->y, py, j, n, &b), n, sum);
-        else
-            s->loops->col[s->acc][op](op == TD_RED_SUM ? sum : max, x, 0, 1, n);
+        else s->loops->col[s->acc][op](op == TD_RED_SUM ? sum : max, x, 0, 1, n);
     }
     if (s->kind > LOG_SOFTMAX) return;
     for (int64_t j = 0; j < s->n; j++)
@@ -187,8 +187,8 @@ static void soft_strip(const soft *s, int64_t o, int64_t i, int64_t n) {
             s->f->shift(x, &sum, 1, n, z);
         } else {
             const void *y = across(s, s->y, py, j, n, &b);
-            (s->kind == SOFTMAX_GRAD ? s->f->softmax_grad : s->f->log_softmax_grad)(
-                x, y, &sum, 1, n, z);
+            (s->kind == SOFTMAX_GRAD ? s->f->softmax_grad
+                                     : s->f->log_softmax_grad)(x, y, &sum, 1, n, z);
         }
         if (!s->plain) s->loops->store[s->acc][s->out->dtype](z, n, p);
     }
@@ -203,7 +203,7 @@ static void soft_strips(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-/* ---- entry points ---------------------------------------------------------------- */
+/* ---- entry points ------------------------------------------------------ */
 
 /* Do the dims after `dim` lie densely, so that strips can be read in place? */
 static bool inner_dense(const td_tensor *t, int dim) {
@@ -226,18 +226,16 @@ static bool run(td_opcall *c, soft_kind kind, const td_tensor *y, int64_t dim) {
     s.size = td__dtype_bytes[x->dtype];
     s.acc_size = td__acc_size(s.acc);
     s.plain = s.size == s.acc_size;
-    bool strips = s.inner >= 8 && inner_dense(x, s.dim) && (!y || inner_dense(y, s.dim));
+    bool strips =
+        s.inner >= 8 && inner_dense(x, s.dim) && (!y || inner_dense(y, s.dim));
     if (strips)
         td__pool_run(s.outer * ((s.inner + STRIP - 1) / STRIP),
                      TASK / (s.n * STRIP) + 1, soft_strips, &s);
-    else
-        td__pool_run(s.outer * s.inner, TASK / s.n + 1, soft_rows, &s);
+    else td__pool_run(s.outer * s.inner, TASK / s.n + 1, soft_rows, &s);
     return !atomic_load(&s.failed) || td__fail_memory(c->cx);
 }
 
-bool td__kern_softmax(td_opcall *c) {
-    return run(c, SOFTMAX, NULL, td__in_int(c, 1));
-}
+bool td__kern_softmax(td_opcall *c) { return run(c, SOFTMAX, NULL, td__in_int(c, 1)); }
 bool td__kern_log_softmax(td_opcall *c) {
     return run(c, LOG_SOFTMAX, NULL, td__in_int(c, 1));
 }
@@ -248,7 +246,7 @@ bool td__kern_log_softmax_backward(td_opcall *c) {
     return run(c, LOG_SOFTMAX_GRAD, td__in(c, 1), td__in_int(c, 2));
 }
 
-/* ---- logsumexp --------------------------------------------------------------------- */
+/* ---- logsumexp --------------------------------------------------------- */
 
 /* Two reductions: the greatest, with infinities made 0 as in ATen, then the sum of
  * exp about it. */
@@ -275,7 +273,8 @@ static void lse_places(void *arg, int64_t begin, int64_t end) {
             for (int64_t i = 0, n; i < s->w.reds; i += n) {
                 n = run->size - i % run->size;
                 if (n > STRIP) n = STRIP;
-                l->load[s->acc][s->in](p + td__walk_red(&s->w, i) * size, run->in, n, &buf);
+                l->load[s->acc][s->in](p + td__walk_red(&s->w, i) * size, run->in, n,
+                                       &buf);
                 if (pass == 0) {
                     l->row[s->acc][TD_RED_MAX](&buf, n, &max);
                     continue;
@@ -283,19 +282,21 @@ static void lse_places(void *arg, int64_t begin, int64_t end) {
                 l->f[s->acc].exp_row(&buf, &max, n, NULL, &part);
                 l->row[s->acc][TD_RED_SUM](&part, 1, &total);
             }
-            if (pass == 0 && (s->acc == TD_ACC_F32 ? isinf(max.f32[0]) : isinf(max.f64[0])))
+            if (pass == 0 &&
+                (s->acc == TD_ACC_F32 ? isinf(max.f32[0]) : isinf(max.f64[0])))
                 fill(s->acc, &max, 1, 0);
         }
         logs(s->acc, &max, &total, 1);
-        l->store[s->acc][dt](
-            &total, 1, td__ptr(s->out) + td__walk_out(&s->w, k) * td__dtype_bytes[dt]);
+        l->store[s->acc][dt](&total, 1,
+                             td__ptr(s->out) +
+                                 td__walk_out(&s->w, k) * td__dtype_bytes[dt]);
     }
 }
 
 bool td__kern_logsumexp(td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
     bool             mask[TD_MAX_RANK + 1];
-    lse              s = {.in = (td_dtype)t->dtype, .src = td__ptr(t), .out = c->out[0]};
+    lse s = {.in = (td_dtype)t->dtype, .src = td__ptr(t), .out = c->out[0]};
     s.acc = td__acc_of((td_dtype)s.out->dtype);
     td__reduce_mask(&c->in[1], t->rank, true, mask);
     td__walk_make(&s.w, t, mask, false);

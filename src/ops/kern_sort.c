@@ -21,15 +21,15 @@ typedef struct sorting {
     td_tensor  *t;
     td_tensor  *values, *indices; /* along dim, or reduced there */
     int         dim;
-    int64_t     n, step;          /* of a line */
+    int64_t     n, step; /* of a line */
     bool        descending;
-    int64_t     first, count;     /* which ranks are returned */
-    bool        median;           /* rank (n-1)/2, or the first NaN */
-    bool        reduced;          /* results have no dim `dim` to step along */
-    atomic_bool failed;           /* out of memory in a thread */
+    int64_t     first, count; /* which ranks are returned */
+    bool        median;       /* rank (n-1)/2, or the first NaN */
+    bool        reduced;      /* results have no dim `dim` to step along */
+    atomic_bool failed;       /* out of memory in a thread */
 } sorting;
 
-/* ---- keys ------------------------------------------------------------------- */
+/* ---- keys -------------------------------------------------------------- */
 
 /* Sign and magnitude to an unsigned order; NaN to the top. */
 static uint64_t key_float(uint64_t bits, uint64_t sign, uint64_t inf) {
@@ -67,7 +67,8 @@ static uint64_t key_top(td_dtype dt) {
 static void load_keys_f32(const sorting *s, const char *p, item *to, uint64_t flip) {
     const uint32_t *u = (const void *)p;
     for (int64_t i = 0; i < s->n; i++)
-        to[i] = (item){key_float(u[i * s->step], (uint64_t)1 << 31, 0x7f800000) ^ flip, i};
+        to[i] =
+            (item){key_float(u[i * s->step], (uint64_t)1 << 31, 0x7f800000) ^ flip, i};
 }
 
 static void load_keys(const sorting *s, const char *p, item *to) {
@@ -78,10 +79,11 @@ static void load_keys(const sorting *s, const char *p, item *to) {
         load_keys_f32(s, p, to, flip);
         return;
     }
-    for (int64_t i = 0; i < s->n; i++) to[i] = (item){key_of(dt, p + i * step) ^ flip, i};
+    for (int64_t i = 0; i < s->n; i++)
+        to[i] = (item){key_of(dt, p + i * step) ^ flip, i};
 }
 
-/* ---- sorting keys -------------------------------------------------------------- */
+/* ---- sorting keys ------------------------------------------------------ */
 
 static void sort_few(item *v, int64_t n) {
     for (int64_t i = 1; i < n; i++) {
@@ -101,7 +103,8 @@ static void sort_digits(item *v, item *spare, int64_t n, int bytes) {
         for (int64_t i = 0; i < n; i++) count[(from[i].key >> shift & 255) + 1]++;
         if (count[(from[0].key >> shift & 255) + 1] == n) continue;
         for (int k = 0; k < 256; k++) count[k + 1] += count[k];
-        for (int64_t i = 0; i < n; i++) to[count[from[i].key >> shift & 255]++] = from[i];
+        for (int64_t i = 0; i < n; i++)
+            to[count[from[i].key >> shift & 255]++] = from[i];
         item *x = from;
         from = to;
         to = x;
@@ -122,16 +125,14 @@ static void sort_front(item *v, int64_t n, int64_t k) {
 }
 
 static void sort_line(const sorting *s, item *v, item *spare) {
-    if (s->n <= FEW)
-        sort_few(v, s->n);
+    if (s->n <= FEW) sort_few(v, s->n);
     else if (!s->median && s->first == 0 && s->count > 0 && s->count <= SMALL_K &&
              s->n > 4 * s->count)
         sort_front(v, s->n, s->count);
-    else
-        sort_digits(v, spare, s->n, td__dtype_bytes[s->t->dtype]);
+    else sort_digits(v, spare, s->n, td__dtype_bytes[s->t->dtype]);
 }
 
-/* ---- lines ---------------------------------------------------------------------- */
+/* ---- lines ------------------------------------------------------------- */
 
 /* Offset in u of line l, counted over all dims but `dim` of the sorted tensor.
  * A reduced result either lacks that dim or has it with size 1. */
@@ -224,10 +225,11 @@ bool td__kern_median_dim(td_opcall *c) {
 /* All elements as one line; an empty tensor has the median NaN, cast. */
 bool td__kern_median(td_opcall *c) {
     td_tensor *t = td__in(c, 0), *out = c->out[0];
-    size_t     size = td__dtype_bytes[t->dtype], bytes = 2 * (size_t)t->numel * sizeof(item);
-    td_walk    w;
-    bool       mask[TD_MAX_RANK + 1];
-    sorting    s = {.t = t, .n = t->numel, .median = true};
+    size_t     size = td__dtype_bytes[t->dtype],
+           bytes = 2 * (size_t)t->numel * sizeof(item);
+    td_walk w;
+    bool    mask[TD_MAX_RANK + 1];
+    sorting s = {.t = t, .n = t->numel, .median = true};
     if (t->numel == 0) {
         td__store_f((td_dtype)out->dtype, td__ptr(out), (double)NAN);
         return true;
@@ -241,7 +243,8 @@ bool td__kern_median(td_opcall *c) {
         v[i] = (item){key_of((td_dtype)t->dtype, td__ptr(t) + at * (int64_t)size), at};
     }
     sort_line(&s, v, v + s.n);
-    memcpy(td__ptr(out), td__ptr(t) + v[median_rank(&s, v)].index * (int64_t)size, size);
+    memcpy(td__ptr(out), td__ptr(t) + v[median_rank(&s, v)].index * (int64_t)size,
+           size);
     td__block_free(v, bytes);
     return true;
 }

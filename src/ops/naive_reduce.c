@@ -37,12 +37,14 @@ void td__naive_reduce(const td_reduction *r, double *by_place) {
     }
 }
 
-void td__naive_softmax(const double *x, int64_t n, int64_t step, bool log_of, double *y) {
+void td__naive_softmax(const double *x, int64_t n, int64_t step, bool log_of,
+                       double *y) {
     double max = -INFINITY, sum = 0;
     for (int64_t i = 0; i < n; i++) max = x[i * step] > max ? x[i * step] : max;
     for (int64_t i = 0; i < n; i++) sum += exp(x[i * step] - max);
     for (int64_t i = 0; i < n; i++)
-        y[i * step] = log_of ? x[i * step] - max - log(sum) : exp(x[i * step] - max) / sum;
+        y[i * step] =
+            log_of ? x[i * step] - max - log(sum) : exp(x[i * step] - max) / sum;
 }
 
 void td__naive_layer_norm(const double *x, int64_t n, double eps, double *y) {

@@ -8,8 +8,8 @@
 
 /* Reads any float tensor as dense accumulators: in place where it is that. */
 typedef struct td_dense {
-    const char *p;     /* NULL: the tensor is absent */
-    td_tensor  *copy;  /* a row-major copy to let go of, or NULL */
+    const char *p;    /* NULL: the tensor is absent */
+    td_tensor  *copy; /* a row-major copy to let go of, or NULL */
     td_dtype    dtype;
     bool        direct; /* elements are accumulators */
 } td_dense;
@@ -33,8 +33,8 @@ const void *td__dense_read(const td_norm *s, const td_dense *d, int64_t at, int6
                            void *buf);
 /* All elements of a small tensor as accumulators; false after td__fail_memory. The
  * block is size bytes, freed by the caller; *out is NULL when t is absent. */
-bool td__norm_params(td_ctx *cx, const td_norm *s, const td_tensor *t, void **out);
-void td__norm_free(const td_norm *s, const td_tensor *t, void *params);
+bool   td__norm_params(td_ctx *cx, const td_norm *s, const td_tensor *t, void **out);
+void   td__norm_free(const td_norm *s, const td_tensor *t, void *params);
 /* The i-th accumulator, as double. */
 double td__norm_get(const td_norm *s, const void *p, int64_t i);
 void   td__norm_set(const td_norm *s, void *p, int64_t i, double v);

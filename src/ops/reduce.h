@@ -19,8 +19,8 @@ typedef struct td_walk_dim {
 typedef struct td_walk {
     int         nk, nr;
     td_walk_dim kept[TD_MAX_RANK + 1], red[TD_MAX_RANK + 1]; /* at least one each */
-    int64_t     outs, reds; /* products of the sizes */
-    bool        by_column;  /* the kept dim has the smaller stride */
+    int64_t     outs, reds;                                  /* products of the sizes */
+    bool        by_column; /* the kept dim has the smaller stride */
 } td_walk;
 
 /* `in_order` keeps the reduced dims in row-major order, for indices. */
@@ -36,18 +36,18 @@ struct td_reduction {
     td_acc      acc;
     td_red      op;
     td_red_map  map;
-    double      power;  /* of TD_MAP_POW */
-    td_dtype    in;     /* of the elements */
-    td_dtype    round;  /* elements pass through this dtype; or DTYPE_NONE */
-    const char *src;    /* first element */
+    double      power; /* of TD_MAP_POW */
+    td_dtype    in;    /* of the elements */
+    td_dtype    round; /* elements pass through this dtype; or DTYPE_NONE */
+    const char *src;   /* first element */
     td_walk     w;
     const void *center; /* by place, in acc's type: squared distances are summed */
     /* Turns n accumulators from place on into results; NULL: they are. */
     void (*finish)(const td_reduction *r, void *acc, int64_t place, int64_t n);
-    double      k;      /* for finish */
-    void       *raw;    /* results by place in acc's type, or */
-    td_dtype    out;    /* results of this dtype, at dst by output offset */
-    char       *dst;
+    double   k;   /* for finish */
+    void    *raw; /* results by place in acc's type, or */
+    td_dtype out; /* results of this dtype, at dst by output offset */
+    char    *dst;
 };
 
 /* Reads the elements of t in the type that sums into `out` use. */
@@ -55,7 +55,7 @@ void td__reduce_init(td_reduction *r, const td_tensor *t, td_dtype as);
 bool td__reduce_run(td_ctx *cx, td_reduction *r); /* false after td__fail_memory */
 
 /* Which dims an argument names; checked before by the shape rule. */
-void td__reduce_mask(const td_value *dim, int rank, bool empty_is_all, bool *mask);
+void   td__reduce_mask(const td_value *dim, int rank, bool empty_is_all, bool *mask);
 /* The accumulator for sums of this dtype. */
 td_acc td__acc_of(td_dtype dt);
 size_t td__acc_size(td_acc a);
@@ -65,11 +65,12 @@ size_t td__acc_size(td_acc a);
 bool td__moments(td_ctx *cx, const td_tensor *t, const bool *mask, td_walk *w,
                  double *mean, double *m2);
 
-/* ---- plain references (naive_reduce.c), for tests ------------------------- */
+/* ---- plain references (naive_reduce.c), for tests ---------------------- */
 
 void td__naive_reduce(const td_reduction *r, double *by_place);
 /* A row of n elements, `step` apart in x and y. */
-void td__naive_softmax(const double *x, int64_t n, int64_t step, bool log_of, double *y);
+void td__naive_softmax(const double *x, int64_t n, int64_t step, bool log_of,
+                       double *y);
 void td__naive_layer_norm(const double *x, int64_t n, double eps, double *y);
 
 #endif

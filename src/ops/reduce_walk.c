@@ -36,8 +36,7 @@ static int join_dims(td_walk_dim *d, int n) {
             last->size *= d[i].size;
             last->in = d[i].in;
             last->out = d[i].out;
-        } else
-            d[m++] = d[i];
+        } else d[m++] = d[i];
     }
     if (m == 0) d[m++] = (td_walk_dim){1, 1, 1};
     return m;
@@ -91,7 +90,7 @@ int64_t td__walk_red(const td_walk *w, int64_t i) {
     return offset_of(w->red, w->nr, i, false);
 }
 
-/* ---- which loops ---------------------------------------------------------- */
+/* ---- which loops ------------------------------------------------------- */
 
 extern const td_reduce_loops td__reduce_loops_base;
 #if defined(__x86_64__)

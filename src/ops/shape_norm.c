@@ -43,8 +43,9 @@ static bool same_sizes(td_opcall *c, const td_tensor *a, const td_tensor *b) {
 }
 
 /* An output that the mask leaves out is empty. */
-static void masked_meta(td_opcall *c, int i, td_dtype dt, int rank, const int64_t *size) {
-    const td_value *mask = &c->in[c->n_in - 1];
+static void masked_meta(td_opcall *c, int i, td_dtype dt, int rank,
+                        const int64_t *size) {
+    const td_value      *mask = &c->in[c->n_in - 1];
     static const int64_t none[1] = {0};
     bool on = mask->kind == TD_K_INTS && i < (int)mask->n && mask->u.ints[i];
     td__meta_dense(&c->meta[i], dt, on ? rank : 1, on ? size : none);
@@ -66,21 +67,24 @@ static bool packed_last(const td_tensor *x) {
     if (!same || td__is_dense(x->rank, x->size, x->stride)) return false;
     td__strides_channels_last(x->rank, x->size, stride);
     for (int i = 0; i < x->rank; i++)
-        same = same && (td__dim_eq(x->size[i], 1) || td__dim_eq(x->stride[i], stride[i]));
+        same =
+            same && (td__dim_eq(x->size[i], 1) || td__dim_eq(x->stride[i], stride[i]));
     return same || td__is_channels_last(x);
 }
 
-/* ---- layer norm ---------------------------------------------------------------- */
+/* ---- layer norm -------------------------------------------------------- */
 
 static bool shape_ends_with(td_opcall *c, const td_tensor *x, const td_value *norm) {
     int n = (int)norm->n, lead = x->rank - n;
     if (n < 1)
-        return td__op_fail(c, TD_E_SHAPE, "normalized_shape must have at least one dim");
+        return td__op_fail(c, TD_E_SHAPE,
+                           "normalized_shape must have at least one dim");
     bool fits = lead >= 0;
     for (int i = 0; fits && i < n; i++)
         fits = td__dim_eq(norm->u.ints[i], x->size[lead + i]);
-    return fits || td__op_fail(c, TD_E_SHAPE, "input must end with normalized_shape %s, got %s",
-                               td__sizes_str(n, norm->u.ints), td__type_str(x));
+    return fits ||
+           td__op_fail(c, TD_E_SHAPE, "input must end with normalized_shape %s, got %s",
+                       td__sizes_str(n, norm->u.ints), td__type_str(x));
 }
 
 static bool fits_norm(td_opcall *c, int arg, const td_value *norm) {
@@ -89,10 +93,10 @@ static bool fits_norm(td_opcall *c, int arg, const td_value *norm) {
     bool fits = p->rank == (int)norm->n;
     for (int i = 0; fits && i < p->rank; i++)
         fits = td__dim_eq(p->size[i], norm->u.ints[i]);
-    return fits || td__op_fail(c, TD_E_SHAPE, "%s must be of normalized_shape %s, got %s",
-                               c->info->s.in[arg].name,
-                               td__sizes_str((int)norm->n, norm->u.ints),
-                               td__type_str(p));
+    return fits ||
+           td__op_fail(c, TD_E_SHAPE, "%s must be of normalized_shape %s, got %s",
+                       c->info->s.in[arg].name,
+                       td__sizes_str((int)norm->n, norm->u.ints), td__type_str(p));
 }
 
 bool td__shape_layer_norm(td_opcall *c) {
@@ -121,7 +125,7 @@ bool td__shape_layer_norm_backward(td_opcall *c) {
     return true;
 }
 
-/* ---- group norm ------------------------------------------------------------------ */
+/* ---- group norm -------------------------------------------------------- */
 
 bool td__shape_group_norm(td_opcall *c) {
     static const int params[] = {1, 2};
@@ -158,12 +162,13 @@ bool td__shape_group_norm_backward(td_opcall *c) {
     return true;
 }
 
-/* ---- batch norm ------------------------------------------------------------------- */
+/* ---- batch norm -------------------------------------------------------- */
 
 static bool batch_args(td_opcall *c, const int *params, int n, td_dtype *dt) {
     td_tensor *x = td__in(c, 0);
     if (x->rank < 2)
-        return td__op_fail(c, TD_E_SHAPE, "input needs a batch and a channel dim, got %s",
+        return td__op_fail(c, TD_E_SHAPE,
+                           "input needs a batch and a channel dim, got %s",
                            td__type_str(x));
     for (int i = 0; i < n; i++)
         if (!is_vector(c, params[i], x->size[1])) return false;
@@ -176,8 +181,8 @@ bool td__shape_batch_norm_train(td_opcall *c) {
     td_dtype         dt;
     if (!batch_args(c, params, 4, &dt)) return false;
     if (!td__in(c, 3) != !td__in(c, 4))
-        return td__op_fail(c, TD_E_ARG,
-                           "running_mean and running_var must both be given, or neither");
+        return td__op_fail(
+            c, TD_E_ARG, "running_mean and running_var must both be given, or neither");
     meta_image(&c->meta[0], x, packed_last(x));
     td__meta_dense(&c->meta[1], dt, 1, &x->size[1]);
     td__meta_dense(&c->meta[2], dt, 1, &x->size[1]);

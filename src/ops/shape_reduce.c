@@ -7,7 +7,7 @@
 
 static td_tensor *self_of(td_opcall *c) { return td__in(c, 0); }
 
-/* ---- dims ----------------------------------------------------------------- */
+/* ---- dims -------------------------------------------------------------- */
 
 static bool mark_dim(td_opcall *c, int64_t dim, int rank, bool *mask) {
     int d = td__op_dim(c, dim, rank);
@@ -37,10 +37,8 @@ static void reduced_meta(td_meta *m, const td_tensor *t, const bool *mask, bool 
     int64_t size[TD_MAX_RANK];
     int     n = 0;
     for (int i = 0; i < t->rank; i++) {
-        if (!mask[i])
-            size[n++] = t->size[i];
-        else if (keep)
-            size[n++] = 1;
+        if (!mask[i]) size[n++] = t->size[i];
+        else if (keep) size[n++] = 1;
     }
     td__meta_dense(m, dt, n, size);
 }
@@ -63,7 +61,7 @@ static bool float_only(td_opcall *c) {
                        td__type_str(t));
 }
 
-/* ---- sums ------------------------------------------------------------------ */
+/* ---- sums -------------------------------------------------------------- */
 
 static td_dtype sum_dtype(td_opcall *c, int arg) {
     td_dtype dt = (td_dtype)self_of(c)->dtype;
@@ -110,7 +108,7 @@ bool td__shape_all(td_opcall *c) {
     return true;
 }
 
-/* ---- extremes --------------------------------------------------------------- */
+/* ---- extremes ---------------------------------------------------------- */
 
 bool td__shape_amax(td_opcall *c) {
     const td_tensor *t = self_of(c);
@@ -147,9 +145,7 @@ bool td__shape_median(td_opcall *c) {
     return true;
 }
 
-bool td__shape_median_dim(td_opcall *c) {
-    return not_bool(c) && td__shape_max_dim(c);
-}
+bool td__shape_median_dim(td_opcall *c) { return not_bool(c) && td__shape_max_dim(c); }
 
 bool td__shape_max_dim(td_opcall *c) {
     const td_tensor *t = self_of(c);
@@ -169,7 +165,7 @@ bool td__shape_argmax(td_opcall *c) {
     return true;
 }
 
-/* ---- moments and norms -------------------------------------------------------- */
+/* ---- moments and norms ------------------------------------------------- */
 
 /* var, std and their twins with a mean. */
 bool td__shape_var(td_opcall *c) {
@@ -205,7 +201,7 @@ bool td__shape_logsumexp(td_opcall *c) {
     return true;
 }
 
-/* ---- scans --------------------------------------------------------------------- */
+/* ---- scans ------------------------------------------------------------- */
 
 bool td__shape_cumsum(td_opcall *c) {
     const td_tensor *t = self_of(c);
@@ -241,7 +237,7 @@ bool td__shape_linear_scan(td_opcall *c) {
     return true;
 }
 
-/* ---- sorting --------------------------------------------------------------------- */
+/* ---- sorting ----------------------------------------------------------- */
 
 bool td__shape_sort(td_opcall *c) {
     const td_tensor *t = self_of(c);
@@ -287,7 +283,7 @@ bool td__shape_kthvalue(td_opcall *c) {
     return true;
 }
 
-/* ---- softmax ----------------------------------------------------------------------- */
+/* ---- softmax ----------------------------------------------------------- */
 
 bool td__shape_softmax(td_opcall *c) {
     const td_tensor *t = self_of(c);

@@ -30,7 +30,9 @@ static inline td_tensor *t_mean(td_tensor *a, td_ints dim, bool keepdim) {
     return td_op_mean(a, dim, keepdim, TD_DTYPE_NONE);
 }
 /* a, or a + b where a may be NULL. */
-static inline td_tensor *t_join(td_tensor *a, td_tensor *b) { return a ? t_add(a, b) : b; }
+static inline td_tensor *t_join(td_tensor *a, td_tensor *b) {
+    return a ? t_add(a, b) : b;
+}
 
 /* A list argument; nothing becomes TD_ALL. */
 static inline td_ints t_ints(td_value v) {

@@ -14,9 +14,9 @@
 #include "ops/terms.h"
 
 typedef struct frame {
-    td_tensor *x, *mean, *rstd, *w; /* w may be NULL */
-    td_ints    stats, shared;       /* dims, of x */
-    double     n;                   /* elements per statistic */
+    td_tensor *x, *mean, *rstd, *w;   /* w may be NULL */
+    td_ints    stats, shared;         /* dims, of x */
+    double     n;                     /* elements per statistic */
     int64_t    dims[2 * TD_MAX_RANK]; /* room for the two lists */
     int64_t    size[TD_MAX_RANK];     /* of x */
     int64_t    stat_size[TD_MAX_RANK], w_size[TD_MAX_RANK];
@@ -53,11 +53,14 @@ static void set_frame(frame *f, norm_kind kind, const td_tensor *x, int64_t k) {
         f->size[1] = k;
         f->size[2] = td__dim_div(x->size[1], k);
         f->size[3] = 1;
-        for (int i = 2; i < x->rank; i++) f->size[3] = td__dim_mul(f->size[3], x->size[i]);
+        for (int i = 2; i < x->rank; i++)
+            f->size[3] = td__dim_mul(f->size[3], x->size[i]);
     }
     for (int i = 0; i < rank; i++) {
         stats[i] = kind == LAYER ? i >= rank - k : kind == GROUP ? i > 1 : i != 1;
-        shared[i] = kind == LAYER ? i < rank - k : kind == GROUP ? i == 0 || i == 3 : i != 1;
+        shared[i] = kind == LAYER   ? i < rank - k
+                    : kind == GROUP ? i == 0 || i == 3
+                                    : i != 1;
     }
     set_dims(f, rank, stats, shared);
 }
@@ -74,10 +77,11 @@ static td_tensor *like(td_tensor *t, const td_meta *m) {
     return td_op_reshape(t, (td_ints){m->size, m->rank});
 }
 
-/* ---- forward ops ------------------------------------------------------------------- */
+/* ---- forward ops ------------------------------------------------------- */
 
 /* What the gradients of the mean and of rstd add to dx. */
-static td_tensor *stats_grad(const frame *f, td_tensor *dx, td_tensor *gm, td_tensor *gr) {
+static td_tensor *stats_grad(const frame *f, td_tensor *dx, td_tensor *gm,
+                             td_tensor *gr) {
     int rank = f->x->rank;
     if (gm) {
         td_tensor *t = t_over(shaped(gm, f->stat_size, rank), f->n);
@@ -113,8 +117,8 @@ bool td__vjp_layer_norm(td_vjp *v) {
     td_ints    mask = TD_DIMS(v->need[0], v->need[2], v->need[3]);
     frame      f;
     if (v->g[0])
-        d[0] = td_op_native_layer_norm_backward(v->g[0], x, norm, v->out[1], v->out[2], w,
-                                                mask, &d[1], &d[2]);
+        d[0] = td_op_native_layer_norm_backward(v->g[0], x, norm, v->out[1], v->out[2],
+                                                w, mask, &d[1], &d[2]);
     set_frame(&f, LAYER, x, norm.n);
     set_tensors(&f, LAYER, x, (td_tensor *[]){v->out[1], v->out[2], w});
     return give_forward(v, &f, d, 2);
@@ -125,9 +129,10 @@ bool td__vjp_group_norm(td_vjp *v) {
     td_ints    mask = TD_DIMS(v->need[0], v->need[1], v->need[2]);
     frame      f;
     if (v->g[0])
-        d[0] = td_op_native_group_norm_backward(
-            v->g[0], x, v->out[1], v->out[2], w, v->in[3].u.i, v->in[4].u.i, v->in[5].u.i,
-            v->in[6].u.i, mask, &d[1], &d[2]);
+        d[0] =
+            td_op_native_group_norm_backward(v->g[0], x, v->out[1], v->out[2], w,
+                                             v->in[3].u.i, v->in[4].u.i, v->in[5].u.i,
+                                             v->in[6].u.i, mask, &d[1], &d[2]);
     set_frame(&f, GROUP, x, v->in[6].u.i);
     set_tensors(&f, GROUP, x, (td_tensor *[]){v->out[1], v->out[2], w});
     return give_forward(v, &f, d, 1);
@@ -138,8 +143,8 @@ bool td__vjp_batch_norm_train(td_vjp *v) {
     td_ints    mask = TD_DIMS(v->need[0], v->need[1], v->need[2]);
     frame      f;
     if (v->g[0])
-        d[0] = td_op__batch_norm_backward(v->g[0], x, v->out[1], v->out[2], w, mask, &d[1],
-                                          &d[2]);
+        d[0] = td_op__batch_norm_backward(v->g[0], x, v->out[1], v->out[2], w, mask,
+                                          &d[1], &d[2]);
     set_frame(&f, BATCH, x, 0);
     set_tensors(&f, BATCH, x, (td_tensor *[]){v->out[1], v->out[2], w});
     return give_forward(v, &f, d, 1);
@@ -152,8 +157,7 @@ bool td__vjp_batch_norm_eval(td_vjp *v) {
     frame      f;
     set_frame(&f, BATCH, x, 0);
     set_tensors(&f, BATCH, x, (td_tensor *[]){saved(v, 3), td_op_rsqrt(var), w});
-    if (v->need[0])
-        v->grad[0] = t_mul(g, f.w ? t_mul(f.rstd, f.w) : f.rstd);
+    if (v->need[0]) v->grad[0] = t_mul(g, f.w ? t_mul(f.rstd, f.w) : f.rstd);
     if (v->need[1])
         v->grad[1] = t_sum(t_mul(g, t_mul(t_sub(x, f.mean), f.rstd)), f.shared, false);
     if (v->need[2]) v->grad[2] = t_sum(g, f.shared, false);
@@ -162,7 +166,7 @@ bool td__vjp_batch_norm_eval(td_vjp *v) {
     return true;
 }
 
-/* ---- backward ops -------------------------------------------------------------------- */
+/* ---- backward ops ------------------------------------------------------ */
 
 /* Which arguments a backward op takes what from. */
 typedef struct places {
@@ -195,11 +199,11 @@ static td_tensor *over_shared(const frame *f, td_tensor *t) {
 
 /* Fills the gradients of a backward op from those of its three results. */
 static bool backward_of(td_vjp *v, const frame *f, const places *at) {
-    int         rank = f->x->rank;
-    td_tensor  *g = shaped(saved(v, at->g), f->size, rank);
-    td_tensor  *gw = f->w ? t_mul(g, f->w) : g;
-    td_tensor  *dev = t_sub(f->x, f->mean), *h = t_mul(dev, f->rstd);
-    cotangents  k = {NULL, NULL, NULL, NULL};
+    int        rank = f->x->rank;
+    td_tensor *g = shaped(saved(v, at->g), f->size, rank);
+    td_tensor *gw = f->w ? t_mul(g, f->w) : g;
+    td_tensor *dev = t_sub(f->x, f->mean), *h = t_mul(dev, f->rstd);
+    cotangents k = {NULL, NULL, NULL, NULL};
     if (v->g[0]) from_dx(f, gw, h, shaped(v->g[0], f->size, rank), &k);
     if (v->g[1]) {
         td_tensor *q = shaped(v->g[1], f->w_size, rank);
@@ -211,8 +215,7 @@ static bool backward_of(td_vjp *v, const frame *f, const places *at) {
                                        (td_ints){f->size, rank}));
     if (v->need[at->g] && k.g) v->grad[at->g] = like(k.g, v->in_meta[at->g]);
     if (v->need[at->w] && k.gw)
-        v->grad[at->w] =
-            like(over_shared(f, t_mul(g, k.gw)), v->in_meta[at->w]);
+        v->grad[at->w] = like(over_shared(f, t_mul(g, k.gw)), v->in_meta[at->w]);
     if (!k.h) return true;
     td_tensor *dx = t_mul(k.h, f->rstd);
     if (v->need[at->x]) v->grad[at->x] = like(dx, v->in_meta[at->x]);
@@ -230,7 +233,8 @@ static bool backward_rule(td_vjp *v, norm_kind kind, int64_t k, const places *at
     frame      f;
     set_frame(&f, kind, x, k);
     set_tensors(&f, kind, x,
-                (td_tensor *[]){saved(v, at->mean), saved(v, at->rstd), saved(v, at->w)});
+                (td_tensor *[]){saved(v, at->mean), saved(v, at->rstd),
+                                saved(v, at->w)});
     if (!backward_of(v, &f, at)) return false;
     for (int i = 0; i < v->info->s.n_in; i++)
         if (v->grad[i] && td_is_nil(v->grad[i])) return false;

@@ -41,15 +41,15 @@ static int64_t reduced_count(td_vjp *v, td_value dim) {
 }
 
 static td_tensor *mean_grad(td_vjp *v, td_tensor *g, td_value dim, bool keepdim) {
-    return td_op_div(expand(v, g, dim, keepdim),
-                     td_value_int(reduced_count(v, dim)), "");
+    return td_op_div(expand(v, g, dim, keepdim), td_value_int(reduced_count(v, dim)),
+                     "");
 }
 
 bool td__vjp_mean(td_vjp *v) {
     return give(v, 0, mean_grad(v, v->g[0], v->in[1], (v->in[2].u.i != 0)));
 }
 
-/* ---- products --------------------------------------------------------------- */
+/* ---- products ---------------------------------------------------------- */
 
 /* out[i] = t[i-1] along dim, out[0] = fill. */
 static td_tensor *shifted(td_tensor *t, int64_t dim, double fill) {
@@ -111,11 +111,12 @@ bool td__vjp_linear_scan(td_vjp *v) {
     td_tensor *r = td_op__linear_scan(v->in[0].u.t, v->g[0], dim, !back);
     if (v->need[1] && !give(v, 1, r)) return false;
     if (!v->need[0]) return true;
-    return give(v, 0, back ? t_mul(shifted(r, dim, 0), v->out[0])
-                           : t_mul(r, shifted(v->out[0], dim, 0)));
+    return give(v, 0,
+                back ? t_mul(shifted(r, dim, 0), v->out[0])
+                     : t_mul(r, shifted(v->out[0], dim, 0)));
 }
 
-/* ---- extremes ----------------------------------------------------------------- */
+/* ---- extremes ---------------------------------------------------------- */
 
 /* Equal elements share the gradient evenly. */
 bool td__vjp_amax(td_vjp *v) {
@@ -137,9 +138,11 @@ bool td__vjp_max(td_vjp *v) {
 
 bool td__vjp_select_dim(td_vjp *v) {
     if (!v->g[0]) return true;
-    return give(v, 0, td_op_value_selecting_reduction_backward(
-                          v->g[0], v->in[1].u.i, v->out[1], sizes_of(v->in_meta[0]),
-                          (v->in[2].u.i != 0)));
+    return give(v, 0,
+                td_op_value_selecting_reduction_backward(v->g[0], v->in[1].u.i,
+                                                         v->out[1],
+                                                         sizes_of(v->in_meta[0]),
+                                                         (v->in[2].u.i != 0)));
 }
 
 bool td__vjp_cummax(td_vjp *v) {
@@ -148,7 +151,7 @@ bool td__vjp_cummax(td_vjp *v) {
     return give(v, 0, td_op_scatter_add(zero, v->in[1].u.i, v->out[1], v->g[0]));
 }
 
-/* ---- moments -------------------------------------------------------------------- */
+/* ---- moments ----------------------------------------------------------- */
 
 static double correction(td_value v) {
     return v.kind == TD_K_NONE ? 1 : td__value_f(v);
@@ -194,7 +197,7 @@ bool td__vjp_std_mean(td_vjp *v) {
     return with_mean(v, v->g[0] ? std_grad(v->g[0], v->out[0]) : NULL);
 }
 
-/* ---- norms ------------------------------------------------------------------------ */
+/* ---- norms ------------------------------------------------------------- */
 
 static td_tensor *zero_where(td_tensor *t, td_tensor *at_zero) {
     return td_op_masked_fill(t, td_op_eq(at_zero, td_value_int(0)), td_value_int(0));
@@ -205,9 +208,11 @@ static td_tensor *power(td_tensor *t, double p) {
 }
 
 /* |x| = norm, all NaN where the norm is one; they share the gradient. */
-static td_tensor *inf_norm_grad(td_tensor *x, td_tensor *g, td_tensor *norm, td_ints dim) {
+static td_tensor *inf_norm_grad(td_tensor *x, td_tensor *g, td_tensor *norm,
+                                td_ints dim) {
     td_tensor *nan = td_op_logical_and(td_op_isnan(x), td_op_isnan(norm));
-    td_tensor *hit = td_op_logical_or(td_op_eq(td_op_abs(x), td_value_tensor(norm)), nan);
+    td_tensor *hit =
+        td_op_logical_or(td_op_eq(td_op_abs(x), td_value_tensor(norm)), nan);
     return t_mul(t_mul(td_op_sign(x), hit), t_div(g, t_sum(hit, dim, true)));
 }
 
@@ -228,12 +233,13 @@ static td_tensor *norm_grad(td_tensor *x, double p, td_tensor *g, td_tensor *nor
 }
 
 bool td__vjp_norm(td_vjp *v) {
-    td_value   dim = v->in[2];
-    bool       keep = (v->in[3].u.i != 0);
+    td_value dim = v->in[2];
+    bool     keep = (v->in[3].u.i != 0);
     if (td__value_f(v->in[1]) == 0) return true; /* a count: no gradient, as in ATen */
     td_tensor *g = restore(v, v->g[0], dim, keep);
     td_tensor *norm = restore(v, v->out[0], dim, keep);
-    return give(v, 0, norm_grad(v->in[0].u.t, td__value_f(v->in[1]), g, norm, t_ints(dim)));
+    return give(v, 0,
+                norm_grad(v->in[0].u.t, td__value_f(v->in[1]), g, norm, t_ints(dim)));
 }
 
 bool td__vjp_logsumexp(td_vjp *v) {

@@ -60,7 +60,8 @@ static void load_half_f32(const void *p, int64_t stride, int64_t n, void *out) {
     float          *d = out;
     int64_t         i = 0;
     for (; stride == 1 && i + 8 <= n; i += 8)
-        _mm256_storeu_ps(d + i, _mm256_cvtph_ps(_mm_loadu_si128((const void *)(s + i))));
+        _mm256_storeu_ps(d + i,
+                         _mm256_cvtph_ps(_mm_loadu_si128((const void *)(s + i))));
     load_f16_f32(s + i * stride, stride, n - i, d + i);
 }
 
@@ -79,33 +80,39 @@ static void store_half_f32(const void *acc, int64_t n, void *out) {
 
 /* Rows of the table for the type named k; h is how it reads and writes f16. */
 #define LOADS(k, h)                                                               \
-    {load_f64_##k, load_f32_##k, h, load_bf16_##k, load_i64_##k,        \
-     load_i32_##k, load_i16_##k, load_i8_##k,  load_u8_##k,   load_truth_##k}
-#define STORES(k, h)                                                              \
-    {store_f64_##k, store_f32_##k, h, store_bf16_##k, store_i64_##k,   \
-     store_i32_##k, store_i16_##k, store_i8_##k,  store_u8_##k,   store_truth_##k}
-#define FLOATS(k)                                                                 \
-    {square_dev_##k, exp_row_##k, exp_cols_##k, scale_##k, shift_##k, divide_##k,  \
-     dot_row_##k, dot_cols_##k, softmax_grad_##k, log_softmax_grad_##k,            \
-     moments_##k, affine_row_##k, affine_cols_##k, norm_grad_stats_##k,            \
-     norm_grad_row_##k, norm_grad_cols_##k, norm_grad_weight_##k}
+    {                                                                             \
+        load_f64_##k, load_f32_##k, h, load_bf16_##k, load_i64_##k, load_i32_##k, \
+            load_i16_##k, load_i8_##k, load_u8_##k, load_truth_##k                \
+    }
+#define STORES(k, h)                                                                   \
+    {                                                                                  \
+        store_f64_##k, store_f32_##k, h, store_bf16_##k, store_i64_##k, store_i32_##k, \
+            store_i16_##k, store_i8_##k, store_u8_##k, store_truth_##k                 \
+    }
+#define FLOATS(k)                                                                    \
+    {                                                                                \
+        square_dev_##k, exp_row_##k, exp_cols_##k, scale_##k, shift_##k, divide_##k, \
+            dot_row_##k, dot_cols_##k, softmax_grad_##k, log_softmax_grad_##k,       \
+            moments_##k, affine_row_##k, affine_cols_##k, norm_grad_stats_##k,       \
+            norm_grad_row_##k, norm_grad_cols_##k, norm_grad_weight_##k              \
+    }
 
 extern const td_reduce_loops PASTE(td__reduce_loops_, TD_ISA);
-const td_reduce_loops PASTE(td__reduce_loops_, TD_ISA) = {
-    .load = {LOADS(f32, HALF(load, f32)), LOADS(f64, load_f16_f64),
-             LOADS(i64, load_f16_i64)},
-    .store = {STORES(f32, HALF(store, f32)), STORES(f64, store_f16_f64),
-              STORES(i64, store_f16_i64)},
-    .row = {{row_sum_f32, row_prod_f32, row_max_f32, row_min_f32},
-            {row_sum_f64, row_prod_f64, row_max_f64, row_min_f64},
-            {row_sum_i64, row_prod_i64, row_max_i64, row_min_i64}},
-    .col = {{col_sum_f32, col_prod_f32, col_max_f32, col_min_f32},
-            {col_sum_f64, col_prod_f64, col_max_f64, col_min_f64},
-            {col_sum_i64, col_prod_i64, col_max_i64, col_min_i64}},
-    .map = {{NULL, map_abs_f32, map_square_f32, map_nonzero_f32, map_nan0_f32,
-             map_pow_f32},
-            {NULL, map_abs_f64, map_square_f64, map_nonzero_f64, map_nan0_f64,
-             map_pow_f64},
-            {NULL, NULL, NULL, map_nonzero_i64, NULL, NULL}},
-    .f = {FLOATS(f32), FLOATS(f64)},
+const td_reduce_loops        PASTE(td__reduce_loops_, TD_ISA) = {
+           .load = {LOADS(f32, HALF(load, f32)), LOADS(f64, load_f16_f64),
+                    LOADS(i64, load_f16_i64)},
+           .store = {STORES(f32, HALF(store, f32)), STORES(f64, store_f16_f64),
+                     STORES(i64, store_f16_i64)},
+           .row = {{row_sum_f32, row_prod_f32, row_max_f32, row_min_f32},
+                   {row_sum_f64, row_prod_f64, row_max_f64, row_min_f64},
+                   {row_sum_i64, row_prod_i64, row_max_i64, row_min_i64}},
+           .col = {{col_sum_f32, col_prod_f32, col_max_f32, col_min_f32},
+                   {col_sum_f64, col_prod_f64, col_max_f64, col_min_f64},
+                   {col_sum_i64, col_prod_i64, col_max_i64, col_min_i64}},
+           .map = {{NULL, map_abs_f32, map_square_f32, map_nonzero_f32, map_nan0_f32,
+                    map_pow_f32},
+                   {NULL, map_abs_f64, map_square_f64, map_nonzero_f64, map_nan0_f64,
+                    map_pow_f64},
+                   {NULL, NULL, NULL, map_nonzero_i64, NULL, NULL}},
+           .f = {FLOATS(f32), FLOATS(f64)},
 };
