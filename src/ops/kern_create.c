@@ -1,6 +1,7 @@
 /* kern_create.c -- kernels of creation: one value, or a sequence. */
 #include "ops/cast.h"
 #include "ops/create.h"
+#include "ops/fresh.h"
 
 #include <math.h>
 
@@ -30,9 +31,9 @@ bool td__kern_eye(td_opcall *c) {
 typedef struct range_job {
     char    *p;
     td_dtype dt;
-    double   start, end, step; /* floats, and linspace of integers */
-    int64_t  first, stride;    /* integers */
-    int64_t  n;
+    td_range range;         /* floats, and linspace of integers */
+    double   end;           /* linspace */
+    int64_t  first, stride; /* arange of integers */
 } range_job;
 
 static double rounded(td_dtype dt, double v) {
@@ -43,48 +44,38 @@ static double rounded(td_dtype dt, double v) {
 
 static void arange_ints(const range_job *j, int64_t begin, int64_t end) {
     size_t   item = td__dtype_bytes[j->dt];
-    uint64_t at = (uint64_t)j->first + (uint64_t)begin * (uint64_t)j->stride;
-    for (int64_t i = begin; i < end; i++, at += (uint64_t)j->stride)
-        td__store_i(j->dt, j->p + (size_t)i * item, (int64_t)at);
+    uint64_t first = (uint64_t)j->first, stride = (uint64_t)j->stride;
+    for (int64_t i = begin; i < end && j->dt == TD_I64; i++)
+        ((uint64_t *)(void *)j->p)[i] = first + (uint64_t)i * stride;
+    for (int64_t i = begin; i < end && j->dt != TD_I64; i++)
+        td__store_i(j->dt, j->p + (size_t)i * item,
+                    (int64_t)(first + (uint64_t)i * stride));
 }
 
-/* PyTorch steps in pairs of 32-byte vectors: the first lane of a vector is rounded
- * to the dtype and the others count from it; what is left behind the last pair has
- * no vector. Doing the same gives the same bits. Returns where the vector of
- * element i starts, or i itself. */
-static int64_t vector_of(const range_job *j, int64_t i, int64_t lanes) {
-    return i < j->n / (2 * lanes) * (2 * lanes) ? i / lanes * lanes : i;
+static void arange_halves(const range_job *j, int64_t begin, int64_t end) {
+    const td_range *r = &j->range;
+    float           step = (float)r->step, start = (float)r->start;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t v = td__range_vector(r, i, 16);
+        float   base = (float)rounded(j->dt, (double)fmaf(step, (float)v, start));
+        td__store_f(j->dt, j->p + 2 * i, (double)fmaf(step, (float)(i - v), base));
+    }
 }
 
 static void arange_range(void *arg, int64_t begin, int64_t end) {
     const range_job *j = arg;
-    float            step = (float)j->step;
-    for (int64_t i = begin; i < end && j->dt == TD_F32; i++) {
-        int64_t v = vector_of(j, i, 8);
-        float   base = (float)fma(j->step, (double)v, j->start);
-        ((float *)(void *)j->p)[i] = (float)fma(j->step, (double)(i - v), (double)base);
-    }
-    for (int64_t i = begin; i < end && j->dt == TD_F64; i++) {
-        int64_t v = vector_of(j, i, 4);
-        double  base = fma(j->step, (double)v, j->start);
-        ((double *)(void *)j->p)[i] = fma(j->step, (double)(i - v), base);
-    }
-    for (int64_t i = begin; i < end && td__is_half(j->dt); i++) {
-        int64_t v = vector_of(j, i, 16);
-        double  base = rounded(j->dt, (double)fmaf(step, (float)v, (float)j->start));
-        td__store_f(j->dt, j->p + 2 * i,
-                    (double)fmaf(step, (float)(i - v), (float)base));
-    }
-    if (!td__is_float(j->dt)) arange_ints(j, begin, end);
+    void            *p = j->p;
+    if (j->dt == TD_F32) td__fresh_loops()->range_f32(&j->range, begin, end, p);
+    else if (j->dt == TD_F64) td__fresh_loops()->range_f64(&j->range, begin, end, p);
+    else if (td__is_half(j->dt)) arange_halves(j, begin, end);
+    else arange_ints(j, begin, end);
 }
 
 bool td__kern_arange(td_opcall *c) {
     td_tensor *t = c->out[0];
     range_job  j = {.p = td__ptr(t),
                     .dt = (td_dtype)t->dtype,
-                    .n = t->numel,
-                    .start = td__in_f(c, 0),
-                    .step = td__in_f(c, 2),
+                    .range = {td__in_f(c, 0), td__in_f(c, 2), t->numel},
                     .first = td__value_i(c->in[0]),
                     .stride = td__value_i(c->in[2])};
     if (t->numel) td__pool_run(t->numel, GRAIN, arange_range, &j);
@@ -96,15 +87,16 @@ bool td__kern_arange(td_opcall *c) {
 static void linspace_range(void *arg, int64_t begin, int64_t end) {
     const range_job *j = arg;
     size_t           item = td__dtype_bytes[j->dt];
-    float            step = (float)j->step;
+    const td_range  *r = &j->range;
+    float            step = (float)r->step;
     for (int64_t i = begin; i < end; i++) {
-        bool    head = i < j->n / 2;
-        int64_t k = head ? i : i - (j->n - 1); /* steps from that end */
-        double  from = head ? j->start : j->end, v;
+        bool    head = i < r->n / 2;
+        int64_t k = head ? i : i - (r->n - 1); /* steps from that end */
+        double  from = head ? r->start : j->end, v;
         if (j->dt == TD_F32 || j->dt == TD_BF16)
             v = (double)fmaf(step, (float)k, (float)from);
         else if (j->dt == TD_F16) v = (double)((float)from + step * (float)k);
-        else v = fma(j->step, (double)k, from);
+        else v = fma(r->step, (double)k, from);
         td__store_f(j->dt, j->p + (size_t)i * item, v);
     }
 }
@@ -115,16 +107,17 @@ bool td__kern_linspace(td_opcall *c) {
     td_tensor *t = c->out[0];
     td_dtype   dt = (td_dtype)t->dtype;
     double     gaps = (double)(t->numel - 1);
-    range_job  j = {.p = td__ptr(t), .dt = dt, .n = t->numel};
+    range_job  j = {.p = td__ptr(t), .dt = dt, .range = {0, 0, t->numel}};
     char       ends[2][8];
     if (t->numel < 2) return t->numel ? td__fill(t, c->in[0]) : true;
     td__store_value(dt, ends[0], c->in[0]);
     td__store_value(dt, ends[1], c->in[1]);
-    j.start = td__load_f(dt, ends[0]);
-    j.end = td__load_f(dt, ends[1]);
-    j.step = (j.end - j.start) / gaps;
+    double start = td__load_f(dt, ends[0]), end = td__load_f(dt, ends[1]);
+    j.range.start = start;
+    j.range.step = (end - start) / gaps;
+    j.end = end;
     if (td__is_float(dt) && dt != TD_F64)
-        j.step = (double)(((float)j.end - (float)j.start) / (float)gaps);
+        j.range.step = (double)(((float)end - (float)start) / (float)gaps);
     td__pool_run(t->numel, GRAIN, linspace_range, &j);
     return true;
 }

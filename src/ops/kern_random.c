@@ -4,11 +4,29 @@
 #include "ops/cast.h"
 #include "ops/create.h"
 #include "ops/draw.h"
+#include "ops/fresh.h"
+#include "ops/loops/loops.h"
 
 #include <string.h>
 
 #define CHUNK 1024 /* elements made at once; a multiple of every block's */
 #define GRAIN (8 * CHUNK)
+
+/* ---- the loops of this machine ------------------------------------------ */
+
+extern const td_fresh_loops td__fresh_base;
+#ifdef __x86_64__
+extern const td_fresh_loops td__fresh_avx2, td__fresh_avx512;
+#endif
+
+const td_fresh_loops *td__fresh_loops(void) {
+#ifdef __x86_64__
+    const char *level = td__isa()->name;
+    if (!strcmp(level, "avx2")) return &td__fresh_avx2;
+    if (!strcmp(level, "avx512")) return &td__fresh_avx512;
+#endif
+    return &td__fresh_base;
+}
 
 /* ---- walking a tensor in row-major order -------------------------------- */
 
@@ -44,21 +62,23 @@ static void walk_next(walk *w) {
 
 typedef struct draw draw;
 
-/* Makes elements [first, first + n) of the draw, n at most CHUNK, into `buf`,
- * which has room for whole blocks. */
-typedef void make_fn(const draw *d, int64_t first, int64_t n, void *buf);
+/* Makes elements [first, first + n) of the draw, n at most CHUNK, from the words of
+ * their blocks into `buf`, which has room for whole blocks. */
+typedef void make_fn(const draw *d, const uint32_t *w, int64_t first, int64_t n,
+                     void *buf);
 
 struct draw {
-    td_tensor       *out;
-    const td_tensor *p; /* bernoulli of a tensor: its probabilities */
-    make_fn         *make;
-    td_dtype         work; /* dtype of what make gives; cast to out's */
-    int              per;  /* elements a block serves */
-    uint64_t         seed, offset;
-    double           a, b;  /* from, width; mean, std; p; rate */
-    uint64_t         range; /* integers: how many, 0 for 2^64 */
-    int64_t          low;   /* integers: the first */
-    bool             dense;
+    td_tensor            *out;
+    const td_tensor      *p; /* bernoulli of a tensor: its probabilities */
+    make_fn              *make;
+    const td_fresh_loops *loops;
+    td_dtype              work; /* dtype of what make gives; cast to out's */
+    int                   per;  /* elements a block serves */
+    uint64_t              seed, offset;
+    double                a, b;  /* from, width; mean, std; p; rate */
+    uint64_t              range; /* integers: how many, 0 for 2^64 */
+    int64_t               low;   /* integers: the first */
+    bool                  dense;
 };
 
 static void lay_out(const draw *d, int64_t first, int64_t n, const void *items) {
@@ -76,10 +96,13 @@ static void lay_out(const draw *d, int64_t first, int64_t n, const void *items) 
 static void draw_range(void *arg, int64_t begin, int64_t end) {
     const draw *d = arg;
     uint64_t    made[CHUNK], cast[CHUNK];
+    uint32_t    w[2 * CHUNK]; /* at most two words an element */
     for (int64_t i = begin; i < end; i += CHUNK) {
         int64_t     n = end - i < CHUNK ? end - i : CHUNK;
         const void *items = made;
-        d->make(d, i, n, made);
+        d->loops->words(d->seed, d->offset + (uint64_t)(i / d->per),
+                        (n + d->per - 1) / d->per, w);
+        d->make(d, w, i, n, made);
         if (d->work != (td_dtype)d->out->dtype) {
             td__cast_run(n, (td_dtype)d->out->dtype, cast, d->work, made);
             items = cast;
@@ -92,6 +115,7 @@ static void draw_range(void *arg, int64_t begin, int64_t end) {
 static bool run(td_opcall *c, draw *d) {
     td_tensor *t = d->out;
     td__draw(c, (uint64_t)((t->numel + d->per - 1) / d->per));
+    d->loops = td__fresh_loops();
     d->seed = c->seed;
     d->offset = c->offset;
     d->dense = td_is_contiguous(t);
@@ -99,66 +123,52 @@ static bool run(td_opcall *c, draw *d) {
     return true;
 }
 
-static void block(const draw *d, int64_t element, uint32_t w[4]) {
-    td_philox(d->seed, d->offset + (uint64_t)(element / d->per), w);
-}
-
 /* ---- floats ------------------------------------------------------------- */
 
-static void make_uniform_f32(const draw *d, int64_t first, int64_t n, void *buf) {
-    float   *o = buf, from = (float)d->a, width = (float)d->b;
-    uint32_t w[4];
-    bool     f16 = d->out->dtype == TD_F16, bf16 = d->out->dtype == TD_BF16;
-    for (int64_t i = 0; i < n; i += 4) {
-        block(d, first + i, w);
-        for (int k = 0; k < 4; k++) {
-            float u = f16    ? td_uniform_f16(w[k])
-                      : bf16 ? td_uniform_bf16(w[k])
-                             : td_uniform_f32(w[k]);
-            o[i + k] = u * width + from;
-        }
-    }
+static int64_t whole_blocks(int64_t n) { return (n + 3) / 4 * 4; }
+
+static void make_uniform_f32(const draw *d, const uint32_t *w, int64_t first, int64_t n,
+                             void *buf) {
+    float *o = buf, from = (float)d->a, width = (float)d->b;
+    (void)first;
+    if (d->out->dtype == TD_F32)
+        d->loops->uniform_f32(w, whole_blocks(n), from, width, o);
+    else if (d->out->dtype == TD_F16)
+        for (int64_t i = 0; i < n; i++) o[i] = td_uniform_f16(w[i]) * width + from;
+    else
+        for (int64_t i = 0; i < n; i++) o[i] = td_uniform_bf16(w[i]) * width + from;
 }
 
-static void make_uniform_f64(const draw *d, int64_t first, int64_t n, void *buf) {
-    double  *o = buf;
-    uint32_t w[4];
+static void make_uniform_f64(const draw *d, const uint32_t *w, int64_t first, int64_t n,
+                             void *buf) {
+    double *o = buf;
+    (void)first;
+    for (int64_t i = 0; i < n; i++)
+        o[i] = td_uniform_f64(w[2 * i], w[2 * i + 1]) * d->b + d->a;
+}
+
+static void make_normal_f32(const draw *d, const uint32_t *w, int64_t first, int64_t n,
+                            void *buf) {
+    (void)first;
+    d->loops->normal_f32(w, whole_blocks(n), (float)d->a, (float)d->b, buf);
+}
+
+static void make_normal_f64(const draw *d, const uint32_t *w, int64_t first, int64_t n,
+                            void *buf) {
+    double *o = buf;
+    (void)first;
     for (int64_t i = 0; i < n; i += 2) {
-        block(d, first + i, w);
-        o[i] = td_uniform_f64(w[0], w[1]) * d->b + d->a;
-        o[i + 1] = td_uniform_f64(w[2], w[3]) * d->b + d->a;
-    }
-}
-
-static void make_normal_f32(const draw *d, int64_t first, int64_t n, void *buf) {
-    float   *o = buf, mean = (float)d->a, std = (float)d->b;
-    uint32_t w[4];
-    for (int64_t i = 0; i < n; i += 4) {
-        block(d, first + i, w);
-        td_normal_f32(w[0], w[1], o + i);
-        td_normal_f32(w[2], w[3], o + i + 2);
-        for (int k = 0; k < 4; k++) o[i + k] = o[i + k] * std + mean;
-    }
-}
-
-static void make_normal_f64(const draw *d, int64_t first, int64_t n, void *buf) {
-    double  *o = buf;
-    uint32_t w[4];
-    for (int64_t i = 0; i < n; i += 2) {
-        block(d, first + i, w);
-        td_normal_f64(w, o + i);
+        td_normal_f64(w + 2 * i, o + i);
         for (int k = 0; k < 2; k++) o[i + k] = o[i + k] * d->b + d->a;
     }
 }
 
-static void make_exponential(const draw *d, int64_t first, int64_t n, void *buf) {
-    double  *o = buf;
-    uint32_t w[4];
-    for (int64_t i = 0; i < n; i += 2) {
-        block(d, first + i, w);
-        o[i] = td_draw_exponential(w[0], w[1], d->a);
-        o[i + 1] = td_draw_exponential(w[2], w[3], d->a);
-    }
+static void make_exponential(const draw *d, const uint32_t *w, int64_t first, int64_t n,
+                             void *buf) {
+    double *o = buf;
+    (void)first;
+    for (int64_t i = 0; i < n; i++)
+        o[i] = td_draw_exponential(w[2 * i], w[2 * i + 1], d->a);
 }
 
 static bool run_uniform(td_opcall *c, double from, double to) {
@@ -199,14 +209,12 @@ bool td__kern_exponential(td_opcall *c) {
 
 /* ---- integers ----------------------------------------------------------- */
 
-static void make_ints(const draw *d, int64_t first, int64_t n, void *buf) {
+static void make_ints(const draw *d, const uint32_t *w, int64_t first, int64_t n,
+                      void *buf) {
     uint64_t *o = buf;
-    uint32_t  w[4];
-    for (int64_t i = 0; i < n; i += 2) {
-        block(d, first + i, w);
-        o[i] = td_draw_below(w[0], w[1], d->range) + (uint64_t)d->low;
-        o[i + 1] = td_draw_below(w[2], w[3], d->range) + (uint64_t)d->low;
-    }
+    (void)first;
+    for (int64_t i = 0; i < n; i++)
+        o[i] = td_draw_below(w[2 * i], w[2 * i + 1], d->range) + (uint64_t)d->low;
 }
 
 static bool run_ints(td_opcall *c, int64_t low, uint64_t range) {
@@ -253,23 +261,30 @@ bool td__kern_random(td_opcall *c) {
 }
 
 /* Fisher-Yates from the front; step i reads the i-th draw below n - i. */
+static void shuffle(td_opcall *c, int64_t *v, int64_t n) {
+    uint32_t w[2 * CHUNK];
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = i % CHUNK;
+        if (at == 0)
+            td__fresh_loops()->words(c->seed, c->offset + (uint64_t)(i / 2), CHUNK / 2,
+                                     w);
+        int64_t j =
+            i + (int64_t)td_draw_below(w[2 * at], w[2 * at + 1], (uint64_t)(n - i));
+        int64_t x = v[i];
+        v[i] = v[j];
+        v[j] = x;
+    }
+}
+
 bool td__kern_randperm(td_opcall *c) {
     td_tensor *t = c->out[0];
     int64_t    n = t->numel;
     size_t     bytes = (size_t)n * sizeof(int64_t);
     int64_t   *v = n ? td__block_alloc(bytes) : NULL;
     if (n && !v) return td__fail_memory(c->cx);
-    td__draw(c, (uint64_t)(n / 2 + 1));
+    td__draw(c, (uint64_t)((n + 1) / 2));
     for (int64_t i = 0; i < n; i++) v[i] = i;
-    for (int64_t i = 0; i < n; i++) {
-        uint32_t w[4];
-        int      k = (int)(i & 1) * 2;
-        td_philox(c->seed, c->offset + (uint64_t)(i / 2), w);
-        int64_t j = i + (int64_t)td_draw_below(w[k], w[k + 1], (uint64_t)(n - i));
-        int64_t x = v[i];
-        v[i] = v[j];
-        v[j] = x;
-    }
+    shuffle(c, v, n);
     if (n) {
         td__cast_run(n, (td_dtype)t->dtype, td__ptr(t), TD_I64, v);
         td__block_free(v, bytes);
@@ -279,25 +294,20 @@ bool td__kern_randperm(td_opcall *c) {
 
 /* ---- coins -------------------------------------------------------------- */
 
-static void make_coins(const draw *d, int64_t first, int64_t n, void *buf) {
-    uint8_t *o = buf;
-    uint32_t w[4];
-    for (int64_t i = 0; i < n; i += 4) {
-        block(d, first + i, w);
-        for (int k = 0; k < 4; k++) o[i + k] = (uint8_t)td_draw_bernoulli(w[k], d->a);
-    }
+static void make_coins(const draw *d, const uint32_t *w, int64_t first, int64_t n,
+                       void *buf) {
+    (void)first;
+    d->loops->coins(w, n, d->a, buf);
 }
 
-static void make_coins_each(const draw *d, int64_t first, int64_t n, void *buf) {
+static void make_coins_each(const draw *d, const uint32_t *w, int64_t first, int64_t n,
+                            void *buf) {
     uint8_t *o = buf;
-    uint32_t w[4];
+    td_dtype dt = (td_dtype)d->p->dtype;
     walk     p;
     walk_start(&p, d->p, first);
-    for (int64_t i = 0; i < n; i++, walk_next(&p)) {
-        if (i % 4 == 0) block(d, first + i, w);
-        o[i] = (uint8_t)td_draw_bernoulli(w[i % 4],
-                                          td__load_f((td_dtype)d->p->dtype, p.p));
-    }
+    for (int64_t i = 0; i < n; i++, walk_next(&p))
+        o[i] = (uint8_t)td_draw_bernoulli(w[i], td__load_f(dt, p.p));
 }
 
 static bool run_coins(td_opcall *c, td_tensor *out, double p) {
