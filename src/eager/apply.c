@@ -22,6 +22,7 @@ typedef struct frame {
     const td_meta *const *list_meta[TD_MAX_ARGS];
     td_tensor           **list[TD_MAX_ARGS]; /* saved entries of a list */
     int                   edge[TD_MAX_ARGS]; /* first edge of the argument */
+    td_tensor           **out;               /* by result; one_out when there is one */
     td_tensor            *one_out;
     td_meta               one_meta;
     const td_meta        *one_meta_at;
@@ -80,25 +81,23 @@ static bool set_results(frame *f, td_node *n) {
         td__note_meta(&n->out_note[0], &f->one_meta);
         f->one_meta_at = &f->one_meta;
         f->v.out_meta = &f->one_meta_at;
-        f->v.out = &f->one_out;
+        f->v.out = f->out = &f->one_out;
         return true;
     }
     td_arena *a = &td__eager(n->cx)->walks;
     f->v.out_meta = make_metas(n->cx, n->out_note, n->n_out);
-    f->v.out = td__arena_zalloc(a, sizeof(td_tensor *) * (size_t)n->n_out);
+    f->v.out = f->out = td__arena_zalloc(a, sizeof(td_tensor *) * (size_t)n->n_out);
     return f->v.out_meta && (f->v.out || td__fail_memory(n->cx));
 }
 
-/* Unpacks what the wanted terms read and nothing else. */
-static bool set_saved(frame *f, td_node *n, uint32_t ins, uint32_t outs) {
+/* All of them, also those no wanted term reads: as in eager PyTorch, a value that
+ * was written makes the node fail whichever gradient is asked for. */
+static bool set_saved(frame *f, td_node *n) {
     for (int k = 0; k < n->n_saved; k++) {
         const td_saved *s = &n->saved[k];
-        int             r = -1 - s->arg;
-        if (!(s->arg >= 0 ? ins >> s->arg & 1 : outs >> (r < 31 ? r : 31) & 1))
-            continue;
-        td_tensor *t = td__unpack(n, s);
+        td_tensor      *t = td__unpack(n, s);
         if (!t) return false;
-        if (s->arg < 0) ((td_tensor **)(uintptr_t)f->v.out)[r] = t;
+        if (s->arg < 0) f->out[-1 - s->arg] = t;
         else if (n->in[s->arg].kind == TD_K_TENSOR) f->in[s->arg] = td_value_tensor(t);
         else {
             f->list[s->arg][s->item] = t;
@@ -108,23 +107,10 @@ static bool set_saved(frame *f, td_node *n, uint32_t ins, uint32_t outs) {
     return true;
 }
 
-static void wanted_reads(const frame *f, const td_node *n, uint32_t *ins,
-                         uint32_t *outs) {
-    *ins = *outs = 0;
-    for (int i = 0; i < n->n_in; i++)
-        if (f->need[i] && n->info->term[i].f) {
-            *ins |= n->info->term[i].reads_in;
-            *outs |= n->info->term[i].reads_out;
-        }
-}
-
 static bool run_rule(frame *f, td_node *n, td_vjp_fn *rule, td_tensor **grads) {
-    uint32_t ins = UINT32_MAX, outs = UINT32_MAX;
-    if (!rule) wanted_reads(f, n, &ins, &outs);
-    if (!set_saved(f, n, ins, outs)) return false;
-    if (rule && !rule(&f->v)) {
+    if (!set_saved(f, n)) return false;
+    if (rule && !rule(&f->v))
         return td__fail(n->cx, TD_E_GRAD, "backward of %s failed", n->name);
-    }
     for (int i = 0; i < n->n_in; i++) {
         if (!f->need[i] || n->in[i].kind != TD_K_TENSOR) continue;
         if (!rule && n->info->term[i].f)

@@ -246,14 +246,11 @@ static bool run_leaf(td_rec *r) {
 }
 
 /* Which edges lead to something wanted. */
-static bool wanted_edges(const td_walk *w, const td_node *n, bool *need) {
-    bool some = false;
+static void wanted_edges(const td_walk *w, const td_node *n, bool *need) {
     for (int i = 0; i < n->n_edge; i++) {
         const td_rec *r = n->edge[i].node ? find_rec(w, n->edge[i].node) : NULL;
         need[i] = r && leads(r);
-        some |= need[i];
     }
-    return some;
 }
 
 static bool finish(td_walk *w, td_node *n, const bool *need, td_tensor **grads,
@@ -303,17 +300,15 @@ static bool run_op(td_walk *w, td_rec *r) {
         need = (bool *)(void *)(grads + n->n_edge);
     }
     if (n->n_edge) memset(grads, 0, sizeof *grads * (size_t)n->n_edge);
-    bool ok = true;
-    if (wanted_edges(w, n, need) || n->hooks) {
-        td_where was = td_here;
-        td_here = n->here;
-        ok = td__scope_push(w->cx);
-        if (ok) {
-            ok = run_scoped(w, r, need, grads);
-            td__scope_pop(w->cx, NULL, 0);
-        }
-        td_here = was;
-    } else if (!w->keep) td__node_release(n);
+    wanted_edges(w, n, need); /* none: it runs all the same, for its checks */
+    td_where was = td_here;
+    td_here = n->here;
+    bool ok = td__scope_push(w->cx);
+    if (ok) {
+        ok = run_scoped(w, r, need, grads);
+        td__scope_pop(w->cx, NULL, 0);
+    }
+    td_here = was;
     drop_buf(r);
     for (int i = 0; i < n->n_edge; i++)
         if (ok) ok = deliver(w, &n->edge[i], grads[i]);
