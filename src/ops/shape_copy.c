@@ -233,6 +233,17 @@ bool td__shape_flip(td_opcall *c) {
     return true;
 }
 
+/* ATen joins two stretches, and a join of channels-last stretches stays so; without
+ * a shift one stretch is empty, which counts as row-major. */
+static bool roll_channels_last(const td_tensor *t, td_value shifts, td_value dims) {
+    bool last = dims.n > 0 && td__is_channels_last(t);
+    for (uint32_t k = 0; last && k < dims.n; k++) {
+        int64_t n = t->size[td__wrap_dim(dims.u.ints[k], t->rank)];
+        last = !td__dim_eq(td__dim_mod(shifts.u.ints[k], n), 0);
+    }
+    return last;
+}
+
 bool td__shape_roll(td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
     td_value         shifts = c->in[1], dims = c->in[2];
