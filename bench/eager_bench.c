@@ -1,6 +1,7 @@
 /* eager_bench.c -- what one eager op costs: small calls, where overhead counts,
  * and 16 MiB calls, where memory does, on one and two threads. bench/peer_torch.py
- * prints the same names for PyTorch. */
+ * prints the same names for PyTorch. Arguments choose the figures whose names
+ * contain one of them; none: all. */
 #include "bench.h"
 
 #include <string.h>
@@ -8,8 +9,17 @@
 
 typedef struct env {
     td_ctx    *cx;
-    td_tensor *x, *y, *w, *b;
+    td_tensor *x, *y, *w, *b, *col, *cube, *index, *mean, *rstd;
 } env;
+
+static char **chosen;
+
+static void measure(const char *name, bench_fn *fn, env *e, double units,
+                    const char *unit) {
+    bool wanted = !*chosen;
+    for (char **c = chosen; *c && !wanted; c++) wanted = strstr(name, *c) != NULL;
+    if (wanted) bench_print(name, units * bench_time(fn, e), unit);
+}
 
 /* ---- small calls -------------------------------------------------------- */
 
@@ -35,63 +45,112 @@ static void tanh_step(void *p, long reps) {
 
 static void bench_small(td_ctx *cx) {
     td_scope_begin(cx, "small");
-    env e = {.cx = cx, .x = td_randn(cx, TD_SHAPE(64)), .y = td_randn(cx, TD_SHAPE(64))};
-    bench_print("add_64", 1e6 * bench_time(add_small, &e), "us");
+    env e = {.cx = cx,
+             .x = td_randn(cx, TD_SHAPE(64)),
+             .y = td_randn(cx, TD_SHAPE(64))};
+    measure("add_64", add_small, &e, 1e6, "us");
     td_set_requires_grad(e.x, true);
-    bench_print("add_64_tape", 1e6 * bench_time(add_small, &e), "us");
+    measure("add_64_tape", add_small, &e, 1e6, "us");
     e.w = td_set_requires_grad(td_randn(cx, TD_SHAPE(64)), true);
-    bench_print("tanh_64_forward_backward", 1e6 * bench_time(tanh_step, &e), "us");
+    measure("tanh_64_forward_backward", tanh_step, &e, 1e6, "us");
     td_scope_end(cx, "small", NULL);
 }
 
 /* ---- 16 MiB calls ------------------------------------------------------- */
 
-#define LARGE(name, expr)                         \
-    static void name(void *p, long reps) {        \
-        env *e = p;                               \
-        for (long i = 0; i < reps; i++) {         \
-            td_scope_begin(e->cx, "step");        \
-            (void)(expr);                         \
-            td_scope_end(e->cx, "step", NULL);    \
-        }                                         \
+#define LARGE(name, expr)                      \
+    static void name(void *p, long reps) {     \
+        env *e = p;                            \
+        for (long i = 0; i < reps; i++) {      \
+            td_scope_begin(e->cx, "step");     \
+            (void)(expr);                      \
+            td_scope_end(e->cx, "step", NULL); \
+        }                                      \
     }
+static td_tensor *layer_norm_grads(env *e) {
+    td_tensor *dw, *db;
+    return td_op_native_layer_norm_backward(e->y, e->x, TD_SHAPE(2048), e->mean, e->rstd,
+                                            e->w, TD_SHAPE(1, 1, 1), &dw, &db);
+}
+
 LARGE(add_large, td_add(e->x, e->y))
-LARGE(mul_number, td_mul(e->x, 2.5))
+LARGE(add_row_large, td_add(e->x, e->w))
+LARGE(add_column_large, td_add(e->x, e->col))
+LARGE(mul_number_large, td_mul(e->x, 2.5))
+LARGE(relu_large, td_relu(e->x))
 LARGE(exp_large, td_exp(e->x))
 LARGE(tanh_large, td_tanh(e->x))
+LARGE(sigmoid_large, td_sigmoid(e->x))
 LARGE(gelu_large, td_gelu(e->x))
-LARGE(add_transposed, td_add(td_t(e->x), e->y))
-LARGE(copy_transposed, td_contiguous(td_t(e->x)))
-LARGE(sum_all, td_sum(e->x))
-LARGE(sum_rows, td_sum(e->x, TD_DIMS(1)))
-LARGE(sum_columns, td_sum(e->x, TD_DIMS(0)))
-LARGE(max_rows, td_amax(e->x, TD_DIMS(1)))
-LARGE(softmax_rows, td_softmax(e->x, -1))
-LARGE(layer_norm_rows, td_layer_norm(e->x, TD_SHAPE(2048), e->w, e->b))
+LARGE(gelu_backward_large, td_op_gelu_backward(e->x, e->y, "none"))
+LARGE(add_transposed_large, td_add(td_t(e->x), e->y))
+LARGE(mul_number_transposed_large, td_mul(td_t(e->x), 2.5))
+LARGE(copy_transposed_large, td_contiguous(td_t(e->x)))
+LARGE(sum_all_large, td_sum(e->x))
+LARGE(sum_rows_large, td_sum(e->x, TD_DIMS(1)))
+LARGE(sum_columns_large, td_sum(e->x, TD_DIMS(0)))
+LARGE(sum_middle_large, td_sum(e->cube, TD_DIMS(1)))
+LARGE(max_rows_large, td_amax(e->x, TD_DIMS(1)))
+LARGE(max_columns_large, td_amax(e->x, TD_DIMS(0)))
+LARGE(argmax_rows_large, td_argmax(e->x, 1))
+LARGE(cumsum_rows_large, td_cumsum(e->x, 1))
+LARGE(softmax_rows_large, td_softmax(e->x, -1))
+LARGE(softmax_columns_large, td_softmax(e->x, 0))
+LARGE(softmax_backward_large, td__softmax_backward_data(e->x, e->y, 1, TD_F32))
+LARGE(layer_norm_rows_large, td_layer_norm(e->x, TD_SHAPE(2048), e->w, e->b))
+LARGE(layer_norm_backward_large, layer_norm_grads(e))
+LARGE(embedding_large, td_embedding(e->x, e->index))
+LARGE(cat_large, td_cat(TD_LIST(e->x, e->y), 1))
 
 static const struct {
     const char *name;
     bench_fn   *fn;
 } large[] = {
-    {"add", add_large},           {"mul_number", mul_number},
-    {"exp", exp_large},           {"tanh", tanh_large},
-    {"gelu", gelu_large},         {"add_transposed", add_transposed},
-    {"copy_transposed", copy_transposed}, {"sum_all", sum_all},
-    {"sum_rows", sum_rows},       {"sum_columns", sum_columns},
-    {"max_rows", max_rows},       {"softmax_rows", softmax_rows},
-    {"layer_norm_rows", layer_norm_rows},
+    {"add", add_large},
+    {"add_row", add_row_large},
+    {"add_column", add_column_large},
+    {"mul_number", mul_number_large},
+    {"relu", relu_large},
+    {"exp", exp_large},
+    {"tanh", tanh_large},
+    {"sigmoid", sigmoid_large},
+    {"gelu", gelu_large},
+    {"gelu_backward", gelu_backward_large},
+    {"add_transposed", add_transposed_large},
+    {"mul_number_transposed", mul_number_transposed_large},
+    {"copy_transposed", copy_transposed_large},
+    {"sum_all", sum_all_large},
+    {"sum_rows", sum_rows_large},
+    {"sum_columns", sum_columns_large},
+    {"sum_middle", sum_middle_large},
+    {"max_rows", max_rows_large},
+    {"max_columns", max_columns_large},
+    {"argmax_rows", argmax_rows_large},
+    {"cumsum_rows", cumsum_rows_large},
+    {"softmax_rows", softmax_rows_large},
+    {"softmax_columns", softmax_columns_large},
+    {"softmax_backward", softmax_backward_large},
+    {"layer_norm_rows", layer_norm_rows_large},
+    {"layer_norm_backward", layer_norm_backward_large},
+    {"embedding", embedding_large},
+    {"cat", cat_large},
 };
 
 static void bench_large(td_ctx *cx, int threads) {
     td_scope_begin(cx, "large");
     td_set_threads(threads);
-    env e = {.cx = cx, .x = td_randn(cx, TD_SHAPE(2048, 2048)),
-             .y = td_randn(cx, TD_SHAPE(2048, 2048)), .w = td_randn(cx, TD_SHAPE(2048)),
-             .b = td_randn(cx, TD_SHAPE(2048))};
+    env e = {.cx = cx,
+             .x = td_randn(cx, TD_SHAPE(2048, 2048)),
+             .y = td_randn(cx, TD_SHAPE(2048, 2048)),
+             .w = td_randn(cx, TD_SHAPE(2048)),
+             .b = td_randn(cx, TD_SHAPE(2048)), .col = td_randn(cx, TD_SHAPE(2048, 1)),
+             .cube = td_randn(cx, TD_SHAPE(64, 256, 256)),
+             .index = td_randint(cx, 0, 2048, TD_SHAPE(2048))};
+    td_op_native_layer_norm(e.x, TD_SHAPE(2048), e.w, e.b, 1e-5, &e.mean, &e.rstd);
     for (size_t i = 0; i < sizeof large / sizeof large[0]; i++) {
         char name[80];
         snprintf(name, sizeof name, "%s_16MiB_%dt", large[i].name, threads);
-        bench_print(name, 1e3 * bench_time(large[i].fn, &e), "ms");
+        measure(name, large[i].fn, &e, 1e3, "ms");
     }
     td_scope_end(cx, "large", NULL);
 }
@@ -103,7 +162,8 @@ static void bench_large(td_ctx *cx, int threads) {
 #define LAYERS 4
 #define WIDTH 1024
 
-static td_tensor *layer(td_ctx *cx, td_tensor *x, td_tensor *w, td_tensor *b, bool last) {
+static td_tensor *layer(td_ctx *cx, td_tensor *x, td_tensor *w, td_tensor *b,
+                        bool last) {
     td_scope_begin(cx, "layer");
     td_tensor *h = td_linear(x, w, b);
     if (!last) h = td_relu(h);
@@ -117,7 +177,8 @@ static void bench_memory(td_ctx *cx) {
         w[i] = td_set_requires_grad(td_randn(cx, TD_SHAPE(WIDTH, WIDTH)), true);
         b[i] = td_set_requires_grad(td_randn(cx, TD_SHAPE(WIDTH)), true);
     }
-    td_tensor *x = td_randn(cx, TD_SHAPE(256, WIDTH)), *y = td_randn(cx, TD_SHAPE(256, WIDTH));
+    td_tensor *x = td_randn(cx, TD_SHAPE(256, WIDTH)),
+              *y = td_randn(cx, TD_SHAPE(256, WIDTH));
     for (int step = 0; step < 2; step++) { /* the second has gradients to replace */
         size_t before = td_memory_live();
         td_memory_peak_reset();
@@ -133,20 +194,23 @@ static void bench_memory(td_ctx *cx) {
         td_backward(loss);
         td_scope_end(cx, "step", NULL);
         if (step == 0)
-            bench_print("mlp_step_peak", (double)(td_memory_peak() - before) / 1048576, "MiB");
+            bench_print("mlp_step_peak", (double)(td_memory_peak() - before) / 1048576,
+                        "MiB");
         for (int i = 0; i < LAYERS; i++) td_zero_grad(w[i]), td_zero_grad(b[i]);
     }
     td_scope_end(cx, "memory", NULL);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    (void)argc;
+    chosen = argv + 1;
     td_ctx *cx = td_open();
     if (!cx) return fprintf(stderr, "no memory\n"), 1;
     td_set_threads(1);
     bench_small(cx);
     bench_large(cx, 1);
     bench_large(cx, 2);
-    bench_memory(cx);
+    if (!*chosen) bench_memory(cx);
     bool ok = td_ok(cx);
     if (!ok) fprintf(stderr, "%s\n", td_message(cx));
     td_close(cx);

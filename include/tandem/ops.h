@@ -1070,7 +1070,7 @@ TD_API td_tensor *td_op_contiguous(td_tensor *self);
 /* A copy in another dtype. */
 TD_API td_tensor *td_op__to_copy(td_tensor *self, td_dtype dtype);
 
-/* `self` in another dtype; itself when that is its dtype and no copy is asked. */
+/* `self` in another dtype; itself when that is its dtype and no copy is asked for. */
 TD_API td_tensor *td_op_to(td_tensor *self, td_dtype dtype, bool copy);
 
 /* `src` with the sizes, dtype and strides of `self`. */

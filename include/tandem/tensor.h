@@ -22,21 +22,48 @@ typedef struct td_ctx    td_ctx;    /* one thread's world: scopes, error, modes 
 typedef struct td_tensor td_tensor; /* opaque; Tandem never hands you NULL */
 
 typedef enum td_dtype {
-    TD_F64, TD_F32, TD_F16, TD_BF16, TD_I64, TD_I32, TD_I16, TD_I8, TD_U8, TD_BOOL,
+    TD_F64,
+    TD_F32,
+    TD_F16,
+    TD_BF16,
+    TD_I64,
+    TD_I32,
+    TD_I16,
+    TD_I8,
+    TD_U8,
+    TD_BOOL,
     TD_DTYPE_COUNT,
     TD_DTYPE_NONE = 255 /* "not given": the op's rule decides */
 } td_dtype;
 
 typedef enum td_code {
-    TD_OK, TD_E_SHAPE, TD_E_DTYPE, TD_E_ARG, TD_E_INDEX, TD_E_ALIAS, TD_E_GRAD,
-    TD_E_TRACE, TD_E_BUILD, TD_E_IO, TD_E_MEMORY, TD_E_UNSUPPORTED, TD_E_COUNT
+    TD_OK,
+    TD_E_SHAPE,
+    TD_E_DTYPE,
+    TD_E_ARG,
+    TD_E_INDEX,
+    TD_E_ALIAS,
+    TD_E_GRAD,
+    TD_E_TRACE,
+    TD_E_BUILD,
+    TD_E_IO,
+    TD_E_MEMORY,
+    TD_E_UNSUPPORTED,
+    TD_E_COUNT
 } td_code;
 
 /* ---- values: what an op takes ------------------------------------------- */
 
 typedef enum td_kind {
-    TD_K_NONE, TD_K_TENSOR, TD_K_INT, TD_K_FLOAT, TD_K_BOOL, TD_K_DTYPE,
-    TD_K_INTS, TD_K_TENSORS, TD_K_STR
+    TD_K_NONE,
+    TD_K_TENSOR,
+    TD_K_INT,
+    TD_K_FLOAT,
+    TD_K_BOOL,
+    TD_K_DTYPE,
+    TD_K_INTS,
+    TD_K_TENSORS,
+    TD_K_STR
 } td_kind;
 
 /* A tensor, a number, a list or nothing. 16 bytes, passed by value; lists are
@@ -71,13 +98,15 @@ typedef struct td_tensors {
 /* Lists in place: TD_SHAPE(2, 3), TD_DIMS(0, -1), TD_LIST(a, b). They live to the end
  * of the enclosing block in C, of the full expression in C++. */
 #ifndef __cplusplus
-#define TD_SHAPE(...)                                   \
-    ((td_ints){(const int64_t[]){0, __VA_ARGS__} + 1,   \
-               (int)(sizeof((const int64_t[]){0, __VA_ARGS__}) / sizeof(int64_t)) - 1})
+#define TD_SHAPE(...)                                                               \
+    ((td_ints){(const int64_t[]){0, __VA_ARGS__} + 1,                               \
+               (int)(sizeof((const int64_t[]){0, __VA_ARGS__}) / sizeof(int64_t)) - \
+                   1})
 #define TD_ALL ((td_ints){NULL, 0}) /* no list given: every dim, or the default */
-#define TD_LIST(...)                                        \
-    ((td_tensors){(td_tensor *const[]){__VA_ARGS__},        \
-                  (int)(sizeof((td_tensor *const[]){__VA_ARGS__}) / sizeof(td_tensor *))})
+#define TD_LIST(...)                                                \
+    ((td_tensors){(td_tensor *const[]){__VA_ARGS__},                \
+                  (int)(sizeof((td_tensor *const[]){__VA_ARGS__}) / \
+                        sizeof(td_tensor *))})
 #endif
 #define TD_DIMS(...) TD_SHAPE(__VA_ARGS__)
 
@@ -110,14 +139,14 @@ static inline td_value td_value_same(td_value v) { return v; }
 
 /* Turns a tensor or a number into a td_value. */
 #ifndef __cplusplus
-#define TD_V(x)                     \
-    _Generic((x),                   \
-        td_tensor *: td_value_tensor, \
-        td_value: td_value_same,    \
-        _Bool: td_value_bool,       \
-        float: td_value_float,      \
-        double: td_value_float,     \
-        default: td_value_int)(x)
+#define TD_V(x)                          \
+    _Generic((x), td_tensor *            \
+             : td_value_tensor, td_value \
+             : td_value_same, _Bool      \
+             : td_value_bool, float      \
+             : td_value_float, double    \
+             : td_value_float, default   \
+             : td_value_int)(x)
 #endif
 
 /* ---- contexts ----------------------------------------------------------- */
@@ -134,7 +163,7 @@ TD_API void       td_scope_begin(td_ctx *cx, const char *label);
 TD_API td_tensor *td_scope_end(td_ctx *cx, const char *label, td_tensor *result);
 TD_API td_tensor *td_keep(td_tensor *t); /* yours until td_drop; returns t */
 /* Takes back one td_keep; without one, lets go of a scope's tensor early. */
-TD_API void td_drop(td_tensor *t);
+TD_API void       td_drop(td_tensor *t);
 
 /* ---- errors ------------------------------------------------------------- */
 
@@ -148,48 +177,50 @@ TD_API bool        td_is_nil(const td_tensor *t);
 TD_API td_tensor  *td_nil(td_ctx *cx);
 TD_API const char *td_code_name(td_code code);
 /* Called at each first failure; NULL removes it. */
-TD_API void td_on_error(td_ctx *cx, void (*hook)(void *env, td_code, const char *), void *env);
+TD_API void td_on_error(td_ctx *cx, void (*hook)(void *env, td_code, const char *),
+                        void   *env);
 /* Record a failure of your own (custom functions, bodies). Returns nil. */
 TD_API td_tensor *td_fail(td_ctx *cx, td_code code, const char *fmt, ...);
 
 /* ---- looking at tensors ------------------------------------------------- */
 
-TD_API td_ctx        *td_ctx_of(const td_tensor *t);
-TD_API td_dtype       td_dtype_of(const td_tensor *t);
-TD_API int            td_rank(const td_tensor *t);
-TD_API int64_t        td_size(const td_tensor *t, int64_t dim);   /* dim may be negative */
-TD_API int64_t        td_stride(const td_tensor *t, int64_t dim); /* in elements */
-TD_API td_ints        td_sizes(const td_tensor *t);   /* borrowed */
-TD_API td_ints        td_strides(const td_tensor *t); /* borrowed */
-TD_API int64_t        td_offset(const td_tensor *t);
-TD_API int64_t        td_numel(const td_tensor *t);
-TD_API bool           td_is_contiguous(const td_tensor *t);
-TD_API bool           td_is_view(const td_tensor *t);
-TD_API td_tensor     *td_base(const td_tensor *t);    /* nil when not a view */
-TD_API uint64_t       td_version(const td_tensor *t); /* writes seen by its storage */
-TD_API bool           td_same_storage(const td_tensor *a, const td_tensor *b);
-TD_API size_t         td_storage_bytes(const td_tensor *t);
-TD_API const char    *td_dtype_name(td_dtype dt);
-TD_API size_t         td_dtype_size(td_dtype dt);
-TD_API bool           td_dtype_is_float(td_dtype dt);
+TD_API td_ctx     *td_ctx_of(const td_tensor *t);
+TD_API td_dtype    td_dtype_of(const td_tensor *t);
+TD_API int         td_rank(const td_tensor *t);
+TD_API int64_t     td_size(const td_tensor *t, int64_t dim);   /* dim may be negative */
+TD_API int64_t     td_stride(const td_tensor *t, int64_t dim); /* in elements */
+TD_API td_ints     td_sizes(const td_tensor *t);               /* borrowed */
+TD_API td_ints     td_strides(const td_tensor *t);             /* borrowed */
+TD_API int64_t     td_offset(const td_tensor *t);
+TD_API int64_t     td_numel(const td_tensor *t);
+TD_API bool        td_is_contiguous(const td_tensor *t);
+TD_API bool        td_is_view(const td_tensor *t);
+TD_API td_tensor  *td_base(const td_tensor *t);    /* nil when not a view */
+TD_API uint64_t    td_version(const td_tensor *t); /* writes seen by its storage */
+TD_API bool        td_same_storage(const td_tensor *a, const td_tensor *b);
+TD_API size_t      td_storage_bytes(const td_tensor *t);
+TD_API const char *td_dtype_name(td_dtype dt);
+TD_API size_t      td_dtype_size(td_dtype dt);
+TD_API bool        td_dtype_is_float(td_dtype dt);
 
 /* The first element's address; NULL for nil, fake or empty tensors. Writing
  * through it is a write Tandem does not see: call td_bump after it. */
-TD_API void  *td_data(td_tensor *t);
-TD_API void   td_bump(td_tensor *t);
-TD_API double td_item(td_tensor *t);       /* one element; NaN and an error otherwise */
+TD_API void   *td_data(td_tensor *t);
+TD_API void    td_bump(td_tensor *t);
+TD_API double  td_item(td_tensor *t); /* one element; NaN and an error otherwise */
 TD_API int64_t td_item_int(td_tensor *t);
 /* Copies all elements in row-major order, converted to dtype. False: see td_message. */
-TD_API bool td_read(td_tensor *t, td_dtype as, void *out, size_t bytes);
-TD_API bool td_write(td_tensor *t, td_dtype from, const void *in, size_t bytes);
+TD_API bool    td_read(td_tensor *t, td_dtype as, void *out, size_t bytes);
+TD_API bool    td_write(td_tensor *t, td_dtype from, const void *in, size_t bytes);
 
 /* A tensor of values you hold: copied, row-major. */
 TD_API td_tensor *td_from(td_ctx *cx, td_dtype dt, td_ints shape, const void *data);
-#define td_tensor1(cx, ...)                                              \
-    td_from_doubles((cx), (const double[]){__VA_ARGS__},                 \
+#define td_tensor1(cx, ...)                              \
+    td_from_doubles((cx), (const double[]){__VA_ARGS__}, \
                     (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)))
 TD_API td_tensor *td_from_doubles(td_ctx *cx, const double *v, int n); /* f32[n] */
-/* No copy: the tensor reads and writes `data`; release(env) runs when the storage dies. */
+/* No copy: the tensor reads and writes `data`; release(env) runs when the storage
+ * dies. */
 TD_API td_tensor *td_wrap(td_ctx *cx, td_dtype dt, td_ints shape, td_ints strides,
                           void *data, void (*release)(void *env), void *env);
 /* The same bytes as a tensor of another context (for use on another thread). */
@@ -202,7 +233,8 @@ TD_API size_t td_format(const td_tensor *t, char *out, size_t cap);
 TD_API void   td_print(const td_tensor *t); /* to stdout, with a newline */
 /* How many digits, how many items at each edge, and from how many elements a
  * summary is printed; a negative value keeps the current one. */
-TD_API void td_print_options(td_ctx *cx, int precision, int edge, int64_t threshold, int width);
+TD_API void   td_print_options(td_ctx *cx, int precision, int edge, int64_t threshold,
+                               int width);
 
 /* ---- random numbers ----------------------------------------------------- */
 
@@ -216,10 +248,10 @@ TD_API void     td_rng_set(td_ctx *cx, uint64_t seed, uint64_t offset);
 
 TD_API void   td_set_threads(int n); /* the one pool of the process */
 TD_API int    td_threads(void);
-TD_API size_t td_memory_live(void);  /* bytes of all storages now */
-TD_API size_t td_memory_peak(void);  /* the most since td_memory_peak_reset */
+TD_API size_t td_memory_live(void); /* bytes of all storages now */
+TD_API size_t td_memory_peak(void); /* the most since td_memory_peak_reset */
 TD_API void   td_memory_peak_reset(void);
-TD_API void   td_memory_trim(void);  /* give cached blocks back to the system */
+TD_API void   td_memory_trim(void); /* give cached blocks back to the system */
 
 /* Where the running op was called from; set by the sugar in ops.h. */
 typedef struct td_where {
@@ -231,21 +263,21 @@ extern TD_API thread_local td_where td_here;
 } /* extern "C" */
 
 /* The same words for C++ (17 and later). */
-static inline td_value td__v(td_tensor *t) { return td_value_tensor(t); }
-static inline td_value td__v(td_value v) { return v; }
-static inline td_value td__v(bool b) { return td_value_bool(b); }
-static inline td_value td__v(double f) { return td_value_float(f); }
-static inline td_value td__v(float f) { return td_value_float((double)f); }
+static inline td_value      td__v(td_tensor *t) { return td_value_tensor(t); }
+static inline td_value      td__v(td_value v) { return v; }
+static inline td_value      td__v(bool b) { return td_value_bool(b); }
+static inline td_value      td__v(double f) { return td_value_float(f); }
+static inline td_value      td__v(float f) { return td_value_float((double)f); }
 template <class T> td_value td__v(T i) { return td_value_int((int64_t)i); }
 #define TD_V(x) td__v(x)
 
 template <int n> struct td__int_list {
     int64_t v[n + 1];
-    operator td_ints() const { return td_ints{v, n}; }
+            operator td_ints() const { return td_ints{v, n}; }
 };
 template <int n> struct td__tensor_list {
     td_tensor *v[n + 1];
-    operator td_tensors() const { return td_tensors{v, n}; }
+               operator td_tensors() const { return td_tensors{v, n}; }
 };
 template <class... T> td__int_list<sizeof...(T)> td__ints(T... x) {
     return {{(int64_t)x..., 0}};

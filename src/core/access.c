@@ -28,7 +28,9 @@ static int64_t dim_entry(const td_tensor *t, const int64_t *list, int64_t dim) {
 }
 
 int64_t td_size(const td_tensor *t, int64_t dim) { return dim_entry(t, t->size, dim); }
-int64_t td_stride(const td_tensor *t, int64_t dim) { return dim_entry(t, t->stride, dim); }
+int64_t td_stride(const td_tensor *t, int64_t dim) {
+    return dim_entry(t, t->stride, dim);
+}
 
 bool td_is_contiguous(const td_tensor *t) {
     return td__is_dense(t->rank, t->size, t->stride);
@@ -94,12 +96,9 @@ static bool next_index(const td_tensor *t, int64_t *where, char **p) {
 }
 
 static void convert_one(td_dtype to, void *out, td_dtype from, const void *in) {
-    if (to == from)
-        memcpy(out, in, td__dtype_bytes[to]);
-    else if (td__is_float(from))
-        td__store_f(to, out, td__load_f(from, in));
-    else
-        td__store_i(to, out, td__load_i(from, in));
+    if (to == from) memcpy(out, in, td__dtype_bytes[to]);
+    else if (td__is_float(from)) td__store_f(to, out, td__load_f(from, in));
+    else td__store_i(to, out, td__load_i(from, in));
 }
 
 static bool may_transfer(td_tensor *t, const char *who, td_dtype dt, size_t bytes) {
@@ -155,15 +154,17 @@ bool td_write(td_tensor *t, td_dtype from, const void *in, size_t bytes) {
 
 /* ---- tensors from the user's memory ------------------------------------- */
 
-static bool meta_of(td_ctx *cx, const char *who, td_dtype dt, td_ints shape, td_meta *m) {
+static bool meta_of(td_ctx *cx, const char *who, td_dtype dt, td_ints shape,
+                    td_meta *m) {
     if ((unsigned)dt >= TD_DTYPE_COUNT)
         return td__fail(cx, TD_E_DTYPE, "%s: not a dtype: %d", who, (int)dt);
     if (shape.n < 0 || shape.n > TD_MAX_RANK)
-        return td__fail(cx, TD_E_SHAPE, "%s: rank %d is over %d", who, shape.n, TD_MAX_RANK);
-    m->dtype   = dt;
-    m->rank    = shape.n;
+        return td__fail(cx, TD_E_SHAPE, "%s: rank %d is over %d", who, shape.n,
+                        TD_MAX_RANK);
+    m->dtype = dt;
+    m->rank = shape.n;
     m->strided = false;
-    m->offset  = 0;
+    m->offset = 0;
     for (int i = 0; i < shape.n; i++) {
         m->size[i] = shape.v[i];
         if (shape.v[i] < 0)
@@ -184,7 +185,8 @@ td_tensor *td_from(td_ctx *cx, td_dtype dt, td_ints shape, const void *data) {
 
 td_tensor *td_from_doubles(td_ctx *cx, const double *v, int n) {
     td_meta m;
-    if (!meta_of(cx, "td_from_doubles", cx->default_dtype, TD_SHAPE(n), &m)) return &cx->nil;
+    if (!meta_of(cx, "td_from_doubles", cx->default_dtype, TD_SHAPE(n), &m))
+        return &cx->nil;
     td_tensor *t = td__tensor_make(cx, &m, false);
     if (!t) return &cx->nil;
     for (int i = 0; i < n; i++)
@@ -200,9 +202,10 @@ td_tensor *td_wrap(td_ctx *cx, td_dtype dt, td_ints shape, td_ints strides, void
     td_meta m;
     if (!meta_of(cx, "td_wrap", dt, shape, &m)) return &cx->nil;
     int64_t last = 0;
-    m.strided    = strides.v != NULL;
+    m.strided = strides.v != NULL;
     if (m.strided && strides.n != shape.n)
-        return td_fail(cx, TD_E_ARG, "td_wrap: %d sizes but %d strides", shape.n, strides.n);
+        return td_fail(cx, TD_E_ARG, "td_wrap: %d sizes but %d strides", shape.n,
+                       strides.n);
     if (!m.strided) td__strides_dense(m.rank, m.size, m.stride);
     for (int i = 0; i < m.rank; i++) {
         if (m.strided) m.stride[i] = strides.v[i];
@@ -214,9 +217,11 @@ td_tensor *td_wrap(td_ctx *cx, td_dtype dt, td_ints shape, td_ints strides, void
     int64_t n = td__numel(m.rank, m.size), bytes = td__dtype_bytes[dt];
     bytes = n ? td__dim_mul(td__dim_add(last, 1), bytes) : 0;
     if (bytes >= TD_DIM_HUGE || (n && !data))
-        return td_fail(cx, TD_E_ARG, "td_wrap: %s", n && !data ? "data is NULL" : "too large");
+        return td_fail(cx, TD_E_ARG, "td_wrap: %s",
+                       n && !data ? "data is NULL" : "too large");
     if ((uintptr_t)data % td__dtype_bytes[dt])
-        return td_fail(cx, TD_E_ARG, "td_wrap: data is not aligned for %s", td_dtype_name(dt));
+        return td_fail(cx, TD_E_ARG, "td_wrap: data is not aligned for %s",
+                       td_dtype_name(dt));
     td_storage *st =
         td__storage_wrap(data, (size_t)bytes, release ? release : leave_alone, env);
     if (!st) {
@@ -226,7 +231,7 @@ td_tensor *td_wrap(td_ctx *cx, td_dtype dt, td_ints shape, td_ints strides, void
     td_tensor *t = td__tensor_over(cx, st, &m);
     if (!t) { /* the caller keeps what could not be wrapped */
         st->release = NULL;
-        st->data    = NULL;
+        st->data = NULL;
     }
     td__storage_drop(st);
     return t ? t : &cx->nil;
@@ -250,7 +255,7 @@ void   td_memory_peak_reset(void) { td__block_peak_reset(); }
 void   td_memory_trim(void) { td__block_trim(); }
 
 void td_rng_set(td_ctx *cx, uint64_t seed, uint64_t offset) {
-    cx->rng_seed   = seed;
+    cx->rng_seed = seed;
     cx->rng_offset = offset;
 }
 void     td_seed(td_ctx *cx, uint64_t seed) { td_rng_set(cx, seed, 0); }

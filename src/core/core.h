@@ -17,22 +17,26 @@ typedef struct td_autograd td_autograd; /* a tensor's autograd state (eager) */
 
 /* ---- dtypes (dtype.c) --------------------------------------------------- */
 
-typedef enum td_dtype_class { TD_CLASS_BOOL, TD_CLASS_INT, TD_CLASS_FLOAT } td_dtype_class;
+typedef enum td_dtype_class {
+    TD_CLASS_BOOL,
+    TD_CLASS_INT,
+    TD_CLASS_FLOAT
+} td_dtype_class;
 
 extern const uint8_t td__dtype_bytes[TD_DTYPE_COUNT]; /* element size */
 extern const uint8_t td__dtype_classes[TD_DTYPE_COUNT];
-static inline bool td__is_float(td_dtype dt) { return dt <= TD_BF16; }
-static inline bool td__is_int(td_dtype dt) { return dt >= TD_I64 && dt <= TD_U8; }
-static inline bool td__is_half(td_dtype dt) { return dt == TD_F16 || dt == TD_BF16; }
+static inline bool   td__is_float(td_dtype dt) { return dt <= TD_BF16; }
+static inline bool   td__is_int(td_dtype dt) { return dt >= TD_I64 && dt <= TD_U8; }
+static inline bool   td__is_half(td_dtype dt) { return dt == TD_F16 || dt == TD_BF16; }
 
 td_dtype td__promote(td_dtype a, td_dtype b);      /* of two tensors with dims */
 bool     td__can_cast(td_dtype from, td_dtype to); /* class may not go down */
 /* Reads and writes one element, for scalars, printing and slow paths. */
-double  td__load_f(td_dtype dt, const void *p);
-int64_t td__load_i(td_dtype dt, const void *p);
-void    td__store_f(td_dtype dt, void *p, double v);
-void    td__store_i(td_dtype dt, void *p, int64_t v);
-void    td__store_value(td_dtype dt, void *p, td_value number);
+double   td__load_f(td_dtype dt, const void *p);
+int64_t  td__load_i(td_dtype dt, const void *p);
+void     td__store_f(td_dtype dt, void *p, double v);
+void     td__store_i(td_dtype dt, void *p, int64_t v);
+void     td__store_value(td_dtype dt, void *p, td_value number);
 
 /* ---- storages (storage.c) ----------------------------------------------- */
 
@@ -46,17 +50,18 @@ struct td_storage {
     _Atomic uint64_t version;  /* writes so far */
     void            *data;
     size_t           bytes;
-    size_t           block; /* size of the block this header lies in */
-    const char      *writer; /* name of the op that wrote last, for messages */
+    size_t           block;     /* size of the block this header lies in */
+    const char      *writer;    /* name of the op that wrote last, for messages */
     void (*release)(void *env); /* foreign memory; NULL: ours, a block */
     void *env;
 };
 
 td_storage *td__storage_make(size_t bytes, bool fake); /* NULL: no memory */
-td_storage *td__storage_wrap(void *data, size_t bytes, void (*release)(void *), void *env);
+td_storage *td__storage_wrap(void *data, size_t bytes, void (*release)(void *),
+                             void *env);
 void        td__storage_keep(td_storage *s);
 void        td__storage_drop(td_storage *s);
-bool        td__storage_resize(td_storage *s, size_t bytes); /* keeps the common prefix */
+bool td__storage_resize(td_storage *s, size_t bytes); /* keeps the common prefix */
 
 /* ---- tensors (tensor.c) ------------------------------------------------- */
 
@@ -82,11 +87,11 @@ typedef struct td_view_step {
 
 enum {
     TD_TF_NEEDS_GRAD = 1, /* a leaf that requires grad, or has a grad function */
-    TD_TF_INFERENCE  = 2, /* made in inference mode: never on a tape */
-    TD_TF_NUMBER     = 4, /* wraps a plain number: weak in type promotion */
-    TD_TF_NIL        = 8, /* the context's nil tensor */
-    TD_TF_HOT        = 16, /* ag holds hooks or retained gradients */
-    TD_TF_CUT        = 32  /* a view that history does not pass: it reinterprets bits */
+    TD_TF_INFERENCE = 2,  /* made in inference mode: never on a tape */
+    TD_TF_NUMBER = 4,     /* wraps a plain number: weak in type promotion */
+    TD_TF_NIL = 8,        /* the context's nil tensor */
+    TD_TF_HOT = 16,       /* ag holds hooks or retained gradients */
+    TD_TF_CUT = 32        /* a view that history does not pass: it reinterprets bits */
 };
 
 #define TD_INLINE_RANK 5
@@ -108,11 +113,11 @@ struct td_tensor {
     int64_t      *size;   /* [rank], inline or heap */
     int64_t      *stride; /* [rank], right behind size's room */
     td_storage   *st;
-    td_tensor    *base;  /* the tensor viewed in the end; NULL: not a view */
-    td_view_step *steps; /* how base became this; NULL: not a view */
-    td_autograd  *ag;    /* NULL: no autograd state */
-    void         *payload; /* for the mode that wraps it */
-    uint64_t      seen;  /* view: version of the storage its history is from */
+    td_tensor    *base;        /* the tensor viewed in the end; NULL: not a view */
+    td_view_step *steps;       /* how base became this; NULL: not a view */
+    td_autograd  *ag;          /* NULL: no autograd state */
+    void         *payload;     /* for the mode that wraps it */
+    uint64_t      seen;        /* view: version of the storage its history is from */
     td_tensor    *prev, *next; /* all tensors of the context, or the free list */
     int64_t       dims[2 * TD_INLINE_RANK];
     int32_t       dims_cap; /* rank that fits at size */
@@ -130,19 +135,25 @@ typedef struct td_meta {
 
 /* All three return NULL after td__fail. The result belongs to the innermost scope. */
 td_tensor *td__tensor_make(td_ctx *cx, const td_meta *m, bool fake); /* fresh storage */
-td_tensor *td__tensor_over(td_ctx *cx, td_storage *st, const td_meta *m); /* shares st */
-td_tensor *td__tensor_alias(td_ctx *cx, td_tensor *t); /* same geometry, no autograd, no view */
+td_tensor *td__tensor_over(td_ctx *cx, td_storage *st,
+                           const td_meta *m); /* shares st */
+td_tensor *td__tensor_alias(td_ctx    *cx,
+                            td_tensor *t); /* same geometry, no autograd, no view */
 /* Changes geometry in place (metadata writes). */
-bool td__tensor_set_geometry(td_tensor *t, const td_meta *m);
-void td__tensor_set_storage(td_tensor *t, td_storage *st);
-void td__tensor_meta(const td_tensor *t, td_meta *m);
+bool       td__tensor_set_geometry(td_tensor *t, const td_meta *m);
+void       td__tensor_set_storage(td_tensor *t, td_storage *st);
+void       td__tensor_meta(const td_tensor *t, td_meta *m);
 
-static inline td_tensor *td__ref(td_tensor *t) { t->refs++; return t; }
+static inline td_tensor *td__ref(td_tensor *t) {
+    t->refs++;
+    return t;
+}
 void td__unref(td_tensor *t); /* frees at zero, without recursion over graphs */
 
 /* The address of the first element. */
 static inline char *td__ptr(const td_tensor *t) {
-    return t->st->data ? (char *)t->st->data + t->offset * td__dtype_bytes[t->dtype] : NULL;
+    return t->st->data ? (char *)t->st->data + t->offset * td__dtype_bytes[t->dtype]
+                       : NULL;
 }
 static inline bool td__is_fake(const td_tensor *t) { return t->st->fake; }
 
@@ -151,31 +162,37 @@ void td__view_step_drop(td_view_step *s);
 /* ---- geometry (shape.c) ------------------------------------------------- */
 
 int64_t td__numel(int rank, const int64_t *size); /* TD_DIM_HUGE when it overflows */
-void    td__strides_dense(int rank, const int64_t *size, int64_t *stride); /* row-major */
-bool    td__is_dense(int rank, const int64_t *size, const int64_t *stride);
+void td__strides_dense(int rank, const int64_t *size, int64_t *stride); /* row-major */
+bool td__is_dense(int rank, const int64_t *size, const int64_t *stride);
 /* Non-overlapping and dense in some order of dims. */
-bool    td__is_packed(int rank, const int64_t *size, const int64_t *stride);
+bool td__is_packed(int rank, const int64_t *size, const int64_t *stride);
 /* Strides of a fresh tensor that keeps the dim order of (size, stride). */
-void    td__strides_like(int rank, const int64_t *size, const int64_t *stride, int64_t *out);
+void td__strides_like(int rank, const int64_t *size, const int64_t *stride,
+                      int64_t *out);
 /* Wraps a negative dim; -1 when out of range (a 0-dim tensor accepts 0 and -1). */
-int     td__wrap_dim(int64_t dim, int rank);
+int  td__wrap_dim(int64_t dim, int rank);
 /* Grows (rank,size) by broadcasting with (rank_b,size_b); false: they do not fit. */
-bool    td__broadcast(int *rank, int64_t *size, int rank_b, const int64_t *size_b);
+bool td__broadcast(int *rank, int64_t *size, int rank_b, const int64_t *size_b);
 /* Strides of t seen as sizes (rank,size) it broadcasts to; false: it does not. */
-bool    td__expand_strides(const td_tensor *t, int rank, const int64_t *size, int64_t *stride);
+bool td__expand_strides(const td_tensor *t, int rank, const int64_t *size,
+                        int64_t *stride);
 /* Two elements at one address? Exact for small cases, else the sorted-stride test. */
-bool    td__overlaps_itself(const td_tensor *t);
-typedef enum td_overlap { TD_OVERLAP_NO, TD_OVERLAP_FULL, TD_OVERLAP_PARTIAL } td_overlap;
+bool td__overlaps_itself(const td_tensor *t);
+typedef enum td_overlap {
+    TD_OVERLAP_NO,
+    TD_OVERLAP_FULL,
+    TD_OVERLAP_PARTIAL
+} td_overlap;
 td_overlap td__overlap(const td_tensor *a, const td_tensor *b);
 /* Strides that show (size,stride) as new_size without a copy; false: none. */
-bool    td__view_strides(int rank, const int64_t *size, const int64_t *stride, int new_rank,
-                         const int64_t *new_size, int64_t *new_stride);
+bool       td__view_strides(int rank, const int64_t *size, const int64_t *stride,
+                            int new_rank, const int64_t *new_size, int64_t *new_stride);
 
 /* ---- errors (error.c) --------------------------------------------------- */
 
 /* Records the first failure: scope path, then the message. Always false. */
-bool td__fail(td_ctx *cx, td_code code, const char *fmt, ...) TD_PRINTF(3, 4);
-bool td__fail_memory(td_ctx *cx);
+bool        td__fail(td_ctx *cx, td_code code, const char *fmt, ...) TD_PRINTF(3, 4);
+bool        td__fail_memory(td_ctx *cx);
 /* "f32[2,3]" for messages; four buffers in rotation per thread. */
 const char *td__type_str(const td_tensor *t);
 const char *td__sizes_str(int rank, const int64_t *size);
@@ -202,27 +219,27 @@ struct td_mode {
 };
 
 struct td_ctx {
-    td_code  code; /* TD_OK or the first failure */
-    char     message[2048];
-    void   (*on_error)(void *env, td_code, const char *);
-    void    *on_error_env;
-    bool     strict; /* TD_STRICT=1: abort at the first failure */
+    td_code code; /* TD_OK or the first failure */
+    char    message[2048];
+    void (*on_error)(void *env, td_code, const char *);
+    void *on_error_env;
+    bool  strict; /* TD_STRICT=1: abort at the first failure */
 
     td_tensor  nil;
     td_storage nil_storage;
-    td_tensor *all;  /* every living tensor */
-    td_tensor *free; /* structs for reuse */
+    td_tensor *all;            /* every living tensor */
+    td_tensor *free;           /* structs for reuse */
     TD_VEC(td_tensor *) owned; /* by scopes, outermost first; entries may be NULL */
     TD_VEC(td_scope) scopes;
-    int        missed; /* scopes begun but not opened: no memory */
-    td_tensor *dying; /* td__unref's work list, linked by payload */
-    bool unwinding;            /* td__unref is at work further up the stack */
+    int        missed;    /* scopes begun but not opened: no memory */
+    td_tensor *dying;     /* td__unref's work list, linked by payload */
+    bool       unwinding; /* td__unref is at work further up the stack */
 
     td_mode *top;  /* mode stack */
     td_mode *tape; /* the autograd mode, bottom of the stack; NULL before eager */
     bool     grad_enabled, inference, anomaly;
     const td_ctx_hooks *hooks;
-    void    *eager; /* eager's own state */
+    void               *eager; /* eager's own state */
 
     uint64_t rng_seed, rng_offset;
     td_dtype default_dtype;
@@ -239,7 +256,7 @@ void    td__mode_push(td_ctx *cx, td_mode *m);
 void    td__mode_pop(td_ctx *cx, td_mode *m);
 bool    td__scope_own(td_tensor *t); /* gives its one reference to the scope */
 /* An inner scope without a label; _end hands results[0..n) to the parent. */
-bool td__scope_push(td_ctx *cx);
-void td__scope_pop(td_ctx *cx, td_tensor **results, int n);
+bool    td__scope_push(td_ctx *cx);
+void    td__scope_pop(td_ctx *cx, td_tensor **results, int n);
 
 #endif

@@ -8,30 +8,30 @@
 static void init_nil(td_ctx *cx) {
     td_storage *st = &cx->nil_storage;
     atomic_init(&st->refs, 1);
-    cx->nil.cx       = cx;
-    cx->nil.refs     = 1;
-    cx->nil.slot     = -1;
-    cx->nil.dtype    = TD_F32;
-    cx->nil.flags    = TD_TF_NIL;
-    cx->nil.size     = cx->nil.dims;
-    cx->nil.stride   = cx->nil.dims + TD_INLINE_RANK;
+    cx->nil.cx = cx;
+    cx->nil.refs = 1;
+    cx->nil.slot = -1;
+    cx->nil.dtype = TD_F32;
+    cx->nil.flags = TD_TF_NIL;
+    cx->nil.size = cx->nil.dims;
+    cx->nil.stride = cx->nil.dims + TD_INLINE_RANK;
     cx->nil.dims_cap = TD_INLINE_RANK;
-    cx->nil.rank     = 1; /* no elements */
+    cx->nil.rank = 1; /* no elements */
     cx->nil.stride[0] = 1;
-    cx->nil.st       = st;
+    cx->nil.st = st;
 }
 
 td_ctx *td__ctx_make(void) {
     td_ctx *cx = td__zalloc(sizeof *cx);
     if (!cx) return NULL;
     init_nil(cx);
-    const char *strict  = getenv("TD_STRICT");
-    cx->strict          = strict && strict[0] == '1';
-    cx->grad_enabled    = true;
-    cx->default_dtype   = TD_F32;
+    const char *strict = getenv("TD_STRICT");
+    cx->strict = strict && strict[0] == '1';
+    cx->grad_enabled = true;
+    cx->default_dtype = TD_F32;
     cx->print_precision = 4;
-    cx->print_edge      = 3;
-    cx->print_width     = 80;
+    cx->print_edge = 3;
+    cx->print_width = 80;
     cx->print_threshold = 1000;
     return cx;
 }
@@ -108,7 +108,7 @@ static void drop_from(td_ctx *cx, int first) {
 static int rescue(td_ctx *cx, td_tensor *t, int first) {
     if (t->slot < first) return first; /* an outer scope's, nobody's, or nil */
     td_tensor *other = cx->owned.v[first];
-    cx->owned.v[first]   = t;
+    cx->owned.v[first] = t;
     cx->owned.v[t->slot] = other;
     if (other) other->slot = t->slot;
     t->slot = first;
@@ -134,12 +134,13 @@ void td_scope_begin(td_ctx *cx, const char *label) {
 
 td_tensor *td_scope_end(td_ctx *cx, const char *label, td_tensor *result) {
     const char *want = label ? label : "scope";
-    int         at   = cx->scopes.n - 1;
+    int         at = cx->scopes.n - 1;
     if (cx->missed > 0) { /* one that did not open: its tensors are its parent's */
         cx->missed--;
         return result ? result : &cx->nil;
     }
-    while (at >= 0 && !(cx->scopes.v[at].label && !strcmp(cx->scopes.v[at].label, want)))
+    while (at >= 0 &&
+           !(cx->scopes.v[at].label && !strcmp(cx->scopes.v[at].label, want)))
         at--;
     if (at < 0) {
         td__fail(cx, TD_E_ARG, "td_scope_end: no open scope is called \"%s\"", want);
@@ -158,11 +159,10 @@ td_tensor *td_keep(td_tensor *t) {
 
 void td_drop(td_tensor *t) {
     if (!t || t->flags & TD_TF_NIL) return;
-    if (t->kept > 0)
-        t->kept--;
+    if (t->kept > 0) t->kept--;
     else if (t->slot >= 0) {
         t->cx->owned.v[t->slot] = NULL;
-        t->slot                 = -1;
+        t->slot = -1;
     } else {
         td__fail(t->cx, TD_E_ARG, "td_drop: this tensor was not kept (%s)",
                  td__type_str(t));
@@ -175,7 +175,7 @@ void td_drop(td_tensor *t) {
 
 void td__mode_push(td_ctx *cx, td_mode *m) {
     m->below = cx->top;
-    cx->top  = m;
+    cx->top = m;
 }
 
 void td__mode_pop(td_ctx *cx, td_mode *m) {

@@ -5,7 +5,7 @@ static _Thread_local td_dim_hook *hook_fn;
 static _Thread_local void        *hook_env;
 
 void td__dim_set_hook(td_dim_hook *hook, void *env) {
-    hook_fn  = hook;
+    hook_fn = hook;
     hook_env = env;
 }
 
@@ -20,7 +20,9 @@ static int64_t saturated(td_dim_op op, int64_t a, int64_t b) {
     case TD_DIM_MAX: return a > b ? a : b;
     case TD_DIM_SUB: negative = a < b; break;
     case TD_DIM_MOD: return 0;
-    case TD_DIM_ADD: case TD_DIM_MUL: case TD_DIM_DIV: break;
+    case TD_DIM_ADD:
+    case TD_DIM_MUL:
+    case TD_DIM_DIV: break;
     }
     return negative ? -TD_DIM_HUGE : TD_DIM_HUGE;
 }

@@ -13,17 +13,25 @@
 #define TD_DIM_HUGE ((int64_t)1 << 62)
 
 typedef enum td_dim_op {
-    TD_DIM_ADD, TD_DIM_SUB, TD_DIM_MUL, TD_DIM_DIV, TD_DIM_MOD, TD_DIM_MIN, TD_DIM_MAX,
-    TD_DIM_EQ, TD_DIM_LT
+    TD_DIM_ADD,
+    TD_DIM_SUB,
+    TD_DIM_MUL,
+    TD_DIM_DIV,
+    TD_DIM_MOD,
+    TD_DIM_MIN,
+    TD_DIM_MAX,
+    TD_DIM_EQ,
+    TD_DIM_LT
 } td_dim_op;
 
 static inline bool td__dim_is_sym(int64_t a) { return a < TD_DIM_SYM_LIMIT; }
 
 /* Out of line: symbols through the tracer's hook, and numbers that overflow. */
-int64_t td__dim_slow(td_dim_op op, int64_t a, int64_t b);
+int64_t         td__dim_slow(td_dim_op op, int64_t a, int64_t b);
 typedef int64_t td_dim_hook(void *env, td_dim_op op, int64_t a, int64_t b);
 void td__dim_set_hook(td_dim_hook *hook, void *env); /* of the calling thread */
-bool td__dim_tracing(void); /* has the thread a hook? Without one there are no symbols */
+bool td__dim_tracing(
+    void); /* has the thread a hook? Without one there are no symbols */
 /* A negative number, as opposed to a symbol. */
 static inline bool td__dim_is_negative(int64_t a) {
     return TD_UNLIKELY(a < 0) && !(td__dim_is_sym(a) && td__dim_tracing());

@@ -42,17 +42,16 @@ td_dtype td__promote(td_dtype a, td_dtype b) {
     return TD_I16; /* u8 and i8 */
 }
 
-bool td__can_cast(td_dtype from, td_dtype to) { return rows[from].klass <= rows[to].klass; }
+bool td__can_cast(td_dtype from, td_dtype to) {
+    return rows[from].klass <= rows[to].klass;
+}
 
 static float half_to_float(uint16_t h) {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, mag = h & 0x7fffu;
     float    f;
-    if (mag >= 0x7c00)
-        mag = 0x7f800000u | (mag & 0x3ff) << 13;
-    else if (mag >= 0x400)
-        mag = (mag << 13) + ((127u - 15) << 23);
-    else { /* subnormal: an integer times 2^-24 */
-        f = (float)mag * 0x1p-24f;
+    if (mag >= 0x7c00) mag = 0x7f800000u | (mag & 0x3ff) << 13;
+    else if (mag >= 0x400) mag = (mag << 13) + ((127u - 15) << 23);
+    else { /* subnormal: an integer times 2^-24 */ f = (float)mag * 0x1p-24f;
         return sign ? -f : f;
     }
     mag |= sign;
@@ -160,8 +159,6 @@ void td__store_i(td_dtype dt, void *p, int64_t v) {
 }
 
 void td__store_value(td_dtype dt, void *p, td_value number) {
-    if (number.kind == TD_K_FLOAT)
-        td__store_f(dt, p, number.u.f);
-    else
-        td__store_i(dt, p, number.u.i);
+    if (number.kind == TD_K_FLOAT) td__store_f(dt, p, number.u.f);
+    else td__store_i(dt, p, number.u.i);
 }

@@ -9,8 +9,8 @@
 _Thread_local td_where td_here;
 
 static const char *const code_names[TD_E_COUNT] = {
-    "ok",    "shape", "dtype", "argument", "index",  "alias",
-    "grad", "trace",  "build", "io",       "memory", "unsupported",
+    "ok",   "shape", "dtype", "argument", "index",  "alias",
+    "grad", "trace", "build", "io",       "memory", "unsupported",
 };
 
 const char *td_code_name(td_code code) {
@@ -38,7 +38,7 @@ static void append_path(td_ctx *cx) {
 
 static void record(td_ctx *cx, td_code code, const char *fmt, va_list ap) {
     if (cx->code != TD_OK) return;
-    cx->code       = code;
+    cx->code = code;
     cx->message[0] = 0;
     append_path(cx);
     append(cx, fmt, ap);
@@ -72,12 +72,12 @@ td_code     td_error(const td_ctx *cx) { return cx->code; }
 const char *td_message(const td_ctx *cx) { return cx->message; }
 
 void td_clear(td_ctx *cx) {
-    cx->code       = TD_OK;
+    cx->code = TD_OK;
     cx->message[0] = 0;
 }
 
 void td_on_error(td_ctx *cx, void (*hook)(void *, td_code, const char *), void *env) {
-    cx->on_error     = hook;
+    cx->on_error = hook;
     cx->on_error_env = env;
 }
 
@@ -94,7 +94,8 @@ static char *next_text(void) {
 static size_t write_sizes(char *s, size_t n, int rank, const int64_t *size) {
     n += (size_t)snprintf(s + n, TEXT_CAP - n, "[");
     for (int i = 0; i < rank && n < TEXT_CAP - 24; i++)
-        n += (size_t)snprintf(s + n, TEXT_CAP - n, i ? ",%lld" : "%lld", (long long)size[i]);
+        n += (size_t)snprintf(s + n, TEXT_CAP - n, i ? ",%lld" : "%lld",
+                              (long long)size[i]);
     n += (size_t)snprintf(s + n, TEXT_CAP - n, "]");
     return n;
 }

@@ -16,7 +16,7 @@ void td__strides_dense(int rank, const int64_t *size, int64_t *stride) {
     int64_t step = 1;
     for (int i = rank - 1; i >= 0; i--) {
         stride[i] = step;
-        step      = td__dim_mul(step, td__dim_max(size[i], 1));
+        step = td__dim_mul(step, td__dim_max(size[i], 1));
     }
 }
 
@@ -67,7 +67,8 @@ static int lies_outside(const int64_t *size, const int64_t *stride, int a, int b
 /* A packed tensor keeps its strides. Others get those of a dense tensor with the
  * same order of dims, as ATen infers it: an insertion sort, innermost dim first,
  * in which expanded dims keep their place. */
-void td__strides_like(int rank, const int64_t *size, const int64_t *stride, int64_t *out) {
+void td__strides_like(int rank, const int64_t *size, const int64_t *stride,
+                      int64_t *out) {
     if (td__is_packed(rank, size, stride)) {
         memmove(out, stride, sizeof(int64_t) * (size_t)rank);
         return;
@@ -80,13 +81,13 @@ void td__strides_like(int rank, const int64_t *size, const int64_t *stride, int6
             if ((order = lies_outside(size, stride, perm[k], perm[at])) < 0) break;
             if (order == 0) continue;
             int swap = perm[k];
-            perm[k]  = perm[at];
+            perm[k] = perm[at];
             perm[at] = swap;
-            at       = k;
+            at = k;
         }
     for (int i = 0; i < rank; i++) {
         out[perm[i]] = step;
-        step         = td__dim_mul(step, td__dim_max(size[perm[i]], 1));
+        step = td__dim_mul(step, td__dim_max(size[perm[i]], 1));
     }
 }
 
@@ -112,7 +113,8 @@ bool td__broadcast(int *rank, int64_t *size, int rank_b, const int64_t *size_b) 
     return true;
 }
 
-bool td__expand_strides(const td_tensor *t, int rank, const int64_t *size, int64_t *stride) {
+bool td__expand_strides(const td_tensor *t, int rank, const int64_t *size,
+                        int64_t *stride) {
     int add = rank - t->rank;
     if (add < 0) return false;
     for (int i = 0; i < add; i++) stride[i] = 0;
@@ -139,7 +141,7 @@ static void byte_range(const td_tensor *t, int64_t *first, int64_t *last) {
     int64_t bytes = td__dtype_bytes[t->dtype], span = 0;
     for (int i = 0; i < t->rank; i++) span += (t->size[i] - 1) * t->stride[i];
     *first = t->offset * bytes;
-    *last  = *first + (span + 1) * bytes - 1;
+    *last = *first + (span + 1) * bytes - 1;
 }
 
 static bool same_strides(const td_tensor *a, const td_tensor *b) {
@@ -170,13 +172,13 @@ td_overlap td__overlap(const td_tensor *a, const td_tensor *b) {
 
 /* Walks old dims from the right in runs that step evenly, and cuts each run into
  * new dims; a new dim that would straddle two runs needs a copy. */
-bool td__view_strides(int rank, const int64_t *size, const int64_t *stride, int new_rank,
-                      const int64_t *new_size, int64_t *new_stride) {
+bool td__view_strides(int rank, const int64_t *size, const int64_t *stride,
+                      int new_rank, const int64_t *new_size, int64_t *new_stride) {
     if (td__numel(rank, size) == 0) {
-        if (rank == new_rank && memcmp(size, new_size, sizeof(int64_t) * (size_t)rank) == 0)
+        if (rank == new_rank &&
+            memcmp(size, new_size, sizeof(int64_t) * (size_t)rank) == 0)
             memcpy(new_stride, stride, sizeof(int64_t) * (size_t)rank);
-        else
-            td__strides_dense(new_rank, new_size, new_stride);
+        else td__strides_dense(new_rank, new_size, new_stride);
         return true;
     }
     int     view_d = new_rank - 1;
@@ -186,9 +188,10 @@ bool td__view_strides(int rank, const int64_t *size, const int64_t *stride, int 
         bool ends = d == 0 || (!td__dim_eq(size[d - 1], 1) &&
                                !td__dim_eq(stride[d - 1], td__dim_mul(run, step)));
         if (!ends) continue;
-        while (view_d >= 0 && (td__dim_lt(cut, run) || td__dim_eq(new_size[view_d], 1))) {
+        while (view_d >= 0 &&
+               (td__dim_lt(cut, run) || td__dim_eq(new_size[view_d], 1))) {
             new_stride[view_d] = td__dim_mul(cut, step);
-            cut                = td__dim_mul(cut, new_size[view_d]);
+            cut = td__dim_mul(cut, new_size[view_d]);
             view_d--;
         }
         if (!td__dim_eq(cut, run)) return false;

@@ -20,12 +20,12 @@ static void init(td_storage *s, size_t block, void *data, size_t bytes) {
     s->block = block;
     atomic_init(&s->refs, 1);
     atomic_init(&s->version, 0);
-    s->data  = data;
+    s->data = data;
     s->bytes = bytes;
 }
 
 static td_storage *make_apart(size_t bytes) {
-    td_storage *s    = td__block_alloc(HEADER);
+    td_storage *s = td__block_alloc(HEADER);
     void       *data = s && bytes ? td__block_alloc(bytes) : NULL;
     if (!s || (bytes && !data)) {
         if (s) td__block_free(s, HEADER);
@@ -39,7 +39,7 @@ td_storage *td__storage_make(size_t bytes, bool fake) {
     if (fake || bytes == 0) {
         td_storage *s = make_apart(0);
         if (!s) return NULL;
-        s->fake  = fake;
+        s->fake = fake;
         s->bytes = bytes;
         return s;
     }
@@ -49,13 +49,14 @@ td_storage *td__storage_make(size_t bytes, bool fake) {
     return s;
 }
 
-td_storage *td__storage_wrap(void *data, size_t bytes, void (*release)(void *), void *env) {
+td_storage *td__storage_wrap(void *data, size_t bytes, void (*release)(void *),
+                             void *env) {
     td_storage *s = make_apart(0);
     if (!s) return NULL;
-    s->data    = data;
-    s->bytes   = bytes;
+    s->data = data;
+    s->bytes = bytes;
     s->release = release;
-    s->env     = env;
+    s->env = env;
     return s;
 }
 
@@ -64,10 +65,8 @@ void td__storage_keep(td_storage *s) {
 }
 
 static void free_data(td_storage *s) {
-    if (s->release)
-        s->release(s->env);
-    else if (s->data && !s->fake && !is_inline(s))
-        td__block_free(s->data, s->bytes);
+    if (s->release) s->release(s->env);
+    else if (s->data && !s->fake && !is_inline(s)) td__block_free(s->data, s->bytes);
 }
 
 void td__storage_drop(td_storage *s) {
@@ -94,7 +93,7 @@ bool td__storage_resize(td_storage *s, size_t bytes) {
     if (common) memcpy(data, s->data, common);
     if (bytes > common) memset((char *)data + common, 0, bytes - common);
     free_data(s);
-    s->data  = data;
+    s->data = data;
     s->bytes = bytes;
     return true;
 }

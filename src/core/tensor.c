@@ -12,7 +12,7 @@ static bool reserve_dims(td_tensor *t, int rank) {
     int64_t *room = td__alloc(sizeof(int64_t) * 2 * (size_t)rank);
     if (!room) return td__fail_memory(t->cx);
     if (t->size != t->dims) td__free(t->size);
-    t->size     = room;
+    t->size = room;
     t->dims_cap = rank;
     return true;
 }
@@ -20,15 +20,14 @@ static bool reserve_dims(td_tensor *t, int rank) {
 static bool set_dims(td_tensor *t, const td_meta *m) {
     if (!reserve_dims(t, m->rank)) return false;
     t->stride = t->size + t->dims_cap;
-    t->dtype  = (uint8_t)m->dtype;
-    t->rank   = (uint8_t)m->rank;
+    t->dtype = (uint8_t)m->dtype;
+    t->rank = (uint8_t)m->rank;
     t->offset = m->strided ? m->offset : 0;
-    t->numel  = td__numel(m->rank, m->size);
+    t->numel = td__numel(m->rank, m->size);
     for (int i = 0; i < m->rank; i++) t->size[i] = m->size[i];
     if (m->strided)
         for (int i = 0; i < m->rank; i++) t->stride[i] = m->stride[i];
-    else
-        td__strides_dense(m->rank, m->size, t->stride);
+    else td__strides_dense(m->rank, m->size, t->stride);
     return true;
 }
 
@@ -41,12 +40,12 @@ void td__tensor_set_storage(td_tensor *t, td_storage *st) {
 }
 
 void td__tensor_meta(const td_tensor *t, td_meta *m) {
-    m->dtype   = (td_dtype)t->dtype;
-    m->rank    = t->rank;
+    m->dtype = (td_dtype)t->dtype;
+    m->rank = t->rank;
     m->strided = true;
-    m->offset  = t->offset;
+    m->offset = t->offset;
     for (int i = 0; i < t->rank; i++) {
-        m->size[i]   = t->size[i];
+        m->size[i] = t->size[i];
         m->stride[i] = t->stride[i];
     }
 }
@@ -55,19 +54,18 @@ void td__tensor_meta(const td_tensor *t, td_meta *m) {
 
 static td_tensor *take_struct(td_ctx *cx) {
     td_tensor *t = cx->free;
-    if (t)
-        cx->free = t->next;
+    if (t) cx->free = t->next;
     else if (!(t = td__alloc(sizeof *t))) {
         td__fail_memory(cx);
         return NULL;
     }
     memset(t, 0, offsetof(td_tensor, dims));
-    t->cx       = cx;
-    t->refs     = 1;
-    t->slot     = -1;
-    t->size     = t->dims;
+    t->cx = cx;
+    t->refs = 1;
+    t->slot = -1;
+    t->size = t->dims;
     t->dims_cap = TD_INLINE_RANK;
-    t->next     = cx->all;
+    t->next = cx->all;
     if (cx->all) cx->all->prev = t;
     cx->all = t;
     return t;
@@ -76,7 +74,7 @@ static td_tensor *take_struct(td_ctx *cx) {
 static void give_struct(td_tensor *t) {
     td_ctx *cx = t->cx;
     if (t->size != t->dims) td__free(t->size);
-    t->next  = cx->free;
+    t->next = cx->free;
     cx->free = t;
 }
 
@@ -126,10 +124,11 @@ td_tensor *td__tensor_make(td_ctx *cx, const td_meta *m, bool fake) {
             return NULL;
         }
     if (!td__dim_is_sym(bytes) && bytes >= TD_DIM_HUGE) {
-        td__fail(cx, TD_E_SHAPE, "too many elements: %s", td__sizes_str(m->rank, m->size));
+        td__fail(cx, TD_E_SHAPE, "too many elements: %s",
+                 td__sizes_str(m->rank, m->size));
         return NULL;
     }
-    bool sym = td__dim_is_sym(bytes);
+    bool        sym = td__dim_is_sym(bytes);
     td_storage *st = td__storage_make(sym ? 0 : (size_t)bytes, fake || sym);
     if (!st) {
         td__fail_memory(cx);
@@ -171,14 +170,14 @@ void td__unref(td_tensor *t) {
     if (--t->refs > 0 || t->flags & TD_TF_NIL) return;
     if (cx->unwinding) {
         t->payload = cx->dying;
-        cx->dying  = t;
+        cx->dying = t;
         return;
     }
     cx->unwinding = true;
     free_one(t);
     while (cx->dying) {
         td_tensor *next = cx->dying;
-        cx->dying       = next->payload;
+        cx->dying = next->payload;
         free_one(next);
     }
     cx->unwinding = false;

@@ -25,32 +25,44 @@ bool td__op_fail(td_opcall *c, td_code code, const char *fmt, ...) {
 int td__op_dim(td_opcall *c, int64_t dim, int rank) {
     int d = td__wrap_dim(dim, rank);
     if (d < 0)
-        td__op_fail(c, TD_E_INDEX, "dim %lld is out of range for rank %d", (long long)dim,
-                    rank);
+        td__op_fail(c, TD_E_INDEX, "dim %lld is out of range for rank %d",
+                    (long long)dim, rank);
     return d;
 }
 
 bool td__call_results(td_opcall *c, int n) {
     c->n_out = n;
     if (n <= TD_FEW) return true;
-    c->out  = td__arena_zalloc(&c->cx->scratch, sizeof *c->out * (size_t)n);
+    c->out = td__arena_zalloc(&c->cx->scratch, sizeof *c->out * (size_t)n);
     c->meta = td__arena_alloc(&c->cx->scratch, sizeof *c->meta * (size_t)n);
     return (c->out && c->meta) || td__fail_memory(c->cx);
 }
 
 void td__draw(td_opcall *c, uint64_t blocks) {
-    c->seed   = c->cx->rng_seed;
+    c->seed = c->cx->rng_seed;
     c->offset = c->cx->rng_offset;
     c->cx->rng_offset += blocks;
 }
 
 /* ---- arguments ---------------------------------------------------------- */
 
-static const char *const type_words[] = {
-    "a tensor", "a tensor or nothing", "a list of tensors", "a list of tensors",
-    "a tensor or a number", "a number", "a number or nothing", "an integer",
-    "an integer or nothing", "a list of integers", "a list of integers or nothing",
-    "a number", "a number or nothing", "a bool", "a dtype", "a dtype or nothing", "a string"};
+static const char *const type_words[] = {"a tensor",
+                                         "a tensor or nothing",
+                                         "a list of tensors",
+                                         "a list of tensors",
+                                         "a tensor or a number",
+                                         "a number",
+                                         "a number or nothing",
+                                         "an integer",
+                                         "an integer or nothing",
+                                         "a list of integers",
+                                         "a list of integers or nothing",
+                                         "a number",
+                                         "a number or nothing",
+                                         "a bool",
+                                         "a dtype",
+                                         "a dtype or nothing",
+                                         "a string"};
 
 static bool is_number(td_value v) {
     return v.kind == TD_K_INT || v.kind == TD_K_FLOAT || v.kind == TD_K_BOOL;
@@ -75,7 +87,8 @@ static bool fits(uint8_t type, td_value *v) {
     case TD_T_INTS: return v->kind == TD_K_INTS;
     case TD_T_OPT_FLOAT:
     case TD_T_FLOAT:
-        if (v->kind == TD_K_INT || v->kind == TD_K_BOOL) *v = td_value_float((double)v->u.i);
+        if (v->kind == TD_K_INT || v->kind == TD_K_BOOL)
+            *v = td_value_float((double)v->u.i);
         return v->kind == TD_K_FLOAT || (none && type == TD_T_OPT_FLOAT);
     case TD_T_BOOL: return v->kind == TD_K_BOOL || v->kind == TD_K_INT;
     case TD_T_OPT_DTYPE:
@@ -92,11 +105,13 @@ static bool fits(uint8_t type, td_value *v) {
 static int check_tensor(td_opcall *c, const td_param *p, const td_tensor *t) {
     if (TD_LIKELY(t->cx == c->cx)) return t->flags & TD_TF_NIL ? 1 : 0;
     if (t->flags & TD_TF_NIL)
-        td__op_fail(c, TD_E_ARG, "argument %s is the nil tensor of another context", p->name);
-    else
-        td__op_fail(c, TD_E_ARG,
-                    "argument %s belongs to another context (td_share gives it to this one)",
+        td__op_fail(c, TD_E_ARG, "argument %s is the nil tensor of another context",
                     p->name);
+    else
+        td__op_fail(
+            c, TD_E_ARG,
+            "argument %s belongs to another context (td_share gives it to this one)",
+            p->name);
     return -1;
 }
 
@@ -123,14 +138,14 @@ static int check_arg(td_opcall *c, int i) {
         if (TD_LIKELY(v->u.t != NULL)) {
             if (p->type <= TD_T_OPT_TENSOR || p->type == TD_T_OPERAND)
                 return check_tensor(c, p, v->u.t);
-        } else
-            *v = td_value_none();
+        } else *v = td_value_none();
     }
     if (v->kind == TD_K_INTS && !v->u.ints && !v->n && p->type == TD_T_OPT_INTS)
         *v = td_value_none();
     if (v->kind == TD_K_NONE && p->has_default && p->def.kind != TD_K_NONE) *v = p->def;
     if (!fits(p->type, v)) {
-        td__op_fail(c, TD_E_ARG, "argument %s must be %s", p->name, type_words[p->type]);
+        td__op_fail(c, TD_E_ARG, "argument %s must be %s", p->name,
+                    type_words[p->type]);
         return -1;
     }
     return v->kind == TD_K_TENSORS ? check_list(c, p, *v) : 0;
@@ -138,14 +153,14 @@ static int check_arg(td_opcall *c, int i) {
 
 /* Fills c->in from what was given and the defaults: 0 fine, 1 nil, -1 failed. */
 static int bind(td_opcall *c, const td_value *in, int n_in) {
-    const td_schema *s   = &c->info->s;
+    const td_schema *s = &c->info->s;
     int              nil = 0;
     for (int i = 0; i < s->n_in; i++) {
         if (i >= n_in && !s->in[i].has_default) {
             td__op_fail(c, TD_E_ARG, "argument %s is missing", s->in[i].name);
             return -1;
         }
-        c->in[i]  = i < n_in ? in[i] : s->in[i].def;
+        c->in[i] = i < n_in ? in[i] : s->in[i].def;
         int state = check_arg(c, i);
         if (state < 0) return -1;
         nil |= state;
@@ -163,7 +178,8 @@ static bool run_formula(td_opcall *c) {
             td__tensor_meta(td__in(c, i), &metas[i]);
             in_meta[i] = &metas[i];
         }
-    td_vjp v = {.cx = c->cx, .def = c->def, .info = c->info, .in = c->in, .in_meta = in_meta};
+    td_vjp v = {
+        .cx = c->cx, .def = c->def, .info = c->info, .in = c->in, .in_meta = in_meta};
     c->out[0] = td__formula_eval(c->info->decomp, &v);
     return c->out[0] != NULL;
 }
@@ -180,13 +196,15 @@ static bool run_twin(td_opcall *c) {
     /* what the parts save of self must outlive the write */
     if (c->cx->grad_enabled && any_needs_grad(c))
         c->in[0] = td_value_tensor(td_op_clone(self, false));
-    if (!td__call(c->cx, c->info->pure, c->in, c->n_in, &r, 1) || td_is_nil(r)) return false;
+    if (!td__call(c->cx, c->info->pure, c->in, c->n_in, &r, 1) || td_is_nil(r))
+        return false;
     if (r->rank != self->rank || memcmp(r->size, self->size, sizeof(int64_t) * r->rank))
-        return td__op_fail(c, TD_E_SHAPE, "result %s does not fit the written tensor %s",
+        return td__op_fail(c, TD_E_SHAPE,
+                           "result %s does not fit the written tensor %s",
                            td__type_str(r), td__type_str(self));
     if (!td__can_cast((td_dtype)r->dtype, (td_dtype)self->dtype))
-        return td__op_fail(c, TD_E_DTYPE, "result %s cannot be stored as %s", td__type_str(r),
-                           td__type_str(self));
+        return td__op_fail(c, TD_E_DTYPE, "result %s cannot be stored as %s",
+                           td__type_str(r), td__type_str(self));
     c->out[0] = td_op_copy_(self, r, false);
     return !td_is_nil(c->out[0]);
 }
@@ -209,11 +227,11 @@ static bool run_composite(td_opcall *c) {
 static bool dispatch(td_mode *m, td_opcall *c) {
     if (c->info->composite && !(m && m->composites)) return run_composite(c);
     if (!m) return td__exec(c);
-    td_ctx  *cx  = c->cx;
+    td_ctx  *cx = c->cx;
     td_mode *top = cx->top;
-    cx->top      = m->below;
-    bool ok      = m->call(m, c);
-    cx->top      = top;
+    cx->top = m->below;
+    bool ok = m->call(m, c);
+    cx->top = top;
     return ok;
 }
 
@@ -223,25 +241,24 @@ bool td__call_below(td_mode *m, td_opcall *c) { return dispatch(m->below, c); }
  * must be: reported to stderr, since nobody can ask for the message. */
 static void fail_nowhere(td_op op, const td_value *in, int n_in) {
     td_ctx          *cx = td__ctx_orphan();
-    const td_schema *s  = td__table_init() ? &td__opinfo(op)->s : NULL;
-    int              i  = 0;
+    const td_schema *s = td__table_init() ? &td__opinfo(op)->s : NULL;
+    int              i = 0;
     while (i < n_in && in[i].kind != TD_K_TENSOR && in[i].kind != TD_K_TENSORS) i++;
     if (s && i < n_in)
-        td__fail(cx, TD_E_ARG, "%s: argument %s must be %s, got NULL", s->name, s->in[i].name,
-                 type_words[s->in[i].type]);
-    else
-        td__fail(cx, TD_E_ARG, "%s: the context is NULL", td__ops[op].name);
+        td__fail(cx, TD_E_ARG, "%s: argument %s must be %s, got NULL", s->name,
+                 s->in[i].name, type_words[s->in[i].type]);
+    else td__fail(cx, TD_E_ARG, "%s: the context is NULL", td__ops[op].name);
 }
 
 /* What came of a call: results in c->out, nil because an argument was, or failure. */
 typedef enum outcome { DONE, NIL, FAILED } outcome;
 
 static outcome call(td_opcall *c, td_op op, const td_value *in, int n_in) {
-    c->def   = &td__ops[op];
-    c->info  = td__opinfo(op);
-    c->n_in  = c->info->s.n_in;
-    c->out   = c->few;
-    c->meta  = c->few_meta;
+    c->def = &td__ops[op];
+    c->info = td__opinfo(op);
+    c->n_in = c->info->s.n_in;
+    c->out = c->few;
+    c->meta = c->few_meta;
     c->n_out = c->info->s.n_out;
     for (int i = 0; i < TD_FEW; i++) c->few[i] = NULL;
     if (c->n_out > TD_FEW && !td__call_results(c, c->n_out)) return FAILED;
@@ -250,7 +267,8 @@ static outcome call(td_opcall *c, td_op op, const td_value *in, int n_in) {
     return dispatch(c->cx->top, c) ? DONE : FAILED;
 }
 
-bool td__call(td_ctx *cx, td_op op, const td_value *in, int n_in, td_tensor **out, int n_out) {
+bool td__call(td_ctx *cx, td_op op, const td_value *in, int n_in, td_tensor **out,
+              int n_out) {
     td_value  args[TD_MAX_ARGS];
     td_opcall c; /* large: only what is read gets set */
     if (TD_UNLIKELY(!cx)) {
@@ -262,7 +280,8 @@ bool td__call(td_ctx *cx, td_op op, const td_value *in, int n_in, td_tensor **ou
     c.cx = cx;
     c.in = args;
     outcome r = call(&c, op, in, n_in);
-    for (int i = 0; i < n_out; i++) out[i] = r == DONE && i < c.n_out ? c.out[i] : &cx->nil;
+    for (int i = 0; i < n_out; i++)
+        out[i] = r == DONE && i < c.n_out ? c.out[i] : &cx->nil;
     td__arena_reset(&cx->scratch, mark);
     return r != FAILED;
 }
@@ -283,7 +302,8 @@ td_ctx *td__args_ctx(const td_value *in, int n) {
 }
 
 /* Copies into cap entries; the results belong to the scope either way. */
-int td__call_list(td_ctx *cx, td_op op, const td_value *in, int n_in, td_tensor **out, int cap) {
+int td__call_list(td_ctx *cx, td_op op, const td_value *in, int n_in, td_tensor **out,
+                  int cap) {
     td_value  args[TD_MAX_ARGS];
     td_opcall c;
     if (TD_UNLIKELY(!cx)) {
@@ -292,11 +312,12 @@ int td__call_list(td_ctx *cx, td_op op, const td_value *in, int n_in, td_tensor 
         return -1;
     }
     td_arena_mark mark = td__arena_mark(&cx->scratch);
-    c.cx  = cx;
-    c.in  = args;
+    c.cx = cx;
+    c.in = args;
     int n = call(&c, op, in, n_in) == DONE ? c.n_out : -1;
     if (n > cap)
-        td__op_fail(&c, TD_E_ARG, "gives %d tensors, there is room for %d", n, cap), n = -1;
+        td__op_fail(&c, TD_E_ARG, "gives %d tensors, there is room for %d", n, cap),
+            n = -1;
     for (int i = 0; i < cap; i++) out[i] = i < n ? c.out[i] : &cx->nil;
     td__arena_reset(&cx->scratch, mark);
     return n;

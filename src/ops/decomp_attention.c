@@ -7,10 +7,11 @@
 /* The mask as a number to add: bool masks and causality become 0 and -inf. */
 static td_tensor *additive_mask(td_opcall *c, td_tensor *q, td_tensor *k) {
     td_tensor *mask = td__in(c, 3);
-    td_dtype   dt   = (td_dtype)q->dtype;
+    td_dtype   dt = (td_dtype)q->dtype;
     if (td__in_bool(c, 5)) {
-        td_tensor *all = td_op_ones(
-            c->cx, TD_SHAPE(q->size[q->rank - 2], k->size[k->rank - 2]), TD_BOOL);
+        td_tensor *all =
+            td_op_ones(c->cx, TD_SHAPE(q->size[q->rank - 2], k->size[k->rank - 2]),
+                       TD_BOOL);
         mask = td_op_tril(all, 0);
     }
     if (!mask || mask->dtype != TD_BOOL) return mask;
@@ -20,8 +21,9 @@ static td_tensor *additive_mask(td_opcall *c, td_tensor *q, td_tensor *k) {
 
 /* softmax whose fully masked rows are zeros instead of NaN. */
 static td_tensor *safe_softmax(td_tensor *scores) {
-    td_tensor *p    = td_op_softmax(scores, -1, TD_DTYPE_NONE);
-    td_tensor *gone = td_op_all(td_op_eq(scores, td_value_float(-INFINITY)), TD_DIMS(-1), true);
+    td_tensor *p = td_op_softmax(scores, -1, TD_DTYPE_NONE);
+    td_tensor *gone =
+        td_op_all(td_op_eq(scores, td_value_float(-INFINITY)), TD_DIMS(-1), true);
     return td_op_masked_fill(p, gone, td_value_float(0));
 }
 
@@ -32,26 +34,31 @@ static td_tensor *laid_out_as(td_opcall *c, td_tensor *q, td_tensor *y) {
     if (!heads || td_is_nil(y) || td_is_contiguous(q) ||
         !td__is_packed(q->rank, q->size, q->stride))
         return y;
-    td_tensor *r = td_op_empty_strided(c->cx, td_sizes(y), td_strides(q), (td_dtype)y->dtype);
+    td_tensor *r =
+        td_op_empty_strided(c->cx, td_sizes(y), td_strides(q), (td_dtype)y->dtype);
     return td_is_nil(r) ? r : td_op_copy_(r, y, false);
 }
 
 bool td__decomp_attention(td_opcall *c) {
     td_tensor *q = td__in(c, 0), *k = td__in(c, 1), *v = td__in(c, 2);
     if (q->rank < 2 || k->rank < 2 || v->rank < 2)
-        return td__op_fail(c, TD_E_SHAPE, "query, key and value need [.., T, E], got %s, %s, %s",
+        return td__op_fail(c, TD_E_SHAPE,
+                           "query, key and value need [.., T, E], got %s, %s, %s",
                            td__type_str(q), td__type_str(k), td__type_str(v));
     if (q->dtype != k->dtype || q->dtype != v->dtype)
-        return td__op_fail(c, TD_E_DTYPE, "query, key and value must have one dtype, got %s, %s, %s",
+        return td__op_fail(c, TD_E_DTYPE,
+                           "query, key and value must have one dtype, got %s, %s, %s",
                            td__type_str(q), td__type_str(k), td__type_str(v));
     if (td__in(c, 3) && td__in_bool(c, 5))
         return td__op_fail(c, TD_E_ARG, "give attn_mask or is_causal, not both");
-    double scale = td__in_none(c, 6) ? 1 / sqrt((double)q->size[q->rank - 1]) : td__in_f(c, 6);
-    double half  = sqrt(scale < 0 ? -scale : scale); /* both sides: less overflow in f16 */
+    double scale =
+        td__in_none(c, 6) ? 1 / sqrt((double)q->size[q->rank - 1]) : td__in_f(c, 6);
+    double half =
+        sqrt(scale < 0 ? -scale : scale); /* both sides: less overflow in f16 */
     td_tensor *mask = additive_mask(c, q, k);
-    td_tensor *qs   = td_op_mul(q, td_value_float(scale < 0 ? -half : half));
-    td_tensor *kt   = td_op_transpose(td_op_mul(k, td_value_float(half)), -2, -1);
-    td_tensor *p    = td_op_matmul(qs, kt);
+    td_tensor *qs = td_op_mul(q, td_value_float(scale < 0 ? -half : half));
+    td_tensor *kt = td_op_transpose(td_op_mul(k, td_value_float(half)), -2, -1);
+    td_tensor *p = td_op_matmul(qs, kt);
     if (mask) p = td_op_add(p, td_value_tensor(mask), td_value_int(1));
     p = mask ? safe_softmax(p) : td_op_softmax(p, -1, TD_DTYPE_NONE);
     if (td__in_f(c, 4) > 0) p = td_op_dropout(p, td__in_f(c, 4), true);

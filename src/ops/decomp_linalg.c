@@ -6,14 +6,15 @@
 bool td__decomp_scale(td_opcall *c) {
     td_value f = c->in[1];
     bool     one = td__value_f(f) == 1;
-    c->out[0]  = one ? td__in(c, 0) : td_op_mul(td__in(c, 0), f);
+    c->out[0] = one ? td__in(c, 0) : td_op_mul(td__in(c, 0), f);
     return true;
 }
 
 bool td__decomp_mm_for(td_opcall *c) {
     td_tensor     *a = td__in(c, 0), *b = td__in(c, 1);
     const int64_t *s = c->in[2].u.ints;
-    bool columns     = c->in[2].n == 2 && td__dim_eq(s[0], 1) && td__dim_eq(s[1], a->size[0]);
+    bool           columns =
+        c->in[2].n == 2 && td__dim_eq(s[0], 1) && td__dim_eq(s[1], a->size[0]);
     c->out[0] = columns ? td_op_t(td_op_mm(td_op_t(b), td_op_t(a))) : td_op_mm(a, b);
     return true;
 }
@@ -21,8 +22,8 @@ bool td__decomp_mm_for(td_opcall *c) {
 bool td__decomp_outer(td_opcall *c) {
     td_tensor *a = td__in(c, 0), *b = td__in(c, 1);
     if (a->rank != 1 || b->rank != 1)
-        return td__op_fail(c, TD_E_SHAPE, "takes two vectors, got %s and %s", td__type_str(a),
-                           td__type_str(b));
+        return td__op_fail(c, TD_E_SHAPE, "takes two vectors, got %s and %s",
+                           td__type_str(a), td__type_str(b));
     c->out[0] = td_op_mul(td_op_unsqueeze(a, 1), td_value_tensor(b));
     return true;
 }
@@ -32,8 +33,8 @@ bool td__decomp_outer(td_opcall *c) {
 /* All dims of `a` but the last become one: a stack times a matrix (or vector) is
  * one product. */
 static td_tensor *fold(td_tensor *a, td_tensor *b) {
-    int64_t    size[TD_MAX_RANK], rows = 1;
-    int        n = a->rank - 1;
+    int64_t size[TD_MAX_RANK], rows = 1;
+    int     n = a->rank - 1;
     for (int i = 0; i < n; i++) rows = td__dim_mul(rows, size[i] = a->size[i]);
     td_tensor *flat = td_op_reshape(a, TD_SHAPE(rows, a->size[n]));
     if (b->rank == 1) return td_op__unsafe_view(td_op_mv(flat, b), (td_ints){size, n});
@@ -48,16 +49,18 @@ static td_tensor *stack_product(td_opcall *c, td_tensor *a, td_tensor *b) {
     int64_t lead[TD_MAX_RANK], full[TD_MAX_RANK], batch = 1;
     memcpy(lead, a->size, sizeof(int64_t) * (size_t)na);
     if (!td__broadcast(&n, lead, nb, b->size)) {
-        td__op_fail(c, TD_E_SHAPE, "leading sizes do not broadcast, %s @ %s", td__type_str(a),
-                    td__type_str(b));
+        td__op_fail(c, TD_E_SHAPE, "leading sizes do not broadcast, %s @ %s",
+                    td__type_str(a), td__type_str(b));
         return &c->cx->nil;
     }
     for (int i = 0; i < n; i++) batch = td__dim_mul(batch, full[i] = lead[i]);
     int64_t m = a->size[na], k = a->size[na + 1], k2 = b->size[nb], p = b->size[nb + 1];
     full[n] = m, full[n + 1] = k;
-    td_tensor *x = td_op_reshape(td_op_expand(a, (td_ints){full, n + 2}), TD_SHAPE(batch, m, k));
+    td_tensor *x =
+        td_op_reshape(td_op_expand(a, (td_ints){full, n + 2}), TD_SHAPE(batch, m, k));
     full[n] = k2, full[n + 1] = p;
-    td_tensor *y = td_op_reshape(td_op_expand(b, (td_ints){full, n + 2}), TD_SHAPE(batch, k2, p));
+    td_tensor *y =
+        td_op_reshape(td_op_expand(b, (td_ints){full, n + 2}), TD_SHAPE(batch, k2, p));
     full[n] = m;
     return td_op__unsafe_view(td_op_bmm(x, y), (td_ints){full, n + 2});
 }
@@ -77,12 +80,13 @@ static td_tensor *matmul(td_opcall *c, td_tensor *a, td_tensor *b) {
 bool td__decomp_matmul(td_opcall *c) {
     td_tensor *a = td__in(c, 0), *b = td__in(c, 1);
     if (a->rank == 0 || b->rank == 0)
-        return td__op_fail(c, TD_E_SHAPE, "both must have at least one dim, got %s and %s",
+        return td__op_fail(c, TD_E_SHAPE,
+                           "both must have at least one dim, got %s and %s",
                            td__type_str(a), td__type_str(b));
     int64_t inner = b->size[b->rank > 1 ? b->rank - 2 : 0];
     if (!td__dim_eq(a->size[a->rank - 1], inner))
-        return td__op_fail(c, TD_E_SHAPE, "inner sizes differ, %s @ %s", td__type_str(a),
-                           td__type_str(b));
+        return td__op_fail(c, TD_E_SHAPE, "inner sizes differ, %s @ %s",
+                           td__type_str(a), td__type_str(b));
     c->out[0] = matmul(c, a, b);
     return true;
 }
@@ -92,7 +96,8 @@ bool td__decomp_matmul(td_opcall *c) {
 bool td__decomp_linear(td_opcall *c) {
     td_tensor *x = td__in(c, 0), *w = td__in(c, 1), *bias = td__in(c, 2);
     if (w->rank < 1 || w->rank > 2 || x->rank < 1)
-        return td__op_fail(c, TD_E_SHAPE, "takes input [.., in] and weight [out, in], got %s and %s",
+        return td__op_fail(c, TD_E_SHAPE,
+                           "takes input [.., in] and weight [out, in], got %s and %s",
                            td__type_str(x), td__type_str(w));
     if (!td__dim_eq(x->size[x->rank - 1], w->size[w->rank - 1]))
         return td__op_fail(c, TD_E_SHAPE, "inner sizes differ, input %s and weight %s",
@@ -104,7 +109,8 @@ bool td__decomp_linear(td_opcall *c) {
     }
     if (bias && w->rank == 2 && x->rank > 2 && td_is_contiguous(x)) {
         int64_t size[TD_MAX_RANK], rows = 1;
-        for (int i = 0; i < x->rank - 1; i++) rows = td__dim_mul(rows, size[i] = x->size[i]);
+        for (int i = 0; i < x->rank - 1; i++)
+            rows = td__dim_mul(rows, size[i] = x->size[i]);
         size[x->rank - 1] = w->size[0];
         td_tensor *flat = td_op_view(x, TD_SHAPE(rows, x->size[x->rank - 1]));
         flat = td_op_addmm(bias, flat, wt, td_value_int(1), td_value_int(1));

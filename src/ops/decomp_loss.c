@@ -4,15 +4,23 @@
 #include <math.h>
 #include <string.h>
 
-static td_value T(td_tensor *t) { return td_value_tensor(t); }
-static td_tensor *sub(td_tensor *a, td_tensor *b) { return td_op_sub(a, T(b), td_value_int(1)); }
-static td_tensor *add(td_tensor *a, td_tensor *b) { return td_op_add(a, T(b), td_value_int(1)); }
+static td_value   T(td_tensor *t) { return td_value_tensor(t); }
+static td_tensor *sub(td_tensor *a, td_tensor *b) {
+    return td_op_sub(a, T(b), td_value_int(1));
+}
+static td_tensor *add(td_tensor *a, td_tensor *b) {
+    return td_op_add(a, T(b), td_value_int(1));
+}
 static td_tensor *mul(td_tensor *a, td_tensor *b) { return td_op_mul(a, T(b)); }
 static td_tensor *rsub(td_tensor *a, double n) {
     return td_op_rsub(a, td_value_float(n), td_value_int(1));
 }
-static td_tensor *sum(td_tensor *a) { return td_op_sum(a, TD_ALL, false, TD_DTYPE_NONE); }
-static td_tensor *mean(td_tensor *a) { return td_op_mean(a, TD_ALL, false, TD_DTYPE_NONE); }
+static td_tensor *sum(td_tensor *a) {
+    return td_op_sum(a, TD_ALL, false, TD_DTYPE_NONE);
+}
+static td_tensor *mean(td_tensor *a) {
+    return td_op_mean(a, TD_ALL, false, TD_DTYPE_NONE);
+}
 
 /* Checks the reduction word in argument i; `batchmean` is kl_div's alone. */
 static bool check_reduction(td_opcall *c, int i, bool batchmean) {
@@ -53,7 +61,8 @@ static td_tensor *smooth(td_tensor *a, td_tensor *b, double beta) {
 bool td__decomp_smooth_l1_loss(td_opcall *c) {
     double beta = td__in_f(c, 3);
     if (!check_reduction(c, 2, false)) return false;
-    if (!(beta >= 0)) return td__op_fail(c, TD_E_ARG, "beta must not be negative, got %g", beta);
+    if (!(beta >= 0))
+        return td__op_fail(c, TD_E_ARG, "beta must not be negative, got %g", beta);
     c->out[0] = reduce(smooth(td__in(c, 0), td__in(c, 1), beta), c->in[2].u.s);
     return true;
 }
@@ -61,15 +70,17 @@ bool td__decomp_smooth_l1_loss(td_opcall *c) {
 bool td__decomp_huber_loss(td_opcall *c) {
     double delta = td__in_f(c, 3);
     if (!check_reduction(c, 2, false)) return false;
-    if (!(delta > 0)) return td__op_fail(c, TD_E_ARG, "delta must be positive, got %g", delta);
+    if (!(delta > 0))
+        return td__op_fail(c, TD_E_ARG, "delta must be positive, got %g", delta);
     td_tensor *t = smooth(td__in(c, 0), td__in(c, 1), delta);
-    c->out[0]    = reduce(td_op_mul(t, td_value_float(delta)), c->in[2].u.s);
+    c->out[0] = reduce(td_op_mul(t, td_value_float(delta)), c->in[2].u.s);
     return true;
 }
 
 /* (1 - y) x - w log_sigmoid(x), with w = (pos_weight - 1) y + 1. */
 bool td__decomp_bce_with_logits(td_opcall *c) {
-    td_tensor *x = td__in(c, 0), *y = td__in(c, 1), *weight = td__in(c, 2), *pos = td__in(c, 3);
+    td_tensor *x = td__in(c, 0), *y = td__in(c, 1), *weight = td__in(c, 2),
+              *pos = td__in(c, 3);
     if (!check_reduction(c, 4, false)) return false;
     if (x->rank != y->rank || memcmp(x->size, y->size, sizeof(int64_t) * x->rank))
         return td__op_fail(c, TD_E_SHAPE, "target %s must have the sizes of self %s",
@@ -77,7 +88,7 @@ bool td__decomp_bce_with_logits(td_opcall *c) {
     td_tensor *log_p = td_op_log_sigmoid(x);
     if (pos) {
         td_tensor *w = mul(td_op_sub(pos, td_value_int(1), td_value_int(1)), y);
-        log_p        = mul(td_op_add(w, td_value_int(1), td_value_int(1)), log_p);
+        log_p = mul(td_op_add(w, td_value_int(1), td_value_int(1)), log_p);
     }
     td_tensor *loss = sub(mul(rsub(y, 1), x), log_p);
     if (weight) loss = mul(loss, weight);
@@ -89,22 +100,19 @@ bool td__decomp_kl_div(td_opcall *c) {
     td_tensor  *x = td__in(c, 0), *y = td__in(c, 1), *loss;
     const char *how = c->in[2].u.s;
     if (!check_reduction(c, 2, true)) return false;
-    if (td__in_bool(c, 3))
-        loss = mul(td_op_exp(y), sub(y, x));
-    else
-        loss = sub(td_op_xlogy(y, T(y)), mul(y, x));
+    if (td__in_bool(c, 3)) loss = mul(td_op_exp(y), sub(y, x));
+    else loss = sub(td_op_xlogy(y, T(y)), mul(y, x));
     if (!strcmp(how, "batchmean")) {
         int64_t n = x->rank ? x->size[0] : 1;
         c->out[0] = td_op_div(sum(loss), td_value_int(n), "");
-    } else
-        c->out[0] = reduce(loss, how);
+    } else c->out[0] = reduce(loss, how);
     return true;
 }
 
 bool td__decomp_nll_loss(td_opcall *c) {
     if (!check_reduction(c, 3, false)) return false;
-    c->out[0] = td_op_nll_loss_forward(td__in(c, 0), td__in(c, 1), td__in(c, 2), c->in[3].u.s,
-                                       td__in_int(c, 4), NULL);
+    c->out[0] = td_op_nll_loss_forward(td__in(c, 0), td__in(c, 1), td__in(c, 2),
+                                       c->in[3].u.s, td__in_int(c, 4), NULL);
     return true;
 }
 
@@ -121,27 +129,28 @@ static td_tensor *along_classes(td_tensor *weight, int rank, int class_dim) {
 /* Targets are probabilities: smoothing mixes them with the uniform distribution. */
 static bool probability_targets(td_opcall *c, td_tensor *log_p, int class_dim) {
     td_tensor  *y = td__in(c, 1), *weight = td__in(c, 2);
-    const char *how    = c->in[3].u.s;
+    const char *how = c->in[3].u.s;
     double      smooth = td__in_f(c, 5), classes = (double)log_p->size[class_dim];
     if (smooth > 0)
-        y = td_op_add(td_op_mul(y, td_value_float(1 - smooth)), td_value_float(smooth / classes),
-                      td_value_int(1));
+        y = td_op_add(td_op_mul(y, td_value_float(1 - smooth)),
+                      td_value_float(smooth / classes), td_value_int(1));
     td_tensor *loss = mul(log_p, y);
     if (weight) loss = mul(loss, along_classes(weight, log_p->rank, class_dim));
     if (!strcmp(how, "none")) {
-        c->out[0] = td_op_neg(td_op_sum(loss, TD_DIMS(class_dim), false, TD_DTYPE_NONE));
+        c->out[0] =
+            td_op_neg(td_op_sum(loss, TD_DIMS(class_dim), false, TD_DTYPE_NONE));
         return true;
     }
     double per = (double)log_p->numel / classes;
-    loss       = td_op_neg(sum(loss));
-    c->out[0]  = strcmp(how, "mean") ? loss : td_op_div(loss, td_value_float(per), "");
+    loss = td_op_neg(sum(loss));
+    c->out[0] = strcmp(how, "mean") ? loss : td_op_div(loss, td_value_float(per), "");
     return true;
 }
 
 /* The uniform part of label smoothing, over the targets that count. */
 static td_tensor *smooth_part(td_opcall *c, td_tensor *log_p, int class_dim) {
     td_tensor  *y = td__in(c, 1), *weight = td__in(c, 2), *part = log_p;
-    const char *how  = c->in[3].u.s;
+    const char *how = c->in[3].u.s;
     int64_t     skip = td__in_int(c, 4);
     if (weight) part = mul(part, along_classes(weight, log_p->rank, class_dim));
     part = td_op_neg(td_op_sum(part, TD_DIMS(class_dim), false, TD_DTYPE_NONE));
@@ -152,8 +161,9 @@ static td_tensor *smooth_part(td_opcall *c, td_tensor *log_p, int class_dim) {
     td_tensor *used = td_op_logical_not(ignored);
     if (!weight) return td_op_div(sum(part), T(sum(used)), "");
     td_tensor *safe = td_op_masked_fill(y, ignored, td_value_int(0));
-    td_tensor *w    = td_op_reshape(td_op_index_select(weight, 0, td_op_flatten(safe, 0, -1)),
-                                    td_sizes(y));
+    td_tensor *w =
+        td_op_reshape(td_op_index_select(weight, 0, td_op_flatten(safe, 0, -1)),
+                      td_sizes(y));
     w = td_op_masked_fill(w, ignored, td_value_float(0));
     return td_op_div(sum(part), T(sum(w)), "");
 }
@@ -164,22 +174,27 @@ bool td__decomp_cross_entropy(td_opcall *c) {
     int        class_dim = x->rank == 1 ? 0 : 1;
     if (!check_reduction(c, 3, false)) return false;
     if (x->rank < 1)
-        return td__op_fail(c, TD_E_SHAPE, "self must be [C] or [N,C,...], got %s", td__type_str(x));
+        return td__op_fail(c, TD_E_SHAPE, "self must be [C] or [N,C,...], got %s",
+                           td__type_str(x));
     if (!(smooth >= 0 && smooth <= 1))
-        return td__op_fail(c, TD_E_ARG, "label_smoothing must lie in [0, 1], got %g", smooth);
-    if (weight && (weight->rank != 1 || !td__dim_eq(weight->size[0], x->size[class_dim])))
-        return td__op_fail(c, TD_E_SHAPE, "weight must have one entry per class, got %s for %s",
+        return td__op_fail(c, TD_E_ARG, "label_smoothing must lie in [0, 1], got %g",
+                           smooth);
+    if (weight &&
+        (weight->rank != 1 || !td__dim_eq(weight->size[0], x->size[class_dim])))
+        return td__op_fail(c, TD_E_SHAPE,
+                           "weight must have one entry per class, got %s for %s",
                            td__type_str(weight), td__type_str(x));
     td_tensor *log_p = td_op_log_softmax(x, class_dim, TD_DTYPE_NONE);
     if (td_is_nil(log_p)) return false;
     if (td__is_float((td_dtype)y->dtype)) {
         if (x->rank != y->rank || memcmp(x->size, y->size, sizeof(int64_t) * x->rank))
-            return td__op_fail(c, TD_E_SHAPE, "probabilities %s must have the sizes of self %s",
+            return td__op_fail(c, TD_E_SHAPE,
+                               "probabilities %s must have the sizes of self %s",
                                td__type_str(y), td__type_str(x));
         return probability_targets(c, log_p, class_dim);
     }
     td_tensor *nll = td_op_nll_loss(log_p, y, weight, c->in[3].u.s, td__in_int(c, 4));
-    c->out[0]      = nll;
+    c->out[0] = nll;
     if (smooth == 0 || td_is_nil(nll)) return true;
     double     classes = (double)x->size[class_dim];
     td_tensor *uniform = smooth_part(c, log_p, class_dim);

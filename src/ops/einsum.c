@@ -15,14 +15,16 @@ typedef struct equation {
     int         len[TD_MAX_ARGS];
     const char *out; /* subscripts of the result; NULL: implicit */
     int         n, out_len;
-    int         dots;              /* dims under the widest "..." */
-    int         count[LETTERS];    /* over all operands */
-    int         last[LETTERS];     /* last operand with the letter */
-    int         place[LETTERS];    /* position in the common order, -1: absent */
+    int         dots;           /* dims under the widest "..." */
+    int         count[LETTERS]; /* over all operands */
+    int         last[LETTERS];  /* last operand with the letter */
+    int         place[LETTERS]; /* position in the common order, -1: absent */
     int         dots_place, n_out, rank;
 } equation;
 
-static int letter(char ch) { return islower((unsigned char)ch) ? ch - 'a' : ch - 'A' + 26; }
+static int letter(char ch) {
+    return islower((unsigned char)ch) ? ch - 'a' : ch - 'A' + 26;
+}
 
 static bool is_dots(const char *p, const char *end) {
     return end - p >= 3 && p[0] == '.' && p[1] == '.' && p[2] == '.';
@@ -45,30 +47,32 @@ static bool scan_term(equation *e, int i) {
             letters++;
             e->count[letter(*p)]++;
             e->last[letter(*p)] = i;
-        } else
-            return refuse(e, "only letters and \"...\" may stand");
+        } else return refuse(e, "only letters and \"...\" may stand");
     }
     if (letters > rank || (!dots && letters != rank))
-        return td__op_fail(e->c, TD_E_SHAPE, "operand %d has %d dims, its subscripts name %d", i,
-                           rank, letters);
+        return td__op_fail(e->c, TD_E_SHAPE,
+                           "operand %d has %d dims, its subscripts name %d", i, rank,
+                           letters);
     if (dots && rank - letters > e->dots) e->dots = rank - letters;
     return true;
 }
 
 static bool split_terms(equation *e) {
     const char *text = e->c->in[0].u.s, *arrow = strstr(text, "->");
-    const char *end  = arrow ? arrow : text + strlen(text);
-    int         n    = (int)e->c->in[1].n;
+    const char *end = arrow ? arrow : text + strlen(text);
+    int         n = (int)e->c->in[1].n;
     for (const char *p = text; e->n < n && p <= end; e->n++) {
         size_t len = strcspn(p, ",");
         if (p + len > end) len = (size_t)(end - p);
         e->term[e->n] = p;
-        e->len[e->n]  = (int)len;
+        e->len[e->n] = (int)len;
         p += len + 1;
-        if (e->n + 1 == n && p <= end) return refuse(e, "more subscripts than operands");
+        if (e->n + 1 == n && p <= end)
+            return refuse(e, "more subscripts than operands");
     }
-    if (e->n != n || n == 0 || n > TD_MAX_ARGS) return refuse(e, "operands and subscripts differ");
-    e->out     = arrow ? arrow + 2 : NULL;
+    if (e->n != n || n == 0 || n > TD_MAX_ARGS)
+        return refuse(e, "operands and subscripts differ");
+    e->out = arrow ? arrow + 2 : NULL;
     e->out_len = arrow ? (int)strlen(arrow + 2) : 0;
     for (int i = 0; i < n; i++)
         if (!scan_term(e, i)) return false;
@@ -89,7 +93,8 @@ static bool place_given(equation *e) {
         }
         if (!isalpha((unsigned char)*p)) return refuse(e, "bad result subscripts");
         int k = letter(*p);
-        if (!e->count[k] || e->place[k] >= 0) return refuse(e, "a result letter is unknown or twice");
+        if (!e->count[k] || e->place[k] >= 0)
+            return refuse(e, "a result letter is unknown or twice");
         e->place[k] = e->rank++;
     }
     if (!dots) e->dots_place = -1;
@@ -103,7 +108,7 @@ static bool place_labels(equation *e) {
         if (!place_given(e)) return false;
     } else { /* "..." first, then letters used once; capitals sort before small ones */
         e->dots_place = 0;
-        e->rank       = e->dots;
+        e->rank = e->dots;
         for (int k = 0; k < LETTERS; k++) {
             int id = (k + 26) % LETTERS;
             if (e->count[id] == 1) e->place[id] = e->rank++;
@@ -128,7 +133,8 @@ static td_tensor *arrange(equation *e, int i) {
     for (; p < end; p++) {
         if (*p == ' ') continue;
         if (*p == '.') {
-            for (int k = 0; k < wide; k++) from[e->dots_place + e->dots - wide + k] = dim++;
+            for (int k = 0; k < wide; k++)
+                from[e->dots_place + e->dots - wide + k] = dim++;
             p += 2;
             continue;
         }
@@ -148,7 +154,7 @@ static td_tensor *arrange(equation *e, int i) {
     int n = dim;
     for (int k = 0; k < e->rank; k++) {
         if (from[k] < 0) {
-            t       = td_op_unsqueeze(t, n);
+            t = td_op_unsqueeze(t, n);
             from[k] = n++;
         }
         perm[k] = from[k];
@@ -172,18 +178,14 @@ static td_tensor *sum_dim(td_tensor *t, int d) {
 static void sort_dims(td_tensor **l, td_tensor **r, const bool *summed, groups *g) {
     for (int d = 0; d < (*l)->rank; d++) {
         bool in_l = !td__dim_eq((*l)->size[d], 1), in_r = !td__dim_eq((*r)->size[d], 1);
-        if (summed[d] && in_l && in_r)
-            g->sum[g->n_sum++] = d;
+        if (summed[d] && in_l && in_r) g->sum[g->n_sum++] = d;
         else if (summed[d] && (in_l || in_r)) {
             if (in_l) *l = sum_dim(*l, d);
             if (in_r) *r = sum_dim(*r, d);
             g->right[g->n_right++] = d;
-        } else if (in_l && in_r)
-            g->batch[g->n_batch++] = d;
-        else if (in_l)
-            g->left[g->n_left++] = d;
-        else
-            g->right[g->n_right++] = d;
+        } else if (in_l && in_r) g->batch[g->n_batch++] = d;
+        else if (in_l) g->left[g->n_left++] = d;
+        else g->right[g->n_right++] = d;
     }
 }
 
@@ -210,12 +212,14 @@ static td_tensor *multiply(td_tensor *l, td_tensor *r, const bool *summed) {
     n = append(order, n, g.left, g.n_left);
     n = append(order, n, g.sum, g.n_sum);
     append(order, n, g.right, g.n_right);
-    td_tensor *x = td_op_reshape(td_op_permute(l, (td_ints){order, rank}), TD_SHAPE(b, m, k));
+    td_tensor *x =
+        td_op_reshape(td_op_permute(l, (td_ints){order, rank}), TD_SHAPE(b, m, k));
     n = append(order, 0, g.batch, g.n_batch);
     n = append(order, n, g.sum, g.n_sum);
     n = append(order, n, g.right, g.n_right);
     append(order, n, g.left, g.n_left);
-    td_tensor *y = td_op_reshape(td_op_permute(r, (td_ints){order, rank}), TD_SHAPE(b, k, p));
+    td_tensor *y =
+        td_op_reshape(td_op_permute(r, (td_ints){order, rank}), TD_SHAPE(b, k, p));
     n = append(order, 0, g.batch, g.n_batch);
     n = append(order, n, g.left, g.n_left);
     n = append(order, n, g.sum, g.n_sum);
@@ -224,7 +228,8 @@ static td_tensor *multiply(td_tensor *l, td_tensor *r, const bool *summed) {
         int64_t d = order[i];
         bool is_sum = i >= g.n_batch + g.n_left && i < g.n_batch + g.n_left + g.n_sum;
         size[i] = is_sum ? 1 : td__dim_max(l->size[d], r->size[d]);
-        if (!is_sum && (td__dim_eq(l->size[d], 0) || td__dim_eq(r->size[d], 0))) size[i] = 0;
+        if (!is_sum && (td__dim_eq(l->size[d], 0) || td__dim_eq(r->size[d], 0)))
+            size[i] = 0;
         back[d] = i;
     }
     td_tensor *out = td_op__unsafe_view(td_op_bmm(x, y), (td_ints){size, rank});
@@ -235,7 +240,8 @@ static td_tensor *multiply(td_tensor *l, td_tensor *r, const bool *summed) {
 static bool summed_at(const equation *e, int i, bool *summed) {
     memset(summed, 0, sizeof(bool) * TD_MAX_RANK);
     for (int k = 0; k < LETTERS; k++)
-        if (e->count[k] && e->place[k] >= e->n_out && e->last[k] == i) summed[e->place[k]] = true;
+        if (e->count[k] && e->place[k] >= e->n_out && e->last[k] == i)
+            summed[e->place[k]] = true;
     for (int d = 0; e->dots_place >= e->n_out && d < e->dots && i == e->n - 1; d++)
         summed[e->dots_place + d] = true;
     for (int d = 0; d < e->rank; d++)
@@ -248,13 +254,14 @@ static bool sizes_agree(equation *e, const td_tensor *a, const td_tensor *b) {
     int64_t size[TD_MAX_RANK];
     memcpy(size, a->size, sizeof(int64_t) * a->rank);
     return td__broadcast(&n, size, b->rank, b->size) ||
-           td__op_fail(e->c, TD_E_SHAPE, "operands have different sizes for one letter");
+           td__op_fail(e->c, TD_E_SHAPE,
+                       "operands have different sizes for one letter");
 }
 
 bool td__decomp_einsum(td_opcall *c) {
-    equation   e = {.c = c};
-    bool       summed[TD_MAX_RANK];
-    int64_t    rest[TD_MAX_RANK];
+    equation e = {.c = c};
+    bool     summed[TD_MAX_RANK];
+    int64_t  rest[TD_MAX_RANK];
     if (!split_terms(&e) || !place_labels(&e)) return false;
     td_tensor *acc = arrange(&e, 0);
     if (!acc || td_is_nil(acc)) return false;

@@ -36,7 +36,8 @@ static bool exec_plain(td_opcall *c) {
     bool fake = any_fake(c);
     if (c->def->flags & TD_OPF_DYNAMIC) {
         if (fake)
-            return td__op_fail(c, TD_E_TRACE, "the size of the result depends on values");
+            return td__op_fail(c, TD_E_TRACE,
+                               "the size of the result depends on values");
         return c->def->cpu(c);
     }
     if (!c->def->shape(c)) return false;
@@ -60,7 +61,8 @@ static td_view_step *make_step(td_opcall *c, int out_nr) {
     td_view_step *s = td__alloc(sizeof *s + args + lists);
     if (!s) return td__fail_memory(c->cx), NULL;
     td_view_step *up = c->in[c->info->view_of].u.t->steps;
-    *s = (td_view_step){.refs = 1, .out_nr = out_nr, .up = up, .def = c->def, .n_in = c->n_in};
+    *s = (td_view_step){
+        .refs = 1, .out_nr = out_nr, .up = up, .def = c->def, .n_in = c->n_in};
     if (up) up->refs++;
     char *room = (char *)s + sizeof *s + args;
     for (int i = 0; i < c->n_in; i++) {
@@ -93,27 +95,35 @@ static bool exec_view(td_opcall *c) {
 
 static bool may_write(td_opcall *c, const td_param *p, td_tensor *t) {
     if (t->st->readonly)
-        return td__op_fail(c, TD_E_ALIAS, "%s lies in a read-only file; clone it first", p->name);
-    const td_opdef *pure = c->info->pure == TD_OP_COUNT ? c->def : &td__ops[c->info->pure];
+        return td__op_fail(c, TD_E_ALIAS, "%s lies in a read-only file; clone it first",
+                           p->name);
+    const td_opdef *pure =
+        c->info->pure == TD_OP_COUNT ? c->def : &td__ops[c->info->pure];
     if (td__overlaps_itself(t) && !(pure->flags & TD_OPF_UNIFORM))
-        return td__op_fail(c, TD_E_ALIAS,
-                           "several elements of the written tensor %s share one place in "
-                           "memory (an expanded view?); clone it first", td__type_str(t));
+        return td__op_fail(
+            c, TD_E_ALIAS,
+            "several elements of the written tensor %s share one place in "
+            "memory (an expanded view?); clone it first",
+            td__type_str(t));
     for (int i = 0; i < c->n_in; i++)
         if (td__in(c, i) && td__overlap(t, td__in(c, i)) == TD_OVERLAP_PARTIAL)
-            return td__op_fail(c, TD_E_ALIAS,
-                               "the written tensor and argument %s partly overlap in memory; "
-                               "clone one first", c->info->s.in[i].name);
+            return td__op_fail(
+                c, TD_E_ALIAS,
+                "the written tensor and argument %s partly overlap in memory; "
+                "clone one first",
+                c->info->s.in[i].name);
     return true;
 }
 
 /* The result of the functional twin must fit what is written. */
 static bool result_fits(td_opcall *c, const td_tensor *self) {
     const td_meta *m = &c->meta[0];
-    bool same = m->rank == self->rank;
-    for (int d = 0; same && d < m->rank; d++) same = td__dim_eq(m->size[d], self->size[d]);
+    bool           same = m->rank == self->rank;
+    for (int d = 0; same && d < m->rank; d++)
+        same = td__dim_eq(m->size[d], self->size[d]);
     if (!same)
-        return td__op_fail(c, TD_E_SHAPE, "result of size %s does not fit the written tensor %s",
+        return td__op_fail(c, TD_E_SHAPE,
+                           "result of size %s does not fit the written tensor %s",
                            td__sizes_str(m->rank, m->size), td__type_str(self));
     if (!td__can_cast(m->dtype, (td_dtype)self->dtype))
         return td__op_fail(c, TD_E_DTYPE, "a result of dtype %s cannot be stored in %s",
@@ -132,7 +142,7 @@ static bool read_elsewhere(const td_opcall *c, const td_tensor *self) {
  * beside it and copies. */
 static bool exec_twin(td_opcall *c) {
     td_tensor      *self = td__in(c, 0);
-    const td_opdef *own  = c->def, *pure = &td__ops[c->info->pure];
+    const td_opdef *own = c->def, *pure = &td__ops[c->info->pure];
     c->def = pure; /* shape rules and kernels look at the twin's flags */
     bool ok = pure->shape(c) && result_fits(c, self);
     if (ok && !any_fake(c)) {
@@ -140,11 +150,12 @@ static bool exec_twin(td_opcall *c) {
                       (pure->flags & TD_OPF_WRITES_OK && !read_elsewhere(c, self));
         if (direct) {
             c->out[0] = self;
-            ok        = pure->cpu(c);
+            ok = pure->cpu(c);
         } else
-            ok = make_results(c, false) && pure->cpu(c) && td__copy_into(self, c->out[0]);
+            ok = make_results(c, false) && pure->cpu(c) &&
+                 td__copy_into(self, c->out[0]);
     }
-    c->def    = own;
+    c->def = own;
     c->out[0] = self;
     return ok;
 }
@@ -165,7 +176,7 @@ static bool exec_writer(td_opcall *c) {
 }
 
 static bool exec_write(td_opcall *c) {
-    const td_schema *s    = &c->info->s;
+    const td_schema *s = &c->info->s;
     bool             meta = c->def->flags & TD_OPF_META;
     for (int i = 0; i < c->n_in && !meta; i++)
         if (s->in[i].write && td__in(c, i) && !may_write(c, &s->in[i], td__in(c, i)))

@@ -14,7 +14,11 @@ typedef enum instr_kind {
     PUSH_IN,    /* argument a */
     PUSH_OUT,   /* result a */
     PUSH_G,     /* gradient of result a */
-    PUSH_SIZES, PUSH_STRIDES, PUSH_DTYPE, PUSH_RANK, PUSH_NUMEL, /* of argument a */
+    PUSH_SIZES,
+    PUSH_STRIDES,
+    PUSH_DTYPE,
+    PUSH_RANK,
+    PUSH_NUMEL, /* of argument a */
     MAKE_INTS,  /* pops a integers */
     CALL,       /* op a on b values */
     ARITH       /* + - * / of two values, ~ for unary minus: a */
@@ -84,8 +88,8 @@ static bool take(parser *ps, char c) {
 }
 
 static bool parse_number(parser *ps) {
-    char   *end;
-    int64_t i = strtoll(ps->p, &end, 10);
+    char    *end;
+    int64_t  i = strtoll(ps->p, &end, 10);
     td_value v = td_value_int(i);
     if (*end == '.' || *end == 'e') v = td_value_float(strtod(ps->p, &end));
     ps->p = end;
@@ -104,7 +108,7 @@ static bool parse_list(parser *ps) {
 
 static bool parse_call(parser *ps, const char *name) {
     td_op op = td__op_find(name);
-    int   n  = 0;
+    int   n = 0;
     if (op == TD_OP_COUNT) {
         snprintf(ps->why, ps->cap, "formula: unknown op %s", name);
         return false;
@@ -118,8 +122,14 @@ static bool parse_call(parser *ps, const char *name) {
 }
 
 static bool parse_attr(parser *ps, int arg) {
-    static const struct { const char *name; instr_kind kind; } attrs[] = {
-        {"sizes", PUSH_SIZES}, {"strides", PUSH_STRIDES}, {"dtype", PUSH_DTYPE}, {"rank", PUSH_RANK}, {"numel", PUSH_NUMEL}};
+    static const struct {
+        const char *name;
+        instr_kind  kind;
+    } attrs[] = {{"sizes", PUSH_SIZES},
+                 {"strides", PUSH_STRIDES},
+                 {"dtype", PUSH_DTYPE},
+                 {"rank", PUSH_RANK},
+                 {"numel", PUSH_NUMEL}};
     for (int k = 0; k < TD_COUNT(attrs); k++) {
         size_t n = strlen(attrs[k].name);
         if (strncmp(ps->p, attrs[k].name, n)) continue;
@@ -174,7 +184,8 @@ static bool parse_primary(parser *ps) {
     int  n = 0;
     if (isdigit((unsigned char)c) || c == '.') return parse_number(ps);
     if (take(ps, '[')) return parse_list(ps);
-    if (take(ps, '(')) return parse_sum(ps) && (take(ps, ')') || wrong(ps, "expected )"));
+    if (take(ps, '('))
+        return parse_sum(ps) && (take(ps, ')') || wrong(ps, "expected )"));
     while (isalnum((unsigned char)*ps->p) || *ps->p == '_') {
         if (n == TD_COUNT(name) - 1) return wrong(ps, "name is too long");
         name[n++] = *ps->p++;
@@ -187,8 +198,8 @@ static bool parse_primary(parser *ps) {
 static bool parse_unary(parser *ps) {
     if (++ps->depth > 40) return wrong(ps, "nested too deep");
     bool minus = take(ps, '-');
-    bool ok    = minus ? parse_unary(ps) && emit(ps, ARITH, '~', 0, td_value_none())
-                       : parse_primary(ps);
+    bool ok = minus ? parse_unary(ps) && emit(ps, ARITH, '~', 0, td_value_none())
+                    : parse_primary(ps);
     ps->depth--;
     return ok;
 }
@@ -213,17 +224,18 @@ static bool parse_sum(parser *ps) {
 
 const td_formula *td__formula_parse(const char *text, const td_schema *s, bool vjp,
                                     char *why, size_t cap) {
-    static td_arena programs; /* for the life of the process; filled under td__table_init */
-    parser          ps = {.p = text, .s = s, .vjp = vjp, .why = why, .cap = cap};
+    static td_arena
+           programs; /* for the life of the process; filled under td__table_init */
+    parser ps = {.p = text, .s = s, .vjp = vjp, .why = why, .cap = cap};
     if (!parse_sum(&ps)) return NULL;
     if (peek(&ps)) return wrong(&ps, "trailing text"), NULL;
     size_t      bytes = sizeof(instr) * (size_t)ps.n;
-    td_formula *f     = td__arena_alloc(&programs, sizeof *f + bytes);
+    td_formula *f = td__arena_alloc(&programs, sizeof *f + bytes);
     if (!f) return wrong(&ps, "out of memory"), NULL;
-    f->n         = ps.n;
-    f->reads_in  = ps.reads_in;
+    f->n = ps.n;
+    f->reads_in = ps.reads_in;
     f->reads_out = ps.reads_out;
-    f->reads_g   = ps.reads_g;
+    f->reads_g = ps.reads_g;
     memcpy(f->code, ps.code, bytes);
     return f;
 }
@@ -253,8 +265,10 @@ static bool call(machine *m, td_op op, const td_value *in, int n, td_value *resu
 static td_value number_arith(char sign, td_value a, td_value b) {
     if (a.kind == TD_K_FLOAT || b.kind == TD_K_FLOAT || sign == '/') {
         double x = td__value_f(a), y = td__value_f(b);
-        return td_value_float(sign == '+' ? x + y : sign == '-' ? x - y
-                              : sign == '*' ? x * y : x / y);
+        return td_value_float(sign == '+'   ? x + y
+                              : sign == '-' ? x - y
+                              : sign == '*' ? x * y
+                                            : x / y);
     }
     int64_t x = a.u.i, y = b.u.i;
     return td_value_int(sign == '+' ? x + y : sign == '-' ? x - y : x * y);
@@ -290,8 +304,8 @@ static bool make_ints(machine *m, int n) {
     m->n_ints += n;
     m->n -= n;
     for (int i = 0; i < n; i++) list[i] = td__value_i(m->stack[m->n + i]);
-    td_value v       = {TD_K_INTS, (uint32_t)n, {0}};
-    v.u.ints         = list;
+    td_value v = {TD_K_INTS, (uint32_t)n, {0}};
+    v.u.ints = list;
     m->stack[m->n++] = v;
     return true;
 }
@@ -302,10 +316,10 @@ static td_value attribute(const td_meta *meta, instr_kind kind) {
     if (kind == PUSH_RANK) return td_value_int(meta->rank);
     if (kind == PUSH_NUMEL) return td_value_int(td__numel(meta->rank, meta->size));
     v.kind = kind == PUSH_DTYPE ? TD_K_DTYPE : TD_K_INTS;
-    if (kind == PUSH_DTYPE)
-        v.u.dt = meta->dtype;
+    if (kind == PUSH_DTYPE) v.u.dt = meta->dtype;
     else
-        v.n = (uint32_t)meta->rank, v.u.ints = kind == PUSH_SIZES ? meta->size : meta->stride;
+        v.n = (uint32_t)meta->rank,
+        v.u.ints = kind == PUSH_SIZES ? meta->size : meta->stride;
     return v;
 }
 
@@ -325,7 +339,11 @@ static bool step(machine *m, const instr *in) {
     case PUSH_IN: x = v->in[in->a]; break;
     case PUSH_OUT: x = td_value_tensor(v->out[in->a]); break;
     case PUSH_G: x = gradient(m, in->a); break;
-    case PUSH_SIZES: case PUSH_STRIDES: case PUSH_DTYPE: case PUSH_RANK: case PUSH_NUMEL:
+    case PUSH_SIZES:
+    case PUSH_STRIDES:
+    case PUSH_DTYPE:
+    case PUSH_RANK:
+    case PUSH_NUMEL:
         x = attribute(v->in_meta ? v->in_meta[in->a] : NULL, (instr_kind)in->kind);
         break;
     case MAKE_INTS: return make_ints(m, in->a);
@@ -341,9 +359,10 @@ static bool step(machine *m, const instr *in) {
 }
 
 td_tensor *td__formula_eval(const td_formula *f, const td_vjp *v) {
-    machine m   = {.v = v};
+    machine m = {.v = v};
     bool    any = f->reads_g == 0;
-    for (int i = 0; i < TD_MAX_RESULTS && !any; i++) any = f->reads_g >> i & 1 && v->g[i];
+    for (int i = 0; i < TD_MAX_RESULTS && !any; i++)
+        any = f->reads_g >> i & 1 && v->g[i];
     if (!any) return NULL; /* every gradient it reads is zero, so is the result */
     for (int i = 0; i < f->n; i++)
         if (!step(&m, &f->code[i])) return NULL;

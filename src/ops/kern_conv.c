@@ -14,19 +14,21 @@ enum { STRIDE = 3, PADDING, DILATION, GROUPS };
 static bool read_pair(td_opcall *c, int i, int64_t least, int64_t *h, int64_t *w) {
     td_value v = c->in[i];
     if (v.n != 2)
-        return td__op_fail(c, TD_E_ARG, "%s must have 2 entries, got %u", c->info->s.in[i].name,
-                           v.n);
+        return td__op_fail(c, TD_E_ARG, "%s must have 2 entries, got %u",
+                           c->info->s.in[i].name, v.n);
     *h = v.u.ints[0];
     *w = v.u.ints[1];
     return (*h >= least && *w >= least) ||
-           td__op_fail(c, TD_E_ARG, "%s must be at least %lld, got %s", c->info->s.in[i].name,
-                       (long long)least, td__sizes_str(2, v.u.ints));
+           td__op_fail(c, TD_E_ARG, "%s must be at least %lld, got %s",
+                       c->info->s.in[i].name, (long long)least,
+                       td__sizes_str(2, v.u.ints));
 }
 
 static bool read_options(td_opcall *c, td_conv *p) {
     p->groups = td__in_int(c, GROUPS);
     if (p->groups < 1)
-        return td__op_fail(c, TD_E_ARG, "groups must be positive, got %lld", (long long)p->groups);
+        return td__op_fail(c, TD_E_ARG, "groups must be positive, got %lld",
+                           (long long)p->groups);
     return read_pair(c, STRIDE, 1, &p->stride_h, &p->stride_w) &&
            read_pair(c, PADDING, 0, &p->pad_h, &p->pad_w) &&
            read_pair(c, DILATION, 1, &p->dil_h, &p->dil_w);
@@ -37,14 +39,17 @@ static bool read_sizes(td_opcall *c, td_conv *p, const int64_t *x, const int64_t
     p->o = w[0], p->kh = w[2], p->kw = w[3];
     if (!read_options(c, p)) return false;
     if (p->kh < 1 || p->kw < 1)
-        return td__op_fail(c, TD_E_SHAPE, "the kernel of weight %s is empty", td__sizes_str(4, w));
+        return td__op_fail(c, TD_E_SHAPE, "the kernel of weight %s is empty",
+                           td__sizes_str(4, w));
     if (p->o % p->groups || p->c % p->groups || w[1] != p->c / p->groups)
         return td__op_fail(c, TD_E_SHAPE,
                            "weight %s does not fit input %s in %lld group(s): it needs "
                            "[out, in/groups, kh, kw]",
-                           td__sizes_str(4, w), td__sizes_str(4, x), (long long)p->groups);
+                           td__sizes_str(4, w), td__sizes_str(4, x),
+                           (long long)p->groups);
     if (td__conv_out_h(p) < 1 || td__conv_out_w(p) < 1)
-        return td__op_fail(c, TD_E_SHAPE, "the kernel %s is larger than the padded input %s",
+        return td__op_fail(c, TD_E_SHAPE,
+                           "the kernel %s is larger than the padded input %s",
                            td__sizes_str(2, w + 2), td__sizes_str(4, x));
     return true;
 }
@@ -52,10 +57,11 @@ static bool read_sizes(td_opcall *c, td_conv *p, const int64_t *x, const int64_t
 static bool want_4d(td_opcall *c, int i) {
     const td_tensor *t = td__in(c, i);
     if (t->rank != 4)
-        return td__op_fail(c, TD_E_SHAPE, "%s must have 4 dims, got %s", c->info->s.in[i].name,
-                           td__type_str(t));
+        return td__op_fail(c, TD_E_SHAPE, "%s must have 4 dims, got %s",
+                           c->info->s.in[i].name, td__type_str(t));
     if (t->dtype == TD_BOOL)
-        return td__op_fail(c, TD_E_DTYPE, "not defined for bool, got %s", td__type_str(t));
+        return td__op_fail(c, TD_E_DTYPE, "not defined for bool, got %s",
+                           td__type_str(t));
     return true;
 }
 
@@ -71,7 +77,7 @@ static bool same_dtype(td_opcall *c, int i, int k) {
  * would also pass for row-major. */
 static bool channels_last(const td_tensor *t) {
     static const int order[] = {1, 3, 2, 0};
-    int64_t          least   = 0;
+    int64_t          least = 0;
     if (t->stride[1] == 0) return false;
     for (int k = 0; k < 4; k++) {
         int d = order[k];
@@ -83,7 +89,7 @@ static bool channels_last(const td_tensor *t) {
 }
 
 static void lay_out_channels_last(td_meta *m) {
-    m->strided   = true;
+    m->strided = true;
     m->stride[1] = 1;
     m->stride[3] = m->size[1];
     m->stride[2] = m->size[3] * m->stride[3];
@@ -93,12 +99,12 @@ static void lay_out_channels_last(td_meta *m) {
 bool td__shape_convolution(td_opcall *c) {
     td_conv          p;
     const td_tensor *x = td__in(c, 0), *w = td__in(c, 1), *bias = td__in(c, 2);
-    if (!want_4d(c, 0) || !want_4d(c, 1) || !same_dtype(c, 0, 1) || !same_dtype(c, 0, 2) ||
-        !read_sizes(c, &p, x->size, w->size))
+    if (!want_4d(c, 0) || !want_4d(c, 1) || !same_dtype(c, 0, 1) ||
+        !same_dtype(c, 0, 2) || !read_sizes(c, &p, x->size, w->size))
         return false;
     if (bias && (bias->rank != 1 || bias->size[0] != p.o))
-        return td__op_fail(c, TD_E_SHAPE, "bias must have %lld entries, got %s", (long long)p.o,
-                           td__type_str(bias));
+        return td__op_fail(c, TD_E_SHAPE, "bias must have %lld entries, got %s",
+                           (long long)p.o, td__type_str(bias));
     td__meta_dense(&c->meta[0], (td_dtype)x->dtype, 4,
                    (int64_t[]){p.n, p.o, td__conv_out_h(&p), td__conv_out_w(&p)});
     if (channels_last(x) || channels_last(w)) lay_out_channels_last(&c->meta[0]);
@@ -109,7 +115,8 @@ bool td__shape_convolution(td_opcall *c) {
 static bool grad_fits(td_opcall *c, td_conv *p, const int64_t *x, const int64_t *w) {
     const td_tensor *g = td__in(c, 0);
     if (!td__is_float((td_dtype)g->dtype))
-        return td__op_fail(c, TD_E_DTYPE, "grad must be floating, got %s", td__type_str(g));
+        return td__op_fail(c, TD_E_DTYPE, "grad must be floating, got %s",
+                           td__type_str(g));
     if (!want_4d(c, 0) || !same_dtype(c, 0, 1) || !read_sizes(c, p, x, w)) return false;
     int64_t want[4] = {p->n, p->o, td__conv_out_h(p), td__conv_out_w(p)};
     return !memcmp(want, g->size, sizeof want) ||
@@ -161,10 +168,11 @@ static bool run(td_opcall *c, td_conv *p, td_conv_dir dir, td_tensor *bias) {
     if (!td__scope_push(cx)) return false; /* the dense copies end here */
     /* weights: a = x, b = dy; the rows give (dy, x) */
     int        first = dir == TD_CONV_WEIGHTS ? 1 : 0;
-    td_tensor *a = dense(td__in(c, first)), *b = dense(td__in(c, 1 - first)), *d = dense(bias);
-    td_tensor *y  = td_is_contiguous(out) ? out : dense_like(out);
+    td_tensor *a = dense(td__in(c, first)), *b = dense(td__in(c, 1 - first)),
+              *d = dense(bias);
+    td_tensor *y = td_is_contiguous(out) ? out : dense_like(out);
     bool       ok = a && b && y && (d || !bias);
-    p->dtype      = (td_dtype)out->dtype;
+    p->dtype = (td_dtype)out->dtype;
     if (ok) {
         td_conv_args t = {td__ptr(a), td__ptr(b), d ? td__ptr(d) : NULL, td__ptr(y)};
         ok = td__conv(p, dir, &t) || td__fail_memory(cx);
@@ -177,7 +185,8 @@ static bool run(td_opcall *c, td_conv *p, td_conv_dir dir, td_tensor *bias) {
 /* ---- integers: plain loops, sums wrap as in C -------------------------- */
 
 static int64_t at(const td_tensor *t, int64_t a, int64_t b, int64_t h, int64_t w) {
-    int64_t k = a * t->stride[0] + b * t->stride[1] + h * t->stride[2] + w * t->stride[3];
+    int64_t k =
+        a * t->stride[0] + b * t->stride[1] + h * t->stride[2] + w * t->stride[3];
     return td__load_i((td_dtype)t->dtype, td__ptr(t) + k * td__dtype_bytes[t->dtype]);
 }
 
@@ -187,14 +196,16 @@ static int64_t int_sum(const td_opcall *c, const td_conv *p, const int64_t *i) {
     uint64_t         sum = 0;
     int64_t          per = p->c / p->groups, first = i[1] / (p->o / p->groups) * per;
     if (bias)
-        sum = (uint64_t)td__load_i((td_dtype)bias->dtype, td__ptr(bias) + i[1] * bias->stride[0] *
-                                                             td__dtype_bytes[bias->dtype]);
+        sum = (uint64_t)td__load_i((td_dtype)bias->dtype,
+                                   td__ptr(bias) + i[1] * bias->stride[0] *
+                                                       td__dtype_bytes[bias->dtype]);
     for (int64_t k = 0; k < per * p->kh * p->kw; k++) {
         int64_t ch = k / (p->kh * p->kw), kh = k / p->kw % p->kh, kw = k % p->kw;
         int64_t y = i[2] * p->stride_h - p->pad_h + kh * p->dil_h;
         int64_t x = i[3] * p->stride_w - p->pad_w + kw * p->dil_w;
         if (y < 0 || y >= p->h || x < 0 || x >= p->w) continue;
-        sum += (uint64_t)at(in, i[0], first + ch, y, x) * (uint64_t)at(w, i[1], ch, kh, kw);
+        sum += (uint64_t)at(in, i[0], first + ch, y, x) *
+               (uint64_t)at(w, i[1], ch, kh, kw);
     }
     return (int64_t)sum;
 }
@@ -208,7 +219,8 @@ static bool int_convolution(td_opcall *c, const td_conv *p) {
             rest /= out->size[d];
             offset += i[d] * out->stride[d];
         }
-        td__store_i((td_dtype)out->dtype, td__ptr(out) + offset * td__dtype_bytes[out->dtype],
+        td__store_i((td_dtype)out->dtype,
+                    td__ptr(out) + offset * td__dtype_bytes[out->dtype],
                     int_sum(c, p, i));
     }
     return true;
@@ -217,7 +229,8 @@ static bool int_convolution(td_opcall *c, const td_conv *p) {
 bool td__kern_convolution(td_opcall *c) {
     td_conv p;
     if (c->out[0]->numel == 0) return true;
-    if (td__in(c, 0)->numel == 0 || td__in(c, 1)->numel == 0) { /* no channels: the bias */
+    if (td__in(c, 0)->numel == 0 ||
+        td__in(c, 1)->numel == 0) { /* no channels: the bias */
         if (!td__fill(c->out[0], td_value_int(0))) return false;
         td_tensor *bias = td__in(c, 2);
         td_meta    m;
@@ -269,19 +282,22 @@ static bool widen(td_opcall *c, int i, int64_t *pair) {
 static bool want_rank(td_opcall *c, int rank) {
     const td_tensor *x = td__in(c, 0), *w = td__in(c, 1);
     return ((x->rank == rank || x->rank == rank - 1) && w->rank == rank) ||
-           td__op_fail(c, TD_E_SHAPE, "input must have %d or %d dims and weight %d, got %s and %s",
+           td__op_fail(c, TD_E_SHAPE,
+                       "input must have %d or %d dims and weight %d, got %s and %s",
                        rank - 1, rank, rank, td__type_str(x), td__type_str(w));
 }
 
 bool td__decomp_conv2d(td_opcall *c) {
     td_tensor *x = td__in(c, 0);
     int64_t    stride[2], pad[2], dil[2];
-    if (!want_rank(c, 4) || !widen(c, 3, stride) || !widen(c, 4, pad) || !widen(c, 5, dil))
+    if (!want_rank(c, 4) || !widen(c, 3, stride) || !widen(c, 4, pad) ||
+        !widen(c, 5, dil))
         return false;
     bool single = x->rank == 3;
     if (single) x = td_op_unsqueeze(x, 0);
-    td_tensor *y = td_op_convolution(x, td__in(c, 1), td__in(c, 2), (td_ints){stride, 2},
-                                     (td_ints){pad, 2}, (td_ints){dil, 2}, td__in_int(c, 6));
+    td_tensor *y =
+        td_op_convolution(x, td__in(c, 1), td__in(c, 2), (td_ints){stride, 2},
+                          (td_ints){pad, 2}, (td_ints){dil, 2}, td__in_int(c, 6));
     c->out[0] = single ? td_op_squeeze_dim(y, 0) : y;
     return true;
 }
@@ -300,10 +316,11 @@ bool td__decomp_conv1d(td_opcall *c) {
     if (single) x = td_op_unsqueeze(x, 0);
     x = td_op_contiguous(x); /* a size-1 dim must not pass for channels-last */
     w = td_op_contiguous(w);
-    td_tensor *y = td_op_convolution(td_op_unsqueeze(x, 2), td_op_unsqueeze(w, 2), td__in(c, 2),
-                                     (td_ints){stride, 2}, (td_ints){pad, 2}, (td_ints){dil, 2},
-                                     td__in_int(c, 6));
-    y         = td_op_squeeze_dim(y, 2);
+    td_tensor *y =
+        td_op_convolution(td_op_unsqueeze(x, 2), td_op_unsqueeze(w, 2), td__in(c, 2),
+                          (td_ints){stride, 2}, (td_ints){pad, 2}, (td_ints){dil, 2},
+                          td__in_int(c, 6));
+    y = td_op_squeeze_dim(y, 2);
     c->out[0] = single ? td_op_squeeze_dim(y, 0) : y;
     return true;
 }

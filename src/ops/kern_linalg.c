@@ -9,18 +9,20 @@
 static bool want_rank(td_opcall *c, int i, int rank) {
     const td_tensor *t = td__in(c, i);
     if (t->rank == rank) return true;
-    return td__op_fail(c, TD_E_SHAPE, "%s must have %d dims, got %s", c->info->s.in[i].name,
-                       rank, td__type_str(t));
+    return td__op_fail(c, TD_E_SHAPE, "%s must have %d dims, got %s",
+                       c->info->s.in[i].name, rank, td__type_str(t));
 }
 
 static bool same_dtype(td_opcall *c, int i, int k) {
     const td_tensor *a = td__in(c, i), *b = td__in(c, k);
     if (a->dtype != b->dtype)
-        return td__op_fail(c, TD_E_DTYPE, "%s and %s must have one dtype, got %s and %s",
-                           c->info->s.in[i].name, c->info->s.in[k].name, td__type_str(a),
-                           td__type_str(b));
+        return td__op_fail(c, TD_E_DTYPE,
+                           "%s and %s must have one dtype, got %s and %s",
+                           c->info->s.in[i].name, c->info->s.in[k].name,
+                           td__type_str(a), td__type_str(b));
     if (a->dtype == TD_BOOL)
-        return td__op_fail(c, TD_E_DTYPE, "not defined for bool, got %s", td__type_str(a));
+        return td__op_fail(c, TD_E_DTYPE, "not defined for bool, got %s",
+                           td__type_str(a));
     return true;
 }
 
@@ -49,7 +51,8 @@ static bool shape_batch_product(td_opcall *c, int i) {
         return false;
     const td_tensor *a = td__in(c, i), *b = td__in(c, i + 1);
     if (!td__dim_eq(a->size[0], b->size[0]))
-        return td__op_fail(c, TD_E_SHAPE, "the stacks have different lengths, %s and %s",
+        return td__op_fail(c, TD_E_SHAPE,
+                           "the stacks have different lengths, %s and %s",
                            td__type_str(a), td__type_str(b));
     if (!inner_fits(c, i, 2, i + 1, 1)) return false;
     result(c, i, 3, (int64_t[]){a->size[0], a->size[1], b->size[2]});
@@ -82,8 +85,10 @@ static bool shape_add_form(td_opcall *c) {
     int64_t          stride[TD_MAX_RANK];
     if (!same_dtype(c, 0, 1)) return false;
     if (!td__expand_strides(self, c->meta[0].rank, c->meta[0].size, stride))
-        return td__op_fail(c, TD_E_SHAPE, "self %s does not broadcast to the product %s",
-                           td__type_str(self), td__sizes_str(c->meta[0].rank, c->meta[0].size));
+        return td__op_fail(c, TD_E_SHAPE,
+                           "self %s does not broadcast to the product %s",
+                           td__type_str(self),
+                           td__sizes_str(c->meta[0].rank, c->meta[0].size));
     for (int i = 3; i <= 4; i++)
         if (c->in[i].kind == TD_K_FLOAT && !td__is_float((td_dtype)self->dtype))
             return td__op_fail(c, TD_E_DTYPE, "%s must be an integer for %s",
@@ -92,21 +97,26 @@ static bool shape_add_form(td_opcall *c) {
 }
 
 bool td__shape_addmm(td_opcall *c) { return shape_product(c, 1) && shape_add_form(c); }
-bool td__shape_baddbmm(td_opcall *c) { return shape_batch_product(c, 1) && shape_add_form(c); }
-bool td__shape_addmv(td_opcall *c) { return shape_vector_product(c, 1) && shape_add_form(c); }
+bool td__shape_baddbmm(td_opcall *c) {
+    return shape_batch_product(c, 1) && shape_add_form(c);
+}
+bool td__shape_addmv(td_opcall *c) {
+    return shape_vector_product(c, 1) && shape_add_form(c);
+}
 
 /* ---- kernels ------------------------------------------------------------ */
 
 /* Strides of the last two dims and the stack, by how many dims there are. */
-static void describe(td_gemm *p, const td_tensor *a, const td_tensor *b, const td_tensor *out) {
+static void describe(td_gemm *p, const td_tensor *a, const td_tensor *b,
+                     const td_tensor *out) {
     int ra = a->rank, rb = b->rank, ro = out->rank;
     p->dtype = (td_dtype)out->dtype;
-    p->a     = td__ptr(a);
-    p->b     = td__ptr(b);
-    p->c     = td__ptr(out);
-    p->k     = a->size[ra - 1];
-    p->m     = ra > 1 ? a->size[ra - 2] : 1;
-    p->n     = rb > 1 ? b->size[rb - 1] : 1;
+    p->a = td__ptr(a);
+    p->b = td__ptr(b);
+    p->c = td__ptr(out);
+    p->k = a->size[ra - 1];
+    p->m = ra > 1 ? a->size[ra - 2] : 1;
+    p->n = rb > 1 ? b->size[rb - 1] : 1;
     p->batch = ra > 2 ? a->size[0] : 1;
     p->a_col = a->stride[ra - 1];
     p->a_row = ra > 1 ? a->stride[ra - 2] : 0;

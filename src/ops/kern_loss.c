@@ -10,7 +10,8 @@
 enum { SELF, TARGET, WEIGHT };
 
 /* Sizes of self: [C], [N,C] or [N,C,...]; target has them without C. */
-static bool target_fits(td_opcall *c, int rank, const int64_t *size, const td_tensor *target) {
+static bool target_fits(td_opcall *c, int rank, const int64_t *size,
+                        const td_tensor *target) {
     int64_t want[TD_MAX_RANK];
     int     n = 0;
     if (rank < 1) return td__op_fail(c, TD_E_SHAPE, "self must have at least one dim");
@@ -35,14 +36,17 @@ static bool weight_fits(td_opcall *c, const td_tensor *w, int64_t classes) {
 }
 
 bool td__shape_nll_loss(td_opcall *c) {
-    const td_tensor *x = td__in(c, SELF), *y = td__in(c, TARGET), *w = td__in(c, WEIGHT);
+    const td_tensor *x = td__in(c, SELF), *y = td__in(c, TARGET),
+                    *w = td__in(c, WEIGHT);
     if (!td__is_float((td_dtype)x->dtype))
-        return td__op_fail(c, TD_E_DTYPE, "self must be floating, got %s", td__type_str(x));
+        return td__op_fail(c, TD_E_DTYPE, "self must be floating, got %s",
+                           td__type_str(x));
     if (!target_fits(c, x->rank, x->size, y) ||
         !weight_fits(c, w, x->size[x->rank > 1 ? 1 : 0]))
         return false;
     if (w && w->dtype != x->dtype)
-        return td__op_fail(c, TD_E_DTYPE, "weight must have the dtype of self, got %s and %s",
+        return td__op_fail(c, TD_E_DTYPE,
+                           "weight must have the dtype of self, got %s and %s",
                            td__type_str(w), td__type_str(x));
     bool none = !strcmp(c->in[3].u.s, "none");
     td__meta_dense(&c->meta[0], (td_dtype)x->dtype, none ? y->rank : 0, y->size);
@@ -65,13 +69,15 @@ bool td__shape_nll_loss_backward(td_opcall *c) {
 
 /* Where place k of the target lies, and where its scores start. */
 typedef struct places {
-    int64_t         n, classes, class_stride; /* strides in elements of the scores */
+    int64_t          n, classes, class_stride; /* strides in elements of the scores */
     const td_tensor *target, *scores, *weight;
 } places;
 
-static places places_of(const td_tensor *scores, const td_tensor *target, const td_tensor *w) {
+static places places_of(const td_tensor *scores, const td_tensor *target,
+                        const td_tensor *w) {
     int d = scores->rank > 1 ? 1 : 0;
-    return (places){target->numel, scores->size[d], scores->stride[d], target, scores, w};
+    return (places){target->numel, scores->size[d], scores->stride[d],
+                    target,        scores,          w};
 }
 
 static const char *element(const td_tensor *t, int64_t offset) {
@@ -95,7 +101,8 @@ static bool check_targets(td_opcall *c, const places *p, int64_t ignore) {
         locate(p, k, &at, &scores);
         int64_t y = td__load_i((td_dtype)p->target->dtype, element(p->target, at));
         if (y != ignore && (y < 0 || y >= p->classes))
-            return td__op_fail(c, TD_E_INDEX, "target %lld at place %lld is not a class (0 to %lld)",
+            return td__op_fail(c, TD_E_INDEX,
+                               "target %lld at place %lld is not a class (0 to %lld)",
                                (long long)y, (long long)k, (long long)p->classes - 1);
     }
     return true;
@@ -103,15 +110,16 @@ static bool check_targets(td_opcall *c, const places *p, int64_t ignore) {
 
 static double weight_of(const places *p, int64_t y) {
     if (!p->weight) return 1;
-    return td__load_f((td_dtype)p->weight->dtype, element(p->weight, y * p->weight->stride[0]));
+    return td__load_f((td_dtype)p->weight->dtype,
+                      element(p->weight, y * p->weight->stride[0]));
 }
 
 bool td__kern_nll_loss(td_opcall *c) {
-    td_tensor *out    = c->out[0];
-    td_dtype   dt     = (td_dtype)out->dtype;
-    places     p      = places_of(td__in(c, SELF), td__in(c, TARGET), td__in(c, WEIGHT));
+    td_tensor *out = c->out[0];
+    td_dtype   dt = (td_dtype)out->dtype;
+    places     p = places_of(td__in(c, SELF), td__in(c, TARGET), td__in(c, WEIGHT));
     int64_t    ignore = td__in_int(c, 4), at, scores;
-    bool       none   = !strcmp(c->in[3].u.s, "none");
+    bool       none = !strcmp(c->in[3].u.s, "none");
     double     sum = 0, total = 0;
     if (!check_targets(c, &p, ignore)) return false;
     for (int64_t k = 0; k < p.n; k++) {
@@ -125,17 +133,18 @@ bool td__kern_nll_loss(td_opcall *c) {
         total += w;
     }
     /* no place counts: 0/0, as a mean of nothing */
-    if (!none) td__store_f(dt, td__ptr(out), strcmp(c->in[3].u.s, "mean") ? sum : sum / total);
+    if (!none)
+        td__store_f(dt, td__ptr(out), strcmp(c->in[3].u.s, "mean") ? sum : sum / total);
     td__store_f(dt, td__ptr(c->out[1]), none ? 0 : total);
     return true;
 }
 
 bool td__kern_nll_loss_backward(td_opcall *c) {
     td_tensor *g = td__in(c, 0), *out = c->out[0];
-    td_dtype   dt     = (td_dtype)out->dtype;
-    places     p      = places_of(out, td__in(c, TARGET), td__in(c, WEIGHT));
+    td_dtype   dt = (td_dtype)out->dtype;
+    places     p = places_of(out, td__in(c, TARGET), td__in(c, WEIGHT));
     int64_t    ignore = td__in_int(c, 6), at, scores;
-    bool       none = !strcmp(c->in[5].u.s, "none"), mean = !strcmp(c->in[5].u.s, "mean");
+    bool   none = !strcmp(c->in[5].u.s, "none"), mean = !strcmp(c->in[5].u.s, "mean");
     double total = td__load_f((td_dtype)td__in(c, 3)->dtype, td__ptr(td__in(c, 3)));
     if (!check_targets(c, &p, ignore) || !td__fill(out, td_value_int(0))) return false;
     for (int64_t k = 0; k < p.n; k++) {

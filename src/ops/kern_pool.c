@@ -1,5 +1,5 @@
 /* kern_pool.c -- pooling kernels: which elements a window covers, and the run over
- * planes that resampling shares. The loops are in pool_loops.h. */
+ * planes that resampling shares. The loops are in pool_loops.inc. */
 #include "ops/planes.h"
 #include "ops/cast.h"
 
@@ -150,17 +150,17 @@ bool td__planes_run(td_opcall *c, const td_planes *p, td_plane_dir dir,
 #define NAME(what) what##_f32
 #define LEAST (-INFINITY)
 #define IS_NAN(x) isnan(x)
-#include "ops/pool_loops.h"
+#include "ops/pool_loops.inc"
 #define T double
 #define NAME(what) what##_f64
 #define LEAST (-(double)INFINITY)
 #define IS_NAN(x) isnan(x)
-#include "ops/pool_loops.h"
+#include "ops/pool_loops.inc"
 #define T int64_t
 #define NAME(what) what##_i64
 #define LEAST INT64_MIN
 #define IS_NAN(x) false
-#include "ops/pool_loops.h"
+#include "ops/pool_loops.inc"
 
 /* ---- kernels ------------------------------------------------------------ */
 

@@ -9,13 +9,13 @@
 
 #define T float
 #define NAME(what) what##_f32
-#include "ops/resample_loops.h"
+#include "ops/resample_loops.inc"
 #define T double
 #define NAME(what) what##_f64
-#include "ops/resample_loops.h"
+#include "ops/resample_loops.inc"
 #define T int64_t
 #define NAME(what) what##_i64
-#include "ops/resample_loops.h"
+#include "ops/resample_loops.inc"
 
 /* ---- where elements are from -------------------------------------------- */
 

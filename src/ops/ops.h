@@ -17,27 +17,30 @@ typedef bool td_decomp_fn(td_opcall *c); /* sets c->out by calling other ops */
 typedef bool td_vjp_fn(td_vjp *v);       /* sets v->grad by calling other ops */
 
 enum {
-    TD_OPF_POINTWISE = 1 << 0,  /* .expr on each element; sizes broadcast */
-    TD_OPF_VIEW      = 1 << 1,  /* shares storage with its first argument */
-    TD_OPF_BOOL_OUT  = 1 << 2,  /* pointwise: result is bool */
-    TD_OPF_FLOAT     = 1 << 3,  /* pointwise: integers compute as default float */
-    TD_OPF_INT_ONLY  = 1 << 4,  /* refuses floats (bitwise ops) */
-    TD_OPF_NO_BOOL   = 1 << 5,  /* refuses bool */
-    TD_OPF_COMMUTES  = 1 << 6,
-    TD_OPF_RANDOM    = 1 << 7,  /* draws: c->seed, c->offset are set, see td__draw */
-    TD_OPF_DYNAMIC   = 1 << 8,  /* sizes depend on values: the kernel makes c->out */
-    TD_OPF_WRITES_OK = 1 << 9,  /* kernel may run with out[0] == in[0] */
-    TD_OPF_META      = 1 << 10, /* writes geometry only (t_, squeeze_...): kernel does it */
-    TD_OPF_DETACH    = 1 << 11, /* result shares bytes, not history */
-    TD_OPF_CREATE    = 1 << 12, /* no tensor argument: takes the context */
-    TD_OPF_MULTI     = 1 << 13, /* view with a list of results */
+    TD_OPF_POINTWISE = 1 << 0, /* .expr on each element; sizes broadcast */
+    TD_OPF_VIEW = 1 << 1,      /* shares storage with its first argument */
+    TD_OPF_BOOL_OUT = 1 << 2,  /* pointwise: result is bool */
+    TD_OPF_FLOAT = 1 << 3,     /* pointwise: integers compute as default float */
+    TD_OPF_INT_ONLY = 1 << 4,  /* refuses floats (bitwise ops) */
+    TD_OPF_NO_BOOL = 1 << 5,   /* refuses bool */
+    TD_OPF_COMMUTES = 1 << 6,
+    TD_OPF_RANDOM = 1 << 7,    /* draws: c->seed, c->offset are set, see td__draw */
+    TD_OPF_DYNAMIC = 1 << 8,   /* sizes depend on values: the kernel makes c->out */
+    TD_OPF_WRITES_OK = 1 << 9, /* kernel may run with out[0] == in[0] */
+    TD_OPF_META = 1 << 10, /* writes geometry only (t_, squeeze_...): kernel does it */
+    TD_OPF_DETACH = 1 << 11,     /* result shares bytes, not history */
+    TD_OPF_CREATE = 1 << 12,     /* no tensor argument: takes the context */
+    TD_OPF_MULTI = 1 << 13,      /* view with a list of results */
     TD_OPF_FLOAT_ONLY = 1 << 14, /* refuses integers and bool */
-    TD_OPF_INTERNAL  = 1 << 15, /* for formulas; documented, not in the sugar */
-    TD_OPF_KEEP_INT  = 1 << 16, /* pointwise: integers are returned unchanged (floor) */
-    TD_OPF_FIRST_DTYPE = 1 << 17, /* pointwise: result and computation in in[0]'s dtype */
-    TD_OPF_SHARE     = 1 << 18, /* takes over in[0]'s bytes, which nobody else sees: no view */
-    TD_OPF_STATS     = 1 << 19, /* results after the first show no history; saved ones have it */
-    TD_OPF_UNIFORM   = 1 << 20  /* one value everywhere: elements may share their place */
+    TD_OPF_INTERNAL = 1 << 15,   /* for formulas; documented, not in the sugar */
+    TD_OPF_KEEP_INT = 1 << 16, /* pointwise: integers are returned unchanged (floor) */
+    TD_OPF_FIRST_DTYPE =
+        1 << 17, /* pointwise: result and computation in in[0]'s dtype */
+    TD_OPF_SHARE =
+        1 << 18, /* takes over in[0]'s bytes, which nobody else sees: no view */
+    TD_OPF_STATS =
+        1 << 19, /* results after the first show no history; saved ones have it */
+    TD_OPF_UNIFORM = 1 << 20 /* one value everywhere: elements may share their place */
 };
 
 /* One op. Rows live in *.def as TD_OP(id, .field = ...,). FN(x) names the C
@@ -65,12 +68,12 @@ struct td_opdef {
     uint32_t    flags;   /* TD_OPF_... */
 };
 
-#define TD_NO_GRAD(why) "!" why  /* has no derivative, and why */
-#define TD_ZERO_GRAD "0"         /* derivative is zero everywhere: no history */
-#define TD_VIA_DECOMP "@decomp"  /* differentiate the parts */
-#define TD_VIA_PURE "@pure"      /* differentiate the functional twin */
-#define TD_WRITES(twin)                                                   \
-    TD_OP(twin##_, .pure = #twin, .vjp = TD_VIA_PURE,                      \
+#define TD_NO_GRAD(why) "!" why /* has no derivative, and why */
+#define TD_ZERO_GRAD "0"        /* derivative is zero everywhere: no history */
+#define TD_VIA_DECOMP "@decomp" /* differentiate the parts */
+#define TD_VIA_PURE "@pure"     /* differentiate the functional twin */
+#define TD_WRITES(twin)                               \
+    TD_OP(twin##_, .pure = #twin, .vjp = TD_VIA_PURE, \
           .doc = "Writes the result of " #twin " into its first argument.")
 
 typedef enum td_op {
@@ -85,10 +88,23 @@ extern const td_opdef td__ops[TD_OP_COUNT];
 /* ---- schemas (schema.c) ------------------------------------------------- */
 
 typedef enum td_type {
-    TD_T_TENSOR, TD_T_OPT_TENSOR, TD_T_TENSORS, TD_T_OPT_TENSORS, /* Tensor?[] */
-    TD_T_OPERAND,                                 /* tensor or number */
-    TD_T_SCALAR, TD_T_OPT_SCALAR, TD_T_INT, TD_T_OPT_INT, TD_T_INTS, TD_T_OPT_INTS,
-    TD_T_FLOAT, TD_T_OPT_FLOAT, TD_T_BOOL, TD_T_DTYPE, TD_T_OPT_DTYPE, TD_T_STR
+    TD_T_TENSOR,
+    TD_T_OPT_TENSOR,
+    TD_T_TENSORS,
+    TD_T_OPT_TENSORS, /* Tensor?[] */
+    TD_T_OPERAND,     /* tensor or number */
+    TD_T_SCALAR,
+    TD_T_OPT_SCALAR,
+    TD_T_INT,
+    TD_T_OPT_INT,
+    TD_T_INTS,
+    TD_T_OPT_INTS,
+    TD_T_FLOAT,
+    TD_T_OPT_FLOAT,
+    TD_T_BOOL,
+    TD_T_DTYPE,
+    TD_T_OPT_DTYPE,
+    TD_T_STR
 } td_type;
 
 #define TD_MAX_ARGS 16
@@ -122,21 +138,21 @@ bool td__schema_writer(const td_schema *pure, td_schema *s, char *why, size_t ca
 /* A term of a derivative: which argument, what it reads, how to compute it. */
 typedef struct td_term {
     const td_formula *f;
-    uint32_t reads_in;  /* bit per argument that must be saved */
-    uint32_t reads_out; /* bit per result that must be saved */
+    uint32_t          reads_in;  /* bit per argument that must be saved */
+    uint32_t          reads_out; /* bit per result that must be saved */
 } td_term;
 
 struct td_opinfo {
-    td_op     op;
-    td_schema s;
-    td_op     pure;      /* of a writer; TD_OP_COUNT: none */
-    bool      composite; /* decomp or decomp_fn */
-    bool      differentiable;
-    bool      writes;    /* any argument with ! */
-    int8_t    view_of;   /* VIEW: index of the viewed argument, else -1 */
+    td_op             op;
+    td_schema         s;
+    td_op             pure;      /* of a writer; TD_OP_COUNT: none */
+    bool              composite; /* decomp or decomp_fn */
+    bool              differentiable;
+    bool              writes;  /* any argument with ! */
+    int8_t            view_of; /* VIEW: index of the viewed argument, else -1 */
     const td_formula *decomp;
-    td_term   term[TD_MAX_ARGS]; /* by argument; f == NULL: none */
-    uint32_t  saves_in, saves_out; /* of vjp_fn, or the union of terms */
+    td_term           term[TD_MAX_ARGS];   /* by argument; f == NULL: none */
+    uint32_t          saves_in, saves_out; /* of vjp_fn, or the union of terms */
 };
 
 bool             td__table_init(void); /* idempotent; false: td__table_why says why */
@@ -153,11 +169,11 @@ struct td_opcall {
     td_ctx          *cx;
     const td_opdef  *def;
     const td_opinfo *info;
-    td_value        *in;   /* [n_in], schema order, defaults filled in */
+    td_value        *in; /* [n_in], schema order, defaults filled in */
     int              n_in;
-    int              n_out; /* results; lists are flattened */
-    td_tensor      **out;   /* [n_out], few or scratch */
-    td_meta         *meta;  /* [n_out], few_meta or scratch */
+    int              n_out;        /* results; lists are flattened */
+    td_tensor      **out;          /* [n_out], few or scratch */
+    td_meta         *meta;         /* [n_out], few_meta or scratch */
     uint64_t         seed, offset; /* RANDOM: this call's draw */
     td_tensor       *few[TD_FEW];
     td_meta          few_meta[TD_FEW];
@@ -166,32 +182,35 @@ struct td_opcall {
 /* Calls an op through the modes. in[] is schema order; fewer than n_in entries
  * take the defaults. On failure every result is nil and false is returned; a nil
  * argument gives nil results and true. `out` has room for n_out results. */
-bool td__call(td_ctx *cx, td_op op, const td_value *in, int n_in, td_tensor **out, int n_out);
+bool td__call(td_ctx *cx, td_op op, const td_value *in, int n_in, td_tensor **out,
+              int n_out);
 /* The same for ops with a list of results: how many, -1 on failure. At most cap
  * are copied out; more than that is an error. */
-int td__call_list(td_ctx *cx, td_op op, const td_value *in, int n_in, td_tensor **out, int cap);
-td_tensor *td__call1(td_ctx *cx, td_op op, const td_value *in, int n_in); /* one result */
+int  td__call_list(td_ctx *cx, td_op op, const td_value *in, int n_in, td_tensor **out,
+                   int cap);
+td_tensor             *td__call1(td_ctx *cx, td_op op, const td_value *in,
+                                 int n_in); /* one result */
 /* The context of the first tensor among the arguments; NULL when there is none (a
  * NULL where a tensor must be), which td__call reports to stderr. */
-td_ctx *td__args_ctx(const td_value *in, int n);
+td_ctx                *td__args_ctx(const td_value *in, int n);
 static inline td_value td__value_ints(td_ints l) {
     td_value v = {TD_K_INTS, (uint32_t)(l.n < 0 ? 0 : l.n), {0}};
-    v.u.ints   = l.v;
+    v.u.ints = l.v;
     return v;
 }
 static inline td_value td__value_tensors(td_tensors l) {
     td_value v = {TD_K_TENSORS, (uint32_t)(l.n < 0 ? 0 : l.n), {0}};
-    v.u.ts     = l.v;
+    v.u.ts = l.v;
     return v;
 }
 static inline td_value td__value_dtype(td_dtype dt) {
     td_value v = {TD_K_DTYPE, 0, {0}};
-    v.u.dt     = dt;
+    v.u.dt = dt;
     return v;
 }
 static inline td_value td__value_str(const char *s) {
     td_value v = {TD_K_STR, 0, {0}};
-    v.u.s      = s;
+    v.u.s = s;
     return v;
 }
 /* For modes: the rest of the stack, then the kernel. */
@@ -208,23 +227,28 @@ static inline td_tensor *td__in(const td_opcall *c, int i) {
 }
 static inline int64_t td__in_int(const td_opcall *c, int i) { return c->in[i].u.i; }
 static inline bool td__in_bool(const td_opcall *c, int i) { return c->in[i].u.i != 0; }
-static inline bool td__in_none(const td_opcall *c, int i) { return c->in[i].kind == TD_K_NONE; }
-double  td__value_f(td_value v); /* number as double */
-int64_t td__value_i(td_value v); /* number as integer, truncated */
-static inline double td__in_f(const td_opcall *c, int i) { return td__value_f(c->in[i]); }
+static inline bool td__in_none(const td_opcall *c, int i) {
+    return c->in[i].kind == TD_K_NONE;
+}
+double               td__value_f(td_value v); /* number as double */
+int64_t              td__value_i(td_value v); /* number as integer, truncated */
+static inline double td__in_f(const td_opcall *c, int i) {
+    return td__value_f(c->in[i]);
+}
 static inline td_dtype td__in_dtype(const td_opcall *c, int i, td_dtype otherwise) {
     return c->in[i].kind == TD_K_DTYPE ? c->in[i].u.dt : otherwise;
 }
 /* Records "op: message" with the op's name in front. Always false. */
 bool td__op_fail(td_opcall *c, td_code code, const char *fmt, ...) TD_PRINTF(3, 4);
 /* Wraps dim argument i for `rank`; -1 after td__op_fail. */
-int td__op_dim(td_opcall *c, int64_t dim, int rank);
+int  td__op_dim(td_opcall *c, int64_t dim, int rank);
 
 /* ---- shared shape helpers (shape_rules.c) ------------------------------- */
 
 /* Result 0: fresh, row-major, of the sizes given. */
-void td__meta_dense(td_meta *m, td_dtype dt, int rank, const int64_t *size);
-void td__meta_like(td_meta *m, const td_tensor *t); /* sizes, dtype and dim order of t */
+void     td__meta_dense(td_meta *m, td_dtype dt, int rank, const int64_t *size);
+void     td__meta_like(td_meta         *m,
+                       const td_tensor *t); /* sizes, dtype and dim order of t */
 /* dtype of an operation on these arguments: tensors, 0-dim tensors and numbers
  * weigh as in ATen. */
 td_dtype td__result_type(td_ctx *cx, const td_value *in, int n);
@@ -237,25 +261,26 @@ td_dtype td__result_type(td_ctx *cx, const td_value *in, int n);
  * `a.numel`. */
 const td_formula *td__formula_parse(const char *text, const td_schema *s, bool vjp,
                                     char *why, size_t cap);
-uint32_t td__formula_reads_in(const td_formula *f);
-uint32_t td__formula_reads_out(const td_formula *f);
+uint32_t          td__formula_reads_in(const td_formula *f);
+uint32_t          td__formula_reads_out(const td_formula *f);
 /* Where names come from. `in` entries may be tensors that were not saved: then
  * only in_meta is looked at. */
 struct td_vjp {
-    td_ctx          *cx;
-    const td_opdef  *def;
-    const td_opinfo *info;
-    const td_value  *in;      /* by argument; an unsaved tensor is NONE */
+    td_ctx               *cx;
+    const td_opdef       *def;
+    const td_opinfo      *info;
+    const td_value       *in;      /* by argument; an unsaved tensor is NONE */
     const td_meta *const *in_meta; /* by argument; NULL for non-tensors */
-    td_tensor *const *out;    /* by result; NULL when not saved */
-    td_tensor *const *g;      /* by result; NULL: no gradient arrived */
-    int              n_out;   /* results, lists flattened */
-    const bool      *need;    /* by argument: a gradient is wanted */
-    td_tensor      **grad;    /* by argument, to fill; NULL: zero */
-    td_tensor     ***list_grad; /* by argument of type Tensor[]: array to fill, else NULL */
+    td_tensor *const     *out;     /* by result; NULL when not saved */
+    td_tensor *const     *g;       /* by result; NULL: no gradient arrived */
+    int                   n_out;   /* results, lists flattened */
+    const bool           *need;    /* by argument: a gradient is wanted */
+    td_tensor           **grad;    /* by argument, to fill; NULL: zero */
+    td_tensor ***list_grad; /* by argument of type Tensor[]: array to fill, else NULL */
     const bool *const *list_need;
-    const td_meta *const *const *list_meta; /* by argument of type Tensor[]: each entry's */
-    const td_meta *const *out_meta; /* by result: sizes, dtype */
+    const td_meta *const *const
+                         *list_meta; /* by argument of type Tensor[]: each entry's */
+    const td_meta *const *out_meta;  /* by result: sizes, dtype */
 };
 td_tensor *td__formula_eval(const td_formula *f, const td_vjp *v); /* NULL on failure */
 

@@ -48,10 +48,17 @@ TD_M double td_uniform_f64(uint32_t lo, uint32_t hi) {
 
 /* Box-Muller: r cos(2 pi v) and r sin(2 pi v) with r = sqrt(-2 log u). u is in
  * (0, 1] with 31 bits, so |normal| reaches 6.6 and never infinity. */
-TD_M void td_normal_f32(uint32_t wu, uint32_t wv, float out[2]) {
+TD_M float td_normal_radius_f32(uint32_t wu) {
     float u = (float)(int32_t)(wu >> 1) * 0x1p-31f + 0x1p-32f;
-    float r = td_m_sqrt_f32(-2.0f * td_m_log_f32(u > 1.0f ? 1.0f : u));
-    float a = 6.283185307f * td_uniform_f32(wv);
+    return td_m_sqrt_f32(-2.0f * td_m_log_f32(u > 1.0f ? 1.0f : u));
+}
+
+TD_M float td_normal_angle_f32(uint32_t wv) {
+    return 6.283185307f * td_uniform_f32(wv);
+}
+
+TD_M void td_normal_f32(uint32_t wu, uint32_t wv, float out[2]) {
+    float r = td_normal_radius_f32(wu), a = td_normal_angle_f32(wv);
     out[0] = r * td_m_cos_f32(a);
     out[1] = r * td_m_sin_f32(a);
 }

@@ -82,8 +82,7 @@ static bool read_type(reader *r, td_param *p) {
     bool list = r->p[0] == '[' && r->p[1] == ']';
     if (list) r->p += 2;
     bool opt_list = list && *r->p == '?' && r->p++;
-    if (list && opt && k == 0)
-        p->type = TD_T_OPT_TENSORS;
+    if (list && opt && k == 0) p->type = TD_T_OPT_TENSORS;
     else
         p->type = list ? (opt_list ? types[k].opt_list : types[k].list)
                        : (opt ? types[k].optional : types[k].plain);
@@ -100,8 +99,8 @@ static bool read_int_list(reader *r, td_param *p) {
         r->p = end;
     }
     if (!take(r, "]")) return wrong(r, "expected ]");
-    p->def.kind   = TD_K_INTS;
-    p->def.n      = (uint32_t)n;
+    p->def.kind = TD_K_INTS;
+    p->def.n = (uint32_t)n;
     p->def.u.ints = p->ints_def;
     return true;
 }
@@ -109,8 +108,7 @@ static bool read_int_list(reader *r, td_param *p) {
 static bool read_number(reader *r, td_param *p) {
     char   *end;
     int64_t i = strtoll(r->p, &end, 10);
-    if (end != r->p && *end != '.' && *end != 'e')
-        p->def = td_value_int(i);
+    if (end != r->p && *end != '.' && *end != 'e') p->def = td_value_int(i);
     else {
         double f = strtod(r->p, &end);
         if (end == r->p) return wrong(r, "bad default");
@@ -129,7 +127,7 @@ static bool read_string(reader *r, td_param *p, char quote) {
     if (!r->p[n] || n >= sizeof p->str_def) return wrong(r, "bad default string");
     memcpy(p->str_def, r->p, n);
     p->def.kind = TD_K_STR;
-    p->def.u.s  = p->str_def;
+    p->def.u.s = p->str_def;
     r->p += n + 1;
     return true;
 }
@@ -173,8 +171,7 @@ static bool read_results(reader *r, td_schema *s) {
         skip(r);
         if (several && isalpha((unsigned char)*r->p)) {
             if (!read_name(r, p->name, sizeof p->name)) return false;
-        } else
-            strcpy(p->name, "out");
+        } else strcpy(p->name, "out");
     } while (several && take(r, ","));
     if (several && !take(r, ")")) return wrong(r, "expected )");
     skip(r);

@@ -2,10 +2,10 @@
 #include "ops/ops.h"
 
 void td__meta_dense(td_meta *m, td_dtype dt, int rank, const int64_t *size) {
-    m->dtype   = dt;
-    m->rank    = rank;
+    m->dtype = dt;
+    m->rank = rank;
     m->strided = false;
-    m->offset  = 0;
+    m->offset = 0;
     for (int i = 0; i < rank; i++) m->size[i] = size[i];
 }
 
@@ -31,16 +31,11 @@ static void weigh(td_ctx *cx, weights *w, td_value v) {
         td_dtype dt = (td_dtype)v.u.t->dtype;
         if (v.u.t->flags & TD_TF_NUMBER)
             w->number = either(w->number, td__is_float(dt) ? cx->default_dtype : dt);
-        else if (v.u.t->rank > 0)
-            w->dims = either(w->dims, dt);
-        else
-            w->zero = either(w->zero, dt);
-    } else if (v.kind == TD_K_FLOAT)
-        w->number = either(w->number, cx->default_dtype);
-    else if (v.kind == TD_K_INT)
-        w->number = either(w->number, TD_I64);
-    else if (v.kind == TD_K_BOOL)
-        w->number = either(w->number, TD_BOOL);
+        else if (v.u.t->rank > 0) w->dims = either(w->dims, dt);
+        else w->zero = either(w->zero, dt);
+    } else if (v.kind == TD_K_FLOAT) w->number = either(w->number, cx->default_dtype);
+    else if (v.kind == TD_K_INT) w->number = either(w->number, TD_I64);
+    else if (v.kind == TD_K_BOOL) w->number = either(w->number, TD_BOOL);
 }
 
 /* A heavier category keeps its dtype unless the lighter one has a higher class. */

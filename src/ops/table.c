@@ -14,11 +14,11 @@ const td_opdef td__ops[TD_OP_COUNT] = {
 #undef TD_OP
 };
 
-static td_opinfo       infos[TD_OP_COUNT];
-static td_map          by_name;
-static char            why[256];
-static atomic_bool     ready;
-static int             done; /* rows whose rules are read; a failed start goes on here */
+static td_opinfo   infos[TD_OP_COUNT];
+static td_map      by_name;
+static char        why[256];
+static atomic_bool ready;
+static int         done; /* rows whose rules are read; a failed start goes on here */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 const td_opinfo *td__opinfo(td_op op) { return &infos[op]; }
@@ -37,10 +37,10 @@ static bool wrong(td_op op, const char *what) {
 }
 
 static bool init_schema(td_op op) {
-    const td_opdef *def  = &td__ops[op];
+    const td_opdef *def = &td__ops[op];
     td_opinfo      *info = &infos[op];
-    info->op             = op;
-    info->pure           = def->pure ? td__op_find(def->pure) : TD_OP_COUNT;
+    info->op = op;
+    info->pure = def->pure ? td__op_find(def->pure) : TD_OP_COUNT;
     if (def->pure && info->pure == TD_OP_COUNT) return wrong(op, "no such twin");
     char text[160];
     if (def->schema) {
@@ -57,9 +57,9 @@ static bool init_schema(td_op op) {
 }
 
 static void init_aliases(td_op op) {
-    const td_opdef *def  = &td__ops[op];
+    const td_opdef *def = &td__ops[op];
     td_opinfo      *info = &infos[op];
-    info->view_of        = -1;
+    info->view_of = -1;
     for (int i = 0; i < info->s.n_in; i++) {
         const td_param *p = &info->s.in[i];
         info->writes |= p->write;
@@ -84,9 +84,9 @@ static bool add_term(td_op op, char *text) {
     int arg = find_arg(&info->s, text, (size_t)(colon - text));
     if (arg < 0) return wrong(op, "vjp: unknown argument before the colon");
     td_term *t = &info->term[arg];
-    t->f       = td__formula_parse(colon + 1, &info->s, true, msg, sizeof msg);
+    t->f = td__formula_parse(colon + 1, &info->s, true, msg, sizeof msg);
     if (!t->f) return wrong(op, msg);
-    t->reads_in  = td__formula_reads_in(t->f);
+    t->reads_in = td__formula_reads_in(t->f);
     t->reads_out = td__formula_reads_out(t->f);
     info->saves_in |= t->reads_in;
     info->saves_out |= t->reads_out;
@@ -109,7 +109,7 @@ static bool add_terms(td_op op, const char *vjp) {
 static bool add_saves(td_op op, const char *saves) {
     td_opinfo *info = &infos[op];
     for (const char *p = saves; *p;) {
-        size_t n   = strcspn(p, " ");
+        size_t n = strcspn(p, " ");
         int    arg = find_arg(&info->s, p, n), hit = arg >= 0;
         if (hit) info->saves_in |= 1u << arg;
         for (int i = 0; i < info->s.n_out && !hit; i++) {
@@ -125,10 +125,10 @@ static bool add_saves(td_op op, const char *saves) {
 }
 
 static bool init_rules(td_op op) {
-    const td_opdef *def  = &td__ops[op];
+    const td_opdef *def = &td__ops[op];
     td_opinfo      *info = &infos[op];
     char            msg[160];
-    bool twin_composite  = info->pure != TD_OP_COUNT && !def->cpu &&
+    bool            twin_composite = info->pure != TD_OP_COUNT && !def->cpu &&
                           (td__ops[info->pure].decomp || td__ops[info->pure].decomp_fn);
     info->composite = def->decomp || def->decomp_fn || twin_composite;
     if (def->decomp) {
@@ -140,7 +140,8 @@ static bool init_rules(td_op op) {
         if (info->pure == TD_OP_COUNT) return wrong(op, "vjp: has no twin");
         rule = &td__ops[info->pure];
     }
-    if (!rule->vjp && !rule->vjp_fn) return wrong(op, "has no vjp and no reason for none");
+    if (!rule->vjp && !rule->vjp_fn)
+        return wrong(op, "has no vjp and no reason for none");
     if (rule->vjp_fn) {
         info->differentiable = true;
         return add_saves(op, rule->saves ? rule->saves : "");

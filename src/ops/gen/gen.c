@@ -30,8 +30,9 @@ static bool same_files(const char *a, const char *b) {
 bool td__gen_close(FILE *f, const char *path) {
     bool ok = !ferror(f);
     ok &= fclose(f) == 0;
-    if (ok) ok = same_files(temp_path, final_path) ? remove(temp_path) == 0
-                                                   : rename(temp_path, final_path) == 0;
+    if (ok)
+        ok = same_files(temp_path, final_path) ? remove(temp_path) == 0
+                                               : rename(temp_path, final_path) == 0;
     if (!ok) perror(path);
     return ok;
 }
@@ -62,8 +63,8 @@ const char *td__gen_c_type(const td_param *p) {
 bool td__gen_is_list(const td_schema *s) { return s->out[0].type == TD_T_TENSORS; }
 
 void td__gen_prototype(FILE *f, td_op op) {
-    const td_schema *s    = &td__gen_schemas[op];
-    const char      *sep  = "";
+    const td_schema *s = &td__gen_schemas[op];
+    const char      *sep = "";
     bool             list = td__gen_is_list(s);
     fprintf(f, "%s%s(", list ? "int td_op_" : "td_tensor *td_op_", td__ops[op].name);
     if (td__ops[op].flags & TD_OPF_CREATE) fprintf(f, "td_ctx *cx"), sep = ", ";
@@ -71,14 +72,15 @@ void td__gen_prototype(FILE *f, td_op op) {
         fprintf(f, "%s%s%s", sep, td__gen_c_type(&s->in[i]), s->in[i].name);
         sep = ", ";
     }
-    for (int i = 1; i < s->n_out && !list; i++) fprintf(f, "%std_tensor **%s", sep, s->out[i].name);
+    for (int i = 1; i < s->n_out && !list; i++)
+        fprintf(f, "%std_tensor **%s", sep, s->out[i].name);
     if (list) fprintf(f, "%std_tensor **out, int cap", sep);
     fprintf(f, ")");
 }
 
 static bool read_schema(td_op op, char *why, size_t cap) {
     const td_opdef *def = &td__ops[op];
-    td_schema      *s   = &td__gen_schemas[op];
+    td_schema      *s = &td__gen_schemas[op];
     if (def->schema) return td__schema_parse(def->schema, s, why, cap);
     for (int k = 0; def->pure && k < TD_OP_COUNT; k++) {
         td_schema twin;

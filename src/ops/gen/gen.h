@@ -19,9 +19,9 @@ bool td__gen_rules(const char *dir);  /* src/ops/rules_gen.h */
 bool td__gen_docs(const char *dir);   /* docs/ops.md */
 bool td__gen_loops(const char *dir);  /* src/ops/loops/loops_*.c */
 
-const char *td__gen_c_type(const td_param *p); /* of a parameter in the flat ABI */
+const char *td__gen_c_type(const td_param *p);   /* of a parameter in the flat ABI */
 bool        td__gen_is_list(const td_schema *s); /* the result is a Tensor[] */
 /* "td_tensor *td_op_add(td_tensor *a, ...)" without the semicolon. */
-void td__gen_prototype(FILE *f, td_op op);
+void        td__gen_prototype(FILE *f, td_op op);
 
 #endif

@@ -49,28 +49,34 @@ static void uniform_f32(const uint32_t *w, int64_t n, float from, float width,
     for (int64_t i = 0; i < n; i++) out[i] = td_uniform_f32(w[i]) * width + from;
 }
 
-/* Two words make two numbers. Radius and angle go through arrays so that every
- * loop has one stride. */
+/* td_normal_f32 on LANES pairs, a loop for each step so that all vectorize. */
+static void normal_pairs(const uint32_t *u, const uint32_t *v, float *first,
+                         float *second) {
+    float r[LANES], a[LANES];
+#pragma omp simd
+    for (int k = 0; k < LANES; k++) r[k] = td_normal_radius_f32(u[k]);
+#pragma omp simd
+    for (int k = 0; k < LANES; k++) a[k] = td_normal_angle_f32(v[k]);
+#pragma omp simd
+    for (int k = 0; k < LANES; k++) first[k] = r[k] * td_m_cos_f32(a[k]);
+#pragma omp simd
+    for (int k = 0; k < LANES; k++) second[k] = r[k] * td_m_sin_f32(a[k]);
+}
+
 static void normal_f32(const uint32_t *w, int64_t n, float mean, float std,
                        float *out) {
-    float first[LANES], second[LANES];
+    float    first[LANES], second[LANES];
+    uint32_t u[LANES] = {0}, v[LANES] = {0};
     for (int64_t i = 0; i < n; i += 2 * LANES) {
-        int64_t  m = (n - i < 2 * LANES ? n - i : 2 * LANES) / 2;
-        uint32_t u[LANES] = {0}, v[LANES] = {0};
+        int64_t m = (n - i < 2 * LANES ? n - i : 2 * LANES) / 2;
         for (int64_t k = 0; k < m; k++) {
             u[k] = w[i + 2 * k];
             v[k] = w[i + 2 * k + 1];
         }
-#pragma omp simd
-        for (int k = 0; k < LANES; k++) {
-            float pair[2];
-            td_normal_f32(u[k], v[k], pair);
-            first[k] = pair[0] * std + mean;
-            second[k] = pair[1] * std + mean;
-        }
+        normal_pairs(u, v, first, second);
         for (int64_t k = 0; k < m; k++) {
-            out[i + 2 * k] = first[k];
-            out[i + 2 * k + 1] = second[k];
+            out[i + 2 * k] = first[k] * std + mean;
+            out[i + 2 * k + 1] = second[k] * std + mean;
         }
     }
 }
