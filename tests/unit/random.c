@@ -150,6 +150,30 @@ TEST(an_element_is_a_function_of_its_index) {
     td_close(cx);
 }
 
+/* The loops of this CPU against the plain functions. */
+TEST(vector_loops_draw_what_the_functions_say) {
+    enum { M = 1003 };
+    td_ctx *cx = td_open();
+    float   normal[M];
+    uint8_t coin[M];
+    td_rng_set(cx, 4, UINT32_MAX - 20);
+
+    td_read(td_randn(cx, TD_SHAPE(M)), TD_F32, normal, sizeof normal);
+    uint64_t second = td_rng_offset(cx);
+    td_read(td_bernoulli_p(td_empty(cx, TD_SHAPE(M), TD_BOOL), 0.3), TD_BOOL, coin, M);
+
+    for (int i = 0; i < M; i++) {
+        uint32_t w[4];
+        float    pair[2];
+        td_philox(4, (uint64_t)UINT32_MAX - 20 + (uint64_t)i / 4, w);
+        td_normal_f32(w[i / 2 % 2 * 2], w[i / 2 % 2 * 2 + 1], pair);
+        CHECK(normal[i] == pair[i % 2] * 1.0f + 0.0f);
+        td_philox(4, second + (uint64_t)i / 4, w);
+        CHECK(coin[i] == td_draw_bernoulli(w[i % 4], 0.3));
+    }
+    td_close(cx);
+}
+
 TEST(a_writer_draws_what_its_twin_draws) {
     td_ctx    *cx = td_open();
     td_tensor *x = td_zeros(cx, TD_SHAPE(100));
