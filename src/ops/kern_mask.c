@@ -40,6 +40,11 @@ static bool is_set(const td_tensor *t, const char *p) {
 static int64_t count_set(const td_tensor *t, int rank, const int64_t *size) {
     pair    w;
     int64_t n = td__numel(rank, size), found = 0, item = td__dtype_bytes[t->dtype];
+    if (item == 1 && n == t->numel && td__is_dense(t->rank, t->size, t->stride)) {
+        const char *set = td__ptr(t);
+        for (int64_t p = 0; p < n; p++) found += set[p] != 0;
+        return found;
+    }
     pair_start(&w, rank, size, t, NULL);
     for (int64_t p = 0; p < n; p++, pair_next(&w))
         found += is_set(t, td__ptr(t) + w.off[0] * item);
