@@ -256,6 +256,7 @@ bool td__shape_roll(td_opcall *c) {
                                (long long)dims.u.ints[k], t->rank);
     if (dims.n > 0 && td__dim_eq(t->numel, 0)) meta_clone(&c->meta[0], t);
     else td__meta_dense(&c->meta[0], (td_dtype)t->dtype, t->rank, t->size);
+    if (roll_channels_last(t, shifts, dims)) use_channels_last(&c->meta[0]);
     return true;
 }
 
