@@ -1328,6 +1328,9 @@ TD_API td_tensor *td_op_nll_loss(td_tensor *self, td_tensor *target, td_tensor *
 /* Cross entropy of logits self [N,C,...] with class indices, or with probabilities of the same sizes. */
 TD_API td_tensor *td_op_cross_entropy(td_tensor *self, td_tensor *target, td_tensor *weight, const char *reduction, int64_t ignore_index, double label_smoothing);
 
+/* softmax that gives zeros, not NaN, where everything along `dim` is -inf. */
+TD_API td_tensor *td_op__safe_softmax(td_tensor *self, int64_t dim);
+
 /* softmax(query @ key^T * scale + mask) @ value; a bool mask keeps what is true, a row that keeps nothing gives zeros. */
 TD_API td_tensor *td_op_scaled_dot_product_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *attn_mask, double dropout_p, bool is_causal, td_value scale);
 

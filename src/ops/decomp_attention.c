@@ -19,14 +19,6 @@ static td_tensor *additive_mask(td_opcall *c, td_tensor *q, td_tensor *k) {
     return td_op_masked_fill(zero, td_op_logical_not(mask), td_value_float(-INFINITY));
 }
 
-/* softmax whose fully masked rows are zeros instead of NaN. */
-static td_tensor *safe_softmax(td_tensor *scores) {
-    td_tensor *p = td_op_softmax(scores, -1, TD_DTYPE_NONE);
-    td_tensor *gone =
-        td_op_all(td_op_eq(scores, td_value_float(-INFINITY)), TD_DIMS(-1), true);
-    return td_op_masked_fill(p, gone, td_value_float(0));
-}
-
 /* Stacked heads without dropout come back laid out as the query. */
 static td_tensor *laid_out_as(td_opcall *c, td_tensor *q, td_tensor *y) {
     bool heads = q->rank == 4 && td__in_f(c, 4) == 0 && y->numel > 0 &&
@@ -60,7 +52,7 @@ bool td__decomp_attention(td_opcall *c) {
     td_tensor *kt = td_op_transpose(td_op_mul(k, td_value_float(half)), -2, -1);
     td_tensor *p = td_op_matmul(qs, kt);
     if (mask) p = td_op_add(p, td_value_tensor(mask), td_value_int(1));
-    p = mask ? safe_softmax(p) : td_op_softmax(p, -1, TD_DTYPE_NONE);
+    p = mask ? td_op__safe_softmax(p, -1) : td_op_softmax(p, -1, TD_DTYPE_NONE);
     if (td__in_f(c, 4) > 0) p = td_op_dropout(p, td__in_f(c, 4), true);
     c->out[0] = laid_out_as(c, q, td_op_matmul(p, v));
     return true;

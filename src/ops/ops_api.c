@@ -2255,6 +2255,11 @@ td_tensor *td_op_cross_entropy(td_tensor *self, td_tensor *target, td_tensor *we
     return td__call1(td__args_ctx(in, 6), TD_OP_cross_entropy, in, 6);
 }
 
+td_tensor *td_op__safe_softmax(td_tensor *self, int64_t dim) {
+    td_value in[] = {td_value_tensor(self), td_value_int(dim)};
+    return td__call1(td__args_ctx(in, 2), TD_OP__safe_softmax, in, 2);
+}
+
 td_tensor *td_op_scaled_dot_product_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *attn_mask, double dropout_p, bool is_causal, td_value scale) {
     td_value in[] = {td_value_tensor(query), td_value_tensor(key), td_value_tensor(value), td_value_tensor(attn_mask), td_value_float(dropout_p), td_value_bool(is_causal), scale};
     return td__call1(td__args_ctx(in, 7), TD_OP_scaled_dot_product_attention, in, 7);

@@ -358,6 +358,8 @@ td_shape_fn td__shape_nll_loss_backward;
 td_kernel_fn td__kern_nll_loss_backward;
 td_decomp_fn td__decomp_nll_loss;
 td_decomp_fn td__decomp_cross_entropy;
+td_shape_fn td__shape_safe_softmax;
+td_kernel_fn td__kern_safe_softmax;
 td_decomp_fn td__decomp_attention;
 td_shape_fn td__shape_max_pool2d;
 td_kernel_fn td__kern_max_pool2d;
