@@ -9,10 +9,11 @@ TEST(a_schema_gives_names_types_and_defaults) {
     td_schema s;
     char      why[160];
 
-    CHECK(td__schema_parse("f(Tensor(a!) x, Tensor?[] ix, Scalar k=-2, float eps=1e-5, "
-                           "int[] dims=[1, 2], bool on=True, str how='mean', int[]? o=None, "
-                           "dtype? dtype=None) -> (Tensor(a!) y, Tensor z)",
-                           &s, why, sizeof why));
+    CHECK(td__schema_parse(
+        "f(Tensor(a!) x, Tensor?[] ix, Scalar k=-2, float eps=1e-5, "
+        "int[] dims=[1, 2], bool on=True, str how='mean', int[]? o=None, "
+        "dtype? dtype=None) -> (Tensor(a!) y, Tensor z)",
+        &s, why, sizeof why));
 
     CHECK_STR(s.name, "f");
     CHECK(s.n_in == 9 && s.n_out == 2);
@@ -29,7 +30,9 @@ TEST(a_schema_gives_names_types_and_defaults) {
 }
 
 TEST(wrong_schemas_are_refused_with_a_reason) {
-    static const struct { const char *text, *why; } cases[] = {
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
         {"", "expected a name"},
         {"f", "expected ("},
         {"f(", "expected a name"},
@@ -51,8 +54,10 @@ TEST(wrong_schemas_are_refused_with_a_reason) {
         {"f(str x='mean) -> Tensor", "bad default string"},
         {"f(str x='a very long default string') -> Tensor", "bad default string"},
         {"f(int x int y) -> Tensor", "expected , or )"},
-        {"f(int a,int b,int c,int d,int e,int f,int g,int h,int i,int j,int k,int l,int m,"
-         "int n,int o,int p,int q) -> Tensor", "too many arguments"},
+        {"f(int a,int b,int c,int d,int e,int f,int g,int h,int i,int j,int k,int "
+         "l,int m,"
+         "int n,int o,int p,int q) -> Tensor",
+         "too many arguments"},
         {"f() -> (Tensor,Tensor,Tensor,Tensor,Tensor,Tensor,Tensor,Tensor,Tensor)",
          "too many results"},
         {"f(int an_argument_name_without_any_end) -> Tensor", "expected a name"},
@@ -83,8 +88,8 @@ TEST(a_writers_schema_comes_from_its_twin) {
     td_schema pure, s;
     char      why[160];
 
-    CHECK(td__schema_parse("f(Tensor a, int[] d=[3], str how='x') -> Tensor", &pure, why,
-                           sizeof why));
+    CHECK(td__schema_parse("f(Tensor a, int[] d=[3], str how='x') -> Tensor", &pure,
+                           why, sizeof why));
     CHECK(td__schema_writer(&pure, &s, why, sizeof why));
     CHECK_STR(s.name, "f_");
     CHECK(s.in[0].write && s.out[0].write && s.in[0].alias == s.out[0].alias);
@@ -112,8 +117,9 @@ TEST(every_op_is_found_by_its_name) {
 static const td_formula *parse(const char *text, char *why) {
     static td_schema s;
     char             msg[160];
-    CHECK(td__schema_parse("f(Tensor a, Tensor b, int[] d, float k=2) -> (Tensor y, Tensor z)",
-                           &s, msg, sizeof msg));
+    CHECK(td__schema_parse(
+        "f(Tensor a, Tensor b, int[] d, float k=2) -> (Tensor y, Tensor z)", &s, msg,
+        sizeof msg));
     why[0] = 0;
     return td__formula_parse(text, &s, true, why, 160);
 }
@@ -134,7 +140,9 @@ TEST(a_formula_knows_what_it_reads) {
 }
 
 TEST(wrong_formulas_are_refused_with_a_reason) {
-    static const struct { const char *text, *why; } cases[] = {
+    static const struct {
+        const char *text, *why;
+    } cases[] = {
         {"", "expected a value"},
         {"a +", "expected a value"},
         {"a b", "trailing text"},
@@ -150,10 +158,12 @@ TEST(wrong_formulas_are_refused_with_a_reason) {
         {"a_name_that_is_longer_than_any_argument_may_be", "name is too long"},
         {"a ? b : a", "trailing text"},
         {"((((((((((((((((((((((((((((((((((((((((((((((a))))", "nested too deep"},
-        {"a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a", "too long"},
+        {"a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a+a",
+         "too long"},
         {"mul(a,mul(a,mul(a,mul(a,mul(a,mul(a,mul(a,mul(a,mul(a,mul(a,mul(a,mul(a,"
          "mul(a,mul(a,mul(a,mul(a,mul(a,mul(a,mul(a,mul(a,mul(a,mul(a,mul(a,mul(a,"
-         "a))))))))))))))))))))))))", "too many values"},
+         "a))))))))))))))))))))))))",
+         "too many values"},
     };
     td_ctx *cx = td_open();
     char    why[160];
@@ -168,7 +178,7 @@ TEST(wrong_formulas_are_refused_with_a_reason) {
 
 TEST(missing_arguments_take_their_defaults) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_tensor1(cx, 1, 2, 3), *out;
+    td_tensor *x = td_tensor1(cx, 1, 2, 3), *out;
     td_value   in[] = {TD_V(x), td_value_int(1)};
 
     CHECK(td__call(cx, TD_OP_add, in, 2, &out, 1)); /* alpha = 1 */
@@ -186,17 +196,31 @@ TEST(arguments_of_the_wrong_kind_are_refused) {
     td_tensor *ts[] = {x};
     int64_t    two[] = {0, 1};
     td_value   list = td__value_ints((td_ints){two, 2}), tensor = TD_V(x);
-    td_value   text = td__value_str("a"), tensors = td__value_tensors((td_tensors){ts, 1});
-    const struct { td_op op; td_value in[3]; int n; const char *words; } cases[] = {
+    td_value   text = td__value_str("a"),
+             tensors = td__value_tensors((td_tensors){ts, 1});
+    const struct {
+        td_op       op;
+        td_value    in[3];
+        int         n;
+        const char *words;
+    } cases[] = {
         {TD_OP_exp, {td_value_int(1)}, 1, "exp: argument a must be a tensor"},
         {TD_OP_exp, {list}, 1, "exp: argument a must be a tensor"},
         {TD_OP_exp, {tensors}, 1, "exp: argument a must be a tensor"},
         {TD_OP_add, {tensor, list}, 2, "add: argument b must be a tensor or a number"},
-        {TD_OP_add, {tensor, tensor, tensor}, 3, "add: argument alpha must be a number"},
-        {TD_OP_transpose, {tensor, td_value_float(1), td_value_int(0)}, 3,
+        {TD_OP_add,
+         {tensor, tensor, tensor},
+         3,
+         "add: argument alpha must be a number"},
+        {TD_OP_transpose,
+         {tensor, td_value_float(1), td_value_int(0)},
+         3,
          "must be an integer"},
         {TD_OP_transpose, {tensor, TD_NONE, td_value_int(0)}, 3, "must be an integer"},
-        {TD_OP_sum, {tensor, td_value_int(1)}, 2, "must be a list of integers or nothing"},
+        {TD_OP_sum,
+         {tensor, td_value_int(1)},
+         2,
+         "must be a list of integers or nothing"},
         {TD_OP_reshape, {tensor, TD_NONE}, 2, "must be a list of integers"},
         {TD_OP_reshape, {tensor, tensors}, 2, "must be a list of integers"},
         {TD_OP_cat, {tensor, td_value_int(0)}, 2, "must be a list of tensors"},
@@ -205,7 +229,10 @@ TEST(arguments_of_the_wrong_kind_are_refused) {
         {TD_OP_div, {tensor, tensor, td__value_str(NULL)}, 3, "must be a string"},
         {TD_OP_sum, {tensor, list, text}, 3, "must be a bool"},
         {TD_OP_zeros_like, {tensor, td_value_int(1)}, 2, "must be a dtype or nothing"},
-        {TD_OP_zeros_like, {tensor, td__value_dtype((td_dtype)99)}, 2, "must be a dtype"},
+        {TD_OP_zeros_like,
+         {tensor, td__value_dtype((td_dtype)99)},
+         2,
+         "must be a dtype"},
     };
     for (int i = 0; i < TD_COUNT(cases); i++) {
         CHECK(!td__call(cx, cases[i].op, cases[i].in, cases[i].n, &out, 1));
@@ -277,7 +304,7 @@ TEST(a_thousand_results_come_from_one_call) {
 
 TEST(a_writer_returns_the_tensor_it_wrote) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_tensor1(cx, 1, 2, 3);
+    td_tensor *x = td_tensor1(cx, 1, 2, 3);
 
     CHECK(td_add_(x, 1) == x);
     CHECK(td_mul_(x, x) == x);
@@ -293,7 +320,8 @@ TEST(a_write_that_would_grow_the_tensor_is_refused) {
     td_tensor *x = td_ones(cx, TD_SHAPE(3)), *y = td_ones(cx, TD_SHAPE(2, 3));
 
     CHECK(td_is_nil(td_add_(x, y)));
-    CHECK_FAILS(cx, TD_E_SHAPE, "add_: result of size [2,3] does not fit the written tensor f32[3]");
+    CHECK_FAILS(cx, TD_E_SHAPE,
+                "add_: result of size [2,3] does not fit the written tensor f32[3]");
     CHECK(td_is_nil(td_mul_(td_ones(cx, TD_SHAPE(1)), x)));
     CHECK_FAILS(cx, TD_E_SHAPE, "does not fit the written tensor f32[1]");
     CHECK(td_is_nil(td_copy_(x, y)));
@@ -311,7 +339,8 @@ TEST(a_write_may_narrow_but_not_leave_the_class) {
     td_tensor *b = td_ones(cx, TD_SHAPE(2), TD_BOOL);
 
     CHECK(td_is_nil(td_add_(i, 1.5)));
-    CHECK_FAILS(cx, TD_E_DTYPE, "add_: a result of dtype f32 cannot be stored in i32[2]");
+    CHECK_FAILS(cx, TD_E_DTYPE,
+                "add_: a result of dtype f32 cannot be stored in i32[2]");
     CHECK(td_is_nil(td_div_(i, 2)));
     CHECK_FAILS(cx, TD_E_DTYPE, "cannot be stored in i32[2]");
     CHECK(td_is_nil(td_add_(b, 1)));
@@ -331,7 +360,8 @@ TEST(an_expanded_tensor_cannot_be_written) {
     td_tensor *x = td_ones(cx, TD_SHAPE(1, 3)), *e = td_expand(x, TD_SHAPE(2, 3));
 
     CHECK(td_is_nil(td_add_(e, 1)));
-    CHECK_FAILS(cx, TD_E_ALIAS, "add_: several elements of the written tensor f32[2,3] share");
+    CHECK_FAILS(cx, TD_E_ALIAS,
+                "add_: several elements of the written tensor f32[2,3] share");
     CHECK(td_is_nil(td_copy_(e, td_zeros(cx, TD_SHAPE(2, 3)))));
     CHECK(td_error(cx) == TD_E_ALIAS);
     td_clear(cx);
@@ -354,7 +384,8 @@ TEST(a_partial_overlap_is_refused_and_a_full_one_taken) {
     td_tensor *x = td_arange(cx, 0.0, 6.0), *m = td_view(x, TD_SHAPE(2, 3));
 
     CHECK(td_is_nil(td_add_(td_narrow(x, 0, 0, 4), td_narrow(x, 0, 1, 4))));
-    CHECK_FAILS(cx, TD_E_ALIAS, "add_: the written tensor and argument b partly overlap");
+    CHECK_FAILS(cx, TD_E_ALIAS,
+                "add_: the written tensor and argument b partly overlap");
     CHECK(td_is_nil(td_copy_(td_narrow(x, 0, 0, 4), td_narrow(x, 0, 2, 4))));
     CHECK(td_error(cx) == TD_E_ALIAS);
     td_clear(cx);
@@ -374,7 +405,7 @@ TEST(a_partial_overlap_is_refused_and_a_full_one_taken) {
 
 TEST(products_write_into_a_tensor_they_also_read) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_reshape(td_tensor1(cx, 1, 2, 3, 4), TD_SHAPE(2, 2));
+    td_tensor *x = td_reshape(td_tensor1(cx, 1, 2, 3, 4), TD_SHAPE(2, 2));
 
     td_addmm_(x, x, x);
 
@@ -385,7 +416,7 @@ TEST(products_write_into_a_tensor_they_also_read) {
 
 TEST(writes_go_through_strided_views) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_zeros(cx, TD_SHAPE(2, 3));
+    td_tensor *x = td_zeros(cx, TD_SHAPE(2, 3));
 
     td_add_(td_t(x), td_reshape(td_arange(cx, 0.0, 6.0), TD_SHAPE(3, 2)));
     td_mul_(td_slice(x, 1, td_value_int(0), td_value_int(3), 2), 10);
@@ -412,7 +443,8 @@ TEST(a_failing_kernel_writes_nothing) {
     CHECK(td_is_nil(td_scatter_(x, 0, ix, td_ones(cx, TD_SHAPE(2), TD_I64))));
     CHECK(td_error(cx) == TD_E_INDEX);
     td_clear(cx);
-    CHECK(td_is_nil(td_index_put_(x, TD_LIST(ix), td_ones(cx, TD_SHAPE(2), TD_I64), false)));
+    CHECK(td_is_nil(
+        td_index_put_(x, TD_LIST(ix), td_ones(cx, TD_SHAPE(2), TD_I64), false)));
     CHECK(td_error(cx) == TD_E_INDEX);
     td_clear(cx);
 
@@ -422,12 +454,12 @@ TEST(a_failing_kernel_writes_nothing) {
 }
 
 /* How often PyTorch counts each write. */
-#define VERSIONS(n, stmt)                                                          \
-    do {                                                                           \
-        td_tensor *x = td_tensor1(cx, 1, 2, 3);                                    \
-        stmt;                                                                      \
-        TD_CHECK_THAT(td_version(x) == (n), "%s: version %d, not %d (%s)", #stmt,  \
-                      (int)td_version(x), (n), td_message(cx));                    \
+#define VERSIONS(n, stmt)                                                         \
+    do {                                                                          \
+        td_tensor *x = td_tensor1(cx, 1, 2, 3);                                   \
+        stmt;                                                                     \
+        TD_CHECK_THAT(td_version(x) == (n), "%s: version %d, not %d (%s)", #stmt, \
+                      (int)td_version(x), (n), td_message(cx));                   \
     } while (0)
 
 TEST(writes_are_counted_as_in_pytorch) {

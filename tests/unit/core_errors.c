@@ -60,24 +60,25 @@ TEST(ops_on_good_tensors_still_run_after_a_failure) {
 
 TEST(nil_flows_through_every_kind_of_op) {
     td_ctx    *cx = td_open();
-    td_tensor *x = td_ones(cx, TD_SHAPE(2, 2)), *nil = td_nil(cx), *more = NULL, *list[3];
+    td_tensor *x = td_ones(cx, TD_SHAPE(2, 2)), *nil = td_nil(cx), *more = NULL,
+              *list[3];
 
-    CHECK(td_is_nil(td_exp(nil)));                            /* pointwise */
-    CHECK(td_is_nil(td_add(x, nil)));                         /* second argument */
-    CHECK(td_is_nil(td_where(nil, x, 1.0)));                  /* mask */
-    CHECK(td_is_nil(td_sum(nil, TD_DIMS(0))));                /* reduction */
-    CHECK(td_is_nil(td_max_dim(nil, 0, false, &more)));       /* two results */
+    CHECK(td_is_nil(td_exp(nil)));                      /* pointwise */
+    CHECK(td_is_nil(td_add(x, nil)));                   /* second argument */
+    CHECK(td_is_nil(td_where(nil, x, 1.0)));            /* mask */
+    CHECK(td_is_nil(td_sum(nil, TD_DIMS(0))));          /* reduction */
+    CHECK(td_is_nil(td_max_dim(nil, 0, false, &more))); /* two results */
     CHECK(td_is_nil(more));
-    CHECK(td_is_nil(td_transpose(nil, 0, 1)));                /* view */
-    CHECK(td_is_nil(td_matmul(x, nil)));                      /* composite */
-    CHECK(td_is_nil(td_linear(x, x, nil)));                   /* optional argument */
-    CHECK(td_is_nil(td_cat(TD_LIST(x, nil, x), 0)));          /* list */
-    CHECK(td_is_nil(td_index(x, TD_LIST(NULL, nil))));        /* list with holes */
+    CHECK(td_is_nil(td_transpose(nil, 0, 1)));                 /* view */
+    CHECK(td_is_nil(td_matmul(x, nil)));                       /* composite */
+    CHECK(td_is_nil(td_linear(x, x, nil)));                    /* optional argument */
+    CHECK(td_is_nil(td_cat(TD_LIST(x, nil, x), 0)));           /* list */
+    CHECK(td_is_nil(td_index(x, TD_LIST(NULL, nil))));         /* list with holes */
     CHECK(td_is_nil(td_einsum("ij,jk->ik", TD_LIST(x, nil)))); /* list of a composite */
-    CHECK(td_is_nil(td_nonzero(nil)));                        /* sizes from values */
-    CHECK(td_is_nil(td_zeros_like(nil)));                     /* creation like */
-    CHECK(td_is_nil(td_dropout(nil, 0.5, true)));             /* random */
-    CHECK(td_split(nil, 1, 0, list, 3) == -1);                /* list result */
+    CHECK(td_is_nil(td_nonzero(nil)));                         /* sizes from values */
+    CHECK(td_is_nil(td_zeros_like(nil)));                      /* creation like */
+    CHECK(td_is_nil(td_dropout(nil, 0.5, true)));              /* random */
+    CHECK(td_split(nil, 1, 0, list, 3) == -1);                 /* list result */
     CHECK(td_is_nil(list[0]) && td_is_nil(list[2]));
 
     CHECK_OK(cx); /* nothing was recorded: whoever made the nil did that */
@@ -114,7 +115,7 @@ TEST(a_write_with_a_nil_argument_writes_nothing) {
 TEST(looking_at_nil_gives_harmless_answers) {
     td_ctx    *cx = td_open();
     td_tensor *nil = td_nil(cx);
-    double     v   = 5;
+    double     v = 5;
 
     CHECK(isnan(td_item(nil)));
     CHECK(td_item_int(nil) == 0);
@@ -138,16 +139,16 @@ TEST(looking_at_nil_gives_harmless_answers) {
 static int         heard;
 static td_code     heard_code;
 static const char *heard_text;
-static void hear(void *env, td_code code, const char *text) {
-    heard += *(int *)env;
-    heard_code = code;
-    heard_text = text;
+static void        hear(void *env, td_code code, const char *text) {
+           heard += *(int *)env;
+           heard_code = code;
+           heard_text = text;
 }
 
 TEST(the_hook_hears_each_first_failure) {
-    td_ctx *cx   = td_open();
+    td_ctx *cx = td_open();
     int     step = 1;
-    heard        = 0;
+    heard = 0;
 
     td_on_error(cx, hear, &step);
     failed(cx);
@@ -199,8 +200,8 @@ TEST(a_very_long_message_is_cut) {
 
 /* Runs fn in a child process; its wait status, and what it wrote to stderr. */
 static int in_child(void (*fn)(void), char *text, size_t cap) {
-    int   ends[2], status = 0;
-    char  rest[256];
+    int  ends[2], status = 0;
+    char rest[256];
     fflush(NULL);
     CHECK(pipe(ends) == 0);
     pid_t child = fork();
@@ -213,7 +214,8 @@ static int in_child(void (*fn)(void), char *text, size_t cap) {
     close(ends[1]);
     size_t  n = 0;
     ssize_t got;
-    while (n < cap - 1 && (got = read(ends[0], text + n, cap - 1 - n)) > 0) n += (size_t)got;
+    while (n < cap - 1 && (got = read(ends[0], text + n, cap - 1 - n)) > 0)
+        n += (size_t)got;
     text[n] = 0;
     while (read(ends[0], rest, sizeof rest) > 0) continue;
     close(ends[0]);
@@ -275,7 +277,7 @@ TEST(a_null_tensor_is_reported_to_stderr_and_gives_nil) {
 
 TEST(a_null_beside_a_tensor_is_an_error_of_its_context) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_ones(cx, TD_SHAPE(2, 2)), *none = NULL;
+    td_tensor *x = td_ones(cx, TD_SHAPE(2, 2)), *none = NULL;
 
     CHECK(td_is_nil(td_matmul(x, none)));
     CHECK_FAILS(cx, TD_E_ARG, "matmul: argument b must be a tensor");
@@ -331,7 +333,7 @@ TEST(contexts_fail_independently) {
 
 TEST(a_failed_op_leaves_no_bytes_behind) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_ones(cx, TD_SHAPE(100, 100));
+    td_tensor *x = td_ones(cx, TD_SHAPE(100, 100));
     size_t     before = td_memory_live();
 
     td_scope_begin(cx, "a");

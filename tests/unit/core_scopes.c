@@ -279,7 +279,7 @@ TEST(temporaries_of_an_expression_give_their_bytes_back) {
 
 TEST(parts_of_a_composite_op_die_with_it) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_ones(cx, TD_SHAPE(64, 64));
+    td_tensor *x = td_ones(cx, TD_SHAPE(64, 64));
     size_t     before = td_memory_live();
 
     td_mse_loss(x, x); /* a 0-dim result: one small block */
@@ -353,7 +353,8 @@ TEST(labels_of_open_scopes_are_the_path_in_messages) {
     td_scope_begin(cx, "step");
     td_matmul(td_zeros(cx, TD_SHAPE(2, 3)), td_zeros(cx, TD_SHAPE(2, 3)));
 
-    CHECK_STR(td_message(cx), "epoch/step: matmul: inner sizes differ, f32[2,3] @ f32[2,3]");
+    CHECK_STR(td_message(cx),
+              "epoch/step: matmul: inner sizes differ, f32[2,3] @ f32[2,3]");
     td_close(cx);
 }
 

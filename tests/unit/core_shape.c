@@ -7,9 +7,9 @@
 static td_tensor *of_rank(td_ctx *cx, int rank) {
     int64_t size[TD_MAX_RANK];
     for (int i = 0; i < rank; i++) size[i] = 1;
-    size[0]        = 2;
+    size[0] = 2;
     size[rank - 1] = 3;
-    td_ints sizes  = {size, rank};
+    td_ints sizes = {size, rank};
     return td_reshape(td_arange(cx, 0.0, 6.0), sizes);
 }
 
@@ -67,7 +67,7 @@ TEST(views_and_copies_work_at_every_rank) {
 
 TEST(gradients_flow_at_rank_twenty) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_set_requires_grad(td_clone(of_rank(cx, 20)), true);
+    td_tensor *x = td_set_requires_grad(td_clone(of_rank(cx, 20)), true);
 
     CHECK(td_backward(td_sum(td_mul(td_transpose(x, 0, 19), td_transpose(x, 0, 19)))));
 
@@ -92,7 +92,8 @@ TEST(a_rank_above_the_limit_is_refused) {
     CHECK(td_is_nil(td_expand(td_zeros(cx, TD_SHAPE(1)), sizes)));
     CHECK(!td_ok(cx));
     td_clear(cx);
-    td_tensor *full = td_reshape(td_zeros(cx, TD_SHAPE(1)), ((td_ints){size, TD_MAX_RANK}));
+    td_tensor *full =
+        td_reshape(td_zeros(cx, TD_SHAPE(1)), ((td_ints){size, TD_MAX_RANK}));
     CHECK_OK(cx);
     CHECK(td_is_nil(td_unsqueeze(full, 0)));
     CHECK(!td_ok(cx));
@@ -111,7 +112,7 @@ TEST(a_rank_above_the_limit_is_refused) {
 
 TEST(empty_tensors_pass_through_every_kind_of_op) {
     td_ctx    *cx = td_open();
-    td_tensor *e  = td_zeros(cx, TD_SHAPE(0, 3)), *list[4];
+    td_tensor *e = td_zeros(cx, TD_SHAPE(0, 3)), *list[4];
 
     CHECK_SHAPE(td_add(e, 1), 0, 3);
     CHECK_SHAPE(td_add(e, td_ones(cx, TD_SHAPE(3))), 0, 3);
@@ -123,14 +124,16 @@ TEST(empty_tensors_pass_through_every_kind_of_op) {
     CHECK_SHAPE(td_t(e), 3, 0);
     CHECK_SHAPE(td_reshape(e, TD_SHAPE(5, 0, 2)), 5, 0, 2);
     CHECK_SHAPE(td_matmul(e, td_ones(cx, TD_SHAPE(3, 4))), 0, 4);
-    CHECK_VALUES(td_matmul(td_zeros(cx, TD_SHAPE(2, 0)), td_zeros(cx, TD_SHAPE(0, 2))), 0, 0,
-                 0, 0);
+    CHECK_VALUES(td_matmul(td_zeros(cx, TD_SHAPE(2, 0)), td_zeros(cx, TD_SHAPE(0, 2))),
+                 0, 0, 0, 0);
     CHECK_SHAPE(td_cat(TD_LIST(e, td_ones(cx, TD_SHAPE(2, 3))), 0), 2, 3);
     CHECK_SHAPE(td_softmax(e, 0), 0, 3);
-    CHECK_SHAPE(td_index_select(td_ones(cx, TD_SHAPE(4)), 0, td_zeros(cx, TD_SHAPE(0), TD_I64)),
+    CHECK_SHAPE(td_index_select(td_ones(cx, TD_SHAPE(4)), 0,
+                                td_zeros(cx, TD_SHAPE(0), TD_I64)),
                 0);
     CHECK_SHAPE(td_nonzero(e), 0, 2);
-    CHECK_SHAPE(td_slice(td_ones(cx, TD_SHAPE(4)), 0, td_value_int(3), td_value_int(3)), 0);
+    CHECK_SHAPE(td_slice(td_ones(cx, TD_SHAPE(4)), 0, td_value_int(3), td_value_int(3)),
+                0);
     CHECK(td_split(e, 1, 1, list, 4) == 3);
     CHECK_SHAPE(list[2], 0, 1);
     td_add_(e, 1);
@@ -143,7 +146,7 @@ TEST(empty_tensors_pass_through_every_kind_of_op) {
 
 TEST(extremes_of_nothing_are_refused) {
     td_ctx    *cx = td_open();
-    td_tensor *e  = td_zeros(cx, TD_SHAPE(0, 3));
+    td_tensor *e = td_zeros(cx, TD_SHAPE(0, 3));
 
     CHECK(td_is_nil(td_amax(e, TD_DIMS(0))));
     CHECK(!td_ok(cx));
@@ -159,7 +162,7 @@ TEST(extremes_of_nothing_are_refused) {
 
 TEST(gradients_of_empty_tensors_are_empty) {
     td_ctx    *cx = td_open();
-    td_tensor *e  = td_set_requires_grad(td_zeros(cx, TD_SHAPE(0, 3)), true);
+    td_tensor *e = td_set_requires_grad(td_zeros(cx, TD_SHAPE(0, 3)), true);
 
     CHECK(td_backward(td_sum(td_mul(td_exp(e), e))));
 
@@ -168,7 +171,7 @@ TEST(gradients_of_empty_tensors_are_empty) {
 }
 
 TEST(sizes_whose_product_overflows_are_refused) {
-    td_ctx *cx  = td_open();
+    td_ctx *cx = td_open();
     int64_t big = (int64_t)1 << 40;
 
     CHECK(td_is_nil(td_zeros(cx, TD_SHAPE(big, big))));
@@ -205,10 +208,15 @@ TEST(more_memory_than_there_is_is_an_error) {
 }
 
 TEST(negative_sizes_are_refused_also_extreme_ones) {
-    static const int64_t sizes[] = {-1, -5, INT64_MIN, INT64_MIN + 1, -((int64_t)1 << 62),
-                                    -((int64_t)1 << 62) - 1, -((int64_t)1 << 62) + 1};
-    td_ctx *cx = td_open();
-    td_tensor *x = td_zeros(cx, TD_SHAPE(4));
+    static const int64_t sizes[] = {-1,
+                                    -5,
+                                    INT64_MIN,
+                                    INT64_MIN + 1,
+                                    -((int64_t)1 << 62),
+                                    -((int64_t)1 << 62) - 1,
+                                    -((int64_t)1 << 62) + 1};
+    td_ctx              *cx = td_open();
+    td_tensor           *x = td_zeros(cx, TD_SHAPE(4));
 
     for (int i = 0; i < TD_COUNT(sizes); i++) {
         int64_t n = sizes[i];
@@ -244,8 +252,9 @@ TEST(negative_sizes_are_refused_also_extreme_ones) {
 }
 
 TEST(extreme_integers_in_every_argument_are_harmless) {
-    static const int64_t v[] = {INT64_MIN, INT64_MIN + 1, -((int64_t)1 << 62) - 1, -9, 9,
-                                (int64_t)1 << 62, INT64_MAX};
+    static const int64_t v[] = {
+        INT64_MIN,        INT64_MIN + 1, -((int64_t)1 << 62) - 1, -9, 9,
+        (int64_t)1 << 62, INT64_MAX};
     td_ctx    *cx = td_open();
     td_tensor *out[8];
 
@@ -289,7 +298,8 @@ TEST(extreme_integers_in_every_argument_are_harmless) {
 TEST(broadcasting_grows_leading_dims_only) {
     td_ctx *cx = td_open();
 
-    CHECK_SHAPE(td_add(td_ones(cx, TD_SHAPE(3, 1)), td_ones(cx, TD_SHAPE(2, 1, 4))), 2, 3, 4);
+    CHECK_SHAPE(td_add(td_ones(cx, TD_SHAPE(3, 1)), td_ones(cx, TD_SHAPE(2, 1, 4))), 2,
+                3, 4);
     CHECK_SHAPE(td_add(td_ones(cx, TD_SHAPE()), td_ones(cx, TD_SHAPE(0))), 0);
     CHECK(td_is_nil(td_add(td_ones(cx, TD_SHAPE(3, 2)), td_ones(cx, TD_SHAPE(3)))));
     CHECK_FAILS(cx, TD_E_SHAPE, "add: cannot broadcast f32[3,2] with f32[3]");
@@ -301,7 +311,7 @@ TEST(broadcasting_grows_leading_dims_only) {
 
 TEST(fresh_results_keep_the_order_of_dims) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_t(td_ones(cx, TD_SHAPE(2, 3)));
+    td_tensor *x = td_t(td_ones(cx, TD_SHAPE(2, 3)));
 
     CHECK(td_stride(td_add(x, 1), 0) == 1);
     CHECK(td_stride(td_zeros_like(x), 0) == 1);
@@ -314,8 +324,9 @@ TEST(fresh_results_keep_the_order_of_dims) {
 
 TEST(overlap_of_two_tensors_is_told_from_their_bytes) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_zeros(cx, TD_SHAPE(8));
-    td_tensor *a = td_narrow(x, 0, 0, 4), *b = td_narrow(x, 0, 2, 4), *c = td_narrow(x, 0, 4, 4);
+    td_tensor *x = td_zeros(cx, TD_SHAPE(8));
+    td_tensor *a = td_narrow(x, 0, 0, 4), *b = td_narrow(x, 0, 2, 4),
+              *c = td_narrow(x, 0, 4, 4);
 
     CHECK(td__overlap(x, x) == TD_OVERLAP_FULL);
     CHECK(td__overlap(a, td_narrow(x, 0, 0, 4)) == TD_OVERLAP_FULL);
@@ -332,8 +343,8 @@ TEST(overlap_of_two_tensors_is_told_from_their_bytes) {
 
 TEST(a_reshape_is_a_view_whenever_strides_allow) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_reshape(td_arange(cx, 0, 24), TD_SHAPE(2, 3, 4));
-    td_tensor *t  = td_transpose(x, 0, 1);
+    td_tensor *x = td_reshape(td_arange(cx, 0, 24), TD_SHAPE(2, 3, 4));
+    td_tensor *t = td_transpose(x, 0, 1);
 
     CHECK(td_same_storage(td_reshape(x, TD_SHAPE(6, 4)), x));
     CHECK(td_same_storage(td_reshape(t, TD_SHAPE(3, 2, 2, 2)), x));
@@ -341,9 +352,10 @@ TEST(a_reshape_is_a_view_whenever_strides_allow) {
     CHECK(td_is_nil(td_view(t, TD_SHAPE(6, 4))));
     CHECK(!td_ok(cx));
     td_clear(cx);
-    CHECK(td_same_storage(td_reshape(td_expand(td_ones(cx, TD_SHAPE(1)), TD_SHAPE(4, 6)),
-                                     TD_SHAPE(24)),
-                          x) == false);
+    CHECK(
+        td_same_storage(td_reshape(td_expand(td_ones(cx, TD_SHAPE(1)), TD_SHAPE(4, 6)),
+                                   TD_SHAPE(24)),
+                        x) == false);
 
     td_close(cx);
 }

@@ -14,7 +14,8 @@ TEST(wrapped_memory_is_read_and_written_in_place) {
     td_ctx *cx = td_open();
     float   bytes[6] = {1, 2, 3, 4, 5, 6};
 
-    td_tensor *t = td_wrap(cx, TD_F32, TD_SHAPE(3, 2), TD_DIMS(1, 3), bytes, NULL, NULL);
+    td_tensor *t =
+        td_wrap(cx, TD_F32, TD_SHAPE(3, 2), TD_DIMS(1, 3), bytes, NULL, NULL);
     CHECK_VALUES(t, 1, 4, 2, 5, 3, 6);
     td_mul_(t, 2);
 
@@ -29,7 +30,8 @@ TEST(a_release_runs_once_when_the_last_tensor_dies) {
     int     runs = 0;
 
     td_scope_begin(cx, "a");
-    td_tensor *t = td_wrap(cx, TD_F64, TD_SHAPE(4), TD_ALL, bytes, count_release, &runs);
+    td_tensor *t =
+        td_wrap(cx, TD_F64, TD_SHAPE(4), TD_ALL, bytes, count_release, &runs);
     td_tensor *v = td_keep(td_view(t, TD_SHAPE(2, 2)));
     td_scope_end(cx, "a", NULL);
     CHECK(runs == 0);
@@ -45,24 +47,29 @@ TEST(a_failed_wrap_leaves_the_memory_to_the_caller) {
     float   bytes[4] = {0};
     int     runs = 0;
 
-    CHECK(td_is_nil(td_wrap(cx, TD_F32, TD_SHAPE(4), TD_DIMS(-1), bytes, count_release, &runs)));
+    CHECK(td_is_nil(
+        td_wrap(cx, TD_F32, TD_SHAPE(4), TD_DIMS(-1), bytes, count_release, &runs)));
     CHECK_FAILS(cx, TD_E_ARG, "td_wrap: stride -1 of dim 0 is negative");
-    CHECK(td_is_nil(td_wrap(cx, TD_F32, TD_SHAPE(2, 2), TD_DIMS(1), bytes, count_release, &runs)));
+    CHECK(td_is_nil(
+        td_wrap(cx, TD_F32, TD_SHAPE(2, 2), TD_DIMS(1), bytes, count_release, &runs)));
     CHECK_FAILS(cx, TD_E_ARG, "td_wrap: 2 sizes but 1 strides");
-    CHECK(td_is_nil(td_wrap(cx, TD_F32, TD_SHAPE(-4), TD_ALL, bytes, count_release, &runs)));
+    CHECK(td_is_nil(
+        td_wrap(cx, TD_F32, TD_SHAPE(-4), TD_ALL, bytes, count_release, &runs)));
     CHECK_FAILS(cx, TD_E_SHAPE, "td_wrap: negative size in [-4]");
-    CHECK(td_is_nil(td_wrap(cx, TD_F32, TD_SHAPE(4), TD_ALL, NULL, count_release, &runs)));
+    CHECK(td_is_nil(
+        td_wrap(cx, TD_F32, TD_SHAPE(4), TD_ALL, NULL, count_release, &runs)));
     CHECK_FAILS(cx, TD_E_ARG, "td_wrap: data is NULL");
-    CHECK(td_is_nil(td_wrap(cx, (td_dtype)77, TD_SHAPE(4), TD_ALL, bytes, count_release, &runs)));
+    CHECK(td_is_nil(
+        td_wrap(cx, (td_dtype)77, TD_SHAPE(4), TD_ALL, bytes, count_release, &runs)));
     CHECK_FAILS(cx, TD_E_DTYPE, "td_wrap: not a dtype: 77");
-    CHECK(td_is_nil(td_wrap(cx, TD_F32, TD_SHAPE(INT64_MAX, 8), TD_ALL, bytes, count_release,
-                            &runs)));
+    CHECK(td_is_nil(td_wrap(cx, TD_F32, TD_SHAPE(INT64_MAX, 8), TD_ALL, bytes,
+                            count_release, &runs)));
     CHECK_FAILS(cx, TD_E_ARG, "td_wrap: too large");
-    CHECK(td_is_nil(td_wrap(cx, TD_F32, TD_SHAPE(2), TD_DIMS(INT64_MAX), bytes, count_release,
-                            &runs)));
+    CHECK(td_is_nil(td_wrap(cx, TD_F32, TD_SHAPE(2), TD_DIMS(INT64_MAX), bytes,
+                            count_release, &runs)));
     CHECK_FAILS(cx, TD_E_ARG, "td_wrap: too large");
-    CHECK(td_is_nil(td_wrap(cx, TD_F32, TD_SHAPE(2), TD_ALL, (char *)bytes + 1, count_release,
-                            &runs)));
+    CHECK(td_is_nil(td_wrap(cx, TD_F32, TD_SHAPE(2), TD_ALL, (char *)bytes + 1,
+                            count_release, &runs)));
     CHECK_FAILS(cx, TD_E_ARG, "td_wrap: data is not aligned for f32");
 
     td_close(cx);
@@ -77,8 +84,8 @@ TEST(a_wrap_that_runs_out_of_memory_never_releases) {
     td_scope_begin(cx, "a");
     for (int i = 0; i < 6; i++) {
         td__fault_arm(i, false);
-        td_tensor *t = td_wrap(cx, TD_F32, TD_SHAPE(1, 1, 1, 1, 1, 1, 2, 4), TD_ALL, bytes,
-                               count_release, &runs);
+        td_tensor *t = td_wrap(cx, TD_F32, TD_SHAPE(1, 1, 1, 1, 1, 1, 2, 4), TD_ALL,
+                               bytes, count_release, &runs);
         td__fault_arm(-1, false);
         if (!td_is_nil(t)) continue;
         failures++;
@@ -97,7 +104,8 @@ TEST(an_empty_wrap_needs_no_memory) {
     td_ctx *cx = td_open();
     int     runs = 0;
 
-    td_tensor *t = td_wrap(cx, TD_F32, TD_SHAPE(0, 3), TD_ALL, NULL, count_release, &runs);
+    td_tensor *t =
+        td_wrap(cx, TD_F32, TD_SHAPE(0, 3), TD_ALL, NULL, count_release, &runs);
 
     CHECK_OK(cx);
     CHECK_SHAPE(t, 0, 3);
@@ -122,7 +130,7 @@ TEST(wrapped_memory_cannot_be_resized) {
 
 TEST(every_dtype_reads_back_what_was_written) {
     static const double in[] = {0, 1, 2, 5, 100};
-    td_ctx *cx = td_open();
+    td_ctx             *cx = td_open();
 
     for (int dt = 0; dt < TD_BOOL; dt++) {
         td_tensor *t = td_zeros(cx, TD_SHAPE(5), (td_dtype)dt);
@@ -143,12 +151,14 @@ TEST(every_dtype_reads_back_what_was_written) {
 
 TEST(floats_become_integers_as_in_pytorch) {
     static const double in[] = {1.7, -1.7, 300, -300};
-    td_ctx *cx = td_open();
+    td_ctx             *cx = td_open();
 
-    static const struct { td_dtype dt; double want[4]; } cases[] = {
-        {TD_I64, {1, -1, 300, -300}}, {TD_I32, {1, -1, 300, -300}},
-        {TD_I16, {1, -1, 300, -300}}, {TD_I8, {1, -1, 44, -44}},
-        {TD_U8, {1, 255, 44, 212}},   {TD_BOOL, {1, 1, 1, 1}}};
+    static const struct {
+        td_dtype dt;
+        double   want[4];
+    } cases[] = {{TD_I64, {1, -1, 300, -300}}, {TD_I32, {1, -1, 300, -300}},
+                 {TD_I16, {1, -1, 300, -300}}, {TD_I8, {1, -1, 44, -44}},
+                 {TD_U8, {1, 255, 44, 212}},   {TD_BOOL, {1, 1, 1, 1}}};
     for (int i = 0; i < TD_COUNT(cases); i++) {
         td_tensor *t = td_zeros(cx, TD_SHAPE(4), cases[i].dt);
         CHECK(td_write(t, TD_F64, in, sizeof in));
@@ -161,8 +171,9 @@ TEST(floats_become_integers_as_in_pytorch) {
 
 TEST(halves_round_to_nearest_even_and_overflow_to_infinity) {
     static const double in[] = {65519, 65520, 1e-8, 6e-8, -1e9};
-    td_ctx    *cx = td_open();
-    td_tensor *h = td_zeros(cx, TD_SHAPE(5), TD_F16), *b = td_zeros(cx, TD_SHAPE(4), TD_BF16);
+    td_ctx             *cx = td_open();
+    td_tensor          *h = td_zeros(cx, TD_SHAPE(5), TD_F16),
+              *b = td_zeros(cx, TD_SHAPE(4), TD_BF16);
 
     CHECK(td_write(h, TD_F64, in, sizeof in));
     CHECK(td_write(b, TD_F64, (double[]){1.00390625, 1.01171875, 3.4e38, 1e-40}, 32));
@@ -205,7 +216,7 @@ TEST(reads_and_writes_go_through_strides) {
 
 TEST(a_transfer_of_the_wrong_length_is_refused) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_ones(cx, TD_SHAPE(2));
+    td_tensor *x = td_ones(cx, TD_SHAPE(2));
     double     v[3] = {7, 7, 7};
 
     CHECK(!td_read(x, TD_F64, v, 24));
@@ -223,8 +234,8 @@ TEST(a_transfer_of_the_wrong_length_is_refused) {
 
 TEST(a_transfer_of_more_bytes_than_a_machine_has_is_refused) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_expand(td_ones(cx, TD_SHAPE(1)), TD_SHAPE((int64_t)1 << 61));
-    double     v  = 3;
+    td_tensor *x = td_expand(td_ones(cx, TD_SHAPE(1)), TD_SHAPE((int64_t)1 << 61));
+    double     v = 3;
 
     CHECK(!td_read(x, TD_F64, &v, 0)); /* 2^61 * 8 is 0 in 64 bits */
 
@@ -235,7 +246,7 @@ TEST(a_transfer_of_more_bytes_than_a_machine_has_is_refused) {
 
 TEST(a_write_counts_as_one_version) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_ones(cx, TD_SHAPE(2));
+    td_tensor *x = td_ones(cx, TD_SHAPE(2));
 
     td_write(x, TD_F32, (float[]){1, 2}, 8);
     CHECK(td_version(x) == 1);
@@ -262,13 +273,15 @@ TEST(an_item_is_the_one_element_of_any_rank) {
 /* ---- promotion ---------------------------------------------------------- */
 
 /* What torch.result_type gives, one letter per dtype in the order of td_dtype. */
-static const char letters[] = "DFHBlisctb";
-static const char *const two_tensors[] = {
-    "DDDDDDDDDD", "DFFFFFFFFF", "DFHFHHHHHH", "DFFBBBBBBB", "DFHBllllll",
-    "DFHBliiiii", "DFHBlissss", "DFHBliscsc", "DFHBlisstt", "DFHBlisctb"};
-static const char *const with_zero_dim[] = {
-    "DDDDDDDDDD", "FFFFFFFFFF", "HHHHHHHHHH", "BBBBBBBBBB", "DFHBllllll",
-    "DFHBiiiiii", "DFHBssssss", "DFHBcccccc", "DFHBtttttt", "DFHBlisctb"};
+static const char        letters[] = "DFHBlisctb";
+static const char *const two_tensors[] = {"DDDDDDDDDD", "DFFFFFFFFF", "DFHFHHHHHH",
+                                          "DFFBBBBBBB", "DFHBllllll", "DFHBliiiii",
+                                          "DFHBlissss", "DFHBliscsc", "DFHBlisstt",
+                                          "DFHBlisctb"};
+static const char *const with_zero_dim[] = {"DDDDDDDDDD", "FFFFFFFFFF", "HHHHHHHHHH",
+                                            "BBBBBBBBBB", "DFHBllllll", "DFHBiiiiii",
+                                            "DFHBssssss", "DFHBcccccc", "DFHBtttttt",
+                                            "DFHBlisctb"};
 static const char *const with_number[] = {"DDD", "FFF", "HHH", "BBB", "llF",
                                           "iiF", "ssF", "ccF", "ttF", "blF"};
 
@@ -316,7 +329,7 @@ TEST(numbers_only_raise_the_class) {
     for (int a = 0; a < TD_DTYPE_COUNT; a++) {
         td_tensor *x = td_ones(cx, TD_SHAPE(2), (td_dtype)a);
         td_tensor *z = td_ones(cx, TD_SHAPE(), (td_dtype)a);
-        td_value   numbers[] = {td_value_bool(true), td_value_int(1), td_value_float(1)};
+        td_value numbers[] = {td_value_bool(true), td_value_int(1), td_value_float(1)};
         for (int k = 0; k < 3; k++) {
             check_pair(x, numbers[k], with_number[a][k]);
             check_pair(z, numbers[k], with_number[a][k]);
@@ -329,7 +342,7 @@ TEST(numbers_only_raise_the_class) {
 
 TEST(dims_count_from_both_ends_and_not_further) {
     td_ctx    *cx = td_open();
-    td_tensor *x  = td_zeros(cx, TD_SHAPE(2, 3));
+    td_tensor *x = td_zeros(cx, TD_SHAPE(2, 3));
 
     CHECK(td_size(x, 0) == 2 && td_size(x, -1) == 3 && td_stride(x, -2) == 3);
     CHECK(td_size(x, 2) == 0);
@@ -411,7 +424,7 @@ typedef struct sharing {
 
 static void *sum_shared(void *arg) {
     sharing *s = arg;
-    s->sum     = td_item(td_sum(s->t));
+    s->sum = td_item(td_sum(s->t));
     td_close(s->cx); /* drops its hold on the bytes */
     return NULL;
 }
@@ -421,16 +434,18 @@ TEST(threads_share_bytes_and_the_last_one_frees_them) {
     float   bytes[256];
     int     runs = 0;
     for (int i = 0; i < 256; i++) bytes[i] = (float)i;
-    td_tensor *t = td_wrap(cx, TD_F32, TD_SHAPE(256), TD_ALL, bytes, count_release, &runs);
+    td_tensor *t =
+        td_wrap(cx, TD_F32, TD_SHAPE(256), TD_ALL, bytes, count_release, &runs);
 
     sharing   s[4];
     pthread_t threads[4];
     for (int i = 0; i < 4; i++) {
         s[i].cx = td_open();
-        s[i].t  = td_share(s[i].cx, t);
+        s[i].t = td_share(s[i].cx, t);
     }
     td_close(cx);
-    for (int i = 0; i < 4; i++) CHECK(!pthread_create(&threads[i], NULL, sum_shared, &s[i]));
+    for (int i = 0; i < 4; i++)
+        CHECK(!pthread_create(&threads[i], NULL, sum_shared, &s[i]));
     for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
 
     for (int i = 0; i < 4; i++) CHECK(s[i].sum == 255 * 128);

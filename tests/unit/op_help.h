@@ -21,7 +21,8 @@ static inline double *values_of(td_tensor *t) {
 
 /* Index of the first element that is not near its expected value, -1 when none is,
  * -2 when the counts differ. */
-static inline int64_t first_bad(td_tensor *t, const double *want, int64_t n, double tol) {
+static inline int64_t first_bad(td_tensor *t, const double *want, int64_t n,
+                                double tol) {
     if (td_is_nil(t) || td_numel(t) != n) return -2;
     double *got = values_of(t);
     int64_t bad = got ? -1 : -2;
@@ -44,26 +45,27 @@ static inline bool has_shape(td_tensor *t, td_ints want) {
     return true;
 }
 
-#define COUNT_OF(...) ((int64_t)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)))
-#define CHECK_ARRAY(t, want, n, tol)                                               \
-    TD_CHECK_THAT(first_bad((t), (want), (n), (tol)) == -1,                        \
-                  "%s: element %lld is wrong in %s", #t,                           \
+#define COUNT_OF(...) \
+    ((int64_t)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)))
+#define CHECK_ARRAY(t, want, n, tol)                        \
+    TD_CHECK_THAT(first_bad((t), (want), (n), (tol)) == -1, \
+                  "%s: element %lld is wrong in %s", #t,    \
                   (long long)first_bad((t), (want), (n), (tol)), text_of(t))
 /* The elements of t, row-major, within 1e-5. */
 #define CHECK_VALUES(t, ...) \
     CHECK_ARRAY((t), ((const double[]){__VA_ARGS__}), COUNT_OF(__VA_ARGS__), 1e-5)
-#define CHECK_SHAPE(t, ...)                                                           \
+#define CHECK_SHAPE(t, ...)                                                            \
     TD_CHECK_THAT(has_shape((t), TD_SHAPE(__VA_ARGS__)), "%s has other sizes: %s", #t, \
                   text_of(t))
 /* The context has failed with this code and a message that contains the words; the
  * error is cleared for the next check. */
-#define CHECK_FAILS(cx, code, words)                                                \
-    do {                                                                            \
-        TD_CHECK_THAT(td_error(cx) == (code), "code is %s, not %s: \"%s\"",         \
+#define CHECK_FAILS(cx, code, words)                                                   \
+    do {                                                                               \
+        TD_CHECK_THAT(td_error(cx) == (code), "code is %s, not %s: \"%s\"",            \
                       td_code_name(td_error(cx)), td_code_name(code), td_message(cx)); \
-        TD_CHECK_THAT(strstr(td_message(cx), words) != NULL,                        \
+        TD_CHECK_THAT(strstr(td_message(cx), words) != NULL,                           \
                       "the message is \"%s\", without \"%s\"", td_message(cx), words); \
-        td_clear(cx);                                                               \
+        td_clear(cx);                                                                  \
     } while (0)
 
 #endif
