@@ -21,6 +21,7 @@ static void close_eager(td_ctx *cx) {
 }
 
 static const td_ctx_hooks hooks = {.free_autograd = td__state_free,
+                                   .made_by = td_grad_fn_name,
                                    .close = close_eager};
 
 td_ctx *td_open(void) {

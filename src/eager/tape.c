@@ -52,6 +52,20 @@ static bool value_needs(td_value v) {
     return false;
 }
 
+/* Will a gradient that flows to t arrive anywhere? A view made under no_grad needs
+ * grad as its base does, yet leads nowhere; nothing is saved for its sake. */
+static bool connected(const td_tensor *t) {
+    if (t->ag && (t->ag->fn || t->ag->wants)) return true;
+    return td__needs_grad(t) && t->seen != td__version(t); /* will be regenerated */
+}
+
+static bool value_connected(td_value v) {
+    if (v.kind == TD_K_TENSOR) return connected(v.u.t);
+    for (uint32_t k = 0; k < v.n; k++)
+        if (v.u.ts[k] && connected(v.u.ts[k])) return true;
+    return false;
+}
+
 static void plan_terms(const td_opcall *c, plan *p) {
     p->rule = rule_of(c);
     p->zero = !c->info->differentiable;
@@ -59,12 +73,10 @@ static void plan_terms(const td_opcall *c, plan *p) {
     for (int i = 0; i < c->n_in; i++) {
         if (!value_needs(c->in[i]) || !(p->zero || has_term(c, p->rule, i))) continue;
         p->needs |= 1u << i;
-        p->keep_in |= c->info->term[i].reads_in;
-        p->keep_out |= c->info->term[i].reads_out;
-    }
-    if (p->rule->vjp_fn && p->needs && !p->zero) {
-        p->keep_in = c->info->saves_in;
-        p->keep_out = c->info->saves_out;
+        if (!value_connected(c->in[i])) continue;
+        p->keep_in |= p->rule->vjp_fn ? c->info->saves_in : c->info->term[i].reads_in;
+        p->keep_out |=
+            p->rule->vjp_fn ? c->info->saves_out : c->info->term[i].reads_out;
     }
     if (p->zero) p->keep_in = p->keep_out = 0;
 }
