@@ -91,7 +91,8 @@ enum {
     TD_TF_NUMBER = 4,     /* wraps a plain number: weak in type promotion */
     TD_TF_NIL = 8,        /* the context's nil tensor */
     TD_TF_HOT = 16,       /* ag holds hooks or retained gradients */
-    TD_TF_CUT = 32        /* a view that history does not pass: it reinterprets bits */
+    TD_TF_CUT = 32,       /* a view that history does not pass: it reinterprets bits */
+    TD_TF_TRACED = 64     /* made during a capture */
 };
 
 #define TD_INLINE_RANK 5
@@ -193,6 +194,9 @@ bool       td__view_strides(int rank, const int64_t *size, const int64_t *stride
 /* Records the first failure: scope path, then the message. Always false. */
 bool        td__fail(td_ctx *cx, td_code code, const char *fmt, ...) TD_PRINTF(3, 4);
 bool        td__fail_memory(td_ctx *cx);
+/* TD_E_TRACE: `who` asked for values of a tensor that has none, or during a capture.
+ * Says where, and what to write instead. */
+bool        td__fail_no_bytes(td_ctx *cx, const char *who, const char *rule);
 /* "f32[2,3]" for messages; four buffers in rotation per thread. */
 const char *td__type_str(const td_tensor *t);
 const char *td__sizes_str(int rank, const int64_t *size);
@@ -206,7 +210,8 @@ typedef struct td_scope {
 
 /* What the rooms to the right hang on a context. */
 typedef struct td_ctx_hooks {
-    void (*free_autograd)(td_tensor *t); /* t->ag != NULL, t is dying */
+    void (*free_autograd)(td_tensor *t);  /* t->ag != NULL, t is dying */
+    const char *(*made_by)(td_tensor *t); /* the recorded op; "": a leaf */
     void (*close)(td_ctx *cx);
 } td_ctx_hooks;
 
@@ -238,6 +243,7 @@ struct td_ctx {
     td_mode *top;  /* mode stack */
     td_mode *tape; /* the autograd mode, bottom of the stack; NULL before eager */
     bool     grad_enabled, inference, anomaly;
+    bool     fake; /* a capture is under way: ops compute no bytes, none are read */
     const td_ctx_hooks *hooks;
     void               *eager; /* eager's own state */
 

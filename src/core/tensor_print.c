@@ -190,6 +190,15 @@ static void add_suffix(printer *pr, const char *s, int *used) {
     td__buf_add(&pr->text, s);
 }
 
+/* As PyTorch: a leaf says that it requires grad, others which op made them. */
+static void add_history(printer *pr, int *used) {
+    td_tensor  *t = (td_tensor *)(uintptr_t)pr->t;
+    char        text[64];
+    const char *op = t->cx->hooks ? t->cx->hooks->made_by(t) : "";
+    snprintf(text, sizeof text, op[0] ? "grad_fn=<%s>" : "requires_grad=True", op);
+    add_suffix(pr, text, used);
+}
+
 /* "size=(2, 3)", with a comma after a single size. */
 static void size_text(const td_tensor *t, char *s, size_t cap) {
     size_t n = (size_t)snprintf(s, cap, "size=(");
@@ -215,7 +224,7 @@ static void add_suffixes(printer *pr) {
         snprintf(s, sizeof s, "dtype=%s", td_dtype_name((td_dtype)t->dtype));
         add_suffix(pr, s, &used);
     }
-    if (t->flags & TD_TF_NEEDS_GRAD) add_suffix(pr, "requires_grad=True", &used);
+    if (t->flags & TD_TF_NEEDS_GRAD) add_history(pr, &used);
     td__buf_add(&pr->text, ")");
 }
 

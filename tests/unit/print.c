@@ -76,6 +76,7 @@ TEST(a_dtype_that_items_do_not_show_is_named) {
     td_tensor *w = td_ones(cx, TD_SHAPE(1));
     td_set_requires_grad(w, true);
     CHECK_STR(shown(w), "tensor([1.], requires_grad=True)");
+    CHECK_STR(shown(td_mul(w, 2.0)), "tensor([2.], grad_fn=<mul>)");
     td_close(cx);
 }
 
