@@ -18,8 +18,9 @@ static bool read_pair(td_opcall *c, int i, int64_t least, int64_t *h, int64_t *w
                            c->info->s.in[i].name, v.n);
     *h = v.u.ints[0];
     *w = v.u.ints[1];
-    return (*h >= least && *w >= least) ||
-           td__op_fail(c, TD_E_ARG, "%s must be at least %lld, got %s",
+    bool fits = *h >= least && *w >= least && *h <= INT32_MAX && *w <= INT32_MAX;
+    return fits ||
+           td__op_fail(c, TD_E_ARG, "%s must be at least %lld and an int, got %s",
                        c->info->s.in[i].name, (long long)least,
                        td__sizes_str(2, v.u.ints));
 }
@@ -41,6 +42,9 @@ static bool read_sizes(td_opcall *c, td_conv *p, const int64_t *x, const int64_t
     if (p->kh < 1 || p->kw < 1)
         return td__op_fail(c, TD_E_SHAPE, "the kernel of weight %s is empty",
                            td__sizes_str(4, w));
+    if ((p->h | p->w | p->kh | p->kw) > INT32_MAX) /* products below stay in range */
+        return td__op_fail(c, TD_E_SHAPE, "planes of %s or kernels of %s are too large",
+                           td__sizes_str(4, x), td__sizes_str(4, w));
     if (p->o % p->groups || p->c % p->groups || w[1] != p->c / p->groups)
         return td__op_fail(c, TD_E_SHAPE,
                            "weight %s does not fit input %s in %lld group(s): it needs "
