@@ -64,10 +64,11 @@ static const struct {
 static bool read_alias(reader *r, td_param *p) {
     if (*r->p != '(') return true;
     r->p++;
+    if (!islower((unsigned char)*r->p)) return wrong(r, "expected an alias letter");
     p->alias = *r->p++;
-    if (!islower((unsigned char)p->alias)) return wrong(r, "expected an alias letter");
     if (*r->p == '!') p->write = true, r->p++;
-    if (*r->p++ != ')') return wrong(r, "expected ) after the alias mark");
+    if (*r->p != ')') return wrong(r, "expected ) after the alias mark");
+    r->p++;
     return true;
 }
 
