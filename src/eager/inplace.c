@@ -147,6 +147,24 @@ static bool apply_writer(td_node *n, td_tensor *part, const bool *need,
     return ok;
 }
 
+/* The gradient of the base: `whole` with `in` for the written part. Out of place,
+ * except where that has no second derivative. */
+static td_tensor *put_back(td_node *n, td_tensor *whole, td_tensor *in) {
+    const slices *s = n->data;
+    td_ints       size, stride;
+    td_value      offset;
+    bool          plain = td__is_dense(whole->rank, whole->size, whole->stride);
+    if (!plain && td__recording(n->cx)) {
+        whole = td__copy_like(n->cx, whole, &n->note[s->self]);
+        if (td_is_nil(whole)) return whole;
+        part_of(n, whole, &size, &stride, &offset);
+        td_tensor *part = td_op_as_strided(whole, size, stride, offset);
+        return td_is_nil(td_op_copy_(part, in, false)) ? td_nil(n->cx) : whole;
+    }
+    part_of(n, whole, &size, &stride, &offset);
+    return td_op_as_strided_scatter(whole, in, size, stride, offset);
+}
+
 static bool slices_apply(td_node *n, td_tensor *const *g, const bool *need,
                          td_tensor **grads) {
     const slices *s = n->data;
@@ -162,7 +180,7 @@ static bool slices_apply(td_node *n, td_tensor *const *g, const bool *need,
     if (!need[s->self]) return true;
     td_tensor *in = grads[s->self];
     if (!in) in = td_op_zeros_like(part, TD_DTYPE_NONE);
-    grads[s->self] = td_op_as_strided_scatter(whole, in, size, stride, offset);
+    grads[s->self] = put_back(n, whole, in);
     return !td_is_nil(grads[s->self]);
 }
 

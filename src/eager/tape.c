@@ -52,8 +52,15 @@ static bool value_needs(td_value v) {
     return false;
 }
 
+static bool several_terms(const td_opcall *c) {
+    int n = 0;
+    for (int i = 0; i < c->n_in; i++) n += c->info->term[i].f != NULL;
+    return n != 1;
+}
+
 /* Will a gradient that flows to t arrive anywhere? A view made under no_grad needs
- * grad as its base does, yet leads nowhere; nothing is saved for its sake. */
+ * grad as its base does, yet leads nowhere; as in eager PyTorch nothing is saved for
+ * its sake, unless it is the only argument with a derivative. */
 static bool connected(const td_tensor *t) {
     if (t->ag && (t->ag->fn || t->ag->wants)) return true;
     return td__needs_grad(t) && t->seen != td__version(t); /* will be regenerated */
@@ -73,7 +80,7 @@ static void plan_terms(const td_opcall *c, plan *p) {
     for (int i = 0; i < c->n_in; i++) {
         if (!value_needs(c->in[i]) || !(p->zero || has_term(c, p->rule, i))) continue;
         p->needs |= 1u << i;
-        if (!value_connected(c->in[i])) continue;
+        if (!value_connected(c->in[i]) && several_terms(c)) continue;
         p->keep_in |= p->rule->vjp_fn ? c->info->saves_in : c->info->term[i].reads_in;
         p->keep_out |=
             p->rule->vjp_fn ? c->info->saves_out : c->info->term[i].reads_out;

@@ -463,6 +463,20 @@ TEST(a_write_to_a_transposed_base_keeps_its_layout) {
     td_close(cx);
 }
 
+TEST(a_write_to_a_transposed_base_can_be_differentiated_twice) {
+    td_ctx      *cx = td_open();
+    td_tensor   *x = td_set_requires_grad(td_full(cx, TD_SHAPE(3, 2), 2.0), true);
+    td_tensor   *y = td_mul(td_t(x), td_t(x)); /* f32[2,3] with strides 1,2 */
+    td_grad_opts cg = {TD_GRAD_OPTS, .create_graph = true};
+
+    td_mul_(td_select(y, 0, 0), 5.0);
+    td_tensor *g = grad1(td_sum(y), x, &cg);
+
+    CHECK_VALUES(g, 20, 4, 20, 4, 20, 4);
+    CHECK_VALUES(grad1(td_sum(g), x, NULL), 10, 2, 10, 2, 10, 2);
+    td_close(cx);
+}
+
 TEST(an_aliased_operand_written_through_itself_is_noticed) {
     td_ctx    *cx = td_open();
     td_tensor *y = MADE(cx, 1, 2);
