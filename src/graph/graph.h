@@ -158,6 +158,7 @@ struct td_graph {
     int      n_dim_slots;
     int32_t  n_values; /* ids given out */
     int32_t  n_storages;
+    uint8_t  left; /* 1 + the td_gregion it leaves the context in; 0: as it was */
     /* Turns a tracer's symbolic dim into one of this graph; NULL outside traces. */
     int64_t (*dim_in)(void *env, td_graph *g, int64_t dim);
     void *dim_env;
@@ -174,11 +175,13 @@ td_gval *td__graph_const(td_graph *g, const char *name, td_tensor *t);
 /* An op node with n_out fresh results; in[] is copied with its lists, numbers are
  * brought to the schema's types and trailing defaults cut off. */
 td_gnode *td__graph_op(td_graph *g, td_op op, const td_garg *in, int n_in, int n_out);
-/* The same without adding it to the nodes: for passes that build a new list. */
-td_gnode *td__graph_node(td_graph *g, td_op op, const td_garg *in, int n_in, int n_out);
-bool      td__graph_enter(td_graph *g, td_gregion r);
-bool      td__graph_leave(td_graph *g);
-bool      td__graph_output(td_graph *g, td_garg a, td_desc d);
+/* The node computes something else from here on; its results stay. */
+bool td__graph_become(td_graph *g, td_gnode *n, td_op op, const td_garg *in, int n_in);
+/* One more result; *cap is how many n->out has room for. */
+td_gval       *td__graph_result(td_graph *g, td_gnode *n, int *cap);
+bool           td__graph_enter(td_graph *g, td_gregion r);
+bool           td__graph_leave(td_graph *g);
+bool           td__graph_output(td_graph *g, td_garg a, td_desc d);
 /* A copy into the arena; storage is -1 unless the caller numbers them. */
 const td_look *td__graph_look(td_graph *g, const td_tensor *t, bool grad,
                               int32_t storage);
@@ -245,6 +248,10 @@ enum {
 bool td__graph_print(td_buf *b, const td_graph *g, unsigned how);
 bool td__graph_json(td_buf *b, const td_graph *g);
 bool td__graph_dot(td_buf *b, const td_graph *g);
+/* Pieces of JSON: numbers read back exactly; inf and nan are strings. */
+void td__json_string(td_buf *b, const char *s);
+void td__json_float(td_buf *b, td_dtype dt, double f);
+void td__json_elements(td_buf *b, const td_tensor *t); /* flat, row-major */
 
 /* ---- files of text (graph_parse.c, case_parse.c) ------------------------ */
 
@@ -286,6 +293,7 @@ typedef struct td_gfile {
     const char *name; /* for messages */
     TD_VEC(td_graph *) graphs;
     TD_VEC(td_gcase *) cases;
+    td_map by_name; /* of graphs */
 } td_gfile;
 
 /* NULL after td__fail: TD_E_ARG "file:line:column: rule", TD_E_IO for the file. */
@@ -345,7 +353,8 @@ bool td__op_draws(td_op op);
 bool td__gnode_is_fixed(const td_gnode *n);
 
 /* Each takes any stage, keeps its contract and the meaning, and packs the graph.
- * False: no memory. */
+ * fold and views go by looks (td__graph_infer) and pass over what has none. False:
+ * no memory. */
 bool td__graph_dce(td_graph *g);   /* what nobody reads and has no effect */
 bool td__graph_cse(td_graph *g);   /* equal pure nodes become one */
 bool td__graph_fold(td_graph *g);  /* nodes of constants become constants */

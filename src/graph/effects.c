@@ -1,0 +1,86 @@
+/* effects.c -- what passes must know of nodes and values: who draws, who writes, what
+ * is seen outside. Results share storage with arguments as the schema's alias
+ * letters say. */
+#include "graph/graph_int.h"
+
+/* Composites whose parts draw; ops with a kernel carry TD_OPF_RANDOM. */
+bool td__op_draws(td_op op) {
+    if (td__ops[op].flags & TD_OPF_RANDOM) return true;
+    td_op pure = td__opinfo(op)->pure;
+    if (pure != TD_OP_COUNT && td__ops[pure].flags & TD_OPF_RANDOM) return true;
+    return op == TD_OP_dropout || op == TD_OP_dropout_ ||
+           op == TD_OP_scaled_dot_product_attention;
+}
+
+bool td__gnode_is_fixed(const td_gnode *n) {
+    return n->kind != TD_N_OP || td__opinfo(n->op)->writes || td__op_draws(n->op);
+}
+
+void *td__pass_room(td_graph *g, td_arena *a, size_t n, size_t item) {
+    void *p = td__arena_zalloc(a, (n + 1) * item);
+    if (!p) td__fail_memory(g->cx);
+    return p;
+}
+
+/* ---- one walk backwards ------------------------------------------------- */
+
+static void mark(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
+
+/* May result r of the node lie in argument i's storage? */
+static bool shares(const td_gnode *n, int r, int i) {
+    const td_schema *s = &td__opinfo(n->op)->s;
+    if (td__ops[n->op].flags & TD_OPF_SHARE && i == 0) return true;
+    if (s->n_out == 0) return false;
+    char letter = s->out[r < s->n_out ? r : s->n_out - 1].alias;
+    return letter && i < s->n_in && s->in[i].alias == letter;
+}
+
+static void pass_on(const td_effects *e, const td_gnode *n, int i) {
+    for (int r = 0; r < n->n_out; r++) {
+        if (!shares(n, r, i)) continue;
+        int id = n->out[r]->id;
+        if (e->written[id]) td__garg_each(&n->in[i], mark, e->written);
+        if (e->escapes[id]) td__garg_each(&n->in[i], mark, e->escapes);
+    }
+}
+
+/* Forwards for writes: a view of what is written is written too. */
+static bool any_written(const td_effects *e, const td_garg *a) {
+    if (a->kind == TD_G_VALUE) return e->written[a->u.v->id];
+    for (uint32_t i = 0; a->kind == TD_G_LIST && i < a->n; i++)
+        if (any_written(e, &a->u.list[i])) return true;
+    return false;
+}
+
+static void spread(const td_effects *e, const td_gnode *n) {
+    for (int r = 0; r < n->n_out; r++)
+        for (int i = 0; i < n->n_in; i++)
+            if (shares(n, r, i) && any_written(e, &n->in[i]))
+                e->written[n->out[r]->id] = true;
+}
+
+bool td__effects_make(td_effects *e, const td_graph *g, td_arena *a) {
+    size_t    n = (size_t)g->n_values;
+    td_graph *mine = (td_graph *)(uintptr_t)g; /* for its context only */
+    e->written = td__pass_room(mine, a, n, 1);
+    e->escapes = td__pass_room(mine, a, n, 1);
+    e->returned = td__pass_room(mine, a, n, 1);
+    if (!e->written || !e->escapes || !e->returned) return false;
+    for (int i = 0; i < g->outputs.n; i++) {
+        td__garg_each(&g->outputs.v[i], mark, e->escapes);
+        td__garg_each(&g->outputs.v[i], mark, e->returned);
+    }
+    for (int i = g->nodes.n - 1; i >= 0; i--) {
+        const td_gnode *node = g->nodes.v[i];
+        if (node->dead || node->kind != TD_N_OP) continue;
+        const td_schema *s = &td__opinfo(node->op)->s;
+        for (int k = 0; k < node->n_in; k++) {
+            if (s->in[k].write) td__garg_each(&node->in[k], mark, e->written);
+            pass_on(e, node, k);
+        }
+    }
+    for (int i = 0; i < g->nodes.n; i++)
+        if (!g->nodes.v[i]->dead && g->nodes.v[i]->kind == TD_N_OP)
+            spread(e, g->nodes.v[i]);
+    return true;
+}

@@ -1,0 +1,171 @@
+/* fold.c -- constants: a pure node whose every tensor is known is computed now. Where
+ * all elements are equal it becomes full(...), which makes a fresh tensor in every
+ * call; otherwise a constant the graph holds, unless it is seen outside. Goes by
+ * looks, which bound what is computed. */
+#include "graph/graph_int.h"
+
+#include <math.h>
+
+enum { MOST = 4096 }; /* elements */
+
+typedef struct folding {
+    td_graph  *g;
+    td_arena   room;
+    td_effects e;
+    td_replay  r;   /* values that are known */
+    td_gval  **now; /* by id: what a value has become */
+} folding;
+
+static td_gval *current(void *env, td_gval *v) {
+    folding *f = env;
+    return f->now[v->id] ? f->now[v->id] : v;
+}
+
+/* ---- what can be computed ----------------------------------------------- */
+
+typedef struct reads {
+    const folding *f;
+    bool           any, unknown;
+} reads;
+
+static void look_at(void *env, td_gval *v) {
+    reads *r = env;
+    r->any = true;
+    r->unknown |= r->f->r.val[v->id].kind != TD_K_TENSOR;
+}
+
+static bool is_small(const td_look *l) {
+    return l && l->kind == TD_K_TENSOR && td__numel(l->rank, l->size) <= MOST;
+}
+
+static bool has_symbols(const td_garg *a) {
+    if (a->kind == TD_G_SYM || a->kind == TD_G_GRAPH) return true;
+    for (uint32_t i = 0; a->kind == TD_G_INTS && i < a->n; i++)
+        if (td__dim_is_sym(a->u.ints[i])) return true;
+    return false;
+}
+
+/* Computed from constants alone; *any: it reads some. */
+static bool is_known(const folding *f, const td_gnode *n, bool *any) {
+    reads r = {.f = f};
+    if (td__gnode_is_fixed(n)) return false;
+    for (int i = 0; i < n->n_out; i++)
+        if (!is_small(n->out[i]->look) || f->e.written[n->out[i]->id]) return false;
+    for (int i = 0; i < n->n_in; i++) {
+        if (has_symbols(&n->in[i])) return false;
+        td__garg_each(&n->in[i], look_at, &r);
+    }
+    *any = r.any;
+    return !r.unknown && (r.any || td__ops[n->op].flags & TD_OPF_CREATE);
+}
+
+/* Below every mode, without history. An op that refuses stays in the graph, to
+ * refuse at run time. */
+static bool compute(folding *f, const td_gnode *n) {
+    td_ctx  *cx = f->g->cx;
+    td_mode *top = cx->top;
+    bool     grad = cx->grad_enabled, inference = cx->inference;
+    td_where here = td_here;
+    cx->top = NULL;
+    cx->grad_enabled = cx->inference = false;
+    bool ok = td__replay_node(&f->r, n);
+    cx->top = top;
+    cx->grad_enabled = grad;
+    cx->inference = inference;
+    td_here = here;
+    if (!ok && td_error(cx) != TD_E_MEMORY) td_clear(cx);
+    return ok;
+}
+
+/* ---- what it becomes ---------------------------------------------------- */
+
+static bool is_uniform(const td_tensor *t) {
+    size_t item = td__dtype_bytes[t->dtype];
+    if (t->numel == 0) return false;
+    for (int64_t i = 1; i < t->numel; i++)
+        if (memcmp(td__ptr(t), td__ptr(t) + (size_t)i * item, item)) return false;
+    return !td__is_float((td_dtype)t->dtype) ||
+           !isnan(td__load_f((td_dtype)t->dtype, td__ptr(t)));
+}
+
+static bool become_full(folding *f, td_gnode *n, const td_tensor *t) {
+    td_dtype dt = (td_dtype)t->dtype;
+    td_garg  in[3] = {td__garg_ints(t->size, t->rank), {0}, {0}};
+    in[1].kind = td__is_float(dt) ? TD_G_FLOAT : dt == TD_BOOL ? TD_G_BOOL : TD_G_INT;
+    if (td__is_float(dt)) in[1].u.f = td__load_f(dt, td__ptr(t));
+    else in[1].u.i = td__load_i(dt, td__ptr(t));
+    in[2].kind = TD_G_DTYPE;
+    in[2].u.dt = dt;
+    return td__graph_become(f->g, n, TD_OP_full, in, 3);
+}
+
+/* A graph's constants are inputs, so values get new ids only at the end. */
+static bool become_const(folding *f, td_gnode *n) {
+    for (int i = 0; i < n->n_out; i++) {
+        td_gval *v = n->out[i];
+        td_gval *c = td__graph_const(f->g, v->name, f->r.val[v->id].u.t);
+        if (!c) return false;
+        f->now[v->id] = c;
+    }
+    n->dead = true;
+    return true;
+}
+
+static bool replace(folding *f, td_gnode *n) {
+    bool seen = false, dense = true;
+    for (int i = 0; i < n->n_out; i++) {
+        const td_tensor *t = f->r.val[n->out[i]->id].u.t;
+        int64_t          plain[TD_MAX_RANK];
+        td__strides_dense(t->rank, t->size, plain);
+        seen |= f->e.escapes[n->out[i]->id];
+        dense &= !memcmp(plain, t->stride, sizeof *plain * t->rank);
+    }
+    const td_tensor *t = n->n_out == 1 ? f->r.val[n->out[0]->id].u.t : NULL;
+    if (t && dense && is_uniform(t)) return become_full(f, n, t);
+    return seen || !dense || n->n_out == 0 || become_const(f, n);
+}
+
+static bool fold_nodes(folding *f) {
+    td_graph *g = f->g;
+    int       n = g->nodes.n;
+    for (int i = 0; i < n; i++) {
+        td_gnode *node = g->nodes.v[i];
+        bool      any = false;
+        if (node->dead) continue;
+        bool known = is_known(f, node, &any) && compute(f, node);
+        if (!td_ok(g->cx)) return false;
+        if (known && any && !replace(f, node)) return false;
+        for (int k = 0; k < node->n_in && !node->dead; k++)
+            td__garg_map(&node->in[k], current, f);
+    }
+    for (int i = 0; i < g->outputs.n; i++) td__garg_map(&g->outputs.v[i], current, f);
+    return true;
+}
+
+static void set_consts(folding *f) {
+    for (int i = 0; i < f->g->inputs.n; i++) {
+        const td_gval *v = f->g->inputs.v[i];
+        if (td__is_const_input(f->g, i) && !f->e.written[v->id])
+            td__replay_set(&f->r, v,
+                           td_value_tensor(f->g->consts.v[f->g->in_desc.v[i].index]));
+    }
+}
+
+bool td__graph_fold(td_graph *g) {
+    folding f = {.g = g};
+    if (!td_ok(g->cx)) return false;
+    f.now = td__pass_room(g, &f.room, (size_t)g->n_values, sizeof *f.now);
+    bool ok = f.now && td__effects_make(&f.e, g, &f.room) && td__replay_begin(&f.r, g);
+    int  n_values = g->n_values;
+    if (ok) {
+        set_consts(&f);
+        ok = fold_nodes(&f);
+        int made = g->n_values;
+        g->n_values = n_values; /* what the replay has room for */
+        td__replay_end(&f.r);
+        g->n_values = made;
+        td__graph_pack(g);
+    }
+    td__arena_free(&f.room);
+    return ok;
+}

@@ -1,0 +1,121 @@
+/* gdim.c -- symbolic sizes of a graph: expressions over symbols, each once. A dim
+ * below TD_DIM_SYM_LIMIT is the tag of an entry of g->dims. The table is the
+ * graph's own, so that a graph is whole without the tracer that made it; what a
+ * symbol is at run time comes from the inputs (interp.c). */
+#include "graph/graph_int.h"
+
+enum { DEEPEST = 256 }; /* walks over expressions recurse */
+
+static int64_t tag_of(int i) { return TD_DIM_SYM_LIMIT - 1 - i; }
+
+const td_gdim *td__gdim_at(const td_graph *g, int64_t dim) {
+    if (!td__dim_is_sym(dim)) return NULL;
+    int64_t i = TD_DIM_SYM_LIMIT - 1 - dim;
+    return i < g->dims.n ? &g->dims.v[i] : NULL;
+}
+
+static uint64_t hash_dim(const td_gdim *d) {
+    int64_t key[4] = {d->op * 256 + d->letter, d->nr, d->a, d->b};
+    return td__hash(key, sizeof key, 0);
+}
+
+static bool same_dim(const td_gdim *x, const td_gdim *y) {
+    return x->op == y->op && x->letter == y->letter && x->nr == y->nr && x->a == y->a &&
+           x->b == y->b;
+}
+
+/* The slot of d, or the free one where it belongs. */
+static int32_t *find_slot(td_graph *g, const td_gdim *d) {
+    unsigned mask = (unsigned)g->n_dim_slots - 1;
+    unsigned i = (unsigned)hash_dim(d) & mask;
+    while (g->dim_slots[i] && !same_dim(&g->dims.v[g->dim_slots[i] - 1], d))
+        i = (i + 1) & mask;
+    return &g->dim_slots[i];
+}
+
+static bool grow_slots(td_graph *g) {
+    int      n = g->n_dim_slots ? g->n_dim_slots * 2 : 16;
+    int32_t *slots = td__zalloc(sizeof *slots * (size_t)n);
+    if (!slots) return false;
+    td__free(g->dim_slots);
+    g->dim_slots = slots;
+    g->n_dim_slots = n;
+    for (int i = 0; i < g->dims.n; i++) *find_slot(g, &g->dims.v[i]) = i + 1;
+    return true;
+}
+
+static int64_t intern(td_graph *g, td_gdim d) {
+    if (g->dims.n >= g->n_dim_slots / 2 && !grow_slots(g))
+        return td__fail_memory(g->cx), TD_DIM_HUGE;
+    int32_t *slot = find_slot(g, &d);
+    if (*slot) return tag_of(*slot - 1);
+    if (!td__vec_push(&g->dims, d)) return td__fail_memory(g->cx), TD_DIM_HUGE;
+    *slot = g->dims.n;
+    return tag_of(g->dims.n - 1);
+}
+
+int64_t td__gdim_symbol(td_graph *g, char letter, int32_t nr) {
+    return intern(g, (td_gdim){TD_GDIM_SYMBOL, letter, 0, nr, 0, 0});
+}
+
+/* Arithmetic of numbers or of a tracer's symbols. */
+static int64_t compute(td_dim_op op, int64_t a, int64_t b) {
+    switch (op) {
+    case TD_DIM_ADD: return td__dim_add(a, b);
+    case TD_DIM_SUB: return td__dim_sub(a, b);
+    case TD_DIM_MUL: return td__dim_mul(a, b);
+    case TD_DIM_DIV: return b == 0 || b == -1 ? TD_DIM_HUGE : td__dim_div(a, b);
+    case TD_DIM_MOD: return b == 0 || b == -1 ? 0 : td__dim_mod(a, b);
+    case TD_DIM_MIN: return td__dim_min(a, b);
+    case TD_DIM_MAX: return td__dim_max(a, b);
+    case TD_DIM_EQ:
+    case TD_DIM_LT: break;
+    }
+    return TD_DIM_HUGE;
+}
+
+static int depth_of(const td_graph *g, int64_t dim) {
+    const td_gdim *d = td__gdim_at(g, dim);
+    return d ? d->depth : 0;
+}
+
+int64_t td__gdim_make(td_graph *g, td_dim_op op, int64_t a, int64_t b) {
+    bool sa = td__dim_is_sym(a), sb = td__dim_is_sym(b);
+    if (!sa && !sb) {
+        int64_t r = compute(op, a, b);
+        return td__dim_is_sym(r) ? -TD_DIM_HUGE : r; /* no number may look like a tag */
+    }
+    bool commutes =
+        op == TD_DIM_ADD || op == TD_DIM_MUL || op == TD_DIM_MIN || op == TD_DIM_MAX;
+    if (commutes && (sa ? sb && a < b : true)) { /* numbers last, older symbols first */
+        int64_t swap = a;
+        a = b, b = swap;
+        sb = td__dim_is_sym(b);
+    }
+    if (!sb && b == 0 && (op == TD_DIM_ADD || op == TD_DIM_SUB)) return a;
+    if (!sb && b == 0 && op == TD_DIM_MUL) return 0;
+    if (!sb && b == 1 && (op == TD_DIM_MUL || op == TD_DIM_DIV)) return a;
+    if (!sb && b == 1 && op == TD_DIM_MOD) return 0;
+    int da = depth_of(g, a), db = depth_of(g, b), deep = 1 + (da > db ? da : db);
+    if (deep > DEEPEST)
+        return td__fail(g->cx, TD_E_ARG,
+                        "a size is an expression of more than %d levels", DEEPEST),
+               TD_DIM_HUGE;
+    return intern(g, (td_gdim){(uint8_t)op, 0, (int16_t)deep, 0, a, b});
+}
+
+int64_t td__gdim_value(const td_graph *g, int64_t dim, const int64_t *bound) {
+    if (!td__gdim_at(g, dim)) return dim;
+    return bound[TD_DIM_SYM_LIMIT - 1 - dim];
+}
+
+/* Operands of an entry are older than it: one walk in order suffices. */
+void td__gdim_settle(const td_graph *g, int64_t *bound) {
+    for (int i = 0; i < g->dims.n; i++) {
+        const td_gdim *d = &g->dims.v[i];
+        if (d->op == TD_GDIM_SYMBOL || bound[i] != INT64_MIN) continue;
+        int64_t a = td__gdim_value(g, d->a, bound), b = td__gdim_value(g, d->b, bound);
+        if (a != INT64_MIN && b != INT64_MIN)
+            bound[i] = compute((td_dim_op)d->op, a, b);
+    }
+}

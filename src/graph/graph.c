@@ -1,0 +1,348 @@
+/* graph.c -- making graphs: inputs, op nodes, regions, outputs and looks. What it
+ * is given it copies into the graph's arena. */
+#include "graph/graph_int.h"
+
+#include <stdlib.h>
+
+td_graph *td__graph_make(td_ctx *cx, const char *name) {
+    td_graph *g = td__zalloc(sizeof *g);
+    if (!g) return td__fail_memory(cx), NULL;
+    g->cx = cx;
+    g->name = td__arena_strdup(&g->arena, name ? name : "f");
+    if (g->name) return g;
+    td__fail_memory(cx);
+    td__graph_drop(g);
+    return NULL;
+}
+
+void td__graph_drop(td_graph *g) {
+    if (!g) return;
+    for (int i = 0; i < g->consts.n; i++) td__unref(g->consts.v[i]);
+    for (int i = 0; i < g->nested.n; i++) td__graph_drop(g->nested.v[i]);
+    td__vec_free(&g->inputs);
+    td__vec_free(&g->in_desc);
+    td__vec_free(&g->nodes);
+    td__vec_free(&g->outputs);
+    td__vec_free(&g->out_desc);
+    td__vec_free(&g->consts);
+    td__vec_free(&g->dims);
+    td__vec_free(&g->nested);
+    td__free(g->dim_slots);
+    td__arena_free(&g->arena);
+    td__free(g);
+}
+
+const char *td__graph_str(td_graph *g, const char *s) {
+    if (!s) return NULL;
+    char *copy = td__arena_strdup(&g->arena, s);
+    if (!copy) td__fail_memory(g->cx);
+    return copy;
+}
+
+/* ---- values ------------------------------------------------------------- */
+
+static td_gval *make_value(td_graph *g, td_gnode *node, int32_t nr) {
+    td_gval *v = td__arena_zalloc(&g->arena, sizeof *v);
+    if (!v) return td__fail_memory(g->cx), NULL;
+    v->node = node;
+    v->nr = nr;
+    v->id = g->n_values++;
+    return v;
+}
+
+static void note_storage(td_graph *g, const td_look *l) {
+    if (l && l->storage >= g->n_storages) g->n_storages = l->storage + 1;
+}
+
+td_gval *td__graph_input(td_graph *g, const char *name, const td_look *look,
+                         td_desc d) {
+    if (!td__vec_room(&g->inputs) || !td__vec_room(&g->in_desc))
+        return td__fail_memory(g->cx), NULL;
+    td_gval *v = make_value(g, NULL, g->inputs.n);
+    if (!v) return NULL;
+    if (name && !(v->name = td__graph_str(g, name))) return NULL;
+    if (d.name && !(d.name = td__graph_str(g, d.name))) return NULL;
+    v->look = look;
+    note_storage(g, look);
+    g->inputs.v[g->inputs.n++] = v;
+    g->in_desc.v[g->in_desc.n++] = d;
+    return v;
+}
+
+td_gval *td__graph_const(td_graph *g, const char *name, td_tensor *t) {
+    if (!td__vec_room(&g->consts)) return td__fail_memory(g->cx), NULL;
+    const td_look *look = td__graph_look(g, t, false, -1);
+    td_desc        d = {TD_D_CONST, g->consts.n, NULL};
+    td_gval       *v = look ? td__graph_input(g, name, look, d) : NULL;
+    if (v) g->consts.v[g->consts.n++] = td__ref(t);
+    return v;
+}
+
+/* ---- arguments ---------------------------------------------------------- */
+
+static bool is_number(const td_garg *a) {
+    return a->kind == TD_G_INT || a->kind == TD_G_FLOAT || a->kind == TD_G_BOOL ||
+           a->kind == TD_G_SYM;
+}
+
+static bool is_number_value(const td_garg *a, bool fraction) {
+    if (a->kind != TD_G_VALUE) return false;
+    const td_look *l = a->u.v->look;
+    return !l || l->kind == TD_K_INT || l->kind == TD_K_BOOL ||
+           (fraction && l->kind == TD_K_FLOAT);
+}
+
+static bool is_tensor_value(const td_garg *a) {
+    return a->kind == TD_G_VALUE &&
+           (!a->u.v->look || a->u.v->look->kind == TD_K_TENSOR);
+}
+
+static bool fits_int(td_garg *a) {
+    if (a->kind == TD_G_BOOL) a->kind = TD_G_INT;
+    return a->kind == TD_G_INT || a->kind == TD_G_SYM || is_number_value(a, false);
+}
+
+static bool fits_float(td_garg *a) {
+    if (a->kind == TD_G_INT || a->kind == TD_G_BOOL) {
+        a->u.f = (double)a->u.i;
+        a->kind = TD_G_FLOAT;
+    }
+    return a->kind == TD_G_FLOAT || a->kind == TD_G_SYM || is_number_value(a, true);
+}
+
+static bool fits_bool(td_garg *a) {
+    if (a->kind == TD_G_INT) {
+        a->u.i = a->u.i != 0;
+        a->kind = TD_G_BOOL;
+    }
+    return a->kind == TD_G_BOOL || is_number_value(a, false);
+}
+
+static bool fits_ints(const td_garg *a) {
+    if (a->kind == TD_G_INTS) return true;
+    if (a->kind != TD_G_LIST) return false;
+    for (uint32_t i = 0; i < a->n; i++) {
+        const td_garg *e = &a->u.list[i];
+        if (e->kind != TD_G_INT && e->kind != TD_G_SYM && !is_number_value(e, false))
+            return false;
+    }
+    return true;
+}
+
+static bool fits_tensors(td_garg *a, bool holes) {
+    if (a->kind == TD_G_INTS && a->n == 0) a->kind = TD_G_LIST;
+    if (a->kind != TD_G_LIST) return false;
+    for (uint32_t i = 0; i < a->n; i++)
+        if (!is_tensor_value(&a->u.list[i]) &&
+            !(holes && a->u.list[i].kind == TD_G_NONE))
+            return false;
+    return true;
+}
+
+static bool fits_scalar(const td_garg *a) {
+    return is_number(a) || is_number_value(a, true);
+}
+
+bool td__garg_fit(const td_param *p, td_garg *a) {
+    bool none = a->kind == TD_G_NONE;
+    if (none && p->has_default) return true;
+    switch ((td_type)p->type) {
+    case TD_T_TENSOR: return is_tensor_value(a);
+    case TD_T_OPT_TENSOR: return none || is_tensor_value(a);
+    case TD_T_TENSORS: return fits_tensors(a, false);
+    case TD_T_OPT_TENSORS: return fits_tensors(a, true);
+    case TD_T_OPERAND: return is_tensor_value(a) || fits_scalar(a);
+    case TD_T_OPT_SCALAR: return none || fits_scalar(a);
+    case TD_T_SCALAR: return fits_scalar(a);
+    case TD_T_OPT_INT: return none || fits_int(a);
+    case TD_T_INT: return fits_int(a);
+    case TD_T_OPT_INTS: return none || fits_ints(a);
+    case TD_T_INTS: return fits_ints(a);
+    case TD_T_OPT_FLOAT: return none || fits_float(a);
+    case TD_T_FLOAT: return fits_float(a);
+    case TD_T_BOOL: return fits_bool(a);
+    case TD_T_OPT_DTYPE: return none || a->kind == TD_G_DTYPE;
+    case TD_T_DTYPE: return a->kind == TD_G_DTYPE;
+    case TD_T_STR: return a->kind == TD_G_STR;
+    }
+    return false;
+}
+
+/* Is it what the op takes when nothing is given? */
+static bool is_default(const td_param *p, const td_garg *a) {
+    if (!p->has_default) return false;
+    const td_value *d = &p->def;
+    switch ((td_gkind)a->kind) {
+    case TD_G_NONE: return true; /* NONE takes the default */
+    case TD_G_INT: return d->kind == TD_K_INT && d->u.i == a->u.i;
+    case TD_G_BOOL: return d->kind == TD_K_BOOL && (d->u.i != 0) == (a->u.i != 0);
+    case TD_G_FLOAT:
+        return d->kind == TD_K_FLOAT && memcmp(&d->u.f, &a->u.f, sizeof a->u.f) == 0;
+    case TD_G_DTYPE: return d->kind == TD_K_DTYPE && d->u.dt == a->u.dt;
+    case TD_G_STR: return d->kind == TD_K_STR && !strcmp(d->u.s, a->u.s);
+    case TD_G_INTS:
+        return d->kind == TD_K_INTS && d->n == a->n &&
+               (a->n == 0 || !memcmp(d->u.ints, a->u.ints, sizeof(int64_t) * a->n));
+    case TD_G_VALUE:
+    case TD_G_SYM:
+    case TD_G_LIST:
+    case TD_G_GRAPH: break;
+    }
+    return false;
+}
+
+static bool copy_arg(td_graph *g, td_garg *to, const td_garg *from, int deep) {
+    *to = *from;
+    if (from->kind == TD_G_STR) return (to->u.s = td__graph_str(g, from->u.s)) != NULL;
+    if (from->kind != TD_G_INTS && from->kind != TD_G_LIST) return true;
+    if (deep >= TD_NEST_LIMIT)
+        return td__fail(g->cx, TD_E_ARG, "lists nest too deep in an argument");
+    size_t item = from->kind == TD_G_INTS ? sizeof(int64_t) : sizeof(td_garg);
+    void  *copy = td__arena_alloc(&g->arena, item * (from->n ? from->n : 1));
+    if (!copy) return td__fail_memory(g->cx);
+    if (from->kind == TD_G_INTS) {
+        if (from->n) memcpy(copy, from->u.ints, item * from->n);
+        to->u.ints = copy;
+        return true;
+    }
+    to->u.list = copy;
+    for (uint32_t i = 0; i < from->n; i++)
+        if (!copy_arg(g, (td_garg *)copy + i, &from->u.list[i], deep + 1)) return false;
+    return true;
+}
+
+/* ---- nodes -------------------------------------------------------------- */
+
+bool td__graph_become(td_graph *g, td_gnode *n, td_op op, const td_garg *in, int n_in) {
+    const td_schema *s = &td__opinfo(op)->s;
+    td_garg         *args =
+        td__arena_alloc(&g->arena, sizeof *args * (size_t)(n_in ? n_in : 1));
+    if (!args) return td__fail_memory(g->cx);
+    for (int i = 0; i < n_in; i++) {
+        if (!copy_arg(g, &args[i], &in[i], 0)) return false;
+        if (i < s->n_in) td__garg_fit(&s->in[i], &args[i]);
+    }
+    while (n_in > 0 && n_in <= s->n_in && is_default(&s->in[n_in - 1], &args[n_in - 1]))
+        n_in--;
+    n->op = op;
+    n->in = args;
+    n->n_in = n_in;
+    return true;
+}
+
+static td_gnode *make_node(td_graph *g, td_op op, const td_garg *in, int n_in,
+                           int n_out) {
+    td_gnode *n = td__arena_zalloc(&g->arena, sizeof *n);
+    if (!n) return td__fail_memory(g->cx), NULL;
+    n->out = td__arena_alloc(&g->arena, sizeof *n->out * (size_t)(n_out ? n_out : 1));
+    if (!n->out) return td__fail_memory(g->cx), NULL;
+    if (!td__graph_become(g, n, op, in, n_in)) return NULL;
+    for (int i = 0; i < n_out; i++)
+        if (!(n->out[i] = make_value(g, n, i))) return NULL;
+    n->n_out = n_out;
+    return n;
+}
+
+td_gval *td__graph_result(td_graph *g, td_gnode *n, int *cap) {
+    if (n->n_out >= *cap) {
+        int       room = *cap ? *cap * 2 : 4;
+        td_gval **out = td__arena_alloc(&g->arena, sizeof *out * (size_t)room);
+        if (!out) return td__fail_memory(g->cx), NULL;
+        if (n->n_out) memcpy(out, n->out, sizeof *out * (size_t)n->n_out);
+        n->out = out;
+        *cap = room;
+    }
+    td_gval *v = make_value(g, n, n->n_out);
+    if (v) n->out[n->n_out++] = v;
+    return v;
+}
+
+static td_gnode *add_node(td_graph *g, td_gnode *n) {
+    if (!n) return NULL;
+    n->id = g->nodes.n;
+    return td__vec_push(&g->nodes, n) ? n : (td__fail_memory(g->cx), NULL);
+}
+
+td_gnode *td__graph_op(td_graph *g, td_op op, const td_garg *in, int n_in, int n_out) {
+    return add_node(g, make_node(g, op, in, n_in, n_out));
+}
+
+static bool add_edge(td_graph *g, td_gnode_kind kind, td_gregion r) {
+    td_gnode *n = td__arena_zalloc(&g->arena, sizeof *n);
+    if (!n) return td__fail_memory(g->cx);
+    n->kind = (uint8_t)kind;
+    n->region = (uint8_t)r;
+    return add_node(g, n) != NULL;
+}
+
+bool td__graph_enter(td_graph *g, td_gregion r) { return add_edge(g, TD_N_ENTER, r); }
+bool td__graph_leave(td_graph *g) { return add_edge(g, TD_N_LEAVE, TD_R_NO_GRAD); }
+
+bool td__graph_output(td_graph *g, td_garg a, td_desc d) {
+    td_garg copy;
+    if (!copy_arg(g, &copy, &a, 0)) return false;
+    if (d.name && !(d.name = td__graph_str(g, d.name))) return false;
+    if (!td__vec_room(&g->outputs) || !td__vec_room(&g->out_desc))
+        return td__fail_memory(g->cx);
+    g->outputs.v[g->outputs.n++] = copy;
+    g->out_desc.v[g->out_desc.n++] = d;
+    return true;
+}
+
+/* ---- looks -------------------------------------------------------------- */
+
+/* The row-major stride of dim d: the product of the sizes behind it, 0 as 1. */
+static void row_major(td_graph *g, int rank, const int64_t *size, int64_t *stride) {
+    int64_t step = 1;
+    for (int d = rank - 1; d >= 0; d--) {
+        stride[d] = step;
+        int64_t by = size[d] == 0 ? 1 : size[d];
+        step = td__gdim_make(g, TD_DIM_MUL, step, by);
+    }
+}
+
+const td_look *td__graph_look_of(td_graph *g, td_look l) {
+    size_t   n = sizeof(int64_t) * l.rank;
+    td_look *look = td__arena_alloc(&g->arena, sizeof *look + 2 * n);
+    if (!look) return td__fail_memory(g->cx), NULL;
+    int64_t *size = (int64_t *)(look + 1), *stride = size + l.rank;
+    int64_t  plain[TD_MAX_RANK];
+    *look = l;
+    look->size = size;
+    look->stride = stride;
+    if (l.rank == 0) {
+        look->dense = true;
+        return look;
+    }
+    memcpy(size, l.size, n);
+    row_major(g, l.rank, size, plain);
+    memcpy(stride, l.stride ? l.stride : plain, n);
+    look->dense = !memcmp(stride, plain, n);
+    return look;
+}
+
+const td_look *td__graph_look_number(td_graph *g, td_kind kind) {
+    return td__graph_look_of(g, (td_look){.kind = (uint8_t)kind, .storage = -1});
+}
+
+static int64_t dim_in(td_graph *g, int64_t dim) {
+    return td__dim_is_sym(dim) && g->dim_in ? g->dim_in(g->dim_env, g, dim) : dim;
+}
+
+const td_look *td__graph_look(td_graph *g, const td_tensor *t, bool grad,
+                              int32_t storage) {
+    int64_t size[TD_MAX_RANK], stride[TD_MAX_RANK];
+    for (int d = 0; d < t->rank; d++) {
+        size[d] = dim_in(g, t->size[d]);
+        stride[d] = dim_in(g, t->stride[d]);
+    }
+    if (storage >= g->n_storages) g->n_storages = storage + 1;
+    return td__graph_look_of(g, (td_look){.kind = TD_K_TENSOR,
+                                          .dtype = t->dtype,
+                                          .rank = t->rank,
+                                          .grad = grad,
+                                          .storage = storage,
+                                          .offset = dim_in(g, t->offset),
+                                          .size = size,
+                                          .stride = stride});
+}

@@ -1,0 +1,204 @@
+/* graph_json.c -- a graph as JSON, for tools. docs/text-format.md says what is where. */
+#include "graph/graph_int.h"
+
+/* ---- words -------------------------------------------------------------- */
+
+void td__json_string(td_buf *b, const char *s) {
+    td__buf_add(b, "\"");
+    for (; *s; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c == '"' || c == '\\') td__buf_printf(b, "\\%c", c);
+        else if (c < 0x20 || c == 0x7f) td__buf_printf(b, "\\u%04x", c);
+        else td__buf_addn(b, s, 1);
+    }
+    td__buf_add(b, "\"");
+}
+
+/* JSON has no inf and nan: those are strings. */
+void td__json_float(td_buf *b, td_dtype dt, double f) {
+    bool plain = f - f == 0;
+    if (!plain) td__buf_add(b, "\"");
+    td__text_float_as(b, dt, f);
+    if (!plain) td__buf_add(b, "\"");
+}
+
+/* A dim: a number, or a symbolic one as a string. */
+static void json_dim(td_buf *b, const td_graph *g, int64_t dim) {
+    bool symbolic = td__gdim_at(g, dim) != NULL;
+    if (symbolic) td__buf_add(b, "\"");
+    td__text_dim(b, g, dim);
+    if (symbolic) td__buf_add(b, "\"");
+}
+
+static void json_dims(td_buf *b, const td_graph *g, const int64_t *v, int n) {
+    td__buf_add(b, "[");
+    for (int i = 0; i < n; i++) {
+        if (i) td__buf_add(b, ",");
+        json_dim(b, g, v[i]);
+    }
+    td__buf_add(b, "]");
+}
+
+/* ---- values ------------------------------------------------------------- */
+
+static void json_look(td_buf *b, const td_labels *l, const td_look *look) {
+    static const char *const kinds[] = {
+        [TD_K_INT] = "int", [TD_K_FLOAT] = "float", [TD_K_BOOL] = "bool"};
+    if (look->kind != TD_K_TENSOR) {
+        td__buf_printf(b, ",\"type\":\"%s\"", kinds[look->kind]);
+        return;
+    }
+    td__buf_printf(b, ",\"type\":\"tensor\",\"dtype\":\"%s\",\"sizes\":",
+                   td_dtype_name((td_dtype)look->dtype));
+    json_dims(b, l->g, look->size, look->rank);
+    td__buf_add(b, ",\"strides\":");
+    json_dims(b, l->g, look->stride, look->rank);
+    td__buf_add(b, ",\"offset\":");
+    json_dim(b, l->g, look->offset);
+    td__buf_printf(b, ",\"requires_grad\":%s", look->grad ? "true" : "false");
+    if (look->storage >= 0 && l->storage[look->storage] >= 0)
+        td__buf_printf(b, ",\"storage\":%d", (int)l->storage[look->storage]);
+}
+
+static void json_value(td_buf *b, const td_labels *l, const td_gval *v) {
+    td__buf_add(b, "{\"name\":");
+    td__json_string(b, l->name[v->id]);
+    if (v->look) json_look(b, l, v->look);
+}
+
+static void json_desc(td_buf *b, const td_desc *d) {
+    if (d->kind == TD_D_PLAIN && d->index < 0 && !d->name) return;
+    td__buf_printf(b, ",\"is\":\"%s\"", td__desc_words[d->kind]);
+    if (d->index >= 0) td__buf_printf(b, ",\"of\":%d", (int)d->index);
+    if (!d->name) return;
+    td__buf_add(b, ",\"called\":");
+    td__json_string(b, d->name);
+}
+
+/* ---- arguments ---------------------------------------------------------- */
+
+static void json_graph(td_buf *b, const td_graph *g);
+
+static void json_list(td_buf *b, const td_labels *l, const td_garg *a);
+
+static void json_arg(td_buf *b, const td_labels *l, const td_garg *a) {
+    switch ((td_gkind)a->kind) {
+    case TD_G_NONE: td__buf_add(b, "null"); break;
+    case TD_G_VALUE:
+        td__buf_add(b, "{\"value\":");
+        td__json_string(b, l->name[a->u.v->id]);
+        td__buf_add(b, "}");
+        break;
+    case TD_G_INT: td__buf_printf(b, "%lld", (long long)a->u.i); break;
+    case TD_G_SYM:
+        td__buf_add(b, "{\"size\":");
+        json_dim(b, l->g, a->u.i);
+        td__buf_add(b, "}");
+        break;
+    case TD_G_FLOAT: /* with its kind, for 1.0 is 1 to many readers */
+        td__buf_add(b, "{\"float\":");
+        td__json_float(b, TD_F64, a->u.f);
+        td__buf_add(b, "}");
+        break;
+    case TD_G_BOOL: td__buf_add(b, a->u.i ? "true" : "false"); break;
+    case TD_G_DTYPE:
+        td__buf_printf(b, "{\"dtype\":\"%s\"}", td_dtype_name(a->u.dt));
+        break;
+    case TD_G_INTS: json_dims(b, l->g, a->u.ints, (int)a->n); break;
+    case TD_G_LIST: json_list(b, l, a); break;
+    case TD_G_STR: td__json_string(b, a->u.s); break;
+    case TD_G_GRAPH:
+        td__buf_add(b, "{\"graph\":");
+        json_graph(b, a->u.g);
+        td__buf_add(b, "}");
+        break;
+    }
+}
+
+static void json_list(td_buf *b, const td_labels *l, const td_garg *a) {
+    td__buf_add(b, "[");
+    for (uint32_t i = 0; i < a->n; i++) {
+        if (i) td__buf_add(b, ",");
+        json_arg(b, l, &a->u.list[i]);
+    }
+    td__buf_add(b, "]");
+}
+
+/* ---- graphs ------------------------------------------------------------- */
+
+static void json_node(td_buf *b, const td_labels *l, const td_gnode *n) {
+    if (n->kind != TD_N_OP) {
+        if (n->kind == TD_N_LEAVE) td__buf_add(b, "{\"leave\":true}");
+        else td__buf_printf(b, "{\"enter\":\"%s\"}", td__region_words[n->region]);
+        return;
+    }
+    td__buf_printf(b, "{\"op\":\"%s\",\"args\":[", td__ops[n->op].name);
+    for (int i = 0; i < n->n_in; i++) {
+        if (i) td__buf_add(b, ",");
+        json_arg(b, l, &n->in[i]);
+    }
+    td__buf_add(b, "],\"results\":[");
+    for (int i = 0; i < n->n_out; i++) {
+        if (i) td__buf_add(b, ",");
+        json_value(b, l, n->out[i]);
+        td__buf_add(b, "}");
+    }
+    td__buf_add(b, "]");
+    if (n->origin == TD_FROM_BACKWARD) td__buf_add(b, ",\"backward\":true");
+    if (n->here.file) {
+        td__buf_add(b, ",\"file\":");
+        td__json_string(b, n->here.file);
+        td__buf_printf(b, ",\"line\":%d", n->here.line);
+    }
+    if (n->scope) {
+        td__buf_add(b, ",\"scope\":");
+        td__json_string(b, n->scope);
+    }
+    td__buf_add(b, "}");
+}
+
+static void json_inputs(td_buf *b, const td_labels *l) {
+    const td_graph *g = l->g;
+    for (int i = 0; i < g->inputs.n; i++) {
+        td__buf_add(b, i ? ",\n  " : "\n  ");
+        json_value(b, l, g->inputs.v[i]);
+        json_desc(b, &g->in_desc.v[i]);
+        if (td__is_const_input(g, i)) {
+            td__buf_add(b, ",\"elements\":");
+            td__json_elements(b, g->consts.v[g->in_desc.v[i].index]);
+        }
+        td__buf_add(b, "}");
+    }
+}
+
+static void json_graph(td_buf *b, const td_graph *g) {
+    td_labels l;
+    if (!td__labels_make(&l, g, false)) {
+        b->failed = true;
+        return;
+    }
+    td__buf_add(b, "{\"name\":");
+    td__json_string(b, g->name);
+    td__buf_add(b, ",\n \"inputs\":[");
+    json_inputs(b, &l);
+    td__buf_add(b, "],\n \"nodes\":[");
+    for (int i = 0, any = 0; i < g->nodes.n; i++) {
+        if (g->nodes.v[i]->dead) continue;
+        td__buf_add(b, any++ ? ",\n  " : "\n  ");
+        json_node(b, &l, g->nodes.v[i]);
+    }
+    td__buf_add(b, "],\n \"outputs\":[");
+    for (int i = 0; i < g->outputs.n; i++) {
+        td__buf_add(b, i ? ",\n  {\"arg\":" : "\n  {\"arg\":");
+        json_arg(b, &l, &g->outputs.v[i]);
+        json_desc(b, &g->out_desc.v[i]);
+        td__buf_add(b, "}");
+    }
+    td__buf_add(b, "]}");
+    td__labels_free(&l);
+}
+
+bool td__graph_json(td_buf *b, const td_graph *g) {
+    json_graph(b, g);
+    return !b->failed || td__fail_memory(g->cx);
+}

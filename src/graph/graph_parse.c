@@ -1,0 +1,206 @@
+/* graph_parse.c -- reads files of the text form (docs/text-format.md): functions,
+ * here, and cases (case_parse.c). The first mistake ends it, with its place. Only
+ * nested functions recurse, to a limit; memory is proportional to the text. */
+#include "graph/parser.h"
+
+#include "core/files.h"
+
+#include <stdlib.h>
+
+/* ---- bodies ------------------------------------------------------------- */
+
+bool td__body_begin(td_parser *ps, td_body *b, const char *name) {
+    *b = (td_body){0};
+    b->g = td__graph_make(ps->lx.cx, name);
+    if (b->g) b->file = td__graph_str(b->g, ps->lx.file);
+    ps->body = b;
+    if (!b->file) ps->lx.failed = true;
+    return b->file != NULL;
+}
+
+static int by_number(const void *x, const void *y) {
+    int32_t a = (*(td_look *const *)x)->storage, b = (*(td_look *const *)y)->storage;
+    return (a > b) - (a < b);
+}
+
+/* The text's numbers become dense ones. */
+static void number_storages(td_body *b) {
+    int32_t last = -1, next = -1;
+    if (b->shared.n)
+        qsort(b->shared.v, (size_t)b->shared.n, sizeof *b->shared.v, by_number);
+    for (int i = 0; i < b->shared.n; i++) {
+        td_look *l = b->shared.v[i];
+        if (l->storage != last) next++;
+        last = l->storage;
+        l->storage = next;
+    }
+    b->g->n_storages = next + 1;
+}
+
+bool td__body_finish(td_parser *ps) {
+    if (ps->body->regions)
+        return td__lex_fail(&ps->lx, "%d regions are still open", ps->body->regions);
+    number_storages(ps->body);
+    if (!ps->body->in_case) td__graph_pack(ps->body->g);
+    return !ps->lx.failed;
+}
+
+void td__body_end(td_parser *ps, td_body *b, td_body *outer) {
+    td__map_free(&b->names);
+    td__map_free(&b->lists);
+    td__vec_free(&b->shared);
+    ps->body = outer;
+}
+
+/* ---- functions ---------------------------------------------------------- */
+
+static bool parse_param(td_parser *ps) {
+    td_lexer      *lx = &ps->lx;
+    td_graph      *g = ps->body->g;
+    const td_look *look = NULL;
+    if (lx->tok.kind != TD_TOK_VALUE || lx->tok.more)
+        return td__lex_fail(lx, "expected a parameter: %%x: f32[2,3]");
+    td_token    at = lx->tok;
+    const char *name = td__lex_text(lx, &g->arena);
+    if (!name) return false;
+    if (td__map_get(&ps->body->names, name))
+        return td__lex_fail_at(lx, &at,
+                               "%%%.60s is there already; values are made once", name);
+    td__lex_next(lx);
+    if (td__lex_take(lx, ":") && !td__parse_type(ps, &look)) return false;
+    td_desc d = td__parse_desc(ps);
+    if (lx->failed) return false;
+    td_gval *v = td__graph_input(g, NULL, look, d);
+    if (!v) return lx->failed = true, false;
+    return td__parse_name(ps, v, name);
+}
+
+static bool parse_return(td_parser *ps) {
+    td_lexer *lx = &ps->lx;
+    td__lex_next(lx);
+    while (lx->tok.kind != TD_TOK_LINE && !td__lex_is(lx, "}")) {
+        td_garg a = {0};
+        if (!td__parse_arg(ps, &a)) return false;
+        td_desc d = td__parse_desc(ps);
+        if (lx->failed) return false;
+        if (!td__graph_output(ps->body->g, a, d)) return lx->failed = true, false;
+        if (!td__lex_take(lx, ",")) break;
+    }
+    return td__parse_line_end(ps);
+}
+
+/* (params) { statements return ... }; the closing brace is still there. */
+static bool parse_body(td_parser *ps) {
+    td_lexer *lx = &ps->lx;
+    if (!td__lex_need(lx, "(")) return false;
+    while (!td__lex_is(lx, ")"))
+        if (!parse_param(ps) || (!td__lex_take(lx, ",") && !td__lex_is(lx, ")")))
+            return td__lex_need(lx, ")"), false;
+    if (!td__lex_need(lx, ")")) return false;
+    int outer = lx->nest;
+    lx->nest = 0; /* lines count again, also inside an argument */
+    if (!td__lex_need(lx, "{")) return false;
+    if (lx->tok.kind == TD_TOK_LINE) td__lex_next(lx);
+    while (!td__lex_word(lx, "return"))
+        if (!td__parse_statement(ps)) return false;
+    if (!parse_return(ps) || !td__body_finish(ps)) return false;
+    lx->nest = outer;
+    return td__lex_need(lx, "}");
+}
+
+bool td__parse_nested(td_parser *ps, td_garg *a) {
+    td_body *outer = ps->body, inner;
+    if (ps->deep >= TD_NEST_LIMIT)
+        return td__lex_fail(&ps->lx, "functions nest at most %d deep", TD_NEST_LIMIT);
+    ps->deep++;
+    td__lex_next(&ps->lx);
+    bool ok = td__body_begin(ps, &inner, "nested") && parse_body(ps);
+    td__body_end(ps, &inner, outer);
+    ps->deep--;
+    if (ok && !td__vec_push(&outer->g->nested, inner.g))
+        ok = td__fail_memory(ps->lx.cx);
+    if (!ok) {
+        td__graph_drop(inner.g);
+        return ps->lx.failed = true, false;
+    }
+    *a = (td_garg){TD_G_GRAPH, 0, {0}};
+    a->u.g = inner.g;
+    return true;
+}
+
+static bool parse_func(td_parser *ps) {
+    td_lexer   *lx = &ps->lx;
+    td_body     body;
+    const char *name = NULL;
+    td__lex_next(lx);
+    bool letter = lx->tok.n && (lx->tok.text[0] < '0' || lx->tok.text[0] > '9');
+    if (lx->tok.kind != TD_TOK_AT || !letter)
+        return td__lex_fail(lx, "expected a function's name: func @f(...)");
+    if (!(name = td__lex_text(lx, &ps->file->arena))) return false;
+    if (td__gfile_find(ps->file, name))
+        return td__lex_fail(lx, "there is a function @%.60s already", name);
+    td__lex_next(lx);
+    bool ok = td__body_begin(ps, &body, name) && parse_body(ps);
+    td__body_end(ps, &body, NULL);
+    td_gfile *f = ps->file;
+    if (ok && !(td__vec_room(&f->graphs) && td__map_put(&f->by_name, name, body.g)))
+        ok = td__fail_memory(lx->cx);
+    if (ok) f->graphs.v[f->graphs.n++] = body.g;
+    else td__graph_drop(body.g);
+    return ok && td__parse_line_end(ps);
+}
+
+/* ---- files -------------------------------------------------------------- */
+
+static bool parse_all(td_parser *ps) {
+    td_lexer *lx = &ps->lx;
+    while (!lx->failed && lx->tok.kind != TD_TOK_END) {
+        bool ok = false;
+        if (lx->tok.kind == TD_TOK_LINE) td__lex_next(lx), ok = true;
+        else if (td__lex_word(lx, "func")) ok = parse_func(ps);
+        else if (td__lex_word(lx, "case")) ok = td__parse_case(ps);
+        else td__lex_fail(lx, "expected func or case");
+        if (!ok) return false;
+    }
+    return !lx->failed;
+}
+
+td_gfile *td__gfile_parse(td_ctx *cx, const char *text, size_t n, const char *name) {
+    td_gfile *f = td__zalloc(sizeof *f);
+    if (!f) return td__fail_memory(cx), NULL;
+    f->cx = cx;
+    f->name = td__arena_strdup(&f->arena, name);
+    if (f->name) {
+        td_parser ps = {.file = f};
+        td__lex_begin(&ps.lx, cx, text, n, f->name);
+        if (parse_all(&ps)) return f;
+    } else td__fail_memory(cx);
+    td__gfile_drop(f);
+    return NULL;
+}
+
+td_gfile *td__gfile_read(td_ctx *cx, const char *path) {
+    td_mapping *m = td__mapping_open(cx, "read", path);
+    if (!m) return NULL;
+    td_gfile *f = td__gfile_parse(cx, (const char *)m->bytes, m->n, path);
+    td__mapping_drop(m);
+    return f;
+}
+
+td_graph *td__gfile_find(const td_gfile *f, const char *name) {
+    return td__map_get(&f->by_name, name);
+}
+
+void td__gfile_drop(td_gfile *f) {
+    if (!f) return;
+    for (int i = 0; i < f->graphs.n; i++) td__graph_drop(f->graphs.v[i]);
+    for (int i = 0; i < f->cases.n; i++) {
+        td__graph_drop(f->cases.v[i]->g);
+        td__vec_free(&f->cases.v[i]->steps);
+    }
+    td__vec_free(&f->graphs);
+    td__vec_free(&f->cases);
+    td__map_free(&f->by_name);
+    td__arena_free(&f->arena);
+    td__free(f);
+}

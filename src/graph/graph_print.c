@@ -1,0 +1,333 @@
+/* graph_print.c -- graphs as text (docs/text-format.md). What it prints parses back
+ * to the same graph: labels are made unique, storages are named where two values
+ * share one. */
+#include "graph/graph_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- labels ------------------------------------------------------------- */
+
+/* How often a name has been asked for. */
+typedef struct taken {
+    int next;
+} taken;
+
+static bool is_name(const char *s) {
+    for (const char *p = s; *p; p++)
+        if (!strchr("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.",
+                    *p))
+            return false;
+    size_t n = strlen(s);
+    return n > 0 && s[n - 1] != '.';
+}
+
+/* The name itself when free, else the name with a number behind. */
+static const char *unique(td_labels *l, td_map *names, const char *want) {
+    const char *got = want;
+    taken      *t = td__map_get(names, want);
+    while (t) {
+        got = td__arena_printf(&l->arena, "%s_%d", want, ++t->next);
+        if (!got) return NULL;
+        if (!td__map_get(names, got)) break;
+    }
+    taken *mine = td__arena_zalloc(&l->arena, sizeof *mine);
+    return mine && td__map_put(names, got, mine) ? got : NULL;
+}
+
+static bool label(td_labels *l, td_map *names, const td_gval *v, int nr) {
+    const char *want = v->name;
+    bool        free = !names || !want || !is_name(want);
+    if (free) want = td__arena_printf(&l->arena, "%d", names ? v->id : nr);
+    if (want && names) want = unique(l, names, want);
+    return (l->name[v->id] = want) != NULL;
+}
+
+static void note_read(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
+
+/* Names in order of appearance: params, literals, results. */
+static bool label_all(td_labels *l, td_map *names) {
+    const td_graph *g = l->g;
+    int             nr = 0;
+    for (int pass = 0; pass < 2; pass++)
+        for (int i = 0; i < g->inputs.n; i++)
+            if (td__is_const_input(g, i) == (pass == 1) &&
+                !label(l, names, g->inputs.v[i], nr++))
+                return false;
+    for (int i = 0; i < g->nodes.n; i++) {
+        const td_gnode *n = g->nodes.v[i];
+        for (int k = 0; k < n->n_out && !n->dead; k++)
+            if (!label(l, names, n->out[k], nr++)) return false;
+    }
+    return true;
+}
+
+static void count_storage(int32_t *count, const td_gval *v) {
+    if (v->look && v->look->storage >= 0) count[v->look->storage]++;
+}
+
+static void name_storage(int32_t *count, const td_gval *v, int32_t *next) {
+    int32_t *c = v->look && v->look->storage >= 0 ? &count[v->look->storage] : NULL;
+    if (c && *c > 1) *c = -2 - (*next)++; /* named: -2, -3, ... */
+}
+
+/* Storages that two values share get numbers in order of appearance. */
+static void label_storages(td_labels *l) {
+    const td_graph *g = l->g;
+    int32_t         next = 0;
+    for (int pass = 0; pass < 2; pass++) {
+        for (int i = 0; i < g->inputs.n; i++) {
+            if (pass == 0) count_storage(l->storage, g->inputs.v[i]);
+            else name_storage(l->storage, g->inputs.v[i], &next);
+        }
+        for (int i = 0; i < g->nodes.n; i++) {
+            const td_gnode *n = g->nodes.v[i];
+            for (int k = 0; k < n->n_out && !n->dead; k++) {
+                if (pass == 0) count_storage(l->storage, n->out[k]);
+                else name_storage(l->storage, n->out[k], &next);
+            }
+        }
+    }
+    for (int i = 0; i < g->n_storages; i++)
+        l->storage[i] = l->storage[i] <= -2 ? -2 - l->storage[i] : -1;
+}
+
+bool td__labels_make(td_labels *l, const td_graph *g, bool bare) {
+    size_t n = (size_t)g->n_values + 1;
+    td_map names = {0};
+    *l = (td_labels){.g = g};
+    l->name = td__arena_zalloc(&l->arena, sizeof *l->name * n);
+    l->read = td__arena_zalloc(&l->arena, n);
+    l->storage =
+        td__arena_zalloc(&l->arena, sizeof *l->storage * ((size_t)g->n_storages + 1));
+    bool ok = l->name && l->read && l->storage && label_all(l, bare ? NULL : &names);
+    td__map_free(&names);
+    if (!ok) return td__labels_free(l), td__fail_memory(g->cx);
+    label_storages(l);
+    for (int i = 0; i < g->nodes.n; i++)
+        for (int k = 0; k < g->nodes.v[i]->n_in && !g->nodes.v[i]->dead; k++)
+            td__garg_each(&g->nodes.v[i]->in[k], note_read, l->read);
+    for (int i = 0; i < g->outputs.n; i++)
+        td__garg_each(&g->outputs.v[i], note_read, l->read);
+    return true;
+}
+
+void td__labels_free(td_labels *l) { td__arena_free(&l->arena); }
+
+bool td__is_const_input(const td_graph *g, int i) {
+    const td_desc *d = &g->in_desc.v[i];
+    return d->kind == TD_D_CONST && d->index >= 0 && d->index < g->consts.n &&
+           !td__is_fake(g->consts.v[d->index]);
+}
+
+/* ---- types and arguments ------------------------------------------------ */
+
+static void dims_text(td_buf *b, const td_graph *g, const int64_t *v, int n) {
+    for (int i = 0; i < n; i++) {
+        if (i) td__buf_add(b, ",");
+        td__text_dim(b, g, v[i]);
+    }
+}
+
+void td__text_look(td_buf *b, const td_labels *l, const td_look *look) {
+    static const char *const kinds[] = {
+        [TD_K_INT] = "int", [TD_K_FLOAT] = "float", [TD_K_BOOL] = "bool"};
+    if (look->kind != TD_K_TENSOR) {
+        td__buf_add(b, kinds[look->kind]);
+        return;
+    }
+    td__buf_printf(b, "%s[", td_dtype_name((td_dtype)look->dtype));
+    dims_text(b, l->g, look->size, look->rank);
+    td__buf_add(b, "]");
+    if (!look->dense) {
+        td__buf_add(b, "{");
+        dims_text(b, l->g, look->stride, look->rank);
+        td__buf_add(b, "}");
+    }
+    if (look->offset != 0) {
+        td__buf_add(b, "+");
+        td__text_dim(b, l->g, look->offset);
+    }
+    if (look->grad) td__buf_add(b, " grad");
+    if (look->storage >= 0 && l->storage[look->storage] >= 0)
+        td__buf_printf(b, " @%d", (int)l->storage[look->storage]);
+}
+
+static void list_text(td_buf *b, const td_labels *l, const td_garg *a, unsigned how) {
+    td__buf_add(b, "[");
+    if (a->kind == TD_G_INTS) dims_text(b, l->g, a->u.ints, (int)a->n);
+    for (uint32_t i = 0; a->kind == TD_G_LIST && i < a->n; i++) {
+        if (i) td__buf_add(b, ", ");
+        td__text_arg(b, l, &a->u.list[i], how);
+    }
+    td__buf_add(b, "]");
+}
+
+static void print_func(td_buf *b, const td_graph *g, unsigned how, int indent);
+
+void td__text_arg(td_buf *b, const td_labels *l, const td_garg *a, unsigned how) {
+    switch ((td_gkind)a->kind) {
+    case TD_G_NONE: td__buf_add(b, "none"); break;
+    case TD_G_VALUE:
+        td__buf_add(b, "%");
+        td__buf_add(b, l->name[a->u.v->id]);
+        break;
+    case TD_G_INT: td__buf_printf(b, "%lld", (long long)a->u.i); break;
+    case TD_G_SYM: td__text_dim(b, l->g, a->u.i); break;
+    case TD_G_FLOAT: td__text_float(b, a->u.f); break;
+    case TD_G_BOOL: td__buf_add(b, a->u.i ? "true" : "false"); break;
+    case TD_G_DTYPE: td__buf_add(b, td_dtype_name(a->u.dt)); break;
+    case TD_G_INTS:
+    case TD_G_LIST: list_text(b, l, a, how); break;
+    case TD_G_STR: td__text_string(b, a->u.s); break;
+    case TD_G_GRAPH: print_func(b, a->u.g, how, 2); break;
+    }
+}
+
+/* ---- statements --------------------------------------------------------- */
+
+static void types_text(td_buf *b, const td_labels *l, const td_gnode *n) {
+    int known = 0;
+    for (int i = 0; i < n->n_out; i++) known += n->out[i]->look != NULL;
+    if (!known) return;
+    td__buf_add(b, n->n_out > 1 ? " : (" : " : ");
+    for (int i = 0; i < n->n_out; i++) {
+        if (i) td__buf_add(b, ", ");
+        if (n->out[i]->look) td__text_look(b, l, n->out[i]->look);
+        else td__buf_add(b, "_");
+    }
+    if (n->n_out > 1) td__buf_add(b, ")");
+}
+
+/* Results are left out when nobody reads them and nobody named them. */
+static bool is_bare(const td_labels *l, const td_gnode *n, unsigned how) {
+    for (int i = 0; i < n->n_out; i++)
+        if (l->read[n->out[i]->id] || (n->out[i]->name && !(how & TD_PRINT_BARE)))
+            return false;
+    return true;
+}
+
+void td__text_node(td_buf *b, const td_labels *l, const td_gnode *n, unsigned how) {
+    bool bare = is_bare(l, n, how);
+    for (int i = 0; i < n->n_out && !bare; i++) {
+        td__buf_add(b, i ? ", %" : "%");
+        td__buf_add(b, l->name[n->out[i]->id]);
+    }
+    if (!bare) td__buf_add(b, " = ");
+    td__buf_add(b, td__ops[n->op].name);
+    td__buf_add(b, "(");
+    for (int i = 0; i < n->n_in; i++) {
+        if (i) td__buf_add(b, ", ");
+        td__text_arg(b, l, &n->in[i], how);
+    }
+    td__buf_add(b, ")");
+    if (how & TD_PRINT_TYPES) types_text(b, l, n);
+    if (n->origin == TD_FROM_BACKWARD) td__buf_add(b, " backward");
+    if (how & TD_PRINT_PLACES && n->here.file) {
+        td__buf_add(b, " @");
+        td__text_string(b, n->here.file);
+        td__buf_printf(b, ":%d", n->here.line);
+    }
+    if (how & TD_PRINT_SCOPES && n->scope) {
+        td__buf_add(b, " in ");
+        td__text_string(b, n->scope);
+    }
+}
+
+/* Deep regions stop moving in, or a million of them would print a square. */
+static void begin_line(td_buf *b, int indent) {
+    td__buf_printf(b, "%*s", indent > 32 ? 32 : indent, "");
+}
+
+static void literals(td_buf *b, const td_labels *l, int indent) {
+    const td_graph *g = l->g;
+    for (int i = 0; i < g->inputs.n; i++) {
+        if (!td__is_const_input(g, i)) continue;
+        td_tensor *t = g->consts.v[g->in_desc.v[i].index];
+        begin_line(b, indent);
+        td__buf_printf(b, "%%%s = tensor([", l->name[g->inputs.v[i]->id]);
+        td__text_elements(b, t);
+        td__buf_printf(b, "], %s, [", td_dtype_name((td_dtype)t->dtype));
+        dims_text(b, g, t->size, t->rank);
+        td__buf_add(b, "])\n");
+    }
+}
+
+static void statements(td_buf *b, const td_labels *l, unsigned how, int indent) {
+    for (int i = 0; i < l->g->nodes.n; i++) {
+        const td_gnode *n = l->g->nodes.v[i];
+        if (n->dead) continue;
+        if (n->kind == TD_N_LEAVE && indent > 2) indent -= 2;
+        begin_line(b, indent);
+        if (n->kind == TD_N_OP) td__text_node(b, l, n, how);
+        else if (n->kind == TD_N_LEAVE) td__buf_add(b, "}");
+        else {
+            td__buf_printf(b, "%s {", td__region_words[n->region]);
+            indent += 2;
+        }
+        td__buf_add(b, "\n");
+    }
+}
+
+/* ---- functions ---------------------------------------------------------- */
+
+static void params(td_buf *b, const td_labels *l, unsigned how, int indent) {
+    const td_graph *g = l->g;
+    bool            any = false;
+    for (int i = 0; i < g->inputs.n; i++) {
+        if (td__is_const_input(g, i)) continue;
+        if (any) td__buf_add(b, indent ? "," : ", ");
+        if (indent) td__buf_printf(b, "\n%*s", indent, "");
+        td__buf_printf(b, "%%%s", l->name[g->inputs.v[i]->id]);
+        if (g->inputs.v[i]->look) {
+            td__buf_add(b, ": ");
+            td__text_look(b, l, g->inputs.v[i]->look);
+        }
+        if (!(how & TD_PRINT_BARE) || g->in_desc.v[i].kind != TD_D_PLAIN)
+            td__text_desc(b, &g->in_desc.v[i]);
+        any = true;
+    }
+}
+
+static void header(td_buf *b, const td_labels *l, unsigned how, int indent) {
+    size_t start = b->n;
+    td__buf_add(b, "func ");
+    if (!(how & TD_PRINT_BARE)) td__buf_printf(b, "@%s", l->g->name);
+    td__buf_add(b, "(");
+    size_t open = b->n;
+    params(b, l, how, 0);
+    if (b->n - start > 80 && !b->failed) {
+        b->n = open;
+        b->s[b->n] = 0;
+        params(b, l, how, indent + 2);
+    }
+    td__buf_add(b, ") {\n");
+}
+
+static void print_func(td_buf *b, const td_graph *g, unsigned how, int indent) {
+    td_labels l;
+    if (!td__labels_make(&l, g, how & TD_PRINT_BARE)) {
+        b->failed = true;
+        return;
+    }
+    header(b, &l, how, indent);
+    literals(b, &l, indent);
+    statements(b, &l, how, indent);
+    begin_line(b, indent);
+    td__buf_add(b, "return");
+    for (int i = 0; i < g->outputs.n; i++) {
+        td__buf_add(b, i ? ", " : " ");
+        td__text_arg(b, &l, &g->outputs.v[i], how);
+        td__text_desc(b, &g->out_desc.v[i]);
+    }
+    td__buf_add(b, "\n");
+    begin_line(b, indent - 2);
+    td__buf_add(b, "}");
+    td__labels_free(&l);
+}
+
+bool td__graph_print(td_buf *b, const td_graph *g, unsigned how) {
+    print_func(b, g, how, 2);
+    td__buf_add(b, "\n");
+    return !b->failed || td__fail_memory(g->cx);
+}

@@ -1,0 +1,170 @@
+/* infer.c -- finds out what values look like by a replay without bytes. Creating ops
+ * are answered from their shape rules; everything that reads a fake tensor is fake
+ * already (ops/exec.c). Autograd does not listen: requires-grad stays as it was. */
+#include "graph/graph_int.h"
+
+typedef struct inferring {
+    td_mode   mode;
+    td_graph *g;
+    td_replay r;
+    TD_VEC(td_storage *) storages; /* held: a storage's number is its place here */
+    int32_t *renamed;              /* by an input's old number; -1: not met yet */
+} inferring;
+
+/* Ops that create have no argument that would make them fake. */
+static bool fake_call(td_mode *m, td_opcall *c) {
+    if (!(c->def->flags & TD_OPF_CREATE) || !c->def->shape || c->info->writes)
+        return td__call_below(m, c);
+    if (!c->def->shape(c)) return false;
+    for (int i = 0; i < c->n_out; i++)
+        if (!(c->out[i] = td__tensor_make(c->cx, &c->meta[i], true))) return false;
+    return true;
+}
+
+static bool is_concrete(const td_look *l) {
+    if (!l || l->kind != TD_K_TENSOR || td__dim_is_sym(l->offset)) return false;
+    for (int d = 0; d < l->rank; d++)
+        if (td__dim_is_sym(l->size[d]) || td__dim_is_sym(l->stride[d])) return false;
+    return true;
+}
+
+/* ---- storages ----------------------------------------------------------- */
+
+static int32_t number_of(inferring *f, td_storage *st) {
+    for (int i = f->storages.n - 1; i >= 0 && i >= f->storages.n - 64; i--)
+        if (f->storages.v[i] == st) return i;
+    return -1;
+}
+
+/* The number of a tensor's storage. Views name their argument's, so the list is
+ * searched only near its end, where results of the same node are. */
+static bool storage_number(inferring *f, const td_gnode *n, td_tensor *t, int32_t *nr) {
+    for (int i = 0; n && i < n->n_in; i++) {
+        const td_garg *a = &n->in[i];
+        if (a->kind != TD_G_VALUE || !a->u.v->look) continue;
+        const td_value *v = &f->r.val[a->u.v->id];
+        if (v->kind != TD_K_TENSOR || v->u.t->st != t->st) continue;
+        *nr = a->u.v->look->storage;
+        if (*nr >= 0) return true;
+    }
+    if ((*nr = number_of(f, t->st)) >= 0) return true;
+    if (!td__vec_push(&f->storages, t->st)) return td__fail_memory(f->g->cx);
+    td__storage_keep(t->st);
+    *nr = f->storages.n - 1;
+    return true;
+}
+
+/* ---- inputs ------------------------------------------------------------- */
+
+/* A tensor of that look without bytes; inputs of one storage share it. */
+static td_tensor *fake_input(inferring *f, const td_look *l, int32_t *nr) {
+    td_ctx *cx = f->g->cx;
+    td_meta m = {.dtype = (td_dtype)l->dtype,
+                 .rank = l->rank,
+                 .strided = true,
+                 .offset = l->offset};
+    for (int d = 0; d < l->rank; d++) {
+        m.size[d] = l->size[d];
+        m.stride[d] = l->stride[d];
+    }
+    *nr = l->storage >= 0 ? f->renamed[l->storage] : -1;
+    if (*nr >= 0) return td__tensor_over(cx, f->storages.v[*nr], &m);
+    td_tensor *t = td__tensor_make(cx, &m, true);
+    if (!t || !storage_number(f, NULL, t, nr)) return NULL;
+    if (l->storage >= 0) f->renamed[l->storage] = *nr;
+    return t;
+}
+
+static bool set_input(inferring *f, int i) {
+    td_gval *v = f->g->inputs.v[i];
+    if (v->look->kind != TD_K_TENSOR) {
+        td_value one = v->look->kind == TD_K_FLOAT ? td_value_float(1)
+                       : v->look->kind == TD_K_INT ? td_value_int(1)
+                                                   : td_value_bool(true);
+        return td__replay_set(&f->r, v, one);
+    }
+    int32_t    nr;
+    td_tensor *t = fake_input(f, v->look, &nr);
+    if (!t) return false;
+    const td_look *look = td__graph_look(f->g, t, v->look->grad, nr);
+    if (!look) return false;
+    v->look = look;
+    return td__replay_set(&f->r, v, td_value_tensor(t));
+}
+
+/* ---- nodes -------------------------------------------------------------- */
+
+static bool note_results(inferring *f, const td_gnode *n) {
+    for (int i = 0; i < n->n_out; i++) {
+        td_gval   *v = n->out[i];
+        bool       grad = v->look && v->look->grad;
+        td_tensor *t = f->r.val[v->id].u.t;
+        int32_t    nr = -1;
+        if (!storage_number(f, n, t, &nr)) return false;
+        if (!(v->look = td__graph_look(f->g, t, grad, nr))) return false;
+    }
+    return true;
+}
+
+/* Numbers of storages changed; what was not reached may keep none. */
+static bool forget_storages(inferring *f, int from) {
+    for (int i = from; i < f->g->nodes.n; i++) {
+        td_gnode *n = f->g->nodes.v[i];
+        for (int k = 0; k < n->n_out; k++) {
+            if (!n->out[k]->look) continue;
+            td_look l = *n->out[k]->look;
+            l.storage = -1;
+            n->out[k]->look = td__graph_look_of(f->g, l);
+            if (!n->out[k]->look) return false;
+        }
+    }
+    return true;
+}
+
+static bool infer_nodes(inferring *f) {
+    td_graph *g = f->g;
+    for (int i = 0; i < g->nodes.n; i++) {
+        td_gnode *n = g->nodes.v[i];
+        if (n->dead || n->kind != TD_N_OP) continue;
+        if (!td__replay_node(&f->r, n)) {
+            if (td_error(g->cx) != TD_E_TRACE) return false;
+            td_clear(g->cx); /* sizes that depend on values */
+            return forget_storages(f, i);
+        }
+        if (!note_results(f, n)) return false;
+    }
+    return true;
+}
+
+static bool infer_all(inferring *f) {
+    td_ctx  *cx = f->g->cx;
+    td_mode *top = cx->top;
+    bool     ok = td__replay_begin(&f->r, f->g) && td__scope_push(cx);
+    if (ok) {
+        cx->top = NULL;
+        td__mode_push(cx, &f->mode);
+        for (int i = 0; ok && i < f->g->inputs.n; i++) ok = set_input(f, i);
+        ok = ok && infer_nodes(f);
+        cx->top = top;
+        td__scope_pop(cx, NULL, 0);
+    }
+    td__replay_end(&f->r);
+    return ok;
+}
+
+bool td__graph_infer(td_graph *g) {
+    inferring f = {.mode = {.name = "infer", .call = fake_call}, .g = g};
+    if (!td_ok(g->cx)) return false;
+    for (int i = 0; i < g->inputs.n; i++) {
+        const td_look *l = g->inputs.v[i]->look;
+        if (!l || (l->kind == TD_K_TENSOR && !is_concrete(l))) return true;
+    }
+    f.renamed = td__alloc(sizeof *f.renamed * ((size_t)g->n_storages + 1));
+    if (!f.renamed) return td__fail_memory(g->cx);
+    for (int i = 0; i < g->n_storages; i++) f.renamed[i] = -1;
+    bool ok = infer_all(&f);
+    for (int i = 0; i < f.storages.n; i++) td__storage_drop(f.storages.v[i]);
+    td__free(f.renamed);
+    td__vec_free(&f.storages);
+    return ok;
+}

@@ -1,0 +1,304 @@
+/* interp.c -- what a graph means: its ops called one after another. Everything goes
+ * through the context's modes, so the same walk records, fakes, functionalizes or
+ * simply computes. Nothing recurses over nodes. */
+#include "graph/graph_int.h"
+
+/* ---- values ------------------------------------------------------------- */
+
+static void let_go(td_value *v) {
+    if (v->kind == TD_K_TENSOR && v->u.t) td__unref(v->u.t);
+    *v = TD_NONE;
+}
+
+static void count_read(void *env, td_gval *v) { ((int32_t *)env)[v->id]++; }
+
+bool td__replay_begin(td_replay *r, const td_graph *g) {
+    *r = (td_replay){.g = g};
+    r->val = td__zalloc(sizeof *r->val * ((size_t)g->n_values + 1));
+    r->bound = td__alloc(sizeof *r->bound * ((size_t)g->dims.n + 1));
+    if (!r->val || !r->bound) return td__fail_memory(g->cx);
+    for (int i = 0; i < g->dims.n; i++) r->bound[i] = INT64_MIN;
+    return true;
+}
+
+/* How often each value is still to be read; an output is one read more. */
+static bool count_reads(td_replay *r) {
+    const td_graph *g = r->g;
+    r->reads = td__zalloc(sizeof *r->reads * ((size_t)g->n_values + 1));
+    if (!r->reads) return td__fail_memory(g->cx);
+    for (int i = 0; i < g->nodes.n; i++)
+        for (int k = 0; k < g->nodes.v[i]->n_in && !g->nodes.v[i]->dead; k++)
+            td__garg_each(&g->nodes.v[i]->in[k], count_read, r->reads);
+    for (int i = 0; i < g->outputs.n; i++)
+        td__garg_each(&g->outputs.v[i], count_read, r->reads);
+    return true;
+}
+
+/* Sizes a look calls by a symbol's name become that symbol's value. */
+static void bind_sizes(td_replay *r, const td_look *l, const td_tensor *t) {
+    bool fresh = false;
+    if (!l || l->kind != TD_K_TENSOR || l->rank != t->rank) return;
+    for (int d = 0; d < l->rank; d++) {
+        const td_gdim *s = td__gdim_at(r->g, l->size[d]);
+        if (!s || s->op != TD_GDIM_SYMBOL) continue;
+        int64_t *to = &r->bound[s - r->g->dims.v];
+        fresh |= *to == INT64_MIN;
+        if (*to == INT64_MIN) *to = t->size[d];
+    }
+    if (fresh) td__gdim_settle(r->g, r->bound);
+}
+
+bool td__replay_set(td_replay *r, const td_gval *v, td_value x) {
+    if (x.kind == TD_K_TENSOR) {
+        td__ref(x.u.t);
+        if (r->g->dims.n) bind_sizes(r, v->look, x.u.t);
+    }
+    let_go(&r->val[v->id]);
+    r->val[v->id] = x;
+    return true;
+}
+
+void td__replay_end(td_replay *r) {
+    td_ctx *cx = r->g->cx;
+    if (r->modes.n) {
+        cx->grad_enabled = r->modes.v[0] & 1;
+        cx->inference = r->modes.v[0] & 2;
+    }
+    for (int i = 0; r->val && i < r->g->n_values; i++) let_go(&r->val[i]);
+    td__free(r->val);
+    td__free(r->bound);
+    td__free(r->reads);
+    td__vec_free(&r->args);
+    td__vec_free(&r->ts);
+    td__vec_free(&r->ints);
+    td__vec_free(&r->modes);
+}
+
+/* ---- arguments ---------------------------------------------------------- */
+
+static bool dim_value(td_replay *r, int64_t dim, int64_t *out) {
+    *out = td__gdim_value(r->g, dim, r->bound);
+    return *out != INT64_MIN || !td__dim_is_sym(dim) ||
+           td__fail(r->g->cx, TD_E_SHAPE, "@%.60s: a symbolic size is not known yet",
+                    r->g->name);
+}
+
+static bool scalar_value(td_replay *r, const td_garg *a, td_value *out) {
+    int64_t i = 0;
+    switch ((td_gkind)a->kind) {
+    case TD_G_NONE: *out = TD_NONE; return true;
+    case TD_G_VALUE: *out = r->val[a->u.v->id]; return true;
+    case TD_G_INT: *out = td_value_int(a->u.i); return true;
+    case TD_G_SYM:
+        if (!dim_value(r, a->u.i, &i)) return false;
+        *out = td_value_int(i);
+        return true;
+    case TD_G_FLOAT: *out = td_value_float(a->u.f); return true;
+    case TD_G_BOOL: *out = td_value_bool(a->u.i != 0); return true;
+    case TD_G_DTYPE: *out = td__value_dtype(a->u.dt); return true;
+    case TD_G_STR: *out = td__value_str(a->u.s); return true;
+    case TD_G_INTS:
+    case TD_G_LIST:
+    case TD_G_GRAPH: break;
+    }
+    return td__fail(r->g->cx, TD_E_UNSUPPORTED,
+                    "@%.60s: a nested graph cannot be run as an argument", r->g->name);
+}
+
+/* Lists lie in r->ints and r->ts; u.i keeps where, as those may still move. */
+static bool list_ints(td_replay *r, const td_garg *a, td_value *out) {
+    *out = (td_value){TD_K_INTS, a->n, {0}};
+    out->u.i = r->ints.n;
+    for (uint32_t i = 0; i < a->n; i++) {
+        td_value v = TD_NONE;
+        int64_t  x = a->kind == TD_G_INTS ? a->u.ints[i] : 0;
+        if (a->kind == TD_G_INTS ? !dim_value(r, x, &x)
+                                 : !scalar_value(r, &a->u.list[i], &v))
+            return false;
+        if (a->kind == TD_G_LIST) x = td__value_i(v);
+        if (!td__vec_push(&r->ints, x)) return td__fail_memory(r->g->cx);
+    }
+    return true;
+}
+
+static bool list_tensors(td_replay *r, const td_garg *a, td_value *out) {
+    *out = (td_value){TD_K_TENSORS, a->n, {0}};
+    out->u.i = r->ts.n;
+    for (uint32_t i = 0; i < a->n; i++) {
+        td_value v;
+        if (!scalar_value(r, &a->u.list[i], &v)) return false;
+        td_tensor *t = v.kind == TD_K_TENSOR ? v.u.t : NULL;
+        if (!td__vec_push(&r->ts, t)) return td__fail_memory(r->g->cx);
+    }
+    return true;
+}
+
+static bool is_int_list(const td_garg *a) {
+    if (a->kind != TD_G_LIST || a->n == 0) return a->kind == TD_G_INTS;
+    const td_garg *e = &a->u.list[0];
+    if (e->kind == TD_G_VALUE) return e->u.v->look && e->u.v->look->kind != TD_K_TENSOR;
+    return e->kind == TD_G_INT || e->kind == TD_G_SYM;
+}
+
+static bool arg_value(td_replay *r, const td_garg *a, td_value *out) {
+    if (a->kind != TD_G_INTS && a->kind != TD_G_LIST) return scalar_value(r, a, out);
+    return is_int_list(a) ? list_ints(r, a, out) : list_tensors(r, a, out);
+}
+
+/* Now that nothing moves any more, lists get their addresses. */
+static void place_lists(td_replay *r, td_value *v) {
+    static const int64_t no_ints[1];
+    if (v->kind == TD_K_INTS) {
+        int64_t at = v->u.i;
+        v->u.ints = v->n ? r->ints.v + at : no_ints;
+    }
+    if (v->kind == TD_K_TENSORS) {
+        int64_t at = v->u.i;
+        v->u.ts = r->ts.v ? r->ts.v + at : NULL;
+    }
+}
+
+bool td__replay_arg(td_replay *r, const td_garg *a, td_value *out) {
+    r->ints.n = r->ts.n = 0;
+    if (!arg_value(r, a, out)) return false;
+    place_lists(r, out);
+    return true;
+}
+
+static bool read_args(td_replay *r, const td_gnode *n) {
+    r->args.n = r->ints.n = r->ts.n = 0;
+    for (int i = 0; i < n->n_in; i++) {
+        td_value v;
+        if (!arg_value(r, &n->in[i], &v)) return false;
+        if (!td__vec_push(&r->args, v)) return td__fail_memory(r->g->cx);
+    }
+    for (int i = 0; i < n->n_in; i++) place_lists(r, &r->args.v[i]);
+    return true;
+}
+
+/* ---- nodes -------------------------------------------------------------- */
+
+static bool change_mode(td_replay *r, const td_gnode *n) {
+    td_ctx *cx = r->g->cx;
+    if (n->kind == TD_N_LEAVE) {
+        if (r->modes.n == 0)
+            return td__fail(cx, TD_E_ARG, "closes a region that is not open");
+        uint8_t was = r->modes.v[--r->modes.n];
+        cx->grad_enabled = was & 1;
+        cx->inference = was & 2;
+        return true;
+    }
+    uint8_t now = (uint8_t)((cx->grad_enabled ? 1 : 0) | (cx->inference ? 2 : 0));
+    if (!td__vec_push(&r->modes, now)) return td__fail_memory(cx);
+    if (n->region == TD_R_INFERENCE || n->region == TD_R_PLAIN)
+        cx->inference = n->region == TD_R_INFERENCE;
+    cx->grad_enabled = n->region == TD_R_ENABLE_GRAD || n->region == TD_R_PLAIN;
+    return true;
+}
+
+/* The most results a list op can give: one per index of a dim, or per list entry. */
+static int64_t list_cap(const td_replay *r, const td_gnode *n) {
+    int64_t cap = n->n_out > 1 ? n->n_out : 1;
+    for (int i = 0; i < r->args.n; i++) {
+        const td_value *v = &r->args.v[i];
+        if (v->kind == TD_K_INTS && v->n > cap) cap = v->n;
+        for (int d = 0; v->kind == TD_K_TENSOR && d < v->u.t->rank; d++)
+            if (v->u.t->size[d] > cap) cap = v->u.t->size[d];
+    }
+    return cap;
+}
+
+static bool call_list(td_replay *r, const td_gnode *n, td_tensor **out, int cap) {
+    int got = td__call_list(r->g->cx, n->op, r->args.v, r->args.n, out, cap);
+    if (got < 0) return false;
+    if (got >= n->n_out) return true;
+    return td__fail(r->g->cx, TD_E_ARG, "%s: gives %d results, %d are named",
+                    td__ops[n->op].name, got, (int)n->n_out);
+}
+
+/* Results come into an inner scope, which dies: what is not held is let go at
+ * once, also what composites left behind. */
+static bool call_op(td_replay *r, const td_gnode *n) {
+    td_ctx          *cx = r->g->cx;
+    td_tensor       *few[TD_MAX_RESULTS], **out = few;
+    const td_schema *s = &td__opinfo(n->op)->s;
+    bool             list = s->n_out == 1 && s->out[0].type == TD_T_TENSORS, ok;
+    int64_t          cap = list ? list_cap(r, n) : s->n_out;
+    if (cap > TD_MAX_RESULTS) {
+        out = cap < INT32_MAX ? td__alloc(sizeof *out * (size_t)cap) : NULL;
+        if (!out) return td__fail_memory(cx);
+    }
+    ok = td__scope_push(cx);
+    if (ok) {
+        cx->scopes.v[cx->scopes.n - 1].label = n->scope;
+        ok = list ? call_list(r, n, out, (int)cap)
+                  : td__call(cx, n->op, r->args.v, r->args.n, out, s->n_out);
+        for (int i = 0; i < n->n_out && ok; i++)
+            td__replay_set(r, n->out[i], td_value_tensor(out[i]));
+        td__scope_pop(cx, NULL, 0);
+    }
+    if (out != few) td__free(out);
+    return ok;
+}
+
+static void forget_read(void *env, td_gval *v) {
+    td_replay *r = env;
+    if (--r->reads[v->id] == 0) let_go(&r->val[v->id]);
+}
+
+bool td__replay_node(td_replay *r, const td_gnode *n) {
+    if (n->kind != TD_N_OP) return change_mode(r, n);
+    td_where was = td_here;
+    td_here = n->here;
+    if (!read_args(r, n) || !call_op(r, n)) return false;
+    td_here = was;
+    if (!r->reads) return true;
+    for (int i = 0; i < n->n_in; i++) td__garg_each(&n->in[i], forget_read, r);
+    for (int i = 0; i < n->n_out; i++)
+        if (r->reads[n->out[i]->id] == 0) let_go(&r->val[n->out[i]->id]);
+    return true;
+}
+
+/* ---- whole graphs ------------------------------------------------------- */
+
+static bool set_inputs(td_replay *r, const td_value *in) {
+    const td_graph *g = r->g;
+    for (int i = 0; i < g->inputs.n; i++) {
+        td_value       v = in[i];
+        const td_desc *d = &g->in_desc.v[i];
+        if (v.kind == TD_K_NONE && d->kind == TD_D_CONST && d->index >= 0 &&
+            d->index < g->consts.n)
+            v = td_value_tensor(g->consts.v[d->index]);
+        if (v.kind == TD_K_TENSOR && td_is_nil(v.u.t)) return false;
+        if (!td__replay_set(r, g->inputs.v[i], v)) return false;
+        if (r->reads[g->inputs.v[i]->id] == 0) let_go(&r->val[g->inputs.v[i]->id]);
+    }
+    return true;
+}
+
+/* An output that nobody owns yet goes to the scope around the replay. */
+static bool hand_over(td_replay *r, td_value *v) {
+    if (v->kind == TD_K_TENSORS || v->kind == TD_K_INTS)
+        return td__fail(r->g->cx, TD_E_UNSUPPORTED, "@%.60s returns a list",
+                        r->g->name);
+    if (v->kind != TD_K_TENSOR) return true;
+    td_tensor *t = v->u.t;
+    if (t->slot >= 0 || t->kept > 0) return true;
+    if (td__scope_own(td__ref(t))) return true;
+    td__unref(t);
+    return td__fail_memory(r->g->cx);
+}
+
+bool td__graph_replay(const td_graph *g, const td_value *in, td_value *out) {
+    td_replay r;
+    for (int i = 0; i < g->outputs.n; i++) out[i] = TD_NONE;
+    bool ok = td__replay_begin(&r, g) && count_reads(&r) && set_inputs(&r, in);
+    for (int i = 0; ok && i < g->nodes.n; i++)
+        ok = g->nodes.v[i]->dead || td__replay_node(&r, g->nodes.v[i]);
+    for (int i = 0; ok && i < g->outputs.n; i++)
+        ok = td__replay_arg(&r, &g->outputs.v[i], &out[i]) && hand_over(&r, &out[i]);
+    for (int i = 0; !ok && i < g->outputs.n; i++)
+        out[i] = td_value_tensor(td_nil(g->cx));
+    td__replay_end(&r);
+    return ok;
+}

@@ -1,0 +1,56 @@
+/* graph/lexer.h -- words of the text form, one at a time, each with its place. */
+#ifndef TD_LEXER_H
+#define TD_LEXER_H
+
+#include "graph/graph_int.h"
+
+typedef enum td_token_kind {
+    TD_TOK_END,
+    TD_TOK_LINE,  /* the end of a line, outside brackets; several are one */
+    TD_TOK_VALUE, /* %name: text is the name */
+    TD_TOK_AT,    /* @name or @3 or a bare @ */
+    TD_TOK_WORD,
+    TD_TOK_INT,    /* magnitude in i */
+    TD_TOK_FLOAT,  /* magnitude in f */
+    TD_TOK_STRING, /* text is between the quotes, escapes still in it */
+    TD_TOK_SIGN    /* one character, or // in which case text is two long */
+} td_token_kind;
+
+typedef struct td_token {
+    uint8_t     kind;
+    bool        more; /* %name...: stands for a list of values */
+    const char *at, *text;
+    size_t      n;
+    int         line;
+    const char *line_start;
+    uint64_t    i;
+    double      f;
+} td_token;
+
+typedef struct td_lexer {
+    td_ctx     *cx;
+    const char *file; /* for messages */
+    const char *p, *end, *line_start;
+    int         line;
+    int         nest;   /* open brackets: lines may break */
+    bool        failed; /* an error is recorded; every token is END */
+    td_token    tok;    /* the current one */
+} td_lexer;
+
+void td__lex_begin(td_lexer *lx, td_ctx *cx, const char *text, size_t n,
+                   const char *file);
+void td__lex_next(td_lexer *lx);
+/* Records "file:line:column: message" about the current token. Always false. */
+bool td__lex_fail(td_lexer *lx, const char *fmt, ...) TD_PRINTF(2, 3);
+bool td__lex_fail_at(td_lexer *lx, const td_token *t, const char *fmt, ...)
+    TD_PRINTF(3, 4);
+
+bool td__lex_is(const td_lexer *lx, const char *sign);   /* the current sign */
+bool td__lex_word(const td_lexer *lx, const char *word); /* the current word */
+bool td__lex_take(td_lexer *lx, const char *sign);       /* ...and goes past it */
+bool td__lex_need(td_lexer *lx, const char *sign);       /* ...or fails */
+char td__lex_peek(const td_lexer *lx); /* first character behind the current token */
+/* The current token's text in an arena, escapes decoded. NULL: no memory. */
+const char *td__lex_text(td_lexer *lx, td_arena *a);
+
+#endif

@@ -1,0 +1,94 @@
+/* order.c -- the canonical order: one that depends on what a graph computes, not on
+ * the order it was written in. Nodes go in the order a walk from the effects and
+ * then the outputs first needs them; what nobody needs comes last, as it stood.
+ * Effects and edges of regions stay where they are, and nothing crosses them. */
+#include "graph/graph_int.h"
+
+#include <stdlib.h>
+
+typedef struct visit {
+    td_gnode *node;
+    int       arg, item; /* how far its reads are visited */
+} visit;
+
+typedef struct ordering {
+    td_graph *g;
+    int32_t  *rank; /* by node id; 0: not visited */
+    int32_t   next;
+    TD_VEC(visit) todo;
+    bool failed;
+} ordering;
+
+static void push(ordering *o, td_gnode *n) {
+    if (!n || o->rank[n->id] || n->dead) return;
+    o->rank[n->id] = -1; /* on its way */
+    if (!td__vec_push(&o->todo, ((visit){n, 0, 0}))) o->failed = true;
+}
+
+/* The next node that v's node reads, NULL: none is left. */
+static td_gnode *next_read(visit *v) {
+    for (; v->arg < v->node->n_in; v->arg++, v->item = 0) {
+        const td_garg *a = &v->node->in[v->arg];
+        uint32_t       n = a->kind == TD_G_LIST ? a->n : 1;
+        while ((uint32_t)v->item < n) {
+            const td_garg *e = a->kind == TD_G_LIST ? &a->u.list[v->item] : a;
+            v->item++;
+            if (e->kind == TD_G_VALUE && e->u.v->node) return e->u.v->node;
+        }
+    }
+    return NULL;
+}
+
+/* Ranks n and all it needs, needs first. */
+static void walk(ordering *o, td_gnode *n) {
+    push(o, n);
+    while (o->todo.n && !o->failed) {
+        td_gnode *need = next_read(&o->todo.v[o->todo.n - 1]);
+        if (need) push(o, need);
+        else o->rank[o->todo.v[--o->todo.n].node->id] = ++o->next;
+    }
+}
+
+static void walk_value(void *env, td_gval *v) {
+    if (v->node) walk(env, v->node);
+}
+
+static _Thread_local const int32_t *rank_now;
+
+static int by_rank(const void *x, const void *y) {
+    const td_gnode *a = *(td_gnode *const *)x, *b = *(td_gnode *const *)y;
+    return (rank_now[a->id] > rank_now[b->id]) - (rank_now[a->id] < rank_now[b->id]);
+}
+
+/* Sorts what lies between two fixed nodes. */
+static void sort_runs(ordering *o) {
+    td_gnode **v = o->g->nodes.v;
+    int        n = o->g->nodes.n, from = 0;
+    rank_now = o->rank;
+    for (int i = 0; i <= n; i++) {
+        if (i < n && !td__gnode_is_fixed(v[i])) continue;
+        if (i > from + 1) qsort(v + from, (size_t)(i - from), sizeof *v, by_rank);
+        from = i + 1;
+    }
+}
+
+bool td__graph_order(td_graph *g) {
+    td_arena room = {0};
+    td__graph_pack(g);
+    ordering o = {.g = g};
+    o.rank = td__pass_room(g, &room, (size_t)g->nodes.n, sizeof *o.rank);
+    if (o.rank) {
+        for (int i = 0; i < g->nodes.n; i++)
+            if (td__gnode_is_fixed(g->nodes.v[i])) walk(&o, g->nodes.v[i]);
+        for (int i = 0; i < g->outputs.n; i++)
+            td__garg_each(&g->outputs.v[i], walk_value, &o);
+        for (int i = 0; i < g->nodes.n; i++) walk(&o, g->nodes.v[i]);
+        if (!o.failed) sort_runs(&o);
+        if (o.failed) td__fail_memory(g->cx);
+        td__graph_pack(g);
+    }
+    bool ok = o.rank && !o.failed;
+    td__vec_free(&o.todo);
+    td__arena_free(&room);
+    return ok;
+}

@@ -1,0 +1,69 @@
+/* graph/parser.h -- what the files of the parser share. */
+#ifndef TD_PARSER_H
+#define TD_PARSER_H
+
+#include "graph/lexer.h"
+
+/* A list result `%p... = op(...)`: results come into being when they are read. */
+typedef struct td_open_list {
+    td_gnode *node;
+    int       cap;
+} td_open_list;
+
+/* The function or case being read. */
+typedef struct td_body {
+    td_graph   *g;
+    td_map      names; /* of values */
+    td_map      lists; /* %p...: name to td_open_list */
+    const char *file;  /* in the arena of g, for places */
+    int         regions;
+    TD_VEC(td_look *) shared; /* looks with @N, whose numbers are still the text's */
+    td_gcase *in_case;        /* NULL in a function */
+    td_gstep  step;           /* of a case: seed=, requires_grad= so far */
+} td_body;
+
+typedef struct td_parser {
+    td_lexer  lx;
+    td_gfile *file;
+    td_body  *body; /* the innermost */
+    int       deep; /* nested functions */
+} td_parser;
+
+/* All return false (NULL) after a recorded failure. */
+
+/* parse_args.c */
+bool     td__parse_dim(td_parser *ps, int64_t *dim);
+bool     td__parse_type(td_parser *ps, const td_look **look);
+bool     td__parse_arg(td_parser *ps, td_garg *a);
+bool     td__parse_integer(td_parser *ps, int64_t *i);
+bool     td__parse_bool(td_parser *ps, bool *on);
+td_gval *td__parse_read(td_parser *ps);               /* %x: a value that is there */
+td_desc  td__parse_desc(td_parser *ps);               /* <...>, or plain */
+bool     td__parse_nested(td_parser *ps, td_garg *a); /* func (...) {...} */
+
+/* parse_call.c */
+typedef struct td_results {
+    TD_VEC(const char *) names; /* in the graph's arena */
+    bool more;                  /* one name, for a list */
+} td_results;
+bool td__parse_results(td_parser *ps, td_results *r); /* %a, %b =; or nothing */
+bool td__parse_call(td_parser *ps, const td_results *r, td_gnode **out);
+bool td__parse_name(td_parser *ps, td_gval *v, const char *name);
+/* Behind the word `tensor`; the caller gets a reference. */
+bool td__parse_literal(td_parser *ps, td_tensor **t);
+bool td__parse_statement(td_parser *ps); /* in a function or a case */
+bool td__parse_line_end(td_parser *ps);
+
+/* case_parse.c */
+bool td__parse_case(td_parser *ps);
+/* A statement only cases have; *done: it was one. */
+bool td__parse_case_step(td_parser *ps, const td_results *r, bool *done);
+bool td__parse_step_option(td_parser *ps, bool *done); /* seed=3 ... */
+bool td__parse_add_step(td_parser *ps, td_gstep step);
+
+/* graph_parse.c */
+bool td__body_begin(td_parser *ps, td_body *b, const char *name);
+bool td__body_finish(td_parser *ps); /* regions closed, storages numbered */
+void td__body_end(td_parser *ps, td_body *b, td_body *outer);
+
+#endif

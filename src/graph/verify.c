@@ -1,0 +1,237 @@
+/* verify.c -- what must hold of a graph, one contract per stage. Run between stages
+ * and on everything that comes from text.
+ *
+ * Every stage: values are made before they are read, once; arguments fit the
+ * schema; regions nest; looks are possible; a view shares its argument's storage.
+ * functional: also no op with a write mark, no regions.
+ * joint: also tangents behind the other inputs, gradients behind the other outputs,
+ * forward nodes and plain outputs independent of tangents.
+ * half: also, with tangents (backward) nothing is saved; without (forward) there
+ * are no gradients, and saved values stand last. */
+#include "graph/graph_int.h"
+
+#include <stdio.h>
+
+typedef struct checker {
+    const td_graph *g;
+    td_stage        stage;
+    const td_gval **made;    /* by id: defined so far */
+    bool           *tangent; /* by id: depends on a tangent */
+    const td_gnode *node;    /* being checked; NULL: inputs or outputs */
+    const char     *where;
+    bool            ok, reads_tangent;
+} checker;
+
+static bool TD_PRINTF(2, 3) wrong(checker *c, const char *fmt, ...) {
+    char    text[400];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    c->ok = false;
+    if (!c->node)
+        return td__fail(c->g->cx, TD_E_ARG, "graph @%.60s: %s: %s", c->g->name,
+                        c->where, text);
+    const char *op = c->node->kind == TD_N_OP ? td__ops[c->node->op].name : "region";
+    if (c->node->here.file)
+        return td__fail(c->g->cx, TD_E_ARG, "%s:%d: %s: %s", c->node->here.file,
+                        c->node->here.line, op, text);
+    return td__fail(c->g->cx, TD_E_ARG, "graph @%.60s: node %d (%s): %s", c->g->name,
+                    (int)c->node->id, op, text);
+}
+
+/* ---- values ------------------------------------------------------------- */
+
+static bool check_look(checker *c, const td_look *l) {
+    if (!l) return true;
+    if (l->kind != TD_K_TENSOR)
+        return l->kind == TD_K_INT || l->kind == TD_K_FLOAT || l->kind == TD_K_BOOL ||
+               wrong(c, "a value is a tensor, an int, a float or a bool");
+    if (l->dtype >= TD_DTYPE_COUNT || l->rank > TD_MAX_RANK)
+        return wrong(c, "the look of a value has no such dtype or rank");
+    for (int d = 0; d < l->rank; d++)
+        if (l->size[d] < 0 && !td__gdim_at(c->g, l->size[d]))
+            return wrong(c, "size %d of a value is negative", d);
+    if (l->storage >= c->g->n_storages) return wrong(c, "a storage has no such number");
+    if (l->grad && !td__is_float((td_dtype)l->dtype))
+        return wrong(c, "only floats require grad");
+    return true;
+}
+
+static bool define(checker *c, const td_gval *v, bool tangent) {
+    if (v->id < 0 || v->id >= c->g->n_values) return wrong(c, "a value has a wrong id");
+    if (c->made[v->id]) return wrong(c, "two values have the id %d", (int)v->id);
+    c->made[v->id] = v;
+    c->tangent[v->id] = tangent;
+    return check_look(c, v->look);
+}
+
+static void check_read(void *env, td_gval *v) {
+    checker *c = env;
+    if (!c->ok) return;
+    if (!v || v->id < 0 || v->id >= c->g->n_values || c->made[v->id] != v)
+        wrong(c, "%%%.60s is read before it is made",
+              v && v->name ? v->name : "a value without a name");
+    else c->reads_tangent |= c->tangent[v->id];
+}
+
+static bool check_nested(checker *c, const td_garg *a) {
+    if (a->kind == TD_G_GRAPH) {
+        if (a->u.g && td__graph_verify(a->u.g, c->stage)) return true;
+        return c->ok = false;
+    }
+    for (uint32_t i = 0; a->kind == TD_G_LIST && i < a->n; i++)
+        if (!check_nested(c, &a->u.list[i])) return false;
+    return true;
+}
+
+/* ---- nodes -------------------------------------------------------------- */
+
+static bool check_args(checker *c, const td_gnode *n, const td_schema *s) {
+    if (n->n_in > s->n_in)
+        return wrong(c, "%d arguments, at most %d", (int)n->n_in, s->n_in);
+    for (int i = 0; i < s->n_in; i++) {
+        const td_param *p = &s->in[i];
+        if (i >= n->n_in) {
+            if (!p->has_default) return wrong(c, "argument %s is missing", p->name);
+            continue;
+        }
+        td__garg_each(&n->in[i], check_read, c);
+        if (!c->ok || !check_nested(c, &n->in[i])) return false;
+        td_garg copy = n->in[i];
+        if (!td__garg_fit(p, &copy))
+            return wrong(c, "argument %s has the wrong type", p->name);
+    }
+    return true;
+}
+
+/* A view op's results lie in the storage of what it views. */
+static bool check_storage(checker *c, const td_gnode *n) {
+    int at = td__opinfo(n->op)->view_of;
+    if (at < 0 || at >= n->n_in || n->in[at].kind != TD_G_VALUE) return true;
+    const td_look *from = n->in[at].u.v->look;
+    for (int i = 0; i < n->n_out && from; i++) {
+        const td_look *to = n->out[i]->look;
+        if (to && to->storage >= 0 && from->storage >= 0 &&
+            to->storage != from->storage)
+            return wrong(c, "a view has another storage than its argument");
+    }
+    return true;
+}
+
+static bool check_op(checker *c, const td_gnode *n) {
+    if ((unsigned)n->op >= TD_OP_COUNT) return wrong(c, "no such op");
+    const td_opinfo *info = td__opinfo(n->op);
+    bool             list = info->s.n_out == 1 && info->s.out[0].type == TD_T_TENSORS;
+    if (!list && n->n_out != info->s.n_out)
+        return wrong(c, "%d results, not %d", (int)n->n_out, info->s.n_out);
+    if (c->stage != TD_STAGE_PROGRAM && info->writes)
+        return wrong(c, "writes its argument, in a functional graph");
+    c->reads_tangent = false;
+    if (!check_args(c, n, &info->s) || !check_storage(c, n)) return false;
+    if (c->stage == TD_STAGE_JOINT && n->origin == TD_FROM_FORWARD && c->reads_tangent)
+        return wrong(c, "a forward node depends on a tangent");
+    for (int i = 0; i < n->n_out; i++) {
+        if (n->out[i]->node != n || n->out[i]->nr != i)
+            return wrong(c, "result %d belongs to another node", i);
+        if (!define(c, n->out[i], c->reads_tangent)) return false;
+    }
+    return true;
+}
+
+static bool check_nodes(checker *c) {
+    int open = 0;
+    for (int i = 0; i < c->g->nodes.n; i++) {
+        const td_gnode *n = c->node = c->g->nodes.v[i];
+        if (n->dead) continue;
+        if (n->kind == TD_N_OP) {
+            if (!check_op(c, n)) return false;
+            continue;
+        }
+        if (c->stage != TD_STAGE_PROGRAM)
+            return wrong(c, "a grad-mode region, in a functional graph");
+        if (n->kind == TD_N_ENTER && n->region >= TD_R_COUNT)
+            return wrong(c, "no such region");
+        open += n->kind == TD_N_ENTER ? 1 : -1;
+        if (open < 0) return wrong(c, "closes a region that is not open");
+    }
+    c->node = NULL;
+    c->where = "nodes";
+    return open == 0 || wrong(c, "%d regions are not closed", open);
+}
+
+/* ---- inputs and outputs ------------------------------------------------- */
+
+static bool check_inputs(checker *c) {
+    const td_graph *g = c->g;
+    bool            late = false;
+    c->where = "inputs";
+    if (g->inputs.n != g->in_desc.n) return wrong(c, "each has one descriptor");
+    for (int i = 0; i < g->inputs.n; i++) {
+        const td_desc *d = &g->in_desc.v[i];
+        bool           tangent = d->kind == TD_D_TANGENT;
+        if (d->kind >= TD_D_COUNT) return wrong(c, "input %d: no such descriptor", i);
+        if (g->inputs.v[i]->node || g->inputs.v[i]->nr != i)
+            return wrong(c, "input %d has another place", i);
+        if (!define(c, g->inputs.v[i], tangent)) return false;
+        late |= tangent;
+        bool after = late && !tangent && d->kind != TD_D_CONST && d->kind != TD_D_TOKEN;
+        if (c->stage == TD_STAGE_JOINT && after)
+            return wrong(c, "input %d stands behind a tangent", i);
+    }
+    return true;
+}
+
+static bool check_joint_output(checker *c, int i, bool *grads) {
+    const td_desc *d = &c->g->out_desc.v[i];
+    bool           grad = d->kind == TD_D_GRAD;
+    if (*grads && !grad) return wrong(c, "output %d stands behind a gradient", i);
+    *grads |= grad;
+    if (grad && d->index >= c->g->inputs.n)
+        return wrong(c, "output %d: gradient of an input that is not there", i);
+    return grad || !c->reads_tangent || wrong(c, "output %d depends on a tangent", i);
+}
+
+static bool check_half_output(checker *c, int i, bool backward, bool *saved) {
+    uint8_t kind = c->g->out_desc.v[i].kind;
+    if (backward && kind == TD_D_SAVED)
+        return wrong(c, "a backward half saves nothing");
+    if (!backward && kind == TD_D_GRAD)
+        return wrong(c, "a forward half gives no gradients");
+    if (*saved && kind != TD_D_SAVED)
+        return wrong(c, "output %d stands behind a saved value", i);
+    *saved |= kind == TD_D_SAVED;
+    return true;
+}
+
+static bool check_outputs(checker *c) {
+    const td_graph *g = c->g;
+    bool            late = false, backward = false;
+    c->where = "outputs";
+    if (g->outputs.n != g->out_desc.n) return wrong(c, "each has one descriptor");
+    for (int i = 0; i < g->in_desc.n; i++)
+        backward |= g->in_desc.v[i].kind == TD_D_TANGENT;
+    for (int i = 0; i < g->outputs.n; i++) {
+        c->reads_tangent = false;
+        td__garg_each(&g->outputs.v[i], check_read, c);
+        if (g->out_desc.v[i].kind >= TD_D_COUNT) wrong(c, "no such descriptor");
+        if (!c->ok) return false;
+        if (c->stage == TD_STAGE_JOINT && !check_joint_output(c, i, &late))
+            return false;
+        if (c->stage == TD_STAGE_HALF && !check_half_output(c, i, backward, &late))
+            return false;
+    }
+    return true;
+}
+
+bool td__graph_verify(const td_graph *g, td_stage stage) {
+    size_t  n = (size_t)(g->n_values > 0 ? g->n_values : 0) + 1;
+    checker c = {.g = g, .stage = stage, .ok = true, .where = "graph"};
+    c.made = td__zalloc(sizeof *c.made * n);
+    c.tangent = td__zalloc(n);
+    bool ok = (c.made && c.tangent) || td__fail_memory(g->cx);
+    ok = ok && check_inputs(&c) && check_nodes(&c) && check_outputs(&c);
+    td__free((void *)c.made);
+    td__free(c.tangent);
+    return ok;
+}

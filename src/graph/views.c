@@ -1,0 +1,169 @@
+/* views.c -- chains of views become short: a view that shows what an earlier one of
+ * its chain shows is that one, sizes of sizes and dims of dims become one step.
+ * Goes by looks. Nodes in regions and detached values break a chain, for they have
+ * another history. A view that is returned or written stays a tensor of its own. */
+#include "graph/graph_int.h"
+
+typedef struct viewing {
+    td_graph  *g;
+    td_arena   room;
+    td_effects e;
+    td_gval  **now;  /* by id: what a value has become */
+    bool      *free; /* by node: outside regions */
+} viewing;
+
+static td_gval *current(void *env, td_gval *v) {
+    viewing *w = env;
+    return w->now[v->id] ? w->now[v->id] : v;
+}
+
+static bool is_concrete(const td_look *l) {
+    if (!l || l->kind != TD_K_TENSOR || td__dim_is_sym(l->offset)) return false;
+    for (int d = 0; d < l->rank; d++)
+        if (td__dim_is_sym(l->size[d]) || td__dim_is_sym(l->stride[d])) return false;
+    return true;
+}
+
+static bool same_geometry(const td_look *a, const td_look *b) {
+    size_t n = sizeof(int64_t) * a->rank;
+    return a->dtype == b->dtype && a->rank == b->rank && a->offset == b->offset &&
+           (n == 0 ||
+            (!memcmp(a->size, b->size, n) && !memcmp(a->stride, b->stride, n)));
+}
+
+/* What n views, when n is a link of a chain; NULL: it is none. */
+static td_gval *viewed(const viewing *w, const td_gnode *n) {
+    if (!n || n->kind != TD_N_OP || !w->free[n->id] || n->n_out != 1) return NULL;
+    int      at = td__opinfo(n->op)->view_of;
+    uint32_t flags = td__ops[n->op].flags;
+    if (at != 0 || n->n_in < 1 || n->in[0].kind != TD_G_VALUE) return NULL;
+    if (flags & (TD_OPF_DETACH | TD_OPF_MULTI) || td__opinfo(n->op)->writes)
+        return NULL;
+    if (n->op == TD_OP_view_dtype) return NULL;
+    td_gval *v = n->in[0].u.v;
+    return is_concrete(v->look) && is_concrete(n->out[0]->look) ? v : NULL;
+}
+
+/* ---- a view of what is there already ------------------------------------ */
+
+static bool find_same(viewing *w, td_gnode *n, bool *done) {
+    td_gval *from = viewed(w, n);
+    while (from && !same_geometry(from->look, n->out[0]->look))
+        from = viewed(w, from->node);
+    if (!from) return true;
+    int id = n->out[0]->id;
+    *done = true;
+    if (w->e.returned[id] || w->e.written[id]) {
+        td_garg in = td__garg_value(from);
+        return td__graph_become(w->g, n, TD_OP_alias, &in, 1);
+    }
+    w->now[id] = from;
+    n->dead = true;
+    return true;
+}
+
+/* ---- sizes of sizes ----------------------------------------------------- */
+
+static bool is_resize(td_op op) {
+    return op == TD_OP_view || op == TD_OP_squeeze || op == TD_OP_squeeze_dim ||
+           op == TD_OP_squeeze_dims || op == TD_OP_unsqueeze;
+}
+
+static bool join_sizes(viewing *w, td_gnode *n, bool *done) {
+    const td_gnode *first = n->in[0].u.v->node;
+    const td_look  *l = n->out[0]->look;
+    td_gval        *root = viewed(w, first);
+    int64_t         stride[TD_MAX_RANK];
+    if (!root || !is_resize(n->op) || !is_resize(first->op)) return true;
+    if (td__numel(root->look->rank, root->look->size) != td__numel(l->rank, l->size))
+        return true;
+    if (!td__view_strides(root->look->rank, root->look->size, root->look->stride,
+                          l->rank, l->size, stride) ||
+        memcmp(stride, l->stride, sizeof *stride * l->rank))
+        return true;
+    td_garg in[2] = {td__garg_value(root), td__garg_ints(l->size, l->rank)};
+    *done = true;
+    return td__graph_become(w->g, n, TD_OP_view, in, 2);
+}
+
+/* ---- dims of dims ------------------------------------------------------- */
+
+/* A dim counted from the front, -1: there is none. */
+static int64_t wrapped(int64_t d, int rank) { return td__wrap_dim(d, rank); }
+
+/* Which dim of its argument each dim of the result is; false: no such op. */
+static bool dims_of(const td_gnode *n, int64_t *dims) {
+    int rank = n->out[0]->look->rank;
+    for (int d = 0; d < rank; d++) dims[d] = d;
+    if (n->op == TD_OP_t && rank == 2) {
+        dims[0] = 1, dims[1] = 0;
+        return true;
+    }
+    if (n->op == TD_OP_permute && n->n_in == 2 && n->in[1].kind == TD_G_INTS) {
+        if (n->in[1].n != (uint32_t)rank) return false;
+        for (int d = 0; d < rank; d++)
+            if ((dims[d] = wrapped(n->in[1].u.ints[d], rank)) < 0) return false;
+        return true;
+    }
+    if (n->op != TD_OP_transpose || n->n_in != 3 || n->in[1].kind != TD_G_INT ||
+        n->in[2].kind != TD_G_INT || rank == 0)
+        return false;
+    int64_t a = wrapped(n->in[1].u.i, rank), b = wrapped(n->in[2].u.i, rank);
+    if (a < 0 || b < 0) return false;
+    dims[a] = b, dims[b] = a;
+    return true;
+}
+
+static bool join_dims(viewing *w, td_gnode *n, bool *done) {
+    const td_gnode *first = n->in[0].u.v->node;
+    td_gval        *root = viewed(w, first);
+    int64_t         outer[TD_MAX_RANK], inner[TD_MAX_RANK], both[TD_MAX_RANK];
+    int             rank = n->out[0]->look->rank;
+    if (!root || root->look->rank != rank || first->out[0]->look->rank != rank)
+        return true;
+    if (!dims_of(n, outer) || !dims_of(first, inner)) return true;
+    for (int d = 0; d < rank; d++) both[d] = inner[outer[d]];
+    td_garg in[2] = {td__garg_value(root), td__garg_ints(both, rank)};
+    *done = true;
+    return td__graph_become(w->g, n, TD_OP_permute, in, 2);
+}
+
+static bool join_expands(viewing *w, td_gnode *n, bool *done) {
+    const td_gnode *first = n->in[0].u.v->node;
+    td_gval        *root = viewed(w, first);
+    const td_look  *l = n->out[0]->look;
+    if (!root || n->op != TD_OP_expand || first->op != TD_OP_expand) return true;
+    td_garg in[2] = {td__garg_value(root), td__garg_ints(l->size, l->rank)};
+    *done = true;
+    return td__graph_become(w->g, n, TD_OP_expand, in, 2);
+}
+
+/* ---- the walk ----------------------------------------------------------- */
+
+static bool shorten(viewing *w, td_gnode *n) {
+    bool done = false;
+    if (!viewed(w, n)) return true;
+    return find_same(w, n, &done) && (done || join_sizes(w, n, &done)) &&
+           (done || join_dims(w, n, &done)) && (done || join_expands(w, n, &done));
+}
+
+bool td__graph_views(td_graph *g) {
+    viewing w = {.g = g};
+    int     open = 0;
+    td__graph_pack(g);
+    w.now = td__pass_room(g, &w.room, (size_t)g->n_values, sizeof *w.now);
+    w.free = td__pass_room(g, &w.room, (size_t)g->nodes.n, sizeof *w.free);
+    bool ok = w.now && w.free && td__effects_make(&w.e, g, &w.room);
+    for (int i = 0; ok && i < g->nodes.n; i++) {
+        td_gnode *n = g->nodes.v[i];
+        open += n->kind == TD_N_ENTER ? 1 : n->kind == TD_N_LEAVE ? -1 : 0;
+        w.free[n->id] = open == 0;
+        for (int k = 0; k < n->n_in; k++) td__garg_map(&n->in[k], current, &w);
+        ok = shorten(&w, n);
+    }
+    for (int i = 0; ok && i < g->outputs.n; i++)
+        td__garg_map(&g->outputs.v[i], current, &w);
+    if (ok) td__graph_pack(g);
+    td__arena_free(&w.room);
+    return ok;
+}

@@ -1,0 +1,107 @@
+/* walk.c -- moving over a graph: who reads what, forgetting dead nodes, replacing
+ * one value by another. */
+#include "graph/graph_int.h"
+
+void td__garg_each(const td_garg *a, void (*fn)(void *env, td_gval *v), void *env) {
+    if (a->kind == TD_G_VALUE) fn(env, a->u.v);
+    if (a->kind != TD_G_LIST) return;
+    for (uint32_t i = 0; i < a->n; i++) td__garg_each(&a->u.list[i], fn, env);
+}
+
+/* A graph's lists are its own, in its arena: const is for readers. */
+void td__garg_map(td_garg *a, td_gval *(*fn)(void *env, td_gval *v), void *env) {
+    if (a->kind == TD_G_VALUE) a->u.v = fn(env, a->u.v);
+    if (a->kind != TD_G_LIST) return;
+    for (uint32_t i = 0; i < a->n; i++)
+        td__garg_map((td_garg *)(uintptr_t)&a->u.list[i], fn, env);
+}
+
+/* ---- use lists ---------------------------------------------------------- */
+
+typedef struct reader {
+    td_graph *g;
+    td_gnode *node;
+    bool      failed;
+} reader;
+
+static void add_use(void *env, td_gval *v) {
+    reader  *r = env;
+    td_guse *u = td__arena_alloc(&r->g->arena, sizeof *u);
+    if (!u) {
+        r->failed = true;
+        return;
+    }
+    *u = (td_guse){r->node, v->uses};
+    v->uses = u;
+    v->n_uses++;
+}
+
+static void forget_uses(td_gval *v) {
+    v->uses = NULL;
+    v->n_uses = 0;
+}
+
+/* Backwards, so that each list is in the order of the nodes. */
+bool td__graph_index(td_graph *g) {
+    reader r = {.g = g};
+    for (int i = 0; i < g->inputs.n; i++) forget_uses(g->inputs.v[i]);
+    for (int i = 0; i < g->nodes.n; i++) {
+        td_gnode *n = g->nodes.v[i];
+        n->id = i;
+        for (int k = 0; k < n->n_out; k++) forget_uses(n->out[k]);
+    }
+    for (int i = g->outputs.n - 1; i >= 0; i--)
+        td__garg_each(&g->outputs.v[i], add_use, &r);
+    for (int i = g->nodes.n - 1; i >= 0; i--) {
+        r.node = g->nodes.v[i];
+        for (int k = r.node->n_in - 1; k >= 0 && !r.node->dead; k--)
+            td__garg_each(&r.node->in[k], add_use, &r);
+    }
+    return !r.failed || td__fail_memory(g->cx);
+}
+
+/* ---- packing ------------------------------------------------------------ */
+
+void td__graph_pack(td_graph *g) {
+    int n = 0;
+    g->n_values = 0;
+    for (int i = 0; i < g->inputs.n; i++) {
+        g->inputs.v[i]->nr = i;
+        g->inputs.v[i]->id = g->n_values++;
+    }
+    for (int i = 0; i < g->nodes.n; i++) {
+        td_gnode *node = g->nodes.v[i];
+        if (node->dead) continue;
+        for (int k = 0; k < node->n_out; k++) node->out[k]->id = g->n_values++;
+        node->id = n;
+        g->nodes.v[n++] = node;
+    }
+    g->nodes.n = n;
+}
+
+/* ---- replacing ---------------------------------------------------------- */
+
+typedef struct swap {
+    td_gval *from, *to;
+} swap;
+
+static td_gval *swapped(void *env, td_gval *v) {
+    const swap *s = env;
+    return v == s->from ? s->to : v;
+}
+
+void td__graph_replace(td_graph *g, td_gval *from, td_gval *to) {
+    swap      s = {from, to};
+    td_guse **last = &from->uses;
+    if (from == to) return;
+    for (; *last; last = &(*last)->next) {
+        td_gnode *n = (*last)->node;
+        for (int k = 0; n && k < n->n_in; k++) td__garg_map(&n->in[k], swapped, &s);
+        for (int k = 0; !n && k < g->outputs.n; k++)
+            td__garg_map(&g->outputs.v[k], swapped, &s);
+    }
+    *last = to->uses;
+    to->uses = from->uses;
+    to->n_uses += from->n_uses;
+    forget_uses(from);
+}

@@ -1,0 +1,162 @@
+/* words.c -- the small words of the text form, in both directions: numbers that
+ * read back exactly, strings, sizes, descriptors. Independent of the locale. */
+#include "graph/graph_int.h"
+
+#include <float.h>
+#include <locale.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+const char *const td__region_words[TD_R_COUNT] = {"no_grad", "enable_grad", "inference",
+                                                  "plain"};
+
+const char *const td__desc_words[TD_D_COUNT] = {
+    "plain",  "param",       "buffer", "const",     "tangent",
+    "update", "meta_update", "base",   "view_base", "synthetic_base",
+    "grad",   "saved",       "seed",   "offset",    "token"};
+
+td_dtype td__dtype_word(const char *s, size_t n) {
+    for (int dt = 0; dt < TD_DTYPE_COUNT; dt++) {
+        const char *name = td_dtype_name((td_dtype)dt);
+        if (strlen(name) == n && !memcmp(name, s, n)) return (td_dtype)dt;
+    }
+    return TD_DTYPE_NONE;
+}
+
+/* ---- numbers ------------------------------------------------------------ */
+
+/* The C library's own object: never freed, and made without allocating. */
+static locale_t plain_locale(void) { return newlocale(LC_ALL_MASK, "C", (locale_t)0); }
+
+double td__text_to_float(const char *s) { return strtod_l(s, NULL, plain_locale()); }
+
+/* What is left of f when stored as dt. */
+static double stored(td_dtype dt, double f) {
+    char room[8];
+    td__store_f(dt, room, f);
+    return td__load_f(dt, room);
+}
+
+void td__text_float_as(td_buf *b, td_dtype dt, double f) {
+    char text[40];
+    if (isnan(f) || isinf(f)) {
+        td__buf_add(b, isnan(f) ? "nan" : f < 0 ? "-inf" : "inf");
+        return;
+    }
+    /* so many digits survive in any number of normal size */
+    int first = dt == TD_F64 ? 15 : dt == TD_F32 ? 6 : 2;
+    if (fabs(f) < (dt == TD_F64 ? DBL_MIN : dt == TD_F16 ? 0x1p-14 : FLT_MIN))
+        first = 1;
+    locale_t was = uselocale(plain_locale());
+    for (int digits = first; digits <= 17; digits++) {
+        snprintf(text, sizeof text, "%.*g", digits, f);
+        double back = strtod(text, NULL);
+        if (back == f || (dt != TD_F64 && stored(dt, back) == f)) break;
+    }
+    uselocale(was);
+    td__buf_add(b, text);
+    if (!strpbrk(text, ".e")) td__buf_add(b, ".0");
+}
+
+void td__text_float(td_buf *b, double f) { td__text_float_as(b, TD_F64, f); }
+
+/* ---- strings ------------------------------------------------------------ */
+
+void td__text_string(td_buf *b, const char *s) {
+    td__buf_add(b, "\"");
+    while (*s) {
+        size_t plain = 0;
+        while (s[plain] && s[plain] != '"' && s[plain] != '\\' &&
+               (unsigned char)s[plain] >= 0x20 && s[plain] != 0x7f)
+            plain++;
+        td__buf_addn(b, s, plain);
+        s += plain;
+        if (!*s) break;
+        if (*s == '\n') td__buf_add(b, "\\n");
+        else if (*s == '\t') td__buf_add(b, "\\t");
+        else if (*s == '"' || *s == '\\') td__buf_printf(b, "\\%c", *s);
+        else td__buf_printf(b, "\\x%02x", (unsigned char)*s);
+        s++;
+    }
+    td__buf_add(b, "\"");
+}
+
+/* ---- sizes -------------------------------------------------------------- */
+
+static const char *const dim_signs[] = {"+", "-", "*", "//", " % ", "min", "max"};
+
+/* How tightly an operation binds. */
+static int binding(const td_gdim *d) {
+    if (!d || d->op == TD_GDIM_SYMBOL || d->op >= TD_DIM_MIN) return 3;
+    return d->op == TD_DIM_ADD || d->op == TD_DIM_SUB ? 1 : 2;
+}
+
+/* td__gdim_make bounds the depth of expressions. */
+static void dim_text(td_buf *b, const td_graph *g, int64_t dim, int least) {
+    const td_gdim *d = td__gdim_at(g, dim);
+    if (!d) {
+        td__buf_printf(b, "%lld", (long long)dim);
+        return;
+    }
+    if (d->op == TD_GDIM_SYMBOL) {
+        td__buf_printf(b, "%c%d", d->letter, (int)d->nr);
+        return;
+    }
+    bool call = d->op >= TD_DIM_MIN;
+    int  mine = binding(d);
+    if (call) td__buf_printf(b, "%s(", dim_signs[d->op]);
+    else if (mine < least) td__buf_add(b, "(");
+    dim_text(b, g, d->a, call ? 0 : mine);
+    td__buf_add(b, call ? "," : dim_signs[d->op]);
+    dim_text(b, g, d->b, call ? 0 : mine + 1);
+    if (call || mine < least) td__buf_add(b, ")");
+}
+
+void td__text_dim(td_buf *b, const td_graph *g, int64_t dim) { dim_text(b, g, dim, 0); }
+
+/* ---- descriptors and elements ------------------------------------------- */
+
+void td__text_desc(td_buf *b, const td_desc *d) {
+    if (d->kind == TD_D_PLAIN && d->index < 0 && !d->name) return;
+    td__buf_printf(b, " <%s", td__desc_words[d->kind]);
+    if (d->index >= 0) td__buf_printf(b, " %d", (int)d->index);
+    if (d->name) {
+        td__buf_add(b, " ");
+        td__text_string(b, d->name);
+    }
+    td__buf_add(b, ">");
+}
+
+static void one_element(td_buf *b, td_dtype dt, const char *at, bool json) {
+    if (dt == TD_BOOL) td__buf_add(b, td__load_i(dt, at) ? "true" : "false");
+    else if (!td__is_float(dt))
+        td__buf_printf(b, "%lld", (long long)td__load_i(dt, at));
+    else if (json) td__json_float(b, dt, td__load_f(dt, at));
+    else td__text_float_as(b, dt, td__load_f(dt, at));
+}
+
+static bool elements(td_buf *b, const td_tensor *t, bool json) {
+    if (td__is_fake(t)) return false;
+    int64_t at[TD_MAX_RANK] = {0}, place = 0;
+    size_t  item = td__dtype_bytes[t->dtype];
+    for (int64_t left = t->numel; left > 0; left--) {
+        one_element(b, (td_dtype)t->dtype, td__ptr(t) + place * (int64_t)item, json);
+        if (left > 1) td__buf_add(b, ", ");
+        for (int d = t->rank - 1; d >= 0; d--) {
+            place += t->stride[d];
+            if (++at[d] < t->size[d]) break;
+            place -= at[d] * t->stride[d];
+            at[d] = 0;
+        }
+    }
+    return true;
+}
+
+bool td__text_elements(td_buf *b, const td_tensor *t) { return elements(b, t, false); }
+
+void td__json_elements(td_buf *b, const td_tensor *t) {
+    td__buf_add(b, "[");
+    elements(b, t, true);
+    td__buf_add(b, "]");
+}
