@@ -118,10 +118,26 @@ static bool unshared(const td_tensor *old) {
            td__is_packed(old->rank, old->size, old->stride);
 }
 
+static bool same_sizes(const td_tensor *g, const td_note *t) {
+    return g->rank == t->rank && !memcmp(g->size, t->dims, sizeof(int64_t) * t->rank);
+}
+
+/* A result whose geometry was written unseen, under no_grad, has gradients its
+ * node does not know. */
+static bool fail_sizes(const td_node *n, int nr, td_tensor *g) {
+    const td_note *t = &n->out_note[nr];
+    td__fail(n->cx, TD_E_GRAD, "%s: a gradient of %s arrived for a result of size %s",
+             n->name, td__type_str(g), td__sizes_str(t->rank, t->dims));
+    td__unref(g);
+    return false;
+}
+
 /* Adds g, of which one reference is taken over. */
 bool td__walk_add(td_walk *w, td_rec *r, int nr, td_tensor *g) {
     td_ctx    *cx = w->cx;
     td_tensor *old = r->buf[nr];
+    if (TD_UNLIKELY(!same_sizes(g, &r->node->out_note[nr])))
+        return fail_sizes(r->node, nr, g);
     if (!old) {
         r->buf[nr] = g;
         return true;
@@ -155,10 +171,6 @@ static bool deliver(td_walk *w, const td_edge *e, td_tensor *g) {
 }
 
 /* ---- checking what a node made ------------------------------------------ */
-
-static bool same_sizes(const td_tensor *g, const td_note *t) {
-    return g->rank == t->rank && !memcmp(g->size, t->dims, sizeof(int64_t) * t->rank);
-}
 
 /* Could g have come from broadcasting the input? */
 static bool broadcast_of(const td_tensor *g, const td_note *t) {

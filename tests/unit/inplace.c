@@ -350,6 +350,20 @@ TEST(a_geometry_write_of_a_view_leaves_the_base_alone) {
     td_close(cx);
 }
 
+TEST(a_geometry_write_under_no_grad_cannot_be_differentiated_through) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_set_requires_grad(td_ones(cx, TD_SHAPE(2, 3)), true);
+    td_tensor *y = td_mul(x, 2.0);
+
+    td_grad_mode was = td_no_grad_begin(cx);
+    td_t_(y);
+    td_no_grad_end(cx, was);
+    CHECK(!td_backward(td_sum(y)));
+
+    CHECK_FAILS(cx, "mul: a gradient of f32[3,2] arrived for a result of size [2,3]");
+    td_close(cx);
+}
+
 TEST(the_geometry_of_a_leaf_that_requires_grad_stays) {
     td_ctx    *cx = td_open();
     td_tensor *x = td_set_requires_grad(td_ones(cx, TD_SHAPE(2, 3)), true);
