@@ -6,6 +6,9 @@
 #include "tandem/tensor.h"
 #include "tandem/ops.h"
 #include "tandem/grad.h"
+#include "tandem/capture.h"
+#include "tandem/mode.h"
+#include "tandem/tree.h"
 #include "tandem/io.h"
 #include "tandem/dlpack.h"
 

@@ -292,4 +292,18 @@ template <class... T> td__tensor_list<sizeof...(T)> td__tensors(T... x) {
 extern TD_API _Thread_local td_where td_here;
 #endif
 
+/* What asks for values notes where, for the message when there are none. */
+#ifndef TD_NO_SUGAR
+static inline td_tensor *td__noting(td_tensor *t, const char *file, int line) {
+    td_here.file = file;
+    td_here.line = line;
+    return t;
+}
+#define td_data(t) td_data(td__noting((t), __FILE__, __LINE__))
+#define td_item(t) td_item(td__noting((t), __FILE__, __LINE__))
+#define td_item_int(t) td_item_int(td__noting((t), __FILE__, __LINE__))
+#define td_read(t, ...) td_read(td__noting((t), __FILE__, __LINE__), __VA_ARGS__)
+#define td_write(t, ...) td_write(td__noting((t), __FILE__, __LINE__), __VA_ARGS__)
+#endif
+
 #endif

@@ -49,10 +49,18 @@ bool td_same_storage(const td_tensor *a, const td_tensor *b) {
     return a->st == b->st || (a->st->data && a->st->data == b->st->data);
 }
 
-void *td_data(td_tensor *t) {
+/* May the user look at values now? During a capture not even those of real tensors:
+ * what is decided by them would be frozen into the program. */
+static bool has_bytes(td_tensor *t, const char *who) {
+    if (t->st->fake) return td__fail_no_bytes(t->cx, who, "a tensor without bytes");
+    if (t->cx->fake)
+        return td__fail_no_bytes(t->cx, who, "values are out of reach in a captured body");
+    return true;
+}
+
+void *(td_data)(td_tensor *t) {
     if (td_is_nil(t) || t->numel == 0) return NULL;
-    if (!t->st->fake) return td__ptr(t);
-    td__fail(t->cx, TD_E_TRACE, "td_data: a tensor without bytes has no address");
+    if (has_bytes(t, "td_data")) return td__ptr(t);
     return NULL;
 }
 
@@ -64,19 +72,15 @@ static const void *one_element(td_tensor *t, const char *who) {
                  td__type_str(t));
         return NULL;
     }
-    if (t->st->fake) {
-        td__fail(t->cx, TD_E_TRACE, "%s: a tensor without bytes has no value", who);
-        return NULL;
-    }
-    return td__ptr(t);
+    return has_bytes(t, who) ? td__ptr(t) : NULL;
 }
 
-double td_item(td_tensor *t) {
+double (td_item)(td_tensor *t) {
     const void *p = one_element(t, "td_item");
     return p ? td__load_f((td_dtype)t->dtype, p) : NAN;
 }
 
-int64_t td_item_int(td_tensor *t) {
+int64_t (td_item_int)(td_tensor *t) {
     const void *p = one_element(t, "td_item_int");
     return p ? td__load_i((td_dtype)t->dtype, p) : 0;
 }
@@ -109,12 +113,10 @@ static bool may_transfer(td_tensor *t, const char *who, td_dtype dt, size_t byte
     if (want == TD_DIM_HUGE || bytes != (size_t)want)
         return td__fail(t->cx, TD_E_ARG, "%s: %s as %s takes %lld bytes, got %zu", who,
                         td__type_str(t), td_dtype_name(dt), (long long)want, bytes);
-    if (t->st->fake && t->numel)
-        return td__fail(t->cx, TD_E_TRACE, "%s: a tensor without bytes", who);
-    return true;
+    return t->numel == 0 || has_bytes(t, who);
 }
 
-bool td_read(td_tensor *t, td_dtype as, void *out, size_t bytes) {
+bool (td_read)(td_tensor *t, td_dtype as, void *out, size_t bytes) {
     if (!may_transfer(t, "td_read", as, bytes)) return false;
     if (t->numel == 0) return true;
     if (as == (td_dtype)t->dtype && td_is_contiguous(t)) {
@@ -130,7 +132,7 @@ bool td_read(td_tensor *t, td_dtype as, void *out, size_t bytes) {
     return true;
 }
 
-bool td_write(td_tensor *t, td_dtype from, const void *in, size_t bytes) {
+bool (td_write)(td_tensor *t, td_dtype from, const void *in, size_t bytes) {
     if (!may_transfer(t, "td_write", from, bytes)) return false;
     if (t->st->readonly)
         return td__fail(t->cx, TD_E_ALIAS, "td_write: %s lies in a read-only file",

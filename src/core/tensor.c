@@ -61,6 +61,7 @@ static td_tensor *take_struct(td_ctx *cx) {
     }
     memset(t, 0, offsetof(td_tensor, dims));
     t->cx = cx;
+    t->flags = cx->fake ? TD_TF_TRACED : 0;
     t->refs = 1;
     t->slot = -1;
     t->size = t->dims;
@@ -140,7 +141,9 @@ td_tensor *td__tensor_make(td_ctx *cx, const td_meta *m, bool fake) {
 td_tensor *td__tensor_alias(td_ctx *cx, td_tensor *t) {
     td_meta m;
     td__tensor_meta(t, &m);
-    return td__tensor_over(cx, t->st, &m);
+    td_tensor *a = td__tensor_over(cx, t->st, &m);
+    if (a) a->payload = t->payload; /* to a mode it is the same value */
+    return a;
 }
 
 /* ---- freeing ------------------------------------------------------------ */

@@ -10,6 +10,7 @@
 /* ---- what holds for every op -------------------------------------------- */
 
 static bool any_fake(const td_opcall *c) {
+    if (TD_UNLIKELY(c->cx->fake)) return true;
     for (int i = 0; i < c->n_in; i++) {
         td_value v = c->in[i];
         if (v.kind == TD_K_TENSOR && td__is_fake(v.u.t)) return true;
@@ -36,8 +37,8 @@ static bool exec_plain(td_opcall *c) {
     bool fake = any_fake(c);
     if (c->def->flags & TD_OPF_DYNAMIC) {
         if (fake)
-            return td__op_fail(c, TD_E_TRACE,
-                               "the size of the result depends on values");
+            return td__fail_no_bytes(c->cx, c->info->s.name,
+                                     "the size of the result depends on values");
         return c->def->cpu(c);
     }
     if (!c->def->shape(c)) return false;

@@ -1,0 +1,145 @@
+/* tandem/capture.h -- functions Tandem can take apart. A body is an ordinary C
+ * function of tensors; captured, it runs once on tensors without bytes and becomes a
+ * program: its op calls in order, with views, writes, grad-mode regions and random
+ * draws all still there. The program does to its arguments what the body would.
+ *
+ *     static bool scaled(td_call *c) {
+ *         td_tensor *x = td_arg(c, 0);
+ *         return td_return(c, td_mul(x, td_arg_number(c, 1)));
+ *     }
+ *     td_program *p = td_capture(cx, scaled, NULL, TD_ARGS(x, 2.0));
+ *
+ * What a body may not do, because its answer would be frozen into the program, is an
+ * error with the source line: read a value (td_item, td_read, td_data), write one
+ * around the ops (td_write, td_bump), set the random generator, register hooks, call
+ * a custom function whose backward would be needed later, or leave a gradient behind
+ * in an argument. td_grad inside a body is fine: the ops that compute the gradients
+ * become part of the program. So is td_checkpoint, without its effect on memory. */
+#ifndef TANDEM_CAPTURE_H
+#define TANDEM_CAPTURE_H
+
+#include "tandem/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Tensors, numbers and absent values. */
+typedef struct td_values {
+    const td_value *v;
+    int             n;
+} td_values;
+
+typedef struct td_call    td_call;    /* one call of a body */
+typedef struct td_program td_program; /* what a body did */
+
+/* Reads arguments with td_arg, ends with td_return; false after a failure. */
+typedef bool td_body(td_call *c);
+
+/* ---- inside a body ------------------------------------------------------ */
+
+TD_API td_ctx *td_call_ctx(const td_call *c);
+TD_API void   *td_call_env(const td_call *c);
+TD_API int     td_arg_count(const td_call *c);
+/* Argument i: NULL when it is absent, nil and an error when it is no tensor. */
+TD_API td_tensor *td_arg(td_call *c, int i);
+/* A number among the arguments. It is part of the program: another number is
+ * another program. */
+TD_API double  td_arg_number(td_call *c, int i);
+TD_API int64_t td_arg_int(td_call *c, int i);
+TD_API bool    td_arg_absent(const td_call *c, int i);
+/* The results, once: tensors (also an argument, also one twice), numbers, absent
+ * values (TD_NONE, NULL, nil). A body that never says so returns nothing. */
+TD_API bool td_return_values(td_call *c, td_values results);
+
+/* ---- calling one as it is ----------------------------------------------- */
+
+/* Runs the body on the arguments themselves, nothing captured: the meaning of every
+ * program made of it. out[0..n_out) gets as many results as there is room for. Gives
+ * how many there are, -1 after a failure. */
+TD_API int td_call_body(td_ctx *cx, td_body *body, void *env, td_values args,
+                        td_value *out, int n_out);
+
+/* ---- programs ----------------------------------------------------------- */
+
+/* Runs the body once for arguments like these and gives the program, NULL after a
+ * failure. Arguments are looked at, not changed. Drop it before the context closes.
+ *   fails  TD_E_TRACE  the body did what cannot be part of a program
+ *          any other   as the body itself would fail */
+TD_API td_program *td_capture(td_ctx *cx, td_body *body, void *env, td_values args);
+/* Does what the body does, to tensors of the same dtypes, sizes and strides, equal
+ * where the captured ones were, and the same numbers. out[0..n_out) gets as many
+ * results as there is room for. False after a failure. */
+TD_API bool td_program_run(td_program *p, td_values args, td_value *out, int n_out);
+TD_API int  td_program_results(const td_program *p);
+/* The program as text (docs/text-format.md). Writes at most cap bytes with the final
+ * NUL; returns the length it wants. */
+TD_API size_t td_program_text(const td_program *p, char *out, size_t cap);
+TD_API void   td_program_drop(td_program *p); /* NULL is fine */
+
+#ifdef __cplusplus
+} /* extern "C" */
+
+template <int n> struct td__value_list {
+    td_value v[n + 1];
+    operator td_values() const { return td_values{v, n}; }
+};
+template <class... T> td__value_list<sizeof...(T)> td__values(T... x) {
+    return {{td__v(x)..., td_value_none()}};
+}
+#define TD_ARGS(...) (td__values(__VA_ARGS__))
+template <class... T> bool td_return(td_call *c, T... x) {
+    return td_return_values(c, td__values(x...));
+}
+#else
+
+/* Sixteen values in place; more by hand as td_values. */
+#define TD__VALUES_1(x) TD_V(x)
+#define TD__VALUES_2(x, ...) TD_V(x), TD__VALUES_1(__VA_ARGS__)
+#define TD__VALUES_3(x, ...) TD_V(x), TD__VALUES_2(__VA_ARGS__)
+#define TD__VALUES_4(x, ...) TD_V(x), TD__VALUES_3(__VA_ARGS__)
+#define TD__VALUES_5(x, ...) TD_V(x), TD__VALUES_4(__VA_ARGS__)
+#define TD__VALUES_6(x, ...) TD_V(x), TD__VALUES_5(__VA_ARGS__)
+#define TD__VALUES_7(x, ...) TD_V(x), TD__VALUES_6(__VA_ARGS__)
+#define TD__VALUES_8(x, ...) TD_V(x), TD__VALUES_7(__VA_ARGS__)
+#define TD__VALUES_9(x, ...) TD_V(x), TD__VALUES_8(__VA_ARGS__)
+#define TD__VALUES_10(x, ...) TD_V(x), TD__VALUES_9(__VA_ARGS__)
+#define TD__VALUES_11(x, ...) TD_V(x), TD__VALUES_10(__VA_ARGS__)
+#define TD__VALUES_12(x, ...) TD_V(x), TD__VALUES_11(__VA_ARGS__)
+#define TD__VALUES_13(x, ...) TD_V(x), TD__VALUES_12(__VA_ARGS__)
+#define TD__VALUES_14(x, ...) TD_V(x), TD__VALUES_13(__VA_ARGS__)
+#define TD__VALUES_15(x, ...) TD_V(x), TD__VALUES_14(__VA_ARGS__)
+#define TD__VALUES_16(x, ...) TD_V(x), TD__VALUES_15(__VA_ARGS__)
+#define TD__NTH17(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, ...) r
+#define TD__COUNT17(...)                                                                \
+    TD__NTH17(__VA_ARGS__, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define TD__JOIN(a, b) a##b
+#define TD__CALL_COUNTED(name, n) TD__JOIN(name, n)
+#define TD__VALUES(...) \
+    TD__CALL_COUNTED(TD__VALUES_, TD__COUNT17(__VA_ARGS__))(__VA_ARGS__)
+#define TD_ARGS(...)                                 \
+    ((td_values){(const td_value[]){TD__VALUES(__VA_ARGS__)}, TD__COUNT17(__VA_ARGS__)})
+
+/* td_return(c, y, z): results of any kind; td_return(c): none. */
+#define TD__RESULTS_1(c) (c), ((td_values){NULL, 0})
+#define TD__RESULTS_2(c, ...) (c), TD_ARGS(__VA_ARGS__)
+#define TD__RESULTS_3 TD__RESULTS_2
+#define TD__RESULTS_4 TD__RESULTS_2
+#define TD__RESULTS_5 TD__RESULTS_2
+#define TD__RESULTS_6 TD__RESULTS_2
+#define TD__RESULTS_7 TD__RESULTS_2
+#define TD__RESULTS_8 TD__RESULTS_2
+#define TD__RESULTS_9 TD__RESULTS_2
+#define TD__RESULTS_10 TD__RESULTS_2
+#define TD__RESULTS_11 TD__RESULTS_2
+#define TD__RESULTS_12 TD__RESULTS_2
+#define TD__RESULTS_13 TD__RESULTS_2
+#define TD__RESULTS_14 TD__RESULTS_2
+#define TD__RESULTS_15 TD__RESULTS_2
+#define TD__RESULTS_16 TD__RESULTS_2
+#define TD__RESULTS_17 TD__RESULTS_2
+#define td_return(...) \
+    td_return_values(TD__CALL_COUNTED(TD__RESULTS_, TD__COUNT17(__VA_ARGS__))(__VA_ARGS__))
+#endif
+
+#endif

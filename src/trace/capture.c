@@ -1,0 +1,317 @@
+/* capture.c -- runs a body once on copies without bytes, under the recorder and the
+ * tape, and gives the graph. Whatever happens inside, the context is afterwards as it
+ * was before, but for an error. */
+#include "trace/trace.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct td_call {
+    td_ctx   *cx;
+    void     *env;
+    td_values args; /* tensors are copies without bytes */
+    bool      returned;
+    TD_VEC(td_value) results; /* tensors are held */
+};
+
+/* ---- what a body asks --------------------------------------------------- */
+
+td_ctx *td_call_ctx(const td_call *c) { return c->cx; }
+void   *td_call_env(const td_call *c) { return c->env; }
+int     td_arg_count(const td_call *c) { return c->args.n; }
+
+static td_kind kind_of(const td_call *c, int i) {
+    return i < 0 || i >= c->args.n ? TD_K_STR : (td_kind)c->args.v[i].kind;
+}
+
+static void fail_arg(td_call *c, int i, const char *what) {
+    if (i < 0 || i >= c->args.n)
+        td__fail(c->cx, TD_E_ARG, "there is no argument %d, the body has %d", i,
+                 c->args.n);
+    else td__fail(c->cx, TD_E_ARG, "argument %d is no %s", i, what);
+}
+
+td_tensor *td_arg(td_call *c, int i) {
+    td_kind k = kind_of(c, i);
+    if (k == TD_K_TENSOR) return c->args.v[i].u.t;
+    if (k == TD_K_NONE) return NULL;
+    fail_arg(c, i, "tensor");
+    return td_nil(c->cx);
+}
+
+static bool is_number(td_kind k) {
+    return k == TD_K_INT || k == TD_K_FLOAT || k == TD_K_BOOL;
+}
+
+double td_arg_number(td_call *c, int i) {
+    if (is_number(kind_of(c, i))) return td__value_f(c->args.v[i]);
+    fail_arg(c, i, "number");
+    return 0.0;
+}
+
+int64_t td_arg_int(td_call *c, int i) {
+    if (is_number(kind_of(c, i))) return td__value_i(c->args.v[i]);
+    fail_arg(c, i, "number");
+    return 0;
+}
+
+bool td_arg_absent(const td_call *c, int i) { return kind_of(c, i) == TD_K_NONE; }
+
+static bool take_result(td_call *c, td_value v) {
+    if (v.kind == TD_K_TENSOR && (!v.u.t || td_is_nil(v.u.t))) v = TD_NONE;
+    if (v.kind != TD_K_NONE && v.kind != TD_K_TENSOR && !is_number((td_kind)v.kind))
+        return td__fail(c->cx, TD_E_ARG,
+                        "result %d is neither a tensor, a number nor absent",
+                        c->results.n);
+    if (v.kind == TD_K_TENSOR && v.u.t->cx != c->cx)
+        return td__fail(c->cx, TD_E_ARG, "result %d belongs to another context",
+                        c->results.n);
+    if (!td__vec_push(&c->results, v)) return td__fail_memory(c->cx);
+    if (v.kind == TD_K_TENSOR) td__ref(v.u.t);
+    return true;
+}
+
+bool td_return_values(td_call *c, td_values results) {
+    if (c->returned) return td__fail(c->cx, TD_E_ARG, "td_return: called twice");
+    c->returned = true;
+    for (int i = 0; i < results.n; i++)
+        if (!take_result(c, results.v[i])) return false;
+    return td_ok(c->cx); /* nil because of a failure is no absent result */
+}
+
+static void drop_results(td_call *c) {
+    for (int i = 0; i < c->results.n; i++)
+        if (c->results.v[i].kind == TD_K_TENSOR) td__unref(c->results.v[i].u.t);
+    td__vec_free(&c->results);
+}
+
+/* ---- eagerly ------------------------------------------------------------ */
+
+/* A result no scope owns any more goes to the one around the call. */
+static bool hand_over(td_call *c) {
+    for (int i = 0; i < c->results.n; i++) {
+        td_tensor *t = c->results.v[i].u.t;
+        if (c->results.v[i].kind != TD_K_TENSOR || t->slot >= 0 || t->kept > 0) continue;
+        if (!td__scope_own(t)) return false;
+        td__ref(t);
+    }
+    return true;
+}
+
+int td_call_body(td_ctx *cx, td_body *body, void *env, td_values args, td_value *out,
+                 int n_out) {
+    td_call c = {.cx = cx, .env = env, .args = args};
+    bool    ok = body(&c);
+    if (!ok && td_ok(cx))
+        td__fail(cx, TD_E_ARG, "the body returned false without an error");
+    ok = ok && td_ok(cx) && hand_over(&c);
+    int n = ok ? c.results.n : -1;
+    for (int i = 0; i < n_out; i++)
+        out[i] = i < n ? c.results.v[i] : ok ? TD_NONE : td_value_tensor(td_nil(cx));
+    drop_results(&c);
+    return n;
+}
+
+/* ---- before and after --------------------------------------------------- */
+
+/* What a body may change in a context, and does not change for good. */
+typedef struct outside {
+    td_mode *top, *deep; /* the top, and what is below the tape */
+    bool     grad, inference, fake;
+    uint64_t seed, offset;
+    int      scopes, missed;
+    td_where here;
+} outside;
+
+static bool step_in(td_ctx *cx, outside *o, td_record *r) {
+    *o = (outside){.top = cx->top,
+                   .grad = cx->grad_enabled,
+                   .inference = cx->inference,
+                   .fake = cx->fake,
+                   .seed = cx->rng_seed,
+                   .offset = cx->rng_offset,
+                   .scopes = cx->scopes.n,
+                   .missed = cx->missed,
+                   .here = td_here};
+    if (!td_saved_hooks_push(cx, NULL)) return false;
+    if (!td__scope_push(cx)) {
+        td_saved_hooks_pop(cx);
+        return false;
+    }
+    r->first_scope = cx->scopes.n;
+    o->deep = cx->tape->below;
+    r->mark.below = o->deep;
+    cx->tape->below = &r->mark;
+    cx->top = cx->tape;
+    td__mode_push(cx, &r->mode);
+    cx->fake = true;
+    return true;
+}
+
+static void step_out(td_ctx *cx, const outside *o) {
+    cx->fake = o->fake;
+    cx->top = o->top;
+    cx->tape->below = o->deep;
+    cx->grad_enabled = o->grad;
+    cx->inference = o->inference;
+    td_rng_set(cx, o->seed, o->offset);
+    while (cx->scopes.n > o->scopes) td__scope_pop(cx, NULL, 0);
+    cx->missed = o->missed;
+    td_saved_hooks_pop(cx);
+    td_here = o->here;
+}
+
+/* ---- arguments ---------------------------------------------------------- */
+
+static bool take_args(td_record *r, td_values args, td_value *to) {
+    char name[24];
+    for (int i = 0; i < args.n; i++) {
+        to[i] = args.v[i];
+        if (to[i].kind == TD_K_TENSOR && !to[i].u.t) to[i] = TD_NONE;
+        if (to[i].kind == TD_K_NONE || is_number((td_kind)to[i].kind)) continue;
+        if (to[i].kind != TD_K_TENSOR)
+            return td__fail(r->cx, TD_E_ARG,
+                            "argument %d is neither a tensor, a number nor absent", i);
+        if (td_is_nil(to[i].u.t) || to[i].u.t->cx != r->cx)
+            return td__fail(r->cx, TD_E_ARG, "argument %d is nil or of another context",
+                            i);
+        snprintf(name, sizeof name, "x%d", i);
+        if (!(to[i].u.t = td__record_input(r, to[i].u.t, name))) return false;
+    }
+    return true;
+}
+
+/* A gradient in an argument is a result the program has no place for. */
+static bool check_arg(td_record *r, td_tensor *real, td_tensor *copy, int i) {
+    td_tensor *was = td_grad_of(real), *now = td_grad_of(copy);
+    if (!td_is_nil(was)) was = td__fake_copy(&r->fakes, was);
+    if (was && was == now && !td_retains_grad(copy)) return true;
+    return td__fail(r->cx, TD_E_TRACE,
+                    "the body changes the gradient kept in argument %d (td_backward, "
+                    "td_set_grad, td_retain_grad); compute it with td_grad and return "
+                    "it",
+                    i);
+}
+
+static bool check_args(td_record *r, td_values real, const td_value *copy) {
+    for (int i = 0; i < real.n; i++)
+        if (copy[i].kind == TD_K_TENSOR &&
+            !check_arg(r, real.v[i].u.t, copy[i].u.t, i))
+            return false;
+    return true;
+}
+
+/* ---- results ------------------------------------------------------------ */
+
+static bool put_result(td_record *r, td_value v, int i) {
+    td_garg a = {0};
+    char    who[32];
+    snprintf(who, sizeof who, "result %d", i);
+    if (v.kind == TD_K_TENSOR) {
+        if (td_retains_grad(v.u.t))
+            return td__fail(r->cx, TD_E_TRACE,
+                            "%s keeps its gradient (td_retain_grad); ask for that "
+                            "outside the body",
+                            who);
+        td_gval *g = td__record_value(r, &v.u.t, who);
+        if (!g) return false;
+        a = td__garg_value(g);
+    } else if (v.kind == TD_K_FLOAT) {
+        a.kind = TD_G_FLOAT;
+        a.u.f = v.u.f;
+    } else if (v.kind != TD_K_NONE) {
+        a.kind = v.kind == TD_K_BOOL ? TD_G_BOOL : TD_G_INT;
+        a.u.i = v.u.i;
+    }
+    return td__graph_output(r->g, a, TD_PLAIN_DESC);
+}
+
+static bool put_results(td_record *r, const td_call *c) {
+    for (int i = 0; i < c->results.n; i++)
+        if (!put_result(r, c->results.v[i], i)) return false;
+    return true;
+}
+
+/* ---- the run ------------------------------------------------------------ */
+
+static bool check_left(const td_record *r, const outside *o) {
+    td_ctx *cx = r->cx;
+    if (cx->top != &r->mode)
+        return td__fail(cx, TD_E_TRACE, "the body left a mode pushed");
+    if (cx->scopes.n <= o->scopes)
+        return td__fail(cx, TD_E_TRACE, "the body ended a scope that it did not begin");
+    return true;
+}
+
+static bool run_body(td_record *r, td_body *body, td_call *c, td_values real) {
+    outside o;
+    if (!step_in(r->cx, &o, r)) return false;
+    td_here = (td_where){0};
+    bool ok = body(c);
+    if (!ok && td_ok(r->cx))
+        td__fail(r->cx, TD_E_TRACE, "the body returned false without an error");
+    ok = td_ok(r->cx) && check_left(r, &o) && td__record_generator(r, "td_capture") &&
+         put_results(r, c) && check_args(r, real, c->args.v) && td__record_finish(r);
+    drop_results(c);
+    step_out(r->cx, &o);
+    return ok;
+}
+
+static bool capture_into(td_graph *g, td_body *body, void *env, td_values args) {
+    td_record r;
+    td_value *copies = td__zalloc(sizeof *copies * ((size_t)args.n + 1));
+    if (!copies) return td__fail_memory(g->cx);
+    td__record_begin(&r, g);
+    td_call c = {.cx = g->cx, .env = env, .args = {copies, args.n}};
+    bool ok = take_args(&r, args, copies) && run_body(&r, body, &c, args);
+    td__record_end(&r);
+    td__free(copies);
+    return ok;
+}
+
+td_graph *td__capture(td_ctx *cx, td_body *body, void *env, td_values args) {
+    if (!td_ok(cx)) return NULL;
+    td_graph *g = td__graph_make(cx, "f");
+    if (!g) return NULL;
+    if (capture_into(g, body, env, args)) return g;
+    td__graph_drop(g);
+    return NULL;
+}
+
+/* ---- graphs ------------------------------------------------------------- */
+
+typedef struct replayed {
+    const td_graph *g;
+    const td_value *in; /* by input of g */
+} replayed;
+
+/* Inputs of g that are tensors come as arguments in order; consts of g stay what
+ * they are and become consts of the new graph. */
+static bool replay_body(td_call *c) {
+    const replayed *p = c->env;
+    const td_graph *g = p->g;
+    size_t          n = (size_t)(g->inputs.n + g->outputs.n + 1);
+    td_value       *v = td__zalloc(sizeof *v * n), *out = v + g->inputs.n;
+    if (!v) return td__fail_memory(c->cx);
+    for (int i = 0; i < g->inputs.n; i++) v[i] = c->args.v[i];
+    bool ok = td__graph_replay(g, v, out) &&
+              td_return_values(c, (td_values){out, g->outputs.n});
+    td__free(v);
+    return ok;
+}
+
+td_graph *td__capture_graph(const td_graph *g, const td_value *in) {
+    replayed  p = {g, in};
+    td_graph *to =
+        td__capture(g->cx, replay_body, &p, (td_values){in, g->inputs.n});
+    if (!to) return NULL;
+    const char *name = td__graph_str(to, g->name);
+    if (name) to->name = name;
+    for (int i = 0, k = 0; i < g->inputs.n && name; i++) {
+        if (in[i].kind != TD_K_TENSOR) continue;
+        const char *own = td__graph_str(to, g->inputs.v[i]->name);
+        if (own) to->inputs.v[k]->name = own;
+        to->in_desc.v[k++] = g->in_desc.v[i];
+    }
+    return to;
+}

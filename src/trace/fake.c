@@ -1,0 +1,177 @@
+/* fake.c -- copies of tensors without their bytes. A copy behaves in every rule as
+ * the tensor does: which tensors it shares storage with, what it is a view of, whether
+ * it requires grad and has a history. */
+#include "trace/trace.h"
+
+#include <string.h>
+
+/* ---- storages ----------------------------------------------------------- */
+
+/* Two storages over the same foreign bytes are one. */
+static const void *bytes_of(const td_storage *st) {
+    return st->data ? st->data : (const void *)st;
+}
+
+td_fake_store *td__fake_store_of(td_faker *f, const td_tensor *real) {
+    return td__ptrmap_get(&f->stores, bytes_of(real->st));
+}
+
+static td_fake_store *store_for(td_faker *f, const td_tensor *real) {
+    td_fake_store *s = td__fake_store_of(f, real);
+    if (s) return s;
+    s = td__arena_zalloc(&f->arena, sizeof *s);
+    td_storage *st = td__storage_make(real->st->bytes, true);
+    if (!s || !st || !td__vec_push(&f->storages, st)) {
+        td__storage_drop(st);
+        td__fail_memory(f->cx);
+        return NULL;
+    }
+    atomic_store(&st->version, atomic_load(&real->st->version));
+    st->readonly = real->st->readonly;
+    *s = (td_fake_store){.st = st, .nr = -1};
+    if (!td__ptrmap_put(&f->stores, bytes_of(real->st), s))
+        return td__fail_memory(f->cx), NULL;
+    return s;
+}
+
+/* ---- copies ------------------------------------------------------------- */
+
+/* What is true of the original. */
+typedef struct nature {
+    bool needs, leaf;
+} nature;
+
+static void leave_inference(td_tensor *t, const td_tensor *real) {
+    t->flags = (uint8_t)((t->flags & ~TD_TF_INFERENCE) |
+                         (real->flags & (TD_TF_INFERENCE | TD_TF_CUT | TD_TF_NUMBER)));
+}
+
+/* Not a view: fresh geometry over the storage; one with a history is the result of
+ * an op on a leaf. */
+static td_tensor *copy_whole(td_faker *f, td_tensor *real, nature n) {
+    td_fake_store *s = store_for(f, real);
+    td_meta        m;
+    if (!s) return NULL;
+    td__tensor_meta(real, &m);
+    td_tensor *t = td__tensor_over(f->cx, s->st, &m);
+    if (!t) return NULL;
+    leave_inference(t, real);
+    f->cx->inference = td_is_inference(real);
+    if (n.needs && td_is_nil(td_set_requires_grad(t, true))) return NULL;
+    if (n.needs && !n.leaf) {
+        f->cx->grad_enabled = true;
+        t = td_op_clone(t, false);
+        if (td_is_nil(t) || !td__tensor_set_geometry(t, &m)) return NULL;
+        td__tensor_set_storage(t, s->st);
+    }
+    return t;
+}
+
+static td_tensor *view_step(td_faker *f, const td_view_step *s, td_tensor *from) {
+    td_ctx     *cx = f->cx;
+    td_value    in[TD_MAX_ARGS];
+    size_t      room = sizeof(td_tensor *) * (size_t)(s->out_nr + 1);
+    td_tensor **out = td__arena_alloc(&f->arena, room);
+    if (!out) return td__fail_memory(cx), NULL;
+    for (int i = 0; i < s->n_in; i++) in[i] = s->in[i];
+    const td_opinfo *info = td__opinfo((td_op)(s->def - td__ops));
+    in[info->view_of] = td_value_tensor(from);
+    if (!td__call(cx, info->op, in, s->n_in, out, s->out_nr + 1)) return NULL;
+    return out[s->out_nr];
+}
+
+/* The chain of views, made again from the copy of the base. */
+static td_tensor *copy_views(td_faker *f, const td_tensor *real, td_tensor *base) {
+    int n = 0;
+    for (const td_view_step *s = real->steps; s; s = s->up) n++;
+    const td_view_step **chain =
+        td__arena_alloc(&f->arena, sizeof *chain * (size_t)(n + 1));
+    if (!chain) return td__fail_memory(f->cx), NULL;
+    int at = n;
+    for (const td_view_step *s = real->steps; s; s = s->up) chain[--at] = s;
+    td_tensor *t = base;
+    for (int i = 0; i < n && t; i++) t = view_step(f, chain[i], t);
+    return t;
+}
+
+static bool same_geometry(const td_tensor *a, const td_tensor *b) {
+    size_t n = sizeof(int64_t) * a->rank;
+    return a->rank == b->rank && a->offset == b->offset && a->dtype == b->dtype &&
+           !memcmp(a->size, b->size, n) && !memcmp(a->stride, b->stride, n);
+}
+
+/* Writes of geometry may have left the chain behind: then one step stands for it. */
+static td_tensor *copy_view(td_faker *f, td_tensor *real, nature n) {
+    td_ctx    *cx = f->cx;
+    td_tensor *base = td__fake_copy(f, real->base);
+    td_meta    m;
+    if (!base) return NULL;
+    cx->grad_enabled = n.needs && !n.leaf;
+    cx->inference = false;
+    td_tensor *t = copy_views(f, real, base);
+    if (!t && td_error(cx) != TD_E_MEMORY) {
+        td_clear(cx);
+        t = td_op_as_strided(base, td_sizes(real), td_strides(real),
+                             td_value_int(real->offset));
+    }
+    if (!t || td_is_nil(t)) return NULL;
+    td__tensor_meta(real, &m);
+    if (!same_geometry(t, real) && !td__tensor_set_geometry(t, &m)) return NULL;
+    t->creation = real->creation;
+    leave_inference(t, real);
+    if (n.needs && n.leaf && real->flags & TD_TF_NEEDS_GRAD &&
+        td_is_nil(td_set_requires_grad(t, true)))
+        return NULL;
+    return t;
+}
+
+/* A gradient the original has: it is there, but as nothing the body was given. */
+static bool copy_grad(td_faker *f, td_tensor *real, td_tensor *t) {
+    td_tensor *g = td_grad_of(real);
+    if (td_is_nil(g)) return true;
+    td_tensor *copy = td__fake_copy(f, g);
+    return copy && td_set_grad(t, copy);
+}
+
+static bool hold(td_faker *f, td_tensor *t) {
+    if (!td__vec_push(&f->held, t)) return false;
+    td__ref(t);
+    return true;
+}
+
+static td_tensor *make_copy(td_faker *f, td_tensor *real) {
+    nature n = {td_requires_grad(real), td_is_leaf(real)};
+    if (!td_ok(f->cx)) return NULL;
+    td_tensor *t = real->base ? copy_view(f, real, n) : copy_whole(f, real, n);
+    if (!t || !copy_grad(f, real, t)) return NULL;
+    bool ok = hold(f, t) && hold(f, real) && td__ptrmap_put(&f->copies, real, t);
+    return ok ? t : (td__fail_memory(f->cx), NULL);
+}
+
+td_tensor *td__fake_copy(td_faker *f, td_tensor *real) {
+    td_ctx    *cx = f->cx;
+    td_tensor *t = td__ptrmap_get(&f->copies, real);
+    if (t) return t;
+    td_mode *top = cx->top;
+    bool     grad = cx->grad_enabled, inference = cx->inference, fake = cx->fake;
+    if (!td__scope_push(cx)) return NULL;
+    cx->top = cx->tape;
+    cx->fake = false;
+    t = make_copy(f, real);
+    cx->top = top;
+    cx->fake = fake;
+    cx->grad_enabled = grad;
+    cx->inference = inference;
+    td__scope_pop(cx, NULL, 0);
+    return t;
+}
+
+void td__faker_end(td_faker *f) {
+    for (int i = f->held.n - 1; i >= 0; i--) td__unref(f->held.v[i]);
+    for (int i = 0; i < f->storages.n; i++) td__storage_drop(f->storages.v[i]);
+    td__vec_free(&f->held);
+    td__vec_free(&f->storages);
+    td__ptrmap_free(&f->stores);
+    td__ptrmap_free(&f->copies);
+    td__arena_free(&f->arena);
+}

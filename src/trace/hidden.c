@@ -1,0 +1,162 @@
+/* hidden.c -- what goes on inside a recorded call. A mode below the tape hears the
+ * calls that really happen: the parts of composites, and the copies the tape takes of
+ * values about to be overwritten. They are noted beside the graph. Most are never
+ * looked at again; when td_grad in the body asks for a value that only such a part
+ * has, the recorded call is replaced by its parts at the end. */
+#include "trace/trace_int.h"
+
+/* ---- hearing ------------------------------------------------------------ */
+
+static bool is_known(const td_record *r, const td_tensor *t) {
+    const td_tag *tag = td__record_tag(r, t);
+    return tag && tag->v;
+}
+
+/* Can this call be a node? Only if its arguments are values, and the grad mode is
+ * the graph's: what autograd does for itself is not. */
+static bool is_part(const td_record *r, const td_opcall *c) {
+    const td_ctx *cx = r->cx;
+    if (!r->current || cx->grad_enabled != r->grad || cx->inference != r->inference)
+        return false;
+    for (int i = 0; i < c->n_in; i++) {
+        td_value v = c->in[i];
+        if (v.kind == TD_K_TENSOR && !is_known(r, v.u.t)) return false;
+        for (uint32_t k = 0; v.kind == TD_K_TENSORS && k < v.n; k++)
+            if (v.u.ts[k] && !is_known(r, v.u.ts[k])) return false;
+    }
+    return true;
+}
+
+static bool hear_part(td_record *r, td_opcall *c) {
+    td_value in[TD_MAX_ARGS];
+    td_garg  args[TD_MAX_ARGS];
+    for (int i = 0; i < c->n_in; i++) {
+        if (!td__record_arg(r, &c->in[i], &args[i], c->info->s.name)) return false;
+        in[i] = c->in[i];
+    }
+    if (!td__call_below(&r->mark, c)) return false;
+    td_gnode *n = td__graph_op(r->g, c->info->op, args, c->n_in, c->n_out);
+    if (!n) return false;
+    r->g->nodes.n--; /* beside the graph, for now */
+    if (!td__record_place(r, n)) return false;
+    if (!td__vec_push(&r->parts, n)) return td__fail_memory(r->cx);
+    return td__record_results(r, c, in, n, r->wholes.n);
+}
+
+/* The recorded call itself arrives: its results get tags before the tape keeps
+ * aliases of them. */
+static bool hear_main(td_record *r, td_opcall *c) {
+    if (!td__call_below(&r->mark, c)) return false;
+    r->whole.main = r->parts.n - r->whole.first;
+    for (int i = 0; i < c->n_out; i++)
+        if (!td__record_tag(r, c->out[i]) && !td__record_new_tag(r, c->out[i]))
+            return false;
+    return true;
+}
+
+static bool mark_call(td_mode *m, td_opcall *c) {
+    td_record *r = (td_record *)(void *)((char *)m - offsetof(td_record, mark));
+    if (c == r->current) return hear_main(r, c);
+    return is_part(r, c) ? hear_part(r, c) : td__call_below(m, c);
+}
+
+void td__hidden_init(td_record *r) {
+    r->mark = (td_mode){.name = "mark", .call = mark_call};
+}
+
+/* ---- around one recorded call ------------------------------------------- */
+
+void td__hidden_begin(td_record *r, td_opcall *c) {
+    r->current = c;
+    r->whole = (td_whole){.first = r->parts.n, .main = -1};
+}
+
+bool td__hidden_end(td_record *r, td_gnode *top) {
+    td_whole w = r->whole;
+    r->current = NULL;
+    w.n = r->parts.n - w.first;
+    w.top = top;
+    if (w.n == 0) return true;
+    return td__vec_push(&r->wholes, w) || td__fail_memory(r->cx);
+}
+
+td_tag *td__hidden_reveal(td_record *r, td_tag *tag, td_gnode *n, int i) {
+    td_whole *w = &r->whole;
+    if (!w->instead)
+        w->instead = td__arena_zalloc(&r->g->arena, sizeof *w->instead * (size_t)n->n_out);
+    if (!w->instead) return td__fail_memory(r->cx), NULL;
+    w->instead[i] = tag->v;
+    tag->v = n->out[i];
+    return tag;
+}
+
+bool td__hidden_show(td_record *r, const td_tag *tag) {
+    if (tag->hidden < 0 || tag->hidden >= r->wholes.n) return true;
+    td_whole *w = &r->wholes.v[tag->hidden];
+    w->wanted = true;
+    return w->top != NULL;
+}
+
+/* ---- at the end --------------------------------------------------------- */
+
+typedef TD_VEC(td_gnode *) node_list;
+
+static bool push_parts(td_record *r, const td_whole *w, node_list *to) {
+    for (int k = 0; k <= w->n; k++) {
+        if (k == w->main && !td__vec_push(to, w->top)) return false;
+        if (k < w->n && !td__vec_push(to, r->parts.v[w->first + k])) return false;
+    }
+    return true;
+}
+
+static td_gval *replace(void *env, td_gval *v) {
+    td_gval *const *instead = env;
+    return instead[v->id] ? instead[v->id] : v;
+}
+
+/* Reads of a composite's results become reads of what its parts made. */
+static bool redirect(td_record *r) {
+    td_graph *g = r->g;
+    td_gval **instead = td__zalloc(sizeof *instead * ((size_t)g->n_values + 1));
+    if (!instead) return td__fail_memory(r->cx);
+    for (int i = 0; i < r->wholes.n; i++) {
+        const td_whole *w = &r->wholes.v[i];
+        for (int k = 0; w->wanted && w->instead && k < w->top->n_out; k++)
+            instead[w->top->out[k]->id] = w->instead[k];
+    }
+    for (int i = 0; i < g->nodes.n; i++)
+        for (int k = 0; k < g->nodes.v[i]->n_in; k++)
+            td__garg_map(&g->nodes.v[i]->in[k], replace, instead);
+    for (int i = 0; i < g->outputs.n; i++)
+        td__garg_map(&g->outputs.v[i], replace, instead);
+    td__free(instead);
+    return true;
+}
+
+static bool expand(td_record *r) {
+    td_graph *g = r->g;
+    node_list list = {0};
+    bool      ok = true;
+    for (int i = 0, k = 0; i < g->nodes.n && ok; i++) {
+        td_gnode *n = g->nodes.v[i];
+        while (k < r->wholes.n && !r->wholes.v[k].top) k++;
+        bool whole = k < r->wholes.n && r->wholes.v[k].top == n;
+        ok = whole && r->wholes.v[k].wanted ? push_parts(r, &r->wholes.v[k], &list)
+                                            : td__vec_push(&list, n);
+        k += whole;
+    }
+    if (!ok) return td__vec_free(&list), td__fail_memory(r->cx);
+    td__free(g->nodes.v);
+    g->nodes.v = list.v;
+    g->nodes.n = list.n;
+    g->nodes.cap = list.cap;
+    return redirect(r);
+}
+
+bool td__hidden_splice(td_record *r) {
+    bool any = false;
+    for (int i = 0; i < r->wholes.n; i++) any |= r->wholes.v[i].wanted;
+    if (any && !expand(r)) return false;
+    if (r->wholes.n) td__graph_pack(r->g);
+    return true;
+}

@@ -1,0 +1,133 @@
+/* modes.c -- modes written by users: a link in the context's mode stack that calls
+ * the user's function. */
+#include "trace/trace.h"
+
+#include "tandem/mode.h"
+
+#include <string.h>
+
+typedef struct mode_link {
+    td_mode       mode; /* first: the mode is the link */
+    td_mode_hook *hook;
+} mode_link;
+
+struct td_heard {
+    td_mode   *mode;
+    td_opcall *c;
+    bool       gone; /* td_heard_go was called */
+};
+
+/* ---- the stack ---------------------------------------------------------- */
+
+/* Every result must be there, from below or from the user. */
+static bool hear(td_mode *m, td_opcall *c) {
+    const td_mode_hook *hook = ((mode_link *)m)->hook;
+    td_heard            h = {m, c, false};
+    if (!hook->call(hook->env, &h)) {
+        if (td_ok(c->cx))
+            td__fail(c->cx, TD_E_ARG, "%s: mode %s failed", c->info->s.name,
+                     hook->name ? hook->name : "");
+        return false;
+    }
+    for (int i = 0; i < c->n_out; i++)
+        if (!c->out[i] || td_is_nil(c->out[i]))
+            return td__fail(c->cx, TD_E_ARG,
+                            "%s: mode %s neither went on nor gave result %d",
+                            c->info->s.name, hook->name ? hook->name : "", i);
+    return true;
+}
+
+bool td_mode_push(td_ctx *cx, td_mode_hook *m) {
+    if (m->link || !m->call)
+        return td__fail(cx, TD_E_ARG, "td_mode_push: mode %s %s",
+                        m->name ? m->name : "",
+                        m->call ? "is pushed already" : "has no function");
+    mode_link *l = td__zalloc(sizeof *l);
+    if (!l) return td__fail_memory(cx);
+    l->mode = (td_mode){.name = m->name, .call = hear, .composites = m->composites};
+    l->hook = m;
+    m->link = l;
+    td__mode_push(cx, &l->mode);
+    return true;
+}
+
+bool td_mode_pop(td_ctx *cx, td_mode_hook *m) {
+    mode_link *l = m->link;
+    if (!l || cx->top != &l->mode)
+        return td__fail(cx, TD_E_ARG, "td_mode_pop: mode %s is not the innermost one",
+                        m->name ? m->name : "");
+    td__mode_pop(cx, &l->mode);
+    td__free(l);
+    m->link = NULL;
+    return true;
+}
+
+/* ---- one call ----------------------------------------------------------- */
+
+td_ctx     *td_heard_ctx(const td_heard *h) { return h->c->cx; }
+const char *td_heard_name(const td_heard *h) { return h->c->info->s.name; }
+int         td_heard_args(const td_heard *h) { return h->c->n_in; }
+
+static bool in_range(const td_heard *h, int i, int n, const char *who) {
+    if (i >= 0 && i < n) return true;
+    return td__fail(h->c->cx, TD_E_INDEX, "%s: %s has no %d", who, h->c->info->s.name, i);
+}
+
+td_value td_heard_arg(const td_heard *h, int i) {
+    return in_range(h, i, h->c->n_in, "td_heard_arg") ? h->c->in[i] : TD_NONE;
+}
+
+const char *td_heard_arg_name(const td_heard *h, int i) {
+    bool ok = in_range(h, i, h->c->n_in, "td_heard_arg_name");
+    return ok ? h->c->info->s.in[i].name : "";
+}
+
+bool td_heard_writes(const td_heard *h, int i) {
+    return in_range(h, i, h->c->n_in, "td_heard_writes") && h->c->info->s.in[i].write;
+}
+
+/* Numbers may take each other's place, and where the op takes either, a tensor
+ * that of a number; the kernel checks the rest. */
+static bool fits(const td_param *p, td_value was, td_value v) {
+    bool number = v.kind == TD_K_INT || v.kind == TD_K_FLOAT || v.kind == TD_K_BOOL;
+    if (v.kind == TD_K_TENSOR && !v.u.t) return false;
+    if (p->type == TD_T_OPERAND) return number || v.kind == TD_K_TENSOR;
+    if (p->type == TD_T_SCALAR || p->type == TD_T_OPT_SCALAR) return number;
+    if (p->type == TD_T_OPT_TENSOR) return v.kind == TD_K_NONE || v.kind == TD_K_TENSOR;
+    return v.kind == was.kind;
+}
+
+bool td_heard_change(td_heard *h, int i, td_value v) {
+    td_opcall *c = h->c;
+    if (!in_range(h, i, c->n_in, "td_heard_change")) return false;
+    if (h->gone || !fits(&c->info->s.in[i], c->in[i], v) ||
+        (v.kind == TD_K_TENSOR && (v.u.t->cx != c->cx || td_is_nil(v.u.t))))
+        return td__op_fail(c, TD_E_ARG, "a mode cannot put this in the place of %s",
+                           c->info->s.in[i].name);
+    c->in[i] = v;
+    return true;
+}
+
+bool td_heard_go(td_heard *h) {
+    if (h->gone) return td__op_fail(h->c, TD_E_ARG, "td_heard_go: called twice");
+    h->gone = true;
+    return td__call_below(h->mode, h->c);
+}
+
+/* A list of results has a length only once it is there. */
+int td_heard_results(const td_heard *h) { return h->c->n_out; }
+
+td_tensor *td_heard_result(const td_heard *h, int i) {
+    td_opcall *c = h->c;
+    bool       ok = in_range(h, i, c->n_out, "td_heard_result") && c->out[i];
+    return ok ? c->out[i] : td_nil(c->cx);
+}
+
+bool td_heard_answer(td_heard *h, int i, td_tensor *t) {
+    td_opcall *c = h->c;
+    if (!in_range(h, i, c->n_out, "td_heard_answer")) return false;
+    if (!t || td_is_nil(t) || t->cx != c->cx)
+        return td__op_fail(c, TD_E_ARG, "a mode answered with no tensor");
+    c->out[i] = t;
+    return true;
+}

@@ -1,0 +1,126 @@
+/* record.c -- the mode that writes a graph. It stands on the tape, hears each op call
+ * with composites whole, lets it run on tensors without bytes and adds a node. A
+ * tensor is found again by the tag on it; a tag dies with its tensor, so nothing here
+ * grows with what the body forgets. */
+#include "trace/trace_int.h"
+
+#include <stdio.h>
+
+/* ---- regions ------------------------------------------------------------ */
+
+static bool enter(td_record *r, td_gregion region, bool grad, bool inference) {
+    td_open_region was = {r->grad, r->inference};
+    if (!td__vec_push(&r->open, was)) return td__fail_memory(r->cx);
+    r->grad = grad;
+    r->inference = inference;
+    return td__graph_enter(r->g, region);
+}
+
+static bool leave(td_record *r) {
+    td_open_region was = r->open.v[--r->open.n];
+    r->grad = was.grad;
+    r->inference = was.inference;
+    return td__graph_leave(r->g);
+}
+
+/* Brings the graph to the grad mode wanted: out of a region that was entered from
+ * it, else into another. */
+static bool change_mode(td_record *r, bool grad, bool inference) {
+    if (r->grad == grad && r->inference == inference) return true;
+    if (r->open.n) {
+        td_open_region was = r->open.v[r->open.n - 1];
+        if (was.grad == grad && was.inference == inference) return leave(r);
+    }
+    if (r->inference != inference &&
+        !enter(r, inference ? TD_R_INFERENCE : TD_R_PLAIN, !inference, inference))
+        return false;
+    if (r->grad == grad) return true;
+    return enter(r, grad ? TD_R_ENABLE_GRAD : TD_R_NO_GRAD, grad, inference);
+}
+
+static bool follow_mode(td_record *r) {
+    return change_mode(r, r->cx->grad_enabled, r->cx->inference);
+}
+
+bool td__record_finish(td_record *r) {
+    bool grad = r->cx->grad_enabled, inference = r->cx->inference;
+    while (r->open.n)
+        if (!leave(r)) return false;
+    if (!td__hidden_splice(r)) return false;
+    if (r->grad == grad && r->inference == inference) return true;
+    if (grad && inference)
+        return td__fail(r->cx, TD_E_TRACE,
+                        "the body leaves both gradients and inference mode on");
+    r->g->left = (uint8_t)(1 + (r->inference == inference ? (grad ? TD_R_ENABLE_GRAD
+                                                                  : TD_R_NO_GRAD)
+                                : inference               ? TD_R_INFERENCE
+                                                          : TD_R_PLAIN));
+    return true;
+}
+
+bool td__record_fail(td_record *r, const char *who, const char *what) {
+    char place[256] = "";
+    if (td_here.file)
+        snprintf(place, sizeof place, " (%s:%d)", td_here.file, td_here.line);
+    return td__fail(r->cx, TD_E_TRACE, "%s: %s%s", who, what, place);
+}
+
+/* ---- calls ----------------------------------------------------------- */
+
+/* Random numbers are drawn when the program runs, one op after the other. Here each
+ * draw moves the generator by one, so that a body that sets it is found out: the
+ * program would not draw the numbers it does. */
+bool td__record_generator(td_record *r, const char *who) {
+    if (r->cx->rng_seed == r->seed && r->cx->rng_offset == r->offset) return true;
+    return td__record_fail(r, who,
+                      "the random generator was set in a captured body (td_seed, or a "
+                      "checkpoint with random ops that is run again); set it outside");
+}
+
+static bool record_call(td_mode *m, td_opcall *c) {
+    td_record  *r = (td_record *)m;
+    const char *who = c->info->s.name;
+    td_value    in[TD_MAX_ARGS];
+    td_garg     args[TD_MAX_ARGS];
+    bool        draws = td__op_draws(c->info->op);
+    if (!follow_mode(r)) return false;
+    if (draws && !td__record_generator(r, who)) return false;
+    for (int i = 0; i < c->n_in; i++) {
+        if (!td__record_arg(r, &c->in[i], &args[i], who)) return false;
+        in[i] = c->in[i];
+    }
+    td__hidden_begin(r, c);
+    bool      ok = td__call_below(m, c);
+    td_gnode *n = ok ? td__graph_op(r->g, c->info->op, args, c->n_in, c->n_out) : NULL;
+    ok = n && td__record_place(r, n) && td__record_results(r, c, in, n, -1);
+    if (draws && ok) r->cx->rng_offset = ++r->offset;
+    return td__hidden_end(r, ok ? n : NULL) && ok;
+}
+
+/* ---- beginning and end -------------------------------------------------- */
+
+void td__record_begin(td_record *r, td_graph *g) {
+    td_ctx *cx = g->cx;
+    *r = (td_record){.mode = {.name = "record", .call = record_call, .composites = true},
+                     .cx = cx,
+                     .g = g,
+                     .fakes = {.cx = cx},
+                     .start_grad = cx->grad_enabled,
+                     .start_inference = cx->inference,
+                     .grad = cx->grad_enabled,
+                     .inference = cx->inference,
+                     .seed = cx->rng_seed,
+                     .offset = cx->rng_offset,
+                     .first_scope = cx->scopes.n};
+    td__hidden_init(r);
+}
+
+void td__record_end(td_record *r) {
+    for (td_tensor *t = r->cx->all; t; t = t->next)
+        if (td__record_tag(r, t)) t->payload = NULL;
+    td__faker_end(&r->fakes);
+    td__vec_free(&r->parts);
+    td__vec_free(&r->wholes);
+    td__vec_free(&r->open);
+    td__buf_free(&r->path);
+}

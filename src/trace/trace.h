@@ -1,0 +1,126 @@
+/* trace/trace.h -- running a function of tensors without bytes and writing down what
+ * it does: fake copies of tensors, the mode that records, and capture.
+ *
+ * What is recorded is what the modes hear: op calls, with composites whole, the
+ * grad-mode regions around them, and the place of each in the user's source. The
+ * tape below keeps requires-grad and views as eager does, so that td_grad inside a
+ * body works; the ops it makes the engine call are recorded like any others. */
+#ifndef TD_TRACE_H
+#define TD_TRACE_H
+
+#include "eager/eager.h"
+#include "graph/graph.h"
+#include "tandem/capture.h"
+
+/* ---- maps from pointers (ptrmap.c) -------------------------------------- */
+
+/* Zero-initialized is empty. */
+typedef struct td_ptrmap {
+    const void **key; /* NULL: free */
+    void       **val;
+    int          n, cap;
+} td_ptrmap;
+void *td__ptrmap_get(const td_ptrmap *m, const void *key); /* NULL when absent */
+bool  td__ptrmap_put(td_ptrmap *m, const void *key, void *val); /* a new key */
+void  td__ptrmap_free(td_ptrmap *m);
+
+/* ---- fake copies (fake.c) ----------------------------------------------- */
+
+/* What stands for a real storage. */
+typedef struct td_fake_store {
+    td_storage *st;    /* held */
+    bool        given; /* an argument lies in it */
+    int32_t     nr;    /* in looks; -1: none yet */
+} td_fake_store;
+
+/* Copies without bytes of real tensors. Tensors that share bytes get copies that
+ * share storage; a tensor has one copy. */
+typedef struct td_faker {
+    td_ctx   *cx;
+    td_arena  arena;
+    td_ptrmap stores;             /* by real bytes: td_fake_store */
+    td_ptrmap copies;             /* by real tensor: its copy */
+    TD_VEC(td_tensor *) held;     /* real ones and copies */
+    TD_VEC(td_storage *) storages; /* held */
+} td_faker;
+
+/* The copy of t: geometry, dtype, version, requires-grad, leaf or not, and the views
+ * that lead from its base to it. Alive until td__faker_end. NULL after td__fail. */
+td_tensor     *td__fake_copy(td_faker *f, td_tensor *t);
+td_fake_store *td__fake_store_of(td_faker *f, const td_tensor *real); /* NULL: none */
+void           td__faker_end(td_faker *f);
+
+/* ---- recording (record.c) ----------------------------------------------- */
+
+typedef struct td_record td_record;
+
+/* What a recorder knows of a tensor: it hangs on td_tensor.payload. Every payload
+ * starts with the mode that put it there. */
+typedef struct td_tag {
+    td_mode       *owner;
+    td_gval       *v;
+    const td_look *look;    /* of the tensor, as it is now; an alias may lag behind */
+    int32_t        storage; /* number in looks */
+    int32_t        hidden;  /* which td_whole it is inside of; -1: none */
+    bool           moved;   /* set_ gave the tensor other bytes; left to aliases */
+} td_tag;
+
+/* A region that is open in the graph, and what held outside. */
+typedef struct td_open_region {
+    bool grad, inference;
+} td_open_region;
+
+/* A recorded call that made tensors nobody has seen: the parts of a composite, or the
+ * copy the tape takes of what is overwritten. td_grad may ask for them. */
+typedef struct td_whole {
+    td_gnode *top;          /* NULL: the call failed */
+    int       first, n;     /* its parts in td_record.parts */
+    int       main;         /* how many of them come before top itself; -1: composite */
+    bool      wanted;       /* the graph gets the parts */
+    td_gval **instead;      /* by result of a composite: the part that makes it */
+} td_whole;
+
+struct td_record {
+    td_mode   mode; /* first: the mode is the recorder */
+    td_mode   mark; /* below the tape: tags results before the tape keeps them */
+    td_ctx   *cx;
+    td_graph *g;
+    td_faker  fakes;
+    bool      start_grad, start_inference; /* before the first op */
+    bool      grad, inference;             /* what the graph has, up to here */
+    TD_VEC(td_open_region) open;
+    td_opcall  *current; /* the call being recorded; NULL: none */
+    td_whole    whole;   /* of it, so far */
+    TD_VEC(td_whole) wholes;
+    TD_VEC(td_gnode *) parts; /* not in the graph's list */
+    uint64_t    seed, offset;  /* of the generator, one further per draw */
+    int         first_scope;   /* labels from here on make the path */
+    td_buf      path;          /* of the last op */
+    const char *scope;         /* the same in the graph's arena */
+    const char *file, *file_copy; /* of the last op, and in the graph's arena */
+};
+
+/* Records into g what is called from here on. The mode stack becomes recorder, tape;
+ * what stood on it comes back with _end. */
+void td__record_begin(td_record *r, td_graph *g);
+/* Makes the copy of a real tensor that the body reads as input `v`. NULL after fail. */
+td_tensor *td__record_input(td_record *r, td_tensor *real, const char *name);
+/* What stands for a tensor: *t may become its copy. NULL after td__fail. */
+td_gval *td__record_value(td_record *r, td_tensor **t, const char *who);
+/* False, with an error, when the body moved the random generator. */
+bool     td__record_generator(td_record *r, const char *who);
+/* Closes regions and notes a grad mode the body left behind. */
+bool     td__record_finish(td_record *r);
+/* Lets go of everything but the graph. */
+void     td__record_end(td_record *r);
+
+/* ---- capture (capture.c) ------------------------------------------------ */
+
+/* The program `body` makes of arguments like these, or NULL after td__fail. Inputs
+ * are the tensors among args in order, a tensor given twice is two inputs; after
+ * them come the tensors the body closed over. Numbers are part of the program. */
+td_graph *td__capture(td_ctx *cx, td_body *body, void *env, td_values args);
+/* The same from a graph: its replay is the body. Inputs keep names and looks. */
+td_graph *td__capture_graph(const td_graph *g, const td_value *in);
+
+#endif

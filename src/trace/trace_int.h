@@ -1,0 +1,38 @@
+/* trace_int.h -- between record.c, values.c and hidden.c. Private to the room. */
+#ifndef TD_TRACE_INT_H
+#define TD_TRACE_INT_H
+
+#include "trace/trace.h"
+
+#include <string.h>
+
+/* ---- record.c ----------------------------------------------------------- */
+
+/* TD_E_TRACE "who: what (file:line)"; false. */
+bool td__record_fail(td_record *r, const char *who, const char *what);
+
+/* ---- values.c ----------------------------------------------------------- */
+
+td_tag *td__record_tag(const td_record *r, const td_tensor *t); /* NULL: none */
+/* A tag that waits for its value. NULL after td__fail. */
+td_tag *td__record_new_tag(td_record *r, td_tensor *t);
+bool    td__record_place(td_record *r, td_gnode *n); /* source and scope */
+/* An argument of a call; a real tensor in v becomes its copy. */
+bool    td__record_arg(td_record *r, td_value *v, td_garg *a, const char *who);
+/* Tags the results of a call of which n is the node. */
+bool    td__record_results(td_record *r, const td_opcall *c, const td_value *in,
+                           td_gnode *n, int32_t hidden);
+
+/* ---- hidden.c ----------------------------------------------------------- */
+
+void    td__hidden_init(td_record *r);
+void    td__hidden_begin(td_record *r, td_opcall *c); /* around the call below */
+bool    td__hidden_end(td_record *r, td_gnode *top);
+/* A hidden value is asked for; false: the call that made it failed. */
+bool    td__hidden_show(td_record *r, const td_tag *tag);
+/* Result i of the call is what a part of it made: from now on it is n's. */
+td_tag *td__hidden_reveal(td_record *r, td_tag *tag, td_gnode *n, int i);
+/* Puts wanted parts in the place of their wholes. */
+bool    td__hidden_splice(td_record *r);
+
+#endif

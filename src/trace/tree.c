@@ -1,0 +1,313 @@
+/* tree.c -- nested lists, tuples and dictionaries: built, flattened to leaves and a
+ * spec, and put together again. Entries lie in one array in the order they came, each
+ * with its parent, so that nothing recurses. */
+#include "trace/trace.h"
+
+#include "tandem/tree.h"
+
+#include <string.h>
+
+typedef struct entry {
+    td_tree_kind kind;
+    int          parent, first, last, next; /* -1: none */
+    int          n;                         /* children */
+    const char  *key;
+    int          leaf; /* in leaves */
+} entry;
+
+struct td_tree {
+    td_ctx  *cx;
+    td_arena arena;
+    TD_VEC(entry) entries;
+    TD_VEC(td_value) leaves; /* tensors are held */
+    int    open;             /* the innermost group being built; -1: none */
+    td_buf spec;
+};
+
+td_tree *td_tree_make(td_ctx *cx) {
+    td_tree *t = td__zalloc(sizeof *t);
+    if (!t) return td__fail_memory(cx), NULL;
+    t->cx = cx;
+    t->open = -1;
+    return t;
+}
+
+void td_tree_drop(td_tree *t) {
+    if (!t) return;
+    for (int i = 0; i < t->leaves.n; i++)
+        if (t->leaves.v[i].kind == TD_K_TENSOR) td__unref(t->leaves.v[i].u.t);
+    td__vec_free(&t->leaves);
+    td__vec_free(&t->entries);
+    td__buf_free(&t->spec);
+    td__arena_free(&t->arena);
+    td__free(t);
+}
+
+/* ---- building ----------------------------------------------------------- */
+
+static int child(const td_tree *t, int at, const char *key, size_t n) {
+    for (int i = t->entries.v[at].first; i >= 0; i = t->entries.v[i].next) {
+        const char *k = t->entries.v[i].key;
+        if (k && !strncmp(k, key, n) && !k[n]) return i;
+    }
+    return -1;
+}
+
+static bool may_add(td_tree *t, const char *key) {
+    if (t->open < 0)
+        return t->entries.n == 0 ||
+               td__fail(t->cx, TD_E_ARG, "a tree has one entry at the top");
+    bool dict = t->entries.v[t->open].kind == TD_TREE_DICT;
+    if (dict != (key != NULL))
+        return td__fail(t->cx, TD_E_ARG, "%s",
+                        dict ? "an entry of a dictionary needs a key"
+                             : "only entries of a dictionary have keys");
+    if (dict && (!*key || child(t, t->open, key, strlen(key)) >= 0))
+        return td__fail(t->cx, TD_E_ARG, "key \"%s\" is empty or there already", key);
+    return true;
+}
+
+static bool add(td_tree *t, td_tree_kind kind, const char *key) {
+    entry e = {.kind = kind, .parent = t->open, .first = -1, .last = -1, .next = -1};
+    if (!may_add(t, key)) return false;
+    if (key && !(e.key = td__arena_strdup(&t->arena, key))) return td__fail_memory(t->cx);
+    if (!td__vec_push(&t->entries, e)) return td__fail_memory(t->cx);
+    int at = t->entries.n - 1;
+    if (t->open < 0) return true;
+    entry *up = &t->entries.v[t->open];
+    if (up->last >= 0) t->entries.v[up->last].next = at;
+    else up->first = at;
+    up->last = at;
+    up->n++;
+    return true;
+}
+
+bool td_tree_begin(td_tree *t, td_tree_kind kind, const char *key) {
+    if (kind != TD_TREE_LIST && kind != TD_TREE_TUPLE && kind != TD_TREE_DICT)
+        return td__fail(t->cx, TD_E_ARG, "td_tree_begin: not a list, tuple or dict");
+    if (!add(t, kind, key)) return false;
+    t->open = t->entries.n - 1;
+    return true;
+}
+
+bool td_tree_end(td_tree *t) {
+    if (t->open < 0) return td__fail(t->cx, TD_E_ARG, "td_tree_end: nothing is open");
+    t->open = t->entries.v[t->open].parent;
+    return true;
+}
+
+bool td_tree_put(td_tree *t, const char *key, td_value leaf) {
+    if (leaf.kind == TD_K_TENSOR && !leaf.u.t) leaf = TD_NONE;
+    if (leaf.kind > TD_K_DTYPE)
+        return td__fail(t->cx, TD_E_ARG, "a leaf is a tensor, a number or absent");
+    if (leaf.kind == TD_K_TENSOR && (td_is_nil(leaf.u.t) || leaf.u.t->cx != t->cx))
+        return td__fail(t->cx, TD_E_ARG, "a leaf is nil or of another context");
+    if (!td__vec_room(&t->leaves)) return td__fail_memory(t->cx);
+    if (!add(t, TD_TREE_LEAF, key)) return false;
+    t->entries.v[t->entries.n - 1].leaf = t->leaves.n;
+    t->leaves.v[t->leaves.n++] = leaf;
+    if (leaf.kind == TD_K_TENSOR) td__ref(leaf.u.t);
+    return true;
+}
+
+/* ---- specs -------------------------------------------------------------- */
+
+static bool plain_key(const char *k) {
+    size_t n = strspn(k, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                         "0123456789_.");
+    return n > 0 && !k[n];
+}
+
+static void write_key(td_buf *b, const char *k) {
+    if (plain_key(k)) {
+        td__buf_printf(b, "%s: ", k);
+        return;
+    }
+    td__buf_add(b, "\"");
+    for (; *k; k++) {
+        if (*k == '"' || *k == '\\') td__buf_add(b, "\\");
+        td__buf_addn(b, k, 1);
+    }
+    td__buf_add(b, "\": ");
+}
+
+static const char opening[] = "*[({", closing[] = "*])}";
+
+/* Entries come in the order of the text; those that end are closed on the way to
+ * the next one's parent. */
+static void write_spec(td_tree *t) {
+    td_buf *b = &t->spec;
+    int     open = -1;
+    for (int i = 0; i < t->entries.n; i++) {
+        const entry *e = &t->entries.v[i];
+        for (; open != e->parent; open = t->entries.v[open].parent)
+            td__buf_addn(b, &closing[t->entries.v[open].kind], 1);
+        if (open >= 0 && t->entries.v[open].first != i) td__buf_add(b, ", ");
+        if (e->key) write_key(b, e->key);
+        td__buf_addn(b, &opening[e->kind], 1);
+        if (e->kind != TD_TREE_LEAF) open = i;
+    }
+    for (; open >= 0; open = t->entries.v[open].parent)
+        td__buf_addn(b, &closing[t->entries.v[open].kind], 1);
+}
+
+static bool finished(td_tree *t) {
+    return (t->open < 0 && t->entries.n > 0) ||
+           td__fail(t->cx, TD_E_ARG, "the tree is not finished");
+}
+
+const char *td_tree_spec(td_tree *t) {
+    if (!finished(t)) return NULL;
+    if (!t->spec.n) write_spec(t);
+    if (!t->spec.failed) return td__buf_str(&t->spec);
+    td__buf_free(&t->spec);
+    td__fail_memory(t->cx);
+    return NULL;
+}
+
+td_values td_tree_leaves(td_tree *t) {
+    if (!finished(t)) return (td_values){NULL, 0};
+    return (td_values){t->leaves.v, t->leaves.n};
+}
+
+/* ---- from a spec -------------------------------------------------------- */
+
+typedef struct reader {
+    td_tree    *t;
+    const char *text, *p;
+    td_values   leaves;
+    int         used;
+    td_buf      key;
+} reader;
+
+static bool wrong(reader *r, const char *what) {
+    return td__fail(r->t->cx, TD_E_ARG, "tree spec, column %d: %s",
+                    (int)(r->p - r->text) + 1, what);
+}
+
+static void skip(reader *r) { r->p += strspn(r->p, " \t\n"); }
+
+static bool read_key(reader *r) {
+    r->key.n = 0;
+    if (*r->p == '"') {
+        for (r->p++; *r->p && *r->p != '"'; r->p++) {
+            if (*r->p == '\\' && r->p[1]) r->p++;
+            td__buf_addn(&r->key, r->p, 1);
+        }
+        if (*r->p++ != '"') return r->p--, wrong(r, "the key does not end");
+    } else {
+        size_t n = strcspn(r->p, ":*[](){}, \t\n\"");
+        td__buf_addn(&r->key, r->p, n);
+        r->p += n;
+    }
+    skip(r);
+    if (r->key.failed) return td__fail_memory(r->t->cx);
+    if (*r->p != ':') return wrong(r, "expected key and ':'");
+    r->p++;
+    skip(r);
+    return true;
+}
+
+static bool read_entry(reader *r) {
+    td_tree *t = r->t;
+    bool     dict = t->open >= 0 && t->entries.v[t->open].kind == TD_TREE_DICT;
+    if (dict && !read_key(r)) return false;
+    const char *key = dict ? td__buf_str(&r->key) : NULL;
+    const char *c = *r->p ? strchr(opening, *r->p) : NULL;
+    if (!c) return wrong(r, "expected *, [, ( or {");
+    r->p++;
+    if (c != opening) return td_tree_begin(t, (td_tree_kind)(c - opening), key);
+    if (r->used >= r->leaves.n)
+        return td__fail(t->cx, TD_E_ARG, "tree spec: more leaves than the %d values",
+                        r->leaves.n);
+    return td_tree_put(t, key, r->leaves.v[r->used++]);
+}
+
+/* Closes what ends here; after it either an entry or the end of the text is due. */
+static bool read_ends(reader *r) {
+    td_tree *t = r->t;
+    bool     fresh = t->open >= 0 && t->entries.v[t->open].n == 0;
+    for (;;) {
+        skip(r);
+        if (t->open < 0) return true;
+        if (*r->p == closing[t->entries.v[t->open].kind]) {
+            r->p++;
+            td_tree_end(t);
+            fresh = false;
+        } else if (fresh) return true;
+        else if (*r->p == ',') {
+            r->p++;
+            skip(r);
+            return true;
+        } else return wrong(r, "expected ',' or the end of the group");
+    }
+}
+
+static bool read_all(reader *r) {
+    skip(r);
+    do
+        if (!read_entry(r) || !read_ends(r)) return false;
+    while (r->t->open >= 0);
+    if (*r->p) return wrong(r, "text after the tree");
+    return r->used == r->leaves.n ||
+           td__fail(r->t->cx, TD_E_ARG, "tree spec: %d leaves, %d values", r->used,
+                    r->leaves.n);
+}
+
+td_tree *td_tree_from(td_ctx *cx, const char *spec, td_values leaves) {
+    reader r = {.t = td_tree_make(cx), .text = spec, .p = spec, .leaves = leaves};
+    if (!r.t) return NULL;
+    bool ok = read_all(&r);
+    td__buf_free(&r.key);
+    if (ok) return r.t;
+    td_tree_drop(r.t);
+    return NULL;
+}
+
+/* ---- reading ------------------------------------------------------------ */
+
+static bool is_entry(const td_tree *t, int at) { return at >= 0 && at < t->entries.n; }
+
+int td_tree_length(const td_tree *t, int at) {
+    return is_entry(t, at) ? t->entries.v[at].n : 0;
+}
+
+int td_tree_entry(const td_tree *t, int at, int i) {
+    if (!is_entry(t, at) || i < 0) return -1;
+    int k = t->entries.v[at].first;
+    while (k >= 0 && i-- > 0) k = t->entries.v[k].next;
+    return k;
+}
+
+static int step(const td_tree *t, int at, const char *word, size_t n) {
+    if (t->entries.v[at].kind == TD_TREE_DICT) return child(t, at, word, n);
+    int i = 0;
+    for (size_t k = 0; k < n; k++) {
+        if (word[k] < '0' || word[k] > '9' || i > 100000000) return -1;
+        i = 10 * i + (word[k] - '0');
+    }
+    return n ? td_tree_entry(t, at, i) : -1;
+}
+
+int td_tree_find(const td_tree *t, const char *path) {
+    int at = t->entries.n ? 0 : -1;
+    while (at >= 0 && *path) {
+        size_t n = strcspn(path, ".");
+        at = step(t, at, path, n);
+        path += n + (path[n] == '.');
+    }
+    return at;
+}
+
+td_tree_kind td_tree_kind_of(const td_tree *t, int at) {
+    return is_entry(t, at) ? t->entries.v[at].kind : TD_TREE_LEAF;
+}
+
+const char *td_tree_key(const td_tree *t, int at) {
+    return is_entry(t, at) ? t->entries.v[at].key : NULL;
+}
+
+td_value td_tree_value(const td_tree *t, int at) {
+    bool leaf = is_entry(t, at) && t->entries.v[at].kind == TD_TREE_LEAF;
+    return leaf ? t->leaves.v[t->entries.v[at].leaf] : TD_NONE;
+}

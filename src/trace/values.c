@@ -1,0 +1,293 @@
+/* values.c -- what stands for a tensor in the graph being recorded: tags, tensors the
+ * body closed over, and op calls turned into nodes. */
+#include "trace/trace_int.h"
+
+#include <stdio.h>
+
+/* ---- places ------------------------------------------------------------- */
+
+/* Labels of the scopes the body opened, "model/attn"; the last one is cached. */
+static bool find_scope(td_record *r) {
+    const td_ctx *cx = r->cx;
+    char          now[512];
+    size_t        n = 0;
+    for (int i = r->first_scope; i < cx->scopes.n && n < sizeof now - 1; i++) {
+        const char *label = cx->scopes.v[i].label;
+        if (!label) continue;
+        if (n) now[n++] = '/';
+        size_t len = strnlen(label, sizeof now - 1 - n);
+        memcpy(now + n, label, len);
+        n += len;
+    }
+    now[n] = 0;
+    if (!strcmp(now, td__buf_str(&r->path))) return true;
+    r->path.n = 0;
+    td__buf_add(&r->path, now);
+    if (r->path.failed) return td__fail_memory(r->cx);
+    r->scope = n ? td__graph_str(r->g, now) : NULL;
+    return !n || r->scope;
+}
+
+/* File names are copied: the library that holds them may be unloaded. */
+static bool find_file(td_record *r) {
+    if (td_here.file == r->file) return true;
+    r->file = td_here.file;
+    r->file_copy = td__graph_str(r->g, td_here.file);
+    return r->file_copy || !r->file;
+}
+
+bool td__record_place(td_record *r, td_gnode *n) {
+    if (!find_scope(r) || !find_file(r)) return false;
+    n->here = (td_where){r->file_copy, td_here.line};
+    n->scope = r->scope;
+    return true;
+}
+
+/* ---- values ------------------------------------------------------------- */
+
+/* A tracer's symbol is another in the graph. */
+static int64_t dim_of(td_record *r, int64_t i) {
+    td_graph *g = r->g;
+    return td__dim_is_sym(i) && g->dim_in ? g->dim_in(g->dim_env, g, i) : i;
+}
+
+td_tag *td__record_tag(const td_record *r, const td_tensor *t) {
+    td_tag *tag = t->payload;
+    return tag && tag->owner == &r->mode ? tag : NULL;
+}
+
+static const td_look *look_at(td_record *r, const td_tensor *t, int32_t storage) {
+    return td__graph_look(r->g, t, td__needs_grad(t), storage);
+}
+
+td_tag *td__record_new_tag(td_record *r, td_tensor *t) {
+    td_tag *tag = td__arena_zalloc(&r->g->arena, sizeof *tag);
+    if (!tag) return td__fail_memory(r->cx), NULL;
+    *tag = (td_tag){.owner = &r->mode, .hidden = -1};
+    t->payload = tag;
+    return tag;
+}
+
+/* Gives t's tag, a new one unless it waits for its value, the value v. */
+static td_tag *put_tag(td_record *r, td_tensor *t, td_gval *v, int32_t storage) {
+    td_tag *tag = td__record_tag(r, t);
+    if (!tag || tag->v) tag = td__record_new_tag(r, t);
+    if (!tag || !(v->look = look_at(r, t, storage))) return NULL;
+    tag->v = v;
+    tag->look = v->look;
+    tag->storage = storage;
+    return tag;
+}
+
+static int32_t storage_nr(td_record *r, td_fake_store *s) {
+    if (s->nr < 0) s->nr = r->g->n_storages++;
+    return s->nr;
+}
+
+td_tensor *td__record_input(td_record *r, td_tensor *real, const char *name) {
+    td_tensor *t = td__fake_copy(&r->fakes, real);
+    td_gval   *v = t ? td__graph_input(r->g, name, NULL, TD_PLAIN_DESC) : NULL;
+    if (!v) return NULL;
+    td_fake_store *s = td__fake_store_of(&r->fakes, real);
+    s->given = true;
+    if (td__record_tag(r, t)) { /* the same tensor again: the body reads the first */
+        v->look = td__record_tag(r, t)->look;
+        return t;
+    }
+    return put_tag(r, t, v, storage_nr(r, s)) ? t : NULL;
+}
+
+/* A tensor made in the body outside any op (td_from, a file) is new at each call:
+ * the graph copies the one it holds. */
+static bool made_here(const td_tensor *t) {
+    return t->flags & TD_TF_TRACED && !t->st->release && !t->st->readonly &&
+           atomic_load(&t->st->refs) == 1;
+}
+
+/* The op node that makes `of` anew for each run. */
+static td_gval *add_clone(td_record *r, td_gval *of) {
+    td_garg   in = td__garg_value(of);
+    td_gnode *n = td__graph_op(r->g, TD_OP_clone, &in, 1, 1);
+    return n && td__record_place(r, n) ? n->out[0] : NULL;
+}
+
+/* A real tensor the body reaches around its arguments. */
+static td_tag *adopt(td_record *r, td_tensor **t, const char *who) {
+    td_tensor     *real = *t;
+    td_fake_store *s = td__fake_store_of(&r->fakes, real);
+    if (s && s->given)
+        return td__record_fail(r, who,
+                          "the body reaches an argument's bytes through a tensor it "
+                          "closes over; use td_arg"),
+               NULL;
+    td_tensor *copy = td__fake_copy(&r->fakes, real);
+    if (!copy) return NULL;
+    *t = copy;
+    td_tag *tag = td__record_tag(r, copy);
+    if (tag) return tag;
+    char name[24];
+    snprintf(name, sizeof name, "c%d", r->g->consts.n);
+    td_gval *v = td__graph_const(r->g, name, real);
+    if (!v) return NULL;
+    int32_t nr = storage_nr(r, td__fake_store_of(&r->fakes, real));
+    if (!(v->look = look_at(r, copy, nr))) return NULL;
+    if (!made_here(real)) return put_tag(r, copy, v, nr);
+    td_gval *fresh = add_clone(r, v);
+    return fresh ? put_tag(r, copy, fresh, r->g->n_storages++) : NULL;
+}
+
+/* Does t look as its value does now? Not so an alias the tape kept of a tensor whose
+ * geometry was written since. */
+static bool is_current(td_record *r, const td_tensor *t, const td_tag *tag) {
+    const td_look *l = tag->look;
+    bool           same = l->rank == t->rank && l->dtype == t->dtype && !tag->moved &&
+                l->offset == dim_of(r, t->offset);
+    for (int d = 0; d < t->rank && same; d++)
+        same = l->size[d] == dim_of(r, t->size[d]) &&
+               l->stride[d] == dim_of(r, t->stride[d]);
+    return same;
+}
+
+static td_gval *restore_view(td_record *r, td_tensor *t, td_tag *tag, const char *who) {
+    if (tag->moved || tag->look->dtype != t->dtype)
+        return td__record_fail(r, who, "set_ moved a tensor whose old value is still needed"),
+               NULL;
+    td_garg in[4] = {td__garg_value(tag->v), td__garg_ints(t->size, t->rank),
+                     td__garg_ints(t->stride, t->rank), td__garg_int(t->offset)};
+    td_gnode *n = td__graph_op(r->g, TD_OP_as_strided, in, 4, 1);
+    if (!n || !td__record_place(r, n)) return NULL;
+    return put_tag(r, t, n->out[0], tag->storage) ? n->out[0] : NULL;
+}
+
+td_gval *td__record_value(td_record *r, td_tensor **t, const char *who) {
+    td_tag *tag = td__record_tag(r, *t);
+    if (tag && !tag->v) tag = NULL; /* of a call that failed */
+    if (tag && !td__hidden_show(r, tag)) tag = NULL;
+    if (!tag && td__is_fake(*t))
+        return td__record_fail(
+                   r, who,
+                   "a tensor without bytes that this body neither was given nor made "
+                   "(the gradient or the base of an argument, or a tensor of another "
+                   "capture); pass it as an argument"),
+               NULL;
+    if (!tag) tag = adopt(r, t, who);
+    if (!tag) return NULL;
+    return is_current(r, *t, tag) ? tag->v : restore_view(r, *t, tag, who);
+}
+
+/* ---- arguments ---------------------------------------------------------- */
+
+static bool take_ints(td_record *r, td_value v, td_garg *a) {
+    int64_t *ints = td__arena_alloc(&r->cx->scratch, sizeof *ints * (v.n + 1));
+    if (!ints) return td__fail_memory(r->cx);
+    for (uint32_t k = 0; k < v.n; k++) ints[k] = dim_of(r, v.u.ints[k]);
+    *a = td__garg_ints(ints, (int)v.n);
+    return true;
+}
+
+/* Real tensors in a list are replaced in a copy of the list. */
+static bool take_list(td_record *r, td_value *v, td_garg *a, const char *who) {
+    td_arena   *room = &r->cx->scratch;
+    td_garg    *list = td__arena_alloc(room, sizeof *list * (v->n + 1));
+    td_tensor **ts = td__arena_alloc(room, sizeof *ts * (v->n + 1));
+    if (!list || !ts) return td__fail_memory(r->cx);
+    for (uint32_t k = 0; k < v->n; k++) {
+        ts[k] = v->u.ts[k];
+        list[k] = (td_garg){0};
+        td_gval *g = ts[k] ? td__record_value(r, &ts[k], who) : NULL;
+        if (ts[k] && !g) return false;
+        if (g) list[k] = td__garg_value(g);
+    }
+    v->u.ts = ts;
+    *a = (td_garg){TD_G_LIST, v->n, {0}};
+    a->u.list = list;
+    return true;
+}
+
+bool td__record_arg(td_record *r, td_value *v, td_garg *a, const char *who) {
+    td_gval *g;
+    *a = (td_garg){0};
+    switch ((td_kind)v->kind) {
+    case TD_K_NONE: return true;
+    case TD_K_TENSOR:
+        if (!(g = td__record_value(r, &v->u.t, who))) return false;
+        *a = td__garg_value(g);
+        return true;
+    case TD_K_INT:
+        *a = td__garg_int(dim_of(r, v->u.i));
+        if (td__dim_is_sym(v->u.i) && r->g->dim_in) a->kind = TD_G_SYM;
+        return true;
+    case TD_K_FLOAT:
+        a->kind = TD_G_FLOAT;
+        a->u.f = v->u.f;
+        return true;
+    case TD_K_BOOL:
+        a->kind = TD_G_BOOL;
+        a->u.i = v->u.i;
+        return true;
+    case TD_K_DTYPE:
+        a->kind = TD_G_DTYPE;
+        a->u.dt = v->u.dt;
+        return true;
+    case TD_K_INTS: return take_ints(r, *v, a);
+    case TD_K_TENSORS: return take_list(r, v, a, who);
+    case TD_K_STR:
+        a->kind = TD_G_STR;
+        a->u.s = v->u.s;
+        return true;
+    }
+    return false;
+}
+
+/* ---- results ------------------------------------------------------------ */
+
+/* The tag of the first argument whose storage is t's, or NULL. */
+static td_tag *sharer(const td_record *r, const td_value *in, int n, const td_tensor *t) {
+    for (int i = 0; i < n; i++) {
+        const td_value *v = &in[i];
+        if (v->kind == TD_K_TENSOR && v->u.t != t && v->u.t->st == t->st)
+            return td__record_tag(r, v->u.t);
+        for (uint32_t k = 0; v->kind == TD_K_TENSORS && k < v->n; k++)
+            if (v->u.ts[k] && v->u.ts[k] != t && v->u.ts[k]->st == t->st)
+                return td__record_tag(r, v->u.ts[k]);
+    }
+    return NULL;
+}
+
+/* Results of one call may share a storage of their own. */
+static int32_t storage_for(td_record *r, const td_opcall *c, const td_value *in, int i) {
+    td_tag *tag = sharer(r, in, c->n_in, c->out[i]);
+    for (int k = 0; !tag && k < i && k < TD_MAX_RESULTS; k++)
+        if (c->out[k]->st == c->out[i]->st) tag = td__record_tag(r, c->out[k]);
+    return tag ? tag->storage : r->g->n_storages++;
+}
+
+/* A result that is an argument keeps that argument's value. */
+static td_tag *note_again(td_record *r, const td_opcall *c, const td_value *in, int i,
+                          td_tag *tag) {
+    td_tensor *t = c->out[i];
+    if (c->info->op == TD_OP_set_) { /* aliases keep the old bytes, and the old tag */
+        td_tag        *from = sharer(r, in, c->n_in, t);
+        const td_look *first = tag->v->look;
+        tag->moved = true;
+        tag = put_tag(r, t, tag->v, from ? from->storage : tag->storage);
+        if (tag) tag->v->look = first;
+        return tag;
+    }
+    return (tag->look = look_at(r, t, tag->storage)) ? tag : NULL;
+}
+
+bool td__record_results(td_record *r, const td_opcall *c, const td_value *in,
+                        td_gnode *n, int32_t hidden) {
+    for (int i = 0; i < c->n_out; i++) {
+        td_tag *tag = td__record_tag(r, c->out[i]);
+        bool    known = tag && tag->v && (tag->hidden < 0 || tag->hidden < r->wholes.n);
+        if (known) tag = note_again(r, c, in, i, tag);
+        else if (tag && tag->v && hidden < 0) tag = td__hidden_reveal(r, tag, n, i);
+        else tag = put_tag(r, c->out[i], n->out[i], storage_for(r, c, in, i));
+        if (!tag) return false;
+        if (!known) tag->hidden = hidden;
+        n->out[i]->look = tag->look;
+    }
+    return true;
+}
