@@ -28,11 +28,41 @@ static void drop_empty_regions(td_graph *g, int32_t *open) {
     }
 }
 
+/* Constants are the graph's own: nobody passes them, so they may go too. What is
+ * kept moves down, its tensor with it; descriptors of others stay. */
+static void drop_consts(td_graph *g, const bool *live, int32_t *place) {
+    int kept = 0, n = g->inputs.n, consts = 0;
+    for (int i = 0; i < n; i++) { /* 1 + place in consts to be; 0: goes */
+        const td_desc *d = &g->in_desc.v[i];
+        if (d->kind != TD_D_CONST || d->index < 0 || d->index >= g->consts.n) continue;
+        bool goes = td__is_const_input(g, i) && !live[g->inputs.v[i]->id];
+        if (!goes) place[d->index] = 1;
+    }
+    for (int i = 0; i < g->consts.n; i++) {
+        td_tensor *t = g->consts.v[i];
+        if (place[i]) g->consts.v[consts] = t, place[i] = ++consts;
+        else td__unref(t);
+    }
+    for (int i = 0; i < n; i++) {
+        td_desc *d = &g->in_desc.v[i];
+        if (d->kind == TD_D_CONST && d->index >= 0 && d->index < g->consts.n) {
+            if (!place[d->index]) continue;
+            d->index = place[d->index] - 1;
+        }
+        g->inputs.v[kept] = g->inputs.v[i];
+        g->in_desc.v[kept++] = *d;
+    }
+    g->inputs.n = g->in_desc.n = kept;
+    g->consts.n = consts;
+}
+
 bool td__graph_dce(td_graph *g) {
     td_arena room = {0};
     bool    *live = td__pass_room(g, &room, (size_t)g->n_values, sizeof *live);
     int32_t *open = td__pass_room(g, &room, (size_t)g->nodes.n, sizeof *open);
-    if (live && open) {
+    int32_t *place = td__pass_room(g, &room, (size_t)g->consts.n, sizeof *place);
+    bool     ok = live && open && place;
+    if (ok) {
         for (int i = 0; i < g->outputs.n; i++)
             td__garg_each(&g->outputs.v[i], mark_live, live);
         for (int i = g->nodes.n - 1; i >= 0; i--) {
@@ -43,8 +73,9 @@ bool td__graph_dce(td_graph *g) {
                 td__garg_each(&n->in[k], mark_live, live);
         }
         drop_empty_regions(g, open);
+        drop_consts(g, live, place);
         td__graph_pack(g);
     }
     td__arena_free(&room);
-    return live && open;
+    return ok;
 }

@@ -1,4 +1,4 @@
-/* graph_json.c -- a graph as JSON, for tools. docs/text-format.md says what is where. */
+/* graph_json.c -- a graph as JSON, for tools; docs/text-format.md has its keys. */
 #include "graph/graph_int.h"
 
 /* ---- words -------------------------------------------------------------- */

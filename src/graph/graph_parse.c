@@ -70,6 +70,7 @@ static bool parse_param(td_parser *ps) {
     if (td__lex_take(lx, ":") && !td__parse_type(ps, &look)) return false;
     td_desc d = td__parse_desc(ps);
     if (lx->failed) return false;
+    if (d.kind == TD_D_CONST) d.index = -1; /* the caller's; literals count their own */
     td_gval *v = td__graph_input(g, NULL, look, d);
     if (!v) return lx->failed = true, false;
     return td__parse_name(ps, v, name);

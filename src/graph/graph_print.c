@@ -283,8 +283,9 @@ static void params(td_buf *b, const td_labels *l, unsigned how, int indent) {
             td__buf_add(b, ": ");
             td__text_look(b, l, g->inputs.v[i]->look);
         }
-        if (!(how & TD_PRINT_BARE) || g->in_desc.v[i].kind != TD_D_PLAIN)
-            td__text_desc(b, &g->in_desc.v[i]);
+        td_desc d = g->in_desc.v[i];
+        if (d.kind == TD_D_CONST) d.index = -1; /* one without bytes to show */
+        td__text_desc(b, &d);
         any = true;
     }
 }

@@ -1,0 +1,147 @@
+/* golden.c -- runs the golden files: tests/golden/STAGE/NAME.td holds a text, a rule
+ * `---` and what must come of it. A line `# run: WORD...` near its top says what is
+ * done, one word after the other, to every function:
+ *
+ *   infer dce cse fold views order    the passes of src/graph
+ *   program functional joint half     verify as that stage
+ *   json dot                          print that instead of text
+ *
+ * A failure prints as `error: message`. `golden WORD` runs the files whose path
+ * contains WORD; `golden --bless` rewrites what is below the rule. */
+#include "graph/graph.h"
+
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool bless;
+static int  passed, failed;
+
+/* ---- what can be done --------------------------------------------------- */
+
+typedef bool pass_fn(td_graph *g);
+static bool  as_program(td_graph *g) { return td__graph_verify(g, TD_STAGE_PROGRAM); }
+static bool  as_functional(td_graph *g) {
+     return td__graph_verify(g, TD_STAGE_FUNCTIONAL);
+}
+static bool as_joint(td_graph *g) { return td__graph_verify(g, TD_STAGE_JOINT); }
+static bool as_half(td_graph *g) { return td__graph_verify(g, TD_STAGE_HALF); }
+
+static const struct {
+    const char *word;
+    pass_fn    *run;
+} passes[] = {{"infer", td__graph_infer}, {"dce", td__graph_dce},
+              {"cse", td__graph_cse},     {"fold", td__graph_fold},
+              {"views", td__graph_views}, {"order", td__graph_order},
+              {"program", as_program},    {"functional", as_functional},
+              {"joint", as_joint},        {"half", as_half}};
+
+static pass_fn *find_pass(const char *word) {
+    for (size_t i = 0; i < sizeof passes / sizeof *passes; i++)
+        if (!strcmp(passes[i].word, word)) return passes[i].run;
+    return NULL;
+}
+
+static bool is_form(const char *word) {
+    return !strcmp(word, "json") || !strcmp(word, "dot");
+}
+
+/* Every word on every function; what comes out goes to b. */
+static void run_words(td_ctx *cx, td_gfile *f, char *words, td_buf *b) {
+    const char *form = "";
+    bool        ok = true;
+    for (char *word; ok && (word = strsep(&words, " "));) {
+        pass_fn *pass = find_pass(word);
+        if (is_form(word)) form = word;
+        else if (!pass && *word)
+            ok = td__fail(cx, TD_E_ARG, "no word \"%s\" in the run line", word);
+        for (int i = 0; ok && pass && i < f->graphs.n; i++) ok = pass(f->graphs.v[i]);
+        for (int i = 0; ok && i < f->graphs.n; i++) ok = as_program(f->graphs.v[i]);
+    }
+    if (!ok) return;
+    if (!*form) td__gfile_print(b, f, TD_PRINT_TYPES);
+    for (int i = 0; *form && i < f->graphs.n; i++) {
+        if (!strcmp(form, "json"))
+            td__graph_json(b, f->graphs.v[i]), td__buf_add(b, "\n");
+        else td__graph_dot(b, f->graphs.v[i]);
+    }
+}
+
+/* ---- files -------------------------------------------------------------- */
+
+static char *read_all(const char *path) {
+    FILE  *file = fopen(path, "rb");
+    char  *text = malloc(1 << 20);
+    size_t n = file && text ? fread(text, 1, (1 << 20) - 1, file) : 0;
+    if (file) fclose(file);
+    if (text) text[n] = 0;
+    return text;
+}
+
+static void rewrite(const char *path, const char *input, const char *got) {
+    FILE *file = fopen(path, "wb");
+    if (!file) {
+        perror(path);
+        exit(1);
+    }
+    fprintf(file, "%s---\n%s", input, got);
+    fclose(file);
+}
+
+/* Cuts the text at its rule; what is expected, "" without a rule. */
+static const char *cut(char *text) {
+    char *rule = strstr(text, "\n---\n");
+    if (!rule) return "";
+    rule[1] = 0;
+    return rule + 5;
+}
+
+static void report(const char *path, const char *input, const char *want,
+                   const char *got) {
+    if (!strcmp(want, got)) {
+        passed++;
+        return;
+    }
+    if (bless) {
+        rewrite(path, input, got);
+        printf("blessed %s\n", path);
+        return;
+    }
+    failed++;
+    printf("FAIL %s\n--- expected\n%s--- got\n%s", path, want, got);
+}
+
+static void run_file(const char *path) {
+    char       *text = read_all(path);
+    const char *want = text ? cut(text) : "",
+               *line = text ? strstr(text, "# run:") : NULL;
+    char    words[256] = "";
+    td_ctx *cx = td_open();
+    td_buf  b = {0};
+    if (line) sscanf(line, "# run: %255[^\n]", words);
+    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
+    td_gfile   *f = text ? td__gfile_parse(cx, text, strlen(text), name) : NULL;
+    if (f) run_words(cx, f, words, &b);
+    if (!td_ok(cx)) td__buf_printf(&b, "error: %s\n", td_message(cx));
+    report(path, text ? text : "", want, td__buf_str(&b));
+    td__buf_free(&b);
+    td__gfile_drop(f);
+    td_close(cx);
+    free(text);
+}
+
+int main(int argc, char **argv) {
+    const char *word = argc > 1 ? argv[1] : "";
+    glob_t      found;
+    if ((bless = !strcmp(word, "--bless"))) word = argc > 2 ? argv[2] : "";
+    if (glob("tests/golden/*/*.td", 0, NULL, &found) != 0) {
+        fprintf(stderr, "golden: no tests/golden/*/*.td here\n");
+        return 1;
+    }
+    for (size_t i = 0; i < found.gl_pathc; i++)
+        if (strstr(found.gl_pathv[i], word)) run_file(found.gl_pathv[i]);
+    globfree(&found);
+    printf("%d passed, %d failed\n", passed, failed);
+    return failed > 0;
+}
