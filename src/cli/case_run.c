@@ -1,0 +1,203 @@
+/* case_run.c -- runs one case of a .td file: builds its inputs, calls functions, goes
+ * backward. The generator starts at seed 0; a seed= draws from its own and leaves
+ * the generator alone. */
+#include "cli/case_run.h"
+
+#include "tandem/grad.h"
+#include "tandem/io.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- building inputs ---------------------------------------------------- */
+
+typedef struct generator {
+    uint64_t seed, offset;
+} generator;
+
+static generator seed_with(td_ctx *cx, const td_gstep *s) {
+    generator was = {td_rng_seed(cx), td_rng_offset(cx)};
+    if (s->seeded) td_rng_set(cx, (uint64_t)s->seed, 0);
+    return was;
+}
+
+static void seed_back(td_ctx *cx, const td_gstep *s, generator was) {
+    if (s->seeded) td_rng_set(cx, was.seed, was.offset);
+}
+
+/* Sets a fresh value of the case; requires_grad= makes it a leaf that wants one. */
+static bool set_value(case_run *run, const td_gstep *s, td_gval *v, td_tensor *t) {
+    if (td_is_nil(t)) return false;
+    if (s->requires_grad && td_is_nil(td_set_requires_grad(t, true))) return false;
+    if (s->requires_grad && !td__vec_push(&run->leaves, v))
+        return td__fail_memory(run->file->cx);
+    return s->kind == TD_STEP_NODE || td__replay_set(&run->r, v, td_value_tensor(t));
+}
+
+static bool run_node(case_run *run, const td_gstep *s) {
+    td_ctx   *cx = run->file->cx;
+    generator was = seed_with(cx, s);
+    bool      ok = td__replay_node(&run->r, s->node);
+    seed_back(cx, s, was);
+    for (int i = 0; ok && i < s->node->n_out; i++) {
+        td_value v = run->r.val[s->node->out[i]->id];
+        ok = v.kind != TD_K_TENSOR || set_value(run, s, s->node->out[i], v.u.t);
+    }
+    return ok;
+}
+
+/* Beside the file, unless the path says where. */
+static void full_path(const case_run *run, const char *path, char *out, size_t cap) {
+    const char *slash = strrchr(run->file->name, '/');
+    int         n = path[0] == '/' || !slash ? 0 : (int)(slash + 1 - run->file->name);
+    snprintf(out, cap, "%.*s%s", n, run->file->name, path);
+}
+
+static td_tensor *load(case_run *run, const td_gstep *s) {
+    td_ctx *cx = run->file->cx;
+    char    path[4096];
+    full_path(run, s->path, path, sizeof path);
+    size_t n = strlen(path);
+    if (n > 4 && !strcmp(path + n - 4, ".npy"))
+        return td_op_clone(td_load_npy(cx, path), true);
+    if (!s->name)
+        return td_fail(cx, TD_E_ARG, "load: \"%s\" needs the name of a tensor",
+                       s->path);
+    td_safetensors *f = td_safetensors_open(cx, path);
+    td_tensor      *t = f ? td_safetensors_get(f, s->name) : td_nil(cx);
+    if (!td_is_nil(t)) t = td_op_clone(t, true); /* a mapped one may not be written */
+    td_safetensors_close(f);
+    return t;
+}
+
+/* ---- calls -------------------------------------------------------------- */
+
+/* A function's types are a promise: other dtypes or sizes are refused. */
+static bool fits(case_run *run, const td_gstep *s, int i, td_value v) {
+    td_ctx        *cx = run->file->cx;
+    const td_look *l = s->fn->inputs.v[i]->look;
+    if (!l) return true;
+    bool tensor = v.kind == TD_K_TENSOR;
+    if (tensor != (l->kind == TD_K_TENSOR))
+        return td__fail(cx, TD_E_ARG, "@%s: argument %d must be a %s", s->fn->name, i,
+                        tensor ? "number" : "tensor");
+    if (!tensor) return true;
+    bool same = l->rank == v.u.t->rank && l->dtype == v.u.t->dtype;
+    for (int d = 0; same && d < l->rank; d++)
+        same = td__dim_is_sym(l->size[d]) || l->size[d] == v.u.t->size[d];
+    if (same) return true;
+    td_dtype dt = (td_dtype)l->dtype;
+    return td__fail(cx, TD_E_SHAPE, "@%s: argument %d must be %s%s, got %s",
+                    s->fn->name, i, td_dtype_name(dt), td__sizes_str(l->rank, l->size),
+                    td__type_str(v.u.t));
+}
+
+static bool read_inputs(case_run *run, const td_gstep *s, td_value *in) {
+    for (int i = 0, k = 0; i < s->fn->inputs.n; i++) {
+        const td_desc *d = &s->fn->in_desc.v[i];
+        in[i] = TD_NONE;
+        if (d->kind == TD_D_CONST && d->index >= 0) continue;
+        if (!td__replay_arg(&run->r, &s->args[k++], &in[i])) return false;
+        if (in[i].kind == TD_K_INTS || in[i].kind == TD_K_TENSORS)
+            return td__fail(run->file->cx, TD_E_UNSUPPORTED, "a list cannot be passed");
+        if (!fits(run, s, i, in[i])) return false;
+    }
+    return true;
+}
+
+static bool run_call(case_run *run, const td_gstep *s) {
+    td_ctx   *cx = run->file->cx;
+    size_t    n_in = (size_t)s->fn->inputs.n, n_out = (size_t)s->fn->outputs.n;
+    td_value *in = td__zalloc(sizeof *in * (n_in + n_out + 1)), *out = in + n_in;
+    if (!in) return td__fail_memory(cx);
+    case_report_call(run, s);
+    case_report_inputs(run, s, "inputs");
+    bool ok = read_inputs(run, s, in) && run->call(s->fn, in, out);
+    for (int i = 0; ok && i < s->n_out; i++)
+        ok = td__replay_set(&run->r, s->out[i], out[i]);
+    td__free(in);
+    if (ok) case_report_outputs(run, s);
+    if (ok) case_report_inputs(run, s, "inputs_after");
+    run->last = s;
+    return ok;
+}
+
+/* ---- backward ----------------------------------------------------------- */
+
+static void add_root(case_run *run, const td_gval *v, td_tensor **roots, int *n) {
+    td_value x = run->r.val[v->id];
+    if (x.kind == TD_K_TENSOR && td_requires_grad(x.u.t)) roots[(*n)++] = x.u.t;
+}
+
+/* The tensors to start from: those named, or all outputs that have a history. */
+static int find_roots(case_run *run, const td_gstep *s, td_tensor **roots) {
+    int n = 0;
+    for (int i = 0; i < s->n_args; i++) add_root(run, s->args[i].u.v, roots, &n);
+    for (int i = 0; !s->n_args && run->last && i < run->last->n_out; i++)
+        add_root(run, run->last->out[i], roots, &n);
+    return n;
+}
+
+/* Random tangents from the seed, in the order of the roots; without one, ones. */
+static bool make_tangents(case_run *run, const td_gstep *s, td_tensors roots,
+                          td_tensor **grads) {
+    td_ctx      *cx = run->file->cx;
+    generator    was = seed_with(cx, s);
+    td_grad_mode mode = td_no_grad_begin(cx);
+    for (int i = 0; i < roots.n; i++)
+        grads[i] = s->seeded ? td_op_randn_like(roots.v[i], TD_DTYPE_NONE)
+                             : td_op_ones_like(roots.v[i], TD_DTYPE_NONE);
+    td_no_grad_end(cx, mode);
+    seed_back(cx, s, was);
+    return td_ok(cx);
+}
+
+static bool run_backward(case_run *run, const td_gstep *s) {
+    td_ctx          *cx = run->file->cx;
+    td_backward_opts opts = {TD_BACKWARD_OPTS, .retain_graph = s->retain_graph,
+                             .create_graph = s->create_graph};
+    int              most = s->n_args ? s->n_args : run->last ? run->last->n_out : 0;
+    td_tensor      **room = td__zalloc(sizeof *room * 2 * ((size_t)most + 1));
+    if (!room) return td__fail_memory(cx);
+    int        n = find_roots(run, s, room);
+    td_tensors roots = {room, n}, grads = {room + most + 1, n};
+    bool       ok = n > 0 || td__fail(cx, TD_E_GRAD, "backward: nothing requires grad");
+    ok = ok && make_tangents(run, s, roots, room + most + 1);
+    ok = ok && td_backward_with(roots, grads, &opts);
+    if (ok) case_report_backward(run, s, &roots, &grads);
+    td__free(room);
+    return ok;
+}
+
+/* ---- the whole ---------------------------------------------------------- */
+
+static bool run_step(case_run *run, const td_gstep *s) {
+    td_here = (td_where){run->file->name, s->line};
+    switch ((td_gstep_kind)s->kind) {
+    case TD_STEP_NODE: return run_node(run, s);
+    case TD_STEP_TENSOR:
+        return set_value(run, s, s->out[0],
+                         td_op_clone(run->c->g->consts.v[s->konst], true));
+    case TD_STEP_LOAD: return set_value(run, s, s->out[0], load(run, s));
+    case TD_STEP_CALL: return run_call(run, s);
+    case TD_STEP_BACKWARD: return run_backward(run, s);
+    }
+    return false;
+}
+
+bool case_run_all(case_run *run) {
+    td_ctx *cx = run->file->cx;
+    td_seed(cx, 0);
+    td_scope_begin(cx, run->c->name);
+    bool ok = td__replay_begin(&run->r, run->c->g);
+    case_report_begin(run);
+    for (int i = 0; ok && i < run->c->steps.n; i++)
+        ok = run_step(run, &run->c->steps.v[i]);
+    case_report_end(run, ok);
+    td__replay_end(&run->r);
+    td_scope_end(cx, run->c->name, NULL);
+    for (int i = 0; i < run->storages.n; i++) td__storage_drop(run->storages.v[i]);
+    td__vec_free(&run->leaves);
+    td__vec_free(&run->storages);
+    return ok;
+}

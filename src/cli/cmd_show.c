@@ -1,0 +1,93 @@
+/* cmd_show.c -- `tandem show FILE`: the functions of a .td file, normalized, as JSON
+ * or as a drawing. */
+#include "cli/cli.h"
+#include "graph/graph.h"
+
+#include <string.h>
+
+static bool        json, dot, types, places;
+static const char *only;
+
+static const cli_option options[] = {
+    {"json", NULL, "One JSON array with an object per function.", CLI_FLAG, &json, 0, 0,
+     NULL},
+    {"dot", NULL, "Drawings for Graphviz.", CLI_FLAG, &dot, 0, 0, NULL},
+    {"types", NULL, "Work out the type of every value from those of the inputs.",
+     CLI_FLAG, &types, 0, 0, NULL},
+    {"places", NULL, "Show source lines and scopes.", CLI_FLAG, &places, 0, 0, NULL},
+    {"function", "NAME", "Only the function @NAME.", CLI_WORD, &only, 0, 0, NULL},
+    {0}};
+
+static unsigned how(void) {
+    return TD_PRINT_TYPES | (places ? TD_PRINT_PLACES | TD_PRINT_SCOPES : 0u);
+}
+
+static bool show_graph(td_buf *b, td_graph *g, int nth) {
+    if (!td__graph_verify(g, TD_STAGE_PROGRAM)) return false;
+    if (types && !td__graph_infer(g)) return false;
+    if (json) {
+        td__buf_add(b, nth ? ",\n" : "");
+        return td__graph_json(b, g);
+    }
+    if (nth) td__buf_add(b, "\n");
+    return dot ? td__graph_dot(b, g) : td__graph_print(b, g, how());
+}
+
+/* A whole file as text has its cases too. */
+static bool show_file(td_buf *b, const td_gfile *f, int *shown) {
+    bool whole = !json && !dot && !only;
+    if (json) td__buf_add(b, "[");
+    for (int i = 0; i < f->graphs.n; i++) {
+        td_graph *g = f->graphs.v[i];
+        if (only && strcmp(g->name, only) != 0) continue;
+        size_t before = b->n;
+        if (!show_graph(b, g, *shown)) return false;
+        if (whole && b->s) b->n = before, b->s[before] = 0;
+        ++*shown;
+    }
+    if (json) td__buf_add(b, "]\n");
+    *shown += whole ? f->cases.n : 0;
+    return !whole || td__gfile_print(b, f, how());
+}
+
+static int run(int argc, char **argv) {
+    const char *path;
+    int         status, shown = 0;
+    json = dot = types = places = false, only = NULL;
+    if (!cli_parse(&cli_show, argc, argv, &path, &status)) return status;
+    if (!path) return cli_misuse("show", "which FILE?");
+    if (json && dot) return cli_misuse("show", "--json or --dot, not both");
+    td_ctx *cx = td_open();
+    if (!cx) return CLI_FAILED;
+    td_buf    b = {0};
+    td_gfile *f = td__gfile_read(cx, path);
+    bool      ok = f && show_file(&b, f, &shown);
+    if (!ok) {
+        fprintf(stderr, "tandem show: %s\n", td_message(cx));
+        status = CLI_MISUSED;
+    } else if (only && !shown) {
+        status = cli_misuse("show", "%s has no function @%s", path, only);
+    } else fputs(td__buf_str(&b), stdout);
+    td__buf_free(&b);
+    td__gfile_drop(f);
+    td_close(cx);
+    return status;
+}
+
+const cli_command cli_show = {
+    .name = "show",
+    .operand = "FILE",
+    .summary = "print the functions of a .td file",
+    .about =
+        "Reads FILE, checks it and prints it normalized: arguments by position,\n"
+        "defaults left out, one statement a line. What it prints reads back as the\n"
+        "same functions and cases. docs/text-format.md describes the form.\n"
+        "\n"
+        "The status is 2 when FILE is not right; the line on stderr begins with\n"
+        "file, line and column.\n",
+    .examples = "tandem show --types f.td\n"
+                "tandem show --dot --function=f f.td | dot -Tsvg >f.svg\n"
+                "tandem show --json f.td | jq '.[0].nodes | length'\n",
+    .options = options,
+    .run = run,
+};
