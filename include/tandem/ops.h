@@ -1061,6 +1061,12 @@ TD_API td_tensor *td_op_resize_(td_tensor *self, td_ints size);
 /* Makes `self` look at the storage of `source`, with its geometry or the one given; no stride means row-major. */
 TD_API td_tensor *td_op_set_(td_tensor *self, td_tensor *source, td_value storage_offset, td_ints size, td_ints stride);
 
+/* td_set_requires_grad as modes hear it; the tape does it. */
+TD_API td_tensor *td_op_requires_grad_(td_tensor *self, bool on);
+
+/* td_detach_ as modes hear it; the tape does it. */
+TD_API td_tensor *td_op_detach_(td_tensor *self);
+
 /* A copy that keeps the order of dims in memory, or is row-major. */
 TD_API td_tensor *td_op_clone(td_tensor *self, bool contiguous);
 
@@ -1273,6 +1279,9 @@ TD_API td_tensor *td_op_native_batch_norm(td_tensor *input, td_tensor *weight, t
 
 /* batch_norm in training: writes the running statistics. */
 TD_API td_tensor *td_op__batch_norm_train(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean, td_tensor *running_var, double momentum, double eps, td_tensor **mean, td_tensor **rstd);
+
+/* _batch_norm_train that gives the new running statistics, empty where there are none, instead of writing them. */
+TD_API td_tensor *td_op__batch_norm_functional(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean, td_tensor *running_var, double momentum, double eps, td_tensor **mean, td_tensor **rstd, td_tensor **new_mean, td_tensor **new_var);
 
 /* Gradients of _batch_norm_train; one whose output_mask entry is 0 is empty. */
 TD_API td_tensor *td_op__batch_norm_backward(td_tensor *grad_out, td_tensor *input, td_tensor *mean, td_tensor *rstd, td_tensor *weight, td_ints output_mask, td_tensor **grad_weight, td_tensor **grad_bias);

@@ -41,6 +41,10 @@ uint64_t td_version(const td_tensor *t) {
 }
 
 void td_bump(td_tensor *t) {
+    if (t->cx->fake) {
+        td__fail_no_bytes(t->cx, "td_bump", "bytes are out of reach in a captured body");
+        return;
+    }
     atomic_fetch_add_explicit(&t->st->version, 1, memory_order_relaxed);
     t->st->writer = "td_bump";
 }

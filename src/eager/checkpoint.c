@@ -107,7 +107,7 @@ static bool run_again(frame *f, td_tensor **in, td_tensor **out) {
     td_ctx        *cx = f->cx;
     td_saved_hooks hooks = {catch_value, no_unpack, NULL, f};
     uint64_t       seed = cx->rng_seed, offset = cx->rng_offset;
-    if (!td_saved_hooks_push(cx, &hooks)) return false;
+    if (!td__saved_hooks_push(cx, &hooks)) return false;
     if (f->same_random) td_rng_set(cx, f->seed, f->offset);
     f->count = 0;
     bool ok =
@@ -178,7 +178,7 @@ static frame *make_frame(td_ctx *cx, td_tensors in) {
 static bool run_first(td_ctx *cx, frame *f, td_tensor **out) {
     td_saved_hooks hooks = {count_value, give_value, drop_value, f};
     bool           tape = td__recording(cx);
-    if (tape && !td_saved_hooks_push(cx, &hooks)) return false;
+    if (tape && !td__saved_hooks_push(cx, &hooks)) return false;
     bool ok = f->fn(f->env, f->in, f->n_in, out, f->n_out);
     if (tape) td_saved_hooks_pop(cx);
     for (int i = 0; i < f->n_out && ok; i++) ok = out[i] && !td_is_nil(out[i]);

@@ -152,6 +152,14 @@ static inline bool td__is_diff_view(const td_tensor *t) {
 
 bool td__tape_call(td_mode *m, td_opcall *c);
 
+/* ---- gradmode.c, inplace.c: the tape's part of td_set_requires_grad, td_detach_ -- */
+
+bool       td__heard(const td_ctx *cx); /* are there modes above the tape? */
+td_tensor *td__set_requires_grad(td_tensor *t, bool on);
+td_tensor *td__detach_in_place(td_tensor *t);
+/* td_saved_hooks_push, also during a capture. */
+bool       td__saved_hooks_push(td_ctx *cx, const td_saved_hooks *hooks);
+
 /* ---- node.c: nodes and tensor states ------------------------------------ */
 
 /* Room for a node with its arrays in one block; arrays are not set. */

@@ -48,9 +48,21 @@ bool td_is_leaf(td_tensor *t) {
     return td_is_nil(t) || (td__fn_of(t, &fn) && !fn);
 }
 
+/* Modes above the tape hear changes of flags as ops. */
+bool td__heard(const td_ctx *cx) {
+    const td_mode *m = cx->top;
+    while (m && m != cx->tape) m = m->below;
+    return m && cx->top != cx->tape;
+}
+
 td_tensor *td_set_requires_grad(td_tensor *t, bool on) {
-    td_ctx *cx = t->cx;
     if (td_is_nil(t)) return t;
+    if (TD_UNLIKELY(td__heard(t->cx))) return td_op_requires_grad_(t, on);
+    return td__set_requires_grad(t, on);
+}
+
+td_tensor *td__set_requires_grad(td_tensor *t, bool on) {
+    td_ctx *cx = t->cx;
     if (on && !td__is_float((td_dtype)t->dtype))
         return td_fail(cx, TD_E_GRAD, "only floats can require grad, got %s",
                        td__type_str(t));

@@ -9,7 +9,12 @@
 /* ---- registration ------------------------------------------------------- */
 
 static td_hookrec *add(td_ctx *cx, td_hookrec **owner, td_hook_kind kind) {
-    td_eager   *e = td__eager(cx);
+    td_eager *e = td__eager(cx);
+    if (cx->fake && kind != TD_HOOK_RETAIN)
+        return td__fail(cx, TD_E_TRACE,
+                        "hooks cannot be part of a captured body; register them on its "
+                        "results"),
+               NULL;
     td_hookrec *h = td__zalloc(sizeof *h);
     if (!h) return td__fail_memory(cx), NULL;
     h->id = ++e->last_hook;

@@ -258,6 +258,10 @@ bool td__rebase(td_tensor *t, td_node *n, int nr, int self) {
 
 td_tensor *td_detach_(td_tensor *t) {
     if (td_is_nil(t)) return t;
+    return TD_UNLIKELY(td__heard(t->cx)) ? td_op_detach_(t) : td__detach_in_place(t);
+}
+
+td_tensor *td__detach_in_place(td_tensor *t) {
     if (td__is_diff_view(t))
         return td_fail(t->cx, TD_E_GRAD,
                        "detach_: a view cannot be detached in place; use detach");

@@ -22,6 +22,14 @@ static const td_saved_hooks *packer(td_eager *e) {
 }
 
 bool td_saved_hooks_push(td_ctx *cx, const td_saved_hooks *hooks) {
+    if (cx->fake && hooks && hooks->pack)
+        return td__fail(cx, TD_E_TRACE,
+                        "td_saved_hooks_push: hooks on saved values cannot be part of a "
+                        "captured body; push them around its calls");
+    return td__saved_hooks_push(cx, hooks);
+}
+
+bool td__saved_hooks_push(td_ctx *cx, const td_saved_hooks *hooks) {
     td_eager      *e = td__eager(cx);
     td_saved_hooks none = {0};
     return td__vec_push(&e->packers, hooks ? *hooks : none) || td__fail_memory(cx);

@@ -353,8 +353,19 @@ static bool run_write(td_mode *m, td_opcall *c, plan *p) {
     return ok;
 }
 
+/* Flags are changed here and no further down: nothing is written. */
+static bool change_flags(td_opcall *c) {
+    td_tensor *t = td__in(c, 0);
+    c->out[0] = c->info->op == TD_OP_detach_
+                    ? td__detach_in_place(t)
+                    : td__set_requires_grad(t, td__in_bool(c, 1));
+    return !td_is_nil(c->out[0]);
+}
+
 static bool call_write(td_mode *m, td_opcall *c) {
     plan p = {0};
+    if (c->info->op == TD_OP_requires_grad_ || c->info->op == TD_OP_detach_)
+        return change_flags(c);
     bool track = td__recording(c->cx) && any_needs(c);
     if (track) plan_terms(c, &p);
     track = p.needs != 0;

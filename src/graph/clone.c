@@ -88,6 +88,7 @@ static bool copy_all(copy *c) {
         ok = td__graph_output(c->to, c->from->outputs.v[i], c->from->out_desc.v[i]) &&
              own_arg(c, &c->to->outputs.v[i]);
     c->to->n_storages = c->from->n_storages;
+    c->to->left = c->from->left;
     return ok;
 }
 

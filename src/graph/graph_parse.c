@@ -90,6 +90,19 @@ static bool parse_return(td_parser *ps) {
     return td__parse_line_end(ps);
 }
 
+/* `leaves no_grad`: the grad mode the function leaves behind. */
+static bool parse_leaves(td_parser *ps) {
+    td_lexer *lx = &ps->lx;
+    td__lex_next(lx);
+    for (int r = 0; r < TD_R_COUNT; r++) {
+        if (!td__lex_word(lx, td__region_words[r])) continue;
+        ps->body->g->left = (uint8_t)(1 + r);
+        td__lex_next(lx);
+        return td__parse_line_end(ps);
+    }
+    return td__lex_fail(lx, "expected a grad mode: leaves no_grad");
+}
+
 /* (params) { statements return ... }; the closing brace is still there. */
 static bool parse_body(td_parser *ps) {
     td_lexer *lx = &ps->lx;
@@ -103,7 +116,8 @@ static bool parse_body(td_parser *ps) {
     if (!td__lex_need(lx, "{")) return false;
     if (lx->tok.kind == TD_TOK_LINE) td__lex_next(lx);
     while (!td__lex_word(lx, "return"))
-        if (!td__parse_statement(ps)) return false;
+        if (td__lex_word(lx, "leaves") ? !parse_leaves(ps) : !td__parse_statement(ps))
+            return false;
     if (!parse_return(ps) || !td__body_finish(ps)) return false;
     lx->nest = outer;
     return td__lex_need(lx, "}");

@@ -315,6 +315,10 @@ static void print_func(td_buf *b, const td_graph *g, unsigned how, int indent) {
     literals(b, &l, indent);
     statements(b, &l, how, indent);
     begin_line(b, indent);
+    if (g->left) {
+        td__buf_printf(b, "leaves %s\n", td__region_words[g->left - 1]);
+        begin_line(b, indent);
+    }
     td__buf_add(b, "return");
     for (int i = 0; i < g->outputs.n; i++) {
         td__buf_add(b, i ? ", " : " ");

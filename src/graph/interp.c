@@ -178,6 +178,11 @@ static bool read_args(td_replay *r, const td_gnode *n) {
 
 /* ---- nodes -------------------------------------------------------------- */
 
+static void set_region(td_ctx *cx, td_gregion r) {
+    if (r == TD_R_INFERENCE || r == TD_R_PLAIN) cx->inference = r == TD_R_INFERENCE;
+    cx->grad_enabled = r == TD_R_ENABLE_GRAD || r == TD_R_PLAIN;
+}
+
 static bool change_mode(td_replay *r, const td_gnode *n) {
     td_ctx *cx = r->g->cx;
     if (n->kind == TD_N_LEAVE) {
@@ -190,9 +195,7 @@ static bool change_mode(td_replay *r, const td_gnode *n) {
     }
     uint8_t now = (uint8_t)((cx->grad_enabled ? 1 : 0) | (cx->inference ? 2 : 0));
     if (!td__vec_push(&r->modes, now)) return td__fail_memory(cx);
-    if (n->region == TD_R_INFERENCE || n->region == TD_R_PLAIN)
-        cx->inference = n->region == TD_R_INFERENCE;
-    cx->grad_enabled = n->region == TD_R_ENABLE_GRAD || n->region == TD_R_PLAIN;
+    set_region(cx, (td_gregion)n->region);
     return true;
 }
 
@@ -300,5 +303,6 @@ bool td__graph_replay(const td_graph *g, const td_value *in, td_value *out) {
     for (int i = 0; !ok && i < g->outputs.n; i++)
         out[i] = td_value_tensor(td_nil(g->cx));
     td__replay_end(&r);
+    if (ok && g->left) set_region(g->cx, (td_gregion)(g->left - 1));
     return ok;
 }

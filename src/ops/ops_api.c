@@ -1779,6 +1779,16 @@ td_tensor *td_op_set_(td_tensor *self, td_tensor *source, td_value storage_offse
     return td__call1(td__args_ctx(in, 5), TD_OP_set_, in, 5);
 }
 
+td_tensor *td_op_requires_grad_(td_tensor *self, bool on) {
+    td_value in[] = {td_value_tensor(self), td_value_bool(on)};
+    return td__call1(td__args_ctx(in, 2), TD_OP_requires_grad_, in, 2);
+}
+
+td_tensor *td_op_detach_(td_tensor *self) {
+    td_value in[] = {td_value_tensor(self)};
+    return td__call1(td__args_ctx(in, 1), TD_OP_detach_, in, 1);
+}
+
 td_tensor *td_op_clone(td_tensor *self, bool contiguous) {
     td_value in[] = {td_value_tensor(self), td_value_bool(contiguous)};
     return td__call1(td__args_ctx(in, 2), TD_OP_clone, in, 2);
@@ -2155,6 +2165,17 @@ td_tensor *td_op__batch_norm_train(td_tensor *input, td_tensor *weight, td_tenso
     td__call(td__args_ctx(in, 7), TD_OP__batch_norm_train, in, 7, result, 3);
     if (mean) *mean = result[1];
     if (rstd) *rstd = result[2];
+    return result[0];
+}
+
+td_tensor *td_op__batch_norm_functional(td_tensor *input, td_tensor *weight, td_tensor *bias, td_tensor *running_mean, td_tensor *running_var, double momentum, double eps, td_tensor **mean, td_tensor **rstd, td_tensor **new_mean, td_tensor **new_var) {
+    td_value in[] = {td_value_tensor(input), td_value_tensor(weight), td_value_tensor(bias), td_value_tensor(running_mean), td_value_tensor(running_var), td_value_float(momentum), td_value_float(eps)};
+    td_tensor *result[5];
+    td__call(td__args_ctx(in, 7), TD_OP__batch_norm_functional, in, 7, result, 5);
+    if (mean) *mean = result[1];
+    if (rstd) *rstd = result[2];
+    if (new_mean) *new_mean = result[3];
+    if (new_var) *new_var = result[4];
     return result[0];
 }
 
