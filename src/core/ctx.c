@@ -24,6 +24,11 @@ static void init_nil(td_ctx *cx) {
 td_ctx *td__ctx_make(void) {
     td_ctx *cx = td__zalloc(sizeof *cx);
     if (!cx) return NULL;
+    /* A few scopes open without memory, so that a failing step can be left. */
+    if (!td__vec_room(&cx->scopes)) {
+        td__free(cx);
+        return NULL;
+    }
     init_nil(cx);
     const char *strict = getenv("TD_STRICT");
     cx->strict = strict && strict[0] == '1';
