@@ -1,4 +1,4 @@
-/* call.h -- between call.c and exec.c; private to the room. */
+/* call.h -- between call.c and exec.c, and for modes that run a call themselves. */
 #ifndef TD_CALL_H
 #define TD_CALL_H
 

@@ -350,6 +350,21 @@ bool td__kern_batch_norm_train(td_opcall *c) {
     return ok;
 }
 
+/* The same on copies of the running statistics. */
+bool td__kern_batch_norm_functional(td_opcall *c) {
+    td_value own[2] = {c->in[3], c->in[4]};
+    bool     ok = true;
+    for (int i = 3; i < 5 && ok; i++) {
+        if (!td__in(c, i)) continue;
+        ok = td__copy_into(c->out[i], td__in(c, i));
+        c->in[i] = td_value_tensor(c->out[i]);
+    }
+    ok = ok && td__kern_batch_norm_train(c);
+    c->in[3] = own[0];
+    c->in[4] = own[1];
+    return ok;
+}
+
 bool td__kern_batch_norm_eval(td_opcall *c) {
     int64_t C = td__in(c, 0)->size[1];
     size_t  bytes;

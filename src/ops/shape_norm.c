@@ -189,6 +189,17 @@ bool td__shape_batch_norm_train(td_opcall *c) {
     return true;
 }
 
+bool td__shape_batch_norm_functional(td_opcall *c) {
+    static const int64_t none = 0;
+    td_dtype             dt = (td_dtype)td__in(c, 0)->dtype;
+    if (!td__shape_batch_norm_train(c)) return false;
+    for (int i = 3; i < 5; i++) {
+        td_tensor *t = td__in(c, i);
+        td__meta_dense(&c->meta[i], t ? (td_dtype)t->dtype : dt, 1, t ? t->size : &none);
+    }
+    return true;
+}
+
 bool td__shape_batch_norm_eval(td_opcall *c) {
     static const int params[] = {1, 2, 3, 4};
     td_dtype         dt;

@@ -1,0 +1,336 @@
+/* alias.c -- records of outer tensors and the groups they lie in: who may share
+ * elements with whom, and what a piece of a storage is a piece of. */
+#include "func/func_int.h"
+
+#include <string.h>
+
+/* ---- geometry ----------------------------------------------------------- */
+
+bool td__geom_copy(td_ctx *cx, td_arena *room, td_geom *g, const td_tensor *t) {
+    int64_t *dims = td__arena_alloc(room, sizeof *dims * 2 * (size_t)(t->rank + 1));
+    if (!dims) return td__fail_memory(cx);
+    memcpy(dims, t->size, sizeof *dims * t->rank);
+    memcpy(dims + t->rank, t->stride, sizeof *dims * t->rank);
+    *g = (td_geom){(td_dtype)t->dtype, t->rank, t->offset, dims, dims + t->rank};
+    return true;
+}
+
+static bool is_list(const td_geom *g) {
+    return g->rank == 1 && td__dim_eq(g->offset, 0) && td__dim_eq(g->stride[0], 1);
+}
+
+bool td__geom_covers_bytes(const td_geom *a, const td_geom *b) {
+    int64_t n = td__numel(a->rank, a->size);
+    int64_t item = td__dtype_bytes[a->dtype], other = td__dtype_bytes[b->dtype];
+    if (!is_list(a) && !td__is_packed(a->rank, a->size, a->stride)) return false;
+    if (td__dim_eq(td__numel(b->rank, b->size), 0)) return true;
+    return td__dim_le(td__dim_mul(a->offset, item), td__dim_mul(b->offset, other)) &&
+           td__dim_le(td__dim_mul(td__dim_add(td__geom_last(b), 1), other),
+                      td__dim_mul(td__dim_add(a->offset, n), item));
+}
+
+bool td__geom_covers(const td_geom *a, const td_geom *b) {
+    return a->dtype == b->dtype && td__geom_covers_bytes(a, b);
+}
+
+bool td__geom_same(const td_geom *a, const td_geom *b) {
+    size_t n = sizeof(int64_t) * (size_t)a->rank;
+    return a->dtype == b->dtype && a->rank == b->rank && a->offset == b->offset &&
+           !memcmp(a->size, b->size, n) && !memcmp(a->stride, b->stride, n);
+}
+
+/* ---- groups ------------------------------------------------------------- */
+
+static td_group *current(td_group *g) {
+    while (g->into) g = g->into;
+    return g;
+}
+
+td_group *td__group_of(const td_fval *v) { return current(v->group); }
+
+td_group *td__group_make(td_func *f, td_storage *st) {
+    td_group *g = td__arena_zalloc(&f->arena, sizeof *g);
+    td_group *first = td__ptrmap_get(&f->groups, st);
+    if (!g) return td__fail_memory(f->cx), NULL;
+    *g = (td_group){.f = f, .st = st};
+    if (first) {
+        g->next = first->next;
+        first->next = g;
+        return g;
+    }
+    if (!td__vec_push(&f->storages, st)) return td__fail_memory(f->cx), NULL;
+    td__storage_keep(st);
+    if (!td__ptrmap_put(&f->groups, st, g)) return td__fail_memory(f->cx), NULL;
+    return g;
+}
+
+/* ---- records ------------------------------------------------------------ */
+
+static td_fval *make_record(td_func *f, td_fkind kind, td_group *g) {
+    td_fval *v = td__arena_zalloc(&f->arena, sizeof *v);
+    if (!v) return td__fail_memory(f->cx), NULL;
+    v->owner = &f->mode;
+    v->kind = (uint8_t)kind;
+    v->group = g;
+    v->here = td_here;
+    v->next = f->all;
+    f->all = v;
+    return v;
+}
+
+td_fval *td__fval_make(td_func *f, td_fkind kind, td_group *g, const td_tensor *t) {
+    td_fval *v = make_record(f, kind, g);
+    if (!v || !td__geom_copy(f->cx, &f->arena, &v->geom, t)) return NULL;
+    v->overlap = td__geom_overlaps_itself(&v->geom);
+    return v;
+}
+
+bool td__fval_hold(td_fval *v, td_tensor *inner) {
+    td__ref(inner);
+    if (v->inner) td__unref(v->inner);
+    v->inner = inner;
+    v->gen = td__group_of(v)->gen;
+    return true;
+}
+
+bool td__fval_fresh(td_func *f, td_tensor *t, td_tensor *inner) {
+    td_group *g = td__group_make(f, t->st);
+    td_fval  *v = g ? td__fval_make(f, TD_F_ROOT, g, t) : NULL;
+    if (!v) return false;
+    g->root = v;
+    t->payload = v;
+    inner = td__fval_lay_out(v, inner);
+    return inner && td__fval_hold(v, inner);
+}
+
+/* A tensor of a known storage that no op of ours made: the base of an argument. */
+static td_fval *adopt_piece(td_func *f, td_group *first, td_tensor *t) {
+    td_fval *v = td__fval_make(f, TD_F_PIECE, first, t);
+    if (!v) return NULL;
+    for (td_group *g = first; g; g = g->next)
+        if (!g->into && g->root && td__geom_covers(&g->root->geom, &v->geom)) v->group = g;
+    t->payload = v;
+    return v;
+}
+
+static td_fval *adopt(td_func *f, td_tensor *t) {
+    td_group *first = td__ptrmap_get(&f->groups, t->st);
+    if (first) return adopt_piece(f, first, t);
+    if (td__is_fake(t)) {
+        td__fail(f->cx, TD_E_TRACE, "a tensor without bytes that is neither an argument "
+                                    "nor a result of the program");
+        return NULL;
+    }
+    return td__fval_fresh(f, t, t) ? t->payload : NULL;
+}
+
+td_fval *td__fval_of(td_func *f, td_tensor *t) {
+    td_fval *v = t->payload;
+    return v && v->owner == &f->mode ? v : adopt(f, t);
+}
+
+/* ---- arguments ---------------------------------------------------------- */
+
+static void merge(td_group *g, td_group *h) {
+    h->into = g;
+    g->writes += h->writes;
+    g->quiet_writes += h->quiet_writes;
+    if (g->gen < h->gen) g->gen = h->gen;
+}
+
+/* The group of an argument: that of all arguments it overlaps, made one. */
+static td_group *find_group(td_func *f, const td_tensor *outer) {
+    td_group *found = NULL;
+    td_geom   geom = {(td_dtype)outer->dtype, outer->rank, outer->offset, outer->size,
+                      outer->stride};
+    for (int i = 0; td__ptrmap_get(&f->groups, outer->st) && i < f->in.n; i++) {
+        td_fval *v = f->in.v[i].given;
+        if (f->in.v[i].st != outer->st || !td__geom_overlap(&v->geom, &geom)) continue;
+        td_group *g = td__group_of(v);
+        if (found && found != g) {
+            merge(found, g);
+            if (found->root) found->root->kind = TD_F_PIECE;
+            if (g->root) g->root->kind = TD_F_PIECE;
+            found->root = NULL;
+        } else found = g;
+    }
+    return found;
+}
+
+/* Which of the root and the newcomer can stand for both? */
+static void choose_root(td_group *g, td_fval *v) {
+    td_fval *root = g->root;
+    if (!root) return;
+    if (td__geom_same(&root->geom, &v->geom)) {
+        v->kind = TD_F_SAME;
+        v->up = root;
+    } else if (!td__geom_covers(&root->geom, &v->geom)) {
+        bool whole = td__geom_covers(&v->geom, &root->geom);
+        root->kind = TD_F_PIECE;
+        root->up = NULL;
+        v->kind = whole ? TD_F_ROOT : TD_F_PIECE;
+        g->root = whole ? v : NULL;
+    }
+}
+
+static td_fval *give_value(td_func *f, td_tensor *outer, td_tensor *inner) {
+    td_group *g = find_group(f, outer);
+    bool      alone = !g;
+    if (alone && !(g = td__group_make(f, outer->st))) return NULL;
+    td_fval *v = td__fval_make(f, alone ? TD_F_ROOT : TD_F_PIECE, g, outer);
+    if (!v) return NULL;
+    if (alone) g->root = v;
+    else choose_root(g, v);
+    if (!g->given) {
+        g->given = inner;
+        g->given_offset = outer->offset;
+        g->given_dtype = (td_dtype)outer->dtype;
+    }
+    outer->payload = v;
+    return td__fval_hold(v, inner) ? v : NULL;
+}
+
+bool td__func_give(td_func *f, td_tensor *outer, td_tensor *inner) {
+    td_fval *v = outer->payload;
+    if (!v || v->owner != &f->mode) v = give_value(f, outer, inner);
+    if (!v) return false;
+    td_func_in in = {.t = outer, .given = v, .inner = inner, .st = outer->st};
+    if (!td__vec_push(&f->in, in)) return td__fail_memory(f->cx);
+    td__ref(outer);
+    td__ref(inner);
+    td__storage_keep(outer->st);
+    return true;
+}
+
+/* ---- pieces of storages ------------------------------------------------- */
+
+static td_value ints(const int64_t *v, int n) { return td__value_ints((td_ints){v, n}); }
+
+static td_tensor *as_dtype(td_func *f, td_tensor *t, td_dtype dt) {
+    td_value in[2] = {td_value_tensor(t), td__value_dtype(dt)};
+    return t->dtype == dt ? t : td__func_call1(f, TD_OP_view_dtype, in, 2);
+}
+
+/* The list of n elements from the start of the storage. */
+static td_tensor *list_of(td_func *f, td_tensor *t, int64_t offset, int64_t n) {
+    const int64_t one = 1;
+    td_value      in[4] = {td_value_tensor(t), ints(&n, 1), ints(&one, 1),
+                           td_value_int(offset)};
+    return td__func_call1(f, TD_OP_as_strided, in, 4);
+}
+
+static td_tensor *put_piece(td_func *f, td_tensor *list, const td_fval *v) {
+    td_dtype dt = (td_dtype)list->dtype;
+    list = as_dtype(f, list, v->geom.dtype);
+    if (!list) return NULL;
+    td_value in[5] = {td_value_tensor(list), td_value_tensor(v->inner),
+                      ints(v->geom.size, v->geom.rank),
+                      ints(v->geom.stride, v->geom.rank), td_value_int(v->geom.offset)};
+    list = td__func_call1(f, TD_OP_as_strided_scatter, in, 5);
+    return list ? as_dtype(f, list, dt) : NULL;
+}
+
+/* The storage as it is now: as it came, with what was written since. */
+static td_tensor *storage_now(td_group *g, int64_t n) {
+    td_func   *f = g->f;
+    td_group  *first = td__ptrmap_get(&f->groups, g->st);
+    td_tensor *list;
+    if (!g->given) {
+        td_tensor *root = g->root->inner;
+        return list_of(f, root, td__dim_sub(root->offset, g->root->geom.offset), n);
+    }
+    list = list_of(f, g->given, 0, n);
+    for (td_group *h = first; h && list; h = h->next)
+        if (!h->into && h->root && h->gen > 0) list = put_piece(f, list, h->root);
+    return list;
+}
+
+static td_fval *make_list(td_group *g, td_dtype dt, int64_t n) {
+    td_fval *v = make_record(g->f, TD_F_ROOT, g);
+    int64_t *dims = td__arena_alloc(&g->f->arena, sizeof *dims * 2);
+    if (!v || !dims) return td__fail_memory(g->f->cx), NULL;
+    dims[0] = n;
+    dims[1] = 1;
+    v->geom = (td_geom){dt, 1, 0, dims, dims + 1};
+    return v;
+}
+
+/* All groups of the storage become one; their roots are pieces of the list. */
+static void join(td_group *g, td_fval *list) {
+    bool several = false;
+    for (td_group *h = td__ptrmap_get(&g->f->groups, g->st); h; h = h->next) {
+        if (h->into) continue;
+        if (h->root) {
+            h->root->kind = TD_F_PIECE;
+            h->root->up = list;
+        }
+        if (h == g) continue;
+        merge(g, h);
+        several = true;
+    }
+    g->gen += several;
+    g->root = list;
+}
+
+bool td__group_flatten(td_group *g, int64_t bytes) {
+    td_func *f = g->f;
+    td_dtype dt = g->given ? g->given_dtype : g->root->geom.dtype;
+    int64_t  n = bytes / td__dtype_bytes[dt];
+    if (g->root && is_list(&g->root->geom) && td__dim_eq(g->root->geom.size[0], n))
+        return true;
+    if (bytes == 0)
+        return td__fail(f->cx, TD_E_UNSUPPORTED,
+                        "a piece of a storage whose size is symbolic");
+    td_fval   *list = make_list(g, dt, n);
+    td_tensor *now = list ? storage_now(g, n) : NULL;
+    if (!now) return false;
+    join(g, list);
+    return td__fval_hold(list, now);
+}
+
+bool td__group_grow(td_group *g, size_t was) {
+    td_func *f = g->f;
+    if (g->st->bytes <= was) return true;
+    if (was && !td__group_flatten(g, (int64_t)was)) return false;
+    td_dtype   dt = g->root->geom.dtype;
+    int64_t    n = (int64_t)g->st->bytes / td__dtype_bytes[dt];
+    int64_t    more = n - (int64_t)(was / td__dtype_bytes[dt]);
+    td_value   shape[2] = {ints(&more, 1), td__value_dtype(dt)};
+    td_tensor *parts[2] = {g->root->inner, td__func_call1(f, TD_OP_zeros, shape, 2)};
+    td_value   in = td__value_tensors((td_tensors){parts, 2});
+    if (!parts[1]) return false;
+    td_tensor *all = was ? td__func_call1(f, TD_OP_cat, &in, 1) : parts[1];
+    td_fval   *list = all ? make_list(g, dt, n) : NULL;
+    if (!list) return false;
+    join(g, list);
+    g->gen++;
+    return td__fval_hold(list, all);
+}
+
+/* The list read as another dtype, to cut pieces from. */
+static td_fval *list_as(td_group *g, td_dtype dt) {
+    td_func  *f = g->f;
+    td_fval  *list = g->root;
+    int64_t   n = list->geom.size[0] * td__dtype_bytes[list->geom.dtype];
+    td_fval  *v = make_list(g, dt, n / td__dtype_bytes[dt]);
+    td_fstep *s = td__arena_zalloc(&f->arena, sizeof *s);
+    td_value *in = td__arena_zalloc(&f->arena, sizeof *in * 2);
+    if (!v || !s || !in) return td__fail_memory(f->cx), NULL;
+    in[1] = td__value_dtype(dt);
+    *s = (td_fstep){.op = TD_OP_view_dtype, .n_in = 2, .in = in};
+    v->kind = TD_F_VIEW;
+    v->up = list;
+    v->step = s;
+    return v;
+}
+
+bool td__fval_place(td_fval *v) {
+    td_group *g = td__group_of(v);
+    if (v->kind != TD_F_PIECE || v->up) return true;
+    if (!g->root || !td__geom_covers(&g->root->geom, &v->geom)) {
+        if (!td__group_flatten(g, (int64_t)g->st->bytes)) return false;
+        g = td__group_of(v);
+    }
+    v->up = g->root->geom.dtype == v->geom.dtype ? g->root : list_as(g, v->geom.dtype);
+    return v->up != NULL;
+}

@@ -1,0 +1,102 @@
+/* func_int.h -- records of outer tensors, and how values move between them; private
+ * to the room.
+ *
+ * A group is a set of outer tensors that may share elements. Its root has the value
+ * everything else is derived from: a tensor of its own (a result, an argument) or,
+ * where nothing smaller will do, the whole storage as a list. A record is the root,
+ * or a step away from another record: a view op, the same value, or a piece of the
+ * root given by its geometry. A write computes the new value of one record and takes
+ * it up to the root by inverse ops; others notice by the group's generation that
+ * theirs is old and derive it again when they are next read. */
+#ifndef TD_FUNC_INT_H
+#define TD_FUNC_INT_H
+
+#include "func/func.h"
+
+struct td_group {
+    td_func    *f;
+    td_group   *into; /* merged: ask that one */
+    td_group   *next; /* of the same outer storage */
+    td_storage *st;   /* outer */
+    td_fval    *root; /* NULL: arguments overlap and none was written yet */
+    td_tensor  *given; /* the value of an argument in it as it came; NULL: none */
+    int64_t     given_offset; /* of that argument, outer */
+    td_dtype    given_dtype;
+    uint64_t    gen; /* writes so far */
+    int         writes, quiet_writes; /* all; with gradients off */
+    bool        outside; /* a write reached elements that no argument shows */
+};
+
+typedef enum td_fkind {
+    TD_F_ROOT,
+    TD_F_SAME,  /* the value of `up` */
+    TD_F_VIEW,  /* a view op on `up` */
+    TD_F_PIECE, /* geometry over `up`; not yet placed while that is NULL */
+} td_fkind;
+
+/* A view op and its arguments; in[view_of] is NONE. */
+typedef struct td_fstep {
+    td_op            op;
+    int              n_in;
+    td_value        *in;
+    int              n_peers; /* records of the op's results, NULL where unknown */
+    struct td_fval **peers;
+} td_fstep;
+
+struct td_fval {
+    td_mode  *owner; /* first, as in every payload */
+    td_fval  *next;  /* all of the mode */
+    td_group *group;
+    uint8_t   kind;    /* td_fkind */
+    bool      overlap; /* it, or what it was made of, has elements that share a place */
+    bool      multi;   /* a view of several, or made of one */
+    int       nr;      /* which result of the step */
+    td_fval  *up;
+    const td_fstep *step;
+    td_geom    geom;  /* of the outer tensor */
+    td_tensor *inner; /* held; NULL: not computed yet */
+    uint64_t   gen;   /* of the group when inner was current */
+    td_where   here;
+};
+
+/* ---- alias.c ------------------------------------------------------------ */
+
+bool td__geom_copy(td_ctx *cx, td_arena *room, td_geom *g, const td_tensor *t);
+bool td__geom_same(const td_geom *a, const td_geom *b);
+/* Does every element of b lie at one of a, which has no gaps? */
+bool td__geom_covers(const td_geom *a, const td_geom *b);
+bool td__geom_covers_bytes(const td_geom *a, const td_geom *b); /* of any dtypes */
+
+td_fval *td__fval_of(td_func *f, td_tensor *t); /* adopts; NULL after td__fail */
+td_fval *td__fval_make(td_func *f, td_fkind kind, td_group *g, const td_tensor *t);
+td_group *td__group_of(const td_fval *v);
+td_group *td__group_make(td_func *f, td_storage *st);
+/* A fresh outer tensor with this value: the root of a new group. */
+bool td__fval_fresh(td_func *f, td_tensor *t, td_tensor *inner);
+bool td__fval_hold(td_fval *v, td_tensor *inner); /* as its current value */
+/* Finds what a piece is a piece of; may make the storage the root. */
+bool td__fval_place(td_fval *v);
+/* Makes the whole storage, of so many bytes, the root. */
+bool td__group_flatten(td_group *g, int64_t bytes);
+/* The storage had `was` bytes before it perhaps grew: new ones are zero. */
+bool td__group_grow(td_group *g, size_t was);
+
+/* ---- overlap.c ---------------------------------------------------------- */
+
+int64_t td__geom_last(const td_geom *g); /* the place of the last element */
+bool    td__geom_overlaps_itself(const td_geom *g);
+bool    td__geom_overlap(const td_geom *a, const td_geom *b); /* of one storage */
+
+/* ---- regen.c ------------------------------------------------------------ */
+
+td_tensor *td__fval_value(td_fval *v); /* NULL after td__fail */
+/* v has this value from now on, and so has all that overlaps it. */
+bool       td__fval_store(td_fval *v, td_tensor *value);
+/* The value laid out as the outer tensor is, where that matters. */
+td_tensor *td__fval_lay_out(const td_fval *v, td_tensor *value);
+/* Calls an op below the mode, outside any history. */
+bool       td__func_call(td_func *f, td_op op, const td_value *in, int n_in,
+                         td_tensor **out, int n_out);
+td_tensor *td__func_call1(td_func *f, td_op op, const td_value *in, int n_in);
+
+#endif

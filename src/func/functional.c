@@ -1,0 +1,315 @@
+/* functional.c -- the mode that makes writes disappear. Each op is first run on the
+ * outer tensors without bytes, exactly as eager would run it: its checks, its errors,
+ * its views and versions. Then its meaning is computed on the inner values. */
+#include "func/func_int.h"
+#include "ops/call.h"
+
+#include <string.h>
+
+/* ---- the outer world ---------------------------------------------------- */
+
+static bool run_outer(td_opcall *c) {
+    td_ctx *cx = c->cx;
+    bool    was = cx->fake;
+    cx->fake = true;
+    bool ok = td__exec(c);
+    cx->fake = was;
+    return ok;
+}
+
+/* Every tensor among the arguments gets a record. */
+static bool know_args(td_func *f, const td_opcall *c) {
+    for (int i = 0; i < c->n_in; i++) {
+        const td_value *v = &c->in[i];
+        if (v->kind == TD_K_TENSOR && !td__fval_of(f, v->u.t)) return false;
+        for (uint32_t k = 0; v->kind == TD_K_TENSORS && k < v->n; k++)
+            if (v->u.ts[k] && !td__fval_of(f, v->u.ts[k])) return false;
+    }
+    return true;
+}
+
+/* ---- the inner world ---------------------------------------------------- */
+
+static bool inner_list(td_func *f, td_value *v) {
+    td_tensor **ts = td__arena_alloc(&f->cx->scratch, sizeof *ts * (v->n + 1));
+    if (!ts) return td__fail_memory(f->cx);
+    for (uint32_t k = 0; k < v->n; k++) {
+        td_tensor *t = v->u.ts[k];
+        ts[k] = t ? td__fval_value(td__fval_of(f, t)) : NULL;
+        if (t && !ts[k]) return false;
+    }
+    v->u.ts = ts;
+    return true;
+}
+
+static bool inner_args(td_func *f, const td_opcall *c, td_value *in) {
+    for (int i = 0; i < c->n_in; i++) {
+        in[i] = c->in[i];
+        if (in[i].kind == TD_K_TENSOR) {
+            in[i].u.t = td__fval_value(td__fval_of(f, in[i].u.t));
+            if (!in[i].u.t) return false;
+        } else if (in[i].kind == TD_K_TENSORS && !inner_list(f, &in[i])) return false;
+    }
+    return true;
+}
+
+/* ---- ops without aliases ------------------------------------------------ */
+
+/* A result that takes over bytes nobody else sees is fresh for us. */
+static bool part_storage(td_opcall *c) {
+    td_storage *st = td__storage_make(c->out[0]->st->bytes, true);
+    if (!st) return td__fail_memory(c->cx);
+    td__tensor_set_storage(c->out[0], st);
+    td__storage_drop(st);
+    return true;
+}
+
+static bool make_outer(td_opcall *c, td_tensor **inner) {
+    for (int i = 0; i < c->n_out; i++) {
+        td_meta m;
+        td__tensor_meta(inner[i], &m);
+        if (!(c->out[i] = td__tensor_make(c->cx, &m, true))) return false;
+    }
+    return true;
+}
+
+static bool call_plain(td_func *f, td_opcall *c) {
+    bool     late = c->def->flags & TD_OPF_DYNAMIC;
+    td_value in[TD_MAX_ARGS];
+    if (!late && !run_outer(c)) return false;
+    if (c->def->flags & TD_OPF_SHARE && !part_storage(c)) return false;
+    size_t      room = sizeof(td_tensor *) * (size_t)(c->n_out + 1);
+    td_tensor **out = td__arena_alloc(&f->cx->scratch, room);
+    if (!out) return td__fail_memory(f->cx);
+    if (!inner_args(f, c, in) ||
+        !td__func_call(f, c->info->op, in, c->n_in, out, c->n_out))
+        return false;
+    if (late && !make_outer(c, out)) return false;
+    for (int i = 0; i < c->n_out; i++)
+        if (!td__fval_fresh(f, c->out[i], out[i])) return false;
+    return true;
+}
+
+/* ---- views -------------------------------------------------------------- */
+
+/* A copy of the call that outlives it. */
+static td_fstep *make_step(td_func *f, const td_opcall *c, td_op op) {
+    td_fstep *s = td__arena_zalloc(&f->arena, sizeof *s);
+    td_value *in = td__arena_zalloc(&f->arena, sizeof *in * (size_t)(c->n_in + 1));
+    if (!s || !in) return td__fail_memory(f->cx), NULL;
+    for (int i = 1; i < c->n_in; i++) {
+        in[i] = c->in[i];
+        if (in[i].kind != TD_K_INTS) continue;
+        int64_t *v = td__arena_alloc(&f->arena, sizeof *v * (in[i].n + 1));
+        if (!v) return td__fail_memory(f->cx), NULL;
+        if (in[i].n) memcpy(v, in[i].u.ints, sizeof *v * in[i].n);
+        in[i].u.ints = v;
+    }
+    *s = (td_fstep){.op = op, .n_in = c->n_in, .in = in};
+    return s;
+}
+
+static td_fkind kind_of(td_op op) {
+    if (op == TD_OP_as_strided) return TD_F_PIECE;
+    return op == TD_OP_alias || op == TD_OP_detach ? TD_F_SAME : TD_F_VIEW;
+}
+
+/* A record of `t`, made of `up` by the step. */
+static td_fval *make_view(td_func *f, td_fval *up, td_tensor *t, td_fstep *s, int nr) {
+    td_fkind kind = kind_of(s->op);
+    td_fval *v = td__fval_make(f, kind, td__group_of(up), t);
+    if (!v) return NULL;
+    v->multi = up->multi || td__ops[s->op].flags & TD_OPF_MULTI;
+    t->payload = v;
+    if (kind == TD_F_PIECE) return v;
+    v->overlap |= up->overlap;
+    v->up = up;
+    v->step = s;
+    v->nr = nr;
+    return v;
+}
+
+static bool call_view(td_func *f, td_opcall *c) {
+    td_fval *up = td__fval_of(f, td__in(c, 0));
+    if (!run_outer(c)) return false;
+    td_fstep *s = make_step(f, c, c->info->op);
+    if (!s) return false;
+    if (c->def->flags & TD_OPF_MULTI) {
+        s->n_peers = c->n_out;
+        s->peers = td__arena_zalloc(&f->arena, sizeof *s->peers * (size_t)(c->n_out + 1));
+        if (!s->peers) return td__fail_memory(f->cx);
+    }
+    for (int i = 0; i < c->n_out; i++) {
+        td_fval *v = make_view(f, up, c->out[i], s, i);
+        if (!v) return false;
+        if (s->peers) s->peers[i] = v;
+    }
+    return true;
+}
+
+/* ---- writes of geometry ------------------------------------------------- */
+
+static void note_set(td_func *f, const td_tensor *t) {
+    f->any_set = true;
+    for (int i = 0; i < f->in.n; i++)
+        if (f->in.v[i].t == t) f->in.v[i].n_set++;
+}
+
+static bool call_set(td_func *f, td_opcall *c) {
+    td_tensor *t = td__in(c, 0), *source = td__in(c, 1);
+    td_fval   *from = td__fval_of(f, source);
+    size_t     was = source->st->bytes;
+    bool       whole = true;
+    for (int i = 2; i < c->n_in; i++) whole &= td__in_none(c, i);
+    if (!run_outer(c) || !td__group_grow(td__group_of(from), was)) return false;
+    td_fkind kind = whole ? TD_F_SAME : TD_F_PIECE;
+    td_fval *v = td__fval_make(f, kind, td__group_of(from), t);
+    if (!v) return false;
+    if (whole) {
+        v->up = from;
+        v->overlap |= from->overlap;
+    }
+    t->payload = v;
+    note_set(f, t);
+    return true;
+}
+
+static bool call_meta(td_func *f, td_opcall *c) {
+    td_tensor *t = td__in(c, 0);
+    td_fval   *up = td__fval_of(f, t);
+    size_t     was = t->st->bytes;
+    if (c->info->op == TD_OP_set_) return call_set(f, c);
+    if (!run_outer(c)) return false;
+    if (c->info->op == TD_OP_resize_) {
+        if (!td__group_grow(td__group_of(up), was)) return false;
+        td_fval *v = td__fval_make(f, TD_F_PIECE, td__group_of(up), t);
+        t->payload = v ? v : t->payload;
+        return v != NULL;
+    }
+    td_fstep *s = make_step(f, c, c->info->pure);
+    return s && make_view(f, up, t, s, 0);
+}
+
+/* ---- writes of elements ------------------------------------------------- */
+
+static bool may_write(td_opcall *c) {
+    for (int i = 0; i < c->n_in; i++)
+        if (c->info->s.in[i].write && td__in(c, i) && !td__is_fake(td__in(c, i)))
+            return td__op_fail(c, TD_E_TRACE,
+                               "argument %s is written, but is no argument of the program",
+                               c->info->s.in[i].name);
+    return true;
+}
+
+/* Does `by`, which belongs to an argument, show all elements of v? */
+static bool shows(const td_fval *by, const td_fval *v) {
+    if (td__group_of(by) != td__group_of(v)) return false;
+    return td__geom_same(&by->geom, &v->geom) ||
+           td__geom_covers_bytes(&by->geom, &v->geom);
+}
+
+/* Does an argument show all elements of v, a piece of a storage? */
+static bool is_shown(td_func *f, const td_fval *v) {
+    if (v->kind != TD_F_PIECE || !td__group_of(v)->given) return true;
+    for (int i = 0; i < f->in.n; i++)
+        if (shows(f->in.v[i].given, v) || shows(f->in.v[i].t->payload, v)) return true;
+    return false;
+}
+
+/* The written tensor t has a new value. */
+static bool write(td_func *f, td_tensor *t, td_tensor *value) {
+    td_fval *v = td__fval_of(f, t);
+    td_ctx  *cx = f->cx;
+    if (value->dtype != t->dtype) {
+        td_value in[2] = {td_value_tensor(value), td__value_dtype((td_dtype)t->dtype)};
+        value = td__func_call1(f, TD_OP__to_copy, in, 2);
+    }
+    if (!value || !td__fval_store(v, value)) return false;
+    td_group *g = td__group_of(v);
+    g->outside |= !is_shown(f, v);
+    g->writes++;
+    g->quiet_writes += !td__recording(cx);
+    for (int i = 0; f->any_set && i < f->in.n; i++)
+        if (f->in.v[i].t == t && t->st != f->in.v[i].st) f->in.v[i].strayed = true;
+    return true;
+}
+
+/* Batch norm writes its running statistics: two arguments, beside its results. */
+static bool call_batch_norm(td_func *f, td_opcall *c) {
+    td_tensor *out[5];
+    td_value   in[TD_MAX_ARGS];
+    if (!inner_args(f, c, in) ||
+        !td__func_call(f, TD_OP__batch_norm_functional, in, c->n_in, out, 5))
+        return false;
+    for (int i = 0; i < c->n_out; i++)
+        if (!td__fval_fresh(f, c->out[i], out[i])) return false;
+    for (int i = 3; i < 5; i++)
+        if (td__in(c, i) && !write(f, td__in(c, i), out[i])) return false;
+    return true;
+}
+
+/* Eager lets windows that overlap be written; what comes of it depends on the order
+ * in which elements are visited, which a pure op does not have. */
+static bool has_order(td_func *f, td_opcall *c) {
+    const td_opdef *pure = c->info->pure < TD_OP_COUNT ? &td__ops[c->info->pure] : c->def;
+    for (int i = 0; i < c->n_in && !(pure->flags & TD_OPF_UNIFORM); i++)
+        if (c->info->s.in[i].write && td__in(c, i) &&
+            td__geom_overlaps_itself(&td__fval_of(f, td__in(c, i))->geom))
+            return td__op_fail(c, TD_E_ALIAS,
+                               "elements of the written tensor %s share places in "
+                               "memory, so that the result depends on the order of "
+                               "writing; clone it first",
+                               td__type_str(td__in(c, i)));
+    return true;
+}
+
+static bool call_write(td_func *f, td_opcall *c) {
+    td_value in[TD_MAX_ARGS];
+    if (!may_write(c) || !run_outer(c) || !has_order(f, c)) return false;
+    if (c->info->op == TD_OP__batch_norm_train) return call_batch_norm(f, c);
+    if (c->info->pure == TD_OP_COUNT)
+        return td__op_fail(c, TD_E_UNSUPPORTED, "a writer without a functional twin");
+    if (!inner_args(f, c, in)) return false;
+    td_tensor *value = td__func_call1(f, c->info->pure, in, c->n_in);
+    return value && write(f, td__in(c, 0), value);
+}
+
+/* ---- the mode ----------------------------------------------------------- */
+
+static bool func_call(td_mode *m, td_opcall *c) {
+    td_func *f = (td_func *)m;
+    f->draws |= (c->def->flags & TD_OPF_RANDOM) != 0;
+    if (!know_args(f, c)) return false;
+    if (c->info->writes)
+        return c->def->flags & TD_OPF_META ? call_meta(f, c) : call_write(f, c);
+    return c->def->flags & TD_OPF_VIEW ? call_view(f, c) : call_plain(f, c);
+}
+
+void td__func_begin(td_func *f, td_ctx *cx, td_mode *below) {
+    *f = (td_func){.mode = {.name = "functional", .call = func_call, .below = below},
+                   .cx = cx};
+}
+
+td_tensor *td__func_value(td_func *f, td_tensor *outer) {
+    td_fval *v = td__fval_of(f, outer);
+    return v ? td__fval_value(v) : NULL;
+}
+
+void td__func_end(td_func *f) {
+    for (td_tensor *t = f->cx->all; t; t = t->next) {
+        td_mode **owner = t->payload;
+        if (owner && *owner == &f->mode) t->payload = NULL;
+    }
+    for (td_fval *v = f->all; v; v = v->next)
+        if (v->inner) td__unref(v->inner);
+    for (int i = 0; i < f->in.n; i++) {
+        td__unref(f->in.v[i].t);
+        td__unref(f->in.v[i].inner);
+        td__storage_drop(f->in.v[i].st);
+    }
+    for (int i = 0; i < f->storages.n; i++) td__storage_drop(f->storages.v[i]);
+    td__vec_free(&f->in);
+    td__vec_free(&f->storages);
+    td__ptrmap_free(&f->groups);
+    td__arena_free(&f->arena);
+}

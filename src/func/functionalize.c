@@ -1,0 +1,293 @@
+/* functionalize.c -- a program replayed under the functional mode and the recorder:
+ * the graph that computes what the program does and writes nothing. */
+#include "func/func_int.h"
+
+#include <string.h>
+
+typedef struct run {
+    td_functional  *to;
+    const td_graph *program;
+    td_ctx         *cx;
+    td_tensor     **real, **alias, **outer; /* by input; NULL: no tensor */
+    td_value       *in, *out;               /* of the replay */
+    int            *nr; /* by input: which of the mode's arguments */
+    td_faker        fakes;                  /* outer copies */
+    td_record       rec;
+    td_func         f;
+} run;
+
+/* ---- arguments ---------------------------------------------------------- */
+
+static bool find_inputs(run *r, const td_value *in) {
+    const td_graph *p = r->program;
+    for (int i = 0; i < p->inputs.n; i++) {
+        const td_desc *d = &p->in_desc.v[i];
+        td_value       v = in[i];
+        if (v.kind == TD_K_NONE && d->kind == TD_D_CONST && d->index >= 0 &&
+            d->index < p->consts.n)
+            v = td_value_tensor(p->consts.v[d->index]);
+        r->in[i] = v;
+        if (v.kind != TD_K_TENSOR) continue;
+        if (!v.u.t || td_is_nil(v.u.t))
+            return td__fail(r->cx, TD_E_ARG, "@%.60s: input %d is missing", p->name, i);
+        r->real[i] = v.u.t;
+        if (!(r->outer[i] = td__fake_copy(&r->fakes, v.u.t))) return false;
+    }
+    return true;
+}
+
+/* The inner copy of input i: without history, and one for each tensor. */
+static td_tensor *inner_input(run *r, int i) {
+    const td_graph *p = r->program;
+    const char     *name = p->inputs.v[i]->name;
+    td_tensor      *t = NULL;
+    for (int k = 0; k < i && !t; k++)
+        if (r->real[k] == r->real[i]) t = r->alias[k];
+    if (!t && !(t = td__tensor_alias(r->cx, r->real[i]))) return NULL;
+    r->alias[i] = t;
+    t = td__record_input(&r->rec, t, name);
+    if (!t) return NULL;
+    td_graph *g = r->to->g;
+    td_gval  *v = g->inputs.v[i];
+    v->look = td__graph_look(g, t, td__needs_grad(r->outer[i]), v->look->storage);
+    g->in_desc.v[i] = p->in_desc.v[i];
+    return v->look ? t : NULL;
+}
+
+static td_tensor *inner_const(run *r, int i) {
+    td_tensor *t = r->real[i];
+    return td__record_value(&r->rec, &t, "a constant") ? t : NULL;
+}
+
+static bool give_inputs(run *r) {
+    const td_graph *p = r->program;
+    for (int i = 0; i < p->inputs.n; i++) {
+        if (!r->real[i]) {
+            const td_look *l = p->inputs.v[i]->look;
+            if (l) l = td__graph_look_of(r->to->g, *l);
+            if (!td__graph_input(r->to->g, p->inputs.v[i]->name, l, p->in_desc.v[i]))
+                return false;
+            continue;
+        }
+        td_tensor *t =
+            p->in_desc.v[i].kind == TD_D_CONST ? inner_const(r, i) : inner_input(r, i);
+        r->nr[i] = r->f.in.n;
+        if (!t || !td__func_give(&r->f, r->outer[i], t)) return false;
+        r->in[i] = td_value_tensor(r->outer[i]);
+    }
+    return true;
+}
+
+/* ---- what became of them ------------------------------------------------ */
+
+static td_func_in *given(run *r, int i) { return &r->f.in.v[r->nr[i]]; }
+
+static int input_at(run *r, const td_storage *st, td_dtype dt) {
+    int found = -1;
+    for (int i = 0; i < r->to->n_in; i++) {
+        if (!r->real[i] || given(r, i)->st != st) continue;
+        if (given(r, i)->given->geom.dtype == dt) return i;
+        if (found < 0) found = i;
+    }
+    return found;
+}
+
+/* Does the end show all the elements the argument came with? */
+static bool shows_all(const td_geom *was, const td_geom *end) {
+    return td__geom_same(was, end) ||
+           (td__geom_covers(end, was) && td__dim_eq(td__numel(was->rank, was->size),
+                                                    td__numel(end->rank, end->size)));
+}
+
+static bool find_change(run *r, int i) {
+    td_change  *c = &r->to->in[i];
+    td_func_in *in = given(r, i);
+    td_group   *g = td__group_of(in->given);
+    if (!td__geom_copy(r->cx, &r->to->arena, &c->end, in->t)) return false;
+    c->bytes = in->t->st->bytes;
+    c->data = g->writes > 0;
+    c->storage = in->t->st != in->st;
+    c->meta = c->storage || !td__geom_same(&in->given->geom, &c->end);
+    if (c->storage) c->from = input_at(r, in->t->st, c->end.dtype);
+    if (!g->outside) return true;
+    return td__fail(r->cx, TD_E_UNSUPPORTED,
+                    "@%.60s writes elements in the storage of input %d that no input "
+                    "shows; pass the base as an input",
+                    r->program->name, i);
+}
+
+static int add_output(run *r, td_fval *v, td_desc_kind kind, int i) {
+    td_tensor *t = td__fval_value(v);
+    td_gval   *g = t ? td__record_value(&r->rec, &t, "an output") : NULL;
+    if (!g || !td__graph_output(r->to->g, td__garg_value(g), (td_desc){(uint8_t)kind, i, NULL}))
+        return -1;
+    return r->to->g->outputs.n - 1;
+}
+
+/* One output where the new geometry shows everything written, else two. */
+static bool put_change(run *r, int i) {
+    td_change  *c = &r->to->in[i];
+    td_func_in *in = given(r, i);
+    bool        one = c->meta && !c->storage && shows_all(&in->given->geom, &c->end);
+    for (int k = 0; k < i; k++)
+        if (r->outer[k] == r->outer[i]) return true; /* the same tensor */
+    if (c->data && !(c->meta && one)) {
+        c->update = add_output(r, in->given, TD_D_UPDATE, i);
+        if (c->update < 0) return false;
+    }
+    if (!c->meta) return true;
+    c->now = add_output(r, in->t->payload, c->data && one ? TD_D_UPDATE : TD_D_META_UPDATE, i);
+    return c->now >= 0;
+}
+
+/* ---- results ------------------------------------------------------------ */
+
+static bool find_place(run *r, int i) {
+    td_place  *p = &r->to->out[i];
+    td_tensor *t = r->out[i].u.t;
+    if (r->out[i].kind != TD_K_TENSOR) return true;
+    if (!td__geom_copy(r->cx, &r->to->arena, &p->geom, t)) return false;
+    p->bytes = t->st->bytes;
+    p->input = input_at(r, t->st, p->geom.dtype);
+    for (int k = r->to->n_in - 1; k >= 0; k--)
+        if (r->outer[k] == t) p->same = k;
+    for (int k = r->to->n_out - 1; k >= 0; k--)
+        if (r->out[k].kind == TD_K_TENSOR && r->out[k].u.t->st == t->st) {
+            p->first = k;
+            p->sharers++;
+        }
+    return true;
+}
+
+static bool put_result(run *r, int i) {
+    td_value v = r->out[i];
+    td_garg  a = {0};
+    if (v.kind == TD_K_TENSOR) {
+        td_tensor *t = td__func_value(&r->f, v.u.t);
+        td_gval   *g = t ? td__record_value(&r->rec, &t, "a result") : NULL;
+        if (!g) return false;
+        a = td__garg_value(g);
+    } else if (v.kind == TD_K_FLOAT) {
+        a.kind = TD_G_FLOAT;
+        a.u.f = v.u.f;
+    } else if (v.kind != TD_K_NONE) {
+        a.kind = v.kind == TD_K_BOOL ? TD_G_BOOL : TD_G_INT;
+        a.u.i = v.u.i;
+    }
+    return td__graph_output(r->to->g, a, r->program->out_desc.v[i]) && find_place(r, i);
+}
+
+static bool finish(run *r) {
+    for (int i = 0; i < r->to->n_in; i++)
+        if (r->real[i] && !find_change(r, i)) return false;
+    for (int i = 0; i < r->to->n_in; i++)
+        if (r->real[i] && !put_change(r, i)) return false;
+    for (int i = 0; i < r->to->n_out; i++)
+        if (!put_result(r, i)) return false;
+    return td__graph_verify(r->to->g, TD_STAGE_FUNCTIONAL);
+}
+
+/* ---- the run ------------------------------------------------------------ */
+
+/* What the run changes in a context and puts back. */
+typedef struct outside {
+    td_mode *top;
+    bool     grad, inference, fake;
+    uint64_t seed, offset;
+    td_where here;
+} outside;
+
+static outside step_in(td_ctx *cx) {
+    outside o = {cx->top,      cx->grad_enabled, cx->inference, cx->fake,
+                 cx->rng_seed, cx->rng_offset,   td_here};
+    return o;
+}
+
+static void step_out(td_ctx *cx, const outside *o) {
+    cx->top = o->top;
+    cx->grad_enabled = o->grad;
+    cx->inference = o->inference;
+    cx->fake = o->fake;
+    td_rng_set(cx, o->seed, o->offset);
+    td_here = o->here;
+}
+
+/* Recorder and mode are asked for nothing but pure ops outside any history, so the
+ * recorder begins, and stays, with gradients off. */
+static bool trace(run *r) {
+    td_ctx *cx = r->cx;
+    outside o = step_in(cx);
+    cx->grad_enabled = cx->inference = false;
+    td__record_begin(&r->rec, r->to->g);
+    r->rec.mode.composites = false;
+    r->rec.mode.below = cx->tape;
+    td__func_begin(&r->f, cx, &r->rec.mode);
+    cx->top = &r->f.mode;
+    cx->fake = true;
+    bool ok = give_inputs(r);
+    cx->grad_enabled = o.grad;
+    cx->inference = o.inference;
+    ok = ok && td__graph_replay(r->program, r->in, r->out);
+    cx->grad_enabled = cx->inference = false;
+    ok = ok && finish(r);
+    td__func_end(&r->f);
+    td__record_end(&r->rec);
+    step_out(cx, &o);
+    return ok;
+}
+
+static bool make_room(run *r) {
+    td_functional *to = r->to;
+    td_arena      *a = &to->arena;
+    size_t         n = (size_t)to->n_in + 1, m = (size_t)to->n_out + 1;
+    r->real = td__arena_zalloc(a, sizeof *r->real * n);
+    r->alias = td__arena_zalloc(a, sizeof *r->alias * n);
+    r->outer = td__arena_zalloc(a, sizeof *r->outer * n);
+    r->nr = td__arena_zalloc(a, sizeof *r->nr * n);
+    r->in = td__arena_zalloc(a, sizeof *r->in * n);
+    r->out = td__arena_zalloc(a, sizeof *r->out * m);
+    to->in = td__arena_zalloc(a, sizeof *to->in * n);
+    to->out = td__arena_zalloc(a, sizeof *to->out * m);
+    if (!r->real || !r->alias || !r->outer || !r->nr || !r->in || !r->out || !to->in || !to->out)
+        return td__fail_memory(r->cx);
+    for (int i = 0; i < to->n_in; i++)
+        to->in[i].from = to->in[i].update = to->in[i].now = -1;
+    for (int i = 0; i < to->n_out; i++)
+        to->out[i].input = to->out[i].same = to->out[i].first = -1;
+    return true;
+}
+
+static bool functionalize(run *r, const td_value *in) {
+    if (!make_room(r) || !td__scope_push(r->cx)) return false;
+    r->to->g = td__graph_make(r->cx, r->program->name);
+    bool ok = r->to->g && find_inputs(r, in) && trace(r);
+    td__scope_pop(r->cx, NULL, 0);
+    td__faker_end(&r->fakes);
+    return ok;
+}
+
+td_functional *td__functionalize(const td_graph *program, const td_value *in) {
+    td_ctx        *cx = program->cx;
+    td_functional *to = td__zalloc(sizeof *to);
+    if (!to) return td__fail_memory(cx), NULL;
+    to->cx = cx;
+    to->n_in = program->inputs.n;
+    to->n_out = program->outputs.n;
+    run *r = td__zalloc(sizeof *r);
+    bool ok = r || td__fail_memory(cx);
+    if (r) {
+        *r = (run){.to = to, .program = program, .cx = cx, .fakes = {.cx = cx}};
+        ok = functionalize(r, in);
+    }
+    td__free(r);
+    if (ok) return to;
+    td__functional_drop(to);
+    return NULL;
+}
+
+void td__functional_drop(td_functional *f) {
+    if (!f) return;
+    td__graph_drop(f->g);
+    td__arena_free(&f->arena);
+    td__free(f);
+}

@@ -1,0 +1,217 @@
+/* regen.c -- values: derived anew after a write elsewhere, and taken up to the root
+ * by a write here. */
+#include "func/func_int.h"
+
+#include <string.h>
+
+static td_value ints(const int64_t *v, int n) { return td__value_ints((td_ints){v, n}); }
+
+/* ---- calls below -------------------------------------------------------- */
+
+/* What is computed below the mode belongs to no history: that is the business of the
+ * tape above. */
+bool td__func_call(td_func *f, td_op op, const td_value *in, int n_in, td_tensor **out,
+                   int n_out) {
+    td_ctx  *cx = f->cx;
+    td_mode *top = cx->top;
+    bool     grad = cx->grad_enabled, inference = cx->inference;
+    cx->top = f->mode.below;
+    cx->grad_enabled = cx->inference = false;
+    bool ok = td__call(cx, op, in, n_in, out, n_out);
+    for (int i = 0; i < n_out; i++) ok = ok && !td_is_nil(out[i]);
+    cx->top = top;
+    cx->grad_enabled = grad;
+    cx->inference = inference;
+    return ok;
+}
+
+td_tensor *td__func_call1(td_func *f, td_op op, const td_value *in, int n_in) {
+    td_tensor *out;
+    return td__func_call(f, op, in, n_in, &out, 1) ? out : NULL;
+}
+
+/* ---- layouts ------------------------------------------------------------ */
+
+static bool has_strides(const td_tensor *t, const int64_t *stride) {
+    if (t->numel == 0) return true;
+    for (int d = 0; d < t->rank; d++)
+        if (t->stride[d] != stride[d] && !td__dim_eq(t->size[d], 1) &&
+            !td__dim_eq(t->stride[d], stride[d]))
+            return false;
+    return true;
+}
+
+/* A value of a tensor with gaps may be laid out without them, in the same order of
+ * dims: no view of it can tell, and pieces by geometry are not cut from it. */
+td_tensor *td__fval_lay_out(const td_fval *v, td_tensor *value) {
+    td_func *f = td__group_of(v)->f;
+    int64_t  like[TD_MAX_RANK];
+    if (has_strides(value, v->geom.stride)) return value;
+    td__strides_like(v->geom.rank, v->geom.size, v->geom.stride, like);
+    if (has_strides(value, like)) return value;
+    td_value   shape[3] = {ints(v->geom.size, v->geom.rank), ints(like, v->geom.rank),
+                           td__value_dtype(v->geom.dtype)};
+    td_tensor *room = td__func_call1(f, TD_OP_empty_strided, shape, 3);
+    td_value   in[2] = {td_value_tensor(room), td_value_tensor(value)};
+    return room ? td__func_call1(f, TD_OP_copy, in, 2) : NULL;
+}
+
+/* ---- down: deriving ----------------------------------------------------- */
+
+/* Calls a view op; results that have records are all known then. */
+static bool derive_view(td_fval *v) {
+    const td_fstep *s = v->step;
+    td_func        *f = td__group_of(v)->f;
+    td_value        in[TD_MAX_ARGS];
+    int             n_out = s->n_peers > 1 ? s->n_peers : 1;
+    td_tensor     **out = td__arena_alloc(&f->cx->scratch, sizeof *out * (size_t)n_out);
+    if (!out) return td__fail_memory(f->cx);
+    memcpy(in, s->in, sizeof *in * (size_t)s->n_in);
+    in[0] = td_value_tensor(v->up->inner);
+    if (!td__func_call(f, s->op, in, s->n_in, out, n_out)) return false;
+    if (s->n_peers <= 1) return td__fval_hold(v, out[0]);
+    for (int i = 0; i < s->n_peers; i++)
+        if (s->peers[i] && !td__fval_hold(s->peers[i], out[i])) return false;
+    return true;
+}
+
+static bool derive_piece(td_fval *v) {
+    td_func       *f = td__group_of(v)->f;
+    const td_geom *g = &v->geom;
+    td_tensor     *from = v->up->inner;
+    int64_t at = td__dim_add(td__dim_sub(g->offset, v->up->geom.offset), from->offset);
+    td_value in[4] = {td_value_tensor(from), ints(g->size, g->rank),
+                      ints(g->stride, g->rank), td_value_int(at)};
+    td_tensor *t = td__func_call1(f, TD_OP_as_strided, in, 4);
+    return t && td__fval_hold(v, t);
+}
+
+static bool derive(td_fval *v) {
+    td_where was = td_here;
+    td_here = v->here;
+    bool ok = v->kind == TD_F_VIEW    ? derive_view(v)
+              : v->kind == TD_F_PIECE ? derive_piece(v)
+                                      : td__fval_hold(v, v->up->inner);
+    if (ok) td_here = was;
+    return ok;
+}
+
+static bool is_current(const td_fval *v) {
+    return v->inner && v->gen == td__group_of(v)->gen;
+}
+
+/* Without recursion: chains of views may be long. */
+static bool derive_chain(td_func *f, td_fval *v) {
+    int      n = 0;
+    td_fval *u = v;
+    for (; !is_current(u); u = u->up, n++)
+        if (!td__fval_place(u)) return false;
+    td_fval **chain = td__arena_alloc(&f->cx->scratch, sizeof *chain * (size_t)(n + 1));
+    if (!chain) return td__fail_memory(f->cx);
+    for (int i = n - 1; i >= 0; i--, v = v->up) chain[i] = v;
+    for (int i = 0; i < n; i++)
+        if (!is_current(chain[i]) && !derive(chain[i])) return false;
+    return true;
+}
+
+td_tensor *td__fval_value(td_fval *v) {
+    if (is_current(v)) return v->inner;
+    td_func      *f = td__group_of(v)->f;
+    td_arena_mark mark = td__arena_mark(&f->cx->scratch);
+    bool          ok = derive_chain(f, v);
+    td__arena_reset(&f->cx->scratch, mark);
+    return ok ? v->inner : NULL;
+}
+
+/* ---- up: storing -------------------------------------------------------- */
+
+/* The record v is a piece of, placed where it can be cut out by geometry. */
+static td_fval *base_of(td_fval *v) {
+    td_fval piece = *v;
+    piece.kind = TD_F_PIECE;
+    if (v->kind != TD_F_PIECE) piece.up = NULL;
+    return td__fval_place(&piece) ? piece.up : NULL;
+}
+
+static td_tensor *put_by_geometry(td_fval *v, td_fval *base, td_tensor *value) {
+    const td_geom *g = &v->geom;
+    td_tensor     *to = td__fval_value(base);
+    if (!to) return NULL;
+    int64_t  at = td__dim_add(td__dim_sub(g->offset, base->geom.offset), to->offset);
+    td_value in[5] = {td_value_tensor(to), td_value_tensor(value),
+                      ints(g->size, g->rank), ints(g->stride, g->rank), td_value_int(at)};
+    return td__func_call1(td__group_of(v)->f, TD_OP_as_strided_scatter, in, 5);
+}
+
+/* inverse(base, new view, number of the result where there are several, arguments) */
+static td_tensor *put_by_inverse(td_fval *v, td_tensor *value) {
+    const td_fstep *s = v->step;
+    td_func        *f = td__group_of(v)->f;
+    td_op           op = td__op_find(td__ops[s->op].inverse);
+    td_value        in[TD_MAX_ARGS + 2];
+    int             n = 0;
+    td_tensor      *base = td__fval_value(v->up);
+    if (!base) return NULL;
+    in[n++] = td_value_tensor(base);
+    in[n++] = td_value_tensor(value);
+    if (td__ops[s->op].flags & TD_OPF_MULTI) in[n++] = td_value_int(v->nr);
+    for (int i = 1; i < s->n_in; i++) in[n++] = s->in[i];
+    return td__func_call1(f, op, in, n);
+}
+
+/* One step towards the root: the new value of *v's base. Where elements of a view on
+ * the way share a place, an inverse could not tell which copy was written. */
+static td_tensor *step_up(td_fval **v, td_tensor *value) {
+    td_fval *u = *v;
+    if (u->kind == TD_F_PIECE || (u->overlap && u->kind != TD_F_SAME)) {
+        td_fval *base = base_of(u);
+        if (!base) return NULL;
+        *v = base;
+        return put_by_geometry(u, base, value);
+    }
+    *v = u->up;
+    return u->kind == TD_F_SAME ? value : put_by_inverse(u, value);
+}
+
+/* A record on the way up, and its new value. */
+typedef struct stop {
+    td_fval   *v;
+    td_tensor *value;
+} stop;
+
+static int way_up(const td_fval *v) {
+    int n = 3; /* a list, and the list as another dtype, may come in between */
+    for (; v; v = v->up) n++;
+    return n;
+}
+
+/* Records whose new value is laid out as they are keep it; others will be derived. */
+static bool settle(const stop *way, int n, td_fval *root, td_tensor *all) {
+    td__group_of(root)->gen++;
+    for (int i = 0; i < n; i++) {
+        td_fval *v = way[i].v;
+        if (v->overlap || !has_strides(way[i].value, v->geom.stride)) continue;
+        if (!td__fval_hold(v, way[i].value)) return false;
+    }
+    return td__fval_hold(root, all);
+}
+
+static bool store(td_func *f, td_fval *v, td_tensor *value) {
+    int   n = 0;
+    stop *way = td__arena_alloc(&f->cx->scratch, sizeof *way * (size_t)way_up(v));
+    if (!way) return td__fail_memory(f->cx);
+    while (v->kind != TD_F_ROOT && value) {
+        way[n++] = (stop){v, value};
+        value = step_up(&v, value);
+    }
+    value = value ? td__fval_lay_out(v, value) : NULL;
+    return value && settle(way, n, v, value);
+}
+
+bool td__fval_store(td_fval *v, td_tensor *value) {
+    td_func      *f = td__group_of(v)->f;
+    td_arena_mark mark = td__arena_mark(&f->cx->scratch);
+    bool          ok = td__fval_place(v) && store(f, v, value);
+    td__arena_reset(&f->cx->scratch, mark);
+    return ok;
+}
