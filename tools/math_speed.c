@@ -16,8 +16,8 @@ double xd[N], yd[N], od[N];
 #define ONE(X)                                                            \
     X(exp) X(exp2) X(expm1) X(log) X(log2) X(log10) X(log1p) X(log1pexp)  \
     X(sqrt) X(rsqrt) X(sin) X(cos) X(tan) X(asin) X(acos) X(atan) X(sinh) \
-    X(cosh) X(tanh) X(sigmoid) X(erf) X(erfc) X(floor) X(ceil) X(round)   \
-    X(trunc) X(abs) X(sign) X(lgamma) X(digamma)
+    X(cosh) X(tanh) X(sigmoid) X(erf) X(erfc) X(ndtr) X(floor) X(ceil)    \
+    X(round) X(trunc) X(abs) X(sign) X(lgamma) X(digamma)
 #define TWO(X) \
     X(pow) X(atan2) X(fmod) X(remainder) X(floor_div) X(max) X(min)
 /* clang-format on */

@@ -52,6 +52,13 @@ TD_M float td_m_sqrt_f32(float x) { return __builtin_sqrtf(x); }
 
 TD_M float td_m_rsqrt_f32(float x) { return 1.0f / __builtin_sqrtf(x); }
 
+/* x within [lo, hi]; NaN stays. Both tests look at x itself: given the second on the
+ * result of the first, gcc merges them into four compares. */
+TD_M float td_m_clip_f32(float x, float lo, float hi) {
+    float y = x > hi ? hi : x;
+    return x < lo ? lo : y;
+}
+
 /* ---- exponentials -------------------------------------------------------- */
 
 /* 2^n for n in [-126, 127], n as two's complement. */
@@ -81,8 +88,7 @@ TD_M float td_m_scale_f32(float y, uint32_t n) {
 
 /* e^x 2^k for small k. */
 TD_M float td_m_expk_f32(float x, uint32_t k) {
-    x = x > 90.0f ? 90.0f : x;
-    x = x < -105.0f ? -105.0f : x;
+    x = td_m_clip_f32(x, -105.0f, 90.0f);
     float    t = TD_FMAF(x, TD_LOG2E_F32, TD_MAGIC_F32);
     float    n = t - TD_MAGIC_F32;
     uint32_t i = td_m_bits_f32(t) - td_m_bits_f32(TD_MAGIC_F32);
@@ -93,9 +99,20 @@ TD_M float td_m_expk_f32(float x, uint32_t k) {
 
 TD_M float td_m_exp_f32(float x) { return td_m_expk_f32(x, 0); }
 
+/* e^x for x <= 0, cheaper: 2^(n+64) is in range for every n that occurs. The bits of
+ * t beyond n are shifted out. */
+TD_M float td_m_exp_neg_f32(float x) {
+    x = x < -105.0f ? -105.0f : x;
+    float t = TD_FMAF(x, TD_LOG2E_F32, TD_MAGIC_F32);
+    float n = t - TD_MAGIC_F32;
+    float r = TD_FMAF(n, -TD_LN2_HI_F32, x);
+    r = TD_FMAF(n, -TD_LN2_LO_F32, r);
+    float s = td_m_from_bits_f32((td_m_bits_f32(t) + (127u + 64u)) << 23);
+    return (1.0f + td_m_expm1_poly_f32(r)) * s * 0x1p-64f;
+}
+
 TD_M float td_m_exp2_f32(float x) {
-    x = x > 129.0f ? 129.0f : x;
-    x = x < -151.0f ? -151.0f : x;
+    x = td_m_clip_f32(x, -151.0f, 129.0f);
     float    t = x + TD_MAGIC_F32;
     uint32_t i = td_m_bits_f32(t) - td_m_bits_f32(TD_MAGIC_F32);
     float    r = (x - (t - TD_MAGIC_F32)) * 6.931471825e-01f;
@@ -104,8 +121,7 @@ TD_M float td_m_exp2_f32(float x) {
 
 /* 2^n p + (2^n - 1), with 2^(n-1) so that n = 128 stays finite. */
 TD_M float td_m_expm1_f32(float x) {
-    float c = x > 89.0f ? 89.0f : x;
-    c = c < -30.0f ? -30.0f : c;
+    float    c = td_m_clip_f32(x, -30.0f, 89.0f);
     float    t = TD_FMAF(c, TD_LOG2E_F32, TD_MAGIC_F32);
     float    n = t - TD_MAGIC_F32;
     uint32_t i = td_m_bits_f32(t) - td_m_bits_f32(TD_MAGIC_F32);
@@ -117,11 +133,11 @@ TD_M float td_m_expm1_f32(float x) {
 }
 
 TD_M float td_m_sigmoid_f32(float x) {
-    float e = td_m_exp_f32(-__builtin_fabsf(x));
+    float e = td_m_exp_neg_f32(-__builtin_fabsf(x));
     return (x < 0.0f ? e : 1.0f) / (1.0f + e);
 }
 
-/* Odd polynomial below 0.625, 1 - 2 / (e^2a + 1) above. */
+/* Odd polynomial below 0.625, 1 - 2e / (1 + e) with e = e^-2a above. */
 TD_M float td_m_tanh_f32(float x) {
     float a = __builtin_fabsf(x), z = a * a;
     float p = -5.717041437e-03f;
@@ -130,7 +146,8 @@ TD_M float td_m_tanh_f32(float x) {
     p = TD_FMAF(p, z, 1.333149076e-01f);
     p = TD_FMAF(p, z, -3.333328366e-01f);
     float low = TD_FMAF(a * z, p, a);
-    float high = 1.0f - 2.0f / (td_m_exp_f32(2.0f * a) + 1.0f);
+    float e = td_m_exp_neg_f32(-2.0f * a);
+    float high = 1.0f - 2.0f * e / (1.0f + e);
     return td_m_with_sign_f32(a < 0.625f ? low : high, x);
 }
 
@@ -229,7 +246,7 @@ TD_M float td_m_log1p_f32(float x) {
  * plus log1p(e) for e = e^-|x| in [0, 1], where the binary exponent of 1 + e is
  * 0 or 1. */
 TD_M float td_m_log1pexp_f32(float x) {
-    float e = td_m_exp_f32(-__builtin_fabsf(x));
+    float e = td_m_exp_neg_f32(-__builtin_fabsf(x));
     int   up = e > 0.41421356f;
     float f = up ? 0.5f * e - 0.5f : e;
     float y = td_m_log_tail_f32(f) + (up ? TD_LN2_LO_F32 : 0.0f) + f;
@@ -260,6 +277,22 @@ TD_M float td_m_erf_f32(float x) {
     g = TD_FMAF(g, b, 1.705535396e-04f);
     float high = 1.0f - td_m_exp_f32(g);
     return td_m_with_sign_f32(a < 0.92f ? TD_FMAF(a, q, a) : high, x);
+}
+
+/* The normal distribution function. Phi(-a) is e^(-a^2/2) t P(t), t = 1/(1 + 0.27a). */
+TD_M float td_m_ndtr_f32(float x) {
+    float t = 1.0f / TD_FMAF(0.27f, __builtin_fabsf(x), 1.0f);
+    float p = 2.899557725e-02f;
+    p = TD_FMAF(p, t, -1.266589910e-01f);
+    p = TD_FMAF(p, t, 1.701567471e-01f);
+    p = TD_FMAF(p, t, -6.965138763e-02f);
+    p = TD_FMAF(p, t, 1.081430465e-01f);
+    p = TD_FMAF(p, t, 7.190812379e-02f);
+    p = TD_FMAF(p, t, 1.018486172e-01f);
+    p = TD_FMAF(p, t, 1.075372696e-01f);
+    p = TD_FMAF(p, t, 1.077210084e-01f);
+    float q = td_m_exp_neg_f32(-0.5f * x * x) * (p * t);
+    return x < 0.0f ? q : 1.0f - q;
 }
 
 /* e^(-a^2) G(t) / (1 + 2a) in double, so the far tail keeps its accuracy. */

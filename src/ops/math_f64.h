@@ -46,6 +46,12 @@ TD_M double td_m_sqrt_f64(double x) { return __builtin_sqrt(x); }
 
 TD_M double td_m_rsqrt_f64(double x) { return 1.0 / __builtin_sqrt(x); }
 
+/* x within [lo, hi], as td_m_clip_f32. */
+TD_M double td_m_clip_f64(double x, double lo, double hi) {
+    double y = x > hi ? hi : x;
+    return x < lo ? lo : y;
+}
+
 /* ---- exponentials -------------------------------------------------------- */
 
 /* 2^n for n in [-1022, 1023], n as two's complement. */
@@ -81,8 +87,7 @@ TD_M double td_m_scale_f64(double y, uint64_t n) {
 
 /* e^x 2^k for small k. */
 TD_M double td_m_expk_f64(double x, uint64_t k) {
-    x = x > 711.0 ? 711.0 : x;
-    x = x < -746.0 ? -746.0 : x;
+    x = td_m_clip_f64(x, -746.0, 711.0);
     double   t = TD_FMA(x, TD_LOG2E_F64, TD_MAGIC_F64);
     double   n = t - TD_MAGIC_F64;
     uint64_t i = td_m_bits_f64(t) - td_m_bits_f64(TD_MAGIC_F64);
@@ -93,9 +98,11 @@ TD_M double td_m_expk_f64(double x, uint64_t k) {
 
 TD_M double td_m_exp_f64(double x) { return td_m_expk_f64(x, 0); }
 
+/* e^x for x <= 0; the float one is cheaper than exp. */
+TD_M double td_m_exp_neg_f64(double x) { return td_m_exp_f64(x); }
+
 TD_M double td_m_exp2_f64(double x) {
-    x = x > 1025.0 ? 1025.0 : x;
-    x = x < -1077.0 ? -1077.0 : x;
+    x = td_m_clip_f64(x, -1077.0, 1025.0);
     double   t = x + TD_MAGIC_F64;
     uint64_t i = td_m_bits_f64(t) - td_m_bits_f64(TD_MAGIC_F64);
     double   r = (x - (t - TD_MAGIC_F64)) * 6.93147180559945309e-01;
@@ -104,8 +111,7 @@ TD_M double td_m_exp2_f64(double x) {
 
 /* 2^n p + (2^n - 1), with 2^(n-1) so that n = 1024 stays finite. */
 TD_M double td_m_expm1_f64(double x) {
-    double c = x > 710.0 ? 710.0 : x;
-    c = c < -60.0 ? -60.0 : c;
+    double   c = td_m_clip_f64(x, -60.0, 710.0);
     double   t = TD_FMA(c, TD_LOG2E_F64, TD_MAGIC_F64);
     double   n = t - TD_MAGIC_F64;
     uint64_t i = td_m_bits_f64(t) - td_m_bits_f64(TD_MAGIC_F64);
@@ -262,6 +268,11 @@ TD_M double td_m_erf_f64(double x) {
     g = TD_FMA(g, t, 1.27697838155252863e+00);
     double high = 1.0 - td_m_exp_f64(-b * b) * g / (1.0 + 2.0 * b);
     return td_m_with_sign_f64(a < 1.0 ? TD_FMA(a, q, a) : high, x);
+}
+
+/* The normal distribution function, to 2^-53 but not relative to a small result. */
+TD_M double td_m_ndtr_f64(double x) {
+    return 0.5 * (1.0 + td_m_erf_f64(x * 7.07106781186547524e-01));
 }
 
 /* ---- by way of libm ------------------------------------------------------ */

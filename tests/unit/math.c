@@ -178,6 +178,33 @@ TEST(f64_functions_stay_within_their_bounds) {
         check_worst(rows[i].name, "f64", sweep64(&rows[i]), rows[i].bound64);
 }
 
+TEST(exp_of_what_is_not_positive_is_as_exact_as_exp) {
+    worst w = {0, 0};
+    for (uint32_t i = 0, n = points(); i <= n; i++) {
+        float x = -110.0f * (float)i / (float)n;
+        note(&w, ulps32(td_m_exp_neg_f32(x), exp((double)x)), (double)x);
+    }
+    check_worst("exp_neg", "f32", w, 1.5);
+    CHECK(td_m_exp_neg_f32(-INFINITY) == 0 && isnan(td_m_exp_neg_f32(NAN)));
+}
+
+/* In float the error grows with the square of the argument, in double it is
+ * relative to one. */
+TEST(normal_distribution_function_stays_within_its_bounds) {
+    worst w = {0, 0}, wide = {0, 0};
+    for (uint32_t i = 0, n = points(); i <= n; i++) {
+        float  x = -13.0f + 26.0f * (float)i / (float)n;
+        double ref = 0.5 * erfc((double)x * -7.07106781186547524e-01);
+        double grow = x < 0 ? 1 + (double)(x * x) / 8 : 1;
+        note(&w, ulps32(td_m_ndtr_f32(x), ref) / grow, (double)x);
+        note(&wide, fabs(td_m_ndtr_f64((double)x) - ref) * 0x1p53, (double)x);
+    }
+    check_worst("ndtr", "f32", w, 7);
+    check_worst("ndtr", "f64", wide, 2);
+    CHECK(td_m_ndtr_f32(-INFINITY) == 0 && td_m_ndtr_f32(INFINITY) == 1);
+    CHECK(isnan(td_m_ndtr_f32(NAN)));
+}
+
 /* ---- special values ------------------------------------------------------ */
 
 static bool same32(float a, float b) {

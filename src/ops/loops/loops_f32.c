@@ -894,7 +894,7 @@ static void op_gelu_erf(int64_t n, void *out, const void *const *in,
     (void)p;
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        o[i] = (float)(a[i] * 0.5f * (1 + td_m_erf_f32(a[i] * 0.7071067811865476f)));
+        o[i] = (float)(a[i] * td_m_ndtr_f32(a[i]));
 }
 
 static void op_gelu_tanh(int64_t n, void *out, const void *const *in,
@@ -916,9 +916,9 @@ static void op_gelu_erf_backward(int64_t n, void *out, const void *const *in,
     (void)p;
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        o[i] = (float)(grad_output[i] * (0.5f * (1 + td_m_erf_f32(a[i] *
-                        0.7071067811865476f)) + a[i] * td_m_exp_f32(-0.5f * a[i] *
-                        a[i]) * 0.3989422804014327f));
+        o[i] = (float)(grad_output[i] * (td_m_ndtr_f32(a[i]) + a[i] *
+                        td_m_exp_neg_f32(-0.5f * a[i] * a[i]) *
+                        0.3989422804014327f));
 }
 
 static void op_gelu_tanh_backward(int64_t n, void *out, const void *const *in,

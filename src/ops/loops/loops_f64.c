@@ -894,7 +894,7 @@ static void op_gelu_erf(int64_t n, void *out, const void *const *in,
     (void)p;
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        o[i] = (double)(a[i] * 0.5 * (1 + td_m_erf_f64(a[i] * 0.7071067811865476)));
+        o[i] = (double)(a[i] * td_m_ndtr_f64(a[i]));
 }
 
 static void op_gelu_tanh(int64_t n, void *out, const void *const *in,
@@ -916,9 +916,8 @@ static void op_gelu_erf_backward(int64_t n, void *out, const void *const *in,
     (void)p;
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        o[i] = (double)(grad_output[i] * (0.5 * (1 + td_m_erf_f64(a[i] *
-                         0.7071067811865476)) + a[i] * td_m_exp_f64(-0.5 * a[i] *
-                         a[i]) * 0.3989422804014327));
+        o[i] = (double)(grad_output[i] * (td_m_ndtr_f64(a[i]) + a[i] *
+                         td_m_exp_neg_f64(-0.5 * a[i] * a[i]) * 0.3989422804014327));
 }
 
 static void op_gelu_tanh_backward(int64_t n, void *out, const void *const *in,
