@@ -4,7 +4,7 @@
 #include "ops/math.h"
 #include "ops/reduce_loops.h"
 
-#ifdef __F16C__
+#if defined(__F16C__) || defined(__AVX512F__)
 #include <immintrin.h>
 #endif
 #include <math.h>
@@ -28,6 +28,10 @@ typedef int64_t bits_i64 __attribute__((vector_size(64)));
 #define FN_EXP td_m_exp_f32
 #define LOWEST (-INFINITY)
 #define HIGHEST INFINITY
+#ifdef __AVX512F__
+#define MAX_VEC(x, a) (V) _mm512_max_ps((__m512)(x), (__m512)(a))
+#define MIN_VEC(x, a) (V) _mm512_min_ps((__m512)(x), (__m512)(a))
+#endif
 #include "ops/loops/reduce.inc"
 #include "ops/loops/norm.inc"
 #undef T
@@ -37,10 +41,18 @@ typedef int64_t bits_i64 __attribute__((vector_size(64)));
 #define T double
 #define K f64
 #define FN_EXP td_m_exp_f64
+#ifdef __AVX512F__
+#undef MAX_VEC
+#undef MIN_VEC
+#define MAX_VEC(x, a) (V) _mm512_max_pd((__m512d)(x), (__m512d)(a))
+#define MIN_VEC(x, a) (V) _mm512_min_pd((__m512d)(x), (__m512d)(a))
+#endif
 #include "ops/loops/reduce.inc"
 #include "ops/loops/norm.inc"
 #undef T
 #undef K
+#undef MAX_VEC
+#undef MIN_VEC
 #undef IS_FLOAT
 #undef LOWEST
 #undef HIGHEST
