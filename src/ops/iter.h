@@ -10,7 +10,7 @@
 
 enum {
     TD_RUN_OPERANDS = TD_LOOP_INPUTS + 1, /* the output comes first */
-    TD_RUN_CHUNK = 1024,                  /* elements converted at a time */
+    TD_RUN_CHUNK = 256,                   /* elements in a buffer: see run.c */
     TD_RUN_GRAIN = 32768                  /* elements worth a thread */
 };
 
