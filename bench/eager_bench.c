@@ -69,8 +69,8 @@ static void bench_small(td_ctx *cx) {
     }
 static td_tensor *layer_norm_grads(env *e) {
     td_tensor *dw, *db;
-    return td_op_native_layer_norm_backward(e->y, e->x, TD_SHAPE(2048), e->mean, e->rstd,
-                                            e->w, TD_SHAPE(1, 1, 1), &dw, &db);
+    return td_op_native_layer_norm_backward(e->y, e->x, TD_SHAPE(2048), e->mean,
+                                            e->rstd, e->w, TD_SHAPE(1, 1, 1), &dw, &db);
 }
 
 LARGE(add_large, td_add(e->x, e->y))
@@ -143,7 +143,8 @@ static void bench_large(td_ctx *cx, int threads) {
              .x = td_randn(cx, TD_SHAPE(2048, 2048)),
              .y = td_randn(cx, TD_SHAPE(2048, 2048)),
              .w = td_randn(cx, TD_SHAPE(2048)),
-             .b = td_randn(cx, TD_SHAPE(2048)), .col = td_randn(cx, TD_SHAPE(2048, 1)),
+             .b = td_randn(cx, TD_SHAPE(2048)),
+             .col = td_randn(cx, TD_SHAPE(2048, 1)),
              .cube = td_randn(cx, TD_SHAPE(64, 256, 256)),
              .index = td_randint(cx, 0, 2048, TD_SHAPE(2048))};
     td_op_native_layer_norm(e.x, TD_SHAPE(2048), e.w, e.b, 1e-5, &e.mean, &e.rstd);
