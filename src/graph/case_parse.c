@@ -51,7 +51,7 @@ static bool add_values(td_parser *ps, td_gstep *s, const char *const *names, int
 }
 
 static bool step_tensor(td_parser *ps, const td_results *r) {
-    td_body   *b = ps->body;
+    td_pbody  *b = ps->body;
     td_tensor *t;
     b->step = (td_gstep){.kind = TD_STEP_TENSOR, .line = ps->lx.tok.line, .n_out = 1};
     td__lex_next(&ps->lx);
@@ -211,7 +211,7 @@ static bool parse_steps(td_parser *ps) {
 bool td__parse_case(td_parser *ps) {
     td_lexer *lx = &ps->lx;
     td_gfile *f = ps->file;
-    td_body   body;
+    td_pbody  body;
     td_gcase *c = td__arena_zalloc(&f->arena, sizeof *c);
     if (!c || !td__vec_room(&f->cases))
         return lx->failed = true, td__fail_memory(lx->cx);

@@ -151,21 +151,26 @@ static void set_consts(folding *f) {
     }
 }
 
+/* Constants are made on the way; the replay has room for the values before. */
+static bool fold_all(folding *f) {
+    td_graph *g = f->g;
+    int32_t   before = g->n_values;
+    bool      ok = td__replay_begin(&f->r, g);
+    if (ok) set_consts(f);
+    ok = ok && fold_nodes(f);
+    int32_t made = g->n_values;
+    g->n_values = before;
+    td__replay_end(&f->r);
+    g->n_values = made;
+    td__graph_pack(g);
+    return ok;
+}
+
 bool td__graph_fold(td_graph *g) {
     folding f = {.g = g};
     if (!td_ok(g->cx)) return false;
     f.now = td__pass_room(g, &f.room, (size_t)g->n_values, sizeof *f.now);
-    bool ok = f.now && td__effects_make(&f.e, g, &f.room) && td__replay_begin(&f.r, g);
-    int  n_values = g->n_values;
-    if (ok) {
-        set_consts(&f);
-        ok = fold_nodes(&f);
-        int made = g->n_values;
-        g->n_values = n_values; /* what the replay has room for */
-        td__replay_end(&f.r);
-        g->n_values = made;
-        td__graph_pack(g);
-    }
+    bool ok = f.now && td__effects_make(&f.e, g, &f.room) && fold_all(&f);
     td__arena_free(&f.room);
     return ok;
 }

@@ -9,8 +9,8 @@
 
 /* ---- bodies ------------------------------------------------------------- */
 
-bool td__body_begin(td_parser *ps, td_body *b, const char *name) {
-    *b = (td_body){0};
+bool td__body_begin(td_parser *ps, td_pbody *b, const char *name) {
+    *b = (td_pbody){0};
     b->g = td__graph_make(ps->lx.cx, name);
     if (b->g) b->file = td__graph_str(b->g, ps->lx.file);
     ps->body = b;
@@ -24,7 +24,7 @@ static int by_number(const void *x, const void *y) {
 }
 
 /* The text's numbers become dense ones. */
-static void number_storages(td_body *b) {
+static void number_storages(td_pbody *b) {
     int32_t last = -1, next = -1;
     if (b->shared.n)
         qsort(b->shared.v, (size_t)b->shared.n, sizeof *b->shared.v, by_number);
@@ -45,7 +45,7 @@ bool td__body_finish(td_parser *ps) {
     return !ps->lx.failed;
 }
 
-void td__body_end(td_parser *ps, td_body *b, td_body *outer) {
+void td__body_end(td_parser *ps, td_pbody *b, td_pbody *outer) {
     td__map_free(&b->names);
     td__map_free(&b->lists);
     td__vec_free(&b->shared);
@@ -124,7 +124,7 @@ static bool parse_body(td_parser *ps) {
 }
 
 bool td__parse_nested(td_parser *ps, td_garg *a) {
-    td_body *outer = ps->body, inner;
+    td_pbody *outer = ps->body, inner;
     if (ps->deep >= TD_NEST_LIMIT)
         return td__lex_fail(&ps->lx, "functions nest at most %d deep", TD_NEST_LIMIT);
     ps->deep++;
@@ -145,7 +145,7 @@ bool td__parse_nested(td_parser *ps, td_garg *a) {
 
 static bool parse_func(td_parser *ps) {
     td_lexer   *lx = &ps->lx;
-    td_body     body;
+    td_pbody    body;
     const char *name = NULL;
     td__lex_next(lx);
     bool letter = lx->tok.n && (lx->tok.text[0] < '0' || lx->tok.text[0] > '9');

@@ -271,7 +271,7 @@ static void statements(td_buf *b, const td_labels *l, unsigned how, int indent) 
 
 /* ---- functions ---------------------------------------------------------- */
 
-static void params(td_buf *b, const td_labels *l, unsigned how, int indent) {
+static void params(td_buf *b, const td_labels *l, int indent) {
     const td_graph *g = l->g;
     bool            any = false;
     for (int i = 0; i < g->inputs.n; i++) {
@@ -296,11 +296,11 @@ static void header(td_buf *b, const td_labels *l, unsigned how, int indent) {
     if (!(how & TD_PRINT_BARE)) td__buf_printf(b, "@%s", l->g->name);
     td__buf_add(b, "(");
     size_t open = b->n;
-    params(b, l, how, 0);
+    params(b, l, 0);
     if (b->n - start > 80 && !b->failed) {
         b->n = open;
         b->s[b->n] = 0;
-        params(b, l, how, indent + 2);
+        params(b, l, indent + 2);
     }
     td__buf_add(b, ") {\n");
 }

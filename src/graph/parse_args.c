@@ -239,7 +239,7 @@ td_desc td__parse_desc(td_parser *ps) {
 
 /* %p.3 of `%p... = split(...)`: made when first read. */
 static td_gval *open_result(td_parser *ps, const char *name) {
-    td_body    *b = ps->body;
+    td_pbody   *b = ps->body;
     const char *dot = strrchr(name, '.');
     char        base[80];
     if (!dot || dot == name || (size_t)(dot - name) >= sizeof base || !dot[1])

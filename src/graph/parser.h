@@ -11,7 +11,7 @@ typedef struct td_open_list {
 } td_open_list;
 
 /* The function or case being read. */
-typedef struct td_body {
+typedef struct td_pbody {
     td_graph   *g;
     td_map      names; /* of values */
     td_map      lists; /* %p...: name to td_open_list */
@@ -20,12 +20,12 @@ typedef struct td_body {
     TD_VEC(td_look *) shared; /* looks with @N, whose numbers are still the text's */
     td_gcase *in_case;        /* NULL in a function */
     td_gstep  step;           /* of a case: seed=, requires_grad= so far */
-} td_body;
+} td_pbody;
 
 typedef struct td_parser {
     td_lexer  lx;
     td_gfile *file;
-    td_body  *body; /* the innermost */
+    td_pbody *body; /* the innermost */
     int       deep; /* nested functions */
 } td_parser;
 
@@ -62,8 +62,8 @@ bool td__parse_step_option(td_parser *ps, bool *done); /* seed=3 ... */
 bool td__parse_add_step(td_parser *ps, td_gstep step);
 
 /* graph_parse.c */
-bool td__body_begin(td_parser *ps, td_body *b, const char *name);
+bool td__body_begin(td_parser *ps, td_pbody *b, const char *name);
 bool td__body_finish(td_parser *ps); /* regions closed, storages numbered */
-void td__body_end(td_parser *ps, td_body *b, td_body *outer);
+void td__body_end(td_parser *ps, td_pbody *b, td_pbody *outer);
 
 #endif

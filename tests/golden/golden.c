@@ -6,7 +6,8 @@
  *   program functional joint half     verify as that stage
  *   json dot                          print that instead of text
  *
- * A failure prints as `error: message`. `golden WORD` runs the files whose path
+ * A file without such a line is for others to read. A failure prints as
+ * `error: message`. `golden WORD` runs the files whose path
  * contains WORD; `golden --bless` rewrites what is below the rule. */
 #include "graph/graph.h"
 
@@ -112,22 +113,24 @@ static void report(const char *path, const char *input, const char *want,
     printf("FAIL %s\n--- expected\n%s--- got\n%s", path, want, got);
 }
 
-static void run_file(const char *path) {
-    char       *text = read_all(path);
-    const char *want = text ? cut(text) : "",
-               *line = text ? strstr(text, "# run:") : NULL;
-    char    words[256] = "";
-    td_ctx *cx = td_open();
-    td_buf  b = {0};
-    if (line) sscanf(line, "# run: %255[^\n]", words);
-    const char *name = strrchr(path, '/') ? strrchr(path, '/') + 1 : path;
-    td_gfile   *f = text ? td__gfile_parse(cx, text, strlen(text), name) : NULL;
+static void run_text(const char *path, char *text, char *words) {
+    const char *want = cut(text), *slash = strrchr(path, '/');
+    td_ctx     *cx = td_open();
+    td_buf      b = {0};
+    td_gfile   *f = td__gfile_parse(cx, text, strlen(text), slash ? slash + 1 : path);
     if (f) run_words(cx, f, words, &b);
     if (!td_ok(cx)) td__buf_printf(&b, "error: %s\n", td_message(cx));
-    report(path, text ? text : "", want, td__buf_str(&b));
+    report(path, text, want, td__buf_str(&b));
     td__buf_free(&b);
     td__gfile_drop(f);
     td_close(cx);
+}
+
+static void run_file(const char *path) {
+    char *text = read_all(path), *line = text ? strstr(text, "# run:") : NULL;
+    char  words[256] = "";
+    if (line && sscanf(line, "# run: %255[^\n]", words) == 1)
+        run_text(path, text, words);
     free(text);
 }
 

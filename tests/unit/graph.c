@@ -312,3 +312,27 @@ TEST(a_million_nodes_take_seconds) {
     td__buf_free(&again);
     td_close(cx);
 }
+
+TEST(the_public_functions_read_print_and_run) {
+    td_ctx     *cx = td_open();
+    const char *text = "func @f(%x: f32[2]) {\n"
+                       "  %c = tensor([1.0, 2.0], f32, [2])\n"
+                       "  %y = add(%x, %c)\n  return %y, 7\n}\n";
+    td_gfile   *f = td_graphs_parse(cx, text, strlen(text), NULL);
+    td_graph   *g = td_graphs_find(f, "f");
+    char        out[400];
+    td_value    in[1] = {td_value_tensor(td_op_ones(cx, TD_SHAPE(2), TD_F32))}, got[2];
+
+    CHECK(td_graphs_count(f) == 1 && td_graphs_at(f, 0) == g && !td_graphs_at(f, 1));
+    CHECK(td_graph_inputs(g) == 1 && td_graph_outputs(g) == 2 &&
+          td_graph_nodes(g) == 1);
+    CHECK(td_graph_format(g, out, sizeof out) == strlen(text));
+    CHECK_STR(out, text);
+    CHECK(td_graph_run(g, in, 1, got, 2) && got[1].u.i == 7);
+    CHECK_NEAR(td_item(td_op_select(got[0].u.t, 0, 1)), 3.0, 0);
+    CHECK(!td_graph_run(g, in, 0, got, 2));
+    CHECK_STR(td_message(cx), "@f takes 1 inputs, got 0");
+
+    td_graphs_drop(f);
+    td_close(cx);
+}

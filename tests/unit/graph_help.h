@@ -4,6 +4,7 @@
 
 #include "graph/graph.h"
 #include "tandem/grad.h"
+#include "tandem/graph.h"
 #include "td_test.h"
 
 /* The file, or NULL with an error in cx. */

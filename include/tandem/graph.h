@@ -1,0 +1,58 @@
+/* tandem/graph.h -- graphs from text: read, look at, print, run. The text form is
+ * described in docs/text-format.md. */
+#ifndef TANDEM_GRAPH_H
+#define TANDEM_GRAPH_H
+
+#include "tandem/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct td_gfile td_gfile; /* functions and cases of one text */
+typedef struct td_graph td_graph; /* a function; belongs to its file */
+
+/* Reads a .td file, or text in memory.
+ *
+ *   returns  NULL when it fails
+ *   owns     the caller, until td_graphs_drop, which comes before td_close
+ *   fails    TD_E_IO   no such file
+ *            TD_E_ARG  "file:line:column: rule"
+ *   since    0.1
+ */
+TD_API td_gfile *td_graphs_read(td_ctx *cx, const char *path);
+TD_API td_gfile *td_graphs_parse(td_ctx *cx, const char *text, size_t n,
+                                 const char *name);
+TD_API void      td_graphs_drop(td_gfile *f); /* NULL is fine */
+
+TD_API int       td_graphs_count(const td_gfile *f);
+TD_API td_graph *td_graphs_at(const td_gfile *f, int i);              /* NULL: none */
+TD_API td_graph *td_graphs_find(const td_gfile *f, const char *name); /* NULL: none */
+
+TD_API const char *td_graph_name(const td_graph *g);
+TD_API int         td_graph_inputs(const td_graph *g);  /* what td_graph_run takes */
+TD_API int         td_graph_outputs(const td_graph *g); /* and gives */
+TD_API int         td_graph_nodes(const td_graph *g);
+TD_API uint64_t    td_graph_hash(const td_graph *g); /* of its meaning, stable */
+
+/* Writes the text, at most cap bytes with the final NUL; returns the length it wants,
+ * 0 when memory is exhausted. */
+TD_API size_t td_graph_format(const td_graph *g, char *out, size_t cap);
+
+/* Calls the graph's ops one after another.
+ *
+ *   returns  false when an op fails; out is all nil then
+ *   owns     results belong to the innermost scope
+ *   aliases  as the ops say: inputs may be written, outputs may be views of them
+ *   fails    as its ops do; TD_E_ARG for another count of inputs or outputs
+ *   grad     recorded as in eager calls
+ *   since    0.1
+ */
+TD_API bool td_graph_run(const td_graph *g, const td_value *in, int n_in, td_value *out,
+                         int n_out);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

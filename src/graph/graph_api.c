@@ -1,0 +1,81 @@
+/* graph_api.c -- the public face of graphs (tandem/graph.h). */
+#include "tandem/graph.h"
+
+#include "graph/graph_int.h"
+
+td_gfile *td_graphs_read(td_ctx *cx, const char *path) {
+    return td__gfile_read(cx, path);
+}
+
+td_gfile *td_graphs_parse(td_ctx *cx, const char *text, size_t n, const char *name) {
+    return td__gfile_parse(cx, text, n, name ? name : "text");
+}
+
+void      td_graphs_drop(td_gfile *f) { td__gfile_drop(f); }
+int       td_graphs_count(const td_gfile *f) { return f->graphs.n; }
+td_graph *td_graphs_at(const td_gfile *f, int i) {
+    return i >= 0 && i < f->graphs.n ? f->graphs.v[i] : NULL;
+}
+td_graph *td_graphs_find(const td_gfile *f, const char *name) {
+    return td__gfile_find(f, name);
+}
+
+const char *td_graph_name(const td_graph *g) { return g->name; }
+int         td_graph_outputs(const td_graph *g) { return g->outputs.n; }
+int         td_graph_nodes(const td_graph *g) { return g->nodes.n; }
+uint64_t    td_graph_hash(const td_graph *g) { return td__graph_hash(g); }
+
+/* Constants are the graph's own. */
+int td_graph_inputs(const td_graph *g) {
+    int n = 0;
+    for (int i = 0; i < g->inputs.n; i++) n += !td__is_const_input(g, i);
+    return n;
+}
+
+size_t td_graph_format(const td_graph *g, char *out, size_t cap) {
+    td_buf b = {0};
+    size_t n = td__graph_print(&b, g, TD_PRINT_TYPES) ? b.n : 0;
+    if (cap) {
+        size_t copied = n < cap ? n : cap - 1;
+        if (copied) memcpy(out, b.s, copied);
+        out[copied] = 0;
+    }
+    td__buf_free(&b);
+    return n;
+}
+
+/* Numbers and tensors as an op takes them. */
+static bool check_inputs(const td_graph *g, const td_value *in, int n_in) {
+    if (n_in != td_graph_inputs(g))
+        return td__fail(g->cx, TD_E_ARG, "@%.60s takes %d inputs, got %d", g->name,
+                        td_graph_inputs(g), n_in);
+    for (int i = 0; i < n_in; i++) {
+        bool tensor = in[i].kind == TD_K_TENSOR;
+        if (tensor && (!in[i].u.t || in[i].u.t->cx != g->cx))
+            return td__fail(g->cx, TD_E_ARG,
+                            "@%.60s: input %d is no tensor of this context", g->name,
+                            i);
+        if (!tensor && in[i].kind != TD_K_INT && in[i].kind != TD_K_FLOAT &&
+            in[i].kind != TD_K_BOOL)
+            return td__fail(g->cx, TD_E_ARG, "@%.60s: input %d is no tensor or number",
+                            g->name, i);
+    }
+    return true;
+}
+
+bool td_graph_run(const td_graph *g, const td_value *in, int n_in, td_value *out,
+                  int n_out) {
+    td_value *all = NULL;
+    bool      ok = check_inputs(g, in, n_in);
+    if (ok && n_out != g->outputs.n)
+        ok = td__fail(g->cx, TD_E_ARG, "@%.60s gives %d outputs, there is room for %d",
+                      g->name, g->outputs.n, n_out);
+    if (ok && !(all = td__zalloc(sizeof *all * ((size_t)g->inputs.n + 1))))
+        ok = td__fail_memory(g->cx);
+    for (int i = 0, k = 0; ok && i < g->inputs.n; i++)
+        if (!td__is_const_input(g, i)) all[i] = in[k++];
+    ok = ok && td__graph_replay(g, all, out);
+    for (int i = 0; !ok && i < n_out; i++) out[i] = td_value_tensor(td_nil(g->cx));
+    td__free(all);
+    return ok;
+}

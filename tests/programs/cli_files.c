@@ -1,0 +1,141 @@
+/* cli_files.c -- `tandem run` and `tandem show` on files good and bad: output, exit
+ * status, one line on stderr. The command is looked for beside this program. */
+#include "tandem/tandem.h"
+
+#include <cjson/cJSON.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char command[1024], file[64];
+static char text[1 << 16];
+static int  passed, failed;
+
+/* Runs the command on the file; output, stderr too, in text. */
+static int run(const char *args) {
+    char line[2048];
+    snprintf(line, sizeof line, "%s %s %s 2>&1", command, args, file);
+    FILE *f = popen(line, "r");
+    if (!f) return -1;
+    text[fread(text, 1, sizeof text - 1, f)] = 0;
+    int end = pclose(f);
+    return WIFEXITED(end) ? WEXITSTATUS(end) : -1;
+}
+
+static void put(const char *content) {
+    FILE *f = fopen(file, "w");
+    if (!f) exit(1);
+    fputs(content, f);
+    fclose(f);
+}
+
+static void check(const char *args, int status, const char *says) {
+    int got = run(args);
+    if (got == status && strstr(text, says)) {
+        passed++;
+        return;
+    }
+    failed++;
+    printf("FAIL tandem %s: status %d, wanted %d and \"%s\"; output:\n%s\n", args, got,
+           status, says, text);
+}
+
+static void check_that(bool ok, const char *what) {
+    passed += ok;
+    failed += !ok;
+    if (!ok) printf("FAIL %s; output:\n%s\n", what, text);
+}
+
+static const cJSON *at(const cJSON *j, const char *key) {
+    return cJSON_IsArray(j) ? cJSON_GetArrayItem(j, atoi(key))
+                            : cJSON_GetObjectItem(j, key);
+}
+
+/* One path through objects and arrays: "cases.0.steps". */
+static const cJSON *find(const cJSON *j, const char *path) {
+    char copy[256], *rest = copy;
+    snprintf(copy, sizeof copy, "%s", path);
+    for (char *key; j && (key = strsep(&rest, "."));) j = at(j, key);
+    return j;
+}
+
+static const char good[] = "func @f(%x: f32[2], %s: f32[2]) {\n"
+                           "  add_(%s, 1.0)\n"
+                           "  %y = mul(%x, 4.0)\n"
+                           "  %v = select(%y, dim=0, index=0)\n"
+                           "  return %y, %v\n}\n"
+                           "case \"fine\" {\n"
+                           "  %x = tensor([1, 2], f32, requires_grad=true)\n"
+                           "  %s = full([2], 10.0)\n"
+                           "  call @f(%x, %s)\n"
+                           "  backward %out.0\n}\n"
+                           "case \"fails\" {\n"
+                           "  %x = ones([2])\n"
+                           "  call @f(%x, %x)\n"
+                           "  backward\n}\n";
+
+static void test_json(void) {
+    put(good);
+    check("run --json", 1, "\"cases\"");
+    cJSON       *j = cJSON_Parse(text);
+    const cJSON *y = find(j, "cases.0.steps.0.outputs.0");
+    const cJSON *e = find(y, "elements.1"),
+                *s = find(j, "cases.0.steps.0.inputs_after.1");
+    check_that(e && e->valuedouble == 8, "the output is 2 * 4");
+    check_that(cJSON_IsTrue(find(y, "requires_grad")), "the output requires grad");
+    check_that(s && find(s, "elements.0")->valuedouble == 11 &&
+                   find(s, "version")->valueint == 1,
+               "the second input was written once");
+    const cJSON *g = find(j, "cases.0.steps.1.gradients.0.elements.1");
+    check_that(g && g->valuedouble == 4, "the gradient is 4");
+    const cJSON *a = find(j, "cases.0.steps.0.aliases.0.values.1");
+    check_that(a && !strcmp(a->valuestring, "out.1"),
+               "the view aliases the first output");
+    check_that(cJSON_IsFalse(find(j, "cases.1.ok")), "the second case fails");
+    cJSON_Delete(j);
+}
+
+static void test_good(void) {
+    put(good);
+    check("run --case=fine", 0, "%out.0: f32[2]");
+    check("show", 0, "  %v = select(%y, 0, 0)\n");
+    check("show --types", 0, "  %v = select(%y, 0, 0) : f32[]");
+    check("show --json", 0, "\"op\":\"select\"");
+    check("show --dot", 0, "digraph \"f\"");
+    check("run", 1, "backward: nothing requires grad");
+    check("run --case=nothing", 2, "has no case with \"nothing\" in its name");
+    check("show --function=g", 2, "has no function @g");
+}
+
+static void test_bad(void) {
+    put("func @f(%x: f32[2]) {\n  %y = nge(%x)\n  return %y\n}\n");
+    check("run", 2, ":2:8: no op \"nge\"\n");
+    check("show", 2, ":2:8: no op \"nge\"\n");
+    put("func @f(%x: f32[2]) {\n  return %x\n}\n");
+    check("run", 2, "has no cases");
+    put("");
+    check("run", 2, "is empty");
+    check("show --json --dot", 2, "--json or --dot, not both");
+    put("func @f(%x: f32[2]) {\n  %y = select(%x, 0, 5)\n  return %y\n}\n"
+        "case \"c\" {\n  %x = ones([2])\n  call @f(%x)\n}\n"
+        "case \"d\" {\n  %x = ones([3])\n  call @f(%x)\n}\n");
+    check("run", 1, ":2: c: select: ");
+    check("run", 1, "argument 0 must be f32[2], got f32[3]");
+}
+
+/* build/programs/cli_files: the command is build/tandem. */
+int main(int argc, char **argv) {
+    (void)argc;
+    char *end = strrchr(argv[0], '/');
+    snprintf(file, sizeof file, "/tmp/tandem-cli-%d.td", (int)getpid());
+    snprintf(command, sizeof command, "%.*s/../tandem", end ? (int)(end - argv[0]) : 1,
+             end ? argv[0] : ".");
+    test_good();
+    test_json();
+    test_bad();
+    remove(file);
+    printf("%d passed, %d failed\n", passed, failed);
+    return failed > 0;
+}
