@@ -6,6 +6,7 @@
 #include "tandem/tensor.h"
 #include "tandem/ops.h"
 #include "tandem/grad.h"
+#include "tandem/graph.h"
 #include "tandem/capture.h"
 #include "tandem/mode.h"
 #include "tandem/tree.h"
