@@ -38,19 +38,19 @@ typedef bool td_body(td_call *c);
 
 /* ---- inside a body ------------------------------------------------------ */
 
-TD_API td_ctx *td_call_ctx(const td_call *c);
-TD_API void   *td_call_env(const td_call *c);
-TD_API int     td_arg_count(const td_call *c);
+TD_API td_ctx    *td_call_ctx(const td_call *c);
+TD_API void      *td_call_env(const td_call *c);
+TD_API int        td_arg_count(const td_call *c);
 /* Argument i: NULL when it is absent, nil and an error when it is no tensor. */
 TD_API td_tensor *td_arg(td_call *c, int i);
 /* A number among the arguments. It is part of the program: another number is
  * another program. */
-TD_API double  td_arg_number(td_call *c, int i);
-TD_API int64_t td_arg_int(td_call *c, int i);
-TD_API bool    td_arg_absent(const td_call *c, int i);
+TD_API double     td_arg_number(td_call *c, int i);
+TD_API int64_t    td_arg_int(td_call *c, int i);
+TD_API bool       td_arg_absent(const td_call *c, int i);
 /* The results, once: tensors (also an argument, also one twice), numbers, absent
  * values (TD_NONE, NULL, nil). A body that never says so returns nothing. */
-TD_API bool td_return_values(td_call *c, td_values results);
+TD_API bool       td_return_values(td_call *c, td_values results);
 
 /* ---- calling one as it is ----------------------------------------------- */
 
@@ -70,8 +70,8 @@ TD_API td_program *td_capture(td_ctx *cx, td_body *body, void *env, td_values ar
 /* Does what the body does, to tensors of the same dtypes, sizes and strides, equal
  * where the captured ones were, and the same numbers. out[0..n_out) gets as many
  * results as there is room for. False after a failure. */
-TD_API bool td_program_run(td_program *p, td_values args, td_value *out, int n_out);
-TD_API int  td_program_results(const td_program *p);
+TD_API bool   td_program_run(td_program *p, td_values args, td_value *out, int n_out);
+TD_API int    td_program_results(const td_program *p);
 /* The program as text (docs/text-format.md). Writes at most cap bytes with the final
  * NUL; returns the length it wants. */
 TD_API size_t td_program_text(const td_program *p, char *out, size_t cap);
@@ -82,7 +82,7 @@ TD_API void   td_program_drop(td_program *p); /* NULL is fine */
 
 template <int n> struct td__value_list {
     td_value v[n + 1];
-    operator td_values() const { return td_values{v, n}; }
+             operator td_values() const { return td_values{v, n}; }
 };
 template <class... T> td__value_list<sizeof...(T)> td__values(T... x) {
     return {{td__v(x)..., td_value_none()}};
@@ -111,13 +111,13 @@ template <class... T> bool td_return(td_call *c, T... x) {
 #define TD__VALUES_15(x, ...) TD_V(x), TD__VALUES_14(__VA_ARGS__)
 #define TD__VALUES_16(x, ...) TD_V(x), TD__VALUES_15(__VA_ARGS__)
 #define TD__NTH17(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, ...) r
-#define TD__COUNT17(...)                                                                \
+#define TD__COUNT17(...) \
     TD__NTH17(__VA_ARGS__, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define TD__JOIN(a, b) a##b
 #define TD__CALL_COUNTED(name, n) TD__JOIN(name, n)
 #define TD__VALUES(...) \
     TD__CALL_COUNTED(TD__VALUES_, TD__COUNT17(__VA_ARGS__))(__VA_ARGS__)
-#define TD_ARGS(...)                                 \
+#define TD_ARGS(...) \
     ((td_values){(const td_value[]){TD__VALUES(__VA_ARGS__)}, TD__COUNT17(__VA_ARGS__)})
 
 /* td_return(c, y, z): results of any kind; td_return(c): none. */
@@ -139,7 +139,8 @@ template <class... T> bool td_return(td_call *c, T... x) {
 #define TD__RESULTS_16 TD__RESULTS_2
 #define TD__RESULTS_17 TD__RESULTS_2
 #define td_return(...) \
-    td_return_values(TD__CALL_COUNTED(TD__RESULTS_, TD__COUNT17(__VA_ARGS__))(__VA_ARGS__))
+    td_return_values(  \
+        TD__CALL_COUNTED(TD__RESULTS_, TD__COUNT17(__VA_ARGS__))(__VA_ARGS__))
 #endif
 
 #endif

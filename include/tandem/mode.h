@@ -50,16 +50,16 @@ TD_API const char *td_heard_name(const td_heard *h); /* "mul_" */
 TD_API int         td_heard_args(const td_heard *h); /* how many, defaults filled in */
 TD_API td_value    td_heard_arg(const td_heard *h, int i); /* schema order */
 TD_API const char *td_heard_arg_name(const td_heard *h, int i);
-TD_API bool        td_heard_writes(const td_heard *h, int i); /* argument i is written */
+TD_API bool       td_heard_writes(const td_heard *h, int i); /* argument i is written */
 /* Puts another value in the place of argument i, of a kind the op takes. */
-TD_API bool td_heard_change(td_heard *h, int i, td_value v);
+TD_API bool       td_heard_change(td_heard *h, int i, td_value v);
 /* The modes below, then the kernel. Once. */
-TD_API bool td_heard_go(td_heard *h);
+TD_API bool       td_heard_go(td_heard *h);
 /* After td_heard_go, or td_heard_answer: how many, and the i-th. */
 TD_API int        td_heard_results(const td_heard *h);
 TD_API td_tensor *td_heard_result(const td_heard *h, int i);
 /* Makes t result i, in place of going on or afterwards. */
-TD_API bool td_heard_answer(td_heard *h, int i, td_tensor *t);
+TD_API bool       td_heard_answer(td_heard *h, int i, td_tensor *t);
 
 #ifdef __cplusplus
 }

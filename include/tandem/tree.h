@@ -17,7 +17,12 @@ extern "C" {
 
 typedef struct td_tree td_tree;
 
-typedef enum td_tree_kind { TD_TREE_LEAF, TD_TREE_LIST, TD_TREE_TUPLE, TD_TREE_DICT } td_tree_kind;
+typedef enum td_tree_kind {
+    TD_TREE_LEAF,
+    TD_TREE_LIST,
+    TD_TREE_TUPLE,
+    TD_TREE_DICT
+} td_tree_kind;
 
 /* An empty tree; NULL when memory is exhausted. Drop it before the context closes:
  * it keeps the tensors in it alive. */
@@ -47,9 +52,9 @@ TD_API td_tree    *td_tree_from(td_ctx *cx, const char *spec, td_values leaves);
  * "" is the top; -1 when there is none. A key with a dot in it is not found so. */
 TD_API int          td_tree_find(const td_tree *t, const char *path);
 TD_API td_tree_kind td_tree_kind_of(const td_tree *t, int at);
-TD_API int          td_tree_length(const td_tree *t, int at); /* entries of it */
+TD_API int          td_tree_length(const td_tree *t, int at);       /* entries of it */
 TD_API int          td_tree_entry(const td_tree *t, int at, int i); /* -1: none */
-TD_API const char  *td_tree_key(const td_tree *t, int at); /* NULL: not in a dict */
+TD_API const char  *td_tree_key(const td_tree *t, int at);   /* NULL: not in a dict */
 TD_API td_value     td_tree_value(const td_tree *t, int at); /* of a leaf, or absent */
 
 #ifdef __cplusplus

@@ -1,12 +1,12 @@
 /* cmd_show.c -- `tandem show FILE`: the functions of a .td file, normalized, as JSON
  * or as a drawing. */
 #include "cli/cli.h"
-#include "graph/graph.h"
+#include "trace/trace.h"
 
 #include <string.h>
 
 static bool        json, dot, types, places;
-static const char *only;
+static const char *only, *after;
 
 static const cli_option options[] = {
     {"json", NULL, "One JSON array with an object per function.", CLI_FLAG, &json, 0, 0,
@@ -15,6 +15,8 @@ static const cli_option options[] = {
     {"types", NULL, "Work out the type of every value from those of the inputs.",
      CLI_FLAG, &types, 0, 0, NULL},
     {"places", NULL, "Show source lines and scopes.", CLI_FLAG, &places, 0, 0, NULL},
+    {"after", "STAGE", "Show what a stage makes of it: capture.", CLI_WORD, &after, 0,
+     0, NULL},
     {"function", "NAME", "Only the function @NAME.", CLI_WORD, &only, 0, 0, NULL},
     {0}};
 
@@ -22,8 +24,7 @@ static unsigned how(void) {
     return TD_PRINT_TYPES | (places ? TD_PRINT_PLACES | TD_PRINT_SCOPES : 0u);
 }
 
-static bool show_graph(td_buf *b, td_graph *g, int nth) {
-    if (!td__graph_verify(g, TD_STAGE_PROGRAM)) return false;
+static bool print_graph(td_buf *b, td_graph *g, int nth) {
     if (types && !td__graph_infer(g)) return false;
     if (json) {
         td__buf_add(b, nth ? ",\n" : "");
@@ -33,9 +34,18 @@ static bool show_graph(td_buf *b, td_graph *g, int nth) {
     return dot ? td__graph_dot(b, g) : td__graph_print(b, g, how());
 }
 
+static bool show_graph(td_buf *b, td_graph *g, int nth) {
+    if (!td__graph_verify(g, TD_STAGE_PROGRAM)) return false;
+    if (!after) return print_graph(b, g, nth);
+    td_graph *captured = td__capture_types(g);
+    bool      ok = captured && print_graph(b, captured, nth);
+    td__graph_drop(captured);
+    return ok;
+}
+
 /* A whole file as text has its cases too. */
 static bool show_file(td_buf *b, const td_gfile *f, int *shown) {
-    bool whole = !json && !dot && !only;
+    bool whole = !json && !dot && !only && !after;
     if (json) td__buf_add(b, "[");
     for (int i = 0; i < f->graphs.n; i++) {
         td_graph *g = f->graphs.v[i];
@@ -53,10 +63,12 @@ static bool show_file(td_buf *b, const td_gfile *f, int *shown) {
 static int run(int argc, char **argv) {
     const char *path;
     int         status, shown = 0;
-    json = dot = types = places = false, only = NULL;
+    json = dot = types = places = false, only = after = NULL;
     if (!cli_parse(&cli_show, argc, argv, &path, &status)) return status;
     if (!path) return cli_misuse("show", "which FILE?");
     if (json && dot) return cli_misuse("show", "--json or --dot, not both");
+    if (after && strcmp(after, "capture") != 0)
+        return cli_misuse("show", "--after=%s: the stages are: capture", after);
     td_ctx *cx = td_open();
     if (!cx) return CLI_FAILED;
     td_buf    b = {0};
@@ -86,6 +98,7 @@ const cli_command cli_show = {
         "The status is 2 when FILE is not right; the line on stderr begins with\n"
         "file, line and column.\n",
     .examples = "tandem show --types f.td\n"
+                "tandem show --after=capture f.td\n"
                 "tandem show --dot --function=f f.td | dot -Tsvg >f.svg\n"
                 "tandem show --json f.td | jq '.[0].nodes | length'\n",
     .options = options,

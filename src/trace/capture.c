@@ -91,7 +91,8 @@ static void drop_results(td_call *c) {
 static bool hand_over(td_call *c) {
     for (int i = 0; i < c->results.n; i++) {
         td_tensor *t = c->results.v[i].u.t;
-        if (c->results.v[i].kind != TD_K_TENSOR || t->slot >= 0 || t->kept > 0) continue;
+        if (c->results.v[i].kind != TD_K_TENSOR || t->slot >= 0 || t->kept > 0)
+            continue;
         if (!td__scope_own(t)) return false;
         td__ref(t);
     }
@@ -143,12 +144,15 @@ static bool step_in(td_ctx *cx, outside *o, td_record *r) {
     r->mark.below = o->deep;
     cx->tape->below = &r->mark;
     cx->top = cx->tape;
+    td__mode_push(cx, &r->inside);
     td__mode_push(cx, &r->mode);
     cx->fake = true;
     return true;
 }
 
-static void step_out(td_ctx *cx, const outside *o) {
+static void step_out(const td_record *r, const outside *o) {
+    td_ctx *cx = r->cx;
+    td__modes_drop(cx, &r->mode);
     cx->fake = o->fake;
     cx->top = o->top;
     cx->tape->below = o->deep;
@@ -195,8 +199,7 @@ static bool check_arg(td_record *r, td_tensor *real, td_tensor *copy, int i) {
 
 static bool check_args(td_record *r, td_values real, const td_value *copy) {
     for (int i = 0; i < real.n; i++)
-        if (copy[i].kind == TD_K_TENSOR &&
-            !check_arg(r, real.v[i].u.t, copy[i].u.t, i))
+        if (copy[i].kind == TD_K_TENSOR && !check_arg(r, real.v[i].u.t, copy[i].u.t, i))
             return false;
     return true;
 }
@@ -253,7 +256,7 @@ static bool run_body(td_record *r, td_body *body, td_call *c, td_values real) {
     ok = td_ok(r->cx) && check_left(r, &o) && td__record_generator(r, "td_capture") &&
          put_results(r, c) && check_args(r, real, c->args.v) && td__record_finish(r);
     drop_results(c);
-    step_out(r->cx, &o);
+    step_out(r, &o);
     return ok;
 }
 
@@ -263,7 +266,7 @@ static bool capture_into(td_graph *g, td_body *body, void *env, td_values args) 
     if (!copies) return td__fail_memory(g->cx);
     td__record_begin(&r, g);
     td_call c = {.cx = g->cx, .env = env, .args = {copies, args.n}};
-    bool ok = take_args(&r, args, copies) && run_body(&r, body, &c, args);
+    bool    ok = take_args(&r, args, copies) && run_body(&r, body, &c, args);
     td__record_end(&r);
     td__free(copies);
     return ok;
@@ -276,42 +279,4 @@ td_graph *td__capture(td_ctx *cx, td_body *body, void *env, td_values args) {
     if (capture_into(g, body, env, args)) return g;
     td__graph_drop(g);
     return NULL;
-}
-
-/* ---- graphs ------------------------------------------------------------- */
-
-typedef struct replayed {
-    const td_graph *g;
-    const td_value *in; /* by input of g */
-} replayed;
-
-/* Inputs of g that are tensors come as arguments in order; consts of g stay what
- * they are and become consts of the new graph. */
-static bool replay_body(td_call *c) {
-    const replayed *p = c->env;
-    const td_graph *g = p->g;
-    size_t          n = (size_t)(g->inputs.n + g->outputs.n + 1);
-    td_value       *v = td__zalloc(sizeof *v * n), *out = v + g->inputs.n;
-    if (!v) return td__fail_memory(c->cx);
-    for (int i = 0; i < g->inputs.n; i++) v[i] = c->args.v[i];
-    bool ok = td__graph_replay(g, v, out) &&
-              td_return_values(c, (td_values){out, g->outputs.n});
-    td__free(v);
-    return ok;
-}
-
-td_graph *td__capture_graph(const td_graph *g, const td_value *in) {
-    replayed  p = {g, in};
-    td_graph *to =
-        td__capture(g->cx, replay_body, &p, (td_values){in, g->inputs.n});
-    if (!to) return NULL;
-    const char *name = td__graph_str(to, g->name);
-    if (name) to->name = name;
-    for (int i = 0, k = 0; i < g->inputs.n && name; i++) {
-        if (in[i].kind != TD_K_TENSOR) continue;
-        const char *own = td__graph_str(to, g->inputs.v[i]->name);
-        if (own) to->inputs.v[k]->name = own;
-        to->in_desc.v[k++] = g->in_desc.v[i];
-    }
-    return to;
 }

@@ -1,8 +1,9 @@
-/* hidden.c -- what goes on inside a recorded call. A mode below the tape hears the
- * calls that really happen: the parts of composites, and the copies the tape takes of
- * values about to be overwritten. They are noted beside the graph. Most are never
- * looked at again; when td_grad in the body asks for a value that only such a part
- * has, the recorded call is replaced by its parts at the end. */
+/* hidden.c -- what goes on inside a recorded call. One mode between recorder and tape
+ * hears the parts of composites; one below the tape hears the copies the tape takes of
+ * values about to be overwritten, and tags results before the tape keeps aliases of
+ * them. Parts and copies are noted beside the graph. Most are never looked at again;
+ * when td_grad in the body asks for a value that only such a part has, the recorded
+ * call is replaced by its parts at the end. */
 #include "trace/trace_int.h"
 
 /* ---- hearing ------------------------------------------------------------ */
@@ -27,14 +28,18 @@ static bool is_part(const td_record *r, const td_opcall *c) {
     return true;
 }
 
-static bool hear_part(td_record *r, td_opcall *c) {
+static bool hear_part(td_record *r, td_mode *m, td_opcall *c) {
     td_value in[TD_MAX_ARGS];
     td_garg  args[TD_MAX_ARGS];
     for (int i = 0; i < c->n_in; i++) {
         if (!td__record_arg(r, &c->in[i], &args[i], c->info->s.name)) return false;
         in[i] = c->in[i];
     }
-    if (!td__call_below(&r->mark, c)) return false;
+    td_opcall *outer = r->part;
+    r->part = c;
+    bool ok = td__call_below(m, c);
+    r->part = outer;
+    if (!ok) return false;
     td_gnode *n = td__graph_op(r->g, c->info->op, args, c->n_in, c->n_out);
     if (!n) return false;
     r->g->nodes.n--; /* beside the graph, for now */
@@ -43,24 +48,37 @@ static bool hear_part(td_record *r, td_opcall *c) {
     return td__record_results(r, c, in, n, r->wholes.n);
 }
 
-/* The recorded call itself arrives: its results get tags before the tape keeps
- * aliases of them. */
-static bool hear_main(td_record *r, td_opcall *c) {
-    if (!td__call_below(&r->mark, c)) return false;
-    r->whole.main = r->parts.n - r->whole.first;
-    for (int i = 0; i < c->n_out; i++)
+static bool inside_call(td_mode *m, td_opcall *c) {
+    td_record *r = (td_record *)(void *)((char *)m - offsetof(td_record, inside));
+    if (c == r->current || !is_part(r, c)) return td__call_below(m, c);
+    return hear_part(r, m, c);
+}
+
+/* The tape gives the copy its history only after this. */
+static bool hear_copy(td_record *r, td_opcall *c) {
+    if (!hear_part(r, &r->mark, c)) return false;
+    if (!td__recording(r->cx) || !td__needs_grad(td__in(c, 0))) return true;
+    td_gval *v = r->parts.v[r->parts.n - 1]->out[0];
+    td_look  l = *v->look;
+    l.grad = true;
+    return (v->look = td__graph_look_of(r->g, l)) != NULL;
+}
+
+/* What the tape was asked for gets tags; what it asks for itself is a copy. */
+static bool mark_call(td_mode *m, td_opcall *c) {
+    td_record *r = (td_record *)(void *)((char *)m - offsetof(td_record, mark));
+    bool       asked = c == r->current || c == r->part;
+    if (!asked && c->info->op == TD_OP_clone && is_part(r, c)) return hear_copy(r, c);
+    if (!td__call_below(m, c)) return false;
+    if (c == r->current) r->whole.main = r->parts.n - r->whole.first;
+    for (int i = 0; i < c->n_out && asked; i++)
         if (!td__record_tag(r, c->out[i]) && !td__record_new_tag(r, c->out[i]))
             return false;
     return true;
 }
 
-static bool mark_call(td_mode *m, td_opcall *c) {
-    td_record *r = (td_record *)(void *)((char *)m - offsetof(td_record, mark));
-    if (c == r->current) return hear_main(r, c);
-    return is_part(r, c) ? hear_part(r, c) : td__call_below(m, c);
-}
-
 void td__hidden_init(td_record *r) {
+    r->inside = (td_mode){.name = "inside", .call = inside_call};
     r->mark = (td_mode){.name = "mark", .call = mark_call};
 }
 
@@ -83,7 +101,8 @@ bool td__hidden_end(td_record *r, td_gnode *top) {
 td_tag *td__hidden_reveal(td_record *r, td_tag *tag, td_gnode *n, int i) {
     td_whole *w = &r->whole;
     if (!w->instead)
-        w->instead = td__arena_zalloc(&r->g->arena, sizeof *w->instead * (size_t)n->n_out);
+        w->instead =
+            td__arena_zalloc(&r->g->arena, sizeof *w->instead * (size_t)n->n_out);
     if (!w->instead) return td__fail_memory(r->cx), NULL;
     w->instead[i] = tag->v;
     tag->v = n->out[i];

@@ -62,6 +62,15 @@ bool td_mode_pop(td_ctx *cx, td_mode_hook *m) {
     return true;
 }
 
+void td__modes_drop(td_ctx *cx, const td_mode *until) {
+    while (cx->top != until && cx->top && cx->top->call == hear) {
+        mode_link *l = (mode_link *)cx->top;
+        td__mode_pop(cx, &l->mode);
+        l->hook->link = NULL;
+        td__free(l);
+    }
+}
+
 /* ---- one call ----------------------------------------------------------- */
 
 td_ctx     *td_heard_ctx(const td_heard *h) { return h->c->cx; }
@@ -70,7 +79,8 @@ int         td_heard_args(const td_heard *h) { return h->c->n_in; }
 
 static bool in_range(const td_heard *h, int i, int n, const char *who) {
     if (i >= 0 && i < n) return true;
-    return td__fail(h->c->cx, TD_E_INDEX, "%s: %s has no %d", who, h->c->info->s.name, i);
+    return td__fail(h->c->cx, TD_E_INDEX, "%s: %s has no %d", who, h->c->info->s.name,
+                    i);
 }
 
 td_value td_heard_arg(const td_heard *h, int i) {

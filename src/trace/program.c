@@ -60,8 +60,8 @@ static bool looks_like(const td_tensor *t, const td_look *l) {
 
 /* Argument i as an input of the graph; *at counts inputs. */
 static bool take_arg(td_program *p, td_value v, int i, td_value *in, int *at) {
-    td_ctx   *cx = p->g->cx;
-    td_value  was = p->args[i];
+    td_ctx  *cx = p->g->cx;
+    td_value was = p->args[i];
     if (v.kind == TD_K_TENSOR && !v.u.t) v = TD_NONE;
     if (was.kind == TD_K_TENSOR) {
         const td_look *l = p->g->inputs.v[*at]->look;
@@ -96,9 +96,10 @@ static bool same_sharing(td_program *p, const td_value *in, int n) {
         td_gval          *a = td__ptrmap_get(&first, bytes);
         td_gval          *b = td__ptrmap_get(&first, look);
         if (a != b)
-            ok = td__fail(g->cx, TD_E_ARG,
-                          "program: tensor %d %s storage with another, unlike at capture",
-                          i, a ? "shares" : "does not share");
+            ok = td__fail(
+                g->cx, TD_E_ARG,
+                "program: tensor %d %s storage with another, unlike at capture", i,
+                a ? "shares" : "does not share");
         else if (!a)
             ok = (td__ptrmap_put(&first, bytes, g->inputs.v[i]) &&
                   td__ptrmap_put(&first, look, g->inputs.v[i])) ||
@@ -127,7 +128,8 @@ bool td_program_run(td_program *p, td_values args, td_value *out, int n_out) {
     else ok = run(p, args, in, in + g->inputs.n);
     for (int i = 0; i < n_out; i++)
         out[i] = ok && i < g->outputs.n ? in[g->inputs.n + i]
-                                        : ok ? TD_NONE : td_value_tensor(td_nil(cx));
+                 : ok                   ? TD_NONE
+                                        : td_value_tensor(td_nil(cx));
     td__free(in);
     return ok;
 }

@@ -51,10 +51,10 @@ bool td__record_finish(td_record *r) {
     if (grad && inference)
         return td__fail(r->cx, TD_E_TRACE,
                         "the body leaves both gradients and inference mode on");
-    r->g->left = (uint8_t)(1 + (r->inference == inference ? (grad ? TD_R_ENABLE_GRAD
-                                                                  : TD_R_NO_GRAD)
-                                : inference               ? TD_R_INFERENCE
-                                                          : TD_R_PLAIN));
+    r->g->left = (uint8_t)(1 + (r->inference == inference
+                                    ? (grad ? TD_R_ENABLE_GRAD : TD_R_NO_GRAD)
+                                : inference ? TD_R_INFERENCE
+                                            : TD_R_PLAIN));
     return true;
 }
 
@@ -72,9 +72,10 @@ bool td__record_fail(td_record *r, const char *who, const char *what) {
  * program would not draw the numbers it does. */
 bool td__record_generator(td_record *r, const char *who) {
     if (r->cx->rng_seed == r->seed && r->cx->rng_offset == r->offset) return true;
-    return td__record_fail(r, who,
-                      "the random generator was set in a captured body (td_seed, or a "
-                      "checkpoint with random ops that is run again); set it outside");
+    return td__record_fail(
+        r, who,
+        "the random generator was set in a captured body (td_seed, or a "
+        "checkpoint with random ops that is run again); set it outside");
 }
 
 static bool record_call(td_mode *m, td_opcall *c) {
@@ -101,17 +102,18 @@ static bool record_call(td_mode *m, td_opcall *c) {
 
 void td__record_begin(td_record *r, td_graph *g) {
     td_ctx *cx = g->cx;
-    *r = (td_record){.mode = {.name = "record", .call = record_call, .composites = true},
-                     .cx = cx,
-                     .g = g,
-                     .fakes = {.cx = cx},
-                     .start_grad = cx->grad_enabled,
-                     .start_inference = cx->inference,
-                     .grad = cx->grad_enabled,
-                     .inference = cx->inference,
-                     .seed = cx->rng_seed,
-                     .offset = cx->rng_offset,
-                     .first_scope = cx->scopes.n};
+    *r =
+        (td_record){.mode = {.name = "record", .call = record_call, .composites = true},
+                    .cx = cx,
+                    .g = g,
+                    .fakes = {.cx = cx},
+                    .start_grad = cx->grad_enabled,
+                    .start_inference = cx->inference,
+                    .grad = cx->grad_enabled,
+                    .inference = cx->inference,
+                    .seed = cx->rng_seed,
+                    .offset = cx->rng_offset,
+                    .first_scope = cx->scopes.n};
     td__hidden_init(r);
 }
 

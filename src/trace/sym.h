@@ -53,7 +53,7 @@ typedef struct td_symexpr {
     td_symrange       range;
 } td_symexpr;
 
-/* ---- environments (sym_env.c) ------------------------------------------- */
+/* ---- environments (sym_env.c, sym_know.c) ------------------------------- */
 
 /* What a symbol is read from when a program is called. */
 typedef enum td_symread {
@@ -75,7 +75,8 @@ typedef struct td_symbol {
     td_symrange first; /* what it was made with */
     td_symrange range; /* what is known by now */
     int64_t     tag;
-    int64_t     is; /* what it was found equal to; its tag: nothing */
+    int64_t     given; /* what it must be, a number or an expression; its tag: free */
+    int64_t     is;    /* what it was found equal to; its tag: nothing */
 } td_symbol;
 
 typedef enum td_symrel { TD_SYM_EQ, TD_SYM_NE, TD_SYM_LT, TD_SYM_GE } td_symrel;
@@ -119,8 +120,8 @@ typedef struct td_symenv {
     TD_VEC(td_symfact) facts[TD_FACT_KINDS];
     uint32_t    gen; /* grows with every fact */
     int         n_backed, n_unbacked;
-    bool        quiet; /* comparisons prove or say no, and record nothing */
-    const char *op;    /* at work */
+    int         trying; /* a proof is sought: what is too long is given up quietly */
+    const char *op;     /* at work */
     const char *file, *file_copy;
     td_symmemo  memo[TD_SYM_MEMO];
 } td_symenv;
@@ -137,8 +138,9 @@ void       td__symenv_end(td_symenv *e);
  * a symbol >= 2. Every call makes another symbol. TD_DIM_HUGE after td__fail. */
 int64_t td__sym_size(td_symenv *e, const char *source, int32_t arg, int32_t dim,
                      int64_t hint);
-/* Any symbol read from an input, within a range. */
-int64_t td__sym_input(td_symenv *e, td_symbol like);
+/* Any symbol read from an input: `like` says letter, read, size, arg, dim, source,
+ * hint and first. With `given` it must be that, which is guarded and returned. */
+int64_t td__sym_input(td_symenv *e, td_symbol like, const int64_t *given);
 /* A number only run time knows, of [lo, hi]; `size`: the size of something, which
  * rules treat as neither 0 nor 1 (docs/symbolic-shapes.md). */
 int64_t td__sym_unbacked(td_symenv *e, const char *source, td_symrange r, bool size);
@@ -165,10 +167,10 @@ int     td__sym_prove(td_symenv *e, int64_t a, td_symrel rel, int64_t b);
 /* The expression with all that is known put in. */
 int64_t td__sym_now(td_symenv *e, int64_t dim);
 
-const td_symexpr *td__sym_at(const td_symenv *e, int64_t dim); /* NULL: a number */
+const td_symexpr     *td__sym_at(const td_symenv *e, int64_t dim); /* NULL: a number */
 static inline int64_t td__sym_tag(int i) { return TD_DIM_SYM_LIMIT - 1 - i; }
 static inline int     td__sym_index(int64_t dim) {
-    return (int)(TD_DIM_SYM_LIMIT - 1 - dim);
+        return (int)(TD_DIM_SYM_LIMIT - 1 - dim);
 }
 int64_t td__sym_hint(const td_symenv *e, int64_t dim); /* under the hints */
 /* Under values[i] for symbols.v[i]; false: a division by zero or an overflow. */
@@ -182,10 +184,9 @@ td_symrange td__sym_poly_range(td_symenv *e, const td_sympoly *p, int depth);
 
 /* ---- text (sym_text.c) -------------------------------------------------- */
 
-void    td__sym_print(const td_symenv *e, int64_t dim, td_buf *out);
+void td__sym_print(const td_symenv *e, int64_t dim, td_buf *out);
 /* Reads "s0*4 + 1" with the symbols there are. False: `why` says what is wrong. */
-bool    td__sym_parse(td_symenv *e, const char *text, int64_t *dim, char *why,
-                      size_t cap);
+bool td__sym_parse(td_symenv *e, const char *text, int64_t *dim, char *why, size_t cap);
 /* For td_graph.dim_in: the same expression in a graph's own table. */
 int64_t td__sym_to_graph(void *env, td_graph *g, int64_t dim);
 
@@ -221,9 +222,9 @@ td_guard_prog *td__guards_compile(td_symenv *e);
 void           td__guards_drop(td_guard_prog *p); /* NULL is fine */
 /* -1 when all hold, else the index of the first guard that does not, for texts.v.
  * in[] are the inputs by argument number: tensors, or integers. */
-int td__guards_run(const td_guard_prog *p, const td_value *in);
+int            td__guards_run(const td_guard_prog *p, const td_value *in);
 /* The same from the values of the loads. */
-int td__guards_run_loaded(const td_guard_prog *p, const int64_t *loaded);
+int            td__guards_run_loaded(const td_guard_prog *p, const int64_t *loaded);
 
 /* ---- inside the room ---------------------------------------------------- */
 
@@ -231,10 +232,10 @@ int64_t td__sym_fail_memory(td_symenv *e); /* TD_DIM_HUGE */
 /* A sum of its own from a dim; NULL terms when memory is out (failed). */
 bool    td__sym_poly(td_symenv *e, int64_t dim, td_sympoly *p);
 /* p + k * q and p * q, in e->scratch; false: overflow, too long or no memory, told. */
-bool    td__sym_poly_add(td_symenv *e, const td_sympoly *p, const td_sympoly *q,
-                         int64_t k, td_sympoly *out);
-bool    td__sym_poly_mul(td_symenv *e, const td_sympoly *p, const td_sympoly *q,
-                         td_sympoly *out);
+bool td__sym_poly_add(td_symenv *e, const td_sympoly *p, const td_sympoly *q, int64_t k,
+                      td_sympoly *out);
+bool td__sym_poly_mul(td_symenv *e, const td_sympoly *p, const td_sympoly *q,
+                      td_sympoly *out);
 int64_t td__sym_intern_poly(td_symenv *e, const td_sympoly *p);
 int64_t td__sym_intern_atom(td_symenv *e, td_symkind kind, int64_t a, int64_t b);
 int64_t td__sym_intern_symbol(td_symenv *e, int32_t nr);

@@ -20,7 +20,7 @@ typedef struct td_ptrmap {
     void       **val;
     int          n, cap;
 } td_ptrmap;
-void *td__ptrmap_get(const td_ptrmap *m, const void *key); /* NULL when absent */
+void *td__ptrmap_get(const td_ptrmap *m, const void *key);      /* NULL when absent */
 bool  td__ptrmap_put(td_ptrmap *m, const void *key, void *val); /* a new key */
 void  td__ptrmap_free(td_ptrmap *m);
 
@@ -38,9 +38,9 @@ typedef struct td_fake_store {
 typedef struct td_faker {
     td_ctx   *cx;
     td_arena  arena;
-    td_ptrmap stores;             /* by real bytes: td_fake_store */
-    td_ptrmap copies;             /* by real tensor: its copy */
-    TD_VEC(td_tensor *) held;     /* real ones and copies */
+    td_ptrmap stores;              /* by real bytes: td_fake_store */
+    td_ptrmap copies;              /* by real tensor: its copy */
+    TD_VEC(td_tensor *) held;      /* real ones and copies */
     TD_VEC(td_storage *) storages; /* held */
 } td_faker;
 
@@ -73,46 +73,53 @@ typedef struct td_open_region {
 /* A recorded call that made tensors nobody has seen: the parts of a composite, or the
  * copy the tape takes of what is overwritten. td_grad may ask for them. */
 typedef struct td_whole {
-    td_gnode *top;          /* NULL: the call failed */
-    int       first, n;     /* its parts in td_record.parts */
-    int       main;         /* how many of them come before top itself; -1: composite */
-    bool      wanted;       /* the graph gets the parts */
-    td_gval **instead;      /* by result of a composite: the part that makes it */
+    td_gnode *top;      /* NULL: the call failed */
+    int       first, n; /* its parts in td_record.parts */
+    int       main;     /* how many of them come before top itself; -1: composite */
+    bool      wanted;   /* the graph gets the parts */
+    td_gval **instead;  /* by result of a composite: the part that makes it */
 } td_whole;
 
 struct td_record {
-    td_mode   mode; /* first: the mode is the recorder */
-    td_mode   mark; /* below the tape: tags results before the tape keeps them */
+    td_mode   mode;   /* first: the mode is the recorder */
+    td_mode   inside; /* above the tape: hears the parts of composites */
+    td_mode   mark;   /* below the tape: tags results before the tape keeps them */
     td_ctx   *cx;
     td_graph *g;
     td_faker  fakes;
     bool      start_grad, start_inference; /* before the first op */
     bool      grad, inference;             /* what the graph has, up to here */
     TD_VEC(td_open_region) open;
-    td_opcall  *current; /* the call being recorded; NULL: none */
-    td_whole    whole;   /* of it, so far */
+    td_opcall *current; /* the call being recorded; NULL: none */
+    td_opcall *part;    /* the part of it that is running */
+    td_whole   whole;   /* of it, so far */
     TD_VEC(td_whole) wholes;
-    TD_VEC(td_gnode *) parts; /* not in the graph's list */
-    uint64_t    seed, offset;  /* of the generator, one further per draw */
-    int         first_scope;   /* labels from here on make the path */
-    td_buf      path;          /* of the last op */
-    const char *scope;         /* the same in the graph's arena */
+    TD_VEC(td_gnode *) parts;     /* not in the graph's list */
+    uint64_t    seed, offset;     /* of the generator, one further per draw */
+    int         first_scope;      /* labels from here on make the path */
+    td_buf      path;             /* of the last op */
+    const char *scope;            /* the same in the graph's arena */
     const char *file, *file_copy; /* of the last op, and in the graph's arena */
 };
 
 /* Records into g what is called from here on. The mode stack becomes recorder, tape;
  * what stood on it comes back with _end. */
-void td__record_begin(td_record *r, td_graph *g);
+void       td__record_begin(td_record *r, td_graph *g);
 /* Makes the copy of a real tensor that the body reads as input `v`. NULL after fail. */
 td_tensor *td__record_input(td_record *r, td_tensor *real, const char *name);
 /* What stands for a tensor: *t may become its copy. NULL after td__fail. */
-td_gval *td__record_value(td_record *r, td_tensor **t, const char *who);
+td_gval   *td__record_value(td_record *r, td_tensor **t, const char *who);
 /* False, with an error, when the body moved the random generator. */
-bool     td__record_generator(td_record *r, const char *who);
+bool       td__record_generator(td_record *r, const char *who);
 /* Closes regions and notes a grad mode the body left behind. */
-bool     td__record_finish(td_record *r);
+bool       td__record_finish(td_record *r);
 /* Lets go of everything but the graph. */
-void     td__record_end(td_record *r);
+void       td__record_end(td_record *r);
+
+/* ---- users' modes (modes.c) --------------------------------------------- */
+
+/* Pops what users pushed above `until`. */
+void td__modes_drop(td_ctx *cx, const td_mode *until);
 
 /* ---- capture (capture.c) ------------------------------------------------ */
 
@@ -120,7 +127,10 @@ void     td__record_end(td_record *r);
  * are the tensors among args in order, a tensor given twice is two inputs; after
  * them come the tensors the body closed over. Numbers are part of the program. */
 td_graph *td__capture(td_ctx *cx, td_body *body, void *env, td_values args);
-/* The same from a graph: its replay is the body. Inputs keep names and looks. */
+/* The same from a graph: its replay is the body, `in` are its inputs, absent for consts
+ * it holds. Names and descriptors stay. */
 td_graph *td__capture_graph(const td_graph *g, const td_value *in);
+/* For inputs as their looks say. */
+td_graph *td__capture_types(const td_graph *g);
 
 #endif

@@ -70,7 +70,8 @@ static bool may_add(td_tree *t, const char *key) {
 static bool add(td_tree *t, td_tree_kind kind, const char *key) {
     entry e = {.kind = kind, .parent = t->open, .first = -1, .last = -1, .next = -1};
     if (!may_add(t, key)) return false;
-    if (key && !(e.key = td__arena_strdup(&t->arena, key))) return td__fail_memory(t->cx);
+    if (key && !(e.key = td__arena_strdup(&t->arena, key)))
+        return td__fail_memory(t->cx);
     if (!td__vec_push(&t->entries, e)) return td__fail_memory(t->cx);
     int at = t->entries.n - 1;
     if (t->open < 0) return true;

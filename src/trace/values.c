@@ -116,9 +116,10 @@ static td_tag *adopt(td_record *r, td_tensor **t, const char *who) {
     td_tensor     *real = *t;
     td_fake_store *s = td__fake_store_of(&r->fakes, real);
     if (s && s->given)
-        return td__record_fail(r, who,
-                          "the body reaches an argument's bytes through a tensor it "
-                          "closes over; use td_arg"),
+        return td__record_fail(
+                   r, who,
+                   "the body reaches an argument's bytes through a tensor it "
+                   "closes over; use td_arg"),
                NULL;
     td_tensor *copy = td__fake_copy(&r->fakes, real);
     if (!copy) return NULL;
@@ -150,10 +151,11 @@ static bool is_current(td_record *r, const td_tensor *t, const td_tag *tag) {
 
 static td_gval *restore_view(td_record *r, td_tensor *t, td_tag *tag, const char *who) {
     if (tag->moved || tag->look->dtype != t->dtype)
-        return td__record_fail(r, who, "set_ moved a tensor whose old value is still needed"),
+        return td__record_fail(r, who,
+                               "set_ moved a tensor whose old value is still needed"),
                NULL;
-    td_garg in[4] = {td__garg_value(tag->v), td__garg_ints(t->size, t->rank),
-                     td__garg_ints(t->stride, t->rank), td__garg_int(t->offset)};
+    td_garg   in[4] = {td__garg_value(tag->v), td__garg_ints(t->size, t->rank),
+                       td__garg_ints(t->stride, t->rank), td__garg_int(t->offset)};
     td_gnode *n = td__graph_op(r->g, TD_OP_as_strided, in, 4, 1);
     if (!n || !td__record_place(r, n)) return NULL;
     return put_tag(r, t, n->out[0], tag->storage) ? n->out[0] : NULL;
@@ -242,7 +244,8 @@ bool td__record_arg(td_record *r, td_value *v, td_garg *a, const char *who) {
 /* ---- results ------------------------------------------------------------ */
 
 /* The tag of the first argument whose storage is t's, or NULL. */
-static td_tag *sharer(const td_record *r, const td_value *in, int n, const td_tensor *t) {
+static td_tag *sharer(const td_record *r, const td_value *in, int n,
+                      const td_tensor *t) {
     for (int i = 0; i < n; i++) {
         const td_value *v = &in[i];
         if (v->kind == TD_K_TENSOR && v->u.t != t && v->u.t->st == t->st)
@@ -255,7 +258,8 @@ static td_tag *sharer(const td_record *r, const td_value *in, int n, const td_te
 }
 
 /* Results of one call may share a storage of their own. */
-static int32_t storage_for(td_record *r, const td_opcall *c, const td_value *in, int i) {
+static int32_t storage_for(td_record *r, const td_opcall *c, const td_value *in,
+                           int i) {
     td_tag *tag = sharer(r, in, c->n_in, c->out[i]);
     for (int k = 0; !tag && k < i && k < TD_MAX_RESULTS; k++)
         if (c->out[k]->st == c->out[i]->st) tag = td__record_tag(r, c->out[k]);

@@ -63,6 +63,7 @@ static void run_sample(suite *u, const sample_text *t, const exp_file *f) {
         u->seen[op] = true;
         check_call(cx, &r, &e);
         if (!r.failures && e.status == EXP_OK) check_twins(cx, &r);
+        if (!r.failures && e.status == EXP_OK) check_fake(cx, &r);
         if (!r.failures && e.status == EXP_OK) check_grad(cx, &r, &e, &g);
         if (g.first) u->graded[op] = true;
         u->first += g.first;

@@ -208,6 +208,8 @@ typedef struct grad_stats {
 void check_grad(td_ctx *cx, report *r, const expected *e, grad_stats *st);
 /* check_twins.c: strided inputs and the in-place form give the same. */
 void check_twins(td_ctx *cx, report *r);
+/* check_fake.c: inputs without bytes give results that look the same. */
+void check_fake(td_ctx *cx, report *r);
 /* coverage.c: rows without samples, and rows that do not hold together. */
 int  check_table(const bool *seen, const bool *graded);
 

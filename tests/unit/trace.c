@@ -63,8 +63,8 @@ TEST(dtypes_are_replayed) { check_body(casts, two); }
 
 static bool views(td_call *c) {
     td_tensor *x = td_arg(c, 0), *t = td_transpose(x, 0, 1);
-    return td_return(c, t, td_select(t, 0, 1), td_expand(td_unsqueeze(x, 0), TD_SHAPE(2, 3, 4)),
-                     td_detach(t));
+    return td_return(c, t, td_select(t, 0, 1),
+                     td_expand(td_unsqueeze(x, 0), TD_SHAPE(2, 3, 4)), td_detach(t));
 }
 TEST(views_of_arguments_are_views_of_arguments) { check_body(views, two); }
 
@@ -84,7 +84,8 @@ TEST(views_with_several_results_are_replayed) { check_body(parts, two); }
 static bool lists(td_call *c) {
     td_tensor *p[4];
     td_split(td_arg(c, 0), 2, 1, p, 4);
-    return td_return(c, td_cat(TD_LIST(p[1], p[0], td_arg(c, 1)), 1), td_stack(TD_LIST(p[0], p[1])));
+    return td_return(c, td_cat(TD_LIST(p[1], p[0], td_arg(c, 1)), 1),
+                     td_stack(TD_LIST(p[0], p[1])));
 }
 TEST(lists_of_tensors_are_replayed) { check_body(lists, two); }
 
@@ -136,7 +137,9 @@ static bool writes_arg_geometry(td_call *c) {
     td_transpose_(x, 0, 1);
     return td_return(c, td_mul(x, 2), x);
 }
-TEST(the_geometry_of_an_argument_may_be_written) { check_body(writes_arg_geometry, two); }
+TEST(the_geometry_of_an_argument_may_be_written) {
+    check_body(writes_arg_geometry, two);
+}
 
 static bool writes_under_detach(td_call *c) {
     td_tensor *x = td_arg(c, 0);
@@ -206,7 +209,9 @@ static void several_views(td_ctx *cx, world *w, nature n) {
     GIVE(w, p[0]);
     GIVE(w, p[1]);
 }
-TEST(views_of_one_split_are_refused_the_same_writes) { check_body(writes, several_views); }
+TEST(views_of_one_split_are_refused_the_same_writes) {
+    check_body(writes, several_views);
+}
 
 /* ---- what comes back ---------------------------------------------------- */
 
@@ -214,7 +219,9 @@ static bool returns_inputs(td_call *c) {
     td_tensor *x = td_arg(c, 0), *y = td_mul(x, 2);
     return td_return(c, x, y, y, td_arg(c, 1), x);
 }
-TEST(an_argument_or_one_tensor_twice_may_be_returned) { check_body(returns_inputs, two); }
+TEST(an_argument_or_one_tensor_twice_may_be_returned) {
+    check_body(returns_inputs, two);
+}
 
 static bool returns_numbers(td_call *c) {
     return td_return(c, 3, TD_NONE, 0.5, true, td_arg(c, 0));
@@ -242,7 +249,9 @@ static bool takes_numbers(td_call *c) {
     td_tensor *y = td_mul(td_arg(c, 0), td_arg_number(c, 3));
     return td_return(c, td_add(y, (double)td_arg_int(c, 2)), td_arg_int(c, 2));
 }
-TEST(numbers_and_absent_arguments_pass_through) { check_body(takes_numbers, with_numbers); }
+TEST(numbers_and_absent_arguments_pass_through) {
+    check_body(takes_numbers, with_numbers);
+}
 
 /* ---- grad modes --------------------------------------------------------- */
 
@@ -329,14 +338,16 @@ static bool attention(td_call *c) {
     td_tensor *q = td_reshape(td_arg(c, 0), TD_SHAPE(1, 1, 3, 4));
     td_tensor *k = td_reshape(td_arg(c, 1), TD_SHAPE(1, 1, 3, 4));
     td_tensor *y = td_scaled_dot_product_attention(q, k, k, NULL, 0.0, true);
-    return td_return(c, td_layer_norm(y, TD_SHAPE(4)), td_einsum("ij,kj->ik", TD_LIST(td_arg(c, 0), td_arg(c, 1))));
+    return td_return(c, td_layer_norm(y, TD_SHAPE(4)),
+                     td_einsum("ij,kj->ik", TD_LIST(td_arg(c, 0), td_arg(c, 1))));
 }
 TEST(attention_and_einsum_are_replayed) { check_body(attention, two); }
 
 TEST(composites_are_recorded_whole) {
     td_ctx *cx = td_open();
-    char   *s = text_of_body(cx, loss, TD_ARGS(td_ones(cx, TD_SHAPE(5, 4)),
-                                               td_zeros(cx, TD_SHAPE(5), TD_I64)));
+    char   *s = text_of_body(cx, loss,
+                             TD_ARGS(td_ones(cx, TD_SHAPE(5, 4)),
+                                     td_zeros(cx, TD_SHAPE(5), TD_I64)));
     CHECK(strstr(s, "cross_entropy(%x0, %x1)") && !strstr(s, "softmax"));
     free(s);
     td_close(cx);
@@ -364,7 +375,8 @@ static bool penalty(td_call *c) {
 }
 TEST(gradients_with_a_history_become_ops_with_a_history) { check_body(penalty, two); }
 
-static bool region(void *env, td_tensor *const *in, int n_in, td_tensor **out, int n_out) {
+static bool region(void *env, td_tensor *const *in, int n_in, td_tensor **out,
+                   int n_out) {
     (void)env, (void)n_in, (void)n_out;
     out[0] = td_tanh(td_mul(in[0], in[0]));
     return !td_is_nil(out[0]);
@@ -412,7 +424,9 @@ static bool scoped_return(td_call *c) {
     td_scope_end(cx, "all", NULL);
     return ok;
 }
-TEST(results_outlive_the_scope_they_were_returned_in) { check_body(scoped_return, two); }
+TEST(results_outlive_the_scope_they_were_returned_in) {
+    check_body(scoped_return, two);
+}
 
 TEST(nodes_carry_the_place_and_the_scope_they_came_from) {
     td_ctx    *cx = td_open();
@@ -432,8 +446,9 @@ TEST(nodes_carry_the_place_and_the_scope_they_came_from) {
 
 TEST(a_program_prints_with_types_and_shared_storage) {
     td_ctx *cx = td_open();
-    char   *s = text_of_body(cx, writes_views, TD_ARGS(td_ones(cx, TD_SHAPE(3, 4)),
-                                                       td_ones(cx, TD_SHAPE(1))));
+    char   *s =
+        text_of_body(cx, writes_views,
+                     TD_ARGS(td_ones(cx, TD_SHAPE(3, 4)), td_ones(cx, TD_SHAPE(1))));
     CHECK(strstr(s, "func @f(%x0: f32[3,4]"));
     CHECK(strstr(s, "mul_("));
     free(s);

@@ -52,7 +52,8 @@ static inline void prepare(td_ctx *cx, world *w, make_fn *make, nature n) {
     td_seed(cx, 11);
 }
 
-#define SAME(what, a, b) TD_CHECK_THAT((a) == (b), "nature %d: %s differs", (int)n, what)
+#define SAME(what, a, b) \
+    TD_CHECK_THAT((a) == (b), "nature %d: %s differs", (int)n, what)
 
 static inline void check_same(const char *what, td_tensor *a, td_tensor *b, nature n) {
     SAME(what, td_is_nil(a), td_is_nil(b));
@@ -69,7 +70,7 @@ static inline void check_same(const char *what, td_tensor *a, td_tensor *b, natu
     SAME(what, td_is_view(a), td_is_view(b));
     SAME(what, td_is_inference(a), td_is_inference(b));
     SAME(what, td_version(a), td_version(b));
-    size_t bytes = (size_t)td_numel(a) * sizeof(double);
+    size_t  bytes = (size_t)td_numel(a) * sizeof(double);
     double *x = malloc(bytes + 1), *y = malloc(bytes + 1);
     bool    same = td_read(a, TD_F64, x, bytes) && td_read(b, TD_F64, y, bytes) &&
                 !memcmp(x, y, bytes);
@@ -123,7 +124,8 @@ static inline void check_grads(td_ctx *cx, world *a, world *b, nature n) {
     take_grads(cx, a);
     take_grads(cx, b);
     CHECK_OK(cx);
-    for (int i = 0; i < a->n_leaf; i++) check_same("gradient", a->grad[i], b->grad[i], n);
+    for (int i = 0; i < a->n_leaf; i++)
+        check_same("gradient", a->grad[i], b->grad[i], n);
 }
 
 /* Writes into each result in turn, and all must still agree. A write eager refuses
@@ -155,6 +157,39 @@ static inline void check_text(td_ctx *cx, const td_graph *g) {
     td__buf_free(&again);
 }
 
+/* What the capture says of each value is what a replay on real tensors finds. */
+static inline void check_looks(td_ctx *cx, const td_graph *g, td_values args,
+                               nature n) {
+    static world w;
+    td_replay    r;
+    w.n_in = 0;
+    for (int i = 0; i < args.n; i++)
+        if (args.v[i].kind == TD_K_TENSOR) w.in[w.n_in++] = args.v[i];
+    uint64_t seed = td_rng_seed(cx), offset = td_rng_offset(cx);
+    CHECK(td__replay_begin(&r, g));
+    for (int i = 0; i < g->inputs.n; i++)
+        td__replay_set(&r, g->inputs.v[i],
+                       i < w.n_in
+                           ? w.in[i]
+                           : td_value_tensor(g->consts.v[g->in_desc.v[i].index]));
+    for (int i = 0; i < g->nodes.n; i++) {
+        const td_gnode *node = g->nodes.v[i];
+        TD_CHECK_THAT(td__replay_node(&r, node), "%s", td_message(cx));
+        for (int k = 0; k < node->n_out; k++) {
+            const td_look   *l = node->out[k]->look;
+            const td_tensor *t = r.val[node->out[k]->id].u.t;
+            SAME("look: grad", l->grad, td_requires_grad(t));
+            SAME("look: dtype", l->dtype, t->dtype);
+            SAME("look: offset", l->offset, t->offset);
+            for (int d = 0; d < t->rank; d++)
+                SAME("look: sizes",
+                     l->size[d] == t->size[d] && l->stride[d] == t->stride[d], true);
+        }
+    }
+    td__replay_end(&r);
+    td_rng_set(cx, seed, offset);
+}
+
 static inline void run_eager(td_ctx *cx, world *w, td_body *body, void *env) {
     w->n_out = td_call_body(cx, body, env, (td_values){w->in, w->n_in}, w->out, MOST);
     w->ok = w->n_out >= 0;
@@ -182,6 +217,7 @@ static inline void run_captured(td_ctx *cx, world *w, td_body *body, void *env,
     CHECK_OK(cx);
     TD_CHECK_THAT(td__graph_verify(g, TD_STAGE_PROGRAM), "%s", td_message(cx));
     check_text(cx, g);
+    check_looks(cx, g, args, n);
     td__graph_drop(g);
     w->ok = td_program_run(p, (td_values){w->in, w->n_in}, w->out, MOST);
     w->offset = td_rng_offset(cx);

@@ -1,0 +1,46 @@
+/* guard.c -- guards for people: where each symbol comes from and what it may be, then
+ * what the trace has decided on the way, with the op and place that asked. */
+#include "trace/sym.h"
+
+static const char *const signs[] = {" == ", " != ", " < ", " >= "};
+
+void td__guard_print(const td_symenv *e, const td_guard *g, td_buf *out) {
+    td__sym_print(e, g->a, out);
+    td__buf_add(out, signs[g->rel]);
+    td__sym_print(e, g->b, out);
+    if (!g->op && !g->here.file) return;
+    td__buf_printf(out, " (%s", g->op ? g->op : "asserted");
+    if (g->here.file) td__buf_printf(out, " at %s:%d", g->here.file, g->here.line);
+    td__buf_add(out, ")");
+}
+
+static void print_symbol(const td_symenv *e, const td_symbol *s, td_buf *out) {
+    if (s->given != s->tag) {
+        td__buf_printf(out, "%s == ", s->source);
+        td__sym_print(e, s->given, out);
+        return;
+    }
+    td__buf_printf(out, "%c%d == %s", s->letter, (int)s->nr, s->source);
+    bool low = s->first.lo > -TD_DIM_HUGE, high = s->first.hi < TD_DIM_HUGE;
+    if (low && high)
+        td__buf_printf(out, ", %lld <= %c%d <= %lld", (long long)s->first.lo, s->letter,
+                       (int)s->nr, (long long)s->first.hi);
+    else if (low)
+        td__buf_printf(out, ", %c%d >= %lld", s->letter, (int)s->nr,
+                       (long long)s->first.lo);
+    else if (high)
+        td__buf_printf(out, ", %c%d <= %lld", s->letter, (int)s->nr,
+                       (long long)s->first.hi);
+}
+
+void td__guards_print(const td_symenv *e, td_buf *out) {
+    for (int i = 0; i < e->symbols.n; i++) {
+        if (out->n) td__buf_add(out, ", ");
+        print_symbol(e, &e->symbols.v[i], out);
+    }
+    for (int i = 0; i < e->guards.n; i++) {
+        if (out->n) td__buf_add(out, ", ");
+        if (e->guards.v[i].runtime) td__buf_add(out, "at run time ");
+        td__guard_print(e, &e->guards.v[i], out);
+    }
+}

@@ -1,0 +1,237 @@
+/* guard_run.c -- guards compiled to straight-line code over the inputs' sizes, and its
+ * evaluation before a call. Every subexpression is computed once. What overflows or
+ * divides by zero fails its guard: no trace was made for such sizes. */
+#include "trace/sym.h"
+
+#include <string.h>
+
+enum { CHECK = TD_DIM_MAX + 1, MOST_REGS = 60000, FEW_REGS = 192 };
+
+typedef struct builder {
+    td_symenv     *e;
+    td_guard_prog *p;
+    int32_t       *reg; /* by expression: 1 + its register; 0: none yet */
+    int32_t       *load; /* by symbol: its register */
+    bool           fits;
+} builder;
+
+/* ---- compiling ---------------------------------------------------------- */
+
+/* Registers of loads and constants are known first: steps come after both. */
+static int const_reg(builder *b, int64_t v) {
+    td_guard_prog *p = b->p;
+    for (int i = 0; i < p->consts.n; i++)
+        if (p->consts.v[i] == v) return p->loads.n + i;
+    if (!td__vec_push(&p->consts, v)) return b->fits = false, 0;
+    return p->loads.n + p->consts.n - 1;
+}
+
+/* The constants of an expression, before any step has a register. */
+static void gather(builder *b, int64_t dim) {
+    const td_symexpr *x = td__sym_at(b->e, dim);
+    if (!x) {
+        const_reg(b, dim);
+        return;
+    }
+    if (x->kind == TD_SYM_SYMBOL) return;
+    if (x->kind != TD_SYM_SUM) {
+        gather(b, x->a);
+        gather(b, x->b);
+        return;
+    }
+    if (x->a) const_reg(b, x->a);
+    for (int i = 0; i < x->nr; i++) {
+        if (x->term[i].k != 1) const_reg(b, x->term[i].k);
+        for (int k = 0; k < x->term[i].n; k++) gather(b, td__sym_tag(x->term[i].atom[k]));
+    }
+}
+
+static int add_step(builder *b, int op, int x, int y) {
+    td_guard_prog *p = b->p;
+    td_guard_step  s = {(uint8_t)op, (uint16_t)p->n_regs, (uint16_t)x, (uint16_t)y};
+    if (p->n_regs >= MOST_REGS || !td__vec_push(&p->steps, s)) return b->fits = false, 0;
+    return p->n_regs++;
+}
+
+static int reg_of(builder *b, int64_t dim);
+
+static int sum_reg(builder *b, td_symexpr x) {
+    int sum = -1;
+    for (int i = 0; i < x.nr; i++) {
+        int v = reg_of(b, td__sym_tag(x.term[i].atom[0]));
+        for (int k = 1; k < x.term[i].n; k++)
+            v = add_step(b, TD_DIM_MUL, v, reg_of(b, td__sym_tag(x.term[i].atom[k])));
+        if (x.term[i].k != 1) v = add_step(b, TD_DIM_MUL, v, const_reg(b, x.term[i].k));
+        sum = sum < 0 ? v : add_step(b, TD_DIM_ADD, sum, v);
+    }
+    return x.a ? add_step(b, TD_DIM_ADD, sum, const_reg(b, x.a)) : sum;
+}
+
+static int reg_of(builder *b, int64_t dim) {
+    static const td_dim_op ops[] = {TD_DIM_EQ,  TD_DIM_ADD, TD_DIM_DIV,
+                                    TD_DIM_MOD, TD_DIM_MIN, TD_DIM_MAX};
+    const td_symexpr      *x = td__sym_at(b->e, dim);
+    if (!x) return const_reg(b, dim);
+    if (x->kind == TD_SYM_SYMBOL) return b->load[x->nr];
+    int32_t *memo = &b->reg[td__sym_index(dim)];
+    if (*memo) return *memo - 1;
+    int r = x->kind == TD_SYM_SUM
+                ? sum_reg(b, *x)
+                : add_step(b, ops[x->kind], reg_of(b, x->a), reg_of(b, x->b));
+    *memo = r + 1;
+    return r;
+}
+
+/* A test and its text. */
+static void add_check(builder *b, const td_guard *g) {
+    td_guard_prog *p = b->p;
+    td_buf         text = {0};
+    td_guard_step  s = {(uint8_t)(CHECK + g->rel), (uint16_t)p->texts.n,
+                        (uint16_t)reg_of(b, g->a), (uint16_t)reg_of(b, g->b)};
+    td__guard_print(b->e, g, &text);
+    b->fits = b->fits && !text.failed && p->texts.n < MOST_REGS &&
+              td__vec_push(&p->steps, s) && td__vec_push(&p->texts, text.s);
+    if (!b->fits) td__buf_free(&text);
+}
+
+/* Guards that hold before any step runs: what a symbol was made with. */
+static bool birth_guard(const td_symbol *s, int which, td_guard *g) {
+    bool given = s->given != s->tag;
+    *g = (td_guard){.a = s->tag, .b = s->given};
+    if (which == 0) return given;
+    if (given) return false;
+    bool low = which == 1;
+    g->rel = low ? TD_SYM_GE : TD_SYM_LT;
+    g->b = low ? s->first.lo : s->first.hi + 1;
+    return low ? s->first.lo > -TD_DIM_HUGE : s->first.hi < TD_DIM_HUGE;
+}
+
+static void each_guard(builder *b, void (*fn)(builder *b, const td_guard *g)) {
+    const td_symenv *e = b->e;
+    td_guard         g;
+    for (int i = 0; i < e->symbols.n; i++)
+        for (int k = 0; k < 3 && e->symbols.v[i].read != TD_SYM_INSIDE; k++)
+            if (birth_guard(&e->symbols.v[i], k, &g)) fn(b, &g);
+    for (int i = 0; i < e->guards.n; i++)
+        if (!e->guards.v[i].runtime) fn(b, &e->guards.v[i]);
+}
+
+static void gather_guard(builder *b, const td_guard *g) {
+    gather(b, g->a);
+    gather(b, g->b);
+}
+
+static void add_loads(builder *b) {
+    for (int i = 0; i < b->e->symbols.n; i++) {
+        const td_symbol *s = &b->e->symbols.v[i];
+        td_guard_load    l = {s->read, s->arg, s->dim};
+        if (s->read == TD_SYM_INSIDE) continue;
+        b->load[i] = b->p->loads.n;
+        b->fits = b->fits && td__vec_push(&b->p->loads, l);
+    }
+}
+
+td_guard_prog *td__guards_compile(td_symenv *e) {
+    builder b = {.e = e, .fits = true};
+    b.p = td__zalloc(sizeof *b.p);
+    b.reg = td__zalloc(sizeof *b.reg * (size_t)(e->exprs.n + 1));
+    b.load = td__zalloc(sizeof *b.load * (size_t)(e->symbols.n + 1));
+    bool ok = b.p && b.reg && b.load;
+    if (ok) {
+        add_loads(&b);
+        each_guard(&b, gather_guard);
+        b.p->n_regs = b.p->loads.n + b.p->consts.n;
+        each_guard(&b, add_check);
+    }
+    td__free(b.reg);
+    td__free(b.load);
+    if (ok && b.fits) return b.p;
+    td__guards_drop(b.p);
+    return td__fail_memory(e->cx), NULL;
+}
+
+void td__guards_drop(td_guard_prog *p) {
+    if (!p) return;
+    for (int i = 0; i < p->texts.n; i++) td__free(p->texts.v[i]);
+    td__vec_free(&p->loads);
+    td__vec_free(&p->consts);
+    td__vec_free(&p->steps);
+    td__vec_free(&p->texts);
+    td__free(p);
+}
+
+/* ---- running ------------------------------------------------------------ */
+
+/* False: there is no such number. Divisors are positive where the trace divided. */
+static bool step_value(uint8_t op, int64_t a, int64_t b, int64_t *r) {
+    switch ((td_dim_op)op) {
+    case TD_DIM_ADD: return !__builtin_add_overflow(a, b, r);
+    case TD_DIM_MUL: return !__builtin_mul_overflow(a, b, r);
+    case TD_DIM_DIV:
+        if (b <= 0) return false;
+        *r = a / b - (a % b < 0);
+        return true;
+    case TD_DIM_MOD:
+        if (b <= 0) return false;
+        *r = a % b + (a % b < 0 ? b : 0);
+        return true;
+    case TD_DIM_MIN: return *r = a < b ? a : b, true;
+    default: return *r = a > b ? a : b, true;
+    }
+}
+
+static bool test(int rel, int64_t a, int64_t b) {
+    switch (rel) {
+    case TD_SYM_EQ: return a == b;
+    case TD_SYM_NE: return a != b;
+    case TD_SYM_LT: return a < b;
+    default: return a >= b;
+    }
+}
+
+/* A value that does not exist is the next guard's failure: steps stand right before
+ * the first guard that needs them. */
+static int failing(const td_guard_prog *p, int i) {
+    while (p->steps.v[i].op < CHECK) i++;
+    return p->steps.v[i].to;
+}
+
+static int run(const td_guard_prog *p, int64_t *r) {
+    const td_guard_step *s = p->steps.v;
+    for (int i = 0; i < p->steps.n; i++) {
+        int64_t a = r[s[i].a], b = r[s[i].b];
+        if (s[i].op >= CHECK) {
+            if (!test(s[i].op - CHECK, a, b)) return s[i].to;
+        } else if (!step_value(s[i].op, a, b, &r[s[i].to])) return failing(p, i);
+    }
+    return -1;
+}
+
+static int64_t loaded(const td_guard_load *l, const td_value *in) {
+    const td_value *v = &in[l->arg];
+    if (l->read == TD_SYM_INT) return v->u.i;
+    const td_tensor *t = v->u.t;
+    if (l->read == TD_SYM_OFFSET) return t->offset;
+    return l->read == TD_SYM_SIZE ? t->size[l->dim] : t->stride[l->dim];
+}
+
+/* Registers beyond a few come from the heap; without memory no guard holds. */
+static int with_regs(const td_guard_prog *p, const td_value *in, const int64_t *values) {
+    int64_t  few[FEW_REGS], *r = few;
+    size_t   consts = sizeof *r * (size_t)p->consts.n;
+    if (p->n_regs > FEW_REGS && !(r = td__alloc(sizeof *r * (size_t)p->n_regs))) return 0;
+    for (int i = 0; i < p->loads.n; i++)
+        r[i] = values ? values[i] : loaded(&p->loads.v[i], in);
+    if (consts) memcpy(r + p->loads.n, p->consts.v, consts);
+    int failed = run(p, r);
+    if (r != few) td__free(r);
+    return failed;
+}
+
+int td__guards_run(const td_guard_prog *p, const td_value *in) {
+    return with_regs(p, in, NULL);
+}
+
+int td__guards_run_loaded(const td_guard_prog *p, const int64_t *values) {
+    return with_regs(p, NULL, values);
+}

@@ -1,0 +1,199 @@
+/* sym_env.c -- the environment of a trace: its symbols, where they come from, and the
+ * hook that dims arrive at. */
+#include "trace/sym.h"
+
+#include <string.h>
+
+/* ---- serving a thread --------------------------------------------------- */
+
+/* Notes the op the user called; its parts go by its name. */
+static bool hear(td_mode *m, td_opcall *c) {
+    td_symenv  *e = (td_symenv *)m;
+    const char *op = e->op;
+    if (!op) e->op = td__ops[c->info->op].name;
+    bool ok = td__call_below(m, c);
+    e->op = op;
+    return ok;
+}
+
+static int64_t compute(td_symenv *e, td_dim_op op, int64_t a, int64_t b) {
+    switch (op) {
+    case TD_DIM_ADD: return td__sym_add(e, a, b, 1);
+    case TD_DIM_SUB: return td__sym_add(e, a, b, -1);
+    case TD_DIM_MUL: return td__sym_mul(e, a, b);
+    case TD_DIM_DIV: return td__sym_div(e, a, b);
+    case TD_DIM_MOD: return td__sym_mod(e, a, b);
+    case TD_DIM_MIN: return td__sym_min(e, a, b);
+    case TD_DIM_MAX: return td__sym_max(e, a, b);
+    case TD_DIM_EQ: return td__sym_holds(e, a, TD_SYM_EQ, b);
+    case TD_DIM_LT: return td__sym_holds(e, a, TD_SYM_LT, b);
+    }
+    return TD_DIM_HUGE;
+}
+
+/* A number that only looks like a symbol, or a tag of another environment. */
+static bool foreign(const td_symenv *e, int64_t dim) {
+    return td__dim_is_sym(dim) && !td__sym_at(e, dim);
+}
+
+/* Answers never change: what was decided once is known or guarded. */
+static int64_t serve(void *env, td_dim_op op, int64_t a, int64_t b) {
+    td_symenv *e = env;
+    int64_t    key[3] = {op, a, b};
+    if (foreign(e, a) || foreign(e, b)) {
+        td__fail(e->cx, TD_E_TRACE, "a size belongs to another trace");
+        return op >= TD_DIM_EQ ? 0 : TD_DIM_HUGE;
+    }
+    td_symmemo *m = &e->memo[td__hash(key, sizeof key, 0) % TD_SYM_MEMO];
+    if (m->op == (int32_t)op + 1 && m->a == a && m->b == b) return m->r;
+    int64_t r = compute(e, op, a, b);
+    if (td_ok(e->cx)) *m = (td_symmemo){a, b, r, (int32_t)op + 1};
+    return r;
+}
+
+void td__symenv_begin(td_symenv *e) {
+    td__dim_set_hook(serve, e);
+    td__mode_push(e->cx, &e->mode);
+}
+
+void td__symenv_end(td_symenv *e) {
+    td__mode_pop(e->cx, &e->mode);
+    td__dim_set_hook(NULL, NULL);
+}
+
+td_symenv *td__symenv_make(td_ctx *cx) {
+    td_symenv *e = td__zalloc(sizeof *e);
+    if (!e) return td__fail_memory(cx), NULL;
+    e->cx = cx;
+    e->mode.name = "symbols";
+    e->mode.call = hear;
+    e->mode.composites = true;
+    e->gen = 1;
+    return e;
+}
+
+void td__symenv_drop(td_symenv *e) {
+    if (!e) return;
+    for (int i = 0; i < TD_FACT_KINDS; i++) td__vec_free(&e->facts[i]);
+    td__vec_free(&e->exprs);
+    td__vec_free(&e->symbols);
+    td__vec_free(&e->guards);
+    td__free(e->slots);
+    td__arena_free(&e->arena);
+    td__arena_free(&e->scratch);
+    td__free(e);
+}
+
+/* ---- symbols ------------------------------------------------------------ */
+
+int64_t td__sym_input(td_symenv *e, td_symbol like, const int64_t *given) {
+    td_symbol s = like;
+    s.source = td__arena_strdup(&e->arena, like.source);
+    s.nr = s.letter == 'u' ? e->n_unbacked : e->n_backed;
+    s.range = s.first;
+    if (!s.source || !td__vec_push(&e->symbols, s)) return td__sym_fail_memory(e);
+    int32_t at = e->symbols.n - 1;
+    int64_t tag = td__sym_intern_symbol(e, at);
+    if (!td__dim_is_sym(tag)) { /* no memory: as if it had never been */
+        e->symbols.n--;
+        return tag;
+    }
+    td_symbol *to = &e->symbols.v[at];
+    to->tag = tag;
+    to->given = to->is = given ? *given : tag;
+    if (given) to->nr = -1; /* nobody sees it: it has no name */
+    else if (s.letter == 'u') e->n_unbacked++;
+    else e->n_backed++;
+    return to->given;
+}
+
+int64_t td__sym_size(td_symenv *e, const char *source, int32_t arg, int32_t dim,
+                     int64_t hint) {
+    td_symbol s = {.letter = 's',
+                   .read = TD_SYM_SIZE,
+                   .size = true,
+                   .arg = arg,
+                   .dim = dim,
+                   .source = source,
+                   .hint = hint,
+                   .first = {2, TD_DIM_HUGE}};
+    return td__sym_input(e, s, hint < 2 ? &hint : NULL);
+}
+
+int64_t td__sym_unbacked(td_symenv *e, const char *source, td_symrange r, bool size) {
+    td_symbol s = {.letter = 'u',
+                   .read = TD_SYM_INSIDE,
+                   .size = size,
+                   .arg = -1,
+                   .source = source,
+                   .first = r};
+    return td__sym_input(e, s, NULL);
+}
+
+/* ---- tensors ------------------------------------------------------------ */
+
+/* A number of the input's geometry: `is` where it follows from others. */
+static int64_t number_of(td_symenv *e, const char *name, td_symbol s,
+                         const int64_t *is) {
+    td_arena_mark mark = td__arena_mark(&e->scratch);
+    const char   *format = s.read == TD_SYM_STRIDE ? "%s.stride(%d)" : "%s.offset()";
+    s.source = td__arena_printf(&e->scratch, format, name, (int)s.dim);
+    if (!s.source) return td__sym_fail_memory(e);
+    int64_t r = td__sym_input(e, s, is);
+    td__arena_reset(&e->scratch, mark);
+    return r;
+}
+
+/* The stride of dim d where it is that of a dim further in, times that one's size. */
+static bool follows(td_symenv *e, const td_tensor *t, const td_meta *m, uint64_t done,
+                    int d, int64_t *is) {
+    *is = t->stride[d];
+    if (*is < 2) return true;
+    for (int i = t->rank - 1; i >= 0; i--) {
+        if (!(done >> i & 1) || t->size[i] * t->stride[i] != t->stride[d]) continue;
+        *is = td__sym_mul(e, m->size[i], m->stride[i]);
+        return true;
+    }
+    return false;
+}
+
+/* Strides from the smallest up, so that each may follow from those before. */
+static void name_strides(td_symenv *e, const char *name, int32_t arg,
+                         const td_tensor *t, td_meta *m) {
+    uint64_t done = 0;
+    for (int n = 0; n < t->rank; n++) {
+        int d = -1;
+        for (int i = t->rank - 1; i >= 0; i--)
+            if (!(done >> i & 1) && (d < 0 || t->stride[i] < t->stride[d])) d = i;
+        td_symbol s = {.letter = 's',
+                       .read = TD_SYM_STRIDE,
+                       .arg = arg,
+                       .dim = d,
+                       .hint = t->stride[d],
+                       .first = {2, TD_DIM_HUGE}};
+        int64_t   is;
+        bool      known = follows(e, t, m, done, d, &is);
+        m->stride[d] = number_of(e, name, s, known ? &is : NULL);
+        done |= (uint64_t)1 << d;
+    }
+}
+
+bool td__sym_tensor(td_symenv *e, const char *name, int32_t arg, const td_tensor *t,
+                    td_meta *m) {
+    td__tensor_meta(t, m);
+    for (int d = 0; d < t->rank; d++) {
+        td_arena_mark mark = td__arena_mark(&e->scratch);
+        const char   *source = td__arena_printf(&e->scratch, "%s.size(%d)", name, d);
+        if (!source) return td__fail_memory(e->cx);
+        m->size[d] = td__sym_size(e, source, arg, d, t->size[d]);
+        td__arena_reset(&e->scratch, mark);
+    }
+    name_strides(e, name, arg, t, m);
+    td_symbol s = {.letter = 's',
+                   .read = TD_SYM_OFFSET,
+                   .arg = arg,
+                   .hint = t->offset,
+                   .first = {1, TD_DIM_HUGE}};
+    m->offset = number_of(e, name, s, t->offset ? NULL : &t->offset);
+    return td_ok(e->cx);
+}

@@ -1,0 +1,354 @@
+/* sym_know.c -- what is known of sizes: proofs from ranges and facts, answers from
+ * hints under a guard, and what each answer teaches. */
+#include "trace/sym.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- with what is known put in ------------------------------------------ */
+
+static int64_t now_sum(td_symenv *e, td_symexpr x) {
+    int64_t sum = x.a;
+    for (int i = 0; i < x.nr; i++) {
+        int64_t v = x.term[i].k;
+        for (int k = 0; k < x.term[i].n; k++)
+            v = td__sym_mul(e, v, td__sym_now(e, td__sym_tag(x.term[i].atom[k])));
+        sum = td__sym_add(e, sum, v, 1);
+    }
+    return sum;
+}
+
+static int64_t now_atom(td_symenv *e, td_symexpr x, int64_t dim) {
+    if (x.kind == TD_SYM_SYMBOL) {
+        int64_t is = e->symbols.v[x.nr].is;
+        return is == dim ? dim : td__sym_now(e, is);
+    }
+    int64_t a = td__sym_now(e, x.a), b = td__sym_now(e, x.b);
+    switch ((td_symkind)x.kind) {
+    case TD_SYM_DIV: return td__sym_div(e, a, b);
+    case TD_SYM_MOD: return td__sym_mod(e, a, b);
+    case TD_SYM_MIN: return td__sym_min(e, a, b);
+    default: return td__sym_max(e, a, b);
+    }
+}
+
+int64_t td__sym_now(td_symenv *e, int64_t dim) {
+    const td_symexpr *x = td__sym_at(e, dim);
+    if (!x) return dim;
+    if (x->now_at == e->gen) return x->now;
+    uint32_t at = e->gen;
+    int64_t  now = x->kind == TD_SYM_SUM ? now_sum(e, *x) : now_atom(e, *x, dim);
+    if (!td_ok(e->cx)) return dim;
+    td_symexpr *to = &e->exprs.v[td__sym_index(dim)];
+    to->now = now;
+    to->now_at = at;
+    return now;
+}
+
+/* ---- proofs ------------------------------------------------------------- */
+
+enum { FACTS_TRIED = 48 };
+
+static bool in_facts(td_symenv *e, td_symfact_kind kind, int64_t d) {
+    int64_t minus = td__sym_mul(e, d, -1);
+    for (int i = 0; i < e->facts[kind].n; i++) {
+        int64_t f = td__sym_now(e, e->facts[kind].v[i].d);
+        if (f == d || f == minus) return true;
+    }
+    return false;
+}
+
+/* The largest number d is known to be no smaller than. */
+static int64_t least(td_symenv *e, int64_t d) {
+    int64_t low = td__sym_range(e, d).lo;
+    int     n = e->facts[TD_FACT_LEAST].n;
+    for (int i = n > FACTS_TRIED ? n - FACTS_TRIED : 0; i < n; i++) {
+        td_symfact  f = e->facts[TD_FACT_LEAST].v[i];
+        td_symrange r = td__sym_range(e, td__sym_add(e, d, td__sym_now(e, f.d), -1));
+        if (r.lo > -TD_DIM_HUGE && r.lo + f.m > low) low = r.lo + f.m;
+    }
+    return low;
+}
+
+static int64_t gcd(int64_t a, int64_t b) {
+    while (b) {
+        int64_t r = a % b;
+        a = b;
+        b = r;
+    }
+    return a < 0 ? -a : a;
+}
+
+/* No integers make 2*s0 + 4*s1 equal to 3. */
+static bool never_zero(td_symenv *e, int64_t d) {
+    const td_symexpr *x = td__sym_at(e, d);
+    int64_t           g = 0;
+    if (!x || x->kind != TD_SYM_SUM || x->a == 0) return false;
+    for (int i = 0; i < x->nr; i++) {
+        int64_t k = x->term[i].k, next;
+        for (int j = 0; j < x->term[i].n; j++)
+            if (!__builtin_mul_overflow(k, td__sym_multiple(e, x->term[i].atom[j]),
+                                        &next))
+                k = next;
+        g = gcd(g, k);
+    }
+    return g > 1 && x->a % g != 0;
+}
+
+static int prove_zero(td_symenv *e, int64_t d) {
+    if (!td__sym_at(e, d)) return d == 0;
+    if (least(e, d) > 0 || least(e, td__sym_mul(e, d, -1)) > 0) return 0;
+    if (never_zero(e, d) || in_facts(e, TD_FACT_NONZERO, d)) return 0;
+    return in_facts(e, TD_FACT_ZERO, d) ? 1 : -1;
+}
+
+/* Is d >= 0? */
+static int prove_least(td_symenv *e, int64_t d) {
+    if (!td__sym_at(e, d)) return d >= 0;
+    if (least(e, d) >= 0 || in_facts(e, TD_FACT_ZERO, d)) return 1;
+    int64_t up = least(e, td__sym_mul(e, d, -1));
+    if (up > 0 || (up == 0 && in_facts(e, TD_FACT_NONZERO, d))) return 0;
+    return -1;
+}
+
+int td__sym_prove(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
+    e->trying++;
+    int64_t d = td__sym_add(e, td__sym_now(e, a), td__sym_now(e, b), -1);
+    int     r = -1;
+    if (d != TD_DIM_HUGE && rel <= TD_SYM_NE) r = prove_zero(e, d);
+    else if (d != TD_DIM_HUGE) r = prove_least(e, d);
+    e->trying--;
+    if (r < 0) return r;
+    return rel == TD_SYM_NE || rel == TD_SYM_LT ? !r : r;
+}
+
+/* ---- learning ----------------------------------------------------------- */
+
+static bool add_fact(td_symenv *e, td_symfact_kind kind, int64_t d, int64_t m) {
+    td_symfact f = {d, m};
+    e->gen++;
+    return td__vec_push(&e->facts[kind], f) || td__fail_memory(e->cx);
+}
+
+static bool contains(const td_symenv *e, int64_t dim, int32_t atom) {
+    const td_symexpr *x = td__sym_at(e, dim);
+    if (!x) return false;
+    if (td__sym_index(dim) == atom) return true;
+    for (int i = 0; x->kind == TD_SYM_SUM && i < x->nr; i++)
+        for (int k = 0; k < x->term[i].n; k++)
+            if (contains(e, td__sym_tag(x->term[i].atom[k]), atom)) return true;
+    return x->kind > TD_SYM_SUM && (contains(e, x->a, atom) || contains(e, x->b, atom));
+}
+
+/* A symbol that d == 0 can be solved for: the factor is 1 or -1, and it occurs once.
+ * Unbacked ones first, then the youngest. -1: none. */
+static int32_t solvable(td_symenv *e, const td_sympoly *p, int64_t *k, int64_t *rest) {
+    int32_t best = -1;
+    for (int i = 0; i < p->n; i++) {
+        if (p->t[i].n != 1 || p->t[i].k > 1 || p->t[i].k < -1) continue;
+        int32_t           atom = p->t[i].atom[0];
+        const td_symexpr *x = &e->exprs.v[atom];
+        if (x->kind != TD_SYM_SYMBOL) continue;
+        bool       worse = best >= 0 && e->exprs.v[best].unbacked && !x->unbacked;
+        td_sympoly others, one = {.t = &p->t[i], .n = 1};
+        if (worse || !td__sym_poly_add(e, p, &one, -1, &others)) continue;
+        int64_t r = td__sym_intern_poly(e, &others);
+        if (contains(e, r, atom)) continue;
+        best = atom;
+        *k = p->t[i].k;
+        *rest = r;
+    }
+    return best;
+}
+
+static void narrow(td_symrange *r, td_symrange by) {
+    if (by.lo > r->lo) r->lo = by.lo;
+    if (by.hi < r->hi) r->hi = by.hi;
+}
+
+/* The symbol is `is` from here on, and what was known of it holds for `is`. */
+static bool become(td_symenv *e, int32_t atom, int64_t is) {
+    td_symbol        *s = &e->symbols.v[e->exprs.v[atom].nr];
+    td_symrange       r = s->range;
+    const td_symexpr *x = td__sym_at(e, is);
+    s->is = is;
+    e->gen++;
+    if (!x) return true;
+    if (x->kind == TD_SYM_SYMBOL) return narrow(&e->symbols.v[x->nr].range, r), true;
+    if (r.lo > -TD_DIM_HUGE && !add_fact(e, TD_FACT_LEAST, is, r.lo)) return false;
+    return r.hi == TD_DIM_HUGE ||
+           add_fact(e, TD_FACT_LEAST, td__sym_mul(e, is, -1), -r.hi);
+}
+
+static bool learn_zero(td_symenv *e, int64_t d) {
+    const td_symexpr *x = td__sym_at(e, d);
+    td_sympoly        p;
+    int64_t           k, rest;
+    if (!x) return true;
+    if (x->kind == TD_SYM_MOD) return add_fact(e, TD_FACT_MULTIPLE, x->a, x->b);
+    if (!td__sym_poly(e, d, &p)) return false;
+    int32_t atom = solvable(e, &p, &k, &rest);
+    if (atom >= 0) return become(e, atom, td__sym_mul(e, rest, -k));
+    return add_fact(e, TD_FACT_ZERO, d, 0);
+}
+
+/* k * s + c >= m for a lone symbol says how large s is. */
+static bool learn_least(td_symenv *e, int64_t d, int64_t m) {
+    td_sympoly p;
+    if (!td__sym_at(e, d)) return true;
+    if (!td__sym_poly(e, d, &p)) return false;
+    const td_symexpr *x = &e->exprs.v[p.t[0].atom[0]];
+    if (p.n != 1 || p.t[0].n != 1 || x->kind != TD_SYM_SYMBOL)
+        return add_fact(e, TD_FACT_LEAST, d, m);
+    td_symrange *r = &e->symbols.v[x->nr].range;
+    int64_t      k = p.t[0].k, v = m - p.c;
+    td_symrange  by = {-TD_DIM_HUGE, TD_DIM_HUGE};
+    if (k > 0) by.lo = -td__dim_div(-v, k);
+    else by.hi = td__dim_div(-v, -k);
+    narrow(r, by);
+    e->gen++;
+    if (r->lo == r->hi) e->symbols.v[x->nr].is = r->lo;
+    return true;
+}
+
+static bool learn_nonzero(td_symenv *e, int64_t d) {
+    td_symrange r = td__sym_range(e, d);
+    if (!td__sym_at(e, d)) return true;
+    if (r.lo == 0) return learn_least(e, d, 1);
+    if (r.hi == 0) return learn_least(e, td__sym_mul(e, d, -1), 1);
+    return add_fact(e, TD_FACT_NONZERO, d, 0);
+}
+
+bool td__sym_learn(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
+    td_arena_mark mark = td__arena_mark(&e->scratch);
+    int64_t       d = td__sym_add(e, td__sym_now(e, a), td__sym_now(e, b), -1);
+    bool          ok = false;
+    switch (rel) {
+    case TD_SYM_EQ: ok = learn_zero(e, d); break;
+    case TD_SYM_NE: ok = learn_nonzero(e, d); break;
+    case TD_SYM_GE: ok = learn_least(e, d, 0); break;
+    case TD_SYM_LT: ok = learn_least(e, td__sym_mul(e, d, -1), 1); break;
+    }
+    td__arena_reset(&e->scratch, mark);
+    return ok && td_ok(e->cx);
+}
+
+bool td__sym_record(td_symenv *e, td_symrel rel, int64_t a, int64_t b, bool runtime) {
+    td_guard g = {.rel = (uint8_t)rel, .runtime = runtime, .op = e->op};
+    g.a = td__sym_now(e, a);
+    g.b = td__sym_now(e, b);
+    if (td_here.file && td_here.file != e->file) {
+        e->file_copy = td__arena_strdup(&e->arena, td_here.file);
+        e->file = e->file_copy ? td_here.file : NULL;
+    }
+    if (td_here.file) g.here = (td_where){e->file_copy, td_here.line};
+    return td__vec_push(&e->guards, g) || td__fail_memory(e->cx);
+}
+
+/* ---- answers ------------------------------------------------------------ */
+
+static bool by_hints(const td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
+    int64_t x = td__sym_hint(e, a), y = td__sym_hint(e, b);
+    switch (rel) {
+    case TD_SYM_EQ: return x == y;
+    case TD_SYM_NE: return x != y;
+    case TD_SYM_LT: return x < y;
+    case TD_SYM_GE: return x >= y;
+    }
+    return false;
+}
+
+static td_symrel opposite(td_symrel rel) {
+    static const td_symrel other[] = {TD_SYM_NE, TD_SYM_EQ, TD_SYM_GE, TD_SYM_LT};
+    return other[rel];
+}
+
+static bool unbacked(const td_symenv *e, int64_t dim) {
+    const td_symexpr *x = td__sym_at(e, dim);
+    return x && x->unbacked;
+}
+
+/* Proves with the unbacked sizes narrowed to [lo, hi]; the ranges come back. */
+static int prove_within(td_symenv *e, int64_t a, td_symrel rel, int64_t b,
+                        td_symrange by) {
+    td_arena_mark mark = td__arena_mark(&e->scratch);
+    size_t        bytes = sizeof(td_symrange) * (size_t)(e->symbols.n + 1);
+    td_symrange  *old = td__arena_alloc(&e->scratch, bytes);
+    if (!old) return td__sym_fail_memory(e), -1;
+    for (int i = 0; i < e->symbols.n; i++) {
+        td_symbol *s = &e->symbols.v[i];
+        old[i] = s->range;
+        if (s->letter != 'u' || !s->size) continue;
+        narrow(&s->range, by);
+        if (s->range.lo > s->range.hi) s->range = old[i];
+    }
+    e->gen++;
+    int r = td__sym_prove(e, a, rel, b);
+    for (int i = 0; i < e->symbols.n; i++) e->symbols.v[i].range = old[i];
+    e->gen++;
+    td__arena_reset(&e->scratch, mark);
+    return r;
+}
+
+/* Every unbacked size of the two may not be 1 when the program runs. */
+static bool refuse_one(td_symenv *e, int64_t a, int64_t b) {
+    for (int i = 0; i < e->symbols.n; i++) {
+        td_symbol s = e->symbols.v[i];
+        int32_t   atom = td__sym_index(s.tag);
+        if (s.letter != 'u' || !s.size) continue;
+        if (!contains(e, a, atom) && !contains(e, b, atom)) continue;
+        if (!td__sym_assert(e, s.tag, TD_SYM_NE, 1)) return false;
+    }
+    return true;
+}
+
+static bool fail_unbacked(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
+    td_buf   text = {0};
+    td_guard g = {.rel = (uint8_t)rel, .a = a, .b = b};
+    char     place[256] = "";
+    td__guard_print(e, &g, &text);
+    if (td_here.file)
+        snprintf(place, sizeof place, " (%s:%d)", td_here.file, td_here.line);
+    td__fail(e->cx, TD_E_TRACE,
+             "%s: whether %s is known only when the program runs%s; say what holds "
+             "with a runtime assert on the size (td__sym_assert), or take a size that "
+             "does not depend on values",
+             e->op ? e->op : "a size", td__buf_str(&text), place);
+    td__buf_free(&text);
+    return false;
+}
+
+/* Rules take a size that only run time knows to be neither 0 nor 1. An empty one goes
+ * the general way; a 1, which would broadcast or squeeze, is refused when it comes. */
+static bool holds_unbacked(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
+    int general = prove_within(e, a, rel, b, (td_symrange){2, TD_DIM_HUGE});
+    if (general < 0) return fail_unbacked(e, a, rel, b);
+    int one = prove_within(e, a, rel, b, (td_symrange){1, 1});
+    if (one != general && !refuse_one(e, a, b)) return false;
+    return general;
+}
+
+bool td__sym_holds(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
+    int r = td__sym_prove(e, a, rel, b);
+    if (r >= 0) return r;
+    a = td__sym_now(e, a), b = td__sym_now(e, b);
+    if (unbacked(e, a) || unbacked(e, b)) return holds_unbacked(e, a, rel, b);
+    bool      yes = by_hints(e, a, rel, b);
+    td_symrel found = yes ? rel : opposite(rel);
+    return td__sym_record(e, found, a, b, false) && td__sym_learn(e, a, found, b) &&
+           yes;
+}
+
+bool td__sym_assert(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
+    int r = td__sym_prove(e, a, rel, b);
+    if (r == 1) return true;
+    if (r == 0) {
+        td_buf   text = {0};
+        td_guard g = {.rel = (uint8_t)rel, .a = a, .b = b};
+        td__guard_print(e, &g, &text);
+        td__fail(e->cx, TD_E_TRACE, "the assert %s cannot hold", td__buf_str(&text));
+        td__buf_free(&text);
+        return false;
+    }
+    return td__sym_record(e, rel, a, b, true) && td__sym_learn(e, a, rel, b);
+}
