@@ -34,7 +34,7 @@ typedef struct cli_command {
     int (*run)(int argc, char **argv); /* argv[0] is the command's name */
 } cli_command;
 
-extern const cli_command cli_demo, cli_ops, cli_doctor, cli_run, cli_show;
+extern const cli_command cli_demo, cli_ops, cli_doctor, cli_run, cli_show, cli_facts;
 
 /* Reads the options of argv[1..) and the operand, NULL when there is none. False:
  * the command ends with *status (help was asked for, or one line on stderr). */

@@ -108,7 +108,8 @@ static td_fval *adopt_piece(td_func *f, td_group *first, td_tensor *t) {
     td_fval *v = td__fval_make(f, TD_F_PIECE, first, t);
     if (!v) return NULL;
     for (td_group *g = first; g; g = g->next)
-        if (!g->into && g->root && td__geom_covers(&g->root->geom, &v->geom)) v->group = g;
+        if (!g->into && g->root && td__geom_covers(&g->root->geom, &v->geom))
+            v->group = g;
     t->payload = v;
     return v;
 }
@@ -117,8 +118,9 @@ static td_fval *adopt(td_func *f, td_tensor *t) {
     td_group *first = td__ptrmap_get(&f->groups, t->st);
     if (first) return adopt_piece(f, first, t);
     if (td__is_fake(t)) {
-        td__fail(f->cx, TD_E_TRACE, "a tensor without bytes that is neither an argument "
-                                    "nor a result of the program");
+        td__fail(f->cx, TD_E_TRACE,
+                 "a tensor without bytes that is neither an argument "
+                 "nor a result of the program");
         return NULL;
     }
     return td__fval_fresh(f, t, t) ? t->payload : NULL;
@@ -194,7 +196,11 @@ bool td__func_give(td_func *f, td_tensor *outer, td_tensor *inner) {
     td_fval *v = outer->payload;
     if (!v || v->owner != &f->mode) v = give_value(f, outer, inner);
     if (!v) return false;
-    td_func_in in = {.t = outer, .given = v, .inner = inner, .st = outer->st};
+    td_func_in in = {.t = outer,
+                     .given = v,
+                     .inner = inner,
+                     .st = outer->st,
+                     .bytes = outer->st->bytes};
     if (!td__vec_push(&f->in, in)) return td__fail_memory(f->cx);
     td__ref(outer);
     td__ref(inner);
@@ -204,7 +210,9 @@ bool td__func_give(td_func *f, td_tensor *outer, td_tensor *inner) {
 
 /* ---- pieces of storages ------------------------------------------------- */
 
-static td_value ints(const int64_t *v, int n) { return td__value_ints((td_ints){v, n}); }
+static td_value ints(const int64_t *v, int n) {
+    return td__value_ints((td_ints){v, n});
+}
 
 static td_tensor *as_dtype(td_func *f, td_tensor *t, td_dtype dt) {
     td_value in[2] = {td_value_tensor(t), td__value_dtype(dt)};

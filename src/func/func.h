@@ -14,20 +14,21 @@ typedef struct td_group td_group; /* outer tensors that may share elements */
 
 /* An argument as it came, for the question what became of it. */
 typedef struct td_func_in {
-    td_tensor  *t;     /* outer, held */
-    td_fval    *given; /* its first record */
-    td_tensor  *inner; /* held: its value as it came */
-    td_storage *st;    /* held: where it lay */
-    int         n_set; /* calls of set_ on it */
+    td_tensor  *t;       /* outer, held */
+    td_fval    *given;   /* its first record */
+    td_tensor  *inner;   /* held: its value as it came */
+    td_storage *st;      /* held: where it lay */
+    size_t      bytes;   /* of st then */
+    int         n_set;   /* calls of set_ on it */
     bool        strayed; /* it was written while set_ had it elsewhere */
 } td_func_in;
 
 struct td_func {
-    td_mode  mode; /* first: the mode is this */
-    td_ctx  *cx;
-    td_arena arena;
-    td_ptrmap groups; /* by outer storage: the first group of it */
-    td_fval  *all;    /* every record; they hold inner values */
+    td_mode   mode; /* first: the mode is this */
+    td_ctx   *cx;
+    td_arena  arena;
+    td_ptrmap groups;              /* by outer storage: the first group of it */
+    td_fval  *all;                 /* every record; they hold inner values */
     TD_VEC(td_storage *) storages; /* held, so that their addresses stay theirs */
     TD_VEC(td_func_in) in;
     bool any_set; /* some argument's storage was exchanged */
@@ -35,12 +36,12 @@ struct td_func {
 };
 
 /* Begins without touching the mode stack; `below` hears what the mode computes. */
-void td__func_begin(td_func *f, td_ctx *cx, td_mode *below);
+void       td__func_begin(td_func *f, td_ctx *cx, td_mode *below);
 /* Lets go of everything; outer tensors that live on are ordinary fake ones. */
-void td__func_end(td_func *f);
+void       td__func_end(td_func *f);
 /* `outer`, a tensor without bytes, becomes an argument with this value. All arguments
  * come before the first op; those that overlap are one group. */
-bool td__func_give(td_func *f, td_tensor *outer, td_tensor *inner);
+bool       td__func_give(td_func *f, td_tensor *outer, td_tensor *inner);
 /* The value of an outer tensor now; NULL after td__fail. */
 td_tensor *td__func_value(td_func *f, td_tensor *outer);
 
@@ -68,11 +69,11 @@ typedef struct td_change {
 
 /* Where a result lies. */
 typedef struct td_place {
-    int     input;  /* in the storage this argument came with; -1: in none */
-    int     same;   /* it is this argument; -1: none */
-    int     first;  /* the first result in its storage, perhaps itself; -1: a number */
+    int     input;   /* in the storage this argument came with; -1: in none */
+    int     same;    /* it is this argument; -1: none */
+    int     first;   /* the first result in its storage, perhaps itself; -1: a number */
     int     sharers; /* results in its storage */
-    size_t  bytes;  /* of that storage */
+    size_t  bytes;   /* of that storage */
     td_geom geom;
 } td_place;
 
@@ -96,5 +97,93 @@ void           td__functional_drop(td_functional *f); /* NULL is fine */
 /* Runs the graph and does by hand what the program does in place: writes arguments,
  * makes results that lie in arguments or each other views of them. */
 bool td__functional_run(const td_functional *f, const td_value *in, td_value *out);
+
+/* Arguments without bytes that look as the graph's inputs do: in[i] by input, NONE
+ * for consts, 0 for numbers. Looks of one storage number share it. */
+bool td__inputs_like(const td_graph *g, td_value *in);
+
+/* ---- facts (facts.c, facts_out.c, facts_print.c) ------------------------ */
+
+typedef enum td_mutation {
+    TD_NOT_MUTATED,
+    TD_MUTATED_IN_GRAPH,
+    TD_MUTATED_OUT_GRAPH
+} td_mutation;
+
+/* What a program does to an input. */
+typedef struct td_input_fact {
+    bool        tensor;
+    bool        is_leaf;       /* before */
+    bool        requires_grad; /* after: a write may have made it so */
+    bool        mutates_data, mutates_metadata, mutates_storage;
+    bool        hidden;    /* every write passed by autograd; true without any */
+    bool        no_grad;   /* it was written, always with gradients off */
+    bool        resized;   /* its storage grew */
+    bool        is_static; /* a parameter or buffer */
+    int         duplicate; /* the same tensor as this earlier input; -1: of none */
+    td_mutation mutation;
+} td_input_fact;
+
+typedef enum td_output_kind {
+    TD_OUT_NON_ALIAS,
+    TD_OUT_CUSTOM_VIEW, /* an input's, through a custom function */
+    TD_OUT_IS_INPUT,
+    TD_OUT_ALIAS_OF_INPUT,
+    TD_OUT_UNSAFE_VIEW,     /* of an intermediate nobody else sees */
+    TD_OUT_ALIAS_OF_OUTPUT, /* its base, or its like, is output `base` */
+    TD_OUT_ALIAS_OF_BASE,
+    TD_OUT_ALIAS_SAVES_BASE, /* the first of its base, which becomes an output */
+    TD_OUT_KINDS
+} td_output_kind;
+
+/* One view op between a base and a result, base first. */
+typedef struct td_view_op {
+    td_op     op;
+    int       nr;   /* which result */
+    int       n_in; /* in[0] is NONE: what is viewed */
+    td_value *in;
+} td_view_op;
+
+typedef struct td_output_fact {
+    td_output_kind kind;
+    int            base; /* input, output or intermediate base; -1: none */
+    uint8_t        raw;  /* td_kind: TENSOR, INT, ..., NONE */
+    bool           requires_grad, for_backward;
+    bool           multi;     /* came through a view op of several results */
+    bool           has_views; /* a view sequence was recorded */
+    int            n_views;
+    td_view_op    *views;
+    uint64_t       dynamic; /* bit per dim whose size is symbolic */
+    td_geom        geom;
+    const char    *type; /* "f32[2,3]" */
+} td_output_fact;
+
+/* A gradient that comes in from outside. */
+typedef struct td_tangent_fact {
+    enum { TD_TANGENT_INPUT, TD_TANGENT_OUTPUT, TD_TANGENT_BASE } of;
+    int     index;
+    td_geom geom; /* sizes and the strides it is expected to have */
+} td_tangent_fact;
+
+typedef struct td_facts {
+    td_ctx          *cx;
+    td_arena         arena;
+    const char      *name;
+    const char     **names; /* of inputs, NULL where they have none */
+    int              n_in, n_out, n_bases, n_tangents;
+    td_input_fact   *in;
+    td_output_fact  *out;
+    td_output_fact  *bases; /* intermediate bases: geometry, type, requires grad */
+    td_tangent_fact *tangents;
+    int              grad_mode; /* what it leaves: -1 as it was, 0 off, 1 on */
+    bool             random;
+    bool             trains; /* there is something to differentiate */
+    bool             keep;   /* input mutations may stay in the graph */
+} td_facts;
+
+/* What a program does for inputs like these. NULL after td__fail. */
+td_facts *td__facts(const td_graph *program, const td_value *in, bool keep_mutations);
+void      td__facts_drop(td_facts *f); /* NULL is fine */
+bool      td__facts_print(td_buf *b, const td_facts *f);
 
 #endif

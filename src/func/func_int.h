@@ -15,14 +15,14 @@
 
 struct td_group {
     td_func    *f;
-    td_group   *into; /* merged: ask that one */
-    td_group   *next; /* of the same outer storage */
-    td_storage *st;   /* outer */
-    td_fval    *root; /* NULL: arguments overlap and none was written yet */
+    td_group   *into;  /* merged: ask that one */
+    td_group   *next;  /* of the same outer storage */
+    td_storage *st;    /* outer */
+    td_fval    *root;  /* NULL: arguments overlap and none was written yet */
     td_tensor  *given; /* the value of an argument in it as it came; NULL: none */
     int64_t     given_offset; /* of that argument, outer */
     td_dtype    given_dtype;
-    uint64_t    gen; /* writes so far */
+    uint64_t    gen;                  /* writes so far */
     int         writes, quiet_writes; /* all; with gradients off */
     bool        outside; /* a write reached elements that no argument shows */
 };
@@ -53,10 +53,10 @@ struct td_fval {
     int       nr;      /* which result of the step */
     td_fval  *up;
     const td_fstep *step;
-    td_geom    geom;  /* of the outer tensor */
-    td_tensor *inner; /* held; NULL: not computed yet */
-    uint64_t   gen;   /* of the group when inner was current */
-    td_where   here;
+    td_geom         geom;  /* of the outer tensor */
+    td_tensor      *inner; /* held; NULL: not computed yet */
+    uint64_t        gen;   /* of the group when inner was current */
+    td_where        here;
 };
 
 /* ---- alias.c ------------------------------------------------------------ */
@@ -67,19 +67,19 @@ bool td__geom_same(const td_geom *a, const td_geom *b);
 bool td__geom_covers(const td_geom *a, const td_geom *b);
 bool td__geom_covers_bytes(const td_geom *a, const td_geom *b); /* of any dtypes */
 
-td_fval *td__fval_of(td_func *f, td_tensor *t); /* adopts; NULL after td__fail */
-td_fval *td__fval_make(td_func *f, td_fkind kind, td_group *g, const td_tensor *t);
+td_fval  *td__fval_of(td_func *f, td_tensor *t); /* adopts; NULL after td__fail */
+td_fval  *td__fval_make(td_func *f, td_fkind kind, td_group *g, const td_tensor *t);
 td_group *td__group_of(const td_fval *v);
 td_group *td__group_make(td_func *f, td_storage *st);
 /* A fresh outer tensor with this value: the root of a new group. */
-bool td__fval_fresh(td_func *f, td_tensor *t, td_tensor *inner);
-bool td__fval_hold(td_fval *v, td_tensor *inner); /* as its current value */
+bool      td__fval_fresh(td_func *f, td_tensor *t, td_tensor *inner);
+bool      td__fval_hold(td_fval *v, td_tensor *inner); /* as its current value */
 /* Finds what a piece is a piece of; may make the storage the root. */
-bool td__fval_place(td_fval *v);
+bool      td__fval_place(td_fval *v);
 /* Makes the whole storage, of so many bytes, the root. */
-bool td__group_flatten(td_group *g, int64_t bytes);
+bool      td__group_flatten(td_group *g, int64_t bytes);
 /* The storage had `was` bytes before it perhaps grew: new ones are zero. */
-bool td__group_grow(td_group *g, size_t was);
+bool      td__group_grow(td_group *g, size_t was);
 
 /* ---- overlap.c ---------------------------------------------------------- */
 
@@ -95,8 +95,8 @@ bool       td__fval_store(td_fval *v, td_tensor *value);
 /* The value laid out as the outer tensor is, where that matters. */
 td_tensor *td__fval_lay_out(const td_fval *v, td_tensor *value);
 /* Calls an op below the mode, outside any history. */
-bool       td__func_call(td_func *f, td_op op, const td_value *in, int n_in,
-                         td_tensor **out, int n_out);
+bool td__func_call(td_func *f, td_op op, const td_value *in, int n_in, td_tensor **out,
+                   int n_out);
 td_tensor *td__func_call1(td_func *f, td_op op, const td_value *in, int n_in);
 
 #endif

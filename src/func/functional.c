@@ -136,7 +136,8 @@ static bool call_view(td_func *f, td_opcall *c) {
     if (!s) return false;
     if (c->def->flags & TD_OPF_MULTI) {
         s->n_peers = c->n_out;
-        s->peers = td__arena_zalloc(&f->arena, sizeof *s->peers * (size_t)(c->n_out + 1));
+        s->peers =
+            td__arena_zalloc(&f->arena, sizeof *s->peers * (size_t)(c->n_out + 1));
         if (!s->peers) return td__fail_memory(f->cx);
     }
     for (int i = 0; i < c->n_out; i++) {
@@ -195,9 +196,10 @@ static bool call_meta(td_func *f, td_opcall *c) {
 static bool may_write(td_opcall *c) {
     for (int i = 0; i < c->n_in; i++)
         if (c->info->s.in[i].write && td__in(c, i) && !td__is_fake(td__in(c, i)))
-            return td__op_fail(c, TD_E_TRACE,
-                               "argument %s is written, but is no argument of the program",
-                               c->info->s.in[i].name);
+            return td__op_fail(
+                c, TD_E_TRACE,
+                "argument %s is written, but is no argument of the program",
+                c->info->s.in[i].name);
     return true;
 }
 
@@ -251,7 +253,8 @@ static bool call_batch_norm(td_func *f, td_opcall *c) {
 /* Eager lets windows that overlap be written; what comes of it depends on the order
  * in which elements are visited, which a pure op does not have. */
 static bool has_order(td_func *f, td_opcall *c) {
-    const td_opdef *pure = c->info->pure < TD_OP_COUNT ? &td__ops[c->info->pure] : c->def;
+    const td_opdef *pure =
+        c->info->pure < TD_OP_COUNT ? &td__ops[c->info->pure] : c->def;
     for (int i = 0; i < c->n_in && !(pure->flags & TD_OPF_UNIFORM); i++)
         if (c->info->s.in[i].write && td__in(c, i) &&
             td__geom_overlaps_itself(&td__fval_of(f, td__in(c, i))->geom))

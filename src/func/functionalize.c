@@ -10,8 +10,8 @@ typedef struct run {
     td_ctx         *cx;
     td_tensor     **real, **alias, **outer; /* by input; NULL: no tensor */
     td_value       *in, *out;               /* of the replay */
-    int            *nr; /* by input: which of the mode's arguments */
-    td_faker        fakes;                  /* outer copies */
+    int            *nr;    /* by input: which of the mode's arguments */
+    td_faker        fakes; /* outer copies */
     td_record       rec;
     td_func         f;
 } run;
@@ -119,7 +119,8 @@ static bool find_change(run *r, int i) {
 static int add_output(run *r, td_fval *v, td_desc_kind kind, int i) {
     td_tensor *t = td__fval_value(v);
     td_gval   *g = t ? td__record_value(&r->rec, &t, "an output") : NULL;
-    if (!g || !td__graph_output(r->to->g, td__garg_value(g), (td_desc){(uint8_t)kind, i, NULL}))
+    if (!g || !td__graph_output(r->to->g, td__garg_value(g),
+                                (td_desc){(uint8_t)kind, i, NULL}))
         return -1;
     return r->to->g->outputs.n - 1;
 }
@@ -136,7 +137,8 @@ static bool put_change(run *r, int i) {
         if (c->update < 0) return false;
     }
     if (!c->meta) return true;
-    c->now = add_output(r, in->t->payload, c->data && one ? TD_D_UPDATE : TD_D_META_UPDATE, i);
+    c->now = add_output(r, in->t->payload,
+                        c->data && one ? TD_D_UPDATE : TD_D_META_UPDATE, i);
     return c->now >= 0;
 }
 
@@ -248,7 +250,8 @@ static bool make_room(run *r) {
     r->out = td__arena_zalloc(a, sizeof *r->out * m);
     to->in = td__arena_zalloc(a, sizeof *to->in * n);
     to->out = td__arena_zalloc(a, sizeof *to->out * m);
-    if (!r->real || !r->alias || !r->outer || !r->nr || !r->in || !r->out || !to->in || !to->out)
+    if (!r->real || !r->alias || !r->outer || !r->nr || !r->in || !r->out || !to->in ||
+        !to->out)
         return td__fail_memory(r->cx);
     for (int i = 0; i < to->n_in; i++)
         to->in[i].from = to->in[i].update = to->in[i].now = -1;

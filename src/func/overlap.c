@@ -79,13 +79,14 @@ bool td__geom_overlaps_itself(const td_geom *g) {
 
 /* Columns of one matrix: rows a common stride apart, places within a row apart. */
 static bool lie_in_columns(const td_geom *a, const td_geom *b) {
-    int64_t       row = 0, reach[2] = {0, 0}, at[2] = {a->offset, b->offset};
+    int64_t        row = 0, reach[2] = {0, 0}, at[2] = {a->offset, b->offset};
     const td_geom *g[2] = {a, b};
     for (int i = 0; i < a->rank; i++)
         if (a->size[i] > 1 && a->stride[i] > row) row = a->stride[i];
     for (int k = 0; k < 2 && row; k++) {
         for (int i = 0; i < g[k]->rank; i++)
-            if (g[k]->stride[i] % row) reach[k] += (g[k]->size[i] - 1) * g[k]->stride[i];
+            if (g[k]->stride[i] % row)
+                reach[k] += (g[k]->size[i] - 1) * g[k]->stride[i];
         at[k] %= row;
         if (at[k] + reach[k] >= row) return false;
     }

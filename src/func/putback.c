@@ -4,7 +4,10 @@
 #include "func/func.h"
 
 static td_meta meta_of(const td_geom *g) {
-    td_meta m = {.dtype = g->dtype, .rank = g->rank, .strided = true, .offset = g->offset};
+    td_meta m = {.dtype = g->dtype,
+                 .rank = g->rank,
+                 .strided = true,
+                 .offset = g->offset};
     for (int d = 0; d < g->rank; d++) {
         m.size[d] = g->size[d];
         m.stride[d] = g->stride[d];
@@ -92,17 +95,16 @@ static bool put_result(const td_functional *f, td_storage **st, const td_value *
 
 /* ---- the run ------------------------------------------------------------ */
 
-static bool run(const td_functional *f, const td_value *in, td_value *all, td_value *to) {
+static bool run(const td_functional *f, const td_value *in, td_value *all,
+                td_value *to) {
     td_storage **st = td__zalloc(sizeof *st * (size_t)(f->n_in + 1));
     bool         ok = st || td__fail_memory(f->cx);
     for (int i = 0; ok && i < f->n_in; i++)
         if (in[i].kind == TD_K_TENSOR) td__storage_keep(st[i] = in[i].u.t->st);
     ok = ok && td__graph_replay(f->g, in, all);
     int first = f->g->outputs.n - f->n_out;
-    for (int i = 0; ok && i < f->n_in; i++)
-        ok = !st[i] || put_data(f, st, in, all, i);
-    for (int i = 0; ok && i < f->n_in; i++)
-        ok = !st[i] || put_meta(f, st, in, all, i);
+    for (int i = 0; ok && i < f->n_in; i++) ok = !st[i] || put_data(f, st, in, all, i);
+    for (int i = 0; ok && i < f->n_in; i++) ok = !st[i] || put_meta(f, st, in, all, i);
     ok = ok && put_result(f, st, in, all + first, to);
     for (int i = 0; st && i < f->n_in; i++) td__storage_drop(st[i]);
     td__free(st);

@@ -4,7 +4,9 @@
 
 #include <string.h>
 
-static td_value ints(const int64_t *v, int n) { return td__value_ints((td_ints){v, n}); }
+static td_value ints(const int64_t *v, int n) {
+    return td__value_ints((td_ints){v, n});
+}
 
 /* ---- calls below -------------------------------------------------------- */
 
@@ -79,7 +81,7 @@ static bool derive_piece(td_fval *v) {
     td_func       *f = td__group_of(v)->f;
     const td_geom *g = &v->geom;
     td_tensor     *from = v->up->inner;
-    int64_t at = td__dim_add(td__dim_sub(g->offset, v->up->geom.offset), from->offset);
+    int64_t  at = td__dim_add(td__dim_sub(g->offset, v->up->geom.offset), from->offset);
     td_value in[4] = {td_value_tensor(from), ints(g->size, g->rank),
                       ints(g->stride, g->rank), td_value_int(at)};
     td_tensor *t = td__func_call1(f, TD_OP_as_strided, in, 4);
@@ -139,7 +141,8 @@ static td_tensor *put_by_geometry(td_fval *v, td_fval *base, td_tensor *value) {
     if (!to) return NULL;
     int64_t  at = td__dim_add(td__dim_sub(g->offset, base->geom.offset), to->offset);
     td_value in[5] = {td_value_tensor(to), td_value_tensor(value),
-                      ints(g->size, g->rank), ints(g->stride, g->rank), td_value_int(at)};
+                      ints(g->size, g->rank), ints(g->stride, g->rank),
+                      td_value_int(at)};
     return td__func_call1(td__group_of(v)->f, TD_OP_as_strided_scatter, in, 5);
 }
 

@@ -1,6 +1,6 @@
 /* func.c -- the functional graph of a program, with its arguments put back, does what
  * the program does: values, writes, geometry, aliasing. The programs are the files in
- * tests/golden/func; each case calls one. */
+ * tests/cases/func; each case calls one. */
 #include "op_help.h"
 
 #include "func/func.h"
@@ -66,8 +66,8 @@ static void check_value(const char *name, const char *what, int i, td_value a,
     TD_CHECK_THAT(same, "%s: %s %d has another kind", name, what, i);
     if (a.kind != TD_K_TENSOR) return;
     td_format(a.u.t, text, sizeof text);
-    TD_CHECK_THAT(same_tensor(a.u.t, b.u.t), "%s: %s %d differs:\n%s{%d}+%d\n%s{%d}+%d", name,
-                  what, i, text, a.u.t->rank ? (int)a.u.t->stride[0] : 0,
+    TD_CHECK_THAT(same_tensor(a.u.t, b.u.t), "%s: %s %d differs:\n%s{%d}+%d\n%s{%d}+%d",
+                  name, what, i, text, a.u.t->rank ? (int)a.u.t->stride[0] : 0,
                   (int)a.u.t->offset, text_of(b.u.t),
                   b.u.t->rank ? (int)b.u.t->stride[0] : 0, (int)b.u.t->offset);
 }
@@ -161,10 +161,14 @@ static int check_file(const char *path, fate fails) {
     return n;
 }
 
-TEST(views_are_written_through) { CHECK(check_file("tests/golden/func/views.td", NOBODY)); }
-TEST(chains_are_followed) { CHECK(check_file("tests/golden/func/chains.td", NOBODY)); }
-TEST(writers_have_twins) { CHECK(check_file("tests/golden/func/writers.td", NOBODY)); }
-TEST(geometry_is_written) { CHECK(check_file("tests/golden/func/meta.td", NOBODY)); }
-TEST(arguments_may_alias) { CHECK(check_file("tests/golden/func/inputs.td", NOBODY)); }
-TEST(errors_are_eager_errors) { CHECK(check_file("tests/golden/func/errors.td", BOTH)); }
-TEST(what_has_no_order_is_refused) { CHECK(check_file("tests/golden/func/refused.td", OURS)); }
+TEST(views_are_written_through) {
+    CHECK(check_file("tests/cases/func/views.td", NOBODY));
+}
+TEST(chains_are_followed) { CHECK(check_file("tests/cases/func/chains.td", NOBODY)); }
+TEST(writers_have_twins) { CHECK(check_file("tests/cases/func/writers.td", NOBODY)); }
+TEST(geometry_is_written) { CHECK(check_file("tests/cases/func/meta.td", NOBODY)); }
+TEST(arguments_may_alias) { CHECK(check_file("tests/cases/func/inputs.td", NOBODY)); }
+TEST(errors_are_eager_errors) { CHECK(check_file("tests/cases/func/errors.td", BOTH)); }
+TEST(what_has_no_order_is_refused) {
+    CHECK(check_file("tests/cases/func/refused.td", OURS));
+}

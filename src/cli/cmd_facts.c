@@ -1,0 +1,127 @@
+/* cmd_facts.c -- `tandem facts FILE`: what each function does to its inputs and what
+ * its outputs are, for the inputs of every case. */
+#include "cli/case_run.h"
+#include "cli/cli.h"
+#include "func/func.h"
+
+#include <string.h>
+
+static bool        keep;
+static const char *only;
+static td_buf      text; /* of the case being run */
+
+static const cli_option options[] = {
+    {"keep-mutations", NULL, "Writes to inputs may stay in the graph where they can.",
+     CLI_FLAG, &keep, 0, 0, NULL},
+    {"case", "WORD", "Only the cases whose name contains WORD.", CLI_WORD, &only, 0, 0,
+     NULL},
+    {0}};
+
+static bool add_facts(const td_graph *fn, const td_value *in) {
+    td_facts *f = td__facts(fn, in, keep);
+    bool      ok = f && td__facts_print(&text, f);
+    td__facts_drop(f);
+    return ok;
+}
+
+/* A call of the case: its facts, then the call itself. */
+static bool look(const td_graph *fn, const td_value *in, td_value *out) {
+    return add_facts(fn, in) && td__graph_replay(fn, in, out);
+}
+
+static void show(const char *title, const char *name) {
+    printf("%s%s\n%s\n", title, name, td__buf_str(&text));
+    td__buf_free(&text);
+    text = (td_buf){0};
+}
+
+static bool show_case(const td_gfile *f, const td_gcase *c) {
+    td_buf   report = {0};
+    case_run run = {.file = f, .c = c, .call = look, .out = &report};
+    bool     ok = case_run_all(&run);
+    td__buf_free(&report);
+    show("# case ", c->name);
+    if (!ok) printf("error: %s\n\n", td_message(f->cx));
+    td_clear(f->cx);
+    return ok;
+}
+
+static bool is_called(const td_gfile *f, const td_graph *g) {
+    for (int i = 0; i < f->cases.n; i++)
+        for (int k = 0; k < f->cases.v[i]->steps.n; k++)
+            if (f->cases.v[i]->steps.v[k].fn == g) return true;
+    return false;
+}
+
+/* A function no case calls is looked at by the types of its inputs. */
+static bool show_function(const td_gfile *f, const td_graph *g) {
+    td_value *in = td__zalloc(sizeof *in * ((size_t)g->inputs.n + 1));
+    bool      ok = in || td__fail_memory(f->cx);
+    td_scope_begin(f->cx, NULL);
+    ok = ok && td__inputs_like(g, in) && add_facts(g, in);
+    td_scope_end(f->cx, NULL, NULL);
+    td__free(in);
+    show("# function @", g->name);
+    if (!ok) printf("error: %s\n\n", td_message(f->cx));
+    td_clear(f->cx);
+    return ok;
+}
+
+static int show_file(const td_gfile *f) {
+    int shown = 0, bad = 0;
+    for (int i = 0; i < f->graphs.n && !only; i++)
+        if (!is_called(f, f->graphs.v[i])) {
+            bad += !show_function(f, f->graphs.v[i]);
+            shown++;
+        }
+    for (int i = 0; i < f->cases.n; i++) {
+        if (only && !strstr(f->cases.v[i]->name, only)) continue;
+        bad += !show_case(f, f->cases.v[i]);
+        shown++;
+    }
+    if (!shown)
+        return cli_misuse("facts",
+                          only ? "%s has no case with \"%s\" in its name"
+                               : "%s has neither functions nor cases",
+                          f->name, only);
+    return bad ? CLI_FAILED : CLI_OK;
+}
+
+static int run(int argc, char **argv) {
+    const char *path;
+    int         status;
+    keep = false, only = NULL;
+    if (!cli_parse(&cli_facts, argc, argv, &path, &status)) return status;
+    if (!path) return cli_misuse("facts", "which FILE?");
+    td_ctx *cx = td_open();
+    if (!cx) return CLI_FAILED;
+    td_gfile *f = td__gfile_read(cx, path);
+    if (f) status = show_file(f);
+    else {
+        fprintf(stderr, "tandem facts: %s\n", td_message(cx));
+        status = CLI_MISUSED;
+    }
+    td__gfile_drop(f);
+    td_close(cx);
+    return status;
+}
+
+const cli_command cli_facts = {
+    .name = "facts",
+    .operand = "FILE",
+    .summary = "what functions do to their inputs, and what their outputs are",
+    .about =
+        "For each case of FILE, every call's function is run once without bytes, and\n"
+        "what was learned is printed: which inputs are written or change their\n"
+        "geometry, where and under which grad mode; which outputs are inputs, views\n"
+        "of inputs, views of intermediates, and by which view ops; which\n"
+        "intermediates must become outputs; which gradients come in from outside, in\n"
+        "which order and layout; whether random numbers are drawn. Functions that no\n"
+        "case calls are looked at by the types of their inputs.\n"
+        "\n"
+        "The status is 1 when a case fails, 2 when FILE cannot be read.\n",
+    .examples = "tandem facts tests/cases/func/views.td\n"
+                "tandem facts --keep-mutations --case=batch f.td\n",
+    .options = options,
+    .run = run,
+};

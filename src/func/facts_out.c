@@ -1,0 +1,243 @@
+/* facts_out.c -- what outputs are: which input or intermediate they alias, by which
+ * views, and which gradients come in for them. */
+#include "func/facts_int.h"
+#include "ops/geom.h"
+
+#include <string.h>
+
+/* ---- who shares what ---------------------------------------------------- */
+
+static td_tensor *out_tensor(const td_facts_run *r, int i) {
+    return r->out[i].kind == TD_K_TENSOR ? r->out[i].u.t : NULL;
+}
+
+/* Outputs in a storage, and those of them that came through multi-output views. */
+static int count_sharers(td_facts_run *r, const td_storage *st, int *multi) {
+    int n = 0;
+    *multi = 0;
+    for (int i = 0; i < r->to->n_out; i++) {
+        td_tensor *t = out_tensor(r, i);
+        if (!t || t->st != st) continue;
+        n++;
+        *multi += ((td_fval *)t->payload)->multi;
+    }
+    return n;
+}
+
+static int out_index(const td_facts_run *r, const td_tensor *t) {
+    for (int i = 0; i < r->to->n_out; i++)
+        if (out_tensor(r, i) == t) return i;
+    return -1;
+}
+
+static int input_index(const td_facts_run *r, const td_tensor *t) {
+    for (int i = 0; i < r->to->n_in; i++)
+        if (r->outer[i] == t) return i;
+    return -1;
+}
+
+/* The input whose storage t lies in, preferably one t was made of. -1: none. */
+static int input_of(td_facts_run *r, td_tensor *t) {
+    int found = -1;
+    for (td_fval *v = t->payload; v; v = v->up)
+        for (int i = 0; i < r->to->n_in; i++)
+            if (r->outer[i] && r->outer[i]->st == t->st &&
+                td__facts_given(r, i)->given == v)
+                return i;
+    for (int i = r->to->n_in - 1; i >= 0; i--)
+        if (r->outer[i] && r->outer[i]->st == t->st) found = i;
+    return found;
+}
+
+/* ---- view sequences ----------------------------------------------------- */
+
+static bool copy_op(td_facts_run *r, td_view_op *to, const td_fval *v) {
+    td_arena *a = &r->to->arena;
+    bool      piece = v->kind == TD_F_PIECE;
+    int       n = piece ? 4 : v->step->n_in;
+    *to = (td_view_op){piece ? TD_OP_as_strided : v->step->op, v->nr, n,
+                       td__arena_zalloc(a, sizeof(td_value) * (size_t)n)};
+    if (!to->in) return td__fail_memory(r->cx);
+    if (piece) {
+        to->in[1] = td__value_ints((td_ints){v->geom.size, v->geom.rank});
+        to->in[2] = td__value_ints((td_ints){v->geom.stride, v->geom.rank});
+        to->in[3] = td_value_int(v->geom.offset);
+    } else memcpy(to->in, v->step->in, sizeof(td_value) * (size_t)n);
+    for (int i = 0; i < n; i++) {
+        if (to->in[i].kind != TD_K_INTS) continue;
+        int64_t *ints = td__arena_alloc(a, sizeof *ints * (to->in[i].n + 1));
+        if (!ints) return td__fail_memory(r->cx);
+        if (to->in[i].n) memcpy(ints, to->in[i].u.ints, sizeof *ints * to->in[i].n);
+        to->in[i].u.ints = ints;
+    }
+    return true;
+}
+
+/* The views from record `base` to the output; a piece of a storage begins anew. */
+static bool find_views(td_facts_run *r, td_output_fact *to, const td_fval *v,
+                       const td_fval *base) {
+    int n = 0;
+    for (const td_fval *u = v; u && u != base && u->kind != TD_F_ROOT; u = u->up) {
+        n += u->kind != TD_F_SAME;
+        if (u->kind == TD_F_PIECE) break;
+    }
+    to->views = td__arena_zalloc(&r->to->arena, sizeof *to->views * (size_t)(n + 1));
+    if (!to->views) return td__fail_memory(r->cx);
+    to->n_views = n;
+    to->has_views = true;
+    for (; n > 0; v = v->up)
+        if (v->kind != TD_F_SAME && !copy_op(r, &to->views[--n], v)) return false;
+    return true;
+}
+
+/* ---- kinds -------------------------------------------------------------- */
+
+static bool is_custom(const td_tensor *t) { return t->creation == TD_MADE_CUSTOM; }
+
+/* Is it decided by the input whose storage t lies in? Not so where that came in by
+ * set_ and t is another tensor. */
+static bool is_input_kind(td_facts_run *r, td_output_fact *to, td_tensor *t,
+                          int input) {
+    int  multi, n = count_sharers(r, t->st, &multi), self = input_index(r, t);
+    bool moved = r->to->in[input].mutates_storage, history = !td_is_leaf(t);
+    to->base = input;
+    if (history && is_custom(t)) {
+        to->kind = TD_OUT_CUSTOM_VIEW;
+        to->base = -1;
+    } else if (!moved && history && n == multi) to->kind = TD_OUT_NON_ALIAS;
+    else if (self >= 0) {
+        to->kind = TD_OUT_IS_INPUT;
+        to->base = self;
+    } else if (!moved) to->kind = TD_OUT_ALIAS_OF_INPUT;
+    else to->base = -1;
+    return self >= 0 || !moved || to->kind == TD_OUT_CUSTOM_VIEW;
+}
+
+static bool keep_base(td_facts_run *r, td_tensor *base) {
+    td_output_fact *to = &r->to->bases[r->to->n_bases];
+    r->bases[r->to->n_bases++] = base;
+    *to = (td_output_fact){.base = -1, .raw = TD_K_TENSOR, .for_backward = true};
+    to->requires_grad = td_requires_grad(base);
+    to->type = td__arena_strdup(&r->to->arena, td__type_str(base));
+    if (!to->type) return td__fail_memory(r->cx);
+    return td__geom_copy(r->cx, &r->to->arena, &to->geom, base);
+}
+
+static bool alias_intermediate(td_facts_run *r, td_output_fact *to, td_tensor *t) {
+    int multi, n = count_sharers(r, t->st, &multi), at = out_index(r, t->base);
+    if (n == 1 || n - multi <= 1) {
+        to->kind = TD_OUT_UNSAFE_VIEW;
+        return true;
+    }
+    to->kind = TD_OUT_ALIAS_OF_OUTPUT;
+    to->base = at;
+    for (int i = 0; at < 0 && i < r->to->n_bases; i++)
+        if (r->bases[i] == t->base) {
+            to->kind = TD_OUT_ALIAS_OF_BASE;
+            to->base = i;
+        }
+    if (to->base < 0) {
+        to->kind = TD_OUT_ALIAS_SAVES_BASE;
+        to->base = r->to->n_bases;
+        if (!keep_base(r, t->base)) return false;
+    }
+    return find_views(r, to, t->payload, t->base->payload);
+}
+
+/* An output with gradient that looks the same and lies in the same place. */
+static int twin_of(td_facts_run *r, td_tensor *t) {
+    for (int i = 0; i < r->to->n_out; i++) {
+        td_tensor *u = out_tensor(r, i);
+        if (u && u != t && u->st == t->st && td_requires_grad(u) &&
+            td__geom_same(&((td_fval *)u->payload)->geom,
+                          &((td_fval *)t->payload)->geom))
+            return i;
+    }
+    return -1;
+}
+
+static bool find_kind(td_facts_run *r, td_output_fact *to, td_tensor *t) {
+    int input = input_of(r, t), twin;
+    if (input >= 0 && is_input_kind(r, to, t, input)) {
+        if (to->kind != TD_OUT_ALIAS_OF_INPUT || r->to->in[input].mutates_metadata)
+            return true;
+        return find_views(r, to, t->payload, td__facts_given(r, input)->given);
+    }
+    if (t->base && td_requires_grad(t) && td_requires_grad(t->base))
+        return alias_intermediate(r, to, t);
+    if (!td_requires_grad(t) && (twin = twin_of(r, t)) >= 0) {
+        to->kind = TD_OUT_ALIAS_OF_OUTPUT;
+        to->base = twin;
+        return find_views(r, to, t->payload, r->out[twin].u.t->payload);
+    }
+    to->kind = TD_OUT_NON_ALIAS;
+    return true;
+}
+
+static bool find_output(td_facts_run *r, int i) {
+    td_output_fact *to = &r->to->out[i];
+    td_tensor      *t = out_tensor(r, i);
+    *to = (td_output_fact){.base = -1, .raw = (uint8_t)r->out[i].kind};
+    if (!t) return true;
+    td_fval *v = td__fval_of(&r->f, t);
+    if (!v || !td__geom_copy(r->cx, &r->to->arena, &to->geom, t)) return false;
+    to->requires_grad = td_requires_grad(t);
+    to->for_backward = to->requires_grad && (!t->base || !td_is_leaf(t));
+    to->multi = v->multi;
+    to->type = td__arena_strdup(&r->to->arena, td__type_str(t));
+    if (!to->type) return td__fail_memory(r->cx);
+    for (int d = 0; d < t->rank && d < 64; d++)
+        if (td__dim_is_sym(t->size[d])) to->dynamic |= (uint64_t)1 << d;
+    return find_kind(r, to, t) && td_ok(r->cx);
+}
+
+bool td__facts_outputs(td_facts_run *r) {
+    for (int i = 0; i < r->to->n_out; i++)
+        if (out_tensor(r, i) && !td__fval_of(&r->f, out_tensor(r, i))) return false;
+    for (int i = 0; i < r->to->n_out; i++)
+        if (!find_output(r, i)) return false;
+    return true;
+}
+
+/* ---- tangents ----------------------------------------------------------- */
+
+/* Row-major, or channels last where the value is. */
+static bool add_tangent(td_facts_run *r, int of, int index, const td_tensor *t) {
+    td_tangent_fact *to = &r->to->tangents[r->to->n_tangents++];
+    int64_t         *stride =
+        td__arena_alloc(&r->to->arena, sizeof *stride * (size_t)(t->rank + 1));
+    to->of = of;
+    to->index = index;
+    if (!stride) return td__fail_memory(r->cx);
+    if (!td__geom_copy(r->cx, &r->to->arena, &to->geom, t)) return false;
+    if (td__is_channels_last(t)) td__strides_channels_last(t->rank, t->size, stride);
+    else td__strides_dense(t->rank, t->size, stride);
+    to->geom.stride = stride;
+    to->geom.offset = 0;
+    return true;
+}
+
+static bool wants_tangent(const td_output_fact *o) {
+    bool own = o->kind == TD_OUT_NON_ALIAS || o->kind == TD_OUT_UNSAFE_VIEW ||
+               o->kind == TD_OUT_CUSTOM_VIEW;
+    return own && o->raw == TD_K_TENSOR && o->for_backward;
+}
+
+bool td__facts_tangents(td_facts_run *r) {
+    td_facts *to = r->to;
+    for (int i = 0; i < to->n_in; i++) {
+        const td_input_fact *in = &to->in[i];
+        if (in->mutation != TD_MUTATED_OUT_GRAPH || !in->mutates_data ||
+            !in->requires_grad || in->duplicate >= 0)
+            continue;
+        if (!add_tangent(r, TD_TANGENT_INPUT, i, r->outer[i])) return false;
+    }
+    for (int i = 0; i < to->n_out; i++)
+        if (wants_tangent(&to->out[i]) &&
+            !add_tangent(r, TD_TANGENT_OUTPUT, i, out_tensor(r, i)))
+            return false;
+    for (int i = 0; i < to->n_bases; i++)
+        if (!add_tangent(r, TD_TANGENT_BASE, i, r->bases[i])) return false;
+    to->trains = to->n_tangents > 0;
+    return true;
+}

@@ -1,0 +1,136 @@
+/* facts_print.c -- facts as a table a person can read. */
+#include "func/func.h"
+
+#include <string.h>
+
+static const char *const kind_words[TD_OUT_KINDS] = {
+    "non_alias",
+    "custom_function_view",
+    "is_input",
+    "alias_of_input",
+    "unsafe_view_alias",
+    "alias_of_intermediate_base_is_user_output",
+    "alias_of_intermediate",
+    "alias_of_intermediate_save_as_output"};
+static const char *const mutation_words[] = {"not mutated", "in graph", "out of graph"};
+
+static void add_flag(td_buf *b, bool on, const char *word, bool *any) {
+    if (!on) return;
+    td__buf_printf(b, "%s%s", *any ? ", " : "", word);
+    *any = true;
+}
+
+static void print_input(td_buf *b, const td_facts *f, int i) {
+    const td_input_fact *in = &f->in[i];
+    const char          *name = f->names[i] ? f->names[i] : "";
+    bool                 any = false;
+    td__buf_printf(b, "  %2d  %-8.40s ", i, name);
+    if (!in->tensor) {
+        td__buf_add(b, "not a tensor\n");
+        return;
+    }
+    td__buf_printf(b, "%-12s  ", mutation_words[in->mutation]);
+    add_flag(b, in->is_leaf, "leaf", &any);
+    add_flag(b, in->requires_grad, "requires_grad", &any);
+    add_flag(b, in->mutates_data, "mutates_data", &any);
+    add_flag(b, in->mutates_metadata, "mutates_metadata", &any);
+    add_flag(b, in->mutates_storage, "mutates_storage_metadata", &any);
+    add_flag(b, in->no_grad, "mutations_under_no_grad", &any);
+    add_flag(b, in->resized, "storage_resized", &any);
+    add_flag(b, in->is_static, "static", &any);
+    if (in->duplicate >= 0)
+        td__buf_printf(b, "%ssame tensor as %d", any ? ", " : "", in->duplicate);
+    td__buf_add(b, "\n");
+}
+
+static void print_ints(td_buf *b, const int64_t *v, int n) {
+    for (int i = 0; i < n; i++)
+        td__buf_printf(b, "%s%lld", i ? "," : "", (long long)v[i]);
+}
+
+static void print_value(td_buf *b, td_value v) {
+    if (v.kind == TD_K_INT) td__buf_printf(b, "%lld", (long long)v.u.i);
+    else if (v.kind == TD_K_BOOL) td__buf_add(b, v.u.i ? "true" : "false");
+    else if (v.kind == TD_K_FLOAT) td__buf_printf(b, "%g", v.u.f);
+    else if (v.kind == TD_K_DTYPE) td__buf_add(b, td_dtype_name(v.u.dt));
+    else if (v.kind == TD_K_INTS) {
+        td__buf_add(b, "[");
+        print_ints(b, v.u.ints, (int)v.n);
+        td__buf_add(b, "]");
+    } else td__buf_add(b, "none");
+}
+
+static void print_views(td_buf *b, const td_output_fact *o) {
+    td__buf_add(b, "        views:");
+    if (o->n_views == 0) td__buf_add(b, " none, the same elements");
+    for (int i = 0; i < o->n_views; i++) {
+        const td_view_op *v = &o->views[i];
+        td__buf_printf(b, " %s(", td__ops[v->op].name);
+        for (int k = 1; k < v->n_in; k++) {
+            if (k > 1) td__buf_add(b, ", ");
+            print_value(b, v->in[k]);
+        }
+        td__buf_add(b, ")");
+        if (td__ops[v->op].flags & TD_OPF_MULTI) td__buf_printf(b, "#%d", v->nr);
+    }
+    td__buf_add(b, "\n");
+}
+
+static void print_base(td_buf *b, const td_output_fact *o) {
+    if (o->base < 0) return;
+    const char *of = o->kind == TD_OUT_ALIAS_OF_OUTPUT ? "output"
+                     : o->kind >= TD_OUT_ALIAS_OF_BASE ? "base"
+                                                       : "input";
+    td__buf_printf(b, " (%s %d)", of, o->base);
+}
+
+static void print_output(td_buf *b, const td_output_fact *o, int i) {
+    bool any = true;
+    td__buf_printf(b, "  %2d  ", i);
+    if (o->raw != TD_K_TENSOR) {
+        td__buf_printf(b, "%-20s  non_alias\n",
+                       o->raw == TD_K_NONE ? "absent" : "a number");
+        return;
+    }
+    td__buf_printf(b, "%-20s  %s", o->type, kind_words[o->kind]);
+    print_base(b, o);
+    add_flag(b, o->requires_grad, "requires_grad", &any);
+    add_flag(b, o->requires_grad && !o->for_backward, "not for backward", &any);
+    add_flag(b, o->multi, "of a multi-output view", &any);
+    for (int d = 0; d < o->geom.rank && d < 64; d++)
+        if (o->dynamic >> d & 1) td__buf_printf(b, ", dim %d dynamic", d);
+    td__buf_add(b, "\n");
+    if (o->has_views) print_views(b, o);
+}
+
+static void print_tangent(td_buf *b, const td_tangent_fact *t, int i) {
+    static const char *const words[] = {"input", "output", "base"};
+    td__buf_printf(b, "  %2d  of %s %d: %s[", i, words[t->of], t->index,
+                   td_dtype_name(t->geom.dtype));
+    print_ints(b, t->geom.size, t->geom.rank);
+    td__buf_add(b, "]");
+    if (!td__is_dense(t->geom.rank, t->geom.size, t->geom.stride)) {
+        td__buf_add(b, "{");
+        print_ints(b, t->geom.stride, t->geom.rank);
+        td__buf_add(b, "}");
+    }
+    td__buf_add(b, "\n");
+}
+
+bool td__facts_print(td_buf *b, const td_facts *f) {
+    td__buf_printf(b, "@%s: %s graph\n", f->name, f->trains ? "training" : "inference");
+    if (f->n_in) td__buf_add(b, "inputs\n");
+    for (int i = 0; i < f->n_in; i++) print_input(b, f, i);
+    if (f->n_out) td__buf_add(b, "outputs\n");
+    for (int i = 0; i < f->n_out; i++) print_output(b, &f->out[i], i);
+    if (f->n_bases) td__buf_add(b, "intermediate bases\n");
+    for (int i = 0; i < f->n_bases; i++)
+        td__buf_printf(b, "  %2d  %s%s\n", i, f->bases[i].type,
+                       f->bases[i].requires_grad ? ", requires_grad" : "");
+    if (f->n_tangents) td__buf_add(b, "tangents\n");
+    for (int i = 0; i < f->n_tangents; i++) print_tangent(b, &f->tangents[i], i);
+    if (f->grad_mode >= 0)
+        td__buf_printf(b, "leaves gradients %s\n", f->grad_mode ? "on" : "off");
+    if (f->random) td__buf_add(b, "draws random numbers\n");
+    return !b->failed;
+}

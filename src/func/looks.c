@@ -1,0 +1,45 @@
+/* looks.c -- arguments made of looks alone, for functions nobody has called yet. */
+#include "func/func.h"
+
+static bool make_like(const td_graph *g, const td_look *l, td_storage **st,
+                      td_value *to) {
+    td_meta m = {.dtype = (td_dtype)l->dtype,
+                 .rank = l->rank,
+                 .strided = true,
+                 .offset = l->offset};
+    for (int d = 0; d < l->rank; d++) {
+        m.size[d] = l->size[d];
+        m.stride[d] = l->stride[d];
+        if (td__dim_is_sym(m.size[d]) || td__dim_is_sym(m.stride[d]))
+            return td__fail(g->cx, TD_E_UNSUPPORTED,
+                            "@%.60s has symbolic sizes: give it a case", g->name);
+    }
+    td_storage *shared = l->storage >= 0 ? st[l->storage] : NULL;
+    td_tensor  *t = td__tensor_make(g->cx, &m, true);
+    if (!t) return false;
+    if (shared) {
+        if (shared->bytes < t->st->bytes) shared->bytes = t->st->bytes;
+        td__tensor_set_storage(t, shared);
+    } else if (l->storage >= 0) st[l->storage] = t->st;
+    if (l->grad && td_is_nil(td_set_requires_grad(t, true))) return false;
+    *to = td_value_tensor(t);
+    return true;
+}
+
+bool td__inputs_like(const td_graph *g, td_value *in) {
+    size_t       n = (size_t)(g->n_storages > 0 ? g->n_storages : 0) + 1;
+    td_storage **st = td__zalloc(sizeof *st * n);
+    bool         ok = st || td__fail_memory(g->cx);
+    for (int i = 0; ok && i < g->inputs.n; i++) {
+        const td_look *l = g->inputs.v[i]->look;
+        in[i] = TD_NONE;
+        if (g->in_desc.v[i].kind == TD_D_CONST) continue;
+        if (!l)
+            ok = td__fail(g->cx, TD_E_ARG, "@%.60s: input %d has no type", g->name, i);
+        else if (l->kind == TD_K_TENSOR) ok = make_like(g, l, st, &in[i]);
+        else if (l->kind == TD_K_FLOAT) in[i] = td_value_float(0);
+        else in[i] = l->kind == TD_K_BOOL ? td_value_bool(false) : td_value_int(0);
+    }
+    td__free(st);
+    return ok;
+}
