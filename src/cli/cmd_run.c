@@ -4,12 +4,14 @@
 
 #include <string.h>
 
-static bool        json;
+static bool        json, clean;
 static const char *only;
 
 static const cli_option options[] = {
     {"json", NULL, "All inputs, outputs, gradients and flags as one JSON object.",
      CLI_FLAG, &json, 0, 0, NULL},
+    {"clean", NULL, "Clean up every function first: views, constants, dead code...",
+     CLI_FLAG, &clean, 0, 0, NULL},
     {"case", "WORD", "Only the cases whose name contains WORD.", CLI_WORD, &only, 0, 0,
      NULL},
     {0}};
@@ -25,6 +27,21 @@ static bool run_case(const td_gfile *f, const td_gcase *c, bool first) {
     td__buf_free(&out);
     td_clear(f->cx);
     return ok;
+}
+
+/* What does not fit its arguments is left as it is, to fail when it is called. */
+static bool clean_up(const td_gfile *f) {
+    for (int i = 0; i < f->graphs.n; i++) {
+        td_graph *g = f->graphs.v[i];
+        if (!td__graph_infer(g)) {
+            td_clear(f->cx);
+            continue;
+        }
+        if (!td__graph_views(g) || !td__graph_fold(g) || !td__graph_cse(g) ||
+            !td__graph_dce(g) || !td__graph_order(g))
+            return false;
+    }
+    return true;
 }
 
 static int run_file(const td_gfile *f) {
@@ -51,13 +68,13 @@ static int run_file(const td_gfile *f) {
 static int run(int argc, char **argv) {
     const char *path;
     int         status;
-    json = false, only = NULL;
+    json = clean = false, only = NULL;
     if (!cli_parse(&cli_run, argc, argv, &path, &status)) return status;
     if (!path) return cli_misuse("run", "which FILE?");
     td_ctx *cx = td_open();
     if (!cx) return CLI_FAILED;
     td_gfile *f = td__gfile_read(cx, path);
-    if (f) status = run_file(f);
+    if (f && (!clean || clean_up(f))) status = run_file(f);
     else {
         fprintf(stderr, "tandem run: %s\n", td_message(cx));
         status = CLI_MISUSED;
@@ -83,6 +100,10 @@ const cli_command cli_run = {
         "version, requires_grad, is_leaf, is_view, is_inference, grad_fn and\n"
         "elements in row-major order. Numbers read back exactly; inf and nan are\n"
         "strings.\n"
+        "\n"
+        "With --clean every function goes through the clean-up passes first. That may\n"
+        "change nothing but grad_fn names and what a later draw gives where an op is\n"
+        "refused.\n"
         "\n"
         "The status is 1 when a case fails, 2 when FILE cannot be read.\n",
     .examples = "tandem run tests/cases/views.td\n"

@@ -35,6 +35,19 @@ static bool shares(const td_gnode *n, int r, int i) {
     return letter && i < s->n_in && s->in[i].alias == letter;
 }
 
+/* Geometry a value had is not the one it has once t_, resize_ or set_ was at it. A
+ * writer returns the tensor it wrote, so names of one tensor move together. */
+static void move(const td_effects *e, const td_gnode *n, int i) {
+    const td_schema *s = &td__opinfo(n->op)->s;
+    if (i >= s->n_in || !s->in[i].write || n->in[i].kind != TD_G_VALUE) return;
+    bool *arg = &e->moved[n->in[i].u.v->id];
+    *arg |= (td__ops[n->op].flags & TD_OPF_META) != 0;
+    for (int r = 0; r < n->n_out; r++) {
+        bool *out = &e->moved[n->out[r]->id];
+        if (shares(n, r, i)) *arg = *out = *arg || *out;
+    }
+}
+
 static void pass_on(const td_effects *e, const td_gnode *n, int i) {
     for (int r = 0; r < n->n_out; r++) {
         if (!shares(n, r, i)) continue;
@@ -57,6 +70,7 @@ static void spread(const td_effects *e, const td_gnode *n) {
         for (int i = 0; i < n->n_in; i++)
             if (shares(n, r, i) && any_written(e, &n->in[i]))
                 e->written[n->out[r]->id] = true;
+    for (int i = 0; i < n->n_in; i++) move(e, n, i);
 }
 
 bool td__effects_make(td_effects *e, const td_graph *g, td_arena *a) {
@@ -65,7 +79,8 @@ bool td__effects_make(td_effects *e, const td_graph *g, td_arena *a) {
     e->written = td__pass_room(mine, a, n, 1);
     e->escapes = td__pass_room(mine, a, n, 1);
     e->returned = td__pass_room(mine, a, n, 1);
-    if (!e->written || !e->escapes || !e->returned) return false;
+    e->moved = td__pass_room(mine, a, n, 1);
+    if (!e->written || !e->escapes || !e->returned || !e->moved) return false;
     for (int i = 0; i < g->outputs.n; i++) {
         td__garg_each(&g->outputs.v[i], mark, e->escapes);
         td__garg_each(&g->outputs.v[i], mark, e->returned);
@@ -77,6 +92,7 @@ bool td__effects_make(td_effects *e, const td_graph *g, td_arena *a) {
         for (int k = 0; k < node->n_in; k++) {
             if (s->in[k].write) td__garg_each(&node->in[k], mark, e->written);
             pass_on(e, node, k);
+            move(e, node, k);
         }
     }
     for (int i = 0; i < g->nodes.n; i++)

@@ -52,6 +52,7 @@ typedef struct td_effects {
     bool *written;  /* it, or what it shares storage with, is written in the graph */
     bool *escapes;  /* it, or a view of it, is an output */
     bool *returned; /* it is itself an output */
+    bool *moved;    /* its geometry is written: its look holds for a while only */
 } td_effects;
 bool td__effects_make(td_effects *e, const td_graph *g, td_arena *a);
 

@@ -41,6 +41,7 @@ static td_gval *viewed(const viewing *w, const td_gnode *n) {
         return NULL;
     if (n->op == TD_OP_view_dtype) return NULL;
     td_gval *v = n->in[0].u.v;
+    if (w->e.moved[v->id] || w->e.moved[n->out[0]->id]) return NULL;
     return is_concrete(v->look) && is_concrete(n->out[0]->look) ? v : NULL;
 }
 
