@@ -122,6 +122,7 @@ struct td_tensor {
     td_tensor    *prev, *next; /* all tensors of the context, or the free list */
     int64_t       dims[2 * TD_INLINE_RANK];
     int32_t       dims_cap; /* rank that fits at size */
+    bool          plain;    /* known to be row-major to the letter, and not empty */
 };
 
 /* What an op will return: filled by shape rules, before any byte exists. */

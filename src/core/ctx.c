@@ -137,6 +137,11 @@ void td_scope_begin(td_ctx *cx, const char *label) {
     if (cx->missed || !push_scope(cx, label ? label : "scope")) cx->missed++;
 }
 
+/* Most ends name the very literal of their begin. */
+static bool same_label(const char *a, const char *b) {
+    return a == b || (a && !strcmp(a, b));
+}
+
 td_tensor *td_scope_end(td_ctx *cx, const char *label, td_tensor *result) {
     const char *want = label ? label : "scope";
     int         at = cx->scopes.n - 1;
@@ -144,9 +149,7 @@ td_tensor *td_scope_end(td_ctx *cx, const char *label, td_tensor *result) {
         cx->missed--;
         return result ? result : &cx->nil;
     }
-    while (at >= 0 &&
-           !(cx->scopes.v[at].label && !strcmp(cx->scopes.v[at].label, want)))
-        at--;
+    while (at >= 0 && !same_label(cx->scopes.v[at].label, want)) at--;
     if (at < 0) {
         td__fail(cx, TD_E_ARG, "td_scope_end: no open scope is called \"%s\"", want);
         return result ? result : &cx->nil;

@@ -6,10 +6,8 @@
 
 int64_t td__numel(int rank, const int64_t *size) {
     int64_t n = 1;
-    for (int i = 0; i < rank; i++)
-        if (td__dim_eq(size[i], 0)) return 0;
     for (int i = 0; i < rank; i++) n = td__dim_mul(n, size[i]);
-    return n;
+    return n; /* a size of 0 makes it 0, also after the product saturated */
 }
 
 void td__strides_dense(int rank, const int64_t *size, int64_t *stride) {

@@ -17,13 +17,15 @@ static bool reserve_dims(td_tensor *t, int rank) {
     return true;
 }
 
-static bool set_dims(td_tensor *t, const td_meta *m) {
+/* n: the element count of m. */
+static bool set_dims(td_tensor *t, const td_meta *m, int64_t n) {
     if (!reserve_dims(t, m->rank)) return false;
     t->stride = t->size + t->dims_cap;
     t->dtype = (uint8_t)m->dtype;
     t->rank = (uint8_t)m->rank;
     t->offset = m->strided ? m->offset : 0;
-    t->numel = td__numel(m->rank, m->size);
+    t->numel = n;
+    t->plain = !m->strided && n > 0;
     for (int i = 0; i < m->rank; i++) t->size[i] = m->size[i];
     if (m->strided)
         for (int i = 0; i < m->rank; i++) t->stride[i] = m->stride[i];
@@ -31,7 +33,9 @@ static bool set_dims(td_tensor *t, const td_meta *m) {
     return true;
 }
 
-bool td__tensor_set_geometry(td_tensor *t, const td_meta *m) { return set_dims(t, m); }
+bool td__tensor_set_geometry(td_tensor *t, const td_meta *m) {
+    return set_dims(t, m, td__numel(m->rank, m->size));
+}
 
 void td__tensor_set_storage(td_tensor *t, td_storage *st) {
     td__storage_keep(st);
@@ -86,7 +90,7 @@ static void unlink_struct(td_tensor *t) {
 }
 
 /* Takes over one reference to st, also when it fails. */
-static td_tensor *make_over(td_ctx *cx, td_storage *st, const td_meta *m) {
+static td_tensor *make_over(td_ctx *cx, td_storage *st, const td_meta *m, int64_t n) {
     td_tensor *t = take_struct(cx);
     if (!t) {
         td__storage_drop(st);
@@ -94,7 +98,7 @@ static td_tensor *make_over(td_ctx *cx, td_storage *st, const td_meta *m) {
     }
     t->st = st;
     if (cx->inference) t->flags |= TD_TF_INFERENCE;
-    if (!set_dims(t, m) || !td__scope_own(t)) {
+    if (!set_dims(t, m, n) || !td__scope_own(t)) {
         td__unref(t);
         return NULL;
     }
@@ -103,12 +107,11 @@ static td_tensor *make_over(td_ctx *cx, td_storage *st, const td_meta *m) {
 
 td_tensor *td__tensor_over(td_ctx *cx, td_storage *st, const td_meta *m) {
     td__storage_keep(st);
-    return make_over(cx, st, m);
+    return make_over(cx, st, m, td__numel(m->rank, m->size));
 }
 
-/* Elements a fresh storage needs: up to the last one addressed. */
-static int64_t extent(const td_meta *m) {
-    int64_t n = td__numel(m->rank, m->size);
+/* Elements a fresh storage of n elements needs: up to the last one addressed. */
+static int64_t extent(const td_meta *m, int64_t n) {
     if (!m->strided || n == 0) return n;
     int64_t last = m->offset;
     for (int i = 0; i < m->rank; i++)
@@ -117,7 +120,8 @@ static int64_t extent(const td_meta *m) {
 }
 
 td_tensor *td__tensor_make(td_ctx *cx, const td_meta *m, bool fake) {
-    int64_t n = extent(m), bytes = td__dim_mul(n, td__dtype_bytes[m->dtype]);
+    int64_t n = td__numel(m->rank, m->size);
+    int64_t bytes = td__dim_mul(extent(m, n), td__dtype_bytes[m->dtype]);
     for (int i = 0; i < m->rank; i++)
         if (td__dim_is_negative(m->size[i])) {
             td__fail(cx, TD_E_SHAPE, "negative size in %s",
@@ -135,7 +139,7 @@ td_tensor *td__tensor_make(td_ctx *cx, const td_meta *m, bool fake) {
         td__fail_memory(cx);
         return NULL;
     }
-    return make_over(cx, st, m);
+    return make_over(cx, st, m, n);
 }
 
 td_tensor *td__tensor_alias(td_ctx *cx, td_tensor *t) {

@@ -102,6 +102,7 @@ bool td__pw_check(td_opcall *c, td_dtype common) {
 /* Row-major to the letter: strides of size-1 dims included, and not empty. */
 static bool is_canonical(const td_tensor *t) {
     int64_t step = 1;
+    if (TD_LIKELY(t->plain)) return true;
     for (int d = t->rank - 1; d >= 0; d--) {
         if (!td__dim_eq(t->stride[d], step) || td__dim_eq(t->size[d], 0)) return false;
         step = td__dim_mul(step, t->size[d]);

@@ -46,7 +46,20 @@ static td_dtype combine(td_dtype heavy, td_dtype light) {
     return heavy;
 }
 
+/* The common case, two plain tensors of one dtype or a float tensor and a number:
+ * its dtype. TD_DTYPE_NONE: the weights decide. */
+static td_dtype obvious_type(const td_value *in, int n) {
+    if (n != 2 || in[0].kind != TD_K_TENSOR || !in[0].u.t) return TD_DTYPE_NONE;
+    const td_tensor *a = in[0].u.t, *b = in[1].kind == TD_K_TENSOR ? in[1].u.t : NULL;
+    if (a->flags & TD_TF_NUMBER) return TD_DTYPE_NONE;
+    bool same = b ? b->dtype == a->dtype && !(b->flags & TD_TF_NUMBER)
+                  : td__is_float((td_dtype)a->dtype) && in[1].kind != TD_K_TENSORS;
+    return same ? (td_dtype)a->dtype : TD_DTYPE_NONE;
+}
+
 td_dtype td__result_type(td_ctx *cx, const td_value *in, int n) {
+    td_dtype dt = obvious_type(in, n);
+    if (dt != TD_DTYPE_NONE) return dt;
     weights w = {TD_DTYPE_NONE, TD_DTYPE_NONE, TD_DTYPE_NONE};
     for (int i = 0; i < n; i++) {
         weigh(cx, &w, in[i]);
