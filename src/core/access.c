@@ -42,7 +42,8 @@ uint64_t td_version(const td_tensor *t) {
 
 void td_bump(td_tensor *t) {
     if (t->cx->fake) {
-        td__fail_no_bytes(t->cx, "td_bump", "bytes are out of reach in a captured body");
+        td__fail_no_bytes(t->cx, "td_bump",
+                          "bytes are out of reach in a captured body");
         return;
     }
     atomic_fetch_add_explicit(&t->st->version, 1, memory_order_relaxed);
@@ -58,7 +59,8 @@ bool td_same_storage(const td_tensor *a, const td_tensor *b) {
 static bool has_bytes(td_tensor *t, const char *who) {
     if (t->st->fake) return td__fail_no_bytes(t->cx, who, "a tensor without bytes");
     if (t->cx->fake)
-        return td__fail_no_bytes(t->cx, who, "values are out of reach in a captured body");
+        return td__fail_no_bytes(t->cx, who,
+                                 "values are out of reach in a captured body");
     return true;
 }
 
@@ -79,12 +81,12 @@ static const void *one_element(td_tensor *t, const char *who) {
     return has_bytes(t, who) ? td__ptr(t) : NULL;
 }
 
-double (td_item)(td_tensor *t) {
+double(td_item)(td_tensor *t) {
     const void *p = one_element(t, "td_item");
     return p ? td__load_f((td_dtype)t->dtype, p) : NAN;
 }
 
-int64_t (td_item_int)(td_tensor *t) {
+int64_t(td_item_int)(td_tensor *t) {
     const void *p = one_element(t, "td_item_int");
     return p ? td__load_i((td_dtype)t->dtype, p) : 0;
 }
@@ -120,7 +122,7 @@ static bool may_transfer(td_tensor *t, const char *who, td_dtype dt, size_t byte
     return t->numel == 0 || has_bytes(t, who);
 }
 
-bool (td_read)(td_tensor *t, td_dtype as, void *out, size_t bytes) {
+bool(td_read)(td_tensor *t, td_dtype as, void *out, size_t bytes) {
     if (!may_transfer(t, "td_read", as, bytes)) return false;
     if (t->numel == 0) return true;
     if (as == (td_dtype)t->dtype && td_is_contiguous(t)) {
@@ -136,7 +138,7 @@ bool (td_read)(td_tensor *t, td_dtype as, void *out, size_t bytes) {
     return true;
 }
 
-bool (td_write)(td_tensor *t, td_dtype from, const void *in, size_t bytes) {
+bool(td_write)(td_tensor *t, td_dtype from, const void *in, size_t bytes) {
     if (!may_transfer(t, "td_write", from, bytes)) return false;
     if (t->st->readonly)
         return td__fail(t->cx, TD_E_ALIAS, "td_write: %s lies in a read-only file",

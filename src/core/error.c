@@ -61,12 +61,14 @@ bool td__fail_memory(td_ctx *cx) { return td__fail(cx, TD_E_MEMORY, "out of memo
 
 bool td__fail_no_bytes(td_ctx *cx, const char *who, const char *rule) {
     char place[256] = "";
-    if (td_here.file) snprintf(place, sizeof place, " (%s:%d)", td_here.file, td_here.line);
-    return td__fail(cx, TD_E_TRACE,
-                    "%s: %s%s; values are known only when a program runs: choose between "
-                    "tensors with td_where, pass the number as an argument, or return "
-                    "the tensor and read it outside",
-                    who, rule, place);
+    if (td_here.file)
+        snprintf(place, sizeof place, " (%s:%d)", td_here.file, td_here.line);
+    return td__fail(
+        cx, TD_E_TRACE,
+        "%s: %s%s; values are known only when a program runs: choose between "
+        "tensors with td_where, pass the number as an argument, or return "
+        "the tensor and read it outside",
+        who, rule, place);
 }
 
 td_tensor *td_fail(td_ctx *cx, td_code code, const char *fmt, ...) {

@@ -308,10 +308,11 @@ bool td_function_call(td_ctx *cx, const td_function *fn, void *payload, td_tenso
         needs |= td__needs_grad(in.v[i]);
     }
     if (cx->fake && needs && td__recording(cx))
-        ok = td__fail(cx, TD_E_TRACE,
-                      "%s: a custom function with a backward of its own cannot be part "
-                      "of a captured body; call it on the body's results, or in no_grad",
-                      fn->name ? fn->name : "function");
+        ok =
+            td__fail(cx, TD_E_TRACE,
+                     "%s: a custom function with a backward of its own cannot be part "
+                     "of a captured body; call it on the body's results, or in no_grad",
+                     fn->name ? fn->name : "function");
     td_fcall *f = make_call(cx, fn, payload, in);
     td_node  *n = NULL;
     ok = ok && f && td__scope_push(cx);

@@ -23,9 +23,10 @@ static const td_saved_hooks *packer(td_eager *e) {
 
 bool td_saved_hooks_push(td_ctx *cx, const td_saved_hooks *hooks) {
     if (cx->fake && hooks && hooks->pack)
-        return td__fail(cx, TD_E_TRACE,
-                        "td_saved_hooks_push: hooks on saved values cannot be part of a "
-                        "captured body; push them around its calls");
+        return td__fail(
+            cx, TD_E_TRACE,
+            "td_saved_hooks_push: hooks on saved values cannot be part of a "
+            "captured body; push them around its calls");
     return td__saved_hooks_push(cx, hooks);
 }
 
