@@ -24,10 +24,11 @@ static int count_sharers(td_facts_run *r, const td_storage *st, int *multi) {
     return n;
 }
 
+/* Of an output that is returned several times, the last. */
 static int out_index(const td_facts_run *r, const td_tensor *t) {
-    for (int i = 0; i < r->to->n_out; i++)
-        if (out_tensor(r, i) == t) return i;
-    return -1;
+    int i = r->to->n_out - 1;
+    while (i >= 0 && out_tensor(r, i) != t) i--;
+    return i;
 }
 
 static int input_index(const td_facts_run *r, const td_tensor *t) {
@@ -151,7 +152,7 @@ static int twin_of(td_facts_run *r, td_tensor *t) {
         if (u && u != t && u->st == t->st && td_requires_grad(u) &&
             td__geom_same(&((td_fval *)u->payload)->geom,
                           &((td_fval *)t->payload)->geom))
-            return i;
+            return out_index(r, u);
     }
     return -1;
 }

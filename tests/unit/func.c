@@ -1,48 +1,7 @@
 /* func.c -- the functional graph of a program, with its arguments put back, does what
  * the program does: values, writes, geometry, aliasing. The programs are the files in
  * tests/cases/func; each case calls one. */
-#include "op_help.h"
-
-#include "func/func.h"
-
-/* ---- cases -------------------------------------------------------------- */
-
-enum { MOST = 16 };
-
-/* The values of a case up to its call, and what the call gave. */
-typedef struct side {
-    td_replay r;
-    td_graph *fn;
-    td_value  in[MOST], out[MOST];
-    int       n_in, n_out;
-} side;
-
-static void run_step(td_ctx *cx, side *s, const td_gcase *c, const td_gstep *st) {
-    if (st->seeded) td_seed(cx, (uint64_t)st->seed);
-    if (st->kind == TD_STEP_NODE) CHECK(td__replay_node(&s->r, st->node));
-    else if (st->kind == TD_STEP_TENSOR) {
-        td_tensor *t = td_op_clone(c->g->consts.v[st->konst], false);
-        CHECK(td__replay_set(&s->r, st->out[0], td_value_tensor(t)));
-    } else CHECK(st->kind == TD_STEP_CALL);
-}
-
-static void build(td_ctx *cx, side *s, const td_gcase *c) {
-    *s = (side){0};
-    CHECK(td__replay_begin(&s->r, c->g));
-    for (int i = 0; i < c->steps.n; i++) {
-        const td_gstep *st = &c->steps.v[i];
-        run_step(cx, s, c, st);
-        CHECK_OK(cx);
-        if (st->kind != TD_STEP_CALL) continue;
-        s->fn = st->fn;
-        s->n_in = st->n_args;
-        s->n_out = st->fn->outputs.n;
-        CHECK(s->n_in <= MOST && s->n_out <= MOST);
-        for (int k = 0; k < s->n_in; k++)
-            CHECK(td__replay_arg(&s->r, &st->args[k], &s->in[k]));
-    }
-    CHECK(s->fn != NULL);
-}
+#include "func_help.h"
 
 /* ---- comparing ---------------------------------------------------------- */
 
