@@ -4,12 +4,13 @@
  *
  *   infer dce cse fold views order    the passes of src/graph
  *   program functional joint half     verify as that stage
+ *   functionalize                     the function without writes, for inputs of its types
  *   json dot                          print that instead of text
  *
  * A file without such a line is for others to read. A failure prints as
  * `error: message`. `golden WORD` runs the files whose path
  * contains WORD; `golden --bless` rewrites what is below the rule. */
-#include "graph/graph.h"
+#include "func/func.h"
 
 #include <glob.h>
 #include <stdio.h>
@@ -38,6 +39,22 @@ static const struct {
               {"program", as_program},    {"functional", as_functional},
               {"joint", as_joint},        {"half", as_half}};
 
+/* Graph i gives way to its functional one. */
+static bool functionalize(td_gfile *f, int i) {
+    td_graph *g = f->graphs.v[i];
+    td_value *in = calloc((size_t)g->inputs.n + 1, sizeof *in);
+    bool      ok = in && td__inputs_like(g, in);
+
+    td_functional *to = ok ? td__functionalize(g, in) : NULL;
+    free(in);
+    if (!to) return false;
+    f->graphs.v[i] = to->g;
+    to->g = NULL;
+    td__functional_drop(to);
+    td__graph_drop(g);
+    return true;
+}
+
 static pass_fn *find_pass(const char *word) {
     for (size_t i = 0; i < sizeof passes / sizeof *passes; i++)
         if (!strcmp(passes[i].word, word)) return passes[i].run;
@@ -54,10 +71,12 @@ static void run_words(td_ctx *cx, td_gfile *f, char *words, td_buf *b) {
     bool        ok = true;
     for (char *word; ok && (word = strsep(&words, " "));) {
         pass_fn *pass = find_pass(word);
+        bool     func = !strcmp(word, "functionalize");
         if (is_form(word)) form = word;
-        else if (!pass && *word)
+        else if (!pass && !func && *word)
             ok = td__fail(cx, TD_E_ARG, "no word \"%s\" in the run line", word);
         for (int i = 0; ok && pass && i < f->graphs.n; i++) ok = pass(f->graphs.v[i]);
+        for (int i = 0; ok && func && i < f->graphs.n; i++) ok = functionalize(f, i);
         for (int i = 0; ok && i < f->graphs.n; i++) ok = as_program(f->graphs.v[i]);
     }
     if (!ok) return;
