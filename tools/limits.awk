@@ -61,7 +61,7 @@ FNR == 1 {
 { lines = FNR }
 
 columns($0) > 88 { report(FNR, "line", "-", columns($0) " columns, at most 88") }
-/TODO|FIXME|XXX/ && !/(TODO|FIXME)\(#[0-9]+\)/ {
+/(^|[^A-Za-z])(TODO|FIXME|XXX)([^A-Za-z]|$)/ && !/(TODO|FIXME)\(#[0-9]+\)/ {
     report(FNR, "todo", "-", "needs an issue number, as TODO(#12)")
 }
 /TD_ASSERT\(/ && !/define/ {
