@@ -94,16 +94,15 @@ static bool mul_terms(td_symenv *e, const td_symterm *x, const td_symterm *y,
 
 bool td__sym_poly_mul(td_symenv *e, const td_sympoly *p, const td_sympoly *q,
                       td_sympoly *out) {
-    wide c = (wide)p->c * q->c;
-    *out = (td_sympoly){.c = (int64_t)c};
+    wide       c = (wide)p->c * q->c;
+    td_sympoly sum = {.c = (int64_t)c}, rest = *q;
     if (!fits(c)) return too_much(e, "overflows");
     if ((int64_t)(p->n + 1) * (q->n + 1) > LONGEST * 8)
         return too_much(e, "has too many terms");
-    td_sympoly none = {0}, rest = *q;
     rest.c = 0;
-    if (!td__sym_poly_add(e, out, &rest, p->c, out)) return false;
+    if (!td__sym_poly_add(e, &sum, &rest, p->c, &sum)) return false;
     for (int i = 0; i < p->n; i++) {
-        td_sympoly row = none, one = {.t = &p->t[i], .n = 1};
+        td_sympoly row = {0}, one = {.t = &p->t[i], .n = 1};
         for (int j = 0; j < q->n; j++) {
             td_symterm t;
             td_sympoly add = {.t = &t, .n = 1};
@@ -112,9 +111,10 @@ bool td__sym_poly_mul(td_symenv *e, const td_sympoly *p, const td_sympoly *q,
                 return false;
         }
         if (!td__sym_poly_add(e, &row, &one, q->c, &row) ||
-            !td__sym_poly_add(e, out, &row, 1, out))
+            !td__sym_poly_add(e, &sum, &row, 1, &sum))
             return false;
     }
+    *out = sum;
     return true;
 }
 

@@ -121,7 +121,8 @@ typedef struct td_symenv {
     uint32_t    gen; /* grows with every fact */
     int         n_backed, n_unbacked;
     int         trying; /* a proof is sought: what is too long is given up quietly */
-    const char *op;     /* at work */
+    bool        in_facts; /* facts are being asked: resolving them asks no others */
+    const char *op;       /* at work */
     const char *file, *file_copy;
     td_symmemo  memo[TD_SYM_MEMO];
 } td_symenv;

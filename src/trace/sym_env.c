@@ -69,7 +69,9 @@ td_symenv *td__symenv_make(td_ctx *cx) {
     e->mode.call = hear;
     e->mode.composites = true;
     e->gen = 1;
-    return e;
+    if (td__arena_alloc(&e->scratch, 1)) return e; /* its first chunk stays */
+    td__symenv_drop(e);
+    return td__fail_memory(cx), NULL;
 }
 
 void td__symenv_drop(td_symenv *e) {

@@ -51,22 +51,29 @@ enum { FACTS_TRIED = 48 };
 
 static bool in_facts(td_symenv *e, td_symfact_kind kind, int64_t d) {
     int64_t minus = td__sym_mul(e, d, -1);
-    for (int i = 0; i < e->facts[kind].n; i++) {
+    bool    found = false;
+    if (e->in_facts) return false;
+    e->in_facts = true;
+    for (int i = 0; i < e->facts[kind].n && !found; i++) {
         int64_t f = td__sym_now(e, e->facts[kind].v[i].d);
-        if (f == d || f == minus) return true;
+        found = f == d || f == minus;
     }
-    return false;
+    e->in_facts = false;
+    return found;
 }
 
 /* The largest number d is known to be no smaller than. */
 static int64_t least(td_symenv *e, int64_t d) {
     int64_t low = td__sym_range(e, d).lo;
     int     n = e->facts[TD_FACT_LEAST].n;
+    if (e->in_facts) return low;
+    e->in_facts = true;
     for (int i = n > FACTS_TRIED ? n - FACTS_TRIED : 0; i < n; i++) {
         td_symfact  f = e->facts[TD_FACT_LEAST].v[i];
         td_symrange r = td__sym_range(e, td__sym_add(e, d, td__sym_now(e, f.d), -1));
         if (r.lo > -TD_DIM_HUGE && r.lo + f.m > low) low = r.lo + f.m;
     }
+    e->in_facts = false;
     return low;
 }
 
