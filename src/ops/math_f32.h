@@ -99,17 +99,19 @@ TD_M float td_m_expk_f32(float x, uint32_t k) {
 
 TD_M float td_m_exp_f32(float x) { return td_m_expk_f32(x, 0); }
 
-/* e^x for x <= 0, cheaper: 2^(n+64) is in range for every n that occurs. The bits of
- * t beyond n are shifted out. */
-TD_M float td_m_exp_neg_f32(float x) {
+/* e^x 2^64 for x <= 0, cheaper than exp: one factor is in range for every n that
+ * occurs. The bits of t beyond n are shifted out. */
+TD_M float td_m_exp_neg64_f32(float x) {
     x = x < -105.0f ? -105.0f : x;
     float t = TD_FMAF(x, TD_LOG2E_F32, TD_MAGIC_F32);
     float n = t - TD_MAGIC_F32;
     float r = TD_FMAF(n, -TD_LN2_HI_F32, x);
     r = TD_FMAF(n, -TD_LN2_LO_F32, r);
     float s = td_m_from_bits_f32((td_m_bits_f32(t) + (127u + 64u)) << 23);
-    return (1.0f + td_m_expm1_poly_f32(r)) * s * 0x1p-64f;
+    return (1.0f + td_m_expm1_poly_f32(r)) * s;
 }
+
+TD_M float td_m_exp_neg_f32(float x) { return td_m_exp_neg64_f32(x) * 0x1p-64f; }
 
 TD_M float td_m_exp2_f32(float x) {
     x = td_m_clip_f32(x, -151.0f, 129.0f);
@@ -279,19 +281,20 @@ TD_M float td_m_erf_f32(float x) {
     return td_m_with_sign_f32(a < 0.92f ? TD_FMAF(a, q, a) : high, x);
 }
 
-/* The normal distribution function. Phi(-a) is e^(-a^2/2) t P(t), t = 1/(1 + 0.27a). */
+/* The normal distribution function. Phi(-a) is e^(-a^2/2) t P(t), t = 1/(1 + 0.27a);
+ * the coefficients carry the 2^-64. */
 TD_M float td_m_ndtr_f32(float x) {
     float t = 1.0f / TD_FMAF(0.27f, __builtin_fabsf(x), 1.0f);
-    float p = 2.899557725e-02f;
-    p = TD_FMAF(p, t, -1.266589910e-01f);
-    p = TD_FMAF(p, t, 1.701567471e-01f);
-    p = TD_FMAF(p, t, -6.965138763e-02f);
-    p = TD_FMAF(p, t, 1.081430465e-01f);
-    p = TD_FMAF(p, t, 7.190812379e-02f);
-    p = TD_FMAF(p, t, 1.018486172e-01f);
-    p = TD_FMAF(p, t, 1.075372696e-01f);
-    p = TD_FMAF(p, t, 1.077210084e-01f);
-    float q = td_m_exp_neg_f32(-0.5f * x * x) * (p * t);
+    float p = 0x1p-64f * 2.899557725e-02f;
+    p = TD_FMAF(p, t, 0x1p-64f * -1.266589910e-01f);
+    p = TD_FMAF(p, t, 0x1p-64f * 1.701567471e-01f);
+    p = TD_FMAF(p, t, 0x1p-64f * -6.965138763e-02f);
+    p = TD_FMAF(p, t, 0x1p-64f * 1.081430465e-01f);
+    p = TD_FMAF(p, t, 0x1p-64f * 7.190812379e-02f);
+    p = TD_FMAF(p, t, 0x1p-64f * 1.018486172e-01f);
+    p = TD_FMAF(p, t, 0x1p-64f * 1.075372696e-01f);
+    p = TD_FMAF(p, t, 0x1p-64f * 1.077210084e-01f);
+    float q = td_m_exp_neg64_f32(-0.5f * x * x) * (p * t);
     return x < 0.0f ? q : 1.0f - q;
 }
 
