@@ -55,27 +55,30 @@ typedef struct td_geom {
     const int64_t *size, *stride;
 } td_geom;
 
-/* What became of an argument. */
+/* What became of an argument. Storages are numbered: a home. */
 typedef struct td_change {
-    bool    data;    /* its elements were written, through it or another tensor */
-    bool    meta;    /* sizes, strides or offset are others */
-    bool    storage; /* set_ left it on other bytes */
-    int     from;    /* storage: an argument that lies there; -1: new bytes */
-    int     update;  /* output with its elements, in the geometry it came with; -1 */
-    int     now;     /* output with its elements as it ends; -1 */
-    size_t  bytes;   /* of the storage it ends on */
+    bool    data;       /* its elements were written, through it or another tensor */
+    bool    meta;       /* sizes, strides or offset are others */
+    bool    storage;    /* set_ left it on other bytes */
+    int     came, home; /* where it lay and lies */
+    int     update;     /* output with its elements, in the geometry it came with; -1 */
+    int     now;        /* output with its elements as it ends; -1 */
     td_geom end;
 } td_change;
 
 /* Where a result lies. */
 typedef struct td_place {
-    int     input;   /* in the storage this argument came with; -1: in none */
-    int     same;    /* it is this argument; -1: none */
-    int     first;   /* the first result in its storage, perhaps itself; -1: a number */
-    int     sharers; /* results in its storage */
-    size_t  bytes;   /* of that storage */
+    int     same;  /* it is this argument; -1: none */
+    int     again; /* it is this earlier result; -1: none */
+    int     home;  /* -1: no tensor */
     td_geom geom;
 } td_place;
+
+typedef struct td_home {
+    size_t bytes; /* in the end */
+    bool   given; /* an argument came in it */
+    int    users; /* arguments in the end, and results that are none of them */
+} td_home;
 
 /* A functional graph and what its caller must do. Its outputs are, in order, for each
  * changed argument its elements (<update i>) or, where only the geometry is another,
@@ -88,6 +91,8 @@ typedef struct td_functional {
     int        n_in, n_out; /* of the program */
     td_change *in;          /* [n_in] */
     td_place  *out;         /* [n_out] */
+    td_home   *homes;
+    int        n_homes;
 } td_functional;
 
 /* The program without writes, for inputs like in[]: by input of the program, NONE

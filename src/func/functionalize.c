@@ -10,8 +10,9 @@ typedef struct run {
     td_ctx         *cx;
     td_tensor     **real, **alias, **outer; /* by input; NULL: no tensor */
     td_value       *in, *out;               /* of the replay */
-    int            *nr;    /* by input: which of the mode's arguments */
-    td_faker        fakes; /* outer copies */
+    int            *nr;     /* by input: which of the mode's arguments */
+    td_storage    **stores; /* by home */
+    td_faker        fakes;  /* outer copies */
     td_record       rec;
     td_func         f;
 } run;
@@ -82,14 +83,13 @@ static bool give_inputs(run *r) {
 
 static td_func_in *given(run *r, int i) { return &r->f.in.v[r->nr[i]]; }
 
-static int input_at(run *r, const td_storage *st, td_dtype dt) {
-    int found = -1;
-    for (int i = 0; i < r->to->n_in; i++) {
-        if (!r->real[i] || given(r, i)->st != st) continue;
-        if (given(r, i)->given->geom.dtype == dt) return i;
-        if (found < 0) found = i;
-    }
-    return found;
+/* The number of a storage; those of arguments come first. */
+static int home_of(run *r, td_storage *st) {
+    for (int i = 0; i < r->to->n_homes; i++)
+        if (r->stores[i] == st) return i;
+    r->stores[r->to->n_homes] = st;
+    r->to->homes[r->to->n_homes].bytes = st->bytes;
+    return r->to->n_homes++;
 }
 
 /* Does the end show all the elements the argument came with? */
@@ -104,11 +104,11 @@ static bool find_change(run *r, int i) {
     td_func_in *in = given(r, i);
     td_group   *g = td__group_of(in->given);
     if (!td__geom_copy(r->cx, &r->to->arena, &c->end, in->t)) return false;
-    c->bytes = in->t->st->bytes;
     c->data = g->writes > 0;
     c->storage = in->t->st != in->st;
     c->meta = c->storage || !td__geom_same(&in->given->geom, &c->end);
-    if (c->storage) c->from = input_at(r, in->t->st, c->end.dtype);
+    c->came = home_of(r, in->st);
+    r->to->homes[c->came].given = true;
     if (!g->outside) return true;
     return td__fail(r->cx, TD_E_UNSUPPORTED,
                     "@%.60s writes elements in the storage of input %d that no input "
@@ -149,15 +149,12 @@ static bool find_place(run *r, int i) {
     td_tensor *t = r->out[i].u.t;
     if (r->out[i].kind != TD_K_TENSOR) return true;
     if (!td__geom_copy(r->cx, &r->to->arena, &p->geom, t)) return false;
-    p->bytes = t->st->bytes;
-    p->input = input_at(r, t->st, p->geom.dtype);
     for (int k = r->to->n_in - 1; k >= 0; k--)
         if (r->outer[k] == t) p->same = k;
-    for (int k = r->to->n_out - 1; k >= 0; k--)
-        if (r->out[k].kind == TD_K_TENSOR && r->out[k].u.t->st == t->st) {
-            p->first = k;
-            p->sharers++;
-        }
+    for (int k = i - 1; k >= 0; k--)
+        if (r->out[k].kind == TD_K_TENSOR && r->out[k].u.t == t) p->again = k;
+    p->home = home_of(r, t->st);
+    r->to->homes[p->home].users += p->same < 0 && p->again < 0;
     return true;
 }
 
@@ -182,8 +179,12 @@ static bool put_result(run *r, int i) {
 static bool finish(run *r) {
     for (int i = 0; i < r->to->n_in; i++)
         if (r->real[i] && !find_change(r, i)) return false;
-    for (int i = 0; i < r->to->n_in; i++)
-        if (r->real[i] && !put_change(r, i)) return false;
+    for (int i = 0; i < r->to->n_in; i++) {
+        if (!r->real[i]) continue;
+        r->to->in[i].home = home_of(r, given(r, i)->t->st);
+        r->to->homes[r->to->in[i].home].users++;
+        if (!put_change(r, i)) return false;
+    }
     for (int i = 0; i < r->to->n_out; i++)
         if (!put_result(r, i)) return false;
     return td__graph_verify(r->to->g, TD_STAGE_FUNCTIONAL);
@@ -250,13 +251,15 @@ static bool make_room(run *r) {
     r->out = td__arena_zalloc(a, sizeof *r->out * m);
     to->in = td__arena_zalloc(a, sizeof *to->in * n);
     to->out = td__arena_zalloc(a, sizeof *to->out * m);
+    to->homes = td__arena_zalloc(a, sizeof *to->homes * (2 * n + m));
+    r->stores = td__arena_zalloc(a, sizeof *r->stores * (2 * n + m));
     if (!r->real || !r->alias || !r->outer || !r->nr || !r->in || !r->out || !to->in ||
-        !to->out)
+        !to->out || !to->homes || !r->stores)
         return td__fail_memory(r->cx);
     for (int i = 0; i < to->n_in; i++)
-        to->in[i].from = to->in[i].update = to->in[i].now = -1;
+        to->in[i].came = to->in[i].home = to->in[i].update = to->in[i].now = -1;
     for (int i = 0; i < to->n_out; i++)
-        to->out[i].input = to->out[i].same = to->out[i].first = -1;
+        to->out[i] = (td_place){.same = -1, .again = -1, .home = -1};
     return true;
 }
 

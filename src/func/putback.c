@@ -27,68 +27,69 @@ static bool put(td_ctx *cx, td_storage *st, const td_geom *g, td_tensor *value) 
     return t && !td_is_nil(td_op_copy_(t, value, false));
 }
 
-/* ---- arguments ---------------------------------------------------------- */
+/* ---- storages ----------------------------------------------------------- */
 
-static bool put_data(const td_functional *f, td_storage **st, const td_value *in,
-                     const td_value *out, int i) {
-    const td_change *c = &f->in[i];
-    td_tensor       *t = in[i].u.t;
-    td_geom          was = {(td_dtype)t->dtype, t->rank, t->offset, t->size, t->stride};
-    return c->update < 0 || put(f->cx, st[i], &was, out[c->update].u.t);
+/* By home: those of arguments, and new ones where several tensors share one. */
+static bool find_homes(const td_functional *f, const td_value *in, td_storage **st) {
+    for (int i = 0; i < f->n_in; i++) {
+        if (in[i].kind != TD_K_TENSOR || st[f->in[i].came]) continue;
+        td__storage_keep(st[f->in[i].came] = in[i].u.t->st);
+    }
+    for (int i = 0; i < f->n_homes; i++) {
+        const td_home *h = &f->homes[i];
+        if (!h->given && h->users > 1 && !(st[i] = td__storage_make(h->bytes, false)))
+            return td__fail_memory(f->cx);
+        if (st[i] && st[i]->bytes < h->bytes && !td__storage_resize(st[i], h->bytes))
+            return td__fail_memory(f->cx);
+    }
+    return true;
 }
 
-static bool put_meta(const td_functional *f, td_storage **st, const td_value *in,
-                     const td_value *out, int i) {
-    const td_change *c = &f->in[i];
-    td_tensor       *t = in[i].u.t;
-    td_meta          m = meta_of(&c->end);
-    bool             fresh = c->storage && c->from < 0;
+/* ---- arguments ---------------------------------------------------------- */
+
+static bool put_data(const td_functional *f, td_storage **st, td_tensor *t,
+                     const td_value *out, const td_change *c) {
+    td_geom was = {(td_dtype)t->dtype, t->rank, t->offset, t->size, t->stride};
+    return c->update < 0 || put(f->cx, st[c->came], &was, out[c->update].u.t);
+}
+
+static bool put_meta(const td_functional *f, td_storage **st, td_tensor *t,
+                     const td_value *out, const td_change *c) {
+    td_meta m = meta_of(&c->end);
+    bool    fresh = c->storage && !f->homes[c->home].given;
+    bool grown = c->now >= 0 && !c->storage && !c->data; /* zeros behind the old end */
     if (c->now < 0) return true;
-    if (fresh) {
-        td_storage *own = td__storage_make(c->bytes, false);
-        if (!own) return td__fail_memory(f->cx);
-        td__tensor_set_storage(t, own);
-        td__storage_drop(own);
-    } else if (c->storage) td__tensor_set_storage(t, st[c->from]);
-    bool grown = t->st->bytes < c->bytes;
-    if (grown && !td__storage_resize(t->st, c->bytes)) return td__fail_memory(f->cx);
+    if (fresh && !st[c->home] &&
+        !(st[c->home] = td__storage_make(f->homes[c->home].bytes, false)))
+        return td__fail_memory(f->cx);
+    if (c->storage) td__tensor_set_storage(t, st[c->home]);
     if (!td__tensor_set_geometry(t, &m)) return false;
-    if (!fresh && !grown && !c->data) return true;
+    if (grown || (c->storage && !fresh)) return true;
     return put(f->cx, t->st, &c->end, out[c->now].u.t);
 }
 
 /* ---- results ------------------------------------------------------------ */
 
-/* Results that share bytes get a storage of their own, filled from all of them. */
-static bool share(const td_functional *f, const td_value *out, td_value *to, int i) {
-    const td_place *p = &f->out[i];
-    td_meta         m = meta_of(&p->geom);
-    td_storage     *st = p->first < i ? to[p->first].u.t->st : NULL;
-    if (!st) {
-        if (!(st = td__storage_make(p->bytes, false))) return td__fail_memory(f->cx);
-        for (int k = i; k < f->n_out; k++)
-            if (f->out[k].first == i && !put(f->cx, st, &f->out[k].geom, out[k].u.t))
-                return td__storage_drop(st), false;
-    } else td__storage_keep(st);
-    td_tensor *t = td__tensor_over(f->cx, st, &m);
-    td__storage_drop(st);
-    to[i] = td_value_tensor(t);
+static bool put_result(const td_functional *f, td_storage **st, td_value *v,
+                       const td_place *p) {
+    td_meta m = meta_of(&p->geom);
+    if (!st[p->home]) return true; /* alone in its storage */
+    if (!f->homes[p->home].given && !put(f->cx, st[p->home], &p->geom, v->u.t))
+        return false;
+    td_tensor *t = td__tensor_over(f->cx, st[p->home], &m);
+    *v = td_value_tensor(t);
     return t != NULL;
 }
 
-static bool put_result(const td_functional *f, td_storage **st, const td_value *in,
-                       const td_value *out, td_value *to) {
+static bool put_results(const td_functional *f, td_storage **st, const td_value *in,
+                        const td_value *out, td_value *to) {
     for (int i = 0; i < f->n_out; i++) {
         const td_place *p = &f->out[i];
         to[i] = out[i];
         if (out[i].kind != TD_K_TENSOR) continue;
         if (p->same >= 0) to[i] = in[p->same];
-        else if (p->input >= 0) {
-            td_meta    m = meta_of(&p->geom);
-            td_tensor *t = td__tensor_over(f->cx, st[p->input], &m);
-            if (!t) return false;
-            to[i] = td_value_tensor(t);
-        } else if (p->sharers > 1 && !share(f, out, to, i)) return false;
+        else if (p->again >= 0) to[i] = to[p->again];
+        else if (!put_result(f, st, &to[i], p)) return false;
     }
     return true;
 }
@@ -97,16 +98,15 @@ static bool put_result(const td_functional *f, td_storage **st, const td_value *
 
 static bool run(const td_functional *f, const td_value *in, td_value *all,
                 td_value *to) {
-    td_storage **st = td__zalloc(sizeof *st * (size_t)(f->n_in + 1));
-    bool         ok = st || td__fail_memory(f->cx);
+    td_storage **st = td__zalloc(sizeof *st * (size_t)(f->n_homes + 1));
+    bool         ok = st ? td__graph_replay(f->g, in, all) : td__fail_memory(f->cx);
+    ok = ok && find_homes(f, in, st);
     for (int i = 0; ok && i < f->n_in; i++)
-        if (in[i].kind == TD_K_TENSOR) td__storage_keep(st[i] = in[i].u.t->st);
-    ok = ok && td__graph_replay(f->g, in, all);
-    int first = f->g->outputs.n - f->n_out;
-    for (int i = 0; ok && i < f->n_in; i++) ok = !st[i] || put_data(f, st, in, all, i);
-    for (int i = 0; ok && i < f->n_in; i++) ok = !st[i] || put_meta(f, st, in, all, i);
-    ok = ok && put_result(f, st, in, all + first, to);
-    for (int i = 0; st && i < f->n_in; i++) td__storage_drop(st[i]);
+        if (in[i].kind == TD_K_TENSOR) ok = put_data(f, st, in[i].u.t, all, &f->in[i]);
+    for (int i = 0; ok && i < f->n_in; i++)
+        if (in[i].kind == TD_K_TENSOR) ok = put_meta(f, st, in[i].u.t, all, &f->in[i]);
+    ok = ok && put_results(f, st, in, all + f->g->outputs.n - f->n_out, to);
+    for (int i = 0; st && i < f->n_homes; i++) td__storage_drop(st[i]);
     td__free(st);
     return ok;
 }
