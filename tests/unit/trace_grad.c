@@ -169,3 +169,20 @@ static bool random_checkpoint(td_call *c) {
 TEST(a_checkpoint_that_would_draw_twice_is_refused) {
     check_refused(random_checkpoint, false, "random generator");
 }
+
+TEST(a_capture_with_gradients_survives_any_lack_of_memory) {
+    for (int64_t k = 0;; k++) {
+        td_ctx    *cx = td_open();
+        td_tensor *x = td_ones(cx, TD_SHAPE(3, 4)), *w = td_ones(cx, TD_SHAPE(3, 4));
+        td__fault_arm(k, false);
+        td_program *p = td_capture(cx, through_writes, NULL, TD_ARGS(x, w));
+        bool        hit = td__fault_count() > k;
+        td__fault_arm(-1, false);
+        TD_CHECK_THAT(p ? td_ok(cx) : td_error(cx) == TD_E_MEMORY, "%d: %s", (int)k,
+                      td_message(cx));
+        CHECK(!cx->fake && cx->top == cx->tape && !cx->tape->below);
+        td_program_drop(p);
+        td_close(cx);
+        if (!hit) break;
+    }
+}
