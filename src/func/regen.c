@@ -214,7 +214,7 @@ static bool store(td_func *f, td_fval *v, td_tensor *value) {
 bool td__fval_store(td_fval *v, td_tensor *value) {
     td_func      *f = td__group_of(v)->f;
     td_arena_mark mark = td__arena_mark(&f->cx->scratch);
-    bool          ok = td__fval_place(v) && store(f, v, value);
+    bool          ok = value->numel == 0 || (td__fval_place(v) && store(f, v, value));
     td__arena_reset(&f->cx->scratch, mark);
     return ok;
 }

@@ -338,3 +338,15 @@ case "whole_written_through_parts" {
   %x = randn([4,3], seed=1)
   call @whole_written_through_parts(%x)
 }
+
+func @expand_to_nothing(%x: f32[1,4]) {
+  %d = diagonal(%x, 1)
+  %v = expand(%d, [2,0])
+  add_(%v, 1.0)
+  return %x, %v
+}
+
+case "expand_to_nothing" {
+  %x = randn([1,4], seed=1)
+  call @expand_to_nothing(%x)
+}
