@@ -62,7 +62,8 @@ static bool fail(int64_t n, const char *what) {
     return false;
 }
 
-/* Fails allocation n of opening a model and taking a step. *done: it was not reached. */
+/* Fails allocation n of opening a model and taking a step. *done: it was not
+ * reached. */
 static bool try_one(int64_t n, bool sticky, bool *done) {
     model m;
     memset(&m, 0, sizeof m);

@@ -3,15 +3,6 @@
 
 #include "core/core.h"
 
-static td_tensor *pattern(td_ctx *cx, td_ints sizes, int k) {
-    int64_t n = td__numel(sizes.n, sizes.v);
-    double *v = malloc(sizeof(double) * (size_t)(n + 1));
-    for (int64_t i = 0; i < n; i++) v[i] = (double)(i * k % 13 - 6) / 4;
-    td_tensor *t = td_from(cx, TD_F64, sizes, v);
-    free(v);
-    return t;
-}
-
 typedef struct geometry {
     int64_t n, c, h, w, o, kh, kw; /* input [n,c,h,w], weight [o,c/groups,kh,kw] */
     int64_t stride[2], pad[2], dil[2], groups;

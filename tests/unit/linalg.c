@@ -4,16 +4,6 @@
 
 #include "core/core.h"
 
-/* ((i * k) mod 11 - 5) / 4 for element i, so that results are exact. */
-static td_tensor *pattern(td_ctx *cx, td_ints sizes, int k) {
-    int64_t n = td__numel(sizes.n, sizes.v);
-    double *v = malloc(sizeof(double) * (size_t)(n + 1));
-    for (int64_t i = 0; i < n; i++) v[i] = (double)(i * k % 11 - 5) / 4;
-    td_tensor *t = td_from(cx, TD_F64, sizes, v);
-    free(v);
-    return t;
-}
-
 /* ---- matmul ------------------------------------------------------------- */
 
 /* One element of a @ b at the index `at` of the result: the leading dims broadcast,
