@@ -201,7 +201,7 @@ static bool has_nan(td_tensor *g) {
     if (td__is_fake(g)) return false;
     td_grad_mode was = td_no_grad_begin(g->cx);
     td_tensor   *any = td_op_any(td_op_isnan(g), TD_ALL, false);
-    bool         bad = !td_is_nil(any) && td_item(any) != 0.0;
+    bool         bad = !td_is_nil(any) && (td_item)(any) != 0.0;
     td_no_grad_end(g->cx, was);
     return bad;
 }

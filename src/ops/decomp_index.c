@@ -120,9 +120,12 @@ bool td__decomp_one_hot(td_opcall *c) {
         return td__op_fail(c, TD_E_ARG, "num_classes %lld is negative",
                            (long long)classes);
     if (classes == -1) {
+        if (c->cx->fake || td__is_fake(self))
+            return td__fail_no_bytes(c->cx, c->info->s.name,
+                                     "the number of classes depends on values");
         td_tensor *most = td_op_amax(self, TD_ALL, false);
         if (td_is_nil(most)) return false;
-        classes = td_item_int(most) + 1;
+        classes = (td_item_int)(most) + 1; /* not the user's line */
         if (!td_ok(c->cx)) return false;
         if (classes <= 0)
             return td__op_fail(c, TD_E_INDEX, "class values must not be negative");
