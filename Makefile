@@ -206,8 +206,10 @@ tsan: ## tests under the thread sanitizer
 
 VALGRIND := valgrind -q --error-exitcode=99 --leak-check=full --fair-sched=yes \
             --errors-for-leak-kinds=definite --show-leak-kinds=definite
+# Without oneDNN: valgrind gives up on the code it makes at run time.
 valgrind: ## the unit tests under valgrind
-	+@$(variant) B=build/valgrind build/valgrind/unit SAN=-DTD_NO_CACHE
+	+@$(variant) B=build/valgrind build/valgrind/unit \
+	    SAN='-DTD_NO_CACHE -DTD_HAVE_DNNL=0'
 	@WRAP='$(VALGRIND)' TD_TEST_QUICK=1 tools/run-tests.sh '$(T)' build/valgrind/unit
 
 FUZZERS := $(FUZZ_SRCS:tests/fuzz/%.c=build/fuzz/%)
