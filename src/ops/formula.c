@@ -118,7 +118,7 @@ static bool parse_call(parser *ps, const char *name) {
         if (!parse_sum(ps)) return false;
         n++;
     }
-    return emit(ps, CALL, op, n, td_value_none());
+    return emit(ps, CALL, (int)op, n, td_value_none());
 }
 
 static bool parse_attr(parser *ps, int arg) {
