@@ -91,6 +91,7 @@ static bool trace(td_facts_run *r) {
     bool     grad = cx->grad_enabled, inference = cx->inference, fake = cx->fake;
     uint64_t seed = cx->rng_seed, offset = cx->rng_offset;
     td_where here = td_here;
+    td_here = (td_where){0};
     td__func_begin(&r->f, cx, NULL);
     cx->tape->below = &r->f.mode;
     cx->top = cx->tape;
@@ -103,7 +104,7 @@ static bool trace(td_facts_run *r) {
     cx->top = top;
     cx->fake = fake;
     td_rng_set(cx, seed, offset);
-    td_here = here;
+    if (ok) td_here = here;
     td__func_end(&r->f);
     return ok;
 }

@@ -206,13 +206,14 @@ static outside step_in(td_ctx *cx) {
     return o;
 }
 
-static void step_out(td_ctx *cx, const outside *o) {
+/* After a failure td_here stays at the node that failed. */
+static void step_out(td_ctx *cx, const outside *o, bool ok) {
     cx->top = o->top;
     cx->grad_enabled = o->grad;
     cx->inference = o->inference;
     cx->fake = o->fake;
     td_rng_set(cx, o->seed, o->offset);
-    td_here = o->here;
+    if (ok) td_here = o->here;
 }
 
 /* Recorder and mode are asked for nothing but pure ops outside any history, so the
@@ -220,6 +221,7 @@ static void step_out(td_ctx *cx, const outside *o) {
 static bool trace(run *r) {
     td_ctx *cx = r->cx;
     outside o = step_in(cx);
+    td_here = (td_where){0}; /* an earlier failure's may lie in a graph now gone */
     cx->grad_enabled = cx->inference = false;
     td__record_begin(&r->rec, r->to->g);
     r->rec.mode.composites = false;
@@ -235,7 +237,7 @@ static bool trace(run *r) {
     ok = ok && finish(r);
     td__func_end(&r->f);
     td__record_end(&r->rec);
-    step_out(cx, &o);
+    step_out(cx, &o, ok);
     return ok;
 }
 

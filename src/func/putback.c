@@ -114,9 +114,11 @@ static bool run(const td_functional *f, const td_value *in, td_value *all,
 bool td__functional_run(const td_functional *f, const td_value *in, td_value *out) {
     td_value    *all = td__zalloc(sizeof *all * (size_t)(f->g->outputs.n + 1));
     td_grad_mode was = td_no_grad_begin(f->cx);
+    td_where     here = td_here; /* a failure would leave a place of the graph's */
     for (int i = 0; i < f->n_out; i++) out[i] = TD_NONE;
     bool ok = all ? run(f, in, all, out) : td__fail_memory(f->cx);
     td_no_grad_end(f->cx, was);
+    td_here = here;
     td__free(all);
     return ok;
 }
