@@ -24,6 +24,9 @@ typedef enum td_dim_op {
     TD_DIM_LT
 } td_dim_op;
 
+/* One more the hook is asked for: the number a symbol has in this trace, guarded. */
+enum { TD_DIM_FIX = TD_DIM_LT + 1 };
+
 static inline bool td__dim_is_sym(int64_t a) { return a < TD_DIM_SYM_LIMIT; }
 
 /* Out of line: symbols through the tracer's hook, and numbers that overflow. */
@@ -91,5 +94,10 @@ static inline bool td__dim_lt(int64_t a, int64_t b) {
     return a < b;
 }
 static inline bool td__dim_le(int64_t a, int64_t b) { return !td__dim_lt(b, a); }
+/* A number where only a number will do (how many results): a symbol becomes the one
+ * it has in this trace, under a guard. */
+static inline int64_t td__dim_fixed(int64_t a) {
+    return TD_UNLIKELY(td__dim_is_sym(a)) ? td__dim_slow((td_dim_op)TD_DIM_FIX, a, 0) : a;
+}
 
 #endif

@@ -128,18 +128,19 @@ bool td__expand_strides(const td_tensor *t, int rank, const int64_t *size,
  * each stride clears everything below it nothing does. What is left (unfold-like
  * windows) is decided by the same ordering rule, erring towards no overlap. */
 bool td__overlaps_itself(const td_tensor *t) {
-    if (t->numel < 2) return false;
+    if (td__dim_lt(t->numel, 2)) return false;
     for (int i = 0; i < t->rank; i++)
-        if (t->stride[i] == 0 && t->size[i] > 1) return true;
+        if (td__dim_eq(t->stride[i], 0) && td__dim_lt(1, t->size[i])) return true;
     return false;
 }
 
-/* First and last byte of the storage that t addresses. */
+/* First bytes of the first and the last element that t addresses. */
 static void byte_range(const td_tensor *t, int64_t *first, int64_t *last) {
     int64_t bytes = td__dtype_bytes[t->dtype], span = 0;
-    for (int i = 0; i < t->rank; i++) span += (t->size[i] - 1) * t->stride[i];
-    *first = t->offset * bytes;
-    *last = *first + (span + 1) * bytes - 1;
+    for (int i = 0; i < t->rank; i++)
+        span = td__dim_add(span, td__dim_mul(td__dim_sub(t->size[i], 1), t->stride[i]));
+    *first = td__dim_mul(t->offset, bytes);
+    *last = td__dim_add(*first, td__dim_mul(span, bytes));
 }
 
 static bool same_strides(const td_tensor *a, const td_tensor *b) {
@@ -155,7 +156,8 @@ static bool same_geometry(const td_tensor *a, const td_tensor *b) {
 /* From offsets alone, so that tensors without bytes are refused the same writes. */
 td_overlap td__overlap(const td_tensor *a, const td_tensor *b) {
     if (a == b) return TD_OVERLAP_FULL;
-    if (a->numel == 0 || b->numel == 0 || a->st != b->st) return TD_OVERLAP_NO;
+    if (a->st != b->st || td__dim_eq(a->numel, 0) || td__dim_eq(b->numel, 0))
+        return TD_OVERLAP_NO;
     if (same_geometry(a, b)) return TD_OVERLAP_FULL;
     if (!td__is_packed(a->rank, a->size, a->stride) ||
         !td__is_packed(b->rank, b->size, b->stride))
@@ -163,9 +165,12 @@ td_overlap td__overlap(const td_tensor *a, const td_tensor *b) {
     int64_t a0, a1, b0, b1;
     byte_range(a, &a0, &a1);
     byte_range(b, &b0, &b1);
-    if (a0 == b0 && a1 == b1)
+    a1 = td__dim_add(a1, td__dtype_bytes[a->dtype] - 1);
+    b1 = td__dim_add(b1, td__dtype_bytes[b->dtype] - 1);
+    if (td__dim_eq(a0, b0) && td__dim_eq(a1, b1))
         return same_strides(a, b) ? TD_OVERLAP_FULL : TD_OVERLAP_PARTIAL;
-    return a0 <= b1 && b0 <= a1 ? TD_OVERLAP_PARTIAL : TD_OVERLAP_NO;
+    return td__dim_le(a0, b1) && td__dim_le(b0, a1) ? TD_OVERLAP_PARTIAL
+                                                    : TD_OVERLAP_NO;
 }
 
 /* Walks old dims from the right in runs that step evenly, and cuts each run into

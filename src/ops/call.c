@@ -198,7 +198,10 @@ static bool run_twin(td_opcall *c) {
         c->in[0] = td_value_tensor(td_op_clone(self, false));
     if (!td__call(c->cx, c->info->pure, c->in, c->n_in, &r, 1) || td_is_nil(r))
         return false;
-    if (r->rank != self->rank || memcmp(r->size, self->size, sizeof(int64_t) * r->rank))
+    bool same = r->rank == self->rank;
+    for (int d = 0; same && d < r->rank; d++)
+        same = td__dim_eq(r->size[d], self->size[d]);
+    if (!same)
         return td__op_fail(c, TD_E_SHAPE,
                            "result %s does not fit the written tensor %s",
                            td__type_str(r), td__type_str(self));

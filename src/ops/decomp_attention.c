@@ -43,8 +43,9 @@ bool td__decomp_attention(td_opcall *c) {
                            td__type_str(q), td__type_str(k), td__type_str(v));
     if (td__in(c, 3) && td__in_bool(c, 5))
         return td__op_fail(c, TD_E_ARG, "give attn_mask or is_causal, not both");
-    double scale =
-        td__in_none(c, 6) ? 1 / sqrt((double)q->size[q->rank - 1]) : td__in_f(c, 6);
+    double scale = td__in_none(c, 6)
+                       ? 1 / sqrt((double)td__dim_fixed(q->size[q->rank - 1]))
+                       : td__in_f(c, 6);
     double half =
         sqrt(scale < 0 ? -scale : scale); /* both sides: less overflow in f16 */
     td_tensor *mask = additive_mask(c, q, k);

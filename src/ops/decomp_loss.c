@@ -77,12 +77,18 @@ bool td__decomp_huber_loss(td_opcall *c) {
     return true;
 }
 
+static bool same_sizes(const td_tensor *a, const td_tensor *b) {
+    bool same = a->rank == b->rank;
+    for (int d = 0; same && d < a->rank; d++) same = td__dim_eq(a->size[d], b->size[d]);
+    return same;
+}
+
 /* (1 - y) x - w log_sigmoid(x), with w = (pos_weight - 1) y + 1. */
 bool td__decomp_bce_with_logits(td_opcall *c) {
     td_tensor *x = td__in(c, 0), *y = td__in(c, 1), *weight = td__in(c, 2),
               *pos = td__in(c, 3);
     if (!check_reduction(c, 4, false)) return false;
-    if (x->rank != y->rank || memcmp(x->size, y->size, sizeof(int64_t) * x->rank))
+    if (!same_sizes(x, y))
         return td__op_fail(c, TD_E_SHAPE, "target %s must have the sizes of self %s",
                            td__type_str(y), td__type_str(x));
     td_tensor *log_p = td_op_log_sigmoid(x);
@@ -187,7 +193,7 @@ bool td__decomp_cross_entropy(td_opcall *c) {
     td_tensor *log_p = td_op_log_softmax(x, class_dim, TD_DTYPE_NONE);
     if (td_is_nil(log_p)) return false;
     if (td__is_float((td_dtype)y->dtype)) {
-        if (x->rank != y->rank || memcmp(x->size, y->size, sizeof(int64_t) * x->rank))
+        if (!same_sizes(x, y))
             return td__op_fail(c, TD_E_SHAPE,
                                "probabilities %s must have the sizes of self %s",
                                td__type_str(y), td__type_str(x));

@@ -127,7 +127,7 @@ static bool target_sizes(td_opcall *c, int spatial, int64_t *to) {
             to[d] = size.u.ints[size.n == 1 ? 0 : d];
             continue;
         }
-        double want = (double)x->size[d + 2] * scale;
+        double want = (double)td__dim_fixed(x->size[d + 2]) * scale;
         if (!(want >= 1 && want < 0x1p62))
             return td__op_fail(c, TD_E_ARG, "scale_factor %g gives no size for %s",
                                scale, td__type_str(x));

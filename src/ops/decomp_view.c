@@ -157,7 +157,12 @@ bool td__decomp_chunk(td_opcall *c) {
     if (dim < 0) return false;
     int64_t n = t->size[dim];
     int64_t piece = td__dim_div(td__dim_add(n, chunks - 1), chunks), count = chunks;
-    if (!td__dim_eq(piece, 0)) count = td__dim_div(td__dim_add(n, piece - 1), piece);
+    if (!td__dim_eq(piece, 0))
+        count = td__dim_div(td__dim_add(n, td__dim_sub(piece, 1)), piece);
+    count = td__dim_fixed(count);
+    if (count < 0 || count > INT32_MAX)
+        return td__op_fail(c, TD_E_UNSUPPORTED,
+                           "the number of pieces must be a known int");
     if (!td__call_results(c, (int)count)) return false;
     if (!td__dim_eq(piece, 0))
         return td_op_split(t, piece, dim, c->out, (int)count) >= 0;

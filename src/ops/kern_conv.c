@@ -35,23 +35,28 @@ static bool read_options(td_opcall *c, td_conv *p) {
            read_pair(c, DILATION, 1, &p->dil_h, &p->dil_w);
 }
 
+/* Products of what passes stay in range; symbols are looked at when they are numbers. */
+static bool too_large(int64_t n) { return n > INT32_MAX; }
+
 static bool read_sizes(td_opcall *c, td_conv *p, const int64_t *x, const int64_t *w) {
     p->n = x[0], p->c = x[1], p->h = x[2], p->w = x[3];
     p->o = w[0], p->kh = w[2], p->kw = w[3];
     if (!read_options(c, p)) return false;
-    if (p->kh < 1 || p->kw < 1)
+    if (td__dim_lt(p->kh, 1) || td__dim_lt(p->kw, 1))
         return td__op_fail(c, TD_E_SHAPE, "the kernel of weight %s is empty",
                            td__sizes_str(4, w));
-    if ((p->h | p->w | p->kh | p->kw) > INT32_MAX) /* products below stay in range */
+    if (too_large(p->h) || too_large(p->w) || too_large(p->kh) || too_large(p->kw))
         return td__op_fail(c, TD_E_SHAPE, "planes of %s or kernels of %s are too large",
                            td__sizes_str(4, x), td__sizes_str(4, w));
-    if (p->o % p->groups || p->c % p->groups || w[1] != p->c / p->groups)
+    if (!td__dim_eq(td__dim_mod(p->o, p->groups), 0) ||
+        !td__dim_eq(td__dim_mod(p->c, p->groups), 0) ||
+        !td__dim_eq(w[1], td__dim_div(p->c, p->groups)))
         return td__op_fail(c, TD_E_SHAPE,
                            "weight %s does not fit input %s in %lld group(s): it needs "
                            "[out, in/groups, kh, kw]",
                            td__sizes_str(4, w), td__sizes_str(4, x),
                            (long long)p->groups);
-    if (td__conv_out_h(p) < 1 || td__conv_out_w(p) < 1)
+    if (td__dim_lt(td__conv_out_h(p), 1) || td__dim_lt(td__conv_out_w(p), 1))
         return td__op_fail(c, TD_E_SHAPE,
                            "the kernel %s is larger than the padded input %s",
                            td__sizes_str(2, w + 2), td__sizes_str(4, x));
@@ -82,12 +87,12 @@ static bool same_dtype(td_opcall *c, int i, int k) {
 static bool channels_last(const td_tensor *t) {
     static const int order[] = {1, 3, 2, 0};
     int64_t          least = 0;
-    if (t->stride[1] == 0) return false;
+    if (td__dim_eq(t->stride[1], 0)) return false;
     for (int k = 0; k < 4; k++) {
         int d = order[k];
-        if (t->size[d] == 0 || t->stride[d] < least) return false;
-        if (d == 0 && least == t->stride[1]) return false;
-        least = t->stride[d] * (t->size[d] > 1 ? t->size[d] : 1);
+        if (td__dim_eq(t->size[d], 0) || td__dim_lt(t->stride[d], least)) return false;
+        if (d == 0 && td__dim_eq(least, t->stride[1])) return false;
+        least = td__dim_mul(t->stride[d], td__dim_max(t->size[d], 1));
     }
     return true;
 }
@@ -96,8 +101,8 @@ static void lay_out_channels_last(td_meta *m) {
     m->strided = true;
     m->stride[1] = 1;
     m->stride[3] = m->size[1];
-    m->stride[2] = m->size[3] * m->stride[3];
-    m->stride[0] = m->size[2] * m->stride[2];
+    m->stride[2] = td__dim_mul(m->size[3], m->stride[3]);
+    m->stride[0] = td__dim_mul(m->size[2], m->stride[2]);
 }
 
 bool td__shape_convolution(td_opcall *c) {
@@ -106,7 +111,7 @@ bool td__shape_convolution(td_opcall *c) {
     if (!want_4d(c, 0) || !want_4d(c, 1) || !same_dtype(c, 0, 1) ||
         !same_dtype(c, 0, 2) || !read_sizes(c, &p, x->size, w->size))
         return false;
-    if (bias && (bias->rank != 1 || bias->size[0] != p.o))
+    if (bias && (bias->rank != 1 || !td__dim_eq(bias->size[0], p.o)))
         return td__op_fail(c, TD_E_SHAPE, "bias must have %lld entries, got %s",
                            (long long)p.o, td__type_str(bias));
     td__meta_dense(&c->meta[0], (td_dtype)x->dtype, 4,
@@ -123,7 +128,9 @@ static bool grad_fits(td_opcall *c, td_conv *p, const int64_t *x, const int64_t 
                            td__type_str(g));
     if (!want_4d(c, 0) || !same_dtype(c, 0, 1) || !read_sizes(c, p, x, w)) return false;
     int64_t want[4] = {p->n, p->o, td__conv_out_h(p), td__conv_out_w(p)};
-    return !memcmp(want, g->size, sizeof want) ||
+    bool    same = true;
+    for (int d = 0; d < 4; d++) same = same && td__dim_eq(want[d], g->size[d]);
+    return same ||
            td__op_fail(c, TD_E_SHAPE, "grad must be %s, got %s", td__sizes_str(4, want),
                        td__type_str(g));
 }

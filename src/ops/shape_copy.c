@@ -33,12 +33,13 @@ static int channel_dim(int rank, int i) {
 
 bool td__is_channels_last(const td_tensor *t) {
     int64_t least = 0;
-    if ((t->rank != 4 && t->rank != 5) || t->stride[1] == 0) return false;
+    if ((t->rank != 4 && t->rank != 5) || td__dim_eq(t->stride[1], 0)) return false;
     for (int i = 0; i < t->rank; i++) {
         int d = channel_dim(t->rank, i);
-        if (t->size[d] == 0 || t->stride[d] < least) return false;
-        if (d == 0 && least == t->stride[1]) return false; /* ambiguous: row-major */
-        least = t->size[d] > 1 ? t->stride[d] * t->size[d] : t->stride[d];
+        if (td__dim_eq(t->size[d], 0) || td__dim_lt(t->stride[d], least)) return false;
+        if (d == 0 && td__dim_eq(least, t->stride[1]))
+            return false; /* ambiguous: row-major */
+        least = td__dim_mul(t->stride[d], td__dim_max(t->size[d], 1));
     }
     return true;
 }
@@ -342,6 +343,7 @@ bool td__shape_as_strided_scatter(td_opcall *c) {
     part = c->meta[0];
     if (td__overlaps_itself(self)) /* the copy is a dense one */
         bytes = td__dim_mul(self->numel, td__dtype_bytes[self->dtype]);
+    if (td__dim_is_sym(bytes)) bytes = INT64_MAX; /* checked when it is a number */
     return td__as_strided_part(c, &part, &c->in[2], bytes) && src_fits(c, &part);
 }
 

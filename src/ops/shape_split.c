@@ -26,19 +26,20 @@ bool td__shape_split(td_opcall *c) {
     int     dim = cut_dim(c, td__in_int(c, 2));
     if (dim < 0) return false;
     int64_t n = td__in(c, 0)->size[dim];
-    if (size < 0 || (size == 0 && !td__dim_eq(n, 0)))
+    if (td__dim_lt(size, 0) || (td__dim_eq(size, 0) && !td__dim_eq(n, 0)))
         return td__op_fail(c, TD_E_ARG,
                            "split_size %lld cannot cut dim %d of size %lld",
                            (long long)size, dim, (long long)n);
     int64_t count = 1;
-    if (size > 0 && td__dim_lt(0, n))
+    if (td__dim_lt(0, size) && td__dim_lt(0, n))
         count = td__dim_add(td__dim_div(td__dim_sub(n, 1), size), 1);
-    if (td__dim_is_sym(count) || count > INT32_MAX)
+    count = td__dim_fixed(count);
+    if (count < 0 || count > INT32_MAX)
         return td__op_fail(c, TD_E_UNSUPPORTED,
                            "the number of pieces must be a known int");
     if (!td__call_results(c, (int)count)) return false;
     for (int i = 0; i < (int)count; i++) {
-        int64_t at = i * size, rest = td__dim_sub(n, at);
+        int64_t at = td__dim_mul(i, size), rest = td__dim_sub(n, at);
         piece(c, i, dim, at, td__dim_min(size, rest));
     }
     return true;
@@ -71,8 +72,8 @@ bool td__shape_split_with_sizes(td_opcall *c) {
 bool td__shape_unbind(td_opcall *c) {
     int dim = cut_dim(c, td__in_int(c, 1));
     if (dim < 0) return false;
-    int64_t n = td__in(c, 0)->size[dim];
-    if (td__dim_is_sym(n) || n > INT32_MAX)
+    int64_t n = td__dim_fixed(td__in(c, 0)->size[dim]);
+    if (n < 0 || n > INT32_MAX)
         return td__op_fail(c, TD_E_UNSUPPORTED,
                            "the number of results must be a known int");
     if (!td__call_results(c, (int)n)) return false;
@@ -134,7 +135,9 @@ bool td__as_strided_part(td_opcall *c, td_meta *m, const td_value *args,
 bool td__shape_as_strided(td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
     td__tensor_meta(t, &c->meta[0]);
-    return td__as_strided_part(c, &c->meta[0], &c->in[1], (int64_t)t->st->bytes);
+    bool open = t->st->fake && !t->st->bytes; /* of a symbolic size: checked when run */
+    return td__as_strided_part(c, &c->meta[0], &c->in[1],
+                               open ? INT64_MAX : (int64_t)t->st->bytes);
 }
 
 bool td__shape_resize(td_opcall *c) {

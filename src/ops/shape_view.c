@@ -336,7 +336,7 @@ bool td__diagonal_part(td_opcall *c, td_meta *m, const td_value *args) {
     if (off >= 0) cols = td__dim_sub(cols, off);
     else rows = td__dim_add(rows, off);
     int64_t n = td__dim_max(td__dim_min(rows, cols), 0),
-            step = m->stride[a] + m->stride[b];
+            step = td__dim_add(m->stride[a], m->stride[b]);
     if (!td__dim_eq(n, 0))
         m->offset = td__dim_add(m->offset, off >= 0 ? td__dim_mul(off, m->stride[b])
                                                     : td__dim_mul(-off, m->stride[a]));

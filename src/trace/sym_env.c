@@ -31,6 +31,12 @@ static int64_t compute(td_symenv *e, td_dim_op op, int64_t a, int64_t b) {
     return TD_DIM_HUGE;
 }
 
+/* Only a number will do: the hint, guarded; unbacked ones have none. */
+static int64_t fixed(td_symenv *e, int64_t dim) {
+    int64_t hint = td__sym_hint(e, td__sym_now(e, dim));
+    return td__sym_holds(e, dim, TD_SYM_EQ, hint) ? hint : TD_DIM_HUGE;
+}
+
 /* A number that only looks like a symbol, or a tag of another environment. */
 static bool foreign(const td_symenv *e, int64_t dim) {
     return td__dim_is_sym(dim) && !td__sym_at(e, dim);
@@ -42,11 +48,11 @@ static int64_t serve(void *env, td_dim_op op, int64_t a, int64_t b) {
     int64_t    key[3] = {op, a, b};
     if (foreign(e, a) || foreign(e, b)) {
         td__fail(e->cx, TD_E_TRACE, "a size belongs to another trace");
-        return op >= TD_DIM_EQ ? 0 : TD_DIM_HUGE;
+        return op == TD_DIM_EQ || op == TD_DIM_LT ? 0 : TD_DIM_HUGE;
     }
     td_symmemo *m = &e->memo[td__hash(key, sizeof key, 0) % TD_SYM_MEMO];
     if (m->op == (int32_t)op + 1 && m->a == a && m->b == b) return m->r;
-    int64_t r = compute(e, op, a, b);
+    int64_t r = (int)op == TD_DIM_FIX ? fixed(e, a) : compute(e, op, a, b);
     if (td_ok(e->cx)) *m = (td_symmemo){a, b, r, (int32_t)op + 1};
     return r;
 }
