@@ -204,7 +204,8 @@ tsan: ## tests under the thread sanitizer
 	+@TD_TEST_QUICK=1 $(variant) B=build/tsan run-tests \
 	    SAN='-fsanitize=thread -fno-omit-frame-pointer'
 
-VALGRIND := valgrind -q --error-exitcode=99 --leak-check=full --fair-sched=yes \
+VALGRIND := valgrind -q --suppressions=tools/valgrind.supp --error-exitcode=99 \
+            --leak-check=full --fair-sched=yes \
             --errors-for-leak-kinds=definite --show-leak-kinds=definite
 # Without oneDNN: valgrind gives up on the code it makes at run time.
 valgrind: ## the unit tests under valgrind
