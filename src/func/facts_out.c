@@ -203,7 +203,8 @@ bool td__facts_outputs(td_facts_run *r) {
 /* ---- tangents ----------------------------------------------------------- */
 
 /* Row-major, or channels last where the value is. */
-static bool add_tangent(td_facts_run *r, int of, int index, const td_tensor *t) {
+static bool add_tangent(td_facts_run *r, td_tangent_of of, int index,
+                        const td_tensor *t) {
     td_tangent_fact *to = &r->to->tangents[r->to->n_tangents++];
     int64_t         *stride =
         td__arena_alloc(&r->to->arena, sizeof *stride * (size_t)(t->rank + 1));

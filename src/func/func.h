@@ -163,11 +163,17 @@ typedef struct td_output_fact {
     const char    *type; /* "f32[2,3]" */
 } td_output_fact;
 
+typedef enum td_tangent_of {
+    TD_TANGENT_INPUT,
+    TD_TANGENT_OUTPUT,
+    TD_TANGENT_BASE
+} td_tangent_of;
+
 /* A gradient that comes in from outside. */
 typedef struct td_tangent_fact {
-    enum { TD_TANGENT_INPUT, TD_TANGENT_OUTPUT, TD_TANGENT_BASE } of;
-    int     index;
-    td_geom geom; /* sizes and the strides it is expected to have */
+    td_tangent_of of;
+    int           index;
+    td_geom       geom; /* sizes and the strides it is expected to have */
 } td_tangent_fact;
 
 typedef struct td_facts {
