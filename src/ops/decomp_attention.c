@@ -21,7 +21,7 @@ static td_tensor *additive_mask(td_opcall *c, td_tensor *q, td_tensor *k) {
 
 /* Stacked heads without dropout come back laid out as the query. */
 static td_tensor *laid_out_as(td_opcall *c, td_tensor *q, td_tensor *y) {
-    bool heads = q->rank == 4 && td__in_f(c, 4) == 0 && y->numel > 0 &&
+    bool heads = q->rank == 4 && td__in_f(c, 4) == 0 && td__dim_lt(0, y->numel) &&
                  td__dim_eq(q->size[3], y->size[3]);
     if (!heads || td_is_nil(y) || td_is_contiguous(q) ||
         !td__is_packed(q->rank, q->size, q->stride))

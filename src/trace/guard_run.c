@@ -10,7 +10,7 @@ enum { CHECK = TD_DIM_MAX + 1, MOST_REGS = 60000, FEW_REGS = 192 };
 typedef struct builder {
     td_symenv     *e;
     td_guard_prog *p;
-    int32_t       *reg; /* by expression: 1 + its register; 0: none yet */
+    int32_t       *reg;  /* by expression: 1 + its register; 0: none yet */
     int32_t       *load; /* by symbol: its register */
     bool           fits;
 } builder;
@@ -42,14 +42,16 @@ static void gather(builder *b, int64_t dim) {
     if (x->a) const_reg(b, x->a);
     for (int i = 0; i < x->nr; i++) {
         if (x->term[i].k != 1) const_reg(b, x->term[i].k);
-        for (int k = 0; k < x->term[i].n; k++) gather(b, td__sym_tag(x->term[i].atom[k]));
+        for (int k = 0; k < x->term[i].n; k++)
+            gather(b, td__sym_tag(x->term[i].atom[k]));
     }
 }
 
 static int add_step(builder *b, int op, int x, int y) {
     td_guard_prog *p = b->p;
     td_guard_step  s = {(uint8_t)op, (uint16_t)p->n_regs, (uint16_t)x, (uint16_t)y};
-    if (p->n_regs >= MOST_REGS || !td__vec_push(&p->steps, s)) return b->fits = false, 0;
+    if (p->n_regs >= MOST_REGS || !td__vec_push(&p->steps, s))
+        return b->fits = false, 0;
     return p->n_regs++;
 }
 
@@ -216,10 +218,12 @@ static int64_t loaded(const td_guard_load *l, const td_value *in) {
 }
 
 /* Registers beyond a few come from the heap; without memory no guard holds. */
-static int with_regs(const td_guard_prog *p, const td_value *in, const int64_t *values) {
-    int64_t  few[FEW_REGS], *r = few;
-    size_t   consts = sizeof *r * (size_t)p->consts.n;
-    if (p->n_regs > FEW_REGS && !(r = td__alloc(sizeof *r * (size_t)p->n_regs))) return 0;
+static int with_regs(const td_guard_prog *p, const td_value *in,
+                     const int64_t *values) {
+    int64_t few[FEW_REGS], *r = few;
+    size_t  consts = sizeof *r * (size_t)p->consts.n;
+    if (p->n_regs > FEW_REGS && !(r = td__alloc(sizeof *r * (size_t)p->n_regs)))
+        return 0;
     for (int i = 0; i < p->loads.n; i++)
         r[i] = values ? values[i] : loaded(&p->loads.v[i], in);
     if (consts) memcpy(r + p->loads.n, p->consts.v, consts);

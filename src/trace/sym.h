@@ -104,8 +104,9 @@ typedef struct td_symfact {
 
 enum { TD_SYM_MEMO = 1024 };
 typedef struct td_symmemo {
-    int64_t a, b, r;
-    int32_t op; /* 1 + td_dim_op; 0: free */
+    int64_t  a, b, r;
+    int32_t  op;  /* 1 + td_dim_op; 0: free */
+    uint32_t gen; /* arithmetic: what was known */
 } td_symmemo;
 
 typedef struct td_symenv {
@@ -120,7 +121,7 @@ typedef struct td_symenv {
     TD_VEC(td_symfact) facts[TD_FACT_KINDS];
     uint32_t    gen; /* grows with every fact */
     int         n_backed, n_unbacked;
-    int         trying; /* a proof is sought: what is too long is given up quietly */
+    int         trying;   /* a proof is sought: what is too long is given up quietly */
     bool        in_facts; /* facts are being asked: resolving them asks no others */
     const char *op;       /* at work */
     const char *file, *file_copy;

@@ -42,7 +42,8 @@ static bool foreign(const td_symenv *e, int64_t dim) {
     return td__dim_is_sym(dim) && !td__sym_at(e, dim);
 }
 
-/* Answers never change: what was decided once is known or guarded. */
+/* Answers never change: what was decided once is known or guarded. Expressions get
+ * simpler with what is known. */
 static int64_t serve(void *env, td_dim_op op, int64_t a, int64_t b) {
     td_symenv *e = env;
     int64_t    key[3] = {op, a, b};
@@ -51,9 +52,12 @@ static int64_t serve(void *env, td_dim_op op, int64_t a, int64_t b) {
         return op == TD_DIM_EQ || op == TD_DIM_LT ? 0 : TD_DIM_HUGE;
     }
     td_symmemo *m = &e->memo[td__hash(key, sizeof key, 0) % TD_SYM_MEMO];
-    if (m->op == (int32_t)op + 1 && m->a == a && m->b == b) return m->r;
+    bool        answer = op == TD_DIM_EQ || op == TD_DIM_LT;
+    if (m->op == (int32_t)op + 1 && m->a == a && m->b == b &&
+        (answer || m->gen == e->gen))
+        return m->r;
     int64_t r = (int)op == TD_DIM_FIX ? fixed(e, a) : compute(e, op, a, b);
-    if (td_ok(e->cx)) *m = (td_symmemo){a, b, r, (int32_t)op + 1};
+    if (td_ok(e->cx)) *m = (td_symmemo){a, b, r, (int32_t)op + 1, e->gen};
     return r;
 }
 

@@ -22,6 +22,7 @@ typedef struct suite {
     bool        quiet;
     int         passed, failed;
     int         first, second; /* samples that went through gradcheck, by order */
+    sym_stats   sym;           /* samples that went through on symbolic sizes */
     char        torch[64];     /* whose results are stored */
     bool        seen[TD_OP_COUNT], graded[TD_OP_COUNT];
 } suite;
@@ -65,6 +66,7 @@ static void run_sample(suite *u, const sample_text *t, const exp_file *f) {
         if (!r.failures && e.status == EXP_OK) check_twins(cx, &r);
         if (!r.failures && e.status == EXP_OK) check_fake(cx, &r);
         if (!r.failures && e.status == EXP_OK) check_grad(cx, &r, &e, &g);
+        if (!r.failures && e.status == EXP_OK) check_sym(cx, &r, &u->sym);
         if (g.first) u->graded[op] = true;
         u->first += g.first;
         u->second += g.second;
@@ -141,8 +143,9 @@ int main(int argc, char **argv) {
     bool ok = run_all(&u);
     if (u.n_words == 0) u.failed += check_table(u.seen, u.graded);
     if (!ok) u.failed++;
-    printf("ops against PyTorch %s; gradcheck %d, second order %d\n", u.torch, u.first,
-           u.second);
+    printf("ops against PyTorch %s; gradcheck %d, second order %d; symbolic sizes %d, "
+           "others %d\n",
+           u.torch, u.first, u.second, u.sym.same, u.sym.other);
     printf("%d passed, %d failed\n", u.passed, u.failed);
     return u.failed != 0;
 }

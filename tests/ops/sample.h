@@ -210,6 +210,11 @@ void check_grad(td_ctx *cx, report *r, const expected *e, grad_stats *st);
 void check_twins(td_ctx *cx, report *r);
 /* check_fake.c: inputs without bytes give results that look the same. */
 void check_fake(td_ctx *cx, report *r);
+/* check_sym.c: the call on symbolic sizes agrees with calls on numbers. */
+typedef struct sym_stats {
+    int same, other; /* samples whose geometry agreed under the hints, other sizes */
+} sym_stats;
+void check_sym(td_ctx *cx, report *r, sym_stats *st);
 /* coverage.c: rows without samples, and rows that do not hold together. */
 int  check_table(const bool *seen, const bool *graded);
 
