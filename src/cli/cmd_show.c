@@ -1,6 +1,7 @@
 /* cmd_show.c -- `tandem show FILE`: the functions of a .td file, normalized, as JSON
  * or as a drawing. */
 #include "cli/cli.h"
+#include "func/func.h"
 #include "trace/trace.h"
 
 #include <string.h>
@@ -15,8 +16,8 @@ static const cli_option options[] = {
     {"types", NULL, "Work out the type of every value from those of the inputs.",
      CLI_FLAG, &types, 0, 0, NULL},
     {"places", NULL, "Show source lines and scopes.", CLI_FLAG, &places, 0, 0, NULL},
-    {"after", "STAGE", "Show what a stage makes of it: capture.", CLI_WORD, &after, 0,
-     0, NULL},
+    {"after", "STAGE", "Show what a stage makes of it: capture or functional.",
+     CLI_WORD, &after, 0, 0, NULL},
     {"function", "NAME", "Only the function @NAME.", CLI_WORD, &only, 0, 0, NULL},
     {0}};
 
@@ -34,9 +35,21 @@ static bool print_graph(td_buf *b, td_graph *g, int nth) {
     return dot ? td__graph_dot(b, g) : td__graph_print(b, g, how());
 }
 
+/* The program without writes, for arguments that look as its inputs do. */
+static bool show_functional(td_buf *b, const td_graph *g, int nth) {
+    td_value *in = td__zalloc(sizeof *in * (size_t)(g->inputs.n + 1));
+    if (!in) return td__fail_memory(g->cx);
+    td_functional *f = td__inputs_like(g, in) ? td__functionalize(g, in) : NULL;
+    bool           ok = f && print_graph(b, f->g, nth);
+    td__functional_drop(f);
+    td__free(in);
+    return ok;
+}
+
 static bool show_graph(td_buf *b, td_graph *g, int nth) {
     if (!td__graph_verify(g, TD_STAGE_PROGRAM)) return false;
     if (!after) return print_graph(b, g, nth);
+    if (!strcmp(after, "functional")) return show_functional(b, g, nth);
     td_graph *captured = td__capture_types(g);
     bool      ok = captured && print_graph(b, captured, nth);
     td__graph_drop(captured);
@@ -67,8 +80,9 @@ static int run(int argc, char **argv) {
     if (!cli_parse(&cli_show, argc, argv, &path, &status)) return status;
     if (!path) return cli_misuse("show", "which FILE?");
     if (json && dot) return cli_misuse("show", "--json or --dot, not both");
-    if (after && strcmp(after, "capture") != 0)
-        return cli_misuse("show", "--after=%s: the stages are: capture", after);
+    if (after && strcmp(after, "capture") != 0 && strcmp(after, "functional") != 0)
+        return cli_misuse("show", "--after=%s: the stages are: capture, functional",
+                          after);
     td_ctx *cx = td_open();
     if (!cx) return CLI_FAILED;
     td_buf    b = {0};
@@ -98,7 +112,7 @@ const cli_command cli_show = {
         "The status is 2 when FILE is not right; the line on stderr begins with\n"
         "file, line and column.\n",
     .examples = "tandem show --types f.td\n"
-                "tandem show --after=capture f.td\n"
+                "tandem show --after=functional f.td\n"
                 "tandem show --dot --function=f f.td | dot -Tsvg >f.svg\n"
                 "tandem show --json f.td | jq '.[0].nodes | length'\n",
     .options = options,

@@ -105,6 +105,9 @@ static void test_good(void) {
     check("show --types", 0, "  %v = select(%y, 0, 0) : f32[]");
     check("show --json", 0, "\"op\":\"select\"");
     check("show --dot", 0, "digraph \"f\"");
+    check("show --after=capture", 0, "  add_(%s, 1.0)");
+    check("show --after=functional", 0, " <update 1>, ");
+    check("show --after=lunch", 2, "the stages are: capture, functional");
     check("run", 1, "backward: nothing requires grad");
     check("run --case=nothing", 2, "has no case with \"nothing\" in its name");
     check("show --function=g", 2, "has no function @g");
