@@ -97,7 +97,8 @@ static inline bool td__dim_le(int64_t a, int64_t b) { return !td__dim_lt(b, a); 
 /* A number where only a number will do (how many results): a symbol becomes the one
  * it has in this trace, under a guard. */
 static inline int64_t td__dim_fixed(int64_t a) {
-    return TD_UNLIKELY(td__dim_is_sym(a)) ? td__dim_slow((td_dim_op)TD_DIM_FIX, a, 0) : a;
+    if (TD_LIKELY(!td__dim_is_sym(a))) return a;
+    return td__dim_slow((td_dim_op)TD_DIM_FIX, a, 0);
 }
 
 #endif

@@ -35,7 +35,7 @@ static bool read_options(td_opcall *c, td_conv *p) {
            read_pair(c, DILATION, 1, &p->dil_h, &p->dil_w);
 }
 
-/* Products of what passes stay in range; symbols are looked at when they are numbers. */
+/* Products of what passes stay in range; symbols are looked at as numbers, later. */
 static bool too_large(int64_t n) { return n > INT32_MAX; }
 
 static bool read_sizes(td_opcall *c, td_conv *p, const int64_t *x, const int64_t *w) {

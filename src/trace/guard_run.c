@@ -79,7 +79,7 @@ static int reg_of(builder *b, int64_t dim) {
     if (*memo) return *memo - 1;
     int r = x->kind == TD_SYM_SUM
                 ? sum_reg(b, *x)
-                : add_step(b, ops[x->kind], reg_of(b, x->a), reg_of(b, x->b));
+                : add_step(b, (int)ops[x->kind], reg_of(b, x->a), reg_of(b, x->b));
     *memo = r + 1;
     return r;
 }

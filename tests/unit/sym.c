@@ -284,3 +284,67 @@ TEST(expressions_go_into_graphs) {
     td__graph_drop(g);
     end();
 }
+
+/* ---- random expressions against plain arithmetic ------------------------ */
+
+enum { POOL = 24, POINTS = 6 };
+
+static uint32_t state;
+static int      draw(int n) {
+         state = state * 1664525u + 1013904223u;
+         return (int)((state >> 10) % (uint32_t)n);
+}
+
+static int64_t apply(int op, int64_t a, int64_t b) {
+    switch (op) {
+    case 0: return td__dim_add(a, b);
+    case 1: return td__dim_sub(a, b);
+    case 2: return td__dim_mul(a, b);
+    case 3: return td__dim_min(a, b);
+    case 4: return td__dim_max(a, b);
+    case 5: return td__dim_div(a, b);
+    default: return td__dim_mod(a, b);
+    }
+}
+
+/* One more expression of the pool; divisors are numbers or symbols. */
+static bool grow(int64_t *dim, int64_t (*at)[POINTS], int n) {
+    int     op = draw(7), i = draw(n), j = op > 4 ? draw(3) : draw(n);
+    int64_t k = 1 + draw(9), got;
+    bool    number = draw(2);
+    dim[n] = apply(op, dim[i], number ? k : dim[j]);
+    for (int p = 0; p < POINTS; p++) {
+        int64_t values[3] = {at[0][p], at[1][p], at[2][p]};
+        at[n][p] = apply(op, at[i][p], number ? k : at[j][p]);
+        if (!td__sym_eval(e, dim[n], values, &got) || got != at[n][p]) return false;
+    }
+    return true;
+}
+
+/* What is proved holds at every point. */
+static bool proofs_hold(const int64_t *dim, int64_t (*at)[POINTS], int i, int j) {
+    int         lt = td__sym_prove(e, dim[i], TD_SYM_LT, dim[j]);
+    int         eq = td__sym_prove(e, dim[i], TD_SYM_EQ, dim[j]);
+    td_symrange r = td__sym_range(e, dim[i]);
+    for (int p = 0; p < POINTS; p++) {
+        if (lt >= 0 && lt != (at[i][p] < at[j][p])) return false;
+        if (eq >= 0 && eq != (at[i][p] == at[j][p])) return false;
+        if (at[i][p] < r.lo || at[i][p] > r.hi) return false;
+    }
+    return true;
+}
+
+TEST(random_expressions_and_proofs_agree_with_plain_arithmetic) {
+    for (int round = 0; round < 300; round++) {
+        int64_t dim[POOL], at[POOL][POINTS];
+        begin();
+        state = (uint32_t)round * 7919u + 1;
+        dim[0] = s0, dim[1] = s1, dim[2] = s2;
+        for (int i = 0; i < 3; i++)
+            for (int p = 0; p < POINTS; p++) at[i][p] = p == 0 ? 2 : 2 + draw(30);
+        for (int n = 3; n < 12; n++) CHECK(grow(dim, at, n) || !td_ok(cx));
+        for (int k = 0; k < 30 && td_ok(cx); k++)
+            CHECK(proofs_hold(dim, at, draw(12), draw(12)));
+        end();
+    }
+}
