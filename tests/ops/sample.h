@@ -213,6 +213,7 @@ void check_fake(td_ctx *cx, report *r);
 /* check_sym.c: the call on symbolic sizes agrees with calls on numbers. */
 typedef struct sym_stats {
     int same, other; /* samples whose geometry agreed under the hints, other sizes */
+    int values;      /* samples that read values on the way */
 } sym_stats;
 void check_sym(td_ctx *cx, report *r, sym_stats *st);
 /* coverage.c: rows without samples, and rows that do not hold together. */
