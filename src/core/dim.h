@@ -93,7 +93,7 @@ static inline bool td__dim_lt(int64_t a, int64_t b) {
         return td__dim_slow(TD_DIM_LT, a, b) != 0;
     return a < b;
 }
-static inline bool td__dim_le(int64_t a, int64_t b) { return !td__dim_lt(b, a); }
+static inline bool    td__dim_le(int64_t a, int64_t b) { return !td__dim_lt(b, a); }
 /* A number where only a number will do (how many results): a symbol becomes the one
  * it has in this trace, under a guard. */
 static inline int64_t td__dim_fixed(int64_t a) {

@@ -130,9 +130,8 @@ static bool grad_fits(td_opcall *c, td_conv *p, const int64_t *x, const int64_t 
     int64_t want[4] = {p->n, p->o, td__conv_out_h(p), td__conv_out_w(p)};
     bool    same = true;
     for (int d = 0; d < 4; d++) same = same && td__dim_eq(want[d], g->size[d]);
-    return same ||
-           td__op_fail(c, TD_E_SHAPE, "grad must be %s, got %s", td__sizes_str(4, want),
-                       td__type_str(g));
+    return same || td__op_fail(c, TD_E_SHAPE, "grad must be %s, got %s",
+                               td__sizes_str(4, want), td__type_str(g));
 }
 
 static bool list_of_4(td_opcall *c, int i) {

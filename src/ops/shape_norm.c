@@ -195,7 +195,8 @@ bool td__shape_batch_norm_functional(td_opcall *c) {
     if (!td__shape_batch_norm_train(c)) return false;
     for (int i = 3; i < 5; i++) {
         td_tensor *t = td__in(c, i);
-        td__meta_dense(&c->meta[i], t ? (td_dtype)t->dtype : dt, 1, t ? t->size : &none);
+        td__meta_dense(&c->meta[i], t ? (td_dtype)t->dtype : dt, 1,
+                       t ? t->size : &none);
     }
     return true;
 }

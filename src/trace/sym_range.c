@@ -131,12 +131,16 @@ static bool has_products(const td_sympoly *p) {
 
 /* ---- replacements ------------------------------------------------------- */
 
-/* p * m without its term i, plus k * (dim + add). */
-static bool replaced(td_symenv *e, const td_sympoly *p, int64_t m, int i, int64_t dim,
-                     int64_t add, td_sympoly *out) {
+typedef struct shifted {
+    int64_t dim, add; /* dim + add */
+} shifted;
+
+/* p * m without its term i, plus k * (x.dim + x.add). */
+static bool replaced(td_symenv *e, const td_sympoly *p, int64_t m, int i, shifted x,
+                     td_sympoly *out) {
     td_sympoly by, none = {0}, one = {.t = &p->t[i], .n = 1};
-    if (!td__sym_poly(e, dim, &by)) return false;
-    by.c = plus(by.c, add);
+    if (!td__sym_poly(e, x.dim, &by)) return false;
+    by.c = plus(by.c, x.add);
     return !endless(by.c) && td__sym_poly_add(e, &none, p, m, out) &&
            td__sym_poly_add(e, out, &one, -m, out) &&
            td__sym_poly_add(e, out, &by, p->t[i].k, out);
@@ -146,7 +150,8 @@ static bool replaced(td_symenv *e, const td_sympoly *p, int64_t m, int i, int64_
 static void by_choice(td_symenv *e, const td_sympoly *p, int i, td_symexpr x, int depth,
                       td_symrange *r) {
     td_sympoly pa, pb;
-    if (!replaced(e, p, 1, i, x.a, 0, &pa) || !replaced(e, p, 1, i, x.b, 0, &pb))
+    if (!replaced(e, p, 1, i, (shifted){x.a, 0}, &pa) ||
+        !replaced(e, p, 1, i, (shifted){x.b, 0}, &pb))
         return;
     td_symrange a = td__sym_poly_range(e, &pa, depth + 1);
     td_symrange b = td__sym_poly_range(e, &pb, depth + 1);
@@ -162,7 +167,8 @@ static void by_fraction(td_symenv *e, const td_sympoly *p, int i, td_symexpr x,
                         int depth, td_symrange *r) {
     td_sympoly low, high;
     int64_t    m = x.b;
-    if (!replaced(e, p, m, i, x.a, 1 - m, &low) || !replaced(e, p, m, i, x.a, 0, &high))
+    if (!replaced(e, p, m, i, (shifted){x.a, 1 - m}, &low) ||
+        !replaced(e, p, m, i, (shifted){x.a, 0}, &high))
         return;
     bool        up = p->t[i].k > 0;
     td_symrange a = td__sym_poly_range(e, up ? &low : &high, depth + 1);

@@ -4,7 +4,7 @@
  *
  *   infer dce cse fold views order    the passes of src/graph
  *   program functional joint half     verify as that stage
- *   functionalize                     the function without writes, for inputs of its types
+ *   functionalize                     the function without writes
  *   json dot                          print that instead of text
  *
  * A file without such a line is for others to read. A failure prints as

@@ -195,7 +195,8 @@ static void check_results(report *r, maker *m, const inputs *plain, args *sym,
     sym->n_out = td__call_list(m->cx, plain->op, sym->in, plain->n_in, sym->out, 64);
     m->cx->fake = false;
     td__symenv_end(m->e);
-    if (td_error(m->cx) == TD_E_TRACE && strstr(td_message(m->cx), "values are known")) {
+    if (td_error(m->cx) == TD_E_TRACE &&
+        strstr(td_message(m->cx), "values are known")) {
         st->values++; /* it reads values: there is no geometry yet */
         return;
     }

@@ -140,11 +140,11 @@ TEST(a_forked_child_can_run_regions) {
         void *p = td__block_alloc(1 << 20);
         bool  ok = p && covers(64, 1, 4) && covers(ITEMS, 1, 4);
         td__block_free(p, 1 << 20);
-        _exit(ok ? 0 : 1);
+        td_test_leave(ok);
     }
     int status = -1;
     CHECK(child > 0 && waitpid(child, &status, 0) == child);
 
-    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK(td_test_child_ok(status));
     CHECK(covers(64, 1, 4));
 }
