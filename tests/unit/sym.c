@@ -33,7 +33,7 @@ static const char *text(int64_t dim) {
     return to;
 }
 
-static int64_t read(const char *s) {
+static int64_t read_dim(const char *s) {
     int64_t dim;
     char    why[200];
     if (td__sym_parse(e, s, &dim, why, sizeof why)) return dim;
@@ -89,7 +89,7 @@ TEST(text_parses_back_to_the_same_dim) {
                      td__dim_mul(td__dim_mod(s0, 7), s1),
                      td__dim_max(td__dim_sub(s0, 4), s1),
                      td__dim_mul(td__dim_sub(0, s0), 5)};
-    for (int i = 0; i < TD_COUNT(all); i++) CHECK(read(text(all[i])) == all[i]);
+    for (int i = 0; i < TD_COUNT(all); i++) CHECK(read_dim(text(all[i])) == all[i]);
     end();
 }
 
@@ -250,7 +250,7 @@ TEST(a_fixed_dim_is_its_hint_under_a_guard) {
 TEST(expressions_evaluate_under_any_sizes) {
     begin();
     int64_t v, at[] = {9, 4, 7};
-    CHECK(td__sym_eval(e, read("s0*s1 - s2"), at, &v) && v == 29);
+    CHECK(td__sym_eval(e, read_dim("s0*s1 - s2"), at, &v) && v == 29);
     CHECK(td__sym_eval(e, td__dim_div(s0, 2), at, &v) && v == 4);
     CHECK(td__sym_eval(e, td__dim_mod(td__dim_sub(s1, s0), 3), at, &v) && v == 1);
     CHECK(td__sym_eval(e, td__dim_max(s1, s2), at, &v) && v == 7);
