@@ -1,9 +1,8 @@
 /* core_errors.c -- the first failure sticks, nil flows on, nothing else happens. */
+#include "child.h"
 #include "op_help.h"
 
 #include "core/core.h"
-
-#include <unistd.h>
 
 /* A context whose last call failed: add of f32[2] and f32[3]. */
 static td_tensor *failed(td_ctx *cx) {
@@ -206,7 +205,7 @@ static int in_child(bool (*fn)(void), char *text, size_t cap) {
     if (child == 0) {
         dup2(ends[1], 2);
         close(ends[0]);
-        td_test_leave(fn());
+        child_leaves(fn());
     }
     close(ends[1]);
     size_t  n = 0;
@@ -251,7 +250,7 @@ TEST(a_strict_context_lets_right_programs_pass) {
 
     int status = in_child(pass_strictly, text, sizeof text);
 
-    CHECK(td_test_child_ok(status));
+    CHECK(child_was_ok(status));
 }
 
 static bool pass_null(void) {
@@ -266,7 +265,7 @@ TEST(a_null_tensor_is_reported_to_stderr_and_gives_nil) {
 
     int status = in_child(pass_null, text, sizeof text);
 
-    CHECK(td_test_child_ok(status));
+    CHECK(child_was_ok(status));
     CHECK(strstr(text, "relu: argument a must be a tensor, got NULL") != NULL);
     CHECK(strstr(text, "exp: argument a must be a tensor, got NULL") != NULL);
     CHECK(strstr(text, "zeros: the context is NULL") != NULL);

@@ -1,5 +1,6 @@
 /* Unit tests of the thread pool: every item once, whatever the size, the nesting,
  * the threads that call, and the resizing meanwhile. */
+#include "child.h"
 #include "td_test.h"
 
 #include "base/base.h"
@@ -140,11 +141,11 @@ TEST(a_forked_child_can_run_regions) {
         void *p = td__block_alloc(1 << 20);
         bool  ok = p && covers(64, 1, 4) && covers(ITEMS, 1, 4);
         td__block_free(p, 1 << 20);
-        td_test_leave(ok);
+        child_leaves(ok);
     }
     int status = -1;
     CHECK(child > 0 && waitpid(child, &status, 0) == child);
 
-    CHECK(td_test_child_ok(status));
+    CHECK(child_was_ok(status));
     CHECK(covers(64, 1, 4));
 }
