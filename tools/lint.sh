@@ -41,11 +41,18 @@ lone_headers() {
     return $bad
 }
 
+# The README shows examples/first.c, which the tests run.
+readme() {
+    awk '/^```c$/ { on = 1; next } /^```$/ { on = 0 } on' README.md |
+        diff <(tail -n +2 examples/first.c) -
+}
+
 limits() { awk -f tools/limits.awk tools/limits.allow "$@"; }
 
 check format format "$@"
 check layers sh tools/layers.sh
 check limits limits "$@"
 check 'lone headers' lone_headers
+check readme readme
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]
