@@ -1,26 +1,11 @@
 /* decomp_loss.c -- losses made of pointwise ops and a reduction. */
-#include "ops/ops.h"
+#include "ops/terms.h"
 
 #include <math.h>
 #include <string.h>
 
 static td_value   T(td_tensor *t) { return td_value_tensor(t); }
-static td_tensor *sub(td_tensor *a, td_tensor *b) {
-    return td_op_sub(a, T(b), td_value_int(1));
-}
-static td_tensor *add(td_tensor *a, td_tensor *b) {
-    return td_op_add(a, T(b), td_value_int(1));
-}
-static td_tensor *mul(td_tensor *a, td_tensor *b) { return td_op_mul(a, T(b)); }
-static td_tensor *rsub(td_tensor *a, double n) {
-    return td_op_rsub(a, td_value_float(n), td_value_int(1));
-}
-static td_tensor *sum(td_tensor *a) {
-    return td_op_sum(a, TD_ALL, false, TD_DTYPE_NONE);
-}
-static td_tensor *mean(td_tensor *a) {
-    return td_op_mean(a, TD_ALL, false, TD_DTYPE_NONE);
-}
+static td_tensor *sum_all(td_tensor *a) { return t_sum(a, TD_ALL, false); }
 
 /* Checks the reduction word in argument i; `batchmean` is kl_div's alone. */
 static bool check_reduction(td_opcall *c, int i, bool batchmean) {
@@ -32,26 +17,26 @@ static bool check_reduction(td_opcall *c, int i, bool batchmean) {
 }
 
 static td_tensor *reduce(td_tensor *t, const char *how) {
-    if (!strcmp(how, "mean")) return mean(t);
-    if (!strcmp(how, "sum")) return sum(t);
+    if (!strcmp(how, "mean")) return t_mean(t, TD_ALL, false);
+    if (!strcmp(how, "sum")) return sum_all(t);
     return t;
 }
 
 bool td__decomp_l1_loss(td_opcall *c) {
     if (!check_reduction(c, 2, false)) return false;
-    c->out[0] = reduce(td_op_abs(sub(td__in(c, 0), td__in(c, 1))), c->in[2].u.s);
+    c->out[0] = reduce(td_op_abs(t_sub(td__in(c, 0), td__in(c, 1))), c->in[2].u.s);
     return true;
 }
 
 bool td__decomp_mse_loss(td_opcall *c) {
     if (!check_reduction(c, 2, false)) return false;
-    c->out[0] = reduce(td_op_square(sub(td__in(c, 0), td__in(c, 1))), c->in[2].u.s);
+    c->out[0] = reduce(td_op_square(t_sub(td__in(c, 0), td__in(c, 1))), c->in[2].u.s);
     return true;
 }
 
 /* d^2/(2 beta) below beta, d - beta/2 above. */
 static td_tensor *smooth(td_tensor *a, td_tensor *b, double beta) {
-    td_tensor *d = td_op_abs(sub(a, b));
+    td_tensor *d = td_op_abs(t_sub(a, b));
     if (beta == 0) return d;
     td_tensor *small = td_op_mul(td_op_square(d), td_value_float(0.5 / beta));
     td_tensor *large = td_op_sub(d, td_value_float(0.5 * beta), td_value_int(1));
@@ -93,11 +78,12 @@ bool td__decomp_bce_with_logits(td_opcall *c) {
                            td__type_str(y), td__type_str(x));
     td_tensor *log_p = td_op_log_sigmoid(x);
     if (pos) {
-        td_tensor *w = mul(td_op_sub(pos, td_value_int(1), td_value_int(1)), y);
-        log_p = mul(td_op_add(w, td_value_int(1), td_value_int(1)), log_p);
+        td_tensor *w = t_mul(td_op_sub(pos, td_value_int(1), td_value_int(1)), y);
+        log_p = t_mul(td_op_add(w, td_value_int(1), td_value_int(1)), log_p);
     }
-    td_tensor *loss = sub(mul(rsub(y, 1), x), log_p);
-    if (weight) loss = mul(loss, weight);
+    td_tensor *loss =
+        t_sub(t_mul(td_op_rsub(y, td_value_float(1), td_value_int(1)), x), log_p);
+    if (weight) loss = t_mul(loss, weight);
     c->out[0] = reduce(loss, c->in[4].u.s);
     return true;
 }
@@ -106,11 +92,11 @@ bool td__decomp_kl_div(td_opcall *c) {
     td_tensor  *x = td__in(c, 0), *y = td__in(c, 1), *loss;
     const char *how = c->in[2].u.s;
     if (!check_reduction(c, 2, true)) return false;
-    if (td__in_bool(c, 3)) loss = mul(td_op_exp(y), sub(y, x));
-    else loss = sub(td_op_xlogy(y, T(y)), mul(y, x));
+    if (td__in_bool(c, 3)) loss = t_mul(td_op_exp(y), t_sub(y, x));
+    else loss = t_sub(td_op_xlogy(y, T(y)), t_mul(y, x));
     if (!strcmp(how, "batchmean")) {
         int64_t n = x->rank ? x->size[0] : 1;
-        c->out[0] = td_op_div(sum(loss), td_value_int(n), "");
+        c->out[0] = td_op_div(sum_all(loss), td_value_int(n), "");
     } else c->out[0] = reduce(loss, how);
     return true;
 }
@@ -140,15 +126,15 @@ static bool probability_targets(td_opcall *c, td_tensor *log_p, int class_dim) {
     if (smooth > 0)
         y = td_op_add(td_op_mul(y, td_value_float(1 - smooth)),
                       td_value_float(smooth / classes), td_value_int(1));
-    td_tensor *loss = mul(log_p, y);
-    if (weight) loss = mul(loss, along_classes(weight, log_p->rank, class_dim));
+    td_tensor *loss = t_mul(log_p, y);
+    if (weight) loss = t_mul(loss, along_classes(weight, log_p->rank, class_dim));
     if (!strcmp(how, "none")) {
         c->out[0] =
             td_op_neg(td_op_sum(loss, TD_DIMS(class_dim), false, TD_DTYPE_NONE));
         return true;
     }
     double per = (double)log_p->numel / classes;
-    loss = td_op_neg(sum(loss));
+    loss = td_op_neg(sum_all(loss));
     c->out[0] = strcmp(how, "mean") ? loss : td_op_div(loss, td_value_float(per), "");
     return true;
 }
@@ -158,20 +144,20 @@ static td_tensor *smooth_part(td_opcall *c, td_tensor *log_p, int class_dim) {
     td_tensor  *y = td__in(c, 1), *weight = td__in(c, 2), *part = log_p;
     const char *how = c->in[3].u.s;
     int64_t     skip = td__in_int(c, 4);
-    if (weight) part = mul(part, along_classes(weight, log_p->rank, class_dim));
+    if (weight) part = t_mul(part, along_classes(weight, log_p->rank, class_dim));
     part = td_op_neg(td_op_sum(part, TD_DIMS(class_dim), false, TD_DTYPE_NONE));
     td_tensor *ignored = td_op_eq(y, td_value_int(skip));
     part = td_op_masked_fill(part, ignored, td_value_float(0));
     if (!strcmp(how, "none")) return part;
-    if (!strcmp(how, "sum")) return sum(part);
+    if (!strcmp(how, "sum")) return sum_all(part);
     td_tensor *used = td_op_logical_not(ignored);
-    if (!weight) return td_op_div(sum(part), T(sum(used)), "");
+    if (!weight) return td_op_div(sum_all(part), T(sum_all(used)), "");
     td_tensor *safe = td_op_masked_fill(y, ignored, td_value_int(0));
     td_tensor *w =
         td_op_reshape(td_op_index_select(weight, 0, td_op_flatten(safe, 0, -1)),
                       td_sizes(y));
     w = td_op_masked_fill(w, ignored, td_value_float(0));
-    return td_op_div(sum(part), T(sum(w)), "");
+    return td_op_div(sum_all(part), T(sum_all(w)), "");
 }
 
 bool td__decomp_cross_entropy(td_opcall *c) {
@@ -204,7 +190,7 @@ bool td__decomp_cross_entropy(td_opcall *c) {
     if (smooth == 0 || td_is_nil(nll)) return true;
     double     classes = (double)x->size[class_dim];
     td_tensor *uniform = smooth_part(c, log_p, class_dim);
-    c->out[0] = add(td_op_mul(nll, td_value_float(1 - smooth)),
-                    td_op_mul(uniform, td_value_float(smooth / classes)));
+    c->out[0] = t_add(td_op_mul(nll, td_value_float(1 - smooth)),
+                      td_op_mul(uniform, td_value_float(smooth / classes)));
     return true;
 }
