@@ -165,13 +165,12 @@ static bool exec_twin(td_opcall *c) {
 static bool exec_writer(td_opcall *c) {
     bool fake = any_fake(c), meta = c->def->flags & TD_OPF_META;
     if (c->def->shape && !c->def->shape(c)) return false;
-    for (int i = 0, fresh = 0; i < c->n_out; i++) {
+    for (int i = 0; i < c->n_out; i++) {
         char alias = c->info->s.out[i].alias;
         for (int k = 0; alias && k < c->n_in; k++)
             if (c->info->s.in[k].alias == alias) c->out[i] = td__in(c, k);
         if (alias) continue;
-        fresh = i;
-        if (!(c->out[i] = td__tensor_make(c->cx, &c->meta[fresh], fake))) return false;
+        if (!(c->out[i] = td__tensor_make(c->cx, &c->meta[i], fake))) return false;
     }
     return (fake && !meta) || c->def->cpu(c);
 }

@@ -2,6 +2,7 @@
  * hand contiguous operands to it. */
 #include "ops/cast.h"
 #include "ops/conv.h"
+#include "ops/geom.h"
 #include "ops/ops.h"
 
 #include <string.h>
@@ -82,29 +83,6 @@ static bool same_dtype(td_opcall *c, int i, int k) {
                        td__type_str(b));
 }
 
-/* Strides that put the channels innermost: ATen's test, which leaves out what
- * would also pass for row-major. */
-static bool channels_last(const td_tensor *t) {
-    static const int order[] = {1, 3, 2, 0};
-    int64_t          least = 0;
-    if (td__dim_eq(t->stride[1], 0)) return false;
-    for (int k = 0; k < 4; k++) {
-        int d = order[k];
-        if (td__dim_eq(t->size[d], 0) || td__dim_lt(t->stride[d], least)) return false;
-        if (d == 0 && td__dim_eq(least, t->stride[1])) return false;
-        least = td__dim_mul(t->stride[d], td__dim_max(t->size[d], 1));
-    }
-    return true;
-}
-
-static void lay_out_channels_last(td_meta *m) {
-    m->strided = true;
-    m->stride[1] = 1;
-    m->stride[3] = m->size[1];
-    m->stride[2] = td__dim_mul(m->size[3], m->stride[3]);
-    m->stride[0] = td__dim_mul(m->size[2], m->stride[2]);
-}
-
 bool td__shape_convolution(td_opcall *c) {
     td_conv          p;
     const td_tensor *x = td__in(c, 0), *w = td__in(c, 1), *bias = td__in(c, 2);
@@ -116,7 +94,10 @@ bool td__shape_convolution(td_opcall *c) {
                            (long long)p.o, td__type_str(bias));
     td__meta_dense(&c->meta[0], (td_dtype)x->dtype, 4,
                    (int64_t[]){p.n, p.o, td__conv_out_h(&p), td__conv_out_w(&p)});
-    if (channels_last(x) || channels_last(w)) lay_out_channels_last(&c->meta[0]);
+    if (td__is_channels_last(x) || td__is_channels_last(w)) {
+        c->meta[0].strided = true;
+        td__strides_channels_last(4, c->meta[0].size, c->meta[0].stride);
+    }
     return true;
 }
 
