@@ -42,7 +42,7 @@ static bool hear_part(td_record *r, td_mode *m, td_opcall *c) {
     if (!ok) return false;
     td_gnode *n = td__graph_op(r->g, c->info->op, args, c->n_in, c->n_out);
     if (!n) return false;
-    r->g->nodes.n--; /* beside the graph, for now */
+    r->g->nodes.n--; /* kept beside the graph until it is needed */
     if (!td__record_place(r, n)) return false;
     if (!td__vec_push(&r->parts, n)) return td__fail_memory(r->cx);
     return td__record_results(r, c, in, n, r->wholes.n);
