@@ -89,6 +89,19 @@ typedef enum td_gregion {
 /* Which half of a joint graph a node belongs to. */
 typedef enum td_origin { TD_FROM_FORWARD, TD_FROM_BACKWARD } td_origin;
 
+/* What a checkpoint region asks for the results of a node (td_checkpoint and its
+ * policies). Lies in td_gnode.tags with the number of the region, 1 upwards. */
+typedef enum td_policy {
+    TD_POLICY_NONE,
+    TD_MUST_SAVE,
+    TD_PREFER_SAVE,
+    TD_PREFER_RECOMPUTE,
+    TD_MUST_RECOMPUTE
+} td_policy;
+#define TD_TAG(policy, region) ((uint32_t)(policy) | (uint32_t)(region) << 8)
+#define TD_TAG_POLICY(tags) ((td_policy)((tags)&7u))
+#define TD_TAG_REGION(tags) ((int)((tags) >> 8))
+
 struct td_gnode {
     uint8_t     kind;   /* td_gnode_kind */
     uint8_t     region; /* td_gregion */
@@ -101,7 +114,7 @@ struct td_gnode {
     td_gval   **out;   /* lists are flattened, and may be cut short */
     td_where    here;  /* of the user's source; file NULL: not known */
     const char *scope; /* "model/attn", or NULL */
-    uint32_t    tags;  /* for passes */
+    uint32_t    tags;  /* TD_TAG: a checkpoint's wish; 0: none */
 };
 
 /* What an input or output stands for (docs/text-format.md). */
