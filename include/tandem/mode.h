@@ -37,8 +37,8 @@ typedef struct td_mode_hook {
     void       *link;       /* Tandem's; starts as NULL */
 } td_mode_hook;
 
-/* `m` stays yours and must stay where it is until it is popped; pop it before the
- * context closes. False when memory is exhausted or m is pushed already. */
+/* `m` stays yours and must stay where it is until it is popped, or the context closes
+ * with it. False when memory is exhausted or m is pushed already. */
 TD_API bool td_mode_push(td_ctx *cx, td_mode_hook *m);
 /* The innermost mode only: TD_E_ARG otherwise. */
 TD_API bool td_mode_pop(td_ctx *cx, td_mode_hook *m);

@@ -222,6 +222,8 @@ struct td_mode {
     /* Hears one op call. Goes on with td__call_below(m, c). */
     bool (*call)(td_mode *m, td_opcall *c);
     bool composites; /* hears composite ops whole instead of their parts */
+    /* Frees it, where it is still pushed in the end; NULL: the pusher's own. */
+    void (*drop)(td_mode *m);
 };
 
 struct td_ctx {
@@ -261,6 +263,8 @@ void    td__ctx_free(td_ctx *cx);
 td_ctx *td__ctx_orphan(void);
 void    td__mode_push(td_ctx *cx, td_mode *m);
 void    td__mode_pop(td_ctx *cx, td_mode *m);
+/* Pops and frees what was left pushed above `until`, up to a mode that has no drop. */
+void    td__modes_drop(td_ctx *cx, const td_mode *until);
 bool    td__scope_own(td_tensor *t); /* gives its one reference to the scope */
 /* An inner scope without a label; _end hands results[0..n) to the parent. */
 bool    td__scope_push(td_ctx *cx);

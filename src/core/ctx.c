@@ -60,6 +60,7 @@ td_ctx *td__ctx_orphan(void) {
  * goes first, while all tensors that graphs refer to still stand. */
 void td__ctx_free(td_ctx *cx) {
     if (!cx) return;
+    td__modes_drop(cx, cx->tape);
     for (td_tensor *t = cx->all; t; t = t->next) t->refs++; /* hold all */
     for (td_tensor *t = cx->all; t; t = t->next)
         if (t->ag) {
@@ -189,4 +190,12 @@ void td__mode_push(td_ctx *cx, td_mode *m) {
 void td__mode_pop(td_ctx *cx, td_mode *m) {
     TD_ASSERT(cx->top == m);
     cx->top = m->below;
+}
+
+void td__modes_drop(td_ctx *cx, const td_mode *until) {
+    while (cx->top && cx->top != until && cx->top->drop) {
+        td_mode *m = cx->top;
+        td__mode_pop(cx, m);
+        m->drop(m);
+    }
 }

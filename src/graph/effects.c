@@ -3,13 +3,11 @@
  * letters say. */
 #include "graph/graph_int.h"
 
-/* Composites whose parts draw; ops with a kernel carry TD_OPF_RANDOM. */
 bool td__op_draws(td_op op) {
-    if (td__ops[op].flags & TD_OPF_RANDOM) return true;
-    td_op pure = td__opinfo(op)->pure;
-    if (pure != TD_OP_COUNT && td__ops[pure].flags & TD_OPF_RANDOM) return true;
-    return op == TD_OP_dropout || op == TD_OP_dropout_ ||
-           op == TD_OP_scaled_dot_product_attention;
+    td_op    pure = td__opinfo(op)->pure;
+    uint32_t flags = td__ops[op].flags;
+    if (pure != TD_OP_COUNT) flags |= td__ops[pure].flags;
+    return (flags & (TD_OPF_RANDOM | TD_OPF_DRAWS)) != 0;
 }
 
 bool td__gnode_is_fixed(const td_gnode *n) {

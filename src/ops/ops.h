@@ -40,7 +40,8 @@ enum {
         1 << 18, /* takes over in[0]'s bytes, which nobody else sees: no view */
     TD_OPF_STATS =
         1 << 19, /* results after the first show no history; saved ones have it */
-    TD_OPF_UNIFORM = 1 << 20 /* one value everywhere: elements may share their place */
+    TD_OPF_UNIFORM = 1 << 20, /* one value everywhere: elements may share their place */
+    TD_OPF_DRAWS = 1 << 21    /* composite: some of its parts may draw */
 };
 
 /* One op. Rows live in *.def as TD_OP(id, .field = ...,). FN(x) names the C

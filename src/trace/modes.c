@@ -37,6 +37,12 @@ static bool hear(td_mode *m, td_opcall *c) {
     return true;
 }
 
+static void drop_link(td_mode *m) {
+    mode_link *l = (mode_link *)m;
+    l->hook->link = NULL;
+    td__free(l);
+}
+
 bool td_mode_push(td_ctx *cx, td_mode_hook *m) {
     if (m->link || !m->call)
         return td__fail(cx, TD_E_ARG, "td_mode_push: mode %s %s",
@@ -44,7 +50,10 @@ bool td_mode_push(td_ctx *cx, td_mode_hook *m) {
                         m->call ? "is pushed already" : "has no function");
     mode_link *l = td__zalloc(sizeof *l);
     if (!l) return td__fail_memory(cx);
-    l->mode = (td_mode){.name = m->name, .call = hear, .composites = m->composites};
+    l->mode = (td_mode){.name = m->name,
+                        .call = hear,
+                        .composites = m->composites,
+                        .drop = drop_link};
     l->hook = m;
     m->link = l;
     td__mode_push(cx, &l->mode);
@@ -57,18 +66,8 @@ bool td_mode_pop(td_ctx *cx, td_mode_hook *m) {
         return td__fail(cx, TD_E_ARG, "td_mode_pop: mode %s is not the innermost one",
                         m->name ? m->name : "");
     td__mode_pop(cx, &l->mode);
-    td__free(l);
-    m->link = NULL;
+    drop_link(&l->mode);
     return true;
-}
-
-void td__modes_drop(td_ctx *cx, const td_mode *until) {
-    while (cx->top != until && cx->top && cx->top->call == hear) {
-        mode_link *l = (mode_link *)cx->top;
-        td__mode_pop(cx, &l->mode);
-        l->hook->link = NULL;
-        td__free(l);
-    }
 }
 
 /* ---- one call ----------------------------------------------------------- */

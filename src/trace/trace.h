@@ -116,11 +116,6 @@ bool       td__record_finish(td_record *r);
 /* Lets go of everything but the graph. */
 void       td__record_end(td_record *r);
 
-/* ---- users' modes (modes.c) --------------------------------------------- */
-
-/* Pops what users pushed above `until`. */
-void td__modes_drop(td_ctx *cx, const td_mode *until);
-
 /* ---- capture (capture.c) ------------------------------------------------ */
 
 /* The program `body` makes of arguments like these, or NULL after td__fail. Inputs

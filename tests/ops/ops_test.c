@@ -6,6 +6,7 @@
  *
  * Prints one block per failing sample and `N passed, N failed`; the exit status
  * is the verdict. Runs from the root of the source tree. */
+#include "graph/graph.h"
 #include "sample.h"
 
 #include <dirent.h>
@@ -63,6 +64,8 @@ static void run_sample(suite *u, const sample_text *t, const exp_file *f) {
         grad_stats g = {false, false};
         u->seen[op] = true;
         check_call(cx, &r, &e);
+        if (cx->rng_offset && !td__op_draws(op))
+            fail_sample(&r, "draws, and no flag of its row says so");
         if (!r.failures && e.status == EXP_OK) check_twins(cx, &r);
         if (!r.failures && e.status == EXP_OK) check_fake(cx, &r);
         if (!r.failures && e.status == EXP_OK) check_grad(cx, &r, &e, &g);

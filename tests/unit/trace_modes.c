@@ -133,6 +133,16 @@ TEST(modes_are_popped_in_the_opposite_order) {
     td_close(cx);
 }
 
+TEST(a_mode_left_pushed_goes_with_its_context) {
+    td_ctx      *cx = td_open();
+    diary        d = {""};
+    td_mode_hook a = {.call = note, .env = &d}, b = a;
+    td_mode_push(cx, &a);
+    td_mode_push(cx, &b);
+    td_close(cx);
+    CHECK(!a.link && !b.link);
+}
+
 TEST(ops_called_in_a_mode_are_heard_below_it_only) {
     td_ctx      *cx = td_open();
     diary        d = {""};
