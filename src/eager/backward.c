@@ -166,8 +166,17 @@ bool td_backward(td_tensor *root) {
 
 /* ---- td_grad ------------------------------------------------------------ */
 
+static bool capture_edge(td_walk *w, td_edge e, td_tensor **to) {
+    if (!e.node) return true;
+    td_rec     *r = td__walk_enter(w, e.node);
+    td_capture *c = td__arena_alloc(&td__eager(w->cx)->walks, sizeof *c);
+    if (!r || !c) return td__fail_memory(w->cx);
+    *c = (td_capture){.next = r->capture, .nr = e.nr, .to = to};
+    r->capture = c;
+    return true;
+}
+
 static bool capture_inputs(td_walk *w, td_tensors inputs, td_tensor **to) {
-    td_arena *a = &td__eager(w->cx)->walks;
     for (int i = 0; i < inputs.n; i++) {
         td_tensor *t = inputs.v[i];
         td_edge    e = {0};
@@ -175,13 +184,9 @@ static bool capture_inputs(td_walk *w, td_tensors inputs, td_tensor **to) {
             return td__fail(w->cx, TD_E_GRAD, "td_grad: input %d does not require grad",
                             i);
         if (!td__edge_of(t, &e)) return false;
-        if (!e.node) continue;
-        td_rec     *r = td__walk_enter(w, e.node);
-        td_capture *c = td__arena_alloc(a, sizeof *c);
-        td__node_drop(e.node);
-        if (!r || !c) return td__fail_memory(w->cx);
-        *c = (td_capture){.next = r->capture, .nr = e.nr, .to = &to[i]};
-        r->capture = c;
+        bool ok = capture_edge(w, e, &to[i]);
+        if (e.node) td__node_drop(e.node); /* the record holds it */
+        if (!ok) return false;
     }
     return true;
 }
@@ -241,4 +246,25 @@ bool td_grad(td_tensors outputs, td_tensors inputs, td_tensor **grads,
               walk(&w, outputs, o.grads, "td_grad") && settle(cx, inputs, grads, &o);
     end(&w, &was);
     return hand_over(cx, grads, inputs.n, ok);
+}
+
+bool td__grad_edges(td_tensors outputs, const td_edge *to, int n, td_tensor **grads,
+                    const td_grad_opts *opts) {
+    td_ctx *cx = NULL;
+    outer   was;
+    memset(grads, 0, sizeof *grads * (size_t)n);
+    if (!usable(outputs, &cx) || !usable(opts->grads, &cx)) return false;
+    td_walk w = {.cx = cx,
+                 .keep = opts->retain_graph || opts->create_graph,
+                 .create = opts->create_graph,
+                 .some = true};
+    if (!begin(&w, &was)) return td__fail_memory(cx);
+    bool ok = true;
+    for (int i = 0; i < n && ok; i++) ok = capture_edge(&w, to[i], &grads[i]);
+    ok = ok && walk(&w, outputs, opts->grads, "backward");
+    end(&w, &was);
+    ok = hand_over(cx, grads, n, ok);
+    for (int i = 0; i < n; i++)
+        if (td_is_nil(grads[i])) grads[i] = NULL;
+    return ok;
 }
