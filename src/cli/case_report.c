@@ -123,18 +123,25 @@ static void entry(case_run *run, int i, const char *name, td_value v) {
 }
 
 void case_report_begin(case_run *run) {
+    if (!run->out) return;
     td_buf *b = run->out;
     td__buf_add(b, run->json ? "  {\"case\":" : "case ");
     td__json_string(b, run->c->name);
+    if (run->json) td__buf_printf(b, ",\"way\":\"%s\"", run->way->name);
     td__buf_add(b, run->json ? ",\n   \"steps\":[" : "\n");
 }
 
 /* The message lost its place with the replay's scope; td_here has it. */
 void case_report_end(case_run *run, bool ok) {
+    if (!run->out) return;
     td_buf *b = run->out;
     td_ctx *cx = run->file->cx;
     if (run->open) td__buf_add(b, "}");
     if (run->json) td__buf_printf(b, "],\n   \"ok\":%s", ok ? "true" : "false");
+    if (run->json && run->values_only) {
+        td__buf_add(b, ",\n   \"values_only\":");
+        td__json_string(b, run->values_only);
+    }
     if (!ok && run->json) {
         td__buf_printf(b, ",\n   \"error\":{\"code\":\"%s\",\"line\":%d,\"message\":",
                        td_code_name(td_error(cx)), td_here.line);
@@ -152,6 +159,7 @@ static void begin_step(case_run *run) {
 }
 
 void case_report_call(case_run *run, const td_gstep *s) {
+    if (!run->out) return;
     td_buf *b = run->out;
     if (!run->json) {
         td__buf_printf(b, "  call @%s\n", s->fn->name);
@@ -164,7 +172,7 @@ void case_report_call(case_run *run, const td_gstep *s) {
 }
 
 void case_report_inputs(case_run *run, const td_gstep *s, const char *key) {
-    if (!run->json) return; /* for people, the outputs; --json has all */
+    if (!run->out || !run->json) return; /* for people, the outputs; --json has all */
     begin_list(run, key);
     for (int i = 0; i < s->n_args; i++) {
         const td_garg *a = &s->args[i];
@@ -201,17 +209,31 @@ static void report_aliases(case_run *run, const td_gstep *s) {
     td__buf_add(b, "]");
 }
 
+/* What the call left behind. */
+static void report_context(case_run *run) {
+    td_ctx *cx = run->file->cx;
+    td__buf_printf(run->out, ",\n    \"generator\":{\"seed\":%llu,\"offset\":%llu}",
+                   (unsigned long long)td_rng_seed(cx),
+                   (unsigned long long)td_rng_offset(cx));
+    json_flag(run->out, "grad_enabled", td_grad_enabled(cx));
+    json_flag(run->out, "inference", td_inference_enabled(cx));
+}
+
 void case_report_outputs(case_run *run, const td_gstep *s) {
+    if (!run->out) return;
     begin_list(run, "outputs");
     for (int i = 0; i < s->n_out; i++)
         entry(run, i, s->out[i]->name, run->r.val[s->out[i]->id]);
     end_list(run);
-    if (run->json) report_aliases(run, s);
+    if (!run->json) return;
+    report_aliases(run, s);
+    report_context(run);
 }
 
 void case_report_backward(case_run *run, const td_gstep *s, const td_tensors *roots,
                           const td_tensors *grads) {
     int n = 0;
+    if (!run->out) return;
     if (run->json) {
         begin_step(run);
         td__buf_printf(run->out, "{\"backward\":%d,\"line\":%d", roots->n, s->line);

@@ -92,11 +92,37 @@ static bool fits(case_run *run, const td_gstep *s, int i, td_value v) {
                     td__type_str(v.u.t));
 }
 
+/* The run's own copy of a const of fn; nil after a failure. */
+static td_tensor *own_const(case_run *run, const td_graph *fn, int i) {
+    td_ctx     *cx = run->file->cx;
+    case_consts c = {fn, NULL};
+    for (int k = 0; k < run->consts.n; k++)
+        if (run->consts.v[k].fn == fn) return run->consts.v[k].copy[i];
+    c.copy = td__alloc(sizeof *c.copy * ((size_t)fn->consts.n + 1));
+    if (!c.copy || !td__vec_push(&run->consts, c)) {
+        td__free(c.copy);
+        td__fail_memory(cx);
+        return td_nil(cx);
+    }
+    for (int k = 0; k < fn->consts.n; k++)
+        c.copy[k] = td_op_clone(fn->consts.v[k], true);
+    return c.copy[i];
+}
+
+static bool read_const(case_run *run, const td_gstep *s, int nr, td_value *to) {
+    td_tensor *t = own_const(run, s->fn, nr);
+    *to = td_value_tensor(t);
+    return !td_is_nil(t);
+}
+
 static bool read_inputs(case_run *run, const td_gstep *s, td_value *in) {
     for (int i = 0, k = 0; i < s->fn->inputs.n; i++) {
         const td_desc *d = &s->fn->in_desc.v[i];
         in[i] = TD_NONE;
-        if (d->kind == TD_D_CONST && d->index >= 0) continue;
+        if (d->kind == TD_D_CONST && d->index >= 0) {
+            if (!read_const(run, s, d->index, &in[i])) return false;
+            continue;
+        }
         if (!td__replay_arg(&run->r, &s->args[k++], &in[i])) return false;
         if (in[i].kind == TD_K_INTS || in[i].kind == TD_K_TENSORS)
             return td__fail(run->file->cx, TD_E_UNSUPPORTED, "a list cannot be passed");
@@ -112,7 +138,7 @@ static bool run_call(case_run *run, const td_gstep *s) {
     if (!in) return td__fail_memory(cx);
     case_report_call(run, s);
     case_report_inputs(run, s, "inputs");
-    bool ok = read_inputs(run, s, in) && run->call(s->fn, in, out);
+    bool ok = read_inputs(run, s, in) && run->way->call(run, s->fn, in, out);
     for (int i = 0; ok && i < s->n_out; i++)
         ok = td__replay_set(&run->r, s->out[i], out[i]);
     td__free(in);
@@ -152,8 +178,10 @@ static bool make_tangents(case_run *run, const td_gstep *s, td_tensors roots,
     return td_ok(cx);
 }
 
+/* Without history there is nothing to go back through. */
 static bool run_backward(case_run *run, const td_gstep *s) {
-    td_ctx          *cx = run->file->cx;
+    td_ctx *cx = run->file->cx;
+    if (run->values_only) return true;
     td_backward_opts opts = {TD_BACKWARD_OPTS, .retain_graph = s->retain_graph,
                              .create_graph = s->create_graph};
     int              most = s->n_args ? s->n_args : run->last ? run->last->n_out : 0;
@@ -171,7 +199,8 @@ static bool run_backward(case_run *run, const td_gstep *s) {
 
 /* ---- the whole ---------------------------------------------------------- */
 
-static bool run_step(case_run *run, const td_gstep *s) {
+bool case_step(case_run *run, int i) {
+    const td_gstep *s = &run->c->steps.v[i];
     td_here = (td_where){run->file->name, s->line};
     switch ((td_gstep_kind)s->kind) {
     case TD_STEP_NODE: return run_node(run, s);
@@ -185,19 +214,45 @@ static bool run_step(case_run *run, const td_gstep *s) {
     return false;
 }
 
-bool case_run_all(case_run *run) {
-    td_ctx *cx = run->file->cx;
-    td_seed(cx, 0);
-    td_scope_begin(cx, run->c->name);
-    bool ok = td__replay_begin(&run->r, run->c->g);
-    case_report_begin(run);
-    for (int i = 0; ok && i < run->c->steps.n; i++)
-        ok = run_step(run, &run->c->steps.v[i]);
-    case_report_end(run, ok);
+bool case_begin(case_run *run) {
+    td_seed(run->file->cx, 0);
+    return td__replay_begin(&run->r, run->c->g);
+}
+
+void case_end(case_run *run) {
     td__replay_end(&run->r);
-    td_scope_end(cx, run->c->name, NULL);
     for (int i = 0; i < run->storages.n; i++) td__storage_drop(run->storages.v[i]);
+    for (int i = 0; i < run->consts.n; i++) td__free(run->consts.v[i].copy);
     td__vec_free(&run->leaves);
     td__vec_free(&run->storages);
+    td__vec_free(&run->consts);
+}
+
+bool case_run_all(case_run *run) {
+    td_ctx *cx = run->file->cx;
+    td_scope_begin(cx, run->c->name);
+    bool ok = case_begin(run);
+    case_report_begin(run);
+    for (int i = 0; ok && i < run->c->steps.n; i++) ok = case_step(run, i);
+    case_report_end(run, ok);
+    case_end(run);
+    td_scope_end(cx, run->c->name, NULL);
     return ok;
+}
+
+/* ---- cleaning up -------------------------------------------------------- */
+
+/* What does not fit its arguments is left as it is, to fail when it is called. */
+bool case_clean(const td_gfile *f) {
+    for (int i = 0; i < f->graphs.n; i++) {
+        td_graph *g = f->graphs.v[i];
+        if (!td__graph_infer(g)) {
+            td_clear(f->cx);
+            continue;
+        }
+        if (!td__graph_views(g) || !td__graph_fold(g) || !td__graph_cse(g) ||
+            !td__graph_dce(g) || !td__graph_order(g))
+            return false;
+    }
+    return true;
 }

@@ -4,27 +4,62 @@
 
 #include "graph/graph.h"
 
-/* How a function is executed: eagerly by td__graph_replay, or otherwise. */
-typedef bool case_call_fn(const td_graph *fn, const td_value *in, td_value *out);
+typedef struct case_run case_run;
 
-typedef struct case_run {
+/* Executes a function on inputs; for a const, in[i] is the run's own copy. May say
+ * in run->refused or run->values_only what it cannot do. */
+typedef bool case_call_fn(case_run *run, const td_graph *fn, const td_value *in,
+                          td_value *out);
+
+/* A way of execution. */
+typedef struct case_way {
+    const char   *name;
+    const char   *about; /* one line, for help */
+    case_call_fn *call;
+    void         *env;        /* the call's own */
+    double        slack;      /* values may differ by so many units of precision */
+    double        grad_slack; /* gradients */
+} case_way;
+
+/* The consts of a function, copied: a run may write them. */
+typedef struct case_consts {
+    const td_graph *fn;
+    td_tensor     **copy; /* [fn->consts.n] */
+} case_consts;
+
+struct case_run {
     const td_gfile *file;
     const td_gcase *c;
-    case_call_fn   *call;
+    const case_way *way;
     td_replay       r;              /* the case's values */
     const td_gstep *last;           /* the last call, whose outputs go backward */
+    bool            refused;        /* the way said no, the context why */
+    const char     *values_only;    /* why results have no history; NULL: they do */
     TD_VEC(const td_gval *) leaves; /* values that require grad, in order */
     TD_VEC(td_storage *) storages;  /* met so far: their numbers in reports */
-    td_buf *out;                    /* the report */
+    TD_VEC(case_consts) consts;
+    td_buf *out; /* the report; NULL: none */
     bool    json;
     bool    open; /* JSON: a step is begun and not closed */
-} case_run;
+};
+
+/* case_ways.c: eagerly, and the other ways there are; the table ends with NULL. */
+extern const case_way        case_eager;
+extern const case_way *const case_ways[];
 
 /* Runs the case inside a scope of its own, reporting as it goes. False: it failed
  * and the context says why; td_here is the place. */
 bool case_run_all(case_run *run);
 
-/* case_report.c: parts of a report, in this order. */
+/* The same in steps, in the caller's scope. _end is needed either way. */
+bool case_begin(case_run *run);
+bool case_step(case_run *run, int i);
+void case_end(case_run *run);
+
+/* Every function of the file through the clean-up passes. False: no memory. */
+bool case_clean(const td_gfile *f);
+
+/* case_report.c: parts of a report, in this order. Nothing when there is no `out`. */
 void case_report_begin(case_run *run);
 void case_report_end(case_run *run, bool ok);
 void case_report_call(case_run *run, const td_gstep *s);

@@ -34,12 +34,15 @@ typedef struct cli_command {
     int (*run)(int argc, char **argv); /* argv[0] is the command's name */
 } cli_command;
 
-extern const cli_command cli_demo, cli_ops, cli_doctor, cli_run, cli_show, cli_facts;
+extern const cli_command cli_demo, cli_ops, cli_doctor, cli_run, cli_show, cli_facts,
+    cli_check;
 
 /* Reads the options of argv[1..) and the operand, NULL when there is none. False:
  * the command ends with *status (help was asked for, or one line on stderr). */
 bool cli_parse(const cli_command *c, int argc, char **argv, const char **operand,
                int *status);
+/* The same for any number of operands: how many, moved to argv[1..]; -1: it ends. */
+int  cli_parse_all(const cli_command *c, int argc, char **argv, int *status);
 void cli_help(const cli_command *c); /* a page about it, to stdout */
 /* One line on stderr, "tandem demo: ..." and where help is. CLI_MISUSED. */
 int  cli_misuse(const char *command, const char *fmt, ...)

@@ -19,29 +19,13 @@ static const cli_option options[] = {
 /* Runs one case and prints its report. */
 static bool run_case(const td_gfile *f, const td_gcase *c, bool first) {
     td_buf   out = {0};
-    case_run run = {
-        .file = f, .c = c, .call = td__graph_replay, .out = &out, .json = json};
-    bool ok = case_run_all(&run);
+    case_run run = {.file = f, .c = c, .way = &case_eager, .out = &out, .json = json};
+    bool     ok = case_run_all(&run);
     if (json) fputs(first ? "\n" : ",\n", stdout);
     fputs(td__buf_str(&out), stdout);
     td__buf_free(&out);
     td_clear(f->cx);
     return ok;
-}
-
-/* What does not fit its arguments is left as it is, to fail when it is called. */
-static bool clean_up(const td_gfile *f) {
-    for (int i = 0; i < f->graphs.n; i++) {
-        td_graph *g = f->graphs.v[i];
-        if (!td__graph_infer(g)) {
-            td_clear(f->cx);
-            continue;
-        }
-        if (!td__graph_views(g) || !td__graph_fold(g) || !td__graph_cse(g) ||
-            !td__graph_dce(g) || !td__graph_order(g))
-            return false;
-    }
-    return true;
 }
 
 static int run_file(const td_gfile *f) {
@@ -74,7 +58,7 @@ static int run(int argc, char **argv) {
     td_ctx *cx = td_open();
     if (!cx) return CLI_FAILED;
     td_gfile *f = td__gfile_read(cx, path);
-    if (f && (!clean || clean_up(f))) status = run_file(f);
+    if (f && (!clean || case_clean(f))) status = run_file(f);
     else {
         fprintf(stderr, "tandem run: %s\n", td_message(cx));
         status = CLI_MISUSED;

@@ -6,8 +6,9 @@
 #include <locale.h>
 #include <string.h>
 
-static const cli_command *const commands[] = {&cli_demo,  &cli_run, &cli_show,
-                                              &cli_facts, &cli_ops, &cli_doctor};
+static const cli_command *const commands[] = {&cli_demo,  &cli_run,   &cli_check,
+                                              &cli_show,  &cli_facts, &cli_ops,
+                                              &cli_doctor};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static int overview(void) {

@@ -95,25 +95,36 @@ static int read_option(const cli_command *c, int argc, char **argv, int *i) {
     return cli_misuse(c->name, "no option \"--%.*s\"", (int)n, word);
 }
 
-bool cli_parse(const cli_command *c, int argc, char **argv, const char **operand,
-               int *status) {
+/* Options and at most `most` operands, these moved to argv[1..]. How many; -1: the
+ * command ends with *status. */
+static int parse(const cli_command *c, int argc, char **argv, int most, int *status) {
     bool options = true;
+    int  n = 0;
     *status = CLI_OK;
-    *operand = NULL;
     for (int i = 1; i < argc && *status == CLI_OK; i++) {
-        const char *word = argv[i];
+        char *word = argv[i];
         if (options && (!strcmp(word, "-h") || !strcmp(word, "--help")))
-            return cli_help(c), false;
+            return cli_help(c), -1;
         if (options && !strcmp(word, "--")) options = false;
         else if (options && !strncmp(word, "--", 2))
             *status = read_option(c, argc, argv, &i);
         else if (options && word[0] == '-' && word[1])
             *status = cli_misuse(c->name, "no option \"%s\"", word);
-        else if (!c->operand || *operand)
-            *status = cli_misuse(c->name, "what is \"%s\"?", word);
-        else *operand = word;
+        else if (n == most) *status = cli_misuse(c->name, "what is \"%s\"?", word);
+        else argv[++n] = word;
     }
-    return *status == CLI_OK;
+    return *status == CLI_OK ? n : -1;
+}
+
+bool cli_parse(const cli_command *c, int argc, char **argv, const char **operand,
+               int *status) {
+    int n = parse(c, argc, argv, c->operand ? 1 : 0, status);
+    *operand = n > 0 ? argv[1] : NULL;
+    return n >= 0;
+}
+
+int cli_parse_all(const cli_command *c, int argc, char **argv, int *status) {
+    return parse(c, argc, argv, argc, status);
 }
 
 /* ---- help --------------------------------------------------------------- */

@@ -75,9 +75,10 @@ typedef struct td_place {
 } td_place;
 
 typedef struct td_home {
-    size_t bytes; /* in the end */
-    bool   given; /* an argument came in it */
-    int    users; /* arguments in the end, and results that are none of them */
+    size_t   bytes;   /* in the end */
+    uint64_t version; /* in the end; eager counts every write */
+    bool     given;   /* an argument came in it */
+    int      users;   /* arguments in the end, and results that are none of them */
 } td_home;
 
 /* A functional graph and what its caller must do. Its outputs are, in order, for each
@@ -93,6 +94,7 @@ typedef struct td_functional {
     td_place  *out;         /* [n_out] */
     td_home   *homes;
     int        n_homes;
+    uint8_t    left; /* td_graph.left of the program */
 } td_functional;
 
 /* The program without writes, for inputs like in[]: by input of the program, NONE

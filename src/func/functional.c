@@ -258,7 +258,7 @@ static bool has_order(td_func *f, td_opcall *c) {
     for (int i = 0; i < c->n_in && !(pure->flags & TD_OPF_UNIFORM); i++)
         if (c->info->s.in[i].write && td__in(c, i) &&
             td__geom_overlaps_itself(&td__fval_of(f, td__in(c, i))->geom))
-            return td__op_fail(c, TD_E_ALIAS,
+            return td__op_fail(c, TD_E_UNSUPPORTED,
                                "elements of the written tensor %s share places in "
                                "memory, so that the result depends on the order of "
                                "writing; clone it first",

@@ -89,6 +89,7 @@ static int home_of(run *r, td_storage *st) {
         if (r->stores[i] == st) return i;
     r->stores[r->to->n_homes] = st;
     r->to->homes[r->to->n_homes].bytes = st->bytes;
+    r->to->homes[r->to->n_homes].version = atomic_load(&st->version);
     return r->to->n_homes++;
 }
 
@@ -281,6 +282,7 @@ td_functional *td__functionalize(const td_graph *program, const td_value *in) {
     to->cx = cx;
     to->n_in = program->inputs.n;
     to->n_out = program->outputs.n;
+    to->left = program->left;
     run *r = td__zalloc(sizeof *r);
     bool ok = r || td__fail_memory(cx);
     if (r) {

@@ -94,6 +94,15 @@ static bool put_results(const td_functional *f, td_storage **st, const td_value 
     return true;
 }
 
+/* Eager counts its writes one by one. */
+static void put_versions(const td_functional *f, td_storage **st, const td_value *to) {
+    for (int i = 0; i < f->n_homes; i++)
+        if (st[i]) atomic_store(&st[i]->version, f->homes[i].version);
+    for (int i = 0; i < f->n_out; i++)
+        if (f->out[i].home >= 0 && !st[f->out[i].home])
+            atomic_store(&to[i].u.t->st->version, f->homes[f->out[i].home].version);
+}
+
 /* ---- the run ------------------------------------------------------------ */
 
 static bool run(const td_functional *f, const td_value *in, td_value *all,
@@ -106,6 +115,7 @@ static bool run(const td_functional *f, const td_value *in, td_value *all,
     for (int i = 0; ok && i < f->n_in; i++)
         if (in[i].kind == TD_K_TENSOR) ok = put_meta(f, st, in[i].u.t, all, &f->in[i]);
     ok = ok && put_results(f, st, in, all + f->g->outputs.n - f->n_out, to);
+    if (ok) put_versions(f, st, to);
     for (int i = 0; st && i < f->n_homes; i++) td__storage_drop(st[i]);
     td__free(st);
     return ok;
@@ -118,6 +128,7 @@ bool td__functional_run(const td_functional *f, const td_value *in, td_value *ou
     for (int i = 0; i < f->n_out; i++) out[i] = TD_NONE;
     bool ok = all ? run(f, in, all, out) : td__fail_memory(f->cx);
     td_no_grad_end(f->cx, was);
+    if (ok && f->left) td__region_set(f->cx, (td_gregion)(f->left - 1));
     td_here = here;
     td__free(all);
     return ok;

@@ -351,6 +351,7 @@ bool td__replay_set(td_replay *r, const td_gval *v, td_value x);
 bool td__replay_node(td_replay *r, const td_gnode *n);
 /* An argument as a value: numbers evaluated, lists in r until the next call. */
 bool td__replay_arg(td_replay *r, const td_garg *a, td_value *out);
+void td__region_set(td_ctx *cx, td_gregion r); /* the grad mode inside it */
 void td__replay_end(td_replay *r); /* closes regions, lets go of all values */
 
 /* Fills the looks of values that have none by a replay without bytes; every input

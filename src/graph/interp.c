@@ -178,7 +178,7 @@ static bool read_args(td_replay *r, const td_gnode *n) {
 
 /* ---- nodes -------------------------------------------------------------- */
 
-static void set_region(td_ctx *cx, td_gregion r) {
+void td__region_set(td_ctx *cx, td_gregion r) {
     if (r == TD_R_INFERENCE || r == TD_R_PLAIN) cx->inference = r == TD_R_INFERENCE;
     cx->grad_enabled = r == TD_R_ENABLE_GRAD || r == TD_R_PLAIN;
 }
@@ -195,7 +195,7 @@ static bool change_mode(td_replay *r, const td_gnode *n) {
     }
     uint8_t now = (uint8_t)((cx->grad_enabled ? 1 : 0) | (cx->inference ? 2 : 0));
     if (!td__vec_push(&r->modes, now)) return td__fail_memory(cx);
-    set_region(cx, (td_gregion)n->region);
+    td__region_set(cx, (td_gregion)n->region);
     return true;
 }
 
@@ -303,6 +303,6 @@ bool td__graph_replay(const td_graph *g, const td_value *in, td_value *out) {
     for (int i = 0; !ok && i < g->outputs.n; i++)
         out[i] = td_value_tensor(td_nil(g->cx));
     td__replay_end(&r);
-    if (ok && g->left) set_region(g->cx, (td_gregion)(g->left - 1));
+    if (ok && g->left) td__region_set(g->cx, (td_gregion)(g->left - 1));
     return ok;
 }

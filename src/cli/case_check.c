@@ -1,0 +1,182 @@
+/* case_check.c -- two runs of one case, a step of this one and a step of that one, each
+ * with the generator and the grad mode it left. */
+#include "cli/case_check.h"
+
+#include "tandem/grad.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* What a run sees and changes in the context. */
+typedef struct state {
+    uint64_t seed, offset;
+    bool     grad, inference;
+} state;
+
+typedef struct side {
+    case_run run;
+    state    s;
+    td_code  code; /* of its failure */
+    char     message[200];
+} side;
+
+typedef struct check {
+    td_ctx         *cx;
+    const td_gcase *c;
+    case_pair       p;
+    side            eager, other;
+} check;
+
+/* ---- one side ----------------------------------------------------------- */
+
+static state state_of(const td_ctx *cx) {
+    return (state){cx->rng_seed, cx->rng_offset, cx->grad_enabled, cx->inference};
+}
+
+static void set_state(td_ctx *cx, state s) {
+    td_rng_set(cx, s.seed, s.offset);
+    cx->grad_enabled = s.grad;
+    cx->inference = s.inference;
+}
+
+/* The end of what a side did: its state and failure go from the context to it. */
+static bool pause(check *k, side *s, bool ok) {
+    td_ctx *cx = k->cx;
+    s->s = state_of(cx);
+    if (!ok && !s->code) {
+        s->code = td_ok(cx) ? TD_E_MEMORY : td_error(cx);
+        snprintf(s->message, sizeof s->message, "%s", td_message(cx));
+    }
+    td_clear(cx);
+    return ok;
+}
+
+static bool step(check *k, side *s, int i) {
+    set_state(k->cx, s->s);
+    return pause(k, s, case_step(&s->run, i));
+}
+
+static bool begin(check *k, side *s, const case_way *way, const td_gfile *f) {
+    *s = (side){.run = {.file = f, .c = k->c, .way = way}};
+    return pause(k, s, case_begin(&s->run));
+}
+
+/* ---- both --------------------------------------------------------------- */
+
+static void compare_states(const check *k) {
+    const state *a = &k->eager.s, *b = &k->other.s;
+    const char  *way = k->other.run.way->name;
+    if (a->seed != b->seed || a->offset != b->offset)
+        case_differ(&k->p, "the generator is at %llu:%llu, %s %llu:%llu",
+                    (unsigned long long)a->seed, (unsigned long long)a->offset, way,
+                    (unsigned long long)b->seed, (unsigned long long)b->offset);
+    if (a->grad != b->grad || a->inference != b->inference)
+        case_differ(&k->p, "gradients are %s%s, %s %s%s", a->grad ? "on" : "off",
+                    a->inference ? " in inference mode" : "", way,
+                    b->grad ? "on" : "off", b->inference ? " in inference mode" : "");
+}
+
+static void compare(check *k) {
+    k->p.history = !k->other.run.values_only;
+    case_compare(&k->p);
+    compare_states(k);
+}
+
+/* At least one side failed at this step. */
+static void judge_failure(check *k) {
+    const side   *a = &k->eager, *b = &k->other;
+    case_verdict *v = k->p.v;
+    if (a->code == b->code) {
+        v->result = CASE_BOTH_FAIL;
+        td__buf_printf(&v->why, "%s", a->message);
+    } else if (b->run.refused && b->code == TD_E_UNSUPPORTED) {
+        v->result = CASE_REFUSED;
+        td__buf_printf(&v->why, "%s", b->message);
+    } else if (a->code && b->code)
+        case_differ(&k->p, "both fail: %s; %s: %s", a->message, b->run.way->name,
+                    b->message);
+    else if (a->code)
+        case_differ(&k->p, "fails (%s), %s does not", a->message, b->run.way->name);
+    else case_differ(&k->p, "works, %s fails: %s", b->run.way->name, b->message);
+}
+
+/* False: there is a verdict other than equal. */
+static bool run_both(check *k, bool looks) {
+    for (int i = 0; i < k->c->steps.n; i++) {
+        k->p.line = k->c->steps.v[i].line;
+        bool a = step(k, &k->eager, i), b = step(k, &k->other, i);
+        k->eager.run.values_only = k->other.run.values_only; /* no backward there */
+        if (!a || !b) return judge_failure(k), false;
+        if (looks && k->c->steps.v[i].kind >= TD_STEP_CALL) compare(k);
+        if (k->p.v->differences) return false;
+    }
+    return true;
+}
+
+/* ---- writing outputs ---------------------------------------------------- */
+
+/* Adds 2 to it. A leaf that requires grad may be written with gradients off only. */
+static bool write(check *k, side *s, int id) {
+    td_ctx  *cx = k->cx;
+    td_value v = s->run.r.val[id];
+    td_dtype dt = (td_dtype)v.u.t->dtype;
+    set_state(cx, s->s);
+    bool leaf = td_requires_grad(v.u.t) && td_is_leaf(v.u.t);
+    if (leaf || s->run.values_only) td_set_grad_enabled(cx, false);
+    td_tensor *t = dt == TD_BOOL ? td_op_logical_not_(v.u.t)
+                                 : td_op_add_(v.u.t, td_value_int(2), td_value_int(1));
+    td_set_grad_enabled(cx, s->s.grad);
+    return pause(k, s, !td_is_nil(t));
+}
+
+/* Writes output i of the last call on both sides and compares. Eager may refuse what
+ * the other can do where that has no history. */
+static void write_output(check *k, int i) {
+    const td_gstep *s = k->eager.run.last;
+    int             id = s->out[i]->id;
+    if (k->eager.run.r.val[id].kind != TD_K_TENSOR) return;
+    k->p.written = s->out[i]->name ? s->out[i]->name : "?";
+    bool a = write(k, &k->eager, id), b = write(k, &k->other, id);
+    if (a && b) compare(k);
+    else if (k->eager.code != k->other.code && !(k->other.run.values_only && b))
+        judge_failure(k);
+}
+
+/* ---- runs --------------------------------------------------------------- */
+
+/* A run of both sides from the start; output `nr` of the last call is written then,
+ * none when it is -1. How many outputs that call has; -1: there is a verdict. */
+static int run_once(check *k, const case_way *way, const td_gfile *f, int nr) {
+    td_ctx *cx = k->cx;
+    state   was = state_of(cx);
+    int     outputs = -1;
+    td_scope_begin(cx, k->c->name);
+    bool a = begin(k, &k->eager, &case_eager, f), b = begin(k, &k->other, way, f);
+    k->p.eager = &k->eager.run;
+    k->p.other = &k->other.run;
+    if (!a || !b) judge_failure(k);
+    else if (run_both(k, nr < 0)) {
+        outputs = k->eager.run.last ? k->eager.run.last->n_out : 0;
+        if (nr >= 0 && nr < outputs) write_output(k, nr);
+    }
+    k->p.v->values_only |= k->other.run.values_only != NULL;
+    case_end(&k->eager.run);
+    case_end(&k->other.run);
+    td_scope_end(cx, k->c->name, NULL);
+    set_state(cx, was);
+    td_clear(cx);
+    return outputs;
+}
+
+case_result case_check(const td_gfile *f, const td_gcase *c, const case_way *way,
+                       case_verdict *v) {
+    td_where here = td_here;
+    check    k = {.cx = f->cx, .c = c, .p = {.v = v}};
+    *v = (case_verdict){.result = CASE_EQUAL};
+    td_clear(f->cx);
+    int outputs = run_once(&k, way, f, -1);
+    for (int i = 0; i < outputs && v->result == CASE_EQUAL; i++)
+        run_once(&k, way, f, i);
+    td_here = here;
+    return v->result;
+}

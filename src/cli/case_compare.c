@@ -1,0 +1,249 @@
+/* case_compare.c -- what two runs of a case show: values, geometry, flags, versions,
+ * gradients, and which tensors are one or share bytes. */
+#include "cli/case_check.h"
+
+#include "tandem/grad.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { TOLD = 3 }; /* differences described; the others are counted */
+
+void case_differ(const case_pair *p, const char *fmt, ...) {
+    td_buf *b = &p->v->why;
+    char    text[400];
+    va_list ap;
+    p->v->result = CASE_DIFFERS;
+    if (p->v->differences++ >= TOLD) return;
+    va_start(ap, fmt);
+    vsnprintf(text, sizeof text, fmt, ap);
+    va_end(ap);
+    td__buf_printf(b, "%sline %d", b->n ? "; " : "", p->line);
+    if (p->written) td__buf_printf(b, ", %%%s written", p->written);
+    td__buf_printf(b, ": %s", text);
+}
+
+/* ---- names -------------------------------------------------------------- */
+
+static const char *name_in(td_gval *const *out, int n, int id) {
+    for (int i = 0; i < n; i++)
+        if (out[i]->id == id && out[i]->name) return out[i]->name;
+    return NULL;
+}
+
+const char *case_value_name(const td_gcase *c, int id) {
+    const char *name = NULL;
+    for (int i = 0; !name && i < c->steps.n; i++) {
+        const td_gstep *s = &c->steps.v[i];
+        name = s->kind == TD_STEP_NODE ? name_in(s->node->out, s->node->n_out, id)
+                                       : name_in(s->out, s->n_out, id);
+    }
+    return name ? name : "?";
+}
+
+/* ---- elements ----------------------------------------------------------- */
+
+/* What one unit of precision is near 1. */
+static double unit_of(td_dtype dt) {
+    switch (dt) {
+    case TD_F64: return 0x1p-52;
+    case TD_F32: return 0x1p-23;
+    case TD_F16: return 0x1p-10;
+    case TD_BF16: return 0x1p-7;
+    default: return 0;
+    }
+}
+
+static bool near(td_dtype dt, const char *pa, const char *pb, double slack) {
+    if (!td__is_float(dt)) return td__load_i(dt, pa) == td__load_i(dt, pb);
+    double a = td__load_f(dt, pa), b = td__load_f(dt, pb);
+    if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
+    if (a == b) return slack > 0 || signbit(a) == signbit(b);
+    if (slack <= 0 || isinf(a) || isinf(b)) return false;
+    return fabs(a - b) <= slack * unit_of(dt) * fmax(1, fmax(fabs(a), fabs(b)));
+}
+
+/* Moves to the next element in row-major order; `at` counts, a and b are places. */
+static void advance(const td_tensor *x, const td_tensor *y, int64_t *at, int64_t *a,
+                    int64_t *b) {
+    for (int d = x->rank - 1; d >= 0; d--) {
+        *a += x->stride[d];
+        *b += y->stride[d];
+        if (++at[d] < x->size[d]) return;
+        *a -= x->stride[d] * at[d];
+        *b -= y->stride[d] * at[d];
+        at[d] = 0;
+    }
+}
+
+static bool same_bytes(const td_tensor *x, const td_tensor *y) {
+    size_t n = (size_t)x->numel * td__dtype_bytes[x->dtype];
+    return td__is_dense(x->rank, x->size, x->stride) &&
+           td__is_dense(y->rank, y->size, y->stride) &&
+           !memcmp(td__ptr(x), td__ptr(y), n);
+}
+
+/* The first element, in row-major order, that differs; -1: none. *pa, *pb: it. */
+static int64_t find_element(const td_tensor *x, const td_tensor *y, double slack,
+                            const char **pa, const char **pb) {
+    int64_t at[TD_MAX_RANK] = {0}, a = 0, b = 0;
+    size_t  item = td__dtype_bytes[x->dtype];
+    if (x->numel == 0 || !td__ptr(x) || !td__ptr(y) || same_bytes(x, y)) return -1;
+    for (int64_t i = 0; i < x->numel; i++) {
+        *pa = td__ptr(x) + a * (int64_t)item;
+        *pb = td__ptr(y) + b * (int64_t)item;
+        if (memcmp(*pa, *pb, item) && !near((td_dtype)x->dtype, *pa, *pb, slack))
+            return i;
+        advance(x, y, at, &a, &b);
+    }
+    return -1;
+}
+
+static void compare_elements(const case_pair *p, const char *name, const char *what,
+                             const td_tensor *x, const td_tensor *y) {
+    const char *pa, *pb;
+    td_dtype    dt = (td_dtype)x->dtype;
+    double      slack = *what ? p->other->way->grad_slack : p->other->way->slack;
+    int64_t     i = find_element(x, y, slack, &pa, &pb);
+    if (i < 0) return;
+    if (td__is_float(dt))
+        case_differ(p, "%%%s%s: element %lld is %.17g, %s %.17g", name, what,
+                    (long long)i, td__load_f(dt, pa), p->other->way->name,
+                    td__load_f(dt, pb));
+    else
+        case_differ(p, "%%%s%s: element %lld is %lld, %s %lld", name, what,
+                    (long long)i, (long long)td__load_i(dt, pa), p->other->way->name,
+                    (long long)td__load_i(dt, pb));
+}
+
+/* ---- tensors ------------------------------------------------------------ */
+
+/* A stride counts where a step along it can be taken. */
+static bool same_strides(const td_tensor *x, const td_tensor *y) {
+    for (int d = 0; d < x->rank; d++)
+        if (x->stride[d] != y->stride[d] && x->size[d] > 1 && x->numel > 0)
+            return false;
+    return true;
+}
+
+/* False: nothing else can be compared. */
+static bool compare_geometry(const case_pair *p, const char *name, const char *what,
+                             const td_tensor *x, const td_tensor *y) {
+    const char *way = p->other->way->name;
+    bool        same = x->dtype == y->dtype && x->rank == y->rank;
+    for (int d = 0; same && d < x->rank; d++) same = x->size[d] == y->size[d];
+    if (!same)
+        case_differ(p, "%%%s%s is %s, %s %s", name, what, td__type_str(x), way,
+                    td__type_str(y));
+    else if (!same_strides(x, y))
+        case_differ(p, "%%%s%s has strides %s, %s %s", name, what,
+                    td__sizes_str(x->rank, x->stride), way,
+                    td__sizes_str(y->rank, y->stride));
+    return same;
+}
+
+static void compare_flag(const case_pair *p, const char *name, const char *flag, bool a,
+                         bool b) {
+    if (a != b)
+        case_differ(p, "%%%s %s %s, %s %s", name, a ? "has" : "does not have", flag,
+                    p->other->way->name, b ? "does" : "does not");
+}
+
+static void compare_gradient(const case_pair *p, const char *name, td_tensor *x,
+                             td_tensor *y) {
+    td_tensor *a = x->ag ? td_grad_of(x) : NULL, *b = y->ag ? td_grad_of(y) : NULL;
+    bool       in_a = a && !td_is_nil(a), in_b = b && !td_is_nil(b);
+    compare_flag(p, name, "a gradient", in_a, in_b);
+    if (!in_a || !in_b || !compare_geometry(p, name, "'s gradient", a, b)) return;
+    compare_elements(p, name, "'s gradient", a, b);
+}
+
+static void compare_history(const case_pair *p, const char *name, td_tensor *x,
+                            td_tensor *y) {
+    compare_flag(p, name, "requires_grad", td_requires_grad(x), td_requires_grad(y));
+    compare_flag(p, name, "is_leaf", td_is_leaf(x), td_is_leaf(y));
+    compare_flag(p, name, "is_inference", td_is_inference(x), td_is_inference(y));
+    compare_gradient(p, name, x, y);
+}
+
+static void compare_tensors(const case_pair *p, const char *name, td_tensor *x,
+                            td_tensor *y) {
+    const char *way = p->other->way->name;
+    if (compare_geometry(p, name, "", x, y)) {
+        if (x->offset != y->offset)
+            case_differ(p, "%%%s has offset %lld, %s %lld", name, (long long)x->offset,
+                        way, (long long)y->offset);
+        compare_elements(p, name, "", x, y);
+    }
+    if (td_version(x) != td_version(y))
+        case_differ(p, "%%%s has version %llu, %s %llu", name,
+                    (unsigned long long)td_version(x), way,
+                    (unsigned long long)td_version(y));
+    if (p->history) compare_history(p, name, x, y);
+    td_clear(x->cx);
+}
+
+static void compare_values(const case_pair *p, const char *name, td_value a,
+                           td_value b) {
+    bool same = a.kind == b.kind;
+    if (same && a.kind == TD_K_TENSOR) compare_tensors(p, name, a.u.t, b.u.t);
+    else if (same && a.kind == TD_K_FLOAT)
+        same = a.u.f == b.u.f || (isnan(a.u.f) && isnan(b.u.f));
+    else if (same && a.kind != TD_K_NONE) same = a.u.i == b.u.i;
+    if (!same) case_differ(p, "%%%s is another value", name);
+}
+
+/* ---- who is who --------------------------------------------------------- */
+
+static td_tensor *tensor_at(const case_run *r, int i) {
+    td_value v = r->r.val[i];
+    return v.kind == TD_K_TENSOR ? v.u.t : NULL;
+}
+
+/* The first value that is the same tensor, or in the same storage. */
+static int first_like(const case_run *r, int i, bool storage) {
+    td_tensor *t = tensor_at(r, i);
+    for (int k = 0; k < i; k++) {
+        td_tensor *u = tensor_at(r, k);
+        if (u && (storage ? u->st == t->st : u == t)) return k;
+    }
+    return i;
+}
+
+static void compare_alias(const case_pair *p, int i, bool storage) {
+    int         a = first_like(p->eager, i, storage);
+    int         b = first_like(p->other, i, storage);
+    const char *name = case_value_name(p->eager->c, i);
+    const char *verb = storage ? "shares bytes with" : "is the tensor";
+    const char *way = p->other->way->name;
+    if (a == b) return;
+    if (a == i)
+        case_differ(p, "%%%s %s %%%s only %s", name, verb,
+                    case_value_name(p->eager->c, b), way);
+    else
+        case_differ(p, "%%%s %s %%%s, not %s", name, verb,
+                    case_value_name(p->eager->c, a), way);
+}
+
+static void compare_consts(const case_pair *p) {
+    int n = p->eager->consts.n < p->other->consts.n ? p->eager->consts.n
+                                                    : p->other->consts.n;
+    for (int i = 0; i < n; i++) {
+        const case_consts *a = &p->eager->consts.v[i], *b = &p->other->consts.v[i];
+        for (int k = 0; k < a->fn->consts.n; k++)
+            compare_tensors(p, "(const)", a->copy[k], b->copy[k]);
+    }
+}
+
+void case_compare(const case_pair *p) {
+    for (int i = 0; i < p->eager->r.g->n_values; i++) {
+        const td_value *a = p->eager->r.val, *b = p->other->r.val;
+        if (a[i].kind == TD_K_NONE && b[i].kind == TD_K_NONE) continue;
+        compare_values(p, case_value_name(p->eager->c, i), a[i], b[i]);
+        if (a[i].kind != TD_K_TENSOR || b[i].kind != TD_K_TENSOR) continue;
+        compare_alias(p, i, false);
+        compare_alias(p, i, true);
+    }
+    compare_consts(p);
+}

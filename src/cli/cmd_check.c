@@ -1,0 +1,270 @@
+/* cmd_check.c -- `tandem check FILE...`: every case run eagerly and in the other ways
+ * there are, and everything that can be seen compared. */
+#include "cli/case_check.h"
+#include "cli/cli.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static bool        json, clean, allow_refused, quiet;
+static const char *only, *only_way;
+
+static const cli_option options[] = {
+    {"json", NULL, "All that was seen in each way of execution, as one JSON object.",
+     CLI_FLAG, &json, 0, 0, NULL},
+    {"way", "NAME", "Only this way of execution: functional.", CLI_WORD, &only_way, 0,
+     0, "functional"},
+    {"case", "WORD", "Only the cases whose name contains WORD.", CLI_WORD, &only, 0, 0,
+     NULL},
+    {"clean", NULL, "Clean up every function first: views, constants, dead code...",
+     CLI_FLAG, &clean, 0, 0, NULL},
+    {"allow-refused", NULL, "What a way refuses, saying why, is no failure.", CLI_FLAG,
+     &allow_refused, 0, 0, NULL},
+    {"quiet", NULL, "Only what is not equal, and the counts.", CLI_FLAG, &quiet, 0, 0,
+     NULL},
+    {0}};
+
+typedef struct counts {
+    int equal, both_fail, values_only, refused, differ;
+} counts;
+
+typedef struct report {
+    int    files, cases;
+    counts n;              /* of cases, once for each way */
+    td_buf verdicts, runs; /* JSON of the case at hand */
+} report;
+
+/* ---- one case ----------------------------------------------------------- */
+
+static void count(counts *n, const case_verdict *v) {
+    n->equal += v->result == CASE_EQUAL;
+    n->values_only += v->result == CASE_EQUAL && v->values_only;
+    n->both_fail += v->result == CASE_BOTH_FAIL;
+    n->refused += v->result == CASE_REFUSED;
+    n->differ += v->result == CASE_DIFFERS;
+}
+
+static void tell(const td_gfile *f, const td_gcase *c, const case_verdict *v) {
+    const char *why = td__buf_str(&v->why);
+    switch (v->result) {
+    case CASE_EQUAL:
+        if (!quiet)
+            printf("ok      %s%s\n", c->name, v->values_only ? " (values only)" : "");
+        break;
+    case CASE_BOTH_FAIL:
+        if (!quiet) printf("ok      %s (both fail: %s)\n", c->name, why);
+        break;
+    case CASE_REFUSED: printf("refused %s: %s\n", c->name, why); break;
+    case CASE_DIFFERS:
+        printf("FAIL    %s: %s", c->name, why);
+        if (v->differences > 3) printf("; and %d more", v->differences - 3);
+        printf(" (%s:%d)\n", f->name, c->line);
+    }
+}
+
+static const char *const results[] = {[CASE_EQUAL] = "equal",
+                                      [CASE_DIFFERS] = "differs",
+                                      [CASE_REFUSED] = "refused",
+                                      [CASE_BOTH_FAIL] = "both fail"};
+
+/* A run of its own, for the report. */
+static void add_run(td_buf *b, const td_gfile *f, const td_gcase *c,
+                    const case_way *way) {
+    td_ctx  *cx = f->cx;
+    case_run run = {.file = f, .c = c, .way = way, .out = b, .json = true};
+    bool     grad = cx->grad_enabled, inference = cx->inference;
+    case_run_all(&run);
+    cx->grad_enabled = grad;
+    cx->inference = inference;
+    td_clear(cx);
+}
+
+static void add_verdict(td_buf *b, const case_way *way, const case_verdict *v) {
+    td__buf_add(b, "{\"way\":");
+    td__json_string(b, way->name);
+    td__buf_printf(b, ",\"result\":\"%s\",\"values_only\":%s,\"differences\":%d",
+                   results[v->result], v->values_only ? "true" : "false",
+                   v->differences);
+    td__buf_add(b, ",\"why\":");
+    td__json_string(b, td__buf_str(&v->why));
+    td__buf_add(b, "}");
+}
+
+static void check_way(const td_gfile *f, const td_gcase *c, const case_way *way,
+                      report *r) {
+    case_verdict v;
+    case_check(f, c, way, &v);
+    count(&r->n, &v);
+    if (json) {
+        if (r->verdicts.n) td__buf_add(&r->verdicts, ",");
+        add_verdict(&r->verdicts, way, &v);
+        td__buf_add(&r->runs, ",\n");
+        add_run(&r->runs, f, c, way);
+    } else tell(f, c, &v);
+    td__buf_free(&v.why);
+}
+
+static void check_case(const td_gfile *f, const td_gcase *c, report *r) {
+    td_buf name = {0};
+    if (json) add_run(&r->runs, f, c, &case_eager);
+    for (int i = 0; case_ways[i]; i++)
+        if (!only_way || !strcmp(only_way, case_ways[i]->name))
+            check_way(f, c, case_ways[i], r);
+    if (!json) return;
+    td__json_string(&name, c->name);
+    printf("{\"case\":%s,\"line\":%d,\n \"verdicts\":[%s],\n \"runs\":[\n%s]}",
+           td__buf_str(&name), c->line, td__buf_str(&r->verdicts),
+           td__buf_str(&r->runs));
+    td__buf_free(&name);
+    td__buf_free(&r->verdicts);
+    td__buf_free(&r->runs);
+    r->verdicts = r->runs = (td_buf){0};
+}
+
+/* ---- files -------------------------------------------------------------- */
+
+/* One line on stderr; the file is none of ours. */
+static int wrong_file(td_ctx *cx) {
+    fprintf(stderr, "tandem check: %s\n", td_message(cx));
+    td_clear(cx);
+    return CLI_MISUSED;
+}
+
+static void begin_file(const td_gfile *f, const report *r) {
+    td_buf name = {0};
+    if (!json) return;
+    td__json_string(&name, f->name);
+    printf("%s{\"file\":%s,\"cases\":[", r->files ? ",\n" : "", td__buf_str(&name));
+    td__buf_free(&name);
+}
+
+static int check_file(td_ctx *cx, const char *path, report *r) {
+    int       n = 0;
+    td_gfile *f = td__gfile_read(cx, path);
+    if (!f || (clean && !case_clean(f))) {
+        td__gfile_drop(f);
+        return wrong_file(cx);
+    }
+    begin_file(f, r);
+    for (int i = 0; i < f->cases.n; i++) {
+        const td_gcase *c = f->cases.v[i];
+        if (only && !strstr(c->name, only)) continue;
+        if (json) fputs(n ? ",\n" : "\n", stdout);
+        check_case(f, c, r);
+        n++;
+    }
+    if (json) fputs("]}", stdout);
+    r->files++;
+    r->cases += n;
+    td__gfile_drop(f);
+    return CLI_OK;
+}
+
+static int check_path(td_ctx *cx, const char *path, report *r);
+
+static int is_wanted(const struct dirent *e) {
+    size_t n = strlen(e->d_name);
+    if (e->d_name[0] == '.') return false;
+    return e->d_type == DT_DIR || e->d_type == DT_UNKNOWN ||
+           (n > 3 && !strcmp(e->d_name + n - 3, ".td"));
+}
+
+/* All .td files below it, in order of their names. */
+static int check_folder(td_ctx *cx, const char *path, report *r) {
+    struct dirent **list;
+    int             n = scandir(path, &list, is_wanted, alphasort), status = CLI_OK;
+    if (n < 0) return cli_misuse("check", "%s: %s", path, strerror(errno));
+    for (int i = 0; i < n; i++) {
+        char below[4096];
+        snprintf(below, sizeof below, "%s/%s", path, list[i]->d_name);
+        int got = check_path(cx, below, r);
+        status = got > status ? got : status;
+        free(list[i]);
+    }
+    free(list);
+    return status;
+}
+
+static int check_path(td_ctx *cx, const char *path, report *r) {
+    struct stat st;
+    if (!stat(path, &st) && S_ISDIR(st.st_mode)) return check_folder(cx, path, r);
+    return check_file(cx, path, r);
+}
+
+/* ---- the command -------------------------------------------------------- */
+
+static void sum_up(const report *r) {
+    const counts *n = &r->n;
+    if (json)
+        printf("],\n\"counts\":{\"files\":%d,\"cases\":%d,\"equal\":%d,"
+               "\"values_only\":%d,\"both_fail\":%d,\"refused\":%d,\"differ\":%d}}\n",
+               r->files, r->cases, n->equal, n->values_only, n->both_fail, n->refused,
+               n->differ);
+    else
+        printf("%d files, %d cases: %d equal (%d in values only), %d fail both ways, "
+               "%d refused, %d differ\n",
+               r->files, r->cases, n->equal, n->values_only, n->both_fail, n->refused,
+               n->differ);
+}
+
+static int run(int argc, char **argv) {
+    report r = {0};
+    int    status;
+    json = clean = allow_refused = quiet = false, only = only_way = NULL;
+    int n = cli_parse_all(&cli_check, argc, argv, &status);
+    if (n < 0) return status;
+    if (n == 0) return cli_misuse("check", "which FILE?");
+    td_ctx *cx = td_open();
+    if (!cx) return CLI_FAILED;
+    if (json) fputs("{\"files\":[\n", stdout);
+    for (int i = 1; i <= n; i++) {
+        int got = check_path(cx, argv[i], &r);
+        status = got > status ? got : status;
+    }
+    td_close(cx);
+    if (r.files || json) sum_up(&r);
+    if (status != CLI_OK) return status;
+    if (r.cases == 0)
+        return cli_misuse("check",
+                          only ? "no case with \"%s\" in its name" : "no cases", only);
+    return r.n.differ || (r.n.refused && !allow_refused) ? CLI_FAILED : CLI_OK;
+}
+
+const cli_command cli_check = {
+    .name = "check",
+    .operand = "FILE...",
+    .summary = "run cases eagerly and otherwise, and compare all that can be seen",
+    .about =
+        "Each case of each FILE (a .td file, or a directory with such files) is run\n"
+        "eagerly and in every other way there is, both times with inputs built from\n"
+        "scratch. After each call and each backward these must be equal:\n"
+        "\n"
+        "  - outputs and all tensors of the case: elements (to the bit, all NaNs\n"
+        "    alike), dtype, sizes, strides, offset, version;\n"
+        "  - which are the same tensor, and which share bytes;\n"
+        "  - requires_grad, is_leaf, is_inference, and gradients, none or some;\n"
+        "  - the state of the random generator, and the grad mode left behind;\n"
+        "  - failure: at the same step and with the same code.\n"
+        "\n"
+        "Then each output of the last call is written in place, in a run of its own,\n"
+        "and everything is compared again: that shows who shares bytes with whom.\n"
+        "\n"
+        "The ways are:\n"
+        "  functional  the graph without writes is run, then written inputs are put\n"
+        "              back. Where it has no history only values are compared; the\n"
+        "              line says so.\n"
+        "\n"
+        "A line per case and way says ok, FAIL and the first differences, or refused\n"
+        "and why; the last line has the counts. docs/check.md describes --json.\n"
+        "\n"
+        "The status is 0 when all are equal, 1 when something differs or is refused,\n"
+        "2 when a FILE cannot be read.\n",
+    .examples = "tandem check tests/cases\n"
+                "tandem check --case=batch f.td g.td\n"
+                "tandem check --json f.td | jq '.files[].cases[].verdicts[].result'\n",
+    .options = options,
+    .run = run,
+};
