@@ -45,6 +45,16 @@ bool       td__func_give(td_func *f, td_tensor *outer, td_tensor *inner);
 /* The value of an outer tensor now; NULL after td__fail. */
 td_tensor *td__func_value(td_func *f, td_tensor *outer);
 
+/* ---- what became of argument nr (ended.c) ------------------------------- */
+
+int        td__func_writes(const td_func *f, int nr); /* to its elements */
+/* Was something written in its storage that no argument shows? */
+bool       td__func_writes_outside(const td_func *f, int nr);
+/* Its elements now, in the geometry it came with; NULL after td__fail. */
+td_tensor *td__func_given_value(td_func *f, int nr);
+/* `outer` is a tensor the run comes to know, with this value. */
+bool       td__func_make(td_func *f, td_tensor *outer, td_tensor *inner);
+
 /* ---- programs (program.c) ----------------------------------------------- */
 
 /* Sizes, strides and where: of an argument at the end, or of a result. */

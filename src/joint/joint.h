@@ -3,13 +3,16 @@
  * tensors without bytes, under tape, functional mode and recorder, and then asking
  * the ordinary engine for the gradients: what eager autograd does, written down.
  *
- * Inputs, in order: the program's inputs (its consts too), then one tangent for each
- * td_facts.tangents entry. Outputs, in order: n_fwd forward outputs (updates of
- * written inputs, then results of the program, then intermediate bases), then one
- * gradient (<grad k>) for each target, NONE where it is known to be none. Nodes the
- * engine made have origin TD_FROM_BACKWARD and the place of the op they are the
- * derivative of. A program without anything to differentiate has neither tangents nor
- * targets: then this is its inference graph. */
+ * Inputs, in order: the program's inputs (its consts too), then the tangents
+ * (<tangent k>). Outputs, in order: n_fwd forward outputs (updates of written inputs,
+ * then results, then intermediate bases), then one gradient (<grad k>) for each
+ * target, NONE where it is known to be none. Nodes the engine made have origin
+ * TD_FROM_BACKWARD and the place of the op they are the derivative of. A program
+ * without anything to differentiate has neither tangents nor targets: then this is its
+ * inference graph.
+ *
+ * The rest says what the caller of the compiled halves does outside: which inputs
+ * it writes, which results it makes views of what. */
 #ifndef TD_JOINT_H
 #define TD_JOINT_H
 
@@ -22,32 +25,86 @@ typedef struct td_target {
     bool base;
 } td_target;
 
-/* What the caller of the forward graph does with a written input. */
+/* What becomes of a written input. */
 typedef struct td_update {
     int     input;
-    int     data;       /* forward output with its elements, as it came; -1: none */
-    int     now;        /* forward output with its elements as it ends; -1: none */
-    bool    meta;       /* sizes, strides or offset become those of `end` */
-    bool    storage;    /* it ends on other bytes: those of result or input `home` */
-    bool    quiet;      /* history stays: written with gradients off, or detached */
-    bool    in_graph;   /* the graph itself writes it (copy_ at its end) */
-    int64_t versions;   /* how far its version counter moves */
+    int     out;      /* forward output with its elements; -1: only geometry changes */
+    bool    history;  /* the write is differentiated: a tangent comes in for it */
+    bool    detached; /* its history ends: detach_ */
+    bool    wants;    /* a leaf that requires grad from now on */
+    bool    in_graph; /* the graph itself writes it: copy_ at its end */
+    bool    meta;     /* sizes, strides or offset become those of `end` */
+    bool    late;     /* the elements are those shown after the change of geometry */
+    int64_t versions; /* how far the version counter of its storage moves */
     td_geom end;
 } td_update;
 
+typedef enum td_result_how {
+    TD_RESULT_VALUE, /* forward output `out` as it is; numbers and absent ones too */
+    TD_RESULT_INPUT, /* input `from` itself */
+    TD_RESULT_AGAIN, /* result `from` itself */
+    TD_RESULT_VIEW,  /* view ops on the source */
+    TD_RESULT_LIE    /* in the source's storage, without its history */
+} td_result_how;
+
+typedef enum td_source { TD_OF_INPUT, TD_OF_RESULT, TD_OF_BASE } td_source;
+
+/* What a result of the program is. */
+typedef struct td_result {
+    td_result_how how;
+    td_source     source; /* VIEW, LIE */
+    int           from;
+    int           out;     /* forward output; -1: none */
+    bool          history; /* made by the compiled function: a tangent comes in */
+    bool          wants;   /* a leaf that requires grad */
+    bool          inference;
+    int           n_views;
+    td_view_op   *views;
+    td_geom       geom;
+} td_result;
+
+/* A tensor that no result is, but that results are views of. */
+typedef struct td_base_out {
+    int  out; /* forward output */
+    bool history, wants;
+} td_base_out;
+
+typedef struct td_tangent {
+    td_tangent_of of;
+    int           index; /* in updates, results or bases */
+    td_geom       geom;  /* sizes, and the strides the graph was made for */
+} td_tangent;
+
 typedef struct td_joint {
-    td_ctx    *cx;
-    td_arena   arena;
-    td_graph  *g;
-    td_facts  *facts; /* owned */
-    int        n_primals, n_tangents, n_fwd;
-    int        n_updates, n_targets;
-    td_update *updates;
-    td_target *targets; /* outputs n_fwd.. of g, in order */
-    int       *result;  /* by result: forward output with it; -1: rebuilt outside */
-    int       *base;    /* by intermediate base: forward output with it */
+    td_ctx      *cx;
+    td_arena     arena;
+    td_graph    *g;
+    int          n_primals, n_fwd;
+    int          n_updates, n_results, n_bases, n_tangents, n_targets;
+    td_update   *updates;
+    td_result   *results;
+    td_base_out *bases;
+    td_tangent  *tangents; /* inputs n_primals.. of g, in order */
+    td_target   *targets;  /* outputs n_fwd.. of g, in order */
+    bool        *written;  /* by input: its elements change, also by another tensor */
+    int          left;     /* grad mode it leaves: td_graph.left of the program */
+    bool         random;
 } td_joint;
 
-void td__joint_drop(td_joint *j); /* NULL is fine */
+typedef struct td_joint_opts {
+    bool keep_mutations; /* writes without history stay in the graph */
+    bool train;          /* false: an inference graph, whatever requires grad */
+} td_joint_opts;
+
+/* For a call of the program on inputs like these (by input, NONE takes a const), in the
+ * context's grad mode. NULL after td__fail. */
+td_joint *td__joint(const td_graph *program, const td_value *in,
+                    const td_joint_opts *opts);
+void      td__joint_drop(td_joint *j); /* NULL is fine */
+/* Every forward output that is returned as it is gets bytes of its own: no input's,
+ * no other output's. Passes that merge values call for it. */
+bool      td__joint_separate(td_joint *j);
+/* Dead code, equal nodes, constants, views: what needs no decision. */
+bool      td__joint_clean(td_joint *j);
 
 #endif

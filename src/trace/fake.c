@@ -142,7 +142,8 @@ static bool hold(td_faker *f, td_tensor *t) {
 static td_tensor *make_copy(td_faker *f, td_tensor *real) {
     nature n = {td_requires_grad(real), td_is_leaf(real)};
     if (!td_ok(f->cx)) return NULL;
-    td_tensor *t = real->base ? copy_view(f, real, n) : copy_whole(f, real, n);
+    td_tensor *t =
+        real->base && !f->flat ? copy_view(f, real, n) : copy_whole(f, real, n);
     if (!t || !copy_grad(f, real, t)) return NULL;
     bool ok = hold(f, t) && hold(f, real) && td__ptrmap_put(&f->copies, real, t);
     return ok ? t : (td__fail_memory(f->cx), NULL);

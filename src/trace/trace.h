@@ -37,6 +37,7 @@ typedef struct td_fake_store {
  * share storage; a tensor has one copy. */
 typedef struct td_faker {
     td_ctx   *cx;
+    bool      flat; /* copies from here on are no views, but have a history */
     td_arena  arena;
     td_ptrmap stores;              /* by real bytes: td_fake_store */
     td_ptrmap copies;              /* by real tensor: its copy */
