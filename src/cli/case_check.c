@@ -86,6 +86,8 @@ static void compare(check *k) {
 static void judge_failure(check *k) {
     const side   *a = &k->eager, *b = &k->other;
     case_verdict *v = k->p.v;
+    if (a->code == TD_E_GRAD && !b->code && b->run.values_only)
+        return; /* without a history nothing is refused for its sake */
     if (a->code == b->code) {
         v->result = CASE_BOTH_FAIL;
         td__buf_printf(&v->why, "%s", a->message);

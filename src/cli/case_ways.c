@@ -17,11 +17,18 @@ static bool has_regions(const td_graph *fn) {
     return false;
 }
 
+static bool sets_flags(const td_graph *fn) {
+    for (int i = 0; i < fn->nodes.n; i++)
+        if (fn->nodes.v[i]->op == TD_OP_requires_grad_) return true;
+    return false;
+}
+
 /* The functional graph says nothing of histories. */
 static const char *no_history(const td_graph *fn, const td_value *in) {
     for (int i = 0; i < fn->inputs.n; i++)
         if (in[i].kind == TD_K_TENSOR && td_requires_grad(in[i].u.t))
             return "an input requires grad";
+    if (sets_flags(fn)) return "the function makes a tensor require grad";
     return has_regions(fn) ? "the function changes the grad mode" : NULL;
 }
 

@@ -180,13 +180,17 @@ static bool call_meta(td_func *f, td_opcall *c) {
     td_fval   *up = td__fval_of(f, t);
     size_t     was = t->st->bytes;
     if (c->info->op == TD_OP_set_) return call_set(f, c);
-    if (!run_outer(c)) return false;
     if (c->info->op == TD_OP_resize_) {
-        if (!td__group_grow(td__group_of(up), was)) return false;
+        if (!run_outer(c) || !td__group_grow(td__group_of(up), was)) return false;
         td_fval *v = td__fval_make(f, TD_F_PIECE, td__group_of(up), t);
         t->payload = v ? v : t->payload;
         return v != NULL;
     }
+    if (c->info->pure == TD_OP_COUNT) { /* flags alone: the tape's, if there is one */
+        c->out[0] = t;
+        return true;
+    }
+    if (!run_outer(c)) return false;
     td_fstep *s = make_step(f, c, c->info->pure);
     return s && make_view(f, up, t, s, 0);
 }
