@@ -11,33 +11,35 @@ static bool call_eager(case_run *run, const td_graph *fn, const td_value *in,
 
 const case_way case_eager = {.name = "eager", .call = call_eager};
 
-static bool has_regions(const td_graph *fn) {
-    for (int i = 0; i < fn->nodes.n; i++)
-        if (fn->nodes.v[i]->kind == TD_N_ENTER) return true;
-    return false;
+/* Makes tensors that require grad, or never can? */
+static bool makes_history(const td_gnode *n) {
+    return n->kind == TD_N_ENTER ? n->region >= TD_R_INFERENCE
+                                 : n->op == TD_OP_requires_grad_;
 }
 
-static bool sets_flags(const td_graph *fn) {
+/* Has the call anything to do with gradients? */
+static bool has_history(const td_graph *fn, const td_value *in) {
     for (int i = 0; i < fn->nodes.n; i++)
-        if (fn->nodes.v[i]->op == TD_OP_requires_grad_) return true;
-    return false;
-}
-
-/* The functional graph says nothing of histories. */
-static const char *no_history(const td_graph *fn, const td_value *in) {
+        if (makes_history(fn->nodes.v[i])) return true;
     for (int i = 0; i < fn->inputs.n; i++)
-        if (in[i].kind == TD_K_TENSOR && td_requires_grad(in[i].u.t))
-            return "an input requires grad";
-    if (sets_flags(fn)) return "the function makes a tensor require grad";
-    return has_regions(fn) ? "the function changes the grad mode" : NULL;
+        if (in[i].kind == TD_K_TENSOR && td_requires_grad(in[i].u.t)) return true;
+    return false;
+}
+
+/* Functionalizing asks the rules of ops, facts those of the tape. */
+static bool obeys_tape(const td_graph *fn, const td_value *in) {
+    td_facts *facts = td__facts(fn, in, false);
+    td__facts_drop(facts);
+    return facts != NULL;
 }
 
 static bool call_functional(case_run *run, const td_graph *fn, const td_value *in,
                             td_value *out) {
-    const char    *why = no_history(fn, in);
-    td_functional *f = td__functionalize(fn, in);
-    if (why) run->values_only = why;
+    bool           history = has_history(fn, in);
+    td_functional *f = NULL;
+    if (!history || obeys_tape(fn, in)) f = td__functionalize(fn, in);
     run->refused = !f;
+    if (f && f->no_history && history) run->values_only = f->no_history;
     bool ok = f && td__functional_run(f, in, out);
     td__functional_drop(f);
     return ok;
@@ -46,6 +48,7 @@ static bool call_functional(case_run *run, const td_graph *fn, const td_value *i
 static const case_way functional = {
     .name = "functional",
     .about = "the graph without writes, then written inputs put back",
-    .call = call_functional};
+    .call = call_functional,
+    .grad_slack = 64};
 
 const case_way *const case_ways[] = {&functional, NULL};

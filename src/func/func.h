@@ -31,8 +31,10 @@ struct td_func {
     td_fval  *all;                 /* every record; they hold inner values */
     TD_VEC(td_storage *) storages; /* held, so that their addresses stay theirs */
     TD_VEC(td_func_in) in;
-    bool any_set; /* some argument's storage was exchanged */
-    bool draws;   /* a random op was called */
+    bool        any_set;    /* some argument's storage was exchanged */
+    bool        draws;      /* a random op was called */
+    bool        recording;  /* what td__recording said before the first op */
+    const char *no_history; /* why inner values cannot have eager's; NULL: they can */
 };
 
 /* Begins without touching the mode stack; `below` hears what the mode computes. */
@@ -81,6 +83,8 @@ typedef struct td_place {
     int     same;  /* it is this argument; -1: none */
     int     again; /* it is this earlier result; -1: none */
     int     home;  /* -1: no tensor */
+    int     of;    /* the argument it is a view of; -1: none, or not known */
+    bool    multi; /* one of several views */
     td_geom geom;
 } td_place;
 
@@ -96,15 +100,18 @@ typedef struct td_home {
  * the view it has become (<meta_update i>); both where the one does not show all of
  * the other; then the results of the program. */
 typedef struct td_functional {
-    td_ctx    *cx;
-    td_arena   arena;
-    td_graph  *g;
-    int        n_in, n_out; /* of the program */
-    td_change *in;          /* [n_in] */
-    td_place  *out;         /* [n_out] */
-    td_home   *homes;
-    int        n_homes;
-    uint8_t    left; /* td_graph.left of the program */
+    td_ctx     *cx;
+    td_arena    arena;
+    td_graph   *g;
+    int         n_in, n_out; /* of the program */
+    td_change  *in;          /* [n_in] */
+    td_place   *out;         /* [n_out] */
+    td_home    *homes;
+    int         n_homes;
+    uint8_t     left; /* td_graph.left of the program */
+    /* Why a run gives values only; NULL: under the tape its results and arguments
+     * get eager's histories. */
+    const char *no_history;
 } td_functional;
 
 /* The program without writes, for inputs like in[]: by input of the program, NONE
@@ -112,7 +119,8 @@ typedef struct td_functional {
 td_functional *td__functionalize(const td_graph *program, const td_value *in);
 void           td__functional_drop(td_functional *f); /* NULL is fine */
 /* Runs the graph and does by hand what the program does in place: writes arguments,
- * makes results that lie in arguments or each other views of them. */
+ * makes results that lie in arguments or each other views of them. Where arguments
+ * require grad and no_history does not forbid it, histories are eager's. */
 bool td__functional_run(const td_functional *f, const td_value *in, td_value *out);
 
 /* Arguments without bytes that look as the graph's inputs do: in[i] by input, NONE

@@ -87,6 +87,11 @@ int64_t td__geom_last(const td_geom *g); /* the place of the last element */
 bool    td__geom_overlaps_itself(const td_geom *g);
 bool    td__geom_overlap(const td_geom *a, const td_geom *b); /* of one storage */
 
+/* ---- puttaped.c --------------------------------------------------------- */
+
+/* td__functional_run with histories. */
+bool td__put_taped(const td_functional *f, const td_value *in, td_value *out);
+
 /* ---- regen.c ------------------------------------------------------------ */
 
 td_tensor *td__fval_value(td_fval *v); /* NULL after td__fail */

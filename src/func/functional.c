@@ -281,12 +281,27 @@ static bool call_write(td_func *f, td_opcall *c) {
     return value && write(f, td__in(c, 0), value);
 }
 
+/* ---- histories ---------------------------------------------------------- */
+
+/* What the inner values cannot say: pure ops have one grad mode, and no value has the
+ * history of another. */
+static const char *history_lost(const td_func *f, const td_opcall *c) {
+    if (td__recording(f->cx) != f->recording) return "it changes the grad mode";
+    if (c->info->op == TD_OP_detach || c->info->op == TD_OP_detach_)
+        return "it detaches";
+    if (c->info->op == TD_OP_requires_grad_) return "it sets requires_grad";
+    if (c->info->op == TD_OP_set_) return "it exchanges storages";
+    if (c->info->op == TD_OP_view_dtype) return "it reinterprets bits";
+    return NULL;
+}
+
 /* ---- the mode ----------------------------------------------------------- */
 
 static bool func_call(td_mode *m, td_opcall *c) {
     td_func *f = (td_func *)m;
     f->draws |= (c->def->flags & TD_OPF_RANDOM) != 0;
     if (!know_args(f, c)) return false;
+    if (!f->no_history) f->no_history = history_lost(f, c);
     if (c->info->writes)
         return c->def->flags & TD_OPF_META ? call_meta(f, c) : call_write(f, c);
     return c->def->flags & TD_OPF_VIEW ? call_view(f, c) : call_plain(f, c);

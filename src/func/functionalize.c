@@ -52,7 +52,16 @@ static td_tensor *inner_input(run *r, int i) {
     td_gval  *v = g->inputs.v[i];
     v->look = td__graph_look(g, t, td__needs_grad(r->outer[i]), v->look->storage);
     g->in_desc.v[i] = p->in_desc.v[i];
+    if (g->in_desc.v[i].kind == TD_D_CONST) g->in_desc.v[i].index = -1;
     return v->look ? t : NULL;
+}
+
+/* A const the program holds; one that is passed in is an input like any other. */
+static bool is_held(const run *r, int i) {
+    const td_graph *p = r->program;
+    const td_desc  *d = &p->in_desc.v[i];
+    return d->kind == TD_D_CONST && d->index >= 0 && d->index < p->consts.n &&
+           r->real[i] == p->consts.v[d->index];
 }
 
 static td_tensor *inner_const(run *r, int i) {
@@ -70,8 +79,7 @@ static bool give_inputs(run *r) {
                 return false;
             continue;
         }
-        td_tensor *t =
-            p->in_desc.v[i].kind == TD_D_CONST ? inner_const(r, i) : inner_input(r, i);
+        td_tensor *t = is_held(r, i) ? inner_const(r, i) : inner_input(r, i);
         r->nr[i] = r->f.in.n;
         if (!t || !td__func_give(&r->f, r->outer[i], t)) return false;
         r->in[i] = td_value_tensor(r->outer[i]);
@@ -145,6 +153,14 @@ static bool put_change(run *r, int i) {
 
 /* ---- results ------------------------------------------------------------ */
 
+/* The argument a result is a view of; -1: none, or through its bytes alone. */
+static int arg_of(run *r, const td_tensor *t) {
+    for (const td_fval *v = t->payload; v; v = v->up)
+        for (int i = 0; i < r->to->n_in; i++)
+            if (r->real[i] && given(r, i)->given == v) return i;
+    return -1;
+}
+
 static bool find_place(run *r, int i) {
     td_place  *p = &r->to->out[i];
     td_tensor *t = r->out[i].u.t;
@@ -155,8 +171,44 @@ static bool find_place(run *r, int i) {
     for (int k = i - 1; k >= 0; k--)
         if (r->out[k].kind == TD_K_TENSOR && r->out[k].u.t == t) p->again = k;
     p->home = home_of(r, t->st);
+    p->of = arg_of(r, t);
+    p->multi = ((td_fval *)t->payload)->multi;
     r->to->homes[p->home].users += p->same < 0 && p->again < 0;
     return true;
+}
+
+/* Do arguments that share bytes share their history? */
+static bool one_history(run *r, int i, int k) {
+    td_tensor *a = r->real[i], *b = r->real[k];
+    return a->st != b->st || a == b ||
+           (a->base ? a->base : a) == (b->base ? b->base : b);
+}
+
+/* Arguments that overlap in part are read through their bytes. */
+static bool one_shows(run *r, int i, int k) {
+    const td_geom *a = &given(r, i)->given->geom, *b = &given(r, k)->given->geom;
+    return given(r, i)->st != given(r, k)->st || td__geom_same(a, b) ||
+           td__geom_covers(a, b) || td__geom_covers(b, a);
+}
+
+/* What a run under the tape cannot get right. */
+static const char *history_lost(run *r) {
+    for (int i = 0; i < r->to->n_in; i++) {
+        const td_change *c = &r->to->in[i];
+        if (!r->real[i]) continue;
+        if (c->meta) return "the geometry of an input is written";
+        for (int k = 0; c->data && k < r->to->n_in; k++)
+            if (r->real[k] && !one_history(r, i, k))
+                return "inputs that are written share bytes but no history";
+            else if (r->real[k] && !one_shows(r, i, k))
+                return "inputs that are written overlap in part";
+    }
+    for (int i = 0; i < r->to->n_out; i++) {
+        td_place *p = &r->to->out[i];
+        if (p->home < 0 || p->same >= 0 || !r->to->homes[p->home].given) continue;
+        if (p->of < 0) return "a result is a view of no single input";
+    }
+    return r->f.no_history;
 }
 
 static bool put_result(run *r, int i) {
@@ -188,6 +240,7 @@ static bool finish(run *r) {
     }
     for (int i = 0; i < r->to->n_out; i++)
         if (!put_result(r, i)) return false;
+    r->to->no_history = history_lost(r);
     return td__graph_verify(r->to->g, TD_STAGE_FUNCTIONAL);
 }
 
@@ -233,6 +286,7 @@ static bool trace(run *r) {
     bool ok = give_inputs(r);
     cx->grad_enabled = o.grad;
     cx->inference = o.inference;
+    r->f.recording = td__recording(cx);
     ok = ok && td__graph_replay(r->program, r->in, r->out);
     cx->grad_enabled = cx->inference = false;
     ok = ok && finish(r);
@@ -262,7 +316,7 @@ static bool make_room(run *r) {
     for (int i = 0; i < to->n_in; i++)
         to->in[i].came = to->in[i].home = to->in[i].update = to->in[i].now = -1;
     for (int i = 0; i < to->n_out; i++)
-        to->out[i] = (td_place){.same = -1, .again = -1, .home = -1};
+        to->out[i] = (td_place){.same = -1, .again = -1, .home = -1, .of = -1};
     return true;
 }
 

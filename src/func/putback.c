@@ -1,7 +1,7 @@
 /* putback.c -- runs a functional graph and does by hand what the program does in
  * place: elements go back into arguments, arguments get their new geometry, and
- * results lie where they would. Values only: nothing here is differentiated. */
-#include "func/func.h"
+ * results lie where they would. Values only; puttaped.c is for histories. */
+#include "func/func_int.h"
 
 static td_meta meta_of(const td_geom *g) {
     td_meta m = {.dtype = g->dtype,
@@ -105,10 +105,21 @@ static void put_versions(const td_functional *f, td_storage **st, const td_value
 
 /* ---- the run ------------------------------------------------------------ */
 
+/* Constants of the graph's own may stand behind the program's inputs. */
+static bool replay(const td_functional *f, const td_value *in, td_value *all) {
+    int       n = f->g->inputs.n > f->n_in ? f->g->inputs.n : f->n_in;
+    td_value *v = td__zalloc(sizeof *v * ((size_t)n + 1));
+    if (!v) return td__fail_memory(f->cx);
+    for (int i = 0; i < f->n_in; i++) v[i] = in[i];
+    bool ok = td__graph_replay(f->g, v, all);
+    td__free(v);
+    return ok;
+}
+
 static bool run(const td_functional *f, const td_value *in, td_value *all,
                 td_value *to) {
     td_storage **st = td__zalloc(sizeof *st * (size_t)(f->n_homes + 1));
-    bool         ok = st ? td__graph_replay(f->g, in, all) : td__fail_memory(f->cx);
+    bool         ok = st ? replay(f, in, all) : td__fail_memory(f->cx);
     ok = ok && find_homes(f, in, st);
     for (int i = 0; ok && i < f->n_in; i++)
         if (in[i].kind == TD_K_TENSOR) ok = put_data(f, st, in[i].u.t, all, &f->in[i]);
@@ -121,15 +132,27 @@ static bool run(const td_functional *f, const td_value *in, td_value *all,
     return ok;
 }
 
-bool td__functional_run(const td_functional *f, const td_value *in, td_value *out) {
+static bool wants_history(const td_functional *f, const td_value *in) {
+    bool any = false;
+    for (int i = 0; i < f->n_in; i++)
+        any |= in[i].kind == TD_K_TENSOR && td__needs_grad(in[i].u.t);
+    return any && !f->no_history;
+}
+
+static bool run_plain(const td_functional *f, const td_value *in, td_value *out) {
     td_value    *all = td__zalloc(sizeof *all * (size_t)(f->g->outputs.n + 1));
     td_grad_mode was = td_no_grad_begin(f->cx);
-    td_where     here = td_here; /* a failure would leave a place of the graph's */
-    for (int i = 0; i < f->n_out; i++) out[i] = TD_NONE;
-    bool ok = all ? run(f, in, all, out) : td__fail_memory(f->cx);
+    bool         ok = all ? run(f, in, all, out) : td__fail_memory(f->cx);
     td_no_grad_end(f->cx, was);
+    td__free(all);
+    return ok;
+}
+
+bool td__functional_run(const td_functional *f, const td_value *in, td_value *out) {
+    td_where here = td_here; /* a failure would leave a place of the graph's */
+    for (int i = 0; i < f->n_out; i++) out[i] = TD_NONE;
+    bool ok = wants_history(f, in) ? td__put_taped(f, in, out) : run_plain(f, in, out);
     if (ok && f->left) td__region_set(f->cx, (td_gregion)(f->left - 1));
     td_here = here;
-    td__free(all);
     return ok;
 }
