@@ -63,6 +63,7 @@ obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 LIB_OBJS  := $(call obj,$(LIB_SRCS)) \
              $(foreach i,$(ISAS),$(LOOP_SRCS:%.c=$(B)/obj/%.$(i).o))
 CLI_OBJS  := $(call obj,$(CLI_SRCS))
+CASE_OBJS := $(call obj,$(wildcard src/cli/case_*.c))
 GEN_OBJS  := $(call obj,$(GEN_SRCS))
 
 # Test programs: one for all unit files, one for the op samples, one for each file
@@ -146,7 +147,7 @@ $(B)/golden: $(call obj,$(GOLDEN_SRCS)) $(B)/libtandem.a
 $(B)/faults/%: $(B)/obj/tests/faults/%.o $(B)/libtandem.a
 	@mkdir -p $(@D)
 	$(link) $(LIBS)
-$(B)/programs/%: $(B)/obj/tests/programs/%.o $(B)/libtandem.a
+$(B)/programs/%: $(B)/obj/tests/programs/%.o $(CASE_OBJS) $(B)/libtandem.a
 	@mkdir -p $(@D)
 	$(link) $(LIBS)
 $(B)/examples/%: $(B)/obj/examples/%.o $(B)/libtandem.a

@@ -105,7 +105,7 @@ static td_tensor *own_const(case_run *run, const td_graph *fn, int i) {
         return td_nil(cx);
     }
     for (int k = 0; k < fn->consts.n; k++)
-        c.copy[k] = td_op_clone(fn->consts.v[k], true);
+        c.copy[k] = td_op_clone(fn->consts.v[k], false);
     return c.copy[i];
 }
 
