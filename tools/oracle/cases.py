@@ -197,7 +197,7 @@ class Case:
     def call(self, s):
         fn = self.funcs[s.op]
         args = [self.arg(a, self.env) for a in s.args]
-        step = {"call": s.op, "line": s.line, "inputs": self.named(s, args)}
+        step = {"call": s.op, "inputs": self.named(s, args)}
         self.steps.append(step)
         env = dict(zip((i.name for i in fn.inputs), args))
         out = self.body(fn.body, env, self.symbols(fn, args)) or []
@@ -216,7 +216,7 @@ class Case:
         roots = [r for r in roots if isinstance(r, torch.Tensor) and r.requires_grad]
         if not roots:
             raise RuntimeError("nothing requires grad")
-        step = {"backward": len(roots), "line": s.line}
+        step = {"backward": len(roots)}
         done = len(self.steps)
         theirs = self.theirs["steps"]
         tangents = theirs[done].get("tangents", []) if done < len(theirs) else []
