@@ -129,8 +129,18 @@ static void test_bad(void) {
     check("run", 1, "argument 0 must be f32[2], got f32[3]");
 }
 
+/* Whether a gradient was added to, and where it lies, is the engine's affair. */
+static void strip_gradients(cJSON *list) {
+    for (cJSON *g = list->child; g; g = g->next) {
+        cJSON_DeleteItemFromObject(g, "storage");
+        cJSON_DeleteItemFromObject(g, "version");
+        cJSON_DeleteItemFromObject(g, "is_view");
+    }
+}
+
 /* Names of grad functions and lines may differ, nothing else. */
 static void strip(cJSON *j) {
+    if (j->string && !strcmp(j->string, "gradients")) strip_gradients(j);
     cJSON_DeleteItemFromObject(j, "grad_fn");
     cJSON_DeleteItemFromObject(j, "line");
     for (cJSON *c = j->child; c; c = c->next)
