@@ -12,6 +12,7 @@ typedef struct merging {
     td_gval  **now;   /* by id: what a value has become */
     td_gnode **table; /* open addressing */
     uint64_t  *hash;  /* by node */
+    int32_t   *home;  /* by storage: 1 + the one it has become; 0: itself */
     unsigned   mask;
 } merging;
 
@@ -92,9 +93,24 @@ static bool tells(const merging *m, const td_gnode *a, const td_gnode *b) {
     return false;
 }
 
+/* Views of what goes are views of what stays: their storage is its. */
+static void share_home(merging *m, const td_look *from, const td_look *to) {
+    if (!from || !to || from->storage < 0 || to->storage < 0) return;
+    int32_t home = m->home[to->storage] ? m->home[to->storage] - 1 : to->storage;
+    if (from->storage != home) m->home[from->storage] = 1 + home;
+}
+
+static bool renumber(merging *m, td_gval *v) {
+    if (!v->look || v->look->storage < 0 || !m->home[v->look->storage]) return true;
+    td_look l = *v->look;
+    l.storage = m->home[l.storage] - 1;
+    return (v->look = td__graph_look_of(m->g, l)) != NULL;
+}
+
 static void take_over(merging *m, td_gnode *first, td_gnode *n) {
     for (int i = 0; i < n->n_out; i++) {
         int from = n->out[i]->id, to = first->out[i]->id;
+        share_home(m, n->out[i]->look, first->out[i]->look);
         m->now[from] = first->out[i];
         m->e.escapes[to] |= m->e.escapes[from];
         m->e.returned[to] |= m->e.returned[from];
@@ -132,13 +148,15 @@ static bool is_barrier(const td_gnode *n) {
     return n->kind != TD_N_OP || td__opinfo(n->op)->writes;
 }
 
-static void merge_all(merging *m) {
+static bool merge_all(merging *m) {
     int since = 0;
     for (int i = 0; i < m->g->nodes.n; i++) {
         td_gnode *n = m->g->nodes.v[i];
         n->id = i;
         if (n->dead) continue;
         for (int k = 0; k < n->n_in; k++) td__garg_map(&n->in[k], current, m);
+        for (int k = 0; k < n->n_out; k++)
+            if (!renumber(m, n->out[k])) return false;
         if (is_barrier(n)) {
             forget(m, since, i);
             since = i;
@@ -146,6 +164,7 @@ static void merge_all(merging *m) {
     }
     for (int i = 0; i < m->g->outputs.n; i++)
         td__garg_map(&m->g->outputs.v[i], current, m);
+    return true;
 }
 
 bool td__graph_cse(td_graph *g) {
@@ -156,11 +175,10 @@ bool td__graph_cse(td_graph *g) {
     m.now = td__pass_room(g, &m.room, (size_t)g->n_values, sizeof *m.now);
     m.hash = td__pass_room(g, &m.room, (size_t)g->nodes.n, sizeof *m.hash);
     m.table = td__pass_room(g, &m.room, size, sizeof *m.table);
-    bool ok = m.now && m.hash && m.table && td__effects_make(&m.e, g, &m.room);
-    if (ok) {
-        merge_all(&m);
-        td__graph_pack(g);
-    }
+    m.home = td__pass_room(g, &m.room, (size_t)g->n_storages, sizeof *m.home);
+    bool ok = m.now && m.hash && m.table && m.home &&
+              td__effects_make(&m.e, g, &m.room) && merge_all(&m);
+    if (ok) td__graph_pack(g);
     td__arena_free(&m.room);
     return ok;
 }

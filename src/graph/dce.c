@@ -28,10 +28,26 @@ static void drop_empty_regions(td_graph *g, int32_t *open) {
     }
 }
 
-/* Constants are the graph's own: nobody passes them, so they may go too. What is
- * kept moves down, its tensor with it; descriptors of others stay. */
-static void drop_consts(td_graph *g, const bool *live, int32_t *place) {
+static bool is_update(const td_graph *g, int i) {
+    const td_desc *d = &g->out_desc.v[i];
+    return (d->kind == TD_D_UPDATE || d->kind == TD_D_META_UPDATE) && d->index >= 0 &&
+           d->index < g->inputs.n;
+}
+
+/* Updates count inputs; that of number `from` is now number `to`. */
+static void move_updates(td_graph *g, int from, int to) {
+    for (int i = 0; i < g->out_desc.n && from != to; i++)
+        if (is_update(g, i) && g->out_desc.v[i].index == from)
+            g->out_desc.v[i].index = to;
+}
+
+/* Constants are the graph's own: nobody passes them, so they may go too, unless the
+ * caller writes them. What is kept moves down, its tensor with it; descriptors of
+ * others stay. */
+static void drop_consts(td_graph *g, bool *live, int32_t *place) {
     int kept = 0, n = g->inputs.n, consts = 0;
+    for (int i = 0; i < g->out_desc.n; i++)
+        if (is_update(g, i)) live[g->inputs.v[g->out_desc.v[i].index]->id] = true;
     for (int i = 0; i < n; i++) { /* 1 + place in consts to be; 0: goes */
         const td_desc *d = &g->in_desc.v[i];
         if (d->kind != TD_D_CONST || d->index < 0 || d->index >= g->consts.n) continue;
@@ -49,6 +65,7 @@ static void drop_consts(td_graph *g, const bool *live, int32_t *place) {
             if (!place[d->index]) continue;
             d->index = place[d->index] - 1;
         }
+        move_updates(g, i, kept);
         g->inputs.v[kept] = g->inputs.v[i];
         g->in_desc.v[kept++] = *d;
     }

@@ -1,7 +1,8 @@
 /* fold.c -- constants: a pure node whose every tensor is known is computed now. Where
  * all elements are equal it becomes full(...), which makes a fresh tensor in every
- * call; otherwise a constant the graph holds, unless it is seen outside. Goes by
- * looks, which bound what is computed. */
+ * call; otherwise a constant the graph holds, unless it is seen outside. A view stays
+ * the view it is, for its base may be seen too. Goes by looks, which bound what is
+ * computed. */
 #include "graph/graph_int.h"
 
 #include <math.h>
@@ -105,6 +106,7 @@ static bool become_const(folding *f, td_gnode *n) {
         td_gval *v = n->out[i];
         td_gval *c = td__graph_const(f->g, v->name, f->r.val[v->id].u.t);
         if (!c) return false;
+        c->look = v->look; /* its views keep their storage */
         f->now[v->id] = c;
     }
     n->dead = true;
@@ -125,6 +127,13 @@ static bool replace(folding *f, td_gnode *n) {
     return seen || !dense || n->n_out == 0 || become_const(f, n);
 }
 
+static bool is_alias(const td_gnode *n) {
+    const td_schema *s = &td__opinfo(n->op)->s;
+    for (int i = 0; i < s->n_out; i++)
+        if (s->out[i].alias) return true;
+    return (td__ops[n->op].flags & TD_OPF_SHARE) != 0;
+}
+
 static bool fold_nodes(folding *f) {
     td_graph *g = f->g;
     int       n = g->nodes.n;
@@ -134,12 +143,23 @@ static bool fold_nodes(folding *f) {
         if (node->dead) continue;
         bool known = is_known(f, node, &any) && compute(f, node);
         if (!td_ok(g->cx)) return false;
-        if (known && any && !replace(f, node)) return false;
+        if (known && any && !is_alias(node) && !replace(f, node)) return false;
         for (int k = 0; k < node->n_in && !node->dead; k++)
             td__garg_map(&node->in[k], current, f);
     }
     for (int i = 0; i < g->outputs.n; i++) td__garg_map(&g->outputs.v[i], current, f);
     return true;
+}
+
+/* What the caller writes back after each call is another tensor in the next. */
+static void mark_updated(folding *f) {
+    const td_graph *g = f->g;
+    for (int i = 0; i < g->out_desc.n; i++) {
+        const td_desc *d = &g->out_desc.v[i];
+        bool           update = d->kind == TD_D_UPDATE || d->kind == TD_D_META_UPDATE;
+        if (update && d->index >= 0 && d->index < g->inputs.n)
+            f->e.written[g->inputs.v[d->index]->id] = true;
+    }
 }
 
 static void set_consts(folding *f) {
@@ -156,6 +176,7 @@ static bool fold_all(folding *f) {
     td_graph *g = f->g;
     int32_t   before = g->n_values;
     bool      ok = td__replay_begin(&f->r, g);
+    mark_updated(f);
     if (ok) set_consts(f);
     ok = ok && fold_nodes(f);
     int32_t made = g->n_values;

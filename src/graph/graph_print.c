@@ -239,6 +239,14 @@ static void begin_line(td_buf *b, int indent) {
     td__buf_printf(b, "%*s", indent > 32 ? 32 : indent, "");
 }
 
+/* A literal is its own type, unless something shares its storage. */
+static void literal_type(td_buf *b, const td_labels *l, const td_look *look) {
+    if (!look || look->storage < 0 || l->storage[look->storage] < 0) return;
+    if (!look->dense || look->offset != 0) return; /* the literal will be */
+    td__buf_add(b, " : ");
+    td__text_look(b, l, look);
+}
+
 static void literals(td_buf *b, const td_labels *l, int indent) {
     const td_graph *g = l->g;
     for (int i = 0; i < g->inputs.n; i++) {
@@ -249,7 +257,9 @@ static void literals(td_buf *b, const td_labels *l, int indent) {
         td__text_elements(b, t);
         td__buf_printf(b, "], %s, [", td_dtype_name((td_dtype)t->dtype));
         dims_text(b, g, t->size, t->rank);
-        td__buf_add(b, "])\n");
+        td__buf_add(b, "])");
+        literal_type(b, l, g->inputs.v[i]->look);
+        td__buf_add(b, "\n");
     }
 }
 

@@ -268,6 +268,20 @@ static bool parse_region(td_parser *ps, bool *done) {
     return !lx->failed;
 }
 
+/* The type says nothing new but who shares storage. */
+static bool parse_const_type(td_parser *ps, td_gval *v) {
+    const td_look *was = v->look, *l;
+    td_token       at = ps->lx.tok;
+    if (!td__lex_take(&ps->lx, ":")) return true;
+    if (!td__parse_type(ps, &l)) return false;
+    if (l->kind != TD_K_TENSOR || l->dtype != was->dtype || l->rank != was->rank ||
+        !l->dense || l->offset != 0 || l->grad ||
+        memcmp(l->size, was->size, sizeof *l->size * l->rank))
+        return td__lex_fail_at(&ps->lx, &at, "the literal is not of this type");
+    v->look = l;
+    return true;
+}
+
 /* %c = tensor([...], f32): a constant of the function. */
 static bool parse_const(td_parser *ps, const td_results *r) {
     td_tensor *t;
@@ -279,7 +293,7 @@ static bool parse_const(td_parser *ps, const td_results *r) {
     td_gval *v = td__graph_const(ps->body->g, NULL, t);
     td__unref(t);
     if (!v) return ps->lx.failed = true, false;
-    return td__parse_name(ps, v, r->names.v[0]);
+    return parse_const_type(ps, v) && td__parse_name(ps, v, r->names.v[0]);
 }
 
 static bool last_edge(td_parser *ps) {

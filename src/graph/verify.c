@@ -20,6 +20,7 @@ typedef struct checker {
     const td_gnode *node;    /* being checked; NULL: inputs or outputs */
     const char     *where;
     bool            ok, reads_tangent;
+    bool            any_set; /* set_ may have left values on other storages */
 } checker;
 
 static bool TD_PRINTF(2, 3) wrong(checker *c, const char *fmt, ...) {
@@ -108,7 +109,8 @@ static bool check_args(checker *c, const td_gnode *n, const td_schema *s) {
 /* A view op's results lie in the storage of what it views. */
 static bool check_storage(checker *c, const td_gnode *n) {
     int at = td__opinfo(n->op)->view_of;
-    if (at < 0 || at >= n->n_in || n->in[at].kind != TD_G_VALUE) return true;
+    c->any_set |= n->op == TD_OP_set_;
+    if (c->any_set || at < 0 || at >= n->n_in || n->in[at].kind != TD_G_VALUE) return true;
     const td_look *from = n->in[at].u.v->look;
     for (int i = 0; i < n->n_out && from; i++) {
         const td_look *to = n->out[i]->look;

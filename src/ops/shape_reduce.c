@@ -205,7 +205,13 @@ bool td__shape_logsumexp(td_opcall *c) {
 
 bool td__shape_cumsum(td_opcall *c) {
     const td_tensor *t = self_of(c);
+    td_dtype         own = (td_dtype)t->dtype;
     if (td__op_dim(c, td__in_int(c, 1), t->rank) < 0) return false;
+    if (c->info->writes && td__in_dtype(c, 2, own) != own)
+        return td__op_fail(c, TD_E_DTYPE,
+                           "dtype is %s and the written tensor %s: leave dtype out, or "
+                           "use the op that returns a new tensor",
+                           td_dtype_name(td__in_dtype(c, 2, own)), td_dtype_name(own));
     td__meta_dense(c->meta, sum_dtype(c, 2), t->rank, t->size);
     return true;
 }

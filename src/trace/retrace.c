@@ -33,7 +33,9 @@ static bool copy_words(td_graph *to, const td_graph *g, const td_value *in) {
         const char *name = g->inputs.v[i]->name;
         if (name && !(name = td__graph_str(to, name))) return false;
         to->inputs.v[k]->name = name;
-        if (!copy_desc(to, &to->in_desc.v[k++], &g->in_desc.v[i])) return false;
+        if (!copy_desc(to, &to->in_desc.v[k], &g->in_desc.v[i])) return false;
+        if (to->in_desc.v[k].kind == TD_D_CONST) to->in_desc.v[k].index = -1;
+        k++;
     }
     for (int i = 0; i < g->outputs.n; i++)
         if (!copy_desc(to, &to->out_desc.v[i], &g->out_desc.v[i])) return false;
