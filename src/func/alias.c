@@ -269,8 +269,8 @@ static void join(td_group *g, td_fval *list) {
     for (td_group *h = td__ptrmap_get(&g->f->groups, g->st); h; h = h->next) {
         if (h->into) continue;
         if (h->root) {
-            h->root->kind = TD_F_PIECE;
-            h->root->up = list;
+            h->root->kind = TD_F_PIECE; /* of another dtype: to be placed */
+            h->root->up = h->root->geom.dtype == list->geom.dtype ? list : NULL;
         }
         if (h == g) continue;
         merge(g, h);
