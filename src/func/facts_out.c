@@ -225,6 +225,7 @@ static bool wants_tangent(const td_output_fact *o) {
     return own && o->raw == TD_K_TENSOR && o->for_backward;
 }
 
+/* An input written with gradients off throughout is no reason to train. */
 bool td__facts_tangents(td_facts_run *r) {
     td_facts *to = r->to;
     for (int i = 0; i < to->n_in; i++) {
@@ -233,13 +234,16 @@ bool td__facts_tangents(td_facts_run *r) {
             !in->requires_grad || in->duplicate >= 0)
             continue;
         if (!add_tangent(r, TD_TANGENT_INPUT, i, r->outer[i])) return false;
+        to->trains |= !in->no_grad;
     }
+    int n_written = to->n_tangents;
     for (int i = 0; i < to->n_out; i++)
         if (wants_tangent(&to->out[i]) &&
             !add_tangent(r, TD_TANGENT_OUTPUT, i, out_tensor(r, i)))
             return false;
     for (int i = 0; i < to->n_bases; i++)
         if (!add_tangent(r, TD_TANGENT_BASE, i, r->bases[i])) return false;
-    to->trains = to->n_tangents > 0;
+    to->trains |= to->n_tangents > n_written;
+    if (!to->trains) to->n_tangents = 0;
     return true;
 }
