@@ -136,7 +136,9 @@ static bool write(check *k, side *s, int id) {
 static void write_output(check *k, int i) {
     const td_gstep *s = k->eager.run.last;
     int             id = s->out[i]->id;
-    if (k->eager.run.r.val[id].kind != TD_K_TENSOR) return;
+    if (k->eager.run.r.val[id].kind != TD_K_TENSOR ||
+        k->other.run.r.val[id].kind != TD_K_TENSOR)
+        return;
     k->p.written = s->out[i]->name ? s->out[i]->name : "?";
     bool a = write(k, &k->eager, id), b = write(k, &k->other, id);
     if (a && b) compare(k);
@@ -152,8 +154,8 @@ static int run_once(check *k, const case_way *way, const td_gfile *f, int nr) {
     td_ctx *cx = k->cx;
     state   was = state_of(cx);
     int     outputs = -1;
-    td_scope_begin(cx, k->c->name);
-    bool a = begin(k, &k->eager, &case_eager, f), b = begin(k, &k->other, way, f);
+    bool    opened = td__scope_push(cx);
+    bool    a = begin(k, &k->eager, &case_eager, f), b = begin(k, &k->other, way, f);
     k->p.eager = &k->eager.run;
     k->p.other = &k->other.run;
     if (!a || !b) judge_failure(k);
@@ -164,7 +166,7 @@ static int run_once(check *k, const case_way *way, const td_gfile *f, int nr) {
     k->p.v->values_only |= k->other.run.values_only != NULL;
     case_end(&k->eager.run);
     case_end(&k->other.run);
-    td_scope_end(cx, k->c->name, NULL);
+    if (opened) td__scope_pop(cx, NULL, 0);
     set_state(cx, was);
     td_clear(cx);
     return outputs;

@@ -14,7 +14,6 @@ typedef bool case_call_fn(case_run *run, const td_graph *fn, const td_value *in,
 /* A way of execution. */
 typedef struct case_way {
     const char   *name;
-    const char   *about; /* one line, for help */
     case_call_fn *call;
     void         *env;        /* the call's own */
     double        slack;      /* values may differ by so many units of precision */

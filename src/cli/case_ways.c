@@ -45,10 +45,8 @@ static bool call_functional(case_run *run, const td_graph *fn, const td_value *i
     return ok;
 }
 
-static const case_way functional = {
-    .name = "functional",
-    .about = "the graph without writes, then written inputs put back",
-    .call = call_functional,
-    .grad_slack = 64};
+static const case_way functional = {.name = "functional",
+                                    .call = call_functional,
+                                    .grad_slack = 64};
 
 const case_way *const case_ways[] = {&functional, NULL};

@@ -15,8 +15,7 @@ static const char *only, *only_way;
 static const cli_option options[] = {
     {"json", NULL, "All that was seen in each way of execution, as one JSON object.",
      CLI_FLAG, &json, 0, 0, NULL},
-    {"way", "NAME", "Only this way of execution: functional.", CLI_WORD, &only_way, 0,
-     0, "functional"},
+    {"way", "NAME", "Only this way of execution.", CLI_WORD, &only_way, 0, 0, NULL},
     {"case", "WORD", "Only the cases whose name contains WORD.", CLI_WORD, &only, 0, 0,
      NULL},
     {"clean", NULL, "Clean up every function first: views, constants, dead code...",
@@ -210,6 +209,21 @@ static void sum_up(const report *r) {
                n->differ);
 }
 
+static int check_way_name(void) {
+    td_buf names = {0};
+    for (int i = 0; case_ways[i]; i++) {
+        if (!only_way || !strcmp(only_way, case_ways[i]->name)) {
+            td__buf_free(&names);
+            return CLI_OK;
+        }
+        td__buf_printf(&names, "%s%s", i ? ", " : "", case_ways[i]->name);
+    }
+    int status = cli_misuse("check", "no way \"%s\"; there are: %s", only_way,
+                            td__buf_str(&names));
+    td__buf_free(&names);
+    return status;
+}
+
 static int run(int argc, char **argv) {
     report r = {0};
     int    status;
@@ -217,6 +231,7 @@ static int run(int argc, char **argv) {
     int n = cli_parse_all(&cli_check, argc, argv, &status);
     if (n < 0) return status;
     if (n == 0) return cli_misuse("check", "which FILE?");
+    if ((status = check_way_name()) != CLI_OK) return status;
     td_ctx *cx = td_open();
     if (!cx) return CLI_FAILED;
     if (json) fputs("{\"files\":[\n", stdout);

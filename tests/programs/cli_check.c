@@ -89,7 +89,7 @@ static void test_files(void) {
     check_file("--quiet --case=fi", 0, "1 files, 1 cases: 1 equal");
     check_file("--case=nothing", 2, "no case with \"nothing\" in its name");
     check_file("--way=functional", 0, "2 equal");
-    check_file("--way=magic", 2, "--way takes one of: functional");
+    check_file("--way=magic", 2, "no way \"magic\"; there are: functional");
     check_file(file, 0, "2 files, 4 cases: 4 equal");
     check(folder, 0, "1 files, 2 cases");
     check("--case=fine", 2, "which FILE?");
