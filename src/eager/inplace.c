@@ -79,6 +79,15 @@ bool td__check_write(td_opcall *c, td_tensor *t) {
 
 /* ---- views that are behind ---------------------------------------------- */
 
+/* A base that was cut off since leaves its views a history that leads nowhere: that of
+ * a stand-in. */
+static td_tensor *base_with_history(td_tensor *t) {
+    td_tensor *base = t->base;
+    if (td__needs_grad(base)) return base;
+    base = td__tensor_alias(t->cx, base);
+    return base ? td_set_requires_grad(base, true) : td_nil(t->cx);
+}
+
 bool td__regenerate(td_tensor *t) {
     td_ctx *cx = t->cx;
     if (t->creation != TD_MADE_PLAIN) return fail_view(NULL, t);
@@ -88,9 +97,9 @@ bool td__regenerate(td_tensor *t) {
     cx->top = &td__eager(cx)->mode;
     cx->grad_enabled = true;
     cx->inference = false;
-    td_tensor *v =
-        td_op_as_strided(t->base, td_sizes(t), td_strides(t), td_value_int(t->offset));
-    bool ok = !td_is_nil(v);
+    td_tensor *v = td_op_as_strided(base_with_history(t), td_sizes(t), td_strides(t),
+                                    td_value_int(t->offset));
+    bool       ok = !td_is_nil(v);
     if (ok && v->ag && v->ag->fn) ok = td__set_history(t, v->ag->fn, v->ag->nr);
     else if (ok) td__clear_history(t);
     if (ok) t->seen = td__version(t);
