@@ -39,6 +39,7 @@ static td_fake_store *store_for(td_faker *f, const td_tensor *real) {
 /* What is true of the original. */
 typedef struct nature {
     bool needs, leaf;
+    bool lost; /* its history cannot be told */
 } nature;
 
 static void leave_inference(td_tensor *t, const td_tensor *real) {
@@ -139,12 +140,23 @@ static bool hold(td_faker *f, td_tensor *t) {
     return true;
 }
 
+/* A view may have a history that eager refuses to tell, because its base was written:
+ * that is an error of whoever asks, and the copy must give it again. */
+static bool find_nature(td_faker *f, td_tensor *real, nature *n) {
+    *n = (nature){td_requires_grad(real), td_is_leaf(real), false};
+    if (td_ok(f->cx)) return true;
+    n->lost = real->base && td_error(f->cx) != TD_E_MEMORY;
+    if (n->lost) td_clear(f->cx);
+    return n->lost;
+}
+
 static td_tensor *make_copy(td_faker *f, td_tensor *real) {
-    nature n = {td_requires_grad(real), td_is_leaf(real)};
-    if (!td_ok(f->cx)) return NULL;
+    nature n;
+    if (!td_ok(f->cx) || !find_nature(f, real, &n)) return NULL;
     td_tensor *t =
         real->base && !f->flat ? copy_view(f, real, n) : copy_whole(f, real, n);
     if (!t || !copy_grad(f, real, t)) return NULL;
+    if (n.lost) t->seen = td_version(t) - 1;
     bool ok = hold(f, t) && hold(f, real) && td__ptrmap_put(&f->copies, real, t);
     return ok ? t : (td__fail_memory(f->cx), NULL);
 }
