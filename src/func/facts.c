@@ -50,7 +50,7 @@ static bool find_args(td_facts_run *r, const td_value *in) {
             return td__fail(r->cx, TD_E_ARG, "@%.60s: input %d is missing", p->name, i);
         if (!(r->outer[i] = td__fake_copy(&r->fakes, v.u.t))) return false;
         to->tensor = true;
-        to->is_leaf = td_is_leaf(r->outer[i]);
+        to->is_leaf = td__facts_is_leaf(r, r->outer[i]);
         for (int k = i - 1; k >= 0; k--)
             if (r->outer[k] == r->outer[i]) to->duplicate = k;
     }

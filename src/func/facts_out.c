@@ -100,7 +100,7 @@ static bool is_custom(const td_tensor *t) { return t->creation == TD_MADE_CUSTOM
 static bool is_input_kind(td_facts_run *r, td_output_fact *to, td_tensor *t,
                           int input) {
     int  multi, n = count_sharers(r, t->st, &multi), self = input_index(r, t);
-    bool moved = r->to->in[input].mutates_storage, history = !td_is_leaf(t);
+    bool moved = r->to->in[input].mutates_storage, history = !td__facts_is_leaf(r, t);
     to->base = input;
     if (history && is_custom(t)) {
         to->kind = TD_OUT_CUSTOM_VIEW;
@@ -183,7 +183,7 @@ static bool find_output(td_facts_run *r, int i) {
     td_fval *v = td__fval_of(&r->f, t);
     if (!v || !td__geom_copy(r->cx, &r->to->arena, &to->geom, t)) return false;
     to->requires_grad = td_requires_grad(t);
-    to->for_backward = to->requires_grad && (!t->base || !td_is_leaf(t));
+    to->for_backward = to->requires_grad && (!t->base || !td__facts_is_leaf(r, t));
     to->multi = v->multi;
     to->type = td__arena_strdup(&r->to->arena, td__type_str(t));
     if (!to->type) return td__fail_memory(r->cx);

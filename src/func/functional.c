@@ -229,6 +229,7 @@ static bool write(td_func *f, td_tensor *t, td_tensor *value) {
     if (value->dtype != t->dtype) {
         td_value in[2] = {td_value_tensor(value), td__value_dtype((td_dtype)t->dtype)};
         value = td__func_call1(f, TD_OP__to_copy, in, 2);
+        if (!f->no_history) f->no_history = "it writes a result of another dtype";
     }
     if (!value || !td__fval_store(v, value)) return false;
     td_group *g = td__group_of(v);
@@ -292,6 +293,9 @@ static const char *history_lost(const td_func *f, const td_opcall *c) {
     if (c->info->op == TD_OP_requires_grad_) return "it sets requires_grad";
     if (c->info->op == TD_OP_set_) return "it exchanges storages";
     if (c->info->op == TD_OP_view_dtype) return "it reinterprets bits";
+    if (c->info->writes && c->info->pure < TD_OP_COUNT &&
+        td__ops[c->info->pure].flags & TD_OPF_BOOL_OUT)
+        return "it writes a comparison"; /* of derivative zero; its twin has none */
     return NULL;
 }
 

@@ -181,7 +181,8 @@ static bool find_place(run *r, int i) {
 static bool one_history(run *r, int i, int k) {
     td_tensor *a = r->real[i], *b = r->real[k];
     return a->st != b->st || a == b ||
-           (a->base ? a->base : a) == (b->base ? b->base : b);
+           ((a->base ? a->base : a) == (b->base ? b->base : b) &&
+            td_requires_grad(a) == td_requires_grad(b));
 }
 
 /* Arguments that overlap in part are read through their bytes. */
@@ -197,6 +198,8 @@ static const char *history_lost(run *r) {
         const td_change *c = &r->to->in[i];
         if (!r->real[i]) continue;
         if (c->meta) return "the geometry of an input is written";
+        if (c->data && r->real[i]->creation != TD_MADE_PLAIN)
+            return "an input that changes is a view that may not be written";
         for (int k = 0; c->data && k < r->to->n_in; k++)
             if (r->real[k] && !one_history(r, i, k))
                 return "inputs that are written share bytes but no history";
