@@ -61,12 +61,6 @@ struct td_fval {
 
 /* ---- alias.c ------------------------------------------------------------ */
 
-bool td__geom_copy(td_ctx *cx, td_arena *room, td_geom *g, const td_tensor *t);
-bool td__geom_same(const td_geom *a, const td_geom *b);
-/* Does every element of b lie at one of a, which has no gaps? */
-bool td__geom_covers(const td_geom *a, const td_geom *b);
-bool td__geom_covers_bytes(const td_geom *a, const td_geom *b); /* of any dtypes */
-
 td_fval  *td__fval_of(td_func *f, td_tensor *t); /* adopts; NULL after td__fail */
 td_fval  *td__fval_make(td_func *f, td_fkind kind, td_group *g, const td_tensor *t);
 td_group *td__group_of(const td_fval *v);

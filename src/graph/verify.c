@@ -4,7 +4,7 @@
  * Every stage: values are made before they are read, once; arguments fit the
  * schema; regions nest; looks are possible; a view shares its argument's storage.
  * functional: also no op with a write mark, no regions.
- * joint: also tangents behind the other inputs, gradients behind the other outputs,
+ * joint: as functional, but copy_ may put new elements into an input, and tangents behind the other inputs, gradients behind the other outputs,
  * forward nodes and plain outputs independent of tangents.
  * half: also, with tangents (backward) nothing is saved; without (forward) there
  * are no gradients, and saved values stand last. */
@@ -121,13 +121,19 @@ static bool check_storage(checker *c, const td_gnode *n) {
     return true;
 }
 
+/* Joint graphs and halves may end by writing their inputs. */
+static bool puts_back(const checker *c, const td_gnode *n) {
+    return c->stage != TD_STAGE_FUNCTIONAL && n->op == TD_OP_copy_ && n->n_in > 0 &&
+           n->in[0].kind == TD_G_VALUE && !n->in[0].u.v->node;
+}
+
 static bool check_op(checker *c, const td_gnode *n) {
     if ((unsigned)n->op >= TD_OP_COUNT) return wrong(c, "no such op");
     const td_opinfo *info = td__opinfo(n->op);
     bool             list = info->s.n_out == 1 && info->s.out[0].type == TD_T_TENSORS;
     if (!list && n->n_out != info->s.n_out)
         return wrong(c, "%d results, not %d", (int)n->n_out, info->s.n_out);
-    if (c->stage != TD_STAGE_PROGRAM && info->writes)
+    if (c->stage != TD_STAGE_PROGRAM && info->writes && !puts_back(c, n))
         return wrong(c, "writes its argument, in a functional graph");
     c->reads_tangent = false;
     if (!check_args(c, n, &info->s) || !check_storage(c, n)) return false;

@@ -58,6 +58,7 @@ typedef struct td_result {
     bool          history; /* made by the compiled function: a tangent comes in */
     bool          wants;   /* a leaf that requires grad */
     bool          inference;
+    uint8_t       creation; /* td_creation of a view */
     int           n_views;
     td_view_op   *views;
     td_geom       geom;

@@ -1,0 +1,83 @@
+/* again.c -- gradients of gradients. The gradients of a specialization are a pure
+ * function of its primals and tangents: the joint graph without its forward outputs.
+ * It becomes a function like any other, compiled when first called, and so its own
+ * backward can be differentiated in turn, to any order. */
+#include "aot/aot.h"
+
+#include <stdio.h>
+
+typedef struct again {
+    td_fn      *fn; /* NULL until needed */
+    td_plan    *p;  /* not held: it owns this */
+    td_aot_opts opts;
+    char       *name;
+} again;
+
+/* The joint graph with its gradients only; written inputs are read, not written. */
+static td_graph *gradients_of(const td_joint *j) {
+    td_graph *g = td__graph_clone(j->g);
+    if (!g) return NULL;
+    int at = 0;
+    for (int i = j->n_fwd; i < g->outputs.n; i++, at++) {
+        g->outputs.v[at] = g->outputs.v[i];
+        g->out_desc.v[at] = TD_PLAIN_DESC;
+    }
+    g->outputs.n = g->out_desc.n = at;
+    for (int i = 0; i < g->inputs.n; i++) g->in_desc.v[i] = TD_PLAIN_DESC;
+    for (int i = 0; i < g->nodes.n; i++) {
+        g->nodes.v[i]->origin = TD_FROM_FORWARD;
+        if (td__opinfo(g->nodes.v[i]->op)->writes) g->nodes.v[i]->dead = true;
+    }
+    if (td__graph_dce(g)) return g;
+    td__graph_drop(g);
+    return NULL;
+}
+
+static td_fn *make_fn(again *a) {
+    td_graph *g = gradients_of(a->p->j);
+    if (!g) return NULL;
+    td_fn *f = td_aot_graph(g, &a->opts);
+    if (f) f->owns_graph = true;
+    else td__graph_drop(g);
+    return f;
+}
+
+/* A primal that the gradients need, but that was overwritten, has no value any more. */
+static bool check(const again *a) {
+    const td_joint *j = a->p->j;
+    for (int i = 0; i < j->n_primals; i++)
+        if (j->written[i] && a->p->held[i] < 0 && a->p->needs[i])
+            return td__fail(a->p->cx, TD_E_UNSUPPORTED,
+                            "%s: a gradient of its gradient needs input %d as it was "
+                            "before the call, which writes it; pass a clone",
+                            a->p->name, i);
+    return true;
+}
+
+static bool call(void *env, const td_value *in, td_value *out) {
+    again *a = env;
+    if (!check(a)) return false;
+    if (!a->fn && !(a->fn = make_fn(a))) return false;
+    const td_joint *j = a->p->j;
+    td_values       args = {in, j->n_primals + j->n_tangents};
+    return td_invoke_values(a->fn, args, out, j->n_targets) >= 0;
+}
+
+static void drop(void *env) {
+    again *a = env;
+    td_fn_drop(a->fn);
+    td__free(a->name);
+    td__free(a);
+}
+
+bool td__again_make(td_fn *f, td_spec *s) {
+    if (!s->plan->h) return true;
+    again *a = td__zalloc(sizeof *a);
+    char   name[80];
+    if (!a) return td__fail_memory(f->cx);
+    snprintf(name, sizeof name, "%.60s'", f->name);
+    *a = (again){.p = s->plan, .opts = f->opts, .name = td__strdup(name)};
+    a->opts.name = a->name;
+    s->plan->again = (td_again){call, drop, a};
+    return a->name != NULL || td__fail_memory(f->cx);
+}

@@ -1,0 +1,127 @@
+/* absent.c -- takes tangents that do not arrive out of a backward graph. Gradients are
+ * linear in tangents, so an op none of whose tangents is there gives nothing; a sum
+ * gives its other term; anything else that reads one that is not there reads zeros. */
+#include "joint/absent.h"
+
+#include <string.h>
+
+/* What a value has to do with tangents: nothing, with one that is there, or only with
+ * ones that are not. */
+enum { PLAIN, THERE, ABSENT };
+
+typedef struct pruning {
+    td_graph *g;
+    uint8_t  *state; /* by id */
+    td_gval **stand; /* by id: what is read in its place; NULL: itself */
+    bool      there, absent, ok;
+} pruning;
+
+static void look(void *env, td_gval *v) {
+    pruning *p = env;
+    p->there |= p->state[v->id] == THERE;
+    p->absent |= p->state[v->id] == ABSENT;
+}
+
+static td_gval *stand_in(void *env, td_gval *v) {
+    pruning *p = env;
+    return p->stand[v->id] ? p->stand[v->id] : v;
+}
+
+/* The other term of a sum one term of which is absent; NULL: it is no such sum. */
+static td_gval *other_term(const pruning *p, const td_gnode *n) {
+    if (n->op != TD_OP_add || n->n_in != 2) return NULL;
+    if (n->in[0].kind != TD_G_VALUE || n->in[1].kind != TD_G_VALUE) return NULL;
+    td_gval       *a = n->in[0].u.v, *b = n->in[1].u.v;
+    td_gval       *left = p->state[a->id] == ABSENT ? b : a;
+    const td_look *l = left->look, *sum = n->out[0]->look;
+    if (!l || !sum || l->dtype != sum->dtype || l->rank != sum->rank ||
+        memcmp(l->size, sum->size, sizeof *l->size * l->rank) != 0)
+        return NULL;
+    return left;
+}
+
+/* Zeros where an absent value is read beside others. */
+static void need_zeros(void *env, td_gval *v) {
+    pruning *p = env;
+    if (p->state[v->id] != ABSENT || p->stand[v->id] || !p->ok) return;
+    p->ok = v->look != NULL;
+    if (!p->ok) {
+        td__fail(p->g->cx, TD_E_UNSUPPORTED,
+                 "@%.60s: a gradient of unknown size does not arrive", p->g->name);
+        return;
+    }
+    td_garg in[2] = {td__garg_ints(v->look->size, v->look->rank), {.kind = TD_G_DTYPE}};
+    in[1].u.dt = (td_dtype)v->look->dtype;
+    td_gnode *z = td__graph_op(p->g, TD_OP_zeros, in, 2, 1);
+    p->ok = z != NULL;
+    if (!z) return;
+    z->origin = TD_FROM_BACKWARD;
+    z->out[0]->look = v->look;
+    p->stand[v->id] = z->out[0];
+}
+
+static void give_state(pruning *p, const td_gnode *n, uint8_t state) {
+    for (int i = 0; i < n->n_out; i++) p->state[n->out[i]->id] = state;
+}
+
+static bool prune_node(pruning *p, td_gnode *n) {
+    p->there = p->absent = false;
+    for (int i = 0; i < n->n_in; i++) td__garg_each(&n->in[i], look, p);
+    if (p->absent && !p->there && !td__gnode_is_fixed(n)) {
+        give_state(p, n, ABSENT);
+        return true;
+    }
+    td_gval *left = p->absent ? other_term(p, n) : NULL;
+    give_state(p, n, p->there ? THERE : PLAIN);
+    if (left) {
+        p->stand[n->out[0]->id] = stand_in(p, left);
+        return true;
+    }
+    for (int i = 0; i < n->n_in && p->absent; i++)
+        td__garg_each(&n->in[i], need_zeros, p);
+    for (int i = 0; i < n->n_in; i++) td__garg_map(&n->in[i], stand_in, p);
+    return p->ok && (td__vec_push(&p->g->nodes, n) || td__fail_memory(p->g->cx));
+}
+
+static void prune_output(pruning *p, td_garg *a) {
+    p->there = p->absent = false;
+    td__garg_each(a, look, p);
+    if (p->absent && !p->there) *a = (td_garg){0};
+    else td__garg_map(a, stand_in, p);
+}
+
+static bool prune(pruning *p, uint64_t missing) {
+    td_graph  *g = p->g;
+    int        n = g->nodes.n;
+    td_gnode **all = td__alloc(sizeof *all * (size_t)(n + 1));
+    if (!all) return td__fail_memory(g->cx);
+    memcpy(all, g->nodes.v, sizeof *all * (size_t)n);
+    g->nodes.n = 0;
+    for (int i = 0; i < g->inputs.n; i++) {
+        const td_desc *d = &g->in_desc.v[i];
+        if (d->kind != TD_D_TANGENT) continue;
+        bool gone = d->index < 64 && missing >> d->index & 1;
+        p->state[g->inputs.v[i]->id] = gone ? ABSENT : THERE;
+    }
+    bool ok = true;
+    for (int i = 0; ok && i < n; i++) ok = prune_node(p, all[i]);
+    for (int i = 0; ok && i < g->outputs.n; i++) prune_output(p, &g->outputs.v[i]);
+    td__free(all);
+    return ok && td__graph_dce(g);
+}
+
+td_graph *td__graph_without(const td_graph *g, uint64_t missing) {
+    pruning p = {.g = td__graph_clone(g), .ok = true};
+    if (!p.g) return NULL;
+    /* Zeros may come for each value once. */
+    size_t n = 2 * (size_t)p.g->n_values + 1;
+    p.state = td__zalloc(n);
+    p.stand = td__zalloc(sizeof *p.stand * n);
+    bool ok = (p.state && p.stand) || td__fail_memory(g->cx);
+    ok = ok && prune(&p, missing);
+    td__free(p.state);
+    td__free((void *)p.stand);
+    if (ok) return p.g;
+    td__graph_drop(p.g);
+    return NULL;
+}

@@ -1,0 +1,43 @@
+/* joint_int.h -- a run that makes a joint graph; private to the room. */
+#ifndef TD_JOINT_INT_H
+#define TD_JOINT_INT_H
+
+#include "eager/node.h"
+#include "joint/joint.h"
+
+#include <string.h>
+
+typedef struct td_joint_run {
+    td_joint       *to;
+    const td_graph *program;
+    td_joint_opts   opts;
+    td_ctx         *cx;
+    td_value       *in, *out; /* of the replay: outer tensors and numbers */
+    td_tensor     **real, **outer;
+    td_edge        *edge, *base_edge; /* by input: where it stood before */
+    uint64_t       *version;          /* by input: of its storage before */
+    td_geom        *geom;             /* by input: as it came */
+    int            *nr;               /* by input: which of the mode's arguments */
+    td_gval       **write;            /* by update: what the graph writes */
+    td_tensor     **bases;            /* intermediate ones, outer */
+    td_tensor     **roots;            /* by tangent: what it is the tangent of */
+    td_tensor     **tangent;          /* outer */
+    td_faker        fakes;
+    td_record       rec;
+    td_func         f;
+} td_joint_run;
+
+/* ---- trace.c ------------------------------------------------------------ */
+
+/* The value of an outer tensor becomes the next output; its number, -1 on failure. */
+int  td__joint_output(td_joint_run *r, td_tensor *value, td_desc d);
+/* Is there a history, that is, anything to send a gradient to? */
+bool td__joint_has_history(td_tensor *t);
+
+/* ---- updates.c, results.c ----------------------------------------------- */
+
+bool td__joint_updates(td_joint_run *r);
+bool td__joint_results(td_joint_run *r);
+bool td__joint_tangents(td_joint_run *r); /* names what gets one */
+
+#endif

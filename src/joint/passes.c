@@ -1,0 +1,93 @@
+/* passes.c -- what is done to every joint graph before it is taken apart. */
+#include "joint/joint_int.h"
+
+/* The value whose bytes v lies in: the end of a chain of views. */
+static td_gval *root_of(td_gval *v) {
+    while (v->node) {
+        const td_gnode  *n = v->node;
+        const td_opinfo *info = td__opinfo(n->op);
+        int              at = info->view_of >= 0                    ? info->view_of
+                              : td__ops[n->op].flags & TD_OPF_SHARE ? 0
+                                                                    : -1;
+        if (at < 0 || n->in[at].kind != TD_G_VALUE) break;
+        v = n->in[at].u.v;
+    }
+    return v;
+}
+
+/* ---- outputs of their own ----------------------------------------------- */
+
+static bool is_packed(const td_look *l) {
+    return l && td__is_packed(l->rank, l->size, l->stride);
+}
+
+/* A copy of v with its strides; NULL after td__fail. */
+static td_gval *add_copy(td_graph *g, td_gval *v) {
+    td_gnode *n;
+    if (is_packed(v->look)) {
+        td_garg in = td__garg_value(v);
+        n = td__graph_op(g, TD_OP_clone, &in, 1, 1);
+    } else {
+        td_garg shape[3] = {td__garg_ints(v->look->size, v->look->rank),
+                            td__garg_ints(v->look->stride, v->look->rank),
+                            {.kind = TD_G_DTYPE}};
+        shape[2].u.dt = (td_dtype)v->look->dtype;
+        td_gnode *room = td__graph_op(g, TD_OP_empty_strided, shape, 3, 1);
+        if (!room) return NULL;
+        td_garg in[2] = {td__garg_value(room->out[0]), td__garg_value(v)};
+        n = td__graph_op(g, TD_OP_copy, in, 2, 1);
+    }
+    if (!n) return NULL;
+    td_look l = *v->look;
+    l.storage = -1;
+    l.offset = 0;
+    n->out[0]->look = td__graph_look_of(g, l);
+    return n->out[0]->look ? n->out[0] : NULL;
+}
+
+/* New nodes stand at the end; they belong before all others that come after what
+ * they read, for a write at the end of the graph would change it. */
+static bool move_up(td_graph *g, int first) {
+    int        n = g->nodes.n;
+    td_gnode **all = td__alloc(sizeof *all * (size_t)(n + 1));
+    int        at = 0, end = first;
+    if (!all) return td__fail_memory(g->cx);
+    while (end > 0 && td__opinfo(g->nodes.v[end - 1]->op)->writes) end--;
+    for (int i = 0; i < end; i++) all[at++] = g->nodes.v[i];
+    for (int i = first; i < n; i++) all[at++] = g->nodes.v[i];
+    for (int i = end; i < first; i++) all[at++] = g->nodes.v[i];
+    memcpy(g->nodes.v, all, sizeof *all * (size_t)n);
+    td__free(all);
+    return true;
+}
+
+/* Gives forward output `out` a copy of its value, if somebody else may see that. */
+static bool separate(td_joint *j, int out, bool *taken) {
+    td_garg *a = &j->g->outputs.v[out];
+    if (a->kind != TD_G_VALUE) return true;
+    td_gval *root = root_of(a->u.v);
+    if (root->node && !taken[root->id]) return taken[root->id] = true;
+    td_gval *copy = add_copy(j->g, a->u.v);
+    if (copy) a->u.v = copy;
+    return copy != NULL;
+}
+
+bool td__joint_separate(td_joint *j) {
+    td_graph *g = j->g;
+    int       first = g->nodes.n;
+    bool     *taken = td__zalloc((size_t)g->n_values + 1);
+    bool      ok = taken || td__fail_memory(j->cx);
+    for (int i = 0; ok && i < j->n_results; i++)
+        if (j->results[i].how == TD_RESULT_VALUE && j->results[i].out >= 0)
+            ok = separate(j, j->results[i].out, taken);
+    for (int i = 0; ok && i < j->n_bases; i++) ok = separate(j, j->bases[i].out, taken);
+    td__free(taken);
+    return ok && (g->nodes.n == first || move_up(g, first)) && td__graph_index(g);
+}
+
+/* ---- clean-up ----------------------------------------------------------- */
+
+bool td__joint_clean(td_joint *j) {
+    return td__graph_dce(j->g) && td__graph_cse(j->g) && td__graph_views(j->g) &&
+           td__graph_dce(j->g) && td__joint_separate(j);
+}

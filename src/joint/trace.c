@@ -1,0 +1,375 @@
+/* trace.c -- makes a joint graph: the program is replayed under tape, functional mode
+ * and recorder, then the engine is asked for the gradients, and all of it is recorded.
+ * Outer tensors look and alias as eager's do and carry eager's history; the recorder,
+ * below, sees pure ops only. */
+#include "joint/joint_int.h"
+
+#include <stdio.h>
+
+/* ---- arguments ---------------------------------------------------------- */
+
+/* Do two different tensors among the inputs share bytes with input i? Those keep what
+ * they are views of; any other is a tensor of its own for this run. */
+static bool count_sharers(td_joint_run *r, int *sharers) {
+    td_ptrmap stores = {0};
+    bool      ok = true;
+    for (int i = 0; ok && i < r->to->n_primals; i++) {
+        td_tensor *t = r->real[i];
+        if (!t) continue;
+        const void *bytes = t->st->data ? t->st->data : (const void *)t->st;
+        td_tensor  *first = td__ptrmap_get(&stores, bytes);
+        if (!first) ok = td__ptrmap_put(&stores, bytes, t) || td__fail_memory(r->cx);
+        sharers[i] = first && first != t;
+    }
+    for (int i = 0; ok && i < r->to->n_primals; i++)
+        if (sharers[i])
+            for (int k = 0; k < i; k++)
+                if (r->real[k] && r->real[k]->st == r->real[i]->st) sharers[k] = 1;
+    td__ptrmap_free(&stores);
+    return ok;
+}
+
+static bool find_inputs(td_joint_run *r, const td_value *in) {
+    const td_graph *p = r->program;
+    for (int i = 0; i < p->inputs.n; i++) {
+        const td_desc *d = &p->in_desc.v[i];
+        td_value       v = in[i];
+        if (v.kind == TD_K_NONE && d->kind == TD_D_CONST && d->index >= 0 &&
+            d->index < p->consts.n)
+            v = td_value_tensor(p->consts.v[d->index]);
+        r->in[i] = v;
+        if (v.kind != TD_K_TENSOR) continue;
+        if (!v.u.t || td_is_nil(v.u.t))
+            return td__fail(r->cx, TD_E_ARG, "@%.60s: input %d is missing", p->name, i);
+        r->real[i] = v.u.t;
+    }
+    int *sharers =
+        td__arena_zalloc(&r->to->arena, sizeof *sharers * (size_t)(p->inputs.n + 1));
+    if (!sharers) return td__fail_memory(r->cx);
+    if (!count_sharers(r, sharers)) return false;
+    for (int i = 0; i < p->inputs.n; i++) {
+        if (!r->real[i]) continue;
+        r->fakes.flat = !sharers[i];
+        if (!(r->outer[i] = td__fake_copy(&r->fakes, r->real[i]))) return false;
+    }
+    return true;
+}
+
+/* The inner copy of input i: no history, and one for each tensor. */
+static td_tensor *inner_input(td_joint_run *r, int i, td_ptrmap *aliases) {
+    const td_graph *p = r->program;
+    td_tensor      *t = td__ptrmap_get(aliases, r->real[i]);
+    if (!t) {
+        t = td__tensor_alias(r->cx, r->real[i]);
+        if (!t || !td__ptrmap_put(aliases, r->real[i], t)) return NULL;
+    }
+    t = td__record_input(&r->rec, t, p->inputs.v[i]->name);
+    if (!t) return NULL;
+    td_graph *g = r->to->g;
+    td_gval  *v = g->inputs.v[i];
+    v->look = td__graph_look(g, t, td__needs_grad(r->outer[i]), v->look->storage);
+    g->in_desc.v[i] = p->in_desc.v[i];
+    if (g->in_desc.v[i].kind == TD_D_CONST) /* the caller passes it like any other */
+        g->in_desc.v[i] = (td_desc){TD_D_PARAM, -1, v->name};
+    return v->look ? t : NULL;
+}
+
+static bool give_input(td_joint_run *r, int i, td_ptrmap *aliases) {
+    const td_graph *p = r->program;
+    if (!r->real[i]) {
+        const td_look *l = p->inputs.v[i]->look;
+        if (l) l = td__graph_look_of(r->to->g, *l);
+        return td__graph_input(r->to->g, p->inputs.v[i]->name, l, p->in_desc.v[i]);
+    }
+    td_tensor *t = inner_input(r, i, aliases);
+    r->nr[i] = r->f.in.n;
+    r->in[i] = td_value_tensor(r->outer[i]);
+    r->version[i] = td__version(r->outer[i]);
+    return t && td__geom_copy(r->cx, &r->to->arena, &r->geom[i], r->outer[i]) &&
+           td__func_give(&r->f, r->outer[i], t);
+}
+
+static bool give_inputs(td_joint_run *r) {
+    td_ptrmap aliases = {0};
+    bool      ok = true;
+    for (int i = 0; ok && i < r->to->n_primals; i++) ok = give_input(r, i, &aliases);
+    td__ptrmap_free(&aliases);
+    return ok || (td_ok(r->cx) ? td__fail_memory(r->cx) : false);
+}
+
+bool td__joint_has_history(td_tensor *t) {
+    return td__needs_grad(t) && !td_is_leaf(t) && td_ok(t->cx);
+}
+
+/* Where the inputs stand in the history before the program runs. */
+static bool find_edges(td_joint_run *r) {
+    for (int i = 0; i < r->to->n_primals; i++) {
+        td_tensor *t = r->outer[i];
+        if (!t || !td__needs_grad(t)) continue;
+        if (!td__edge_of(t, &r->edge[i])) return false;
+        if (t->base && td__needs_grad(t->base) &&
+            !td__edge_of(t->base, &r->base_edge[i]))
+            return false;
+    }
+    return true;
+}
+
+static void drop_edges(td_joint_run *r) {
+    for (int i = 0; r->edge && i < r->to->n_primals; i++) {
+        if (r->edge[i].node) td__node_drop(r->edge[i].node);
+        if (r->base_edge[i].node) td__node_drop(r->base_edge[i].node);
+    }
+}
+
+/* ---- outputs ------------------------------------------------------------ */
+
+int td__joint_output(td_joint_run *r, td_tensor *value, td_desc d) {
+    td_gval *g = value ? td__record_value(&r->rec, &value, "an output") : NULL;
+    if (!g || !td__graph_output(r->to->g, td__garg_value(g), d)) return -1;
+    return r->to->g->outputs.n - 1;
+}
+
+/* ---- backward ----------------------------------------------------------- */
+
+/* A tangent comes as a dense tensor of its own. */
+static bool add_tangent(td_joint_run *r, int i) {
+    td_tangent *to = &r->to->tangents[i];
+    td_ctx     *cx = r->cx;
+    char        name[24];
+    td_meta     m = {.dtype = to->geom.dtype, .rank = to->geom.rank, .strided = true};
+    for (int d = 0; d < m.rank; d++) {
+        m.size[d] = to->geom.size[d];
+        m.stride[d] = to->geom.stride[d];
+    }
+    snprintf(name, sizeof name, "t%d", i);
+    td_tensor *like = td__tensor_make(cx, &m, true);
+    td_tensor *inner = like ? td__record_input(&r->rec, like, name) : NULL;
+    td_tensor *outer = inner ? td__tensor_alias(cx, like) : NULL;
+    if (!outer) return false;
+    r->to->g->in_desc.v[r->to->g->in_desc.n - 1] =
+        (td_desc){TD_D_TANGENT, (int32_t)i, NULL};
+    r->tangent[i] = outer;
+    return td__func_make(&r->f, outer, inner);
+}
+
+static bool same_edge(td_edge a, td_edge b) { return a.node == b.node && a.nr == b.nr; }
+
+/* An input whose base got another history sends its gradient there. */
+static bool base_moved(td_joint_run *r, int i, bool *moved) {
+    td_edge now = {0};
+    *moved = false;
+    if (!r->base_edge[i].node) return true;
+    if (!td__edge_of(r->outer[i]->base, &now)) return false;
+    *moved = !same_edge(now, r->base_edge[i]);
+    if (now.node) td__node_drop(now.node);
+    return true;
+}
+
+static bool find_targets(td_joint_run *r, td_edge *to) {
+    td_joint *j = r->to;
+    for (int i = 0; i < j->n_primals; i++) {
+        bool moved, known = false;
+        if (!r->edge[i].node) continue;
+        if (!base_moved(r, i, &moved)) return false;
+        td_edge e = moved ? r->base_edge[i] : r->edge[i];
+        for (int k = 0; k < j->n_targets && !known; k++) known = same_edge(to[k], e);
+        if (known) continue;
+        to[j->n_targets] = e;
+        j->targets[j->n_targets++] = (td_target){i, moved};
+    }
+    return true;
+}
+
+static void tag_backward(td_graph *g, int first) {
+    for (int i = first; i < g->nodes.n; i++) g->nodes.v[i]->origin = TD_FROM_BACKWARD;
+}
+
+static bool add_write(td_joint_run *r, int input, td_gval *v) {
+    td_graph *g = r->to->g;
+    td_garg   in[2] = {td__garg_value(g->inputs.v[input]), td__garg_value(v)};
+    td_gnode *n = td__graph_op(g, TD_OP_copy_, in, 2, 1);
+    if (n) n->out[0]->look = g->inputs.v[input]->look;
+    return n != NULL;
+}
+
+/* Inputs the backward itself wrote: the graph writes them at its end. */
+static bool write_late(td_joint_run *r, const int *writes) {
+    for (int i = 0; i < r->to->n_primals; i++) {
+        if (!r->outer[i] || td__func_writes(&r->f, r->nr[i]) == writes[i]) continue;
+        td_tensor *t = td__func_given_value(&r->f, r->nr[i]);
+        td_gval   *v = t ? td__record_value(&r->rec, &t, "an update") : NULL;
+        if (!v || !add_write(r, i, v)) return false;
+    }
+    return true;
+}
+
+/* Elements the graph itself writes into inputs, after everything has read them. */
+static bool write_updates(td_joint_run *r) {
+    for (int i = 0; i < r->to->n_updates; i++)
+        if (r->to->updates[i].in_graph &&
+            !add_write(r, r->to->updates[i].input, r->write[i]))
+            return false;
+    return true;
+}
+
+static bool put_grads(td_joint_run *r, td_tensor *const *grads) {
+    for (int i = 0; i < r->to->n_targets; i++) {
+        td_desc d = {TD_D_GRAD, (int32_t)i, NULL};
+        if (!grads[i]) {
+            td_garg none = {0};
+            if (!td__graph_output(r->to->g, none, d)) return false;
+            continue;
+        }
+        if (td__joint_output(r, td__func_value(&r->f, grads[i]), d) < 0) return false;
+    }
+    return true;
+}
+
+static bool differentiate(td_joint_run *r) {
+    td_joint   *j = r->to;
+    td_arena   *a = &j->arena;
+    size_t      n = (size_t)j->n_primals + 1;
+    int         first = j->g->nodes.n;
+    td_edge    *to = td__arena_zalloc(a, sizeof *to * n);
+    td_tensor **grads = td__arena_zalloc(a, sizeof *grads * n);
+    int        *writes = td__arena_zalloc(a, sizeof *writes * n);
+    if (!to || !grads || !writes) return td__fail_memory(r->cx);
+    for (int i = 0; i < j->n_primals; i++)
+        if (r->outer[i]) writes[i] = td__func_writes(&r->f, r->nr[i]);
+    for (int i = 0; i < j->n_tangents; i++)
+        if (!add_tangent(r, i)) return false;
+    if (!find_targets(r, to)) return false;
+    td_grad_opts o = {TD_GRAD_OPTS, .grads = {r->tangent, j->n_tangents}};
+    bool ok = td__grad_edges((td_tensors){r->roots, j->n_tangents}, to, j->n_targets,
+                             grads, &o);
+    ok = ok && put_grads(r, grads) && write_late(r, writes);
+    tag_backward(j->g, first);
+    return ok;
+}
+
+/* ---- the run ------------------------------------------------------------ */
+
+/* What the run changes in a context and puts back. */
+typedef struct outside {
+    td_mode *top, *below;
+    bool     grad, inference, fake;
+    uint64_t seed, offset;
+    td_where here;
+} outside;
+
+static outside step_in(td_joint_run *r) {
+    td_ctx *cx = r->cx;
+    outside o = {cx->top,  cx->tape->below, cx->grad_enabled, cx->inference,
+                 cx->fake, cx->rng_seed,    cx->rng_offset,   td_here};
+    td_here = (td_where){0};
+    cx->grad_enabled = cx->inference = false;
+    td__record_begin(&r->rec, r->to->g);
+    r->rec.mode.composites = false;
+    r->rec.mode.below = NULL;
+    td__func_begin(&r->f, cx, &r->rec.mode);
+    cx->tape->below = &r->f.mode;
+    cx->top = cx->tape;
+    cx->fake = true;
+    return o;
+}
+
+/* After a failure td_here stays at the node that failed. */
+static void step_out(td_joint_run *r, const outside *o, bool ok) {
+    td_ctx *cx = r->cx;
+    drop_edges(r);
+    cx->grad_enabled = cx->inference = false;
+    td__func_end(&r->f);
+    td__record_end(&r->rec);
+    cx->top = o->top;
+    cx->tape->below = o->below;
+    cx->grad_enabled = o->grad;
+    cx->inference = o->inference;
+    cx->fake = o->fake;
+    td_rng_set(cx, o->seed, o->offset);
+    if (ok) td_here = o->here;
+}
+
+static bool trace(td_joint_run *r) {
+    td_joint *j = r->to;
+    td_ctx   *cx = r->cx;
+    outside   o = step_in(r);
+    bool      ok = give_inputs(r) && find_edges(r);
+    cx->grad_enabled = o.grad && r->opts.train;
+    cx->inference = o.inference;
+    ok = ok && td__graph_replay(r->program, r->in, r->out);
+    cx->grad_enabled = cx->inference = false;
+    j->random = r->f.draws;
+    j->left = r->program->left;
+    ok = ok && td__joint_updates(r) && td__joint_results(r) && td__joint_tangents(r);
+    j->n_fwd = j->g->outputs.n;
+    if (ok && j->n_tangents) ok = differentiate(r);
+    ok = ok && write_updates(r);
+    step_out(r, &o, ok);
+    return ok && td__graph_verify(j->g, TD_STAGE_JOINT);
+}
+
+/* ---- room --------------------------------------------------------------- */
+
+static bool make_room(td_joint_run *r) {
+    td_joint *j = r->to;
+    td_arena *a = &j->arena;
+    size_t    n = (size_t)j->n_primals + 1, m = (size_t)j->n_results + 1;
+    bool      ok = (r->in = td__arena_zalloc(a, sizeof *r->in * n)) != NULL;
+    ok &= (r->out = td__arena_zalloc(a, sizeof *r->out * m)) != NULL;
+    ok &= (r->real = td__arena_zalloc(a, sizeof *r->real * n)) != NULL;
+    ok &= (r->outer = td__arena_zalloc(a, sizeof *r->outer * n)) != NULL;
+    ok &= (r->edge = td__arena_zalloc(a, sizeof *r->edge * n)) != NULL;
+    ok &= (r->base_edge = td__arena_zalloc(a, sizeof *r->base_edge * n)) != NULL;
+    ok &= (r->version = td__arena_zalloc(a, sizeof *r->version * n)) != NULL;
+    ok &= (r->geom = td__arena_zalloc(a, sizeof *r->geom * n)) != NULL;
+    ok &= (r->nr = td__arena_zalloc(a, sizeof *r->nr * n)) != NULL;
+    ok &= (r->bases = td__arena_zalloc(a, sizeof *r->bases * m)) != NULL;
+    ok &= (r->roots = td__arena_zalloc(a, sizeof *r->roots * (n + 2 * m))) != NULL;
+    ok &= (r->tangent = td__arena_zalloc(a, sizeof *r->tangent * (n + 2 * m))) != NULL;
+    ok &= (j->updates = td__arena_zalloc(a, sizeof *j->updates * n)) != NULL;
+    ok &= (r->write = td__arena_zalloc(a, sizeof *r->write * n)) != NULL;
+    ok &= (j->results = td__arena_zalloc(a, sizeof *j->results * m)) != NULL;
+    ok &= (j->bases = td__arena_zalloc(a, sizeof *j->bases * m)) != NULL;
+    ok &=
+        (j->tangents = td__arena_zalloc(a, sizeof *j->tangents * (n + 2 * m))) != NULL;
+    ok &= (j->targets = td__arena_zalloc(a, sizeof *j->targets * n)) != NULL;
+    ok &= (j->written = td__arena_zalloc(a, sizeof *j->written * n)) != NULL;
+    return ok || td__fail_memory(r->cx);
+}
+
+static bool run(td_joint_run *r, const td_value *in) {
+    if (!make_room(r) || !td__scope_push(r->cx)) return false;
+    r->to->g = td__graph_make(r->cx, r->program->name);
+    bool ok = r->to->g && find_inputs(r, in) && trace(r);
+    td__scope_pop(r->cx, NULL, 0);
+    td__faker_end(&r->fakes);
+    return ok;
+}
+
+td_joint *td__joint(const td_graph *program, const td_value *in,
+                    const td_joint_opts *opts) {
+    td_ctx   *cx = program->cx;
+    td_joint *to = td__zalloc(sizeof *to);
+    if (!to) return td__fail_memory(cx), NULL;
+    to->cx = cx;
+    to->n_primals = program->inputs.n;
+    to->n_results = program->outputs.n;
+    td_joint_run *r = td__zalloc(sizeof *r);
+    bool          ok = r || td__fail_memory(cx);
+    if (r) {
+        *r = (td_joint_run){
+            .to = to, .program = program, .opts = *opts, .cx = cx, .fakes = {.cx = cx}};
+        ok = run(r, in);
+    }
+    td__free(r);
+    if (ok) return to;
+    td__joint_drop(to);
+    return NULL;
+}
+
+void td__joint_drop(td_joint *j) {
+    if (!j) return;
+    td__graph_drop(j->g);
+    td__arena_free(&j->arena);
+    td__free(j);
+}

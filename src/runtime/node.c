@@ -1,0 +1,207 @@
+/* node.c -- a compiled call on the tape: one node whose edges are the inputs that take
+ * gradients, whose results are what tangents come in for, and whose derivative is
+ * the backward half. Saved values are held and checked as eager holds and checks
+ * its own. */
+#include "joint/absent.h"
+#include "runtime/plan.h"
+
+#include <string.h>
+
+typedef struct frame {
+    td_plan *p; /* held */
+    uint64_t seed, offset;
+} frame;
+
+/* ---- backward ----------------------------------------------------------- */
+
+/* A tangent in the layout the graph was made for. */
+static td_tensor *coerce(td_ctx *cx, td_tensor *g, const td_geom *want) {
+    bool same = g->numel == 0 || g->numel == 1;
+    if (!same) {
+        same = true;
+        for (int d = 0; d < want->rank; d++)
+            same &= g->size[d] == 1 || g->stride[d] == want->stride[d];
+    }
+    if (same) return g;
+    td_tensor *to =
+        td_op_empty_strided(cx, (td_ints){want->size, want->rank},
+                            (td_ints){want->stride, want->rank}, want->dtype);
+    return td_is_nil(to) ? NULL : td_op_copy_(to, g, false);
+}
+
+static uint64_t missing_of(const td_node *n, td_tensor *const *g) {
+    uint64_t m = 0;
+    for (int i = 0; i < n->n_out && i < 64; i++) m |= (uint64_t)!g[i] << i;
+    return m;
+}
+
+/* The backward for tangents that did not all arrive: eager leaves out what would
+ * only add zeros, and gradients that nothing flows to stay away. */
+static td_back *back_for(td_plan *p, uint64_t missing) {
+    td_back *b = &p->back;
+    while (b && b->missing != missing) b = b->next;
+    if (!b) {
+        b = td__zalloc(sizeof *b);
+        if (!b) return td__fail_memory(p->cx), NULL;
+        *b = (td_back){.missing = missing, .next = p->back.next};
+        b->g = td__graph_without(p->h->bwd, missing);
+        if (!b->g) return td__free(b), NULL;
+        p->back.next = b;
+    }
+    td_compile_info info = p->info;
+    info.half = TD_BACKWARD;
+    if (!b->code.run && !td__compile(p->cx, p->backend, b->g, &info, &b->code))
+        return NULL;
+    return b;
+}
+
+static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
+                     td_tensor **grads) {
+    frame   *f = n->data;
+    td_plan *p = f->p;
+    td_back *b = back_for(p, missing_of(n, g));
+    size_t   room = (size_t)(p->n_kept + n->n_out + p->j->n_targets) + 1;
+    td_value few[24], *v = few;
+    if (!b) return false;
+    if (room > TD_COUNT(few) && !(v = td__alloc(sizeof *v * room)))
+        return td__fail_memory(n->cx);
+    td_value *out = v + p->n_kept + n->n_out;
+    bool      ok = true;
+    for (int i = 0; ok && i < p->n_kept; i++) {
+        td_tensor *t = td__unpack(n, &n->saved[i]);
+        ok = t != NULL;
+        v[i] = td_value_tensor(t);
+    }
+    for (int i = 0; ok && i < n->n_out; i++) {
+        td_tensor *t = g[i] ? coerce(n->cx, g[i], &p->j->tangents[i].geom) : NULL;
+        ok = !g[i] || (t && !td_is_nil(t));
+        v[p->n_kept + i] = t ? td_value_tensor(t) : TD_NONE;
+    }
+    ok = ok && b->code.run(b->code.env, n->cx, v, out);
+    for (int i = 0; ok && i < p->j->n_targets; i++)
+        if (need[i] && out[i].kind == TD_K_TENSOR) grads[i] = out[i].u.t;
+    if (v != few) td__free(v);
+    return ok;
+}
+
+/* ---- gradients of gradients --------------------------------------------- */
+
+static bool again_args(td_node *n, td_tensor *const *g, td_value *in) {
+    frame          *f = n->data;
+    const td_joint *j = f->p->j;
+    for (int i = 0; i < j->n_primals; i++) {
+        in[i] = TD_NONE;
+        if (f->p->held[i] < 0) continue;
+        td_tensor *t = td__unpack(n, &n->saved[f->p->held[i]]);
+        if (!t) return false;
+        in[i] = td_value_tensor(t);
+    }
+    for (int i = 0; i < n->n_out; i++) {
+        const td_geom *m = &j->tangents[i].geom;
+        td_tensor     *t =
+            g[i] ? g[i] : td_op_zeros(n->cx, (td_ints){m->size, m->rank}, m->dtype);
+        if (td_is_nil(t)) return false;
+        in[j->n_primals + i] = td_value_tensor(t);
+    }
+    return true;
+}
+
+/* Everything is computed anew from the primals, with the same random numbers, by a
+ * function that is differentiable like any other. */
+static bool run_again(td_node *n, td_tensor *const *g, const bool *need,
+                      td_tensor **grads) {
+    frame          *f = n->data;
+    td_ctx         *cx = n->cx;
+    const td_joint *j = f->p->j;
+    size_t          room = (size_t)(j->n_primals + n->n_out + j->n_targets) + 1;
+    td_value       *in = td__zalloc(sizeof *in * room);
+    if (!in) return td__fail_memory(cx);
+    td_value *out = in + j->n_primals + n->n_out;
+    uint64_t  seed = cx->rng_seed, offset = cx->rng_offset;
+    bool      ok = again_args(n, g, in);
+    if (ok && j->random) td_rng_set(cx, f->seed, f->offset);
+    ok = ok && f->p->again.call(f->p->again.env, in, out);
+    if (j->random) td_rng_set(cx, seed, offset);
+    for (int i = 0; ok && i < j->n_targets; i++)
+        if (need[i] && out[i].kind == TD_K_TENSOR) grads[i] = out[i].u.t;
+    td__free(in);
+    return ok;
+}
+
+static bool apply(td_node *n, td_tensor *const *g, const bool *need,
+                  td_tensor **grads) {
+    frame *f = n->data;
+    if (td__recording(n->cx) && f->p->again.call) return run_again(n, g, need, grads);
+    return run_back(n, g, need, grads);
+}
+
+static void destroy(td_node *n) {
+    frame *f = n->data;
+    td__plan_drop(f->p);
+    td__free(f);
+}
+
+static const td_node_kind compiled_kind = {.name = "compiled",
+                                           .apply = apply,
+                                           .destroy = destroy};
+
+/* ---- making one --------------------------------------------------------- */
+
+static td_tensor *target_of(const td_pcall *c, int i) {
+    td_target  to = c->p->j->targets[i];
+    td_tensor *t = c->in[to.input].u.t;
+    return to.base && t->base ? t->base : t;
+}
+
+static td_tensor *root_of(const td_pcall *c, int i) {
+    const td_joint   *j = c->p->j;
+    const td_tangent *t = &j->tangents[i];
+    int               out = t->of == TD_TANGENT_INPUT    ? j->updates[t->index].out
+                            : t->of == TD_TANGENT_OUTPUT ? j->results[t->index].out
+                                                         : j->bases[t->index].out;
+    return c->vals[out].u.t;
+}
+
+static bool save(td_pcall *c, td_node *n, int i) {
+    const td_hold *k = &c->p->keep[i];
+    td_saved      *s = &n->saved[n->n_saved++];
+    td_tensor     *t = k->out < 0 ? c->in[k->index].u.t : c->vals[k->out].u.t;
+    *s = (td_saved){.arg = k->nr >= 0 ? (int16_t)-1 : (int16_t)0};
+    if (!td__save(s, t, k->nr >= 0, k->nr < 0 ? 0 : k->nr)) return false;
+    if (!k->checked) s->flags |= TD_SV_PLAIN;
+    return true;
+}
+
+static bool fill(td_pcall *c, td_node *n, int64_t *ints) {
+    const td_joint *j = c->p->j;
+    for (int i = 0; i < n->n_edge; i++) {
+        td_tensor *t = target_of(c, i);
+        td__note(&n->note[i], t, true, &ints);
+        if (!td__edge_of(t, &n->edge[i])) return false;
+    }
+    for (int i = 0; i < j->n_tangents; i++)
+        td__note(&n->out_note[i], root_of(c, i), false, &ints);
+    for (int i = 0; i < c->p->n_keep; i++)
+        if (!save(c, n, i)) return false;
+    return true;
+}
+
+bool td__plan_node(td_pcall *c) {
+    td_plan     *p = c->p;
+    td_node_plan size = {.n_edge = p->j->n_targets,
+                         .n_out = p->j->n_tangents,
+                         .n_saved = p->n_keep,
+                         .n_ints = p->node_dims};
+    int64_t     *ints;
+    frame       *f = td__alloc(sizeof *f);
+    if (!f) return td__fail_memory(p->cx);
+    td_node *n = td__node_make(p->cx, &compiled_kind, &size, &ints, NULL);
+    if (!n) return td__free(f), false;
+    *f = (frame){p, c->seed, c->offset};
+    p->refs++;
+    n->data = f;
+    n->name = p->name;
+    n->n_saved = 0; /* counts as they come */
+    c->node = n;
+    return fill(c, n, ints);
+}

@@ -1,0 +1,206 @@
+/* plan.c -- makes a plan of a joint graph and its halves, and carries out a call. */
+#include "runtime/plan.h"
+
+#include <string.h>
+
+int td__plan_nr(const td_plan *p, td_tangent_of of, int index) {
+    for (int i = 0; i < p->j->n_tangents; i++)
+        if (p->j->tangents[i].of == of && p->j->tangents[i].index == index) return i;
+    return -1;
+}
+
+/* ---- what is kept ------------------------------------------------------- */
+
+/* Which result of the node forward output `out` is, and whether a caller sees it. */
+static int node_result(const td_plan *p, int out, bool *seen) {
+    const td_joint *j = p->j;
+    for (int i = 0; i < j->n_results; i++)
+        if (j->results[i].out == out && j->results[i].how == TD_RESULT_VALUE) {
+            *seen = true;
+            return td__plan_nr(p, TD_TANGENT_OUTPUT, i);
+        }
+    for (int i = 0; i < j->n_bases; i++)
+        if (j->bases[i].out == out) {
+            *seen = true;
+            return td__plan_nr(p, TD_TANGENT_BASE, i);
+        }
+    *seen = false;
+    return -1;
+}
+
+static td_hold keep_of(const td_plan *p, int i) {
+    const td_kept *k = &p->h->kept[i];
+    td_hold        to = {.out = -1, .index = k->index, .nr = -1, .checked = true};
+    if (k->from == TD_SAVED_PRIMAL) return to;
+    to.out = k->from == TD_SAVED_OUTPUT ? k->index : p->h->n_fwd + i;
+    if (k->from == TD_SAVED_OUTPUT) to.nr = node_result(p, to.out, &to.checked);
+    else to.checked = false;
+    return to;
+}
+
+static void mark(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
+
+/* Primals the gradients depend on: a backward that is itself differentiated computes
+ * everything again from them. */
+static bool find_held(td_plan *p) {
+    const td_graph *g = p->j->g;
+    bool           *live = td__zalloc((size_t)g->n_values + 1);
+    if (!live) return td__fail_memory(p->cx);
+    for (int i = p->j->n_fwd; i < g->outputs.n; i++)
+        td__garg_each(&g->outputs.v[i], mark, live);
+    for (int i = g->nodes.n - 1; i >= 0; i--) {
+        const td_gnode *n = g->nodes.v[i];
+        bool            wanted = false;
+        for (int k = 0; k < n->n_out; k++) wanted |= live[n->out[k]->id];
+        for (int k = 0; k < n->n_in && wanted; k++)
+            td__garg_each(&n->in[k], mark, live);
+    }
+    for (int i = 0; i < p->j->n_primals; i++) {
+        p->held[i] = -1;
+        if (!(p->needs[i] = live[g->inputs.v[i]->id])) continue;
+        for (int k = 0; k < p->n_kept; k++)
+            if (p->keep[k].out < 0 && p->keep[k].index == i) p->held[i] = k;
+        if (p->held[i] >= 0 || p->j->written[i]) continue;
+        p->held[i] = p->n_keep;
+        p->keep[p->n_keep++] =
+            (td_hold){.out = -1, .index = i, .nr = -1, .checked = true};
+    }
+    td__free(live);
+    return true;
+}
+
+static bool plan_backward(td_plan *p) {
+    const td_joint *j = p->j;
+    size_t          n = (size_t)(p->h->n_kept + j->n_primals) + 1;
+    p->keep = td__arena_zalloc(&p->h->arena, sizeof *p->keep * n);
+    p->held = td__arena_zalloc(&p->h->arena, sizeof *p->held * n);
+    p->needs = td__arena_zalloc(&p->h->arena, n);
+    if (!p->keep || !p->held || !p->needs) return td__fail_memory(p->cx);
+    for (int i = 0; i < p->h->n_kept; i++) p->keep[i] = keep_of(p, i);
+    p->n_kept = p->n_keep = p->h->n_kept;
+    p->back.g = p->h->bwd;
+    for (int i = 0; i < j->n_targets; i++)
+        p->node_dims += 2 * TD_MAX_RANK; /* bases may be of any rank */
+    for (int i = 0; i < j->n_tangents; i++) p->node_dims += j->tangents[i].geom.rank;
+    return find_held(p);
+}
+
+td_plan *td__plan_make(td_joint *j, td_halves *h, const td_backend *fwd,
+                       const td_backend *bwd, const td_compile_info *info) {
+    td_ctx  *cx = j->cx;
+    td_plan *p = td__zalloc(sizeof *p);
+    if (!p) {
+        td__halves_drop(h);
+        td__joint_drop(j);
+        return td__fail_memory(cx), NULL;
+    }
+    *p = (td_plan){.refs = 1,
+                   .cx = cx,
+                   .name = j->g->name,
+                   .j = j,
+                   .h = h,
+                   .backend = bwd,
+                   .info = *info};
+    const td_graph *g = h ? h->fwd : j->g;
+    p->n_vals = g->outputs.n;
+    p->info.half = h ? TD_FORWARD : TD_INFERENCE;
+    if ((!h || plan_backward(p)) && td__compile(cx, fwd, g, &p->info, &p->fwd))
+        return p;
+    td__plan_drop(p);
+    return NULL;
+}
+
+void td__plan_drop(td_plan *p) {
+    if (!p || --p->refs > 0) return;
+    td__runner_drop(&p->fwd);
+    td__runner_drop(&p->back.code);
+    for (td_back *b = p->back.next, *next; b; b = next) {
+        next = b->next;
+        td__runner_drop(&b->code);
+        td__graph_drop(b->g);
+        td__free(b);
+    }
+    if (p->again.drop) p->again.drop(p->again.env);
+    td__halves_drop(p->h);
+    td__joint_drop(p->j);
+    td__free(p);
+}
+
+/* ---- a call ------------------------------------------------------------- */
+
+static bool run_forward(td_pcall *c) {
+    td_ctx *cx = c->p->cx;
+    bool    grad = cx->grad_enabled;
+    cx->grad_enabled = false;
+    bool ok = c->p->fwd.run(c->p->fwd.env, cx, c->in, c->vals);
+    cx->grad_enabled = grad;
+    if (!ok && td_ok(cx))
+        td__fail(cx, TD_E_ARG, "%s: the compiled code failed without a reason",
+                 c->p->name);
+    return ok && td_ok(cx);
+}
+
+/* Grad mode the program leaves behind. */
+static void leave_mode(const td_plan *p) {
+    td_ctx *cx = p->cx;
+    if (!p->j->left) return;
+    switch ((td_gregion)(p->j->left - 1)) {
+    case TD_R_NO_GRAD: cx->grad_enabled = false; break;
+    case TD_R_ENABLE_GRAD: cx->grad_enabled = true; break;
+    case TD_R_INFERENCE:
+        cx->inference = true;
+        cx->grad_enabled = false;
+        break;
+    default:
+        cx->inference = false;
+        cx->grad_enabled = true;
+        break;
+    }
+}
+
+static bool run(td_pcall *c) {
+    td_plan *p = c->p;
+    bool ok = run_forward(c) && (!p->h || td__plan_node(c)) && td__plan_updates(c) &&
+              td__plan_results(c);
+    if (c->node) td__node_drop(c->node);
+    if (ok) leave_mode(p);
+    return ok;
+}
+
+/* Results leave the scope of the call; numbers and inputs have none. */
+static void end_scope(td_pcall *c, bool ok) {
+    td_tensor *few[16], **ts = few;
+    int        n = 0, most = ok ? c->p->j->n_results : 0;
+    if (most > TD_COUNT(few)) ts = td__alloc(sizeof *ts * (size_t)most);
+    if (!ts) ok = td__fail_memory(c->p->cx), most = 0;
+    for (int i = 0; i < most; i++)
+        if (c->out[i].kind == TD_K_TENSOR) ts[n++] = c->out[i].u.t;
+    td__scope_pop(c->p->cx, ts, n);
+    if (ts != few) td__free(ts);
+    for (int i = 0; !ok && i < c->p->j->n_results; i++) c->out[i] = TD_NONE;
+}
+
+bool td__plan_call(td_plan *p, const td_value *in, td_value *out) {
+    td_ctx  *cx = p->cx;
+    td_value few[16];
+    td_pcall c = {.p = p,
+                  .in = in,
+                  .vals = few,
+                  .out = out,
+                  .seed = cx->rng_seed,
+                  .offset = cx->rng_offset};
+    for (int i = 0; i < p->j->n_results; i++) out[i] = TD_NONE;
+    if (p->n_vals > TD_COUNT(few) &&
+        !(c.vals = td__alloc(sizeof *c.vals * (size_t)p->n_vals)))
+        return td__fail_memory(cx);
+    p->refs++; /* a hook may drop the function */
+    bool ok = td__scope_push(cx);
+    if (ok) {
+        ok = run(&c);
+        end_scope(&c, ok);
+        ok = ok && td_ok(cx);
+    }
+    if (c.vals != few) td__free(c.vals);
+    td__plan_drop(p);
+    return ok;
+}

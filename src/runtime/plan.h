@@ -1,0 +1,80 @@
+/* runtime/plan.h -- what a call of a compiled function does besides running code: it
+ * writes inputs, makes results views of what they must be views of, hangs one node
+ * on the tape, and runs the backward when the engine comes by. All of it is decided
+ * when the plan is made; a call walks flat arrays. */
+#ifndef TD_PLAN_H
+#define TD_PLAN_H
+
+#include "backend/backend.h"
+#include "eager/node.h"
+#include "part/part.h"
+
+/* How the value of one fwd output (or primal) is kept for backward. */
+typedef struct td_hold {
+    int  out;     /* of the forward code; -1: primal `index` */
+    int  index;   /* the primal */
+    int  nr;      /* result of the node this output is; -1: none */
+    bool checked; /* a write before backward is an error */
+} td_hold;
+
+/* A backward for one pattern of tangents that arrived. */
+typedef struct td_back {
+    uint64_t        missing; /* bit per tangent */
+    td_graph       *g;       /* owned, but for the first */
+    td_runner       code;
+    struct td_back *next;
+} td_back;
+
+/* What a plan needs from the room that made it, for gradients of gradients. */
+typedef struct td_again {
+    /* Calls the function (primals, tangents) -> gradients with history. */
+    bool (*call)(void *env, const td_value *in, td_value *out);
+    void (*drop)(void *env);
+    void *env;
+} td_again;
+
+typedef struct td_plan {
+    int               refs; /* the function and each node */
+    td_ctx           *cx;
+    const char       *name;
+    td_joint         *j;       /* owned */
+    td_halves        *h;       /* owned; NULL: nothing to differentiate */
+    const td_backend *backend; /* of backward */
+    td_compile_info   info;
+    td_runner         fwd;
+    td_back           back;   /* all tangents there; code empty until needed */
+    int               n_vals; /* outputs of the forward code */
+    int               n_keep; /* for backward, then held for gradients of gradients */
+    td_hold          *keep;
+    int               n_kept;    /* of them, what the backward code takes */
+    int              *held;      /* by primal: which entry of keep holds it; -1 */
+    bool             *needs;     /* by primal: gradients depend on it */
+    int               node_dims; /* room in the node */
+    td_again          again;
+} td_plan;
+
+/* Takes over j and h, also when it fails. NULL after td__fail. */
+td_plan *td__plan_make(td_joint *j, td_halves *h, const td_backend *fwd,
+                       const td_backend *bwd, const td_compile_info *info);
+void     td__plan_drop(td_plan *p);
+/* in[] by input of the program; consts are given like the others. */
+bool     td__plan_call(td_plan *p, const td_value *in, td_value *out);
+
+/* ---- private ------------------------------------------------------------ */
+
+/* One call, while it runs. */
+typedef struct td_pcall {
+    td_plan        *p;
+    const td_value *in;
+    td_value       *vals; /* of the forward code */
+    td_value       *out;
+    td_node        *node;         /* NULL: no history */
+    uint64_t        seed, offset; /* of the generator before */
+} td_pcall;
+
+bool td__plan_node(td_pcall *c);    /* node.c: makes c->node with what it saves */
+bool td__plan_updates(td_pcall *c); /* writes.c */
+bool td__plan_results(td_pcall *c); /* results.c */
+int  td__plan_nr(const td_plan *p, td_tangent_of of, int index); /* -1: no tangent */
+
+#endif
