@@ -185,11 +185,11 @@ static bool one_history(run *r, int i, int k) {
             td_requires_grad(a) == td_requires_grad(b));
 }
 
-/* Arguments that overlap in part are read through their bytes. */
+/* A group of arguments that overlap in part is read through its bytes. */
 static bool one_shows(run *r, int i, int k) {
     const td_geom *a = &given(r, i)->given->geom, *b = &given(r, k)->given->geom;
-    return given(r, i)->st != given(r, k)->st || td__geom_same(a, b) ||
-           td__geom_covers(a, b) || td__geom_covers(b, a);
+    return given(r, i)->st != given(r, k)->st || !td__geom_overlap(a, b) ||
+           td__geom_same(a, b) || td__geom_covers(a, b) || td__geom_covers(b, a);
 }
 
 /* What a run under the tape cannot get right. */
@@ -197,7 +197,8 @@ static const char *history_lost(run *r) {
     for (int i = 0; i < r->to->n_in; i++) {
         const td_change *c = &r->to->in[i];
         if (!r->real[i]) continue;
-        if (c->meta) return "the geometry of an input is written";
+        if (c->storage || given(r, i)->st->bytes != given(r, i)->bytes)
+            return "the storage of an input is another";
         if (c->data && r->real[i]->creation != TD_MADE_PLAIN)
             return "an input that changes is a view that may not be written";
         for (int k = 0; c->data && k < r->to->n_in; k++)

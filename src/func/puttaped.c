@@ -64,12 +64,20 @@ static bool read_args(taped *r) {
     return true;
 }
 
+/* Elements first where they are an output of their own, in the geometry it had. */
+static bool put_arg(taped *r, td_tensor *t, const td_change *c) {
+    td_ints size = {c->end.size, c->end.rank}, stride = {c->end.stride, c->end.rank};
+    if (c->update >= 0 && !put(t, r->all[c->update].u.t)) return false;
+    if (c->now < 0) return true;
+    if (td_is_nil(td_op_as_strided_(t, size, stride, td_value_int(c->end.offset))))
+        return false;
+    return !c->data || c->update >= 0 || put(t, r->all[c->now].u.t);
+}
+
 static bool put_args(taped *r) {
-    for (int i = 0; i < r->f->n_in; i++) {
-        const td_change *c = &r->f->in[i];
-        if (r->in[i].kind != TD_K_TENSOR || c->update < 0) continue;
-        if (!put(r->in[i].u.t, r->all[c->update].u.t)) return false;
-    }
+    for (int i = 0; i < r->f->n_in; i++)
+        if (r->in[i].kind == TD_K_TENSOR && !put_arg(r, r->in[i].u.t, &r->f->in[i]))
+            return false;
     for (int i = 0; i < r->f->n_in; i++)
         if (r->in[i].kind == TD_K_TENSOR)
             atomic_store(&r->in[i].u.t->st->version,
