@@ -10,8 +10,9 @@
 typedef enum case_result {
     CASE_EQUAL,
     CASE_DIFFERS,
-    CASE_REFUSED,  /* the way cannot do it, and says so before doing anything */
-    CASE_BOTH_FAIL /* at the same step, with the same code */
+    CASE_REFUSED,   /* the way cannot do it, and says so before doing anything */
+    CASE_BOTH_FAIL, /* at the same step, with the same code */
+    CASE_GOES_ON    /* eager's backward fails: a value it saved was written since */
 } case_result;
 
 typedef struct case_verdict {

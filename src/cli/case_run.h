@@ -18,6 +18,9 @@ typedef struct case_way {
     void         *env;        /* the call's own */
     double        slack;      /* values may differ by so many units of precision */
     double        grad_slack; /* gradients */
+    /* What it saves for backward is its own: where eager's backward fails because the
+     * program has written a saved value, it may go on. */
+    bool          saves_copies;
 } case_way;
 
 /* The consts of a function, copied: a run may write them. */

@@ -47,6 +47,7 @@ static bool call_functional(case_run *run, const td_graph *fn, const td_value *i
 
 static const case_way functional = {.name = "functional",
                                     .call = call_functional,
-                                    .grad_slack = 64};
+                                    .grad_slack = 64,
+                                    .saves_copies = true};
 
 const case_way *const case_ways[] = {&functional, NULL};

@@ -27,7 +27,7 @@ static const cli_option options[] = {
     {0}};
 
 typedef struct counts {
-    int equal, both_fail, values_only, refused, differ;
+    int equal, both_fail, goes_on, values_only, refused, differ;
 } counts;
 
 typedef struct report {
@@ -42,6 +42,7 @@ static void count(counts *n, const case_verdict *v) {
     n->equal += v->result == CASE_EQUAL;
     n->values_only += v->result == CASE_EQUAL && v->values_only;
     n->both_fail += v->result == CASE_BOTH_FAIL;
+    n->goes_on += v->result == CASE_GOES_ON;
     n->refused += v->result == CASE_REFUSED;
     n->differ += v->result == CASE_DIFFERS;
 }
@@ -56,6 +57,9 @@ static void tell(const td_gfile *f, const td_gcase *c, const case_verdict *v) {
     case CASE_BOTH_FAIL:
         if (!quiet) printf("ok      %s (both fail: %s)\n", c->name, why);
         break;
+    case CASE_GOES_ON:
+        if (!quiet) printf("ok      %s (only eager fails: %s)\n", c->name, why);
+        break;
     case CASE_REFUSED: printf("refused %s: %s\n", c->name, why); break;
     case CASE_DIFFERS:
         printf("FAIL    %s: %s", c->name, why);
@@ -67,7 +71,8 @@ static void tell(const td_gfile *f, const td_gcase *c, const case_verdict *v) {
 static const char *const results[] = {[CASE_EQUAL] = "equal",
                                       [CASE_DIFFERS] = "differs",
                                       [CASE_REFUSED] = "refused",
-                                      [CASE_BOTH_FAIL] = "both fail"};
+                                      [CASE_BOTH_FAIL] = "both fail",
+                                      [CASE_GOES_ON] = "goes on"};
 
 /* A run of its own, for the report. */
 static void add_run(td_buf *b, const td_gfile *f, const td_gcase *c,
@@ -199,14 +204,15 @@ static void sum_up(const report *r) {
     const counts *n = &r->n;
     if (json)
         printf("],\n\"counts\":{\"files\":%d,\"cases\":%d,\"equal\":%d,"
-               "\"values_only\":%d,\"both_fail\":%d,\"refused\":%d,\"differ\":%d}}\n",
-               r->files, r->cases, n->equal, n->values_only, n->both_fail, n->refused,
-               n->differ);
+               "\"values_only\":%d,\"both_fail\":%d,\"goes_on\":%d,\"refused\":%d,"
+               "\"differ\":%d}}\n",
+               r->files, r->cases, n->equal, n->values_only, n->both_fail, n->goes_on,
+               n->refused, n->differ);
     else
         printf("%d files, %d cases: %d equal (%d in values only), %d fail both ways, "
-               "%d refused, %d differ\n",
-               r->files, r->cases, n->equal, n->values_only, n->both_fail, n->refused,
-               n->differ);
+               "%d eagerly only, %d refused, %d differ\n",
+               r->files, r->cases, n->equal, n->values_only, n->both_fail, n->goes_on,
+               n->refused, n->differ);
 }
 
 static int check_way_name(void) {

@@ -47,12 +47,18 @@ static td_tensor *copy_of(td_tensor *t) {
 
 /* ---- arguments ---------------------------------------------------------- */
 
-/* What is written later may be saved for backward: the graph reads a copy. */
+static bool is_written(const taped *r, int i) {
+    return r->in[i].kind == TD_K_TENSOR &&
+           td_version(r->in[i].u.t) != r->f->homes[r->f->in[i].came].version;
+}
+
+/* What is saved for backward must not be written later: the graph reads a copy of all
+ * that lies in a storage with writes. */
 static bool read_args(taped *r) {
     for (int i = 0; i < r->f->n_in; i++) {
         td_value v = r->in[i];
         r->own[i] = v;
-        if (v.kind != TD_K_TENSOR || !r->f->in[i].data) continue;
+        if (!is_written(r, i)) continue;
         for (int k = 0; k < i; k++)
             if (r->in[k].kind == TD_K_TENSOR && r->in[k].u.t == v.u.t)
                 r->own[i] = r->own[k];
