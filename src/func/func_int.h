@@ -56,6 +56,7 @@ struct td_fval {
     td_geom         geom;  /* of the outer tensor */
     td_tensor      *inner; /* held; NULL: not computed yet */
     uint64_t        gen;   /* of the group when inner was current */
+    uint64_t        born;  /* a view: version of the outer storage when it was made */
     td_where        here;
 };
 

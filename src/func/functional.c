@@ -120,6 +120,7 @@ static td_fval *make_view(td_func *f, td_fval *up, td_tensor *t, td_fstep *s, in
     td_fval *v = td__fval_make(f, kind, td__group_of(up), t);
     if (!v) return NULL;
     v->multi = up->multi || td__ops[s->op].flags & TD_OPF_MULTI;
+    v->born = atomic_load(&t->st->version);
     t->payload = v;
     if (kind == TD_F_PIECE) return v;
     v->overlap |= up->overlap;

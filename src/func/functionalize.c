@@ -172,7 +172,10 @@ static bool find_place(run *r, int i) {
         if (r->out[k].kind == TD_K_TENSOR && r->out[k].u.t == t) p->again = k;
     p->home = home_of(r, t->st);
     p->of = arg_of(r, t);
-    p->multi = ((td_fval *)t->payload)->multi;
+    const td_fval *v = t->payload;
+    p->multi = v->multi;
+    if (v->multi && v->born != atomic_load(&t->st->version))
+        r->f.no_history = "one of several views is returned after a write";
     r->to->homes[p->home].users += p->same < 0 && p->again < 0;
     return true;
 }
