@@ -55,6 +55,7 @@ typedef struct td_result {
     td_source     source; /* VIEW, LIE */
     int           from;
     int           out;     /* forward output; -1: none */
+    uint64_t      version; /* of its storage, when that is made by the call */
     bool          history; /* made by the compiled function: a tangent comes in */
     bool          wants;   /* a leaf that requires grad */
     bool          inference;
@@ -66,8 +67,9 @@ typedef struct td_result {
 
 /* A tensor that no result is, but that results are views of. */
 typedef struct td_base_out {
-    int  out; /* forward output */
-    bool history, wants;
+    int      out; /* forward output */
+    uint64_t version;
+    bool     history, wants;
 } td_base_out;
 
 typedef struct td_tangent {

@@ -160,45 +160,52 @@ static int base_nr(td_joint_run *r, td_tensor *base) {
         if (r->bases[i] == base) return i;
     td_base_out *b = &j->bases[j->n_bases];
     *b = (td_base_out){.out = -1,
+                       .version = td__version(base),
                        .history = td__joint_has_history(base),
                        .wants = td__needs_grad(base) && td_is_leaf(base)};
     r->bases[j->n_bases] = base;
     return j->n_bases++;
 }
 
-/* A result in a storage made inside. */
-static bool in_fresh(td_joint_run *r, td_result *to, td_tensor *t, int i) {
-    int n = count_sharers(r, t->st);
-    if (n == 1 && (!t->base || t->creation == TD_MADE_PLAIN)) return true;
-    if (t->base) {
-        int at = same_result(r, t->base, r->to->n_results);
-        to->how = TD_RESULT_VIEW;
-        to->source = at >= 0 ? TD_OF_RESULT : TD_OF_BASE;
-        to->from = at >= 0 ? at : base_nr(r, t->base);
-        return find_views(r, to, t, t->base);
+/* Of the results in a storage made inside, the tensor the others are made of: one they
+ * are views of, else the one with a history, else the first. */
+static td_tensor *root_of(const td_joint_run *r, const td_storage *st) {
+    td_tensor *root = NULL;
+    for (int i = r->to->n_results - 1; i >= 0; i--) {
+        td_tensor *t = out_tensor(r, i);
+        if (!t || t->st != st) continue;
+        if (t->base) return t->base;
+        if (!root || !td__joint_has_history(root) || td__joint_has_history(t)) root = t;
     }
-    for (int k = 0; k < i; k++) { /* a detached one lies in the first */
-        td_tensor *u = out_tensor(r, k);
-        if (!u || u->base || u->st != t->st || td__needs_grad(t)) continue;
-        to->how = TD_RESULT_LIE;
-        to->source = TD_OF_RESULT;
-        to->from = k;
-        return true;
-    }
-    return true;
+    return root;
 }
 
-/* Results that lie in another must find the whole storage there. */
-static bool check_lie(td_joint_run *r, const td_result *to, const td_tensor *t) {
+/* A tensor that is no view of the root lies in its storage: the root must show all of
+ * it, and the tensor have no history. */
+static bool check_lie(td_joint_run *r, const td_result *to, td_tensor *t,
+                      td_tensor *root) {
     td_geom whole;
-    if (to->how != TD_RESULT_LIE || to->source != TD_OF_RESULT) return true;
-    td_tensor *u = out_tensor(r, to->from);
-    if (!td__geom_copy(r->cx, &r->to->arena, &whole, u)) return false;
-    if (td__geom_covers_bytes(&whole, &to->geom) && u->offset == 0) return true;
+    if (!td__geom_copy(r->cx, &r->to->arena, &whole, root)) return false;
+    if (td__geom_covers_bytes(&whole, &to->geom) && !td__joint_has_history(t))
+        return true;
     return td__fail(r->cx, TD_E_UNSUPPORTED,
-                    "@%.60s: results share a storage that neither shows whole (%s); "
-                    "return the tensor they were taken from, too",
+                    "@%.60s: results share a storage (%s) that no tensor they were "
+                    "taken from shows whole; return that tensor, too",
                     r->program->name, td__type_str(t));
+}
+
+/* A result in a storage made inside. */
+static bool in_fresh(td_joint_run *r, td_result *to, td_tensor *t) {
+    if (count_sharers(r, t->st) == 1 && (!t->base || t->creation == TD_MADE_PLAIN))
+        return true;
+    td_tensor *root = root_of(r, t->st);
+    if (root == t) return true;
+    int at = same_result(r, root, r->to->n_results);
+    to->source = at >= 0 ? TD_OF_RESULT : TD_OF_BASE;
+    to->from = at >= 0 ? at : base_nr(r, root);
+    to->how = t->base == root ? TD_RESULT_VIEW : TD_RESULT_LIE;
+    return to->how == TD_RESULT_VIEW ? find_views(r, to, t, root)
+                                     : check_lie(r, to, t, root);
 }
 
 static bool find_result(td_joint_run *r, int i) {
@@ -210,6 +217,7 @@ static bool find_result(td_joint_run *r, int i) {
     if (!td__geom_copy(r->cx, &r->to->arena, &to->geom, t)) return false;
     to->inference = td_is_inference(t);
     to->creation = t->creation;
+    to->version = td__version(t);
     if (input >= 0 || again >= 0) {
         to->how = input >= 0 ? TD_RESULT_INPUT : TD_RESULT_AGAIN;
         to->from = input >= 0 ? input : again;
@@ -217,9 +225,9 @@ static bool find_result(td_joint_run *r, int i) {
     }
     to->wants = td__needs_grad(t) && td_is_leaf(t) && !t->base;
     input = input_of(r, t);
-    bool ok = input >= 0 ? in_input(r, to, t, input) : in_fresh(r, to, t, i);
+    bool ok = input >= 0 ? in_input(r, to, t, input) : in_fresh(r, to, t);
     if (to->how == TD_RESULT_VALUE) to->history = td__joint_has_history(t);
-    return ok && check_lie(r, to, t) && td_ok(r->cx);
+    return ok && td_ok(r->cx);
 }
 
 /* ---- outputs ------------------------------------------------------------ */

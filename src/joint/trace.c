@@ -154,21 +154,42 @@ static bool add_tangent(td_joint_run *r, int i) {
 
 static bool same_edge(td_edge a, td_edge b) { return a.node == b.node && a.nr == b.nr; }
 
-/* An input whose base got another history sends its gradient there. */
-static bool base_moved(td_joint_run *r, int i, bool *moved) {
+static bool has_moved(td_tensor *t, td_edge was, bool *moved) {
     td_edge now = {0};
-    *moved = false;
-    if (!r->base_edge[i].node) return true;
-    if (!td__edge_of(r->outer[i]->base, &now)) return false;
-    *moved = !same_edge(now, r->base_edge[i]);
+    if (!td__edge_of(t, &now)) return false;
+    *moved |= !same_edge(now, was);
     if (now.node) td__node_drop(now.node);
     return true;
+}
+
+/* Once a base, or any input that is a view of it, has another history, gradients of all
+ * those inputs arrive at the base. */
+static bool base_moved(td_joint_run *r, int i, bool *moved) {
+    *moved = false;
+    if (!r->base_edge[i].node) return true;
+    const td_tensor *base = r->outer[i]->base;
+    for (int k = 0; k < r->to->n_primals; k++) {
+        td_tensor *t = r->outer[k];
+        if (!t || t->base != base || !r->base_edge[k].node) continue;
+        if (!has_moved(t, r->edge[k], moved) ||
+            !has_moved(t->base, r->base_edge[k], moved))
+            return false;
+    }
+    return true;
+}
+
+/* A leaf that came to require grad in the program. */
+static bool find_late_edge(td_joint_run *r, int i) {
+    td_tensor *t = r->outer[i];
+    if (!t || r->edge[i].node || !td__needs_grad(t) || !td_is_leaf(t)) return true;
+    return td__edge_of(t, &r->edge[i]);
 }
 
 static bool find_targets(td_joint_run *r, td_edge *to) {
     td_joint *j = r->to;
     for (int i = 0; i < j->n_primals; i++) {
         bool moved, known = false;
+        if (!find_late_edge(r, i)) return false;
         if (!r->edge[i].node) continue;
         if (!base_moved(r, i, &moved)) return false;
         td_edge e = moved ? r->base_edge[i] : r->edge[i];

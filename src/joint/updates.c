@@ -39,7 +39,8 @@ static bool put_elements(td_joint_run *r, td_update *u, int nr) {
                       "write after its geometry has changed");
     td_tensor *v = u->late ? td__func_value(&r->f, r->outer[u->input])
                            : td__func_given_value(&r->f, nr);
-    u->in_graph = r->opts.keep_mutations && !u->history && !u->meta;
+    u->in_graph = r->opts.keep_mutations && !u->history && !u->meta &&
+                  !td__overlaps_itself(r->outer[u->input]);
     if (u->in_graph) {
         r->write[r->to->n_updates] =
             v ? td__record_value(&r->rec, &v, "an update") : NULL;

@@ -140,6 +140,21 @@ static bool run_forward(td_pcall *c) {
     return ok && td_ok(cx);
 }
 
+/* Counters of new storages, before anything remembers them: as if each write of the
+ * program had happened. */
+static void set_versions(td_pcall *c) {
+    const td_joint *j = c->p->j;
+    for (int i = 0; i < j->n_results; i++) {
+        const td_result *r = &j->results[i];
+        if (r->how != TD_RESULT_VALUE || c->vals[r->out].kind != TD_K_TENSOR) continue;
+        atomic_store_explicit(&c->vals[r->out].u.t->st->version, r->version,
+                              memory_order_relaxed);
+    }
+    for (int i = 0; i < j->n_bases; i++)
+        atomic_store_explicit(&c->vals[j->bases[i].out].u.t->st->version,
+                              j->bases[i].version, memory_order_relaxed);
+}
+
 /* Grad mode the program leaves behind. */
 static void leave_mode(const td_plan *p) {
     td_ctx *cx = p->cx;
@@ -160,7 +175,9 @@ static void leave_mode(const td_plan *p) {
 
 static bool run(td_pcall *c) {
     td_plan *p = c->p;
-    bool ok = run_forward(c) && (!p->h || td__plan_node(c)) && td__plan_updates(c) &&
+    if (!run_forward(c)) return false;
+    set_versions(c);
+    bool ok = td__plan_flags(c) && (!p->h || td__plan_node(c)) && td__plan_updates(c) &&
               td__plan_results(c);
     if (c->node) td__node_drop(c->node);
     if (ok) leave_mode(p);

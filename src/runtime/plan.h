@@ -73,6 +73,7 @@ typedef struct td_pcall {
 } td_pcall;
 
 bool td__plan_node(td_pcall *c);    /* node.c: makes c->node with what it saves */
+bool td__plan_flags(td_pcall *c);   /* writes.c: inputs that require grad now */
 bool td__plan_updates(td_pcall *c); /* writes.c */
 bool td__plan_results(td_pcall *c); /* results.c */
 int  td__plan_nr(const td_plan *p, td_tangent_of of, int index); /* -1: no tangent */

@@ -60,7 +60,16 @@ static bool put_update(td_pcall *c, int i) {
     if (u->meta && !put_geometry(u, t)) return false;
     if (u->out >= 0 && u->late && !put_elements(c, i)) return false;
     if (u->detached) td__clear_history(t);
-    return !u->wants || !td_is_nil(td_set_requires_grad(t, true));
+    return true;
+}
+
+bool td__plan_flags(td_pcall *c) {
+    const td_joint *j = c->p->j;
+    for (int i = 0; i < j->n_updates; i++)
+        if (j->updates[i].wants &&
+            td_is_nil(td_set_requires_grad(input(c, &j->updates[i]), true)))
+            return false;
+    return true;
 }
 
 /* ---- versions ----------------------------------------------------------- */
