@@ -52,7 +52,7 @@ func @aliases_transposed(%a: f32[2,2] @0, %b: f32[2,2] @0) {
   return %y
 }
 
-# writes that cancel leave nothing
+# metadata writes that cancel leave nothing
 func @there_and_back(%a: f32[4,3]) {
   t_(%a)
   t_(%a)
