@@ -183,8 +183,9 @@ programs: all $(PROGRAMS)
 run-tests: programs
 	@tools/run-tests.sh '$(T)' $(PROGRAMS)
 
-bless: $(B)/golden ## accept what the golden files give now; review the diff
+bless: $(B)/golden $(B)/programs/cases $(B)/tandem ## accept golden files and facts as they are; review the diff
 	@$(B)/golden --bless '$(T)'
+	@$(B)/programs/cases --bless '$(T)'
 
 variant = $(MAKE) --no-print-directory INPROC=1 OPT=-O1
 export ASAN_OPTIONS  ?= detect_leaks=1:allocator_may_return_null=1
