@@ -107,6 +107,8 @@ void      td__joint_drop(td_joint *j); /* NULL is fine */
 /* Every forward output that is returned as it is gets bytes of its own: no input's,
  * no other output's. Passes that merge values call for it. */
 bool      td__joint_separate(td_joint *j);
+/* Undoes in a forward half what shields written inputs, where nothing needs it. */
+bool      td__half_unshield(td_graph *g);
 /* Dead code, equal nodes, constants, views: what needs no decision. */
 bool      td__joint_clean(td_joint *j);
 

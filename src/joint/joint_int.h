@@ -40,4 +40,10 @@ bool td__joint_updates(td_joint_run *r);
 bool td__joint_results(td_joint_run *r);
 bool td__joint_tangents(td_joint_run *r); /* names what gets one */
 
+/* ---- passes.c, shield.c ------------------------------------------------- */
+
+td_gval *td__joint_root(td_gval *v);
+bool     td__joint_shield(td_joint *j);
+bool     td__joint_drop_copies(td_joint *j);
+
 #endif

@@ -2,7 +2,7 @@
 #include "joint/joint_int.h"
 
 /* The value whose bytes v lies in: the end of a chain of views. */
-static td_gval *root_of(td_gval *v) {
+td_gval *td__joint_root(td_gval *v) {
     while (v->node) {
         const td_gnode  *n = v->node;
         const td_opinfo *info = td__opinfo(n->op);
@@ -65,7 +65,7 @@ static bool move_up(td_graph *g, int first) {
 static bool separate(td_joint *j, int out, bool *taken) {
     td_garg *a = &j->g->outputs.v[out];
     if (a->kind != TD_G_VALUE) return true;
-    td_gval *root = root_of(a->u.v);
+    td_gval *root = td__joint_root(a->u.v);
     if (root->node && !taken[root->id]) return taken[root->id] = true;
     td_gval *copy = add_copy(j->g, a->u.v);
     if (copy) a->u.v = copy;
@@ -89,5 +89,5 @@ bool td__joint_separate(td_joint *j) {
 
 bool td__joint_clean(td_joint *j) {
     return td__graph_dce(j->g) && td__graph_cse(j->g) && td__graph_views(j->g) &&
-           td__graph_dce(j->g) && td__joint_separate(j);
+           td__joint_shield(j) && td__joint_drop_copies(j) && td__joint_separate(j);
 }

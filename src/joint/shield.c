@@ -1,0 +1,144 @@
+/* shield.c -- inputs the call writes are read through a copy, so that what is kept for
+ * backward is the value that was read and not the one written after it; and copies
+ * that nobody can tell from the original go. */
+#include "joint/joint_int.h"
+
+static bool writes(const td_gnode *n) { return td__opinfo(n->op)->writes; }
+
+/* ---- shields ------------------------------------------------------------ */
+
+static td_gval *twin_of(void *env, td_gval *v) {
+    td_gval *t = ((td_gval **)env)[v->id];
+    return t ? t : v;
+}
+
+static td_gval *add_clone(td_graph *g, td_gval *v) {
+    td_garg   in = td__garg_value(v);
+    td_gnode *n = td__graph_op(g, TD_OP_clone, &in, 1, 1);
+    int64_t   stride[TD_MAX_RANK];
+    if (!n) return NULL;
+    td_look l = *v->look;
+    td__strides_like(l.rank, l.size, l.stride, stride);
+    l.stride = stride;
+    l.storage = -1;
+    l.offset = 0;
+    l.dense = td__is_dense(l.rank, l.size, stride);
+    n->out[0]->look = td__graph_look_of(g, l);
+    n->tags = TD_TAG(TD_MUST_SAVE, 0);
+    return n->out[0]->look ? n->out[0] : NULL;
+}
+
+/* Does the node read elements of an input's storage that the input need not show? A copy
+ * of the input would not have them, so what it reads is copied. */
+static bool reaches(const td_joint *j, const td_gnode *n) {
+    if (n->op != TD_OP_as_strided || n->in[0].kind != TD_G_VALUE) return false;
+    const td_gval *v = n->in[0].u.v;
+    return !v->node && j->written[v->nr] && n->out[0]->look;
+}
+
+static bool is_written(const td_joint *j, const td_gval *v) {
+    return v->nr < j->n_primals && j->written[v->nr] && v->look;
+}
+
+/* Puts the nodes that reach, and then the copies from `first` on, to the front. */
+static bool move_front(const td_joint *j, int first) {
+    td_graph  *g = j->g;
+    int        n = g->nodes.n, at = 0;
+    td_gnode **all = td__alloc(sizeof *all * (size_t)(n + 1));
+    if (!all) return td__fail_memory(g->cx);
+    for (int i = 0; i < first; i++)
+        if (reaches(j, g->nodes.v[i])) all[at++] = g->nodes.v[i];
+    for (int i = first; i < n; i++) all[at++] = g->nodes.v[i];
+    for (int i = 0; i < first; i++)
+        if (!reaches(j, g->nodes.v[i])) all[at++] = g->nodes.v[i];
+    memcpy(g->nodes.v, all, sizeof *all * (size_t)n);
+    td__free(all);
+    return true;
+}
+
+static void read_twins(const td_joint *j, int n, td_gval **twin) {
+    td_graph *g = j->g;
+    for (int i = 0; i < n; i++) {
+        td_gnode *node = g->nodes.v[i];
+        if (reaches(j, node)) continue;
+        for (int k = writes(node) ? 1 : 0; k < node->n_in; k++)
+            td__garg_map(&node->in[k], twin_of, twin);
+    }
+    for (int i = 0; i < g->outputs.n; i++)
+        td__garg_map(&g->outputs.v[i], twin_of, twin);
+}
+
+static bool add_clones(td_joint *j, int first, td_gval **twin) {
+    td_graph *g = j->g;
+    for (int i = 0; i < g->inputs.n; i++) {
+        td_gval *v = g->inputs.v[i];
+        if (is_written(j, v) && !(twin[v->id] = add_clone(g, v))) return false;
+    }
+    for (int i = 0; i < first; i++) {
+        td_gnode *n = g->nodes.v[i];
+        if (reaches(j, n) && !(twin[n->out[0]->id] = add_clone(g, n->out[0])))
+            return false;
+    }
+    return true;
+}
+
+bool td__joint_shield(td_joint *j) {
+    td_graph *g = j->g;
+    int       first = g->nodes.n;
+    size_t    n = 2 * (size_t)g->n_values + (size_t)j->n_primals + 1;
+    td_gval **twin = td__zalloc(sizeof *twin * n);
+    bool      ok = twin ? add_clones(j, first, twin) : td__fail_memory(j->cx);
+    if (ok && g->nodes.n > first) {
+        read_twins(j, first, twin);
+        ok = move_front(j, first);
+    }
+    td__free((void *)twin);
+    return ok;
+}
+
+/* ---- copies ------------------------------------------------------------- */
+
+static bool same_look(const td_look *a, const td_look *b) {
+    size_t n = a && b ? sizeof(int64_t) * a->rank : 0;
+    return a && b && a->kind == TD_K_TENSOR && a->rank == b->rank &&
+           a->dtype == b->dtype && !memcmp(a->size, b->size, n) &&
+           !memcmp(a->stride, b->stride, n);
+}
+
+/* A clone of a value that never changes is that value. Shields stay. */
+static bool is_needless(const td_gnode *n) {
+    if (n->op != TD_OP_clone || n->tags || n->in[0].kind != TD_G_VALUE) return false;
+    const td_gval *v = n->in[0].u.v;
+    bool           input = !td__joint_root(n->in[0].u.v)->node;
+    return !input && same_look(v->look, n->out[0]->look);
+}
+
+bool td__joint_drop_copies(td_joint *j) {
+    td_graph *g = j->g;
+    if (!td__graph_index(g)) return false;
+    for (int i = 0; i < g->nodes.n; i++) {
+        td_gnode *n = g->nodes.v[i];
+        if (is_needless(n)) td__graph_replace(g, n->out[0], n->in[0].u.v);
+    }
+    return td__graph_dce(g);
+}
+
+/* ---- after the cut ------------------------------------------------------ */
+
+/* A shield of the forward half that is not kept was for nothing. */
+bool td__half_unshield(td_graph *g) {
+    bool *used = td__zalloc((size_t)g->n_values + 1);
+    if (!used) return td__fail_memory(g->cx);
+    for (int i = 0; i < g->outputs.n; i++)
+        if (g->outputs.v[i].kind == TD_G_VALUE)
+            used[td__joint_root(g->outputs.v[i].u.v)->id] = true;
+    bool ok = td__graph_index(g);
+    for (int i = 0; ok && i < g->nodes.n; i++) {
+        td_gnode *n = g->nodes.v[i];
+        if (n->op != TD_OP_clone || n->tags != TD_TAG(TD_MUST_SAVE, 0)) continue;
+        if (used[n->out[0]->id]) continue;
+        td__graph_replace(g, n->out[0], n->in[0].u.v);
+    }
+    td__free(used);
+    return ok && td__graph_dce(g);
+}
