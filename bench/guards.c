@@ -17,7 +17,7 @@ int main(void) {
     if (!e) return 1;
     td_tensor *x = td_op_zeros(cx, TD_SHAPE(64, 32), TD_F32);
     td_meta    m;
-    td__sym_tensor(e, "x", 0, x, &m); /* 2 ranges, 2 strides, the offset */
+    td__sym_tensor(e, "x", 0, x, TD_SYM_ALL, &m); /* 2 ranges, 2 strides, the offset */
     td__symenv_begin(e);
     int64_t a = m.size[0], b = m.size[1];
     bool    ok = td__dim_eq(td__dim_mod(a, 8), 0) && td__dim_eq(td__dim_mod(b, 8), 0) &&

@@ -67,14 +67,44 @@ TD_API int td_call_body(td_ctx *cx, td_body *body, void *env, td_values args,
  *   fails  TD_E_TRACE  the body did what cannot be part of a program
  *          any other   as the body itself would fail */
 TD_API td_program *td_capture(td_ctx *cx, td_body *body, void *env, td_values args);
+
+/* Which sizes of the arguments may be others in later calls of the program. */
+typedef enum td_dynamic {
+    TD_DYNAMIC_OFF,    /* none: the program is for these sizes */
+    TD_DYNAMIC_MARKED, /* those marked with td_mark_dynamic */
+    TD_DYNAMIC_ALL     /* all that are not 0 or 1; equal ones stay equal */
+} td_dynamic;
+
+/* Options carry their size: write {TD_CAPTURE_OPTS, .dynamic = TD_DYNAMIC_ALL}. */
+typedef struct td_capture_opts {
+    size_t     size;
+    td_dynamic dynamic;
+    bool       no_duck; /* TD_DYNAMIC_ALL: sizes that are equal now need not stay so */
+} td_capture_opts;
+#define TD_CAPTURE_OPTS .size = sizeof(td_capture_opts)
+
+/* td_capture with options; opts may be NULL. With dynamic sizes the program holds for
+ * all arguments that pass its guards: what the body's ops asked of the sizes, in
+ * docs/symbolic-shapes.md. A body that reads a size as a number (td_size) fixes it. */
+TD_API td_program *td_capture_with(td_ctx *cx, td_body *body, void *env, td_values args,
+                                   const td_capture_opts *opts);
+/* Says inside a body what holds of a size that depends on values, and checks it when
+ * the program runs: rel is "==", "!=", "<", "<=", ">" or ">=". Of other sizes, and
+ * outside captures, it is a check. False after a failure, TD_E_SHAPE. */
+TD_API bool        td_expect(td_tensor *t, int64_t dim, const char *rel, int64_t than);
 /* Does what the body does, to tensors of the same dtypes, sizes and strides, equal
  * where the captured ones were, and the same numbers. out[0..n_out) gets as many
- * results as there is room for. False after a failure. */
+ * results as there is room for. False after a failure: TD_E_GUARD names the guard
+ * that does not hold. */
 TD_API bool   td_program_run(td_program *p, td_values args, td_value *out, int n_out);
 TD_API int    td_program_results(const td_program *p);
 /* The program as text (docs/text-format.md). Writes at most cap bytes with the final
  * NUL; returns the length it wants. */
 TD_API size_t td_program_text(const td_program *p, char *out, size_t cap);
+/* What must hold of the arguments' sizes: "s0 == x0.size(0), s0 >= 2". Empty without
+ * dynamic sizes. Writes at most cap bytes with the final NUL; returns the length it
+ * wants. */
+TD_API size_t td_program_guards(const td_program *p, char *out, size_t cap);
 TD_API void   td_program_drop(td_program *p); /* NULL is fine */
 
 #ifdef __cplusplus
@@ -92,6 +122,10 @@ template <class... T> bool td_return(td_call *c, T... x) {
     return td_return_values(c, td__values(x...));
 }
 #else
+
+#ifndef TD_NO_SUGAR
+#define td_expect(t, ...) td_expect(td__noting((t), __FILE__, __LINE__), __VA_ARGS__)
+#endif
 
 /* Sixteen values in place; more by hand as td_values. */
 #define TD__VALUES_1(x) TD_V(x)

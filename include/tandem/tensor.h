@@ -49,6 +49,7 @@ typedef enum td_code {
     TD_E_IO,
     TD_E_MEMORY,
     TD_E_UNSUPPORTED,
+    TD_E_GUARD, /* a program was captured for other sizes */
     TD_E_COUNT
 } td_code;
 
@@ -203,6 +204,23 @@ TD_API const char *td_dtype_name(td_dtype dt);
 TD_API size_t      td_dtype_size(td_dtype dt);
 TD_API bool        td_dtype_is_float(td_dtype dt);
 
+/* In a capture with dynamic sizes (capture.h) all of these give numbers still: a size
+ * that is symbolic is fixed to the one it has now, and the program is guarded by it.
+ * The following keep it symbolic. Outside such captures they give the number itself;
+ * inside, a handle: pass it to ops where they take an integer or a list, combine
+ * handles with td_sym_add and the like, and compute nothing from it by other means. */
+TD_API int64_t td_sym_size(const td_tensor *t, int64_t dim);
+TD_API td_ints td_sym_sizes(const td_tensor *t); /* borrowed */
+TD_API int64_t td_sym_numel(const td_tensor *t);
+TD_API int64_t td_sym_add(int64_t a, int64_t b);
+TD_API int64_t td_sym_sub(int64_t a, int64_t b);
+TD_API int64_t td_sym_mul(int64_t a, int64_t b);
+TD_API int64_t td_sym_div(int64_t a, int64_t b); /* rounds down; b is positive */
+TD_API int64_t td_sym_mod(int64_t a, int64_t b);
+/* The size of this dim will be another in later calls: captures with
+ * TD_DYNAMIC_MARKED give it a symbol. False after a failure. */
+TD_API bool    td_mark_dynamic(td_tensor *t, int64_t dim);
+
 /* The first element's address; NULL for nil, fake or empty tensors. Writing
  * through it is a write Tandem does not see: call td_bump after it. */
 TD_API void   *td_data(td_tensor *t);
@@ -299,6 +317,18 @@ static inline td_tensor *td__noting(td_tensor *t, const char *file, int line) {
     td_here.line = line;
     return t;
 }
+static inline const td_tensor *td__seen(const td_tensor *t, const char *file,
+                                        int line) {
+    td_here.file = file;
+    td_here.line = line;
+    return t;
+}
+#define td_size(t, dim) td_size(td__seen((t), __FILE__, __LINE__), (dim))
+#define td_stride(t, dim) td_stride(td__seen((t), __FILE__, __LINE__), (dim))
+#define td_sizes(t) td_sizes(td__seen((t), __FILE__, __LINE__))
+#define td_strides(t) td_strides(td__seen((t), __FILE__, __LINE__))
+#define td_offset(t) td_offset(td__seen((t), __FILE__, __LINE__))
+#define td_numel(t) td_numel(td__seen((t), __FILE__, __LINE__))
 #define td_data(t) td_data(td__noting((t), __FILE__, __LINE__))
 #define td_item(t) td_item(td__noting((t), __FILE__, __LINE__))
 #define td_item_int(t) td_item_int(td__noting((t), __FILE__, __LINE__))

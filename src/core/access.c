@@ -7,15 +7,20 @@
 td_ctx    *td_ctx_of(const td_tensor *t) { return t->cx; }
 td_dtype   td_dtype_of(const td_tensor *t) { return (td_dtype)t->dtype; }
 int        td_rank(const td_tensor *t) { return t->rank; }
-td_ints    td_sizes(const td_tensor *t) { return (td_ints){t->size, t->rank}; }
-td_ints    td_strides(const td_tensor *t) { return (td_ints){t->stride, t->rank}; }
-int64_t    td_offset(const td_tensor *t) { return t->offset; }
-int64_t    td_numel(const td_tensor *t) { return t->numel; }
 bool       td_is_view(const td_tensor *t) { return t->base != NULL; }
 td_tensor *td_base(const td_tensor *t) { return t->base ? t->base : &t->cx->nil; }
 bool       td_is_nil(const td_tensor *t) { return (t->flags & TD_TF_NIL) != 0; }
 td_tensor *td_nil(td_ctx *cx) { return &cx->nil; }
 size_t     td_storage_bytes(const td_tensor *t) { return t->st->bytes; }
+
+/* ---- numbers ------------------------------------------------------------ */
+
+/* The number a size has in this trace, which is guarded; 0 after td__fail. */
+static int64_t number(int64_t dim) {
+    if (TD_LIKELY(!td__dim_is_sym(dim))) return dim;
+    int64_t n = td__dim_fixed(dim);
+    return n == TD_DIM_HUGE ? 0 : n;
+}
 
 /* One dim of t's sizes or strides; 0 and an error when out of range. */
 static int64_t dim_entry(const td_tensor *t, const int64_t *list, int64_t dim) {
@@ -27,9 +32,48 @@ static int64_t dim_entry(const td_tensor *t, const int64_t *list, int64_t dim) {
     return 0;
 }
 
-int64_t td_size(const td_tensor *t, int64_t dim) { return dim_entry(t, t->size, dim); }
-int64_t td_stride(const td_tensor *t, int64_t dim) {
-    return dim_entry(t, t->stride, dim);
+/* A list is read as numbers, and so may hold nothing else. */
+static td_ints list_of(const td_tensor *t, const int64_t *list, const char *who) {
+    bool sym = false;
+    for (int d = 0; d < t->rank; d++) sym |= td__dim_is_sym(list[d]);
+    if (TD_LIKELY(!sym)) return (td_ints){list, t->rank};
+    td__fail(t->cx, TD_E_TRACE,
+             "%s: %s has symbolic sizes in this capture (%s:%d); td_sym_sizes gives a "
+             "list to pass to ops, td_size one number, which fixes it",
+             who, td__type_str(t), td_here.file ? td_here.file : "?", td_here.line);
+    return (td_ints){NULL, 0};
+}
+
+int64_t(td_size)(const td_tensor *t, int64_t dim) {
+    return number(dim_entry(t, t->size, dim));
+}
+int64_t(td_stride)(const td_tensor *t, int64_t dim) {
+    return number(dim_entry(t, t->stride, dim));
+}
+td_ints(td_sizes)(const td_tensor *t) { return list_of(t, t->size, "td_sizes"); }
+td_ints(td_strides)(const td_tensor *t) { return list_of(t, t->stride, "td_strides"); }
+int64_t(td_offset)(const td_tensor *t) { return number(t->offset); }
+int64_t(td_numel)(const td_tensor *t) { return number(t->numel); }
+
+int64_t td_sym_size(const td_tensor *t, int64_t dim) {
+    return dim_entry(t, t->size, dim);
+}
+td_ints td_sym_sizes(const td_tensor *t) { return td__sizes(t); }
+int64_t td_sym_numel(const td_tensor *t) { return t->numel; }
+int64_t td_sym_add(int64_t a, int64_t b) { return td__dim_add(a, b); }
+int64_t td_sym_sub(int64_t a, int64_t b) { return td__dim_sub(a, b); }
+int64_t td_sym_mul(int64_t a, int64_t b) { return td__dim_mul(a, b); }
+int64_t td_sym_div(int64_t a, int64_t b) { return b ? td__dim_div(a, b) : TD_DIM_HUGE; }
+int64_t td_sym_mod(int64_t a, int64_t b) { return b ? td__dim_mod(a, b) : TD_DIM_HUGE; }
+
+bool td_mark_dynamic(td_tensor *t, int64_t dim) {
+    int d = td__wrap_dim(dim, t->rank);
+    if (td_is_nil(t)) return false;
+    if (d < 0 || t->rank == 0)
+        return td__fail(t->cx, TD_E_INDEX, "td_mark_dynamic: %s has no dim %lld",
+                        td__type_str(t), (long long)dim);
+    t->marks |= (uint32_t)1 << d;
+    return true;
 }
 
 bool td_is_contiguous(const td_tensor *t) {

@@ -105,6 +105,7 @@ struct td_tensor {
     int32_t       refs;  /* scope + keeps + internal holders */
     int32_t       kept;  /* how many of refs are the user's */
     int32_t       slot;  /* index in cx->owned, -1: no scope owns it */
+    uint32_t      marks; /* bit per dim that changes from call to call (capture) */
     uint8_t       dtype; /* td_dtype */
     uint8_t       rank;
     uint8_t       flags;    /* TD_TF_... */
@@ -157,7 +158,14 @@ static inline char *td__ptr(const td_tensor *t) {
     return t->st->data ? (char *)t->st->data + t->offset * td__dtype_bytes[t->dtype]
                        : NULL;
 }
-static inline bool td__is_fake(const td_tensor *t) { return t->st->fake; }
+static inline bool    td__is_fake(const td_tensor *t) { return t->st->fake; }
+/* As lists for ops; entries may be symbolic, unlike those of td_sizes. */
+static inline td_ints td__sizes(const td_tensor *t) {
+    return (td_ints){t->size, t->rank};
+}
+static inline td_ints td__strides(const td_tensor *t) {
+    return (td_ints){t->stride, t->rank};
+}
 
 void td__view_step_drop(td_view_step *s);
 

@@ -1,12 +1,12 @@
 /* dim.c -- the uncommon half of dim arithmetic: symbols and overflow. */
 #include "core/dim.h"
 
-static _Thread_local td_dim_hook *hook_fn;
-static _Thread_local void        *hook_env;
+static _Thread_local td_dim_hook serving;
 
-void td__dim_set_hook(td_dim_hook *hook, void *env) {
-    hook_fn = hook;
-    hook_env = env;
+td_dim_hook td__dim_set_hook(td_dim_hook hook) {
+    td_dim_hook was = serving;
+    serving = hook;
+    return was;
 }
 
 __extension__ typedef __int128 wide; /* holds any sum or product of two dims */
@@ -18,7 +18,7 @@ static int64_t clamped(wide v) {
 
 /* Numbers whose sum or product left the range, or that a user made up and that only
  * look like symbols. Saturates, so that whoever checks sizes refuses them. */
-static int64_t of_numbers(td_dim_op op, wide a, wide b) {
+static int64_t of_numbers(int op, wide a, wide b) {
     switch (op) {
     case TD_DIM_ADD: return clamped(a + b);
     case TD_DIM_SUB: return clamped(a - b);
@@ -27,15 +27,38 @@ static int64_t of_numbers(td_dim_op op, wide a, wide b) {
     case TD_DIM_MOD: return clamped(b ? a % b + (a % b < 0 ? b : 0) : 0);
     case TD_DIM_MIN: return (int64_t)(a < b ? a : b);
     case TD_DIM_MAX: return (int64_t)(a > b ? a : b);
-    case TD_DIM_EQ: return a == b;
-    case TD_DIM_LT: return a < b;
+    case TD_DIM_EQ:
+    case TD_DIM_SEEMS_EQ:
+    case TD_DIM_SAME: return a == b;
+    case TD_DIM_LT:
+    case TD_DIM_SEEMS_LT: return a < b;
+    default: return (int64_t)a;
     }
-    return 0;
 }
 
-int64_t td__dim_slow(td_dim_op op, int64_t a, int64_t b) {
+int64_t td__dim_slow(int op, int64_t a, int64_t b) {
     bool symbolic = td__dim_is_sym(a) || td__dim_is_sym(b);
-    return symbolic && hook_fn ? hook_fn(hook_env, op, a, b) : of_numbers(op, a, b);
+    return symbolic && serving.fn ? serving.fn(serving.env, op, a, b)
+                                  : of_numbers(op, a, b);
 }
 
-bool td__dim_tracing(void) { return hook_fn != NULL; }
+bool td__dim_tracing(void) { return serving.fn != NULL; }
+
+void td__dim_text(int64_t dim, td_buf *out) {
+    if (td__dim_is_sym(dim) && serving.text) serving.text(serving.env, dim, out);
+    else td__buf_printf(out, "%lld", (long long)dim);
+}
+
+bool td__dim_expect(int64_t a, td_dim_rel rel, int64_t b) {
+    bool symbolic = td__dim_is_sym(a) || td__dim_is_sym(b);
+    if (symbolic && serving.fn)
+        return serving.fn(serving.env, TD_DIM_EXPECT + (int)rel, a, b) != 0;
+    return rel == TD_DIM_IS_EQ   ? a == b
+           : rel == TD_DIM_IS_NE ? a != b
+           : rel == TD_DIM_IS_LT ? a < b
+                                 : a >= b;
+}
+
+int64_t td__dim_fresh(int64_t lo, int64_t hi) {
+    return serving.fn ? serving.fn(serving.env, TD_DIM_FRESH, lo, hi) : TD_DIM_HUGE;
+}

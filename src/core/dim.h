@@ -24,20 +24,54 @@ typedef enum td_dim_op {
     TD_DIM_LT
 } td_dim_op;
 
-/* One more the hook is asked for: the number a symbol has in this trace, guarded. */
-enum { TD_DIM_FIX = TD_DIM_LT + 1 };
+/* What else a tracer is asked. */
+enum {
+    TD_DIM_FIX = TD_DIM_LT + 1, /* the number a has in this trace, guarded */
+    TD_DIM_NOW,                 /* a with all that is known put in */
+    TD_DIM_SAME,                /* are a and b known to be equal? Guards nothing */
+    TD_DIM_SEEMS_EQ,            /* EQ and LT that ask nothing of run time */
+    TD_DIM_SEEMS_LT,
+    TD_DIM_FRESH, /* a size of [a, b] that only run time knows */
+    TD_DIM_EXPECT /* + td_dim_rel: it holds whenever the program runs */
+};
+typedef enum td_dim_rel {
+    TD_DIM_IS_EQ,
+    TD_DIM_IS_NE,
+    TD_DIM_IS_LT,
+    TD_DIM_IS_GE
+} td_dim_rel;
 
 static inline bool td__dim_is_sym(int64_t a) { return a < TD_DIM_SYM_LIMIT; }
+bool td__dim_tracing(void); /* is the thread tracing? Else there are no symbols */
+/* A symbol, as opposed to a number a user made up. */
+static inline bool td__dim_is_symbolic(int64_t a) {
+    return TD_UNLIKELY(td__dim_is_sym(a)) && td__dim_tracing();
+}
+
+/* The tag of entry i of a table of expressions. Tags lie far apart, so that a number
+ * computed from one outside these functions is no other's. */
+static inline int64_t td__dim_tag(int i) {
+    return TD_DIM_SYM_LIMIT - 1 - (int64_t)i * ((int64_t)1 << 24);
+}
+/* The entry of a tag, below n; -1: it is none. */
+static inline int td__dim_entry(int64_t dim, int n) {
+    int64_t far = TD_DIM_SYM_LIMIT - 1 - dim, step = (int64_t)1 << 24;
+    return far < 0 || far % step || far / step >= n ? -1 : (int)(far / step);
+}
 
 /* Out of line: symbols through the tracer's hook, and numbers that overflow. */
-int64_t         td__dim_slow(td_dim_op op, int64_t a, int64_t b);
-typedef int64_t td_dim_hook(void *env, td_dim_op op, int64_t a, int64_t b);
-void td__dim_set_hook(td_dim_hook *hook, void *env); /* of the calling thread */
-bool td__dim_tracing(
-    void); /* has the thread a hook? Without one there are no symbols */
+int64_t td__dim_slow(int op, int64_t a, int64_t b);
+/* What serves a thread's symbols; fn NULL: nothing does. */
+typedef struct td_dim_hook {
+    int64_t (*fn)(void *env, int op, int64_t a, int64_t b); /* td_dim_op or above */
+    void (*text)(void *env, int64_t dim, td_buf *out);
+    void *env;
+} td_dim_hook;
+td_dim_hook        td__dim_set_hook(td_dim_hook hook);     /* gives the one before */
+void               td__dim_text(int64_t dim, td_buf *out); /* "s0*2 + 1", or digits */
 /* A negative number, as opposed to a symbol. */
 static inline bool td__dim_is_negative(int64_t a) {
-    return TD_UNLIKELY(a < 0) && !(td__dim_is_sym(a) && td__dim_tracing());
+    return TD_UNLIKELY(a < 0) && !td__dim_is_symbolic(a);
 }
 
 static inline int64_t td__dim_add(int64_t a, int64_t b) {
@@ -93,12 +127,39 @@ static inline bool td__dim_lt(int64_t a, int64_t b) {
         return td__dim_slow(TD_DIM_LT, a, b) != 0;
     return a < b;
 }
-static inline bool    td__dim_le(int64_t a, int64_t b) { return !td__dim_lt(b, a); }
+static inline bool td__dim_le(int64_t a, int64_t b) { return !td__dim_lt(b, a); }
+/* The same for questions of layout. Of sizes that only run time knows the general
+ * answer will do: that of a size above 1. */
+static inline bool td__dim_seems_eq(int64_t a, int64_t b) {
+    if (TD_UNLIKELY(td__dim_is_sym(a) || td__dim_is_sym(b)))
+        return td__dim_slow(TD_DIM_SEEMS_EQ, a, b) != 0;
+    return a == b;
+}
+static inline bool td__dim_seems_lt(int64_t a, int64_t b) {
+    if (TD_UNLIKELY(td__dim_is_sym(a) || td__dim_is_sym(b)))
+        return td__dim_slow(TD_DIM_SEEMS_LT, a, b) != 0;
+    return a < b;
+}
 /* A number where only a number will do (how many results): a symbol becomes the one
  * it has in this trace, under a guard. */
 static inline int64_t td__dim_fixed(int64_t a) {
     if (TD_LIKELY(!td__dim_is_sym(a))) return a;
-    return td__dim_slow((td_dim_op)TD_DIM_FIX, a, 0);
+    return td__dim_slow(TD_DIM_FIX, a, 0);
 }
+static inline int64_t td__dim_now(int64_t a) {
+    return TD_LIKELY(!td__dim_is_sym(a)) ? a : td__dim_slow(TD_DIM_NOW, a, 0);
+}
+/* Known to be equal; two symbols that merely happen to be are not. */
+static inline bool td__dim_same(int64_t a, int64_t b) {
+    if (TD_LIKELY(a == b)) return true;
+    if (!td__dim_is_sym(a) && !td__dim_is_sym(b)) return false;
+    return td__dim_slow(TD_DIM_SAME, a, b) != 0;
+}
+/* Does a rel b hold? Of what only run time knows: it will be checked there, and holds
+ * from here on. */
+bool    td__dim_expect(int64_t a, td_dim_rel rel, int64_t b);
+/* How large a result of [lo, hi] is that depends on values; TD_DIM_HUGE: nobody here
+ * can say, or td__fail. */
+int64_t td__dim_fresh(int64_t lo, int64_t hi);
 
 #endif

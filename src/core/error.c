@@ -9,8 +9,8 @@
 _Thread_local td_where td_here;
 
 static const char *const code_names[TD_E_COUNT] = {
-    "ok",   "shape", "dtype", "argument", "index",  "alias",
-    "grad", "trace", "build", "io",       "memory", "unsupported",
+    "ok",    "shape", "dtype", "argument", "index",       "alias", "grad",
+    "trace", "build", "io",    "memory",   "unsupported", "guard",
 };
 
 const char *td_code_name(td_code code) {
@@ -103,11 +103,23 @@ static char *next_text(void) {
     return texts[next++ % TD_COUNT(texts)];
 }
 
+/* Symbolic sizes print as expressions; a long one is cut. */
+static size_t write_dim(char *s, size_t n, int64_t dim) {
+    td_buf b = {0};
+    td__dim_text(dim, &b);
+    n += (size_t)snprintf(s + n, TEXT_CAP - n, "%.*s", (int)(TEXT_CAP - 4 - n),
+                          td__buf_str(&b));
+    td__buf_free(&b);
+    return n;
+}
+
 static size_t write_sizes(char *s, size_t n, int rank, const int64_t *size) {
     n += (size_t)snprintf(s + n, TEXT_CAP - n, "[");
-    for (int i = 0; i < rank && n < TEXT_CAP - 24; i++)
-        n += (size_t)snprintf(s + n, TEXT_CAP - n, i ? ",%lld" : "%lld",
-                              (long long)size[i]);
+    for (int i = 0; i < rank && n < TEXT_CAP - 24; i++) {
+        if (i) s[n++] = ',';
+        if (td__dim_is_sym(size[i])) n = write_dim(s, n, size[i]);
+        else n += (size_t)snprintf(s + n, TEXT_CAP - n, "%lld", (long long)size[i]);
+    }
     n += (size_t)snprintf(s + n, TEXT_CAP - n, "]");
     return n;
 }

@@ -21,9 +21,9 @@ void td__strides_dense(int rank, const int64_t *size, int64_t *stride) {
 bool td__is_dense(int rank, const int64_t *size, const int64_t *stride) {
     int64_t step = 1;
     for (int i = rank - 1; i >= 0; i--) {
-        if (td__dim_eq(size[i], 0)) return true; /* nothing is addressed */
-        if (td__dim_eq(size[i], 1)) continue;
-        if (!td__dim_eq(stride[i], step)) return td__numel(rank, size) == 0;
+        if (td__dim_seems_eq(size[i], 0)) return true; /* nothing is addressed */
+        if (td__dim_seems_eq(size[i], 1)) continue;
+        if (!td__dim_seems_eq(stride[i], step)) return td__numel(rank, size) == 0;
         step = td__dim_mul(step, size[i]);
     }
     return true;
@@ -34,9 +34,9 @@ bool td__is_dense(int rank, const int64_t *size, const int64_t *stride) {
 static int sort_dims(int rank, const int64_t *size, const int64_t *stride, int *order) {
     int n = 0;
     for (int i = 0; i < rank; i++) {
-        if (td__dim_lt(size[i], 2)) continue;
+        if (td__dim_seems_lt(size[i], 2)) continue;
         int k = n++;
-        for (; k > 0 && td__dim_lt(stride[order[k - 1]], stride[i]); k--)
+        for (; k > 0 && td__dim_seems_lt(stride[order[k - 1]], stride[i]); k--)
             order[k] = order[k - 1];
         order[k] = i;
     }
@@ -48,7 +48,7 @@ bool td__is_packed(int rank, const int64_t *size, const int64_t *stride) {
     int     order[TD_MAX_RANK], n = sort_dims(rank, size, stride, order);
     int64_t step = 1;
     for (int k = n - 1; k >= 0; k--) {
-        if (!td__dim_eq(stride[order[k]], step)) return false;
+        if (!td__dim_seems_eq(stride[order[k]], step)) return false;
         step = td__dim_mul(step, size[order[k]]);
     }
     return true;
@@ -56,10 +56,10 @@ bool td__is_packed(int rank, const int64_t *size, const int64_t *stride) {
 
 /* Does dim a lie outside dim b: 1 yes, -1 no, 0 cannot tell (a zero stride). */
 static int lies_outside(const int64_t *size, const int64_t *stride, int a, int b) {
-    if (td__dim_eq(stride[a], 0) || td__dim_eq(stride[b], 0)) return 0;
-    if (td__dim_lt(stride[a], stride[b])) return -1;
-    if (td__dim_lt(stride[b], stride[a])) return 1;
-    return td__dim_lt(size[b], size[a]);
+    if (td__dim_seems_eq(stride[a], 0) || td__dim_seems_eq(stride[b], 0)) return 0;
+    if (td__dim_seems_lt(stride[a], stride[b])) return -1;
+    if (td__dim_seems_lt(stride[b], stride[a])) return 1;
+    return td__dim_seems_lt(size[b], size[a]);
 }
 
 /* A packed tensor keeps its strides. Others get those of a dense tensor with the
@@ -128,9 +128,10 @@ bool td__expand_strides(const td_tensor *t, int rank, const int64_t *size,
  * each stride clears everything below it nothing does. What is left (unfold-like
  * windows) is decided by the same ordering rule, erring towards no overlap. */
 bool td__overlaps_itself(const td_tensor *t) {
-    if (td__dim_lt(t->numel, 2)) return false;
+    if (td__dim_seems_lt(t->numel, 2)) return false;
     for (int i = 0; i < t->rank; i++)
-        if (td__dim_eq(t->stride[i], 0) && td__dim_lt(1, t->size[i])) return true;
+        if (td__dim_seems_eq(t->stride[i], 0) && td__dim_seems_lt(1, t->size[i]))
+            return true;
     return false;
 }
 
@@ -156,7 +157,8 @@ static bool same_geometry(const td_tensor *a, const td_tensor *b) {
 /* From offsets alone, so that tensors without bytes are refused the same writes. */
 td_overlap td__overlap(const td_tensor *a, const td_tensor *b) {
     if (a == b) return TD_OVERLAP_FULL;
-    if (a->st != b->st || td__dim_eq(a->numel, 0) || td__dim_eq(b->numel, 0))
+    if (a->st != b->st || td__dim_seems_eq(a->numel, 0) ||
+        td__dim_seems_eq(b->numel, 0))
         return TD_OVERLAP_NO;
     if (same_geometry(a, b)) return TD_OVERLAP_FULL;
     if (!td__is_packed(a->rank, a->size, a->stride) ||
@@ -167,10 +169,10 @@ td_overlap td__overlap(const td_tensor *a, const td_tensor *b) {
     byte_range(b, &b0, &b1);
     a1 = td__dim_add(a1, td__dtype_bytes[a->dtype] - 1);
     b1 = td__dim_add(b1, td__dtype_bytes[b->dtype] - 1);
-    if (td__dim_eq(a0, b0) && td__dim_eq(a1, b1))
+    if (td__dim_seems_eq(a0, b0) && td__dim_seems_eq(a1, b1))
         return same_strides(a, b) ? TD_OVERLAP_FULL : TD_OVERLAP_PARTIAL;
-    return td__dim_le(a0, b1) && td__dim_le(b0, a1) ? TD_OVERLAP_PARTIAL
-                                                    : TD_OVERLAP_NO;
+    return !td__dim_seems_lt(b1, a0) && !td__dim_seems_lt(a1, b0) ? TD_OVERLAP_PARTIAL
+                                                                  : TD_OVERLAP_NO;
 }
 
 /* Walks old dims from the right in runs that step evenly, and cuts each run into
@@ -188,8 +190,9 @@ bool td__view_strides(int rank, const int64_t *size, const int64_t *stride,
     int64_t step = rank > 0 ? stride[rank - 1] : 1, run = 1, cut = 1;
     for (int d = rank - 1; d >= 0; d--) {
         run = td__dim_mul(run, size[d]);
-        bool ends = d == 0 || (!td__dim_eq(size[d - 1], 1) &&
-                               !td__dim_eq(stride[d - 1], td__dim_mul(run, step)));
+        bool ends =
+            d == 0 || (!td__dim_seems_eq(size[d - 1], 1) &&
+                       !td__dim_seems_eq(stride[d - 1], td__dim_mul(run, step)));
         if (!ends) continue;
         while (view_d >= 0 &&
                (td__dim_lt(cut, run) || td__dim_eq(new_size[view_d], 1))) {

@@ -29,7 +29,7 @@ static bool obeys_layout(const td_tensor *g, const td_tensor *t) {
 static td_tensor *copy_for(td_tensor *t, td_tensor *g) {
     if (!td__is_packed(t->rank, t->size, t->stride)) return td_op_clone(g, true);
     td_tensor *r =
-        td_op_empty_strided(t->cx, td_sizes(t), td_strides(t), (td_dtype)g->dtype);
+        td_op_empty_strided(t->cx, td__sizes(t), td__strides(t), (td_dtype)g->dtype);
     return td_is_nil(r) ? r : td_op_copy_(r, g, false);
 }
 

@@ -41,7 +41,7 @@ static bool backward_row(check *k, int o, int64_t row, td_tensor **in,
     double    *one = td__zalloc(sizeof *one * (size_t)y->numel);
     if (!one) return td__fail_memory(cx);
     one[row] = 1;
-    td_tensor *g = td_from(cx, TD_F64, td_sizes(y), one);
+    td_tensor *g = td_from(cx, TD_F64, td__sizes(y), one);
     td__free(one);
     if (y->dtype != TD_F64) g = td_op_to(g, (td_dtype)y->dtype, false);
     td_grad_opts opts = {TD_GRAD_OPTS, .retain_graph = true, .materialize = true,
@@ -251,7 +251,7 @@ static td_tensor *some_grad(td_ctx *cx, td_tensor *y, int o) {
     double *v = td__alloc(sizeof *v * (size_t)(y->numel + 1));
     if (!v) return td__fail_memory(cx), td_nil(cx);
     for (int64_t e = 0; e < y->numel; e++) v[e] = 0.3 + sin(1.7 * (double)(e + 1) + o);
-    td_tensor *g = td_from(cx, TD_F64, td_sizes(y), v);
+    td_tensor *g = td_from(cx, TD_F64, td__sizes(y), v);
     td__free(v);
     if (y->dtype != TD_F64) g = td_op_to(g, (td_dtype)y->dtype, false);
     return td_set_requires_grad(g, true);

@@ -97,7 +97,7 @@ bool td__regenerate(td_tensor *t) {
     cx->top = &td__eager(cx)->mode;
     cx->grad_enabled = true;
     cx->inference = false;
-    td_tensor *v = td_op_as_strided(base_with_history(t), td_sizes(t), td_strides(t),
+    td_tensor *v = td_op_as_strided(base_with_history(t), td__sizes(t), td__strides(t),
                                     td_value_int(t->offset));
     bool       ok = !td_is_nil(v);
     if (ok && v->ag && v->ag->fn) ok = td__set_history(t, v->ag->fn, v->ag->nr);

@@ -158,7 +158,7 @@ static td_tensor *reattach(td_node *n, td_tensor *data, int nr) {
         td__note_meta(td__slices_base(n->owner), &base);
         a = td__tensor_over(cx, data->st, &base);
         if (!a || !td__set_history(a, n->owner, 0)) return NULL;
-        a = td_op_as_strided(a, td_sizes(data), td_strides(data),
+        a = td_op_as_strided(a, td__sizes(data), td__strides(data),
                              td_value_int(data->offset));
         return td_is_nil(a) ? NULL : a;
     }

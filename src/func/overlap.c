@@ -25,9 +25,9 @@ static bool in_order(const td_geom *g) {
     int     order[TD_MAX_RANK], n = 0;
     int64_t reach = 0;
     for (int i = 0; i < g->rank; i++) {
-        if (td__dim_eq(g->size[i], 1)) continue;
+        if (td__dim_seems_eq(g->size[i], 1)) continue;
         int k = n++;
-        for (; k > 0 && td__dim_lt(g->stride[i], g->stride[order[k - 1]]); k--)
+        for (; k > 0 && td__dim_seems_lt(g->stride[i], g->stride[order[k - 1]]); k--)
             order[k] = order[k - 1];
         order[k] = i;
     }
@@ -73,7 +73,7 @@ static bool share_places(const td_geom *a, const td_geom *b) {
 }
 
 bool td__geom_overlaps_itself(const td_geom *g) {
-    if (td__dim_lt(td__numel(g->rank, g->size), 2) || in_order(g)) return false;
+    if (td__dim_seems_lt(td__numel(g->rank, g->size), 2) || in_order(g)) return false;
     return is_symbolic(g) || share_places(g, NULL);
 }
 

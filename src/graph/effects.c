@@ -11,7 +11,8 @@ bool td__op_draws(td_op op) {
 }
 
 bool td__gnode_is_fixed(const td_gnode *n) {
-    return n->kind != TD_N_OP || td__opinfo(n->op)->writes || td__op_draws(n->op);
+    if (n->kind != TD_N_OP || td__op_draws(n->op)) return true;
+    return td__opinfo(n->op)->writes || td__opinfo(n->op)->s.n_out == 0;
 }
 
 void *td__pass_room(td_graph *g, td_arena *a, size_t n, size_t item) {

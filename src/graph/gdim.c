@@ -6,12 +6,9 @@
 
 enum { DEEPEST = 256 }; /* walks over expressions recurse */
 
-static int64_t tag_of(int i) { return TD_DIM_SYM_LIMIT - 1 - i; }
-
 const td_gdim *td__gdim_at(const td_graph *g, int64_t dim) {
-    if (!td__dim_is_sym(dim)) return NULL;
-    int64_t i = TD_DIM_SYM_LIMIT - 1 - dim;
-    return i < g->dims.n ? &g->dims.v[i] : NULL;
+    int i = td__dim_entry(dim, g->dims.n);
+    return i < 0 ? NULL : &g->dims.v[i];
 }
 
 static uint64_t hash_dim(const td_gdim *d) {
@@ -48,10 +45,10 @@ static int64_t intern(td_graph *g, td_gdim d) {
     if (g->dims.n >= g->n_dim_slots / 2 && !grow_slots(g))
         return td__fail_memory(g->cx), TD_DIM_HUGE;
     int32_t *slot = find_slot(g, &d);
-    if (*slot) return tag_of(*slot - 1);
+    if (*slot) return td__dim_tag(*slot - 1);
     if (!td__vec_push(&g->dims, d)) return td__fail_memory(g->cx), TD_DIM_HUGE;
     *slot = g->dims.n;
-    return tag_of(g->dims.n - 1);
+    return td__dim_tag(g->dims.n - 1);
 }
 
 int64_t td__gdim_symbol(td_graph *g, char letter, int32_t nr) {
@@ -105,8 +102,8 @@ int64_t td__gdim_make(td_graph *g, td_dim_op op, int64_t a, int64_t b) {
 }
 
 int64_t td__gdim_value(const td_graph *g, int64_t dim, const int64_t *bound) {
-    if (!td__gdim_at(g, dim)) return dim;
-    return bound[TD_DIM_SYM_LIMIT - 1 - dim];
+    int i = td__dim_entry(dim, g->dims.n);
+    return i < 0 ? dim : bound[i];
 }
 
 /* Operands of an entry are older than it: one walk in order suffices. */

@@ -325,16 +325,23 @@ const td_look *td__graph_look_number(td_graph *g, td_kind kind) {
     return td__graph_look_of(g, (td_look){.kind = (uint8_t)kind, .storage = -1});
 }
 
-static int64_t dim_in(td_graph *g, int64_t dim) {
+int64_t td__graph_dim(td_graph *g, int64_t dim) {
     return td__dim_is_sym(dim) && g->dim_in ? g->dim_in(g->dim_env, g, dim) : dim;
+}
+
+bool td__is_row_major(const td_tensor *t) {
+    int64_t plain[TD_MAX_RANK];
+    td__strides_dense(t->rank, t->size, plain);
+    return !memcmp(plain, t->stride, sizeof *plain * t->rank);
 }
 
 const td_look *td__graph_look(td_graph *g, const td_tensor *t, bool grad,
                               int32_t storage) {
     int64_t size[TD_MAX_RANK], stride[TD_MAX_RANK];
+    bool    plain = g->dim_in && td__is_row_major(t);
     for (int d = 0; d < t->rank; d++) {
-        size[d] = dim_in(g, t->size[d]);
-        stride[d] = dim_in(g, t->stride[d]);
+        size[d] = td__graph_dim(g, t->size[d]);
+        stride[d] = td__graph_dim(g, t->stride[d]);
     }
     if (storage >= g->n_storages) g->n_storages = storage + 1;
     return td__graph_look_of(g, (td_look){.kind = TD_K_TENSOR,
@@ -342,7 +349,7 @@ const td_look *td__graph_look(td_graph *g, const td_tensor *t, bool grad,
                                           .rank = t->rank,
                                           .grad = grad,
                                           .storage = storage,
-                                          .offset = dim_in(g, t->offset),
+                                          .offset = td__graph_dim(g, t->offset),
                                           .size = size,
-                                          .stride = stride});
+                                          .stride = plain ? NULL : stride});
 }

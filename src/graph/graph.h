@@ -223,6 +223,12 @@ static inline td_garg td__garg_ints(const int64_t *v, int n) {
 
 /* ---- symbolic sizes (gdim.c) -------------------------------------------- */
 
+/* A tracer's dim as one of the graph, while it records into it (graph.c). */
+int64_t td__graph_dim(td_graph *g, int64_t dim);
+/* Are its strides the row-major ones to the letter? In the tracer's terms: a graph may
+ * write the same product in another order. */
+bool    td__is_row_major(const td_tensor *t);
+
 /* Tags of the graph's own table; numbers fold. TD_DIM_HUGE after td__fail: no
  * memory, or an expression without measure. */
 int64_t        td__gdim_symbol(td_graph *g, char letter, int32_t nr);

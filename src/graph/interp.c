@@ -34,16 +34,22 @@ static bool count_reads(td_replay *r) {
     return true;
 }
 
-/* Sizes a look calls by a symbol's name become that symbol's value. */
-static void bind_sizes(td_replay *r, const td_look *l, const td_tensor *t) {
-    bool fresh = false;
+/* A number a look calls by a symbol's name is that symbol's value. True: news. */
+static bool bind(td_replay *r, int64_t name, int64_t value) {
+    const td_gdim *s = td__gdim_at(r->g, name);
+    if (!s || s->op != TD_GDIM_SYMBOL) return false;
+    int64_t *to = &r->bound[s - r->g->dims.v];
+    if (*to != INT64_MIN) return false;
+    *to = value;
+    return true;
+}
+
+static void bind_tensor(td_replay *r, const td_look *l, const td_tensor *t) {
     if (!l || l->kind != TD_K_TENSOR || l->rank != t->rank) return;
+    bool fresh = bind(r, l->offset, t->offset);
     for (int d = 0; d < l->rank; d++) {
-        const td_gdim *s = td__gdim_at(r->g, l->size[d]);
-        if (!s || s->op != TD_GDIM_SYMBOL) continue;
-        int64_t *to = &r->bound[s - r->g->dims.v];
-        fresh |= *to == INT64_MIN;
-        if (*to == INT64_MIN) *to = t->size[d];
+        fresh |= bind(r, l->size[d], t->size[d]);
+        fresh |= bind(r, l->stride[d], t->stride[d]);
     }
     if (fresh) td__gdim_settle(r->g, r->bound);
 }
@@ -51,7 +57,7 @@ static void bind_sizes(td_replay *r, const td_look *l, const td_tensor *t) {
 bool td__replay_set(td_replay *r, const td_gval *v, td_value x) {
     if (x.kind == TD_K_TENSOR) {
         td__ref(x.u.t);
-        if (r->g->dims.n) bind_sizes(r, v->look, x.u.t);
+        if (r->g->dims.n) bind_tensor(r, v->look, x.u.t);
     }
     let_go(&r->val[v->id]);
     r->val[v->id] = x;

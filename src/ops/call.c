@@ -6,7 +6,10 @@
 #include <stdio.h>
 #include <string.h>
 
-double td__value_f(td_value v) { return v.kind == TD_K_FLOAT ? v.u.f : (double)v.u.i; }
+/* A fraction has no symbolic form: a symbolic number is fixed. */
+double td__value_f(td_value v) {
+    return v.kind == TD_K_FLOAT ? v.u.f : (double)td__dim_fixed(v.u.i);
+}
 
 int64_t td__value_i(td_value v) {
     if (v.kind != TD_K_FLOAT) return v.u.i;
@@ -88,7 +91,7 @@ static bool fits(uint8_t type, td_value *v) {
     case TD_T_OPT_FLOAT:
     case TD_T_FLOAT:
         if (v->kind == TD_K_INT || v->kind == TD_K_BOOL)
-            *v = td_value_float((double)v->u.i);
+            *v = td_value_float((double)td__dim_fixed(v->u.i));
         return v->kind == TD_K_FLOAT || (none && type == TD_T_OPT_FLOAT);
     case TD_T_BOOL: return v->kind == TD_K_BOOL || v->kind == TD_K_INT;
     case TD_T_OPT_DTYPE:

@@ -15,7 +15,7 @@ static td_tensor *additive_mask(td_opcall *c, td_tensor *q, td_tensor *k) {
         mask = td_op_tril(all, 0);
     }
     if (!mask || mask->dtype != TD_BOOL) return mask;
-    td_tensor *zero = td_op_zeros(c->cx, td_sizes(mask), dt);
+    td_tensor *zero = td_op_zeros(c->cx, td__sizes(mask), dt);
     return td_op_masked_fill(zero, td_op_logical_not(mask), td_value_float(-INFINITY));
 }
 
@@ -27,7 +27,7 @@ static td_tensor *laid_out_as(td_opcall *c, td_tensor *q, td_tensor *y) {
         !td__is_packed(q->rank, q->size, q->stride))
         return y;
     td_tensor *r =
-        td_op_empty_strided(c->cx, td_sizes(y), td_strides(q), (td_dtype)y->dtype);
+        td_op_empty_strided(c->cx, td__sizes(y), td__strides(q), (td_dtype)y->dtype);
     return td_is_nil(r) ? r : td_op_copy_(r, y, false);
 }
 

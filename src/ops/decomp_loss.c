@@ -122,10 +122,12 @@ static td_tensor *along_classes(td_tensor *weight, int rank, int class_dim) {
 static bool probability_targets(td_opcall *c, td_tensor *log_p, int class_dim) {
     td_tensor  *y = td__in(c, 1), *weight = td__in(c, 2);
     const char *how = c->in[3].u.s;
-    double      smooth = td__in_f(c, 5), classes = (double)log_p->size[class_dim];
+    double      smooth = td__in_f(c, 5);
+    int64_t     classes = log_p->size[class_dim];
     if (smooth > 0)
         y = td_op_add(td_op_mul(y, td_value_float(1 - smooth)),
-                      td_value_float(smooth / classes), td_value_int(1));
+                      td_value_float(smooth / (double)td__dim_fixed(classes)),
+                      td_value_int(1));
     td_tensor *loss = t_mul(log_p, y);
     if (weight) loss = t_mul(loss, along_classes(weight, log_p->rank, class_dim));
     if (!strcmp(how, "none")) {
@@ -133,9 +135,9 @@ static bool probability_targets(td_opcall *c, td_tensor *log_p, int class_dim) {
             td_op_neg(td_op_sum(loss, TD_DIMS(class_dim), false, TD_DTYPE_NONE));
         return true;
     }
-    double per = (double)log_p->numel / classes;
+    int64_t per = td__dim_eq(classes, 0) ? 0 : td__dim_div(log_p->numel, classes);
     loss = td_op_neg(sum_all(loss));
-    c->out[0] = strcmp(how, "mean") ? loss : td_op_div(loss, td_value_float(per), "");
+    c->out[0] = strcmp(how, "mean") ? loss : td_op_div(loss, td_value_int(per), "");
     return true;
 }
 
@@ -155,7 +157,7 @@ static td_tensor *smooth_part(td_opcall *c, td_tensor *log_p, int class_dim) {
     td_tensor *safe = td_op_masked_fill(y, ignored, td_value_int(0));
     td_tensor *w =
         td_op_reshape(td_op_index_select(weight, 0, td_op_flatten(safe, 0, -1)),
-                      td_sizes(y));
+                      td__sizes(y));
     w = td_op_masked_fill(w, ignored, td_value_float(0));
     return td_op_div(sum_all(part), T(sum_all(w)), "");
 }
@@ -188,7 +190,7 @@ bool td__decomp_cross_entropy(td_opcall *c) {
     td_tensor *nll = td_op_nll_loss(log_p, y, weight, c->in[3].u.s, td__in_int(c, 4));
     c->out[0] = nll;
     if (smooth == 0 || td_is_nil(nll)) return true;
-    double     classes = (double)x->size[class_dim];
+    double     classes = (double)td__dim_fixed(x->size[class_dim]);
     td_tensor *uniform = smooth_part(c, log_p, class_dim);
     c->out[0] = t_add(td_op_mul(nll, td_value_float(1 - smooth)),
                       td_op_mul(uniform, td_value_float(smooth / classes)));

@@ -136,5 +136,5 @@ bool td__decomp_instance_norm(td_opcall *c) {
         td_op_batch_norm(flat, per_sample(td__in(c, 1), n), per_sample(td__in(c, 2), n),
                          m, v, use_input, td__in_f(c, 6), td__in_f(c, 7));
     if (use_input && (!write_back(rm, m, n) || !write_back(rv, v, n))) return false;
-    return set_out(c, td_op_view(y, td_sizes(x)));
+    return set_out(c, td_op_view(y, td__sizes(x)));
 }

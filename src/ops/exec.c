@@ -36,10 +36,11 @@ static bool make_results(td_opcall *c, bool fake) {
 static bool exec_plain(td_opcall *c) {
     bool fake = any_fake(c);
     if (c->def->flags & TD_OPF_DYNAMIC) {
-        if (fake)
+        if (!fake) return c->def->cpu(c);
+        if (!td__dim_tracing())
             return td__fail_no_bytes(c->cx, c->info->s.name,
-                                     "the size of the result depends on values");
-        return c->def->cpu(c);
+                                     "the size of the result depends on values, which "
+                                     "takes a capture with dynamic sizes");
     }
     if (!c->def->shape(c)) return false;
     if (c->def->flags & TD_OPF_SHARE) {

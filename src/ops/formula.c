@@ -262,8 +262,12 @@ static bool call(machine *m, td_op op, const td_value *in, int n, td_value *resu
     return true;
 }
 
+/* Sizes may be symbolic: then sums and products are, and a fraction fixes them. */
 static td_value number_arith(char sign, td_value a, td_value b) {
-    if (a.kind == TD_K_FLOAT || b.kind == TD_K_FLOAT || sign == '/') {
+    bool floats = a.kind == TD_K_FLOAT || b.kind == TD_K_FLOAT || sign == '/';
+    if (floats && a.kind == TD_K_INT) a.u.i = td__dim_fixed(a.u.i);
+    if (floats && b.kind == TD_K_INT) b.u.i = td__dim_fixed(b.u.i);
+    if (floats) {
         double x = td__value_f(a), y = td__value_f(b);
         return td_value_float(sign == '+'   ? x + y
                               : sign == '-' ? x - y
@@ -271,7 +275,9 @@ static td_value number_arith(char sign, td_value a, td_value b) {
                                             : x / y);
     }
     int64_t x = a.u.i, y = b.u.i;
-    return td_value_int(sign == '+' ? x + y : sign == '-' ? x - y : x * y);
+    return td_value_int(sign == '+'   ? td__dim_add(x, y)
+                        : sign == '-' ? td__dim_sub(x, y)
+                                      : td__dim_mul(x, y));
 }
 
 /* A number on the left of a tensor: commute, or use the reversed op. */

@@ -25,7 +25,8 @@ enum {
     TD_OPF_NO_BOOL = 1 << 5,   /* refuses bool */
     TD_OPF_COMMUTES = 1 << 6,
     TD_OPF_RANDOM = 1 << 7,    /* draws: c->seed, c->offset are set, see td__draw */
-    TD_OPF_DYNAMIC = 1 << 8,   /* sizes depend on values: the kernel makes c->out */
+    TD_OPF_DYNAMIC = 1 << 8,   /* sizes depend on values: the kernel makes c->out; the
+                              * shape rule says what a trace knows of them */
     TD_OPF_WRITES_OK = 1 << 9, /* kernel may run with out[0] == in[0] */
     TD_OPF_META = 1 << 10, /* writes geometry only (t_, squeeze_...): kernel does it */
     TD_OPF_DETACH = 1 << 11,     /* result shares bytes, not history */

@@ -163,7 +163,8 @@ static bool read_params(reader *r, td_schema *s) {
 static bool read_results(reader *r, td_schema *s) {
     if (!take(r, "->")) return wrong(r, "expected ->");
     bool several = take(r, "(");
-    do {
+    bool none = several && take(r, ")");
+    while (!none) {
         if (s->n_out == TD_MAX_RESULTS) return wrong(r, "too many results");
         td_param *p = &s->out[s->n_out++];
         if (!read_type(r, p)) return false;
@@ -173,8 +174,9 @@ static bool read_results(reader *r, td_schema *s) {
         if (several && isalpha((unsigned char)*r->p)) {
             if (!read_name(r, p->name, sizeof p->name)) return false;
         } else strcpy(p->name, "out");
-    } while (several && take(r, ","));
-    if (several && !take(r, ")")) return wrong(r, "expected )");
+        if (!several || !take(r, ",")) break;
+    }
+    if (several && !none && !take(r, ")")) return wrong(r, "expected )");
     skip(r);
     return *r->p == 0 || wrong(r, "trailing text");
 }

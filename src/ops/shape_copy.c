@@ -33,11 +33,13 @@ static int channel_dim(int rank, int i) {
 
 bool td__is_channels_last(const td_tensor *t) {
     int64_t least = 0;
-    if ((t->rank != 4 && t->rank != 5) || td__dim_eq(t->stride[1], 0)) return false;
+    if ((t->rank != 4 && t->rank != 5) || td__dim_seems_eq(t->stride[1], 0))
+        return false;
     for (int i = 0; i < t->rank; i++) {
         int d = channel_dim(t->rank, i);
-        if (td__dim_eq(t->size[d], 0) || td__dim_lt(t->stride[d], least)) return false;
-        if (d == 0 && td__dim_eq(least, t->stride[1]))
+        if (td__dim_seems_eq(t->size[d], 0) || td__dim_seems_lt(t->stride[d], least))
+            return false;
+        if (d == 0 && td__dim_seems_eq(least, t->stride[1]))
             return false; /* ambiguous: row-major */
         least = td__dim_mul(t->stride[d], td__dim_max(t->size[d], 1));
     }

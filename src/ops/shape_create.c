@@ -3,6 +3,7 @@
 #include "ops/create.h"
 
 #include <math.h>
+#include <string.h>
 
 /* ---- shared ------------------------------------------------------------- */
 
@@ -53,6 +54,8 @@ static double largest(td_dtype dt) {
 /* Fractions above the largest integer truncate to it; below the lowest they do
  * not. */
 static bool holds(td_dtype dt, td_value v) {
+    if (v.kind == TD_K_INT && td__dim_is_symbolic(v.u.i))
+        return true; /* when it runs */
     double x = td__value_f(v), top = largest(dt);
     if (dt == TD_BOOL) return true;
     if (td__is_float(dt)) return isnan(x) || isinf(x) || fabs(x) <= top;
@@ -159,14 +162,33 @@ static bool arange_size(td_opcall *c, bool ints, int64_t *n) {
                        start, end, step);
 }
 
+/* A range of integers some of which are symbolic. */
+static bool symbolic_arange(td_opcall *c, td_dtype dt) {
+    int64_t a = c->in[0].u.i, b = c->in[1].u.i, s = td__dim_fixed(c->in[2].u.i);
+    int64_t span = s > 0 ? td__dim_sub(b, a) : td__dim_sub(a, b), by = s > 0 ? s : -s;
+    if (s == 0) return td__op_fail(c, TD_E_ARG, "step is zero");
+    if (td__dim_lt(span, 0))
+        return td__op_fail(c, TD_E_ARG, "step %lld leads away from %s to %s",
+                           (long long)s, td__sizes_str(1, &a), td__sizes_str(1, &b));
+    int64_t n = td__dim_div(td__dim_add(span, by - 1), by);
+    td__meta_dense(&c->meta[0], dt, 1, &n);
+    return true;
+}
+
+static bool any_symbolic(const td_opcall *c, int n) {
+    for (int i = 0; i < n; i++)
+        if (c->in[i].kind == TD_K_INT && td__dim_is_symbolic(c->in[i].u.i)) return true;
+    return false;
+}
+
 bool td__shape_arange(td_opcall *c) {
-    double   start = td__in_f(c, 0), end = td__in_f(c, 1), step = td__in_f(c, 2);
-    bool     ints = true;
-    int64_t  n = 0;
-    td_dtype dt;
+    bool    ints = true;
+    int64_t n = 0;
     for (int i = 0; i < 3; i++) ints &= c->in[i].kind != TD_K_FLOAT;
-    dt = td__create_dtype(c, ints ? TD_I64 : c->cx->default_dtype);
+    td_dtype dt = td__create_dtype(c, ints ? TD_I64 : c->cx->default_dtype);
     if (dt == TD_BOOL) return td__op_fail(c, TD_E_DTYPE, "has no bool form");
+    if (ints && any_symbolic(c, 3)) return symbolic_arange(c, dt);
+    double start = td__in_f(c, 0), end = td__in_f(c, 1), step = td__in_f(c, 2);
     if (!isfinite(start) || !isfinite(end) || isnan(step))
         return td__op_fail(c, TD_E_ARG, "no range from %g to %g by %g", start, end,
                            step);
@@ -221,4 +243,20 @@ bool td__shape_tri_indices(td_opcall *c) {
         size[1] = n * m - count_lower(n, m, k - 1);
     td__meta_dense(&c->meta[0], dt, 2, size);
     return true;
+}
+
+/* ---- checks ------------------------------------------------------------- */
+
+bool td__shape_expect(td_opcall *c) {
+    static const char *const words[] = {"==", "!=", "<", ">="};
+    const char              *rel = c->in[1].u.s;
+    int64_t                  ab[2] = {td__in_int(c, 0), td__in_int(c, 2)};
+    int                      r = 0;
+    while (r < TD_COUNT(words) && strcmp(words[r], rel) != 0) r++;
+    if (r == TD_COUNT(words))
+        return td__op_fail(c, TD_E_ARG,
+                           "no relation \"%.20s\"; there are ==, !=, <, >=", rel);
+    if (td__dim_expect(ab[0], (td_dim_rel)r, ab[1])) return true;
+    return td__op_fail(c, TD_E_SHAPE, "a size is not as the program expects: %s %s %s",
+                       td__sizes_str(1, &ab[0]), rel, td__sizes_str(1, &ab[1]));
 }

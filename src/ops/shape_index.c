@@ -291,6 +291,38 @@ static bool bool_mask(td_opcall *c, const td_tensor *mask) {
     return td__op_fail(c, TD_E_DTYPE, "mask must be bool, got %s", td__type_str(mask));
 }
 
+/* How many elements of t are set: known only when a program runs. */
+static bool count_later(td_opcall *c, int64_t most, int64_t *n) {
+    *n = td__dim_fresh(0, most);
+    return *n != TD_DIM_HUGE || td__op_fail(c, TD_E_TRACE, "has no size in this trace");
+}
+
+bool td__shape_nonzero(td_opcall *c) {
+    const td_tensor *t = td__in(c, 0);
+    int64_t          hits;
+    if (!count_later(c, t->numel, &hits)) return false;
+    c->meta[0] = (td_meta){.dtype = TD_I64,
+                           .rank = 2,
+                           .strided = true,
+                           .size = {hits, t->rank},
+                           .stride = {1, hits}};
+    return true;
+}
+
+bool td__shape_masked_select(td_opcall *c) {
+    const td_tensor *self = td__in(c, 0), *mask = td__in(c, 1);
+    int64_t          size[TD_MAX_RANK], hits;
+    int              rank = self->rank;
+    memcpy(size, self->size, sizeof(int64_t) * (size_t)rank);
+    if (!bool_mask(c, mask)) return false;
+    if (!td__broadcast(&rank, size, mask->rank, mask->size))
+        return td__op_fail(c, TD_E_SHAPE, "mask %s does not broadcast with self %s",
+                           td__type_str(mask), td__type_str(self));
+    if (!count_later(c, td__numel(rank, size), &hits)) return false;
+    td__meta_dense(&c->meta[0], (td_dtype)self->dtype, 1, &hits);
+    return true;
+}
+
 bool td__shape_masked_scatter(td_opcall *c) {
     const td_tensor *self = td__in(c, 0), *mask = td__in(c, 1);
     td_meta         *m = &c->meta[0];

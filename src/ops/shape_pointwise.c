@@ -104,7 +104,8 @@ static bool is_canonical(const td_tensor *t) {
     int64_t step = 1;
     if (TD_LIKELY(t->plain)) return true;
     for (int d = t->rank - 1; d >= 0; d--) {
-        if (!td__dim_eq(t->stride[d], step) || td__dim_eq(t->size[d], 0)) return false;
+        if (!td__dim_seems_eq(t->stride[d], step) || td__dim_seems_eq(t->size[d], 0))
+            return false;
         step = td__dim_mul(step, t->size[d]);
     }
     return true;
@@ -137,8 +138,8 @@ static bool channels_last(const int64_t *size, const int64_t *stride) {
     static const int order[] = {1, 3, 2, 0};
     int64_t          step = 1;
     for (int i = 0; i < 4; i++) {
-        if (td__dim_eq(size[order[i]], 1)) continue;
-        if (!td__dim_eq(stride[order[i]], step)) return false;
+        if (td__dim_seems_eq(size[order[i]], 1)) continue;
+        if (!td__dim_seems_eq(stride[order[i]], step)) return false;
         step = td__dim_mul(step, size[order[i]]);
     }
     return true;

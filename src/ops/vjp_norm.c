@@ -16,11 +16,15 @@
 typedef struct frame {
     td_tensor *x, *mean, *rstd, *w;   /* w may be NULL */
     td_ints    stats, shared;         /* dims, of x */
-    double     n;                     /* elements per statistic */
+    int64_t    n;                     /* elements per statistic */
     int64_t    dims[2 * TD_MAX_RANK]; /* room for the two lists */
     int64_t    size[TD_MAX_RANK];     /* of x */
     int64_t    stat_size[TD_MAX_RANK], w_size[TD_MAX_RANK];
 } frame;
+
+static td_tensor *over_n(const frame *f, td_tensor *t) {
+    return td_op_div(t, td_value_int(f->n), "");
+}
 
 typedef enum norm_kind { LAYER, GROUP, BATCH } norm_kind;
 
@@ -33,7 +37,7 @@ static void set_dims(frame *f, int rank, const bool *stats, const bool *shared) 
     int64_t *s = f->dims, *p = f->dims + TD_MAX_RANK;
     f->n = 1;
     for (int i = 0; i < rank; i++) {
-        if (stats[i]) *s++ = i, f->n *= (double)f->size[i];
+        if (stats[i]) *s++ = i, f->n = td__dim_mul(f->n, f->size[i]);
         if (shared[i]) *p++ = i;
         f->stat_size[i] = stats[i] ? 1 : f->size[i];
         f->w_size[i] = shared[i] ? 1 : f->size[i];
@@ -84,12 +88,12 @@ static td_tensor *stats_grad(const frame *f, td_tensor *dx, td_tensor *gm,
                              td_tensor *gr) {
     int rank = f->x->rank;
     if (gm) {
-        td_tensor *t = t_over(shaped(gm, f->stat_size, rank), f->n);
+        td_tensor *t = over_n(f, shaped(gm, f->stat_size, rank));
         dx = t_join(dx, td_op_expand(t, (td_ints){f->size, rank}));
     }
     if (gr) {
         td_tensor *r3 = t_mul(t_mul(f->rstd, f->rstd), f->rstd);
-        td_tensor *k = t_over(t_mul(shaped(gr, f->stat_size, rank), r3), -f->n);
+        td_tensor *k = td_op_neg(over_n(f, t_mul(shaped(gr, f->stat_size, rank), r3)));
         dx = t_join(dx, t_mul(k, t_sub(f->x, f->mean)));
     }
     return dx;

@@ -157,20 +157,31 @@ static double correction(td_value v) {
     return v.kind == TD_K_NONE ? 1 : td__value_f(v);
 }
 
+/* g * (2 / (count - less)). A symbolic count has no fraction that is a number: it is
+ * computed when the program runs. */
+static td_tensor *two_over(td_tensor *g, int64_t count, double less) {
+    if (!td__dim_is_symbolic(count)) return t_scale(g, 2 / ((double)count - less));
+    td_tensor *n = td_op_scalar_tensor(g->cx, td_value_int(count), TD_F64);
+    n = td_op_sub(n, td_value_float(less), td_value_int(1));
+    td_tensor *two = td_op_scalar_tensor(g->cx, td_value_float(2), TD_F64);
+    return t_mul(g, t_div(two, n));
+}
+
 /* 2 / (n - correction) * g * (self - mean); args: dim, correction, keepdim. */
 static td_tensor *var_grad(td_vjp *v, td_tensor *g) {
     td_tensor *x = v->in[0].u.t;
     td_value   dim = v->in[1];
     bool       all = dim.kind == TD_K_NONE || x->rank == 0;
-    double     dof = (double)reduced_count(v, dim) - correction(v->in[2]);
+    int64_t    count = reduced_count(v, dim);
+    double     less = correction(v->in[2]);
     td_tensor *mean = t_mean(x, all ? TD_ALL : t_ints(dim), !all);
     g = restore(v, g, dim, (v->in[3].u.i != 0));
-    if (all && dof <= 0) {
+    if (all && td__dim_le(count, (int64_t)floor(less))) {
         td_tensor *same = td_op_eq(x, td_value_tensor(mean));
         return t_mul(g, td_op_where(same, td_value_float((double)NAN),
                                     td_value_float((double)INFINITY)));
     }
-    return t_mul(t_scale(g, 2 / dof), t_sub(x, mean));
+    return t_mul(two_over(g, count, less), t_sub(x, mean));
 }
 
 /* The gradient of the variance from that of its root; 0 where the root is 0. */

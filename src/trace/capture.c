@@ -57,6 +57,15 @@ int64_t td_arg_int(td_call *c, int i) {
 
 bool td_arg_absent(const td_call *c, int i) { return kind_of(c, i) == TD_K_NONE; }
 
+/* "<=" and ">" in terms of the four there are. */
+bool(td_expect)(td_tensor *t, int64_t dim, const char *rel, int64_t than) {
+    bool le = !strcmp(rel, "<="), gt = !strcmp(rel, ">");
+    if (td_is_nil(t)) return false;
+    int64_t size = td_sym_size(t, dim);
+    if (!td_ok(t->cx)) return false;
+    return td_op_expect(t->cx, size, le ? "<" : gt ? ">=" : rel, than + (le || gt));
+}
+
 static bool take_result(td_call *c, td_value v) {
     if (v.kind == TD_K_TENSOR && (!v.u.t || td_is_nil(v.u.t))) v = TD_NONE;
     if (v.kind != TD_K_NONE && v.kind != TD_K_TENSOR && !is_number((td_kind)v.kind))

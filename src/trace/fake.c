@@ -47,13 +47,31 @@ static void leave_inference(td_tensor *t, const td_tensor *real) {
                          (real->flags & (TD_TF_INFERENCE | TD_TF_CUT | TD_TF_NUMBER)));
 }
 
+/* Its geometry, with the symbols it was given and what is known of them by now. */
+static void geometry_of(const td_faker *f, const td_tensor *real, td_meta *m) {
+    const td_meta *given = td__ptrmap_get(&f->metas, real);
+    if (given) *m = *given;
+    else td__tensor_meta(real, m);
+    m->offset = td__dim_now(m->offset);
+    for (int d = 0; d < m->rank; d++) {
+        m->size[d] = td__dim_now(m->size[d]);
+        m->stride[d] = td__dim_now(m->stride[d]);
+    }
+}
+
+bool td__fake_shape(td_faker *f, const td_tensor *real, const td_meta *m) {
+    td_meta *own = td__arena_alloc(&f->arena, sizeof *own);
+    if (own) *own = *m;
+    return (own && td__ptrmap_put(&f->metas, real, own)) || td__fail_memory(f->cx);
+}
+
 /* Not a view: fresh geometry over the storage; one with a history is the result of
  * an op on a leaf. */
 static td_tensor *copy_whole(td_faker *f, td_tensor *real, nature n) {
     td_fake_store *s = store_for(f, real);
     td_meta        m;
     if (!s) return NULL;
-    td__tensor_meta(real, &m);
+    geometry_of(f, real, &m);
     td_tensor *t = td__tensor_over(f->cx, s->st, &m);
     if (!t) return NULL;
     leave_inference(t, real);
@@ -95,29 +113,38 @@ static td_tensor *copy_views(td_faker *f, const td_tensor *real, td_tensor *base
     return t;
 }
 
-static bool same_geometry(const td_tensor *a, const td_tensor *b) {
+static bool same_geometry(const td_tensor *a, const td_meta *b) {
     size_t n = sizeof(int64_t) * a->rank;
     return a->rank == b->rank && a->offset == b->offset && a->dtype == b->dtype &&
            !memcmp(a->size, b->size, n) && !memcmp(a->stride, b->stride, n);
 }
 
-/* Writes of geometry may have left the chain behind: then one step stands for it. */
+/* The view as it was made. Writes of geometry may have left the chain behind, and one
+ * with symbols of its own never had one: then one step stands for it. */
+static td_tensor *remake_view(td_faker *f, const td_tensor *real, td_tensor *base,
+                              const td_meta *m) {
+    td_ctx    *cx = f->cx;
+    bool       own = td__ptrmap_get(&f->metas, real) != NULL;
+    td_tensor *t = own ? td_op_alias(base) : copy_views(f, real, base);
+    if (!t && td_error(cx) != TD_E_MEMORY) {
+        td_clear(cx);
+        t = td_op_as_strided(base, td__sizes(real), td__strides(real),
+                             td_value_int(real->offset));
+    }
+    if (!t || td_is_nil(t)) return NULL;
+    return same_geometry(t, m) || td__tensor_set_geometry(t, m) ? t : NULL;
+}
+
 static td_tensor *copy_view(td_faker *f, td_tensor *real, nature n) {
     td_ctx    *cx = f->cx;
     td_tensor *base = td__fake_copy(f, real->base);
     td_meta    m;
     if (!base) return NULL;
+    geometry_of(f, real, &m);
     cx->grad_enabled = n.needs && !n.leaf;
     cx->inference = false;
-    td_tensor *t = copy_views(f, real, base);
-    if (!t && td_error(cx) != TD_E_MEMORY) {
-        td_clear(cx);
-        t = td_op_as_strided(base, td_sizes(real), td_strides(real),
-                             td_value_int(real->offset));
-    }
-    if (!t || td_is_nil(t)) return NULL;
-    td__tensor_meta(real, &m);
-    if (!same_geometry(t, real) && !td__tensor_set_geometry(t, &m)) return NULL;
+    td_tensor *t = remake_view(f, real, base, &m);
+    if (!t) return NULL;
     t->creation = real->creation;
     leave_inference(t, real);
     if (n.needs && n.leaf && real->flags & TD_TF_NEEDS_GRAD &&
@@ -186,5 +213,6 @@ void td__faker_end(td_faker *f) {
     td__vec_free(&f->storages);
     td__ptrmap_free(&f->stores);
     td__ptrmap_free(&f->copies);
+    td__ptrmap_free(&f->metas);
     td__arena_free(&f->arena);
 }

@@ -9,7 +9,7 @@ void td__guard_print(const td_symenv *e, const td_guard *g, td_buf *out) {
     td__buf_add(out, signs[g->rel]);
     td__sym_print(e, g->b, out);
     if (!g->op && !g->here.file) return;
-    td__buf_printf(out, " (%s", g->op ? g->op : "asserted");
+    td__buf_printf(out, " (%s", g->op ? g->op : g->runtime ? "asserted" : "read");
     if (g->here.file) td__buf_printf(out, " at %s:%d", g->here.file, g->here.line);
     td__buf_add(out, ")");
 }

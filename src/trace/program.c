@@ -1,28 +1,32 @@
 /* program.c -- a captured body as users hold it: the graph, and what it was captured
  * for. */
-#include "trace/trace.h"
+#include "trace/sym_args.h"
 
 #include <string.h>
 
 struct td_program {
-    td_graph *g;
-    int       n_args;
-    td_value *args; /* numbers and what is absent; tensors are NULL */
+    td_graph      *g;
+    int            n_args;
+    td_value      *args;   /* numbers and what is absent; tensors are NULL */
+    td_guard_prog *guards; /* NULL: every size is a number */
+    char          *text;   /* of the guards */
 };
 
 void td_program_drop(td_program *p) {
     if (!p) return;
     td__graph_drop(p->g);
+    td__guards_drop(p->guards);
+    td__free(p->text);
     td__free(p->args);
     td__free(p);
 }
 
-td_program *td_capture(td_ctx *cx, td_body *body, void *env, td_values args) {
+/* ---- capturing ---------------------------------------------------------- */
+
+static td_program *make(td_values args) {
     td_program *p = td__zalloc(sizeof *p);
     td_value   *v = td__alloc(sizeof *v * ((size_t)args.n + 1));
-    td_graph   *g = p && v ? td__capture(cx, body, env, args) : NULL;
-    if (!g) {
-        if (!p || !v) td__fail_memory(cx);
+    if (!p || !v) {
         td__free(p);
         td__free(v);
         return NULL;
@@ -32,30 +36,89 @@ td_program *td_capture(td_ctx *cx, td_body *body, void *env, td_values args) {
         if (v[i].kind != TD_K_TENSOR) continue;
         v[i] = v[i].u.t ? td_value_tensor(NULL) : TD_NONE;
     }
-    *p = (td_program){.g = g, .n_args = args.n, .args = v};
+    *p = (td_program){.n_args = args.n, .args = v};
     return p;
+}
+
+static bool take_guards(td_program *p, td_symenv *e) {
+    td_buf b = {0};
+    td__guards_print(e, &b);
+    p->text = b.s;
+    if (b.failed) return td__fail_memory(e->cx);
+    return (p->guards = td__guards_compile(e)) != NULL;
+}
+
+/* The trace's symbols live for the length of the capture. */
+static bool capture_symbolic(td_program *p, td_ctx *cx, td_body *body, void *env,
+                             td_values args, td_symplan plan) {
+    td_symenv *e = td__symenv_make(cx);
+    td_symargs a;
+    if (!e) return false;
+    td__symenv_begin(e);
+    if (td__symargs_make(&a, e, args, plan))
+        p->g = td__capture(cx, body, env, (td_values){a.v, args.n});
+    td__symargs_drop(&a);
+    bool ok = p->g && take_guards(p, e);
+    td__symenv_end(e);
+    td__symenv_drop(e);
+    return ok;
+}
+
+td_program *td_capture_with(td_ctx *cx, td_body *body, void *env, td_values args,
+                            const td_capture_opts *opts) {
+    td_capture_opts o = {0};
+    if (opts) memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
+    td_program *p = make(args);
+    if (!td_ok(cx) || !p) {
+        if (!p) td__fail_memory(cx);
+        td_program_drop(p);
+        return NULL;
+    }
+    td_symplan plan = {.dynamic = o.dynamic, .no_duck = o.no_duck};
+    if (o.dynamic) capture_symbolic(p, cx, body, env, args, plan);
+    else p->g = td__capture(cx, body, env, args);
+    if (p->g && td_ok(cx)) return p;
+    td_program_drop(p);
+    return NULL;
+}
+
+td_program *td_capture(td_ctx *cx, td_body *body, void *env, td_values args) {
+    return td_capture_with(cx, body, env, args, NULL);
 }
 
 int td_program_results(const td_program *p) { return p->g->outputs.n; }
 
+static size_t give_text(const char *s, size_t n, char *out, size_t cap) {
+    if (cap) {
+        size_t fits = n < cap - 1 ? n : cap - 1;
+        memcpy(out, s, fits);
+        out[fits] = 0;
+    }
+    return n;
+}
+
 size_t td_program_text(const td_program *p, char *out, size_t cap) {
     td_buf b = {0};
     size_t n = td__graph_print(&b, p->g, TD_PRINT_TYPES) ? b.n : 0;
-    if (cap) {
-        size_t fits = n < cap - 1 ? n : cap - 1;
-        memcpy(out, td__buf_str(&b), fits);
-        out[fits] = 0;
-    }
+    give_text(td__buf_str(&b), n, out, cap);
     td__buf_free(&b);
     return n;
 }
 
+size_t td_program_guards(const td_program *p, char *out, size_t cap) {
+    const char *s = p->text ? p->text : "";
+    return give_text(s, strlen(s), out, cap);
+}
+
 /* ---- running ------------------------------------------------------------ */
 
-static bool looks_like(const td_tensor *t, const td_look *l) {
+/* Sizes and strides that may be symbolic are the guards' business. */
+static bool looks_like(const td_program *p, const td_tensor *t, const td_look *l) {
     size_t n = sizeof(int64_t) * t->rank;
-    return l->dtype == t->dtype && l->rank == t->rank && !memcmp(l->size, t->size, n) &&
-           !memcmp(l->stride, t->stride, n) && l->grad == td__needs_grad(t);
+    if (l->dtype != t->dtype || l->rank != t->rank || l->grad != td__needs_grad(t))
+        return false;
+    return p->guards ||
+           (!memcmp(l->size, t->size, n) && !memcmp(l->stride, t->stride, n));
 }
 
 /* Argument i as an input of the graph; *at counts inputs. */
@@ -67,7 +130,7 @@ static bool take_arg(td_program *p, td_value v, int i, td_value *in, int *at) {
         const td_look *l = p->g->inputs.v[*at]->look;
         if (v.kind != TD_K_TENSOR || td_is_nil(v.u.t) || v.u.t->cx != cx)
             return td__fail(cx, TD_E_ARG, "program: argument %d must be a tensor", i);
-        if (!looks_like(v.u.t, l))
+        if (!looks_like(p, v.u.t, l))
             return td__fail(cx, TD_E_ARG,
                             "program: argument %d is %s, captured was one of another "
                             "dtype, size, stride or requires-grad: %s[%d dims]",
@@ -109,11 +172,21 @@ static bool same_sharing(td_program *p, const td_value *in, int n) {
     return ok;
 }
 
+static bool guards_hold(const td_program *p, const td_value *in) {
+    int failed = p->guards ? td__guards_run(p->guards, in) : -1;
+    return failed < 0 ||
+           td__fail(p->g->cx, TD_E_GUARD,
+                    "program: the guard %s does not hold for these arguments; capture "
+                    "it for them",
+                    p->guards->texts.v[failed]);
+}
+
 static bool run(td_program *p, td_values args, td_value *in, td_value *out) {
     int at = 0;
     for (int i = 0; i < args.n; i++)
         if (!take_arg(p, args.v[i], i, in, &at)) return false;
-    return same_sharing(p, in, at) && td__graph_replay(p->g, in, out);
+    return same_sharing(p, in, at) && guards_hold(p, in) &&
+           td__graph_replay(p->g, in, out);
 }
 
 bool td_program_run(td_program *p, td_values args, td_value *out, int n_out) {

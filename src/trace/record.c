@@ -78,6 +78,24 @@ bool td__record_generator(td_record *r, const char *who) {
         "checkpoint with random ops that is run again); set it outside");
 }
 
+static const char *const rels[] = {"==", "!=", "<", ">="};
+
+/* What the call asked of sizes that only run time knows is checked right before it. */
+static bool record_asserts(td_record *r, td_op op) {
+    if (r->sym && op == TD_OP_expect) r->guards = r->sym->guards.n; /* it says so */
+    for (; r->sym && r->guards < r->sym->guards.n; r->guards++) {
+        td_guard g = r->sym->guards.v[r->guards];
+        if (!g.runtime) continue;
+        td_garg in[3] = {td__record_int(r, g.a),
+                         {TD_G_STR, 0, {0}},
+                         td__record_int(r, g.b)};
+        in[1].u.s = rels[g.rel];
+        td_gnode *n = td__graph_op(r->g, TD_OP_expect, in, 3, 0);
+        if (!n || !td__record_place(r, n)) return false;
+    }
+    return true;
+}
+
 static bool record_call(td_mode *m, td_opcall *c) {
     td_record  *r = (td_record *)m;
     const char *who = c->info->s.name;
@@ -91,7 +109,9 @@ static bool record_call(td_mode *m, td_opcall *c) {
         in[i] = c->in[i];
     }
     td__hidden_begin(r, c);
-    bool      ok = td__call_below(m, c);
+    const char *outer = td__symenv_op(who);
+    bool        ok = td__call_below(m, c) && record_asserts(r, c->info->op);
+    td__symenv_op_end(outer);
     td_gnode *n = ok ? td__graph_op(r->g, c->info->op, args, c->n_in, c->n_out) : NULL;
     ok = n && td__record_place(r, n) && td__record_results(r, c, in, n, -1);
     if (draws && ok) r->cx->rng_offset = ++r->offset;
@@ -115,9 +135,16 @@ void td__record_begin(td_record *r, td_graph *g) {
                     .offset = cx->rng_offset,
                     .first_scope = cx->scopes.n};
     td__hidden_init(r);
+    r->sym = td__symenv_current();
+    if (!r->sym) return;
+    g->dim_in = td__sym_to_graph;
+    g->dim_env = r->sym;
+    r->guards = r->sym->guards.n;
 }
 
 void td__record_end(td_record *r) {
+    r->g->dim_in = NULL;
+    r->g->dim_env = NULL;
     for (td_tensor *t = r->cx->all; t; t = t->next)
         if (td__record_tag(r, t)) t->payload = NULL;
     td__faker_end(&r->fakes);

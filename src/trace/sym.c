@@ -14,9 +14,8 @@ int64_t td__sym_fail_memory(td_symenv *e) {
 }
 
 const td_symexpr *td__sym_at(const td_symenv *e, int64_t dim) {
-    if (!td__dim_is_sym(dim)) return NULL;
-    int64_t i = TD_DIM_SYM_LIMIT - 1 - dim;
-    return i < e->exprs.n ? &e->exprs.v[i] : NULL;
+    int i = td__dim_entry(dim, e->exprs.n);
+    return i < 0 ? NULL : &e->exprs.v[i];
 }
 
 /* ---- terms -------------------------------------------------------------- */

@@ -68,6 +68,7 @@ typedef struct td_symbol {
     char        letter; /* s: backed by an input; u: unbacked */
     uint8_t     read;   /* td_symread */
     bool        size;   /* unbacked: is the size of something */
+    bool        duck;   /* sizes that are equal now share it */
     int32_t     nr;     /* s3 */
     int32_t     arg, dim;
     const char *source; /* "x.size(0)" */
@@ -125,16 +126,23 @@ typedef struct td_symenv {
     bool        in_facts; /* facts are being asked: resolving them asks no others */
     const char *op;       /* at work */
     const char *file, *file_copy;
-    td_symmemo  memo[TD_SYM_MEMO];
+    struct td_symenv *outer; /* what served the thread before */
+    td_dim_hook       outer_hook;
+    td_symmemo        memo[TD_SYM_MEMO];
 } td_symenv;
 
 /* NULL after td__fail. Drop it when no tensor with its sizes is left. */
-td_symenv *td__symenv_make(td_ctx *cx);
-void       td__symenv_drop(td_symenv *e); /* NULL is fine */
+td_symenv  *td__symenv_make(td_ctx *cx);
+void        td__symenv_drop(td_symenv *e); /* NULL is fine */
 /* Serves the thread's dims from here on, and hears op calls; _end stops both. They
  * nest like the modes they are. */
-void       td__symenv_begin(td_symenv *e);
-void       td__symenv_end(td_symenv *e);
+void        td__symenv_begin(td_symenv *e);
+void        td__symenv_end(td_symenv *e);
+td_symenv  *td__symenv_current(void); /* that serves the thread; NULL: none */
+/* Says which op is at work, for places, unless one it is part of has; gives what was,
+ * for td__symenv_op_end. */
+const char *td__symenv_op(const char *op);
+void        td__symenv_op_end(const char *was);
 
 /* The size `hint` of an input: 0 and 1 stay numbers, which is guarded; others become
  * a symbol >= 2. Every call makes another symbol. TD_DIM_HUGE after td__fail. */
@@ -146,13 +154,23 @@ int64_t td__sym_input(td_symenv *e, td_symbol like, const int64_t *given);
 /* A number only run time knows, of [lo, hi]; `size`: the size of something, which
  * rules treat as neither 0 nor 1 (docs/symbolic-shapes.md). */
 int64_t td__sym_unbacked(td_symenv *e, const char *source, td_symrange r, bool size);
+/* Which sizes of an input become symbols. */
+typedef struct td_symhow {
+    uint32_t dims; /* bit per dim; 0: its strides and offset are numbers too */
+    bool     duck; /* equal sizes share a symbol */
+} td_symhow;
+#define TD_SYM_ALL ((td_symhow){UINT32_MAX, false})
 /* The geometry of input number `arg` with symbols for sizes; strides are expressions
- * of sizes where they can be, else symbols. False after td__fail. */
-bool    td__sym_tensor(td_symenv *e, const char *name, int32_t arg, const td_tensor *t,
-                       td_meta *m);
+ * of sizes where they can be, else symbols. Numbers are guarded. False after
+ * td__fail. */
+bool td__sym_tensor(td_symenv *e, const char *name, int32_t arg, const td_tensor *t,
+                    td_symhow how, td_meta *m);
+/* Input number `arg` has the geometry m, which is guarded. */
+bool td__sym_tensor_is(td_symenv *e, const char *name, int32_t arg, const td_tensor *t,
+                       const td_meta *m);
 /* Says that a rel b holds whenever the program runs: known from here on and recorded
  * to be checked there. False, with an error, when it cannot hold. */
-bool    td__sym_assert(td_symenv *e, int64_t a, td_symrel rel, int64_t b);
+bool td__sym_assert(td_symenv *e, int64_t a, td_symrel rel, int64_t b);
 
 /* Arithmetic; any operand may be a number. */
 int64_t td__sym_add(td_symenv *e, int64_t a, int64_t b, int64_t k); /* a + k * b */
@@ -164,17 +182,17 @@ int64_t td__sym_max(td_symenv *e, int64_t a, int64_t b);
 /* Does a rel b hold? Proved where possible, else answered from the hints under a
  * guard. Unbacked and not provable: false and a TD_E_TRACE error. */
 bool    td__sym_holds(td_symenv *e, int64_t a, td_symrel rel, int64_t b);
+/* The same, but of what is unbacked the general answer, asserting nothing. */
+bool    td__sym_seems(td_symenv *e, int64_t a, td_symrel rel, int64_t b);
 /* 1 proved, 0 refuted, -1 open. Records nothing. */
 int     td__sym_prove(td_symenv *e, int64_t a, td_symrel rel, int64_t b);
 /* The expression with all that is known put in. */
 int64_t td__sym_now(td_symenv *e, int64_t dim);
 
 const td_symexpr     *td__sym_at(const td_symenv *e, int64_t dim); /* NULL: a number */
-static inline int64_t td__sym_tag(int i) { return TD_DIM_SYM_LIMIT - 1 - i; }
-static inline int     td__sym_index(int64_t dim) {
-        return (int)(TD_DIM_SYM_LIMIT - 1 - dim);
-}
-int64_t td__sym_hint(const td_symenv *e, int64_t dim); /* under the hints */
+static inline int64_t td__sym_tag(int i) { return td__dim_tag(i); }
+static inline int td__sym_index(int64_t dim) { return td__dim_entry(dim, INT32_MAX); }
+int64_t           td__sym_hint(const td_symenv *e, int64_t dim); /* under the hints */
 /* Under values[i] for symbols.v[i]; false: a division by zero or an overflow. */
 bool td__sym_eval(const td_symenv *e, int64_t dim, const int64_t *values, int64_t *out);
 
@@ -247,6 +265,7 @@ bool    td__sym_divides(td_symenv *e, int64_t m, int64_t d);
 int64_t td__sym_multiple(td_symenv *e, int32_t atom);
 /* Makes `a rel b` known; returns nothing that could fail but memory. */
 bool    td__sym_learn(td_symenv *e, int64_t a, td_symrel rel, int64_t b);
+bool    td__sym_fail_unbacked(td_symenv *e, int64_t a, td_symrel rel, int64_t b);
 bool    td__sym_record(td_symenv *e, td_symrel rel, int64_t a, int64_t b, bool runtime);
 
 #endif

@@ -16,7 +16,10 @@ static bool hear(td_mode *m, td_opcall *c) {
     return ok;
 }
 
-static int64_t compute(td_symenv *e, td_dim_op op, int64_t a, int64_t b) {
+static int64_t fixed(td_symenv *e, int64_t dim);
+static bool    expect(td_symenv *e, int64_t a, td_symrel rel, int64_t b);
+
+static int64_t compute(td_symenv *e, int op, int64_t a, int64_t b) {
     switch (op) {
     case TD_DIM_ADD: return td__sym_add(e, a, b, 1);
     case TD_DIM_SUB: return td__sym_add(e, a, b, -1);
@@ -27,14 +30,41 @@ static int64_t compute(td_symenv *e, td_dim_op op, int64_t a, int64_t b) {
     case TD_DIM_MAX: return td__sym_max(e, a, b);
     case TD_DIM_EQ: return td__sym_holds(e, a, TD_SYM_EQ, b);
     case TD_DIM_LT: return td__sym_holds(e, a, TD_SYM_LT, b);
+    case TD_DIM_FIX: return fixed(e, a);
+    case TD_DIM_NOW: return td__sym_now(e, a);
+    case TD_DIM_SAME: return td__sym_prove(e, a, TD_SYM_EQ, b) == 1;
+    case TD_DIM_SEEMS_EQ: return td__sym_seems(e, a, TD_SYM_EQ, b);
+    case TD_DIM_SEEMS_LT: return td__sym_seems(e, a, TD_SYM_LT, b);
+    default: return expect(e, a, (td_symrel)(op - TD_DIM_EXPECT), b);
     }
-    return TD_DIM_HUGE;
 }
 
 /* Only a number will do: the hint, guarded; unbacked ones have none. */
 static int64_t fixed(td_symenv *e, int64_t dim) {
-    int64_t hint = td__sym_hint(e, td__sym_now(e, dim));
+    int64_t           now = td__sym_now(e, dim), hint = td__sym_hint(e, now);
+    const td_symexpr *x = td__sym_at(e, now);
+    if (x && x->unbacked)
+        return td__sym_fail_unbacked(e, now, TD_SYM_EQ, 0), TD_DIM_HUGE;
     return td__sym_holds(e, dim, TD_SYM_EQ, hint) ? hint : TD_DIM_HUGE;
+}
+
+/* What inputs decide is guarded before the program runs, what values decide while it
+ * does. */
+static bool expect(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
+    const td_symexpr *x = td__sym_at(e, a), *y = td__sym_at(e, b);
+    if (!(x && x->unbacked) && !(y && y->unbacked)) return td__sym_holds(e, a, rel, b);
+    int known = td__sym_prove(e, a, rel, b);
+    return known < 0 ? td__sym_assert(e, a, rel, b) : known;
+}
+
+/* How many elements a result has that depends on values: at most `most`. */
+static int64_t fresh(td_symenv *e, int64_t least, int64_t most) {
+    td_symrange r = {least, td__sym_range(e, most).hi};
+    int64_t     u = td__sym_unbacked(e, e->op ? e->op : "a value", r, true);
+    if (td__dim_is_sym(most) && td__dim_is_sym(u) &&
+        !td__sym_learn(e, most, TD_SYM_GE, u))
+        return TD_DIM_HUGE;
+    return u;
 }
 
 /* A number that only looks like a symbol, or a tag of another environment. */
@@ -44,31 +74,55 @@ static bool foreign(const td_symenv *e, int64_t dim) {
 
 /* Answers never change: what was decided once is known or guarded. Expressions get
  * simpler with what is known. */
-static int64_t serve(void *env, td_dim_op op, int64_t a, int64_t b) {
+static int64_t serve(void *env, int op, int64_t a, int64_t b) {
     td_symenv *e = env;
     int64_t    key[3] = {op, a, b};
     if (foreign(e, a) || foreign(e, b)) {
-        td__fail(e->cx, TD_E_TRACE, "a size belongs to another trace");
-        return op == TD_DIM_EQ || op == TD_DIM_LT ? 0 : TD_DIM_HUGE;
+        td__fail(e->cx, TD_E_TRACE,
+                 "a size belongs to another trace, or was computed from a symbolic one "
+                 "by other means than td_sym_add and the like");
+        return op >= TD_DIM_EQ && op != TD_DIM_FRESH ? 0 : TD_DIM_HUGE;
     }
+    if (op == TD_DIM_FRESH) return fresh(e, a, b);
     td_symmemo *m = &e->memo[td__hash(key, sizeof key, 0) % TD_SYM_MEMO];
     bool        answer = op == TD_DIM_EQ || op == TD_DIM_LT;
-    if (m->op == (int32_t)op + 1 && m->a == a && m->b == b &&
-        (answer || m->gen == e->gen))
+    if (m->op == op + 1 && m->a == a && m->b == b && (answer || m->gen == e->gen))
         return m->r;
-    int64_t r = (int)op == TD_DIM_FIX ? fixed(e, a) : compute(e, op, a, b);
-    if (td_ok(e->cx)) *m = (td_symmemo){a, b, r, (int32_t)op + 1, e->gen};
+    int64_t r = compute(e, op, a, b);
+    if (td_ok(e->cx)) *m = (td_symmemo){a, b, r, op + 1, e->gen};
     return r;
 }
 
+static void print(void *env, int64_t dim, td_buf *out) {
+    if (foreign(env, dim)) td__buf_printf(out, "%lld", (long long)dim);
+    else td__sym_print(env, dim, out);
+}
+
+static _Thread_local td_symenv *current;
+
+td_symenv *td__symenv_current(void) { return current; }
+
 void td__symenv_begin(td_symenv *e) {
-    td__dim_set_hook(serve, e);
+    e->outer = current;
+    e->outer_hook = td__dim_set_hook((td_dim_hook){serve, print, e});
+    current = e;
     td__mode_push(e->cx, &e->mode);
 }
 
 void td__symenv_end(td_symenv *e) {
     td__mode_pop(e->cx, &e->mode);
-    td__dim_set_hook(NULL, NULL);
+    td__dim_set_hook(e->outer_hook);
+    current = e->outer;
+}
+
+const char *td__symenv_op(const char *op) {
+    const char *was = current ? current->op : NULL;
+    if (current && !was) current->op = op;
+    return was;
+}
+
+void td__symenv_op_end(const char *was) {
+    if (current) current->op = was;
 }
 
 td_symenv *td__symenv_make(td_ctx *cx) {
@@ -119,17 +173,33 @@ int64_t td__sym_input(td_symenv *e, td_symbol like, const int64_t *given) {
     return to->given;
 }
 
+/* The symbol of another size that is this large now, where sizes share them. */
+static const int64_t *twin_of(const td_symenv *e, int64_t hint) {
+    for (int i = 0; i < e->symbols.n; i++) {
+        const td_symbol *s = &e->symbols.v[i];
+        if (s->duck && s->given == s->tag && s->hint == hint) return &s->tag;
+    }
+    return NULL;
+}
+
+/* One size of an input, symbolic as `how` says. */
+static int64_t size_symbol(td_symenv *e, td_symbol s, td_symhow how) {
+    int64_t hint = s.hint;
+    s.letter = 's';
+    s.read = TD_SYM_SIZE;
+    s.size = true;
+    s.first = (td_symrange){2, TD_DIM_HUGE};
+    if (hint < 2 || !(how.dims >> s.dim & 1)) return td__sym_input(e, s, &hint);
+    s.duck = how.duck;
+    const int64_t *twin = how.duck ? twin_of(e, hint) : NULL;
+    int64_t        tag = twin ? *twin : 0; /* symbols may move */
+    return td__sym_input(e, s, twin ? &tag : NULL);
+}
+
 int64_t td__sym_size(td_symenv *e, const char *source, int32_t arg, int32_t dim,
                      int64_t hint) {
-    td_symbol s = {.letter = 's',
-                   .read = TD_SYM_SIZE,
-                   .size = true,
-                   .arg = arg,
-                   .dim = dim,
-                   .source = source,
-                   .hint = hint,
-                   .first = {2, TD_DIM_HUGE}};
-    return td__sym_input(e, s, hint < 2 ? &hint : NULL);
+    td_symbol s = {.arg = arg, .dim = dim, .source = source, .hint = hint};
+    return size_symbol(e, s, TD_SYM_ALL);
 }
 
 int64_t td__sym_unbacked(td_symenv *e, const char *source, td_symrange r, bool size) {
@@ -171,7 +241,7 @@ static bool follows(td_symenv *e, const td_tensor *t, const td_meta *m, uint64_t
 
 /* Strides from the smallest up, so that each may follow from those before. */
 static void name_strides(td_symenv *e, const char *name, int32_t arg,
-                         const td_tensor *t, td_meta *m) {
+                         const td_tensor *t, td_symhow how, td_meta *m) {
     uint64_t done = 0;
     for (int n = 0; n < t->rank; n++) {
         int d = -1;
@@ -184,28 +254,70 @@ static void name_strides(td_symenv *e, const char *name, int32_t arg,
                        .hint = t->stride[d],
                        .first = {2, TD_DIM_HUGE}};
         int64_t   is;
-        bool      known = follows(e, t, m, done, d, &is);
+        bool      known = follows(e, t, m, done, d, &is) || !how.dims;
         m->stride[d] = number_of(e, name, s, known ? &is : NULL);
         done |= (uint64_t)1 << d;
     }
 }
 
-bool td__sym_tensor(td_symenv *e, const char *name, int32_t arg, const td_tensor *t,
-                    td_meta *m) {
-    td__tensor_meta(t, m);
+static bool name_sizes(td_symenv *e, const char *name, int32_t arg, const td_tensor *t,
+                       td_symhow how, td_meta *m) {
     for (int d = 0; d < t->rank; d++) {
         td_arena_mark mark = td__arena_mark(&e->scratch);
-        const char   *source = td__arena_printf(&e->scratch, "%s.size(%d)", name, d);
-        if (!source) return td__fail_memory(e->cx);
-        m->size[d] = td__sym_size(e, source, arg, d, t->size[d]);
+        td_symbol     s = {.arg = arg, .dim = d, .hint = t->size[d]};
+        s.source = td__arena_printf(&e->scratch, "%s.size(%d)", name, d);
+        if (!s.source) return td__fail_memory(e->cx);
+        m->size[d] = size_symbol(e, s, how);
         td__arena_reset(&e->scratch, mark);
     }
-    name_strides(e, name, arg, t, m);
+    return true;
+}
+
+bool td__sym_tensor(td_symenv *e, const char *name, int32_t arg, const td_tensor *t,
+                    td_symhow how, td_meta *m) {
+    td__tensor_meta(t, m);
+    if (!name_sizes(e, name, arg, t, how, m)) return false;
+    name_strides(e, name, arg, t, how, m);
     td_symbol s = {.letter = 's',
                    .read = TD_SYM_OFFSET,
                    .arg = arg,
                    .hint = t->offset,
                    .first = {1, TD_DIM_HUGE}};
-    m->offset = number_of(e, name, s, t->offset ? NULL : &t->offset);
+    m->offset = number_of(e, name, s, t->offset && how.dims ? NULL : &t->offset);
     return td_ok(e->cx);
+}
+
+/* ---- the same tensor again ---------------------------------------------- */
+
+static bool must_be(td_symenv *e, const char *source, td_symbol s, int64_t is) {
+    if (!source) return td__fail_memory(e->cx);
+    s.letter = 's';
+    s.source = source;
+    td__sym_input(e, s, &is);
+    return td_ok(e->cx);
+}
+
+bool td__sym_tensor_is(td_symenv *e, const char *name, int32_t arg, const td_tensor *t,
+                       const td_meta *m) {
+    td_arena_mark mark = td__arena_mark(&e->scratch);
+    bool          ok = true;
+    for (int d = 0; d < t->rank && ok; d++) {
+        td_symbol size = {.read = TD_SYM_SIZE,
+                          .arg = arg,
+                          .dim = d,
+                          .hint = t->size[d]};
+        td_symbol stride = {.read = TD_SYM_STRIDE,
+                            .arg = arg,
+                            .dim = d,
+                            .hint = t->stride[d]};
+        ok = must_be(e, td__arena_printf(&e->scratch, "%s.size(%d)", name, d), size,
+                     m->size[d]) &&
+             must_be(e, td__arena_printf(&e->scratch, "%s.stride(%d)", name, d), stride,
+                     m->stride[d]);
+    }
+    td_symbol offset = {.read = TD_SYM_OFFSET, .arg = arg, .hint = t->offset};
+    ok = ok && must_be(e, td__arena_printf(&e->scratch, "%s.offset()", name), offset,
+                       m->offset);
+    td__arena_reset(&e->scratch, mark);
+    return ok;
 }

@@ -309,27 +309,31 @@ static bool refuse_one(td_symenv *e, int64_t a, int64_t b) {
     return true;
 }
 
-static bool fail_unbacked(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
+bool td__sym_fail_unbacked(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
     td_buf   text = {0};
     td_guard g = {.rel = (uint8_t)rel, .a = a, .b = b};
     char     place[256] = "";
     td__guard_print(e, &g, &text);
     if (td_here.file)
         snprintf(place, sizeof place, " (%s:%d)", td_here.file, td_here.line);
-    td__fail(e->cx, TD_E_TRACE,
-             "%s: whether %s is known only when the program runs%s; say what holds "
-             "with a runtime assert on the size (td__sym_assert), or take a size that "
-             "does not depend on values",
-             e->op ? e->op : "a size", td__buf_str(&text), place);
+    td__fail(
+        e->cx, TD_E_TRACE,
+        "%s: whether %s is data-dependent: known only when the program runs%s; say "
+        "before it what holds with td_expect(tensor, dim, \">=\", number), or take "
+        "a size that does not depend on values",
+        e->op ? e->op : "a size", td__buf_str(&text), place);
     td__buf_free(&text);
     return false;
 }
 
 /* Rules take a size that only run time knows to be neither 0 nor 1. An empty one goes
- * the general way; a 1, which would broadcast or squeeze, is refused when it comes. */
+ * the general way; a 1, which would broadcast or squeeze, is refused when it comes.
+ * What may be equal, and is asked about, has to be: nearly all rules that ask refuse
+ * what is not. */
 static bool holds_unbacked(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
     int general = prove_within(e, a, rel, b, (td_symrange){2, TD_DIM_HUGE});
-    if (general < 0) return fail_unbacked(e, a, rel, b);
+    if (general < 0 && rel == TD_SYM_EQ) return td__sym_assert(e, a, rel, b);
+    if (general < 0) return td__sym_fail_unbacked(e, a, rel, b);
     int one = prove_within(e, a, rel, b, (td_symrange){1, 1});
     if (one != general && !refuse_one(e, a, b)) return false;
     return general;
@@ -344,6 +348,14 @@ bool td__sym_holds(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
     td_symrel found = yes ? rel : opposite(rel);
     return td__sym_record(e, found, a, b, false) && td__sym_learn(e, a, found, b) &&
            yes;
+}
+
+bool td__sym_seems(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
+    int r = td__sym_prove(e, a, rel, b);
+    a = td__sym_now(e, a), b = td__sym_now(e, b);
+    if (r >= 0) return r;
+    if (!unbacked(e, a) && !unbacked(e, b)) return td__sym_holds(e, a, rel, b);
+    return prove_within(e, a, rel, b, (td_symrange){2, TD_DIM_HUGE}) == 1;
 }
 
 bool td__sym_assert(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {

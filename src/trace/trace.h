@@ -41,6 +41,7 @@ typedef struct td_faker {
     td_arena  arena;
     td_ptrmap stores;              /* by real bytes: td_fake_store */
     td_ptrmap copies;              /* by real tensor: its copy */
+    td_ptrmap metas;               /* by real tensor: td_meta its copy gets */
     TD_VEC(td_tensor *) held;      /* real ones and copies */
     TD_VEC(td_storage *) storages; /* held */
 } td_faker;
@@ -48,6 +49,8 @@ typedef struct td_faker {
 /* The copy of t: geometry, dtype, version, requires-grad, leaf or not, and the views
  * that lead from its base to it. Alive until td__faker_end. NULL after td__fail. */
 td_tensor     *td__fake_copy(td_faker *f, td_tensor *t);
+/* The copy of t will look like this; before it is made. */
+bool           td__fake_shape(td_faker *f, const td_tensor *real, const td_meta *m);
 td_fake_store *td__fake_store_of(td_faker *f, const td_tensor *real); /* NULL: none */
 void           td__faker_end(td_faker *f);
 
@@ -95,12 +98,14 @@ struct td_record {
     td_opcall *part;    /* the part of it that is running */
     td_whole   whole;   /* of it, so far */
     TD_VEC(td_whole) wholes;
-    TD_VEC(td_gnode *) parts;     /* not in the graph's list */
-    uint64_t    seed, offset;     /* of the generator, one further per draw */
-    int         first_scope;      /* labels from here on make the path */
-    td_buf      path;             /* of the last op */
-    const char *scope;            /* the same in the graph's arena */
-    const char *file, *file_copy; /* of the last op, and in the graph's arena */
+    TD_VEC(td_gnode *) parts;           /* not in the graph's list */
+    uint64_t          seed, offset;     /* of the generator, one further per draw */
+    int               first_scope;      /* labels from here on make the path */
+    td_buf            path;             /* of the last op */
+    const char       *scope;            /* the same in the graph's arena */
+    const char       *file, *file_copy; /* of the last op, and in the graph's arena */
+    struct td_symenv *sym;    /* whose symbols sizes are; NULL: all are numbers */
+    int               guards; /* of it that were looked at */
 };
 
 /* Records into g what is called from here on. The mode stack becomes recorder, tape;

@@ -2,6 +2,7 @@
 #ifndef TD_TRACE_INT_H
 #define TD_TRACE_INT_H
 
+#include "trace/sym.h"
 #include "trace/trace.h"
 
 #include <string.h>
@@ -16,6 +17,7 @@ bool td__record_fail(td_record *r, const char *who, const char *what);
 td_tag *td__record_tag(const td_record *r, const td_tensor *t); /* NULL: none */
 /* A tag that waits for its value. NULL after td__fail. */
 td_tag *td__record_new_tag(td_record *r, td_tensor *t);
+td_garg td__record_int(td_record *r, int64_t i);     /* a number, or symbolic */
 bool    td__record_place(td_record *r, td_gnode *n); /* source and scope */
 /* An argument of a call; a real tensor in v becomes its copy. */
 bool    td__record_arg(td_record *r, td_value *v, td_garg *a, const char *who);

@@ -46,9 +46,12 @@ bool td__record_place(td_record *r, td_gnode *n) {
 /* ---- values ------------------------------------------------------------- */
 
 /* A tracer's symbol is another in the graph. */
-static int64_t dim_of(td_record *r, int64_t i) {
-    td_graph *g = r->g;
-    return td__dim_is_sym(i) && g->dim_in ? g->dim_in(g->dim_env, g, i) : i;
+static int64_t dim_of(td_record *r, int64_t i) { return td__graph_dim(r->g, i); }
+
+td_garg td__record_int(td_record *r, int64_t i) {
+    td_garg a = td__garg_int(dim_of(r, i));
+    if (r->g->dim_in && td__dim_is_sym(i)) a.kind = TD_G_SYM;
+    return a;
 }
 
 td_tag *td__record_tag(const td_record *r, const td_tensor *t) {
@@ -143,9 +146,10 @@ static bool is_current(td_record *r, const td_tensor *t, const td_tag *tag) {
     const td_look *l = tag->look;
     bool           same = l->rank == t->rank && l->dtype == t->dtype && !tag->moved &&
                 l->offset == dim_of(r, t->offset);
+    bool plain = same && l->dense && td__is_row_major(t);
     for (int d = 0; d < t->rank && same; d++)
         same = l->size[d] == dim_of(r, t->size[d]) &&
-               l->stride[d] == dim_of(r, t->stride[d]);
+               (plain || l->stride[d] == dim_of(r, t->stride[d]));
     return same;
 }
 
@@ -154,8 +158,13 @@ static td_gval *restore_view(td_record *r, td_tensor *t, td_tag *tag, const char
         return td__record_fail(r, who,
                                "set_ moved a tensor whose old value is still needed"),
                NULL;
-    td_garg   in[4] = {td__garg_value(tag->v), td__garg_ints(t->size, t->rank),
-                       td__garg_ints(t->stride, t->rank), td__garg_int(t->offset)};
+    int64_t size[TD_MAX_RANK], stride[TD_MAX_RANK];
+    for (int d = 0; d < t->rank; d++) {
+        size[d] = dim_of(r, t->size[d]);
+        stride[d] = dim_of(r, t->stride[d]);
+    }
+    td_garg   in[4] = {td__garg_value(tag->v), td__garg_ints(size, t->rank),
+                       td__garg_ints(stride, t->rank), td__record_int(r, t->offset)};
     td_gnode *n = td__graph_op(r->g, TD_OP_as_strided, in, 4, 1);
     if (!n || !td__record_place(r, n)) return NULL;
     return put_tag(r, t, n->out[0], tag->storage) ? n->out[0] : NULL;
@@ -215,10 +224,7 @@ bool td__record_arg(td_record *r, td_value *v, td_garg *a, const char *who) {
         if (!(g = td__record_value(r, &v->u.t, who))) return false;
         *a = td__garg_value(g);
         return true;
-    case TD_K_INT:
-        *a = td__garg_int(dim_of(r, v->u.i));
-        if (td__dim_is_sym(v->u.i) && r->g->dim_in) a->kind = TD_G_SYM;
-        return true;
+    case TD_K_INT: *a = td__record_int(r, v->u.i); return true;
     case TD_K_FLOAT:
         a->kind = TD_G_FLOAT;
         a->u.f = v->u.f;

@@ -60,13 +60,19 @@ const char *td__gen_c_type(const td_param *p) {
     return "?";
 }
 
-bool td__gen_is_list(const td_schema *s) { return s->out[0].type == TD_T_TENSORS; }
+bool td__gen_is_list(const td_schema *s) {
+    return s->n_out == 1 && s->out[0].type == TD_T_TENSORS;
+}
 
 void td__gen_prototype(FILE *f, td_op op) {
     const td_schema *s = &td__gen_schemas[op];
     const char      *sep = "";
     bool             list = td__gen_is_list(s);
-    fprintf(f, "%s%s(", list ? "int td_op_" : "td_tensor *td_op_", td__ops[op].name);
+    fprintf(f, "%s%s(",
+            list            ? "int td_op_"
+            : s->n_out == 0 ? "bool td_op_"
+                            : "td_tensor *td_op_",
+            td__ops[op].name);
     if (td__ops[op].flags & TD_OPF_CREATE) fprintf(f, "td_ctx *cx"), sep = ", ";
     for (int i = 0; i < s->n_in; i++) {
         fprintf(f, "%s%s%s", sep, td__gen_c_type(&s->in[i]), s->in[i].name);

@@ -41,6 +41,11 @@ static void write_function(FILE *f, td_op op) {
                 td__ops[op].name, s->n_in);
         return;
     }
+    if (s->n_out == 0) {
+        fprintf(f, "    return td__call(%s, TD_OP_%s, in, %d, NULL, 0);\n}\n", cx,
+                td__ops[op].name, s->n_in);
+        return;
+    }
     if (s->n_out == 1) {
         fprintf(f, "    return td__call1(%s, TD_OP_%s, in, %d);\n}\n", cx,
                 td__ops[op].name, s->n_in);

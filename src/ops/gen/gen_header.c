@@ -45,7 +45,7 @@ static void write_macro(FILE *f, td_op op, const char *macro, int given) {
     const td_schema *s = &td__gen_schemas[op];
     const char      *sep = "";
     bool list = td__gen_is_list(s), create = td__ops[op].flags & TD_OPF_CREATE;
-    int  outs = list ? 2 : s->n_out - 1;
+    int  outs = list ? 2 : s->n_out > 1 ? s->n_out - 1 : 0;
     fprintf(f, "#define %s(", macro);
     if (create) fprintf(f, "cx"), sep = ", ";
     for (int i = 0; i < given + outs; i++, sep = ", ") fprintf(f, "%sx%d", sep, i);

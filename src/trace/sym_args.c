@@ -1,0 +1,87 @@
+/* sym_args.c -- the arguments of a call as copies without bytes whose sizes are
+ * symbols. Capture and every later stage take them in the place of the tensors, so
+ * that all of a trace speaks of the same symbols. */
+#include "trace/sym_args.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- geometry ----------------------------------------------------------- */
+
+/* A view that takes gradients is made again by its chain, whose numbers are fixed. */
+static td_symhow how_for(const td_symargs *a, const td_tensor *t) {
+    uint32_t dims = a->plan.dynamic == TD_DYNAMIC_ALL ? UINT32_MAX : t->marks;
+    if (t->base && td_requires_grad(t)) dims = 0;
+    return (td_symhow){dims, a->plan.dynamic == TD_DYNAMIC_ALL && !a->plan.no_duck};
+}
+
+static bool same_numbers(const int64_t *a, const int64_t *b, int n) {
+    return !memcmp(a, b, sizeof *a * (size_t)n);
+}
+
+/* The gradient t keeps has its sizes. */
+static bool shape_grad(td_symargs *a, td_tensor *t, const td_meta *of) {
+    td_tensor *g = td_grad_of(t);
+    td_meta    m = *of;
+    if (td_is_nil(g) || td__ptrmap_get(&a->fakes.metas, g)) return true;
+    m.dtype = (td_dtype)g->dtype;
+    m.offset = g->offset;
+    if (same_numbers(g->stride, t->stride, t->rank))
+        return td__fake_shape(&a->fakes, g, &m);
+    if (!td__is_dense(g->rank, g->size, g->stride))
+        return td__fail(a->e->cx, TD_E_UNSUPPORTED,
+                        "the gradient of argument %d is neither laid out as the "
+                        "argument nor row-major; its sizes cannot be dynamic",
+                        a->n);
+    td__strides_dense(m.rank, m.size, m.stride);
+    return td__fake_shape(&a->fakes, g, &m);
+}
+
+/* The same tensor once more: its numbers are those of the first. */
+static bool again(td_symargs *a, const char *name, const td_tensor *t,
+                  const td_tensor *copy) {
+    td_meta m;
+    td__tensor_meta(copy, &m);
+    return td__sym_tensor_is(a->e, name, a->n_in, t, &m);
+}
+
+static td_tensor *take(td_symargs *a, const char *name, td_tensor *t) {
+    td_tensor *copy = td__ptrmap_get(&a->fakes.copies, t);
+    td_meta    m;
+    if (copy) return again(a, name, t, copy) ? copy : NULL;
+    if (!td__sym_tensor(a->e, name, a->n_in, t, how_for(a, t), &m) ||
+        !td__fake_shape(&a->fakes, t, &m) || !shape_grad(a, t, &m))
+        return NULL;
+    return td__fake_copy(&a->fakes, t);
+}
+
+/* ---- arguments ---------------------------------------------------------- */
+
+static bool take_all(td_symargs *a, td_values args) {
+    char name[80];
+    for (int i = 0; i < args.n; i++, a->n++) {
+        td_value v = args.v[i];
+        a->v[i] = v;
+        if (v.kind != TD_K_TENSOR || !v.u.t || td_is_nil(v.u.t)) continue;
+        const char *given = a->plan.names ? a->plan.names[i] : NULL;
+        if (given) snprintf(name, sizeof name, "%.60s", given);
+        else snprintf(name, sizeof name, "x%d", i);
+        td_tensor *t = take(a, name, v.u.t);
+        if (!t) return false;
+        a->v[i] = td_value_tensor(t);
+        a->n_in++;
+    }
+    return true;
+}
+
+bool td__symargs_make(td_symargs *a, td_symenv *e, td_values args, td_symplan plan) {
+    *a = (td_symargs){.e = e, .plan = plan, .fakes = {.cx = e->cx}};
+    a->v = td__zalloc(sizeof *a->v * ((size_t)args.n + 1));
+    if (!a->v) return td__fail_memory(e->cx);
+    return take_all(a, args) && td_ok(e->cx);
+}
+
+void td__symargs_drop(td_symargs *a) {
+    td__faker_end(&a->fakes);
+    td__free(a->v);
+}
