@@ -32,17 +32,30 @@ static td_tensor *view_of(td_tensor *t, const td_geom *g) {
                             (td_ints){g->stride, g->rank}, td_value_int(g->offset));
 }
 
-/* Elements, place and history of t, in bytes of its own. */
+/* The whole storage as a list of elements like those of t. */
+static td_tensor *flat_over(const td_tensor *t, td_storage *st) {
+    td_meta m = {.dtype = (td_dtype)t->dtype, .rank = 1};
+    m.size[0] = (int64_t)st->bytes / td__dtype_bytes[m.dtype];
+    m.stride[0] = 1;
+    m.strided = true;
+    td_tensor *flat = td__tensor_over(t->cx, st, &m);
+    return flat ? flat : td_nil(t->cx);
+}
+
+/* Elements, place and history of t, in bytes of its own. Where elements share places
+ * it is a view: a gradient could not be laid out so. */
 static td_tensor *copy_of(td_tensor *t) {
     td_meta     m;
+    td_geom     g = {(td_dtype)t->dtype, t->rank, t->offset, t->size, t->stride};
     td_ctx     *cx = t->cx;
     td_storage *st = td__storage_make(t->st->bytes, false);
     if (!st) return td__fail_memory(cx), NULL;
     if (st->bytes) memcpy(st->data, t->st->data, st->bytes);
     td__tensor_meta(t, &m);
     td_tensor *c = td__tensor_over(cx, st, &m);
+    td_tensor *v = c && td__overlaps_itself(c) ? view_of(flat_over(t, st), &g) : c;
     td__storage_drop(st);
-    return c && put(c, t) ? c : NULL;
+    return v && put(v, t) ? v : NULL;
 }
 
 /* ---- arguments ---------------------------------------------------------- */
@@ -119,7 +132,9 @@ static td_tensor *make_result(taped *r, int i) {
     else if (td_version(t) != h->version) t = copy_of(t); /* it may be saved */
     if (!t || td_is_nil(t)) return NULL;
     if (!h->given && !r->base[p->home]) atomic_store(&t->st->version, h->version);
-    if (p->multi && t->base) t->creation = TD_MADE_MULTI_OUTPUT;
+    if (p->multi && !t->base) t = td_op_alias(t);
+    if (td_is_nil(t)) return NULL;
+    if (p->multi) t->creation = TD_MADE_MULTI_OUTPUT;
     return t;
 }
 
