@@ -14,6 +14,7 @@
 #define TANDEM_AOT_H
 
 #include "tandem/capture.h"
+#include "tandem/config.h"
 #include "tandem/graph.h"
 
 #ifdef __cplusplus
@@ -54,8 +55,6 @@ typedef struct td_backend {
 } td_backend;
 
 /* ---- functions ---------------------------------------------------------- */
-
-typedef enum td_partition { TD_PARTITION_MINCUT, TD_PARTITION_DEFAULT } td_partition;
 
 typedef struct td_aot_opts {
     size_t            size;

@@ -4,6 +4,7 @@
 
 #include "tandem/version.h"
 #include "tandem/tensor.h"
+#include "tandem/config.h"
 #include "tandem/ops.h"
 #include "tandem/grad.h"
 #include "tandem/graph.h"

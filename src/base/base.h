@@ -122,6 +122,12 @@ bool  td__map_put(td_map *m, const char *key, void *val);
 void *td__map_get(const td_map *m, const char *key); /* NULL when absent */
 void  td__map_free(td_map *m);
 
+/* ---- words (slip.c) ----------------------------------------------------- */
+
+/* Letters to insert, drop, change or swap to make b of a, at most 99. */
+int  td__distance(const char *a, const char *b);
+bool td__is_slip(const char *typed, const char *meant); /* near enough to ask */
+
 /* ---- threads (pool.c) --------------------------------------------------- */
 
 /* Split [0,n) into at most td__pool_size() ranges of at least `grain` items and

@@ -35,7 +35,7 @@ typedef struct cli_command {
 } cli_command;
 
 extern const cli_command cli_demo, cli_ops, cli_doctor, cli_run, cli_show, cli_facts,
-    cli_check;
+    cli_check, cli_config;
 
 /* Reads the options of argv[1..) and the operand, NULL when there is none. False:
  * the command ends with *status (help was asked for, or one line on stderr). */
@@ -47,9 +47,6 @@ void cli_help(const cli_command *c); /* a page about it, to stdout */
 /* One line on stderr, "tandem demo: ..." and where help is. CLI_MISUSED. */
 int  cli_misuse(const char *command, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
-/* Letters to insert, drop, change or swap to make b of a, at most 99. */
-int  cli_distance(const char *a, const char *b);
-bool cli_is_slip(const char *typed, const char *meant); /* near enough to ask */
 
 /* ---- the terminal (term.c) ---------------------------------------------- */
 

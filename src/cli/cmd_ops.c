@@ -187,8 +187,8 @@ static int unknown(const char *name) {
     int         least = 99;
     for (int op = 0; op < TD_OP_COUNT; op++) {
         const char *other = td__ops[op].name;
-        int         d = 2 * cli_distance(name, other) + (strlen(name) != strlen(other));
-        if (cli_is_slip(name, other) && d < least) least = d, near = other;
+        int         d = 2 * td__distance(name, other) + (strlen(name) != strlen(other));
+        if (td__is_slip(name, other) && d < least) least = d, near = other;
     }
     fprintf(stderr, "tandem ops: no op \"%s\"", name);
     if (near) fprintf(stderr, "; did you mean %s?", near);

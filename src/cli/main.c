@@ -1,14 +1,15 @@
 /* main.c -- the `tandem` command: finds the subcommand and hands over. */
 #include "cli/cli.h"
+#include "base/base.h"
 
 #include "tandem/version.h"
 
 #include <locale.h>
 #include <string.h>
 
-static const cli_command *const commands[] = {&cli_demo,  &cli_run,   &cli_check,
-                                              &cli_show,  &cli_facts, &cli_ops,
-                                              &cli_doctor};
+static const cli_command *const commands[] = {&cli_demo,   &cli_run,   &cli_check,
+                                              &cli_show,   &cli_facts, &cli_ops,
+                                              &cli_config, &cli_doctor};
 enum { COMMANDS = sizeof commands / sizeof *commands };
 
 static int overview(void) {
@@ -27,7 +28,8 @@ static int overview(void) {
     printf("%sENVIRONMENT%s\n"
            "    TD_NUM_THREADS  threads of the pool; without it, the machine's cores\n"
            "    TD_ISA          base, avx2 or avx512: the most that kernels may use\n"
-           "    NO_COLOR        when set, no colours\n\n",
+           "    NO_COLOR        when set, no colours\n"
+           "    TD_...          settings of the library: tandem config\n\n",
            bold, plain);
     printf(
         "%sEXIT STATUS%s\n"
@@ -44,7 +46,7 @@ static const cli_command *find(const char *name) {
 
 static int unknown(const char *name) {
     for (int i = 0; i < COMMANDS; i++)
-        if (cli_is_slip(name, commands[i]->name))
+        if (td__is_slip(name, commands[i]->name))
             return cli_misuse(NULL, "no command \"%s\"; did you mean %s?", name,
                               commands[i]->name);
     return cli_misuse(NULL, name[0] == '-' ? "no option \"%s\"" : "no command \"%s\"",

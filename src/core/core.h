@@ -4,7 +4,10 @@
 #define TD_CORE_H
 
 #include "base/base.h"
+#include "core/config.h"
 #include "core/dim.h"
+#include "core/log.h"
+#include "core/spans.h"
 #include "tandem/tensor.h"
 
 #include <stdatomic.h>
@@ -239,7 +242,10 @@ struct td_ctx {
     char    message[2048];
     void (*on_error)(void *env, td_code, const char *);
     void *on_error_env;
-    bool  strict; /* TD_STRICT=1: abort at the first failure */
+
+    td_settings settings; /* read them with td__config */
+    td_logger   log;
+    td_spans    spans;
 
     td_tensor  nil;
     td_storage nil_storage;
@@ -264,6 +270,27 @@ struct td_ctx {
     int64_t  print_threshold;
     td_arena scratch; /* for the length of one op call */
 };
+
+/* The settings now (config.c). */
+static inline const td_config *td__config(const td_ctx *cx) {
+    return &cx->settings.now;
+}
+/* Is anybody interested? (log.c) */
+static inline bool td__log_on(const td_ctx *cx, td_topic topic) {
+    return cx->log.topics >> topic & 1;
+}
+/* A stretch of time with a name, a literal. Spans nest, and the end of one ends those
+ * left open inside it; so one that is left early on a failure needs no care. Numbers
+ * go to the innermost span (spans.c). */
+static inline void td__span_begin(td_ctx *cx, const char *name) {
+    if (TD_UNLIKELY(cx->spans.on)) td__span_open(cx, name);
+}
+static inline void td__span_end(td_ctx *cx, const char *name) {
+    if (TD_UNLIKELY(cx->spans.on)) td__span_close(cx, name);
+}
+static inline void td__span_arg(td_ctx *cx, const char *key, int64_t value) {
+    if (TD_UNLIKELY(cx->spans.on)) td__span_note(cx, key, value);
+}
 
 td_ctx *td__ctx_make(void);
 void    td__ctx_free(td_ctx *cx);

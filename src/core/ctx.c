@@ -30,8 +30,10 @@ td_ctx *td__ctx_make(void) {
         return NULL;
     }
     init_nil(cx);
-    const char *strict = getenv("TD_STRICT");
-    cx->strict = strict && strict[0] == '1';
+    if (!td__config_load(cx, getenv)) {
+        td__ctx_free(cx);
+        return NULL;
+    }
     cx->grad_enabled = true;
     cx->default_dtype = TD_F32;
     cx->print_precision = 4;
@@ -82,6 +84,8 @@ void td__ctx_free(td_ctx *cx) {
     td__vec_free(&cx->owned);
     td__vec_free(&cx->scopes);
     td__arena_free(&cx->scratch);
+    td__spans_free(cx);
+    td__config_free(cx);
     td__free(cx);
 }
 

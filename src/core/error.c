@@ -43,7 +43,7 @@ static void record(td_ctx *cx, td_code code, const char *fmt, va_list ap) {
     append_path(cx);
     append(cx, fmt, ap);
     if (cx->on_error) cx->on_error(cx->on_error_env, code, cx->message);
-    if (cx->strict) {
+    if (td__config(cx)->strict) {
         fprintf(stderr, "tandem: %s\n", cx->message);
         abort(); /* only on request: TD_STRICT=1 */
     }

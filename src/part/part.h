@@ -44,8 +44,6 @@ typedef struct td_halves {
     int64_t       bytes_most; /* what keeping everything backward reads would take */
 } td_halves;
 
-typedef enum td_knapsack { TD_KNAPSACK_DP, TD_KNAPSACK_GREEDY } td_knapsack;
-
 /* semantics of the knobs: docs/partition.md. Zero-initialized is not valid: start from
  * td__part_defaults. */
 typedef struct td_part_opts {
@@ -57,8 +55,8 @@ typedef struct td_part_opts {
     bool        free_params; /* keeping a parameter costs nothing */
     td_knapsack knapsack;
     /* Seconds (or any unit) one run of the node takes; NULL: by flops and bytes. */
-    double    (*cost)(void *env, const td_graph *g, const td_gnode *n);
-    void       *env;
+    double (*cost)(void *env, const td_graph *g, const td_gnode *n);
+    void *env;
 } td_part_opts;
 td_part_opts td__part_defaults(void);
 

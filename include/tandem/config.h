@@ -1,0 +1,113 @@
+/* tandem/config.h -- what can be tuned: settings, logs by topic, stage timings.
+ *
+ * A context has one td_config. When it opens, each field has its default, or what
+ * its environment variable says (TD_MEMORY_BUDGET=0.5); `tandem config` lists them
+ * all. A compiled function takes the settings of the moment it is compiled. A wrong
+ * value in the environment is one warning and the default; in a call it is an error
+ * and nothing changes. */
+#ifndef TANDEM_CONFIG_H
+#define TANDEM_CONFIG_H
+
+#include "tandem/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- settings ----------------------------------------------------------- */
+
+typedef enum td_dynamic {
+    TD_DYNAMIC_AUTO, /* a size that changed becomes symbolic */
+    TD_DYNAMIC_ON,   /* every size but 0 and 1, at once */
+    TD_DYNAMIC_OFF   /* none: other sizes are another specialization */
+} td_dynamic;
+typedef enum td_partition { TD_PARTITION_MINCUT, TD_PARTITION_DEFAULT } td_partition;
+typedef enum td_knapsack { TD_KNAPSACK_DP, TD_KNAPSACK_GREEDY } td_knapsack;
+typedef enum td_backend_choice {
+    TD_BACKEND_INTERP,
+    TD_BACKEND_NATIVE
+} td_backend_choice;
+typedef enum td_fallback {
+    TD_FALLBACK_ERROR, /* what cannot be compiled is an error */
+    TD_FALLBACK_EAGER  /* ...or runs as it is, with a warning */
+} td_fallback;
+
+/* docs/config.md describes the fields; src/core/config.def declares their defaults
+ * and ranges. Options carry their size: td_config c = {TD_CONFIG}. Texts are borrowed
+ * in td_config_put and belong to the context in td_config_get, until they change. */
+typedef struct td_config {
+    size_t            size;
+    /* capture */
+    td_dynamic        dynamic;
+    bool              duck_sizes;
+    bool              static_params;
+    int64_t           specialization_limit;
+    td_fallback       fallback;
+    /* joint graph and wrappers */
+    bool              keep_mutations;
+    bool              view_replay;
+    bool              double_backward;
+    bool              debug_asserts;
+    /* partition */
+    td_partition      partition;
+    double            memory_budget;
+    td_knapsack       knapsack;
+    bool              cse;
+    bool              free_params;
+    bool              recompute_views;
+    bool              aggressive_recompute;
+    bool              ban_far_apart;
+    bool              ban_long_chains;
+    bool              ban_materialized;
+    bool              ban_reductions;
+    /* compiling */
+    td_backend_choice backend;
+    bool              lazy_backward;
+    bool              donate;
+    /* looking */
+    const char       *log;
+    const char       *trace_file;
+    bool              strict;
+} td_config;
+#define TD_CONFIG .size = sizeof(td_config)
+
+/* Fills *c, whose size says how much of it the caller knows. */
+TD_API bool   td_config_get(td_ctx *cx, td_config *c);
+/* Takes all of *c, or nothing and false with TD_E_ARG naming the first wrong field.
+ * Start from td_config_get; fields beyond c->size stay as they are. */
+TD_API bool   td_config_put(td_ctx *cx, const td_config *c);
+/* One setting by name, as text: td_config_set(cx, "memory_budget", "0.5").
+ *   fails  TD_E_ARG  no such name (with the nearest one), not a value of it (with
+ *                    its range), or one that is fixed when the process starts */
+TD_API bool   td_config_set(td_ctx *cx, const char *name, const char *value);
+/* The value as td_config_set takes it. Writes at most cap bytes with the final NUL;
+ * returns the length it wants, 0 and an error when there is no such name. */
+TD_API size_t td_config_text(td_ctx *cx, const char *name, char *out, size_t cap);
+
+/* ---- logs --------------------------------------------------------------- */
+
+/* TD_LOG=graphs,guards or td_config_set(cx, "log", "graphs,guards") choose topics;
+ * "all" is every one. Warnings always come, under the topic "warning". */
+
+/* One message, on the thread of its context: a line, or a heading and the text it
+ * announces below it. No newline at the end. What the callback itself causes to be
+ * logged is dropped. */
+typedef void td_log_fn(void *env, const char *topic, const char *text);
+/* Where messages go; NULL: to stderr, as at first. */
+TD_API void  td_log_to(td_ctx *cx, td_log_fn *fn, void *env);
+
+/* ---- stage timings ------------------------------------------------------ */
+
+/* Writes what the compiler does and when to a file for Perfetto (ui.perfetto.dev)
+ * or chrome://tracing; TD_TRACE=file does it for a whole run. Contexts and threads
+ * may share a file, and it is complete after every event, also if the process is
+ * killed. A file that cannot be written is one warning, and false here; nothing
+ * else fails. A context writes one file at a time. */
+TD_API bool td_trace_start(td_ctx *cx, const char *path);
+TD_API void td_trace_stop(td_ctx *cx);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,190 @@
+/* trace_file.c -- trace-event files: a JSON array of begin and end events. Each event
+ * is one write over the closing bracket, with a new bracket behind it, so that the
+ * file is complete whenever the process ends. A file that this process has written
+ * before is continued; the list of files lives as long as the process. */
+#include "core/trace_file.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define TAIL "\n]\n"
+enum { TAIL_BYTES = sizeof TAIL - 1, EVENT_MAX = 2048, NAME_MAX_BYTES = 200 };
+
+struct td_trace_file {
+    td_trace_file *next;
+    int            refs; /* contexts; 0: fd is closed */
+    int            fd;
+    pid_t          pid;  /* a forked child does not write */
+    off_t          end;  /* where the tail is; 0: nothing was written yet */
+    bool           dead; /* a write failed */
+    int            told; /* the errno last warned of */
+    char           path[];
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below */
+static td_trace_file  *files;
+
+/* ---- writing ------------------------------------------------------------ */
+
+static long thread_id(void) { return syscall(SYS_gettid); }
+
+/* Appends s in JSON's spelling, cut to fit. */
+static size_t add_name(char *out, size_t n, const char *s) {
+    size_t most = n + NAME_MAX_BYTES;
+    for (; *s && n < most; s++) {
+        unsigned char c = (unsigned char)*s;
+        if (c == '"' || c == '\\') out[n++] = '\\';
+        out[n++] = c < 0x20 ? ' ' : (char)c;
+    }
+    return n;
+}
+
+static size_t add_time(char *out, size_t n, int64_t ns) {
+    return n + (size_t)sprintf(out + n, "\"ts\":%lld.%03d,\"pid\":%ld,\"tid\":%ld",
+                               (long long)(ns / 1000), (int)(ns % 1000), (long)getpid(),
+                               thread_id());
+}
+
+/* All of it at its place, or false with errno. */
+static bool put(int fd, const char *s, size_t n, off_t at) {
+    while (n) {
+        ssize_t done = pwrite(fd, s, n, at);
+        if (done < 0 && errno == EINTR) continue;
+        if (done <= 0) return false;
+        s += done, at += done, n -= (size_t)done;
+    }
+    return true;
+}
+
+/* Puts the bracket back where it was. */
+static void repair(td_trace_file *f) {
+    if (!f->end) return;
+    if (put(f->fd, TAIL, TAIL_BYTES, f->end))
+        (void)!ftruncate(f->fd, f->end + TAIL_BYTES);
+}
+
+/* Writes one event, text[0..n), with room for the tail behind it. */
+static bool append(td_trace_file *f, char *text, size_t n) {
+    memcpy(text + n, TAIL, TAIL_BYTES);
+    if (!put(f->fd, text, n + TAIL_BYTES, f->end)) {
+        int why = errno;
+        repair(f);
+        errno = why;
+        return false;
+    }
+    f->end += (off_t)n;
+    return true;
+}
+
+static bool send_event(td_ctx *cx, td_trace_file *f, char *text, size_t n) {
+    int why = 0;
+    if (getpid() != f->pid) return true;
+    pthread_mutex_lock(&lock);
+    bool was_dead = f->dead;
+    if (!was_dead && !append(f, text, n)) {
+        why = errno;
+        f->dead = true;
+    }
+    bool dead = f->dead;
+    pthread_mutex_unlock(&lock);
+    if (why)
+        td__warn(cx, "the trace file %s ends here, it cannot be written: %s", f->path,
+                 strerror(why));
+    return !dead;
+}
+
+bool td__trace_begin(td_ctx *cx, td_trace_file *f, const td_open_span *s) {
+    char   text[EVENT_MAX];
+    size_t n = (size_t)sprintf(text, ",\n{\"ph\":\"B\",\"cat\":\"tandem\",\"name\":\"");
+    n = add_name(text, n, s->name);
+    n += (size_t)sprintf(text + n, "\",");
+    n = add_time(text, n, s->start);
+    text[n++] = '}';
+    return send_event(cx, f, text, n);
+}
+
+bool td__trace_end(td_ctx *cx, td_trace_file *f, const td_open_span *s, int64_t now) {
+    char   text[EVENT_MAX];
+    size_t n = (size_t)sprintf(text, ",\n{\"ph\":\"E\",");
+    n = add_time(text, n, now);
+    for (int i = 0; i < s->n_args; i++) {
+        n += (size_t)sprintf(text + n, i ? ",\"" : ",\"args\":{\"");
+        n = add_name(text, n, s->key[i]);
+        n += (size_t)sprintf(text + n, "\":%lld", (long long)s->arg[i]);
+    }
+    if (s->n_args) text[n++] = '}';
+    text[n++] = '}';
+    return send_event(cx, f, text, n);
+}
+
+/* ---- opening ------------------------------------------------------------ */
+
+/* The first event names the process. */
+static bool write_head(td_trace_file *f) {
+    char   text[EVENT_MAX];
+    size_t n = (size_t)sprintf(text, "[\n{\"ph\":\"M\",\"name\":\"process_name\",");
+    n = add_time(text, n, 0);
+    n += (size_t)sprintf(text + n, ",\"args\":{\"name\":\"tandem\"}}");
+    f->end = 0;
+    return append(f, text, n);
+}
+
+/* Is the file still as we left it? */
+static bool is_ours(const td_trace_file *f) {
+    struct stat st;
+    return f->end && f->pid == getpid() && !f->dead && !fstat(f->fd, &st) &&
+           st.st_size == f->end + TAIL_BYTES;
+}
+
+/* False with errno. */
+static bool start(td_trace_file *f) {
+    f->fd = open(f->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (f->fd < 0) return false;
+    bool ours = is_ours(f);
+    f->pid = getpid();
+    f->dead = false;
+    if (ours || (!ftruncate(f->fd, 0) && write_head(f))) return true;
+    if (errno == EINVAL && write_head(f)) return true; /* no plain file: no length */
+    int why = errno;
+    close(f->fd);
+    errno = why;
+    return false;
+}
+
+static td_trace_file *entry_of(const char *path) {
+    td_trace_file *f = files;
+    size_t         n = strlen(path) + 1;
+    while (f && strcmp(f->path, path) != 0) f = f->next;
+    if (f || !(f = td__zalloc(sizeof *f + n))) return f;
+    memcpy(f->path, path, n);
+    f->next = files;
+    files = f;
+    return f;
+}
+
+td_trace_file *td__trace_open(td_ctx *cx, const char *path) {
+    int why = 0;
+    pthread_mutex_lock(&lock);
+    td_trace_file *f = entry_of(path);
+    bool           ok = f && (f->refs > 0 || start(f));
+    if (!f) why = ENOMEM;
+    else if (ok) {
+        f->refs++;
+        f->told = 0;
+    } else if (errno != f->told) why = f->told = errno;
+    pthread_mutex_unlock(&lock);
+    if (why) td__warn(cx, "no trace is written, %s cannot be: %s", path, strerror(why));
+    return ok ? f : NULL;
+}
+
+void td__trace_close(td_trace_file *f) {
+    pthread_mutex_lock(&lock);
+    if (--f->refs == 0) close(f->fd);
+    pthread_mutex_unlock(&lock);
+}
