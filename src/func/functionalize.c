@@ -215,6 +215,9 @@ static const char *history_lost(run *r) {
         if (p->home < 0 || p->same >= 0 || !r->to->homes[p->home].given) continue;
         if (p->of < 0) return "a result is a view of no single input";
     }
+    for (int i = 0; i < r->to->g->nodes.n; i++)
+        if (r->to->g->nodes.v[i]->op == TD_OP_as_strided_scatter)
+            return "a write is known by its geometry alone";
     return r->f.no_history;
 }
 
