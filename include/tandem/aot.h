@@ -15,6 +15,7 @@
 
 #include "tandem/capture.h"
 #include "tandem/config.h"
+#include "tandem/config.h"
 #include "tandem/graph.h"
 
 #ifdef __cplusplus

@@ -16,11 +16,11 @@ extern "C" {
 
 /* ---- settings ----------------------------------------------------------- */
 
-typedef enum td_dynamic {
-    TD_DYNAMIC_AUTO, /* a size that changed becomes symbolic */
-    TD_DYNAMIC_ON,   /* every size but 0 and 1, at once */
-    TD_DYNAMIC_OFF   /* none: other sizes are another specialization */
-} td_dynamic;
+typedef enum td_shapes {
+    TD_SHAPES_AUTO,    /* a size that changed becomes symbolic */
+    TD_SHAPES_DYNAMIC, /* every size but 0 and 1, at once */
+    TD_SHAPES_STATIC   /* none: other sizes are another specialization */
+} td_shapes;
 typedef enum td_partition { TD_PARTITION_MINCUT, TD_PARTITION_DEFAULT } td_partition;
 typedef enum td_knapsack { TD_KNAPSACK_DP, TD_KNAPSACK_GREEDY } td_knapsack;
 typedef enum td_backend_choice {
@@ -38,7 +38,7 @@ typedef enum td_fallback {
 typedef struct td_config {
     size_t            size;
     /* capture */
-    td_dynamic        dynamic;
+    td_shapes         dynamic;
     bool              duck_sizes;
     bool              static_params;
     int64_t           specialization_limit;

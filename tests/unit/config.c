@@ -66,7 +66,7 @@ TEST(the_environment_is_read_when_a_context_opens) {
     unsetenv("TD_DYNAMIC");
 
     CHECK(td__config(cx)->memory_budget == 0.25);
-    CHECK(td__config(cx)->dynamic == TD_DYNAMIC_OFF);
+    CHECK(td__config(cx)->dynamic == TD_SHAPES_STATIC);
     CHECK(td__config(cx)->cse);
     CHECK(td__knob_from(cx, TD_KNOB_NR_memory_budget) == TD_FROM_ENV);
     CHECK(td__knob_from(cx, TD_KNOB_NR_cse) == TD_FROM_DEFAULT);
@@ -187,7 +187,7 @@ TEST(an_older_struct_leaves_newer_fields_alone) {
     CHECK(td_config_get(cx, &c));
     c.memory_budget = 77; /* beyond its size: not looked at */
     c.cse = false;
-    c.dynamic = TD_DYNAMIC_ON;
+    c.dynamic = TD_SHAPES_DYNAMIC;
 
     CHECK(td_config_put(cx, &c));
     CHECK(is(cx, "memory_budget", "1") && is(cx, "cse", "on"));
