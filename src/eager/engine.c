@@ -122,22 +122,39 @@ static bool same_sizes(const td_tensor *g, const td_note *t) {
     return g->rank == t->rank && !memcmp(g->size, t->dims, sizeof(int64_t) * t->rank);
 }
 
-/* A result whose geometry was written unseen, under no_grad, has gradients its
- * node does not know. */
-static bool fail_sizes(const td_node *n, int nr, td_tensor *g) {
+/* Could g have come from broadcasting a tensor like t? */
+static bool broadcast_of(const td_tensor *g, const td_note *t) {
+    int lead = g->rank - t->rank;
+    for (int i = 0; i < t->rank && lead >= 0; i++)
+        if (t->dims[i] != 1 && !td__dim_eq(t->dims[i], g->size[lead + i])) return false;
+    return lead >= 0;
+}
+
+/* A result whose geometry was written unseen, under no_grad, has gradients of sizes
+ * its node does not know. Those it could be broadcast to are summed; g is given up. */
+static td_tensor *sum_for(const td_node *n, int nr, td_tensor *g) {
     const td_note *t = &n->out_note[nr];
-    td__fail(n->cx, TD_E_GRAD, "%s: a gradient of %s arrived for a result of size %s",
-             n->name, td__type_str(g), td__sizes_str(t->rank, t->dims));
+    td_tensor     *sum = NULL;
+    if (!broadcast_of(g, t))
+        td__fail(n->cx, TD_E_GRAD,
+                 "%s: a gradient of %s arrived for a result of size %s", n->name,
+                 td__type_str(g), td__sizes_str(t->rank, t->dims));
+    else if (td__scope_push(n->cx)) {
+        sum = td_op_sum_to_size(g, td__note_sizes(t));
+        sum = td_is_nil(sum) ? NULL : td__ref(sum);
+        td__scope_pop(n->cx, NULL, 0);
+    }
     td__unref(g);
-    return false;
+    return sum;
 }
 
 /* Adds g, of which one reference is taken over. */
 bool td__walk_add(td_walk *w, td_rec *r, int nr, td_tensor *g) {
     td_ctx    *cx = w->cx;
     td_tensor *old = r->buf[nr];
-    if (TD_UNLIKELY(!same_sizes(g, &r->node->out_note[nr])))
-        return fail_sizes(r->node, nr, g);
+    if (TD_UNLIKELY(!same_sizes(g, &r->node->out_note[nr])) &&
+        !(g = sum_for(r->node, nr, g)))
+        return false;
     if (!old) {
         r->buf[nr] = g;
         return true;
@@ -171,14 +188,6 @@ static bool deliver(td_walk *w, const td_edge *e, td_tensor *g) {
 }
 
 /* ---- checking what a node made ------------------------------------------ */
-
-/* Could g have come from broadcasting the input? */
-static bool broadcast_of(const td_tensor *g, const td_note *t) {
-    int lead = g->rank - t->rank;
-    for (int i = 0; i < t->rank && lead >= 0; i++)
-        if (t->dims[i] != 1 && !td__dim_eq(t->dims[i], g->size[lead + i])) return false;
-    return lead >= 0;
-}
 
 /* Sums g to the input's sizes and casts it to its dtype. */
 static td_tensor *fit(td_node *n, int i, td_tensor *g) {

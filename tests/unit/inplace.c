@@ -364,6 +364,21 @@ TEST(a_geometry_write_under_no_grad_cannot_be_differentiated_through) {
     td_close(cx);
 }
 
+TEST(dims_of_one_put_before_others_under_no_grad_are_summed_away) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_set_requires_grad(td_ones(cx, TD_SHAPE(2, 3)), true);
+    td_tensor *y = td_mul(x, 2.0), *w = td_view(td_arange(cx, 0, 6), TD_SHAPE(1, 2, 3));
+
+    td_grad_mode was = td_no_grad_begin(cx);
+    td_unsqueeze_(y, 0);
+    td_no_grad_end(cx, was);
+    td_backward(td_add(td_sum(td_mul(y, w)), td_sum(y)));
+
+    CHECK_OK(cx);
+    CHECK_VALUES(td_grad_of(x), 2, 4, 6, 8, 10, 12);
+    td_close(cx);
+}
+
 TEST(the_geometry_of_a_leaf_that_requires_grad_stays) {
     td_ctx    *cx = td_open();
     td_tensor *x = td_set_requires_grad(td_ones(cx, TD_SHAPE(2, 3)), true);

@@ -206,3 +206,31 @@ case "metadata writes that cancel NL" {
   call @there_and_back(%a)
   backward seed=3
 }
+
+# A leading dim of one put there unseen is summed away; others are refused.
+func @unsqueezed_unseen(%a: f32[4,3]) {
+  no_grad {
+    unsqueeze_(%a, 0)
+  }
+  %y = mul(%a, %a)
+  return %y, %a
+}
+func @turned_unseen(%a: f32[4,3]) {
+  no_grad {
+    t_(%a)
+  }
+  %y = mul(%a, %a)
+  return %y
+}
+case "metadata writes with gradients off NL" {
+  %a0 = randn([4,3], seed=1, requires_grad=true)
+  %a = add(%a0, 1.0)
+  call @unsqueezed_unseen(%a)
+  backward seed=3
+}
+case "metadata writes with gradients off are refused by backward NL" {
+  %a0 = randn([4,3], seed=1, requires_grad=true)
+  %a = add(%a0, 1.0)
+  call @turned_unseen(%a)
+  backward seed=3
+}
