@@ -50,11 +50,8 @@ static td_joint *join(td_fn *f, const td_graph *program, const td_value *in) {
 
 static td_halves *part(td_fn *f, const td_joint *j) {
     td_part_opts o = td__part_defaults();
-    td_halves   *h = f->opts.partition == TD_PARTITION_DEFAULT ? td__part_default(j, &o)
-                                                               : td__part_mincut(j, &o);
-    if (!h || td__half_unshield(h->fwd)) return h;
-    td__halves_drop(h);
-    return NULL;
+    return f->opts.partition == TD_PARTITION_DEFAULT ? td__part_default(j, &o)
+                                                     : td__part_mincut(j, &o);
 }
 
 static const td_backend *backend_of(const td_backend *b) { return b ? b : &td__interp; }

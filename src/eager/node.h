@@ -126,6 +126,8 @@ bool       td__save(td_saved *s, td_tensor *t, bool output, int nr);
 /* Gives the tensor in the innermost scope (or alive elsewhere); NULL after fail. */
 td_tensor *td__unpack(td_node *n, const td_saved *s);
 void       td__saved_free(td_saved *s);
+/* The bytes of t as a tensor whose gradient goes to e; NULL after td__fail. */
+td_tensor *td__alias_at(td_tensor *t, td_edge e);
 
 /* ---- inplace.c ---------------------------------------------------------- */
 

@@ -10,7 +10,6 @@ struct td_pack {
     td_saved_hooks hooks;
     void          *value;
     td_edge        edge; /* held; of an input */
-    bool           leaf; /* edge is a leaf's accumulation */
 };
 
 /* ---- packing ------------------------------------------------------------ */
@@ -71,7 +70,6 @@ static bool pack(td_saved *s, td_tensor *t, bool output, const td_saved_hooks *h
         td__free(p);
         return false;
     }
-    p->leaf = p->edge.node && p->edge.node->kind == &td__accumulate_kind;
     p->value = run_pack(cx, h, t);
     s->pack = p;
     if (p->value) return true;
@@ -166,6 +164,18 @@ static td_tensor *reattach(td_node *n, td_tensor *data, int nr) {
     return a && td__set_history(a, n, nr) ? a : NULL;
 }
 
+td_tensor *td__alias_at(td_tensor *t, td_edge e) {
+    td_tensor *a = td__tensor_alias(t->cx, t);
+    if (!a) return NULL;
+    if (e.node->kind != &td__accumulate_kind)
+        return td__set_history(a, e.node, e.nr) ? a : NULL;
+    if (!td__state(a)) return NULL;
+    a->ag->wants = true;
+    a->ag->accum = e.node;
+    a->flags |= TD_TF_NEEDS_GRAD;
+    return a;
+}
+
 static td_tensor *unpack_hooks(td_node *n, const td_saved *s) {
     td_ctx    *cx = n->cx;
     td_pack   *p = s->pack;
@@ -178,15 +188,7 @@ static td_tensor *unpack_hooks(td_node *n, const td_saved *s) {
     if (!td__recording(cx)) return t;
     if (s->flags & TD_SV_OUTPUT)
         return td__is_float((td_dtype)t->dtype) ? reattach(n, t, s->nr) : t;
-    if (!p->edge.node) return t;
-    td_tensor *a = td__tensor_alias(cx, t);
-    if (!a) return NULL;
-    if (!p->leaf) return td__set_history(a, p->edge.node, p->edge.nr) ? a : NULL;
-    if (!td__state(a)) return NULL;
-    a->ag->wants = true;
-    a->ag->accum = p->edge.node;
-    a->flags |= TD_TF_NEEDS_GRAD;
-    return a;
+    return p->edge.node ? td__alias_at(t, p->edge) : t;
 }
 
 td_tensor *td__unpack(td_node *n, const td_saved *s) {

@@ -182,6 +182,19 @@ static bool step_backward(td_parser *ps) {
     return ok && td__parse_add_step(ps, s);
 }
 
+/* %g = grad %x: what the backwards so far have left in %x. */
+static bool step_grad(td_parser *ps, const td_results *r) {
+    td_lexer *lx = &ps->lx;
+    td_gstep  s = {.kind = TD_STEP_GRAD, .line = lx->tok.line, .n_args = 1};
+    td__lex_next(lx);
+    td_gval *v = td__parse_read(ps);
+    if (!v) return false;
+    s.args = td__arena_alloc(&ps->body->g->arena, sizeof *s.args);
+    if (!s.args) return lx->failed = true, td__fail_memory(lx->cx);
+    s.args[0] = td__garg_value(v);
+    return add_values(ps, &s, r->names.v, 1) && td__parse_add_step(ps, s);
+}
+
 bool td__parse_case_step(td_parser *ps, const td_results *r, bool *done) {
     td_lexer *lx = &ps->lx;
     bool      one = r->names.n == 1 && !r->more;
@@ -189,10 +202,12 @@ bool td__parse_case_step(td_parser *ps, const td_results *r, bool *done) {
     if (td__lex_word(lx, "call")) return step_call(ps, r);
     if (td__lex_word(lx, "backward") && r->names.n == 0) return step_backward(ps);
     bool tensor = td__lex_word(lx, "tensor"), load = td__lex_word(lx, "load");
-    if ((tensor || load) && !one)
+    bool grad = td__lex_word(lx, "grad");
+    if ((tensor || load || grad) && !one)
         return td__lex_fail(lx, "this needs one name before =");
     if (tensor) return step_tensor(ps, r);
     if (load) return step_load(ps, r);
+    if (grad) return step_grad(ps, r);
     *done = false;
     return true;
 }
@@ -294,6 +309,10 @@ static void print_step(td_buf *b, const td_labels *l, const td_gstep *s) {
         td__buf_printf(b, "call @%s(", s->fn->name);
         print_args(b, l, s);
         td__buf_add(b, ")");
+        break;
+    case TD_STEP_GRAD:
+        td__buf_add(b, "grad ");
+        print_args(b, l, s);
         break;
     case TD_STEP_BACKWARD:
         td__buf_add(b, s->n_args ? "backward " : "backward");

@@ -25,18 +25,29 @@ typedef struct td_target {
     bool base;
 } td_target;
 
+/* The bytes an input lies in at the end. */
+typedef enum td_home_kind {
+    TD_HOME_SAME,  /* those it came in */
+    TD_HOME_INPUT, /* those input `home` came in (set_) */
+    TD_HOME_FRESH  /* new ones; `home` >= 0: those of the update with that number */
+} td_home_kind;
+
 /* What becomes of a written input. */
 typedef struct td_update {
-    int     input;
-    int     out;      /* forward output with its elements; -1: only geometry changes */
-    bool    history;  /* the write is differentiated: a tangent comes in for it */
-    bool    detached; /* its history ends: detach_ */
-    bool    wants;    /* a leaf that requires grad from now on */
-    bool    in_graph; /* the graph itself writes it: copy_ at its end */
-    bool    meta;     /* sizes, strides or offset become those of `end` */
-    bool    late;     /* the elements are those shown after the change of geometry */
-    int64_t versions; /* how far the version counter of its storage moves */
-    td_geom end;
+    int          input;
+    int          out;      /* forward output: elements where they came; -1: none */
+    int          now;      /* forward output: elements as it ends; -1: none */
+    bool         history;  /* the write is differentiated: a tangent comes in for it */
+    bool         detached; /* its history ends: detach_ */
+    bool         wants;    /* a leaf that requires grad from now on */
+    bool         in_graph; /* the graph itself writes it: copy_ at its end */
+    bool         meta;     /* sizes, strides or offset become those of `end` */
+    td_home_kind moved;
+    int          home;
+    size_t       bytes;    /* of the storage it ends in, at least */
+    int64_t      versions; /* how far the counter of the storage it came in moves */
+    uint64_t     version;  /* of a fresh storage */
+    td_geom      end;
 } td_update;
 
 typedef enum td_result_how {
@@ -47,7 +58,12 @@ typedef enum td_result_how {
     TD_RESULT_LIE    /* in the source's storage, without its history */
 } td_result_how;
 
-typedef enum td_source { TD_OF_INPUT, TD_OF_RESULT, TD_OF_BASE } td_source;
+typedef enum td_source {
+    TD_OF_INPUT,
+    TD_OF_RESULT,
+    TD_OF_BASE,
+    TD_OF_CAME /* the bytes input `from` came in and has left */
+} td_source;
 
 /* What a result of the program is. */
 typedef struct td_result {
@@ -92,6 +108,7 @@ typedef struct td_joint {
     bool        *written;  /* by input: its elements change, also by another tensor */
     int          left;     /* grad mode it leaves: td_graph.left of the program */
     bool         random;
+    const char  *broken; /* why eager's backward fails, and so must this; NULL */
 } td_joint;
 
 typedef struct td_joint_opts {

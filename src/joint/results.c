@@ -117,6 +117,25 @@ static int input_of(const td_joint_run *r, const td_tensor *t) {
     return best >= 0 ? best : any;
 }
 
+/* An input that came in the storage t lies in, and has left it. -1: none. */
+static int came_in(const td_joint_run *r, const td_tensor *t) {
+    for (int i = 0; i < r->to->n_primals; i++)
+        if (r->outer[i] && r->f.in.v[r->nr[i]].st == t->st) return i;
+    return -1;
+}
+
+/* A tensor left behind in bytes its input has moved away from. */
+static bool in_left(td_joint_run *r, td_result *to, td_tensor *t, int input) {
+    to->how = TD_RESULT_LIE;
+    to->source = TD_OF_CAME;
+    to->from = input;
+    return !td__joint_has_history(t) ||
+           td__fail(r->cx, TD_E_UNSUPPORTED,
+                    "@%.60s: a result with gradients lies where input %d lay before "
+                    "set_",
+                    r->program->name, input);
+}
+
 static int same_input(const td_joint_run *r, const td_tensor *t) {
     for (int i = 0; i < r->to->n_primals; i++)
         if (r->outer[i] == t) return i;
@@ -225,7 +244,10 @@ static bool find_result(td_joint_run *r, int i) {
     }
     to->wants = td__needs_grad(t) && td_is_leaf(t) && !t->base;
     input = input_of(r, t);
-    bool ok = input >= 0 ? in_input(r, to, t, input) : in_fresh(r, to, t);
+    int  came = input < 0 ? came_in(r, t) : -1;
+    bool ok = input >= 0  ? in_input(r, to, t, input)
+              : came >= 0 ? in_left(r, to, t, came)
+                          : in_fresh(r, to, t);
     if (to->how == TD_RESULT_VALUE) to->history = td__joint_has_history(t);
     return ok && td_ok(r->cx);
 }

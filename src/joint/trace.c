@@ -246,6 +246,17 @@ static bool put_grads(td_joint_run *r, td_tensor *const *grads) {
     return true;
 }
 
+/* Eager would fail here, when it goes backward and not before: so will the compiled
+ * function. */
+static bool break_off(td_joint_run *r, td_tensor **grads, int first) {
+    td_joint *j = r->to;
+    j->broken = td__arena_strdup(&j->arena, td_message(r->cx));
+    td_clear(r->cx);
+    j->g->nodes.n = first;
+    memset(grads, 0, sizeof(td_tensor *) * (size_t)j->n_targets);
+    return j->broken ? put_grads(r, grads) : td__fail_memory(r->cx);
+}
+
 static bool differentiate(td_joint_run *r) {
     td_joint   *j = r->to;
     td_arena   *a = &j->arena;
@@ -263,6 +274,7 @@ static bool differentiate(td_joint_run *r) {
     td_grad_opts o = {TD_GRAD_OPTS, .grads = {r->tangent, j->n_tangents}};
     bool ok = td__grad_edges((td_tensors){r->roots, j->n_tangents}, to, j->n_targets,
                              grads, &o);
+    if (!ok && td_error(r->cx) == TD_E_GRAD) return break_off(r, grads, first);
     ok = ok && put_grads(r, grads) && write_late(r, writes);
     tag_backward(j->g, first);
     return ok;
@@ -310,6 +322,17 @@ static void step_out(td_joint_run *r, const outside *o, bool ok) {
     if (ok) td_here = o->here;
 }
 
+/* Eager fails only when such a result is used; that cannot be made to happen here. */
+static bool refuse(td_joint_run *r) {
+    char why[400];
+    if (td_error(r->cx) != TD_E_GRAD) return false;
+    snprintf(why, sizeof why, "%.380s", td_message(r->cx));
+    td_clear(r->cx);
+    return td__fail(r->cx, TD_E_UNSUPPORTED,
+                    "@%.60s leaves a tensor whose history is out of date: %s",
+                    r->program->name, why);
+}
+
 static bool trace(td_joint_run *r) {
     td_joint *j = r->to;
     td_ctx   *cx = r->cx;
@@ -321,7 +344,8 @@ static bool trace(td_joint_run *r) {
     cx->grad_enabled = cx->inference = false;
     j->random = r->f.draws;
     j->left = r->program->left;
-    ok = ok && td__joint_updates(r) && td__joint_results(r) && td__joint_tangents(r);
+    ok = ok && ((td__joint_updates(r) && td__joint_results(r)) || refuse(r)) &&
+         td__joint_tangents(r);
     j->n_fwd = j->g->outputs.n;
     if (ok && j->n_tangents) ok = differentiate(r);
     ok = ok && write_updates(r);

@@ -26,50 +26,77 @@ static bool find_history(td_joint_run *r, int i, td_update *u, bool data) {
     if (now.node) td__node_drop(now.node);
     u->detached = did && !does;
     u->wants = !did && does && td_is_leaf(t);
-    u->history = does && !same && !u->wants && data;
+    u->history = does && !same && !u->wants && (data || u->moved != TD_HOME_SAME);
     return true;
 }
 
-static bool put_elements(td_joint_run *r, td_update *u, int nr) {
+/* Which bytes it lies in now. */
+static bool find_home(td_joint_run *r, int i, td_update *u) {
+    td_storage *st = r->outer[i]->st;
+    u->home = -1;
+    u->bytes = st->bytes;
+    if (st == r->f.in.v[r->nr[i]].st) return true;
+    u->moved = TD_HOME_FRESH;
+    u->version = atomic_load(&st->version);
+    for (int k = 0; k < r->to->n_primals; k++)
+        if (r->outer[k] && r->f.in.v[r->nr[k]].st == st) {
+            u->moved = TD_HOME_INPUT;
+            u->home = k;
+            return true;
+        }
+    for (int k = 0; k < r->to->n_updates; k++)
+        if (r->outer[r->to->updates[k].input]->st == st) u->home = k;
+    return true;
+}
+
+static bool put_output(td_joint_run *r, td_update *u, td_tensor *v, int *out) {
     td_desc d = {TD_D_UPDATE, u->input, NULL};
-    u->late = u->meta && u->history;
-    if (u->late && !shows_all(&r->geom[u->input], &u->end))
+    *out = td__joint_output(r, v, d);
+    return *out >= 0;
+}
+
+/* Elements go back where they came from, or into the geometry the input ends with, where
+ * that shows them all, or both. */
+static bool put_elements(td_joint_run *r, td_update *u, int nr, bool data) {
+    bool stays = u->moved == TD_HOME_SAME;
+    bool one = u->meta && stays && shows_all(&r->geom[u->input], &u->end);
+    bool late = u->meta && u->moved != TD_HOME_INPUT && (data || !stays);
+    if (u->history && u->meta && stays && !one)
         return refuse(r, u->input,
                       "is written where gradients count and then shows other elements; "
                       "write after its geometry has changed");
-    td_tensor *v = u->late ? td__func_value(&r->f, r->outer[u->input])
-                           : td__func_given_value(&r->f, nr);
-    u->in_graph = r->opts.keep_mutations && !u->history && !u->meta &&
+    u->in_graph = r->opts.keep_mutations && !u->history && !u->meta && data &&
                   !td__overlaps_itself(r->outer[u->input]);
     if (u->in_graph) {
-        r->write[r->to->n_updates] =
-            v ? td__record_value(&r->rec, &v, "an update") : NULL;
-        return r->write[r->to->n_updates] != NULL;
+        td_tensor *v = td__func_given_value(&r->f, nr);
+        td_gval   *w = v ? td__record_value(&r->rec, &v, "an update") : NULL;
+        r->write[r->to->n_updates] = w;
+        return w != NULL;
     }
-    u->out = td__joint_output(r, v, d);
-    return u->out >= 0;
+    if (data && !one && !put_output(r, u, td__func_given_value(&r->f, nr), &u->out))
+        return false;
+    return !late ||
+           put_output(r, u, td__func_value(&r->f, r->outer[u->input]), &u->now);
 }
 
 static bool find_update(td_joint_run *r, int i) {
     td_joint   *j = r->to;
     int         nr = r->nr[i];
     td_func_in *in = &r->f.in.v[nr];
-    td_update   u = {.input = i, .out = -1};
+    td_update   u = {.input = i, .out = -1, .now = -1};
     bool        data = td__func_writes(&r->f, nr) > 0;
     if (td__func_writes_outside(&r->f, nr))
         return refuse(r, i,
                       "lies in a storage in which elements are written that no input "
                       "shows; pass the base as an input");
-    if (in->t->st != in->st || in->strayed)
-        return refuse(r, i, "is moved to other bytes (set_)");
-    if (in->st->bytes > in->bytes) return refuse(r, i, "makes its storage grow");
     j->written[i] = data;
-    if (!td__geom_copy(r->cx, &j->arena, &u.end, r->outer[i])) return false;
-    u.meta = !td__geom_same(&r->geom[i], &u.end);
-    u.versions = (int64_t)(td__version(r->outer[i]) - r->version[i]);
+    if (!td__geom_copy(r->cx, &j->arena, &u.end, r->outer[i]) || !find_home(r, i, &u))
+        return false;
+    u.meta = u.moved || !td__geom_same(&r->geom[i], &u.end);
+    u.versions = (int64_t)(atomic_load(&in->st->version) - r->version[i]);
     if (!find_history(r, i, &u, data)) return false;
     if (!data && !u.meta && !u.detached && !u.wants && !u.versions) return true;
-    if (data && !put_elements(r, &u, nr)) return false;
+    if (!put_elements(r, &u, nr, data)) return false;
     j->updates[j->n_updates++] = u;
     return true;
 }
@@ -79,7 +106,8 @@ static bool find_update(td_joint_run *r, int i) {
 static bool is_covered(const td_joint_run *r, int i) {
     const td_joint  *j = r->to;
     const td_tensor *t = r->outer[i];
-    if (r->edge[i].node || td__needs_grad(t)) return false;
+    if (r->edge[i].node || td__needs_grad(t) || t->st != r->f.in.v[r->nr[i]].st)
+        return false;
     for (int k = 0; k < j->n_updates; k++) {
         const td_update *u = &j->updates[k];
         if ((u->out < 0 && !u->in_graph) || r->outer[u->input]->st != t->st || u->meta)

@@ -86,6 +86,16 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
 
 /* ---- gradients of gradients --------------------------------------------- */
 
+/* A primal that was overwritten comes back as the copy kept of it, in its old place in
+ * the history. */
+static td_tensor *old_primal(td_node *n, int i, td_tensor *t) {
+    const td_joint *j = ((frame *)n->data)->p->j;
+    for (int k = 0; k < j->n_targets && j->written[i]; k++)
+        if (j->targets[k].input == i && !j->targets[k].base && n->edge[k].node)
+            return td__alias_at(t, n->edge[k]);
+    return t;
+}
+
 static bool again_args(td_node *n, td_tensor *const *g, td_value *in) {
     frame          *f = n->data;
     const td_joint *j = f->p->j;
@@ -93,6 +103,7 @@ static bool again_args(td_node *n, td_tensor *const *g, td_value *in) {
         in[i] = TD_NONE;
         if (f->p->held[i] < 0) continue;
         td_tensor *t = td__unpack(n, &n->saved[f->p->held[i]]);
+        if (t) t = old_primal(n, i, t);
         if (!t) return false;
         in[i] = td_value_tensor(t);
     }
@@ -131,6 +142,7 @@ static bool run_again(td_node *n, td_tensor *const *g, const bool *need,
 static bool apply(td_node *n, td_tensor *const *g, const bool *need,
                   td_tensor **grads) {
     frame *f = n->data;
+    if (f->p->j->broken) return td__fail(n->cx, TD_E_GRAD, "%s", f->p->j->broken);
     if (td__recording(n->cx) && f->p->again.call) return run_again(n, g, need, grads);
     return run_back(n, g, need, grads);
 }
@@ -153,12 +165,14 @@ static td_tensor *target_of(const td_pcall *c, int i) {
     return to.base && t->base ? t->base : t;
 }
 
+static int update_out(const td_update *u) { return u->now >= 0 ? u->now : u->out; }
+
 static td_tensor *root_of(const td_pcall *c, int i) {
     const td_joint   *j = c->p->j;
     const td_tangent *t = &j->tangents[i];
-    int               out = t->of == TD_TANGENT_INPUT    ? j->updates[t->index].out
-                            : t->of == TD_TANGENT_OUTPUT ? j->results[t->index].out
-                                                         : j->bases[t->index].out;
+    int out = t->of == TD_TANGENT_INPUT    ? update_out(&j->updates[t->index])
+              : t->of == TD_TANGENT_OUTPUT ? j->results[t->index].out
+                                           : j->bases[t->index].out;
     return c->vals[out].u.t;
 }
 
@@ -184,6 +198,15 @@ static bool fill(td_pcall *c, td_node *n, int64_t *ints) {
     for (int i = 0; i < c->p->n_keep; i++)
         if (!save(c, n, i)) return false;
     return true;
+}
+
+/* Writes of the call itself that share a storage with a saved input, and left the
+ * input alone, are not writes after it was saved. */
+void td__plan_saved(td_pcall *c) {
+    td_node *n = c->node;
+    for (int i = 0; n && i < n->n_saved; i++)
+        if (c->p->keep[i].out < 0 && n->saved[i].t)
+            n->saved[i].version = td__version(n->saved[i].t);
 }
 
 bool td__plan_node(td_pcall *c) {

@@ -40,9 +40,8 @@ static td_hold keep_of(const td_plan *p, int i) {
 
 static void mark(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
 
-/* Primals the gradients depend on: a backward that is itself differentiated computes
- * everything again from them. */
-static bool find_held(td_plan *p) {
+/* Which primals do the gradients depend on? */
+static bool find_needs(td_plan *p) {
     const td_graph *g = p->j->g;
     bool           *live = td__zalloc((size_t)g->n_values + 1);
     if (!live) return td__fail_memory(p->cx);
@@ -55,17 +54,51 @@ static bool find_held(td_plan *p) {
         for (int k = 0; k < n->n_in && wanted; k++)
             td__garg_each(&n->in[k], mark, live);
     }
-    for (int i = 0; i < p->j->n_primals; i++) {
-        p->held[i] = -1;
-        if (!(p->needs[i] = live[g->inputs.v[i]->id])) continue;
-        for (int k = 0; k < p->n_kept; k++)
-            if (p->keep[k].out < 0 && p->keep[k].index == i) p->held[i] = k;
-        if (p->held[i] >= 0 || p->j->written[i]) continue;
-        p->held[i] = p->n_keep;
-        p->keep[p->n_keep++] =
-            (td_hold){.out = -1, .index = i, .nr = -1, .checked = true};
-    }
+    for (int i = 0; i < p->j->n_primals; i++) p->needs[i] = live[g->inputs.v[i]->id];
     td__free(live);
+    return true;
+}
+
+/* The copy through which the forward half reads primal i, one it writes. */
+static td_gval *shield_of(const td_graph *fwd, int i) {
+    for (int k = 0; k < fwd->nodes.n; k++) {
+        const td_gnode *n = fwd->nodes.v[k];
+        if (n->op == TD_OP_clone && n->tags == TD_TAG(TD_MUST_SAVE, 0) &&
+            n->in[0].u.v == fwd->inputs.v[i])
+            return n->out[0];
+    }
+    return NULL;
+}
+
+/* The forward output that is v, a new one if need be; -1 after td__fail. */
+static int output_of(td_graph *fwd, td_gval *v, int from) {
+    for (int i = from; i < fwd->outputs.n; i++)
+        if (fwd->outputs.v[i].kind == TD_G_VALUE && fwd->outputs.v[i].u.v == v)
+            return i;
+    td_desc d = {TD_D_SAVED, fwd->outputs.n - from, NULL};
+    return td__graph_output(fwd, td__garg_value(v), d) ? fwd->outputs.n - 1 : -1;
+}
+
+/* A backward that is itself differentiated computes everything again from the primals:
+ * those it needs are held, as they were before the call wrote them. */
+static bool hold_primal(td_plan *p, int i) {
+    td_hold to = {.out = -1, .index = i, .nr = -1, .checked = true};
+    p->held[i] = -1;
+    if (!p->needs[i]) return true;
+    if (p->j->written[i]) {
+        td_gval *v = shield_of(p->h->fwd, i);
+        if (!v) return true;
+        to.checked = false;
+        if ((to.out = output_of(p->h->fwd, v, p->h->n_fwd)) < 0) return false;
+    }
+    for (int k = 0; k < p->n_kept; k++) {
+        bool same = to.out < 0 ? p->keep[k].out < 0 && p->keep[k].index == i
+                               : p->keep[k].out == to.out;
+        if (same) p->held[i] = k;
+    }
+    if (p->held[i] >= 0) return true;
+    p->held[i] = p->n_keep;
+    p->keep[p->n_keep++] = to;
     return true;
 }
 
@@ -82,7 +115,9 @@ static bool plan_backward(td_plan *p) {
     for (int i = 0; i < j->n_targets; i++)
         p->node_dims += 2 * TD_MAX_RANK; /* bases may be of any rank */
     for (int i = 0; i < j->n_tangents; i++) p->node_dims += j->tangents[i].geom.rank;
-    return find_held(p);
+    bool ok = find_needs(p);
+    for (int i = 0; ok && i < j->n_primals; i++) ok = hold_primal(p, i);
+    return ok && td__half_unshield(p->h->fwd);
 }
 
 td_plan *td__plan_make(td_joint *j, td_halves *h, const td_backend *fwd,
@@ -101,11 +136,11 @@ td_plan *td__plan_make(td_joint *j, td_halves *h, const td_backend *fwd,
                    .h = h,
                    .backend = bwd,
                    .info = *info};
-    const td_graph *g = h ? h->fwd : j->g;
+    td_graph *g = h ? h->fwd : j->g;
+    bool      ok = h ? plan_backward(p) : td__half_unshield(g);
     p->n_vals = g->outputs.n;
     p->info.half = h ? TD_FORWARD : TD_INFERENCE;
-    if ((!h || plan_backward(p)) && td__compile(cx, fwd, g, &p->info, &p->fwd))
-        return p;
+    if (ok && td__compile(cx, fwd, g, &p->info, &p->fwd)) return p;
     td__plan_drop(p);
     return NULL;
 }
@@ -179,6 +214,7 @@ static bool run(td_pcall *c) {
     set_versions(c);
     bool ok = td__plan_flags(c) && (!p->h || td__plan_node(c)) && td__plan_updates(c) &&
               td__plan_results(c);
+    if (ok && p->j->n_updates) td__plan_saved(c);
     if (c->node) td__node_drop(c->node);
     if (ok) leave_mode(p);
     return ok;
@@ -197,27 +233,42 @@ static void end_scope(td_pcall *c, bool ok) {
     for (int i = 0; !ok && i < c->p->j->n_results; i++) c->out[i] = TD_NONE;
 }
 
+static bool make_room(td_pcall *c, void **heap) {
+    size_t vals = sizeof *c->vals * (size_t)c->p->n_vals;
+    size_t came = sizeof *c->came * (size_t)c->p->j->n_updates;
+    *heap = td__alloc(vals + came);
+    if (!*heap) return td__fail_memory(c->p->cx);
+    c->vals = *heap;
+    c->came = (td_came *)(void *)((char *)*heap + vals);
+    return true;
+}
+
 bool td__plan_call(td_plan *p, const td_value *in, td_value *out) {
     td_ctx  *cx = p->cx;
     td_value few[16];
+    td_came  few_came[4];
+    void    *heap = NULL;
     td_pcall c = {.p = p,
                   .in = in,
                   .vals = few,
                   .out = out,
+                  .came = few_came,
                   .seed = cx->rng_seed,
                   .offset = cx->rng_offset};
     for (int i = 0; i < p->j->n_results; i++) out[i] = TD_NONE;
-    if (p->n_vals > TD_COUNT(few) &&
-        !(c.vals = td__alloc(sizeof *c.vals * (size_t)p->n_vals)))
-        return td__fail_memory(cx);
+    if ((p->n_vals > TD_COUNT(few) || p->j->n_updates > TD_COUNT(few_came)) &&
+        !make_room(&c, &heap))
+        return false;
     p->refs++; /* a hook may drop the function */
+    td__plan_came(&c);
     bool ok = td__scope_push(cx);
     if (ok) {
         ok = run(&c);
         end_scope(&c, ok);
         ok = ok && td_ok(cx);
     }
-    if (c.vals != few) td__free(c.vals);
+    td__plan_left(&c);
+    td__free(heap);
     td__plan_drop(p);
     return ok;
 }

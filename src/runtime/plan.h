@@ -62,6 +62,12 @@ bool     td__plan_call(td_plan *p, const td_value *in, td_value *out);
 
 /* ---- private ------------------------------------------------------------ */
 
+/* Where a written input came, and the counter there. */
+typedef struct td_came {
+    td_storage *st; /* held */
+    uint64_t    version;
+} td_came;
+
 /* One call, while it runs. */
 typedef struct td_pcall {
     td_plan        *p;
@@ -70,11 +76,15 @@ typedef struct td_pcall {
     td_value       *out;
     td_node        *node;         /* NULL: no history */
     uint64_t        seed, offset; /* of the generator before */
+    td_came        *came;         /* by update */
 } td_pcall;
 
 bool td__plan_node(td_pcall *c);    /* node.c: makes c->node with what it saves */
-bool td__plan_flags(td_pcall *c);   /* writes.c: inputs that require grad now */
-bool td__plan_updates(td_pcall *c); /* writes.c */
+void td__plan_came(td_pcall *c);    /* writes.c: before anything runs */
+bool td__plan_flags(td_pcall *c);   /* inputs that require grad now */
+bool td__plan_updates(td_pcall *c); /* after the code */
+void td__plan_saved(td_pcall *c);   /* node.c: after the updates */
+void td__plan_left(td_pcall *c);    /* at the end */
 bool td__plan_results(td_pcall *c); /* results.c */
 int  td__plan_nr(const td_plan *p, td_tangent_of of, int index); /* -1: no tangent */
 

@@ -51,9 +51,16 @@ static td_tensor *replay_views(const td_pcall *c, const td_result *r) {
     return t;
 }
 
+static td_storage *bytes_of(const td_pcall *c, const td_result *r) {
+    if (r->source != TD_OF_CAME) return source_of(c, r)->st;
+    for (int i = 0; i < c->p->j->n_updates; i++)
+        if (c->p->j->updates[i].input == r->from) return c->came[i].st;
+    return c->in[r->from].u.t->st;
+}
+
 static td_tensor *lie_in(const td_pcall *c, const td_result *r, int i) {
     td_meta    m = meta_of(&r->geom);
-    td_tensor *t = td__tensor_over(c->p->cx, source_of(c, r)->st, &m);
+    td_tensor *t = td__tensor_over(c->p->cx, bytes_of(c, r), &m);
     if (!t || !r->history) return t;
     t->creation = r->creation;
     return td__set_history(t, c->node, td__plan_nr(c->p, TD_TANGENT_OUTPUT, i)) ? t

@@ -1,5 +1,5 @@
 /* writes.c -- puts what a program wrote into its inputs: elements, geometry, history,
- * and the version counters eager would have left. */
+ * other bytes, and the version counters eager would have left. */
 #include "runtime/plan.h"
 
 #include <string.h>
@@ -39,28 +39,97 @@ static bool put_with_history(td_pcall *c, td_tensor *t, td_tensor *value, int nr
     return ok;
 }
 
+static bool put_elements(td_pcall *c, int i, int out) {
+    const td_update *u = &c->p->j->updates[i];
+    td_tensor       *t = input(c, u), *value = c->vals[out].u.t;
+    int              nr = td__plan_nr(c->p, TD_TANGENT_INPUT, i);
+    if (!u->history) return put_quietly(t, value);
+    if (u->moved == TD_HOME_SAME) return put_with_history(c, t, value, nr);
+    return put_quietly(t, value) && td__set_history(t, c->node, nr);
+}
+
+/* ---- geometry and bytes ------------------------------------------------- */
+
+static td_storage *came_in(const td_pcall *c, int in) {
+    for (int i = 0; i < c->p->j->n_updates; i++)
+        if (c->p->j->updates[i].input == in) return c->came[i].st;
+    return c->in[in].u.t->st;
+}
+
+/* The storage the input ends in, with a reference; NULL: no memory. */
+static td_storage *home_of(const td_pcall *c, const td_update *u) {
+    if (u->moved == TD_HOME_FRESH && u->home < 0)
+        return td__storage_make(u->bytes, false);
+    td_storage *st = u->moved == TD_HOME_SAME ? input(c, u)->st
+                     : u->moved == TD_HOME_INPUT
+                         ? came_in(c, u->home)
+                         : input(c, &c->p->j->updates[u->home])->st;
+    td__storage_keep(st);
+    return st;
+}
+
 static bool put_geometry(const td_update *u, td_tensor *t) {
     const td_geom *g = &u->end;
-    return !td_is_nil(td_op_as_strided_(t, (td_ints){g->size, g->rank},
-                                        (td_ints){g->stride, g->rank},
-                                        td_value_int(g->offset)));
+    td_ints        size = {g->size, g->rank}, stride = {g->stride, g->rank};
+    if (u->moved == TD_HOME_SAME)
+        return !td_is_nil(td_op_as_strided_(t, size, stride, td_value_int(g->offset)));
+    td_meta m = {.dtype = g->dtype,
+                 .rank = g->rank,
+                 .strided = true,
+                 .offset = g->offset};
+    memcpy(m.size, g->size, sizeof *m.size * (size_t)g->rank);
+    memcpy(m.stride, g->stride, sizeof *m.stride * (size_t)g->rank);
+    return td__tensor_set_geometry(t, &m);
 }
 
-static bool put_elements(td_pcall *c, int i) {
-    const td_update *u = &c->p->j->updates[i];
-    td_tensor       *t = input(c, u), *value = c->vals[u->out].u.t;
-    int              nr = u->history ? td__plan_nr(c->p, TD_TANGENT_INPUT, i) : -1;
-    return nr >= 0 ? put_with_history(c, t, value, nr) : put_quietly(t, value);
+static bool move(td_pcall *c, const td_update *u) {
+    td_tensor *t = input(c, u);
+    if (!u->meta) return true;
+    td_storage *st = home_of(c, u);
+    if (!st) return td__fail_memory(c->p->cx);
+    bool ok = st->bytes >= u->bytes || td__storage_resize(st, u->bytes) ||
+              td__fail_memory(c->p->cx);
+    if (ok && u->moved != TD_HOME_SAME) td__tensor_set_storage(t, st);
+    td__storage_drop(st);
+    return ok && put_geometry(u, t);
 }
 
-static bool put_update(td_pcall *c, int i) {
-    const td_update *u = &c->p->j->updates[i];
-    td_tensor       *t = input(c, u);
-    if (u->out >= 0 && !u->late && !put_elements(c, i)) return false;
-    if (u->meta && !put_geometry(u, t)) return false;
-    if (u->out >= 0 && u->late && !put_elements(c, i)) return false;
-    if (u->detached) td__clear_history(t);
-    return true;
+/* ---- versions ----------------------------------------------------------- */
+
+/* The counter gets eager's count; inputs that were up to date stay so. */
+static void set_version(td_pcall *c, td_storage *st, uint64_t to) {
+    uint64_t was = atomic_load_explicit(&st->version, memory_order_relaxed);
+    if (was == to) return;
+    atomic_store_explicit(&st->version, to, memory_order_relaxed);
+    for (int i = 0; i < c->p->j->n_primals; i++) {
+        td_tensor *t = c->in[i].kind == TD_K_TENSOR ? c->in[i].u.t : NULL;
+        if (t && t->st == st && t->seen == was) t->seen = to;
+    }
+}
+
+static void set_versions(td_pcall *c) {
+    const td_joint *j = c->p->j;
+    for (int i = 0; i < j->n_updates; i++) {
+        const td_update *u = &j->updates[i];
+        set_version(c, c->came[i].st, c->came[i].version + (uint64_t)u->versions);
+        if (u->moved == TD_HOME_FRESH && u->home < 0)
+            set_version(c, input(c, u)->st, u->version);
+    }
+}
+
+/* ---- all ---------------------------------------------------------------- */
+
+void td__plan_came(td_pcall *c) {
+    for (int i = 0; i < c->p->j->n_updates; i++) {
+        td_storage *st = input(c, &c->p->j->updates[i])->st;
+        td__storage_keep(st);
+        c->came[i] =
+            (td_came){st, atomic_load_explicit(&st->version, memory_order_relaxed)};
+    }
+}
+
+void td__plan_left(td_pcall *c) {
+    for (int i = 0; i < c->p->j->n_updates; i++) td__storage_drop(c->came[i].st);
 }
 
 bool td__plan_flags(td_pcall *c) {
@@ -72,44 +141,29 @@ bool td__plan_flags(td_pcall *c) {
     return true;
 }
 
-/* ---- versions ----------------------------------------------------------- */
-
-/* How often the steps here, or the graph's own writes, count the storage up. */
-static int64_t counted(const td_pcall *c, const td_storage *st) {
-    int64_t n = 0;
-    for (int i = 0; i < c->p->j->n_updates; i++) {
-        const td_update *u = &c->p->j->updates[i];
-        if (input(c, u)->st == st) n += (u->out >= 0) + u->meta;
+/* What has no history is put first: writes that have one follow each other as the
+ * tape wants them. */
+static bool put_all(td_pcall *c, bool history) {
+    const td_joint *j = c->p->j;
+    for (int i = 0; i < j->n_updates; i++) {
+        const td_update *u = &j->updates[i];
+        if (u->history == history && u->out >= 0 && !put_elements(c, i, u->out))
+            return false;
     }
-    return n;
-}
-
-/* Moves the counter so that the steps to come end where eager's would; views then
- * see no write they do not know of. */
-static void prepare_versions(td_pcall *c) {
-    for (int i = 0; i < c->p->j->n_updates; i++) {
-        const td_update *u = &c->p->j->updates[i];
-        td_storage      *st = input(c, u)->st;
-        bool             known = false;
-        for (int k = 0; k < i && !known; k++)
-            known = input(c, &c->p->j->updates[k])->st == st;
-        int64_t graph = 0; /* by the graph, already */
-        for (int k = i; k < c->p->j->n_updates; k++)
-            graph += c->p->j->updates[k].in_graph &&
-                     input(c, &c->p->j->updates[k])->st == st;
-        int64_t more = u->versions - counted(c, st) - graph;
-        if (known || more == 0) continue;
-        atomic_fetch_add_explicit(&st->version, (uint64_t)more, memory_order_relaxed);
-    }
+    return true;
 }
 
 bool td__plan_updates(td_pcall *c) {
     const td_joint *j = c->p->j;
     if (j->n_updates == 0) return true;
-    prepare_versions(c);
+    if (!put_all(c, false) || !put_all(c, true)) return false;
     for (int i = 0; i < j->n_updates; i++)
-        if (!j->updates[i].history && !put_update(c, i)) return false;
+        if (!move(c, &j->updates[i])) return false;
     for (int i = 0; i < j->n_updates; i++)
-        if (j->updates[i].history && !put_update(c, i)) return false;
+        if (j->updates[i].now >= 0 && !put_elements(c, i, j->updates[i].now))
+            return false;
+    for (int i = 0; i < j->n_updates; i++)
+        if (j->updates[i].detached) td__clear_history(input(c, &j->updates[i]));
+    set_versions(c);
     return true;
 }
