@@ -34,8 +34,9 @@ struct td_fn {
 
 /* ---- key.c -------------------------------------------------------------- */
 
-/* Properties of a call on these arguments; `offsets`: where they begin counts too. */
-bool td__key_make(td_ctx *cx, td_key *key, td_values args, bool offsets);
+/* Properties of a call on these arguments and of the tensors the body closed over;
+ * `offsets`: where they begin counts too. */
+bool td__key_make(td_ctx *cx, td_key *key, td_values args, const td_spec *s);
 
 /* ---- compile.c ---------------------------------------------------------- */
 

@@ -99,7 +99,7 @@ static bool specialize(td_fn *f, td_spec *s, td_values args) {
     if (!j) return false;
     s->offsets = counts_offsets(j);
     return plan(f, s, j) && td__again_make(f, s) &&
-           td__key_make(f->cx, &s->key, args, s->offsets);
+           td__key_make(f->cx, &s->key, args, s);
 }
 
 td_spec *td__spec_make(td_fn *f, td_values args) {

@@ -85,7 +85,7 @@ static bool check_args(td_fn *f, td_values args) {
 }
 
 static bool fits(td_fn *f, const td_spec *s, td_values args) {
-    if (!td__key_make(f->cx, &f->key, args, s->offsets)) return false;
+    if (!td__key_make(f->cx, &f->key, args, s)) return false;
     return f->key.n == s->key.n &&
            !memcmp(f->key.v, s->key.v, sizeof *f->key.v * (size_t)f->key.n);
 }

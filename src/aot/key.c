@@ -8,25 +8,44 @@ static bool add(td_ctx *cx, td_key *k, int64_t word) {
     return td__vec_push(k, word) || td__fail_memory(cx);
 }
 
-/* How an input is related to those before it: the same tensor, or one that shares its
- * bytes. */
-static int64_t alias_word(td_values args, int i) {
-    const td_tensor *t = args.v[i].u.t;
+/* The values a key speaks of: arguments, then the consts of the program. */
+typedef struct subject {
+    td_values       args;
+    const td_graph *program; /* NULL: none captured yet */
+    bool            offsets;
+} subject;
+
+static int count(const subject *s) {
+    return s->args.n + (s->program ? s->program->consts.n : 0);
+}
+
+/* NULL when the i-th is no tensor. */
+static td_tensor *tensor_at(const subject *s, int i) {
+    if (i >= s->args.n) return s->program->consts.v[i - s->args.n];
+    return s->args.v[i].kind == TD_K_TENSOR ? s->args.v[i].u.t : NULL;
+}
+
+static bool share_bytes(const td_tensor *a, const td_tensor *b) {
+    return a->st == b->st || (a->st->data && a->st->data == b->st->data);
+}
+
+/* How a tensor is related to those before it: 2k + 1, the same as the k-th; 2k + 2,
+ * in the same bytes; 0, neither. */
+static int64_t alias_word(const subject *s, int i) {
+    const td_tensor *t = tensor_at(s, i);
     for (int k = 0; k < i; k++) {
-        const td_tensor *u = args.v[k].u.t;
-        if (args.v[k].kind != TD_K_TENSOR || !u) continue;
+        const td_tensor *u = tensor_at(s, k);
         if (u == t) return 2 * k + 1;
-        if (u->st == t->st || (u->st->data && u->st->data == t->st->data))
-            return 2 * k + 2;
+        if (u && share_bytes(u, t)) return 2 * k + 2;
     }
     return 0;
 }
 
-static bool shared(td_values args, int i) {
-    const td_tensor *t = args.v[i].u.t;
-    for (int k = 0; k < args.n; k++) {
-        const td_tensor *u = args.v[k].u.t;
-        if (k != i && args.v[k].kind == TD_K_TENSOR && u && u->st == t->st) return true;
+static bool is_shared(const subject *s, int i) {
+    const td_tensor *t = tensor_at(s, i);
+    for (int k = 0; k < count(s); k++) {
+        const td_tensor *u = tensor_at(s, k);
+        if (k != i && u && u != t && share_bytes(u, t)) return true;
     }
     return false;
 }
@@ -42,39 +61,32 @@ static int64_t nature(td_tensor *t) {
            (int64_t)t->st->readonly << 25;
 }
 
-static bool add_tensor(td_ctx *cx, td_key *k, td_values args, int i, bool offsets) {
-    td_tensor *t = args.v[i].u.t;
-    bool       ok = add(cx, k, nature(t)) && add(cx, k, alias_word(args, i));
+static bool add_tensor(td_ctx *cx, td_key *k, const subject *s, int i) {
+    td_tensor *t = tensor_at(s, i);
+    bool       ok = add(cx, k, nature(t)) && add(cx, k, alias_word(s, i));
     for (int d = 0; ok && d < t->rank; d++) ok = add(cx, k, t->size[d]);
     for (int d = 0; ok && d < t->rank; d++)
         ok = add(cx, k, t->size[d] == 1 ? -1 : t->stride[d]);
-    if (ok && (offsets || shared(args, i))) ok = add(cx, k, t->offset);
+    if (ok && (s->offsets || is_shared(s, i))) ok = add(cx, k, t->offset);
     return ok;
 }
 
-static bool add_value(td_ctx *cx, td_key *k, td_values args, int i, bool offsets) {
-    td_value v = args.v[i];
-    if (v.kind == TD_K_TENSOR && !v.u.t) v = TD_NONE;
-    if (!add(cx, k, v.kind)) return false;
-    switch (v.kind) {
-    case TD_K_TENSOR: return add_tensor(cx, k, args, i, offsets);
-    case TD_K_INT:
-    case TD_K_BOOL: return add(cx, k, v.u.i);
-    case TD_K_FLOAT: {
-        int64_t bits;
-        memcpy(&bits, &v.u.f, sizeof bits);
-        return add(cx, k, bits);
-    }
-    default: return true;
-    }
+static bool add_value(td_ctx *cx, td_key *k, const subject *s, int i) {
+    if (tensor_at(s, i)) return add(cx, k, TD_K_TENSOR) && add_tensor(cx, k, s, i);
+    td_value v = s->args.v[i];
+    int64_t  bits = v.u.i;
+    if (v.kind == TD_K_TENSOR) v.kind = TD_K_NONE;
+    if (v.kind == TD_K_FLOAT) memcpy(&bits, &v.u.f, sizeof bits);
+    return add(cx, k, v.kind) && (v.kind == TD_K_NONE || add(cx, k, bits));
 }
 
-bool td__key_make(td_ctx *cx, td_key *k, td_values args, bool offsets) {
+bool td__key_make(td_ctx *cx, td_key *k, td_values args, const td_spec *spec) {
+    subject s = {args, spec->program, spec->offsets};
     k->n = 0;
     bool ok = add(cx, k, args.n) &&
               add(cx, k,
                   (int64_t)cx->grad_enabled | (int64_t)cx->inference << 1 |
                       (int64_t)cx->default_dtype << 8);
-    for (int i = 0; ok && i < args.n; i++) ok = add_value(cx, k, args, i, offsets);
+    for (int i = 0; ok && i < count(&s); i++) ok = add_value(cx, k, &s, i);
     return ok;
 }

@@ -165,15 +165,10 @@ static td_tensor *target_of(const td_pcall *c, int i) {
     return to.base && t->base ? t->base : t;
 }
 
-static int update_out(const td_update *u) { return u->now >= 0 ? u->now : u->out; }
-
-static td_tensor *root_of(const td_pcall *c, int i) {
-    const td_joint   *j = c->p->j;
-    const td_tangent *t = &j->tangents[i];
-    int out = t->of == TD_TANGENT_INPUT    ? update_out(&j->updates[t->index])
-              : t->of == TD_TANGENT_OUTPUT ? j->results[t->index].out
-                                           : j->bases[t->index].out;
-    return c->vals[out].u.t;
+/* What the i-th result of the node looks like; the plan outlives the node. */
+static td_note note_of(const td_geom *g) {
+    return (
+        td_note){.dims = g->size, .dtype = (uint8_t)g->dtype, .rank = (uint8_t)g->rank};
 }
 
 static bool save(td_pcall *c, td_node *n, int i) {
@@ -194,7 +189,7 @@ static bool fill(td_pcall *c, td_node *n, int64_t *ints) {
         if (!td__edge_of(t, &n->edge[i])) return false;
     }
     for (int i = 0; i < j->n_tangents; i++)
-        td__note(&n->out_note[i], root_of(c, i), false, &ints);
+        n->out_note[i] = note_of(&j->tangents[i].geom);
     for (int i = 0; i < c->p->n_keep; i++)
         if (!save(c, n, i)) return false;
     return true;

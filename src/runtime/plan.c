@@ -114,7 +114,6 @@ static bool plan_backward(td_plan *p) {
     p->back.g = p->h->bwd;
     for (int i = 0; i < j->n_targets; i++)
         p->node_dims += 2 * TD_MAX_RANK; /* bases may be of any rank */
-    for (int i = 0; i < j->n_tangents; i++) p->node_dims += j->tangents[i].geom.rank;
     bool ok = find_needs(p);
     for (int i = 0; ok && i < j->n_primals; i++) ok = hold_primal(p, i);
     return ok && td__half_unshield(p->h->fwd);

@@ -48,6 +48,14 @@ static bool put_elements(td_pcall *c, int i, int out) {
     return put_quietly(t, value) && td__set_history(t, c->node, nr);
 }
 
+/* An input that moved into bytes another one writes has only its history to get. */
+static bool put_history(td_pcall *c, int i) {
+    const td_update *u = &c->p->j->updates[i];
+    if (!u->history || u->moved == TD_HOME_SAME) return true;
+    return td__set_history(input(c, u), c->node,
+                           td__plan_nr(c->p, TD_TANGENT_INPUT, i));
+}
+
 /* ---- geometry and bytes ------------------------------------------------- */
 
 static td_storage *came_in(const td_pcall *c, int in) {
@@ -160,7 +168,8 @@ bool td__plan_updates(td_pcall *c) {
     for (int i = 0; i < j->n_updates; i++)
         if (!move(c, &j->updates[i])) return false;
     for (int i = 0; i < j->n_updates; i++)
-        if (j->updates[i].now >= 0 && !put_elements(c, i, j->updates[i].now))
+        if (j->updates[i].now >= 0 ? !put_elements(c, i, j->updates[i].now)
+                                   : !put_history(c, i))
             return false;
     for (int i = 0; i < j->n_updates; i++)
         if (j->updates[i].detached) td__clear_history(input(c, &j->updates[i]));
