@@ -90,6 +90,8 @@ bool td__put_taped(const td_functional *f, const td_value *in, td_value *out);
 /* ---- regen.c ------------------------------------------------------------ */
 
 td_tensor *td__fval_value(td_fval *v); /* NULL after td__fail */
+/* The same as a piece of its whole storage, for what reads around it. */
+td_tensor *td__fval_in_storage(td_fval *v);
 /* v has this value from now on, and so has all that overlaps it. */
 bool       td__fval_store(td_fval *v, td_tensor *value);
 /* The value laid out as the outer tensor is, where that matters. */

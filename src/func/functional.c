@@ -46,7 +46,9 @@ static bool inner_args(td_func *f, const td_opcall *c, td_value *in) {
     for (int i = 0; i < c->n_in; i++) {
         in[i] = c->in[i];
         if (in[i].kind == TD_K_TENSOR) {
-            in[i].u.t = td__fval_value(td__fval_of(f, in[i].u.t));
+            td_fval *v = td__fval_of(f, in[i].u.t);
+            bool     around = i == 0 && c->info->op == TD_OP_as_strided_scatter;
+            in[i].u.t = around ? td__fval_in_storage(v) : td__fval_value(v);
             if (!in[i].u.t) return false;
         } else if (in[i].kind == TD_K_TENSORS && !inner_list(f, &in[i])) return false;
     }
@@ -215,9 +217,11 @@ static bool shows(const td_fval *by, const td_fval *v) {
            td__geom_covers_bytes(&by->geom, &v->geom);
 }
 
-/* Does an argument show all elements of v, a piece of a storage? */
+/* Does an argument show all elements of v, where it is a piece of a storage? */
 static bool is_shown(td_func *f, const td_fval *v) {
-    if (v->kind != TD_F_PIECE || !td__group_of(v)->given) return true;
+    const td_fval *from = v;
+    while (from->up && from->kind != TD_F_PIECE) from = from->up;
+    if (from->kind != TD_F_PIECE || !td__group_of(v)->given) return true;
     for (int i = 0; i < f->in.n; i++)
         if (shows(f->in.v[i].given, v) || shows(f->in.v[i].t->payload, v)) return true;
     return false;
@@ -232,6 +236,8 @@ static bool write(td_func *f, td_tensor *t, td_tensor *value) {
         value = td__func_call1(f, TD_OP__to_copy, in, 2);
         if (!f->no_history) f->no_history = "it writes a result of another dtype";
     }
+    if (!f->no_history && value && value->numel == 0)
+        f->no_history = "it writes a tensor without elements";
     if (!value || !td__fval_store(v, value)) return false;
     td_group *g = td__group_of(v);
     g->outside |= !is_shown(f, v);
@@ -261,7 +267,7 @@ static bool call_batch_norm(td_func *f, td_opcall *c) {
 static bool has_order(td_func *f, td_opcall *c) {
     const td_opdef *pure =
         c->info->pure < TD_OP_COUNT ? &td__ops[c->info->pure] : c->def;
-    for (int i = 0; i < c->n_in && !(pure->flags & TD_OPF_UNIFORM); i++)
+    for (int i = 0; i < c->n_in && !(pure->flags & TD_OPF_FILLS); i++)
         if (c->info->s.in[i].write && td__in(c, i) &&
             td__geom_overlaps_itself(&td__fval_of(f, td__in(c, i))->geom))
             return td__op_fail(c, TD_E_UNSUPPORTED,

@@ -3,6 +3,8 @@
  * results lie where they would. Values only; puttaped.c is for histories. */
 #include "func/func_int.h"
 
+#include <string.h>
+
 static td_meta meta_of(const td_geom *g) {
     td_meta m = {.dtype = g->dtype,
                  .rank = g->rank,
@@ -70,14 +72,39 @@ static bool put_meta(const td_functional *f, td_storage **st, td_tensor *t,
 
 /* ---- results ------------------------------------------------------------ */
 
-static bool put_result(const td_functional *f, td_storage **st, td_value *v,
-                       const td_place *p) {
-    td_meta m = meta_of(&p->geom);
-    if (!st[p->home]) return true; /* alone in its storage */
-    if (!f->homes[p->home].given && !put(f->cx, st[p->home], &p->geom, v->u.t))
-        return false;
+static td_storage *zeroed(size_t bytes) {
+    td_storage *st = td__storage_make(bytes, false);
+    if (st && st->data) memset(st->data, 0, bytes);
+    return st;
+}
+
+static bool lies_so(const td_tensor *t, const td_geom *g) {
+    bool same = t->offset == g->offset;
+    for (int d = 0; same && d < t->rank; d++)
+        same = t->stride[d] == g->stride[d] || t->size[d] == 1 || t->numel == 0;
+    return same;
+}
+
+/* A view of an inference tensor is one. */
+static uint8_t inference_of(const td_functional *f, const td_value *in, int home) {
+    uint8_t flags = 0;
+    for (int i = 0; i < f->n_in; i++)
+        if (in[i].kind == TD_K_TENSOR && f->in[i].home == home)
+            flags |= in[i].u.t->flags & TD_TF_INFERENCE;
+    return flags;
+}
+
+static bool put_result(const td_functional *f, td_storage **st, const td_value *in,
+                       td_value *v, const td_place *p) {
+    td_meta        m = meta_of(&p->geom);
+    const td_home *h = &f->homes[p->home];
+    if (!st[p->home] && lies_so(v->u.t, &p->geom)) return true; /* alone, in its own */
+    if (!st[p->home] && !(st[p->home] = zeroed(h->bytes)))
+        return td__fail_memory(f->cx);
+    if (!h->given && !put(f->cx, st[p->home], &p->geom, v->u.t)) return false;
     td_tensor *t = td__tensor_over(f->cx, st[p->home], &m);
     *v = td_value_tensor(t);
+    if (t) t->flags |= inference_of(f, in, p->home);
     return t != NULL;
 }
 
@@ -89,7 +116,7 @@ static bool put_results(const td_functional *f, td_storage **st, const td_value 
         if (out[i].kind != TD_K_TENSOR) continue;
         if (p->same >= 0) to[i] = in[p->same];
         else if (p->again >= 0) to[i] = to[p->again];
-        else if (!put_result(f, st, &to[i], p)) return false;
+        else if (!put_result(f, st, in, &to[i], p)) return false;
     }
     return true;
 }

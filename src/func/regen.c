@@ -135,6 +135,17 @@ static td_fval *base_of(td_fval *v) {
     return td__fval_place(&piece) ? piece.up : NULL;
 }
 
+td_tensor *td__fval_in_storage(td_fval *v) {
+    td_fval piece = *v, *base = base_of(v);
+    if (!base) return NULL;
+    piece.kind = TD_F_PIECE;
+    piece.up = base;
+    piece.inner = NULL;
+    if (!td__fval_value(base) || !derive_piece(&piece)) return NULL;
+    td__unref(piece.inner);
+    return piece.inner;
+}
+
 static td_tensor *put_by_geometry(td_fval *v, td_fval *base, td_tensor *value) {
     const td_geom *g = &v->geom;
     td_tensor     *to = td__fval_value(base);

@@ -41,8 +41,9 @@ enum {
         1 << 18, /* takes over in[0]'s bytes, which nobody else sees: no view */
     TD_OPF_STATS =
         1 << 19, /* results after the first show no history; saved ones have it */
-    TD_OPF_UNIFORM = 1 << 20, /* one value everywhere: elements may share their place */
-    TD_OPF_DRAWS = 1 << 21    /* composite: some of its parts may draw */
+    TD_OPF_UNIFORM = 1 << 20, /* may write elements that share their place */
+    TD_OPF_DRAWS = 1 << 21,   /* composite: some of its parts may draw */
+    TD_OPF_FILLS = 1 << 22    /* gives every element the same value */
 };
 
 /* One op. Rows live in *.def as TD_OP(id, .field = ...,). FN(x) names the C
