@@ -180,8 +180,8 @@ static bool find_nature(td_faker *f, td_tensor *real, nature *n) {
 static td_tensor *make_copy(td_faker *f, td_tensor *real) {
     nature n;
     if (!td_ok(f->cx) || !find_nature(f, real, &n)) return NULL;
-    td_tensor *t =
-        real->base && !f->flat ? copy_view(f, real, n) : copy_whole(f, real, n);
+    bool view = real->base && real->base->st == real->st; /* or set_ moved it away */
+    td_tensor *t = view && !f->flat ? copy_view(f, real, n) : copy_whole(f, real, n);
     if (!t || !copy_grad(f, real, t)) return NULL;
     if (n.lost) t->seen = td_version(t) - 1;
     bool ok = hold(f, t) && hold(f, real) && td__ptrmap_put(&f->copies, real, t);
