@@ -9,6 +9,7 @@
 #include "tandem/grad.h"
 #include "tandem/graph.h"
 #include "tandem/capture.h"
+#include "tandem/module.h"
 #include "tandem/mode.h"
 #include "tandem/tree.h"
 #include "tandem/io.h"

@@ -1,0 +1,44 @@
+/* aot/module_int.h -- what the files of modules share. */
+#ifndef TD_MODULE_INT_H
+#define TD_MODULE_INT_H
+
+#include "tandem/module.h"
+#include "trace/trace.h"
+
+typedef struct td_own_tensor {
+    char       *name;
+    td_tensor  *t; /* held; NULL: absent */
+    bool        buffer, persistent;
+    td_tensor **slot; /* follows t; NULL: none */
+} td_own_tensor;
+
+typedef struct td_own_child {
+    char       *name;
+    td_module  *m; /* counted in its parents */
+    td_module **slot;
+} td_own_child;
+
+/* Invariant: children make no circle. */
+struct td_module {
+    td_ctx               *cx;
+    const td_module_type *type;
+    void                 *state;
+    int                   parents; /* entries of children that are this module */
+    bool                  training;
+    const char           *label; /* of its scope: the name it was first given */
+    TD_VEC(td_own_tensor) tensors;
+    TD_VEC(td_own_child) children;
+};
+
+/* Moves whenever any module of the process changes what a capture would see. */
+uint64_t       td__module_epoch(void);
+void           td__module_changed(void);
+/* The entry of that own name; NULL: none. */
+td_own_tensor *td__module_own(td_module *m, const char *name);
+/* Frees m and what only it has, whoever its parents are. */
+void           td__module_destroy(td_module *m);
+/* Appends an entry that holds t; takes nothing over. False after td__fail. */
+bool           td__module_add(td_module *m, const char *name, td_own_tensor own);
+bool           td__module_adopt(td_module *m, const char *name, td_module *child);
+
+#endif
