@@ -43,6 +43,15 @@ TD_API bool td_mode_push(td_ctx *cx, td_mode_hook *m);
 /* The innermost mode only: TD_E_ARG otherwise. */
 TD_API bool td_mode_pop(td_ctx *cx, td_mode_hook *m);
 
+/* ---- simpler ops -------------------------------------------------------- */
+
+/* From here to _end ops are replaced by simpler ones. `ops` are names with commas
+ * between, or "all"; a composite not named keeps its parts as they are. False after
+ * an error: a name that is no op's, or an op that is as simple as can be. Regions nest,
+ * in the order of the other modes. */
+TD_API bool td_decompose_begin(td_ctx *cx, const char *ops);
+TD_API bool td_decompose_end(td_ctx *cx);
+
 /* ---- while hearing a call ----------------------------------------------- */
 
 TD_API td_ctx     *td_heard_ctx(const td_heard *h);
@@ -55,6 +64,10 @@ TD_API bool       td_heard_writes(const td_heard *h, int i); /* argument i is wr
 TD_API bool       td_heard_change(td_heard *h, int i, td_value v);
 /* The modes below, then the kernel. Once. */
 TD_API bool       td_heard_go(td_heard *h);
+/* Answers with the op's parts, or with ops simpler than its kernel: the mode hears
+ * them, so that they may fall further. docs/ops.md says what is simpler than what. */
+TD_API bool       td_heard_has_simpler(const td_heard *h);
+TD_API bool       td_heard_simpler(td_heard *h);
 /* After td_heard_go, or td_heard_answer: how many, and the i-th. */
 TD_API int        td_heard_results(const td_heard *h);
 TD_API td_tensor *td_heard_result(const td_heard *h, int i);

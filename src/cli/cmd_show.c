@@ -7,7 +7,7 @@
 #include <string.h>
 
 static bool        json, dot, types, places;
-static const char *only, *after;
+static const char *only, *after, *simpler;
 
 static const cli_option options[] = {
     {"json", NULL, "One JSON array with an object per function.", CLI_FLAG, &json, 0, 0,
@@ -18,6 +18,9 @@ static const cli_option options[] = {
     {"places", NULL, "Show source lines and scopes.", CLI_FLAG, &places, 0, 0, NULL},
     {"after", "STAGE", "Show what a stage makes of it: capture or functional.",
      CLI_WORD, &after, 0, 0, NULL},
+    {"decompose", "OPS",
+     "Replace ops by simpler ones: all, or names with commas between.", CLI_WORD,
+     &simpler, 0, 0, NULL},
     {"function", "NAME", "Only the function @NAME.", CLI_WORD, &only, 0, 0, NULL},
     {0}};
 
@@ -25,7 +28,7 @@ static unsigned how(void) {
     return TD_PRINT_TYPES | (places ? TD_PRINT_PLACES | TD_PRINT_SCOPES : 0u);
 }
 
-static bool print_graph(td_buf *b, td_graph *g, int nth) {
+static bool print_as_is(td_buf *b, td_graph *g, int nth) {
     if (types && !td__graph_infer(g)) return false;
     if (json) {
         td__buf_add(b, nth ? ",\n" : "");
@@ -33,6 +36,14 @@ static bool print_graph(td_buf *b, td_graph *g, int nth) {
     }
     if (nth) td__buf_add(b, "\n");
     return dot ? td__graph_dot(b, g) : td__graph_print(b, g, how());
+}
+
+static bool print_graph(td_buf *b, td_graph *g, int nth) {
+    if (!simpler) return print_as_is(b, g, nth);
+    td_graph *d = td__graph_decompose(g, simpler);
+    bool      ok = d && print_as_is(b, d, nth);
+    td__graph_drop(d);
+    return ok;
 }
 
 /* The program without writes, for arguments that look as its inputs do. */
@@ -58,7 +69,7 @@ static bool show_graph(td_buf *b, td_graph *g, int nth) {
 
 /* A whole file as text has its cases too. */
 static bool show_file(td_buf *b, const td_gfile *f, int *shown) {
-    bool whole = !json && !dot && !only && !after;
+    bool whole = !json && !dot && !only && !after && !simpler;
     if (json) td__buf_add(b, "[");
     for (int i = 0; i < f->graphs.n; i++) {
         td_graph *g = f->graphs.v[i];
@@ -76,7 +87,7 @@ static bool show_file(td_buf *b, const td_gfile *f, int *shown) {
 static int run(int argc, char **argv) {
     const char *path;
     int         status, shown = 0;
-    json = dot = types = places = false, only = after = NULL;
+    json = dot = types = places = false, only = after = simpler = NULL;
     if (!cli_parse(&cli_show, argc, argv, &path, &status)) return status;
     if (!path) return cli_misuse("show", "which FILE?");
     if (json && dot) return cli_misuse("show", "--json or --dot, not both");
@@ -113,6 +124,7 @@ const cli_command cli_show = {
         "file, line and column.\n",
     .examples = "tandem show --types f.td\n"
                 "tandem show --after=functional f.td\n"
+                "tandem show --after=functional --decompose=all f.td\n"
                 "tandem show --dot --function=f f.td | dot -Tsvg >f.svg\n"
                 "tandem show --json f.td | jq '.[0].nodes | length'\n",
     .options = options,

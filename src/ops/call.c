@@ -171,67 +171,11 @@ static int bind(td_opcall *c, const td_value *in, int n_in) {
     return nil;
 }
 
-/* ---- composites --------------------------------------------------------- */
-
-static bool run_formula(td_opcall *c) {
-    td_meta        metas[TD_MAX_ARGS];
-    const td_meta *in_meta[TD_MAX_ARGS] = {0};
-    for (int i = 0; i < c->n_in; i++)
-        if (td__in(c, i)) {
-            td__tensor_meta(td__in(c, i), &metas[i]);
-            in_meta[i] = &metas[i];
-        }
-    td_vjp v = {
-        .cx = c->cx, .def = c->def, .info = c->info, .in = c->in, .in_meta = in_meta};
-    c->out[0] = td__formula_eval(c->info->decomp, &v);
-    return c->out[0] != NULL;
-}
-
-static bool any_needs_grad(const td_opcall *c) {
-    for (int i = 0; i < c->n_in; i++)
-        if (td__in(c, i) && td__in(c, i)->flags & TD_TF_NEEDS_GRAD) return true;
-    return false;
-}
-
-/* x_ of a composite twin: compute, then copy into x. */
-static bool run_twin(td_opcall *c) {
-    td_tensor *self = td__in(c, 0), *r = NULL;
-    /* what the parts save of self must outlive the write */
-    if (c->cx->grad_enabled && any_needs_grad(c))
-        c->in[0] = td_value_tensor(td_op_clone(self, false));
-    if (!td__call(c->cx, c->info->pure, c->in, c->n_in, &r, 1) || td_is_nil(r))
-        return false;
-    bool same = r->rank == self->rank;
-    for (int d = 0; same && d < r->rank; d++)
-        same = td__dim_eq(r->size[d], self->size[d]);
-    if (!same)
-        return td__op_fail(c, TD_E_SHAPE,
-                           "result %s does not fit the written tensor %s",
-                           td__type_str(r), td__type_str(self));
-    if (!td__can_cast((td_dtype)r->dtype, (td_dtype)self->dtype))
-        return td__op_fail(c, TD_E_DTYPE, "result %s cannot be stored as %s",
-                           td__type_str(r), td__type_str(self));
-    c->out[0] = td_op_copy_(self, r, false);
-    return !td_is_nil(c->out[0]);
-}
-
-/* The parts are calls of their own, heard by the modes from cx->top on; what they
- * leave behind dies with an inner scope. */
-static bool run_composite(td_opcall *c) {
-    if (!td__scope_push(c->cx)) return false;
-    bool ok = c->def->decomp_fn ? c->def->decomp_fn(c)
-              : c->info->decomp ? run_formula(c)
-                                : run_twin(c);
-    for (int i = 0; i < c->n_out && ok; i++) ok = c->out[i] && !td_is_nil(c->out[i]);
-    td__scope_pop(c->cx, c->out, ok ? c->n_out : 0);
-    return ok;
-}
-
 /* ---- modes -------------------------------------------------------------- */
 
 /* Op calls made while a mode works start below it. */
 static bool dispatch(td_mode *m, td_opcall *c) {
-    if (c->info->composite && !(m && m->composites)) return run_composite(c);
+    if (c->info->composite && !(m && m->composites)) return td__call_parts(c);
     if (!m) return td__exec(c);
     td_ctx  *cx = c->cx;
     td_mode *top = cx->top;

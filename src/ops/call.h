@@ -7,4 +7,12 @@
 /* Runs one non-composite op below all modes: shape rule, results, kernel. */
 bool td__exec(td_opcall *c);
 
+/* ---- parts.c ------------------------------------------------------------ */
+
+/* Calls the parts of a composite; the modes from cx->top on hear them. */
+bool td__call_parts(td_opcall *c);
+/* The same for any op whose row has_simpler, and for the modes from m on: results look
+ * as the op's own do. */
+bool td__call_simpler(td_mode *m, td_opcall *c);
+
 #endif

@@ -62,9 +62,11 @@ struct td_opdef {
     TD_ROW_FN(td_kernel_fn) cpu;
     TD_ROW_FN(td_vjp_fn) vjp_fn;
     TD_ROW_FN(td_decomp_fn) decomp_fn;
+    TD_ROW_FN(td_decomp_fn) simpler_fn;
     const char *vjp;     /* "a: g * b; b: g * a", or TD_NO_GRAD(why), TD_VIA_... */
     const char *saves;   /* with vjp_fn: "a b out", the values it reads */
     const char *decomp;  /* formula over the arguments */
+    const char *simpler; /* of an op with a kernel: the same in terms of simpler ops */
     const char *pure;    /* functional twin of a writer */
     const char *inverse; /* of a view: the op that puts a changed view back */
     const char *expr;    /* C over $args, for loops and code generation */
@@ -148,12 +150,13 @@ typedef struct td_term {
 struct td_opinfo {
     td_op             op;
     td_schema         s;
-    td_op             pure;      /* of a writer; TD_OP_COUNT: none */
-    bool              composite; /* decomp or decomp_fn */
+    td_op             pure;        /* of a writer; TD_OP_COUNT: none */
+    bool              composite;   /* decomp or decomp_fn */
+    bool              has_simpler; /* parts, a simpler form, or a twin with one */
     bool              differentiable;
     bool              writes;  /* any argument with ! */
     int8_t            view_of; /* VIEW: index of the viewed argument, else -1 */
-    const td_formula *decomp;
+    const td_formula *decomp, *simpler;
     td_term           term[TD_MAX_ARGS];   /* by argument; f == NULL: none */
     uint32_t          saves_in, saves_out; /* of vjp_fn, or the union of terms */
 };

@@ -135,6 +135,14 @@ static bool init_rules(td_op op) {
         info->decomp = td__formula_parse(def->decomp, &info->s, false, msg, sizeof msg);
         if (!info->decomp) return wrong(op, msg);
     }
+    if (def->simpler) {
+        info->simpler =
+            td__formula_parse(def->simpler, &info->s, false, msg, sizeof msg);
+        if (!info->simpler) return wrong(op, msg);
+    }
+    const td_opdef *own = def;
+    if (info->pure != TD_OP_COUNT && !def->cpu) own = &td__ops[info->pure];
+    info->has_simpler = info->composite || own->simpler || own->simpler_fn;
     const td_opdef *rule = def;
     if (def->vjp && !strcmp(def->vjp, TD_VIA_PURE)) {
         if (info->pure == TD_OP_COUNT) return wrong(op, "vjp: has no twin");

@@ -23,6 +23,10 @@ static inline td_tensor *t_scale(td_tensor *a, double k) {
 static inline td_tensor *t_over(td_tensor *a, double k) {
     return td_op_div(a, td_value_float(k), "");
 }
+/* a / n for a size, which may be symbolic. */
+static inline td_tensor *t_share(td_tensor *a, int64_t n) {
+    return td_op_div(a, td_value_int(n), "");
+}
 static inline td_tensor *t_sum(td_tensor *a, td_ints dim, bool keepdim) {
     return td_op_sum(a, dim, keepdim, TD_DTYPE_NONE);
 }
@@ -32,6 +36,13 @@ static inline td_tensor *t_mean(td_tensor *a, td_ints dim, bool keepdim) {
 /* a, or a + b where a may be NULL. */
 static inline td_tensor *t_join(td_tensor *a, td_tensor *b) {
     return a ? t_add(a, b) : b;
+}
+
+/* t, which may be NULL, in other sizes; t itself when they are its own. */
+static inline td_tensor *t_shaped(td_tensor *t, const int64_t *size, int rank) {
+    bool same = !t || t->rank == rank;
+    for (int i = 0; t && same && i < rank; i++) same = t->size[i] == size[i];
+    return same ? t : td_op_reshape(t, (td_ints){size, rank});
 }
 
 /* A list argument; nothing becomes TD_ALL. */

@@ -2,6 +2,7 @@
  * the user's function. */
 #include "trace/trace.h"
 
+#include "ops/call.h"
 #include "tandem/mode.h"
 
 #include <string.h>
@@ -121,6 +122,16 @@ bool td_heard_go(td_heard *h) {
     if (h->gone) return td__op_fail(h->c, TD_E_ARG, "td_heard_go: called twice");
     h->gone = true;
     return td__call_below(h->mode, h->c);
+}
+
+bool td_heard_has_simpler(const td_heard *h) { return h->c->info->has_simpler; }
+
+bool td_heard_simpler(td_heard *h) {
+    if (h->gone || !h->c->info->has_simpler)
+        return td__op_fail(h->c, TD_E_ARG, "td_heard_simpler: %s",
+                           h->gone ? "called twice" : "there is no simpler form");
+    h->gone = true;
+    return td__call_simpler(h->mode, h->c);
 }
 
 /* A list of results has a length only once it is there. */

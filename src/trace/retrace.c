@@ -2,11 +2,26 @@
  * body of the same ops would have given, with every value's look filled in. */
 #include "trace/trace.h"
 
+#include "tandem/mode.h"
+
 #include <string.h>
+
+/* What is replayed, and which ops by simpler ones; NULL: none. */
+typedef struct again {
+    const td_graph *g;
+    const char     *simpler;
+} again;
+
+static bool replay(td_ctx *cx, const again *a, const td_value *in, td_value *out) {
+    if (!a->simpler) return td__graph_replay(a->g, in, out);
+    return td_decompose_begin(cx, a->simpler) && td__graph_replay(a->g, in, out) &&
+           td_decompose_end(cx);
+}
 
 /* Arguments are by input of the graph; an absent const is the graph's own. */
 static bool replay_body(td_call *c) {
-    const td_graph *g = td_call_env(c);
+    const again    *a = td_call_env(c);
+    const td_graph *g = a->g;
     size_t          n = (size_t)(g->inputs.n + g->outputs.n + 1);
     td_value       *v = td__zalloc(sizeof *v * n), *out = v + g->inputs.n;
     if (!v) return td__fail_memory(td_call_ctx(c));
@@ -14,7 +29,7 @@ static bool replay_body(td_call *c) {
         td_tensor *t = td_arg(c, i);
         v[i] = t ? td_value_tensor(t) : TD_NONE;
     }
-    bool ok = td__graph_replay(g, v, out) &&
+    bool ok = replay(td_call_ctx(c), a, v, out) &&
               td_return_values(c, (td_values){out, g->outputs.n});
     td__free(v);
     return ok;
@@ -42,12 +57,16 @@ static bool copy_words(td_graph *to, const td_graph *g, const td_value *in) {
     return true;
 }
 
-td_graph *td__capture_graph(const td_graph *g, const td_value *in) {
-    td_values args = {in, g->inputs.n};
-    td_graph *to = td__capture(g->cx, replay_body, (void *)(uintptr_t)g, args);
+static td_graph *capture(again *a, const td_value *in) {
+    const td_graph *g = a->g;
+    td_graph *to = td__capture(g->cx, replay_body, a, (td_values){in, g->inputs.n});
     if (!to || copy_words(to, g, in)) return to;
     td__graph_drop(to);
     return NULL;
+}
+
+td_graph *td__capture_graph(const td_graph *g, const td_value *in) {
+    return capture(&(again){g, NULL}, in);
 }
 
 /* ---- from the types alone ----------------------------------------------- */
@@ -119,20 +138,28 @@ static bool make_inputs(const td_graph *g, td_storage **st, td_value *in) {
     return true;
 }
 
-td_graph *td__capture_types(const td_graph *g) {
-    td_ctx      *cx = g->cx;
-    size_t       n = (size_t)(g->n_storages + g->inputs.n + 1);
-    td_storage **st = td__zalloc(sizeof *st * n);
-    td_value    *in = td__zalloc(sizeof *in * n);
-    td_graph    *to = NULL;
+static td_graph *capture_types(again *a) {
+    const td_graph *g = a->g;
+    td_ctx         *cx = g->cx;
+    size_t          n = (size_t)(g->n_storages + g->inputs.n + 1);
+    td_storage    **st = td__zalloc(sizeof *st * n);
+    td_value       *in = td__zalloc(sizeof *in * n);
+    td_graph       *to = NULL;
     if (!st || !in) td__fail_memory(cx);
     else if (td__scope_push(cx)) {
-        if (make_storages(g, st) && make_inputs(g, st, in))
-            to = td__capture_graph(g, in);
+        if (make_storages(g, st) && make_inputs(g, st, in)) to = capture(a, in);
         td__scope_pop(cx, NULL, 0);
     }
     for (size_t i = 0; st && i < n; i++) td__storage_drop(st[i]);
     td__free(st);
     td__free(in);
     return to;
+}
+
+td_graph *td__capture_types(const td_graph *g) {
+    return capture_types(&(again){g, NULL});
+}
+
+td_graph *td__graph_decompose(const td_graph *g, const char *ops) {
+    return capture_types(&(again){g, ops});
 }

@@ -133,5 +133,7 @@ td_graph *td__capture(td_ctx *cx, td_body *body, void *env, td_values args);
 td_graph *td__capture_graph(const td_graph *g, const td_value *in);
 /* For inputs as their looks say. */
 td_graph *td__capture_types(const td_graph *g);
+/* The same with ops replaced by simpler ones: names with commas between, or "all". */
+td_graph *td__graph_decompose(const td_graph *g, const char *ops);
 
 #endif

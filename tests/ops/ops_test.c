@@ -24,6 +24,7 @@ typedef struct suite {
     int         passed, failed;
     int         first, second; /* samples that went through gradcheck, by order */
     sym_stats   sym;           /* samples that went through on symbolic sizes */
+    int         simpler;       /* samples compared with the op's simpler form */
     char        torch[64];     /* whose results are stored */
     bool        seen[TD_OP_COUNT], graded[TD_OP_COUNT];
 } suite;
@@ -70,6 +71,7 @@ static void run_sample(suite *u, const sample_text *t, const exp_file *f) {
         if (!r.failures && e.status == EXP_OK) check_fake(cx, &r);
         if (!r.failures && e.status == EXP_OK) check_grad(cx, &r, &e, &g);
         if (!r.failures && e.status == EXP_OK) check_sym(cx, &r, &u->sym);
+        if (!r.failures && e.status == EXP_OK) check_simpler(cx, &r, &u->simpler);
         if (g.first) u->graded[op] = true;
         u->first += g.first;
         u->second += g.second;
@@ -147,8 +149,8 @@ int main(int argc, char **argv) {
     if (u.n_words == 0) u.failed += check_table(u.seen, u.graded);
     if (!ok) u.failed++;
     printf("ops against PyTorch %s; gradcheck %d, second order %d; symbolic sizes %d, "
-           "others %d\n",
-           u.torch, u.first, u.second, u.sym.same, u.sym.other);
+           "others %d; simpler forms %d\n",
+           u.torch, u.first, u.second, u.sym.same, u.sym.other, u.simpler);
     printf("%d passed, %d failed\n", u.passed, u.failed);
     return u.failed != 0;
 }

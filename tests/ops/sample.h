@@ -216,6 +216,8 @@ typedef struct sym_stats {
     int values;      /* samples that read values on the way */
 } sym_stats;
 void check_sym(td_ctx *cx, report *r, sym_stats *st);
+/* check_simpler.c: the op's simpler form gives the same; counts what it compared. */
+void check_simpler(td_ctx *cx, report *r, int *checked);
 /* coverage.c: rows without samples, and rows that do not hold together. */
 int  check_table(const bool *seen, const bool *graded);
 

@@ -20,6 +20,14 @@ static void write_derivative(FILE *f, const td_opdef *def) {
     else fprintf(f, "`"), write_cell(f, def->vjp), fprintf(f, "`");
 }
 
+static void write_simpler(FILE *f, const td_opdef *def) {
+    const char *text = def->decomp ? def->decomp : def->simpler;
+    if (text) fprintf(f, "`"), write_cell(f, text), fprintf(f, "`");
+    else if (def->decomp_fn) fprintf(f, "C rule `%s`", def->decomp_fn);
+    else if (def->simpler_fn) fprintf(f, "C rule `%s`", def->simpler_fn);
+    if (def->decomp || def->decomp_fn) fprintf(f, ", always");
+}
+
 bool td__gen_docs(const char *dir) {
     FILE *f = td__gen_open(dir, "docs/ops.md");
     int   writers = 0;
@@ -32,15 +40,18 @@ bool td__gen_docs(const char *dir) {
         "edit.\n"
         "%d ops; %d more write the result of one of them into its first argument "
         "(`NAME_`).\nNames, arguments and rules are ATen's. In derivatives `g` is the "
-        "incoming gradient\nand `out` the result.\n\n"
-        "| op | does | derivative |\n| --- | --- | --- |\n",
+        "incoming gradient\nand `out` the result. An op with simpler ones beside it is "
+        "replaced by them where\nasked for (`docs/modes.md`), a composite, marked "
+        "`always`, in any case.\n\n"
+        "| op | does | derivative | simpler ops |\n| --- | --- | --- | --- |\n",
         TD_OP_COUNT - writers, writers);
     for (int op = 0; op < TD_OP_COUNT; op++) {
         const td_opdef *def = &td__ops[op];
         if (!def->schema) continue;
         fprintf(f, "| `"), write_cell(f, def->schema), fprintf(f, "` | ");
         write_cell(f, def->doc ? def->doc : ""), fprintf(f, " | ");
-        write_derivative(f, def), fprintf(f, " |\n");
+        write_derivative(f, def), fprintf(f, " | ");
+        write_simpler(f, def), fprintf(f, " |\n");
     }
     fprintf(f, "\nIn place:");
     for (int op = 0; op < TD_OP_COUNT; op++)

@@ -1,0 +1,133 @@
+/* parts.c -- what an op falls into: the parts of a composite, the twin and the copy of
+ * a writer, the simpler form of an op that has a kernel of its own. The parts are
+ * calls of their own, heard by the modes from cx->top on; what they leave behind dies
+ * with an inner scope. */
+#include "ops/call.h"
+
+#include <string.h>
+
+/* ---- composites --------------------------------------------------------- */
+
+static bool run_formula(td_opcall *c, const td_formula *f) {
+    td_meta        metas[TD_MAX_ARGS];
+    const td_meta *in_meta[TD_MAX_ARGS] = {0};
+    for (int i = 0; i < c->n_in; i++)
+        if (td__in(c, i)) {
+            td__tensor_meta(td__in(c, i), &metas[i]);
+            in_meta[i] = &metas[i];
+        }
+    td_vjp v = {
+        .cx = c->cx, .def = c->def, .info = c->info, .in = c->in, .in_meta = in_meta};
+    c->out[0] = td__formula_eval(f, &v);
+    return c->out[0] != NULL;
+}
+
+static bool any_needs_grad(const td_opcall *c) {
+    for (int i = 0; i < c->n_in; i++)
+        if (td__in(c, i) && td__in(c, i)->flags & TD_TF_NEEDS_GRAD) return true;
+    return false;
+}
+
+/* x_ of a composite twin: compute, then copy into x. */
+static bool run_twin(td_opcall *c) {
+    td_tensor *self = td__in(c, 0), *r = NULL;
+    /* what the parts save of self must outlive the write */
+    if (c->cx->grad_enabled && any_needs_grad(c))
+        c->in[0] = td_value_tensor(td_op_clone(self, false));
+    if (!td__call(c->cx, c->info->pure, c->in, c->n_in, &r, 1) || td_is_nil(r))
+        return false;
+    bool same = r->rank == self->rank;
+    for (int d = 0; same && d < r->rank; d++)
+        same = td__dim_eq(r->size[d], self->size[d]);
+    if (!same)
+        return td__op_fail(c, TD_E_SHAPE,
+                           "result %s does not fit the written tensor %s",
+                           td__type_str(r), td__type_str(self));
+    if (!td__can_cast((td_dtype)r->dtype, (td_dtype)self->dtype))
+        return td__op_fail(c, TD_E_DTYPE, "result %s cannot be stored as %s",
+                           td__type_str(r), td__type_str(self));
+    c->out[0] = td_op_copy_(self, r, false);
+    return !td_is_nil(c->out[0]);
+}
+
+/* Hands the results on, all of them there. */
+static bool finish(td_opcall *c, bool ok) {
+    for (int i = 0; i < c->n_out && ok; i++) ok = c->out[i] && !td_is_nil(c->out[i]);
+    td__scope_pop(c->cx, c->out, ok ? c->n_out : 0);
+    return ok;
+}
+
+bool td__call_parts(td_opcall *c) {
+    if (!td__scope_push(c->cx)) return false;
+    return finish(c, c->def->decomp_fn ? c->def->decomp_fn(c)
+                     : c->info->decomp ? run_formula(c, c->info->decomp)
+                                       : run_twin(c));
+}
+
+/* ---- simpler forms ------------------------------------------------------ */
+
+/* Kernels compute halves in f32 and round once; so do simpler forms. */
+static bool widen(td_opcall *c) {
+    for (int i = 0; i < c->n_in; i++) {
+        td_tensor *t = td__in(c, i);
+        if (!t || c->info->s.in[i].write || !td__is_half((td_dtype)t->dtype)) continue;
+        t = td_op_to(t, TD_F32, false);
+        if (td_is_nil(t)) return false;
+        c->in[i] = td_value_tensor(t);
+    }
+    return true;
+}
+
+static bool has_strides(const td_tensor *t, const td_meta *m, const int64_t *stride) {
+    return t->rank == m->rank &&
+           !memcmp(t->stride, stride, sizeof *stride * (size_t)m->rank);
+}
+
+/* Nobody else's bytes, as a kernel gives. */
+static bool is_fresh(const td_opcall *c, const td_tensor *t) {
+    bool fresh = !t->base;
+    for (int i = 0; i < c->n_in; i++)
+        if (td__in(c, i) && td__in(c, i)->st == t->st) fresh = false;
+    return fresh;
+}
+
+/* t, or a copy of it, laid out as the meta says. */
+static td_tensor *lay_out(td_opcall *c, td_tensor *t, const td_meta *m) {
+    int64_t dense[TD_MAX_RANK];
+    td__strides_dense(m->rank, m->size, dense);
+    if (has_strides(t, m, m->strided ? m->stride : dense))
+        return is_fresh(c, t) ? t : td_op_clone(t, false);
+    if (!m->strided) return td_op_clone(t, true);
+    td_ints size = {m->size, m->rank}, stride = {m->stride, m->rank};
+    return td_op_copy(td_op_empty_strided(c->cx, size, stride, m->dtype), t, false);
+}
+
+/* Result i as the kernel gives it. */
+static td_tensor *settle(td_opcall *c, int i, td_tensor *t) {
+    const td_meta *m = &c->meta[i];
+    if (t && t->dtype != m->dtype) t = td_op_to(t, m->dtype, false);
+    if (!t || td_is_nil(t)) return t;
+    t = lay_out(c, t, m);
+    bool hide = c->def->flags & TD_OPF_STATS && i > 0 && t->flags & TD_TF_NEEDS_GRAD;
+    return hide ? td_op_detach(t) : t;
+}
+
+/* The op's own rule checks the arguments and says what results look like. */
+static bool run_simpler(td_opcall *c) {
+    bool ok =
+        c->def->shape(c) && widen(c) &&
+        (c->def->simpler_fn ? c->def->simpler_fn(c) : run_formula(c, c->info->simpler));
+    for (int i = 0; i < c->n_out && ok; i++) c->out[i] = settle(c, i, c->out[i]);
+    return ok;
+}
+
+bool td__call_simpler(td_mode *m, td_opcall *c) {
+    td_ctx  *cx = c->cx;
+    td_mode *top = cx->top;
+    bool     own = c->def->simpler_fn || c->info->simpler, ok = false;
+    cx->top = m;
+    if (c->info->composite) ok = td__call_parts(c);
+    else if (td__scope_push(cx)) ok = finish(c, own ? run_simpler(c) : run_twin(c));
+    cx->top = top;
+    return ok;
+}
