@@ -257,7 +257,8 @@ bool td__grad_edges(td_tensors outputs, const td_edge *to, int n, td_tensor **gr
     td_walk w = {.cx = cx,
                  .keep = opts->retain_graph || opts->create_graph,
                  .create = opts->create_graph,
-                 .some = true};
+                 .some = true,
+                 .stop = true};
     if (!begin(&w, &was)) return td__fail_memory(cx);
     bool ok = true;
     for (int i = 0; i < n && ok; i++) ok = capture_edge(&w, to[i], &grads[i]);

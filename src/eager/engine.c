@@ -61,7 +61,7 @@ bool td__walk_explore(td_walk *w, td_rec *root) {
     if (!td__vec_push(&w->path, root)) return td__fail_memory(w->cx);
     while (w->path.n > 0) {
         td_rec *r = w->path.v[w->path.n - 1];
-        if (r->next == r->node->n_edge) {
+        if (r->next == r->node->n_edge || (w->stop && r->capture)) {
             w->path.n--;
             if (leads(r) && w->path.n > 0) w->path.v[w->path.n - 1]->wanted = true;
             continue;

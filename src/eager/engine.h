@@ -33,6 +33,7 @@ struct td_walk {
     bool    keep;      /* saved values stay */
     bool    create;    /* gradients are recorded */
     bool    some;      /* only what leads to the captures runs */
+    bool    stop;      /* gradients go no further than where they are asked for */
     bool    explained; /* the failure names its forward op */
     TD_VEC(td_rec *) recs;
     TD_VEC(td_rec *) ready;

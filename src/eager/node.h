@@ -136,7 +136,8 @@ bool td__rebase(td_tensor *t, td_node *n, int nr, int self_edge);
 
 /* ---- backward.c --------------------------------------------------------- */
 
-/* As td_grad, but with respect to edges: grads[i] is NULL when nothing arrived. */
+/* As td_grad, but with respect to edges, where gradients end: what led to an edge gets
+ * none of what arrives there. grads[i] is NULL when nothing arrived. */
 bool td__grad_edges(td_tensors outputs, const td_edge *to, int n, td_tensor **grads,
                     const td_grad_opts *opts);
 

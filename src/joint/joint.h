@@ -90,8 +90,9 @@ typedef struct td_base_out {
 
 typedef struct td_tangent {
     td_tangent_of of;
-    int           index; /* in updates, results or bases */
-    td_geom       geom;  /* sizes, and the strides the graph was made for */
+    int           index;  /* in updates, results or bases */
+    td_geom       geom;   /* sizes, and the strides the graph was made for */
+    const char   *broken; /* why eager's backward from there fails; NULL: it works */
 } td_tangent;
 
 typedef struct td_joint {
@@ -108,7 +109,6 @@ typedef struct td_joint {
     bool        *written;  /* by input: its elements change, also by another tensor */
     int          left;     /* grad mode it leaves: td_graph.left of the program */
     bool         random;
-    const char  *broken; /* why eager's backward fails, and so must this; NULL */
 } td_joint;
 
 typedef struct td_joint_opts {

@@ -242,7 +242,7 @@ static bool find_result(td_joint_run *r, int i) {
         to->from = input >= 0 ? input : again;
         return true;
     }
-    to->wants = td__needs_grad(t) && td_is_leaf(t) && !t->base;
+    to->wants = t->flags & TD_TF_NEEDS_GRAD && td_is_leaf(t);
     input = input_of(r, t);
     int  came = input < 0 ? came_in(r, t) : -1;
     bool ok = input >= 0  ? in_input(r, to, t, input)

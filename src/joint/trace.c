@@ -246,15 +246,41 @@ static bool put_grads(td_joint_run *r, td_tensor *const *grads) {
     return true;
 }
 
-/* Eager would fail here, when it goes backward and not before: so will the compiled
- * function. */
-static bool break_off(td_joint_run *r, td_tensor **grads, int first) {
+/* The engine from those roots that are not broken; the history stays for another. */
+static bool go_back(td_joint_run *r, const td_edge *to, td_tensor **grads) {
+    td_joint   *j = r->to;
+    td_tensor **roots = td__alloc(2 * sizeof *roots * (size_t)(j->n_tangents + 1));
+    int         n = 0;
+    if (!roots) return td__fail_memory(r->cx);
+    td_tensor **with = roots + j->n_tangents + 1;
+    for (int i = 0; i < j->n_tangents; i++) {
+        if (j->tangents[i].broken) continue;
+        roots[n] = r->roots[i];
+        with[n++] = r->tangent[i];
+    }
+    td_grad_opts o = {TD_GRAD_OPTS, .retain_graph = true, .grads = {with, n}};
+    bool         ok =
+        n == 0 || td__grad_edges((td_tensors){roots, n}, to, j->n_targets, grads, &o);
+    td__free((void *)roots);
+    return ok;
+}
+
+/* Eager fails when it goes backward from certain roots, and not before: so will the
+ * compiled function. Each is tried alone. */
+static bool find_broken(td_joint_run *r, const td_edge *to, td_tensor **grads) {
     td_joint *j = r->to;
-    j->broken = td__arena_strdup(&j->arena, td_message(r->cx));
     td_clear(r->cx);
-    j->g->nodes.n = first;
+    for (int i = 0; i < j->n_tangents; i++) {
+        td_tensors   root = {&r->roots[i], 1}, with = {&r->tangent[i], 1};
+        td_grad_opts o = {TD_GRAD_OPTS, .retain_graph = true, .grads = with};
+        if (td__grad_edges(root, to, j->n_targets, grads, &o)) continue;
+        if (td_error(r->cx) != TD_E_GRAD) return false;
+        j->tangents[i].broken = td__arena_strdup(&j->arena, td_message(r->cx));
+        td_clear(r->cx);
+        if (!j->tangents[i].broken) return td__fail_memory(r->cx);
+    }
     memset(grads, 0, sizeof(td_tensor *) * (size_t)j->n_targets);
-    return j->broken ? put_grads(r, grads) : td__fail_memory(r->cx);
+    return go_back(r, to, grads);
 }
 
 static bool differentiate(td_joint_run *r) {
@@ -271,10 +297,8 @@ static bool differentiate(td_joint_run *r) {
     for (int i = 0; i < j->n_tangents; i++)
         if (!add_tangent(r, i)) return false;
     if (!find_targets(r, to)) return false;
-    td_grad_opts o = {TD_GRAD_OPTS, .grads = {r->tangent, j->n_tangents}};
-    bool ok = td__grad_edges((td_tensors){r->roots, j->n_tangents}, to, j->n_targets,
-                             grads, &o);
-    if (!ok && td_error(r->cx) == TD_E_GRAD) return break_off(r, grads, first);
+    bool ok = go_back(r, to, grads);
+    if (!ok && td_error(r->cx) == TD_E_GRAD) ok = find_broken(r, to, grads);
     ok = ok && put_grads(r, grads) && write_late(r, writes);
     tag_backward(j->g, first);
     return ok;

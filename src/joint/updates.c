@@ -16,16 +16,25 @@ static bool shows_all(const td_geom *was, const td_geom *end) {
                                                     td__numel(end->rank, end->size)));
 }
 
-/* Compares where the input stands in the history with where it stood. */
+static bool compare(td_tensor *t, td_edge was, bool *same) {
+    td_edge now = {0};
+    if (!td__edge_of(t, &now)) return false;
+    *same = same_edge(now, was);
+    if (now.node) td__node_drop(now.node);
+    return true;
+}
+
+/* Compares where the input stands in the history with where it stood. A view stands
+ * where its base does: any write in the storage has it ask there again. */
 static bool find_history(td_joint_run *r, int i, td_update *u, bool data) {
     td_tensor *t = r->outer[i];
-    td_edge    now = {0};
-    bool       did = r->edge[i].node != NULL, does = td__needs_grad(t);
-    if (does && !td__edge_of(t, &now)) return false;
-    bool same = same_edge(now, r->edge[i]);
-    if (now.node) td__node_drop(now.node);
+    bool       did = r->edge[i].node != NULL, does = td__needs_grad(t), same = true;
+    bool       by_base = r->base_edge[i].node != NULL;
+    if (does &&
+        !compare(by_base ? t->base : t, by_base ? r->base_edge[i] : r->edge[i], &same))
+        return false;
     u->detached = did && !does;
-    u->wants = !did && does && td_is_leaf(t);
+    u->wants = !did && t->flags & TD_TF_NEEDS_GRAD && td_is_leaf(t);
     u->history = does && !same && !u->wants && (data || u->moved != TD_HOME_SAME);
     return true;
 }
@@ -49,6 +58,22 @@ static bool find_home(td_joint_run *r, int i, td_update *u) {
     return true;
 }
 
+/* An input all of whose elements another update puts back already is left out, when no
+ * history is at stake. */
+static bool is_covered(const td_joint_run *r, int i) {
+    const td_joint  *j = r->to;
+    const td_tensor *t = r->outer[i];
+    if (r->edge[i].node || td__needs_grad(t) || t->st != r->f.in.v[r->nr[i]].st)
+        return false;
+    for (int k = 0; k < j->n_updates; k++) {
+        const td_update *u = &j->updates[k];
+        if ((u->out < 0 && !u->in_graph) || r->outer[u->input]->st != t->st || u->meta)
+            continue;
+        if (td__geom_covers_bytes(&r->geom[u->input], &r->geom[i])) return true;
+    }
+    return false;
+}
+
 static bool put_output(td_joint_run *r, td_update *u, td_tensor *v, int *out) {
     td_desc d = {TD_D_UPDATE, u->input, NULL};
     *out = td__joint_output(r, v, d);
@@ -58,6 +83,7 @@ static bool put_output(td_joint_run *r, td_update *u, td_tensor *v, int *out) {
 /* Elements go back where they came from, or into the geometry the input ends with, where
  * that shows them all, or both. */
 static bool put_elements(td_joint_run *r, td_update *u, int nr, bool data) {
+    if (data && !u->meta && !u->history && is_covered(r, u->input)) return true;
     bool stays = u->moved == TD_HOME_SAME;
     bool one = u->meta && stays && shows_all(&r->geom[u->input], &u->end);
     bool late = u->meta && u->moved != TD_HOME_INPUT && (data || !stays);
@@ -101,22 +127,6 @@ static bool find_update(td_joint_run *r, int i) {
     return true;
 }
 
-/* An input all of whose elements another update puts back already is left out, when no
- * history is at stake. */
-static bool is_covered(const td_joint_run *r, int i) {
-    const td_joint  *j = r->to;
-    const td_tensor *t = r->outer[i];
-    if (r->edge[i].node || td__needs_grad(t) || t->st != r->f.in.v[r->nr[i]].st)
-        return false;
-    for (int k = 0; k < j->n_updates; k++) {
-        const td_update *u = &j->updates[k];
-        if ((u->out < 0 && !u->in_graph) || r->outer[u->input]->st != t->st || u->meta)
-            continue;
-        if (td__geom_covers_bytes(&r->geom[u->input], &r->geom[i])) return true;
-    }
-    return false;
-}
-
 static bool is_again(const td_joint_run *r, int i) {
     for (int k = 0; k < i; k++)
         if (r->outer[k] == r->outer[i]) return true;
@@ -133,10 +143,6 @@ bool td__joint_updates(td_joint_run *r) {
         if (!r->outer[i]) continue;
         if (any && is_again(r, i)) {
             j->written[i] = td__func_writes(&r->f, r->nr[i]) > 0;
-            continue;
-        }
-        if (any && is_covered(r, i)) {
-            j->written[i] = true;
             continue;
         }
         if (!find_update(r, i)) return false;

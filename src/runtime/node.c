@@ -142,7 +142,9 @@ static bool run_again(td_node *n, td_tensor *const *g, const bool *need,
 static bool apply(td_node *n, td_tensor *const *g, const bool *need,
                   td_tensor **grads) {
     frame *f = n->data;
-    if (f->p->j->broken) return td__fail(n->cx, TD_E_GRAD, "%s", f->p->j->broken);
+    for (int i = 0; i < n->n_out; i++)
+        if (g[i] && f->p->j->tangents[i].broken)
+            return td__fail(n->cx, TD_E_GRAD, "%s", f->p->j->tangents[i].broken);
     if (td__recording(n->cx) && f->p->again.call) return run_again(n, g, need, grads);
     return run_back(n, g, need, grads);
 }
