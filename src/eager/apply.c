@@ -107,6 +107,13 @@ static bool set_saved(frame *f, td_node *n) {
     return true;
 }
 
+/* For gradients that lead nowhere nothing was saved, and nothing is computed. */
+static bool any_needed(const td_node *n, const bool *need) {
+    for (int i = 0; i < n->n_edge; i++)
+        if (need[i]) return true;
+    return false;
+}
+
 static bool run_rule(frame *f, td_node *n, td_vjp_fn *rule, td_tensor **grads) {
     if (!set_saved(f, n)) return false;
     if (rule && !rule(&f->v))
@@ -158,7 +165,7 @@ static bool op_apply(td_node *n, td_tensor *const *g, const bool *need,
                    .list_need = f.list_need,
                    .list_meta = f.list_meta};
     bool ok = set_args(&f, n, need, grads) && set_results(&f, n) &&
-              run_rule(&f, n, rule_of(n), grads);
+              run_rule(&f, n, any_needed(n, need) ? rule_of(n) : NULL, grads);
     td__arena_reset(walks, mark);
     return ok;
 }
