@@ -132,6 +132,10 @@ static td_fval *make_view(td_func *f, td_fval *up, td_tensor *t, td_fstep *s, in
     return v;
 }
 
+static bool covers_places(const td_fval *by, const td_fval *v) {
+    return td__geom_same(&by->geom, &v->geom) || td__geom_covers(&by->geom, &v->geom);
+}
+
 static bool call_view(td_func *f, td_opcall *c) {
     td_fval *up = td__fval_of(f, td__in(c, 0));
     if (!run_outer(c)) return false;
@@ -147,6 +151,8 @@ static bool call_view(td_func *f, td_opcall *c) {
         td_fval *v = make_view(f, up, c->out[i], s, i);
         if (!v) return false;
         if (s->peers) s->peers[i] = v;
+        if (!f->no_history && v->kind == TD_F_PIECE && !covers_places(up, v))
+            f->no_history = "it reads around a tensor"; /* no gradient comes back */
     }
     return true;
 }

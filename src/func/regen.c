@@ -136,6 +136,8 @@ static td_fval *base_of(td_fval *v) {
 }
 
 td_tensor *td__fval_in_storage(td_fval *v) {
+    td_group *g = td__group_of(v);
+    if (!td__group_flatten(g, (int64_t)g->st->bytes)) return NULL;
     td_fval piece = *v, *base = base_of(v);
     if (!base) return NULL;
     piece.kind = TD_F_PIECE;
