@@ -27,6 +27,7 @@ static const struct {
     {TD_OPF_DETACH, "cuts-history"},       {TD_OPF_CREATE, "creates"},
     {TD_OPF_MULTI, "list-of-views"},       {TD_OPF_FLOAT_ONLY, "floats-only"},
     {TD_OPF_INTERNAL, "internal"},         {TD_OPF_KEEP_INT, "keeps-integers"},
+    {TD_OPF_CHEAP, "cheap"},
 };
 
 /* The schema; a writer without one is its twin's with the first argument written. */

@@ -43,7 +43,8 @@ enum {
         1 << 19, /* results after the first show no history; saved ones have it */
     TD_OPF_UNIFORM = 1 << 20, /* may write elements that share their place */
     TD_OPF_DRAWS = 1 << 21,   /* composite: some of its parts may draw */
-    TD_OPF_FILLS = 1 << 22    /* gives every element the same value */
+    TD_OPF_FILLS = 1 << 22,   /* gives every element the same value */
+    TD_OPF_CHEAP = 1 << 23    /* one pass over its arguments: may be done twice */
 };
 
 /* One op. Rows live in *.def as TD_OP(id, .field = ...,). FN(x) names the C
@@ -70,6 +71,7 @@ struct td_opdef {
     const char *pure;    /* functional twin of a writer */
     const char *inverse; /* of a view: the op that puts a changed view back */
     const char *expr;    /* C over $args, for loops and code generation */
+    const char *work;    /* of heavy ops: multiply-adds, see td__work_parse */
     uint32_t    flags;   /* TD_OPF_... */
 };
 
@@ -137,6 +139,22 @@ typedef struct td_schema {
 bool td__schema_parse(const char *text, td_schema *s, char *why, size_t cap);
 /* The schema of NAME_ from its functional twin's. */
 bool td__schema_writer(const td_schema *pure, td_schema *s, char *why, size_t cap);
+
+/* ---- how much an op computes (work.c) ------------------------------------ */
+
+/* A row's work is a product of words: "a" or "out" counts the elements of an argument
+ * or of the result, "a.-1" is a size of it, "a/0" its elements over that size. An op
+ * with work is heavy: arithmetic, not memory, decides how long it takes. */
+typedef struct td_work_term {
+    int8_t arg; /* -1: the result */
+    int8_t dim; /* counted from the end when negative */
+    char   how; /* 0: elements, '.': a size, '/': elements over a size */
+} td_work_term;
+enum { TD_WORK_TERMS = 4 };
+/* How many terms, -1 when the text is wrong. */
+int td__work_parse(const td_schema *s, const char *text, td_work_term *terms);
+/* Is it an op that may be done twice: it only moves memory, once? */
+bool td__op_is_cheap(td_op op);
 
 /* ---- what is derived from a row, once per process (table.c) ------------- */
 

@@ -130,6 +130,9 @@ static bool init_rules(td_op op) {
     char            msg[160];
     bool            twin_composite = info->pure != TD_OP_COUNT && !def->cpu &&
                           (td__ops[info->pure].decomp || td__ops[info->pure].decomp_fn);
+    td_work_term work[TD_WORK_TERMS];
+    if (def->work && td__work_parse(&info->s, def->work, work) < 0)
+        return wrong(op, "work: not a product of arguments and sizes");
     info->composite = def->decomp || def->decomp_fn || twin_composite;
     if (def->decomp) {
         info->decomp = td__formula_parse(def->decomp, &info->s, false, msg, sizeof msg);
