@@ -23,7 +23,7 @@ typedef struct td_look {
     bool           grad;    /* requires grad */
     bool           dense;   /* strides are exactly the row-major ones */
     int32_t        storage; /* values of one number share storage; -1: not known */
-    int64_t        offset;  /* may be symbolic */
+    int64_t        offset;  /* may be symbolic; of an int: the symbol it is */
     const int64_t *size, *stride; /* [rank]; may be symbolic (gdim.c) */
 } td_look;
 

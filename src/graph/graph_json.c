@@ -46,6 +46,9 @@ static void json_look(td_buf *b, const td_labels *l, const td_look *look) {
         [TD_K_INT] = "int", [TD_K_FLOAT] = "float", [TD_K_BOOL] = "bool"};
     if (look->kind != TD_K_TENSOR) {
         td__buf_printf(b, ",\"type\":\"%s\"", kinds[look->kind]);
+        if (!td__dim_is_sym(look->offset)) return;
+        td__buf_add(b, ",\"size\":");
+        json_dim(b, l->g, look->offset);
         return;
     }
     td__buf_printf(b, ",\"type\":\"tensor\",\"dtype\":\"%s\",\"sizes\":",
@@ -145,6 +148,9 @@ static void json_node(td_buf *b, const td_labels *l, const td_gnode *n) {
     }
     td__buf_add(b, "]");
     if (n->origin == TD_FROM_BACKWARD) td__buf_add(b, ",\"backward\":true");
+    if (n->tags)
+        td__buf_printf(b, ",\"%s\":%d", td__policy_words[TD_TAG_POLICY(n->tags)],
+                       TD_TAG_REGION(n->tags));
     if (n->here.file) {
         td__buf_add(b, ",\"file\":");
         td__json_string(b, n->here.file);

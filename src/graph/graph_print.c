@@ -134,6 +134,8 @@ void td__text_look(td_buf *b, const td_labels *l, const td_look *look) {
         [TD_K_INT] = "int", [TD_K_FLOAT] = "float", [TD_K_BOOL] = "bool"};
     if (look->kind != TD_K_TENSOR) {
         td__buf_add(b, kinds[look->kind]);
+        if (td__dim_is_sym(look->offset)) td__buf_add(b, "=");
+        if (td__dim_is_sym(look->offset)) td__text_dim(b, l->g, look->offset);
         return;
     }
     td__buf_printf(b, "%s[", td_dtype_name((td_dtype)look->dtype));
@@ -223,6 +225,9 @@ void td__text_node(td_buf *b, const td_labels *l, const td_gnode *n, unsigned ho
     td__buf_add(b, ")");
     if (how & TD_PRINT_TYPES) types_text(b, l, n);
     if (n->origin == TD_FROM_BACKWARD) td__buf_add(b, " backward");
+    if (n->tags)
+        td__buf_printf(b, " %s %d", td__policy_words[TD_TAG_POLICY(n->tags)],
+                       TD_TAG_REGION(n->tags));
     if (how & TD_PRINT_PLACES && n->here.file) {
         td__buf_add(b, " @");
         td__text_string(b, n->here.file);

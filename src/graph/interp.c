@@ -54,7 +54,17 @@ static void bind_tensor(td_replay *r, const td_look *l, const td_tensor *t) {
     if (fresh) td__gdim_settle(r->g, r->bound);
 }
 
+/* int=s0: the number itself is what a symbol stands for. */
+static void bind_number(td_replay *r, const td_look *l, int64_t x) {
+    const td_gdim *s = l ? td__gdim_at(r->g, l->offset) : NULL;
+    if (!s || s->op != TD_GDIM_SYMBOL || r->bound[s - r->g->dims.v] != INT64_MIN)
+        return;
+    r->bound[s - r->g->dims.v] = x;
+    td__gdim_settle(r->g, r->bound);
+}
+
 bool td__replay_set(td_replay *r, const td_gval *v, td_value x) {
+    if (x.kind == TD_K_INT && r->g->dims.n) bind_number(r, v->look, x.u.i);
     if (x.kind == TD_K_TENSOR) {
         td__ref(x.u.t);
         if (r->g->dims.n) bind_tensor(r, v->look, x.u.t);

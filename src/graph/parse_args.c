@@ -196,8 +196,13 @@ bool td__parse_type(td_parser *ps, const td_look **look) {
         return td__lex_fail(lx, "no type \"%.*s\"",
                             (int)(lx->tok.n > 40 ? 40 : lx->tok.n), lx->tok.text);
     td__lex_next(lx);
-    if (number != TD_K_NONE) l.kind = (uint8_t)number;
-    else {
+    if (number != TD_K_NONE) {
+        l.kind = (uint8_t)number;
+        if (number == TD_K_INT && td__lex_take(lx, "=") &&
+            !td__parse_dim(ps, &l.offset))
+            return false;
+        if (!td__dim_is_sym(l.offset)) l.offset = 0; /* a number says nothing */
+    } else {
         l.dtype = (uint8_t)dt;
         if (!parse_geometry(ps, &l, size, stride)) return false;
     }

@@ -184,6 +184,22 @@ static bool parse_place(td_parser *ps, td_gnode *n) {
     return true;
 }
 
+/* `must_recompute 3`: what checkpoint region 3 asks for the node. */
+static bool parse_policy(td_parser *ps, td_gnode *n) {
+    td_lexer *lx = &ps->lx;
+    for (int p = TD_MUST_SAVE; p <= TD_MUST_RECOMPUTE; p++) {
+        int64_t region;
+        if (!td__lex_word(lx, td__policy_words[p])) continue;
+        td__lex_next(lx);
+        if (!td__parse_integer(ps, &region)) return false;
+        if (region < 0 || region >= 1 << 24)
+            return td__lex_fail(lx, "a checkpoint region is a number below 2^24");
+        n->tags = TD_TAG(p, region);
+        break;
+    }
+    return !lx->failed;
+}
+
 static bool parse_tail(td_parser *ps, td_gnode *n, bool list) {
     td_lexer *lx = &ps->lx;
     if (td__lex_take(lx, ":") && !parse_types(ps, n, list)) return false;
@@ -191,6 +207,7 @@ static bool parse_tail(td_parser *ps, td_gnode *n, bool list) {
         n->origin = TD_FROM_BACKWARD;
         td__lex_next(lx);
     }
+    if (!parse_policy(ps, n)) return false;
     if (lx->tok.kind == TD_TOK_AT && lx->tok.n == 0 && !parse_place(ps, n))
         return false;
     if (!td__lex_word(lx, "in")) return !lx->failed;
