@@ -1,61 +1,81 @@
 /* part/part.h -- cuts a joint graph into a forward and a backward half and decides
- * what the first keeps for the second and what the second computes again. */
+ * what the first keeps for the second and what the second computes again. How it
+ * decides: docs/partition.md. */
 #ifndef TD_PART_H
 #define TD_PART_H
 
 #include "joint/joint.h"
+#include "tandem/config.h"
 
 typedef enum td_saved_from {
-    TD_SAVED_PRIMAL, /* an input of the forward half: `index` */
-    TD_SAVED_OUTPUT, /* also forward output `index` */
-    TD_SAVED_FRESH   /* made for backward only */
+    TD_SAVED_PRIMAL, /* an input of the forward half */
+    TD_SAVED_OUTPUT, /* one of its n_fwd outputs, which the caller gets as well */
+    TD_SAVED_FRESH   /* an output behind those, made for backward only */
 } td_saved_from;
 
 /* A value kept between the halves. */
 typedef struct td_kept {
     td_saved_from from;
-    int           index;
+    int           index; /* of the forward half's input, or of its output */
     int64_t       bytes; /* of its elements; by hints where sizes are symbolic */
 } td_kept;
+
+/* A random op the backward half does again: it must draw what the forward half drew.
+ * Who runs the halves notes the generator's state before the forward node, puts it
+ * back before the backward one and restores its own behind it. */
+typedef struct td_redraw {
+    int32_t fwd, bwd; /* nodes of the halves, by position */
+    int32_t nr;       /* which draw of the forward half it is, from 0 */
+} td_redraw;
 
 /* What became of a value of the joint graph, for reports. */
 typedef struct td_part_note {
     const char *value; /* its name */
-    const char *op;
-    const char *why; /* "cheap: pointwise, 1 read", "matmul is never repeated" ... */
+    const char *op;    /* "input" for primals */
+    const char *why;
     int64_t     bytes;
     bool        saved, recomputed;
 } td_part_note;
 
-/* Forward: primals in; n_fwd outputs, then the kept values (<saved i>), tensors
- * before symbolic sizes. Backward: kept values (<saved i>), then tangents; out come
- * the gradients in target order, NONE where there is none. */
+/* Forward: primals in; out come n_fwd outputs, then the fresh kept values as
+ * <saved i>, tensors before symbolic sizes. Backward: all kept values (<saved i>, i
+ * counts in `kept`), then the tangents; out come the gradients in target order, NONE
+ * where there is none. Nodes of the backward half whose origin is forward are done a
+ * second time. A graph with neither tangents nor gradients has no backward half. */
 typedef struct td_halves {
     td_ctx       *cx;
     td_arena      arena;
-    td_graph     *fwd, *bwd;
-    int           n_fwd;  /* outputs before the kept ones */
-    int           n_kept; /* all; the last n_kept_syms are integers */
+    td_graph     *fwd, *bwd; /* bwd NULL: nothing to differentiate */
+    int           n_fwd;     /* outputs before the kept ones */
+    int           n_kept;    /* all; the last n_kept_syms are symbolic sizes */
     int           n_kept_syms;
     td_kept      *kept;
+    int           n_draws;
+    td_redraw    *draws;
     int           n_notes;
     td_part_note *notes;
     int64_t       bytes_kept; /* fresh ones and outputs, not primals */
-    int64_t       bytes_most; /* what keeping everything backward reads would take */
+    int64_t       bytes_most; /* what the default partition would keep */
+    int64_t       peak;       /* td__peak_bytes of these halves */
+    int64_t       peak_most;  /* of the default partition's */
+    double        cost_again; /* of what is computed a second time */
+    bool          fell_back;  /* the cut was dropped: its peak was the higher one */
 } td_halves;
 
-/* semantics of the knobs: docs/partition.md. Zero-initialized is not valid: start from
- * td__part_defaults. */
+/* Zero-initialized is not valid: start from td__part_defaults. */
 typedef struct td_part_opts {
     double      budget;          /* 0..1 of what min-cut would keep */
     bool        cse;             /* equal nodes become one before cutting */
-    bool        recompute_views; /* views are never kept when their base is */
+    bool        recompute_views; /* views are never kept, what they view is */
     bool        aggressive;      /* everything but random and heavy ops may repeat */
     bool        ban_far_apart, ban_long_chains, ban_materialized, ban_reductions;
     bool        free_params; /* keeping a parameter costs nothing */
+    bool        keep_notes;  /* for the report; they take time and memory */
     td_knapsack knapsack;
     /* Seconds (or any unit) one run of the node takes; NULL: by flops and bytes. */
     double (*cost)(void *env, const td_graph *g, const td_gnode *n);
+    /* What a symbol of the graph is likely to be; NULL: 64 for all. */
+    int64_t (*hint)(void *env, const td_graph *g, int64_t symbol);
     void *env;
 } td_part_opts;
 td_part_opts td__part_defaults(void);
@@ -66,5 +86,18 @@ td_halves *td__part_mincut(const td_joint *j, const td_part_opts *opts);
 void       td__halves_drop(td_halves *h); /* NULL is fine */
 /* The table of notes as text. */
 bool       td__halves_report(td_buf *b, const td_halves *h);
+
+/* A joint graph as its descriptors say: <tangent> inputs last, <grad> outputs last.
+ * *j borrows g, owns nothing and does not say what the caller does. False after
+ * td__fail. */
+bool td__joint_over(td_graph *g, td_joint *j);
+
+/* The most bytes alive at once when the halves run node by node, each storage let go
+ * after its last use. Inputs and tangents are the caller's and not counted; forward
+ * outputs stay alive to the end. */
+typedef struct td_peak {
+    int64_t fwd, bwd, most; /* most: the larger one */
+} td_peak;
+bool td__peak_bytes(const td_halves *h, const td_part_opts *opts, td_peak *out);
 
 #endif

@@ -32,7 +32,7 @@ static td_hold keep_of(const td_plan *p, int i) {
     const td_kept *k = &p->h->kept[i];
     td_hold        to = {.out = -1, .index = k->index, .nr = -1, .checked = true};
     if (k->from == TD_SAVED_PRIMAL) return to;
-    to.out = k->from == TD_SAVED_OUTPUT ? k->index : p->h->n_fwd + i;
+    to.out = k->index;
     if (k->from == TD_SAVED_OUTPUT) to.nr = node_result(p, to.out, &to.checked);
     else to.checked = false;
     return to;

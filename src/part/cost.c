@@ -1,0 +1,80 @@
+/* cost.c -- bytes of values and the price of doing a node once more. The price is
+ * in nanoseconds of a modest core: what the op's row says it multiplies, and what it
+ * reads and writes. Only ratios matter. */
+#include "part/part_int.h"
+
+enum { LIKELY_SIZE = 64, UNKNOWN_ELEMENTS = 4096 };
+#define FLOPS_PER_NS 50.0
+#define BYTES_PER_NS 10.0
+
+static int64_t size_of(const td_graph *g, int64_t dim, const int64_t *bound) {
+    int64_t n = td__gdim_value(g, dim, bound);
+    return n == INT64_MIN || n < 0 ? LIKELY_SIZE : n;
+}
+
+static double elements(const td_graph *g, const td_look *l, const int64_t *bound) {
+    if (!l) return UNKNOWN_ELEMENTS;
+    double n = 1;
+    for (int d = 0; l->kind == TD_K_TENSOR && d < l->rank; d++)
+        n *= (double)size_of(g, l->size[d], bound);
+    return n;
+}
+
+static int64_t value_bytes(const td_graph *g, const td_gval *v, const int64_t *bound) {
+    double item = 4;
+    if (v->look)
+        item = v->look->kind == TD_K_TENSOR ? td__dtype_bytes[v->look->dtype] : 8;
+    double n = item * elements(g, v->look, bound);
+    return n < 1e15 ? (int64_t)n : (int64_t)1e15;
+}
+
+void td__part_sizes(const td_graph *g, const td_part_opts *o, int64_t *bound,
+                    int64_t *bytes) {
+    for (int i = 0; i < g->dims.n; i++) {
+        bound[i] = INT64_MIN;
+        if (g->dims.v[i].op == TD_GDIM_SYMBOL)
+            bound[i] = o->hint ? o->hint(o->env, g, td__dim_tag(i)) : LIKELY_SIZE;
+    }
+    td__gdim_settle(g, bound);
+    for (int i = 0; i < g->inputs.n; i++)
+        bytes[g->inputs.v[i]->id] = value_bytes(g, g->inputs.v[i], bound);
+    for (int i = 0; i < g->nodes.n; i++)
+        for (int k = 0; k < g->nodes.v[i]->n_out; k++) {
+            const td_gval *v = g->nodes.v[i]->out[k];
+            bytes[v->id] = value_bytes(g, v, bound);
+        }
+}
+
+/* One word of a row's work: elements or a size of an argument or of the result. */
+static double term_value(const td_part *p, const td_gnode *n, td_work_term t) {
+    const td_look *l = NULL;
+    if (t.arg < 0) l = n->n_out ? n->out[0]->look : NULL;
+    else if (t.arg < n->n_in && n->in[t.arg].kind == TD_G_VALUE)
+        l = n->in[t.arg].u.v->look;
+    if (!t.how) return elements(p->g, l, p->bound);
+    int d = !l ? -1 : t.dim < 0 ? l->rank + t.dim : t.dim;
+    if (!l || d < 0 || d >= l->rank) return t.how == '.' ? LIKELY_SIZE : 1;
+    double size = (double)size_of(p->g, l->size[d], p->bound);
+    if (t.how == '.') return size;
+    return size > 0 ? elements(p->g, l, p->bound) / size : 0;
+}
+
+static double multiplies(const td_part *p, const td_gnode *n) {
+    td_work_term term[TD_WORK_TERMS];
+    const char  *text = td__ops[n->op].work;
+    double       flops = 1;
+    int          count = text ? td__work_parse(&td__opinfo(n->op)->s, text, term) : 0;
+    for (int i = 0; i < count; i++) flops *= term_value(p, n, term[i]);
+    return count > 0 ? 2 * flops : 0;
+}
+
+double td__part_cost(const td_part *p, int node) {
+    const td_gnode *n = p->g->nodes.v[node];
+    double          moved = 0;
+    if (p->o->cost) return p->o->cost(p->o->env, p->g, n);
+    if (n->n_out && p->root[n->out[0]->id] != n->out[0]->id) return 0; /* a view */
+    for (int k = p->read_at[node]; k < p->read_at[node + 1]; k++)
+        moved += (double)p->bytes[p->reads[k]];
+    for (int k = 0; k < n->n_out; k++) moved += (double)p->bytes[n->out[k]->id];
+    return multiplies(p, n) / FLOPS_PER_NS + moved / BYTES_PER_NS;
+}

@@ -1,0 +1,231 @@
+/* cut.c -- the minimal cut: what to keep so that backward can be computed and the
+ * least is kept. Every node and value that is not settled is a vertex; what cannot be
+ * done twice is the source, what backward computes is the sink. A node and each of its
+ * results are joined by an edge as wide as keeping the result costs; a value and its
+ * readers by an endless one. A cut edge is a value kept. */
+#include "part/part_int.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { SOURCE, SINK, FIRST };
+enum { NOWHERE = -1 };
+
+typedef struct net {
+    td_part *p;
+    td_flow  f;
+    int32_t *node, *value; /* vertices; NOWHERE: not in the network */
+    int      shift;        /* weights are scaled down so that their sum fits */
+} net;
+
+/* ---- weights ------------------------------------------------------------ */
+
+static bool is_static(const td_part *p, int input) {
+    uint8_t kind = p->g->in_desc.v[input].kind;
+    return kind == TD_D_PARAM || kind == TD_D_BUFFER || kind == TD_D_CONST;
+}
+
+/* Is it written to memory anyway: somebody reads it who cannot fuse with it? */
+static bool is_stored(const td_part *p, int v) {
+    if (p->maker[v] < 0 || p->is_out[v] || p->is_grad[v]) return true;
+    for (int u = p->user_at[v]; u < p->user_at[v + 1]; u++)
+        if (!td__part_fuse(p, p->maker[v], p->users[u])) return true;
+    return false;
+}
+
+int64_t td__part_weight(const td_part *p, int v) {
+    static const int nearest = 1, farthest = 100;
+    int              maker = p->maker[v], d = p->dist[v];
+    if (maker < 0 && p->o->free_params && is_static(p, v)) return 0;
+    if (maker >= 0 && (p->view[maker] || p->again[maker])) return TD_FLOW_INF;
+    d = d < nearest ? nearest : d > farthest ? farthest : d;
+    double w = floor((double)p->bytes[v] * pow(1.1, d)) * (is_stored(p, v) ? 1 : 2);
+    return w < 1e17 ? (int64_t)w : (int64_t)1e17;
+}
+
+/* ---- vertices ----------------------------------------------------------- */
+
+static bool is_needed(const td_part *p, int v) {
+    return p->dist[v] < TD_FAR && !p->late_v[v];
+}
+
+static void place_nodes(net *n, int *next) {
+    const td_part *p = n->p;
+    for (int i = 0; i < p->n_nodes; i++) {
+        const td_gnode *node = p->g->nodes.v[i];
+        bool            needed = false;
+        for (int k = 0; k < node->n_out; k++) needed |= is_needed(p, node->out[k]->id);
+        if (p->late[i]) n->node[i] = SINK;
+        else if (!needed) n->node[i] = NOWHERE;
+        else n->node[i] = p->why[i] ? SOURCE : (*next)++;
+    }
+}
+
+static int place_value(const net *n, int v, int *next) {
+    const td_part *p = n->p;
+    bool           any = false;
+    if (!is_needed(p, v)) return NOWHERE;
+    if (p->is_grad[v]) return SINK;
+    for (int u = p->user_at[v]; u < p->user_at[v + 1]; u++) {
+        int at = n->node[p->users[u]];
+        if (at == SINK) return SINK;
+        any |= at >= FIRST;
+    }
+    return any ? (*next)++ : NOWHERE;
+}
+
+static int source_of(const net *n, int v) {
+    return n->p->maker[v] < 0 ? SOURCE : n->node[n->p->maker[v]];
+}
+
+/* ---- edges -------------------------------------------------------------- */
+
+static void choose_shift(net *n) {
+    double sum = 0;
+    for (int v = 0; v < n->p->n_values; v++) {
+        int64_t w = n->value[v] == NOWHERE ? 0 : td__part_weight(n->p, v);
+        if (w < TD_FLOW_INF) sum += (double)w;
+    }
+    for (; sum >= (double)(TD_FLOW_INF / 2); sum /= 2) n->shift++;
+}
+
+static bool add_edges(net *n, int v) {
+    const td_part *p = n->p;
+    int            from = source_of(n, v), at = n->value[v];
+    if (at == NOWHERE || from == SINK) return true;
+    int64_t w = td__part_weight(p, v);
+    bool    endless = w >= TD_FLOW_INF;
+    if ((from != SOURCE || at != SINK || endless) &&
+        !td__flow_edge(&n->f, from, at, endless ? w : w >> n->shift))
+        return false;
+    for (int u = p->user_at[v]; u < p->user_at[v + 1] && at >= FIRST; u++) {
+        int to = n->node[p->users[u]];
+        if (to >= FIRST && !td__flow_edge(&n->f, at, to, TD_FLOW_INF)) return false;
+    }
+    return true;
+}
+
+/* ---- failure ------------------------------------------------------------ */
+
+static void vertex_name(const net *n, int vertex, char *out, size_t cap) {
+    const td_part *p = n->p;
+    snprintf(out, cap, vertex == SOURCE ? "cannot be computed again" : "backward");
+    for (int i = 0; i < p->n_nodes && vertex >= FIRST; i++)
+        if (n->node[i] == vertex)
+            snprintf(out, cap, "node %d (%.40s)", i,
+                     td__ops[p->g->nodes.v[i]->op].name);
+    for (int v = 0; v < p->n_values && vertex >= FIRST; v++)
+        if (n->value[v] == vertex) snprintf(out, cap, "value %d", v);
+}
+
+/* The shortest way of endless edges: who reached each vertex, by breadth. */
+static void find_way(const td_flow *f, int32_t *by) {
+    int head = 0, tail = 0;
+    for (int v = 0; v < f->n; v++) by[v] = -1;
+    f->queue[tail++] = SOURCE;
+    by[SOURCE] = SOURCE;
+    while (head < tail) {
+        int v = f->queue[head++];
+        for (int k = f->first[v]; k < f->first[v + 1]; k++) {
+            int e = f->list[k];
+            if (e & 1 || f->room[e] + f->room[e ^ 1] < TD_FLOW_INF) continue;
+            if (by[f->to[e]] >= 0) continue;
+            by[f->to[e]] = v;
+            f->queue[tail++] = f->to[e];
+        }
+    }
+}
+
+/* Ours, never the user's: something backward needs can neither be kept nor done
+ * again. Says which, from backward to its cause. */
+static bool fail_endless(net *n) {
+    char   text[600] = "", name[100];
+    size_t used = 0;
+    find_way(&n->f, n->f.level);
+    int v = n->f.level[SINK] < 0 ? SOURCE : SINK;
+    for (int steps = 0; v >= 0 && used < 400 && steps < 12; steps++) {
+        vertex_name(n, v, name, sizeof name);
+        used += (size_t)snprintf(text + used, sizeof text - used, "%s%s",
+                                 used ? " <- " : "", name);
+        if (v == SOURCE) break;
+        v = n->f.level[v];
+    }
+    return td__fail(n->p->cx, TD_E_BUILD,
+                    "partition: internal error: a value backward needs can neither be "
+                    "kept nor computed again: %s; please report the joint graph",
+                    text);
+}
+
+/* ---- solving ------------------------------------------------------------ */
+
+static bool on_source_side(const net *n, int vertex) {
+    return vertex == SOURCE || (vertex >= FIRST && n->f.level[vertex] >= 0);
+}
+
+static bool solve(net *n) {
+    td_part *p = n->p;
+    int      next = FIRST;
+    place_nodes(n, &next);
+    for (int v = 0; v < p->n_values; v++) n->value[v] = place_value(n, v, &next);
+    choose_shift(n);
+    if (!td__flow_begin(&n->f, next)) return td__fail_memory(p->cx);
+    for (int v = 0; v < p->n_values; v++)
+        if (!add_edges(n, v)) return td__fail_memory(p->cx);
+    int64_t flow = td__flow_run(&n->f, SOURCE, SINK);
+    if (flow < 0) return td__fail_memory(p->cx);
+    if (flow >= TD_FLOW_INF) return fail_endless(n);
+    for (int v = 0; v < p->n_values; v++)
+        p->saved[v] = n->value[v] != NOWHERE && on_source_side(n, source_of(n, v)) &&
+                      !on_source_side(n, n->value[v]);
+    return true;
+}
+
+bool td__part_cut(td_part *p) {
+    net n = {.p = p};
+    n.node = td__part_room(p, (size_t)p->n_nodes, sizeof *n.node);
+    n.value = td__part_room(p, (size_t)p->n_values, sizeof *n.value);
+    bool ok = n.node && n.value && solve(&n);
+    td__flow_free(&n.f);
+    return ok;
+}
+
+/* ---- what follows from a choice ----------------------------------------- */
+
+static void need(td_part *p, int v) {
+    if (p->late_v[v] || p->kept[v]) return;
+    if (p->maker[v] >= 0 && !p->saved[v]) {
+        p->in_bwd[p->maker[v]] = true;
+        return;
+    }
+    p->kept[v] = true;
+    if (p->maker[v] >= 0) p->kept_bytes += p->bytes[v];
+}
+
+void td__part_walk(td_part *p) {
+    p->kept_bytes = 0;
+    p->again_cost = 0;
+    memcpy(p->in_bwd, p->late, (size_t)p->n_nodes);
+    memset(p->kept, 0, (size_t)p->n_values);
+    for (int v = 0; v < p->n_values; v++)
+        if (p->is_grad[v]) need(p, v);
+    for (int i = p->n_nodes - 1; i >= 0; i--) {
+        if (!p->in_bwd[i]) continue;
+        if (p->fw[i]) p->again_cost += p->cost[i];
+        for (int k = p->read_at[i]; k < p->read_at[i + 1]; k++) need(p, p->reads[k]);
+    }
+}
+
+void td__part_walk_forward(td_part *p) {
+    for (int i = p->n_nodes - 1; i >= 0; i--) {
+        const td_gnode *n = p->g->nodes.v[i];
+        bool            in = !p->late[i] && td__gnode_is_fixed(n);
+        for (int k = 0; k < n->n_out && !in; k++) {
+            int v = n->out[k]->id;
+            in = p->is_out[v] || p->kept[v];
+            for (int u = p->user_at[v]; u < p->user_at[v + 1] && !in; u++)
+                in = p->in_fwd[p->users[u]];
+        }
+        p->in_fwd[i] = in;
+    }
+}

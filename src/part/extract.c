@@ -1,0 +1,284 @@
+/* extract.c -- a choice becomes two graphs. The forward half is a copy of the working
+ * graph less what it does not need; the backward half is the working graph itself, its
+ * kept values turned into inputs, its nodes in a new order. */
+#include "part/part_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct making {
+    td_part   *p;
+    td_halves *h;
+    int32_t   *kept; /* values, in the order they are kept */
+    int        n;
+    int64_t   *syms;
+    int        n_syms;
+    int32_t   *fwd_at; /* by node: its place in the forward half */
+    int32_t   *order;  /* of the backward half */
+    int        n_order;
+} making;
+
+static bool name_half(td_graph *g, const char *end) {
+    const char *name = td__arena_printf(&g->arena, "%s_%s", g->name, end);
+    if (!name) return td__fail_memory(g->cx);
+    g->name = name;
+    return true;
+}
+
+/* ---- what is kept ------------------------------------------------------- */
+
+static bool is_number(const td_part *p, int v) {
+    const td_gval *x = p->maker[v] < 0 ? p->g->inputs.v[v] : NULL;
+    return x && x->look && x->look->kind != TD_K_TENSOR;
+}
+
+/* The output it is anyway; -1: none. */
+static int output_of(const td_part *p, int v) {
+    for (int i = 0; i < p->j->n_fwd; i++) {
+        const td_garg *a = &p->g->outputs.v[i];
+        if (a->kind == TD_G_VALUE && a->u.v->id == v) return i;
+    }
+    return -1;
+}
+
+/* A kept input must still be what forward read. */
+static bool check_kept(const td_part *p, int v) {
+    if (p->maker[v] >= 0 || !p->written[v]) return true;
+    return td__fail(p->cx, TD_E_ARG,
+                    "partition: backward reads input %d, which forward writes; read it "
+                    "through a clone made before that",
+                    v);
+}
+
+/* Tensors in the order of the graph, then numbers. */
+static bool list_kept(making *m) {
+    td_part *p = m->p;
+    m->kept = td__part_room(p, (size_t)p->n_values, sizeof *m->kept);
+    m->n_syms = td__part_symbols(p, &m->syms);
+    if (!m->kept || m->n_syms < 0) return false;
+    for (int v = 0; v < p->n_values; v++)
+        if (p->kept[v] && !check_kept(p, v)) return false;
+    for (int pass = 0; pass < 2; pass++)
+        for (int v = 0; v < p->n_values; v++)
+            if (p->kept[v] && is_number(p, v) == (pass == 1)) m->kept[m->n++] = v;
+    return true;
+}
+
+/* An integer input that is the symbol; -1: none. */
+static int input_of(const td_part *p, int64_t symbol) {
+    for (int i = 0; i < p->n_primals; i++) {
+        const td_look *l = p->g->inputs.v[i]->look;
+        if (l && l->kind == TD_K_INT && l->offset == symbol) return i;
+    }
+    return -1;
+}
+
+static bool describe_kept(making *m) {
+    td_halves *h = m->h;
+    td_part   *p = m->p;
+    int        next = p->j->n_fwd;
+    h->n_kept_syms = m->n_syms;
+    h->n_kept = m->n + m->n_syms;
+    h->kept = td__arena_zalloc(&h->arena, sizeof *h->kept * ((size_t)h->n_kept + 1));
+    if (!h->kept) return td__fail_memory(p->cx);
+    for (int i = 0; i < m->n; i++) {
+        int v = m->kept[i], out = p->is_out[v] ? output_of(p, v) : -1;
+        if (p->maker[v] < 0) h->kept[i] = (td_kept){TD_SAVED_PRIMAL, v, 0};
+        else if (out >= 0) h->kept[i] = (td_kept){TD_SAVED_OUTPUT, out, 0};
+        else h->kept[i] = (td_kept){TD_SAVED_FRESH, next++, 0};
+        h->kept[i].bytes = p->bytes[v];
+    }
+    for (int i = m->n; i < h->n_kept; i++) {
+        int in = input_of(p, m->syms[i - m->n]);
+        h->kept[i] = in >= 0 ? (td_kept){TD_SAVED_PRIMAL, in, 8}
+                             : (td_kept){TD_SAVED_FRESH, next++, 8};
+    }
+    h->bytes_kept = p->kept_bytes;
+    h->cost_again = p->again_cost;
+    return true;
+}
+
+/* ---- the forward half --------------------------------------------------- */
+
+static td_gval *value_at(const td_part *p, int v) {
+    if (p->maker[v] < 0) return p->g->inputs.v[v];
+    const td_gnode *n = p->g->nodes.v[p->maker[v]];
+    return n->out[v - n->out[0]->id];
+}
+
+static bool keep_outputs(making *m, td_graph *g) {
+    for (int i = 0; i < m->h->n_kept; i++) {
+        td_garg a = {TD_G_SYM, 0, {0}};
+        if (m->h->kept[i].from != TD_SAVED_FRESH) continue;
+        if (i < m->n) a = td__garg_value(value_at(m->p, m->kept[i]));
+        else a.u.i = m->syms[i - m->n];
+        if (!td__graph_output(g, a, (td_desc){TD_D_SAVED, i, NULL})) return false;
+    }
+    return true;
+}
+
+/* The working graph looks like the forward half for the time of a copy. */
+static bool copy_forward(making *m) {
+    td_part  *p = m->p;
+    td_graph *g = p->g;
+    int       n_in = g->inputs.n, n_out = g->outputs.n - p->j->n_fwd;
+    td_garg  *grads = td__part_room(p, (size_t)n_out, sizeof *grads);
+    td_desc  *descs = td__part_room(p, (size_t)n_out, sizeof *descs);
+    if (!grads || !descs) return false;
+    for (int i = 0; i < n_out; i++) {
+        grads[i] = g->outputs.v[p->j->n_fwd + i];
+        descs[i] = g->out_desc.v[p->j->n_fwd + i];
+    }
+    g->outputs.n = g->out_desc.n = p->j->n_fwd;
+    g->inputs.n = g->in_desc.n = p->n_primals;
+    for (int i = 0; i < p->n_nodes; i++) g->nodes.v[i]->dead = !p->in_fwd[i];
+    m->h->fwd = keep_outputs(m, g) ? td__graph_clone(g) : NULL;
+    for (int i = 0; i < p->n_nodes; i++) g->nodes.v[i]->dead = false;
+    g->inputs.n = g->in_desc.n = n_in;
+    g->outputs.n = g->out_desc.n = 0;
+    for (int i = 0; i < n_out && m->h->fwd; i++)
+        if (!td__graph_output(g, grads[i], descs[i])) return false;
+    return m->h->fwd != NULL;
+}
+
+static bool make_forward(making *m) {
+    td_part *p = m->p;
+    m->fwd_at = td__part_room(p, (size_t)p->n_nodes, sizeof *m->fwd_at);
+    if (!m->fwd_at || !copy_forward(m) || !name_half(m->h->fwd, "forward"))
+        return false;
+    for (int i = 0, next = 0; i < p->n_nodes; i++)
+        m->fwd_at[i] = p->in_fwd[i] ? next++ : -1;
+    return true;
+}
+
+/* ---- the backward half -------------------------------------------------- */
+
+/* A kept result is made elsewhere: its node, should it be done again for another
+ * result, gets a value nobody reads in its place. */
+static bool cut_off(td_graph *g, td_gval *v) {
+    if (!v->node) return true;
+    td_gval *other = td__arena_zalloc(&g->arena, sizeof *other);
+    if (!other) return td__fail_memory(g->cx);
+    *other = (td_gval){.node = v->node, .nr = v->nr, .look = v->look};
+    v->node->out[v->nr] = other;
+    v->node = NULL;
+    return true;
+}
+
+static bool add_input(td_graph *g, td_gval *v, td_desc d) {
+    if (!td__vec_push(&g->inputs, v) || !td__vec_push(&g->in_desc, d))
+        return td__fail_memory(g->cx);
+    return true;
+}
+
+static bool add_symbol(td_graph *g, int64_t symbol, int i) {
+    td_look        l = {.kind = TD_K_INT, .storage = -1, .offset = symbol};
+    const td_look *look = td__graph_look_of(g, l);
+    return look && td__graph_input(g, NULL, look, (td_desc){TD_D_SAVED, i, NULL});
+}
+
+/* Values of the inputs to be, kept before the graph's own go. */
+static bool make_inputs(making *m) {
+    td_part  *p = m->p;
+    td_graph *g = p->g;
+    int       n_tangents = p->j->n_tangents;
+    td_gval **in = td__part_room(p, (size_t)(m->n + n_tangents), sizeof *in);
+    if (!in) return false;
+    for (int i = 0; i < m->n; i++) in[i] = value_at(p, m->kept[i]);
+    for (int i = 0; i < n_tangents; i++) in[m->n + i] = g->inputs.v[p->n_primals + i];
+    td_desc *tangent = td__part_room(p, (size_t)n_tangents, sizeof *tangent);
+    if (!tangent) return false;
+    for (int i = 0; i < n_tangents; i++) tangent[i] = g->in_desc.v[p->n_primals + i];
+    g->inputs.n = g->in_desc.n = 0;
+    for (int i = 0; i < m->n; i++)
+        if (!cut_off(g, in[i]) || !add_input(g, in[i], (td_desc){TD_D_SAVED, i, NULL}))
+            return false;
+    for (int i = 0; i < m->n_syms; i++)
+        if (!add_symbol(g, m->syms[i], m->n + i)) return false;
+    for (int i = 0; i < n_tangents; i++)
+        if (!add_input(g, in[m->n + i], tangent[i])) return false;
+    return true;
+}
+
+static bool order_nodes(making *m) {
+    td_part *p = m->p;
+    m->order = td__part_room(p, (size_t)p->n_nodes, sizeof *m->order);
+    m->n_order = m->order ? td__part_order(p, m->order) : -1;
+    return m->n_order >= 0;
+}
+
+static bool take_nodes(making *m) {
+    td_graph  *g = m->p->g;
+    td_gnode **v = td__part_room(m->p, (size_t)m->n_order, sizeof *v);
+    if (!v) return false;
+    for (int i = 0; i < m->n_order; i++) v[i] = g->nodes.v[m->order[i]];
+    if (m->n_order) memcpy(g->nodes.v, v, sizeof *v * (size_t)m->n_order);
+    g->nodes.n = m->n_order;
+    return true;
+}
+
+static void drop_consts(td_graph *g) { /* they come in as kept values */
+    for (int i = 0; i < g->consts.n; i++) td__unref(g->consts.v[i]);
+    g->consts.n = 0;
+}
+
+static bool make_backward(making *m) {
+    td_graph *g = m->p->g;
+    if (!name_half(g, "backward") || !make_inputs(m) || !take_nodes(m)) return false;
+    drop_consts(g);
+    td__graph_pack(g);
+    m->h->bwd = g;
+    m->p->g = NULL;
+    return true;
+}
+
+/* ---- random ops done again ---------------------------------------------- */
+
+static bool note_draws(making *m) {
+    td_halves      *h = m->h;
+    const td_graph *fwd = h->fwd, *bwd = h->bwd;
+    int32_t        *nr = td__part_room(m->p, (size_t)fwd->nodes.n, sizeof *nr);
+    int             count = 0;
+    if (!nr) return false;
+    for (int i = 0, draws = 0; i < fwd->nodes.n; i++) {
+        nr[i] = draws;
+        draws += td__op_draws(fwd->nodes.v[i]->op);
+    }
+    for (int pass = 0; pass < 2; pass++) {
+        if (pass && !(h->draws = td__arena_alloc(&h->arena, sizeof *h->draws *
+                                                                ((size_t)count + 1))))
+            return td__fail_memory(m->p->cx);
+        count = 0;
+        for (int i = 0; i < bwd->nodes.n; i++) {
+            const td_gnode *n = bwd->nodes.v[i];
+            if (n->origin != TD_FROM_FORWARD || !td__op_draws(n->op)) continue;
+            int32_t at = m->fwd_at[m->order[i]];
+            if (pass) h->draws[count] = (td_redraw){at, i, nr[at]};
+            count++;
+        }
+    }
+    h->n_draws = count;
+    return true;
+}
+
+static bool make_halves(making *m) {
+    td_part *p = m->p;
+    bool     any = p->j->n_tangents > 0 || p->g->outputs.n > p->j->n_fwd;
+    if (!list_kept(m) || !order_nodes(m) || !describe_kept(m)) return false;
+    if (p->o->keep_notes && !td__part_notes(p, m->h)) return false;
+    if (!make_forward(m) || !td__graph_verify(m->h->fwd, TD_STAGE_HALF)) return false;
+    if (!any) return true;
+    if (!make_backward(m) || !note_draws(m)) return false;
+    return td__graph_verify(m->h->bwd, TD_STAGE_HALF);
+}
+
+td_halves *td__part_extract(td_part *p) {
+    td_halves *h = td__zalloc(sizeof *h);
+    if (!h) return td__fail_memory(p->cx), NULL;
+    h->cx = p->cx;
+    h->n_fwd = p->j->n_fwd;
+    making m = {.p = p, .h = h};
+    if (make_halves(&m)) return h;
+    td__halves_drop(h);
+    return NULL;
+}

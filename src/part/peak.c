@@ -1,0 +1,196 @@
+/* peak.c -- how many bytes are alive at most while the halves run, node by node in
+ * their order. A storage lives from the node that makes it to its last reader, views
+ * included; what is handed out lives on. The same walk serves finished halves and
+ * choices that have not become graphs yet. */
+#include "part/part_int.h"
+
+#include <string.h>
+
+typedef struct running {
+    const td_graph *g;
+    const int32_t  *order; /* nodes; NULL: all as they stand */
+    int             n;
+    const bool     *kept;  /* by value: comes in, whoever makes it; NULL: none */
+    int32_t        *root;  /* by value */
+    int32_t        *reads; /* by root: still to come */
+    const int64_t  *bytes; /* by value */
+    bool           *ours;  /* by root: counted in `alive` */
+    int64_t         alive, most;
+} running;
+
+static const td_gnode *node_at(const running *r, int i) {
+    return r->g->nodes.v[r->order ? r->order[i] : i];
+}
+
+static void hold(running *r, int v) { r->reads[r->root[v]]++; }
+
+static void count_read(void *env, td_gval *v) { hold(env, v->id); }
+
+static void end_read(void *env, td_gval *v) {
+    running *r = env;
+    int      root = r->root[v->id];
+    if (--r->reads[root] > 0 || !r->ours[root]) return;
+    r->alive -= r->bytes[root];
+    r->ours[root] = false;
+}
+
+static bool comes_in(const running *r, int v) { return r->kept && r->kept[v]; }
+
+static void prepare(running *r) {
+    for (int v = 0; v < r->g->n_values; v++) r->root[v] = v;
+    for (int i = 0; i < r->n; i++) {
+        const td_gnode *n = node_at(r, i);
+        int             of = td__part_shares(n);
+        for (int k = 0; k < n->n_out; k++) {
+            int v = n->out[k]->id;
+            if (of >= 0 && !comes_in(r, v)) r->root[v] = r->root[of];
+        }
+        for (int k = 0; k < n->n_in; k++) td__garg_each(&n->in[k], count_read, r);
+    }
+}
+
+/* A result that came in already is made and thrown away. */
+static void make_results(running *r, const td_gnode *n) {
+    int64_t waste = 0;
+    for (int k = 0; k < n->n_out; k++) {
+        int v = n->out[k]->id;
+        if (r->root[v] != v) continue;
+        if (comes_in(r, v)) {
+            waste += r->bytes[v];
+            continue;
+        }
+        r->alive += r->bytes[v];
+        r->ours[v] = true;
+    }
+    if (r->alive + waste > r->most) r->most = r->alive + waste;
+}
+
+static void run(running *r) {
+    for (int i = 0; i < r->n; i++) {
+        const td_gnode *n = node_at(r, i);
+        make_results(r, n);
+        for (int k = 0; k < n->n_in; k++) td__garg_each(&n->in[k], end_read, r);
+        for (int k = 0; k < n->n_out; k++) { /* results nobody reads */
+            int v = n->out[k]->id;
+            if (r->root[v] != v || comes_in(r, v) || r->reads[v] > 0) continue;
+            r->alive -= r->bytes[v];
+            r->ours[v] = false;
+        }
+    }
+}
+
+static bool open_run(running *r, const td_graph *g, td_arena *a) {
+    size_t n = (size_t)g->n_values + 1;
+    *r = (running){.g = g, .n = g->nodes.n};
+    r->root = td__arena_alloc(a, sizeof *r->root * n);
+    r->reads = td__arena_zalloc(a, sizeof *r->reads * n);
+    r->ours = td__arena_zalloc(a, n);
+    return r->root && r->reads && r->ours;
+}
+
+/* Bytes of the outputs the caller holds, each storage once. */
+static int64_t held_outputs(running *r, int n_fwd) {
+    int64_t sum = 0;
+    for (int i = 0; i < n_fwd; i++) {
+        const td_garg *a = &r->g->outputs.v[i];
+        int            root = a->kind == TD_G_VALUE ? r->root[a->u.v->id] : -1;
+        if (root < 0 || !r->ours[root]) continue;
+        r->ours[root] = false;
+        sum += r->bytes[root];
+    }
+    return sum;
+}
+
+/* A kept value that was made for backward alone is ours until its last reader. */
+static void bring_in(running *r, int v) {
+    r->alive += r->bytes[v];
+    r->ours[v] = true;
+    if (r->alive > r->most) r->most = r->alive;
+}
+
+/* ---- finished halves ---------------------------------------------------- */
+
+static bool open_half(running *r, const td_graph *g, const td_part_opts *o,
+                      td_arena *a) {
+    int64_t *bound = td__arena_zalloc(a, sizeof *bound * ((size_t)g->dims.n + 1));
+    int64_t *bytes = td__arena_zalloc(a, sizeof *bytes * ((size_t)g->n_values + 1));
+    if (!bound || !bytes || !open_run(r, g, a)) return false;
+    td__part_sizes(g, o, bound, bytes);
+    r->bytes = bytes;
+    prepare(r);
+    for (int i = 0; i < g->outputs.n; i++)
+        td__garg_each(&g->outputs.v[i], count_read, r);
+    return true;
+}
+
+static bool run_halves(const td_halves *h, const td_part_opts *o, td_peak *out,
+                       td_arena *room) {
+    running r;
+    if (!open_half(&r, h->fwd, o, room)) return false;
+    run(&r);
+    *out = (td_peak){.fwd = r.most};
+    int64_t held = held_outputs(&r, h->n_fwd);
+    if (!h->bwd) return true;
+    if (!open_half(&r, h->bwd, o, room)) return false;
+    r.alive = r.most = held;
+    for (int i = 0; i < h->n_kept; i++)
+        if (h->kept[i].from == TD_SAVED_FRESH) bring_in(&r, i);
+    run(&r);
+    out->bwd = r.most;
+    return true;
+}
+
+bool td__peak_bytes(const td_halves *h, const td_part_opts *opts, td_peak *out) {
+    td_arena room = {0};
+    bool     ok = run_halves(h, opts, out, &room);
+    out->most = ok && out->bwd > out->fwd ? out->bwd : out->fwd;
+    td__arena_free(&room);
+    return ok || td__fail_memory(h->cx);
+}
+
+/* ---- choices ------------------------------------------------------------ */
+
+static int64_t run_forward(td_part *p, running *r, int32_t *order) {
+    r->bytes = p->bytes;
+    r->order = order;
+    r->n = 0;
+    for (int i = 0; i < p->n_nodes; i++)
+        if (p->in_fwd[i]) order[r->n++] = i;
+    prepare(r);
+    for (int i = 0; i < p->j->n_fwd; i++)
+        td__garg_each(&p->g->outputs.v[i], count_read, r);
+    for (int v = 0; v < p->n_values; v++)
+        if (p->kept[v] && !p->is_out[v]) hold(r, v);
+    run(r);
+    return r->most;
+}
+
+static int64_t run_backward(td_part *p, running *r, int32_t *order, int64_t held) {
+    r->bytes = p->bytes;
+    r->order = order;
+    r->kept = p->kept;
+    r->alive = r->most = held;
+    prepare(r);
+    for (int i = p->j->n_fwd; i < p->g->outputs.n; i++)
+        td__garg_each(&p->g->outputs.v[i], count_read, r);
+    for (int v = 0; v < p->n_values; v++)
+        if (p->kept[v] && p->maker[v] >= 0 && !p->is_out[v]) bring_in(r, v);
+    run(r);
+    return r->most;
+}
+
+bool td__part_peak(td_part *p, int64_t *peak) {
+    td_arena room = {0};
+    running  r;
+    int32_t *order = td__arena_alloc(&room, sizeof *order * ((size_t)p->n_nodes + 1));
+    bool     ok = order && open_run(&r, p->g, &room);
+    if (ok) {
+        *peak = run_forward(p, &r, order);
+        int64_t held = held_outputs(&r, p->j->n_fwd), late = 0;
+        ok = open_run(&r, p->g, &room) && (r.n = td__part_order(p, order)) >= 0;
+        if (ok) late = run_backward(p, &r, order, held);
+        if (late > *peak) *peak = late;
+    }
+    td__arena_free(&room);
+    return ok || td__fail_memory(p->cx);
+}

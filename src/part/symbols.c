@@ -1,0 +1,97 @@
+/* symbols.c -- symbolic sizes in the backward half. Tensors that come in show the
+ * sizes that are plain symbols; a symbol that is read and that none of them shows is
+ * handed over as an integer. */
+#include "part/part_int.h"
+
+#include <stdlib.h>
+
+typedef struct marks {
+    const td_graph *g;
+    bool           *read, *shown; /* by entry of g->dims */
+} marks;
+
+static void read_dim(marks *m, int64_t dim) {
+    const td_gdim *d = td__gdim_at(m->g, dim);
+    if (d) m->read[d - m->g->dims.v] = true;
+}
+
+static void show_dim(marks *m, int64_t dim) {
+    const td_gdim *d = td__gdim_at(m->g, dim);
+    if (d && d->op == TD_GDIM_SYMBOL) m->shown[d - m->g->dims.v] = true;
+}
+
+static void read_arg(marks *m, const td_garg *a) {
+    if (a->kind == TD_G_SYM) read_dim(m, a->u.i);
+    for (uint32_t i = 0; i < a->n; i++) {
+        if (a->kind == TD_G_INTS) read_dim(m, a->u.ints[i]);
+        if (a->kind == TD_G_LIST) read_arg(m, &a->u.list[i]);
+    }
+}
+
+static void read_look(marks *m, const td_look *l) {
+    for (int d = 0; l && l->kind == TD_K_TENSOR && d < l->rank; d++) {
+        read_dim(m, l->size[d]);
+        read_dim(m, l->stride[d]);
+    }
+    if (l) read_dim(m, l->offset);
+}
+
+static void show_look(marks *m, const td_look *l) {
+    for (int d = 0; l && l->kind == TD_K_TENSOR && d < l->rank; d++)
+        show_dim(m, l->size[d]);
+    if (l && l->kind == TD_K_INT) show_dim(m, l->offset);
+}
+
+/* Inputs of the half show sizes; so do ops whose sizes depend on values. */
+static void mark_all(const td_part *p, marks *m) {
+    const td_graph *g = p->g;
+    for (int v = 0; v < g->inputs.n; v++) {
+        if (!p->kept[v] && !p->late_v[v]) continue;
+        read_look(m, g->inputs.v[v]->look);
+        show_look(m, g->inputs.v[v]->look);
+    }
+    for (int i = 0; i < p->n_nodes; i++) {
+        const td_gnode *n = g->nodes.v[i];
+        bool            dynamic = td__ops[n->op].flags & TD_OPF_DYNAMIC;
+        for (int k = 0; k < n->n_out; k++) {
+            bool in = p->kept[n->out[k]->id];
+            if (in || p->in_bwd[i]) read_look(m, n->out[k]->look);
+            if (in || (p->in_bwd[i] && dynamic)) show_look(m, n->out[k]->look);
+        }
+        for (int k = 0; k < n->n_in && p->in_bwd[i]; k++) read_arg(m, &n->in[k]);
+    }
+    for (int i = p->j->n_fwd; i < g->outputs.n; i++) read_arg(m, &g->outputs.v[i]);
+}
+
+static int by_name(const void *x, const void *y) {
+    const td_gdim *a = *(const td_gdim *const *)x, *b = *(const td_gdim *const *)y;
+    if (a->letter != b->letter) return a->letter - b->letter;
+    return (a->nr > b->nr) - (a->nr < b->nr);
+}
+
+int td__part_symbols(td_part *p, int64_t **syms) {
+    const td_graph *g = p->g;
+    size_t          n = (size_t)g->dims.n;
+    int             count = 0;
+    marks           m = {.g = g, .read = td__part_room(p, n, 1)};
+    m.shown = td__part_room(p, n, 1);
+    const td_gdim **missing = td__part_room(p, n, sizeof *missing);
+    *syms = td__part_room(p, n, sizeof **syms);
+    if (!m.read || !m.shown || !missing || !*syms) return -1;
+    if (n == 0) return 0;
+    mark_all(p, &m);
+    for (int i = g->dims.n - 1; i >= 0; i--) { /* operands are older */
+        const td_gdim *d = &g->dims.v[i];
+        if (!m.read[i]) continue;
+        if (d->op == TD_GDIM_SYMBOL) {
+            if (!m.shown[i]) missing[count++] = d;
+            continue;
+        }
+        read_dim(&m, d->a);
+        read_dim(&m, d->b);
+    }
+    if (count) qsort(missing, (size_t)count, sizeof *missing, by_name);
+    for (int i = 0; i < count; i++)
+        (*syms)[i] = td__dim_tag((int)(missing[i] - g->dims.v));
+    return count;
+}
