@@ -115,6 +115,31 @@ static void test_ops(void) {
     cJSON_Delete(list);
 }
 
+static void test_config(void) {
+    const char *args = "config --json";
+    says("", "config", "memory_budget         1  (default)|TD_LOG: text|Topics of the");
+    says("TD_MEMORY_BUDGET=0.25", "config memory_budget",
+         "0.25  (TD_MEMORY_BUDGET; default 1)");
+    says("TD_CSE=maybe", "config cse",
+         "tandem: warning: TD_CSE=\"maybe\" is not on or off; the default is used: "
+         "on|cse                   on  (default)");
+    refuses("config memory_bugdet", 1,
+            "tandem config: no setting \"memory_bugdet\"; did you mean memory_budget?");
+    result *r = run("TD_KNAPSACK=greedy", args);
+    cJSON  *all = cJSON_Parse(r->text), *rows = cJSON_GetObjectItem(all, "settings");
+    cJSON  *row;
+    int     bad = 0, set = 0;
+    cJSON_ArrayForEach(row, rows) {
+        bad += !*text_of(row, "name") || !*text_of(row, "variable") ||
+               !*text_of(row, "type") || !*text_of(row, "doc");
+        set += !strcmp(text_of(row, "from"), "TD_KNAPSACK") &&
+               !strcmp(text_of(row, "value"), "greedy");
+    }
+    check(cJSON_GetArraySize(rows) > 25 && !bad && set == 1, "every row whole", args,
+          r);
+    cJSON_Delete(all);
+}
+
 static void test_demo(void) {
     const char *short_run = "demo --steps=60 --hidden=8 --points=100";
     says("LC_ALL=C", short_run, "60/60 steps|Loss|What it learned|they agree");
@@ -137,6 +162,7 @@ int main(int argc, char **argv) {
     test_help();
     test_misuse();
     test_ops();
+    test_config();
     test_demo();
     printf("%d passed, %d failed\n", passed, failed);
     return failed > 0;
