@@ -140,7 +140,7 @@ def read_facts(text):
             now["inputs"].append(words.strip())
         elif section == "outputs" and (m := re.match(r" {3}\d+  .*? {2,}(.*)", line)):
             words = m.group(1).split(", of a multi")[0]
-            now["outputs"].append(words.replace("non_alias (input 0)", "non_alias"))
+            now["outputs"].append(re.sub(r"^non_alias \(input \d+\)", "non_alias", words))
         elif section == "intermediate bases" and re.match(r" +\d", line):
             now["bases"] += 1
         elif section == "tangents" and (m := re.search(r": \w+(\[.*?\])", line)):
