@@ -54,11 +54,14 @@ static bool is_shared(const subject *s, int i) {
 static int64_t nature(td_tensor *t) {
     bool needs = td__needs_grad(t);
     bool view = t->base && needs;
+    bool stale =
+        view && t->seen != td__version(t); /* asking for its history may fail */
     return (int64_t)t->dtype | (int64_t)t->rank << 8 | (int64_t)needs << 16 |
-           (int64_t)(needs && td_is_leaf(t)) << 17 | (int64_t)td_is_inference(t) << 18 |
-           (int64_t)view << 19 | (int64_t)(t->base ? t->creation : 0) << 20 |
+           (int64_t)(needs && !stale && td_is_leaf(t)) << 17 |
+           (int64_t)td_is_inference(t) << 18 | (int64_t)view << 19 |
+           (int64_t)(t->base ? t->creation : 0) << 20 |
            (int64_t)((t->flags & TD_TF_NUMBER) != 0) << 24 |
-           (int64_t)t->st->readonly << 25;
+           (int64_t)t->st->readonly << 25 | (int64_t)stale << 26;
 }
 
 static bool add_tensor(td_ctx *cx, td_key *k, const subject *s, int i) {

@@ -75,6 +75,7 @@ typedef struct td_result {
     bool          history; /* made by the compiled function: a tangent comes in */
     bool          wants;   /* a leaf that requires grad */
     bool          inference;
+    bool          stale;    /* a view: written behind its back since it was made */
     uint8_t       creation; /* td_creation of a view */
     int           n_views;
     td_view_op   *views;
@@ -92,7 +93,8 @@ typedef struct td_tangent {
     td_tangent_of of;
     int           index;  /* in updates, results or bases */
     td_geom       geom;   /* sizes, and the strides the graph was made for */
-    const char   *broken; /* why eager's backward from there fails; NULL: it works */
+    td_code       code;   /* eager's backward from there fails with this, */
+    const char   *broken; /* ...and says this; NULL: it works */
 } td_tangent;
 
 typedef struct td_joint {

@@ -34,6 +34,12 @@ int  td__joint_output(td_joint_run *r, td_tensor *value, td_desc d);
 /* Is there a history, that is, anything to send a gradient to? */
 bool td__joint_has_history(td_tensor *t);
 
+/* A view whose storage was written since its history was last looked up: asking for it
+ * now may fail, as it would in eager; so nobody asks. */
+static inline bool td__joint_is_stale(const td_tensor *t) {
+    return t->base && !(t->flags & TD_TF_CUT) && t->seen != td__version(t);
+}
+
 /* ---- updates.c, results.c ----------------------------------------------- */
 
 bool td__joint_updates(td_joint_run *r);

@@ -160,17 +160,32 @@ static int count_sharers(const td_joint_run *r, const td_storage *st) {
 
 /* ---- kinds -------------------------------------------------------------- */
 
+/* A leaf made inside of a view that passes no gradients, and a view of that: outside
+ * there is nothing to make it of. */
+static bool check_view(td_joint_run *r, const td_result *to, td_tensor *t,
+                       td_tensor *from) {
+    if (to->stale || to->wants || !td__joint_has_history(t) || td__needs_grad(from))
+        return true;
+    return td__fail(
+        r->cx, TD_E_UNSUPPORTED,
+        "@%.60s: a result is a view of a leaf made inside (requires_grad_); "
+        "return the leaf, too",
+        r->program->name);
+}
+
 static bool in_input(td_joint_run *r, td_result *to, td_tensor *t, int input) {
     to->source = TD_OF_INPUT;
     to->from = input;
-    bool custom = t->creation == TD_MADE_CUSTOM && td__joint_has_history(t);
+    bool custom =
+        t->creation == TD_MADE_CUSTOM && !to->stale && td__joint_has_history(t);
     if (!t->base || custom) {
         to->how = TD_RESULT_LIE;
         to->history = custom;
         return true;
     }
     to->how = TD_RESULT_VIEW;
-    return find_views(r, to, t, r->outer[input]);
+    return find_views(r, to, t, r->outer[input]) &&
+           check_view(r, to, t, r->outer[input]);
 }
 
 static int base_nr(td_joint_run *r, td_tensor *base) {
@@ -215,8 +230,8 @@ static bool check_lie(td_joint_run *r, const td_result *to, td_tensor *t,
 
 /* A result in a storage made inside. */
 static bool in_fresh(td_joint_run *r, td_result *to, td_tensor *t) {
-    if (count_sharers(r, t->st) == 1 && (!t->base || t->creation == TD_MADE_PLAIN))
-        return true;
+    bool plain = !t->base || (t->creation == TD_MADE_PLAIN && !to->stale);
+    if (plain && count_sharers(r, t->st) == 1) return true;
     td_tensor *root = root_of(r, t->st);
     if (root == t) return true;
     int at = same_result(r, root, r->to->n_results);
@@ -242,7 +257,8 @@ static bool find_result(td_joint_run *r, int i) {
         to->from = input >= 0 ? input : again;
         return true;
     }
-    to->wants = t->flags & TD_TF_NEEDS_GRAD && td_is_leaf(t);
+    to->stale = td__joint_is_stale(t);
+    to->wants = t->flags & TD_TF_NEEDS_GRAD && !to->stale && td_is_leaf(t);
     input = input_of(r, t);
     int  came = input < 0 ? came_in(r, t) : -1;
     bool ok = input >= 0  ? in_input(r, to, t, input)

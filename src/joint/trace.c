@@ -106,7 +106,8 @@ static bool find_edges(td_joint_run *r) {
     for (int i = 0; i < r->to->n_primals; i++) {
         td_tensor *t = r->outer[i];
         if (!t || !td__needs_grad(t)) continue;
-        if (!td__edge_of(t, &r->edge[i])) return false;
+        bool lost = td__joint_is_stale(t) && t->creation != TD_MADE_PLAIN;
+        if (!lost && !td__edge_of(t, &r->edge[i])) return false;
         if (t->base && td__needs_grad(t->base) &&
             !td__edge_of(t->base, &r->base_edge[i]))
             return false;
@@ -156,6 +157,7 @@ static bool same_edge(td_edge a, td_edge b) { return a.node == b.node && a.nr ==
 
 static bool has_moved(td_tensor *t, td_edge was, bool *moved) {
     td_edge now = {0};
+    if (td__joint_is_stale(t)) return *moved = true;
     if (!td__edge_of(t, &now)) return false;
     *moved |= !same_edge(now, was);
     if (now.node) td__node_drop(now.node);
@@ -181,7 +183,8 @@ static bool base_moved(td_joint_run *r, int i, bool *moved) {
 /* A leaf that came to require grad in the program. */
 static bool find_late_edge(td_joint_run *r, int i) {
     td_tensor *t = r->outer[i];
-    if (!t || r->edge[i].node || !td__needs_grad(t) || !td_is_leaf(t)) return true;
+    if (!t || r->edge[i].node || !td__needs_grad(t)) return true;
+    if (td__joint_is_stale(t) || !td_is_leaf(t)) return true;
     return td__edge_of(t, &r->edge[i]);
 }
 
@@ -265,6 +268,11 @@ static bool go_back(td_joint_run *r, const td_edge *to, td_tensor **grads) {
     return ok;
 }
 
+/* Would eager's backward fail with this, too? */
+static bool is_eagers(td_code code) {
+    return code != TD_E_MEMORY && code != TD_E_TRACE && code != TD_E_UNSUPPORTED;
+}
+
 /* Eager fails when it goes backward from certain roots, and not before: so will the
  * compiled function. Each is tried alone. */
 static bool find_broken(td_joint_run *r, const td_edge *to, td_tensor **grads) {
@@ -274,7 +282,8 @@ static bool find_broken(td_joint_run *r, const td_edge *to, td_tensor **grads) {
         td_tensors   root = {&r->roots[i], 1}, with = {&r->tangent[i], 1};
         td_grad_opts o = {TD_GRAD_OPTS, .retain_graph = true, .grads = with};
         if (td__grad_edges(root, to, j->n_targets, grads, &o)) continue;
-        if (td_error(r->cx) != TD_E_GRAD) return false;
+        if (!is_eagers(td_error(r->cx))) return false;
+        j->tangents[i].code = td_error(r->cx);
         j->tangents[i].broken = td__arena_strdup(&j->arena, td_message(r->cx));
         td_clear(r->cx);
         if (!j->tangents[i].broken) return td__fail_memory(r->cx);
@@ -298,7 +307,7 @@ static bool differentiate(td_joint_run *r) {
         if (!add_tangent(r, i)) return false;
     if (!find_targets(r, to)) return false;
     bool ok = go_back(r, to, grads);
-    if (!ok && td_error(r->cx) == TD_E_GRAD) ok = find_broken(r, to, grads);
+    if (!ok && is_eagers(td_error(r->cx))) ok = find_broken(r, to, grads);
     ok = ok && put_grads(r, grads) && write_late(r, writes);
     tag_backward(j->g, first);
     return ok;

@@ -34,8 +34,10 @@ static bool find_history(td_joint_run *r, int i, td_update *u, bool data) {
         !compare(by_base ? t->base : t, by_base ? r->base_edge[i] : r->edge[i], &same))
         return false;
     u->detached = did && !does;
-    u->wants = !did && t->flags & TD_TF_NEEDS_GRAD && td_is_leaf(t);
-    u->history = does && !same && !u->wants && (data || u->moved != TD_HOME_SAME);
+    u->wants =
+        !did && t->flags & TD_TF_NEEDS_GRAD && !td__joint_is_stale(t) && td_is_leaf(t);
+    u->history = does && !same && !u->wants && (data || u->moved != TD_HOME_SAME) &&
+                 (!by_base || td__needs_grad(t->base));
     return true;
 }
 
@@ -58,18 +60,19 @@ static bool find_home(td_joint_run *r, int i, td_update *u) {
     return true;
 }
 
-/* An input all of whose elements another update puts back already is left out, when no
- * history is at stake. */
+/* An input all of whose elements another one shows, which is put back itself, is left
+ * out. */
 static bool is_covered(const td_joint_run *r, int i) {
-    const td_joint  *j = r->to;
-    const td_tensor *t = r->outer[i];
-    if (r->edge[i].node || td__needs_grad(t) || t->st != r->f.in.v[r->nr[i]].st)
-        return false;
-    for (int k = 0; k < j->n_updates; k++) {
-        const td_update *u = &j->updates[k];
-        if ((u->out < 0 && !u->in_graph) || r->outer[u->input]->st != t->st || u->meta)
+    const td_storage *st = r->f.in.v[r->nr[i]].st;
+    for (int k = 0; k < r->to->n_primals; k++) {
+        const td_tensor *t = r->outer[k];
+        if (!t || t == r->outer[i] || t->st != st || r->f.in.v[r->nr[k]].st != st)
             continue;
-        if (td__geom_covers_bytes(&r->geom[u->input], &r->geom[i])) return true;
+        td_geom now = {(td_dtype)t->dtype, t->rank, t->offset, t->size, t->stride};
+        if (!td__geom_same(&now, &r->geom[k])) continue;
+        if (td__geom_covers_bytes(&r->geom[k], &r->geom[i]) &&
+            (k < i || !td__geom_covers_bytes(&r->geom[i], &r->geom[k])))
+            return true;
     }
     return false;
 }

@@ -142,9 +142,10 @@ static bool run_again(td_node *n, td_tensor *const *g, const bool *need,
 static bool apply(td_node *n, td_tensor *const *g, const bool *need,
                   td_tensor **grads) {
     frame *f = n->data;
-    for (int i = 0; i < n->n_out; i++)
-        if (g[i] && f->p->j->tangents[i].broken)
-            return td__fail(n->cx, TD_E_GRAD, "%s", f->p->j->tangents[i].broken);
+    for (int i = 0; i < n->n_out; i++) {
+        const td_tangent *t = &f->p->j->tangents[i];
+        if (g[i] && t->broken) return td__fail(n->cx, t->code, "%s", t->broken);
+    }
     if (td__recording(n->cx) && f->p->again.call) return run_again(n, g, need, grads);
     return run_back(n, g, need, grads);
 }

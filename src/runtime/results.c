@@ -106,6 +106,7 @@ static bool make_alias(td_pcall *c, int i) {
     else return true;
     if (!t || td_is_nil(t)) return false;
     set_inference(t, r->inference);
+    if (r->stale) t->seen = td__version(t) - 1;
     c->out[i] = td_value_tensor(t);
     return !r->wants || !td_is_nil(td_set_requires_grad(t, true));
 }
