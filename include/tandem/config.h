@@ -99,7 +99,8 @@ TD_API void  td_log_to(td_ctx *cx, td_log_fn *fn, void *env);
 /* ---- stage timings ------------------------------------------------------ */
 
 /* Writes what the compiler does and when to a file for Perfetto (ui.perfetto.dev)
- * or chrome://tracing; TD_TRACE=file does it for a whole run. Contexts and threads
+ * or chrome://tracing; TD_TRACE=file does it for a whole run, and %p in a name stands
+ * for the number of the process, as processes do not share one. Contexts and threads
  * may share a file, and it is complete after every event, also if the process is
  * killed. A file that cannot be written is one warning, and false here; nothing
  * else fails. A context writes one file at a time. */

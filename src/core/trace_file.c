@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -142,25 +143,37 @@ static bool is_ours(const td_trace_file *f) {
            st.st_size == f->end + TAIL_BYTES;
 }
 
+/* Makes the open file ours: nobody else writes it, and it has a head. A file system
+ * without locks is fine. False with errno. */
+static bool take(td_trace_file *f) {
+    if (flock(f->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) return false;
+    if (is_ours(f)) return true;
+    f->pid = getpid();
+    f->dead = false;
+    if (!ftruncate(f->fd, 0)) return write_head(f);
+    return errno == EINVAL && write_head(f); /* no plain file: no length */
+}
+
 /* False with errno. */
 static bool start(td_trace_file *f) {
     f->fd = open(f->path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
     if (f->fd < 0) return false;
-    bool ours = is_ours(f);
-    f->pid = getpid();
-    f->dead = false;
-    if (ours || (!ftruncate(f->fd, 0) && write_head(f))) return true;
-    if (errno == EINVAL && write_head(f)) return true; /* no plain file: no length */
+    if (take(f)) return true;
     int why = errno;
     close(f->fd);
     errno = why;
     return false;
 }
 
+/* A forked child does not go on with the files its parent has open. */
+static bool is_entry(const td_trace_file *f, const char *path) {
+    return !strcmp(f->path, path) && (f->refs == 0 || f->pid == getpid());
+}
+
 static td_trace_file *entry_of(const char *path) {
     td_trace_file *f = files;
     size_t         n = strlen(path) + 1;
-    while (f && strcmp(f->path, path) != 0) f = f->next;
+    while (f && !is_entry(f, path)) f = f->next;
     if (f || !(f = td__zalloc(sizeof *f + n))) return f;
     memcpy(f->path, path, n);
     f->next = files;
@@ -168,8 +181,33 @@ static td_trace_file *entry_of(const char *path) {
     return f;
 }
 
-td_trace_file *td__trace_open(td_ctx *cx, const char *path) {
-    int why = 0;
+/* The name with %p, where it has one, as the number of the process. */
+static void expand(const char *name, char *path, size_t cap) {
+    const char *mark = strstr(name, "%p");
+    int         n = mark ? (int)(mark - name) : (int)strlen(name);
+    snprintf(path, cap, "%.*s", n, name);
+    if (mark)
+        snprintf(path + strlen(path), cap - strlen(path), "%ld%s", (long)getpid(),
+                 mark + 2);
+}
+
+static void lock_files(void) { pthread_mutex_lock(&lock); }
+static void unlock_files(void) { pthread_mutex_unlock(&lock); }
+static void guard_forks(void) {
+    (void)pthread_atfork(lock_files, unlock_files, unlock_files);
+}
+
+static const char *reason(int why) {
+    if (why != EWOULDBLOCK) return strerror(why);
+    return "another process writes it; %p in a name stands for the process";
+}
+
+td_trace_file *td__trace_open(td_ctx *cx, const char *name) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    char                  path[4096];
+    int                   why = 0;
+    expand(name, path, sizeof path);
+    pthread_once(&once, guard_forks);
     pthread_mutex_lock(&lock);
     td_trace_file *f = entry_of(path);
     bool           ok = f && (f->refs > 0 || start(f));
@@ -179,7 +217,7 @@ td_trace_file *td__trace_open(td_ctx *cx, const char *path) {
         f->told = 0;
     } else if (errno != f->told) why = f->told = errno;
     pthread_mutex_unlock(&lock);
-    if (why) td__warn(cx, "no trace is written, %s cannot be: %s", path, strerror(why));
+    if (why) td__warn(cx, "no trace is written, %s cannot be: %s", path, reason(why));
     return ok ? f : NULL;
 }
 

@@ -204,6 +204,32 @@ TEST(a_forked_child_does_not_write_into_its_parents_file) {
     files_end();
 }
 
+TEST(processes_do_not_write_into_one_file) {
+    files_begin();
+    td_ctx *cx = td_open();
+    CHECK(td_trace_start(cx, PATH));
+    pid_t child = fork();
+    if (child == 0) {
+        td_ctx *own = td_open();
+        td_log_to(own, hear, NULL);
+        bool ok = !td_trace_start(own, PATH) && strstr(last, "another process");
+        td__span_begin(own, "child");
+        ok = ok && td_trace_start(own, files_path("own-%p.json"));
+        td__span_begin(own, "child");
+        td_close(own);
+        td_test_leave(ok);
+    }
+    int  status;
+    char own[64];
+    CHECK(waitpid(child, &status, 0) == child && td_test_child_ok(status));
+    snprintf(own, sizeof own, "own-%ld.json", (long)child);
+    CHECK(files_read(own, text, sizeof text) > 0 && strstr(text, "child"));
+    td__span_begin(cx, "parent");
+    CHECK(count_events("B") == 1 && strstr(text, "parent") && !strstr(text, "child"));
+    td_close(cx);
+    files_end();
+}
+
 TEST(a_file_that_cannot_be_written_is_one_warning) {
     td_ctx *cx = td_open();
     td_log_to(cx, hear, NULL);
