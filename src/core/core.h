@@ -53,6 +53,7 @@ struct td_storage {
     _Atomic uint64_t version;  /* writes so far */
     void            *data;
     size_t           bytes;
+    int64_t          span;      /* fake: bytes as a dim when symbolic, else 0 */
     size_t           block;     /* size of the block this header lies in */
     const char      *writer;    /* name of the op that wrote last, for messages */
     void (*release)(void *env); /* foreign memory; NULL: ours, a block */
@@ -62,8 +63,12 @@ struct td_storage {
 td_storage *td__storage_make(size_t bytes, bool fake); /* NULL: no memory */
 td_storage *td__storage_wrap(void *data, size_t bytes, void (*release)(void *),
                              void *env);
-void        td__storage_keep(td_storage *s);
-void        td__storage_drop(td_storage *s);
+/* Its size in bytes as a dim. */
+static inline int64_t td__storage_span(const td_storage *s) {
+    return s->span ? s->span : (int64_t)s->bytes;
+}
+void td__storage_keep(td_storage *s);
+void td__storage_drop(td_storage *s);
 bool td__storage_resize(td_storage *s, size_t bytes); /* keeps the common prefix */
 
 /* ---- tensors (tensor.c) ------------------------------------------------- */

@@ -139,6 +139,7 @@ td_tensor *td__tensor_make(td_ctx *cx, const td_meta *m, bool fake) {
         td__fail_memory(cx);
         return NULL;
     }
+    if (sym) st->span = bytes;
     return make_over(cx, st, m, n);
 }
 

@@ -33,10 +33,14 @@ bool td__geom_covers(const td_geom *a, const td_geom *b) {
     return a->dtype == b->dtype && td__geom_covers_bytes(a, b);
 }
 
+/* Known to be: of symbolic sizes what merely happens to be equal does not count. */
 bool td__geom_same(const td_geom *a, const td_geom *b) {
-    size_t n = sizeof(int64_t) * (size_t)a->rank;
-    return a->dtype == b->dtype && a->rank == b->rank && a->offset == b->offset &&
-           !memcmp(a->size, b->size, n) && !memcmp(a->stride, b->stride, n);
+    bool same = a->dtype == b->dtype && a->rank == b->rank &&
+                td__dim_same(a->offset, b->offset);
+    for (int d = 0; d < a->rank && same; d++)
+        same = td__dim_same(a->size[d], b->size[d]) &&
+               td__dim_same(a->stride[d], b->stride[d]);
+    return same;
 }
 
 /* ---- groups ------------------------------------------------------------- */
@@ -283,12 +287,12 @@ static void join(td_group *g, td_fval *list) {
 bool td__group_flatten(td_group *g, int64_t bytes) {
     td_func *f = g->f;
     td_dtype dt = g->given ? g->given_dtype : g->root->geom.dtype;
-    int64_t  n = bytes / td__dtype_bytes[dt];
+    int64_t  n = td__dim_div(bytes, td__dtype_bytes[dt]);
     if (g->root && is_list(&g->root->geom) && td__dim_eq(g->root->geom.size[0], n))
         return true;
     if (bytes == 0)
         return td__fail(f->cx, TD_E_UNSUPPORTED,
-                        "a piece of a storage whose size is symbolic");
+                        "a piece of a storage whose size is not known");
     td_fval   *list = make_list(g, dt, n);
     td_tensor *now = list ? storage_now(g, n) : NULL;
     if (!now) return false;
@@ -319,8 +323,8 @@ bool td__group_grow(td_group *g, size_t was) {
 static td_fval *list_as(td_group *g, td_dtype dt) {
     td_func  *f = g->f;
     td_fval  *list = g->root;
-    int64_t   n = list->geom.size[0] * td__dtype_bytes[list->geom.dtype];
-    td_fval  *v = make_list(g, dt, n / td__dtype_bytes[dt]);
+    int64_t   n = td__dim_mul(list->geom.size[0], td__dtype_bytes[list->geom.dtype]);
+    td_fval  *v = make_list(g, dt, td__dim_div(n, td__dtype_bytes[dt]));
     td_fstep *s = td__arena_zalloc(&f->arena, sizeof *s);
     td_value *in = td__arena_zalloc(&f->arena, sizeof *in * 2);
     if (!v || !s || !in) return td__fail_memory(f->cx), NULL;
@@ -336,7 +340,7 @@ bool td__fval_place(td_fval *v) {
     td_group *g = td__group_of(v);
     if (v->kind != TD_F_PIECE || v->up) return true;
     if (!g->root || !td__geom_covers(&g->root->geom, &v->geom)) {
-        if (!td__group_flatten(g, (int64_t)g->st->bytes)) return false;
+        if (!td__group_flatten(g, td__storage_span(g->st))) return false;
         g = td__group_of(v);
     }
     v->up = g->root->geom.dtype == v->geom.dtype ? g->root : list_as(g, v->geom.dtype);

@@ -95,6 +95,7 @@ typedef struct td_place {
 
 typedef struct td_home {
     size_t   bytes;   /* in the end */
+    int64_t  span;    /* the same as a dim of the graph */
     uint64_t version; /* in the end; eager counts every write */
     bool     given;   /* an argument came in it */
     int      users;   /* arguments in the end, and results that are none of them */
@@ -117,11 +118,20 @@ typedef struct td_functional {
     /* Why a run gives values only; NULL: under the tape its results and arguments
      * get eager's histories. */
     const char *no_history;
+    int64_t    *bound; /* of a run with symbolic sizes: what they are; else NULL */
+    struct td_guard_prog *guards; /* under which it holds; NULL: for all of its types */
+    char                 *guard_text;
 } td_functional;
 
 /* The program without writes, for inputs like in[]: by input of the program, NONE
  * takes a const. NULL after td__fail. */
 td_functional *td__functionalize(const td_graph *program, const td_value *in);
+/* The same for all inputs that pass its guards, traced with symbols for sizes. Inside
+ * a trace with symbols td__functionalize goes on with those. */
+td_functional *td__functionalize_dynamic(const td_graph *program, const td_value *in,
+                                         td_dynamic dynamic);
+/* Do its guards hold for these? Else TD_E_GUARD, naming the one that does not. */
+bool           td__functional_guard(const td_functional *f, const td_value *in);
 void           td__functional_drop(td_functional *f); /* NULL is fine */
 /* Runs the graph and does by hand what the program does in place: writes arguments,
  * makes results that lie in arguments or each other views of them. Where arguments

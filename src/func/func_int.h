@@ -82,6 +82,15 @@ int64_t td__geom_last(const td_geom *g); /* the place of the last element */
 bool    td__geom_overlaps_itself(const td_geom *g);
 bool    td__geom_overlap(const td_geom *a, const td_geom *b); /* of one storage */
 
+/* ---- sizes.c ------------------------------------------------------------ */
+
+/* Geometry of arguments and results goes over into the graph's symbols. */
+bool td__functional_keep(td_functional *f);
+/* A copy for one run, whose sizes td__functional_replay makes numbers. Its arena is to
+ * be freed either way. */
+bool td__functional_open(const td_functional *f, td_functional *run);
+bool td__functional_replay(const td_functional *f, const td_value *in, td_value *out);
+
 /* ---- puttaped.c --------------------------------------------------------- */
 
 /* td__functional_run with histories. */

@@ -61,6 +61,7 @@ static bool inner_args(td_func *f, const td_opcall *c, td_value *in) {
 static bool part_storage(td_opcall *c) {
     td_storage *st = td__storage_make(c->out[0]->st->bytes, true);
     if (!st) return td__fail_memory(c->cx);
+    st->span = c->out[0]->st->span;
     td__tensor_set_storage(c->out[0], st);
     td__storage_drop(st);
     return true;

@@ -1,6 +1,7 @@
 /* functionalize.c -- a program replayed under the functional mode and the recorder:
  * the graph that computes what the program does and writes nothing. */
 #include "func/func_int.h"
+#include "trace/sym.h"
 
 #include <string.h>
 
@@ -97,6 +98,7 @@ static int home_of(run *r, td_storage *st) {
         if (r->stores[i] == st) return i;
     r->stores[r->to->n_homes] = st;
     r->to->homes[r->to->n_homes].bytes = st->bytes;
+    r->to->homes[r->to->n_homes].span = td__storage_span(st);
     r->to->homes[r->to->n_homes].version = atomic_load(&st->version);
     return r->to->n_homes++;
 }
@@ -251,7 +253,8 @@ static bool finish(run *r) {
     for (int i = 0; i < r->to->n_out; i++)
         if (!put_result(r, i)) return false;
     r->to->no_history = history_lost(r);
-    return td__graph_verify(r->to->g, TD_STAGE_FUNCTIONAL);
+    return td__functional_keep(r->to) &&
+           td__graph_verify(r->to->g, TD_STAGE_FUNCTIONAL);
 }
 
 /* ---- the run ------------------------------------------------------------ */
@@ -362,6 +365,8 @@ td_functional *td__functionalize(const td_graph *program, const td_value *in) {
 void td__functional_drop(td_functional *f) {
     if (!f) return;
     td__graph_drop(f->g);
+    td__guards_drop(f->guards);
+    td__free(f->guard_text);
     td__arena_free(&f->arena);
     td__free(f);
 }

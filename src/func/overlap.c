@@ -25,7 +25,7 @@ static bool in_order(const td_geom *g) {
     int     order[TD_MAX_RANK], n = 0;
     int64_t reach = 0;
     for (int i = 0; i < g->rank; i++) {
-        if (td__dim_seems_eq(g->size[i], 1)) continue;
+        if (td__dim_same(g->size[i], 1)) continue;
         int k = n++;
         for (; k > 0 && td__dim_seems_lt(g->stride[i], g->stride[order[k - 1]]); k--)
             order[k] = order[k - 1];

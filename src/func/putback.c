@@ -138,7 +138,7 @@ static bool replay(const td_functional *f, const td_value *in, td_value *all) {
     td_value *v = td__zalloc(sizeof *v * ((size_t)n + 1));
     if (!v) return td__fail_memory(f->cx);
     for (int i = 0; i < f->n_in; i++) v[i] = in[i];
-    bool ok = td__graph_replay(f->g, v, all);
+    bool ok = td__functional_replay(f, v, all);
     td__free(v);
     return ok;
 }
@@ -175,10 +175,22 @@ static bool run_plain(const td_functional *f, const td_value *in, td_value *out)
     return ok;
 }
 
+static bool run_numbers(const td_functional *f, const td_value *in, td_value *out) {
+    return wants_history(f, in) ? td__put_taped(f, in, out) : run_plain(f, in, out);
+}
+
+static bool run_symbols(const td_functional *f, const td_value *in, td_value *out) {
+    td_functional once;
+    bool          ok = td__functional_open(f, &once) && run_numbers(&once, in, out);
+    td__arena_free(&once.arena);
+    return ok;
+}
+
 bool td__functional_run(const td_functional *f, const td_value *in, td_value *out) {
     td_where here = td_here; /* a failure would leave a place of the graph's */
     for (int i = 0; i < f->n_out; i++) out[i] = TD_NONE;
-    bool ok = wants_history(f, in) ? td__put_taped(f, in, out) : run_plain(f, in, out);
+    bool ok = td__functional_guard(f, in) &&
+              (f->g->dims.n ? run_symbols(f, in, out) : run_numbers(f, in, out));
     if (ok && f->left) td__region_set(f->cx, (td_gregion)(f->left - 1));
     td_here = here;
     return ok;

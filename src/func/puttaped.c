@@ -169,8 +169,8 @@ bool td__put_taped(const td_functional *f, const td_value *in, td_value *out) {
     bool ok = r.own && r.base;
     if (ok) r.all = r.own + f->n_in;
     else td__fail_memory(f->cx);
-    ok = ok && read_args(&r) && td__graph_replay(f->g, r.own, r.all) && put_args(&r) &&
-         put_results(&r);
+    ok = ok && read_args(&r) && td__functional_replay(f, r.own, r.all) &&
+         put_args(&r) && put_results(&r);
     td__free(r.own);
     td__free(r.base);
     return ok;

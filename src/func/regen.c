@@ -37,8 +37,7 @@ td_tensor *td__func_call1(td_func *f, td_op op, const td_value *in, int n_in) {
 static bool has_strides(const td_tensor *t, const int64_t *stride) {
     if (t->numel == 0) return true;
     for (int d = 0; d < t->rank; d++)
-        if (t->stride[d] != stride[d] && !td__dim_eq(t->size[d], 1) &&
-            !td__dim_eq(t->stride[d], stride[d]))
+        if (!td__dim_same(t->stride[d], stride[d]) && !td__dim_same(t->size[d], 1))
             return false;
     return true;
 }

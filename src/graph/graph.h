@@ -341,6 +341,9 @@ bool td__graph_verify(const td_graph *g, td_stage stage); /* false after td__fai
  * after their last use. When it fails td_here is the place of the node that did.
  * Replay under modes is what every transformation is. */
 bool td__graph_replay(const td_graph *g, const td_value *in, td_value *out);
+/* The same; bound[dims.n] says afterwards what each symbolic size was. NULL is fine. */
+bool td__graph_replay_bound(const td_graph *g, const td_value *in, td_value *out,
+                            int64_t *bound);
 
 /* A replay in steps, for cases: values by id, held until the end. */
 typedef struct td_replay {

@@ -308,7 +308,8 @@ static bool hand_over(td_replay *r, td_value *v) {
     return td__fail_memory(r->g->cx);
 }
 
-bool td__graph_replay(const td_graph *g, const td_value *in, td_value *out) {
+bool td__graph_replay_bound(const td_graph *g, const td_value *in, td_value *out,
+                            int64_t *bound) {
     td_replay r;
     for (int i = 0; i < g->outputs.n; i++) out[i] = TD_NONE;
     bool ok = td__replay_begin(&r, g) && count_reads(&r) && set_inputs(&r, in);
@@ -318,7 +319,13 @@ bool td__graph_replay(const td_graph *g, const td_value *in, td_value *out) {
         ok = td__replay_arg(&r, &g->outputs.v[i], &out[i]) && hand_over(&r, &out[i]);
     for (int i = 0; !ok && i < g->outputs.n; i++)
         out[i] = td_value_tensor(td_nil(g->cx));
+    if (ok && bound && g->dims.n)
+        memcpy(bound, r.bound, sizeof *bound * (size_t)g->dims.n);
     td__replay_end(&r);
     if (ok && g->left) td__region_set(g->cx, (td_gregion)(g->left - 1));
     return ok;
+}
+
+bool td__graph_replay(const td_graph *g, const td_value *in, td_value *out) {
+    return td__graph_replay_bound(g, in, out, NULL);
 }

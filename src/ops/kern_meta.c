@@ -14,13 +14,15 @@ static int64_t bytes_for(const td_meta *m) {
     if (td__numel(m->rank, m->size) == 0) return 0;
     int64_t last = m->offset;
     for (int i = 0; i < m->rank; i++)
-        last = td__dim_add(last, td__dim_mul(m->size[i] - 1, m->stride[i]));
+        last = td__dim_add(last, td__dim_mul(td__dim_sub(m->size[i], 1), m->stride[i]));
     return td__dim_mul(td__dim_add(last, 1), td__dtype_bytes[m->dtype]);
 }
 
 static bool grow(td_opcall *c, td_storage *st, const td_meta *m) {
     int64_t need = bytes_for(m);
-    if (need <= (int64_t)st->bytes) return true;
+    if (td__dim_le(need, td__storage_span(st))) return true;
+    if (td__dim_is_sym(need) || st->span)
+        return td__op_fail(c, TD_E_UNSUPPORTED, "a storage grows to a symbolic size");
     if (st->release || st->readonly)
         return td__op_fail(c, TD_E_ALIAS,
                            "%lld bytes are needed, and the storage of %lld "

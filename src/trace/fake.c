@@ -16,6 +16,32 @@ td_fake_store *td__fake_store_of(td_faker *f, const td_tensor *real) {
     return td__ptrmap_get(&f->stores, bytes_of(real->st));
 }
 
+/* Elements from the start of the storage to the last one addressed. */
+static int64_t extent(const td_meta *m) {
+    int64_t last = m->offset;
+    for (int d = 0; d < m->rank; d++)
+        last = td__dim_add(last, td__dim_mul(td__dim_sub(m->size[d], 1), m->stride[d]));
+    return td__dim_add(last, 1);
+}
+
+static bool is_symbolic(const td_meta *m) {
+    for (int d = 0; m && d < m->rank; d++)
+        if (td__dim_is_sym(m->size[d])) return true;
+    return false;
+}
+
+/* The storage grows with the tensor where that reaches to its end. */
+static int64_t span_for(const td_faker *f, const td_tensor *real) {
+    const td_meta *given = td__ptrmap_get(&f->metas, real);
+    td_meta        m;
+    int64_t        item = td__dtype_bytes[real->dtype];
+    td__tensor_meta(real, &m);
+    if (real->st->span || !given) return real->st->span;
+    if (extent(&m) * item != (int64_t)real->st->bytes) return 0;
+    int64_t span = td__dim_mul(extent(given), item);
+    return td__dim_is_sym(span) ? span : 0;
+}
+
 static td_fake_store *store_for(td_faker *f, const td_tensor *real) {
     td_fake_store *s = td__fake_store_of(f, real);
     if (s) return s;
@@ -27,6 +53,8 @@ static td_fake_store *store_for(td_faker *f, const td_tensor *real) {
         return NULL;
     }
     atomic_store(&st->version, atomic_load(&real->st->version));
+    st->span = td__dim_now(span_for(f, real));
+    if (is_symbolic(td__ptrmap_get(&f->metas, real))) st->bytes = 0; /* span says */
     st->readonly = real->st->readonly;
     *s = (td_fake_store){.st = st, .nr = -1};
     if (!td__ptrmap_put(&f->stores, bytes_of(real->st), s))

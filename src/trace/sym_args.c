@@ -12,6 +12,7 @@
 static td_symhow how_for(const td_symargs *a, const td_tensor *t) {
     uint32_t dims = a->plan.dynamic == TD_DYNAMIC_ALL ? UINT32_MAX : t->marks;
     if (t->base && td_requires_grad(t)) dims = 0;
+    if (a->plan.fixed && a->plan.fixed[a->n]) dims = 0;
     return (td_symhow){dims, a->plan.dynamic == TD_DYNAMIC_ALL && !a->plan.no_duck};
 }
 
@@ -66,6 +67,7 @@ static bool take_all(td_symargs *a, td_values args) {
         const char *given = a->plan.names ? a->plan.names[i] : NULL;
         if (given) snprintf(name, sizeof name, "%.60s", given);
         else snprintf(name, sizeof name, "x%d", i);
+        if (a->plan.by_argument) a->n_in = i;
         td_tensor *t = take(a, name, v.u.t);
         if (!t) return false;
         a->v[i] = td_value_tensor(t);

@@ -8,8 +8,10 @@
 /* Which sizes become symbols, and how inputs are called in guards. */
 typedef struct td_symplan {
     td_dynamic         dynamic;
-    bool               no_duck; /* equal sizes get symbols of their own */
-    const char *const *names;   /* by argument; NULL, or an entry: x0, x1... */
+    bool               no_duck;     /* equal sizes get symbols of their own */
+    bool               by_argument; /* guards count arguments, not tensors */
+    const char *const *names;       /* by argument; NULL, or an entry: x0, x1... */
+    const bool        *fixed; /* by argument: its sizes stay (parameters); NULL: none */
 } td_symplan;
 
 /* Copies without bytes of a call's arguments; what is no tensor stays. */

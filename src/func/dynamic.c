@@ -1,0 +1,55 @@
+/* dynamic.c -- a program without writes for inputs of many sizes: traced once with
+ * symbols in the place of sizes, under guards. */
+#include "func/func_int.h"
+#include "trace/sym_args.h"
+
+/* Names of inputs as guards call them. */
+static const char **input_names(const td_graph *g) {
+    const char **names = td__zalloc(sizeof *names * ((size_t)g->inputs.n + 1));
+    if (!names) td__fail_memory(g->cx);
+    for (int i = 0; names && i < g->inputs.n; i++) names[i] = g->inputs.v[i]->name;
+    return names;
+}
+
+/* Guards are read from inputs by number: every one counts, also numbers. */
+static bool take_guards(td_functional *f, td_symenv *e) {
+    td_buf b = {0};
+    td__guards_print(e, &b);
+    f->guard_text = b.s;
+    if (b.failed) return td__fail_memory(f->cx);
+    return (f->guards = td__guards_compile(e)) != NULL;
+}
+
+static td_functional *trace(const td_graph *program, const td_value *in, td_symenv *e,
+                            td_symplan plan) {
+    td_symargs     a;
+    td_functional *f = NULL;
+    td_values      args = {in, program->inputs.n};
+    if (td__symargs_make(&a, e, args, plan)) f = td__functionalize(program, a.v);
+    td__symargs_drop(&a);
+    if (!f || take_guards(f, e)) return f;
+    td__functional_drop(f);
+    return NULL;
+}
+
+td_functional *td__functionalize_dynamic(const td_graph *program, const td_value *in,
+                                         td_dynamic dynamic) {
+    const char **names = input_names(program);
+    td_symenv   *e = names ? td__symenv_make(program->cx) : NULL;
+    td_symplan   plan = {.dynamic = dynamic, .names = names, .by_argument = true};
+    if (!e) return td__free(names), NULL;
+    td__symenv_begin(e);
+    td_functional *f = trace(program, in, e, plan);
+    td__symenv_end(e);
+    td__symenv_drop(e);
+    td__free(names);
+    return f;
+}
+
+bool td__functional_guard(const td_functional *f, const td_value *in) {
+    int failed = f->guards ? td__guards_run(f->guards, in) : -1;
+    return failed < 0 ||
+           td__fail(f->cx, TD_E_GUARD,
+                    "@%.60s: the guard %s does not hold for these arguments",
+                    f->g->name, f->guards->texts.v[failed]);
+}
