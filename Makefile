@@ -73,9 +73,10 @@ OPS_SRCS  := $(wildcard tests/ops/*.c)
 LONE_SRCS := $(wildcard tests/faults/*.c tests/programs/*.c)
 GOLDEN_SRCS := $(wildcard tests/golden/*.c)
 FUZZ_SRCS := $(wildcard tests/fuzz/fuzz_*.c)
+PROG_SRCS := $(wildcard tests/fuzz/prog_*.c)
 PROGRAMS  := $(B)/unit $(if $(OPS_SRCS),$(B)/ops-test) \
              $(if $(GOLDEN_SRCS),$(B)/golden) \
-             $(LONE_SRCS:tests/%.c=$(B)/%) \
+             $(LONE_SRCS:tests/%.c=$(B)/%) $(if $(PROG_SRCS),$(B)/fuzz/programs) \
              $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 # INPROC=1: all unit tests in one process, see tests/unit/td_test.h.
 INPROC    :=
@@ -155,6 +156,11 @@ $(B)/examples/%: $(B)/obj/examples/%.o $(B)/libtandem.a
 	$(link) $(LIBS)
 $(B)/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/libtandem.a
 	$(link) -fsanitize=fuzzer $(LIBS)
+# Random programs need no fuzzing runtime: any compiler, any variant.
+$(B)/fuzz/programs: $(call obj,$(PROG_SRCS) $(filter src/cli/case_%.c,$(CLI_SRCS))) \
+    $(B)/libtandem.a
+	@mkdir -p $(@D)
+	$(link) $(LIBS)
 $(B)/bench/%: $(B)/obj/bench/%.o $(B)/libtandem.a
 	@mkdir -p $(@D)
 	$(link) $(LIBS)
@@ -216,9 +222,11 @@ valgrind: ## the unit tests under valgrind
 	@WRAP='$(VALGRIND)' TD_TEST_QUICK=1 tools/run-tests.sh '$(T)' build/valgrind/unit
 
 FUZZERS := $(FUZZ_SRCS:tests/fuzz/%.c=build/fuzz/%)
-fuzz: ## fuzz for N=60 seconds in all, replaying the kept inputs first
-	@$(MAKE) --no-print-directory CC=clang OPT=-O1 B=build/fuzz $(FUZZERS) \
-	    SAN='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined'
+fuzz: build/fuzz/programs ## fuzz for N=60 seconds in all, replaying the kept inputs first
+	@if tools/fuzz.sh can; then \
+	    $(MAKE) --no-print-directory CC=clang OPT=-O1 B=build/fuzz $(FUZZERS) \
+	    SAN='-fsanitize=fuzzer-no-link,address,undefined -fno-sanitize-recover=undefined'; \
+	fi
 	@tools/fuzz.sh $(N) $(FUZZERS)
 
 check-all: setup ## everything: tests, lint, all sanitizers, valgrind, fuzzing

@@ -28,6 +28,11 @@ missing=
 for p in $packages; do
     case $have in *" $p "*) ;; *) missing="$missing $p" ;; esac
 done
+# clang's runtimes for make fuzz: a package of their own where there is one.
+case $have in
+*" libclang-rt-dev "*) ;;
+*) apt-cache show libclang-rt-dev >/dev/null 2>&1 && missing="$missing libclang-rt-dev" ;;
+esac
 [ -z "$missing" ] && exit 0
 
 if [ "$(id -u)" = 0 ]; then

@@ -1,0 +1,12 @@
+# Views of a literal share its storage, in text too.
+
+func @f() {
+  %c = tensor([0, 2], f32, [2])
+  %v = unsqueeze(%c, 0)
+  unsqueeze_(%c, 0)
+  return %v
+}
+
+case "a view and a write of geometry" {
+  call @f()
+}

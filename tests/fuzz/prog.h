@@ -1,0 +1,123 @@
+/* prog.h -- the program fuzzer: random programs as text, checked in every way there
+ * is of running them, and made small when two ways disagree. The text is the
+ * program; what the generator knows besides are the tensors of an eager run that
+ * grows with it. One seed makes one program, whatever ran before. */
+#ifndef TD_PROG_H
+#define TD_PROG_H
+
+#include "func/func.h"
+
+/* ---- chance (prog_rand.c) ----------------------------------------------- */
+
+typedef struct prog_rng {
+    uint64_t s;
+} prog_rng;
+
+uint64_t prog_next(prog_rng *r);
+int      prog_upto(prog_rng *r, int n);           /* 0..n-1; 0 for n <= 0 */
+int      prog_range(prog_rng *r, int lo, int hi); /* both included */
+bool     prog_chance(prog_rng *r, int percent);
+
+/* ---- growing (prog_grow.c, prog_args.c, prog_fresh.c) --------------------------------- */
+
+enum { PROG_LIST = 8, PROG_NAME = 24, PROG_NUMEL = 160 };
+
+typedef struct prog_val {
+    td_tensor *t;
+    char       name[PROG_NAME]; /* with its % */
+} prog_val;
+
+typedef TD_VEC(prog_val) prog_vals;
+
+/* What a program has so far: a case's statements or a function's body. */
+typedef struct prog_world {
+    td_ctx   *cx;
+    prog_rng  r;
+    prog_vals vals;
+    td_buf    text;
+    char      letter; /* names are %v0 %v1... */
+    int       n_names;
+    int       usual;   /* most sizes are this */
+    bool      is_case; /* draws carry seeds, leaves may require grad */
+    int       grads;   /* percent of float leaves that require grad */
+    uint8_t   modes[4];
+    int       depth; /* open regions */
+} prog_world;
+
+/* One call under way. */
+typedef struct prog_call {
+    prog_world      *w;
+    td_op            op;
+    const td_opinfo *info;
+    td_value         in[TD_MAX_ARGS];
+    int              n;
+    int64_t          ints[TD_MAX_ARGS][PROG_LIST];
+    td_tensor       *ts[TD_MAX_ARGS][PROG_LIST];
+    td_tensor       *self;      /* the first tensor among the arguments */
+    int              list_len;  /* of the last list of integers; -1: none yet */
+    td_buf           text;      /* the arguments */
+    td_buf           before;    /* statements that make fresh arguments */
+    prog_vals        fresh;     /* what they make */
+    int              first_new; /* names given out when it began */
+} prog_call;
+
+/* Fills in the arguments of c->op; false: nothing fits. */
+bool       prog_args(prog_call *c);
+/* A fresh tensor of these sizes; its statement goes to `text`, which names it. */
+td_tensor *prog_fresh(prog_world *w, td_buf *text, td_dtype dt, int rank,
+                      const int64_t *size, char *name);
+/* Whole numbers from 0 to below `most`, to index with. */
+td_tensor *prog_fresh_index(prog_call *c, int64_t most, char *name);
+td_dtype   prog_dtype(prog_rng *r);
+int        prog_size(prog_world *w);
+int        prog_rank(prog_world *w);
+int        prog_sizes(prog_world *w, int64_t *size); /* the rank */
+void       prog_print_ints(td_buf *b, const int64_t *v, int n);
+void       prog_indent(td_buf *b, const prog_world *w);
+
+/* What kinds of ops to prefer, in percent; the rest is any op. */
+typedef struct prog_taste {
+    int views, writers, metas, randoms;
+} prog_taste;
+
+extern int64_t prog_calls[TD_OP_COUNT]; /* ops that made it into programs */
+
+/* One more statement, or none when nothing fits. */
+void prog_statement(prog_world *w, const prog_taste *taste);
+/* One statement that fails; false: everything tried was fine. */
+bool prog_mistake(prog_world *w);
+void prog_regions(prog_world *w, bool close_all); /* opens or closes one now and then */
+void prog_world_end(prog_world *w);
+
+/* ---- whole programs (prog_make.c) --------------------------------------- */
+
+/* The text of program `seed`, appended. */
+bool prog_make(uint64_t seed, int size, td_buf *out);
+
+/* ---- checking (prog_check.c) -------------------------------------------- */
+
+typedef enum prog_verdict {
+    PROG_AGREE,
+    PROG_REFUSED, /* some way of running it says it cannot */
+    PROG_DIFFER,
+    PROG_BROKEN /* the text does not parse, or memory ran out */
+} prog_verdict;
+
+typedef struct prog_result {
+    prog_verdict verdict;
+    bool         failed;    /* the case fails, in all ways alike */
+    char         kind[96];  /* of the difference or refusal: which way, what */
+    char         why[1200]; /* for people */
+} prog_result;
+
+/* Only the ways whose name has this word in it; NULL: all. */
+extern const char *prog_only;
+
+void prog_check(const char *text, size_t n, prog_result *r);
+
+/* ---- making small (prog_shrink.c) --------------------------------------- */
+
+/* Replaces `text` by the smallest found that still gives a result of `kind`. */
+void prog_shrink(td_buf *text, const char *kind);
+
+#endif

@@ -1,0 +1,225 @@
+/* prog_check.c -- is a program the same in every way of running it? The ways of
+ * `tandem check`, and more that only a fuzzer needs: captured again, cleaned up by
+ * the passes, both for the program and its functional graph. On the way every graph
+ * goes through text and back and is verified. */
+#include "prog.h"
+
+#include "cli/case_check.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- stages ------------------------------------------------------------- */
+
+/* A mistake of ours, not the program's: never an error eager could have. */
+static bool broken(td_ctx *cx, const char *what, const char *why) {
+    char was[512];
+    snprintf(was, sizeof was, "%s", why);
+    td_clear(cx);
+    return td__fail(cx, TD_E_BUILD, "%s: %s", what, was);
+}
+
+/* print -> parse -> the same graph, the same hash. */
+static bool survives_text(const td_graph *g) {
+    td_ctx   *cx = g->cx;
+    td_buf    b = {0};
+    char      why[256] = "no memory";
+    bool      ok = td__graph_print(&b, g, TD_PRINT_TYPES);
+    td_gfile *f = ok ? td__gfile_parse(cx, td__buf_str(&b), b.n, "trip") : NULL;
+    if (!f) ok = broken(cx, "text", td_message(cx));
+    else if (f->graphs.n != 1 || !td__graph_equal(g, f->graphs.v[0], why, sizeof why))
+        ok = broken(cx, "text comes back as another graph", why);
+    else if (td__graph_hash(g) != td__graph_hash(f->graphs.v[0]))
+        ok = broken(cx, "text", "another hash");
+    td__gfile_drop(f);
+    td__buf_free(&b);
+    return ok;
+}
+
+static bool is_sound(const td_graph *g, td_stage stage) {
+    if (!td__graph_verify(g, stage)) return broken(g->cx, "verify", td_message(g->cx));
+    return survives_text(g);
+}
+
+typedef bool          pass_fn(td_graph *g);
+static pass_fn *const passes[] = {td__graph_views, td__graph_fold, td__graph_cse,
+                                  td__graph_dce, td__graph_order};
+enum { N_PASSES = sizeof passes / sizeof *passes, NO_PASS };
+
+/* One pass, none, or all of them. */
+static bool clean(td_graph *g, td_stage stage, unsigned nr) {
+    for (unsigned i = 0; i < N_PASSES && nr != NO_PASS; i++) {
+        if (nr < N_PASSES && nr != i) continue;
+        if (!passes[i](g)) return broken(g->cx, "pass", td_message(g->cx));
+        if (!is_sound(g, stage)) return false;
+    }
+    return true;
+}
+
+/* ---- ways --------------------------------------------------------------- */
+
+/* Passes may leave the graph constants of its own behind its inputs. */
+static bool replay(const td_graph *g, int n, const td_value *in, td_value *out) {
+    td_value *all = td__zalloc(sizeof *all * ((size_t)(g->inputs.n + n) + 1));
+    if (!all) return td__fail_memory(g->cx);
+    for (int i = 0; i < n; i++) all[i] = in[i];
+    bool ok = td__graph_replay(g, all, out);
+    td__free(all);
+    return ok;
+}
+
+static bool call_captured(case_run *run, const td_graph *fn, const td_value *in,
+                          td_value *out) {
+    td_graph *g = td__capture_graph(fn, in);
+    run->refused = !g;
+    bool ok = g && is_sound(g, TD_STAGE_PROGRAM);
+    ok = ok && clean(g, TD_STAGE_PROGRAM, *(unsigned *)run->way->env);
+    ok = ok && replay(g, fn->inputs.n, in, out);
+    td__graph_drop(g);
+    return ok;
+}
+
+/* The facts must be there wherever the functional graph is. They come first, for
+ * they know the rules of the tape. */
+static bool has_facts(const td_graph *fn, const td_value *in) {
+    td_facts *a = td__facts(fn, in, false), *b = a ? td__facts(fn, in, true) : NULL;
+    td__facts_drop(a);
+    td__facts_drop(b);
+    return b != NULL;
+}
+
+static bool call_functional(case_run *run, const td_graph *fn, const td_value *in,
+                            td_value *out) {
+    td_functional *f = has_facts(fn, in) ? td__functionalize(fn, in) : NULL;
+    run->values_only = "the functional graph has none";
+    run->refused = !f;
+    bool ok = f && is_sound(f->g, TD_STAGE_FUNCTIONAL);
+    ok = ok && clean(f->g, TD_STAGE_FUNCTIONAL, *(unsigned *)run->way->env);
+    ok = ok && td__functional_run(f, in, out);
+    td__functional_drop(f);
+    return ok;
+}
+
+const char *prog_only;
+
+/* ---- verdicts ----------------------------------------------------------- */
+
+static const char *behind_scope(const char *why) {
+    return strncmp(why, "scope: ", 7) ? why : why + 7;
+}
+
+/* Which op it is does not matter. */
+static const char *behind_op(const char *why) {
+    const char *end = strstr(why, ": ");
+    char        name[48];
+    if (!end || end - why >= (ptrdiff_t)sizeof name) return why;
+    snprintf(name, sizeof name, "%.*s", (int)(end - why), why);
+    return td__op_find(name) == TD_OP_COUNT ? why : end + 2;
+}
+
+/* The first difference without what is another's in every program: lines, names and
+ * numbers. */
+static void sum_up(char *out, size_t cap, const char *way, const char *why) {
+    size_t n = (size_t)snprintf(out, cap, "%s: ", way);
+    if (!strncmp(why, "line ", 5) && strstr(why, ": ")) why = strstr(why, ": ") + 2;
+    why = behind_op(behind_scope(why));
+    for (const char *p = why; *p && *p != ';' && n + 2 < cap;) {
+        bool odd = strchr("%0123456789-", *p) != NULL;
+        out[n++] = odd ? '#' : *p++;
+        while (odd && *p && !strchr(" ,:;()[]{}", *p)) p++;
+    }
+    out[n] = '\0';
+}
+
+/* Capture does not know sizes that depend on values, and says so. */
+static bool needs_values(case_result is, const char *why) {
+    return is == CASE_DIFFERS &&
+           strstr(why, "values are known only when a program runs");
+}
+
+/* Eager refuses to go backward through a value that was overwritten or a view that may
+ * not be written; a functional graph has kept what it needs. */
+static bool is_eager_limit(case_result is, const char *why) {
+    bool grad = strstr(why, "its backward needs") || strstr(why, "modified in place");
+    return is == CASE_DIFFERS && grad &&
+           (strstr(why, "both fail: ") ||
+            (strstr(why, "fails (") && strstr(why, "does not")));
+}
+
+/* A dead op may have failed on values it was given; it is gone. */
+static bool is_dead_failure(case_result is, const case_way *way, const char *why) {
+    return is == CASE_DIFFERS && way->env && strstr(why, "fails (") &&
+           strstr(why, "cleaned") && strstr(why, "does not");
+}
+
+static bool check_way(const td_gfile *f, const td_gcase *c, const case_way *way,
+                      prog_result *r) {
+    case_verdict v = {0};
+    if (prog_only && !strstr(way->name, prog_only)) return true;
+    case_result is = case_check(f, c, way, &v);
+    const char *why = td__buf_str(&v.why);
+    if (needs_values(is, why)) is = CASE_REFUSED;
+    if (is_dead_failure(is, way, why)) is = CASE_EQUAL;
+    if (is_eager_limit(is, why)) is = CASE_EQUAL;
+    if (is == CASE_BOTH_FAIL) r->failed = true;
+    if (is == CASE_REFUSED && r->verdict == PROG_AGREE) r->verdict = PROG_REFUSED;
+    if (is == CASE_DIFFERS) r->verdict = PROG_DIFFER;
+    if (is == CASE_REFUSED || is == CASE_DIFFERS) {
+        sum_up(r->kind, sizeof r->kind, way->name, why);
+        snprintf(r->why, sizeof r->why, "%s: %s", way->name, why);
+    }
+    td__buf_free(&v.why);
+    return is != CASE_DIFFERS;
+}
+
+static void check_case(const td_gfile *f, const td_gcase *c, uint64_t hash,
+                       prog_result *r) {
+    static const char *const names[2][3] = {{"captured", "cleaned",
+                                             "cleaned by one pass"},
+                                            {"functional in text", "functional cleaned",
+                                             "functional cleaned by one"}};
+    for (int i = 0; case_ways[i]; i++)
+        if (!check_way(f, c, case_ways[i], r)) return;
+    for (int k = 0; k < 2; k++, hash /= 16) { /* one of three each: time is short */
+        unsigned which = (unsigned)(hash % 3);
+        unsigned pass = which == 0   ? NO_PASS
+                        : which == 1 ? N_PASSES
+                                     : (unsigned)(hash / 3 % N_PASSES);
+        case_way way = {.name = names[k][which],
+                        .call = k ? call_functional : call_captured,
+                        .env = &pass,
+                        .grad_slack = which ? 64 : 0}; /* another order of sums */
+        if (!check_way(f, c, &way, r)) return;
+    }
+}
+
+/* Types that say all are enough to capture by. */
+static bool check_graph(const td_graph *g, prog_result *r) {
+    bool ok = is_sound(g, TD_STAGE_PROGRAM);
+    if (ok) return true;
+    r->verdict = PROG_DIFFER;
+    sum_up(r->kind, sizeof r->kind, "program", td_message(g->cx));
+    snprintf(r->why, sizeof r->why, "%s", td_message(g->cx));
+    td_clear(g->cx);
+    return false;
+}
+
+void prog_check(const char *text, size_t n, prog_result *r) {
+    td_ctx *cx = td_open();
+    *r = (prog_result){.verdict = PROG_BROKEN};
+    td_gfile *f = cx ? td__gfile_parse(cx, text, n, "program.td") : NULL;
+    if (!f || f->cases.n == 0) {
+        snprintf(r->why, sizeof r->why, "%s", cx ? td_message(cx) : "no memory");
+        snprintf(r->kind, sizeof r->kind, "no program");
+    } else {
+        bool ok = true;
+        r->verdict = PROG_AGREE;
+        for (int i = 0; ok && i < f->graphs.n; i++) ok = check_graph(f->graphs.v[i], r);
+        for (int i = 0; ok && i < f->cases.n; i++) {
+            check_case(f, f->cases.v[i], td__hash(text, n, 0), r);
+            ok = r->verdict != PROG_DIFFER;
+        }
+    }
+    td__gfile_drop(f);
+    if (cx) td_close(cx);
+}

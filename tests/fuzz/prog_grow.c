@@ -1,0 +1,208 @@
+/* prog_grow.c -- statements of a program: an op is chosen from the table, gets
+ * arguments, and is called on the tensors there are; what the shape rules refuse is
+ * tried again, and what works is written down. */
+#include "prog.h"
+
+#include <stdio.h>
+#include <string.h>
+
+int64_t prog_calls[TD_OP_COUNT];
+
+/* ---- which op ----------------------------------------------------------- */
+
+typedef enum family { ANY_OP, VIEWS, WRITERS, METAS, RANDOMS } family;
+
+/* Ops for formulas trust what calls them; a few of them are for everybody. */
+static bool is_left_out(td_op op) {
+    static const td_op known[] = {TD_OP_index,          TD_OP_index_put,
+                                  TD_OP_index_put_,     TD_OP__to_copy,
+                                  TD_OP_requires_grad_, TD_OP_detach_};
+    bool               internal = td__ops[op].flags & TD_OPF_INTERNAL;
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        internal &= op != known[i];
+    return internal || td__ops[op].flags & TD_OPF_SHARE;
+}
+
+static bool gives_unset(td_op op) {
+    return op == TD_OP_empty || op == TD_OP_empty_like || op == TD_OP_empty_strided ||
+           op == TD_OP_new_empty || op == TD_OP_new_empty_strided;
+}
+
+static bool is_of(td_op op, family f) {
+    const td_opinfo *i = td__opinfo(op);
+    uint32_t         flags = td__ops[op].flags;
+    bool             alias = i->s.n_out > 0 && i->s.out[0].alias && !i->writes;
+    switch (f) {
+    case ANY_OP: return true;
+    case VIEWS: return alias;
+    case WRITERS: return i->writes && !(flags & TD_OPF_META);
+    case METAS: return (flags & TD_OPF_META) != 0;
+    case RANDOMS: return td__op_draws(op);
+    }
+    return false;
+}
+
+static td_op some_op(prog_world *w, const prog_taste *t) {
+    int    p = prog_upto(&w->r, 100);
+    family f = ANY_OP;
+    if ((p -= t->views) < 0) f = VIEWS;
+    else if ((p -= t->writers) < 0) f = WRITERS;
+    else if ((p -= t->metas) < 0) f = METAS;
+    else if ((p -= t->randoms) < 0) f = RANDOMS;
+    for (int tries = 0; tries < 10000; tries++) {
+        td_op op = (td_op)prog_upto(&w->r, TD_OP_COUNT);
+        bool  rare = td__ops[op].flags & TD_OPF_DYNAMIC && prog_chance(&w->r, 90);
+        if (is_of(op, f) && !is_left_out(op) && !rare) return op;
+    }
+    return TD_OP_add;
+}
+
+/* ---- calling ------------------------------------------------------------ */
+
+enum { MOST_RESULTS = 16 };
+
+static bool gives_list(const td_schema *s) {
+    return s->n_out == 1 && s->out[0].type == TD_T_TENSORS;
+}
+
+/* How many results; -1 after a failure, which the context still holds. */
+static int call(prog_call *c, td_tensor **out) {
+    td_ctx          *cx = c->w->cx;
+    const td_schema *s = &c->info->s;
+    if (gives_list(s)) return td__call_list(cx, c->op, c->in, c->n, out, MOST_RESULTS);
+    return td__call(cx, c->op, c->in, c->n, out, s->n_out) ? s->n_out : -1;
+}
+
+static bool are_small(td_tensor **out, int n) {
+    for (int i = 0; i < n; i++)
+        if (out[i]->numel > PROG_NUMEL || out[i]->rank > 5) return false;
+    return true;
+}
+
+static void take(prog_world *w, td_tensor *t, const char *name) {
+    prog_val v = {.t = t};
+    snprintf(v.name, sizeof v.name, "%s", name);
+    td__vec_push(&w->vals, v);
+}
+
+static void add_fresh(prog_call *c) {
+    td__buf_add(&c->w->text, td__buf_str(&c->before));
+    for (int i = 0; i < c->fresh.n; i++)
+        take(c->w, c->fresh.v[i].t, c->fresh.v[i].name);
+}
+
+/* `%v3 = op(...)`, `%v3, %v4 = op(...)` or, for a writer, often without results. */
+static void write_down(prog_call *c, td_tensor **out, int n) {
+    prog_world      *w = c->w;
+    const td_schema *s = &c->info->s;
+    bool             list = gives_list(s), named = n > 0;
+    char             name[PROG_NAME], entry[PROG_NAME + 8];
+    add_fresh(c);
+    prog_indent(&w->text, w);
+    if (c->info->writes && s->n_out == 1 && prog_chance(&w->r, 70)) named = false;
+    for (int i = 0; named && i < (list ? 1 : n); i++) {
+        snprintf(name, sizeof name, "%%%c%d", w->letter, w->n_names++);
+        td__buf_printf(&w->text, i ? ", %s" : list ? "%s..." : "%s", name);
+        if (!list) take(w, out[i], name);
+    }
+    for (int i = 0; named && list && i < n; i++) {
+        snprintf(entry, sizeof entry, "%.15s.%d", name, i);
+        take(w, out[i], entry);
+    }
+    td__buf_printf(&w->text, "%s%s(%s)\n", named ? " = " : "", td__ops[c->op].name,
+                   td__buf_str(&c->text));
+    if (gives_unset(c->op)) {
+        prog_indent(&w->text, w);
+        td__buf_printf(&w->text, "zero_(%s)\n", name);
+        td_op_zero_(out[0]);
+    }
+}
+
+static void call_end(prog_call *c) {
+    td__buf_free(&c->text);
+    td__buf_free(&c->before);
+    td__vec_free(&c->fresh);
+}
+
+/* What a case draws would move its generator; what it makes is drawn by seeds. */
+static bool may_stand(const prog_world *w, td_op op) {
+    return !(w->is_case && td__op_draws(op));
+}
+
+typedef enum outcome { DONE, REFUSED, FAILED } outcome;
+
+/* One try. A call that fails is kept, as text, when `fail` asks for that. */
+static outcome try_call(prog_world *w, td_op op, bool fail) {
+    prog_call  c = {.w = w, .op = op, .info = td__opinfo(op)};
+    td_tensor *out[MOST_RESULTS];
+    uint64_t   seed = td_rng_seed(w->cx), offset = td_rng_offset(w->cx);
+    int        n = prog_args(&c) ? call(&c, out) : -2;
+    outcome    is = n >= 0 && are_small(out, n) ? DONE : n == -1 ? FAILED : REFUSED;
+    if (is == DONE && !fail) {
+        write_down(&c, out, n);
+        prog_calls[op]++;
+    } else td_rng_set(w->cx, seed, offset);
+    if (is == FAILED && fail) {
+        add_fresh(&c);
+        prog_indent(&w->text, w);
+        td__buf_printf(&w->text, "%s(%s)\n", td__ops[op].name, td__buf_str(&c.text));
+    }
+    td_clear(w->cx);
+    call_end(&c);
+    return is;
+}
+
+void prog_statement(prog_world *w, const prog_taste *taste) {
+    for (int ops = 0; ops < 12; ops++) {
+        td_op op = some_op(w, taste);
+        if (!may_stand(w, op)) continue;
+        for (int tries = 0; tries < 6; tries++)
+            if (try_call(w, op, false) == DONE) return;
+    }
+}
+
+/* Only ops without effects: what is tried and works leaves no trace. */
+bool prog_mistake(prog_world *w) {
+    for (int tries = 0; tries < 30; tries++) {
+        td_op op = (td_op)prog_upto(&w->r, TD_OP_COUNT);
+        if (is_left_out(op) || td__opinfo(op)->writes || td__op_draws(op)) continue;
+        if (try_call(w, op, true) == FAILED) return true;
+    }
+    return false;
+}
+
+/* ---- regions ------------------------------------------------------------ */
+
+static void close_region(prog_world *w) {
+    uint8_t was = w->modes[--w->depth];
+    w->cx->grad_enabled = was & 1;
+    w->cx->inference = was & 2;
+    prog_indent(&w->text, w);
+    td__buf_add(&w->text, "}\n");
+}
+
+static void open_region(prog_world *w) {
+    static const char *const words[] = {"no_grad", "enable_grad", "inference", "plain"};
+    td_ctx                  *cx = w->cx;
+    int                      p = prog_upto(&w->r, 10);
+    td_gregion r = p < 5 ? TD_R_NO_GRAD : p < 8 ? TD_R_ENABLE_GRAD : TD_R_INFERENCE;
+    if (cx->inference && prog_chance(&w->r, 50)) r = TD_R_PLAIN;
+    prog_indent(&w->text, w);
+    td__buf_printf(&w->text, "%s {\n", words[r]);
+    w->modes[w->depth++] =
+        (uint8_t)((cx->grad_enabled ? 1 : 0) | (cx->inference ? 2 : 0));
+    if (r == TD_R_INFERENCE || r == TD_R_PLAIN) cx->inference = r == TD_R_INFERENCE;
+    cx->grad_enabled = r == TD_R_ENABLE_GRAD || r == TD_R_PLAIN;
+}
+
+void prog_regions(prog_world *w, bool close_all) {
+    while (close_all && w->depth) close_region(w);
+    if (close_all) return;
+    if (w->depth && prog_chance(&w->r, 35)) close_region(w);
+    else if (w->depth < 3 && prog_chance(&w->r, 8)) open_region(w);
+}
+
+void prog_world_end(prog_world *w) {
+    td__vec_free(&w->vals);
+    td__buf_free(&w->text);
+}

@@ -1,0 +1,277 @@
+/* prog_main.c -- `build/fuzz/programs`: makes programs from seeds, checks them, makes
+ * what disagrees small and saves it. See docs/testing.md. */
+#include "prog.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct {
+    uint64_t    seed;
+    int64_t     count, seconds;
+    int         size, most_bad;
+    const char *save;
+    bool        print, coverage, quiet;
+} opt = {1, 1000, 0, 12, 10, "build/fuzz/found", false, false, false};
+
+/* ---- a crash tells its program ------------------------------------------ */
+
+#define KEPT "tests/corpus"
+enum { CALM = 60 }; /* seconds a program may take */
+
+static td_buf current;
+static char   crash_path[512];
+
+static void tell_program(const char *what) {
+    int fd = open(crash_path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    if (fd >= 0 && current.n && write(fd, current.s, current.n) < 0) fd = -1;
+    const char *lines[] = {"\n", what, ": ", crash_path, "\n"};
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        if (write(2, lines[i], strlen(lines[i])) < 0) return;
+}
+
+static void on_signal(int sig) {
+    tell_program(sig == SIGALRM ? "hangs" : "crashes");
+    signal(sig, SIG_DFL);
+    raise(sig);
+}
+
+static void on_death(void) { tell_program("found by a sanitizer"); }
+
+void __sanitizer_set_death_callback(void (*fn)(void)) __attribute__((weak));
+
+static void catch_crashes(void) {
+    static const int deadly[] = {SIGSEGV, SIGABRT, SIGFPE, SIGBUS, SIGILL, SIGALRM};
+    if (__sanitizer_set_death_callback) {
+        __sanitizer_set_death_callback(on_death);
+        signal(SIGALRM, on_signal);
+        return;
+    }
+    for (size_t i = 0; i < sizeof deadly / sizeof *deadly; i++)
+        signal(deadly[i], on_signal);
+}
+
+/* ---- counting ----------------------------------------------------------- */
+
+typedef struct tally {
+    char     kind[96];
+    int64_t  n;
+    uint64_t seed; /* the first */
+} tally;
+
+static TD_VEC(tally) refusals;
+static int64_t n_done, n_agree, n_fail, n_refused, n_bad;
+
+static void count_refusal(const char *kind, uint64_t seed) {
+    n_refused++;
+    for (int i = 0; i < refusals.n; i++)
+        if (!strcmp(refusals.v[i].kind, kind)) {
+            refusals.v[i].n++;
+            return;
+        }
+    tally t = {.n = 1, .seed = seed};
+    snprintf(t.kind, sizeof t.kind, "%s", kind);
+    td__vec_push(&refusals, t);
+}
+
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static int by_count(const void *a, const void *b) {
+    int64_t x = ((const tally *)a)->n, y = ((const tally *)b)->n;
+    return x < y ? 1 : x > y ? -1 : 0;
+}
+
+static void report(double seconds) {
+    if (refusals.n) qsort(refusals.v, (size_t)refusals.n, sizeof(tally), by_count);
+    printf("%lld programs in %.1f s (%.0f a second): %lld agree, of these %lld fail "
+           "alike; %lld refused; %lld disagree\n",
+           (long long)n_done, seconds, (double)n_done / (seconds > 0 ? seconds : 1),
+           (long long)n_agree, (long long)n_fail, (long long)n_refused,
+           (long long)n_bad);
+    for (int i = 0; i < refusals.n; i++)
+        printf("refused %6lld  %s (seed %llu)\n", (long long)refusals.v[i].n,
+               refusals.v[i].kind, (unsigned long long)refusals.v[i].seed);
+    int unused = 0;
+    for (int i = 0; i < TD_OP_COUNT; i++) unused += prog_calls[i] == 0;
+    printf("ops used: %d of %d\n", TD_OP_COUNT - unused, TD_OP_COUNT);
+    for (int i = 0; opt.coverage && i < TD_OP_COUNT; i++)
+        if (prog_calls[i] == 0) printf("never used: %s\n", td__ops[i].name);
+    td__vec_free(&refusals);
+}
+
+/* ---- one program -------------------------------------------------------- */
+
+static void save(uint64_t seed, const char *what, td_buf *text, const prog_result *r) {
+    char path[512];
+    snprintf(path, sizeof path, "%s/%s-%llu.td", opt.save, what,
+             (unsigned long long)seed);
+    FILE *f = fopen(path, "w");
+    if (f) {
+        fprintf(f, "# seed %llu: ", (unsigned long long)seed);
+        for (const char *p = r->why; *p; p++)
+            fputs(*p == '\n' ? "\n# " : (char[]){*p, 0}, f);
+        fprintf(f, "\n\n%s", td__buf_str(text));
+        fclose(f);
+    }
+    printf("%s: %s\n  %s\n", what, path, r->why);
+    fflush(stdout);
+}
+
+static void judge(uint64_t seed, td_buf *text) {
+    prog_result r;
+    prog_check(td__buf_str(text), text->n, &r);
+    n_done++;
+    if (r.verdict == PROG_REFUSED) count_refusal(r.kind, seed);
+    else if (r.verdict == PROG_AGREE) {
+        n_agree++;
+        n_fail += r.failed;
+    } else {
+        n_bad++;
+        if (r.verdict == PROG_DIFFER) {
+            save(seed, "found", text, &r);
+            prog_shrink(text, r.kind);
+            prog_check(td__buf_str(text), text->n, &r);
+        }
+        save(seed, r.verdict == PROG_DIFFER ? "small" : "broken", text, &r);
+    }
+}
+
+static bool one_seed(uint64_t seed) {
+    current.n = 0;
+    snprintf(crash_path, sizeof crash_path, "%s/crash-%llu.td", opt.save,
+             (unsigned long long)seed);
+    alarm(CALM);
+    if (!prog_make(seed, opt.size, &current)) return false;
+    if (opt.print) fputs(td__buf_str(&current), stdout);
+    else judge(seed, &current);
+    alarm(0);
+    return true;
+}
+
+/* ---- files -------------------------------------------------------------- */
+
+static bool read_text(const char *path, td_buf *b) {
+    FILE  *f = fopen(path, "r");
+    char   part[4096];
+    size_t n;
+    if (!f) return false;
+    b->n = 0;
+    while ((n = fread(part, 1, sizeof part, f)) > 0) td__buf_addn(b, part, n);
+    fclose(f);
+    return true;
+}
+
+/* Kept programs: each must agree. How many do not. */
+static int replay(int argc, char **argv) {
+    int bad = 0;
+    for (int i = 0; i < argc; i++) {
+        prog_result r = {.verdict = PROG_BROKEN, .why = "cannot be read"};
+        snprintf(crash_path, sizeof crash_path, "%s.crash", argv[i]);
+        alarm(CALM);
+        if (read_text(argv[i], &current))
+            prog_check(td__buf_str(&current), current.n, &r);
+        if (r.verdict == PROG_AGREE) continue;
+        bad++;
+        printf("FAIL %s\n     %s\n", argv[i], r.why);
+    }
+    td__buf_free(&current);
+    return bad;
+}
+
+/* ---- as a test ---------------------------------------------------------- */
+
+enum { SMOKE = 2000, SMOKE_QUICK = 200 };
+
+static int by_name(const void *a, const void *b) {
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+/* The kept programs whose name has `word` in it, then a fixed stretch of seeds. */
+static int run_as_test(const char *word) {
+    static char *paths[4096];
+    char         path[512];
+    int          n = 0, most = getenv("TD_TEST_QUICK") ? SMOKE_QUICK : SMOKE;
+    DIR         *d = opendir(KEPT);
+    for (struct dirent *e; d && (e = readdir(d)) && n < 4096;) {
+        size_t len = strlen(e->d_name);
+        if (len < 4 || strcmp(e->d_name + len - 3, ".td")) continue;
+        if (word && !strstr(e->d_name, word)) continue;
+        snprintf(path, sizeof path, "%s/%.255s", KEPT, e->d_name);
+        paths[n++] = strdup(path);
+    }
+    if (d) closedir(d);
+    if (n) qsort(paths, (size_t)n, sizeof *paths, by_name);
+    int bad = replay(n, paths);
+    for (int i = 0; i < n; i++) free(paths[i]);
+    if (!word || strstr("programs", word)) {
+        for (int i = 0; i < most && n_bad == 0; i++) one_seed((uint64_t)(i + 1));
+        report(0);
+        n += most;
+    }
+    printf("%d passed, %d failed\n", n - bad - (int)n_bad, bad + (int)n_bad);
+    return bad != 0 || n_bad != 0;
+}
+
+/* ---- the command -------------------------------------------------------- */
+
+static const char help[] =
+    "usage: programs [--seed=N] [--count=N] [--seconds=N] [--size=N] [--save=DIR]\n"
+    "                [--way=WORD] [--coverage] [--print]\n"
+    "       programs --replay FILE...\n"
+    "       programs [WORD]    the kept programs, then a fixed stretch of seeds\n"
+    "Random programs, run eagerly and in every other way; see docs/testing.md.\n";
+
+static bool number(const char *arg, const char *name, int64_t *to) {
+    size_t n = strlen(name);
+    if (strncmp(arg, name, n)) return false;
+    *to = strtoll(arg + n, NULL, 10);
+    return true;
+}
+
+static bool option(const char *arg) {
+    int64_t n;
+    if (number(arg, "--seed=", &n)) opt.seed = (uint64_t)n;
+    else if (number(arg, "--count=", &n)) opt.count = n;
+    else if (number(arg, "--seconds=", &n)) opt.seconds = n;
+    else if (number(arg, "--size=", &n)) opt.size = n > 0 ? (int)n : 1;
+    else if (number(arg, "--most-bad=", &n)) opt.most_bad = (int)n;
+    else if (!strncmp(arg, "--save=", 7)) opt.save = arg + 7;
+    else if (!strncmp(arg, "--way=", 6)) prog_only = arg + 6;
+    else if (!strcmp(arg, "--print")) opt.print = true;
+    else if (!strcmp(arg, "--coverage")) opt.coverage = true;
+    else return false;
+    return true;
+}
+
+int main(int argc, char **argv) {
+    catch_crashes();
+    td_set_threads(1);
+    if (argc < 2 || argv[1][0] != '-') return run_as_test(argc > 1 ? argv[1] : NULL);
+    if (!strcmp(argv[1], "--replay")) {
+        int bad = replay(argc - 2, argv + 2);
+        printf("%d passed, %d failed\n", argc - 2 - bad, bad);
+        return bad != 0;
+    }
+    for (int i = 1; i < argc; i++)
+        if (!option(argv[i])) {
+            fputs(help, stderr);
+            return 2;
+        }
+    double start = now();
+    for (uint64_t i = 0; (int64_t)i < opt.count; i++) {
+        if (opt.seconds && now() - start > (double)opt.seconds) break;
+        if (!one_seed(opt.seed + i) || n_bad >= opt.most_bad) break;
+    }
+    if (!opt.print) report(now() - start);
+    td__buf_free(&current);
+    return n_bad != 0;
+}

@@ -1,0 +1,204 @@
+/* prog_make.c -- whole programs: a case that builds inputs with aliasing and history,
+ * a function grown on them, calls and backwards. */
+#include "prog.h"
+
+#include <stdio.h>
+
+enum { MOST_INPUTS = 6, MOST_OUTPUTS = 5 };
+
+typedef struct maker {
+    prog_world inputs, body;
+    prog_val   arg[MOST_INPUTS];
+    td_meta    was[MOST_INPUTS]; /* looks before the call */
+    int        n_args, n_out, n_grad_out;
+    int        types; /* 0: none, 1: dtype and sizes, 2: all */
+    td_buf     head, out;
+} maker;
+
+/* ---- inputs ------------------------------------------------------------- */
+
+static void make_leaf(prog_world *w) {
+    int64_t  size[PROG_LIST];
+    int      rank = prog_range(&w->r, 0, 9);
+    prog_val v;
+    rank = rank < 1 ? 0 : rank < 3 ? 1 : rank < 7 ? 2 : rank < 9 ? 3 : 4;
+    for (int i = 0; i < rank; i++) size[i] = prog_size(w);
+    td_dtype dt = prog_chance(&w->r, 50) ? TD_F32 : prog_dtype(&w->r);
+    if (td__numel(rank, size) > PROG_NUMEL) rank = 1;
+    v.t = prog_fresh(w, &w->text, dt, rank, size, v.name);
+    if (!td_is_nil(v.t)) td__vec_push(&w->vals, v);
+    td_clear(w->cx);
+}
+
+/* Leaves, then views of them, non-leaves, a write or two. */
+static void make_inputs(maker *m) {
+    static const prog_taste often = {.views = 65, .writers = 10};
+    prog_world             *w = &m->inputs;
+    int                     leaves = prog_range(&w->r, 1, 3);
+    for (int i = 0; i < leaves; i++) make_leaf(w);
+    for (int more = prog_upto(&w->r, 4); more > 0; more--) {
+        prog_regions(w, false);
+        prog_statement(w, &often);
+    }
+    prog_regions(w, true);
+}
+
+static void print_type(td_buf *b, const td_tensor *t, bool all) {
+    td__buf_printf(b, "%s", td_dtype_name((td_dtype)t->dtype));
+    prog_print_ints(b, t->size, t->rank);
+    if (!all) return;
+    if (!td__is_dense(t->rank, t->size, t->stride) || t->offset) {
+        td__buf_add(b, "{");
+        for (int i = 0; i < t->rank; i++)
+            td__buf_printf(b, i ? ",%lld" : "%lld", (long long)t->stride[i]);
+        td__buf_add(b, "}");
+    }
+    if (t->offset) td__buf_printf(b, "+%lld", (long long)t->offset);
+    if (td_requires_grad(t)) td__buf_add(b, " grad");
+}
+
+/* Storages are numbered; a number is printed where a type says all. */
+static int storage_number(const maker *m, int i) {
+    int n = 0;
+    for (int k = 0; k < i; k++) {
+        bool seen = false;
+        if (m->arg[k].t->st == m->arg[i].t->st) return storage_number(m, k);
+        for (int j = 0; j < k; j++) seen |= m->arg[j].t->st == m->arg[k].t->st;
+        n += !seen;
+    }
+    return n;
+}
+
+static void choose_args(maker *m) {
+    prog_world *w = &m->inputs;
+    td_buf     *b = &m->head;
+    int         n = prog_range(&w->r, 1, w->vals.n < 4 ? w->vals.n + 1 : 5);
+    td__buf_add(b, "func @f(");
+    for (int i = 0; i < n && i < MOST_INPUTS && w->vals.n; i++) {
+        /* the newest first: those have the most to them */
+        int at = i < w->vals.n && prog_chance(&w->r, 75) ? w->vals.n - 1 - i
+                                                         : prog_upto(&w->r, w->vals.n);
+        m->arg[i] = w->vals.v[at];
+        td__tensor_meta(m->arg[i].t, &m->was[i]);
+        prog_val p = {.t = m->arg[i].t};
+        snprintf(p.name, sizeof p.name, "%%p%d", i);
+        td__buf_printf(b, i ? ", %s" : "%s", p.name);
+        if (m->types) td__buf_add(b, ": ");
+        if (m->types) print_type(b, p.t, m->types == 2);
+        if (m->types == 2) td__buf_printf(b, " @%d", storage_number(m, i));
+        td__vec_push(&m->body.vals, p);
+        m->n_args++;
+    }
+    td__buf_add(b, ") {\n");
+}
+
+/* ---- the function ------------------------------------------------------- */
+
+static void make_body(maker *m, int size) {
+    prog_world *w = &m->body;
+    prog_taste  often = {.views = prog_range(&w->r, 5, 35),
+                         .writers = prog_range(&w->r, 5, 35),
+                         .metas = prog_chance(&w->r, 25) ? 12 : 0,
+                         .randoms = prog_chance(&w->r, 20) ? 8 : 0};
+    for (int n = prog_range(&w->r, 1, size); n > 0; n--) {
+        prog_regions(w, false);
+        prog_statement(w, &often);
+    }
+    if (prog_chance(&w->r, 5)) prog_mistake(w);
+    prog_regions(w, true);
+}
+
+static void make_return(maker *m) {
+    prog_world *w = &m->body;
+    int         n = prog_range(&w->r, 1, MOST_OUTPUTS - 1);
+    td__buf_add(&w->text, "  return ");
+    for (int i = 0; i < n; i++) {
+        int             back = prog_chance(&w->r, 60) && w->vals.n > 4 ? 4 : w->vals.n;
+        const prog_val *v = &w->vals.v[w->vals.n - 1 - prog_upto(&w->r, back)];
+        td__buf_printf(&w->text, i ? ", %s" : "%s", v->name);
+        m->n_out++;
+        m->n_grad_out += td_requires_grad(v->t);
+    }
+    td__buf_add(&w->text, "\n}\n\n");
+}
+
+/* ---- the case ----------------------------------------------------------- */
+
+static void print_call(maker *m, const char *results) {
+    td_buf *b = &m->inputs.text;
+    td__buf_printf(b, "  %scall @f(", results);
+    for (int i = 0; i < m->n_args; i++)
+        td__buf_printf(b, i ? ", %s" : "%s", m->arg[i].name);
+    td__buf_add(b, ")\n");
+}
+
+/* A second call needs arguments of the same dtypes and sizes. */
+static bool looks_stayed(const maker *m) {
+    for (int i = 0; i < m->n_args; i++) {
+        const td_tensor *t = m->arg[i].t;
+        bool same = t->dtype == m->was[i].dtype && t->rank == m->was[i].rank;
+        for (int d = 0; same && d < t->rank; d++)
+            same = t->size[d] == m->was[i].size[d];
+        if (!same) return false;
+    }
+    return true;
+}
+
+static void print_backward(maker *m, bool retain) {
+    prog_rng *r = &m->inputs.r;
+    td_buf   *b = &m->inputs.text;
+    td__buf_add(b, "  backward");
+    if (prog_chance(r, 80)) td__buf_printf(b, " seed=%d", prog_range(r, 1, 9));
+    if (retain) td__buf_add(b, " retain_graph=true");
+    td__buf_add(b, "\n");
+}
+
+static void finish_case(maker *m) {
+    prog_rng *r = &m->inputs.r;
+    td_buf   *b = &m->inputs.text;
+    bool      back = m->n_grad_out && prog_chance(r, 70);
+    bool      retain = back && prog_chance(r, 25);
+    print_call(m, "");
+    if (back) print_backward(m, retain);
+    if (retain) print_backward(m, false);
+    if (prog_chance(r, 15)) {
+        int nr = prog_upto(r, m->n_out);
+        td__buf_printf(b, "  no_grad {\n    fill_(%%out.%d, 1)\n  }\n", nr);
+    }
+    if (looks_stayed(m) && prog_chance(r, 25)) {
+        print_call(m, "");
+        if (back && prog_chance(r, 50)) print_backward(m, false);
+    }
+    td__buf_add(b, "}\n");
+}
+
+bool prog_make(uint64_t seed, int size, td_buf *out) {
+    prog_rng r = {seed * 0x2545f4914f6cdd1du + 1};
+    td_ctx  *cx = td_open();
+    maker    m = {0};
+    if (!cx) return false;
+    static const int8_t grads[] = {0, 0, 50, 50, 100};
+    m.inputs = (prog_world){.cx = cx, .letter = 'a', .is_case = true};
+    m.inputs.r.s = prog_next(&r);
+    m.inputs.usual = prog_range(&r, 2, 3);
+    m.inputs.grads = grads[prog_upto(&r, 5)];
+    m.body = (prog_world){.cx = cx, .letter = 'v', .usual = m.inputs.usual};
+    m.body.r.s = prog_next(&r);
+    m.types = prog_chance(&r, 10) ? 0 : prog_chance(&r, 60) ? 1 : 2;
+    td_seed(cx, 0);
+    td_scope_begin(cx, "program");
+    make_inputs(&m);
+    choose_args(&m);
+    make_body(&m, size);
+    make_return(&m);
+    finish_case(&m);
+    td__buf_printf(out, "%s%scase \"seed %llu\" {\n%s", td__buf_str(&m.head),
+                   td__buf_str(&m.body.text), (unsigned long long)seed,
+                   td__buf_str(&m.inputs.text));
+    prog_world_end(&m.inputs);
+    prog_world_end(&m.body);
+    td__buf_free(&m.head);
+    td_scope_end(cx, "program", NULL);
+    td_close(cx);
+    return true;
+}
