@@ -60,6 +60,41 @@ TD_API bool       td_return_values(td_call *c, td_values results);
 TD_API int td_call_body(td_ctx *cx, td_body *body, void *env, td_values args,
                         td_value *out, int n_out);
 
+/* ---- branches and loops ------------------------------------------------- */
+
+/* In a captured body nobody knows the value of a flag: both branches, or the body of
+ * the loop, are captured too and become part of the program. Run eagerly, td_cond and
+ * td_while do what an if or a while would.
+ *
+ * Bodies may close over tensors. Results are tensors of their own: one that is an
+ * argument, or shares bytes with one or with another result, comes back as a copy. */
+typedef struct td_branches {
+    td_body *yes, *no;
+    void    *env; /* of both */
+} td_branches;
+
+/* Calls `yes` on the arguments when pred, one element, is not zero, else `no`; each
+ * gives n_out tensors. Captured, both must give the same dtypes, sizes and strides,
+ * and an argument one of them writes counts as written once, whichever runs.
+ *
+ *     td_cond(flag, (td_branches){.yes = grow, .no = keep}, TD_ARGS(x), &y, 1); */
+TD_API bool td_cond(td_tensor *pred, td_branches of, td_values args, td_tensor **out,
+                    int n_out);
+#ifndef TD_NO_SUGAR
+#define td_cond(pred, ...) td_cond(td__noting((pred), __FILE__, __LINE__), __VA_ARGS__)
+#endif
+
+typedef struct td_loop {
+    td_body *test; /* of the state: one element, not zero to go on */
+    td_body *body; /* of the state: the next state, of the same dtypes and sizes */
+    void    *env;
+} td_loop;
+
+/* Runs the body as long as the test says so; out[0..state.n) is the last state.
+ * Captured, the bodies may not write the state, and gradients do not pass: a state
+ * that requires grad is refused while gradients are on. */
+TD_API bool td_while(td_ctx *cx, td_loop of, td_tensors state, td_tensor **out);
+
 /* ---- programs ----------------------------------------------------------- */
 
 /* Runs the body once for arguments like these and gives the program, NULL after a

@@ -192,6 +192,32 @@ TD_API bool td_checkpoint(td_ctx *cx, td_region *fn, void *env, td_tensors in,
 TD_API bool td_checkpoint_fresh(td_ctx *cx, td_region *fn, void *env, td_tensors in,
                                 td_tensor **out, int n_out);
 
+/* What compiled code does with the results of an op that backward reads. It is a
+ * matter of memory and time only, never of values: run eagerly, everything is
+ * computed again. */
+typedef enum td_policy {
+    TD_POLICY_NONE, /* as if there were no region */
+    TD_MUST_SAVE,
+    TD_PREFER_SAVE,
+    TD_PREFER_RECOMPUTE, /* what td_checkpoint asks for */
+    TD_MUST_RECOMPUTE
+} td_policy;
+/* Asked for each op of a region while it is captured, by the op's name ("matmul"). */
+typedef td_policy td_policy_fn(void *env, const char *op);
+
+/* td_checkpoint with a choice for each op. */
+typedef struct td_checkpoint_opts {
+    size_t        size;
+    td_region    *region;
+    void         *env;
+    td_policy_fn *policy; /* NULL: TD_PREFER_RECOMPUTE for all */
+    void         *policy_env;
+    bool          fresh; /* as td_checkpoint_fresh */
+} td_checkpoint_opts;
+#define TD_CHECKPOINT_OPTS .size = sizeof(td_checkpoint_opts)
+TD_API bool td_checkpoint_with(td_ctx *cx, td_tensors in, td_tensor **out, int n_out,
+                               const td_checkpoint_opts *opts);
+
 /* ---- checks ------------------------------------------------------------- */
 
 typedef struct td_check_opts {

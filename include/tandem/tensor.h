@@ -64,7 +64,8 @@ typedef enum td_kind {
     TD_K_DTYPE,
     TD_K_INTS,
     TD_K_TENSORS,
-    TD_K_STR
+    TD_K_STR,
+    TD_K_GRAPH /* a nested graph; made inside Tandem only */
 } td_kind;
 
 /* A tensor, a number, a list or nothing. 16 bytes, passed by value; lists are
@@ -81,6 +82,7 @@ typedef struct td_value {
         const int64_t    *ints;
         td_tensor *const *ts;
         const char       *s;
+        struct td_graph  *g;
     } u;
 } td_value;
 

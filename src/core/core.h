@@ -17,6 +17,8 @@ typedef struct td_mode     td_mode;
 typedef struct td_opdef    td_opdef;    /* a row of the op table (ops) */
 typedef struct td_opcall   td_opcall;   /* one call of an op (ops) */
 typedef struct td_autograd td_autograd; /* a tensor's autograd state (eager) */
+typedef struct td_fncall   td_fncall;   /* the call of a custom function (eager) */
+typedef struct td_wish     td_wish;     /* of a checkpoint region (eager) */
 
 /* ---- dtypes (dtype.c) --------------------------------------------------- */
 
@@ -238,6 +240,8 @@ struct td_mode {
     /* Hears one op call. Goes on with td__call_below(m, c). */
     bool (*call)(td_mode *m, td_opcall *c);
     bool composites; /* hears composite ops whole instead of their parts */
+    /* Takes over the call of a custom function (eager.h); NULL: it runs as it is. */
+    bool (*function)(td_mode *m, const td_fncall *call);
     /* Frees it, where it is still pushed in the end; NULL: the pusher's own. */
     void (*drop)(td_mode *m);
 };
@@ -268,6 +272,10 @@ struct td_ctx {
     bool     fake; /* a capture is under way: ops compute no bytes, none are read */
     const td_ctx_hooks *hooks;
     void               *eager; /* eager's own state */
+
+    uint32_t       tags;    /* of the node being replayed (graph.h, TD_TAG) */
+    const td_wish *wish;    /* of the checkpoint region being captured; NULL: none */
+    int            regions; /* checkpoint regions of this capture so far */
 
     uint64_t rng_seed, rng_offset;
     td_dtype default_dtype;

@@ -65,9 +65,9 @@ bool td__fail_no_bytes(td_ctx *cx, const char *who, const char *rule) {
         snprintf(place, sizeof place, " (%s:%d)", td_here.file, td_here.line);
     return td__fail(
         cx, TD_E_TRACE,
-        "%s: %s%s; values are known only when a program runs: choose between "
-        "tensors with td_where, pass the number as an argument, or return "
-        "the tensor and read it outside",
+        "%s: %s%s; values are known only when a program runs: branch with td_cond or "
+        "td_where, loop with td_while, pass the number as an argument, or return the "
+        "tensor and read it outside",
         who, rule, place);
 }
 

@@ -170,4 +170,12 @@ static bool op_apply(td_node *n, td_tensor *const *g, const bool *need,
     return ok;
 }
 
-const td_node_kind td__op_kind = {.name = "op", .apply = op_apply};
+/* Graphs among the arguments are held. */
+static void op_destroy(td_node *n) {
+    for (int i = 0; n->def->flags & TD_OPF_NESTS && i < n->n_in; i++)
+        if (n->in[i].kind == TD_K_GRAPH) td__graph_drop(n->in[i].u.g);
+}
+
+const td_node_kind td__op_kind = {.name = "op",
+                                  .apply = op_apply,
+                                  .destroy = op_destroy};

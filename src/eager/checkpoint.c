@@ -1,8 +1,11 @@
 /* checkpoint.c -- regions whose saved values are computed again in backward. In
  * forward, hooks on saved values count them and keep nothing. The first of them
  * that backward asks for runs the region once more, with the same random numbers,
- * and catches its saved values by number. */
+ * and catches its saved values by number. During a capture nothing is hooked: the
+ * region's ops are marked, and who compiles the graph decides. */
 #include "eager/eager_int.h"
+
+#include <string.h>
 
 /* One value the region saved. */
 typedef struct item {
@@ -206,14 +209,47 @@ static bool start(const frame *f, td_tensors in, td_tensor **out) {
     return ok;
 }
 
+/* ---- during a capture --------------------------------------------------- */
+
+/* Ops are marked; what is computed again is decided when the graph is compiled. */
+static bool run_marked(const frame *f, td_tensors in, td_tensor **out,
+                       const td_checkpoint_opts *o) {
+    td_ctx        *cx = f->cx;
+    const td_wish *was = cx->wish;
+    if (cx->regions >= TD_REGION_LIMIT || !td__scope_push(cx))
+        return td__fail(cx, TD_E_UNSUPPORTED, "td_checkpoint: too many regions");
+    td_wish wish = {.region = ++cx->regions, .policy = o->policy, .env = o->policy_env};
+    for (int i = 0; i < f->n_out; i++) out[i] = NULL;
+    cx->wish = &wish;
+    bool ok = f->fn(f->env, in.v, in.n, out, f->n_out) && td_ok(cx);
+    cx->wish = was;
+    for (int i = 0; i < f->n_out && ok; i++) ok = out[i] && !td_is_nil(out[i]);
+    td__scope_pop(cx, out, ok ? f->n_out : 0);
+    for (int i = 0; i < f->n_out && !ok; i++) out[i] = td_nil(cx);
+    return ok || td__fail(cx, TD_E_ARG, "td_checkpoint: the region failed");
+}
+
+bool td_checkpoint_with(td_ctx *cx, td_tensors in, td_tensor **out, int n_out,
+                        const td_checkpoint_opts *opts) {
+    td_checkpoint_opts o = {0};
+    memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
+    frame f = {.cx = cx,
+               .fn = o.region,
+               .env = o.env,
+               .n_out = n_out,
+               .same_random = !o.fresh};
+    return cx->fake ? run_marked(&f, in, out, &o) : start(&f, in, out);
+}
+
 bool td_checkpoint(td_ctx *cx, td_region *fn, void *env, td_tensors in, td_tensor **out,
                    int n_out) {
-    frame f = {.cx = cx, .fn = fn, .env = env, .n_out = n_out, .same_random = true};
-    return start(&f, in, out);
+    td_checkpoint_opts o = {TD_CHECKPOINT_OPTS, .region = fn, .env = env};
+    return td_checkpoint_with(cx, in, out, n_out, &o);
 }
 
 bool td_checkpoint_fresh(td_ctx *cx, td_region *fn, void *env, td_tensors in,
                          td_tensor **out, int n_out) {
-    frame f = {.cx = cx, .fn = fn, .env = env, .n_out = n_out};
-    return start(&f, in, out);
+    td_checkpoint_opts o = {TD_CHECKPOINT_OPTS, .region = fn, .env = env,
+                            .fresh = true};
+    return td_checkpoint_with(cx, in, out, n_out, &o);
 }

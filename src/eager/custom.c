@@ -18,7 +18,10 @@ struct td_fcall {
     TD_VEC(td_tensor *) dirty;   /* forward; not held */
     TD_VEC(td_tensor *) plain;   /* not differentiable; not held */
     TD_VEC(td_tensor *) stash;   /* held */
-    td_saved *saved;             /* the node's */
+    td_saved  *saved;            /* the node's */
+    bool       dry;              /* a capture takes it apart: kept and n_saved count */
+    td_tensors kept;             /* dry backward: what was saved, then stashed */
+    int        n_saved;
 };
 
 static void drop_list(td_tensor **v, int n) {
@@ -65,6 +68,7 @@ bool td_fcall_save(td_fcall *f, td_tensors saved) {
 
 td_tensor *td_fcall_saved(td_fcall *f, int i) {
     td_node *n = f->node;
+    if (f->dry && i >= 0 && i < f->n_saved) return f->kept.v[i];
     if (!n || i < 0 || i >= n->n_saved)
         return td_fail(f->cx, TD_E_ARG, "%s: there is no saved value %d", f->fn.name,
                        i);
@@ -82,6 +86,8 @@ bool td_fcall_stash(td_fcall *f, td_tensors kept) {
 }
 
 td_tensor *td_fcall_stashed(td_fcall *f, int i) {
+    if (f->dry && i >= 0 && i < f->kept.n - f->n_saved)
+        return f->kept.v[f->n_saved + i];
     if (i >= 0 && i < f->stash.n) return f->stash.v[i];
     return td_fail(f->cx, TD_E_ARG, "%s: there is no stashed value %d", f->fn.name, i);
 }
@@ -240,7 +246,8 @@ static bool save_values(td_fcall *f, td_tensor *const *before, int n_out) {
         td_saved  *s = &n->saved[n->n_saved++];
         s->arg = (int16_t)(nr >= 0 ? -1 - nr : 0);
         bool dirty = find(f->dirty.v, f->dirty.n, t) >= 0;
-        if (dirty) nr = find(before, n_out, t); /* it is a result now */
+        if (dirty) nr = find(before, n_out, t);            /* it is a result now */
+        if (find(f->plain.v, f->plain.n, t) >= 0) nr = -1; /* one without history */
         if (!td__save(s, t, nr >= 0, nr >= 0 ? nr : 0)) return false;
     }
     drop_list(f->to_save.v, f->to_save.n);
@@ -295,6 +302,13 @@ static td_fcall *make_call(td_ctx *cx, const td_function *fn, void *payload,
     return f;
 }
 
+/* The mode that takes over calls of custom functions: a recorder of programs. */
+static td_mode *listener(const td_ctx *cx) {
+    td_mode *m = cx->top;
+    while (m && m != cx->tape && !(m->function && m->composites)) m = m->below;
+    return m == cx->tape ? NULL : m;
+}
+
 bool td_function_call(td_ctx *cx, const td_function *fn, void *payload, td_tensors in,
                       td_tensor **out, int n_out) {
     bool ok = true, needs = false;
@@ -307,12 +321,13 @@ bool td_function_call(td_ctx *cx, const td_function *fn, void *payload, td_tenso
                           fn->name, i);
         needs |= td__needs_grad(in.v[i]);
     }
-    if (cx->fake && needs && td__recording(cx))
-        ok =
-            td__fail(cx, TD_E_TRACE,
-                     "%s: a custom function with a backward of its own cannot be part "
-                     "of a captured body; call it on the body's results, or in no_grad",
-                     fn->name ? fn->name : "function");
+    td_mode *m = needs && td__recording(cx) ? listener(cx) : NULL;
+    if (ok && m) {
+        td_fncall call = {cx, fn, payload, in, out, n_out};
+        ok = m->function(m, &call);
+        for (int i = 0; i < n_out && !ok; i++) out[i] = &cx->nil;
+        return ok;
+    }
     td_fcall *f = make_call(cx, fn, payload, in);
     td_node  *n = NULL;
     ok = ok && f && td__scope_push(cx);
@@ -331,4 +346,46 @@ bool td_function_call(td_ctx *cx, const td_function *fn, void *payload, td_tenso
     }
     for (int i = 0; i < n_out && !ok; i++) out[i] = &cx->nil;
     return ok;
+}
+
+/* ---- taken apart -------------------------------------------------------- */
+
+td_fcall *td__fcall_open(const td_fncall *call, const bool *need) {
+    td_fcall *f = make_call(call->cx, call->fn, call->payload, call->in);
+    if (!f) return NULL;
+    f->dry = true;
+    f->need = need;
+    return f;
+}
+
+void td__fcall_close(td_fcall *f) { free_call(f); }
+
+bool td__fcall_forward(td_fcall *f, td_tensor *const *in, td_tensor **out, int n_out) {
+    f->in = in;
+    bool ok = f->fn.forward(f, in, f->n_in, out, n_out) ||
+              td__fail(f->cx, TD_E_ARG, "%s: forward failed", f->fn.name);
+    return ok && check_results(f, out, n_out);
+}
+
+bool td__fcall_backward(td_fcall *f, const td_fkept *kept, td_tensor *const *g,
+                        int n_out, td_tensor **grad) {
+    f->in = NULL;
+    f->kept = kept->all;
+    f->n_saved = kept->n_saved;
+    return f->fn.backward(f, g, n_out, grad, f->n_in) ||
+           td__fail(f->cx, TD_E_GRAD, "%s: backward failed", f->fn.name);
+}
+
+void td__fcall_said(const td_fcall *f, td_fsaid *s) {
+    *s = (td_fsaid){.saved = {f->to_save.v, f->to_save.n},
+                    .stash = {f->stash.v, f->stash.n},
+                    .dirty = {f->dirty.v, f->dirty.n},
+                    .plain = {f->plain.v, f->plain.n},
+                    .name = f->fn.name,
+                    .materialize = f->materialize};
+}
+
+td_tensor *td__fcall_zeros(const td_fcall *f, int i) {
+    const td_note *t = &f->node->out_note[i];
+    return td_op_zeros(f->cx, td__note_sizes(t), (td_dtype)t->dtype);
 }

@@ -4,7 +4,7 @@
 #ifndef TD_EAGER_H
 #define TD_EAGER_H
 
-#include "ops/ops.h"
+#include "graph/graph.h"
 #include "tandem/grad.h"
 
 /* Takes part in differentiation? A view does when its base does, unless it
@@ -19,6 +19,44 @@ static inline bool td__needs_grad(const td_tensor *t) {
 static inline bool td__recording(const td_ctx *cx) {
     return cx->grad_enabled && !cx->inference;
 }
+
+/* What the checkpoint region around the ops of a capture asks for them. */
+struct td_wish {
+    int           region; /* 1 upwards */
+    td_policy_fn *policy; /* NULL: TD_PREFER_RECOMPUTE */
+    void         *env;
+};
+
+/* The call of a custom function, for the mode that takes it over. */
+struct td_fncall {
+    td_ctx            *cx;
+    const td_function *fn;
+    void              *payload;
+    td_tensors         in;
+    td_tensor        **out;
+    int                n_out;
+};
+
+/* Such a call taken apart: forward and backward run once each, on tensors without
+ * bytes, and what they say is asked for (custom.c). */
+typedef struct td_fsaid {
+    td_tensors  saved, stash, dirty, plain; /* after forward */
+    const char *name;
+    bool        materialize;
+} td_fsaid;
+typedef struct td_fkept {
+    td_tensors all; /* what was saved, then what was stashed */
+    int        n_saved;
+} td_fkept;
+/* NULL after td__fail; then the payload is gone. need[] by input, while f lives. */
+td_fcall *td__fcall_open(const td_fncall *call, const bool *need);
+void      td__fcall_close(td_fcall *f); /* destroys the payload */
+bool td__fcall_forward(td_fcall *f, td_tensor *const *in, td_tensor **out, int n_out);
+void td__fcall_said(const td_fcall *f, td_fsaid *s);
+bool td__fcall_backward(td_fcall *f, const td_fkept *kept, td_tensor *const *g,
+                        int n_out, td_tensor **grad);
+/* In backward of a recorded call: zeros like result i. nil on failure. */
+td_tensor *td__fcall_zeros(const td_fcall *f, int i);
 
 /* Zeros of the sizes and dtype of result i, for rules whose gradient i did not
  * arrive. nil on failure. */

@@ -166,7 +166,7 @@ static bool fill_args(filling *f, const td_opcall *c, const plan *p,
         } else if (v.kind == TD_K_STR) {
             to->u.s = strcpy(f->chars, v.u.s);
             f->chars += strlen(v.u.s) + 1;
-        }
+        } else if (v.kind == TD_K_GRAPH) td__graph_keep(v.u.g);
     }
     return true;
 }
@@ -181,6 +181,8 @@ static td_node *make_node(const td_opcall *c, const plan *p, td_tensor **clones,
     f->n->info = c->info;
     f->n->name = c->def->name;
     f->n->n_saved = 0; /* counts as they come */
+    for (int i = 0; i < c->n_in && c->def->flags & TD_OPF_NESTS; i++)
+        f->n->in[i] = td_value_none(); /* its graphs are held as they come */
     if (p->zero) f->n->flags |= TD_NF_ZERO;
     if (p->none) f->n->flags |= TD_NF_NONE;
     if (fill_args(f, c, p, clones)) return f->n;
@@ -207,6 +209,12 @@ static bool float_result(const td_tensor *t) {
 /* How many results carry history where users see them. */
 static int shown_results(const td_opcall *c) {
     return c->def->flags & TD_OPF_STATS ? 1 : c->n_out;
+}
+
+/* Of a branch, those that require grad in one of its graphs. */
+static bool takes_history(const td_opcall *c, int i) {
+    if (!float_result(c->out[i])) return false;
+    return !(c->def->flags & TD_OPF_NESTS) || td__nested_grad(c, i);
 }
 
 /* Views remember the mode they were made in; it decides whether they may be
@@ -245,7 +253,7 @@ static bool call_plain(td_mode *m, td_opcall *c) {
     bool any = false;
     int  ranks = 0;
     for (int i = 0; i < c->n_out; i++) {
-        any |= float_result(c->out[i]);
+        any |= takes_history(c, i);
         ranks += c->out[i]->rank;
     }
     plan_terms(c, &p);
@@ -258,7 +266,7 @@ static bool call_plain(td_mode *m, td_opcall *c) {
     if (!n) return false;
     bool ok = td__note_outputs(n, c->out, c->n_out, f.ints, ranks);
     for (int i = 0; i < shown_results(c) && ok; i++)
-        if (float_result(c->out[i])) ok = td__set_history(c->out[i], n, i);
+        if (takes_history(c, i)) ok = td__set_history(c->out[i], n, i);
     if (ok) ok = save_results(&f, c, &p);
     td__node_drop(n);
     return ok;

@@ -77,6 +77,7 @@ static td_fval *make_record(td_func *f, td_fkind kind, td_group *g) {
     v->kind = (uint8_t)kind;
     v->group = g;
     v->here = td_here;
+    v->tags = f->cx->tags;
     v->next = f->all;
     f->all = v;
     return v;

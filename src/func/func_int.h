@@ -57,7 +57,8 @@ struct td_fval {
     td_tensor      *inner; /* held; NULL: not computed yet */
     uint64_t        gen;   /* of the group when inner was current */
     uint64_t        born;  /* a view: version of the outer storage when it was made */
-    td_where        here;
+    td_where        here;  /* of the op that made it, and its tags */
+    uint32_t        tags;
 };
 
 /* ---- alias.c ------------------------------------------------------------ */
@@ -75,6 +76,11 @@ bool      td__fval_place(td_fval *v);
 bool      td__group_flatten(td_group *g, int64_t bytes);
 /* The storage had `was` bytes before it perhaps grew: new ones are zero. */
 bool      td__group_grow(td_group *g, size_t was);
+
+/* ---- nested.c ----------------------------------------------------------- */
+
+/* The call of an op that takes graphs, on inner values: with graphs without writes. */
+bool td__func_nested(td_func *f, const td_opcall *c, td_value *in, td_tensor **out);
 
 /* ---- overlap.c ---------------------------------------------------------- */
 

@@ -84,8 +84,10 @@ static bool call_plain(td_func *f, td_opcall *c) {
     size_t      room = sizeof(td_tensor *) * (size_t)(c->n_out + 1);
     td_tensor **out = td__arena_alloc(&f->cx->scratch, room);
     if (!out) return td__fail_memory(f->cx);
-    if (!inner_args(f, c, in) ||
-        !td__func_call(f, c->info->op, in, c->n_in, out, c->n_out))
+    if (!inner_args(f, c, in)) return false;
+    bool nests = c->def->flags & TD_OPF_NESTS;
+    if (nests ? !td__func_nested(f, c, in, out)
+              : !td__func_call(f, c->info->op, in, c->n_in, out, c->n_out))
         return false;
     if (late && !make_outer(c, out)) return false;
     for (int i = 0; i < c->n_out; i++)

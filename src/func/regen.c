@@ -88,11 +88,15 @@ static bool derive_piece(td_fval *v) {
 }
 
 static bool derive(td_fval *v) {
+    td_ctx  *cx = td__group_of(v)->f->cx;
     td_where was = td_here;
+    uint32_t tags = cx->tags;
     td_here = v->here;
+    cx->tags = v->tags;
     bool ok = v->kind == TD_F_VIEW    ? derive_view(v)
               : v->kind == TD_F_PIECE ? derive_piece(v)
                                       : td__fval_hold(v, v->up->inner);
+    cx->tags = tags;
     if (ok) td_here = was;
     return ok;
 }

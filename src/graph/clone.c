@@ -48,9 +48,7 @@ static bool own_arg(copy *c, td_garg *a) {
     td__garg_map(a, twin_of, c);
     if (a->kind == TD_G_GRAPH) {
         if (!(a->u.g = td__graph_clone(a->u.g))) return false;
-        if (td__vec_push(&c->to->nested, a->u.g)) return true;
-        td__graph_drop(a->u.g);
-        return td__fail_memory(c->to->cx);
+        return td__graph_own(c->to, a->u.g);
     }
     for (uint32_t i = 0; a->kind == TD_G_LIST && i < a->n; i++)
         if (a->u.list[i].kind == TD_G_GRAPH &&

@@ -11,7 +11,7 @@ bool td__op_draws(td_op op) {
 }
 
 bool td__gnode_is_fixed(const td_gnode *n) {
-    if (n->kind != TD_N_OP || td__op_draws(n->op)) return true;
+    if (n->kind != TD_N_OP || td__gnode_draws(n)) return true;
     return td__opinfo(n->op)->writes || td__opinfo(n->op)->s.n_out == 0;
 }
 

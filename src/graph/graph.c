@@ -15,8 +15,16 @@ td_graph *td__graph_make(td_ctx *cx, const char *name) {
     return NULL;
 }
 
+void td__graph_keep(td_graph *g) { g->holders++; }
+
+bool td__graph_own(td_graph *g, td_graph *nested) {
+    if (td__vec_push(&g->nested, nested)) return true;
+    td__graph_drop(nested);
+    return td__fail_memory(g->cx);
+}
+
 void td__graph_drop(td_graph *g) {
-    if (!g) return;
+    if (!g || g->holders-- > 0) return;
     for (int i = 0; i < g->consts.n; i++) td__unref(g->consts.v[i]);
     for (int i = 0; i < g->nested.n; i++) td__graph_drop(g->nested.v[i]);
     td__vec_free(&g->inputs);
@@ -164,6 +172,7 @@ bool td__garg_fit(const td_param *p, td_garg *a) {
     case TD_T_OPT_DTYPE: return none || a->kind == TD_G_DTYPE;
     case TD_T_DTYPE: return a->kind == TD_G_DTYPE;
     case TD_T_STR: return a->kind == TD_G_STR;
+    case TD_T_GRAPH: return a->kind == TD_G_GRAPH && a->u.g;
     }
     return false;
 }

@@ -10,6 +10,7 @@
 #define TD_GRAPH_H
 
 #include "ops/ops.h"
+#include "tandem/grad.h"
 
 typedef struct td_graph td_graph;
 typedef struct td_gnode td_gnode; /* a statement: an op call or a region's edge */
@@ -89,15 +90,9 @@ typedef enum td_gregion {
 /* Which half of a joint graph a node belongs to. */
 typedef enum td_origin { TD_FROM_FORWARD, TD_FROM_BACKWARD } td_origin;
 
-/* What a checkpoint region asks for the results of a node (td_checkpoint and its
- * policies). Lies in td_gnode.tags with the number of the region, 1 upwards. */
-typedef enum td_policy {
-    TD_POLICY_NONE,
-    TD_MUST_SAVE,
-    TD_PREFER_SAVE,
-    TD_PREFER_RECOMPUTE,
-    TD_MUST_RECOMPUTE
-} td_policy;
+/* What a checkpoint region asks for the results of a node (tandem/grad.h: td_policy)
+ * lies in td_gnode.tags with the number of the region, 1 upwards. */
+#define TD_REGION_LIMIT 0xffffff
 #define TD_TAG(policy, region) ((uint32_t)(policy) | (uint32_t)(region) << 8)
 #define TD_TAG_POLICY(tags) ((td_policy)((tags)&7u))
 #define TD_TAG_REGION(tags) ((int)((tags) >> 8))
@@ -156,7 +151,8 @@ typedef struct td_gdim {
 enum { TD_GDIM_SYMBOL = 255 };
 
 struct td_graph {
-    td_ctx     *cx; /* errors go here */
+    td_ctx     *cx;      /* errors go here */
+    int         holders; /* beside the first */
     td_arena    arena;
     const char *name; /* without @ */
     TD_VEC(td_gval *) inputs;
@@ -181,7 +177,11 @@ struct td_graph {
 
 /* Whatever returns NULL or false has recorded a failure in the context. */
 td_graph *td__graph_make(td_ctx *cx, const char *name);
+void      td__graph_keep(td_graph *g); /* one more holder, dropped like the first */
 void      td__graph_drop(td_graph *g); /* NULL is fine */
+/* `nested` will be an argument of a node: g takes over the caller's hold on it. False:
+ * it is dropped. */
+bool      td__graph_own(td_graph *g, td_graph *nested);
 td_gval *td__graph_input(td_graph *g, const char *name, const td_look *look, td_desc d);
 /* A tensor the body closed over, as an input <const>; it is held. */
 td_gval *td__graph_const(td_graph *g, const char *name, td_tensor *t);
@@ -373,6 +373,13 @@ bool td__graph_infer(td_graph *g);
 
 /* Does an op draw random numbers, itself or through its parts? */
 bool td__op_draws(td_op op);
+/* The same of a node, whose nested graphs count, and of a whole graph (nested.c). */
+bool td__gnode_draws(const td_gnode *n);
+bool td__graph_draws(const td_graph *g);
+/* Is input i a const whose tensor the graph holds? */
+bool td__graph_holds(const td_graph *g, int i);
+/* Does result i of a call that takes graphs require grad in one of them? */
+bool td__nested_grad(const td_opcall *c, int i);
 /* May the node neither move, merge nor go: it writes, draws or bounds a region. */
 bool td__gnode_is_fixed(const td_gnode *n);
 

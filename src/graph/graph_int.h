@@ -35,6 +35,7 @@ bool   td__text_elements(td_buf *b, const td_tensor *t);
 typedef struct td_labels {
     const td_graph *g;
     td_arena        arena;
+    int             indent;  /* of the statement being printed */
     const char    **name;    /* by value id */
     int32_t        *storage; /* by number: how it prints, -1: not shared */
     bool           *read;    /* by value id: somebody reads it */

@@ -124,20 +124,21 @@ static bool parse_body(td_parser *ps) {
 }
 
 bool td__parse_nested(td_parser *ps, td_garg *a) {
-    td_pbody *outer = ps->body, inner;
+    td_pbody *outer = ps->body, inner = {0};
     if (ps->deep >= TD_NEST_LIMIT)
         return td__lex_fail(&ps->lx, "functions nest at most %d deep", TD_NEST_LIMIT);
     ps->deep++;
     td__lex_next(&ps->lx);
-    bool ok = td__body_begin(ps, &inner, "nested") && parse_body(ps);
+    const char *name = "nested";
+    if (ps->lx.tok.kind == TD_TOK_AT && ps->lx.tok.n) {
+        name = td__lex_text(&ps->lx, &outer->g->arena);
+        td__lex_next(&ps->lx);
+    }
+    bool ok = name && td__body_begin(ps, &inner, name) && parse_body(ps);
     td__body_end(ps, &inner, outer);
     ps->deep--;
-    if (ok && !td__vec_push(&outer->g->nested, inner.g))
-        ok = td__fail_memory(ps->lx.cx);
-    if (!ok) {
-        td__graph_drop(inner.g);
-        return ps->lx.failed = true, false;
-    }
+    if (!ok) td__graph_drop(inner.g);
+    if (!ok || !td__graph_own(outer->g, inner.g)) return ps->lx.failed = true, false;
     *a = (td_garg){TD_G_GRAPH, 0, {0}};
     a->u.g = inner.g;
     return true;

@@ -182,7 +182,7 @@ void td__text_arg(td_buf *b, const td_labels *l, const td_garg *a, unsigned how)
     case TD_G_INTS:
     case TD_G_LIST: list_text(b, l, a, how); break;
     case TD_G_STR: td__text_string(b, a->u.s); break;
-    case TD_G_GRAPH: print_func(b, a->u.g, how, 2); break;
+    case TD_G_GRAPH: print_func(b, a->u.g, how, l->indent + 2); break;
     }
 }
 
@@ -268,12 +268,13 @@ static void literals(td_buf *b, const td_labels *l, int indent) {
     }
 }
 
-static void statements(td_buf *b, const td_labels *l, unsigned how, int indent) {
+static void statements(td_buf *b, td_labels *l, unsigned how, int indent) {
     for (int i = 0; i < l->g->nodes.n; i++) {
         const td_gnode *n = l->g->nodes.v[i];
         if (n->dead) continue;
         if (n->kind == TD_N_LEAVE && indent > 2) indent -= 2;
         begin_line(b, indent);
+        l->indent = indent;
         if (n->kind == TD_N_OP) td__text_node(b, l, n, how);
         else if (n->kind == TD_N_LEAVE) td__buf_add(b, "}");
         else {

@@ -113,12 +113,12 @@ static bool scalar_value(td_replay *r, const td_garg *a, td_value *out) {
     case TD_G_BOOL: *out = td_value_bool(a->u.i != 0); return true;
     case TD_G_DTYPE: *out = td__value_dtype(a->u.dt); return true;
     case TD_G_STR: *out = td__value_str(a->u.s); return true;
+    case TD_G_GRAPH: *out = td__value_graph(a->u.g); return true;
     case TD_G_INTS:
-    case TD_G_LIST:
-    case TD_G_GRAPH: break;
+    case TD_G_LIST: break;
     }
-    return td__fail(r->g->cx, TD_E_UNSUPPORTED,
-                    "@%.60s: a nested graph cannot be run as an argument", r->g->name);
+    return td__fail(r->g->cx, TD_E_UNSUPPORTED, "@%.60s: a list inside a list",
+                    r->g->name);
 }
 
 /* Lists lie in r->ints and r->ts; u.i keeps where, as those may still move. */
@@ -215,12 +215,14 @@ static bool change_mode(td_replay *r, const td_gnode *n) {
     return true;
 }
 
-/* The most results a list op can give: one per index of a dim, or per list entry. */
+/* The most results a list op can give: one per index of a dim, list entry, or output
+ * of a nested graph. */
 static int64_t list_cap(const td_replay *r, const td_gnode *n) {
     int64_t cap = n->n_out > 1 ? n->n_out : 1;
     for (int i = 0; i < r->args.n; i++) {
         const td_value *v = &r->args.v[i];
         if (v->kind == TD_K_INTS && v->n > cap) cap = v->n;
+        if (v->kind == TD_K_GRAPH && v->u.g->outputs.n > cap) cap = v->u.g->outputs.n;
         for (int d = 0; v->kind == TD_K_TENSOR && d < v->u.t->rank; d++)
             if (v->u.t->size[d] > cap) cap = v->u.t->size[d];
     }
@@ -268,8 +270,12 @@ static void forget_read(void *env, td_gval *v) {
 bool td__replay_node(td_replay *r, const td_gnode *n) {
     if (n->kind != TD_N_OP) return change_mode(r, n);
     td_where was = td_here;
+    uint32_t tags = r->g->cx->tags;
     td_here = n->here;
-    if (!read_args(r, n) || !call_op(r, n)) return false;
+    r->g->cx->tags = n->tags;
+    bool ok = read_args(r, n) && call_op(r, n);
+    r->g->cx->tags = tags;
+    if (!ok) return false;
     td_here = was;
     if (!r->reads) return true;
     for (int i = 0; i < n->n_in; i++) td__garg_each(&n->in[i], forget_read, r);

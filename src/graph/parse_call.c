@@ -20,6 +20,7 @@ static const char *const type_words[] = {
     "a dtype",
     "a dtype or none",
     "a string",
+    "a function",
 };
 
 bool td__parse_line_end(td_parser *ps) {

@@ -11,8 +11,10 @@
 const char *const td__region_words[TD_R_COUNT] = {"no_grad", "enable_grad", "inference",
                                                   "plain"};
 
-const char *const td__policy_words[TD_MUST_RECOMPUTE + 1] = {
-    "none", "must_save", "prefer_save", "prefer_recompute", "must_recompute"};
+const char *const td__policy_words[TD_MUST_RECOMPUTE + 1] = {"none", "must_save",
+                                                             "prefer_save",
+                                                             "prefer_recompute",
+                                                             "must_recompute"};
 
 const char *const td__desc_words[TD_D_COUNT] = {
     "plain",  "param",       "buffer", "const",     "tangent",

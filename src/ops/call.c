@@ -65,7 +65,8 @@ static const char *const type_words[] = {"a tensor",
                                          "a bool",
                                          "a dtype",
                                          "a dtype or nothing",
-                                         "a string"};
+                                         "a string",
+                                         "a graph"};
 
 static bool is_number(td_value v) {
     return v.kind == TD_K_INT || v.kind == TD_K_FLOAT || v.kind == TD_K_BOOL;
@@ -100,6 +101,7 @@ static bool fits(uint8_t type, td_value *v) {
         if (v->kind == TD_K_DTYPE) return (unsigned)v->u.dt < TD_DTYPE_COUNT;
         return v->kind == TD_K_NONE && type == TD_T_OPT_DTYPE;
     case TD_T_STR: return v->kind == TD_K_STR && v->u.s;
+    case TD_T_GRAPH: return v->kind == TD_K_GRAPH && v->u.g;
     }
     return false;
 }

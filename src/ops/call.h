@@ -6,6 +6,8 @@
 
 /* Runs one non-composite op below all modes: shape rule, results, kernel. */
 bool td__exec(td_opcall *c);
+/* Are there no bytes to compute with, or none wanted? */
+bool td__call_is_fake(const td_opcall *c);
 
 /* ---- parts.c ------------------------------------------------------------ */
 

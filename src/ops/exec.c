@@ -9,7 +9,7 @@
 
 /* ---- what holds for every op -------------------------------------------- */
 
-static bool any_fake(const td_opcall *c) {
+bool td__call_is_fake(const td_opcall *c) {
     if (TD_UNLIKELY(c->cx->fake)) return true;
     for (int i = 0; i < c->n_in; i++) {
         td_value v = c->in[i];
@@ -34,7 +34,8 @@ static bool make_results(td_opcall *c, bool fake) {
 }
 
 static bool exec_plain(td_opcall *c) {
-    bool fake = any_fake(c);
+    bool fake = td__call_is_fake(c);
+    if (c->def->flags & TD_OPF_NESTS) return c->def->cpu(c);
     if (c->def->flags & TD_OPF_DYNAMIC) {
         if (!fake) return c->def->cpu(c);
         if (!td__dim_tracing())
@@ -147,7 +148,7 @@ static bool exec_twin(td_opcall *c) {
     const td_opdef *own = c->def, *pure = &td__ops[c->info->pure];
     c->def = pure; /* shape rules and kernels look at the twin's flags */
     bool ok = pure->shape(c) && result_fits(c, self);
-    if (ok && !any_fake(c)) {
+    if (ok && !td__call_is_fake(c)) {
         bool direct = pure->flags & TD_OPF_POINTWISE ||
                       (pure->flags & TD_OPF_WRITES_OK && !read_elsewhere(c, self));
         if (direct) {
@@ -164,7 +165,7 @@ static bool exec_twin(td_opcall *c) {
 
 /* A writer with a kernel of its own: its shape rule only checks. */
 static bool exec_writer(td_opcall *c) {
-    bool fake = any_fake(c), meta = c->def->flags & TD_OPF_META;
+    bool fake = td__call_is_fake(c), meta = c->def->flags & TD_OPF_META;
     if (c->def->shape && !c->def->shape(c)) return false;
     for (int i = 0; i < c->n_out; i++) {
         char alias = c->info->s.out[i].alias;

@@ -44,7 +44,8 @@ enum {
     TD_OPF_UNIFORM = 1 << 20, /* may write elements that share their place */
     TD_OPF_DRAWS = 1 << 21,   /* composite: some of its parts may draw */
     TD_OPF_FILLS = 1 << 22,   /* gives every element the same value */
-    TD_OPF_CHEAP = 1 << 23    /* one pass over its arguments: may be done twice */
+    TD_OPF_CHEAP = 1 << 23,   /* one pass over its arguments: may be done twice */
+    TD_OPF_NESTS = 1 << 24    /* takes graphs; its kernel makes c->out, also of fakes */
 };
 
 /* One op. Rows live in *.def as TD_OP(id, .field = ...,). FN(x) names the C
@@ -111,7 +112,8 @@ typedef enum td_type {
     TD_T_BOOL,
     TD_T_DTYPE,
     TD_T_OPT_DTYPE,
-    TD_T_STR
+    TD_T_STR,
+    TD_T_GRAPH
 } td_type;
 
 #define TD_MAX_ARGS 16
@@ -235,6 +237,11 @@ static inline td_value td__value_dtype(td_dtype dt) {
 static inline td_value td__value_str(const char *s) {
     td_value v = {TD_K_STR, 0, {0}};
     v.u.s = s;
+    return v;
+}
+static inline td_value td__value_graph(const struct td_graph *g) {
+    td_value v = {TD_K_GRAPH, 0, {0}};
+    v.u.g = (struct td_graph *)(uintptr_t)g; /* read only, for the call */
     return v;
 }
 /* For modes: the rest of the stack, then the kernel. */

@@ -454,5 +454,10 @@ td_vjp_fn td__vjp_native_dropout;
 td_decomp_fn td__simpler_dropout;
 td_decomp_fn td__decomp_dropout;
 td_decomp_fn td__decomp_dropout_;
+td_kernel_fn td__kern_cond;
+td_vjp_fn td__vjp_cond;
+td_kernel_fn td__kern_while_loop;
+td_vjp_fn td__vjp_while_loop;
+td_decomp_fn td__decomp_custom;
 
 #endif

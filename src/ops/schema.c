@@ -59,6 +59,7 @@ static const struct {
     {"bool", TD_T_BOOL, 255, 255, 255},
     {"dtype", TD_T_DTYPE, TD_T_OPT_DTYPE, 255, 255},
     {"str", TD_T_STR, 255, 255, 255},
+    {"Graph", TD_T_GRAPH, 255, 255, 255},
 };
 
 static bool read_alias(reader *r, td_param *p) {

@@ -20,6 +20,8 @@ td_ctx *td_call_ctx(const td_call *c) { return c->cx; }
 void   *td_call_env(const td_call *c) { return c->env; }
 int     td_arg_count(const td_call *c) { return c->args.n; }
 
+td_values td__call_args(const td_call *c) { return c->args; }
+
 static td_kind kind_of(const td_call *c, int i) {
     return i < 0 || i >= c->args.n ? TD_K_STR : (td_kind)c->args.v[i].kind;
 }
@@ -126,11 +128,14 @@ int td_call_body(td_ctx *cx, td_body *body, void *env, td_values args, td_value 
 
 /* What a body may change in a context, and does not change for good. */
 typedef struct outside {
-    td_mode *top, *deep; /* the top, and what is below the tape */
-    bool     grad, inference, fake;
-    uint64_t seed, offset;
-    int      scopes, missed;
-    td_where here;
+    td_mode       *top, *deep; /* the top, and what is below the tape */
+    bool           grad, inference, fake;
+    uint64_t       seed, offset;
+    int            scopes, missed;
+    td_where       here;
+    uint32_t       tags;
+    int            regions;
+    const td_wish *wish;
 } outside;
 
 static bool step_in(td_ctx *cx, outside *o, td_record *r) {
@@ -142,7 +147,10 @@ static bool step_in(td_ctx *cx, outside *o, td_record *r) {
                    .offset = cx->rng_offset,
                    .scopes = cx->scopes.n,
                    .missed = cx->missed,
-                   .here = td_here};
+                   .here = td_here,
+                   .tags = cx->tags,
+                   .regions = cx->regions,
+                   .wish = cx->wish};
     if (!td_saved_hooks_push(cx, NULL)) return false;
     if (!td__scope_push(cx)) {
         td_saved_hooks_pop(cx);
@@ -150,8 +158,10 @@ static bool step_in(td_ctx *cx, outside *o, td_record *r) {
     }
     r->first_scope = cx->scopes.n;
     o->deep = cx->tape->below;
-    r->mark.below = o->deep;
-    cx->tape->below = &r->mark;
+    cx->tape->below = &r->mark; /* and nothing below: a nested capture is its own */
+    cx->tags = 0;
+    cx->regions = 0;
+    cx->wish = NULL;
     cx->top = cx->tape;
     td__mode_push(cx, &r->inside);
     td__mode_push(cx, &r->mode);
@@ -170,6 +180,9 @@ static void step_out(const td_record *r, const outside *o) {
     td_rng_set(cx, o->seed, o->offset);
     while (cx->scopes.n > o->scopes) td__scope_pop(cx, NULL, 0);
     cx->missed = o->missed;
+    cx->tags = o->tags;
+    cx->regions = o->regions;
+    cx->wish = o->wish;
     td_saved_hooks_pop(cx);
     td_here = o->here;
 }
@@ -269,23 +282,41 @@ static bool run_body(td_record *r, td_body *body, td_call *c, td_values real) {
     return ok;
 }
 
-static bool capture_into(td_graph *g, td_body *body, void *env, td_values args) {
+/* Those a body before it read; the body is told nothing of them. */
+static bool take_lifted(td_record *r) {
+    char name[24];
+    for (int i = 0; r->lift && i < r->lift->tensors.n; i++) {
+        snprintf(name, sizeof name, "c%d", i);
+        if (!td__record_input(r, r->lift->tensors.v[i], name)) return false;
+    }
+    return true;
+}
+
+static bool capture_into(td_graph *g, td_body *body, void *env, td_values args,
+                         td_lift *lift) {
     td_record r;
     td_value *copies = td__zalloc(sizeof *copies * ((size_t)args.n + 1));
     if (!copies) return td__fail_memory(g->cx);
     td__record_begin(&r, g);
+    r.lift = lift;
     td_call c = {.cx = g->cx, .env = env, .args = {copies, args.n}};
-    bool    ok = take_args(&r, args, copies) && run_body(&r, body, &c, args);
+    bool    ok =
+        take_args(&r, args, copies) && take_lifted(&r) && run_body(&r, body, &c, args);
     td__record_end(&r);
     td__free(copies);
     return ok;
 }
 
-td_graph *td__capture(td_ctx *cx, td_body *body, void *env, td_values args) {
+td_graph *td__capture_nested(td_ctx *cx, td_body *body, void *env, td_values args,
+                             td_lift *lift) {
     if (!td_ok(cx)) return NULL;
     td_graph *g = td__graph_make(cx, "f");
     if (!g) return NULL;
-    if (capture_into(g, body, env, args)) return g;
+    if (capture_into(g, body, env, args, lift)) return g;
     td__graph_drop(g);
     return NULL;
+}
+
+td_graph *td__capture(td_ctx *cx, td_body *body, void *env, td_values args) {
+    return td__capture_nested(cx, body, env, args, NULL);
 }

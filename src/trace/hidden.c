@@ -35,6 +35,7 @@ static bool hear_part(td_record *r, td_mode *m, td_opcall *c) {
         if (!td__record_arg(r, &c->in[i], &args[i], c->info->s.name)) return false;
         in[i] = c->in[i];
     }
+    if (!td__record_graphs(r, c, args)) return false;
     td_opcall *outer = r->part;
     r->part = c;
     bool ok = td__call_below(m, c);
@@ -64,10 +65,15 @@ static bool hear_copy(td_record *r, td_opcall *c) {
     return (v->look = td__graph_look_of(r->g, l)) != NULL;
 }
 
+/* Is the current call a custom function? Its results come from ops inside. */
+static bool in_function(const td_record *r) {
+    return r->current && r->current->def->flags & TD_OPF_NESTS;
+}
+
 /* What the tape was asked for gets tags; what it asks for itself is a copy. */
 static bool mark_call(td_mode *m, td_opcall *c) {
     td_record *r = (td_record *)(void *)((char *)m - offsetof(td_record, mark));
-    bool       asked = c == r->current || c == r->part;
+    bool       asked = c == r->current || c == r->part || in_function(r);
     if (!asked && c->info->op == TD_OP_clone && is_part(r, c)) return hear_copy(r, c);
     if (!td__call_below(m, c)) return false;
     if (c == r->current) r->whole.main = r->parts.n - r->whole.first;

@@ -74,8 +74,7 @@ bool td__record_generator(td_record *r, const char *who) {
     if (r->cx->rng_seed == r->seed && r->cx->rng_offset == r->offset) return true;
     return td__record_fail(
         r, who,
-        "the random generator was set in a captured body (td_seed, or a "
-        "checkpoint with random ops that is run again); set it outside");
+        "the random generator was set in a captured body (td_seed); set it outside");
 }
 
 static const char *const rels[] = {"==", "!=", "<", ">="};
@@ -108,6 +107,7 @@ static bool record_call(td_mode *m, td_opcall *c) {
         if (!td__record_arg(r, &c->in[i], &args[i], who)) return false;
         in[i] = c->in[i];
     }
+    if (!td__record_graphs(r, c, args)) return false;
     td__hidden_begin(r, c);
     const char *outer = td__symenv_op(who);
     bool        ok = td__call_below(m, c) && record_asserts(r, c->info->op);
@@ -122,18 +122,20 @@ static bool record_call(td_mode *m, td_opcall *c) {
 
 void td__record_begin(td_record *r, td_graph *g) {
     td_ctx *cx = g->cx;
-    *r =
-        (td_record){.mode = {.name = "record", .call = record_call, .composites = true},
-                    .cx = cx,
-                    .g = g,
-                    .fakes = {.cx = cx},
-                    .start_grad = cx->grad_enabled,
-                    .start_inference = cx->inference,
-                    .grad = cx->grad_enabled,
-                    .inference = cx->inference,
-                    .seed = cx->rng_seed,
-                    .offset = cx->rng_offset,
-                    .first_scope = cx->scopes.n};
+    *r = (td_record){.mode = {.name = "record",
+                              .call = record_call,
+                              .composites = true,
+                              .function = td__record_function},
+                     .cx = cx,
+                     .g = g,
+                     .fakes = {.cx = cx},
+                     .start_grad = cx->grad_enabled,
+                     .start_inference = cx->inference,
+                     .grad = cx->grad_enabled,
+                     .inference = cx->inference,
+                     .seed = cx->rng_seed,
+                     .offset = cx->rng_offset,
+                     .first_scope = cx->scopes.n};
     td__hidden_init(r);
     r->sym = td__symenv_current();
     if (!r->sym) return;

@@ -84,6 +84,12 @@ typedef struct td_whole {
     td_gval **instead;  /* by result of a composite: the part that makes it */
 } td_whole;
 
+/* Tensors of the outside that a nested body reads around its arguments, held. They
+ * are inputs of its graph, behind the arguments. */
+typedef struct td_lift {
+    TD_VEC(td_tensor *) tensors;
+} td_lift;
+
 struct td_record {
     td_mode   mode;   /* first: the mode is the recorder */
     td_mode   inside; /* above the tape: hears the parts of composites */
@@ -91,6 +97,7 @@ struct td_record {
     td_ctx   *cx;
     td_graph *g;
     td_faker  fakes;
+    td_lift  *lift; /* of a nested capture; NULL: what is closed over is a const */
     bool      start_grad, start_inference; /* before the first op */
     bool      grad, inference;             /* what the graph has, up to here */
     TD_VEC(td_open_region) open;
@@ -131,9 +138,39 @@ td_graph *td__capture(td_ctx *cx, td_body *body, void *env, td_values args);
 /* The same from a graph: its replay is the body, `in` are its inputs, absent for consts
  * it holds. Names and descriptors stay. */
 td_graph *td__capture_graph(const td_graph *g, const td_value *in);
+/* The same for an argument of an op: what the body closes over, values of the capture
+ * around it as well as real tensors, becomes inputs. Those in `lift` come first, in
+ * order; new ones are added. */
+td_graph *td__capture_nested(td_ctx *cx, td_body *body, void *env, td_values args,
+                             td_lift *lift);
+td_values td__call_args(const td_call *c);
 /* For inputs as their looks say. */
 td_graph *td__capture_types(const td_graph *g);
 /* The same with ops replaced by simpler ones: names with commas between, or "all". */
 td_graph *td__graph_decompose(const td_graph *g, const char *ops);
+
+/* ---- nested graphs (nest.c) --------------------------------------------- */
+
+void td__lift_free(td_lift *l);
+/* Inputs that g does not read, so that it has one for each lifted tensor; n_args are
+ * there without them. */
+bool td__lift_pad(td_graph *g, const td_lift *l, int n_args);
+
+/* A tensor to capture with in t's place: over the same bytes, with neither history nor
+ * views nor a mode's payload, so that looking at it calls no op. NULL after fail. */
+td_tensor *td__template(td_tensor *t, bool grad);
+
+enum { TD_WRITTEN = 1, TD_WRITTEN_LOUD = 2 };
+/* By input: is it written, and with gradients on; `grad` holds where g begins. */
+bool td__graph_writes(const td_graph *g, bool grad, uint8_t *how);
+
+/* The graphs among a call's arguments become the recorded graph's: captured anew for
+ * the operands where they do not fit them. */
+bool td__record_graphs(td_record *r, td_opcall *c, td_garg *args);
+
+/* ---- custom functions (custom_capture.c) -------------------------------- */
+
+/* td_mode.function of the recorder. */
+bool td__record_function(td_mode *m, const td_fncall *call);
 
 #endif

@@ -36,10 +36,20 @@ static bool find_file(td_record *r) {
     return r->file_copy || !r->file;
 }
 
+/* What the checkpoint region around an op asks for it. */
+static uint32_t tags_of(const td_ctx *cx, td_op op) {
+    const td_wish *w = cx->wish;
+    if (!w) return cx->tags;
+    td_policy p = w->policy ? w->policy(w->env, td__ops[op].name) : TD_PREFER_RECOMPUTE;
+    bool      known = p > TD_POLICY_NONE && p <= TD_MUST_RECOMPUTE;
+    return known ? TD_TAG(p, w->region) : 0;
+}
+
 bool td__record_place(td_record *r, td_gnode *n) {
     if (!find_scope(r) || !find_file(r)) return false;
     n->here = (td_where){r->file_copy, td_here.line};
     n->scope = r->scope;
+    n->tags = tags_of(r->cx, n->op);
     return true;
 }
 
@@ -114,6 +124,22 @@ static td_gval *add_clone(td_record *r, td_gval *of) {
     return n && td__record_place(r, n) ? n->out[0] : NULL;
 }
 
+/* A tensor of the outside that a nested body reads: an input. */
+static td_tag *lift(td_record *r, td_tensor **t) {
+    td_tensor *copy = td__fake_copy(&r->fakes, *t);
+    td_tag    *tag = copy ? td__record_tag(r, copy) : NULL;
+    char       name[24];
+    if (copy && !tag) {
+        snprintf(name, sizeof name, "c%d", r->lift->tensors.n);
+        if (!td__vec_push(&r->lift->tensors, *t)) return td__fail_memory(r->cx), NULL;
+        td__ref(*t);
+        if (!td__record_input(r, *t, name)) return NULL;
+        tag = td__record_tag(r, copy);
+    }
+    *t = copy ? copy : *t;
+    return tag;
+}
+
 /* A real tensor the body reaches around its arguments. */
 static td_tag *adopt(td_record *r, td_tensor **t, const char *who) {
     td_tensor     *real = *t;
@@ -174,14 +200,15 @@ td_gval *td__record_value(td_record *r, td_tensor **t, const char *who) {
     td_tag *tag = td__record_tag(r, *t);
     if (tag && !tag->v) tag = NULL; /* of a call that failed */
     if (tag && !td__hidden_show(r, tag)) tag = NULL;
-    if (!tag && td__is_fake(*t))
+    if (!tag && r->lift) tag = lift(r, t);
+    else if (!tag && td__is_fake(*t))
         return td__record_fail(
                    r, who,
                    "a tensor without bytes that this body neither was given nor made "
                    "(the gradient or the base of an argument, or a tensor of another "
                    "capture); pass it as an argument"),
                NULL;
-    if (!tag) tag = adopt(r, t, who);
+    if (!tag && !r->lift) tag = adopt(r, t, who);
     if (!tag) return NULL;
     return is_current(r, *t, tag) ? tag->v : restore_view(r, *t, tag, who);
 }
@@ -242,6 +269,10 @@ bool td__record_arg(td_record *r, td_value *v, td_garg *a, const char *who) {
     case TD_K_STR:
         a->kind = TD_G_STR;
         a->u.s = v->u.s;
+        return true;
+    case TD_K_GRAPH: /* td__record_graphs sees to it */
+        a->kind = TD_G_GRAPH;
+        a->u.g = v->u.g;
         return true;
     }
     return false;

@@ -89,7 +89,7 @@ TEST(a_nested_graph_is_an_argument) {
     td__graph_output(g, td__garg_value(n->out[0]), TD_PLAIN_DESC);
 
     CHECK(td__graph_print(&b, g, 0));
-    CHECK(strstr(b.s, "neg(%x, func @inner(%a) {\n  return %a\n})") != NULL);
+    CHECK(strstr(b.s, "neg(%x, func @inner(%a) {\n    return %a\n  })") != NULL);
     CHECK(!td__graph_verify(g, TD_STAGE_PROGRAM));
 
     td_graph *twin = td__graph_clone(g);

@@ -128,30 +128,6 @@ TEST(what_would_be_lost_with_the_capture_is_refused) {
     check_refused(reads_grad, true, "pass it as an argument");
 }
 
-static bool forward(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
-                    int n_out) {
-    (void)f, (void)n_in, (void)n_out;
-    out[0] = td_mul(in[0], 2);
-    return true;
-}
-static bool backward(td_fcall *f, td_tensor *const *g, int n, td_tensor **grad,
-                     int n_in) {
-    (void)f, (void)n, (void)n_in;
-    grad[0] = td_mul(g[0], 5);
-    return true;
-}
-static bool custom(td_call *c) {
-    const td_function fn = {.name = "mine", .forward = forward, .backward = backward};
-    td_tensor        *y;
-    if (!td_function_call(td_call_ctx(c), &fn, NULL, TD_LIST(td_arg(c, 0)), &y, 1))
-        return false;
-    return td_return(c, y);
-}
-TEST(a_custom_backward_is_refused_and_a_forward_alone_recorded) {
-    check_refused(custom, false, "mine: a custom function");
-    check_nature(custom, NULL, two, PLAIN);
-}
-
 static bool drop_half(void *env, td_tensor *const *in, int n_in, td_tensor **out,
                       int n) {
     (void)env, (void)n_in, (void)n;
@@ -166,9 +142,7 @@ static bool random_checkpoint(td_call *c) {
     if (!td_grad(TD_LIST(y), TD_LIST(x), &g, NULL)) return false;
     return td_return(c, g);
 }
-TEST(a_checkpoint_that_would_draw_twice_is_refused) {
-    check_refused(random_checkpoint, false, "random generator");
-}
+TEST(a_checkpoint_that_draws_is_recorded) { check_body(random_checkpoint, two); }
 
 TEST(a_capture_with_gradients_survives_any_lack_of_memory) {
     for (int64_t k = 0;; k++) {

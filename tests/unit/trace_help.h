@@ -69,7 +69,8 @@ static inline void check_same(const char *what, td_tensor *a, td_tensor *b, natu
     SAME(what, td_is_leaf(a), td_is_leaf(b));
     SAME(what, td_is_view(a), td_is_view(b));
     SAME(what, td_is_inference(a), td_is_inference(b));
-    SAME(what, td_version(a), td_version(b));
+    if (strcmp(what, "gradient")) /* how often the engine added to it is its business */
+        SAME(what, td_version(a), td_version(b));
     size_t  bytes = (size_t)td_numel(a) * sizeof(double);
     double *x = malloc(bytes + 1), *y = malloc(bytes + 1);
     bool    same = td_read(a, TD_F64, x, bytes) && td_read(b, TD_F64, y, bytes) &&

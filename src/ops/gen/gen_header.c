@@ -116,6 +116,7 @@ bool td__gen_header(const char *dir) {
     if (!f) return false;
     fputs(opening, f);
     for (int op = 0; op < TD_OP_COUNT; op++) {
+        if (td__ops[op].flags & TD_OPF_NESTS) continue;
         if (td__ops[op].doc) fprintf(f, "\n/* %s */", td__ops[op].doc);
         fprintf(f, "\nTD_API ");
         td__gen_prototype(f, (td_op)op);

@@ -1,0 +1,262 @@
+/* custom_replay.c -- the op a captured custom function becomes (ops/nested.def). Its
+ * parts are the call of a custom function whose forward and backward replay the two
+ * graphs: everything else, histories, writes, views, checks, is custom.c's. */
+#include "eager/eager_int.h"
+
+#include <string.h>
+
+/* One call: arguments while forward runs, graphs and fixed tensors to the end. */
+typedef struct replayed {
+    int         refs;
+    td_opcall  *c; /* during forward */
+    char       *name;
+    td_graph   *forward, *backward; /* held */
+    int         n_results, n_in, n_saved;
+    td_tensor **fixed; /* held; forward's first */
+    int         n_fixed, n_fixed_forward;
+    bool       *stash; /* by saved value */
+    bool        materialize;
+    td_tensor **temps; /* held until the call is over: saved, and nothing else */
+    int         n_temps;
+} replayed;
+
+enum { NAME, FORWARD, BACKWARD, INPUTS, FIXED, DIRTY, PLAIN, STASH, MATERIALIZE };
+
+static void destroy(void *payload) {
+    replayed *r = payload;
+    if (--r->refs > 0) return;
+    for (int i = 0; i < r->n_fixed; i++) td__unref(r->fixed[i]);
+    for (int i = 0; i < r->n_temps; i++) td__unref(r->temps[i]);
+    td__graph_drop(r->forward);
+    td__graph_drop(r->backward);
+    td__free(r->name);
+    td__free(r->fixed);
+    td__free(r->stash);
+    td__free(r->temps);
+    td__free(r);
+}
+
+/* ---- forward ------------------------------------------------------------ */
+
+static bool bad_graph(td_opcall *c, const char *what) {
+    return td__op_fail(c, TD_E_ARG, "%s: %s", c->in[NAME].u.s, what);
+}
+
+static bool is_among(const td_tensor *t, td_tensor *const *v, int n) {
+    for (int i = 0; i < n; i++)
+        if (v[i] == t) return true;
+    return false;
+}
+
+/* Keeps what backward will read; values that are neither inputs nor results also
+ * for the op, which returns them. */
+static bool save(td_fcall *f, replayed *r, td_tensor *const *in, const td_value *got) {
+    td_arena   *room = &r->c->cx->scratch;
+    size_t      n = sizeof(td_tensor *) * (size_t)(r->forward->outputs.n + 1);
+    td_tensor **saved = td__arena_alloc(room, n), **stash = td__arena_alloc(room, n);
+    int         n_saved = 0, n_stash = 0;
+    if (!saved || !stash) return td__fail_memory(r->c->cx);
+    for (int k = 0; k < r->n_saved; k++) {
+        td_tensor *t = got[r->n_results + k].u.t;
+        bool known = is_among(t, in, r->n_in) || is_among(t, r->temps, r->n_temps);
+        if (r->stash[k]) stash[n_stash++] = t;
+        else saved[n_saved++] = t;
+        for (int i = 0; i < r->n_results && !known; i++) known = got[i].u.t == t;
+        if (!known) r->temps[r->n_temps++] = td__ref(t);
+    }
+    return (!n_saved || td_fcall_save(f, (td_tensors){saved, n_saved})) &&
+           td_fcall_stash(f, (td_tensors){stash, n_stash});
+}
+
+/* Marks the inputs or results that a list argument names. */
+static bool mark(td_fcall *f, const replayed *r, int arg, td_tensors from,
+                 bool (*how)(td_fcall *f, td_tensors list)) {
+    td_opcall  *c = r->c;
+    int         n = (int)c->in[arg].n;
+    td_tensor **list = td__arena_alloc(&c->cx->scratch, sizeof *list * (size_t)(n + 1));
+    if (!list) return td__fail_memory(c->cx);
+    for (int k = 0; k < n; k++) {
+        int64_t i = c->in[arg].u.ints[k];
+        if (i < 0 || i >= from.n || !from.v[i])
+            return bad_graph(c, "a list names what is not there");
+        list[k] = from.v[i];
+    }
+    return how(f, (td_tensors){list, n});
+}
+
+static bool forward(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
+                    int n_out) {
+    replayed       *r = td_fcall_payload(f);
+    const td_graph *g = r->forward;
+    td_arena       *room = &r->c->cx->scratch;
+    size_t          n = (size_t)(g->inputs.n + g->outputs.n + 1);
+    td_value       *v = td__arena_zalloc(room, sizeof *v * n), *got = v + g->inputs.n;
+    int             at = 0, fixed = 0;
+    if (!v) return td__fail_memory(r->c->cx);
+    for (int i = 0; i < g->inputs.n; i++) {
+        if (td__graph_holds(g, i)) continue;
+        while (at < n_in && !in[at]) at++;
+        v[i] = td_value_tensor(at < n_in ? in[at++] : r->fixed[fixed++]);
+    }
+    td_fcall_materialize(f, false); /* by hand, for the results that have tangents */
+    if (!td__graph_replay(g, v, got)) return false;
+    for (int i = 0; i < g->outputs.n; i++)
+        if (got[i].kind != TD_K_TENSOR)
+            return bad_graph(r->c, "forward gives something that is no tensor");
+    for (int i = 0; i < n_out; i++) out[i] = got[i].u.t;
+    return save(f, r, in, got) &&
+           mark(f, r, DIRTY, (td_tensors){in, n_in}, td_fcall_mark_dirty) &&
+           mark(f, r, PLAIN, (td_tensors){out, n_out},
+                td_fcall_mark_non_differentiable);
+}
+
+/* ---- backward ----------------------------------------------------------- */
+
+static td_tensor *saved_value(td_fcall *f, const replayed *r, int k) {
+    int before = 0; /* how many of its kind come first */
+    for (int i = 0; i < k; i++) before += r->stash[i] == r->stash[k];
+    return r->stash[k] ? td_fcall_stashed(f, before) : td_fcall_saved(f, before);
+}
+
+static td_tensor *tangent(td_fcall *f, const replayed *r, td_tensor *g, int j) {
+    if (g) return g;
+    if (r->materialize) return td__fcall_zeros(f, j);
+    return td_fail(td_fcall_ctx(f), TD_E_TRACE,
+                   "no gradient arrived for result %d, but it was captured with one; "
+                   "let missing gradients be zeros (td_fcall_materialize)",
+                   j);
+}
+
+static bool backward(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad,
+                     int n_in) {
+    const replayed *r = td_fcall_payload(f);
+    const td_graph *b = r->backward;
+    size_t          n = (size_t)(b->inputs.n + b->outputs.n + 1);
+    td_value       *v = td__zalloc(sizeof *v * n), *got = v + b->inputs.n;
+    bool            ok = v != NULL || td__fail_memory(td_fcall_ctx(f));
+    int             fixed = r->n_fixed_forward;
+    for (int i = 0; ok && i < b->inputs.n; i++) {
+        td_desc d = b->in_desc.v[i];
+        if (td__graph_holds(b, i)) continue;
+        td_tensor *t = d.kind == TD_D_SAVED     ? saved_value(f, r, d.index)
+                       : d.kind == TD_D_TANGENT ? tangent(f, r, g[d.index], d.index)
+                                                : r->fixed[fixed++];
+        ok = !td_is_nil(t);
+        v[i] = td_value_tensor(t);
+    }
+    (void)n_out;
+    ok = ok && td__graph_replay(b, v, got);
+    for (int i = 0; ok && i < b->outputs.n; i++) {
+        int at = b->out_desc.v[i].index;
+        if (got[i].kind == TD_K_TENSOR && at < n_in) grad[at] = got[i].u.t;
+    }
+    td__free(v);
+    return ok;
+}
+
+/* ---- the op ------------------------------------------------------------- */
+
+static int count_inputs(const td_opcall *c) {
+    int n = 0;
+    for (uint32_t i = 0; i < c->in[INPUTS].n; i++) n += c->in[INPUTS].u.ts[i] != NULL;
+    return n;
+}
+
+/* Do descriptors name what is there? Texts may be written by hand. */
+static bool check_backward(td_opcall *c, const replayed *r) {
+    const td_graph *b = r->backward;
+    int             fixed = r->n_fixed_forward;
+    for (int i = 0; i < b->inputs.n; i++) {
+        td_desc d = b->in_desc.v[i];
+        if (td__graph_holds(b, i)) continue;
+        bool ok = d.kind == TD_D_SAVED     ? d.index >= 0 && d.index < r->n_saved
+                  : d.kind == TD_D_TANGENT ? d.index >= 0 && d.index < r->n_results
+                                           : fixed++ < r->n_fixed;
+        if (!ok) return bad_graph(c, "backward has an input nothing stands for");
+    }
+    for (int i = 0; i < b->outputs.n; i++)
+        if (b->out_desc.v[i].kind != TD_D_GRAD || b->out_desc.v[i].index < 0)
+            return bad_graph(c, "a result of backward is no <grad>");
+    return true;
+}
+
+/* Results come first in forward, then what is saved. */
+static bool read_graphs(td_opcall *c, replayed *r) {
+    const td_graph *g = r->forward;
+    r->n_fixed_forward = -count_inputs(c);
+    for (int i = 0; i < g->inputs.n; i++) r->n_fixed_forward += !td__graph_holds(g, i);
+    if (r->n_fixed_forward < 0 || r->n_fixed_forward > (int)c->in[FIXED].n)
+        return bad_graph(c, "forward has another number of inputs");
+    while (r->n_results < g->outputs.n &&
+           g->out_desc.v[r->n_results].kind != TD_D_SAVED)
+        r->n_results++;
+    r->n_saved = g->outputs.n - r->n_results;
+    r->stash = td__zalloc((size_t)r->n_saved + 1);
+    if (!r->stash) return td__fail_memory(c->cx);
+    for (uint32_t k = 0; k < c->in[STASH].n; k++) {
+        int64_t i = c->in[STASH].u.ints[k];
+        if (i < 0 || i >= r->n_saved) return bad_graph(c, "there is no such value");
+        r->stash[i] = true;
+    }
+    return true;
+}
+
+static bool hold(td_opcall *c, replayed *r) {
+    int    n = (int)c->in[FIXED].n;
+    size_t room = strlen(c->in[NAME].u.s) + 1;
+    td__graph_keep(r->forward);
+    td__graph_keep(r->backward);
+    r->name = td__alloc(room);
+    r->fixed = td__zalloc(sizeof *r->fixed * (size_t)(n + 1));
+    r->temps = td__zalloc(sizeof *r->temps * (size_t)(r->forward->outputs.n + 1));
+    if (!r->name || !r->fixed || !r->temps) return td__fail_memory(c->cx);
+    memcpy(r->name, c->in[NAME].u.s, room);
+    for (int i = 0; i < n; i++) r->fixed[r->n_fixed++] = td__ref(c->in[FIXED].u.ts[i]);
+    return true;
+}
+
+static replayed *make_call(td_opcall *c) {
+    replayed *r = td__zalloc(sizeof *r);
+    if (!r) return td__fail_memory(c->cx), NULL;
+    *r = (replayed){.refs = 1,
+                    .c = c,
+                    .forward = c->in[FORWARD].u.g,
+                    .backward = c->in[BACKWARD].u.g,
+                    .n_in = (int)c->in[INPUTS].n,
+                    .materialize = td__in_bool(c, MATERIALIZE)};
+    if (hold(c, r) && read_graphs(c, r) && check_backward(c, r)) return r;
+    destroy(r);
+    return NULL;
+}
+
+/* Temporaries come behind the results, the scope's like them. */
+static bool give_results(td_opcall *c, const replayed *r, td_tensor *const *out) {
+    if (!td__call_results(c, r->n_results + r->n_temps)) return false;
+    for (int i = 0; i < r->n_results; i++) c->out[i] = out[i];
+    for (int i = 0; i < r->n_temps; i++) {
+        td_tensor *t = c->out[r->n_results + i] = r->temps[i];
+        if (t->slot >= 0 || t->kept > 0) continue;
+        if (!td__scope_own(t)) return false;
+        td__ref(t);
+    }
+    return true;
+}
+
+bool td__decomp_custom(td_opcall *c) {
+    replayed *r = make_call(c);
+    if (!r) return false;
+    td_function fn = {r->name, forward, backward, destroy};
+    td_tensors  in = {c->in[INPUTS].u.ts, r->n_in};
+    size_t      room = sizeof(td_tensor *) * (size_t)(r->n_results + 1);
+    td_tensor **out = td__arena_zalloc(&c->cx->scratch, room);
+    r->refs++; /* the call's */
+    bool ok = out != NULL || td__fail_memory(c->cx);
+    if (!ok) r->refs--;
+    ok = ok && td_function_call(c->cx, &fn, r, in, out, r->n_results) &&
+         give_results(c, r, out);
+    for (int i = 0; i < r->n_temps; i++) td__unref(r->temps[i]);
+    r->n_temps = 0;
+    r->c = NULL;
+    destroy(r);
+    return ok;
+}

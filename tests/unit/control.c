@@ -1,0 +1,420 @@
+/* control.c -- branches and loops: eager, captured, replayed, functional, and their
+ * derivatives. */
+#include "trace_help.h"
+
+#include "func/func.h"
+
+/* ---- what a captured branch does ---------------------------------------- */
+
+/* A flag of one element: is the first element of argument i above a number? */
+static td_tensor *flag_of(td_call *c, int i, double above) {
+    td_tensor *x = td_detach(td_arg(c, i));
+    return td_gt(td_select(td_select(x, 0, 0), 0, 0), above);
+}
+
+static bool grow(td_call *c) {
+    return td_return(c, td_mul(td_arg(c, 0), td_exp(td_arg(c, 1))));
+}
+static bool shrink(td_call *c) {
+    return td_return(c, td_sub(td_sin(td_arg(c, 0)), td_mul(td_arg(c, 1), 3)));
+}
+static bool choose(td_call *c, double above) {
+    td_tensor  *y;
+    td_branches of = {.yes = grow, .no = shrink};
+    if (!td_cond(flag_of(c, 0, above), of, TD_ARGS(td_arg(c, 0), td_arg(c, 1)), &y, 1))
+        return false;
+    return td_return(c, td_mul(y, y));
+}
+static bool choose_yes(td_call *c) { return choose(c, -100); }
+static bool choose_no(td_call *c) { return choose(c, 100); }
+TEST(a_captured_branch_does_what_an_if_does) {
+    check_body(choose_yes, two);
+    check_body(choose_no, two);
+}
+
+/* Closes over a value of the body, and over a tensor outside it. */
+typedef struct around {
+    td_tensor *h, *w;
+} around;
+static bool uses_around(td_call *c) {
+    around *a = td_call_env(c);
+    return td_return(c, td_add(td_mul(td_arg(c, 0), a->h), a->w));
+}
+static bool uses_less(td_call *c) {
+    around *a = td_call_env(c);
+    return td_return(c, td_mul(td_arg(c, 0), td_tanh(a->h)));
+}
+static td_tensor *weight;
+
+static bool closing(td_call *c) {
+    around     a = {td_exp(td_arg(c, 1)), weight};
+    td_tensor *y[2];
+    for (int i = 0; i < 2; i++) {
+        td_branches of = {.yes = i ? uses_less : uses_around,
+                          .no = i ? uses_around : uses_less,
+                          .env = &a};
+        if (!td_cond(flag_of(c, 0, -100), of, TD_ARGS(td_arg(c, 0)), &y[i], 1))
+            return false;
+    }
+    return td_return(c, y[0], y[1], a.h);
+}
+static void make_weight(td_ctx *cx, world *w, nature n) {
+    two(cx, w, n);
+    if (!weight) weight = td_keep(td_ones(cx, TD_SHAPE(4)));
+}
+TEST(branches_close_over_values_of_the_body_and_tensors_outside) {
+    for (int n = 0; n < NATURES; n++) {
+        weight = NULL; /* each check opens a context of its own */
+        check_nature(closing, NULL, make_weight, (nature)n);
+    }
+}
+
+/* ---- writes and aliases ------------------------------------------------- */
+
+static bool writes(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    td_add_(td_select(x, 0, 1), 2);
+    return td_return(c, td_mul(x, 3));
+}
+static bool writes_too(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    td_mul_(x, td_arg(c, 1));
+    return td_return(c, td_sub(x, td_arg(c, 1)));
+}
+static bool writing(td_call *c) {
+    td_tensor  *x = td_mul(td_arg(c, 0), 1.5), *y;
+    td_branches of = {.yes = writes, .no = writes_too};
+    if (!td_cond(flag_of(c, 0, -100), of, TD_ARGS(x, td_arg(c, 1)), &y, 1))
+        return false;
+    td_tensor *z;
+    if (!td_cond(flag_of(c, 0, 100), of, TD_ARGS(x, td_arg(c, 1)), &z, 1)) return false;
+    return td_return(c, x, y, z);
+}
+TEST(a_branch_may_write_its_arguments) { check_body(writing, two); }
+
+static bool writes_quietly(td_call *c) {
+    td_tensor   *x = td_arg(c, 0);
+    td_grad_mode was = td_no_grad_begin(td_call_ctx(c));
+    td_add_(x, 2);
+    td_no_grad_end(td_call_ctx(c), was);
+    return td_return(c, td_mul(x, x));
+}
+static bool quiet(td_call *c) {
+    td_tensor  *x = td_arg(c, 0), *y;
+    td_branches of = {.yes = writes_quietly, .no = writes_quietly};
+    if (!td_cond(flag_of(c, 0, 0), of, TD_ARGS(x), &y, 1)) return false;
+    return td_return(c, y);
+}
+TEST(a_quiet_write_in_a_branch_leaves_history_alone) { check_body(quiet, two); }
+
+static bool gives_back(td_call *c) { return td_return(c, td_arg(c, 0), td_arg(c, 0)); }
+static bool gives_views(td_call *c) {
+    return td_return(c, td_view(td_mul(td_arg(c, 0), 2), TD_SHAPE(3, 4)),
+                     td_view(td_arg(c, 0), TD_SHAPE(3, 4)));
+}
+static bool copying(td_call *c) {
+    td_tensor  *y[2];
+    td_branches of = {.yes = gives_back, .no = gives_views};
+    return td_cond(flag_of(c, 0, -100), of, TD_ARGS(td_arg(c, 0)), y, 2) &&
+           td_return(c, y[0], y[1]);
+}
+static bool copying_views(td_call *c) {
+    td_tensor  *y[2];
+    td_branches of = {.yes = gives_views, .no = gives_back};
+    return td_cond(flag_of(c, 0, -100), of, TD_ARGS(td_arg(c, 0)), y, 2) &&
+           td_return(c, y[0], y[1]);
+}
+TEST(a_result_is_no_view_no_argument_and_not_another_result) {
+    check_body(copying, two);
+    check_body(copying_views, two);
+}
+
+/* ---- nested and differentiated inside ----------------------------------- */
+
+static bool inner(td_call *c) {
+    around     *a = td_call_env(c);
+    td_tensor  *y;
+    td_branches of = {.yes = uses_around, .no = uses_less, .env = a};
+    if (!td_cond(flag_of(c, 0, 0), of, TD_ARGS(td_arg(c, 0)), &y, 1)) return false;
+    return td_return(c, td_tanh(y));
+}
+static bool nesting(td_call *c) {
+    around      a = {td_exp(td_arg(c, 1)), td_sin(td_arg(c, 1))};
+    td_tensor  *y;
+    td_branches of = {.yes = inner, .no = uses_less, .env = &a};
+    if (!td_cond(flag_of(c, 0, -100), of, TD_ARGS(td_arg(c, 0)), &y, 1)) return false;
+    return td_return(c, y);
+}
+TEST(branches_nest) { check_body(nesting, two); }
+
+static bool differentiating(td_call *c) {
+    td_tensor   *x = td_requires_grad_(td_mul(td_detach(td_arg(c, 0)), 1)), *y, *g, *h;
+    td_tensor   *w = td_requires_grad_(td_mul(td_detach(td_arg(c, 1)), 1));
+    td_branches  of = {.yes = grow, .no = shrink};
+    td_grad_opts o = {TD_GRAD_OPTS, .create_graph = true};
+    if (!td_cond(flag_of(c, 0, -100), of, TD_ARGS(x, w), &y, 1)) return false;
+    if (!td_grad(TD_LIST(td_sum(td_mul(y, y))), TD_LIST(w), &g, &o)) return false;
+    if (!td_grad(TD_LIST(td_sum(td_mul(g, g))), TD_LIST(x), &h, NULL)) return false;
+    return td_return(c, td_detach(g), h);
+}
+TEST(td_grad_passes_through_a_captured_branch_twice) {
+    check_body(differentiating, two);
+}
+
+/* ---- derivatives of programs -------------------------------------------- */
+
+static bool run_program(void *env, td_tensor *const *in, int n_in, td_tensor **out,
+                        int n_out) {
+    td_value args[MOST], res[MOST];
+    for (int i = 0; i < n_in; i++) args[i] = td_value_tensor(in[i]);
+    if (!td_program_run(env, (td_values){args, n_in}, res, n_out)) return false;
+    for (int i = 0; i < n_out; i++) out[i] = res[i].u.t;
+    return true;
+}
+
+TEST(derivatives_of_a_captured_branch_are_right) {
+    td_body *bodies[] = {choose_yes, choose_no, writing, nesting};
+    int      results[] = {1, 1, 3, 1};
+    for (int i = 0; i < TD_COUNT(bodies); i++) {
+        td_ctx *cx = td_open();
+        td_seed(cx, 3);
+        td_tensor  *x = td_requires_grad_(td_to(td_randn(cx, TD_SHAPE(3, 4)), TD_F64));
+        td_tensor  *w = td_requires_grad_(td_to(td_randn(cx, TD_SHAPE(3, 4)), TD_F64));
+        td_program *p = td_capture(cx, bodies[i], NULL, TD_ARGS(x, w));
+        TD_CHECK_THAT(p != NULL, "%d: %s", i, td_message(cx));
+        bool ok = td_gradcheck(cx, run_program, p, TD_LIST(x, w), results[i], NULL) &&
+                  td_gradgradcheck(cx, run_program, p, TD_LIST(x, w), results[i], NULL);
+        TD_CHECK_THAT(ok, "%d: %s", i, td_message(cx));
+        td_program_drop(p);
+        td_close(cx);
+    }
+}
+
+TEST(history_outlives_the_program) {
+    td_ctx     *cx = td_open();
+    td_tensor  *x = td_requires_grad_(td_ones(cx, TD_SHAPE(3, 4)));
+    td_tensor  *w = td_ones(cx, TD_SHAPE(3, 4));
+    td_program *p = td_capture(cx, choose_yes, NULL, TD_ARGS(x, w));
+    td_value    y;
+    CHECK(td_program_run(p, TD_ARGS(x, w), &y, 1));
+    td_program_drop(p);
+    CHECK(td_backward(td_sum(y.u.t)));
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+/* ---- functional --------------------------------------------------------- */
+
+static void check_values(td_tensor *a, td_tensor *b) {
+    double x[64], y[64];
+    size_t bytes = (size_t)td_numel(a) * sizeof *x;
+    CHECK(td_numel(a) == td_numel(b) && bytes <= sizeof x);
+    CHECK(td_read(a, TD_F64, x, bytes) && td_read(b, TD_F64, y, bytes));
+    CHECK(!memcmp(x, y, bytes));
+}
+
+/* The functional graph does what the program does. */
+static void check_functional(td_body *body, int n_out) {
+    for (int n = 0; n < NATURES; n++) {
+        td_ctx      *cx = td_open();
+        static world a, b;
+        prepare(cx, &a, two, (nature)n);
+        td_graph      *g = td__capture(cx, body, NULL, (td_values){a.in, 2});
+        td_functional *f = g ? td__functionalize(g, a.in) : NULL;
+        TD_CHECK_THAT(f != NULL, "%s", td_message(cx));
+        td_facts *facts = td__facts(g, a.in, false);
+        TD_CHECK_THAT(facts != NULL, "%s", td_message(cx));
+        prepare(cx, &b, two, (nature)n);
+        td_grad_mode was = td_no_grad_begin(cx);
+        CHECK(td__graph_replay(g, a.in, a.out) && td__functional_run(f, b.in, b.out));
+        td_no_grad_end(cx, was);
+        for (int i = 0; i < n_out; i++) check_values(b.out[i].u.t, a.out[i].u.t);
+        for (int i = 0; i < 2; i++) check_values(b.in[i].u.t, a.in[i].u.t);
+        td__facts_drop(facts);
+        td__functional_drop(f);
+        td__graph_drop(g);
+        td_close(cx);
+    }
+}
+TEST(branches_are_functionalized) {
+    check_functional(choose_yes, 1);
+    check_functional(writing, 3);
+    check_functional(quiet, 1);
+    check_functional(nesting, 1);
+    check_functional(copying_views, 2);
+}
+
+/* ---- loops -------------------------------------------------------------- */
+
+static bool small(td_call *c) {
+    return td_return(c, td_lt(td_sum(td_arg(c, 1)), 100.0));
+}
+static bool doubled(td_call *c) {
+    td_tensor *n = td_arg(c, 0), *x = td_arg(c, 1);
+    return td_return(c, td_add(n, 1),
+                     td_transpose(td_mul(td_transpose(x, 0, 1), 2), 0, 1),
+                     td_arg(c, 2));
+}
+static bool looping(td_call *c) {
+    td_ctx    *cx = td_call_ctx(c);
+    td_tensor *x = td_abs(td_detach(td_arg(c, 0))), *y[3];
+    td_loop    of = {.test = small, .body = doubled};
+    if (!td_while(cx, of, TD_LIST(td_zeros(cx, TD_SHAPE(1)), x, x), y)) return false;
+    return td_return(c, y[0], y[1], y[2], x);
+}
+TEST(a_captured_loop_does_what_a_while_does) { check_body(looping, two); }
+TEST(loops_are_functionalized) { check_functional(looping, 4); }
+
+static bool never(td_call *c) {
+    return td_return(c, td_lt(td_sum(td_arg(c, 0)), -1e6));
+}
+static bool halved(td_call *c) { return td_return(c, td_mul(td_arg(c, 0), 0.5)); }
+static bool not_looping(td_call *c) {
+    td_tensor *x = td_detach(td_arg(c, 0)), *y;
+    td_loop    of = {.test = never, .body = halved};
+    if (!td_while(td_call_ctx(c), of, TD_LIST(x), &y)) return false;
+    return td_return(c, y);
+}
+TEST(a_loop_without_a_turn_gives_copies) { check_body(not_looping, two); }
+
+TEST(a_long_loop_keeps_one_state) {
+    td_ctx    *cx = td_open();
+    td_tensor *y[3];
+    td_loop    of = {.test = small, .body = doubled};
+    td_tensor *x = td_full(cx, TD_SHAPE(2, 2), 1e-200);
+    int        tensors = 0;
+    x = td_to(x, TD_F64);
+    CHECK(td_while(cx, of,
+                   TD_LIST(td_zeros(cx, TD_SHAPE(1)), td_full_like(x, 1e-200), x), y));
+    CHECK(td_item(y[0]) > 600);
+    for (td_tensor *t = cx->all; t; t = t->next) tensors++;
+    CHECK(tensors < 20);
+    td_close(cx);
+}
+
+/* ---- refused ------------------------------------------------------------ */
+
+static void check_refused(td_body *body, const char *with) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_requires_grad_(td_ones(cx, TD_SHAPE(3, 4)));
+    td_tensor *w = td_ones(cx, TD_SHAPE(3, 4));
+    CHECK(td_capture(cx, body, NULL, TD_ARGS(x, w)) == NULL);
+    TD_CHECK_THAT(strstr(td_message(cx), with), "no \"%s\" in: %s", with,
+                  td_message(cx));
+    CHECK(!cx->fake && cx->top == cx->tape && !cx->tape->below);
+    td_close(cx);
+}
+
+static bool other_size(td_call *c) {
+    return td_return(c, td_sum(td_arg(c, 0), TD_DIMS(0)));
+}
+static bool differ(td_call *c) {
+    td_tensor  *y;
+    td_branches of = {.yes = grow, .no = other_size};
+    return td_cond(flag_of(c, 0, 0), of, TD_ARGS(td_arg(c, 0), td_arg(c, 1)), &y, 1) &&
+           td_return(c, y);
+}
+static bool writes_around(td_call *c) {
+    td_add_(((around *)td_call_env(c))->h, 1);
+    return td_return(c, td_mul(td_arg(c, 0), 2));
+}
+static bool write_outside(td_call *c) {
+    around      a = {td_exp(td_arg(c, 1)), NULL};
+    td_tensor  *y;
+    td_branches of = {.yes = writes_around, .no = uses_less, .env = &a};
+    return td_cond(flag_of(c, 0, 0), of, TD_ARGS(td_arg(c, 0)), &y, 1) &&
+           td_return(c, y);
+}
+static bool gives_around(td_call *c) {
+    return td_return(c, ((around *)td_call_env(c))->h);
+}
+static bool alias_outside(td_call *c) {
+    around      a = {td_exp(td_arg(c, 1)), NULL};
+    td_tensor  *y;
+    td_branches of = {.yes = gives_around, .no = gives_around, .env = &a};
+    return td_cond(flag_of(c, 0, 0), of, TD_ARGS(td_arg(c, 0)), &y, 1) &&
+           td_return(c, y);
+}
+static bool share_bytes(td_call *c) {
+    td_tensor  *x = td_mul(td_arg(c, 0), 2), *y;
+    td_branches of = {.yes = writes, .no = writes};
+    return td_cond(flag_of(c, 0, 0), of, TD_ARGS(x, td_select(x, 0, 1)), &y, 1) &&
+           td_return(c, y);
+}
+static bool grad_loop(td_call *c) {
+    td_tensor *y;
+    td_loop    of = {.test = never, .body = halved};
+    return td_while(td_call_ctx(c), of, TD_LIST(td_arg(c, 0)), &y) && td_return(c, y);
+}
+static bool doubles_in_place(td_call *c) {
+    return td_return(c, td_mul_(td_arg(c, 0), 2));
+}
+static bool write_loop(td_call *c) {
+    td_tensor *y;
+    td_loop    of = {.test = never, .body = doubles_in_place};
+    return td_while(td_call_ctx(c), of, TD_LIST(td_arg(c, 1)), &y) && td_return(c, y);
+}
+static bool no_flag(td_call *c) {
+    td_tensor  *y;
+    td_branches of = {.yes = grow, .no = shrink};
+    return td_cond(td_arg(c, 0), of, TD_ARGS(td_arg(c, 0), td_arg(c, 1)), &y, 1) &&
+           td_return(c, y);
+}
+static bool drops(td_call *c) {
+    return td_return(c, td_dropout(td_arg(c, 0), 0.5, true));
+}
+static bool random_branch(td_call *c) {
+    td_tensor  *x = td_arg(c, 0), *y, *g;
+    td_branches of = {.yes = drops, .no = halved};
+    return td_cond(flag_of(c, 0, 0), of, TD_ARGS(x), &y, 1) &&
+           td_grad(TD_LIST(td_sum(y)), TD_LIST(x), &g, NULL) && td_return(c, g);
+}
+static bool branches_on_a_value(td_call *c) {
+    return td_item(flag_of(c, 0, 0)) > 0 ? grow(c) : shrink(c);
+}
+TEST(what_a_branch_cannot_be_is_said) {
+    check_refused(differ,
+                  "result 0 is f32[3,4] with strides [4,1], in the other branch "
+                  "f32[4] with strides [1]");
+    check_refused(write_outside, "writes a tensor it closes over");
+    check_refused(alias_outside, "shares bytes with a tensor it closes over");
+    check_refused(share_bytes, "shares bytes with another");
+    check_refused(grad_loop, "gradients do not pass through a captured loop");
+    check_refused(write_loop, "return the new value");
+    check_refused(no_flag, "pred must have one element");
+    check_refused(random_branch, "draws random numbers");
+    check_refused(branches_on_a_value, "td_cond");
+    check_refused(branches_on_a_value, "control.c:");
+}
+
+static bool drawing(td_call *c) {
+    td_tensor  *x = td_detach(td_arg(c, 0)), *y, *z;
+    td_branches of = {.yes = drops, .no = halved};
+    return td_cond(flag_of(c, 0, -100), of, TD_ARGS(x), &y, 1) &&
+           td_cond(flag_of(c, 0, 100), of, TD_ARGS(x), &z, 1) &&
+           td_return(c, y, z, td_dropout(x, 0.5, true));
+}
+TEST(a_branch_draws_when_it_runs) { check_body(drawing, two); }
+
+/* ---- lack of memory ----------------------------------------------------- */
+
+TEST(a_captured_branch_survives_any_lack_of_memory) {
+    for (int64_t k = 0;; k++) {
+        td_ctx    *cx = td_open();
+        td_tensor *x = td_requires_grad_(td_ones(cx, TD_SHAPE(3, 4)));
+        td_tensor *w = td_ones(cx, TD_SHAPE(3, 4));
+        td_value   out[3];
+        td__fault_arm(k, false);
+        td_program *p = td_capture(cx, writing, NULL, TD_ARGS(x, w));
+        bool        ok = p && td_program_run(p, TD_ARGS(x, w), out, 3) &&
+                  td_backward(td_sum(out[2].u.t));
+        bool hit = td__fault_count() > k;
+        td__fault_arm(-1, false);
+        TD_CHECK_THAT(ok ? td_ok(cx) : td_error(cx) == TD_E_MEMORY, "%d: %s", (int)k,
+                      td_message(cx));
+        CHECK(!cx->fake && cx->top == cx->tape && !cx->tape->below);
+        td_program_drop(p);
+        td_close(cx);
+        if (!hit) break;
+    }
+}
