@@ -1,6 +1,6 @@
 /* config.c -- settings: defaults, the environment, calls by struct and by name, and
  * what is said about wrong values. */
-#include "core/core.h"
+#include "part/part.h"
 #include "tandem/tandem.h"
 #include "td_test.h"
 
@@ -214,6 +214,20 @@ TEST(settings_survive_every_failing_allocation) {
         CHECK(is(cx, "log", b ? "guards" : a ? "graphs" : ""));
         td_close(cx);
     }
+}
+
+TEST(the_partitioner_has_the_same_defaults) {
+    td_ctx          *cx = open_with(NULL);
+    const td_config *c = td__config(cx);
+    td_part_opts     o = td__part_defaults();
+
+    CHECK(o.budget == c->memory_budget && o.knapsack == c->knapsack && o.cse == c->cse);
+    CHECK(o.recompute_views == c->recompute_views && o.free_params == c->free_params);
+    CHECK(o.aggressive == c->aggressive_recompute);
+    CHECK(o.ban_far_apart == c->ban_far_apart && o.ban_reductions == c->ban_reductions);
+    CHECK(o.ban_long_chains == c->ban_long_chains);
+    CHECK(o.ban_materialized == c->ban_materialized);
+    td_close(cx);
 }
 
 static char *page;
