@@ -104,7 +104,8 @@ static void compare_elements(const case_pair *p, const char *name, const char *w
                              const td_tensor *x, const td_tensor *y) {
     const char *pa, *pb;
     td_dtype    dt = (td_dtype)x->dtype;
-    double      slack = *what ? p->other->way->grad_slack : p->other->way->slack;
+    bool        grad = *what || p->other->higher;
+    double      slack = grad ? p->other->way->grad_slack : p->other->way->slack;
     int64_t     i = find_element(x, y, slack, &pa, &pb);
     if (i < 0) return;
     if (td__is_float(dt))

@@ -2,6 +2,7 @@
  * backward. The generator starts at seed 0; a seed= draws from its own and leaves
  * the generator alone. */
 #include "cli/case_run.h"
+#include "tandem/aot.h"
 
 #include "tandem/grad.h"
 #include "tandem/io.h"
@@ -197,6 +198,17 @@ static bool run_backward(case_run *run, const td_gstep *s) {
     return ok;
 }
 
+/* A gradient as a value, for gradients of gradients. */
+static bool run_grad(case_run *run, const td_gstep *s) {
+    td_value x = run->r.val[s->args[0].u.v->id];
+    run->higher = true;
+    if (run->values_only) return td__replay_set(&run->r, s->out[0], TD_NONE);
+    td_tensor *g = x.kind == TD_K_TENSOR ? td_grad_of(x.u.t) : NULL;
+    if (!g || td_is_nil(g))
+        return td__fail(run->file->cx, TD_E_GRAD, "grad: there is none");
+    return td__replay_set(&run->r, s->out[0], td_value_tensor(g));
+}
+
 /* ---- the whole ---------------------------------------------------------- */
 
 bool case_step(case_run *run, int i) {
@@ -210,6 +222,7 @@ bool case_step(case_run *run, int i) {
     case TD_STEP_LOAD: return set_value(run, s, s->out[0], load(run, s));
     case TD_STEP_CALL: return run_call(run, s);
     case TD_STEP_BACKWARD: return run_backward(run, s);
+    case TD_STEP_GRAD: return run_grad(run, s);
     }
     return false;
 }
@@ -225,7 +238,9 @@ void case_end(case_run *run) {
     for (int i = 0; i < run->consts.n; i++) td__free(run->consts.v[i].copy);
     td__vec_free(&run->leaves);
     td__vec_free(&run->storages);
+    for (int i = 0; i < run->fns.n; i++) td_fn_drop(run->fns.v[i].f);
     td__vec_free(&run->consts);
+    td__vec_free(&run->fns);
 }
 
 bool case_run_all(case_run *run) {

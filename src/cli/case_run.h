@@ -29,6 +29,12 @@ typedef struct case_consts {
     td_tensor     **copy; /* [fn->consts.n] */
 } case_consts;
 
+/* A function of the case, compiled. */
+typedef struct case_fn {
+    const td_graph *fn;
+    struct td_fn   *f;
+} case_fn;
+
 struct case_run {
     const td_gfile *file;
     const td_gcase *c;
@@ -36,10 +42,12 @@ struct case_run {
     td_replay       r;              /* the case's values */
     const td_gstep *last;           /* the last call, whose outputs go backward */
     bool            refused;        /* the way said no, the context why */
+    bool            higher;         /* gradients were taken as values */
     const char     *values_only;    /* why results have no history; NULL: they do */
     TD_VEC(const td_gval *) leaves; /* values that require grad, in order */
     TD_VEC(td_storage *) storages;  /* met so far: their numbers in reports */
     TD_VEC(case_consts) consts;
+    TD_VEC(case_fn) fns; /* way_compiled.c's */
     td_buf *out; /* the report; NULL: none */
     bool    json;
     bool    open; /* JSON: a step is begun and not closed */
@@ -48,6 +56,7 @@ struct case_run {
 /* case_ways.c: eagerly, and the other ways there are; the table ends with NULL. */
 extern const case_way        case_eager;
 extern const case_way *const case_ways[];
+extern const case_way        case_compiled[4]; /* way_compiled.c */
 
 /* Runs the case inside a scope of its own, reporting as it goes. False: it failed
  * and the context says why; td_here is the place. */

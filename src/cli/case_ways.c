@@ -50,4 +50,6 @@ static const case_way functional = {.name = "functional",
                                     .grad_slack = 64,
                                     .saves_copies = true};
 
-const case_way *const case_ways[] = {&functional, NULL};
+const case_way *const case_ways[] = {&functional,       &case_compiled[0],
+                                     &case_compiled[1], &case_compiled[2],
+                                     &case_compiled[3], NULL};

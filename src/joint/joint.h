@@ -42,6 +42,7 @@ typedef struct td_update {
     bool         wants;    /* a leaf that requires grad from now on */
     bool         in_graph; /* the graph itself writes it: copy_ at its end */
     bool         meta;     /* sizes, strides or offset become those of `end` */
+    bool         turned;   /* ...where gradients count, and nothing else is new */
     td_home_kind moved;
     int          home;
     size_t       bytes;    /* of the storage it ends in, at least */
@@ -76,6 +77,7 @@ typedef struct td_result {
     bool          wants;   /* a leaf that requires grad */
     bool          inference;
     bool          stale;    /* a view: written behind its back since it was made */
+    bool          resumed;  /* made without gradients up to its last view op */
     uint8_t       creation; /* td_creation of a view */
     int           n_views;
     td_view_op   *views;
@@ -109,6 +111,7 @@ typedef struct td_joint {
     td_tangent  *tangents; /* inputs n_primals.. of g, in order */
     td_target   *targets;  /* outputs n_fwd.. of g, in order */
     bool        *written;  /* by input: its elements change, also by another tensor */
+    bool        *stale;    /* by input: a view, written behind its back at the end */
     int          left;     /* grad mode it leaves: td_graph.left of the program */
     bool         random;
 } td_joint;

@@ -39,7 +39,7 @@ static td_gval *add_copy(td_graph *g, td_gval *v) {
     }
     if (!n) return NULL;
     td_look l = *v->look;
-    l.storage = -1;
+    l.storage = g->n_storages++;
     l.offset = 0;
     n->out[0]->look = td__graph_look_of(g, l);
     return n->out[0]->look ? n->out[0] : NULL;
@@ -85,9 +85,31 @@ bool td__joint_separate(td_joint *j) {
     return ok && (g->nodes.n == first || move_up(g, first)) && td__graph_index(g);
 }
 
+/* ---- storages ----------------------------------------------------------- */
+
+/* Views lie where what they view lies; passes may have put another value there. */
+static bool follow(td_graph *g, td_gval *v, int32_t storage) {
+    if (!v->look || v->look->storage == storage) return true;
+    td_look l = *v->look;
+    l.storage = storage;
+    return (v->look = td__graph_look_of(g, l)) != NULL;
+}
+
+static bool fix_storages(td_graph *g) {
+    for (int i = 0; i < g->nodes.n; i++) {
+        td_gnode *n = g->nodes.v[i];
+        int       at = td__opinfo(n->op)->view_of;
+        if (at < 0 || n->in[at].kind != TD_G_VALUE || !n->in[at].u.v->look) continue;
+        for (int k = 0; k < n->n_out; k++)
+            if (!follow(g, n->out[k], n->in[at].u.v->look->storage)) return false;
+    }
+    return true;
+}
+
 /* ---- clean-up ----------------------------------------------------------- */
 
 bool td__joint_clean(td_joint *j) {
     return td__graph_dce(j->g) && td__graph_cse(j->g) && td__graph_views(j->g) &&
-           td__joint_shield(j) && td__joint_drop_copies(j) && td__joint_separate(j);
+           td__joint_shield(j) && td__joint_drop_copies(j) && td__joint_separate(j) &&
+           fix_storages(j->g);
 }

@@ -173,17 +173,23 @@ static bool check_view(td_joint_run *r, const td_result *to, td_tensor *t,
         r->program->name);
 }
 
+/* Is t a view of u, or of what u is a view of? */
+static bool related(const td_tensor *t, const td_tensor *u) {
+    return t->base && (t->base == u || t->base == u->base);
+}
+
 static bool in_input(td_joint_run *r, td_result *to, td_tensor *t, int input) {
     to->source = TD_OF_INPUT;
     to->from = input;
-    bool custom =
-        t->creation == TD_MADE_CUSTOM && !to->stale && td__joint_has_history(t);
-    if (!t->base || custom) {
+    bool custom = t->creation == TD_MADE_CUSTOM && !to->stale;
+    if (custom || !related(t, r->outer[input])) {
         to->how = TD_RESULT_LIE;
-        to->history = custom;
+        to->history = !to->stale && td__joint_has_history(t);
         return true;
     }
     to->how = TD_RESULT_VIEW;
+    to->resumed =
+        t->creation == TD_MADE_NO_GRAD && !to->stale && td__joint_has_history(t);
     return find_views(r, to, t, r->outer[input]) &&
            check_view(r, to, t, r->outer[input]);
 }
@@ -230,7 +236,8 @@ static bool check_lie(td_joint_run *r, const td_result *to, td_tensor *t,
 
 /* A result in a storage made inside. */
 static bool in_fresh(td_joint_run *r, td_result *to, td_tensor *t) {
-    bool plain = !t->base || (t->creation == TD_MADE_PLAIN && !to->stale);
+    bool leaf = t->base && td__needs_grad(t->base) && td_is_leaf(t->base);
+    bool plain = !t->base || (t->creation == TD_MADE_PLAIN && !to->stale && !leaf);
     if (plain && count_sharers(r, t->st) == 1) return true;
     td_tensor *root = root_of(r, t->st);
     if (root == t) return true;
@@ -238,6 +245,8 @@ static bool in_fresh(td_joint_run *r, td_result *to, td_tensor *t) {
     to->source = at >= 0 ? TD_OF_RESULT : TD_OF_BASE;
     to->from = at >= 0 ? at : base_nr(r, root);
     to->how = t->base == root ? TD_RESULT_VIEW : TD_RESULT_LIE;
+    to->resumed = to->how == TD_RESULT_VIEW && t->creation == TD_MADE_NO_GRAD &&
+                  !to->stale && td__joint_has_history(t);
     return to->how == TD_RESULT_VIEW ? find_views(r, to, t, root)
                                      : check_lie(r, to, t, root);
 }

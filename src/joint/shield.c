@@ -20,7 +20,7 @@ static td_gval *add_clone(td_graph *g, td_gval *v) {
     td_look l = *v->look;
     td__strides_like(l.rank, l.size, l.stride, stride);
     l.stride = stride;
-    l.storage = -1;
+    l.storage = g->n_storages++;
     l.offset = 0;
     l.dense = td__is_dense(l.rank, l.size, stride);
     n->out[0]->look = td__graph_look_of(g, l);

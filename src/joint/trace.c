@@ -375,6 +375,8 @@ static bool trace(td_joint_run *r) {
     cx->inference = o.inference;
     ok = ok && td__graph_replay(r->program, r->in, r->out);
     cx->grad_enabled = cx->inference = false;
+    for (int i = 0; i < j->n_primals; i++) /* before anybody asks */
+        j->stale[i] = r->outer[i] && td__joint_is_stale(r->outer[i]);
     j->random = r->f.draws;
     j->left = r->program->left;
     ok = ok && ((td__joint_updates(r) && td__joint_results(r)) || refuse(r)) &&
@@ -412,6 +414,7 @@ static bool make_room(td_joint_run *r) {
         (j->tangents = td__arena_zalloc(a, sizeof *j->tangents * (n + 2 * m))) != NULL;
     ok &= (j->targets = td__arena_zalloc(a, sizeof *j->targets * n)) != NULL;
     ok &= (j->written = td__arena_zalloc(a, sizeof *j->written * n)) != NULL;
+    ok &= (j->stale = td__arena_zalloc(a, sizeof *j->stale * n)) != NULL;
     return ok || td__fail_memory(r->cx);
 }
 

@@ -33,6 +33,10 @@ static bool find_history(td_joint_run *r, int i, td_update *u, bool data) {
     if (does &&
         !compare(by_base ? t->base : t, by_base ? r->base_edge[i] : r->edge[i], &same))
         return false;
+    bool own = true;
+    if (does && u->meta && !td__joint_is_stale(t) && !compare(t, r->edge[i], &own))
+        return false;
+    u->turned = !own && !data;
     u->detached = did && !does;
     u->wants =
         !did && t->flags & TD_TF_NEEDS_GRAD && !td__joint_is_stale(t) && td_is_leaf(t);

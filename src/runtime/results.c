@@ -45,7 +45,10 @@ static td_tensor *replay_views(const td_pcall *c, const td_result *r) {
     td_tensor *t = source_of(c, r);
     cx->inference = r->creation == TD_MADE_INFERENCE;
     cx->grad_enabled = r->creation != TD_MADE_NO_GRAD && !cx->inference;
-    for (int i = 0; i < r->n_views && t; i++) t = view(cx, &r->views[i], t);
+    for (int i = 0; i < r->n_views && t; i++) {
+        if (r->resumed && i == r->n_views - 1) cx->grad_enabled = true;
+        t = view(cx, &r->views[i], t);
+    }
     cx->grad_enabled = grad;
     cx->inference = inference;
     return t;

@@ -79,8 +79,13 @@ static td_storage *home_of(const td_pcall *c, const td_update *u) {
 static bool put_geometry(const td_update *u, td_tensor *t) {
     const td_geom *g = &u->end;
     td_ints        size = {g->size, g->rank}, stride = {g->stride, g->rank};
-    if (u->moved == TD_HOME_SAME)
-        return !td_is_nil(td_op_as_strided_(t, size, stride, td_value_int(g->offset)));
+    if (u->moved == TD_HOME_SAME) {
+        bool grad = t->cx->grad_enabled;
+        t->cx->grad_enabled = u->turned || u->history;
+        t = td_op_as_strided_(t, size, stride, td_value_int(g->offset));
+        t->cx->grad_enabled = grad;
+        return !td_is_nil(t);
+    }
     td_meta m = {.dtype = g->dtype,
                  .rank = g->rank,
                  .strided = true,
@@ -104,14 +109,12 @@ static bool move(td_pcall *c, const td_update *u) {
 
 /* ---- versions ----------------------------------------------------------- */
 
-/* The counter gets eager's count; inputs that were up to date stay so. */
+/* The counter gets eager's count; inputs that eager would find up to date are so. */
 static void set_version(td_pcall *c, td_storage *st, uint64_t to) {
-    uint64_t was = atomic_load_explicit(&st->version, memory_order_relaxed);
-    if (was == to) return;
     atomic_store_explicit(&st->version, to, memory_order_relaxed);
     for (int i = 0; i < c->p->j->n_primals; i++) {
         td_tensor *t = c->in[i].kind == TD_K_TENSOR ? c->in[i].u.t : NULL;
-        if (t && t->st == st && t->seen == was) t->seen = to;
+        if (t && t->st == st) t->seen = c->p->j->stale[i] ? to - 1 : to;
     }
 }
 
