@@ -52,6 +52,7 @@ bool td__joint_over(td_graph *g, td_joint *j) {
  * again, or it is a view. */
 static void choose_all(td_part *p) {
     int last = td__part_last_forward(p);
+    p->all = true;
     for (int i = 0; i < p->n_nodes; i++) {
         const td_gnode *n = p->g->nodes.v[i];
         bool            keep = i <= last && !p->late[i] && !p->again[i] && !p->view[i];
@@ -96,6 +97,7 @@ static bool compare(td_part *p, int64_t *peak, td_halves *said) {
         *peak = said->peak_most;
         return true;
     }
+    p->all = false;
     memcpy(p->saved, saved, (size_t)p->n_values);
     memcpy(p->why, why, (size_t)p->n_nodes);
     td__part_walk(p);

@@ -33,7 +33,6 @@ typedef struct td_part {
     td_graph           *g; /* working copy, packed: node ids are positions */
     td_arena            room;
     int                 n_values, n_nodes, n_primals;
-    bool                failed; /* no memory, inside a callback */
 
     /* flat.c */
     int32_t *maker;            /* by value: its node, -1: an input */
@@ -57,6 +56,7 @@ typedef struct td_part {
     int32_t *dist;            /* by value: steps to the nearest backward node */
 
     /* the choice */
+    bool     all;    /* the default one: nothing was weighed */
     uint8_t *why;    /* by node: td_why */
     bool    *saved;  /* by value */
     bool    *in_bwd; /* by node, after td__part_walk */

@@ -22,6 +22,7 @@ static const char *const reasons[TD_WHY_COUNT] = {
 static const char *why_kept(const td_part *p, int v) {
     int maker = p->maker[v];
     if (maker < 0) return "an input";
+    if (p->all && !p->why[maker]) return "backward reads it";
     return reasons[p->why[maker]];
 }
 
@@ -93,7 +94,7 @@ static void totals(td_buf *b, const td_halves *h) {
                    size_text(c, sizeof c, h->bytes_most));
     td__buf_printf(b, ", peak %s of %s", size_text(a, sizeof a, h->peak),
                    size_text(c, sizeof c, h->peak_most));
-    td__buf_printf(b, "; computed again: %d values\n",
+    td__buf_printf(b, "; computed again: %d\n",
                    h->n_notes - (h->n_kept - h->n_kept_syms));
     if (h->fell_back)
         td__buf_add(b, "computing more again would raise the peak: all is kept\n");

@@ -6,11 +6,12 @@
  *   program functional joint half     verify as that stage
  *   functionalize                     the function without writes
  *   json dot                          print that instead of text
+ *   default mincut mincut=0.5         print both halves and the report
  *
  * A file without such a line is for others to read. A failure prints as
  * `error: message`. `golden WORD` runs the files whose path
  * contains WORD; `golden --bless` rewrites what is below the rule. */
-#include "func/func.h"
+#include "part/part.h"
 
 #include <glob.h>
 #include <stdio.h>
@@ -61,8 +62,34 @@ static pass_fn *find_pass(const char *word) {
     return NULL;
 }
 
+static bool is_cut(const char *word) {
+    return !strcmp(word, "default") || !strncmp(word, "mincut", 6);
+}
+
 static bool is_form(const char *word) {
-    return !strcmp(word, "json") || !strcmp(word, "dot");
+    return !strcmp(word, "json") || !strcmp(word, "dot") || is_cut(word);
+}
+
+/* Both halves of a joint graph, and what became of its values. */
+static bool print_halves(td_buf *b, td_graph *g, const char *how) {
+    td_part_opts o = td__part_defaults();
+    td_joint     j;
+    if (!td__joint_over(g, &j)) return false;
+    if (how[0] == 'm' && how[6] == '=') o.budget = atof(how + 7);
+    td_halves *h = how[0] == 'd' ? td__part_default(&j, &o) : td__part_mincut(&j, &o);
+    bool       ok = h && td__graph_print(b, h->fwd, TD_PRINT_TYPES);
+    if (ok && h->bwd) ok = td__graph_print(b, h->bwd, TD_PRINT_TYPES);
+    ok = ok && td__halves_report(b, h);
+    td__halves_drop(h);
+    return ok;
+}
+
+static void print_form(td_buf *b, td_graph *g, const char *form) {
+    if (!strcmp(form, "json")) {
+        td__graph_json(b, g);
+        td__buf_add(b, "\n");
+    } else if (is_cut(form)) print_halves(b, g, form);
+    else td__graph_dot(b, g);
 }
 
 /* Every word on every function; what comes out goes to b. */
@@ -81,11 +108,7 @@ static void run_words(td_ctx *cx, td_gfile *f, char *words, td_buf *b) {
     }
     if (!ok) return;
     if (!*form) td__gfile_print(b, f, TD_PRINT_TYPES);
-    for (int i = 0; *form && i < f->graphs.n; i++) {
-        if (!strcmp(form, "json"))
-            td__graph_json(b, f->graphs.v[i]), td__buf_add(b, "\n");
-        else td__graph_dot(b, f->graphs.v[i]);
-    }
+    for (int i = 0; *form && i < f->graphs.n; i++) print_form(b, f->graphs.v[i], form);
 }
 
 /* ---- files -------------------------------------------------------------- */
