@@ -250,7 +250,13 @@ static td_tensor *storage_now(td_group *g, int64_t n) {
     td_tensor *list;
     if (!g->given) {
         td_tensor *root = g->root->inner;
-        return list_of(f, root, td__dim_sub(root->offset, g->root->geom.offset), n);
+        int64_t    at = td__dim_sub(root->offset, g->root->geom.offset);
+        if (td__dim_lt(at, 0))
+            return td__fail(f->cx, TD_E_UNSUPPORTED,
+                            "reads elements of a storage in front of the tensor that "
+                            "was written; pass or return the whole"),
+                   NULL;
+        return list_of(f, root, at, n);
     }
     list = list_of(f, g->given, 0, n);
     for (td_group *h = first; h && list; h = h->next)

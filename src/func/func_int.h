@@ -52,6 +52,7 @@ struct td_fval {
     bool      multi;   /* a view of several, or made of one */
     int       nr;      /* which result of the step */
     td_fval  *up;
+    td_fval  *from; /* of a piece: the tensor it was cut from; NULL: not known */
     const td_fstep *step;
     td_geom         geom;  /* of the outer tensor */
     td_tensor      *inner; /* held; NULL: not computed yet */

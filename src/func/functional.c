@@ -127,7 +127,7 @@ static td_fval *make_view(td_func *f, td_fval *up, td_tensor *t, td_fstep *s, in
     v->multi = up->multi || td__ops[s->op].flags & TD_OPF_MULTI;
     v->born = atomic_load(&t->st->version);
     t->payload = v;
-    if (kind == TD_F_PIECE) return v;
+    if (kind == TD_F_PIECE) return v->from = up, v;
     v->overlap |= up->overlap;
     v->up = up;
     v->step = s;

@@ -157,7 +157,7 @@ static bool put_change(run *r, int i) {
 
 /* The argument a result is a view of; -1: none, or through its bytes alone. */
 static int arg_of(run *r, const td_tensor *t) {
-    for (const td_fval *v = t->payload; v; v = v->up)
+    for (const td_fval *v = t->payload; v; v = v->from ? v->from : v->up)
         for (int i = 0; i < r->to->n_in; i++)
             if (r->real[i] && given(r, i)->given == v) return i;
     return -1;
@@ -214,7 +214,10 @@ static const char *history_lost(run *r) {
     }
     for (int i = 0; i < r->to->n_out; i++) {
         td_place *p = &r->to->out[i];
-        if (p->home < 0 || p->same >= 0 || !r->to->homes[p->home].given) continue;
+        if (p->home < 0 || p->same >= 0) continue;
+        if (r->to->homes[p->home].users > 1 && td__geom_overlaps_itself(&p->geom))
+            return "a result that shares bytes overlaps itself";
+        if (!r->to->homes[p->home].given) continue;
         if (p->of < 0) return "a result is a view of no single input";
     }
     for (int i = 0; i < r->to->g->nodes.n; i++)

@@ -171,6 +171,7 @@ static td_tensor *put_by_inverse(td_fval *v, td_tensor *value) {
     int             n = 0;
     td_tensor      *base = td__fval_value(v->up);
     if (!base) return NULL;
+    if (s->op == TD_OP_view_dtype && !(value = td__fval_lay_out(v, value))) return NULL;
     in[n++] = td_value_tensor(base);
     in[n++] = td_value_tensor(value);
     if (td__ops[s->op].flags & TD_OPF_MULTI) in[n++] = td_value_int(v->nr);
