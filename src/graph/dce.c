@@ -1,12 +1,12 @@
 /* dce.c -- dead code: nodes go when nobody reads their results. Effects stay: writes,
- * and random draws too, for they move the generator on. A region without nodes goes
- * with them. */
+ * random draws, for they move the generator on, and ops that fail for certain values. A
+ * region without nodes goes with them. */
 #include "graph/graph_int.h"
 
 static void mark_live(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
 
 static bool is_live(const td_gnode *n, const bool *live) {
-    if (td__gnode_is_fixed(n)) return true;
+    if (td__gnode_stays(n)) return true;
     for (int i = 0; i < n->n_out; i++)
         if (live[n->out[i]->id]) return true;
     return false;

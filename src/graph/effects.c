@@ -15,6 +15,16 @@ bool td__gnode_is_fixed(const td_gnode *n) {
     return td__opinfo(n->op)->writes || td__opinfo(n->op)->s.n_out == 0;
 }
 
+/* Division fails for integers only. */
+static bool may_fail(const td_gnode *n) {
+    uint32_t       flags = td__ops[n->op].flags;
+    const td_look *l = n->n_out > 0 ? n->out[0]->look : NULL;
+    if (!(flags & TD_OPF_PICKY) || n->origin == TD_FROM_BACKWARD) return false;
+    return !(flags & TD_OPF_POINTWISE) || !l || !td__is_float((td_dtype)l->dtype);
+}
+
+bool td__gnode_stays(const td_gnode *n) { return td__gnode_is_fixed(n) || may_fail(n); }
+
 void *td__pass_room(td_graph *g, td_arena *a, size_t n, size_t item) {
     void *p = td__arena_zalloc(a, (n + 1) * item);
     if (!p) td__fail_memory(g->cx);

@@ -382,6 +382,9 @@ bool td__graph_holds(const td_graph *g, int i);
 bool td__nested_grad(const td_opcall *c, int i);
 /* May the node neither move, merge nor go: it writes, draws or bounds a region. */
 bool td__gnode_is_fixed(const td_gnode *n);
+/* Must it run though nobody reads its results? What is fixed, and what eager would fail
+ * at for certain values. */
+bool td__gnode_stays(const td_gnode *n);
 
 /* Each takes any stage, keeps its contract and the meaning, and packs the graph.
  * fold and views go by looks (td__graph_infer) and pass over what has none. False:

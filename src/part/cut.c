@@ -219,7 +219,7 @@ void td__part_walk(td_part *p) {
 void td__part_walk_forward(td_part *p) {
     for (int i = p->n_nodes - 1; i >= 0; i--) {
         const td_gnode *n = p->g->nodes.v[i];
-        bool            in = !p->late[i] && td__gnode_is_fixed(n);
+        bool            in = !p->late[i] && td__gnode_stays(n);
         for (int k = 0; k < n->n_out && !in; k++) {
             int v = n->out[k]->id;
             in = p->is_out[v] || p->kept[v];

@@ -27,7 +27,7 @@ static bool sweep(td_part *p) {
     for (int i = 0; i < g->outputs.n; i++) td__garg_each(&g->outputs.v[i], mark, live);
     for (int i = g->nodes.n - 1; i >= 0; i--) {
         td_gnode *n = g->nodes.v[i];
-        bool      needed = td__gnode_is_fixed(n);
+        bool      needed = td__gnode_stays(n);
         for (int k = 0; k < n->n_out; k++) needed |= live[n->out[k]->id];
         n->dead = !needed;
         for (int k = 0; k < n->n_in && needed; k++)
