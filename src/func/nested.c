@@ -21,6 +21,19 @@ static bool make_inputs(td_func *f, const td_graph *g, const td_value *args, int
     return true;
 }
 
+/* Results require grad as they did: the tape asks when it hears the call. */
+static bool copy_flags(td_graph *to, const td_graph *from) {
+    for (int i = 0; i < from->outputs.n; i++) {
+        const td_garg *a = &from->outputs.v[i], *b = &to->outputs.v[i];
+        if (a->kind != TD_G_VALUE || b->kind != TD_G_VALUE || !b->u.v->look) continue;
+        td_look l = *b->u.v->look;
+        bool    grad = !a->u.v->look || a->u.v->look->grad;
+        l.grad = (l.grad || grad) && td__is_float((td_dtype)l.dtype);
+        if (!(b->u.v->look = td__graph_look_of(to, l))) return false;
+    }
+    return true;
+}
+
 /* The run has a mode stack of its own: nothing stands below the tape. */
 static td_functional *run(td_func *f, const td_graph *g, const td_value *in) {
     td_mode *below = f->cx->tape->below;
@@ -43,7 +56,7 @@ static td_graph *functional(td_func *f, const td_graph *g, const td_value *args,
         td__fail(f->cx, TD_E_UNSUPPORTED,
                  "@%.60s, a nested graph, writes its inputs; return the new values",
                  g->name);
-    else if (to) {
+    else if (to && copy_flags(to->g, g)) {
         pure = to->g;
         to->g = NULL;
     }

@@ -93,16 +93,16 @@ static bool in_const(const td_tensor *t, const td_graph *g) {
 }
 
 /* Results that are views or share bytes with what was given, or with each other, are
- * copied. */
+ * copied. How often one was written on the way nobody is told. */
 static bool own_results(td_opcall *c, const td_graph *g, td_tensors ts,
                         td_tensor **out) {
     for (int i = 0; i < g->outputs.n; i++) {
-        if (!out[i]->base && !in_storage_of(out[i], ts.v, ts.n) &&
-            !in_storage_of(out[i], out, i) && !in_const(out[i], g))
-            continue;
+        bool own = !out[i]->base && !in_storage_of(out[i], ts.v, ts.n) &&
+                   !in_storage_of(out[i], out, i) && !in_const(out[i], g);
         td_value in = td_value_tensor(out[i]);
-        out[i] = td__call1(c->cx, TD_OP_clone, &in, 1);
+        if (!own) out[i] = td__call1(c->cx, TD_OP_clone, &in, 1);
         if (td_is_nil(out[i])) return false;
+        atomic_store(&out[i]->st->version, 0);
     }
     return true;
 }

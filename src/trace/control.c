@@ -13,11 +13,14 @@ static bool lies_in(const td_tensor *t, const td_value *v, int n) {
     return false;
 }
 
-/* A result is no view, no operand, nor shares bytes with one or another result. */
+/* A result is no view, no operand, nor shares bytes with one or another result, and
+ * was not written, so that it looks the same whichever branch it is from. */
 static bool own_results(td_values args, td_value *out, int n) {
     for (int i = 0; i < n; i++) {
         td_tensor *t = out[i].u.t;
-        if (!t->base && !lies_in(t, args.v, args.n) && !lies_in(t, out, i)) continue;
+        bool       written = atomic_load(&t->st->version) > 0;
+        if (!t->base && !written && !lies_in(t, args.v, args.n) && !lies_in(t, out, i))
+            continue;
         out[i].u.t = td_op_clone(t, false);
         if (td_is_nil(out[i].u.t)) return false;
     }

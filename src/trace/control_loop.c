@@ -29,7 +29,8 @@ static bool call(looping *l, td_body *body, td_values args, td_value *out, int n
 static bool make_dense(td_value *v, int n) {
     for (int i = 0; i < n; i++) {
         const td_tensor *t = v[i].u.t;
-        if (!t->base && td__is_dense(t->rank, t->size, t->stride)) continue;
+        bool             written = atomic_load(&t->st->version) > 0;
+        if (!t->base && !written && td__is_dense(t->rank, t->size, t->stride)) continue;
         v[i].u.t = td_op_clone(v[i].u.t, true);
         if (td_is_nil(v[i].u.t)) return false;
     }

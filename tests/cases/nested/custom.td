@@ -1,0 +1,68 @@
+# Custom functions as a capture writes them down.
+
+func @scaled(%x: f32[3] grad, %w: f32[3] grad) {
+  %h = mul(%x, 2.0)
+  %y, %s = custom("wave", func @forward(%a: f32[3], %b: f32[3]) {
+    %s = sin(%b)
+    %m = mul(%a, %s)
+    return %m, %b <saved 0>, %s <saved 1>
+  }, func @backward(%b: f32[3] <saved 0>, %s: f32[3] <saved 1>, %g: f32[3] <tangent 0>) {
+    %ga = mul(%g, %s)
+    %c = cos(%b)
+    %gb = mul(%g, %c)
+    return %ga <grad 0>, %gb <grad 1>
+  }, [%h, %w], [])
+  %z = mul(%y, %x)
+  return %z
+}
+
+case "its own backward" {
+  %x = randn([3], seed=1, requires_grad=true)
+  %w = randn([3], seed=2, requires_grad=true)
+  call @scaled(%x, %w)
+  backward seed=3
+}
+
+case "nothing to differentiate" {
+  %x = randn([3], seed=1)
+  %w = randn([3], seed=2)
+  call @scaled(%x, %w)
+}
+
+# test_input_output_aliase_custom_autograd_function
+func @same(%x: f32[3] grad) {
+  %y = custom("same", func @forward(%a: f32[3]) {
+    return %a
+  }, func @backward(%g: f32[3] <tangent 0>) {
+    %h = mul(%g, 0.5)
+    return %h <grad 0>
+  }, [%x], [])
+  return %y
+}
+
+case "the input itself" {
+  %x = randn([3], seed=1, requires_grad=true)
+  call @same(%x)
+  backward seed=2
+}
+
+# A forward that writes its input.
+func @dirty(%x: f32[3] grad, %w: f32[3]) {
+  %h = mul(%x, 3.0)
+  %y = custom("half", func @forward(%a: f32[3]) {
+    mul_(%a, 0.5)
+    return %a
+  }, func @backward(%g: f32[3] <tangent 0>) {
+    %k = mul(%g, 0.5)
+    return %k <grad 0>
+  }, [%h], [], dirty=[0])
+  %z = mul(%h, %w)
+  return %y, %z
+}
+
+case "a written input" {
+  %x = randn([3], seed=1, requires_grad=true)
+  %w = randn([3], seed=2)
+  call @dirty(%x, %w)
+  backward seed=3
+}
