@@ -19,14 +19,22 @@ static const struct {
     uint32_t    bit;
     const char *name;
 } flag_names[] = {
-    {TD_OPF_POINTWISE, "pointwise"},       {TD_OPF_VIEW, "view"},
-    {TD_OPF_BOOL_OUT, "bool-result"},      {TD_OPF_FLOAT, "integers-become-float"},
-    {TD_OPF_INT_ONLY, "integers-only"},    {TD_OPF_NO_BOOL, "no-bool"},
-    {TD_OPF_COMMUTES, "commutes"},         {TD_OPF_RANDOM, "random"},
-    {TD_OPF_DYNAMIC, "sizes-from-values"}, {TD_OPF_META, "writes-geometry"},
-    {TD_OPF_DETACH, "cuts-history"},       {TD_OPF_CREATE, "creates"},
-    {TD_OPF_MULTI, "list-of-views"},       {TD_OPF_FLOAT_ONLY, "floats-only"},
-    {TD_OPF_INTERNAL, "internal"},         {TD_OPF_KEEP_INT, "keeps-integers"},
+    {TD_OPF_POINTWISE, "pointwise"},
+    {TD_OPF_VIEW, "view"},
+    {TD_OPF_BOOL_OUT, "bool-result"},
+    {TD_OPF_FLOAT, "integers-become-float"},
+    {TD_OPF_INT_ONLY, "integers-only"},
+    {TD_OPF_NO_BOOL, "no-bool"},
+    {TD_OPF_COMMUTES, "commutes"},
+    {TD_OPF_RANDOM, "random"},
+    {TD_OPF_DYNAMIC, "sizes-from-values"},
+    {TD_OPF_META, "writes-geometry"},
+    {TD_OPF_DETACH, "cuts-history"},
+    {TD_OPF_CREATE, "creates"},
+    {TD_OPF_MULTI, "list-of-views"},
+    {TD_OPF_FLOAT_ONLY, "floats-only"},
+    {TD_OPF_INTERNAL, "internal"},
+    {TD_OPF_KEEP_INT, "keeps-integers"},
     {TD_OPF_CHEAP, "cheap"},
 };
 

@@ -1,5 +1,5 @@
-/* way_compiled.c -- functions of a case compiled ahead of time. A run keeps one compiled
- * function for each function it calls, so that later calls find what earlier ones
+/* way_compiled.c -- functions of a case, compiled ahead of time. A run keeps one
+ * compiled function for each function it calls, so that later calls find what earlier ones
  * compiled. */
 #include "cli/case_run.h"
 #include "tandem/aot.h"

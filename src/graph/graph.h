@@ -275,10 +275,10 @@ void td__json_elements(td_buf *b, const td_tensor *t); /* flat, row-major */
 /* ---- files of text (graph_parse.c, case_parse.c) ------------------------ */
 
 typedef enum td_gstep_kind {
-    TD_STEP_NODE,    /* an op call or a region's edge: node */
-    TD_STEP_TENSOR,  /* out[0] is the case graph's const `konst` */
-    TD_STEP_LOAD,    /* out[0] is tensor `name` of file `path` */
-    TD_STEP_CALL,    /* out[] are the outputs of function `fn` on args[] */
+    TD_STEP_NODE,     /* an op call or a region's edge: node */
+    TD_STEP_TENSOR,   /* out[0] is the case graph's const `konst` */
+    TD_STEP_LOAD,     /* out[0] is tensor `name` of file `path` */
+    TD_STEP_CALL,     /* out[] are the outputs of function `fn` on args[] */
     TD_STEP_BACKWARD, /* from args[], or all outputs of the last call */
     TD_STEP_GRAD      /* out[0] is the gradient kept in args[0] */
 } td_gstep_kind;

@@ -4,8 +4,9 @@
  * Every stage: values are made before they are read, once; arguments fit the
  * schema; regions nest; looks are possible; a view shares its argument's storage.
  * functional: also no op with a write mark, no regions.
- * joint: as functional, but copy_ may put new elements into an input, and tangents behind the other inputs, gradients behind the other outputs,
- * forward nodes and plain outputs independent of tangents.
+ * joint: as functional, but copy_ may put new elements into an input; tangents behind
+ * the other inputs, gradients behind the other outputs, forward nodes and plain
+ * outputs independent of tangents.
  * half: also, with tangents (backward) nothing is saved; without (forward) there
  * are no gradients, and saved values stand last. */
 #include "graph/graph_int.h"
@@ -110,7 +111,8 @@ static bool check_args(checker *c, const td_gnode *n, const td_schema *s) {
 static bool check_storage(checker *c, const td_gnode *n) {
     int at = td__opinfo(n->op)->view_of;
     c->any_set |= n->op == TD_OP_set_;
-    if (c->any_set || at < 0 || at >= n->n_in || n->in[at].kind != TD_G_VALUE) return true;
+    if (c->any_set || at < 0 || at >= n->n_in || n->in[at].kind != TD_G_VALUE)
+        return true;
     const td_look *from = n->in[at].u.v->look;
     for (int i = 0; i < n->n_out && from; i++) {
         const td_look *to = n->out[i]->look;

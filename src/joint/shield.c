@@ -28,8 +28,8 @@ static td_gval *add_clone(td_graph *g, td_gval *v) {
     return n->out[0]->look ? n->out[0] : NULL;
 }
 
-/* Does the node read elements of an input's storage that the input need not show? A copy
- * of the input would not have them, so what it reads is copied. */
+/* Does the node read elements of an input's storage that the input need not show? A
+ * copy of the input would not have them, so what it reads is copied. */
 static bool reaches(const td_joint *j, const td_gnode *n) {
     if (n->op != TD_OP_as_strided || n->in[0].kind != TD_G_VALUE) return false;
     const td_gval *v = n->in[0].u.v;

@@ -87,8 +87,8 @@ static bool put_output(td_joint_run *r, td_update *u, td_tensor *v, int *out) {
     return *out >= 0;
 }
 
-/* Elements go back where they came from, or into the geometry the input ends with, where
- * that shows them all, or both. */
+/* Elements go back where they came from, or into the geometry the input ends with,
+ * where that shows them all, or both. */
 static bool put_elements(td_joint_run *r, td_update *u, int nr, bool data) {
     if (data && !u->meta && !u->history && is_covered(r, u->input)) return true;
     bool stays = u->moved == TD_HOME_SAME;

@@ -155,7 +155,7 @@ typedef struct td_work_term {
 } td_work_term;
 enum { TD_WORK_TERMS = 4 };
 /* How many terms, -1 when the text is wrong. */
-int td__work_parse(const td_schema *s, const char *text, td_work_term *terms);
+int  td__work_parse(const td_schema *s, const char *text, td_work_term *terms);
 /* Is it an op that may be done twice: it only moves memory, once? */
 bool td__op_is_cheap(td_op op);
 

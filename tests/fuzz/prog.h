@@ -18,7 +18,7 @@ int      prog_upto(prog_rng *r, int n);           /* 0..n-1; 0 for n <= 0 */
 int      prog_range(prog_rng *r, int lo, int hi); /* both included */
 bool     prog_chance(prog_rng *r, int percent);
 
-/* ---- growing (prog_grow.c, prog_args.c, prog_fresh.c) --------------------------------- */
+/* ---- growing (prog_grow.c, prog_args.c, prog_fresh.c) ------------------- */
 
 enum { PROG_LIST = 8, PROG_NAME = 24, PROG_NUMEL = 160 };
 
