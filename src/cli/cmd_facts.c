@@ -3,25 +3,53 @@
 #include "cli/case_run.h"
 #include "cli/cli.h"
 #include "func/func.h"
+#include "trace/sym_args.h"
 
 #include <string.h>
 
-static bool        keep;
+static bool        keep, dynamic;
 static const char *only;
 static td_buf      text; /* of the case being run */
 
 static const cli_option options[] = {
     {"keep-mutations", NULL, "Writes to inputs may stay in the graph where they can.",
      CLI_FLAG, &keep, 0, 0, NULL},
+    {"dynamic", NULL, "Sizes of inputs are symbols; shows the guards.", CLI_FLAG,
+     &dynamic, 0, 0, NULL},
     {"case", "WORD", "Only the cases whose name contains WORD.", CLI_WORD, &only, 0, 0,
      NULL},
     {0}};
 
-static bool add_facts(const td_graph *fn, const td_value *in) {
+static bool static_facts(const td_graph *fn, const td_value *in) {
     td_facts *f = td__facts(fn, in, keep);
     bool      ok = f && td__facts_print(&text, f);
     td__facts_drop(f);
     return ok;
+}
+
+/* Printed inside the trace: they speak of its symbols. */
+static bool dynamic_facts(const td_graph *fn, const td_value *in) {
+    td_symplan plan = {.dynamic = TD_DYNAMIC_ALL, .named_as = fn};
+    td_symenv *e = td__symenv_make(fn->cx);
+    td_symargs a;
+    if (!e) return false;
+    td__symenv_begin(e);
+    bool ok = td__symargs_make(&a, e, (td_values){in, fn->inputs.n}, plan) &&
+              static_facts(fn, a.v);
+    td__symargs_drop(&a);
+    if (ok) {
+        td_buf guards = {0};
+        td__guards_print(e, &guards);
+        td__buf_printf(&text, "guards: %s\n", td__buf_str(&guards));
+        td__buf_free(&guards);
+    }
+    td__symenv_end(e);
+    td__symenv_drop(e);
+    return ok;
+}
+
+static bool add_facts(const td_graph *fn, const td_value *in) {
+    return dynamic ? dynamic_facts(fn, in) : static_facts(fn, in);
 }
 
 /* A call of the case: its facts, then the call itself. */
@@ -91,7 +119,7 @@ static int show_file(const td_gfile *f) {
 static int run(int argc, char **argv) {
     const char *path;
     int         status;
-    keep = false, only = NULL;
+    keep = dynamic = false, only = NULL;
     if (!cli_parse(&cli_facts, argc, argv, &path, &status)) return status;
     if (!path) return cli_misuse("facts", "which FILE?");
     td_ctx *cx = td_open();

@@ -2,11 +2,11 @@
  * or as a drawing. */
 #include "cli/cli.h"
 #include "func/func.h"
-#include "trace/trace.h"
+#include "trace/sym_args.h"
 
 #include <string.h>
 
-static bool        json, dot, types, places;
+static bool        json, dot, types, places, dynamic;
 static const char *only, *after, *simpler;
 
 static const cli_option options[] = {
@@ -21,6 +21,8 @@ static const cli_option options[] = {
     {"decompose", "OPS",
      "Replace ops by simpler ones: all, or names with commas between.", CLI_WORD,
      &simpler, 0, 0, NULL},
+    {"dynamic", NULL, "With --after: sizes of inputs are symbols; shows the guards.",
+     CLI_FLAG, &dynamic, 0, 0, NULL},
     {"function", "NAME", "Only the function @NAME.", CLI_WORD, &only, 0, 0, NULL},
     {0}};
 
@@ -38,6 +40,11 @@ static bool print_as_is(td_buf *b, td_graph *g, int nth) {
     return dot ? td__graph_dot(b, g) : td__graph_print(b, g, how());
 }
 
+/* As a remark, since they are no part of the graph. */
+static void print_guards(td_buf *b, const char *text) {
+    if (!json && !dot) td__buf_printf(b, "# guards: %s\n", text);
+}
+
 static bool print_graph(td_buf *b, td_graph *g, int nth) {
     if (!simpler) return print_as_is(b, g, nth);
     td_graph *d = td__graph_decompose(g, simpler);
@@ -46,25 +53,43 @@ static bool print_graph(td_buf *b, td_graph *g, int nth) {
     return ok;
 }
 
-/* The program without writes, for arguments that look as its inputs do. */
-static bool show_functional(td_buf *b, const td_graph *g, int nth) {
-    td_value *in = td__zalloc(sizeof *in * (size_t)(g->inputs.n + 1));
-    if (!in) return td__fail_memory(g->cx);
-    td_functional *f = td__inputs_like(g, in) ? td__functionalize(g, in) : NULL;
+/* The program without writes, for these arguments. */
+static bool show_functional(td_buf *b, const td_graph *g, const td_value *in, int nth) {
+    td_functional *f = dynamic ? td__functionalize_dynamic(g, in, TD_DYNAMIC_ALL)
+                               : td__functionalize(g, in);
     bool           ok = f && print_graph(b, f->g, nth);
+    if (ok && f->guard_text) print_guards(b, f->guard_text);
     td__functional_drop(f);
+    return ok;
+}
+
+static bool show_capture(td_buf *b, const td_graph *g, const td_value *in, int nth) {
+    td_buf     guards = {0};
+    td_symplan plan = {.dynamic = TD_DYNAMIC_ALL, .named_as = g};
+    td_graph  *c =
+        dynamic ? td__capture_symbolic(g, in, plan, &guards) : td__capture_types(g);
+    bool ok = c && print_graph(b, c, nth);
+    if (ok && dynamic) print_guards(b, td__buf_str(&guards));
+    td__buf_free(&guards);
+    td__graph_drop(c);
+    return ok;
+}
+
+/* For arguments that look as the function's inputs do. */
+static bool show_stage(td_buf *b, const td_graph *g, int nth) {
+    td_value *in = td__zalloc(sizeof *in * (size_t)(g->inputs.n + 1));
+    bool      ok = in || td__fail_memory(g->cx);
+    bool      functional = !strcmp(after, "functional");
+    if (functional || dynamic) ok = ok && td__inputs_like(g, in);
+    ok = ok &&
+         (functional ? show_functional(b, g, in, nth) : show_capture(b, g, in, nth));
     td__free(in);
     return ok;
 }
 
 static bool show_graph(td_buf *b, td_graph *g, int nth) {
     if (!td__graph_verify(g, TD_STAGE_PROGRAM)) return false;
-    if (!after) return print_graph(b, g, nth);
-    if (!strcmp(after, "functional")) return show_functional(b, g, nth);
-    td_graph *captured = td__capture_types(g);
-    bool      ok = captured && print_graph(b, captured, nth);
-    td__graph_drop(captured);
-    return ok;
+    return after ? show_stage(b, g, nth) : print_graph(b, g, nth);
 }
 
 /* A whole file as text has its cases too. */
@@ -87,7 +112,7 @@ static bool show_file(td_buf *b, const td_gfile *f, int *shown) {
 static int run(int argc, char **argv) {
     const char *path;
     int         status, shown = 0;
-    json = dot = types = places = false, only = after = simpler = NULL;
+    json = dot = types = places = dynamic = false, only = after = simpler = NULL;
     if (!cli_parse(&cli_show, argc, argv, &path, &status)) return status;
     if (!path) return cli_misuse("show", "which FILE?");
     if (json && dot) return cli_misuse("show", "--json or --dot, not both");

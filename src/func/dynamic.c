@@ -3,14 +3,6 @@
 #include "func/func_int.h"
 #include "trace/sym_args.h"
 
-/* Names of inputs as guards call them. */
-static const char **input_names(const td_graph *g) {
-    const char **names = td__zalloc(sizeof *names * ((size_t)g->inputs.n + 1));
-    if (!names) td__fail_memory(g->cx);
-    for (int i = 0; names && i < g->inputs.n; i++) names[i] = g->inputs.v[i]->name;
-    return names;
-}
-
 /* Guards are read from inputs by number: every one counts, also numbers. */
 static bool take_guards(td_functional *f, td_symenv *e) {
     td_buf b = {0};
@@ -34,15 +26,13 @@ static td_functional *trace(const td_graph *program, const td_value *in, td_syme
 
 td_functional *td__functionalize_dynamic(const td_graph *program, const td_value *in,
                                          td_dynamic dynamic) {
-    const char **names = input_names(program);
-    td_symenv   *e = names ? td__symenv_make(program->cx) : NULL;
-    td_symplan   plan = {.dynamic = dynamic, .names = names, .by_argument = true};
-    if (!e) return td__free(names), NULL;
+    td_symenv *e = td__symenv_make(program->cx);
+    td_symplan plan = {.dynamic = dynamic, .by_argument = true, .named_as = program};
+    if (!e) return NULL;
     td__symenv_begin(e);
     td_functional *f = trace(program, in, e, plan);
     td__symenv_end(e);
     td__symenv_drop(e);
-    td__free(names);
     return f;
 }
 

@@ -44,12 +44,11 @@ static void print_input(td_buf *b, const td_facts *f, int i) {
 }
 
 static void print_ints(td_buf *b, const int64_t *v, int n) {
-    for (int i = 0; i < n; i++)
-        td__buf_printf(b, "%s%lld", i ? "," : "", (long long)v[i]);
+    for (int i = 0; i < n; i++) td__buf_add(b, i ? "," : ""), td__dim_text(v[i], b);
 }
 
 static void print_value(td_buf *b, td_value v) {
-    if (v.kind == TD_K_INT) td__buf_printf(b, "%lld", (long long)v.u.i);
+    if (v.kind == TD_K_INT) td__dim_text(v.u.i, b);
     else if (v.kind == TD_K_BOOL) td__buf_add(b, v.u.i ? "true" : "false");
     else if (v.kind == TD_K_FLOAT) td__buf_printf(b, "%g", v.u.f);
     else if (v.kind == TD_K_DTYPE) td__buf_add(b, td_dtype_name(v.u.dt));

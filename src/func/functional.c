@@ -3,6 +3,7 @@
  * its views and versions. Then its meaning is computed on the inner values. */
 #include "func/func_int.h"
 #include "ops/call.h"
+#include "trace/sym.h"
 
 #include <string.h>
 
@@ -317,14 +318,21 @@ static const char *history_lost(const td_func *f, const td_opcall *c) {
 
 /* ---- the mode ----------------------------------------------------------- */
 
+static bool call_writer(td_func *f, td_opcall *c) {
+    return c->def->flags & TD_OPF_META ? call_meta(f, c) : call_write(f, c);
+}
+
 static bool func_call(td_mode *m, td_opcall *c) {
     td_func *f = (td_func *)m;
     f->draws |= (c->def->flags & TD_OPF_RANDOM) != 0;
     if (!know_args(f, c)) return false;
     if (!f->no_history) f->no_history = history_lost(f, c);
-    if (c->info->writes)
-        return c->def->flags & TD_OPF_META ? call_meta(f, c) : call_write(f, c);
-    return c->def->flags & TD_OPF_VIEW ? call_view(f, c) : call_plain(f, c);
+    const char *outer = td__symenv_op(c->info->s.name);
+    bool        ok = c->info->writes               ? call_writer(f, c)
+                     : c->def->flags & TD_OPF_VIEW ? call_view(f, c)
+                                                   : call_plain(f, c);
+    td__symenv_op_end(outer);
+    return ok;
 }
 
 void td__func_begin(td_func *f, td_ctx *cx, td_mode *below) {

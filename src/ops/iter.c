@@ -10,11 +10,11 @@ static int compare(const int64_t *size, int n, int64_t (*stride)[TD_MAX_RANK], i
                    int b) {
     for (int k = 0; k < n; k++) {
         int64_t sa = stride[k][a], sb = stride[k][b];
-        if (td__dim_eq(sa, 0) || td__dim_eq(sb, 0))
+        if (td__dim_seems_eq(sa, 0) || td__dim_seems_eq(sb, 0))
             continue; /* broadcast: no opinion */
-        if (td__dim_lt(sa, sb)) return -1;
-        if (td__dim_lt(sb, sa)) return 1;
-        if (td__dim_lt(size[b], size[a]))
+        if (td__dim_seems_lt(sa, sb)) return -1;
+        if (td__dim_seems_lt(sb, sa)) return 1;
+        if (td__dim_seems_lt(size[b], size[a]))
             return 1; /* equal strides: the longer outside */
     }
     return 0;

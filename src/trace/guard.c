@@ -15,12 +15,13 @@ void td__guard_print(const td_symenv *e, const td_guard *g, td_buf *out) {
 }
 
 static void print_symbol(const td_symenv *e, const td_symbol *s, td_buf *out) {
+    const char *from = s->read == TD_SYM_INSIDE ? "comes from" : "==";
     if (s->given != s->tag) {
         td__buf_printf(out, "%s == ", s->source);
         td__sym_print(e, s->given, out);
         return;
     }
-    td__buf_printf(out, "%c%d == %s", s->letter, (int)s->nr, s->source);
+    td__buf_printf(out, "%c%d %s %s", s->letter, (int)s->nr, from, s->source);
     bool low = s->first.lo > -TD_DIM_HUGE, high = s->first.hi < TD_DIM_HUGE;
     if (low && high)
         td__buf_printf(out, ", %lld <= %c%d <= %lld", (long long)s->first.lo, s->letter,

@@ -64,7 +64,8 @@ static bool take_all(td_symargs *a, td_values args) {
         td_value v = args.v[i];
         a->v[i] = v;
         if (v.kind != TD_K_TENSOR || !v.u.t || td_is_nil(v.u.t)) continue;
-        const char *given = a->plan.names ? a->plan.names[i] : NULL;
+        const td_graph *g = a->plan.named_as;
+        const char     *given = g && i < g->inputs.n ? g->inputs.v[i]->name : NULL;
         if (given) snprintf(name, sizeof name, "%.60s", given);
         else snprintf(name, sizeof name, "x%d", i);
         if (a->plan.by_argument) a->n_in = i;
@@ -86,4 +87,22 @@ bool td__symargs_make(td_symargs *a, td_symenv *e, td_values args, td_symplan pl
 void td__symargs_drop(td_symargs *a) {
     td__faker_end(&a->fakes);
     td__free(a->v);
+}
+
+/* ---- graphs ------------------------------------------------------------- */
+
+td_graph *td__capture_symbolic(const td_graph *g, const td_value *in, td_symplan plan,
+                               td_buf *guards) {
+    td_symenv *e = td__symenv_make(g->cx);
+    td_graph  *to = NULL;
+    td_symargs a;
+    if (!e) return NULL;
+    td__symenv_begin(e);
+    if (td__symargs_make(&a, e, (td_values){in, g->inputs.n}, plan))
+        to = td__capture_graph(g, a.v);
+    td__symargs_drop(&a);
+    td__guards_print(e, guards);
+    td__symenv_end(e);
+    td__symenv_drop(e);
+    return to;
 }

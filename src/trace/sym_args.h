@@ -7,11 +7,11 @@
 
 /* Which sizes become symbols, and how inputs are called in guards. */
 typedef struct td_symplan {
-    td_dynamic         dynamic;
-    bool               no_duck;     /* equal sizes get symbols of their own */
-    bool               by_argument; /* guards count arguments, not tensors */
-    const char *const *names;       /* by argument; NULL, or an entry: x0, x1... */
-    const bool        *fixed; /* by argument: its sizes stay (parameters); NULL: none */
+    td_dynamic      dynamic;
+    bool            no_duck;     /* equal sizes get symbols of their own */
+    bool            by_argument; /* guards count arguments, not tensors */
+    const td_graph *named_as;    /* whose inputs they are; NULL: x0, x1... */
+    const bool     *fixed; /* by argument: its sizes stay (parameters); NULL: none */
 } td_symplan;
 
 /* Copies without bytes of a call's arguments; what is no tensor stays. */
@@ -27,5 +27,9 @@ typedef struct td_symargs {
  * after td__fail. */
 bool td__symargs_make(td_symargs *a, td_symenv *e, td_values args, td_symplan plan);
 void td__symargs_drop(td_symargs *a);
+
+/* td__capture_graph with symbols for the sizes of in[]; appends the guards. */
+td_graph *td__capture_symbolic(const td_graph *g, const td_value *in, td_symplan plan,
+                               td_buf *guards);
 
 #endif

@@ -5,6 +5,7 @@
  *   infer dce cse fold views order    the passes of src/graph
  *   program functional joint half     verify as that stage
  *   functionalize                     the function without writes
+ *   dynamic                           the same with symbols for sizes, and its guards
  *   json dot                          print that instead of text
  *   default mincut mincut=0.5         print both halves and the report
  *
@@ -40,15 +41,18 @@ static const struct {
               {"program", as_program},    {"functional", as_functional},
               {"joint", as_joint},        {"half", as_half}};
 
-/* Graph i gives way to its functional one. */
-static bool functionalize(td_gfile *f, int i) {
+/* Graph i gives way to its functional one; guards go to b. */
+static bool functionalize(td_gfile *f, int i, td_buf *b, bool dynamic) {
     td_graph *g = f->graphs.v[i];
     td_value *in = calloc((size_t)g->inputs.n + 1, sizeof *in);
     bool      ok = in && td__inputs_like(g, in);
 
-    td_functional *to = ok ? td__functionalize(g, in) : NULL;
+    td_functional *to = NULL;
+    if (ok && dynamic) to = td__functionalize_dynamic(g, in, TD_DYNAMIC_ALL);
+    else if (ok) to = td__functionalize(g, in);
     free(in);
     if (!to) return false;
+    if (dynamic) td__buf_printf(b, "# @%s: %s\n", g->name, to->guard_text);
     f->graphs.v[i] = to->g;
     to->g = NULL;
     td__functional_drop(to);
@@ -98,12 +102,14 @@ static void run_words(td_ctx *cx, td_gfile *f, char *words, td_buf *b) {
     bool        ok = true;
     for (char *word; ok && (word = strsep(&words, " "));) {
         pass_fn *pass = find_pass(word);
-        bool     func = !strcmp(word, "functionalize");
+        bool     dynamic = !strcmp(word, "dynamic");
+        bool     func = dynamic || !strcmp(word, "functionalize");
         if (is_form(word)) form = word;
         else if (!pass && !func && *word)
             ok = td__fail(cx, TD_E_ARG, "no word \"%s\" in the run line", word);
         for (int i = 0; ok && pass && i < f->graphs.n; i++) ok = pass(f->graphs.v[i]);
-        for (int i = 0; ok && func && i < f->graphs.n; i++) ok = functionalize(f, i);
+        for (int i = 0; ok && func && i < f->graphs.n; i++)
+            ok = functionalize(f, i, b, dynamic);
         for (int i = 0; ok && i < f->graphs.n; i++) ok = as_program(f->graphs.v[i]);
     }
     if (!ok) return;
