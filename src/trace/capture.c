@@ -285,6 +285,7 @@ static bool run_body(td_record *r, td_body *body, td_call *c, td_values real) {
 /* Those a body before it read; the body is told nothing of them. */
 static bool take_lifted(td_record *r) {
     char name[24];
+    if (r->lift) r->lift->n_args = r->g->inputs.n;
     for (int i = 0; r->lift && i < r->lift->tensors.n; i++) {
         snprintf(name, sizeof name, "c%d", i);
         if (!td__record_input(r, r->lift->tensors.v[i], name)) return false;

@@ -239,6 +239,10 @@ static bool capture_cond(choice *k, td_tensor *pred, td_tensor **out) {
     if (!k->written) return td__fail_memory(k->cx);
     k->quiet = k->written + n;
     if (!capture_branches(k, NULL) || !find_writes(k)) return false;
+    if (k->n_written && k->lift.reached)
+        return td__fail(k->cx, TD_E_TRACE,
+                        "td_cond: a branch writes an argument and closes over one; use "
+                        "td_arg for all of them");
     if (k->n_written) { /* once more, on copies */
         drop_graphs(k);
         if (!capture_branches(k, k->written)) return false;

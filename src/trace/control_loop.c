@@ -159,9 +159,18 @@ static bool check_grad(const looping *l) {
                     "under td_no_grad_begin or on detached tensors, or unroll it");
 }
 
+/* The first state may be closed over too; what a turn gets is another tensor. */
 static td_graph *capture_one(looping *l, td_body *body, const char *name) {
-    td_values args = {l->state, l->n};
-    td_graph *g = td__capture_nested(l->cx, body, l, args, &l->lift);
+    td_value *args = td__zalloc(sizeof *args * (size_t)(l->n + 1));
+    td_graph *g = NULL;
+    bool      ok = args != NULL || td__fail_memory(l->cx);
+    for (int i = 0; ok && i < l->n; i++) {
+        td_tensor *t = l->state[i].u.t;
+        ok = (t = td__template(t, td__needs_grad(t))) != NULL;
+        args[i] = td_value_tensor(t);
+    }
+    if (ok) g = td__capture_nested(l->cx, body, l, (td_values){args, l->n}, &l->lift);
+    td__free(args);
     if (g && (g->name = td__graph_str(g, name))) return g;
     td__graph_drop(g);
     return NULL;

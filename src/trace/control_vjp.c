@@ -133,7 +133,8 @@ static td_graph *capture_backward(const td_vjp *v, int arg, td_values args,
     cx->grad_enabled = was;
     cx->inference = inference;
     if (g) g->name = td__graph_str(g, arg == 1 ? "yes_backward" : "no_backward");
-    if (g && g->name) return g;
+    if (g && g->name && td__graph_dce(g))
+        return g; /* results backward has no use for */
     td__graph_drop(g);
     return NULL;
 }

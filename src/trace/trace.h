@@ -88,6 +88,8 @@ typedef struct td_whole {
  * are inputs of its graph, behind the arguments. */
 typedef struct td_lift {
     TD_VEC(td_tensor *) tensors;
+    int  n_args;  /* inputs before them */
+    bool reached; /* the body closes over one of its arguments */
 } td_lift;
 
 struct td_record {

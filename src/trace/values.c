@@ -136,6 +136,7 @@ static td_tag *lift(td_record *r, td_tensor **t) {
         if (!td__record_input(r, *t, name)) return NULL;
         tag = td__record_tag(r, copy);
     }
+    if (tag && !tag->v->node && tag->v->nr < r->lift->n_args) r->lift->reached = true;
     *t = copy ? copy : *t;
     return tag;
 }

@@ -2,7 +2,7 @@
  * derivatives. */
 #include "trace_help.h"
 
-#include "func/func.h"
+#include "joint/joint.h"
 
 /* ---- what a captured branch does ---------------------------------------- */
 
@@ -244,6 +244,28 @@ TEST(branches_are_functionalized) {
     check_functional(copying_views, 2);
 }
 
+/* Forward and backward in one graph: both have a branch, and no op writes. */
+TEST(a_branch_has_its_place_in_a_joint_graph) {
+    td_body *bodies[] = {choose_yes, nesting, writing};
+    for (int i = 0; i < TD_COUNT(bodies); i++) {
+        td_ctx      *cx = td_open();
+        static world a;
+        prepare(cx, &a, two, LEAF_GRAD);
+        td_joint_opts o = {.train = true};
+        td_graph     *g = td__capture(cx, bodies[i], NULL, (td_values){a.in, 2});
+        td_joint     *j = g ? td__joint(g, a.in, &o) : NULL;
+        int           branches = 0;
+        TD_CHECK_THAT(j != NULL, "%d: %s", i, td_message(cx));
+        CHECK(td__joint_clean(j) && td__graph_verify(j->g, TD_STAGE_JOINT));
+        for (int k = 0; k < j->g->nodes.n; k++)
+            branches += j->g->nodes.v[k]->op == TD_OP_cond;
+        CHECK(branches == (bodies[i] == writing ? 4 : 2));
+        td__joint_drop(j);
+        td__graph_drop(g);
+        td_close(cx);
+    }
+}
+
 /* ---- loops -------------------------------------------------------------- */
 
 static bool small(td_call *c) {
@@ -264,6 +286,25 @@ static bool looping(td_call *c) {
 }
 TEST(a_captured_loop_does_what_a_while_does) { check_body(looping, two); }
 TEST(loops_are_functionalized) { check_functional(looping, 4); }
+
+/* Closes over the tensor the state starts from. */
+static bool is_off(td_call *c) {
+    td_tensor *r = td_arg(c, 0), *a = td_call_env(c);
+    return td_return(c, td_gt(td_max(td_abs(td_sub(td_mul(r, r), a))), 1e-3));
+}
+static bool improve(td_call *c) {
+    td_tensor *r = td_arg(c, 0), *a = td_call_env(c);
+    return td_return(c, td_mul(td_add(r, td_div(a, r)), 0.5));
+}
+static bool root(td_call *c) {
+    td_tensor *a = td_abs(td_detach(td_arg(c, 0))), *r;
+    td_loop    of = {.test = is_off, .body = improve, .env = a};
+    return td_while(td_call_ctx(c), of, TD_LIST(a), &r) && td_return(c, r);
+}
+TEST(a_loop_closes_over_its_first_state) {
+    check_body(root, two);
+    check_functional(root, 1);
+}
 
 static bool never(td_call *c) {
     return td_return(c, td_lt(td_sum(td_arg(c, 0)), -1e6));
@@ -335,6 +376,18 @@ static bool alias_outside(td_call *c) {
     return td_cond(flag_of(c, 0, 0), of, TD_ARGS(td_arg(c, 0)), &y, 1) &&
            td_return(c, y);
 }
+static bool writes_and_reads_around(td_call *c) {
+    td_add_(td_arg(c, 0), 1);
+    return td_return(c, td_mul(((around *)td_call_env(c))->h, 2));
+}
+static bool reach_around(td_call *c) {
+    around      a = {td_exp(td_arg(c, 1)), NULL};
+    td_tensor  *y;
+    td_branches of = {.yes = writes_and_reads_around,
+                      .no = writes_and_reads_around,
+                      .env = &a};
+    return td_cond(flag_of(c, 0, 0), of, TD_ARGS(a.h), &y, 1) && td_return(c, y);
+}
 static bool share_bytes(td_call *c) {
     td_tensor  *x = td_mul(td_arg(c, 0), 2), *y;
     td_branches of = {.yes = writes, .no = writes};
@@ -379,6 +432,7 @@ TEST(what_a_branch_cannot_be_is_said) {
     check_refused(write_outside, "writes a tensor it closes over");
     check_refused(alias_outside, "shares bytes with a tensor it closes over");
     check_refused(share_bytes, "shares bytes with another");
+    check_refused(reach_around, "use td_arg for all of them");
     check_refused(grad_loop, "gradients do not pass through a captured loop");
     check_refused(write_loop, "return the new value");
     check_refused(no_flag, "pred must have one element");
