@@ -63,7 +63,7 @@ obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 LIB_OBJS  := $(call obj,$(LIB_SRCS)) \
              $(foreach i,$(ISAS),$(LOOP_SRCS:%.c=$(B)/obj/%.$(i).o))
 CLI_OBJS  := $(call obj,$(CLI_SRCS))
-CASE_OBJS := $(call obj,$(wildcard src/cli/case_*.c))
+CASE_OBJS := $(call obj,$(wildcard src/cli/case_*.c src/cli/way_*.c))
 GEN_OBJS  := $(call obj,$(GEN_SRCS))
 
 # Test programs: one for all unit files, one for the op samples, one for each file
@@ -157,8 +157,7 @@ $(B)/examples/%: $(B)/obj/examples/%.o $(B)/libtandem.a
 $(B)/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/libtandem.a
 	$(link) -fsanitize=fuzzer $(LIBS)
 # Random programs need no fuzzing runtime: any compiler, any variant.
-$(B)/fuzz/programs: $(call obj,$(PROG_SRCS) $(filter src/cli/case_%.c,$(CLI_SRCS))) \
-    $(B)/libtandem.a
+$(B)/fuzz/programs: $(call obj,$(PROG_SRCS)) $(CASE_OBJS) $(B)/libtandem.a
 	@mkdir -p $(@D)
 	$(link) $(LIBS)
 $(B)/bench/%: $(B)/obj/bench/%.o $(B)/libtandem.a
