@@ -7,6 +7,7 @@
 #include "tandem/config.h"
 #include "tandem/ops.h"
 #include "tandem/grad.h"
+#include "tandem/autocast.h"
 #include "tandem/graph.h"
 #include "tandem/capture.h"
 #include "tandem/module.h"

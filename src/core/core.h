@@ -240,6 +240,7 @@ struct td_mode {
     /* Hears one op call. Goes on with td__call_below(m, c). */
     bool (*call)(td_mode *m, td_opcall *c);
     bool composites; /* hears composite ops whole instead of their parts */
+    bool first;      /* hears before all others, whenever those are pushed */
     /* Takes over the call of a custom function (eager.h); NULL: it runs as it is. */
     bool (*function)(td_mode *m, const td_fncall *call);
     /* Frees it, where it is still pushed in the end; NULL: the pusher's own. */
@@ -305,17 +306,19 @@ static inline void td__span_arg(td_ctx *cx, const char *key, int64_t value) {
     if (TD_UNLIKELY(cx->spans.on)) td__span_note(cx, key, value);
 }
 
-td_ctx *td__ctx_make(void);
-void    td__ctx_free(td_ctx *cx);
+td_ctx  *td__ctx_make(void);
+void     td__ctx_free(td_ctx *cx);
 /* Where calls without any tensor end: a context that fails and says so. */
-td_ctx *td__ctx_orphan(void);
-void    td__mode_push(td_ctx *cx, td_mode *m);
-void    td__mode_pop(td_ctx *cx, td_mode *m);
+td_ctx  *td__ctx_orphan(void);
+void     td__mode_push(td_ctx *cx, td_mode *m);
+void     td__mode_pop(td_ctx *cx, td_mode *m);
+/* The mode to pop next: the innermost but for one that is always first. */
+td_mode *td__mode_inner(const td_ctx *cx);
 /* Pops and frees what was left pushed above `until`, up to a mode that has no drop. */
-void    td__modes_drop(td_ctx *cx, const td_mode *until);
-bool    td__scope_own(td_tensor *t); /* gives its one reference to the scope */
+void     td__modes_drop(td_ctx *cx, const td_mode *until);
+bool     td__scope_own(td_tensor *t); /* gives its one reference to the scope */
 /* An inner scope without a label; _end hands results[0..n) to the parent. */
-bool    td__scope_push(td_ctx *cx);
-void    td__scope_pop(td_ctx *cx, td_tensor **results, int n);
+bool     td__scope_push(td_ctx *cx);
+void     td__scope_pop(td_ctx *cx, td_tensor **results, int n);
 
 #endif

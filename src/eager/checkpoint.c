@@ -23,7 +23,8 @@ typedef struct frame {
     td_tensor **in; /* held; entries may be NULL */
     bool        same_random;
     uint64_t    seed, offset;
-    int         count; /* values caught while recomputing */
+    int         autocast; /* what was on */
+    int         count;    /* values caught while recomputing */
     TD_VEC(item) items;
 } frame;
 
@@ -112,9 +113,11 @@ static bool run_again(frame *f, td_tensor **in, td_tensor **out) {
     uint64_t       seed = cx->rng_seed, offset = cx->rng_offset;
     if (!td__saved_hooks_push(cx, &hooks)) return false;
     if (f->same_random) td_rng_set(cx, f->seed, f->offset);
+    td_autocast_mode was = td__autocast_resume(cx, f->autocast);
     f->count = 0;
     bool ok =
         detach_inputs(f, in) && f->fn(f->env, in, f->n_in, out, f->n_out) && td_ok(cx);
+    td_autocast_end(cx, was);
     if (f->same_random) td_rng_set(cx, seed, offset);
     td_saved_hooks_pop(cx);
     if (ok && f->count != f->items.n)
@@ -173,7 +176,8 @@ static frame *make_frame(td_ctx *cx, td_tensors in) {
                  .in = copy,
                  .n_in = in.n,
                  .seed = cx->rng_seed,
-                 .offset = cx->rng_offset};
+                 .offset = cx->rng_offset,
+                 .autocast = td__autocast_state(cx)};
     for (int i = 0; i < in.n; i++) copy[i] = in.v[i] ? td__ref(in.v[i]) : NULL;
     return f;
 }

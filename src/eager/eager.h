@@ -5,6 +5,7 @@
 #define TD_EAGER_H
 
 #include "graph/graph.h"
+#include "tandem/autocast.h"
 #include "tandem/grad.h"
 
 /* Takes part in differentiation? A view does when its base does, unless it
@@ -61,5 +62,32 @@ td_tensor *td__fcall_zeros(const td_fcall *f, int i);
 /* Zeros of the sizes and dtype of result i, for rules whose gradient i did not
  * arrive. nil on failure. */
 td_tensor *td__vjp_zeros(const td_vjp *v, int i);
+
+/* ---- autocast (autocast.c) ---------------------------------------------- */
+
+/* A weight cast for the length of a region; both held. */
+typedef struct td_kept_cast {
+    td_tensor *leaf, *cast;
+    uint64_t   version; /* of the leaf */
+    bool       recorded;
+} td_kept_cast;
+
+/* In the mode stack while depth > 0. */
+typedef struct td_autocast {
+    td_mode  mode;
+    bool     on;
+    td_dtype dtype;
+    int      depth; /* regions that are open */
+    TD_VEC(td_kept_cast) cache;
+} td_autocast;
+
+/* What is on: 0 nothing, else one number per dtype. Part of what a program was captured
+ * for. */
+int  td__autocast_state(const td_ctx *cx);
+/* A capture begins: what is on stays on, heard first, with a cache of its own. */
+void td__autocast_enter(td_ctx *cx, td_autocast *outside);
+/* Has the body left it as it found it? */
+bool td__autocast_same(const td_ctx *cx, const td_autocast *outside);
+void td__autocast_leave(td_ctx *cx, const td_autocast *outside);
 
 #endif

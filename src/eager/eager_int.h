@@ -60,6 +60,7 @@ typedef struct td_eager {
     td_arena     walks;             /* records of backward walks, nested ones on top */
     TD_VEC(td_saved_hooks) packers; /* stack; the top one counts, pack NULL: none */
     const td_opdef *resize;
+    td_autocast     autocast;
 } td_eager;
 
 static inline td_eager *td__eager(const td_ctx *cx) { return cx->eager; }
@@ -88,6 +89,11 @@ bool           td__regenerate(td_tensor *t); /* a view behind its storage */
 const td_note *td__slices_base(const td_node *n);
 /* A copy of g with the strides of the note. nil on failure. */
 td_tensor     *td__copy_like(td_ctx *cx, td_tensor *g, const td_note *like);
+
+/* ---- autocast.c --------------------------------------------------------- */
+
+void             td__autocast_close(td_ctx *cx);
+td_autocast_mode td__autocast_resume(td_ctx *cx, int state); /* of td__autocast_state */
 
 /* ---- hooks.c ------------------------------------------------------------ */
 

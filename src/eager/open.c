@@ -4,6 +4,7 @@
 
 static void close_eager(td_ctx *cx) {
     td_eager *e = cx->eager;
+    td__autocast_close(cx);
     TD_ASSERT(e->hooks == NULL); /* their tensors and nodes are gone */
     for (int i = 0; i < TD_NODE_CLASSES; i++)
         for (td_node *n = e->pool[i], *next; n; n = next) {

@@ -52,13 +52,16 @@ bool td__decomp_smooth_l1_loss(td_opcall *c) {
     return true;
 }
 
+/* Unlike the other losses it has the dtype of self, whatever the target's. */
 bool td__decomp_huber_loss(td_opcall *c) {
-    double delta = td__in_f(c, 3);
+    double   delta = td__in_f(c, 3);
+    td_dtype dt = (td_dtype)td__in(c, 0)->dtype;
     if (!check_reduction(c, 2, false)) return false;
     if (!(delta > 0))
         return td__op_fail(c, TD_E_ARG, "delta must be positive, got %g", delta);
     td_tensor *t = smooth(td__in(c, 0), td__in(c, 1), delta);
-    c->out[0] = reduce(td_op_mul(t, td_value_float(delta)), c->in[2].u.s);
+    t = td_op_to(td_op_mul(t, td_value_float(delta)), dt, false);
+    c->out[0] = reduce(t, c->in[2].u.s);
     return true;
 }
 
@@ -68,7 +71,8 @@ static bool same_sizes(const td_tensor *a, const td_tensor *b) {
     return same;
 }
 
-/* (1 - y) x - w log_sigmoid(x), with w = (pos_weight - 1) y + 1. */
+/* (1 - y) x - w log_sigmoid(x), with w = (pos_weight - 1) y + 1, in the dtype of the
+ * target. */
 bool td__decomp_bce_with_logits(td_opcall *c) {
     td_tensor *x = td__in(c, 0), *y = td__in(c, 1), *weight = td__in(c, 2),
               *pos = td__in(c, 3);
@@ -81,8 +85,10 @@ bool td__decomp_bce_with_logits(td_opcall *c) {
         td_tensor *w = t_mul(td_op_sub(pos, td_value_int(1), td_value_int(1)), y);
         log_p = t_mul(td_op_add(w, td_value_int(1), td_value_int(1)), log_p);
     }
-    td_tensor *loss =
-        t_sub(t_mul(td_op_rsub(y, td_value_float(1), td_value_int(1)), x), log_p);
+    td_tensor *rest = td_op_rsub(y, td_value_float(1), td_value_int(1));
+    td_dtype   dt = (td_dtype)rest->dtype;
+    td_tensor *loss = td_op_to(t_mul(rest, x), dt, false);
+    loss = td_op_to(t_sub(loss, log_p), dt, false);
     if (weight) loss = t_mul(loss, weight);
     c->out[0] = reduce(loss, c->in[4].u.s);
     return true;

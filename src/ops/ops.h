@@ -66,16 +66,24 @@ struct td_opdef {
     TD_ROW_FN(td_vjp_fn) vjp_fn;
     TD_ROW_FN(td_decomp_fn) decomp_fn;
     TD_ROW_FN(td_decomp_fn) simpler_fn;
-    const char *vjp;     /* "a: g * b; b: g * a", or TD_NO_GRAD(why), TD_VIA_... */
-    const char *saves;   /* with vjp_fn: "a b out", the values it reads */
-    const char *decomp;  /* formula over the arguments */
-    const char *simpler; /* of an op with a kernel: the same in terms of simpler ops */
-    const char *pure;    /* functional twin of a writer */
-    const char *inverse; /* of a view: the op that puts a changed view back */
-    const char *expr;    /* C over $args, for loops and code generation */
-    const char *work;    /* of heavy ops: multiply-adds, see td__work_parse */
-    uint32_t    flags;   /* TD_OPF_... */
+    const char *vjp;      /* "a: g * b; b: g * a", or TD_NO_GRAD(why), TD_VIA_... */
+    const char *saves;    /* with vjp_fn: "a b out", the values it reads */
+    const char *decomp;   /* formula over the arguments */
+    const char *simpler;  /* of an op with a kernel: the same in terms of simpler ops */
+    const char *pure;     /* functional twin of a writer */
+    const char *inverse;  /* of a view: the op that puts a changed view back */
+    const char *expr;     /* C over $args, for loops and code generation */
+    const char *work;     /* of heavy ops: multiply-adds, see td__work_parse */
+    uint32_t    flags;    /* TD_OPF_... */
+    uint8_t     autocast; /* td_cast: what it computes in under autocast */
 };
+
+typedef enum td_cast {
+    TD_CAST_NONE, /* in what it is given; of a composite, the parts decide */
+    TD_CAST_LOW,  /* in the dtype of the region */
+    TD_CAST_F32,
+    TD_CAST_WIDEST /* in the widest dtype of its arguments */
+} td_cast;
 
 #define TD_NO_GRAD(why) "!" why /* has no derivative, and why */
 #define TD_ZERO_GRAD "0"        /* derivative is zero everywhere: no history */

@@ -136,6 +136,7 @@ typedef struct outside {
     uint32_t       tags;
     int            regions;
     const td_wish *wish;
+    td_autocast    autocast;
 } outside;
 
 static bool step_in(td_ctx *cx, outside *o, td_record *r) {
@@ -165,12 +166,14 @@ static bool step_in(td_ctx *cx, outside *o, td_record *r) {
     cx->top = cx->tape;
     td__mode_push(cx, &r->inside);
     td__mode_push(cx, &r->mode);
+    td__autocast_enter(cx, &o->autocast);
     cx->fake = true;
     return true;
 }
 
 static void step_out(const td_record *r, const outside *o) {
     td_ctx *cx = r->cx;
+    td__autocast_leave(cx, &o->autocast);
     td__modes_drop(cx, &r->mode);
     cx->fake = o->fake;
     cx->top = o->top;
@@ -261,7 +264,10 @@ static bool put_results(td_record *r, const td_call *c) {
 
 static bool check_left(const td_record *r, const outside *o) {
     td_ctx *cx = r->cx;
-    if (cx->top != &r->mode)
+    if (!td__autocast_same(cx, &o->autocast))
+        return td__fail(cx, TD_E_TRACE,
+                        "the body left autocast changed; end the region it began");
+    if (td__mode_inner(cx) != &r->mode)
         return td__fail(cx, TD_E_TRACE, "the body left a mode pushed");
     if (cx->scopes.n <= o->scopes)
         return td__fail(cx, TD_E_TRACE, "the body ended a scope that it did not begin");

@@ -69,7 +69,7 @@ bool td_decompose_begin(td_ctx *cx, const char *ops) {
 }
 
 bool td_decompose_end(td_ctx *cx) {
-    td_mode *m = cx->top;
+    td_mode *m = td__mode_inner(cx);
     if (!m || m->call != replace)
         return td__fail(cx, TD_E_ARG,
                         "td_decompose_end: the innermost mode is not a decomposition");

@@ -63,7 +63,7 @@ bool td_mode_push(td_ctx *cx, td_mode_hook *m) {
 
 bool td_mode_pop(td_ctx *cx, td_mode_hook *m) {
     mode_link *l = m->link;
-    if (!l || cx->top != &l->mode)
+    if (!l || td__mode_inner(cx) != &l->mode)
         return td__fail(cx, TD_E_ARG, "td_mode_pop: mode %s is not the innermost one",
                         m->name ? m->name : "");
     td__mode_pop(cx, &l->mode);

@@ -7,9 +7,10 @@
 struct td_program {
     td_graph      *g;
     int            n_args;
-    td_value      *args;   /* numbers and what is absent; tensors are NULL */
-    td_guard_prog *guards; /* NULL: every size is a number */
-    char          *text;   /* of the guards */
+    td_value      *args;     /* numbers and what is absent; tensors are NULL */
+    td_guard_prog *guards;   /* NULL: every size is a number */
+    char          *text;     /* of the guards */
+    int            autocast; /* what was on */
 };
 
 void td_program_drop(td_program *p) {
@@ -77,6 +78,7 @@ td_program *td_capture_with(td_ctx *cx, td_body *body, void *env, td_values args
     td_symplan plan = {.dynamic = o.dynamic, .no_duck = o.no_duck};
     if (o.dynamic) capture_symbolic(p, cx, body, env, args, plan);
     else p->g = td__capture(cx, body, env, args);
+    p->autocast = td__autocast_state(cx);
     if (p->g && td_ok(cx)) return p;
     td_program_drop(p);
     return NULL;
@@ -189,6 +191,25 @@ static bool run(td_program *p, td_values args, td_value *in, td_value *out) {
            td__graph_replay(p->g, in, out);
 }
 
+/* The program has its casts in it: nothing is cast a second time. */
+static bool run_as_captured(td_program *p, td_values args, td_value *in,
+                            td_value *out) {
+    td_ctx *cx = p->g->cx;
+    if (p->autocast != td__autocast_state(cx))
+        return td__fail(cx, TD_E_ARG,
+                        "program: captured with autocast %s, now it is %s; capture it "
+                        "again",
+                        p->autocast ? "on" : "off",
+                        !td_autocast_enabled(cx) ? "off"
+                        : p->autocast            ? "of another dtype"
+                                                 : "on");
+    if (!p->autocast) return run(p, args, in, out);
+    td_autocast_mode was = td_autocast_off_begin(cx);
+    bool             ok = run(p, args, in, out);
+    td_autocast_end(cx, was);
+    return ok;
+}
+
 bool td_program_run(td_program *p, td_values args, td_value *out, int n_out) {
     const td_graph *g = p->g;
     td_ctx         *cx = g->cx;
@@ -198,7 +219,7 @@ bool td_program_run(td_program *p, td_values args, td_value *out, int n_out) {
     if (!in) td__fail_memory(cx);
     else if (args.n != p->n_args)
         td__fail(cx, TD_E_ARG, "program: %d arguments, it takes %d", args.n, p->n_args);
-    else ok = run(p, args, in, in + g->inputs.n);
+    else ok = run_as_captured(p, args, in, in + g->inputs.n);
     for (int i = 0; i < n_out; i++)
         out[i] = ok && i < g->outputs.n ? in[g->inputs.n + i]
                  : ok                   ? TD_NONE

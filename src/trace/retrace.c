@@ -58,8 +58,11 @@ static bool copy_words(td_graph *to, const td_graph *g, const td_value *in) {
 }
 
 static td_graph *capture(again *a, const td_value *in) {
-    const td_graph *g = a->g;
+    const td_graph  *g = a->g;
+    /* its casts are in the graph already */
+    td_autocast_mode was = td_autocast_off_begin(g->cx);
     td_graph *to = td__capture(g->cx, replay_body, a, (td_values){in, g->inputs.n});
+    td_autocast_end(g->cx, was);
     if (!to || copy_words(to, g, in)) return to;
     td__graph_drop(to);
     return NULL;

@@ -28,6 +28,19 @@ static void write_simpler(FILE *f, const td_opdef *def) {
     if (def->decomp || def->decomp_fn) fprintf(f, ", always");
 }
 
+/* The ops that autocast casts for, by what they compute in. */
+static void write_autocast(FILE *f) {
+    static const char *const words[] = {NULL, "bf16 or f16", "f32",
+                                        "the widest dtype of their arguments"};
+    fprintf(f, "\nUnder autocast (`docs/modes.md`), computed\n");
+    for (int k = TD_CAST_LOW; k <= TD_CAST_WIDEST; k++) {
+        fprintf(f, "\n- in %s:", words[k]);
+        for (int op = 0; op < TD_OP_COUNT; op++)
+            if (td__ops[op].autocast == k) fprintf(f, " `%s`", td__ops[op].name);
+    }
+    fprintf(f, "\n");
+}
+
 bool td__gen_docs(const char *dir) {
     FILE *f = td__gen_open(dir, "docs/ops.md");
     int   writers = 0;
@@ -57,5 +70,6 @@ bool td__gen_docs(const char *dir) {
     for (int op = 0; op < TD_OP_COUNT; op++)
         if (!td__ops[op].schema) fprintf(f, " `%s`", td__ops[op].name);
     fprintf(f, "\n");
+    write_autocast(f);
     return td__gen_close(f, "docs/ops.md");
 }

@@ -1,0 +1,316 @@
+/* autocast.c -- mixed precision. The dtypes of each op under autocast are those of
+ * PyTorch (autocast_dtypes.def, made by tools/oracle/autocast.py). */
+#include "td_test.h"
+
+#include "trace/trace.h"
+#include "tandem/tandem.h"
+
+#include <stdlib.h>
+
+/* ---- dtypes of results -------------------------------------------------- */
+
+/* Calls `op` on arguments of these dtypes, rank-2 square unless the op says. */
+typedef td_tensor *caller(td_tensor *a, td_tensor *b);
+
+static td_tensor *t_addmm(td_tensor *a, td_tensor *b) { return td_addmm(a, a, b); }
+static td_tensor *t_mm(td_tensor *a, td_tensor *b) { return td_mm(a, b); }
+static td_tensor *t_matmul(td_tensor *a, td_tensor *b) { return td_matmul(a, b); }
+static td_tensor *t_linear(td_tensor *a, td_tensor *b) { return td_linear(a, b); }
+static td_tensor *wide(td_tensor *a) { return td_unsqueeze(a, 0); }
+static td_tensor *t_bmm(td_tensor *a, td_tensor *b) { return td_bmm(wide(a), wide(b)); }
+static td_tensor *t_baddbmm(td_tensor *a, td_tensor *b) {
+    return td_baddbmm(wide(a), wide(a), wide(b));
+}
+static td_tensor *t_conv2d(td_tensor *a, td_tensor *b) {
+    return td_conv2d(wide(wide(a)), wide(wide(b)));
+}
+static td_tensor *t_conv1d(td_tensor *a, td_tensor *b) {
+    return td_conv1d(wide(a), wide(b));
+}
+static td_tensor *t_sdpa(td_tensor *a, td_tensor *b) {
+    return td_scaled_dot_product_attention(wide(a), wide(b), wide(b));
+}
+static td_tensor *t_einsum(td_tensor *a, td_tensor *b) {
+    td_tensor *both[2] = {a, b};
+    return td_einsum("ij,jk->ik", ((td_tensors){both, 2}));
+}
+static td_tensor *t_prod(td_tensor *a, td_tensor *b) { return (void)b, td_prod(a); }
+static td_tensor *t_trace(td_tensor *a, td_tensor *b) { return (void)b, td_trace(a); }
+static td_tensor *t_mse(td_tensor *a, td_tensor *b) { return td_mse_loss(a, b); }
+static td_tensor *t_l1(td_tensor *a, td_tensor *b) { return td_l1_loss(a, b); }
+static td_tensor *t_smooth(td_tensor *a, td_tensor *b) {
+    return td_smooth_l1_loss(a, b);
+}
+static td_tensor *t_huber(td_tensor *a, td_tensor *b) { return td_huber_loss(a, b); }
+static td_tensor *t_kl(td_tensor *a, td_tensor *b) { return td_kl_div(a, b); }
+static td_tensor *t_bce(td_tensor *a, td_tensor *b) { return td_bce_with_logits(a, b); }
+static td_tensor *t_cross(td_tensor *a, td_tensor *b) {
+    return (void)b, td_cross_entropy(a, td_zeros(a->cx, TD_SHAPE(3), TD_I64));
+}
+static td_tensor *t_nll(td_tensor *a, td_tensor *b) {
+    return (void)b, td_nll_loss(a, td_zeros(a->cx, TD_SHAPE(3), TD_I64));
+}
+static td_tensor *t_cat(td_tensor *a, td_tensor *b) {
+    td_tensor *both[2] = {a, b};
+    return td_cat(((td_tensors){both, 2}));
+}
+static td_tensor *t_stack(td_tensor *a, td_tensor *b) {
+    td_tensor *both[2] = {a, b};
+    return td_stack(((td_tensors){both, 2}));
+}
+static td_tensor *t_index_copy(td_tensor *a, td_tensor *b) {
+    return td_index_copy(a, 0, td_arange(a->cx, 0, 3, 1), b);
+}
+static td_tensor *t_add(td_tensor *a, td_tensor *b) { return td_add(a, b); }
+static td_tensor *t_softmax(td_tensor *a, td_tensor *b) {
+    return (void)b, td_softmax(a, 1);
+}
+static td_tensor *t_layer_norm(td_tensor *a, td_tensor *b) {
+    return (void)b, td_layer_norm(a, TD_SHAPE(3));
+}
+static td_tensor *t_gelu(td_tensor *a, td_tensor *b) { return (void)b, td_gelu(a); }
+static td_tensor *t_mean(td_tensor *a, td_tensor *b) { return (void)b, td_mean(a); }
+static td_tensor *t_mv(td_tensor *a, td_tensor *b) {
+    return td_mv(a, td_select(b, 0, 0));
+}
+
+/* What PyTorch gives for each pair of dtypes of a and b: their letters, x where it
+ * refuses. */
+typedef struct row {
+    const char *name;
+    caller     *fn;
+    td_dtype    region;
+    const char *results; /* [a][b] */
+} row;
+
+static const row rows[] = {
+#define ROW(name, region, results) {#name, t_##name, region, results},
+#include "autocast_dtypes.def"
+#undef ROW
+};
+
+static const td_dtype dtypes[] = {TD_F64, TD_F32, TD_F16, TD_BF16};
+
+static void check_row(const row *r, int i) {
+    td_ctx          *cx = td_open();
+    td_tensor       *a = td_to(td_ones(cx, TD_SHAPE(3, 3)), dtypes[i / 4]);
+    td_tensor       *b = td_to(td_ones(cx, TD_SHAPE(3, 3)), dtypes[i % 4]);
+    td_autocast_mode was = td_autocast_begin(cx, r->region);
+    td_tensor       *y = r->fn(a, b);
+    td_autocast_end(cx, was);
+    char got = td_ok(cx) ? "dfhb"[td_dtype_of(y)] : 'x';
+    TD_CHECK_THAT(got == r->results[i], "%s of %s and %s under %s: %c, not %c; %s",
+                  r->name, td_dtype_name(dtypes[i / 4]), td_dtype_name(dtypes[i % 4]),
+                  td_dtype_name(r->region), got, r->results[i], td_message(cx));
+    td_clear(cx);
+    td_close(cx);
+}
+
+TEST(results_have_pytorchs_dtypes) {
+    CHECK(TD_F64 == 0 && TD_F32 == 1 && TD_F16 == 2 && TD_BF16 == 3);
+    for (int i = 0; i < TD_COUNT(rows); i++)
+        for (int k = 0; k < 16; k++) check_row(&rows[i], k);
+}
+
+/* ---- regions ------------------------------------------------------------ */
+
+TEST(regions_nest_and_switch_off) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_ones(cx, TD_SHAPE(2, 2));
+    CHECK(!td_autocast_enabled(cx) && td_autocast_dtype(cx) == TD_DTYPE_NONE);
+    td_autocast_mode a = td_autocast_begin(cx, TD_BF16);
+    CHECK(td_dtype_of(td_mm(x, x)) == TD_BF16);
+    td_autocast_mode b = td_autocast_off_begin(cx);
+    CHECK(!td_autocast_enabled(cx) && td_dtype_of(td_mm(x, x)) == TD_F32);
+    td_autocast_mode c = td_autocast_begin(cx, TD_F16);
+    CHECK(td_autocast_dtype(cx) == TD_F16 && td_dtype_of(td_mm(x, x)) == TD_F16);
+    td_autocast_end(cx, c);
+    CHECK(td_dtype_of(td_mm(x, x)) == TD_F32);
+    td_autocast_end(cx, b);
+    CHECK(td_dtype_of(td_mm(x, x)) == TD_BF16);
+    td_autocast_end(cx, a);
+    CHECK(td_dtype_of(td_mm(x, x)) == TD_F32);
+    CHECK(cx->top == cx->tape);
+    td_autocast_begin(cx, TD_F32);
+    CHECK(strstr(td_message(cx), "bf16 or f16"));
+    td_clear(cx);
+    td_close(cx); /* with a region open */
+}
+
+typedef struct diary {
+    char text[512];
+} diary;
+
+static bool note(void *env, td_heard *h) {
+    diary *d = env;
+    size_t n = strlen(d->text);
+    snprintf(d->text + n, sizeof d->text - n, "%s ", td_heard_name(h));
+    return td_heard_go(h);
+}
+
+/* Whether it is pushed inside or outside, a mode hears casts and what was cast. */
+TEST(other_modes_hear_the_casts) {
+    td_ctx      *cx = td_open();
+    diary        d = {""}, e = {""};
+    td_mode_hook in = {.call = note, .env = &d}, out = {.call = note, .env = &e};
+    td_tensor   *x = td_ones(cx, TD_SHAPE(2, 2)), *w = td_ones(cx, TD_SHAPE(2, 2));
+    td_mode_push(cx, &out);
+    td_autocast_mode was = td_autocast_begin(cx, TD_BF16);
+    td_mode_push(cx, &in);
+    td_tensor *y = td_linear(x, w);
+    CHECK(td_mode_pop(cx, &in));
+    td_autocast_end(cx, was);
+    CHECK(td_mode_pop(cx, &out));
+    CHECK_OK(cx);
+    CHECK(td_dtype_of(y) == TD_BF16);
+    CHECK_STR(d.text, "_to_copy _to_copy t mm ");
+    CHECK_STR(e.text, d.text);
+    td_close(cx);
+}
+
+/* ---- weights and gradients ---------------------------------------------- */
+
+static int count_casts(const diary *d) {
+    int n = 0;
+    for (const char *p = d->text; (p = strstr(p, "_to_copy")); p++) n++;
+    return n;
+}
+
+TEST(a_weight_is_cast_once_and_gets_its_gradient) {
+    td_ctx      *cx = td_open();
+    diary        d = {""};
+    td_mode_hook m = {.call = note, .env = &d};
+    td_tensor   *x = td_ones(cx, TD_SHAPE(2, 2)), *w = td_ones(cx, TD_SHAPE(2, 2));
+    td_requires_grad_(w);
+    td_mode_push(cx, &m);
+    td_autocast_mode was = td_autocast_begin(cx, TD_BF16);
+    for (int i = 0; i < 3; i++) {
+        td_scope_begin(cx, "step");
+        td_autocast_mode inner = td_autocast_begin(cx, TD_BF16);
+        td_mm(td_to(x, TD_BF16), w);
+        td_autocast_end(cx, inner);
+        td_scope_end(cx, "step", NULL);
+    }
+    CHECK(count_casts(&d) == 4); /* x three times, w once */
+    td_tensor *y = td_mm(x, w);
+    td_autocast_end(cx, was);
+    td_mode_pop(cx, &m);
+    td_backward(td_sum(y));
+    CHECK_OK(cx);
+    CHECK(td_dtype_of(y) == TD_BF16 && td_dtype_of(td_grad_of(w)) == TD_F32);
+    CHECK(td_item(td_select(td_select(td_grad_of(w), 0, 0), 0, 0)) == 2);
+    td_close(cx);
+}
+
+TEST(a_written_weight_is_cast_again) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_ones(cx, TD_SHAPE(2, 2)), *w = td_ones(cx, TD_SHAPE(2, 2));
+    td_requires_grad_(w);
+    td_autocast_mode was = td_autocast_begin(cx, TD_BF16);
+    td_grad_mode     grad = td_no_grad_begin(cx);
+    CHECK(!td_requires_grad(td_mm(x, w)));
+    td_no_grad_end(cx, grad);
+    td_tensor *y = td_mm(x, w);
+    CHECK(td_requires_grad(y) && td_item(td_mean(y)) == 2);
+    td_backward(td_sum(y));
+    grad = td_no_grad_begin(cx);
+    td_mul_(w, 3);
+    td_no_grad_end(cx, grad);
+    y = td_mm(x, w);
+    CHECK(td_item(td_mean(y)) == 6);
+    td_backward(td_sum(y));
+    td_backward(td_sum(td_mm(x, w))); /* through the same cast again */
+    td_autocast_end(cx, was);
+    CHECK_OK(cx);
+    CHECK(td_item(td_mean(td_grad_of(w))) == 6);
+    td_close(cx);
+}
+
+static bool region(void *env, td_tensor *const *in, int n_in, td_tensor **out,
+                   int n_out) {
+    (void)n_in, (void)n_out;
+    out[0] = td_tanh(td_mm(in[0], env));
+    return true;
+}
+
+TEST(a_checkpoint_runs_again_as_it_did) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_ones(cx, TD_SHAPE(2, 2)), *w = td_ones(cx, TD_SHAPE(2, 2)), *y;
+    td_requires_grad_(x);
+    td_autocast_mode was = td_autocast_begin(cx, TD_BF16);
+    td_checkpoint(cx, region, w, (td_tensors){&x, 1}, &y, 1);
+    td_autocast_end(cx, was);
+    CHECK(td_dtype_of(y) == TD_BF16);
+    td_backward(td_sum(y));
+    CHECK_OK(cx);
+    CHECK(td_dtype_of(td_grad_of(x)) == TD_F32);
+    td_close(cx);
+}
+
+/* ---- capture ------------------------------------------------------------ */
+
+static bool plain_body(td_call *c) {
+    return td_return(c,
+                     td_mse_loss(td_linear(td_arg(c, 0), td_arg(c, 1)), td_arg(c, 0)));
+}
+
+static bool casting_body(td_call *c) {
+    td_autocast_mode was = td_autocast_begin(td_call_ctx(c), TD_BF16);
+    td_tensor       *h = td_linear(td_arg(c, 0), td_arg(c, 1));
+    td_autocast_end(td_call_ctx(c), was);
+    return td_return(c, td_mse_loss(td_to(h, TD_F32), td_arg(c, 0)));
+}
+
+static void check_text(td_program *p, const char *words) {
+    char text[1024];
+    td_program_text(p, text, sizeof text);
+    TD_CHECK_THAT(strstr(text, words), "no %s in\n%s", words, text);
+}
+
+TEST(casts_in_a_body_are_recorded) {
+    td_ctx     *cx = td_open();
+    td_tensor  *x = td_randn(cx, TD_SHAPE(2, 2)), *w = td_randn(cx, TD_SHAPE(2, 2));
+    td_value    out, eager;
+    td_program *p = td_capture(cx, casting_body, NULL, TD_ARGS(x, w));
+    CHECK_OK(cx);
+    check_text(p, "to(%x0, bf16)");
+    CHECK(td_program_run(p, TD_ARGS(x, w), &out, 1));
+    CHECK(td_call_body(cx, casting_body, NULL, TD_ARGS(x, w), &eager, 1) == 1);
+    CHECK(td_item(out.u.t) == td_item(eager.u.t));
+    td_program_drop(p);
+    td_close(cx);
+}
+
+TEST(a_program_belongs_to_the_state_it_was_captured_in) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_randn(cx, TD_SHAPE(2, 2)), *w = td_randn(cx, TD_SHAPE(2, 2));
+    td_value   out, eager;
+    td_autocast_mode was = td_autocast_begin(cx, TD_BF16);
+    td_program      *p = td_capture(cx, plain_body, NULL, TD_ARGS(x, w));
+    CHECK_OK(cx);
+    check_text(p, "bf16");
+    CHECK(td_program_run(p, TD_ARGS(x, w), &out, 1));
+    CHECK(td_call_body(cx, plain_body, NULL, TD_ARGS(x, w), &eager, 1) == 1);
+    CHECK(td_item(out.u.t) == td_item(eager.u.t));
+    td_autocast_end(cx, was);
+    CHECK(!td_program_run(p, TD_ARGS(x, w), &out, 1));
+    CHECK(strstr(td_message(cx), "autocast"));
+    td_clear(cx);
+    td_program_drop(p);
+    td_close(cx);
+}
+
+static bool leaving_body(td_call *c) {
+    td_autocast_begin(td_call_ctx(c), TD_BF16);
+    return td_return(c, td_mm(td_arg(c, 0), td_arg(c, 0)));
+}
+
+TEST(a_body_that_leaves_it_changed_is_refused) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_ones(cx, TD_SHAPE(2, 2));
+    CHECK(!td_capture(cx, leaving_body, NULL, TD_ARGS(x)));
+    CHECK(strstr(td_message(cx), "left autocast changed"));
+    td_clear(cx);
+    CHECK(!td_autocast_enabled(cx) && cx->top == cx->tape);
+    td_close(cx);
+}
