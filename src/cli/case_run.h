@@ -21,6 +21,7 @@ typedef struct case_way {
     /* What it saves for backward is its own: where eager's backward fails because the
      * program has written a saved value, it may go on. */
     bool          saves_copies;
+    bool          on_demand; /* only where --way names it */
 } case_way;
 
 /* The consts of a function, copied: a run may write them. */
@@ -48,7 +49,7 @@ struct case_run {
     TD_VEC(td_storage *) storages;  /* met so far: their numbers in reports */
     TD_VEC(case_consts) consts;
     TD_VEC(case_fn) fns; /* way_compiled.c's */
-    td_buf *out; /* the report; NULL: none */
+    td_buf *out;         /* the report; NULL: none */
     bool    json;
     bool    open; /* JSON: a step is begun and not closed */
 };

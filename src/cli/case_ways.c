@@ -33,11 +33,15 @@ static bool obeys_tape(const td_graph *fn, const td_value *in) {
     return facts != NULL;
 }
 
+static const case_way dynamic;
+
 static bool call_functional(case_run *run, const td_graph *fn, const td_value *in,
                             td_value *out) {
     bool           history = has_history(fn, in);
     td_functional *f = NULL;
-    if (!history || obeys_tape(fn, in)) f = td__functionalize(fn, in);
+    if (!history || obeys_tape(fn, in))
+        f = run->way == &dynamic ? td__functionalize_dynamic(fn, in, TD_DYNAMIC_ALL)
+                                 : td__functionalize(fn, in);
     run->refused = !f;
     if (f && f->no_history && history) run->values_only = f->no_history;
     bool ok = f && td__functional_run(f, in, out);
@@ -50,6 +54,17 @@ static const case_way functional = {.name = "functional",
                                     .grad_slack = 64,
                                     .saves_copies = true};
 
-const case_way *const case_ways[] = {&functional,       &case_compiled[0],
-                                     &case_compiled[1], &case_compiled[2],
-                                     &case_compiled[3], NULL};
+/* The same with symbols for sizes. */
+static const case_way dynamic = {.name = "dynamic",
+                                 .on_demand = true,
+                                 .call = call_functional,
+                                 .grad_slack = 64,
+                                 .saves_copies = true};
+
+const case_way *const case_ways[] = {&functional,
+                                     &dynamic,
+                                     &case_compiled[0],
+                                     &case_compiled[1],
+                                     &case_compiled[2],
+                                     &case_compiled[3],
+                                     NULL};

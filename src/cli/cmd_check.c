@@ -115,7 +115,7 @@ static void check_case(const td_gfile *f, const td_gcase *c, report *r) {
     td_buf name = {0};
     if (json) add_run(&r->runs, f, c, &case_eager);
     for (int i = 0; case_ways[i]; i++)
-        if (!only_way || !strcmp(only_way, case_ways[i]->name))
+        if (only_way ? !strcmp(only_way, case_ways[i]->name) : !case_ways[i]->on_demand)
             check_way(f, c, case_ways[i], r);
     if (!json) return;
     td__json_string(&name, c->name);

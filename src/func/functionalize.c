@@ -238,8 +238,10 @@ static bool put_result(run *r, int i) {
         a.kind = TD_G_FLOAT;
         a.u.f = v.u.f;
     } else if (v.kind != TD_K_NONE) {
-        a.kind = v.kind == TD_K_BOOL ? TD_G_BOOL : TD_G_INT;
-        a.u.i = v.u.i;
+        a.kind = v.kind == TD_K_BOOL          ? TD_G_BOOL
+                 : td__dim_is_symbolic(v.u.i) ? TD_G_SYM
+                                              : TD_G_INT;
+        a.u.i = td__graph_dim(r->to->g, v.u.i);
     }
     return td__graph_output(r->to->g, a, r->program->out_desc.v[i]) && find_place(r, i);
 }

@@ -31,6 +31,15 @@ static const char text[] =
     "  uniform_(%v)\n"
     "  set_(%m, %v)\n"
     "  return %y, %v, %q, %p.0, %y\n"
+    "}\n"
+    "func @g(%x: f32[4,3]) {\n"
+    "  %s = select(%x, 0, 1)\n"
+    "  mul_(%s, 2.0)\n"
+    "  %r = reshape(%x, [-1])\n"
+    "  %m = gt(%r, 0.0)\n"
+    "  %v = masked_select(%r, %m)\n"
+    "  %y = add(%v, %r)\n"
+    "  return %y\n"
     "}\n";
 
 typedef struct work {
@@ -58,6 +67,16 @@ static void work_close(work *w) {
     td_close(w->cx);
 }
 
+/* The same with symbols for sizes; a program that finds as many elements as there are. */
+static bool work_symbolic(work *w) {
+    td_value       out[1];
+    td_functional *f =
+        td__functionalize_dynamic(w->file->graphs.v[1], w->in, TD_DYNAMIC_ALL);
+    bool ok = f && td__functional_run(f, w->in, out);
+    td__functional_drop(f);
+    return ok;
+}
+
 static bool work_do(work *w) {
     td_value out[5];
     td_scope_begin(w->cx, "work");
@@ -65,7 +84,7 @@ static bool work_do(work *w) {
     td_facts      *facts = f ? td__facts(w->file->graphs.v[0], w->in, true) : NULL;
     td_buf         b = {0};
     bool           ok = facts && td__facts_print(&b, facts);
-    ok = ok && td__functional_run(f, w->in, out);
+    ok = ok && td__functional_run(f, w->in, out) && work_symbolic(w);
     td__buf_free(&b);
     td__facts_drop(facts);
     td__functional_drop(f);

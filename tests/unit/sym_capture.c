@@ -108,3 +108,9 @@ static bool splits(td_call *c) {
     return td_return(c, p[0], p[1], td_sum(p[1]));
 }
 TEST(pieces_of_symbolic_sizes) { check_dynamic(splits, pair); }
+
+static bool returns_sizes(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    return td_return(c, td_relu(x), td_sym_size(x, 0), td_sym_numel(x));
+}
+TEST(sizes_are_results_too) { check_dynamic(returns_sizes, pair); }
