@@ -165,6 +165,15 @@ static void ban_long_chain(looking *l, int start) {
     }
 }
 
+td_bans td__part_usual_bans(const td_part_opts *o) {
+    bool soft = !o->aggressive;
+    return (td_bans){.aggressive = o->aggressive,
+                     .far_apart = o->ban_far_apart && soft,
+                     .long_chains = o->ban_long_chains && soft,
+                     .materialized = o->ban_materialized && soft,
+                     .reductions = o->ban_reductions};
+}
+
 bool td__part_bans(td_part *p, td_bans b) {
     looking  l = {.p = p};
     int32_t *todo = td__part_room(p, LOOK_AHEAD, sizeof *todo);

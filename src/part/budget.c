@@ -1,9 +1,9 @@
 /* budget.c -- keeping less than the cut would, at the price of computing more again.
  * A pool of choices is made that does not depend on the budget: cuts with ever fewer
  * bans, then, from the freest of them, subsets of what it keeps, by knapsack. Each is
- * measured exactly (bytes kept, price of what is done again); the budget picks the
- * cheapest that fits. As the pool is the same for all budgets, a smaller budget never
- * keeps more. */
+ * measured exactly (bytes kept, price of what is done again, memory needed at once);
+ * the budget picks the cheapest that fits. As the pool is the same for all budgets, a
+ * smaller budget never keeps more. */
 #include "part/part_int.h"
 
 #include <math.h>
@@ -17,7 +17,8 @@ typedef struct pool {
     td_part *p;
     int64_t  bound;       /* bytes; -1: looking for the least */
     int64_t  least, most; /* bytes of the most frugal choice, and of the full cut */
-    bool     any;
+    int64_t  peak;        /* no choice may need more at once */
+    bool     any, failed;
     int64_t  bytes; /* of the best so far */
     double   cost;
     bool    *best; /* its saved values */
@@ -29,19 +30,30 @@ typedef struct pool {
     td_sack  sack;
 } pool;
 
+/* Does the choice need too much memory at once? */
+static bool is_too_high(pool *l) {
+    int64_t       peak = 0;
+    td_arena_mark was = td__arena_mark(&l->p->room);
+    td__part_walk_forward(l->p);
+    if (!td__part_peak(l->p, &peak)) l->failed = true;
+    td__arena_reset(&l->p->room, was);
+    return peak > l->peak;
+}
+
 /* Measures p->saved and remembers it when it is the best that fits. */
 static void offer(pool *l) {
     td_part *p = l->p;
     td__part_walk(p);
     if (l->bound < 0) {
-        if (!l->any || p->kept_bytes < l->least) l->least = p->kept_bytes;
+        if ((l->any && p->kept_bytes >= l->least) || is_too_high(l)) return;
+        l->least = p->kept_bytes;
         l->any = true;
         return;
     }
     if (p->kept_bytes > l->bound) return;
     bool better = p->again_cost < l->cost ||
                   (p->again_cost == l->cost && p->kept_bytes < l->bytes);
-    if (l->any && !better) return;
+    if ((l->any && !better) || is_too_high(l)) return;
     l->any = true;
     l->bytes = p->kept_bytes;
     l->cost = p->again_cost;
@@ -198,21 +210,30 @@ static bool find_items(pool *l) {
 static bool offer_all(pool *l) {
     l->any = false;
     if (!offer_cuts(l)) return false;
-    return l->p->o->knapsack == TD_KNAPSACK_DP ? offer_exact(l) : offer_greedy(l);
+    bool exact = l->p->o->knapsack == TD_KNAPSACK_DP;
+    return (exact ? offer_exact(l) : offer_greedy(l)) && !l->failed;
 }
 
-/* Starts from the full cut in p->saved; leaves the choice there. */
-bool td__part_budget(td_part *p) {
-    pool l = {.p = p, .bound = -1};
-    td__part_walk(p);
-    l.most = p->kept_bytes;
-    if (!find_items(&l) || !offer_all(&l)) return false;
-    if (l.least > l.most) l.least = l.most; /* even then the cut keeps least */
-    l.bound = l.least + llround(p->o->budget * (double)(l.most - l.least));
-    if (!offer_all(&l)) return false;
-    td_bans full = {p->o->aggressive, p->o->ban_far_apart, p->o->ban_long_chains,
-                    p->o->ban_materialized, p->o->ban_reductions};
-    if (!td__part_bans(p, full)) return false; /* reasons, for the report */
-    if (l.any) memcpy(p->saved, l.best, (size_t)p->n_values);
-    return l.any || td__part_cut(p);
+/* The best of the pool becomes p->saved, where there is one that keeps less. */
+static bool pick(pool *l, const bool *base) {
+    td_part *p = l->p;
+    bool     all = p->all;
+    p->all = false;
+    if (!offer_all(l)) return false;
+    bool found = l->any && l->least < l->most;
+    l->bound = l->least + llround(p->o->budget * (double)(l->most - l->least));
+    if (found && !offer_all(l)) return false;
+    if (!td__part_bans(p, td__part_usual_bans(p->o))) return false; /* for the report */
+    found = found && l->any;
+    memcpy(p->saved, found ? l->best : base, (size_t)p->n_values);
+    p->all = all && !found;
+    return true;
+}
+
+bool td__part_budget(td_part *p, int64_t peak) {
+    pool  l = {.p = p, .bound = -1, .peak = peak, .most = p->kept_bytes};
+    bool *base = td__part_room(p, (size_t)p->n_values, 1);
+    if (!base) return false;
+    memcpy(base, p->saved, (size_t)p->n_values);
+    return find_items(&l) && pick(&l, base);
 }

@@ -62,14 +62,8 @@ static void choose_all(td_part *p) {
 }
 
 static bool choose_cut(td_part *p) {
-    const td_part_opts *o = p->o;
-    td_bans             b = {.reductions = o->ban_reductions};
-    b.aggressive = o->aggressive;
-    b.far_apart = o->ban_far_apart && !o->aggressive;
-    b.long_chains = o->ban_long_chains && !o->aggressive;
-    b.materialized = o->ban_materialized && !o->aggressive;
-    if (!td__part_bans(p, b) || !td__part_cut(p)) return false;
-    return o->budget >= 1 || td__part_budget(p);
+    p->all = false;
+    return td__part_bans(p, td__part_usual_bans(p->o)) && td__part_cut(p);
 }
 
 /* ---- both --------------------------------------------------------------- */
@@ -81,37 +75,27 @@ static bool measure(td_part *p, int64_t *peak) {
     return td__part_peak(p, peak);
 }
 
-/* What keeping all takes, and whether that is better than the cut: it gives way where
- * it needs more memory at once. A budget below 1 asks for it all the same. */
-static bool compare(td_part *p, int64_t *peak, td_halves *said) {
-    bool    *saved = td__part_room(p, (size_t)p->n_values, 1);
-    uint8_t *why = td__part_room(p, (size_t)p->n_nodes, 1);
-    if (!saved || !why) return false;
-    memcpy(saved, p->saved, (size_t)p->n_values);
-    memcpy(why, p->why, (size_t)p->n_nodes);
-    choose_all(p);
-    if (!measure(p, &said->peak_most)) return false;
-    said->bytes_most = p->kept_bytes;
-    said->fell_back = *peak > said->peak_most && p->o->budget >= 1;
-    if (said->fell_back) {
-        *peak = said->peak_most;
-        return true;
+/* The cut, unless it needs more memory at once than keeping all does; then less than
+ * that, where the budget asks for it. */
+static bool choose_least(td_part *p, td_halves *said) {
+    if (!choose_cut(p) || !measure(p, &said->peak)) return false;
+    if (said->peak > said->peak_most) {
+        said->fell_back = true;
+        choose_all(p);
+        if (!measure(p, &said->peak)) return false;
     }
-    p->all = false;
-    memcpy(p->saved, saved, (size_t)p->n_values);
-    memcpy(p->why, why, (size_t)p->n_nodes);
-    td__part_walk(p);
-    td__part_walk_forward(p);
+    if (p->o->budget >= 1) return true;
+    if (!td__part_budget(p, said->peak_most) || !measure(p, &said->peak)) return false;
+    said->fell_back = p->all;
     return true;
 }
 
 static bool choose(td_part *p, bool cut, td_halves *said) {
-    if (cut && !choose_cut(p)) return false;
-    if (!cut) choose_all(p);
+    choose_all(p);
     if (!measure(p, &said->peak)) return false;
     said->peak_most = said->peak;
     said->bytes_most = p->kept_bytes;
-    return !cut || compare(p, &said->peak, said);
+    return !cut || choose_least(p, said);
 }
 
 static td_halves *split(const td_joint *j, const td_part_opts *o, bool cut) {

@@ -98,7 +98,8 @@ int td__part_last_forward(const td_part *p);
 typedef struct td_bans {
     bool aggressive, far_apart, long_chains, materialized, reductions;
 } td_bans;
-bool td__part_bans(td_part *p, td_bans b); /* fills why */
+td_bans td__part_usual_bans(const td_part_opts *o);
+bool    td__part_bans(td_part *p, td_bans b); /* fills why */
 
 /* ---- flow.c ------------------------------------------------------------- */
 
@@ -133,7 +134,8 @@ void    td__part_walk_forward(td_part *p);
 
 /* ---- budget.c, knapsack.c ----------------------------------------------- */
 
-bool td__part_budget(td_part *p);
+/* Looks for less than the choice at hand keeps, without a peak above `peak`. */
+bool td__part_budget(td_part *p, int64_t peak);
 
 /* Which of n things to take, for every bound on their weight up to cap at once. */
 typedef struct td_sack {

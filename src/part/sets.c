@@ -4,7 +4,7 @@
 
 static bool is_late(const td_part *p, int i) {
     const td_gnode *n = p->g->nodes.v[i];
-    if (n->origin == TD_FROM_BACKWARD && td__gnode_is_fixed(n)) return true;
+    if (n->origin == TD_FROM_BACKWARD && td__gnode_stays(n)) return true;
     for (int k = p->read_at[i]; k < p->read_at[i + 1]; k++)
         if (p->late_v[p->reads[k]]) return true;
     return false;

@@ -46,7 +46,10 @@ TEST(a_flow_is_the_least_cut_and_the_nearest_to_the_source) {
         }
         unsigned side = best_side(e, n, vertices, &least);
         CHECK(td__flow_run(&f, 0, 1) == least);
-        for (int v = 0; v < vertices; v++) CHECK((f.level[v] >= 0) == (side >> v & 1));
+        for (int v = 0; v < vertices; v++) {
+            bool near = (side & 1u << v) != 0;
+            CHECK(near ? f.level[v] >= 0 : f.level[v] < 0);
+        }
         td__flow_free(&f);
     }
 }

@@ -39,7 +39,7 @@ static void check_graph(td_ctx *cx, int nr, td_part_opts o) {
         CHECK(h->bytes_most == all->bytes_kept && h->peak_most == all->peak);
         CHECK(h->bytes_kept <= last);
         CHECK(b == 4 || h->cost_again >= cost || h->bytes_kept == last);
-        CHECK(b < 4 || h->peak <= all->peak);
+        CHECK(h->peak <= all->peak);
         last = h->bytes_kept;
         cost = h->cost_again;
         td__halves_drop(h);
