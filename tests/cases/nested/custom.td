@@ -37,7 +37,8 @@ func @same(%x: f32[3] grad) {
     %h = mul(%g, 0.5)
     return %h <grad 0>
   }, [%x], [])
-  return %y
+  %z = mul(%y, %x)
+  return %z
 }
 
 case "the input itself" {
