@@ -377,9 +377,8 @@ static bool differs(td_ctx *cx, const td_config *c, int nr) {
     return a.b != b.b || a.i != b.i || a.word != b.word || a.f != b.f;
 }
 
-static bool check_put(td_ctx *cx, const td_config *c) {
-    static const char who[] = "td_config_put";
-    char              text[80];
+bool td__config_check(td_ctx *cx, const char *who, const td_config *c) {
+    char text[80];
     if (c->size < sizeof c->size || c->size > sizeof *c)
         return td__fail(cx, TD_E_ARG,
                         "%s: size is %zu, of a td_config of %zu bytes; start with "
@@ -400,7 +399,7 @@ static bool check_put(td_ctx *cx, const td_config *c) {
 bool td_config_put(td_ctx *cx, const td_config *c) {
     char *own[TD_KNOB_FIELDS] = {0};
     bool  ok = true;
-    if (!check_put(cx, c)) return false;
+    if (!td__config_check(cx, "td_config_put", c)) return false;
     for (int nr = 0; ok && nr < TD_KNOB_FIELDS; nr++)
         if (differs(cx, c, nr))
             ok = copy_text(&td__knobs[nr], field_get(&td__knobs[nr], c), &own[nr]);

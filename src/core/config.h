@@ -58,6 +58,8 @@ typedef char *td_lookup(const char *name);
 /* Defaults, then the environment. False: no memory. A wrong value is a warning. */
 bool         td__config_load(td_ctx *cx, td_lookup *look);
 void         td__config_free(td_ctx *cx);
+/* Are all fields of *c what their rows take? False after td__fail, naming `who`. */
+bool         td__config_check(td_ctx *cx, const char *who, const td_config *c);
 /* "a number from 0 to 1": what the row takes, in words. Returns out. */
 const char  *td__knob_takes(const td_knob *k, char *out, size_t cap);
 /* The value of row nr as text, fixed ones too; returns the length it wants. */

@@ -59,18 +59,22 @@ static void print_value(td_buf *b, td_value v) {
     } else td__buf_add(b, "none");
 }
 
+void td__view_op_print(td_buf *b, const td_view_op *v) {
+    td__buf_printf(b, "%s(", td__ops[v->op].name);
+    for (int k = 1; k < v->n_in; k++) {
+        if (k > 1) td__buf_add(b, ", ");
+        print_value(b, v->in[k]);
+    }
+    td__buf_add(b, ")");
+    if (td__ops[v->op].flags & TD_OPF_MULTI) td__buf_printf(b, "#%d", v->nr);
+}
+
 static void print_views(td_buf *b, const td_output_fact *o) {
     td__buf_add(b, "        views:");
     if (o->n_views == 0) td__buf_add(b, " none, the same elements");
     for (int i = 0; i < o->n_views; i++) {
-        const td_view_op *v = &o->views[i];
-        td__buf_printf(b, " %s(", td__ops[v->op].name);
-        for (int k = 1; k < v->n_in; k++) {
-            if (k > 1) td__buf_add(b, ", ");
-            print_value(b, v->in[k]);
-        }
-        td__buf_add(b, ")");
-        if (td__ops[v->op].flags & TD_OPF_MULTI) td__buf_printf(b, "#%d", v->nr);
+        td__buf_add(b, " ");
+        td__view_op_print(b, &o->views[i]);
     }
     td__buf_add(b, "\n");
 }

@@ -183,6 +183,7 @@ typedef struct td_view_op {
     int       n_in; /* in[0] is NONE: what is viewed */
     td_value *in;
 } td_view_op;
+void td__view_op_print(td_buf *b, const td_view_op *v); /* "select(0, 1)" */
 
 typedef struct td_output_fact {
     td_output_kind kind;

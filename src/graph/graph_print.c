@@ -155,6 +155,14 @@ void td__text_look(td_buf *b, const td_labels *l, const td_look *look) {
         td__buf_printf(b, " @%d", (int)l->storage[look->storage]);
 }
 
+void td__look_print(td_buf *b, const td_graph *g, const td_look *look) {
+    td_labels l = {.g = g};
+    td_look   plain = *look;
+    plain.grad = false;
+    plain.storage = -1;
+    td__text_look(b, &l, &plain);
+}
+
 static void list_text(td_buf *b, const td_labels *l, const td_garg *a, unsigned how) {
     td__buf_add(b, "[");
     if (a->kind == TD_G_INTS) dims_text(b, l->g, a->u.ints, (int)a->n);
