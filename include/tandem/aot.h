@@ -15,7 +15,6 @@
 
 #include "tandem/capture.h"
 #include "tandem/config.h"
-#include "tandem/config.h"
 #include "tandem/graph.h"
 
 #ifdef __cplusplus
@@ -57,13 +56,17 @@ typedef struct td_backend {
 
 /* ---- functions ---------------------------------------------------------- */
 
+/* What is left zero is taken from `config`, and that from the context, at the moment
+ * of compiling: {TD_AOT_OPTS} is a function like any other. `config` is copied; its
+ * log, trace_file and strict are the context's business and not looked at. */
 typedef struct td_aot_opts {
     size_t            size;
     const char       *name;
-    const td_backend *forward, *backward, *inference; /* NULL: the interpreter */
+    const td_backend *forward, *backward, *inference; /* NULL: config's `backend` */
     td_partition      partition;
     bool              keep_mutations; /* writes may stay in the graph */
-    int               limit;          /* of specializations; 0: 64 */
+    int               limit;          /* of specializations */
+    const td_config  *config;         /* all settings of this function; or NULL */
 } td_aot_opts;
 #define TD_AOT_OPTS .size = sizeof(td_aot_opts)
 
@@ -94,6 +97,15 @@ TD_API void   td_fn_drop(td_fn *f); /* NULL is fine; histories keep what they ne
 TD_API bool td_invoke(td_fn *f, td_values args, td_tensor **out, int n_out);
 TD_API int  td_invoke_values(td_fn *f, td_values args, td_value *out, int n_out);
 TD_API int  td_fn_specializations(const td_fn *f);
+
+/* What was compiled so far and why it is as it is, for people: what was captured,
+ * which inputs are written back and how, what results are, what is kept for backward
+ * or computed again, memory, guards, time (docs/explain.md). td_explain_json says the
+ * same for programs. Both write at most cap bytes with the final NUL and return the
+ * length they want, 0 when memory is exhausted.
+ *   since  0.2 */
+TD_API size_t td_explain(const td_fn *f, char *out, size_t cap);
+TD_API size_t td_explain_json(const td_fn *f, char *out, size_t cap);
 
 #ifdef __cplusplus
 }

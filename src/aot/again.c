@@ -10,6 +10,7 @@ typedef struct again {
     td_fn      *fn; /* NULL until needed */
     td_plan    *p;  /* not held: it owns this */
     td_aot_opts opts;
+    td_config   config; /* the settings of the specialization */
     char       *name;
 } again;
 
@@ -78,13 +79,17 @@ static void drop(void *env) {
 }
 
 bool td__again_make(td_fn *f, td_spec *s) {
-    if (!s->plan->h) return true;
+    if (!s->plan->h || !s->set.double_backward) return true;
     again *a = td__zalloc(sizeof *a);
     char   name[80];
     if (!a) return td__fail_memory(f->cx);
     snprintf(name, sizeof name, "%.60s'", f->name);
-    *a = (again){.p = s->plan, .opts = f->opts, .name = td__strdup(name)};
+    *a = (again){.p = s->plan,
+                 .opts = f->opts,
+                 .config = s->set,
+                 .name = td__strdup(name)};
     a->opts.name = a->name;
+    a->opts.config = &a->config;
     s->plan->again = (td_again){call, drop, a};
     return a->name != NULL || td__fail_memory(f->cx);
 }

@@ -6,16 +6,52 @@
 #include "runtime/plan.h"
 
 /* What must be alike for a call to fit: one word per property, compared whole.
- * key.c writes it. */
+ * key.c writes it, why.c reads it:
+ *
+ *   count of arguments, modes (grad mode, inference mode << 1, default dtype <<
+ *   TD_KEY_DTYPE), then for each argument and each tensor the body closed over its
+ *   td_kind, and for a tensor: bits, alias, sizes, strides (-1 where the size is 1),
+ *   offset if TD_KEY_OFFSET; for a number: its bits.
+ *
+ * alias: 2k + 1, the same tensor as the k-th; 2k + 2, in the same bytes; 0, neither. */
 typedef TD_VEC(int64_t) td_key;
+typedef enum td_key_bit {
+    TD_KEY_DTYPE = 8, /* of the modes; a tensor's is in bits 0..7 */
+    TD_KEY_RANK = 8,
+    TD_KEY_NEEDS = 16, /* requires grad */
+    TD_KEY_LEAF,       /* ...and is a leaf */
+    TD_KEY_INFERENCE,
+    TD_KEY_VIEW,
+    TD_KEY_CREATION, /* four bits: td_creation */
+    TD_KEY_NUMBER = TD_KEY_CREATION + 4,
+    TD_KEY_READONLY,
+    TD_KEY_STALE, /* a view whose history is out of date */
+    TD_KEY_OFFSET
+} td_key_bit;
+
+/* The stages of compiling, also names of spans. */
+typedef enum td_spent {
+    TD_SPENT_CAPTURE,
+    TD_SPENT_JOINT,
+    TD_SPENT_PASSES,
+    TD_SPENT_PARTITION,
+    TD_SPENT_PLAN,
+    TD_SPENT_FORWARD, /* by the backend, like the next two */
+    TD_SPENT_BACKWARD,
+    TD_SPENT_INFERENCE,
+    TD_SPENT_COUNT
+} td_spent;
+extern const char *const td__spent_names[TD_SPENT_COUNT];
 
 typedef struct td_spec {
     struct td_spec *next;
     int             nr;
     td_graph       *program; /* owned; NULL: the function's own graph */
-    td_plan        *plan;
+    td_plan        *plan;    /* NULL: such calls run as they are */
     td_key          key;
     bool            offsets; /* storage offsets of inputs count */
+    td_config       set;     /* what it was compiled with */
+    int64_t         ns[TD_SPENT_COUNT];
 } td_spec;
 
 struct td_fn {
@@ -26,11 +62,19 @@ struct td_fn {
     const td_graph *graph; /* instead of a body */
     bool            owns_graph;
     td_aot_opts     opts;
+    td_config       config; /* opts.config points here, or is NULL */
     char           *name;
     td_spec        *specs; /* the last one used first */
     int             n_specs;
-    td_key          key; /* of the call under way */
+    bool            over; /* it was said that calls beyond the limit run as they are */
+    td_key          key;  /* of the call under way */
 };
+
+/* ---- fn.c --------------------------------------------------------------- */
+
+/* Compiles for arguments like these, unless that is done, without calling. They may
+ * be without bytes. */
+bool td__fn_prepare(td_fn *f, td_values args);
 
 /* ---- key.c -------------------------------------------------------------- */
 
@@ -38,12 +82,53 @@ struct td_fn {
  * `offsets`: where they begin counts too. */
 bool td__key_make(td_ctx *cx, td_key *key, td_values args, const td_spec *s);
 
+/* ---- why.c -------------------------------------------------------------- */
+
+/* What two keys first differ in: "argument 0: size 4 at dim 1, was 3". */
+void td__key_difference(td_buf *b, const td_key *now, const td_key *was);
+/* How many words differ; of other lengths: a lot. */
+int  td__key_distance(const td_key *a, const td_key *b);
+/* Calls fn with one line of text for each thing a key promises. */
+void td__key_each(const td_key *k, void (*fn)(void *env, const char *text), void *env);
+
 /* ---- compile.c ---------------------------------------------------------- */
+
+/* The settings that hold for what is compiled now. */
+td_config       td__fn_settings(const td_fn *f);
+const td_graph *td__spec_program(const td_fn *f, const td_spec *s);
 
 /* A specialization for these arguments; NULL after td__fail. */
 td_spec *td__spec_make(td_fn *f, td_values args);
 void     td__spec_drop(td_spec *s); /* NULL is fine */
 bool     td__spec_call(td_fn *f, td_spec *s, td_values args, td_value *out);
+
+/* ---- explain.c, explain_parts.c, explain_json.c, explain_log.c ---------- */
+
+enum { TD_EXPLAIN_GRAPHS = 1, TD_EXPLAIN_TIMES = 2 };
+/* All three append; false: no memory. */
+bool td__explain(td_buf *b, const td_fn *f, unsigned how);
+bool td__explain_json(td_buf *b, const td_fn *f, unsigned how);
+/* Inputs, results and bases: what a call does besides running code. */
+void td__explain_wrappers(td_buf *b, const td_spec *s);
+
+/* One line each, without an end. */
+void td__explain_input(td_buf *b, const td_joint *j, int i); /* "" if left alone */
+void td__explain_result(td_buf *b, const td_joint *j, int i);
+void td__explain_type(td_buf *b, const td_graph *g, const td_geom *geom);
+/* "12 B", "4.0 KiB". Returns out. */
+const char *td__size_text(char out[32], int64_t bytes);
+
+typedef struct td_op_counts {
+    int ops, views, writes, draws;
+} td_op_counts;
+td_op_counts td__count_ops(const td_graph *g);
+
+/* Logs, each where somebody listens. */
+void td__log_graph(const td_fn *f, const td_spec *s, td_topic topic, const char *what,
+                   const td_graph *g);
+void td__log_facts(const td_fn *f, const td_graph *program, const td_value *in);
+void td__log_spec(const td_fn *f, const td_spec *s); /* what was compiled */
+void td__log_misfit(td_fn *f, td_values args);       /* why it fits none */
 
 /* ---- again.c ------------------------------------------------------------ */
 

@@ -2,6 +2,7 @@
  * far and a plan that serves it. One line a stage. */
 #include "aot/aot.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- arguments ---------------------------------------------------------- */
@@ -25,50 +26,122 @@ static bool inputs_of(const td_spec *s, const td_graph *program, td_values args,
     return true;
 }
 
-static const td_graph *program_of(const td_fn *f, const td_spec *s) {
+const td_graph *td__spec_program(const td_fn *f, const td_spec *s) {
     return s->program ? s->program : f->graph;
+}
+
+/* ---- settings ----------------------------------------------------------- */
+
+td_config td__fn_settings(const td_fn *f) {
+    td_config c = f->opts.config ? *f->opts.config : *td__config(f->cx);
+    if (f->opts.partition) c.partition = f->opts.partition;
+    if (f->opts.keep_mutations) c.keep_mutations = true;
+    if (f->opts.limit > 0) c.specialization_limit = f->opts.limit;
+    c.log = c.trace_file = ""; /* the context's business */
+    return c;
+}
+
+static td_part_opts part_opts(const td_config *c) {
+    td_part_opts o = td__part_defaults();
+    o.budget = c->memory_budget;
+    o.cse = c->cse;
+    o.recompute_views = c->recompute_views;
+    o.aggressive = c->aggressive_recompute;
+    o.ban_far_apart = c->ban_far_apart;
+    o.ban_long_chains = c->ban_long_chains;
+    o.ban_materialized = c->ban_materialized;
+    o.ban_reductions = c->ban_reductions;
+    o.free_params = c->free_params;
+    o.knapsack = c->knapsack;
+    return o;
+}
+
+/* The caller's backend, or the one of the settings; NULL after td__fail. */
+static const td_backend *backend_of(const td_fn *f, const td_spec *s,
+                                    const td_backend *b) {
+    if (b) return b;
+    if (s->set.backend == TD_BACKEND_INTERP) return &td__interp;
+    td__fail(f->cx, TD_E_UNSUPPORTED,
+             "%s: there is no native backend in this build; set backend to interp, or "
+             "give td_aot_opts one",
+             f->name);
+    return NULL;
 }
 
 /* ---- stages ------------------------------------------------------------- */
 
+const char *const td__spent_names[TD_SPENT_COUNT] = {
+    "capture", "joint",           "passes",           "partition",
+    "plan",    "compile forward", "compile backward", "compile inference"};
+
+/* Begins and ends a stage; what fails leaves it open, and the whole ends it. */
+static void begin(const td_fn *f, td_spent stage) {
+    td__span_begin(f->cx, td__spent_names[stage]);
+}
+static void end(const td_fn *f, td_spent stage, const td_graph *g) {
+    td__span_arg(f->cx, "nodes", g->nodes.n);
+    td__span_end(f->cx, td__spent_names[stage]);
+}
+
 static bool capture(td_fn *f, td_spec *s, td_values args) {
-    if (f->graph) return td__graph_verify(f->graph, TD_STAGE_PROGRAM);
-    s->program = td__capture(f->cx, f->body, f->env, args);
-    if (!s->program) return false;
-    s->program->name = td__graph_str(s->program, f->name);
-    return s->program->name != NULL;
+    begin(f, TD_SPENT_CAPTURE);
+    if (f->graph && !td__graph_verify(f->graph, TD_STAGE_PROGRAM)) return false;
+    if (!f->graph) {
+        s->program = td__capture(f->cx, f->body, f->env, args);
+        if (!s->program) return false;
+        s->program->name = td__graph_str(s->program, f->name);
+        if (!s->program->name) return false;
+    }
+    end(f, TD_SPENT_CAPTURE, td__spec_program(f, s));
+    td__log_graph(f, s, TD_LOG_capture, "program", td__spec_program(f, s));
+    return true;
 }
 
-static td_joint *join(td_fn *f, const td_graph *program, const td_value *in) {
-    td_joint_opts o = {.keep_mutations = f->opts.keep_mutations,
-                       .train = td__recording(f->cx)};
-    td_joint     *j = td__joint(program, in, &o);
-    if (j && td__joint_clean(j)) return j;
-    td__joint_drop(j);
-    return NULL;
+static td_joint *join(td_fn *f, td_spec *s, const td_value *in) {
+    const td_graph *program = td__spec_program(f, s);
+    td_joint_opts   o = {.keep_mutations = s->set.keep_mutations,
+                         .train = td__recording(f->cx)};
+    td__log_facts(f, program, in);
+    begin(f, TD_SPENT_JOINT);
+    td_joint *j = td__joint(program, in, &o);
+    if (!j) return NULL;
+    end(f, TD_SPENT_JOINT, j->g);
+    td__log_graph(f, s, TD_LOG_joint, "joint graph, as traced", j->g);
+    begin(f, TD_SPENT_PASSES);
+    if (!td__joint_clean(j)) return td__joint_drop(j), NULL;
+    end(f, TD_SPENT_PASSES, j->g);
+    td__log_graph(f, s, TD_LOG_joint, j->n_tangents ? "joint graph" : "inference graph",
+                  j->g);
+    return j;
 }
 
-static td_halves *part(td_fn *f, const td_joint *j) {
-    td_part_opts o = td__part_defaults();
-    return f->opts.partition == TD_PARTITION_DEFAULT ? td__part_default(j, &o)
-                                                     : td__part_mincut(j, &o);
+static td_halves *part(td_fn *f, td_spec *s, const td_joint *j) {
+    td_part_opts o = part_opts(&s->set);
+    begin(f, TD_SPENT_PARTITION);
+    td_halves *h = s->set.partition == TD_PARTITION_DEFAULT ? td__part_default(j, &o)
+                                                            : td__part_mincut(j, &o);
+    if (h) end(f, TD_SPENT_PARTITION, j->g);
+    return h;
 }
-
-static const td_backend *backend_of(const td_backend *b) { return b ? b : &td__interp; }
 
 static bool plan(td_fn *f, td_spec *s, td_joint *j) {
-    td_halves      *h = NULL;
-    td_compile_info info = {.size = sizeof info,
-                            .id = f->id,
-                            .nr = s->nr,
-                            .name = f->name};
-    if (j->n_tangents && !(h = part(f, j))) {
+    td_halves   *h = NULL;
+    td_plan_opts o = {.info = {.size = sizeof o.info, .id = f->id, .nr = s->nr},
+                      .lazy_backward = s->set.lazy_backward,
+                      .asserts = s->set.debug_asserts,
+                      .twice = s->set.double_backward};
+    o.info.name = f->name;
+    o.fwd = backend_of(f, s, j->n_tangents ? f->opts.forward : f->opts.inference);
+    o.bwd = o.fwd ? backend_of(f, s, f->opts.backward) : NULL;
+    if (!o.bwd || (j->n_tangents && !(h = part(f, s, j)))) {
         td__joint_drop(j);
         return false;
     }
-    const td_backend *fwd = backend_of(h ? f->opts.forward : f->opts.inference);
-    s->plan = td__plan_make(j, h, fwd, backend_of(f->opts.backward), &info);
-    return s->plan != NULL;
+    begin(f, TD_SPENT_PLAN);
+    s->plan = td__plan_make(j, h, &o);
+    if (!s->plan) return false;
+    end(f, TD_SPENT_PLAN, j->g);
+    return true;
 }
 
 /* Does the graph, or what the plan does, count elements from the start of an input's
@@ -91,10 +164,11 @@ static bool counts_offsets(const td_joint *j) {
 
 static bool specialize(td_fn *f, td_spec *s, td_values args) {
     if (!capture(f, s, args)) return false;
-    const td_graph *program = program_of(f, s);
+    td_here = (td_where){0}; /* later stages are of no one place */
+    const td_graph *program = td__spec_program(f, s);
     td_value       *in = td__zalloc(sizeof *in * (size_t)(program->inputs.n + 1));
     if (!in) return td__fail_memory(f->cx);
-    td_joint *j = inputs_of(s, program, args, in) ? join(f, program, in) : NULL;
+    td_joint *j = inputs_of(s, program, args, in) ? join(f, s, in) : NULL;
     td__free(in);
     if (!j) return false;
     s->offsets = counts_offsets(j);
@@ -102,11 +176,43 @@ static bool specialize(td_fn *f, td_spec *s, td_values args) {
            td__key_make(f->cx, &s->key, args, s);
 }
 
+/* What only compiling refuses says where in the user's source; td_here is there. What
+ * the body itself does wrong fails in the words of eager. */
+static void name_place(td_ctx *cx) {
+    size_t n = strlen(cx->message);
+    bool   ours = cx->code == TD_E_TRACE || cx->code == TD_E_UNSUPPORTED;
+    if (!ours || !td_here.file || strstr(cx->message, td_here.file)) return;
+    snprintf(cx->message + n, sizeof cx->message - n, " (%s:%d)", td_here.file,
+             td_here.line);
+}
+
+/* With the time each stage took. */
+static bool timed(td_fn *f, td_spec *s, td_values args) {
+    td_ctx *cx = f->cx;
+    td__span_collect(cx, true);
+    for (int i = 0; i < TD_SPENT_COUNT; i++)
+        s->ns[i] = -td__span_total(cx, td__spent_names[i]).self_ns;
+    td__span_begin(cx, "specialize");
+    bool ok = specialize(f, s, args);
+    td__span_end(cx, "specialize");
+    for (int i = 0; i < TD_SPENT_COUNT; i++)
+        s->ns[i] += td__span_total(cx, td__spent_names[i]).self_ns;
+    td__span_collect(cx, false);
+    return ok;
+}
+
 td_spec *td__spec_make(td_fn *f, td_values args) {
     td_spec *s = td__zalloc(sizeof *s);
     if (!s) return td__fail_memory(f->cx), NULL;
     s->nr = f->n_specs;
-    if (specialize(f, s, args)) return s;
+    s->set = td__fn_settings(f);
+    td_where here = td_here;
+    td_here = (td_where){0};
+    bool ok = timed(f, s, args);
+    if (!ok) name_place(f->cx);
+    if (ok || !td_here.file) td_here = here;
+    if (ok) td__log_spec(f, s);
+    if (ok) return s;
     td__spec_drop(s);
     return NULL;
 }
@@ -120,7 +226,7 @@ void td__spec_drop(td_spec *s) {
 }
 
 bool td__spec_call(td_fn *f, td_spec *s, td_values args, td_value *out) {
-    const td_graph *program = program_of(f, s);
+    const td_graph *program = td__spec_program(f, s);
     td_value        few[16], *in = few;
     if (program->inputs.n > TD_COUNT(few) &&
         !(in = td__alloc(sizeof *in * (size_t)program->inputs.n)))

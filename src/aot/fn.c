@@ -8,6 +8,18 @@
 
 static atomic_int last_id;
 
+/* Settings of its own are kept; what they do not say is the context's. */
+static bool take_config(td_fn *f) {
+    const td_config *c = f->opts.config;
+    if (!c) return true;
+    if (!td__config_check(f->cx, "td_aot_opts", c)) return false;
+    f->config = *td__config(f->cx);
+    memcpy(&f->config, c, c->size);
+    f->config.size = sizeof f->config;
+    f->opts.config = &f->config;
+    return true;
+}
+
 static td_fn *make(td_ctx *cx, const td_aot_opts *opts, const char *name) {
     if (!td_ok(cx)) return NULL;
     td_fn *f = td__zalloc(sizeof *f);
@@ -16,11 +28,12 @@ static td_fn *make(td_ctx *cx, const td_aot_opts *opts, const char *name) {
     f->id = atomic_fetch_add(&last_id, 1) + 1;
     if (opts)
         memcpy(&f->opts, opts, opts->size < sizeof *opts ? opts->size : sizeof *opts);
-    if (f->opts.limit <= 0) f->opts.limit = 64;
     f->name = td__strdup(f->opts.name ? f->opts.name : name);
-    if (f->name) return f;
+    if (!f->name) td__fail_memory(cx);
+    if (f->name && take_config(f)) return f;
+    td__free(f->name);
     td__free(f);
-    return td__fail_memory(cx), NULL;
+    return NULL;
 }
 
 td_fn *td_aot_function(td_ctx *cx, td_body *body, void *env, const td_aot_opts *opts) {
@@ -90,7 +103,73 @@ static bool fits(td_fn *f, const td_spec *s, td_values args) {
            !memcmp(f->key.v, s->key.v, sizeof *f->key.v * (size_t)f->key.n);
 }
 
-/* The specialization for these arguments, now the first in the list. */
+/* The specialization that is most like the call whose key is at hand; NULL: none. */
+static const td_spec *nearest(const td_fn *f) {
+    const td_spec *best = f->specs;
+    for (const td_spec *s = f->specs; s; s = s->next)
+        if (td__key_distance(&f->key, &s->key) < td__key_distance(&f->key, &best->key))
+            best = s;
+    return best;
+}
+
+/* One more than the limit allows: says in what this call differs. */
+static bool fail_limit(td_fn *f, td_values args, int64_t limit) {
+    td_buf         why = {0};
+    const td_spec *s = nearest(f);
+    if (s && td__key_make(f->cx, &f->key, args, s))
+        td__key_difference(&why, &f->key, &s->key);
+    td__fail(f->cx, TD_E_UNSUPPORTED,
+             "%s: compiled for %d kinds of calls already, the limit is %lld, and this "
+             "is another: %s; raise specialization_limit (td_aot_opts.limit), or make "
+             "the calls alike",
+             f->name, f->n_specs, (long long)limit, td__buf_str(&why));
+    td__buf_free(&why);
+    return false;
+}
+
+/* What cannot be compiled runs as it is, where the settings want that. */
+static bool falls_back(td_fn *f, const td_config *c, bool *told) {
+    td_code code = td_error(f->cx);
+    if (c->fallback != TD_FALLBACK_EAGER) return false;
+    if (code != TD_E_UNSUPPORTED && code != TD_E_TRACE && code != TD_E_BUILD)
+        return false;
+    if (!*told) td__warn(f->cx, "%s runs as it is: %s", f->name, td_message(f->cx));
+    *told = true;
+    td_clear(f->cx);
+    return true;
+}
+
+/* A specialization that calls the body. */
+static td_spec *as_is(td_fn *f, td_values args, const td_config *c) {
+    td_spec *s = td__zalloc(sizeof *s);
+    if (!s) return td__fail_memory(f->cx), NULL;
+    s->nr = f->n_specs;
+    s->set = *c;
+    if (td__key_make(f->cx, &s->key, args, s)) return s;
+    td__spec_drop(s);
+    return NULL;
+}
+
+/* A new specialization, the first in the list; NULL: after td__fail, or run it as it
+ * is. */
+static td_spec *add_spec(td_fn *f, td_values args) {
+    td_config c = td__fn_settings(f);
+    bool      told = false;
+    if (f->n_specs >= c.specialization_limit) {
+        fail_limit(f, args, c.specialization_limit);
+        falls_back(f, &c, &f->over);
+        return NULL;
+    }
+    td_spec *s = td__spec_make(f, args);
+    if (!s && falls_back(f, &c, &told)) s = as_is(f, args, &c);
+    if (!s) return NULL;
+    s->next = f->specs;
+    f->n_specs++;
+    return f->specs = s;
+}
+
+/* The specialization for these arguments, now the first in the list; NULL: as
+ * add_spec says. */
 static td_spec *pick(td_fn *f, td_values args) {
     for (td_spec **at = &f->specs; *at; at = &(*at)->next) {
         td_spec *s = *at;
@@ -100,23 +179,19 @@ static td_spec *pick(td_fn *f, td_values args) {
         return f->specs = s;
     }
     if (!td_ok(f->cx)) return NULL;
-    if (f->n_specs >= f->opts.limit) {
-        td__fail(f->cx, TD_E_UNSUPPORTED,
-                 "%s: compiled for %d kinds of arguments already, and these are "
-                 "another; raise td_aot_opts.limit, or make the calls alike",
-                 f->name, f->n_specs);
-        return NULL;
-    }
-    td_spec *s = td__spec_make(f, args);
-    if (!s) return NULL;
-    s->next = f->specs;
-    f->n_specs++;
-    return f->specs = s;
+    td__log_misfit(f, args);
+    return td_ok(f->cx) ? add_spec(f, args) : NULL;
+}
+
+bool td__fn_prepare(td_fn *f, td_values args) {
+    if (check_args(f, args)) (void)pick(f, args);
+    return td_ok(f->cx);
 }
 
 static int call(td_fn *f, td_values args, td_value *out, int n_out) {
     td_spec *s = check_args(f, args) ? pick(f, args) : NULL;
-    if (!s) return -1;
+    if (!td_ok(f->cx)) return -1;
+    if (!s || !s->plan) return run_as_is(f, args, out, n_out);
     int      n = s->plan->j->n_results;
     td_value few[16], *all = few;
     if (n > TD_COUNT(few) && !(all = td__alloc(sizeof *all * (size_t)n)))

@@ -50,28 +50,32 @@ static bool is_shared(const subject *s, int i) {
     return false;
 }
 
+static int64_t bit(td_key_bit at, bool on) { return (int64_t)on << at; }
+
 /* Flags of a tensor that eager's rules look at. */
 static int64_t nature(td_tensor *t) {
     bool needs = td__needs_grad(t);
     bool view = t->base && needs;
     bool stale =
         view && t->seen != td__version(t); /* asking for its history may fail */
-    return (int64_t)t->dtype | (int64_t)t->rank << 8 | (int64_t)needs << 16 |
-           (int64_t)(needs && !stale && td_is_leaf(t)) << 17 |
-           (int64_t)td_is_inference(t) << 18 | (int64_t)view << 19 |
-           (int64_t)(t->base ? t->creation : 0) << 20 |
-           (int64_t)((t->flags & TD_TF_NUMBER) != 0) << 24 |
-           (int64_t)t->st->readonly << 25 | (int64_t)stale << 26;
+    return (int64_t)t->dtype | (int64_t)t->rank << TD_KEY_RANK |
+           bit(TD_KEY_NEEDS, needs) |
+           bit(TD_KEY_LEAF, needs && !stale && td_is_leaf(t)) |
+           bit(TD_KEY_INFERENCE, td_is_inference(t)) | bit(TD_KEY_VIEW, view) |
+           (int64_t)(t->base ? t->creation : 0) << TD_KEY_CREATION |
+           bit(TD_KEY_NUMBER, (t->flags & TD_TF_NUMBER) != 0) |
+           bit(TD_KEY_READONLY, t->st->readonly) | bit(TD_KEY_STALE, stale);
 }
 
 static bool add_tensor(td_ctx *cx, td_key *k, const subject *s, int i) {
     td_tensor *t = tensor_at(s, i);
-    bool       ok = add(cx, k, nature(t)) && add(cx, k, alias_word(s, i));
+    bool       offset = s->offsets || is_shared(s, i);
+    bool       ok = add(cx, k, nature(t) | bit(TD_KEY_OFFSET, offset)) &&
+              add(cx, k, alias_word(s, i));
     for (int d = 0; ok && d < t->rank; d++) ok = add(cx, k, t->size[d]);
     for (int d = 0; ok && d < t->rank; d++)
         ok = add(cx, k, t->size[d] == 1 ? -1 : t->stride[d]);
-    if (ok && (s->offsets || is_shared(s, i))) ok = add(cx, k, t->offset);
-    return ok;
+    return ok && (!offset || add(cx, k, t->offset));
 }
 
 static bool add_value(td_ctx *cx, td_key *k, const subject *s, int i) {
@@ -89,7 +93,7 @@ bool td__key_make(td_ctx *cx, td_key *k, td_values args, const td_spec *spec) {
     bool ok = add(cx, k, args.n) &&
               add(cx, k,
                   (int64_t)cx->grad_enabled | (int64_t)cx->inference << 1 |
-                      (int64_t)cx->default_dtype << 8);
+                      (int64_t)cx->default_dtype << TD_KEY_DTYPE);
     for (int i = 0; ok && i < count(&s); i++) ok = add_value(cx, k, &s, i);
     return ok;
 }

@@ -35,6 +35,12 @@ static uint64_t missing_of(const td_node *n, td_tensor *const *g) {
     return m;
 }
 
+bool td__plan_compile_back(td_plan *p, td_back *b) {
+    td_compile_info info = p->info;
+    info.half = TD_BACKWARD;
+    return b->code.run || td__compile(p->cx, p->backend, b->g, &info, &b->code);
+}
+
 /* The backward for tangents that did not all arrive: eager leaves out what would
  * only add zeros, and gradients that nothing flows to stay away. */
 static td_back *back_for(td_plan *p, uint64_t missing) {
@@ -48,11 +54,7 @@ static td_back *back_for(td_plan *p, uint64_t missing) {
         if (!b->g) return td__free(b), NULL;
         p->back.next = b;
     }
-    td_compile_info info = p->info;
-    info.half = TD_BACKWARD;
-    if (!b->code.run && !td__compile(p->cx, p->backend, b->g, &info, &b->code))
-        return NULL;
-    return b;
+    return td__plan_compile_back(p, b) ? b : NULL;
 }
 
 static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
@@ -77,7 +79,8 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
         ok = !g[i] || (t && !td_is_nil(t));
         v[p->n_kept + i] = t ? td_value_tensor(t) : TD_NONE;
     }
-    ok = ok && b->code.run(b->code.env, n->cx, v, out);
+    ok = ok && b->code.run(b->code.env, n->cx, v, out) &&
+         (!p->asserts || td__plan_check_grads(p, out));
     for (int i = 0; ok && i < p->j->n_targets; i++)
         if (need[i] && out[i].kind == TD_K_TENSOR) grads[i] = out[i].u.t;
     if (v != few) td__free(v);
@@ -146,8 +149,13 @@ static bool apply(td_node *n, td_tensor *const *g, const bool *need,
         const td_tangent *t = &f->p->j->tangents[i];
         if (g[i] && t->broken) return td__fail(n->cx, t->code, "%s", t->broken);
     }
-    if (td__recording(n->cx) && f->p->again.call) return run_again(n, g, need, grads);
-    return run_back(n, g, need, grads);
+    if (!td__recording(n->cx)) return run_back(n, g, need, grads);
+    if (f->p->again.call) return run_again(n, g, need, grads);
+    return td__fail(n->cx, TD_E_UNSUPPORTED,
+                    "%s was compiled with double_backward off: its gradients have no "
+                    "history; switch the setting on, or go backward without "
+                    "create_graph",
+                    f->p->name);
 }
 
 static void destroy(td_node *n) {

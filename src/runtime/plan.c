@@ -102,7 +102,7 @@ static bool hold_primal(td_plan *p, int i) {
     return true;
 }
 
-static bool plan_backward(td_plan *p) {
+static bool plan_backward(td_plan *p, bool twice) {
     const td_joint *j = p->j;
     size_t          n = (size_t)(p->h->n_kept + j->n_primals) + 1;
     p->keep = td__arena_zalloc(&p->h->arena, sizeof *p->keep * n);
@@ -114,13 +114,20 @@ static bool plan_backward(td_plan *p) {
     p->back.g = p->h->bwd;
     for (int i = 0; i < j->n_targets; i++)
         p->node_dims += 2 * TD_MAX_RANK; /* bases may be of any rank */
-    bool ok = find_needs(p);
-    for (int i = 0; ok && i < j->n_primals; i++) ok = hold_primal(p, i);
+    bool ok = !twice || find_needs(p);
+    for (int i = 0; ok && twice && i < j->n_primals; i++) ok = hold_primal(p, i);
     return ok && td__half_unshield(p->h->fwd);
 }
 
-td_plan *td__plan_make(td_joint *j, td_halves *h, const td_backend *fwd,
-                       const td_backend *bwd, const td_compile_info *info) {
+static bool compile_now(td_plan *p, const td_plan_opts *o) {
+    const td_graph *g = p->h ? p->h->fwd : p->j->g;
+    p->n_vals = g->outputs.n;
+    p->info.half = p->h ? TD_FORWARD : TD_INFERENCE;
+    if (!td__compile(p->cx, o->fwd, g, &p->info, &p->fwd)) return false;
+    return !p->h || o->lazy_backward || td__plan_compile_back(p, &p->back);
+}
+
+td_plan *td__plan_make(td_joint *j, td_halves *h, const td_plan_opts *o) {
     td_ctx  *cx = j->cx;
     td_plan *p = td__zalloc(sizeof *p);
     if (!p) {
@@ -133,13 +140,11 @@ td_plan *td__plan_make(td_joint *j, td_halves *h, const td_backend *fwd,
                    .name = j->g->name,
                    .j = j,
                    .h = h,
-                   .backend = bwd,
-                   .info = *info};
-    td_graph *g = h ? h->fwd : j->g;
-    bool      ok = h ? plan_backward(p) : td__half_unshield(g);
-    p->n_vals = g->outputs.n;
-    p->info.half = h ? TD_FORWARD : TD_INFERENCE;
-    if (ok && td__compile(cx, fwd, g, &p->info, &p->fwd)) return p;
+                   .backend = o->bwd,
+                   .info = o->info,
+                   .asserts = o->asserts};
+    bool ok = h ? plan_backward(p, o->twice) : td__half_unshield(j->g);
+    if (ok && compile_now(p, o)) return p;
     td__plan_drop(p);
     return NULL;
 }
@@ -209,7 +214,9 @@ static void leave_mode(const td_plan *p) {
 
 static bool run(td_pcall *c) {
     td_plan *p = c->p;
+    if (p->asserts && !td__plan_check_inputs(c)) return false;
     if (!run_forward(c)) return false;
+    if (p->asserts && !td__plan_check_values(c)) return false;
     set_versions(c);
     bool ok = td__plan_flags(c) && (!p->h || td__plan_node(c)) && td__plan_updates(c) &&
               td__plan_results(c);

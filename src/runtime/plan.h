@@ -50,12 +50,20 @@ typedef struct td_plan {
     int              *held;      /* by primal: which entry of keep holds it; -1 */
     bool             *needs;     /* by primal: gradients depend on it */
     int               node_dims; /* room in the node */
+    bool              asserts;   /* calls check what was promised (asserts.c) */
     td_again          again;
 } td_plan;
 
+typedef struct td_plan_opts {
+    const td_backend *fwd, *bwd;
+    td_compile_info   info;
+    bool              lazy_backward; /* compiled when it first runs */
+    bool              asserts;
+    bool              twice; /* gradients may be differentiated in turn */
+} td_plan_opts;
+
 /* Takes over j and h, also when it fails. NULL after td__fail. */
-td_plan *td__plan_make(td_joint *j, td_halves *h, const td_backend *fwd,
-                       const td_backend *bwd, const td_compile_info *info);
+td_plan *td__plan_make(td_joint *j, td_halves *h, const td_plan_opts *o);
 void     td__plan_drop(td_plan *p);
 /* in[] by input of the program; consts are given like the others. */
 bool     td__plan_call(td_plan *p, const td_value *in, td_value *out);
@@ -86,6 +94,11 @@ bool td__plan_updates(td_pcall *c); /* after the code */
 void td__plan_saved(td_pcall *c);   /* node.c: after the updates */
 void td__plan_left(td_pcall *c);    /* at the end */
 bool td__plan_results(td_pcall *c); /* results.c */
+bool td__plan_compile_back(td_plan *p, td_back *b); /* node.c: unless it is */
+/* asserts.c: false after td__fail. */
+bool td__plan_check_inputs(const td_pcall *c);
+bool td__plan_check_values(const td_pcall *c);
+bool td__plan_check_grads(const td_plan *p, const td_value *grads);
 int  td__plan_nr(const td_plan *p, td_tangent_of of, int index); /* -1: no tangent */
 
 #endif

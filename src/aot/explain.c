@@ -1,0 +1,307 @@
+/* explain.c -- what was compiled, as a short report. Every line says one thing that
+ * was decided; docs/explain.md reads one aloud. */
+#include "aot/aot.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- columns ------------------------------------------------------------ */
+
+/* A line of the table of inputs or results. */
+typedef struct row {
+    char name[44], type[100];
+} row;
+
+static void put(char *out, size_t cap, const td_buf *b) {
+    snprintf(out, cap, "%s", td__buf_str(b));
+}
+
+static int wide(int least, const char *text, int most) {
+    int n = (int)strlen(text);
+    return n <= least ? least : n < most ? n : most;
+}
+
+static void type_of_look(char *out, size_t cap, const td_graph *g, const td_look *l) {
+    td_buf b = {0};
+    if (l) td__look_print(&b, g, l);
+    put(out, cap, &b);
+    td__buf_free(&b);
+}
+
+static void type_of_geom(char *out, size_t cap, const td_graph *g, const td_geom *m) {
+    td_buf b = {0};
+    td__explain_type(&b, g, m);
+    put(out, cap, &b);
+    td__buf_free(&b);
+}
+
+/* ---- inputs, results, bases --------------------------------------------- */
+
+static row input_row(const td_joint *j, int i) {
+    const td_gval *v = j->g->inputs.v[i];
+    row            r = {"", ""};
+    if (v->name) snprintf(r.name, sizeof r.name, "%%%.40s", v->name);
+    type_of_look(r.type, sizeof r.type, j->g, v->look);
+    return r;
+}
+
+static void inputs(td_buf *b, const td_joint *j) {
+    int name = 0, type = 0;
+    for (int i = 0; i < j->n_primals; i++) {
+        row r = input_row(j, i);
+        name = wide(name, r.name, 20);
+        type = wide(type, r.type, 32);
+    }
+    if (j->n_primals) td__buf_add(b, "  inputs\n");
+    for (int i = 0; i < j->n_primals; i++) {
+        const td_look *l = j->g->inputs.v[i]->look;
+        row            r = input_row(j, i);
+        td__buf_printf(b, "    %d  %-*s  %-*s  ", i, name, r.name, type, r.type);
+        size_t start = b->n;
+        td__explain_input(b, j, i);
+        if (b->n == start) td__buf_add(b, "only read");
+        if (l && l->grad) td__buf_add(b, "; requires grad");
+        td__buf_add(b, "\n");
+    }
+}
+
+/* Only what is made by the call has a type of its own. */
+static row result_row(const td_joint *j, int i) {
+    const td_result *r = &j->results[i];
+    row              to = {"", ""};
+    bool             value = r->how == TD_RESULT_VALUE;
+    bool             tensor = r->how == TD_RESULT_VIEW || r->how == TD_RESULT_LIE;
+    if (value && r->out >= 0 && j->g->outputs.v[r->out].kind == TD_G_VALUE) {
+        const td_look *l = j->g->outputs.v[r->out].u.v->look;
+        tensor = l && l->kind == TD_K_TENSOR;
+    }
+    if (tensor) type_of_geom(to.type, sizeof to.type, j->g, &r->geom);
+    return to;
+}
+
+static void results(td_buf *b, const td_joint *j) {
+    int type = 0;
+    for (int i = 0; i < j->n_results; i++) type = wide(type, result_row(j, i).type, 32);
+    if (j->n_results) td__buf_add(b, "  results\n");
+    for (int i = 0; i < j->n_results; i++) {
+        td__buf_printf(b, "    %d  %-*s%s", i, type, result_row(j, i).type,
+                       type ? "  " : "");
+        td__explain_result(b, j, i);
+        td__buf_add(b, "\n");
+    }
+}
+
+static void bases(td_buf *b, const td_joint *j) {
+    if (j->n_bases)
+        td__buf_add(b, "  bases: what results are views of, and no result is\n");
+    for (int i = 0; i < j->n_bases; i++) {
+        char           type[100] = "";
+        const td_garg *a = &j->g->outputs.v[j->bases[i].out];
+        if (a->kind == TD_G_VALUE) type_of_look(type, sizeof type, j->g, a->u.v->look);
+        td__buf_printf(b, "    %d  %s  computed%s\n", i, type,
+                       j->bases[i].history ? ", with history" : "");
+    }
+}
+
+void td__explain_wrappers(td_buf *b, const td_spec *s) {
+    const td_joint *j = s->plan->j;
+    inputs(b, j);
+    results(b, j);
+    bases(b, j);
+    if (j->left) td__buf_add(b, "  leaves another grad mode behind\n");
+}
+
+/* ---- gradients ---------------------------------------------------------- */
+
+static void tangents(td_buf *b, const td_joint *j) {
+    static const char *const of[] = {"written input", "result", "base"};
+    for (int i = 0; i < j->n_tangents; i++) {
+        const td_tangent *t = &j->tangents[i];
+        char              type[100];
+        int k = t->of == TD_TANGENT_INPUT ? j->updates[t->index].input : t->index;
+        type_of_geom(type, sizeof type, j->g, &t->geom);
+        td__buf_printf(b, "    in   %s %d: %s\n", of[t->of], k, type);
+        if (t->broken) td__buf_printf(b, "         fails as eager's: %s\n", t->broken);
+    }
+}
+
+static void gradients(td_buf *b, const td_joint *j) {
+    if (!j->n_tangents) return;
+    td__buf_add(b, "  gradients\n");
+    tangents(b, j);
+    for (int i = 0; i < j->n_targets; i++) {
+        bool none = j->g->outputs.v[j->n_fwd + i].kind == TD_G_NONE;
+        row  r = input_row(j, j->targets[i].input);
+        td__buf_printf(b, "    out  %sinput %d %s%s\n",
+                       j->targets[i].base ? "what is viewed by " : "",
+                       j->targets[i].input, r.name, none ? ": always none" : "");
+    }
+}
+
+/* ---- kept and computed again -------------------------------------------- */
+
+static void notes(td_buf *b, const td_halves *h) {
+    int  value = 5, op = 5;
+    char size[32];
+    for (int i = 0; i < h->n_notes; i++) {
+        value = wide(value, h->notes[i].value, 24);
+        op = wide(op, h->notes[i].op, 20);
+    }
+    td__buf_add(b, "  for backward\n");
+    for (int i = 0; i < h->n_notes; i++) {
+        const td_part_note *n = &h->notes[i];
+        td__buf_printf(b, "    %%%-*s  %-*s  %10s  %-14s  %s\n", value, n->value, op,
+                       n->op, td__size_text(size, n->bytes),
+                       n->saved ? "kept" : "computed again", n->why);
+    }
+    if (!h->n_notes) td__buf_add(b, "    nothing is kept\n");
+}
+
+/* Values kept beyond those, for gradients of gradients. */
+static void held(td_buf *b, const td_plan *p) {
+    for (int i = p->n_kept; i < p->n_keep; i++) {
+        for (int k = 0; k < p->j->n_primals; k++)
+            if (p->held[k] == i && p->needs[k])
+                td__buf_printf(b,
+                               "    input %d is held as well, for gradients of "
+                               "gradients\n",
+                               k);
+    }
+}
+
+static void memory(td_buf *b, const td_halves *h) {
+    char one[32], most[32];
+    td__buf_printf(b, "  memory, beside inputs and gradients that come in\n");
+    td__buf_printf(b, "    kept  %10s  of %s that backward reads\n",
+                   td__size_text(one, h->bytes_kept),
+                   td__size_text(most, h->bytes_most));
+    td__buf_printf(b, "    peak  %10s  estimated; %s with all that kept\n",
+                   td__size_text(one, h->peak), td__size_text(most, h->peak_most));
+    if (h->fell_back)
+        td__buf_add(b, "    all is kept: computing again would raise the peak\n");
+    if (h->n_draws)
+        td__buf_printf(b, "    %d random ops are drawn again, with the same numbers\n",
+                       h->n_draws);
+}
+
+/* ---- guards, time, graphs ----------------------------------------------- */
+
+static void guard_line(void *env, const char *text) {
+    td__buf_printf(env, "    %s\n", text);
+}
+
+static void times(td_buf *b, const td_spec *s) {
+    int64_t all = 0;
+    bool    any = false;
+    for (int i = 0; i < TD_SPENT_COUNT; i++) all += s->ns[i];
+    td__buf_printf(b, "  compiled in %.3f ms (", (double)all * 1e-6);
+    for (int i = 0; i < TD_SPENT_COUNT; i++) {
+        if (s->ns[i] < 500) continue;
+        td__buf_printf(b, "%s%s %.3f", any ? ", " : "", td__spent_names[i],
+                       (double)s->ns[i] * 1e-6);
+        any = true;
+    }
+    td__buf_add(b, ")\n");
+}
+
+static void backward_state(td_buf *b, const td_plan *p) {
+    int n = p->back.code.run != NULL;
+    for (const td_back *k = p->back.next; k; k = k->next) n += k->code.run != NULL;
+    if (n == 0) td__buf_add(b, "  backward is compiled when it first runs\n");
+    else
+        td__buf_printf(b, "  backward is compiled, %d variant%s\n", n,
+                       n == 1 ? "" : "s, by which gradients come in");
+}
+
+static void graph(td_buf *b, const char *what, const td_graph *g) {
+    td__buf_printf(b, "  %s\n", what);
+    td_buf text = {0};
+    td__graph_print(&text, g, TD_PRINT_TYPES);
+    for (const char *p = td__buf_str(&text); *p;) {
+        size_t n = strcspn(p, "\n");
+        td__buf_printf(b, "    %.*s\n", (int)n, p);
+        p += n + (p[n] == '\n');
+    }
+    b->failed |= text.failed;
+    td__buf_free(&text);
+}
+
+static void graphs(td_buf *b, const td_fn *f, const td_spec *s) {
+    const td_halves *h = s->plan->h;
+    graph(b, "program", td__spec_program(f, s));
+    graph(b, h ? "joint graph" : "inference graph", s->plan->j->g);
+    if (!h) return;
+    graph(b, "forward", h->fwd);
+    graph(b, "backward", h->bwd);
+}
+
+/* ---- all ---------------------------------------------------------------- */
+
+static void captured(td_buf *b, const td_fn *f, const td_spec *s) {
+    td_op_counts c = td__count_ops(td__spec_program(f, s));
+    td__buf_printf(b, "  captured %d op%s: %d view%s, %d write%s, %d random draw%s\n",
+                   c.ops, c.ops == 1 ? "" : "s", c.views, c.views == 1 ? "" : "s",
+                   c.writes, c.writes == 1 ? "" : "s", c.draws,
+                   c.draws == 1 ? "" : "s");
+}
+
+static void spec(td_buf *b, const td_fn *f, const td_spec *s, unsigned how) {
+    td__buf_printf(b, "specialization %d: ", s->nr);
+    if (!s->plan) {
+        td__buf_add(b, "not compiled, runs as it is\n");
+        return;
+    }
+    const td_halves *h = s->plan->h;
+    td__buf_printf(b, "%s\n", h ? "forward and backward" : "forward only");
+    captured(b, f, s);
+    td__explain_wrappers(b, s);
+    gradients(b, s->plan->j);
+    if (h) {
+        notes(b, h);
+        held(b, s->plan);
+        memory(b, h);
+    }
+    td__buf_add(b, "  guards\n");
+    td__key_each(&s->key, guard_line, b);
+    if (h) backward_state(b, s->plan);
+    if (how & TD_EXPLAIN_TIMES) times(b, s);
+    if (how & TD_EXPLAIN_GRAPHS) graphs(b, f, s);
+}
+
+/* In the order they were made; the list has the last used first. */
+bool td__explain(td_buf *b, const td_fn *f, unsigned how) {
+    td_config c = td__fn_settings(f);
+    td__buf_printf(b, "@%s: ", f->name);
+    if (!f->n_specs) td__buf_add(b, "not compiled yet, call it first\n");
+    else
+        td__buf_printf(b, "%d specialization%s of at most %lld\n", f->n_specs,
+                       f->n_specs == 1 ? "" : "s", (long long)c.specialization_limit);
+    for (int nr = 0; nr < f->n_specs; nr++)
+        for (const td_spec *s = f->specs; s; s = s->next)
+            if (s->nr == nr) spec(b, f, s, how);
+    return !b->failed;
+}
+
+/* ---- public ------------------------------------------------------------- */
+
+static size_t hand_out(td_buf *b, char *out, size_t cap) {
+    size_t n = b->failed ? 0 : b->n, copied = n < cap ? n : cap - 1;
+    if (cap) {
+        if (n) memcpy(out, b->s, copied);
+        out[n ? copied : 0] = 0;
+    }
+    td__buf_free(b);
+    return n;
+}
+
+size_t td_explain(const td_fn *f, char *out, size_t cap) {
+    td_buf b = {0};
+    td__explain(&b, f, TD_EXPLAIN_TIMES);
+    return hand_out(&b, out, cap);
+}
+
+size_t td_explain_json(const td_fn *f, char *out, size_t cap) {
+    td_buf b = {0};
+    td__explain_json(&b, f, TD_EXPLAIN_TIMES);
+    return hand_out(&b, out, cap);
+}

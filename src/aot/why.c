@@ -1,0 +1,269 @@
+/* why.c -- keys in words: what a specialization promises, and why a call does not fit
+ * it. The layout of keys is in aot.h. */
+#include "aot/aot.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- reading a key ------------------------------------------------------ */
+
+/* One argument of a key, or a tensor the body closed over. */
+typedef struct said {
+    td_kind        kind;
+    int64_t        bits; /* of a tensor, or of a number */
+    int64_t        alias;
+    int            rank;
+    const int64_t *size, *stride;
+    int64_t        offset; /* with TD_KEY_OFFSET */
+} said;
+
+/* The key from word *at on; moves behind it. */
+static said next_said(const td_key *k, int *at) {
+    said s = {.kind = (td_kind)k->v[(*at)++]};
+    if (s.kind == TD_K_NONE) return s;
+    s.bits = k->v[(*at)++];
+    if (s.kind != TD_K_TENSOR) return s;
+    s.alias = k->v[(*at)++];
+    s.rank = (int)(s.bits >> TD_KEY_RANK & 255);
+    s.size = k->v + *at;
+    s.stride = s.size + s.rank;
+    *at += 2 * s.rank;
+    if (s.bits >> TD_KEY_OFFSET & 1) s.offset = k->v[(*at)++];
+    return s;
+}
+
+static td_dtype dtype_of(const said *s) { return (td_dtype)(s->bits & 255); }
+
+static bool has(const said *s, td_key_bit bit) { return s->bits >> bit & 1; }
+
+/* "argument 2", or "closed-over tensor 0". */
+typedef struct subject {
+    int i, n_args;
+} subject;
+
+static const char *called(subject s, char out[40]) {
+    if (s.i < s.n_args) snprintf(out, 40, "argument %d", s.i);
+    else snprintf(out, 40, "closed-over tensor %d", s.i - s.n_args);
+    return out;
+}
+
+/* ---- differences -------------------------------------------------------- */
+
+typedef struct flag_words {
+    td_key_bit  bit;
+    const char *now, *no_more;
+} flag_words;
+
+static const flag_words flags[] = {
+    {TD_KEY_NEEDS, "requires grad now", "no longer requires grad"},
+    {TD_KEY_LEAF, "is a leaf now", "is no longer a leaf"},
+    {TD_KEY_INFERENCE, "is an inference tensor now",
+     "is no longer an inference tensor"},
+    {TD_KEY_VIEW, "is a view now", "is no longer a view"},
+    {TD_KEY_NUMBER, "is a wrapped number now", "is no longer a wrapped number"},
+    {TD_KEY_READONLY, "is read-only now", "is no longer read-only"},
+    {TD_KEY_STALE, "is a view that is out of date now", "is up to date again"},
+};
+
+static bool differ_flags(td_buf *b, const char *who, const said *now, const said *was) {
+    for (int i = 0; i < TD_COUNT(flags); i++) {
+        bool a = has(now, flags[i].bit), c = has(was, flags[i].bit);
+        if (a == c) continue;
+        td__buf_printf(b, "%s %s", who, a ? flags[i].now : flags[i].no_more);
+        return true;
+    }
+    int64_t made = now->bits >> TD_KEY_CREATION & 15;
+    if (made == (was->bits >> TD_KEY_CREATION & 15)) return false;
+    td__buf_printf(b, "%s is a view made in another way (grad mode, or by split)", who);
+    return true;
+}
+
+static bool differ_alias(td_buf *b, subject s, const said *now, const said *was) {
+    char who[40], other[40];
+    if (now->alias == was->alias) return false;
+    const said *one = now->alias ? now : was;
+    subject     k = {(int)((one->alias - 1) / 2), s.n_args};
+    bool        same = one->alias & 1;
+    if (now->alias && same)
+        td__buf_printf(b, "%s is the same tensor as %s now", called(s, who),
+                       called(k, other));
+    else if (now->alias)
+        td__buf_printf(b, "%s and %s share bytes now", called(k, other),
+                       called(s, who));
+    else
+        td__buf_printf(b, "%s and %s no longer %s", called(k, other), called(s, who),
+                       same ? "are the same tensor" : "share bytes");
+    return true;
+}
+
+static bool differ_dims(td_buf *b, const char *who, const char *what, int rank,
+                        const int64_t *const v[2]) {
+    for (int d = 0; d < rank; d++) {
+        if (v[0][d] == v[1][d]) continue;
+        td__buf_printf(b, "%s: %s %" PRId64 " at dim %d, was %" PRId64, who, what,
+                       v[0][d], d, v[1][d]);
+        return true;
+    }
+    return false;
+}
+
+static bool differ_tensor(td_buf *b, subject s, const said *now, const said *was) {
+    char           who[40];
+    const int64_t *sizes[2] = {now->size, was->size};
+    const int64_t *strides[2] = {now->stride, was->stride};
+    called(s, who);
+    if (dtype_of(now) != dtype_of(was)) {
+        td__buf_printf(b, "%s: dtype %s, was %s", who, td_dtype_name(dtype_of(now)),
+                       td_dtype_name(dtype_of(was)));
+        return true;
+    }
+    if (now->rank != was->rank) {
+        td__buf_printf(b, "%s: %d dims, were %d", who, now->rank, was->rank);
+        return true;
+    }
+    if (differ_dims(b, who, "size", now->rank, sizes) ||
+        differ_flags(b, who, now, was) || differ_alias(b, s, now, was) ||
+        differ_dims(b, who, "stride", now->rank, strides))
+        return true;
+    if (now->offset == was->offset) return false;
+    td__buf_printf(b, "%s begins at element %" PRId64 " of its storage, was %" PRId64,
+                   who, now->offset, was->offset);
+    return true;
+}
+
+static void number_text(td_buf *b, const said *s) {
+    double f;
+    memcpy(&f, &s->bits, sizeof f);
+    if (s->kind == TD_K_FLOAT) td__buf_printf(b, "%g", f);
+    else if (s->kind == TD_K_BOOL) td__buf_add(b, s->bits ? "true" : "false");
+    else td__buf_printf(b, "%" PRId64, s->bits);
+}
+
+static const char *kind_word(td_kind kind) {
+    switch (kind) {
+    case TD_K_NONE: return "absent";
+    case TD_K_TENSOR: return "a tensor";
+    case TD_K_INT: return "an int";
+    case TD_K_FLOAT: return "a float";
+    case TD_K_BOOL: return "a bool";
+    default: return "something else";
+    }
+}
+
+static bool differ_value(td_buf *b, subject s, const said *now, const said *was) {
+    char who[40];
+    if (now->kind != was->kind) {
+        td__buf_printf(b, "%s is %s, was %s", called(s, who), kind_word(now->kind),
+                       kind_word(was->kind));
+        return true;
+    }
+    if (now->kind == TD_K_TENSOR) return differ_tensor(b, s, now, was);
+    if (now->kind == TD_K_NONE || now->bits == was->bits) return false;
+    td__buf_printf(b, "%s is ", called(s, who));
+    number_text(b, now);
+    td__buf_add(b, ", was ");
+    number_text(b, was);
+    return true;
+}
+
+static bool differ_modes(td_buf *b, int64_t now, int64_t was) {
+    if ((now ^ was) & 1) td__buf_printf(b, "grad mode %s", now & 1 ? "on" : "off");
+    else if ((now ^ was) & 2)
+        td__buf_printf(b, "inference mode %s", now & 2 ? "on" : "off");
+    else if (now != was)
+        td__buf_printf(b, "default dtype %s, was %s",
+                       td_dtype_name((td_dtype)(now >> TD_KEY_DTYPE)),
+                       td_dtype_name((td_dtype)(was >> TD_KEY_DTYPE)));
+    return now != was;
+}
+
+void td__key_difference(td_buf *b, const td_key *now, const td_key *was) {
+    int at = 2, old = 2;
+    if (now->v[0] != was->v[0]) {
+        td__buf_printf(b, "%" PRId64 " arguments, were %" PRId64, now->v[0], was->v[0]);
+        return;
+    }
+    if (differ_modes(b, now->v[1], was->v[1])) return;
+    for (int i = 0; at < now->n && old < was->n; i++) {
+        said a = next_said(now, &at), c = next_said(was, &old);
+        if (differ_value(b, (subject){i, (int)now->v[0]}, &a, &c)) return;
+    }
+    td__buf_add(b, now->n == was->n ? "nothing" : "another number of tensors");
+}
+
+int td__key_distance(const td_key *a, const td_key *b) {
+    int n = 0;
+    if (a->n != b->n) return 1 << 20;
+    for (int i = 0; i < a->n; i++) n += a->v[i] != b->v[i];
+    return n;
+}
+
+/* ---- a key in words ----------------------------------------------------- */
+
+static void dims_text(td_buf *b, const char *ends, const int64_t *v, int n) {
+    td__buf_addn(b, ends, 1);
+    for (int d = 0; d < n; d++) {
+        if (d) td__buf_add(b, ",");
+        if (v[d] < 0) td__buf_add(b, "*");
+        else td__buf_printf(b, "%" PRId64, v[d]);
+    }
+    td__buf_add(b, ends + 1);
+}
+
+/* Strides as if there were no dims of size 1? */
+static bool is_dense(const said *s) {
+    int64_t step = 1;
+    for (int d = s->rank - 1; d >= 0; d--) {
+        if (s->stride[d] >= 0 && s->stride[d] != step) return false;
+        step *= s->size[d];
+    }
+    return true;
+}
+
+static void tensor_words(td_buf *b, subject s, const said *t) {
+    static const char *const made[] = {NULL, "one of several views", "made in no_grad",
+                                       "made in inference mode",
+                                       "made by a custom function"};
+    char                     other[40];
+    int64_t                  how = t->bits >> TD_KEY_CREATION & 15;
+    td__buf_add(b, td_dtype_name(dtype_of(t)));
+    dims_text(b, "[]", t->size, t->rank);
+    if (!is_dense(t)) dims_text(b, "{}", t->stride, t->rank);
+    if (has(t, TD_KEY_OFFSET)) td__buf_printf(b, "+%" PRId64, t->offset);
+    if (has(t, TD_KEY_NEEDS))
+        td__buf_printf(b, ", requires grad, %sa leaf",
+                       has(t, TD_KEY_LEAF) ? "" : "not ");
+    if (has(t, TD_KEY_VIEW)) td__buf_add(b, ", a view");
+    if (how > 0 && how < TD_COUNT(made)) td__buf_printf(b, ", %s", made[how]);
+    if (has(t, TD_KEY_INFERENCE)) td__buf_add(b, ", an inference tensor");
+    if (has(t, TD_KEY_NUMBER)) td__buf_add(b, ", a wrapped number");
+    if (has(t, TD_KEY_READONLY)) td__buf_add(b, ", read-only");
+    if (has(t, TD_KEY_STALE)) td__buf_add(b, ", out of date");
+    if (!t->alias) return;
+    subject k = {(int)((t->alias - 1) / 2), s.n_args};
+    td__buf_printf(b, ", %s %s",
+                   t->alias & 1 ? "the same tensor as" : "in the bytes of",
+                   called(k, other));
+}
+
+void td__key_each(const td_key *k, void (*fn)(void *env, const char *text), void *env) {
+    td_buf b = {0};
+    char   who[40];
+    if (k->n < 2) return;
+    td__buf_printf(&b, "grad mode %s%s, default dtype %s", k->v[1] & 1 ? "on" : "off",
+                   k->v[1] & 2 ? ", inference mode" : "",
+                   td_dtype_name((td_dtype)(k->v[1] >> TD_KEY_DTYPE)));
+    fn(env, td__buf_str(&b));
+    for (int i = 0, at = 2; at < k->n; i++) {
+        subject s = {i, (int)k->v[0]};
+        said    v = next_said(k, &at);
+        b.n = 0;
+        td__buf_printf(&b, "%s: ", called(s, who));
+        if (v.kind == TD_K_TENSOR) tensor_words(&b, s, &v);
+        else if (v.kind == TD_K_NONE) td__buf_add(&b, "absent");
+        else number_text(&b, &v);
+        fn(env, td__buf_str(&b));
+    }
+    td__buf_free(&b);
+}

@@ -1,0 +1,155 @@
+/* asserts.c -- what a call promises and gets, checked again (config debug_asserts):
+ * inputs as the guards say, values as the graph says, gradients as their targets. A
+ * failure here is a bug of a backend or of a guard, never of the caller. */
+#include "runtime/plan.h"
+
+/* "f32[4,3] with strides [1,4]" */
+static void type_text(td_buf *b, const td_tensor *t) {
+    td__buf_printf(b, "%s with strides %s", td__type_str(t),
+                   td__sizes_str(t->rank, t->stride));
+}
+
+static bool fail(const td_plan *p, const td_tensor *t, const char *what, int i,
+                 const char *rule) {
+    td_buf b = {0};
+    type_text(&b, t);
+    td__fail(p->cx, TD_E_GUARD, "debug_asserts: %s: %s %d is %s; %s", p->name, what, i,
+             td__buf_str(&b), rule);
+    td__buf_free(&b);
+    return false;
+}
+
+static bool same_dim(int64_t want, int64_t got) {
+    return td__dim_is_sym(want) || want == got;
+}
+
+static bool looks_like(const td_tensor *t, const td_look *l, bool strides) {
+    if (t->dtype != l->dtype || t->rank != l->rank) return false;
+    for (int d = 0; d < t->rank; d++) {
+        if (!same_dim(l->size[d], t->size[d])) return false;
+        if (strides && t->numel > 1 && t->size[d] != 1 &&
+            !same_dim(l->stride[d], t->stride[d]))
+            return false;
+    }
+    return true;
+}
+
+/* ---- inputs ------------------------------------------------------------- */
+
+static bool share_bytes(const td_tensor *a, const td_tensor *b) {
+    return a->st == b->st || (a->st->data && a->st->data == b->st->data);
+}
+
+/* Tensors share bytes exactly where those it was compiled for did. */
+static bool check_pattern(const td_pcall *c, int i) {
+    const td_graph *g = c->p->j->g;
+    const td_look  *l = g->inputs.v[i]->look;
+    for (int k = 0; k < i; k++) {
+        const td_look *m = g->inputs.v[k]->look;
+        if (c->in[k].kind != TD_K_TENSOR || l->storage < 0 || !m || m->storage < 0)
+            continue;
+        if (share_bytes(c->in[i].u.t, c->in[k].u.t) != (l->storage == m->storage))
+            return fail(c->p, c->in[i].u.t, "input", i,
+                        "it shares bytes with another one where those it was compiled "
+                        "for did not, or the other way round");
+    }
+    return true;
+}
+
+bool td__plan_check_inputs(const td_pcall *c) {
+    const td_joint *j = c->p->j;
+    for (int i = 0; i < j->n_primals; i++) {
+        const td_look *l = j->g->inputs.v[i]->look;
+        if (c->in[i].kind != TD_K_TENSOR || !l) continue;
+        if (!looks_like(c->in[i].u.t, l, true))
+            return fail(c->p, c->in[i].u.t, "input", i,
+                        "the code was compiled for another type");
+        if (!check_pattern(c, i)) return false;
+    }
+    return true;
+}
+
+/* ---- what forward gave -------------------------------------------------- */
+
+static bool check_types(const td_pcall *c) {
+    const td_graph *g = c->p->h ? c->p->h->fwd : c->p->j->g;
+    for (int i = 0; i < g->outputs.n; i++) {
+        if (g->outputs.v[i].kind != TD_G_VALUE) continue;
+        const td_look *l = g->outputs.v[i].u.v->look;
+        if (!l || l->kind != TD_K_TENSOR) continue;
+        if (c->vals[i].kind != TD_K_TENSOR || !c->vals[i].u.t)
+            return td__fail(c->p->cx, TD_E_GUARD,
+                            "debug_asserts: %s: output %d of the code is no tensor",
+                            c->p->name, i);
+        if (!looks_like(c->vals[i].u.t, l, false))
+            return fail(c->p, c->vals[i].u.t, "output", i,
+                        "the graph says another dtype or other sizes");
+    }
+    return true;
+}
+
+/* Does another value the caller gets, or an input, lie in the same bytes? */
+static bool is_alone(const td_pcall *c, int out, const bool *given) {
+    const td_tensor *t = c->vals[out].u.t;
+    for (int i = 0; i < c->p->j->n_primals; i++)
+        if (c->in[i].kind == TD_K_TENSOR && share_bytes(t, c->in[i].u.t)) return false;
+    for (int i = 0; i < out; i++)
+        if (given[i] && c->vals[i].kind == TD_K_TENSOR &&
+            share_bytes(t, c->vals[i].u.t))
+            return false;
+    return true;
+}
+
+/* Values handed to the caller as they are: results and bases. */
+static bool check_alone(const td_pcall *c) {
+    const td_joint *j = c->p->j;
+    bool           *given = td__zalloc((size_t)c->p->n_vals + 1), ok = true;
+    if (!given) return td__fail_memory(c->p->cx);
+    for (int i = 0; i < j->n_results; i++)
+        if (j->results[i].how == TD_RESULT_VALUE && j->results[i].out >= 0)
+            given[j->results[i].out] = true;
+    for (int i = 0; i < j->n_bases; i++) given[j->bases[i].out] = true;
+    for (int i = 0; ok && i < c->p->n_vals; i++)
+        if (given[i] && c->vals[i].kind == TD_K_TENSOR && c->vals[i].u.t->numel > 0 &&
+            !is_alone(c, i, given))
+            ok = fail(c->p, c->vals[i].u.t, "output", i,
+                      "it must lie in bytes of its own");
+    td__free(given);
+    return ok;
+}
+
+static bool check_results(const td_pcall *c) {
+    const td_joint *j = c->p->j;
+    for (int i = 0; i < j->n_results; i++) {
+        const td_result *r = &j->results[i];
+        if (r->how != TD_RESULT_VALUE || r->out < 0 ||
+            c->vals[r->out].kind != TD_K_TENSOR)
+            continue;
+        td_look l = {.dtype = (uint8_t)r->geom.dtype,
+                     .rank = (uint8_t)r->geom.rank,
+                     .size = r->geom.size,
+                     .stride = r->geom.stride};
+        if (!looks_like(c->vals[r->out].u.t, &l, true))
+            return fail(c->p, c->vals[r->out].u.t, "result", i,
+                        "eager's has another type or other strides");
+    }
+    return true;
+}
+
+bool td__plan_check_values(const td_pcall *c) {
+    return check_types(c) && check_results(c) && check_alone(c);
+}
+
+/* ---- gradients ---------------------------------------------------------- */
+
+bool td__plan_check_grads(const td_plan *p, const td_value *grads) {
+    const td_joint *j = p->j;
+    for (int i = 0; i < j->n_targets; i++) {
+        const td_look *l = j->g->inputs.v[j->targets[i].input]->look;
+        if (grads[i].kind != TD_K_TENSOR || j->targets[i].base || !l) continue;
+        if (!looks_like(grads[i].u.t, l, false))
+            return fail(p, grads[i].u.t, "gradient", i,
+                        "its input has another dtype or other sizes");
+    }
+    return true;
+}
