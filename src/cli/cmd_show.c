@@ -1,7 +1,7 @@
 /* cmd_show.c -- `tandem show FILE`: the functions of a .td file, normalized, as JSON
  * or as a drawing. */
+#include "aot/aot.h"
 #include "cli/cli.h"
-#include "func/func.h"
 #include "trace/sym_args.h"
 
 #include <string.h>
@@ -16,7 +16,8 @@ static const cli_option options[] = {
     {"types", NULL, "Work out the type of every value from those of the inputs.",
      CLI_FLAG, &types, 0, 0, NULL},
     {"places", NULL, "Show source lines and scopes.", CLI_FLAG, &places, 0, 0, NULL},
-    {"after", "STAGE", "Show what a stage makes of it: capture or functional.",
+    {"after", "STAGE",
+     "Show what a stage makes of it: capture, functional, joint, forward or backward.",
      CLI_WORD, &after, 0, 0, NULL},
     {"decompose", "OPS",
      "Replace ops by simpler ones: all, or names with commas between.", CLI_WORD,
@@ -87,9 +88,47 @@ static bool show_stage(td_buf *b, const td_graph *g, int nth) {
     return ok;
 }
 
+static bool is_compiled(const char *stage) {
+    return !strcmp(stage, "joint") || !strcmp(stage, "forward") ||
+           !strcmp(stage, "backward");
+}
+
+static bool is_stage(const char *word) {
+    return !strcmp(word, "capture") || !strcmp(word, "functional") || is_compiled(word);
+}
+
+/* The graph of a stage; NULL after td__fail. */
+static td_graph *stage_of(const td_plan *p) {
+    if (!strcmp(after, "joint")) return p->j->g;
+    if (!strcmp(after, "forward")) return p->h ? p->h->fwd : p->j->g;
+    if (p->h) return p->h->bwd;
+    td__fail(p->cx, TD_E_ARG,
+             "@%.60s has no backward: nothing it returns or writes depends on an input "
+             "that requires grad (`grad` behind its type)",
+             p->name);
+    return NULL;
+}
+
+/* What is compiled for arguments that look as its inputs do, as leaves. */
+static bool show_compiled(td_buf *b, const td_graph *g, int nth) {
+    td_value *in = td__zalloc(sizeof *in * (size_t)(g->inputs.n + 1));
+    if (!in) return td__fail_memory(g->cx);
+    td_fn *f = td_aot_graph(g, NULL);
+    td_scope_begin(g->cx, NULL);
+    bool ok =
+        f && td__inputs_like(g, in) && td__fn_prepare(f, (td_values){in, g->inputs.n});
+    td_graph *to = ok ? stage_of(f->specs->plan) : NULL;
+    ok = to && print_graph(b, to, nth);
+    td_scope_end(g->cx, NULL, NULL);
+    td_fn_drop(f);
+    td__free(in);
+    return ok;
+}
+
 static bool show_graph(td_buf *b, td_graph *g, int nth) {
     if (!td__graph_verify(g, TD_STAGE_PROGRAM)) return false;
-    return after ? show_stage(b, g, nth) : print_graph(b, g, nth);
+    if (!after) return print_graph(b, g, nth);
+    return is_compiled(after) ? show_compiled(b, g, nth) : show_stage(b, g, nth);
 }
 
 /* A whole file as text has its cases too. */
@@ -116,9 +155,13 @@ static int run(int argc, char **argv) {
     if (!cli_parse(&cli_show, argc, argv, &path, &status)) return status;
     if (!path) return cli_misuse("show", "which FILE?");
     if (json && dot) return cli_misuse("show", "--json or --dot, not both");
-    if (after && strcmp(after, "capture") != 0 && strcmp(after, "functional") != 0)
-        return cli_misuse("show", "--after=%s: the stages are: capture, functional",
+    if (after && !is_stage(after))
+        return cli_misuse("show",
+                          "--after=%s: the stages are: capture, functional, joint, "
+                          "forward, backward",
                           after);
+    if (after && dynamic && is_compiled(after))
+        return cli_misuse("show", "--dynamic goes with --after=capture and functional");
     td_ctx *cx = td_open();
     if (!cx) return CLI_FAILED;
     td_buf    b = {0};
@@ -145,10 +188,15 @@ const cli_command cli_show = {
         "defaults left out, one statement a line. What it prints reads back as the\n"
         "same functions and cases. docs/text-format.md describes the form.\n"
         "\n"
+        "With --after the stages of compiling run for inputs of the types given,\n"
+        "leaves that require grad where the type says `grad`. `tandem explain` tells\n"
+        "what else was decided.\n"
+        "\n"
         "The status is 2 when FILE is not right; the line on stderr begins with\n"
         "file, line and column.\n",
     .examples = "tandem show --types f.td\n"
                 "tandem show --after=functional f.td\n"
+                "tandem show --after=backward f.td\n"
                 "tandem show --after=functional --decompose=all f.td\n"
                 "tandem show --dot --function=f f.td | dot -Tsvg >f.svg\n"
                 "tandem show --json f.td | jq '.[0].nodes | length'\n",

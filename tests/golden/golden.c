@@ -6,13 +6,15 @@
  *   program functional joint half     verify as that stage
  *   functionalize                     the function without writes
  *   dynamic                           the same with symbols for sizes, and its guards
+ *   to_joint to_forward to_backward   what compiling makes of it
  *   json dot                          print that instead of text
  *   default mincut mincut=0.5         print both halves and the report
+ *   explain                           print what compiling decided
  *
  * A file without such a line is for others to read. A failure prints as
  * `error: message`. `golden WORD` runs the files whose path
  * contains WORD; `golden --bless` rewrites what is below the rule. */
-#include "part/part.h"
+#include "aot/aot.h"
 
 #include <glob.h>
 #include <stdio.h>
@@ -60,6 +62,41 @@ static bool functionalize(td_gfile *f, int i, td_buf *b, bool dynamic) {
     return true;
 }
 
+/* Compiled for inputs of its types; NULL after a failure. */
+static td_fn *compile(const td_graph *g) {
+    td_value *in = calloc((size_t)g->inputs.n + 1, sizeof *in);
+    td_fn    *f = in && td__inputs_like(g, in) ? td_aot_graph(g, NULL) : NULL;
+    bool      ok = f && td__fn_prepare(f, (td_values){in, g->inputs.n});
+    free(in);
+    if (ok) return f;
+    td_fn_drop(f);
+    return NULL;
+}
+
+/* Graph i gives way to that of a stage. */
+static bool compile_to(td_gfile *f, int i, const char *stage) {
+    td_graph *g = f->graphs.v[i], *to = NULL;
+    td_fn    *fn = compile(g);
+    if (!fn) return false;
+    const td_plan *p = fn->specs->plan;
+    if (!strcmp(stage, "to_joint")) to = td__graph_clone(p->j->g);
+    else if (p->h)
+        to = td__graph_clone(!strcmp(stage, "to_forward") ? p->h->fwd : p->h->bwd);
+    else td__fail(f->cx, TD_E_ARG, "@%s: nothing to differentiate", g->name);
+    td_fn_drop(fn);
+    if (!to) return false;
+    f->graphs.v[i] = to;
+    td__graph_drop(g);
+    return true;
+}
+
+static bool explain(td_buf *b, const td_graph *g) {
+    td_fn *f = compile(g);
+    bool   ok = f && td__explain(b, f, 0);
+    td_fn_drop(f);
+    return ok;
+}
+
 static pass_fn *find_pass(const char *word) {
     for (size_t i = 0; i < sizeof passes / sizeof *passes; i++)
         if (!strcmp(passes[i].word, word)) return passes[i].run;
@@ -71,7 +108,8 @@ static bool is_cut(const char *word) {
 }
 
 static bool is_form(const char *word) {
-    return !strcmp(word, "json") || !strcmp(word, "dot") || is_cut(word);
+    return !strcmp(word, "json") || !strcmp(word, "dot") || is_cut(word) ||
+           !strcmp(word, "explain");
 }
 
 /* Both halves of a joint graph, and what became of its values. */
@@ -93,6 +131,7 @@ static void print_form(td_buf *b, td_graph *g, const char *form) {
         td__graph_json(b, g);
         td__buf_add(b, "\n");
     } else if (is_cut(form)) print_halves(b, g, form);
+    else if (!strcmp(form, "explain")) explain(b, g);
     else td__graph_dot(b, g);
 }
 
@@ -102,14 +141,15 @@ static void run_words(td_ctx *cx, td_gfile *f, char *words, td_buf *b) {
     bool        ok = true;
     for (char *word; ok && (word = strsep(&words, " "));) {
         pass_fn *pass = find_pass(word);
-        bool     dynamic = !strcmp(word, "dynamic");
+        bool     dynamic = !strcmp(word, "dynamic"), to = !strncmp(word, "to_", 3);
         bool     func = dynamic || !strcmp(word, "functionalize");
         if (is_form(word)) form = word;
-        else if (!pass && !func && *word)
+        else if (!pass && !func && !to && *word)
             ok = td__fail(cx, TD_E_ARG, "no word \"%s\" in the run line", word);
         for (int i = 0; ok && pass && i < f->graphs.n; i++) ok = pass(f->graphs.v[i]);
         for (int i = 0; ok && func && i < f->graphs.n; i++)
             ok = functionalize(f, i, b, dynamic);
+        for (int i = 0; ok && to && i < f->graphs.n; i++) ok = compile_to(f, i, word);
         for (int i = 0; ok && i < f->graphs.n; i++) ok = as_program(f->graphs.v[i]);
     }
     if (!ok) return;

@@ -1,0 +1,62 @@
+# run: explain
+# Cheap chains are computed again, products are kept; a random draw is drawn once.
+func @block(%x: f32[64,64], %w: f32[64,64] grad, %b: f32[64] grad) {
+  %h = matmul(%x, %w)
+  %s = add(%h, %b)
+  %t = tanh(%s)
+  %u = exp(%t)
+  %d = dropout(%u, 0.5, true)
+  %y = mul(%d, %u)
+  return %y
+}
+
+# Nothing to differentiate.
+func @plain(%x: f32[4], %y: f32[4]) {
+  %z = add(%x, %y)
+  return %z
+}
+---
+@block: 1 specialization of at most 64
+specialization 0: forward and backward
+  captured 6 ops: 0 views, 0 writes, 1 random draw
+  inputs
+    0  %x  f32[64,64]  only read
+    1  %w  f32[64,64]  only read; requires grad
+    2  %b  f32[64]     only read; requires grad
+  results
+    0  f32[64,64]  computed, with history
+  gradients
+    in   result 0: f32[64,64]
+    out  input 1 %w
+    out  input 2 %b
+  for backward
+    %x      input             16.0 KiB  kept            an input
+    %b      input                256 B  kept            an input
+    %4      mm                16.0 KiB  kept            heavy: not repeated
+    %5      add               16.0 KiB  computed again  cheap: pointwise
+    %6      tanh              16.0 KiB  computed again  cheap: pointwise
+    %7      exp               16.0 KiB  computed again  cheap: pointwise
+    %8      native_dropout    16.0 KiB  kept            random: drawn once
+    %9      native_dropout     4.0 KiB  kept            random: drawn once
+    input 1 is held as well, for gradients of gradients
+  memory, beside inputs and gradients that come in
+    kept    36.0 KiB  of 52.0 KiB that backward reads
+    peak   100.0 KiB  estimated; 100.0 KiB with all that kept
+  guards
+    grad mode on, default dtype f32
+    argument 0: f32[64,64]
+    argument 1: f32[64,64], requires grad, a leaf
+    argument 2: f32[64], requires grad, a leaf
+  backward is compiled when it first runs
+@plain: 1 specialization of at most 64
+specialization 0: forward only
+  captured 1 op: 0 views, 0 writes, 0 random draws
+  inputs
+    0  %x  f32[4]  only read
+    1  %y  f32[4]  only read
+  results
+    0  f32[4]  computed
+  guards
+    grad mode on, default dtype f32
+    argument 0: f32[4]
+    argument 1: f32[4]

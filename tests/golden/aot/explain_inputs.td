@@ -1,0 +1,82 @@
+# run: explain
+# Every way in which an input is written back.
+func @written(%a: f32[3] grad, %b: f32[3], %c: f32[2,3], %d: f32[3], %e: f32[3]) {
+  %w = mul(%a, 2.0)
+  add_(%b, %w)
+  transpose_(%c, 0, 1)
+  no_grad {
+    mul_(%d, 3.0)
+  }
+  return %w
+}
+
+# Two arguments in the same bytes; set_.
+func @shared(%a: f32[4] @0, %b: f32[2] @0, %c: f32[3], %d: f32[3]) {
+  mul_(%a, 2.0)
+  set_(%c, %d)
+  return %b
+}
+
+# An argument whose history ends.
+func @ended(%x: f32[3] grad, %y: f32[3]) {
+  mul_(%y, %x)
+  detach_(%y)
+  return %y
+}
+---
+@written: 1 specialization of at most 64
+specialization 0: forward and backward
+  captured 4 ops: 0 views, 3 writes, 0 random draws
+  inputs
+    0  %a  f32[3]    only read; requires grad
+    1  %b  f32[3]    written back by copy_ with history, version +1
+    2  %c  f32[2,3]  as_strided_ to f32[3,2]{1,3}, version +1
+    3  %d  f32[3]    written back by copy_ without history, version +1
+    4  %e  f32[3]    only read
+  results
+    0  f32[3]  computed, with history
+  gradients
+    in   written input 1: f32[3]
+    in   result 0: f32[3]
+    out  input 0 %a
+  for backward
+    nothing is kept
+  memory, beside inputs and gradients that come in
+    kept         0 B  of 0 B that backward reads
+    peak        60 B  estimated; 60 B with all that kept
+  guards
+    grad mode on, default dtype f32
+    argument 0: f32[3]+0, requires grad, a leaf
+    argument 1: f32[3]+0
+    argument 2: f32[2,3]+0
+    argument 3: f32[3]+0
+    argument 4: f32[3]+0
+  backward is compiled when it first runs
+@shared: 1 specialization of at most 64
+specialization 0: forward only
+  captured 2 ops: 0 views, 2 writes, 0 random draws
+  inputs
+    0  %a  f32[4]  written back by copy_ without history, version +1
+    1  %b  f32[2]  written through another input, version +1
+    2  %c  f32[3]  set_ to the bytes input 3 came in, as f32[3]
+    3  %d  f32[3]  elements left alone, version +1
+  results
+    0  input 1 itself
+  guards
+    grad mode on, default dtype f32
+    argument 0: f32[4]+0
+    argument 1: f32[2]+0, in the bytes of argument 0
+    argument 2: f32[3]+0
+    argument 3: f32[3]+0
+@ended: 1 specialization of at most 64
+specialization 0: forward only
+  captured 2 ops: 0 views, 2 writes, 0 random draws
+  inputs
+    0  %x  f32[3]  only read; requires grad
+    1  %y  f32[3]  written back by copy_ without history, version +1
+  results
+    0  input 1 itself
+  guards
+    grad mode on, default dtype f32
+    argument 0: f32[3], requires grad, a leaf
+    argument 1: f32[3]

@@ -1,0 +1,131 @@
+/* aot_explain.c -- explanations, logs and timings of compiled functions. The whole text
+ * is pinned down by tests/golden/aot. */
+#include "aot_help.h"
+
+#include <cjson/cJSON.h>
+
+static char text[1 << 16];
+
+static td_fn *called_layer(td_ctx *cx) {
+    td_tensor  *x = td_ones(cx, TD_SHAPE(4, 3)), *seen = td_zeros(cx, TD_SHAPE());
+    td_tensor  *w = td_requires_grad_(td_ones(cx, TD_SHAPE(3, 2))), *out[2];
+    td_aot_opts o = {TD_AOT_OPTS, .name = "layer"};
+    td_fn      *f = td_aot_function(cx, layer, NULL, &o);
+    td_invoke(f, TD_ARGS(x, w, seen), out, 2);
+    return f;
+}
+
+TEST(an_explanation_says_what_happens_to_inputs_and_results) {
+    td_ctx *cx = td_open();
+    td_fn  *f = called_layer(cx);
+    size_t  n = td_explain(f, text, sizeof text);
+
+    CHECK(n == strlen(text));
+    CHECK(strstr(text, "@layer: 1 specialization of at most 64\n"));
+    CHECK(strstr(text, "captured 4 ops: 1 view, 1 write, 0 random draws\n"));
+    CHECK(strstr(text, "written back by copy_ without history, version +1\n"));
+    CHECK(strstr(text, "view of result 0: transpose(0, 1)\n"));
+    CHECK(strstr(text, "argument 1: f32[3,2], requires grad, a leaf\n"));
+    CHECK(strstr(text, "compiled in "));
+    CHECK(td_explain(f, NULL, 0) > 0);
+    CHECK(td_explain(f, text, 10) > 10 && !strcmp(text, "@layer: 1"));
+    CHECK_OK(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+TEST(a_function_nobody_called_is_not_compiled_yet) {
+    td_ctx *cx = td_open();
+    td_fn  *f = td_aot_function(cx, layer, NULL, NULL);
+    td_explain(f, text, sizeof text);
+    CHECK_STR(text, "@f: not compiled yet, call it first\n");
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+TEST(an_explanation_for_programs_is_json) {
+    td_ctx *cx = td_open();
+    td_fn  *f = called_layer(cx);
+    td_explain_json(f, text, sizeof text);
+    cJSON *all = cJSON_Parse(text);
+    CHECK(cJSON_IsObject(all));
+    cJSON *s = cJSON_GetArrayItem(cJSON_GetObjectItem(all, "specializations"), 0);
+    cJSON *seen = cJSON_GetArrayItem(cJSON_GetObjectItem(s, "inputs"), 2);
+    cJSON *update = cJSON_GetObjectItem(seen, "update");
+    cJSON *t = cJSON_GetArrayItem(cJSON_GetObjectItem(s, "results"), 1);
+    CHECK_STR(cJSON_GetStringValue(cJSON_GetObjectItem(s, "kind")), "training");
+    CHECK_STR(cJSON_GetStringValue(cJSON_GetObjectItem(update, "written")), "copy_");
+    CHECK_STR(cJSON_GetStringValue(cJSON_GetObjectItem(t, "kind")), "view");
+    CHECK_STR(cJSON_GetStringValue(cJSON_GetObjectItem(t, "type")), "f32[2,4]{1,2}");
+    CHECK(cJSON_GetArraySize(cJSON_GetObjectItem(s, "guards")) == 4);
+    cJSON_Delete(all);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+/* ---- logs --------------------------------------------------------------- */
+
+static const char *log_of(const char *topics) {
+    td_ctx *cx = open_hearing(topics);
+    td_fn_drop(called_layer(cx));
+    CHECK_OK(cx);
+    td_close(cx);
+    return heard;
+}
+
+TEST(the_log_has_the_graph_of_each_stage) {
+    CHECK_STR(log_of(""), "");
+    log_of("graphs");
+    CHECK(strstr(heard, "graphs: @layer #0: program\nfunc @layer("));
+    CHECK(strstr(heard, "graphs: @layer #0: joint graph\nfunc @layer("));
+    CHECK(strstr(heard, "graphs: @layer #0: forward graph\nfunc @layer"));
+    CHECK(strstr(heard, "graphs: @layer #0: backward graph\nfunc @layer"));
+    CHECK(strstr(log_of("capture"), "capture: @layer #0: program\nfunc @layer("));
+    CHECK(strstr(log_of("joint"), "joint: @layer #0: joint graph, as traced\n"));
+}
+
+TEST(the_log_has_facts_partition_wrappers_and_guards) {
+    CHECK(strstr(log_of("facts"), "@layer: training graph\n"));
+    CHECK(strstr(log_of("partition"), "partition: @layer #0: kept for backward\n"));
+    CHECK(strstr(heard, "kept 32 B of 32 B"));
+    CHECK(strstr(log_of("wrappers"), "wrappers: @layer #0: around the code\n"));
+    CHECK(strstr(heard, "written back by copy_ without history"));
+    CHECK(strstr(log_of("guards"), "guards: @layer #0: guards\ngrad mode on"));
+    CHECK(strstr(log_of("compile"), "forward graph of "));
+}
+
+/* ---- timings ------------------------------------------------------------ */
+
+TEST(each_stage_is_a_span_and_its_time_is_kept) {
+    td_ctx *cx = td_open();
+    td__span_collect(cx, true);
+    td_fn *f = called_layer(cx);
+    CHECK(td__span_total(cx, "specialize").count == 1);
+    for (int i = 0; i <= TD_SPENT_FORWARD; i++) {
+        CHECK(td__span_total(cx, td__spent_names[i]).count == 1);
+        CHECK(f->specs->ns[i] == td__span_total(cx, td__spent_names[i]).self_ns);
+    }
+    td__span_collect(cx, false);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+/* ---- errors ------------------------------------------------------------- */
+
+TEST(an_error_while_compiling_names_the_place) {
+    static const char program[] = "func @f(%x: f32[3]) {\n"
+                                  "  %a = mul(%x, 2.0)\n"
+                                  "  %b = nonzero(%a)\n"
+                                  "  return %b\n"
+                                  "}\n";
+    td_ctx           *cx = td_open();
+    td_gfile         *file = td_graphs_parse(cx, program, sizeof program - 1, "p.td");
+    td_fn            *f = td_aot_graph(td_graphs_at(file, 0), NULL);
+    td_tensor        *out[1];
+    CHECK(!td_invoke(f, TD_ARGS(td_ones(cx, TD_SHAPE(3))), out, 1));
+    TD_CHECK_THAT(strstr(td_message(cx), "nonzero") && strstr(td_message(cx), "p.td:3"),
+                  "%s", td_message(cx));
+    td_fn_drop(f);
+    td_graphs_drop(file);
+    td_close(cx);
+}

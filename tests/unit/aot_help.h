@@ -1,0 +1,38 @@
+/* aot_help.h -- what tests of compiled functions share: a layer, ears for the log. */
+#ifndef TD_AOT_TEST_HELP_H
+#define TD_AOT_TEST_HELP_H
+
+#include "aot/aot.h"
+#include "tandem/tandem.h"
+#include "td_test.h"
+
+static char heard[1 << 16];
+
+static inline void hear(void *env, const char *topic, const char *text) {
+    (void)env;
+    size_t n = strlen(heard);
+    snprintf(heard + n, sizeof heard - n, "%s: %s\n", topic, text);
+}
+
+/* A context whose log comes to `heard`. */
+static inline td_ctx *open_hearing(const char *topics) {
+    td_ctx *cx = td_open();
+    td_log_to(cx, hear, NULL);
+    td_config_set(cx, "log", topics);
+    heard[0] = 0;
+    return cx;
+}
+
+/* A written argument and two results in one storage. */
+static inline bool layer(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *w = td_arg(c, 1), *seen = td_arg(c, 2);
+    td_add_(seen, 1.0);
+    td_tensor *h = td_tanh(td_matmul(x, w));
+    return td_return(c, h, td_transpose(h, 0, 1));
+}
+
+static inline bool product(td_call *c) {
+    return td_return(c, td_mul(td_arg(c, 0), td_arg(c, 1)));
+}
+
+#endif
