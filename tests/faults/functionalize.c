@@ -67,7 +67,7 @@ static void work_close(work *w) {
     td_close(w->cx);
 }
 
-/* The same with symbols for sizes; a program that finds as many elements as there are. */
+/* The same with symbols for sizes. */
 static bool work_symbolic(work *w) {
     td_value       out[1];
     td_functional *f =
