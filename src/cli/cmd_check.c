@@ -32,7 +32,7 @@ typedef struct counts {
 
 typedef struct report {
     int    files, cases;
-    counts n;              /* of cases, once for each way */
+    counts n;              /* of cases, each by its worst way */
     td_buf verdicts, runs; /* JSON of the case at hand */
 } report;
 
@@ -97,27 +97,46 @@ static void add_verdict(td_buf *b, const case_way *way, const case_verdict *v) {
     td__buf_add(b, "}");
 }
 
-static void check_way(const td_gfile *f, const td_gcase *c, const case_way *way,
-                      report *r) {
-    case_verdict v;
-    case_check(f, c, way, &v);
-    count(&r->n, &v);
-    if (json) {
-        if (r->verdicts.n) td__buf_add(&r->verdicts, ",");
-        add_verdict(&r->verdicts, way, &v);
-        td__buf_add(&r->runs, ",\n");
-        add_run(&r->runs, f, c, way);
-    } else tell(f, c, &v);
-    td__buf_free(&v.why);
+/* How bad a result is; a case counts once, by its worst. */
+static int badness(const case_verdict *v) {
+    static const int bad[] = {[CASE_EQUAL] = 0,
+                              [CASE_BOTH_FAIL] = 1,
+                              [CASE_GOES_ON] = 2,
+                              [CASE_REFUSED] = 3,
+                              [CASE_DIFFERS] = 4};
+    return 2 * bad[v->result] + v->values_only;
 }
 
-static void check_case(const td_gfile *f, const td_gcase *c, report *r) {
-    td_buf name = {0};
-    if (json) add_run(&r->runs, f, c, &case_eager);
-    for (int i = 0; case_ways[i]; i++)
-        if (only_way ? !strcmp(only_way, case_ways[i]->name) : !case_ways[i]->on_demand)
-            check_way(f, c, case_ways[i], r);
+static void check_way(const td_gfile *f, const td_gcase *c, const case_way *way,
+                      report *r, case_verdict *v) {
+    case_check(f, c, way, v);
     if (!json) return;
+    if (r->verdicts.n) td__buf_add(&r->verdicts, ",");
+    add_verdict(&r->verdicts, way, v);
+    td__buf_add(&r->runs, ",\n");
+    add_run(&r->runs, f, c, way);
+}
+
+/* One line where the ways agree; else one for each that is not plainly equal. */
+static void tell_all(const td_gfile *f, const td_gcase *c, const case_way *const *ways,
+                     const case_verdict *v, int n) {
+    int worst = 0;
+    for (int i = 1; i < n; i++)
+        if (badness(&v[i]) > badness(&v[worst])) worst = i;
+    bool loud = v[worst].result == CASE_REFUSED || v[worst].result == CASE_DIFFERS;
+    if (!loud) {
+        tell(f, c, &v[worst]);
+        return;
+    }
+    for (int i = 0; i < n; i++) {
+        if (v[i].result != CASE_REFUSED && v[i].result != CASE_DIFFERS) continue;
+        printf("%-18s", ways[i]->name);
+        tell(f, c, &v[i]);
+    }
+}
+
+static void print_json(const td_gcase *c, report *r) {
+    td_buf name = {0};
     td__json_string(&name, c->name);
     printf("{\"case\":%s,\"line\":%d,\n \"verdicts\":[%s],\n \"runs\":[\n%s]}",
            td__buf_str(&name), c->line, td__buf_str(&r->verdicts),
@@ -126,6 +145,27 @@ static void check_case(const td_gfile *f, const td_gcase *c, report *r) {
     td__buf_free(&r->verdicts);
     td__buf_free(&r->runs);
     r->verdicts = r->runs = (td_buf){0};
+}
+
+enum { MOST_WAYS = 32 };
+
+static void check_case(const td_gfile *f, const td_gcase *c, report *r) {
+    case_verdict    v[MOST_WAYS];
+    const case_way *ways[MOST_WAYS];
+    int             n = 0, worst = 0;
+    if (json) add_run(&r->runs, f, c, &case_eager);
+    for (int i = 0; case_ways[i] && n < MOST_WAYS; i++) {
+        const case_way *way = case_ways[i];
+        if (only_way ? strcmp(only_way, way->name) != 0 : way->on_demand) continue;
+        ways[n] = way;
+        check_way(f, c, way, r, &v[n++]);
+    }
+    for (int i = 1; i < n; i++)
+        if (badness(&v[i]) > badness(&v[worst])) worst = i;
+    if (n) count(&r->n, &v[worst]);
+    if (json) print_json(c, r);
+    else if (n) tell_all(f, c, ways, v, n);
+    for (int i = 0; i < n; i++) td__buf_free(&v[i].why);
 }
 
 /* ---- files -------------------------------------------------------------- */

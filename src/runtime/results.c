@@ -65,9 +65,13 @@ static td_tensor *lie_in(const td_pcall *c, const td_result *r, int i) {
     td_meta    m = meta_of(&r->geom);
     td_tensor *t = td__tensor_over(c->p->cx, bytes_of(c, r), &m);
     if (!t || !r->history) return t;
-    t->creation = r->creation;
-    return td__set_history(t, c->node, td__plan_nr(c->p, TD_TANGENT_OUTPUT, i)) ? t
-                                                                                : NULL;
+    if (r->creation == TD_MADE_CUSTOM) { /* of the input, and not to be written */
+        td_tensor *src = source_of(c, r);
+        t->base = td__ref(src->base ? src->base : src);
+        t->creation = r->creation;
+    }
+    int nr = td__plan_nr(c->p, TD_TANGENT_OUTPUT, i);
+    return td__set_history(t, c->node, nr) ? t : NULL;
 }
 
 /* ---- all ---------------------------------------------------------------- */
