@@ -102,6 +102,7 @@ static td_joint *join(td_fn *f, td_spec *s, const td_value *in) {
     td_joint_opts   o = {.keep_mutations = s->set.keep_mutations,
                          .train = td__recording(f->cx)};
     td__log_facts(f, program, in);
+    if (!td_ok(f->cx)) return NULL;
     begin(f, TD_SPENT_JOINT);
     td_joint *j = td__joint(program, in, &o);
     if (!j) return NULL;

@@ -107,7 +107,13 @@ static void test_good(void) {
     check("show --dot", 0, "digraph \"f\"");
     check("show --after=capture", 0, "  add_(%s, 1.0)");
     check("show --after=functional", 0, " <update 1>, ");
+    check("show --after=joint", 0, " <update 1>, ");
+    check("show --after=backward", 2, "has no backward");
     check("show --after=lunch", 2, "the stages are: capture, functional");
+    check("explain --case=fine", 0, "written back by copy_ without history");
+    check("explain --case=fine --graphs", 0, "\n  forward\n    func @f");
+    check("explain --json", 1, "\"explained\":[\n{\"case\":\"fine\"");
+    check("explain --case=nothing", 2, "has no case with \"nothing\" in its name");
     check("run", 1, "backward: nothing requires grad");
     check("run --case=nothing", 2, "has no case with \"nothing\" in its name");
     check("show --function=g", 2, "has no function @g");
