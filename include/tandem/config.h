@@ -45,7 +45,6 @@ typedef struct td_config {
     td_fallback       fallback;
     /* joint graph and wrappers */
     bool              keep_mutations;
-    bool              view_replay;
     bool              double_backward;
     bool              debug_asserts;
     /* partition */
@@ -63,7 +62,6 @@ typedef struct td_config {
     /* compiling */
     td_backend_choice backend;
     bool              lazy_backward;
-    bool              donate;
     /* looking */
     const char       *log;
     const char       *trace_file;

@@ -38,7 +38,7 @@ static td_fn *make_fn(again *a) {
     td_graph *g = gradients_of(a->p->j);
     if (!g) return NULL;
     td_fn *f = td_aot_graph(g, &a->opts);
-    if (f) f->owns_graph = true;
+    if (f) f->owns_graph = f->inner = true;
     else td__graph_drop(g);
     return f;
 }

@@ -61,6 +61,7 @@ struct td_fn {
     void           *env;
     const td_graph *graph; /* instead of a body */
     bool            owns_graph;
+    bool            inner; /* of another, whose backends it borrows */
     td_aot_opts     opts;
     td_config       config; /* opts.config points here, or is NULL */
     char           *name;

@@ -109,7 +109,7 @@ static td_joint *join(td_fn *f, td_spec *s, const td_value *in) {
     end(f, TD_SPENT_JOINT, j->g);
     td__log_graph(f, s, TD_LOG_joint, "joint graph, as traced", j->g);
     begin(f, TD_SPENT_PASSES);
-    if (!td__joint_clean(j)) return td__joint_drop(j), NULL;
+    if (!td__joint_clean(j, s->set.cse)) return td__joint_drop(j), NULL;
     end(f, TD_SPENT_PASSES, j->g);
     td__log_graph(f, s, TD_LOG_joint, j->n_tangents ? "joint graph" : "inference graph",
                   j->g);

@@ -60,7 +60,7 @@ void td_fn_drop(td_fn *f) {
     for (int i = 0; i < 3; i++) {
         bool again = false;
         for (int k = 0; k < i; k++) again |= b[k] == b[i];
-        if (b[i] && !again && b[i]->drop) b[i]->drop(b[i]->env);
+        if (b[i] && !again && !f->inner && b[i]->drop) b[i]->drop(b[i]->env);
     }
     if (f->owns_graph) td__graph_drop((td_graph *)(uintptr_t)f->graph);
     td__vec_free(&f->key);

@@ -131,7 +131,7 @@ void      td__joint_drop(td_joint *j); /* NULL is fine */
 bool      td__joint_separate(td_joint *j);
 /* Undoes in a forward half what shields written inputs, where nothing needs it. */
 bool      td__half_unshield(td_graph *g);
-/* Dead code, equal nodes, constants, views: what needs no decision. */
-bool      td__joint_clean(td_joint *j);
+/* Dead code, equal nodes (cse), constants, views: what needs no decision. */
+bool      td__joint_clean(td_joint *j, bool cse);
 
 #endif

@@ -108,8 +108,8 @@ static bool fix_storages(td_graph *g) {
 
 /* ---- clean-up ----------------------------------------------------------- */
 
-bool td__joint_clean(td_joint *j) {
-    return td__graph_dce(j->g) && td__graph_cse(j->g) && td__graph_views(j->g) &&
-           td__joint_shield(j) && td__joint_drop_copies(j) && td__joint_separate(j) &&
-           fix_storages(j->g);
+bool td__joint_clean(td_joint *j, bool cse) {
+    return td__graph_dce(j->g) && (!cse || td__graph_cse(j->g)) &&
+           td__graph_views(j->g) && td__joint_shield(j) && td__joint_drop_copies(j) &&
+           td__joint_separate(j) && fix_storages(j->g);
 }

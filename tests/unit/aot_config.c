@@ -79,10 +79,30 @@ TEST(partition_settings_reach_the_partitioner) {
     td_close(cx);
 }
 
+static bool twice_the_same(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    return td_return(c, td_add(td_exp(x), td_exp(x)));
+}
+
+TEST(cse_merges_equal_nodes_or_leaves_them) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_ones(cx, TD_SHAPE(3));
+    td_fn     *f = td_aot_function(cx, twice_the_same, NULL, NULL);
+    td_fn     *g = td_aot_function(cx, twice_the_same, NULL, NULL);
+    td_spec   *s = first_call(f, TD_ARGS(x));
+    td_config_set(cx, "cse", "off");
+    td_spec *t = first_call(g, TD_ARGS(x));
+    CHECK(s && s->plan->j->g->nodes.n == 2);
+    CHECK(t && t->plan->j->g->nodes.n == 3);
+    td_fn_drop(f);
+    td_fn_drop(g);
+    td_close(cx);
+}
+
 /* ---- backends that watch or lie ----------------------------------------- */
 
 typedef struct spy {
-    int  compiled[3];
+    int  compiled[3], dropped;
     bool aliases, other_dtype;
 } spy;
 
@@ -108,6 +128,27 @@ static bool spy_compile(void *env, const td_graph *g, const td_compile_info *inf
     p->s->compiled[info->half]++;
     *code = (td_runner){spied_run, spied_drop, p};
     return td__interp.compile(NULL, g, info, &p->inner);
+}
+
+static void spy_drop(void *env) { ((spy *)env)->dropped++; }
+
+TEST(a_backend_is_dropped_once_also_after_gradients_of_gradients) {
+    td_ctx    *cx = td_open();
+    spy        s = {0};
+    td_backend b = {.name = "spy", .compile = spy_compile, .env = &s, .drop = spy_drop};
+    td_aot_opts  o = {TD_AOT_OPTS, .forward = &b, .backward = &b};
+    td_tensor   *x = td_requires_grad_(td_ones(cx, TD_SHAPE(3))), *out[1], *g;
+    td_fn       *f = td_aot_function(cx, product, NULL, &o);
+    td_grad_opts twice = {TD_GRAD_OPTS, .create_graph = true};
+    td_scope_begin(cx, NULL);
+    CHECK(td_invoke(f, TD_ARGS(x, x), out, 1));
+    td_tensor *loss = td_sum(out[0]);
+    CHECK(td_grad((td_tensors){&loss, 1}, (td_tensors){&x, 1}, &g, &twice));
+    CHECK(s.compiled[TD_FORWARD] == 2);
+    td_scope_end(cx, NULL, NULL);
+    td_fn_drop(f);
+    CHECK(s.dropped == 1);
+    td_close(cx);
 }
 
 TEST(backward_is_compiled_late_or_at_once) {

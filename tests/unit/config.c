@@ -78,8 +78,8 @@ TEST(every_spelling_of_on_and_off_is_read) {
                              *no[] = {"0", "off", "false", "no"};
     td_ctx *cx = td_open();
     for (int i = 0; i < 4; i++) {
-        CHECK(td_config_set(cx, "donate", no[i]) && !td__config(cx)->donate);
-        CHECK(td_config_set(cx, "donate", yes[i]) && td__config(cx)->donate);
+        CHECK(td_config_set(cx, "cse", no[i]) && !td__config(cx)->cse);
+        CHECK(td_config_set(cx, "cse", yes[i]) && td__config(cx)->cse);
     }
     td_close(cx);
 }

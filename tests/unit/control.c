@@ -256,7 +256,7 @@ TEST(a_branch_has_its_place_in_a_joint_graph) {
         td_joint     *j = g ? td__joint(g, a.in, &o) : NULL;
         int           branches = 0;
         TD_CHECK_THAT(j != NULL, "%d: %s", i, td_message(cx));
-        CHECK(td__joint_clean(j) && td__graph_verify(j->g, TD_STAGE_JOINT));
+        CHECK(td__joint_clean(j, true) && td__graph_verify(j->g, TD_STAGE_JOINT));
         for (int k = 0; k < j->g->nodes.n; k++)
             branches += j->g->nodes.v[k]->op == TD_OP_cond;
         CHECK(branches == (bodies[i] == writing ? 4 : 2));
