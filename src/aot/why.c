@@ -122,8 +122,8 @@ static bool differ_tensor(td_buf *b, subject s, const said *now, const said *was
         td__buf_printf(b, "%s: %d dims, were %d", who, now->rank, was->rank);
         return true;
     }
-    if (differ_dims(b, who, "size", now->rank, sizes) ||
-        differ_flags(b, who, now, was) || differ_alias(b, s, now, was) ||
+    if (differ_dims(b, who, "size", now->rank, sizes) || differ_alias(b, s, now, was) ||
+        differ_flags(b, who, now, was) ||
         differ_dims(b, who, "stride", now->rank, strides))
         return true;
     if (now->offset == was->offset) return false;

@@ -76,6 +76,11 @@ TEST(alias_patterns_that_differ_are_named) {
               "argument 1 is the same tensor as argument 0 now");
     CHECK_STR(why(g, TD_ARGS(a, a), TD_ARGS(a, b)),
               "argument 0 and argument 1 no longer are the same tensor");
+    td_tensor *w = td_requires_grad_(td_ones(cx, TD_SHAPE(2)));
+    td_fn     *h = td_aot_function(cx, pair, NULL, NULL);
+    CHECK_STR(why(h, TD_ARGS(w, b), TD_ARGS(w, w)),
+              "argument 1 is the same tensor as argument 0 now");
+    td_fn_drop(h);
     CHECK_STR(why(g, TD_ARGS(a, b), TD_ARGS(a, td_detach(a))),
               "argument 0 and argument 1 share bytes now");
     CHECK_OK(cx);
