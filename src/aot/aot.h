@@ -11,10 +11,12 @@
  *   count of arguments, modes (grad mode, inference mode << 1, default dtype <<
  *   TD_KEY_DTYPE), then for each argument and each tensor the body closed over its
  *   td_kind, and for a tensor: bits, alias, sizes, strides (-1 where the size is 1),
- *   offset if TD_KEY_OFFSET; for a number: its bits.
+ *   offset if TD_KEY_OFFSET; for a number: its bits. TD_KEY_ANY stands for what guards
+ *   look after.
  *
  * alias: 2k + 1, the same tensor as the k-th; 2k + 2, in the same bytes; 0, neither. */
 typedef TD_VEC(int64_t) td_key;
+#define TD_KEY_ANY INT64_MIN
 typedef enum td_key_bit {
     TD_KEY_DTYPE = 8, /* of the modes; a tensor's is in bits 0..7 */
     TD_KEY_RANK = 8,
@@ -44,14 +46,17 @@ typedef enum td_spent {
 extern const char *const td__spent_names[TD_SPENT_COUNT];
 
 typedef struct td_spec {
-    struct td_spec *next;
-    int             nr;
-    td_graph       *program; /* owned; NULL: the function's own graph */
-    td_plan        *plan;    /* NULL: such calls run as they are */
-    td_key          key;
-    bool            offsets; /* storage offsets of inputs count */
-    td_config       set;     /* what it was compiled with */
-    int64_t         ns[TD_SPENT_COUNT];
+    struct td_spec       *next;
+    int                   nr;
+    td_graph             *program; /* owned; NULL: the function's own graph */
+    td_plan              *plan;    /* NULL: such calls run as they are */
+    td_key                key;
+    bool                  offsets; /* storage offsets of inputs count */
+    td_joint             *j;       /* between trace and plan */
+    struct td_guard_prog *guards;  /* on sizes; NULL: the key has them as numbers */
+    char                 *guard_text;
+    td_config             set; /* what it was compiled with */
+    int64_t               ns[TD_SPENT_COUNT];
 } td_spec;
 
 struct td_fn {
@@ -101,7 +106,16 @@ const td_graph *td__spec_program(const td_fn *f, const td_spec *s);
 /* A specialization for these arguments; NULL after td__fail. */
 td_spec *td__spec_make(td_fn *f, td_values args);
 void     td__spec_drop(td_spec *s); /* NULL is fine */
-bool     td__spec_call(td_fn *f, td_spec *s, td_values args, td_value *out);
+/* From the body to s->j, for arguments like these. */
+bool     td__spec_trace(td_fn *f, td_spec *s, td_values args);
+
+/* ---- dynamic.c ---------------------------------------------------------- */
+
+/* The same with symbols in the place of sizes, and the guards. False after td__fail, or
+ * without a failure when the settings see no reason for symbols. */
+bool td__spec_trace_sizes(td_fn *f, td_spec *s, td_values args);
+
+bool td__spec_call(td_fn *f, td_spec *s, td_values args, td_value *out);
 
 /* ---- explain.c, explain_parts.c, explain_json.c, explain_log.c ---------- */
 

@@ -1,6 +1,7 @@
 /* compile.c -- the pipeline: what happens between a call that fits nothing compiled so
  * far and a plan that serves it. One line a stage. */
 #include "aot/aot.h"
+#include "trace/sym.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -163,15 +164,40 @@ static bool counts_offsets(const td_joint *j) {
     return false;
 }
 
-static bool specialize(td_fn *f, td_spec *s, td_values args) {
+bool td__spec_trace(td_fn *f, td_spec *s, td_values args) {
     if (!capture(f, s, args)) return false;
     td_here = (td_where){0}; /* later stages are of no one place */
     const td_graph *program = td__spec_program(f, s);
     td_value       *in = td__zalloc(sizeof *in * (size_t)(program->inputs.n + 1));
     if (!in) return td__fail_memory(f->cx);
-    td_joint *j = inputs_of(s, program, args, in) ? join(f, s, in) : NULL;
+    s->j = inputs_of(s, program, args, in) ? join(f, s, in) : NULL;
     td__free(in);
-    if (!j) return false;
+    return s->j != NULL;
+}
+
+/* With symbolic sizes where the settings want them. What cannot be traced so is traced
+ * for the sizes at hand, which the log tells. */
+static bool trace(td_fn *f, td_spec *s, td_values args) {
+    if (s->set.dynamic != TD_SHAPES_STATIC) {
+        if (td__spec_trace_sizes(f, s, args)) return true;
+        td_code code = td_error(f->cx);
+        if (code == TD_E_MEMORY) return false;
+        if (code != TD_OK && td__log_on(f->cx, TD_LOG_guards))
+            td__log(f->cx, TD_LOG_guards, "%s: not for other sizes: %s", f->name,
+                    td_message(f->cx));
+        td_clear(f->cx);
+        td__joint_drop(s->j);
+        td__graph_drop(s->program);
+        s->j = NULL;
+        s->program = NULL;
+    }
+    return td__spec_trace(f, s, args);
+}
+
+static bool specialize(td_fn *f, td_spec *s, td_values args) {
+    if (!trace(f, s, args)) return false;
+    td_joint *j = s->j;
+    s->j = NULL;
     s->offsets = counts_offsets(j);
     return plan(f, s, j) && td__again_make(f, s) &&
            td__key_make(f->cx, &s->key, args, s);
@@ -221,7 +247,10 @@ td_spec *td__spec_make(td_fn *f, td_values args) {
 void td__spec_drop(td_spec *s) {
     if (!s) return;
     td__plan_drop(s->plan);
+    td__joint_drop(s->j);
     td__graph_drop(s->program);
+    td__guards_drop(s->guards);
+    td__free(s->guard_text);
     td__vec_free(&s->key);
     td__free(s);
 }

@@ -1,5 +1,6 @@
 /* fn.c -- compiled functions: td_aot_function, td_invoke. */
 #include "aot/aot.h"
+#include "trace/sym.h"
 
 #include <stdatomic.h>
 #include <string.h>
@@ -100,7 +101,8 @@ static bool check_args(td_fn *f, td_values args) {
 static bool fits(td_fn *f, const td_spec *s, td_values args) {
     if (!td__key_make(f->cx, &f->key, args, s)) return false;
     return f->key.n == s->key.n &&
-           !memcmp(f->key.v, s->key.v, sizeof *f->key.v * (size_t)f->key.n);
+           !memcmp(f->key.v, s->key.v, sizeof *f->key.v * (size_t)f->key.n) &&
+           (!s->guards || td__guards_run(s->guards, args.v) < 0);
 }
 
 /* The specialization that is most like the call whose key is at hand; NULL: none. */

@@ -12,6 +12,7 @@ static bool add(td_ctx *cx, td_key *k, int64_t word) {
 typedef struct subject {
     td_values       args;
     const td_graph *program; /* NULL: none captured yet */
+    const td_graph *guarded; /* whose inputs' symbolic sizes guards look after; NULL */
     bool            offsets;
 } subject;
 
@@ -67,15 +68,31 @@ static int64_t nature(td_tensor *t) {
            bit(TD_KEY_READONLY, t->st->readonly) | bit(TD_KEY_STALE, stale);
 }
 
+/* The look of argument i where guards count; NULL: none. */
+static const td_look *look_of(const subject *s, int i) {
+    int at = 0;
+    if (!s->guarded || i >= s->args.n) return NULL;
+    for (int k = 0; k < i; k++) at += !s->program || tensor_at(s, k);
+    return at < s->guarded->inputs.n ? s->guarded->inputs.v[at]->look : NULL;
+}
+
+static int64_t known(const td_look *l, int64_t want, int64_t is) {
+    return l && td__dim_is_sym(want) ? TD_KEY_ANY : is;
+}
+
 static bool add_tensor(td_ctx *cx, td_key *k, const subject *s, int i) {
     td_tensor *t = tensor_at(s, i);
     bool       offset = s->offsets || is_shared(s, i);
     bool       ok = add(cx, k, nature(t) | bit(TD_KEY_OFFSET, offset)) &&
               add(cx, k, alias_word(s, i));
-    for (int d = 0; ok && d < t->rank; d++) ok = add(cx, k, t->size[d]);
+    const td_look *l = look_of(s, i);
+    if (l && l->rank != t->rank) l = NULL;
     for (int d = 0; ok && d < t->rank; d++)
-        ok = add(cx, k, t->size[d] == 1 ? -1 : t->stride[d]);
-    return ok && (!offset || add(cx, k, t->offset));
+        ok = add(cx, k, known(l, l ? l->size[d] : 0, t->size[d]));
+    for (int d = 0; ok && d < t->rank; d++)
+        ok = add(cx, k,
+                 known(l, l ? l->stride[d] : 0, t->size[d] == 1 ? -1 : t->stride[d]));
+    return ok && (!offset || add(cx, k, known(l, l ? l->offset : 0, t->offset)));
 }
 
 static bool add_value(td_ctx *cx, td_key *k, const subject *s, int i) {
@@ -88,7 +105,8 @@ static bool add_value(td_ctx *cx, td_key *k, const subject *s, int i) {
 }
 
 bool td__key_make(td_ctx *cx, td_key *k, td_values args, const td_spec *spec) {
-    subject s = {args, spec->program, spec->offsets};
+    subject s = {args, spec->program, NULL, spec->offsets};
+    if (spec->guards && spec->plan) s.guarded = spec->plan->j->g;
     k->n = 0;
     bool ok = add(cx, k, args.n) &&
               add(cx, k,

@@ -238,6 +238,8 @@ const td_gdim *td__gdim_at(const td_graph *g, int64_t dim); /* NULL: a number */
  * not known; it may be a tracer's symbol. Settle fills in the expressions. */
 int64_t        td__gdim_value(const td_graph *g, int64_t dim, const int64_t *bound);
 void           td__gdim_settle(const td_graph *g, int64_t *bound);
+/* Fills bound[dims.n] from the inputs of a call; INT64_MIN: they do not say. */
+void           td__gdim_bind(const td_graph *g, const td_value *in, int64_t *bound);
 
 /* ---- walking (walk.c, clone.c, compare.c) ------------------------------- */
 

@@ -35,40 +35,44 @@ static bool count_reads(td_replay *r) {
 }
 
 /* A number a look calls by a symbol's name is that symbol's value. True: news. */
-static bool bind(td_replay *r, int64_t name, int64_t value) {
-    const td_gdim *s = td__gdim_at(r->g, name);
+static bool bind(const td_graph *g, int64_t *bound, int64_t name, int64_t value) {
+    const td_gdim *s = td__gdim_at(g, name);
     if (!s || s->op != TD_GDIM_SYMBOL) return false;
-    int64_t *to = &r->bound[s - r->g->dims.v];
+    int64_t *to = &bound[s - g->dims.v];
     if (*to != INT64_MIN) return false;
     *to = value;
     return true;
 }
 
-static void bind_tensor(td_replay *r, const td_look *l, const td_tensor *t) {
-    if (!l || l->kind != TD_K_TENSOR || l->rank != t->rank) return;
-    bool fresh = bind(r, l->offset, t->offset);
+/* int=s0: the number itself is what a symbol stands for. True: news. */
+static bool bind_value(const td_graph *g, int64_t *bound, const td_look *l,
+                       td_value x) {
+    if (!l) return false;
+    if (x.kind == TD_K_INT) return bind(g, bound, l->offset, x.u.i);
+    if (x.kind != TD_K_TENSOR || l->kind != TD_K_TENSOR || l->rank != x.u.t->rank)
+        return false;
+    bool fresh = bind(g, bound, l->offset, x.u.t->offset);
     for (int d = 0; d < l->rank; d++) {
-        fresh |= bind(r, l->size[d], t->size[d]);
-        fresh |= bind(r, l->stride[d], t->stride[d]);
+        fresh |= bind(g, bound, l->size[d], x.u.t->size[d]);
+        fresh |= bind(g, bound, l->stride[d], x.u.t->stride[d]);
     }
-    if (fresh) td__gdim_settle(r->g, r->bound);
+    return fresh;
 }
 
-/* int=s0: the number itself is what a symbol stands for. */
-static void bind_number(td_replay *r, const td_look *l, int64_t x) {
-    const td_gdim *s = l ? td__gdim_at(r->g, l->offset) : NULL;
-    if (!s || s->op != TD_GDIM_SYMBOL || r->bound[s - r->g->dims.v] != INT64_MIN)
-        return;
-    r->bound[s - r->g->dims.v] = x;
-    td__gdim_settle(r->g, r->bound);
+void td__gdim_bind(const td_graph *g, const td_value *in, int64_t *bound) {
+    for (int i = 0; i < g->dims.n; i++) bound[i] = INT64_MIN;
+    for (int i = 0; i < g->inputs.n; i++) {
+        bool tangent =
+            g->in_desc.v[i].kind == TD_D_TANGENT; /* none in a forward call */
+        if (!tangent) bind_value(g, bound, g->inputs.v[i]->look, in[i]);
+    }
+    td__gdim_settle(g, bound);
 }
 
 bool td__replay_set(td_replay *r, const td_gval *v, td_value x) {
-    if (x.kind == TD_K_INT && r->g->dims.n) bind_number(r, v->look, x.u.i);
-    if (x.kind == TD_K_TENSOR) {
-        td__ref(x.u.t);
-        if (r->g->dims.n) bind_tensor(r, v->look, x.u.t);
-    }
+    if (x.kind == TD_K_TENSOR) td__ref(x.u.t);
+    if (r->g->dims.n && bind_value(r->g, r->bound, v->look, x))
+        td__gdim_settle(r->g, r->bound);
     let_go(&r->val[v->id]);
     r->val[v->id] = x;
     return true;

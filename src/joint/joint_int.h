@@ -48,6 +48,7 @@ bool td__joint_tangents(td_joint_run *r); /* names what gets one */
 
 /* ---- passes.c, shield.c ------------------------------------------------- */
 
+bool     td__joint_keep_sizes(td_joint *j); /* sizes.c: at the end of the trace */
 td_gval *td__joint_root(td_gval *v);
 bool     td__joint_shield(td_joint *j);
 bool     td__joint_drop_copies(td_joint *j);

@@ -383,7 +383,7 @@ static bool trace(td_joint_run *r) {
          td__joint_tangents(r);
     j->n_fwd = j->g->outputs.n;
     if (ok && j->n_tangents) ok = differentiate(r);
-    ok = ok && write_updates(r);
+    ok = ok && write_updates(r) && td__joint_keep_sizes(j);
     step_out(r, &o, ok);
     return ok && td__graph_verify(j->g, TD_STAGE_JOINT);
 }

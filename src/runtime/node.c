@@ -8,9 +8,27 @@
 #include <string.h>
 
 typedef struct frame {
-    td_plan *p; /* held */
+    td_plan *p;   /* held */
+    td_now  *now; /* held; NULL: all sizes are numbers */
     uint64_t seed, offset;
 } frame;
+
+static const td_joint *joint_of(const td_node *n) {
+    const frame *f = n->data;
+    return f->now ? &f->now->j : f->p->j;
+}
+
+/* What was kept for the backward code. */
+static bool kept_value(td_node *n, int i, td_value *to) {
+    const frame *f = n->data;
+    if (f->p->keep[i].number) {
+        *to = td_value_int(f->now->kept[i]);
+        return true;
+    }
+    td_tensor *t = td__unpack(n, &n->saved[i]);
+    *to = td_value_tensor(t);
+    return t != NULL;
+}
 
 /* ---- backward ----------------------------------------------------------- */
 
@@ -69,13 +87,10 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
         return td__fail_memory(n->cx);
     td_value *out = v + p->n_kept + n->n_out;
     bool      ok = true;
-    for (int i = 0; ok && i < p->n_kept; i++) {
-        td_tensor *t = td__unpack(n, &n->saved[i]);
-        ok = t != NULL;
-        v[i] = td_value_tensor(t);
-    }
+    for (int i = 0; ok && i < p->n_kept; i++) ok = kept_value(n, i, &v[i]);
     for (int i = 0; ok && i < n->n_out; i++) {
-        td_tensor *t = g[i] ? coerce(n->cx, g[i], &p->j->tangents[i].geom) : NULL;
+        td_tensor *t =
+            g[i] ? coerce(n->cx, g[i], &joint_of(n)->tangents[i].geom) : NULL;
         ok = !g[i] || (t && !td_is_nil(t));
         v[p->n_kept + i] = t ? td_value_tensor(t) : TD_NONE;
     }
@@ -101,7 +116,7 @@ static td_tensor *old_primal(td_node *n, int i, td_tensor *t) {
 
 static bool again_args(td_node *n, td_tensor *const *g, td_value *in) {
     frame          *f = n->data;
-    const td_joint *j = f->p->j;
+    const td_joint *j = joint_of(n);
     for (int i = 0; i < j->n_primals; i++) {
         in[i] = TD_NONE;
         if (f->p->held[i] < 0) continue;
@@ -161,6 +176,7 @@ static bool apply(td_node *n, td_tensor *const *g, const bool *need,
 static void destroy(td_node *n) {
     frame *f = n->data;
     td__plan_drop(f->p);
+    td__now_drop(f->now);
     td__free(f);
 }
 
@@ -176,7 +192,7 @@ static td_tensor *target_of(const td_pcall *c, int i) {
     return to.base && t->base ? t->base : t;
 }
 
-/* What the i-th result of the node looks like; the plan outlives the node. */
+/* What the i-th result of the node looks like; the sizes outlive the node. */
 static td_note note_of(const td_geom *g) {
     return (
         td_note){.dims = g->size, .dtype = (uint8_t)g->dtype, .rank = (uint8_t)g->rank};
@@ -185,7 +201,12 @@ static td_note note_of(const td_geom *g) {
 static bool save(td_pcall *c, td_node *n, int i) {
     const td_hold *k = &c->p->keep[i];
     td_saved      *s = &n->saved[n->n_saved++];
-    td_tensor     *t = k->out < 0 ? c->in[k->index].u.t : c->vals[k->out].u.t;
+    if (k->number) {
+        *s = (td_saved){.flags = TD_SV_FREED};
+        c->now->kept[i] = k->out < 0 ? c->in[k->index].u.i : c->vals[k->out].u.i;
+        return true;
+    }
+    td_tensor *t = k->out < 0 ? c->in[k->index].u.t : c->vals[k->out].u.t;
     *s = (td_saved){.arg = k->nr >= 0 ? (int16_t)-1 : (int16_t)0};
     if (!td__save(s, t, k->nr >= 0, k->nr < 0 ? 0 : k->nr)) return false;
     if (!k->checked) s->flags |= TD_SV_PLAIN;
@@ -193,7 +214,7 @@ static bool save(td_pcall *c, td_node *n, int i) {
 }
 
 static bool fill(td_pcall *c, td_node *n, int64_t *ints) {
-    const td_joint *j = c->p->j;
+    const td_joint *j = c->j;
     for (int i = 0; i < n->n_edge; i++) {
         td_tensor *t = target_of(c, i);
         td__note(&n->note[i], t, true, &ints);
@@ -226,8 +247,9 @@ bool td__plan_node(td_pcall *c) {
     if (!f) return td__fail_memory(p->cx);
     td_node *n = td__node_make(p->cx, &compiled_kind, &size, &ints, NULL);
     if (!n) return td__free(f), false;
-    *f = (frame){p, c->seed, c->offset};
+    *f = (frame){p, c->now, c->seed, c->offset};
     p->refs++;
+    if (c->now) c->now->refs++;
     n->data = f;
     n->name = p->name;
     n->n_saved = 0; /* counts as they come */

@@ -31,6 +31,7 @@ static int node_result(const td_plan *p, int out, bool *seen) {
 static td_hold keep_of(const td_plan *p, int i) {
     const td_kept *k = &p->h->kept[i];
     td_hold        to = {.out = -1, .index = k->index, .nr = -1, .checked = true};
+    to.number = i >= p->h->n_kept - p->h->n_kept_syms;
     if (k->from == TD_SAVED_PRIMAL) return to;
     to.out = k->index;
     if (k->from == TD_SAVED_OUTPUT) to.nr = node_result(p, to.out, &to.checked);
@@ -182,7 +183,7 @@ static bool run_forward(td_pcall *c) {
 /* Counters of new storages, before anything remembers them: as if each write of the
  * program had happened. */
 static void set_versions(td_pcall *c) {
-    const td_joint *j = c->p->j;
+    const td_joint *j = c->j;
     for (int i = 0; i < j->n_results; i++) {
         const td_result *r = &j->results[i];
         if (r->how != TD_RESULT_VALUE || c->vals[r->out].kind != TD_K_TENSOR) continue;
@@ -266,14 +267,17 @@ bool td__plan_call(td_plan *p, const td_value *in, td_value *out) {
         !make_room(&c, &heap))
         return false;
     p->refs++; /* a hook may drop the function */
-    td__plan_came(&c);
-    bool ok = td__scope_push(cx);
+    bool ok = td__now_make(&c);
+    if (ok) td__plan_came(&c);
+    bool came = ok;
+    ok = ok && td__scope_push(cx);
     if (ok) {
         ok = run(&c);
         end_scope(&c, ok);
         ok = ok && td_ok(cx);
     }
-    td__plan_left(&c);
+    if (came) td__plan_left(&c);
+    td__now_drop(c.now);
     td__free(heap);
     td__plan_drop(p);
     return ok;

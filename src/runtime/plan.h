@@ -15,6 +15,7 @@ typedef struct td_hold {
     int  index;   /* the primal */
     int  nr;      /* result of the node this output is; -1: none */
     bool checked; /* a write before backward is an error */
+    bool number;  /* a size, not a tensor */
 } td_hold;
 
 /* A backward for one pattern of tangents that arrived. */
@@ -76,9 +77,19 @@ typedef struct td_came {
     uint64_t    version;
 } td_came;
 
+/* With symbolic sizes: what they are in one call. The call and its node hold it. */
+typedef struct td_now {
+    int      refs;
+    td_joint j;     /* the plan's, with numbers */
+    td_arena arena; /* for what is not the plan's */
+    int64_t *kept;  /* by entry of keep: numbers the backward code takes */
+} td_now;
+
 /* One call, while it runs. */
 typedef struct td_pcall {
     td_plan        *p;
+    const td_joint *j;   /* the plan's, with sizes as numbers */
+    td_now         *now; /* NULL: all sizes are numbers */
     const td_value *in;
     td_value       *vals; /* of the forward code */
     td_value       *out;
@@ -87,6 +98,8 @@ typedef struct td_pcall {
     td_came        *came;         /* by update */
 } td_pcall;
 
+bool td__now_make(td_pcall *c);     /* now.c: sets c->now and c->j */
+void td__now_drop(td_now *n);       /* NULL is fine */
 bool td__plan_node(td_pcall *c);    /* node.c: makes c->node with what it saves */
 void td__plan_came(td_pcall *c);    /* writes.c: before anything runs */
 bool td__plan_flags(td_pcall *c);   /* inputs that require grad now */

@@ -21,7 +21,7 @@ static void set_inference(td_tensor *t, bool on) {
 static td_tensor *source_of(const td_pcall *c, const td_result *r) {
     if (r->source == TD_OF_INPUT) return c->in[r->from].u.t;
     if (r->source == TD_OF_RESULT) return c->out[r->from].u.t;
-    return c->vals[c->p->j->bases[r->from].out].u.t;
+    return c->vals[c->j->bases[r->from].out].u.t;
 }
 
 /* ---- views -------------------------------------------------------------- */
@@ -56,8 +56,8 @@ static td_tensor *replay_views(const td_pcall *c, const td_result *r) {
 
 static td_storage *bytes_of(const td_pcall *c, const td_result *r) {
     if (r->source != TD_OF_CAME) return source_of(c, r)->st;
-    for (int i = 0; i < c->p->j->n_updates; i++)
-        if (c->p->j->updates[i].input == r->from) return c->came[i].st;
+    for (int i = 0; i < c->j->n_updates; i++)
+        if (c->j->updates[i].input == r->from) return c->came[i].st;
     return c->in[r->from].u.t->st;
 }
 
@@ -83,7 +83,7 @@ static bool attach(td_pcall *c, td_tensor *t, td_tangent_of of, int index,
 }
 
 static bool make_bases(td_pcall *c) {
-    const td_joint *j = c->p->j;
+    const td_joint *j = c->j;
     for (int i = 0; i < j->n_bases; i++) {
         td_tensor *t = c->vals[j->bases[i].out].u.t;
         if (!attach(c, t, TD_TANGENT_BASE, i, j->bases[i].history)) return false;
@@ -94,7 +94,7 @@ static bool make_bases(td_pcall *c) {
 
 /* The results themselves, those others are views of first. */
 static bool make_value(td_pcall *c, int i) {
-    const td_result *r = &c->p->j->results[i];
+    const td_result *r = &c->j->results[i];
     if (r->how == TD_RESULT_INPUT) c->out[i] = c->in[r->from];
     if (r->how != TD_RESULT_VALUE) return true;
     c->out[i] = r->out >= 0 ? c->vals[r->out] : TD_NONE;
@@ -106,7 +106,7 @@ static bool make_value(td_pcall *c, int i) {
 }
 
 static bool make_alias(td_pcall *c, int i) {
-    const td_result *r = &c->p->j->results[i];
+    const td_result *r = &c->j->results[i];
     td_tensor       *t = NULL;
     if (r->how == TD_RESULT_VIEW) t = replay_views(c, r);
     else if (r->how == TD_RESULT_LIE) t = lie_in(c, r, i);
@@ -119,7 +119,7 @@ static bool make_alias(td_pcall *c, int i) {
 }
 
 bool td__plan_results(td_pcall *c) {
-    const td_joint *j = c->p->j;
+    const td_joint *j = c->j;
     if (!make_bases(c)) return false;
     for (int i = 0; i < j->n_results; i++)
         if (!make_value(c, i)) return false;

@@ -40,7 +40,7 @@ static bool put_with_history(td_pcall *c, td_tensor *t, td_tensor *value, int nr
 }
 
 static bool put_elements(td_pcall *c, int i, int out) {
-    const td_update *u = &c->p->j->updates[i];
+    const td_update *u = &c->j->updates[i];
     td_tensor       *t = input(c, u), *value = c->vals[out].u.t;
     int              nr = td__plan_nr(c->p, TD_TANGENT_INPUT, i);
     if (!u->history) return put_quietly(t, value);
@@ -50,7 +50,7 @@ static bool put_elements(td_pcall *c, int i, int out) {
 
 /* An input that moved into bytes another one writes has only its history to get. */
 static bool put_history(td_pcall *c, int i) {
-    const td_update *u = &c->p->j->updates[i];
+    const td_update *u = &c->j->updates[i];
     if (!u->history || u->moved == TD_HOME_SAME) return true;
     return td__set_history(input(c, u), c->node,
                            td__plan_nr(c->p, TD_TANGENT_INPUT, i));
@@ -59,8 +59,8 @@ static bool put_history(td_pcall *c, int i) {
 /* ---- geometry and bytes ------------------------------------------------- */
 
 static td_storage *came_in(const td_pcall *c, int in) {
-    for (int i = 0; i < c->p->j->n_updates; i++)
-        if (c->p->j->updates[i].input == in) return c->came[i].st;
+    for (int i = 0; i < c->j->n_updates; i++)
+        if (c->j->updates[i].input == in) return c->came[i].st;
     return c->in[in].u.t->st;
 }
 
@@ -71,7 +71,7 @@ static td_storage *home_of(const td_pcall *c, const td_update *u) {
     td_storage *st = u->moved == TD_HOME_SAME ? input(c, u)->st
                      : u->moved == TD_HOME_INPUT
                          ? came_in(c, u->home)
-                         : input(c, &c->p->j->updates[u->home])->st;
+                         : input(c, &c->j->updates[u->home])->st;
     td__storage_keep(st);
     return st;
 }
@@ -112,14 +112,14 @@ static bool move(td_pcall *c, const td_update *u) {
 /* The counter gets eager's count; inputs that eager would find up to date are so. */
 static void set_version(td_pcall *c, td_storage *st, uint64_t to) {
     atomic_store_explicit(&st->version, to, memory_order_relaxed);
-    for (int i = 0; i < c->p->j->n_primals; i++) {
+    for (int i = 0; i < c->j->n_primals; i++) {
         td_tensor *t = c->in[i].kind == TD_K_TENSOR ? c->in[i].u.t : NULL;
-        if (t && t->st == st) t->seen = c->p->j->stale[i] ? to - 1 : to;
+        if (t && t->st == st) t->seen = c->j->stale[i] ? to - 1 : to;
     }
 }
 
 static void set_versions(td_pcall *c) {
-    const td_joint *j = c->p->j;
+    const td_joint *j = c->j;
     for (int i = 0; i < j->n_updates; i++) {
         const td_update *u = &j->updates[i];
         set_version(c, c->came[i].st, c->came[i].version + (uint64_t)u->versions);
@@ -131,8 +131,8 @@ static void set_versions(td_pcall *c) {
 /* ---- all ---------------------------------------------------------------- */
 
 void td__plan_came(td_pcall *c) {
-    for (int i = 0; i < c->p->j->n_updates; i++) {
-        td_storage *st = input(c, &c->p->j->updates[i])->st;
+    for (int i = 0; i < c->j->n_updates; i++) {
+        td_storage *st = input(c, &c->j->updates[i])->st;
         td__storage_keep(st);
         c->came[i] =
             (td_came){st, atomic_load_explicit(&st->version, memory_order_relaxed)};
@@ -140,11 +140,11 @@ void td__plan_came(td_pcall *c) {
 }
 
 void td__plan_left(td_pcall *c) {
-    for (int i = 0; i < c->p->j->n_updates; i++) td__storage_drop(c->came[i].st);
+    for (int i = 0; i < c->j->n_updates; i++) td__storage_drop(c->came[i].st);
 }
 
 bool td__plan_flags(td_pcall *c) {
-    const td_joint *j = c->p->j;
+    const td_joint *j = c->j;
     for (int i = 0; i < j->n_updates; i++)
         if (j->updates[i].wants &&
             td_is_nil(td_set_requires_grad(input(c, &j->updates[i]), true)))
@@ -155,7 +155,7 @@ bool td__plan_flags(td_pcall *c) {
 /* What has no history is put first: writes that have one follow each other as the
  * tape wants them. */
 static bool put_all(td_pcall *c, bool history) {
-    const td_joint *j = c->p->j;
+    const td_joint *j = c->j;
     for (int i = 0; i < j->n_updates; i++) {
         const td_update *u = &j->updates[i];
         if (u->history == history && u->out >= 0 && !put_elements(c, i, u->out))
@@ -165,7 +165,7 @@ static bool put_all(td_pcall *c, bool history) {
 }
 
 bool td__plan_updates(td_pcall *c) {
-    const td_joint *j = c->p->j;
+    const td_joint *j = c->j;
     if (j->n_updates == 0) return true;
     if (!put_all(c, false) || !put_all(c, true)) return false;
     for (int i = 0; i < j->n_updates; i++)

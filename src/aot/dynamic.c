@@ -1,0 +1,126 @@
+/* dynamic.c -- specializations for many sizes. A specialization is traced with symbols
+ * in the place of sizes, and holds for all calls that pass its guards. Which sizes: all
+ * (but 0 and 1), or, when the setting is auto, those in which a call differs from an
+ * earlier one that it is like otherwise. */
+#include "aot/aot.h"
+#include "trace/sym_args.h"
+
+#include <string.h>
+
+/* ---- which sizes -------------------------------------------------------- */
+
+/* Marks the dims of argument i whose size or stride is another in the key of an earlier
+ * call; *at is where its words begin, and moves behind them. False: it differs in more
+ * than that. */
+static bool mark_arg(uint32_t *marks, const td_key *now, const td_key *was, int *at) {
+    const int64_t *a = now->v + *at, *b = was->v + *at;
+    if (a[0] != b[0]) return false;
+    if (a[0] != TD_K_TENSOR) {
+        *at += a[0] == TD_K_NONE ? 1 : 2;
+        return a[0] == TD_K_NONE || a[1] == b[1];
+    }
+    int rank = (int)(a[1] >> TD_KEY_RANK & 255);
+    if (a[1] != b[1] || a[2] != b[2]) return false;
+    for (int d = 0; d < rank && d < 32; d++)
+        if (a[3 + d] != b[3 + d]) *marks |= (uint32_t)1 << d;
+    *at += 3 + 2 * rank + (int)(a[1] >> TD_KEY_OFFSET & 1);
+    return true;
+}
+
+/* Is the call like an earlier one but for sizes of its arguments? Then these are
+ * marked. */
+static bool mark_changes(td_fn *f, const td_spec *s, td_values args, uint32_t *marks) {
+    int at = 2;
+    if (!td__key_make(f->cx, &f->key, args, s) || f->key.n != s->key.n) return false;
+    if (s->guards || f->key.v[0] != s->key.v[0] || f->key.v[1] != s->key.v[1])
+        return false;
+    for (int i = 0; i < args.n; i++)
+        if (!mark_arg(&marks[i], &f->key, &s->key, &at)) return false;
+    return !memcmp(f->key.v + at, s->key.v + at,
+                   sizeof *s->key.v * (size_t)(s->key.n - at));
+}
+
+static bool find_marks(td_fn *f, td_values args, uint32_t *marks) {
+    bool any = false;
+    for (const td_spec *s = f->specs; s; s = s->next) {
+        uint32_t more[64] = {0};
+        if (args.n > TD_COUNT(more) || !mark_changes(f, s, args, more)) continue;
+        for (int i = 0; i < args.n; i++) {
+            marks[i] |= more[i];
+            any |= more[i] != 0;
+        }
+    }
+    return any;
+}
+
+/* ---- tracing ------------------------------------------------------------ */
+
+/* For the length of the set-up arguments carry the marks. */
+static void swap_marks(td_values args, uint32_t *marks) {
+    for (int i = 0; i < args.n; i++) {
+        td_tensor *t = args.v[i].kind == TD_K_TENSOR ? args.v[i].u.t : NULL;
+        if (!t) continue;
+        uint32_t was = t->marks;
+        t->marks = marks[i];
+        marks[i] = was;
+    }
+}
+
+static bool make_args(td_fn *f, td_symargs *a, td_symenv *e, td_values args,
+                      td_symplan plan, uint32_t *marks) {
+    bool some = plan.dynamic == TD_DYNAMIC_MARKED;
+    (void)f;
+    if (some) swap_marks(args, marks);
+    bool ok = td__symargs_make(a, e, args, plan);
+    if (some) swap_marks(args, marks);
+    return ok;
+}
+
+static bool take_guards(td_spec *s, td_symenv *e) {
+    td_buf b = {0};
+    td__guards_print(e, &b);
+    s->guard_text = b.s;
+    if (b.failed) return td__fail_memory(e->cx);
+    return (s->guards = td__guards_compile(e)) != NULL;
+}
+
+static bool trace(td_fn *f, td_spec *s, td_values args, td_symplan plan,
+                  uint32_t *marks) {
+    td_symenv *e = td__symenv_make(f->cx);
+    td_symargs a;
+    if (!e) return false;
+    td__symenv_begin(e);
+    bool ok = make_args(f, &a, e, args, plan, marks) &&
+              td__spec_trace(f, s, (td_values){a.v, a.n}) && take_guards(s, e);
+    td__symargs_drop(&a);
+    td__symenv_end(e);
+    td__symenv_drop(e);
+    return ok;
+}
+
+/* Parameters keep their sizes. */
+static bool *find_fixed(const td_fn *f, td_values args) {
+    bool *fixed = td__zalloc((size_t)args.n + 1);
+    for (int i = 0; fixed && f->graph && i < args.n && i < f->graph->in_desc.n; i++) {
+        uint8_t kind = f->graph->in_desc.v[i].kind;
+        fixed[i] = kind == TD_D_PARAM || kind == TD_D_BUFFER || kind == TD_D_CONST;
+    }
+    return fixed;
+}
+
+bool td__spec_trace_sizes(td_fn *f, td_spec *s, td_values args) {
+    uint32_t  *marks = td__zalloc(sizeof *marks * ((size_t)args.n + 1));
+    bool      *fixed = find_fixed(f, args);
+    td_symplan plan = {.dynamic = TD_DYNAMIC_ALL,
+                       .no_duck = !s->set.duck_sizes,
+                       .by_argument = true,
+                       .named_as = f->graph,
+                       .fixed = fixed};
+    bool       ok = (marks && fixed) || td__fail_memory(f->cx);
+    if (s->set.dynamic == TD_SHAPES_AUTO) plan.dynamic = TD_DYNAMIC_MARKED;
+    bool some = ok && (plan.dynamic == TD_DYNAMIC_ALL || find_marks(f, args, marks));
+    bool traced = some && trace(f, s, args, plan, marks);
+    td__free(marks);
+    td__free(fixed);
+    return traced;
+}

@@ -1,0 +1,124 @@
+/* sizes.c -- a joint graph with symbolic sizes: what its caller must know is kept in the
+ * graph's own symbols and becomes numbers when it is called. */
+#include "joint/joint_int.h"
+
+/* ---- after the trace ---------------------------------------------------- */
+
+static void keep_list(td_graph *g, const int64_t *list, int n) {
+    int64_t *own = (int64_t *)(uintptr_t)list;
+    for (int i = 0; i < n; i++) own[i] = td__graph_dim(g, own[i]);
+}
+
+static void keep_geom(td_graph *g, td_geom *of) {
+    of->offset = td__graph_dim(g, of->offset);
+    keep_list(g, of->size, of->rank);
+    keep_list(g, of->stride, of->rank);
+}
+
+/* One as_strided step shares its lists with the geometry: it has been seen to. */
+static void keep_views(td_graph *g, td_result *r) {
+    for (int i = 0; i < r->n_views; i++)
+        for (int k = 0; k < r->views[i].n_in; k++) {
+            td_value *v = &r->views[i].in[k];
+            bool      same = v->u.ints == r->geom.size || v->u.ints == r->geom.stride;
+            if (v->kind == TD_K_INT) v->u.i = td__graph_dim(g, v->u.i);
+            else if (v->kind == TD_K_INTS && !same) keep_list(g, v->u.ints, (int)v->n);
+        }
+}
+
+bool td__joint_keep_sizes(td_joint *j) {
+    td_graph *g = j->g;
+    for (int i = 0; i < j->n_updates; i++) keep_geom(g, &j->updates[i].end);
+    for (int i = 0; i < j->n_results; i++) {
+        keep_geom(g, &j->results[i].geom);
+        keep_views(g, &j->results[i]);
+    }
+    for (int i = 0; i < j->n_tangents; i++) keep_geom(g, &j->tangents[i].geom);
+    return td_ok(j->cx);
+}
+
+/* ---- for a call --------------------------------------------------------- */
+
+typedef struct setting {
+    const td_joint *j;
+    td_arena       *a;
+    int64_t        *bound;
+    bool            ok;
+} setting;
+
+static int64_t number(setting *s, int64_t dim) {
+    int64_t x = td__gdim_value(s->j->g, dim, s->bound);
+    if (td__dim_is_sym(x) || x == INT64_MIN) s->ok = false;
+    return x;
+}
+
+static const int64_t *numbers(setting *s, const int64_t *list, int n) {
+    int64_t *own = td__arena_alloc(s->a, sizeof *own * ((size_t)n + 1));
+    for (int i = 0; own && i < n; i++) own[i] = number(s, list[i]);
+    if (!own) s->ok = td__fail_memory(s->j->cx);
+    return own;
+}
+
+static td_geom geom_now(setting *s, const td_geom *g) {
+    td_geom now = *g;
+    now.offset = number(s, g->offset);
+    now.size = numbers(s, g->size, g->rank);
+    now.stride = numbers(s, g->stride, g->rank);
+    return now;
+}
+
+static void views_now(setting *s, td_result *r) {
+    td_view_op *own = td__arena_alloc(s->a, sizeof *own * ((size_t)r->n_views + 1));
+    if (!own) {
+        s->ok = td__fail_memory(s->j->cx);
+        return;
+    }
+    for (int i = 0; i < r->n_views && s->ok; i++) {
+        const td_view_op *v = &r->views[i];
+        own[i] = *v;
+        own[i].in = td__arena_alloc(s->a, sizeof *v->in * ((size_t)v->n_in + 1));
+        if (!own[i].in) s->ok = td__fail_memory(s->j->cx);
+        for (int k = 0; k < v->n_in && s->ok; k++) {
+            td_value x = v->in[k];
+            if (x.kind == TD_K_INT) x.u.i = number(s, x.u.i);
+            if (x.kind == TD_K_INTS) x.u.ints = numbers(s, x.u.ints, (int)x.n);
+            own[i].in[k] = x;
+        }
+    }
+    r->views = own;
+}
+
+static void *copy_array(setting *s, const void *from, int n, size_t item) {
+    void *to = td__arena_alloc(s->a, item * ((size_t)n + 1));
+    if (!to) s->ok = td__fail_memory(s->j->cx);
+    else if (n) memcpy(to, from, item * (size_t)n);
+    return to;
+}
+
+static void set_all(setting *s, td_joint *to) {
+    for (int i = 0; i < to->n_updates && s->ok; i++)
+        to->updates[i].end = geom_now(s, &to->updates[i].end);
+    for (int i = 0; i < to->n_results && s->ok; i++) {
+        to->results[i].geom = geom_now(s, &to->results[i].geom);
+        views_now(s, &to->results[i]);
+    }
+    for (int i = 0; i < to->n_tangents && s->ok; i++)
+        to->tangents[i].geom = geom_now(s, &to->tangents[i].geom);
+}
+
+bool td__joint_at(const td_joint *j, const td_value *in, td_arena *a, td_joint *to) {
+    setting s = {.j = j, .a = a, .ok = true};
+    *to = *j;
+    to->updates = copy_array(&s, j->updates, j->n_updates, sizeof *j->updates);
+    to->results = copy_array(&s, j->results, j->n_results, sizeof *j->results);
+    to->tangents = copy_array(&s, j->tangents, j->n_tangents, sizeof *j->tangents);
+    s.bound = td__arena_alloc(a, sizeof *s.bound * ((size_t)j->g->dims.n + 1));
+    if (!s.ok || !s.bound) return td__fail_memory(j->cx);
+    td__gdim_bind(j->g, in, s.bound);
+    set_all(&s, to);
+    return s.ok || (td_ok(j->cx) ? td__fail(j->cx, TD_E_SHAPE,
+                                            "@%.60s: a size depends on values, which "
+                                            "compiled functions do not support",
+                                            j->g->name)
+                                 : false);
+}
