@@ -53,6 +53,16 @@ static bool find_marks(td_fn *f, td_values args, uint32_t *marks) {
     return any;
 }
 
+/* A view that takes gradients is made again by its chain of view ops, whose numbers are
+ * what they are: such calls are for their sizes. */
+static bool may_vary(td_values args) {
+    for (int i = 0; i < args.n; i++) {
+        const td_tensor *t = args.v[i].kind == TD_K_TENSOR ? args.v[i].u.t : NULL;
+        if (t && t->base && td__needs_grad(t)) return false;
+    }
+    return true;
+}
+
 /* ---- tracing ------------------------------------------------------------ */
 
 /* For the length of the set-up arguments carry the marks. */
@@ -66,10 +76,9 @@ static void swap_marks(td_values args, uint32_t *marks) {
     }
 }
 
-static bool make_args(td_fn *f, td_symargs *a, td_symenv *e, td_values args,
-                      td_symplan plan, uint32_t *marks) {
+static bool make_args(td_symargs *a, td_symenv *e, td_values args, td_symplan plan,
+                      uint32_t *marks) {
     bool some = plan.dynamic == TD_DYNAMIC_MARKED;
-    (void)f;
     if (some) swap_marks(args, marks);
     bool ok = td__symargs_make(a, e, args, plan);
     if (some) swap_marks(args, marks);
@@ -90,7 +99,7 @@ static bool trace(td_fn *f, td_spec *s, td_values args, td_symplan plan,
     td_symargs a;
     if (!e) return false;
     td__symenv_begin(e);
-    bool ok = make_args(f, &a, e, args, plan, marks) &&
+    bool ok = make_args(&a, e, args, plan, marks) &&
               td__spec_trace(f, s, (td_values){a.v, a.n}) && take_guards(s, e);
     td__symargs_drop(&a);
     td__symenv_end(e);
@@ -118,7 +127,8 @@ bool td__spec_trace_sizes(td_fn *f, td_spec *s, td_values args) {
                        .fixed = fixed};
     bool       ok = (marks && fixed) || td__fail_memory(f->cx);
     if (s->set.dynamic == TD_SHAPES_AUTO) plan.dynamic = TD_DYNAMIC_MARKED;
-    bool some = ok && (plan.dynamic == TD_DYNAMIC_ALL || find_marks(f, args, marks));
+    bool some = ok && may_vary(args) &&
+                (plan.dynamic == TD_DYNAMIC_ALL || find_marks(f, args, marks));
     bool traced = some && trace(f, s, args, plan, marks);
     td__free(marks);
     td__free(fixed);

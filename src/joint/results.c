@@ -286,8 +286,9 @@ static bool put_number(td_joint_run *r, int i) {
         a.kind = TD_G_FLOAT;
         a.u.f = v.u.f;
     } else if (v.kind != TD_K_NONE) {
-        a.kind = v.kind == TD_K_BOOL ? TD_G_BOOL : TD_G_INT;
-        a.u.i = v.u.i;
+        bool sym = v.kind == TD_K_INT && td__dim_is_sym(v.u.i) && td__dim_tracing();
+        a.kind = v.kind == TD_K_BOOL ? TD_G_BOOL : sym ? TD_G_SYM : TD_G_INT;
+        a.u.i = sym ? td__graph_dim(r->to->g, v.u.i) : v.u.i;
     }
     r->to->results[i].out = r->to->g->outputs.n;
     return td__graph_output(r->to->g, a, r->program->out_desc.v[i]);

@@ -125,6 +125,8 @@ static bool find_update(td_joint_run *r, int i) {
     j->written[i] = data;
     if (!td__geom_copy(r->cx, &j->arena, &u.end, r->outer[i]) || !find_home(r, i, &u))
         return false;
+    if (td__dim_tracing() && (u.moved || in->st->bytes != in->bytes))
+        return refuse(r, i, "moves to bytes of a size that is not a number");
     u.meta = u.moved || !td__geom_same(&r->geom[i], &u.end);
     u.versions = (int64_t)(atomic_load(&in->st->version) - r->version[i]);
     if (!find_history(r, i, &u, data)) return false;
