@@ -263,6 +263,7 @@ static void spec(td_buf *b, const td_fn *f, const td_spec *s, unsigned how) {
     }
     td__buf_add(b, "  guards\n");
     td__key_each(&s->key, guard_line, b);
+    if (s->guard_text && *s->guard_text) guard_line(b, s->guard_text);
     if (h) backward_state(b, s->plan);
     if (how & TD_EXPLAIN_TIMES) times(b, s);
     if (how & TD_EXPLAIN_GRAPHS) graphs(b, f, s);

@@ -57,6 +57,7 @@ void td__log_spec(const td_fn *f, const td_spec *s) {
     }
     if (td__log_on(cx, TD_LOG_guards)) {
         td__key_each(&s->key, guard_line, &b);
+        if (s->guard_text && *s->guard_text) guard_line(&b, s->guard_text);
         say(f, s, TD_LOG_guards, "guards", &b);
     }
 }

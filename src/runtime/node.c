@@ -47,6 +47,17 @@ static td_tensor *coerce(td_ctx *cx, td_tensor *g, const td_geom *want) {
     return td_is_nil(to) ? NULL : td_op_copy_(to, g, false);
 }
 
+/* One that did not arrive is not read, but may be what says how large things are: then
+ * an expanded zero stands for it. */
+static td_tensor *tangent(td_node *n, int i, td_tensor *g) {
+    const frame   *f = n->data;
+    const td_geom *want = &joint_of(n)->tangents[i].geom;
+    if (g) return coerce(n->cx, g, want);
+    if (!f->now) return NULL;
+    td_tensor *zero = td_op_zeros(n->cx, (td_ints){NULL, 0}, want->dtype);
+    return td_op_expand(zero, (td_ints){want->size, want->rank});
+}
+
 static uint64_t missing_of(const td_node *n, td_tensor *const *g) {
     uint64_t m = 0;
     for (int i = 0; i < n->n_out && i < 64; i++) m |= (uint64_t)!g[i] << i;
@@ -89,9 +100,8 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
     bool      ok = true;
     for (int i = 0; ok && i < p->n_kept; i++) ok = kept_value(n, i, &v[i]);
     for (int i = 0; ok && i < n->n_out; i++) {
-        td_tensor *t =
-            g[i] ? coerce(n->cx, g[i], &joint_of(n)->tangents[i].geom) : NULL;
-        ok = !g[i] || (t && !td_is_nil(t));
+        td_tensor *t = tangent(n, i, g[i]);
+        ok = (!g[i] && !f->now) || (t && !td_is_nil(t));
         v[p->n_kept + i] = t ? td_value_tensor(t) : TD_NONE;
     }
     ok = ok && b->code.run(b->code.env, n->cx, v, out) &&
