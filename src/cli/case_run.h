@@ -57,7 +57,8 @@ struct case_run {
 /* case_ways.c: eagerly, and the other ways there are; the table ends with NULL. */
 extern const case_way        case_eager;
 extern const case_way *const case_ways[];
-extern const case_way        case_compiled[4]; /* way_compiled.c */
+enum { CASE_COMPILED = 6 };
+extern const case_way case_compiled[CASE_COMPILED]; /* way_compiled.c */
 
 /* Runs the case inside a scope of its own, reporting as it goes. False: it failed
  * and the context says why; td_here is the place. */

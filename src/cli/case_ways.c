@@ -61,10 +61,7 @@ static const case_way dynamic = {.name = "dynamic",
                                  .grad_slack = 64,
                                  .saves_copies = true};
 
-const case_way *const case_ways[] = {&functional,
-                                     &dynamic,
-                                     &case_compiled[0],
-                                     &case_compiled[1],
-                                     &case_compiled[2],
-                                     &case_compiled[3],
-                                     NULL};
+const case_way *const case_ways[] = {
+    &functional,       &dynamic,          &case_compiled[0],
+    &case_compiled[1], &case_compiled[2], &case_compiled[3],
+    &case_compiled[4], &case_compiled[5], NULL};
