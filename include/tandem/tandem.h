@@ -10,6 +10,7 @@
 #include "tandem/autocast.h"
 #include "tandem/graph.h"
 #include "tandem/capture.h"
+#include "tandem/aot.h"
 #include "tandem/module.h"
 #include "tandem/mode.h"
 #include "tandem/tree.h"

@@ -1,14 +1,16 @@
 /* again.c -- gradients of gradients. The gradients of a specialization are a pure
- * function of its primals and tangents: the joint graph without its forward outputs.
- * It becomes a function like any other, compiled when first called, and so its own
- * backward can be differentiated in turn, to any order. */
+ * function of its primals and tangents: the joint graph without its forward outputs,
+ * or, where history ends inside the program, what regrad.c does. It becomes a function
+ * like any other, compiled when first called, and so its own backward can be
+ * differentiated in turn, to any order. */
 #include "aot/aot.h"
 
 #include <stdio.h>
 
 typedef struct again {
-    td_fn      *fn; /* NULL until needed */
-    td_plan    *p;  /* not held: it owns this */
+    td_fn      *fn;  /* NULL until needed */
+    td_plan    *p;   /* not held: it owns this */
+    td_regrad   cut; /* program NULL: history has no cuts */
     td_aot_opts opts;
     td_config   config; /* the settings of the specialization */
     char       *name;
@@ -35,6 +37,11 @@ static td_graph *gradients_of(const td_joint *j) {
 }
 
 static td_fn *make_fn(again *a) {
+    if (a->cut.program) {
+        td_fn *f = td_aot_function(a->p->cx, td__regrad, &a->cut, &a->opts);
+        if (f) f->inner = true;
+        return f;
+    }
     td_graph *g = gradients_of(a->p->j);
     if (!g) return NULL;
     td_fn *f = td_aot_graph(g, &a->opts);
@@ -59,7 +66,7 @@ static bool check(const again *a) {
                             "%s: a gradient of its gradient needs input %d as it was "
                             "before the call, which writes it; pass a clone",
                             a->p->name, i);
-    return true;
+    return !a->cut.program || td__regrad_check(&a->cut, a->p->name);
 }
 
 static bool call(void *env, const td_value *in, td_value *out) {
@@ -74,6 +81,7 @@ static bool call(void *env, const td_value *in, td_value *out) {
 static void drop(void *env) {
     again *a = env;
     td_fn_drop(a->fn);
+    td__graph_drop(a->cut.program);
     td__free(a->name);
     td__free(a);
 }
@@ -90,6 +98,11 @@ bool td__again_make(td_fn *f, td_spec *s) {
                  .name = td__strdup(name)};
     a->opts.name = a->name;
     a->opts.config = &a->config;
+    td_graph *program = (td_graph *)(uintptr_t)td__spec_program(f, s);
+    if (td__graph_cuts(program)) {
+        td__graph_keep(program);
+        a->cut = (td_regrad){s->plan->j, program};
+    }
     s->plan->again = (td_again){call, drop, a};
     return a->name != NULL || td__fail_memory(f->cx);
 }

@@ -145,8 +145,21 @@ void td__log_facts(const td_fn *f, const td_graph *program, const td_value *in);
 void td__log_spec(const td_fn *f, const td_spec *s); /* what was compiled */
 void td__log_misfit(td_fn *f, td_values args);       /* why it fits none */
 
-/* ---- again.c ------------------------------------------------------------ */
+/* ---- again.c, regrad.c -------------------------------------------------- */
 
 bool td__again_make(td_fn *f, td_spec *s);
+
+/* A program, and the joint graph that says what is differentiated with respect to
+ * what. */
+typedef struct td_regrad {
+    const td_joint *j;
+    td_graph       *program; /* held */
+} td_regrad;
+/* Does history end somewhere in the program? */
+bool td__graph_cuts(const td_graph *program);
+/* A body of primals (absent: no gradient depends on it) and tangents that gives the
+ * gradients; env is a td_regrad. */
+bool td__regrad(td_call *c);
+bool td__regrad_check(const td_regrad *of, const char *name); /* false: refused */
 
 #endif

@@ -168,15 +168,16 @@ void td__plan_drop(td_plan *p) {
 
 /* ---- a call ------------------------------------------------------------- */
 
-static bool run_forward(td_pcall *c) {
-    td_ctx *cx = c->p->cx;
+bool td__plan_run(td_plan *p, const td_runner *code, const td_value *in,
+                  td_value *out) {
+    td_ctx *cx = p->cx;
     bool    grad = cx->grad_enabled;
     cx->grad_enabled = false;
-    bool ok = c->p->fwd.run(c->p->fwd.env, cx, c->in, c->vals);
+    bool ok = code->run(code->env, cx, in, out);
     cx->grad_enabled = grad;
     if (!ok && td_ok(cx))
         td__fail(cx, TD_E_ARG, "%s: the compiled code failed without a reason",
-                 c->p->name);
+                 p->name);
     return ok && td_ok(cx);
 }
 
@@ -216,7 +217,7 @@ static void leave_mode(const td_plan *p) {
 static bool run(td_pcall *c) {
     td_plan *p = c->p;
     if (p->asserts && !td__plan_check_inputs(c)) return false;
-    if (!run_forward(c)) return false;
+    if (!td__plan_run(p, &p->fwd, c->in, c->vals)) return false;
     if (p->asserts && !td__plan_check_values(c)) return false;
     set_versions(c);
     bool ok = td__plan_flags(c) && (!p->h || td__plan_node(c)) && td__plan_updates(c) &&

@@ -100,6 +100,8 @@ typedef struct td_pcall {
 
 bool td__now_make(td_pcall *c);     /* now.c: sets c->now and c->j */
 void td__now_drop(td_now *n);       /* NULL is fine */
+/* Runs one half; false after td__fail, also when the code gave no reason. */
+bool td__plan_run(td_plan *p, const td_runner *code, const td_value *in, td_value *out);
 bool td__plan_node(td_pcall *c);    /* node.c: makes c->node with what it saves */
 void td__plan_came(td_pcall *c);    /* writes.c: before anything runs */
 bool td__plan_flags(td_pcall *c);   /* inputs that require grad now */

@@ -22,8 +22,11 @@ int     td_arg_count(const td_call *c) { return c->args.n; }
 
 td_values td__call_args(const td_call *c) { return c->args; }
 
+/* A tensor that is NULL is absent. */
 static td_kind kind_of(const td_call *c, int i) {
-    return i < 0 || i >= c->args.n ? TD_K_STR : (td_kind)c->args.v[i].kind;
+    if (i < 0 || i >= c->args.n) return TD_K_STR;
+    const td_value *v = &c->args.v[i];
+    return v->kind == TD_K_TENSOR && !v->u.t ? TD_K_NONE : (td_kind)v->kind;
 }
 
 static void fail_arg(td_call *c, int i, const char *what) {

@@ -1,0 +1,142 @@
+/* regrad.c -- gradients of programs that cut history: regions without gradients,
+ * detached values, custom functions. Their joint graph computes the right gradients
+ * but no longer knows where history ended, so it may not be differentiated. Instead
+ * the program itself is run once more and the engine asked for its gradients, with
+ * history; that is a body, and is compiled like any other. */
+#include "aot/aot.h"
+
+#include <string.h>
+
+/* ---- cuts --------------------------------------------------------------- */
+
+static bool cuts(const td_gnode *n) {
+    return n->kind != TD_N_OP || n->op == TD_OP_detach || n->op == TD_OP_detach_ ||
+           n->op == TD_OP_requires_grad_ || n->op == TD_OP_custom;
+}
+
+bool td__graph_cuts(const td_graph *g) {
+    for (int i = 0; i < g->nodes.n; i++)
+        if (!g->nodes.v[i]->dead && cuts(g->nodes.v[i])) return true;
+    for (int i = 0; i < g->nested.n; i++)
+        if (td__graph_cuts(g->nested.v[i])) return true;
+    return false;
+}
+
+/* ---- the body ----------------------------------------------------------- */
+
+typedef struct run {
+    const td_regrad *of;
+    td_call         *c;
+    td_value        *in, *out; /* of the program */
+    td_tensor      **roots, **with, **grads;
+    td_edge         *to;
+} run;
+
+static bool make_room(run *r, void **heap) {
+    const td_joint *j = r->of->j;
+    size_t          in = (size_t)j->n_primals + 1, out = (size_t)j->n_results + 1;
+    size_t          tangents = (size_t)j->n_tangents + 1;
+    size_t          targets = (size_t)j->n_targets + 1;
+    size_t bytes = sizeof *r->in * (in + out) + sizeof *r->roots * 2 * tangents +
+                   (sizeof *r->grads + sizeof *r->to) * targets;
+    char *at = *heap = td__zalloc(bytes);
+    if (!at) return td__fail_memory(r->of->j->cx);
+    r->in = (void *)at;
+    r->out = r->in + in;
+    r->to = (void *)(r->out + out);
+    r->roots = (void *)(r->to + targets);
+    r->with = r->roots + tangents;
+    r->grads = r->with + tangents;
+    return true;
+}
+
+/* A primal no gradient depends on was not kept: any value does. */
+static td_tensor *any_value(const td_joint *j, int i) {
+    const td_look *l = j->g->inputs.v[i]->look;
+    if (!l || l->kind != TD_K_TENSOR) return NULL;
+    td_tensor *t = td_op_zeros(j->cx, (td_ints){l->size, l->rank}, (td_dtype)l->dtype);
+    return l->grad ? td_set_requires_grad(t, true) : t;
+}
+
+/* Arguments as they are, but for those the program writes. */
+static bool take_args(run *r) {
+    const td_joint *j = r->of->j;
+    for (int i = 0; i < j->n_primals; i++) {
+        td_tensor *t = td_arg_absent(r->c, i) ? any_value(j, i) : td_arg(r->c, i);
+        if (!t) continue;
+        if (j->written[i]) t = td_op_clone(t, false);
+        if (td_is_nil(t)) return false;
+        r->in[i] = td_value_tensor(t);
+    }
+    for (int i = 0; i < j->n_targets; i++)
+        if (!td__edge_of(r->in[j->targets[i].input].u.t, &r->to[i])) return false;
+    return true;
+}
+
+static td_tensor *root_of(const run *r, const td_tangent *t) {
+    const td_joint *j = r->of->j;
+    if (t->of == TD_TANGENT_INPUT) return r->in[j->updates[t->index].input].u.t;
+    if (t->of == TD_TANGENT_OUTPUT) return r->out[t->index].u.t;
+    for (int i = 0; i < j->n_results; i++)
+        if (j->results[i].source == TD_OF_BASE && j->results[i].from == t->index &&
+            (j->results[i].how == TD_RESULT_VIEW || j->results[i].how == TD_RESULT_LIE))
+            return r->out[i].u.t->base;
+    return NULL;
+}
+
+static bool differentiate(run *r) {
+    const td_joint *j = r->of->j;
+    int             n = 0;
+    for (int i = 0; i < j->n_tangents; i++) {
+        td_tensor *root = j->tangents[i].broken ? NULL : root_of(r, &j->tangents[i]);
+        if (!root) continue;
+        r->roots[n] = root;
+        r->with[n++] = td_arg(r->c, j->n_primals + i);
+    }
+    td_grad_opts o = {TD_GRAD_OPTS, .create_graph = true, .grads = {r->with, n}};
+    return td__grad_edges((td_tensors){r->roots, n}, r->to, j->n_targets, r->grads, &o);
+}
+
+static bool give_back(run *r) {
+    const td_joint *j = r->of->j;
+    td_value       *v = r->in; /* no longer needed */
+    for (int i = 0; i < j->n_targets; i++)
+        v[i] = r->grads[i] ? td_value_tensor(r->grads[i]) : TD_NONE;
+    return td_return_values(r->c, (td_values){v, j->n_targets});
+}
+
+bool td__regrad(td_call *c) {
+    const td_regrad *of = td_call_env(c);
+    td_ctx          *cx = td_call_ctx(c);
+    run              r = {.of = of, .c = c};
+    void            *heap;
+    if (!make_room(&r, &heap)) return false;
+    td_grad_mode was = td_enable_grad_begin(cx);
+    bool         ok = take_args(&r) && td__graph_replay(of->program, r.in, r.out);
+    td_enable_grad_end(cx, was);
+    ok = ok && differentiate(&r) && give_back(&r);
+    for (int i = 0; i < of->j->n_targets; i++)
+        if (r.to[i].node) td__node_drop(r.to[i].node);
+    td__free(heap);
+    return ok;
+}
+
+/* ---- what it cannot do -------------------------------------------------- */
+
+/* Arguments are copied one by one where they are written: those that share bytes
+ * would no longer. */
+bool td__regrad_check(const td_regrad *of, const char *name) {
+    const td_graph *g = of->j->g;
+    for (int i = 0; i < of->j->n_primals; i++)
+        for (int k = 0; k < i && of->j->written[i]; k++) {
+            const td_look *a = g->inputs.v[i]->look, *b = g->inputs.v[k]->look;
+            if (a && b && a->storage >= 0 && a->storage == b->storage)
+                return td__fail(
+                    of->j->cx, TD_E_UNSUPPORTED,
+                    "%s: gradients of gradients of a body that cuts history "
+                    "and writes inputs that share bytes (%d and %d); pass "
+                    "clones",
+                    name, k, i);
+        }
+    return true;
+}

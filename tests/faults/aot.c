@@ -1,0 +1,79 @@
+/* aot.c -- a function with a written argument, results in one storage and random
+ * numbers, under failing allocations: compiled, called, differentiated once and twice.
+ * A call that fails may be made again. */
+#include "faults.h"
+
+static bool layer(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *w = td_arg(c, 1), *seen = td_arg(c, 2);
+    td_add_(seen, td_mean(x, TD_DIMS(0), false));
+    td_tensor *h = td_tanh(td_add(td_matmul(x, w), seen));
+    return td_return(c, h, td_transpose(h, 0, 1), td_dropout(h, 0.5, true), 2.0);
+}
+
+/* History ends inside, and a custom function has its own backward. */
+static bool twice(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out, int n) {
+    (void)n_in, (void)n;
+    out[0] = td_mul(in[0], in[0]);
+    return td_fcall_save(f, TD_LIST(in[0]));
+}
+static bool twice_back(td_fcall *f, td_tensor *const *g, int n, td_tensor **grad,
+                       int n_in) {
+    (void)n, (void)n_in;
+    grad[0] = td_mul(td_mul(g[0], td_fcall_saved(f, 0)), 2.0);
+    return true;
+}
+static bool cut(td_call *c) {
+    static const td_function fn = {"twice", twice, twice_back, NULL};
+    td_tensor               *x = td_arg(c, 0), *w = td_arg(c, 1), *y;
+    td_tensor               *h = td_mul(x, td_detach(td_exp(x)));
+    td_mul_(td_arg(c, 2), 2.0);
+    if (!td_function_call(td_call_ctx(c), &fn, NULL, TD_LIST(td_matmul(h, w)), &y, 1))
+        return false;
+    return td_return(c, y, td_select(y, 0, 1), td_add(y, h), 1.0);
+}
+
+static double sum_of(td_tensor *t) { return td_item(td_sum(td_to(t, TD_F64))); }
+
+/* Two calls: one goes backward, one takes gradients of gradients. */
+static double steps(td_ctx *cx, td_fn *f) {
+    td_grad_opts make = {TD_GRAD_OPTS, .create_graph = true};
+    td_tensor   *x = td_requires_grad_(td_mul(td_ones(cx, TD_SHAPE(3, 3)), 0.3));
+    td_tensor   *w = td_requires_grad_(td_mul(td_ones(cx, TD_SHAPE(3, 3)), 0.2));
+    td_tensor   *seen = td_zeros(cx, TD_SHAPE(3)), *y[3], *g[2];
+    td_invoke(f, TD_ARGS(x, w, seen), y, 3);
+    td_backward(td_add(td_sum(y[1]), td_sum(y[2])));
+    td_invoke(f, TD_ARGS(x, w, td_detach(seen)), y, 3);
+    if (td_grad(TD_LIST(td_sum(td_mul(y[0], y[2]))), TD_LIST(x, w), g, &make))
+        td_backward(td_sum(td_mul(g[0], g[0])));
+    if (!td_ok(cx)) return 0;
+    return sum_of(td_grad_of(w)) + sum_of(td_grad_of(x)) + sum_of(seen);
+}
+
+static double run(td_ctx *cx, td_body *body, const td_aot_opts *opts) {
+    td_fn *f = td_aot_function(cx, body, NULL, opts);
+    double sum = f ? steps(cx, f) : 0;
+    if (f && !td_ok(cx)) { /* the function is still good */
+        td_clear(cx);
+        (void)steps(cx, f);
+        if (td_ok(cx)) td_fail(cx, TD_E_MEMORY, "once");
+    }
+    td_fn_drop(f);
+    return sum;
+}
+
+static double plain(td_ctx *cx) {
+    td_aot_opts o = {TD_AOT_OPTS, .name = "layer"};
+    return run(cx, layer, &o);
+}
+static double kept(td_ctx *cx) {
+    td_aot_opts o = {TD_AOT_OPTS, .keep_mutations = true,
+                     .partition = TD_PARTITION_DEFAULT};
+    return run(cx, layer, &o);
+}
+static double cut_inside(td_ctx *cx) { return run(cx, cut, NULL); }
+
+static const td_fault_case cases[] = {{"plain", plain, false},
+                                      {"kept", kept, false},
+                                      {"cut", cut_inside, false}};
+
+int main(int argc, char **argv) { return fault_main(cases, 3, argc, argv); }

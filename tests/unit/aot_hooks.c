@@ -1,0 +1,198 @@
+/* aot_hooks.c -- hooks around compiled calls see what they see around eager ones. */
+#include "aot_sides.h"
+
+static side *now; /* the side that plays; hooks write there */
+
+static td_tensor *seen_grad(void *env, td_tensor *g) {
+    tell_grad(now, env, g);
+    return NULL;
+}
+static td_tensor *doubled(void *env, td_tensor *g) {
+    tell_grad(now, env, g);
+    return td_mul(g, 2.0);
+}
+static bool accumulated(void *env, td_tensor *t) {
+    tell_grad(now, env, td_grad_of(t));
+    return true;
+}
+
+static bool pair_body(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *w = td_arg(c, 1), *h = td_mul(x, w);
+    return td_return(c, td_exp(h), td_sum(h, TD_DIMS(0), false));
+}
+
+/* On an argument that is no leaf, on leaves, on results, on a view of a result. */
+static void hooks_everywhere(side *s) {
+    now = s;
+    td_tensor *x = leaf(s->cx, TD_SHAPE(2, 2), 0.1);
+    td_tensor *w = leaf(s->cx, TD_SHAPE(2, 2), 0.5);
+    td_tensor *in = td_mul(x, 3.0), *y[2];
+    td_on_grad(in, doubled, "in");
+    td_on_grad(w, seen_grad, "w");
+    td_on_accumulated(w, accumulated, "w accumulated");
+    td_on_accumulated(x, accumulated, "x accumulated");
+    for (int call = 0; call < 2; call++) {
+        ask(s, TD_ARGS(in, w), y, 2);
+        td_on_grad(y[0], doubled, "y0");
+        td_hook gone = td_on_grad(y[0], doubled, "y0, removed");
+        td_on_grad(y[0], seen_grad, "y0 again");
+        td_hook_remove(s->cx, gone);
+        td_tensor *row = td_select(y[0], 0, 1);
+        td_on_grad(row, seen_grad, "row");
+        td_backward_with(TD_LIST(td_add(td_sum(row), td_sum(y[1]))), (td_tensors){0},
+                         &(td_backward_opts){TD_BACKWARD_OPTS, .retain_graph = true});
+        tell_grad(s, "x", td_grad_of(x));
+    }
+}
+TEST(hooks_on_tensors_around_a_call_run_as_eagers) {
+    check_scene(hooks_everywhere, pair_body);
+}
+
+static void retained(side *s) {
+    td_tensor *x = leaf(s->cx, TD_SHAPE(2, 2), 0.1);
+    td_tensor *w = leaf(s->cx, TD_SHAPE(2, 2), 0.5);
+    td_tensor *in = td_mul(x, 3.0), *y[2];
+    td_retain_grad(in);
+    ask(s, TD_ARGS(in, w), y, 2);
+    td_retain_grad(y[0]);
+    td_retain_grad(y[1]);
+    td_mul_(y[1], 2.0);
+    td_backward(td_add(td_sum(td_mul(y[0], y[0])), td_sum(y[1])));
+    tell_grad(s, "in", td_grad_of(in));
+    tell_grad(s, "y0", td_grad_of(y[0]));
+    tell_grad(s, "y1", td_grad_of(y[1]));
+}
+TEST(results_and_arguments_retain_gradients) { check_scene(retained, pair_body); }
+
+/* Only one result is used: the other's gradient never arrives, and its hook rests. */
+static void one_result_unused(side *s) {
+    now = s;
+    td_tensor *x = leaf(s->cx, TD_SHAPE(2, 2), 0.1);
+    td_tensor *w = leaf(s->cx, TD_SHAPE(2, 2), 0.5), *y[2];
+    for (int used = 0; used < 2; used++) {
+        ask(s, TD_ARGS(x, w), y, 2);
+        td_on_grad(y[0], seen_grad, "y0");
+        td_on_grad(y[1], seen_grad, "y1");
+        td_backward(td_sum(y[used]));
+        tell_grad(s, "x", td_grad_of(x));
+    }
+}
+TEST(hooks_of_results_nobody_uses_rest) { check_scene(one_result_unused, pair_body); }
+
+/* ---- nodes -------------------------------------------------------------- */
+
+static int pre_calls, post_calls;
+
+static bool pre(void *env, td_tensor **grads, int n) {
+    (void)env;
+    pre_calls++;
+    for (int i = 0; i < n; i++)
+        if (grads[i]) grads[i] = td_mul(grads[i], 10.0);
+    return true;
+}
+static bool post(void *env, td_tensor **made, int n_made, td_tensor *const *grads,
+                 int n) {
+    (void)env, (void)grads, (void)n;
+    post_calls++;
+    for (int i = 0; i < n_made; i++)
+        if (made[i]) made[i] = td_neg(made[i]);
+    return true;
+}
+
+TEST(a_compiled_call_is_one_node_with_hooks) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = leaf(cx, TD_SHAPE(2, 2), 1.0), *w = leaf(cx, TD_SHAPE(2, 2), 2.0);
+    td_fn     *f = td_aot_function(cx, product_body, NULL, NULL);
+    td_tensor *y;
+    CHECK(td_invoke(f, TD_ARGS(x, w), &y, 1));
+    td_node *n = td_grad_fn(y);
+    CHECK(n != NULL);
+    CHECK(td_node_edges(n) == 2);
+    pre_calls = post_calls = 0;
+    CHECK(td_on_node_pre(n, pre, NULL) != 0);
+    CHECK(td_on_node_post(n, post, NULL) != 0);
+    CHECK(td_backward(td_sum(y)));
+    CHECK(pre_calls == 1 && post_calls == 1);
+    CHECK_NEAR(td_item(td_select(td_select(td_grad_of(x), 0, 0), 0, 0)), -20.0, 1e-6);
+    CHECK_OK(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+/* ---- saved values ------------------------------------------------------- */
+
+static int packed, dropped, unpacked;
+
+static void *pack(void *env, td_tensor *t) {
+    (void)env;
+    packed++;
+    return td_keep(td_mul(t, 2.0));
+}
+static td_tensor *unpack(void *env, void *p, td_ctx *cx) {
+    (void)env, (void)cx;
+    unpacked++;
+    return td_mul(p, 0.5);
+}
+static void drop(void *env, void *p) {
+    (void)env;
+    dropped++;
+    td_drop(p);
+}
+
+static void with_packers(side *s) {
+    static const td_saved_hooks hooks = {pack, unpack, drop, NULL};
+    td_tensor                  *x = leaf(s->cx, TD_SHAPE(2, 2), 0.1);
+    td_tensor                  *w = leaf(s->cx, TD_SHAPE(2, 2), 0.5), *y[2];
+    packed = unpacked = dropped = 0;
+    td_saved_hooks_push(s->cx, &hooks);
+    ask(s, TD_ARGS(x, w), y, 2);
+    td_saved_hooks_pop(s->cx);
+    td_backward(td_add(td_sum(y[0]), td_sum(y[1])));
+    tell_grad(s, "x", td_grad_of(x));
+    tell_grad(s, "w", td_grad_of(w));
+    say(s, "packed %d unpacked %d all dropped %d\n", packed > 0, unpacked > 0,
+        packed == dropped);
+}
+TEST(saved_values_go_through_the_hooks_around_the_call) {
+    check_scene(with_packers, pair_body);
+}
+
+static void *no_pack(void *env, td_tensor *t) {
+    (void)env;
+    td_fail(td_ctx_of(t), TD_E_IO, "the disk is full");
+    return NULL;
+}
+static void failing_packer(side *s) {
+    static const td_saved_hooks hooks = {no_pack, unpack, drop, NULL};
+    td_tensor                  *x = leaf(s->cx, TD_SHAPE(2, 2), 0.1);
+    td_tensor                  *w = leaf(s->cx, TD_SHAPE(2, 2), 0.5), *y[2];
+    td_saved_hooks_push(s->cx, &hooks);
+    say(s, "call %d\n", ask(s, TD_ARGS(x, w), y, 2));
+    td_saved_hooks_pop(s->cx);
+    tell_error(s, "the disk is full");
+    say(s, "call %d\n", ask(s, TD_ARGS(x, w), y, 2));
+}
+TEST(a_hook_that_cannot_pack_fails_the_call) { check_scene(failing_packer, pair_body); }
+
+/* ---- anomaly mode ------------------------------------------------------- */
+
+static bool root_of(td_call *c) {
+    return td_return(c, td_mul(td_sqrt(td_arg(c, 0)), 0.0));
+}
+
+TEST(anomaly_mode_names_the_compiled_call) {
+    td_ctx     *cx = td_open();
+    td_aot_opts opts = {TD_AOT_OPTS, .name = "rooted"};
+    td_fn      *f = td_aot_function(cx, root_of, NULL, &opts);
+    td_tensor  *x = td_requires_grad_(td_zeros(cx, TD_SHAPE(2))), *y;
+    td_set_anomaly(cx, true);
+    td_scope_begin(cx, "step");
+    CHECK(td_invoke(f, TD_ARGS(x), &y, 1));
+    CHECK(!td_backward(td_sum(y)));
+    CHECK(strstr(td_message(cx), "rooted"));
+    CHECK(strstr(td_message(cx), "step"));
+    td_clear(cx);
+    td_scope_end(cx, "step", NULL);
+    td_fn_drop(f);
+    td_close(cx);
+}
