@@ -157,8 +157,7 @@ typedef struct td_regrad {
 } td_regrad;
 /* Does history end somewhere in the program? */
 bool td__graph_cuts(const td_graph *program);
-/* A body of primals (absent: no gradient depends on it) and tangents that gives the
- * gradients; env is a td_regrad. */
+/* A body of primals and tangents that gives the gradients; env is a td_regrad. */
 bool td__regrad(td_call *c);
 bool td__regrad_check(const td_regrad *of, const char *name); /* false: refused */
 

@@ -50,23 +50,24 @@ static bool make_room(run *r, void **heap) {
     return true;
 }
 
-/* A primal no gradient depends on was not kept: any value does. */
-static td_tensor *any_value(const td_joint *j, int i) {
-    const td_look *l = j->g->inputs.v[i]->look;
-    if (!l || l->kind != TD_K_TENSOR) return NULL;
-    td_tensor *t = td_op_zeros(j->cx, (td_ints){l->size, l->rank}, (td_dtype)l->dtype);
-    return l->grad ? td_set_requires_grad(t, true) : t;
+/* Arguments as they are, but for those the program writes. One that no gradient
+ * depends on was kept without its history, and is where a gradient ends all the same. */
+static td_tensor *take_arg(const run *r, int i) {
+    const td_joint *j = r->of->j;
+    const td_look  *l = j->g->inputs.v[i]->look;
+    td_tensor      *t = td_arg(r->c, i);
+    if (!t) return NULL;
+    if (l && l->grad && !td__needs_grad(t))
+        t = td_set_requires_grad(td_op_detach(t), true);
+    return j->written[i] ? td_op_clone(t, false) : t;
 }
 
-/* Arguments as they are, but for those the program writes. */
 static bool take_args(run *r) {
     const td_joint *j = r->of->j;
     for (int i = 0; i < j->n_primals; i++) {
-        td_tensor *t = td_arg_absent(r->c, i) ? any_value(j, i) : td_arg(r->c, i);
-        if (!t) continue;
-        if (j->written[i]) t = td_op_clone(t, false);
-        if (td_is_nil(t)) return false;
-        r->in[i] = td_value_tensor(t);
+        td_tensor *t = take_arg(r, i);
+        if (t && td_is_nil(t)) return false;
+        r->in[i] = t ? td_value_tensor(t) : TD_NONE;
     }
     for (int i = 0; i < j->n_targets; i++)
         if (!td__edge_of(r->in[j->targets[i].input].u.t, &r->to[i])) return false;

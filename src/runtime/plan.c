@@ -81,12 +81,14 @@ static int output_of(td_graph *fwd, td_gval *v, int from) {
 }
 
 /* A backward that is itself differentiated computes everything again from the primals:
- * those it needs are held, as they were before the call wrote them. */
-static bool hold_primal(td_plan *p, int i) {
-    td_hold to = {.out = -1, .index = i, .nr = -1, .checked = true};
+ * those it needs are held, as they were before the call wrote them. If all are, it is
+ * by their sizes that the others count. */
+static bool hold_primal(td_plan *p, int i, bool all) {
+    const td_look *l = p->j->g->inputs.v[i]->look;
+    td_hold        to = {.out = -1, .index = i, .nr = -1, .checked = p->needs[i]};
     p->held[i] = -1;
-    if (!p->needs[i]) return true;
-    if (p->j->written[i]) {
+    if (!p->needs[i] && (!all || !l || l->kind != TD_K_TENSOR)) return true;
+    if (p->j->written[i] && p->needs[i]) {
         td_gval *v = shield_of(p->h->fwd, i);
         if (!v) return true;
         to.checked = false;
@@ -103,7 +105,7 @@ static bool hold_primal(td_plan *p, int i) {
     return true;
 }
 
-static bool plan_backward(td_plan *p, bool twice) {
+static bool plan_backward(td_plan *p, const td_plan_opts *o) {
     const td_joint *j = p->j;
     size_t          n = (size_t)(p->h->n_kept + j->n_primals) + 1;
     p->keep = td__arena_zalloc(&p->h->arena, sizeof *p->keep * n);
@@ -115,8 +117,9 @@ static bool plan_backward(td_plan *p, bool twice) {
     p->back.g = p->h->bwd;
     for (int i = 0; i < j->n_targets; i++)
         p->node_dims += 2 * TD_MAX_RANK; /* bases may be of any rank */
-    bool ok = !twice || find_needs(p);
-    for (int i = 0; ok && twice && i < j->n_primals; i++) ok = hold_primal(p, i);
+    bool ok = !o->twice || find_needs(p);
+    for (int i = 0; ok && o->twice && i < j->n_primals; i++)
+        ok = hold_primal(p, i, o->hold_all);
     return ok && td__half_unshield(p->h->fwd);
 }
 
@@ -144,7 +147,7 @@ td_plan *td__plan_make(td_joint *j, td_halves *h, const td_plan_opts *o) {
                    .backend = o->bwd,
                    .info = o->info,
                    .asserts = o->asserts};
-    bool ok = h ? plan_backward(p, o->twice) : td__half_unshield(j->g);
+    bool ok = h ? plan_backward(p, o) : td__half_unshield(j->g);
     if (ok && compile_now(p, o)) return p;
     td__plan_drop(p);
     return NULL;

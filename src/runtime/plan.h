@@ -60,7 +60,8 @@ typedef struct td_plan_opts {
     td_compile_info   info;
     bool              lazy_backward; /* compiled when it first runs */
     bool              asserts;
-    bool              twice; /* gradients may be differentiated in turn */
+    bool              twice;    /* gradients may be differentiated in turn, */
+    bool              hold_all; /* ...by running the program on all its inputs */
 } td_plan_opts;
 
 /* Takes over j and h, also when it fails. NULL after td__fail. */
@@ -98,8 +99,8 @@ typedef struct td_pcall {
     td_came        *came;         /* by update */
 } td_pcall;
 
-bool td__now_make(td_pcall *c);     /* now.c: sets c->now and c->j */
-void td__now_drop(td_now *n);       /* NULL is fine */
+bool td__now_make(td_pcall *c); /* now.c: sets c->now and c->j */
+void td__now_drop(td_now *n);   /* NULL is fine */
 /* Runs one half; false after td__fail, also when the code gave no reason. */
 bool td__plan_run(td_plan *p, const td_runner *code, const td_value *in, td_value *out);
 bool td__plan_node(td_pcall *c);    /* node.c: makes c->node with what it saves */

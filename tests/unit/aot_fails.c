@@ -59,14 +59,14 @@ TEST(the_limit_is_an_error_that_names_itself_and_the_difference) {
     td_fn      *f = td_aot_function(cx, product_body, NULL, &opts);
     td_tensor  *y;
     for (int n = 1; n <= 2; n++) {
-        td_tensor *a = td_ones(cx, TD_SHAPE(n + 1));
+        td_tensor *a = td_ones(cx, TD_SHAPE(2), n == 1 ? TD_F32 : TD_F64);
         CHECK(td_invoke(f, TD_ARGS(a, a), &y, 1));
     }
-    td_tensor *a = td_ones(cx, TD_SHAPE(7));
+    td_tensor *a = td_ones(cx, TD_SHAPE(2), TD_I64);
     CHECK(!td_invoke(f, TD_ARGS(a, a), &y, 1));
     CHECK(strstr(td_message(cx), "pair: compiled for 2 kinds of calls"));
     CHECK(strstr(td_message(cx), "the limit is 2"));
-    CHECK(strstr(td_message(cx), "size 7 at dim 0"));
+    CHECK(strstr(td_message(cx), "dtype i64"));
     CHECK(td_error(cx) == TD_E_UNSUPPORTED);
     td_clear(cx);
     a = td_ones(cx, TD_SHAPE(2));

@@ -126,6 +126,27 @@ static bool modes_inside(td_call *c) {
 }
 TEST(grad_modes_inside_cut_history) { check_scene(two_orders, modes_inside); }
 
+/* An argument whose value no gradient depends on, at several sizes. */
+static bool added_inside(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *b = td_arg(c, 1);
+    return td_return(c, td_mul(td_add(td_mul(x, x), b), td_detach(td_exp(x))));
+}
+static void several_sizes(side *s) {
+    for (int n = 2; n < 6; n++) {
+        td_grad_opts make = {TD_GRAD_OPTS, .create_graph = true};
+        td_tensor *x = leaf(s->cx, TD_SHAPE(n), 0.3), *b = leaf(s->cx, TD_SHAPE(n), 1);
+        td_tensor *g[2], *y = ask1(s, TD_ARGS(x, b));
+        td_grad(TD_LIST(td_sum(y)), TD_LIST(x, b), g, &make);
+        tell_grad(s, "dx", g[0]);
+        tell_grad(s, "db", g[1]);
+        td_backward(td_sum(td_mul(g[0], td_add(x, 1.0))));
+        tell_grad(s, "x.grad", td_grad_of(x));
+    }
+}
+TEST(gradients_of_gradients_where_history_is_cut_at_any_size) {
+    check_scene(several_sizes, added_inside);
+}
+
 /* ---- tensors a body closes over ----------------------------------------- */
 
 static bool closed_over(td_call *c) {
