@@ -321,9 +321,9 @@ const cli_command cli_check = {
         "              backward reads instead of what min-cut chooses, -keep leaves\n"
         "              writes in the graph, -dynamic has symbols for sizes.\n"
         "\n"
-        "A line per case says ok; where a way differs or refuses, a line for each such\n"
-        "way says so and why. A case counts once, by its worst way. docs/check.md\n"
-        "describes --json.\n"
+        "A line per case says ok; where a way differs or refuses, a line for each\n"
+        "such way says so and why. A case counts once, by its worst way.\n"
+        "docs/check.md describes --json.\n"
         "\n"
         "The status is 0 when all are equal, 1 when something differs or is refused,\n"
         "2 when a FILE cannot be read.\n",

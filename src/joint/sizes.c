@@ -1,5 +1,5 @@
-/* sizes.c -- a joint graph with symbolic sizes: what its caller must know is kept in the
- * graph's own symbols and becomes numbers when it is called. */
+/* sizes.c -- a joint graph with symbolic sizes: what its caller must know is kept in
+ * the graph's own symbols and becomes numbers when it is called. */
 #include "joint/joint_int.h"
 
 /* ---- after the trace ---------------------------------------------------- */
