@@ -179,7 +179,9 @@ static void check_case(const td_gfile *f, const td_gcase *c, uint64_t hash,
                                             {"functional in text", "functional cleaned",
                                              "functional cleaned by one"}};
     for (int i = 0; case_ways[i]; i++)
-        if (!check_way(f, c, case_ways[i], r)) return;
+        if ((!case_ways[i]->on_demand || prog_only) &&
+            !check_way(f, c, case_ways[i], r))
+            return;
     for (int k = 0; k < 2; k++, hash /= 16) { /* one of three each: time is short */
         unsigned which = (unsigned)(hash % 3);
         unsigned pass = which == 0   ? NO_PASS
