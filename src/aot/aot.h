@@ -111,9 +111,10 @@ bool     td__spec_trace(td_fn *f, td_spec *s, td_values args);
 
 /* ---- dynamic.c ---------------------------------------------------------- */
 
-/* The same with symbols in the place of sizes, and the guards. False after td__fail, or
- * without a failure when the settings see no reason for symbols. */
-bool td__spec_trace_sizes(td_fn *f, td_spec *s, td_values args);
+/* The same with symbols in the place of sizes, and the guards; `values`: only for sizes
+ * that depend on values. False after td__fail, or without a failure when the settings
+ * see no reason for symbols. */
+bool td__spec_trace_sizes(td_fn *f, td_spec *s, td_values args, bool values);
 
 bool td__spec_call(td_fn *f, td_spec *s, td_values args, td_value *out);
 

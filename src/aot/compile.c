@@ -176,23 +176,29 @@ bool td__spec_trace(td_fn *f, td_spec *s, td_values args) {
     return s->j != NULL;
 }
 
-/* With symbolic sizes where the settings want them. What cannot be traced so is traced
- * for the sizes at hand, which the log tells. */
+/* Forgets a trace that came to nothing. */
+static void start_over(td_fn *f, td_spec *s) {
+    td_clear(f->cx);
+    td__joint_drop(s->j);
+    td__graph_drop(s->program);
+    s->j = NULL;
+    s->program = NULL;
+}
+
+/* With symbolic sizes where the settings want them, or where sizes depend on values. What
+ * cannot be traced so is traced for the sizes at hand, which the log tells. */
 static bool trace(td_fn *f, td_spec *s, td_values args) {
-    if (s->set.dynamic != TD_SHAPES_STATIC) {
-        if (td__spec_trace_sizes(f, s, args)) return true;
-        td_code code = td_error(f->cx);
-        if (code == TD_E_MEMORY) return false;
-        if (code != TD_OK && td__log_on(f->cx, TD_LOG_guards))
-            td__log(f->cx, TD_LOG_guards, "%s: not for other sizes: %s", f->name,
-                    td_message(f->cx));
-        td_clear(f->cx);
-        td__joint_drop(s->j);
-        td__graph_drop(s->program);
-        s->j = NULL;
-        s->program = NULL;
-    }
-    return td__spec_trace(f, s, args);
+    bool may = s->set.dynamic != TD_SHAPES_STATIC;
+    if (may && td__spec_trace_sizes(f, s, args, false)) return true;
+    if (td_error(f->cx) == TD_E_MEMORY) return false;
+    if (!td_ok(f->cx) && td__log_on(f->cx, TD_LOG_guards))
+        td__log(f->cx, TD_LOG_guards, "%s: not for other sizes: %s", f->name,
+                td_message(f->cx));
+    start_over(f, s);
+    if (td__spec_trace(f, s, args)) return true;
+    if (!may || td_error(f->cx) != TD_E_TRACE) return false;
+    start_over(f, s);
+    return td__spec_trace_sizes(f, s, args, true);
 }
 
 static bool specialize(td_fn *f, td_spec *s, td_values args) {

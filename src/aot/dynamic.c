@@ -117,7 +117,7 @@ static bool *find_fixed(const td_fn *f, td_values args) {
     return fixed;
 }
 
-bool td__spec_trace_sizes(td_fn *f, td_spec *s, td_values args) {
+bool td__spec_trace_sizes(td_fn *f, td_spec *s, td_values args, bool values) {
     uint32_t  *marks = td__zalloc(sizeof *marks * ((size_t)args.n + 1));
     bool      *fixed = find_fixed(f, args);
     td_symplan plan = {.dynamic = TD_DYNAMIC_ALL,
@@ -126,9 +126,9 @@ bool td__spec_trace_sizes(td_fn *f, td_spec *s, td_values args) {
                        .named_as = f->graph,
                        .fixed = fixed};
     bool       ok = (marks && fixed) || td__fail_memory(f->cx);
-    if (s->set.dynamic == TD_SHAPES_AUTO) plan.dynamic = TD_DYNAMIC_MARKED;
-    bool some = ok && may_vary(args) &&
-                (plan.dynamic == TD_DYNAMIC_ALL || find_marks(f, args, marks));
+    if (values || s->set.dynamic == TD_SHAPES_AUTO) plan.dynamic = TD_DYNAMIC_MARKED;
+    bool some = ok && (values || (may_vary(args) && (plan.dynamic == TD_DYNAMIC_ALL ||
+                                                     find_marks(f, args, marks))));
     bool traced = some && trace(f, s, args, plan, marks);
     td__free(marks);
     td__free(fixed);

@@ -35,15 +35,30 @@ static bool obeys_tape(const td_graph *fn, const td_value *in) {
 
 static const case_way dynamic;
 
+/* Sizes that depend on values take a trace with symbols. */
+static td_functional *functionalize(const td_graph *fn, const td_value *in) {
+    td_functional *f = td__functionalize(fn, in);
+    if (f || td_error(fn->cx) != TD_E_TRACE) return f;
+    td_clear(fn->cx);
+    return td__functionalize_dynamic(fn, in, TD_DYNAMIC_MARKED);
+}
+
+/* What the facts cannot tell for such sizes is left to the tape. */
+static bool may_go(const td_graph *fn, const td_value *in) {
+    if (!has_history(fn, in) || obeys_tape(fn, in)) return true;
+    if (td_error(fn->cx) != TD_E_TRACE) return false;
+    td_clear(fn->cx);
+    return true;
+}
+
 static bool call_functional(case_run *run, const td_graph *fn, const td_value *in,
                             td_value *out) {
-    bool           history = has_history(fn, in);
     td_functional *f = NULL;
-    if (!history || obeys_tape(fn, in))
+    if (may_go(fn, in))
         f = run->way == &dynamic ? td__functionalize_dynamic(fn, in, TD_DYNAMIC_ALL)
-                                 : td__functionalize(fn, in);
+                                 : functionalize(fn, in);
     run->refused = !f;
-    if (f && f->no_history && history) run->values_only = f->no_history;
+    if (f && f->no_history && has_history(fn, in)) run->values_only = f->no_history;
     bool ok = f && td__functional_run(f, in, out);
     td__functional_drop(f);
     return ok;

@@ -130,7 +130,8 @@ void      td__joint_drop(td_joint *j); /* NULL is fine */
  * no other output's. Passes that merge values call for it. */
 bool      td__joint_separate(td_joint *j);
 /* With symbolic sizes: *to is j with the numbers they have for these inputs, by input
- * of the program; what it adds lies in `a`. False after td__fail. */
+ * of the program; what it adds lies in `a`. The geometry of tangents is left to the
+ * caller, who sees what they are tangents of. False after td__fail. */
 bool td__joint_at(const td_joint *j, const td_value *in, td_arena *a, td_joint *to);
 /* Undoes in a forward half what shields written inputs, where nothing needs it. */
 bool td__half_unshield(td_graph *g);

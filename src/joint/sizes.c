@@ -99,11 +99,10 @@ static void set_all(setting *s, td_joint *to) {
     for (int i = 0; i < to->n_updates && s->ok; i++)
         to->updates[i].end = geom_now(s, &to->updates[i].end);
     for (int i = 0; i < to->n_results && s->ok; i++) {
+        if (to->results[i].how == TD_RESULT_VALUE) continue; /* as the code gives it */
         to->results[i].geom = geom_now(s, &to->results[i].geom);
         views_now(s, &to->results[i]);
     }
-    for (int i = 0; i < to->n_tangents && s->ok; i++)
-        to->tangents[i].geom = geom_now(s, &to->tangents[i].geom);
 }
 
 bool td__joint_at(const td_joint *j, const td_value *in, td_arena *a, td_joint *to) {

@@ -1,6 +1,9 @@
 /* now.c -- symbolic sizes as they are in one call: numbers in the place of symbols, for
  * everything the plan does besides running code. */
+#include "ops/geom.h"
 #include "runtime/plan.h"
+
+#include <string.h>
 
 bool td__now_make(td_pcall *c) {
     td_plan *p = c->p;
@@ -14,6 +17,35 @@ bool td__now_make(td_pcall *c) {
     n->kept = td__arena_zalloc(&n->arena, sizeof *n->kept * ((size_t)p->n_keep + 1));
     if (!n->kept) return td__fail_memory(p->cx);
     return td__joint_at(p->j, c->in, &n->arena, &n->j);
+}
+
+/* The value a tangent is that of. */
+static const td_tensor *root_of(const td_pcall *c, const td_tangent *t) {
+    const td_joint  *j = c->j;
+    const td_update *u = &j->updates[t->of == TD_TANGENT_INPUT ? t->index : 0];
+    int              out = t->of == TD_TANGENT_INPUT ? (u->now >= 0 ? u->now : u->out)
+                           : t->of == TD_TANGENT_OUTPUT ? j->results[t->index].out
+                                                        : j->bases[t->index].out;
+    return c->vals[out].u.t;
+}
+
+bool td__now_tangents(td_pcall *c) {
+    if (!c->now) return true;
+    for (int i = 0; i < c->j->n_tangents; i++) {
+        td_tangent      *to = &c->now->j.tangents[i];
+        const td_tensor *t = root_of(c, to);
+        size_t           n = sizeof(int64_t) * (size_t)(t->rank + 1);
+        int64_t         *size = td__arena_alloc(&c->now->arena, n);
+        int64_t         *stride = td__arena_alloc(&c->now->arena, n);
+        if (!size || !stride) return td__fail_memory(c->p->cx);
+        memcpy(size, t->size, n - sizeof *size);
+        if (td__is_channels_last(t)) td__strides_channels_last(t->rank, size, stride);
+        else td__strides_dense(t->rank, size, stride);
+        to->geom.size = size;
+        to->geom.stride = stride;
+        to->geom.offset = 0;
+    }
+    return true;
 }
 
 void td__now_drop(td_now *n) {

@@ -222,6 +222,7 @@ static bool run(td_pcall *c) {
     if (p->asserts && !td__plan_check_inputs(c)) return false;
     if (!td__plan_run(p, &p->fwd, c->in, c->vals)) return false;
     if (p->asserts && !td__plan_check_values(c)) return false;
+    if (!td__now_tangents(c)) return false;
     set_versions(c);
     bool ok = td__plan_flags(c) && (!p->h || td__plan_node(c)) && td__plan_updates(c) &&
               td__plan_results(c);

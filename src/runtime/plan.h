@@ -99,8 +99,9 @@ typedef struct td_pcall {
     td_came        *came;         /* by update */
 } td_pcall;
 
-bool td__now_make(td_pcall *c); /* now.c: sets c->now and c->j */
-void td__now_drop(td_now *n);   /* NULL is fine */
+bool td__now_make(td_pcall *c);     /* now.c: sets c->now and c->j */
+bool td__now_tangents(td_pcall *c); /* after the code */
+void td__now_drop(td_now *n);       /* NULL is fine */
 /* Runs one half; false after td__fail, also when the code gave no reason. */
 bool td__plan_run(td_plan *p, const td_runner *code, const td_value *in, td_value *out);
 bool td__plan_node(td_pcall *c);    /* node.c: makes c->node with what it saves */
