@@ -276,7 +276,7 @@ bool td__replay_node(td_replay *r, const td_gnode *n) {
     td_where was = td_here;
     uint32_t tags = r->g->cx->tags;
     td_here = n->here;
-    r->g->cx->tags = n->tags;
+    r->g->cx->tags = n->tags ? n->tags : tags; /* a region holds inside an op too */
     bool ok = read_args(r, n) && call_op(r, n);
     r->g->cx->tags = tags;
     if (!ok) return false;
