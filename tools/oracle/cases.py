@@ -226,7 +226,7 @@ class Case:
                     flat.copy_(torch.tensor(values, dtype=torch.float64).view(r.size()))
             grads.append(flat)
         torch.autograd.backward(roots, grads,
-                                retain_graph=s.kwargs.get("retain_graph", False),
+                                retain_graph=s.kwargs.get("retain_graph"),
                                 create_graph=s.kwargs.get("create_graph", False))
         step["tangents"] = [self.value(g) for g in grads]
         step["gradients"] = [self.value(t.grad, n) for n, t in self.leaves]
@@ -240,6 +240,9 @@ class Case:
             return self.call(s)
         if s.kind == "backward":
             return self.backward(s)
+        if s.kind == "grad":
+            self.env[s.names[0]] = self.arg(s.args[0], self.env).grad
+            return None
         if s.kind == "region":
             with self.region(s.op):
                 for x in s.body:
