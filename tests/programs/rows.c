@@ -46,8 +46,9 @@ static char *quoted(char **at) {
 }
 
 static void check_golden(const char *id, const char *file) {
-    char path[256];
-    snprintf(path, sizeof path, "tests/golden/func/%.100s", file);
+    char        path[256];
+    const char *room = strchr(file, '/') ? "" : "func/";
+    snprintf(path, sizeof path, "tests/golden/%s%.100s", room, file);
     char *text = read_file(path);
     check(strstr(text, id) != NULL, id, path);
     free(text);
@@ -69,6 +70,14 @@ static void check_case(char *row, char *cell) {
     free(text);
 }
 
+/* golden `ROOM/FILE.td` `name`; without a name the row's own are there. */
+static void check_golden_row(char *row, char *cell) {
+    char *file = quoted(&cell), *name = quoted(&cell);
+    check_golden(name ? name : "", file);
+    for (char *id; (id = quoted(&row));)
+        if (*id != '_') check_golden(id, file);
+}
+
 /* `unit/FILE.c`: test */
 static void check_unit(const char *row, char *cell) {
     char path[256], *file = quoted(&cell);
@@ -86,7 +95,8 @@ static void check_line(char *line) {
     *end = 0;
     char *cell = end + 3;
     if ((end = strstr(cell, " |"))) *end = 0;
-    if (strstr(cell, ".td`")) check_case(row, cell);
+    if (!strncmp(cell, "golden ", 7)) check_golden_row(row, cell);
+    else if (strstr(cell, ".td`")) check_case(row, cell);
     else if (!strncmp(cell, "`unit/", 6)) check_unit(row, cell);
 }
 

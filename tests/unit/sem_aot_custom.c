@@ -1,0 +1,218 @@
+/* sem_aot_custom.c -- the rows of tests/README.md about custom functions, compiled: a
+ * body that calls one is captured, its backward becomes part of the backward half.
+ * The numbers are PyTorch's eager ones. */
+#include "aot_help.h"
+#include "grad_help.h"
+
+/* Calls the custom function of its env on all arguments. */
+static bool call_custom(td_call *c) {
+    td_tensor *in[4], *y;
+    int        n = td_arg_count(c);
+    for (int i = 0; i < n; i++) in[i] = td_arg(c, i);
+    return td_function_call(td_call_ctx(c), td_call_env(c), NULL, (td_tensors){in, n},
+                            &y, 1) &&
+           td_return(c, y);
+}
+
+static td_fn *compile(td_ctx *cx, const td_function *fn) {
+    return td_aot_function(cx, call_custom, (void *)fn, NULL);
+}
+
+static bool copy_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
+                    int n_out) {
+    (void)n_out;
+    out[0] = td_clone(in[0]);
+    return td_fcall_stash(f, TD_LIST(in[n_in - 1]));
+}
+
+/* ---- test_custom_autograd ----------------------------------------------- */
+
+static bool plus_one_bw(td_fcall *f, td_tensor *const *g, int n, td_tensor **grad,
+                        int n_in) {
+    (void)f, (void)n, (void)n_in;
+    grad[0] = td_add(g[0], 1.0);
+    return true;
+}
+
+TEST(a_custom_backward_is_compiled_and_runs_no_more) {
+    static const td_function fn = {"plus one", copy_fw, plus_one_bw, NULL};
+    td_ctx                  *cx = td_open();
+    td_fn                   *f = compile(cx, &fn);
+    td_tensor               *x = LEAF(cx, 1, 2), *y;
+    CHECK(td_invoke(f, TD_ARGS(x), &y, 1) && td_backward(td_sum(td_mul(y, 3.0))));
+    CHECK_VALUES(td_grad_of(x), 4, 4);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+/* ---- test_compiled_backward_vc_check_codegen ---------------------------- */
+
+static bool stash_out_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
+                         int n_out) {
+    (void)n_in, (void)n_out;
+    out[0] = td_mul(in[0], 2.0);
+    return td_fcall_stash(f, TD_LIST(out[0]));
+}
+static bool times_stash_bw(td_fcall *f, td_tensor *const *g, int n, td_tensor **grad,
+                           int n_in) {
+    (void)n, (void)n_in;
+    grad[0] = td_mul(g[0], td_fcall_stashed(f, 0));
+    return true;
+}
+
+TEST(a_stashed_result_is_not_checked_for_writes) {
+    static const td_function fn = {"stash", stash_out_fw, times_stash_bw, NULL};
+    td_ctx                  *cx = td_open();
+    td_fn                   *f = compile(cx, &fn);
+    td_tensor               *x = LEAF(cx, 1, 2), *y;
+    CHECK(td_invoke(f, TD_ARGS(x), &y, 1) && td_backward(td_sum(y)));
+    CHECK_VALUES(td_grad_of(x), 2, 4);
+    CHECK_OK(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+/* ---- test_grad_inputs_alias_inputs -------------------------------------- */
+
+static bool save_first_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
+                          int n_out) {
+    (void)n_in, (void)n_out;
+    out[0] = td_clone(in[0]);
+    return td_fcall_save(f, TD_LIST(in[0]));
+}
+static bool give_saved_bw(td_fcall *f, td_tensor *const *g, int n, td_tensor **grad,
+                          int n_in) {
+    (void)g, (void)n, (void)n_in;
+    grad[0] = td_fcall_saved(f, 0);
+    return true;
+}
+
+TEST(a_gradient_may_be_an_input) {
+    static const td_function fn = {"give", save_first_fw, give_saved_bw, NULL};
+    td_ctx                  *cx = td_open();
+    td_fn                   *f = compile(cx, &fn);
+    td_tensor               *x = LEAF(cx, 1, 2), *y;
+    CHECK(td_invoke(f, TD_ARGS(x), &y, 1) && td_backward(td_sum(y)));
+    CHECK_VALUES(td_grad_of(x), 1, 2);
+    CHECK_OK(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+/* ---- writes in backward ------------------------------------------------- */
+
+static bool write_grad_bw(td_fcall *f, td_tensor *const *g, int n, td_tensor **grad,
+                          int n_in) {
+    (void)f, (void)n, (void)n_in;
+    td_mul_(g[0], 2.0);
+    grad[0] = td_clone(g[0]);
+    return true;
+}
+
+/* test_backward_mutation_on_grad_out */
+TEST(a_compiled_backward_may_write_the_gradient_it_is_given) {
+    static const td_function fn = {"writer", copy_fw, write_grad_bw, NULL};
+    td_ctx                  *cx = td_open();
+    td_fn                   *f = compile(cx, &fn);
+    td_tensor               *x = LEAF(cx, 1, 2), *y;
+    CHECK(td_invoke(f, TD_ARGS(x), &y, 1) && td_backward(td_sum(td_mul(y, 3.0))));
+    CHECK_VALUES(td_grad_of(x), 6, 6);
+    CHECK_OK(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+static bool write_stash_bw(td_fcall *f, td_tensor *const *g, int n, td_tensor **grad,
+                           int n_in) {
+    (void)n;
+    for (int i = 0; i < n_in; i++) grad[i] = i ? NULL : td_clone(g[0]);
+    return !td_is_nil(td_mul_(td_fcall_stashed(f, 0), 2.0));
+}
+
+/* test_mutations_in_bw_detached_from_tangent */
+TEST(a_compiled_backward_may_write_an_input) {
+    static const td_function fn = {"writer", copy_fw, write_stash_bw, NULL};
+    td_ctx                  *cx = td_open();
+    td_fn                   *f = compile(cx, &fn);
+    td_tensor               *x = LEAF(cx, 1, 2), *t = td_tensor1(cx, 3, 4), *y;
+    CHECK(td_invoke(f, TD_ARGS(x, t), &y, 1));
+    CHECK_VALUES(t, 3, 4);
+    CHECK(td_backward(td_sum(y)));
+    CHECK_VALUES(t, 6, 8);
+    CHECK_VALUES(td_grad_of(x), 1, 1);
+    CHECK_OK(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+static bool write_both_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
+                          int n_out) {
+    (void)n_in, (void)n_out;
+    td_add_(in[1], 1.0);
+    out[0] = td_clone(in[0]);
+    return td_fcall_stash(f, TD_LIST(in[1]));
+}
+static bool add_stash_bw(td_fcall *f, td_tensor *const *g, int n, td_tensor **grad,
+                         int n_in) {
+    (void)n;
+    for (int i = 0; i < n_in; i++) grad[i] = i ? NULL : td_clone(g[0]);
+    return !td_is_nil(td_add_(td_fcall_stashed(f, 0), 1.0));
+}
+
+/* test_mutation_of_input_in_fw_and_bw: refused, and nothing is written. */
+TEST(an_input_written_by_compiled_forward_and_backward_is_refused) {
+    static const td_function fn = {"writer", write_both_fw, add_stash_bw, NULL};
+    td_ctx                  *cx = td_open();
+    td_fn                   *f = compile(cx, &fn);
+    td_tensor               *x = LEAF(cx, 1, 2), *t = td_tensor1(cx, 3, 4), *y;
+    CHECK(!td_invoke(f, TD_ARGS(x, t), &y, 1));
+    CHECK_FAILS(cx, "backward reads input 1, which forward writes");
+    td_clear(cx);
+    CHECK_VALUES(t, 3, 4);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+/* ---- checkpoints -------------------------------------------------------- */
+
+static bool square_bw(td_fcall *f, td_tensor *const *g, int n, td_tensor **grad,
+                      int n_in) {
+    (void)n, (void)n_in;
+    grad[0] = td_mul(g[0], td_mul(td_fcall_saved(f, 0), 2.0));
+    return true;
+}
+static bool square_fw(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
+                      int n_out) {
+    (void)n_in, (void)n_out;
+    out[0] = td_mul(in[0], in[0]);
+    return td_fcall_save(f, TD_LIST(in[0]));
+}
+static const td_function square = {"square", square_fw, square_bw, NULL};
+
+static bool region(void *env, td_tensor *const *in, int n_in, td_tensor **out, int n) {
+    (void)n_in, (void)n;
+    return td_function_call(env, &square, NULL, TD_LIST(in[0]), out, 1);
+}
+static bool in_region(td_call *c) {
+    td_tensor *y;
+    return td_checkpoint(td_call_ctx(c), region, td_call_ctx(c), TD_LIST(td_arg(c, 0)),
+                         &y, 1) &&
+           td_return(c, td_sin(y));
+}
+
+/* test_ac_tags_through_custom_autograd_function */
+TEST(a_region_reaches_into_a_custom_function) {
+    td_ctx    *cx = td_open();
+    td_fn     *f = td_aot_function(cx, in_region, NULL, NULL);
+    td_tensor *x = LEAF(cx, 1, 2), *y;
+    CHECK(td_invoke(f, TD_ARGS(x), &y, 1));
+    const td_graph *g = f->specs->plan->j->g;
+    bool            tagged = false;
+    for (int i = 0; i < g->nodes.n; i++)
+        tagged |= g->nodes.v[i]->tags == TD_TAG(TD_PREFER_RECOMPUTE, 1);
+    CHECK(tagged);
+    CHECK(td_backward(td_sum(y)));
+    CHECK_VALUES(td_grad_of(x), 2 * cos(1), 4 * cos(4));
+    td_fn_drop(f);
+    td_close(cx);
+}
