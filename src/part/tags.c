@@ -34,7 +34,8 @@ static td_why why_firm(const td_part *p, int i) {
     td_policy       policy = TD_TAG_POLICY(n->tags);
     if (td__opinfo(n->op)->writes || (!p->view[i] && reads_written(p, i)))
         return TD_WHY_EFFECT;
-    if (td__op_draws(n->op) && policy != TD_MUST_RECOMPUTE) return TD_WHY_RANDOM;
+    bool redraw = policy == TD_MUST_RECOMPUTE && p->o->redraw;
+    if (td__op_draws(n->op) && !redraw) return TD_WHY_RANDOM;
     if (policy == TD_MUST_SAVE) return TD_WHY_MUST_SAVE;
     return policy == TD_PREFER_SAVE ? TD_WHY_PREFER_SAVE : TD_WHY_FREE;
 }
