@@ -31,6 +31,24 @@ typedef enum td_key_bit {
     TD_KEY_OFFSET
 } td_key_bit;
 
+/* Which values of a call lie in the same bytes. */
+typedef struct td_kin {
+    int  first;  /* the first of them */
+    bool shared; /* they are not all one tensor; said of the first and those others */
+} td_kin;
+typedef struct td_kin_slot {
+    const void *bytes;
+    uint64_t    stamp; /* of the call that wrote it */
+    int         first;
+} td_kin_slot;
+typedef struct td_kins {
+    td_kin      *kin;
+    td_kin_slot *slot; /* a table by bytes */
+    int          room; /* values it has room for */
+    size_t       mask;
+    uint64_t     stamp;
+} td_kins;
+
 /* The stages of compiling, also names of spans. */
 typedef enum td_spent {
     TD_SPENT_CAPTURE,
@@ -73,7 +91,8 @@ struct td_fn {
     td_spec        *specs; /* the last one used first */
     int             n_specs;
     bool            over; /* it was said that calls beyond the limit run as they are */
-    td_key          key;  /* of the call under way */
+    td_key          key;  /* of the call under way, where it fits nothing */
+    td_kins         kins; /* ...and its values */
 };
 
 /* ---- fn.c --------------------------------------------------------------- */
@@ -86,7 +105,10 @@ bool td__fn_prepare(td_fn *f, td_values args);
 
 /* Properties of a call on these arguments and of the tensors the body closed over;
  * `offsets`: where they begin counts too. */
-bool td__key_make(td_ctx *cx, td_key *key, td_values args, const td_spec *s);
+bool td__key_make(td_fn *f, td_key *key, td_values args, const td_spec *s);
+/* Would the key be that of the specialization? False after td__fail, too. */
+bool td__key_fits(td_fn *f, td_values args, const td_spec *s);
+void td__kins_free(td_kins *k);
 
 /* ---- why.c -------------------------------------------------------------- */
 

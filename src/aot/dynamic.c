@@ -31,7 +31,7 @@ static bool mark_arg(uint32_t *marks, const td_key *now, const td_key *was, int 
  * marked. */
 static bool mark_changes(td_fn *f, const td_spec *s, td_values args, uint32_t *marks) {
     int at = 2;
-    if (!td__key_make(f->cx, &f->key, args, s) || f->key.n != s->key.n) return false;
+    if (!td__key_make(f, &f->key, args, s) || f->key.n != s->key.n) return false;
     if (s->guards || f->key.v[0] != s->key.v[0] || f->key.v[1] != s->key.v[1])
         return false;
     for (int i = 0; i < args.n; i++)

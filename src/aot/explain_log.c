@@ -66,7 +66,7 @@ void td__log_misfit(td_fn *f, td_values args) {
     if (!f->specs || !td__log_on(f->cx, TD_LOG_guards)) return;
     for (const td_spec *s = f->specs; s; s = s->next) {
         td_buf b = {0};
-        if (!td__key_make(f->cx, &f->key, args, s)) return;
+        if (!td__key_make(f, &f->key, args, s)) return;
         td__key_difference(&b, &f->key, &s->key);
         td__log(f->cx, TD_LOG_guards, "@%s: not #%d: %s", f->name, s->nr,
                 td__buf_str(&b));

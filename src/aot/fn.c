@@ -65,6 +65,7 @@ void td_fn_drop(td_fn *f) {
     }
     if (f->owns_graph) td__graph_drop((td_graph *)(uintptr_t)f->graph);
     td__vec_free(&f->key);
+    td__kins_free(&f->kins);
     td__free(f->name);
     td__free(f);
 }
@@ -99,26 +100,30 @@ static bool check_args(td_fn *f, td_values args) {
 }
 
 static bool fits(td_fn *f, const td_spec *s, td_values args) {
-    if (!td__key_make(f->cx, &f->key, args, s)) return false;
-    return f->key.n == s->key.n &&
-           !memcmp(f->key.v, s->key.v, sizeof *f->key.v * (size_t)f->key.n) &&
+    return td__key_fits(f, args, s) &&
            (!s->guards || td__guards_run(s->guards, args.v) < 0);
 }
 
-/* The specialization that is most like the call whose key is at hand; NULL: none. */
-static const td_spec *nearest(const td_fn *f) {
-    const td_spec *best = f->specs;
-    for (const td_spec *s = f->specs; s; s = s->next)
-        if (td__key_distance(&f->key, &s->key) < td__key_distance(&f->key, &best->key))
+/* The specialization that is most like the call; NULL: none. */
+static const td_spec *nearest(td_fn *f, td_values args) {
+    const td_spec *best = NULL;
+    int            least = 0;
+    for (const td_spec *s = f->specs; s; s = s->next) {
+        if (!td__key_make(f, &f->key, args, s)) return NULL;
+        int far = td__key_distance(&f->key, &s->key);
+        if (!best || far < least) {
             best = s;
+            least = far;
+        }
+    }
     return best;
 }
 
 /* One more than the limit allows: says in what this call differs. */
 static bool fail_limit(td_fn *f, td_values args, int64_t limit) {
     td_buf         why = {0};
-    const td_spec *s = nearest(f);
-    if (s && td__key_make(f->cx, &f->key, args, s))
+    const td_spec *s = nearest(f, args);
+    if (s && td__key_make(f, &f->key, args, s))
         td__key_difference(&why, &f->key, &s->key);
     td__fail(f->cx, TD_E_UNSUPPORTED,
              "%s: compiled for %d kinds of calls already, the limit is %lld, and this "
@@ -147,7 +152,7 @@ static td_spec *as_is(td_fn *f, td_values args, const td_config *c) {
     if (!s) return td__fail_memory(f->cx), NULL;
     s->nr = f->n_specs;
     s->set = *c;
-    if (td__key_make(f->cx, &s->key, args, s)) return s;
+    if (td__key_make(f, &s->key, args, s)) return s;
     td__spec_drop(s);
     return NULL;
 }

@@ -1,20 +1,28 @@
 /* key.c -- what a call looks like, as a list of words. Two calls with the same words
- * run the same code. */
+ * run the same code. A list is written, to be remembered, or held against one that
+ * was: the same walk, which then stops at the first word that differs. */
 #include "aot/aot.h"
 
 #include <string.h>
-
-static bool add(td_ctx *cx, td_key *k, int64_t word) {
-    return td__vec_push(k, word) || td__fail_memory(cx);
-}
 
 /* The values a key speaks of: arguments, then the consts of the program. */
 typedef struct subject {
     td_values       args;
     const td_graph *program; /* NULL: none captured yet */
     const td_graph *guarded; /* whose inputs' symbolic sizes guards look after; NULL */
+    const td_kin   *kin;     /* by value */
     bool            offsets;
+    int             tensors; /* arguments that were tensors, so far */
+    td_key         *to;      /* written, or */
+    const td_key   *with;    /* ...compared, from `at` on */
+    int             at;
 } subject;
+
+/* The next word. False: it is another, or there is no memory. */
+static bool put(subject *s, int64_t word) {
+    if (s->with) return s->at < s->with->n && s->with->v[s->at++] == word;
+    return td__vec_push(s->to, word);
+}
 
 static int count(const subject *s) {
     return s->args.n + (s->program ? s->program->consts.n : 0);
@@ -26,30 +34,73 @@ static td_tensor *tensor_at(const subject *s, int i) {
     return s->args.v[i].kind == TD_K_TENSOR ? s->args.v[i].u.t : NULL;
 }
 
-static bool share_bytes(const td_tensor *a, const td_tensor *b) {
-    return a->st == b->st || (a->st->data && a->st->data == b->st->data);
+/* ---- who shares bytes --------------------------------------------------- */
+
+static bool make_room(td_kins *k, int n) {
+    if (n <= k->room) return true;
+    size_t slots = 16;
+    while (slots < 2 * (size_t)n) slots *= 2;
+    td_kin      *kin = td__alloc(sizeof *kin * (size_t)n);
+    td_kin_slot *slot = td__zalloc(sizeof *slot * slots);
+    if (!kin || !slot) {
+        td__free(kin);
+        td__free(slot);
+        return false;
+    }
+    td__kins_free(k);
+    *k = (td_kins){kin, slot, n, slots - 1, 0};
+    return true;
+}
+
+void td__kins_free(td_kins *k) {
+    td__free(k->kin);
+    td__free(k->slot);
+    *k = (td_kins){0};
+}
+
+/* The first value whose bytes these are: i itself when they are new. */
+static int first_of(td_kins *k, const void *bytes, int i) {
+    size_t at = (size_t)((uintptr_t)bytes * 0x9e3779b97f4a7c15u >> 20) & k->mask;
+    for (;; at = (at + 1) & k->mask) {
+        td_kin_slot *s = &k->slot[at];
+        if (s->stamp == k->stamp && s->bytes == bytes) return s->first;
+        if (s->stamp == k->stamp) continue;
+        *s = (td_kin_slot){bytes, k->stamp, i};
+        return i;
+    }
+}
+
+/* Storages made of the same memory count as one. Slots of earlier calls have other
+ * stamps: nothing is cleared. */
+static bool find_kin(td_kins *k, const subject *s) {
+    int n = count(s);
+    if (!make_room(k, n)) return false;
+    k->stamp++;
+    for (int i = 0; i < n; i++) {
+        const td_tensor *t = tensor_at(s, i);
+        k->kin[i] = (td_kin){i, false};
+        if (!t) continue;
+        int first = first_of(k, t->st->data ? t->st->data : (const void *)t->st, i);
+        k->kin[i].first = first;
+        if (tensor_at(s, first) != t) k->kin[i].shared = k->kin[first].shared = true;
+    }
+    return true;
 }
 
 /* How a tensor is related to those before it: 2k + 1, the same as the k-th; 2k + 2,
  * in the same bytes; 0, neither. */
 static int64_t alias_word(const subject *s, int i) {
-    const td_tensor *t = tensor_at(s, i);
-    for (int k = 0; k < i; k++) {
-        const td_tensor *u = tensor_at(s, k);
-        if (u == t) return 2 * k + 1;
-        if (u && share_bytes(u, t)) return 2 * k + 2;
-    }
-    return 0;
+    int first = s->kin[i].first;
+    return first == i ? 0
+                      : 2 * first + (tensor_at(s, first) == tensor_at(s, i) ? 1 : 2);
 }
 
+/* Is there another tensor in its bytes? */
 static bool is_shared(const subject *s, int i) {
-    const td_tensor *t = tensor_at(s, i);
-    for (int k = 0; k < count(s); k++) {
-        const td_tensor *u = tensor_at(s, k);
-        if (k != i && u && u != t && share_bytes(u, t)) return true;
-    }
-    return false;
+    return s->kin[i].shared || s->kin[s->kin[i].first].shared;
 }
+
+/* ---- words -------------------------------------------------------------- */
 
 static int64_t bit(td_key_bit at, bool on) { return (int64_t)on << at; }
 
@@ -68,11 +119,10 @@ static int64_t nature(td_tensor *t) {
            bit(TD_KEY_READONLY, t->st->readonly) | bit(TD_KEY_STALE, stale);
 }
 
-/* The look of argument i where guards count; NULL: none. */
-static const td_look *look_of(const subject *s, int i) {
-    int at = 0;
+/* The look of the next argument where guards count; NULL: none. */
+static const td_look *next_look(subject *s, int i) {
     if (!s->guarded || i >= s->args.n) return NULL;
-    for (int k = 0; k < i; k++) at += !s->program || tensor_at(s, k);
+    int at = s->program ? s->tensors : i;
     return at < s->guarded->inputs.n ? s->guarded->inputs.v[at]->look : NULL;
 }
 
@@ -80,38 +130,54 @@ static int64_t known(const td_look *l, int64_t want, int64_t is) {
     return l && td__dim_is_sym(want) ? TD_KEY_ANY : is;
 }
 
-static bool add_tensor(td_ctx *cx, td_key *k, const subject *s, int i) {
-    td_tensor *t = tensor_at(s, i);
-    bool       offset = s->offsets || is_shared(s, i);
-    bool       ok = add(cx, k, nature(t) | bit(TD_KEY_OFFSET, offset)) &&
-              add(cx, k, alias_word(s, i));
-    const td_look *l = look_of(s, i);
+static bool put_tensor(subject *s, int i) {
+    td_tensor     *t = tensor_at(s, i);
+    bool           offset = s->offsets || is_shared(s, i);
+    const td_look *l = next_look(s, i);
+    s->tensors++;
+    if (!put(s, nature(t) | bit(TD_KEY_OFFSET, offset)) || !put(s, alias_word(s, i)))
+        return false;
     if (l && l->rank != t->rank) l = NULL;
-    for (int d = 0; ok && d < t->rank; d++)
-        ok = add(cx, k, known(l, l ? l->size[d] : 0, t->size[d]));
-    for (int d = 0; ok && d < t->rank; d++)
-        ok = add(cx, k,
-                 known(l, l ? l->stride[d] : 0, t->size[d] == 1 ? -1 : t->stride[d]));
-    return ok && (!offset || add(cx, k, known(l, l ? l->offset : 0, t->offset)));
+    for (int d = 0; d < t->rank; d++)
+        if (!put(s, known(l, l ? l->size[d] : 0, t->size[d]))) return false;
+    for (int d = 0; d < t->rank; d++) {
+        int64_t stride = t->size[d] == 1 ? -1 : t->stride[d];
+        if (!put(s, known(l, l ? l->stride[d] : 0, stride))) return false;
+    }
+    return !offset || put(s, known(l, l ? l->offset : 0, t->offset));
 }
 
-static bool add_value(td_ctx *cx, td_key *k, const subject *s, int i) {
-    if (tensor_at(s, i)) return add(cx, k, TD_K_TENSOR) && add_tensor(cx, k, s, i);
+static bool put_value(subject *s, int i) {
+    if (tensor_at(s, i)) return put(s, TD_K_TENSOR) && put_tensor(s, i);
     td_value v = s->args.v[i];
     int64_t  bits = v.u.i;
     if (v.kind == TD_K_TENSOR) v.kind = TD_K_NONE;
     if (v.kind == TD_K_FLOAT) memcpy(&bits, &v.u.f, sizeof bits);
-    return add(cx, k, v.kind) && (v.kind == TD_K_NONE || add(cx, k, bits));
+    return put(s, v.kind) && (v.kind == TD_K_NONE || put(s, bits));
 }
 
-bool td__key_make(td_ctx *cx, td_key *k, td_values args, const td_spec *spec) {
-    subject s = {args, spec->program, NULL, spec->offsets};
-    if (spec->guards && spec->plan) s.guarded = spec->plan->j->g;
+static bool put_all(td_fn *f, subject *s, const td_spec *spec) {
+    const td_ctx *cx = f->cx;
+    s->program = spec->program;
+    s->offsets = spec->offsets;
+    if (spec->guards && spec->plan) s->guarded = spec->plan->j->g;
+    int64_t modes = (int64_t)cx->grad_enabled | (int64_t)cx->inference << 1 |
+                    (int64_t)cx->default_dtype << TD_KEY_DTYPE;
+    if (!put(s, s->args.n) || !put(s, modes)) return false;
+    if (!find_kin(&f->kins, s)) return td__fail_memory(f->cx);
+    s->kin = f->kins.kin;
+    for (int i = 0; i < count(s); i++)
+        if (!put_value(s, i)) return false;
+    return true;
+}
+
+bool td__key_make(td_fn *f, td_key *k, td_values args, const td_spec *spec) {
+    subject s = {.args = args, .to = k};
     k->n = 0;
-    bool ok = add(cx, k, args.n) &&
-              add(cx, k,
-                  (int64_t)cx->grad_enabled | (int64_t)cx->inference << 1 |
-                      (int64_t)cx->default_dtype << TD_KEY_DTYPE);
-    for (int i = 0; ok && i < count(&s); i++) ok = add_value(cx, k, &s, i);
-    return ok;
+    return put_all(f, &s, spec) || td__fail_memory(f->cx);
+}
+
+bool td__key_fits(td_fn *f, td_values args, const td_spec *spec) {
+    subject s = {.args = args, .with = &spec->key};
+    return put_all(f, &s, spec) && s.at == spec->key.n;
 }

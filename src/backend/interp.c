@@ -12,23 +12,44 @@ static bool plain_outputs(td_ctx *cx, const td_graph *g, td_value *out) {
     return true;
 }
 
+typedef struct replayed {
+    td_replay room; /* for one call at a time */
+    bool      busy;
+} replayed;
+
+static bool replay(replayed *c, const td_value *in, td_value *out) {
+    if (c->busy) return td__graph_replay(c->room.g, in, out);
+    c->busy = true;
+    bool ok = td__replay_whole(&c->room, in, out);
+    c->busy = false;
+    return ok;
+}
+
 static bool run(void *env, td_ctx *cx, const td_value *in, td_value *out) {
-    td_mode *top = cx->top;
-    bool     grad = cx->grad_enabled;
+    replayed *c = env;
+    td_mode  *top = cx->top;
+    bool      grad = cx->grad_enabled;
     cx->top = NULL;
     cx->grad_enabled = false;
-    bool ok = td__graph_replay(env, in, out) && plain_outputs(cx, env, out);
+    bool ok = replay(c, in, out) && plain_outputs(cx, c->room.g, out);
     cx->top = top;
     cx->grad_enabled = grad;
     return ok;
 }
 
+static void drop(void *env) {
+    replayed *c = env;
+    td__replay_end(&c->room);
+    td__free(c);
+}
+
 static bool compile(void *env, const td_graph *g, const td_compile_info *info,
-                    td_runner *code) {
-    (void)env;
-    (void)info;
-    *code = (td_runner){.run = run, .env = (void *)(uintptr_t)g};
-    return true;
+                    td_runner *to) {
+    (void)env, (void)info;
+    replayed *c = td__zalloc(sizeof *c);
+    if (!c) return td__fail_memory(g->cx);
+    *to = (td_runner){run, drop, c};
+    return td__replay_begin_whole(&c->room, g);
 }
 
 const td_backend td__interp = {.name = "interp", .compile = compile};

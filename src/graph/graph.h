@@ -354,7 +354,8 @@ typedef struct td_replay {
     const td_graph *g;
     td_value       *val;    /* [n_values]; NONE: not there */
     int64_t        *bound;  /* [dims.n] symbols */
-    int32_t        *reads;  /* [n_values] reads to come; NULL: nothing is let go */
+    int32_t        *total;  /* [n_values] reads of a whole replay */
+    int32_t        *reads;  /* [n_values] those to come; NULL: nothing is let go */
     TD_VEC(td_value) args;  /* room for one call */
     TD_VEC(td_tensor *) ts; /* lists of tensors, and results */
     TD_VEC(int64_t) ints;
@@ -367,6 +368,9 @@ bool td__replay_node(td_replay *r, const td_gnode *n);
 bool td__replay_arg(td_replay *r, const td_garg *a, td_value *out);
 void td__region_set(td_ctx *cx, td_gregion r); /* the grad mode inside it */
 void td__replay_end(td_replay *r); /* closes regions, lets go of all values */
+/* td__graph_replay in room that stays, for graphs that run often. */
+bool td__replay_begin_whole(td_replay *r, const td_graph *g); /* needs _end, too */
+bool td__replay_whole(td_replay *r, const td_value *in, td_value *out);
 
 /* Fills the looks of values that have none by a replay without bytes; every input
  * needs one. Where sizes are symbolic or depend on values it stops, and what it

@@ -21,16 +21,17 @@ bool td__replay_begin(td_replay *r, const td_graph *g) {
     return true;
 }
 
-/* How often each value is still to be read; an output is one read more. */
-static bool count_reads(td_replay *r) {
-    const td_graph *g = r->g;
-    r->reads = td__zalloc(sizeof *r->reads * ((size_t)g->n_values + 1));
-    if (!r->reads) return td__fail_memory(g->cx);
+/* How often each value is read; an output is one read more. */
+bool td__replay_begin_whole(td_replay *r, const td_graph *g) {
+    if (!td__replay_begin(r, g)) return false;
+    r->total = td__zalloc(2 * sizeof *r->total * ((size_t)g->n_values + 1));
+    if (!r->total) return td__fail_memory(g->cx);
+    r->reads = r->total + g->n_values + 1;
     for (int i = 0; i < g->nodes.n; i++)
         for (int k = 0; k < g->nodes.v[i]->n_in && !g->nodes.v[i]->dead; k++)
-            td__garg_each(&g->nodes.v[i]->in[k], count_read, r->reads);
+            td__garg_each(&g->nodes.v[i]->in[k], count_read, r->total);
     for (int i = 0; i < g->outputs.n; i++)
-        td__garg_each(&g->outputs.v[i], count_read, r->reads);
+        td__garg_each(&g->outputs.v[i], count_read, r->total);
     return true;
 }
 
@@ -78,16 +79,22 @@ bool td__replay_set(td_replay *r, const td_gval *v, td_value x) {
     return true;
 }
 
-void td__replay_end(td_replay *r) {
+/* Closes regions, lets go of all values; the room stays. */
+static void rest(td_replay *r) {
     td_ctx *cx = r->g->cx;
     if (r->modes.n) {
         cx->grad_enabled = r->modes.v[0] & 1;
         cx->inference = r->modes.v[0] & 2;
     }
+    r->modes.n = 0;
     for (int i = 0; r->val && i < r->g->n_values; i++) let_go(&r->val[i]);
+}
+
+void td__replay_end(td_replay *r) {
+    rest(r);
     td__free(r->val);
     td__free(r->bound);
-    td__free(r->reads);
+    td__free(r->total);
     td__vec_free(&r->args);
     td__vec_free(&r->ts);
     td__vec_free(&r->ints);
@@ -318,21 +325,39 @@ static bool hand_over(td_replay *r, td_value *v) {
     return td__fail_memory(r->g->cx);
 }
 
+static bool run_whole(td_replay *r, const td_value *in, td_value *out) {
+    const td_graph *g = r->g;
+    memcpy(r->reads, r->total, sizeof *r->reads * (size_t)g->n_values);
+    for (int i = 0; i < g->dims.n; i++) r->bound[i] = INT64_MIN;
+    bool ok = set_inputs(r, in);
+    for (int i = 0; ok && i < g->nodes.n; i++)
+        ok = g->nodes.v[i]->dead || td__replay_node(r, g->nodes.v[i]);
+    for (int i = 0; ok && i < g->outputs.n; i++)
+        ok = td__replay_arg(r, &g->outputs.v[i], &out[i]) && hand_over(r, &out[i]);
+    return ok;
+}
+
+bool td__replay_whole(td_replay *r, const td_value *in, td_value *out) {
+    const td_graph *g = r->g;
+    for (int i = 0; i < g->outputs.n; i++) out[i] = TD_NONE;
+    bool ok = run_whole(r, in, out);
+    for (int i = 0; !ok && i < g->outputs.n; i++)
+        out[i] = td_value_tensor(td_nil(g->cx));
+    rest(r);
+    if (ok && g->left) td__region_set(g->cx, (td_gregion)(g->left - 1));
+    return ok;
+}
+
 bool td__graph_replay_bound(const td_graph *g, const td_value *in, td_value *out,
                             int64_t *bound) {
     td_replay r;
-    for (int i = 0; i < g->outputs.n; i++) out[i] = TD_NONE;
-    bool ok = td__replay_begin(&r, g) && count_reads(&r) && set_inputs(&r, in);
-    for (int i = 0; ok && i < g->nodes.n; i++)
-        ok = g->nodes.v[i]->dead || td__replay_node(&r, g->nodes.v[i]);
-    for (int i = 0; ok && i < g->outputs.n; i++)
-        ok = td__replay_arg(&r, &g->outputs.v[i], &out[i]) && hand_over(&r, &out[i]);
-    for (int i = 0; !ok && i < g->outputs.n; i++)
-        out[i] = td_value_tensor(td_nil(g->cx));
+    bool      ok = td__replay_begin_whole(&r, g);
+    if (ok) ok = td__replay_whole(&r, in, out);
+    else
+        for (int i = 0; i < g->outputs.n; i++) out[i] = td_value_tensor(td_nil(g->cx));
     if (ok && bound && g->dims.n)
         memcpy(bound, r.bound, sizeof *bound * (size_t)g->dims.n);
     td__replay_end(&r);
-    if (ok && g->left) td__region_set(g->cx, (td_gregion)(g->left - 1));
     return ok;
 }
 

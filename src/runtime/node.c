@@ -7,11 +7,13 @@
 
 #include <string.h>
 
+/* Lies in the node, before its dims. */
 typedef struct frame {
     td_plan *p;   /* held */
     td_now  *now; /* held; NULL: all sizes are numbers */
     uint64_t seed, offset;
 } frame;
+enum { FRAME_INTS = sizeof(frame) / sizeof(int64_t) };
 
 static const td_joint *joint_of(const td_node *n) {
     const frame *f = n->data;
@@ -187,7 +189,6 @@ static void destroy(td_node *n) {
     frame *f = n->data;
     td__plan_drop(f->p);
     td__now_drop(f->now);
-    td__free(f);
 }
 
 static const td_node_kind compiled_kind = {.name = "compiled",
@@ -251,12 +252,11 @@ bool td__plan_node(td_pcall *c) {
     td_node_plan size = {.n_edge = p->j->n_targets,
                          .n_out = p->j->n_tangents,
                          .n_saved = p->n_keep,
-                         .n_ints = p->node_dims};
+                         .n_ints = p->node_dims + FRAME_INTS};
     int64_t     *ints;
-    frame       *f = td__alloc(sizeof *f);
-    if (!f) return td__fail_memory(p->cx);
-    td_node *n = td__node_make(p->cx, &compiled_kind, &size, &ints, NULL);
-    if (!n) return td__free(f), false;
+    td_node     *n = td__node_make(p->cx, &compiled_kind, &size, &ints, NULL);
+    if (!n) return false;
+    frame *f = (frame *)(void *)ints;
     *f = (frame){p, c->now, c->seed, c->offset};
     p->refs++;
     if (c->now) c->now->refs++;
@@ -264,5 +264,5 @@ bool td__plan_node(td_pcall *c) {
     n->name = p->name;
     n->n_saved = 0; /* counts as they come */
     c->node = n;
-    return fill(c, n, ints);
+    return fill(c, n, ints + FRAME_INTS);
 }

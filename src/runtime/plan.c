@@ -115,8 +115,11 @@ static bool plan_backward(td_plan *p, const td_plan_opts *o) {
     for (int i = 0; i < p->h->n_kept; i++) p->keep[i] = keep_of(p, i);
     p->n_kept = p->n_keep = p->h->n_kept;
     p->back.g = p->h->bwd;
-    for (int i = 0; i < j->n_targets; i++)
-        p->node_dims += 2 * TD_MAX_RANK; /* bases may be of any rank */
+    for (int i = 0; i < j->n_targets; i++) {
+        const td_look *l = j->g->inputs.v[j->targets[i].input]->look;
+        /* bases may be of any rank */
+        p->node_dims += 2 * (l && !j->targets[i].base ? l->rank : TD_MAX_RANK);
+    }
     bool ok = !o->twice || find_needs(p);
     for (int i = 0; ok && o->twice && i < j->n_primals; i++)
         ok = hold_primal(p, i, o->hold_all);

@@ -119,7 +119,10 @@ static bool spied_run(void *env, td_ctx *cx, const td_value *in, td_value *out) 
     return true;
 }
 
-static void spied_drop(void *env) { td__free(env); }
+static void spied_drop(void *env) {
+    td__runner_drop(&((spied *)env)->inner);
+    td__free(env);
+}
 
 static bool spy_compile(void *env, const td_graph *g, const td_compile_info *info,
                         td_runner *code) {
