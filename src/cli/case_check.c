@@ -5,7 +5,6 @@
 #include "tandem/grad.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* What a run sees and changes in the context. */
 typedef struct state {
@@ -16,7 +15,8 @@ typedef struct state {
 typedef struct side {
     case_run run;
     state    s;
-    td_code  code; /* of its failure */
+    td_code  code;  /* of its failure */
+    bool     stale; /* a saved value was written: td_ctx.stale */
     char     message[200];
 } side;
 
@@ -45,6 +45,7 @@ static bool pause(check *k, side *s, bool ok) {
     s->s = state_of(cx);
     if (!ok && !s->code) {
         s->code = td_ok(cx) ? TD_E_MEMORY : td_error(cx);
+        s->stale = cx->stale;
         snprintf(s->message, sizeof s->message, "%s", td_message(cx));
     }
     td_clear(cx);
@@ -83,11 +84,9 @@ static void compare(check *k) {
 }
 
 /* Eager's backward wants a value that the program has overwritten; the other way has
- * it still. */
+ * it still, and may fail later for another reason. */
 static bool goes_on(const check *k) {
-    return k->eager.code == TD_E_GRAD && !k->other.code &&
-           k->other.run.way->saves_copies &&
-           strstr(k->eager.message, "its backward needs ");
+    return k->eager.stale && k->other.run.way->saves_copies;
 }
 
 /* At least one side failed at this step. */
@@ -100,7 +99,7 @@ static void judge_failure(check *k) {
         v->result = CASE_BOTH_FAIL;
         td__buf_printf(&v->why, "%s", a->message);
     } else if (goes_on(k)) {
-        v->result = CASE_GOES_ON;
+        v->result = b->code ? CASE_BOTH_FAIL : CASE_GOES_ON;
         td__buf_printf(&v->why, "%s", a->message);
     } else if (b->run.refused && b->code == TD_E_UNSUPPORTED) {
         v->result = CASE_REFUSED;

@@ -45,7 +45,7 @@ static td_functional *functionalize(const td_graph *fn, const td_value *in) {
 
 /* What the facts cannot tell for such sizes is left to the tape. */
 static bool may_go(const td_graph *fn, const td_value *in) {
-    if (!has_history(fn, in) || obeys_tape(fn, in)) return true;
+    if (obeys_tape(fn, in)) return true;
     if (td_error(fn->cx) != TD_E_TRACE) return false;
     td_clear(fn->cx);
     return true;
@@ -53,12 +53,15 @@ static bool may_go(const td_graph *fn, const td_value *in) {
 
 static bool call_functional(case_run *run, const td_graph *fn, const td_value *in,
                             td_value *out) {
+    /* flags of what a call without history left are not eager's */
+    bool           history = has_history(fn, in) && !run->values_only;
     td_functional *f = NULL;
-    if (may_go(fn, in))
+    if (!history || may_go(fn, in))
         f = run->way == &dynamic ? td__functionalize_dynamic(fn, in, TD_DYNAMIC_ALL)
                                  : functionalize(fn, in);
     run->refused = !f;
-    if (f && f->no_history && has_history(fn, in)) run->values_only = f->no_history;
+    if (f && run->values_only) f->no_history = run->values_only;
+    if (f && f->no_history && history) run->values_only = f->no_history;
     bool ok = f && td__functional_run(f, in, out);
     td__functional_drop(f);
     return ok;

@@ -50,6 +50,7 @@ void     td__store_value(td_dtype dt, void *p, td_value number);
 struct td_storage {
     _Atomic int32_t  refs;
     bool             fake;     /* sizes only, no bytes */
+    bool             open;     /* fake: how many there are is not known */
     bool             readonly; /* a mapped file: a write is refused */
     uint8_t          device;   /* 0: CPU; others to come */
     _Atomic uint64_t version;  /* writes so far */
@@ -248,7 +249,8 @@ struct td_mode {
 };
 
 struct td_ctx {
-    td_code code; /* TD_OK or the first failure */
+    td_code code;  /* TD_OK or the first failure */
+    bool    stale; /* it is that of a backward whose saved value was written since */
     char    message[2048];
     void (*on_error)(void *env, td_code, const char *);
     void *on_error_env;

@@ -140,6 +140,7 @@ td_tensor *td__tensor_make(td_ctx *cx, const td_meta *m, bool fake) {
         return NULL;
     }
     if (sym) st->span = bytes;
+    st->open = sym;
     return make_over(cx, st, m, n);
 }
 

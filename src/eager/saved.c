@@ -132,6 +132,7 @@ static bool fail_version(td_node *n, const td_saved *s) {
     td_tensor  *t = s->t;
     const char *writer = t->st->writer ? t->st->writer : "a write";
     td_buf      made = {0};
+    n->cx->stale = td_ok(n->cx);
     if (s->arg >= 0 && t->ag && t->ag->fn)
         td__buf_printf(&made, ", result %d of %s,", (int)t->ag->nr, t->ag->fn->name);
     td__fail(

@@ -142,6 +142,7 @@ static void merge(td_group *g, td_group *h) {
     h->into = g;
     g->writes += h->writes;
     g->quiet_writes += h->quiet_writes;
+    g->outside |= h->outside;
     if (g->gen < h->gen) g->gen = h->gen;
 }
 
@@ -326,21 +327,39 @@ bool td__group_grow(td_group *g, size_t was) {
     return td__fval_hold(list, all);
 }
 
-/* The list read as another dtype, to cut pieces from. */
-static td_fval *list_as(td_group *g, td_dtype dt) {
+/* A list of n elements made of `up` by a view op; in[0] stays empty. */
+static td_fval *list_by(td_fval *up, td_dtype dt, int64_t n, td_op op,
+                        const td_value *args, int n_args) {
+    td_group *g = td__group_of(up);
     td_func  *f = g->f;
-    td_fval  *list = g->root;
-    int64_t   n = td__dim_mul(list->geom.size[0], td__dtype_bytes[list->geom.dtype]);
-    td_fval  *v = make_list(g, dt, td__dim_div(n, td__dtype_bytes[dt]));
+    td_fval  *v = make_list(g, dt, n);
     td_fstep *s = td__arena_zalloc(&f->arena, sizeof *s);
-    td_value *in = td__arena_zalloc(&f->arena, sizeof *in * 2);
+    td_value *in = td__arena_zalloc(&f->arena, sizeof *in * (size_t)(n_args + 1));
     if (!v || !s || !in) return td__fail_memory(f->cx), NULL;
-    in[1] = td__value_dtype(dt);
-    *s = (td_fstep){.op = TD_OP_view_dtype, .n_in = 2, .in = in};
+    for (int i = 0; i < n_args; i++) in[1 + i] = args[i];
+    *s = (td_fstep){.op = op, .n_in = n_args + 1, .in = in};
     v->kind = TD_F_VIEW;
-    v->up = list;
+    v->up = up;
     v->step = s;
     return v;
+}
+
+/* The list read as another dtype, to cut pieces from; bytes at the end that make no
+ * element of it are left out. */
+static td_fval *list_as(td_group *g, td_dtype dt) {
+    td_fval *list = g->root;
+    int64_t  n = list->geom.size[0], item = td__dtype_bytes[list->geom.dtype];
+    int64_t  fit = td__dtype_bytes[dt] > item ? td__dtype_bytes[dt] / item : 1;
+    td_value part[4] = {td_value_int(0), td_value_int(0), TD_NONE, td_value_int(1)};
+    td_value to = td__value_dtype(dt);
+    if (!td__dim_is_sym(n) && n % fit) {
+        n -= n % fit;
+        part[2] = td_value_int(n);
+        list = list_by(list, list->geom.dtype, n, TD_OP_slice, part, 4);
+        if (!list) return NULL;
+    }
+    n = td__dim_div(td__dim_mul(n, item), td__dtype_bytes[dt]);
+    return list_by(list, dt, n, TD_OP_view_dtype, &to, 1);
 }
 
 bool td__fval_place(td_fval *v) {

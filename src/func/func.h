@@ -31,6 +31,7 @@ struct td_func {
     td_fval  *all;                 /* every record; they hold inner values */
     TD_VEC(td_storage *) storages; /* held, so that their addresses stay theirs */
     TD_VEC(td_func_in) in;
+    TD_VEC(td_fval *) moved; /* written where an argument lies only for now */
     bool        any_set;    /* some argument's storage was exchanged */
     bool        draws;      /* a random op was called */
     bool        recording;  /* what td__recording said before the first op */
@@ -51,7 +52,7 @@ td_tensor *td__func_value(td_func *f, td_tensor *outer);
 
 int        td__func_writes(const td_func *f, int nr); /* to its elements */
 /* Was something written in its storage that no argument shows? */
-bool       td__func_writes_outside(const td_func *f, int nr);
+bool       td__func_writes_outside(td_func *f, int nr);
 /* Its elements now, in the geometry it came with; NULL after td__fail. */
 td_tensor *td__func_given_value(td_func *f, int nr);
 /* `outer` is a tensor the run comes to know, with this value. */
@@ -90,6 +91,7 @@ typedef struct td_place {
     int     home;  /* -1: no tensor */
     int     of;    /* the argument it is a view of; -1: none, or not known */
     bool    multi; /* one of several views */
+    bool    inference; /* an inference tensor */
     td_geom geom;
 } td_place;
 

@@ -78,6 +78,14 @@ bool      td__group_flatten(td_group *g, int64_t bytes);
 /* The storage had `was` bytes before it perhaps grew: new ones are zero. */
 bool      td__group_grow(td_group *g, size_t was);
 
+/* ---- ended.c ------------------------------------------------------------ */
+
+/* Does an argument, as it came or `now`, show all elements of v, where that is a piece
+ * of a storage? */
+bool td__fval_is_shown(td_func *f, const td_fval *v, bool now);
+/* td__func_writes_outside of a group, once the program is through. */
+bool td__group_writes_outside(td_func *f, td_group *g);
+
 /* ---- nested.c ----------------------------------------------------------- */
 
 /* The call of an op that takes graphs, on inner values: with graphs without writes. */

@@ -43,7 +43,21 @@ static bool inner_list(td_func *f, td_value *v) {
     return true;
 }
 
+/* Deriving one argument may make the whole storage the root, and what was derived
+ * before it old: nothing is taken until all have been derived. */
+static bool derive_args(td_func *f, const td_opcall *c) {
+    for (int i = 0; i < c->n_in; i++) {
+        const td_value *v = &c->in[i];
+        if (v->kind == TD_K_TENSOR && !td__fval_value(td__fval_of(f, v->u.t)))
+            return false;
+        for (uint32_t k = 0; v->kind == TD_K_TENSORS && k < v->n; k++)
+            if (v->u.ts[k] && !td__fval_value(td__fval_of(f, v->u.ts[k]))) return false;
+    }
+    return true;
+}
+
 static bool inner_args(td_func *f, const td_opcall *c, td_value *in) {
+    if (!derive_args(f, c)) return false;
     for (int i = 0; i < c->n_in; i++) {
         in[i] = c->in[i];
         if (in[i].kind == TD_K_TENSOR) {
@@ -63,6 +77,7 @@ static bool part_storage(td_opcall *c) {
     td_storage *st = td__storage_make(c->out[0]->st->bytes, true);
     if (!st) return td__fail_memory(c->cx);
     st->span = c->out[0]->st->span;
+    st->open = c->out[0]->st->open;
     td__tensor_set_storage(c->out[0], st);
     td__storage_drop(st);
     return true;
@@ -220,21 +235,11 @@ static bool may_write(td_opcall *c) {
     return true;
 }
 
-/* Does `by`, which belongs to an argument, show all elements of v? */
-static bool shows(const td_fval *by, const td_fval *v) {
-    if (td__group_of(by) != td__group_of(v)) return false;
-    return td__geom_same(&by->geom, &v->geom) ||
-           td__geom_covers_bytes(&by->geom, &v->geom);
-}
-
-/* Does an argument show all elements of v, where it is a piece of a storage? */
-static bool is_shown(td_func *f, const td_fval *v) {
-    const td_fval *from = v;
-    while (from->up && from->kind != TD_F_PIECE) from = from->up;
-    if (from->kind != TD_F_PIECE || !td__group_of(v)->given) return true;
-    for (int i = 0; i < f->in.n; i++)
-        if (shows(f->in.v[i].given, v) || shows(f->in.v[i].t->payload, v)) return true;
-    return false;
+/* What is written beside the elements arguments came with must be seen in the end. */
+static bool note_shown(td_func *f, td_fval *v) {
+    if (td__fval_is_shown(f, v, false)) return true;
+    if (!td__fval_is_shown(f, v, true)) td__group_of(v)->outside = true;
+    return td__vec_push(&f->moved, v) || td__fail_memory(f->cx);
 }
 
 /* The written tensor t has a new value. */
@@ -250,7 +255,7 @@ static bool write(td_func *f, td_tensor *t, td_tensor *value) {
         f->no_history = "it writes a tensor without elements";
     if (!value || !td__fval_store(v, value)) return false;
     td_group *g = td__group_of(v);
-    g->outside |= !is_shown(f, v);
+    if (!note_shown(f, v)) return false;
     g->writes++;
     g->quiet_writes += !td__recording(cx);
     for (int i = 0; f->any_set && i < f->in.n; i++)
@@ -258,10 +263,21 @@ static bool write(td_func *f, td_tensor *t, td_tensor *value) {
     return true;
 }
 
+/* Eager moves running_mean and running_var element by element, in turn. */
+static bool share_places(td_func *f, td_tensor *a, td_tensor *b) {
+    return a && b && a->st == b->st &&
+           td__geom_overlap(&td__fval_of(f, a)->geom, &td__fval_of(f, b)->geom);
+}
+
 /* Batch norm writes its running statistics: two arguments, beside its results. */
 static bool call_batch_norm(td_func *f, td_opcall *c) {
     td_tensor *out[5];
     td_value   in[TD_MAX_ARGS];
+    if (share_places(f, td__in(c, 3), td__in(c, 4)))
+        return td__op_fail(c, TD_E_UNSUPPORTED,
+                           "running_mean and running_var share places in memory, so "
+                           "that the result depends on the order of writing; clone "
+                           "one of them");
     if (!inner_args(f, c, in) ||
         !td__func_call(f, TD_OP__batch_norm_functional, in, c->n_in, out, 5))
         return false;
@@ -359,6 +375,7 @@ void td__func_end(td_func *f) {
     }
     for (int i = 0; i < f->storages.n; i++) td__storage_drop(f->storages.v[i]);
     td__vec_free(&f->in);
+    td__vec_free(&f->moved);
     td__vec_free(&f->storages);
     td__ptrmap_free(&f->groups);
     td__arena_free(&f->arena);

@@ -120,7 +120,7 @@ static bool find_change(run *r, int i) {
     c->meta = c->storage || !td__geom_same(&in->given->geom, &c->end);
     c->came = home_of(r, in->st);
     r->to->homes[c->came].given = true;
-    if (!g->outside) return true;
+    if (!td__group_writes_outside(&r->f, g)) return true;
     return td__fail(r->cx, TD_E_UNSUPPORTED,
                     "@%.60s writes elements in the storage of input %d that no input "
                     "shows; pass the base as an input",
@@ -176,6 +176,7 @@ static bool find_place(run *r, int i) {
     p->of = arg_of(r, t);
     const td_fval *v = t->payload;
     p->multi = v->multi;
+    p->inference = t->flags & TD_TF_INFERENCE;
     if (v->multi && v->born != atomic_load(&t->st->version))
         r->f.no_history = "one of several views is returned after a write";
     r->to->homes[p->home].users += p->same < 0 && p->again < 0;

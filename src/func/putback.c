@@ -85,17 +85,8 @@ static bool lies_so(const td_tensor *t, const td_geom *g) {
     return same;
 }
 
-/* A view of an inference tensor is one. */
-static uint8_t inference_of(const td_functional *f, const td_value *in, int home) {
-    uint8_t flags = 0;
-    for (int i = 0; i < f->n_in; i++)
-        if (in[i].kind == TD_K_TENSOR && f->in[i].home == home)
-            flags |= in[i].u.t->flags & TD_TF_INFERENCE;
-    return flags;
-}
-
-static bool put_result(const td_functional *f, td_storage **st, const td_value *in,
-                       td_value *v, const td_place *p) {
+static bool put_result(const td_functional *f, td_storage **st, td_value *v,
+                       const td_place *p) {
     td_meta        m = meta_of(&p->geom);
     const td_home *h = &f->homes[p->home];
     if (!st[p->home] && lies_so(v->u.t, &p->geom)) return true; /* alone, in its own */
@@ -104,7 +95,7 @@ static bool put_result(const td_functional *f, td_storage **st, const td_value *
     if (!h->given && !put(f->cx, st[p->home], &p->geom, v->u.t)) return false;
     td_tensor *t = td__tensor_over(f->cx, st[p->home], &m);
     *v = td_value_tensor(t);
-    if (t) t->flags |= inference_of(f, in, p->home);
+    if (t && p->inference) t->flags |= TD_TF_INFERENCE;
     return t != NULL;
 }
 
@@ -116,7 +107,7 @@ static bool put_results(const td_functional *f, td_storage **st, const td_value 
         if (out[i].kind != TD_K_TENSOR) continue;
         if (p->same >= 0) to[i] = in[p->same];
         else if (p->again >= 0) to[i] = to[p->again];
-        else if (!put_result(f, st, in, &to[i], p)) return false;
+        else if (!put_result(f, st, &to[i], p)) return false;
     }
     return true;
 }

@@ -65,13 +65,27 @@ static bool is_written(const taped *r, int i) {
            td_version(r->in[i].u.t) != r->f->homes[r->f->in[i].came].version;
 }
 
+static void mark(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
+
+/* By value of the graph: does anything read it? */
+static bool *find_reads(const td_graph *g) {
+    bool *read = td__zalloc(sizeof *read * ((size_t)g->n_values + 1));
+    for (int i = 0; read && i < g->nodes.n; i++)
+        for (int k = 0; k < g->nodes.v[i]->n_in; k++)
+            td__garg_each(&g->nodes.v[i]->in[k], mark, read);
+    for (int i = 0; read && i < g->outputs.n; i++)
+        td__garg_each(&g->outputs.v[i], mark, read);
+    return read;
+}
+
 /* What is saved for backward must not be written later: the graph reads a copy of all
- * that lies in a storage with writes. */
-static bool read_args(taped *r) {
+ * that lies in a storage with writes. What nobody reads may be a view eager would
+ * refuse to read. */
+static bool copy_args(taped *r, const bool *read) {
     for (int i = 0; i < r->f->n_in; i++) {
         td_value v = r->in[i];
         r->own[i] = v;
-        if (!is_written(r, i)) continue;
+        if (!is_written(r, i) || !read[r->f->g->inputs.v[i]->id]) continue;
         for (int k = 0; k < i; k++)
             if (r->in[k].kind == TD_K_TENSOR && r->in[k].u.t == v.u.t)
                 r->own[i] = r->own[k];
@@ -81,6 +95,13 @@ static bool read_args(taped *r) {
         r->own[i] = td_value_tensor(t);
     }
     return true;
+}
+
+static bool read_args(taped *r) {
+    bool *read = find_reads(r->f->g);
+    bool  ok = read ? copy_args(r, read) : td__fail_memory(r->f->cx);
+    td__free(read);
+    return ok;
 }
 
 /* Elements first where they are an output of their own, in the geometry it had. */
@@ -131,7 +152,11 @@ static td_tensor *make_result(taped *r, int i) {
     else if (r->base[p->home]) t = view_of(r->base[p->home], &p->geom);
     else if (td_version(t) != h->version) t = copy_of(t); /* it may be saved */
     if (!t || td_is_nil(t)) return NULL;
-    if (!h->given && !r->base[p->home]) atomic_store(&t->st->version, h->version);
+    if (!h->given && !r->base[p->home]) {
+        td_is_leaf(t); /* a copy may be a view: its history is told now */
+        atomic_store(&t->st->version, h->version);
+        t->seen = h->version;
+    }
     if (p->multi && !t->base) t = td_op_alias(t);
     if (td_is_nil(t)) return NULL;
     if (p->multi) t->creation = TD_MADE_MULTI_OUTPUT;

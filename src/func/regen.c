@@ -57,9 +57,32 @@ td_tensor *td__fval_lay_out(const td_fval *v, td_tensor *value) {
     return room ? td__func_call1(f, TD_OP_copy, in, 2) : NULL;
 }
 
+/* The same to the last stride, also where no step along it can be taken: who reads the
+ * bits as another dtype asks for all of them. */
+static td_tensor *lay_out_exactly(const td_fval *v, td_tensor *value) {
+    const td_geom *g = &v->geom;
+    const int64_t *want = g->stride;
+    int64_t        like[TD_MAX_RANK];
+    bool           same = true;
+    if (!(value = td__fval_lay_out(v, value))) return NULL;
+    if (!has_strides(value, want)) {
+        td__strides_like(g->rank, g->size, g->stride, like);
+        want = like;
+    }
+    for (int d = 0; d < g->rank; d++) same &= td__dim_same(value->stride[d], want[d]);
+    td_value in[4] = {td_value_tensor(value), ints(g->size, g->rank),
+                      ints(want, g->rank), TD_NONE};
+    return same ? value : td__func_call1(td__group_of(v)->f, TD_OP_as_strided, in, 4);
+}
+
 /* ---- down: deriving ----------------------------------------------------- */
 
-/* Calls a view op; results that have records are all known then. */
+static bool is_current(const td_fval *v) {
+    return v->inner && v->gen == td__group_of(v)->gen;
+}
+
+/* Calls a view op; results that have records are all known then. A value that is
+ * current stays: a call under way may be about to read it. */
 static bool derive_view(td_fval *v) {
     const td_fstep *s = v->step;
     td_func        *f = td__group_of(v)->f;
@@ -68,11 +91,16 @@ static bool derive_view(td_fval *v) {
     td_tensor     **out = td__arena_alloc(&f->cx->scratch, sizeof *out * (size_t)n_out);
     if (!out) return td__fail_memory(f->cx);
     memcpy(in, s->in, sizeof *in * (size_t)s->n_in);
-    in[0] = td_value_tensor(v->up->inner);
+    td_tensor *from = v->up->inner;
+    if (s->op == TD_OP_view_dtype && !(from = lay_out_exactly(v->up, from)))
+        return false;
+    in[0] = td_value_tensor(from);
     if (!td__func_call(f, s->op, in, s->n_in, out, n_out)) return false;
     if (s->n_peers <= 1) return td__fval_hold(v, out[0]);
     for (int i = 0; i < s->n_peers; i++)
-        if (s->peers[i] && !td__fval_hold(s->peers[i], out[i])) return false;
+        if (s->peers[i] && !is_current(s->peers[i]) &&
+            !td__fval_hold(s->peers[i], out[i]))
+            return false;
     return true;
 }
 
@@ -81,6 +109,7 @@ static bool derive_piece(td_fval *v) {
     const td_geom *g = &v->geom;
     td_tensor     *from = v->up->inner;
     int64_t  at = td__dim_add(td__dim_sub(g->offset, v->up->geom.offset), from->offset);
+    if (td__dim_eq(td__numel(g->rank, g->size), 0)) at = 0; /* it may lie anywhere */
     td_value in[4] = {td_value_tensor(from), ints(g->size, g->rank),
                       ints(g->stride, g->rank), td_value_int(at)};
     td_tensor *t = td__func_call1(f, TD_OP_as_strided, in, 4);
@@ -99,10 +128,6 @@ static bool derive(td_fval *v) {
     cx->tags = tags;
     if (ok) td_here = was;
     return ok;
-}
-
-static bool is_current(const td_fval *v) {
-    return v->inner && v->gen == td__group_of(v)->gen;
 }
 
 /* Without recursion: chains of views may be long. */
@@ -171,7 +196,7 @@ static td_tensor *put_by_inverse(td_fval *v, td_tensor *value) {
     int             n = 0;
     td_tensor      *base = td__fval_value(v->up);
     if (!base) return NULL;
-    if (s->op == TD_OP_view_dtype && !(value = td__fval_lay_out(v, value))) return NULL;
+    if (s->op == TD_OP_view_dtype && !(value = lay_out_exactly(v, value))) return NULL;
     in[n++] = td_value_tensor(base);
     in[n++] = td_value_tensor(value);
     if (td__ops[s->op].flags & TD_OPF_MULTI) in[n++] = td_value_int(v->nr);

@@ -27,10 +27,18 @@ static void bump(td_opcall *c, td_tensor *t) {
 
 /* ---- fresh results ------------------------------------------------------ */
 
+/* The result has a place for every byte of the argument; those that share places have
+ * none of their own. */
+static bool take_whole(td_opcall *c) {
+    td_storage *from = td__in(c, 0)->st, *to = c->out[0]->st;
+    if (td__overlaps_itself(td__in(c, 0)) || to->bytes >= from->bytes) return true;
+    return td__storage_resize(to, from->bytes) || td__fail_memory(c->cx);
+}
+
 static bool make_results(td_opcall *c, bool fake) {
     for (int i = 0; i < c->n_out; i++)
         if (!(c->out[i] = td__tensor_make(c->cx, &c->meta[i], fake))) return false;
-    return true;
+    return !(c->def->flags & TD_OPF_WHOLE) || take_whole(c);
 }
 
 static bool exec_plain(td_opcall *c) {

@@ -141,9 +141,26 @@ bool td__kern_bmm(td_opcall *c) { return multiply(c, 0, 1, 0); }
 bool td__kern_mv(td_opcall *c) { return multiply(c, 0, 1, 0); }
 bool td__kern_dot(td_opcall *c) { return multiply(c, 0, 1, 0); }
 
+/* Which kernel multiplies goes by the layout of the result: what is written in place
+ * gets the bits of a fresh result all the same. */
+static bool add_beside(td_opcall *c, td_tensor *self) {
+    td_meta m;
+    td__meta_dense(&m, (td_dtype)self->dtype, self->rank, self->size);
+    td_tensor *t = td__tensor_make(c->cx, &m, false);
+    if (!t) return false;
+    c->out[0] = t;
+    bool ok = td__copy_into(t, self) && multiply(c, 1, td__in_f(c, 4), td__in_f(c, 3));
+    ok = ok && td__copy_into(self, t);
+    c->out[0] = self;
+    td_drop(t);
+    return ok;
+}
+
 bool td__kern_addmm(td_opcall *c) {
     td_tensor *self = td__in(c, 0);
     double     beta = td__in_f(c, 3);
+    if (c->out[0] == self && !td__is_dense(self->rank, self->size, self->stride))
+        return add_beside(c, self);
     if (beta != 0 && c->out[0] != self && !td__copy_into(c->out[0], self)) return false;
     return multiply(c, 1, td__in_f(c, 4), beta);
 }

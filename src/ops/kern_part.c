@@ -45,8 +45,6 @@ bool td__kern_as_strided_scatter(td_opcall *c) {
     if (td__overlaps_itself(in)) {
         if (!td__copy_into(out, in)) return false;
     } else {
-        if (out->st->bytes < bytes && !td__storage_resize(out->st, bytes))
-            return td__fail_memory(c->cx);
         if (bytes > 0) memcpy(out->st->data, in->st->data, bytes);
     }
     return td__as_strided_part(c, &m, &c->in[2], (int64_t)out->st->bytes) &&

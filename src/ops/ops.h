@@ -46,7 +46,8 @@ enum {
     TD_OPF_FILLS = 1 << 22,   /* gives every element the same value */
     TD_OPF_CHEAP = 1 << 23,   /* one pass over its arguments: may be done twice */
     TD_OPF_NESTS = 1 << 24,   /* takes graphs; its kernel makes c->out, also of fakes */
-    TD_OPF_PICKY = 1 << 25    /* fails for certain values: indices, integers over 0 */
+    TD_OPF_PICKY = 1 << 25,   /* fails for certain values: indices, integers over 0 */
+    TD_OPF_WHOLE = 1 << 26    /* copies the storage of its first argument whole */
 };
 
 /* One op. Rows live in *.def as TD_OP(id, .field = ...,). FN(x) names the C

@@ -340,8 +340,7 @@ bool td__shape_diagonal_scatter(td_opcall *c) {
 bool td__shape_as_strided_scatter(td_opcall *c) {
     const td_tensor *self = td__in(c, 0);
     td_meta          part;
-    bool             open = self->st->fake && !self->st->bytes; /* of a symbolic size */
-    int64_t          bytes = open ? INT64_MAX : (int64_t)self->st->bytes;
+    int64_t          bytes = self->st->open ? INT64_MAX : (int64_t)self->st->bytes;
     meta_exact(&c->meta[0], self);
     part = c->meta[0];
     if (td__overlaps_itself(self)) /* the copy is a dense one */

@@ -135,9 +135,8 @@ bool td__as_strided_part(td_opcall *c, td_meta *m, const td_value *args,
 bool td__shape_as_strided(td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
     td__tensor_meta(t, &c->meta[0]);
-    bool open = t->st->fake && !t->st->bytes; /* of a symbolic size: checked when run */
-    return td__as_strided_part(c, &c->meta[0], &c->in[1],
-                               open ? INT64_MAX : (int64_t)t->st->bytes);
+    int64_t bytes = t->st->open ? INT64_MAX : (int64_t)t->st->bytes; /* when it runs */
+    return td__as_strided_part(c, &c->meta[0], &c->in[1], bytes);
 }
 
 bool td__shape_resize(td_opcall *c) {

@@ -54,7 +54,8 @@ static td_fake_store *store_for(td_faker *f, const td_tensor *real) {
     }
     atomic_store(&st->version, atomic_load(&real->st->version));
     st->span = td__dim_now(span_for(f, real));
-    if (is_symbolic(td__ptrmap_get(&f->metas, real))) st->bytes = 0; /* span says */
+    st->open = real->st->open || is_symbolic(td__ptrmap_get(&f->metas, real));
+    if (st->open) st->bytes = 0; /* span says */
     st->readonly = real->st->readonly;
     *s = (td_fake_store){.st = st, .nr = -1};
     if (!td__ptrmap_put(&f->stores, bytes_of(real->st), s))

@@ -110,7 +110,8 @@ typedef struct prog_result {
     char         why[1200]; /* for people */
 } prog_result;
 
-/* Only the ways whose name has this word in it; NULL: all. */
+/* Only the ways whose name has one of these words, with commas between, in it; NULL:
+ * all. */
 extern const char *prog_only;
 
 void prog_check(const char *text, size_t n, prog_result *r);

@@ -170,7 +170,13 @@ static bool read_text(const char *path, td_buf *b) {
     return true;
 }
 
-/* Kept programs: each must agree. How many do not. */
+/* A kept program says in its first words that it must be refused; others agree. */
+static bool is_as_kept(const prog_result *r) {
+    bool refused = !strncmp(td__buf_str(&current), "# Refused", 9);
+    return r->verdict == (refused ? PROG_REFUSED : PROG_AGREE);
+}
+
+/* Kept programs: how many are not as they must be. */
 static int replay(int argc, char **argv) {
     int bad = 0;
     for (int i = 0; i < argc; i++) {
@@ -179,7 +185,7 @@ static int replay(int argc, char **argv) {
         alarm(CALM);
         if (read_text(argv[i], &current))
             prog_check(td__buf_str(&current), current.n, &r);
-        if (r.verdict == PROG_AGREE) continue;
+        if (is_as_kept(&r)) continue;
         bad++;
         printf("FAIL %s\n     %s\n", argv[i], r.why);
     }
@@ -225,7 +231,7 @@ static int run_as_test(const char *word) {
 
 static const char help[] =
     "usage: programs [--seed=N] [--count=N] [--seconds=N] [--size=N] [--save=DIR]\n"
-    "                [--way=WORD] [--coverage] [--print]\n"
+    "                [--way=WORD,...] [--coverage] [--print]\n"
     "       programs --replay FILE...\n"
     "       programs [WORD]    the kept programs, then a fixed stretch of seeds\n"
     "Random programs, run eagerly and in every other way; see docs/testing.md.\n";
