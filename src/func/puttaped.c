@@ -58,6 +58,27 @@ static td_tensor *copy_of(td_tensor *t) {
     return v && put(v, t) ? v : NULL;
 }
 
+static bool has_strides(const td_tensor *t, const td_geom *g) {
+    bool same = true;
+    for (int d = 0; same && d < t->rank; d++)
+        same = t->stride[d] == g->stride[d] || t->size[d] == 1 || t->numel == 0;
+    return same;
+}
+
+/* Elements and history of t in another geometry, in bytes of its own. */
+static td_tensor *copy_as(td_tensor *t, const td_geom *g, size_t bytes) {
+    td_meta     m = {.dtype = g->dtype, .rank = g->rank, .offset = g->offset};
+    td_storage *st = td__storage_make(bytes, false);
+    if (!st) return td__fail_memory(t->cx), NULL;
+    if (bytes) memset(st->data, 0, bytes);
+    m.strided = true;
+    memcpy(m.size, g->size, sizeof *m.size * (size_t)g->rank);
+    memcpy(m.stride, g->stride, sizeof *m.stride * (size_t)g->rank);
+    td_tensor *c = td__tensor_over(t->cx, st, &m);
+    td__storage_drop(st);
+    return c && put(c, t) ? c : NULL;
+}
+
 /* ---- arguments ---------------------------------------------------------- */
 
 static bool is_written(const taped *r, int i) {
@@ -150,6 +171,8 @@ static td_tensor *make_result(taped *r, int i) {
     td_tensor      *t = r->to[i].u.t;
     if (h->given) t = view_of(r->in[p->of].u.t, &p->geom);
     else if (r->base[p->home]) t = view_of(r->base[p->home], &p->geom);
+    else if (!has_strides(t, &p->geom) && !td__geom_overlaps_itself(&p->geom))
+        t = copy_as(t, &p->geom, h->bytes);
     else if (td_version(t) != h->version) t = copy_of(t); /* it may be saved */
     if (!t || td_is_nil(t)) return NULL;
     if (!h->given && !r->base[p->home]) {

@@ -13,8 +13,8 @@ bool td__decomp_scale(td_opcall *c) {
 bool td__decomp_mm_for(td_opcall *c) {
     td_tensor     *a = td__in(c, 0), *b = td__in(c, 1);
     const int64_t *s = c->in[2].u.ints;
-    bool           columns =
-        c->in[2].n == 2 && td__dim_eq(s[0], 1) && td__dim_eq(s[1], a->size[0]);
+    bool           columns = c->in[2].n == 2 && a->rank == 2 && td__dim_eq(s[0], 1) &&
+                   td__dim_eq(s[1], a->size[0]);
     c->out[0] = columns ? td_op_t(td_op_mm(td_op_t(b), td_op_t(a))) : td_op_mm(a, b);
     return true;
 }

@@ -9,6 +9,9 @@ bool td__decomp_expand_reduced(td_opcall *c) {
     td_ints    size = t_ints(c->in[1]);
     int64_t    full[TD_MAX_RANK];
     bool       mask[TD_MAX_RANK + 1], seen_kept = false, gap = false;
+    if (size.n > TD_MAX_RANK) return td__op_fail(c, TD_E_SHAPE, "too many dims");
+    for (uint32_t i = 0; c->in[2].kind == TD_K_INTS && i < c->in[2].n; i++)
+        if (td__op_dim(c, c->in[2].u.ints[i], size.n) < 0) return false;
     if (!td__in_bool(c, 3) && g->rank > 0) {
         td__reduce_mask(&c->in[2], size.n, true, mask);
         for (int i = 0, k = 0; i < size.n; i++) {
@@ -92,7 +95,7 @@ bool td__decomp_select_backward(td_opcall *c) {
     int64_t    dim = td__in_int(c, 1);
     td_ints    sizes = t_ints(c->in[3]);
     if (!td__in_bool(c, 4) && sizes.n > 0) {
-        dim = td__wrap_dim(dim, sizes.n);
+        if ((dim = td__op_dim(c, dim, sizes.n)) < 0) return false;
         g = td_op_unsqueeze(g, dim);
         ix = td_op_unsqueeze(ix, dim);
     }

@@ -63,6 +63,14 @@ bool td__decomp_unflatten(td_opcall *c) {
 /* Expanded dims hold equal copies: the first stands for all. */
 bool td__decomp_expand_inverse(td_opcall *c) {
     td_tensor *self = td__in(c, 0), *v = td__in(c, 1);
+    int        lead = v->rank - self->rank;
+    bool       fits = lead >= 0;
+    for (int d = 0; fits && d < self->rank; d++)
+        fits = td__dim_eq(v->size[lead + d], self->size[d]) ||
+               td__dim_eq(self->size[d], 1);
+    if (!fits)
+        return td__op_fail(c, TD_E_SHAPE, "%s is not expanded from %s", td__type_str(v),
+                           td__type_str(self));
     while (v->rank > self->rank && !td_is_nil(v)) v = td_op_select(v, 0, 0);
     for (int d = 0; d < self->rank && !td_is_nil(v); d++)
         if (!td__dim_eq(v->size[d], self->size[d]))
@@ -73,9 +81,12 @@ bool td__decomp_expand_inverse(td_opcall *c) {
 /* ---- order of dims ------------------------------------------------------ */
 
 bool td__decomp_permute_inverse(td_opcall *c) {
-    int64_t back[TD_MAX_RANK];
+    int64_t back[TD_MAX_RANK] = {0}; /* a dim twice leaves a gap: permute refuses */
     int     n = (int)c->in[2].n;
-    for (int i = 0; i < n && i < TD_MAX_RANK; i++) {
+    if (n != td__in(c, 0)->rank)
+        return td__op_fail(c, TD_E_ARG, "%d dims do not fit %s", n,
+                           td__type_str(td__in(c, 0)));
+    for (int i = 0; i < n; i++) {
         int d = td__op_dim(c, c->in[2].u.ints[i], n);
         if (d < 0) return false;
         back[d] = i;
@@ -297,8 +308,10 @@ bool td__decomp_as_strided_backward(td_opcall *c) {
     geometry   in = {0}, out = {0};
     td_ints    in_size = in_ints(c, 1), in_stride = in_ints(c, 2);
     int64_t    low = td__dim_min(td__in_int(c, 3), td__in_int(c, 6)), all = -1;
-    if (g->rank != (int)c->in[4].n || c->in[4].n != c->in[5].n ||
-        in_size.n != in_stride.n)
+    bool       fits = g->rank == (int)c->in[4].n && c->in[4].n == c->in[5].n;
+    for (int d = 0; fits && d < g->rank; d++)
+        fits = td__dim_eq(g->size[d], c->in[4].u.ints[d]);
+    if (!fits || in_size.n != in_stride.n || in_size.n > TD_MAX_RANK)
         return td__op_fail(c, TD_E_ARG, "sizes and strides do not belong together");
     if (td__dim_eq(g->numel, 0) || td__dim_eq(td__numel(in_size.n, in_size.v), 0))
         return give(c, td_op_new_zeros(g, in_size, TD_DTYPE_NONE));

@@ -54,12 +54,32 @@ bool td__shape_nll_loss(td_opcall *c) {
     return true;
 }
 
+static bool want_float(td_opcall *c, int i) {
+    const td_tensor *t = td__in(c, i);
+    return !t || td__is_float((td_dtype)t->dtype) ||
+           td__op_fail(c, TD_E_DTYPE, "%s must be floating, got %s",
+                       c->info->s.in[i].name, td__type_str(t));
+}
+
+static bool want_like(td_opcall *c, int i, int rank, const int64_t *size) {
+    const td_tensor *t = td__in(c, i);
+    bool             same = t->rank == rank;
+    for (int d = 0; same && d < rank; d++) same = td__dim_eq(t->size[d], size[d]);
+    return same || td__op_fail(c, TD_E_SHAPE, "%s must be %s, got %s",
+                               c->info->s.in[i].name, td__sizes_str(rank, size),
+                               td__type_str(t));
+}
+
 bool td__shape_nll_loss_backward(td_opcall *c) {
     const td_tensor *g = td__in(c, 0), *y = td__in(c, TARGET);
     td_value         size = c->in[4];
     int              rank = (int)size.n;
+    if (rank > TD_MAX_RANK) return td__op_fail(c, TD_E_SHAPE, "too many dims");
     if (!target_fits(c, rank, size.u.ints, y) ||
-        !weight_fits(c, td__in(c, WEIGHT), size.u.ints[rank > 1 ? 1 : 0]))
+        !weight_fits(c, td__in(c, WEIGHT), size.u.ints[rank > 1 ? 1 : 0]) ||
+        !want_float(c, 0) || !want_float(c, WEIGHT) || !want_float(c, 3) ||
+        !want_like(c, 3, 0, NULL) ||
+        !want_like(c, 0, strcmp(c->in[5].u.s, "none") ? 0 : y->rank, y->size))
         return false;
     td__meta_dense(&c->meta[0], (td_dtype)g->dtype, rank, size.u.ints);
     return true;

@@ -42,12 +42,45 @@ static bool same_sizes(td_opcall *c, const td_tensor *a, const td_tensor *b) {
                                td__type_str(a), td__type_str(b));
 }
 
+static bool is_floating(td_opcall *c, int arg) {
+    td_tensor *t = td__in(c, arg);
+    return !t || td__is_float((td_dtype)t->dtype) ||
+           td__op_fail(c, TD_E_DTYPE, "%s must be floating point, got %s",
+                       c->info->s.in[arg].name, td__type_str(t));
+}
+
+/* Statistics, arguments arg and the next, have these sizes. */
+static bool fit_stats(td_opcall *c, int arg, int rank, const int64_t *size) {
+    for (int i = arg; i < arg + 2; i++) {
+        td_tensor *t = td__in(c, i);
+        bool       same = t->rank == rank;
+        for (int d = 0; same && d < rank; d++) same = td__dim_eq(t->size[d], size[d]);
+        if (!same)
+            return td__op_fail(c, TD_E_SHAPE, "%s must have the sizes %s, got %s",
+                               c->info->s.in[i].name, td__sizes_str(rank, size),
+                               td__type_str(t));
+    }
+    return true;
+}
+
+/* What all backwards ask: grad_out and input, the statistics behind them, a weight and,
+ * in the end, the mask. */
+static bool backward_args(td_opcall *c, int mean, int weight) {
+    const td_value *mask = &c->in[c->n_in - 1];
+    if (mask->n != 3)
+        return td__op_fail(c, TD_E_ARG, "output_mask must have 3 entries, got %u",
+                           mask->n);
+    return same_sizes(c, td__in(c, 0), td__in(c, 1)) && is_floating(c, 0) &&
+           is_floating(c, 1) && is_floating(c, mean) && is_floating(c, mean + 1) &&
+           is_floating(c, weight);
+}
+
 /* An output that the mask leaves out is empty. */
 static void masked_meta(td_opcall *c, int i, td_dtype dt, int rank,
                         const int64_t *size) {
     const td_value      *mask = &c->in[c->n_in - 1];
     static const int64_t none[1] = {0};
-    bool on = mask->kind == TD_K_INTS && i < (int)mask->n && mask->u.ints[i];
+    bool                 on = mask->u.ints[i] != 0;
     td__meta_dense(&c->meta[i], dt, on ? rank : 1, on ? size : none);
 }
 
@@ -114,11 +147,16 @@ bool td__shape_layer_norm(td_opcall *c) {
 }
 
 bool td__shape_layer_norm_backward(td_opcall *c) {
-    td_tensor *g = td__in(c, 0), *x = td__in(c, 1), *w = td__in(c, 5);
+    td_tensor *x = td__in(c, 1), *w = td__in(c, 5);
     td_value  *norm = &c->in[2];
     td_dtype   dt = w ? (td_dtype)w->dtype : (td_dtype)x->dtype;
-    if (!same_sizes(c, g, x) || !shape_ends_with(c, x, norm) || !fits_norm(c, 5, norm))
+    int64_t    stats[TD_MAX_RANK];
+    if (!backward_args(c, 3, 5) || !shape_ends_with(c, x, norm) ||
+        !fits_norm(c, 5, norm))
         return false;
+    for (int i = 0; i < x->rank; i++)
+        stats[i] = i < x->rank - (int)norm->n ? x->size[i] : 1;
+    if (!fit_stats(c, 3, x->rank, stats)) return false;
     masked_meta(c, 0, (td_dtype)x->dtype, x->rank, x->size);
     masked_meta(c, 1, dt, (int)norm->n, norm->u.ints);
     masked_meta(c, 2, dt, (int)norm->n, norm->u.ints);
@@ -127,12 +165,10 @@ bool td__shape_layer_norm_backward(td_opcall *c) {
 
 /* ---- group norm -------------------------------------------------------- */
 
-bool td__shape_group_norm(td_opcall *c) {
-    static const int params[] = {1, 2};
-    td_tensor       *x = td__in(c, 0);
-    int64_t          n = td__in_int(c, 3), ch = td__in_int(c, 4), hw = td__in_int(c, 5);
-    int64_t          group = td__in_int(c, 6), size[2] = {n, group};
-    td_dtype         dt;
+/* N, C, HxW and group, from argument `at`, describe x. */
+static bool group_args(td_opcall *c, const td_tensor *x, int at) {
+    int64_t n = td__in_int(c, at), ch = td__in_int(c, at + 1);
+    int64_t hw = td__in_int(c, at + 2), group = td__in_int(c, at + 3);
     if (x->rank < 2 || !td__dim_eq(x->size[0], n) || !td__dim_eq(x->size[1], ch) ||
         !td__dim_eq(td__dim_mul(td__dim_mul(n, ch), hw), td__numel(x->rank, x->size)))
         return td__op_fail(c, TD_E_SHAPE, "N, C and HxW do not describe %s",
@@ -143,6 +179,16 @@ bool td__shape_group_norm(td_opcall *c) {
     if (group < 1 || !td__dim_eq(td__dim_mod(ch, group), 0))
         return td__op_fail(c, TD_E_ARG, "%lld groups do not divide the channels of %s",
                            (long long)group, td__type_str(x));
+    return true;
+}
+
+bool td__shape_group_norm(td_opcall *c) {
+    static const int params[] = {1, 2};
+    td_tensor       *x = td__in(c, 0);
+    int64_t          ch = td__in_int(c, 4);
+    int64_t          size[2] = {td__in_int(c, 3), td__in_int(c, 6)};
+    td_dtype         dt;
+    if (!group_args(c, x, 3)) return false;
     if (!is_vector(c, 1, ch) || !is_vector(c, 2, ch) || !stat_dtype(c, params, 2, &dt))
         return false;
     meta_image(&c->meta[0], x, td__is_channels_last(x));
@@ -152,10 +198,12 @@ bool td__shape_group_norm(td_opcall *c) {
 }
 
 bool td__shape_group_norm_backward(td_opcall *c) {
-    td_tensor *g = td__in(c, 0), *x = td__in(c, 1), *w = td__in(c, 4);
-    int64_t    ch = td__in_int(c, 6);
+    td_tensor *x = td__in(c, 1), *w = td__in(c, 4);
+    int64_t    ch = td__in_int(c, 6), stats[2] = {td__in_int(c, 5), td__in_int(c, 8)};
     td_dtype   dt = w ? (td_dtype)w->dtype : (td_dtype)x->dtype;
-    if (!same_sizes(c, g, x) || !is_vector(c, 4, ch)) return false;
+    if (!backward_args(c, 2, 4) || !group_args(c, x, 5) || !is_vector(c, 4, ch) ||
+        !fit_stats(c, 2, 2, stats))
+        return false;
     masked_meta(c, 0, (td_dtype)x->dtype, x->rank, x->size);
     masked_meta(c, 1, dt, 1, &ch);
     masked_meta(c, 2, dt, 1, &ch);
@@ -210,9 +258,14 @@ bool td__shape_batch_norm_eval(td_opcall *c) {
 }
 
 bool td__shape_batch_norm_backward(td_opcall *c) {
-    td_tensor *g = td__in(c, 0), *x = td__in(c, 1), *w = td__in(c, 4);
+    td_tensor *x = td__in(c, 1), *w = td__in(c, 4);
     td_dtype   dt = w ? (td_dtype)w->dtype : (td_dtype)x->dtype;
-    if (!same_sizes(c, g, x)) return false;
+    if (!backward_args(c, 2, 4)) return false;
+    if (x->rank < 2)
+        return td__op_fail(c, TD_E_SHAPE,
+                           "input needs a batch and a channel dim, got %s",
+                           td__type_str(x));
+    if (!is_vector(c, 4, x->size[1]) || !fit_stats(c, 2, 1, &x->size[1])) return false;
     masked_meta(c, 0, (td_dtype)x->dtype, x->rank, x->size);
     if (c->meta[0].rank == x->rank) meta_image(&c->meta[0], x, packed_last(x));
     masked_meta(c, 1, dt, 1, &x->size[1]);

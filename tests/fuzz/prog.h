@@ -86,6 +86,8 @@ extern int64_t prog_calls[TD_OP_COUNT]; /* ops that made it into programs */
 void prog_statement(prog_world *w, const prog_taste *taste);
 /* One statement that fails; false: everything tried was fine. */
 bool prog_mistake(prog_world *w);
+/* Says the call being tried: its fresh arguments, its name and arguments. */
+void prog_unfinished_call(void (*say)(const char *text, size_t n));
 void prog_regions(prog_world *w, bool close_all); /* opens or closes one now and then */
 void prog_world_end(prog_world *w);
 
@@ -93,6 +95,8 @@ void prog_world_end(prog_world *w);
 
 /* The text of program `seed`, appended. */
 bool prog_make(uint64_t seed, int size, td_buf *out);
+/* Says what there is of a program being made, in pieces; for a signal handler. */
+void prog_unfinished(void (*say)(const char *text, size_t n));
 
 /* ---- checking (prog_check.c) -------------------------------------------- */
 

@@ -12,15 +12,9 @@ int64_t prog_calls[TD_OP_COUNT];
 
 typedef enum family { ANY_OP, VIEWS, WRITERS, METAS, RANDOMS } family;
 
-/* Ops for formulas trust what calls them; a few of them are for everybody. */
+/* Graphs are no arguments we could make, and bytes taken over are gone for others. */
 static bool is_left_out(td_op op) {
-    static const td_op known[] = {TD_OP_index,          TD_OP_index_put,
-                                  TD_OP_index_put_,     TD_OP__to_copy,
-                                  TD_OP_requires_grad_, TD_OP_detach_};
-    bool               internal = td__ops[op].flags & TD_OPF_INTERNAL;
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
-        internal &= op != known[i];
-    return internal || td__ops[op].flags & TD_OPF_SHARE;
+    return td__ops[op].flags & (TD_OPF_NESTS | TD_OPF_SHARE);
 }
 
 static bool gives_unset(td_op op) {
@@ -129,6 +123,18 @@ static bool may_stand(const prog_world *w, td_op op) {
     return !(w->is_case && td__op_draws(op));
 }
 
+static const prog_call *trying; /* NULL: none */
+
+void prog_unfinished_call(void (*say)(const char *text, size_t n)) {
+    if (!trying) return;
+    const char *name = td__ops[trying->op].name;
+    if (trying->before.n) say(trying->before.s, trying->before.n);
+    say(name, strlen(name));
+    say("(", 1);
+    if (trying->text.n) say(trying->text.s, trying->text.n);
+    say(")\n", 2);
+}
+
 typedef enum outcome { DONE, REFUSED, FAILED } outcome;
 
 /* One try. A call that fails is kept, as text, when `fail` asks for that. */
@@ -136,7 +142,9 @@ static outcome try_call(prog_world *w, td_op op, bool fail) {
     prog_call  c = {.w = w, .op = op, .info = td__opinfo(op)};
     td_tensor *out[MOST_RESULTS];
     uint64_t   seed = td_rng_seed(w->cx), offset = td_rng_offset(w->cx);
-    int        n = prog_args(&c) ? call(&c, out) : -2;
+    trying = &c;
+    int n = prog_args(&c) ? call(&c, out) : -2;
+    trying = NULL;
     outcome    is = n >= 0 && are_small(out, n) ? DONE : n == -1 ? FAILED : REFUSED;
     if (is == DONE && !fail) {
         write_down(&c, out, n);

@@ -27,9 +27,17 @@ enum { CALM = 60 }; /* seconds a program may take */
 static td_buf current;
 static char   crash_path[512];
 
+static int    crash_file;
+
+static void say(const char *text, size_t n) {
+    if (crash_file >= 0 && write(crash_file, text, n) < 0) crash_file = -1;
+}
+
+/* While a program grows there is only what has grown so far. */
 static void tell_program(const char *what) {
-    int fd = open(crash_path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
-    if (fd >= 0 && current.n && write(fd, current.s, current.n) < 0) fd = -1;
+    crash_file = open(crash_path, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+    if (current.n) say(current.s, current.n);
+    else prog_unfinished(say);
     const char *lines[] = {"\n", what, ": ", crash_path, "\n"};
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         if (write(2, lines[i], strlen(lines[i])) < 0) return;

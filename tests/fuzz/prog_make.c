@@ -172,6 +172,18 @@ static void finish_case(maker *m) {
     td__buf_add(b, "}\n");
 }
 
+/* The program as far as it has grown, for who must know why growing it crashed. */
+static const maker *growing;
+
+void prog_unfinished(void (*say)(const char *text, size_t n)) {
+    const maker *m = growing;
+    if (!m) return;
+    const td_buf *parts[] = {&m->inputs.text, &m->head, &m->body.text};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        if (parts[i]->n) say(parts[i]->s, parts[i]->n);
+    prog_unfinished_call(say);
+}
+
 bool prog_make(uint64_t seed, int size, td_buf *out) {
     prog_rng r = {seed * 0x2545f4914f6cdd1du + 1};
     td_ctx  *cx = td_open();
@@ -187,11 +199,13 @@ bool prog_make(uint64_t seed, int size, td_buf *out) {
     m.types = prog_chance(&r, 10) ? 0 : prog_chance(&r, 60) ? 1 : 2;
     td_seed(cx, 0);
     td_scope_begin(cx, "program");
+    growing = &m;
     make_inputs(&m);
     choose_args(&m);
     make_body(&m, size);
     make_return(&m);
     finish_case(&m);
+    growing = NULL;
     td__buf_printf(out, "%s%scase \"seed %llu\" {\n%s", td__buf_str(&m.head),
                    td__buf_str(&m.body.text), (unsigned long long)seed,
                    td__buf_str(&m.inputs.text));
