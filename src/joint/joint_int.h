@@ -7,6 +7,13 @@
 
 #include <string.h>
 
+/* What is known of a tensor, or of a storage, at the end of the program. -1: none. */
+typedef struct td_joint_spot {
+    int input, result; /* the first it is; of a tensor */
+    int lies, came;    /* the first input that lies in it, that came in it */
+    int sharers;       /* different tensors among the results that lie in it */
+} td_joint_spot;
+
 typedef struct td_joint_run {
     td_joint       *to;
     const td_graph *program;
@@ -22,6 +29,7 @@ typedef struct td_joint_run {
     td_tensor     **bases;            /* intermediate ones, outer */
     td_tensor     **roots;            /* by tangent: what it is the tangent of */
     td_tensor     **tangent;          /* outer */
+    td_ptrmap       spots;            /* by tensor and storage */
     td_faker        fakes;
     td_record       rec;
     td_func         f;
@@ -39,6 +47,11 @@ bool td__joint_has_history(td_tensor *t);
 static inline bool td__joint_is_stale(const td_tensor *t) {
     return t->base && !(t->flags & TD_TF_CUT) && t->seen != td__version(t);
 }
+
+/* ---- spots.c ------------------------------------------------------------ */
+
+bool                 td__joint_find_spots(td_joint_run *r);
+const td_joint_spot *td__joint_spot(const td_joint_run *r, const void *of);
 
 /* ---- updates.c, results.c ----------------------------------------------- */
 

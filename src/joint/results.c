@@ -101,11 +101,10 @@ static bool find_views(td_joint_run *r, td_result *to, td_tensor *t, td_tensor *
 
 /* The input t is made of, the nearest; else one that lies in its storage. -1: none. */
 static int input_of(const td_joint_run *r, const td_tensor *t) {
-    int best = -1, least = 0, any = -1;
-    for (int i = r->to->n_primals - 1; i >= 0; i--) {
+    int best = -1, least = 0, any = td__joint_spot(r, t->st)->lies;
+    for (int i = any < 0 ? -1 : r->to->n_primals - 1; i >= 0; i--) {
         const td_tensor *u = r->outer[i];
         if (!u || u->st != t->st) continue;
-        any = i;
         int n = -1;
         if (t->base == u) n = steps_between(t->steps, NULL);
         else if (t->base && t->base == u->base) n = steps_between(t->steps, u->steps);
@@ -115,13 +114,6 @@ static int input_of(const td_joint_run *r, const td_tensor *t) {
         }
     }
     return best >= 0 ? best : any;
-}
-
-/* An input that came in the storage t lies in, and has left it. -1: none. */
-static int came_in(const td_joint_run *r, const td_tensor *t) {
-    for (int i = 0; i < r->to->n_primals; i++)
-        if (r->outer[i] && r->f.in.v[r->nr[i]].st == t->st) return i;
-    return -1;
 }
 
 /* A tensor left behind in bytes its input has moved away from. */
@@ -136,26 +128,9 @@ static bool in_left(td_joint_run *r, td_result *to, td_tensor *t, int input) {
                     r->program->name, input);
 }
 
-static int same_input(const td_joint_run *r, const td_tensor *t) {
-    for (int i = 0; i < r->to->n_primals; i++)
-        if (r->outer[i] == t) return i;
-    return -1;
-}
-
 static int same_result(const td_joint_run *r, const td_tensor *t, int below) {
-    for (int i = 0; i < below; i++)
-        if (out_tensor(r, i) == t) return i;
-    return -1;
-}
-
-/* How many tensors among the results lie in the storage. */
-static int count_sharers(const td_joint_run *r, const td_storage *st) {
-    int n = 0;
-    for (int i = 0; i < r->to->n_results; i++) {
-        const td_tensor *t = out_tensor(r, i);
-        n += t && t->st == st && same_result(r, t, i) < 0;
-    }
-    return n;
+    int i = td__joint_spot(r, t)->result;
+    return i < below ? i : -1;
 }
 
 /* ---- kinds -------------------------------------------------------------- */
@@ -238,7 +213,7 @@ static bool check_lie(td_joint_run *r, const td_result *to, td_tensor *t,
 static bool in_fresh(td_joint_run *r, td_result *to, td_tensor *t) {
     bool leaf = t->base && td__needs_grad(t->base) && td_is_leaf(t->base);
     bool plain = !t->base || (t->creation == TD_MADE_PLAIN && !to->stale && !leaf);
-    if (plain && count_sharers(r, t->st) == 1) return true;
+    if (plain && td__joint_spot(r, t->st)->sharers == 1) return true;
     td_tensor *root = root_of(r, t->st);
     if (root == t) return true;
     int at = same_result(r, root, r->to->n_results);
@@ -256,7 +231,7 @@ static bool find_result(td_joint_run *r, int i) {
     td_tensor *t = out_tensor(r, i);
     *to = (td_result){.how = TD_RESULT_VALUE, .from = -1, .out = -1};
     if (!t) return true;
-    int input = same_input(r, t), again = same_result(r, t, i);
+    int input = td__joint_spot(r, t)->input, again = same_result(r, t, i);
     if (!td__geom_copy(r->cx, &r->to->arena, &to->geom, t)) return false;
     to->inference = td_is_inference(t);
     to->creation = t->creation;
@@ -269,7 +244,7 @@ static bool find_result(td_joint_run *r, int i) {
     to->stale = td__joint_is_stale(t);
     to->wants = t->flags & TD_TF_NEEDS_GRAD && !to->stale && td_is_leaf(t);
     input = input_of(r, t);
-    int  came = input < 0 ? came_in(r, t) : -1;
+    int  came = input < 0 ? td__joint_spot(r, t->st)->came : -1;
     bool ok = input >= 0  ? in_input(r, to, t, input)
               : came >= 0 ? in_left(r, to, t, came)
                           : in_fresh(r, to, t);

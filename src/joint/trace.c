@@ -379,7 +379,8 @@ static bool trace(td_joint_run *r) {
         j->stale[i] = r->outer[i] && td__joint_is_stale(r->outer[i]);
     j->random = r->f.draws;
     j->left = r->program->left;
-    ok = ok && ((td__joint_updates(r) && td__joint_results(r)) || refuse(r)) &&
+    ok = ok && td__joint_find_spots(r) &&
+         ((td__joint_updates(r) && td__joint_results(r)) || refuse(r)) &&
          td__joint_tangents(r);
     j->n_fwd = j->g->outputs.n;
     if (ok && j->n_tangents) ok = differentiate(r);
@@ -424,6 +425,7 @@ static bool run(td_joint_run *r, const td_value *in) {
     bool ok = r->to->g && find_inputs(r, in) && trace(r);
     td__scope_pop(r->cx, NULL, 0);
     td__faker_end(&r->fakes);
+    td__ptrmap_free(&r->spots);
     return ok;
 }
 

@@ -137,9 +137,7 @@ static bool find_update(td_joint_run *r, int i) {
 }
 
 static bool is_again(const td_joint_run *r, int i) {
-    for (int k = 0; k < i; k++)
-        if (r->outer[k] == r->outer[i]) return true;
-    return false;
+    return td__joint_spot(r, r->outer[i])->input < i;
 }
 
 bool td__joint_updates(td_joint_run *r) {

@@ -4,39 +4,75 @@
 #include <string.h>
 
 int td__plan_nr(const td_plan *p, td_tangent_of of, int index) {
-    for (int i = 0; i < p->j->n_tangents; i++)
-        if (p->j->tangents[i].of == of && p->j->tangents[i].index == index) return i;
-    return -1;
+    return p->h ? p->nr[of][index] : -1;
 }
 
 /* ---- what is kept ------------------------------------------------------- */
 
-/* Which result of the node forward output `out` is, and whether a caller sees it. */
-static int node_result(const td_plan *p, int out, bool *seen) {
-    const td_joint *j = p->j;
-    for (int i = 0; i < j->n_results; i++)
-        if (j->results[i].out == out && j->results[i].how == TD_RESULT_VALUE) {
-            *seen = true;
-            return td__plan_nr(p, TD_TANGENT_OUTPUT, i);
-        }
-    for (int i = 0; i < j->n_bases; i++)
-        if (j->bases[i].out == out) {
-            *seen = true;
-            return td__plan_nr(p, TD_TANGENT_BASE, i);
-        }
-    *seen = false;
-    return -1;
+/* Who is who, looked up while a plan is made. */
+typedef struct keeping {
+    td_plan  *p;
+    int      *result;    /* by forward output: 1 + the result it is, */
+    int      *base;      /* ...1 + the base */
+    int      *by_out;    /* by forward output: 1 + the entry of keep */
+    int      *by_primal; /* the same by primal */
+    td_gval **shield;    /* by primal: the copy it is read through, one it writes */
+} keeping;
+
+static void find_shields(const keeping *k) {
+    const td_graph *fwd = k->p->h->fwd;
+    for (int i = fwd->nodes.n - 1; i >= 0; i--) {
+        const td_gnode *n = fwd->nodes.v[i];
+        if (n->op != TD_OP_clone || n->tags != TD_TAG(TD_MUST_SAVE, 0)) continue;
+        const td_gval *v = n->in[0].u.v;
+        if (!v->node && v->nr < k->p->j->n_primals) k->shield[v->nr] = n->out[0];
+    }
 }
 
-static td_hold keep_of(const td_plan *p, int i) {
-    const td_kept *k = &p->h->kept[i];
-    td_hold        to = {.out = -1, .index = k->index, .nr = -1, .checked = true};
-    to.number = i >= p->h->n_kept - p->h->n_kept_syms;
-    if (k->from == TD_SAVED_PRIMAL) return to;
-    to.out = k->index;
-    if (k->from == TD_SAVED_OUTPUT) to.nr = node_result(p, to.out, &to.checked);
+/* One block, freed by the caller. */
+static void *find_places(keeping *k) {
+    const td_joint *j = k->p->j;
+    size_t          out = (size_t)k->p->h->fwd->outputs.n + (size_t)j->n_primals + 1;
+    size_t          in = (size_t)j->n_primals + 1;
+    void *heap = td__zalloc(sizeof *k->shield * in + sizeof(int) * (3 * out + in));
+    if (!heap) return td__fail_memory(k->p->cx), NULL;
+    k->shield = heap;
+    k->result = (int *)(void *)(k->shield + in);
+    k->base = k->result + out;
+    k->by_out = k->base + out;
+    k->by_primal = k->by_out + out;
+    for (int i = j->n_results - 1; i >= 0; i--)
+        if (j->results[i].how == TD_RESULT_VALUE && j->results[i].out >= 0)
+            k->result[j->results[i].out] = i + 1;
+    for (int i = j->n_bases - 1; i >= 0; i--) k->base[j->bases[i].out] = i + 1;
+    find_shields(k);
+    return heap;
+}
+
+/* Which result of the node a forward output is; *seen: a caller sees it. */
+static int node_result(const keeping *k, int out, bool *seen) {
+    *seen = k->result[out] || k->base[out];
+    if (k->result[out]) return td__plan_nr(k->p, TD_TANGENT_OUTPUT, k->result[out] - 1);
+    return *seen ? td__plan_nr(k->p, TD_TANGENT_BASE, k->base[out] - 1) : -1;
+}
+
+static td_hold keep_of(const keeping *k, int i) {
+    const td_halves *h = k->p->h;
+    const td_kept   *from = &h->kept[i];
+    td_hold          to = {.out = -1, .index = from->index, .nr = -1, .checked = true};
+    to.number = i >= h->n_kept - h->n_kept_syms;
+    if (from->from == TD_SAVED_PRIMAL) return to;
+    to.out = from->index;
+    if (from->from == TD_SAVED_OUTPUT) to.nr = node_result(k, to.out, &to.checked);
     else to.checked = false;
     return to;
+}
+
+static void add_keep(keeping *k, td_hold to) {
+    td_plan *p = k->p;
+    p->keep[p->n_keep++] = to;
+    if (to.out >= 0) k->by_out[to.out] = p->n_keep;
+    else k->by_primal[to.index] = p->n_keep;
 }
 
 static void mark(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
@@ -60,49 +96,69 @@ static bool find_needs(td_plan *p) {
     return true;
 }
 
-/* The copy through which the forward half reads primal i, one it writes. */
-static td_gval *shield_of(const td_graph *fwd, int i) {
-    for (int k = 0; k < fwd->nodes.n; k++) {
-        const td_gnode *n = fwd->nodes.v[k];
-        if (n->op == TD_OP_clone && n->tags == TD_TAG(TD_MUST_SAVE, 0) &&
-            n->in[0].u.v == fwd->inputs.v[i])
-            return n->out[0];
+/* A forward output that is the shield, the one kept already if there is one; -1 after
+ * td__fail. */
+static int shield_out(keeping *k, td_gval *v) {
+    td_graph *fwd = k->p->h->fwd;
+    for (int i = 0; i < k->p->n_kept; i++) {
+        int out = k->p->keep[i].out;
+        if (out >= k->p->h->n_fwd && fwd->outputs.v[out].kind == TD_G_VALUE &&
+            fwd->outputs.v[out].u.v == v)
+            return out;
     }
-    return NULL;
-}
-
-/* The forward output that is v, a new one if need be; -1 after td__fail. */
-static int output_of(td_graph *fwd, td_gval *v, int from) {
-    for (int i = from; i < fwd->outputs.n; i++)
-        if (fwd->outputs.v[i].kind == TD_G_VALUE && fwd->outputs.v[i].u.v == v)
-            return i;
-    td_desc d = {TD_D_SAVED, fwd->outputs.n - from, NULL};
+    td_desc d = {TD_D_SAVED, fwd->outputs.n - k->p->h->n_fwd, NULL};
     return td__graph_output(fwd, td__garg_value(v), d) ? fwd->outputs.n - 1 : -1;
 }
 
 /* A backward that is itself differentiated computes everything again from the primals:
  * those it needs are held, as they were before the call wrote them. If all are, it is
  * by their sizes that the others count. */
-static bool hold_primal(td_plan *p, int i, bool all) {
+static bool hold_primal(keeping *k, int i, bool all) {
+    td_plan       *p = k->p;
     const td_look *l = p->j->g->inputs.v[i]->look;
     td_hold        to = {.out = -1, .index = i, .nr = -1, .checked = p->needs[i]};
     p->held[i] = -1;
     if (!p->needs[i] && (!all || !l || l->kind != TD_K_TENSOR)) return true;
     if (p->j->written[i] && p->needs[i]) {
-        td_gval *v = shield_of(p->h->fwd, i);
-        if (!v) return true;
+        if (!k->shield[i]) return true;
         to.checked = false;
-        if ((to.out = output_of(p->h->fwd, v, p->h->n_fwd)) < 0) return false;
+        if ((to.out = shield_out(k, k->shield[i])) < 0) return false;
     }
-    for (int k = 0; k < p->n_kept; k++) {
-        bool same = to.out < 0 ? p->keep[k].out < 0 && p->keep[k].index == i
-                               : p->keep[k].out == to.out;
-        if (same) p->held[i] = k;
-    }
-    if (p->held[i] >= 0) return true;
-    p->held[i] = p->n_keep;
-    p->keep[p->n_keep++] = to;
+    int *known = to.out < 0 ? &k->by_primal[i] : &k->by_out[to.out];
+    if (!*known) add_keep(k, to);
+    p->held[i] = *known - 1;
     return true;
+}
+
+/* By update, result and base: which result of the node it is. */
+static bool find_nrs(td_plan *p) {
+    const td_joint *j = p->j;
+    int             n[3] = {0};
+    n[TD_TANGENT_INPUT] = j->n_updates;
+    n[TD_TANGENT_OUTPUT] = j->n_results;
+    n[TD_TANGENT_BASE] = j->n_bases;
+    for (int of = 0; of < 3; of++) {
+        size_t room = sizeof(int) * ((size_t)n[of] + 1);
+        p->nr[of] = td__arena_alloc(&p->h->arena, room);
+        if (!p->nr[of]) return td__fail_memory(p->cx);
+        memset(p->nr[of], -1, room);
+    }
+    for (int i = 0; i < j->n_tangents; i++)
+        p->nr[j->tangents[i].of][j->tangents[i].index] = i;
+    return true;
+}
+
+static bool plan_keeping(td_plan *p, const td_plan_opts *o) {
+    keeping k = {.p = p};
+    void   *heap = find_places(&k);
+    if (!heap) return false;
+    for (int i = 0; i < p->h->n_kept; i++) add_keep(&k, keep_of(&k, i));
+    p->n_kept = p->n_keep;
+    bool ok = !o->twice || find_needs(p);
+    for (int i = 0; ok && o->twice && i < p->j->n_primals; i++)
+        ok = hold_primal(&k, i, o->hold_all);
+    td__free(heap);
+    return ok;
 }
 
 static bool plan_backward(td_plan *p, const td_plan_opts *o) {
@@ -112,18 +168,13 @@ static bool plan_backward(td_plan *p, const td_plan_opts *o) {
     p->held = td__arena_zalloc(&p->h->arena, sizeof *p->held * n);
     p->needs = td__arena_zalloc(&p->h->arena, n);
     if (!p->keep || !p->held || !p->needs) return td__fail_memory(p->cx);
-    for (int i = 0; i < p->h->n_kept; i++) p->keep[i] = keep_of(p, i);
-    p->n_kept = p->n_keep = p->h->n_kept;
     p->back.g = p->h->bwd;
     for (int i = 0; i < j->n_targets; i++) {
         const td_look *l = j->g->inputs.v[j->targets[i].input]->look;
         /* bases may be of any rank */
         p->node_dims += 2 * (l && !j->targets[i].base ? l->rank : TD_MAX_RANK);
     }
-    bool ok = !o->twice || find_needs(p);
-    for (int i = 0; ok && o->twice && i < j->n_primals; i++)
-        ok = hold_primal(p, i, o->hold_all);
-    return ok && td__half_unshield(p->h->fwd);
+    return find_nrs(p) && plan_keeping(p, o) && td__half_unshield(p->h->fwd);
 }
 
 static bool compile_now(td_plan *p, const td_plan_opts *o) {

@@ -50,6 +50,7 @@ typedef struct td_plan {
     int               n_kept;    /* of them, what the backward code takes */
     int              *held;      /* by primal: which entry of keep holds it; -1 */
     bool             *needs;     /* by primal: gradients depend on it */
+    int              *nr[3];     /* td__plan_nr, by td_tangent_of */
     int               node_dims; /* room in the node */
     bool              asserts;   /* calls check what was promised (asserts.c) */
     td_again          again;
