@@ -50,10 +50,26 @@ static td_fn *make_fn(again *a) {
     return f;
 }
 
+/* Statistics of a norm have history where its own derivative reads them and nowhere
+ * else; a graph does not tell the two apart. */
+static const char *hidden_history(const td_joint *j) {
+    for (int i = 0; i < j->g->nodes.n; i++) {
+        const td_opdef *d = &td__ops[j->g->nodes.v[i]->op];
+        if (d->flags & TD_OPF_STATS) return d->name;
+    }
+    return NULL;
+}
+
 /* An input that shares a written base with others has no place in the history of its
  * own, and one that was overwritten no value. */
 static bool check(const again *a) {
     const td_joint *j = a->p->j;
+    const char     *stats = hidden_history(j);
+    if (stats)
+        return td__fail(a->p->cx, TD_E_UNSUPPORTED,
+                        "%s: gradients of gradients through %s are not compiled; call "
+                        "the function as it is for them",
+                        a->p->name, stats);
     for (int i = 0; i < j->n_targets; i++)
         if (j->targets[i].base)
             return td__fail(a->p->cx, TD_E_UNSUPPORTED,

@@ -227,6 +227,29 @@ static bool write_late(td_joint_run *r, const int *writes) {
     return true;
 }
 
+/* What the inputs look like, into `looks`. */
+static bool note_looks(td_joint_run *r, td_geom *looks) {
+    for (int i = 0; i < r->to->n_primals; i++)
+        if (r->outer[i] && !td__geom_copy(r->cx, &r->to->arena, &looks[i], r->outer[i]))
+            return false;
+    return true;
+}
+
+/* A backward may write elements; nobody changes an input's geometry after the call. */
+static bool check_looks(td_joint_run *r, const td_geom *was) {
+    td_geom now;
+    for (int i = 0; i < r->to->n_primals; i++) {
+        if (!r->outer[i]) continue;
+        if (!td__geom_copy(r->cx, &r->to->arena, &now, r->outer[i])) return false;
+        if (!td__geom_same(&now, &was[i]))
+            return td__fail(r->cx, TD_E_UNSUPPORTED,
+                            "@%.60s: the backward of a custom function changes sizes "
+                            "or strides of input %d; let it work on a view of its own",
+                            r->program->name, i);
+    }
+    return true;
+}
+
 /* Elements the graph itself writes into inputs, after everything has read them. */
 static bool write_updates(td_joint_run *r) {
     for (int i = 0; i < r->to->n_updates; i++)
@@ -292,6 +315,30 @@ static bool find_broken(td_joint_run *r, const td_edge *to, td_tensor **grads) {
     return go_back(r, to, grads);
 }
 
+/* A leaf that the program makes and returns takes gradients from results that were
+ * computed from it; the compiled function has no way to send them there. */
+static bool check_leaves(td_joint_run *r) {
+    td_joint *j = r->to;
+    int       n = j->n_targets;
+    for (int i = 0; i < j->n_results; i++) {
+        td_edge    e = {0};
+        td_tensor *g = NULL;
+        if (!j->results[i].wants || j->results[i].how != TD_RESULT_VALUE) continue;
+        if (!td__edge_of(r->out[i].u.t, &e)) return false;
+        j->n_targets = 1;
+        bool ok = go_back(r, &e, &g);
+        j->n_targets = n;
+        td__node_drop(e.node);
+        if (!ok) return false;
+        if (g)
+            return td__fail(r->cx, TD_E_UNSUPPORTED,
+                            "@%.60s: result %d is a leaf made inside that other "
+                            "results depend on; pass it as an argument",
+                            r->program->name, i);
+    }
+    return true;
+}
+
 static bool differentiate(td_joint_run *r) {
     td_joint   *j = r->to;
     td_arena   *a = &j->arena;
@@ -300,15 +347,17 @@ static bool differentiate(td_joint_run *r) {
     td_edge    *to = td__arena_zalloc(a, sizeof *to * n);
     td_tensor **grads = td__arena_zalloc(a, sizeof *grads * n);
     int        *writes = td__arena_zalloc(a, sizeof *writes * n);
-    if (!to || !grads || !writes) return td__fail_memory(r->cx);
+    td_geom    *looks = td__arena_zalloc(a, sizeof *looks * n);
+    if (!to || !grads || !writes || !looks) return td__fail_memory(r->cx);
     for (int i = 0; i < j->n_primals; i++)
         if (r->outer[i]) writes[i] = td__func_writes(&r->f, r->nr[i]);
     for (int i = 0; i < j->n_tangents; i++)
         if (!add_tangent(r, i)) return false;
-    if (!find_targets(r, to)) return false;
+    if (!find_targets(r, to) || !note_looks(r, looks)) return false;
     bool ok = go_back(r, to, grads);
     if (!ok && is_eagers(td_error(r->cx))) ok = find_broken(r, to, grads);
-    ok = ok && put_grads(r, grads) && write_late(r, writes);
+    ok = ok && check_leaves(r) && check_looks(r, looks) && put_grads(r, grads) &&
+         write_late(r, writes);
     tag_backward(j->g, first);
     return ok;
 }

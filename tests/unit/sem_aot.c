@@ -166,6 +166,41 @@ TEST(two_gradients_inside_are_differentiated_outside) {
     check_gradient(both_inside, 12, 6); /* 6 x, then 6 */
 }
 
+static bool leaf_inside(td_call *c) {
+    td_tensor *p = td_requires_grad_(td_ones(td_call_ctx(c), TD_SHAPE(1)));
+    return td_return(c, p, td_add(td_sin(p), td_arg(c, 0)));
+}
+
+/* test_donated_buffer6: refused rather than without the gradient of the leaf. */
+TEST(a_leaf_made_inside_that_results_depend_on_is_refused) {
+    td_ctx    *cx = td_open();
+    td_fn     *f = td_aot_function(cx, leaf_inside, NULL, NULL);
+    td_tensor *x = LEAF(cx, 1), *y[2];
+    CHECK(!td_invoke(f, TD_ARGS(x), y, 2));
+    CHECK_FAILS(cx, "result 0 is a leaf made inside");
+    CHECK(td_error(cx) == TD_E_UNSUPPORTED);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+static bool normed(td_call *c) {
+    return td_return(c, td_layer_norm(td_arg(c, 0), TD_DIMS(2)));
+}
+
+/* test_layer_norm_double_backward_dynamic_shapes: refused rather than wrong. */
+TEST(second_gradients_through_a_norm_are_refused) {
+    td_ctx      *cx = td_open();
+    td_fn       *f = td_aot_function(cx, normed, NULL, NULL);
+    td_tensor   *x = LEAF(cx, 1, 2), *y;
+    td_grad_opts o = {TD_GRAD_OPTS, .create_graph = true};
+    CHECK(td_invoke(f, TD_ARGS(x), &y, 1));
+    CHECK(td_is_nil(grad1(td_sum(td_mul(y, y)), x, &o)));
+    CHECK_FAILS(cx, "gradients of gradients through native_layer_norm");
+    CHECK(td_error(cx) == TD_E_UNSUPPORTED);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
 /* ---- places ------------------------------------------------------------- */
 
 static int line_of_tanh;
@@ -201,10 +236,11 @@ TEST(backward_nodes_have_the_place_of_the_op_they_derive) {
 
 static td_tensor *doubling(void *env, td_tensor *g) {
     (void)env;
-    return td_mul_(td_clone(g), 2.0);
+    td_mul_(g, 2.0);
+    return NULL;
 }
 
-/* Section "hooks that mutate": they see eager's gradients and may write them. */
+/* Beyond the rows: PyTorch refuses hooks that write. */
 TEST(hooks_on_arguments_and_results_of_a_compiled_call_run) {
     td_ctx    *cx = td_open();
     td_fn     *f = td_aot_function(cx, product, NULL, NULL);
@@ -213,7 +249,7 @@ TEST(hooks_on_arguments_and_results_of_a_compiled_call_run) {
     td_retain_grad(y);
     td_on_grad(y, doubling, NULL);
     td_on_grad(x, doubling, NULL);
-    CHECK(td_backward(td_sum(y)));
+    CHECK(td_backward(td_sum(td_mul(y, td_tensor1(cx, 1, 1)))));
     CHECK_VALUES(td_grad_of(y), 2, 2);
     CHECK_VALUES(td_grad_of(x), 12, 16);
     CHECK_VALUES(td_grad_of(w), 2, 4);

@@ -173,6 +173,27 @@ TEST(an_input_written_by_compiled_forward_and_backward_is_refused) {
     td_close(cx);
 }
 
+static bool turn_saved_bw(td_fcall *f, td_tensor *const *g, int n, td_tensor **grad,
+                          int n_in) {
+    (void)n, (void)n_in;
+    td_tensor *t = td_transpose_(td_fcall_saved(f, 0), 0, 1);
+    grad[0] = td_mul(g[0], td_transpose(t, 0, 1));
+    return true;
+}
+
+/* Beyond the rows: PyTorch's test of it is commented out. */
+TEST(a_compiled_backward_that_turns_an_input_is_refused) {
+    static const td_function fn = {"turn", save_first_fw, turn_saved_bw, NULL};
+    td_ctx                  *cx = td_open();
+    td_fn                   *f = compile(cx, &fn);
+    td_tensor               *x = td_requires_grad_(td_ones(cx, TD_SHAPE(2, 3))), *y;
+    CHECK(!td_invoke(f, TD_ARGS(x), &y, 1));
+    CHECK_FAILS(cx, "changes sizes or strides of input 0");
+    CHECK(td_error(cx) == TD_E_UNSUPPORTED && td_size(x, 0) == 2);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
 /* ---- checkpoints -------------------------------------------------------- */
 
 static bool square_bw(td_fcall *f, td_tensor *const *g, int n, td_tensor **grad,
