@@ -1,4 +1,4 @@
-/* first.c -- the program of the README: fits a vector by gradient descent. */
+/* first.c -- fits a vector by gradient descent, op by op. */
 #include <stdio.h>
 #include <tandem/tandem.h>
 
