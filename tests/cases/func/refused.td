@@ -22,3 +22,15 @@ case "write_outside" {
   %a = slice(%x, 0, 1, 3)
   call @write_outside(%a)
 }
+
+func @grow_use_shrink(%a: f32[0]) {
+  resize_(%a, [8])
+  fill_(%a, 3.0)
+  %y = add(%a, 1.0)
+  resize_(%a, [0])
+  return %y
+}
+case "test_input_mutation_storage_resize_up_down" {
+  %a = zeros([0])
+  call @grow_use_shrink(%a)
+}

@@ -136,18 +136,6 @@ case "test_input_mutation_storage_resize_before_set_ NRG" {
   call @shrink_and_set(%a)
 }
 
-func @grow_use_shrink(%a: f32[0]) {
-  resize_(%a, [8])
-  fill_(%a, 3.0)
-  %y = add(%a, 1.0)
-  resize_(%a, [0])
-  return %y
-}
-case "test_input_mutation_storage_resize_up_down" {
-  %a = zeros([0])
-  call @grow_use_shrink(%a)
-}
-
 func @set_use_shrink(%a: f32[0], %d: f32[4]) {
   %g = mul(%d, 1.0)
   no_grad {
