@@ -328,7 +328,7 @@ static bool check_leaves(td_joint_run *r) {
         j->n_targets = 1;
         bool ok = go_back(r, &e, &g);
         j->n_targets = n;
-        td__node_drop(e.node);
+        if (e.node) td__node_drop(e.node);
         if (!ok) return false;
         if (g)
             return td__fail(r->cx, TD_E_UNSUPPORTED,
