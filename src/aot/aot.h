@@ -9,7 +9,7 @@
  * key.c writes it, why.c reads it:
  *
  *   count of arguments, modes (grad mode, inference mode << 1, default dtype <<
- *   TD_KEY_DTYPE), then for each argument and each tensor the body closed over its
+ *   TD_KEY_DTYPE, autocast << TD_KEY_AUTOCAST), then for each argument and each tensor the body closed over its
  *   td_kind, and for a tensor: bits, alias, sizes, strides (-1 where the size is 1),
  *   offset if TD_KEY_OFFSET; for a number: its bits. TD_KEY_ANY stands for what guards
  *   look after.
@@ -19,6 +19,7 @@ typedef TD_VEC(int64_t) td_key;
 #define TD_KEY_ANY INT64_MIN
 typedef enum td_key_bit {
     TD_KEY_DTYPE = 8, /* of the modes; a tensor's is in bits 0..7 */
+    TD_KEY_AUTOCAST = 16,
     TD_KEY_RANK = 8,
     TD_KEY_NEEDS = 16, /* requires grad */
     TD_KEY_LEAF,       /* ...and is a leaf */

@@ -74,8 +74,13 @@ int td_fn_specializations(const td_fn *f) { return f->n_specs; }
 
 /* ---- calling ------------------------------------------------------------ */
 
-/* Is somebody listening to the ops of the body? Then it runs as it is. */
-static bool heard(const td_ctx *cx) { return cx->top != cx->tape || cx->fake; }
+/* Is somebody listening to the ops of the body? Then it runs as it is. Autocast is heard
+ * by the capture of a body and needs no listening later; of a graph nothing is captured. */
+static bool heard(const td_fn *f) {
+    const td_ctx *cx = f->cx;
+    if (f->graph && td__autocast_state(cx)) return true;
+    return td__modes_below_autocast(cx) != cx->tape || cx->fake;
+}
 
 static int run_as_is(td_fn *f, td_values args, td_value *out, int n_out) {
     if (!f->graph) return td_call_body(f->cx, f->body, f->env, args, out, n_out);
@@ -214,7 +219,7 @@ int td_invoke_values(td_fn *f, td_values args, td_value *out, int n_out) {
         for (int i = 0; i < n_out; i++) out[i] = td_value_tensor(td_nil(f->cx));
         return -1;
     }
-    return heard(f->cx) ? run_as_is(f, args, out, n_out) : call(f, args, out, n_out);
+    return heard(f) ? run_as_is(f, args, out, n_out) : call(f, args, out, n_out);
 }
 
 bool td_invoke(td_fn *f, td_values args, td_tensor **out, int n_out) {

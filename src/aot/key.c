@@ -162,7 +162,8 @@ static bool put_all(td_fn *f, subject *s, const td_spec *spec) {
     s->offsets = spec->offsets;
     if (spec->guards && spec->plan) s->guarded = spec->plan->j->g;
     int64_t modes = (int64_t)cx->grad_enabled | (int64_t)cx->inference << 1 |
-                    (int64_t)cx->default_dtype << TD_KEY_DTYPE;
+                    (int64_t)cx->default_dtype << TD_KEY_DTYPE |
+                    (int64_t)td__autocast_state(cx) << TD_KEY_AUTOCAST;
     if (!put(s, s->args.n) || !put(s, modes)) return false;
     if (!find_kin(&f->kins, s)) return td__fail_memory(f->cx);
     s->kin = f->kins.kin;

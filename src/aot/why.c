@@ -167,14 +167,25 @@ static bool differ_value(td_buf *b, subject s, const said *now, const said *was)
     return true;
 }
 
+static const char *default_dtype(int64_t modes) {
+    return td_dtype_name((td_dtype)(modes >> TD_KEY_DTYPE & 255));
+}
+
+/* "off", or the dtype. */
+static const char *autocast(int64_t modes) {
+    int64_t state = modes >> TD_KEY_AUTOCAST & 255;
+    return state ? td_dtype_name((td_dtype)(state - 1)) : "off";
+}
+
 static bool differ_modes(td_buf *b, int64_t now, int64_t was) {
     if ((now ^ was) & 1) td__buf_printf(b, "grad mode %s", now & 1 ? "on" : "off");
     else if ((now ^ was) & 2)
         td__buf_printf(b, "inference mode %s", now & 2 ? "on" : "off");
+    else if ((now ^ was) >> TD_KEY_AUTOCAST)
+        td__buf_printf(b, "autocast %s, was %s", autocast(now), autocast(was));
     else if (now != was)
-        td__buf_printf(b, "default dtype %s, was %s",
-                       td_dtype_name((td_dtype)(now >> TD_KEY_DTYPE)),
-                       td_dtype_name((td_dtype)(was >> TD_KEY_DTYPE)));
+        td__buf_printf(b, "default dtype %s, was %s", default_dtype(now),
+                       default_dtype(was));
     return now != was;
 }
 
@@ -252,8 +263,9 @@ void td__key_each(const td_key *k, void (*fn)(void *env, const char *text), void
     char   who[40];
     if (k->n < 2) return;
     td__buf_printf(&b, "grad mode %s%s, default dtype %s", k->v[1] & 1 ? "on" : "off",
-                   k->v[1] & 2 ? ", inference mode" : "",
-                   td_dtype_name((td_dtype)(k->v[1] >> TD_KEY_DTYPE)));
+                   k->v[1] & 2 ? ", inference mode" : "", default_dtype(k->v[1]));
+    if (k->v[1] >> TD_KEY_AUTOCAST)
+        td__buf_printf(&b, ", autocast %s", autocast(k->v[1]));
     fn(env, td__buf_str(&b));
     for (int i = 0, at = 2; at < k->n; i++) {
         subject s = {i, (int)k->v[0]};

@@ -196,3 +196,8 @@ void td__autocast_leave(td_ctx *cx, const td_autocast *outside) {
 }
 
 void td__autocast_close(td_ctx *cx) { forget(of(cx)); }
+
+const td_mode *td__modes_below_autocast(const td_ctx *cx) {
+    const td_autocast *a = of(cx);
+    return a->depth > 0 && cx->top == &a->mode ? a->mode.below : cx->top;
+}

@@ -83,11 +83,13 @@ typedef struct td_autocast {
 
 /* What is on: 0 nothing, else one number per dtype. Part of what a program was captured
  * for. */
-int  td__autocast_state(const td_ctx *cx);
+int            td__autocast_state(const td_ctx *cx);
+/* Who else hears calls, first to last. */
+const td_mode *td__modes_below_autocast(const td_ctx *cx);
 /* A capture begins: what is on stays on, heard first, with a cache of its own. */
-void td__autocast_enter(td_ctx *cx, td_autocast *outside);
+void           td__autocast_enter(td_ctx *cx, td_autocast *outside);
 /* Has the body left it as it found it? */
-bool td__autocast_same(const td_ctx *cx, const td_autocast *outside);
-void td__autocast_leave(td_ctx *cx, const td_autocast *outside);
+bool           td__autocast_same(const td_ctx *cx, const td_autocast *outside);
+void           td__autocast_leave(td_ctx *cx, const td_autocast *outside);
 
 #endif
