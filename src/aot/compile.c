@@ -207,8 +207,7 @@ static bool specialize(td_fn *f, td_spec *s, td_values args) {
     td_joint *j = s->j;
     s->j = NULL;
     s->offsets = counts_offsets(j);
-    return plan(f, s, j) && td__again_make(f, s) &&
-           td__key_make(f, &s->key, args, s);
+    return plan(f, s, j) && td__again_make(f, s) && td__key_make(f, &s->key, args, s);
 }
 
 /* What only compiling refuses says where in the user's source; td_here is there. What

@@ -51,7 +51,7 @@ static bool make_room(run *r, void **heap) {
 }
 
 /* Arguments as they are, but for those the program writes. One that no gradient
- * depends on was kept without its history, and is where a gradient ends all the same. */
+ * depends on was kept without its history; a gradient may end there all the same. */
 static td_tensor *take_arg(const run *r, int i) {
     const td_joint *j = r->of->j;
     const td_look  *l = j->g->inputs.v[i]->look;

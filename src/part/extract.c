@@ -32,13 +32,15 @@ static bool is_number(const td_part *p, int v) {
     return x && x->look && x->look->kind != TD_K_TENSOR;
 }
 
-/* The output it is anyway; -1: none. */
-static int output_of(const td_part *p, int v) {
-    for (int i = 0; i < p->j->n_fwd; i++) {
+/* By value: 1 + the output it is anyway; 0: none. */
+static int *outputs_of(const making *m) {
+    td_part *p = m->p;
+    int     *out = td__part_room(p, (size_t)p->n_values, sizeof *out);
+    for (int i = p->j->n_fwd - 1; out && i >= 0; i--) {
         const td_garg *a = &p->g->outputs.v[i];
-        if (a->kind == TD_G_VALUE && a->u.v->id == v) return i;
+        if (a->kind == TD_G_VALUE) out[a->u.v->id] = i + 1;
     }
-    return -1;
+    return out;
 }
 
 /* A kept input must still be what forward read. */
@@ -81,10 +83,12 @@ static bool describe_kept(making *m) {
     h->n_kept = m->n + m->n_syms;
     h->kept = td__arena_zalloc(&h->arena, sizeof *h->kept * ((size_t)h->n_kept + 1));
     if (!h->kept) return td__fail_memory(p->cx);
+    const int *out = outputs_of(m);
+    if (!out) return false;
     for (int i = 0; i < m->n; i++) {
-        int v = m->kept[i], out = p->is_out[v] ? output_of(p, v) : -1;
+        int v = m->kept[i];
         if (p->maker[v] < 0) h->kept[i] = (td_kept){TD_SAVED_PRIMAL, v, 0};
-        else if (out >= 0) h->kept[i] = (td_kept){TD_SAVED_OUTPUT, out, 0};
+        else if (out[v]) h->kept[i] = (td_kept){TD_SAVED_OUTPUT, out[v] - 1, 0};
         else h->kept[i] = (td_kept){TD_SAVED_FRESH, next++, 0};
         h->kept[i].bytes = p->bytes[v];
     }

@@ -147,6 +147,29 @@ TEST(gradients_of_gradients_where_history_is_cut_at_any_size) {
     check_scene(several_sizes, added_inside);
 }
 
+/* Copies of arguments that share bytes would share them no longer. */
+static bool cut_and_written(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *k = td_detach(td_exp(x));
+    td_add_(td_arg(c, 1), 1.0);
+    return td_return(c, td_mul(td_mul(x, k), td_sum(td_arg(c, 2))));
+}
+TEST(gradients_of_gradients_that_would_be_wrong_are_refused) {
+    td_ctx      *cx = td_open();
+    td_grad_opts make = {TD_GRAD_OPTS, .create_graph = true};
+    td_fn       *f = td_aot_function(cx, cut_and_written, NULL, NULL);
+    td_tensor   *b = values(cx, TD_SHAPE(4), 1), *x = leaf(cx, TD_SHAPE(2), 1), *y, *g;
+    td_values    args = TD_ARGS(x, td_narrow(b, 0, 0, 3), td_narrow(b, 0, 1, 3));
+    CHECK(td_invoke(f, args, &y, 1));
+    CHECK(td_grad(TD_LIST(td_sum(y)), TD_LIST(x), &g, NULL));
+    CHECK(td_invoke(f, args, &y, 1));
+    CHECK(!td_grad(TD_LIST(td_sum(y)), TD_LIST(x), &g, &make));
+    CHECK(td_error(cx) == TD_E_UNSUPPORTED);
+    CHECK(strstr(td_message(cx), "share bytes (1 and 2)"));
+    td_clear(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
 /* ---- tensors a body closes over ----------------------------------------- */
 
 static bool closed_over(td_call *c) {
