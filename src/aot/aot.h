@@ -9,10 +9,10 @@
  * key.c writes it, why.c reads it:
  *
  *   count of arguments, modes (grad mode, inference mode << 1, default dtype <<
- *   TD_KEY_DTYPE, autocast << TD_KEY_AUTOCAST), then for each argument and each tensor the body closed over its
- *   td_kind, and for a tensor: bits, alias, sizes, strides (-1 where the size is 1),
- *   offset if TD_KEY_OFFSET; for a number: its bits. TD_KEY_ANY stands for what guards
- *   look after.
+ *   TD_KEY_DTYPE, autocast << TD_KEY_AUTOCAST), then for each argument and each tensor
+ *   the body closed over its td_kind, and for a tensor: bits, alias, sizes, strides (-1
+ *   where the size is 1), offset if TD_KEY_OFFSET; for a number: its bits. TD_KEY_ANY
+ *   stands for what guards look after.
  *
  * alias: 2k + 1, the same tensor as the k-th; 2k + 2, in the same bytes; 0, neither. */
 typedef TD_VEC(int64_t) td_key;

@@ -186,8 +186,8 @@ static void start_over(td_fn *f, td_spec *s) {
     s->program = NULL;
 }
 
-/* With symbolic sizes where the settings want them, or where sizes depend on values. What
- * cannot be traced so is traced for the sizes at hand, which the log tells. */
+/* With symbolic sizes where the settings want them, or where sizes depend on values.
+ * What cannot be traced so is traced for the sizes at hand, which the log tells. */
 static bool trace(td_fn *f, td_spec *s, td_values args) {
     bool may = s->set.dynamic != TD_SHAPES_STATIC;
     if (may && td__spec_trace_sizes(f, s, args, false)) return true;

@@ -74,8 +74,9 @@ int td_fn_specializations(const td_fn *f) { return f->n_specs; }
 
 /* ---- calling ------------------------------------------------------------ */
 
-/* Is somebody listening to the ops of the body? Then it runs as it is. Autocast is heard
- * by the capture of a body and needs no listening later; of a graph nothing is captured. */
+/* Is somebody listening to the ops of the body? Then it runs as it is. Autocast is
+ * heard by the capture of a body and needs no listening later; of a graph nothing is
+ * captured. */
 static bool heard(const td_fn *f) {
     const td_ctx *cx = f->cx;
     if (f->graph && td__autocast_state(cx)) return true;
