@@ -8,12 +8,13 @@
 #include <stdio.h>
 
 typedef struct again {
-    td_fn      *fn;  /* NULL until needed */
-    td_plan    *p;   /* not held: it owns this */
-    td_regrad   cut; /* program NULL: history has no cuts */
-    td_aot_opts opts;
-    td_config   config; /* the settings of the specialization */
-    char       *name;
+    td_fn       *fn; /* NULL until needed */
+    td_plan     *p;  /* not held: it owns this */
+    td_again_how how;
+    td_regrad    cut; /* program NULL: TD_AGAIN_JOINT */
+    td_aot_opts  opts;
+    td_config    config; /* the settings of the specialization */
+    char        *name;
 } again;
 
 /* The joint graph with its gradients only; written inputs are read, not written. */
@@ -50,26 +51,10 @@ static td_fn *make_fn(again *a) {
     return f;
 }
 
-/* Statistics of a norm have history where its own derivative reads them and nowhere
- * else; a graph does not tell the two apart. */
-static const char *hidden_history(const td_joint *j) {
-    for (int i = 0; i < j->g->nodes.n; i++) {
-        const td_opdef *d = &td__ops[j->g->nodes.v[i]->op];
-        if (d->flags & TD_OPF_STATS) return d->name;
-    }
-    return NULL;
-}
-
 /* An input that shares a written base with others has no place in the history of its
  * own, and one that was overwritten no value. */
 static bool check(const again *a) {
     const td_joint *j = a->p->j;
-    const char     *stats = hidden_history(j);
-    if (stats)
-        return td__fail(a->p->cx, TD_E_UNSUPPORTED,
-                        "%s: gradients of gradients through %s are not compiled; call "
-                        "the function as it is for them",
-                        a->p->name, stats);
     for (int i = 0; i < j->n_targets; i++)
         if (j->targets[i].base)
             return td__fail(a->p->cx, TD_E_UNSUPPORTED,
@@ -88,9 +73,11 @@ static bool check(const again *a) {
 static bool call(void *env, const td_value *in, td_value *out) {
     again *a = env;
     if (!check(a)) return false;
-    if (!a->fn && !(a->fn = make_fn(a))) return false;
     const td_joint *j = a->p->j;
     td_values       args = {in, j->n_primals + j->n_tangents};
+    if (a->how == TD_AGAIN_EAGER)
+        return td_call_body(j->cx, td__regrad, &a->cut, args, out, j->n_targets) >= 0;
+    if (!a->fn && !(a->fn = make_fn(a))) return false;
     return td_invoke_values(a->fn, args, out, j->n_targets) >= 0;
 }
 
@@ -115,7 +102,8 @@ bool td__again_make(td_fn *f, td_spec *s) {
     a->opts.name = a->name;
     a->opts.config = &a->config;
     td_graph *program = (td_graph *)(uintptr_t)td__spec_program(f, s);
-    if (td__graph_cuts(program)) {
+    a->how = td__again_how(program, s->plan->j);
+    if (a->how != TD_AGAIN_JOINT) {
         td__graph_keep(program);
         a->cut = (td_regrad){s->plan->j, program};
     }

@@ -179,10 +179,15 @@ typedef struct td_regrad {
     const td_joint *j;
     td_graph       *program; /* held */
 } td_regrad;
-/* Does history end somewhere in the program? */
-bool td__graph_cuts(const td_graph *program);
+/* What gives gradients of gradients. */
+typedef enum td_again_how {
+    TD_AGAIN_JOINT,   /* the joint graph, compiled */
+    TD_AGAIN_PROGRAM, /* history ends inside: the program run again, compiled */
+    TD_AGAIN_EAGER    /* the same, not compiled */
+} td_again_how;
+td_again_how td__again_how(const td_graph *program, const td_joint *j);
 /* A body of primals and tangents that gives the gradients; env is a td_regrad. */
-bool td__regrad(td_call *c);
+bool         td__regrad(td_call *c);
 bool td__regrad_check(const td_regrad *of, const char *name); /* false: refused */
 
 #endif

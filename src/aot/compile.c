@@ -133,7 +133,8 @@ static bool plan(td_fn *f, td_spec *s, td_joint *j) {
                       .lazy_backward = s->set.lazy_backward,
                       .asserts = s->set.debug_asserts,
                       .twice = s->set.double_backward,
-                      .hold_all = td__graph_cuts(td__spec_program(f, s))};
+                      .hold_all =
+                          td__again_how(td__spec_program(f, s), j) != TD_AGAIN_JOINT};
     o.info.name = f->name;
     o.fwd = backend_of(f, s, j->n_tangents ? f->opts.forward : f->opts.inference);
     o.bwd = o.fwd ? backend_of(f, s, f->opts.backward) : NULL;

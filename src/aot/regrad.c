@@ -2,7 +2,8 @@
  * detached values, custom functions. Their joint graph computes the right gradients
  * but no longer knows where history ended, so it may not be differentiated. Instead
  * the program itself is run once more and the engine asked for its gradients, with
- * history; that is a body, and is compiled like any other. */
+ * history; that is a body, and is compiled like any other, or, where even its graph
+ * would not know all of the history, called as it is. */
 #include "aot/aot.h"
 
 #include <string.h>
@@ -14,12 +15,25 @@ static bool cuts(const td_gnode *n) {
            n->op == TD_OP_requires_grad_ || n->op == TD_OP_custom;
 }
 
-bool td__graph_cuts(const td_graph *g) {
+static bool has_cuts(const td_graph *g) {
     for (int i = 0; i < g->nodes.n; i++)
         if (!g->nodes.v[i]->dead && cuts(g->nodes.v[i])) return true;
     for (int i = 0; i < g->nested.n; i++)
-        if (td__graph_cuts(g->nested.v[i])) return true;
+        if (has_cuts(g->nested.v[i])) return true;
     return false;
+}
+
+/* Statistics of a norm have history where its own derivative reads them and nowhere
+ * else; no graph tells the two apart. */
+static bool has_stats(const td_graph *g) {
+    for (int i = 0; i < g->nodes.n; i++)
+        if (td__ops[g->nodes.v[i]->op].flags & TD_OPF_STATS) return true;
+    return false;
+}
+
+td_again_how td__again_how(const td_graph *program, const td_joint *j) {
+    if (has_stats(j->g)) return TD_AGAIN_EAGER;
+    return has_cuts(program) ? TD_AGAIN_PROGRAM : TD_AGAIN_JOINT;
 }
 
 /* ---- the body ----------------------------------------------------------- */

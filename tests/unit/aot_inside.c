@@ -147,6 +147,39 @@ TEST(gradients_of_gradients_where_history_is_cut_at_any_size) {
     check_scene(several_sizes, added_inside);
 }
 
+/* The statistics of a norm have a history of their own. */
+static bool normed(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *w = td_arg(c, 1);
+    return td_return(c, td_mul(td_layer_norm(td_mul(x, w), TD_DIMS(2)), w));
+}
+TEST(gradients_of_gradients_through_a_norm) { check_scene(two_orders, normed); }
+
+/* Running statistics are written once, by the call. */
+static bool batch_normed(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    td_tensor *y =
+        td_op_batch_norm(x, NULL, NULL, td_arg(c, 1), td_arg(c, 2), true, 0.1, 1e-5);
+    return td_return(c, td_mul(y, x));
+}
+static void batch_norm_twice(side *s) {
+    td_grad_opts make = {TD_GRAD_OPTS, .create_graph = true};
+    td_tensor   *mean = values(s->cx, TD_SHAPE(2), 0),
+              *var = values(s->cx, TD_SHAPE(2), 1);
+    for (int call = 0; call < 2; call++) {
+        td_tensor *x = leaf(s->cx, TD_SHAPE(3, 2), 0.3), *g;
+        td_tensor *y = ask1(s, TD_ARGS(td_mul(x, x), mean, var));
+        td_grad(TD_LIST(td_sum(y)), TD_LIST(x), &g, &make);
+        tell_grad(s, "dx", g);
+        td_backward(td_sum(td_mul(g, g)));
+        tell_grad(s, "x.grad", td_grad_of(x));
+        tell(s, "mean", mean);
+        tell(s, "var", var);
+    }
+}
+TEST(gradients_of_gradients_through_batch_norm) {
+    check_scene(batch_norm_twice, batch_normed);
+}
+
 /* Copies of arguments that share bytes would share them no longer. */
 static bool cut_and_written(td_call *c) {
     td_tensor *x = td_arg(c, 0), *k = td_detach(td_exp(x));
