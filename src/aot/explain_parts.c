@@ -104,7 +104,7 @@ static void value_words(td_buf *b, const td_joint *j, const td_result *r) {
 }
 
 static void source_words(td_buf *b, const td_result *r) {
-    static const char *const of[] = {"input", "result", "base", "input"};
+    static const char *const of[] = {"input", "result", "base", "input", "room"};
     td__buf_printf(b, "%s %d", of[r->source], r->from);
     if (r->source == TD_OF_CAME) td__buf_add(b, " came in");
 }

@@ -93,6 +93,7 @@ typedef struct td_view_step {
     struct td_view_step *up;     /* the step before, NULL at the base */
     const td_opdef      *def;
     int                  n_in;
+    bool                 grad, inference; /* modes it was made in */
     td_value             in[];
 } td_view_step;
 

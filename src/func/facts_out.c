@@ -56,8 +56,10 @@ static bool copy_op(td_facts_run *r, td_view_op *to, const td_fval *v) {
     td_arena *a = &r->to->arena;
     bool      piece = v->kind == TD_F_PIECE;
     int       n = piece ? 4 : v->step->n_in;
-    *to = (td_view_op){piece ? TD_OP_as_strided : v->step->op, v->nr, n,
-                       td__arena_zalloc(a, sizeof(td_value) * (size_t)n)};
+    *to = (td_view_op){.op = piece ? TD_OP_as_strided : v->step->op,
+                       .nr = v->nr,
+                       .n_in = n,
+                       .in = td__arena_zalloc(a, sizeof(td_value) * (size_t)n)};
     if (!to->in) return td__fail_memory(r->cx);
     if (piece) {
         to->in[1] = td__value_ints((td_ints){v->geom.size, v->geom.rank});

@@ -184,6 +184,7 @@ typedef struct td_view_op {
     int       nr;   /* which result */
     int       n_in; /* in[0] is NONE: what is viewed */
     td_value *in;
+    bool      grad, inference; /* modes it was made in */
 } td_view_op;
 void td__view_op_print(td_buf *b, const td_view_op *v); /* "select(0, 1)" */
 

@@ -110,7 +110,7 @@ static bool prune(pruning *p, uint64_t missing) {
     return ok && td__graph_dce(g);
 }
 
-td_graph *td__graph_without(const td_graph *g, uint64_t missing) {
+td_graph *td__graph_without(const td_graph *g, uint64_t missing, const td_target *to) {
     pruning p = {.g = td__graph_clone(g), .ok = true};
     if (!p.g) return NULL;
     /* Zeros may come for each value once. */
@@ -118,6 +118,8 @@ td_graph *td__graph_without(const td_graph *g, uint64_t missing) {
     p.state = td__zalloc(n);
     p.stand = td__zalloc(sizeof *p.stand * n);
     bool ok = (p.state && p.stand) || td__fail_memory(g->cx);
+    for (int i = 0; ok && i < p.g->outputs.n; i++)
+        if (!(to[i].from & ~missing)) p.g->outputs.v[i] = (td_garg){0};
     ok = ok && prune(&p, missing);
     td__free(p.state);
     td__free((void *)p.stand);

@@ -21,8 +21,9 @@
 /* Where a gradient goes: to the edge of an input, or to that of the tensor it is a
  * view of, when several inputs are views of it and one was written. */
 typedef struct td_target {
-    int  input;
-    bool base;
+    int      input;
+    bool     base;
+    uint64_t from; /* tangents that lead to it, a bit each; from the 65th on: all */
 } td_target;
 
 /* The bytes an input lies in at the end. */
@@ -46,6 +47,8 @@ typedef struct td_update {
     td_home_kind moved;
     int          home;
     size_t       bytes;    /* of the storage it ends in, at least */
+    size_t       grown;    /* of the storage it came in, when that grew; else 0 */
+    bool         late;     /* its history is put after its geometry */
     int64_t      versions; /* how far the counter of the storage it came in moves */
     uint64_t     version;  /* of a fresh storage */
     td_geom      end;
@@ -63,7 +66,8 @@ typedef enum td_source {
     TD_OF_INPUT,
     TD_OF_RESULT,
     TD_OF_BASE,
-    TD_OF_CAME /* the bytes input `from` came in and has left */
+    TD_OF_CAME, /* the bytes input `from` came in and has left */
+    TD_OF_ROOM  /* bytes made for it and other results: room `from` */
 } td_source;
 
 /* What a result of the program is. */
@@ -73,23 +77,23 @@ typedef struct td_result {
     int           from;
     int           out;     /* forward output; -1: none */
     uint64_t      version; /* of its storage, when that is made by the call */
+    bool          fill;    /* LIE: its elements are put there */
     bool          history; /* made by the compiled function: a tangent comes in */
     bool          wants;   /* a leaf that requires grad */
     bool          inference;
     bool          stale;    /* a view: written behind its back since it was made */
-    bool          resumed;  /* made without gradients up to its last view op */
+    bool          early;    /* a view: older than the end of its input's history */
     uint8_t       creation; /* td_creation of a view */
     int           n_views;
     td_view_op   *views;
     td_geom       geom;
 } td_result;
 
-/* A tensor that no result is, but that results are views of. */
-typedef struct td_base_out {
-    int      out; /* forward output */
+/* Bytes that results share without being views of one another. */
+typedef struct td_room {
+    size_t   bytes;
     uint64_t version;
-    bool     history, wants;
-} td_base_out;
+} td_room;
 
 typedef struct td_tangent {
     td_tangent_of of;
@@ -100,20 +104,21 @@ typedef struct td_tangent {
 } td_tangent;
 
 typedef struct td_joint {
-    td_ctx      *cx;
-    td_arena     arena;
-    td_graph    *g;
-    int          n_primals, n_fwd;
-    int          n_updates, n_results, n_bases, n_tangents, n_targets;
-    td_update   *updates;
-    td_result   *results;
-    td_base_out *bases;
-    td_tangent  *tangents; /* inputs n_primals.. of g, in order */
-    td_target   *targets;  /* outputs n_fwd.. of g, in order */
-    bool        *written;  /* by input: its elements change, also by another tensor */
-    bool        *stale;    /* by input: a view, written behind its back at the end */
-    int          left;     /* grad mode it leaves: td_graph.left of the program */
-    bool         random;
+    td_ctx     *cx;
+    td_arena    arena;
+    td_graph   *g;
+    int         n_primals, n_fwd;
+    int         n_updates, n_results, n_bases, n_rooms, n_tangents, n_targets;
+    td_update  *updates;
+    td_result  *results;
+    td_result  *bases; /* no results, but results are views of them; all have `out` */
+    td_room    *rooms;
+    td_tangent *tangents; /* inputs n_primals.. of g, in order */
+    td_target  *targets;  /* outputs n_fwd.. of g, in order */
+    bool       *written;  /* by input: its elements change, also by another tensor */
+    bool       *stale;    /* by input: a view, written behind its back at the end */
+    int         left;     /* grad mode it leaves: td_graph.left of the program */
+    bool        random;
 } td_joint;
 
 typedef struct td_joint_opts {

@@ -27,6 +27,7 @@ typedef struct td_joint_run {
     int            *nr;               /* by input: which of the mode's arguments */
     td_gval       **write;            /* by update: what the graph writes */
     td_tensor     **bases;            /* intermediate ones, outer */
+    td_storage    **rooms;            /* outer */
     td_tensor     **roots;            /* by tangent: what it is the tangent of */
     td_tensor     **tangent;          /* outer */
     td_ptrmap       spots;            /* by tensor and storage */
@@ -44,9 +45,7 @@ bool td__joint_has_history(td_tensor *t);
 
 /* A view whose storage was written since its history was last looked up: asking for it
  * now may fail, as it would in eager; so nobody asks. */
-static inline bool td__joint_is_stale(const td_tensor *t) {
-    return t->base && !(t->flags & TD_TF_CUT) && t->seen != td__version(t);
-}
+static inline bool td__joint_is_stale(const td_tensor *t) { return td__is_behind(t); }
 
 /* ---- spots.c ------------------------------------------------------------ */
 
@@ -58,6 +57,19 @@ const td_joint_spot *td__joint_spot(const td_joint_run *r, const void *of);
 bool td__joint_updates(td_joint_run *r);
 bool td__joint_results(td_joint_run *r);
 bool td__joint_tangents(td_joint_run *r); /* names what gets one */
+
+/* ---- views.c ------------------------------------------------------------ */
+
+/* t is a view; the ops that make it of `from`, a tensor it was made of or shares a
+ * base with. !*made: none do, for its geometry was written and history passes it by. */
+bool td__joint_views(td_joint_run *r, td_result *to, td_tensor *t, td_tensor *from,
+                     bool *made);
+int  td__joint_steps(const td_view_step *s, const td_view_step *until); /* -1 */
+
+/* ---- reach.c ------------------------------------------------------------ */
+
+/* Fills in td_target.from; to[] are the targets' edges. */
+bool td__joint_reach(td_joint_run *r, const td_edge *to);
 
 /* ---- passes.c, shield.c ------------------------------------------------- */
 

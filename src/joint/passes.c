@@ -21,15 +21,15 @@ static bool is_packed(const td_look *l) {
     return l && td__is_packed(l->rank, l->size, l->stride);
 }
 
-/* A copy of v with its strides; NULL after td__fail. */
-static td_gval *add_copy(td_graph *g, td_gval *v) {
+/* A copy of v with these strides; NULL after td__fail. */
+static td_gval *add_copy(td_graph *g, td_gval *v, const int64_t *stride) {
     td_gnode *n;
-    if (is_packed(v->look)) {
+    if (stride == v->look->stride && is_packed(v->look)) {
         td_garg in = td__garg_value(v);
         n = td__graph_op(g, TD_OP_clone, &in, 1, 1);
     } else {
         td_garg shape[3] = {td__garg_ints(v->look->size, v->look->rank),
-                            td__garg_ints(v->look->stride, v->look->rank),
+                            td__garg_ints(stride, v->look->rank),
                             {.kind = TD_G_DTYPE}};
         shape[2].u.dt = (td_dtype)v->look->dtype;
         td_gnode *room = td__graph_op(g, TD_OP_empty_strided, shape, 3, 1);
@@ -39,6 +39,7 @@ static td_gval *add_copy(td_graph *g, td_gval *v) {
     }
     if (!n) return NULL;
     td_look l = *v->look;
+    l.stride = stride;
     l.storage = g->n_storages++;
     l.offset = 0;
     n->out[0]->look = td__graph_look_of(g, l);
@@ -61,13 +62,26 @@ static bool move_up(td_graph *g, int first) {
     return true;
 }
 
-/* Gives forward output `out` a copy of its value, if somebody else may see that. */
-static bool separate(td_joint *j, int out, bool *taken) {
-    td_garg *a = &j->g->outputs.v[out];
+static bool same_strides(const td_look *l, const td_geom *g) {
+    bool same = true, empty = false;
+    for (int d = 0; d < g->rank; d++) {
+        empty |= l->size[d] == 0;
+        same &= l->size[d] == 1 || l->stride[d] == g->stride[d];
+    }
+    return same || empty;
+}
+
+/* Gives a result or base a copy of its value, if somebody else may see that, or it
+ * does not have eager's strides. */
+static bool separate(td_joint *j, const td_result *r, bool *taken) {
+    if (r->how != TD_RESULT_VALUE || r->out < 0) return true;
+    td_garg *a = &j->g->outputs.v[r->out];
     if (a->kind != TD_G_VALUE) return true;
-    td_gval *root = td__joint_root(a->u.v);
-    if (root->node && !taken[root->id]) return taken[root->id] = true;
-    td_gval *copy = add_copy(j->g, a->u.v);
+    td_gval       *root = td__joint_root(a->u.v);
+    const td_look *l = a->u.v->look;
+    bool           like = !l || l->rank != r->geom.rank || same_strides(l, &r->geom);
+    if (like && root->node && !taken[root->id]) return taken[root->id] = true;
+    td_gval *copy = add_copy(j->g, a->u.v, like ? l->stride : r->geom.stride);
     if (copy) a->u.v = copy;
     return copy != NULL;
 }
@@ -78,9 +92,8 @@ bool td__joint_separate(td_joint *j) {
     bool     *taken = td__zalloc((size_t)g->n_values + 1);
     bool      ok = taken || td__fail_memory(j->cx);
     for (int i = 0; ok && i < j->n_results; i++)
-        if (j->results[i].how == TD_RESULT_VALUE && j->results[i].out >= 0)
-            ok = separate(j, j->results[i].out, taken);
-    for (int i = 0; ok && i < j->n_bases; i++) ok = separate(j, j->bases[i].out, taken);
+        ok = separate(j, &j->results[i], taken);
+    for (int i = 0; ok && i < j->n_bases; i++) ok = separate(j, &j->bases[i], taken);
     td__free(taken);
     return ok && (g->nodes.n == first || move_up(g, first)) && td__graph_index(g);
 }

@@ -9,221 +9,192 @@ static td_tensor *out_tensor(const td_joint_run *r, int i) {
     return r->out[i].kind == TD_K_TENSOR ? r->out[i].u.t : NULL;
 }
 
-/* ---- view ops ----------------------------------------------------------- */
-
-static int steps_between(const td_view_step *s, const td_view_step *until) {
-    int n = 0;
-    while (s && s != until) {
-        s = s->up;
-        n++;
-    }
-    return s == until ? n : -1;
+/* What t is a view of; NULL where set_ has taken either of them elsewhere. */
+static td_tensor *base_of(const td_tensor *t) {
+    return t->base && t->base->st == t->st ? t->base : NULL;
 }
 
-static bool copy_step(td_joint_run *r, td_view_op *to, const td_view_step *s) {
-    td_arena *a = &r->to->arena;
-    *to = (td_view_op){(td_op)(s->def - td__ops), s->out_nr, s->n_in,
-                       td__arena_alloc(a, sizeof(td_value) * (size_t)(s->n_in + 1))};
-    if (!to->in) return td__fail_memory(r->cx);
-    for (int i = 0; i < s->n_in; i++) {
-        to->in[i] = s->in[i];
-        if (s->in[i].kind != TD_K_INTS) continue;
-        int64_t *v = td__arena_alloc(a, sizeof *v * (s->in[i].n + 1));
-        if (!v) return td__fail_memory(r->cx);
-        if (s->in[i].n) memcpy(v, s->in[i].u.ints, sizeof *v * s->in[i].n);
-        to->in[i].u.ints = v;
-    }
-    return true;
-}
-
-static bool one_step(td_joint_run *r, td_result *to) {
-    td_arena   *a = &r->to->arena;
-    td_view_op *v = td__arena_zalloc(a, sizeof *v);
-    if (v) v->in = td__arena_zalloc(a, sizeof *v->in * 4);
-    if (!v || !v->in) return td__fail_memory(r->cx);
-    v->op = TD_OP_as_strided;
-    v->n_in = 4;
-    v->in[1] = td__value_ints((td_ints){to->geom.size, to->geom.rank});
-    v->in[2] = td__value_ints((td_ints){to->geom.stride, to->geom.rank});
-    v->in[3] = td_value_int(to->geom.offset);
-    to->views = v;
-    to->n_views = 1;
-    return true;
-}
-
-/* Do the ops, on a tensor like `from`, give what the result looks like? Writes of
- * geometry in between may have left them behind. */
-static bool lead_to(td_joint_run *r, const td_result *to, td_tensor *from) {
-    td_ctx    *cx = r->cx;
-    td_mode   *top = cx->top;
-    td_tensor *t = td__tensor_alias(cx, from), *out[64];
-    td_geom    end;
-    bool       ok = t != NULL;
-    cx->top = NULL;
-    for (int i = 0; ok && i < to->n_views; i++) {
-        const td_view_op *v = &to->views[i];
-        td_value          in[TD_MAX_ARGS];
-        memcpy(in, v->in, sizeof *in * (size_t)v->n_in);
-        in[td__opinfo(v->op)->view_of] = td_value_tensor(t);
-        ok = v->nr < TD_COUNT(out) && td__call(cx, v->op, in, v->n_in, out, v->nr + 1);
-        if (ok) t = out[v->nr];
-    }
-    cx->top = top;
-    if (!ok && td_error(cx) != TD_E_MEMORY) td_clear(cx);
-    return ok && td__geom_copy(cx, &r->to->arena, &end, t) &&
-           td__geom_same(&end, &to->geom);
-}
-
-/* t is a view; the ops that make it of `from`, a tensor it was made of or shares a
- * base with. */
-static bool find_views(td_joint_run *r, td_result *to, td_tensor *t, td_tensor *from) {
-    const td_view_step *until = t->base == from ? NULL : from->steps;
-    int                 n = steps_between(t->steps, until);
-    if (n >= 0) {
-        to->views =
-            td__arena_zalloc(&r->to->arena, sizeof *to->views * (size_t)(n + 1));
-        if (!to->views) return td__fail_memory(r->cx);
-        to->n_views = n;
-        for (const td_view_step *s = t->steps; n > 0; s = s->up)
-            if (!copy_step(r, &to->views[--n], s)) return false;
-        if (lead_to(r, to, from)) return true;
-        if (!td_ok(r->cx)) return false;
-    }
-    if (t->dtype != from->dtype)
-        return td__fail(r->cx, TD_E_UNSUPPORTED,
-                        "@%.60s: a result of another dtype shares bytes with a tensor "
-                        "whose geometry is written",
-                        r->program->name);
-    return one_step(r, to);
-}
-
-/* ---- sources ------------------------------------------------------------ */
-
-/* The input t is made of, the nearest; else one that lies in its storage. -1: none. */
-static int input_of(const td_joint_run *r, const td_tensor *t) {
-    int best = -1, least = 0, any = td__joint_spot(r, t->st)->lies;
-    for (int i = any < 0 ? -1 : r->to->n_primals - 1; i >= 0; i--) {
-        const td_tensor *u = r->outer[i];
-        if (!u || u->st != t->st) continue;
-        int n = -1;
-        if (t->base == u) n = steps_between(t->steps, NULL);
-        else if (t->base && t->base == u->base) n = steps_between(t->steps, u->steps);
-        if (n >= 0 && (best < 0 || n <= least)) {
-            best = i;
-            least = n;
-        }
-    }
-    return best >= 0 ? best : any;
-}
-
-/* A tensor left behind in bytes its input has moved away from. */
-static bool in_left(td_joint_run *r, td_result *to, td_tensor *t, int input) {
-    to->how = TD_RESULT_LIE;
-    to->source = TD_OF_CAME;
-    to->from = input;
-    return !td__joint_has_history(t) ||
-           td__fail(r->cx, TD_E_UNSUPPORTED,
-                    "@%.60s: a result with gradients lies where input %d lay before "
-                    "set_",
-                    r->program->name, input);
-}
+/* ---- who is who --------------------------------------------------------- */
 
 static int same_result(const td_joint_run *r, const td_tensor *t, int below) {
     int i = td__joint_spot(r, t)->result;
     return i < below ? i : -1;
 }
 
-/* ---- kinds -------------------------------------------------------------- */
-
-/* A leaf made inside of a view that passes no gradients, and a view of that: outside
- * there is nothing to make it of. */
-static bool check_view(td_joint_run *r, const td_result *to, td_tensor *t,
-                       td_tensor *from) {
-    if (to->stale || to->wants || !td__joint_has_history(t) || td__needs_grad(from))
-        return true;
-    return td__fail(
-        r->cx, TD_E_UNSUPPORTED,
-        "@%.60s: a result is a view of a leaf made inside (requires_grad_); "
-        "return the leaf, too",
-        r->program->name);
-}
-
-/* Is t a view of u, or of what u is a view of? */
-static bool related(const td_tensor *t, const td_tensor *u) {
-    return t->base && (t->base == u || t->base == u->base);
-}
-
-static bool in_input(td_joint_run *r, td_result *to, td_tensor *t, int input) {
-    to->source = TD_OF_INPUT;
-    to->from = input;
-    bool custom = t->creation == TD_MADE_CUSTOM && !to->stale;
-    if (custom || !related(t, r->outer[input])) {
-        to->how = TD_RESULT_LIE;
-        to->history = !to->stale && td__joint_has_history(t);
-        return true;
+/* The input t was made of, the nearest. -1: none. */
+static int made_of(const td_joint_run *r, const td_tensor *t) {
+    int best = -1, least = 0;
+    if (!base_of(t) || td__joint_spot(r, t->st)->lies < 0) return -1;
+    for (int i = r->to->n_primals - 1; i >= 0; i--) {
+        const td_tensor *u = r->outer[i];
+        int              n = -1;
+        if (!u || u->st != t->st) continue;
+        if (t->base == u) n = td__joint_steps(t->steps, NULL);
+        else if (t->base == u->base) n = td__joint_steps(t->steps, u->steps);
+        if (n < 0 || (best >= 0 && n > least)) continue;
+        best = i;
+        least = n;
     }
-    to->how = TD_RESULT_VIEW;
-    to->resumed =
-        t->creation == TD_MADE_NO_GRAD && !to->stale && td__joint_has_history(t);
-    return find_views(r, to, t, r->outer[input]) &&
-           check_view(r, to, t, r->outer[input]);
+    return best;
 }
+
+/* ---- tensors that are no views ------------------------------------------ */
+
+/* The i-th result, or what it is a view of, when that lies in the storage. */
+static td_tensor *root_at(const td_joint_run *r, int i, const td_storage *st) {
+    td_tensor *t = out_tensor(r, i);
+    if (!t || t->st != st) return NULL;
+    return base_of(t) ? t->base : t;
+}
+
+static bool covers(td_joint_run *r, const td_tensor *t, const td_tensor *u) {
+    td_geom a, b;
+    return td__geom_copy(r->cx, &r->to->arena, &a, t) &&
+           td__geom_copy(r->cx, &r->to->arena, &b, u) && a.offset == 0 &&
+           td__geom_covers_bytes(&a, &b);
+}
+
+/* Of the roots in a storage made inside, one that shows all the others show: the one
+ * with a history, else the first. NULL: none does. */
+static td_tensor *whole_of(td_joint_run *r, const td_storage *st) {
+    td_tensor *whole = NULL;
+    for (int i = r->to->n_results - 1; i >= 0; i--) {
+        td_tensor *t = root_at(r, i, st), *u;
+        bool       all = t && t != whole;
+        for (int k = 0; all && k < r->to->n_results; k++)
+            all = !(u = root_at(r, k, st)) || u == t || covers(r, t, u);
+        if (all &&
+            (!whole || !td__joint_has_history(whole) || td__joint_has_history(t)))
+            whole = t;
+    }
+    return whole;
+}
+
+static int room_nr(td_joint_run *r, td_storage *st) {
+    td_joint *j = r->to;
+    for (int i = 0; i < j->n_rooms; i++)
+        if (r->rooms[i] == st) return i;
+    if (td__dim_tracing())
+        td__fail(r->cx, TD_E_UNSUPPORTED,
+                 "@%.60s: results share bytes whose size is not a number",
+                 r->program->name);
+    r->rooms[j->n_rooms] = st;
+    j->rooms[j->n_rooms] = (td_room){st->bytes, atomic_load(&st->version)};
+    return j->n_rooms++;
+}
+
+static void fill_in(td_result *to, td_tensor *t) {
+    to->inference = td_is_inference(t);
+    to->creation = t->creation;
+    to->version = td__version(t);
+    to->stale = td__joint_is_stale(t);
+    to->wants = t->flags & TD_TF_NEEDS_GRAD && !to->stale && td_is_leaf(t);
+}
+
+static void place(td_joint_run *r, td_result *to, td_tensor *t);
 
 static int base_nr(td_joint_run *r, td_tensor *base) {
     td_joint *j = r->to;
     for (int i = 0; i < j->n_bases; i++)
         if (r->bases[i] == base) return i;
-    td_base_out *b = &j->bases[j->n_bases];
-    *b = (td_base_out){.out = -1,
-                       .version = td__version(base),
-                       .history = td__joint_has_history(base),
-                       .wants = td__needs_grad(base) && td_is_leaf(base)};
-    r->bases[j->n_bases] = base;
-    return j->n_bases++;
+    int        nr = j->n_bases++;
+    td_result *to = &j->bases[nr];
+    r->bases[nr] = base;
+    *to = (td_result){.how = TD_RESULT_VALUE, .from = -1, .out = -1};
+    td__geom_copy(r->cx, &j->arena, &to->geom, base);
+    fill_in(to, base);
+    place(r, to, base);
+    return nr;
 }
 
-/* Of the results in a storage made inside, the tensor the others are made of: one they
- * are views of, else the one with a history, else the first. */
-static td_tensor *root_of(const td_joint_run *r, const td_storage *st) {
-    td_tensor *root = NULL;
-    for (int i = r->to->n_results - 1; i >= 0; i--) {
-        td_tensor *t = out_tensor(r, i);
-        if (!t || t->st != st) continue;
-        if (t->base) return t->base;
-        if (!root || !td__joint_has_history(root) || td__joint_has_history(t)) root = t;
-    }
-    return root;
-}
-
-/* A tensor that is no view of the root lies in its storage: the root must show all of
- * it, and the tensor have no history. */
-static bool check_lie(td_joint_run *r, const td_result *to, td_tensor *t,
-                      td_tensor *root) {
-    td_geom whole;
-    if (!td__geom_copy(r->cx, &r->to->arena, &whole, root)) return false;
-    if (td__geom_covers_bytes(&whole, &to->geom) && !td__joint_has_history(t))
-        return true;
-    return td__fail(r->cx, TD_E_UNSUPPORTED,
-                    "@%.60s: results share a storage (%s) that no tensor they were "
-                    "taken from shows whole; return that tensor, too",
-                    r->program->name, td__type_str(t));
-}
-
-/* A result in a storage made inside. */
-static bool in_fresh(td_joint_run *r, td_result *to, td_tensor *t) {
-    bool leaf = t->base && td__needs_grad(t->base) && td_is_leaf(t->base);
-    bool plain = !t->base || (t->creation == TD_MADE_PLAIN && !to->stale && !leaf);
-    if (plain && td__joint_spot(r, t->st)->sharers == 1) return true;
-    td_tensor *root = root_of(r, t->st);
-    if (root == t) return true;
+/* `to` is to be made of root, which is a result or becomes a base. */
+static void made_from(td_joint_run *r, td_result *to, td_tensor *root) {
     int at = same_result(r, root, r->to->n_results);
     to->source = at >= 0 ? TD_OF_RESULT : TD_OF_BASE;
     to->from = at >= 0 ? at : base_nr(r, root);
-    to->how = t->base == root ? TD_RESULT_VIEW : TD_RESULT_LIE;
-    to->resumed = to->how == TD_RESULT_VIEW && t->creation == TD_MADE_NO_GRAD &&
-                  !to->stale && td__joint_has_history(t);
-    return to->how == TD_RESULT_VIEW ? find_views(r, to, t, root)
-                                     : check_lie(r, to, t, root);
+}
+
+/* t, a result or base, is no view, or is to be none: where it lies. */
+static void place(td_joint_run *r, td_result *to, td_tensor *t) {
+    const td_joint_spot *spot = td__joint_spot(r, t->st);
+    int                  input = spot->lies, came = spot->came;
+    bool                 fresh = input < 0 && came < 0;
+    to->history = !to->stale && td__joint_has_history(t);
+    if (fresh && spot->sharers <= 1) return;
+    td_tensor *whole = fresh ? whole_of(r, t->st) : NULL;
+    if (whole == t) return;
+    to->how = TD_RESULT_LIE;
+    to->source = input >= 0 ? TD_OF_INPUT : came >= 0 ? TD_OF_CAME : TD_OF_ROOM;
+    to->from = input >= 0 ? input : came >= 0 ? came : -1;
+    to->fill = came < 0;
+    if (whole) made_from(r, to, whole);
+    else if (fresh) to->from = room_nr(r, t->st);
+    if (whole) to->fill = false;
+}
+
+/* ---- views -------------------------------------------------------------- */
+
+/* A view with a history of something that has none, and had none: outside there is
+ * nothing to make it of. */
+static bool check_view(td_joint_run *r, const td_result *to, td_tensor *t,
+                       td_tensor *from) {
+    bool had = to->source == TD_OF_INPUT && r->edge[to->from].node;
+    if (to->stale || to->wants || !td__joint_has_history(t) || td__needs_grad(from) ||
+        had)
+        return true;
+    return td__fail(r->cx, TD_E_UNSUPPORTED,
+                    "@%.60s: a result with a history is a view of a tensor without one "
+                    "(requires_grad_ on a view, detach_ on its base); return a clone",
+                    r->program->name);
+}
+
+/* ...nor of a base that set_ has taken elsewhere. */
+static bool check_base(td_joint_run *r, const td_tensor *t) {
+    if (!t->base || base_of(t) || !td__needs_grad(t->base) || t->flags & TD_TF_CUT)
+        return true;
+    return td__fail(r->cx, TD_E_UNSUPPORTED,
+                    "@%.60s: a result is a view of a tensor that requires grad, and "
+                    "set_ has parted them; return a clone",
+                    r->program->name);
+}
+
+/* Views that history does not pass, and those of custom functions, may have one of
+ * their own. */
+static bool is_own(const td_result *to, td_tensor *t) {
+    if (to->stale) return false;
+    return t->creation == TD_MADE_CUSTOM ||
+           (t->flags & TD_TF_CUT && td__joint_has_history(t));
+}
+
+/* Of a fresh tensor nobody else sees, and nothing tells it from one? */
+static bool is_plain(const td_joint_run *r, const td_result *to, const td_tensor *t) {
+    const td_joint_spot *spot = td__joint_spot(r, t->st);
+    return spot->lies < 0 && spot->came < 0 && spot->sharers == 1 &&
+           to->creation == TD_MADE_PLAIN && !to->stale &&
+           !(td__needs_grad(t->base) && td_is_leaf(t->base));
+}
+
+static bool find_place(td_joint_run *r, td_result *to, td_tensor *t) {
+    int input = made_of(r, t);
+    if (!base_of(t) || is_own(to, t) || (input < 0 && is_plain(r, to, t))) {
+        place(r, to, t);
+        return check_base(r, t);
+    }
+    td_tensor *from = input < 0 ? t->base : r->outer[input];
+    bool       made;
+    if (!td__joint_views(r, to, t, from, &made)) return false;
+    if (!made) {
+        place(r, to, t);
+        return true;
+    }
+    to->how = TD_RESULT_VIEW;
+    if (input < 0) made_from(r, to, from);
+    else {
+        to->source = TD_OF_INPUT;
+        to->from = input;
+        to->early = r->edge[input].node && !td__needs_grad(from);
+    }
+    return check_view(r, to, t, from);
 }
 
 static bool find_result(td_joint_run *r, int i) {
@@ -233,23 +204,12 @@ static bool find_result(td_joint_run *r, int i) {
     if (!t) return true;
     int input = td__joint_spot(r, t)->input, again = same_result(r, t, i);
     if (!td__geom_copy(r->cx, &r->to->arena, &to->geom, t)) return false;
-    to->inference = td_is_inference(t);
-    to->creation = t->creation;
-    to->version = td__version(t);
-    if (input >= 0 || again >= 0) {
-        to->how = input >= 0 ? TD_RESULT_INPUT : TD_RESULT_AGAIN;
-        to->from = input >= 0 ? input : again;
-        return true;
-    }
-    to->stale = td__joint_is_stale(t);
-    to->wants = t->flags & TD_TF_NEEDS_GRAD && !to->stale && td_is_leaf(t);
-    input = input_of(r, t);
-    int  came = input < 0 ? td__joint_spot(r, t->st)->came : -1;
-    bool ok = input >= 0  ? in_input(r, to, t, input)
-              : came >= 0 ? in_left(r, to, t, came)
-                          : in_fresh(r, to, t);
-    if (to->how == TD_RESULT_VALUE) to->history = td__joint_has_history(t);
-    return ok && td_ok(r->cx);
+    fill_in(to, t);
+    if (input < 0 && again < 0) return find_place(r, to, t) && td_ok(r->cx);
+    to->how = input >= 0 ? TD_RESULT_INPUT : TD_RESULT_AGAIN;
+    to->from = input >= 0 ? input : again;
+    to->stale = to->wants = false;
+    return td_ok(r->cx);
 }
 
 /* ---- outputs ------------------------------------------------------------ */
@@ -273,7 +233,7 @@ static bool put_result(td_joint_run *r, int i) {
     td_result *to = &r->to->results[i];
     td_tensor *t = out_tensor(r, i);
     if (!t) return put_number(r, i);
-    if (to->how != TD_RESULT_VALUE && !to->history) return true;
+    if (to->how != TD_RESULT_VALUE && !to->history && !to->fill) return true;
     to->out = td__joint_output(r, td__func_value(&r->f, t), r->program->out_desc.v[i]);
     return to->out >= 0;
 }

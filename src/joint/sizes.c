@@ -33,6 +33,7 @@ bool td__joint_keep_sizes(td_joint *j) {
         keep_geom(g, &j->results[i].geom);
         keep_views(g, &j->results[i]);
     }
+    for (int i = 0; i < j->n_bases; i++) keep_geom(g, &j->bases[i].geom);
     for (int i = 0; i < j->n_tangents; i++) keep_geom(g, &j->tangents[i].geom);
     return td_ok(j->cx);
 }
@@ -103,6 +104,8 @@ static void set_all(setting *s, td_joint *to) {
         to->results[i].geom = geom_now(s, &to->results[i].geom);
         views_now(s, &to->results[i]);
     }
+    for (int i = 0; i < to->n_bases && s->ok; i++)
+        to->bases[i].geom = geom_now(s, &to->bases[i].geom);
 }
 
 bool td__joint_at(const td_joint *j, const td_value *in, td_arena *a, td_joint *to) {
@@ -110,6 +113,7 @@ bool td__joint_at(const td_joint *j, const td_value *in, td_arena *a, td_joint *
     *to = *j;
     to->updates = copy_array(&s, j->updates, j->n_updates, sizeof *j->updates);
     to->results = copy_array(&s, j->results, j->n_results, sizeof *j->results);
+    to->bases = copy_array(&s, j->bases, j->n_bases, sizeof *j->bases);
     to->tangents = copy_array(&s, j->tangents, j->n_tangents, sizeof *j->tangents);
     s.bound = td__arena_alloc(a, sizeof *s.bound * ((size_t)j->g->dims.n + 1));
     if (!s.ok || !s.bound) return td__fail_memory(j->cx);

@@ -29,8 +29,17 @@ static bool count_sharers(td_joint_run *r, int *sharers) {
     return ok;
 }
 
+/* A view may become a leaf of its own that requires grad; its views do not. */
+static bool makes_leaves(const td_graph *p) {
+    for (int i = 0; i < p->nodes.n; i++)
+        if (p->nodes.v[i]->kind == TD_N_OP && p->nodes.v[i]->op == TD_OP_requires_grad_)
+            return true;
+    return false;
+}
+
 static bool find_inputs(td_joint_run *r, const td_value *in) {
     const td_graph *p = r->program;
+    bool            leaves = makes_leaves(p);
     for (int i = 0; i < p->inputs.n; i++) {
         const td_desc *d = &p->in_desc.v[i];
         td_value       v = in[i];
@@ -49,7 +58,7 @@ static bool find_inputs(td_joint_run *r, const td_value *in) {
     if (!count_sharers(r, sharers)) return false;
     for (int i = 0; i < p->inputs.n; i++) {
         if (!r->real[i]) continue;
-        r->fakes.flat = !sharers[i];
+        r->fakes.flat = !sharers[i] && !(leaves && !td__needs_grad(r->real[i]));
         if (!(r->outer[i] = td__fake_copy(&r->fakes, r->real[i]))) return false;
     }
     return true;
@@ -199,7 +208,7 @@ static bool find_targets(td_joint_run *r, td_edge *to) {
         for (int k = 0; k < j->n_targets && !known; k++) known = same_edge(to[k], e);
         if (known) continue;
         to[j->n_targets] = e;
-        j->targets[j->n_targets++] = (td_target){i, moved};
+        j->targets[j->n_targets++] = (td_target){.input = i, .base = moved};
     }
     return true;
 }
@@ -356,8 +365,8 @@ static bool differentiate(td_joint_run *r) {
     if (!find_targets(r, to) || !note_looks(r, looks)) return false;
     bool ok = go_back(r, to, grads);
     if (!ok && is_eagers(td_error(r->cx))) ok = find_broken(r, to, grads);
-    ok = ok && check_leaves(r) && check_looks(r, looks) && put_grads(r, grads) &&
-         write_late(r, writes);
+    ok = ok && td__joint_reach(r, to) && check_leaves(r) && check_looks(r, looks) &&
+         put_grads(r, grads) && write_late(r, writes);
     tag_backward(j->g, first);
     return ok;
 }
@@ -454,11 +463,13 @@ static bool make_room(td_joint_run *r) {
     ok &= (r->geom = td__arena_zalloc(a, sizeof *r->geom * n)) != NULL;
     ok &= (r->nr = td__arena_zalloc(a, sizeof *r->nr * n)) != NULL;
     ok &= (r->bases = td__arena_zalloc(a, sizeof *r->bases * m)) != NULL;
+    ok &= (r->rooms = td__arena_zalloc(a, sizeof *r->rooms * m)) != NULL;
     ok &= (r->roots = td__arena_zalloc(a, sizeof *r->roots * (n + 2 * m))) != NULL;
     ok &= (r->tangent = td__arena_zalloc(a, sizeof *r->tangent * (n + 2 * m))) != NULL;
     ok &= (j->updates = td__arena_zalloc(a, sizeof *j->updates * n)) != NULL;
     ok &= (r->write = td__arena_zalloc(a, sizeof *r->write * n)) != NULL;
     ok &= (j->results = td__arena_zalloc(a, sizeof *j->results * m)) != NULL;
+    ok &= (j->rooms = td__arena_zalloc(a, sizeof *j->rooms * m)) != NULL;
     ok &= (j->bases = td__arena_zalloc(a, sizeof *j->bases * m)) != NULL;
     ok &=
         (j->tangents = td__arena_zalloc(a, sizeof *j->tangents * (n + 2 * m))) != NULL;

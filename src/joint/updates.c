@@ -24,6 +24,36 @@ static bool compare(td_tensor *t, td_edge was, bool *same) {
     return true;
 }
 
+static bool stays(const td_joint_run *r, int i) {
+    const td_tensor *t = r->outer[i];
+    td_geom          now = {(td_dtype)t->dtype, t->rank, t->offset, t->size, t->stride};
+    return r->f.in.v[r->nr[i]].st == t->st && td__geom_same(&now, &r->geom[i]);
+}
+
+/* Is there an input that shows all this one, a view, shows, being what it is a view of
+ * or another view of that? Then elements and history are put there. Views that may
+ * not be written were written through others. */
+static bool may_be_written(const td_joint_run *r, int i) {
+    td_tensor *t = r->real[i];
+    bool       leaf = t->flags & TD_TF_NEEDS_GRAD && !td__is_behind(t) && td_is_leaf(t);
+    return r->outer[i]->creation == TD_MADE_PLAIN && !leaf;
+}
+
+static bool has_deputy(const td_joint_run *r, int i) {
+    const td_tensor *t = r->outer[i];
+    if (t->base && !may_be_written(r, i)) return true;
+    for (int k = 0; t->base && k < r->to->n_primals; k++) {
+        const td_tensor *u = r->outer[k];
+        if (!u || u == t || (u != t->base && u->base != t->base)) continue;
+        if (!stays(r, k) || !td__geom_covers_bytes(&r->geom[k], &r->geom[i])) continue;
+        if (u == t->base) return true;
+        if (may_be_written(r, k) &&
+            (k < i || !td__geom_covers_bytes(&r->geom[i], &r->geom[k])))
+            return true;
+    }
+    return false;
+}
+
 /* Compares where the input stands in the history with where it stood. A view stands
  * where its base does: any write in the storage has it ask there again. */
 static bool find_history(td_joint_run *r, int i, td_update *u, bool data) {
@@ -36,12 +66,13 @@ static bool find_history(td_joint_run *r, int i, td_update *u, bool data) {
     bool own = true;
     if (does && u->meta && !td__joint_is_stale(t) && !compare(t, r->edge[i], &own))
         return false;
-    u->turned = !own && !data;
     u->detached = did && !does;
     u->wants =
         !did && t->flags & TD_TF_NEEDS_GRAD && !td__joint_is_stale(t) && td_is_leaf(t);
+    u->turned = !own && !data && !u->wants;
     u->history = does && !same && !u->wants && (data || u->moved != TD_HOME_SAME) &&
                  (!by_base || td__needs_grad(t->base));
+    if (u->history && !u->meta && has_deputy(r, i)) u->history = false;
     return true;
 }
 
@@ -72,13 +103,22 @@ static bool is_covered(const td_joint_run *r, int i) {
         const td_tensor *t = r->outer[k];
         if (!t || t == r->outer[i] || t->st != st || r->f.in.v[r->nr[k]].st != st)
             continue;
-        td_geom now = {(td_dtype)t->dtype, t->rank, t->offset, t->size, t->stride};
-        if (!td__geom_same(&now, &r->geom[k])) continue;
+        if (!stays(r, k)) continue;
         if (td__geom_covers_bytes(&r->geom[k], &r->geom[i]) &&
             (k < i || !td__geom_covers_bytes(&r->geom[i], &r->geom[k])))
             return true;
     }
     return false;
+}
+
+/* Views of a storage that was written look for their history at their base when they
+ * are next asked. */
+static bool asks_base(const td_joint_run *r, int i, const td_update *u) {
+    const td_tensor *t = r->real[i];
+    return t->base && t->base->st == t->st && !(t->flags & TD_TF_CUT) && u->versions &&
+           u->moved == TD_HOME_SAME && !u->turned && !u->late &&
+           (t->creation == TD_MADE_PLAIN || !r->outer[i]->base) &&
+           td__needs_grad(r->outer[i]);
 }
 
 static bool put_output(td_joint_run *r, td_update *u, td_tensor *v, int *out) {
@@ -91,10 +131,13 @@ static bool put_output(td_joint_run *r, td_update *u, td_tensor *v, int *out) {
  * where that shows them all, or both. */
 static bool put_elements(td_joint_run *r, td_update *u, int nr, bool data) {
     if (data && !u->meta && !u->history && is_covered(r, u->input)) return true;
-    bool stays = u->moved == TD_HOME_SAME;
-    bool one = u->meta && stays && shows_all(&r->geom[u->input], &u->end);
-    bool late = u->meta && u->moved != TD_HOME_INPUT && (data || !stays);
-    if (u->history && u->meta && stays && !one)
+    bool same = u->moved == TD_HOME_SAME;
+    bool one = u->meta && same && shows_all(&r->geom[u->input], &u->end);
+    bool shown =
+        u->moved == TD_HOME_INPUT && td__geom_covers_bytes(&r->geom[u->home], &u->end);
+    bool late = u->meta && !shown && (data || !same);
+    u->late = u->history && u->meta && same && !one;
+    if (u->late && r->real[u->input]->base)
         return refuse(r, u->input,
                       "is written where gradients count and then shows other elements; "
                       "write after its geometry has changed");
@@ -112,6 +155,13 @@ static bool put_elements(td_joint_run *r, td_update *u, int nr, bool data) {
            put_output(r, u, td__func_value(&r->f, r->outer[u->input]), &u->now);
 }
 
+static bool any_needs(const td_joint_run *r) {
+    bool any = false;
+    for (int i = 0; i < r->to->n_primals; i++)
+        any |= r->outer[i] && td__needs_grad(r->outer[i]);
+    return any && r->opts.train;
+}
+
 static bool find_update(td_joint_run *r, int i) {
     td_joint   *j = r->to;
     int         nr = r->nr[i];
@@ -123,14 +173,20 @@ static bool find_update(td_joint_run *r, int i) {
                       "lies in a storage in which elements are written that no input "
                       "shows; pass the base as an input");
     j->written[i] = data;
+    if (data && in->n_set && r->real[i]->base && any_needs(r))
+        return refuse(
+            r, i, "is a view that is written, and set_ takes it elsewhere; clone it");
     if (!td__geom_copy(r->cx, &j->arena, &u.end, r->outer[i]) || !find_home(r, i, &u))
         return false;
     if (td__dim_tracing() && (u.moved || in->st->bytes != in->bytes))
         return refuse(r, i, "moves to bytes of a size that is not a number");
     u.meta = u.moved || !td__geom_same(&r->geom[i], &u.end);
     u.versions = (int64_t)(atomic_load(&in->st->version) - r->version[i]);
+    u.grown = in->st->bytes > in->bytes ? in->st->bytes : 0;
     if (!find_history(r, i, &u, data)) return false;
-    if (!data && !u.meta && !u.detached && !u.wants && !u.versions) return true;
+    if (asks_base(r, i, &u)) j->stale[i] = true;
+    if (!data && !u.meta && !u.detached && !u.wants && !u.versions && !u.grown)
+        return true;
     if (!put_elements(r, &u, nr, data)) return false;
     j->updates[j->n_updates++] = u;
     return true;

@@ -72,8 +72,13 @@ static td_view_step *make_step(td_opcall *c, int out_nr) {
     td_view_step *s = td__alloc(sizeof *s + args + lists);
     if (!s) return td__fail_memory(c->cx), NULL;
     td_view_step *up = c->in[c->info->view_of].u.t->steps;
-    *s = (td_view_step){
-        .refs = 1, .out_nr = out_nr, .up = up, .def = c->def, .n_in = c->n_in};
+    *s = (td_view_step){.refs = 1,
+                        .out_nr = out_nr,
+                        .up = up,
+                        .def = c->def,
+                        .n_in = c->n_in,
+                        .grad = c->cx->grad_enabled,
+                        .inference = c->cx->inference};
     if (up) up->refs++;
     char *room = (char *)s + sizeof *s + args;
     for (int i = 0; i < c->n_in; i++) {

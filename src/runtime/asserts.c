@@ -108,7 +108,8 @@ static bool check_alone(const td_pcall *c) {
     for (int i = 0; i < j->n_results; i++)
         if (j->results[i].how == TD_RESULT_VALUE && j->results[i].out >= 0)
             given[j->results[i].out] = true;
-    for (int i = 0; i < j->n_bases; i++) given[j->bases[i].out] = true;
+    for (int i = 0; i < j->n_bases; i++)
+        if (j->bases[i].how == TD_RESULT_VALUE) given[j->bases[i].out] = true;
     for (int i = 0; ok && i < c->p->n_vals; i++)
         if (given[i] && c->vals[i].kind == TD_K_TENSOR && c->vals[i].u.t->numel > 0 &&
             !is_alone(c, i, given))

@@ -81,7 +81,7 @@ static td_back *back_for(td_plan *p, uint64_t missing) {
         b = td__zalloc(sizeof *b);
         if (!b) return td__fail_memory(p->cx), NULL;
         *b = (td_back){.missing = missing, .next = p->back.next};
-        b->g = td__graph_without(p->h->bwd, missing);
+        b->g = td__graph_without(p->h->bwd, missing, p->j->targets);
         if (!b->g) return td__free(b), NULL;
         p->back.next = b;
     }
@@ -159,12 +159,14 @@ static bool run_again(td_node *n, td_tensor *const *g, const bool *need,
     if (!in) return td__fail_memory(cx);
     td_value *out = in + j->n_primals + n->n_out;
     uint64_t  seed = cx->rng_seed, offset = cx->rng_offset;
+    uint64_t  missing = missing_of(n, g);
     bool      ok = again_args(n, g, in);
     if (ok && j->random) td_rng_set(cx, f->seed, f->offset);
     ok = ok && f->p->again.call(f->p->again.env, in, out);
     if (j->random) td_rng_set(cx, seed, offset);
     for (int i = 0; ok && i < j->n_targets; i++)
-        if (need[i] && out[i].kind == TD_K_TENSOR) grads[i] = out[i].u.t;
+        if (need[i] && out[i].kind == TD_K_TENSOR && j->targets[i].from & ~missing)
+            grads[i] = out[i].u.t;
     td__free(in);
     return ok;
 }
@@ -218,6 +220,9 @@ static bool save(td_pcall *c, td_node *n, int i) {
         return true;
     }
     td_tensor *t = k->out < 0 ? c->in[k->index].u.t : c->vals[k->out].u.t;
+    bool own = td_is_inference(t); /* eager did not save it, or had failed by now */
+    if (own && !(t = td__tensor_alias(c->p->cx, t))) return false;
+    if (own) t->flags &= (uint8_t)~TD_TF_INFERENCE;
     *s = (td_saved){.arg = k->nr >= 0 ? (int16_t)-1 : (int16_t)0};
     if (!td__save(s, t, k->nr >= 0, k->nr < 0 ? 0 : k->nr)) return false;
     if (!k->checked) s->flags |= TD_SV_PLAIN;

@@ -44,7 +44,8 @@ static void *find_places(keeping *k) {
     for (int i = j->n_results - 1; i >= 0; i--)
         if (j->results[i].how == TD_RESULT_VALUE && j->results[i].out >= 0)
             k->result[j->results[i].out] = i + 1;
-    for (int i = j->n_bases - 1; i >= 0; i--) k->base[j->bases[i].out] = i + 1;
+    for (int i = j->n_bases - 1; i >= 0; i--)
+        if (j->bases[i].how == TD_RESULT_VALUE) k->base[j->bases[i].out] = i + 1;
     find_shields(k);
     return heap;
 }

@@ -98,6 +98,7 @@ typedef struct td_pcall {
     td_node        *node;         /* NULL: no history */
     uint64_t        seed, offset; /* of the generator before */
     td_came        *came;         /* by update */
+    td_storage    **rooms;        /* held; NULL: none, or not made yet */
 } td_pcall;
 
 bool td__now_make(td_pcall *c);     /* now.c: sets c->now and c->j */
@@ -108,6 +109,7 @@ bool td__plan_run(td_plan *p, const td_runner *code, const td_value *in, td_valu
 bool td__plan_node(td_pcall *c);    /* node.c: makes c->node with what it saves */
 void td__plan_came(td_pcall *c);    /* writes.c: before anything runs */
 bool td__plan_flags(td_pcall *c);   /* inputs that require grad now */
+void td__plan_detach(td_pcall *c);  /* inputs whose history ends */
 bool td__plan_updates(td_pcall *c); /* after the code */
 void td__plan_saved(td_pcall *c);   /* node.c: after the updates */
 void td__plan_left(td_pcall *c);    /* at the end */
@@ -117,6 +119,8 @@ bool td__plan_compile_back(td_plan *p, td_back *b); /* node.c: unless it is */
 bool td__plan_check_inputs(const td_pcall *c);
 bool td__plan_check_values(const td_pcall *c);
 bool td__plan_check_grads(const td_plan *p, const td_value *grads);
+/* Writes elements where gradients do not see it. */
+bool td__plan_put(td_tensor *t, td_tensor *value);
 int  td__plan_nr(const td_plan *p, td_tangent_of of, int index); /* -1: no tangent */
 
 #endif

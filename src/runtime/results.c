@@ -38,95 +38,125 @@ static td_tensor *view(td_ctx *cx, const td_view_op *v, td_tensor *from) {
     return t;
 }
 
-/* In the grad mode the view was made in, which decides what may be done with it. */
+/* Each in the modes it was made in: they decide about its history and what may be done
+ * with it. A view that is out of date is made as if nothing had been written, for
+ * nobody asked for its history since. */
 static td_tensor *replay_views(const td_pcall *c, const td_result *r) {
     td_ctx    *cx = c->p->cx;
     bool       grad = cx->grad_enabled, inference = cx->inference;
-    td_tensor *t = source_of(c, r);
-    cx->inference = r->creation == TD_MADE_INFERENCE;
-    cx->grad_enabled = r->creation != TD_MADE_NO_GRAD && !cx->inference;
+    td_tensor *from = source_of(c, r), *t = from;
+    uint64_t   seen = from->seen;
+    if (r->stale) from->seen = td__version(from);
     for (int i = 0; i < r->n_views && t; i++) {
-        if (r->resumed && i == r->n_views - 1) cx->grad_enabled = true;
+        cx->grad_enabled = r->views[i].grad;
+        cx->inference = r->views[i].inference;
         t = view(cx, &r->views[i], t);
     }
+    if (r->stale) from->seen = seen;
+    if (r->stale && t) t->seen = td__version(t) - 1;
+    if (t && t->base) t->creation = r->creation;
     cx->grad_enabled = grad;
     cx->inference = inference;
     return t;
 }
 
+/* ---- bytes -------------------------------------------------------------- */
+
+/* Bytes results share, made by the first of them; NULL after td__fail. */
+static td_storage *room_of(const td_pcall *c, int i) {
+    const td_room *room = &c->j->rooms[i];
+    if (c->rooms[i]) return c->rooms[i];
+    td_storage *st = td__storage_make(room->bytes, false);
+    if (!st) return td__fail_memory(c->p->cx), NULL;
+    atomic_store_explicit(&st->version, room->version, memory_order_relaxed);
+    return c->rooms[i] = st;
+}
+
 static td_storage *bytes_of(const td_pcall *c, const td_result *r) {
+    if (r->source == TD_OF_ROOM) return room_of(c, r->from);
     if (r->source != TD_OF_CAME) return source_of(c, r)->st;
     for (int i = 0; i < c->j->n_updates; i++)
         if (c->j->updates[i].input == r->from) return c->came[i].st;
     return c->in[r->from].u.t->st;
 }
 
-static td_tensor *lie_in(const td_pcall *c, const td_result *r, int i) {
-    td_meta    m = meta_of(&r->geom);
-    td_tensor *t = td__tensor_over(c->p->cx, bytes_of(c, r), &m);
-    if (!t || !r->history) return t;
-    if (r->creation == TD_MADE_CUSTOM) { /* of the input, and not to be written */
-        td_tensor *src = source_of(c, r);
+/* Writes that eager has counted already. */
+static bool fill(td_tensor *t, td_tensor *value) {
+    uint64_t was = td__version(t);
+    bool     ok = td__plan_put(t, value);
+    atomic_store_explicit(&t->st->version, was, memory_order_relaxed);
+    return ok;
+}
+
+static td_tensor *lie_in(const td_pcall *c, const td_result *r) {
+    td_meta     m = meta_of(&r->geom);
+    td_storage *st = bytes_of(c, r);
+    td_tensor  *t = st ? td__tensor_over(c->p->cx, st, &m) : NULL;
+    if (!t || (r->fill && !fill(t, c->vals[r->out].u.t))) return NULL;
+    if (r->history && r->creation == TD_MADE_CUSTOM) {
+        td_tensor *src = source_of(c, r); /* of the input, and not to be written */
         t->base = td__ref(src->base ? src->base : src);
         t->creation = r->creation;
     }
-    int nr = td__plan_nr(c->p, TD_TANGENT_OUTPUT, i);
-    return td__set_history(t, c->node, nr) ? t : NULL;
+    return t;
 }
 
 /* ---- all ---------------------------------------------------------------- */
 
-static bool attach(td_pcall *c, td_tensor *t, td_tangent_of of, int index,
-                   bool history) {
-    int nr = history ? td__plan_nr(c->p, of, index) : -1;
-    return nr < 0 || td__set_history(t, c->node, nr);
-}
-
-static bool make_bases(td_pcall *c) {
-    const td_joint *j = c->j;
-    for (int i = 0; i < j->n_bases; i++) {
-        td_tensor *t = c->vals[j->bases[i].out].u.t;
-        if (!attach(c, t, TD_TANGENT_BASE, i, j->bases[i].history)) return false;
-        if (j->bases[i].wants && td_is_nil(td_set_requires_grad(t, true))) return false;
-    }
-    return true;
-}
-
-/* The results themselves, those others are views of first. */
-static bool make_value(td_pcall *c, int i) {
-    const td_result *r = &c->j->results[i];
-    if (r->how == TD_RESULT_INPUT) c->out[i] = c->in[r->from];
-    if (r->how != TD_RESULT_VALUE) return true;
-    c->out[i] = r->out >= 0 ? c->vals[r->out] : TD_NONE;
-    if (c->out[i].kind != TD_K_TENSOR) return true;
-    td_tensor *t = c->out[i].u.t;
-    set_inference(t, r->inference);
-    if (!attach(c, t, TD_TANGENT_OUTPUT, i, r->history)) return false;
-    return !r->wants || !td_is_nil(td_set_requires_grad(t, true));
-}
-
-static bool make_alias(td_pcall *c, int i) {
-    const td_result *r = &c->j->results[i];
-    td_tensor       *t = NULL;
-    if (r->how == TD_RESULT_VIEW) t = replay_views(c, r);
-    else if (r->how == TD_RESULT_LIE) t = lie_in(c, r, i);
-    else return true;
+/* Makes the i-th result, or base. */
+static bool make(td_pcall *c, const td_result *r, int i, bool base) {
+    td_result_how how = r->how;
+    td_value     *to = base ? &c->vals[r->out] : &c->out[i];
+    td_tensor    *t = NULL;
+    if (how == TD_RESULT_VALUE) {
+        *to = r->out >= 0 ? c->vals[r->out] : TD_NONE;
+        if (to->kind != TD_K_TENSOR) return true;
+        t = to->u.t;
+    } else t = how == TD_RESULT_VIEW ? replay_views(c, r) : lie_in(c, r);
     if (!t || td_is_nil(t)) return false;
+    *to = td_value_tensor(t);
     set_inference(t, r->inference);
-    if (r->stale) t->seen = td__version(t) - 1;
-    c->out[i] = td_value_tensor(t);
+    int nr = r->history
+                 ? td__plan_nr(c->p, base ? TD_TANGENT_BASE : TD_TANGENT_OUTPUT, i)
+                 : -1;
+    if (nr >= 0 && !td__set_history(t, c->node, nr)) return false;
     return !r->wants || !td_is_nil(td_set_requires_grad(t, true));
+}
+
+static bool make_some(td_pcall *c, td_result_how how, bool early) {
+    const td_joint *j = c->j;
+    bool            ok = true;
+    for (int i = 0; ok && i < j->n_bases; i++)
+        if (j->bases[i].how == how && j->bases[i].early == early)
+            ok = make(c, &j->bases[i], i, true);
+    for (int i = 0; ok && i < j->n_results; i++)
+        if (j->results[i].how == how && j->results[i].early == early)
+            ok = make(c, &j->results[i], i, false);
+    return ok;
+}
+
+/* First what others lie in or are views of. */
+static bool make_all(td_pcall *c) {
+    if (!make_some(c, TD_RESULT_VALUE, false) || !make_some(c, TD_RESULT_LIE, false) ||
+        !make_some(c, TD_RESULT_VIEW, true))
+        return false;
+    td__plan_detach(c);
+    return make_some(c, TD_RESULT_VIEW, false);
 }
 
 bool td__plan_results(td_pcall *c) {
     const td_joint *j = c->j;
-    if (!make_bases(c)) return false;
+    if (j->n_rooms &&
+        !(c->rooms = td__zalloc(sizeof(td_storage *) * (size_t)j->n_rooms)))
+        return td__fail_memory(c->p->cx);
     for (int i = 0; i < j->n_results; i++)
-        if (!make_value(c, i)) return false;
-    for (int i = 0; i < j->n_results; i++)
-        if (!make_alias(c, i)) return false;
-    for (int i = 0; i < j->n_results; i++)
+        if (j->results[i].how == TD_RESULT_INPUT) c->out[i] = c->in[j->results[i].from];
+    bool ok = make_all(c);
+    for (int i = 0; c->rooms && i < j->n_rooms; i++)
+        if (c->rooms[i]) td__storage_drop(c->rooms[i]);
+    td__free(c->rooms);
+    for (int i = 0; ok && i < j->n_results; i++)
         if (j->results[i].how == TD_RESULT_AGAIN)
             c->out[i] = c->out[j->results[i].from];
-    return true;
+    return ok;
 }

@@ -10,12 +10,13 @@ static td_tensor *input(const td_pcall *c, const td_update *u) {
 
 /* Elements without history: a leaf that requires grad may be written so. Copies of an
  * expanded dim are equal: one is written. */
-static bool put_quietly(td_tensor *t, td_tensor *value) {
+bool td__plan_put(td_tensor *t, td_tensor *value) {
     td_ctx *cx = t->cx;
-    bool    grad = cx->grad_enabled, over = false;
+    bool    grad = cx->grad_enabled, inference = cx->inference, over = false;
     td_meta m;
     td__tensor_meta(t, &m);
     cx->grad_enabled = false;
+    cx->inference = td_is_inference(t);
     for (int d = 0; d < m.rank; d++) {
         if (m.stride[d] != 0 || m.size[d] <= 1) continue;
         m.size[d] = 1;
@@ -25,6 +26,7 @@ static bool put_quietly(td_tensor *t, td_tensor *value) {
     td_tensor *to = over ? td__tensor_over(cx, t->st, &m) : t;
     bool       ok = to && !td_is_nil(td_op_copy_(to, value, false));
     cx->grad_enabled = grad;
+    cx->inference = inference;
     return ok;
 }
 
@@ -32,6 +34,11 @@ static bool put_quietly(td_tensor *t, td_tensor *value) {
 static bool put_with_history(td_pcall *c, td_tensor *t, td_tensor *value, int nr) {
     td_ctx *cx = t->cx;
     bool    grad = cx->grad_enabled;
+    if (!t->base || t->flags & TD_TF_CUT) {
+        if (!td__plan_put(t, value)) return false;
+        if (td_is_leaf(t)) td__clear_history(t); /* the program has detached it */
+        return td__set_history(t, c->node, nr);
+    }
     cx->grad_enabled = true;
     bool ok =
         td__set_history(value, c->node, nr) && !td_is_nil(td_op_copy_(t, value, false));
@@ -43,9 +50,9 @@ static bool put_elements(td_pcall *c, int i, int out) {
     const td_update *u = &c->j->updates[i];
     td_tensor       *t = input(c, u), *value = c->vals[out].u.t;
     int              nr = td__plan_nr(c->p, TD_TANGENT_INPUT, i);
-    if (!u->history) return put_quietly(t, value);
-    if (u->moved == TD_HOME_SAME) return put_with_history(c, t, value, nr);
-    return put_quietly(t, value) && td__set_history(t, c->node, nr);
+    if (!u->history) return td__plan_put(t, value);
+    if (u->moved == TD_HOME_SAME && !u->late) return put_with_history(c, t, value, nr);
+    return td__plan_put(t, value) && (out != u->now || td__set_history(t, c->node, nr));
 }
 
 /* An input that moved into bytes another one writes has only its history to get. */
@@ -80,10 +87,13 @@ static bool put_geometry(const td_update *u, td_tensor *t) {
     const td_geom *g = &u->end;
     td_ints        size = {g->size, g->rank}, stride = {g->stride, g->rank};
     if (u->moved == TD_HOME_SAME) {
-        bool grad = t->cx->grad_enabled;
-        t->cx->grad_enabled = u->turned || u->history;
+        td_ctx *cx = t->cx;
+        bool    grad = cx->grad_enabled, inference = cx->inference;
+        cx->grad_enabled = u->turned || (u->history && !u->late);
+        cx->inference = td_is_inference(t);
         t = td_op_as_strided_(t, size, stride, td_value_int(g->offset));
-        t->cx->grad_enabled = grad;
+        cx->grad_enabled = grad;
+        cx->inference = inference;
         return !td_is_nil(t);
     }
     td_meta m = {.dtype = g->dtype,
@@ -93,6 +103,13 @@ static bool put_geometry(const td_update *u, td_tensor *t) {
     memcpy(m.size, g->size, sizeof *m.size * (size_t)g->rank);
     memcpy(m.stride, g->stride, sizeof *m.stride * (size_t)g->rank);
     return td__tensor_set_geometry(t, &m);
+}
+
+static bool grow(const td_pcall *c, int i) {
+    td_storage *st = c->came[i].st;
+    size_t      bytes = c->j->updates[i].grown;
+    return st->bytes >= bytes || td__storage_resize(st, bytes) ||
+           td__fail_memory(c->p->cx);
 }
 
 static bool move(td_pcall *c, const td_update *u) {
@@ -122,7 +139,8 @@ static void set_versions(td_pcall *c) {
     const td_joint *j = c->j;
     for (int i = 0; i < j->n_updates; i++) {
         const td_update *u = &j->updates[i];
-        set_version(c, c->came[i].st, c->came[i].version + (uint64_t)u->versions);
+        if (u->versions)
+            set_version(c, c->came[i].st, c->came[i].version + (uint64_t)u->versions);
         if (u->moved == TD_HOME_FRESH && u->home < 0)
             set_version(c, input(c, u)->st, u->version);
     }
@@ -145,6 +163,9 @@ void td__plan_left(td_pcall *c) {
 
 bool td__plan_flags(td_pcall *c) {
     const td_joint *j = c->j;
+    for (int i = 0; i < j->n_updates; i++) /* writes of the graph itself come later */
+        atomic_store_explicit(&c->came[i].st->version, c->came[i].version,
+                              memory_order_relaxed);
     for (int i = 0; i < j->n_updates; i++)
         if (j->updates[i].wants &&
             td_is_nil(td_set_requires_grad(input(c, &j->updates[i]), true)))
@@ -169,13 +190,17 @@ bool td__plan_updates(td_pcall *c) {
     if (j->n_updates == 0) return true;
     if (!put_all(c, false) || !put_all(c, true)) return false;
     for (int i = 0; i < j->n_updates; i++)
-        if (!move(c, &j->updates[i])) return false;
+        if (!grow(c, i) || !move(c, &j->updates[i])) return false;
     for (int i = 0; i < j->n_updates; i++)
         if (j->updates[i].now >= 0 ? !put_elements(c, i, j->updates[i].now)
                                    : !put_history(c, i))
             return false;
-    for (int i = 0; i < j->n_updates; i++)
-        if (j->updates[i].detached) td__clear_history(input(c, &j->updates[i]));
     set_versions(c);
     return true;
+}
+
+void td__plan_detach(td_pcall *c) {
+    const td_joint *j = c->j;
+    for (int i = 0; i < j->n_updates; i++)
+        if (j->updates[i].detached) td__clear_history(input(c, &j->updates[i]));
 }

@@ -211,8 +211,8 @@ static td_tensor *make_copy(td_faker *f, td_tensor *real) {
     if (!td_ok(f->cx) || !find_nature(f, real, &n)) return NULL;
     bool view = real->base && real->base->st == real->st; /* or set_ moved it away */
     bool dangles = n.needs && n.leaf && !(real->flags & TD_TF_NEEDS_GRAD);
-    td_tensor *t =
-        view && (!f->flat || dangles) ? copy_view(f, real, n) : copy_whole(f, real, n);
+    td_tensor *t = view && (!f->flat || dangles || n.lost) ? copy_view(f, real, n)
+                                                           : copy_whole(f, real, n);
     if (!t || !copy_grad(f, real, t)) return NULL;
     if (n.lost) t->seen = td_version(t) - 1;
     bool ok = hold(f, t) && hold(f, real) && td__ptrmap_put(&f->copies, real, t);

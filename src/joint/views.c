@@ -1,0 +1,109 @@
+/* views.c -- the view ops that make a result of a source again, outside. */
+#include "joint/joint_int.h"
+#include "ops/geom.h"
+
+int td__joint_steps(const td_view_step *s, const td_view_step *until) {
+    int n = 0;
+    while (s && s != until) {
+        s = s->up;
+        n++;
+    }
+    return s == until ? n : -1;
+}
+
+static bool copy_step(td_joint_run *r, td_view_op *to, const td_view_step *s) {
+    td_arena *a = &r->to->arena;
+    *to = (td_view_op){.op = (td_op)(s->def - td__ops),
+                       .nr = s->out_nr,
+                       .n_in = s->n_in,
+                       .grad = s->grad,
+                       .inference = s->inference};
+    to->in = td__arena_alloc(a, sizeof(td_value) * (size_t)(s->n_in + 1));
+    if (!to->in) return td__fail_memory(r->cx);
+    for (int i = 0; i < s->n_in; i++) {
+        to->in[i] = s->in[i];
+        if (s->in[i].kind != TD_K_INTS) continue;
+        int64_t *v = td__arena_alloc(a, sizeof *v * (s->in[i].n + 1));
+        if (!v) return td__fail_memory(r->cx);
+        if (s->in[i].n) memcpy(v, s->in[i].u.ints, sizeof *v * s->in[i].n);
+        to->in[i].u.ints = v;
+    }
+    return true;
+}
+
+static bool one_step(td_joint_run *r, td_result *to) {
+    td_arena   *a = &r->to->arena;
+    td_view_op *v = td__arena_zalloc(a, sizeof *v);
+    if (v) v->in = td__arena_zalloc(a, sizeof *v->in * 4);
+    if (!v || !v->in) return td__fail_memory(r->cx);
+    v->op = TD_OP_as_strided;
+    v->n_in = 4;
+    v->inference = to->creation == TD_MADE_INFERENCE;
+    v->grad = to->creation != TD_MADE_NO_GRAD && !v->inference;
+    v->in[1] = td__value_ints((td_ints){to->geom.size, to->geom.rank});
+    v->in[2] = td__value_ints((td_ints){to->geom.stride, to->geom.rank});
+    v->in[3] = td_value_int(to->geom.offset);
+    to->views = v;
+    to->n_views = 1;
+    return true;
+}
+
+/* Do the ops, on a tensor like `from`, give what the result looks like? Writes of
+ * geometry in between may have left them behind. */
+static bool lead_to(td_joint_run *r, const td_result *to, td_tensor *from) {
+    td_ctx    *cx = r->cx;
+    td_mode   *top = cx->top;
+    td_tensor *t = td__tensor_alias(cx, from), *out[64];
+    td_geom    end;
+    bool       ok = t != NULL;
+    cx->top = NULL;
+    for (int i = 0; ok && i < to->n_views; i++) {
+        const td_view_op *v = &to->views[i];
+        td_value          in[TD_MAX_ARGS];
+        memcpy(in, v->in, sizeof *in * (size_t)v->n_in);
+        in[td__opinfo(v->op)->view_of] = td_value_tensor(t);
+        ok = v->nr < TD_COUNT(out) && td__call(cx, v->op, in, v->n_in, out, v->nr + 1);
+        if (ok) t = out[v->nr];
+    }
+    cx->top = top;
+    if (!ok && td_error(cx) != TD_E_MEMORY) td_clear(cx);
+    return ok && td__geom_copy(cx, &r->to->arena, &end, t) &&
+           td__geom_same(&end, &to->geom);
+}
+
+/* A step has a history only where what it viewed had one then: it may require grad
+ * since, and a result that gradients do not pass must not get one. */
+static void find_silent(td_result *to, td_tensor *t) {
+    td_node *n = to->stale ? NULL : td_grad_fn(t);
+    if (to->stale) return;
+    for (int i = to->n_views - 1; i >= 0; i--) {
+        td_view_op *v = &to->views[i];
+        if (!n) {
+            for (int k = 0; k <= i; k++) to->views[k].grad = false;
+            return;
+        }
+        if (n->def != &td__ops[v->op] || n->n_edge != 1) return;
+        n = n->edge[0].node;
+    }
+}
+
+bool td__joint_views(td_joint_run *r, td_result *to, td_tensor *t, td_tensor *from,
+                     bool *made) {
+    const td_view_step *until = t->base == from ? NULL : from->steps;
+    int                 n = td__joint_steps(t->steps, until);
+    *made = true;
+    if (n >= 0) {
+        to->views =
+            td__arena_zalloc(&r->to->arena, sizeof *to->views * (size_t)(n + 1));
+        if (!to->views) return td__fail_memory(r->cx);
+        to->n_views = n;
+        for (const td_view_step *s = t->steps; n > 0; s = s->up)
+            if (!copy_step(r, &to->views[--n], s)) return false;
+        find_silent(to, t);
+        if (lead_to(r, to, from)) return true;
+        if (!td_ok(r->cx)) return false;
+        to->n_views = 0;
+    }
+    *made = !(t->flags & TD_TF_CUT);
+    return !*made || one_step(r, to);
+}
