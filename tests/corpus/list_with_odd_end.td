@@ -1,5 +1,4 @@
-# Refused by the compiled ways: a storage that grew by half an element of another
-# dtype.
+# A storage that grew by half an element of another dtype.
 
 func @f() {
   %v6 = full([3,2], 1, f32)
