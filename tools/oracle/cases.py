@@ -40,7 +40,8 @@ DRAWS = {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "dro
 # Ops whose last bits are a library's own affair; in-place forms too.
 CLOSE = {"sin", "cos", "tanh", "exp", "log", "sigmoid", "matmul", "mm", "mv", "linear",
          "addmm", "sum", "mean", "softmax", "gelu", "batch_norm", "layer_norm",
-         "rms_norm", "expand", "conv2d", "rsqrt", "bmm", "log_softmax", "cross_entropy"}
+         "rms_norm", "native_layer_norm", "expand", "conv2d", "rsqrt", "bmm",
+         "log_softmax", "cross_entropy"}
 
 # Versions differ after these, on purpose: docs/testing.md says how.
 UNCOUNTED = {"set_", "batch_norm"}

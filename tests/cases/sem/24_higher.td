@@ -55,3 +55,49 @@ case "double backward through a written input and an alias" {
   %g = grad %x0
   backward %g seed=4
 }
+
+func @normed(%x: f32[2,4], %w: f32[4], %b: f32[4]) {
+  %y = layer_norm(%x, [4], %w, %b)
+  return %y
+}
+case "test_layer_norm_double_backward_dynamic_shapes" {
+  %x = randn([2,4], seed=1, requires_grad=true)
+  %w = randn([4], seed=2, requires_grad=true)
+  %b = randn([4], seed=3, requires_grad=true)
+  call @normed(%x, %w, %b)
+  backward seed=4 create_graph=true
+  %g = grad %x
+  backward %g seed=5
+}
+
+func @batch_normed(%x: f32[4,3], %w: f32[3], %b: f32[3], %m: f32[3], %v: f32[3]) {
+  %y = batch_norm(%x, %w, %b, %m, %v, true)
+  return %y
+}
+case "double backward through batch norm" {
+  %x = randn([4,3], seed=1, requires_grad=true)
+  %w = randn([3], seed=2, requires_grad=true)
+  %b = randn([3], seed=3, requires_grad=true)
+  %m = zeros([3])
+  %v = ones([3])
+  call @batch_normed(%x, %w, %b, %m, %v)
+  backward seed=4 create_graph=true
+  %g = grad %x
+  backward %g seed=5
+}
+
+func @shown_stats(%x: f32[2,4], %w: f32[4], %b: f32[4]) {
+  %y, %m, %r = native_layer_norm(%x, [4], %w, %b, 1e-05)
+  %z = mul(%y, %r)
+  %u = add(%z, %m)
+  return %u, %m
+}
+case "double backward beside statistics that have no history" {
+  %x = randn([2,4], seed=1, requires_grad=true)
+  %w = randn([4], seed=2, requires_grad=true)
+  %b = randn([4], seed=3, requires_grad=true)
+  call @shown_stats(%x, %w, %b)
+  backward seed=4 create_graph=true
+  %g = grad %x
+  backward %g seed=5
+}
