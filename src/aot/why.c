@@ -222,11 +222,13 @@ static void dims_text(td_buf *b, const char *ends, const int64_t *v, int n) {
     td__buf_add(b, ends + 1);
 }
 
-/* Strides as if there were no dims of size 1? */
+/* Strides as if there were no dims of size 1? Behind a size that may be any, numbers
+ * say nothing. */
 static bool is_dense(const said *s) {
     int64_t step = 1;
     for (int d = s->rank - 1; d >= 0; d--) {
         if (s->stride[d] >= 0 && s->stride[d] != step) return false;
+        if (s->size[d] < 0) return true;
         step *= s->size[d];
     }
     return true;

@@ -3,6 +3,7 @@
 #include "aot_sides.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 
 enum { THREADS = 4, CALLS = 12 };
 
