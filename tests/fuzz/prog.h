@@ -91,7 +91,21 @@ void prog_unfinished_call(void (*say)(const char *text, size_t n));
 void prog_regions(prog_world *w, bool close_all); /* opens or closes one now and then */
 void prog_world_end(prog_world *w);
 
-/* ---- whole programs (prog_make.c) --------------------------------------- */
+/* ---- whole programs (prog_make.c, prog_case.c) -------------------------- */
+
+enum { PROG_INPUTS = 6, PROG_OUTPUTS = 5 };
+
+typedef struct prog_maker {
+    prog_world inputs, body;
+    prog_val   arg[PROG_INPUTS];
+    td_meta    was[PROG_INPUTS]; /* looks before the call */
+    int        n_args, n_out, n_grad_out;
+    int        types; /* 0: none, 1: dtype and sizes, 2: all */
+    td_buf     head, out;
+} prog_maker;
+
+/* Calls of the function, backwards, writes in between: the end of the case. */
+void prog_finish(prog_maker *m);
 
 /* The text of program `seed`, appended. */
 bool prog_make(uint64_t seed, int size, td_buf *out);

@@ -5,6 +5,7 @@
 #include "prog.h"
 
 #include "cli/case_check.h"
+#include "core/config.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -167,6 +168,20 @@ static bool check_way(const td_gfile *f, const td_gcase *c, const case_way *way,
     return is != CASE_DIFFERS;
 }
 
+/* Compiled with less memory for what is kept, and with what calls promise checked. */
+static bool check_budget(const td_gfile *f, const td_gcase *c, uint64_t hash,
+                         prog_result *r) {
+    static const char *const names[] = {"compiled with budget 0",
+                                        "compiled with half the budget"};
+    td_config                was = *td__config(f->cx), now = was;
+    case_way                 way = case_compiled[hash / 2 % CASE_COMPILED];
+    now.memory_budget = (double)(hash % 2) / 2;
+    now.debug_asserts = true;
+    way.name = names[hash % 2];
+    bool ok = td_config_put(f->cx, &now) && check_way(f, c, &way, r);
+    return td_config_put(f->cx, &was) && ok;
+}
+
 static void check_case(const td_gfile *f, const td_gcase *c, uint64_t hash,
                        prog_result *r) {
     static const char *const names[2][3] = {{"captured", "cleaned",
@@ -177,6 +192,7 @@ static void check_case(const td_gfile *f, const td_gcase *c, uint64_t hash,
         if ((!case_ways[i]->on_demand || prog_only) &&
             !check_way(f, c, case_ways[i], r))
             return;
+    if (!check_budget(f, c, hash, r)) return;
     for (int k = 0; k < 2; k++, hash /= 16) { /* one of three each: time is short */
         unsigned which = (unsigned)(hash % 3);
         unsigned pass = which == 0   ? NO_PASS

@@ -145,7 +145,7 @@ static outcome try_call(prog_world *w, td_op op, bool fail) {
     trying = &c;
     int n = prog_args(&c) ? call(&c, out) : -2;
     trying = NULL;
-    outcome    is = n >= 0 && are_small(out, n) ? DONE : n == -1 ? FAILED : REFUSED;
+    outcome is = n >= 0 && are_small(out, n) ? DONE : n == -1 ? FAILED : REFUSED;
     if (is == DONE && !fail) {
         write_down(&c, out, n);
         prog_calls[op]++;

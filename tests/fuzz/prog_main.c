@@ -27,7 +27,7 @@ enum { CALM = 60 }; /* seconds a program may take */
 static td_buf current;
 static char   crash_path[512];
 
-static int    crash_file;
+static int crash_file;
 
 static void say(const char *text, size_t n) {
     if (crash_file >= 0 && write(crash_file, text, n) < 0) crash_file = -1;

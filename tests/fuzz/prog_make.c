@@ -1,19 +1,8 @@
 /* prog_make.c -- whole programs: a case that builds inputs with aliasing and history,
- * a function grown on them, calls and backwards. */
+ * a function grown on them. */
 #include "prog.h"
 
 #include <stdio.h>
-
-enum { MOST_INPUTS = 6, MOST_OUTPUTS = 5 };
-
-typedef struct maker {
-    prog_world inputs, body;
-    prog_val   arg[MOST_INPUTS];
-    td_meta    was[MOST_INPUTS]; /* looks before the call */
-    int        n_args, n_out, n_grad_out;
-    int        types; /* 0: none, 1: dtype and sizes, 2: all */
-    td_buf     head, out;
-} maker;
 
 /* ---- inputs ------------------------------------------------------------- */
 
@@ -31,7 +20,7 @@ static void make_leaf(prog_world *w) {
 }
 
 /* Leaves, then views of them, non-leaves, a write or two. */
-static void make_inputs(maker *m) {
+static void make_inputs(prog_maker *m) {
     static const prog_taste often = {.views = 65, .writers = 10};
     prog_world             *w = &m->inputs;
     int                     leaves = prog_range(&w->r, 1, 3);
@@ -58,7 +47,7 @@ static void print_type(td_buf *b, const td_tensor *t, bool all) {
 }
 
 /* Storages are numbered; a number is printed where a type says all. */
-static int storage_number(const maker *m, int i) {
+static int storage_number(const prog_maker *m, int i) {
     int n = 0;
     for (int k = 0; k < i; k++) {
         bool seen = false;
@@ -69,12 +58,12 @@ static int storage_number(const maker *m, int i) {
     return n;
 }
 
-static void choose_args(maker *m) {
+static void choose_args(prog_maker *m) {
     prog_world *w = &m->inputs;
     td_buf     *b = &m->head;
     int         n = prog_range(&w->r, 1, w->vals.n < 4 ? w->vals.n + 1 : 5);
     td__buf_add(b, "func @f(");
-    for (int i = 0; i < n && i < MOST_INPUTS && w->vals.n; i++) {
+    for (int i = 0; i < n && i < PROG_INPUTS && w->vals.n; i++) {
         /* the newest first: those have the most to them */
         int at = i < w->vals.n && prog_chance(&w->r, 75) ? w->vals.n - 1 - i
                                                          : prog_upto(&w->r, w->vals.n);
@@ -94,7 +83,7 @@ static void choose_args(maker *m) {
 
 /* ---- the function ------------------------------------------------------- */
 
-static void make_body(maker *m, int size) {
+static void make_body(prog_maker *m, int size) {
     prog_world *w = &m->body;
     prog_taste  often = {.views = prog_range(&w->r, 5, 35),
                          .writers = prog_range(&w->r, 5, 35),
@@ -108,9 +97,9 @@ static void make_body(maker *m, int size) {
     prog_regions(w, true);
 }
 
-static void make_return(maker *m) {
+static void make_return(prog_maker *m) {
     prog_world *w = &m->body;
-    int         n = prog_range(&w->r, 1, MOST_OUTPUTS - 1);
+    int         n = prog_range(&w->r, 1, PROG_OUTPUTS - 1);
     td__buf_add(&w->text, "  return ");
     for (int i = 0; i < n; i++) {
         int             back = prog_chance(&w->r, 60) && w->vals.n > 4 ? 4 : w->vals.n;
@@ -122,61 +111,11 @@ static void make_return(maker *m) {
     td__buf_add(&w->text, "\n}\n\n");
 }
 
-/* ---- the case ----------------------------------------------------------- */
-
-static void print_call(maker *m, const char *results) {
-    td_buf *b = &m->inputs.text;
-    td__buf_printf(b, "  %scall @f(", results);
-    for (int i = 0; i < m->n_args; i++)
-        td__buf_printf(b, i ? ", %s" : "%s", m->arg[i].name);
-    td__buf_add(b, ")\n");
-}
-
-/* A second call needs arguments of the same dtypes and sizes. */
-static bool looks_stayed(const maker *m) {
-    for (int i = 0; i < m->n_args; i++) {
-        const td_tensor *t = m->arg[i].t;
-        bool same = t->dtype == m->was[i].dtype && t->rank == m->was[i].rank;
-        for (int d = 0; same && d < t->rank; d++)
-            same = t->size[d] == m->was[i].size[d];
-        if (!same) return false;
-    }
-    return true;
-}
-
-static void print_backward(maker *m, bool retain) {
-    prog_rng *r = &m->inputs.r;
-    td_buf   *b = &m->inputs.text;
-    td__buf_add(b, "  backward");
-    if (prog_chance(r, 80)) td__buf_printf(b, " seed=%d", prog_range(r, 1, 9));
-    if (retain) td__buf_add(b, " retain_graph=true");
-    td__buf_add(b, "\n");
-}
-
-static void finish_case(maker *m) {
-    prog_rng *r = &m->inputs.r;
-    td_buf   *b = &m->inputs.text;
-    bool      back = m->n_grad_out && prog_chance(r, 70);
-    bool      retain = back && prog_chance(r, 25);
-    print_call(m, "");
-    if (back) print_backward(m, retain);
-    if (retain) print_backward(m, false);
-    if (prog_chance(r, 15)) {
-        int nr = prog_upto(r, m->n_out);
-        td__buf_printf(b, "  no_grad {\n    fill_(%%out.%d, 1)\n  }\n", nr);
-    }
-    if (looks_stayed(m) && prog_chance(r, 25)) {
-        print_call(m, "");
-        if (back && prog_chance(r, 50)) print_backward(m, false);
-    }
-    td__buf_add(b, "}\n");
-}
-
 /* The program as far as it has grown, for who must know why growing it crashed. */
-static const maker *growing;
+static const prog_maker *growing;
 
 void prog_unfinished(void (*say)(const char *text, size_t n)) {
-    const maker *m = growing;
+    const prog_maker *m = growing;
     if (!m) return;
     const td_buf *parts[] = {&m->inputs.text, &m->head, &m->body.text};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
@@ -185,9 +124,9 @@ void prog_unfinished(void (*say)(const char *text, size_t n)) {
 }
 
 bool prog_make(uint64_t seed, int size, td_buf *out) {
-    prog_rng r = {seed * 0x2545f4914f6cdd1du + 1};
-    td_ctx  *cx = td_open();
-    maker    m = {0};
+    prog_rng   r = {seed * 0x2545f4914f6cdd1du + 1};
+    td_ctx    *cx = td_open();
+    prog_maker m = {0};
     if (!cx) return false;
     static const int8_t grads[] = {0, 0, 50, 50, 100};
     m.inputs = (prog_world){.cx = cx, .letter = 'a', .is_case = true};
@@ -204,7 +143,7 @@ bool prog_make(uint64_t seed, int size, td_buf *out) {
     choose_args(&m);
     make_body(&m, size);
     make_return(&m);
-    finish_case(&m);
+    prog_finish(&m);
     growing = NULL;
     td__buf_printf(out, "%s%scase \"seed %llu\" {\n%s", td__buf_str(&m.head),
                    td__buf_str(&m.body.text), (unsigned long long)seed,

@@ -1,0 +1,169 @@
+/* prog_case.c -- what a case does with its function: calls, with other arguments too,
+ * backwards from all or some results, gradients of gradients, writes in between. Much
+ * of it fails for some program; then it must fail alike. */
+#include "prog.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct ending {
+    prog_maker *m;
+    prog_rng   *r;
+    td_buf     *b;
+    int         n_more; /* values named so far: %b0 %b1 ... */
+    char        arg[PROG_INPUTS][PROG_NAME];
+} ending;
+
+/* ---- calls -------------------------------------------------------------- */
+
+static void print_call(const ending *e) {
+    td__buf_add(e->b, "  call @f(");
+    for (int i = 0; i < e->m->n_args; i++)
+        td__buf_printf(e->b, i ? ", %s" : "%s", e->arg[i]);
+    td__buf_add(e->b, ")\n");
+}
+
+static bool same_type(const td_tensor *a, const td_meta *b) {
+    bool same = a->dtype == b->dtype && a->rank == b->rank;
+    for (int d = 0; same && d < a->rank; d++) same = a->size[d] == b->size[d];
+    return same;
+}
+
+/* A second call needs arguments of the same dtypes and sizes. */
+static bool looks_stayed(const prog_maker *m) {
+    for (int i = 0; i < m->n_args; i++)
+        if (!same_type(m->arg[i].t, &m->was[i])) return false;
+    return true;
+}
+
+static void name_more(ending *e, int i, const char *op, const char *of,
+                      const char *rest) {
+    td__buf_printf(e->b, "  %%b%d = %s(%s%s)\n", e->n_more, op, of, rest);
+    snprintf(e->arg[i], sizeof e->arg[i], "%%b%d", e->n_more++);
+}
+
+/* Another tensor of the same dtype and sizes for argument i: of its own, without
+ * history, with other strides, or the one another argument gets. */
+static void vary(ending *e, int i) {
+    const td_tensor *t = e->m->arg[i].t;
+    int              k = prog_upto(e->r, e->m->n_args);
+    switch (prog_upto(e->r, 5)) {
+    case 0: name_more(e, i, "clone", e->arg[i], ""); break;
+    case 1: name_more(e, i, "detach", e->arg[i], ""); break;
+    case 2: name_more(e, i, "alias", e->arg[i], ""); break;
+    case 3:
+        if (t->rank < 2) break;
+        name_more(e, i, "transpose", e->arg[i], ", 0, 1");
+        name_more(e, i, "contiguous", e->arg[i], "");
+        name_more(e, i, "transpose", e->arg[i], ", 0, 1");
+        break;
+    default:
+        if (same_type(t, &e->m->was[k])) memcpy(e->arg[i], e->arg[k], PROG_NAME);
+        break;
+    }
+}
+
+/* Twice as long in the first dim, where types leave that open. */
+static void lengthen(ending *e) {
+    char twice[2 * PROG_NAME + 8];
+    for (int i = 0; i < e->m->n_args; i++) {
+        if (e->m->arg[i].t->rank == 0) continue;
+        snprintf(twice, sizeof twice, "[%s, %s]", e->arg[i], e->arg[i]);
+        name_more(e, i, "cat", twice, ", 0");
+    }
+}
+
+/* ---- backward ----------------------------------------------------------- */
+
+static void print_backward(const ending *e, const char *from, const char *how) {
+    td__buf_printf(e->b, "  backward%s", from);
+    if (prog_chance(e->r, 80)) td__buf_printf(e->b, " seed=%d", prog_range(e->r, 1, 9));
+    td__buf_printf(e->b, "%s\n", how);
+}
+
+/* From a result or two, or from all. */
+static void some_results(const ending *e, char *from, size_t cap) {
+    from[0] = '\0';
+    if (prog_chance(e->r, 65)) return;
+    int n = prog_range(e->r, 1, 2), at = 0;
+    for (int i = 0; i < n; i++)
+        at += snprintf(from + at, cap - (size_t)at, i ? ", %%out.%d" : " %%out.%d",
+                       prog_upto(e->r, e->m->n_out));
+}
+
+static bool is_grad_leaf(td_tensor *t) { return td_requires_grad(t) && td_is_leaf(t); }
+
+/* A leaf that may have a gradient, an argument for choice; NULL: none. */
+static const prog_val *some_leaf(const ending *e) {
+    const prog_vals *v = &e->m->inputs.vals;
+    const prog_val  *found = NULL;
+    for (int i = 0; i < v->n; i++)
+        if (is_grad_leaf(v->v[i].t) && (!found || prog_chance(e->r, 50)))
+            found = &v->v[i];
+    for (int i = 0; i < e->m->n_args; i++)
+        if (is_grad_leaf(e->m->arg[i].t) && prog_chance(e->r, 70))
+            found = &e->m->arg[i];
+    td_clear(e->m->inputs.cx);
+    return found;
+}
+
+static void higher(const ending *e) {
+    const prog_val *leaf = some_leaf(e);
+    for (int order = prog_range(e->r, 1, 2), i = 0; leaf && i < order; i++) {
+        td__buf_printf(e->b, "  %%g%d = grad %s\n", i, leaf->name);
+        char from[16];
+        snprintf(from, sizeof from, " %%g%d", i);
+        print_backward(e, from, i + 1 < order ? " create_graph=true" : "");
+    }
+}
+
+static void write_something(const ending *e) {
+    bool out = prog_chance(e->r, 50) || e->m->n_args == 0;
+    char name[PROG_NAME];
+    if (out) snprintf(name, sizeof name, "%%out.%d", prog_upto(e->r, e->m->n_out));
+    else snprintf(name, sizeof name, "%s", e->arg[prog_upto(e->r, e->m->n_args)]);
+    td__buf_printf(e->b, "  no_grad {\n    fill_(%s, 1)\n  }\n", name);
+}
+
+static void go_back(const ending *e) {
+    char from[40];
+    bool twice = prog_chance(e->r, 25), create = prog_chance(e->r, 20);
+    some_results(e, from, sizeof from);
+    if (prog_chance(e->r, 6)) write_something(e);
+    print_backward(e, from,
+                   create  ? " create_graph=true"
+                   : twice ? " retain_graph=true"
+                           : "");
+    if (create && prog_chance(e->r, 80)) higher(e);
+    if (!twice) return;
+    some_results(e, from, sizeof from);
+    if (prog_chance(e->r, 10)) write_something(e);
+    print_backward(e, from, "");
+}
+
+/* ---- the whole ---------------------------------------------------------- */
+
+static void call_again(ending *e, bool back) {
+    bool off = prog_chance(e->r, 20);
+    if (prog_chance(e->r, 60))
+        for (int i = 0; i < e->m->n_args; i++)
+            if (prog_chance(e->r, 40)) vary(e, i);
+    if (e->m->types == 0 && prog_chance(e->r, 60)) lengthen(e);
+    if (off) td__buf_add(e->b, prog_chance(e->r, 70) ? "no_grad {\n" : "inference {\n");
+    print_call(e);
+    if (off) td__buf_add(e->b, "}\n");
+    if (back && !off && prog_chance(e->r, 50)) go_back(e);
+}
+
+void prog_finish(prog_maker *m) {
+    ending e = {.m = m, .r = &m->inputs.r, .b = &m->inputs.text};
+    bool   back = m->n_grad_out && prog_chance(e.r, 70);
+    for (int i = 0; i < m->n_args; i++)
+        snprintf(e.arg[i], sizeof e.arg[i], "%s", m->arg[i].name);
+    print_call(&e);
+    if (back) go_back(&e);
+    if (prog_chance(e.r, 10)) write_something(&e);
+    for (int more = 2; more > 0 && looks_stayed(m) && prog_chance(e.r, 30); more--)
+        call_again(&e, back);
+    td__buf_add(e.b, "}\n");
+}
