@@ -78,7 +78,8 @@ static void add_keep(keeping *k, td_hold to) {
 
 static void mark(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
 
-/* Which primals do the gradients depend on? */
+/* Which primals do the gradients depend on, and the random numbers they are computed
+ * with? */
 static bool find_needs(td_plan *p) {
     const td_graph *g = p->j->g;
     bool           *live = td__zalloc((size_t)g->n_values + 1);
@@ -87,7 +88,7 @@ static bool find_needs(td_plan *p) {
         td__garg_each(&g->outputs.v[i], mark, live);
     for (int i = g->nodes.n - 1; i >= 0; i--) {
         const td_gnode *n = g->nodes.v[i];
-        bool            wanted = false;
+        bool            wanted = td__gnode_draws(n);
         for (int k = 0; k < n->n_out; k++) wanted |= live[n->out[k]->id];
         for (int k = 0; k < n->n_in && wanted; k++)
             td__garg_each(&n->in[k], mark, live);

@@ -104,6 +104,9 @@ typedef struct prog_maker {
     td_buf     head, out;
 } prog_maker;
 
+/* Also other arguments, gradients of gradients, writes between call and backward. */
+extern bool prog_wide;
+
 /* Calls of the function, backwards, writes in between: the end of the case. */
 void prog_finish(prog_maker *m);
 

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+bool prog_wide;
+
 typedef struct ending {
     prog_maker *m;
     prog_rng   *r;
@@ -126,29 +128,29 @@ static void write_something(const ending *e) {
 }
 
 static void go_back(const ending *e) {
-    char from[40];
-    bool twice = prog_chance(e->r, 25), create = prog_chance(e->r, 20);
-    some_results(e, from, sizeof from);
-    if (prog_chance(e->r, 6)) write_something(e);
+    char from[40] = "";
+    bool twice = prog_chance(e->r, 25), create = prog_wide && prog_chance(e->r, 20);
+    if (prog_wide) some_results(e, from, sizeof from);
+    if (prog_wide && prog_chance(e->r, 6)) write_something(e);
     print_backward(e, from,
                    create  ? " create_graph=true"
                    : twice ? " retain_graph=true"
                            : "");
     if (create && prog_chance(e->r, 80)) higher(e);
     if (!twice) return;
-    some_results(e, from, sizeof from);
-    if (prog_chance(e->r, 10)) write_something(e);
+    if (prog_wide) some_results(e, from, sizeof from);
+    if (prog_wide && prog_chance(e->r, 10)) write_something(e);
     print_backward(e, from, "");
 }
 
 /* ---- the whole ---------------------------------------------------------- */
 
 static void call_again(ending *e, bool back) {
-    bool off = prog_chance(e->r, 20);
-    if (prog_chance(e->r, 60))
+    bool off = prog_wide && prog_chance(e->r, 20);
+    if (prog_wide && prog_chance(e->r, 60))
         for (int i = 0; i < e->m->n_args; i++)
             if (prog_chance(e->r, 40)) vary(e, i);
-    if (e->m->types == 0 && prog_chance(e->r, 60)) lengthen(e);
+    if (prog_wide && e->m->types == 0 && prog_chance(e->r, 60)) lengthen(e);
     if (off) td__buf_add(e->b, prog_chance(e->r, 70) ? "no_grad {\n" : "inference {\n");
     print_call(e);
     if (off) td__buf_add(e->b, "}\n");

@@ -239,7 +239,8 @@ static int run_as_test(const char *word) {
 
 static const char help[] =
     "usage: programs [--seed=N] [--count=N] [--seconds=N] [--size=N] [--save=DIR]\n"
-    "                [--way=WORD,...] [--coverage] [--print]\n"
+    "                [--way=WORD,...] [--wide] [--coverage]\n"
+    "                [--print]\n"
     "       programs --replay FILE...\n"
     "       programs [WORD]    the kept programs, then a fixed stretch of seeds\n"
     "Random programs, run eagerly and in every other way; see docs/testing.md.\n";
@@ -261,6 +262,7 @@ static bool option(const char *arg) {
     else if (!strncmp(arg, "--save=", 7)) opt.save = arg + 7;
     else if (!strncmp(arg, "--way=", 6)) prog_only = arg + 6;
     else if (!strcmp(arg, "--print")) opt.print = true;
+    else if (!strcmp(arg, "--wide")) prog_wide = true;
     else if (!strcmp(arg, "--coverage")) opt.coverage = true;
     else return false;
     return true;
