@@ -67,11 +67,12 @@ static void give_state(pruning *p, const td_gnode *n, uint8_t state) {
 static bool prune_node(pruning *p, td_gnode *n) {
     p->there = p->absent = false;
     for (int i = 0; i < n->n_in; i++) td__garg_each(&n->in[i], look, p);
-    if (p->absent && !p->there && !td__gnode_is_fixed(n)) {
+    td_gval *left = p->absent ? other_term(p, n) : NULL;
+    bool     zeros = left && p->state[left->id] == PLAIN; /* of a zero derivative */
+    if (p->absent && !p->there && !zeros && !td__gnode_is_fixed(n)) {
         give_state(p, n, ABSENT);
         return true;
     }
-    td_gval *left = p->absent ? other_term(p, n) : NULL;
     give_state(p, n, p->there ? THERE : PLAIN);
     if (left) {
         p->stand[n->out[0]->id] = stand_in(p, left);

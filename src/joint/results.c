@@ -60,7 +60,7 @@ static td_tensor *whole_of(td_joint_run *r, const td_storage *st) {
     td_tensor *whole = NULL;
     for (int i = r->to->n_results - 1; i >= 0; i--) {
         td_tensor *t = root_at(r, i, st), *u;
-        bool       all = t && t != whole;
+        bool       all = t && t != whole && t->offset == 0;
         for (int k = 0; all && k < r->to->n_results; k++)
             all = !(u = root_at(r, k, st)) || u == t || covers(r, t, u);
         if (all &&

@@ -251,8 +251,9 @@ static void set_versions(td_pcall *c) {
                               memory_order_relaxed);
     }
     for (int i = 0; i < j->n_bases; i++)
-        atomic_store_explicit(&c->vals[j->bases[i].out].u.t->st->version,
-                              j->bases[i].version, memory_order_relaxed);
+        if (j->bases[i].how == TD_RESULT_VALUE)
+            atomic_store_explicit(&c->vals[j->bases[i].out].u.t->st->version,
+                                  j->bases[i].version, memory_order_relaxed);
 }
 
 /* Grad mode the program leaves behind. */
