@@ -129,32 +129,54 @@ static void write_something(const ending *e) {
 
 static void go_back(const ending *e) {
     char from[40] = "";
-    bool twice = prog_chance(e->r, 25), create = prog_wide && prog_chance(e->r, 20);
-    if (prog_wide) some_results(e, from, sizeof from);
-    if (prog_wide && prog_chance(e->r, 6)) write_something(e);
+    bool twice = prog_chance(e->r, 25), create = prog_chance(e->r, 20);
+    some_results(e, from, sizeof from);
+    if (prog_chance(e->r, 6)) write_something(e);
     print_backward(e, from,
                    create  ? " create_graph=true"
                    : twice ? " retain_graph=true"
                            : "");
     if (create && prog_chance(e->r, 80)) higher(e);
     if (!twice) return;
-    if (prog_wide) some_results(e, from, sizeof from);
-    if (prog_wide && prog_chance(e->r, 10)) write_something(e);
+    some_results(e, from, sizeof from);
+    if (prog_chance(e->r, 10)) write_something(e);
     print_backward(e, from, "");
 }
 
 /* ---- the whole ---------------------------------------------------------- */
 
 static void call_again(ending *e, bool back) {
-    bool off = prog_wide && prog_chance(e->r, 20);
-    if (prog_wide && prog_chance(e->r, 60))
+    bool off = prog_chance(e->r, 20);
+    if (prog_chance(e->r, 60))
         for (int i = 0; i < e->m->n_args; i++)
             if (prog_chance(e->r, 40)) vary(e, i);
-    if (prog_wide && e->m->types == 0 && prog_chance(e->r, 60)) lengthen(e);
+    if (e->m->types == 0 && prog_chance(e->r, 60)) lengthen(e);
     if (off) td__buf_add(e->b, prog_chance(e->r, 70) ? "no_grad {\n" : "inference {\n");
     print_call(e);
     if (off) td__buf_add(e->b, "}\n");
     if (back && !off && prog_chance(e->r, 50)) go_back(e);
+}
+
+/* Calls with the same arguments, backwards from all results. */
+static void finish_plain(ending *e, bool back) {
+    bool retain = back && prog_chance(e->r, 25);
+    print_call(e);
+    if (back) print_backward(e, "", retain ? " retain_graph=true" : "");
+    if (retain) print_backward(e, "", "");
+    if (prog_chance(e->r, 15))
+        td__buf_printf(e->b, "  no_grad {\n    fill_(%%out.%d, 1)\n  }\n",
+                       prog_upto(e->r, e->m->n_out));
+    if (!looks_stayed(e->m) || !prog_chance(e->r, 25)) return;
+    print_call(e);
+    if (back && prog_chance(e->r, 50)) print_backward(e, "", "");
+}
+
+static void finish_wide(ending *e, bool back) {
+    print_call(e);
+    if (back) go_back(e);
+    if (prog_chance(e->r, 10)) write_something(e);
+    for (int more = 2; more > 0 && looks_stayed(e->m) && prog_chance(e->r, 30); more--)
+        call_again(e, back);
 }
 
 void prog_finish(prog_maker *m) {
@@ -162,10 +184,7 @@ void prog_finish(prog_maker *m) {
     bool   back = m->n_grad_out && prog_chance(e.r, 70);
     for (int i = 0; i < m->n_args; i++)
         snprintf(e.arg[i], sizeof e.arg[i], "%s", m->arg[i].name);
-    print_call(&e);
-    if (back) go_back(&e);
-    if (prog_chance(e.r, 10)) write_something(&e);
-    for (int more = 2; more > 0 && looks_stayed(m) && prog_chance(e.r, 30); more--)
-        call_again(&e, back);
+    if (prog_wide) finish_wide(&e, back);
+    else finish_plain(&e, back);
     td__buf_add(e.b, "}\n");
 }
