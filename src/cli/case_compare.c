@@ -119,7 +119,7 @@ static void compare_elements(const case_pair *p, const char *name, const char *w
     double      units = grad ? p->other->way->grad_slack : p->other->way->slack;
     double      slack = units * unit_of(dt);
     if (grad && units > 0) slack = fmax(slack, COARSE * coarsest(p->eager));
-    int64_t     i = find_element(x, y, slack, &pa, &pb);
+    int64_t i = find_element(x, y, slack, &pa, &pb);
     if (i < 0) return;
     if (td__is_float(dt))
         case_differ(p, "%%%s%s: element %lld is %.17g, %s %.17g", name, what,

@@ -32,10 +32,10 @@ struct td_func {
     TD_VEC(td_storage *) storages; /* held, so that their addresses stay theirs */
     TD_VEC(td_func_in) in;
     TD_VEC(td_fval *) moved; /* written where an argument lies only for now */
-    bool        any_set;    /* some argument's storage was exchanged */
-    bool        draws;      /* a random op was called */
-    bool        recording;  /* what td__recording said before the first op */
-    const char *no_history; /* why inner values cannot have eager's; NULL: they can */
+    bool        any_set;     /* some argument's storage was exchanged */
+    bool        draws;       /* a random op was called */
+    bool        recording;   /* what td__recording said before the first op */
+    const char *no_history;  /* why inner values cannot have eager's; NULL: they can */
 };
 
 /* Begins without touching the mode stack; `below` hears what the mode computes. */
@@ -86,11 +86,11 @@ typedef struct td_change {
 
 /* Where a result lies. */
 typedef struct td_place {
-    int     same;  /* it is this argument; -1: none */
-    int     again; /* it is this earlier result; -1: none */
-    int     home;  /* -1: no tensor */
-    int     of;    /* the argument it is a view of; -1: none, or not known */
-    bool    multi; /* one of several views */
+    int     same;      /* it is this argument; -1: none */
+    int     again;     /* it is this earlier result; -1: none */
+    int     home;      /* -1: no tensor */
+    int     of;        /* the argument it is a view of; -1: none, or not known */
+    bool    multi;     /* one of several views */
     bool    inference; /* an inference tensor */
     td_geom geom;
 } td_place;
