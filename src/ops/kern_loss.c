@@ -65,9 +65,9 @@ static bool want_like(td_opcall *c, int i, int rank, const int64_t *size) {
     const td_tensor *t = td__in(c, i);
     bool             same = t->rank == rank;
     for (int d = 0; same && d < rank; d++) same = td__dim_eq(t->size[d], size[d]);
-    return same || td__op_fail(c, TD_E_SHAPE, "%s must be %s, got %s",
-                               c->info->s.in[i].name, td__sizes_str(rank, size),
-                               td__type_str(t));
+    return same ||
+           td__op_fail(c, TD_E_SHAPE, "%s must be %s, got %s", c->info->s.in[i].name,
+                       td__sizes_str(rank, size), td__type_str(t));
 }
 
 bool td__shape_nll_loss_backward(td_opcall *c) {

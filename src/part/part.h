@@ -71,7 +71,7 @@ typedef struct td_part_opts {
     bool        ban_far_apart, ban_long_chains, ban_materialized, ban_reductions;
     bool        free_params; /* keeping a parameter costs nothing */
     bool        redraw; /* a random op may run again, given the same numbers (draws) */
-    bool        keep_notes;  /* for the report; they take time and memory */
+    bool        keep_notes; /* for the report; they take time and memory */
     td_knapsack knapsack;
     /* Seconds (or any unit) one run of the node takes; NULL: by flops and bytes. */
     double (*cost)(void *env, const td_graph *g, const td_gnode *n);
