@@ -206,6 +206,7 @@ bool td__joint_updates(td_joint_run *r) {
         if (!r->outer[i]) continue;
         if (any && is_again(r, i)) {
             j->written[i] = td__func_writes(&r->f, r->nr[i]) > 0;
+            j->stale[i] = j->stale[td__joint_spot(r, r->outer[i])->input];
             continue;
         }
         if (!find_update(r, i)) return false;
