@@ -2,7 +2,7 @@
  * and gives a function that behaves as the body in every respect that can be
  * observed: values, writes to arguments, aliases, flags, gradients of any order,
  * random numbers, errors. It is compiled at the first call, and again for arguments
- * that the code at hand does not fit.
+ * that the code at hand does not fit. Modules, boxed calls, stages: docs/aot.md.
  *
  *     td_fn     *f = td_aot_function(cx, layer, NULL, NULL);
  *     td_tensor *out[2];
@@ -16,6 +16,7 @@
 #include "tandem/capture.h"
 #include "tandem/config.h"
 #include "tandem/graph.h"
+#include "tandem/module.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -42,31 +43,82 @@ typedef struct td_runner {
     bool (*run)(void *env, td_ctx *cx, const td_value *in, td_value *out);
     void (*drop)(void *env); /* may be NULL */
     void *env;
+    /* The same where tensors with own[i] are the code's: it calls td_drop on each once,
+     * as soon as it can, and also when it fails. NULL: they go after run. */
+    bool (*take)(void *env, td_ctx *cx, const td_value *in, const bool *own,
+                 td_value *out);
 } td_runner;
 
 /* Makes code of a graph, which stays valid as long as the code. False after
- * td_fail. */
+ * td_fail. `drop` is called once, when neither the function nor a history made by it
+ * needs the backend any more; a backend that is given for several halves is one. */
 typedef struct td_backend {
     const char *name;
     bool (*compile)(void *env, const td_graph *g, const td_compile_info *info,
                     td_runner *code);
     void *env;
-    void (*drop)(void *env); /* called with the function; may be NULL */
+    void (*drop)(void *env); /* may be NULL */
 } td_backend;
+
+/* ---- your own stages ---------------------------------------------------- */
+
+/* Sees the joint graph of each specialization before it is taken apart, and may point
+ * *g to another with the same inputs and outputs, which is verified and copied. False
+ * after td_fail. */
+typedef struct td_pass {
+    const char *name; /* for messages; NULL: "pass" */
+    bool (*run)(void *env, const td_graph **g);
+    void *env;
+    void (*drop)(void *env); /* as that of a backend; may be NULL */
+} td_pass;
+
+/* A joint graph about to be taken apart: which of its forward values does backward
+ * get? Those that are not saved it computes again. */
+typedef struct td_split td_split;
+typedef struct td_split_value {
+    const char *name; /* as the text of the graph has it, without % */
+    const char *op;   /* "input" for inputs, which are at hand anyhow */
+    int64_t     bytes;
+    bool        forward; /* may be saved */
+    bool        saved;   /* already: it may not be computed twice */
+} td_split_value;
+TD_API const td_graph *td_split_graph(const td_split *s);
+TD_API int             td_split_values(const td_split *s);
+TD_API td_split_value  td_split_value_at(const td_split *s, int i);
+/* Of a view its base is saved. False after a failure: TD_E_ARG, there is no such value,
+ * or it belongs to backward. */
+TD_API bool            td_split_save(td_split *s, int i);
+TD_API bool            td_split_save_named(td_split *s, const char *name);
+
+/* Decides with td_split_save; false after td_fail. */
+typedef struct td_chooser {
+    const char *name; /* for messages; NULL: "partitioner" */
+    bool (*choose)(void *env, td_split *s);
+    void *env;
+    void (*drop)(void *env); /* as that of a backend; may be NULL */
+} td_chooser;
 
 /* ---- functions ---------------------------------------------------------- */
 
 /* What is left zero is taken from `config`, and that from the context, at the moment
- * of compiling: {TD_AOT_OPTS} is a function like any other. `config` is copied; its
- * log, trace_file and strict are the context's business and not looked at. */
+ * of compiling: {TD_AOT_OPTS} is a function like any other. Everything is copied, texts
+ * and callbacks too; of `config` log, trace_file and strict are the context's business
+ * and not looked at. docs/aot.md has a line for each field. */
 typedef struct td_aot_opts {
-    size_t            size;
-    const char       *name;
-    const td_backend *forward, *backward, *inference; /* NULL: config's `backend` */
-    td_partition      partition;
-    bool              keep_mutations; /* writes may stay in the graph */
-    int               limit;          /* of specializations */
-    const td_config  *config;         /* all settings of this function; or NULL */
+    size_t             size;
+    const char        *name;
+    const td_backend  *forward, *backward, *inference; /* NULL: config's `backend` */
+    td_partition       partition;
+    bool               keep_mutations; /* writes may stay in the graph */
+    int                limit;          /* of specializations */
+    const td_config   *config;         /* all settings of this function; or NULL */
+    const char        *decompose;      /* "silu,layer_norm", "all"; NULL: none */
+    int                n_params, n_buffers; /* the first arguments are these */
+    const char *const *state_names;         /* of both; NULL: their numbers */
+    td_shapes          dynamic;
+    const char        *log;  /* topics while it compiles: "graphs,guards" */
+    td_pass            pass; /* on the joint graph */
+    td_chooser         chooser;
 } td_aot_opts;
 #define TD_AOT_OPTS .size = sizeof(td_aot_opts)
 
@@ -97,6 +149,87 @@ TD_API void   td_fn_drop(td_fn *f); /* NULL is fine; histories keep what they ne
 TD_API bool td_invoke(td_fn *f, td_values args, td_tensor **out, int n_out);
 TD_API int  td_invoke_values(td_fn *f, td_values args, td_value *out, int n_out);
 TD_API int  td_fn_specializations(const td_fn *f);
+/* The next call compiles anew, as after a change that no guard sees. */
+TD_API void td_fn_forget(td_fn *f);
+
+/* Calls it and takes over one reference of each argument, also when it fails: that of
+ * td_keep, or else the scope's. Each is dropped after its last use; args[i] is NULL
+ * afterwards. NULL stands for an absent argument.
+ *
+ *   returns  as td_invoke
+ *   since    0.2
+ */
+TD_API bool td_invoke_boxed(td_fn *f, td_tensor **args, int n, td_tensor **out,
+                            int n_out);
+
+/* ---- modules ------------------------------------------------------------ */
+
+/* A function of the arguments of the module's forward. Parameters and buffers are
+ * inputs of its graphs under their names; each call takes those the module has now, in
+ * the mode it is in. Written buffers are written back, gradients go to the
+ * parameters. m must outlive the function; n_params, n_buffers and state_names of opts
+ * are the module's own.
+ *
+ *   returns  NULL after a failure
+ *   owns     the caller, until td_fn_drop
+ *   since    0.2
+ */
+TD_API td_fn *td_aot_module(td_module *m, const td_aot_opts *opts);
+/* The same for a module that stays as it is: its members are taken now, and a call
+ * after they, or its mode, were changed fails with TD_E_ARG. */
+TD_API td_fn *td_aot_module_flat(td_module *m, const td_aot_opts *opts);
+
+/* ---- stages ------------------------------------------------------------- */
+
+/* What an input or output of a graph stands for. */
+typedef enum td_slot_kind {
+    TD_SLOT_PLAIN, /* argument `index`; result `index` */
+    TD_SLOT_PARAM,
+    TD_SLOT_BUFFER,
+    TD_SLOT_CONST,          /* a tensor the body closed over */
+    TD_SLOT_TANGENT,        /* of result `index` */
+    TD_SLOT_UPDATE_TANGENT, /* of what input `index` becomes */
+    TD_SLOT_BASE_TANGENT,   /* of base `index` */
+    TD_SLOT_UPDATE,         /* the elements input `index` gets */
+    TD_SLOT_META_UPDATE,    /* the tensor it becomes, geometry and all */
+    TD_SLOT_BASE,           /* of which results are views */
+    TD_SLOT_LOSS,           /* result `index` */
+    TD_SLOT_GRAD            /* of input `index`; absent where there is none */
+} td_slot_kind;
+
+typedef struct td_slot {
+    td_slot_kind   kind;
+    int            index;
+    const char    *name;   /* "fc.weight": of the member it is, or is about; or NULL */
+    bool           tensor; /* else a number, or nothing */
+    bool           requires_grad;
+    td_dtype       dtype; /* of a tensor */
+    int            rank;
+    const int64_t *size; /* the graph's */
+} td_slot;
+
+/* A call between its stages: captured and joined, not yet compiled. */
+typedef struct td_stage td_stage;
+/* For arguments like these; they are looked at, not called with. NULL after a
+ * failure, as td_invoke fails. */
+TD_API td_stage       *td_stage_capture(td_ctx *cx, td_body *body, void *env,
+                                        td_values args, const td_aot_opts *opts);
+TD_API td_stage       *td_stage_module(td_module *m, td_values args,
+                                       const td_aot_opts *opts);
+TD_API const td_graph *td_stage_program(const td_stage *s);
+/* Forward and backward; a graph without gradients when there is nothing to
+ * differentiate. */
+TD_API const td_graph *td_stage_joint(const td_stage *s);
+TD_API int             td_stage_inputs(const td_stage *s);
+TD_API int             td_stage_outputs(const td_stage *s);
+TD_API td_slot         td_stage_input(const td_stage *s, int i);
+TD_API td_slot         td_stage_output(const td_stage *s, int i);
+/* A copy of g is the joint graph from now on. False after a failure, and nothing has
+ * changed: TD_E_ARG, it is no joint graph, or not one of the same inputs and outputs. */
+TD_API bool            td_stage_replace(td_stage *s, const td_graph *g);
+/* Once; the function serves calls like the staged one. NULL after a failure. */
+TD_API td_fn          *td_stage_compile(td_stage *s);
+TD_API void            td_stage_drop(td_stage *s); /* NULL is fine */
 
 /* What was compiled so far and why it is as it is, for people: what was captured,
  * which inputs are written back and how, what results are, what is kept for backward

@@ -12,6 +12,8 @@
 #include "tandem/capture.h"
 #include "tandem/aot.h"
 #include "tandem/module.h"
+#include "tandem/aot.h"
+#include "tandem/export.h"
 #include "tandem/mode.h"
 #include "tandem/tree.h"
 #include "tandem/io.h"

@@ -1,0 +1,94 @@
+/* tandem/export.h -- a module or a function as one pure graph that says what its inputs
+ * and outputs are: parameters, buffers, arguments; new values of what is written,
+ * results, the loss, gradients. It prints, parses back, and runs without the code
+ * it was made from. docs/aot.md says what can be exported and what not.
+ *
+ *     td_exported *e = td_export_module(m, TD_ARGS(x), NULL);
+ *     td_exported_save(e, "net.td");
+ *     td_exported_drop(e);
+ */
+#ifndef TANDEM_EXPORT_H
+#define TANDEM_EXPORT_H
+
+#include "tandem/aot.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct td_exported td_exported;
+
+typedef enum td_export_what {
+    TD_EXPORT_AUTO,    /* FORWARD of modules, TANGENTS of functions */
+    TD_EXPORT_FORWARD, /* results only */
+    TD_EXPORT_LOSS,    /* and the gradients of one of them */
+    TD_EXPORT_TANGENTS /* and gradients, given one for each differentiable result */
+} td_export_what;
+
+typedef struct td_export_opts {
+    size_t             size;
+    const char        *name; /* of the graph; NULL: the module's type, or "f" */
+    td_export_what     what;
+    int                loss;           /* TD_EXPORT_LOSS: which result */
+    bool               keep_mutations; /* writes stay, at the end of the graph */
+    const char        *decompose;      /* as in td_aot_opts */
+    int                n_params, n_buffers; /* of td_export_joint */
+    const char *const *state_names;
+    const char        *in_tree, *out_tree; /* specs of arguments and results, or NULL */
+} td_export_opts;
+#define TD_EXPORT_OPTS .size = sizeof(td_export_opts)
+
+/* For arguments like these, in the mode the module is in.
+ *
+ *   returns  NULL after a failure
+ *   owns     the caller, until td_exported_drop, which comes before td_close
+ *   fails    TD_E_UNSUPPORTED  what docs/aot.md lists
+ *            TD_E_ARG          no such result; a tree of other leaves
+ *            TD_E_GRAD         the loss is no scalar, or requires no grad
+ *            any other         as td_capture does
+ *   since    0.2
+ */
+TD_API td_exported *td_export_module(td_module *m, td_values args,
+                                     const td_export_opts *opts);
+TD_API td_exported *td_export_joint(td_ctx *cx, td_body *body, void *env,
+                                    td_values args, const td_export_opts *opts);
+TD_API void         td_exported_drop(td_exported *e); /* NULL is fine */
+
+/* ---- the signature ------------------------------------------------------ */
+
+/* Inputs: parameters, buffers, arguments, tangents. Outputs: updates in the order of
+ * inputs, results, gradients. */
+TD_API const td_graph *td_exported_graph(const td_exported *e);
+TD_API int             td_exported_inputs(const td_exported *e);
+TD_API int             td_exported_outputs(const td_exported *e);
+TD_API td_slot         td_exported_input(const td_exported *e, int i);
+TD_API td_slot         td_exported_output(const td_exported *e, int i);
+/* The first input (output) of that kind and index; -1: none. */
+TD_API int td_exported_find_input(const td_exported *e, td_slot_kind kind, int index);
+TD_API int td_exported_find_output(const td_exported *e, td_slot_kind kind, int index);
+/* Which output the loss is; -1: there is none. */
+TD_API int         td_exported_loss(const td_exported *e);
+TD_API const char *td_exported_in_tree(const td_exported *e);  /* NULL: not said */
+TD_API const char *td_exported_out_tree(const td_exported *e); /* NULL: not said */
+
+/* ---- running and files -------------------------------------------------- */
+
+/* Runs the graph on all of its inputs; out gets all of its outputs, tensors of the
+ * innermost scope, none where there is no gradient. Inputs are written only where
+ * keep_mutations was asked for. False after a failure: TD_E_ARG names an input of
+ * another dtype or other sizes. */
+TD_API bool   td_exported_run(const td_exported *e, td_values in, td_value *out,
+                              int n_out);
+/* The graph with its signature as text. Writes at most cap bytes with the final NUL;
+ * returns the length it wants. */
+TD_API size_t td_exported_text(const td_exported *e, char *out, size_t cap);
+TD_API td_exported *td_exported_parse(td_ctx *cx, const char *text, size_t n,
+                                      const char *name);
+TD_API bool         td_exported_save(const td_exported *e, const char *path);
+TD_API td_exported *td_exported_load(td_ctx *cx, const char *path);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
