@@ -109,10 +109,10 @@ typedef struct td_aot_opts {
     const char        *name;
     const td_backend  *forward, *backward, *inference; /* NULL: config's `backend` */
     td_partition       partition;
-    bool               keep_mutations; /* writes may stay in the graph */
-    int                limit;          /* of specializations */
-    const td_config   *config;         /* all settings of this function; or NULL */
-    const char        *decompose;      /* "silu,layer_norm", "all"; NULL: none */
+    bool               keep_mutations;      /* writes may stay in the graph */
+    int                limit;               /* of specializations */
+    const td_config   *config;              /* all settings of this function; or NULL */
+    const char        *decompose;           /* "silu,layer_norm", "all"; NULL: none */
     int                n_params, n_buffers; /* the first arguments are these */
     const char *const *state_names;         /* of both; NULL: their numbers */
     td_shapes          dynamic;
@@ -209,27 +209,27 @@ typedef struct td_slot {
 } td_slot;
 
 /* A call between its stages: captured and joined, not yet compiled. */
-typedef struct td_stage td_stage;
+typedef struct td_staged td_staged;
 /* For arguments like these; they are looked at, not called with. NULL after a
  * failure, as td_invoke fails. */
-TD_API td_stage       *td_stage_capture(td_ctx *cx, td_body *body, void *env,
-                                        td_values args, const td_aot_opts *opts);
-TD_API td_stage       *td_stage_module(td_module *m, td_values args,
-                                       const td_aot_opts *opts);
-TD_API const td_graph *td_stage_program(const td_stage *s);
+TD_API td_staged *td_stage_capture(td_ctx *cx, td_body *body, void *env, td_values args,
+                                   const td_aot_opts *opts);
+TD_API td_staged *td_stage_module(td_module *m, td_values args,
+                                  const td_aot_opts *opts);
+TD_API const td_graph *td_stage_program(const td_staged *s);
 /* Forward and backward; a graph without gradients when there is nothing to
  * differentiate. */
-TD_API const td_graph *td_stage_joint(const td_stage *s);
-TD_API int             td_stage_inputs(const td_stage *s);
-TD_API int             td_stage_outputs(const td_stage *s);
-TD_API td_slot         td_stage_input(const td_stage *s, int i);
-TD_API td_slot         td_stage_output(const td_stage *s, int i);
+TD_API const td_graph *td_stage_joint(const td_staged *s);
+TD_API int             td_stage_inputs(const td_staged *s);
+TD_API int             td_stage_outputs(const td_staged *s);
+TD_API td_slot         td_stage_input(const td_staged *s, int i);
+TD_API td_slot         td_stage_output(const td_staged *s, int i);
 /* A copy of g is the joint graph from now on. False after a failure, and nothing has
- * changed: TD_E_ARG, it is no joint graph, or not one of the same inputs and outputs. */
-TD_API bool            td_stage_replace(td_stage *s, const td_graph *g);
+ * changed: TD_E_ARG, it is no joint graph, or has other inputs and outputs. */
+TD_API bool            td_stage_replace(td_staged *s, const td_graph *g);
 /* Once; the function serves calls like the staged one. NULL after a failure. */
-TD_API td_fn          *td_stage_compile(td_stage *s);
-TD_API void            td_stage_drop(td_stage *s); /* NULL is fine */
+TD_API td_fn          *td_stage_compile(td_staged *s);
+TD_API void            td_stage_drop(td_staged *s); /* NULL is fine */
 
 /* What was compiled so far and why it is as it is, for people: what was captured,
  * which inputs are written back and how, what results are, what is kept for backward

@@ -29,9 +29,9 @@ typedef struct td_export_opts {
     size_t             size;
     const char        *name; /* of the graph; NULL: the module's type, or "f" */
     td_export_what     what;
-    int                loss;           /* TD_EXPORT_LOSS: which result */
-    bool               keep_mutations; /* writes stay, at the end of the graph */
-    const char        *decompose;      /* as in td_aot_opts */
+    int                loss;                /* TD_EXPORT_LOSS: which result */
+    bool               keep_mutations;      /* writes stay, at the end of the graph */
+    const char        *decompose;           /* as in td_aot_opts */
     int                n_params, n_buffers; /* of td_export_joint */
     const char *const *state_names;
     const char        *in_tree, *out_tree; /* specs of arguments and results, or NULL */
@@ -67,7 +67,7 @@ TD_API td_slot         td_exported_output(const td_exported *e, int i);
 TD_API int td_exported_find_input(const td_exported *e, td_slot_kind kind, int index);
 TD_API int td_exported_find_output(const td_exported *e, td_slot_kind kind, int index);
 /* Which output the loss is; -1: there is none. */
-TD_API int         td_exported_loss(const td_exported *e);
+TD_API int td_exported_loss(const td_exported *e);
 TD_API const char *td_exported_in_tree(const td_exported *e);  /* NULL: not said */
 TD_API const char *td_exported_out_tree(const td_exported *e); /* NULL: not said */
 
@@ -77,11 +77,11 @@ TD_API const char *td_exported_out_tree(const td_exported *e); /* NULL: not said
  * innermost scope, none where there is no gradient. Inputs are written only where
  * keep_mutations was asked for. False after a failure: TD_E_ARG names an input of
  * another dtype or other sizes. */
-TD_API bool   td_exported_run(const td_exported *e, td_values in, td_value *out,
-                              int n_out);
+TD_API bool         td_exported_run(const td_exported *e, td_values in, td_value *out,
+                                    int n_out);
 /* The graph with its signature as text. Writes at most cap bytes with the final NUL;
  * returns the length it wants. */
-TD_API size_t td_exported_text(const td_exported *e, char *out, size_t cap);
+TD_API size_t       td_exported_text(const td_exported *e, char *out, size_t cap);
 TD_API td_exported *td_exported_parse(td_ctx *cx, const char *text, size_t n,
                                       const char *name);
 TD_API bool         td_exported_save(const td_exported *e, const char *path);

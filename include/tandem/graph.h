@@ -29,6 +29,7 @@ TD_API int       td_graphs_count(const td_gfile *f);
 TD_API td_graph *td_graphs_at(const td_gfile *f, int i);              /* NULL: none */
 TD_API td_graph *td_graphs_find(const td_gfile *f, const char *name); /* NULL: none */
 
+TD_API td_ctx     *td_graph_ctx(const td_graph *g);
 TD_API const char *td_graph_name(const td_graph *g);
 TD_API int         td_graph_inputs(const td_graph *g);  /* what td_graph_run takes */
 TD_API int         td_graph_outputs(const td_graph *g); /* and gives */

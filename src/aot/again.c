@@ -11,8 +11,8 @@ typedef struct again {
     td_fn       *fn; /* NULL until needed */
     td_plan     *p;  /* not held: it owns this */
     td_again_how how;
-    td_regrad    cut; /* program NULL: TD_AGAIN_JOINT */
-    td_aot_opts  opts;
+    td_regrad    cut;    /* program NULL: TD_AGAIN_JOINT */
+    td_held     *held;   /* the backends, also where only backward needs them */
     td_config    config; /* the settings of the specialization */
     char        *name;
 } again;
@@ -40,16 +40,16 @@ static td_graph *gradients_of(const td_joint *j) {
 }
 
 static td_fn *make_fn(again *a) {
-    if (a->cut.program) {
-        td_fn *f = td_aot_function(a->p->cx, td__regrad, &a->cut, &a->opts);
-        if (f) f->inner = true;
-        return f;
-    }
-    td_graph *g = gradients_of(a->p->j);
-    if (!g) return NULL;
-    td_fn *f = td_aot_graph(g, &a->opts);
-    if (f) f->owns_graph = f->inner = true;
-    else td__graph_drop(g);
+    td_graph *g = a->cut.program ? NULL : gradients_of(a->p->j);
+    if (!g && !a->cut.program) return NULL;
+    a->held->refs++;
+    td_fn *f = td__fn_make(a->p->cx, a->held, a->name);
+    if (!f) return td__graph_drop(g), NULL;
+    f->inner = true;
+    f->opts.config = &a->config;
+    f->graph = g;
+    f->owns_graph = g != NULL;
+    if (!g) f->body = td__regrad, f->env = &a->cut;
     return f;
 }
 
@@ -86,29 +86,29 @@ static bool call(void *env, const td_value *in, td_value *out) {
 static void drop(void *env) {
     again *a = env;
     td_fn_drop(a->fn);
+    td__held_drop(a->held);
     td__graph_drop(a->cut.program);
     td__free(a->name);
     td__free(a);
 }
 
 bool td__again_make(td_fn *f, td_spec *s) {
-    if (!s->plan->h || !s->set.double_backward) return true;
+    if (!s->plan->h) return true;
     again *a = td__zalloc(sizeof *a);
     char   name[80];
     if (!a) return td__fail_memory(f->cx);
     snprintf(name, sizeof name, "%.60s'", f->name);
     *a = (again){.p = s->plan,
-                 .opts = f->opts,
+                 .held = f->held,
                  .config = s->set,
                  .name = td__strdup(name)};
-    a->opts.name = a->name;
-    a->opts.config = &a->config;
+    f->held->refs++;
     td_graph *program = (td_graph *)(uintptr_t)td__spec_program(f, s);
     a->how = td__again_how(program, s->plan->j);
     if (a->how != TD_AGAIN_JOINT) {
         td__graph_keep(program);
         a->cut = (td_regrad){s->plan->j, program};
     }
-    s->plan->again = (td_again){call, drop, a};
+    s->plan->again = (td_again){s->set.double_backward ? call : NULL, drop, a};
     return a->name != NULL || td__fail_memory(f->cx);
 }

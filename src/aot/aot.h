@@ -4,6 +4,7 @@
 #define TD_AOT_H
 
 #include "runtime/plan.h"
+#include "tandem/export.h"
 
 /* What must be alike for a call to fit: one word per property, compared whole.
  * key.c writes it, why.c reads it:
@@ -74,33 +75,83 @@ typedef struct td_spec {
     td_joint             *j;       /* between trace and plan */
     struct td_guard_prog *guards;  /* on sizes; NULL: the key has them as numbers */
     char                 *guard_text;
-    td_config             set; /* what it was compiled with */
+    int                   mode; /* td_fn.mode it was made in */
+    td_config             set;  /* what it was compiled with */
     int64_t               ns[TD_SPENT_COUNT];
 } td_spec;
 
+/* A function's options, with all they point to. Functions share it, and histories that
+ * may have a backward to compile: the last one drops the callbacks. */
+typedef struct td_held {
+    int         refs;
+    td_arena    arena;
+    td_aot_opts opts;
+    td_backend  backends[3];
+    td_config   config;
+} td_held;
+
 struct td_fn {
-    td_ctx         *cx;
-    int             id;
-    td_body        *body;
-    void           *env;
-    const td_graph *graph; /* instead of a body */
-    bool            owns_graph;
-    bool            inner; /* of another, whose backends it borrows */
-    td_aot_opts     opts;
-    td_config       config; /* opts.config points here, or is NULL */
-    char           *name;
-    td_spec        *specs; /* the last one used first */
-    int             n_specs;
-    bool            over; /* it was said that calls beyond the limit run as they are */
-    td_key          key;  /* of the call under way, where it fits nothing */
-    td_kins         kins; /* ...and its values */
+    td_ctx          *cx;
+    int              id;
+    td_body         *body;
+    void            *env;
+    const td_graph  *graph; /* instead of a body */
+    bool             owns_graph;
+    bool             inner; /* of a backward: the user's stages had their turn */
+    td_held         *held;
+    td_aot_opts      opts; /* held's */
+    char            *name;
+    td_spec         *specs; /* the last one used first */
+    int              n_specs;
+    bool             over; /* it was said that calls beyond the limit run as they are */
+    td_key           key;  /* of the call under way, where it fits nothing */
+    td_kins          kins; /* ...and its values */
+    struct td_state *state;   /* of a module; NULL: none */
+    int              n_state; /* the first arguments are the module's members */
+    int              mode;    /* which of the forms a module had it has now */
+    const td_value  *members; /* [n_state], while a call or a stage needs them */
+    bool             staged;  /* its specialization is all it has */
+    bool             forward; /* nothing is differentiated, whatever requires grad */
 };
+
+/* ---- options.c ---------------------------------------------------------- */
+
+/* Callbacks are taken over whatever happens. NULL after td__fail. */
+td_held    *td__held_make(td_ctx *cx, const td_aot_opts *opts);
+void        td__held_drop(td_held *h); /* NULL is fine */
+/* The name the options give, or else the usual one. */
+const char *td__held_name(const td_held *h, const char *usual);
 
 /* ---- fn.c --------------------------------------------------------------- */
 
 /* Compiles for arguments like these, unless that is done, without calling. They may
  * be without bytes. */
-bool td__fn_prepare(td_fn *f, td_values args);
+bool   td__fn_prepare(td_fn *f, td_values args);
+/* Nothing but a name and options; takes over h, which may be NULL after td__fail. */
+td_fn *td__fn_make(td_ctx *cx, td_held *h, const char *name);
+/* Calls it with all arguments, a module's members first. own as in td__spec_call. */
+int    td__fn_call(td_fn *f, td_values args, bool *own, td_value *out, int n_out);
+
+/* ---- module_fn.c -------------------------------------------------------- */
+
+/* td__fn_call with the members the module has now; own counts the user's arguments. */
+int  td__state_call(td_fn *f, td_values args, bool *own, td_value *out, int n_out);
+/* Looks what the module has now. False after td__fail. */
+bool td__state_renew(td_fn *f);
+/* The arguments behind the module's members, which td_fn.members are from now on; the
+ * caller frees .v. False: td__fail. */
+bool td__state_args(td_fn *f, td_values args, td_values *all);
+void td__state_drop(struct td_state *s); /* NULL is fine */
+/* Names and kinds of the first inputs of a program. */
+bool td__state_name(const td_fn *f, td_graph *program);
+
+/* ---- change.c ----------------------------------------------------------- */
+
+/* The user's pass and decompositions; where there are any, or the function is staged,
+ * the graph is tidy. */
+bool td__joint_change(td_fn *f, td_joint *j, bool cse);
+/* A copy of g takes the place of the joint graph; `who` is to blame. */
+bool td__joint_become(td_joint *j, const td_graph *g, const char *who);
 
 /* ---- key.c -------------------------------------------------------------- */
 
@@ -127,10 +178,14 @@ td_config       td__fn_settings(const td_fn *f);
 const td_graph *td__spec_program(const td_fn *f, const td_spec *s);
 
 /* A specialization for these arguments; NULL after td__fail. */
-td_spec *td__spec_make(td_fn *f, td_values args);
-void     td__spec_drop(td_spec *s); /* NULL is fine */
+td_spec  *td__spec_make(td_fn *f, td_values args);
+/* The same in two steps, for a staged function: up to the joint graph, which is tidy,
+ * and from there. The second takes over j. */
+td_joint *td__spec_join(td_fn *f, td_spec *s, td_values args);
+bool      td__spec_plan(td_fn *f, td_spec *s, td_joint *j);
+void      td__spec_drop(td_spec *s); /* NULL is fine */
 /* From the body to s->j, for arguments like these. */
-bool     td__spec_trace(td_fn *f, td_spec *s, td_values args);
+bool      td__spec_trace(td_fn *f, td_spec *s, td_values args);
 
 /* ---- dynamic.c ---------------------------------------------------------- */
 
@@ -139,7 +194,9 @@ bool     td__spec_trace(td_fn *f, td_spec *s, td_values args);
  * see no reason for symbols. */
 bool td__spec_trace_sizes(td_fn *f, td_spec *s, td_values args, bool values);
 
-bool td__spec_call(td_fn *f, td_spec *s, td_values args, td_value *out);
+/* own[i]: argument i is the call's to drop, and no longer own when it was; own may be
+ * NULL. */
+bool td__spec_call(td_fn *f, td_spec *s, td_values args, bool *own, td_value *out);
 
 /* ---- explain.c, explain_parts.c, explain_json.c, explain_log.c ---------- */
 

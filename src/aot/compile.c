@@ -38,6 +38,7 @@ td_config td__fn_settings(const td_fn *f) {
     if (f->opts.partition) c.partition = f->opts.partition;
     if (f->opts.keep_mutations) c.keep_mutations = true;
     if (f->opts.limit > 0) c.specialization_limit = f->opts.limit;
+    if (f->opts.dynamic) c.dynamic = f->opts.dynamic;
     c.log = c.trace_file = ""; /* the context's business */
     return c;
 }
@@ -89,10 +90,11 @@ static bool capture(td_fn *f, td_spec *s, td_values args) {
     begin(f, TD_SPENT_CAPTURE);
     if (f->graph && !td__graph_verify(f->graph, TD_STAGE_PROGRAM)) return false;
     if (!f->graph) {
-        s->program = td__capture(f->cx, f->body, f->env, args);
+        td_values members = {f->members, f->n_state};
+        s->program = td__capture_bound(f->cx, f->body, f->env, args, members);
         if (!s->program) return false;
         s->program->name = td__graph_str(s->program, f->name);
-        if (!s->program->name) return false;
+        if (!s->program->name || !td__state_name(f, s->program)) return false;
     }
     end(f, TD_SPENT_CAPTURE, td__spec_program(f, s));
     td__log_graph(f, s, TD_LOG_capture, "program", td__spec_program(f, s));
@@ -102,7 +104,7 @@ static bool capture(td_fn *f, td_spec *s, td_values args) {
 static td_joint *join(td_fn *f, td_spec *s, const td_value *in) {
     const td_graph *program = td__spec_program(f, s);
     td_joint_opts   o = {.keep_mutations = s->set.keep_mutations,
-                         .train = td__recording(f->cx)};
+                         .train = td__recording(f->cx) && !f->forward};
     td__log_facts(f, program, in);
     if (!td_ok(f->cx)) return NULL;
     begin(f, TD_SPENT_JOINT);
@@ -111,7 +113,9 @@ static td_joint *join(td_fn *f, td_spec *s, const td_value *in) {
     end(f, TD_SPENT_JOINT, j->g);
     td__log_graph(f, s, TD_LOG_joint, "joint graph, as traced", j->g);
     begin(f, TD_SPENT_PASSES);
-    if (!td__joint_clean(j, s->set.cse)) return td__joint_drop(j), NULL;
+    bool ok = td__joint_change(f, j, s->set.cse) &&
+              (f->staged || td__joint_clean(j, s->set.cse));
+    if (!ok) return td__joint_drop(j), NULL;
     end(f, TD_SPENT_PASSES, j->g);
     td__log_graph(f, s, TD_LOG_joint, j->n_tangents ? "joint graph" : "inference graph",
                   j->g);
@@ -121,8 +125,10 @@ static td_joint *join(td_fn *f, td_spec *s, const td_value *in) {
 static td_halves *part(td_fn *f, td_spec *s, const td_joint *j) {
     td_part_opts o = part_opts(&s->set);
     begin(f, TD_SPENT_PARTITION);
-    td_halves *h = s->set.partition == TD_PARTITION_DEFAULT ? td__part_default(j, &o)
-                                                            : td__part_mincut(j, &o);
+    td_halves *h = f->opts.chooser.choose && !f->inner
+                       ? td__part_given(j, &o, &f->opts.chooser)
+                   : s->set.partition == TD_PARTITION_DEFAULT ? td__part_default(j, &o)
+                                                              : td__part_mincut(j, &o);
     if (h) end(f, TD_SPENT_PARTITION, j->g);
     return h;
 }
@@ -211,6 +217,16 @@ static bool specialize(td_fn *f, td_spec *s, td_values args) {
     return plan(f, s, j) && td__again_make(f, s) && td__key_make(f, &s->key, args, s);
 }
 
+/* What the function wants logged is, beside what the context does. */
+static uint32_t log_more(td_fn *f) {
+    uint32_t    was = f->cx->log.topics;
+    char        bad[8];
+    const char *near;
+    if (f->opts.log)
+        f->cx->log.topics |= td__log_parse(f->opts.log, bad, sizeof bad, &near);
+    return was;
+}
+
 /* What only compiling refuses says where in the user's source; td_here is there. What
  * the body itself does wrong fails in the words of eager. */
 static void name_place(td_ctx *cx) {
@@ -240,17 +256,53 @@ td_spec *td__spec_make(td_fn *f, td_values args) {
     td_spec *s = td__zalloc(sizeof *s);
     if (!s) return td__fail_memory(f->cx), NULL;
     s->nr = f->n_specs;
+    s->mode = f->mode;
     s->set = td__fn_settings(f);
+    uint32_t topics = log_more(f);
     td_where here = td_here;
     td_here = (td_where){0};
     bool ok = timed(f, s, args);
     if (!ok) name_place(f->cx);
     if (ok || !td_here.file) td_here = here;
     if (ok) td__log_spec(f, s);
+    f->cx->log.topics = topics;
     if (ok) return s;
     td__spec_drop(s);
     return NULL;
 }
+
+/* ---- in two steps ------------------------------------------------------- */
+
+/* For these sizes; other offsets are other calls whatever graph comes in between. */
+td_joint *td__spec_join(td_fn *f, td_spec *s, td_values args) {
+    uint32_t topics = log_more(f);
+    td_where here = td_here;
+    s->mode = f->mode;
+    s->set = td__fn_settings(f);
+    s->offsets = true;
+    td__span_begin(f->cx, "specialize");
+    bool ok = td__spec_trace(f, s, args) && td__key_make(f, &s->key, args, s);
+    td__span_end(f->cx, "specialize");
+    f->cx->log.topics = topics;
+    if (!ok) name_place(f->cx);
+    if (ok || !td_here.file) td_here = here;
+    td_joint *j = ok ? s->j : NULL;
+    if (ok) s->j = NULL;
+    return j;
+}
+
+bool td__spec_plan(td_fn *f, td_spec *s, td_joint *j) {
+    uint32_t topics = log_more(f);
+    bool     ok = td__joint_clean(j, s->set.cse);
+    td__span_begin(f->cx, "specialize");
+    if (ok) ok = plan(f, s, j) && td__again_make(f, s);
+    else td__joint_drop(j);
+    td__span_end(f->cx, "specialize");
+    f->cx->log.topics = topics;
+    return ok;
+}
+
+/* ---- one ---------------------------------------------------------------- */
 
 void td__spec_drop(td_spec *s) {
     if (!s) return;
@@ -263,13 +315,38 @@ void td__spec_drop(td_spec *s) {
     td__free(s);
 }
 
-bool td__spec_call(td_fn *f, td_spec *s, td_values args, td_value *out) {
+/* Which inputs of the program are the call's to drop; behind it, which of the arguments
+ * still are. */
+static void own_inputs(const td_spec *s, td_values args, bool *own, bool *in,
+                       bool back) {
+    for (int i = 0, at = 0; i < args.n; i++) {
+        bool tensor = args.v[i].kind == TD_K_TENSOR && args.v[i].u.t;
+        if (!tensor && s->program) continue;
+        if (back) own[i] = in[at++];
+        else in[at++] = own[i];
+    }
+}
+
+static bool call_owning(td_spec *s, td_values args, bool *own, td_value *in,
+                        td_value *out) {
+    bool *mine = td__zalloc((size_t)(s->plan->j->n_primals + args.n) + 1);
+    if (!mine) return td__fail_memory(s->plan->cx);
+    own_inputs(s, args, own, mine, false);
+    bool ok = td__plan_call(s->plan, in, mine, out);
+    own_inputs(s, args, own, mine, true);
+    td__free(mine);
+    return ok;
+}
+
+bool td__spec_call(td_fn *f, td_spec *s, td_values args, bool *own, td_value *out) {
     const td_graph *program = td__spec_program(f, s);
     td_value        few[16], *in = few;
     if (program->inputs.n > TD_COUNT(few) &&
         !(in = td__alloc(sizeof *in * (size_t)program->inputs.n)))
         return td__fail_memory(f->cx);
-    bool ok = inputs_of(s, program, args, in) && td__plan_call(s->plan, in, out);
+    bool ok = inputs_of(s, program, args, in) &&
+              (own ? call_owning(s, args, own, in, out)
+                   : td__plan_call(s->plan, in, NULL, out));
     if (in != few) td__free(in);
     return ok;
 }

@@ -110,6 +110,8 @@ static bool trace(td_fn *f, td_spec *s, td_values args, td_symplan plan,
 /* Parameters keep their sizes. */
 static bool *find_fixed(const td_fn *f, td_values args) {
     bool *fixed = td__zalloc((size_t)args.n + 1);
+    int   members = f->n_state + (f->inner ? 0 : f->opts.n_params + f->opts.n_buffers);
+    for (int i = 0; fixed && i < members && i < args.n; i++) fixed[i] = true;
     for (int i = 0; fixed && f->graph && i < args.n && i < f->graph->in_desc.n; i++) {
         uint8_t kind = f->graph->in_desc.v[i].kind;
         fixed[i] = kind == TD_D_PARAM || kind == TD_D_BUFFER || kind == TD_D_CONST;

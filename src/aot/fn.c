@@ -9,36 +9,26 @@
 
 static atomic_int last_id;
 
-/* Settings of its own are kept; what they do not say is the context's. */
-static bool take_config(td_fn *f) {
-    const td_config *c = f->opts.config;
-    if (!c) return true;
-    if (!td__config_check(f->cx, "td_aot_opts", c)) return false;
-    f->config = *td__config(f->cx);
-    memcpy(&f->config, c, c->size);
-    f->config.size = sizeof f->config;
-    f->opts.config = &f->config;
-    return true;
-}
-
-static td_fn *make(td_ctx *cx, const td_aot_opts *opts, const char *name) {
-    if (!td_ok(cx)) return NULL;
-    td_fn *f = td__zalloc(sizeof *f);
-    if (!f) return td__fail_memory(cx), NULL;
-    f->cx = cx;
-    f->id = atomic_fetch_add(&last_id, 1) + 1;
-    if (opts)
-        memcpy(&f->opts, opts, opts->size < sizeof *opts ? opts->size : sizeof *opts);
-    f->name = td__strdup(f->opts.name ? f->opts.name : name);
-    if (!f->name) td__fail_memory(cx);
-    if (f->name && take_config(f)) return f;
-    td__free(f->name);
+td_fn *td__fn_make(td_ctx *cx, td_held *h, const char *name) {
+    td_fn *f = h ? td__zalloc(sizeof *f) : NULL;
+    char  *copy = f ? td__strdup(name) : NULL;
+    if (copy) {
+        *f = (td_fn){.cx = cx,
+                     .id = atomic_fetch_add(&last_id, 1) + 1,
+                     .held = h,
+                     .opts = h->opts,
+                     .name = copy};
+        return f;
+    }
     td__free(f);
+    td__held_drop(h);
+    if (td_ok(cx)) td__fail_memory(cx);
     return NULL;
 }
 
 td_fn *td_aot_function(td_ctx *cx, td_body *body, void *env, const td_aot_opts *opts) {
-    td_fn *f = make(cx, opts, "f");
+    td_held *h = td__held_make(cx, opts);
+    td_fn   *f = td__fn_make(cx, h, td__held_name(h, "f"));
     if (!f) return NULL;
     f->body = body;
     f->env = env;
@@ -46,27 +36,30 @@ td_fn *td_aot_function(td_ctx *cx, td_body *body, void *env, const td_aot_opts *
 }
 
 td_fn *td_aot_graph(const td_graph *g, const td_aot_opts *opts) {
-    td_fn *f = make(g->cx, opts, g->name);
+    td_held *h = td__held_make(g->cx, opts);
+    td_fn   *f = td__fn_make(g->cx, h, td__held_name(h, g->name));
     if (f) f->graph = g;
     return f;
 }
 
-void td_fn_drop(td_fn *f) {
-    if (!f) return;
+void td_fn_forget(td_fn *f) {
     for (td_spec *s = f->specs, *next; s; s = next) {
         next = s->next;
         td__spec_drop(s);
     }
-    const td_backend *b[3] = {f->opts.forward, f->opts.backward, f->opts.inference};
-    for (int i = 0; i < 3; i++) {
-        bool again = false;
-        for (int k = 0; k < i; k++) again |= b[k] == b[i];
-        if (b[i] && !again && !f->inner && b[i]->drop) b[i]->drop(b[i]->env);
-    }
+    f->specs = NULL;
+    f->n_specs = 0;
+}
+
+void td_fn_drop(td_fn *f) {
+    if (!f) return;
+    td_fn_forget(f);
+    td__state_drop(f->state);
     if (f->owns_graph) td__graph_drop((td_graph *)(uintptr_t)f->graph);
     td__vec_free(&f->key);
     td__kins_free(&f->kins);
     td__free(f->name);
+    td__held_drop(f->held);
     td__free(f);
 }
 
@@ -100,13 +93,17 @@ static bool check_args(td_fn *f, td_values args) {
         if (v->kind != TD_K_TENSOR || !v->u.t) continue;
         if (td_is_nil(v->u.t) || v->u.t->cx != f->cx)
             return td__fail(f->cx, TD_E_ARG,
-                            "%s: argument %d is nil or of another context", f->name, i);
+                            "%s: argument %d is nil or of another context", f->name,
+                            i - f->n_state);
     }
-    return true;
+    int given = args.n - f->n_state, state = f->opts.n_params + f->opts.n_buffers;
+    return f->inner || given >= state ||
+           td__fail(f->cx, TD_E_ARG, "%s: %d arguments, but %d parameters and buffers",
+                    f->name, given, state);
 }
 
 static bool fits(td_fn *f, const td_spec *s, td_values args) {
-    return td__key_fits(f, args, s) &&
+    return s->mode == f->mode && td__key_fits(f, args, s) &&
            (!s->guards || td__guards_run(s->guards, args.v) < 0);
 }
 
@@ -157,6 +154,7 @@ static td_spec *as_is(td_fn *f, td_values args, const td_config *c) {
     td_spec *s = td__zalloc(sizeof *s);
     if (!s) return td__fail_memory(f->cx), NULL;
     s->nr = f->n_specs;
+    s->mode = f->mode;
     s->set = *c;
     if (td__key_make(f, &s->key, args, s)) return s;
     td__spec_drop(s);
@@ -168,6 +166,13 @@ static td_spec *as_is(td_fn *f, td_values args, const td_config *c) {
 static td_spec *add_spec(td_fn *f, td_values args) {
     td_config c = td__fn_settings(f);
     bool      told = false;
+    if (f->staged) {
+        td__fail(f->cx, TD_E_UNSUPPORTED,
+                 "%s: staged for other arguments than these; stage a function for them "
+                 "as well (td_stage_capture)",
+                 f->name);
+        return NULL;
+    }
     if (f->n_specs >= c.specialization_limit) {
         fail_limit(f, args, c.specialization_limit);
         falls_back(f, &c, &f->over);
@@ -201,7 +206,7 @@ bool td__fn_prepare(td_fn *f, td_values args) {
     return td_ok(f->cx);
 }
 
-static int call(td_fn *f, td_values args, td_value *out, int n_out) {
+static int call(td_fn *f, td_values args, bool *own, td_value *out, int n_out) {
     td_spec *s = check_args(f, args) ? pick(f, args) : NULL;
     if (!td_ok(f->cx)) return -1;
     if (!s || !s->plan) return run_as_is(f, args, out, n_out);
@@ -209,10 +214,14 @@ static int call(td_fn *f, td_values args, td_value *out, int n_out) {
     td_value few[16], *all = few;
     if (n > TD_COUNT(few) && !(all = td__alloc(sizeof *all * (size_t)n)))
         return td__fail_memory(f->cx), -1;
-    bool ok = td__spec_call(f, s, args, all);
+    bool ok = td__spec_call(f, s, args, own, all);
     for (int i = 0; i < n_out; i++) out[i] = ok && i < n ? all[i] : TD_NONE;
     if (all != few) td__free(all);
     return ok ? n : -1;
+}
+
+int td__fn_call(td_fn *f, td_values args, bool *own, td_value *out, int n_out) {
+    return heard(f) ? run_as_is(f, args, out, n_out) : call(f, args, own, out, n_out);
 }
 
 int td_invoke_values(td_fn *f, td_values args, td_value *out, int n_out) {
@@ -220,7 +229,8 @@ int td_invoke_values(td_fn *f, td_values args, td_value *out, int n_out) {
         for (int i = 0; i < n_out; i++) out[i] = td_value_tensor(td_nil(f->cx));
         return -1;
     }
-    return heard(f) ? run_as_is(f, args, out, n_out) : call(f, args, out, n_out);
+    return f->state ? td__state_call(f, args, NULL, out, n_out)
+                    : td__fn_call(f, args, NULL, out, n_out);
 }
 
 bool td_invoke(td_fn *f, td_values args, td_tensor **out, int n_out) {

@@ -17,24 +17,40 @@ typedef struct replayed {
     bool      busy;
 } replayed;
 
-static bool replay(replayed *c, const td_value *in, td_value *out) {
-    if (c->busy) return td__graph_replay(c->room.g, in, out);
+/* The code inside itself: inputs that are its own go at the end. */
+static bool replay_again(const td_graph *g, const td_value *in, const bool *own,
+                         td_value *out) {
+    bool ok = td__graph_replay(g, in, out);
+    for (int i = 0; own && i < g->inputs.n; i++)
+        if (own[i]) td_drop(in[i].u.t);
+    return ok;
+}
+
+static bool replay(replayed *c, const td_value *in, const bool *own, td_value *out) {
+    if (c->busy) return replay_again(c->room.g, in, own, out);
     c->busy = true;
+    c->room.own = own;
     bool ok = td__replay_whole(&c->room, in, out);
+    c->room.own = NULL;
     c->busy = false;
     return ok;
 }
 
-static bool run(void *env, td_ctx *cx, const td_value *in, td_value *out) {
+static bool take(void *env, td_ctx *cx, const td_value *in, const bool *own,
+                 td_value *out) {
     replayed *c = env;
     td_mode  *top = cx->top;
     bool      grad = cx->grad_enabled;
     cx->top = NULL;
     cx->grad_enabled = false;
-    bool ok = replay(c, in, out) && plain_outputs(cx, c->room.g, out);
+    bool ok = replay(c, in, own, out) && plain_outputs(cx, c->room.g, out);
     cx->top = top;
     cx->grad_enabled = grad;
     return ok;
+}
+
+static bool run(void *env, td_ctx *cx, const td_value *in, td_value *out) {
+    return take(env, cx, in, NULL, out);
 }
 
 static void drop(void *env) {
@@ -48,7 +64,7 @@ static bool compile(void *env, const td_graph *g, const td_compile_info *info,
     (void)env, (void)info;
     replayed *c = td__zalloc(sizeof *c);
     if (!c) return td__fail_memory(g->cx);
-    *to = (td_runner){run, drop, c};
+    *to = (td_runner){.run = run, .drop = drop, .env = c, .take = take};
     return td__replay_begin_whole(&c->room, g);
 }
 

@@ -129,6 +129,7 @@ typedef enum td_desc_kind {
     TD_D_SEED,
     TD_D_OFFSET,
     TD_D_TOKEN,
+    TD_D_LOSS, /* output: index counts results */
     TD_D_COUNT
 } td_desc_kind;
 
@@ -356,6 +357,7 @@ typedef struct td_replay {
     int64_t        *bound;  /* [dims.n] symbols */
     int32_t        *total;  /* [n_values] reads of a whole replay */
     int32_t        *reads;  /* [n_values] those to come; NULL: nothing is let go */
+    const bool     *own;    /* by input: a tensor the replay drops for its caller */
     TD_VEC(td_value) args;  /* room for one call */
     TD_VEC(td_tensor *) ts; /* lists of tensors, and results */
     TD_VEC(int64_t) ints;

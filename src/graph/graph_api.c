@@ -20,6 +20,7 @@ td_graph *td_graphs_find(const td_gfile *f, const char *name) {
     return td__gfile_find(f, name);
 }
 
+td_ctx     *td_graph_ctx(const td_graph *g) { return g->cx; }
 const char *td_graph_name(const td_graph *g) { return g->name; }
 int         td_graph_outputs(const td_graph *g) { return g->outputs.n; }
 int         td_graph_nodes(const td_graph *g) { return g->nodes.n; }

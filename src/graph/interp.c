@@ -325,11 +325,18 @@ static bool hand_over(td_replay *r, td_value *v) {
     return td__fail_memory(r->g->cx);
 }
 
+/* The caller's references go once the replay has its own. */
+static void drop_given(const td_replay *r, const td_value *in) {
+    for (int i = 0; r->own && i < r->g->inputs.n; i++)
+        if (r->own[i]) td_drop(in[i].u.t);
+}
+
 static bool run_whole(td_replay *r, const td_value *in, td_value *out) {
     const td_graph *g = r->g;
     memcpy(r->reads, r->total, sizeof *r->reads * (size_t)g->n_values);
     for (int i = 0; i < g->dims.n; i++) r->bound[i] = INT64_MIN;
     bool ok = set_inputs(r, in);
+    drop_given(r, in);
     for (int i = 0; ok && i < g->nodes.n; i++)
         ok = g->nodes.v[i]->dead || td__replay_node(r, g->nodes.v[i]);
     for (int i = 0; ok && i < g->outputs.n; i++)

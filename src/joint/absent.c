@@ -120,7 +120,7 @@ td_graph *td__graph_without(const td_graph *g, uint64_t missing, const td_target
     p.stand = td__zalloc(sizeof *p.stand * n);
     bool ok = (p.state && p.stand) || td__fail_memory(g->cx);
     for (int i = 0; ok && i < p.g->outputs.n; i++)
-        if (!(to[i].from & ~missing)) p.g->outputs.v[i] = (td_garg){0};
+        if (to && !(to[i].from & ~missing)) p.g->outputs.v[i] = (td_garg){0};
     ok = ok && prune(&p, missing);
     td__free(p.state);
     td__free((void *)p.stand);

@@ -108,7 +108,7 @@ static bool follow(td_graph *g, td_gval *v, int32_t storage) {
     return (v->look = td__graph_look_of(g, l)) != NULL;
 }
 
-static bool fix_storages(td_graph *g) {
+bool td__graph_fix_storages(td_graph *g) {
     for (int i = 0; i < g->nodes.n; i++) {
         td_gnode *n = g->nodes.v[i];
         int       at = td__opinfo(n->op)->view_of;
@@ -121,8 +121,12 @@ static bool fix_storages(td_graph *g) {
 
 /* ---- clean-up ----------------------------------------------------------- */
 
-bool td__joint_clean(td_joint *j, bool cse) {
+bool td__joint_tidy(td_joint *j, bool cse) {
     return td__graph_dce(j->g) && (!cse || td__graph_cse(j->g)) &&
-           td__graph_views(j->g) && td__joint_shield(j) && td__joint_drop_copies(j) &&
-           td__joint_separate(j) && fix_storages(j->g);
+           td__graph_views(j->g);
+}
+
+bool td__joint_clean(td_joint *j, bool cse) {
+    return td__joint_tidy(j, cse) && td__joint_shield(j) && td__joint_drop_copies(j) &&
+           td__joint_separate(j) && td__graph_fix_storages(j->g);
 }

@@ -80,6 +80,8 @@ static td_tensor *inner_input(td_joint_run *r, int i, td_ptrmap *aliases) {
     g->in_desc.v[i] = p->in_desc.v[i];
     if (g->in_desc.v[i].kind == TD_D_CONST) /* the caller passes it like any other */
         g->in_desc.v[i] = (td_desc){TD_D_PARAM, -1, v->name};
+    td_desc *d = &g->in_desc.v[i];
+    if (d->name && !(d->name = td__graph_str(g, d->name))) return NULL;
     return v->look ? t : NULL;
 }
 

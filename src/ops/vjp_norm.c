@@ -86,9 +86,11 @@ static td_tensor *stats_grad(const td_norm_frame *f, td_tensor *dx, td_tensor *g
 /* Hands out dx, dw, db to arguments x, w and b = w + 1. */
 static bool give_forward(td_vjp *v, const td_norm_frame *f, td_tensor *const *d,
                          int w) {
-    td_tensor *dx = d[0] ? t_shaped(d[0], f->size, f->x->rank) : NULL;
-    dx = stats_grad(f, dx, v->g[1], v->g[2]);
-    if (v->need[0] && dx) v->grad[0] = like(dx, v->in_meta[0]);
+    if (v->need[0]) { /* else d[0] is empty */
+        td_tensor *dx = d[0] ? t_shaped(d[0], f->size, f->x->rank) : NULL;
+        dx = stats_grad(f, dx, v->g[1], v->g[2]);
+        if (dx) v->grad[0] = like(dx, v->in_meta[0]);
+    }
     if (v->need[w] && d[1]) v->grad[w] = d[1];
     if (v->need[w + 1] && d[2]) v->grad[w + 1] = d[2];
     for (int i = 0; i < v->info->s.n_in; i++)

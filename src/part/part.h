@@ -84,6 +84,10 @@ td_part_opts td__part_defaults(void);
 /* Both take the joint graph apart and leave it as it was; NULL after td__fail. */
 td_halves *td__part_default(const td_joint *j, const td_part_opts *opts);
 td_halves *td__part_mincut(const td_joint *j, const td_part_opts *opts);
+struct td_chooser;
+/* What backward gets the user's function says. */
+td_halves *td__part_given(const td_joint *j, const td_part_opts *opts,
+                          const struct td_chooser *chooser);
 void       td__halves_drop(td_halves *h); /* NULL is fine */
 /* The table of notes as text. */
 bool       td__halves_report(td_buf *b, const td_halves *h);

@@ -183,7 +183,8 @@ static bool compile_now(td_plan *p, const td_plan_opts *o) {
     const td_graph *g = p->h ? p->h->fwd : p->j->g;
     p->n_vals = g->outputs.n;
     p->info.half = p->h ? TD_FORWARD : TD_INFERENCE;
-    if (!td__compile(p->cx, o->fwd, g, &p->info, &p->fwd)) return false;
+    if (!td__plan_late(p) || !td__compile(p->cx, o->fwd, g, &p->info, &p->fwd))
+        return false;
     return !p->h || o->lazy_backward || td__plan_compile_back(p, &p->back);
 }
 
@@ -277,7 +278,7 @@ static void leave_mode(const td_plan *p) {
 static bool run(td_pcall *c) {
     td_plan *p = c->p;
     if (p->asserts && !td__plan_check_inputs(c)) return false;
-    if (!td__plan_run(p, &p->fwd, c->in, c->vals)) return false;
+    if (!td__plan_code(c)) return false;
     if (p->asserts && !td__plan_check_values(c)) return false;
     if (!td__now_tangents(c)) return false;
     set_versions(c);
@@ -312,13 +313,14 @@ static bool make_room(td_pcall *c, void **heap) {
     return true;
 }
 
-bool td__plan_call(td_plan *p, const td_value *in, td_value *out) {
+bool td__plan_call(td_plan *p, td_value *in, bool *own, td_value *out) {
     td_ctx  *cx = p->cx;
     td_value few[16];
     td_came  few_came[4];
     void    *heap = NULL;
     td_pcall c = {.p = p,
                   .in = in,
+                  .own = own,
                   .vals = few,
                   .out = out,
                   .came = few_came,

@@ -51,6 +51,7 @@ typedef struct td_plan {
     int              *held;      /* by primal: which entry of keep holds it; -1 */
     bool             *needs;     /* by primal: gradients depend on it */
     int              *nr[3];     /* td__plan_nr, by td_tangent_of */
+    bool             *late;      /* by primal: the call needs it behind its code */
     int               node_dims; /* room in the node */
     bool              asserts;   /* calls check what was promised (asserts.c) */
     td_again          again;
@@ -68,8 +69,10 @@ typedef struct td_plan_opts {
 /* Takes over j and h, also when it fails. NULL after td__fail. */
 td_plan *td__plan_make(td_joint *j, td_halves *h, const td_plan_opts *o);
 void     td__plan_drop(td_plan *p);
-/* in[] by input of the program; consts are given like the others. */
-bool     td__plan_call(td_plan *p, const td_value *in, td_value *out);
+/* in[] by input of the program; consts are given like the others. own may be NULL;
+ * own[i]: in[i] is the call's to drop when nobody needs it any more. Then it is NONE
+ * and no longer own; others stay the caller's. */
+bool     td__plan_call(td_plan *p, td_value *in, bool *own, td_value *out);
 
 /* ---- private ------------------------------------------------------------ */
 
@@ -92,7 +95,8 @@ typedef struct td_pcall {
     td_plan        *p;
     const td_joint *j;   /* the plan's, with sizes as numbers */
     td_now         *now; /* NULL: all sizes are numbers */
-    const td_value *in;
+    td_value       *in;
+    bool           *own;  /* NULL: none */
     td_value       *vals; /* of the forward code */
     td_value       *out;
     td_node        *node;         /* NULL: no history */
@@ -106,6 +110,8 @@ bool td__now_tangents(td_pcall *c); /* after the code */
 void td__now_drop(td_now *n);       /* NULL is fine */
 /* Runs one half; false after td__fail, also when the code gave no reason. */
 bool td__plan_run(td_plan *p, const td_runner *code, const td_value *in, td_value *out);
+bool td__plan_late(td_plan *p);     /* boxed.c: fills late */
+bool td__plan_code(td_pcall *c);    /* td__plan_run of forward; drops what it may */
 bool td__plan_node(td_pcall *c);    /* node.c: makes c->node with what it saves */
 void td__plan_came(td_pcall *c);    /* writes.c: before anything runs */
 bool td__plan_flags(td_pcall *c);   /* inputs that require grad now */

@@ -93,6 +93,30 @@ bool td_return_values(td_call *c, td_values results) {
     return td_ok(c->cx); /* nil because of a failure is no absent result */
 }
 
+bool td__call_inner(td_call *c, td_body *body, void *env, int skip) {
+    void     *was = c->env;
+    td_values args = c->args;
+    c->env = env;
+    c->args = (td_values){args.v + skip, args.n - skip};
+    bool ok = body(c);
+    c->env = was;
+    c->args = args;
+    return ok;
+}
+
+bool td__call_map(td_call *c, td_tensor *(*fn)(td_tensor *t)) {
+    for (int i = 0; i < c->results.n; i++) {
+        td_value *v = &c->results.v[i];
+        if (v->kind != TD_K_TENSOR) continue;
+        td_tensor *to = fn(v->u.t);
+        if (td_is_nil(to)) return false;
+        td__ref(to);
+        td__unref(v->u.t);
+        v->u.t = to;
+    }
+    return true;
+}
+
 static void drop_results(td_call *c) {
     for (int i = 0; i < c->results.n; i++)
         if (c->results.v[i].kind == TD_K_TENSOR) td__unref(c->results.v[i].u.t);
@@ -304,31 +328,47 @@ static bool take_lifted(td_record *r) {
     return true;
 }
 
+/* What a capture has beside its body and arguments. */
+typedef struct around {
+    td_lift  *lift;  /* NULL: what is closed over is a const */
+    td_values bound; /* closed over, and the first arguments stand for them */
+} around;
+
 static bool capture_into(td_graph *g, td_body *body, void *env, td_values args,
-                         td_lift *lift) {
+                         const around *how) {
     td_record r;
     td_value *copies = td__zalloc(sizeof *copies * ((size_t)args.n + 1));
     if (!copies) return td__fail_memory(g->cx);
     td__record_begin(&r, g);
-    r.lift = lift;
+    r.lift = how->lift;
     td_call c = {.cx = g->cx, .env = env, .args = {copies, args.n}};
-    bool    ok =
-        take_args(&r, args, copies) && take_lifted(&r) && run_body(&r, body, &c, args);
+    bool ok = take_args(&r, args, copies) && td__record_bind(&r, how->bound, copies) &&
+              take_lifted(&r) && run_body(&r, body, &c, args);
     td__record_end(&r);
     td__free(copies);
     return ok;
 }
 
-td_graph *td__capture_nested(td_ctx *cx, td_body *body, void *env, td_values args,
-                             td_lift *lift) {
+static td_graph *capture(td_ctx *cx, td_body *body, void *env, td_values args,
+                         const around *how) {
     if (!td_ok(cx)) return NULL;
     td_graph *g = td__graph_make(cx, "f");
     if (!g) return NULL;
-    if (capture_into(g, body, env, args, lift)) return g;
+    if (capture_into(g, body, env, args, how)) return g;
     td__graph_drop(g);
     return NULL;
 }
 
+td_graph *td__capture_nested(td_ctx *cx, td_body *body, void *env, td_values args,
+                             td_lift *lift) {
+    return capture(cx, body, env, args, &(around){.lift = lift});
+}
+
+td_graph *td__capture_bound(td_ctx *cx, td_body *body, void *env, td_values args,
+                            td_values bound) {
+    return capture(cx, body, env, args, &(around){.bound = bound});
+}
+
 td_graph *td__capture(td_ctx *cx, td_body *body, void *env, td_values args) {
-    return td__capture_nested(cx, body, env, args, NULL);
+    return capture(cx, body, env, args, &(around){0});
 }

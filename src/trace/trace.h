@@ -99,7 +99,9 @@ struct td_record {
     td_ctx   *cx;
     td_graph *g;
     td_faker  fakes;
-    td_lift  *lift; /* of a nested capture; NULL: what is closed over is a const */
+    td_lift  *lift;  /* of a nested capture; NULL: what is closed over is a const */
+    td_ptrmap bound; /* real tensors the body may close over: their copies */
+    td_ptrmap bound_bytes;                 /* where those lie */
     bool      start_grad, start_inference; /* before the first op */
     bool      grad, inference;             /* what the graph has, up to here */
     TD_VEC(td_open_region) open;
@@ -122,6 +124,9 @@ struct td_record {
 void       td__record_begin(td_record *r, td_graph *g);
 /* Makes the copy of a real tensor that the body reads as input `v`. NULL after fail. */
 td_tensor *td__record_input(td_record *r, td_tensor *real, const char *name);
+/* Real tensors that the body reads around its arguments, and the copies it was given
+ * for them. */
+bool       td__record_bind(td_record *r, td_values real, const td_value *copies);
 /* What stands for a tensor: *t may become its copy. NULL after td__fail. */
 td_gval   *td__record_value(td_record *r, td_tensor **t, const char *who);
 /* False, with an error, when the body moved the random generator. */
@@ -137,6 +142,11 @@ void       td__record_end(td_record *r);
  * are the tensors among args in order, a tensor given twice is two inputs; after
  * them come the tensors the body closed over. Numbers are part of the program. */
 td_graph *td__capture(td_ctx *cx, td_body *body, void *env, td_values args);
+/* The same where the body closes over tensors that the first arguments stand for: a
+ * module over its parameters. They are the arguments themselves, unless sizes are
+ * symbols. */
+td_graph *td__capture_bound(td_ctx *cx, td_body *body, void *env, td_values args,
+                            td_values bound);
 /* The same from a graph: its replay is the body, `in` are its inputs, absent for consts
  * it holds. Names and descriptors stay. */
 td_graph *td__capture_graph(const td_graph *g, const td_value *in);
@@ -146,6 +156,10 @@ td_graph *td__capture_graph(const td_graph *g, const td_value *in);
 td_graph *td__capture_nested(td_ctx *cx, td_body *body, void *env, td_values args,
                              td_lift *lift);
 td_values td__call_args(const td_call *c);
+/* Runs another body as this call's, without the first `skip` arguments. */
+bool      td__call_inner(td_call *c, td_body *body, void *env, int skip);
+/* Each tensor t among the results becomes fn(t); false when one is nil. */
+bool      td__call_map(td_call *c, td_tensor *(*fn)(td_tensor *t));
 /* For inputs as their looks say. */
 td_graph *td__capture_types(const td_graph *g);
 /* The same with ops replaced by simpler ones: names with commas between, or "all". */

@@ -141,11 +141,30 @@ static td_tag *lift(td_record *r, td_tensor **t) {
     return tag;
 }
 
+static const void *bytes_of(const td_tensor *t) {
+    return t->st->data ? t->st->data : (const void *)t->st;
+}
+
+bool td__record_bind(td_record *r, td_values real, const td_value *copies) {
+    for (int i = 0; i < real.n; i++) {
+        td_tensor  *t = real.v[i].u.t;
+        const void *bytes = bytes_of(t);
+        bool        ok =
+            td__ptrmap_get(&r->bound, t) || td__ptrmap_put(&r->bound, t, copies[i].u.t);
+        ok = ok && (td__ptrmap_get(&r->bound_bytes, bytes) ||
+                    td__ptrmap_put(&r->bound_bytes, bytes, t));
+        if (!ok) return td__fail_memory(r->cx);
+    }
+    return true;
+}
+
 /* A real tensor the body reaches around its arguments. */
 static td_tag *adopt(td_record *r, td_tensor **t, const char *who) {
     td_tensor     *real = *t;
     td_fake_store *s = td__fake_store_of(&r->fakes, real);
-    if (s && s->given)
+    td_tensor     *bound = td__ptrmap_get(&r->bound, real);
+    if (bound) return td__record_tag(r, *t = bound);
+    if ((s && s->given) || td__ptrmap_get(&r->bound_bytes, bytes_of(real)))
         return td__record_fail(
                    r, who,
                    "the body reaches an argument's bytes through a tensor it "

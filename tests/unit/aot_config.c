@@ -129,7 +129,7 @@ static bool spy_compile(void *env, const td_graph *g, const td_compile_info *inf
     spied *p = td__zalloc(sizeof *p);
     p->s = env;
     p->s->compiled[info->half]++;
-    *code = (td_runner){spied_run, spied_drop, p};
+    *code = (td_runner){.run = spied_run, .drop = spied_drop, .env = p};
     return td__interp.compile(NULL, g, info, &p->inner);
 }
 

@@ -228,3 +228,19 @@ TEST(softmax_and_norm_layers_have_derivatives_of_two_orders) {
     CHECK_OK(cx);
     td_close(cx);
 }
+
+TEST(norms_of_an_input_without_gradient_have_those_of_their_parameters) {
+    td_ctx *cx = td_open();
+    layer  *each[3] = {by_layer, by_group, by_batch};
+    for (int i = 0; i < 3; i++) {
+        td_tensor *in[3] = {randn64(cx, TD_SHAPE(2, 4, 3)), randn64(cx, TD_SHAPE(4)),
+                            randn64(cx, TD_SHAPE(4))};
+        td_set_requires_grad(in[0], false);
+        td_set_requires_grad(in[1], true);
+        td_set_requires_grad(in[2], true);
+        td_backward(td_sum(each[i](in)));
+        CHECK_OK(cx);
+        CHECK(!td_is_nil(td_grad_of(in[1])) && !td_is_nil(td_grad_of(in[2])));
+    }
+    td_close(cx);
+}

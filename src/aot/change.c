@@ -1,0 +1,163 @@
+/* change.c -- what the user does to a joint graph: ops replaced by simpler ones, and a
+ * pass that may put another graph in its place. */
+#include "aot/aot.h"
+
+#include <string.h>
+
+/* ---- another graph ------------------------------------------------------ */
+
+static bool same_desc(const td_desc *a, const td_desc *b) {
+    return a->kind == b->kind && a->index == b->index;
+}
+
+/* Numbers and unknown looks are not compared. */
+static bool same_type(const td_look *a, const td_look *b) {
+    if (!a || !b) return true;
+    return a->kind == b->kind && a->dtype == b->dtype && a->rank == b->rank &&
+           (a->rank == 0 ||
+            !memcmp(a->size, b->size, sizeof *a->size * (size_t)a->rank));
+}
+
+static bool wrong(const td_graph *g, const char *who, const char *which, int i,
+                  const char *what) {
+    return td__fail(g->cx, TD_E_ARG,
+                    "%.60s: @%.60s is no joint graph for this: %s %d %s", who, g->name,
+                    which, i, what);
+}
+
+static bool check_inputs(const td_graph *old, const td_graph *g, const char *who) {
+    for (int i = 0; i < g->inputs.n; i++) {
+        if (i >= old->inputs.n) {
+            bool literal = g->in_desc.v[i].kind == TD_D_CONST;
+            return wrong(g, who, "input", i,
+                         literal ? "is a literal; make it with full or arange"
+                                 : "is one too many");
+        }
+        if (!same_desc(&old->in_desc.v[i], &g->in_desc.v[i]))
+            return wrong(g, who, "input", i, "stands for something else");
+        if (!same_type(old->inputs.v[i]->look, g->inputs.v[i]->look))
+            return wrong(g, who, "input", i, "has another dtype or other sizes");
+    }
+    return g->inputs.n == old->inputs.n ||
+           wrong(g, who, "input", g->inputs.n, "is missing");
+}
+
+static const td_look *look_of(const td_garg *a) {
+    return a->kind == TD_G_VALUE ? a->u.v->look : NULL;
+}
+
+static bool check_outputs(const td_graph *old, const td_graph *g, const char *who) {
+    for (int i = 0; i < g->outputs.n && i < old->outputs.n; i++) {
+        const td_garg *a = &old->outputs.v[i], *b = &g->outputs.v[i];
+        if (!same_desc(&old->out_desc.v[i], &g->out_desc.v[i]))
+            return wrong(g, who, "output", i, "stands for something else");
+        if ((a->kind == TD_G_VALUE) != (b->kind == TD_G_VALUE))
+            return wrong(g, who, "output", i,
+                         a->kind == TD_G_VALUE ? "is no tensor" : "is a tensor");
+        if (!same_type(look_of(a), look_of(b)))
+            return wrong(g, who, "output", i, "has another dtype or other sizes");
+    }
+    if (g->outputs.n > old->outputs.n)
+        return wrong(g, who, "output", old->outputs.n, "is one too many");
+    return g->outputs.n == old->outputs.n ||
+           wrong(g, who, "output", g->outputs.n, "is missing");
+}
+
+static void mark(void *env, td_gval *v) {
+    bool **late = env;
+    if (late[0][v->id]) *late[1] = true;
+}
+
+/* What depends on a tangent belongs to backward, whatever the text says. */
+static bool mark_backward(td_graph *g) {
+    bool *late = td__zalloc((size_t)g->n_values + 1), reads, *env[2] = {late, &reads};
+    if (!late) return td__fail_memory(g->cx);
+    for (int i = 0; i < g->inputs.n; i++)
+        late[g->inputs.v[i]->id] = g->in_desc.v[i].kind == TD_D_TANGENT;
+    for (int i = 0; i < g->nodes.n; i++) {
+        td_gnode *n = g->nodes.v[i];
+        reads = false;
+        for (int k = 0; k < n->n_in; k++) td__garg_each(&n->in[k], mark, env);
+        if (!reads) continue;
+        n->origin = TD_FROM_BACKWARD;
+        for (int k = 0; k < n->n_out; k++) late[n->out[k]->id] = true;
+    }
+    td__free(late);
+    return true;
+}
+
+/* Whether an input requires grad is the call's affair; so is the name. */
+static bool take_words(td_graph *g, const td_graph *old) {
+    if (!(g->name = td__graph_str(g, old->name))) return false;
+    for (int i = 0; i < g->inputs.n; i++) {
+        const td_look *was = old->inputs.v[i]->look;
+        td_gval       *v = g->inputs.v[i];
+        if (!was) continue;
+        td_look l = v->look ? *v->look : *was;
+        l.grad = was->grad;
+        if (!(v->look = td__graph_look_of(g, l))) return false;
+    }
+    return true;
+}
+
+bool td__joint_become(td_joint *j, const td_graph *g, const char *who) {
+    if (g->cx != j->cx)
+        return td__fail(j->cx, TD_E_ARG, "%.60s: the graph is of another context", who);
+    td_graph *to = td__graph_clone(g);
+    bool      ok = to && mark_backward(to) && check_inputs(j->g, to, who) &&
+              take_words(to, j->g) && td__graph_infer(to) &&
+              check_outputs(j->g, to, who) && td__graph_verify(to, TD_STAGE_JOINT);
+    if (!ok) {
+        td__graph_drop(to);
+        return false;
+    }
+    td__graph_drop(j->g);
+    j->g = to;
+    return true;
+}
+
+/* ---- simpler ops -------------------------------------------------------- */
+
+/* A bit that no checkpoint uses carries a node's half through the replay. */
+enum { BACKWARD_TAG = 0x80 };
+
+static bool simplify(td_joint *j, const char *ops, bool cse) {
+    td_ctx *cx = j->cx;
+    bool    grad = cx->grad_enabled;
+    for (int i = 0; i < j->g->nodes.n; i++)
+        if (j->g->nodes.v[i]->origin == TD_FROM_BACKWARD)
+            j->g->nodes.v[i]->tags |= BACKWARD_TAG;
+    cx->grad_enabled = false;
+    td_graph *to = td__graph_decompose(j->g, ops);
+    cx->grad_enabled = grad;
+    if (!to) return false;
+    for (int i = 0; i < to->nodes.n; i++) {
+        td_gnode *n = to->nodes.v[i];
+        if (n->tags & BACKWARD_TAG) n->origin = TD_FROM_BACKWARD;
+        n->tags &= ~(uint32_t)BACKWARD_TAG;
+    }
+    td__graph_drop(j->g);
+    j->g = to;
+    return td__graph_verify(to, TD_STAGE_JOINT) && td__joint_tidy(j, cse);
+}
+
+/* ---- the user's pass ---------------------------------------------------- */
+
+static bool run_pass(td_joint *j, const td_pass *p, bool cse) {
+    const char     *name = p->name ? p->name : "pass";
+    const td_graph *g = j->g;
+    bool            ok = p->run(p->env, &g);
+    if (!ok && td_ok(j->cx))
+        td__fail(j->cx, TD_E_ARG, "%.60s: returned false without an error", name);
+    if (!ok || !td_ok(j->cx)) return false;
+    if (!g) return td__fail(j->cx, TD_E_ARG, "%.60s: left no graph", name);
+    return g == j->g || (td__joint_become(j, g, name) && td__joint_tidy(j, cse));
+}
+
+bool td__joint_change(td_fn *f, td_joint *j, bool cse) {
+    bool any = f->staged || f->opts.decompose || f->opts.pass.run;
+    if (f->inner || !any) return true;
+    if (!td__joint_tidy(j, cse)) return false;
+    if (f->opts.decompose && !simplify(j, f->opts.decompose, cse)) return false;
+    return !f->opts.pass.run || run_pass(j, &f->opts.pass, cse);
+}

@@ -1,0 +1,233 @@
+/* exported.c -- an exported graph: its signature, its text, its file, a run. */
+#include "aot/export_int.h"
+#include "aot/slots.h"
+#include "core/files.h"
+
+#include <string.h>
+
+/* ---- making and dropping ------------------------------------------------ */
+
+td_exported *td__exported_make(td_graph *g, td_gfile *file, const char *in_tree,
+                               const char *out_tree) {
+    td_ctx      *cx = g->cx;
+    td_exported *e = td__zalloc(sizeof *e);
+    if (e) {
+        *e = (td_exported){.cx = cx, .g = g, .file = file};
+        e->in_tree = in_tree ? td__strdup(in_tree) : NULL;
+        e->out_tree = out_tree ? td__strdup(out_tree) : NULL;
+        if ((!in_tree || e->in_tree) && (!out_tree || e->out_tree)) return e;
+        td_exported_drop(e);
+    } else if (file) td__gfile_drop(file);
+    else td__graph_drop(g);
+    td__fail_memory(cx);
+    return NULL;
+}
+
+void td_exported_drop(td_exported *e) {
+    if (!e) return;
+    if (e->file) td__gfile_drop(e->file);
+    else td__graph_drop(e->g);
+    td__free(e->in_tree);
+    td__free(e->out_tree);
+    td__free(e);
+}
+
+/* ---- the signature ------------------------------------------------------ */
+
+const td_graph *td_exported_graph(const td_exported *e) { return e->g; }
+int         td_exported_inputs(const td_exported *e) { return td_graph_inputs(e->g); }
+int         td_exported_outputs(const td_exported *e) { return e->g->outputs.n; }
+const char *td_exported_in_tree(const td_exported *e) { return e->in_tree; }
+const char *td_exported_out_tree(const td_exported *e) { return e->out_tree; }
+
+/* The i-th input that somebody passes. */
+static int passed(const td_graph *g, int i) {
+    for (int k = 0; k < g->inputs.n; k++)
+        if (!td__graph_holds(g, k) && i-- == 0) return k;
+    return -1;
+}
+
+/* A tangent's number is that of a graph output. */
+td_slot td_exported_input(const td_exported *e, int i) {
+    td_slot s = td__slot_in(e->g, passed(e->g, i));
+    if (s.kind != TD_SLOT_TANGENT) return s;
+    td_slot of = td__slot_out(e->g, s.index);
+    bool    update = of.kind == TD_SLOT_UPDATE || of.kind == TD_SLOT_META_UPDATE;
+    s.index = of.index;
+    s.name = of.name;
+    if (update) s.kind = TD_SLOT_UPDATE_TANGENT;
+    return s;
+}
+
+td_slot td_exported_output(const td_exported *e, int i) {
+    return td__slot_out(e->g, i);
+}
+
+int td_exported_find_input(const td_exported *e, td_slot_kind kind, int index) {
+    for (int i = 0; i < td_exported_inputs(e); i++) {
+        td_slot s = td_exported_input(e, i);
+        if (s.kind == kind && s.index == index) return i;
+    }
+    return -1;
+}
+
+int td_exported_find_output(const td_exported *e, td_slot_kind kind, int index) {
+    for (int i = 0; i < e->g->outputs.n; i++) {
+        td_slot s = td_exported_output(e, i);
+        if (s.kind == kind && s.index == index) return i;
+    }
+    return -1;
+}
+
+int td_exported_loss(const td_exported *e) {
+    for (int i = 0; i < e->g->outputs.n; i++)
+        if (e->g->out_desc.v[i].kind == TD_D_LOSS) return i;
+    return -1;
+}
+
+/* ---- a run -------------------------------------------------------------- */
+
+static bool check_input(const td_exported *e, td_values in, int i) {
+    const td_graph  *g = e->g;
+    const td_gval   *v = g->inputs.v[passed(g, i)];
+    const td_look   *l = v->look;
+    const td_tensor *t = in.v[i].kind == TD_K_TENSOR ? in.v[i].u.t : NULL;
+    bool             fits = t && !td_is_nil(t) && t->cx == e->cx;
+    if (l && l->kind == TD_K_TENSOR && fits) {
+        fits = t->dtype == l->dtype && t->rank == l->rank;
+        for (int d = 0; fits && d < l->rank; d++)
+            fits = td__dim_is_sym(l->size[d]) || l->size[d] == t->size[d];
+    }
+    return fits || td__fail(e->cx, TD_E_ARG,
+                            "td_exported_run: input %d, %%%.60s, is nil, of another "
+                            "context, or has not the dtype and sizes of the graph's",
+                            i, v->name ? v->name : "");
+}
+
+bool td_exported_run(const td_exported *e, td_values in, td_value *out, int n_out) {
+    td_ctx *cx = e->cx;
+    bool    grad = cx->grad_enabled, ok = td_ok(cx);
+    for (int i = 0; ok && i < in.n && in.n == td_exported_inputs(e); i++)
+        ok = check_input(e, in, i);
+    if (!ok) {
+        for (int i = 0; i < n_out; i++) out[i] = td_value_tensor(td_nil(cx));
+        return false;
+    }
+    cx->grad_enabled = false;
+    ok = td_graph_run(e->g, in.v, in.n, out, n_out);
+    cx->grad_enabled = grad;
+    return ok;
+}
+
+/* ---- text --------------------------------------------------------------- */
+
+static const char head[] = "# tandem export 1\n",
+                  in_head[] = "# in: ", out_head[] = "# out: ";
+
+static bool print(const td_exported *e, td_buf *b) {
+    td__buf_add(b, head);
+    if (e->in_tree) td__buf_printf(b, "%s%s\n", in_head, e->in_tree);
+    if (e->out_tree) td__buf_printf(b, "%s%s\n", out_head, e->out_tree);
+    return (td__graph_print(b, e->g, TD_PRINT_TYPES) && !b->failed) ||
+           td__fail_memory(e->cx);
+}
+
+size_t td_exported_text(const td_exported *e, char *out, size_t cap) {
+    td_buf b = {0};
+    size_t n = print(e, &b) ? b.n : 0;
+    if (cap) {
+        size_t copied = n < cap ? n : cap - 1;
+        if (copied) memcpy(out, b.s, copied);
+        out[copied] = 0;
+    }
+    td__buf_free(&b);
+    return n;
+}
+
+/* What stands behind `word` at the beginning of a line, among the comments at the top;
+ * *out is the caller's, NULL where there is no such line. */
+static bool find_line(td_ctx *cx, const char *text, size_t n, const char *word,
+                      char **out) {
+    size_t      len = strlen(word);
+    const char *end = text + n;
+    *out = NULL;
+    while (text < end && *text == '#') {
+        const char *stop = memchr(text, '\n', (size_t)(end - text));
+        if (!stop) stop = end;
+        if ((size_t)(stop - text) >= len && !memcmp(text, word, len)) {
+            size_t got = (size_t)(stop - text) - len;
+            *out = td__zalloc(got + 1);
+            if (!*out) return td__fail_memory(cx);
+            memcpy(*out, text + len, got);
+            return true;
+        }
+        text = stop + (stop < end);
+    }
+    return true;
+}
+
+static bool check_tree(td_ctx *cx, const char *spec) {
+    int n = 0;
+    for (const char *p = spec; p && *p; p++) n += *p == '*';
+    td_value *none = td__zalloc(sizeof *none * ((size_t)n + 1));
+    if (!none) return td__fail_memory(cx);
+    td_tree *t = spec ? td_tree_from(cx, spec, (td_values){none, n}) : NULL;
+    td__free(none);
+    td_tree_drop(t);
+    return !spec || t != NULL;
+}
+
+static td_exported *with_trees(td_graph *g, td_gfile *f, const char *text, size_t n) {
+    char *in = NULL, *out = NULL;
+    bool  ok = find_line(g->cx, text, n, in_head, &in) &&
+              find_line(g->cx, text, n, out_head, &out) && check_tree(g->cx, in) &&
+              check_tree(g->cx, out);
+    td_exported *e = ok ? td__exported_make(g, f, in, out) : NULL;
+    if (!ok) td__gfile_drop(f);
+    td__free(in);
+    td__free(out);
+    return e;
+}
+
+td_exported *td_exported_parse(td_ctx *cx, const char *text, size_t n,
+                               const char *name) {
+    size_t magic = sizeof head - 1;
+    if (!td_ok(cx)) return NULL;
+    if (!name) name = "text";
+    if (n < magic || memcmp(text, head, magic) != 0) {
+        td__fail(cx, TD_E_IO,
+                 "%.200s: no exported graph: its first line is not \"%.*s\"", name,
+                 (int)magic - 1, head);
+        return NULL;
+    }
+    td_gfile *f = td__gfile_parse(cx, text, n, name);
+    if (!f) return NULL;
+    if (f->graphs.n == 1 && td__graph_verify(f->graphs.v[0], TD_STAGE_JOINT))
+        return with_trees(f->graphs.v[0], f, text, n);
+    if (td_ok(cx))
+        td__fail(cx, TD_E_ARG, "%.200s: an exported file has one function, not %d",
+                 name, f->graphs.n);
+    td__gfile_drop(f);
+    return NULL;
+}
+
+/* ---- files -------------------------------------------------------------- */
+
+bool td_exported_save(const td_exported *e, const char *path) {
+    td_buf b = {0};
+    td_out o;
+    bool   ok = td_ok(e->cx) && print(e, &b) &&
+              td__out_open(&o, e->cx, "td_exported_save", path) &&
+              td__out_write(&o, b.s, b.n) && td__out_finish(&o);
+    td__buf_free(&b);
+    return ok;
+}
+
+td_exported *td_exported_load(td_ctx *cx, const char *path) {
+    if (!td_ok(cx)) return NULL;
+    td_mapping *m = td__mapping_open(cx, "td_exported_load", path);
+    if (!m) return NULL;
+    td_exported *e = td_exported_parse(cx, (const char *)m->bytes, m->n, path);
+    td__mapping_drop(m);
+    return e;
+}

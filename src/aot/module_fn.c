@@ -1,0 +1,192 @@
+/* module_fn.c -- compiled modules. A module's members are arguments like any others,
+ * before the user's; each call takes those it has at the moment. Which of its forms
+ * the module is in (names, ties, modes) is a number that specializations compare. */
+#include "aot/aot.h"
+#include "aot/module_int.h"
+
+#include <string.h>
+
+typedef struct td_state {
+    td_module *m;
+    bool       fixed; /* members are those it had at first */
+    uint64_t   epoch; /* of `flat` and td_fn.mode */
+    td_flat   *flat;
+    td_arena   arena;
+    TD_VEC(const char *) forms; /* every one there was, by mode */
+} td_state;
+
+/* ---- forms -------------------------------------------------------------- */
+
+static bool add_module(void *env, td_module *m, const char *name) {
+    td__buf_printf(env, "%s:%d ", name, td_module_training(m));
+    return true;
+}
+
+/* All of a module that a capture sees and no tensor shows. */
+static bool describe(td_buf *b, td_module *m, const td_flat *f) {
+    if (!td_module_apply(m, add_module, b)) return false;
+    for (int i = 0; i < f->n_params + f->n_buffers; i++) {
+        const td_flat_entry *e = &f->entries[i];
+        td__buf_printf(b, "\n%d", i < f->n_params);
+        for (int k = 0; k < e->n_names; k++) td__buf_printf(b, " %s", e->names[k]);
+    }
+    return !b->failed || td__fail_memory(m->cx);
+}
+
+/* The number of this form, a new one if need be; -1 after td__fail. */
+static int form_nr(td_state *s, td_ctx *cx, const char *form) {
+    for (int i = 0; i < s->forms.n; i++)
+        if (!strcmp(s->forms.v[i], form)) return i;
+    const char *copy = td__arena_strdup(&s->arena, form);
+    if (copy && td__vec_push(&s->forms, copy)) return s->forms.n - 1;
+    td__fail_memory(cx);
+    return -1;
+}
+
+static bool same_members(const td_flat *a, const td_flat *b) {
+    int n = a->n_params + a->n_buffers;
+    if (n != b->n_params + b->n_buffers) return false;
+    for (int i = 0; i < n; i++)
+        if (a->entries[i].t != b->entries[i].t) return false;
+    return true;
+}
+
+static bool take(td_fn *f, td_flat *now, int mode) {
+    td_state *s = f->state;
+    if (s->fixed && s->flat && (mode != f->mode || !same_members(s->flat, now)))
+        return td__fail(f->cx, TD_E_ARG,
+                        "%s: the module's members or mode have changed since "
+                        "td_aot_module_flat; make another function, or td_aot_module, "
+                        "which follows them",
+                        f->name);
+    td_flat *was = s->flat;
+    s->flat = now;
+    f->mode = mode;
+    f->n_state = now->n_params + now->n_buffers;
+    td_flat_drop(was);
+    return true;
+}
+
+bool td__state_renew(td_fn *f) {
+    td_state *s = f->state;
+    uint64_t  epoch = td__module_epoch();
+    if (s->flat && s->epoch == epoch) return true;
+    td_buf   form = {0};
+    td_flat *now = td_module_flat(s->m);
+    bool     ok = now && describe(&form, s->m, now);
+    int      mode = ok ? form_nr(s, f->cx, td__buf_str(&form)) : -1;
+    td__buf_free(&form);
+    if (mode < 0 || !take(f, now, mode)) {
+        td_flat_drop(now);
+        return false;
+    }
+    s->epoch = epoch;
+    return true;
+}
+
+void td__state_drop(td_state *s) {
+    if (!s) return;
+    td_flat_drop(s->flat);
+    td__vec_free(&s->forms);
+    td__arena_free(&s->arena);
+    td__free(s);
+}
+
+/* ---- calling ------------------------------------------------------------ */
+
+bool td__state_args(td_fn *f, td_values args, td_values *all) {
+    int       n = f->n_state;
+    td_value *v = td__alloc(sizeof *v * (size_t)(n + args.n + 1));
+    if (!v) return td__fail_memory(f->cx);
+    for (int i = 0; i < n; i++) v[i] = td_value_tensor(f->state->flat->entries[i].t);
+    if (args.n) memcpy(v + n, args.v, sizeof *v * (size_t)args.n);
+    *all = (td_values){v, n + args.n};
+    f->members = v;
+    return true;
+}
+
+static int call_owning(td_fn *f, td_values all, bool *own, td_value *out, int n_out) {
+    bool *mine = td__zalloc((size_t)all.n + 1);
+    if (!mine) return td__fail_memory(f->cx), -1;
+    memcpy(mine + f->n_state, own, (size_t)(all.n - f->n_state));
+    int n = td__fn_call(f, all, mine, out, n_out);
+    memcpy(own, mine + f->n_state, (size_t)(all.n - f->n_state));
+    td__free(mine);
+    return n;
+}
+
+int td__state_call(td_fn *f, td_values args, bool *own, td_value *out, int n_out) {
+    td_values all;
+    for (int i = 0; i < n_out; i++) out[i] = td_value_tensor(td_nil(f->cx));
+    if (!td__state_renew(f) || !td__state_args(f, args, &all)) return -1;
+    int n = own ? call_owning(f, all, own, out, n_out)
+                : td__fn_call(f, all, NULL, out, n_out);
+    td__free((void *)(uintptr_t)all.v);
+    return n;
+}
+
+/* ---- names -------------------------------------------------------------- */
+
+static bool name_input(td_graph *g, int i, const char *name, bool buffer) {
+    td_gval *v = g->inputs.v[i];
+    if (!(v->name = td__graph_str(g, name))) return false;
+    g->in_desc.v[i] = (td_desc){buffer ? TD_D_BUFFER : TD_D_PARAM, -1, v->name};
+    return true;
+}
+
+static bool name_nr(td_graph *g, int i, int nr, bool buffer) {
+    const char *name = td__arena_printf(&g->arena, "%c%d", buffer ? 'b' : 'p', nr);
+    return name ? name_input(g, i, name, buffer) : td__fail_memory(g->cx);
+}
+
+bool td__state_name(const td_fn *f, td_graph *g) {
+    const td_aot_opts *o = &f->opts;
+    const td_flat     *flat = f->state ? f->state->flat : NULL;
+    int                params = flat ? flat->n_params : o->n_params;
+    int                n = flat ? f->n_state : o->n_params + o->n_buffers;
+    for (int i = 0; i < n; i++) {
+        bool        buffer = i >= params;
+        const char *name = flat             ? flat->entries[i].names[0]
+                           : o->state_names ? o->state_names[i]
+                                            : NULL;
+        if (name ? !name_input(g, i, name, buffer)
+                 : !name_nr(g, i, buffer ? i - params : i, buffer))
+            return false;
+    }
+    return true;
+}
+
+/* ---- making ------------------------------------------------------------- */
+
+static bool module_body(td_call *c) {
+    td_fn *f = td_call_env(c);
+    return td__call_inner(c, td_module_body, f->state->m, f->n_state);
+}
+
+static td_fn *make(td_module *m, const td_aot_opts *opts, bool fixed) {
+    td_held *h = td__held_make(m->cx, opts);
+    if (h) {
+        h->opts.n_params = h->opts.n_buffers = 0;
+        h->opts.state_names = NULL;
+    }
+    td_fn    *f = td__fn_make(m->cx, h, td__held_name(h, td_module_name(m)));
+    td_state *s = f ? td__zalloc(sizeof *s) : NULL;
+    if (!f) return NULL;
+    if (s) {
+        *s = (td_state){.m = m, .fixed = fixed};
+        f->state = s;
+        f->body = module_body;
+        f->env = f;
+    } else td__fail_memory(m->cx);
+    if (s && (!fixed || td__state_renew(f))) return f;
+    td_fn_drop(f);
+    return NULL;
+}
+
+td_fn *td_aot_module(td_module *m, const td_aot_opts *opts) {
+    return make(m, opts, false);
+}
+
+td_fn *td_aot_module_flat(td_module *m, const td_aot_opts *opts) {
+    return make(m, opts, true);
+}

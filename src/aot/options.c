@@ -1,0 +1,103 @@
+/* options.c -- a function's options, copied with all they point to, and the one place
+ * where callbacks of the user are dropped. */
+#include "aot/aot.h"
+
+#include <string.h>
+
+static bool copy_text(td_held *h, const char **text) {
+    return !*text || (*text = td__arena_strdup(&h->arena, *text)) != NULL;
+}
+
+static bool copy_backend(td_held *h, int i, const td_backend **b) {
+    if (!*b) return true;
+    h->backends[i] = **b;
+    *b = &h->backends[i];
+    return copy_text(h, &h->backends[i].name);
+}
+
+/* What its own settings do not say is the context's. */
+static void take_config(td_held *h, td_ctx *cx) {
+    const td_config *c = h->opts.config;
+    if (!c) return;
+    h->config = *td__config(cx);
+    memcpy(&h->config, c, c->size);
+    h->config.size = sizeof h->config;
+    h->opts.config = &h->config;
+}
+
+static bool copy_names(td_held *h) {
+    td_aot_opts *o = &h->opts;
+    int          n = o->n_params + o->n_buffers;
+    if (!o->state_names) return true;
+    const char **to = td__arena_zalloc(&h->arena, sizeof *to * ((size_t)n + 1));
+    if (!to) return false;
+    for (int i = 0; i < n; i++) {
+        to[i] = o->state_names[i];
+        if (!copy_text(h, &to[i])) return false;
+    }
+    o->state_names = to;
+    return true;
+}
+
+static bool check(td_ctx *cx, const td_aot_opts *o) {
+    if (o->config && !td__config_check(cx, "td_aot_opts", o->config)) return false;
+    if (o->n_params < 0 || o->n_buffers < 0)
+        return td__fail(cx, TD_E_ARG, "td_aot_opts: %d parameters and %d buffers",
+                        o->n_params, o->n_buffers);
+    char        bad[40] = "";
+    const char *near = NULL;
+    if (o->log) td__log_parse(o->log, bad, sizeof bad, &near);
+    if (!bad[0]) return true;
+    return td__fail(cx, TD_E_ARG, "td_aot_opts.log: there is no topic %.40s%s%s", bad,
+                    near ? "; did you mean " : "", near ? near : "");
+}
+
+/* Backends that are one to the user have one drop. */
+static void drop_callbacks(const td_aot_opts *o) {
+    const td_backend *b[3] = {o->forward, o->backward, o->inference};
+    for (int i = 0; i < 3; i++) {
+        bool again = !b[i] || !b[i]->drop;
+        for (int k = 0; k < i && !again; k++)
+            again = b[k] && b[k]->drop == b[i]->drop && b[k]->env == b[i]->env;
+        if (!again) b[i]->drop(b[i]->env);
+    }
+    if (o->pass.drop) o->pass.drop(o->pass.env);
+    if (o->chooser.drop) o->chooser.drop(o->chooser.env);
+}
+
+static bool fill(td_held *h) {
+    td_aot_opts *o = &h->opts;
+    return copy_backend(h, 0, &o->forward) && copy_backend(h, 1, &o->backward) &&
+           copy_backend(h, 2, &o->inference) && copy_text(h, &o->name) &&
+           copy_text(h, &o->decompose) && copy_text(h, &o->log) &&
+           copy_text(h, &o->pass.name) && copy_text(h, &o->chooser.name) &&
+           copy_names(h);
+}
+
+td_held *td__held_make(td_ctx *cx, const td_aot_opts *opts) {
+    td_aot_opts o = {0};
+    if (opts) memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
+    td_held *h = td_ok(cx) && check(cx, &o) ? td__zalloc(sizeof *h) : NULL;
+    if (h) {
+        h->refs = 1;
+        h->opts = o;
+        take_config(h, cx);
+        if (fill(h)) return h;
+    }
+    if (td_ok(cx)) td__fail_memory(cx);
+    drop_callbacks(&o);
+    if (h) td__arena_free(&h->arena);
+    td__free(h);
+    return NULL;
+}
+
+void td__held_drop(td_held *h) {
+    if (!h || --h->refs > 0) return;
+    drop_callbacks(&h->opts);
+    td__arena_free(&h->arena);
+    td__free(h);
+}
+
+const char *td__held_name(const td_held *h, const char *usual) {
+    return h && h->opts.name ? h->opts.name : usual;
+}

@@ -1,0 +1,110 @@
+/* given.c -- a partition the user chooses: a callback says which forward values are
+ * kept, all others are computed again. What may not be done twice is kept whatever it
+ * says. */
+#include "part/part_int.h"
+#include "tandem/aot.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct td_split {
+    td_part     *p;
+    const char **name; /* by id, as printed */
+};
+
+/* ---- what the callback asks --------------------------------------------- */
+
+const td_graph *td_split_graph(const td_split *s) { return s->p->g; }
+int             td_split_values(const td_split *s) { return s->p->n_values; }
+
+static bool is_forward(const td_part *p, int v) { return !p->late_v[v]; }
+
+td_split_value td_split_value_at(const td_split *s, int i) {
+    const td_part *p = s->p;
+    if (i < 0 || i >= p->n_values) return (td_split_value){.name = "", .op = ""};
+    int made = p->maker[i];
+    return (td_split_value){.name = s->name[i],
+                            .op = made < 0 ? "input"
+                                           : td__ops[p->g->nodes.v[made]->op].name,
+                            .bytes = p->bytes[i],
+                            .forward = is_forward(p, i),
+                            .saved = p->saved[i]};
+}
+
+bool td_split_save(td_split *s, int i) {
+    td_part *p = s->p;
+    if (i < 0 || i >= p->n_values)
+        return td__fail(p->cx, TD_E_ARG, "td_split_save: there is no value %d, of %d",
+                        i, p->n_values);
+    if (!is_forward(p, i))
+        return td__fail(p->cx, TD_E_ARG,
+                        "td_split_save: %%%.60s depends on a tangent, so it belongs to "
+                        "backward",
+                        s->name[i]);
+    p->saved[p->o->recompute_views ? p->root[i] : i] = true;
+    return true;
+}
+
+bool td_split_save_named(td_split *s, const char *name) {
+    for (int i = 0; i < s->p->n_values; i++)
+        if (!strcmp(s->name[i], name)) return td_split_save(s, i);
+    return td__fail(s->p->cx, TD_E_ARG,
+                    "td_split_save_named: the graph has no value %%%.60s", name);
+}
+
+/* ---- the choice --------------------------------------------------------- */
+
+static bool note_value(td_split *s, td_gval *v) {
+    s->name[v->id] =
+        v->name ? v->name : td__arena_printf(&s->p->g->arena, "%d", (int)v->id);
+    return s->name[v->id] || td__fail_memory(s->p->cx);
+}
+
+static bool open(td_split *s, td_part *p) {
+    const td_graph *g = p->g;
+    s->p = p;
+    s->name = td__part_room(p, (size_t)p->n_values, sizeof *s->name);
+    bool ok = s->name != NULL;
+    for (int i = 0; ok && i < g->inputs.n; i++) ok = note_value(s, g->inputs.v[i]);
+    for (int i = 0; ok && i < g->nodes.n; i++)
+        for (int k = 0; ok && k < g->nodes.v[i]->n_out; k++)
+            ok = note_value(s, g->nodes.v[i]->out[k]);
+    return ok;
+}
+
+/* Everything that is not forward's to do twice. */
+static void choose_firm(td_part *p) {
+    for (int i = 0; i < p->n_nodes; i++) {
+        const td_gnode *n = p->g->nodes.v[i];
+        bool            firm = p->firm[i] && p->firm[i] <= TD_WHY_FIRM && !p->late[i];
+        p->why[i] = p->firm[i];
+        for (int k = 0; k < n->n_out; k++)
+            p->saved[n->out[k]->id] = firm && !p->view[i];
+    }
+}
+
+static bool ask(td_part *p, const td_chooser *c) {
+    td_split    s = {0};
+    const char *name = c->name ? c->name : "partitioner";
+    choose_firm(p);
+    if (!open(&s, p)) return false;
+    bool ok = c->choose(c->env, &s);
+    if (!ok && td_ok(p->cx))
+        td__fail(p->cx, TD_E_ARG, "%.60s: returned false without an error", name);
+    return ok && td_ok(p->cx);
+}
+
+td_halves *td__part_given(const td_joint *j, const td_part_opts *opts,
+                          const td_chooser *chooser) {
+    td_part    p;
+    td_halves *h = NULL;
+    int64_t    peak = 0;
+    if (td__part_open(&p, j, opts) && ask(&p, chooser)) {
+        td__part_walk(&p);
+        td__part_walk_forward(&p);
+        if (td__part_peak(&p, &peak)) h = td__part_extract(&p);
+    }
+    td__part_close(&p);
+    if (h) h->peak = h->peak_most = peak;
+    return h;
+}

@@ -1,0 +1,380 @@
+/* aot_export.c -- exported graphs: what their signatures say, that they compute what
+ * the function does, and what cannot be exported. */
+#include "tower_help.h"
+
+#include "td_files.h"
+#include "td_test.h"
+
+enum { ROOM = 16 };
+
+/* Values for all inputs by the signature: members by name, then the arguments. */
+static int fill(const td_exported *e, td_module *m, td_values args, td_value *in) {
+    int n = td_exported_inputs(e);
+    for (int i = 0; i < n; i++) {
+        td_slot s = td_exported_input(e, i);
+        in[i] = TD_NONE;
+        if (s.kind == TD_SLOT_PARAM || s.kind == TD_SLOT_BUFFER)
+            in[i] = td_value_tensor(td_module_get(m, s.name));
+        else if (s.kind == TD_SLOT_PLAIN) in[i] = args.v[s.index];
+    }
+    return n;
+}
+
+static bool run(const td_exported *e, td_module *m, td_values args, td_value *in,
+                td_value *out) {
+    int n = fill(e, m, args, in);
+    return td_exported_run(e, (td_values){in, n}, out, td_exported_outputs(e));
+}
+
+static td_tensor *output(const td_exported *e, const td_value *out, td_slot_kind kind,
+                         int index) {
+    int i = td_exported_find_output(e, kind, index);
+    return i < 0 || out[i].kind != TD_K_TENSOR ? NULL : out[i].u.t;
+}
+
+/* ---- modules ------------------------------------------------------------ */
+
+TEST(a_module_exports_its_results_and_what_its_buffers_become) {
+    td_ctx      *cx = td_open();
+    td_module   *m = tower_make(cx);
+    td_tensor   *x = td_randn(cx, TD_SHAPE(4, 3));
+    td_exported *e = td_export_module(m, TD_ARGS(x), NULL);
+    td_value     in[ROOM], out[ROOM], want[2];
+    CHECK_OK(cx);
+
+    CHECK(td_exported_inputs(e) == 6 && td_exported_outputs(e) == 4);
+    CHECK_STR(td_exported_input(e, 0).name, "in");
+    CHECK(td_exported_input(e, 2).kind == TD_SLOT_PARAM);
+    CHECK(td_exported_input(e, 3).kind == TD_SLOT_BUFFER);
+    CHECK(td_exported_input(e, 5).kind == TD_SLOT_PLAIN);
+    CHECK_STR(td_exported_output(e, 0).name, "norm.mean");
+    CHECK(td_exported_output(e, 1).kind == TD_SLOT_UPDATE);
+    CHECK(td_exported_output(e, 3).index == 1 && td_exported_loss(e) == -1);
+
+    CHECK(run(e, m, TD_ARGS(x), in, out));
+    CHECK(td_item(td_sum(td_module_get(m, "norm.mean"))) == 0); /* not written */
+    CHECK(td_module_call_values(m, TD_ARGS(x), want, 2) == 2);
+    CHECK(aot_near(out[2].u.t, want[0].u.t) && aot_near(out[3].u.t, want[1].u.t));
+    CHECK(aot_near(out[0].u.t, td_module_get(m, "norm.mean")));
+    CHECK(aot_near(out[1].u.t, td_module_get(m, "norm.var")));
+    CHECK(!td_requires_grad(out[2].u.t));
+    CHECK_OK(cx);
+    td_exported_drop(e);
+    td_module_free(m);
+    td_close(cx);
+}
+
+TEST(the_loss_is_found_behind_the_updates_and_gradients_by_name) {
+    td_ctx        *cx = td_open();
+    td_module     *m = tower_make(cx);
+    td_tensor     *x = td_randn(cx, TD_SHAPE(4, 3));
+    td_export_opts o = {TD_EXPORT_OPTS, .what = TD_EXPORT_LOSS, .loss = 1};
+    td_exported   *e = td_export_module(m, TD_ARGS(x), &o);
+    td_value       in[ROOM], out[ROOM], want[2];
+    CHECK_OK(cx);
+
+    CHECK(td_exported_inputs(e) == 6 && td_exported_outputs(e) == 7);
+    CHECK(td_exported_loss(e) == 3); /* two updates and result 0 before it */
+    CHECK(td_exported_output(e, 3).kind == TD_SLOT_LOSS);
+    CHECK_STR(td_exported_output(e, 4).name, "in");
+    CHECK_STR(td_exported_output(e, 6).name, "norm.bias");
+
+    CHECK(run(e, m, TD_ARGS(x), in, out));
+    td_module_call_values(m, TD_ARGS(x), want, 2);
+    td_backward(want[1].u.t);
+    CHECK(aot_near(out[3].u.t, want[1].u.t));
+    for (int i = 4; i < 7; i++)
+        CHECK(aot_near(out[i].u.t,
+                       td_grad_of(td_module_get(m, td_exported_output(e, i).name))));
+    CHECK_OK(cx);
+    td_exported_drop(e);
+    td_module_free(m);
+    td_close(cx);
+}
+
+TEST(an_export_survives_its_file) {
+    td_ctx        *cx = td_open();
+    td_module     *m = tower_make(cx);
+    td_tensor     *x = td_randn(cx, TD_SHAPE(4, 3));
+    td_export_opts o = {TD_EXPORT_OPTS, .what = TD_EXPORT_LOSS, .loss = 1};
+    o.in_tree = "(*)";
+    o.out_tree = "{loss: *, y: *}";
+    td_exported *e = td_export_module(m, TD_ARGS(x), &o);
+    static char  text[20000], again[20000];
+    td_exported_text(e, text, sizeof text);
+    td_value in[ROOM], out[ROOM], out2[ROOM];
+
+    CHECK(td_exported_save(e, files_path("tower.td")));
+    td_exported *l = td_exported_load(cx, files_path("tower.td"));
+
+    CHECK_OK(cx);
+    td_exported_text(l, again, sizeof again);
+    CHECK_STR(again, text);
+    CHECK_STR(td_exported_in_tree(l), "(*)");
+    CHECK_STR(td_exported_out_tree(l), "{loss: *, y: *}");
+    CHECK(td_exported_loss(l) == 3 && td_exported_inputs(l) == 6);
+    CHECK(run(e, m, TD_ARGS(x), in, out) && run(l, m, TD_ARGS(x), in, out2));
+    for (int i = 0; i < td_exported_outputs(l); i++) {
+        td_slot a = td_exported_output(e, i), b = td_exported_output(l, i);
+        CHECK(a.kind == b.kind && a.index == b.index);
+        CHECK(aot_near(out[i].u.t, out2[i].u.t));
+    }
+    td_exported_drop(e);
+    td_exported_drop(l);
+    td_module_free(m);
+    td_close(cx);
+}
+
+/* ---- functions ---------------------------------------------------------- */
+
+static bool products(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *y = td_arg(c, 1);
+    return td_return(c, td_mul(x, y), td_mul(y, td_detach(y)), 3);
+}
+
+TEST(a_function_exports_tangents_for_all_its_differentiable_results) {
+    td_ctx      *cx = td_open();
+    td_tensor   *x = td_set_requires_grad(td_randn(cx, TD_SHAPE(3)), true);
+    td_tensor   *y = td_set_requires_grad(td_randn(cx, TD_SHAPE(3)), true);
+    td_tensor   *t = td_randn(cx, TD_SHAPE(3)), *u = td_randn(cx, TD_SHAPE(3));
+    td_exported *e = td_export_joint(cx, products, NULL, TD_ARGS(x, y), NULL);
+    td_value     out[ROOM];
+    CHECK_OK(cx);
+
+    CHECK(td_exported_inputs(e) == 4 && td_exported_outputs(e) == 5);
+    CHECK(td_exported_input(e, 3).kind == TD_SLOT_TANGENT);
+    CHECK(td_exported_find_input(e, TD_SLOT_TANGENT, 1) == 3);
+    CHECK(td_exported_find_output(e, TD_SLOT_GRAD, 1) == 4);
+    CHECK(td_exported_run(e, TD_ARGS(x, y, t, u), out, 5));
+
+    td_tensor *dy = td_add(td_mul(x, t), td_mul(y, u));
+    CHECK(aot_near(out[3].u.t, td_mul(y, t)) && aot_near(out[4].u.t, dy));
+    CHECK(out[2].kind == TD_K_INT && out[2].u.i == 3);
+    CHECK_OK(cx);
+    td_exported_drop(e);
+    td_close(cx);
+}
+
+/* Writes, views, geometry: x becomes its transpose, y is written, a view returned. */
+static bool moves(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *y = td_arg(c, 1), *z = td_arg(c, 2);
+    td_transpose_(x, 0, 1);
+    td_mul_(y, 2.0);
+    td_mul_(z, 3.0);
+    td_transpose_(z, 0, 1);
+    return td_return(c, td_select(y, 0, 1), x, td_mul(z, 2.0));
+}
+
+TEST(writes_geometry_and_views_become_values) {
+    td_ctx        *cx = td_open();
+    td_tensor     *x = td_randn(cx, TD_SHAPE(2, 3)), *y = td_randn(cx, TD_SHAPE(2, 2));
+    td_tensor     *z = td_randn(cx, TD_SHAPE(2, 3));
+    td_export_opts o = {TD_EXPORT_OPTS, .what = TD_EXPORT_FORWARD};
+    td_exported   *e = td_export_joint(cx, moves, NULL, TD_ARGS(x, y, z), &o);
+    td_value       out[ROOM], want[3];
+    CHECK_OK(cx);
+
+    CHECK(td_exported_outputs(e) == 6);
+    CHECK(td_exported_output(e, 0).kind == TD_SLOT_META_UPDATE);
+    CHECK(td_exported_output(e, 1).kind == TD_SLOT_UPDATE);
+    CHECK(td_exported_output(e, 2).kind == TD_SLOT_META_UPDATE);
+    CHECK(td_exported_run(e, TD_ARGS(x, y, z), out, 6));
+
+    CHECK(td_call_body(cx, moves, NULL, TD_ARGS(x, y, z), want, 3) == 3);
+    for (int i = 0; i < 3; i++) CHECK(aot_near(out[3 + i].u.t, want[i].u.t));
+    CHECK(aot_near(out[0].u.t, x) && aot_near(out[1].u.t, y) &&
+          aot_near(out[2].u.t, z));
+    CHECK(td_size(out[0].u.t, 0) == 3 && td_size(out[2].u.t, 0) == 3);
+    CHECK_OK(cx);
+    td_exported_drop(e);
+    td_close(cx);
+}
+
+static bool writes_both(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *y = td_arg(c, 1);
+    td_mul_(x, 2.0);
+    return td_return(c, td_sum(td_add(x, y)));
+}
+
+static bool exports_as_it_runs(td_ctx *cx, td_tensor *x, td_tensor *y) {
+    td_export_opts o = {TD_EXPORT_OPTS, .what = TD_EXPORT_FORWARD};
+    td_exported   *e = td_export_joint(cx, writes_both, NULL, TD_ARGS(x, y), &o);
+    td_value       out[ROOM], want;
+    bool       ok = e && td_exported_run(e, TD_ARGS(x, y), out, td_exported_outputs(e));
+    td_tensor *sum = ok ? output(e, out, TD_SLOT_PLAIN, 0) : NULL;
+    td_tensor *now = ok ? output(e, out, TD_SLOT_UPDATE, 0) : NULL;
+    td_call_body(cx, writes_both, NULL, TD_ARGS(x, y), &want, 1);
+    ok = ok && sum && now && aot_near(sum, want.u.t) && aot_near(now, x);
+    td_exported_drop(e);
+    return ok && td_ok(cx);
+}
+
+TEST(arguments_may_be_views_of_each_other_or_the_same) {
+    td_ctx    *cx = td_open();
+    td_tensor *b = td_randn(cx, TD_SHAPE(2, 3)), *x = td_randn(cx, TD_SHAPE(3));
+
+    CHECK(exports_as_it_runs(cx, x, td_randn(cx, TD_SHAPE(3))));
+    CHECK(exports_as_it_runs(cx, td_randn(cx, TD_SHAPE(2, 3)), x));
+    CHECK(exports_as_it_runs(cx, b, td_select(b, 0, 1)));
+    CHECK(exports_as_it_runs(cx, x, x));
+    td_close(cx);
+}
+
+/* A write to what requires grad, with its history. */
+TEST(inputs_that_require_grad_may_be_written) {
+    td_ctx        *cx = td_open();
+    td_tensor     *b = td_set_requires_grad(td_randn(cx, TD_SHAPE(3)), true);
+    td_tensor     *x = td_mul(b, 1.0), *y = td_randn(cx, TD_SHAPE(3));
+    td_export_opts o = {TD_EXPORT_OPTS, .what = TD_EXPORT_LOSS};
+    td_exported   *e = td_export_joint(cx, writes_both, NULL, TD_ARGS(x, y), &o);
+    td_value       out[ROOM];
+    CHECK_OK(cx);
+
+    CHECK(td_exported_run(e, TD_ARGS(x, y), out, 3));
+
+    CHECK(td_exported_loss(e) == 1 && td_exported_output(e, 0).kind == TD_SLOT_UPDATE);
+    CHECK(aot_near(out[0].u.t, td_mul(x, 2.0)));
+    CHECK(aot_near(out[2].u.t, td_full(cx, TD_SHAPE(3), 2.0)));
+    td_exported_drop(e);
+    td_close(cx);
+}
+
+static bool several(td_call *c) {
+    td_tensor *h = td_mul(td_arg(c, 0), td_arg(c, 1));
+    return td_return(c, h, td_sum(h));
+}
+
+TEST(with_a_loss_other_results_may_require_grad) {
+    td_ctx        *cx = td_open();
+    td_tensor     *w = td_set_requires_grad(td_randn(cx, TD_SHAPE(3)), true);
+    td_tensor     *x = td_randn(cx, TD_SHAPE(3));
+    td_export_opts o = {TD_EXPORT_OPTS, .what = TD_EXPORT_LOSS, .loss = 1};
+    td_exported   *e = td_export_joint(cx, several, NULL, TD_ARGS(w, x), &o);
+    td_value       out[ROOM];
+
+    CHECK(td_exported_run(e, TD_ARGS(w, x), out, 3) && aot_near(out[2].u.t, x));
+    td_exported_drop(e);
+    o.loss = 0;
+    CHECK(!td_export_joint(cx, several, NULL, TD_ARGS(w, x), &o));
+    CHECK(aot_says(cx, TD_E_GRAD, "has several elements"));
+    o.loss = 7;
+    CHECK(!td_export_joint(cx, several, NULL, TD_ARGS(w, x), &o));
+    CHECK(aot_says(cx, TD_E_ARG, "has 2 results, and no loss 7"));
+    o.loss = 1;
+    CHECK(!td_export_joint(cx, several, NULL, TD_ARGS(x, x), &o));
+    CHECK(aot_says(cx, TD_E_GRAD, "does not depend on anything that requires grad"));
+    td_set_grad_enabled(cx, false);
+    CHECK(!td_export_joint(cx, several, NULL, TD_ARGS(w, x), &o));
+    CHECK(aot_says(cx, TD_E_GRAD, "gradients are off"));
+    td_close(cx);
+}
+
+static bool with_const(td_call *c) {
+    td_tensor **k = td_call_env(c);
+    if (k[1]) td_add_(k[0], 1);
+    return td_return(c, td_mul(td_arg(c, 0), k[0]));
+}
+
+TEST(tensors_closed_over_are_literals_and_may_not_be_written) {
+    td_ctx      *cx = td_open();
+    td_tensor   *k[2] = {td_full(cx, TD_SHAPE(3), 2.5), NULL};
+    td_tensor   *x = td_randn(cx, TD_SHAPE(3));
+    td_exported *e = td_export_joint(cx, with_const, k, TD_ARGS(x), NULL), *l;
+    static char  text[4000];
+    size_t       n = td_exported_text(e, text, sizeof text);
+    td_value     out;
+
+    CHECK(td_exported_inputs(e) == 1 && strstr(text, "tensor([2.5, 2.5, 2.5]"));
+    l = td_exported_parse(cx, text, n, NULL);
+    CHECK(td_exported_run(l, TD_ARGS(x), &out, 1));
+    CHECK(aot_near(out.u.t, td_mul(x, 2.5)));
+    td_exported_drop(e);
+    td_exported_drop(l);
+    k[1] = x;
+    CHECK(!td_export_joint(cx, with_const, k, TD_ARGS(x), NULL));
+    CHECK(aot_says(cx, TD_E_UNSUPPORTED, "make it a buffer"));
+    td_close(cx);
+}
+
+static bool noisy(td_call *c) {
+    return td_return(c, td_dropout(td_arg(c, 0), 0.5, true));
+}
+
+TEST(random_numbers_are_drawn_by_the_exported_graph) {
+    td_ctx      *cx = td_open();
+    td_tensor   *x = td_ones(cx, TD_SHAPE(64));
+    td_exported *e = td_export_joint(cx, noisy, NULL, TD_ARGS(x), NULL);
+    td_value     out, want;
+    td_seed(cx, 5);
+    CHECK(td_call_body(cx, noisy, NULL, TD_ARGS(x), &want, 1) == 1);
+
+    td_seed(cx, 5);
+    CHECK(td_exported_run(e, TD_ARGS(x), &out, 1));
+
+    CHECK(aot_near(out.u.t, want.u.t));
+    td_exported_drop(e);
+    td_close(cx);
+}
+
+static bool sets(td_call *c) {
+    td_set_(td_arg(c, 0), td_arg(c, 1));
+    return td_return(c);
+}
+
+static bool leaves(td_call *c) {
+    td_set_grad_enabled(td_call_ctx(c), false);
+    return td_return(c, td_neg(td_arg(c, 0)));
+}
+
+TEST(what_a_graph_cannot_say_is_refused) {
+    td_ctx    *cx = td_open();
+    td_tensor *b = td_set_requires_grad(td_randn(cx, TD_SHAPE(2, 3)), true);
+    td_tensor *v = td_mul(b, 1.0), *x = td_select(v, 0, 0), *y = td_select(v, 0, 1);
+
+    CHECK(!td_export_joint(cx, sets, NULL,
+                           TD_ARGS(td_ones(cx, TD_SHAPE(2)), td_ones(cx, TD_SHAPE(2))),
+                           NULL));
+    CHECK(aot_says(cx, TD_E_UNSUPPORTED, "bytes of another input (set_)"));
+    CHECK(!td_export_joint(cx, leaves, NULL, TD_ARGS(td_ones(cx, TD_SHAPE(2))), NULL));
+    td_set_grad_enabled(cx, true);
+    CHECK(aot_says(cx, TD_E_UNSUPPORTED, "leaves gradients switched"));
+    CHECK(!td_export_joint(cx, writes_both, NULL, TD_ARGS(x, y), NULL));
+    CHECK(aot_says(cx, TD_E_UNSUPPORTED, "pass clones"));
+    td_close(cx);
+}
+
+TEST(wrong_trees_texts_files_and_inputs_are_refused) {
+    static const char old[] = "func @f(%x: f32[2]) {\n  return %x\n}\n";
+    static const char two[] =
+        "# tandem export 1\nfunc @f(%x: f32[2]) {\n  return %x\n}\n"
+        "func @g(%x: f32[2]) {\n  return %x\n}\n";
+    static const char tree[] =
+        "# tandem export 1\n# in: (*\nfunc @f(%x: f32[2]) {\n  return %x\n}\n";
+    td_ctx        *cx = td_open(), *other = td_open();
+    td_tensor     *x = td_ones(cx, TD_SHAPE(3));
+    td_export_opts o = {TD_EXPORT_OPTS, .in_tree = "(*, *, *)"};
+    td_value       out[4];
+
+    CHECK(!td_export_joint(cx, products, NULL, TD_ARGS(x, x), &o));
+    CHECK(aot_says(cx, TD_E_ARG, "is no tree of 2 arguments"));
+    CHECK(!td_exported_parse(cx, old, sizeof old - 1, "old.td"));
+    CHECK(aot_says(cx, TD_E_IO, "old.td: no exported graph"));
+    CHECK(!td_exported_parse(cx, two, sizeof two - 1, NULL));
+    CHECK(aot_says(cx, TD_E_ARG, "one function, not 2"));
+    CHECK(!td_exported_parse(cx, tree, sizeof tree - 1, NULL) && !td_ok(cx));
+    td_clear(cx);
+    CHECK(!td_exported_load(cx, files_path("absent.td")) && !td_ok(cx));
+    td_clear(cx);
+    td_exported *e = td_export_joint(cx, products, NULL, TD_ARGS(x, x), NULL);
+    CHECK(!td_exported_run(e, TD_ARGS(x), out, 3) && td_is_nil(out[0].u.t));
+    CHECK(aot_says(cx, TD_E_ARG, "takes 2 inputs, got 1"));
+    CHECK(!td_exported_run(e, TD_ARGS(x, td_ones(cx, TD_SHAPE(4))), out, 3));
+    CHECK(aot_says(cx, TD_E_ARG, "input 1, %x1, is nil, of another context, or"));
+    CHECK(!td_exported_run(e, TD_ARGS(x, td_ones(other, TD_SHAPE(3))), out, 3));
+    CHECK(aot_says(cx, TD_E_ARG, "input 1"));
+    CHECK(!td_exported_run(e, TD_ARGS(x, x), out, 2));
+    CHECK(aot_says(cx, TD_E_ARG, "gives 3 outputs"));
+    td_exported_drop(e);
+    td_close(other);
+    td_close(cx);
+}
