@@ -101,7 +101,8 @@ static void judge_failure(check *k) {
     } else if (goes_on(k)) {
         v->result = b->code ? CASE_BOTH_FAIL : CASE_GOES_ON;
         td__buf_printf(&v->why, "%s", a->message);
-    } else if (b->run.refused && b->code == TD_E_UNSUPPORTED) {
+    } else if (b->run.refused &&
+               (b->code == TD_E_UNSUPPORTED || b->code == TD_E_TRACE)) {
         v->result = CASE_REFUSED;
         td__buf_printf(&v->why, "%s", b->message);
     } else if (a->code && b->code)

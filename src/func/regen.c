@@ -108,10 +108,10 @@ static bool derive_piece(td_fval *v) {
     td_func       *f = td__group_of(v)->f;
     const td_geom *g = &v->geom;
     td_tensor     *from = v->up->inner;
-    int64_t  at = td__dim_add(td__dim_sub(g->offset, v->up->geom.offset), from->offset);
+    int64_t at = td__dim_add(td__dim_sub(g->offset, v->up->geom.offset), from->offset);
     if (td__dim_eq(td__numel(g->rank, g->size), 0)) at = 0; /* it may lie anywhere */
-    td_value in[4] = {td_value_tensor(from), ints(g->size, g->rank),
-                      ints(g->stride, g->rank), td_value_int(at)};
+    td_value   in[4] = {td_value_tensor(from), ints(g->size, g->rank),
+                        ints(g->stride, g->rank), td_value_int(at)};
     td_tensor *t = td__func_call1(f, TD_OP_as_strided, in, 4);
     return t && td__fval_hold(v, t);
 }

@@ -1,0 +1,123 @@
+/* internal_ops.c -- ops made for formulas are called from text as well: each refuses
+ * arguments that do not belong together, and says which rule they break. */
+#include "graph/graph.h"
+#include "tandem/tensor.h"
+#include "td_test.h"
+
+#include <string.h>
+
+/* One bad call of every internal op that can refuse; the inputs are those of call(). */
+static const char *const bad[] = {
+    "select_backward(%a, [2,3], 0, 7)",
+    "slice_backward(%a, [5,5], 0, 0, 2, 1)",
+    "diagonal_backward(%a, [2,2], 0, 0, 1)",
+    "unfold_backward(%a, [2,3], 0, 9, 1)",
+    "expect(1, \"about\", 2)",
+    "_index(%a, [%a])",
+    "_index_put(%a, [%i], %x)",
+    "_index_put_(%a, [%i], %x)",
+    "masked_scatter_backward(%a, %b, [2,3])",
+    "embedding_dense_backward(%b, %i, 4, -1, false)",
+    "_mm_for(%s, %s, [1,2])",
+    "conv_data_grad(%x, %a, [2,3,4,4], [1,1], [0,0], [1,1], 1)",
+    "conv_weight_grad(%x, %x, [2,3], [1,1], [0,0], [1,1], 1)",
+    "nll_loss_forward(%a, %a, none, \"mean\", -1)",
+    "nll_loss_backward(%a, %j, none, %b, [2,3], \"none\", -1)",
+    "_safe_softmax(%a, 5)",
+    "native_layer_norm_backward(%a, %a, [3], %b, %b, none, [1,1,1])",
+    "native_group_norm_backward(%x, %x, %a, %a, none, 2, 3, 16, 1, [1,1,1])",
+    "_batch_norm_train(%x, %a, none, none, none, 0.1, 0.1)",
+    "_batch_norm_functional(%x, none, none, %b, none, 0.1, 0.1)",
+    "_batch_norm_backward(%x, %x, %a, %b, none, [1,1,1])",
+    "_batch_norm_backward(%x, %x, %b, %b, none, [1])",
+    "_batch_norm_eval(%b, none, none, %b, %b, 0.1)",
+    "max_pool2d_with_indices_backward(%x, %x, [2,2], [1,1], [0,0], [1,1], false, %i)",
+    "avg_pool2d_backward(%a, %x, [2,2], [1,1], [0,0], false, true, none)",
+    "_adaptive_avg_pool2d(%a, [1,1])",
+    "_adaptive_avg_pool2d_backward(%a, %x)",
+    "upsample_nearest2d_backward(%x, [2], [2,3,4,4])",
+    "upsample_nearest1d_backward(%a, [2], [2,3])",
+    "native_dropout_backward(%a, %x, 2.0)",
+    "_expand_reduced(%s, [2,3], [9], false)",
+    "_linear_scan(%a, %b, 0, false)",
+    "value_selecting_reduction_backward(%b, 7, %i, [2,3], false)",
+    "_unsafe_view(%a, [4])",
+    "_reshape_copy(%a, [4])",
+    "view_inverse(%a, %b, [6])",
+    "view_dtype_inverse(%i, %b, f32)",
+    "expand_inverse(%a, %s, [2,3])",
+    "squeeze_inverse(%a, %b)",
+    "squeeze_dim_inverse(%a, %b, 0)",
+    "squeeze_dims_inverse(%a, %b, [0])",
+    "unsqueeze_inverse(%a, %a, 4)",
+    "transpose_inverse(%a, %a, 0, 5)",
+    "t_inverse(%a, %x)",
+    "permute_inverse(%a, %a, [0])",
+    "split_inverse(%a, %b, 0, 1, 0)",
+    "split_with_sizes_inverse(%a, %b, 0, [1,1], 0)",
+    "unbind_inverse(%a, %x, 0, 0)",
+    "unfold_inverse(%a, %b, 7, 1, 1)",
+    "as_strided_backward(%a, [2,3], [1], 0, [2,3], [3,1], 0)",
+    "requires_grad_(%i, true)",
+};
+
+/* Take any tensor, or give back what they were given. */
+static const char *const never[] = {"_to_copy", "_scale", "alias_inverse",
+                                    "detach_inverse", "detach_"};
+
+/* The first `rank` of these sizes; a single one is the number of classes, 3. */
+static td_value zeros(td_ctx *cx, td_dtype dt, int rank) {
+    static const int64_t size[] = {2, 3, 4, 4}, one = 3;
+    td_ints              sizes = {rank == 1 ? &one : size, rank};
+    return td_value_tensor(td_op_zeros(cx, sizes, dt));
+}
+
+static bool call(td_ctx *cx, const char *text) {
+    char all[256];
+    snprintf(all, sizeof all,
+             "func @f(%%a, %%b, %%i, %%j, %%s, %%x) {\n  %s\n  return\n}\n", text);
+    td_gfile *f = td__gfile_parse(cx, all, strlen(all), "text.td");
+    if (!f) return false;
+    td_value in[6] = {zeros(cx, TD_F32, 2), zeros(cx, TD_F32, 1), zeros(cx, TD_I64, 2),
+                      zeros(cx, TD_I64, 1), zeros(cx, TD_F32, 0), zeros(cx, TD_F32, 4)};
+    bool     ok = td__graph_replay(f->graphs.v[0], in, in);
+    td__gfile_drop(f);
+    return ok;
+}
+
+TEST(internal_ops_refuse_arguments_that_do_not_belong_together) {
+    td_ctx *cx = td_open();
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        td_scope_begin(cx, "call");
+        TD_CHECK_THAT(!call(cx, bad[i]), "%s is not refused", bad[i]);
+        td_code code = td_error(cx);
+        TD_CHECK_THAT(code == TD_E_SHAPE || code == TD_E_DTYPE || code == TD_E_ARG ||
+                          code == TD_E_INDEX || code == TD_E_GRAD,
+                      "%s: %s", bad[i], td_message(cx));
+        TD_CHECK_THAT(!strstr(td_message(cx), "text.td:"), "%s: %s", bad[i],
+                      td_message(cx));
+        td_clear(cx);
+        td_scope_end(cx, "call", NULL);
+    }
+    td_close(cx);
+}
+
+static bool is_among(const char *name, const char *const *list, size_t n) {
+    size_t len = strlen(name);
+    for (size_t i = 0; i < n; i++)
+        if (!strncmp(list[i], name, len) && (list[i][len] == '(' || !list[i][len]))
+            return true;
+    return false;
+}
+
+TEST(every_internal_op_has_a_bad_call) {
+    for (int op = 0; op < TD_OP_COUNT; op++) {
+        uint32_t flags = td__ops[op].flags;
+        if (!(flags & TD_OPF_INTERNAL) || flags & (TD_OPF_POINTWISE | TD_OPF_NESTS))
+            continue;
+        const char *name = td__ops[op].name;
+        TD_CHECK_THAT(is_among(name, bad, sizeof bad / sizeof *bad) ||
+                          is_among(name, never, sizeof never / sizeof *never),
+                      "no bad call of %s", name);
+    }
+}
