@@ -1,5 +1,5 @@
-/* own_backend.c -- a backend: it hears which graph of which function it is given, counts
- * its nodes, and lets td_graph_run do the work. */
+/* own_backend.c -- a backend: it hears which graph of which function it is given,
+ * counts its nodes, and lets td_graph_run do the work. */
 #include <stdint.h>
 #include <stdio.h>
 #include <tandem/tandem.h>
