@@ -35,30 +35,14 @@ static bool obeys_tape(const td_graph *fn, const td_value *in) {
 
 static const case_way dynamic;
 
-/* Sizes that depend on values take a trace with symbols. */
-static td_functional *functionalize(const td_graph *fn, const td_value *in) {
-    td_functional *f = td__functionalize(fn, in);
-    if (f || td_error(fn->cx) != TD_E_TRACE) return f;
-    td_clear(fn->cx);
-    return td__functionalize_dynamic(fn, in, TD_DYNAMIC_MARKED);
-}
-
-/* What the facts cannot tell for such sizes is left to the tape. */
-static bool may_go(const td_graph *fn, const td_value *in) {
-    if (obeys_tape(fn, in)) return true;
-    if (td_error(fn->cx) != TD_E_TRACE) return false;
-    td_clear(fn->cx);
-    return true;
-}
-
 static bool call_functional(case_run *run, const td_graph *fn, const td_value *in,
                             td_value *out) {
     /* flags of what a call without history left are not eager's */
     bool           history = has_history(fn, in) && !run->values_only;
     td_functional *f = NULL;
-    if (!history || may_go(fn, in))
+    if (!history || obeys_tape(fn, in))
         f = run->way == &dynamic ? td__functionalize_dynamic(fn, in, TD_DYNAMIC_ALL)
-                                 : functionalize(fn, in);
+                                 : td__functionalize(fn, in);
     run->refused = !f;
     if (f && run->values_only) f->no_history = run->values_only;
     if (f && f->no_history && history) run->values_only = f->no_history;

@@ -34,10 +34,11 @@ static td_fn *compiled(case_run *run, const td_graph *fn) {
 
 static bool call_compiled(case_run *run, const td_graph *fn, const td_value *in,
                           td_value *out) {
-    td_fn *f = compiled(run, fn);
-    bool   ok = f && td_invoke_values(f, (td_values){in, fn->inputs.n}, out,
-                                      fn->outputs.n) >= 0;
-    run->refused = !ok && td_error(fn->cx) == TD_E_UNSUPPORTED;
+    td_fn  *f = compiled(run, fn);
+    bool    ok = f && td_invoke_values(f, (td_values){in, fn->inputs.n}, out,
+                                       fn->outputs.n) >= 0;
+    td_code code = td_error(fn->cx);
+    run->refused = !ok && (code == TD_E_UNSUPPORTED || code == TD_E_TRACE);
     return ok;
 }
 

@@ -15,11 +15,20 @@ bool td__gnode_is_fixed(const td_gnode *n) {
     return td__opinfo(n->op)->writes || td__opinfo(n->op)->s.n_out == 0;
 }
 
-/* Division fails for integers only. */
+static bool has_symbols(const td_garg *a) {
+    const td_look *l = a->kind == TD_G_VALUE ? a->u.v->look : NULL;
+    for (int d = 0; l && d < l->rank; d++)
+        if (td__dim_is_sym(l->size[d])) return true;
+    return false;
+}
+
+/* Division fails for integers only; a view was looked at when it was traced, unless
+ * nobody knew then how large the storage is. */
 static bool may_fail(const td_gnode *n) {
     uint32_t       flags = td__ops[n->op].flags;
     const td_look *l = n->n_out > 0 ? n->out[0]->look : NULL;
     if (!(flags & TD_OPF_PICKY) || n->origin == TD_FROM_BACKWARD) return false;
+    if (flags & TD_OPF_VIEW) return has_symbols(&n->in[0]);
     return !(flags & TD_OPF_POINTWISE) || !l || !td__is_float((td_dtype)l->dtype);
 }
 

@@ -119,7 +119,7 @@ bool td__joint_at(const td_joint *j, const td_value *in, td_arena *a, td_joint *
     if (!s.ok || !s.bound) return td__fail_memory(j->cx);
     td__gdim_bind(j->g, in, s.bound);
     set_all(&s, to);
-    return s.ok || (td_ok(j->cx) ? td__fail(j->cx, TD_E_SHAPE,
+    return s.ok || (td_ok(j->cx) ? td__fail(j->cx, TD_E_UNSUPPORTED,
                                             "@%.60s: a size depends on values, which "
                                             "compiled functions do not support",
                                             j->g->name)

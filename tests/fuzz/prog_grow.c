@@ -12,9 +12,17 @@ int64_t prog_calls[TD_OP_COUNT];
 
 typedef enum family { ANY_OP, VIEWS, WRITERS, METAS, RANDOMS } family;
 
+/* Puts a changed view back: only functionalization calls it. */
+static bool is_inverse(td_op op) {
+    for (int i = 0; i < TD_OP_COUNT; i++)
+        if (td__ops[i].inverse && !strcmp(td__ops[i].inverse, td__ops[op].name))
+            return (td__ops[op].flags & TD_OPF_INTERNAL) != 0;
+    return false;
+}
+
 /* Graphs are no arguments we could make, and bytes taken over are gone for others. */
 static bool is_left_out(td_op op) {
-    return td__ops[op].flags & (TD_OPF_NESTS | TD_OPF_SHARE);
+    return td__ops[op].flags & (TD_OPF_NESTS | TD_OPF_SHARE) || is_inverse(op);
 }
 
 static bool gives_unset(td_op op) {

@@ -203,7 +203,7 @@ static int replay(int argc, char **argv) {
 
 /* ---- as a test ---------------------------------------------------------- */
 
-enum { SMOKE = 2000, SMOKE_QUICK = 200 };
+enum { SMOKE = 1000, SMOKE_QUICK = 200 };
 
 static int by_name(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
