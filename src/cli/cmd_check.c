@@ -130,7 +130,7 @@ static void tell_all(const td_gfile *f, const td_gcase *c, const case_way *const
     }
     for (int i = 0; i < n; i++) {
         if (v[i].result != CASE_REFUSED && v[i].result != CASE_DIFFERS) continue;
-        printf("%-18s", ways[i]->name);
+        printf("%-26s", ways[i]->name);
         tell(f, c, &v[i]);
     }
 }
