@@ -55,8 +55,9 @@ static inline int64_t td__dim_tag(int i) {
 }
 /* The entry of a tag, below n; -1: it is none. */
 static inline int td__dim_entry(int64_t dim, int n) {
+    if (!td__dim_is_sym(dim)) return -1;
     int64_t far = TD_DIM_SYM_LIMIT - 1 - dim, step = (int64_t)1 << 24;
-    return far < 0 || far % step || far / step >= n ? -1 : (int)(far / step);
+    return far % step || far / step >= n ? -1 : (int)(far / step);
 }
 
 /* Out of line: symbols through the tracer's hook, and numbers that overflow. */
