@@ -1,0 +1,13 @@
+# seed 300248: compiled: line 10: %out.0 has requires_grad, compiled does not; line 10: %out.0 does not have is_leaf, compiled does
+
+func @f(%p0: f32[1], %p1: f32[1]) {
+  detach_(%p1)
+  %v18 = squeeze_dims(%p0, [0])
+  return %v18
+}
+case "seed 300248" {
+  %a0 = randn([1], f32, seed=82, requires_grad=true)
+  %a2 = view_as(%a0, %a0)
+  call @f(%a2, %a0)
+  call @f(%a2, %a0)
+}

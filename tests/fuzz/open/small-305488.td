@@ -1,0 +1,13 @@
+# seed 305488: compiled: line 10: fails (set_: has no derivative), compiled does not
+
+func @f() {
+  %v0 = randint(-1, 1, [1,1,1], f32)
+  requires_grad_(%v0, true)
+  %v7 = full([1,1,1], 1, f32)
+  set_(%v7, %v0, 0, [27,1], [1,1])
+  return  %v7
+}
+case "seed 305488" {
+  call @f()
+  backward
+}

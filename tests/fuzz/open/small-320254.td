@@ -1,0 +1,13 @@
+# seed 320254: compiled: line 10: %a0 does not have a gradient, compiled does; line 10: %a3 does not have a gradient, compiled does
+
+func @f(%p0: f32[], %p1: f32[]) {
+  asin_(%p0)
+  return %p1
+}
+case "seed 320254" {
+  %a0 = randint(-1, 1, [], f32, seed=32, requires_grad=true)
+  %a1 = as_strided(%a0, [], [], 0)
+  %a3 = detach_(%a0)
+  call @f(%a3, %a1)
+  backward
+}

@@ -1,0 +1,16 @@
+# seed 323455: compiled: line 13: works, compiled fails: f: trying to backward through the graph a second time, but the values saved for it are gone; ask for retain_graph the first time
+
+func @f( %p1: f32[1,1]) {
+  %v2 = exp2(%p1)
+  %v3 = full([1,1], 1, f32)
+  ge_(%p1, %v3)
+  return %v2
+}
+case "seed 323455" {
+  %a0 = randn([1,1], f32, seed=72, requires_grad=true)
+  %a1 = ceil(%a0)
+  call @f( %a1)
+  backward
+  call @f( %a1)
+  backward
+}

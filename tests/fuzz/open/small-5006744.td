@@ -1,0 +1,11 @@
+# seed 5006744: functional: line 8: works, functional fails: 
+
+func @f( %p1: i64[1,3]) {
+  return 
+}
+case "seed 5006744" {
+  %a0 = full([3,3], 1, i64)
+    %a3... = chunk(%a0, 3, -2)
+  set_(%a0, %a3.1)
+  call @f( %a3.2)
+}

@@ -1,0 +1,15 @@
+# seed 1258: compiled: line 12: %a5's gradient is f32[1], compiled f32[]
+
+func @f(%p0) {
+  unsqueeze_(%p0, 0)
+  %v7 = requires_grad_(%p0, true)
+  %v8 = randint(-1, 1, [], f32)
+  %v18 = atan2(%v8, %v7)
+  return  %v18
+}
+case "seed 1258" {
+  %a2 = randint(-1, 1, [1,1,1], f32,)
+    %a5 = mean(%a2)
+  call @f(%a5)
+  backward
+}

@@ -1,0 +1,13 @@
+# seed 7656: compiled: line 10: %a0 has a gradient, compiled does not
+
+func @f(%p0) {
+  %v6 = requires_grad_(%p0)
+  %v7 = reciprocal(%p0)
+  requires_grad_(%v6, false)
+  return  %v7
+}
+case "seed 7656" {
+  %a0 = tensor([-2, -1, 1, 3, 0, 1, 0, -1, 1, -2, 0, 1], f32, [3,2,2])
+  call @f(%a0)
+  backward
+}
