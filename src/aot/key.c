@@ -88,11 +88,14 @@ static bool find_kin(td_kins *k, const subject *s) {
 }
 
 /* How a tensor is related to those before it: 2k + 1, the same as the k-th; 2k + 2,
- * in the same bytes; 0, neither. */
+ * in the bytes of the k-th, which is the first there; 0, neither. Only those that share
+ * bytes are looked through. */
 static int64_t alias_word(const subject *s, int i) {
     int first = s->kin[i].first;
-    return first == i ? 0
-                      : 2 * first + (tensor_at(s, first) == tensor_at(s, i) ? 1 : 2);
+    if (first == i) return 0;
+    for (int k = first; k < i; k++)
+        if (tensor_at(s, k) == tensor_at(s, i)) return 2 * k + 1;
+    return 2 * first + 2;
 }
 
 /* Is there another tensor in its bytes? */

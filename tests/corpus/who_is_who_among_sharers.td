@@ -1,4 +1,4 @@
-# seed 118: compiled: line 11: %out.0 is the tensor %a1, not compiled
+# The same tensor twice, then once as an alias, beside one that shares its bytes.
 
 func @f(%p0: f16[6] @0, %p1: f32[3] @0, %p2: f32[3] @0) {
   return %p2
