@@ -35,20 +35,14 @@ static void find_input(td_facts_run *r, int i) {
 
 static bool find_args(td_facts_run *r, const td_value *in) {
     const td_graph *p = r->program;
+    if (!td__program_inputs(p, in, r->in)) return false;
     for (int i = 0; i < p->inputs.n; i++) {
-        const td_desc *d = &p->in_desc.v[i];
+        uint8_t        kind = p->in_desc.v[i].kind;
         td_input_fact *to = &r->to->in[i];
-        td_value       v = in[i];
-        if (v.kind == TD_K_NONE && d->kind == TD_D_CONST && d->index >= 0 &&
-            d->index < p->consts.n)
-            v = td_value_tensor(p->consts.v[d->index]);
-        r->in[i] = v;
         to->duplicate = -1;
-        to->is_static = d->kind == TD_D_PARAM || d->kind == TD_D_BUFFER;
-        if (v.kind != TD_K_TENSOR) continue;
-        if (!v.u.t || td_is_nil(v.u.t))
-            return td__fail(r->cx, TD_E_ARG, "@%.60s: input %d is missing", p->name, i);
-        if (!(r->outer[i] = td__fake_copy(&r->fakes, v.u.t))) return false;
+        to->is_static = kind == TD_D_PARAM || kind == TD_D_BUFFER;
+        if (r->in[i].kind != TD_K_TENSOR) continue;
+        if (!(r->outer[i] = td__fake_copy(&r->fakes, r->in[i].u.t))) return false;
         to->tensor = true;
         to->is_leaf = td__facts_is_leaf(r, r->outer[i]);
         for (int k = i - 1; k >= 0; k--)
@@ -86,25 +80,17 @@ static bool collect(td_facts_run *r) {
 
 /* The tape stands on the functional mode for the length of the run. */
 static bool trace(td_facts_run *r) {
-    td_ctx  *cx = r->cx;
-    td_mode *top = cx->top, *below = cx->tape->below;
-    bool     grad = cx->grad_enabled, inference = cx->inference, fake = cx->fake;
-    uint64_t seed = cx->rng_seed, offset = cx->rng_offset;
-    td_where here = td_here;
-    td_here = (td_where){0};
+    td_ctx    *cx = r->cx;
+    td_outside o = td__step_in(cx);
     td__func_begin(&r->f, cx, NULL);
     cx->tape->below = &r->f.mode;
     cx->top = cx->tape;
     cx->fake = true;
     bool ok = give_args(r) && td__graph_replay(r->program, r->in, r->out);
-    cx->grad_enabled = grad;
-    cx->inference = inference;
+    cx->grad_enabled = o.grad;
+    cx->inference = o.inference;
     ok = ok && collect(r);
-    cx->tape->below = below;
-    cx->top = top;
-    cx->fake = fake;
-    td_rng_set(cx, seed, offset);
-    if (ok) td_here = here;
+    td__step_out(cx, &o, ok);
     td__func_end(&r->f);
     return ok;
 }

@@ -21,19 +21,11 @@ typedef struct run {
 /* ---- arguments ---------------------------------------------------------- */
 
 static bool find_inputs(run *r, const td_value *in) {
-    const td_graph *p = r->program;
-    for (int i = 0; i < p->inputs.n; i++) {
-        const td_desc *d = &p->in_desc.v[i];
-        td_value       v = in[i];
-        if (v.kind == TD_K_NONE && d->kind == TD_D_CONST && d->index >= 0 &&
-            d->index < p->consts.n)
-            v = td_value_tensor(p->consts.v[d->index]);
-        r->in[i] = v;
-        if (v.kind != TD_K_TENSOR) continue;
-        if (!v.u.t || td_is_nil(v.u.t))
-            return td__fail(r->cx, TD_E_ARG, "@%.60s: input %d is missing", p->name, i);
-        r->real[i] = v.u.t;
-        if (!(r->outer[i] = td__fake_copy(&r->fakes, v.u.t))) return false;
+    if (!td__program_inputs(r->program, in, r->in)) return false;
+    for (int i = 0; i < r->program->inputs.n; i++) {
+        if (r->in[i].kind != TD_K_TENSOR) continue;
+        r->real[i] = r->in[i].u.t;
+        if (!(r->outer[i] = td__fake_copy(&r->fakes, r->real[i]))) return false;
     }
     return true;
 }
@@ -274,36 +266,11 @@ static bool finish(run *r) {
 
 /* ---- the run ------------------------------------------------------------ */
 
-/* What the run changes in a context and puts back. */
-typedef struct outside {
-    td_mode *top;
-    bool     grad, inference, fake;
-    uint64_t seed, offset;
-    td_where here;
-} outside;
-
-static outside step_in(td_ctx *cx) {
-    outside o = {cx->top,      cx->grad_enabled, cx->inference, cx->fake,
-                 cx->rng_seed, cx->rng_offset,   td_here};
-    return o;
-}
-
-/* After a failure td_here stays at the node that failed. */
-static void step_out(td_ctx *cx, const outside *o, bool ok) {
-    cx->top = o->top;
-    cx->grad_enabled = o->grad;
-    cx->inference = o->inference;
-    cx->fake = o->fake;
-    td_rng_set(cx, o->seed, o->offset);
-    if (ok) td_here = o->here;
-}
-
 /* Recorder and mode are asked for nothing but pure ops outside any history, so the
  * recorder begins, and stays, with gradients off. */
 static bool trace(run *r) {
-    td_ctx *cx = r->cx;
-    outside o = step_in(cx);
-    td_here = (td_where){0}; /* an earlier failure's may lie in a graph now gone */
+    td_ctx    *cx = r->cx;
+    td_outside o = td__step_in(cx);
     cx->grad_enabled = cx->inference = false;
     td__record_begin(&r->rec, r->to->g);
     r->rec.mode.composites = false;
@@ -320,7 +287,7 @@ static bool trace(run *r) {
     ok = ok && finish(r);
     td__func_end(&r->f);
     td__record_end(&r->rec);
-    step_out(cx, &o, ok);
+    td__step_out(cx, &o, ok);
     return ok;
 }
 

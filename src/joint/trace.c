@@ -40,18 +40,9 @@ static bool makes_leaves(const td_graph *p) {
 static bool find_inputs(td_joint_run *r, const td_value *in) {
     const td_graph *p = r->program;
     bool            leaves = makes_leaves(p);
-    for (int i = 0; i < p->inputs.n; i++) {
-        const td_desc *d = &p->in_desc.v[i];
-        td_value       v = in[i];
-        if (v.kind == TD_K_NONE && d->kind == TD_D_CONST && d->index >= 0 &&
-            d->index < p->consts.n)
-            v = td_value_tensor(p->consts.v[d->index]);
-        r->in[i] = v;
-        if (v.kind != TD_K_TENSOR) continue;
-        if (!v.u.t || td_is_nil(v.u.t))
-            return td__fail(r->cx, TD_E_ARG, "@%.60s: input %d is missing", p->name, i);
-        r->real[i] = v.u.t;
-    }
+    if (!td__program_inputs(p, in, r->in)) return false;
+    for (int i = 0; i < p->inputs.n; i++)
+        if (r->in[i].kind == TD_K_TENSOR) r->real[i] = r->in[i].u.t;
     int *sharers =
         td__arena_zalloc(&r->to->arena, sizeof *sharers * (size_t)(p->inputs.n + 1));
     if (!sharers) return td__fail_memory(r->cx);
@@ -375,19 +366,9 @@ static bool differentiate(td_joint_run *r) {
 
 /* ---- the run ------------------------------------------------------------ */
 
-/* What the run changes in a context and puts back. */
-typedef struct outside {
-    td_mode *top, *below;
-    bool     grad, inference, fake;
-    uint64_t seed, offset;
-    td_where here;
-} outside;
-
-static outside step_in(td_joint_run *r) {
-    td_ctx *cx = r->cx;
-    outside o = {cx->top,  cx->tape->below, cx->grad_enabled, cx->inference,
-                 cx->fake, cx->rng_seed,    cx->rng_offset,   td_here};
-    td_here = (td_where){0};
+static td_outside step_in(td_joint_run *r) {
+    td_ctx    *cx = r->cx;
+    td_outside o = td__step_in(cx);
     cx->grad_enabled = cx->inference = false;
     td__record_begin(&r->rec, r->to->g);
     r->rec.mode.composites = false;
@@ -399,20 +380,13 @@ static outside step_in(td_joint_run *r) {
     return o;
 }
 
-/* After a failure td_here stays at the node that failed. */
-static void step_out(td_joint_run *r, const outside *o, bool ok) {
+static void step_out(td_joint_run *r, const td_outside *o, bool ok) {
     td_ctx *cx = r->cx;
     drop_edges(r);
     cx->grad_enabled = cx->inference = false;
     td__func_end(&r->f);
     td__record_end(&r->rec);
-    cx->top = o->top;
-    cx->tape->below = o->below;
-    cx->grad_enabled = o->grad;
-    cx->inference = o->inference;
-    cx->fake = o->fake;
-    td_rng_set(cx, o->seed, o->offset);
-    if (ok) td_here = o->here;
+    td__step_out(cx, o, ok);
 }
 
 /* Eager fails only when such a result is used; that cannot be made to happen here. */
@@ -427,10 +401,10 @@ static bool refuse(td_joint_run *r) {
 }
 
 static bool trace(td_joint_run *r) {
-    td_joint *j = r->to;
-    td_ctx   *cx = r->cx;
-    outside   o = step_in(r);
-    bool      ok = give_inputs(r) && find_edges(r);
+    td_joint  *j = r->to;
+    td_ctx    *cx = r->cx;
+    td_outside o = step_in(r);
+    bool       ok = give_inputs(r) && find_edges(r);
     cx->grad_enabled = o.grad && r->opts.train;
     cx->inference = o.inference;
     ok = ok && td__graph_replay(r->program, r->in, r->out);
