@@ -43,6 +43,10 @@ int  td__joint_output(td_joint_run *r, td_tensor *value, td_desc d);
 /* Is there a history, that is, anything to send a gradient to? */
 bool td__joint_has_history(td_tensor *t);
 
+static inline bool td__same_edge(td_edge a, td_edge b) {
+    return a.node == b.node && a.nr == b.nr;
+}
+
 /* A view whose storage was written since its history was last looked up: asking for it
  * now may fail, as it would in eager; so nobody asks. */
 static inline bool td__joint_is_stale(const td_tensor *t) { return td__is_behind(t); }
@@ -51,6 +55,13 @@ static inline bool td__joint_is_stale(const td_tensor *t) { return td__is_behind
 
 bool                 td__joint_find_spots(td_joint_run *r);
 const td_joint_spot *td__joint_spot(const td_joint_run *r, const void *of);
+
+/* ---- grads.c ------------------------------------------------------------ */
+
+/* Tangents in, gradients out. */
+bool td__joint_differentiate(td_joint_run *r);
+/* Elements the graph itself writes into inputs, after everything has read them. */
+bool td__joint_write_updates(td_joint_run *r);
 
 /* ---- updates.c, results.c ----------------------------------------------- */
 

@@ -7,8 +7,6 @@ static bool refuse(const td_joint_run *r, int i, const char *what) {
                     what);
 }
 
-static bool same_edge(td_edge a, td_edge b) { return a.node == b.node && a.nr == b.nr; }
-
 /* Does the geometry at the end show all the elements the input came with? */
 static bool shows_all(const td_geom *was, const td_geom *end) {
     return td__geom_same(was, end) ||
@@ -19,7 +17,7 @@ static bool shows_all(const td_geom *was, const td_geom *end) {
 static bool compare(td_tensor *t, td_edge was, bool *same) {
     td_edge now = {0};
     if (!td__edge_of(t, &now)) return false;
-    *same = same_edge(now, was);
+    *same = td__same_edge(now, was);
     if (now.node) td__node_drop(now.node);
     return true;
 }

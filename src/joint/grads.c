@@ -1,0 +1,235 @@
+/* grads.c -- the backward part of a joint graph: tangents come in, the engine goes from
+ * what they belong to back to the inputs, and the gradients that arrive are outputs.
+ * What eager's backward would refuse is found out here and kept for when it is asked. */
+#include "joint/joint_int.h"
+
+#include <stdio.h>
+
+/* A tangent comes as a dense tensor of its own. */
+static bool add_tangent(td_joint_run *r, int i) {
+    td_tangent *to = &r->to->tangents[i];
+    td_ctx     *cx = r->cx;
+    char        name[24];
+    td_meta     m = {.dtype = to->geom.dtype, .rank = to->geom.rank, .strided = true};
+    for (int d = 0; d < m.rank; d++) {
+        m.size[d] = to->geom.size[d];
+        m.stride[d] = to->geom.stride[d];
+    }
+    snprintf(name, sizeof name, "t%d", i);
+    td_tensor *like = td__tensor_make(cx, &m, true);
+    td_tensor *inner = like ? td__record_input(&r->rec, like, name) : NULL;
+    td_tensor *outer = inner ? td__tensor_alias(cx, like) : NULL;
+    if (!outer) return false;
+    r->to->g->in_desc.v[r->to->g->in_desc.n - 1] =
+        (td_desc){TD_D_TANGENT, (int32_t)i, NULL};
+    r->tangent[i] = outer;
+    return td__func_make(&r->f, outer, inner);
+}
+
+static bool has_moved(td_tensor *t, td_edge was, bool *moved) {
+    td_edge now = {0};
+    if (td__joint_is_stale(t)) return *moved = true;
+    if (!td__edge_of(t, &now)) return false;
+    *moved |= !td__same_edge(now, was);
+    if (now.node) td__node_drop(now.node);
+    return true;
+}
+
+/* Once a base, or any input that is a view of it, has another history, gradients of all
+ * those inputs arrive at the base. */
+static bool base_moved(td_joint_run *r, int i, bool *moved) {
+    *moved = false;
+    if (!r->base_edge[i].node) return true;
+    const td_tensor *base = r->outer[i]->base;
+    for (int k = 0; k < r->to->n_primals; k++) {
+        td_tensor *t = r->outer[k];
+        if (!t || t->base != base || !r->base_edge[k].node) continue;
+        if (!has_moved(t, r->edge[k], moved) ||
+            !has_moved(t->base, r->base_edge[k], moved))
+            return false;
+    }
+    return true;
+}
+
+/* A leaf that came to require grad in the program. */
+static bool find_late_edge(td_joint_run *r, int i) {
+    td_tensor *t = r->outer[i];
+    if (!t || r->edge[i].node || !td__needs_grad(t)) return true;
+    if (td__joint_is_stale(t) || !td_is_leaf(t)) return true;
+    return td__edge_of(t, &r->edge[i]);
+}
+
+static bool find_targets(td_joint_run *r, td_edge *to) {
+    td_joint *j = r->to;
+    for (int i = 0; i < j->n_primals; i++) {
+        bool moved, known = false;
+        if (!find_late_edge(r, i)) return false;
+        if (!r->edge[i].node) continue;
+        if (!base_moved(r, i, &moved)) return false;
+        td_edge e = moved ? r->base_edge[i] : r->edge[i];
+        for (int k = 0; k < j->n_targets && !known; k++)
+            known = td__same_edge(to[k], e);
+        if (known) continue;
+        to[j->n_targets] = e;
+        j->targets[j->n_targets++] = (td_target){.input = i, .base = moved};
+    }
+    return true;
+}
+
+static void tag_backward(td_graph *g, int first) {
+    for (int i = first; i < g->nodes.n; i++) g->nodes.v[i]->origin = TD_FROM_BACKWARD;
+}
+
+static bool add_write(td_joint_run *r, int input, td_gval *v) {
+    td_graph *g = r->to->g;
+    td_garg   in[2] = {td__garg_value(g->inputs.v[input]), td__garg_value(v)};
+    td_gnode *n = td__graph_op(g, TD_OP_copy_, in, 2, 1);
+    if (n) n->out[0]->look = g->inputs.v[input]->look;
+    return n != NULL;
+}
+
+/* Inputs the backward itself wrote: the graph writes them at its end. */
+static bool write_late(td_joint_run *r, const int *writes) {
+    for (int i = 0; i < r->to->n_primals; i++) {
+        if (!r->outer[i] || td__func_writes(&r->f, r->nr[i]) == writes[i]) continue;
+        td_tensor *t = td__func_given_value(&r->f, r->nr[i]);
+        td_gval   *v = t ? td__record_value(&r->rec, &t, "an update") : NULL;
+        if (!v || !add_write(r, i, v)) return false;
+    }
+    return true;
+}
+
+/* What the inputs look like, into `looks`. */
+static bool note_looks(td_joint_run *r, td_geom *looks) {
+    for (int i = 0; i < r->to->n_primals; i++)
+        if (r->outer[i] && !td__geom_copy(r->cx, &r->to->arena, &looks[i], r->outer[i]))
+            return false;
+    return true;
+}
+
+/* A backward may write elements; nobody changes an input's geometry after the call. */
+static bool check_looks(td_joint_run *r, const td_geom *was) {
+    td_geom now;
+    for (int i = 0; i < r->to->n_primals; i++) {
+        if (!r->outer[i]) continue;
+        if (!td__geom_copy(r->cx, &r->to->arena, &now, r->outer[i])) return false;
+        if (!td__geom_same(&now, &was[i]))
+            return td__fail(r->cx, TD_E_UNSUPPORTED,
+                            "@%.60s: the backward of a custom function changes sizes "
+                            "or strides of input %d; let it work on a view of its own",
+                            r->program->name, i);
+    }
+    return true;
+}
+
+/* Elements the graph itself writes into inputs, after everything has read them. */
+bool td__joint_write_updates(td_joint_run *r) {
+    for (int i = 0; i < r->to->n_updates; i++)
+        if (r->to->updates[i].in_graph &&
+            !add_write(r, r->to->updates[i].input, r->write[i]))
+            return false;
+    return true;
+}
+
+static bool put_grads(td_joint_run *r, td_tensor *const *grads) {
+    for (int i = 0; i < r->to->n_targets; i++) {
+        td_desc d = {TD_D_GRAD, (int32_t)i, NULL};
+        if (!grads[i]) {
+            td_garg none = {0};
+            if (!td__graph_output(r->to->g, none, d)) return false;
+            continue;
+        }
+        if (td__joint_output(r, td__func_value(&r->f, grads[i]), d) < 0) return false;
+    }
+    return true;
+}
+
+/* The engine from those roots that are not broken; the history stays for another. */
+static bool go_back(td_joint_run *r, const td_edge *to, td_tensor **grads) {
+    td_joint   *j = r->to;
+    td_tensor **roots = td__alloc(2 * sizeof *roots * (size_t)(j->n_tangents + 1));
+    int         n = 0;
+    if (!roots) return td__fail_memory(r->cx);
+    td_tensor **with = roots + j->n_tangents + 1;
+    for (int i = 0; i < j->n_tangents; i++) {
+        if (j->tangents[i].broken) continue;
+        roots[n] = r->roots[i];
+        with[n++] = r->tangent[i];
+    }
+    td_grad_opts o = {TD_GRAD_OPTS, .retain_graph = true, .grads = {with, n}};
+    bool         ok =
+        n == 0 || td__grad_edges((td_tensors){roots, n}, to, j->n_targets, grads, &o);
+    td__free((void *)roots);
+    return ok;
+}
+
+/* Would eager's backward fail with this, too? */
+static bool is_eagers(td_code code) {
+    return code != TD_E_MEMORY && code != TD_E_TRACE && code != TD_E_UNSUPPORTED;
+}
+
+/* Eager fails when it goes backward from certain roots, and not before: so will the
+ * compiled function. Each is tried alone. */
+static bool find_broken(td_joint_run *r, const td_edge *to, td_tensor **grads) {
+    td_joint *j = r->to;
+    td_clear(r->cx);
+    for (int i = 0; i < j->n_tangents; i++) {
+        td_tensors   root = {&r->roots[i], 1}, with = {&r->tangent[i], 1};
+        td_grad_opts o = {TD_GRAD_OPTS, .retain_graph = true, .grads = with};
+        if (td__grad_edges(root, to, j->n_targets, grads, &o)) continue;
+        if (!is_eagers(td_error(r->cx))) return false;
+        j->tangents[i].code = td_error(r->cx);
+        j->tangents[i].broken = td__arena_strdup(&j->arena, td_message(r->cx));
+        td_clear(r->cx);
+        if (!j->tangents[i].broken) return td__fail_memory(r->cx);
+    }
+    memset(grads, 0, sizeof(td_tensor *) * (size_t)j->n_targets);
+    return go_back(r, to, grads);
+}
+
+/* A leaf that the program makes and returns takes gradients from results that were
+ * computed from it; the compiled function has no way to send them there. */
+static bool check_leaves(td_joint_run *r) {
+    td_joint *j = r->to;
+    int       n = j->n_targets;
+    for (int i = 0; i < j->n_results; i++) {
+        td_edge    e = {0};
+        td_tensor *g = NULL;
+        if (!j->results[i].wants || j->results[i].how != TD_RESULT_VALUE) continue;
+        if (!td__edge_of(r->out[i].u.t, &e)) return false;
+        j->n_targets = 1;
+        bool ok = go_back(r, &e, &g);
+        j->n_targets = n;
+        if (e.node) td__node_drop(e.node);
+        if (!ok) return false;
+        if (g)
+            return td__fail(r->cx, TD_E_UNSUPPORTED,
+                            "@%.60s: result %d is a leaf made inside that other "
+                            "results depend on; pass it as an argument",
+                            r->program->name, i);
+    }
+    return true;
+}
+
+bool td__joint_differentiate(td_joint_run *r) {
+    td_joint   *j = r->to;
+    td_arena   *a = &j->arena;
+    size_t      n = (size_t)j->n_primals + 1;
+    int         first = j->g->nodes.n;
+    td_edge    *to = td__arena_zalloc(a, sizeof *to * n);
+    td_tensor **grads = td__arena_zalloc(a, sizeof *grads * n);
+    int        *writes = td__arena_zalloc(a, sizeof *writes * n);
+    td_geom    *looks = td__arena_zalloc(a, sizeof *looks * n);
+    if (!to || !grads || !writes || !looks) return td__fail_memory(r->cx);
+    for (int i = 0; i < j->n_primals; i++)
+        if (r->outer[i]) writes[i] = td__func_writes(&r->f, r->nr[i]);
+    for (int i = 0; i < j->n_tangents; i++)
+        if (!add_tangent(r, i)) return false;
+    if (!find_targets(r, to) || !note_looks(r, looks)) return false;
+    bool ok = go_back(r, to, grads);
+    if (!ok && is_eagers(td_error(r->cx))) ok = find_broken(r, to, grads);
+    ok = ok && td__joint_reach(r, to) && check_leaves(r) && check_looks(r, looks) &&
+         put_grads(r, grads) && write_late(r, writes);
+    tag_backward(j->g, first);
+    return ok;
+}
