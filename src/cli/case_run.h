@@ -69,6 +69,11 @@ bool case_begin(case_run *run);
 bool case_step(case_run *run, int i);
 void case_end(case_run *run);
 
+/* case_file.c: does a case call g? */
+bool case_calls(const td_gfile *f, const td_graph *g);
+/* Opens a context, reads the file and shows it; the status of the command. */
+int  case_file(const char *command, const char *path, int (*show)(const td_gfile *f));
+
 /* Every function of the file through the clean-up passes. False: no memory. */
 bool case_clean(const td_gfile *f);
 

@@ -97,13 +97,6 @@ static bool show_case(const td_gfile *f, const td_gcase *c, bool first) {
     return ok;
 }
 
-static bool is_called(const td_gfile *f, const td_graph *g) {
-    for (int i = 0; i < f->cases.n; i++)
-        for (int k = 0; k < f->cases.v[i]->steps.n; k++)
-            if (f->cases.v[i]->steps.v[k].fn == g) return true;
-    return false;
-}
-
 /* A function no case calls is compiled for the types of its inputs. */
 static bool show_function(const td_gfile *f, const td_graph *g, bool first) {
     td_value *in = td__zalloc(sizeof *in * ((size_t)g->inputs.n + 1));
@@ -124,7 +117,7 @@ static int show_file(const td_gfile *f) {
     if (json) printf("{\"file\":%s,\"explained\":[", td__buf_str(&name));
     td__buf_free(&name);
     for (int i = 0; i < f->graphs.n && !only; i++)
-        if (!is_called(f, f->graphs.v[i]))
+        if (!case_calls(f, f->graphs.v[i]))
             bad += !show_function(f, f->graphs.v[i], shown++ == 0);
     for (int i = 0; i < f->cases.n; i++)
         if (!only || strstr(f->cases.v[i]->name, only))
@@ -144,17 +137,7 @@ static int run(int argc, char **argv) {
     json = graphs = no_times = false, only = NULL;
     if (!cli_parse(&cli_explain, argc, argv, &path, &status)) return status;
     if (!path) return cli_misuse("explain", "which FILE?");
-    td_ctx *cx = td_open();
-    if (!cx) return CLI_FAILED;
-    td_gfile *f = td__gfile_read(cx, path);
-    if (f) status = show_file(f);
-    else {
-        fprintf(stderr, "tandem explain: %s\n", td_message(cx));
-        status = CLI_MISUSED;
-    }
-    td__gfile_drop(f);
-    td_close(cx);
-    return status;
+    return case_file("explain", path, show_file);
 }
 
 const cli_command cli_explain = {

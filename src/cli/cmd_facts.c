@@ -75,13 +75,6 @@ static bool show_case(const td_gfile *f, const td_gcase *c) {
     return ok;
 }
 
-static bool is_called(const td_gfile *f, const td_graph *g) {
-    for (int i = 0; i < f->cases.n; i++)
-        for (int k = 0; k < f->cases.v[i]->steps.n; k++)
-            if (f->cases.v[i]->steps.v[k].fn == g) return true;
-    return false;
-}
-
 /* A function no case calls is looked at by the types of its inputs. */
 static bool show_function(const td_gfile *f, const td_graph *g) {
     td_value *in = td__zalloc(sizeof *in * ((size_t)g->inputs.n + 1));
@@ -99,7 +92,7 @@ static bool show_function(const td_gfile *f, const td_graph *g) {
 static int show_file(const td_gfile *f) {
     int shown = 0, bad = 0;
     for (int i = 0; i < f->graphs.n && !only; i++)
-        if (!is_called(f, f->graphs.v[i])) {
+        if (!case_calls(f, f->graphs.v[i])) {
             bad += !show_function(f, f->graphs.v[i]);
             shown++;
         }
@@ -122,17 +115,7 @@ static int run(int argc, char **argv) {
     keep = dynamic = false, only = NULL;
     if (!cli_parse(&cli_facts, argc, argv, &path, &status)) return status;
     if (!path) return cli_misuse("facts", "which FILE?");
-    td_ctx *cx = td_open();
-    if (!cx) return CLI_FAILED;
-    td_gfile *f = td__gfile_read(cx, path);
-    if (f) status = show_file(f);
-    else {
-        fprintf(stderr, "tandem facts: %s\n", td_message(cx));
-        status = CLI_MISUSED;
-    }
-    td__gfile_drop(f);
-    td_close(cx);
-    return status;
+    return case_file("facts", path, show_file);
 }
 
 const cli_command cli_facts = {

@@ -54,8 +54,8 @@ td_tensor *td__func_value(td_func *f, td_tensor *outer);
  * after td__fail: one is missing. */
 bool td__program_inputs(const td_graph *p, const td_value *in, td_value *to);
 
-/* What a run changes in a context and puts back; td_here begins as no place, and after a
- * failure stays at the node that failed. */
+/* What a run changes in a context and puts back; td_here begins as no place, and after
+ * a failure stays at the node that failed. */
 typedef struct td_outside {
     td_mode *top, *below; /* the top, and what is below the tape */
     bool     grad, inference, fake;

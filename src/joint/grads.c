@@ -1,6 +1,6 @@
 /* grads.c -- the backward part of a joint graph: tangents come in, the engine goes from
  * what they belong to back to the inputs, and the gradients that arrive are outputs.
- * What eager's backward would refuse is found out here and kept for when it is asked. */
+ * What eager's backward would refuse is found out here, and told when it is asked. */
 #include "joint/joint_int.h"
 
 #include <stdio.h>
