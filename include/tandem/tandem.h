@@ -12,7 +12,7 @@
 #include "tandem/capture.h"
 #include "tandem/aot.h"
 #include "tandem/module.h"
-#include "tandem/aot.h"
+#include "tandem/nn.h"
 #include "tandem/export.h"
 #include "tandem/mode.h"
 #include "tandem/tree.h"

@@ -1,0 +1,218 @@
+/* tandem/nn.h -- layers: modules (module.h) whose parameters, names, files, defaults
+ * and arithmetic are those of torch.nn in PyTorch. docs/training.md has the whole.
+ *
+ *     td_module *net = td_nn_sequential(
+ *         cx, TD_MODULES(td_nn_linear(cx, 784, 64, NULL), td_nn_relu(cx),
+ *                        td_nn_linear(cx, 64, 10, NULL)));
+ *     td_tensor *y = td_module_call(net, TD_ARGS(x));
+ *     td_module_free(net);
+ *
+ * A constructor gives NULL after a failure. Parameters are f32 (td_module_to makes
+ * them others) and start as PyTorch's do: the same distributions, drawn from the
+ * context's generator. Options may be NULL; what is left zero is PyTorch's default. */
+#ifndef TANDEM_NN_H
+#define TANDEM_NN_H
+
+#include "tandem/module.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- modules of modules ------------------------------------------------- */
+
+typedef struct td_modules {
+    td_module *const *v;
+    int               n;
+} td_modules;
+#ifndef __cplusplus
+#define TD_MODULES(...)                                             \
+    ((td_modules){(td_module *const[]){__VA_ARGS__},                \
+                  (int)(sizeof((td_module *const[]){__VA_ARGS__}) / \
+                        sizeof(td_module *))})
+#endif
+
+/* These take the modules over, also when they fail: then all are freed. A NULL among
+ * them, a constructor that failed, makes them fail.
+ *
+ * Children "0", "1", ...; each gets the result of the one before. */
+TD_API td_module *td_nn_sequential(td_ctx *cx, td_modules of);
+/* Children "0", "1", ... without a forward. */
+TD_API td_module *td_nn_list(td_ctx *cx, td_modules of);
+/* One more, at the end of either. Gives it back, NULL after a failure. */
+TD_API td_module *td_nn_append(td_module *list, td_module *child);
+/* td_module_child for constructors in place: a child that cannot be adopted is freed.
+ * m may be NULL after a failure. */
+TD_API td_module *td_nn_add(td_module *m, const char *name, td_module *child);
+
+/* ---- linear maps and tables --------------------------------------------- */
+
+/* Options carry their size: write {TD_NN_LINEAR_OPTS, .no_bias = true}. */
+typedef struct td_nn_linear_opts {
+    size_t size;
+    bool   no_bias;
+} td_nn_linear_opts;
+#define TD_NN_LINEAR_OPTS .size = sizeof(td_nn_linear_opts)
+/* weight [out,in], bias [out]. */
+TD_API td_module *td_nn_linear(td_ctx *cx, int64_t in, int64_t out,
+                               const td_nn_linear_opts *opts);
+
+typedef struct td_nn_embedding_opts {
+    size_t  size;
+    bool    padded;      /* row padding_idx is zero and takes no gradient */
+    int64_t padding_idx; /* negative: from the end */
+} td_nn_embedding_opts;
+#define TD_NN_EMBEDDING_OPTS .size = sizeof(td_nn_embedding_opts)
+/* weight [count,dim]; of integers, any shape. */
+TD_API td_module *td_nn_embedding(td_ctx *cx, int64_t count, int64_t dim,
+                                  const td_nn_embedding_opts *opts);
+
+/* ---- convolutions ------------------------------------------------------- */
+
+/* Lists have an entry for each dim, or one for all. */
+typedef struct td_nn_conv_opts {
+    size_t  size;
+    td_ints stride, padding, dilation; /* none: 1, 0, 1 */
+    int64_t groups;                    /* 0: 1 */
+    bool    no_bias;
+} td_nn_conv_opts;
+#define TD_NN_CONV_OPTS .size = sizeof(td_nn_conv_opts)
+/* weight [out,in/groups,K] or [out,in/groups,KH,KW], bias [out]. */
+TD_API td_module *td_nn_conv1d(td_ctx *cx, int64_t in, int64_t out, int64_t kernel,
+                               const td_nn_conv_opts *opts);
+TD_API td_module *td_nn_conv2d(td_ctx *cx, int64_t in, int64_t out, td_ints kernel,
+                               const td_nn_conv_opts *opts);
+
+/* ---- norms -------------------------------------------------------------- */
+
+typedef struct td_nn_norm_opts {
+    size_t size;
+    double eps;       /* 0: 1e-5; of RMSNorm that of the dtype */
+    bool   no_affine; /* neither weight nor bias */
+    bool   no_bias;   /* LayerNorm: a weight only */
+    double momentum;  /* BatchNorm: of the running statistics; 0: 0.1 */
+    bool   no_stats;  /* BatchNorm: none of those; always the batch's own */
+} td_nn_norm_opts;
+#define TD_NN_NORM_OPTS .size = sizeof(td_nn_norm_opts)
+/* weight, bias: the sizes of the last dims, which are normalized together. */
+TD_API td_module *td_nn_layer_norm(td_ctx *cx, td_ints shape,
+                                   const td_nn_norm_opts *opts);
+TD_API td_module *td_nn_rms_norm(td_ctx *cx, td_ints shape,
+                                 const td_nn_norm_opts *opts);
+/* weight, bias [channels]. */
+TD_API td_module *td_nn_group_norm(td_ctx *cx, int64_t groups, int64_t channels,
+                                   const td_nn_norm_opts *opts);
+/* weight, bias, running_mean, running_var [channels], num_batches_tracked, which count
+ * in training. Of [N,C] or [N,C,L]; of [N,C,H,W]. */
+TD_API td_module *td_nn_batch_norm1d(td_ctx *cx, int64_t channels,
+                                     const td_nn_norm_opts *opts);
+TD_API td_module *td_nn_batch_norm2d(td_ctx *cx, int64_t channels,
+                                     const td_nn_norm_opts *opts);
+
+/* ---- attention ---------------------------------------------------------- */
+
+typedef struct td_nn_attention_opts {
+    size_t size;
+    double dropout; /* of the weights, in training */
+    bool   no_bias, batch_first;
+    bool   causal; /* an entry sees itself and those before it */
+} td_nn_attention_opts;
+#define TD_NN_ATTENTION_OPTS .size = sizeof(td_nn_attention_opts)
+/* in_proj_weight [3*dim,dim], in_proj_bias, out_proj.weight, out_proj.bias.
+ *
+ * Called with (query), or (query, key, value, mask, padding), where all but the query
+ * may be absent: key is the query then, value the key. They are [T,B,dim], with
+ * batch_first [B,T,dim], or [T,dim]. mask [T,S] or [B*heads,T,S] and padding [B,S] are
+ * true where not to look, or floats to be added. One result; weights are not kept. */
+TD_API td_module *td_nn_multihead_attention(td_ctx *cx, int64_t dim, int64_t heads,
+                                            const td_nn_attention_opts *opts);
+
+/* ---- recurrence --------------------------------------------------------- */
+
+typedef struct td_nn_rnn_opts {
+    size_t  size;
+    int64_t layers;  /* 0: 1 */
+    double  dropout; /* between layers, in training */
+    bool    no_bias, batch_first, bidirectional;
+} td_nn_rnn_opts;
+#define TD_NN_RNN_OPTS .size = sizeof(td_nn_rnn_opts)
+/* weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, ..._l0_reverse, ..._l1, ...
+ *
+ * Called with (input, h, c), GRU without c; absent states are zeros. input is [T,B,in],
+ * with batch_first [B,T,in], or [T,in]. Results: the last layer's output, h, and c. */
+TD_API td_module *td_nn_lstm(td_ctx *cx, int64_t in, int64_t hidden,
+                             const td_nn_rnn_opts *opts);
+TD_API td_module *td_nn_gru(td_ctx *cx, int64_t in, int64_t hidden,
+                            const td_nn_rnn_opts *opts);
+/* One step: weight_ih, weight_hh, bias_ih, bias_hh. (input, h, c) gives h and c; a GRU
+ * takes (input, h) and gives h. Of opts only no_bias is looked at. */
+TD_API td_module *td_nn_lstm_cell(td_ctx *cx, int64_t in, int64_t hidden,
+                                  const td_nn_rnn_opts *opts);
+TD_API td_module *td_nn_gru_cell(td_ctx *cx, int64_t in, int64_t hidden,
+                                 const td_nn_rnn_opts *opts);
+
+/* ---- without parameters ------------------------------------------------- */
+
+TD_API td_module *td_nn_dropout(td_ctx *cx, double p); /* in training only */
+TD_API td_module *td_nn_identity(td_ctx *cx);
+TD_API td_module *td_nn_flatten(td_ctx *cx, int64_t from, int64_t to); /* 1, -1 */
+TD_API td_module *td_nn_max_pool2d(td_ctx *cx, td_ints kernel, td_ints stride,
+                                   td_ints padding); /* TD_ALL: the kernel, 0 */
+TD_API td_module *td_nn_avg_pool2d(td_ctx *cx, td_ints kernel, td_ints stride,
+                                   td_ints padding);
+TD_API td_module *td_nn_adaptive_avg_pool2d(td_ctx *cx, td_ints out);
+
+TD_API td_module *td_nn_relu(td_ctx *cx);
+TD_API td_module *td_nn_relu6(td_ctx *cx);
+TD_API td_module *td_nn_leaky_relu(td_ctx *cx, double slope); /* PyTorch's: 0.01 */
+TD_API td_module *td_nn_elu(td_ctx *cx, double alpha);        /* PyTorch's: 1 */
+TD_API td_module *td_nn_gelu(td_ctx *cx);
+TD_API td_module *td_nn_gelu_tanh(td_ctx *cx); /* GELU(approximate="tanh") */
+TD_API td_module *td_nn_silu(td_ctx *cx);
+TD_API td_module *td_nn_mish(td_ctx *cx);
+TD_API td_module *td_nn_tanh(td_ctx *cx);
+TD_API td_module *td_nn_sigmoid(td_ctx *cx);
+TD_API td_module *td_nn_softplus(td_ctx *cx);
+TD_API td_module *td_nn_hardswish(td_ctx *cx);
+TD_API td_module *td_nn_softmax(td_ctx *cx, int64_t dim);
+TD_API td_module *td_nn_log_softmax(td_ctx *cx, int64_t dim);
+/* A function of your own as a module. */
+TD_API td_module *td_nn_function(td_ctx *cx, td_tensor *(*fn)(td_tensor *x));
+
+/* ---- first values ------------------------------------------------------- */
+
+/* Each writes t, nothing of it on the tape, and gives it back; nil after a failure.
+ * Fans are those of a weight [out,in,...]: in (out) times the elements beyond. */
+TD_API td_tensor *td_init_zeros(td_tensor *t);
+TD_API td_tensor *td_init_ones(td_tensor *t);
+TD_API td_tensor *td_init_constant(td_tensor *t, double value);
+TD_API td_tensor *td_init_uniform(td_tensor *t, double from, double to);
+TD_API td_tensor *td_init_normal(td_tensor *t, double mean, double std);
+/* Normal numbers within mean +- 2 std; others are drawn again. */
+TD_API td_tensor *td_init_trunc_normal(td_tensor *t, double mean, double std);
+TD_API td_tensor *td_init_xavier_uniform(td_tensor *t, double gain);
+TD_API td_tensor *td_init_xavier_normal(td_tensor *t, double gain);
+typedef enum td_fan { TD_FAN_IN, TD_FAN_OUT } td_fan;
+/* gain: that of what follows, td_init_gain("relu", 0). */
+TD_API td_tensor *td_init_kaiming_uniform(td_tensor *t, double gain, td_fan fan);
+TD_API td_tensor *td_init_kaiming_normal(td_tensor *t, double gain, td_fan fan);
+/* Rows, or columns if there are fewer, of length gain and at right angles. */
+TD_API td_tensor *td_init_orthogonal(td_tensor *t, double gain);
+/* "linear", "sigmoid", "tanh", "relu", "leaky_relu" (a its slope), "selu". NaN for
+ * others. */
+TD_API double     td_init_gain(const char *what, double a);
+
+#ifdef __cplusplus
+} /* extern "C" */
+
+template <int n> struct td__module_list {
+    td_module *v[n + 1];
+               operator td_modules() const { return td_modules{v, n}; }
+};
+template <class... T> td__module_list<sizeof...(T)> td__modules(T... x) {
+    return {{x..., nullptr}};
+}
+#define TD_MODULES(...) (td__modules(__VA_ARGS__))
+#endif
+
+#endif

@@ -1,0 +1,125 @@
+/* nn.c -- how layers are made, and those that hold others. */
+#include "nn/nn.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- making ------------------------------------------------------------- */
+
+td_making td__nn_begin(td_ctx *cx, const td_module_type *type) {
+    td_making k = {.cx = cx, .label = type->name, .was = td_no_grad_begin(cx)};
+    td_scope_begin(cx, k.label);
+    if (td_ok(cx)) k.m = td_module_make(cx, type);
+    return k;
+}
+
+td_module *td__nn_end(td_making *k) {
+    td_scope_end(k->cx, k->label, NULL);
+    td_no_grad_end(k->cx, k->was);
+    if (td_ok(k->cx)) return k->m;
+    td_module_free(k->m);
+    return NULL;
+}
+
+void td__nn_param(td_making *k, const char *name, td_tensor *t, td_tensor **slot) {
+    if (!k->m || !td_ok(k->cx)) return;
+    td_module_param(k->m, name, t);
+    if (td_ok(k->cx)) td_module_follow(k->m, name, slot);
+}
+
+void td__nn_buffer(td_making *k, const char *name, td_tensor *t, td_tensor **slot) {
+    if (!k->m || !td_ok(k->cx)) return;
+    td_module_buffer(k->m, name, t, true);
+    if (td_ok(k->cx)) td_module_follow(k->m, name, slot);
+}
+
+void td__nn_child(td_making *k, const char *name, td_module *child, td_module **slot) {
+    if (td_nn_add(k->m, name, child)) td_module_follow_child(k->m, name, slot);
+}
+
+void td__nn_opts(void *to, size_t bytes, const void *opts) {
+    size_t given = opts ? *(const size_t *)opts : 0;
+    memset(to, 0, bytes);
+    if (given) memcpy(to, opts, given < bytes ? given : bytes);
+}
+
+bool td__nn_positive(td_ctx *cx, const char *who, const char *what, int64_t v) {
+    return v > 0 || td__fail(cx, TD_E_ARG, "%s: %s is %lld, and must be at least 1",
+                             who, what, (long long)v);
+}
+
+bool td__nn_fraction(td_ctx *cx, const char *who, const char *what, double v) {
+    return (v >= 0 && v <= 1) ||
+           td__fail(cx, TD_E_ARG, "%s: %s is %g, and must be from 0 to 1", who, what,
+                    v);
+}
+
+td_tensor *td__nn_uniform(td_ctx *cx, td_ints shape, int64_t fan) {
+    double bound = 1 / sqrt((double)fan);
+    return td_uniform_(td_empty(cx, shape), -bound, bound);
+}
+
+/* ---- modules of modules ------------------------------------------------- */
+
+static bool contains(const td_module *m, const td_module *it) {
+    if (m == it) return true;
+    for (int i = 0; i < td_module_children(m); i++)
+        if (contains(td_module_child_at(m, i, NULL), it)) return true;
+    return false;
+}
+
+td_module *td_nn_add(td_module *m, const char *name, td_module *child) {
+    if (!child) return NULL;
+    td_ctx *cx = td_module_ctx(child);
+    if (m && td_ok(cx) && td_module_child(m, name, child)) return child;
+    if (td_ok(cx))
+        td__fail(cx, TD_E_ARG, "td_nn_add: \"%s\" has no module to join", name);
+    if (!m || !contains(child, m)) td_module_free(child); /* unless others have it */
+    return NULL;
+}
+
+td_module *td_nn_append(td_module *list, td_module *child) {
+    char name[16];
+    snprintf(name, sizeof name, "%d", list ? td_module_children(list) : 0);
+    return td_nn_add(list, name, child);
+}
+
+/* Frees what has not been adopted, each once. */
+static void free_rest(td_modules of, int from) {
+    for (int i = from; i < of.n; i++) {
+        int first = 0;
+        while (of.v[first] != of.v[i]) first++;
+        if (first == i) td_module_free(of.v[i]);
+    }
+}
+
+static td_module *make_holder(td_ctx *cx, const td_module_type *type, td_modules of) {
+    td_making k = td__nn_begin(cx, type);
+    int       i = 0;
+    while (i < of.n && td_ok(cx) && td_nn_append(k.m, of.v[i])) i++;
+    if (i < of.n) {
+        if (td_ok(cx)) td__fail(cx, TD_E_ARG, "%s: module %d is NULL", type->name, i);
+        free_rest(of, of.v[i] && k.m ? i + 1 : i);
+    }
+    return td__nn_end(&k);
+}
+
+static bool sequential_forward(td_module *m, td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    for (int i = 0; i < td_module_children(m); i++)
+        x = td_module_call(td_module_child_at(m, i, NULL), TD_ARGS(x));
+    return td_return(c, x);
+}
+
+static const td_module_type sequential_type = {.name = "Sequential",
+                                               .forward = sequential_forward};
+static const td_module_type list_type = {.name = "ModuleList"};
+
+td_module *td_nn_sequential(td_ctx *cx, td_modules of) {
+    return make_holder(cx, &sequential_type, of);
+}
+
+td_module *td_nn_list(td_ctx *cx, td_modules of) {
+    return make_holder(cx, &list_type, of);
+}

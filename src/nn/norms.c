@@ -1,0 +1,167 @@
+/* norms.c -- LayerNorm, RMSNorm, GroupNorm, BatchNorm. */
+#include "nn/nn.h"
+
+#include <math.h>
+#include <string.h>
+
+/* All of them; what a kind has no use for stays zero. */
+typedef struct norm {
+    td_tensor *weight, *bias, *mean, *var, *seen;
+    double     eps, momentum;
+    int64_t    groups;
+    int        rank; /* of shape */
+    int64_t    shape[8];
+} norm;
+
+/* ---- forward ------------------------------------------------------------ */
+
+static bool layer_forward(td_module *m, td_call *c) {
+    const norm *n = td_module_state(m);
+    td_ints     shape = {n->shape, n->rank};
+    return td_return(c, td_layer_norm(td_arg(c, 0), shape, n->weight, n->bias, n->eps));
+}
+
+static bool rms_forward(td_module *m, td_call *c) {
+    const norm *n = td_module_state(m);
+    td_ints     shape = {n->shape, n->rank};
+    td_tensor  *x = td_arg(c, 0);
+    if (n->eps == 0) return td_return(c, td_rms_norm(x, shape, n->weight));
+    return td_return(c, td_rms_norm(x, shape, n->weight, n->eps));
+}
+
+static bool group_forward(td_module *m, td_call *c) {
+    const norm *n = td_module_state(m);
+    return td_return(c, td_group_norm(td_arg(c, 0), n->groups, n->weight, n->bias,
+                                      n->eps));
+}
+
+static bool batch_forward(td_module *m, td_call *c) {
+    const norm *n = td_module_state(m);
+    td_tensor  *x = td_arg(c, 0);
+    bool        training = td_module_training(m), flat = n->groups == 1;
+    if (td_is_nil(x)) return false;
+    if (flat ? td_rank(x) != 2 && td_rank(x) != 3 : td_rank(x) != 4)
+        return td__fail(td_call_ctx(c), TD_E_SHAPE, "%s: takes %s, not %s",
+                        td_module_name(m), flat ? "[N,C] or [N,C,L]" : "[N,C,H,W]",
+                        td__type_str(x));
+    if (training && n->seen) td_add_(n->seen, 1);
+    return td_return(c, td_batch_norm(x, n->weight, n->bias, n->mean, n->var,
+                                      training || !n->mean, n->momentum, n->eps));
+}
+
+static const td_module_type layer_type = {.name = "LayerNorm",
+                                          .bytes = sizeof(norm),
+                                          .forward = layer_forward};
+static const td_module_type rms_type = {.name = "RMSNorm",
+                                        .bytes = sizeof(norm),
+                                        .forward = rms_forward};
+static const td_module_type group_type = {.name = "GroupNorm",
+                                          .bytes = sizeof(norm),
+                                          .forward = group_forward};
+static const td_module_type batch_types[] = {
+    {.name = "BatchNorm1d", .bytes = sizeof(norm), .forward = batch_forward},
+    {.name = "BatchNorm2d", .bytes = sizeof(norm), .forward = batch_forward}};
+
+/* ---- making ------------------------------------------------------------- */
+
+static bool read_norm(td_ctx *cx, const char *who, norm *n, td_ints shape,
+                      const td_nn_norm_opts *o) {
+    if (shape.n < 1 || shape.n > TD_COUNT(n->shape))
+        return td__fail(cx, TD_E_ARG, "%s: %d dims, and can be 1 to %d", who, shape.n,
+                        TD_COUNT(n->shape));
+    for (int i = 0; i < shape.n; i++)
+        if (!td__nn_positive(cx, who, "a size", shape.v[i])) return false;
+    if (!(o->eps >= 0) || !(o->momentum >= 0 && o->momentum <= 1))
+        return td__fail(cx, TD_E_ARG,
+                        "%s: eps is %g and momentum %g; neither may be "
+                        "negative, nor momentum above 1",
+                        who, o->eps, o->momentum);
+    n->rank = shape.n;
+    memcpy(n->shape, shape.v, sizeof *shape.v * (size_t)shape.n);
+    n->eps = o->eps;
+    n->momentum = o->momentum != 0 ? o->momentum : 0.1;
+    return true;
+}
+
+/* Makes the module with its weight, and bias if it has one. */
+static td_making begin_norm(td_ctx *cx, const td_module_type *type, const norm *read,
+                            const td_nn_norm_opts *o, bool bias) {
+    td_making k = td__nn_begin(cx, type);
+    td_ints   shape = {read->shape, read->rank};
+    norm     *n = k.m ? td_module_state(k.m) : NULL;
+    if (!n) return k;
+    *n = *read;
+    td__nn_param(&k, "weight", o->no_affine ? NULL : td_ones(cx, shape), &n->weight);
+    bool none = o->no_affine || o->no_bias;
+    if (bias) td__nn_param(&k, "bias", none ? NULL : td_zeros(cx, shape), &n->bias);
+    return k;
+}
+
+static td_module *last_dims_norm(td_ctx *cx, const td_module_type *type, td_ints shape,
+                                 const td_nn_norm_opts *opts) {
+    td_nn_norm_opts o;
+    norm            n = {0};
+    bool            layer = type == &layer_type;
+    td__nn_opts(&o, sizeof o, opts);
+    if (!read_norm(cx, type->name, &n, shape, &o)) return NULL;
+    if (layer && n.eps == 0) n.eps = 1e-5;
+    td_making k = begin_norm(cx, type, &n, &o, layer);
+    return td__nn_end(&k);
+}
+
+td_module *td_nn_layer_norm(td_ctx *cx, td_ints shape, const td_nn_norm_opts *opts) {
+    return last_dims_norm(cx, &layer_type, shape, opts);
+}
+
+td_module *td_nn_rms_norm(td_ctx *cx, td_ints shape, const td_nn_norm_opts *opts) {
+    return last_dims_norm(cx, &rms_type, shape, opts);
+}
+
+td_module *td_nn_group_norm(td_ctx *cx, int64_t groups, int64_t channels,
+                            const td_nn_norm_opts *opts) {
+    td_nn_norm_opts o;
+    norm            n = {.groups = groups};
+    td__nn_opts(&o, sizeof o, opts);
+    if (!td__nn_positive(cx, "GroupNorm", "groups", groups) ||
+        !read_norm(cx, "GroupNorm", &n, TD_SHAPE(channels), &o))
+        return NULL;
+    if (channels % groups) {
+        td__fail(cx, TD_E_ARG, "GroupNorm: %lld channels do not make %lld groups",
+                 (long long)channels, (long long)groups);
+        return NULL;
+    }
+    if (n.eps == 0) n.eps = 1e-5;
+    td_making k = begin_norm(cx, &group_type, &n, &o, true);
+    return td__nn_end(&k);
+}
+
+static td_module *batch_norm(td_ctx *cx, int dims, int64_t channels,
+                             const td_nn_norm_opts *opts) {
+    td_nn_norm_opts       o;
+    norm                  read = {.groups = dims};
+    const td_module_type *type = &batch_types[dims - 1];
+    td__nn_opts(&o, sizeof o, opts);
+    if (!read_norm(cx, type->name, &read, TD_SHAPE(channels), &o)) return NULL;
+    if (read.eps == 0) read.eps = 1e-5;
+    td_making k = begin_norm(cx, type, &read, &o, true);
+    norm     *n = k.m ? td_module_state(k.m) : NULL;
+    bool      stats = !o.no_stats;
+    if (n) {
+        td_ints shape = TD_SHAPE(channels);
+        td__nn_buffer(&k, "running_mean", stats ? td_zeros(cx, shape) : NULL, &n->mean);
+        td__nn_buffer(&k, "running_var", stats ? td_ones(cx, shape) : NULL, &n->var);
+        td__nn_buffer(&k, "num_batches_tracked",
+                      stats ? td_zeros(cx, TD_SHAPE(), TD_I64) : NULL, &n->seen);
+    }
+    return td__nn_end(&k);
+}
+
+td_module *td_nn_batch_norm1d(td_ctx *cx, int64_t channels,
+                              const td_nn_norm_opts *opts) {
+    return batch_norm(cx, 1, channels, opts);
+}
+
+td_module *td_nn_batch_norm2d(td_ctx *cx, int64_t channels,
+                              const td_nn_norm_opts *opts) {
+    return batch_norm(cx, 2, channels, opts);
+}

@@ -1,0 +1,203 @@
+/* plain.c -- layers without parameters: activations, dropout, pools, shapes. Each is a
+ * function of a tensor and a few numbers. */
+#include "nn/nn.h"
+
+typedef struct plain plain;
+typedef td_tensor   *plain_fn(const plain *p, td_tensor *x);
+
+struct plain {
+    plain_fn *fn;
+    td_tensor *(*own)(td_tensor *x); /* td_nn_function's */
+    bool    training;
+    double  a;    /* slope, alpha, probability */
+    int64_t i, j; /* dims */
+    int64_t kernel[2], stride[2], padding[2];
+};
+
+static bool plain_forward(td_module *m, td_call *c) {
+    plain      p = *(const plain *)td_module_state(m);
+    td_tensor *x = td_arg(c, 0);
+    p.training = td_module_training(m);
+    return td_return(c, td_is_nil(x) ? x : p.fn(&p, x));
+}
+
+/* ---- what they compute -------------------------------------------------- */
+
+#define PAIR(v) ((td_ints){(v), 2})
+
+static td_tensor *identity(const plain *p, td_tensor *x) { return (void)p, x; }
+static td_tensor *own(const plain *p, td_tensor *x) { return p->own(x); }
+static td_tensor *relu(const plain *p, td_tensor *x) { return (void)p, td_relu(x); }
+static td_tensor *relu6(const plain *p, td_tensor *x) { return (void)p, td_relu6(x); }
+static td_tensor *leaky_relu(const plain *p, td_tensor *x) {
+    return td_leaky_relu(x, p->a);
+}
+static td_tensor *elu(const plain *p, td_tensor *x) { return td_elu(x, p->a); }
+static td_tensor *gelu(const plain *p, td_tensor *x) { return (void)p, td_gelu(x); }
+static td_tensor *gelu_tanh(const plain *p, td_tensor *x) {
+    return (void)p, td_gelu(x, "tanh");
+}
+static td_tensor *silu(const plain *p, td_tensor *x) { return (void)p, td_silu(x); }
+static td_tensor *mish(const plain *p, td_tensor *x) { return (void)p, td_mish(x); }
+static td_tensor *tanh_(const plain *p, td_tensor *x) { return (void)p, td_tanh(x); }
+static td_tensor *sigmoid(const plain *p, td_tensor *x) {
+    return (void)p, td_sigmoid(x);
+}
+static td_tensor *softplus(const plain *p, td_tensor *x) {
+    return (void)p, td_softplus(x);
+}
+static td_tensor *hardswish(const plain *p, td_tensor *x) {
+    return (void)p, td_hardswish(x);
+}
+static td_tensor *softmax(const plain *p, td_tensor *x) { return td_softmax(x, p->i); }
+static td_tensor *log_softmax(const plain *p, td_tensor *x) {
+    return td_log_softmax(x, p->i);
+}
+static td_tensor *flatten(const plain *p, td_tensor *x) {
+    return td_flatten(x, p->i, p->j);
+}
+static td_tensor *dropout(const plain *p, td_tensor *x) {
+    return td_dropout(x, p->a, p->training);
+}
+static td_tensor *max_pool(const plain *p, td_tensor *x) {
+    return td_max_pool2d(x, PAIR(p->kernel), PAIR(p->stride), PAIR(p->padding));
+}
+static td_tensor *avg_pool(const plain *p, td_tensor *x) {
+    return td_avg_pool2d(x, PAIR(p->kernel), PAIR(p->stride), PAIR(p->padding));
+}
+static td_tensor *adaptive_pool(const plain *p, td_tensor *x) {
+    return td_adaptive_avg_pool2d(x, PAIR(p->kernel));
+}
+
+/* One row each: the name PyTorch has for it. */
+enum {
+    IDENTITY,
+    OWN,
+    RELU,
+    RELU6,
+    LEAKY_RELU,
+    ELU,
+    GELU,
+    GELU_TANH,
+    SILU,
+    MISH,
+    TANH,
+    SIGMOID,
+    SOFTPLUS,
+    HARDSWISH,
+    SOFTMAX,
+    LOG_SOFTMAX,
+    FLATTEN,
+    DROPOUT,
+    MAX_POOL,
+    AVG_POOL,
+    ADAPTIVE_POOL
+};
+
+#define PLAIN(name_, fn_) \
+    { {.name = (name_), .bytes = sizeof(plain), .forward = plain_forward}, (fn_) }
+static const struct row {
+    td_module_type type;
+    plain_fn      *fn;
+} rows[] = {
+    [IDENTITY] = PLAIN("Identity", identity),
+    [OWN] = PLAIN("Function", own),
+    [RELU] = PLAIN("ReLU", relu),
+    [RELU6] = PLAIN("ReLU6", relu6),
+    [LEAKY_RELU] = PLAIN("LeakyReLU", leaky_relu),
+    [ELU] = PLAIN("ELU", elu),
+    [GELU] = PLAIN("GELU", gelu),
+    [GELU_TANH] = PLAIN("GELU", gelu_tanh),
+    [SILU] = PLAIN("SiLU", silu),
+    [MISH] = PLAIN("Mish", mish),
+    [TANH] = PLAIN("Tanh", tanh_),
+    [SIGMOID] = PLAIN("Sigmoid", sigmoid),
+    [SOFTPLUS] = PLAIN("Softplus", softplus),
+    [HARDSWISH] = PLAIN("Hardswish", hardswish),
+    [SOFTMAX] = PLAIN("Softmax", softmax),
+    [LOG_SOFTMAX] = PLAIN("LogSoftmax", log_softmax),
+    [FLATTEN] = PLAIN("Flatten", flatten),
+    [DROPOUT] = PLAIN("Dropout", dropout),
+    [MAX_POOL] = PLAIN("MaxPool2d", max_pool),
+    [AVG_POOL] = PLAIN("AvgPool2d", avg_pool),
+    [ADAPTIVE_POOL] = PLAIN("AdaptiveAvgPool2d", adaptive_pool),
+};
+
+/* ---- making ------------------------------------------------------------- */
+
+static td_module *make(td_ctx *cx, int row, plain p) {
+    td_making k = td__nn_begin(cx, &rows[row].type);
+    p.fn = rows[row].fn;
+    if (k.m) *(plain *)td_module_state(k.m) = p;
+    return td__nn_end(&k);
+}
+
+td_module *td_nn_identity(td_ctx *cx) { return make(cx, IDENTITY, (plain){0}); }
+td_module *td_nn_relu(td_ctx *cx) { return make(cx, RELU, (plain){0}); }
+td_module *td_nn_relu6(td_ctx *cx) { return make(cx, RELU6, (plain){0}); }
+td_module *td_nn_gelu(td_ctx *cx) { return make(cx, GELU, (plain){0}); }
+td_module *td_nn_gelu_tanh(td_ctx *cx) { return make(cx, GELU_TANH, (plain){0}); }
+td_module *td_nn_silu(td_ctx *cx) { return make(cx, SILU, (plain){0}); }
+td_module *td_nn_mish(td_ctx *cx) { return make(cx, MISH, (plain){0}); }
+td_module *td_nn_tanh(td_ctx *cx) { return make(cx, TANH, (plain){0}); }
+td_module *td_nn_sigmoid(td_ctx *cx) { return make(cx, SIGMOID, (plain){0}); }
+td_module *td_nn_softplus(td_ctx *cx) { return make(cx, SOFTPLUS, (plain){0}); }
+td_module *td_nn_hardswish(td_ctx *cx) { return make(cx, HARDSWISH, (plain){0}); }
+
+td_module *td_nn_leaky_relu(td_ctx *cx, double slope) {
+    return make(cx, LEAKY_RELU, (plain){.a = slope});
+}
+td_module *td_nn_elu(td_ctx *cx, double alpha) {
+    return make(cx, ELU, (plain){.a = alpha});
+}
+td_module *td_nn_softmax(td_ctx *cx, int64_t dim) {
+    return make(cx, SOFTMAX, (plain){.i = dim});
+}
+td_module *td_nn_log_softmax(td_ctx *cx, int64_t dim) {
+    return make(cx, LOG_SOFTMAX, (plain){.i = dim});
+}
+td_module *td_nn_flatten(td_ctx *cx, int64_t from, int64_t to) {
+    return make(cx, FLATTEN, (plain){.i = from, .j = to});
+}
+td_module *td_nn_function(td_ctx *cx, td_tensor *(*fn)(td_tensor *x)) {
+    return make(cx, OWN, (plain){.own = fn});
+}
+td_module *td_nn_dropout(td_ctx *cx, double p) {
+    if (!td__nn_fraction(cx, "Dropout", "p", p)) return NULL;
+    return make(cx, DROPOUT, (plain){.a = p});
+}
+
+/* One entry for both dims, or two; `none` stands for a list that is not given. */
+static bool read_pair(td_ctx *cx, int row, td_ints given, const int64_t *none,
+                      int64_t *to) {
+    if (given.v && given.n != 1 && given.n != 2)
+        return td__fail(cx, TD_E_ARG, "%s: a list of %d entries, and takes 1 or 2",
+                        rows[row].type.name, given.n);
+    for (int i = 0; i < 2; i++)
+        to[i] = given.v ? given.v[given.n == 1 ? 0 : i] : none[i];
+    return true;
+}
+
+/* The numbers are judged by the op, when it is called. */
+static td_module *pool_make(td_ctx *cx, int row, td_ints kernel, td_ints stride,
+                            td_ints padding) {
+    static const int64_t zero[2] = {0, 0};
+    plain                p = {0};
+    if (!read_pair(cx, row, kernel, zero, p.kernel) ||
+        !read_pair(cx, row, stride, p.kernel, p.stride) ||
+        !read_pair(cx, row, padding, zero, p.padding))
+        return NULL;
+    return make(cx, row, p);
+}
+
+td_module *td_nn_max_pool2d(td_ctx *cx, td_ints kernel, td_ints stride,
+                            td_ints padding) {
+    return pool_make(cx, MAX_POOL, kernel, stride, padding);
+}
+td_module *td_nn_avg_pool2d(td_ctx *cx, td_ints kernel, td_ints stride,
+                            td_ints padding) {
+    return pool_make(cx, AVG_POOL, kernel, stride, padding);
+}
+td_module *td_nn_adaptive_avg_pool2d(td_ctx *cx, td_ints out) {
+    return pool_make(cx, ADAPTIVE_POOL, out, TD_ALL, TD_ALL);
+}

@@ -1,0 +1,114 @@
+/* nn_help.h -- one of each layer, as tools/oracle/nn.py has them. */
+#ifndef TD_NN_HELP_H
+#define TD_NN_HELP_H
+
+#include "td_test.h"
+
+#include <tandem/tandem.h>
+
+static inline td_module *bare(td_ctx *cx) {
+    td_nn_linear_opts o = {TD_NN_LINEAR_OPTS, .no_bias = true};
+    return td_nn_linear(cx, 3, 4, &o);
+}
+static inline td_module *padded(td_ctx *cx) {
+    td_nn_embedding_opts o = {TD_NN_EMBEDDING_OPTS, .padded = true, .padding_idx = -4};
+    return td_nn_embedding(cx, 5, 3, &o);
+}
+static inline td_module *conv1(td_ctx *cx) {
+    td_nn_conv_opts o = {TD_NN_CONV_OPTS, .stride = TD_DIMS(2), .padding = TD_DIMS(1),
+                         .groups = 2};
+    return td_nn_conv1d(cx, 4, 6, 3, &o);
+}
+static inline td_module *conv2(td_ctx *cx) {
+    td_nn_conv_opts o = {TD_NN_CONV_OPTS, .padding = TD_DIMS(1, 0),
+                         .dilation = TD_DIMS(1, 2), .no_bias = true};
+    return td_nn_conv2d(cx, 3, 2, TD_DIMS(3, 2), &o);
+}
+static inline td_module *ln_weight(td_ctx *cx) {
+    td_nn_norm_opts o = {TD_NN_NORM_OPTS, .no_bias = true, .eps = 1e-3};
+    return td_nn_layer_norm(cx, TD_SHAPE(3), &o);
+}
+static inline td_module *bn2(td_ctx *cx) {
+    td_nn_norm_opts o = {TD_NN_NORM_OPTS, .momentum = 0.3};
+    return td_nn_batch_norm2d(cx, 3, &o);
+}
+static inline td_module *bn_bare(td_ctx *cx) {
+    td_nn_norm_opts o = {TD_NN_NORM_OPTS, .no_affine = true, .no_stats = true};
+    return td_nn_batch_norm1d(cx, 3, &o);
+}
+static inline td_module *cross(td_ctx *cx) {
+    td_nn_attention_opts o = {TD_NN_ATTENTION_OPTS, .no_bias = true,
+                              .batch_first = true};
+    return td_nn_multihead_attention(cx, 6, 3, &o);
+}
+static inline td_module *causal(td_ctx *cx, bool batch_first) {
+    td_nn_attention_opts o = {TD_NN_ATTENTION_OPTS, .causal = true,
+                              .batch_first = batch_first};
+    return td_nn_multihead_attention(cx, 6, 1, &o);
+}
+static inline td_module *lstm(td_ctx *cx) {
+    td_nn_rnn_opts o = {TD_NN_RNN_OPTS, .layers = 2, .bidirectional = true};
+    return td_nn_lstm(cx, 3, 4, &o);
+}
+static inline td_module *lstm_state(td_ctx *cx) {
+    td_nn_rnn_opts o = {TD_NN_RNN_OPTS, .batch_first = true, .no_bias = true};
+    return td_nn_lstm(cx, 3, 4, &o);
+}
+static inline td_module *gru(td_ctx *cx) {
+    td_nn_rnn_opts o = {TD_NN_RNN_OPTS, .layers = 2};
+    return td_nn_gru(cx, 3, 4, &o);
+}
+static inline td_module *gru_single(td_ctx *cx) {
+    td_nn_rnn_opts o = {TD_NN_RNN_OPTS, .bidirectional = true};
+    return td_nn_gru(cx, 3, 2, &o);
+}
+static inline td_module *net(td_ctx *cx) {
+    return td_nn_sequential(cx, TD_MODULES(td_nn_linear(cx, 3, 4, NULL), td_nn_gelu(cx),
+                                           td_nn_batch_norm1d(cx, 4, NULL),
+                                           td_nn_linear(cx, 4, 2, NULL)));
+}
+
+/* All of them under the names of the files; NULL after a failure. */
+static inline td_module *whole_make(td_ctx *cx) {
+    td_module *m = td_nn_list(cx, (td_modules){NULL, 0});
+    td_nn_add(m, "linear", td_nn_linear(cx, 3, 4, NULL));
+    td_nn_add(m, "bare", bare(cx));
+    td_nn_add(m, "table", td_nn_embedding(cx, 5, 3, NULL));
+    td_nn_add(m, "padded", padded(cx));
+    td_nn_add(m, "conv1", conv1(cx));
+    td_nn_add(m, "conv2", conv2(cx));
+    td_nn_add(m, "ln", td_nn_layer_norm(cx, TD_SHAPE(2, 3), NULL));
+    td_nn_add(m, "ln_weight", ln_weight(cx));
+    td_nn_add(m, "rms", td_nn_rms_norm(cx, TD_SHAPE(5), NULL));
+    td_nn_add(m, "gn", td_nn_group_norm(cx, 2, 4, NULL));
+    td_nn_add(m, "bn1", td_nn_batch_norm1d(cx, 3, NULL));
+    td_nn_add(m, "bn2", bn2(cx));
+    td_nn_add(m, "bn_bare", bn_bare(cx));
+    td_nn_add(m, "self", td_nn_multihead_attention(cx, 6, 2, NULL));
+    td_nn_add(m, "cross", cross(cx));
+    td_nn_add(m, "causal", causal(cx, false));
+    td_nn_add(m, "causal_pads", causal(cx, true));
+    td_nn_add(m, "lstm", lstm(cx));
+    td_nn_add(m, "lstm_state", lstm_state(cx));
+    td_nn_add(m, "gru", gru(cx));
+    td_nn_add(m, "gru_single", gru_single(cx));
+    td_nn_add(m, "lstm_cell", td_nn_lstm_cell(cx, 3, 4, NULL));
+    td_nn_add(m, "gru_cell", td_nn_gru_cell(cx, 3, 4, NULL));
+    td_nn_add(m, "net", net(cx));
+    if (td_ok(cx)) return m;
+    td_module_free(m);
+    return NULL;
+}
+
+/* The largest difference, over the larger of 1 and the largest value; NaN counts as
+ * infinite. */
+static inline double nn_apart(td_tensor *a, td_tensor *b) {
+    td_grad_mode was = td_no_grad_begin(td_ctx_of(a));
+    td_tensor   *x = td_to(a, TD_F64), *y = td_to(b, TD_F64);
+    double       d = td_item(td_amax(td_abs(td_sub(x, y)), TD_ALL));
+    double       m = td_item(td_amax(td_abs(y), TD_ALL));
+    td_no_grad_end(td_ctx_of(a), was);
+    return isnan(d) ? INFINITY : d / (m > 1 ? m : 1);
+}
+
+#endif

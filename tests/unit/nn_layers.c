@@ -1,0 +1,273 @@
+/* nn_layers.c -- layers: first values, modes, wrong options, ownership, copies. */
+#include "nn_help.h"
+
+#include "core/core.h"
+
+static bool says(td_ctx *cx, td_code code, const char *part) {
+    bool ok = td_error(cx) == code && strstr(td_message(cx), part);
+    if (!ok) fprintf(stderr, "%s: %s\n", td_code_name(td_error(cx)), td_message(cx));
+    td_clear(cx);
+    return ok;
+}
+
+static double most(td_tensor *t) { return td_item(td_amax(td_abs(t), TD_ALL)); }
+
+static int living(const td_ctx *cx) {
+    int n = 0;
+    for (const td_tensor *t = cx->all; t; t = t->next) n++;
+    return n;
+}
+
+/* ---- first values ------------------------------------------------------- */
+
+/* Of 10,000 draws the largest is within 1 % of the bound, and the variance a third of
+ * its square. */
+static void check_uniform(td_tensor *t, double bound) {
+    double largest = most(t), var = td_item(td_mean(td_square(t)));
+    CHECK(largest <= bound && largest > 0.99 * bound);
+    CHECK_NEAR(var, bound * bound / 3, 0.04 * bound * bound / 3);
+}
+
+TEST(layers_begin_with_pytorchs_bounds) {
+    td_ctx *cx = td_open();
+    td_seed(cx, 3);
+    td_nn_conv_opts grouped = {TD_NN_CONV_OPTS, .groups = 4};
+    td_module      *l = td_nn_linear(cx, 100, 200, NULL);
+    td_module      *c = td_nn_conv2d(cx, 16, 128, TD_DIMS(5, 5), &grouped);
+    td_module      *a = td_nn_multihead_attention(cx, 64, 4, NULL);
+    td_module      *r = td_nn_lstm(cx, 64, 49, NULL);
+    td_module      *e = td_nn_embedding(cx, 100, 100, NULL);
+
+    check_uniform(td_module_get(l, "weight"), 0.1);
+    CHECK(most(td_module_get(l, "bias")) <= 0.1);
+    check_uniform(td_module_get(c, "weight"), 0.1);
+    check_uniform(td_module_get(a, "in_proj_weight"), sqrt(6.0 / 256));
+    CHECK(most(td_module_get(a, "in_proj_bias")) == 0);
+    CHECK(most(td_module_get(a, "out_proj.weight")) <= 0.125);
+    CHECK(most(td_module_get(a, "out_proj.bias")) == 0);
+    check_uniform(td_module_get(r, "weight_ih_l0"), 1.0 / 7);
+    CHECK_NEAR(td_item(td_std(td_module_get(e, "weight"))), 1, 0.03);
+    CHECK_OK(cx);
+    td_module *all[] = {l, c, a, r, e};
+    for (int i = 0; i < 5; i++) td_module_free(all[i]);
+    td_close(cx);
+}
+
+TEST(first_values_have_the_spread_they_are_asked_for) {
+    td_ctx    *cx = td_open();
+    td_tensor *t = td_requires_grad_(td_empty(cx, TD_SHAPE(100, 25, 4)));
+    td_seed(cx, 1);
+
+    check_uniform(td_init_xavier_uniform(t, 2), 2 * sqrt(6.0 / 500));
+    td_init_xavier_normal(t, 1);
+    CHECK_NEAR(td_item(td_std(t)), sqrt(2.0 / 500), 2e-3);
+    check_uniform(td_init_kaiming_uniform(t, td_init_gain("relu", 0), TD_FAN_IN),
+                  sqrt(6.0 / 100));
+    td_init_kaiming_normal(t, td_init_gain("leaky_relu", 1), TD_FAN_OUT);
+    CHECK_NEAR(td_item(td_std(t)), 0.05, 2e-3);
+    td_init_trunc_normal(t, 1, 0.5);
+    CHECK(most(td_sub(t, 1.0)) <= 1.0 && most(td_sub(t, 1.0)) > 0.98);
+    CHECK_NEAR(td_item(td_std(t)), 0.88 * 0.5, 5e-3); /* of what is left */
+    CHECK(td_item(td_sum(td_init_constant(t, 0.25))) == 2500);
+    CHECK(most(td_init_zeros(t)) == 0 && most(td_init_ones(t)) == 1);
+    CHECK(td_is_leaf(t) && td_requires_grad(t) && isnan(td_init_gain("none", 0)));
+    CHECK(td_is_nil(td_init_xavier_normal(td_ones(cx, TD_SHAPE(3)), 1)));
+    CHECK(says(cx, TD_E_SHAPE, "td_init_xavier_normal: f32[3] has no fan"));
+    td_close(cx);
+}
+
+TEST(orthogonal_rows_or_columns) {
+    td_ctx    *cx = td_open();
+    td_tensor *wide = td_init_orthogonal(td_empty(cx, TD_SHAPE(5, 3, 4)), 2);
+    td_tensor *tall = td_init_orthogonal(td_empty(cx, TD_SHAPE(9, 4)), 1);
+
+    td_tensor *w = td_flatten(wide, 1);
+    CHECK(most(td_sub(td_matmul(w, td_t(w)), td_mul(td_eye(cx, 5), 4.0))) < 1e-5);
+    CHECK(most(td_sub(td_matmul(td_t(tall), tall), td_eye(cx, 4))) < 1e-5);
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+/* ---- modes -------------------------------------------------------------- */
+
+TEST(dropout_and_batch_norm_change_with_the_mode) {
+    td_ctx    *cx = td_open();
+    td_module *m = td_nn_sequential(cx, TD_MODULES(td_nn_batch_norm1d(cx, 3, NULL),
+                                                   td_nn_dropout(cx, 0.5)));
+    td_tensor *x = td_randn(cx, TD_SHAPE(64, 3));
+
+    td_tensor *y = td_module_call(m, TD_ARGS(x));
+    CHECK(td_item(td_sum(td_eq(y, 0))) > 40);
+    CHECK(td_item_int(td_module_get(m, "0.num_batches_tracked")) == 1);
+    td_module_train(m, false);
+    y = td_module_call(m, TD_ARGS(x));
+    CHECK(td_item(td_sum(td_eq(y, 0))) == 0);
+    CHECK(td_item_int(td_module_get(m, "0.num_batches_tracked")) == 1);
+    CHECK_OK(cx);
+    td_module_free(m);
+    td_close(cx);
+}
+
+static td_tensor *twice(td_tensor *x) { return td_mul(x, 2.0); }
+
+TEST(layers_without_parameters_do_what_their_op_does) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_reshape(td_tensor1(cx, -8, -1, 0.5, 9), TD_SHAPE(1, 1, 2, 2));
+    struct {
+        td_module *m;
+        td_tensor *want;
+    } row[] = {{td_nn_relu(cx), td_relu(x)},
+               {td_nn_relu6(cx), td_relu6(x)},
+               {td_nn_leaky_relu(cx, 0.1), td_leaky_relu(x, 0.1)},
+               {td_nn_elu(cx, 0.5), td_elu(x, 0.5)},
+               {td_nn_gelu(cx), td_gelu(x)},
+               {td_nn_gelu_tanh(cx), td_gelu(x, "tanh")},
+               {td_nn_silu(cx), td_silu(x)},
+               {td_nn_mish(cx), td_mish(x)},
+               {td_nn_tanh(cx), td_tanh(x)},
+               {td_nn_sigmoid(cx), td_sigmoid(x)},
+               {td_nn_softplus(cx), td_softplus(x)},
+               {td_nn_hardswish(cx), td_hardswish(x)},
+               {td_nn_softmax(cx, -1), td_softmax(x, -1)},
+               {td_nn_log_softmax(cx, 2), td_log_softmax(x, 2)},
+               {td_nn_identity(cx), x},
+               {td_nn_flatten(cx, 1, -1), td_flatten(x, 1)},
+               {td_nn_function(cx, twice), td_mul(x, 2.0)},
+               {td_nn_max_pool2d(cx, TD_DIMS(2), TD_ALL, TD_ALL),
+                td_max_pool2d(x, TD_DIMS(2))},
+               {td_nn_avg_pool2d(cx, TD_DIMS(2, 1), TD_DIMS(1), TD_ALL),
+                td_avg_pool2d(x, TD_DIMS(2, 1), TD_DIMS(1))},
+               {td_nn_adaptive_avg_pool2d(cx, TD_DIMS(1)),
+                td_adaptive_avg_pool2d(x, TD_DIMS(1, 1))}};
+
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        td_tensor *y = td_module_call(row[i].m, TD_ARGS(x));
+        CHECK_OK(cx);
+        CHECK(td_rank(y) == td_rank(row[i].want) && nn_apart(y, row[i].want) == 0);
+        td_module_free(row[i].m);
+    }
+    td_close(cx);
+}
+
+/* ---- mistakes ----------------------------------------------------------- */
+
+TEST(wrong_options_are_refused_with_the_layers_name) {
+    td_ctx              *cx = td_open();
+    td_nn_conv_opts      uneven = {TD_NN_CONV_OPTS, .groups = 2};
+    td_nn_conv_opts      lists = {TD_NN_CONV_OPTS, .stride = TD_DIMS(1, 1, 1)};
+    td_nn_embedding_opts far = {TD_NN_EMBEDDING_OPTS, .padded = true, .padding_idx = 5};
+    td_nn_norm_opts      norm = {TD_NN_NORM_OPTS, .eps = -1};
+    td_nn_rnn_opts       deep = {TD_NN_RNN_OPTS, .layers = 99};
+
+    CHECK(!td_nn_linear(cx, 0, 3, NULL));
+    CHECK(says(cx, TD_E_ARG, "Linear: in is 0, and must be at least 1"));
+    CHECK(!td_nn_conv2d(cx, 4, 3, TD_DIMS(3), &uneven));
+    CHECK(says(cx, TD_E_ARG, "Conv2d: 4 to 3 channels do not make 2 groups"));
+    CHECK(!td_nn_conv1d(cx, 4, 3, 0, NULL));
+    CHECK(says(cx, TD_E_ARG, "Conv1d: kernel is 0, and must be at least 1"));
+    CHECK(!td_nn_conv2d(cx, 4, 3, TD_DIMS(3), &lists));
+    CHECK(says(cx, TD_E_ARG, "Conv2d: stride has 3 entries, and takes 1 or 2"));
+    CHECK(!td_nn_embedding(cx, 5, 2, &far));
+    CHECK(says(cx, TD_E_INDEX, "Embedding: padding_idx is 5, of 5 rows"));
+    CHECK(!td_nn_layer_norm(cx, TD_SHAPE(3), &norm));
+    CHECK(says(cx, TD_E_ARG, "LayerNorm: eps is -1"));
+    CHECK(!td_nn_group_norm(cx, 3, 4, NULL));
+    CHECK(says(cx, TD_E_ARG, "GroupNorm: 4 channels do not make 3 groups"));
+    CHECK(!td_nn_multihead_attention(cx, 6, 4, NULL));
+    CHECK(says(cx, TD_E_ARG, "a dim of 6 does not make 4 heads"));
+    CHECK(!td_nn_dropout(cx, NAN) && says(cx, TD_E_ARG, "Dropout: p is nan"));
+    CHECK(!td_nn_gru(cx, 1, 1, &deep) && says(cx, TD_E_ARG, "GRU: 99 layers"));
+    CHECK(!td_nn_max_pool2d(cx, TD_DIMS(1, 2, 3), TD_ALL, TD_ALL));
+    CHECK(says(cx, TD_E_ARG, "MaxPool2d: a list of 3 entries"));
+    CHECK(living(cx) == 0);
+    td_close(cx);
+}
+
+TEST(wrong_arguments_are_refused_with_the_layers_name) {
+    td_ctx    *cx = td_open();
+    td_module *m = whole_make(cx);
+    td_tensor *x = td_ones(cx, TD_SHAPE(2, 3, 3)), *h = td_ones(cx, TD_SHAPE(1, 1, 4));
+    CHECK_OK(cx);
+
+    CHECK(td_is_nil(td_module_call(td_module_find(m, "bn2"), TD_ARGS(x))));
+    CHECK(says(cx, TD_E_SHAPE, "BatchNorm2d: takes [N,C,H,W], not f32[2,3,3]"));
+    CHECK(td_is_nil(td_module_call(td_module_find(m, "self"), TD_ARGS(x))));
+    CHECK(says(cx, TD_E_SHAPE, "MultiheadAttention: argument 0 is f32[2,3,3]"));
+    CHECK(td_is_nil(td_module_call(td_module_find(m, "lstm_state"), TD_ARGS(x, h))));
+    CHECK(says(cx, TD_E_SHAPE, "LSTM: a state is f32[1,1,4], and must be f32[1,2,4]"));
+    CHECK(td_is_nil(td_module_call(td_module_find(m, "gru"), TD_ARGS(h))));
+    CHECK(says(cx, TD_E_SHAPE, "GRU: the input is f32[1,1,4]"));
+    CHECK(td_is_nil(td_module_call(td_module_find(m, "net"), TD_ARGS(x))));
+    CHECK(td_error(cx) != TD_OK && cx->scopes.n == 0);
+    td_clear(cx);
+    td_module_free(m);
+    td_close(cx);
+}
+
+/* ---- ownership ---------------------------------------------------------- */
+
+TEST(what_nests_a_failed_constructor_frees_everything) {
+    td_ctx *cx = td_open();
+
+    td_module *m = td_nn_sequential(cx, TD_MODULES(td_nn_linear(cx, 2, 3, NULL),
+                                                   td_nn_linear(cx, -1, 2, NULL),
+                                                   td_nn_linear(cx, 2, 3, NULL)));
+    CHECK(!m && says(cx, TD_E_ARG, "Linear: in is -1"));
+    td_module *shared = td_nn_linear(cx, 2, 2, NULL);
+    CHECK(!td_nn_sequential(cx, TD_MODULES(shared, NULL, shared)));
+    CHECK(says(cx, TD_E_ARG, "Sequential: module 1 is NULL"));
+    CHECK(!td_nn_add(NULL, "x", td_nn_relu(cx)));
+    CHECK(says(cx, TD_E_ARG, "td_nn_add: \"x\" has no module to join"));
+    m = td_nn_list(cx, TD_MODULES(td_nn_linear(cx, 2, 2, NULL)));
+    CHECK(!td_nn_add(m, "0", td_nn_relu(cx)) && says(cx, TD_E_ARG, "name is taken"));
+    CHECK(!td_nn_append(m, m) && says(cx, TD_E_ARG, "itself inside"));
+    CHECK(td_nn_append(m, td_nn_relu(cx)) && td_module_children(m) == 2);
+    td_module_free(m);
+    CHECK(living(cx) == 0);
+    td_close(cx);
+}
+
+TEST(a_module_listed_twice_is_one) {
+    td_ctx    *cx = td_open();
+    td_module *l = td_nn_linear(cx, 2, 2, NULL);
+    td_module *m = td_nn_sequential(cx, TD_MODULES(l, td_nn_relu(cx), l));
+    td_tensor *x = td_ones(cx, TD_SHAPE(1, 2));
+
+    CHECK(td_module_parameters(m, NULL, 0) == 2);
+    td_tensor *y = td_module_call(m, TD_ARGS(x));
+    td_tensor *h = td_relu(td_module_call(l, TD_ARGS(x)));
+    CHECK(nn_apart(y, td_module_call(l, TD_ARGS(h))) == 0);
+    CHECK_OK(cx);
+    td_module_free(m);
+    td_close(cx);
+}
+
+TEST(a_copy_computes_the_same_with_tensors_of_its_own) {
+    td_ctx    *cx = td_open();
+    td_module *m = whole_make(cx), *copy = td_module_copy(m);
+    td_tensor *x = td_randn(cx, TD_SHAPE(5, 2, 3));
+    CHECK_OK(cx);
+    td_module *a = td_module_find(m, "lstm"), *b = td_module_find(copy, "lstm");
+
+    td_tensor *y = td_module_call(a, TD_ARGS(x));
+    CHECK(nn_apart(td_module_call(b, TD_ARGS(x)), y) == 0);
+    td_init_zeros(td_module_get(a, "weight_ih_l0"));
+    CHECK(nn_apart(td_module_call(b, TD_ARGS(x)), y) == 0);
+    CHECK(nn_apart(td_module_call(a, TD_ARGS(x)), y) > 0);
+    td_module_free(m);
+    CHECK(nn_apart(td_module_call(b, TD_ARGS(x)), y) == 0);
+    td_module_free(copy);
+    td_close(cx);
+}
+
+TEST(constructors_leave_the_grad_mode_and_scopes_as_they_were) {
+    td_ctx    *cx = td_open();
+    td_module *m = whole_make(cx);
+
+    CHECK(td_grad_enabled(cx) && cx->scopes.n == 0);
+    CHECK(living(cx) ==
+          td_module_parameters(m, NULL, 0) + td_module_buffers(m, NULL, 0));
+    td_module_free(m);
+    CHECK(living(cx) == 0);
+    td_close(cx);
+}

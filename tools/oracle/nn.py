@@ -1,0 +1,121 @@
+#!/usr/bin/env python3
+"""nn.py -- what PyTorch's layers compute, for tests/unit/nn_torch.c.
+
+Writes two files below tests/nn: model.safetensors, the state dict of a module that
+holds one of each layer, and layers.safetensors, its inputs, results, tangents and
+gradients by name: NAME.in0, NAME.out0, NAME.tangent0, NAME.grad.weight, NAME.gin0,
+NAME.after.running_mean. Run it with a Python that has torch and safetensors.
+
+`--load FILE` only looks whether PyTorch loads the state dict in FILE, strictly.
+"""
+import os
+import sys
+import torch
+from torch import nn
+from safetensors.torch import load_file, save_file
+
+torch.set_num_threads(1)
+torch.manual_seed(7)
+HERE = os.path.join(os.path.dirname(__file__), "..", "..", "tests", "nn")
+
+
+def ints(high, *shape):
+    return torch.randint(0, high, shape)
+
+
+later = torch.triu(torch.ones(4, 4, dtype=torch.bool), 1)
+hide = torch.zeros(3, 4, dtype=torch.bool)
+hide[0, 1] = hide[2, 0] = hide[2, 3] = True
+pads = torch.zeros(2, 4, dtype=torch.bool)
+pads[1, 3] = True
+x = torch.randn(2, 4, 6)
+
+# name: layer, inputs, and where PyTorch's call differs, the call
+LAYERS = {
+    "linear": (nn.Linear(3, 4), [torch.randn(2, 3)]),
+    "bare": (nn.Linear(3, 4, bias=False), [torch.randn(3)]),
+    "table": (nn.Embedding(5, 3), [ints(5, 2, 3)]),
+    "padded": (nn.Embedding(5, 3, padding_idx=-4), [torch.tensor([0, 1, 4, 1])]),
+    "conv1": (nn.Conv1d(4, 6, 3, stride=2, padding=1, groups=2), [torch.randn(2, 4, 7)]),
+    "conv2": (nn.Conv2d(3, 2, (3, 2), padding=(1, 0), dilation=(1, 2), bias=False),
+              [torch.randn(2, 3, 5, 4)]),
+    "ln": (nn.LayerNorm((2, 3)), [torch.randn(4, 2, 3)]),
+    "ln_weight": (nn.LayerNorm(3, bias=False, eps=1e-3), [torch.randn(4, 3)]),
+    "rms": (nn.RMSNorm(5), [torch.randn(3, 5)]),
+    "gn": (nn.GroupNorm(2, 4), [torch.randn(2, 4, 3)]),
+    "bn1": (nn.BatchNorm1d(3), [torch.randn(4, 3)]),
+    "bn2": (nn.BatchNorm2d(3, momentum=0.3), [torch.randn(2, 3, 2, 2)]),
+    "bn_bare": (nn.BatchNorm1d(3, affine=False, track_running_stats=False),
+                [torch.randn(2, 3, 3)]),
+    "self": (nn.MultiheadAttention(6, 2), [torch.randn(4, 2, 6)],
+             lambda m, q: m(q, q, q, need_weights=False)[0]),
+    "cross": (nn.MultiheadAttention(6, 3, bias=False, batch_first=True),
+              [torch.randn(2, 3, 6), x, x.clone(), hide, pads],
+              lambda m, q, k, v, h, p: m(q, k, v, key_padding_mask=p, attn_mask=h,
+                                         need_weights=False)[0]),
+    "causal": (nn.MultiheadAttention(6, 1), [torch.randn(4, 6)],
+               lambda m, q: m(q, q, q, attn_mask=later, need_weights=False)[0]),
+    "causal_pads": (nn.MultiheadAttention(6, 1, batch_first=True),
+                    [torch.randn(2, 4, 6), None, None, None, pads],
+                    lambda m, q, k, v, h, p: m(q, q, q, attn_mask=later,
+                                               key_padding_mask=p,
+                                               need_weights=False)[0]),
+    "lstm": (nn.LSTM(3, 4, 2, bidirectional=True), [torch.randn(5, 2, 3)],
+             lambda m, q: (lambda y, s: (y, *s))(*m(q))),
+    "lstm_state": (nn.LSTM(3, 4, batch_first=True, bias=False),
+                   [torch.randn(2, 3, 3), torch.randn(1, 2, 4), torch.randn(1, 2, 4)],
+                   lambda m, q, h, c: (lambda y, s: (y, *s))(*m(q, (h, c)))),
+    "gru": (nn.GRU(3, 4, 2), [torch.randn(3, 2, 3), torch.randn(2, 2, 4)]),
+    "gru_single": (nn.GRU(3, 2, bidirectional=True), [torch.randn(4, 3)]),
+    "lstm_cell": (nn.LSTMCell(3, 4),
+                  [torch.randn(2, 3), torch.randn(2, 4), torch.randn(2, 4)],
+                  lambda m, q, h, c: m(q, (h, c))),
+    "gru_cell": (nn.GRUCell(3, 4), [torch.randn(3)]),
+    "net": (nn.Sequential(nn.Linear(3, 4), nn.GELU(), nn.BatchNorm1d(4), nn.Linear(4, 2)),
+            [torch.randn(3, 3)]),
+}
+
+
+def run(name, layer, inputs, call=None):
+    out = {}
+    args = [a.requires_grad_() if a is not None and a.is_floating_point() else a
+            for a in inputs]
+    got = call(layer, *args) if call else layer(*args)
+    got = list(got) if isinstance(got, tuple) else [got]
+    tangents = [torch.randn_like(g) for g in got]
+    torch.autograd.backward(got, tangents)
+    for i, a in enumerate(inputs):
+        if a is None:
+            continue
+        out[f"{name}.in{i}"] = a.detach()
+        if a.is_floating_point():
+            out[f"{name}.gin{i}"] = a.grad
+    for i, g in enumerate(got):
+        out[f"{name}.out{i}"] = g.detach()
+        out[f"{name}.tangent{i}"] = tangents[i]
+    for n, p in layer.named_parameters():
+        out[f"{name}.grad.{n}"] = p.grad
+    for n, b in layer.named_buffers():
+        out[f"{name}.after.{n}"] = b
+    return out
+
+
+def main():
+    whole = nn.ModuleDict({n: row[0] for n, row in LAYERS.items()})
+    if sys.argv[1:2] == ["--load"]:
+        whole.load_state_dict(load_file(sys.argv[2]), strict=True)
+        return
+    os.makedirs(HERE, exist_ok=True)
+    for p in whole.parameters():  # norms too
+        with torch.no_grad():
+            p.add_(torch.randn_like(p) * 0.1)
+    state = {k: v.clone() for k, v in whole.state_dict().items()}
+    save_file(state, os.path.join(HERE, "model.safetensors"), {"format": "pt"})
+    out = {}
+    for name, row in LAYERS.items():
+        out.update(run(name, *row))
+    out = {k: v.detach().contiguous().clone() for k, v in out.items()}
+    save_file(out, os.path.join(HERE, "layers.safetensors"), {"torch": torch.__version__})
+
+
+main()
