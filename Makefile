@@ -97,7 +97,8 @@ all: $(B)/libtandem.a $(B)/libtandem.so $(if $(CLI_SRCS),$(B)/tandem) ## library
 
 # Two stamps, rewritten only when their text changes: the compiler and its flags,
 # which rebuilds everything, and the list of objects, which links again.
-FLAGS := $(CC) $(ALL_C) $(LOOP_C) $(ISAS) $(UNIT_C)
+ISA_ALL := $(foreach i,$(ISAS),$(i) $(ISA_$(i)))
+FLAGS := $(CC) $(ALL_C) $(LOOP_C) $(ISA_ALL) $(UNIT_C)
 stamp = $(shell mkdir -p $(B); echo '$(1)' | cmp -s - $(2) || echo '$(1)' >$(2))
 $(call stamp,$(FLAGS),$(B)/flags)
 $(call stamp,$(LIB_OBJS) $(CLI_OBJS) $(UNIT_SRCS) $(OPS_SRCS),$(B)/objects)
@@ -112,6 +113,10 @@ $(B)/obj/tests/unit/%.o: tests/unit/%.c $(B)/flags
 	@mkdir -p $(@D)
 	@echo '  cc   $@'
 	$(Q)$(CC) $(ALL_C) $(UNIT_C) -DTD_SUITE=$* $(MAKEDEPS) -c $< -o $@
+
+# Emitted code is compiled as the loops are.
+$(B)/obj/src/backend/cc.o: CPPFLAGS += -DTD_LOOP_FLAGS='"$(LOOP_C)"' \
+    $(foreach i,$(ISAS),-DTD_FLAGS_$(i)='"$(ISA_$(i))"')
 
 define loop_rule
 $(B)/obj/src/ops/loops/%.$(1).o: src/ops/loops/%.c $(B)/flags

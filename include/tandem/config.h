@@ -62,6 +62,10 @@ typedef struct td_config {
     /* compiling */
     td_backend_choice backend;
     bool              lazy_backward;
+    /* native code */
+    const char       *cc;
+    const char       *cc_flags;
+    int64_t           cc_seconds;
     /* looking */
     const char       *log;
     const char       *trace_file;

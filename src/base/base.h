@@ -108,6 +108,11 @@ void        td__buf_free(td_buf *b);
 /* ---- maps and hashes (map.c, hash.c) ------------------------------------ */
 
 uint64_t td__hash(const void *p, size_t n, uint64_t seed); /* stable everywhere */
+/* 128 bits, for what is known by its content alone; likewise stable. */
+typedef struct td_hash128 {
+    uint64_t hi, lo;
+} td_hash128;
+td_hash128 td__hash128(const void *p, size_t n);
 
 /* String to pointer; keys are borrowed. Zero-initialized is empty. */
 typedef struct td_map_slot {

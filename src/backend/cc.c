@@ -1,0 +1,323 @@
+/* cc.c -- the C compiler of the native backend: which one, with which flags, and what
+ * it says. Flags are those of eager's loops (the Makefile hands them in), at the level
+ * that td__isa picked, so that both compute the same to the last bit. */
+#include "backend/unit.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const char remedy[] = "set TD_CC to a C compiler that works, or backend=interp";
+
+/* ---- which -------------------------------------------------------------- */
+
+static bool is_program(const char *path) {
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
+}
+
+/* Where `name` is, as a shell would find it; false: nowhere. */
+static bool find_program(const char *name, char *out, size_t cap) {
+    const char *path = getenv("PATH");
+    if (strchr(name, '/'))
+        return snprintf(out, cap, "%s", name) < (int)cap && is_program(out);
+    if (!path || !*path) path = "/usr/local/bin:/usr/bin:/bin";
+    for (const char *p = path;; p++) {
+        int  n = (int)strcspn(p, ":");
+        bool fits = n > 0 && snprintf(out, cap, "%.*s/%s", n, p, name) < (int)cap;
+        if (fits && is_program(out)) return true;
+        p += n;
+        if (!*p) return false;
+    }
+}
+
+/* Adds the words of a text, split at blanks. */
+static bool add_words(td_cc *cc, const char *text) {
+    for (const char *p = text; *(p += strspn(p, " \t\n"));) {
+        size_t n = strcspn(p, " \t\n");
+        char  *word = td__arena_printf(&cc->arena, "%.*s", (int)n, p);
+        if (!word || !td__vec_push(&cc->words, word)) return td__fail_memory(cc->cx);
+        p += n;
+    }
+    return true;
+}
+
+/* The program named by words[0], which becomes its path. */
+static bool settle_program(td_cc *cc, const char *said) {
+    static const char *const usual[] = {"cc", "gcc", "clang"};
+    char                     at[4096];
+    bool                     found = false;
+    if (*said) {
+        if (!add_words(cc, said)) return false;
+        found = cc->words.n && find_program(cc->words.v[0], at, sizeof at);
+        if (!found)
+            return td__fail(cc->cx, TD_E_UNSUPPORTED,
+                            "native code: no compiler \"%.200s\" (setting cc); %s",
+                            said, remedy);
+    } else {
+        for (int i = 0; i < TD_COUNT(usual) && !found; i++)
+            found = find_program(usual[i], at, sizeof at);
+        if (!found)
+            return td__fail(cc->cx, TD_E_UNSUPPORTED,
+                            "native code: no C compiler: neither cc, gcc nor clang is "
+                            "in PATH; install one, %s",
+                            remedy);
+        if (!add_words(cc, usual[0])) return false;
+    }
+    cc->words.v[0] = cc->path = td__arena_strdup(&cc->arena, at);
+    return cc->path || td__fail_memory(cc->cx);
+}
+
+/* Another version of a compiler is another file. */
+static bool identify(td_cc *cc) {
+    struct stat st;
+    char       *real = realpath(cc->path, NULL);
+    const char *path = real ? real : cc->path;
+    if (stat(path, &st) != 0) memset(&st, 0, sizeof st);
+    cc->identity = td__arena_printf(&cc->arena, "%s, %lld bytes of %lld.%09ld", path,
+                                    (long long)st.st_size, (long long)st.st_mtim.tv_sec,
+                                    st.st_mtim.tv_nsec);
+    free(real);
+    return cc->identity || td__fail_memory(cc->cx);
+}
+
+/* ---- flags -------------------------------------------------------------- */
+
+static const char *level_flags(void) {
+#ifdef __x86_64__
+    if (!strcmp(td__isa()->name, "avx2")) return TD_FLAGS_avx2;
+    if (!strcmp(td__isa()->name, "avx512")) return TD_FLAGS_avx512;
+#endif
+    return TD_FLAGS_base;
+}
+
+/* No aliasing by type: a result may lie where an argument of another dtype lay. Tables
+ * for unwinding and names of the compiler are left out: nothing is thrown, and they
+ * cost time in every step. */
+static bool add_flags(td_cc *cc) {
+    static const char always[] = "-std=c11 -fPIC -w -pipe -fno-strict-aliasing "
+                                 "-fno-asynchronous-unwind-tables -fno-ident";
+    td_buf            all = {0};
+    int               first = cc->words.n;
+    if (!add_words(cc, TD_LOOP_FLAGS) || !add_words(cc, level_flags()) ||
+        !add_words(cc, always) || !add_words(cc, td__config(cc->cx)->cc_flags))
+        return false;
+    for (int i = 1; i < cc->words.n; i++)
+        td__buf_printf(&all, "%s%s", i > 1 ? " " : "", cc->words.v[i]);
+    cc->flags = all.failed ? NULL : td__arena_strdup(&cc->arena, td__buf_str(&all));
+    td__buf_free(&all);
+    return (cc->flags && first > 0) || td__fail_memory(cc->cx);
+}
+
+bool td__cc_open(td_cc *cc, td_ctx *cx) {
+    *cc = (td_cc){.cx = cx};
+    return settle_program(cc, td__config(cx)->cc) && identify(cc) && add_flags(cc);
+}
+
+void td__cc_close(td_cc *cc) {
+    td__vec_free(&cc->words);
+    td__arena_free(&cc->arena);
+}
+
+/* ---- what it says ------------------------------------------------------- */
+
+/* The first line of a log that speaks of an error, or the first at all, without the
+ * directory; "" where there is none. */
+static void first_error(const char *dir, const char *log, char *out, size_t cap) {
+    char   line[512];
+    size_t skip = strlen(dir) + 1;
+    bool   sure = false;
+    FILE  *f = fopen(log, "re");
+    *out = 0;
+    while (f && !sure && fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = 0;
+        sure = strstr(line, "error") || strstr(line, "undefined");
+        if (!*line || (*out && !sure)) continue;
+        bool ours = !strncmp(line, dir, skip - 1) && line[skip - 1] == '/';
+        snprintf(out, cap, "%.300s", line + (ours ? skip : 0));
+    }
+    if (f) fclose(f);
+}
+
+static bool fail_child(td_cc *cc, const td_child *c, const char *dir, const char *log) {
+    char line[320], how[64];
+    first_error(dir, log, line, sizeof line);
+    if (WIFSIGNALED(c->status))
+        snprintf(how, sizeof how, "was killed by signal %d", WTERMSIG(c->status));
+    else snprintf(how, sizeof how, "failed with status %d", WEXITSTATUS(c->status));
+    return td__fail(cc->cx, TD_E_UNSUPPORTED, "native code: %.200s %s%s%s; %s",
+                    cc->path, how, *line ? ": " : "", line, remedy);
+}
+
+static bool fail_start(td_cc *cc, const char *program, int why) {
+    if (why == ENOMEM) return td__fail_memory(cc->cx);
+    return td__fail(cc->cx, TD_E_UNSUPPORTED, "native code: cannot run %.200s: %s; %s",
+                    program, strerror(why), remedy);
+}
+
+static bool fail_time(td_cc *cc, const char *program) {
+    return td__fail(
+        cc->cx, TD_E_UNSUPPORTED,
+        "native code: %.200s took longer than %lld seconds and was stopped; "
+        "raise cc_seconds, %s",
+        program, (long long)td__config(cc->cx)->cc_seconds, remedy);
+}
+
+/* ---- building ----------------------------------------------------------- */
+
+/* One text on its way. */
+typedef struct part {
+    const char *c, *o, *log; /* files */
+    td_child    child;
+} part;
+
+typedef struct build {
+    td_cc      *cc;
+    const char *dir, *so, *log; /* of linking */
+    part       *part;
+    int         n;
+    double      until; /* when it must be over */
+} build;
+
+/* dir/<stem><i>.<ending>; NULL: no memory. */
+static char *file_name(build *b, const char *stem, int i, const char *ending) {
+    return td__arena_printf(&b->cc->arena, "%s/%s%d.%s", b->dir, stem, i, ending);
+}
+
+static bool name_files(build *b, const char *name) {
+    b->so = td__arena_printf(&b->cc->arena, "%s/%s.so", b->dir, name);
+    b->log = file_name(b, "link", 0, "log");
+    b->part = td__arena_zalloc(&b->cc->arena, sizeof *b->part * (size_t)b->n);
+    bool ok = b->so && b->log && b->part;
+    for (int i = 0; i < b->n && ok; i++) {
+        part *p = &b->part[i];
+        p->c = file_name(b, "unit", i, "c");
+        p->o = file_name(b, "unit", i, "o");
+        p->log = file_name(b, "unit", i, "log");
+        ok = p->c && p->o && p->log;
+    }
+    return ok || td__fail_memory(b->cc->cx);
+}
+
+static bool write_text(td_ctx *cx, const char *path, const td_buf *text) {
+    int         fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    const char *p = td__buf_str(text);
+    size_t      n = text->n;
+    bool        ok = fd >= 0;
+    while (ok && n > 0) {
+        ssize_t done = write(fd, p, n);
+        if (done < 0 && errno == EINTR) continue;
+        ok = done >= 0;
+        if (ok) p += done, n -= (size_t)done;
+    }
+    int why = errno;
+    if (fd >= 0 && close(fd) != 0 && ok) ok = false, why = errno;
+    return ok || td__fail(cx, TD_E_IO,
+                          "native code: cannot write %.200s: %s; set TMPDIR to a "
+                          "directory with room, or backend=interp",
+                          path, strerror(why));
+}
+
+/* Adds words up to a NULL. */
+static bool add_list(td_words *w, const char *const *list) {
+    for (; *list; list++)
+        if (!td__vec_push(w, *list)) return false;
+    return true;
+}
+
+static bool add_compiler(build *b, td_words *w) {
+    for (int i = 0; i < b->cc->words.n; i++)
+        if (!td__vec_push(w, b->cc->words.v[i])) return false;
+    return true;
+}
+
+/* Starts the program of the words, which are freed. 0, or an errno. */
+static int start(build *b, td_child *c, td_words *w, bool complete, const char *log) {
+    bool ok = complete && td__vec_push(w, NULL);
+    int  rc = ok ? td__child_start(c, w->v, b->dir, log) : ENOMEM;
+    td__vec_free(w);
+    return rc;
+}
+
+static bool start_part(build *b, part *p, const td_buf *text) {
+    const char *const rest[] = {"-c", p->c, "-o", p->o, NULL};
+    td_words          w = {0};
+    if (!write_text(b->cc->cx, p->c, text)) return false;
+    bool ok = add_compiler(b, &w) && add_list(&w, rest);
+    int  rc = start(b, &p->child, &w, ok, p->log);
+    return !rc || fail_start(b->cc, b->cc->path, rc);
+}
+
+/* Waits for every part; in no time when one could not be started. */
+static bool wait_parts(build *b, bool ok) {
+    bool in_time = true;
+    for (int i = 0; i < b->n; i++)
+        if (!td__children_wait(&b->part[i].child, 1, ok && in_time ? b->until : 0))
+            in_time = false;
+    if (!ok) return false;
+    if (!in_time) return fail_time(b->cc, b->cc->path);
+    for (int i = 0; i < b->n; i++)
+        if (b->part[i].child.status)
+            return fail_child(b->cc, &b->part[i].child, b->dir, b->part[i].log);
+    return true;
+}
+
+static bool compile(build *b, const td_buf *text) {
+    bool ok = true;
+    for (int i = 0; i < b->n && ok; i++) ok = start_part(b, &b->part[i], &text[i]);
+    return wait_parts(b, ok);
+}
+
+/* All objects, the result, and `libs`. */
+static bool add_objects(build *b, td_words *w, const char *const *libs) {
+    bool ok = td__vec_push(w, "-shared");
+    for (int i = 0; i < b->n && ok; i++) ok = td__vec_push(w, b->part[i].o);
+    return ok && td__vec_push(w, "-o") && td__vec_push(w, b->so) && add_list(w, libs);
+}
+
+/* The linker itself: a quarter of the time of the compiler's way to call it. False
+ * where that is not enough, say for want of a run-time library of the compiler. */
+static bool link_plain(build *b) {
+    static const char *const how[] = {"-z", "defs", "--as-needed", "--build-id=none",
+                                      NULL};
+    static const char *const libs[] = {"-l:libm.so.6", "-l:libc.so.6", NULL};
+    char                     ld[4096];
+    td_words                 w = {0};
+    td_child                 c = {0};
+    if (!find_program("ld", ld, sizeof ld)) return false;
+    bool ok = td__vec_push(&w, ld) && add_list(&w, how) && add_objects(b, &w, libs);
+    return start(b, &c, &w, ok, b->log) == 0 && td__children_wait(&c, 1, b->until) &&
+           c.status == 0;
+}
+
+static bool link_by_compiler(build *b) {
+    static const char *const libs[] = {"-lm", NULL};
+    td_words                 w = {0};
+    td_child                 c = {0};
+    unlink(b->log);
+    bool ok = add_compiler(b, &w) && add_objects(b, &w, libs);
+    int  rc = start(b, &c, &w, ok, b->log);
+    if (rc) return fail_start(b->cc, b->cc->path, rc);
+    if (!td__children_wait(&c, 1, b->until)) return fail_time(b->cc, b->cc->path);
+    return c.status == 0 || fail_child(b->cc, &c, b->dir, b->log);
+}
+
+const char *td__cc_build(td_cc *cc, const char *dir, const td_buf *text, int n,
+                         const char *name) {
+    td_ctx *cx = cc->cx;
+    build   b = {.cc = cc, .dir = dir, .n = n};
+    b.until = td__seconds() + (double)td__config(cx)->cc_seconds;
+    if (!name_files(&b, name)) return NULL;
+    td__span_begin(cx, "cc");
+    bool ok = compile(&b, text);
+    td__span_end(cx, "cc");
+    td__span_begin(cx, "link");
+    ok = ok && (link_plain(&b) || link_by_compiler(&b));
+    td__span_end(cx, "link");
+    return ok ? b.so : NULL;
+}

@@ -1,0 +1,177 @@
+/* cc_run.c -- running the compiler: child processes with a time limit, and the
+ * directory their files lie in. No shell, and a child has nothing of ours. */
+#include "backend/unit.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+extern char **environ;
+
+double td__seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
+/* ---- the environment of a child ----------------------------------------- */
+
+/* Is this variable left out? Preloaded libraries are made for us, messages are read in
+ * English, and nothing may be written where the user did not ask us to. */
+static bool is_dropped(const char *var) {
+    static const char *const names[] = {
+        "LD_PRELOAD=",         "LC_",     "LANG=",
+        "LANGUAGE=",           "TMPDIR=", "DEPENDENCIES_OUTPUT=",
+        "SUNPRO_DEPENDENCIES="};
+    for (int i = 0; i < TD_COUNT(names); i++)
+        if (!strncmp(var, names[i], strlen(names[i]))) return true;
+    return false;
+}
+
+/* A list to be freed, whose strings are borrowed; NULL: no memory. */
+static char **make_environ(char *tmpdir) {
+    static char english[] = "LC_ALL=C";
+    size_t      n = 0, at = 0;
+    while (environ && environ[n]) n++;
+    char **env = td__alloc(sizeof *env * (n + 3));
+    if (!env) return NULL;
+    for (size_t i = 0; i < n; i++)
+        if (!is_dropped(environ[i])) env[at++] = environ[i];
+    env[at++] = english;
+    env[at++] = tmpdir;
+    env[at] = NULL;
+    return env;
+}
+
+/* ---- starting ----------------------------------------------------------- */
+
+/* Standard files, and no others. */
+static int set_files(posix_spawn_file_actions_t *f, const char *log) {
+    int bad = posix_spawn_file_actions_addopen(f, 0, "/dev/null", O_RDONLY, 0);
+    if (!bad)
+        bad = posix_spawn_file_actions_addopen(f, 1, log, O_WRONLY | O_CREAT | O_APPEND,
+                                               0600);
+    if (!bad) bad = posix_spawn_file_actions_adddup2(f, 1, 2);
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+    if (!bad) bad = posix_spawn_file_actions_addclosefrom_np(f, 3);
+#endif
+    return bad;
+}
+
+/* Signals as a fresh process has them, and a group that can be killed as one. */
+static int set_attributes(posix_spawnattr_t *a) {
+    sigset_t none, all;
+    sigemptyset(&none);
+    sigfillset(&all);
+    int bad = posix_spawnattr_setsigmask(a, &none);
+    if (!bad) bad = posix_spawnattr_setsigdefault(a, &all);
+    if (!bad) bad = posix_spawnattr_setpgroup(a, 0);
+    if (!bad)
+        bad =
+            posix_spawnattr_setflags(a, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF |
+                                            POSIX_SPAWN_SETPGROUP);
+    return bad;
+}
+
+static int spawn(td_child *c, const char *const *argv, char **env, const char *log) {
+    posix_spawn_file_actions_t files;
+    posix_spawnattr_t          attr;
+    int                        bad = posix_spawn_file_actions_init(&files);
+    if (bad) return bad;
+    bad = posix_spawnattr_init(&attr);
+    if (!bad) {
+        bad = set_files(&files, log);
+        if (!bad) bad = set_attributes(&attr);
+        if (!bad)
+            bad = posix_spawn(&c->pid, argv[0], &files, &attr,
+                              (char *const *)(uintptr_t)argv, env);
+        posix_spawnattr_destroy(&attr);
+    }
+    posix_spawn_file_actions_destroy(&files);
+    return bad;
+}
+
+int td__child_start(td_child *c, const char *const *argv, const char *dir,
+                    const char *log) {
+    size_t n = strlen(dir) + 8;
+    char  *tmpdir = td__alloc(n);
+    *c = (td_child){0};
+    if (!tmpdir) return ENOMEM;
+    snprintf(tmpdir, n, "TMPDIR=%s", dir);
+    char **env = make_environ(tmpdir);
+    int    bad = env ? spawn(c, argv, env, log) : ENOMEM;
+    if (bad) c->pid = 0;
+    td__free(env);
+    td__free(tmpdir);
+    return bad;
+}
+
+/* ---- waiting ------------------------------------------------------------ */
+
+/* Is it over? A program that ignores SIGCHLD, or reaps all its children, has taken the
+ * status away; then what was written must speak for itself. */
+static bool is_over(td_child *c) {
+    if (!c->pid) return true;
+    pid_t got = waitpid(c->pid, &c->status, WNOHANG);
+    if (got == 0 || (got < 0 && errno == EINTR)) return false;
+    if (got < 0) c->status = 0;
+    c->pid = 0;
+    return true;
+}
+
+static void stop(td_child *c) {
+    if (!c->pid) return;
+    kill(-c->pid, SIGKILL);
+    kill(c->pid, SIGKILL);
+    while (waitpid(c->pid, &c->status, 0) < 0 && errno == EINTR) {
+    }
+    c->pid = 0;
+}
+
+bool td__children_wait(td_child *c, int n, double until) {
+    const struct timespec nap = {0, 200 * 1000};
+    for (int i = 0; i < n; i++)
+        while (!is_over(&c[i])) {
+            if (td__seconds() >= until) {
+                for (int k = i; k < n; k++) stop(&c[k]);
+                return false;
+            }
+            nanosleep(&nap, NULL);
+        }
+    return true;
+}
+
+/* ---- temporary files ---------------------------------------------------- */
+
+bool td__temp_dir(td_ctx *cx, char *out, size_t cap) {
+    const char *in = getenv("TMPDIR");
+    if (!in || !*in) in = "/tmp";
+    int n = snprintf(out, cap, "%s/tandem-XXXXXX", in);
+    if (n > 0 && (size_t)n < cap && mkdtemp(out)) return true;
+    int why = n > 0 && (size_t)n < cap ? errno : ENAMETOOLONG;
+    *out = 0;
+    return td__fail(cx, TD_E_IO,
+                    "native code: cannot make a directory in %.200s: %s; set TMPDIR to "
+                    "one that can be written, or backend=interp",
+                    in, strerror(why));
+}
+
+/* One level: neither we nor compilers make directories inside. */
+void td__temp_remove(const char *dir) {
+    DIR *d = *dir ? opendir(dir) : NULL;
+    if (!d) return;
+    for (struct dirent *e; (e = readdir(d));)
+        if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+            unlinkat(dirfd(d), e->d_name, 0);
+    closedir(d);
+    rmdir(dir);
+}

@@ -1,0 +1,234 @@
+/* unit.c -- loaded kernels of the process: each text once, whoever asks first compiles
+ * it, who asks meanwhile waits. */
+#include "backend/unit.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- what is loaded ----------------------------------------------------- */
+
+typedef enum state { FREE, BUILDING, READY } state;
+
+/* Never freed: a kernel stays as long as the process. */
+typedef struct loaded {
+    char            name[TD_UNIT_NAME];
+    state           state;
+    pid_t           by; /* who is building: a fork in the midst of it leaves nobody */
+    td_nest_fn     *run;
+    td_nest_end_fn *end;
+} loaded;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t  changed = PTHREAD_COND_INITIALIZER;
+static td_map          all; /* by name */
+
+static void before_fork(void) { pthread_mutex_lock(&lock); }
+static void after_fork(void) { pthread_mutex_unlock(&lock); }
+static void in_child(void) {
+    pthread_mutex_init(&lock, NULL);
+    pthread_cond_init(&changed, NULL);
+}
+static void guard_forks(void) { pthread_atfork(before_fork, after_fork, in_child); }
+
+/* Under the lock; NULL: no memory. */
+static loaded *find_or_add(const char *name) {
+    loaded *e = td__map_get(&all, name);
+    if (e || !(e = td__zalloc(sizeof *e))) return e;
+    memcpy(e->name, name, sizeof e->name);
+    if (td__map_put(&all, e->name, e)) return e;
+    td__free(e);
+    return NULL;
+}
+
+/* ---- one call ----------------------------------------------------------- */
+
+/* What a call of td__kernels_load is at. */
+typedef struct job {
+    td_ctx   *cx;
+    td_cc     cc;
+    int       n;      /* kernels asked for */
+    td_named *asked;  /* [n] */
+    loaded  **entry;  /* [n], of each of them */
+    td_named *mine;   /* those that this call builds, each once */
+    loaded  **target; /* ...and where they go */
+    int       n_mine;
+} job;
+
+static bool make_job(job *j, td_ctx *cx, td_kernel *k, int n) {
+    td_buf key = {0};
+    size_t m = (size_t)n;
+    *j = (job){.cx = cx, .n = n};
+    if (!td__cc_open(&j->cc, cx)) return false;
+    j->asked = td__zalloc(sizeof *j->asked * m);
+    j->entry = td__zalloc(sizeof *j->entry * m);
+    j->mine = td__zalloc(sizeof *j->mine * m);
+    j->target = td__zalloc(sizeof *j->target * m);
+    bool ok =
+        j->asked && j->entry && j->mine && j->target && td__unit_key(&key, &j->cc);
+    ok = ok || td__fail_memory(cx);
+    for (int i = 0; i < n && ok; i++) {
+        j->asked[i].k = &k[i];
+        ok = td__unit_name(cx, td__buf_str(&key), &k[i], j->asked[i].name);
+    }
+    td__buf_free(&key);
+    return ok;
+}
+
+static void end_job(job *j) {
+    td__free(j->asked);
+    td__free(j->entry);
+    td__free(j->mine);
+    td__free(j->target);
+    td__cc_close(&j->cc);
+}
+
+/* Under the lock: takes what nobody has and nobody is building. */
+static bool claim(job *j) {
+    pid_t me = getpid();
+    j->n_mine = 0;
+    for (int i = 0; i < j->n; i++) {
+        loaded *e = j->entry[i] = find_or_add(j->asked[i].name);
+        if (!e) return false;
+        if (e->state == READY || (e->state == BUILDING && e->by == me)) continue;
+        e->state = BUILDING;
+        e->by = me;
+        j->mine[j->n_mine] = j->asked[i];
+        j->target[j->n_mine++] = e;
+    }
+    return true;
+}
+
+/* Under the lock: what was claimed is there, or free for others to try. */
+static void settle(job *j, bool ok) {
+    for (int i = 0; i < j->n_mine; i++) j->target[i]->state = ok ? READY : FREE;
+    j->n_mine = 0;
+    pthread_cond_broadcast(&changed);
+}
+
+/* Under the lock. True: all are there. False: one that another call had taken failed
+ * there, and is ours to try. */
+static bool await_others(job *j) {
+    for (int i = 0; i < j->n; i++) {
+        while (j->entry[i]->state == BUILDING) pthread_cond_wait(&changed, &lock);
+        if (j->entry[i]->state == FREE) return false;
+    }
+    return true;
+}
+
+/* ---- loading ------------------------------------------------------------ */
+
+/* dlsym gives an object pointer; C has no cast from it to a function. */
+static bool symbol(void *from, const char *name, void *fn, size_t n) {
+    void *p = dlsym(from, name);
+    memcpy(fn, &p, n);
+    return p != NULL;
+}
+
+static bool find_functions(void *from, const td_named *k, loaded *e) {
+    char end[TD_UNIT_NAME + 8];
+    snprintf(end, sizeof end, "%s_end", k->name);
+    return symbol(from, k->name, &e->run, sizeof e->run) &&
+           (!k->k->has_end || symbol(from, end, &e->end, sizeof e->end));
+}
+
+static bool load(job *j, const char *path) {
+    void *from = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!from)
+        return td__fail(j->cx, TD_E_UNSUPPORTED,
+                        "native code: cannot load what %.200s made: %.300s; set TMPDIR "
+                        "to a directory that may hold programs, or backend=interp",
+                        j->cc.path, dlerror());
+    for (int i = 0; i < j->n_mine; i++)
+        if (!find_functions(from, &j->mine[i], j->target[i])) {
+            td__fail(j->cx, TD_E_UNSUPPORTED,
+                     "native code: %.200s made a library without %s", j->cc.path,
+                     j->mine[i].name);
+            dlclose(from);
+            return false;
+        }
+    return true;
+}
+
+/* ---- compiling ---------------------------------------------------------- */
+
+enum { MOST_UNITS = 64 };
+
+static int count_cores(void) {
+    cpu_set_t set;
+    int       n = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+    return n < 1 ? 1 : n > MOST_UNITS ? MOST_UNITS : n;
+}
+
+/* Files of one name are one to dlopen, so names are not used twice. */
+static const char *fresh_name(char *out, size_t cap) {
+    static _Atomic unsigned counter;
+    unsigned nr = atomic_fetch_add_explicit(&counter, 1, memory_order_relaxed);
+    snprintf(out, cap, "tandem%u", nr);
+    return out;
+}
+
+static bool build_in(job *j, const char *dir, const td_buf *text, int units) {
+    char        name[32];
+    const char *so =
+        td__cc_build(&j->cc, dir, text, units, fresh_name(name, sizeof name));
+    td__span_begin(j->cx, "load");
+    bool ok = so && load(j, so);
+    td__span_end(j->cx, "load");
+    return ok;
+}
+
+/* Compiles and loads what was claimed. */
+static bool build(job *j) {
+    char   dir[512] = "";
+    td_buf text[MOST_UNITS] = {0};
+    int    units = 0, n = j->n_mine;
+    double start = td__seconds();
+    td__span_begin(j->cx, "kernels");
+    bool ok = td__unit_texts(j->cx, j->mine, n, text, count_cores(), &units);
+    td__span_arg(j->cx, "kernels", n);
+    td__span_arg(j->cx, "units", units);
+    ok = ok && td__temp_dir(j->cx, dir, sizeof dir) && build_in(j, dir, text, units);
+    td__temp_remove(dir);
+    td__span_end(j->cx, "kernels");
+    if (ok)
+        td__log(j->cx, TD_LOG_compile, "%d kernel%s in %d unit%s by %s: %.1f ms", n,
+                n == 1 ? "" : "s", units, units == 1 ? "" : "s", j->cc.path,
+                1e3 * (td__seconds() - start));
+    for (int u = 0; u < MOST_UNITS; u++) td__buf_free(&text[u]);
+    return ok;
+}
+
+static bool work(job *j) {
+    bool ok = true, done = false;
+    pthread_mutex_lock(&lock);
+    while (ok && !done) {
+        ok = claim(j);
+        if (ok && j->n_mine) {
+            pthread_mutex_unlock(&lock);
+            ok = build(j);
+            pthread_mutex_lock(&lock);
+        } else if (!ok) td__fail_memory(j->cx);
+        settle(j, ok);
+        done = ok && await_others(j);
+    }
+    pthread_mutex_unlock(&lock);
+    return ok;
+}
+
+bool td__kernels_load(td_ctx *cx, td_kernel *k, int n) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    job                   j;
+    if (n == 0) return true;
+    pthread_once(&once, guard_forks);
+    bool ok = make_job(&j, cx, k, n) && work(&j);
+    for (int i = 0; i < n && ok; i++) {
+        k[i].run = j.entry[i]->run;
+        k[i].end = j.entry[i]->end;
+    }
+    end_job(&j);
+    return ok;
+}

@@ -1,0 +1,77 @@
+/* backend/unit.h -- from the texts of kernels to loaded code: finding and running the C
+ * compiler (cc.c, cc_run.c), the text of a unit (unit_text.c). td__kernels_load, in
+ * unit.c, is the door; nest.h has it. */
+#ifndef TD_UNIT_H
+#define TD_UNIT_H
+
+#include "backend/nest.h"
+
+#include <sys/types.h>
+
+/* ---- child processes (cc_run.c) ----------------------------------------- */
+
+/* A program that runs, or has run. */
+typedef struct td_child {
+    pid_t pid;    /* 0: not started, or over */
+    int   status; /* of waitpid; 0 where somebody else took it away */
+} td_child;
+
+/* Starts argv[0], a path, with no standard input, its messages going to the file `log`,
+ * no other files of ours, all signals as they come, and its own process group. `dir` is
+ * where it puts temporary files. 0, or an errno. */
+int    td__child_start(td_child *c, const char *const *argv, const char *dir,
+                       const char *log);
+/* Waits for all; those that still run at `until` (td__seconds) are killed with whatever
+ * they started. False: that happened. */
+bool   td__children_wait(td_child *c, int n, double until);
+double td__seconds(void); /* of a clock that only goes forward */
+
+/* A fresh directory of mode 0700 in $TMPDIR, else /tmp. False after td__fail. */
+bool td__temp_dir(td_ctx *cx, char *out, size_t cap);
+void td__temp_remove(const char *dir); /* with all that lies in it */
+
+/* ---- the compiler (cc.c) ------------------------------------------------ */
+
+typedef TD_VEC(const char *) td_words;
+
+typedef struct td_cc {
+    td_ctx     *cx;
+    td_arena    arena;
+    const char *path;     /* the program, links followed */
+    td_words    words;    /* it, its arguments and flags; not ended by NULL */
+    const char *identity; /* "/usr/bin/gcc-12, 1234567 bytes of 1700000000.5" */
+    const char *flags;    /* joined by blanks */
+} td_cc;
+
+/* Finds the one of the settings. False after td__fail: TD_E_UNSUPPORTED where there is
+ * none. Needs td__cc_close either way. */
+bool        td__cc_open(td_cc *cc, td_ctx *cx);
+void        td__cc_close(td_cc *cc);
+/* Compiles n texts in parallel and links them. The path of the result, dir/name.so,
+ * valid until td__cc_close; NULL after td__fail. */
+const char *td__cc_build(td_cc *cc, const char *dir, const td_buf *text, int n,
+                         const char *name);
+
+/* ---- texts (unit_text.c) ------------------------------------------------ */
+
+enum { TD_UNIT_NAME = 40 };
+
+/* What all units begin with: types, and how kernels are called. */
+extern const char td__unit_preamble[];
+
+/* A kernel on its way. */
+typedef struct td_named {
+    const td_kernel *k;
+    char             name[TD_UNIT_NAME]; /* "k_" and the hash of all it is */
+} td_named;
+
+/* Appends what else decides about the code of a kernel, a line each. */
+bool td__unit_key(td_buf *b, const td_cc *cc);
+/* The name of *k. False after td__fail: no memory, or a helper that is not there. */
+bool td__unit_name(td_ctx *cx, const char *key, const td_kernel *k, char *name);
+/* The kernels k[0..n) spread over at most `most` texts of about equal cost; *units is
+ * how many there are. False after td__fail; text[] is freed by the caller either way. */
+bool td__unit_texts(td_ctx *cx, const td_named *k, int n, td_buf *text, int most,
+                    int *units);
+
+#endif

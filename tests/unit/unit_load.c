@@ -1,0 +1,124 @@
+/* unit_load.c -- texts of kernels become functions: compiled, linked, loaded, and each
+ * of them once. */
+#include "unit_help.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+
+/* None of these kernels needs any. */
+__attribute__((weak)) bool td__helpers_text(td_buf *b, const char *names) {
+    (void)b;
+    return !*names;
+}
+
+TEST(a_kernel_is_compiled_and_does_what_its_text_says) {
+    td_ctx   *cx = td_open();
+    td_kernel k = scale_kernel(3);
+    float     x[5] = {1, 2, 3, 4, 5}, y[5] = {0};
+    CHECK(td__kernels_load(cx, &k, 1));
+    CHECK_OK(cx);
+    run_on(&k, x, y, 1, 4);
+    CHECK(y[0] == 0 && y[1] == 6 && y[3] == 12 && y[4] == 0);
+    td_close(cx);
+}
+
+TEST(a_kernel_sees_all_that_it_is_given) {
+    td_ctx     *cx = td_open();
+    td_kernel   k = {.text = "void KERNEL(const td_nest_run *r, int64_t part, "
+                               "int64_t begin, int64_t end) {\n"
+                               "    int64_t *o = (int64_t *)r->ptr[0];\n"
+                               "    o[0] = r->size[1], o[1] = r->given[0];\n"
+                               "    o[2] = r->parts[part * r->part_bytes];\n"
+                               "    o[3] = end - begin;\n"
+                               "}\n"
+                               "void KERNEL_end(const td_nest_run *r, int64_t parts, "
+                               "int64_t begin, int64_t end) {\n"
+                               "    ((int64_t *)r->ptr[0])[4] = parts + begin + end;\n"
+                               "}\n",
+                     .has_end = true};
+    int64_t     out[5] = {0}, size[2] = {7, 8}, given[1] = {9};
+    char        parts[] = {0, 0, 5, 0, 0, 6};
+    char       *ptr[] = {(char *)out};
+    td_nest_run r = {ptr, size, given, parts, 2};
+    CHECK(td__kernels_load(cx, &k, 1) && k.run && k.end);
+    k.run(&r, 1, 10, 14);
+    k.end(&r, 2, 3, 4);
+    CHECK(out[0] == 8 && out[1] == 9 && out[2] == 5 && out[3] == 4 && out[4] == 9);
+    td_close(cx);
+}
+
+TEST(equal_texts_are_one_function) {
+    td_ctx   *cx = td_open();
+    td_kernel k[3] = {scale_kernel(5), scale_kernel(6), scale_kernel(5)};
+    td_kernel again = scale_kernel(6);
+    k[0].note = "here */ and */ there";
+    CHECK(td__kernels_load(cx, k, 3));
+    CHECK(k[0].run == k[2].run && k[0].run != k[1].run);
+    td_config_set(cx, "cc_seconds", "1");
+    CHECK(td__kernels_load(cx, &again, 1) && again.run == k[1].run);
+    td_close(cx);
+}
+
+TEST(other_flags_are_another_function) {
+    td_ctx   *cx = td_open();
+    td_kernel a = scale_kernel(7), b = scale_kernel(7);
+    CHECK(td__kernels_load(cx, &a, 1));
+    td_config_set(cx, "cc_flags", "-DUNUSED  -O1");
+    CHECK(td__kernels_load(cx, &b, 1) && a.run != b.run);
+    td_close(cx);
+}
+
+TEST(many_kernels_are_spread_over_units) {
+    enum { N = 24 };
+    td_ctx   *cx = td_open();
+    td_kernel k[N];
+    float     x[2] = {1, 2}, y[2];
+    for (int i = 0; i < N; i++) k[i] = scale_kernel(100 + i);
+    CHECK(td__kernels_load(cx, k, N));
+    for (int i = 0; i < N; i++) {
+        run_on(&k[i], x, y, 0, 2);
+        CHECK(y[0] == (float)(100 + i) && y[1] == (float)(200 + 2 * i));
+    }
+    td_close(cx);
+}
+
+TEST(the_text_of_a_kernel_is_what_its_name_is_made_of) {
+    td_ctx   *cx = td_open();
+    char      a[TD_UNIT_NAME], b[TD_UNIT_NAME];
+    td_kernel k = scale_kernel(1), l = scale_kernel(2);
+    CHECK(td__unit_name(cx, "key", &k, a) && td__unit_name(cx, "key", &k, b));
+    CHECK_STR(a, b);
+    CHECK(strlen(a) == 34);
+    k.note = "another";
+    CHECK(td__unit_name(cx, "key", &k, b) && !strcmp(a, b));
+    CHECK(td__unit_name(cx, "key", &l, b) && strcmp(a, b));
+    CHECK(td__unit_name(cx, "kez", &k, b) && strcmp(a, b));
+    k.has_end = true;
+    CHECK(td__unit_name(cx, "key", &k, b) && strcmp(a, b));
+    td_close(cx);
+}
+
+/* ---- threads ------------------------------------------------------------ */
+
+enum { THREADS = 4, SHARED = 6 };
+
+static void *load_shared(void *arg) {
+    td_ctx      *cx = td_open();
+    td_kernel    k[SHARED];
+    td_nest_fn **out = arg;
+    for (int i = 0; i < SHARED; i++) k[i] = scale_kernel(500 + i);
+    if (td__kernels_load(cx, k, SHARED))
+        for (int i = 0; i < SHARED; i++) out[i] = k[i].run;
+    td_close(cx);
+    return NULL;
+}
+
+TEST(threads_that_want_the_same_kernels_compile_them_once) {
+    td_nest_fn *got[THREADS][SHARED] = {0};
+    pthread_t   t[THREADS];
+    for (int i = 0; i < THREADS; i++)
+        CHECK(pthread_create(&t[i], NULL, load_shared, got[i]) == 0);
+    for (int i = 0; i < THREADS; i++) pthread_join(t[i], NULL);
+    for (int i = 0; i < THREADS; i++)
+        for (int k = 0; k < SHARED; k++) CHECK(got[i][k] && got[i][k] == got[0][k]);
+}
