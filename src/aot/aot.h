@@ -13,11 +13,14 @@
  *   TD_KEY_DTYPE, autocast << TD_KEY_AUTOCAST), then for each argument and each tensor
  *   the body closed over its td_kind, and for a tensor: bits, alias, sizes, strides (-1
  *   where the size is 1), offset if TD_KEY_OFFSET; for a number: its bits. TD_KEY_ANY
- *   stands for what guards look after.
+ *   stands for what guards look after. Then for each gradient they keep (.grad) that
+ *   the program reads TD_KEY_GRAD, which value keeps it, and the same as for a value;
+ *   for each that it found absent TD_K_NONE, or TD_K_BOOL 1 where it is there.
  *
  * alias: 2k + 1, the same tensor as the k-th; 2k + 2, in the same bytes; 0, neither. */
 typedef TD_VEC(int64_t) td_key;
 #define TD_KEY_ANY INT64_MIN
+#define TD_KEY_GRAD 64 /* no td_kind */
 typedef enum td_key_bit {
     TD_KEY_DTYPE = 8, /* of the modes; a tensor's is in bits 0..7 */
     TD_KEY_AUTOCAST = 16,
@@ -66,11 +69,13 @@ typedef enum td_spent {
 extern const char *const td__spent_names[TD_SPENT_COUNT];
 
 typedef struct td_spec {
-    struct td_spec       *next;
-    int                   nr;
-    td_graph             *program; /* owned; NULL: the function's own graph */
-    td_plan              *plan;    /* NULL: such calls run as they are */
-    td_key                key;
+    struct td_spec *next;
+    int             nr;
+    td_graph       *program; /* owned; NULL: the function's own graph */
+    td_plan        *plan;    /* NULL: such calls run as they are */
+    td_key          key;
+    TD_VEC(int32_t) owners; /* values of the key whose gradient the program reads, */
+    TD_VEC(int32_t) bare;   /* ...and those that kept none */
     bool                  offsets; /* storage offsets of inputs count */
     td_joint             *j;       /* between trace and plan */
     struct td_guard_prog *guards;  /* on sizes; NULL: the key has them as numbers */
@@ -161,6 +166,8 @@ bool td__key_make(td_fn *f, td_key *key, td_values args, const td_spec *s);
 /* Would the key be that of the specialization? False after td__fail, too. */
 bool td__key_fits(td_fn *f, td_values args, const td_spec *s);
 void td__kins_free(td_kins *k);
+/* Finds whose gradients the program reads, before its key is made; false: no memory. */
+bool td__key_owners(td_spec *s, td_values args);
 
 /* ---- why.c -------------------------------------------------------------- */
 

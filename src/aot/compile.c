@@ -9,7 +9,7 @@
 /* ---- arguments ---------------------------------------------------------- */
 
 /* By input of the program: its tensors in order (a captured program has no others),
- * then NONE for consts. A graph's own inputs may be numbers too. */
+ * then consts and gradients. A graph's own inputs may be numbers too. */
 static bool inputs_of(const td_spec *s, const td_graph *program, td_values args,
                       td_value *in) {
     int at = 0;
@@ -19,12 +19,15 @@ static bool inputs_of(const td_spec *s, const td_graph *program, td_values args,
     }
     for (; at < program->inputs.n; at++) {
         const td_desc *d = &program->in_desc.v[at];
+        if (d->kind == TD_D_OWN_GRAD && s->program) continue;
         if (d->kind != TD_D_CONST || d->index < 0 || d->index >= program->consts.n)
             return td__fail(program->cx, TD_E_ARG, "@%.60s takes %d inputs, not %d",
                             program->name, program->inputs.n, args.n);
         in[at] = td_value_tensor(program->consts.v[d->index]);
     }
-    return true;
+    return !s->program || td__own_grads_read(program, in) ||
+           td__fail(program->cx, TD_E_ARG, "@%.60s: gradients of its inputs changed",
+                    program->name);
 }
 
 const td_graph *td__spec_program(const td_fn *f, const td_spec *s) {
@@ -214,6 +217,7 @@ static bool specialize(td_fn *f, td_spec *s, td_values args) {
     td_joint *j = s->j;
     s->j = NULL;
     s->offsets = counts_offsets(j);
+    if (!td__key_owners(s, args)) return td__joint_drop(j), td__fail_memory(f->cx);
     return plan(f, s, j) && td__again_make(f, s) && td__key_make(f, &s->key, args, s);
 }
 
@@ -281,7 +285,9 @@ td_joint *td__spec_join(td_fn *f, td_spec *s, td_values args) {
     s->set = td__fn_settings(f);
     s->offsets = true;
     td__span_begin(f->cx, "specialize");
-    bool ok = td__spec_trace(f, s, args) && td__key_make(f, &s->key, args, s);
+    bool ok = td__spec_trace(f, s, args) &&
+              (td__key_owners(s, args) || td__fail_memory(f->cx)) &&
+              td__key_make(f, &s->key, args, s);
     td__span_end(f->cx, "specialize");
     f->cx->log.topics = topics;
     if (!ok) name_place(f->cx);
@@ -312,6 +318,8 @@ void td__spec_drop(td_spec *s) {
     td__guards_drop(s->guards);
     td__free(s->guard_text);
     td__vec_free(&s->key);
+    td__vec_free(&s->owners);
+    td__vec_free(&s->bare);
     td__free(s);
 }
 
@@ -338,6 +346,20 @@ static bool call_owning(td_spec *s, td_values args, bool *own, td_value *in,
     return ok;
 }
 
+/* Gradients that inputs are left with; the scope does not hold those made for it. */
+static bool leave_grads(const td_spec *s, const td_graph *program, const td_value *in,
+                        td_value *out) {
+    const td_joint *j = s->plan->j;
+    if (!td__own_grads_leave(program, in, out)) return false;
+    for (int i = td__graph_results(program); i < j->n_results; i++) {
+        td_result_how how = j->results[i].how;
+        if (out[i].kind == TD_K_TENSOR && how != TD_RESULT_INPUT &&
+            how != TD_RESULT_AGAIN)
+            td_drop(out[i].u.t);
+    }
+    return true;
+}
+
 bool td__spec_call(td_fn *f, td_spec *s, td_values args, bool *own, td_value *out) {
     const td_graph *program = td__spec_program(f, s);
     td_value        few[16], *in = few;
@@ -346,7 +368,8 @@ bool td__spec_call(td_fn *f, td_spec *s, td_values args, bool *own, td_value *ou
         return td__fail_memory(f->cx);
     bool ok = inputs_of(s, program, args, in) &&
               (own ? call_owning(s, args, own, in, out)
-                   : td__plan_call(s->plan, in, NULL, out));
+                   : td__plan_call(s->plan, in, NULL, out)) &&
+              leave_grads(s, program, in, out);
     if (in != few) td__free(in);
     return ok;
 }

@@ -81,7 +81,9 @@ static int run_as_is(td_fn *f, td_values args, td_value *out, int n_out) {
     int       n = f->graph->outputs.n;
     td_value *all = td__zalloc(sizeof *all * (size_t)(n + 1));
     if (!all) return td__fail_memory(f->cx), -1;
-    bool ok = td__graph_replay(f->graph, args.v, all);
+    bool ok = td__graph_replay(f->graph, args.v, all) &&
+              td__own_grads_leave(f->graph, args.v, all);
+    n = td__graph_results(f->graph);
     for (int i = 0; i < n_out; i++) out[i] = ok && i < n ? all[i] : TD_NONE;
     td__free(all);
     return ok ? n : -1;
@@ -210,9 +212,10 @@ static int call(td_fn *f, td_values args, bool *own, td_value *out, int n_out) {
     td_spec *s = check_args(f, args) ? pick(f, args) : NULL;
     if (!td_ok(f->cx)) return -1;
     if (!s || !s->plan) return run_as_is(f, args, out, n_out);
-    int      n = s->plan->j->n_results;
+    int      n = td__graph_results(td__spec_program(f, s));
+    int      room = s->plan->j->n_results; /* gradients that are left, too */
     td_value few[16], *all = few;
-    if (n > TD_COUNT(few) && !(all = td__alloc(sizeof *all * (size_t)n)))
+    if (room > TD_COUNT(few) && !(all = td__alloc(sizeof *all * (size_t)room)))
         return td__fail_memory(f->cx), -1;
     bool ok = td__spec_call(f, s, args, own, all);
     for (int i = 0; i < n_out; i++) out[i] = ok && i < n ? all[i] : TD_NONE;

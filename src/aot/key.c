@@ -5,9 +5,11 @@
 
 #include <string.h>
 
-/* The values a key speaks of: arguments, then the consts of the program. */
+/* The values a key speaks of: arguments, the consts of the program, gradients that
+ * these keep. */
 typedef struct subject {
     td_values       args;
+    const td_spec  *spec;
     const td_graph *program; /* NULL: none captured yet */
     const td_graph *guarded; /* whose inputs' symbolic sizes guards look after; NULL */
     const td_kin   *kin;     /* by value */
@@ -24,14 +26,41 @@ static bool put(subject *s, int64_t word) {
     return td__vec_push(s->to, word);
 }
 
-static int count(const subject *s) {
+static int count_given(const subject *s) {
     return s->args.n + (s->program ? s->program->consts.n : 0);
 }
+static int count(const subject *s) { return count_given(s) + s->spec->owners.n; }
 
-/* NULL when the i-th is no tensor. */
+/* NULL when the i-th is no tensor, or a gradient that is not there. */
 static td_tensor *tensor_at(const subject *s, int i) {
-    if (i >= s->args.n) return s->program->consts.v[i - s->args.n];
-    return s->args.v[i].kind == TD_K_TENSOR ? s->args.v[i].u.t : NULL;
+    if (i < s->args.n)
+        return s->args.v[i].kind == TD_K_TENSOR ? s->args.v[i].u.t : NULL;
+    int given = count_given(s);
+    if (i < given) return s->program->consts.v[i - s->args.n];
+    const td_tensor *owner = tensor_at(s, s->spec->owners.v[i - given]);
+    return owner ? td__own_grad(owner) : NULL;
+}
+
+/* The value that input nr of the program is. */
+static int value_of(const subject *s, int nr) {
+    const td_desc *d = &s->program->in_desc.v[nr];
+    if (d->kind == TD_D_CONST && d->index >= 0) return s->args.n + d->index;
+    for (int i = 0, at = 0; i < s->args.n; i++)
+        if (tensor_at(s, i) && at++ == nr) return i;
+    return s->args.n;
+}
+
+bool td__key_owners(td_spec *spec, td_values args) {
+    const td_graph *p = spec->program;
+    subject         s = {.args = args, .spec = spec, .program = p};
+    bool            ok = true;
+    spec->owners.n = spec->bare.n = 0;
+    for (int i = 0; p && ok && i < p->inputs.n; i++)
+        if (p->in_desc.v[i].kind == TD_D_OWN_GRAD)
+            ok = td__vec_push(&spec->owners, value_of(&s, p->in_desc.v[i].index));
+    for (int i = 0; p && ok && i < p->bare.n; i++)
+        ok = td__vec_push(&spec->bare, value_of(&s, p->bare.v[i]));
+    return ok;
 }
 
 /* ---- who shares bytes --------------------------------------------------- */
@@ -152,6 +181,7 @@ static bool put_tensor(subject *s, int i) {
 
 static bool put_value(subject *s, int i) {
     if (tensor_at(s, i)) return put(s, TD_K_TENSOR) && put_tensor(s, i);
+    if (i >= s->args.n) return put(s, TD_K_NONE);
     td_value v = s->args.v[i];
     int64_t  bits = v.u.i;
     if (v.kind == TD_K_TENSOR) v.kind = TD_K_NONE;
@@ -159,8 +189,18 @@ static bool put_value(subject *s, int i) {
     return put(s, v.kind) && (v.kind == TD_K_NONE || put(s, bits));
 }
 
+/* What follows is the gradient of the i-th. */
+static bool put_owner(subject *s, int i) { return put(s, TD_KEY_GRAD) && put(s, i); }
+
+static bool put_presence(subject *s, int i) {
+    const td_tensor *t = tensor_at(s, i);
+    bool             there = t && td__own_grad(t);
+    return put(s, there ? TD_K_BOOL : TD_K_NONE) && (!there || put(s, 1));
+}
+
 static bool put_all(td_fn *f, subject *s, const td_spec *spec) {
     const td_ctx *cx = f->cx;
+    s->spec = spec;
     s->program = spec->program;
     s->offsets = spec->offsets;
     if (spec->guards && spec->plan) s->guarded = spec->plan->j->g;
@@ -170,8 +210,14 @@ static bool put_all(td_fn *f, subject *s, const td_spec *spec) {
     if (!put(s, s->args.n) || !put(s, modes)) return false;
     if (!find_kin(&f->kins, s)) return td__fail_memory(f->cx);
     s->kin = f->kins.kin;
-    for (int i = 0; i < count(s); i++)
+    int given = count_given(s);
+    for (int i = 0; i < given; i++)
         if (!put_value(s, i)) return false;
+    for (int i = 0; i < spec->owners.n; i++)
+        if (!put_owner(s, spec->owners.v[i]) || !put_value(s, given + i)) return false;
+    for (int i = 0; i < spec->bare.n; i++)
+        if (!put_owner(s, spec->bare.v[i]) || !put_presence(s, spec->bare.v[i]))
+            return false;
     return true;
 }
 

@@ -8,8 +8,9 @@
 
 /* ---- reading a key ------------------------------------------------------ */
 
-/* One argument of a key, or a tensor the body closed over. */
+/* One argument of a key, a tensor the body closed over, or a gradient. */
 typedef struct said {
+    int            owner; /* of a gradient; -1: it is none */
     td_kind        kind;
     int64_t        bits; /* of a tensor, or of a number */
     int64_t        alias;
@@ -20,7 +21,12 @@ typedef struct said {
 
 /* The key from word *at on; moves behind it. */
 static said next_said(const td_key *k, int *at) {
-    said s = {.kind = (td_kind)k->v[(*at)++]};
+    said s = {.owner = -1};
+    if (k->v[*at] == TD_KEY_GRAD) {
+        s.owner = (int)k->v[*at + 1];
+        *at += 2;
+    }
+    s.kind = (td_kind)k->v[(*at)++];
     if (s.kind == TD_K_NONE) return s;
     s.bits = k->v[(*at)++];
     if (s.kind != TD_K_TENSOR) return s;
@@ -37,15 +43,22 @@ static td_dtype dtype_of(const said *s) { return (td_dtype)(s->bits & 255); }
 
 static bool has(const said *s, td_key_bit bit) { return s->bits >> bit & 1; }
 
-/* "argument 2", or "closed-over tensor 0". */
+/* "argument 2", "closed-over tensor 0", or the gradient of one of these. */
 typedef struct subject {
-    int i, n_args;
+    int  i, n_args;
+    bool grad;
 } subject;
 
-static const char *called(subject s, char out[40]) {
-    if (s.i < s.n_args) snprintf(out, 40, "argument %d", s.i);
-    else snprintf(out, 40, "closed-over tensor %d", s.i - s.n_args);
+static const char *called(subject s, char out[64]) {
+    const char *of = s.grad ? "the gradient of " : "";
+    if (s.i < s.n_args) snprintf(out, 64, "%sargument %d", of, s.i);
+    else snprintf(out, 64, "%sclosed-over tensor %d", of, s.i - s.n_args);
     return out;
+}
+
+/* The i-th of a key is this. */
+static subject meant(const said *s, int i, int n_args) {
+    return (subject){s->owner < 0 ? i : s->owner, n_args, s->owner >= 0};
 }
 
 /* ---- differences -------------------------------------------------------- */
@@ -80,10 +93,10 @@ static bool differ_flags(td_buf *b, const char *who, const said *now, const said
 }
 
 static bool differ_alias(td_buf *b, subject s, const said *now, const said *was) {
-    char who[40], other[40];
+    char who[64], other[64];
     if (now->alias == was->alias) return false;
     const said *one = now->alias ? now : was;
-    subject     k = {(int)((one->alias - 1) / 2), s.n_args};
+    subject     k = {(int)((one->alias - 1) / 2), s.n_args, false};
     bool        same = one->alias & 1;
     if (now->alias && same)
         td__buf_printf(b, "%s is the same tensor as %s now", called(s, who),
@@ -109,7 +122,7 @@ static bool differ_dims(td_buf *b, const char *who, const char *what, int rank,
 }
 
 static bool differ_tensor(td_buf *b, subject s, const said *now, const said *was) {
-    char           who[40];
+    char           who[64];
     const int64_t *sizes[2] = {now->size, was->size};
     const int64_t *strides[2] = {now->stride, was->stride};
     called(s, who);
@@ -152,7 +165,12 @@ static const char *kind_word(td_kind kind) {
 }
 
 static bool differ_value(td_buf *b, subject s, const said *now, const said *was) {
-    char who[40];
+    char who[64];
+    if (s.grad && now->kind != was->kind) {
+        td__buf_printf(b, "%s is %s now", called(s, who),
+                       now->kind == TD_K_NONE ? "gone" : "there");
+        return true;
+    }
     if (now->kind != was->kind) {
         td__buf_printf(b, "%s is %s, was %s", called(s, who), kind_word(now->kind),
                        kind_word(was->kind));
@@ -198,7 +216,7 @@ void td__key_difference(td_buf *b, const td_key *now, const td_key *was) {
     if (differ_modes(b, now->v[1], was->v[1])) return;
     for (int i = 0; at < now->n && old < was->n; i++) {
         said a = next_said(now, &at), c = next_said(was, &old);
-        if (differ_value(b, (subject){i, (int)now->v[0]}, &a, &c)) return;
+        if (differ_value(b, meant(&a, i, (int)now->v[0]), &a, &c)) return;
     }
     td__buf_add(b, now->n == was->n ? "nothing" : "another number of tensors");
 }
@@ -238,7 +256,7 @@ static void tensor_words(td_buf *b, subject s, const said *t) {
     static const char *const made[] = {NULL, "one of several views", "made in no_grad",
                                        "made in inference mode",
                                        "made by a custom function"};
-    char                     other[40];
+    char                     other[64];
     int64_t                  how = t->bits >> TD_KEY_CREATION & 15;
     td__buf_add(b, td_dtype_name(dtype_of(t)));
     dims_text(b, "[]", t->size, t->rank);
@@ -254,7 +272,7 @@ static void tensor_words(td_buf *b, subject s, const said *t) {
     if (has(t, TD_KEY_READONLY)) td__buf_add(b, ", read-only");
     if (has(t, TD_KEY_STALE)) td__buf_add(b, ", out of date");
     if (!t->alias) return;
-    subject k = {(int)((t->alias - 1) / 2), s.n_args};
+    subject k = {(int)((t->alias - 1) / 2), s.n_args, false};
     td__buf_printf(b, ", %s %s",
                    t->alias & 1 ? "the same tensor as" : "in the bytes of",
                    called(k, other));
@@ -262,7 +280,7 @@ static void tensor_words(td_buf *b, subject s, const said *t) {
 
 void td__key_each(const td_key *k, void (*fn)(void *env, const char *text), void *env) {
     td_buf b = {0};
-    char   who[40];
+    char   who[64];
     if (k->n < 2) return;
     td__buf_printf(&b, "grad mode %s%s, default dtype %s", k->v[1] & 1 ? "on" : "off",
                    k->v[1] & 2 ? ", inference mode" : "", default_dtype(k->v[1]));
@@ -270,12 +288,13 @@ void td__key_each(const td_key *k, void (*fn)(void *env, const char *text), void
         td__buf_printf(&b, ", autocast %s", autocast(k->v[1]));
     fn(env, td__buf_str(&b));
     for (int i = 0, at = 2; at < k->n; i++) {
-        subject s = {i, (int)k->v[0]};
         said    v = next_said(k, &at);
+        subject s = meant(&v, i, (int)k->v[0]);
         b.n = 0;
         td__buf_printf(&b, "%s: ", called(s, who));
         if (v.kind == TD_K_TENSOR) tensor_words(&b, s, &v);
         else if (v.kind == TD_K_NONE) td__buf_add(&b, "absent");
+        else if (s.grad) td__buf_add(&b, "there");
         else number_text(&b, &v);
         fn(env, td__buf_str(&b));
     }

@@ -2,6 +2,7 @@
  * backward. The generator starts at seed 0; a seed= draws from its own and leaves
  * the generator alone. */
 #include "cli/case_run.h"
+#include "trace/trace.h"
 #include "tandem/aot.h"
 
 #include "tandem/grad.h"
@@ -124,12 +125,15 @@ static bool read_inputs(case_run *run, const td_gstep *s, td_value *in) {
             if (!read_const(run, s, d->index, &in[i])) return false;
             continue;
         }
+        if (d->kind == TD_D_OWN_GRAD) continue;
         if (!td__replay_arg(&run->r, &s->args[k++], &in[i])) return false;
         if (in[i].kind == TD_K_INTS || in[i].kind == TD_K_TENSORS)
             return td__fail(run->file->cx, TD_E_UNSUPPORTED, "a list cannot be passed");
         if (!fits(run, s, i, in[i])) return false;
     }
-    return true;
+    return td__own_grads_read(s->fn, in) ||
+           td__fail(run->file->cx, TD_E_ARG, "@%s: an argument has no gradient",
+                    s->fn->name);
 }
 
 static bool run_call(case_run *run, const td_gstep *s) {

@@ -6,7 +6,7 @@
 static bool call_eager(case_run *run, const td_graph *fn, const td_value *in,
                        td_value *out) {
     (void)run;
-    return td__graph_replay(fn, in, out);
+    return td__graph_replay(fn, in, out) && td__own_grads_leave(fn, in, out);
 }
 
 const case_way case_eager = {.name = "eager", .call = call_eager};
@@ -46,7 +46,7 @@ static bool call_functional(case_run *run, const td_graph *fn, const td_value *i
     run->refused = !f;
     if (f && run->values_only) f->no_history = run->values_only;
     if (f && f->no_history && history) run->values_only = f->no_history;
-    bool ok = f && td__functional_run(f, in, out);
+    bool ok = f && td__functional_run(f, in, out) && td__own_grads_leave(fn, in, out);
     td__functional_drop(f);
     return ok;
 }

@@ -245,6 +245,8 @@ struct td_mode {
     bool first;      /* hears before all others, whenever those are pushed */
     /* Takes over the call of a custom function (eager.h); NULL: it runs as it is. */
     bool (*function)(td_mode *m, const td_fncall *call);
+    /* Whose gradient is asked for when t's is; NULL: t's. nil after td__fail. */
+    td_tensor *(*stand_in)(td_mode *m, td_tensor *t);
     /* Frees it, where it is still pushed in the end; NULL: the pusher's own. */
     void (*drop)(td_mode *m);
 };

@@ -121,6 +121,20 @@ static bool usable(td_tensors list, td_ctx **cx) {
     return *cx != NULL;
 }
 
+/* In a capture: the copies of tensors the body reads around its arguments. */
+static bool stand_in(td_ctx *cx, td_tensors *list) {
+    if (!cx->fake || list->n == 0 || !list->v) return true;
+    td_tensor **to =
+        td__arena_alloc(&td__eager(cx)->walks, sizeof *to * (size_t)list->n);
+    if (!to) return td__fail_memory(cx);
+    for (int i = 0; i < list->n; i++) {
+        to[i] = list->v[i] ? td__stand_in(list->v[i]) : NULL;
+        if (to[i] && td_is_nil(to[i])) return false;
+    }
+    list->v = to;
+    return true;
+}
+
 /* ---- td_backward -------------------------------------------------------- */
 
 /* Only these accumulate: leaves by running, others by retaining. */
@@ -155,7 +169,8 @@ bool td_backward_with(td_tensors roots, td_tensors grads,
                  .create = o.create_graph,
                  .some = o.inputs.n > 0};
     if (!begin(&w, &was)) return td__fail_memory(cx);
-    bool ok = want_inputs(&w, o.inputs) && walk(&w, roots, grads, "td_backward");
+    bool ok = stand_in(cx, &roots) && stand_in(cx, &grads) && stand_in(cx, &o.inputs) &&
+              want_inputs(&w, o.inputs) && walk(&w, roots, grads, "td_backward");
     end(&w, &was);
     return ok;
 }
@@ -242,7 +257,8 @@ bool td_grad(td_tensors outputs, td_tensors inputs, td_tensor **grads,
                  .create = o.create_graph,
                  .some = true};
     if (!begin(&w, &was)) return hand_over(cx, grads, inputs.n, td__fail_memory(cx));
-    bool ok = capture_inputs(&w, inputs, grads) &&
+    bool ok = stand_in(cx, &outputs) && stand_in(cx, &inputs) &&
+              stand_in(cx, &o.grads) && capture_inputs(&w, inputs, grads) &&
               walk(&w, outputs, o.grads, "td_grad") && settle(cx, inputs, grads, &o);
     end(&w, &was);
     return hand_over(cx, grads, inputs.n, ok);

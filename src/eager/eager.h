@@ -21,6 +21,21 @@ static inline bool td__recording(const td_ctx *cx) {
     return cx->grad_enabled && !cx->inference;
 }
 
+/* ---- the gradient a tensor keeps (gradmode.c) --------------------------- */
+
+/* What was done with it since td__grad_came; a capture asks that of its copies. */
+typedef enum td_grad_use {
+    TD_GRAD_ASKED = 1, /* it mattered whether there was one at first */
+    TD_GRAD_FED = 2,   /* a backward accumulated */
+    TD_GRAD_SET = 4    /* replaced, or taken away */
+} td_grad_use;
+unsigned   td__grad_use(const td_tensor *t);
+void       td__grad_came(td_tensor *t);
+td_tensor *td__own_grad(const td_tensor *t); /* not td_grad_of's; NULL: none */
+bool       td__has_hooks(const td_tensor *t);
+/* The tensor that counts where t's gradient is meant; in a capture its copy. */
+td_tensor *td__stand_in(td_tensor *t);
+
 /* What the checkpoint region around the ops of a capture asks for them. */
 struct td_wish {
     int           region; /* 1 upwards */

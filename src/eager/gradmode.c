@@ -88,7 +88,30 @@ td_tensor *td__set_requires_grad(td_tensor *t, bool on) {
 
 /* ---- gradients ---------------------------------------------------------- */
 
+unsigned td__grad_use(const td_tensor *t) { return t->ag ? t->ag->use : 0; }
+void     td__grad_came(td_tensor *t) {
+        if (t->ag) t->ag->use = 0;
+}
+td_tensor *td__own_grad(const td_tensor *t) { return t->ag ? t->ag->grad : NULL; }
+bool       td__has_hooks(const td_tensor *t) { return t->ag && t->ag->hooks; }
+
+td_tensor *td__stand_in(td_tensor *t) {
+    const td_ctx *cx = t->cx;
+    for (td_mode *m = cx->fake ? cx->top : NULL; m; m = m->below)
+        if (m->stand_in) return m->stand_in(m, t);
+    return t;
+}
+
+/* Once it was replaced nobody asks what it was. */
+static bool note(td_tensor *t, td_grad_use use) {
+    if (!t->ag && !(t->cx->fake && td__state(t))) return !t->cx->fake;
+    if (!(t->ag->use & TD_GRAD_SET)) t->ag->use |= (uint8_t)use;
+    return true;
+}
+
 td_tensor *td_grad_of(td_tensor *t) {
+    if (TD_UNLIKELY(td_is_nil(t = td__stand_in(t))) || !note(t, TD_GRAD_ASKED))
+        return &t->cx->nil;
     td_tensor *g = t->ag ? t->ag->grad : NULL;
     if (!g) return &t->cx->nil;
     if (g->slot >= 0 || g->kept > 0) return g;
@@ -99,11 +122,13 @@ td_tensor *td_grad_of(td_tensor *t) {
 }
 
 bool td_set_grad(td_tensor *t, td_tensor *grad) {
-    if (td_is_nil(t)) return false;
+    if (td_is_nil(t = td__stand_in(t))) return false;
     if (!grad || td_is_nil(grad)) {
         td_zero_grad(t);
         return true;
     }
+    grad = td__stand_in(grad);
+    if (td_is_nil(grad)) return false;
     if (grad == t)
         return td__fail(t->cx, TD_E_GRAD, "td_set_grad: a tensor as its own gradient");
     if (grad->cx != t->cx)
@@ -115,7 +140,7 @@ bool td_set_grad(td_tensor *t, td_tensor *grad) {
         return td__fail(t->cx, TD_E_GRAD,
                         "td_set_grad: a gradient of %s for a tensor of %s",
                         td__type_str(grad), td__type_str(t));
-    if (!td__state(t)) return false;
+    if (!td__state(t) || !note(t, TD_GRAD_SET)) return false;
     td__ref(grad);
     if (t->ag->grad) td__unref(t->ag->grad);
     t->ag->grad = grad;
@@ -123,6 +148,7 @@ bool td_set_grad(td_tensor *t, td_tensor *grad) {
 }
 
 void td_zero_grad(td_tensor *t) {
+    if (td_is_nil(t = td__stand_in(t)) || !note(t, TD_GRAD_SET)) return;
     td_tensor *g = t->ag ? t->ag->grad : NULL;
     if (!g) return;
     t->ag->grad = NULL;

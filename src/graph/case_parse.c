@@ -114,7 +114,8 @@ static bool parse_call_args(td_parser *ps, td_gstep *s) {
 
 static int open_inputs(const td_graph *g) {
     int n = 0;
-    for (int i = 0; i < g->inputs.n; i++) n += !td__is_const_input(g, i);
+    for (int i = 0; i < g->inputs.n; i++)
+        n += !td__is_const_input(g, i) && g->in_desc.v[i].kind != TD_D_OWN_GRAD;
     return n;
 }
 
@@ -123,7 +124,7 @@ static bool name_outputs(td_parser *ps, td_gstep *s, const td_results *r) {
     TD_VEC(const char *) names = {0};
     const char *base = r->more ? r->names.v[0] : "out";
     bool        ok = true;
-    for (int i = 0; ok && i < s->fn->outputs.n; i++) {
+    for (int i = 0; ok && i < td__graph_results(s->fn); i++) {
         const char *name =
             r->names.n && !r->more
                 ? r->names.v[i]
@@ -150,9 +151,9 @@ static bool step_call(td_parser *ps, const td_results *r) {
     if (s.n_args != open_inputs(s.fn))
         return td__lex_fail_at(lx, &at, "@%.60s takes %d arguments, got %d", name,
                                open_inputs(s.fn), s.n_args);
-    if (r->names.n && !r->more && r->names.n != s.fn->outputs.n)
+    if (r->names.n && !r->more && r->names.n != td__graph_results(s.fn))
         return td__lex_fail_at(lx, &at, "@%.60s gives %d results, %d are named", name,
-                               s.fn->outputs.n, r->names.n);
+                               td__graph_results(s.fn), r->names.n);
     return name_outputs(ps, &s, r) && td__parse_add_step(ps, s);
 }
 

@@ -38,6 +38,9 @@ static bool copy_inputs(copy *c) {
             return td__fail_memory(c->to->cx);
         td__ref(c->from->consts.v[i]);
     }
+    for (int i = 0; i < c->from->bare.n; i++)
+        if (!td__vec_push(&c->to->bare, c->from->bare.v[i]))
+            return td__fail_memory(c->to->cx);
     return true;
 }
 

@@ -28,17 +28,34 @@ static void drop_empty_regions(td_graph *g, int32_t *open) {
     }
 }
 
-static bool is_update(const td_graph *g, int i) {
-    const td_desc *d = &g->out_desc.v[i];
-    return (d->kind == TD_D_UPDATE || d->kind == TD_D_META_UPDATE) && d->index >= 0 &&
-           d->index < g->inputs.n;
+/* Does it count inputs? */
+static bool is_about_input(const td_graph *g, const td_desc *d) {
+    return (d->kind == TD_D_UPDATE || d->kind == TD_D_META_UPDATE ||
+            d->kind == TD_D_OWN_GRAD) &&
+           d->index >= 0 && d->index < g->inputs.n;
 }
 
-/* Updates count inputs; that of number `from` is now number `to`. */
-static void move_updates(td_graph *g, int from, int to) {
+/* Input number `from` is now number `to`. */
+static void move_input(td_graph *g, int from, int to) {
     for (int i = 0; i < g->out_desc.n && from != to; i++)
-        if (is_update(g, i) && g->out_desc.v[i].index == from)
+        if (is_about_input(g, &g->out_desc.v[i]) && g->out_desc.v[i].index == from)
             g->out_desc.v[i].index = to;
+    for (int i = from + 1; i < g->in_desc.n && from != to; i++)
+        if (is_about_input(g, &g->in_desc.v[i]) && g->in_desc.v[i].index == from)
+            g->in_desc.v[i].index = to;
+    for (int i = 0; i < g->bare.n && from != to; i++)
+        if (g->bare.v[i] == from) g->bare.v[i] = to;
+}
+
+/* Marks inputs that descriptors speak of. */
+static void mark_meant(td_graph *g, bool *live) {
+    for (int i = 0; i < g->out_desc.n; i++)
+        if (is_about_input(g, &g->out_desc.v[i]))
+            live[g->inputs.v[g->out_desc.v[i].index]->id] = true;
+    for (int i = 0; i < g->in_desc.n; i++)
+        if (is_about_input(g, &g->in_desc.v[i]))
+            live[g->inputs.v[g->in_desc.v[i].index]->id] = true;
+    for (int i = 0; i < g->bare.n; i++) live[g->inputs.v[g->bare.v[i]]->id] = true;
 }
 
 /* Constants are the graph's own: nobody passes them, so they may go too, unless the
@@ -46,8 +63,7 @@ static void move_updates(td_graph *g, int from, int to) {
  * others stay. */
 static void drop_consts(td_graph *g, bool *live, int32_t *place) {
     int kept = 0, n = g->inputs.n, consts = 0;
-    for (int i = 0; i < g->out_desc.n; i++)
-        if (is_update(g, i)) live[g->inputs.v[g->out_desc.v[i].index]->id] = true;
+    mark_meant(g, live);
     for (int i = 0; i < n; i++) { /* 1 + place in consts to be; 0: goes */
         const td_desc *d = &g->in_desc.v[i];
         if (d->kind != TD_D_CONST || d->index < 0 || d->index >= g->consts.n) continue;
@@ -65,7 +81,7 @@ static void drop_consts(td_graph *g, bool *live, int32_t *place) {
             if (!place[d->index]) continue;
             d->index = place[d->index] - 1;
         }
-        move_updates(g, i, kept);
+        move_input(g, i, kept);
         g->inputs.v[kept] = g->inputs.v[i];
         g->in_desc.v[kept++] = *d;
     }

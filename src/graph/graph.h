@@ -129,7 +129,8 @@ typedef enum td_desc_kind {
     TD_D_SEED,
     TD_D_OFFSET,
     TD_D_TOKEN,
-    TD_D_LOSS, /* output: index counts results */
+    TD_D_LOSS,     /* output: index counts results */
+    TD_D_OWN_GRAD, /* of a program: the gradient input `index` keeps, .grad */
     TD_D_COUNT
 } td_desc_kind;
 
@@ -162,9 +163,10 @@ struct td_graph {
     TD_VEC(td_garg) outputs;
     TD_VEC(td_desc) out_desc;
     TD_VEC(td_tensor *) consts; /* held: tensors the body closed over, inputs <const> */
-    TD_VEC(td_gdim) dims;       /* symbolic sizes, hash-consed */
-    TD_VEC(td_graph *) nested;  /* owned: graphs among the arguments */
-    int32_t *dim_slots;         /* hash table over dims */
+    TD_VEC(int32_t) bare;      /* inputs that kept no gradient, where a capture asked */
+    TD_VEC(td_gdim) dims;      /* symbolic sizes, hash-consed */
+    TD_VEC(td_graph *) nested; /* owned: graphs among the arguments */
+    int32_t *dim_slots;        /* hash table over dims */
     int      n_dim_slots;
     int32_t  n_values; /* ids given out */
     int32_t  n_storages;
@@ -253,6 +255,7 @@ void td__garg_each(const td_garg *a, void (*fn)(void *env, td_gval *v), void *en
 /* Rewrites every read of an argument: v becomes fn(env, v). Lists are the graph's. */
 void td__garg_map(td_garg *a, td_gval *(*fn)(void *env, td_gval *v), void *env);
 td_graph *td__graph_clone(const td_graph *g);
+int       td__graph_results(const td_graph *g); /* outputs before any <own_grad> */
 /* The same text but for names, places and numbers of storages; `why` gets the first
  * line that differs. */
 bool      td__graph_equal(const td_graph *a, const td_graph *b, char *why, size_t cap);

@@ -214,6 +214,29 @@ static bool check_half_output(checker *c, int i, bool backward, bool *saved) {
     return true;
 }
 
+/* The gradient an input keeps: that of a tensor among them. */
+static bool check_own_grad(checker *c, const td_desc *d, const char *what, int i) {
+    const td_graph *g = c->g;
+    if (d->kind != TD_D_OWN_GRAD) return true;
+    bool           there = d->index >= 0 && d->index < g->inputs.n;
+    const td_look *l = there ? g->inputs.v[d->index]->look : NULL;
+    if (there && (!l || l->kind == TD_K_TENSOR)) return true;
+    return wrong(c, "%s %d: the gradient of a tensor that is no input", what, i);
+}
+
+static bool check_own_grads(checker *c) {
+    const td_graph *g = c->g;
+    for (int i = 0; i < g->inputs.n; i++)
+        if (!check_own_grad(c, &g->in_desc.v[i], "input", i)) return false;
+    for (int i = 0; i < g->outputs.n; i++) {
+        if (!check_own_grad(c, &g->out_desc.v[i], "output", i)) return false;
+        if (c->stage == TD_STAGE_PROGRAM && i >= td__graph_results(g)) continue;
+        if (c->stage == TD_STAGE_PROGRAM && g->out_desc.v[i].kind == TD_D_OWN_GRAD)
+            return wrong(c, "output %d: gradients stand behind the results", i);
+    }
+    return true;
+}
+
 static bool check_outputs(checker *c) {
     const td_graph *g = c->g;
     bool            late = false, backward = false;
@@ -231,7 +254,7 @@ static bool check_outputs(checker *c) {
         if (c->stage == TD_STAGE_HALF && !check_half_output(c, i, backward, &late))
             return false;
     }
-    return true;
+    return check_own_grads(c);
 }
 
 bool td__graph_verify(const td_graph *g, td_stage stage) {

@@ -105,3 +105,9 @@ void td__graph_replace(td_graph *g, td_gval *from, td_gval *to) {
     to->n_uses += from->n_uses;
     forget_uses(from);
 }
+
+int td__graph_results(const td_graph *g) {
+    int n = g->outputs.n;
+    while (n > 0 && g->out_desc.v[n - 1].kind == TD_D_OWN_GRAD) n--;
+    return n;
+}

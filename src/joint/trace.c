@@ -47,11 +47,13 @@ static bool find_inputs(td_joint_run *r, const td_value *in) {
         td__arena_zalloc(&r->to->arena, sizeof *sharers * (size_t)(p->inputs.n + 1));
     if (!sharers) return td__fail_memory(r->cx);
     if (!count_sharers(r, sharers)) return false;
-    for (int i = 0; i < p->inputs.n; i++) {
-        if (!r->real[i]) continue;
-        r->fakes.flat = !sharers[i] && !(leaves && !td__needs_grad(r->real[i]));
-        if (!(r->outer[i] = td__fake_copy(&r->fakes, r->real[i]))) return false;
-    }
+    for (int grads = 1; grads >= 0; grads--) /* before those they are copied with */
+        for (int i = 0; i < p->inputs.n; i++) {
+            bool grad = p->in_desc.v[i].kind == TD_D_OWN_GRAD;
+            if (!r->real[i] || grad != (grads == 1)) continue;
+            r->fakes.flat = !sharers[i] && !(leaves && !td__needs_grad(r->real[i]));
+            if (!(r->outer[i] = td__fake_copy(&r->fakes, r->real[i]))) return false;
+        }
     return true;
 }
 

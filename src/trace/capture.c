@@ -1,7 +1,7 @@
 /* capture.c -- runs a body once on copies without bytes, under the recorder and the
  * tape, and gives the graph. Whatever happens inside, the context is afterwards as it
  * was before, but for an error. */
-#include "trace/trace.h"
+#include "trace/trace_int.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -237,25 +237,6 @@ static bool take_args(td_record *r, td_values args, td_value *to) {
     return true;
 }
 
-/* A gradient in an argument is a result the program has no place for. */
-static bool check_arg(td_record *r, td_tensor *real, td_tensor *copy, int i) {
-    td_tensor *was = td_grad_of(real), *now = td_grad_of(copy);
-    if (!td_is_nil(was)) was = td__fake_copy(&r->fakes, was);
-    if (was && was == now && !td_retains_grad(copy)) return true;
-    return td__fail(r->cx, TD_E_TRACE,
-                    "the body changes the gradient kept in argument %d (td_backward, "
-                    "td_set_grad, td_retain_grad); compute it with td_grad and return "
-                    "it",
-                    i);
-}
-
-static bool check_args(td_record *r, td_values real, const td_value *copy) {
-    for (int i = 0; i < real.n; i++)
-        if (copy[i].kind == TD_K_TENSOR && !check_arg(r, real.v[i].u.t, copy[i].u.t, i))
-            return false;
-    return true;
-}
-
 /* ---- results ------------------------------------------------------------ */
 
 static bool put_result(td_record *r, td_value v, int i) {
@@ -303,7 +284,7 @@ static bool check_left(const td_record *r, const outside *o) {
     return true;
 }
 
-static bool run_body(td_record *r, td_body *body, td_call *c, td_values real) {
+static bool run_body(td_record *r, td_body *body, td_call *c) {
     outside o;
     if (!step_in(r->cx, &o, r)) return false;
     td_here = (td_where){0};
@@ -311,7 +292,7 @@ static bool run_body(td_record *r, td_body *body, td_call *c, td_values real) {
     if (!ok && td_ok(r->cx))
         td__fail(r->cx, TD_E_TRACE, "the body returned false without an error");
     ok = td_ok(r->cx) && check_left(r, &o) && td__record_generator(r, "td_capture") &&
-         put_results(r, c) && check_args(r, real, c->args.v) && td__record_finish(r);
+         put_results(r, c) && td__own_grads_end(r) && td__record_finish(r);
     drop_results(c);
     step_out(r, &o);
     return ok;
@@ -343,7 +324,7 @@ static bool capture_into(td_graph *g, td_body *body, void *env, td_values args,
     r.lift = how->lift;
     td_call c = {.cx = g->cx, .env = env, .args = {copies, args.n}};
     bool ok = take_args(&r, args, copies) && td__record_bind(&r, how->bound, copies) &&
-              take_lifted(&r) && run_body(&r, body, &c, args);
+              take_lifted(&r) && run_body(&r, body, &c);
     td__record_end(&r);
     td__free(copies);
     return ok;

@@ -107,6 +107,8 @@ static td_tensor *copy_whole(td_faker *f, td_tensor *real, nature n) {
     f->cx->inference = td_is_inference(real);
     if (n.needs && td_is_nil(td_set_requires_grad(t, true))) return NULL;
     if (n.needs && !n.leaf) {
+        if (!td__vec_push(&f->beyond, t)) return td__fail_memory(f->cx), NULL;
+        td__ref(t);
         f->cx->grad_enabled = true;
         t = td_op_clone(t, false);
         if (td_is_nil(t) || !td__tensor_set_geometry(t, &m)) return NULL;
@@ -184,15 +186,22 @@ static td_tensor *copy_view(td_faker *f, td_tensor *real, nature n) {
 
 /* A gradient the original has: it is there, but as nothing the body was given. */
 static bool copy_grad(td_faker *f, td_tensor *real, td_tensor *t) {
-    td_tensor *g = td_grad_of(real);
-    if (td_is_nil(g)) return true;
+    td_tensor *g = td__own_grad(real);
+    if (!g) return true;
     td_tensor *copy = td__fake_copy(f, g);
-    return copy && td_set_grad(t, copy);
+    if (!copy || !td_set_grad(t, copy)) return false;
+    td__grad_came(t);
+    if (td__ptrmap_get(&f->grads, copy)) return true;
+    td_fake_grad *of = td__arena_alloc(&f->arena, sizeof *of);
+    if (of) *of = (td_fake_grad){t, g};
+    return (of && td__ptrmap_put(&f->grads, copy, of)) || td__fail_memory(f->cx);
 }
 
-static bool hold(td_faker *f, td_tensor *t) {
-    if (!td__vec_push(&f->held, t)) return false;
-    td__ref(t);
+static bool hold(td_faker *f, td_tensor *copy, td_tensor *real) {
+    if (!td__vec_push(&f->held, copy)) return false;
+    td__ref(copy);
+    if (!td__vec_push(&f->held, real)) return false;
+    td__ref(real);
     return true;
 }
 
@@ -215,7 +224,7 @@ static td_tensor *make_copy(td_faker *f, td_tensor *real) {
                                                            : copy_whole(f, real, n);
     if (!t || !copy_grad(f, real, t)) return NULL;
     if (n.lost) t->seen = td_version(t) - 1;
-    bool ok = hold(f, t) && hold(f, real) && td__ptrmap_put(&f->copies, real, t);
+    bool ok = hold(f, t, real) && td__ptrmap_put(&f->copies, real, t);
     return ok ? t : (td__fail_memory(f->cx), NULL);
 }
 
@@ -239,8 +248,11 @@ td_tensor *td__fake_copy(td_faker *f, td_tensor *real) {
 
 void td__faker_end(td_faker *f) {
     for (int i = f->held.n - 1; i >= 0; i--) td__unref(f->held.v[i]);
+    for (int i = 0; i < f->beyond.n; i++) td__unref(f->beyond.v[i]);
     for (int i = 0; i < f->storages.n; i++) td__storage_drop(f->storages.v[i]);
     td__vec_free(&f->held);
+    td__vec_free(&f->beyond);
+    td__ptrmap_free(&f->grads);
     td__vec_free(&f->storages);
     td__ptrmap_free(&f->stores);
     td__ptrmap_free(&f->copies);

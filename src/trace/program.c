@@ -88,7 +88,7 @@ td_program *td_capture(td_ctx *cx, td_body *body, void *env, td_values args) {
     return td_capture_with(cx, body, env, args, NULL);
 }
 
-int td_program_results(const td_program *p) { return p->g->outputs.n; }
+int td_program_results(const td_program *p) { return td__graph_results(p->g); }
 
 static size_t give_text(const char *s, size_t n, char *out, size_t cap) {
     if (cap) {
@@ -188,7 +188,7 @@ static bool run(td_program *p, td_values args, td_value *in, td_value *out) {
     for (int i = 0; i < args.n; i++)
         if (!take_arg(p, args.v[i], i, in, &at)) return false;
     return same_sharing(p, in, at) && guards_hold(p, in) &&
-           td__graph_replay(p->g, in, out);
+           td__program_replay(p->g, in, out);
 }
 
 /* The program has its casts in it: nothing is cast a second time. */
@@ -213,6 +213,7 @@ static bool run_as_captured(td_program *p, td_values args, td_value *in,
 bool td_program_run(td_program *p, td_values args, td_value *out, int n_out) {
     const td_graph *g = p->g;
     td_ctx         *cx = g->cx;
+    int             n_res = td__graph_results(g);
     size_t          n = (size_t)(g->inputs.n + g->outputs.n + 1);
     td_value       *in = td__zalloc(sizeof *in * n);
     bool            ok = false;
@@ -221,9 +222,9 @@ bool td_program_run(td_program *p, td_values args, td_value *out, int n_out) {
         td__fail(cx, TD_E_ARG, "program: %d arguments, it takes %d", args.n, p->n_args);
     else ok = run_as_captured(p, args, in, in + g->inputs.n);
     for (int i = 0; i < n_out; i++)
-        out[i] = ok && i < g->outputs.n ? in[g->inputs.n + i]
-                 : ok                   ? TD_NONE
-                                        : td_value_tensor(td_nil(cx));
+        out[i] = ok && i < n_res ? in[g->inputs.n + i]
+                 : ok            ? TD_NONE
+                                 : td_value_tensor(td_nil(cx));
     td__free(in);
     return ok;
 }

@@ -125,7 +125,8 @@ void td__record_begin(td_record *r, td_graph *g) {
     *r = (td_record){.mode = {.name = "record",
                               .call = record_call,
                               .composites = true,
-                              .function = td__record_function},
+                              .function = td__record_function,
+                              .stand_in = td__record_stand_in},
                      .cx = cx,
                      .g = g,
                      .fakes = {.cx = cx},
@@ -152,6 +153,7 @@ void td__record_end(td_record *r) {
     td__faker_end(&r->fakes);
     td__ptrmap_free(&r->bound);
     td__ptrmap_free(&r->bound_bytes);
+    td__ptrmap_free(&r->own_grads);
     td__vec_free(&r->parts);
     td__vec_free(&r->wholes);
     td__vec_free(&r->open);

@@ -22,9 +22,9 @@ static bool same_numbers(const int64_t *a, const int64_t *b, int n) {
 
 /* The gradient t keeps has its sizes. */
 static bool shape_grad(td_symargs *a, td_tensor *t, const td_meta *of) {
-    td_tensor *g = td_grad_of(t);
+    td_tensor *g = td__own_grad(t);
     td_meta    m = *of;
-    if (td_is_nil(g) || td__ptrmap_get(&a->fakes.metas, g)) return true;
+    if (!g || td__ptrmap_get(&a->fakes.metas, g)) return true;
     m.dtype = (td_dtype)g->dtype;
     m.offset = g->offset;
     if (same_numbers(g->stride, t->stride, t->rank))

@@ -33,6 +33,12 @@ typedef struct td_fake_store {
     int32_t     nr;    /* in looks; -1: none yet */
 } td_fake_store;
 
+/* A gradient that a tensor keeps. */
+typedef struct td_fake_grad {
+    td_tensor *owner; /* a copy; the first that has it */
+    td_tensor *real;
+} td_fake_grad;
+
 /* Copies without bytes of real tensors. Tensors that share bytes get copies that
  * share storage; a tensor has one copy. */
 typedef struct td_faker {
@@ -42,7 +48,9 @@ typedef struct td_faker {
     td_ptrmap stores;              /* by real bytes: td_fake_store */
     td_ptrmap copies;              /* by real tensor: its copy */
     td_ptrmap metas;               /* by real tensor: td_meta its copy gets */
-    TD_VEC(td_tensor *) held;      /* real ones and copies */
+    td_ptrmap grads;               /* by copy of a gradient: td_fake_grad */
+    TD_VEC(td_tensor *) held;      /* in turn a copy and what it is a copy of */
+    TD_VEC(td_tensor *) beyond;    /* held: leaves where copies got their history */
     TD_VEC(td_storage *) storages; /* held */
 } td_faker;
 
@@ -101,7 +109,8 @@ struct td_record {
     td_faker  fakes;
     td_lift  *lift;  /* of a nested capture; NULL: what is closed over is a const */
     td_ptrmap bound; /* real tensors the body may close over: their copies */
-    td_ptrmap bound_bytes;                 /* where those lie */
+    td_ptrmap bound_bytes; /* where those lie */
+    td_ptrmap own_grads;   /* inputs (td_gval) whose gradient is an input too */
     bool      start_grad, start_inference; /* before the first op */
     bool      grad, inference;             /* what the graph has, up to here */
     TD_VEC(td_open_region) open;
@@ -164,6 +173,22 @@ bool      td__call_map(td_call *c, td_tensor *(*fn)(td_tensor *t));
 td_graph *td__capture_types(const td_graph *g);
 /* The same with ops replaced by simpler ones: names with commas between, or "all". */
 td_graph *td__graph_decompose(const td_graph *g, const char *ops);
+
+/* ---- gradients that inputs keep (own_grad.c) ---------------------------- */
+
+/* td_backward adds to the gradient a leaf keeps, td_zero_grad takes it away. To a
+ * program that is one more input, <own_grad i>, where it reads or writes the gradient
+ * input i came with, and one more output, behind the results, where i is left with
+ * another one, or with none. Whoever calls a program reads and leaves them.
+ *
+ * Fills in[] where a gradient is meant; false, without an error: one is missing, or
+ * there is one where there was none. */
+bool td__own_grads_read(const td_graph *program, td_value *in);
+/* Gradients among out[] go to their inputs. */
+bool td__own_grads_leave(const td_graph *program, const td_value *in,
+                         const td_value *out);
+/* td__graph_replay of a program, in[] without gradients. */
+bool td__program_replay(const td_graph *program, td_value *in, td_value *out);
 
 /* ---- nested graphs (nest.c) --------------------------------------------- */
 

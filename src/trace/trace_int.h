@@ -25,6 +25,15 @@ bool    td__record_arg(td_record *r, td_value *v, td_garg *a, const char *who);
 bool    td__record_results(td_record *r, const td_opcall *c, const td_value *in,
                            td_gnode *n, int32_t hidden);
 
+/* ---- own_grad.c --------------------------------------------------------- */
+
+/* t, a copy, as the gradient that an input came with: an input too. NULL: it is none,
+ * or after td__fail. */
+td_tag    *td__own_grad_input(td_record *r, const td_tensor *t);
+/* Behind the body: what became of the gradients inputs came with. */
+bool       td__own_grads_end(td_record *r);
+td_tensor *td__record_stand_in(td_mode *m, td_tensor *t); /* of the recorder */
+
 /* ---- hidden.c ----------------------------------------------------------- */
 
 void    td__hidden_init(td_record *r);

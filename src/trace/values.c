@@ -221,13 +221,15 @@ td_gval *td__record_value(td_record *r, td_tensor **t, const char *who) {
     if (tag && !tag->v) tag = NULL; /* of a call that failed */
     if (tag && !td__hidden_show(r, tag)) tag = NULL;
     if (!tag && r->lift) tag = lift(r, t);
-    else if (!tag && td__is_fake(*t))
+    else if (!tag && td__is_fake(*t) && !(tag = td__own_grad_input(r, *t))) {
+        if (!td_ok(r->cx)) return NULL;
         return td__record_fail(
                    r, who,
                    "a tensor without bytes that this body neither was given nor made "
-                   "(the gradient or the base of an argument, or a tensor of another "
-                   "capture); pass it as an argument"),
+                   "(the base of an argument, or a tensor of another capture); pass it "
+                   "as an argument"),
                NULL;
+    }
     if (!tag && !r->lift) tag = adopt(r, t, who);
     if (!tag) return NULL;
     return is_current(r, *t, tag) ? tag->v : restore_view(r, *t, tag, who);

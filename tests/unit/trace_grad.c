@@ -122,10 +122,44 @@ static void check_refused(td_body *body, bool has_grad, const char *words) {
 
 TEST(what_would_be_lost_with_the_capture_is_refused) {
     check_refused(hooked, false, "hooks");
-    check_refused(into_argument, false, "gradient kept in argument 0");
-    check_refused(into_argument, true, "the gradient or the base of an argument");
-    check_refused(zeroed, true, "gradient kept in argument 0");
-    check_refused(reads_grad, true, "pass it as an argument");
+}
+
+/* A program leaves in its arguments what the body does. */
+static void check_left(td_body *body, bool has_grad, double want) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_requires_grad_(td_ones(cx, TD_SHAPE(2)));
+    td_value   out = TD_NONE;
+    if (has_grad) td_backward(td_sum(td_mul(x, 3)));
+
+    td_program *p = td_capture(cx, body, NULL, TD_ARGS(x));
+    TD_CHECK_THAT(p, "%s", td_message(cx));
+    CHECK(td_program_results(p) == (body == reads_grad));
+    CHECK(td_program_run(p, TD_ARGS(x), &out, 1));
+
+    td_tensor *g = td_grad_of(x);
+    CHECK_NEAR(td_is_nil(g) ? 0 : td_item(td_select(g, 0, 0)), want, 0);
+    td_program_drop(p);
+    td_close(cx);
+}
+TEST(gradients_of_arguments_are_left_by_programs) {
+    check_left(into_argument, false, 2);
+    check_left(into_argument, true, 5);
+    check_left(zeroed, true, 0);
+    check_left(zeroed, false, 0);
+    check_left(reads_grad, true, 3);
+}
+
+TEST(a_program_is_for_the_gradients_that_were_there) {
+    td_ctx     *cx = td_open();
+    td_tensor  *x = td_requires_grad_(td_ones(cx, TD_SHAPE(2)));
+    td_program *p = td_capture(cx, into_argument, NULL, TD_ARGS(x));
+    CHECK(td_program_run(p, TD_ARGS(x), NULL, 0));
+    CHECK(!td_program_run(p, TD_ARGS(x), NULL, 0) && td_error(cx) == TD_E_ARG);
+    td_clear(cx);
+    td_zero_grad(x);
+    CHECK(td_program_run(p, TD_ARGS(x), NULL, 0));
+    td_program_drop(p);
+    td_close(cx);
 }
 
 static bool drop_half(void *env, td_tensor *const *in, int n_in, td_tensor **out,

@@ -1,0 +1,141 @@
+/* own_grad.c -- gradients that the inputs of a program keep: read, added to, replaced
+ * and taken away in the body, they are inputs and outputs of the program. Here they are
+ * found while a body is captured, and served when a program is called. */
+#include "trace/trace_int.h"
+
+#include <stdio.h>
+
+/* ---- while a body runs -------------------------------------------------- */
+
+td_tensor *td__record_stand_in(td_mode *m, td_tensor *t) {
+    td_record *r = (td_record *)m;
+    if (td_is_nil(t) || td__is_fake(t)) return t;
+    return td__record_value(r, &t, "a gradient") ? t : &r->cx->nil;
+}
+
+/* The input that stands for t, which is a copy; NULL: none does. */
+static td_gval *input_of(const td_record *r, const td_tensor *t) {
+    const td_tag *tag = t ? td__record_tag(r, t) : NULL;
+    return tag && tag->v && !tag->v->node ? tag->v : NULL;
+}
+
+/* The gradient `owner` came with becomes an input; false after td__fail. */
+static bool add_input(td_record *r, td_gval *owner, td_tensor *real) {
+    char name[96];
+    if (td__ptrmap_get(&r->own_grads, owner)) return true;
+    snprintf(name, sizeof name, "%.80s.grad", owner->name);
+    if (!td__ptrmap_put(&r->own_grads, owner, owner)) return td__fail_memory(r->cx);
+    if (!td__record_input(r, real, name)) return false;
+    r->g->in_desc.v[r->g->in_desc.n - 1] = (td_desc){TD_D_OWN_GRAD, owner->nr, NULL};
+    return true;
+}
+
+td_tag *td__own_grad_input(td_record *r, const td_tensor *t) {
+    const td_fake_grad *of = td__ptrmap_get(&r->fakes.grads, t);
+    td_gval            *owner = of ? input_of(r, of->owner) : NULL;
+    return owner && add_input(r, owner, of->real) ? td__record_tag(r, t) : NULL;
+}
+
+/* ---- behind the body ---------------------------------------------------- */
+
+static bool refuse(td_record *r, const td_gval *v, const char *what) {
+    return td__fail(r->cx, TD_E_UNSUPPORTED, "the body %s%s%s%s", what, v ? " (input " : "",
+                    v ? v->name : "", v ? ")" : "");
+}
+
+static bool put_output(td_record *r, const td_gval *owner, td_tensor *now) {
+    td_garg  a = {0};
+    td_gval *v = now ? td__record_value(r, &now, "the gradient of an argument") : NULL;
+    if (now && !v) return false;
+    if (v) a = td__garg_value(v);
+    return td__graph_output(r->g, a, (td_desc){TD_D_OWN_GRAD, owner->nr, NULL});
+}
+
+static bool check_use(td_record *r, const td_tensor *copy, const td_tensor *real,
+                      const td_gval *v) {
+    unsigned use = td__grad_use(copy);
+    if (td_retains_grad(copy))
+        return refuse(r, v, "asks for td_retain_grad of an argument; do that outside");
+    if (use & TD_GRAD_FED && td__has_hooks(real))
+        return refuse(r, v,
+                      "has td_backward reach a tensor with hooks, which a program "
+                      "cannot run; take them off, or use td_grad");
+    if (r->lift && use & (TD_GRAD_FED | TD_GRAD_SET))
+        return refuse(r, v,
+                      "of a branch, loop or custom function changes a gradient that a "
+                      "tensor keeps (td_backward, td_set_grad, td_zero_grad); use "
+                      "td_grad and return it");
+    return true;
+}
+
+/* What the body did with the gradient of one tensor of the outside. */
+static bool end_one(td_record *r, td_tensor *copy, td_tensor *real) {
+    unsigned   use = td__grad_use(copy);
+    td_gval   *v = input_of(r, copy);
+    td_tensor *came = td__own_grad(real), *now = td__own_grad(copy);
+    if (!use && !td_retains_grad(copy)) return true;
+    if (!v && td__record_tag(r, copy)) return true; /* made anew by the body */
+    if (!check_use(r, copy, real, v)) return false;
+    if (!v && use & TD_GRAD_FED)
+        return refuse(r, NULL,
+                      "has td_backward reach a tensor that an argument is a view of; "
+                      "pass that tensor, or use td_grad");
+    if (!v || r->lift) return true;
+    if (use & TD_GRAD_ASKED && came && !add_input(r, v, came)) return false;
+    if (use & TD_GRAD_ASKED && !came && !td__vec_push(&r->g->bare, v->nr))
+        return td__fail_memory(r->cx);
+    td_tensor *was = came ? td__ptrmap_get(&r->fakes.copies, came) : NULL;
+    return (now == was && !(use & TD_GRAD_SET)) || put_output(r, v, now);
+}
+
+bool td__own_grads_end(td_record *r) {
+    for (int i = 0; i < r->fakes.beyond.n; i++)
+        if (td__grad_use(r->fakes.beyond.v[i]) & TD_GRAD_FED)
+            return refuse(r, NULL,
+                          "has td_backward go through an argument into the history it "
+                          "came with; detach the argument, name the leaves in "
+                          "td_backward_opts.inputs, or use td_grad");
+    for (int i = 0; i + 1 < r->fakes.held.n; i += 2)
+        if (!end_one(r, r->fakes.held.v[i], r->fakes.held.v[i + 1])) return false;
+    return true;
+}
+
+/* ---- calling a program -------------------------------------------------- */
+
+static td_tensor *owner_in(const td_value *in, int i) {
+    return in[i].kind == TD_K_TENSOR ? in[i].u.t : NULL;
+}
+
+bool td__own_grads_read(const td_graph *p, td_value *in) {
+    for (int i = 0; i < p->bare.n; i++) {
+        const td_tensor *t = owner_in(in, p->bare.v[i]);
+        if (t && td__own_grad(t)) return false;
+    }
+    for (int i = 0; i < p->inputs.n; i++) {
+        const td_desc *d = &p->in_desc.v[i];
+        if (d->kind != TD_D_OWN_GRAD) continue;
+        const td_tensor *t = owner_in(in, d->index);
+        td_tensor       *g = t ? td__own_grad(t) : NULL;
+        if (!g) return false;
+        in[i] = td_value_tensor(g);
+    }
+    return true;
+}
+
+bool td__own_grads_leave(const td_graph *p, const td_value *in, const td_value *out) {
+    for (int i = td__graph_results(p); i < p->outputs.n; i++) {
+        td_tensor *t = owner_in(in, p->out_desc.v[i].index);
+        td_tensor *g = out[i].kind == TD_K_TENSOR ? out[i].u.t : NULL;
+        if (t && !td_set_grad(t, g)) return false;
+    }
+    return true;
+}
+
+bool td__program_replay(const td_graph *p, td_value *in, td_value *out) {
+    if (!td__own_grads_read(p, in))
+        return td__fail(p->cx, TD_E_ARG,
+                        "@%.60s: made for arguments that keep a gradient where these "
+                        "do not, or the other way round",
+                        p->name);
+    return td__graph_replay(p, in, out) && td__own_grads_leave(p, in, out);
+}
