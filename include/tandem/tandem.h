@@ -13,6 +13,7 @@
 #include "tandem/aot.h"
 #include "tandem/module.h"
 #include "tandem/nn.h"
+#include "tandem/optim.h"
 #include "tandem/export.h"
 #include "tandem/mode.h"
 #include "tandem/tree.h"

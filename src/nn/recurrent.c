@@ -112,7 +112,7 @@ static bool cell_forward(td_module *m, td_call *c) {
  * state to the last. steps has room for 2*T tensors. */
 static td_tensor *run_side(const recurrent *r, const side *s, td_tensor *x, memory *m,
                            bool reverse, td_tensor **steps) {
-    int64_t     n = td_size(x, 0);
+    int64_t     n = td_is_nil(x) ? 0 : td_size(x, 0);
     td_tensor **in = steps, **out = steps + n;
     for (int64_t t = 0; t < n; t++) in[t] = td_nil(td_ctx_of(x));
     td_unbind(td_linear(x, s->w_ih, s->b_ih), 0, in, (int)n);
@@ -121,7 +121,7 @@ static td_tensor *run_side(const recurrent *r, const side *s, td_tensor *x, memo
         *m = one_step(r, s, in[at], *m);
         out[at] = m->h;
     }
-    return td_stack(td__nn_list(out, (int)n), 0);
+    return n ? td_stack(td__nn_list(out, (int)n), 0) : x;
 }
 
 /* All layers; last[] gets h, then c, of each side. */

@@ -1,0 +1,105 @@
+/* clip.c -- bounds for gradients, and learning rates as functions of the step. */
+#include "nn/optim.h"
+
+#include <math.h>
+
+/* ---- clipping ----------------------------------------------------------- */
+
+static bool is_there(const td_tensor *t) { return t && !td_is_nil(t); }
+
+/* The norm of norms, 0-d; zero where there are no gradients. */
+static td_tensor *total_norm(td_ctx *cx, td_tensors grads, double p) {
+    td_tensor **norms = td__alloc(sizeof *norms * ((size_t)grads.n + 1));
+    int         n = 0;
+    if (!norms) return td__fail_memory(cx), td_nil(cx);
+    for (int i = 0; i < grads.n; i++)
+        if (is_there(grads.v[i])) norms[n++] = td_norm(grads.v[i], p);
+    td_tensor *all = n == 0   ? td_zeros(cx, TD_SHAPE())
+                     : n == 1 ? norms[0]
+                              : td_norm(td_stack(td__nn_list(norms, n)), p);
+    td__free(norms);
+    return all;
+}
+
+td_tensor *td_clip_norm(td_ctx *cx, td_tensors grads, double most, double p) {
+    if (!td_ok(cx)) return td_nil(cx);
+    if (!(most >= 0) || !(p > 0))
+        return td_fail(cx, TD_E_ARG,
+                       "td_clip_norm: a norm of order %g of at most %g; the order must "
+                       "be above 0, the bound not below",
+                       p, most);
+    td_grad_mode was = td_no_grad_begin(cx);
+    td_scope_begin(cx, "td_clip_norm");
+    td_tensor *norm = total_norm(cx, grads, p);
+    /* most / (norm + 1e-6), at most 1: no branch on a value, which a capture lacks */
+    td_tensor *by = td_clamp_max(td_mul(td_reciprocal(td_add(norm, 1e-6)), most), 1.0);
+    for (int i = 0; i < grads.n; i++)
+        if (is_there(grads.v[i])) td_mul_(grads.v[i], by);
+    norm = td_scope_end(cx, "td_clip_norm", norm);
+    td_no_grad_end(cx, was);
+    return td_ok(cx) ? norm : td_nil(cx);
+}
+
+bool td_clip_value(td_ctx *cx, td_tensors grads, double most) {
+    if (!td_ok(cx)) return false;
+    if (!(most >= 0))
+        return td__fail(cx, TD_E_ARG, "td_clip_value: the bound %g is below 0", most);
+    td_grad_mode was = td_no_grad_begin(cx);
+    for (int i = 0; i < grads.n; i++)
+        if (is_there(grads.v[i])) td_clamp_(grads.v[i], -most, most);
+    td_no_grad_end(cx, was);
+    return td_ok(cx);
+}
+
+td_tensor *td_optim_clip_norm(td_optim *o, double most) {
+    if (!td__optim_grads(o, "td_optim_clip_norm")) return td_nil(o->cx);
+    return td_clip_norm(o->cx, td__nn_list(o->grads.v, o->grads.n), most, 2);
+}
+
+bool td_optim_clip_value(td_optim *o, double most) {
+    return td__optim_grads(o, "td_optim_clip_value") &&
+           td_clip_value(o->cx, td__nn_list(o->grads.v, o->grads.n), most);
+}
+
+/* ---- learning rates ----------------------------------------------------- */
+
+/* How far along, 0 to 1. */
+static double part(int64_t step, int64_t steps) {
+    if (step >= steps) return 1;
+    return step <= 0 ? 0 : (double)step / (double)steps;
+}
+
+/* From one value to another along half a cosine. */
+static double cosine(double along, double from, double to) {
+    return to + (from - to) * (1 + cos(3.14159265358979323846 * along)) / 2;
+}
+
+double td_lr_linear(int64_t step, int64_t steps, double from, double to) {
+    return from + (to - from) * part(step, steps);
+}
+
+double td_lr_cosine(int64_t step, int64_t steps, double from, double to) {
+    return cosine(part(step, steps), from, to);
+}
+
+double td_lr_warmup(int64_t step, int64_t warm, double lr) {
+    return lr * part(step + 1, warm);
+}
+
+double td_lr_warmup_cosine(int64_t step, int64_t warm, int64_t steps, double lr,
+                           double to) {
+    if (step < warm) return td_lr_warmup(step, warm, lr);
+    return td_lr_cosine(step - warm, steps - warm, lr, to);
+}
+
+double td_lr_steps(int64_t step, int64_t every, double gamma, double lr) {
+    if (step <= 0 || every <= 0) return lr;
+    return lr * pow(gamma, (double)(step / every));
+}
+
+double td_lr_one_cycle(int64_t step, int64_t steps, double lr) {
+    double up = 0.3 * (double)steps - 1, down = (double)steps - 1 - up;
+    double at = (double)(step < 0 ? 0 : step >= steps ? steps - 1 : step);
+    if (at <= up) return cosine(at / up, lr / 25, lr);
+    return cosine((at - up) / down, lr, lr / 25 / 1e4);
+}

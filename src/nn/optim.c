@@ -1,0 +1,308 @@
+/* optim.c -- optimizers: groups, steps, clipping. What a rule does is in rules.c, files
+ * are optim_state.c. */
+#include "nn/optim.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* ---- making and freeing ------------------------------------------------- */
+
+td_optim *td_optim_make(td_ctx *cx) {
+    td_optim *o = td_ok(cx) ? td__zalloc(sizeof *o) : NULL;
+    if (o) o->cx = cx;
+    else if (td_ok(cx)) td__fail_memory(cx);
+    return o;
+}
+
+static void drop(td_tensor *t) {
+    if (t) td_drop(t);
+}
+
+static void free_group(td_group *g) {
+    for (int i = 0; i < g->at.n; i++) {
+        for (int k = 0; k < TD_S_COUNT; k++) drop(g->at.v[i].state[k]);
+        drop(g->at.v[i].p);
+    }
+    drop(g->lr);
+    drop(g->steps);
+    td__vec_free(&g->at);
+}
+
+void td_optim_free(td_optim *o) {
+    if (!o) return;
+    for (int i = 0; i < o->groups.n; i++) free_group(&o->groups.v[i]);
+    td__vec_free(&o->groups);
+    td__vec_free(&o->grads);
+    td__free(o);
+}
+
+/* ---- groups ------------------------------------------------------------- */
+
+static bool has_param(const td_optim *o, const td_tensor *p) {
+    for (int i = 0; i < o->groups.n; i++)
+        for (int k = 0; k < o->groups.v[i].at.n; k++)
+            if (o->groups.v[i].at.v[k].p == p) return true;
+    return false;
+}
+
+/* Parameter nr may join a group of this rule. */
+static bool check_param(td_optim *o, td_tensors ps, int nr, const td_rule *r) {
+    static const char who[] = "td_optim_add";
+    td_tensor        *p = ps.v[nr];
+    bool              again = false;
+    if (!p || td_is_nil(p) || td_ctx_of(p) != o->cx)
+        return td__fail(o->cx, TD_E_ARG, "%s: parameter %d is %s", who, nr,
+                        p && !td_is_nil(p) ? "another context's" : "nil");
+    if (!td_dtype_is_float(td_dtype_of(p)))
+        return td__fail(o->cx, TD_E_DTYPE, "%s: parameter %d is %s, and no float", who,
+                        nr, td__type_str(p));
+    if (!td_is_leaf(p))
+        return td__fail(o->cx, TD_E_GRAD,
+                        "%s: parameter %d was made by %s: only leaves "
+                        "can be stepped",
+                        who, nr, td_grad_fn_name(p));
+    if (r->kind == TD_RULE_MUON && td_rank(p) != 2)
+        return td__fail(o->cx, TD_E_SHAPE,
+                        "%s: parameter %d is %s, and Muon is for matrices; give it a "
+                        "group with another rule",
+                        who, nr, td__type_str(p));
+    for (int i = 0; i < nr; i++) again |= ps.v[i] == p;
+    if (!again && !has_param(o, p)) return true;
+    return td__fail(o->cx, TD_E_ARG, "%s: parameter %d is in a group already", who, nr);
+}
+
+/* A kept tensor, NULL after a failure. */
+static td_tensor *kept(td_tensor *t) { return td_is_nil(t) ? NULL : td_keep(t); }
+
+static bool fill_param(td_optim *o, td_group *g, td_tensor *p) {
+    td_trained t = {.p = td_keep(p)};
+    unsigned   slots = td__rule_slots(&g->rule) | (o->sums ? 1u << TD_S_GRAD_SUM : 0);
+    bool       ok = true;
+    for (int k = 0; k < TD_S_COUNT; k++) {
+        if (!(slots >> k & 1)) continue;
+        double first = k == TD_S_SUM ? g->rule.initial : 0;
+        t.state[k] = kept(td_full_like(p, first));
+        ok &= t.state[k] != NULL;
+    }
+    if (ok && td__vec_push(&g->at, t)) return true;
+    for (int k = 0; k < TD_S_COUNT; k++) drop(t.state[k]);
+    drop(t.p);
+    return ok ? td__fail_memory(o->cx) : false;
+}
+
+static bool fill_group(td_optim *o, td_group *g, td_tensors params) {
+    g->lr = kept(td_full(o->cx, TD_SHAPE(), g->rule.lr, TD_F64));
+    g->steps = kept(td_zeros(o->cx, TD_SHAPE(params.n), TD_F64));
+    bool ok = g->lr && g->steps;
+    for (int i = 0; ok && i < params.n; i++)
+        ok = fill_param(o, g, params.v[i]) &&
+             (td__vec_push(&o->grads, NULL) || td__fail_memory(o->cx));
+    return ok;
+}
+
+int td_optim_add(td_optim *o, td_tensors params, td_rule rule) {
+    td_group g = {.rule = rule};
+    int      room = o->grads.n;
+    if (!td_ok(o->cx) || !td__rule_check(o->cx, &rule)) return -1;
+    if (o->cx->fake)
+        return td__fail_no_bytes(o->cx, "td_optim_add", "make optimizers outside"), -1;
+    for (int i = 0; i < params.n; i++)
+        if (!check_param(o, params, i, &rule)) return -1;
+    td_grad_mode was = td_no_grad_begin(o->cx);
+    td_scope_begin(o->cx, "td_optim_add");
+    bool ok = fill_group(o, &g, params);
+    td_scope_end(o->cx, "td_optim_add", NULL);
+    td_no_grad_end(o->cx, was);
+    if (ok && !td__vec_push(&o->groups, g)) ok = td__fail_memory(o->cx);
+    if (ok) return o->groups.n - 1;
+    o->grads.n = room;
+    free_group(&g);
+    return -1;
+}
+
+td_optim *td_optim_module(td_module *m, td_rule rule) {
+    td_ctx     *cx = td_module_ctx(m);
+    int         n = td_module_parameters(m, NULL, 0);
+    td_tensor **params = n < 0 ? NULL : td__alloc(sizeof *params * ((size_t)n + 1));
+    if (!params) {
+        if (n >= 0) td__fail_memory(cx);
+        return NULL;
+    }
+    n = td_module_parameters(m, params, n);
+    td_optim *o = n < 0 ? NULL : td_optim_make(cx);
+    if (o && td_optim_add(o, (td_tensors){params, n}, rule) < 0) {
+        td_optim_free(o);
+        o = NULL;
+    }
+    td__free(params);
+    return o;
+}
+
+int td_optim_groups(const td_optim *o) { return o->groups.n; }
+
+static bool check_group(const td_optim *o, const char *who, int group) {
+    return (group >= 0 && group < o->groups.n) ||
+           td__fail(o->cx, TD_E_ARG, "%s: there is no group %d; there are %d", who,
+                    group, o->groups.n);
+}
+
+td_rule td_optim_rule(const td_optim *o, int group) {
+    if (!check_group(o, "td_optim_rule", group)) return (td_rule){0};
+    return o->groups.v[group].rule;
+}
+
+int td_optim_params(const td_optim *o, td_tensor **out, int cap) {
+    int n = 0;
+    for (int i = 0; i < o->groups.n; i++)
+        for (int k = 0; k < o->groups.v[i].at.n; k++, n++)
+            if (n < cap) out[n] = o->groups.v[i].at.v[k].p;
+    return n;
+}
+
+bool td_optim_set_lr(td_optim *o, int group, double lr) {
+    static const char who[] = "td_optim_set_lr";
+    if (!td_ok(o->cx) || (group != -1 && !check_group(o, who, group))) return false;
+    if (!(lr >= 0 && lr < INFINITY))
+        return td__fail(o->cx, TD_E_ARG, "%s: %g, and must be finite and at least 0",
+                        who, lr);
+    td_grad_mode was = td_no_grad_begin(o->cx);
+    for (int i = 0; i < o->groups.n; i++)
+        if (group == -1 || group == i) td_fill_(o->groups.v[i].lr, lr);
+    td_no_grad_end(o->cx, was);
+    return td_ok(o->cx);
+}
+
+double td_optim_lr(const td_optim *o, int group) {
+    return check_group(o, "td_optim_lr", group) ? td_item(o->groups.v[group].lr) : NAN;
+}
+
+/* ---- gradients ---------------------------------------------------------- */
+
+/* In a capture a gradient from before it would be frozen into the program. */
+bool td__optim_grads(td_optim *o, const char *who) {
+    if (!td_ok(o->cx)) return false;
+    int n = td_optim_params(o, o->grads.v, o->grads.n);
+    for (int i = 0; i < n; i++) {
+        td_tensor *g = td_grad_of(o->grads.v[i]);
+        o->grads.v[i] = td_is_nil(g) ? NULL : g;
+        if (!td_is_nil(g) && o->cx->fake && !td__is_fake(g))
+            return td__fail(o->cx, TD_E_TRACE,
+                            "%s: the gradient of parameter %d is from before the "
+                            "capture; give the results of td_grad to "
+                            "td_optim_step_with",
+                            who, i);
+    }
+    return td_ok(o->cx);
+}
+
+static bool check_grad(td_optim *o, const char *who, int nr, td_tensor *p,
+                       td_tensor *g) {
+    bool same = td_rank(g) == td_rank(p) && td_dtype_of(g) == td_dtype_of(p);
+    for (int d = 0; same && d < td_rank(p); d++) same = td_size(g, d) == td_size(p, d);
+    if (same) return true;
+    char is[128];
+    snprintf(is, sizeof is, "%s", td__type_str(g));
+    return td__fail(o->cx, TD_E_SHAPE,
+                    "%s: the gradient of parameter %d is %s, the parameter %s", who, nr,
+                    is, td__type_str(p));
+}
+
+/* Those the caller gives, checked, in o->grads. */
+static bool take_grads(td_optim *o, const char *who, td_tensors grads) {
+    int n = td_optim_params(o, o->grads.v, o->grads.n);
+    if (!td_ok(o->cx)) return false;
+    if (grads.n != n)
+        return td__fail(o->cx, TD_E_ARG, "%s: %d gradients for %d parameters", who,
+                        grads.n, n);
+    for (int i = 0; i < n; i++) {
+        td_tensor *g = grads.v[i] && !td_is_nil(grads.v[i]) ? grads.v[i] : NULL;
+        if (g && !check_grad(o, who, i, o->grads.v[i], g)) return false;
+        o->grads.v[i] = g;
+    }
+    return true;
+}
+
+/* ---- stepping ----------------------------------------------------------- */
+
+/* With what o->grads has. */
+static bool step(td_optim *o) {
+    int          at = 0;
+    td_grad_mode was = td_no_grad_begin(o->cx);
+    td_scope_begin(o->cx, "optim");
+    for (int i = 0; i < o->groups.n && td_ok(o->cx); i++) {
+        td__rule_step(&o->groups.v[i], o->grads.v + at);
+        at += o->groups.v[i].at.n;
+    }
+    td_scope_end(o->cx, "optim", NULL);
+    td_no_grad_end(o->cx, was);
+    return td_ok(o->cx);
+}
+
+bool td_optim_step(td_optim *o) {
+    return td__optim_grads(o, "td_optim_step") && step(o);
+}
+
+bool td_optim_step_with(td_optim *o, td_tensors grads) {
+    return take_grads(o, "td_optim_step_with", grads) && step(o);
+}
+
+void td_optim_zero_grad(td_optim *o) {
+    for (int i = 0; i < o->groups.n; i++)
+        for (int k = 0; k < o->groups.v[i].at.n; k++)
+            td_zero_grad(o->groups.v[i].at.v[k].p);
+}
+
+/* ---- sums --------------------------------------------------------------- */
+
+static void add_sum(td_trained *t) {
+    if (!t->state[TD_S_GRAD_SUM]) t->state[TD_S_GRAD_SUM] = kept(td_zeros_like(t->p));
+}
+
+bool td_optim_make_sums(td_optim *o) {
+    if (!td_ok(o->cx)) return false;
+    if (o->cx->fake)
+        return td__fail_no_bytes(o->cx, "td_optim_make_sums", "make them outside");
+    td_grad_mode was = td_no_grad_begin(o->cx);
+    td_scope_begin(o->cx, "td_optim_make_sums");
+    for (int i = 0; i < o->groups.n; i++)
+        for (int k = 0; k < o->groups.v[i].at.n; k++) add_sum(&o->groups.v[i].at.v[k]);
+    td_scope_end(o->cx, "td_optim_make_sums", NULL);
+    td_no_grad_end(o->cx, was);
+    return o->sums = td_ok(o->cx);
+}
+
+/* The sums themselves, in `out`. */
+static bool list_sums(td_optim *o, const char *who, td_tensor **out) {
+    int n = 0;
+    if (!td_ok(o->cx)) return false;
+    if (!o->sums)
+        return td__fail(o->cx, TD_E_ARG, "%s: there are no sums; td_optim_make_sums",
+                        who);
+    for (int i = 0; i < o->groups.n; i++)
+        for (int k = 0; k < o->groups.v[i].at.n; k++)
+            out[n++] = o->groups.v[i].at.v[k].state[TD_S_GRAD_SUM];
+    return true;
+}
+
+bool td_optim_add_to_sums(td_optim *o, td_tensors grads, double scale) {
+    static const char who[] = "td_optim_add_to_sums";
+    int               at = 0;
+    if (!td_ok(o->cx) || !list_sums(o, who, o->grads.v) || !take_grads(o, who, grads))
+        return false;
+    td_grad_mode was = td_no_grad_begin(o->cx);
+    for (int i = 0; i < o->groups.n; i++)
+        for (int k = 0; k < o->groups.v[i].at.n; k++, at++)
+            if (o->grads.v[at])
+                td_add_(o->groups.v[i].at.v[k].state[TD_S_GRAD_SUM], o->grads.v[at],
+                        scale);
+    td_no_grad_end(o->cx, was);
+    return td_ok(o->cx);
+}
+
+bool td_optim_step_sums(td_optim *o) {
+    if (!list_sums(o, "td_optim_step_sums", o->grads.v) || !step(o)) return false;
+    td_grad_mode was = td_no_grad_begin(o->cx);
+    for (int i = 0; i < o->grads.n; i++) td_zero_(o->grads.v[i]);
+    td_no_grad_end(o->cx, was);
+    return td_ok(o->cx);
+}

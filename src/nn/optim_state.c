@@ -1,0 +1,178 @@
+/* optim_state.c -- the tensors of an optimizer under names, and in files. Loading checks
+ * everything; what it then does is copy bytes, which cannot fail. */
+#include "nn/optim.h"
+#include "tandem/io.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { NAME = 64 };
+
+/* ---- names -------------------------------------------------------------- */
+
+typedef struct listed {
+    td_tensor *t;
+    char       name[NAME];
+} listed;
+
+typedef bool visit_fn(void *env, const listed *it);
+
+static bool visit_group(const td_group *g, int nr, int first, visit_fn *fn, void *env) {
+    listed it = {.t = g->lr};
+    snprintf(it.name, NAME, "group.%d.lr", nr);
+    if (!fn(env, &it)) return false;
+    it.t = g->steps;
+    snprintf(it.name, NAME, "group.%d.step", nr);
+    if (!fn(env, &it)) return false;
+    for (int i = 0; i < g->at.n; i++)
+        for (int k = 0; k < TD_S_COUNT; k++) {
+            if (!(it.t = g->at.v[i].state[k])) continue;
+            snprintf(it.name, NAME, "state.%d.%s", first + i, td__slot_names[k]);
+            if (!fn(env, &it)) return false;
+        }
+    return true;
+}
+
+/* Each tensor, in one order always. False stops, and is returned. */
+static bool visit(const td_optim *o, visit_fn *fn, void *env) {
+    int first = 0;
+    for (int i = 0; i < o->groups.n; i++) {
+        if (!visit_group(&o->groups.v[i], i, first, fn, env)) return false;
+        first += o->groups.v[i].at.n;
+    }
+    return true;
+}
+
+typedef struct lister {
+    td_tensor **out;
+    int         n, cap;
+} lister;
+
+static bool list_one(void *env, const listed *it) {
+    lister *l = env;
+    if (l->n < l->cap) l->out[l->n] = it->t;
+    l->n++;
+    return true;
+}
+
+int td_optim_tensors(const td_optim *o, td_tensor **out, int cap) {
+    lister l = {.out = out, .cap = cap};
+    visit(o, list_one, &l);
+    return l.n;
+}
+
+typedef struct finder {
+    int  left;
+    char name[NAME];
+} finder;
+
+static bool find_one(void *env, const listed *it) {
+    finder *f = env;
+    if (f->left-- > 0) return true;
+    memcpy(f->name, it->name, NAME);
+    return false;
+}
+
+size_t td_optim_tensor_name(const td_optim *o, int i, char *out, size_t cap) {
+    finder f = {.left = i};
+    if (i >= 0) visit(o, find_one, &f);
+    if (cap) snprintf(out, cap, "%s", f.name);
+    return strlen(f.name);
+}
+
+/* ---- saving ------------------------------------------------------------- */
+
+typedef struct saving {
+    td_arena arena;
+    TD_VEC(const char *) names;
+    TD_VEC(td_tensor *) tensors;
+} saving;
+
+static bool save_one(void *env, const listed *it) {
+    saving     *s = env;
+    const char *name = td__arena_strdup(&s->arena, it->name);
+    return name && td__vec_push(&s->names, name) && td__vec_push(&s->tensors, it->t);
+}
+
+bool td_optim_save(td_optim *o, const char *path) {
+    static const char *const notes[] = {"format", "tandem optimizer", NULL};
+    saving                   s = {0};
+    if (!td_ok(o->cx)) return false;
+    bool ok = visit(o, save_one, &s) || td__fail_memory(o->cx);
+    ok = ok && td_safetensors_save(o->cx, path, s.names.v,
+                                   td__nn_list(s.tensors.v, s.tensors.n), notes);
+    td__vec_free(&s.names);
+    td__vec_free(&s.tensors);
+    td__arena_free(&s.arena);
+    return ok;
+}
+
+/* ---- loading ------------------------------------------------------------ */
+
+typedef struct loading {
+    td_ctx         *cx;
+    const char     *path;
+    td_safetensors *file;
+    TD_VEC(td_tensor *) from;
+    int written;
+} loading;
+
+static bool file_has(const loading *l, const char *name) {
+    for (int i = 0; i < td_safetensors_count(l->file); i++)
+        if (!strcmp(td_safetensors_name(l->file, i), name)) return true;
+    return td__fail(l->cx, TD_E_ARG,
+                    "td_optim_load: %s has no \"%s\"; it is of an optimizer with other "
+                    "groups, rules or parameters",
+                    l->path, name);
+}
+
+static bool same_look(const td_tensor *a, const td_tensor *b) {
+    bool same = td_rank(a) == td_rank(b) && td_dtype_of(a) == td_dtype_of(b);
+    for (int i = 0; same && i < td_rank(a); i++) same = td_size(a, i) == td_size(b, i);
+    return same;
+}
+
+static bool check_one(void *env, const listed *it) {
+    loading *l = env;
+    if (!file_has(l, it->name)) return false;
+    td_tensor *from = td_safetensors_get(l->file, it->name);
+    if (td_is_nil(from)) return false;
+    if (!same_look(from, it->t)) {
+        char is[128];
+        snprintf(is, sizeof is, "%s", td__type_str(from));
+        return td__fail(l->cx, TD_E_SHAPE, "td_optim_load: %s: \"%s\" is %s, here %s",
+                        l->path, it->name, is, td__type_str(it->t));
+    }
+    return td__vec_push(&l->from, from) || td__fail_memory(l->cx);
+}
+
+static bool write_one(void *env, const listed *it) {
+    loading   *l = env;
+    td_tensor *from = l->from.v[l->written++];
+    size_t     bytes = (size_t)td_numel(from) * td_dtype_size(td_dtype_of(from));
+    return td_write(it->t, td_dtype_of(from), td_data(from), bytes);
+}
+
+static bool load(td_optim *o, loading *l) {
+    int have = td_safetensors_count(l->file);
+    if (!visit(o, check_one, l)) return false;
+    if (l->from.n != have)
+        return td__fail(o->cx, TD_E_ARG,
+                        "td_optim_load: %s has %d tensors, the optimizer %d", l->path,
+                        have, l->from.n);
+    return visit(o, write_one, l);
+}
+
+bool td_optim_load(td_optim *o, const char *path) {
+    loading l = {.cx = o->cx, .path = path};
+    if (!td_ok(o->cx)) return false;
+    if (o->cx->fake)
+        return td__fail_no_bytes(o->cx, "td_optim_load", "state is fixed there");
+    td_scope_begin(o->cx, "td_optim_load");
+    l.file = td_safetensors_open(o->cx, path);
+    bool ok = l.file && load(o, &l);
+    td__vec_free(&l.from);
+    td_safetensors_close(l.file);
+    td_scope_end(o->cx, "td_optim_load", NULL);
+    return ok;
+}

@@ -1,0 +1,137 @@
+/* training.c -- failures of allocations and file calls while networks are made, trained
+ * with each kind of rule, saved and loaded. */
+#include "faults.h"
+
+#include "../unit/nn_help.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+static char folder[] = "/tmp/td-training-XXXXXX", path[256];
+
+/* Every layer there is. */
+static double make(td_ctx *cx) {
+    td_module *m = whole_make(cx);
+    double     n = m ? td_module_parameters(m, NULL, 0) : 0;
+    td_module_free(m);
+    return n;
+}
+
+static td_module *small(td_ctx *cx) {
+    td_nn_attention_opts causal = {TD_NN_ATTENTION_OPTS, .causal = true,
+                                   .batch_first = true};
+    return td_nn_sequential(cx,
+                            TD_MODULES(td_nn_embedding(cx, 5, 4, NULL),
+                                       td_nn_multihead_attention(cx, 4, 2, &causal),
+                                       td_nn_layer_norm(cx, TD_SHAPE(4), NULL),
+                                       td_nn_gelu(cx), td_nn_linear(cx, 4, 5, NULL)));
+}
+
+/* Two groups, so that several rules meet. Freed by the caller. */
+static td_optim *optimizer(td_module *m, td_rule a, td_rule b) {
+    td_ctx    *cx = td_module_ctx(m);
+    td_tensor *p[16];
+    int        n = td_module_parameters(m, p, 16);
+    td_optim  *o = n < 1 ? NULL : td_optim_make(cx);
+    if (!o) return NULL;
+    td_optim_add(o, (td_tensors){p, 1}, a);
+    td_optim_add(o, (td_tensors){p + 1, n - 1}, b);
+    return o;
+}
+
+static double step(td_module *m, td_optim *o, td_tensor *x, td_tensor *y) {
+    td_scope_begin(td_module_ctx(m), "step");
+    td_tensor *out = td_module_call(m, TD_ARGS(x));
+    td_tensor *loss = td_cross_entropy(td_flatten(out, 0, 1), td_flatten(y));
+    td_backward(loss);
+    td_optim_clip_norm(o, 1);
+    td_optim_step(o);
+    td_optim_zero_grad(o);
+    double value = td_item(loss);
+    td_scope_end(td_module_ctx(m), "step", NULL);
+    return value;
+}
+
+static double train(td_ctx *cx, td_rule a, td_rule b) {
+    static const int64_t tokens[] = {0, 1, 2, 3, 4, 0};
+    td_module           *m = small(cx);
+    td_optim            *o = m ? optimizer(m, a, b) : NULL;
+    double               sum = 0;
+    if (o) {
+        td_tensor *x = td_from(cx, TD_I64, TD_SHAPE(2, 3), tokens);
+        for (int i = 0; i < 2; i++) sum += step(m, o, x, x);
+    }
+    td_optim_free(o);
+    td_module_free(m);
+    return sum;
+}
+
+static double train_adam(td_ctx *cx) {
+    td_rule ams = td_adam(0.1);
+    ams.amsgrad = true;
+    return train(cx, td_adamw(0.1), ams);
+}
+
+static double train_muon(td_ctx *cx) {
+    td_rule sgd = td_sgd(0.1);
+    sgd.momentum = 0.9;
+    sgd.dampening = 0.5;
+    return train(cx, td_muon(0.1), sgd);
+}
+
+static double train_others(td_ctx *cx) {
+    td_rule rms = td_rmsprop(0.1);
+    rms.centered = true;
+    return train(cx, rms, td_lion(0.1));
+}
+
+static double recur(td_ctx *cx) {
+    td_module *m = lstm(cx);
+    td_tensor *x = td_ones(cx, TD_SHAPE(2, 1, 3)),
+              *y = m ? td_module_call(m, TD_ARGS(x)) : td_nil(cx);
+    td_backward(td_sum(y));
+    double sum = td_item(td_sum(y));
+    td_module_free(m);
+    return sum;
+}
+
+static bool torn; /* a load that failed had written something */
+
+static double files(td_ctx *cx) {
+    td_module *m = td_nn_linear(cx, 2, 2, NULL);
+    td_optim  *o = m ? td_optim_module(m, td_adam(0.5)) : NULL;
+    double     sum = 0;
+    if (o && td_optim_save(o, path)) {
+        td_optim_set_lr(o, -1, 0.25);
+        bool set = td_ok(cx), loaded = td_optim_load(o, path);
+        int  code = td_error(cx);
+        if (set && !loaded) {
+            td_clear(cx);
+            torn |= td_optim_lr(o, 0) != 0.25;
+            td_fail(cx, (td_code)code, "as before");
+        }
+        sum = td_optim_lr(o, 0);
+    }
+    td_optim_free(o);
+    td_module_free(m);
+    return sum;
+}
+
+static const td_fault_case cases[] = {
+    {"make", make, false},
+    {"train_adam", train_adam, false},
+    {"train_muon", train_muon, false},
+    {"train_others", train_others, false},
+    {"recur", recur, false},
+    {"files", files, true},
+};
+
+int main(int argc, char **argv) {
+    if (!mkdtemp(folder)) return perror(folder), 1;
+    snprintf(path, sizeof path, "%s/state.safetensors", folder);
+    int status = fault_main(cases, TD_COUNT(cases), argc, argv);
+    unlink(path);
+    if (torn) return puts("a load that failed had written something"), 1;
+    if (rmdir(folder)) return perror(folder), 1;
+    return status;
+}
