@@ -57,7 +57,7 @@ CLI_SRCS  := $(wildcard src/cli/*.c)
 LOOP_SRCS := $(if $(filter ops,$(ROOMS)),$(wildcard src/ops/loops/*.c))
 # The generator is built from what does not depend on its own output.
 GEN_SRCS  := $(wildcard src/base/*.c src/ops/gen/*.c src/ops/schema.c \
-               src/ops/table_text.c)
+               src/ops/expr.c src/ops/table_text.c)
 
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
 LIB_OBJS  := $(call obj,$(LIB_SRCS)) \
@@ -252,7 +252,7 @@ examples: $(patsubst %.c,$(B)/%,$(wildcard examples/*.c)) ## every program of ex
 # ---- generated files ---------------------------------------------------------
 
 # build/gen DIR writes the files below DIR, where their folders already exist.
-GEN_DIRS := include/tandem src/ops/loops docs
+GEN_DIRS := include/tandem src/ops/loops src/backend docs
 ifneq ($(wildcard src/ops/gen/*.c),)
 gen: $(B)/gen ## rewrite what is generated from the op table
 	@mkdir -p $(GEN_DIRS)

@@ -110,6 +110,6 @@ int main(int argc, char **argv) {
     }
     if (!ok) return 1;
     ok = td__gen_header(argv[1]) && td__gen_api(argv[1]) && td__gen_rules(argv[1]) &&
-         td__gen_docs(argv[1]) && td__gen_loops(argv[1]);
+         td__gen_docs(argv[1]) && td__gen_loops(argv[1]) && td__gen_helpers(argv[1]);
     return ok ? 0 : 1;
 }

@@ -1,45 +1,20 @@
 /* fresh.c -- the loops of fresh.h, at one CPU level. Philox runs on several
  * counters side by side; the rest is one expression per element. */
 #include "ops/fresh.h"
-#include "ops/draw.h"
+#include "ops/draw_runs.h"
 #include "ops/loops/loops.h"
 
 #include <string.h>
 
 enum { LANES = 16 };
 
-/* LANES blocks at once, word by word in arrays. */
-static void blocks(uint64_t seed, uint64_t first, uint32_t *out) {
-    uint32_t a[LANES], b[LANES], c[LANES] = {0}, d[LANES] = {0};
-    uint32_t k0 = (uint32_t)seed, k1 = (uint32_t)(seed >> 32);
-    for (int i = 0; i < LANES; i++) {
-        a[i] = (uint32_t)(first + (uint64_t)i);
-        b[i] = (uint32_t)((first + (uint64_t)i) >> 32);
-    }
-    for (int r = 0; r < 10; r++, k0 += 0x9e3779b9u, k1 += 0xbb67ae85u) {
-#pragma omp simd
-        for (int i = 0; i < LANES; i++) {
-            uint64_t p = (uint64_t)0xd2511f53u * a[i], q = (uint64_t)0xcd9e8d57u * c[i];
-            a[i] = (uint32_t)(q >> 32) ^ b[i] ^ k0;
-            b[i] = (uint32_t)q;
-            c[i] = (uint32_t)(p >> 32) ^ d[i] ^ k1;
-            d[i] = (uint32_t)p;
-        }
-    }
-    for (int i = 0; i < LANES; i++) {
-        out[4 * i] = a[i];
-        out[4 * i + 1] = b[i];
-        out[4 * i + 2] = c[i];
-        out[4 * i + 3] = d[i];
-    }
-}
-
 static void words(uint64_t seed, uint64_t first, int64_t n, uint32_t *out) {
     uint32_t rest[4 * LANES];
     int64_t  i = 0;
-    for (; i + LANES <= n; i += LANES) blocks(seed, first + (uint64_t)i, out + 4 * i);
+    for (; i + LANES <= n; i += LANES)
+        td_philox_16(seed, first + (uint64_t)i, out + 4 * i);
     if (i == n) return;
-    blocks(seed, first + (uint64_t)i, rest);
+    td_philox_16(seed, first + (uint64_t)i, rest);
     memcpy(out + 4 * i, rest, sizeof *rest * 4 * (size_t)(n - i));
 }
 
@@ -47,20 +22,6 @@ static void uniform_f32(const uint32_t *w, int64_t n, float from, float width,
                         float *out) {
 #pragma omp simd
     for (int64_t i = 0; i < n; i++) out[i] = td_uniform_f32(w[i]) * width + from;
-}
-
-/* td_normal_f32 on LANES pairs, a loop for each step so that all vectorize. */
-static void normal_pairs(const uint32_t *u, const uint32_t *v, float *first,
-                         float *second) {
-    float r[LANES], a[LANES];
-#pragma omp simd
-    for (int k = 0; k < LANES; k++) r[k] = td_normal_radius_f32(u[k]);
-#pragma omp simd
-    for (int k = 0; k < LANES; k++) a[k] = td_normal_angle_f32(v[k]);
-#pragma omp simd
-    for (int k = 0; k < LANES; k++) first[k] = r[k] * td_m_cos_f32(a[k]);
-#pragma omp simd
-    for (int k = 0; k < LANES; k++) second[k] = r[k] * td_m_sin_f32(a[k]);
 }
 
 static void normal_f32(const uint32_t *w, int64_t n, float mean, float std,
@@ -73,7 +34,7 @@ static void normal_f32(const uint32_t *w, int64_t n, float mean, float std,
             u[k] = w[i + 2 * k];
             v[k] = w[i + 2 * k + 1];
         }
-        normal_pairs(u, v, first, second);
+        td_normal_16(u, v, first, second);
         for (int64_t k = 0; k < m; k++) {
             out[i + 2 * k] = first[k] * std + mean;
             out[i + 2 * k + 1] = second[k] * std + mean;

@@ -1,0 +1,170 @@
+/* emit.c -- a nest as C: KERNEL and, where there are COLUMNs, KERNEL_end.
+ *
+ * needs a nest and its plan; gives text that depends on nothing else, so that kernels
+ * which compute the same are the same text. See nest.h for what runs them. */
+#include "backend/emit.h"
+
+#include "ops/expr.h"
+
+#include <ctype.h>
+#include <string.h>
+
+static const td_stmt *stmt(const td_emit *e, int i) { return &e->n->stmt.v[i]; }
+
+/* ---- what a body needs --------------------------------------------------- */
+
+/* Is pointer k read or written in the function being written? */
+static bool uses_pointer(const td_emit *e, int k) {
+    for (int i = 0; i < e->n->stmt.n; i++) {
+        const td_stmt *s = stmt(e, i);
+        bool           here = e->in_end ? e->at[i].end : e->at[i].main;
+        if ((s->kind == TD_S_LOAD || s->kind == TD_S_STORE) && s->ptr == k && here)
+            return true;
+    }
+    return false;
+}
+
+/* Sizes by name and pointers by type, before the body that mentions them. */
+static void emit_locals(td_emit *e) {
+    e->indent = 1;
+    for (int k = 0; k < e->named.n; k++) {
+        td_extent x = e->named.v[k];
+        if (x.c == 1) td__emit_line(e, "const int64_t n%d = r->size[%d];", k, x.p);
+        else
+            td__emit_line(e, "const int64_t n%d = %lld * r->size[%d];", k,
+                          (long long)x.c, x.p);
+    }
+    for (int k = 0; k < e->n->ptr.n; k++) {
+        const char *c = td__dtype_text[e->n->ptr.v[k].dtype].c;
+        const char *is = e->n->ptr.v[k].written ? "" : "const ";
+        if (uses_pointer(e, k))
+            td__emit_line(e, "%s%s *p%d = (%s%s *)r->ptr[%d];", is, c, k, is, c, k);
+    }
+}
+
+/* ---- rows ---------------------------------------------------------------- */
+
+/* Row numbers become indices once; then they count up like an odometer. */
+static void emit_rows_begin(td_emit *e) {
+    td_emit_num n;
+    int         last = e->outer - 1;
+    if (last > 0) {
+        td__emit_line(e, "if (begin >= end) return;");
+        td__emit_line(e, "int64_t rest = begin;");
+        for (int d = last; d > 0; d--) {
+            td__emit_extent(e, e->n->size[d], n);
+            td__emit_line(e, "int64_t i%d = rest %% %s;", d, n);
+            td__emit_line(e, "rest /= %s;", n);
+        }
+        td__emit_line(e, "int64_t i0 = rest;");
+    }
+    td__emit_line(e, "for (int64_t row = begin; row < end; row++) {");
+    e->indent++;
+    if (last == 0) td__emit_line(e, "const int64_t i0 = row;");
+}
+
+static void emit_rows_end(td_emit *e) {
+    td_emit_num n;
+    int         opened = 0;
+    for (int d = e->outer - 1; d > 0; d--, opened++) {
+        td__emit_line(e, "if (++i%d == %s) {", d, td__emit_extent(e, e->n->size[d], n));
+        e->indent++;
+        td__emit_line(e, "i%d = 0;", d);
+    }
+    if (e->outer > 1) td__emit_line(e, "i0++;");
+    while (opened--) {
+        e->indent--;
+        td__emit_line(e, "}");
+    }
+    e->indent--;
+    td__emit_line(e, "}");
+}
+
+static void emit_main(td_emit *e) {
+    e->indent = 1;
+    td__emit_columns_begin(e);
+    td__emit_buffers(e);
+    td__emit_stage(e, -1);
+    if (e->flat) {
+        td__emit_loop(e, 0);
+    } else {
+        emit_rows_begin(e);
+        for (int k = 0; k <= e->n_loops; k++) {
+            td__emit_stage(e, k);
+            td__emit_loop(e, k);
+        }
+        td__emit_columns_row_end(e);
+        emit_rows_end(e);
+    }
+    td__emit_columns_finish(e);
+}
+
+/* ---- helpers ------------------------------------------------------------- */
+
+static bool has_line(const char *lines, const char *name, size_t n) {
+    for (const char *p = lines; *p; p += strcspn(p, "\n") + 1)
+        if (!strncmp(p, name, n) && p[n] == '\n') return true;
+    return false;
+}
+
+/* All words of the text that begin with td_, the run's struct apart. */
+static void list_helpers(td_nest_code *code) {
+    const char *text = td__buf_str(&code->text);
+    for (const char *p = text; (p = strstr(p, "td_"));) {
+        size_t n = 0;
+        while (isalnum((unsigned char)p[n]) || p[n] == '_') n++;
+        bool run = n == 11 && !strncmp(p, "td_nest_run", n);
+        if (!run && !has_line(td__buf_str(&code->helpers), p, n))
+            td__buf_printf(&code->helpers, "%.*s\n", (int)n, p);
+        p += n;
+    }
+}
+
+/* ---- the whole ----------------------------------------------------------- */
+
+/* A function: its body is written first, to learn what it mentions. */
+static void emit_function(td_emit *e, const char *head, void (*body)(td_emit *)) {
+    td_buf text = {0}, *out = e->b;
+    e->named.n = 0;
+    e->b = &text;
+    body(e);
+    e->b = out;
+    td__buf_printf(out, "%s", head);
+    emit_locals(e);
+    td__buf_add(out, td__buf_str(&text));
+    td__buf_add(out, "}\n");
+    out->failed |= text.failed;
+    td__buf_free(&text);
+}
+
+static void emit_end_body(td_emit *e) {
+    e->indent = 1;
+    td__emit_end(e);
+}
+
+bool td__nest_emit(const td_nest *n, td_nest_code *code) {
+    td_emit e = {.n = n, .code = code, .b = &code->text, .loop = -1};
+    if (td__emit_plan(&e)) {
+        emit_function(&e,
+                      "void KERNEL(const td_nest_run *r, int64_t part, int64_t begin, "
+                      "int64_t end) {\n",
+                      emit_main);
+        e.in_end = true;
+        if (code->has_end)
+            emit_function(
+                &e,
+                "void KERNEL_end(const td_nest_run *r, int64_t parts, int64_t "
+                "begin, int64_t end) {\n",
+                emit_end_body);
+        list_helpers(code);
+    } else code->text.failed = true;
+    td__free(e.at);
+    td__vec_free(&e.named);
+    return !code->text.failed && !code->helpers.failed;
+}
+
+void td__nest_code_free(td_nest_code *code) {
+    td__buf_free(&code->text);
+    td__buf_free(&code->helpers);
+    *code = (td_nest_code){0};
+}

@@ -1,0 +1,231 @@
+/* emit_end.c -- COLUMNs: sums and the like over rows.
+ *
+ * Each part of the rows has accumulators of its own in memory of the run: for a COLUMN
+ * of inside values one per inner element (wide), else one (single). A wide sum of
+ * floats has two arrays in its 8 bytes per element: d<i> takes up to COLUMN_ROWS rows
+ * and is then added to c<i>, so that errors grow with the square root of what they
+ * would. A single sum of floats is a double. KERNEL_end combines parts in order. */
+#include "backend/emit.h"
+
+#include "ops/expr.h"
+
+#include <stdio.h>
+
+enum { COLUMN_ROWS = 64, END_BLOCK = 256 };
+
+static const td_stmt *stmt(const td_emit *e, int i) { return &e->n->stmt.v[i]; }
+
+static bool is_column(const td_emit *e, int i, bool wide) {
+    return stmt(e, i)->kind == TD_S_COLUMN && e->at[i].main && e->at[i].wide == wide;
+}
+
+/* The type of the accumulators. */
+static td_dtype acc_of(const td_emit *e, int i) {
+    const td_stmt *s = stmt(e, i);
+    td_dtype       dt = td__emit_acc(s);
+    bool           sum = s->how == TD_FOLD_SUM && !e->at[i].wide;
+    return sum && dt == TD_F32 ? TD_F64 : dt;
+}
+
+static bool is_two(const td_emit *e, int i) {
+    return e->at[i].wide && acc_of(e, i) == TD_F32 && stmt(e, i)->how == TD_FOLD_SUM;
+}
+
+/* Declares c<i>, in part `part`. */
+static void declare_acc(td_emit *e, int i, const char *part) {
+    const char *c = td__dtype_text[acc_of(e, i)].c;
+    td_emit_num n;
+    td__emit_extent(e, e->n->inside, n);
+    if (e->at[i].wide)
+        td__emit_line(e, "%s *c%d = (%s *)(r->parts + %s * r->part_bytes + %d * %s);",
+                      c, i, c, part, 8 * e->at[i].acc, n);
+    else
+        td__emit_line(e,
+                      "%s *c%d = (%s *)(r->parts + %s * r->part_bytes + %d * %s + %d);",
+                      c, i, c, part, 8 * e->code->n_wide, n, 8 * e->at[i].acc);
+}
+
+static const char *unit_text(const td_emit *e, int i, td_emit_num out) {
+    snprintf(out, sizeof(td_emit_num), "td_fold_unit_%s(%d)",
+             td__dtype_text[acc_of(e, i)].suffix, stmt(e, i)->how);
+    return out;
+}
+
+void td__emit_columns_begin(td_emit *e) {
+    td_emit_num unit, n;
+    for (int i = 0; i < e->n->stmt.n; i++) {
+        const char *c = td__dtype_text[acc_of(e, i)].c;
+        if (is_column(e, i, false))
+            td__emit_line(e, "%s c%d = %s;", c, i, unit_text(e, i, unit));
+        if (!is_column(e, i, true)) continue;
+        declare_acc(e, i, "part");
+        td__emit_extent(e, e->n->inside, n);
+        if (is_two(e, i)) td__emit_line(e, "%s *d%d = c%d + %s;", c, i, i, n);
+        td__emit_line(e, "#pragma omp simd");
+        td__emit_line(e, "for (int64_t k = 0; k < %s; k++) c%d[k] = %s;", n, i,
+                      unit_text(e, i, unit));
+        if (!is_two(e, i)) continue;
+        td__emit_line(e, "#pragma omp simd");
+        td__emit_line(e, "for (int64_t k = 0; k < %s; k++) d%d[k] = 0;", n, i);
+    }
+}
+
+void td__emit_column_add(td_emit *e, int i) {
+    const td_stmt *s = stmt(e, i);
+    td_buf         at = {0};
+    td__emit_flat(e, &at);
+    const char *k = td__buf_str(&at);
+    if (s->how == TD_FOLD_SUM)
+        td__emit_line(e, "%c%d[%s] += v%d;", is_two(e, i) ? 'd' : 'c', i, k, s->a[0]);
+    else
+        td__emit_line(e, "c%d[%s] = td_fold_one_%s(%d, c%d[%s], v%d);", i, k,
+                      td__dtype_text[acc_of(e, i)].suffix, s->how, i, k, s->a[0]);
+    e->b->failed |= at.failed;
+    td__buf_free(&at);
+}
+
+void td__emit_column_row(td_emit *e, int i, const char *x) {
+    const td_stmt *s = stmt(e, i);
+    if (s->how == TD_FOLD_SUM) td__emit_line(e, "c%d += %s;", i, x);
+    else
+        td__emit_line(e, "c%d = td_fold_one_%s(%d, c%d, %s);", i,
+                      td__dtype_text[acc_of(e, i)].suffix, s->how, i, x);
+}
+
+void td__emit_columns_row_end(td_emit *e) {
+    td_emit_num n;
+    bool        any = false;
+    for (int i = 0; i < e->n->stmt.n; i++) any |= is_column(e, i, true) && is_two(e, i);
+    if (!any) return;
+    td__emit_line(e, "if ((row - begin) %% %d == %d || row + 1 == end) {", COLUMN_ROWS,
+                  COLUMN_ROWS - 1);
+    e->indent++;
+    for (int i = 0; i < e->n->stmt.n; i++) {
+        if (!is_column(e, i, true) || !is_two(e, i)) continue;
+        td__emit_line(e, "#pragma omp simd");
+        td__emit_line(e,
+                      "for (int64_t k = 0; k < %s; k++) c%d[k] += d%d[k], d%d[k] = 0;",
+                      td__emit_extent(e, e->n->inside, n), i, i, i);
+    }
+    e->indent--;
+    td__emit_line(e, "}");
+}
+
+void td__emit_columns_finish(td_emit *e) {
+    for (int i = 0; i < e->n->stmt.n; i++) {
+        if (!is_column(e, i, false)) continue;
+        const char *c = td__dtype_text[acc_of(e, i)].c;
+        td_emit_num n;
+        td__emit_line(e,
+                      "*(%s *)(r->parts + part * r->part_bytes + %d * %s + %d) = c%d;",
+                      c, 8 * e->code->n_wide, td__emit_extent(e, e->n->inside, n),
+                      8 * e->at[i].acc, i);
+    }
+}
+
+/* ---- when all parts are done --------------------------------------------- */
+
+static void declare_column(td_emit *e, int i, const char *text) {
+    td_dtype dt = (td_dtype)stmt(e, i)->dtype;
+    td_buf   b = {0};
+    td__emit_cast(&b, acc_of(e, i), dt, text);
+    td__emit_line(e, "const %s v%d = %s;", td__emit_c(dt), i, td__buf_str(&b));
+    e->b->failed |= b.failed;
+    td__buf_free(&b);
+}
+
+static void combine_single(td_emit *e, int i) {
+    const char *k = td__dtype_text[acc_of(e, i)].suffix;
+    td_emit_num unit;
+    char        text[24];
+    td__emit_line(e, "%s a%d = %s;", td__dtype_text[acc_of(e, i)].c, i,
+                  unit_text(e, i, unit));
+    td__emit_line(e, "for (int64_t part = 0; part < parts; part++) {");
+    e->indent++;
+    declare_acc(e, i, "part");
+    td__emit_line(e, "a%d = td_fold_one_%s(%d, a%d, *c%d);", i, k, stmt(e, i)->how, i,
+                  i);
+    e->indent--;
+    td__emit_line(e, "}");
+    snprintf(text, sizeof text, "a%d", i);
+    declare_column(e, i, text);
+}
+
+/* For elements [b, b + m) of the inside. */
+static void combine_wide(td_emit *e, int i) {
+    const char *k = td__dtype_text[acc_of(e, i)].suffix;
+    td_emit_num unit;
+    td__emit_line(e, "_Alignas(64) %s a%d[%d];", td__dtype_text[acc_of(e, i)].c, i,
+                  END_BLOCK);
+    td__emit_line(e, "#pragma omp simd");
+    td__emit_line(e, "for (int64_t k = 0; k < m; k++) a%d[k] = %s;", i,
+                  unit_text(e, i, unit));
+    td__emit_line(e, "for (int64_t part = 0; part < parts; part++) {");
+    e->indent++;
+    declare_acc(e, i, "part");
+    td__emit_line(e, "#pragma omp simd");
+    td__emit_line(e, "for (int64_t k = 0; k < m; k++)");
+    td__emit_line(e, "    a%d[k] = td_fold_one_%s(%d, a%d[k], c%d[b + k]);", i, k,
+                  stmt(e, i)->how, i, i);
+    e->indent--;
+    td__emit_line(e, "}");
+}
+
+/* Statements of the end, inside or not. */
+static void emit_after(td_emit *e, bool inside) {
+    for (int i = 0; i < e->n->stmt.n; i++) {
+        const td_stmt *s = stmt(e, i);
+        char           text[24];
+        if (!e->at[i].end || (e->at[i].depth > 0) != inside) continue;
+        snprintf(text, sizeof text, e->inner == 1 ? "a%d[j0 - b]" : "a%d[f - b]", i);
+        if (s->kind == TD_S_COLUMN && inside) declare_column(e, i, text);
+        else if (s->kind == TD_S_COLUMN) combine_single(e, i);
+        else if (s->kind != TD_S_STORE) td__emit_value(e, i);
+        else {
+            if (!inside)
+                td__buf_printf(e->b, "%*sif (begin == 0)\n", 4 * e->indent, "");
+            td__emit_store(e, i);
+        }
+    }
+}
+
+/* Indices of the inner dims from the flat one. */
+static void emit_indices(td_emit *e) {
+    td_emit_num n;
+    td__emit_line(e, "int64_t rest = f;");
+    for (int k = e->inner - 1; k > 0; k--) {
+        td__emit_extent(e, e->n->size[e->outer + k], n);
+        td__emit_line(e, "const int64_t j%d = rest %% %s;", k, n);
+        td__emit_line(e, "rest /= %s;", n);
+    }
+    td__emit_line(e, "const int64_t j0 = rest;");
+}
+
+static void emit_after_loop(td_emit *e) {
+    td__emit_line(e, "for (int64_t b = begin; b < end; b += %d) {", END_BLOCK);
+    e->indent++;
+    td__emit_line(e, "const int64_t m = end - b < %d ? end - b : %d;", END_BLOCK,
+                  END_BLOCK);
+    for (int i = 0; i < e->n->stmt.n; i++)
+        if (is_column(e, i, true)) combine_wide(e, i);
+    if (e->inner == 1) td__emit_line(e, "#pragma omp simd");
+    td__emit_line(e, "for (int64_t %s = b; %s < b + m; %s++) {",
+                  e->inner == 1 ? "j0" : "f", e->inner == 1 ? "j0" : "f",
+                  e->inner == 1 ? "j0" : "f");
+    e->indent++;
+    if (e->inner > 1) emit_indices(e);
+    emit_after(e, true);
+    e->indent--;
+    td__emit_line(e, "}");
+    e->indent--;
+    td__emit_line(e, "}");
+}
+
+void td__emit_end(td_emit *e) {
+    bool inside = false;
+    e->in_end = true;
+    for (int i = 0; i < e->n->stmt.n; i++)
+        inside |= e->at[i].end && e->at[i].depth > 0 && stmt(e, i)->kind == TD_S_STORE;
+    emit_after(e, false);
+    if (inside) emit_after_loop(e);
+}

@@ -1,0 +1,265 @@
+/* emit_plan.c -- where each statement of a nest is computed.
+ *
+ * needs a nest; gives td_emit.at; refuses nothing.
+ *
+ * A statement inside a row is computed in the first loop where what it reads is ready.
+ * A later loop that needs it too gets it in one of three ways: computed again where
+ * that costs at most TD_EMIT_CHEAP; read back from the place it was stored to; or kept
+ * in a buffer of the row. Costs: a load 1, of a bf16 2, of an f16 4; arithmetic 1;
+ * division and square root 4; a function 10; what it reads is added. Where a row is too
+ * long for a buffer, or its length is not known, it is computed again at any cost. */
+#include "backend/emit.h"
+
+#include "ops/expr.h"
+
+#include <string.h>
+
+td_dtype td__emit_held(td_dtype dt) {
+    if (dt == TD_F64 || dt == TD_I64) return dt;
+    return td__is_float(dt) ? TD_F32 : TD_I32;
+}
+
+td_dtype td__emit_acc(const td_stmt *s) {
+    td_dtype dt = (td_dtype)s->dtype;
+    return dt == TD_F64 ? TD_F64 : td__is_float(dt) ? TD_F32 : TD_I64;
+}
+
+const char *td__emit_c(td_dtype dt) { return td__dtype_text[td__emit_held(dt)].c; }
+
+static const td_stmt *stmt(const td_emit *e, int i) { return &e->n->stmt.v[i]; }
+
+/* ---- what varies with what ----------------------------------------------- */
+
+static uint32_t strides_vary(const td_nest *n, const td_extent *stride) {
+    uint32_t vary = 0;
+    for (int d = 0; d < n->n_dims; d++)
+        if (stride[d].c != 0 && !(n->size[d].p < 0 && n->size[d].c == 1))
+            vary |= 1u << d;
+    return vary;
+}
+
+static int depth_of(const td_emit *e, uint32_t vary) {
+    for (int k = e->inner; k > 0; k--)
+        if (vary >> (e->outer + k - 1) & 1) return k;
+    return 0;
+}
+
+/* Does the load give a row's inside as it lies in memory, in the type it is folded in? */
+static bool is_plain_row(const td_emit *e, const td_stmt *load, const td_stmt *reduce) {
+    const td_nest *n = e->n;
+    if (load->kind != TD_S_LOAD || n->ptr.v[load->ptr].dtype != td__emit_acc(reduce))
+        return false;
+    int64_t step = 1;
+    for (int d = n->n_dims - 1; d >= e->outer; d--) {
+        if (load->stride[d].p >= 0 || load->stride[d].c != step) return false;
+        if (d > e->outer && n->size[d].p >= 0) return false;
+        step *= n->size[d].c;
+    }
+    return e->inner > 0;
+}
+
+/* From what it reads, which comes earlier. */
+static void place(td_emit *e, int i) {
+    const td_stmt *s = stmt(e, i);
+    td_emit_at    *a = &e->at[i];
+    bool           reduced = s->kind == TD_S_REDUCE;
+    a->store = -1;
+    if (s->stride) a->vary = strides_vary(e->n, s->stride);
+    for (int k = 0; k < s->n; k++) {
+        const td_emit_at *r = &e->at[s->a[k]];
+        a->vary |= r->vary;
+        a->after |= r->after;
+        reduced |= !r->fixed && r->depth == 0;
+        if (r->loop > a->loop) a->loop = r->loop;
+    }
+    if (s->kind == TD_S_REDUCE) {
+        a->vary &= (1u << e->outer) - 1u;
+        a->loop++;
+    }
+    a->depth = (int8_t)depth_of(e, a->vary);
+    if (s->kind == TD_S_COLUMN) {
+        a->wide = !e->flat && a->depth > 0;
+        a->vary &= a->wide ? ~((1u << e->outer) - 1u) : 0;
+        a->depth = a->wide ? a->depth : 0;
+        a->after = true;
+    }
+    a->direct = s->kind == TD_S_REDUCE && is_plain_row(e, stmt(e, s->a[0]), s);
+    a->fixed = a->depth == 0 && a->vary == 0 && !reduced && s->kind != TD_S_COLUMN;
+}
+
+/* ---- costs --------------------------------------------------------------- */
+
+static int cost_of_word(const char *p, size_t n) {
+    static const char *const cheap[] = {"abs",      "max",      "min",   "sign",
+                                        "floor",    "ceil",     "trunc", "round",
+                                        "isnan",    "isinf",    "clip",  "shl",
+                                        "isfinite", "with_sign"};
+    for (int i = 0; i < TD_COUNT(cheap); i++)
+        if (strlen(cheap[i]) == n && !strncmp(p, cheap[i], n)) return 1;
+    return n >= 4 && !strncmp(p + n - 4, "sqrt", 4) ? 4 : 10;
+}
+
+static int cost_of_expr(const td_stmt *s) {
+    char text[TD_EXPR_MOST];
+    int  cost = 1;
+    if (!td__expr_pick(td__ops[s->op].expr, td__expr_types[s->compute].is_float, text))
+        return cost;
+    for (const char *p = text; (p = strchr(p, '(')); p++) {
+        size_t n = 0;
+        while (p - n > text &&
+               (p[-1 - (ptrdiff_t)n] == '_' || (p[-1 - (ptrdiff_t)n] | 32) >= 'a'))
+            n++;
+        if (n) cost += cost_of_word(p - n, n);
+    }
+    for (const char *p = text; (p = strchr(p, '/')); p++) cost += 4;
+    return cost;
+}
+
+static int cost_of(const td_emit *e, int i) {
+    const td_stmt *s = stmt(e, i);
+    int            cost = s->dtype == TD_F16 ? 4 : s->dtype == TD_BF16 ? 2 : 1;
+    if (s->kind == TD_S_EXPR) cost += cost_of_expr(s) - 1;
+    if (s->kind == TD_S_DRAW) cost = 40;
+    for (int k = 0; k < s->n; k++)
+        if (e->at[s->a[k]].depth > 0) cost += e->at[s->a[k]].cost;
+    return cost < 1000 ? cost : 1000;
+}
+
+/* ---- what is needed where ------------------------------------------------ */
+
+/* STOREs, REDUCEs and COLUMNs are what a loop is for. */
+static uint32_t own_loop(const td_emit *e, int i) {
+    const td_stmt    *s = stmt(e, i);
+    const td_emit_at *a = &e->at[i];
+    if (s->kind == TD_S_REDUCE) return a->direct ? 0 : 1u << (a->loop - 1);
+    if (s->kind == TD_S_STORE && a->depth > 0) return 1u << a->loop;
+    if (s->kind == TD_S_COLUMN && (a->wide || e->flat)) return 1u << a->loop;
+    return 0;
+}
+
+static void mark_needed(td_emit *e) {
+    for (int i = e->n->stmt.n - 1; i >= 0; i--) {
+        const td_stmt *s = stmt(e, i);
+        td_emit_at    *a = &e->at[i];
+        if (s->kind == TD_S_STORE) *(a->after ? &a->end : &a->main) = true;
+        if (s->kind == TD_S_COLUMN) {
+            a->main = a->end;
+            if (a->main) e->at[s->a[0]].main = true;
+            continue;
+        }
+        for (int k = 0; k < s->n; k++) {
+            e->at[s->a[k]].main |= a->main;
+            e->at[s->a[k]].end |= a->end;
+        }
+    }
+}
+
+static uint32_t lowest(uint32_t mask) { return mask & (~mask + 1u); }
+
+/* Whether value i is held for later loops, and which loops compute it. */
+static void settle(td_emit *e, int i) {
+    const td_stmt *s = stmt(e, i);
+    td_emit_at    *a = &e->at[i];
+    uint32_t       need = a->needed, first;
+    a->kept = false;
+    if (a->store >= 0 && s->kind != TD_S_LOAD) /* read back behind the store */
+        need &= (2u << e->at[a->store].loop) - 1u;
+    first = lowest(need);
+    a->computed = need;
+    if (need == first || a->cost <= TD_EMIT_CHEAP) return;
+    if (!e->has_rows || a->depth < e->inner) return;
+    int64_t bytes = e->n->inside.c * td__dtype_bytes[td__emit_held((td_dtype)s->dtype)];
+    if (bytes > TD_EMIT_KEEP || e->kept + bytes > TD_EMIT_KEEPS) return;
+    e->kept += bytes;
+    a->kept = true;
+    a->computed = first;
+}
+
+/* Readers come later: from the last statement to the first. */
+static void spread(td_emit *e) {
+    e->kept = 0;
+    for (int i = 0; i < e->n->stmt.n; i++) e->at[i].needed = 0;
+    for (int i = e->n->stmt.n - 1; i >= 0; i--) {
+        const td_stmt *s = stmt(e, i);
+        td_emit_at    *a = &e->at[i];
+        uint32_t       loops = own_loop(e, i);
+        if (!a->main) continue;
+        if (!loops && a->depth > 0) {
+            settle(e, i);
+            loops = a->computed;
+        }
+        for (int k = 0; k < s->n; k++) e->at[s->a[k]].needed |= loops;
+    }
+}
+
+/* May the two be one address? Then their strides are equal. */
+static bool may_share(const td_emit *e, const td_stmt *a, const td_stmt *b) {
+    const td_pointer *p = e->n->ptr.v;
+    if (td__dtype_bytes[p[a->ptr].dtype] != td__dtype_bytes[p[b->ptr].dtype])
+        return false;
+    for (int d = 0; d < e->n->n_dims; d++)
+        if (a->stride[d].c != b->stride[d].c ||
+            (a->stride[d].c && a->stride[d].p != b->stride[d].p))
+            return false;
+    return true;
+}
+
+/* A loop that reads what an earlier loop may have written over takes that STORE. True:
+ * one has moved. */
+static bool delay_stores(td_emit *e) {
+    bool moved = false;
+    for (int i = 0; i < e->n->stmt.n; i++) {
+        td_emit_at *a = &e->at[i];
+        if (stmt(e, i)->kind != TD_S_STORE || !a->main || !a->depth) continue;
+        for (int k = 0; k < e->n->stmt.n; k++) {
+            const td_emit_at *r = &e->at[k];
+            if (stmt(e, k)->kind != TD_S_LOAD || !r->main || !r->depth) continue;
+            if (!may_share(e, stmt(e, i), stmt(e, k))) continue;
+            for (; r->computed >> a->loop > 1u; moved = true) a->loop++;
+        }
+    }
+    return moved;
+}
+
+static void find_stores(td_emit *e) {
+    for (int i = 0; i < e->n->stmt.n; i++) {
+        const td_stmt *s = stmt(e, i);
+        if (s->kind == TD_S_STORE && e->at[i].main && e->at[i].depth > 0 &&
+            e->at[i].vary == e->at[s->a[0]].vary)
+            e->at[s->a[0]].store = i;
+    }
+}
+
+static void number_columns(td_emit *e) {
+    td_nest_code *c = e->code;
+    for (int i = 0; i < e->n->stmt.n; i++) {
+        if (stmt(e, i)->kind != TD_S_COLUMN || !e->at[i].main) continue;
+        e->at[i].acc = (int16_t)(e->at[i].wide ? c->n_wide++ : c->n_single++);
+        c->has_end = true;
+    }
+}
+
+bool td__emit_plan(td_emit *e) {
+    const td_nest *n = e->n;
+    e->at = td__zalloc((size_t)(n->stmt.n + 1) * sizeof *e->at);
+    if (!e->at) return false;
+    e->flat = n->n_dims == 1;
+    for (int i = 0; i < n->stmt.n; i++)
+        e->flat &= stmt(e, i)->kind != TD_S_REDUCE &&
+                   (stmt(e, i)->kind != TD_S_COLUMN || n->n_outer == 1);
+    e->outer = e->flat ? 0 : n->n_outer;
+    e->inner = n->n_dims - e->outer;
+    e->has_rows = !e->flat && n->inside.p < 0 && n->inside.c <= TD_EMIT_KEEP / 4;
+    for (int i = 0; i < n->stmt.n; i++) {
+        place(e, i);
+        e->at[i].cost = cost_of(e, i);
+        if (e->at[i].loop >= e->n_loops) e->n_loops = e->at[i].loop + 1;
+    }
+    TD_ASSERT(e->n_loops <= TD_EMIT_LOOPS);
+    mark_needed(e);
+    find_stores(e);
+    do spread(e);
+    while (delay_stores(e));
+    number_columns(e);
+    return true;
+}

@@ -1,0 +1,74 @@
+/* helpers.c -- what emitted code uses of the math headers, as text. A unit begins with
+ * it: no header is included, which saves more time than the rest of a small unit
+ * takes. */
+#include "backend/helpers.h"
+
+#include "backend/nest.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static const char preamble[] = "typedef __INT8_TYPE__ int8_t;\n"
+                               "typedef __INT16_TYPE__ int16_t;\n"
+                               "typedef __INT32_TYPE__ int32_t;\n"
+                               "typedef __INT64_TYPE__ int64_t;\n"
+                               "typedef __UINT8_TYPE__ uint8_t;\n"
+                               "typedef __UINT16_TYPE__ uint16_t;\n"
+                               "typedef __UINT32_TYPE__ uint32_t;\n"
+                               "typedef __UINT64_TYPE__ uint64_t;\n"
+                               "#define INT32_MIN (-__INT32_MAX__ - 1)\n"
+                               "#define INT64_MAX __INT64_MAX__\n"
+                               "#define INT64_MIN (-__INT64_MAX__ - 1)\n"
+                               "typedef struct td_nest_run {\n"
+                               "    char *const *ptr;\n"
+                               "    const int64_t *size, *given;\n"
+                               "    char *parts;\n"
+                               "    int64_t part_bytes;\n"
+                               "} td_nest_run;\n";
+
+/* Is `name`, of n letters, one of the words? */
+static bool is_among(const char *words, const char *name, size_t n) {
+    for (const char *w = words; *w; w += strspn(w, " ")) {
+        size_t m = strcspn(w, " ");
+        if (m == n && !strncmp(w, name, n)) return true;
+        w += m;
+    }
+    return false;
+}
+
+static int find(const char *name, size_t n) {
+    for (int i = 0; i < td__n_helpers; i++)
+        if (is_among(td__helpers[i].names, name, n)) return i;
+    return -1;
+}
+
+/* Items use earlier ones only: from the last to the first, one walk marks all. */
+static void mark_uses(bool *need) {
+    for (int i = td__n_helpers - 1; i >= 0; i--) {
+        char *end;
+        for (const char *p = td__helpers[i].uses; need[i] && *p; p = end) {
+            need[strtol(p, &end, 10)] = true;
+            if (end == p) break;
+        }
+    }
+}
+
+bool td__helpers_text(td_buf *b, const char *names) {
+    bool *need = td__zalloc((size_t)td__n_helpers * sizeof *need);
+    bool  ok = need != NULL;
+    for (const char *p = names; ok && *p; p += strspn(p, "\n")) {
+        size_t n = strcspn(p, "\n");
+        int    i = find(p, n);
+        ok = i >= 0;
+        if (ok) need[i] = true;
+        p += n;
+    }
+    if (ok) {
+        mark_uses(need);
+        td__buf_add(b, preamble);
+        for (int i = 0; i < td__n_helpers; i++)
+            if (need[i]) td__buf_add(b, td__helpers[i].text);
+    }
+    td__free(need);
+    return ok && !b->failed;
+}

@@ -1,0 +1,140 @@
+/* expr.c -- .expr and casts as C text; the language of .expr is described at the top
+ * of pointwise.def. Linked into the generator as well as into the library. */
+#define TD_TABLE_TEXT /* needs no generated header: the generator uses it */
+#include "ops/expr.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+const td_expr_type td__expr_types[TD_COMPUTE_COUNT] = {{"f32", "float", "f", true},
+                                                       {"f64", "double", "f", true},
+                                                       {"i32", "int32_t", "i", false},
+                                                       {"i64", "int64_t", "i", false}};
+
+const td_dtype_text td__dtype_text[TD_DTYPE_COUNT] = {
+    [TD_F64] = {"f64", "double"},   [TD_F32] = {"f32", "float"},
+    [TD_F16] = {"f16", "uint16_t"}, [TD_BF16] = {"bf16", "uint16_t"},
+    [TD_I64] = {"i64", "int64_t"},  [TD_I32] = {"i32", "int32_t"},
+    [TD_I16] = {"i16", "int16_t"},  [TD_I8] = {"i8", "int8_t"},
+    [TD_U8] = {"u8", "uint8_t"},    [TD_BOOL] = {"bool", "uint8_t"}};
+
+static bool is_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
+/* ---- arguments ----------------------------------------------------------- */
+
+static bool is_operand(uint8_t type) {
+    return type == TD_T_TENSOR || type == TD_T_OPT_TENSOR || type == TD_T_OPERAND;
+}
+
+static bool is_number(uint8_t type) {
+    return type == TD_T_SCALAR || type == TD_T_OPT_SCALAR || type == TD_T_INT ||
+           type == TD_T_FLOAT || type == TD_T_OPT_FLOAT || type == TD_T_BOOL ||
+           type == TD_T_OPT_INT;
+}
+
+int td__expr_operand(const td_schema *s, int i) {
+    int n = 0;
+    for (int k = 0; k < i; k++) n += is_operand(s->in[k].type);
+    return is_operand(s->in[i].type) ? n : -1;
+}
+
+int td__expr_number(const td_schema *s, int i) {
+    int n = 0;
+    for (int k = 0; k < i; k++) n += is_number(s->in[k].type);
+    return is_number(s->in[i].type) ? n : -1;
+}
+
+bool td__expr_names(const char *picked, char mark, const char *name) {
+    size_t n = strlen(name);
+    for (const char *p = strchr(picked, mark); p; p = strchr(p + 1, mark))
+        if (!strncmp(p + 1, name, n) && !is_word(p[1 + n])) return true;
+    return false;
+}
+
+/* ---- text ---------------------------------------------------------------- */
+
+bool td__expr_pick(const char *text, bool is_float, char *out) {
+    const char *label = is_float ? "float:" : "int:", *at = strstr(text, label);
+    bool        split = !strncmp(text, "float:", 6) || !strncmp(text, "int:", 4);
+    if (split && !at) return false;
+    if (split) text = at + strlen(label);
+    while (*text == ' ') text++;
+    size_t n = strcspn(text, ";");
+    if (n >= TD_EXPR_MOST) return false;
+    memcpy(out, text, n);
+    out[n] = 0;
+    return true;
+}
+
+/* A number: typed, so that float loops do no double arithmetic. */
+static const char *add_number(td_buf *b, const char *p, const td_expr_type *t) {
+    const char *start = p;
+    bool        whole = true;
+    while (isalnum((unsigned char)*p) || *p == '.' ||
+           ((*p == '-' || *p == '+') && (p[-1] == 'e' || p[-1] == 'p'))) {
+        whole &= *p != '.';
+        p++;
+    }
+    td__buf_addn(b, start, (size_t)(p - start));
+    if (!whole && !strcmp(t->suffix, "f32")) td__buf_add(b, "f");
+    return p;
+}
+
+/* A bare word is a function of math.h when a parenthesis follows. */
+static const char *add_word(td_buf *b, const char *p, const td_expr_type *t) {
+    size_t n = 0;
+    while (is_word(p[n])) n++;
+    if (p[n] == '(') td__buf_printf(b, "td_m_%.*s_%s", (int)n, p, t->suffix);
+    else td__buf_addn(b, p, n);
+    return p + n;
+}
+
+void td__expr_text(td_buf *b, const char *picked, const td_expr_type *t,
+                   const td_schema *s, td_expr_arg_fn *fn, void *data) {
+    for (const char *p = picked; *p;) {
+        if (*p == '$' || (*p == '%' && is_word(p[1]))) {
+            size_t n = 1;
+            while (is_word(p[n])) n++;
+            for (int i = 0; i < s->n_in; i++)
+                if (!strncmp(s->in[i].name, p + 1, n - 1) && !s->in[i].name[n - 1])
+                    fn(data, b, i);
+            p += n;
+        } else if (isdigit((unsigned char)*p)) p = add_number(b, p, t);
+        else if (is_word(*p)) p = add_word(b, p, t);
+        else td__buf_addn(b, p++, 1);
+    }
+}
+
+void td__expr_wrap(td_buf *b, const char *text, int column) {
+    while (*text) {
+        size_t n = strlen(text), room = column < 60 ? (size_t)(84 - column) : 24;
+        if (n > room)
+            for (n = room; n > 1 && text[n] != ' '; n--) {
+            }
+        td__buf_addn(b, text, n);
+        text += n;
+        if (*text) td__buf_printf(b, "\n%*s", column - 1, "");
+    }
+}
+
+/* ---- casts --------------------------------------------------------------- */
+
+/* The value of `s` as float where it is a half, else as it is. */
+static const char *widened(td_dtype from, const char *s, char *buf, size_t cap) {
+    if (!td__is_half(from)) return s;
+    snprintf(buf, cap, "td_m_%s_to_f32(%s)", td__dtype_text[from].suffix, s);
+    return buf;
+}
+
+void td__cast_text(td_dtype from, td_dtype to, const char *s, char *out, size_t cap) {
+    char        wide[96];
+    const char *x = widened(from, s, wide, sizeof wide), *d = td__dtype_text[to].suffix;
+    const char *f = from == TD_F64 ? "f64" : "f32";
+    if (from == to) snprintf(out, cap, "%s", s);
+    else if (to == TD_BOOL) snprintf(out, cap, "%s != 0", x);
+    else if (td__is_half(to)) snprintf(out, cap, "td_m_f32_to_%s((float)%s)", d, x);
+    else if (td__is_float(from) && !td__is_float(to))
+        snprintf(out, cap, "td_m_%s_to_%s(%s)", f, d, x);
+    else snprintf(out, cap, "(%s)%s", td__dtype_text[to].c, x);
+}

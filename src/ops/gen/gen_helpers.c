@@ -1,0 +1,146 @@
+/* gen_helpers.c -- writes src/backend/helpers_text.c: the functions, types and defines
+ * of the math headers as text, one item each, with the items it uses. Emitted code
+ * takes from there what it needs. Reads the headers below the current folder.
+ *
+ * An item begins at the left margin with TD_M, static, typedef, #define or #ifdef, and
+ * ends with a brace or semicolon at depth 0, the end of the line, or #endif. Include
+ * guards, comments between items and #include are left out. */
+#include "ops/gen/gen.h"
+
+#include <ctype.h>
+#include <string.h>
+
+enum { ITEMS = 600 };
+
+static const char *const headers[] = {"src/ops/math_bits.h", "src/ops/math_f64.h",
+                                      "src/ops/math_f32.h",  "src/ops/math_int.h",
+                                      "src/ops/philox.h",    "src/ops/draw.h",
+                                      "src/ops/draw_runs.h", "src/ops/fold.h"};
+
+typedef struct item {
+    char   names[64]; /* what it defines; two words in the case of an #ifdef */
+    td_buf text;
+} item;
+
+static item items[ITEMS];
+static int  n_items;
+
+static bool is_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
+
+static bool starts(const char *line, const char *with) {
+    return !strncmp(line, with, strlen(with));
+}
+
+/* ---- reading ------------------------------------------------------------- */
+
+/* Does the text have one of the words of `names`? */
+static bool has_word(const char *text, const char *names) {
+    for (const char *w = names; *w;) {
+        size_t n = strcspn(w, " ");
+        for (const char *p = text; (p = strchr(p, *w)); p++)
+            if ((p == text || !is_word(p[-1])) && !strncmp(p, w, n) && !is_word(p[n]))
+                return true;
+        w += n + (w[n] == ' ');
+    }
+    return false;
+}
+
+static void add_name(item *it, const char *s, size_t n) {
+    char   word[48];
+    size_t at = strlen(it->names);
+    snprintf(word, sizeof word, "%.*s", (int)n, s);
+    if (has_word(it->names, word)) return;
+    snprintf(it->names + at, sizeof it->names - at, "%s%s", at ? " " : "", word);
+}
+
+static void name_define(item *it, const char *line) {
+    const char *s = line + strlen("#define ");
+    size_t      n = 0;
+    while (is_word(s[n])) n++;
+    add_name(it, s, n);
+}
+
+/* The last word before the parenthesis of a function, or the last of a typedef. */
+static void name_item(item *it) {
+    const char *s = td__buf_str(&it->text), *end;
+    if (starts(s, "typedef")) {
+        const char *mark = strstr(s, " __attribute__");
+        end = mark ? mark : strrchr(s, ';');
+    } else end = strchr(s, '(');
+    const char *p = end;
+    while (p > s && is_word(p[-1])) p--;
+    add_name(it, p, (size_t)(end - p));
+}
+
+static bool is_complete(const char *text) {
+    int depth = 0;
+    for (const char *p = text; *p; p++) depth += (*p == '{') - (*p == '}');
+    size_t n = strlen(text);
+    return depth == 0 && n > 1 && (text[n - 2] == '}' || text[n - 2] == ';');
+}
+
+/* An item that begins with `line`, to its end. */
+static void read_item(FILE *f, char *line, int cap) {
+    item *it = &items[n_items++];
+    bool  block = starts(line, "#ifdef"), define = starts(line, "#define");
+    td__buf_add(&it->text, line);
+    if (define) name_define(it, line);
+    while (block ? !starts(line, "#endif")
+                 : !define && !is_complete(td__buf_str(&it->text))) {
+        if (!fgets(line, cap, f)) return;
+        td__buf_add(&it->text, line);
+        if (block && starts(line, "#define")) name_define(it, line);
+    }
+    if (!block && !define) name_item(it);
+}
+
+static bool read_header(const char *path) {
+    char  line[512];
+    FILE *f = fopen(path, "r");
+    if (!f) return perror(path), false;
+    while (fgets(line, sizeof line, f) && n_items < ITEMS) {
+        bool guard = strstr(line, "_H\n") != NULL;
+        if (!guard && (starts(line, "TD_M ") || starts(line, "static ") ||
+                       starts(line, "typedef ") || starts(line, "#define ") ||
+                       starts(line, "#ifdef ")))
+            read_item(f, line, sizeof line);
+    }
+    return fclose(f), n_items < ITEMS;
+}
+
+/* ---- writing ------------------------------------------------------------- */
+
+static void write_item(td_buf *b, int k) {
+    const char *text = td__buf_str(&items[k].text);
+    td__buf_printf(b, "    {\"%s\",\n     \"", items[k].names);
+    for (int i = 0, n = 0; i < k; i++)
+        if (has_word(text, items[i].names))
+            td__buf_printf(b, "%s%d", n++ ? " " : "", i);
+    td__buf_add(b, "\",\n     \"");
+    for (const char *p = text; *p; p++) {
+        if (*p == '\n') td__buf_add(b, p[1] ? "\\n\"\n     \"" : "\\n");
+        else if (*p == '"' || *p == '\\') td__buf_printf(b, "\\%c", *p);
+        else td__buf_addn(b, p, 1);
+    }
+    td__buf_add(b, "\"},\n");
+}
+
+bool td__gen_helpers(const char *dir) {
+    const char *path = "src/backend/helpers_text.c";
+    td_buf      b = {0};
+    for (int i = 0; i < TD_COUNT(headers); i++)
+        if (!read_header(headers[i])) return false;
+    td__buf_add(&b, "/* helpers_text.c -- the math headers as text, item by item in "
+                    "their order;\n * generated by gen_helpers.c. Run `make gen` after "
+                    "a change there. */\n#include \"backend/helpers.h\"\n\n"
+                    "const td_helper td__helpers[] = {\n");
+    for (int i = 0; i < n_items; i++) {
+        write_item(&b, i);
+        td__buf_free(&items[i].text);
+    }
+    td__buf_printf(&b, "};\nconst int td__n_helpers = %d;\n", n_items);
+    FILE *f = td__gen_open(dir, path);
+    bool  ok = f && !b.failed && fputs(td__buf_str(&b), f) >= 0;
+    td__buf_free(&b);
+    return f && td__gen_close(f, path) && ok;
+}
