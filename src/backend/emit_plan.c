@@ -44,7 +44,7 @@ static int depth_of(const td_emit *e, uint32_t vary) {
     return 0;
 }
 
-/* Does the load give a row's inside as it lies in memory, in the type it is folded in? */
+/* Is what it loads a row's inside as it lies in memory, of the type it is folded in? */
 static bool is_plain_row(const td_emit *e, const td_stmt *load, const td_stmt *reduce) {
     const td_nest *n = e->n;
     if (load->kind != TD_S_LOAD || n->ptr.v[load->ptr].dtype != td__emit_acc(reduce))

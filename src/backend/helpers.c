@@ -8,24 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char preamble[] = "typedef __INT8_TYPE__ int8_t;\n"
-                               "typedef __INT16_TYPE__ int16_t;\n"
-                               "typedef __INT32_TYPE__ int32_t;\n"
-                               "typedef __INT64_TYPE__ int64_t;\n"
-                               "typedef __UINT8_TYPE__ uint8_t;\n"
-                               "typedef __UINT16_TYPE__ uint16_t;\n"
-                               "typedef __UINT32_TYPE__ uint32_t;\n"
-                               "typedef __UINT64_TYPE__ uint64_t;\n"
-                               "#define INT32_MIN (-__INT32_MAX__ - 1)\n"
-                               "#define INT64_MAX __INT64_MAX__\n"
-                               "#define INT64_MIN (-__INT64_MAX__ - 1)\n"
-                               "typedef struct td_nest_run {\n"
-                               "    char *const *ptr;\n"
-                               "    const int64_t *size, *given;\n"
-                               "    char *parts;\n"
-                               "    int64_t part_bytes;\n"
-                               "} td_nest_run;\n";
-
 /* Is `name`, of n letters, one of the words? */
 static bool is_among(const char *words, const char *name, size_t n) {
     for (const char *w = words; *w; w += strspn(w, " ")) {
@@ -65,7 +47,6 @@ bool td__helpers_text(td_buf *b, const char *names) {
     }
     if (ok) {
         mark_uses(need);
-        td__buf_add(b, preamble);
         for (int i = 0; i < td__n_helpers; i++)
             if (need[i]) td__buf_add(b, td__helpers[i].text);
     }

@@ -5,7 +5,7 @@
 #include "td_files.h"
 #include "td_test.h"
 
-#include "backend/nest.h"
+#include "backend/unit.h"
 
 #include <dlfcn.h>
 
@@ -174,6 +174,7 @@ static inline void build_text(built *b, td_buf *text) {
     td_buf names = {0};
     for (int i = 0; i < b->n; i++)
         td__buf_add(&names, td__buf_str(&b->code[i].helpers));
+    td__buf_add(text, td__unit_preamble);
     CHECK(td__helpers_text(text, td__buf_str(&names)));
     for (int i = 0; i < b->n; i++)
         td__buf_printf(text,

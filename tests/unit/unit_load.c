@@ -5,12 +5,6 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-/* None of these kernels needs any. */
-__attribute__((weak)) bool td__helpers_text(td_buf *b, const char *names) {
-    (void)b;
-    return !*names;
-}
-
 TEST(a_kernel_is_compiled_and_does_what_its_text_says) {
     td_ctx   *cx = td_open();
     td_kernel k = scale_kernel(3);

@@ -12,10 +12,10 @@
 
 enum { ITEMS = 600 };
 
-static const char *const headers[] = {"src/ops/math_bits.h", "src/ops/math_f64.h",
-                                      "src/ops/math_f32.h",  "src/ops/math_int.h",
-                                      "src/ops/philox.h",    "src/ops/draw.h",
-                                      "src/ops/draw_runs.h", "src/ops/fold.h"};
+static const char *const headers[] = {"src/ops/math_bits.h",       "src/ops/math_f64.h",
+                                      "src/ops/math_f32.h",        "src/ops/math_int.h",
+                                      "src/ops/philox.h",          "src/ops/draw.h",
+                                      "src/ops/loops/draw_runs.h", "src/ops/fold.h"};
 
 typedef struct item {
     char   names[64]; /* what it defines; two words in the case of an #ifdef */

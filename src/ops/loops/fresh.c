@@ -1,7 +1,7 @@
 /* fresh.c -- the loops of fresh.h, at one CPU level. Philox runs on several
  * counters side by side; the rest is one expression per element. */
 #include "ops/fresh.h"
-#include "ops/draw_runs.h"
+#include "ops/loops/draw_runs.h"
 #include "ops/loops/loops.h"
 
 #include <string.h>
