@@ -11,10 +11,11 @@ static bool call_eager(case_run *run, const td_graph *fn, const td_value *in,
 
 const case_way case_eager = {.name = "eager", .call = call_eager};
 
-/* Makes tensors that require grad, or never can? */
+/* Makes tensors that require grad, or never can, or asks whether they may? */
 static bool makes_history(const td_gnode *n) {
-    return n->kind == TD_N_ENTER ? n->region >= TD_R_INFERENCE
-                                 : n->op == TD_OP_requires_grad_;
+    return n->kind == TD_N_ENTER
+               ? n->region >= TD_R_INFERENCE
+               : n->op == TD_OP_requires_grad_ || n->op == TD_OP_detach_;
 }
 
 /* Has the call anything to do with gradients? */

@@ -54,14 +54,12 @@ static bool fail_view(td_opcall *c, const td_tensor *t) {
     return false;
 }
 
-static bool is_leaf(const td_tensor *t) { return !(t->ag && t->ag->fn); }
-
 /* May t be written while recording a write that needs gradients? */
 bool td__check_write(td_opcall *c, td_tensor *t) {
     bool needs = td__needs_grad(t);
     if (td__is_diff_view(t)) {
         if (t->creation != TD_MADE_PLAIN) return fail_view(c, t);
-        if (needs && is_leaf(t->base))
+        if (needs && !td__has_node(t->base))
             return td__op_fail(
                 c, TD_E_GRAD,
                 "a view of a leaf that requires grad is being written in "
@@ -79,31 +77,54 @@ bool td__check_write(td_opcall *c, td_tensor *t) {
 
 /* ---- views that are behind ---------------------------------------------- */
 
-/* A base that was cut off since leaves its views a history that leads nowhere: that of
- * a stand-in. */
-static td_tensor *base_with_history(td_tensor *t) {
-    td_tensor *base = t->base;
-    if (td__needs_grad(base)) return base;
-    base = td__tensor_alias(t->cx, base);
-    return base ? td_set_requires_grad(base, true) : td_nil(t->cx);
+/* A base that set_ has elsewhere gives its views a history, but no elements: a
+ * stand-in, of bytes nobody counts. */
+static bool move_away(td_tensor *t) {
+    td_storage *st = td__storage_make(0, true);
+    if (!st) return td__fail_memory(t->cx);
+    st->open = true;
+    td__tensor_set_storage(t, st);
+    td__storage_drop(st);
+    return true;
 }
 
-bool td__regenerate(td_tensor *t) {
-    td_ctx *cx = t->cx;
-    if (t->creation != TD_MADE_PLAIN) return fail_view(NULL, t);
-    if (!td__scope_push(cx)) return false;
-    td_mode *top = cx->top;
-    bool     grad = cx->grad_enabled, inference = cx->inference;
-    cx->top = &td__eager(cx)->mode;
-    cx->grad_enabled = true;
-    cx->inference = false;
-    td_tensor *v = td_op_as_strided(base_with_history(t), td__sizes(t), td__strides(t),
-                                    td_value_int(t->offset));
+/* What a view takes its history from: its base, whose place in the history is e, or a
+ * stand-in. One for a base that was cut off since leads nowhere. */
+static td_tensor *base_with_history(td_tensor *t, td_edge e) {
+    td_tensor *base = t->base, *a;
+    bool       moved = base->st != t->st;
+    if (e.node && !moved) return base;
+    a = e.node ? td__alias_at(base, e) : td__tensor_alias(t->cx, base);
+    if (a && !e.node) a = td_set_requires_grad(a, true);
+    return a && (!moved || move_away(a)) ? a : td_nil(t->cx);
+}
+
+static bool take_history(td_tensor *t) {
+    td_edge e;
+    if (!td__edge_of(t->base, &e)) return false;
+    td_tensor *v = td_op_as_strided(base_with_history(t, e), td__sizes(t),
+                                    td__strides(t), td_value_int(t->offset));
     bool       ok = !td_is_nil(v);
     if (ok && v->ag && v->ag->fn) ok = td__set_history(t, v->ag->fn, v->ag->nr);
     else if (ok) td__clear_history(t);
     if (ok) t->seen = td__version(t);
+    if (e.node) td__node_drop(e.node);
+    return ok;
+}
+
+bool td__regenerate(td_tensor *t) {
+    td_ctx  *cx = t->cx;
+    td_mode *tape = &td__eager(cx)->mode, *top = cx->top, *below = tape->below;
+    bool     grad = cx->grad_enabled, inference = cx->inference;
+    if (t->creation != TD_MADE_PLAIN) return fail_view(NULL, t);
+    if (!td__scope_push(cx)) return false;
+    cx->top = tape;
+    tape->below = NULL; /* only the history is wanted */
+    cx->grad_enabled = true;
+    cx->inference = false;
+    bool ok = take_history(t);
     cx->top = top;
+    tape->below = below;
     cx->grad_enabled = grad;
     cx->inference = inference;
     td__scope_pop(cx, NULL, 0);

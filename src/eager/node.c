@@ -211,9 +211,11 @@ void td__clear_history(td_tensor *t) {
     if (old) td__node_drop(old);
 }
 
+bool td__has_node(const td_tensor *t) { return t->ag && t->ag->fn; }
+
 bool td__is_behind(const td_tensor *t) {
     return td__is_diff_view(t) && td__needs_grad(t) && t->seen != td__version(t) &&
-           ((t->ag && t->ag->fn) || t->base->flags & TD_TF_NEEDS_GRAD);
+           (td__has_node(t) || t->base->flags & TD_TF_NEEDS_GRAD);
 }
 
 bool td__fn_of(td_tensor *t, td_node **fn) {

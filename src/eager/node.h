@@ -117,6 +117,8 @@ bool         td__set_history(td_tensor *t, td_node *n, int nr);
 void         td__clear_history(td_tensor *t);
 /* Where the gradient of t goes, with a reference; node NULL: nowhere. False: failed. */
 bool         td__edge_of(td_tensor *t, td_edge *e);
+/* Has it a grad function, up to date or not? */
+bool         td__has_node(const td_tensor *t);
 /* A view that has, or gets, its history from its base, which was written since. */
 bool         td__is_behind(const td_tensor *t);
 /* The node of t, brought up to date for a view whose base was written. */

@@ -365,6 +365,10 @@ static td_fval *list_as(td_group *g, td_dtype dt) {
 bool td__fval_place(td_fval *v) {
     td_group *g = td__group_of(v);
     if (v->kind != TD_F_PIECE || v->up) return true;
+    if (v->from && td__geom_covers(&v->from->geom, &v->geom)) {
+        v->up = v->from; /* and not another argument there, of another history */
+        return true;
+    }
     if (!g->root || !td__geom_covers(&g->root->geom, &v->geom)) {
         if (!td__group_flatten(g, td__storage_span(g->st))) return false;
         g = td__group_of(v);

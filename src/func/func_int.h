@@ -25,6 +25,7 @@ struct td_group {
     uint64_t    gen;                  /* writes so far */
     int         writes, quiet_writes; /* all; with gradients off */
     bool        outside; /* a write reached elements that no argument shows */
+    bool        views;   /* view ops were called in it */
 };
 
 typedef enum td_fkind {

@@ -155,6 +155,12 @@ static bool covers_places(const td_fval *by, const td_fval *v) {
     return td__geom_same(&by->geom, &v->geom) || td__geom_covers(&by->geom, &v->geom);
 }
 
+/* No gradient comes back to what lies beside a tensor. */
+static void note_around(td_func *f, const td_fval *v) {
+    if (!f->no_history && v->from && !covers_places(v->from, v))
+        f->no_history = "it reads around a tensor";
+}
+
 static bool call_view(td_func *f, td_opcall *c) {
     td_fval *up = td__fval_of(f, td__in(c, 0));
     if (!run_outer(c)) return false;
@@ -170,8 +176,8 @@ static bool call_view(td_func *f, td_opcall *c) {
         td_fval *v = make_view(f, up, c->out[i], s, i);
         if (!v) return false;
         if (s->peers) s->peers[i] = v;
-        if (!f->no_history && v->kind == TD_F_PIECE && !covers_places(up, v))
-            f->no_history = "it reads around a tensor"; /* no gradient comes back */
+        td__group_of(v)->views = true;
+        note_around(f, v);
     }
     return true;
 }
@@ -211,8 +217,11 @@ static bool call_meta(td_func *f, td_opcall *c) {
     if (c->info->op == TD_OP_resize_) {
         if (!run_outer(c) || !td__group_grow(td__group_of(up), was)) return false;
         td_fval *v = td__fval_make(f, TD_F_PIECE, td__group_of(up), t);
-        t->payload = v ? v : t->payload;
-        return v != NULL;
+        if (!v) return false;
+        t->payload = v;
+        v->from = up;
+        note_around(f, v);
+        return true;
     }
     if (c->info->pure == TD_OP_COUNT) { /* flags alone: the tape's, if there is one */
         c->out[0] = t;
@@ -220,7 +229,10 @@ static bool call_meta(td_func *f, td_opcall *c) {
     }
     if (!run_outer(c)) return false;
     td_fstep *s = make_step(f, c, c->info->pure);
-    return s && make_view(f, up, t, s, 0);
+    td_fval  *v = s ? make_view(f, up, t, s, 0) : NULL;
+    if (v && !f->no_history && td__group_of(v)->views && !covers_places(v, up))
+        f->no_history = "it shows less of a tensor than its views do";
+    return v != NULL;
 }
 
 /* ---- writes of elements ------------------------------------------------- */

@@ -184,12 +184,16 @@ static bool find_place(run *r, int i) {
     return true;
 }
 
+/* Where its history comes from: a view that reinterprets bits has its own. */
+static const td_tensor *source_of(const td_tensor *t) {
+    return t->base && !(t->flags & TD_TF_CUT) ? t->base : t;
+}
+
 /* Do arguments that share bytes share their history? */
 static bool one_history(run *r, int i, int k) {
     td_tensor *a = r->real[i], *b = r->real[k];
-    return a->st != b->st || a == b ||
-           ((a->base ? a->base : a) == (b->base ? b->base : b) &&
-            td_requires_grad(a) == td_requires_grad(b));
+    return a->st != b->st ||
+           (source_of(a) == source_of(b) && td_requires_grad(a) == td_requires_grad(b));
 }
 
 /* A group of arguments that overlap in part is read through its bytes. */

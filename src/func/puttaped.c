@@ -1,6 +1,7 @@
 /* puttaped.c -- runs a functional graph under the tape and does by hand, with ordinary
  * ops, what the program does in place: arguments and results get the histories eager
  * gives them. Only for graphs that can say them (td_functional.no_history). */
+#include "eager/node.h"
 #include "func/func_int.h"
 
 #include <string.h>
@@ -42,20 +43,38 @@ static td_tensor *flat_over(const td_tensor *t, td_storage *st) {
     return flat ? flat : td_nil(t->cx);
 }
 
+static td_storage *copy_bytes(const td_tensor *t) {
+    td_storage *st = td__storage_make(t->st->bytes, false);
+    if (!st) return td__fail_memory(t->cx), NULL;
+    if (st->bytes) memcpy(st->data, t->st->data, st->bytes);
+    return st;
+}
+
 /* Elements, place and history of t, in bytes of its own. Where elements share places
  * it is a view: a gradient could not be laid out so. */
 static td_tensor *copy_of(td_tensor *t) {
     td_meta     m;
     td_geom     g = {(td_dtype)t->dtype, t->rank, t->offset, t->size, t->stride};
-    td_ctx     *cx = t->cx;
-    td_storage *st = td__storage_make(t->st->bytes, false);
-    if (!st) return td__fail_memory(cx), NULL;
-    if (st->bytes) memcpy(st->data, t->st->data, st->bytes);
+    td_storage *st = copy_bytes(t);
+    if (!st) return NULL;
     td__tensor_meta(t, &m);
-    td_tensor *c = td__tensor_over(cx, st, &m);
+    td_tensor *c = td__tensor_over(t->cx, st, &m);
     td_tensor *v = c && td__overlaps_itself(c) ? view_of(flat_over(t, st), &g) : c;
     td__storage_drop(st);
     return v && put(v, t) ? v : NULL;
+}
+
+/* The same of a result, which is let go: the copy takes its place in the history. */
+static td_tensor *stand_in(td_tensor *t) {
+    td_edge     e = {0};
+    td_storage *st = copy_bytes(t);
+    bool        ok = st && (!td__has_node(t) || td__edge_of(t, &e));
+    td_tensor  *c = ok ? td__tensor_alias(t->cx, t) : NULL;
+    if (c) td__tensor_set_storage(c, st);
+    if (c && e.node && !td__set_history(c, e.node, e.nr)) c = NULL;
+    if (e.node) td__node_drop(e.node);
+    td__storage_drop(st);
+    return c;
 }
 
 static bool has_strides(const td_tensor *t, const td_geom *g) {
@@ -173,7 +192,7 @@ static td_tensor *make_result(taped *r, int i) {
     else if (r->base[p->home]) t = view_of(r->base[p->home], &p->geom);
     else if (!has_strides(t, &p->geom) && !td__geom_overlaps_itself(&p->geom))
         t = copy_as(t, &p->geom, h->bytes);
-    else if (td_version(t) != h->version) t = copy_of(t); /* it may be saved */
+    else if (td_version(t) != h->version) t = stand_in(t); /* it may be saved */
     if (!t || td_is_nil(t)) return NULL;
     if (!h->given && !r->base[p->home]) {
         td_is_leaf(t); /* a copy may be a view: its history is told now */

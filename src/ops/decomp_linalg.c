@@ -47,6 +47,7 @@ static td_tensor *fold(td_tensor *a, td_tensor *b) {
 static td_tensor *stack_product(td_opcall *c, td_tensor *a, td_tensor *b) {
     int     na = a->rank - 2, nb = b->rank - 2, n = na;
     int64_t lead[TD_MAX_RANK], full[TD_MAX_RANK], batch = 1;
+    if (td_is_nil(a)) return a;
     memcpy(lead, a->size, sizeof(int64_t) * (size_t)na);
     if (!td__broadcast(&n, lead, nb, b->size)) {
         td__op_fail(c, TD_E_SHAPE, "leading sizes do not broadcast, %s @ %s",

@@ -3,6 +3,8 @@
  * it requires grad and has a history. */
 #include "trace/trace.h"
 
+#include "eager/node.h"
+
 #include <string.h>
 
 /* ---- storages ----------------------------------------------------------- */
@@ -127,7 +129,7 @@ static td_tensor *view_step(td_faker *f, const td_view_step *s, td_tensor *from)
     const td_opinfo *info = td__opinfo((td_op)(s->def - td__ops));
     in[info->view_of] = td_value_tensor(from);
     if (!td__call(cx, info->op, in, s->n_in, out, s->out_nr + 1)) return NULL;
-    return out[s->out_nr];
+    return td_is_nil(out[s->out_nr]) ? NULL : out[s->out_nr]; /* fewer than before */
 }
 
 /* The chain of views, made again from the copy of the base. */
@@ -212,6 +214,7 @@ static bool find_nature(td_faker *f, td_tensor *real, nature *n) {
     if (td_ok(f->cx)) return true;
     n->lost = real->base && td_error(f->cx) != TD_E_MEMORY;
     if (n->lost) td_clear(f->cx);
+    if (n->lost) n->leaf = !td__has_node(real);
     return n->lost;
 }
 

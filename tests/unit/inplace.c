@@ -559,3 +559,18 @@ TEST(the_written_argument_of_a_shared_storage_need_not_be_the_base) {
     CHECK_VALUES(td_grad_of(x), 12, 16, 8, 8);
     td_close(cx);
 }
+
+TEST(a_view_has_its_history_from_a_base_that_moved_elsewhere) {
+    td_ctx    *cx = td_open();
+    td_tensor *a = td_tensor1(cx, 1, 2, 3, 4), *v = td_view(a, TD_SHAPE(2, 2));
+    td_neg_(v);
+    td_set_(a, td_tensor1(cx, 5, 6));
+    td_set_requires_grad(a, true);
+
+    td_backward(td_sum(td_mul(v, 2.0)));
+
+    CHECK(td_ok(cx));
+    CHECK_VALUES(v, -1, -2, -3, -4);
+    CHECK_VALUES(td_grad_of(a), 2, 2);
+    td_close(cx);
+}
