@@ -209,6 +209,7 @@ static outcome call(td_opcall *c, td_op op, const td_value *in, int n_in) {
     c->def = &td__ops[op];
     c->info = td__opinfo(op);
     c->n_in = c->info->s.n_in;
+    c->told = NULL;
     c->out = c->few;
     c->meta = c->few_meta;
     c->n_out = c->info->s.n_out;

@@ -119,6 +119,10 @@ static bool run_dense(const td_pw *w, const td_isa *isa, td_loop_fn *loop,
 
 /* ---- the general way ----------------------------------------------------- */
 
+bool td__pw_keeps(const td_pw *w, const td_tensor *t) {
+    return td__is_half(w->common) && t->rank == 0 && keeps_number(w->op);
+}
+
 static td_side input_side(const td_pw *w, const td_isa *isa, int k, td_dtype loop) {
     bool     mask = w->masks >> k & 1;
     td_dtype to = mask ? TD_BOOL : loop, from = to;
@@ -126,8 +130,7 @@ static td_side input_side(const td_pw *w, const td_isa *isa, int k, td_dtype loo
     if (w->in[k].kind == TD_K_TENSOR) {
         td_tensor *t = w->in[k].u.t;
         from = (td_dtype)t->dtype;
-        bool keep = td__is_half(w->common) && t->rank == 0 && keeps_number(w->op);
-        if (!mask && from != w->common && w->common != loop && !keep) {
+        if (!mask && from != w->common && w->common != loop && !td__pw_keeps(w, t)) {
             s.narrow = isa->convert[loop][w->common];
             s.widen = isa->convert[w->common][loop];
             s.via = td__dtype_bytes[w->common];
@@ -179,7 +182,15 @@ void td__pw_begin(td_pw *w, td_opcall *c) {
     }
 }
 
+/* Notes the run for td__pw_tell instead of doing it; a second one is one too many. */
+static bool tell(const td_pw *w, td_opcall *c) {
+    bool first = c->told->op == TD_OP_COUNT;
+    *c->told = *w;
+    return first;
+}
+
 bool td__pw_run(td_pw *w, td_opcall *c) {
+    if (TD_UNLIKELY(c->told)) return tell(w, c);
     const td_isa *isa = td__isa();
     int           type = compute_of[w->common];
     td_loop_fn   *loop = isa->loops[type][w->op];
@@ -200,6 +211,32 @@ bool td__kern_pointwise(td_opcall *c) {
     td_pw w;
     td__pw_begin(&w, c);
     return td__pw_run(&w, c);
+}
+
+td_dtype td__pw_compute_dtype(td_dtype common) {
+    return (td_dtype)compute_dtype[compute_of[common]];
+}
+
+int64_t td__pw_number(const td_pw *w, td_value v) {
+    return number_bits(w, td__isa(), v);
+}
+
+bool td__pw_tell(td_pw *w, td_op op, const td_value *in, td_dtype out) {
+    td_value   args[TD_MAX_ARGS];
+    td_meta    meta = {.dtype = out};
+    td_tensor  none = {.numel = 0, .dtype = (uint8_t)out}, *result = &none;
+    td_opcall  c = {.def = &td__ops[op], .info = td__opinfo(op)};
+    c.in = args;
+    c.n_in = c.info->s.n_in;
+    c.n_out = 1;
+    c.out = &result;
+    c.meta = &meta;
+    c.told = w;
+    for (int i = 0; i < c.n_in; i++) args[i] = in[i];
+    w->op = TD_OP_COUNT;
+    if (!c.def->cpu(&c) || w->op == TD_OP_COUNT) return false;
+    if (c.def->flags & TD_OPF_PICKY && !td__is_float(w->common)) return false;
+    return td__isa()->loops[compute_of[w->common]][w->op] != NULL;
 }
 
 /* ---- rows that choose a loop --------------------------------------------- */

@@ -47,7 +47,8 @@ enum {
     TD_OPF_CHEAP = 1 << 23,   /* one pass over its arguments: may be done twice */
     TD_OPF_NESTS = 1 << 24,   /* takes graphs; its kernel makes c->out, also of fakes */
     TD_OPF_PICKY = 1 << 25,   /* fails for certain values: indices, integers over 0 */
-    TD_OPF_WHOLE = 1 << 26    /* copies the storage of its first argument whole */
+    TD_OPF_WHOLE = 1 << 26,   /* copies the storage of its first argument whole */
+    TD_OPF_FUSES = 1 << 27    /* the simpler form is loops that compile into few */
 };
 
 /* One op. Rows live in *.def as TD_OP(id, .field = ...,). FN(x) names the C
@@ -211,6 +212,7 @@ struct td_opcall {
     td_tensor      **out;          /* [n_out], few or scratch */
     td_meta         *meta;         /* [n_out], few_meta or scratch */
     uint64_t         seed, offset; /* RANDOM: this call's draw */
+    struct td_pw    *told; /* pointwise.h: set, kernels only say what they would do */
     td_tensor       *few[TD_FEW];
     td_meta          few_meta[TD_FEW];
 };
