@@ -365,6 +365,9 @@ typedef struct td_replay {
     TD_VEC(td_tensor *) ts; /* lists of tensors, and results */
     TD_VEC(int64_t) ints;
     TD_VEC(uint8_t) modes; /* what each open region found */
+    /* Whole replays only: computes the outputs in another way than node by node. */
+    bool (*walk)(void *env, struct td_replay *r);
+    void *walk_env;
 } td_replay;
 bool td__replay_begin(td_replay *r, const td_graph *g); /* needs _end either way */
 bool td__replay_set(td_replay *r, const td_gval *v, td_value x);
@@ -376,6 +379,7 @@ void td__replay_end(td_replay *r); /* closes regions, lets go of all values */
 /* td__graph_replay in room that stays, for graphs that run often. */
 bool td__replay_begin_whole(td_replay *r, const td_graph *g); /* needs _end, too */
 bool td__replay_whole(td_replay *r, const td_value *in, td_value *out);
+void td__replay_read(td_replay *r, const td_gval *v); /* one of its reads is done */
 
 /* Fills the looks of values that have none by a replay without bytes; every input
  * needs one. Where sizes are symbolic or depend on values it stops, and what it

@@ -273,10 +273,11 @@ static bool call_op(td_replay *r, const td_gnode *n) {
     return ok;
 }
 
-static void forget_read(void *env, td_gval *v) {
-    td_replay *r = env;
+void td__replay_read(td_replay *r, const td_gval *v) {
     if (--r->reads[v->id] == 0) let_go(&r->val[v->id]);
 }
+
+static void forget_read(void *env, td_gval *v) { td__replay_read(env, v); }
 
 bool td__replay_node(td_replay *r, const td_gnode *n) {
     if (n->kind != TD_N_OP) return change_mode(r, n);
@@ -337,8 +338,10 @@ static bool run_whole(td_replay *r, const td_value *in, td_value *out) {
     for (int i = 0; i < g->dims.n; i++) r->bound[i] = INT64_MIN;
     bool ok = set_inputs(r, in);
     drop_given(r, in);
-    for (int i = 0; ok && i < g->nodes.n; i++)
-        ok = g->nodes.v[i]->dead || td__replay_node(r, g->nodes.v[i]);
+    if (ok && r->walk) ok = r->walk(r->walk_env, r);
+    else
+        for (int i = 0; ok && i < g->nodes.n; i++)
+            ok = g->nodes.v[i]->dead || td__replay_node(r, g->nodes.v[i]);
     for (int i = 0; ok && i < g->outputs.n; i++)
         ok = td__replay_arg(r, &g->outputs.v[i], &out[i]) && hand_over(r, &out[i]);
     return ok;
