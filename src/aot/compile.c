@@ -62,16 +62,10 @@ static td_part_opts part_opts(const td_config *c) {
     return o;
 }
 
-/* The caller's backend, or the one of the settings; NULL after td__fail. */
-static const td_backend *backend_of(const td_fn *f, const td_spec *s,
-                                    const td_backend *b) {
+/* The caller's backend, or the one of the settings. */
+static const td_backend *backend_of(const td_spec *s, const td_backend *b) {
     if (b) return b;
-    if (s->set.backend == TD_BACKEND_INTERP) return &td__interp;
-    td__fail(f->cx, TD_E_UNSUPPORTED,
-             "%s: there is no native backend in this build; set backend to interp, or "
-             "give td_aot_opts one",
-             f->name);
-    return NULL;
+    return s->set.backend == TD_BACKEND_NATIVE ? &td__native : &td__interp;
 }
 
 /* ---- stages ------------------------------------------------------------- */
@@ -145,9 +139,9 @@ static bool plan(td_fn *f, td_spec *s, td_joint *j) {
                       .hold_all =
                           td__again_how(td__spec_program(f, s), j) != TD_AGAIN_JOINT};
     o.info.name = f->name;
-    o.fwd = backend_of(f, s, j->n_tangents ? f->opts.forward : f->opts.inference);
-    o.bwd = o.fwd ? backend_of(f, s, f->opts.backward) : NULL;
-    if (!o.bwd || (j->n_tangents && !(h = part(f, s, j)))) {
+    o.fwd = backend_of(s, j->n_tangents ? f->opts.forward : f->opts.inference);
+    o.bwd = backend_of(s, f->opts.backward);
+    if (j->n_tangents && !(h = part(f, s, j))) {
         td__joint_drop(j);
         return false;
     }

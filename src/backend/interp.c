@@ -15,6 +15,7 @@ static bool plain_outputs(td_ctx *cx, const td_graph *g, td_value *out) {
 typedef struct replayed {
     td_replay room; /* for one call at a time */
     bool      busy;
+    void (*drop)(void *env); /* of the walk's env; NULL: none */
 } replayed;
 
 /* The code inside itself: inputs that are its own go at the end. */
@@ -56,16 +57,31 @@ static bool run(void *env, td_ctx *cx, const td_value *in, td_value *out) {
 static void drop(void *env) {
     replayed *c = env;
     td__replay_end(&c->room);
+    if (c->drop) c->drop(c->room.walk_env);
     td__free(c);
 }
+
+bool td__runner_make(const td_graph *g, td_walk_fn *walk, void *env,
+                     void (*env_drop)(void *env), td_runner *to) {
+    replayed *c = td__zalloc(sizeof *c);
+    if (!c || !td__replay_begin_whole(&c->room, g)) {
+        if (c) td__replay_end(&c->room);
+        td__free(c);
+        return td__fail_memory(g->cx);
+    }
+    c->room.walk = walk;
+    c->room.walk_env = env;
+    c->drop = env_drop;
+    *to = (td_runner){.run = run, .drop = drop, .env = c, .take = take};
+    return true;
+}
+
+td_replay *td__runner_replay(const td_runner *r) { return &((replayed *)r->env)->room; }
 
 static bool compile(void *env, const td_graph *g, const td_compile_info *info,
                     td_runner *to) {
     (void)env, (void)info;
-    replayed *c = td__zalloc(sizeof *c);
-    if (!c) return td__fail_memory(g->cx);
-    *to = (td_runner){.run = run, .drop = drop, .env = c, .take = take};
-    return td__replay_begin_whole(&c->room, g);
+    return td__runner_make(g, NULL, NULL, NULL, to);
 }
 
 const td_backend td__interp = {.name = "interp", .compile = compile};

@@ -1,0 +1,73 @@
+/* fuse.c -- which points share loops. First every reader tries to join the groups of
+ * what it reads, in the order of the graph; then groups that read the same bytes try
+ * to share the reading. */
+#include "backend/native.h"
+
+/* The point whose bytes an operand reads, when loops make it and it is stored
+ * otherwise; -1: none. */
+static int maker_of(const td_lowered *l, const td_access *a) {
+    int p = a->root ? l->point_of[a->root->id] : -1;
+    return p >= 0 && !l->point.v[p].leaf && l->point.v[p].group >= 0 ? p : -1;
+}
+
+static void join_makers(td_lowered *l, int i) {
+    for (int k = 0; k < l->point.v[i].n_in; k++) {
+        int p = maker_of(l, &l->point.v[i].in[k]);
+        if (p >= 0) td__group_join(l, p, i, k);
+    }
+}
+
+/* Readers of one root are a chain; each tries the few before it. */
+enum { MOST_TRIES = 4 };
+
+typedef struct reader {
+    int point, operand;
+    int before; /* the reader before, in a list; -1: none */
+} reader;
+
+typedef TD_VEC(reader) readers;
+
+static bool share_reads(td_lowered *l, readers *all, int *last, int i) {
+    for (int k = 0; k < l->point.v[i].n_in; k++) {
+        const td_access *a = &l->point.v[i].in[k];
+        if (!a->root || maker_of(l, a) >= 0) continue;
+        int *head = &last[a->root->id], at = *head;
+        for (int n = 0; at >= 0 && n < MOST_TRIES; n++, at = all->v[at].before)
+            if (td__group_share(l, all->v[at].point, all->v[at].operand, i, k)) break;
+        if (!td__vec_push(all, ((reader){i, k, *head}))) return false;
+        *head = all->n - 1;
+    }
+    return true;
+}
+
+static bool share_all(td_lowered *l) {
+    size_t  n = (size_t)l->g->n_values + 1;
+    int    *last = td__arena_alloc(&l->arena, sizeof *last * n);
+    readers all = {0};
+    bool    ok = last != NULL;
+    for (size_t i = 0; ok && i < n; i++) last[i] = -1;
+    for (int i = 0; ok && i < l->point.n; i++)
+        if (l->point.v[i].group >= 0) ok = share_reads(l, &all, last, i);
+    td__vec_free(&all);
+    return ok;
+}
+
+/* A value is stored when a call, an output or another group wants it. */
+static void find_stored(td_lowered *l) {
+    for (int i = 0; i < l->point.n; i++) {
+        td_point *p = &l->point.v[i];
+        p->stored |= p->group >= 0 && l->needed[p->v->id];
+        for (int k = 0; p->group >= 0 && k < p->n_in; k++) {
+            int m = maker_of(l, &p->in[k]);
+            if (m >= 0 && l->point.v[m].group != p->group) l->point.v[m].stored = true;
+        }
+    }
+}
+
+bool td__fuse(td_lowered *l) {
+    for (int i = 0; i < l->point.n; i++)
+        if (l->point.v[i].group >= 0) join_makers(l, i);
+    if (!share_all(l)) return td__fail_memory(l->g->cx);
+    find_stored(l);
+    return true;
+}

@@ -1,0 +1,217 @@
+/* lower.c -- what each value of a graph is to loops: a view is its root seen through
+ * other strides; a point is made by a recipe at every element of its space; the rest
+ * is called. Each point begins as a group of its own. */
+#include "backend/native.h"
+
+#include <string.h>
+
+/* ---- views --------------------------------------------------------------- */
+
+static bool is_tensor(const td_gval *v) {
+    return v->look && v->look->kind == TD_K_TENSOR;
+}
+
+/* Composites such as reshape are views where trace saw them share storage. */
+static int shown_by_composite(const td_gnode *n) {
+    if (n->n_out != 1 || !is_tensor(n->out[0])) return -1;
+    int32_t st = n->out[0]->look->storage;
+    for (int k = 0; st >= 0 && k < n->n_in; k++)
+        if (n->in[k].kind == TD_G_VALUE && is_tensor(n->in[k].u.v) &&
+            n->in[k].u.v->look->storage == st)
+            return k;
+    return -1;
+}
+
+int td__shown(const td_gnode *n) {
+    const td_opinfo *info = td__opinfo(n->op);
+    if (n->kind != TD_N_OP || info->writes) return -1;
+    if (td__ops[n->op].flags & TD_OPF_VIEW) return info->view_of;
+    if (info->composite) return shown_by_composite(n);
+    return td__ops[n->op].flags & TD_OPF_SHARE ? 0 : -1;
+}
+
+static void find_roots(td_lowered *l, const td_gnode *n) {
+    int            k = td__shown(n);
+    const td_gval *of =
+        k >= 0 && k < n->n_in && n->in[k].kind == TD_G_VALUE ? n->in[k].u.v : NULL;
+    for (int i = 0; i < n->n_out; i++) {
+        bool known = of && is_tensor(of) && is_tensor(n->out[i]);
+        l->root_of[n->out[i]->id] = known ? l->root_of[of->id] : n->out[i];
+    }
+}
+
+/* How far v's first element lies behind its root's, in elements of v. */
+static td_extent offset_of(td_lowered *l, const td_gval *v, const td_gval *root) {
+    td_extent a = td__extent_of(&l->products, l->g, v->look->offset);
+    td_extent b = td__extent_of(&l->products, l->g, root->look->offset);
+    if (td__extent_eq(a, b)) return td__extent(0);
+    if (td__extent_is(b, 0)) return a;
+    if (a.p == -1 && b.p == -1) return td__extent(a.c - b.c);
+    return (td_extent){0, TD_EXTENT_BAD};
+}
+
+bool td__access_of(td_lowered *l, const td_gval *v, const td_look *space,
+                   td_access *to) {
+    const td_look *look = v->look;
+    const td_gval *root = l->root_of[v->id];
+    int            skip = space->rank - (look ? look->rank : 0);
+    if (!is_tensor(v) || !is_tensor(root) || skip < 0) return false;
+    *to = (td_access){.root = root, .dtype = look->dtype};
+    to->offset = root == v ? td__extent(0) : offset_of(l, v, root);
+    if (to->offset.p == TD_EXTENT_BAD) return false;
+    if (look->dtype != root->look->dtype && !td__extent_is(to->offset, 0)) return false;
+    for (int d = 0; d < space->rank && d < TD_SPACE_DIMS; d++) {
+        to->stride[d] = td__extent(0);
+        if (d < skip || look->size[d - skip] == 1) continue;
+        to->stride[d] = td__extent_of(&l->products, l->g, look->stride[d - skip]);
+        if (to->stride[d].p == TD_EXTENT_BAD) return false;
+    }
+    return true;
+}
+
+/* ---- groups of one ------------------------------------------------------- */
+
+/* Does stride a go before b, outside of it? */
+static bool goes_outside(td_lowered *l, td_extent a, td_extent b) {
+    if (td__extent_is(b, 0) || td__extent_is(a, 0)) return false;
+    if (a.p == -1 && b.p == -1) return a.c > b.c;
+    td_extent q = td__extent_div(&l->products, a, b);
+    return q.p != TD_EXTENT_BAD && !td__extent_is(q, 1);
+}
+
+/* The dims of a space that count, the widest stride first. */
+static int order_dims(td_lowered *l, const td_look *space, const td_access *by,
+                      int *order) {
+    int n = 0;
+    for (int d = 0; d < space->rank; d++) {
+        if (space->size[d] == 1) continue;
+        int at = n++;
+        for (; at > 0 && goes_outside(l, by->stride[d], by->stride[order[at - 1]]);
+             at--)
+            order[at] = order[at - 1];
+        order[at] = d;
+    }
+    return n;
+}
+
+static void reorder(td_access *a, const int *order, int n) {
+    td_access was = *a;
+    for (int i = 0; i < n; i++) a->stride[i] = was.stride[order[i]];
+}
+
+/* The inside has the smallest stride, be it folded away or kept. */
+static void split_group(td_group *grp, const td_point *p) {
+    uint32_t all = (1u << grp->n_dims) - 1;
+    grp->split = p->reach == TD_FOLDS_SOME;
+    if (!grp->split) return;
+    bool inside = p->folded >> (grp->n_dims - 1) & 1;
+    grp->outer = inside ? all & ~p->folded : p->folded;
+}
+
+static bool make_group(td_lowered *l, int i, const td_look *space) {
+    td_point *p = &l->point.v[i];
+    td_group  grp = {.first = p->pos, .last = p->pos};
+    int       order[TD_MAX_RANK];
+    uint32_t  folded = p->folded;
+    grp.n_dims = order_dims(l, space, p->reach ? &p->in[0] : &p->own, order);
+    p->folded = 0;
+    for (int d = 0; d < grp.n_dims; d++) {
+        grp.size[d] = td__extent_of(&l->products, l->g, space->size[order[d]]);
+        if (grp.size[d].p == TD_EXTENT_BAD) return false;
+        if (folded >> order[d] & 1) p->folded |= 1u << d;
+    }
+    reorder(&p->own, order, grp.n_dims);
+    for (int k = 0; k < p->n_in; k++) reorder(&p->in[k], order, grp.n_dims);
+    uint32_t all = (1u << grp.n_dims) - 1;
+    if (p->folded == 0) p->reach = TD_FOLDS_NOT; /* dims of size 1 */
+    else if (p->folded == all) p->reach = TD_FOLDS_ALL;
+    split_group(&grp, p);
+    p->level = p->reach == TD_FOLDS_NOT   ? TD_AT_POINT
+               : p->reach == TD_FOLDS_ALL ? TD_AT_ONCE
+               : grp.outer == p->folded   ? TD_AT_END
+                                          : TD_AT_ROW;
+    p->group = l->group.n;
+    return td__vec_push(&grp.member, i) && td__vec_push(&l->group, grp);
+}
+
+/* ---- points -------------------------------------------------------------- */
+
+/* The sizes a point's recipe runs over: those of its result, or of what it folds. */
+static const td_look *space_of(const td_point *p) {
+    return p->reach ? p->v->node->in[0].u.v->look : p->v->look;
+}
+
+static bool is_leaf(const td_point *p) {
+    if (td__ops[p->v->node->op].flags & TD_OPF_RANDOM) return false;
+    for (int k = 0; k < p->n_in; k++)
+        if (p->in[k].root) return false;
+    return true;
+}
+
+static bool add_point(td_lowered *l, const td_gnode *n, int pos) {
+    const td_gval *v = n->out[0];
+    td_point       p = {.v = v, .pos = pos, .group = -1};
+    bool small = n->n_out == 1 && is_tensor(v) && v->look->rank <= TD_SPACE_DIMS;
+    bool last = n->op == TD_OP_copy_ && v->n_uses == 0;
+    if (!small || td__shown(n) >= 0 || (td__opinfo(n->op)->writes && !last))
+        return true;
+    p.writes = p.stored = last;
+    if (!td__recipe(l, &p)) return td_ok(l->g->cx);
+    p.leaf = is_leaf(&p);
+    l->point_of[v->id] = l->point.n;
+    return td__vec_push(&l->point, p) || td__fail_memory(l->g->cx);
+}
+
+/* ---- who needs tensors --------------------------------------------------- */
+
+static void need(void *env, td_gval *v) { ((td_lowered *)env)->needed[v->id] = true; }
+
+/* What calls read, and outputs; a view needs what it shows. */
+static void find_needs(td_lowered *l) {
+    td_graph *g = l->g;
+    for (int i = 0; i < g->outputs.n; i++) td__garg_each(&g->outputs.v[i], need, l);
+    for (int i = g->nodes.n - 1; i >= 0; i--) {
+        td_gnode *n = g->nodes.v[i];
+        bool      wanted = n->kind == TD_N_OP && td__shown(n) < 0;
+        if (wanted && n->n_out == 1 && l->point_of[n->out[0]->id] >= 0) continue;
+        for (int k = 0; k < n->n_out; k++) wanted |= l->needed[n->out[k]->id];
+        for (int k = 0; wanted && k < n->n_in; k++) td__garg_each(&n->in[k], need, l);
+    }
+}
+
+static bool room_for(td_lowered *l) {
+    size_t n = (size_t)l->g->n_values + 1;
+    l->point_of = td__arena_alloc(&l->arena, sizeof *l->point_of * n);
+    l->root_of = td__arena_zalloc(&l->arena, sizeof *l->root_of * n);
+    l->needed = td__arena_zalloc(&l->arena, sizeof *l->needed * n);
+    if (!l->point_of || !l->root_of || !l->needed) return false;
+    for (size_t i = 0; i < n; i++) l->point_of[i] = -1;
+    return true;
+}
+
+bool td__lower(td_lowered *l, td_graph *g) {
+    l->g = g;
+    if (!td__graph_index(g) || !room_for(l)) return td__fail_memory(g->cx);
+    for (int i = 0; i < g->inputs.n; i++)
+        l->root_of[g->inputs.v[i]->id] = g->inputs.v[i];
+    for (int i = 0; i < g->nodes.n; i++) {
+        find_roots(l, g->nodes.v[i]);
+        if (g->nodes.v[i]->kind == TD_N_OP && !add_point(l, g->nodes.v[i], i))
+            return false;
+    }
+    find_needs(l);
+    for (int i = 0; i < l->point.n; i++) {
+        td_point *p = &l->point.v[i];
+        if (p->leaf && !l->needed[p->v->id]) continue;
+        if (!make_group(l, i, space_of(p))) return td__fail_memory(g->cx);
+    }
+    return true;
+}
+
+void td__lowered_free(td_lowered *l) {
+    for (int i = 0; i < l->group.n; i++) td__vec_free(&l->group.v[i].member);
+    td__vec_free(&l->group);
+    td__vec_free(&l->point);
+    td__vec_free(&l->products.v);
+    td__arena_free(&l->arena);
+}

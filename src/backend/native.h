@@ -1,0 +1,194 @@
+/* backend/native.h -- between the files of the native backend; private to the room.
+ *
+ * lower.c says of every value of a graph how loops would make it; group.c and fuse.c
+ * gather those into groups that share a space; nests.c makes a nest of each group;
+ * native.c runs nests and calls. docs/native.md has the whole story. */
+#ifndef TD_NATIVE_H
+#define TD_NATIVE_H
+
+#include "backend/backend.h"
+#include "backend/nest.h"
+#include "graph/graph.h"
+
+/* ---- extents (extent.c) ------------------------------------------------- */
+
+/* Sizes and strides are a number times a product of symbols. Products are kept in a
+ * table and counted by td_extent.p, so that equal ones are equal. An extent with
+ * p == TD_EXTENT_BAD is not known; nothing equals it. */
+enum { TD_EXTENT_BAD = -2, TD_PRODUCT_TERMS = 6 };
+
+typedef struct td_product {
+    int     n;
+    int64_t term[TD_PRODUCT_TERMS]; /* dims of the graph, ascending, no products */
+} td_product;
+
+typedef struct td_products {
+    TD_VEC(td_product) v;
+} td_products;
+
+static inline td_extent td__extent(int64_t n) { return (td_extent){n, -1}; }
+static inline bool      td__extent_is(td_extent a, int64_t n) {
+         return a.p == -1 && a.c == n;
+}
+static inline bool td__extent_eq(td_extent a, td_extent b) {
+    return a.c == b.c && a.p == b.p && a.p != TD_EXTENT_BAD;
+}
+td_extent td__extent_of(td_products *t, const td_graph *g, int64_t dim);
+td_extent td__extent_mul(td_products *t, td_extent a, td_extent b);
+/* a / b where that is exact for all values of the symbols; else bad. */
+td_extent td__extent_div(td_products *t, td_extent a, td_extent b);
+/* The value where bound[] says what the dims of g are. */
+int64_t td__product_value(const td_product *p, const td_graph *g, const int64_t *bound);
+
+/* ---- values made by loops (lower.c) ------------------------------------- */
+
+enum { TD_SPACE_DIMS = 8, TD_POINT_STMTS = 8 };
+
+/* Elements of a root, or the index itself, as a space sees them. */
+typedef struct td_access {
+    const td_gval *root;  /* whose bytes; NULL: a PLACE */
+    uint8_t        dtype; /* of the elements */
+    td_extent offset; /* in elements, from the root's first; of a PLACE: its start */
+    td_extent stride[TD_SPACE_DIMS];
+} td_access;
+
+/* Where in its group a value lives. */
+typedef enum td_level {
+    TD_AT_POINT, /* at every point of the space */
+    TD_AT_ROW,   /* once a row */
+    TD_AT_END,   /* when all rows are done: at every point of the inside */
+    TD_AT_ONCE   /* when all is done, once */
+} td_level;
+
+typedef enum td_reach {
+    TD_FOLDS_NOT,
+    TD_FOLDS_SOME, /* over some dims: `folded` */
+    TD_FOLDS_ALL
+} td_reach;
+
+/* A value that loops can make. Its recipe is a list of statements, the last of which is
+ * the value; a LOAD's ptr counts in in[]; a REDUCE stands for the fold of a reduction,
+ * and what follows it is done with the result. */
+typedef struct td_point {
+    const td_gval *v;
+    int            pos;    /* of its node */
+    int            group;  /* -1: nobody needs it stored */
+    bool           leaf;   /* reads nothing: readers make it themselves */
+    bool           stored; /* somebody outside its group reads it */
+    bool           writes; /* its elements go to bytes that are there already */
+    uint8_t        level;  /* td_level of the result */
+    uint8_t        walks;  /* td_level: where it is computed, and folded from */
+    uint8_t        reach;  /* td_reach */
+    uint32_t       folded; /* bit per dim of the group */
+    td_access      own;    /* where its elements lie, 0 along folded dims */
+    td_access     *in;
+    td_stmt       *stmt;
+    int            n_in, n_stmt;
+} td_point;
+
+typedef struct td_group {
+    TD_VEC(int) member; /* points, in the order of their nodes */
+    int       n_dims;
+    td_extent size[TD_SPACE_DIMS];
+    bool      split;
+    uint32_t  outer;       /* where split: bit per dim */
+    int       first, last; /* positions of its nodes */
+    bool      dead;        /* merged into another */
+    uint8_t   state;       /* while units are put in order */
+    int       nest;        /* number of its nest */
+    unsigned  mark;        /* of the last search that came by */
+} td_group;
+
+/* What lowering knows of a graph. */
+typedef struct td_lowered {
+    td_graph   *g;
+    td_arena    arena;
+    td_products products;
+    TD_VEC(td_point) point;
+    TD_VEC(td_group) group;
+    int      *point_of; /* [n_values]: which point makes it; -1: none */
+    td_gval **root_of;  /* [n_values]: whose bytes a value shows; itself if no view */
+    bool     *needed;   /* [n_values]: somebody wants it as a tensor */
+    struct td_follow **follows;    /* [nodes]: what a node comes after, beside what it
+                                 * reads: writes, reads before a write, draws */
+    unsigned          *seen, mark; /* [nodes]: of the last search */
+} td_lowered;
+
+typedef struct td_follow {
+    int               node;
+    struct td_follow *next;
+} td_follow;
+
+/* Fills in points and roots; groups are single values afterwards. False: no memory. */
+bool td__lower(td_lowered *l, td_graph *g);
+void td__lowered_free(td_lowered *l);
+/* The argument whose bytes a node's results show; -1: they have their own. */
+int  td__shown(const td_gnode *n);
+/* A value as elements of its root over a space of these sizes, to which it broadcasts.
+ * False: its geometry is not known well enough. */
+bool td__access_of(td_lowered *l, const td_gval *v, const td_look *space,
+                   td_access *to);
+
+/* ---- recipes (recipe.c) ------------------------------------------------- */
+
+/* Fills in the recipe of a point; false: loops cannot make it, or no memory. */
+bool td__recipe(td_lowered *l, td_point *p);
+
+/* ---- groups (group.c) --------------------------------------------------- */
+
+/* Merges the groups of point p and of its reader r, whose operand k it is. False: they
+ * do not fit. */
+bool td__group_join(td_lowered *l, int p, int r, int k);
+/* Merges the groups of p and q, which read the same elements as operands k and j. */
+bool td__group_share(td_lowered *l, int p, int k, int q, int j);
+
+/* ---- order (units.c) ---------------------------------------------------- */
+
+/* A unit of work: a group by its number, a node that is called by ~its position. */
+enum { TD_NO_UNIT = INT32_MAX };
+int  td__unit_of(const td_lowered *l, const td_gval *v); /* who makes v as a tensor */
+/* Calls fn on every unit that one must come after; stops when fn returns false. */
+bool td__unit_deps(const td_lowered *l, int unit, bool (*fn)(void *env, int unit),
+                   void *env);
+/* Is there a way from group a to group b, or back, through something else? Also when
+ * the search takes too long. */
+bool td__unit_between(td_lowered *l, int a, int b);
+/* Fills in td_lowered.follows; false: no memory. */
+bool td__unit_follows(td_lowered *l);
+/* All units in an order that works. */
+typedef TD_VEC(int) td_units;
+bool td__unit_order(td_lowered *l, td_units *to);
+
+/* ---- fusion (fuse.c) ---------------------------------------------------- */
+
+bool td__fuse(td_lowered *l); /* sets td_point.stored, too; false: no memory */
+
+/* ---- nests (nests.c) ---------------------------------------------------- */
+
+/* Which bytes a pointer of a nest is: those of a value, from an offset on. */
+typedef struct td_bytes {
+    const td_gval *v;
+    td_extent      offset;
+    uint8_t        dtype;
+} td_bytes;
+
+/* A random draw: numbers 2 i and 2 i + 1 of the run are its seed and offset. */
+typedef struct td_draw {
+    const td_gval *v;
+    int            per; /* elements a block of random words serves */
+} td_draw;
+
+typedef struct td_built {
+    td_nest nest;
+    TD_VEC(td_bytes) bytes;         /* by pointer */
+    TD_VEC(int) params;             /* products the nest's sizes are */
+    TD_VEC(const td_gval *) makes;  /* values it stores */
+    TD_VEC(const td_gval *) writes; /* values whose bytes it changes */
+    TD_VEC(td_draw) draws;
+} td_built;
+
+bool td__nest_build(td_lowered *l, const td_group *grp, td_built *to);
+void td__built_free(td_built *b);
+bool td__nest_print(td_buf *b, const td_built *t); /* false: no memory */
+
+#endif

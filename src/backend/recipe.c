@@ -1,0 +1,352 @@
+/* recipe.c -- how loops make one element of a value: the statements of its op. Pointwise
+ * rows say themselves which loop they would run (td__pw_tell); copies, constants and
+ * reductions are written here. What has no recipe is called. */
+#include "backend/native.h"
+#include "ops/pointwise.h"
+#include "ops/reduce.h"
+
+#include <string.h>
+
+typedef struct cook {
+    td_lowered     *l;
+    td_point       *p;
+    const td_gnode *node;
+    const td_look  *space;
+    td_stmt         s[TD_POINT_STMTS];
+    td_access       in[TD_LOOP_INPUTS];
+    int             n, n_in;
+    bool            failed; /* there is no recipe */
+} cook;
+
+/* ---- statements ---------------------------------------------------------- */
+
+static int add(cook *c, td_stmt s) {
+    c->failed |= c->n == TD_POINT_STMTS;
+    if (c->failed) return 0;
+    s.from = c->node;
+    c->s[c->n] = s;
+    return c->n++;
+}
+
+static int load(cook *c, const td_gval *v) {
+    td_stmt s = {.kind = TD_S_LOAD, .ptr = (int16_t)c->n_in};
+    c->failed |=
+        c->n_in == TD_LOOP_INPUTS || !td__access_of(c->l, v, c->space, &c->in[c->n_in]);
+    if (c->failed) return 0;
+    s.dtype = v->look->dtype;
+    c->n_in++;
+    return add(c, s);
+}
+
+static int cast(cook *c, int a, td_dtype to) {
+    if (c->failed || c->s[a].dtype == to) return a;
+    td_stmt s = {.kind = TD_S_CAST, .dtype = (uint8_t)to, .n = 1};
+    s.a[0] = a;
+    return add(c, s);
+}
+
+/* A number of dtype dt from its bits. */
+static int number(cook *c, td_dtype dt, int64_t bits) {
+    td_stmt s = {.kind = TD_S_NUM, .dtype = (uint8_t)dt};
+    if (td__is_float(dt)) s.num.f = td__load_f(dt, &bits);
+    else s.num.i = td__load_i(dt, &bits);
+    return add(c, s);
+}
+
+/* ---- arguments ----------------------------------------------------------- */
+
+static const td_gval *tensor_arg(const td_gnode *n, int i) {
+    bool           value = i < n->n_in && n->in[i].kind == TD_G_VALUE;
+    const td_gval *v = value ? n->in[i].u.v : NULL;
+    return v && v->look && v->look->kind == TD_K_TENSOR ? v : NULL;
+}
+
+/* Argument i as a call would get it, tensors as `t`; false: only run time knows. */
+static bool plain_arg(const td_gnode *n, int i, td_tensor *t, td_value *to) {
+    const td_param *p = &td__opinfo(n->op)->s.in[i];
+    const td_gval  *v = tensor_arg(n, i);
+    const td_garg  *a = i < n->n_in ? &n->in[i] : NULL;
+    *to = a ? td_value_none() : p->def;
+    if (v) {
+        *t = (td_tensor){.dtype = v->look->dtype, .rank = v->look->rank, .numel = 1};
+        *to = td_value_tensor(t);
+    }
+    if (!a || v) return true;
+    switch ((td_gkind)a->kind) {
+    case TD_G_NONE: *to = p->has_default ? p->def : td_value_none(); return true;
+    case TD_G_INT: *to = td_value_int(a->u.i); return true;
+    case TD_G_BOOL: *to = td_value_bool(a->u.i != 0); return true;
+    case TD_G_FLOAT: *to = td_value_float(a->u.f); return true;
+    case TD_G_DTYPE: *to = td__value_dtype(a->u.dt); return true;
+    case TD_G_STR: *to = td__value_str(a->u.s); return true;
+    case TD_G_INTS: *to = td__value_ints((td_ints){a->u.ints, (int)a->n}); break;
+    case TD_G_VALUE:
+    case TD_G_SYM:
+    case TD_G_LIST:
+    case TD_G_GRAPH: return false;
+    }
+    for (uint32_t k = 0; k < a->n; k++)
+        if (td__dim_is_sym(a->u.ints[k])) return false;
+    return true;
+}
+
+static bool plain_args(const td_gnode *n, td_tensor *t, td_value *to) {
+    for (int i = 0; i < td__opinfo(n->op)->s.n_in; i++)
+        if (!plain_arg(n, i, &t[i], &to[i])) return false;
+    return true;
+}
+
+/* ---- pointwise ----------------------------------------------------------- */
+
+/* Operand k of a pointwise loop, as the loop reads it. */
+static int operand(cook *c, const td_pw *w, int k, const td_tensor *t) {
+    td_dtype type = td__pw_compute_dtype(w->common);
+    td_value v = w->in[k];
+    if (v.kind != TD_K_TENSOR) return number(c, type, td__pw_number(w, v));
+    const td_gval *of = tensor_arg(c->node, (int)(v.u.t - t));
+    int            s = of ? load(c, of) : 0;
+    c->failed |= !of;
+    if (w->masks >> k & 1) return s;
+    return cast(c, s, td__pw_keeps(w, v.u.t) ? type : w->common);
+}
+
+static td_compute compute_of(td_dtype loop) {
+    return loop == TD_F32   ? TD_COMPUTE_F32
+           : loop == TD_F64 ? TD_COMPUTE_F64
+           : loop == TD_I64 ? TD_COMPUTE_I64
+                            : TD_COMPUTE_I32;
+}
+
+static void pointwise(cook *c) {
+    td_tensor t[TD_MAX_ARGS];
+    td_value  in[TD_MAX_ARGS];
+    td_pw     w;
+    td_dtype  out = (td_dtype)c->p->v->look->dtype;
+    c->failed = !plain_args(c->node, t, in) || !td__pw_tell(&w, c->node->op, in, out);
+    if (c->failed) return;
+    td_dtype type = td__pw_compute_dtype(w.common);
+    bool     truth = td__ops[w.op].flags & TD_OPF_BOOL_OUT;
+    td_stmt  s = {.kind = TD_S_EXPR, .op = w.op, .masks = w.masks};
+    s.compute = (uint8_t)compute_of(type);
+    s.dtype = (uint8_t)(truth                               ? TD_BOOL
+                        : td__pw_compute_dtype(out) == type ? out
+                                                            : type);
+    s.n = (uint8_t)w.n;
+    for (int k = 0; k < w.n && !c->failed; k++) s.a[k] = operand(c, &w, k, t);
+    td_scalars *p = td__arena_alloc(&c->l->arena, sizeof *p);
+    c->failed |= !p;
+    if (c->failed) return;
+    *p = w.p;
+    s.p = p;
+    cast(c, add(c, s), out);
+}
+
+/* ---- copies and constants ------------------------------------------------ */
+
+static void copy_of(cook *c, int arg) {
+    const td_gval *v = tensor_arg(c->node, arg);
+    c->failed |= !v;
+    if (v) cast(c, load(c, v), (td_dtype)c->p->v->look->dtype);
+}
+
+static void constant(cook *c, td_value v) {
+    td_dtype dt = (td_dtype)c->p->v->look->dtype;
+    int64_t  bits = 0;
+    c->failed |= v.kind != TD_K_INT && v.kind != TD_K_FLOAT && v.kind != TD_K_BOOL;
+    if (c->failed) return;
+    td__store_value(dt, &bits, v);
+    number(c, dt, bits);
+}
+
+static void constant_arg(cook *c, int i) {
+    td_tensor      t;
+    td_value       v;
+    const td_gval *of = tensor_arg(c->node, i);
+    if (of) copy_of(c, i);
+    else if (plain_arg(c->node, i, &t, &v)) constant(c, v);
+    else c->failed = true;
+}
+
+/* Whole numbers in steps; float ranges round as their kernel does and are called. */
+static void arange(cook *c) {
+    td_tensor t;
+    td_value  first, step;
+    td_dtype  dt = (td_dtype)c->p->v->look->dtype;
+    td_stmt   s = {.kind = TD_S_LOAD, .dtype = TD_I64};
+    c->failed |= !plain_arg(c->node, 0, &t, &first) ||
+                 !plain_arg(c->node, 2, &t, &step) || first.kind != TD_K_INT ||
+                 step.kind != TD_K_INT || td__is_float(dt) || dt == TD_BOOL;
+    if (c->failed) return;
+    c->in[0] = (td_access){.dtype = TD_I64, .offset = td__extent(first.u.i)};
+    c->in[0].stride[0] = td__extent(step.u.i);
+    c->n_in = 1;
+    cast(c, add(c, s), dt);
+}
+
+/* ---- reductions ---------------------------------------------------------- */
+
+/* Which dims of the argument go; false: only run time knows. */
+static bool find_folded(cook *c, int arg) {
+    td_tensor t;
+    td_value  dims = td_value_none();
+    bool      mask[TD_MAX_RANK + 1];
+    if (arg >= 0 && !plain_arg(c->node, arg, &t, &dims)) return false;
+    td__reduce_mask(&dims, c->space->rank, true, mask);
+    for (int d = 0; d < c->space->rank; d++) c->p->folded |= (uint32_t)mask[d] << d;
+    return true;
+}
+
+/* Where the result lies: its strides along what stays. */
+static bool place_result(cook *c) {
+    const td_gval *v = c->p->v;
+    const td_look *look = v->look;
+    bool           keep = look->rank == c->space->rank;
+    c->p->own = (td_access){.root = v, .dtype = look->dtype, .offset = td__extent(0)};
+    for (int d = 0, at = 0; d < c->space->rank; d++) {
+        bool gone = c->p->folded >> d & 1;
+        c->p->own.stride[d] = td__extent(0);
+        if (!gone && at < look->rank && look->size[at] != 1)
+            c->p->own.stride[d] =
+                td__extent_of(&c->l->products, c->l->g, look->stride[at]);
+        if (c->p->own.stride[d].p == TD_EXTENT_BAD) return false;
+        if (keep || !gone) at++;
+    }
+    return true;
+}
+
+/* Elements are cast to `as` first, where that is a dtype. */
+static void fold(cook *c, td_fold how, int dim_arg, td_dtype as) {
+    const td_gval *v = tensor_arg(c->node, 0);
+    td_dtype       out = (td_dtype)c->p->v->look->dtype;
+    c->failed |= !v || v->look->rank > TD_SPACE_DIMS;
+    if (c->failed) return;
+    c->space = v->look;
+    c->p->reach = TD_FOLDS_SOME;
+    c->failed |= !find_folded(c, dim_arg) || !place_result(c);
+    int x = c->failed ? 0 : load(c, v);
+    if (as != TD_DTYPE_NONE) x = cast(c, x, as);
+    bool     sums = how == TD_FOLD_SUM || how == TD_FOLD_PROD;
+    td_dtype acc = (td_dtype)c->s[x].dtype;
+    if (sums) acc = !td__is_float(out) ? TD_I64 : out == TD_F64 ? TD_F64 : TD_F32;
+    td_stmt s = {.kind = TD_S_REDUCE, .how = (uint8_t)how, .n = 1};
+    s.a[0] = cast(c, x, acc);
+    s.dtype = (uint8_t)acc;
+    cast(c, add(c, s), out);
+}
+
+/* sum and prod: a dtype given is what each element becomes first. */
+static void fold_sum(cook *c, td_fold how, int dim_arg, int dtype_arg) {
+    td_tensor t;
+    td_value  dt;
+    bool      known = plain_arg(c->node, dtype_arg, &t, &dt);
+    c->failed |= !known;
+    if (known) fold(c, how, dim_arg, dt.kind == TD_K_DTYPE ? dt.u.dt : TD_DTYPE_NONE);
+}
+
+/* all and any: the least and the greatest of what is not zero. Of nothing they are
+ * what the loops do not know, so no size may be 0. */
+static void fold_truth(cook *c, td_fold how) {
+    const td_gval *v = tensor_arg(c->node, 0);
+    td_dtype       dt = v ? (td_dtype)v->look->dtype : TD_BOOL;
+    c->failed |= !v || dt == TD_U8;
+    for (int d = 0; !c->failed && d < v->look->rank; d++)
+        c->failed = v->look->size[d] == 0;
+    /* An empty list of dims reduces none. */
+    c->failed |=
+        c->node->n_in > 1 && c->node->in[1].kind == TD_G_INTS && c->node->in[1].n == 0;
+    if (!c->failed) fold(c, how, 1, TD_BOOL);
+}
+
+/* ---- random numbers ------------------------------------------------------ */
+
+/* Element i of a draw, counted in row-major order, is its own function of seed, offset
+ * and i. */
+static void draw(cook *c, td_draw_kind kind, double p) {
+    const td_look *look = c->p->v->look;
+    td_dtype       dt = (td_dtype)look->dtype;
+    td_stmt        at = {.kind = TD_S_LOAD, .dtype = TD_I64};
+    td_stmt        s = {.kind = TD_S_DRAW, .how = (uint8_t)kind, .n = 1, .num.f = p};
+    td_extent      step = td__extent(1);
+    c->failed |= kind != TD_DRAW_COIN && !td__is_float(dt);
+    if (c->failed) return;
+    c->in[0] = (td_access){.dtype = TD_I64, .offset = td__extent(0)};
+    for (int d = look->rank - 1; d >= 0; d--) {
+        td_products *t = &c->l->products;
+        c->in[0].stride[d] = look->size[d] == 1 ? td__extent(0) : step;
+        step = td__extent_mul(t, step, td__extent_of(t, c->l->g, look->size[d]));
+        c->failed |= step.p == TD_EXTENT_BAD;
+    }
+    c->n_in = 1;
+    s.a[0] = add(c, at);
+    s.dtype = (uint8_t)(kind == TD_DRAW_COIN ? TD_BOOL : dt);
+    cast(c, add(c, s), dt);
+}
+
+static void coins(cook *c) {
+    td_tensor t;
+    td_value  p;
+    c->failed |= !plain_arg(c->node, 1, &t, &p);
+    if (!c->failed) draw(c, TD_DRAW_COIN, td__value_f(p));
+}
+
+/* ---- all of them --------------------------------------------------------- */
+
+static void by_op(cook *c) {
+    switch (c->node->op) {
+    case TD_OP_clone:
+    case TD_OP__to_copy: copy_of(c, 0); break;
+    case TD_OP_copy:
+    case TD_OP_copy_: copy_of(c, 1); break;
+    case TD_OP_zeros:
+    case TD_OP_zeros_like:
+    case TD_OP_new_zeros:
+    case TD_OP_zero: constant(c, td_value_int(0)); break;
+    case TD_OP_ones:
+    case TD_OP_ones_like:
+    case TD_OP_new_ones: constant(c, td_value_int(1)); break;
+    case TD_OP_full:
+    case TD_OP_full_like:
+    case TD_OP_fill: constant_arg(c, 1); break;
+    case TD_OP_scalar_tensor: constant_arg(c, 0); break;
+    case TD_OP_new_full: constant_arg(c, 2); break;
+    case TD_OP_arange: arange(c); break;
+    case TD_OP_sum: fold_sum(c, TD_FOLD_SUM, 1, 3); break;
+    case TD_OP_prod: fold_sum(c, TD_FOLD_PROD, -1, 1); break;
+    case TD_OP_amax: fold(c, TD_FOLD_MAX, 1, TD_DTYPE_NONE); break;
+    case TD_OP_amin: fold(c, TD_FOLD_MIN, 1, TD_DTYPE_NONE); break;
+    case TD_OP_max: fold(c, TD_FOLD_MAX, -1, TD_DTYPE_NONE); break;
+    case TD_OP_min: fold(c, TD_FOLD_MIN, -1, TD_DTYPE_NONE); break;
+    case TD_OP_all: fold_truth(c, TD_FOLD_MIN); break;
+    case TD_OP_any: fold_truth(c, TD_FOLD_MAX); break;
+    case TD_OP_rand:
+    case TD_OP_rand_like: draw(c, TD_DRAW_UNIFORM, 0); break;
+    case TD_OP_randn:
+    case TD_OP_randn_like: draw(c, TD_DRAW_NORMAL, 0); break;
+    case TD_OP_bernoulli_p: coins(c); break;
+    default: c->failed = true;
+    }
+}
+
+static bool serve(cook *c) {
+    td_point *p = c->p;
+    td_arena *a = &c->l->arena;
+    p->n_in = c->n_in;
+    p->n_stmt = c->n;
+    p->in = td__arena_alloc(a, sizeof *p->in * (size_t)(c->n_in + 1));
+    p->stmt = td__arena_alloc(a, sizeof *p->stmt * (size_t)c->n);
+    if (!p->in || !p->stmt) return td__fail_memory(c->l->g->cx);
+    memcpy(p->in, c->in, sizeof *p->in * (size_t)c->n_in);
+    memcpy(p->stmt, c->s, sizeof *p->stmt * (size_t)c->n);
+    return true;
+}
+
+bool td__recipe(td_lowered *l, td_point *p) {
+    cook c = {.l = l, .p = p, .node = p->v->node, .space = p->v->look};
+    if (td__ops[c.node->op].flags & TD_OPF_POINTWISE) pointwise(&c);
+    else by_op(&c);
+    if (c.failed || c.n == 0) return false;
+    const td_gval *to = p->writes ? tensor_arg(c.node, 0) : p->v;
+    if (!p->reach && (!to || !td__access_of(l, to, p->v->look, &p->own))) return false;
+    if (p->writes && c.in[0].root == p->own.root) return false; /* onto itself */
+    return serve(&c);
+}
