@@ -202,7 +202,7 @@ static bool may_read(td_level reader, td_level maker) {
     return reader == maker || (reader == TD_AT_POINT && maker == TD_AT_ROW);
 }
 
-/* Does `in`, of a point of `reader`, lie where `own`, of one of the other group, does? */
+/* Does `in`, of a point of one group, lie where `own`, of one of the other, does? */
 static bool same_places(const fit *f, const td_access *in, const td_access *own,
                         bool reader_is_b) {
     const td_group  *a = group_at(f, f->a), *b = group_at(f, f->b);

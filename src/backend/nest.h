@@ -12,10 +12,11 @@
  *   after    reads a COLUMN: when all rows are done, in loops over the inside alone,
  *            or once
  *
- * A REDUCE ends a loop over the inside, and whoever reads it comes in a later one. What
- * was computed in an earlier loop is computed again or kept in a buffer of the row; that
- * is emit.c's to decide. Statements are in an order where each reads earlier ones only,
- * and loads of a pointer never follow a store to another place that it may share. */
+ * A REDUCE ends a loop over the inside, and whoever reads it comes in a later one.
+ * What was computed in an earlier loop is computed again or kept in a buffer of the
+ * row; that is emit.c's to decide. Statements are in an order where each reads earlier
+ * ones only, and loads of a pointer never follow a store to another place that it may
+ * share. */
 #ifndef TD_NEST_H
 #define TD_NEST_H
 
@@ -104,7 +105,7 @@ typedef struct td_nest_run {
 /* Does rows [begin, end): with n_outer 0 and one dim it is elements of that dim. Where
  * there are COLUMNs `part` says whose; each part is one call. */
 typedef void td_nest_fn(const td_nest_run *r, int64_t part, int64_t begin, int64_t end);
-/* After all parts: combines them, in order, for [begin, end) of the inside flattened. */
+/* After all parts: combines them in order for [begin, end) of the inside, flattened. */
 typedef void td_nest_end_fn(const td_nest_run *r, int64_t parts, int64_t begin,
                             int64_t end);
 

@@ -1,6 +1,6 @@
-/* recipe.c -- how loops make one element of a value: the statements of its op. Pointwise
- * rows say themselves which loop they would run (td__pw_tell); copies, constants and
- * reductions are written here. What has no recipe is called. */
+/* recipe.c -- how loops make one element of a value: the statements of its op.
+ * Pointwise rows say themselves which loop they would run (td__pw_tell); copies,
+ * constants, reductions and draws are written here. What has no recipe is called. */
 #include "backend/native.h"
 #include "ops/pointwise.h"
 #include "ops/reduce.h"
