@@ -226,25 +226,12 @@ static bool change_mode(td_replay *r, const td_gnode *n) {
     return true;
 }
 
-/* The most results a list op can give: one per index of a dim, list entry, or output
- * of a nested graph. */
-static int64_t list_cap(const td_replay *r, const td_gnode *n) {
-    int64_t cap = n->n_out > 1 ? n->n_out : 1;
-    for (int i = 0; i < r->args.n; i++) {
-        const td_value *v = &r->args.v[i];
-        if (v->kind == TD_K_INTS && v->n > cap) cap = v->n;
-        if (v->kind == TD_K_GRAPH && v->u.g->outputs.n > cap) cap = v->u.g->outputs.n;
-        for (int d = 0; v->kind == TD_K_TENSOR && d < v->u.t->rank; d++)
-            if (v->u.t->size[d] > cap) cap = v->u.t->size[d];
-    }
-    return cap;
-}
-
-static bool call_list(td_replay *r, const td_gnode *n, td_tensor **out, int cap) {
-    int got = td__call_list(r->g->cx, n->op, r->args.v, r->args.n, out, cap);
-    if (got < 0) return false;
-    if (got >= n->n_out) return true;
-    return td__fail(r->g->cx, TD_E_ARG, "%s: gives %d results, %d are named",
+/* A list op may give more results than the graph names. */
+static bool check_named(td_replay *r, const td_gnode *n, td_tensor *const *out) {
+    int got = 0;
+    while (got < n->n_out && !td_is_nil(out[got])) got++;
+    return got == n->n_out ||
+           td__fail(r->g->cx, TD_E_ARG, "%s: gives %d results, %d are named",
                     td__ops[n->op].name, got, (int)n->n_out);
 }
 
@@ -255,16 +242,14 @@ static bool call_op(td_replay *r, const td_gnode *n) {
     td_tensor       *few[TD_MAX_RESULTS], **out = few;
     const td_schema *s = &td__opinfo(n->op)->s;
     bool             list = s->n_out == 1 && s->out[0].type == TD_T_TENSORS, ok;
-    int64_t          cap = list ? list_cap(r, n) : s->n_out;
-    if (cap > TD_MAX_RESULTS) {
-        out = cap < INT32_MAX ? td__alloc(sizeof *out * (size_t)cap) : NULL;
-        if (!out) return td__fail_memory(cx);
-    }
+    int              n_out = list ? n->n_out : s->n_out;
+    if (n_out > TD_MAX_RESULTS && !(out = td__alloc(sizeof *out * (size_t)n_out)))
+        return td__fail_memory(cx);
     ok = td__scope_push(cx);
     if (ok) {
         cx->scopes.v[cx->scopes.n - 1].label = n->scope;
-        ok = list ? call_list(r, n, out, (int)cap)
-                  : td__call(cx, n->op, r->args.v, r->args.n, out, s->n_out);
+        ok = td__call(cx, n->op, r->args.v, r->args.n, out, n_out) &&
+             (!list || check_named(r, n, out));
         for (int i = 0; i < n->n_out && ok; i++)
             td__replay_set(r, n->out[i], td_value_tensor(out[i]));
         td__scope_pop(cx, NULL, 0);

@@ -9,9 +9,20 @@
 /* ---- geometry ----------------------------------------------------------- */
 
 /* A view that takes gradients is made again by its chain, whose numbers are fixed. */
-static td_symhow how_for(const td_symargs *a, const td_tensor *t) {
+static bool is_chain(td_tensor *t) { return t->base && td_requires_grad(t); }
+
+static bool find_still(td_symargs *a, td_values args) {
+    for (int i = 0; i < args.n; i++) {
+        td_tensor *t = args.v[i].kind == TD_K_TENSOR ? args.v[i].u.t : NULL;
+        if (t && is_chain(t) && !td__ptrmap_put(&a->still, t->base, t))
+            return td__fail_memory(a->e->cx);
+    }
+    return true;
+}
+
+static td_symhow how_for(const td_symargs *a, td_tensor *t) {
     uint32_t dims = a->plan.dynamic == TD_DYNAMIC_ALL ? UINT32_MAX : t->marks;
-    if (t->base && td_requires_grad(t)) dims = 0;
+    if (is_chain(t) || td__ptrmap_get(&a->still, t)) dims = 0;
     if (a->plan.fixed && a->plan.fixed[a->n]) dims = 0;
     return (td_symhow){dims, a->plan.dynamic == TD_DYNAMIC_ALL && !a->plan.no_duck};
 }
@@ -38,41 +49,45 @@ static bool shape_grad(td_symargs *a, td_tensor *t, const td_meta *of) {
     return td__fake_shape(&a->fakes, g, &m);
 }
 
-/* The same tensor once more: its numbers are those of the first. */
-static bool again(td_symargs *a, const char *name, const td_tensor *t,
-                  const td_tensor *copy) {
-    td_meta m;
-    td__tensor_meta(copy, &m);
-    return td__sym_tensor_is(a->e, name, a->n_in, t, &m);
-}
-
-static td_tensor *take(td_symargs *a, const char *name, td_tensor *t) {
-    td_tensor *copy = td__ptrmap_get(&a->fakes.copies, t);
-    td_meta    m;
-    if (copy) return again(a, name, t, copy) ? copy : NULL;
-    if (!td__sym_tensor(a->e, name, a->n_in, t, how_for(a, t), &m) ||
-        !td__fake_shape(&a->fakes, t, &m) || !shape_grad(a, t, &m))
-        return NULL;
-    return td__fake_copy(&a->fakes, t);
+/* Says what t looks like; the same tensor once more has the numbers of the first. */
+static bool shape(td_symargs *a, const char *name, td_tensor *t) {
+    const td_meta *known = td__ptrmap_get(&a->fakes.metas, t);
+    td_meta        m;
+    if (known) return td__sym_tensor_is(a->e, name, a->n_in, t, known);
+    return td__sym_tensor(a->e, name, a->n_in, t, how_for(a, t), &m) &&
+           td__fake_shape(&a->fakes, t, &m) && shape_grad(a, t, &m);
 }
 
 /* ---- arguments ---------------------------------------------------------- */
 
-static bool take_all(td_symargs *a, td_values args) {
+static td_tensor *tensor_of(td_value v) {
+    return v.kind == TD_K_TENSOR && v.u.t && !td_is_nil(v.u.t) ? v.u.t : NULL;
+}
+
+static bool shape_all(td_symargs *a, td_values args) {
     char name[80];
     for (int i = 0; i < args.n; i++, a->n++) {
-        td_value v = args.v[i];
-        a->v[i] = v;
-        if (v.kind != TD_K_TENSOR || !v.u.t || td_is_nil(v.u.t)) continue;
+        td_tensor *t = tensor_of(args.v[i]);
+        if (!t) continue;
         const td_graph *g = a->plan.named_as;
         const char     *given = g && i < g->inputs.n ? g->inputs.v[i]->name : NULL;
         if (given) snprintf(name, sizeof name, "%.60s", given);
         else snprintf(name, sizeof name, "x%d", i);
         if (a->plan.by_argument) a->n_in = i;
-        td_tensor *t = take(a, name, v.u.t);
-        if (!t) return false;
-        a->v[i] = td_value_tensor(t);
+        if (!shape(a, name, t)) return false;
         a->n_in++;
+    }
+    return true;
+}
+
+/* Copies come last: that of a view makes that of its base. */
+static bool copy_all(td_symargs *a, td_values args) {
+    for (int i = 0; i < args.n; i++) {
+        td_tensor *t = tensor_of(args.v[i]);
+        a->v[i] = args.v[i];
+        if (!t) continue;
+        if (!(t = td__fake_copy(&a->fakes, t))) return false;
+        a->v[i] = td_value_tensor(t);
     }
     return true;
 }
@@ -81,11 +96,13 @@ bool td__symargs_make(td_symargs *a, td_symenv *e, td_values args, td_symplan pl
     *a = (td_symargs){.e = e, .plan = plan, .fakes = {.cx = e->cx}};
     a->v = td__zalloc(sizeof *a->v * ((size_t)args.n + 1));
     if (!a->v) return td__fail_memory(e->cx);
-    return take_all(a, args) && td_ok(e->cx);
+    return find_still(a, args) && shape_all(a, args) && copy_all(a, args) &&
+           td_ok(e->cx);
 }
 
 void td__symargs_drop(td_symargs *a) {
     td__faker_end(&a->fakes);
+    td__ptrmap_free(&a->still);
     td__free(a->v);
 }
 

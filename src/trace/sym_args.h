@@ -19,6 +19,7 @@ typedef struct td_symargs {
     td_symenv *e;
     td_symplan plan;
     td_faker   fakes;
+    td_ptrmap  still;   /* tensors whose sizes stay, as those of their views do */
     td_value  *v;       /* by argument */
     int        n, n_in; /* arguments, and tensors among them: inputs */
 } td_symargs;
