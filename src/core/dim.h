@@ -141,6 +141,17 @@ static inline bool td__dim_seems_lt(int64_t a, int64_t b) {
         return td__dim_slow(TD_DIM_SEEMS_LT, a, b) != 0;
     return a < b;
 }
+/* Whole lists of them, dim by dim. */
+static inline bool td__dims_eq(const int64_t *a, const int64_t *b, int n) {
+    for (int i = 0; i < n; i++)
+        if (!td__dim_eq(a[i], b[i])) return false;
+    return true;
+}
+static inline bool td__dims_seem_eq(const int64_t *a, const int64_t *b, int n) {
+    for (int i = 0; i < n; i++)
+        if (!td__dim_seems_eq(a[i], b[i])) return false;
+    return true;
+}
 /* A number where only a number will do (how many results): a symbol becomes the one
  * it has in this trace, under a guard. */
 static inline int64_t td__dim_fixed(int64_t a) {

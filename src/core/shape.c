@@ -145,13 +145,13 @@ static void byte_range(const td_tensor *t, int64_t *first, int64_t *last) {
 }
 
 static bool same_strides(const td_tensor *a, const td_tensor *b) {
-    return a->rank == b->rank &&
-           memcmp(a->stride, b->stride, sizeof(int64_t) * a->rank) == 0;
+    return a->rank == b->rank && td__dims_seem_eq(a->stride, b->stride, a->rank);
 }
 
 static bool same_geometry(const td_tensor *a, const td_tensor *b) {
-    return a->offset == b->offset && a->dtype == b->dtype && same_strides(a, b) &&
-           memcmp(a->size, b->size, sizeof(int64_t) * a->rank) == 0;
+    return a->rank == b->rank && a->dtype == b->dtype &&
+           td__dim_seems_eq(a->offset, b->offset) &&
+           td__dims_seem_eq(a->size, b->size, a->rank) && same_strides(a, b);
 }
 
 /* From offsets alone, so that tensors without bytes are refused the same writes. */
@@ -179,9 +179,8 @@ td_overlap td__overlap(const td_tensor *a, const td_tensor *b) {
  * new dims; a new dim that would straddle two runs needs a copy. */
 bool td__view_strides(int rank, const int64_t *size, const int64_t *stride,
                       int new_rank, const int64_t *new_size, int64_t *new_stride) {
-    if (td__numel(rank, size) == 0) {
-        if (rank == new_rank &&
-            memcmp(size, new_size, sizeof(int64_t) * (size_t)rank) == 0)
+    if (td__dim_seems_eq(td__numel(rank, size), 0)) {
+        if (rank == new_rank && td__dims_seem_eq(size, new_size, rank))
             memcpy(new_stride, stride, sizeof(int64_t) * (size_t)rank);
         else td__strides_dense(new_rank, new_size, new_stride);
         return true;

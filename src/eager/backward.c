@@ -58,8 +58,7 @@ static td_tensor *root_grad(td_tensor *root, td_tensors grads, int i, const char
         return td_is_nil(g) ? NULL : td__ref(g);
     }
     if (td_is_nil(g)) return NULL;
-    if (g->rank != root->rank ||
-        memcmp(g->size, root->size, sizeof(int64_t) * g->rank)) {
+    if (g->rank != root->rank || !td__dims_eq(g->size, root->size, g->rank)) {
         td__fail(cx, TD_E_GRAD, "%s: gradient %d is %s for a root of %s", who, i,
                  td__type_str(g), td__type_str(root));
         return NULL;

@@ -119,7 +119,7 @@ static bool unshared(const td_tensor *old) {
 }
 
 static bool same_sizes(const td_tensor *g, const td_note *t) {
-    return g->rank == t->rank && !memcmp(g->size, t->dims, sizeof(int64_t) * t->rank);
+    return g->rank == t->rank && td__dims_eq(g->size, t->dims, t->rank);
 }
 
 /* Could g have come from broadcasting a tensor like t? */

@@ -134,8 +134,7 @@ bool td_set_grad(td_tensor *t, td_tensor *grad) {
     if (grad->cx != t->cx)
         return td__fail(t->cx, TD_E_ARG,
                         "td_set_grad: the gradient is of another context");
-    if (grad->rank != t->rank ||
-        memcmp(grad->size, t->size, sizeof(int64_t) * t->rank) ||
+    if (grad->rank != t->rank || !td__dims_eq(grad->size, t->size, t->rank) ||
         grad->dtype != t->dtype)
         return td__fail(t->cx, TD_E_GRAD,
                         "td_set_grad: a gradient of %s for a tensor of %s",

@@ -196,8 +196,7 @@ static bool replace(td_ctx *cx, td_tensor **g, td_tensor *by) {
     td_tensor *old = *g;
     if (!by || by == old) return true;
     if (td_is_nil(by)) return td__fail(cx, TD_E_GRAD, "a gradient hook failed");
-    if (by->rank != old->rank ||
-        memcmp(by->size, old->size, sizeof(int64_t) * old->rank) ||
+    if (by->rank != old->rank || !td__dims_eq(by->size, old->size, old->rank) ||
         by->dtype != old->dtype)
         return td__fail(cx, TD_E_GRAD, "a hook has changed a gradient from %s to %s",
                         td__type_str(old), td__type_str(by));

@@ -141,9 +141,8 @@ td_tensor *td__copy_like(td_ctx *cx, td_tensor *g, const td_note *like) {
 }
 
 static bool same_layout(const td_tensor *t, const td_note *n) {
-    size_t bytes = sizeof(int64_t) * n->rank;
-    return t->rank == n->rank && !memcmp(t->size, n->dims, bytes) &&
-           !memcmp(t->stride, n->dims + n->rank, bytes);
+    return t->rank == n->rank && td__dims_seem_eq(t->size, n->dims, n->rank) &&
+           td__dims_seem_eq(t->stride, n->dims + n->rank, n->rank);
 }
 
 /* ---- copy_slices -------------------------------------------------------- */

@@ -79,8 +79,7 @@ static bool widen(td_opcall *c) {
 }
 
 static bool has_strides(const td_tensor *t, const td_meta *m, const int64_t *stride) {
-    return t->rank == m->rank &&
-           !memcmp(t->stride, stride, sizeof *stride * (size_t)m->rank);
+    return t->rank == m->rank && td__dims_seem_eq(t->stride, stride, m->rank);
 }
 
 /* Nobody else's bytes, as a kernel gives. */

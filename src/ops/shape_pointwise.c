@@ -154,7 +154,7 @@ static bool shared_layout(td_meta *m, voices *v) {
         dense &= td__is_dense(m->rank, m->size, v->stride[k]);
         last = last && channels_last(m->size, v->stride[k]);
         packed = packed && td__is_packed(m->rank, m->size, v->stride[k]) &&
-                 !memcmp(v->stride[k], v->stride[0], bytes);
+                 td__dims_seem_eq(v->stride[k], v->stride[0], m->rank);
     }
     if (dense) return true;
     if (!last && !packed) return false;
