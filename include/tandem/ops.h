@@ -74,8 +74,8 @@ TD_API td_tensor *td_op_new_ones(td_tensor *self, td_ints size, td_dtype dtype);
 /* full with the dtype of `self`. */
 TD_API td_tensor *td_op_new_full(td_tensor *self, td_ints size, td_value value, td_dtype dtype);
 
-/* Fails unless `a rel b` holds; rel is ==, !=, < or >=. In a capture it says so of sizes that depend on values. */
-TD_API bool td_op_expect(td_ctx *cx, int64_t a, const char *rel, int64_t b);
+/* Fails unless `a rel b` holds; rel is ==, !=, < or >=. In a capture it says so of sizes that depend on values; `assumed`: it was the capture that took it to be so. */
+TD_API bool td_op_expect(td_ctx *cx, int64_t a, const char *rel, int64_t b, bool assumed);
 
 /* Minus each element. */
 TD_API td_tensor *td_op_neg(td_tensor *a);

@@ -101,9 +101,9 @@ td_tensor *td_op_new_full(td_tensor *self, td_ints size, td_value value, td_dtyp
     return td__call1(td__args_ctx(in, 4), TD_OP_new_full, in, 4);
 }
 
-bool td_op_expect(td_ctx *cx, int64_t a, const char *rel, int64_t b) {
-    td_value in[] = {td_value_int(a), td__value_str(rel), td_value_int(b)};
-    return td__call(cx, TD_OP_expect, in, 3, NULL, 0);
+bool td_op_expect(td_ctx *cx, int64_t a, const char *rel, int64_t b, bool assumed) {
+    td_value in[] = {td_value_int(a), td__value_str(rel), td_value_int(b), td_value_bool(assumed)};
+    return td__call(cx, TD_OP_expect, in, 4, NULL, 0);
 }
 
 td_tensor *td_op_neg(td_tensor *a) {

@@ -85,11 +85,13 @@ static bool record_asserts(td_record *r, td_op op) {
     for (; r->sym && r->guards < r->sym->guards.n; r->guards++) {
         td_guard g = r->sym->guards.v[r->guards];
         if (!g.runtime) continue;
-        td_garg in[3] = {td__record_int(r, g.a),
+        td_garg in[4] = {td__record_int(r, g.a),
                          {TD_G_STR, 0, {0}},
-                         td__record_int(r, g.b)};
+                         td__record_int(r, g.b),
+                         {TD_G_BOOL, 0, {0}}};
         in[1].u.s = rels[g.rel];
-        td_gnode *n = td__graph_op(r->g, TD_OP_expect, in, 3, 0);
+        in[3].u.i = g.rel != TD_SYM_EQ; /* rules refuse what is not equal */
+        td_gnode *n = td__graph_op(r->g, TD_OP_expect, in, 4, 0);
         if (!n || !td__record_place(r, n)) return false;
     }
     return true;

@@ -123,6 +123,7 @@ typedef struct td_symenv {
     uint32_t    gen; /* grows with every fact */
     int         n_backed, n_unbacked;
     int         trying;   /* a proof is sought: what is too long is given up quietly */
+    bool        assumed;  /* an answer was taken for the usual case, not proved */
     bool        in_facts; /* facts are being asked: resolving them asks no others */
     const char *op;       /* at work */
     const char *file, *file_copy;
@@ -135,7 +136,8 @@ typedef struct td_symenv {
 td_symenv  *td__symenv_make(td_ctx *cx);
 void        td__symenv_drop(td_symenv *e); /* NULL is fine */
 /* Serves the thread's dims from here on, and hears op calls; _end stops both. They
- * nest like the modes they are. */
+ * nest like the modes they are. A failure that may be due to what was assumed of sizes
+ * that depend on values is no longer that of the program: TD_E_TRACE. */
 void        td__symenv_begin(td_symenv *e);
 void        td__symenv_end(td_symenv *e);
 td_symenv  *td__symenv_current(void); /* that serves the thread; NULL: none */

@@ -2,6 +2,7 @@
  * hook that dims arrive at. */
 #include "trace/sym.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- serving a thread --------------------------------------------------- */
@@ -109,7 +110,23 @@ void td__symenv_begin(td_symenv *e) {
     td__mode_push(e->cx, &e->mode);
 }
 
+/* Would the program itself fail like this? */
+static void blame(const td_symenv *e) {
+    td_ctx *cx = e->cx;
+    td_code code = td_error(cx);
+    char    why[400];
+    if (td_ok(cx) || !e->assumed || code == TD_E_MEMORY || code == TD_E_TRACE ||
+        code == TD_E_UNSUPPORTED)
+        return;
+    snprintf(why, sizeof why, "%.380s", td_message(cx));
+    td_clear(cx);
+    td__fail(cx, TD_E_TRACE,
+             "%s; sizes here depend on values, and are taken to be neither 0 nor 1",
+             why);
+}
+
 void td__symenv_end(td_symenv *e) {
+    blame(e);
     td__mode_pop(e->cx, &e->mode);
     td__dim_set_hook(e->outer_hook);
     current = e->outer;

@@ -332,6 +332,7 @@ bool td__sym_fail_unbacked(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
  * what is not. */
 static bool holds_unbacked(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
     int general = prove_within(e, a, rel, b, (td_symrange){2, TD_DIM_HUGE});
+    e->assumed = true;
     if (general < 0 && rel == TD_SYM_EQ) return td__sym_assert(e, a, rel, b);
     if (general < 0) return td__sym_fail_unbacked(e, a, rel, b);
     int one = prove_within(e, a, rel, b, (td_symrange){1, 1});
@@ -355,6 +356,7 @@ bool td__sym_seems(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
     a = td__sym_now(e, a), b = td__sym_now(e, b);
     if (r >= 0) return r;
     if (!unbacked(e, a) && !unbacked(e, b)) return td__sym_holds(e, a, rel, b);
+    e->assumed = true;
     return prove_within(e, a, rel, b, (td_symrange){2, TD_DIM_HUGE}) == 1;
 }
 
