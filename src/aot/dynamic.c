@@ -93,20 +93,6 @@ static bool take_guards(td_spec *s, td_symenv *e) {
     return (s->guards = td__guards_compile(e)) != NULL;
 }
 
-/* Whether as_strided fits into a storage is known when sizes are: a trace with symbols
- * takes its word, eager does not. */
-static bool counts_bytes(td_fn *f, const td_spec *s) {
-    const td_graph *g = td__spec_program(f, s);
-    for (int i = 0; i < g->nodes.n; i++) {
-        const td_gnode *n = g->nodes.v[i];
-        bool            meta = n->op == TD_OP_as_strided || n->op == TD_OP_as_strided_;
-        if (n->kind == TD_N_OP && meta)
-            return !td__fail(f->cx, TD_E_UNSUPPORTED,
-                             "as_strided counts in bytes, which symbols do not");
-    }
-    return false;
-}
-
 static bool trace(td_fn *f, td_spec *s, td_values args, td_symplan plan,
                   uint32_t *marks) {
     td_symenv *e = td__symenv_make(f->cx);
@@ -114,8 +100,8 @@ static bool trace(td_fn *f, td_spec *s, td_values args, td_symplan plan,
     if (!e) return false;
     td__symenv_begin(e);
     bool ok = make_args(&a, e, args, plan, marks) &&
-              td__spec_trace(f, s, (td_values){a.v, a.n}) && !counts_bytes(f, s) &&
-              take_guards(s, e);
+              td__spec_trace(f, s, (td_values){a.v, a.n}) &&
+              td__program_may_vary(td__spec_program(f, s)) && take_guards(s, e);
     td__symargs_drop(&a);
     td__symenv_end(e);
     td__symenv_drop(e);

@@ -36,14 +36,19 @@ static bool obeys_tape(const td_graph *fn, const td_value *in) {
 
 static const case_way dynamic;
 
+static td_functional *functionalize(const case_run *run, const td_graph *fn,
+                                    const td_value *in) {
+    if (run->way != &dynamic) return td__functionalize(fn, in);
+    return td__program_may_vary(fn) ? td__functionalize_dynamic(fn, in, TD_DYNAMIC_ALL)
+                                    : NULL;
+}
+
 static bool call_functional(case_run *run, const td_graph *fn, const td_value *in,
                             td_value *out) {
     /* flags of what a call without history left are not eager's */
     bool           history = has_history(fn, in) && !run->values_only;
     td_functional *f = NULL;
-    if (!history || obeys_tape(fn, in))
-        f = run->way == &dynamic ? td__functionalize_dynamic(fn, in, TD_DYNAMIC_ALL)
-                                 : td__functionalize(fn, in);
+    if (!history || obeys_tape(fn, in)) f = functionalize(run, fn, in);
     run->refused = !f;
     if (f && run->values_only) f->no_history = run->values_only;
     if (f && f->no_history && history) run->values_only = f->no_history;

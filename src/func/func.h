@@ -149,6 +149,9 @@ td_functional *td__functionalize(const td_graph *program, const td_value *in);
  * a trace with symbols td__functionalize goes on with those. */
 td_functional *td__functionalize_dynamic(const td_graph *program, const td_value *in,
                                          td_dynamic dynamic);
+/* Whether as_strided fits into a storage is known when sizes are: a trace with symbols
+ * takes its word, eager does not. False after td__fail: the program has such an op. */
+bool           td__program_may_vary(const td_graph *program);
 /* Do its guards hold for these? Else TD_E_GUARD, naming the one that does not. */
 bool           td__functional_guard(const td_functional *f, const td_value *in);
 void           td__functional_drop(td_functional *f); /* NULL is fine */
