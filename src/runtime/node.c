@@ -126,12 +126,24 @@ static td_tensor *old_primal(td_node *n, int i, td_tensor *t) {
     return t;
 }
 
+/* For a primal that was not held: a tensor of its sizes, where those are symbols. */
+static td_value stand_in(td_node *n, int i) {
+    const frame   *f = n->data;
+    const td_geom *g = f->now ? &f->now->given[i] : NULL;
+    if (!g || !g->size) return TD_NONE;
+    return td_value_tensor(td_op_empty_strided(n->cx, (td_ints){g->size, g->rank},
+                                               (td_ints){g->stride, g->rank},
+                                               g->dtype));
+}
+
 static bool again_args(td_node *n, td_tensor *const *g, td_value *in) {
     frame          *f = n->data;
     const td_joint *j = joint_of(n);
     for (int i = 0; i < j->n_primals; i++) {
-        in[i] = TD_NONE;
-        if (f->p->held[i] < 0) continue;
+        if (f->p->held[i] < 0) {
+            in[i] = stand_in(n, i);
+            continue;
+        }
         td_tensor *t = td__unpack(n, &n->saved[f->p->held[i]]);
         if (t) t = old_primal(n, i, t);
         if (!t) return false;

@@ -5,6 +5,20 @@
 
 #include <string.h>
 
+/* Gradients of gradients ask those primals nothing but how large they are. */
+static bool note_given(const td_pcall *c) {
+    td_now *n = c->now;
+    if (!c->p->h) return true;
+    n->given =
+        td__arena_zalloc(&n->arena, sizeof *n->given * ((size_t)c->j->n_primals + 1));
+    if (!n->given) return td__fail_memory(c->p->cx);
+    for (int i = 0; i < c->j->n_primals; i++)
+        if (c->p->held[i] < 0 && c->in[i].kind == TD_K_TENSOR &&
+            !td__geom_copy(c->p->cx, &n->arena, &n->given[i], c->in[i].u.t))
+            return false;
+    return true;
+}
+
 bool td__now_make(td_pcall *c) {
     td_plan *p = c->p;
     c->j = p->j;
@@ -16,7 +30,7 @@ bool td__now_make(td_pcall *c) {
     c->j = &n->j;
     n->kept = td__arena_zalloc(&n->arena, sizeof *n->kept * ((size_t)p->n_keep + 1));
     if (!n->kept) return td__fail_memory(p->cx);
-    return td__joint_at(p->j, c->in, &n->arena, &n->j);
+    return td__joint_at(p->j, c->in, &n->arena, &n->j) && note_given(c);
 }
 
 /* The value a tangent is that of. */
