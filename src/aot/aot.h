@@ -10,8 +10,8 @@
  * key.c writes it, why.c reads it:
  *
  *   count of arguments, modes (grad mode, inference mode << 1, default dtype <<
- *   TD_KEY_DTYPE, autocast << TD_KEY_AUTOCAST), then for each argument and each tensor
- *   the body closed over its td_kind, and for a tensor: bits, alias, sizes, strides (-1
+ *   TD_KEY_DTYPE, autocast << TD_KEY_AUTOCAST), then for each argument, each tensor the
+ *   body closed over and each that some of them are views of its td_kind, and for a tensor: bits, alias, sizes, strides (-1
  *   where the size is 1), offset if TD_KEY_OFFSET; for a number: its bits. TD_KEY_ANY
  *   stands for what guards look after. Then for each gradient they keep (.grad) that
  *   the program reads TD_KEY_GRAD, which value keeps it, and the same as for a value;
@@ -33,12 +33,14 @@ typedef enum td_key_bit {
     TD_KEY_NUMBER = TD_KEY_CREATION + 4,
     TD_KEY_READONLY,
     TD_KEY_STALE, /* a view whose history is out of date */
-    TD_KEY_OFFSET
+    TD_KEY_OFFSET,
+    TD_KEY_BASE /* not passed: what a tensor before it is a view of */
 } td_key_bit;
 
 /* Which values of a call lie in the same bytes. */
 typedef struct td_kin {
     int  first;  /* the first of them */
+    int  view;   /* of a base: a view of it; else -1 */
     bool shared; /* they are not all one tensor; said of the first and those others */
 } td_kin;
 typedef struct td_kin_slot {
@@ -76,9 +78,10 @@ typedef struct td_spec {
     td_key          key;
     TD_VEC(int32_t) owners; /* values of the key whose gradient the program reads, */
     TD_VEC(int32_t) bare;   /* ...and those that kept none */
-    bool                  offsets; /* storage offsets of inputs count */
-    td_joint             *j;       /* between trace and plan */
-    struct td_guard_prog *guards;  /* on sizes; NULL: the key has them as numbers */
+    bool      offsets;      /* storage offsets of inputs count */
+    bool      views;        /* whether they are views counts, without gradients too */
+    td_joint *j;            /* between trace and plan */
+    struct td_guard_prog *guards; /* on sizes; NULL: the key has them as numbers */
     char                 *guard_text;
     int                   mode; /* td_fn.mode it was made in */
     td_config             set;  /* what it was compiled with */

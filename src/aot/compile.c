@@ -170,6 +170,17 @@ static bool counts_offsets(const td_joint *j) {
     return false;
 }
 
+/* Does it matter whether an input is a view that takes no gradients? */
+static bool counts_views(const td_graph *program) {
+    for (int i = 0; i < program->nodes.n; i++) {
+        const td_gnode *n = program->nodes.v[i];
+        if (n->kind == TD_N_OP &&
+            (n->op == TD_OP_detach_ || n->op == TD_OP_requires_grad_))
+            return true;
+    }
+    return false;
+}
+
 bool td__spec_trace(td_fn *f, td_spec *s, td_values args) {
     if (!capture(f, s, args)) return false;
     td_here = (td_where){0}; /* later stages are of no one place */
@@ -178,6 +189,7 @@ bool td__spec_trace(td_fn *f, td_spec *s, td_values args) {
     if (!in) return td__fail_memory(f->cx);
     s->j = inputs_of(s, program, args, in) ? join(f, s, in) : NULL;
     td__free(in);
+    s->views = counts_views(program);
     return s->j != NULL;
 }
 

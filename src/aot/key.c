@@ -6,14 +6,15 @@
 #include <string.h>
 
 /* The values a key speaks of: arguments, the consts of the program, gradients that
- * these keep. */
+ * these keep, then what those that share bytes and take gradients are views of. */
 typedef struct subject {
     td_values       args;
     const td_spec  *spec;
     const td_graph *program; /* NULL: none captured yet */
     const td_graph *guarded; /* whose inputs' symbolic sizes guards look after; NULL */
     const td_kin   *kin;     /* by value */
-    bool            offsets;
+    int             n_bases;
+    bool            offsets, views;
     int             tensors; /* arguments that were tensors, so far */
     td_key         *to;      /* written, or */
     const td_key   *with;    /* ...compared, from `at` on */
@@ -29,6 +30,7 @@ static bool put(subject *s, int64_t word) {
 static int count_given(const subject *s) {
     return s->args.n + (s->program ? s->program->consts.n : 0);
 }
+/* Without bases. */
 static int count(const subject *s) { return count_given(s) + s->spec->owners.n; }
 
 /* NULL when the i-th is no tensor, or a gradient that is not there. */
@@ -36,6 +38,7 @@ static td_tensor *tensor_at(const subject *s, int i) {
     if (i < s->args.n)
         return s->args.v[i].kind == TD_K_TENSOR ? s->args.v[i].u.t : NULL;
     int given = count_given(s);
+    if (i >= count(s)) return tensor_at(s, s->kin[i].view)->base;
     if (i < given) return s->program->consts.v[i - s->args.n];
     const td_tensor *owner = tensor_at(s, s->spec->owners.v[i - given]);
     return owner ? td__own_grad(owner) : NULL;
@@ -66,6 +69,7 @@ bool td__key_owners(td_spec *spec, td_values args) {
 /* ---- who shares bytes --------------------------------------------------- */
 
 static bool make_room(td_kins *k, int n) {
+    n *= 2; /* each may have a base */
     if (n <= k->room) return true;
     size_t slots = 16;
     while (slots < 2 * (size_t)n) slots *= 2;
@@ -107,13 +111,29 @@ static bool find_kin(td_kins *k, const subject *s) {
     k->stamp++;
     for (int i = 0; i < n; i++) {
         const td_tensor *t = tensor_at(s, i);
-        k->kin[i] = (td_kin){i, false};
+        k->kin[i] = (td_kin){i, -1, false};
         if (!t) continue;
         int first = first_of(k, t->st->data ? t->st->data : (const void *)t->st, i);
         k->kin[i].first = first;
         if (tensor_at(s, first) != t) k->kin[i].shared = k->kin[first].shared = true;
     }
     return true;
+}
+
+/* Is there another tensor in its bytes? */
+static bool is_shared(const subject *s, int i) {
+    return s->kin[i].shared || s->kin[s->kin[i].first].shared;
+}
+
+/* Writes into one of several views move the history of the tensor they are views of. */
+static void find_bases(td_kins *k, subject *s) {
+    int n = count(s);
+    s->kin = k->kin;
+    for (int i = 0; i < n; i++) {
+        td_tensor *t = is_shared(s, i) ? tensor_at(s, i) : NULL;
+        if (t && t->base && td__needs_grad(t))
+            k->kin[n + s->n_bases++] = (td_kin){k->kin[i].first, i, true};
+    }
 }
 
 /* How a tensor is related to those before it: 2k + 1, the same as the k-th; 2k + 2,
@@ -127,21 +147,16 @@ static int64_t alias_word(const subject *s, int i) {
     return 2 * first + 2;
 }
 
-/* Is there another tensor in its bytes? */
-static bool is_shared(const subject *s, int i) {
-    return s->kin[i].shared || s->kin[s->kin[i].first].shared;
-}
-
 /* ---- words -------------------------------------------------------------- */
 
 static int64_t bit(td_key_bit at, bool on) { return (int64_t)on << at; }
 
 /* Flags of a tensor that eager's rules look at. */
-static int64_t nature(td_tensor *t) {
+static int64_t nature(const subject *s, td_tensor *t) {
     bool needs = td__needs_grad(t);
-    bool view = t->base && needs;
-    bool stale =
-        view && t->seen != td__version(t); /* asking for its history may fail */
+    bool view = t->base && (needs || s->views);
+    bool stale = view && needs &&
+                 t->seen != td__version(t); /* asking for its history may fail */
     return (int64_t)t->dtype | (int64_t)t->rank << TD_KEY_RANK |
            bit(TD_KEY_NEEDS, needs) |
            bit(TD_KEY_LEAF, needs && !stale && td_is_leaf(t)) |
@@ -167,7 +182,9 @@ static bool put_tensor(subject *s, int i) {
     bool           offset = s->offsets || is_shared(s, i);
     const td_look *l = next_look(s, i);
     s->tensors++;
-    if (!put(s, nature(t) | bit(TD_KEY_OFFSET, offset)) || !put(s, alias_word(s, i)))
+    if (!put(s, nature(s, t) | bit(TD_KEY_OFFSET, offset) |
+                    bit(TD_KEY_BASE, i >= count(s))) ||
+        !put(s, alias_word(s, i)))
         return false;
     if (l && l->rank != t->rank) l = NULL;
     for (int d = 0; d < t->rank; d++)
@@ -203,13 +220,14 @@ static bool put_all(td_fn *f, subject *s, const td_spec *spec) {
     s->spec = spec;
     s->program = spec->program;
     s->offsets = spec->offsets;
+    s->views = spec->views;
     if (spec->guards && spec->plan) s->guarded = spec->plan->j->g;
     int64_t modes = (int64_t)cx->grad_enabled | (int64_t)cx->inference << 1 |
                     (int64_t)cx->default_dtype << TD_KEY_DTYPE |
                     (int64_t)td__autocast_state(cx) << TD_KEY_AUTOCAST;
     if (!put(s, s->args.n) || !put(s, modes)) return false;
     if (!find_kin(&f->kins, s)) return td__fail_memory(f->cx);
-    s->kin = f->kins.kin;
+    find_bases(&f->kins, s);
     int given = count_given(s);
     for (int i = 0; i < given; i++)
         if (!put_value(s, i)) return false;
@@ -218,6 +236,8 @@ static bool put_all(td_fn *f, subject *s, const td_spec *spec) {
     for (int i = 0; i < spec->bare.n; i++)
         if (!put_owner(s, spec->bare.v[i]) || !put_presence(s, spec->bare.v[i]))
             return false;
+    for (int i = 0; i < s->n_bases; i++)
+        if (!put_value(s, count(s) + i)) return false;
     return true;
 }
 

@@ -43,22 +43,28 @@ static td_dtype dtype_of(const said *s) { return (td_dtype)(s->bits & 255); }
 
 static bool has(const said *s, td_key_bit bit) { return s->bits >> bit & 1; }
 
-/* "argument 2", "closed-over tensor 0", or the gradient of one of these. */
+static bool is_base(const said *s) {
+    return s->kind == TD_K_TENSOR && has(s, TD_KEY_BASE);
+}
+
+/* "argument 2", "closed-over tensor 0", the gradient of one of these, or a tensor they
+ * are views of. */
 typedef struct subject {
     int  i, n_args;
-    bool grad;
+    bool grad, base;
 } subject;
 
 static const char *called(subject s, char out[64]) {
     const char *of = s.grad ? "the gradient of " : "";
-    if (s.i < s.n_args) snprintf(out, 64, "%sargument %d", of, s.i);
+    if (s.base) snprintf(out, 64, "the base of a view");
+    else if (s.i < s.n_args) snprintf(out, 64, "%sargument %d", of, s.i);
     else snprintf(out, 64, "%sclosed-over tensor %d", of, s.i - s.n_args);
     return out;
 }
 
 /* The i-th of a key is this. */
 static subject meant(const said *s, int i, int n_args) {
-    return (subject){s->owner < 0 ? i : s->owner, n_args, s->owner >= 0};
+    return (subject){s->owner < 0 ? i : s->owner, n_args, s->owner >= 0, is_base(s)};
 }
 
 /* ---- differences -------------------------------------------------------- */
@@ -96,7 +102,7 @@ static bool differ_alias(td_buf *b, subject s, const said *now, const said *was)
     char who[64], other[64];
     if (now->alias == was->alias) return false;
     const said *one = now->alias ? now : was;
-    subject     k = {(int)((one->alias - 1) / 2), s.n_args, false};
+    subject     k = {(int)((one->alias - 1) / 2), s.n_args, false, false};
     bool        same = one->alias & 1;
     if (now->alias && same)
         td__buf_printf(b, "%s is the same tensor as %s now", called(s, who),
@@ -272,7 +278,7 @@ static void tensor_words(td_buf *b, subject s, const said *t) {
     if (has(t, TD_KEY_READONLY)) td__buf_add(b, ", read-only");
     if (has(t, TD_KEY_STALE)) td__buf_add(b, ", out of date");
     if (!t->alias) return;
-    subject k = {(int)((t->alias - 1) / 2), s.n_args, false};
+    subject k = {(int)((t->alias - 1) / 2), s.n_args, false, false};
     td__buf_printf(b, ", %s %s",
                    t->alias & 1 ? "the same tensor as" : "in the bytes of",
                    called(k, other));

@@ -27,6 +27,14 @@ static bool has_history(const td_graph *fn, const td_value *in) {
     return false;
 }
 
+/* Does the program ask the tape also where nothing requires grad? */
+static bool asks_tape(const td_graph *fn) {
+    for (int i = 0; i < fn->nodes.n; i++)
+        if (fn->nodes.v[i]->kind == TD_N_OP && fn->nodes.v[i]->op == TD_OP_detach_)
+            return true;
+    return false;
+}
+
 /* Functionalizing asks the rules of ops, facts those of the tape. */
 static bool obeys_tape(const td_graph *fn, const td_value *in) {
     td_facts *facts = td__facts(fn, in, false);
@@ -48,7 +56,7 @@ static bool call_functional(case_run *run, const td_graph *fn, const td_value *i
     /* flags of what a call without history left are not eager's */
     bool           history = has_history(fn, in) && !run->values_only;
     td_functional *f = NULL;
-    if (!history || obeys_tape(fn, in)) f = functionalize(run, fn, in);
+    if (!(history || asks_tape(fn)) || obeys_tape(fn, in)) f = functionalize(run, fn, in);
     run->refused = !f;
     if (f && run->values_only) f->no_history = run->values_only;
     if (f && f->no_history && history) run->values_only = f->no_history;

@@ -37,6 +37,19 @@ static bool makes_leaves(const td_graph *p) {
     return false;
 }
 
+/* detach_ refuses a view: inputs it is asked of stay what they are. */
+static void find_detached(const td_graph *p, int *keep) {
+    for (int i = 0; i < p->nodes.n; i++) {
+        const td_gnode *n = p->nodes.v[i];
+        if (n->kind != TD_N_OP || n->op != TD_OP_detach_) continue;
+        const td_gval *v = n->in[0].u.v;
+        while (v->node && td__opinfo(v->node->op)->writes &&
+               v->node->in[0].kind == TD_G_VALUE)
+            v = v->node->in[0].u.v;
+        if (!v->node) keep[v->nr] = 1;
+    }
+}
+
 static bool find_inputs(td_joint_run *r, const td_value *in) {
     const td_graph *p = r->program;
     bool            leaves = makes_leaves(p);
@@ -47,6 +60,7 @@ static bool find_inputs(td_joint_run *r, const td_value *in) {
         td__arena_zalloc(&r->to->arena, sizeof *sharers * (size_t)(p->inputs.n + 1));
     if (!sharers) return td__fail_memory(r->cx);
     if (!count_sharers(r, sharers)) return false;
+    find_detached(p, sharers);
     for (int grads = 1; grads >= 0; grads--) /* before those they are copied with */
         for (int i = 0; i < p->inputs.n; i++) {
             bool grad = p->in_desc.v[i].kind == TD_D_OWN_GRAD;
