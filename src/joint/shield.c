@@ -28,16 +28,16 @@ static td_gval *add_clone(td_graph *g, td_gval *v) {
     return n->out[0]->look ? n->out[0] : NULL;
 }
 
+static bool is_written(const td_joint *j, const td_gval *v) {
+    return v->nr < j->n_primals && j->written[v->nr] && v->look;
+}
+
 /* Does the node read elements of an input's storage that the input need not show? A
  * copy of the input would not have them, so what it reads is copied. */
 static bool reaches(const td_joint *j, const td_gnode *n) {
     if (n->op != TD_OP_as_strided || n->in[0].kind != TD_G_VALUE) return false;
     const td_gval *v = n->in[0].u.v;
-    return !v->node && j->written[v->nr] && n->out[0]->look;
-}
-
-static bool is_written(const td_joint *j, const td_gval *v) {
-    return v->nr < j->n_primals && j->written[v->nr] && v->look;
+    return !v->node && is_written(j, v) && n->out[0]->look;
 }
 
 /* Puts the nodes that reach, and then the copies from `first` on, to the front. */

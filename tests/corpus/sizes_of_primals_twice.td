@@ -1,11 +1,11 @@
-# seed 4311: compiled-dynamic: line 12: works, compiled-dynamic fails: @f: a symbolic size is not known yet
+# The same, and once more.
 
 func @f(%p0: f32[] @0, %p1: i64[2] @1) {
   %v0 = addcmul(%p0, %p1, %p1, -1)
   leaky_relu_(%v0, false)
   return %v0
 }
-case "seed 4311" {
+case "sizes of primals twice" {
   %a0 = randn([], f32, seed=84, requires_grad=true)
   %a2 = randint(-2, 2, [2], i64,)
   call @f(%a0, %a2)
