@@ -201,14 +201,14 @@ static void emit_indices(td_emit *e) {
     td__emit_line(e, "const int64_t j0 = rest;");
 }
 
-static void emit_after_loop(td_emit *e) {
+static void emit_after_loop(td_emit *e, bool simd) {
     td__emit_line(e, "for (int64_t b = begin; b < end; b += %d) {", END_BLOCK);
     e->indent++;
     td__emit_line(e, "const int64_t m = end - b < %d ? end - b : %d;", END_BLOCK,
                   END_BLOCK);
     for (int i = 0; i < e->n->stmt.n; i++)
         if (is_column(e, i, true)) combine_wide(e, i);
-    if (e->inner == 1) td__emit_line(e, "#pragma omp simd");
+    if (simd) td__emit_line(e, "#pragma omp simd");
     td__emit_line(e, "for (int64_t %s = b; %s < b + m; %s++) {",
                   e->inner == 1 ? "j0" : "f", e->inner == 1 ? "j0" : "f",
                   e->inner == 1 ? "j0" : "f");
@@ -222,10 +222,12 @@ static void emit_after_loop(td_emit *e) {
 }
 
 void td__emit_end(td_emit *e) {
-    bool inside = false;
+    bool inside = false, simd = e->inner == 1;
     e->in_end = true;
-    for (int i = 0; i < e->n->stmt.n; i++)
+    for (int i = 0; i < e->n->stmt.n; i++) {
         inside |= e->at[i].end && e->at[i].depth > 0 && stmt(e, i)->kind == TD_S_STORE;
+        simd &= stmt(e, i)->kind != TD_S_DRAW;
+    }
     emit_after(e, false);
-    if (inside) emit_after_loop(e);
+    if (inside) emit_after_loop(e, simd);
 }

@@ -42,6 +42,16 @@ static bool draws_here(const td_emit *e, int i) {
            e->at[i].computed >> e->loop & 1 && td__emit_draws_runs(e, i);
 }
 
+/* A DRAW of one element at a time has arrays of its own, which clang 14 does not keep
+ * apart where iterations are declared independent. */
+static bool is_simd(const td_emit *e) {
+    for (int i = 0; i < e->n->stmt.n; i++)
+        if (stmt(e, i)->kind == TD_S_DRAW && e->at[i].main &&
+            e->at[i].computed >> e->loop & 1 && !td__emit_draws_runs(e, i))
+            return false;
+    return true;
+}
+
 /* Is the row's buffer of what REDUCE i folds fit to be folded? */
 static bool shares_buffer(const td_emit *e, int i) {
     int a = stmt(e, i)->a[0];
@@ -217,7 +227,7 @@ static void emit_innermost(td_emit *e) {
                       TD_EMIT_BLOCK, end, TD_EMIT_BLOCK);
     }
     make_draws(e, e->blocks ? "b" : e->flat ? "begin" : "0", count);
-    td__emit_line(e, "#pragma omp simd");
+    if (is_simd(e)) td__emit_line(e, "#pragma omp simd");
     td__emit_line(e, "for (int64_t j%d = %s; j%d < %s; j%d++) {", k,
                   e->blocks ? "b"
                   : e->flat ? "begin"

@@ -19,6 +19,9 @@ typedef struct td_fresh_loops {
     void (*uniform_f32)(const uint32_t *w, int64_t n, float from, float width,
                         float *out);
     void (*normal_f32)(const uint32_t *w, int64_t n, float mean, float std, float *out);
+    /* Two elements per block; n is a multiple of 2. */
+    void (*normal_f64)(const uint32_t *w, int64_t n, double mean, double std,
+                       double *out);
     void (*coins)(const uint32_t *w, int64_t n, double p, uint8_t *out);
     /* Elements [begin, end) of r, out being the place of element 0. */
     void (*range_f32)(const td_range *r, int64_t begin, int64_t end, float *out);

@@ -155,12 +155,8 @@ static void make_normal_f32(const draw *d, const uint32_t *w, int64_t first, int
 
 static void make_normal_f64(const draw *d, const uint32_t *w, int64_t first, int64_t n,
                             void *buf) {
-    double *o = buf;
     (void)first;
-    for (int64_t i = 0; i < n; i += 2) {
-        td_normal_f64(w + 2 * i, o + i);
-        for (int k = 0; k < 2; k++) o[i + k] = o[i + k] * d->b + d->a;
-    }
+    d->loops->normal_f64(w, (n + 1) / 2 * 2, d->a, d->b, buf);
 }
 
 static void make_exponential(const draw *d, const uint32_t *w, int64_t first, int64_t n,

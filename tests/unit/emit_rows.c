@@ -135,3 +135,225 @@ TEST(layer_norm_reads_what_it_stored_and_its_weights) {
         free(px), free(py), free(pw), free(pb), free(out), free(pr), free(first);
     }
 }
+
+/* ---- the greatest and the least ------------------------------------------- */
+
+TEST(a_nan_wins_over_the_greatest_and_the_least) {
+    static maker m;
+    static built b;
+    enum { ROWS = 40, LEN = 200 };
+    static float x[ROWS * LEN], top[ROWS], low[ROWS], top2[ROWS];
+    BEGIN(&m, 1, ROWS, LEN);
+    int v = LOAD(&m, TD_F32, LEN, 1);
+    STORE(&m, fold(&m, TD_S_REDUCE, TD_FOLD_MAX, v), 1, 0);
+    STORE(&m, fold(&m, TD_S_REDUCE, TD_FOLD_MIN, v), 1, 0);
+    STORE(&m, fold(&m, TD_S_REDUCE, TD_FOLD_MAX, op1(&m, TD_OP_neg, v)), 1, 0);
+    CHECK(td__table_init());
+    WITH_EACH(cc) {
+        void *ptr[] = {x, top, low, top2};
+        for (int i = 0; i < ROWS * LEN; i++) x[i] = wave(i);
+        for (int r = 1; r < ROWS; r += 2) x[r * LEN + r * 5 % LEN] = NAN;
+        x[2 * LEN + 3] = INFINITY;
+        build_one(&b, &m, cc);
+        run(&b, 0, (run_args){ptr, NULL, NULL, ROWS, LEN, 1});
+        for (int r = 0; r < ROWS; r++) {
+            float hi = -INFINITY, lo = INFINITY;
+            for (int j = 0; j < LEN; j++) {
+                hi = fmaxf(hi, x[r * LEN + j]);
+                lo = fminf(lo, x[r * LEN + j]);
+            }
+            CHECK(r % 2 ? isnan(top[r]) && isnan(low[r]) && isnan(top2[r])
+                        : top[r] == hi && low[r] == lo && top2[r] == -lo);
+        }
+        build_end(&b);
+    }
+}
+
+TEST(integers_are_folded_in_64_bits) {
+    static maker m;
+    static built b;
+    enum { ROWS = 3, LEN = 77 };
+    static int32_t x[ROWS * LEN];
+    static int64_t sum[ROWS];
+    static int32_t prod[ROWS], top[ROWS];
+    static uint8_t any[ROWS];
+    BEGIN(&m, 1, ROWS, LEN);
+    int v = LOAD(&m, TD_I32, LEN, 1), s = fold(&m, TD_S_REDUCE, TD_FOLD_SUM, v);
+    m.stmt[s].dtype = TD_I64;
+    STORE(&m, s, 1, 0);
+    STORE(&m, fold(&m, TD_S_REDUCE, TD_FOLD_PROD, v), 1, 0);
+    STORE(&m, fold(&m, TD_S_REDUCE, TD_FOLD_MAX, v), 1, 0);
+    STORE(&m, fold(&m, TD_S_REDUCE, TD_FOLD_MAX, cast(&m, v, TD_BOOL)), 1, 0);
+    CHECK(td__table_init());
+    void *ptr[] = {x, sum, prod, top, any};
+    for (int i = 0; i < ROWS * LEN; i++)
+        x[i] = i < LEN ? 0 : 2000000000 + (int32_t)(wave(i) * 1e6f);
+    build_one(&b, &m, "gcc");
+    run(&b, 0, (run_args){ptr, NULL, NULL, ROWS, LEN, 1});
+    for (int r = 0; r < ROWS; r++) {
+        int64_t  add = 0, hi = INT64_MIN;
+        uint64_t mul = 1;
+        for (int j = 0; j < LEN; j++) {
+            add += x[r * LEN + j];
+            mul *= (uint64_t)(int64_t)x[r * LEN + j];
+            hi = x[r * LEN + j] > hi ? x[r * LEN + j] : hi;
+        }
+        CHECK(sum[r] == add && prod[r] == (int32_t)(uint32_t)mul && top[r] == hi);
+        CHECK(any[r] == (r > 0));
+    }
+    build_end(&b);
+}
+
+/* ---- several inner dims --------------------------------------------------- */
+
+TEST(a_reduction_may_be_over_several_dims) {
+    static maker m;
+    static built b;
+    enum { A = 4, B = 6, C = 50 };
+    CHECK(td__table_init());
+    for (int c = C; c <= 2000; c += 1950) { /* kept whole, and by blocks */
+        float *x = waves(A * B * c), *w = waves(B), *y = waves(A * B * c);
+        BEGIN(&m, 1, A, B, c);
+        int v = LOAD(&m, TD_F32, c, A * c, 1), k = LOAD(&m, TD_F32, 0, 1, 0);
+        int e = op1(&m, TD_OP_tanh, op2(&m, TD_OP_mul, v, op1(&m, TD_OP_exp, k)));
+        int s = fold(&m, TD_S_REDUCE, TD_FOLD_SUM, e);
+        STORE(&m, op2(&m, TD_OP_div, e, s), B * c, c, 1);
+        void *ptr[] = {x, w, y};
+        build_one(&b, &m, "gcc");
+        run(&b, 0, (run_args){ptr, NULL, NULL, A, B * c, 2});
+        for (int i = 0; i < A; i++) {
+            double sum = 0;
+            for (int j = 0; j < B * c; j++)
+                sum += tanh((double)x[i * c + j / c * A * c + j % c] *
+                            exp((double)w[j / c]));
+            for (int j = 0; j < B * c; j++)
+                CHECK_NEAR((double)y[i * B * c + j] * sum,
+                           tanh((double)x[i * c + j / c * A * c + j % c] *
+                                exp((double)w[j / c])),
+                           1e-4);
+        }
+        build_end(&b);
+        free(x), free(w), free(y);
+    }
+}
+
+/* ---- over rows ------------------------------------------------------------ */
+
+/* Layer norm backward: a row's gradient and those of weight and bias, at once. */
+TEST(sums_over_rows_and_over_a_row_share_a_nest) {
+    static maker m;
+    static built b;
+    enum { ROWS = 300, LEN = 96 };
+    BEGIN(&m, 1, ROWS, LEN);
+    int g = LOAD(&m, TD_F32, LEN, 1), x = LOAD(&m, TD_F32, LEN, 1);
+    int w = LOAD(&m, TD_F32, 0, 1), rs = LOAD(&m, TD_F32, 1, 0);
+    int old = LOAD(&m, TD_F32, 0, 1);
+    int gw = op2(&m, TD_OP_mul, g, w), gx = op2(&m, TD_OP_mul, g, x);
+    int s1 = fold(&m, TD_S_REDUCE, TD_FOLD_SUM, gw);
+    int s2 = fold(&m, TD_S_REDUCE, TD_FOLD_SUM, op2(&m, TD_OP_mul, gw, x));
+    int dx = op2(&m, TD_OP_sub, op2(&m, TD_OP_sub, gw, s1), op2(&m, TD_OP_mul, x, s2));
+    STORE(&m, op2(&m, TD_OP_mul, dx, rs), LEN, 1);
+    int dw = fold(&m, TD_S_COLUMN, TD_FOLD_SUM, gx);
+    int db = fold(&m, TD_S_COLUMN, TD_FOLD_SUM, g);
+    int most = fold(&m, TD_S_COLUMN, TD_FOLD_MAX, x);
+    int all = fold(&m, TD_S_COLUMN, TD_FOLD_SUM, s1);
+    STORE(&m, op2(&m, TD_OP_add, op2(&m, TD_OP_mul, dw, w), old), 0, 1);
+    STORE(&m, op2(&m, TD_OP_mul, db, all), 0, 1);
+    STORE(&m, most, 0, 1);
+    STORE(&m, all, 0, 0);
+    CHECK(td__table_init());
+    WITH_EACH(cc) {
+        float *pg = waves(ROWS * LEN), *px = waves(ROWS * LEN);
+        float *pw = waves(LEN), *pr = waves(ROWS), *po = waves(LEN);
+        float *y = waves(ROWS * LEN), *ow = waves(LEN), *ob = waves(LEN);
+        float *om = waves(LEN), oall;
+        void  *ptr[] = {pg, px, pw, pr, po, y, ow, ob, om, &oall};
+        double total = 0;
+        build_one(&b, &m, cc);
+        run(&b, 0, (run_args){ptr, NULL, NULL, ROWS, LEN, 3});
+        for (int i = 0; i < ROWS; i++) {
+            double a = 0, c = 0;
+            for (int j = 0; j < LEN; j++) {
+                a += (double)(pg[i * LEN + j] * pw[j]);
+                c += (double)(pg[i * LEN + j] * pw[j] * px[i * LEN + j]);
+            }
+            total += a;
+            for (int j = 0; j < LEN; j++)
+                CHECK_NEAR((double)y[i * LEN + j],
+                           ((double)(pg[i * LEN + j] * pw[j]) - a -
+                            (double)px[i * LEN + j] * c) *
+                               (double)pr[i],
+                           2e-3);
+        }
+        CHECK_NEAR((double)oall, total, 1e-3);
+        for (int j = 0; j < LEN; j++) {
+            double sw = 0, sb = 0, top = -INFINITY;
+            for (int i = 0; i < ROWS; i++) {
+                sw += (double)(pg[i * LEN + j] * px[i * LEN + j]);
+                sb += (double)pg[i * LEN + j];
+                top = fmax(top, (double)px[i * LEN + j]);
+            }
+            CHECK_NEAR((double)ow[j], sw * (double)pw[j] + (double)po[j], 1e-3);
+            CHECK_NEAR((double)ob[j], sb * total, fabs(total) * 1e-4);
+            CHECK((double)om[j] == top);
+        }
+        build_end(&b);
+        free(pg), free(px), free(pw), free(pr), free(po);
+        free(y), free(ow), free(ob), free(om);
+    }
+}
+
+TEST(all_elements_are_summed_by_parts) {
+    static maker m;
+    static built b;
+    enum { N = 100003 };
+    float *x = waves(N), sum[2], top;
+    CHECK(td__table_init());
+    for (int way = 0; way < 2; way++) { /* as elements; as rows of a few */
+        if (way) BEGIN(&m, 1, N / 7, 7);
+        else BEGIN(&m, 1, N);
+        int v = way ? LOAD(&m, TD_F32, 7, 1) : LOAD(&m, TD_F32, 1);
+        int e = op2(&m, TD_OP_mul, v, v);
+        int s = way ? fold(&m, TD_S_REDUCE, TD_FOLD_SUM, e) : e;
+        int t = way ? fold(&m, TD_S_REDUCE, TD_FOLD_MAX, v) : v;
+        int all = fold(&m, TD_S_COLUMN, TD_FOLD_SUM, s);
+        int max = fold(&m, TD_S_COLUMN, TD_FOLD_MAX, t);
+        if (way) STORE(&m, all, 0, 0), STORE(&m, max, 0, 0);
+        else STORE(&m, all, 0), STORE(&m, max, 0);
+        build_one(&b, &m, "gcc");
+        int64_t rows = way ? N / 7 : N;
+        for (int parts = 1; parts < 6; parts += 4) {
+            void *ptr[] = {x, &sum[parts > 1], &top};
+            run(&b, 0, (run_args){ptr, NULL, NULL, rows, way ? 7 : 1, parts});
+        }
+        double want = 0, hi = -INFINITY;
+        for (int64_t i = 0; i < rows * (way ? 7 : 1); i++) {
+            want += (double)x[i] * (double)x[i];
+            hi = fmax(hi, (double)x[i]);
+        }
+        CHECK_NEAR((double)sum[0], want, want * 2e-7);
+        CHECK_NEAR((double)sum[1], want, want * 2e-7);
+        CHECK((double)top == hi);
+        build_end(&b);
+    }
+    free(x);
+}
+
+TEST(no_rows_and_no_inside_are_allowed) {
+    static maker m;
+    static built b;
+    float        x[4] = {1, 2, 3, 4}, sums[4] = {9, 9, 9, 9}, cols[4] = {9, 9, 9, 9};
+    void        *ptr[] = {x, sums, cols};
+    CHECK(td__table_init());
+    for (int way = 0; way < 2; way++) {
+        if (way) BEGIN(&m, 1, 4, 0);
+        else BEGIN(&m, 1, 0, 4);
+        int v = op1(&m, TD_OP_neg, LOAD(&m, TD_F32, 4, 1));
+        STORE(&m, fold(&m, TD_S_REDUCE, TD_FOLD_SUM, v), 1, 0);
+        STORE(&m, fold(&m, TD_S_COLUMN, TD_FOLD_SUM, v), 0, 1);
+        build_one(&b, &m, "gcc");
+        run(&b, 0, (run_args){ptr, NULL, NULL, way ? 4 : 0, way ? 0 : 4, 1});
+        build_end(&b);
+        for (int i = 0; i < 4; i++) CHECK(sums[i] == (way ? 0 : 9) && cols[i] == 0);
+    }
+}

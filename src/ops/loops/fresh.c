@@ -42,6 +42,14 @@ static void normal_f32(const uint32_t *w, int64_t n, float mean, float std,
     }
 }
 
+static void normal_f64(const uint32_t *w, int64_t n, double mean, double std,
+                       double *out) {
+    for (int64_t i = 0; i < n; i += 2) {
+        td_normal_f64(w + 2 * i, out + i);
+        for (int k = 0; k < 2; k++) out[i + k] = out[i + k] * std + mean;
+    }
+}
+
 /* td_draw_bernoulli on integers: w / 2^32 < p is w < p * 2^32, and a whole number
  * is below a bound when it is below the bound rounded up. */
 static void coins(const uint32_t *w, int64_t n, double p, uint8_t *out) {
@@ -68,5 +76,5 @@ static void range_f64(const td_range *r, int64_t begin, int64_t end, double *out
 
 extern const td_fresh_loops TD_ISA_NAME(td__fresh);
 const td_fresh_loops        TD_ISA_NAME(td__fresh) = {
-           words, uniform_f32, normal_f32, coins, range_f32, range_f64,
+           words, uniform_f32, normal_f32, normal_f64, coins, range_f32, range_f64,
 };
