@@ -97,7 +97,7 @@ TD_API td_rule td_optim_rule(const td_optim *o, int group); /* its lr: td_optim_
 /* Parameters in the order of groups; how many there are. out gets as many as there is
  * room for. */
 TD_API int     td_optim_params(const td_optim *o, td_tensor **out, int cap);
-/* The rate is a tensor f64[], which steps read: setting it is a write. group -1: all. */
+/* The rate is a tensor f64[] that steps read: setting it is a write. group -1: all. */
 TD_API bool    td_optim_set_lr(td_optim *o, int group, double lr);
 TD_API double  td_optim_lr(const td_optim *o, int group);
 
@@ -159,8 +159,8 @@ TD_API double td_lr_warmup_cosine(int64_t step, int64_t warm, int64_t steps, dou
                                   double to);
 /* lr, times gamma after each `every` steps. */
 TD_API double td_lr_steps(int64_t step, int64_t every, double gamma, double lr);
-/* PyTorch's OneCycleLR with its defaults: lr/25 up to lr in 30 % of the steps, then down
- * to lr/250000, both as cosines. */
+/* PyTorch's OneCycleLR with its defaults: lr/25 up to lr in 30 % of the steps, then
+ * down to lr/250000, both as cosines. */
 TD_API double td_lr_one_cycle(int64_t step, int64_t steps, double lr);
 
 #ifdef __cplusplus

@@ -14,6 +14,7 @@
 #include "tandem/module.h"
 #include "tandem/nn.h"
 #include "tandem/optim.h"
+#include "tandem/data.h"
 #include "tandem/export.h"
 #include "tandem/mode.h"
 #include "tandem/tree.h"

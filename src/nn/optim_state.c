@@ -1,5 +1,5 @@
-/* optim_state.c -- the tensors of an optimizer under names, and in files. Loading checks
- * everything; what it then does is copy bytes, which cannot fail. */
+/* optim_state.c -- the tensors of an optimizer under names, and in files. Loading
+ * checks everything; what it then does is copy bytes, which cannot fail. */
 #include "nn/optim.h"
 #include "tandem/io.h"
 

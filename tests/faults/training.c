@@ -1,5 +1,5 @@
 /* training.c -- failures of allocations and file calls while networks are made, trained
- * with each kind of rule, saved and loaded. */
+ * with each kind of rule, saved and loaded, and while batches are read. */
 #include "faults.h"
 
 #include "../unit/nn_help.h"
@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-static char folder[] = "/tmp/td-training-XXXXXX", path[256];
+static char folder[] = "/tmp/td-training-XXXXXX", path[256], tokens[256];
 
 /* Every layer there is. */
 static double make(td_ctx *cx) {
@@ -53,12 +53,12 @@ static double step(td_module *m, td_optim *o, td_tensor *x, td_tensor *y) {
 }
 
 static double train(td_ctx *cx, td_rule a, td_rule b) {
-    static const int64_t tokens[] = {0, 1, 2, 3, 4, 0};
+    static const int64_t few[] = {0, 1, 2, 3, 4, 0};
     td_module           *m = small(cx);
     td_optim            *o = m ? optimizer(m, a, b) : NULL;
     double               sum = 0;
     if (o) {
-        td_tensor *x = td_from(cx, TD_I64, TD_SHAPE(2, 3), tokens);
+        td_tensor *x = td_from(cx, TD_I64, TD_SHAPE(2, 3), few);
         for (int i = 0; i < 2; i++) sum += step(m, o, x, x);
     }
     td_optim_free(o);
@@ -117,6 +117,21 @@ static double files(td_ctx *cx) {
     return sum;
 }
 
+/* Batches from a file, with a thread and without. */
+static double load(td_ctx *cx) {
+    double sum = 0;
+    for (int ahead = -1; ahead < 2 && td_ok(cx); ahead += 2) {
+        td_loader_opts o = {TD_LOADER_OPTS, .type = TD_TOKENS_U8, .batch = 2,
+                            .window = 3, .ahead = ahead};
+        td_loader     *l = td_loader_open(cx, tokens, &o);
+        td_tensor     *x, *y;
+        for (int i = 0; l && i < 3 && td_loader_next(l, &x, &y); i++)
+            sum += td_item(td_sum(td_mul(x, y)));
+        td_loader_close(l);
+    }
+    return sum;
+}
+
 static const td_fault_case cases[] = {
     {"make", make, false},
     {"train_adam", train_adam, false},
@@ -124,13 +139,18 @@ static const td_fault_case cases[] = {
     {"train_others", train_others, false},
     {"recur", recur, false},
     {"files", files, true},
+    {"load", load, true},
 };
 
 int main(int argc, char **argv) {
     if (!mkdtemp(folder)) return perror(folder), 1;
     snprintf(path, sizeof path, "%s/state.safetensors", folder);
+    snprintf(tokens, sizeof tokens, "%s/tokens", folder);
+    FILE *f = fopen(tokens, "w");
+    if (!f || fputs("some text to be cut into windows", f) < 0 || fclose(f)) return 1;
     int status = fault_main(cases, TD_COUNT(cases), argc, argv);
     unlink(path);
+    unlink(tokens);
     if (torn) return puts("a load that failed had written something"), 1;
     if (rmdir(folder)) return perror(folder), 1;
     return status;

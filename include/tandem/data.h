@@ -1,0 +1,83 @@
+/* tandem/data.h -- batches of tokens from a file, for language models.
+ *
+ *     td_loader_opts how = {TD_LOADER_OPTS, .type = TD_TOKENS_U16, .batch = 8,
+ *                           .window = 256, .seed = 1};
+ *     td_loader *l = td_loader_open(cx, "train.bin", &how);
+ *     while (td_loader_next(l, &x, &y)) ...     x, y: i64[8,256]
+ *
+ * The tokens are cut into windows; y is x moved on by one token. Which windows come in
+ * which batch is a function of seed, epoch and the batch's number alone. The file is
+ * mapped, and a thread reads ahead. It may be replaced while it is open, but not
+ * shortened. */
+#ifndef TANDEM_DATA_H
+#define TANDEM_DATA_H
+
+#include "tandem/tensor.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* What a file holds. Numbers are little-endian. */
+typedef enum td_tokens {
+    TD_TOKENS_NPY, /* a .npy file of one dim: u1, u2, u4, i2, i4 or i8 */
+    TD_TOKENS_U8,  /* any file: bytes */
+    TD_TOKENS_U16,
+    TD_TOKENS_U32
+} td_tokens;
+
+typedef enum td_order {
+    TD_ORDER_SHUFFLED,   /* every window once an epoch, otherwise in each */
+    TD_ORDER_SEQUENTIAL, /* as they lie in the file, in each epoch */
+    TD_ORDER_RANDOM      /* windows that begin anywhere */
+} td_order;
+
+/* Options carry their size: write {TD_LOADER_OPTS, .batch = 8, ...}. */
+typedef struct td_loader_opts {
+    size_t    size;
+    td_tokens type;
+    int64_t   batch, window; /* at least 1 each */
+    td_order  order;
+    uint64_t  seed;
+    int64_t   vocab;        /* tokens are below it, or an error; 0: any */
+    int64_t   first, count; /* only these of the file; count 0: all from first on */
+    int       ahead;        /* batches read ahead; 0: two, -1: none, and no thread */
+} td_loader_opts;
+#define TD_LOADER_OPTS .size = sizeof(td_loader_opts)
+
+typedef struct td_loader td_loader;
+
+/* NULL after a failure; closed before its context.
+ *
+ *   fails  TD_E_IO   no such file; its size is not a whole number of tokens; a
+ *                    malformed .npy; fewer tokens than one batch wants
+ *          TD_E_ARG  an option is out of its range */
+TD_API td_loader *td_loader_open(td_ctx *cx, const char *path,
+                                 const td_loader_opts *opts);
+/* The same over bytes of the caller's, which must outlive it. */
+TD_API td_loader *td_loader_over(td_ctx *cx, const void *bytes, size_t n,
+                                 const td_loader_opts *opts);
+TD_API void       td_loader_close(td_loader *l); /* NULL is fine */
+
+TD_API int64_t td_loader_tokens(const td_loader *l);
+/* In an epoch. Windows that make no whole batch are left out of it. */
+TD_API int64_t td_loader_batches(const td_loader *l);
+
+/* The next batch, i64[batch,window] each, in the innermost scope. Epochs follow one
+ * another without end.
+ *
+ *   fails  TD_E_INDEX  a token is negative or not below vocab: the message has it */
+TD_API bool td_loader_next(td_loader *l, td_tensor **x, td_tensor **y);
+
+/* The batch that comes next. Saved and sought, training goes on where it was. */
+typedef struct td_loader_place {
+    int64_t epoch, batch; /* both from 0 */
+} td_loader_place;
+TD_API td_loader_place td_loader_tell(const td_loader *l);
+TD_API bool            td_loader_seek(td_loader *l, td_loader_place to);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
