@@ -156,6 +156,52 @@ static void bench_large(td_ctx *cx, int threads) {
     td_scope_end(cx, "large", NULL);
 }
 
+/* ---- attention ---------------------------------------------------------- */
+
+/* Twelve heads of 64, cut out of a packed [1,T,3*768], causal. */
+LARGE(attention_forward,
+      td_scaled_dot_product_attention(e->x, e->y, e->w, NULL, 0.0, true))
+
+static void attention_step(void *p, long reps) {
+    env *e = p;
+    for (long i = 0; i < reps; i++) {
+        td_scope_begin(e->cx, "step");
+        td_tensor *y =
+            td_scaled_dot_product_attention(e->x, e->y, e->w, NULL, 0.0, true);
+        td_backward_with(TD_LIST(y), TD_LIST(e->b), NULL);
+        td_zero_grad(e->x), td_zero_grad(e->y), td_zero_grad(e->w);
+        td_scope_end(e->cx, "step", NULL);
+    }
+}
+
+static td_tensor *heads_of(td_tensor *packed, int which) {
+    td_tensor *t = td_slice(packed, 2, 768 * which, 768 * (which + 1));
+    t = td_reshape(t, TD_SHAPE(1, td_size(packed, 1), 12, 64));
+    return td_detach(td_transpose(t, 1, 2));
+}
+
+static void bench_attention(td_ctx *cx, int threads) {
+    td_set_threads(threads);
+    for (int64_t t = 64; t <= 1024; t *= 4) {
+        char name[80];
+        td_scope_begin(cx, "attention");
+        td_tensor *packed = td_randn(cx, TD_SHAPE(1, t, 3 * 768));
+        env        e = {.cx = cx,
+                        .x = heads_of(packed, 0),
+                        .y = heads_of(packed, 1),
+                        .w = heads_of(packed, 2)};
+        e.b = td_transpose(td_randn(cx, TD_SHAPE(1, t, 12, 64)), 1, 2);
+        snprintf(name, sizeof name, "attention_%d_%dt", (int)t, threads);
+        measure(name, attention_forward, &e, 1e6, "us");
+        td_set_requires_grad(e.x, true);
+        td_set_requires_grad(e.y, true);
+        td_set_requires_grad(e.w, true);
+        snprintf(name, sizeof name, "attention_%d_step_%dt", (int)t, threads);
+        measure(name, attention_step, &e, 1e6, "us");
+        td_scope_end(cx, "attention", NULL);
+    }
+}
+
 /* ---- memory ------------------------------------------------------------- */
 
 /* One training step of a 4-layer perceptron, width 1024, batch 256: the most bytes
@@ -211,6 +257,8 @@ int main(int argc, char **argv) {
     bench_small(cx);
     bench_large(cx, 1);
     bench_large(cx, 2);
+    bench_attention(cx, 1);
+    bench_attention(cx, 2);
     if (!*chosen) bench_memory(cx);
     bool ok = td_ok(cx);
     if (!ok) fprintf(stderr, "%s\n", td_message(cx));

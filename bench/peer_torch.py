@@ -102,6 +102,26 @@ def large(threads):
             time_of(f"{name}_16MiB_{threads}t", fn, 1e3, "ms")
 
 
+def attention(threads):
+    torch.set_num_threads(threads)
+    for t in (64, 256, 1024):
+        packed = torch.randn(1, t, 3 * 768)
+        q, k, v = (x.reshape(1, t, 12, 64).transpose(1, 2) for x in packed.split(768, 2))
+        g = torch.randn(1, t, 12, 64).transpose(1, 2)
+
+        def forward():
+            return F.scaled_dot_product_attention(q, k, v, is_causal=True)
+
+        time_of(f"attention_{t}_{threads}t", forward, 1e6, "us")
+        q, k, v = (x.detach().requires_grad_() for x in (q, k, v))
+
+        def step():
+            forward().backward(g)
+            q.grad = k.grad = v.grad = None
+
+        time_of(f"attention_{t}_step_{threads}t", step, 1e6, "us")
+
+
 def peak_of(step):
     """The most bytes held during step, beyond those held before it."""
     with torch.profiler.profile(profile_memory=True) as prof:
@@ -136,4 +156,6 @@ def memory():
 small()
 large(1)
 large(2)
+attention(1)
+attention(2)
 memory()

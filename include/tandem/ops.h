@@ -1343,6 +1343,12 @@ TD_API td_tensor *td_op_cross_entropy(td_tensor *self, td_tensor *target, td_ten
 /* softmax that gives zeros, not NaN, where everything along `dim` is -inf. */
 TD_API td_tensor *td_op__safe_softmax(td_tensor *self, int64_t dim);
 
+/* scaled_dot_product_attention of [B,H,T,D] by blocks, so that scores are never stored; also the log of the sum of each query's exponentials, 0 where a mask hides all. */
+TD_API td_tensor *td_op__flash_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *attn_mask, bool is_causal, double scale, td_tensor **logsumexp);
+
+/* Gradients of _flash_attention, the weights being computed again by blocks. */
+TD_API td_tensor *td_op__flash_attention_backward(td_tensor *grad, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *attn_mask, td_tensor *out, td_tensor *logsumexp, td_tensor *grad_lse, bool is_causal, double scale, td_tensor **grad_key, td_tensor **grad_value);
+
 /* softmax(query @ key^T * scale + mask) @ value; a bool mask keeps what is true, a row that keeps nothing gives zeros. */
 TD_API td_tensor *td_op_scaled_dot_product_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *attn_mask, double dropout_p, bool is_causal, td_value scale);
 

@@ -1,34 +1,146 @@
-/* decomp_attention.c -- scaled dot product attention in plain products: the
- * reference that blocked kernels are compared with. */
-#include "ops/ops.h"
+/* decomp_attention.c -- scaled dot product attention: blocked where the kernel takes
+ * it, else in plain products, which are also the simpler forms of the blocked ops. */
+#include "ops/attention.h"
 
 #include <math.h>
 
-/* The mask as a number to add: bool masks and causality become 0 and -inf. */
-static td_tensor *additive_mask(td_opcall *c, td_tensor *q, td_tensor *k) {
-    td_tensor *mask = td__in(c, 3);
-    td_dtype   dt = (td_dtype)q->dtype;
-    if (td__in_bool(c, 5)) {
-        td_tensor *all =
-            td_op_ones(c->cx, TD_SHAPE(q->size[q->rank - 2], k->size[k->rank - 2]),
-                       TD_BOOL);
-        mask = td_op_tril(all, 0);
-    }
+/* A bool mask as a number to add: 0 and -inf. */
+static td_tensor *additive(td_ctx *cx, td_tensor *mask, td_dtype dt) {
     if (!mask || mask->dtype != TD_BOOL) return mask;
-    td_tensor *zero = td_op_zeros(c->cx, td__sizes(mask), dt);
+    td_tensor *zero = td_op_zeros(cx, td__sizes(mask), dt);
     return td_op_masked_fill(zero, td_op_logical_not(mask), td_value_float(-INFINITY));
 }
 
-/* Stacked heads without dropout come back laid out as the query. */
-static td_tensor *laid_out_as(td_opcall *c, td_tensor *q, td_tensor *y) {
-    bool heads = q->rank == 4 && td__in_f(c, 4) == 0 && td__dim_lt(0, y->numel) &&
-                 td__dim_eq(q->size[3], y->size[3]);
-    if (!heads || td_is_nil(y) || td_is_contiguous(q) ||
-        !td__is_packed(q->rank, q->size, q->stride))
-        return y;
-    td_tensor *r =
-        td_op_empty_strided(c->cx, td__sizes(y), td__strides(q), (td_dtype)y->dtype);
-    return td_is_nil(r) ? r : td_op_copy_(r, y, false);
+/* Both sides are scaled by the root: less overflow in f16. */
+td_tensor *td__attention_scores(const td_attention *a) {
+    td_tensor *q = a->q, *k = a->k;
+    double     half = sqrt(fabs(a->scale));
+    td_tensor *p = td_op_matmul(t_scale(q, a->scale < 0 ? -half : half),
+                                t_transposed(t_scale(k, half)));
+    if (a->mask) p = t_add(p, a->mask);
+    if (a->causal) {
+        td_tensor *all =
+            td_op_ones(a->cx, TD_SHAPE(q->size[q->rank - 2], k->size[k->rank - 2]),
+                       TD_BOOL);
+        p = t_add(p, additive(a->cx, td_op_tril(all, 0), (td_dtype)q->dtype));
+    }
+    return p;
+}
+
+td_tensor *td__attention_weights(const td_attention *a, td_tensor *lse) {
+    return td_op_exp(t_sub(td__attention_scores(a), t_column(lse)));
+}
+
+td_tensor *td__attention_pull(const td_attention_grad *d) {
+    td_tensor *delta = t_sum(t_mul(d->g, d->out), TD_DIMS(-1), true);
+    if (d->g_lse) delta = t_sub(delta, t_column(d->g_lse));
+    return t_sub(td_op_matmul(d->g, t_transposed(d->v)), delta);
+}
+
+/* ---- the blocked ops in plain products ----------------------------------- */
+
+/* The weights of softmax: zeros where a mask hides everything. */
+static td_tensor *soften(td_tensor *scores, bool masked) {
+    return masked ? td_op__safe_softmax(scores, -1)
+                  : td_op_softmax(scores, -1, TD_DTYPE_NONE);
+}
+
+/* The log of the sum of exponentials of each row, 0 where a mask hides all. */
+static td_tensor *log_sums(td_tensor *s, bool masked) {
+    if (!masked) return td_op_logsumexp(s, TD_DIMS(-1), false);
+    td_tensor *most = td_op_amax(s, TD_DIMS(-1), true);
+    td_tensor *dead = td_op_eq(most, td_value_float(-INFINITY));
+    td_tensor *live = td_op_masked_fill(s, dead, td_value_int(0));
+    return td_op_masked_fill(td_op_logsumexp(live, TD_DIMS(-1), false),
+                             td_op_squeeze_dim(dead, -1), td_value_int(0));
+}
+
+bool td__simpler_flash_attention(td_opcall *c) {
+    td_attention a = {c->cx,        td__in(c, 0),      td__in(c, 1),
+                      td__in(c, 3), td__in_bool(c, 4), td__in_f(c, 5)};
+    td_tensor   *s = td__attention_scores(&a);
+    bool         masked = a.mask || a.causal;
+    c->out[0] = td_op_matmul(soften(s, masked), td__in(c, 2));
+    c->out[1] = log_sums(s, masked);
+    return true;
+}
+
+bool td__simpler_flash_attention_backward(td_opcall *c) {
+    td_attention      a = {c->cx,        td__in(c, 1),      td__in(c, 2),
+                           td__in(c, 4), td__in_bool(c, 8), td__in_f(c, 9)};
+    td_attention_grad d = {td__in(c, 0), td__in(c, 3), td__in(c, 5), td__in(c, 7)};
+    td_tensor        *p = td__attention_weights(&a, td__in(c, 6));
+    td_tensor        *ds = t_mul(p, td__attention_pull(&d));
+    c->out[0] = t_scale(td_op_matmul(ds, a.k), a.scale);
+    c->out[1] = t_scale(td_op_matmul(t_transposed(ds), a.q), a.scale);
+    c->out[2] = td_op_matmul(t_transposed(p), d.g);
+    return true;
+}
+
+/* ---- the composite op ---------------------------------------------------- */
+
+/* Can t be had as [.., n, D] with the leading dims of q? */
+static bool beside(const td_tensor *t, const td_tensor *q, int64_t n) {
+    int  r = q->rank;
+    bool ok = t->rank == r && td__dim_eq(t->size[r - 2], n) &&
+              td__dim_eq(t->size[r - 1], q->size[r - 1]);
+    for (int i = 0; ok && i < r - 2; i++)
+        ok = td__dim_eq(t->size[i], 1) || td__dim_eq(t->size[i], q->size[i]);
+    return ok;
+}
+
+static bool mask_beside(const td_tensor *m, const td_tensor *q, int64_t keys) {
+    int  r = q->rank, lead = m ? r - m->rank : 0;
+    bool ok = !m || (lead >= 0 && (m->dtype == TD_BOOL || m->dtype == q->dtype));
+    for (int i = 0; m && ok && i < m->rank; i++) {
+        int64_t n = lead + i == r - 1 ? keys : q->size[lead + i];
+        ok = td__dim_eq(m->size[i], 1) || td__dim_eq(m->size[i], n);
+    }
+    return ok;
+}
+
+/* Does the blocked kernel take it? */
+static bool is_blocked(td_opcall *c) {
+    td_tensor *q = td__in(c, 0), *k = td__in(c, 1);
+    int        r = q->rank;
+    return (r == 3 || r == 4) && k->rank == r && td__in_f(c, 4) == 0 &&
+           td__is_float((td_dtype)q->dtype) && td__dim_lt(0, q->numel) &&
+           td__dim_lt(0, k->numel) && beside(k, q, k->size[r - 2]) &&
+           beside(td__in(c, 2), q, k->size[r - 2]) &&
+           mask_beside(td__in(c, 3), q, k->size[r - 2]);
+}
+
+/* t, whose leading dims may be 1 where q's are not, as [B,H,n,D]. */
+static td_tensor *as_heads(td_tensor *t, const td_tensor *q) {
+    int64_t size[TD_MAX_RANK];
+    bool    same = true;
+    int     r = q->rank;
+    for (int i = 0; i < r; i++) {
+        size[i] = i < r - 2 ? q->size[i] : t->size[i];
+        same = same && td__dim_eq(size[i], t->size[i]);
+    }
+    if (!same) t = td_op_expand(t, (td_ints){size, r});
+    return r == 3 ? td_op_unsqueeze(t, 0) : t;
+}
+
+static td_tensor *blocked(td_opcall *c, double scale) {
+    td_tensor *q = td__in(c, 0), *lse;
+    td_tensor *y =
+        td_op__flash_attention(as_heads(q, q), as_heads(td__in(c, 1), q),
+                               as_heads(td__in(c, 2), q),
+                               additive(c->cx, td__in(c, 3), (td_dtype)q->dtype),
+                               td__in_bool(c, 5), scale, &lse);
+    return q->rank == 4 ? y : td_op_squeeze_dim(y, 0);
+}
+
+/* In plain products, for what the kernel does not take. */
+static td_tensor *unblocked(td_opcall *c, double scale) {
+    td_tensor   *q = td__in(c, 0);
+    td_attention a = {c->cx, q, td__in(c, 1), NULL, td__in_bool(c, 5), scale};
+    a.mask = additive(c->cx, td__in(c, 3), (td_dtype)q->dtype);
+    td_tensor *p = soften(td__attention_scores(&a), a.mask || a.causal);
+    if (td__in_f(c, 4) > 0) p = td_op_dropout(p, td__in_f(c, 4), true);
+    return td_op_matmul(p, td__in(c, 2));
 }
 
 bool td__decomp_attention(td_opcall *c) {
@@ -46,15 +158,6 @@ bool td__decomp_attention(td_opcall *c) {
     double scale = td__in_none(c, 6)
                        ? 1 / sqrt((double)td__dim_fixed(q->size[q->rank - 1]))
                        : td__in_f(c, 6);
-    double half =
-        sqrt(scale < 0 ? -scale : scale); /* both sides: less overflow in f16 */
-    td_tensor *mask = additive_mask(c, q, k);
-    td_tensor *qs = td_op_mul(q, td_value_float(scale < 0 ? -half : half));
-    td_tensor *kt = td_op_transpose(td_op_mul(k, td_value_float(half)), -2, -1);
-    td_tensor *p = td_op_matmul(qs, kt);
-    if (mask) p = td_op_add(p, td_value_tensor(mask), td_value_int(1));
-    p = mask ? td_op__safe_softmax(p, -1) : td_op_softmax(p, -1, TD_DTYPE_NONE);
-    if (td__in_f(c, 4) > 0) p = td_op_dropout(p, td__in_f(c, 4), true);
-    c->out[0] = laid_out_as(c, q, td_op_matmul(p, v));
+    c->out[0] = is_blocked(c) ? blocked(c, scale) : unblocked(c, scale);
     return true;
 }

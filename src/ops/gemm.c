@@ -27,6 +27,7 @@ typedef struct job {
     bool    ta, tb;
     int     lda, ldb, ldc;
     bool    by_cols;     /* cut n instead of m */
+    bool    small;       /* OpenBLAS, whatever the size */
     int64_t parts, step; /* of one batch item */
 } job;
 
@@ -146,7 +147,7 @@ static void matrix_block(const job *j, const block *k) {
                     j->ldc);
         return;
     }
-    if (k->m * k->n * g->k > SMALL_WORK && dnnl_block(j, k)) return;
+    if (!j->small && k->m * k->n * g->k > SMALL_WORK && dnnl_block(j, k)) return;
     cblas_sgemm(CblasRowMajor, ta, tb, m, n, depth, (float)g->alpha,
                 (const float *)k->a, j->lda, (const float *)k->b, j->ldb,
                 (float)g->beta, (float *)k->c, j->ldc);
@@ -306,10 +307,16 @@ bool td__gemm(const td_gemm *p) {
     }
     pthread_once(&once, start);
     if (p->dtype > TD_F32) return td__gemm_packed(p);
-    job j;
-    j.g = *p;
-    j.by_cols = false;
+    job j = {.g = *p};
     if (!plain(&j)) return td__gemm_packed(p);
     run(&j);
     return true;
+}
+
+void td__gemm_small(const td_gemm *p) {
+    job j = {.g = *p, .small = true, .parts = 1};
+    pthread_once(&once, start);
+    if (!plain(&j)) return;
+    j.step = j.g.m;
+    run_unit(&j, 0);
 }

@@ -28,6 +28,11 @@ typedef struct td_gemm {
  * round once at the end; integers wrap. */
 bool td__gemm(const td_gemm *p);
 
+/* A block of a larger product, on the calling thread, by the library that is quick for
+ * some 64^3 multiply-adds: f32 or f64, one item, and layouts that are read in place
+ * (a stride of 1, the other at least the size along the first). */
+void td__gemm_small(const td_gemm *p);
+
 /* The reference: three loops, f64 accumulation for floats. */
 bool td__gemm_naive(const td_gemm *p);
 

@@ -2286,6 +2286,23 @@ td_tensor *td_op__safe_softmax(td_tensor *self, int64_t dim) {
     return td__call1(td__args_ctx(in, 2), TD_OP__safe_softmax, in, 2);
 }
 
+td_tensor *td_op__flash_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *attn_mask, bool is_causal, double scale, td_tensor **logsumexp) {
+    td_value in[] = {td_value_tensor(query), td_value_tensor(key), td_value_tensor(value), td_value_tensor(attn_mask), td_value_bool(is_causal), td_value_float(scale)};
+    td_tensor *result[2];
+    td__call(td__args_ctx(in, 6), TD_OP__flash_attention, in, 6, result, 2);
+    if (logsumexp) *logsumexp = result[1];
+    return result[0];
+}
+
+td_tensor *td_op__flash_attention_backward(td_tensor *grad, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *attn_mask, td_tensor *out, td_tensor *logsumexp, td_tensor *grad_lse, bool is_causal, double scale, td_tensor **grad_key, td_tensor **grad_value) {
+    td_value in[] = {td_value_tensor(grad), td_value_tensor(query), td_value_tensor(key), td_value_tensor(value), td_value_tensor(attn_mask), td_value_tensor(out), td_value_tensor(logsumexp), td_value_tensor(grad_lse), td_value_bool(is_causal), td_value_float(scale)};
+    td_tensor *result[3];
+    td__call(td__args_ctx(in, 10), TD_OP__flash_attention_backward, in, 10, result, 3);
+    if (grad_key) *grad_key = result[1];
+    if (grad_value) *grad_value = result[2];
+    return result[0];
+}
+
 td_tensor *td_op_scaled_dot_product_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *attn_mask, double dropout_p, bool is_causal, td_value scale) {
     td_value in[] = {td_value_tensor(query), td_value_tensor(key), td_value_tensor(value), td_value_tensor(attn_mask), td_value_float(dropout_p), td_value_bool(is_causal), scale};
     return td__call1(td__args_ctx(in, 7), TD_OP_scaled_dot_product_attention, in, 7);

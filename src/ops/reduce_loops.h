@@ -11,6 +11,8 @@
 
 #include "tandem/tensor.h"
 
+#include <stdbool.h>
+
 typedef enum td_acc { TD_ACC_F32, TD_ACC_F64, TD_ACC_I64, TD_ACCS } td_acc;
 typedef enum td_red { TD_RED_SUM, TD_RED_PROD, TD_RED_MAX, TD_RED_MIN, TD_REDS } td_red;
 
@@ -78,7 +80,23 @@ typedef struct td_float_loops {
     /* dw[i] += g[i] * (x[i]*k[0]+k[1]), db[i] += g[i]. */
     void (*norm_grad_weight)(const void *g, const void *x, const void *k, int64_t n,
                              void *dw, void *db);
+    /* Attention; a block x has a row per key, dense, and a column per query, at most
+     * TD_ATTEND_COLS. to[i] += x[i]; x[i] = -inf. */
+    void (*attend_add)(const void *x, int64_t n, void *to);
+    void (*attend_hide)(int64_t n, void *x);
+    /* stat = {max, total, factor} of each column over the blocks so far: x becomes
+     * exp(x - max), total the sum of those, factor what stood before is to be scaled
+     * by. False: all factors are 1. */
+    bool (*attend)(void *x, int64_t rows, int64_t n, void *const *stat);
+    /* After the last block: lse = max + log(total); where all was -inf, 0 and a total
+     * of 1 with a mask, infinite and 0 without. */
+    void (*attend_end)(int64_t n, bool masked, void *const *stat, void *lse);
+    /* stat = {lse, delta}: p becomes exp(p - lse), d becomes p * (d - delta). */
+    void (*attend_grad)(void *p, void *d, int64_t rows, int64_t n,
+                        const void *const *stat);
 } td_float_loops;
+
+enum { TD_ATTEND_COLS = 64 };
 
 typedef struct td_reduce_loops {
     td_load_fn    *load[TD_ACCS][TD_DTYPE_COUNT];

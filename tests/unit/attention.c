@@ -203,3 +203,94 @@ TEST(dropout_in_attention_draws_from_the_generator) {
 
     td_close(cx);
 }
+
+/* ---- blocks -------------------------------------------------------------- */
+
+/* Sizes that leave rests in every block, and heads few and many enough that the
+ * backward splits them or not. */
+typedef struct block_case {
+    int64_t  b, h, t, s, d;
+    bool     causal, mask;
+    td_dtype dtype;
+    double   tol;
+} block_case;
+
+static const block_case blocks[] = {
+    {1, 1, 130, 300, 20, false, false, TD_F64, 1e-12},
+    {1, 2, 130, 300, 20, true, false, TD_F64, 1e-12},
+    {2, 5, 70, 140, 64, true, false, TD_F32, 2e-5},
+    {1, 3, 200, 70, 7, true, false, TD_F32, 2e-5},
+    {2, 2, 65, 129, 64, false, true, TD_F64, 1e-12},
+    {1, 1, 1, 600, 16, false, true, TD_F64, 1e-12},
+    {1, 2, 3, 40, 300, false, false, TD_F64, 1e-12},
+    {1, 9, 66, 150, 32, true, false, TD_BF16, 2e-2},
+};
+
+/* Heads lie between the rows, as slices of a packed projection have them. */
+static td_tensor *heads(td_ctx *cx, const block_case *k, int64_t rows) {
+    td_tensor *x = td_mul(td_randn(cx, TD_SHAPE(k->b, rows, k->h, k->d + 3)), 0.7);
+    x = td_transpose(td_slice(td_to(x, k->dtype), 3, 0, k->d), 1, 2);
+    return td_set_requires_grad(td_detach(x), true);
+}
+
+/* The result and the gradients of query, key and value, all in scope. */
+static void attend(td_tensor *const *qkv, const block_case *k, td_tensor **out) {
+    td_tensor *mask = qkv[3];
+    out[0] =
+        td_scaled_dot_product_attention(qkv[0], qkv[1], qkv[2], mask, 0.0, k->causal);
+    td_grad_opts o = {TD_GRAD_OPTS, .grads = TD_LIST(qkv[4])};
+    td_grad(TD_LIST(out[0]), TD_LIST(qkv[0], qkv[1], qkv[2]), out + 1, &o);
+}
+
+static double distance(td_tensor *a, td_tensor *b) {
+    td_tensor *d = td_sub(td_to(a, TD_F64), td_to(b, TD_F64));
+    return td_is_nil(d) ? INFINITY : td_item(td_max(td_abs(d)));
+}
+
+static void check_blocks(td_ctx *cx, const block_case *k) {
+    td_tensor *qkv[5] = {heads(cx, k, k->t), heads(cx, k, k->s), heads(cx, k, k->s),
+                         NULL,
+                         td_to(td_randn(cx, TD_SHAPE(k->b, k->h, k->t, k->d)),
+                               k->dtype)};
+    td_tensor *one[4], *two[4], *plain[4];
+    if (k->mask) {
+        qkv[3] = td_gt(td_rand(cx, TD_SHAPE(k->b, 1, k->t, k->s)), 0.4);
+        td_fill_(td_select(qkv[3], 2, 0), 0.0); /* a query that sees nothing */
+    }
+    td_set_threads(1);
+    attend(qkv, k, one);
+    td_set_threads(3);
+    attend(qkv, k, two);
+    CHECK(td_decompose_begin(cx, "_flash_attention,_flash_attention_backward"));
+    attend(qkv, k, plain);
+    td_decompose_end(cx);
+    for (int i = 0; i < 4; i++) {
+        CHECK(distance(one[i], two[i]) == 0);
+        TD_CHECK_THAT(distance(one[i], plain[i]) <= k->tol,
+                      "case %d, %d: %g from the plain form", (int)(k - blocks), i,
+                      distance(one[i], plain[i]));
+    }
+    CHECK(td_ok(cx));
+}
+
+TEST(attention_by_blocks_is_the_plain_form_on_any_number_of_threads) {
+    td_ctx *cx = td_open();
+    td_seed(cx, 5);
+    for (size_t i = 0; i < sizeof blocks / sizeof blocks[0]; i++) {
+        td_scope_begin(cx, "case");
+        check_blocks(cx, &blocks[i]);
+        td_scope_end(cx, "case", NULL);
+    }
+    td_close(cx);
+}
+
+TEST(attention_keeps_no_scores) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_set_requires_grad(td_randn(cx, TD_SHAPE(1, 2, 1024, 16)), true);
+    size_t     before = td_memory_live();
+    td_memory_peak_reset();
+    td_backward(td_sum(td_scaled_dot_product_attention(x, x, x)));
+    CHECK(td_memory_peak() - before < (size_t)1024 * 1024 * 4);
+    CHECK(td_ok(cx));
+    td_close(cx);
+}

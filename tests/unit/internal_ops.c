@@ -24,6 +24,8 @@ static const char *const bad[] = {
     "nll_loss_forward(%a, %a, none, \"mean\", -1)",
     "nll_loss_backward(%a, %j, none, %b, [2,3], \"none\", -1)",
     "_safe_softmax(%a, 5)",
+    "_flash_attention(%x, %x, %a, none, false, 1.0)",
+    "_flash_attention_backward(%x, %x, %x, %x, none, %x, %a, none, false, 1.0)",
     "native_layer_norm_backward(%a, %a, [3], %b, %b, none, [1,1,1])",
     "native_group_norm_backward(%x, %x, %a, %a, none, 2, 3, 16, 1, [1,1,1])",
     "_batch_norm_train(%x, %a, none, none, none, 0.1, 0.1)",

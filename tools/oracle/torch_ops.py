@@ -124,6 +124,33 @@ def attention(q, k, v, mask=None, p=0.0, causal=False, scale=None):
     return F.scaled_dot_product_attention(q, k, v, mask, p, causal, scale=scale)
 
 
+def flash_scores(q, k, mask, causal, scale):
+    s = q @ k.transpose(-2, -1) * scale
+    if mask is not None:
+        s = s + mask
+    if causal:
+        s = s.masked_fill(torch.ones(s.shape[-2:], dtype=torch.bool).triu(1), -torch.inf)
+    return s
+
+
+def flash(q, k, v, mask, causal, scale):
+    dt, wide = q.dtype, torch.float64 if q.dtype == torch.float64 else torch.float32
+    q, k, v, mask = (None if t is None else t.to(wide) for t in (q, k, v, mask))
+    s = flash_scores(q, k, mask, causal, scale)
+    lse = s.detach().logsumexp(-1)
+    lse = lse.masked_fill(lse == -torch.inf, 0)
+    return (aten._safe_softmax(s, -1) @ v).to(dt), lse
+
+
+def flash_backward(g, q, k, v, mask, out, lse, g_lse, causal, scale):
+    p = (flash_scores(q, k, mask, causal, scale) - lse.unsqueeze(-1)).exp()
+    delta = (g * out).sum(-1)
+    if g_lse is not None:
+        delta = delta - g_lse
+    d = p * (g @ v.transpose(-2, -1) - delta.unsqueeze(-1))
+    return d @ k * scale, d.transpose(-2, -1) @ q * scale, p.transpose(-2, -1) @ g
+
+
 def interpolate(x, size=None, scale=None, mode="nearest"):
     return F.interpolate(x, size, scale, mode)
 
@@ -257,6 +284,7 @@ OPS = {
     "kl_div": lambda x, y, r="mean", log=False: F.kl_div(x, y, reduction=r, log_target=log),
     "nll_loss": nll_loss, "cross_entropy": cross_entropy,
     "scaled_dot_product_attention": attention,
+    "_flash_attention": flash, "_flash_attention_backward": flash_backward,
     "layer_norm": F.layer_norm, "rms_norm": F.rms_norm, "group_norm": F.group_norm,
     "batch_norm": batch_norm, "instance_norm": instance_norm,
     "pad": lambda x, p, mode="constant", value=None: F.pad(x, p, mode, value),

@@ -26,6 +26,7 @@ typedef int64_t bits_i64 __attribute__((vector_size(64)));
 #define K f32
 #define IS_FLOAT 1
 #define FN_EXP td_m_exp_f32
+#define FN_LOG td_m_log_f32
 #define LOWEST (-INFINITY)
 #define HIGHEST INFINITY
 #ifdef __AVX512F__
@@ -34,13 +35,16 @@ typedef int64_t bits_i64 __attribute__((vector_size(64)));
 #endif
 #include "ops/loops/reduce.inc"
 #include "ops/loops/norm.inc"
+#include "ops/loops/attend.inc"
 #undef T
 #undef K
 #undef FN_EXP
+#undef FN_LOG
 
 #define T double
 #define K f64
 #define FN_EXP td_m_exp_f64
+#define FN_LOG td_m_log_f64
 #ifdef __AVX512F__
 #undef MAX_VEC
 #undef MIN_VEC
@@ -49,6 +53,7 @@ typedef int64_t bits_i64 __attribute__((vector_size(64)));
 #endif
 #include "ops/loops/reduce.inc"
 #include "ops/loops/norm.inc"
+#include "ops/loops/attend.inc"
 #undef T
 #undef K
 #undef MAX_VEC
@@ -106,7 +111,9 @@ static void store_half_f32(const void *acc, int64_t n, void *out) {
         square_dev_##k, exp_row_##k, exp_cols_##k, scale_##k, shift_##k, divide_##k, \
             dot_row_##k, dot_cols_##k, softmax_grad_##k, log_softmax_grad_##k,       \
             moments_##k, affine_row_##k, affine_cols_##k, norm_grad_stats_##k,       \
-            norm_grad_row_##k, norm_grad_cols_##k, norm_grad_weight_##k              \
+            norm_grad_row_##k, norm_grad_cols_##k, norm_grad_weight_##k,             \
+            attend_add_##k, attend_hide_##k, attend_##k, attend_end_##k,             \
+            attend_grad_##k                                                          \
     }
 
 extern const td_reduce_loops PASTE(td__reduce_loops_, TD_ISA);
