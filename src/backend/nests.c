@@ -5,14 +5,17 @@
 
 #include <string.h>
 
+enum { SHORTEST_ROW = 256, LONGEST_ROW = 8192 };
+
 typedef struct builder {
     td_lowered     *l;
     const td_group *grp;
     td_built       *to;
     int             order[TD_SPACE_DIMS]; /* dims of the group, outermost first */
     int             n_rows;               /* how many of those are outer */
-    int             last[TD_SPACE_DIMS];  /* by dim of the nest: innermost of the
-                                           * group's dims that it joins */
+    int             last[TD_SPACE_DIMS + 1]; /* by dim of the nest: innermost of the
+                                              * group's dims that it joins */
+    td_extent       times[TD_SPACE_DIMS + 1]; /* ...and steps of that at a time */
     int            *stmt_of;              /* by member: its value */
     bool            failed;
 } builder;
@@ -49,6 +52,31 @@ static bool all_join(builder *b, int outer, int inner) {
     return true;
 }
 
+static bool folds(const td_lowered *l, const td_group *g) {
+    for (int i = 0; i < g->member.n; i++)
+        if (l->point.v[g->member.v[i]].reach) return true;
+    return false;
+}
+
+/* One long dim to be folded becomes rows of a handy length, where one divides it. */
+static void cut_into_rows(builder *b) {
+    td_nest  *n = &b->to->nest;
+    td_extent whole = n->size[0];
+    int64_t   row = whole.c;
+    for (int64_t m = LONGEST_ROW; whole.p == -1 && m >= SHORTEST_ROW; m--)
+        if (whole.c > m && whole.c % m == 0) {
+            row = m;
+            break;
+        }
+    n->size[1] = whole.p == -1 ? td__extent(row) : whole;
+    n->size[0] = whole.p == -1 && row ? td__extent(whole.c / row) : td__extent(1);
+    b->times[1] = td__extent(1);
+    b->times[0] = n->size[1];
+    b->last[1] = b->last[0];
+    n->n_dims = 2;
+    n->n_outer = 1;
+}
+
 static void join_dims(builder *b) {
     td_nest *n = &b->to->nest;
     for (int i = 0; i < b->grp->n_dims; i++) {
@@ -61,11 +89,13 @@ static void join_dims(builder *b) {
             b->last[n->n_dims - 1] = d;
         } else {
             n->size[n->n_dims] = b->grp->size[d];
+            b->times[n->n_dims] = td__extent(1);
             b->last[n->n_dims++] = d;
         }
         if (b->grp->split && i < b->n_rows) n->n_outer = n->n_dims;
     }
     if (!b->grp->split && n->n_dims > 1) n->n_outer = n->n_dims - 1;
+    if (n->n_dims == 1 && !b->grp->split && folds(b->l, b->grp)) cut_into_rows(b);
 }
 
 static void measure_space(builder *b) {
@@ -125,9 +155,11 @@ static const td_extent *strides(builder *b, const td_access *a, int64_t times) {
     int        n = b->to->nest.n_dims;
     td_extent *s = td__arena_alloc(&b->l->arena, sizeof *s * (size_t)(n + 1));
     b->failed |= !s;
-    for (int d = 0; s && d < n; d++)
-        s[d] =
-            td__extent_mul(&b->l->products, a->stride[b->last[d]], td__extent(times));
+    for (int d = 0; s && d < n; d++) {
+        td_extent step = td__extent_mul(&b->l->products, a->stride[b->last[d]],
+                                        td__extent(times));
+        s[d] = td__extent_mul(&b->l->products, step, b->times[d]);
+    }
     return s;
 }
 
@@ -164,13 +196,9 @@ static int place(builder *b, const td_access *leaf, const td_access *seen) {
 
 /* What a fold comes to in this nest. */
 static int fold(builder *b, const td_point *p, td_stmt s) {
-    const td_nest *n = &b->to->nest;
-    bool           flat = n->n_outer == 0 && n->n_dims == 1 && !b->grp->split;
     if (p->reach == TD_FOLDS_NOT) return s.a[0];
     if (p->level == TD_AT_ROW) return add(b, s);
-    if (p->level == TD_AT_ONCE && p->walks == TD_AT_POINT && !flat) {
-        s.a[0] = add(b, s);
-    }
+    if (p->level == TD_AT_ONCE && p->walks == TD_AT_POINT) s.a[0] = add(b, s);
     s.kind = TD_S_COLUMN;
     return add(b, s);
 }
@@ -230,6 +258,7 @@ static void local_sizes(builder *b) {
     for (int d = 0; d < n->n_dims; d++) local(b, &n->size[d]);
     local(b, &n->rows);
     local(b, &n->inside);
+    for (int i = 0; i < b->to->bytes.n; i++) local(b, &b->to->bytes.v[i].offset);
     for (int i = 0; i < n->stmt.n; i++) {
         td_extent *s = (td_extent *)(uintptr_t)n->stmt.v[i].stride; /* our own */
         for (int d = 0; s && d < n->n_dims; d++) local(b, &s[d]);
