@@ -24,9 +24,16 @@ static bool uses_pointer(const td_emit *e, int k) {
     return false;
 }
 
+static bool truncates(const td_nest *n) {
+    for (int i = 0; i < n->stmt.n; i++)
+        if (td__emit_truncates(n, i)) return true;
+    return false;
+}
+
 /* Sizes by name and pointers by type, before the body that mentions them. */
 static void emit_locals(td_emit *e) {
     e->indent = 1;
+    if (truncates(e->n)) td__emit_line(e, "const int32_t zero = (int32_t)r->zero;");
     for (int k = 0; k < e->named.n; k++) {
         td_extent x = e->named.v[k];
         if (x.c == 1) td__emit_line(e, "const int64_t n%d = r->size[%d];", k, x.p);

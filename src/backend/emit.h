@@ -70,6 +70,7 @@ const char  *td__emit_extent(td_emit *e, td_extent x, td_emit_num out);
 void         td__emit_index(td_emit *e, td_buf *b, const td_extent *stride);
 /* The index within the inside, flattened. */
 void         td__emit_flat(td_emit *e, td_buf *b);
+bool td__emit_truncates(const td_nest *n, int i); /* is `zero` needed for it? */
 void         td__emit_value(td_emit *e, int i); /* declares v<i> */
 void         td__emit_store(td_emit *e, int i);
 /* Text s of held dtype `from` as held dtype of `to`, rounded as `to` is. */

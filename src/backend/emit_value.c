@@ -266,6 +266,16 @@ static void emit_draw(td_emit *e, int i) {
     declare(e, i, held, text);
 }
 
+/* A float by way of an integer: gcc 12 would make trunc() of it, which keeps the sign
+ * of a zero and knows no overflow. Adding a zero it does not know prevents that. */
+bool td__emit_truncates(const td_nest *n, int i) {
+    const td_stmt *s = &n->stmt.v[i];
+    if (s->kind != TD_S_CAST || !td__is_float((td_dtype)s->dtype)) return false;
+    const td_stmt *mid = &n->stmt.v[s->a[0]];
+    return mid->kind == TD_S_CAST && !td__is_float((td_dtype)mid->dtype) &&
+           td__is_float((td_dtype)n->stmt.v[mid->a[0]].dtype);
+}
+
 void td__emit_value(td_emit *e, int i) {
     const td_stmt    *s = &e->n->stmt.v[i];
     const td_emit_at *a = &e->at[i];
@@ -295,7 +305,8 @@ void td__emit_value(td_emit *e, int i) {
     case TD_S_PLACE: emit_place(e, i); break;
     case TD_S_EXPR: emit_expr(e, i); break;
     case TD_S_CAST:
-        snprintf(text, sizeof text, "v%d", s->a[0]);
+        snprintf(text, sizeof text,
+                 td__emit_truncates(e->n, i) ? "(v%d + zero)" : "v%d", s->a[0]);
         declare(e, i, td__emit_held((td_dtype)e->n->stmt.v[s->a[0]].dtype), text);
         break;
     case TD_S_DRAW: emit_draw(e, i); break;

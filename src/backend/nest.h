@@ -100,6 +100,7 @@ typedef struct td_nest_run {
     const int64_t *given; /* 8 bytes each, the C type of the value at its start */
     char          *parts; /* room for COLUMNs: part_bytes of each part */
     int64_t        part_bytes;
+    int64_t        zero; /* is 0, which the compiler cannot know */
 } td_nest_run;
 
 /* Does rows [begin, end): with n_outer 0 and one dim it is elements of that dim. Where

@@ -27,13 +27,14 @@ const char td__unit_preamble[] = "typedef __INT8_TYPE__ int8_t;\n"
                                  "    char *const *ptr;\n"
                                  "    const int64_t *size, *given;\n"
                                  "    char *parts;\n"
-                                 "    int64_t part_bytes;\n"
+                                 "    int64_t part_bytes, zero;\n"
                                  "} td_nest_run;\n";
 
 _Static_assert(offsetof(td_nest_run, ptr) == 0 && offsetof(td_nest_run, size) == 8 &&
                    offsetof(td_nest_run, given) == 16 &&
                    offsetof(td_nest_run, parts) == 24 &&
-                   offsetof(td_nest_run, part_bytes) == 32 && sizeof(td_nest_run) == 40,
+                   offsetof(td_nest_run, part_bytes) == 32 &&
+                   offsetof(td_nest_run, zero) == 40 && sizeof(td_nest_run) == 48,
                "the preamble says how td_nest_run is laid out");
 
 /* ---- names -------------------------------------------------------------- */

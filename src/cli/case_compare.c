@@ -55,7 +55,10 @@ static double unit_of(td_dtype dt) {
     }
 }
 
-enum { COARSE = 8 }; /* units of another dtype's that sums in another order differ by */
+enum {
+    COARSE = 8,  /* units of another dtype's that sums in another order differ by */
+    NATIVE = 256 /* units that norms and losses in fused loops differ by */
+};
 
 /* Of the coarsest floats among the values: gradients may have come through them. */
 static double coarsest(const case_run *r) {
@@ -117,7 +120,9 @@ static void compare_elements(const case_pair *p, const char *name, const char *w
     td_dtype    dt = (td_dtype)x->dtype;
     bool        grad = *what || p->other->higher;
     double      units = grad ? p->other->way->grad_slack : p->other->way->slack;
-    double      slack = units * unit_of(dt);
+    bool        native = td__config(x->cx)->backend == TD_BACKEND_NATIVE;
+    if (native && p->other->way->saves_copies) units = fmax(units, NATIVE);
+    double slack = units * unit_of(dt);
     if (grad && units > 0) slack = fmax(slack, COARSE * coarsest(p->eager));
     int64_t i = find_element(x, y, slack, &pa, &pb);
     if (i < 0) return;
