@@ -119,6 +119,8 @@ typedef struct td_aot_opts {
     const char        *log;  /* topics while it compiles: "graphs,guards" */
     td_pass            pass; /* on the joint graph */
     td_chooser         chooser;
+    td_module         *module; /* of td_aot_step: its members are state, */
+    td_tensors         state;  /* ...and these tensors, state_names their names */
 } td_aot_opts;
 #define TD_AOT_OPTS .size = sizeof(td_aot_opts)
 
@@ -178,6 +180,41 @@ TD_API td_fn *td_aot_module(td_module *m, const td_aot_opts *opts);
 /* The same for a module that stays as it is: its members are taken now, and a call
  * after they, or its mode, were changed fails with TD_E_ARG. */
 TD_API td_fn *td_aot_module_flat(td_module *m, const td_aot_opts *opts);
+
+/* ---- training steps ----------------------------------------------------- */
+
+/* A whole step as one function: a body that computes a loss, calls td_grad or
+ * td_backward, and writes parameters and the state of an optimizer, is one graph that
+ * one backend compiles (opts->inference), with the writes in it.
+ *
+ *     static bool step(td_call *c) {
+ *         model     *m = td_call_env(c);
+ *         td_tensor *loss = loss_of(m, td_arg(c, 0), td_arg(c, 1)), *g[2];
+ *         if (!td_grad(TD_LIST(loss), TD_LIST(m->w, m->b), g, NULL)) return false;
+ *         td_grad_mode was = td_no_grad_begin(td_call_ctx(c));
+ *         td_sub_(m->w, td_mul(g[0], td_arg(c, 2)));
+ *         td_sub_(m->b, td_mul(g[1], td_arg(c, 2)));
+ *         td_no_grad_end(td_call_ctx(c), was);
+ *         return td_return(c, loss);
+ *     }
+ *     td_fn *f = td_aot_step(cx, step, &m, &(td_aot_opts){TD_AOT_OPTS, .module = net});
+ *     td_invoke(f, TD_ARGS(x, y, lr), &loss, 1);
+ *
+ * Tensors the body reads around its arguments are inputs of the graph: the members of
+ * opts->module, as td_aot_module has them, and opts->state, both under their names;
+ * and any others, which the function holds. What changes from step to step is best a
+ * tensor argument (lr, a count): another number is another specialization.
+ *
+ * It does what td_call_body would, gradients that are left in tensors (td_grad_of)
+ * included, but that results have no history: a loss comes back detached.
+ *
+ *   returns  NULL after a failure
+ *   owns     the caller, until td_fn_drop; body, env and module must outlive it
+ *   fails    TD_E_UNSUPPORTED: the body leaves a history in a tensor it writes
+ *   since    0.3
+ */
+TD_API td_fn *td_aot_step(td_ctx *cx, td_body *body, void *env,
+                          const td_aot_opts *opts);
 
 /* ---- stages ------------------------------------------------------------- */
 

@@ -120,6 +120,7 @@ struct td_fn {
     const td_value  *members; /* [n_state], while a call or a stage needs them */
     bool             staged;  /* its specialization is all it has */
     bool             forward; /* nothing is differentiated, whatever requires grad */
+    struct td_step  *step;    /* of td_aot_step; NULL: it is none */
 };
 
 /* ---- options.c ---------------------------------------------------------- */
@@ -150,8 +151,15 @@ bool td__state_renew(td_fn *f);
  * caller frees .v. False: td__fail. */
 bool td__state_args(td_fn *f, td_values args, td_values *all);
 void td__state_drop(struct td_state *s); /* NULL is fine */
+/* The members of m, which may be NULL, and `more` are f's state. */
+bool td__state_make(td_fn *f, td_module *m, td_tensors more, bool fixed);
 /* Names and kinds of the first inputs of a program. */
 bool td__state_name(const td_fn *f, td_graph *program);
+
+/* ---- step.c ------------------------------------------------------------- */
+
+/* Is all the history of a step used up inside? Else td__fail. */
+bool td__step_check(const td_fn *f, const td_joint *j);
 
 /* ---- change.c ----------------------------------------------------------- */
 

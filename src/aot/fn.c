@@ -55,6 +55,7 @@ void td_fn_drop(td_fn *f) {
     if (!f) return;
     td_fn_forget(f);
     td__state_drop(f->state);
+    td__free(f->step);
     if (f->owns_graph) td__graph_drop((td_graph *)(uintptr_t)f->graph);
     td__vec_free(&f->key);
     td__kins_free(&f->kins);

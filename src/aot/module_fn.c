@@ -1,14 +1,16 @@
-/* module_fn.c -- compiled modules. A module's members are arguments like any others,
- * before the user's; each call takes those it has at the moment. Which of its forms
- * the module is in (names, ties, modes) is a number that specializations compare. */
+/* module_fn.c -- compiled modules, and the state of compiled steps. A module's members
+ * are arguments like any others, before the user's; each call takes those it has at the
+ * moment. Which of its forms the module is in (names, ties, modes) is a number that
+ * specializations compare. */
 #include "aot/aot.h"
 #include "aot/module_int.h"
 
 #include <string.h>
 
 typedef struct td_state {
-    td_module *m;
+    td_module *m;     /* NULL: none */
     bool       fixed; /* members are those it had at first */
+    td_tensors more;  /* held: further members, behind the module's */
     uint64_t   epoch; /* of `flat` and td_fn.mode */
     td_flat   *flat;
     td_arena   arena;
@@ -62,7 +64,7 @@ static bool take(td_fn *f, td_flat *now, int mode) {
     td_flat *was = s->flat;
     s->flat = now;
     f->mode = mode;
-    f->n_state = now->n_params + now->n_buffers;
+    f->n_state = now->n_params + now->n_buffers + s->more.n;
     td_flat_drop(was);
     return true;
 }
@@ -70,6 +72,7 @@ static bool take(td_fn *f, td_flat *now, int mode) {
 bool td__state_renew(td_fn *f) {
     td_state *s = f->state;
     uint64_t  epoch = td__module_epoch();
+    if (!s->m) return f->n_state = s->more.n, true;
     if (s->flat && s->epoch == epoch) return true;
     td_buf   form = {0};
     td_flat *now = td_module_flat(s->m);
@@ -87,6 +90,7 @@ bool td__state_renew(td_fn *f) {
 void td__state_drop(td_state *s) {
     if (!s) return;
     td_flat_drop(s->flat);
+    for (int i = 0; i < s->more.n; i++) td__unref(s->more.v[i]);
     td__vec_free(&s->forms);
     td__arena_free(&s->arena);
     td__free(s);
@@ -95,10 +99,12 @@ void td__state_drop(td_state *s) {
 /* ---- calling ------------------------------------------------------------ */
 
 bool td__state_args(td_fn *f, td_values args, td_values *all) {
-    int       n = f->n_state;
-    td_value *v = td__alloc(sizeof *v * (size_t)(n + args.n + 1));
+    const td_state *s = f->state;
+    int             n = f->n_state, own = n - s->more.n;
+    td_value       *v = td__alloc(sizeof *v * (size_t)(n + args.n + 1));
     if (!v) return td__fail_memory(f->cx);
-    for (int i = 0; i < n; i++) v[i] = td_value_tensor(f->state->flat->entries[i].t);
+    for (int i = 0; i < n; i++)
+        v[i] = td_value_tensor(i < own ? s->flat->entries[i].t : s->more.v[i - own]);
     if (args.n) memcpy(v + n, args.v, sizeof *v * (size_t)args.n);
     *all = (td_values){v, n + args.n};
     f->members = v;
@@ -139,21 +145,40 @@ static bool name_nr(td_graph *g, int i, int nr, bool buffer) {
     return name ? name_input(g, i, name, buffer) : td__fail_memory(g->cx);
 }
 
-bool td__state_name(const td_fn *f, td_graph *g) {
+/* Gradients that named inputs keep are called after them. */
+static bool name_grads(td_graph *g) {
+    for (int i = 0; i < g->inputs.n; i++) {
+        const td_desc *d = &g->in_desc.v[i];
+        if (d->kind != TD_D_OWN_GRAD) continue;
+        const char *of = g->inputs.v[d->index]->name;
+        g->inputs.v[i]->name = td__arena_printf(&g->arena, "%s.grad", of);
+        if (!g->inputs.v[i]->name) return td__fail_memory(g->cx);
+    }
+    return true;
+}
+
+/* Those the options name: of a step they stand behind the module's members. */
+static bool name_given(const td_fn *f, td_graph *g, int first) {
     const td_aot_opts *o = &f->opts;
-    const td_flat     *flat = f->state ? f->state->flat : NULL;
-    int                params = flat ? flat->n_params : o->n_params;
-    int                n = flat ? f->n_state : o->n_params + o->n_buffers;
+    int n = f->state ? f->state->more.n : o->n_params + o->n_buffers, nr[2] = {0};
     for (int i = 0; i < n; i++) {
-        bool        buffer = i >= params;
-        const char *name = flat             ? flat->entries[i].names[0]
-                           : o->state_names ? o->state_names[i]
-                                            : NULL;
-        if (name ? !name_input(g, i, name, buffer)
-                 : !name_nr(g, i, buffer ? i - params : i, buffer))
+        const td_look *l = g->inputs.v[first + i]->look;
+        bool           buffer = f->state ? !l->grad : i >= o->n_params;
+        const char    *name = o->state_names ? o->state_names[i] : NULL;
+        if (name ? !name_input(g, first + i, name, buffer)
+                 : !name_nr(g, first + i, nr[buffer]++, buffer))
             return false;
     }
     return true;
+}
+
+bool td__state_name(const td_fn *f, td_graph *g) {
+    const td_flat *flat = f->state ? f->state->flat : NULL;
+    int            n = flat ? flat->n_params + flat->n_buffers : 0;
+    for (int i = 0; i < n; i++)
+        if (!name_input(g, i, flat->entries[i].names[0], i >= flat->n_params))
+            return false;
+    return name_given(f, g, n) && name_grads(g);
 }
 
 /* ---- making ------------------------------------------------------------- */
@@ -163,22 +188,30 @@ static bool module_body(td_call *c) {
     return td__call_inner(c, td_module_body, f->state->m, f->n_state);
 }
 
+bool td__state_make(td_fn *f, td_module *m, td_tensors more, bool fixed) {
+    td_state *s = td__zalloc(sizeof *s);
+    if (!s) return td__fail_memory(f->cx);
+    *s = (td_state){.m = m, .fixed = fixed};
+    f->state = s;
+    td_tensor **v =
+        td__arena_alloc(&s->arena, sizeof(td_tensor *) * ((size_t)more.n + 1));
+    if (!v) return td__fail_memory(f->cx);
+    for (int i = 0; i < more.n; i++) v[i] = td__ref(more.v[i]);
+    s->more = (td_tensors){v, more.n};
+    return !fixed || td__state_renew(f);
+}
+
 static td_fn *make(td_module *m, const td_aot_opts *opts, bool fixed) {
     td_held *h = td__held_make(m->cx, opts);
     if (h) {
         h->opts.n_params = h->opts.n_buffers = 0;
         h->opts.state_names = NULL;
     }
-    td_fn    *f = td__fn_make(m->cx, h, td__held_name(h, td_module_name(m)));
-    td_state *s = f ? td__zalloc(sizeof *s) : NULL;
+    td_fn *f = td__fn_make(m->cx, h, td__held_name(h, td_module_name(m)));
     if (!f) return NULL;
-    if (s) {
-        *s = (td_state){.m = m, .fixed = fixed};
-        f->state = s;
-        f->body = module_body;
-        f->env = f;
-    } else td__fail_memory(m->cx);
-    if (s && (!fixed || td__state_renew(f))) return f;
+    f->body = module_body;
+    f->env = f;
+    if (td__state_make(f, m, (td_tensors){0}, fixed)) return f;
     td_fn_drop(f);
     return NULL;
 }

@@ -27,7 +27,7 @@ static void take_config(td_held *h, td_ctx *cx) {
 
 static bool copy_names(td_held *h) {
     td_aot_opts *o = &h->opts;
-    int          n = o->n_params + o->n_buffers;
+    int          n = o->n_params + o->n_buffers + o->state.n;
     if (!o->state_names) return true;
     const char **to = td__arena_zalloc(&h->arena, sizeof *to * ((size_t)n + 1));
     if (!to) return false;

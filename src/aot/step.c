@@ -1,0 +1,62 @@
+/* step.c -- td_aot_step: a body that differentiates and writes for itself, compiled as
+ * one graph. Its state is given to each call as a module's members are; nothing of what
+ * comes out has a history. */
+#include "aot/aot.h"
+
+/* The user's body, behind the state. */
+typedef struct td_step {
+    td_body *body;
+    void    *env;
+} td_step;
+
+static td_tensor *without_history(td_tensor *t) {
+    return td__needs_grad(t) && !td_is_leaf(t) ? td_detach(t) : t;
+}
+
+static bool step_body(td_call *c) {
+    const td_fn *f = td_call_env(c);
+    return td__call_inner(c, f->step->body, f->step->env, f->n_state) &&
+           td__call_map(c, without_history);
+}
+
+static bool check_state(td_ctx *cx, const td_aot_opts *o) {
+    if (o->module && td_module_ctx(o->module) != cx)
+        return td__fail(cx, TD_E_ARG, "td_aot_step: the module is of another context");
+    for (int i = 0; i < o->state.n; i++) {
+        const td_tensor *t = o->state.v[i];
+        if (!t || td_is_nil(t) || t->cx != cx)
+            return td__fail(cx, TD_E_ARG,
+                            "td_aot_step: state %d is nil or of another context", i);
+    }
+    return true;
+}
+
+td_fn *td_aot_step(td_ctx *cx, td_body *body, void *env, const td_aot_opts *opts) {
+    td_held *h = td__held_make(cx, opts);
+    if (h) h->opts.keep_mutations = true;
+    if (h) h->opts.n_params = h->opts.n_buffers = 0;
+    td_fn *f = td__fn_make(cx, h, td__held_name(h, "step"));
+    if (!f) return NULL;
+    f->step = td__alloc(sizeof *f->step);
+    if (!f->step) td__fail_memory(cx);
+    else *f->step = (td_step){body, env};
+    f->body = step_body;
+    f->env = f;
+    if (f->step && check_state(cx, &f->opts) &&
+        td__state_make(f, f->opts.module, f->opts.state, false))
+        return f;
+    td_fn_drop(f);
+    return NULL;
+}
+
+bool td__step_check(const td_fn *f, const td_joint *j) {
+    if (!f->step || j->n_tangents == 0) return true;
+    const td_tangent *t = &j->tangents[0];
+    int         input = t->of == TD_TANGENT_INPUT ? j->updates[t->index].input : -1;
+    const char *name = input >= 0 ? j->g->inputs.v[input]->name : NULL;
+    return td__fail(f->cx, TD_E_UNSUPPORTED,
+                    "%s: %s%s is left with a history: write it under td_no_grad_begin, "
+                    "or detach what is written",
+                    f->name, input >= 0 ? "input " : "a gradient that a tensor keeps",
+                    name ? name : "");
+}
