@@ -216,7 +216,7 @@ static void backward_state(td_buf *b, const td_plan *p) {
 static void graph(td_buf *b, const char *what, const td_graph *g) {
     td__buf_printf(b, "  %s\n", what);
     td_buf text = {0};
-    td__graph_print(&text, g, TD_PRINT_TYPES);
+    td__graph_print(&text, g, TD_PRINT_TYPES | TD_PRINT_BRIEF);
     for (const char *p = td__buf_str(&text); *p;) {
         size_t n = strcspn(p, "\n");
         td__buf_printf(b, "    %.*s\n", (int)n, p);

@@ -18,7 +18,9 @@ void td__log_graph(const td_fn *f, const td_spec *s, td_topic topic, const char 
     td_buf b = {0};
     if (td__log_on(f->cx, TD_LOG_graphs)) topic = TD_LOG_graphs;
     if (!td__log_on(f->cx, topic)) return;
-    td__graph_print(&b, g, TD_PRINT_TYPES | TD_PRINT_PLACES | TD_PRINT_SCOPES);
+    td__graph_print(&b, g,
+                    TD_PRINT_TYPES | TD_PRINT_PLACES | TD_PRINT_SCOPES |
+                        TD_PRINT_BRIEF);
     say(f, s, topic, what, &b);
 }
 

@@ -260,14 +260,15 @@ static void literal_type(td_buf *b, const td_labels *l, const td_look *look) {
     td__text_look(b, l, look);
 }
 
-static void literals(td_buf *b, const td_labels *l, int indent) {
+static void literals(td_buf *b, const td_labels *l, unsigned how, int indent) {
     const td_graph *g = l->g;
     for (int i = 0; i < g->inputs.n; i++) {
         if (!td__is_const_input(g, i)) continue;
         td_tensor *t = g->consts.v[g->in_desc.v[i].index];
         begin_line(b, indent);
         td__buf_printf(b, "%%%s = tensor([", l->name[g->inputs.v[i]->id]);
-        td__text_elements(b, t);
+        if (how & TD_PRINT_BRIEF && t->numel > 16) td__buf_add(b, "...");
+        else td__text_elements(b, t);
         td__buf_printf(b, "], %s, [", td_dtype_name((td_dtype)t->dtype));
         dims_text(b, g, t->size, t->rank);
         td__buf_add(b, "])");
@@ -336,7 +337,7 @@ static void print_func(td_buf *b, const td_graph *g, unsigned how, int indent) {
         return;
     }
     header(b, &l, how, indent);
-    literals(b, &l, indent);
+    literals(b, &l, how, indent);
     statements(b, &l, how, indent);
     begin_line(b, indent);
     if (g->left) {

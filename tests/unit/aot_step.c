@@ -195,3 +195,138 @@ static bool tied(td_call *c) {
     return td_return(c, loss);
 }
 TEST(parameters_may_be_tied_averaged_and_written_first) { check_step(tied, 1); }
+
+/* ---- modules and state -------------------------------------------------- */
+
+typedef struct trainer {
+    td_module *m;
+    td_tensor *scale; /* closed over, and nobody was told */
+} trainer;
+
+static bool tower_step(td_call *c) {
+    trainer     *t = td_call_env(c);
+    td_ctx      *cx = td_call_ctx(c);
+    td_flat     *all = td_module_flat(t->m);
+    td_tensor   *loss = td_sum(td_square(td_module_call(t->m, TD_ARGS(td_arg(c, 0)))));
+    bool         ok = td_backward(td_mul(loss, t->scale));
+    td_grad_mode was = td_no_grad_begin(cx);
+    td_mul_(t->scale, 0.5);
+    for (int i = 0; ok && i < all->n_params; i++) {
+        td_tensor *p = all->entries[i].t;
+        td_sub_(p, td_mul(td_grad_of(p), 0.1));
+        td_zero_grad(p);
+    }
+    td_no_grad_end(cx, was);
+    td_flat_drop(all);
+    return ok && td_return(c, loss);
+}
+
+/* Of the module's weight and of what else the step wrote. */
+static double sum_of(const trainer *t, const char *name) {
+    return td_item(td_sum(td_detach(td_module_get(t->m, name)))) + td_item(t->scale);
+}
+
+static trainer trainer_open(td_ctx *cx) {
+    td_seed(cx, 3);
+    trainer t = {.m = td_nn_linear(cx, 3, 2, NULL)};
+    t.scale = td_ones(cx, TD_SHAPE());
+    return t;
+}
+
+TEST(members_of_a_module_are_followed) {
+    td_ctx *a = td_open(), *b = td_open();
+    trainer s = trainer_open(a), t = trainer_open(b);
+    td_fn  *f =
+        td_aot_step(b, tower_step, &t, &(td_aot_opts){TD_AOT_OPTS, .module = t.m});
+    for (int i = 0; i < 6; i++) {
+        td_tensor *x[2] = {td_full(a, TD_SHAPE(4, 3), 0.3),
+                           td_full(b, TD_SHAPE(4, 3), 0.3)};
+        td_value   v;
+        td_tensor *loss;
+        CHECK(td_call_body(a, tower_step, &s, TD_ARGS(x[0]), &v, 1) == 1);
+        CHECK(td_invoke(f, TD_ARGS(x[1]), &loss, 1));
+        CHECK(td_item(loss) == td_item(td_detach(v.u.t)));
+        CHECK(sum_of(&s, "weight") == sum_of(&t, "weight"));
+        if (i == 2) { /* another tensor under the same name */
+            td_module_set(s.m, "weight", td_full(a, TD_SHAPE(2, 3), 0.2));
+            td_module_set(t.m, "weight", td_full(b, TD_SHAPE(2, 3), 0.2));
+        }
+    }
+    CHECK(td_fn_specializations(f) == 1);
+    td_fn_drop(f);
+    td_module_free(s.m);
+    td_module_free(t.m);
+    td_close(a);
+    td_close(b);
+}
+
+/* ---- what cannot be ----------------------------------------------------- */
+
+static bool leaves_history(td_call *c) {
+    net *n = td_call_env(c);
+    td_add_(n->t, td_sum(n->p[0]));
+    return td_return(c);
+}
+static bool leaves_gradient(td_call *c) {
+    net             *n = td_call_env(c);
+    td_tensor       *loss = net_loss(n, td_arg(c, 0), td_arg(c, 1));
+    td_backward_opts o = {TD_BACKWARD_OPTS, .create_graph = true};
+    return td_backward_with((td_tensors){&loss, 1}, (td_tensors){0}, &o) &&
+           td_return(c);
+}
+static void check_no_step(td_body *body, const char *words) {
+    net n;
+    net_open(&n, body, true);
+    CHECK(!td_invoke(n.f, TD_ARGS(n.x, n.y, n.lr), NULL, 0));
+    TD_CHECK_THAT(td_error(n.cx) == TD_E_UNSUPPORTED && strstr(td_message(n.cx), words),
+                  "\"%s\"", td_message(n.cx));
+    td_clear(n.cx);
+    CHECK(td_item(n.t) == 0 && td_is_nil(td_grad_of(n.p[0])));
+    net_close(&n);
+}
+TEST(histories_that_outlive_a_step_are_refused) {
+    check_no_step(leaves_history, "is left with a history");
+    check_no_step(leaves_gradient, "a gradient that a tensor keeps is left");
+}
+
+TEST(state_of_another_context_is_refused) {
+    td_ctx     *cx = td_open(), *other = td_open();
+    td_tensor  *t = td_ones(other, TD_SHAPE());
+    td_aot_opts o = {TD_AOT_OPTS, .state = {&t, 1}};
+    CHECK(!td_aot_step(cx, with_grad, NULL, &o) && td_error(cx) == TD_E_ARG);
+    td_close(other);
+    td_close(cx);
+}
+
+/* ---- many calls --------------------------------------------------------- */
+
+static int living(const td_ctx *cx) {
+    int n = 0;
+    for (const td_tensor *t = cx->all; t; t = t->next) n++;
+    return n;
+}
+
+static void check_leaks(td_body *body) {
+    int    calls = getenv("TD_TEST_QUICK") ? 300 : 10000, tensors = 0;
+    size_t bytes = 0, blocks = 0;
+    net    n;
+    net_open(&n, body, true);
+    for (int i = 0; i < calls; i++) {
+        if (i == 100) {
+            bytes = td_memory_live();
+            blocks = td__block_live();
+            tensors = living(n.cx);
+        }
+        td_scope_begin(n.cx, "step");
+        net_step(&n, body);
+        td_scope_end(n.cx, "step", NULL);
+    }
+    CHECK(td_memory_live() == bytes && td__block_live() == blocks);
+    CHECK(living(n.cx) == tensors);
+    net_close(&n);
+}
+TEST(ten_thousand_steps_hold_no_more_than_a_hundred) {
+    check_leaks(with_backward);
+    check_leaks(forgets_first);
+    check_leaks(forgets_never);
+}

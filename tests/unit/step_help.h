@@ -4,6 +4,8 @@
 #ifndef TD_STEP_HELP_H
 #define TD_STEP_HELP_H
 
+#include "core/core.h"
+#include "tandem/nn.h"
 #include "tandem/tandem.h"
 #include "td_test.h"
 
