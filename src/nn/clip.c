@@ -52,12 +52,12 @@ bool td_clip_value(td_ctx *cx, td_tensors grads, double most) {
 }
 
 td_tensor *td_optim_clip_norm(td_optim *o, double most) {
-    if (!td__optim_grads(o, "td_optim_clip_norm")) return td_nil(o->cx);
+    if (!td__optim_grads(o)) return td_nil(o->cx);
     return td_clip_norm(o->cx, td__nn_list(o->grads.v, o->grads.n), most, 2);
 }
 
 bool td_optim_clip_value(td_optim *o, double most) {
-    return td__optim_grads(o, "td_optim_clip_value") &&
+    return td__optim_grads(o) &&
            td_clip_value(o->cx, td__nn_list(o->grads.v, o->grads.n), most);
 }
 

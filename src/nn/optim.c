@@ -178,19 +178,12 @@ double td_optim_lr(const td_optim *o, int group) {
 
 /* ---- gradients ---------------------------------------------------------- */
 
-/* In a capture a gradient from before it would be frozen into the program. */
-bool td__optim_grads(td_optim *o, const char *who) {
+bool td__optim_grads(td_optim *o) {
     if (!td_ok(o->cx)) return false;
     int n = td_optim_params(o, o->grads.v, o->grads.n);
     for (int i = 0; i < n; i++) {
         td_tensor *g = td_grad_of(o->grads.v[i]);
         o->grads.v[i] = td_is_nil(g) ? NULL : g;
-        if (!td_is_nil(g) && o->cx->fake && !td__is_fake(g))
-            return td__fail(o->cx, TD_E_TRACE,
-                            "%s: the gradient of parameter %d is from before the "
-                            "capture; give the results of td_grad to "
-                            "td_optim_step_with",
-                            who, i);
     }
     return td_ok(o->cx);
 }
@@ -238,9 +231,7 @@ static bool step(td_optim *o) {
     return td_ok(o->cx);
 }
 
-bool td_optim_step(td_optim *o) {
-    return td__optim_grads(o, "td_optim_step") && step(o);
-}
+bool td_optim_step(td_optim *o) { return td__optim_grads(o) && step(o); }
 
 bool td_optim_step_with(td_optim *o, td_tensors grads) {
     return take_grads(o, "td_optim_step_with", grads) && step(o);

@@ -46,6 +46,6 @@ bool     td__rule_check(td_ctx *cx, const td_rule *r);
 void     td__rule_step(const td_group *g, td_tensor *const *grads);
 
 /* The gradients the parameters have, in o->grads; NULL: none. False after td__fail. */
-bool td__optim_grads(td_optim *o, const char *who);
+bool td__optim_grads(td_optim *o);
 
 #endif
