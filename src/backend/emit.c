@@ -56,7 +56,8 @@ static void emit_rows_begin(td_emit *e) {
     td_emit_num n;
     int         last = e->outer - 1;
     if (last > 0) {
-        td__emit_line(e, "if (begin >= end) return;");
+        td__emit_line(e, "if (begin < end) {"); /* then no size is 0 */
+        e->indent++;
         td__emit_line(e, "int64_t rest = begin;");
         for (int d = last; d > 0; d--) {
             td__emit_extent(e, e->n->size[d], n);
@@ -79,12 +80,11 @@ static void emit_rows_end(td_emit *e) {
         td__emit_line(e, "i%d = 0;", d);
     }
     if (e->outer > 1) td__emit_line(e, "i0++;");
+    opened += e->outer > 1 ? 2 : 1;
     while (opened--) {
         e->indent--;
         td__emit_line(e, "}");
     }
-    e->indent--;
-    td__emit_line(e, "}");
 }
 
 static void emit_main(td_emit *e) {

@@ -96,12 +96,13 @@ void td__emit_buffers(td_emit *e) {
 
 /* ---- folds --------------------------------------------------------------- */
 
-/* "td_fold_f32(0, s5, 768, 0.0f)" with the accumulator so far, or the unit. */
+/* "td_fold_sum_f32(s5, 768, 0.0f)" with the accumulator so far, or the unit. */
 static void fold_text(td_emit *e, td_buf *b, int i, const char *from, const char *n,
                       const char *so_far) {
-    const td_stmt *s = stmt(e, i);
-    const char    *k = td__dtype_text[td__emit_acc(s)].suffix;
-    td__buf_printf(b, "td_fold_%s(%d, %s, %s, ", k, s->how, from, n);
+    static const char *const how[] = {"sum", "prod", "max", "min"};
+    const td_stmt           *s = stmt(e, i);
+    const char              *k = td__dtype_text[td__emit_acc(s)].suffix;
+    td__buf_printf(b, "td_fold_%s_%s(%s, %s, ", how[s->how], k, from, n);
     if (so_far) td__buf_printf(b, "%s)", so_far);
     else td__buf_printf(b, "td_fold_unit_%s(%d))", k, s->how);
     e->b->failed |= b->failed;
@@ -165,9 +166,7 @@ static void fill_buffer(td_emit *e, int i, char name, int v) {
     bool   block = name == 's' && !e->has_rows;
     if (!block) td__emit_flat(e, &at);
     else td__buf_printf(&at, e->blocks ? "j%d - b" : "j%d", last);
-    if (name == 's')
-        td__emit_line(e, "s%d[%s] = (%s)v%d;", i, td__buf_str(&at),
-                      td__dtype_text[td__emit_acc(stmt(e, i))].c, v);
+    if (name == 's') td__emit_line(e, "s%d[%s] = v%d;", i, td__buf_str(&at), v);
     else td__emit_line(e, "t%d[%s] = v%d;", i, td__buf_str(&at), v);
     e->b->failed |= at.failed;
     td__buf_free(&at);

@@ -337,6 +337,8 @@ void td__emit_store(td_emit *e, int i) {
                       td__dtype_text[dt].suffix, s->a[0]);
     else if (dt == TD_BOOL)
         td__emit_line(e, "p%d[%s] = v%d != 0;", s->ptr, at, s->a[0]);
+    else if (dt == td__emit_held(dt))
+        td__emit_line(e, "p%d[%s] = v%d;", s->ptr, at, s->a[0]);
     else
         td__emit_line(e, "p%d[%s] = (%s)v%d;", s->ptr, at, td__dtype_text[dt].c,
                       s->a[0]);

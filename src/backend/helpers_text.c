@@ -6,6 +6,9 @@ const td_helper td__helpers[] = {
     {"TD_M",
      "",
      "#define TD_M static inline __attribute__((always_inline))\n"},
+    {"TD_M_RUN",
+     "",
+     "#define TD_M_RUN static __attribute__((noinline, unused))\n"},
     {"TD_FMAF TD_FMA",
      "",
      "#ifdef __FMA__\n"
@@ -52,23 +55,23 @@ const td_helper td__helpers[] = {
      "    return v.f;\n"
      "}\n"},
     {"td_m_with_sign_f32",
-     "0 2 3",
+     "0 3 4",
      "TD_M float td_m_with_sign_f32(float a, float s) {\n"
      "    return td_m_from_bits_f32(td_m_bits_f32(a) | (td_m_bits_f32(s) & 0x80000000u));\n"
      "}\n"},
     {"td_m_with_sign_f64",
-     "0 4 5",
+     "0 5 6",
      "TD_M double td_m_with_sign_f64(double a, double s) {\n"
      "    return td_m_from_bits_f64(td_m_bits_f64(a) |\n"
      "                              (td_m_bits_f64(s) & 0x8000000000000000u));\n"
      "}\n"},
     {"td_m_bf16_to_f32",
-     "0 3",
+     "0 4",
      "TD_M float td_m_bf16_to_f32(uint16_t h) {\n"
      "    return td_m_from_bits_f32((uint32_t)h << 16);\n"
      "}\n"},
     {"td_m_f32_to_bf16",
-     "0 2",
+     "0 3",
      "TD_M uint16_t td_m_f32_to_bf16(float x) {\n"
      "    uint32_t u = td_m_bits_f32(x);\n"
      "    uint32_t r = (u + 0x7fffu + ((u >> 16) & 1u)) >> 16;\n"
@@ -76,7 +79,7 @@ const td_helper td__helpers[] = {
      "    return (uint16_t)((u & 0x7fffffffu) > 0x7f800000u ? nan : r);\n"
      "}\n"},
     {"td_m_f16_to_f32",
-     "0 2 3",
+     "0 3 4",
      "TD_M float td_m_f16_to_f32(uint16_t h) {\n"
      "    uint32_t sign = (uint32_t)(h & 0x8000u) << 16;\n"
      "    uint32_t body = (uint32_t)(h & 0x7fffu) << 13;\n"
@@ -90,7 +93,7 @@ const td_helper td__helpers[] = {
      "    return td_m_from_bits_f32(u | sign);\n"
      "}\n"},
     {"td_m_f32_to_f16",
-     "0 2 3",
+     "0 3 4",
      "TD_M uint16_t td_m_f32_to_f16(float x) {\n"
      "    uint32_t u = td_m_bits_f32(x);\n"
      "    uint32_t sign = (u >> 16) & 0x8000u;\n"
@@ -131,32 +134,32 @@ const td_helper td__helpers[] = {
      "    return in ? r : INT32_MIN;\n"
      "}\n"},
     {"td_m_f32_to_u8",
-     "0 15",
+     "0 16",
      "TD_M uint8_t td_m_f32_to_u8(float x) {\n"
      "    return (uint8_t)((uint32_t)td_m_f32_to_i32(x) & 0xffu);\n"
      "}\n"},
     {"td_m_f32_to_i8",
-     "0 15",
+     "0 16",
      "TD_M int8_t td_m_f32_to_i8(float x) {\n"
      "    return (int8_t)((uint32_t)td_m_f32_to_i32(x) & 0xffu);\n"
      "}\n"},
     {"td_m_f32_to_i16",
-     "0 15",
+     "0 16",
      "TD_M int16_t td_m_f32_to_i16(float x) {\n"
      "    return (int16_t)((uint32_t)td_m_f32_to_i32(x) & 0xffffu);\n"
      "}\n"},
     {"td_m_f64_to_u8",
-     "0 13",
+     "0 14",
      "TD_M uint8_t td_m_f64_to_u8(double x) {\n"
      "    return (uint8_t)((uint32_t)td_m_f64_to_i32(x) & 0xffu);\n"
      "}\n"},
     {"td_m_f64_to_i8",
-     "0 13",
+     "0 14",
      "TD_M int8_t td_m_f64_to_i8(double x) {\n"
      "    return (int8_t)((uint32_t)td_m_f64_to_i32(x) & 0xffu);\n"
      "}\n"},
     {"td_m_f64_to_i16",
-     "0 13",
+     "0 14",
      "TD_M int16_t td_m_f64_to_i16(double x) {\n"
      "    return (int16_t)((uint32_t)td_m_f64_to_i32(x) & 0xffffu);\n"
      "}\n"},
@@ -215,10 +218,10 @@ const td_helper td__helpers[] = {
      "    return x < lo ? lo : y;\n"
      "}\n"},
     {"td_m_pow2_f64",
-     "0 5",
+     "0 6",
      "TD_M double td_m_pow2_f64(uint64_t n) { return td_m_from_bits_f64((n + 1023u) << 52); }\n"},
     {"td_m_expm1_poly_f64",
-     "0 1",
+     "0 2",
      "TD_M double td_m_expm1_poly_f64(double r) {\n"
      "    double p = 2.09254392069442845e-09;\n"
      "    p = TD_FMA(p, r, 2.51101786957346236e-08);\n"
@@ -234,7 +237,7 @@ const td_helper td__helpers[] = {
      "    return TD_FMA(p, r * r, r);\n"
      "}\n"},
     {"td_m_scale_f64",
-     "0 36",
+     "0 37",
      "TD_M double td_m_scale_f64(double y, uint64_t n) {\n"
      "    uint64_t h = ((n + 4096u) >> 1) - 2048u;\n"
      "    return y * td_m_pow2_f64(h) * td_m_pow2_f64(n - h);\n"
@@ -252,7 +255,7 @@ const td_helper td__helpers[] = {
      "",
      "#define TD_LN2_LO_F64 7.44061711001239685e-11\n"},
     {"td_m_expk_f64",
-     "0 1 4 35 37 38 39 40 41 42",
+     "0 2 5 36 38 39 40 41 42 43",
      "TD_M double td_m_expk_f64(double x, uint64_t k) {\n"
      "    x = td_m_clip_f64(x, -746.0, 711.0);\n"
      "    double   t = TD_FMA(x, TD_LOG2E_F64, TD_MAGIC_F64);\n"
@@ -263,13 +266,13 @@ const td_helper td__helpers[] = {
      "    return td_m_scale_f64(1.0 + td_m_expm1_poly_f64(r), i + k);\n"
      "}\n"},
     {"td_m_exp_f64",
-     "0 43",
+     "0 44",
      "TD_M double td_m_exp_f64(double x) { return td_m_expk_f64(x, 0); }\n"},
     {"td_m_exp_neg_f64",
-     "0 44",
+     "0 45",
      "TD_M double td_m_exp_neg_f64(double x) { return td_m_exp_f64(x); }\n"},
     {"td_m_exp2_f64",
-     "0 4 35 37 38 39",
+     "0 5 36 38 39 40",
      "TD_M double td_m_exp2_f64(double x) {\n"
      "    x = td_m_clip_f64(x, -1077.0, 1025.0);\n"
      "    double   t = x + TD_MAGIC_F64;\n"
@@ -278,7 +281,7 @@ const td_helper td__helpers[] = {
      "    return td_m_scale_f64(1.0 + td_m_expm1_poly_f64(r), i);\n"
      "}\n"},
     {"td_m_expm1_f64",
-     "0 1 4 35 36 37 39 40 41 42",
+     "0 2 5 36 37 38 40 41 42 43",
      "TD_M double td_m_expm1_f64(double x) {\n"
      "    double   c = td_m_clip_f64(x, -60.0, 710.0);\n"
      "    double   t = TD_FMA(c, TD_LOG2E_F64, TD_MAGIC_F64);\n"
@@ -291,13 +294,13 @@ const td_helper td__helpers[] = {
      "    return __builtin_fabs(x) < 0x1p-54 ? x : y;\n"
      "}\n"},
     {"td_m_sigmoid_f64",
-     "0 44",
+     "0 45",
      "TD_M double td_m_sigmoid_f64(double x) {\n"
      "    double e = td_m_exp_f64(-__builtin_fabs(x));\n"
      "    return (x < 0.0 ? e : 1.0) / (1.0 + e);\n"
      "}\n"},
     {"td_m_tanh_f64",
-     "0 1 7 44",
+     "0 2 8 45",
      "TD_M double td_m_tanh_f64(double x) {\n"
      "    double a = __builtin_fabs(x), z = a * a;\n"
      "    double p = 6.05553030398869603e-06;\n"
@@ -322,7 +325,7 @@ const td_helper td__helpers[] = {
      "    double k, f;\n"
      "} td_m_split_f64;\n"},
     {"td_m_log_split_f64",
-     "0 4 5 50",
+     "0 5 6 51",
      "TD_M td_m_split_f64 td_m_log_split_f64(double x) {\n"
      "    int            sub = x < 0x1p-1022;\n"
      "    uint64_t       u = td_m_bits_f64(sub ? x * 0x1p54 : x) - 0x3fe6a09e667f3bcdu;\n"
@@ -333,7 +336,7 @@ const td_helper td__helpers[] = {
      "    return r;\n"
      "}\n"},
     {"td_m_log_tail_f64",
-     "0 1",
+     "0 2",
      "TD_M double td_m_log_tail_f64(double f) {\n"
      "    double s = f / (2.0 + f), z = s * s, h = 0.5 * f * f;\n"
      "    double p = 1.47992752278540474e-01;\n"
@@ -353,14 +356,14 @@ const td_helper td__helpers[] = {
      "    return x < 0.0 ? __builtin_nan(\"\") : y;\n"
      "}\n"},
     {"td_m_log_f64",
-     "0 1 41 42 50 51 52 53",
+     "0 2 42 43 51 52 53 54",
      "TD_M double td_m_log_f64(double x) {\n"
      "    td_m_split_f64 v = td_m_log_split_f64(x);\n"
      "    double         y = TD_FMA(v.k, TD_LN2_LO_F64, td_m_log_tail_f64(v.f)) + v.f;\n"
      "    return td_m_log_edges_f64(x, TD_FMA(v.k, TD_LN2_HI_F64, y));\n"
      "}\n"},
     {"td_m_log2_f64",
-     "0 1 40 50 51 52 53",
+     "0 2 41 51 52 53 54",
      "TD_M double td_m_log2_f64(double x) {\n"
      "    td_m_split_f64 v = td_m_log_split_f64(x);\n"
      "    double         t = td_m_log_tail_f64(v.f);\n"
@@ -369,7 +372,7 @@ const td_helper td__helpers[] = {
      "    return td_m_log_edges_f64(x, v.k + (y + v.f));\n"
      "}\n"},
     {"td_m_log10_f64",
-     "0 1 50 51 52 53",
+     "0 2 51 52 53 54",
      "TD_M double td_m_log10_f64(double x) {\n"
      "    td_m_split_f64 v = td_m_log_split_f64(x);\n"
      "    double         y = (v.f + td_m_log_tail_f64(v.f)) * 4.34294481903251817e-01;\n"
@@ -377,7 +380,7 @@ const td_helper td__helpers[] = {
      "    return td_m_log_edges_f64(x, TD_FMA(v.k, 3.01029995607677847e-01, y));\n"
      "}\n"},
     {"td_m_log1p_f64",
-     "0 1 4 36 39 41 42 50 51 52 53",
+     "0 2 5 37 40 42 43 51 52 53 54",
      "TD_M double td_m_log1p_f64(double x) {\n"
      "    double         u = 1.0 + x;\n"
      "    td_m_split_f64 v = td_m_log_split_f64(u);\n"
@@ -390,7 +393,7 @@ const td_helper td__helpers[] = {
      "    return __builtin_fabs(x) < 0x1p-54 ? x : y;\n"
      "}\n"},
     {"td_m_log1pexp_f64",
-     "0 41 42 44 52",
+     "0 42 43 45 53",
      "TD_M double td_m_log1pexp_f64(double x) {\n"
      "    double e = td_m_exp_f64(-__builtin_fabs(x));\n"
      "    int    up = e > 0.41421356;\n"
@@ -400,7 +403,7 @@ const td_helper td__helpers[] = {
      "    return (x < 0.0 ? 0.0 : x) + y;\n"
      "}\n"},
     {"td_m_erf_f64",
-     "0 1 7 44",
+     "0 2 8 45",
      "TD_M double td_m_erf_f64(double x) {\n"
      "    double a = __builtin_fabs(x), z = a * a;\n"
      "    double q = 5.96068736271246155e-11;\n"
@@ -436,7 +439,7 @@ const td_helper td__helpers[] = {
      "    return td_m_with_sign_f64(a < 1.0 ? TD_FMA(a, q, a) : high, x);\n"
      "}\n"},
     {"td_m_ndtr_f64",
-     "0 59",
+     "0 60",
      "TD_M double td_m_ndtr_f64(double x) {\n"
      "    return 0.5 * (1.0 + td_m_erf_f64(x * 7.07106781186547524e-01));\n"
      "}\n"},
@@ -577,10 +580,10 @@ const td_helper td__helpers[] = {
      "    return x < lo ? lo : y;\n"
      "}\n"},
     {"td_m_pow2_f32",
-     "0 3",
+     "0 4",
      "TD_M float td_m_pow2_f32(uint32_t n) { return td_m_from_bits_f32((n + 127u) << 23); }\n"},
     {"td_m_expm1_poly_f32",
-     "0 1",
+     "0 2",
      "TD_M float td_m_expm1_poly_f32(float r) {\n"
      "    float p = 1.394760562e-03f;\n"
      "    p = TD_FMAF(p, r, 8.367246948e-03f);\n"
@@ -590,7 +593,7 @@ const td_helper td__helpers[] = {
      "    return TD_FMAF(p, r * r, r);\n"
      "}\n"},
     {"td_m_scale_f32",
-     "0 91",
+     "0 92",
      "TD_M float td_m_scale_f32(float y, uint32_t n) {\n"
      "    uint32_t h = ((n + 512u) >> 1) - 256u;\n"
      "    return y * td_m_pow2_f32(h) * td_m_pow2_f32(n - h);\n"
@@ -608,7 +611,7 @@ const td_helper td__helpers[] = {
      "",
      "#define TD_LN2_LO_F32 (-2.121944401e-04f)\n"},
     {"td_m_expk_f32",
-     "0 1 2 90 92 93 94 95 96 97",
+     "0 2 3 91 93 94 95 96 97 98",
      "TD_M float td_m_expk_f32(float x, uint32_t k) {\n"
      "    x = td_m_clip_f32(x, -105.0f, 90.0f);\n"
      "    float    t = TD_FMAF(x, TD_LOG2E_F32, TD_MAGIC_F32);\n"
@@ -619,10 +622,10 @@ const td_helper td__helpers[] = {
      "    return td_m_scale_f32(1.0f + td_m_expm1_poly_f32(r), i + k);\n"
      "}\n"},
     {"td_m_exp_f32",
-     "0 98",
+     "0 99",
      "TD_M float td_m_exp_f32(float x) { return td_m_expk_f32(x, 0); }\n"},
     {"td_m_exp_neg64_f32",
-     "0 1 2 3 92 94 95 96 97",
+     "0 2 3 4 93 95 96 97 98",
      "TD_M float td_m_exp_neg64_f32(float x) {\n"
      "    x = x < -105.0f ? -105.0f : x;\n"
      "    float t = TD_FMAF(x, TD_LOG2E_F32, TD_MAGIC_F32);\n"
@@ -633,10 +636,10 @@ const td_helper td__helpers[] = {
      "    return (1.0f + td_m_expm1_poly_f32(r)) * s;\n"
      "}\n"},
     {"td_m_exp_neg_f32",
-     "0 100",
+     "0 101",
      "TD_M float td_m_exp_neg_f32(float x) { return td_m_exp_neg64_f32(x) * 0x1p-64f; }\n"},
     {"td_m_exp2_f32",
-     "0 2 90 92 93 94",
+     "0 3 91 93 94 95",
      "TD_M float td_m_exp2_f32(float x) {\n"
      "    x = td_m_clip_f32(x, -151.0f, 129.0f);\n"
      "    float    t = x + TD_MAGIC_F32;\n"
@@ -645,7 +648,7 @@ const td_helper td__helpers[] = {
      "    return td_m_scale_f32(1.0f + td_m_expm1_poly_f32(r), i);\n"
      "}\n"},
     {"td_m_expm1_f32",
-     "0 1 2 90 91 92 94 95 96 97",
+     "0 2 3 91 92 93 95 96 97 98",
      "TD_M float td_m_expm1_f32(float x) {\n"
      "    float    c = td_m_clip_f32(x, -30.0f, 89.0f);\n"
      "    float    t = TD_FMAF(c, TD_LOG2E_F32, TD_MAGIC_F32);\n"
@@ -658,13 +661,13 @@ const td_helper td__helpers[] = {
      "    return __builtin_fabsf(x) < 0x1p-25f ? x : y;\n"
      "}\n"},
     {"td_m_sigmoid_f32",
-     "0 101",
+     "0 102",
      "TD_M float td_m_sigmoid_f32(float x) {\n"
      "    float e = td_m_exp_neg_f32(-__builtin_fabsf(x));\n"
      "    return (x < 0.0f ? e : 1.0f) / (1.0f + e);\n"
      "}\n"},
     {"td_m_tanh_f32",
-     "0 1 6 101",
+     "0 2 7 102",
      "TD_M float td_m_tanh_f32(float x) {\n"
      "    float a = __builtin_fabsf(x), z = a * a;\n"
      "    float p = -5.717041437e-03f;\n"
@@ -678,7 +681,7 @@ const td_helper td__helpers[] = {
      "    return td_m_with_sign_f32(a < 0.625f ? low : high, x);\n"
      "}\n"},
     {"td_m_sinh_f32",
-     "0 1 6 98",
+     "0 2 7 99",
      "TD_M float td_m_sinh_f32(float x) {\n"
      "    float a = __builtin_fabsf(x), z = a * a;\n"
      "    float p = 2.817439736e-06f;\n"
@@ -690,7 +693,7 @@ const td_helper td__helpers[] = {
      "    return td_m_with_sign_f32(a < 1.0f ? low : h - 0.25f / h, x);\n"
      "}\n"},
     {"td_m_cosh_f32",
-     "0 98",
+     "0 99",
      "TD_M float td_m_cosh_f32(float x) {\n"
      "    float h = td_m_expk_f32(__builtin_fabsf(x), ~0u);\n"
      "    return h + 0.25f / h;\n"
@@ -701,7 +704,7 @@ const td_helper td__helpers[] = {
      "    float k, f;\n"
      "} td_m_split_f32;\n"},
     {"td_m_log_split_f32",
-     "0 2 3 108",
+     "0 3 4 109",
      "TD_M td_m_split_f32 td_m_log_split_f32(float x) {\n"
      "    int            sub = x < 0x1p-126f;\n"
      "    uint32_t       u = td_m_bits_f32(sub ? x * 0x1p24f : x) - 0x3f3504f3u;\n"
@@ -712,7 +715,7 @@ const td_helper td__helpers[] = {
      "    return r;\n"
      "}\n"},
     {"td_m_log_tail_f32",
-     "0 1",
+     "0 2",
      "TD_M float td_m_log_tail_f32(float f) {\n"
      "    float z = f * f;\n"
      "    float p = 6.915392727e-02f;\n"
@@ -734,14 +737,14 @@ const td_helper td__helpers[] = {
      "    return x < 0.0f ? __builtin_nanf(\"\") : y;\n"
      "}\n"},
     {"td_m_log_f32",
-     "0 1 96 97 108 109 110 111",
+     "0 2 97 98 109 110 111 112",
      "TD_M float td_m_log_f32(float x) {\n"
      "    td_m_split_f32 v = td_m_log_split_f32(x);\n"
      "    float          y = TD_FMAF(v.k, TD_LN2_LO_F32, td_m_log_tail_f32(v.f)) + v.f;\n"
      "    return td_m_log_edges_f32(x, TD_FMAF(v.k, TD_LN2_HI_F32, y));\n"
      "}\n"},
     {"td_m_log2_f32",
-     "0 1 95 108 109 110 111",
+     "0 2 96 109 110 111 112",
      "TD_M float td_m_log2_f32(float x) {\n"
      "    td_m_split_f32 v = td_m_log_split_f32(x);\n"
      "    float          t = td_m_log_tail_f32(v.f);\n"
@@ -750,7 +753,7 @@ const td_helper td__helpers[] = {
      "    return td_m_log_edges_f32(x, v.k + (y + v.f));\n"
      "}\n"},
     {"td_m_log10_f32",
-     "0 1 108 109 110 111",
+     "0 2 109 110 111 112",
      "TD_M float td_m_log10_f32(float x) {\n"
      "    td_m_split_f32 v = td_m_log_split_f32(x);\n"
      "    float          y = (v.f + td_m_log_tail_f32(v.f)) * 4.342944920e-01f;\n"
@@ -758,7 +761,7 @@ const td_helper td__helpers[] = {
      "    return td_m_log_edges_f32(x, TD_FMAF(v.k, 3.010253906e-01f, y));\n"
      "}\n"},
     {"td_m_log1p_f32",
-     "0 1 2 91 94 96 97 108 109 110 111",
+     "0 2 3 92 95 97 98 109 110 111 112",
      "TD_M float td_m_log1p_f32(float x) {\n"
      "    float          u = 1.0f + x;\n"
      "    td_m_split_f32 v = td_m_log_split_f32(u);\n"
@@ -771,7 +774,7 @@ const td_helper td__helpers[] = {
      "    return __builtin_fabsf(x) < 0x1p-25f ? x : y;\n"
      "}\n"},
     {"td_m_log1pexp_f32",
-     "0 96 97 101 110",
+     "0 97 98 102 111",
      "TD_M float td_m_log1pexp_f32(float x) {\n"
      "    float e = td_m_exp_neg_f32(-__builtin_fabsf(x));\n"
      "    int   up = e > 0.41421356f;\n"
@@ -781,7 +784,7 @@ const td_helper td__helpers[] = {
      "    return (x < 0.0f ? 0.0f : x) + y;\n"
      "}\n"},
     {"td_m_erf_f32",
-     "0 1 6 99",
+     "0 2 7 100",
      "TD_M float td_m_erf_f32(float x) {\n"
      "    float a = __builtin_fabsf(x), z = a * a;\n"
      "    float q = 8.215427079e-05f;\n"
@@ -804,7 +807,7 @@ const td_helper td__helpers[] = {
      "    return td_m_with_sign_f32(a < 0.92f ? TD_FMAF(a, q, a) : high, x);\n"
      "}\n"},
     {"td_m_ndtr_f32",
-     "0 1 100",
+     "0 2 101",
      "TD_M float td_m_ndtr_f32(float x) {\n"
      "    float t = 1.0f / TD_FMAF(0.27f, __builtin_fabsf(x), 1.0f);\n"
      "    float p = 0x1p-64f * 2.899557725e-02f;\n"
@@ -820,7 +823,7 @@ const td_helper td__helpers[] = {
      "    return x < 0.0f ? q : 1.0f - q;\n"
      "}\n"},
     {"td_m_erfc_f32",
-     "0 1 44",
+     "0 2 45",
      "TD_M float td_m_erfc_f32(float x) {\n"
      "    double a = (double)__builtin_fabsf(x);\n"
      "    a = a > 10.5 ? 10.5 : a;\n"
@@ -847,7 +850,7 @@ const td_helper td__helpers[] = {
      "    return y - __builtin_rint(y);\n"
      "}\n"},
     {"td_m_angle_f32",
-     "0 120",
+     "0 121",
      "TD_M double td_m_angle_f32(float x) {\n"
      "    double a = (double)x;\n"
      "    double t = a * 9.45814097074016904e-46;\n"
@@ -865,7 +868,7 @@ const td_helper td__helpers[] = {
      "    uint64_t flip;\n"
      "} td_m_half_turn;\n"},
     {"td_m_reduce_f32",
-     "0 1 4 39 121 122",
+     "0 2 5 40 122 123",
      "TD_M td_m_half_turn td_m_reduce_f32(float x, double shift) {\n"
      "    double a = td_m_angle_f32(x);\n"
      "    double t = a * 3.18309886183790691e-01 - shift + TD_MAGIC_F64;\n"
@@ -877,7 +880,7 @@ const td_helper td__helpers[] = {
      "    return h;\n"
      "}\n"},
     {"td_m_sin_poly_f32",
-     "0 1",
+     "0 2",
      "TD_M double td_m_sin_poly_f32(double r) {\n"
      "    double z = r * r;\n"
      "    double p = -2.39095984511468385e-08;\n"
@@ -888,21 +891,21 @@ const td_helper td__helpers[] = {
      "    return r * TD_FMA(p, z, 1.0);\n"
      "}\n"},
     {"td_m_sin_f32",
-     "0 4 5 122 123 124",
+     "0 5 6 123 124 125",
      "TD_M float td_m_sin_f32(float x) {\n"
      "    td_m_half_turn h = td_m_reduce_f32(x, 0.0);\n"
      "    double         y = td_m_sin_poly_f32(h.r);\n"
      "    return (float)td_m_from_bits_f64(td_m_bits_f64(y) ^ h.flip);\n"
      "}\n"},
     {"td_m_cos_f32",
-     "0 4 5 122 123 124",
+     "0 5 6 123 124 125",
      "TD_M float td_m_cos_f32(float x) {\n"
      "    td_m_half_turn h = td_m_reduce_f32(x, 0.5);\n"
      "    double         y = -td_m_sin_poly_f32(h.r);\n"
      "    return (float)td_m_from_bits_f64(td_m_bits_f64(y) ^ h.flip);\n"
      "}\n"},
     {"td_m_tan_f32",
-     "0 1 4 39 121 124",
+     "0 2 5 40 122 125",
      "TD_M float td_m_tan_f32(float x) {\n"
      "    double a = td_m_angle_f32(x);\n"
      "    double t = a * 6.36619772367581382e-01 + TD_MAGIC_F64;\n"
@@ -921,7 +924,7 @@ const td_helper td__helpers[] = {
      "    return (float)((odd ? -c : s) / (odd ? s : c));\n"
      "}\n"},
     {"td_m_asin_tail_f32",
-     "0 1",
+     "0 2",
      "TD_M float td_m_asin_tail_f32(float s, float z) {\n"
      "    float p = 4.221861437e-02f;\n"
      "    p = TD_FMAF(p, z, 2.414758503e-02f);\n"
@@ -937,7 +940,7 @@ const td_helper td__helpers[] = {
      "",
      "#define TD_PIO2_LO_F32 (-4.371139000e-08f)\n"},
     {"td_m_asin_f32",
-     "0 6 128 129 130",
+     "0 7 129 130 131",
      "TD_M float td_m_asin_f32(float x) {\n"
      "    float a = __builtin_fabsf(x);\n"
      "    int   low = a < 0.5f;\n"
@@ -949,7 +952,7 @@ const td_helper td__helpers[] = {
      "    return td_m_with_sign_f32(y, x);\n"
      "}\n"},
     {"td_m_acos_f32",
-     "0 128 129 130",
+     "0 129 130 131",
      "TD_M float td_m_acos_f32(float x) {\n"
      "    float a = __builtin_fabsf(x);\n"
      "    int   low = a < 0.5f;\n"
@@ -963,7 +966,7 @@ const td_helper td__helpers[] = {
      "    return low ? mid : end;\n"
      "}\n"},
     {"td_m_atan_poly_f32",
-     "0 1",
+     "0 2",
      "TD_M float td_m_atan_poly_f32(float q) {\n"
      "    float z = q * q;\n"
      "    float p = -1.827219268e-03f;\n"
@@ -978,7 +981,7 @@ const td_helper td__helpers[] = {
      "    return TD_FMAF(q * z, p, q);\n"
      "}\n"},
     {"td_m_atan_f32",
-     "0 6 129 130 133",
+     "0 7 130 131 134",
      "TD_M float td_m_atan_f32(float x) {\n"
      "    float a = __builtin_fabsf(x);\n"
      "    int   big = a > 1.0f;\n"
@@ -987,7 +990,7 @@ const td_helper td__helpers[] = {
      "    return td_m_with_sign_f32(y, x);\n"
      "}\n"},
     {"td_m_atan2_f32",
-     "0 2 6 129 130 133",
+     "0 3 7 130 131 134",
      "TD_M float td_m_atan2_f32(float y, float x) {\n"
      "    float a = __builtin_fabsf(y), b = __builtin_fabsf(x);\n"
      "    int   steep = a > b;\n"
@@ -1002,7 +1005,7 @@ const td_helper td__helpers[] = {
      "    return td_m_with_sign_f32(p, y);\n"
      "}\n"},
     {"td_m_log2_wide_f32",
-     "0 1 108 109",
+     "0 2 109 110",
      "TD_M double td_m_log2_wide_f32(float a) {\n"
      "    td_m_split_f32 v = td_m_log_split_f32(a);\n"
      "    double         s = (double)v.f / (2.0 + (double)v.f), z = s * s;\n"
@@ -1017,7 +1020,7 @@ const td_helper td__helpers[] = {
      "    return a == 0.0f ? -__builtin_inf() : y;\n"
      "}\n"},
     {"td_m_exp2_wide_f32",
-     "0 1 4 36 39",
+     "0 2 5 37 40",
      "TD_M double td_m_exp2_wide_f32(double e) {\n"
      "    e = e > 200.0 ? 200.0 : e;\n"
      "    e = e < -200.0 ? -200.0 : e;\n"
@@ -1034,7 +1037,7 @@ const td_helper td__helpers[] = {
      "    return p * td_m_pow2_f64(td_m_bits_f64(t) - td_m_bits_f64(TD_MAGIC_F64));\n"
      "}\n"},
     {"td_m_pow_f32",
-     "0 2 3 136 137",
+     "0 3 4 137 138",
      "TD_M float td_m_pow_f32(float x, float y) {\n"
      "    float  a = __builtin_fabsf(x), h = 0.5f * y;\n"
      "    int    whole = __builtin_truncf(y) == y;\n"
@@ -1069,10 +1072,10 @@ const td_helper td__helpers[] = {
      "    return y == 0.0f ? x / y : f;\n"
      "}\n"},
     {"td_m_lgamma_f32",
-     "0 75",
+     "0 76",
      "TD_M float td_m_lgamma_f32(float x) { return (float)td_m_lgamma_f64((double)x); }\n"},
     {"td_m_digamma_f32",
-     "0 76",
+     "0 77",
      "TD_M float td_m_digamma_f32(float x) { return (float)td_m_digamma_f64((double)x); }\n"},
     {"td_m_hypot_f32",
      "0",
@@ -1125,25 +1128,25 @@ const td_helper td__helpers[] = {
      "0",
      "TD_M int64_t td_m_fmod_i64(int64_t a, int64_t b) { return b == -1 || !b ? 0 : a % b; }\n"},
     {"td_m_remainder_i32",
-     "0 156",
+     "0 157",
      "TD_M int32_t td_m_remainder_i32(int32_t a, int32_t b) {\n"
      "    int32_t r = td_m_fmod_i32(a, b);\n"
      "    return r != 0 && (r < 0) != (b < 0) ? r + b : r;\n"
      "}\n"},
     {"td_m_remainder_i64",
-     "0 157",
+     "0 158",
      "TD_M int64_t td_m_remainder_i64(int64_t a, int64_t b) {\n"
      "    int64_t r = td_m_fmod_i64(a, b);\n"
      "    return r != 0 && (r < 0) != (b < 0) ? r + b : r;\n"
      "}\n"},
     {"td_m_floor_div_i32",
-     "0 154 156",
+     "0 155 157",
      "TD_M int32_t td_m_floor_div_i32(int32_t a, int32_t b) {\n"
      "    int32_t r = td_m_fmod_i32(a, b);\n"
      "    return td_m_trunc_div_i32(a, b) - (r != 0 && (r < 0) != (b < 0));\n"
      "}\n"},
     {"td_m_floor_div_i64",
-     "0 155 157",
+     "0 156 158",
      "TD_M int64_t td_m_floor_div_i64(int64_t a, int64_t b) {\n"
      "    int64_t r = td_m_fmod_i64(a, b);\n"
      "    return td_m_trunc_div_i64(a, b) - (r != 0 && (r < 0) != (b < 0));\n"
@@ -1158,7 +1161,7 @@ const td_helper td__helpers[] = {
      "    return (int64_t)r;\n"
      "}\n"},
     {"td_m_pow_i32",
-     "0 162",
+     "0 163",
      "TD_M int32_t td_m_pow_i32(int32_t a, int32_t b) {\n"
      "    return (int32_t)(uint32_t)(uint64_t)td_m_pow_i64(a, b);\n"
      "}\n"},
@@ -1204,7 +1207,7 @@ const td_helper td__helpers[] = {
      "    out[3] = d;\n"
      "}\n"},
     {"td_philox",
-     "0 168",
+     "0 169",
      "TD_M void td_philox(uint64_t seed, uint64_t counter, uint32_t out[4]) {\n"
      "    uint32_t ctr[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), 0, 0};\n"
      "    uint32_t key[2] = {(uint32_t)seed, (uint32_t)(seed >> 32)};\n"
@@ -1220,25 +1223,25 @@ const td_helper td__helpers[] = {
      "    return (double)(int64_t)w * 0x1p-53;\n"
      "}\n"},
     {"td_normal_radius_f32",
-     "0 88 112",
+     "0 89 113",
      "TD_M float td_normal_radius_f32(uint32_t wu) {\n"
      "    float u = (float)(int32_t)(wu >> 1) * 0x1p-31f + 0x1p-32f;\n"
      "    return td_m_sqrt_f32(-2.0f * td_m_log_f32(u > 1.0f ? 1.0f : u));\n"
      "}\n"},
     {"td_normal_angle_f32",
-     "0 170",
+     "0 171",
      "TD_M float td_normal_angle_f32(uint32_t wv) {\n"
      "    return 6.283185307f * td_uniform_f32(wv);\n"
      "}\n"},
     {"td_normal_f32",
-     "0 125 126 172 173",
+     "0 126 127 173 174",
      "TD_M void td_normal_f32(uint32_t wu, uint32_t wv, float out[2]) {\n"
      "    float r = td_normal_radius_f32(wu), a = td_normal_angle_f32(wv);\n"
      "    out[0] = r * td_m_cos_f32(a);\n"
      "    out[1] = r * td_m_sin_f32(a);\n"
      "}\n"},
     {"td_normal_f64",
-     "0 33 54 62 63 171",
+     "0 34 55 63 64 172",
      "TD_M void td_normal_f64(const uint32_t w[4], double out[2]) {\n"
      "    double u = 1.0 - td_uniform_f64(w[0], w[1]);\n"
      "    double r = td_m_sqrt_f64(-2.0 * td_m_log_f64(u));\n"
@@ -1266,7 +1269,7 @@ const td_helper td__helpers[] = {
      "    return (uint64_t)hi * a + (mid >> 32) + (low >> 32);\n"
      "}\n"},
     {"td_draw_exponential",
-     "0 57 171",
+     "0 58 172",
      "TD_M double td_draw_exponential(uint32_t lo, uint32_t hi, double rate) {\n"
      "    return -td_m_log1p_f64(-td_uniform_f64(lo, hi)) / rate;\n"
      "}\n"},
@@ -1297,7 +1300,7 @@ const td_helper td__helpers[] = {
      "    }\n"
      "}\n"},
     {"td_normal_16",
-     "0 125 126 172 173",
+     "0 126 127 173 174",
      "TD_M void td_normal_16(const uint32_t *u, const uint32_t *v, float *first,\n"
      "                       float *second) {\n"
      "    float r[16], a[16];\n"
@@ -1311,14 +1314,14 @@ const td_helper td__helpers[] = {
      "    for (int k = 0; k < 16; k++) second[k] = r[k] * td_m_sin_f32(a[k]);\n"
      "}\n"},
     {"td_draw_words",
-     "0 169 181",
+     "0 170 182",
      "TD_M void td_draw_words(uint64_t seed, uint64_t first, int64_t n, uint32_t w[64]) {\n"
      "    if (n > 3) td_philox_16(seed, first, w);\n"
      "    else\n"
      "        for (int64_t i = 0; i < n; i++) td_philox(seed, first + (uint64_t)i, w + 4 * i);\n"
      "}\n"},
     {"td_draw_some",
-     "0 183",
+     "0 184",
      "TD_M int64_t td_draw_some(const uint64_t key[2], int64_t place, int64_t n, int64_t per,\n"
      "                          uint32_t w[64]) {\n"
      "    int64_t skip = place & (per - 1), most = 16 * per - skip;\n"
@@ -1328,9 +1331,9 @@ const td_helper td__helpers[] = {
      "    return m;\n"
      "}\n"},
     {"td_draw_uniform_f32",
-     "0 170 184",
-     "TD_M void td_draw_uniform_f32(const uint64_t key[2], int64_t place, int64_t n,\n"
-     "                              float *out) {\n"
+     "1 171 185",
+     "TD_M_RUN void td_draw_uniform_f32(const uint64_t key[2], int64_t place, int64_t n,\n"
+     "                                  float *out) {\n"
      "    uint32_t w[64];\n"
      "    for (int64_t m; n > 0; n -= m, place += m, out += m) {\n"
      "        m = td_draw_some(key, place, n, 4, w);\n"
@@ -1340,9 +1343,9 @@ const td_helper td__helpers[] = {
      "    }\n"
      "}\n"},
     {"td_draw_uniform_f16",
-     "0 176 184",
-     "TD_M void td_draw_uniform_f16(const uint64_t key[2], int64_t place, int64_t n,\n"
-     "                              float *out) {\n"
+     "1 177 185",
+     "TD_M_RUN void td_draw_uniform_f16(const uint64_t key[2], int64_t place, int64_t n,\n"
+     "                                  float *out) {\n"
      "    uint32_t w[64];\n"
      "    for (int64_t m; n > 0; n -= m, place += m, out += m) {\n"
      "        m = td_draw_some(key, place, n, 4, w);\n"
@@ -1352,9 +1355,9 @@ const td_helper td__helpers[] = {
      "    }\n"
      "}\n"},
     {"td_draw_uniform_bf16",
-     "0 177 184",
-     "TD_M void td_draw_uniform_bf16(const uint64_t key[2], int64_t place, int64_t n,\n"
-     "                               float *out) {\n"
+     "1 178 185",
+     "TD_M_RUN void td_draw_uniform_bf16(const uint64_t key[2], int64_t place, int64_t n,\n"
+     "                                   float *out) {\n"
      "    uint32_t w[64];\n"
      "    for (int64_t m; n > 0; n -= m, place += m, out += m) {\n"
      "        m = td_draw_some(key, place, n, 4, w);\n"
@@ -1364,9 +1367,9 @@ const td_helper td__helpers[] = {
      "    }\n"
      "}\n"},
     {"td_draw_uniform_f64",
-     "0 171 184",
-     "TD_M void td_draw_uniform_f64(const uint64_t key[2], int64_t place, int64_t n,\n"
-     "                              double *out) {\n"
+     "1 172 185",
+     "TD_M_RUN void td_draw_uniform_f64(const uint64_t key[2], int64_t place, int64_t n,\n"
+     "                                  double *out) {\n"
      "    uint32_t w[64];\n"
      "    for (int64_t m; n > 0; n -= m, place += m, out += m) {\n"
      "        m = td_draw_some(key, place, n, 2, w);\n"
@@ -1375,9 +1378,9 @@ const td_helper td__helpers[] = {
      "    }\n"
      "}\n"},
     {"td_draw_normal_f32",
-     "0 182 184",
-     "TD_M void td_draw_normal_f32(const uint64_t key[2], int64_t place, int64_t n,\n"
-     "                             float *out) {\n"
+     "1 183 185",
+     "TD_M_RUN void td_draw_normal_f32(const uint64_t key[2], int64_t place, int64_t n,\n"
+     "                                 float *out) {\n"
      "    uint32_t w[64] = {0}, u[32], v[32];\n"
      "    float    cosine[32], sine[32], all[64];\n"
      "    for (int64_t m; n > 0; n -= m, place += m, out += m) {\n"
@@ -1393,9 +1396,9 @@ const td_helper td__helpers[] = {
      "    }\n"
      "}\n"},
     {"td_draw_normal_f64",
-     "0 175 184",
-     "TD_M void td_draw_normal_f64(const uint64_t key[2], int64_t place, int64_t n,\n"
-     "                             double *out) {\n"
+     "1 176 185",
+     "TD_M_RUN void td_draw_normal_f64(const uint64_t key[2], int64_t place, int64_t n,\n"
+     "                                 double *out) {\n"
      "    uint32_t w[64];\n"
      "    double   pair[2];\n"
      "    for (int64_t m; n > 0; n -= m, place += m, out += m) {\n"
@@ -1407,9 +1410,9 @@ const td_helper td__helpers[] = {
      "    }\n"
      "}\n"},
     {"td_draw_coins",
-     "0 184",
-     "TD_M void td_draw_coins(const uint64_t key[2], int64_t place, int64_t n, double p,\n"
-     "                        int32_t *out) {\n"
+     "1 185",
+     "TD_M_RUN void td_draw_coins(const uint64_t key[2], int64_t place, int64_t n, double p,\n"
+     "                            int32_t *out) {\n"
      "    uint64_t bound = (uint64_t)__builtin_ceil(p * 0x1p32);\n"
      "    uint32_t w[64];\n"
      "    for (int64_t m; n > 0; n -= m, place += m, out += m) {\n"
@@ -1445,7 +1448,7 @@ const td_helper td__helpers[] = {
      "    return (takes | (x != x)) ? x : a;\n"
      "}\n"},
     {"td_fold_step_f32",
-     "0 193 194",
+     "0 194 195",
      "TD_M void td_fold_step_f32(int how, td_fold_v_f32 *a, const td_fold_v_f32 *x) {\n"
      "    if (how == 0) *a += *x;\n"
      "    else if (how == 1) *a *= *x;\n"
@@ -1456,7 +1459,7 @@ const td_helper td__helpers[] = {
      "    }\n"
      "}\n"},
     {"td_fold_lanes_f32",
-     "0 192 193 196 197",
+     "0 193 194 197 198",
      "TD_M float td_fold_lanes_f32(int how, td_fold_v_f32 *v) {\n"
      "    td_fold_pairs p, q;\n"
      "    td_fold_v_f32 x;\n"
@@ -1480,7 +1483,7 @@ const td_helper td__helpers[] = {
      "    return td_fold_one_f32(how, lane[0], lane[1]);\n"
      "}\n"},
     {"td_fold_block_f32",
-     "0 193 195 197 198",
+     "0 194 196 198 199",
      "TD_M float td_fold_block_f32(int how, const float *p, int64_t n) {\n"
      "    td_fold_v_f32 v[4], x;\n"
      "    float         pad[16], unit = td_fold_unit_f32(how);\n"
@@ -1506,9 +1509,9 @@ const td_helper td__helpers[] = {
      "    }\n"
      "    return td_fold_lanes_f32(how, v);\n"
      "}\n"},
-    {"td_fold_f32",
-     "0 196 199",
-     "TD_M float td_fold_f32(int how, const float *p, int64_t n, float a) {\n"
+    {"td_fold_run_f32",
+     "0 197 200",
+     "TD_M float td_fold_run_f32(int how, const float *p, int64_t n, float a) {\n"
      "    if (n < 8) {\n"
      "        for (int64_t i = 0; i < n; i++) a = td_fold_one_f32(how, a, p[i]);\n"
      "        return a;\n"
@@ -1518,6 +1521,26 @@ const td_helper td__helpers[] = {
      "        a = td_fold_one_f32(how, a, td_fold_block_f32(how, p, k));\n"
      "    }\n"
      "    return a;\n"
+     "}\n"},
+    {"td_fold_sum_f32",
+     "1 201",
+     "TD_M_RUN float td_fold_sum_f32(const float *p, int64_t n, float a) {\n"
+     "    return td_fold_run_f32(0, p, n, a);\n"
+     "}\n"},
+    {"td_fold_prod_f32",
+     "1 201",
+     "TD_M_RUN float td_fold_prod_f32(const float *p, int64_t n, float a) {\n"
+     "    return td_fold_run_f32(1, p, n, a);\n"
+     "}\n"},
+    {"td_fold_max_f32",
+     "1 201",
+     "TD_M_RUN float td_fold_max_f32(const float *p, int64_t n, float a) {\n"
+     "    return td_fold_run_f32(2, p, n, a);\n"
+     "}\n"},
+    {"td_fold_min_f32",
+     "1 201",
+     "TD_M_RUN float td_fold_min_f32(const float *p, int64_t n, float a) {\n"
+     "    return td_fold_run_f32(3, p, n, a);\n"
      "}\n"},
     {"td_fold_v_f64",
      "",
@@ -1539,7 +1562,7 @@ const td_helper td__helpers[] = {
      "    return (takes | (x != x)) ? x : a;\n"
      "}\n"},
     {"td_fold_step_f64",
-     "0 201 202",
+     "0 206 207",
      "TD_M void td_fold_step_f64(int how, td_fold_v_f64 *a, const td_fold_v_f64 *x) {\n"
      "    if (how == 0) *a += *x;\n"
      "    else if (how == 1) *a *= *x;\n"
@@ -1550,7 +1573,7 @@ const td_helper td__helpers[] = {
      "    }\n"
      "}\n"},
     {"td_fold_lanes_f64",
-     "0 192 201 205",
+     "0 193 206 210",
      "TD_M double td_fold_lanes_f64(int how, td_fold_v_f64 *v) {\n"
      "    td_fold_pairs p, q;\n"
      "    td_fold_v_f64 x;\n"
@@ -1574,7 +1597,7 @@ const td_helper td__helpers[] = {
      "    return lane[0];\n"
      "}\n"},
     {"td_fold_block_f64",
-     "0 201 203 205 206",
+     "0 206 208 210 211",
      "TD_M double td_fold_block_f64(int how, const double *p, int64_t n) {\n"
      "    td_fold_v_f64 v[4], x;\n"
      "    double        pad[8], unit = td_fold_unit_f64(how);\n"
@@ -1600,9 +1623,9 @@ const td_helper td__helpers[] = {
      "    }\n"
      "    return td_fold_lanes_f64(how, v);\n"
      "}\n"},
-    {"td_fold_f64",
-     "0 204 207",
-     "TD_M double td_fold_f64(int how, const double *p, int64_t n, double a) {\n"
+    {"td_fold_run_f64",
+     "0 209 212",
+     "TD_M double td_fold_run_f64(int how, const double *p, int64_t n, double a) {\n"
      "    if (n < 4) {\n"
      "        for (int64_t i = 0; i < n; i++) a = td_fold_one_f64(how, a, p[i]);\n"
      "        return a;\n"
@@ -1612,6 +1635,26 @@ const td_helper td__helpers[] = {
      "        a = td_fold_one_f64(how, a, td_fold_block_f64(how, p, k));\n"
      "    }\n"
      "    return a;\n"
+     "}\n"},
+    {"td_fold_sum_f64",
+     "1 213",
+     "TD_M_RUN double td_fold_sum_f64(const double *p, int64_t n, double a) {\n"
+     "    return td_fold_run_f64(0, p, n, a);\n"
+     "}\n"},
+    {"td_fold_prod_f64",
+     "1 213",
+     "TD_M_RUN double td_fold_prod_f64(const double *p, int64_t n, double a) {\n"
+     "    return td_fold_run_f64(1, p, n, a);\n"
+     "}\n"},
+    {"td_fold_max_f64",
+     "1 213",
+     "TD_M_RUN double td_fold_max_f64(const double *p, int64_t n, double a) {\n"
+     "    return td_fold_run_f64(2, p, n, a);\n"
+     "}\n"},
+    {"td_fold_min_f64",
+     "1 213",
+     "TD_M_RUN double td_fold_min_f64(const double *p, int64_t n, double a) {\n"
+     "    return td_fold_run_f64(3, p, n, a);\n"
      "}\n"},
     {"td_fold_v_i64",
      "",
@@ -1633,7 +1676,7 @@ const td_helper td__helpers[] = {
      "    return takes ? x : a;\n"
      "}\n"},
     {"td_fold_step_i64",
-     "0 209 210",
+     "0 218 219",
      "TD_M void td_fold_step_i64(int how, td_fold_v_i64 *a, const td_fold_v_i64 *x) {\n"
      "    if (how == 0) *a += *x;\n"
      "    else if (how == 1) *a *= *x;\n"
@@ -1643,7 +1686,7 @@ const td_helper td__helpers[] = {
      "    }\n"
      "}\n"},
     {"td_fold_lanes_i64",
-     "0 192 209 213",
+     "0 193 218 222",
      "TD_M int64_t td_fold_lanes_i64(int how, td_fold_v_i64 *v) {\n"
      "    td_fold_pairs p, q;\n"
      "    td_fold_v_i64 x;\n"
@@ -1667,7 +1710,7 @@ const td_helper td__helpers[] = {
      "    return lane[0];\n"
      "}\n"},
     {"td_fold_block_i64",
-     "0 209 211 213 214",
+     "0 218 220 222 223",
      "TD_M int64_t td_fold_block_i64(int how, const int64_t *p, int64_t n) {\n"
      "    td_fold_v_i64 v[4], x;\n"
      "    int64_t       pad[8], unit = td_fold_unit_i64(how);\n"
@@ -1693,9 +1736,9 @@ const td_helper td__helpers[] = {
      "    }\n"
      "    return td_fold_lanes_i64(how, v);\n"
      "}\n"},
-    {"td_fold_i64",
-     "0 212 215",
-     "TD_M int64_t td_fold_i64(int how, const int64_t *p, int64_t n, int64_t a) {\n"
+    {"td_fold_run_i64",
+     "0 221 224",
+     "TD_M int64_t td_fold_run_i64(int how, const int64_t *p, int64_t n, int64_t a) {\n"
      "    if (n < 4) {\n"
      "        for (int64_t i = 0; i < n; i++) a = td_fold_one_i64(how, a, p[i]);\n"
      "        return a;\n"
@@ -1706,5 +1749,25 @@ const td_helper td__helpers[] = {
      "    }\n"
      "    return a;\n"
      "}\n"},
+    {"td_fold_sum_i64",
+     "1 225",
+     "TD_M_RUN int64_t td_fold_sum_i64(const int64_t *p, int64_t n, int64_t a) {\n"
+     "    return td_fold_run_i64(0, p, n, a);\n"
+     "}\n"},
+    {"td_fold_prod_i64",
+     "1 225",
+     "TD_M_RUN int64_t td_fold_prod_i64(const int64_t *p, int64_t n, int64_t a) {\n"
+     "    return td_fold_run_i64(1, p, n, a);\n"
+     "}\n"},
+    {"td_fold_max_i64",
+     "1 225",
+     "TD_M_RUN int64_t td_fold_max_i64(const int64_t *p, int64_t n, int64_t a) {\n"
+     "    return td_fold_run_i64(2, p, n, a);\n"
+     "}\n"},
+    {"td_fold_min_i64",
+     "1 225",
+     "TD_M_RUN int64_t td_fold_min_i64(const int64_t *p, int64_t n, int64_t a) {\n"
+     "    return td_fold_run_i64(3, p, n, a);\n"
+     "}\n"},
 };
-const int td__n_helpers = 217;
+const int td__n_helpers = 230;

@@ -96,7 +96,7 @@ TD_M float td_fold_block_f32(int how, const float *p, int64_t n) {
 }
 
 /* a, then all n elements. */
-TD_M float td_fold_f32(int how, const float *p, int64_t n, float a) {
+TD_M float td_fold_run_f32(int how, const float *p, int64_t n, float a) {
     if (n < 8) {
         for (int64_t i = 0; i < n; i++) a = td_fold_one_f32(how, a, p[i]);
         return a;
@@ -106,6 +106,19 @@ TD_M float td_fold_f32(int how, const float *p, int64_t n, float a) {
         a = td_fold_one_f32(how, a, td_fold_block_f32(how, p, k));
     }
     return a;
+}
+
+TD_M_RUN float td_fold_sum_f32(const float *p, int64_t n, float a) {
+    return td_fold_run_f32(0, p, n, a);
+}
+TD_M_RUN float td_fold_prod_f32(const float *p, int64_t n, float a) {
+    return td_fold_run_f32(1, p, n, a);
+}
+TD_M_RUN float td_fold_max_f32(const float *p, int64_t n, float a) {
+    return td_fold_run_f32(2, p, n, a);
+}
+TD_M_RUN float td_fold_min_f32(const float *p, int64_t n, float a) {
+    return td_fold_run_f32(3, p, n, a);
 }
 
 /* ---- f64 ---------------------------------------------------------------- */
@@ -188,7 +201,7 @@ TD_M double td_fold_block_f64(int how, const double *p, int64_t n) {
 }
 
 /* a, then all n elements. */
-TD_M double td_fold_f64(int how, const double *p, int64_t n, double a) {
+TD_M double td_fold_run_f64(int how, const double *p, int64_t n, double a) {
     if (n < 4) {
         for (int64_t i = 0; i < n; i++) a = td_fold_one_f64(how, a, p[i]);
         return a;
@@ -198,6 +211,19 @@ TD_M double td_fold_f64(int how, const double *p, int64_t n, double a) {
         a = td_fold_one_f64(how, a, td_fold_block_f64(how, p, k));
     }
     return a;
+}
+
+TD_M_RUN double td_fold_sum_f64(const double *p, int64_t n, double a) {
+    return td_fold_run_f64(0, p, n, a);
+}
+TD_M_RUN double td_fold_prod_f64(const double *p, int64_t n, double a) {
+    return td_fold_run_f64(1, p, n, a);
+}
+TD_M_RUN double td_fold_max_f64(const double *p, int64_t n, double a) {
+    return td_fold_run_f64(2, p, n, a);
+}
+TD_M_RUN double td_fold_min_f64(const double *p, int64_t n, double a) {
+    return td_fold_run_f64(3, p, n, a);
 }
 
 /* ---- i64 ---------------------------------------------------------------- */
@@ -279,7 +305,7 @@ TD_M int64_t td_fold_block_i64(int how, const int64_t *p, int64_t n) {
 }
 
 /* a, then all n elements. */
-TD_M int64_t td_fold_i64(int how, const int64_t *p, int64_t n, int64_t a) {
+TD_M int64_t td_fold_run_i64(int how, const int64_t *p, int64_t n, int64_t a) {
     if (n < 4) {
         for (int64_t i = 0; i < n; i++) a = td_fold_one_i64(how, a, p[i]);
         return a;
@@ -289,6 +315,19 @@ TD_M int64_t td_fold_i64(int how, const int64_t *p, int64_t n, int64_t a) {
         a = td_fold_one_i64(how, a, td_fold_block_i64(how, p, k));
     }
     return a;
+}
+
+TD_M_RUN int64_t td_fold_sum_i64(const int64_t *p, int64_t n, int64_t a) {
+    return td_fold_run_i64(0, p, n, a);
+}
+TD_M_RUN int64_t td_fold_prod_i64(const int64_t *p, int64_t n, int64_t a) {
+    return td_fold_run_i64(1, p, n, a);
+}
+TD_M_RUN int64_t td_fold_max_i64(const int64_t *p, int64_t n, int64_t a) {
+    return td_fold_run_i64(2, p, n, a);
+}
+TD_M_RUN int64_t td_fold_min_i64(const int64_t *p, int64_t n, int64_t a) {
+    return td_fold_run_i64(3, p, n, a);
 }
 
 #endif

@@ -11,6 +11,8 @@
 /* At -O2 gcc stops inlining the longer functions into each other, and a call
  * left in a loop keeps it scalar. */
 #define TD_M static inline __attribute__((always_inline))
+/* Of those that work on a run of elements: compiled once, however often called. */
+#define TD_M_RUN static __attribute__((noinline, unused))
 
 /* a * b + c. The bounds in docs/numerics.md hold for both expansions. */
 #ifdef __FMA__

@@ -147,7 +147,15 @@ static inline const char *isa_flags(void) {
     return !strcmp(level, "avx2") ? "-mavx2 -mfma -mf16c" : "";
 }
 
+/* Code under the sanitizers is loaded only by a process under them, of one compiler. */
+#ifdef __SANITIZE_ADDRESS__
+#define SANITIZED " -fsanitize=address,undefined -fno-sanitize-recover=undefined"
+#else
+#define SANITIZED ""
+#endif
+
 static inline bool has_compiler(const char *cc) {
+    if (*SANITIZED && strcmp(cc, "gcc")) return false;
     char line[128];
     snprintf(line, sizeof line, "command -v %s >/dev/null 2>&1", cc);
     return system(line) == 0;
@@ -155,12 +163,14 @@ static inline bool has_compiler(const char *cc) {
 
 static inline bool compile(const char *cc, const char *more, const char *from,
                            const char *to) {
-    char line[2048];
+    const char *flags = getenv("TD_EMIT_FLAGS"); /* sanitizers, with their preload */
+    char        line[2048];
     snprintf(line, sizeof line,
-             "%s -O2 %s %s -fopenmp-simd -fno-math-errno -fno-trapping-math "
-             "-ffp-contract=off -fwrapv -Wno-psabi %s -fPIC -shared -o %s %s -lm",
-             cc, isa_flags(), more, strstr(cc, "clang") ? "-Wno-pass-failed" : "", to,
-             from);
+             "%s -O2 %s %s %s -fopenmp-simd -fno-math-errno -fno-trapping-math "
+             "-ffp-contract=off -fwrapv -Wno-psabi %s" SANITIZED
+             " -fPIC -shared -o %s %s -lm",
+             cc, isa_flags(), more, flags ? flags : "",
+             strstr(cc, "clang") ? "-Wno-pass-failed" : "", to, from);
     return system(line) == 0;
 }
 

@@ -1,6 +1,8 @@
 /* emit_rows.c -- nests with reductions: over a row's inside, over rows, and both. */
 #include "emit_help.h"
 
+#include "tandem/tandem.h"
+
 #include <stdlib.h>
 
 /* A pattern without structure in [-2, 2). */
@@ -204,6 +206,34 @@ TEST(integers_are_folded_in_64_bits) {
     build_end(&b);
 }
 
+TEST(a_sum_over_a_row_has_the_bits_of_eagers) {
+    static maker         m;
+    static built         b;
+    static const int64_t lens[] = {1, 5, 9, 64, 65, 768, 1000, 5000};
+    td_ctx              *cx = td_open();
+    for (int i = 0; i < TD_COUNT(lens); i++)
+        for (int how = TD_FOLD_SUM; how <= TD_FOLD_MAX; how += 2) {
+            BEGIN(&m, 1, 2, lens[i]);
+            int v = LOAD(&m, TD_F32, lens[i], 1);
+            STORE(&m, fold(&m, TD_S_REDUCE, (td_fold)how, v), 1, 0);
+            build_add(&b, &m.n);
+        }
+    build(&b, "gcc", "");
+    for (int i = 0; i < b.n; i++) {
+        float     *x = waves(2 * lens[i / 2]), got[2], want[2];
+        void      *ptr[] = {x, got};
+        td_tensor *t = td_from(cx, TD_F32, TD_SHAPE(2, lens[i / 2]), x);
+        td_tensor *y = i % 2 ? td_amax(t, TD_SHAPE(1)) : td_sum(t, TD_SHAPE(1));
+        run(&b, i, (run_args){ptr, NULL, NULL, 2, lens[i / 2], 1});
+        CHECK(td_read(y, TD_F32, want, sizeof want));
+        TD_CHECK_THAT(!memcmp(want, got, sizeof want), "%d of %d: %.9g %.9g", i % 2,
+                      (int)lens[i / 2], (double)got[0], (double)want[0]);
+        free(x);
+    }
+    td_close(cx);
+    build_end(&b);
+}
+
 /* ---- several inner dims --------------------------------------------------- */
 
 TEST(a_reduction_may_be_over_several_dims) {
@@ -345,6 +375,15 @@ TEST(no_rows_and_no_inside_are_allowed) {
     float        x[4] = {1, 2, 3, 4}, sums[4] = {9, 9, 9, 9}, cols[4] = {9, 9, 9, 9};
     void        *ptr[] = {x, sums, cols};
     CHECK(td__table_init());
+    BEGIN(&m, 2, 0, 3, 4); /* parts are filled although there are no rows */
+    int u = op1(&m, TD_OP_neg, LOAD(&m, TD_F32, 12, 4, 1));
+    STORE(&m, fold(&m, TD_S_COLUMN, TD_FOLD_SUM, fold(&m, TD_S_REDUCE, TD_FOLD_SUM, u)),
+          0, 0, 0);
+    build_one(&b, &m, "gcc");
+    run(&b, 0, (run_args){ptr, NULL, NULL, 0, 4, 1});
+    build_end(&b);
+    CHECK(sums[0] == 0);
+    sums[0] = 9;
     for (int way = 0; way < 2; way++) {
         if (way) BEGIN(&m, 1, 4, 0);
         else BEGIN(&m, 1, 0, 4);

@@ -2,7 +2,7 @@
  * of the math headers as text, one item each, with the items it uses. Emitted code
  * takes from there what it needs. Reads the headers below the current folder.
  *
- * An item begins at the left margin with TD_M, static, typedef, #define or #ifdef, and
+ * An item begins at the left margin with TD_M or TD_M_RUN, static, typedef, #define or #ifdef, and
  * ends with a brace or semicolon at depth 0, the end of the line, or #endif. Include
  * guards, comments between items and #include are left out. */
 #include "ops/gen/gen.h"
@@ -100,7 +100,7 @@ static bool read_header(const char *path) {
     if (!f) return perror(path), false;
     while (fgets(line, sizeof line, f) && n_items < ITEMS) {
         bool guard = strstr(line, "_H\n") != NULL;
-        if (!guard && (starts(line, "TD_M ") || starts(line, "static ") ||
+        if (!guard && (starts(line, "TD_M") || starts(line, "static ") ||
                        starts(line, "typedef ") || starts(line, "#define ") ||
                        starts(line, "#ifdef ")))
             read_item(f, line, sizeof line);

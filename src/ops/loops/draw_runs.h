@@ -65,8 +65,8 @@ TD_M int64_t td_draw_some(const uint64_t key[2], int64_t place, int64_t n, int64
 }
 
 /* Elements [place, place + n) of a draw: key is its seed and offset. */
-TD_M void td_draw_uniform_f32(const uint64_t key[2], int64_t place, int64_t n,
-                              float *out) {
+TD_M_RUN void td_draw_uniform_f32(const uint64_t key[2], int64_t place, int64_t n,
+                                  float *out) {
     uint32_t w[64];
     for (int64_t m; n > 0; n -= m, place += m, out += m) {
         m = td_draw_some(key, place, n, 4, w);
@@ -76,8 +76,8 @@ TD_M void td_draw_uniform_f32(const uint64_t key[2], int64_t place, int64_t n,
     }
 }
 
-TD_M void td_draw_uniform_f16(const uint64_t key[2], int64_t place, int64_t n,
-                              float *out) {
+TD_M_RUN void td_draw_uniform_f16(const uint64_t key[2], int64_t place, int64_t n,
+                                  float *out) {
     uint32_t w[64];
     for (int64_t m; n > 0; n -= m, place += m, out += m) {
         m = td_draw_some(key, place, n, 4, w);
@@ -87,8 +87,8 @@ TD_M void td_draw_uniform_f16(const uint64_t key[2], int64_t place, int64_t n,
     }
 }
 
-TD_M void td_draw_uniform_bf16(const uint64_t key[2], int64_t place, int64_t n,
-                               float *out) {
+TD_M_RUN void td_draw_uniform_bf16(const uint64_t key[2], int64_t place, int64_t n,
+                                   float *out) {
     uint32_t w[64];
     for (int64_t m; n > 0; n -= m, place += m, out += m) {
         m = td_draw_some(key, place, n, 4, w);
@@ -98,8 +98,8 @@ TD_M void td_draw_uniform_bf16(const uint64_t key[2], int64_t place, int64_t n,
     }
 }
 
-TD_M void td_draw_uniform_f64(const uint64_t key[2], int64_t place, int64_t n,
-                              double *out) {
+TD_M_RUN void td_draw_uniform_f64(const uint64_t key[2], int64_t place, int64_t n,
+                                  double *out) {
     uint32_t w[64];
     for (int64_t m; n > 0; n -= m, place += m, out += m) {
         m = td_draw_some(key, place, n, 2, w);
@@ -109,8 +109,8 @@ TD_M void td_draw_uniform_f64(const uint64_t key[2], int64_t place, int64_t n,
 }
 
 /* Adding 0 makes -0 a 0, as a mean of 0 does. */
-TD_M void td_draw_normal_f32(const uint64_t key[2], int64_t place, int64_t n,
-                             float *out) {
+TD_M_RUN void td_draw_normal_f32(const uint64_t key[2], int64_t place, int64_t n,
+                                 float *out) {
     uint32_t w[64] = {0}, u[32], v[32];
     float    cosine[32], sine[32], all[64];
     for (int64_t m; n > 0; n -= m, place += m, out += m) {
@@ -126,8 +126,8 @@ TD_M void td_draw_normal_f32(const uint64_t key[2], int64_t place, int64_t n,
     }
 }
 
-TD_M void td_draw_normal_f64(const uint64_t key[2], int64_t place, int64_t n,
-                             double *out) {
+TD_M_RUN void td_draw_normal_f64(const uint64_t key[2], int64_t place, int64_t n,
+                                 double *out) {
     uint32_t w[64];
     double   pair[2];
     for (int64_t m; n > 0; n -= m, place += m, out += m) {
@@ -139,8 +139,8 @@ TD_M void td_draw_normal_f64(const uint64_t key[2], int64_t place, int64_t n,
     }
 }
 
-TD_M void td_draw_coins(const uint64_t key[2], int64_t place, int64_t n, double p,
-                        int32_t *out) {
+TD_M_RUN void td_draw_coins(const uint64_t key[2], int64_t place, int64_t n, double p,
+                            int32_t *out) {
     uint64_t bound = (uint64_t)__builtin_ceil(p * 0x1p32);
     uint32_t w[64];
     for (int64_t m; n > 0; n -= m, place += m, out += m) {
