@@ -115,3 +115,41 @@ TEST(every_expression_gives_these_bits_with_clang_too) {
     CHECK(td__table_init());
     if (has_compiler("clang")) check_rows("clang");
 }
+
+/* ---- no memory ------------------------------------------------------------ */
+
+TEST(without_memory_it_says_so_and_leaks_nothing) {
+    static maker m;
+    td_nest_code code = {0};
+    td_buf       text = {0};
+    bool         ok = false;
+    CHECK(td__table_init());
+    BEGIN(&m, 2, 3, -1, 4, -2);
+    int v = LOAD(&m, TD_BF16, 0, 0, 4, 1), e = op1(&m, TD_OP_exp, v);
+    m.stride[v][0] = (td_extent){12, 0};
+    int s = fold(&m, TD_S_REDUCE, TD_FOLD_SUM, e);
+    int c = fold(&m, TD_S_COLUMN, TD_FOLD_SUM, e);
+    STORE(&m, op2(&m, TD_OP_div, e, s), 9, 4, 4, 1);
+    STORE(&m, c, 0, 0, 4, 1);
+    for (int64_t n = 0; !ok && n < 1000; n++) {
+        td__fault_arm(n, true);
+        ok = td__nest_emit(&m.n, &code) &&
+             td__helpers_text(&text, td__buf_str(&code.helpers));
+        td__fault_arm(-1, false);
+        CHECK(ok || n < 900);
+        td__nest_code_free(&code);
+        td__buf_free(&text);
+    }
+    CHECK(ok);
+}
+
+TEST(helpers_bring_all_they_use_and_unknown_names_are_refused) {
+    td_buf text = {0};
+    CHECK(td__helpers_text(&text, "td_m_tanh_f32\ntd_m_tanh_f32\n"));
+    const char *all = td__buf_str(&text), *tanh = strstr(all, "td_m_tanh_f32(float");
+    CHECK(tanh && !strstr(tanh + 1, "td_m_tanh_f32(float"));
+    CHECK(strstr(all, "td_m_exp_neg64_f32(float") < tanh);
+    CHECK(strstr(all, "#define TD_MAGIC_F32") && !strstr(all, "td_m_sin_f32"));
+    CHECK(!td__helpers_text(&text, "td_m_tanh_f33\n"));
+    td__buf_free(&text);
+}
