@@ -78,9 +78,10 @@ static void place(td_emit *e, int i) {
     }
     a->depth = (int8_t)depth_of(e, a->vary);
     if (s->kind == TD_S_COLUMN) {
-        a->wide = !e->flat && a->depth > 0;
+        a->wide = !e->flat && (a->depth > 0 || s->wide);
         a->vary &= a->wide ? ~((1u << e->outer) - 1u) : 0;
-        a->depth = a->wide ? a->depth : 0;
+        if (s->wide) a->vary = ((1u << e->n->n_dims) - 1u) & ~((1u << e->outer) - 1u);
+        a->depth = (int8_t)(!a->wide ? 0 : s->wide ? e->inner : a->depth);
         a->after = true;
     }
     a->direct = s->kind == TD_S_REDUCE && is_plain_row(e, stmt(e, s->a[0]), s);

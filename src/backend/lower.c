@@ -50,6 +50,12 @@ static td_extent offset_of(td_lowered *l, const td_gval *v, const td_gval *root)
     return (td_extent){0, TD_EXTENT_BAD};
 }
 
+/* Symbolic sizes that only a guard makes equal, or 1, could be either. */
+static bool same_size(td_lowered *l, int64_t a, int64_t b) {
+    return a == b || td__extent_eq(td__extent_of(&l->products, l->g, a),
+                                   td__extent_of(&l->products, l->g, b));
+}
+
 bool td__access_of(td_lowered *l, const td_gval *v, const td_look *space,
                    td_access *to) {
     const td_look *look = v->look;
@@ -63,6 +69,7 @@ bool td__access_of(td_lowered *l, const td_gval *v, const td_look *space,
     for (int d = 0; d < space->rank && d < TD_SPACE_DIMS; d++) {
         to->stride[d] = td__extent(0);
         if (d < skip || look->size[d - skip] == 1) continue;
+        if (!same_size(l, look->size[d - skip], space->size[d])) return false;
         to->stride[d] = td__extent_of(&l->products, l->g, look->stride[d - skip]);
         if (to->stride[d].p == TD_EXTENT_BAD) return false;
     }

@@ -273,8 +273,11 @@ static td_graph *simplify(const td_graph *g) {
     td_buf    names = {0};
     bool      some = is_plain(g) && name_parts(g, &names);
     td_graph *s = NULL;
+    bool      grad = g->cx->grad_enabled;
+    g->cx->grad_enabled = false; /* histories are the wrapper's business */
     if (names.failed) td__fail_memory(g->cx);
     else s = some ? td__graph_decompose(g, td__buf_str(&names)) : td__graph_clone(g);
+    g->cx->grad_enabled = grad;
     td__buf_free(&names);
     if (s && td__graph_dce(s) && td__graph_cse(s) && td__graph_dce(s)) return s;
     td__graph_drop(s);

@@ -39,8 +39,8 @@ typedef enum td_stmt_kind {
     TD_S_EXPR,   /* .expr of row `op`, on a[] and p */
     TD_S_CAST,   /* a[0], of another dtype, as this one: what eager's casts do */
     TD_S_REDUCE, /* of a[0] over all inner dims */
-    TD_S_COLUMN, /* of a[0] over all outer dims; over the inner ones too if that is a
-                  * row's or a REDUCE */
+    TD_S_COLUMN, /* of a[0] over all outer dims; once only if that is a row's or a
+                  * REDUCE, unless `wide` */
     TD_S_DRAW,   /* random: block and word by a[0], the element's i64 place */
     TD_S_STORE   /* a[0] to pointer `ptr`, whose dtype is that of a[0] */
 } td_stmt_kind;
@@ -59,17 +59,18 @@ typedef enum td_draw_kind {
  * a half), int64_t, int32_t (also narrower integers, wrapped, and bool, 0 or 1). The
  * operands of an EXPR have the dtype it computes in, or its narrow kin. */
 typedef struct td_stmt {
-    uint8_t          kind;    /* td_stmt_kind */
-    uint8_t          dtype;   /* of the value */
-    uint8_t          compute; /* EXPR: td_compute of its text */
-    uint8_t          how;     /* td_fold; td_draw_kind */
-    uint8_t          n;       /* arguments */
-    uint8_t          masks;   /* EXPR: bit k: a[k] is a bool, read as %name */
-    int16_t          ptr;
-    td_op            op;
-    int32_t          a[TD_LOOP_INPUTS]; /* statements by number */
-    const td_extent *stride;            /* [n_dims]: LOAD, STORE, PLACE */
-    const td_scalars *p;                /* EXPR: its numbers; NULL: none */
+    uint8_t           kind;    /* td_stmt_kind */
+    uint8_t           dtype;   /* of the value */
+    uint8_t           compute; /* EXPR: td_compute of its text */
+    uint8_t           how;     /* td_fold; td_draw_kind */
+    uint8_t           n;       /* arguments */
+    uint8_t           masks;   /* EXPR: bit k: a[k] is a bool, read as %name */
+    bool              wide;    /* COLUMN: one for each inner element in any case */
+    int16_t           ptr;
+    td_op             op;
+    int32_t           a[TD_LOOP_INPUTS]; /* statements by number */
+    const td_extent  *stride;            /* [n_dims]: LOAD, STORE, PLACE */
+    const td_scalars *p;                 /* EXPR: its numbers; NULL: none */
     union {
         double  f;
         int64_t i;

@@ -11,12 +11,12 @@ typedef struct builder {
     td_lowered     *l;
     const td_group *grp;
     td_built       *to;
-    int             order[TD_SPACE_DIMS]; /* dims of the group, outermost first */
-    int             n_rows;               /* how many of those are outer */
-    int             last[TD_SPACE_DIMS + 1]; /* by dim of the nest: innermost of the
+    int             order[TD_SPACE_DIMS];     /* dims of the group, outermost first */
+    int             n_rows;                   /* how many of those are outer */
+    int             last[TD_SPACE_DIMS + 1];  /* by dim of the nest: innermost of the
                                               * group's dims that it joins */
     td_extent       times[TD_SPACE_DIMS + 1]; /* ...and steps of that at a time */
-    int            *stmt_of;              /* by member: its value */
+    int            *stmt_of;                  /* by member: its value */
     bool            failed;
 } builder;
 
@@ -119,8 +119,8 @@ static bool same_strides(const builder *b, const td_extent *x, const td_extent *
 static bool same_stmt(const builder *b, const td_stmt *x, const td_stmt *y) {
     bool head = x->kind == y->kind && x->dtype == y->dtype &&
                 x->compute == y->compute && x->how == y->how && x->n == y->n &&
-                x->masks == y->masks && x->ptr == y->ptr && x->op == y->op &&
-                x->num.i == y->num.i;
+                x->masks == y->masks && x->wide == y->wide && x->ptr == y->ptr &&
+                x->op == y->op && x->num.i == y->num.i;
     if (!head || !same_strides(b, x->stride, y->stride)) return false;
     for (int k = 0; k < x->n; k++)
         if (x->a[k] != y->a[k]) return false;
@@ -156,8 +156,8 @@ static const td_extent *strides(builder *b, const td_access *a, int64_t times) {
     td_extent *s = td__arena_alloc(&b->l->arena, sizeof *s * (size_t)(n + 1));
     b->failed |= !s;
     for (int d = 0; s && d < n; d++) {
-        td_extent step = td__extent_mul(&b->l->products, a->stride[b->last[d]],
-                                        td__extent(times));
+        td_extent step =
+            td__extent_mul(&b->l->products, a->stride[b->last[d]], td__extent(times));
         s[d] = td__extent_mul(&b->l->products, step, b->times[d]);
     }
     return s;
@@ -199,6 +199,7 @@ static int fold(builder *b, const td_point *p, td_stmt s) {
     if (p->reach == TD_FOLDS_NOT) return s.a[0];
     if (p->level == TD_AT_ROW) return add(b, s);
     if (p->level == TD_AT_ONCE && p->walks == TD_AT_POINT) s.a[0] = add(b, s);
+    s.wide = p->level == TD_AT_END;
     s.kind = TD_S_COLUMN;
     return add(b, s);
 }

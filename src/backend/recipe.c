@@ -122,7 +122,8 @@ static void pointwise(cook *c) {
     td_value  in[TD_MAX_ARGS];
     td_pw     w;
     td_dtype  out = (td_dtype)c->p->v->look->dtype;
-    c->failed = !plain_args(c->node, t, in) || !td__pw_tell(&w, c->node->op, in, out);
+    c->failed = !plain_args(c->node, t, in) ||
+                !td__pw_tell(c->l->g->cx, &w, c->node->op, in, out);
     if (c->failed) return;
     td_dtype type = td__pw_compute_dtype(w.common);
     bool     truth = td__ops[w.op].flags & TD_OPF_BOOL_OUT;

@@ -12,17 +12,27 @@ static td_gval *twin_of(void *env, td_gval *v) {
     return t ? t : v;
 }
 
+static bool is_symbolic(const td_look *l) {
+    for (int d = 0; d < l->rank; d++)
+        if (td__dim_is_sym(l->size[d]) || td__dim_is_sym(l->stride[d])) return true;
+    return false;
+}
+
 static td_gval *add_clone(td_graph *g, td_gval *v) {
     td_garg   in = td__garg_value(v);
     td_gnode *n = td__graph_op(g, TD_OP_clone, &in, 1, 1);
     int64_t   stride[TD_MAX_RANK];
     if (!n) return NULL;
     td_look l = *v->look;
-    td__strides_like(l.rank, l.size, l.stride, stride);
-    l.stride = stride;
+    /* Symbols of a graph are not the tracer's: no arithmetic on them here. */
+    if (is_symbolic(&l)) {
+        if (l.dense) l.stride = NULL;
+    } else {
+        td__strides_like(l.rank, l.size, l.stride, stride);
+        l.stride = stride;
+    }
     l.storage = g->n_storages++;
     l.offset = 0;
-    l.dense = td__is_dense(l.rank, l.size, stride);
     n->out[0]->look = td__graph_look_of(g, l);
     n->tags = TD_TAG(TD_MUST_SAVE, 0);
     return n->out[0]->look ? n->out[0] : NULL;

@@ -109,9 +109,11 @@ void td__expr_text(td_buf *b, const char *picked, const td_expr_type *t,
 void td__expr_wrap(td_buf *b, const char *text, int column) {
     while (*text) {
         size_t n = strlen(text), room = column < 60 ? (size_t)(84 - column) : 24;
-        if (n > room)
+        if (n > room) {
             for (n = room; n > 1 && text[n] != ' '; n--) {
             }
+            if (n == 1) n = 1 + strcspn(text + 1, " "); /* one long word */
+        }
         td__buf_addn(b, text, n);
         text += n;
         if (*text) td__buf_printf(b, "\n%*s", column - 1, "");

@@ -221,11 +221,11 @@ int64_t td__pw_number(const td_pw *w, td_value v) {
     return number_bits(w, td__isa(), v);
 }
 
-bool td__pw_tell(td_pw *w, td_op op, const td_value *in, td_dtype out) {
+bool td__pw_tell(td_ctx *cx, td_pw *w, td_op op, const td_value *in, td_dtype out) {
     td_value  args[TD_MAX_ARGS];
     td_meta   meta = {.dtype = out};
     td_tensor none = {.numel = 0, .dtype = (uint8_t)out}, *result = &none;
-    td_opcall c = {.def = &td__ops[op], .info = td__opinfo(op)};
+    td_opcall c = {.cx = cx, .def = &td__ops[op], .info = td__opinfo(op)};
     c.in = args;
     c.n_in = c.info->s.n_in;
     c.n_out = 1;
