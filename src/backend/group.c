@@ -248,11 +248,17 @@ static td_extent along(const fit *f, const td_access *x, bool of_b, int d) {
 
 static bool same_elements(const fit *f, const td_access *x, bool x_of_b,
                           const td_access *y, bool y_of_b) {
-    if (x->dtype != y->dtype || !td__extent_eq(x->offset, y->offset)) return false;
+    if (x->root != y->root || x->dtype != y->dtype ||
+        !td__extent_eq(x->offset, y->offset))
+        return false;
     for (int d = 0; d < group_at(f, f->a)->n_dims; d++)
         if (!td__extent_eq(along(f, x, x_of_b, d), along(f, y, y_of_b, d)))
             return false;
     return true;
+}
+
+static bool same_bytes(const td_lowered *l, const td_access *x, const td_access *y) {
+    return x->root && y->root && l->bytes_of[x->root->id] == l->bytes_of[y->root->id];
 }
 
 /* Does every access of group g to what w writes go to the element w writes? */
@@ -260,9 +266,9 @@ static bool reads_in_place(const fit *f, const td_point *w, bool w_of_b, int g) 
     const td_group *grp = group_at(f, g);
     for (int i = 0; i < grp->member.n; i++) {
         const td_point *p = &f->l->point.v[grp->member.v[i]];
-        if (p != w && p->writes && p->own.root == w->own.root) return false;
+        if (p != w && p->writes && same_bytes(f->l, &p->own, &w->own)) return false;
         for (int k = 0; k < p->n_in; k++)
-            if (p->in[k].root == w->own.root &&
+            if (same_bytes(f->l, &p->in[k], &w->own) &&
                 !same_elements(f, &w->own, w_of_b, &p->in[k], g == f->b))
                 return false;
     }

@@ -191,16 +191,34 @@ static bool room_for(td_lowered *l) {
     l->point_of = td__arena_alloc(&l->arena, sizeof *l->point_of * n);
     l->root_of = td__arena_zalloc(&l->arena, sizeof *l->root_of * n);
     l->needed = td__arena_zalloc(&l->arena, sizeof *l->needed * n);
-    if (!l->point_of || !l->root_of || !l->needed) return false;
+    l->bytes_of = td__arena_alloc(&l->arena, sizeof *l->bytes_of * n);
+    if (!l->point_of || !l->root_of || !l->needed || !l->bytes_of) return false;
     for (size_t i = 0; i < n; i++) l->point_of[i] = -1;
+    for (size_t i = 0; i < n; i++) l->bytes_of[i] = (int)i;
+    return true;
+}
+
+/* Inputs that share storage are roots of their own; a write to one is seen by all. */
+static bool find_inputs(td_lowered *l) {
+    td_graph *g = l->g;
+    int *first = td__arena_alloc(&l->arena, sizeof(int) * (size_t)(g->n_storages + 1));
+    if (!first) return false;
+    for (int i = 0; i < g->n_storages; i++) first[i] = -1;
+    for (int i = 0; i < g->inputs.n; i++) {
+        td_gval *v = g->inputs.v[i];
+        int32_t  st = is_tensor(v) ? v->look->storage : -1;
+        l->root_of[v->id] = v;
+        if (st < 0 || st >= g->n_storages) continue;
+        if (first[st] < 0) first[st] = v->id;
+        l->bytes_of[v->id] = first[st];
+    }
     return true;
 }
 
 bool td__lower(td_lowered *l, td_graph *g) {
     l->g = g;
-    if (!td__graph_index(g) || !room_for(l)) return td__fail_memory(g->cx);
-    for (int i = 0; i < g->inputs.n; i++)
-        l->root_of[g->inputs.v[i]->id] = g->inputs.v[i];
+    if (!td__graph_index(g) || !room_for(l) || !find_inputs(l))
+        return td__fail_memory(g->cx);
     for (int i = 0; i < g->nodes.n; i++) {
         find_roots(l, g->nodes.v[i]);
         if (g->nodes.v[i]->kind == TD_N_OP && !add_point(l, g->nodes.v[i], i))

@@ -108,6 +108,7 @@ typedef struct td_lowered {
     TD_VEC(td_group) group;
     int      *point_of; /* [n_values]: which point makes it; -1: none */
     td_gval **root_of;  /* [n_values]: whose bytes a value shows; itself if no view */
+    int      *bytes_of; /* [n_values] by root: the first root of the same storage */
     bool     *needed;   /* [n_values]: somebody wants it as a tensor */
     struct td_follow **follows;    /* [nodes]: what a node comes after, beside what it
                                  * reads: writes, reads before a write, draws */

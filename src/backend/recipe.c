@@ -348,6 +348,8 @@ bool td__recipe(td_lowered *l, td_point *p) {
     if (c.failed || c.n == 0) return false;
     const td_gval *to = p->writes ? tensor_arg(c.node, 0) : p->v;
     if (!p->reach && (!to || !td__access_of(l, to, p->v->look, &p->own))) return false;
-    if (p->writes && c.in[0].root == p->own.root) return false; /* onto itself */
+    if (p->writes && c.in[0].root && /* onto itself */
+        l->bytes_of[c.in[0].root->id] == l->bytes_of[p->own.root->id])
+        return false;
     return serve(&c);
 }

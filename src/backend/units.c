@@ -130,7 +130,7 @@ static void follow(tracks *t, td_follow **list, int node) {
 
 static void note_read(void *env, td_gval *v) {
     tracks *t = env;
-    int     r = t->l->root_of[v->id]->id;
+    int     r = t->l->bytes_of[t->l->root_of[v->id]->id];
     if (!t->written[r]) return;
     if (t->writer[r]) follow(t, &t->l->follows[t->node], t->writer[r] - 1);
     follow(t, &t->readers[r], t->node);
@@ -143,7 +143,7 @@ static const td_gval *written_arg(const td_gnode *n, int i) {
 }
 
 static void note_write(tracks *t, const td_gval *v) {
-    int r = t->l->root_of[v->id]->id;
+    int r = t->l->bytes_of[t->l->root_of[v->id]->id];
     for (const td_follow *f = t->readers[r]; f; f = f->next)
         if (f->node != t->node) follow(t, &t->l->follows[t->node], f->node);
     t->readers[r] = NULL;
@@ -165,7 +165,7 @@ static void find_written(tracks *t) {
         for (int k = 0; g->nodes.v[i]->kind == TD_N_OP && k < g->nodes.v[i]->n_in;
              k++) {
             const td_gval *v = written_arg(g->nodes.v[i], k);
-            if (v) t->written[t->l->root_of[v->id]->id] = true;
+            if (v) t->written[t->l->bytes_of[t->l->root_of[v->id]->id]] = true;
         }
 }
 
