@@ -28,8 +28,8 @@ static td_graph *gradients_of(const td_joint *j) {
     }
     g->outputs.n = g->out_desc.n = at;
     for (int i = 0; i < g->inputs.n; i++) g->in_desc.v[i] = TD_PLAIN_DESC;
-    for (int i = 0; i < g->nodes.n; i++) { /* what could fail has run once */
-        g->nodes.v[i]->origin = TD_FROM_BACKWARD;
+    for (int i = 0; i < g->nodes.n; i++) {
+        g->nodes.v[i]->origin = TD_FROM_BEFORE;
         if (td__opinfo(g->nodes.v[i]->op)->writes) g->nodes.v[i]->dead = true;
     }
     bool ok = td__graph_dce(g);

@@ -159,7 +159,7 @@ static int64_t nature(const subject *s, td_tensor *t) {
                  t->seen != td__version(t); /* asking for its history may fail */
     return (int64_t)t->dtype | (int64_t)t->rank << TD_KEY_RANK |
            bit(TD_KEY_NEEDS, needs) |
-           bit(TD_KEY_LEAF, needs && !stale && td_is_leaf(t)) |
+           bit(TD_KEY_LEAF, needs && (stale ? !td__has_node(t) : td_is_leaf(t))) |
            bit(TD_KEY_INFERENCE, td_is_inference(t)) | bit(TD_KEY_VIEW, view) |
            (int64_t)(t->base ? t->creation : 0) << TD_KEY_CREATION |
            bit(TD_KEY_NUMBER, (t->flags & TD_TF_NUMBER) != 0) |

@@ -2,8 +2,13 @@
  * rules by which a gradient is taken over, copied or added. */
 #include "eager/eager_int.h"
 
+td_node *td__known_accumulator(const td_tensor *leaf) {
+    return leaf->ag ? leaf->ag->accum : NULL;
+}
+
 td_node *td__accumulator(td_tensor *leaf) {
-    td_autograd *s = leaf->ag;
+    td_autograd *s = td__state(leaf);
+    if (!s) return NULL;
     if (s->accum) return td__node_ref(s->accum);
     td_node_plan p = {.n_out = 1, .n_ints = leaf->rank};
     int64_t     *ints;

@@ -263,24 +263,36 @@ bool td_grad(td_tensors outputs, td_tensors inputs, td_tensor **grads,
     return hand_over(cx, grads, inputs.n, ok);
 }
 
-bool td__grad_edges(td_tensors outputs, const td_edge *to, int n, td_tensor **grads,
-                    const td_grad_opts *opts) {
+/* To edges: w says how. */
+static bool go_to(td_walk *w, td_tensors outputs, const td_edge *to, int n,
+                  td_tensor **grads, const td_grad_opts *opts) {
     td_ctx *cx = NULL;
     outer   was;
     memset(grads, 0, sizeof *grads * (size_t)n);
     if (!usable(outputs, &cx) || !usable(opts->grads, &cx)) return false;
-    td_walk w = {.cx = cx,
-                 .keep = opts->retain_graph || opts->create_graph,
-                 .create = opts->create_graph,
-                 .some = true,
-                 .stop = true};
-    if (!begin(&w, &was)) return td__fail_memory(cx);
+    w->cx = cx;
+    w->keep = opts->retain_graph || opts->create_graph;
+    w->create = opts->create_graph;
+    w->stop = true;
+    if (!begin(w, &was)) return td__fail_memory(cx);
     bool ok = true;
-    for (int i = 0; i < n && ok; i++) ok = capture_edge(&w, to[i], &grads[i]);
-    ok = ok && walk(&w, outputs, opts->grads, "backward");
-    end(&w, &was);
+    for (int i = 0; i < n && ok; i++) ok = capture_edge(w, to[i], &grads[i]);
+    ok = ok && walk(w, outputs, opts->grads, "backward");
+    end(w, &was);
     ok = hand_over(cx, grads, n, ok);
     for (int i = 0; i < n; i++)
         if (td_is_nil(grads[i])) grads[i] = NULL;
     return ok;
+}
+
+bool td__grad_edges(td_tensors outputs, const td_edge *to, int n, td_tensor **grads,
+                    const td_grad_opts *opts) {
+    td_walk w = {.some = true};
+    return go_to(&w, outputs, to, n, grads, opts);
+}
+
+bool td__grad_all(td_tensors outputs, const td_edge *to, int n, td_tensor **grads,
+                  const td_grad_opts *opts) {
+    td_walk w = {0};
+    return go_to(&w, outputs, to, n, grads, opts);
 }

@@ -88,6 +88,7 @@ bool           td__check_write(td_opcall *c, td_tensor *t);
 bool           td__regenerate(td_tensor *t); /* a view behind its storage */
 /* What the base of a copy_slices node looked like. */
 const td_note *td__slices_base(const td_node *n);
+const td_node *td__slices_writer(const td_node *n);
 /* A copy of g with the strides of the note. nil on failure. */
 td_tensor     *td__copy_like(td_ctx *cx, td_tensor *g, const td_note *like);
 
@@ -110,8 +111,6 @@ bool td__retain_move(td_tensor *t, td_node *from, td_node *to, int nr);
 /* ---- engine.c ----------------------------------------------------------- */
 
 extern const td_node_kind td__accumulate_kind, td__op_kind, td__slices_kind;
-/* The accumulation node of a leaf, with a reference; NULL after td__fail. */
-td_node                  *td__accumulator(td_tensor *leaf);
 /* Takes over one reference to g. */
 bool                      td__grad_accumulate(td_tensor *leaf, td_tensor *g);
 

@@ -63,6 +63,7 @@ bool td__walk_explore(td_walk *w, td_rec *root) {
         td_rec *r = w->path.v[w->path.n - 1];
         if (r->next == r->node->n_edge || (w->stop && r->capture)) {
             w->path.n--;
+            if (w->stop && r->capture) r->wanted = false;
             if (leads(r) && w->path.n > 0) w->path.v[w->path.n - 1]->wanted = true;
             continue;
         }

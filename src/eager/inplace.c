@@ -236,6 +236,10 @@ const td_note *td__slices_base(const td_node *n) {
     return &n->note[((const slices *)n->data)->self];
 }
 
+const td_node *td__slices_writer(const td_node *n) {
+    return ((const slices *)n->data)->fn;
+}
+
 /* The edges of the writer, with the base in place of the view. */
 static bool slices_edges(td_node *n, td_node *fn, int self, td_tensor *base,
                          int64_t **ints) {

@@ -83,6 +83,11 @@ void td__node_release(td_node *n) {
     for (int i = 0; i < n->n_saved; i++) td__saved_free(&n->saved[i]);
 }
 
+bool td__node_saves(const td_node *n) {
+    if (n->kind == &td__slices_kind) n = td__slices_writer(n);
+    return n->n_saved > 0;
+}
+
 static void bury(td_node *n) {
     if (n->kind == &td__accumulate_kind) {
         td_tensor *leaf = n->data;

@@ -102,6 +102,8 @@ static inline td_node *td__node_ref(td_node *n) {
     return n;
 }
 void td__node_drop(td_node *n); /* without recursion over graphs */
+/* Has it values that go with the first backward? Then a second one fails. */
+bool td__node_saves(const td_node *n);
 void td__node_release(td_node *n);
 /* Writes what t looks like; *ints moves on. */
 void td__note(td_note *note, const td_tensor *t, bool strided, int64_t **ints);
@@ -119,6 +121,10 @@ void         td__clear_history(td_tensor *t);
 bool         td__edge_of(td_tensor *t, td_edge *e);
 /* Has it a grad function, up to date or not? */
 bool         td__has_node(const td_tensor *t);
+/* The accumulation node of a leaf, with a reference; NULL after td__fail. */
+td_node     *td__accumulator(td_tensor *leaf);
+/* The same if there is one, also when the leaf no longer wants gradients; not held. */
+td_node     *td__known_accumulator(const td_tensor *leaf);
 /* A view that has, or gets, its history from its base, which was written since. */
 bool         td__is_behind(const td_tensor *t);
 /* The node of t, brought up to date for a view whose base was written. */
@@ -129,6 +135,7 @@ bool         td__fn_of(td_tensor *t, td_node **fn);
 bool       td__save(td_saved *s, td_tensor *t, bool output, int nr);
 /* Gives the tensor in the innermost scope (or alive elsewhere); NULL after fail. */
 td_tensor *td__unpack(td_node *n, const td_saved *s);
+bool       td__fail_second(const td_node *n); /* its saved values are gone */
 void       td__saved_free(td_saved *s);
 /* The bytes of t as a tensor whose gradient goes to e; NULL after td__fail. */
 td_tensor *td__alias_at(td_tensor *t, td_edge e);
@@ -144,5 +151,9 @@ bool td__rebase(td_tensor *t, td_node *n, int nr, int self_edge);
  * none of what arrives there. grads[i] is NULL when nothing arrived. */
 bool td__grad_edges(td_tensors outputs, const td_edge *to, int n, td_tensor **grads,
                     const td_grad_opts *opts);
+/* The same, but as td_backward does it: nodes that lead to none of them run as well,
+ * and may fail. */
+bool td__grad_all(td_tensors outputs, const td_edge *to, int n, td_tensor **grads,
+                  const td_grad_opts *opts);
 
 #endif

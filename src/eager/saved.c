@@ -192,15 +192,16 @@ static td_tensor *unpack_hooks(td_node *n, const td_saved *s) {
     return p->edge.node ? td__alias_at(t, p->edge) : t;
 }
 
+bool td__fail_second(const td_node *n) {
+    return td__fail(
+        n->cx, TD_E_GRAD,
+        "%s: trying to backward through the graph a second time, but the values "
+        "saved for it are gone; ask for retain_graph the first time",
+        n->name);
+}
+
 td_tensor *td__unpack(td_node *n, const td_saved *s) {
-    if (s->flags & TD_SV_FREED) {
-        td__fail(
-            n->cx, TD_E_GRAD,
-            "%s: trying to backward through the graph a second time, but the values "
-            "saved for it are gone; ask for retain_graph the first time",
-            n->name);
-        return NULL;
-    }
+    if (s->flags & TD_SV_FREED) return td__fail_second(n), NULL;
     if (s->pack) return unpack_hooks(n, s);
     if (TD_UNLIKELY(s->version != td__version(s->t)) && !(s->flags & TD_SV_PLAIN)) {
         fail_version(n, s);

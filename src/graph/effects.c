@@ -15,10 +15,18 @@ bool td__gnode_is_fixed(const td_gnode *n) {
     return td__opinfo(n->op)->writes || td__opinfo(n->op)->s.n_out == 0;
 }
 
-static bool has_symbols(const td_garg *a) {
-    const td_look *l = a->kind == TD_G_VALUE ? a->u.v->look : NULL;
+static bool has_symbols(const td_look *l) {
     for (int d = 0; l && d < l->rank; d++)
         if (td__dim_is_sym(l->size[d])) return true;
+    return false;
+}
+
+/* A size that depends on values is known from the result that has it, and others may
+ * count by it where nobody reads the result. */
+static bool shows_size(const td_gnode *n) {
+    if (!(td__ops[n->op].flags & TD_OPF_DYNAMIC)) return false;
+    for (int i = 0; i < n->n_out; i++)
+        if (has_symbols(n->out[i]->look)) return true;
     return false;
 }
 
@@ -27,12 +35,15 @@ static bool has_symbols(const td_garg *a) {
 static bool may_fail(const td_gnode *n) {
     uint32_t       flags = td__ops[n->op].flags;
     const td_look *l = n->n_out > 0 ? n->out[0]->look : NULL;
-    if (!(flags & TD_OPF_PICKY) || n->origin == TD_FROM_BACKWARD) return false;
-    if (flags & TD_OPF_VIEW) return has_symbols(&n->in[0]);
+    if (!(flags & TD_OPF_PICKY) || n->origin == TD_FROM_BEFORE) return false;
+    if (flags & TD_OPF_VIEW)
+        return n->in[0].kind == TD_G_VALUE && has_symbols(n->in[0].u.v->look);
     return !(flags & TD_OPF_POINTWISE) || !l || !td__is_float((td_dtype)l->dtype);
 }
 
-bool td__gnode_stays(const td_gnode *n) { return td__gnode_is_fixed(n) || may_fail(n); }
+bool td__gnode_stays(const td_gnode *n) {
+    return td__gnode_is_fixed(n) || may_fail(n) || shows_size(n);
+}
 
 void *td__pass_room(td_graph *g, td_arena *a, size_t n, size_t item) {
     void *p = td__arena_zalloc(a, (n + 1) * item);

@@ -88,7 +88,8 @@ typedef enum td_gregion {
 } td_gregion;
 
 /* Which half of a joint graph a node belongs to. */
-typedef enum td_origin { TD_FROM_FORWARD, TD_FROM_BACKWARD } td_origin;
+/* BEFORE: what could fail has run before, with the same values. */
+typedef enum td_origin { TD_FROM_FORWARD, TD_FROM_BACKWARD, TD_FROM_BEFORE } td_origin;
 
 /* What a checkpoint region asks for the results of a node (tandem/grad.h: td_policy)
  * lies in td_gnode.tags with the number of the region, 1 upwards. */

@@ -2,6 +2,7 @@
  * what they belong to back to the inputs, and the gradients that arrive are outputs.
  * What eager's backward would refuse is found out here, and told when it is asked. */
 #include "joint/joint_int.h"
+#include "trace/sym.h"
 
 #include <stdio.h>
 
@@ -51,19 +52,19 @@ static bool base_moved(td_joint_run *r, int i, bool *moved) {
     return true;
 }
 
-/* A leaf that came to require grad in the program. */
+/* A leaf that came to require grad in the program, and was used there. It may no longer
+ * require it. */
 static bool find_late_edge(td_joint_run *r, int i) {
-    td_tensor *t = r->outer[i];
-    if (!t || r->edge[i].node || !td__needs_grad(t)) return true;
-    if (td__joint_is_stale(t) || !td_is_leaf(t)) return true;
-    return td__edge_of(t, &r->edge[i]);
+    td_node *n = r->outer[i] ? td__known_accumulator(r->outer[i]) : NULL;
+    if (!n || r->edge[i].node) return false;
+    r->edge[i] = (td_edge){td__node_ref(n), 0};
+    return true;
 }
 
 static bool find_targets(td_joint_run *r, td_edge *to) {
     td_joint *j = r->to;
     for (int i = 0; i < j->n_primals; i++) {
-        bool moved, known = false;
-        if (!find_late_edge(r, i)) return false;
+        bool moved, known = false, late = find_late_edge(r, i);
         if (!r->edge[i].node) continue;
         if (!base_moved(r, i, &moved)) return false;
         td_edge e = moved ? r->base_edge[i] : r->edge[i];
@@ -71,7 +72,8 @@ static bool find_targets(td_joint_run *r, td_edge *to) {
             known = td__same_edge(to[k], e);
         if (known) continue;
         to[j->n_targets] = e;
-        j->targets[j->n_targets++] = (td_target){.input = i, .base = moved};
+        j->targets[j->n_targets++] =
+            (td_target){.input = i, .base = moved, .leaf = late};
     }
     return true;
 }
@@ -158,7 +160,7 @@ static bool go_back(td_joint_run *r, const td_edge *to, td_tensor **grads) {
     }
     td_grad_opts o = {TD_GRAD_OPTS, .retain_graph = true, .grads = {with, n}};
     bool         ok =
-        n == 0 || td__grad_edges((td_tensors){roots, n}, to, j->n_targets, grads, &o);
+        n == 0 || td__grad_all((td_tensors){roots, n}, to, j->n_targets, grads, &o);
     td__free((void *)roots);
     return ok;
 }
@@ -176,8 +178,8 @@ static bool find_broken(td_joint_run *r, const td_edge *to, td_tensor **grads) {
     for (int i = 0; i < j->n_tangents; i++) {
         td_tensors   root = {&r->roots[i], 1}, with = {&r->tangent[i], 1};
         td_grad_opts o = {TD_GRAD_OPTS, .retain_graph = true, .grads = with};
-        if (td__grad_edges(root, to, j->n_targets, grads, &o)) continue;
-        if (!is_eagers(td_error(r->cx))) return false;
+        if (td__grad_all(root, to, j->n_targets, grads, &o)) continue;
+        if (!is_eagers(td_error(r->cx)) || td__symenv_assumed()) return false;
         j->tangents[i].code = td_error(r->cx);
         j->tangents[i].broken = td__arena_strdup(&j->arena, td_message(r->cx));
         td_clear(r->cx);
@@ -187,26 +189,48 @@ static bool find_broken(td_joint_run *r, const td_edge *to, td_tensor **grads) {
     return go_back(r, to, grads);
 }
 
+/* Does a gradient reach the leaf, or would eager fail on the way? */
+static bool takes_gradient(td_joint_run *r, td_tensor *leaf, bool *takes) {
+    td_joint  *j = r->to;
+    int        n = j->n_targets;
+    td_edge    e = {0};
+    td_tensor *g = NULL;
+    if (!td__edge_of(leaf, &e)) return false;
+    j->n_targets = 1;
+    bool ok = go_back(r, &e, &g);
+    j->n_targets = n;
+    if (e.node) td__node_drop(e.node);
+    *takes = g || !ok;
+    if (!ok && is_eagers(td_error(r->cx))) td_clear(r->cx);
+    return td_ok(r->cx);
+}
+
 /* A leaf that the program makes and returns takes gradients from results that were
  * computed from it; the compiled function has no way to send them there. */
 static bool check_leaves(td_joint_run *r) {
     td_joint *j = r->to;
-    int       n = j->n_targets;
     for (int i = 0; i < j->n_results; i++) {
-        td_edge    e = {0};
-        td_tensor *g = NULL;
+        bool takes;
         if (!j->results[i].wants || j->results[i].how != TD_RESULT_VALUE) continue;
-        if (!td__edge_of(r->out[i].u.t, &e)) return false;
-        j->n_targets = 1;
-        bool ok = go_back(r, &e, &g);
-        j->n_targets = n;
-        if (e.node) td__node_drop(e.node);
-        if (!ok) return false;
-        if (g)
+        if (!takes_gradient(r, r->out[i].u.t, &takes)) return false;
+        if (takes)
             return td__fail(r->cx, TD_E_UNSUPPORTED,
                             "@%.60s: result %d is a leaf made inside that other "
                             "results depend on; pass it as an argument",
                             r->program->name, i);
+    }
+    return true;
+}
+
+/* Where gradients of a leaf arrive, it has the sizes it was first used with, inside the
+ * call or before it: nobody knows those when they change in the call. */
+static bool check_sizes(td_joint_run *r) {
+    td_joint *j = r->to;
+    for (int i = 0; i < j->n_targets; i++) {
+        int  in = j->targets[i].input;
+        bool leaf = j->targets[i].leaf || !td__has_node(r->real[in]);
+        if (!leaf || j->targets[i].base || !j->targets[i].from) continue;
+        if (!td__joint_same_sizes(r, in)) return td__joint_fail_sizes(r, in);
     }
     return true;
 }
@@ -226,10 +250,11 @@ bool td__joint_differentiate(td_joint_run *r) {
     for (int i = 0; i < j->n_tangents; i++)
         if (!add_tangent(r, i)) return false;
     if (!find_targets(r, to) || !note_looks(r, looks)) return false;
+    if (!td__joint_reach(r, to) || !check_sizes(r)) return false;
     bool ok = go_back(r, to, grads);
     if (!ok && is_eagers(td_error(r->cx))) ok = find_broken(r, to, grads);
-    ok = ok && td__joint_reach(r, to) && check_leaves(r) && check_looks(r, looks) &&
-         put_grads(r, grads) && write_late(r, writes);
+    ok = ok && check_leaves(r) && check_looks(r, looks) && put_grads(r, grads) &&
+         write_late(r, writes);
     tag_backward(j->g, first);
     return ok;
 }

@@ -23,6 +23,7 @@
 typedef struct td_target {
     int      input;
     bool     base;
+    bool     leaf; /* that it is, at least for a while, in the program only */
     uint64_t from; /* tangents that lead to it, a bit each; from the 65th on: all */
 } td_target;
 
@@ -101,6 +102,7 @@ typedef struct td_tangent {
     td_geom       geom;   /* sizes, and the strides the graph was made for */
     td_code       code;   /* eager's backward from there fails with this, */
     const char   *broken; /* ...and says this; NULL: it works */
+    uint64_t      clash;  /* tangents whose backward uses up what this one's needs */
 } td_tangent;
 
 typedef struct td_joint {

@@ -47,6 +47,11 @@ static inline bool td__same_edge(td_edge a, td_edge b) {
     return a.node == b.node && a.nr == b.nr;
 }
 
+/* The tensor whose history is that of t, a view; NULL: t has one of its own. */
+static inline td_tensor *td__joint_base(const td_tensor *t) {
+    return t->flags & TD_TF_CUT ? NULL : t->base;
+}
+
 /* A view whose storage was written since its history was last looked up: asking for it
  * now may fail, as it would in eager; so nobody asks. */
 static inline bool td__joint_is_stale(const td_tensor *t) { return td__is_behind(t); }
@@ -66,6 +71,8 @@ bool td__joint_write_updates(td_joint_run *r);
 /* ---- updates.c, results.c ----------------------------------------------- */
 
 bool td__joint_updates(td_joint_run *r);
+bool td__joint_same_sizes(const td_joint_run *r, int i); /* as it came in */
+bool td__joint_fail_sizes(const td_joint_run *r, int i); /* of a leaf */
 bool td__joint_results(td_joint_run *r);
 bool td__joint_tangents(td_joint_run *r); /* names what gets one */
 
@@ -76,6 +83,8 @@ bool td__joint_tangents(td_joint_run *r); /* names what gets one */
 bool td__joint_views(td_joint_run *r, td_result *to, td_tensor *t, td_tensor *from,
                      bool *made);
 int  td__joint_steps(const td_view_step *s, const td_view_step *until); /* -1 */
+bool td__joint_in_base(td_joint_run *r, td_tensor *t);
+bool td__joint_leads(const td_result *to, td_tensor *t, td_edge end);
 
 /* ---- reach.c ------------------------------------------------------------ */
 

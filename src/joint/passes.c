@@ -62,8 +62,10 @@ static bool move_up(td_graph *g, int first) {
     return true;
 }
 
-static bool same_strides(const td_look *l, const td_geom *g) {
-    bool same = true, empty = false;
+/* Others may be views of it: it begins where eager's does. */
+static bool same_place(const td_look *l, const td_geom *g) {
+    bool same = g->offset != 0 || l->offset == 0 || td__dim_is_sym(l->offset);
+    bool empty = false;
     for (int d = 0; d < g->rank; d++) {
         empty |= l->size[d] == 0;
         same &= l->size[d] == 1 || l->stride[d] == g->stride[d];
@@ -79,7 +81,7 @@ static bool separate(td_joint *j, const td_result *r, bool *taken) {
     if (a->kind != TD_G_VALUE) return true;
     td_gval       *root = td__joint_root(a->u.v);
     const td_look *l = a->u.v->look;
-    bool           like = !l || l->rank != r->geom.rank || same_strides(l, &r->geom);
+    bool           like = !l || l->rank != r->geom.rank || same_place(l, &r->geom);
     if (like && root->node && !taken[root->id]) return taken[root->id] = true;
     td_gval *copy = add_copy(j->g, a->u.v, like ? l->stride : r->geom.stride);
     if (copy) a->u.v = copy;

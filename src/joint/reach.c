@@ -1,4 +1,5 @@
-/* reach.c -- which tangents lead to which gradients. What the engine gives depends on
+/* reach.c -- which tangents lead to which gradients, and which of them share what a
+ * backward uses up. What the engine gives depends on
  * the tape and not on the elements: a gradient may be zeros that no tangent has a
  * part in, and is there only when a tangent arrives that leads to it. */
 #include "joint/joint_int.h"
@@ -52,16 +53,32 @@ static bool follow(reaching *w) {
     return true;
 }
 
+/* Tangents that meet in a node which saves values: a backward from either, unless it
+ * retains the graph, leaves nothing for the other. */
+static void find_clashes(const reaching *w) {
+    td_joint *j = w->r->to;
+    for (int i = 0; i < w->all.n; i++) {
+        uint64_t from = w->all.v[i].from;
+        if (!td__node_saves(w->all.v[i].node)) continue;
+        for (int k = 0; k < j->n_tangents; k++)
+            if (k >= 64 || from >> k & 1) j->tangents[k].clash |= from;
+    }
+}
+
 bool td__joint_reach(td_joint_run *r, const td_edge *to) {
     reaching w = {.r = r, .to = to};
     bool     ok = true;
     for (int i = 0; ok && i < r->to->n_tangents; i++) {
         td_edge e = {0};
-        if (r->to->tangents[i].broken) continue;
-        ok = td__edge_of(r->roots[i], &e) &&
-             arrive(&w, e, i < 64 ? (uint64_t)1 << i : UINT64_MAX) && follow(&w);
+        if (!td__edge_of(r->roots[i], &e)) { /* eager fails there, too */
+            ok = td_error(r->cx) == TD_E_GRAD;
+            if (ok) td_clear(r->cx);
+            continue;
+        }
+        ok = arrive(&w, e, i < 64 ? (uint64_t)1 << i : UINT64_MAX) && follow(&w);
         if (e.node) td__node_drop(e.node);
     }
+    if (ok) find_clashes(&w);
     td__ptrmap_free(&w.at);
     td__vec_free(&w.all);
     td__vec_free(&w.open);

@@ -41,10 +41,10 @@ static int made_of(const td_joint_run *r, const td_tensor *t) {
 /* ---- tensors that are no views ------------------------------------------ */
 
 /* The i-th result, or what it is a view of, when that lies in the storage. */
-static td_tensor *root_at(const td_joint_run *r, int i, const td_storage *st) {
+static td_tensor *root_at(td_joint_run *r, int i, const td_storage *st) {
     td_tensor *t = out_tensor(r, i);
     if (!t || t->st != st) return NULL;
-    return base_of(t) ? t->base : t;
+    return base_of(t) && td__joint_in_base(r, t) ? t->base : t;
 }
 
 static bool covers(td_joint_run *r, const td_tensor *t, const td_tensor *u) {
@@ -134,27 +134,43 @@ static void place(td_joint_run *r, td_result *to, td_tensor *t) {
 
 /* ---- views -------------------------------------------------------------- */
 
-/* A view with a history of something that has none, and had none: outside there is
- * nothing to make it of. */
-static bool check_view(td_joint_run *r, const td_result *to, td_tensor *t,
-                       td_tensor *from) {
-    bool had = to->source == TD_OF_INPUT && r->edge[to->from].node;
-    if (to->stale || to->wants || !td__joint_has_history(t) || td__needs_grad(from) ||
-        had)
-        return true;
-    return td__fail(r->cx, TD_E_UNSUPPORTED,
-                    "@%.60s: a result with a history is a view of a tensor without one "
-                    "(requires_grad_ on a view, detach_ on its base); return a clone",
-                    r->program->name);
+/* A view may have a history where what it is made of has none: that ended, or the view
+ * was a leaf for itself. Then its history is the compiled function's. */
+static void find_own_history(td_joint_run *r, td_result *to, td_tensor *t,
+                             td_tensor *from) {
+    bool input = to->source == TD_OF_INPUT;
+    if (to->wants) return;
+    if (input && !to->stale && r->to->stale[to->from] && td__has_node(t) &&
+        !r->edge[to->from].node) {
+        /* from is a leaf for itself that takes after its base from now on */
+        td_edge own = {td__known_accumulator(from), 0};
+        to->history = own.node && td__joint_leads(to, t, own);
+        return;
+    }
+    if (to->early && !to->stale && !td__joint_leads(to, t, r->edge[to->from]))
+        to->early = false;
+    else if (input && r->edge[to->from].node) return;
+    to->history = td__has_node(t) && !td__needs_grad(from);
 }
 
-/* ...nor of a base that set_ has taken elsewhere. */
+/* No view can be made of a base that set_ has taken elsewhere. */
 static bool check_base(td_joint_run *r, const td_tensor *t) {
     if (!t->base || base_of(t) || !td__needs_grad(t->base) || t->flags & TD_TF_CUT)
         return true;
     return td__fail(r->cx, TD_E_UNSUPPORTED,
                     "@%.60s: a result is a view of a tensor that requires grad, and "
                     "set_ has parted them; return a clone",
+                    r->program->name);
+}
+
+/* ...nor of one that shows other elements by now. */
+static bool check_parted(td_joint_run *r, td_tensor *t) {
+    if (!td__is_float((td_dtype)t->dtype) ||
+        (t->creation == TD_MADE_PLAIN && !td__needs_grad(t)))
+        return true;
+    return td__fail(r->cx, TD_E_UNSUPPORTED,
+                    "@%.60s: a result is a view of a tensor whose geometry was written "
+                    "and that shows other elements now; return a clone",
                     r->program->name);
 }
 
@@ -167,11 +183,11 @@ static bool is_own(const td_result *to, td_tensor *t) {
 }
 
 /* Of a fresh tensor nobody else sees, and nothing tells it from one? */
-static bool is_plain(const td_joint_run *r, const td_result *to, const td_tensor *t) {
+static bool is_plain(const td_joint_run *r, const td_result *to, td_tensor *t) {
     const td_joint_spot *spot = td__joint_spot(r, t->st);
     return spot->lies < 0 && spot->came < 0 && spot->sharers == 1 &&
            to->creation == TD_MADE_PLAIN && !to->stale &&
-           !(td__needs_grad(t->base) && td_is_leaf(t->base));
+           (td__joint_has_history(t->base) || !td__needs_grad(t));
 }
 
 static bool find_place(td_joint_run *r, td_result *to, td_tensor *t) {
@@ -179,6 +195,10 @@ static bool find_place(td_joint_run *r, td_result *to, td_tensor *t) {
     if (!base_of(t) || is_own(to, t) || (input < 0 && is_plain(r, to, t))) {
         place(r, to, t);
         return check_base(r, t);
+    }
+    if (input < 0 && !td__joint_in_base(r, t)) {
+        place(r, to, t);
+        return check_parted(r, t);
     }
     td_tensor *from = input < 0 ? t->base : r->outer[input];
     bool       made;
@@ -194,7 +214,8 @@ static bool find_place(td_joint_run *r, td_result *to, td_tensor *t) {
         to->from = input;
         to->early = r->edge[input].node && !td__needs_grad(from);
     }
-    return check_view(r, to, t, from);
+    find_own_history(r, to, t, from);
+    return true;
 }
 
 static bool find_result(td_joint_run *r, int i) {
@@ -238,10 +259,19 @@ static bool put_result(td_joint_run *r, int i) {
     return to->out >= 0;
 }
 
+/* A view of a leaf sends it gradients of the sizes the leaf had then. */
+static bool check_leaf(td_joint_run *r, const td_result *to) {
+    int from = to->from;
+    if (to->how != TD_RESULT_VIEW || to->source != TD_OF_INPUT || !r->edge[from].node ||
+        td__has_node(r->real[from]) || td__joint_same_sizes(r, from))
+        return true;
+    return td__joint_fail_sizes(r, from);
+}
+
 bool td__joint_results(td_joint_run *r) {
     td_joint *j = r->to;
     for (int i = 0; i < j->n_results; i++)
-        if (!find_result(r, i)) return false;
+        if (!find_result(r, i) || !check_leaf(r, &j->results[i])) return false;
     for (int i = 0; i < j->n_results; i++)
         if (!put_result(r, i)) return false;
     for (int i = 0; i < j->n_bases; i++) {

@@ -115,11 +115,17 @@ static bool same_look(const td_look *a, const td_look *b) {
            !memcmp(a->stride, b->stride, n);
 }
 
-/* A clone of a value that never changes is that value. Shields stay. */
+static bool is_shield(const td_gnode *n) {
+    return n->op == TD_OP_clone && n->tags == TD_TAG(TD_MUST_SAVE, 0);
+}
+
+/* A clone of a value that never changes is that value. Shields stay; what is behind
+ * them may yet be read without. */
 static bool is_needless(const td_gnode *n) {
     if (n->op != TD_OP_clone || n->tags || n->in[0].kind != TD_G_VALUE) return false;
     const td_gval *v = n->in[0].u.v;
     bool           input = !td__joint_root(n->in[0].u.v)->node;
+    if (!input && is_shield(v->node)) v = v->node->in[0].u.v;
     return !input && same_look(v->look, n->out[0]->look);
 }
 
@@ -145,7 +151,7 @@ bool td__half_unshield(td_graph *g) {
     bool ok = td__graph_index(g);
     for (int i = 0; ok && i < g->nodes.n; i++) {
         td_gnode *n = g->nodes.v[i];
-        if (n->op != TD_OP_clone || n->tags != TD_TAG(TD_MUST_SAVE, 0)) continue;
+        if (!is_shield(n)) continue;
         if (used[n->out[0]->id]) continue;
         td__graph_replace(g, n->out[0], n->in[0].u.v);
     }

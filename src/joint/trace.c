@@ -9,7 +9,8 @@
 /* ---- arguments ---------------------------------------------------------- */
 
 /* Do two different tensors among the inputs share bytes with input i? Those keep what
- * they are views of; any other is a tensor of its own for this run. */
+ * they are views of, and so do views that may not be written; any other is a tensor of
+ * its own for this run. */
 static bool count_sharers(td_joint_run *r, int *sharers) {
     td_ptrmap stores = {0};
     bool      ok = true;
@@ -65,7 +66,9 @@ static bool find_inputs(td_joint_run *r, const td_value *in) {
         for (int i = 0; i < p->inputs.n; i++) {
             bool grad = p->in_desc.v[i].kind == TD_D_OWN_GRAD;
             if (!r->real[i] || grad != (grads == 1)) continue;
-            r->fakes.flat = !sharers[i] && !(leaves && !td__needs_grad(r->real[i]));
+            const td_tensor *t = r->real[i];
+            bool             may = !t->base || t->creation == TD_MADE_PLAIN;
+            r->fakes.flat = may && !sharers[i] && !(leaves && !td__needs_grad(t));
             if (!(r->outer[i] = td__fake_copy(&r->fakes, r->real[i]))) return false;
         }
     return true;
@@ -126,8 +129,8 @@ static bool find_edges(td_joint_run *r) {
         if (!t || !td__needs_grad(t)) continue;
         bool lost = td__joint_is_stale(t) && t->creation != TD_MADE_PLAIN;
         if (!lost && !td__edge_of(t, &r->edge[i])) return false;
-        if (t->base && td__needs_grad(t->base) &&
-            !td__edge_of(t->base, &r->base_edge[i]))
+        td_tensor *base = td__joint_base(t);
+        if (base && td__needs_grad(base) && !td__edge_of(base, &r->base_edge[i]))
             return false;
     }
     return true;

@@ -7,6 +7,21 @@ static bool refuse(const td_joint_run *r, int i, const char *what) {
                     what);
 }
 
+bool td__joint_same_sizes(const td_joint_run *r, int i) {
+    const td_geom   *was = &r->geom[i];
+    const td_tensor *t = r->outer[i];
+    bool             same = was->rank == t->rank;
+    for (int d = 0; d < was->rank && same; d++)
+        same = td__dim_same(was->size[d], t->size[d]);
+    return same;
+}
+
+bool td__joint_fail_sizes(const td_joint_run *r, int i) {
+    return refuse(r, i,
+                  "is a leaf that takes gradients, and its sizes change; change those "
+                  "of a view of it");
+}
+
 /* Does the geometry at the end show all the elements the input came with? */
 static bool shows_all(const td_geom *was, const td_geom *end) {
     return td__geom_same(was, end) ||
@@ -38,13 +53,14 @@ static bool may_be_written(const td_joint_run *r, int i) {
 }
 
 static bool has_deputy(const td_joint_run *r, int i) {
-    const td_tensor *t = r->outer[i];
-    if (t->base && !may_be_written(r, i)) return true;
-    for (int k = 0; t->base && k < r->to->n_primals; k++) {
+    const td_tensor *t = r->outer[i], *base = td__joint_base(t);
+    if (base && !may_be_written(r, i)) return true;
+    for (int k = 0; base && k < r->to->n_primals; k++) {
         const td_tensor *u = r->outer[k];
-        if (!u || u == t || (u != t->base && u->base != t->base)) continue;
+        if (!u || u == t || (u != base && td__joint_base(u) != base)) continue;
         if (!stays(r, k) || !td__geom_covers_bytes(&r->geom[k], &r->geom[i])) continue;
-        if (u == t->base) return true;
+        if (!td__func_writes(&r->f, r->nr[k])) continue; /* of empty ones */
+        if (u == base) return true;
         if (may_be_written(r, k) &&
             (k < i || !td__geom_covers_bytes(&r->geom[i], &r->geom[k])))
             return true;
@@ -52,24 +68,37 @@ static bool has_deputy(const td_joint_run *r, int i) {
     return false;
 }
 
+/* Has geometry been written with history? A view that was asked for its history since
+ * it was written has it from its base. */
+static bool turns(const td_node *fn) {
+    return fn->def && fn->def->flags & TD_OPF_META && fn->info->writes;
+}
+
 /* Compares where the input stands in the history with where it stood. A view stands
  * where its base does: any write in the storage has it ask there again. */
 static bool find_history(td_joint_run *r, int i, td_update *u, bool data) {
-    td_tensor *t = r->outer[i];
+    td_tensor *t = r->outer[i], *base = td__joint_base(t);
     bool       did = r->edge[i].node != NULL, does = td__needs_grad(t), same = true;
     bool       by_base = r->base_edge[i].node != NULL;
+    bool       lost = td__joint_is_stale(t) && td__has_node(t->base);
+    bool       leaf = t->flags & TD_TF_NEEDS_GRAD && !td__has_node(t) && !lost;
+    bool       again = did && leaf && !base && td__has_node(r->real[i]);
+    if (again && td__known_accumulator(t))
+        return refuse(r, i,
+                      "becomes a leaf of its own, and is used after that; pass a "
+                      "detached alias as another argument");
     if (does &&
         !compare(by_base ? t->base : t, by_base ? r->base_edge[i] : r->edge[i], &same))
         return false;
-    bool own = true;
-    if (does && u->meta && !td__joint_is_stale(t) && !compare(t, r->edge[i], &own))
-        return false;
-    u->detached = did && !does;
-    u->wants =
-        !did && t->flags & TD_TF_NEEDS_GRAD && !td__joint_is_stale(t) && td_is_leaf(t);
-    u->turned = !own && !data && !u->wants;
-    u->history = does && !same && !u->wants && (data || u->moved != TD_HOME_SAME) &&
-                 (!by_base || td__needs_grad(t->base));
+    const td_node  *fn = does && !td__joint_is_stale(t) ? td_grad_fn(t) : NULL;
+    bool new = fn &&fn != r->edge[i].node;
+    bool none = new && fn->flags &TD_NF_NONE; /* set_ */
+    u->detached = did && (!does || again);
+    u->wants = leaf && (!did || again);
+    u->turned = new &&turns(fn) && !none &&did && !data && !u->wants;
+    u->history = does && !same && !u->wants &&
+                 (data || none || u->moved != TD_HOME_SAME) &&
+                 (!base || td__has_node(base)) && (!by_base || td__needs_grad(base));
     if (u->history && !u->meta && has_deputy(r, i)) u->history = false;
     return true;
 }
@@ -171,9 +200,8 @@ static bool find_update(td_joint_run *r, int i) {
                       "lies in a storage in which elements are written that no input "
                       "shows; pass the base as an input");
     j->written[i] = data;
-    if (data && in->n_set && r->real[i]->base && any_needs(r))
-        return refuse(
-            r, i, "is a view that is written, and set_ takes it elsewhere; clone it");
+    if (in->n_set && r->real[i]->base && any_needs(r))
+        return refuse(r, i, "is a view, and set_ takes it elsewhere; clone it");
     if (!td__geom_copy(r->cx, &j->arena, &u.end, r->outer[i]) || !find_home(r, i, &u))
         return false;
     if (td__dim_tracing() && (u.moved || in->st->bytes != in->bytes))

@@ -87,23 +87,56 @@ static void find_silent(td_result *to, td_tensor *t) {
     }
 }
 
+/* The ops from `from` on, as they were called; false after td__fail. */
+static bool copy_steps(td_joint_run *r, td_result *to, td_tensor *t, int n) {
+    to->views = td__arena_zalloc(&r->to->arena, sizeof *to->views * (size_t)(n + 1));
+    if (!to->views) return td__fail_memory(r->cx);
+    to->n_views = n;
+    for (const td_view_step *s = t->steps; n > 0; s = s->up)
+        if (!copy_step(r, &to->views[--n], s)) return false;
+    return true;
+}
+
+/* Is what t shows shown by what it is a view of, also when that has another geometry
+ * by now? */
+bool td__joint_in_base(td_joint_run *r, td_tensor *t) {
+    td_result as = {0};
+    td_geom   base;
+    td_arena *a = &r->to->arena;
+    if (!td__geom_copy(r->cx, a, &as.geom, t) ||
+        !td__geom_copy(r->cx, a, &base, t->base))
+        return false;
+    if (td__geom_covers_bytes(&base, &as.geom)) return true;
+    for (const td_view_step *s = t->steps; s; s = s->up)
+        if (s->def - td__ops == TD_OP_as_strided) return false;
+    return copy_steps(r, &as, t, td__joint_steps(t->steps, NULL)) &&
+           lead_to(r, &as, t->base);
+}
+
+/* Do the ops, replayed, take the result's history to this place? */
+bool td__joint_leads(const td_result *to, td_tensor *t, td_edge end) {
+    const td_node *n = td_grad_fn(t);
+    for (int i = to->n_views - 1; i >= 0; i--) {
+        if (!n || n->def != &td__ops[to->views[i].op] || n->n_edge != 1) return false;
+        n = n->edge[0].node;
+    }
+    return n == end.node;
+}
+
 bool td__joint_views(td_joint_run *r, td_result *to, td_tensor *t, td_tensor *from,
                      bool *made) {
     const td_view_step *until = t->base == from ? NULL : from->steps;
     int                 n = td__joint_steps(t->steps, until);
     *made = true;
     if (n >= 0) {
-        to->views =
-            td__arena_zalloc(&r->to->arena, sizeof *to->views * (size_t)(n + 1));
-        if (!to->views) return td__fail_memory(r->cx);
-        to->n_views = n;
-        for (const td_view_step *s = t->steps; n > 0; s = s->up)
-            if (!copy_step(r, &to->views[--n], s)) return false;
+        if (!copy_steps(r, to, t, n)) return false;
         find_silent(to, t);
         if (lead_to(r, to, from)) return true;
         if (!td_ok(r->cx)) return false;
         to->n_views = 0;
     }
     *made = !(t->flags & TD_TF_CUT);
-    return !*made || one_step(r, to);
+    if (!*made || !one_step(r, to)) return !*made;
+    find_silent(to, t);
+    return true;
 }

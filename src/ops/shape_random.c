@@ -186,7 +186,7 @@ bool td__vjp_native_dropout(td_vjp *v) {
 /* Outside training, for p = 0 and for empty tensors nothing is drawn. */
 static bool drops_nothing(td_opcall *c) {
     return td__in_f(c, 1) == 0 || !td__in_bool(c, 2) ||
-           td__dim_eq(td__in(c, 0)->numel, 0);
+           !td__dim_expect(td__in(c, 0)->numel, TD_DIM_IS_NE, 0);
 }
 
 bool td__decomp_dropout(td_opcall *c) {

@@ -41,6 +41,7 @@ int64_t td__part_weight(const td_part *p, int v) {
     if (maker >= 0 && (p->view[maker] || p->again[maker])) return TD_FLOW_INF;
     d = d < nearest ? nearest : d > farthest ? farthest : d;
     double w = floor((double)p->bytes[v] * pow(1.1, d)) * (is_stored(p, v) ? 1 : 2);
+    if (maker < 0 && p->written[v]) w = 2 * w + 1; /* rather a copy, also of nothing */
     return w < 1e17 ? (int64_t)w : (int64_t)1e17;
 }
 

@@ -9,24 +9,29 @@
 
 /* Lies in the node, before its dims. */
 typedef struct frame {
-    td_plan *p;   /* held */
-    td_now  *now; /* held; NULL: all sizes are numbers */
+    td_plan *p;     /* held */
+    td_now  *sizes; /* held; NULL: all are numbers */
     uint64_t seed, offset;
+    uint64_t now, spent; /* tangents that came last, and all whose values are gone */
 } frame;
 enum { FRAME_INTS = sizeof(frame) / sizeof(int64_t) };
 
 static const td_joint *joint_of(const td_node *n) {
     const frame *f = n->data;
-    return f->now ? &f->now->j : f->p->j;
+    return f->sizes ? &f->sizes->j : f->p->j;
 }
 
-/* What was kept for the backward code. */
+/* What was kept for the backward code, if it reads that for the tangents that came.
+ * Tensors may also say how large things are. */
 static bool kept_value(td_node *n, int i, td_value *to) {
-    const frame *f = n->data;
-    if (f->p->keep[i].number) {
-        *to = td_value_int(f->now->kept[i]);
+    const frame   *f = n->data;
+    const td_hold *k = &f->p->keep[i];
+    if (k->number) {
+        *to = td_value_int(f->sizes->kept[i]);
         return true;
     }
+    *to = TD_NONE;
+    if (!f->sizes && !(k->used & f->now)) return true;
     td_tensor *t = td__unpack(n, &n->saved[i]);
     *to = td_value_tensor(t);
     return t != NULL;
@@ -55,7 +60,7 @@ static td_tensor *tangent(td_node *n, int i, td_tensor *g) {
     const frame   *f = n->data;
     const td_geom *want = &joint_of(n)->tangents[i].geom;
     if (g) return coerce(n->cx, g, want);
-    if (!f->now) return NULL;
+    if (!f->sizes) return NULL;
     td_tensor *zero = td_op_zeros(n->cx, (td_ints){NULL, 0}, want->dtype);
     return td_op_expand(zero, (td_ints){want->size, want->rank});
 }
@@ -103,7 +108,7 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
     for (int i = 0; ok && i < p->n_kept; i++) ok = kept_value(n, i, &v[i]);
     for (int i = 0; ok && i < n->n_out; i++) {
         td_tensor *t = tangent(n, i, g[i]);
-        ok = (!g[i] && !f->now) || (t && !td_is_nil(t));
+        ok = (!g[i] && !f->sizes) || (t && !td_is_nil(t));
         v[p->n_kept + i] = t ? td_value_tensor(t) : TD_NONE;
     }
     ok = ok && td__plan_run(p, &b->code, v, out) &&
@@ -186,9 +191,13 @@ static bool run_again(td_node *n, td_tensor *const *g, const bool *need,
 static bool apply(td_node *n, td_tensor *const *g, const bool *need,
                   td_tensor **grads) {
     frame *f = n->data;
+    f->now = 0;
     for (int i = 0; i < n->n_out; i++) {
         const td_tangent *t = &f->p->j->tangents[i];
-        if (g[i] && t->broken) return td__fail(n->cx, t->code, "%s", t->broken);
+        if (!g[i]) continue;
+        f->now |= i < 64 ? (uint64_t)1 << i : UINT64_MAX;
+        if (t->broken) return td__fail(n->cx, t->code, "%s", t->broken);
+        if (t->clash & f->spent) return td__fail_second(n);
     }
     if (!td__recording(n->cx)) return run_back(n, g, need, grads);
     if (f->p->again.call) return run_again(n, g, need, grads);
@@ -199,14 +208,34 @@ static bool apply(td_node *n, td_tensor *const *g, const bool *need,
                     f->p->name);
 }
 
+/* Can a value still be read by a backward that eager would not refuse? */
+static bool is_needed(const frame *f, const td_hold *k, int n_out) {
+    for (int i = 0; i < n_out; i++)
+        if (k->used >> (i < 64 ? i : 63) & 1 &&
+            !(f->p->j->tangents[i].clash & f->spent))
+            return true;
+    return false;
+}
+
+/* Behind a backward: what tangents used up that came this time. Nobody asks again when
+ * the node goes. */
+static void release(td_node *n) {
+    frame *f = n->data;
+    f->spent |= f->now;
+    for (int i = 0; i < n->n_saved; i++)
+        if (n->refs <= 0 || !is_needed(f, &f->p->keep[i], n->n_out))
+            td__saved_free(&n->saved[i]);
+}
+
 static void destroy(td_node *n) {
     frame *f = n->data;
     td__plan_drop(f->p);
-    td__now_drop(f->now);
+    td__now_drop(f->sizes);
 }
 
 static const td_node_kind compiled_kind = {.name = "compiled",
                                            .apply = apply,
+                                           .release = release,
                                            .destroy = destroy};
 
 /* ---- making one --------------------------------------------------------- */
@@ -223,6 +252,15 @@ static td_note note_of(const td_geom *g) {
         td_note){.dims = g->size, .dtype = (uint8_t)g->dtype, .rank = (uint8_t)g->rank};
 }
 
+/* Another tensor with the geometry and the history t has now. */
+static td_tensor *as_it_came(td_tensor *t) {
+    td_edge e = {0};
+    if (!td__edge_of(t, &e)) return NULL;
+    td_tensor *a = e.node ? td__alias_at(t, e) : td__tensor_alias(t->cx, t);
+    if (e.node) td__node_drop(e.node);
+    return a;
+}
+
 static bool save(td_pcall *c, td_node *n, int i) {
     const td_hold *k = &c->p->keep[i];
     td_saved      *s = &n->saved[n->n_saved++];
@@ -235,10 +273,16 @@ static bool save(td_pcall *c, td_node *n, int i) {
     bool own = td_is_inference(t); /* eager did not save it, or had failed by now */
     if (own && !(t = td__tensor_alias(c->p->cx, t))) return false;
     if (own) t->flags &= (uint8_t)~TD_TF_INFERENCE;
+    if (!own && k->turns && !(t = as_it_came(t))) return false;
     *s = (td_saved){.arg = k->nr >= 0 ? (int16_t)-1 : (int16_t)0};
     if (!td__save(s, t, k->nr >= 0, k->nr < 0 ? 0 : k->nr)) return false;
     if (!k->checked) s->flags |= TD_SV_PLAIN;
     return true;
+}
+
+static bool leaf_edge(td_tensor *t, td_edge *e) {
+    *e = (td_edge){td__accumulator(t), 0};
+    return e->node != NULL;
 }
 
 static bool fill(td_pcall *c, td_node *n, int64_t *ints) {
@@ -246,7 +290,10 @@ static bool fill(td_pcall *c, td_node *n, int64_t *ints) {
     for (int i = 0; i < n->n_edge; i++) {
         td_tensor *t = target_of(c, i);
         td__note(&n->note[i], t, true, &ints);
-        if (!td__edge_of(t, &n->edge[i])) return false;
+        if (!j->targets[i].from) continue; /* no tangent leads there */
+        if (!(j->targets[i].leaf ? leaf_edge(t, &n->edge[i])
+                                 : td__edge_of(t, &n->edge[i])))
+            return false;
     }
     for (int i = 0; i < j->n_tangents; i++)
         n->out_note[i] = note_of(&j->tangents[i].geom);
@@ -274,7 +321,7 @@ bool td__plan_node(td_pcall *c) {
     td_node     *n = td__node_make(p->cx, &compiled_kind, &size, &ints, NULL);
     if (!n) return false;
     frame *f = (frame *)(void *)ints;
-    *f = (frame){p, c->now, c->seed, c->offset};
+    *f = (frame){.p = p, .sizes = c->now, .seed = c->seed, .offset = c->offset};
     p->refs++;
     if (c->now) c->now->refs++;
     n->data = f;

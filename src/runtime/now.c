@@ -40,7 +40,7 @@ static const td_tensor *root_of(const td_pcall *c, const td_tangent *t) {
     int              out = t->of == TD_TANGENT_INPUT ? (u->now >= 0 ? u->now : u->out)
                            : t->of == TD_TANGENT_OUTPUT ? j->results[t->index].out
                                                         : j->bases[t->index].out;
-    return c->vals[out].u.t;
+    return out < 0 ? c->in[u->input].u.t : c->vals[out].u.t; /* set_ to itself */
 }
 
 bool td__now_tangents(td_pcall *c) {

@@ -69,8 +69,15 @@ static td_hold keep_of(const keeping *k, int i) {
     return to;
 }
 
+static bool turns(const td_joint *j, int primal) {
+    for (int i = 0; i < j->n_updates; i++)
+        if (j->updates[i].input == primal && j->updates[i].meta) return true;
+    return false;
+}
+
 static void add_keep(keeping *k, td_hold to) {
     td_plan *p = k->p;
+    to.turns = to.out < 0 && turns(p->j, to.index);
     p->keep[p->n_keep++] = to;
     if (to.out >= 0) k->by_out[to.out] = p->n_keep;
     else k->by_primal[to.index] = p->n_keep;
@@ -176,7 +183,8 @@ static bool plan_backward(td_plan *p, const td_plan_opts *o) {
         /* bases may be of any rank */
         p->node_dims += 2 * (l && !j->targets[i].base ? l->rank : TD_MAX_RANK);
     }
-    return find_nrs(p) && plan_keeping(p, o) && td__half_unshield(p->h->fwd);
+    return find_nrs(p) && plan_keeping(p, o) && td__plan_used(p, o->twice) &&
+           td__half_unshield(p->h->fwd);
 }
 
 static bool compile_now(td_plan *p, const td_plan_opts *o) {

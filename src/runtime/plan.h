@@ -11,11 +11,13 @@
 
 /* How the value of one fwd output (or primal) is kept for backward. */
 typedef struct td_hold {
-    int  out;     /* of the forward code; -1: primal `index` */
-    int  index;   /* the primal */
-    int  nr;      /* result of the node this output is; -1: none */
-    bool checked; /* a write before backward is an error */
-    bool number;  /* a size, not a tensor */
+    int      out;     /* of the forward code; -1: primal `index` */
+    int      index;   /* the primal */
+    int      nr;      /* result of the node this output is; -1: none */
+    bool     checked; /* a write before backward is an error */
+    bool     number;  /* a size, not a tensor */
+    bool     turns;   /* a primal whose geometry changes: it is kept as it came */
+    uint64_t used;    /* tangents whose backward reads it, a bit each */
 } td_hold;
 
 /* A backward for one pattern of tangents that arrived. */
@@ -116,11 +118,12 @@ bool td__plan_code(td_pcall *c);    /* td__plan_run of forward; drops what it ma
 bool td__plan_node(td_pcall *c);    /* node.c: makes c->node with what it saves */
 void td__plan_came(td_pcall *c);    /* writes.c: before anything runs */
 bool td__plan_flags(td_pcall *c);   /* inputs that require grad now */
-void td__plan_detach(td_pcall *c);  /* inputs whose history ends */
+bool td__plan_detach(td_pcall *c);  /* inputs whose history ends */
 bool td__plan_updates(td_pcall *c); /* after the code */
 void td__plan_saved(td_pcall *c);   /* node.c: after the updates */
 void td__plan_left(td_pcall *c);    /* at the end */
 bool td__plan_results(td_pcall *c); /* results.c */
+bool td__plan_used(td_plan *p, bool twice);         /* used.c: fills in td_hold.used */
 bool td__plan_compile_back(td_plan *p, td_back *b); /* node.c: unless it is */
 /* asserts.c: false after td__fail. */
 bool td__plan_check_inputs(const td_pcall *c);
@@ -128,6 +131,8 @@ bool td__plan_check_values(const td_pcall *c);
 bool td__plan_check_grads(const td_plan *p, const td_value *grads);
 /* Writes elements where gradients do not see it. */
 bool td__plan_put(td_tensor *t, td_tensor *value);
+/* Makes t a leaf that requires grad, in inference mode where t was made there. */
+bool td__plan_want(td_tensor *t);
 int  td__plan_nr(const td_plan *p, td_tangent_of of, int index); /* -1: no tangent */
 
 #endif

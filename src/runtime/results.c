@@ -53,7 +53,6 @@ static td_tensor *replay_views(const td_pcall *c, const td_result *r) {
         t = view(cx, &r->views[i], t);
     }
     if (r->stale) from->seen = seen;
-    if (r->stale && t) t->seen = td__version(t) - 1;
     if (t && t->base) t->creation = r->creation;
     cx->grad_enabled = grad;
     cx->inference = inference;
@@ -120,7 +119,8 @@ static bool make(td_pcall *c, const td_result *r, int i, bool base) {
                  ? td__plan_nr(c->p, base ? TD_TANGENT_BASE : TD_TANGENT_OUTPUT, i)
                  : -1;
     if (nr >= 0 && !td__set_history(t, c->node, nr)) return false;
-    return !r->wants || !td_is_nil(td_set_requires_grad(t, true));
+    if (r->stale && t->base) t->seen = td__version(t) - 1;
+    return !r->wants || td__plan_want(t);
 }
 
 static bool make_some(td_pcall *c, td_result_how how, bool early) {
@@ -140,8 +140,7 @@ static bool make_all(td_pcall *c) {
     if (!make_some(c, TD_RESULT_VALUE, false) || !make_some(c, TD_RESULT_LIE, false) ||
         !make_some(c, TD_RESULT_VIEW, true))
         return false;
-    td__plan_detach(c);
-    return make_some(c, TD_RESULT_VIEW, false);
+    return td__plan_detach(c) && make_some(c, TD_RESULT_VIEW, false);
 }
 
 bool td__plan_results(td_pcall *c) {

@@ -30,6 +30,14 @@ bool td__plan_put(td_tensor *t, td_tensor *value) {
     return ok;
 }
 
+bool td__plan_want(td_tensor *t) {
+    bool inference = t->cx->inference;
+    t->cx->inference = td_is_inference(t);
+    bool ok = !td_is_nil(td_set_requires_grad(t, true));
+    t->cx->inference = inference;
+    return ok;
+}
+
 /* The compiled function's node becomes the history of what it wrote. */
 static bool put_with_history(td_pcall *c, td_tensor *t, td_tensor *value, int nr) {
     td_ctx *cx = t->cx;
@@ -55,10 +63,11 @@ static bool put_elements(td_pcall *c, int i, int out) {
     return td__plan_put(t, value) && (out != u->now || td__set_history(t, c->node, nr));
 }
 
-/* An input that moved into bytes another one writes has only its history to get. */
+/* An input that moved into bytes another one writes, or stays where set_ found it, has
+ * only its history to get. */
 static bool put_history(td_pcall *c, int i) {
     const td_update *u = &c->j->updates[i];
-    if (!u->history || u->moved == TD_HOME_SAME) return true;
+    if (!u->history || (u->moved == TD_HOME_SAME && u->out >= 0)) return true;
     return td__set_history(input(c, u), c->node,
                            td__plan_nr(c->p, TD_TANGENT_INPUT, i));
 }
@@ -89,7 +98,7 @@ static bool put_geometry(const td_update *u, td_tensor *t) {
     if (u->moved == TD_HOME_SAME) {
         td_ctx *cx = t->cx;
         bool    grad = cx->grad_enabled, inference = cx->inference;
-        cx->grad_enabled = u->turned || (u->history && !u->late);
+        cx->grad_enabled = (u->turned || (u->history && !u->late)) && !td_is_leaf(t);
         cx->inference = td_is_inference(t);
         t = td_op_as_strided_(t, size, stride, td_value_int(g->offset));
         cx->grad_enabled = grad;
@@ -167,8 +176,8 @@ bool td__plan_flags(td_pcall *c) {
         atomic_store_explicit(&c->came[i].st->version, c->came[i].version,
                               memory_order_relaxed);
     for (int i = 0; i < j->n_updates; i++)
-        if (j->updates[i].wants &&
-            td_is_nil(td_set_requires_grad(input(c, &j->updates[i]), true)))
+        if (j->updates[i].wants && !j->updates[i].detached &&
+            !td__plan_want(input(c, &j->updates[i])))
             return false;
     return true;
 }
@@ -199,8 +208,13 @@ bool td__plan_updates(td_pcall *c) {
     return true;
 }
 
-void td__plan_detach(td_pcall *c) {
+bool td__plan_detach(td_pcall *c) {
     const td_joint *j = c->j;
-    for (int i = 0; i < j->n_updates; i++)
-        if (j->updates[i].detached) td__clear_history(input(c, &j->updates[i]));
+    for (int i = 0; i < j->n_updates; i++) {
+        const td_update *u = &j->updates[i];
+        if (!u->detached) continue;
+        td__clear_history(input(c, u));
+        if (u->wants && !td__plan_want(input(c, u))) return false;
+    }
+    return true;
 }

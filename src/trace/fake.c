@@ -161,11 +161,26 @@ static td_tensor *remake_view(td_faker *f, const td_tensor *real, td_tensor *bas
     td_tensor *t = own ? td_op_alias(base) : copy_views(f, real, base);
     if (!t && td_error(cx) != TD_E_MEMORY) {
         td_clear(cx);
-        t = td_op_as_strided(base, td__sizes(real), td__strides(real),
-                             td_value_int(real->offset));
+        t = real->dtype != base->dtype
+                ? td_op_alias(base)
+                : td_op_as_strided(base, td__sizes(real), td__strides(real),
+                                   td_value_int(real->offset));
     }
     if (!t || td_is_nil(t)) return NULL;
     return same_geometry(t, m) || td__tensor_set_geometry(t, m) ? t : NULL;
+}
+
+/* A view whose base was cut off since, or that reinterprets bits, has a history of its
+ * own: that of an op on a leaf. */
+static bool give_own_history(td_faker *f, td_tensor *t) {
+    td_tensor *leaf = td__tensor_alias(f->cx, t);
+    if (!leaf || td_is_nil(td_set_requires_grad(leaf, true))) return false;
+    f->cx->grad_enabled = true;
+    td_edge e = {0};
+    bool    ok = td__edge_of(td_op_clone(leaf, false), &e) && e.node &&
+              td__set_history(t, e.node, e.nr);
+    if (e.node) td__node_drop(e.node);
+    return ok;
 }
 
 static td_tensor *copy_view(td_faker *f, td_tensor *real, nature n) {
@@ -180,6 +195,7 @@ static td_tensor *copy_view(td_faker *f, td_tensor *real, nature n) {
     if (!t) return NULL;
     t->creation = real->creation;
     leave_inference(t, real);
+    if (n.needs && !n.leaf && !td__has_node(t) && !give_own_history(f, t)) return NULL;
     if (n.needs && n.leaf && real->flags & TD_TF_NEEDS_GRAD &&
         td_is_nil(td_set_requires_grad(t, true)))
         return NULL;

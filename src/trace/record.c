@@ -90,7 +90,7 @@ static bool record_asserts(td_record *r, td_op op) {
                          td__record_int(r, g.b),
                          {TD_G_BOOL, 0, {0}}};
         in[1].u.s = rels[g.rel];
-        in[3].u.i = g.rel != TD_SYM_EQ; /* rules refuse what is not equal */
+        in[3].u.i = true;
         td_gnode *n = td__graph_op(r->g, TD_OP_expect, in, 4, 0);
         if (!n || !td__record_place(r, n)) return false;
     }

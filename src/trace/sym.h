@@ -141,6 +141,7 @@ void        td__symenv_drop(td_symenv *e); /* NULL is fine */
 void        td__symenv_begin(td_symenv *e);
 void        td__symenv_end(td_symenv *e);
 td_symenv  *td__symenv_current(void); /* that serves the thread; NULL: none */
+bool        td__symenv_assumed(void); /* does that one know only what it assumed? */
 /* Says which op is at work, for places, unless one it is part of has; gives what was,
  * for td__symenv_op_end. */
 const char *td__symenv_op(const char *op);

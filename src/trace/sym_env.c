@@ -103,6 +103,11 @@ static _Thread_local td_symenv *current;
 
 td_symenv *td__symenv_current(void) { return current; }
 
+bool td__symenv_assumed(void) {
+    const td_symenv *e = td__symenv_current();
+    return e && e->assumed;
+}
+
 void td__symenv_begin(td_symenv *e) {
     e->outer = current;
     e->outer_hook = td__dim_set_hook((td_dim_hook){serve, print, e});

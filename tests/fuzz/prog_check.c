@@ -134,14 +134,20 @@ static void sum_up(char *out, size_t cap, const char *way, const char *why) {
     out[n] = '\0';
 }
 
-/* Has the name of a way one of the words asked for in it? */
+/* Has the name of a way one of the words asked for in it, and none with a ! before? */
 static bool is_asked_for(const char *name) {
+    bool asked = !prog_only;
     for (const char *p = prog_only; p; p = strchr(p, ','), p += p != NULL) {
         char word[48];
-        snprintf(word, sizeof word, "%.*s", (int)strcspn(p, ","), p);
-        if (strstr(name, word)) return true;
+        bool without = *p == '!';
+        snprintf(word, sizeof word, "%.*s", (int)strcspn(p + without, ","),
+                 p + without);
+        if (strstr(name, word)) {
+            if (without) return false;
+            asked = true;
+        }
     }
-    return !prog_only;
+    return asked;
 }
 
 static bool check_way(const td_gfile *f, const td_gcase *c, const case_way *way,
@@ -164,13 +170,14 @@ static bool check_way(const td_gfile *f, const td_gcase *c, const case_way *way,
 /* Compiled with less memory for what is kept, and with what calls promise checked. */
 static bool check_budget(const td_gfile *f, const td_gcase *c, uint64_t hash,
                          prog_result *r) {
-    static const char *const names[] = {"compiled with budget 0",
-                                        "compiled with half the budget"};
-    td_config                was = *td__config(f->cx), now = was;
-    case_way                 way = case_compiled[hash / 2 % CASE_COMPILED];
+    char      name[64];
+    td_config was = *td__config(f->cx), now = was;
+    case_way  way = case_compiled[hash / 2 % CASE_COMPILED];
     now.memory_budget = (double)(hash % 2) / 2;
     now.debug_asserts = true;
-    way.name = names[hash % 2];
+    snprintf(name, sizeof name, "%s with %s", way.name,
+             hash % 2 ? "half the budget" : "budget 0");
+    way.name = name;
     bool ok = td_config_put(f->cx, &now) && check_way(f, c, &way, r);
     return td_config_put(f->cx, &was) && ok;
 }

@@ -239,9 +239,9 @@ static int run_as_test(const char *word) {
 
 static const char help[] =
     "usage: programs [--seed=N] [--count=N] [--seconds=N] [--size=N] [--save=DIR]\n"
-    "                [--way=WORD,...] [--wide] [--coverage]\n"
+    "                [--way=[!]WORD,...] [--wide] [--coverage]\n"
     "                [--print]\n"
-    "       programs --replay FILE...\n"
+    "       programs [--way=[!]WORD,...] --replay FILE...\n"
     "       programs [WORD]    the kept programs, then a fixed stretch of seeds\n"
     "Random programs, run eagerly and in every other way; see docs/testing.md.\n";
 
@@ -272,16 +272,17 @@ int main(int argc, char **argv) {
     catch_crashes();
     td_set_threads(1);
     if (argc < 2 || argv[1][0] != '-') return run_as_test(argc > 1 ? argv[1] : NULL);
-    if (!strcmp(argv[1], "--replay")) {
-        int bad = replay(argc - 2, argv + 2);
-        printf("%d passed, %d failed\n", argc - 2 - bad, bad);
-        return bad != 0;
-    }
-    for (int i = 1; i < argc; i++)
+    for (int i = 1; i < argc; i++) {
+        if (!strcmp(argv[i], "--replay")) {
+            int n = argc - i - 1, bad = replay(n, argv + i + 1);
+            printf("%d passed, %d failed\n", n - bad, bad);
+            return bad != 0;
+        }
         if (!option(argv[i])) {
             fputs(help, stderr);
             return 2;
         }
+    }
     double start = now();
     for (uint64_t i = 0; (int64_t)i < opt.count; i++) {
         if (opt.seconds && now() - start > (double)opt.seconds) break;

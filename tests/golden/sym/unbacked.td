@@ -26,7 +26,7 @@ func @find(%x: f32[s0]) {
 func @meet(%x: f32[s0], %y: f32[s1]) {
   %2 = gt(%x, 0.0) : bool[s0]
   %3 = masked_select(%x, %2) : f32[u0]
-  expect(u0, "==", s1)
+  expect(u0, "==", s1, true)
   %4 = add(%3, %y) : f32[u0]
   return %4
 }

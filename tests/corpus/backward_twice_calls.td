@@ -1,0 +1,16 @@
+# What a call left behind serves the next one's backward.
+
+func @f(%p1: f32[1,1]) {
+  %v2 = exp2(%p1)
+  %v3 = full([1,1], 1, f32)
+  ge_(%p1, %v3)
+  return %v2
+}
+case "backward twice calls" {
+  %a0 = randn([1,1], f32, seed=72, requires_grad=true)
+  %a1 = ceil(%a0)
+  call @f(%a1)
+  backward
+  call @f(%a1)
+  backward
+}

@@ -1,0 +1,13 @@
+# A backward that no argument takes part in may fail as well.
+
+func @f() {
+  %v0 = randint(-1, 1, [1,1,1], f32)
+  requires_grad_(%v0, true)
+  %v7 = full([1,1,1], 1, f32)
+  set_(%v7, %v0, 0, [27,1], [1,1])
+  return %v7
+}
+case "set without targets" {
+  call @f()
+  backward
+}
