@@ -163,11 +163,16 @@ static bool check_base(td_joint_run *r, const td_tensor *t) {
                     r->program->name);
 }
 
-/* ...nor of one that shows other elements by now. */
-static bool check_parted(td_joint_run *r, td_tensor *t) {
-    if (!td__is_float((td_dtype)t->dtype) ||
-        (t->creation == TD_MADE_PLAIN && !td__needs_grad(t)))
-        return true;
+/* ...nor of one that shows other elements by now. Where nobody sees that one, its
+ * history, brought up to date, is the view's own. */
+static bool place_parted(td_joint_run *r, td_result *to, td_tensor *t) {
+    bool alone = td__joint_spot(r, t->st)->sharers == 1;
+    bool plain = t->creation == TD_MADE_PLAIN;
+    bool fine = plain && alone && td__joint_has_history(t->base);
+    if (fine) to->stale = !td_grad_fn(t) && !td_ok(r->cx);
+    place(r, to, t);
+    if (!td__is_float((td_dtype)t->dtype) || fine || (plain && !td__needs_grad(t)))
+        return td_ok(r->cx);
     return td__fail(r->cx, TD_E_UNSUPPORTED,
                     "@%.60s: a result is a view of a tensor whose geometry was written "
                     "and that shows other elements now; return a clone",
@@ -196,10 +201,7 @@ static bool find_place(td_joint_run *r, td_result *to, td_tensor *t) {
         place(r, to, t);
         return check_base(r, t);
     }
-    if (input < 0 && !td__joint_in_base(r, t)) {
-        place(r, to, t);
-        return check_parted(r, t);
-    }
+    if (input < 0 && !td__joint_in_base(r, t)) return place_parted(r, to, t);
     td_tensor *from = input < 0 ? t->base : r->outer[input];
     bool       made;
     if (!td__joint_views(r, to, t, from, &made)) return false;

@@ -134,7 +134,7 @@ static td_tensor *old_primal(td_node *n, int i, td_tensor *t) {
 /* For a primal that was not held: a tensor of its sizes, where those are symbols. */
 static td_value stand_in(td_node *n, int i) {
     const frame   *f = n->data;
-    const td_geom *g = f->now ? &f->now->given[i] : NULL;
+    const td_geom *g = f->sizes ? &f->sizes->given[i] : NULL;
     if (!g || !g->size) return TD_NONE;
     return td_value_tensor(td_op_empty_strided(n->cx, (td_ints){g->size, g->rank},
                                                (td_ints){g->stride, g->rank},
