@@ -33,7 +33,7 @@ TEST(a_kernel_sees_all_that_it_is_given) {
     int64_t     out[5] = {0}, size[2] = {7, 8}, given[1] = {9};
     char        parts[] = {0, 0, 5, 0, 0, 6};
     char       *ptr[] = {(char *)out};
-    td_nest_run r = {ptr, size, given, parts, 2};
+    td_nest_run r = {ptr, size, given, parts, 2, 0};
     CHECK(td__kernels_load(cx, &k, 1) && k.run && k.end);
     k.run(&r, 1, 10, 14);
     k.end(&r, 2, 3, 4);
