@@ -29,7 +29,10 @@ typedef struct td_emit_at {
     uint32_t computed; /* loops that compute it */
     bool     kept;     /* the first of these keeps it in a buffer of the row */
     int32_t  store;    /* a STORE whose place later loops read again; -1: none */
-    int32_t  cost;     /* of computing it from loads */
+    bool     want;     /* it is to be kept, if there is room */
+    bool     folded;   /* a REDUCE has it in a buffer */
+    int32_t  own;      /* cost of the statement alone */
+    int32_t  cost;     /* of computing it from loads and what is kept */
     int16_t  acc;      /* COLUMN: number among the wide or the single ones */
     bool     wide;     /* COLUMN: an accumulator per inner element */
     bool     direct;   /* REDUCE of plain memory: no loop */
@@ -70,8 +73,8 @@ const char  *td__emit_extent(td_emit *e, td_extent x, td_emit_num out);
 void         td__emit_index(td_emit *e, td_buf *b, const td_extent *stride);
 /* The index within the inside, flattened. */
 void         td__emit_flat(td_emit *e, td_buf *b);
-bool td__emit_truncates(const td_nest *n, int i); /* is `zero` needed for it? */
-void         td__emit_value(td_emit *e, int i); /* declares v<i> */
+bool         td__emit_truncates(const td_nest *n, int i); /* is `zero` needed for it? */
+void         td__emit_value(td_emit *e, int i);           /* declares v<i> */
 void         td__emit_store(td_emit *e, int i);
 /* Text s of held dtype `from` as held dtype of `to`, rounded as `to` is. */
 void         td__emit_cast(td_buf *b, td_dtype from, td_dtype to, const char *s);

@@ -31,18 +31,26 @@ static bool is_two(const td_emit *e, int i) {
     return e->at[i].wide && acc_of(e, i) == TD_F32 && stmt(e, i)->how == TD_FOLD_SUM;
 }
 
-/* Declares c<i>, in part `part`. */
-static void declare_acc(td_emit *e, int i, const char *part) {
-    const char *c = td__dtype_text[acc_of(e, i)].c;
-    td_emit_num n;
-    td__emit_extent(e, e->n->inside, n);
-    if (e->at[i].wide)
-        td__emit_line(e, "%s *c%d = (%s *)(r->parts + %s * r->part_bytes + %d * %s);",
-                      c, i, c, part, 8 * e->at[i].acc, n);
+/* Where the accumulators of COLUMN i begin in a part, as text. */
+static const char *acc_offset(td_emit *e, int i, char *out, size_t cap) {
+    const td_emit_at *a = &e->at[i];
+    int               arrays = a->wide ? a->acc : e->code->n_wide;
+    int               more = a->wide ? 0 : 8 * a->acc;
+    td_emit_num       n;
+    if (e->n->inside.p < 0)
+        snprintf(out, cap, "%lld", (long long)(8 * arrays * e->n->inside.c + more));
     else
-        td__emit_line(e,
-                      "%s *c%d = (%s *)(r->parts + %s * r->part_bytes + %d * %s + %d);",
-                      c, i, c, part, 8 * e->code->n_wide, n, 8 * e->at[i].acc);
+        snprintf(out, cap, "%d * %s + %d", 8 * arrays,
+                 td__emit_extent(e, e->n->inside, n), more);
+    return out;
+}
+
+/* Declares c<i>, in part `part`. */
+static void declare_acc(td_emit *e, int i) {
+    const char *c = td__dtype_text[acc_of(e, i)].c;
+    char        at[80];
+    td__emit_line(e, "%s *c%d = (%s *)(r->parts + part * r->part_bytes + %s);", c, i, c,
+                  acc_offset(e, i, at, sizeof at));
 }
 
 static const char *unit_text(const td_emit *e, int i, td_emit_num out) {
@@ -58,7 +66,7 @@ void td__emit_columns_begin(td_emit *e) {
         if (is_column(e, i, false))
             td__emit_line(e, "%s c%d = %s;", c, i, unit_text(e, i, unit));
         if (!is_column(e, i, true)) continue;
-        declare_acc(e, i, "part");
+        declare_acc(e, i);
         td__emit_extent(e, e->n->inside, n);
         if (is_two(e, i)) td__emit_line(e, "%s *d%d = c%d + %s;", c, i, i, n);
         td__emit_line(e, "#pragma omp simd");
@@ -112,15 +120,12 @@ void td__emit_columns_row_end(td_emit *e) {
 }
 
 void td__emit_columns_finish(td_emit *e) {
-    for (int i = 0; i < e->n->stmt.n; i++) {
-        if (!is_column(e, i, false)) continue;
-        const char *c = td__dtype_text[acc_of(e, i)].c;
-        td_emit_num n;
-        td__emit_line(e,
-                      "*(%s *)(r->parts + part * r->part_bytes + %d * %s + %d) = c%d;",
-                      c, 8 * e->code->n_wide, td__emit_extent(e, e->n->inside, n),
-                      8 * e->at[i].acc, i);
-    }
+    char at[80];
+    for (int i = 0; i < e->n->stmt.n; i++)
+        if (is_column(e, i, false))
+            td__emit_line(e, "*(%s *)(r->parts + part * r->part_bytes + %s) = c%d;",
+                          td__dtype_text[acc_of(e, i)].c,
+                          acc_offset(e, i, at, sizeof at), i);
 }
 
 /* ---- when all parts are done --------------------------------------------- */
@@ -142,7 +147,7 @@ static void combine_single(td_emit *e, int i) {
                   unit_text(e, i, unit));
     td__emit_line(e, "for (int64_t part = 0; part < parts; part++) {");
     e->indent++;
-    declare_acc(e, i, "part");
+    declare_acc(e, i);
     td__emit_line(e, "a%d = td_fold_one_%s(%d, a%d, *c%d);", i, k, stmt(e, i)->how, i,
                   i);
     e->indent--;
@@ -162,7 +167,7 @@ static void combine_wide(td_emit *e, int i) {
                   unit_text(e, i, unit));
     td__emit_line(e, "for (int64_t part = 0; part < parts; part++) {");
     e->indent++;
-    declare_acc(e, i, "part");
+    declare_acc(e, i);
     td__emit_line(e, "#pragma omp simd");
     td__emit_line(e, "for (int64_t k = 0; k < m; k++)");
     td__emit_line(e, "    a%d[k] = td_fold_one_%s(%d, a%d[k], c%d[b + k]);", i, k,

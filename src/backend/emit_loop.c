@@ -305,9 +305,10 @@ void td__emit_stage(td_emit *e, int stage) {
             if (!e->flat) td__emit_column_row(e, i, text);
         } else if (s->kind != TD_S_STORE) td__emit_value(e, i);
         else {
-            if (stage < 0)
-                td__buf_printf(e->b, "%*sif (begin == 0)\n", 4 * e->indent, "");
+            if (stage < 0) td__emit_line(e, "if (begin == 0)");
+            e->indent += stage < 0;
             td__emit_store(e, i);
+            e->indent -= stage < 0;
         }
     }
 }

@@ -85,6 +85,9 @@ static void place(td_emit *e, int i) {
         a->after = true;
     }
     a->direct = s->kind == TD_S_REDUCE && is_plain_row(e, stmt(e, s->a[0]), s);
+    if (s->kind == TD_S_REDUCE && !a->direct &&
+        td__emit_acc(s) == td__emit_held((td_dtype)stmt(e, s->a[0])->dtype))
+        e->at[s->a[0]].folded = true;
     a->fixed = a->depth == 0 && a->vary == 0 && !reduced && s->kind != TD_S_COLUMN;
 }
 
@@ -116,13 +119,21 @@ static int cost_of_expr(const td_stmt *s) {
     return cost;
 }
 
+/* Of the statement alone. */
+static int own_cost(const td_stmt *s) {
+    int cost = s->dtype == TD_F16 ? 4 : s->dtype == TD_BF16 ? 2 : 1;
+    if (s->kind == TD_S_EXPR) cost += cost_of_expr(s) - 1;
+    return s->kind == TD_S_DRAW ? 40 : cost;
+}
+
+/* With what it reads; what is kept costs 1. */
 static int cost_of(const td_emit *e, int i) {
     const td_stmt *s = stmt(e, i);
-    int            cost = s->dtype == TD_F16 ? 4 : s->dtype == TD_BF16 ? 2 : 1;
-    if (s->kind == TD_S_EXPR) cost += cost_of_expr(s) - 1;
-    if (s->kind == TD_S_DRAW) cost = 40;
-    for (int k = 0; k < s->n; k++)
-        if (e->at[s->a[k]].depth > 0) cost += e->at[s->a[k]].cost;
+    int            cost = e->at[i].own;
+    for (int k = 0; k < s->n; k++) {
+        const td_emit_at *r = &e->at[s->a[k]];
+        if (r->depth > 0) cost += r->want ? 1 : r->cost;
+    }
     return cost < 1000 ? cost : 1000;
 }
 
@@ -157,23 +168,25 @@ static void mark_needed(td_emit *e) {
 
 static uint32_t lowest(uint32_t mask) { return mask & (~mask + 1u); }
 
-/* Whether value i is held for later loops, and which loops compute it. */
+/* The loops that need value i and cannot read it back from where it was stored. */
+static uint32_t needs(const td_emit *e, int i) {
+    const td_emit_at *a = &e->at[i];
+    if (a->store < 0 || stmt(e, i)->kind == TD_S_LOAD) return a->needed;
+    return a->needed & ((2u << e->at[a->store].loop) - 1u);
+}
+
+/* Which loops compute value i: all that need it, or the first, which keeps it. */
 static void settle(td_emit *e, int i) {
-    const td_stmt *s = stmt(e, i);
-    td_emit_at    *a = &e->at[i];
-    uint32_t       need = a->needed, first;
-    a->kept = false;
-    if (a->store >= 0 && s->kind != TD_S_LOAD) /* read back behind the store */
-        need &= (2u << e->at[a->store].loop) - 1u;
-    first = lowest(need);
+    td_emit_at *a = &e->at[i];
+    td_dtype    held = td__emit_held((td_dtype)stmt(e, i)->dtype);
+    int64_t     bytes = e->n->inside.c * td__dtype_bytes[held];
+    uint32_t    need = needs(e, i);
     a->computed = need;
-    if (need == first || a->cost <= TD_EMIT_CHEAP) return;
-    if (!e->has_rows || a->depth < e->inner) return;
-    int64_t bytes = e->n->inside.c * td__dtype_bytes[td__emit_held((td_dtype)s->dtype)];
-    if (bytes > TD_EMIT_KEEP || e->kept + bytes > TD_EMIT_KEEPS) return;
+    a->kept = a->want && need != lowest(need) && bytes <= TD_EMIT_KEEP &&
+              e->kept + bytes <= TD_EMIT_KEEPS;
+    if (!a->kept) return;
     e->kept += bytes;
-    a->kept = true;
-    a->computed = first;
+    a->computed = lowest(need);
 }
 
 /* Readers come later: from the last statement to the first. */
@@ -191,6 +204,24 @@ static void spread(td_emit *e) {
         }
         for (int k = 0; k < s->n; k++) e->at[s->a[k]].needed |= loops;
     }
+}
+
+/* Which values are to be kept, given which loops need what; what is folded lies in a
+ * buffer anyway. From the first to the last, since keeping one makes those that read
+ * it cheap. True: it is not what it was. */
+static bool choose(td_emit *e) {
+    bool changed = false;
+    for (int i = 0; i < e->n->stmt.n; i++) {
+        td_emit_at *a = &e->at[i];
+        uint32_t    need = needs(e, i);
+        bool        want = e->has_rows && a->main && a->depth && a->depth == e->inner &&
+                    need != lowest(need);
+        a->cost = cost_of(e, i);
+        want &= a->cost > (a->folded ? 1 : TD_EMIT_CHEAP);
+        changed |= want != a->want;
+        a->want = want;
+    }
+    return changed;
 }
 
 /* May the two be one address? Then their strides are equal. */
@@ -253,14 +284,15 @@ bool td__emit_plan(td_emit *e) {
     e->has_rows = !e->flat && n->inside.p < 0 && n->inside.c <= TD_EMIT_KEEP / 4;
     for (int i = 0; i < n->stmt.n; i++) {
         place(e, i);
-        e->at[i].cost = cost_of(e, i);
+        e->at[i].own = own_cost(stmt(e, i));
         if (e->at[i].loop >= e->n_loops) e->n_loops = e->at[i].loop + 1;
     }
     TD_ASSERT(e->n_loops <= TD_EMIT_LOOPS);
     mark_needed(e);
     find_stores(e);
-    do spread(e);
-    while (delay_stores(e));
+    spread(e);
+    for (int round = 0; round < 4 && choose(e); round++) spread(e);
+    while (delay_stores(e)) spread(e);
     number_columns(e);
     return true;
 }

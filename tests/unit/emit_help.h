@@ -250,7 +250,7 @@ static inline void run(built *b, int i, run_args a) {
     const td_nest_code *c = &b->code[i];
     int64_t             bytes = 8 * (c->n_wide * a.inside + c->n_single);
     char               *parts = calloc((size_t)(a.parts + 1), (size_t)bytes + 8);
-    td_nest_run         r = {(char *const *)a.ptr, a.size, a.given, parts, bytes};
+    td_nest_run         r = {(char *const *)a.ptr, a.size, a.given, parts, bytes, 0};
     for (int64_t p = 0; p < a.parts; p++)
         b->run[i](&r, p, a.rows * p / a.parts, a.rows * (p + 1) / a.parts);
     if (c->has_end) {
