@@ -5,6 +5,7 @@
 
 #include "trace/trace.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Elements worth a thread, and a part of a sum over rows. */
@@ -16,8 +17,9 @@ typedef struct launch {
     int             n_wide, n_single; /* accumulators of a part */
     const td_gval **reads;            /* distinct values */
     int             n_reads;
-    char          **ptr;  /* room for a run: by pointer */
-    int64_t        *size; /* by parameter */
+    char          **ptr;       /* room for a run: by pointer */
+    char            label[64]; /* the ops in it, for traces and comments */
+    int64_t        *size;      /* by parameter */
     int64_t        *given;
 } launch;
 
@@ -211,12 +213,15 @@ static bool walk_nodes(td_replay *r) {
 
 static bool walk(void *env, td_replay *r) {
     native *c = env;
+    td_ctx *cx = c->g->cx;
     if (!inputs_fit(c, r)) return walk_nodes(r);
     for (int i = 0; i < c->steps.n; i++) {
         const step *s = &c->steps.v[i];
-        if (!(s->node ? td__replay_node(r, s->node)
-                      : take_launch(c, r, &c->launches[s->launch])))
-            return false;
+        launch     *k = s->node ? NULL : &c->launches[s->launch];
+        const char *name = s->node ? td__ops[s->node->op].name : k->label;
+        td__span_begin(cx, name);
+        if (!(k ? take_launch(c, r, k) : td__replay_node(r, s->node))) return false;
+        td__span_end(cx, name);
     }
     return true;
 }
@@ -327,14 +332,29 @@ static void log_graph(const td_graph *g) {
     td__buf_free(&b);
 }
 
+/* "mul+tanh+sum..." */
+static void label_launch(const native *c, const td_group *g, launch *k) {
+    size_t n = 0, room = sizeof k->label;
+    for (int i = 0; i < g->member.n && n < room; i++) {
+        const td_gnode *node = c->low.point.v[g->member.v[i]].v->node;
+        bool            more = n + 24 > room;
+        int             got = snprintf(k->label + n, room - n, "%s%s", i ? "+" : "",
+                           more ? "..." : td__ops[node->op].name);
+        n += (size_t)got;
+        if (more) break;
+    }
+}
+
 static bool make_launch(native *c, int group, launch *k) {
     td_nest_code code = {0};
     if (!td__nest_build(&c->low, &c->low.group.v[group], &k->b)) return false;
+    label_launch(c, &c->low.group.v[group], k);
     bool ok = td__nest_emit(&k->b.nest, &code) && find_reads(k);
     if (ok) {
         k->kernel.text = copy_text(&code.text);
         k->kernel.helpers = copy_text(&code.helpers);
         k->kernel.has_end = code.has_end;
+        k->kernel.note = k->label;
         k->n_wide = code.n_wide;
         k->n_single = code.n_single;
         ok = k->kernel.text && k->kernel.helpers;
