@@ -108,12 +108,12 @@ TD_API double  td_optim_lr(const td_optim *o, int group);
  * exhausted memory can stop a step half-way. */
 TD_API bool td_optim_step(td_optim *o);
 /* The same with gradients given: one for each of td_optim_params, NULL or nil for none.
- * This is the form for captured functions, with the results of td_grad. */
+ * For the results of td_grad. */
 TD_API bool td_optim_step_with(td_optim *o, td_tensors grads);
 TD_API void td_optim_zero_grad(td_optim *o); /* takes gradients away */
 
-/* Sums of gradients over several batches, where td_backward's own will not do (in a
- * captured function). Makes them, once, as zeros: */
+/* Sums of gradients over several batches, for the results of td_grad; td_backward has
+ * its own. Makes them, once, as zeros: */
 TD_API bool td_optim_make_sums(td_optim *o);
 /* Adds scale times the gradients, one for each parameter, NULL or nil for none. */
 TD_API bool td_optim_add_to_sums(td_optim *o, td_tensors grads, double scale);

@@ -212,32 +212,85 @@ TEST(a_compiled_net_and_a_compiled_update_train_as_eager_ones) {
     td_close(cx);
 }
 
+typedef struct trained {
+    td_module *m;
+    td_optim  *o;
+} trained;
+
+/* Loss, backward, clipping and update in one function. */
+static bool backward_step(td_call *c) {
+    trained   *t = td_call_env(c);
+    td_tensor *loss = loss_of(t->m, td_arg(c, 0), td_arg(c, 1));
+    td_backward(loss);
+    td_optim_clip_norm(t->o, 0.5);
+    td_optim_step(t->o);
+    td_optim_zero_grad(t->o);
+    return td_return(c, td_detach(loss));
+}
+
+/* The same with gradients in hand. */
+static bool grad_step(td_call *c) {
+    trained   *t = td_call_env(c);
+    td_tensor *p[4], *g[4], *loss = loss_of(t->m, td_arg(c, 0), td_arg(c, 1));
+    int        n = td_optim_params(t->o, p, 4);
+    return td_grad(TD_LIST(loss), (td_tensors){p, n}, g, NULL) &&
+           !td_is_nil(td_clip_norm(td_call_ctx(c), (td_tensors){g, n}, 0.5, 2)) &&
+           td_optim_step_with(t->o, (td_tensors){g, n}) &&
+           td_return(c, td_detach(loss));
+}
+
+static void check_whole(td_body *body) {
+    td_ctx *cx = td_open();
+    td_seed(cx, 2);
+    td_module *m = mlp(cx), *m2 = td_module_copy(m);
+    trained    t = {m2, td_optim_module(m2, td_adamw(0.01))};
+    td_optim  *o = td_optim_module(m, td_adamw(0.01));
+    td_tensor *x = td_randn(cx, TD_SHAPE(4, 3)), *y = td_randn(cx, TD_SHAPE(4, 1));
+    td_fn     *f = td_aot_function(cx, body, &t, NULL);
+    for (int i = 0; i < 10; i++) {
+        td_tensor *got, *want = loss_of(m, x, y);
+        td_optim_set_lr(o, -1, 0.01 * (10 - i));
+        td_optim_set_lr(t.o, -1, 0.01 * (10 - i));
+        td_backward(want);
+        td_optim_clip_norm(o, 0.5);
+        td_optim_step(o);
+        td_optim_zero_grad(o);
+        td_invoke(f, TD_ARGS(x, y), &got, 1);
+        CHECK_OK(cx);
+        CHECK_NEAR(td_item(got), td_item(want), 1e-6);
+    }
+    CHECK(td_fn_specializations(f) == 1);
+    CHECK(nn_apart(td_module_get(m2, "0.weight"), td_module_get(m, "0.weight")) < 1e-6);
+    td_fn_drop(f);
+    td_optim_free(o);
+    td_optim_free(t.o);
+    td_module_free(m);
+    td_module_free(m2);
+    td_close(cx);
+}
+
+TEST(a_whole_step_compiles_once_whatever_the_rate) { check_whole(backward_step); }
+TEST(a_whole_step_with_gradients_in_hand_too) { check_whole(grad_step); }
+
 static bool step_alone(td_call *c) {
     return td_optim_step(td_call_env(c)) && td_return(c);
 }
 
-TEST(a_compiled_step_reads_the_gradients_there_are) {
+TEST(a_compiled_step_takes_the_gradients_of_each_call) {
     td_ctx    *cx = td_open();
-    td_module *m = mlp(cx), *m2 = td_module_copy(m);
-    td_optim  *o = td_optim_module(m, td_adam(0.1));
-    td_optim  *o2 = td_optim_module(m2, td_adam(0.1));
-    td_tensor *x = td_randn(cx, TD_SHAPE(4, 3)), *y = td_randn(cx, TD_SHAPE(4, 1));
-    td_fn     *f = td_aot_step(cx, step_alone, o2, NULL);
+    td_tensor *w = td_requires_grad_(td_ones(cx, TD_SHAPE(2)));
+    td_optim  *o = td_optim_make(cx);
+    td_optim_add(o, TD_LIST(w), td_sgd(1));
+    td_fn *f = td_aot_function(cx, step_alone, o, NULL);
 
-    for (int i = 0; i < 4; i++) {
-        td_backward(loss_of(m, x, y));
-        td_backward(loss_of(m2, x, y));
-        td_optim_step(o);
-        CHECK(td_invoke(f, (td_values){NULL, 0}, NULL, 0));
-        if (i == 1) td_optim_zero_grad(o), td_optim_zero_grad(o2);
+    for (int i = 1; i < 4; i++) {
+        td_set_grad(w, td_full(cx, TD_SHAPE(2), (double)i));
+        td_invoke(f, (td_values){NULL, 0}, NULL, 0);
+        CHECK_OK(cx);
     }
-    CHECK(td_fn_specializations(f) == 1);
-    CHECK(nn_apart(td_module_get(m2, "0.weight"), td_module_get(m, "0.weight")) == 0);
+    CHECK(td_item(td_amax(w, TD_ALL)) == 1 - 1 - 2 - 3);
     td_fn_drop(f);
     td_optim_free(o);
-    td_optim_free(o2);
-    td_module_free(m);
-    td_module_free(m2);
     td_close(cx);
 }
 
