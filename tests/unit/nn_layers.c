@@ -271,3 +271,44 @@ TEST(constructors_leave_the_grad_mode_and_scopes_as_they_were) {
     CHECK(living(cx) == 0);
     td_close(cx);
 }
+
+/* ---- sizes that change -------------------------------------------------- */
+
+/* Sizes of x with n where `dim` is. */
+static td_tensor *sized(td_ctx *cx, const int64_t *sizes, int rank, int dim,
+                        int64_t n) {
+    int64_t s[4];
+    memcpy(s, sizes, sizeof *s * (size_t)rank);
+    s[dim] = n;
+    td_ints all = {s, rank};
+    return td_randn(cx, all);
+}
+
+TEST(a_compiled_layer_serves_batches_of_any_size) {
+    static const struct {
+        const char *name;
+        int64_t     sizes[4];
+        int         rank, dim;
+    } row[] = {{"linear", {0, 3}, 2, 0},         {"conv2", {0, 3, 5, 4}, 4, 0},
+               {"ln", {0, 2, 3}, 3, 0},          {"gn", {0, 4, 3}, 3, 0},
+               {"self", {4, 0, 6}, 3, 1},        {"causal_pads", {0, 4, 6}, 3, 0},
+               {"causal_pads", {2, 0, 6}, 3, 1}, {"lstm", {3, 0, 3}, 3, 1},
+               {"gru_cell", {0, 3}, 2, 0},       {"net", {0, 3}, 2, 0}};
+    td_ctx    *cx = td_open();
+    td_module *m = whole_make(cx);
+    for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
+        td_module *layer = td_module_find(m, row[i].name);
+        td_fn     *f = td_aot_module(layer, NULL);
+        for (int n = 3; n < 8; n++) {
+            td_tensor *y, *x = sized(cx, row[i].sizes, row[i].rank, row[i].dim, n);
+            td_invoke(f, TD_ARGS(x), &y, 1);
+            CHECK_OK(cx);
+            CHECK(nn_apart(y, td_module_call(layer, TD_ARGS(x))) < 2e-6);
+        }
+        if (td_fn_specializations(f) > 2) fprintf(stderr, "%s\n", row[i].name);
+        CHECK(td_fn_specializations(f) <= 2);
+        td_fn_drop(f);
+    }
+    td_module_free(m);
+    td_close(cx);
+}
