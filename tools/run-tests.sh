@@ -6,7 +6,11 @@
 # as well. A program that says neither is one test, and its exit status the
 # verdict. WRAP is put before every program. The output of a passing program is
 # shown only with VERBOSE=1; that of a failing one always.
+#
+# Functions are compiled for the interpreter unless a program asks for more: most
+# tests are about what surrounds the code, and native code takes a compiler's time.
 set -u
+export TD_BACKEND=${TD_BACKEND:-interp}
 word=$1
 shift
 passed=0 failed=0

@@ -24,8 +24,9 @@ typedef enum td_shapes {
 typedef enum td_partition { TD_PARTITION_MINCUT, TD_PARTITION_DEFAULT } td_partition;
 typedef enum td_knapsack { TD_KNAPSACK_DP, TD_KNAPSACK_GREEDY } td_knapsack;
 typedef enum td_backend_choice {
-    TD_BACKEND_INTERP,
-    TD_BACKEND_NATIVE
+    TD_BACKEND_AUTO,   /* native, or interp with a warning where that cannot be */
+    TD_BACKEND_NATIVE, /* native, or an error */
+    TD_BACKEND_INTERP
 } td_backend_choice;
 typedef enum td_fallback {
     TD_FALLBACK_ERROR, /* what cannot be compiled is an error */

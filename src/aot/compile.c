@@ -65,7 +65,9 @@ static td_part_opts part_opts(const td_config *c) {
 /* The caller's backend, or the one of the settings. */
 static const td_backend *backend_of(const td_spec *s, const td_backend *b) {
     if (b) return b;
-    return s->set.backend == TD_BACKEND_NATIVE ? &td__native : &td__interp;
+    return s->set.backend == TD_BACKEND_NATIVE   ? &td__native
+           : s->set.backend == TD_BACKEND_INTERP ? &td__interp
+                                                 : &td__auto;
 }
 
 /* ---- stages ------------------------------------------------------------- */

@@ -13,6 +13,9 @@ extern const td_backend td__interp;
 /* Fused native code for the CPU (docs/native.md). The graph need not outlive it. */
 extern const td_backend td__native;
 
+/* That, or the interpreter with a warning: no compiler, no room on the disk. */
+extern const td_backend td__auto;
+
 /* A runner that replays g, or walks it in another way (td_replay.walk). `env_drop` is
  * called on env in the end, not when this fails. */
 typedef bool td_walk_fn(void *env, td_replay *r);

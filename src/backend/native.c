@@ -433,3 +433,23 @@ static bool compile(void *env, const td_graph *g, const td_compile_info *info,
 }
 
 const td_backend td__native = {.name = "native", .compile = compile};
+
+/* ---- with a fallback ----------------------------------------------------- */
+
+static bool compile_or_replay(void *env, const td_graph *g, const td_compile_info *info,
+                              td_runner *to) {
+    static atomic_bool warned;
+    td_ctx            *cx = g->cx;
+    if (compile(env, g, info, to)) return true;
+    td_code why = td_error(cx);
+    if (why != TD_E_UNSUPPORTED && why != TD_E_IO) return false;
+    if (!atomic_exchange(&warned, true))
+        td__log(cx, TD_LOG_warning,
+                "%.400s; graphs are interpreted (backend=interp asks for it, "
+                "backend=native makes this an error)",
+                td_message(cx));
+    td_clear(cx);
+    return td__interp.compile(td__interp.env, g, info, to);
+}
+
+const td_backend td__auto = {.name = "auto", .compile = compile_or_replay};

@@ -120,7 +120,7 @@ static void compare_elements(const case_pair *p, const char *name, const char *w
     td_dtype    dt = (td_dtype)x->dtype;
     bool        grad = *what || p->other->higher;
     double      units = grad ? p->other->way->grad_slack : p->other->way->slack;
-    bool        native = td__config(x->cx)->backend == TD_BACKEND_NATIVE;
+    bool        native = td__config(x->cx)->backend != TD_BACKEND_INTERP;
     if (native && p->other->way->saves_copies) units = fmax(units, NATIVE);
     double slack = units * unit_of(dt);
     if (grad && units > 0) slack = fmax(slack, COARSE * coarsest(p->eager));

@@ -231,13 +231,26 @@ TEST(without_double_backward_gradients_of_gradients_are_refused) {
     td_close(cx);
 }
 
-TEST(a_backend_that_is_not_there_is_an_error) {
+TEST(without_a_compiler_native_is_an_error) {
     td_ctx    *cx = td_open();
     td_tensor *x = td_ones(cx, TD_SHAPE(3)), *out[1];
     td_config_set(cx, "backend", "native");
+    td_config_set(cx, "cc", "no-such-compiler");
     td_fn *f = td_aot_function(cx, product, NULL, NULL);
     CHECK(!td_invoke(f, TD_ARGS(x, x), out, 1));
     CHECK(td_error(cx) == TD_E_UNSUPPORTED && strstr(td_message(cx), "interp"));
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+TEST(without_a_compiler_auto_interprets) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_ones(cx, TD_SHAPE(3)), *out[1];
+    td_config_set(cx, "backend", "auto");
+    td_config_set(cx, "cc", "no-such-compiler");
+    td_fn *f = td_aot_function(cx, product, NULL, NULL);
+    CHECK(td_invoke(f, TD_ARGS(x, x), out, 1) && td_ok(cx));
+    CHECK(td_item(td_sum(out[0])) == 3);
     td_fn_drop(f);
     td_close(cx);
 }
