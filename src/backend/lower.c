@@ -186,6 +186,16 @@ static void find_needs(td_lowered *l) {
     }
 }
 
+/* A constant whose bits are read as another dtype must lie in memory. */
+static void find_cast_leaves(td_lowered *l) {
+    for (int i = 0; i < l->point.n; i++)
+        for (int k = 0; k < l->point.v[i].n_in; k++) {
+            const td_access *a = &l->point.v[i].in[k];
+            int              p = a->root ? l->point_of[a->root->id] : -1;
+            if (p >= 0 && a->dtype != a->root->look->dtype) l->point.v[p].leaf = false;
+        }
+}
+
 static bool room_for(td_lowered *l) {
     size_t n = (size_t)l->g->n_values + 1;
     l->point_of = td__arena_alloc(&l->arena, sizeof *l->point_of * n);
@@ -225,6 +235,7 @@ bool td__lower(td_lowered *l, td_graph *g) {
             return false;
     }
     find_needs(l);
+    find_cast_leaves(l);
     for (int i = 0; i < l->point.n; i++) {
         td_point *p = &l->point.v[i];
         if (p->leaf && !l->needed[p->v->id]) continue;

@@ -57,7 +57,7 @@ static double unit_of(td_dtype dt) {
 
 enum {
     COARSE = 8,  /* units of another dtype's that sums in another order differ by */
-    NATIVE = 256 /* units that norms and losses in fused loops differ by */
+    NATIVE = 512 /* units that norms and losses in fused loops differ by */
 };
 
 /* Of the coarsest floats among the values: gradients may have come through them. */

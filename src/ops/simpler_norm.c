@@ -23,7 +23,9 @@ static bool forward(td_opcall *c, td_norm_kind kind, int64_t k, int w, double ep
     td_norm_frame f;
     td__norm_frame(&f, kind, x, k);
     td__norm_frame_tensors(&f, kind, x, (td_tensor *[]){NULL, NULL, td__in(c, w)});
-    *var = td_op_var_mean(f.x, f.stats, td_value_int(0), true, &mean);
+    mean = t_mean(f.x, f.stats, true);
+    td_tensor *d = t_sub(f.x, mean);
+    *var = t_mean(t_mul(d, d), f.stats, true);
     f.mean = mean;
     f.rstd = root(*var, eps);
     c->out[0] = normalized(&f, x, td__in(c, w + 1));
