@@ -192,4 +192,36 @@ bool td__nest_build(td_lowered *l, const td_group *grp, td_built *to);
 void td__built_free(td_built *b);
 bool td__nest_print(td_buf *b, const td_built *t); /* false: no memory */
 
+/* ---- compiled graphs (native.c, native_run.c) --------------------------- */
+
+/* A kernel with what it needs to run. */
+typedef struct td_launch {
+    td_built        b;
+    td_kernel       kernel;
+    int             n_wide, n_single; /* accumulators of a part */
+    const td_gval **reads;            /* distinct values */
+    const td_gval **over;             /* by value made: one whose bytes it may take over
+                                       * when nobody else needs it; NULL: none */
+    int             n_reads;
+    char            label[64]; /* the ops in it, for traces and comments */
+    char          **ptr;       /* room for a run: by pointer */
+    int64_t        *size;      /* by parameter */
+    int64_t        *given;
+} td_launch;
+
+typedef struct td_native_step {
+    int             launch; /* -1: `node` is called */
+    const td_gnode *node;
+} td_native_step;
+
+typedef struct td_native {
+    td_graph  *g; /* simplified, our own */
+    td_lowered low;
+    td_launch *launches;
+    int        n_launches;
+    TD_VEC(td_native_step) steps;
+} td_native;
+
+bool td__native_walk(void *env, td_replay *r); /* env: a td_native */
+
 #endif

@@ -1,0 +1,208 @@
+/* native_run.c -- takes the steps of a compiled graph: kernels are launched over the pool,
+ * other ops called. Values live in the replay as they do for the interpreter; only what
+ * makes them differs. */
+#include "backend/native.h"
+
+/* Elements worth a thread, and a part of a sum over rows. */
+enum { GRAIN = 16384, PART = 65536, MOST_PARTS = 32 };
+
+static int64_t extent(const td_launch *k, td_extent e) {
+    return e.p < 0 ? e.c : e.c * k->size[e.p];
+}
+
+/* Sizes of the run; unknown ones are a graph that does not say enough. */
+static bool find_sizes(const td_native *c, const td_replay *r, td_launch *k) {
+    for (int i = 0; i < k->b.params.n; i++) {
+        const td_product *p = &c->low.products.v.v[k->b.params.v[i]];
+        k->size[i] = td__product_value(p, c->g, r->bound);
+        if (k->size[i] == INT64_MIN)
+            return td__fail(c->g->cx, TD_E_SHAPE, "@%.60s: a size is not known",
+                            c->g->name);
+    }
+    return true;
+}
+
+static bool make_value(const td_native *c, td_replay *r, const td_gval *v) {
+    const td_look *look = v->look;
+    td_meta        m = {.dtype = (td_dtype)look->dtype, .rank = look->rank};
+    m.strided = !look->dense;
+    for (int d = 0; d < look->rank; d++) {
+        m.size[d] = td__gdim_value(c->g, look->size[d], r->bound);
+        m.stride[d] = td__gdim_value(c->g, look->stride[d], r->bound);
+    }
+    td_tensor *t = td__tensor_make(c->g->cx, &m, false);
+    return t && td__replay_set(r, v, td_value_tensor(t));
+}
+
+/* v takes over the bytes of `from`, which this step reads last and nobody else sees:
+ * the loops read each element before they write it. */
+static bool take_over(td_replay *r, const td_gval *v, const td_gval *from) {
+    if (!from || r->reads[from->id] != 1) return false;
+    td_tensor *t = r->val[from->id].u.t;
+    if (t->refs != 1 || t->base || t->steps || t->ag ||
+        atomic_load_explicit(&t->st->refs, memory_order_relaxed) != 1 || t->offset)
+        return false;
+    return td__replay_set(r, v, td_value_tensor(t));
+}
+
+static void find_pointers(const td_replay *r, td_launch *k) {
+    for (int i = 0; i < k->b.bytes.n; i++) {
+        const td_bytes  *y = &k->b.bytes.v[i];
+        const td_tensor *t = r->val[y->v->id].u.t;
+        char            *p = td__ptr(t);
+        k->ptr[i] = p ? p + extent(k, y->offset) * td__dtype_bytes[y->dtype] : NULL;
+    }
+}
+
+/* Takes the next stretch of random numbers for each draw, in the graph's order. */
+static void find_draws(const td_native *c, const td_replay *r, td_launch *k) {
+    td_ctx *cx = c->g->cx;
+    for (int i = 0; i < k->b.draws.n; i++) {
+        const td_draw *d = &k->b.draws.v[i];
+        const td_look *look = d->v->look;
+        int64_t        n = 1;
+        for (int j = 0; j < look->rank; j++)
+            n *= td__gdim_value(c->g, look->size[j], r->bound);
+        k->given[2 * i] = (int64_t)cx->rng_seed;
+        k->given[2 * i + 1] = (int64_t)cx->rng_offset;
+        cx->rng_offset += (uint64_t)((n + d->per - 1) / d->per);
+    }
+}
+
+typedef struct job {
+    const td_launch *k;
+    td_nest_run      run;
+    int64_t          rows, parts;
+} job;
+
+static void do_rows(void *arg, int64_t begin, int64_t end) {
+    const job *j = arg;
+    j->k->kernel.run(&j->run, 0, begin, end);
+}
+
+static void do_parts(void *arg, int64_t begin, int64_t end) {
+    const job *j = arg;
+    for (int64_t p = begin; p < end; p++)
+        j->k->kernel.run(&j->run, p, j->rows * p / j->parts,
+                         j->rows * (p + 1) / j->parts);
+}
+
+static void do_end(void *arg, int64_t begin, int64_t end) {
+    const job *j = arg;
+    j->k->kernel.end(&j->run, j->parts, begin, end);
+}
+
+/* How many parts depends on sizes only, so that sums do not depend on threads. */
+static bool run_parts(td_ctx *cx, job *j, int64_t inside) {
+    const td_launch *k = j->k;
+    int64_t          work = j->rows * (inside > 0 ? inside : 1), n = work / PART;
+    n = n > MOST_PARTS ? MOST_PARTS : n > j->rows ? j->rows : n;
+    j->parts = n < 1 ? 1 : n;
+    j->run.part_bytes = 8 * (k->n_wide * inside + k->n_single);
+    j->run.part_bytes = (j->run.part_bytes + 63) & ~(int64_t)63;
+    size_t bytes = (size_t)(j->parts * j->run.part_bytes);
+    if (!(j->run.parts = td__block_alloc(bytes))) return td__fail_memory(cx);
+    td__pool_run(j->parts, 1, do_parts, j);
+    td__pool_run(k->n_wide ? inside : 1, GRAIN, do_end, j);
+    td__block_free(j->run.parts, bytes);
+    return true;
+}
+
+static bool run_kernel(const td_native *c, td_launch *k) {
+    const td_nest *n = &k->b.nest;
+    int64_t        rows = extent(k, n->rows), inside = extent(k, n->inside);
+    job            j = {.k = k, .rows = rows, .parts = 1};
+    j.run.ptr = k->ptr;
+    j.run.size = k->size;
+    j.run.given = k->given;
+    if (n->n_outer == 0 && n->n_dims == 1) {
+        j.rows = inside; /* elements are shared out */
+        inside = 1;
+    }
+    if (k->kernel.has_end) return run_parts(c->g->cx, &j, inside);
+    if (inside > 0 && j.rows > 0) td__pool_run(j.rows, GRAIN / inside + 1, do_rows, &j);
+    return true;
+}
+
+/* What exec.c does around an op that writes. */
+static bool may_write(const td_native *c, const td_replay *r, const td_launch *k) {
+    for (int i = 0; i < k->b.writes.n; i++)
+        if (r->val[k->b.writes.v[i]->id].u.t->st->readonly)
+            return td__fail(c->g->cx, TD_E_ALIAS,
+                            "copy_: self lies in a read-only file; clone it first");
+    return true;
+}
+
+static void note_writes(const td_replay *r, const td_launch *k) {
+    for (int i = 0; i < k->b.writes.n; i++) {
+        td_storage *st = r->val[k->b.writes.v[i]->id].u.t->st;
+        atomic_fetch_add_explicit(&st->version, 1, memory_order_relaxed);
+        st->writer = td__ops[TD_OP_copy_].name;
+    }
+}
+
+static bool take_launch(const td_native *c, td_replay *r, td_launch *k) {
+    td_ctx *cx = c->g->cx;
+    bool    ok = find_sizes(c, r, k) && may_write(c, r, k) && td__scope_push(cx);
+    if (!ok) return false;
+    for (int i = 0; ok && i < k->b.makes.n; i++)
+        ok = take_over(r, k->b.makes.v[i], k->over[i]) ||
+             make_value(c, r, k->b.makes.v[i]);
+    td__scope_pop(cx, NULL, 0);
+    if (!ok) return false;
+    find_pointers(r, k);
+    find_draws(c, r, k);
+    if (!run_kernel(c, k)) return false;
+    note_writes(r, k);
+    for (int i = 0; i < k->n_reads; i++) td__replay_read(r, k->reads[i]);
+    return true;
+}
+
+/* Is a tensor laid out as the graph was compiled for? */
+static bool is_as(const td_graph *g, const td_look *l, const td_tensor *t,
+                  const int64_t *bound) {
+    if (l->rank != t->rank || l->dtype != t->dtype) return false;
+    for (int d = 0; d < l->rank; d++) {
+        if (td__gdim_value(g, l->size[d], bound) != t->size[d]) return false;
+        if (t->size[d] > 1 && td__gdim_value(g, l->stride[d], bound) != t->stride[d])
+            return false;
+    }
+    return true;
+}
+
+static bool inputs_fit(const td_native *c, const td_replay *r) {
+    for (int i = 0; i < c->g->inputs.n; i++) {
+        const td_gval  *v = c->g->inputs.v[i];
+        const td_value *x = &r->val[v->id];
+        if (x->kind == TD_K_TENSOR && v->look &&
+            !is_as(c->g, v->look, x->u.t, r->bound))
+            return false;
+    }
+    return true;
+}
+
+/* Inputs of another layout than expected: the graph's meaning, node by node. */
+static bool walk_nodes(td_replay *r) {
+    int32_t *reads = r->reads;
+    bool     ok = true;
+    r->reads = NULL;
+    for (int i = 0; ok && i < r->g->nodes.n; i++)
+        ok = td__replay_node(r, r->g->nodes.v[i]);
+    r->reads = reads;
+    return ok;
+}
+
+bool td__native_walk(void *env, td_replay *r) {
+    td_native *c = env;
+    td_ctx    *cx = c->g->cx;
+    if (!inputs_fit(c, r)) return walk_nodes(r);
+    for (int i = 0; i < c->steps.n; i++) {
+        const td_native_step *s = &c->steps.v[i];
+        td_launch            *k = s->node ? NULL : &c->launches[s->launch];
+        const char           *name = s->node ? td__ops[s->node->op].name : k->label;
+        td__span_begin(cx, name);
+        if (!(k ? take_launch(c, r, k) : td__replay_node(r, s->node))) return false;
+        td__span_end(cx, name);
+    }
+    return true;
+}
