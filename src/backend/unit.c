@@ -135,21 +135,13 @@ static bool find_functions(void *from, const td_named *k, loaded *e) {
            (!k->k->has_end || symbol(from, end, &e->end, sizeof e->end));
 }
 
-static bool load(job *j, const char *path) {
-    void *from = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!from)
-        return td__fail(j->cx, TD_E_UNSUPPORTED,
-                        "native code: cannot load what %.200s made: %.300s; set TMPDIR "
-                        "to a directory that may hold programs, or backend=interp",
-                        j->cc.path, dlerror());
+/* The functions of what was claimed, which `lib` has. */
+static bool find_all(job *j, void *lib) {
     for (int i = 0; i < j->n_mine; i++)
-        if (!find_functions(from, &j->mine[i], j->target[i])) {
-            td__fail(j->cx, TD_E_UNSUPPORTED,
-                     "native code: %.200s made a library without %s", j->cc.path,
-                     j->mine[i].name);
-            dlclose(from);
-            return false;
-        }
+        if (!find_functions(lib, &j->mine[i], j->target[i]))
+            return td__fail(j->cx, TD_E_UNSUPPORTED,
+                            "native code: %.200s made a library without %s", j->cc.path,
+                            j->mine[i].name);
     return true;
 }
 
@@ -172,13 +164,12 @@ static const char *fresh_name(char *out, size_t cap) {
 }
 
 static bool build_in(job *j, const char *dir, const td_buf *text, int units) {
-    char        name[32];
-    const char *so =
-        td__cc_build(&j->cc, dir, text, units, fresh_name(name, sizeof name));
-    td__span_begin(j->cx, "load");
-    bool ok = so && load(j, so);
-    td__span_end(j->cx, "load");
-    return ok;
+    char  name[32];
+    void *lib = td__cc_build(&j->cc, dir, text, units, fresh_name(name, sizeof name));
+    if (!lib) return false;
+    if (find_all(j, lib)) return true;
+    dlclose(lib);
+    return false;
 }
 
 /* Compiles and loads what was claimed. */

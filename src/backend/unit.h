@@ -45,12 +45,12 @@ typedef struct td_cc {
 
 /* Finds the one of the settings. False after td__fail: TD_E_UNSUPPORTED where there is
  * none. Needs td__cc_close either way. */
-bool        td__cc_open(td_cc *cc, td_ctx *cx);
-void        td__cc_close(td_cc *cc);
-/* Compiles n texts in parallel and links them. The path of the result, dir/name.so,
- * valid until td__cc_close; NULL after td__fail. */
-const char *td__cc_build(td_cc *cc, const char *dir, const td_buf *text, int n,
-                         const char *name);
+bool  td__cc_open(td_cc *cc, td_ctx *cx);
+void  td__cc_close(td_cc *cc);
+/* Compiles n texts in parallel, links them as dir/name.so and loads that: what dlopen
+ * gave, NULL after td__fail. */
+void *td__cc_build(td_cc *cc, const char *dir, const td_buf *text, int n,
+                   const char *name);
 
 /* ---- texts (unit_text.c) ------------------------------------------------ */
 
@@ -70,7 +70,7 @@ bool td__unit_key(td_buf *b, const td_cc *cc);
 /* The name of *k. False after td__fail: no memory, or a helper that is not there. */
 bool td__unit_name(td_ctx *cx, const char *key, const td_kernel *k, char *name);
 /* The kernels k[0..n) spread over at most `most` texts of about equal cost; *units is
- * how many there are. False after td__fail; text[] is freed by the caller either way. */
+ * how many there are. False after td__fail; the caller frees text[] either way. */
 bool td__unit_texts(td_ctx *cx, const td_named *k, int n, td_buf *text, int most,
                     int *units);
 

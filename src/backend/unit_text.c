@@ -129,9 +129,9 @@ static bool write_unit(td_ctx *cx, td_buf *b, const td_named *k, const int *of, 
 /* ---- spreading ---------------------------------------------------------- */
 
 /* A compiler that starts costs as much as so many bytes of text. */
-enum { START_COST = 1500 };
+enum { START_COST = 600 };
 
-static size_t cost_of(const td_named *k) { return strlen(k->k->text) + 200; }
+static size_t cost_of(const td_named *k) { return strlen(k->k->text) + 100; }
 
 /* How many units pay: each one more should save more than its own start. */
 static int count_units(const td_named *k, int n, int most) {
