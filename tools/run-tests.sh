@@ -15,6 +15,8 @@ word=$1
 shift
 passed=0 failed=0
 log=$(mktemp)
+# Compiled code is kept with the build, not among the user's own.
+export TD_CACHE_DIR="${TD_CACHE_DIR:-$PWD/build/cache}"
 trap 'rm -f "$log"' EXIT
 
 run() { # PROGRAM: into $log

@@ -67,6 +67,8 @@ typedef struct td_config {
     const char       *cc;
     const char       *cc_flags;
     int64_t           cc_seconds;
+    const char       *cache_dir;
+    int64_t           cache_disk_mb;
     /* looking */
     const char       *log;
     const char       *trace_file;

@@ -1,6 +1,7 @@
 /* unit.c -- loaded kernels of the process: each text once, whoever asks first compiles
  * it, who asks meanwhile waits. */
 #include "backend/unit.h"
+#include "backend/disk.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -50,6 +51,7 @@ static loaded *find_or_add(const char *name) {
 typedef struct job {
     td_ctx   *cx;
     td_cc     cc;
+    td_buf    key;    /* what all names are made of, but for texts */
     int       n;      /* kernels asked for */
     td_named *asked;  /* [n] */
     loaded  **entry;  /* [n], of each of them */
@@ -59,7 +61,6 @@ typedef struct job {
 } job;
 
 static bool make_job(job *j, td_ctx *cx, td_kernel *k, int n) {
-    td_buf key = {0};
     size_t m = (size_t)n;
     *j = (job){.cx = cx, .n = n};
     if (!td__cc_open(&j->cc, cx)) return false;
@@ -68,13 +69,12 @@ static bool make_job(job *j, td_ctx *cx, td_kernel *k, int n) {
     j->mine = td__zalloc(sizeof *j->mine * m);
     j->target = td__zalloc(sizeof *j->target * m);
     bool ok =
-        j->asked && j->entry && j->mine && j->target && td__unit_key(&key, &j->cc);
+        j->asked && j->entry && j->mine && j->target && td__unit_key(&j->key, &j->cc);
     ok = ok || td__fail_memory(cx);
     for (int i = 0; i < n && ok; i++) {
         j->asked[i].k = &k[i];
-        ok = td__unit_name(cx, td__buf_str(&key), &k[i], j->asked[i].name);
+        ok = td__unit_name(cx, td__buf_str(&j->key), &k[i], j->asked[i].name);
     }
-    td__buf_free(&key);
     return ok;
 }
 
@@ -83,6 +83,7 @@ static void end_job(job *j) {
     td__free(j->entry);
     td__free(j->mine);
     td__free(j->target);
+    td__buf_free(&j->key);
     td__cc_close(&j->cc);
 }
 
@@ -96,6 +97,7 @@ static bool claim(job *j) {
         if (e->state == READY || (e->state == BUILDING && e->by == me)) continue;
         e->state = BUILDING;
         e->by = me;
+        e->run = NULL;
         j->mine[j->n_mine] = j->asked[i];
         j->target[j->n_mine++] = e;
     }
@@ -103,8 +105,9 @@ static bool claim(job *j) {
 }
 
 /* Under the lock: what was claimed is there, or free for others to try. */
-static void settle(job *j, bool ok) {
-    for (int i = 0; i < j->n_mine; i++) j->target[i]->state = ok ? READY : FREE;
+static void settle(job *j) {
+    for (int i = 0; i < j->n_mine; i++)
+        j->target[i]->state = j->target[i]->run ? READY : FREE;
     j->n_mine = 0;
     pthread_cond_broadcast(&changed);
 }
@@ -135,14 +138,36 @@ static bool find_functions(void *from, const td_named *k, loaded *e) {
            (!k->k->has_end || symbol(from, end, &e->end, sizeof e->end));
 }
 
-/* The functions of what was claimed, which `lib` has. */
-static bool find_all(job *j, void *lib) {
-    for (int i = 0; i < j->n_mine; i++)
-        if (!find_functions(lib, &j->mine[i], j->target[i]))
-            return td__fail(j->cx, TD_E_UNSUPPORTED,
-                            "native code: %.200s made a library without %s", j->cc.path,
-                            j->mine[i].name);
-    return true;
+/* ---- from disk ---------------------------------------------------------- */
+
+/* Takes from a library what was claimed and is not there yet. Forgets what it took of
+ * a kernel that has but half of its functions. */
+static int take_functions(job *j, void *lib) {
+    int got = 0;
+    for (int i = 0; i < j->n_mine; i++) {
+        loaded *e = j->target[i];
+        if (e->run) continue;
+        if (find_functions(lib, &j->mine[i], e)) got++;
+        else e->run = NULL, e->end = NULL;
+    }
+    return got;
+}
+
+/* How many kernels were found; a library that gives nothing goes again. */
+static int load_from_disk(job *j, td_disk *d) {
+    int got = 0;
+    td__span_begin(j->cx, "cache");
+    for (int i = 0; i < j->n_mine && d->fd >= 0; i++) {
+        if (j->target[i]->run) continue;
+        void *lib = td__disk_load(d, j->mine[i].name, td__buf_str(&j->key));
+        int   some = lib ? take_functions(j, lib) : 0;
+        if (lib && !some) dlclose(lib);
+        got += some;
+    }
+    td__span_arg(j->cx, "found", got);
+    td__span_end(j->cx, "cache");
+    if (got) td__log(j->cx, TD_LOG_cache, "%d of %d kernels found", got, j->n_mine);
+    return got;
 }
 
 /* ---- compiling ---------------------------------------------------------- */
@@ -155,41 +180,83 @@ static int count_cores(void) {
     return n < 1 ? 1 : n > MOST_UNITS ? MOST_UNITS : n;
 }
 
+/* What is being compiled: those of the claimed that were not on disk. */
+typedef struct making {
+    td_named    *k;
+    const char **name;
+    int          n, units;
+    td_buf       text[MOST_UNITS];
+    char         dir[512], file[32]; /* dir/file.so is the result */
+} making;
+
 /* Files of one name are one to dlopen, so names are not used twice. */
-static const char *fresh_name(char *out, size_t cap) {
+static void choose_file(making *m) {
     static _Atomic unsigned counter;
     unsigned nr = atomic_fetch_add_explicit(&counter, 1, memory_order_relaxed);
-    snprintf(out, cap, "tandem%u", nr);
-    return out;
+    snprintf(m->file, sizeof m->file, "tandem%u", nr);
 }
 
-static bool build_in(job *j, const char *dir, const td_buf *text, int units) {
-    char  name[32];
-    void *lib = td__cc_build(&j->cc, dir, text, units, fresh_name(name, sizeof name));
+static bool gather(job *j, making *m) {
+    m->k = td__alloc(sizeof *m->k * (size_t)j->n_mine);
+    m->name = td__alloc(sizeof *m->name * (size_t)j->n_mine);
+    if (!m->k || !m->name) return td__fail_memory(j->cx);
+    for (int i = 0; i < j->n_mine; i++)
+        if (!j->target[i]->run) {
+            m->k[m->n] = j->mine[i];
+            m->name[m->n++] = j->mine[i].name;
+        }
+    choose_file(m);
+    return td__unit_texts(j->cx, m->k, m->n, m->text, count_cores(), &m->units) &&
+           td__temp_dir(j->cx, m->dir, sizeof m->dir);
+}
+
+static bool make(job *j, making *m, td_disk *d) {
+    char  path[600];
+    void *lib = td__cc_build(&j->cc, m->dir, m->text, m->units, m->file);
     if (!lib) return false;
-    if (find_all(j, lib)) return true;
-    dlclose(lib);
+    if (take_functions(j, lib) == m->n) {
+        snprintf(path, sizeof path, "%s/%s.so", m->dir, m->file);
+        td__disk_store(d, path, td__buf_str(&j->key), m->name, m->n);
+        return true;
+    }
+    for (int i = 0; i < j->n_mine; i++)
+        if (!j->target[i]->run)
+            td__fail(j->cx, TD_E_UNSUPPORTED,
+                     "native code: %.200s made a library without %s", j->cc.path,
+                     j->mine[i].name);
     return false;
 }
 
-/* Compiles and loads what was claimed. */
-static bool build(job *j) {
-    char   dir[512] = "";
-    td_buf text[MOST_UNITS] = {0};
-    int    units = 0, n = j->n_mine;
+static void log_made(job *j, const making *m, double start) {
+    td__log(j->cx, TD_LOG_compile, "%d kernel%s in %d unit%s by %s: %.1f ms", m->n,
+            m->n == 1 ? "" : "s", m->units, m->units == 1 ? "" : "s", j->cc.path,
+            1e3 * (td__seconds() - start));
+}
+
+static bool compile(job *j, td_disk *d) {
+    making m = {0};
     double start = td__seconds();
+    bool   ok = gather(j, &m);
+    td__span_arg(j->cx, "compiled", m.n);
+    td__span_arg(j->cx, "units", m.units);
+    ok = ok && make(j, &m, d);
+    td__temp_remove(m.dir);
+    if (ok) log_made(j, &m, start);
+    for (int u = 0; u < MOST_UNITS; u++) td__buf_free(&m.text[u]);
+    td__free(m.k);
+    td__free(m.name);
+    return ok;
+}
+
+/* Loads what was claimed: from disk, and the rest by the compiler. */
+static bool build(job *j) {
+    td_disk d;
     td__span_begin(j->cx, "kernels");
-    bool ok = td__unit_texts(j->cx, j->mine, n, text, count_cores(), &units);
-    td__span_arg(j->cx, "kernels", n);
-    td__span_arg(j->cx, "units", units);
-    ok = ok && td__temp_dir(j->cx, dir, sizeof dir) && build_in(j, dir, text, units);
-    td__temp_remove(dir);
+    td__span_arg(j->cx, "kernels", j->n_mine);
+    td__disk_open(&d, j->cx, true);
+    bool ok = load_from_disk(j, &d) == j->n_mine || compile(j, &d);
+    td__disk_close(&d);
     td__span_end(j->cx, "kernels");
-    if (ok)
-        td__log(j->cx, TD_LOG_compile, "%d kernel%s in %d unit%s by %s: %.1f ms", n,
-                n == 1 ? "" : "s", units, units == 1 ? "" : "s", j->cc.path,
-                1e3 * (td__seconds() - start));
-    for (int u = 0; u < MOST_UNITS; u++) td__buf_free(&text[u]);
     return ok;
 }
 
@@ -203,7 +270,7 @@ static bool work(job *j) {
             ok = build(j);
             pthread_mutex_lock(&lock);
         } else if (!ok) td__fail_memory(j->cx);
-        settle(j, ok);
+        settle(j);
         done = ok && await_others(j);
     }
     pthread_mutex_unlock(&lock);

@@ -39,8 +39,21 @@ _Static_assert(offsetof(td_nest_run, ptr) == 0 && offsetof(td_nest_run, size) ==
 
 /* ---- names -------------------------------------------------------------- */
 
+/* Of what the op table says about computing. */
+static uint64_t hash_ops(void) {
+    uint64_t h = 1;
+    for (int i = 0; i < TD_OP_COUNT; i++) {
+        const td_opdef   *o = &td__ops[i];
+        const char *const said[] = {o->name, o->schema, o->expr, o->simpler};
+        for (int k = 0; k < TD_COUNT(said); k++)
+            if (said[k]) h = td__hash(said[k], strlen(said[k]) + 1, h);
+    }
+    return h;
+}
+
 bool td__unit_key(td_buf *b, const td_cc *cc) {
-    td__buf_printf(b, "tandem %s\ncompiler %s\nflags %s\n", TD_VERSION_STRING,
+    td__buf_printf(b, "tandem %s\nops %016llx\nlevel %s\ncompiler %s\nflags %s\n",
+                   TD_VERSION_STRING, (unsigned long long)hash_ops(), td__isa()->name,
                    cc->identity, cc->flags);
     return !b->failed;
 }

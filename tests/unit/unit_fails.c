@@ -56,7 +56,7 @@ static void refused(td_ctx *cx, td_code code, int by, const char *const *words) 
     (const char *const[]) { __VA_ARGS__, NULL }
 
 TEST(a_compiler_that_is_not_there_is_named) {
-    td_ctx *cx = td_open();
+    td_ctx *cx = open_plain();
     char   *path = getenv("PATH") ? strdup(getenv("PATH")) : NULL;
     td_config_set(cx, "cc", "no-such-cc -O9");
     refused(cx, TD_E_UNSUPPORTED, 11, WORDS("\"no-such-cc -O9\"", "TD_CC", "interp"));
@@ -73,7 +73,7 @@ TEST(a_compiler_that_is_not_there_is_named) {
 }
 
 TEST(a_compiler_that_fails_is_quoted) {
-    td_ctx *cx = td_open();
+    td_ctx *cx = open_plain();
     enter();
     fake_cc(cx, "echo warning: careful; echo 'x.c:1: error: no room' >&2; exit 3");
     refused(cx, TD_E_UNSUPPORTED, 12,
@@ -88,7 +88,7 @@ TEST(a_compiler_that_fails_is_quoted) {
 }
 
 TEST(a_compiler_that_hangs_is_stopped_with_all_it_started) {
-    td_ctx *cx = td_open();
+    td_ctx *cx = open_plain();
     double  start = td__seconds();
     enter();
     td_config_set(cx, "cc_seconds", "1");
@@ -101,7 +101,7 @@ TEST(a_compiler_that_hangs_is_stopped_with_all_it_started) {
 }
 
 TEST(a_text_that_is_no_c_is_an_error_with_its_line) {
-    td_ctx   *cx = td_open();
+    td_ctx   *cx = open_plain();
     td_kernel k[2] = {scale_kernel(14), {.text = "void KERNEL(int x { }\n"}};
     enter();
     CHECK(!td__kernels_load(cx, k, 2) && td_error(cx) == TD_E_UNSUPPORTED);
@@ -115,7 +115,7 @@ TEST(a_text_that_is_no_c_is_an_error_with_its_line) {
 }
 
 TEST(a_library_without_the_function_is_an_error) {
-    td_ctx   *cx = td_open();
+    td_ctx   *cx = open_plain();
     td_kernel k = {.text = "int other_than_said;\n"};
     enter();
     CHECK(!td__kernels_load(cx, &k, 1) && td_error(cx) == TD_E_UNSUPPORTED);
@@ -125,7 +125,7 @@ TEST(a_library_without_the_function_is_an_error) {
 }
 
 TEST(a_place_for_files_that_is_none_is_an_error) {
-    td_ctx *cx = td_open();
+    td_ctx *cx = open_plain();
     setenv("TMPDIR", "/nowhere/at/all", 1);
     refused(cx, TD_E_IO, 15, WORDS("/nowhere/at/all", "TMPDIR", "interp"));
     unsetenv("TMPDIR");
@@ -135,7 +135,7 @@ TEST(a_place_for_files_that_is_none_is_an_error) {
 }
 
 TEST(a_compiler_gets_nothing_of_ours) {
-    td_ctx *cx = td_open();
+    td_ctx *cx = open_plain();
     int     fd = open("/dev/null", O_RDONLY); /* not closed on exec */
     enter();
     signal(SIGINT, SIG_IGN);
@@ -160,7 +160,7 @@ TEST(a_compiler_gets_nothing_of_ours) {
 }
 
 TEST(a_program_that_reaps_all_children_can_compile) {
-    td_ctx   *cx = td_open();
+    td_ctx   *cx = open_plain();
     td_kernel k = scale_kernel(17);
     signal(SIGCHLD, SIG_IGN);
     bool ok = td__kernels_load(cx, &k, 1);
@@ -171,7 +171,7 @@ TEST(a_program_that_reaps_all_children_can_compile) {
 }
 
 TEST(every_failing_allocation_is_an_error_and_leaves_no_files) {
-    td_ctx *cx = td_open();
+    td_ctx *cx = open_plain();
     int     failures = 0;
     enter();
     for (int n = 0;; n++) {

@@ -6,6 +6,13 @@
 #include "tandem/tandem.h"
 #include "td_test.h"
 
+/* A context that neither finds code on disk nor keeps it there. */
+static inline td_ctx *open_plain(void) {
+    td_ctx *cx = td_open();
+    td_config_set(cx, "cache_disk_mb", "0");
+    return cx;
+}
+
 /* y = by * x, from a text of its own; the 64 last ones stay valid. */
 static inline td_kernel scale_kernel(int by) {
     static _Thread_local char text[64][512];

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 TEST(a_kernel_is_compiled_and_does_what_its_text_says) {
-    td_ctx   *cx = td_open();
+    td_ctx   *cx = open_plain();
     td_kernel k = scale_kernel(3);
     float     x[5] = {1, 2, 3, 4, 5}, y[5] = {0};
     CHECK(td__kernels_load(cx, &k, 1));
@@ -17,7 +17,7 @@ TEST(a_kernel_is_compiled_and_does_what_its_text_says) {
 }
 
 TEST(a_kernel_sees_all_that_it_is_given) {
-    td_ctx     *cx = td_open();
+    td_ctx     *cx = open_plain();
     td_kernel   k = {.text = "void KERNEL(const td_nest_run *r, int64_t part, "
                                "int64_t begin, int64_t end) {\n"
                                "    int64_t *o = (int64_t *)r->ptr[0];\n"
@@ -42,7 +42,7 @@ TEST(a_kernel_sees_all_that_it_is_given) {
 }
 
 TEST(equal_texts_are_one_function) {
-    td_ctx   *cx = td_open();
+    td_ctx   *cx = open_plain();
     td_kernel k[3] = {scale_kernel(5), scale_kernel(6), scale_kernel(5)};
     td_kernel again = scale_kernel(6);
     k[0].note = "here */ and */ there";
@@ -54,7 +54,7 @@ TEST(equal_texts_are_one_function) {
 }
 
 TEST(other_flags_are_another_function) {
-    td_ctx   *cx = td_open();
+    td_ctx   *cx = open_plain();
     td_kernel a = scale_kernel(7), b = scale_kernel(7);
     CHECK(td__kernels_load(cx, &a, 1));
     td_config_set(cx, "cc_flags", "-DUNUSED  -O1");
@@ -64,7 +64,7 @@ TEST(other_flags_are_another_function) {
 
 TEST(many_kernels_are_spread_over_units) {
     enum { N = 24 };
-    td_ctx   *cx = td_open();
+    td_ctx   *cx = open_plain();
     td_kernel k[N];
     float     x[2] = {1, 2}, y[2];
     for (int i = 0; i < N; i++) k[i] = scale_kernel(100 + i);
@@ -77,7 +77,7 @@ TEST(many_kernels_are_spread_over_units) {
 }
 
 TEST(the_text_of_a_kernel_is_what_its_name_is_made_of) {
-    td_ctx   *cx = td_open();
+    td_ctx   *cx = open_plain();
     char      a[TD_UNIT_NAME], b[TD_UNIT_NAME];
     td_kernel k = scale_kernel(1), l = scale_kernel(2);
     CHECK(td__unit_name(cx, "key", &k, a) && td__unit_name(cx, "key", &k, b));
@@ -97,7 +97,7 @@ TEST(the_text_of_a_kernel_is_what_its_name_is_made_of) {
 enum { THREADS = 4, SHARED = 6 };
 
 static void *load_shared(void *arg) {
-    td_ctx      *cx = td_open();
+    td_ctx      *cx = open_plain();
     td_kernel    k[SHARED];
     td_nest_fn **out = arg;
     for (int i = 0; i < SHARED; i++) k[i] = scale_kernel(500 + i);
