@@ -35,7 +35,7 @@ typedef struct cli_command {
 } cli_command;
 
 extern const cli_command cli_demo, cli_ops, cli_doctor, cli_run, cli_show, cli_facts,
-    cli_check, cli_config, cli_explain;
+    cli_check, cli_config, cli_explain, cli_cache;
 
 /* Reads the options of argv[1..) and the operand, NULL when there is none. False:
  * the command ends with *status (help was asked for, or one line on stderr). */

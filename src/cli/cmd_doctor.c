@@ -1,5 +1,7 @@
 /* cmd_doctor.c -- `tandem doctor`: what this build and this machine are. Paste its
  * output into a bug report. */
+#include "backend/disk.h"
+#include "backend/unit.h"
 #include "cli/cli.h"
 #include "ops/loops/loops.h"
 #include "ops/prim.h"
@@ -87,6 +89,40 @@ static void show_features(const cli_term *t) {
          count ? count : "", count ? ")" : "");
 }
 
+/* ---- native code -------------------------------------------------------- */
+
+static void show_compiler(const cli_term *t, td_ctx *cx) {
+    td_cc cc;
+    if (td__cc_open(&cc, cx)) {
+        line(t, "cc", "%s", cc.identity);
+        line(t, "cc flags", "%s", cc.flags);
+    } else line(t, "cc", "%s", td_message(cx));
+    td__cc_close(&cc);
+    td_clear(cx);
+}
+
+static void show_cache(const cli_term *t, td_ctx *cx) {
+    td_disk       d;
+    td_disk_files list = {0};
+    long long     most = td__config(cx)->cache_disk_mb;
+    td__disk_open(&d, cx, false);
+    if (d.fd >= 0 && td__disk_list(&d, &list))
+        line(t, "cache", "%s, %.1f of %lld MiB", d.dir,
+             (double)td__disk_bytes(&list) / 0x1p20, most);
+    else if (!most) line(t, "cache", "off (cache_disk_mb is 0)");
+    else line(t, "cache", "%s", *d.dir ? d.dir : "no directory: HOME is not set");
+    td__vec_free(&list);
+    td__disk_close(&d);
+}
+
+static void show_native(const cli_term *t) {
+    td_ctx *cx = td_open();
+    if (!cx) return;
+    show_compiler(t, cx);
+    show_cache(t, cx);
+    td_close(cx);
+}
+
 /* ---- does it work ------------------------------------------------------- */
 
 /* A product, a gradient and an error, on a fresh context. */
@@ -115,6 +151,7 @@ static int run(int argc, char **argv) {
     show_system(&t);
     show_cpu(&t);
     show_features(&t);
+    show_native(&t);
     bool ok = works(why, sizeof why);
     line(&t, "self-test", "%s%s%s", cli_ink_on(&t, ok ? CLI_GOOD : CLI_BAD),
          ok ? "fine" : why, cli_ink_on(&t, CLI_PLAIN));
@@ -127,8 +164,9 @@ const cli_command cli_doctor = {
     .about = "Prints the compiler and libraries Tandem was built with, the machine, "
              "which of\n"
              "the compiled versions of the kernels it runs, how many threads it uses, "
-             "and the\n"
-             "outcome of a small self-test. The status is 1 when that fails.\n"
+             "the C\n"
+             "compiler and cache of the native backend, and the outcome of a small\n"
+             "self-test. The status is 1 when that fails.\n"
              "\n"
              "A bug report with this output is easier to answer.\n",
     .examples = "tandem doctor\n"

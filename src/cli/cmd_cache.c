@@ -1,0 +1,234 @@
+/* cmd_cache.c -- `tandem cache`: the compiled code that is kept on disk, what finding it
+ * depends on, whether it is whole, and getting rid of it. */
+#include "backend/disk.h"
+#include "backend/unit.h"
+#include "cli/cli.h"
+#include "tandem/tandem.h"
+
+#include <cjson/cJSON.h>
+#include <string.h>
+#include <time.h>
+
+static bool             json;
+static const cli_option options[] = {{.name = "json",
+                                      .doc = "For list: print a JSON object.",
+                                      .kind = CLI_FLAG,
+                                      .to = &json},
+                                     {0}};
+
+/* What the actions work on. */
+typedef struct cache {
+    td_ctx       *cx;
+    td_disk       d;
+    td_disk_files files;
+    cli_term      t;
+} cache;
+
+/* ---- what lies there ---------------------------------------------------- */
+
+/* How many names from i on are those of one file. */
+static int count_names(const cache *c, int i) {
+    const td_disk_file *f = &c->files.v[i];
+    int                 n = 1;
+    while (i + n < c->files.n && f[n].inode == f->inode && f[n].device == f->device)
+        n++;
+    return n;
+}
+
+static int count_files(const cache *c) {
+    int files = 0;
+    for (int i = 0; i < c->files.n; i += count_names(c, i)) files++;
+    return files;
+}
+
+static void print_age(char *out, size_t cap, int64_t used) {
+    static const struct {
+        int64_t     seconds;
+        const char *name;
+    } units[] = {{86400, "day"}, {3600, "hour"}, {60, "minute"}, {1, "second"}};
+    int64_t age = (int64_t)time(NULL) - used;
+    int     u = 0;
+    if (age < 1) age = 1;
+    while (age < units[u].seconds) u++;
+    int64_t n = age / units[u].seconds;
+    snprintf(out, cap, "%lld %s%s ago", (long long)n, units[u].name, n == 1 ? "" : "s");
+}
+
+static int list_text(cache *c) {
+    char age[40];
+    printf("%s%s%s\n", cli_ink_on(&c->t, CLI_BOLD), c->d.dir,
+           cli_ink_on(&c->t, CLI_PLAIN));
+    for (int i = 0; i < c->files.n; i += count_names(c, i)) {
+        const td_disk_file *f = &c->files.v[i];
+        int                 n = count_names(c, i);
+        print_age(age, sizeof age, f->used);
+        printf("%8.1f KiB  used %-15s %s%s", (double)f->bytes / 1024, age, f->name,
+               f->temp ? " (unfinished)" : "");
+        if (n > 1)
+            printf(" %sand %d more%s", cli_ink_on(&c->t, CLI_DIM), n - 1,
+                   cli_ink_on(&c->t, CLI_PLAIN));
+        putchar('\n');
+    }
+    printf("%d files, %d kernels, %.1f of %lld MiB\n", count_files(c), c->files.n,
+           (double)td__disk_bytes(&c->files) / 0x1p20,
+           (long long)td__config(c->cx)->cache_disk_mb);
+    return CLI_OK;
+}
+
+/* The lines "word rest" of a footer as fields; kernels as a list. */
+static bool add_parts(cJSON *row, char *text) {
+    for (char *line; (line = strsep(&text, "\n")) && *line;) {
+        char *rest = strchr(line, ' ');
+        if (!rest) continue;
+        *rest++ = 0;
+        if (strcmp(line, "kernels")) {
+            if (!cJSON_AddStringToObject(row, line, rest)) return false;
+            continue;
+        }
+        cJSON *list = cJSON_AddArrayToObject(row, line);
+        for (char *name; list && (name = strsep(&rest, " "));) {
+            cJSON *s = cJSON_CreateString(name);
+            if (!s || !cJSON_AddItemToArray(list, s)) return cJSON_Delete(s), false;
+        }
+    }
+    return true;
+}
+
+static bool add_file(cache *c, cJSON *files, const td_disk_file *f) {
+    td_buf text = {0};
+    char   why[200];
+    cJSON *row = cJSON_CreateObject();
+    if (!row || !cJSON_AddItemToArray(files, row)) return cJSON_Delete(row), false;
+    bool whole = td__disk_check(&c->d, f->name, &text, why, sizeof why);
+    bool ok = cJSON_AddStringToObject(row, "name", f->name) &&
+              cJSON_AddNumberToObject(row, "bytes", (double)f->bytes) &&
+              cJSON_AddNumberToObject(row, "used", (double)f->used) &&
+              cJSON_AddBoolToObject(row, "whole", whole) &&
+              (!whole || !text.n || add_parts(row, text.s));
+    td__buf_free(&text);
+    return ok;
+}
+
+static int list_json(cache *c) {
+    cJSON *all = cJSON_CreateObject();
+    double most = (double)td__config(c->cx)->cache_disk_mb * 0x1p20;
+    bool   ok =
+        all && cJSON_AddStringToObject(all, "directory", c->d.dir) &&
+        cJSON_AddNumberToObject(all, "bytes", (double)td__disk_bytes(&c->files)) &&
+        cJSON_AddNumberToObject(all, "most_bytes", most);
+    cJSON *files = ok ? cJSON_AddArrayToObject(all, "files") : NULL;
+    ok = files != NULL;
+    for (int i = 0; i < c->files.n && ok; i += count_names(c, i))
+        ok = add_file(c, files, &c->files.v[i]);
+    char *text = ok ? cJSON_Print(all) : NULL;
+    cJSON_Delete(all);
+    if (!text) {
+        fprintf(stderr, "tandem cache: memory is exhausted\n");
+        return CLI_FAILED;
+    }
+    puts(text);
+    cJSON_free(text);
+    return CLI_OK;
+}
+
+static int list(cache *c, const char *file) {
+    (void)file;
+    return json ? list_json(c) : list_text(c);
+}
+
+/* ---- the other actions -------------------------------------------------- */
+
+static int verify(cache *c, const char *file) {
+    int bad = 0, n = 0;
+    (void)file;
+    for (int i = 0; i < c->files.n; i += count_names(c, i)) {
+        const td_disk_file *f = &c->files.v[i];
+        td_buf              text = {0};
+        char                why[200];
+        if (f->temp) continue;
+        n++;
+        if (!td__disk_check(&c->d, f->name, &text, why, sizeof why)) {
+            printf("%s/%s %s\n", c->d.dir, f->name, why);
+            bad++;
+        }
+        td__buf_free(&text);
+    }
+    if (bad)
+        printf("%d of %d files will not be used and are replaced when needed\n", bad,
+               n);
+    else printf("%d files, all whole\n", n);
+    return bad ? CLI_FAILED : CLI_OK;
+}
+
+static int clear(cache *c, const char *file) {
+    int64_t bytes = td__disk_bytes(&c->files);
+    int     n = count_files(c);
+    (void)file;
+    td__disk_clear(&c->d);
+    printf("%d files, %.1f MiB removed from %s\n", n, (double)bytes / 0x1p20, c->d.dir);
+    return CLI_OK;
+}
+
+/* ---- the command -------------------------------------------------------- */
+
+typedef struct action {
+    const char *name;
+    int (*run)(cache *c, const char *file);
+} action;
+
+static const action actions[] = {{"list", list}, {"verify", verify}, {"clear", clear}};
+
+static int perform(const action *a, const char *file) {
+    cache c = {.cx = td_open(), .t = cli_look(stdout, "auto")};
+    int   status = CLI_OK;
+    if (!c.cx) {
+        fprintf(stderr, "tandem cache: memory is exhausted\n");
+        return CLI_FAILED;
+    }
+    td__disk_open(&c.d, c.cx, false);
+    if (c.d.fd >= 0 && !td__disk_list(&c.d, &c.files)) {
+        fprintf(stderr, "tandem cache: cannot read %s\n", c.d.dir);
+        status = CLI_FAILED;
+    } else status = a->run(&c, file);
+    td__vec_free(&c.files);
+    td__disk_close(&c.d);
+    td_close(c.cx);
+    return status;
+}
+
+static int run(int argc, char **argv) {
+    int status;
+    json = false;
+    int n = cli_parse_all(&cli_cache, argc, argv, &status);
+    if (n < 0) return status;
+    if (n == 0) return cli_misuse("cache", "list, verify, clear or why?");
+    if (n > 1) return cli_misuse("cache", "what is \"%s\"?", argv[2]);
+    for (int i = 0; i < TD_COUNT(actions); i++)
+        if (!strcmp(argv[1], actions[i].name)) return perform(&actions[i], NULL);
+    return cli_misuse("cache", "no action \"%s\"; there are list, verify, clear",
+                      argv[1]);
+}
+
+const cli_command cli_cache = {
+    .name = "cache",
+    .operand = "list|verify|clear",
+    .summary = "the compiled code that is kept on disk",
+    .about =
+        "Code that the native backend compiles is kept in a directory of the user, so\n"
+        "that the next process need not compile it again.\n"
+        "\n"
+        "list    Prints each file: its size, when it was last used, the kernels in "
+        "it.\n"
+        "verify  Reads each file and compares its checksum. A file that is not whole\n"
+        "        is never used; the status is then 1.\n"
+        "clear   Removes them all. Processes that have loaded them go on.\n"
+        "\n"
+        "The directory is TD_CACHE_DIR, else tandem in XDG_CACHE_HOME, else in\n"
+        "~/.cache; TD_CACHE_DISK_MB bounds its size. TD_LOG=cache tells of every file\n"
+        "that is found, missed or stored.\n",
+    .examples = "tandem cache list\n"
+                "tandem cache list --json | jq '[.files[].bytes] | add'\n"
+                "TD_CACHE_DIR=/var/tmp/mine tandem cache verify\n",
+    .options = options,
+    .run = run,
+};
