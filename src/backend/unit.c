@@ -142,13 +142,17 @@ static bool find_functions(void *from, const td_named *k, loaded *e) {
 
 /* Takes from a library what was claimed and is not there yet. Forgets what it took of
  * a kernel that has but half of its functions. */
-static int take_functions(job *j, void *lib) {
+static int take_functions(job *j, void *lib, bool cached) {
     int got = 0;
     for (int i = 0; i < j->n_mine; i++) {
         loaded *e = j->target[i];
         if (e->run) continue;
-        if (find_functions(lib, &j->mine[i], e)) got++;
-        else e->run = NULL, e->end = NULL;
+        if (!find_functions(lib, &j->mine[i], e)) {
+            e->run = NULL, e->end = NULL;
+            continue;
+        }
+        if (cached) td__log(j->cx, TD_LOG_cache, "hit: %s", j->mine[i].name);
+        got++;
     }
     return got;
 }
@@ -160,13 +164,12 @@ static int load_from_disk(job *j, td_disk *d) {
     for (int i = 0; i < j->n_mine && d->fd >= 0; i++) {
         if (j->target[i]->run) continue;
         void *lib = td__disk_load(d, j->mine[i].name, td__buf_str(&j->key));
-        int   some = lib ? take_functions(j, lib) : 0;
+        int   some = lib ? take_functions(j, lib, true) : 0;
         if (lib && !some) dlclose(lib);
         got += some;
     }
     td__span_arg(j->cx, "found", got);
     td__span_end(j->cx, "cache");
-    if (got) td__log(j->cx, TD_LOG_cache, "%d of %d kernels found", got, j->n_mine);
     return got;
 }
 
@@ -214,7 +217,7 @@ static bool make(job *j, making *m, td_disk *d) {
     char  path[600];
     void *lib = td__cc_build(&j->cc, m->dir, m->text, m->units, m->file);
     if (!lib) return false;
-    if (take_functions(j, lib) == m->n) {
+    if (take_functions(j, lib, false) == m->n) {
         snprintf(path, sizeof path, "%s/%s.so", m->dir, m->file);
         td__disk_store(d, path, td__buf_str(&j->key), m->name, m->n);
         return true;

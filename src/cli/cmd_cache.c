@@ -2,6 +2,7 @@
  * depends on, whether it is whole, and getting rid of it. */
 #include "backend/disk.h"
 #include "backend/unit.h"
+#include "cli/case_run.h"
 #include "cli/cli.h"
 #include "tandem/tandem.h"
 
@@ -169,6 +170,70 @@ static int clear(cache *c, const char *file) {
     return CLI_OK;
 }
 
+/* ---- why ---------------------------------------------------------------- */
+
+static void print_line(const cli_term *t, const char *what, const char *rest, int n) {
+    printf("%s%-9s%s %.*s\n", cli_ink_on(t, CLI_BOLD), what, cli_ink_on(t, CLI_PLAIN),
+           n, rest);
+}
+
+/* The parts that all kernels share, one by one. */
+static bool print_parts(const cache *c) {
+    td_cc  cc;
+    td_buf key = {0};
+    bool   ok =
+        td__cc_open(&cc, c->cx) && (td__unit_key(&key, &cc) || td__fail_memory(c->cx));
+    for (const char *p = td__buf_str(&key); ok && *p;) {
+        char what[16];
+        int  n = (int)strcspn(p, "\n"), word = (int)strcspn(p, " ");
+        snprintf(what, sizeof what, "%.*s", word, p);
+        print_line(&c->t, what, p + word + 1, n - word - 1);
+        p += n + 1;
+    }
+    td__buf_free(&key);
+    td__cc_close(&cc);
+    if (!ok) fprintf(stderr, "tandem cache: %s\n", td_message(c->cx));
+    return ok;
+}
+
+typedef struct heard {
+    int hits, misses;
+} heard;
+
+/* "hit: k_..." and "miss: k_... why". */
+static void tell(void *env, const char *topic, const char *text) {
+    heard *h = env;
+    bool   hit = !strncmp(text, "hit: ", 5), miss = !strncmp(text, "miss: ", 6);
+    if (!strcmp(topic, "warning")) fprintf(stderr, "tandem cache: %s\n", text);
+    if (!hit && !miss) return;
+    printf("  %s %s\n", hit ? "hit " : "miss", strchr(text, ' ') + 1);
+    h->hits += hit;
+    h->misses += miss;
+}
+
+/* Compiles what each case calls, and tells of every kernel as it is looked up. */
+static int why_file(const td_gfile *f) {
+    heard h = {0};
+    int   bad = 0;
+    td_config_set(f->cx, "backend", "native");
+    td_config_set(f->cx, "log", "cache");
+    td_log_to(f->cx, tell, &h);
+    for (int i = 0; i < f->cases.n; i++) {
+        case_run run = {.file = f, .c = f->cases.v[i], .way = &case_compiled[0]};
+        printf("\n# case %s\n", run.c->name);
+        if (!case_run_all(&run)) printf("  error: %s\n", td_message(f->cx)), bad++;
+        td_clear(f->cx);
+    }
+    printf("\n%d found, %d not\n", h.hits, h.misses);
+    return bad ? CLI_FAILED : CLI_OK;
+}
+
+static int why(cache *c, const char *file) {
+    if (!print_parts(c)) return CLI_FAILED;
+    print_line(&c->t, "directory", *c->d.dir ? c->d.dir : "none", sizeof c->d.dir);
+    return file ? case_file("cache", file, why_file) : CLI_OK;
+}
+
 /* ---- the command -------------------------------------------------------- */
 
 typedef struct action {
@@ -176,7 +241,10 @@ typedef struct action {
     int (*run)(cache *c, const char *file);
 } action;
 
-static const action actions[] = {{"list", list}, {"verify", verify}, {"clear", clear}};
+static const action actions[] = {{"list", list},
+                                 {"verify", verify},
+                                 {"clear", clear},
+                                 {"why", why}};
 
 static int perform(const action *a, const char *file) {
     cache c = {.cx = td_open(), .t = cli_look(stdout, "auto")};
@@ -202,16 +270,19 @@ static int run(int argc, char **argv) {
     int n = cli_parse_all(&cli_cache, argc, argv, &status);
     if (n < 0) return status;
     if (n == 0) return cli_misuse("cache", "list, verify, clear or why?");
-    if (n > 1) return cli_misuse("cache", "what is \"%s\"?", argv[2]);
+    bool takes_file = !strcmp(argv[1], "why");
+    if (n > 1 + takes_file)
+        return cli_misuse("cache", "what is \"%s\"?", argv[2 + takes_file]);
     for (int i = 0; i < TD_COUNT(actions); i++)
-        if (!strcmp(argv[1], actions[i].name)) return perform(&actions[i], NULL);
-    return cli_misuse("cache", "no action \"%s\"; there are list, verify, clear",
+        if (!strcmp(argv[1], actions[i].name))
+            return perform(&actions[i], n > 1 ? argv[2] : NULL);
+    return cli_misuse("cache", "no action \"%s\"; there are list, verify, clear, why",
                       argv[1]);
 }
 
 const cli_command cli_cache = {
     .name = "cache",
-    .operand = "list|verify|clear",
+    .operand = "list|verify|clear|why [FILE]",
     .summary = "the compiled code that is kept on disk",
     .about =
         "Code that the native backend compiles is kept in a directory of the user, so\n"
@@ -222,11 +293,18 @@ const cli_command cli_cache = {
         "verify  Reads each file and compares its checksum. A file that is not whole\n"
         "        is never used; the status is then 1.\n"
         "clear   Removes them all. Processes that have loaded them go on.\n"
+        "why     Prints one by one what finding code depends on, besides the text of "
+        "a\n"
+        "        kernel. With FILE, a .td file, its cases are run by the native "
+        "backend,\n"
+        "        and of each kernel it says whether it was found, and why not. What\n"
+        "        was not found is compiled and kept.\n"
         "\n"
         "The directory is TD_CACHE_DIR, else tandem in XDG_CACHE_HOME, else in\n"
         "~/.cache; TD_CACHE_DISK_MB bounds its size. TD_LOG=cache tells of every file\n"
         "that is found, missed or stored.\n",
     .examples = "tandem cache list\n"
+                "tandem cache why f.td\n"
                 "tandem cache list --json | jq '[.files[].bytes] | add'\n"
                 "TD_CACHE_DIR=/var/tmp/mine tandem cache verify\n",
     .options = options,

@@ -1,5 +1,5 @@
-/* unit_disk.c -- compiled code on disk: found again by another process, never used when
- * anything about it is wrong, bounded in size, and not missed where it cannot be kept. */
+/* unit_disk.c -- compiled code on disk: found again by another process, never used
+ * where anything about it is wrong, bounded in size, and not needed. */
 #include "backend/disk.h"
 #include "unit_help.h"
 
@@ -49,7 +49,7 @@ typedef struct outcome {
 
 static void listen(void *env, const char *topic, const char *text) {
     outcome *o = env;
-    if (strstr(text, " found")) o->found = true;
+    if (!strncmp(text, "hit: ", 5)) o->found = true;
     if (!strcmp(topic, "compile")) o->made = true;
     if (!strncmp(text, "stored", 6)) o->stored = true;
     if (!strncmp(text, "miss", 4)) snprintf(o->miss, sizeof o->miss, "%s", text);
