@@ -244,7 +244,7 @@ static void temp_name(char *out, size_t cap) {
 }
 
 /* Puts the file `temp` under each name as well. A name that is taken is replaced. Not
- * flushed: a file that a crash of the machine cut off is a miss, as its checksum tells. */
+ * flushed: what a crash of the machine cuts off is a miss, as its checksum tells. */
 static bool link_names(const td_disk *d, const char *temp, const char *const *names,
                        int n) {
     char one[64];

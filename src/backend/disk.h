@@ -1,11 +1,11 @@
 /* backend/disk.h -- the cache of compiled code on disk: libraries of kernels, found by
  * the names of the kernels in them, which say all that they are (unit.h).
  *
- * A file of the cache is the library itself with a footer behind it, which a loader does
- * not look at: what it was made of, as text, then a tail of fixed size with a checksum of
- * all. It lies there under the name of each of its kernels, by hard links. Files appear
- * complete, by rename, and are never changed; who is killed at any moment leaves a file
- * under another name, which is swept up later. docs/cache.md says why. */
+ * A file of the cache is the library itself with a footer behind it, which a loader
+ * does not look at: what it was made of, as text, then a tail of fixed size with a
+ * checksum of all. It lies there under the name of each of its kernels, by hard links.
+ * Files appear complete, by rename, and are never changed; who is killed at any moment
+ * leaves a file under another name, which is swept up later. docs/cache.md says why. */
 #ifndef TD_DISK_H
 #define TD_DISK_H
 

@@ -1,5 +1,5 @@
-/* cmd_cache.c -- `tandem cache`: the compiled code that is kept on disk, what finding it
- * depends on, whether it is whole, and getting rid of it. */
+/* cmd_cache.c -- `tandem cache`: the compiled code that is kept on disk, what finding
+ * it depends on, whether it is whole, and getting rid of it. */
 #include "backend/disk.h"
 #include "backend/unit.h"
 #include "cli/case_run.h"
