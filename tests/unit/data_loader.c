@@ -23,7 +23,7 @@ static td_loader_opts how(td_order order, int ahead) {
 /* Token i is 7 * i: a window says where it is from. */
 static const uint16_t *tokens(void) {
     static uint16_t t[N];
-    for (int i = 0; i < N; i++) t[i] = (uint16_t)(7 * i);
+    for (int i = 1; i < N && !t[N - 1]; i++) t[i] = (uint16_t)(7 * i);
     return t;
 }
 
@@ -153,6 +153,27 @@ TEST(many_seeks_and_closes_while_the_thread_reads) {
         }
         td_loader_close(l);
     }
+    td_close(cx);
+}
+
+/* Batches so large that a seek meets the thread in the middle of one. */
+TEST(a_seek_throws_away_what_is_being_read) {
+    enum { LARGE = 1 << 20, WIDE = 1024, MANY = 128 };
+    static uint32_t t[LARGE + 1];
+    td_ctx         *cx = td_open();
+    td_loader_opts  o = {TD_LOADER_OPTS, .type = TD_TOKENS_U32, .batch = MANY,
+                         .window = WIDE, .order = TD_ORDER_SEQUENTIAL};
+    for (int i = 0; i <= LARGE; i++) t[i] = (uint32_t)i;
+    td_loader *l = td_loader_over(cx, t, sizeof t, &o);
+    for (int i = 0; i < 40; i++) {
+        td_tensor *x, *y;
+        td_scope_begin(cx, "batch");
+        CHECK(td_loader_seek(l, (td_loader_place){0, i % 8}));
+        CHECK(td_loader_next(l, &x, &y));
+        CHECK(*(int64_t *)td_data(x) == i % 8 * MANY * WIDE);
+        td_scope_end(cx, "batch", NULL);
+    }
+    td_loader_close(l);
     td_close(cx);
 }
 

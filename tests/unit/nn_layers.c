@@ -108,6 +108,18 @@ TEST(dropout_and_batch_norm_change_with_the_mode) {
     td_close(cx);
 }
 
+TEST(batch_norm_without_statistics_uses_those_of_the_batch_always) {
+    td_ctx    *cx = td_open();
+    td_module *m = bn_bare(cx);
+    td_tensor *x = td_randn(cx, TD_SHAPE(8, 3)), *y = td_module_call(m, TD_ARGS(x));
+
+    td_module_train(m, false);
+    CHECK(nn_apart(td_module_call(m, TD_ARGS(x)), y) == 0);
+    CHECK_OK(cx);
+    td_module_free(m);
+    td_close(cx);
+}
+
 static td_tensor *twice(td_tensor *x) { return td_mul(x, 2.0); }
 
 TEST(layers_without_parameters_do_what_their_op_does) {
@@ -216,6 +228,9 @@ TEST(what_nests_a_failed_constructor_frees_everything) {
     td_module *shared = td_nn_linear(cx, 2, 2, NULL);
     CHECK(!td_nn_sequential(cx, TD_MODULES(shared, NULL, shared)));
     CHECK(says(cx, TD_E_ARG, "Sequential: module 1 is NULL"));
+    shared = td_nn_linear(cx, 2, 2, NULL);
+    CHECK(!td_nn_sequential(cx, TD_MODULES(NULL, shared, shared)));
+    CHECK(says(cx, TD_E_ARG, "Sequential: module 0 is NULL"));
     CHECK(!td_nn_add(NULL, "x", td_nn_relu(cx)));
     CHECK(says(cx, TD_E_ARG, "td_nn_add: \"x\" has no module to join"));
     m = td_nn_list(cx, TD_MODULES(td_nn_linear(cx, 2, 2, NULL)));
