@@ -76,6 +76,9 @@ void         td__emit_flat(td_emit *e, td_buf *b);
 bool         td__emit_truncates(const td_nest *n, int i); /* is `zero` needed for it? */
 void         td__emit_value(td_emit *e, int i);           /* declares v<i> */
 void         td__emit_store(td_emit *e, int i);
+/* Of what is the same everywhere: by the call that has the first row, or, where there
+ * are none, by any. */
+void         td__emit_store_once(td_emit *e, int i);
 /* Text s of held dtype `from` as held dtype of `to`, rounded as `to` is. */
 void         td__emit_cast(td_buf *b, td_dtype from, td_dtype to, const char *s);
 

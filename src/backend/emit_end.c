@@ -186,11 +186,8 @@ static void emit_after(td_emit *e, bool inside) {
         if (s->kind == TD_S_COLUMN && inside) declare_column(e, i, text);
         else if (s->kind == TD_S_COLUMN) combine_single(e, i);
         else if (s->kind != TD_S_STORE) td__emit_value(e, i);
-        else {
-            if (!inside)
-                td__buf_printf(e->b, "%*sif (begin == 0)\n", 4 * e->indent, "");
-            td__emit_store(e, i);
-        }
+        else if (inside) td__emit_store(e, i);
+        else td__emit_store_once(e, i);
     }
 }
 

@@ -305,10 +305,8 @@ void td__emit_stage(td_emit *e, int stage) {
             if (!e->flat) td__emit_column_row(e, i, text);
         } else if (s->kind != TD_S_STORE) td__emit_value(e, i);
         else {
-            if (stage < 0) td__emit_line(e, "if (begin == 0)");
-            e->indent += stage < 0;
-            td__emit_store(e, i);
-            e->indent -= stage < 0;
+            if (stage < 0) td__emit_store_once(e, i);
+            else td__emit_store(e, i);
         }
     }
 }

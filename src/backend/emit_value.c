@@ -345,3 +345,14 @@ void td__emit_store(td_emit *e, int i) {
     e->b->failed |= b.failed;
     td__buf_free(&b);
 }
+
+void td__emit_store_once(td_emit *e, int i) {
+    td_extent   all = e->in_end ? e->n->inside : e->flat ? e->n->size[0] : e->n->rows;
+    td_emit_num n;
+    td__emit_extent(e, all, n);
+    if (all.p < 0 && all.c > 0) td__emit_line(e, "if (begin == 0 && end > 0)");
+    else td__emit_line(e, "if (begin == 0 && (end > 0 || %s == 0))", n);
+    e->indent++;
+    td__emit_store(e, i);
+    e->indent--;
+}
