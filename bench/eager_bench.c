@@ -101,6 +101,10 @@ LARGE(layer_norm_rows_large, td_layer_norm(e->x, TD_SHAPE(2048), e->w, e->b))
 LARGE(layer_norm_backward_large, layer_norm_grads(e))
 LARGE(embedding_large, td_embedding(e->x, e->index))
 LARGE(cat_large, td_cat(TD_LIST(e->x, e->y), 1))
+LARGE(select_columns_large, td_index_select(e->x, 1, e->index))
+LARGE(roll_columns_large, td_roll(e->x, TD_SHAPE(5), TD_DIMS(1)))
+LARGE(flip_columns_large, td_flip(e->x, TD_DIMS(1)))
+LARGE(nonzero_large, td_nonzero(e->x))
 
 static const struct {
     const char *name;
@@ -134,6 +138,10 @@ static const struct {
     {"layer_norm_backward", layer_norm_backward_large},
     {"embedding", embedding_large},
     {"cat", cat_large},
+    {"index_select_columns", select_columns_large},
+    {"roll_columns", roll_columns_large},
+    {"flip_columns", flip_columns_large},
+    {"nonzero", nonzero_large},
 };
 
 static void bench_large(td_ctx *cx, int threads) {

@@ -96,6 +96,10 @@ def large(threads):
             y, x, shape, mean, rstd, w, b, [True, True, True]),
         "embedding": lambda: F.embedding(index, x),
         "cat": lambda: torch.cat((x, y), 1),
+        "index_select_columns": lambda: x.index_select(1, index),
+        "roll_columns": lambda: x.roll(5, 1),
+        "flip_columns": lambda: x.flip(1),
+        "nonzero": lambda: x.nonzero(),
     }
     with torch.no_grad():
         for name, fn in cases.items():

@@ -18,6 +18,16 @@ static void NAME(gather)(const line *l) {
         to[j * l->other_step] = from[j * l->data_step + pick(l, j) * l->along];
 }
 
+/* The same by offsets in elements, made before. */
+static void NAME(take)(const line *l, const int64_t *offset) {
+    const T *from = (const T *)l->data;
+    T       *to = (T *)l->other;
+    if (l->other_step == 1)
+        for (int64_t j = 0; j < l->n; j++) to[j] = from[offset[j]];
+    else
+        for (int64_t j = 0; j < l->n; j++) to[j * l->other_step] = from[offset[j]];
+}
+
 static void NAME(put)(const line *l) {
     const T *from = (const T *)l->other;
     T       *to = (T *)l->data;

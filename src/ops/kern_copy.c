@@ -108,6 +108,55 @@ bool td__kern_repeat(td_opcall *c) {
 
 /* ---- elsewhere ---------------------------------------------------------- */
 
+typedef uint32_t four __attribute__((vector_size(16)));
+
+/* n elements of four or eight bytes from the last at `from` back to the first. */
+static void reverse_row(char *to, const char *from, int64_t n, int64_t item) {
+    int64_t at = 0, lanes = 16 / item;
+    for (; at + lanes <= n; at += lanes) {
+        four x;
+        memcpy(&x, from - (at + lanes - 1) * item, sizeof x);
+        x = item == 4 ? __builtin_shufflevector(x, x, 3, 2, 1, 0)
+                      : __builtin_shufflevector(x, x, 2, 3, 0, 1);
+        memcpy(to + at * item, &x, sizeof x);
+    }
+    for (; at < n; at++) memcpy(to + at * item, from - at * item, (size_t)item);
+}
+
+typedef struct mirror {
+    char          *to;
+    const char    *from;
+    const td_meta *m; /* how `from` is walked, the last dim by -1 */
+    int64_t        item;
+} mirror;
+
+static void reverse_rows(void *arg, int64_t begin, int64_t end) {
+    const mirror *f = arg;
+    int           last = f->m->rank - 1;
+    int64_t       n = f->m->size[last];
+    for (int64_t row = begin; row < end; row++) {
+        int64_t at = 0, rest = row;
+        for (int d = last - 1; d >= 0; d--) {
+            at += rest % f->m->size[d] * f->m->stride[d];
+            rest /= f->m->size[d];
+        }
+        reverse_row(f->to + row * n * f->item, f->from + at * f->item, n, f->item);
+    }
+}
+
+/* Long rows that are written in order and read backwards. */
+static bool flip_rows(const td_tensor *out, const td_tensor *src, const td_meta *m) {
+    int64_t item = td__dtype_bytes[src->dtype];
+    int     last = m->rank - 1;
+    if (last < 0 || m->stride[last] != -1 || m->size[last] < 16 || item < 4 ||
+        !td__is_dense(out->rank, out->size, out->stride))
+        return false;
+    mirror f = {td__ptr(out), td__ptr(src) + (m->offset - src->offset) * item, m, item};
+    td__pool_run(out->numel / m->size[last], 1 + 32768 / m->size[last], reverse_rows,
+                 &f);
+    return true;
+}
+
 /* src is walked backwards: from the last entry with negative strides. */
 bool td__kern_flip(td_opcall *c) {
     const td_tensor *src = td__in(c, 0);
@@ -120,7 +169,8 @@ bool td__kern_flip(td_opcall *c) {
         m.offset += (m.size[d] - 1) * m.stride[d];
         m.stride[d] = -m.stride[d];
     }
-    return td__copy_into(c->out[0], td__window(&w, src, &m));
+    return flip_rows(c->out[0], src, &m) ||
+           td__copy_into(c->out[0], td__window(&w, src, &m));
 }
 
 /* Copies src to dst, each dim rotated by shift[d] (0 <= shift < size): every
@@ -169,6 +219,54 @@ static bool roll_flat(td_opcall *c, td_meta *d, td_meta *s, td_tensor *in) {
     return ok;
 }
 
+/* Rows of n bytes, each rotated by `by`. */
+typedef struct turns {
+    char       *to;
+    const char *from;
+    size_t      n, by;
+} turns;
+
+/* By way of a buffer: the two sides are seldom aligned alike, and where they are a
+ * few bytes apart but for whole pages, loads would wait for stores. */
+static void turn_row(const turns *t, char *to, const char *from) {
+    char buf[4096];
+    for (size_t at = 0, n; at < t->n; at += n) {
+        n = t->n - at < sizeof buf ? t->n - at : sizeof buf;
+        size_t tail = at < t->by ? t->by - at : 0;
+        if (tail > n) tail = n;
+        if (tail) memcpy(buf, from + t->n - t->by + at, tail);
+        if (n > tail) memcpy(buf + tail, from + at + tail - t->by, n - tail);
+        memcpy(to + at, buf, n);
+    }
+}
+
+static void turn_rows(void *arg, int64_t begin, int64_t end) {
+    const turns *t = arg;
+    for (int64_t i = begin; i < end; i++)
+        turn_row(t, t->to + (size_t)i * t->n, t->from + (size_t)i * t->n);
+}
+
+/* One dim of a dense tensor: whole rows at once, each read and written in order. */
+static bool roll_rows(const td_tensor *out, const td_tensor *in, const int64_t *shift) {
+    int     dim = -1;
+    int64_t rows = 1, item = td__dtype_bytes[in->dtype];
+    if (!td__is_dense(in->rank, in->size, in->stride) ||
+        !td__is_dense(out->rank, out->size, out->stride))
+        return false;
+    for (int d = 0; d < in->rank; d++) {
+        if (shift[d] == 0) continue;
+        if (dim >= 0) return false;
+        dim = d;
+    }
+    for (int d = 0; d < dim; d++) rows *= in->size[d];
+    if (dim < 0 || rows < 16) return false; /* too few for threads */
+    int64_t n = in->numel / rows * item;
+    turns   t = {td__ptr(out), td__ptr(in), (size_t)n,
+                 (size_t)(n / in->size[dim] * shift[dim])};
+    td__pool_run(rows, 1 + (1 << 17) / n, turn_rows, &t);
+    return true;
+}
+
 bool td__kern_roll(td_opcall *c) {
     td_tensor *in = td__in(c, 0);
     td_meta    d, s;
@@ -183,7 +281,7 @@ bool td__kern_roll(td_opcall *c) {
             wrap_shift(shift[dim] + wrap_shift(c->in[1].u.ints[k], in->size[dim]),
                        in->size[dim]);
     }
-    return rotate(c->out[0], in, &d, &s, shift, 0);
+    return roll_rows(c->out[0], in, shift) || rotate(c->out[0], in, &d, &s, shift, 0);
 }
 
 bool td__kern_pad(td_opcall *c) {

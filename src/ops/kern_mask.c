@@ -3,6 +3,7 @@
 #include "ops/cast.h"
 #include "ops/geom.h"
 #include "ops/index.h"
+#include "ops/loops/loops.h"
 
 #include <string.h>
 
@@ -51,23 +52,76 @@ static int64_t count_set(const td_tensor *t, int rank, const int64_t *size) {
     return found;
 }
 
+enum { HITS = 512 }; /* elements looked at in one go */
+
+/* Starts a walk over the rows of t, all dims but the last. */
+static void rows_start(pair *w, const td_tensor *t) {
+    memset(w, 0, sizeof *w);
+    w->rank = t->rank - 1;
+    for (int d = 0; d < w->rank; d++) {
+        w->size[d] = t->size[d];
+        w->stride[0][d] = t->stride[d];
+    }
+}
+
+/* One byte for each of at most HITS elements of the walk's row from j on, 1 where it
+ * is set; how many. */
+static int64_t look(const td_tensor *t, const pair *w, int64_t j, uint8_t *set) {
+    int64_t     n = t->size[w->rank] - j, item = td__dtype_bytes[t->dtype];
+    int64_t     step = t->stride[w->rank];
+    const char *p = td__ptr(t) + (w->off[0] + j * step) * item;
+    if (n > HITS) n = HITS;
+    td__isa()->convert[t->dtype][TD_BOOL](n, (char *)set, 1, p, step * item);
+    return n;
+}
+
+static int64_t count_rows(const td_tensor *t) {
+    pair    w;
+    uint8_t set[HITS];
+    int64_t found = 0, rows = t->numel ? t->numel / t->size[t->rank - 1] : 0;
+    rows_start(&w, t);
+    for (; rows > 0; rows--, pair_next(&w))
+        for (int64_t j = 0, n; j < t->size[w.rank]; j += n) {
+            n = look(t, &w, j, set);
+            for (int64_t k = 0; k < n; k++) found += set[k];
+        }
+    return found;
+}
+
+/* Where in the row elements are set: at most `room` of them; how many. */
+static int64_t row_hits(const td_tensor *t, const pair *w, int64_t *to, int64_t room) {
+    uint8_t set[HITS];
+    int64_t got = 0;
+    for (int64_t j = 0, n; j < t->size[w->rank]; j += n) {
+        n = look(t, w, j, set);
+        for (int64_t k = 0; k < n && got < room; k++) {
+            to[got] = j + k; /* stays only if it is set */
+            got += set[k];
+        }
+    }
+    return got;
+}
+
 /* Column by column, as ATen lays it out: the i-th index of all hits side by side. */
 bool td__kern_nonzero(td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
-    int64_t hits = count_set(t, t->rank, t->size), item = td__dtype_bytes[t->dtype];
-    td_meta m = {.dtype = TD_I64,
-                 .rank = 2,
-                 .strided = true,
-                 .size = {hits, t->rank},
-                 .stride = {1, hits}};
-    pair    w;
+    int              last = t->rank - 1;
+    int64_t          hits = t->rank ? count_rows(t) : count_set(t, t->rank, t->size);
+    td_meta          m = {.dtype = TD_I64,
+                          .rank = 2,
+                          .strided = true,
+                          .size = {hits, t->rank},
+                          .stride = {1, hits}};
+    pair             w;
     if (!(c->out[0] = td__tensor_make(c->cx, &m, false))) return false;
+    if (t->rank == 0) return true;
     int64_t *to = (int64_t *)(void *)td__ptr(c->out[0]);
-    pair_start(&w, t->rank, t->size, t, NULL);
-    for (int64_t p = 0, row = 0; p < t->numel && row < hits; p++, pair_next(&w)) {
-        if (!is_set(t, td__ptr(t) + w.off[0] * item)) continue;
-        for (int d = 0; d < t->rank; d++) to[d * hits + row] = w.at[d];
-        row++;
+    rows_start(&w, t);
+    for (int64_t row = 0; row < hits; pair_next(&w)) {
+        int64_t n = row_hits(t, &w, to + last * hits + row, hits - row);
+        for (int d = 0; d < last; d++)
+            for (int64_t k = 0; k < n; k++) to[d * hits + row + k] = w.at[d];
+        row += n;
     }
     return true;
 }

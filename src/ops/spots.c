@@ -195,6 +195,68 @@ static void run_lines(void *arg, int64_t begin, int64_t end) {
     }
 }
 
+/* ---- gathers whose lines all have the same indices ----------------------- */
+
+enum {
+    PIECE = 2048,        /* offsets made at a time */
+    ROWS_BYTES = 1 << 18 /* lines that go through the pieces together */
+};
+
+typedef void take_fn(const line *l, const int64_t *offset);
+
+static take_fn *choose_take(td_dtype dt) {
+    int item = td__dtype_bytes[dt];
+    return item == 1 ? take_1 : item == 2 ? take_2 : item == 4 ? take_4 : take_8;
+}
+
+static bool lines_agree(const td_spots *s) {
+    for (int d = 0; d + 1 < s->rank; d++)
+        if (s->stride[TD_SPOT_INDEX][d] != 0) return false;
+    return s->rank > 1 && s->stride[TD_SPOT_INDEX][s->rank - 1] != 0;
+}
+
+static int64_t line_start(const td_spots *s, int operand, int64_t row) {
+    int64_t at = 0;
+    for (int d = s->rank - 2; d >= 0; d--) {
+        at += row % s->size[d] * s->stride[operand][d];
+        row /= s->size[d];
+    }
+    return at;
+}
+
+/* Lines begin..end, a piece of all of them after another. */
+static void take_block(const td_spots *s, int64_t begin, int64_t end) {
+    take_fn *take = choose_take(s->dtype);
+    int      last = s->rank - 1;
+    int64_t  offset[PIECE], item = td__dtype_bytes[s->dtype];
+    line     l = {.index = s->ptr[TD_SPOT_INDEX],
+                  .index_step = s->stride[TD_SPOT_INDEX][last],
+                  .other_step = s->stride[TD_SPOT_OTHER][last],
+                  .limit = s->limit,
+                  .wide = s->wide,
+                  .s = s};
+    for (int64_t j = 0; j < s->size[last]; j += PIECE) {
+        l.n = s->size[last] - j < PIECE ? s->size[last] - j : PIECE;
+        for (int64_t k = 0; k < l.n; k++)
+            offset[k] =
+                (j + k) * s->stride[TD_SPOT_DATA][last] + pick(&l, j + k) * s->along;
+        for (int64_t row = begin; row < end; row++) {
+            l.data = s->ptr[TD_SPOT_DATA] + line_start(s, TD_SPOT_DATA, row) * item;
+            l.other = s->ptr[TD_SPOT_OTHER] +
+                      (line_start(s, TD_SPOT_OTHER, row) + j * l.other_step) * item;
+            take(&l, offset);
+        }
+    }
+}
+
+static void take_lines(void *arg, int64_t begin, int64_t end) {
+    const td_spots *s = arg;
+    int64_t         bytes = s->size[s->rank - 1] * td__dtype_bytes[s->dtype];
+    int64_t         rows = 1 + ROWS_BYTES / bytes;
+    for (; begin < end; begin += rows)
+        take_block(s, begin, end - begin < rows ? end : begin + rows);
+}
+
 #define GRAIN 16384 /* elements worth a thread */
 
 void td__spots_run(td_spots *s, td_spot_op op) {
@@ -216,7 +278,10 @@ void td__spots_run(td_spots *s, td_spot_op op) {
     for (int d = 0; d + 1 < s->rank; d++) rows *= s->size[d];
     job     j = {s, choose(s->dtype, op)};
     int64_t grain = GRAIN / s->size[s->rank - 1] + 1;
-    if (op == TD_SPOT_GATHER && rows > grain) td__pool_run(rows, grain, run_lines, &j);
+    if (op == TD_SPOT_GATHER && rows >= 4 && lines_agree(s))
+        td__pool_run(rows, grain, take_lines, s);
+    else if (op == TD_SPOT_GATHER && rows > grain)
+        td__pool_run(rows, grain, run_lines, &j);
     else run_lines(&j, 0, rows);
 }
 
