@@ -261,6 +261,8 @@ static void spec(td_buf *b, const td_fn *f, const td_spec *s, unsigned how) {
         held(b, s->plan);
         memory(b, h);
     }
+    td__native_report(b, &s->plan->fwd, h ? "forward" : "its");
+    td__native_report(b, &s->plan->back.code, "backward");
     td__buf_add(b, "  guards\n");
     td__key_each(&s->key, guard_line, b);
     if (s->guard_text && *s->guard_text) guard_line(b, s->guard_text);

@@ -19,9 +19,12 @@ extern const td_backend td__auto;
 /* A runner that replays g, or walks it in another way (td_replay.walk). `env_drop` is
  * called on env in the end, not when this fails. */
 typedef bool td_walk_fn(void *env, td_replay *r);
-bool       td__runner_make(const td_graph *g, td_walk_fn *walk, void *env,
-                           void (*env_drop)(void *env), td_runner *to);
-td_replay *td__runner_replay(const td_runner *r); /* of one that was made so */
+bool         td__runner_make(const td_graph *g, td_walk_fn *walk, void *env,
+                             void (*env_drop)(void *env), td_runner *to);
+td_replay   *td__runner_replay(const td_runner *r); /* NULL: it was not made so */
+
+/* What native code is made of, in lines; nothing where it is not native. */
+void td__native_report(td_buf *b, const td_runner *r, const char *what);
 
 /* Compiles with `b`, or fails with its name in the message. */
 bool td__compile(td_ctx *cx, const td_backend *b, const td_graph *g,

@@ -76,7 +76,9 @@ bool td__runner_make(const td_graph *g, td_walk_fn *walk, void *env,
     return true;
 }
 
-td_replay *td__runner_replay(const td_runner *r) { return &((replayed *)r->env)->room; }
+td_replay *td__runner_replay(const td_runner *r) {
+    return r->run == run ? &((replayed *)r->env)->room : NULL;
+}
 
 static bool compile(void *env, const td_graph *g, const td_compile_info *info,
                     td_runner *to) {

@@ -264,6 +264,11 @@ static bool compile(void *env, const td_graph *g, const td_compile_info *info,
     return true;
 }
 
+const td_native *td__native_of(const td_runner *r) {
+    td_replay *p = td__runner_replay(r);
+    return p && p->walk == td__native_walk ? p->walk_env : NULL;
+}
+
 const td_backend td__native = {.name = "native", .compile = compile};
 
 /* ---- with a fallback ----------------------------------------------------- */

@@ -222,6 +222,7 @@ typedef struct td_native {
     TD_VEC(td_native_step) steps;
 } td_native;
 
-bool td__native_walk(void *env, td_replay *r); /* env: a td_native */
+bool             td__native_walk(void *env, td_replay *r); /* env: a td_native */
+const td_native *td__native_of(const td_runner *r); /* NULL: it is no native code */
 
 #endif
