@@ -95,6 +95,36 @@ static double recur(td_ctx *cx) {
     return sum;
 }
 
+typedef struct trained {
+    td_module *m;
+    td_optim  *o;
+} trained;
+
+static bool whole_step(td_call *c) {
+    trained   *t = td_call_env(c);
+    td_tensor *x = td_arg(c, 0), *y = td_module_call(t->m, TD_ARGS(x));
+    td_tensor *loss = td_mean(td_square(y));
+    td_backward(loss);
+    td_optim_step(t->o);
+    td_optim_zero_grad(t->o);
+    return td_return(c, td_detach(loss));
+}
+
+/* Forward, backward and update as one compiled function. */
+static double compiled(td_ctx *cx) {
+    td_module *m = td_nn_linear(cx, 2, 1, NULL);
+    trained    t = {m, m ? td_optim_module(m, td_adamw(0.1)) : NULL};
+    td_fn     *f = t.o ? td_aot_function(cx, whole_step, &t, NULL) : NULL;
+    double     sum = 0;
+    td_tensor *y, *x = td_ones(cx, TD_SHAPE(3, 2));
+    for (int i = 0; f && i < 2 && td_invoke(f, TD_ARGS(x), &y, 1); i++)
+        sum += td_item(y);
+    td_fn_drop(f);
+    td_optim_free(t.o);
+    td_module_free(m);
+    return sum;
+}
+
 static bool torn; /* a load that failed had written something */
 
 static double files(td_ctx *cx) {
@@ -138,6 +168,7 @@ static const td_fault_case cases[] = {
     {"train_muon", train_muon, false},
     {"train_others", train_others, false},
     {"recur", recur, false},
+    {"compiled", compiled, false},
     {"files", files, true},
     {"load", load, true},
 };
