@@ -141,6 +141,9 @@ td_tensor *td__tensor_make(td_ctx *cx, const td_meta *m, bool fake) {
     }
     if (sym) st->span = bytes;
     st->open = sym;
+    /* what lies between elements can be seen through as_strided */
+    if (st->data && bytes > n * td__dtype_bytes[m->dtype])
+        memset(st->data, 0, (size_t)bytes);
     return make_over(cx, st, m, n);
 }
 

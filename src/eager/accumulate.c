@@ -24,6 +24,7 @@ td_node *td__accumulator(td_tensor *leaf) {
 /* Would g do as the gradient of t as it is? Dense leaves want their own strides,
  * others a row-major gradient. */
 static bool obeys_layout(const td_tensor *g, const td_tensor *t) {
+    if (g->rank != t->rank) return false; /* its geometry was written unseen */
     if (!td__is_packed(t->rank, t->size, t->stride))
         return td__is_dense(g->rank, g->size, g->stride);
     for (int i = 0; i < t->rank; i++)
@@ -55,7 +56,7 @@ bool td__grad_accumulate(td_tensor *leaf, td_tensor *g) {
     td_ctx *cx = leaf->cx;
     if (!td__state(leaf)) return td__unref(g), false;
     td_tensor *old = leaf->ag->grad;
-    bool came = !(leaf->ag->use & TD_GRAD_SET);
+    bool       came = !(leaf->ag->use & TD_GRAD_SET);
     leaf->ag->use |= (uint8_t)(came ? TD_GRAD_FED | TD_GRAD_ASKED : TD_GRAD_FED);
     if (!old) return first(leaf, g);
     bool       in_place = !td__recording(cx);

@@ -78,8 +78,14 @@ static bool find_targets(td_joint_run *r, td_edge *to) {
     return true;
 }
 
+/* What is expected of sizes is checked forward already, where they are known there. */
 static void tag_backward(td_graph *g, int first) {
-    for (int i = first; i < g->nodes.n; i++) g->nodes.v[i]->origin = TD_FROM_BACKWARD;
+    bool shows = false;
+    for (int i = first; i < g->nodes.n; i++)
+        shows |= (td__ops[g->nodes.v[i]->op].flags & TD_OPF_DYNAMIC) != 0;
+    for (int i = first; i < g->nodes.n; i++)
+        if (shows || g->nodes.v[i]->op != TD_OP_expect)
+            g->nodes.v[i]->origin = TD_FROM_BACKWARD;
 }
 
 static bool add_write(td_joint_run *r, int input, td_gval *v) {
@@ -193,13 +199,14 @@ static bool find_broken(td_joint_run *r, const td_edge *to, td_tensor **grads) {
 static bool takes_gradient(td_joint_run *r, td_tensor *leaf, bool *takes) {
     td_joint  *j = r->to;
     int        n = j->n_targets;
-    td_edge    e = {0};
+    td_edge    e = {td__known_accumulator(leaf), 0};
     td_tensor *g = NULL;
-    if (!td__edge_of(leaf, &e)) return false;
+    if (!e.node) return *takes = false, true;
+    td__node_ref(e.node);
     j->n_targets = 1;
     bool ok = go_back(r, &e, &g);
     j->n_targets = n;
-    if (e.node) td__node_drop(e.node);
+    td__node_drop(e.node);
     *takes = g || !ok;
     if (!ok && is_eagers(td_error(r->cx))) td_clear(r->cx);
     return td_ok(r->cx);
@@ -211,7 +218,7 @@ static bool check_leaves(td_joint_run *r) {
     td_joint *j = r->to;
     for (int i = 0; i < j->n_results; i++) {
         bool takes;
-        if (!j->results[i].wants || j->results[i].how != TD_RESULT_VALUE) continue;
+        if (!j->results[i].wants) continue; /* of inputs it is their update that does */
         if (!takes_gradient(r, r->out[i].u.t, &takes)) return false;
         if (takes)
             return td__fail(r->cx, TD_E_UNSUPPORTED,

@@ -52,6 +52,11 @@ static inline td_tensor *td__joint_base(const td_tensor *t) {
     return t->flags & TD_TF_CUT ? NULL : t->base;
 }
 
+/* Is it that of a write of geometry? */
+static inline bool td__joint_turns(const td_node *n) {
+    return n->def && n->def->flags & TD_OPF_META && n->info->writes;
+}
+
 /* A view whose storage was written since its history was last looked up: asking for it
  * now may fail, as it would in eager; so nobody asks. */
 static inline bool td__joint_is_stale(const td_tensor *t) { return td__is_behind(t); }

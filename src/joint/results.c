@@ -88,7 +88,7 @@ static void fill_in(td_result *to, td_tensor *t) {
     to->creation = t->creation;
     to->version = td__version(t);
     to->stale = td__joint_is_stale(t);
-    to->wants = t->flags & TD_TF_NEEDS_GRAD && !to->stale && td_is_leaf(t);
+    to->wants = t->flags & TD_TF_NEEDS_GRAD && !td__has_node(t);
 }
 
 static void place(td_joint_run *r, td_result *to, td_tensor *t);
@@ -138,13 +138,14 @@ static void place(td_joint_run *r, td_result *to, td_tensor *t) {
  * was a leaf for itself. Then its history is the compiled function's. */
 static void find_own_history(td_joint_run *r, td_result *to, td_tensor *t,
                              td_tensor *from) {
-    bool input = to->source == TD_OF_INPUT;
+    bool input = to->source == TD_OF_INPUT, leaf = !td__has_node(from);
     if (to->wants) return;
-    if (input && !to->stale && r->to->stale[to->from] && td__has_node(t) &&
-        !r->edge[to->from].node) {
-        /* from is a leaf for itself that takes after its base from now on */
+    if (input && !to->stale && !r->edge[to->from].node && td__has_node(t) &&
+        from->flags & TD_TF_NEEDS_GRAD && (leaf || r->to->stale[to->from])) {
+        /* from became a leaf in here, and may take after its base from now on */
         td_edge own = {td__known_accumulator(from), 0};
-        to->history = own.node && td__joint_leads(to, t, own);
+        bool    leads = own.node && td__joint_leads(to, t, own);
+        to->history = r->to->stale[to->from] ? leads : !leads;
         return;
     }
     if (to->early && !to->stale && !td__joint_leads(to, t, r->edge[to->from]))
@@ -155,8 +156,8 @@ static void find_own_history(td_joint_run *r, td_result *to, td_tensor *t,
 
 /* No view can be made of a base that set_ has taken elsewhere. */
 static bool check_base(td_joint_run *r, const td_tensor *t) {
-    if (!t->base || base_of(t) || !td__needs_grad(t->base) || t->flags & TD_TF_CUT)
-        return true;
+    bool grad = t->base && (td__needs_grad(t->base) || td__has_node(t));
+    if (!grad || base_of(t) || t->flags & TD_TF_CUT) return true;
     return td__fail(r->cx, TD_E_UNSUPPORTED,
                     "@%.60s: a result is a view of a tensor that requires grad, and "
                     "set_ has parted them; return a clone",
@@ -183,8 +184,10 @@ static bool place_parted(td_joint_run *r, td_result *to, td_tensor *t) {
  * their own. */
 static bool is_own(const td_result *to, td_tensor *t) {
     if (to->stale) return false;
+    const td_node *fn = td_grad_fn(t);
     return t->creation == TD_MADE_CUSTOM ||
-           (t->flags & TD_TF_CUT && td__joint_has_history(t));
+           (t->flags & TD_TF_CUT && td__joint_has_history(t)) ||
+           (fn && fn->flags & TD_NF_NONE);
 }
 
 /* Of a fresh tensor nobody else sees, and nothing tells it from one? */
@@ -201,7 +204,8 @@ static bool find_place(td_joint_run *r, td_result *to, td_tensor *t) {
         place(r, to, t);
         return check_base(r, t);
     }
-    if (input < 0 && !td__joint_in_base(r, t)) return place_parted(r, to, t);
+    bool fresh = input < 0 || td__joint_spot(r, t->st)->came < 0;
+    if (fresh && !td__joint_in_base(r, t)) return place_parted(r, to, t);
     td_tensor *from = input < 0 ? t->base : r->outer[input];
     bool       made;
     if (!td__joint_views(r, to, t, from, &made)) return false;

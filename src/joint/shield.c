@@ -50,6 +50,12 @@ static bool reaches(const td_joint *j, const td_gnode *n) {
     return !v->node && is_written(j, v) && n->out[0]->look;
 }
 
+/* ...or does it count from the start of that storage? It gives a copy anyhow. */
+static bool counts(const td_joint *j, const td_gnode *n) {
+    if (n->op != TD_OP_as_strided_scatter || n->in[0].kind != TD_G_VALUE) return false;
+    return !n->in[0].u.v->node && is_written(j, n->in[0].u.v);
+}
+
 /* Puts the nodes that reach, and then the copies from `first` on, to the front. */
 static bool move_front(const td_joint *j, int first) {
     td_graph  *g = j->g;
@@ -71,7 +77,7 @@ static void read_twins(const td_joint *j, int n, td_gval **twin) {
     for (int i = 0; i < n; i++) {
         td_gnode *node = g->nodes.v[i];
         if (reaches(j, node)) continue;
-        for (int k = writes(node) ? 1 : 0; k < node->n_in; k++)
+        for (int k = writes(node) || counts(j, node) ? 1 : 0; k < node->n_in; k++)
             td__garg_map(&node->in[k], twin_of, twin);
     }
     for (int i = 0; i < g->outputs.n; i++)

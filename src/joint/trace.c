@@ -51,6 +51,27 @@ static void find_detached(const td_graph *p, int *keep) {
     }
 }
 
+/* Is geometry written where gradients may be off? A view then takes after its base. */
+static bool turns_unseen(const td_graph *p) {
+    bool region = false, turns = false;
+    for (int i = 0; i < p->nodes.n; i++) {
+        const td_gnode *n = p->nodes.v[i];
+        region |= n->kind == TD_N_ENTER;
+        turns |= n->kind == TD_N_OP && td__ops[n->op].flags & TD_OPF_META &&
+                 n->op != TD_OP_requires_grad_ && n->op != TD_OP_detach_;
+    }
+    return turns && (region || !p->cx->grad_enabled);
+}
+
+/* Would nothing tell t from a tensor that is no view? It may be written, and has an
+ * ordinary history, or none. */
+static bool is_plain(const td_graph *p, const td_tensor *t, bool leaves) {
+    if (!t->base) return true;
+    if (t->creation != TD_MADE_PLAIN) return false;
+    if (!td__needs_grad(t)) return !leaves;
+    return td__has_node(t) && td__needs_grad(t->base) && !turns_unseen(p);
+}
+
 static bool find_inputs(td_joint_run *r, const td_value *in) {
     const td_graph *p = r->program;
     bool            leaves = makes_leaves(p);
@@ -66,9 +87,7 @@ static bool find_inputs(td_joint_run *r, const td_value *in) {
         for (int i = 0; i < p->inputs.n; i++) {
             bool grad = p->in_desc.v[i].kind == TD_D_OWN_GRAD;
             if (!r->real[i] || grad != (grads == 1)) continue;
-            const td_tensor *t = r->real[i];
-            bool             may = !t->base || t->creation == TD_MADE_PLAIN;
-            r->fakes.flat = may && !sharers[i] && !(leaves && !td__needs_grad(t));
+            r->fakes.flat = !sharers[i] && is_plain(p, r->real[i], leaves);
             if (!(r->outer[i] = td__fake_copy(&r->fakes, r->real[i]))) return false;
         }
     return true;

@@ -68,10 +68,18 @@ static bool has_deputy(const td_joint_run *r, int i) {
     return false;
 }
 
-/* Has geometry been written with history? A view that was asked for its history since
- * it was written has it from its base. */
-static bool turns(const td_node *fn) {
-    return fn->def && fn->def->flags & TD_OPF_META && fn->info->writes;
+/* How often has geometry been written with history since the input stood at `was`? A
+ * view that was asked for its history since it was written has it from its base. *none:
+ * gradients do not pass, for set_ is among it. */
+static int count_turns(const td_node *fn, td_edge was, bool *none) {
+    int n = 0;
+    *none = false;
+    while (fn && fn != was.node && td__joint_turns(fn)) {
+        *none |= (fn->flags & TD_NF_NONE) != 0;
+        fn = fn->edge[0].node;
+        n++;
+    }
+    return n;
 }
 
 /* Compares where the input stands in the history with where it stood. A view stands
@@ -90,14 +98,15 @@ static bool find_history(td_joint_run *r, int i, td_update *u, bool data) {
     if (does &&
         !compare(by_base ? t->base : t, by_base ? r->base_edge[i] : r->edge[i], &same))
         return false;
-    const td_node  *fn = does && !td__joint_is_stale(t) ? td_grad_fn(t) : NULL;
-    bool new = fn &&fn != r->edge[i].node;
-    bool none = new && fn->flags &TD_NF_NONE; /* set_ */
+    const td_node *fn = does && !td__joint_is_stale(t) ? td_grad_fn(t) : NULL;
+    bool           none;
+    int            turns = count_turns(fn, r->edge[i], &none);
+    bool           own = none || turns > 1; /* not one step from where it stood */
     u->detached = did && (!does || again);
     u->wants = leaf && (!did || again);
-    u->turned = new &&turns(fn) && !none &&did && !data && !u->wants;
+    u->turned = turns && !own && did && !data && !u->wants;
     u->history = does && !same && !u->wants &&
-                 (data || none || u->moved != TD_HOME_SAME) &&
+                 (data || own || u->moved != TD_HOME_SAME) &&
                  (!base || td__has_node(base)) && (!by_base || td__needs_grad(base));
     if (u->history && !u->meta && has_deputy(r, i)) u->history = false;
     return true;

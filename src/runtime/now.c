@@ -40,7 +40,20 @@ static const td_tensor *root_of(const td_pcall *c, const td_tangent *t) {
     int              out = t->of == TD_TANGENT_INPUT ? (u->now >= 0 ? u->now : u->out)
                            : t->of == TD_TANGENT_OUTPUT ? j->results[t->index].out
                                                         : j->bases[t->index].out;
-    return out < 0 ? c->in[u->input].u.t : c->vals[out].u.t; /* set_ to itself */
+    return out < 0 ? NULL : c->vals[out].u.t;
+}
+
+/* An input that has only its geometry written: dense tangents of that. */
+static bool turned_tangent(td_pcall *c, td_tangent *to) {
+    const td_geom *end = &c->j->updates[to->index].end;
+    size_t         n = sizeof(int64_t) * ((size_t)end->rank + 1);
+    int64_t       *stride = td__arena_alloc(&c->now->arena, n);
+    if (!stride) return td__fail_memory(c->p->cx);
+    td__strides_dense(end->rank, end->size, stride);
+    to->geom = *end;
+    to->geom.stride = stride;
+    to->geom.offset = 0;
+    return true;
 }
 
 bool td__now_tangents(td_pcall *c) {
@@ -48,9 +61,13 @@ bool td__now_tangents(td_pcall *c) {
     for (int i = 0; i < c->j->n_tangents; i++) {
         td_tangent      *to = &c->now->j.tangents[i];
         const td_tensor *t = root_of(c, to);
-        size_t           n = sizeof(int64_t) * (size_t)(t->rank + 1);
-        int64_t         *size = td__arena_alloc(&c->now->arena, n);
-        int64_t         *stride = td__arena_alloc(&c->now->arena, n);
+        if (!t) {
+            if (!turned_tangent(c, to)) return false;
+            continue;
+        }
+        size_t   n = sizeof(int64_t) * (size_t)(t->rank + 1);
+        int64_t *size = td__arena_alloc(&c->now->arena, n);
+        int64_t *stride = td__arena_alloc(&c->now->arena, n);
         if (!size || !stride) return td__fail_memory(c->p->cx);
         memcpy(size, t->size, n - sizeof *size);
         if (td__is_channels_last(t)) td__strides_channels_last(t->rank, size, stride);

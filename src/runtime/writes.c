@@ -48,8 +48,13 @@ static bool put_with_history(td_pcall *c, td_tensor *t, td_tensor *value, int nr
         return td__set_history(t, c->node, nr);
     }
     cx->grad_enabled = true;
-    bool ok =
-        td__set_history(value, c->node, nr) && !td_is_nil(td_op_copy_(t, value, false));
+    bool ok = td__set_history(value, c->node, nr);
+    for (int d = 0; d < t->rank && ok; d++) /* copies of an expanded dim are equal */
+        if (t->stride[d] == 0 && t->size[d] > 1) {
+            t = td_op_slice(t, d, td_value_int(0), td_value_int(1), 1);
+            value = td_op_slice(value, d, td_value_int(0), td_value_int(1), 1);
+        }
+    ok = ok && !td_is_nil(td_op_copy_(t, value, false));
     cx->grad_enabled = grad;
     return ok;
 }

@@ -112,9 +112,11 @@ static td_tensor *copy_whole(td_faker *f, td_tensor *real, nature n) {
         if (!td__vec_push(&f->beyond, t)) return td__fail_memory(f->cx), NULL;
         td__ref(t);
         f->cx->grad_enabled = true;
+        f->cx->inference = false;
         t = td_op_clone(t, false);
         if (td_is_nil(t) || !td__tensor_set_geometry(t, &m)) return NULL;
         td__tensor_set_storage(t, s->st);
+        leave_inference(t, real);
     }
     return t;
 }
@@ -128,7 +130,11 @@ static td_tensor *view_step(td_faker *f, const td_view_step *s, td_tensor *from)
     for (int i = 0; i < s->n_in; i++) in[i] = s->in[i];
     const td_opinfo *info = td__opinfo((td_op)(s->def - td__ops));
     in[info->view_of] = td_value_tensor(from);
-    if (!td__call(cx, info->op, in, s->n_in, out, s->out_nr + 1)) return NULL;
+    bool grad = cx->grad_enabled;
+    cx->grad_enabled = grad && s->grad && !s->inference; /* as it was made */
+    bool ok = td__call(cx, info->op, in, s->n_in, out, s->out_nr + 1);
+    cx->grad_enabled = grad;
+    if (!ok) return NULL;
     return td_is_nil(out[s->out_nr]) ? NULL : out[s->out_nr]; /* fewer than before */
 }
 
@@ -157,7 +163,7 @@ static bool same_geometry(const td_tensor *a, const td_meta *b) {
 static td_tensor *remake_view(td_faker *f, const td_tensor *real, td_tensor *base,
                               const td_meta *m) {
     td_ctx    *cx = f->cx;
-    bool       own = td__ptrmap_get(&f->metas, real) != NULL;
+    bool       own = is_symbolic(td__ptrmap_get(&f->metas, real));
     td_tensor *t = own ? td_op_alias(base) : copy_views(f, real, base);
     if (!t && td_error(cx) != TD_E_MEMORY) {
         td_clear(cx);
@@ -242,7 +248,8 @@ static td_tensor *make_copy(td_faker *f, td_tensor *real) {
     td_tensor *t = view && (!f->flat || dangles || n.lost) ? copy_view(f, real, n)
                                                            : copy_whole(f, real, n);
     if (!t || !copy_grad(f, real, t)) return NULL;
-    if (n.lost) t->seen = td_version(t) - 1;
+    bool behind = view && real->seen != td__version(real); /* or would be */
+    if (n.lost || behind) t->seen = td_version(t) - 1;
     bool ok = hold(f, t, real) && td__ptrmap_put(&f->copies, real, t);
     return ok ? t : (td__fail_memory(f->cx), NULL);
 }
