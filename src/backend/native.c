@@ -28,6 +28,15 @@ static void drop_native(void *env) {
     td__free(c);
 }
 
+/* Does it read something without elements? What means are then is the kernel's say. */
+static bool is_empty(const td_gnode *n) {
+    const td_look *l =
+        n->n_in && n->in[0].kind == TD_G_VALUE ? n->in[0].u.v->look : NULL;
+    for (int d = 0; l && l->kind == TD_K_TENSOR && d < l->rank; d++)
+        if (l->size[d] == 0) return true;
+    return false;
+}
+
 /* Ops whose parts fuse. One that computes halves in single precision inside does not
  * fall apart: its parts would round. */
 static bool name_parts(const td_graph *g, td_buf *names) {
@@ -36,7 +45,7 @@ static bool name_parts(const td_graph *g, td_buf *names) {
         const td_gnode *n = g->nodes.v[i];
         const td_look  *look = n->n_out ? n->out[0]->look : NULL;
         if (n->kind != TD_N_OP || !(td__ops[n->op].flags & TD_OPF_FUSES)) continue;
-        bool keep = !look || td__is_half((td_dtype)look->dtype);
+        bool keep = !look || td__is_half((td_dtype)look->dtype) || is_empty(n);
         whole[n->op] |= keep;
         some |= !keep;
     }
@@ -61,7 +70,12 @@ static td_graph *simplify(const td_graph *g) {
     bool      grad = g->cx->grad_enabled;
     g->cx->grad_enabled = false; /* histories are the wrapper's business */
     if (names.failed) td__fail_memory(g->cx);
-    else s = some ? td__graph_decompose(g, td__buf_str(&names)) : td__graph_clone(g);
+    else if (some) s = td__graph_decompose(g, td__buf_str(&names));
+    /* Types do not say all: how far a storage goes, for one. Then ops stay whole. */
+    if (!s && td_error(g->cx) != TD_E_MEMORY) {
+        td_clear(g->cx);
+        s = td__graph_clone(g);
+    }
     g->cx->grad_enabled = grad;
     td__buf_free(&names);
     if (s && td__graph_dce(s) && td__graph_cse(s) && td__graph_dce(s)) return s;

@@ -120,7 +120,7 @@ static bool run_kernel(const td_native *c, td_launch *k) {
         inside = 1;
     }
     if (k->kernel.has_end) return run_parts(c->g->cx, &j, inside);
-    if (inside > 0 && j.rows > 0) td__pool_run(j.rows, GRAIN / inside + 1, do_rows, &j);
+    if (j.rows > 0) td__pool_run(j.rows, GRAIN / (inside + 1) + 1, do_rows, &j);
     return true;
 }
 

@@ -73,11 +73,12 @@ bool td__simpler_addcmul(td_opcall *c) {
 
 static bool is_one(td_value v) { return td__value_f(v) == 1; }
 
-/* beta * self + alpha * product; self is not read when beta is 0. */
+/* beta * self + alpha * product; what has factor 0 is not looked at. */
 static bool add_product(td_opcall *c, td_tensor *product) {
     td_value   beta = c->in[3], alpha = c->in[4];
     td_tensor *self = td__in(c, 0);
-    if (!is_one(alpha)) product = td_op_mul(product, alpha);
+    if (td__value_f(alpha) == 0) product = td_op_zero(product);
+    else if (!is_one(alpha)) product = td_op_mul(product, alpha);
     if (td__value_f(beta) == 0) return set_out(c, product);
     return set_out(c, t_add(product, is_one(beta) ? self : td_op_mul(self, beta)));
 }
