@@ -1,5 +1,5 @@
-/* used.c -- which tangents a kept value is kept for. A backward that does not retain the
- * graph lets go of what no other can read; a backward without some tangents reads
+/* used.c -- which tangents a kept value is kept for. A backward that does not retain
+ * the graph lets go of what no other can read; a backward without some tangents reads
  * only what the others need. */
 #include "runtime/plan.h"
 
