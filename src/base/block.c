@@ -124,6 +124,7 @@ static struct {
     large_block    *bin[BINS];
     large_block    *newest, *oldest;
     size_t          bytes, limit;
+    size_t          most; /* bytes in use at once, ever */
 } shared = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
@@ -159,11 +160,24 @@ static void link_block(large_block *b, size_t size) {
     shared.bytes += size;
 }
 
-/* Unlink the oldest blocks until `room` bytes are left under the limit; they
+/* What may be kept now: the limit, and what lies between the bytes in use and the most
+ * there ever were. A training step of a large model frees and takes more than any fixed
+ * limit each time, and faulting its pages in anew costs more than the memory, which the
+ * process has been seen to need. */
+static size_t allowed(void) {
+    size_t high = (size_t)atomic_load_explicit(&peak, memory_order_relaxed);
+    size_t now = (size_t)atomic_load_explicit(&live, memory_order_relaxed);
+    if (high > shared.most) shared.most = high;
+    if (shared.limit == 0) return 0;
+    return shared.limit + (shared.most > now ? shared.most - now : 0);
+}
+
+/* Unlink the oldest blocks until `room` bytes are left under what is allowed; they
  * are returned as a list through `older`, to be freed without the lock. */
 static large_block *evict(size_t room) {
     large_block *out = NULL;
-    while (shared.oldest && shared.bytes + room > shared.limit) {
+    size_t       most = allowed();
+    while (shared.oldest && shared.bytes + room > most) {
         large_block *b = shared.oldest;
         unlink_block(b);
         b->older = out;
