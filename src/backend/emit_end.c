@@ -59,8 +59,22 @@ static const char *unit_text(const td_emit *e, int i, td_emit_num out) {
     return out;
 }
 
+/* n elements of `name` become the unit; for sums that is all bits 0, which costs the
+ * compiler no loop. */
+static void emit_units(td_emit *e, int i, const char *name, const char *n, int bytes) {
+    td_emit_num unit;
+    if (stmt(e, i)->how == TD_FOLD_SUM) {
+        td__emit_line(e, "__builtin_memset(%s, 0, %d * %s);", name, bytes, n);
+        return;
+    }
+    td__emit_line(e, "#pragma omp simd");
+    td__emit_line(e, "for (int64_t k = 0; k < %s; k++) %s[k] = %s;", n, name,
+                  unit_text(e, i, unit));
+}
+
 void td__emit_columns_begin(td_emit *e) {
     td_emit_num unit, n;
+    char        name[24];
     for (int i = 0; i < e->n->stmt.n; i++) {
         const char *c = td__dtype_text[acc_of(e, i)].c;
         if (is_column(e, i, false))
@@ -69,12 +83,8 @@ void td__emit_columns_begin(td_emit *e) {
         declare_acc(e, i);
         td__emit_extent(e, e->n->inside, n);
         if (is_two(e, i)) td__emit_line(e, "%s *d%d = c%d + %s;", c, i, i, n);
-        td__emit_line(e, "#pragma omp simd");
-        td__emit_line(e, "for (int64_t k = 0; k < %s; k++) c%d[k] = %s;", n, i,
-                      unit_text(e, i, unit));
-        if (!is_two(e, i)) continue;
-        td__emit_line(e, "#pragma omp simd");
-        td__emit_line(e, "for (int64_t k = 0; k < %s; k++) d%d[k] = 0;", n, i);
+        snprintf(name, sizeof name, "c%d", i);
+        emit_units(e, i, name, n, 8); /* with d<i>, where there is one */
     }
 }
 
@@ -159,12 +169,11 @@ static void combine_single(td_emit *e, int i) {
 /* For elements [b, b + m) of the inside. */
 static void combine_wide(td_emit *e, int i) {
     const char *k = td__dtype_text[acc_of(e, i)].suffix;
-    td_emit_num unit;
+    char        name[24];
     td__emit_line(e, "_Alignas(64) %s a%d[%d];", td__dtype_text[acc_of(e, i)].c, i,
                   END_BLOCK);
-    td__emit_line(e, "#pragma omp simd");
-    td__emit_line(e, "for (int64_t k = 0; k < m; k++) a%d[k] = %s;", i,
-                  unit_text(e, i, unit));
+    snprintf(name, sizeof name, "a%d", i);
+    emit_units(e, i, name, "m", td__dtype_bytes[acc_of(e, i)]);
     td__emit_line(e, "for (int64_t part = 0; part < parts; part++) {");
     e->indent++;
     declare_acc(e, i);

@@ -84,7 +84,9 @@ static void place(td_emit *e, int i) {
         a->depth = (int8_t)(!a->wide ? 0 : s->wide ? e->inner : a->depth);
         a->after = true;
     }
-    a->direct = s->kind == TD_S_REDUCE && is_plain_row(e, stmt(e, s->a[0]), s);
+    /* A row of one element may be written over before the fold: it has no loop. */
+    a->direct = s->kind == TD_S_REDUCE && e->at[s->a[0]].depth > 0 &&
+                is_plain_row(e, stmt(e, s->a[0]), s);
     if (s->kind == TD_S_REDUCE && !a->direct &&
         td__emit_acc(s) == td__emit_held((td_dtype)stmt(e, s->a[0])->dtype))
         e->at[s->a[0]].folded = true;

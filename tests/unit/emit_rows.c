@@ -234,6 +234,23 @@ TEST(a_sum_over_a_row_has_the_bits_of_eagers) {
     build_end(&b);
 }
 
+TEST(a_row_of_one_element_is_folded_before_it_is_written_over) {
+    static maker m;
+    static built b;
+    float        x[5] = {1, 2, 3, 4, 5}, y[5];
+    void        *ptr[] = {x, x, y};
+    BEGIN(&m, 1, 5, 1);
+    int v = LOAD(&m, TD_F32, 1, 1);
+    STORE(&m, op1(&m, TD_OP_neg, v), 1, 1);
+    STORE(&m, fold(&m, TD_S_REDUCE, TD_FOLD_SUM, v), 1, 1);
+    CHECK(td__table_init());
+    build_one(&b, &m, "gcc");
+    run(&b, 0, (run_args){ptr, NULL, NULL, 5, 1, 2});
+    for (int i = 0; i < 5; i++)
+        CHECK(x[i] == (float)(-1 - i) && y[i] == (float)(i + 1));
+    build_end(&b);
+}
+
 /* ---- several inner dims --------------------------------------------------- */
 
 TEST(a_reduction_may_be_over_several_dims) {
