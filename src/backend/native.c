@@ -14,6 +14,7 @@ static void drop_launch(td_launch *k) {
     td__free(k->size);
     td__free(k->given);
     td__free(k->over);
+    td__free(k->metas);
     td__free((void *)(uintptr_t)k->kernel.text);
     td__free((void *)(uintptr_t)k->kernel.helpers);
 }
@@ -83,13 +84,21 @@ static td_graph *simplify(const td_graph *g) {
     return NULL;
 }
 
-static bool find_reads(td_launch *k) {
+static bool is_output(const td_graph *g, const td_gval *v) {
+    for (int i = 0; i < g->outputs.n; i++)
+        if (g->outputs.v[i].kind == TD_G_VALUE && g->outputs.v[i].u.v == v) return true;
+    return false;
+}
+
+static bool find_reads(const td_graph *g, td_launch *k) {
     k->reads = td__alloc(sizeof *k->reads * (size_t)(k->b.bytes.n + 1));
     k->ptr = td__alloc(sizeof *k->ptr * (size_t)(k->b.bytes.n + 1));
     k->size = td__alloc(sizeof *k->size * (size_t)(k->b.params.n + 1));
     k->given = td__alloc(sizeof *k->given * (size_t)(k->b.nest.n_given + 1));
     k->over = td__zalloc(sizeof *k->over * (size_t)(k->b.makes.n + 1));
     if (!k->reads || !k->ptr || !k->size || !k->given || !k->over) return false;
+    if (g->dims.n == 0 && !(k->metas = td__launch_metas(g, k))) return false;
+    for (int i = 0; i < k->b.makes.n; i++) k->inner |= !is_output(g, k->b.makes.v[i]);
     for (int i = 0; i < k->b.bytes.n; i++) {
         const td_gval *v = k->b.bytes.v[i].v;
         bool           known = false;
@@ -193,7 +202,7 @@ static bool make_launch(td_native *c, int group, td_launch *k) {
     td_nest_code code = {0};
     if (!td__nest_build(&c->low, &c->low.group.v[group], &k->b)) return false;
     label_launch(c, &c->low.group.v[group], k);
-    bool ok = td__nest_emit(&k->b.nest, &code) && find_reads(k);
+    bool ok = td__nest_emit(&k->b.nest, &code) && find_reads(c->g, k);
     if (ok) {
         k->kernel.text = copy_text(&code.text);
         k->kernel.helpers = copy_text(&code.helpers);

@@ -203,6 +203,8 @@ typedef struct td_launch {
     const td_gval **over;             /* by value made: one whose bytes it may take over
                                        * when nobody else needs it; NULL: none */
     int             n_reads;
+    td_meta        *metas;     /* of values made, where sizes are numbers; else NULL */
+    bool            inner;     /* some of them are no outputs */
     char            label[64]; /* the ops in it, for traces and comments */
     char          **ptr;       /* room for a run: by pointer */
     int64_t        *size;      /* by parameter */
@@ -222,7 +224,8 @@ typedef struct td_native {
     TD_VEC(td_native_step) steps;
 } td_native;
 
-bool             td__native_walk(void *env, td_replay *r); /* env: a td_native */
+bool     td__native_walk(void *env, td_replay *r);                /* env: a td_native */
+td_meta *td__launch_metas(const td_graph *g, const td_launch *k); /* NULL: no memory */
 const td_native *td__native_of(const td_runner *r); /* NULL: it is no native code */
 
 #endif

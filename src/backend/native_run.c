@@ -22,15 +22,31 @@ static bool find_sizes(const td_native *c, const td_replay *r, td_launch *k) {
     return true;
 }
 
-static bool make_value(const td_native *c, td_replay *r, const td_gval *v) {
-    const td_look *look = v->look;
-    td_meta        m = {.dtype = (td_dtype)look->dtype, .rank = look->rank};
-    m.strided = !look->dense;
+/* What a value looks like, where its sizes are known by now. */
+static void find_meta(const td_graph *g, const td_look *look, const int64_t *bound,
+                      td_meta *m) {
+    m->dtype = (td_dtype)look->dtype;
+    m->rank = look->rank;
+    m->strided = !look->dense;
+    m->offset = 0;
     for (int d = 0; d < look->rank; d++) {
-        m.size[d] = td__gdim_value(c->g, look->size[d], r->bound);
-        m.stride[d] = td__gdim_value(c->g, look->stride[d], r->bound);
+        m->size[d] = td__gdim_value(g, look->size[d], bound);
+        m->stride[d] = td__gdim_value(g, look->stride[d], bound);
     }
-    td_tensor *t = td__tensor_make(c->g->cx, &m, false);
+}
+
+td_meta *td__launch_metas(const td_graph *g, const td_launch *k) {
+    td_meta *m = td__alloc(sizeof *m * (size_t)(k->b.makes.n + 1));
+    for (int i = 0; m && i < k->b.makes.n; i++)
+        find_meta(g, k->b.makes.v[i]->look, NULL, &m[i]);
+    return m;
+}
+
+static bool make_value(const td_native *c, td_replay *r, const td_launch *k, int i) {
+    const td_gval *v = k->b.makes.v[i];
+    td_meta        now, *m = k->metas ? &k->metas[i] : &now;
+    if (!k->metas) find_meta(c->g, v->look, r->bound, m);
+    td_tensor *t = td__tensor_make(c->g->cx, m, false);
     return t && td__replay_set(r, v, td_value_tensor(t));
 }
 
@@ -141,14 +157,18 @@ static void note_writes(const td_replay *r, const td_launch *k) {
     }
 }
 
-static bool take_launch(const td_native *c, td_replay *r, td_launch *k) {
-    td_ctx *cx = c->g->cx;
-    bool    ok = find_sizes(c, r, k) && may_write(c, r, k) && td__scope_push(cx);
+/* Results belong to the caller's scope; what lies between goes with its last read. */
+static bool make_values(const td_native *c, td_replay *r, const td_launch *k) {
+    bool ok = !k->inner || td__scope_push(c->g->cx);
     if (!ok) return false;
     for (int i = 0; ok && i < k->b.makes.n; i++)
-        ok = take_over(r, k->b.makes.v[i], k->over[i]) ||
-             make_value(c, r, k->b.makes.v[i]);
-    td__scope_pop(cx, NULL, 0);
+        ok = take_over(r, k->b.makes.v[i], k->over[i]) || make_value(c, r, k, i);
+    if (k->inner) td__scope_pop(c->g->cx, NULL, 0);
+    return ok;
+}
+
+static bool take_launch(const td_native *c, td_replay *r, td_launch *k) {
+    bool ok = find_sizes(c, r, k) && may_write(c, r, k) && make_values(c, r, k);
     if (!ok) return false;
     find_pointers(r, k);
     find_draws(c, r, k);
@@ -163,8 +183,12 @@ static bool is_as(const td_graph *g, const td_look *l, const td_tensor *t,
                   const int64_t *bound) {
     if (l->rank != t->rank || l->dtype != t->dtype) return false;
     for (int d = 0; d < l->rank; d++) {
-        if (td__gdim_value(g, l->size[d], bound) != t->size[d]) return false;
-        if (t->size[d] > 1 && td__gdim_value(g, l->stride[d], bound) != t->stride[d])
+        bool plain = g->dims.n == 0; /* numbers need no looking up */
+        if ((plain ? l->size[d] : td__gdim_value(g, l->size[d], bound)) != t->size[d])
+            return false;
+        if (t->size[d] > 1 &&
+            (plain ? l->stride[d] : td__gdim_value(g, l->stride[d], bound)) !=
+                t->stride[d])
             return false;
     }
     return true;
