@@ -68,14 +68,14 @@ static bool call_functional(case_run *run, const td_graph *fn, const td_value *i
 
 static const case_way functional = {.name = "functional",
                                     .call = call_functional,
-                                    .grad_slack = 64,
+                                    .grad_slack = 256,
                                     .saves_copies = true};
 
 /* The same with symbols for sizes. */
 static const case_way dynamic = {.name = "dynamic",
                                  .on_demand = true,
                                  .call = call_functional,
-                                 .grad_slack = 64,
+                                 .grad_slack = 256,
                                  .saves_copies = true};
 
 const case_way *const case_ways[] = {

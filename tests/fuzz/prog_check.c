@@ -201,7 +201,7 @@ static void check_case(const td_gfile *f, const td_gcase *c, uint64_t hash,
         case_way way = {.name = names[k][which],
                         .call = k ? call_functional : call_captured,
                         .env = &pass,
-                        .grad_slack = which ? 64 : 0}; /* another order of sums */
+                        .grad_slack = which ? 256 : 0}; /* another order of sums */
         if (!check_way(f, c, &way, r)) return;
     }
 }
