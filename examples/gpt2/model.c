@@ -1,5 +1,5 @@
-/* model.c -- GPT-2: embeddings, blocks of attention and a small network, a norm, and the
- * token table once more to tell the next token. */
+/* model.c -- GPT-2: embeddings, blocks of attention and a small network, a norm, and
+ * the token table once more to tell the next token. */
 #include "model.h"
 
 #include <math.h>

@@ -1,6 +1,6 @@
-/* native_report.c -- what a graph was compiled to, for `tandem explain`: a line for each
- * kernel, with its ops, its space and the bytes it moves, and how often which op is
- * called as it is. */
+/* native_report.c -- what a graph was compiled to, for `tandem explain`: a line for
+ * each kernel, with its ops, its space and the bytes it moves, and how often which op
+ * is called as it is. */
 #include "backend/native.h"
 
 /* Elements of a pointer that a nest touches, where sizes are numbers; else -1. */

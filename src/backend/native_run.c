@@ -1,6 +1,6 @@
-/* native_run.c -- takes the steps of a compiled graph: kernels are launched over the pool,
- * other ops called. Values live in the replay as they do for the interpreter; only what
- * makes them differs. */
+/* native_run.c -- takes the steps of a compiled graph: kernels are launched over the
+ * pool, other ops called. Values live in the replay as they do for the interpreter;
+ * only what makes them differs. */
 #include "backend/native.h"
 
 /* Elements worth a thread, and a part of a sum over rows. */

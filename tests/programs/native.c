@@ -1,5 +1,5 @@
-/* native.c -- every case of tests/cases and every kept program of tests/corpus, compiled
- * by the native backend in every way `tandem check` knows, against eager execution.
+/* native.c -- every case of tests/cases and every kept program of tests/corpus,
+ * compiled by the native backend in every way `tandem check` knows, against eager.
  * `native WORD` takes the files whose path contains WORD. The command is looked for
  * beside this program. */
 #include <glob.h>
