@@ -320,5 +320,5 @@ static void check_samples(uint64_t seed) {
 TEST(random_nests_do_what_their_statements_say) {
     const char *seed = getenv("TD_EMIT_SEED");
     CHECK(td__table_init());
-    check_samples(seed ? strtoull(seed, NULL, 10) : 33);
+    check_samples(seed ? strtoull(seed, NULL, 10) : 1);
 }
