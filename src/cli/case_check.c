@@ -110,8 +110,9 @@ static bool by_value(const side *a) {
 static void judge_failure(check *k) {
     const side   *a = &k->eager, *b = &k->other;
     case_verdict *v = k->p.v;
-    if (a->code == TD_E_GRAD && !b->code && b->run.values_only)
-        return; /* without a history nothing is refused for its sake */
+    /* without a history nothing is refused for its sake, but what comes later may be */
+    bool free = a->code == TD_E_GRAD && b->run.values_only;
+    if (free && !b->code) return;
     if (a->code == b->code || (a->code && b->code && by_value(a))) {
         v->result = CASE_BOTH_FAIL;
         td__buf_printf(&v->why, "%s", a->message);
@@ -122,6 +123,9 @@ static void judge_failure(check *k) {
                (b->code == TD_E_UNSUPPORTED || b->code == TD_E_TRACE)) {
         v->result = CASE_REFUSED;
         td__buf_printf(&v->why, "%s", b->message);
+    } else if (free) {
+        v->result = CASE_BOTH_FAIL;
+        td__buf_printf(&v->why, "%s", a->message);
     } else if (a->code && b->code)
         case_differ(&k->p, "both fail: %s; %s: %s", a->message, b->run.way->name,
                     b->message);
