@@ -256,3 +256,30 @@ case "expanded_input" {
   %a = expand(%x, [4,3])
   call @expanded_input(%a)
 }
+
+# the sizes of a view that takes gradients stay numbers where others are symbols
+func @base_and_its_view(%x: f32[2,2] @0, %y: f32[2,2] @0) {
+  no_grad {
+    add_(%x, %y, 2)
+  }
+  return %y
+}
+
+case "a written base and its view" {
+  %x = randn([2,2], seed=1, requires_grad=true)
+  %y = view(%x, [2,2])
+  call @base_and_its_view(%x, %y)
+}
+
+# a list nobody names
+func @unnamed(%x: f32[2,3]) {
+  %v... = unbind(%x, 0)
+  %w... = chunk(%x, 3, 1)
+  mul_(%x, 2.0)
+  return %x
+}
+
+case "lists without names" {
+  %x = randn([2,3], seed=1)
+  call @unnamed(%x)
+}
