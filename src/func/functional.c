@@ -350,6 +350,21 @@ static bool call_writer(td_func *f, td_opcall *c) {
     return c->def->flags & TD_OPF_META ? call_meta(f, c) : call_write(f, c);
 }
 
+/* Without the tape nobody says what requires grad, and some composites ask: eager's
+ * max_pool1d has another layout then. */
+static void note_grad(const td_opcall *c) {
+    bool needs = false;
+    for (int i = 0; i < c->n_in; i++) {
+        const td_value *v = &c->in[i];
+        needs |= v->kind == TD_K_TENSOR && td__needs_grad(v->u.t);
+        for (uint32_t k = 0; v->kind == TD_K_TENSORS && k < v->n; k++)
+            needs |= v->u.ts[k] && td__needs_grad(v->u.ts[k]);
+    }
+    for (int i = 0; needs && i < c->n_out; i++)
+        if (td__is_float((td_dtype)c->out[i]->dtype))
+            c->out[i]->flags |= TD_TF_NEEDS_GRAD;
+}
+
 static bool func_call(td_mode *m, td_opcall *c) {
     td_func *f = (td_func *)m;
     f->draws |= (c->def->flags & TD_OPF_RANDOM) != 0;
@@ -360,6 +375,7 @@ static bool func_call(td_mode *m, td_opcall *c) {
                      : c->def->flags & TD_OPF_VIEW ? call_view(f, c)
                                                    : call_plain(f, c);
     td__symenv_op_end(outer);
+    if (ok && f->alone && td__recording(f->cx) && c->info->differentiable) note_grad(c);
     return ok;
 }
 

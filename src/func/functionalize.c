@@ -286,6 +286,7 @@ static bool trace(run *r) {
     cx->grad_enabled = o.grad;
     cx->inference = o.inference;
     r->f.recording = td__recording(cx);
+    r->f.alone = true;
     ok = ok && td__graph_replay(r->program, r->in, r->out);
     cx->grad_enabled = cx->inference = false;
     ok = ok && finish(r);
