@@ -111,7 +111,7 @@ static void judge_failure(check *k) {
     const side   *a = &k->eager, *b = &k->other;
     case_verdict *v = k->p.v;
     /* without a history nothing is refused for its sake, but what comes later may be */
-    bool free = a->code == TD_E_GRAD && b->run.values_only;
+    bool          free = a->code == TD_E_GRAD && b->run.values_only;
     if (free && !b->code) return;
     if (a->code == b->code || (a->code && b->code && by_value(a))) {
         v->result = CASE_BOTH_FAIL;
