@@ -292,11 +292,17 @@ static void join(td_group *g, td_fval *list) {
     g->root = list;
 }
 
+/* A list that has grown ends in a whole element, also where the storage does not. */
+static bool has_room(int64_t size, int64_t n) {
+    bool known = !td__dim_is_sym(size) && !td__dim_is_sym(n);
+    return known ? size == n || size == n + 1 : td__dim_eq(size, n);
+}
+
 bool td__group_flatten(td_group *g, int64_t bytes) {
     td_func *f = g->f;
     td_dtype dt = g->given ? g->given_dtype : g->root->geom.dtype;
     int64_t  n = td__dim_div(bytes, td__dtype_bytes[dt]);
-    if (g->root && is_list(&g->root->geom) && td__dim_eq(g->root->geom.size[0], n))
+    if (g->root && is_list(&g->root->geom) && has_room(g->root->geom.size[0], n))
         return true;
     if (bytes == 0)
         return td__fail(f->cx, TD_E_UNSUPPORTED,
@@ -312,9 +318,10 @@ bool td__group_grow(td_group *g, size_t was) {
     td_func *f = g->f;
     if (g->st->bytes <= was) return true;
     if (was && !td__group_flatten(g, (int64_t)was)) return false;
-    td_dtype   dt = g->root->geom.dtype;
-    int64_t    n = (int64_t)g->st->bytes / td__dtype_bytes[dt];
-    int64_t    more = n - (int64_t)(was / td__dtype_bytes[dt]);
+    td_dtype dt = g->root->geom.dtype;
+    int64_t  item = td__dtype_bytes[dt], had = was ? g->root->geom.size[0] : 0;
+    int64_t  n = ((int64_t)g->st->bytes + item - 1) / item, more = n - had;
+    if (more <= 0) return true;
     td_value   shape[2] = {ints(&more, 1), td__value_dtype(dt)};
     td_tensor *parts[2] = {g->root->inner, td__func_call1(f, TD_OP_zeros, shape, 2)};
     td_value   in = td__value_tensors((td_tensors){parts, 2});
