@@ -20,7 +20,8 @@ static int64_t bytes_for(const td_meta *m) {
 
 static bool grow(td_opcall *c, td_storage *st, const td_meta *m) {
     int64_t need = bytes_for(m);
-    if (td__dim_le(need, td__storage_span(st))) return true;
+    /* Bytes that only run time counts have to be enough there. */
+    if (td__dim_expect(td__storage_span(st), TD_DIM_IS_GE, need)) return true;
     if (td__dim_is_sym(need) || st->span)
         return td__op_fail(c, TD_E_UNSUPPORTED, "a storage grows to a symbolic size");
     if (st->release || st->readonly)
