@@ -258,6 +258,9 @@ static void count_reads(const td_native *c, int32_t *total) {
             td__garg_each(&s->node->in[k], count_read, total);
         const td_launch *l = s->node ? NULL : &c->launches[s->launch];
         for (int k = 0; l && k < l->n_reads; k++) total[l->reads[k]->id]++;
+        /* Numbers stay: nothing is freed with them. */
+        for (int k = 0; l && k < l->b.lates.n; k++)
+            td__garg_each(l->b.lates.v[k].arg, count_read, total);
     }
     for (int i = 0; i < c->g->outputs.n; i++)
         td__garg_each(&c->g->outputs.v[i], count_read, total);

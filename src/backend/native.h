@@ -70,20 +70,21 @@ typedef enum td_reach {
  * the value; a LOAD's ptr counts in in[]; a REDUCE stands for the fold of a reduction,
  * and what follows it is done with the result. */
 typedef struct td_point {
-    const td_gval *v;
-    int            pos;    /* of its node */
-    int            group;  /* -1: nobody needs it stored */
-    bool           leaf;   /* reads nothing: readers make it themselves */
-    bool           stored; /* somebody outside its group reads it */
-    bool           writes; /* its elements go to bytes that are there already */
-    uint8_t        level;  /* td_level of the result */
-    uint8_t        walks;  /* td_level: where it is computed, and folded from */
-    uint8_t        reach;  /* td_reach */
-    uint32_t       folded; /* bit per dim of the group */
-    td_access      own;    /* where its elements lie, 0 along folded dims */
-    td_access     *in;
-    td_stmt       *stmt;
-    int            n_in, n_stmt;
+    const td_gval      *v;
+    int                 pos;    /* of its node */
+    int                 group;  /* -1: nobody needs it stored */
+    bool                leaf;   /* reads nothing: readers make it themselves */
+    bool                stored; /* somebody outside its group reads it */
+    bool                writes; /* its elements go to bytes that are there already */
+    uint8_t             level;  /* td_level of the result */
+    uint8_t             walks;  /* td_level: where it is computed, and folded from */
+    uint8_t             reach;  /* td_reach */
+    uint32_t            folded; /* bit per dim of the group */
+    td_access           own;    /* where its elements lie, 0 along folded dims */
+    td_access          *in;
+    td_stmt            *stmt;
+    int                 n_in, n_stmt;
+    const struct td_pw *pw; /* where a GIVEN is among them: its ptr is an argument */
 } td_point;
 
 typedef struct td_group {
@@ -173,11 +174,19 @@ typedef struct td_bytes {
     uint8_t        dtype;
 } td_bytes;
 
-/* A random draw: numbers 2 i and 2 i + 1 of the run are its seed and offset. */
+/* A random draw: numbers `at` and at + 1 of the run are its seed and offset. */
 typedef struct td_draw {
     const td_gval *v;
     int            per; /* elements a block of random words serves */
+    int            at;
 } td_draw;
+
+/* A number that an op gets when it runs, as its loop takes it. */
+typedef struct td_late {
+    const td_garg      *arg;
+    const struct td_pw *pw;
+    int                 at;
+} td_late;
 
 typedef struct td_built {
     td_nest nest;
@@ -186,6 +195,7 @@ typedef struct td_built {
     TD_VEC(const td_gval *) makes;  /* values it stores */
     TD_VEC(const td_gval *) writes; /* values whose bytes it changes */
     TD_VEC(td_draw) draws;
+    TD_VEC(td_late) lates;
 } td_built;
 
 bool td__nest_build(td_lowered *l, const td_group *grp, td_built *to);

@@ -3,6 +3,8 @@
  * only what makes them differs. */
 #include "backend/native.h"
 
+#include "ops/pointwise.h"
+
 /* Elements worth a thread, and a part of a sum over rows. */
 enum { GRAIN = 16384, PART = 65536, MOST_PARTS = 32 };
 
@@ -79,10 +81,25 @@ static void find_draws(const td_native *c, const td_replay *r, td_launch *k) {
         int64_t        n = 1;
         for (int j = 0; j < look->rank; j++)
             n *= td__gdim_value(c->g, look->size[j], r->bound);
-        k->given[2 * i] = (int64_t)cx->rng_seed;
-        k->given[2 * i + 1] = (int64_t)cx->rng_offset;
+        k->given[d->at] = (int64_t)cx->rng_seed;
+        k->given[d->at + 1] = (int64_t)cx->rng_offset;
         cx->rng_offset += (uint64_t)((n + d->per - 1) / d->per);
     }
+}
+
+/* Numbers that only this run knows: sizes, and inputs that are numbers. */
+static bool find_lates(const td_native *c, const td_replay *r, td_launch *k) {
+    for (int i = 0; i < k->b.lates.n; i++) {
+        const td_late *t = &k->b.lates.v[i];
+        td_value       v = t->arg->kind == TD_G_VALUE
+                               ? r->val[t->arg->u.v->id]
+                               : td_value_int(td__gdim_value(c->g, t->arg->u.i, r->bound));
+        if (v.kind == TD_K_INT && v.u.i == INT64_MIN)
+            return td__fail(c->g->cx, TD_E_SHAPE, "@%.60s: a size is not known",
+                            c->g->name);
+        k->given[t->at] = td__pw_number(t->pw, v);
+    }
+    return true;
 }
 
 typedef struct job {
@@ -172,7 +189,7 @@ static bool take_launch(const td_native *c, td_replay *r, td_launch *k) {
     if (!ok) return false;
     find_pointers(r, k);
     find_draws(c, r, k);
-    if (!run_kernel(c, k)) return false;
+    if (!find_lates(c, r, k) || !run_kernel(c, k)) return false;
     note_writes(r, k);
     for (int i = 0; i < k->n_reads; i++) td__replay_read(r, k->reads[i]);
     return true;

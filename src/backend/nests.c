@@ -206,10 +206,17 @@ static int fold(builder *b, const td_point *p, td_stmt s) {
 
 static int draw(builder *b, const td_point *p, td_stmt s) {
     bool    wide = p->v->look->dtype == TD_F64 && s.how != TD_DRAW_COIN;
-    td_draw d = {p->v, wide ? 2 : 4};
-    s.ptr = (int16_t)(2 * b->to->draws.n);
+    td_draw d = {p->v, wide ? 2 : 4, b->to->nest.n_given};
+    s.ptr = (int16_t)d.at;
     b->failed |= !td__vec_push(&b->to->draws, d);
-    b->to->nest.n_given = 2 * b->to->draws.n;
+    b->to->nest.n_given += 2;
+    return add(b, s);
+}
+
+static int late(builder *b, const td_point *p, td_stmt s) {
+    td_late t = {&p->v->node->in[s.ptr], p->pw, b->to->nest.n_given++};
+    s.ptr = (int16_t)t.at;
+    b->failed |= !td__vec_push(&b->to->lates, t);
     return add(b, s);
 }
 
@@ -224,6 +231,7 @@ static int recipe(builder *b, const td_point *p, const td_access *seen) {
                                                : operand(b, &p->in[s.ptr]);
         else if (s.kind == TD_S_REDUCE) at[i] = fold(b, p, s);
         else if (s.kind == TD_S_DRAW) at[i] = draw(b, p, s);
+        else if (s.kind == TD_S_GIVEN) at[i] = late(b, p, s);
         else at[i] = add(b, s);
     }
     return at[p->n_stmt - 1];
@@ -291,5 +299,6 @@ void td__built_free(td_built *b) {
     td__vec_free(&b->params);
     td__vec_free(&b->makes);
     td__vec_free(&b->draws);
+    td__vec_free(&b->lates);
     td__vec_free(&b->writes);
 }

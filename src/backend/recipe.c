@@ -15,6 +15,7 @@ typedef struct cook {
     td_stmt         s[TD_POINT_STMTS];
     td_access       in[TD_LOOP_INPUTS];
     int             n, n_in;
+    uint32_t        late;   /* arguments that are numbers of run time */
     bool            failed; /* there is no recipe */
 } cook;
 
@@ -90,18 +91,47 @@ static bool plain_arg(const td_gnode *n, int i, td_tensor *t, td_value *to) {
     return true;
 }
 
-static bool plain_args(const td_gnode *n, td_tensor *t, td_value *to) {
-    for (int i = 0; i < td__opinfo(n->op)->s.n_in; i++)
-        if (!plain_arg(n, i, &t[i], &to[i])) return false;
+/* Is argument i a number that only run time knows? `to` gets one of its kind. */
+static bool late_number(const td_gnode *n, int i, td_value *to) {
+    const td_garg *a = i < n->n_in ? &n->in[i] : NULL;
+    const td_look *l = a && a->kind == TD_G_VALUE ? a->u.v->look : NULL;
+    bool           whole = a && (a->kind == TD_G_SYM || (l && l->kind == TD_K_INT));
+    bool           real = l && l->kind == TD_K_FLOAT;
+    *to = real ? td_value_float(1) : td_value_int(1);
+    return whole || real;
+}
+
+/* *late: bit per argument that is such a number. */
+static bool plain_args(const td_gnode *n, td_tensor *t, td_value *to, uint32_t *late) {
+    *late = 0;
+    for (int i = 0; i < td__opinfo(n->op)->s.n_in; i++) {
+        if (plain_arg(n, i, &t[i], &to[i])) continue;
+        if (!late_number(n, i, &to[i])) return false;
+        *late |= 1u << i;
+    }
     return true;
 }
 
 /* ---- pointwise ----------------------------------------------------------- */
 
+/* Kernels that do not choose by the value of a number may get it late. */
+static bool takes_late(td_op op, uint32_t late) {
+    const td_pw_args *a = td__pw_args(&td__ops[op]);
+    uint32_t          operands = 0;
+    for (int k = 0; k < a->n_in; k++) operands |= 1u << a->in[k];
+    return !late || (!(late & ~operands) && (td__ops[op].cpu == td__kern_pointwise ||
+                                             td__ops[op].cpu == td__kern_div));
+}
+
 /* Operand k of a pointwise loop, as the loop reads it. */
 static int operand(cook *c, const td_pw *w, int k, const td_tensor *t) {
     td_dtype type = td__pw_compute_dtype(w->common);
     td_value v = w->in[k];
+    int      arg = td__pw_args(&td__ops[c->node->op])->in[k];
+    if (v.kind != TD_K_TENSOR && c->late >> arg & 1)
+        return add(c, (td_stmt){.kind = TD_S_GIVEN,
+                                .dtype = (uint8_t)type,
+                                .ptr = (int16_t)arg});
     if (v.kind != TD_K_TENSOR) return number(c, type, td__pw_number(w, v));
     const td_gval *of = tensor_arg(c->node, (int)(v.u.t - t));
     int            s = of ? load(c, of) : 0;
@@ -122,9 +152,16 @@ static void pointwise(cook *c) {
     td_value  in[TD_MAX_ARGS];
     td_pw     w;
     td_dtype  out = (td_dtype)c->p->v->look->dtype;
-    c->failed = !plain_args(c->node, t, in) ||
+    c->failed = !plain_args(c->node, t, in, &c->late) ||
+                !takes_late(c->node->op, c->late) ||
                 !td__pw_tell(c->l->g->cx, &w, c->node->op, in, out);
     if (c->failed) return;
+    if (c->late) { /* run time wants to know how to take its numbers */
+        td_pw *pw = td__arena_alloc(&c->l->arena, sizeof *pw);
+        if ((c->failed = !pw)) return;
+        *pw = w;
+        c->p->pw = pw;
+    }
     td_dtype type = td__pw_compute_dtype(w.common);
     bool     truth = td__ops[w.op].flags & TD_OPF_BOOL_OUT;
     td_stmt  s = {.kind = TD_S_EXPR, .op = w.op, .masks = w.masks};

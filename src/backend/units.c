@@ -45,6 +45,9 @@ static void tell_point(visit *v, const td_point *p) {
         if (root && !(n >= 0 && v->l->point.v[n].leaf))
             tell(v, td__unit_of(v->l, root));
     }
+    for (int i = 0; p->pw && i < p->n_stmt; i++) /* numbers made by other nodes */
+        if (p->stmt[i].kind == TD_S_GIVEN)
+            td__garg_each(&p->v->node->in[p->stmt[i].ptr], tell_value, v);
     tell_follows(v, p->pos);
 }
 
