@@ -56,7 +56,8 @@ static const char *read_header(const char *header, td_token_file *f) {
 
 /* NULL, or what is wrong. */
 static const char *read_npy(td_ctx *cx, td_token_file *f, const uint8_t *p, size_t n) {
-    if (n < 12 || memcmp(p, "\x93NUMPY", 6) != 0) return "not a .npy file";
+    if (n < 12 || memcmp(p, "\x93NUMPY", 6) != 0)
+        return "not a .npy file; `type` says what other files hold";
     bool   wide = p[6] >= 2;
     size_t head = wide ? 12 : 10;
     size_t len = (size_t)p[8] | (size_t)p[9] << 8;
