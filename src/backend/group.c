@@ -337,25 +337,28 @@ static void move_point(const fit *f, td_point *p, role r) {
     p->group = f->a;
 }
 
-/* Members stay in the order of their nodes. */
-static bool add_member(td_lowered *l, td_group *g, int i) {
-    if (!td__vec_push(&g->member, i)) return false;
-    int at = g->member.n - 1, pos = l->point.v[i].pos;
+/* Members stay in the order of their nodes. There is room for one more. */
+static void add_member(td_lowered *l, td_group *g, int i) {
+    int at = g->member.n++, pos = l->point.v[i].pos;
     for (; at > 0 && l->point.v[g->member.v[at - 1]].pos > pos; at--)
         g->member.v[at] = g->member.v[at - 1];
     g->member.v[at] = i;
-    return true;
 }
 
+/* Room first: without it both stay as they are, with loops of their own. */
 static bool merge(const fit *f, role r) {
     td_group *a = group_at(f, f->a), *b = group_at(f, f->b);
+    int       n = a->member.n + b->member.n;
+    if (n > a->member.cap &&
+        !td__vec_grow((void **)&a->member.v, &a->member.cap, n, sizeof *a->member.v))
+        return false;
     if (!a->split && b->split) {
         a->split = true;
         a->outer = map_mask(f, b->outer);
     }
     for (int i = 0; i < b->member.n; i++) {
         move_point(f, &f->l->point.v[b->member.v[i]], r);
-        if (!add_member(f->l, a, b->member.v[i])) return false;
+        add_member(f->l, a, b->member.v[i]);
     }
     if (b->first < a->first) a->first = b->first;
     if (b->last > a->last) a->last = b->last;
