@@ -43,21 +43,23 @@ static bool stays(const td_joint_run *r, int i) {
     return r->f.in.v[r->nr[i]].st == t->st && td__geom_same(&now, &r->geom[i]);
 }
 
-/* Is there an input that shows all this one, a view, shows, being what it is a view of
- * or another view of that? Then elements and history are put there. Views that may
- * not be written were written through others. */
+/* Views that may not be written were written through others. */
 static bool may_be_written(const td_joint_run *r, int i) {
     td_tensor *t = r->real[i];
     bool       leaf = t->flags & TD_TF_NEEDS_GRAD && !td__is_behind(t) && td_is_leaf(t);
     return r->outer[i]->creation == TD_MADE_PLAIN && !leaf;
 }
 
+/* Is there an input that shows all this one, a view, shows, being what it is a view of
+ * or another view of that? Then elements and history are put there. From a base that
+ * set_ took elsewhere the view has its history as well, when it next asks. */
 static bool has_deputy(const td_joint_run *r, int i) {
     const td_tensor *t = r->outer[i], *base = td__joint_base(t);
     if (base && !may_be_written(r, i)) return true;
     for (int k = 0; base && k < r->to->n_primals; k++) {
         const td_tensor *u = r->outer[k];
         if (!u || u == t || (u != base && td__joint_base(u) != base)) continue;
+        if (u == base && r->f.in.v[r->nr[k]].st != u->st && t->st != u->st) return true;
         if (!stays(r, k) || !td__geom_covers_bytes(&r->geom[k], &r->geom[i])) continue;
         if (!td__func_writes(&r->f, r->nr[k])) continue; /* of empty ones */
         if (u == base) return true;
