@@ -5,7 +5,7 @@
 #include "backend/native.h"
 
 /* Beyond these a kernel outgrows registers and compile time. */
-enum { MOST_STMTS = 120, MOST_ROOTS = 24 };
+enum { MOST_STMTS = 120, MOST_ROOTS = 24, MOST_FOLDS = 16 };
 
 /* What becomes of the points of a group that joins another's. */
 typedef enum role { AS_IS, AS_ROWS, AS_END, AS_ONCE } role;
@@ -301,10 +301,12 @@ static bool writes_fit(const fit *f) {
 
 /* ---- size ---------------------------------------------------------------- */
 
-static void measure(const td_lowered *l, const td_group *g, int *stmts, int *roots) {
+static void measure(const td_lowered *l, const td_group *g, int *stmts, int *roots,
+                    int *n_folds) {
     for (int i = 0; i < g->member.n; i++) {
         const td_point *p = &l->point.v[g->member.v[i]];
         *stmts += p->n_stmt;
+        *n_folds += p->reach != TD_FOLDS_NOT;
         for (int k = 0; k < p->n_in; k++) {
             int n = p->in[k].root ? l->point_of[p->in[k].root->id] : -1;
             *roots += p->in[k].root && (n < 0 || l->point.v[n].group != p->group);
@@ -313,10 +315,10 @@ static void measure(const td_lowered *l, const td_group *g, int *stmts, int *roo
 }
 
 static bool is_small(const fit *f) {
-    int stmts = 0, roots = 0;
-    measure(f->l, group_at(f, f->a), &stmts, &roots);
-    measure(f->l, group_at(f, f->b), &stmts, &roots);
-    return stmts <= MOST_STMTS && roots <= MOST_ROOTS;
+    int stmts = 0, roots = 0, n_folds = 0;
+    measure(f->l, group_at(f, f->a), &stmts, &roots, &n_folds);
+    measure(f->l, group_at(f, f->b), &stmts, &roots, &n_folds);
+    return stmts <= MOST_STMTS && roots <= MOST_ROOTS && n_folds <= MOST_FOLDS;
 }
 
 /* ---- merging ------------------------------------------------------------- */

@@ -15,6 +15,7 @@ static void drop_launch(td_launch *k) {
     td__free(k->given);
     td__free(k->over);
     td__free(k->metas);
+    if (k->borrowed) return;
     td__free((void *)(uintptr_t)k->kernel.text);
     td__free((void *)(uintptr_t)k->kernel.helpers);
 }
@@ -198,28 +199,46 @@ static void label_launch(const td_native *c, const td_group *g, td_launch *k) {
     }
 }
 
-static bool make_launch(td_native *c, int group, td_launch *k) {
+static bool write_launch(td_launch *k) {
     td_nest_code code = {0};
-    if (!td__nest_build(&c->low, &c->low.group.v[group], &k->b)) return false;
-    label_launch(c, &c->low.group.v[group], k);
-    bool ok = td__nest_emit(&k->b.nest, &code) && find_reads(c->g, k);
+    bool         ok = td__nest_emit(&k->b.nest, &code);
     if (ok) {
         k->kernel.text = copy_text(&code.text);
         k->kernel.helpers = copy_text(&code.helpers);
         k->kernel.has_end = code.has_end;
-        k->kernel.note = k->label;
         k->n_wide = code.n_wide;
         k->n_single = code.n_single;
         ok = k->kernel.text && k->kernel.helpers;
-        find_over(k);
     }
     td__nest_code_free(&code);
-    if (ok) log_launch(c, k);
-    return ok || td__fail_memory(c->g->cx);
+    return ok;
+}
+
+static void borrow(td_launch *k, const td_launch *from) {
+    k->borrowed = true;
+    k->kernel = from->kernel;
+    k->n_wide = from->n_wide;
+    k->n_single = from->n_single;
+}
+
+static bool make_launch(td_native *c, td_same *same, int group) {
+    int        nr = c->n_launches++;
+    td_launch *k = &c->launches[nr];
+    if (!td__nest_build(&c->low, &c->low.group.v[group], &k->b)) return false;
+    int twin = td__same_find(same, &k->b.nest, nr);
+    label_launch(c, &c->low.group.v[group], k);
+    if (twin != nr) borrow(k, &c->launches[twin]);
+    else if (!write_launch(k)) return td__fail_memory(c->g->cx);
+    k->kernel.note = k->label;
+    if (!find_reads(c->g, k)) return td__fail_memory(c->g->cx);
+    find_over(k);
+    log_launch(c, k);
+    return true;
 }
 
 static bool make_steps(td_native *c) {
     td_units units = {0};
+    td_same  same = {0};
     bool     ok = td__unit_order(&c->low, &units);
     if (!ok) td__fail_memory(c->g->cx);
     c->launches = td__zalloc(sizeof *c->launches * (size_t)(units.n + 1));
@@ -228,12 +247,13 @@ static bool make_steps(td_native *c) {
         td_native_step s = {.launch = -1};
         if (units.v[i] < 0) s.node = c->g->nodes.v[~units.v[i]];
         else {
-            s.launch = c->n_launches++;
-            ok = make_launch(c, units.v[i], &c->launches[s.launch]);
+            s.launch = c->n_launches;
+            ok = make_launch(c, &same, units.v[i]);
         }
         if (ok && !td__vec_push(&c->steps, s)) ok = td__fail_memory(c->g->cx);
     }
     td__vec_free(&units);
+    td__same_free(&same);
     return ok;
 }
 
@@ -266,11 +286,25 @@ static void count_reads(const td_native *c, int32_t *total) {
         td__garg_each(&c->g->outputs.v[i], count_read, total);
 }
 
+static bool lower(td_native *c) {
+    td__span_begin(c->g->cx, "lower");
+    bool ok = td__lower(&c->low, c->g) &&
+              (td__unit_follows(&c->low) || td__fail_memory(c->g->cx));
+    td__span_end(c->g->cx, "lower");
+    return ok;
+}
+
 static bool build(td_native *c) {
+    td_ctx *cx = c->g->cx;
     log_graph(c->g);
-    return td__lower(&c->low, c->g) &&
-           (td__unit_follows(&c->low) || td__fail_memory(c->g->cx)) &&
-           td__fuse(&c->low) && make_steps(c) && load_kernels(c);
+    if (!lower(c)) return false;
+    td__span_begin(cx, "fuse");
+    if (!td__fuse(&c->low)) return false;
+    td__span_end(cx, "fuse");
+    td__span_begin(cx, "emit");
+    if (!make_steps(c)) return false;
+    td__span_end(cx, "emit");
+    return load_kernels(c);
 }
 
 static bool compile(void *env, const td_graph *g, const td_compile_info *info,
@@ -278,7 +312,9 @@ static bool compile(void *env, const td_graph *g, const td_compile_info *info,
     td_native *c = td__zalloc(sizeof *c);
     (void)env, (void)info;
     if (!c) return td__fail_memory(g->cx);
+    td__span_begin(g->cx, "simplify");
     c->g = simplify(g);
+    td__span_end(g->cx, "simplify");
     if (!c->g || !build(c) ||
         !td__runner_make(c->g, td__native_walk, c, drop_native, to)) {
         drop_native(c);

@@ -202,6 +202,25 @@ bool td__nest_build(td_lowered *l, const td_group *grp, td_built *to);
 void td__built_free(td_built *b);
 bool td__nest_print(td_buf *b, const td_built *t); /* false: no memory */
 
+/* ---- equal nests (nest_same.c) ------------------------------------------ */
+
+typedef struct td_same_key {
+    td_buf   text;
+    uint64_t hash;
+    int      launch;
+} td_same_key;
+
+typedef struct td_same {
+    TD_VEC(td_same_key) key;
+    int *slot; /* [cap] hash table: 1 + index of a key */
+    int  cap;
+} td_same;
+
+void td__nest_key(td_buf *b, const td_nest *n);
+/* The first launch whose nest is the same; `launch` itself when it is that. */
+int  td__same_find(td_same *t, const td_nest *n, int launch);
+void td__same_free(td_same *t);
+
 /* ---- compiled graphs (native.c, native_run.c) --------------------------- */
 
 /* A kernel with what it needs to run. */
@@ -209,6 +228,7 @@ typedef struct td_launch {
     td_built        b;
     td_kernel       kernel;
     int             n_wide, n_single; /* accumulators of a part */
+    bool            borrowed;         /* text and helpers are an equal launch's */
     const td_gval **reads;            /* distinct values */
     const td_gval **over;             /* by value made: one whose bytes it may take over
                                        * when nobody else needs it; NULL: none */
