@@ -53,7 +53,8 @@ endif
 ROOMS     := $(filter-out cli,$(notdir $(patsubst %/,%,$(wildcard src/*/))))
 UNIT      := $(basename $(notdir $(wildcard tests/unit/*.c)))
 LIB_SRCS  := $(filter-out src/ops/table_text.c,$(foreach r,$(ROOMS),$(wildcard src/$(r)/*.c)))
-CLI_SRCS  := $(wildcard src/cli/*.c)
+# The demo trains the model of the GPT-2 example.
+CLI_SRCS  := $(wildcard src/cli/*.c) examples/gpt2/model.c
 LOOP_SRCS := $(if $(filter ops,$(ROOMS)),$(wildcard src/ops/loops/*.c))
 # The generator is built from what does not depend on its own output.
 GEN_SRCS  := $(wildcard src/base/*.c src/ops/gen/*.c src/ops/schema.c \
@@ -113,6 +114,9 @@ $(B)/obj/tests/unit/%.o: tests/unit/%.c $(B)/flags
 	@mkdir -p $(@D)
 	@echo '  cc   $@'
 	$(Q)$(CC) $(ALL_C) $(UNIT_C) -DTD_SUITE=$* $(MAKEDEPS) -c $< -o $@
+
+# For examples/gpt2/model.h.
+$(B)/obj/src/cli/%.o: CPPFLAGS += -I.
 
 # Emitted code is compiled as the loops are.
 $(B)/obj/src/backend/cc.o: CPPFLAGS += -DTD_LOOP_FLAGS='"$(LOOP_C)"' \

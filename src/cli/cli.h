@@ -54,7 +54,6 @@ typedef struct cli_term {
     FILE *out;
     bool  live;   /* a terminal that can redraw a line */
     bool  colour; /* wanted and understood */
-    bool  deep;   /* ...with 24 bits */
     bool  utf8;
     int   width;
 } cli_term;
@@ -72,11 +71,6 @@ typedef enum cli_ink {
     CLI_LINE
 } cli_ink;
 const char *cli_ink_on(const cli_term *t, cli_ink ink); /* "" without colour */
-
-typedef struct cli_rgb {
-    uint8_t r, g, b;
-} cli_rgb;
-void cli_paint(const cli_term *t, cli_rgb c, bool behind); /* text or background */
 
 double cli_now(void); /* seconds */
 
@@ -101,13 +95,5 @@ double cli_progress_end(cli_progress *p);
 
 /* A curve of n positive values on a log scale, with axes. */
 void cli_plot_log(const cli_term *t, const float *v, int n, const char *unit);
-
-typedef struct cli_dot {
-    double x, y; /* in [-1, 1] */
-    int    side;
-} cli_dot;
-/* A square map of `size` by `size` probabilities, row 0 at the top, with dots. */
-void cli_plot_map(const cli_term *t, const float *p, int size, const cli_dot *dots,
-                  int n);
 
 #endif

@@ -1,4 +1,5 @@
-/* cmd_demo.c -- `tandem demo`: trains on two spirals and shows what came of it. */
+/* cmd_demo.c -- `tandem demo`: checks gradients, trains a small GPT as one compiled
+ * function, lets it write, measures it, and writes a page about all of it. */
 #include "cli/cli.h"
 #include "cli/demo.h"
 
@@ -6,140 +7,173 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { MAP = 56 };
-static const double TOLERANCE = 1e-6;
+static const demo_sizes usual = {{256, 64, 4, 4, 128}, 8, 700, 400, 15};
+static const demo_sizes small = {{256, 32, 2, 2, 32}, 4, 40, 80, 3};
 
-static int64_t     steps, hidden, points, seed;
+static int64_t     steps, seed;
+static bool        quick;
 static const char *colour;
 
 static const cli_option options[] = {
-    {"steps", "N", "Steps of training. 4000 unless given.", CLI_INT, &steps, 1, 1000000,
+    {"steps", "N", "Steps of training. 700 unless given.", CLI_INT, &steps, 1, 1000000,
      NULL},
-    {"hidden", "N", "Units in each of the two hidden layers. 64 unless given.", CLI_INT,
-     &hidden, 1, 1024, NULL},
-    {"points", "N", "Points to train on, half on each arm. 1000 unless given.", CLI_INT,
-     &points, 2, 100000, NULL},
     {"seed", "N",
      "Where random numbers start. The same seed gives the same run. 1 unless "
      "given.",
      CLI_INT, &seed, 0, INT64_MAX, NULL},
+    {"quick", NULL, "A few seconds: a tiny model, 40 steps.", CLI_FLAG, &quick, 0, 0,
+     NULL},
     {"color", "WHEN",
      "auto, always or never. auto colours a terminal, unless NO_COLOR is "
      "set.",
      CLI_WORD, &colour, 0, 0, "auto always never"},
     {0}};
 
-/* ---- the acts ----------------------------------------------------------- */
+/* Everything a run finds out. */
+typedef struct show {
+    td_ctx    *cx;
+    cli_term   t;
+    demo_check checks[DEMO_CHECKS];
+    demo_gpt   gpt;
+    float     *loss; /* by step */
+    td_buf     wrote;
+} show;
 
 static void heading(const cli_term *t, const char *text) {
     printf("\n  %s%s%s\n\n", cli_ink_on(t, CLI_BOLD), text, cli_ink_on(t, CLI_PLAIN));
 }
 
-static bool train(demo *d, const cli_term *t, float *loss) {
-    cli_progress bar;
-    char         text[64];
-    cli_progress_begin(&bar, t, steps, "steps");
-    for (int64_t i = 0; i < steps; i++) {
-        loss[i] = (float)demo_step(d);
-        if (!td_ok(d->cx)) return false;
-        if (!cli_progress_due(&bar, i + 1)) continue;
-        snprintf(text, sizeof text, "loss %-8.2g accuracy %5.1f %%", (double)loss[i],
-                 100 * demo_accuracy(d, false));
-        cli_progress_show(&bar, i + 1, text);
+/* ---- the acts ----------------------------------------------------------- */
+
+static bool check(show *s) {
+    bool good = true;
+    heading(&s->t, "Gradients: compiled, against finite differences in f64");
+    if (!demo_check_all(s->cx, s->checks)) return false;
+    for (int i = 0; i < DEMO_CHECKS; i++) {
+        const demo_check *c = &s->checks[i];
+        printf("    %-16s %-28s %5" PRId64 " derivatives   error %.0e   %s%s%s\n",
+               c->name, c->what, c->count, c->worst,
+               cli_ink_on(&s->t, c->good ? CLI_GOOD : CLI_BAD),
+               c->good ? "agree" : "DIFFER", cli_ink_on(&s->t, CLI_PLAIN));
+        good &= c->good;
     }
-    cli_progress_end(&bar);
-    return td_ok(d->cx);
-}
-
-static bool show_map(demo *d, const cli_term *t) {
-    int      n = (int)td_numel(d->y), shown = n < 300 ? n : 300;
-    float   *p = malloc(sizeof *p * MAP * MAP);
-    double  *at = malloc(sizeof *at * 2 * (size_t)n);
-    cli_dot *dots = malloc(sizeof *dots * (size_t)shown);
-    bool     ok = p && at && dots && demo_map(d, p, MAP) &&
-              td_read(d->x, TD_F64, at, sizeof *at * 2 * (size_t)n);
-    for (int i = 0; ok && i < shown; i++) {
-        int64_t k = (int64_t)i * n / shown;
-        dots[i] = (cli_dot){at[2 * k], at[2 * k + 1], k >= n / 2};
-    }
-    if (ok) cli_plot_map(t, p, MAP, dots, shown);
-    free(p);
-    free(at);
-    free(dots);
-    return ok;
-}
-
-static void count_checked(void *env, int64_t done) {
-    cli_progress *bar = env;
-    if (bar->t->live && cli_progress_due(bar, done))
-        cli_progress_show(bar, done, "finite differences");
-}
-
-/* Are the gradients right? */
-static bool check(demo *d, const cli_term *t) {
-    cli_progress bar;
-    cli_progress_begin(&bar, t, demo_numel(d), "parameters");
-    double worst = demo_check(d, count_checked, &bar);
-    if (t->live) fputs("\r\x1b[K", stdout);
-    if (!td_ok(d->cx)) return false;
-    bool good = worst <= TOLERANCE;
-    printf("  %" PRId64
-           " derivatives by td_backward against finite differences, in f64:\n"
-           "  largest relative error %.1e, %s%s%s\n\n",
-           demo_numel(d), worst, cli_ink_on(t, good ? CLI_GOOD : CLI_BAD),
-           good ? "they agree" : "THEY DIFFER", cli_ink_on(t, CLI_PLAIN));
     return good;
 }
 
-static bool play(demo *d, const cli_term *t, float *loss) {
-    heading(t, "Two spirals");
-    printf("  A network of %" PRId64 " parameters (2-%" PRId64 "-%" PRId64
-           "-1, tanh) learns on which\n  of two arms each of %" PRId64
-           " points lies.\n\n",
-           demo_numel(d), hidden, hidden, points);
-    if (!train(d, t, loss)) return false;
-    heading(t, "Loss");
-    cli_plot_log(t, loss, (int)steps, "steps");
-    heading(t, "What it learned");
-    if (!show_map(d, t)) return false;
-    printf("\n  right about %.1f %% of 2000 points it has not seen\n",
-           100 * demo_accuracy(d, true));
-    heading(t, "Gradients");
-    return check(d, t);
+static bool train(show *s) {
+    demo_gpt    *g = &s->gpt;
+    cli_progress bar;
+    char         text[96];
+    double       mean = 0;
+    heading(&s->t, "Training");
+    printf(
+        "    A GPT of %" PRId64 " parameters (%" PRId64 " blocks, width %" PRId64
+        ") reads %zu bytes of text.\n    Loss, gradients, clipping and AdamW are one "
+        "compiled function.\n\n",
+        demo_gpt_numel(g), g->size.net.layers, g->size.net.width, g->text.n);
+    cli_progress_begin(&bar, &s->t, g->size.steps, "steps");
+    for (int64_t i = 0; i < g->size.steps; i++) {
+        double loss = demo_gpt_train(g);
+        if (!td_ok(s->cx)) return false;
+        s->loss[i] = (float)loss;
+        mean = i ? 0.9 * mean + 0.1 * loss : loss;
+        if (!cli_progress_due(&bar, i + 1)) continue;
+        snprintf(text, sizeof text, "loss %.3f", mean);
+        cli_progress_show(&bar, i + 1, text);
+    }
+    cli_progress_end(&bar);
+    printf("\n    compiled in %.2f s, at the first step\n\n", g->compile_s);
+    cli_plot_log(&s->t, s->loss, (int)g->size.steps, "steps");
+    return true;
+}
+
+/* Wrapped at the width of the page; what is no text, is a dot. */
+static void print_text(const char *text, size_t n) {
+    int column = 0;
+    fputs("    ", stdout);
+    for (size_t i = 0; i < n; i++) {
+        unsigned char c = (unsigned char)text[i];
+        bool          end = c == '\n' || (c == ' ' && column > 68);
+        if (end) fputs("\n    ", stdout);
+        else putchar(c >= 32 && c < 127 ? c : '.');
+        column = end ? 0 : column + 1;
+    }
+    putchar('\n');
+}
+
+static bool write(show *s) {
+    heading(&s->t, "What it writes");
+    td__buf_add(&s->wrote, "The ");
+    if (!demo_gpt_write(&s->gpt, &s->wrote, s->gpt.size.sample)) return false;
+    print_text(s->wrote.s, s->wrote.n);
+    return true;
+}
+
+static void speed_line(const show *s, const char *name, const demo_speed *v,
+                       const demo_speed *than) {
+    printf("    %-10s %8.0f tokens/s %9.2f ms a step %8.2f MiB at most", name,
+           v->tokens, v->ms, (double)v->peak / 1048576);
+    if (than)
+        printf("   %s%.2f x as fast%s", cli_ink_on(&s->t, CLI_GOOD), than->ms / v->ms,
+               cli_ink_on(&s->t, CLI_PLAIN));
+    putchar('\n');
+}
+
+static bool measure(show *s) {
+    heading(&s->t, "A step, eager and compiled in turn (medians)");
+    if (!demo_gpt_measure(&s->gpt)) return false;
+    speed_line(s, "eager", &s->gpt.eager, NULL);
+    speed_line(s, "compiled", &s->gpt.compiled, &s->gpt.eager);
+    printf("    %.2f MiB of both are parameters and the optimizer's state\n",
+           (double)s->gpt.state / 1048576);
+    return true;
+}
+
+/* ---- the whole ---------------------------------------------------------- */
+
+static bool play(show *s) {
+    demo_sizes size = quick ? small : usual;
+    if (steps) size.steps = steps;
+    td_seed(s->cx, (uint64_t)seed);
+    s->loss = malloc(sizeof *s->loss * (size_t)size.steps);
+    if (!s->loss) return td__fail_memory(s->cx);
+    bool good = check(s);
+    return td_ok(s->cx) && demo_gpt_open(&s->gpt, s->cx, size) && train(s) &&
+           write(s) && measure(s) && good;
 }
 
 static int run(int argc, char **argv) {
     const char *operand;
     int         status;
-    demo        d;
-    steps = 4000, hidden = 64, points = 1000, seed = 1, colour = "auto";
+    show        s = {0};
+    steps = 0, seed = 1, quick = false, colour = "auto";
     if (!cli_parse(&cli_demo, argc, argv, &operand, &status)) return status;
-    points -= points % 2;
-    cli_term t = cli_look(stdout, colour);
-    float   *loss = malloc(sizeof *loss * (size_t)steps);
-    bool     good =
-        demo_open(&d, points, hidden, steps, seed) && loss && play(&d, &t, loss);
-    if (!d.cx || !loss) fprintf(stderr, "tandem demo: memory is exhausted\n");
-    else if (!td_ok(d.cx)) fprintf(stderr, "tandem demo: %s\n", td_message(d.cx));
-    free(loss);
-    demo_close(&d);
+    s.t = cli_look(stdout, colour);
+    s.cx = td_open();
+    bool good = s.cx && play(&s);
+    if (!s.cx) fprintf(stderr, "tandem demo: memory is exhausted\n");
+    else if (!td_ok(s.cx)) fprintf(stderr, "tandem demo: %s\n", td_message(s.cx));
+    demo_gpt_close(&s.gpt);
+    td__buf_free(&s.wrote);
+    free(s.loss);
+    if (s.cx) td_close(s.cx);
     return good ? CLI_OK : CLI_FAILED;
 }
 
 const cli_command cli_demo = {
     .name = "demo",
-    .summary = "train a small network and check its gradients",
+    .summary = "check gradients, train a small GPT, show how it was compiled",
     .about =
-        "Trains a small network to tell two interleaved spirals apart, eagerly, with\n"
-        "nothing but the public API. Then shows the loss over time on a log scale, "
-        "the\n"
-        "regions the network assigns to each arm, and how its gradients compare with\n"
-        "finite differences. The status is 1 when those disagree.\n"
+        "Compares gradients of compiled functions with finite differences, trains a\n"
+        "small GPT on a built-in text with a whole step as one compiled function, "
+        "lets\n"
+        "it write, and measures the same step eagerly and compiled. The status is 1\n"
+        "when gradients disagree.\n"
         "\n"
         "On a terminal a bar shows progress; elsewhere ten plain lines do.\n",
     .examples = "tandem demo\n"
-                "tandem demo --seed=7 --hidden=32 --steps=1000\n"
-                "tandem demo --color=never | less\n",
+                "tandem demo --seed=7 --steps=2000\n"
+                "tandem demo --quick --color=never | less\n",
     .options = options,
     .run = run,
 };

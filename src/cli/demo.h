@@ -1,31 +1,68 @@
-/* cli/demo.h -- the network of `tandem demo`, on the public API alone. */
+/* cli/demo.h -- the parts of `tandem demo`: gradients checked, a small GPT on a text that
+ * is built in, its speed. */
 #ifndef TD_DEMO_H
 #define TD_DEMO_H
 
-#include "tandem/tandem.h"
+#include "examples/gpt2/model.h"
 
-enum { DEMO_LAYERS = 3, DEMO_PARAMS = 2 * DEMO_LAYERS };
+#include "core/core.h"
+#include "tandem/data.h"
+#include "tandem/optim.h"
 
-typedef struct demo {
+extern const char *const demo_text[]; /* paragraphs; NULL ends them (demo_text.c) */
+
+/* ---- gradients (demo_grads.c) ------------------------------------------- */
+
+enum { DEMO_CHECKS = 7 };
+
+/* Derivatives of a compiled function against differences. */
+typedef struct demo_check {
+    const char *name, *what;
+    int64_t     count; /* derivatives compared */
+    double      worst; /* |difference| / max(|a|, |b|, a thousandth of the largest) */
+    bool        good;
+} demo_check;
+
+/* Fills in all of them; false after a failure. */
+bool demo_check_all(td_ctx *cx, demo_check to[DEMO_CHECKS]);
+
+/* ---- a small GPT (demo_gpt.c) ------------------------------------------- */
+
+typedef struct demo_sizes {
+    gpt2_sizes net;
+    int64_t    batch, steps, sample, rounds; /* rounds: of the measurement */
+} demo_sizes;
+
+/* A step one way. */
+typedef struct demo_speed {
+    double ms, tokens; /* median of a step; tokens a second */
+    size_t peak;       /* bytes of all tensors at most */
+} demo_speed;
+
+typedef struct demo_gpt {
     td_ctx    *cx;
-    td_tensor *x, *y;           /* points [n,2] in [-1,1], arms 0 or 1 [n] */
-    td_tensor *fresh, *fresh_y; /* points it never trains on */
-    td_tensor *param[DEMO_PARAMS], *mean[DEMO_PARAMS], *square[DEMO_PARAMS];
-    int64_t    step, steps;
-} demo;
+    demo_sizes size;
+    td_buf     text;
+    td_module *net;
+    td_optim  *opt;
+    td_loader *data;
+    td_fn     *step; /* loss, gradients, clipping and AdamW as one function */
+    int64_t    at;   /* steps done */
+    double     compile_s;
+    size_t     state; /* bytes of parameters and optimizer */
+    demo_speed eager, compiled;
+} demo_gpt;
 
-/* All of these: false, or NaN, when something failed; td_message(d->cx) says what. */
-bool    demo_open(demo *d, int64_t points, int64_t hidden, int64_t steps, int64_t seed);
-void    demo_close(demo *d);
-double  demo_step(demo *d); /* one step of training; the loss before it */
-double  demo_accuracy(demo *d, bool fresh);
-int64_t demo_numel(const demo *d); /* parameters in all */
-/* Probability of arm 1 on a size by size grid over [-1,1]^2, row 0 at y = 1. */
-bool    demo_map(demo *d, float *p, int size);
-
-/* Compares backward with central differences in f64 for every parameter. each is
- * called after each parameter with how many are done; it may be NULL. Returns the
- * largest |difference| / max(|a|, |b|, a thousandth of the largest gradient). */
-double demo_check(demo *d, void (*each)(void *env, int64_t done), void *env);
+/* All of these: false, or NaN, after a failure; td_message(g->cx) says which. */
+bool    demo_gpt_open(demo_gpt *g, td_ctx *cx, demo_sizes size);
+void    demo_gpt_close(demo_gpt *g); /* a zeroed one is fine */
+int64_t demo_gpt_numel(demo_gpt *g); /* parameters in all */
+double  demo_gpt_train(demo_gpt *g); /* one compiled step; the loss before it */
+/* One step that changes no parameter, compiled or as it is. */
+double  demo_gpt_idle(demo_gpt *g, bool compiled);
+/* Appends bytes to `to`, which begins with a prompt. */
+bool    demo_gpt_write(demo_gpt *g, td_buf *to, int64_t bytes);
+/* Steps of both kinds in turn: fills in g->eager and g->compiled. */
+bool    demo_gpt_measure(demo_gpt *g);
 
 #endif

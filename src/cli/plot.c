@@ -1,6 +1,4 @@
-/* plot.c -- pictures made of characters: a curve in braille dots, a map in half
- * blocks. Without UTF-8 the curve is made of stars, without colour the map of
- * shades. */
+/* plot.c -- a curve in braille dots; of stars where there is no UTF-8. */
 #include "cli/cli.h"
 
 #include <math.h>
@@ -113,75 +111,4 @@ void cli_plot_log(const cli_term *t, const float *v, int n, const char *unit) {
         fprintf(t->out, "%s\n", cli_ink_on(t, CLI_PLAIN));
     }
     draw_axis(t, c.cols, n, unit);
-}
-
-/* ---- the map ------------------------------------------------------------ */
-
-static uint8_t mix(int a, int b, double at) {
-    return (uint8_t)(a + (b - a) * at + 0.5);
-}
-
-/* Grey where the network is unsure, the colour of a side where it is sure. */
-static cli_rgb shade(double p) {
-    static const cli_rgb unsure = {58, 58, 62}, side[] = {{38, 70, 120}, {140, 72, 28}};
-    cli_rgb              to = side[p > 0.5];
-    double               sure = fabs(2 * p - 1);
-    return (cli_rgb){mix(unsure.r, to.r, sure), mix(unsure.g, to.g, sure),
-                     mix(unsure.b, to.b, sure)};
-}
-
-static const cli_rgb dot_colour[] = {{130, 185, 255}, {255, 180, 90}};
-
-/* The side of a dot on pixel (x, y), -1: none. */
-static int dot_at(const cli_dot *d, int n, int x, int y, int size) {
-    for (int i = 0; i < n; i++) {
-        int at_x = (int)((d[i].x + 1) / 2 * size),
-            at_y = (int)((1 - d[i].y) / 2 * size);
-        if (at_x == x && at_y == y) return d[i].side;
-    }
-    return -1;
-}
-
-typedef struct map {
-    const float   *p;
-    int            size;
-    const cli_dot *dots;
-    int            n;
-} map;
-
-static cli_rgb pixel(const map *m, int x, int y) {
-    int side = dot_at(m->dots, m->n, x, y, m->size);
-    return side < 0 ? shade((double)m->p[y * m->size + x]) : dot_colour[side];
-}
-
-/* Two pixels in a character: the upper half in front, the lower behind. */
-static void colour_row(const cli_term *t, const map *m, int y) {
-    fputs("  ", t->out);
-    for (int x = 0; x < m->size; x++) {
-        cli_paint(t, pixel(m, x, y), !t->utf8);
-        if (t->utf8) cli_paint(t, pixel(m, x, y + 1), true);
-        fputs(t->utf8 ? "\u2580" : " ", t->out);
-    }
-    fprintf(t->out, "%s\n", cli_ink_on(t, CLI_PLAIN));
-}
-
-static void shade_row(const cli_term *t, const map *m, int y) {
-    static const char *const fine[] = {" ", "\u2591", "\u2592", "\u2593", "\u2588"};
-    static const char *const rough[] = {" ", ".", ":", "+", "#"};
-    fputs("  ", t->out);
-    for (int x = 0; x < m->size; x++) {
-        float p = (m->p[y * m->size + x] + m->p[(y + 1) * m->size + x]) / 2;
-        int   k = (int)(p * 4 + 0.5f);
-        fputs((t->utf8 ? fine : rough)[k < 0 ? 0 : k > 4 ? 4 : k], t->out);
-    }
-    fputc('\n', t->out);
-}
-
-void cli_plot_map(const cli_term *t, const float *p, int size, const cli_dot *dots,
-                  int n) {
-    map m = {p, size, dots, n};
-    for (int y = 0; y + 1 < size; y += 2) {
-        if (t->colour) colour_row(t, &m, y);
-        else shade_row(t, &m, y);
-    }
 }

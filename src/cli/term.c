@@ -24,13 +24,11 @@ static int columns(int fd) {
 }
 
 cli_term cli_look(FILE *out, const char *when) {
-    const char *term = getenv("TERM"), *depth = getenv("COLORTERM"),
-               *no = getenv("NO_COLOR");
-    cli_term t = {.out = out, .width = columns(fileno(out))};
-    bool     dumb = !term || !strcmp(term, "dumb");
+    const char *term = getenv("TERM"), *no = getenv("NO_COLOR");
+    cli_term    t = {.out = out, .width = columns(fileno(out))};
+    bool        dumb = !term || !strcmp(term, "dumb");
     t.live = isatty(fileno(out)) && !dumb;
     t.colour = !strcmp(when, "auto") ? t.live && !(no && *no) : !strcmp(when, "always");
-    t.deep = depth && (strstr(depth, "truecolor") || strstr(depth, "24bit"));
     t.utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
     return t;
 }
@@ -40,16 +38,4 @@ const char *cli_ink_on(const cli_term *t, cli_ink ink) {
         [CLI_PLAIN] = "\x1b[0m", [CLI_BOLD] = "\x1b[1m",   [CLI_DIM] = "\x1b[2m",
         [CLI_GOOD] = "\x1b[32m", [CLI_BAD] = "\x1b[1;31m", [CLI_LINE] = "\x1b[36m"};
     return t->colour ? code[ink] : "";
-}
-
-/* Without 24 bits: the nearest of the 6x6x6 cube, whose steps are uneven. */
-static int cube(uint8_t v) { return v < 48 ? 0 : v < 115 ? 1 : (v - 35) / 40; }
-
-void cli_paint(const cli_term *t, cli_rgb c, bool behind) {
-    if (!t->colour) return;
-    if (t->deep)
-        fprintf(t->out, "\x1b[%d;2;%d;%d;%dm", behind ? 48 : 38, c.r, c.g, c.b);
-    else
-        fprintf(t->out, "\x1b[%d;5;%dm", behind ? 48 : 38,
-                16 + 36 * cube(c.r) + 6 * cube(c.g) + cube(c.b));
 }
