@@ -18,6 +18,7 @@ typedef struct side {
     state    s;
     td_code  code;  /* of its failure */
     bool     stale; /* a saved value was written: td_ctx.stale */
+    bool     gone;  /* ...or let go: td_ctx.gone */
     char     message[200];
 } side;
 
@@ -47,6 +48,7 @@ static bool pause(check *k, side *s, bool ok) {
     if (!ok && !s->code) {
         s->code = td_ok(cx) ? TD_E_MEMORY : td_error(cx);
         s->stale = cx->stale;
+        s->gone = cx->gone;
         snprintf(s->message, sizeof s->message, "%s", td_message(cx));
     }
     td_clear(cx);
@@ -84,10 +86,18 @@ static void compare(check *k) {
     compare_states(k);
 }
 
-/* Eager's backward wants a value that the program has overwritten; the other way has
- * it still, and may fail later for another reason. */
+/* Eager's backward wants a value that the program has overwritten, or that went with
+ * the backward of a gradient, whose history leads through it. The other way has it
+ * still, and may fail later for another reason. */
 static bool goes_on(const check *k) {
-    return k->eager.stale && k->other.run.way->saves_copies;
+    bool gone = k->eager.gone && k->eager.run.higher;
+    return (k->eager.stale || gone) && k->other.run.way->saves_copies;
+}
+
+/* The other way computes values again where eager has kept them: its backward says
+ * that what it computes them from was overwritten since. */
+static bool stops(const check *k) {
+    return !k->eager.code && k->other.stale && k->other.run.way->saves_copies;
 }
 
 /* Eager failed at an op that fails for certain values. A trace does not see those, and
@@ -119,8 +129,9 @@ static void judge_failure(check *k) {
     } else if (goes_on(k)) {
         v->result = b->code ? CASE_BOTH_FAIL : CASE_GOES_ON;
         td__buf_printf(&v->why, "%s", a->message);
-    } else if (b->run.refused &&
-               (b->code == TD_E_UNSUPPORTED || b->code == TD_E_TRACE)) {
+    } else if (stops(k) ||
+               (b->run.refused &&
+                (b->code == TD_E_UNSUPPORTED || b->code == TD_E_TRACE))) {
         v->result = CASE_REFUSED;
         td__buf_printf(&v->why, "%s", b->message);
     } else if (free) {

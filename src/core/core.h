@@ -253,7 +253,8 @@ struct td_mode {
 
 struct td_ctx {
     td_code code;  /* TD_OK or the first failure */
-    bool    stale; /* it is that of a backward whose saved value was written since */
+    bool    stale; /* it is that of a backward whose saved value was written since, */
+    bool    gone;  /* ...or let go by an earlier backward */
     char    message[2048];
     void (*on_error)(void *env, td_code, const char *);
     void *on_error_env;

@@ -85,7 +85,7 @@ const char *td_message(const td_ctx *cx) { return cx->message; }
 
 void td_clear(td_ctx *cx) {
     cx->code = TD_OK;
-    cx->stale = false;
+    cx->stale = cx->gone = false;
     cx->message[0] = 0;
 }
 

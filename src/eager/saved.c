@@ -193,6 +193,7 @@ static td_tensor *unpack_hooks(td_node *n, const td_saved *s) {
 }
 
 bool td__fail_second(const td_node *n) {
+    n->cx->gone = td_ok(n->cx);
     return td__fail(
         n->cx, TD_E_GRAD,
         "%s: trying to backward through the graph a second time, but the values "
