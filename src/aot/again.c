@@ -53,16 +53,9 @@ static td_fn *make_fn(again *a) {
     return f;
 }
 
-/* An input that shares a written base with others has no place in the history of its
- * own, and one that was overwritten no value. */
+/* An input that was overwritten may have no value any more. */
 static bool check(const again *a) {
     const td_joint *j = a->p->j;
-    for (int i = 0; i < j->n_targets; i++)
-        if (j->targets[i].base)
-            return td__fail(a->p->cx, TD_E_UNSUPPORTED,
-                            "%s: gradients of gradients of inputs that overlap and are "
-                            "written (input %d); pass clones",
-                            a->p->name, j->targets[i].input);
     for (int i = 0; i < j->n_primals; i++)
         if (a->p->needs[i] && a->p->held[i] < 0)
             return td__fail(a->p->cx, TD_E_UNSUPPORTED,

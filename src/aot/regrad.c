@@ -36,6 +36,13 @@ td_again_how td__again_how(const td_graph *program, const td_joint *j) {
     return has_cuts(program) ? TD_AGAIN_PROGRAM : TD_AGAIN_JOINT;
 }
 
+/* Does the program write it, or what it looks like, or in its bytes? */
+static bool touches(const td_joint *j, int i) {
+    bool any = j->written[i];
+    for (int k = 0; k < j->n_updates && !any; k++) any = j->updates[k].input == i;
+    return any;
+}
+
 /* ---- the body ----------------------------------------------------------- */
 
 typedef struct run {
@@ -64,27 +71,53 @@ static bool make_room(run *r, void **heap) {
     return true;
 }
 
-/* Arguments as they are, but for those the program writes. One that no gradient
- * depends on was kept without its history; a gradient may end there all the same. */
+/* An argument that no gradient depends on was kept without its history; a gradient may
+ * end there all the same. */
 static td_tensor *take_arg(const run *r, int i) {
-    const td_joint *j = r->of->j;
-    const td_look  *l = j->g->inputs.v[i]->look;
-    td_tensor      *t = td_arg(r->c, i);
-    if (!t) return NULL;
-    if (l && l->grad && !td__needs_grad(t))
+    const td_look *l = r->of->j->g->inputs.v[i]->look;
+    td_tensor     *t = td_arg(r->c, i);
+    if (t && l && l->grad && !td__needs_grad(t))
         t = td_set_requires_grad(td_op_detach(t), true);
-    return j->written[i] ? td_op_clone(t, false) : t;
+    return t;
 }
 
+/* The view of another argument that argument i was. */
+static td_tensor *take_view(const run *r, const td_relation *o) {
+    td_ctx    *cx = r->of->j->cx;
+    td_tensor *t = r->in[o->base].u.t;
+    for (int i = 0; i < o->n_views && t; i++) {
+        td_grad_mode was = td_enable_grad_begin(cx);
+        td_set_grad_enabled(cx, o->views[i].grad);
+        t = td__plan_view(cx, &o->views[i], t);
+        td_enable_grad_end(cx, was);
+    }
+    return t;
+}
+
+static bool is_view(const td_joint *j, int i) {
+    const td_relation *o = &j->related[i];
+    return o->base >= 0 && touches(j, i) && touches(j, o->base);
+}
+
+/* Arguments as they are, but for those the program writes or turns: these are copied,
+ * and what was a view of one is a view of the copy. */
 static bool take_args(run *r) {
     const td_joint *j = r->of->j;
-    for (int i = 0; i < j->n_primals; i++) {
-        td_tensor *t = take_arg(r, i);
-        if (t && td_is_nil(t)) return false;
-        r->in[i] = t ? td_value_tensor(t) : TD_NONE;
+    for (int views = 0; views < 2; views++)
+        for (int i = 0; i < j->n_primals; i++) {
+            if (j->related[i].same < i || is_view(j, i) != (views == 1)) continue;
+            td_tensor *t = views ? take_view(r, &j->related[i]) : take_arg(r, i);
+            if (t && !views && touches(j, i)) t = td_op_clone(t, false);
+            if (t ? td_is_nil(t) : views) return false;
+            r->in[i] = t ? td_value_tensor(t) : TD_NONE;
+        }
+    for (int i = 0; i < j->n_primals; i++)
+        if (j->related[i].same < i) r->in[i] = r->in[j->related[i].same];
+    for (int i = 0; i < j->n_targets; i++) {
+        int at = j->targets[i].input;
+        if (j->targets[i].base) at = j->related[at].base;
+        if (!td__edge_of(r->in[at].u.t, &r->to[i])) return false;
     }
-    for (int i = 0; i < j->n_targets; i++)
-        if (!td__edge_of(r->in[j->targets[i].input].u.t, &r->to[i])) return false;
     return true;
 }
 
@@ -138,20 +171,55 @@ bool td__regrad(td_call *c) {
 
 /* ---- what it cannot do -------------------------------------------------- */
 
-/* Arguments are copied one by one where they are written: those that share bytes
- * would no longer. */
+/* Copies lie at the start of bytes of their own, without gaps. */
+static bool counts_bytes(const td_graph *program, const td_look *l) {
+    if (l->offset == 0 && td__is_packed(l->rank, l->size, l->stride)) return false;
+    for (int i = 0; i < program->nodes.n; i++) {
+        const td_gnode *n = program->nodes.v[i];
+        if (n->kind == TD_N_OP &&
+            (n->op == TD_OP_as_strided || n->op == TD_OP_as_strided_))
+            return true;
+    }
+    return false;
+}
+
+/* Copies are made one by one: those of tensors in the same bytes share theirs only
+ * where one is a view of the other. */
+static bool are_apart(const td_joint *j, int i, int k) {
+    const td_look     *a = j->g->inputs.v[i]->look, *b = j->g->inputs.v[k]->look;
+    const td_relation *x = &j->related[i], *y = &j->related[k];
+    if (!a || !b || a->storage < 0 || a->storage != b->storage) return false;
+    if (!x->shared || x->same == y->same) return false;
+    int at = x->base < 0 ? x->same : j->related[x->base].same;
+    return at != (y->base < 0 ? y->same : j->related[y->base].same);
+}
+
 bool td__regrad_check(const td_regrad *of, const char *name) {
-    const td_graph *g = of->j->g;
-    for (int i = 0; i < of->j->n_primals; i++)
-        for (int k = 0; k < i && of->j->written[i]; k++) {
-            const td_look *a = g->inputs.v[i]->look, *b = g->inputs.v[k]->look;
-            if (a && b && a->storage >= 0 && a->storage == b->storage)
+    const td_joint *j = of->j;
+    for (int i = 0; i < j->n_primals; i++) {
+        const td_look *l = j->g->inputs.v[i]->look;
+        bool           touched = l && touches(j, i);
+        if (touched && counts_bytes(of->program, l))
+            return td__fail(j->cx, TD_E_UNSUPPORTED,
+                            "%s: gradients of gradients of a body that cuts history, "
+                            "writes input %d, which is a piece of a larger tensor, and "
+                            "calls as_strided; pass a clone",
+                            name, i);
+        for (int k = 0; k < i && touched; k++)
+            if (are_apart(j, i, k))
                 return td__fail(
-                    of->j->cx, TD_E_UNSUPPORTED,
+                    j->cx, TD_E_UNSUPPORTED,
                     "%s: gradients of gradients of a body that cuts history "
                     "and writes inputs that share bytes (%d and %d); pass "
                     "clones",
                     name, k, i);
-        }
+    }
+    for (int i = 0; i < j->n_targets; i++)
+        if (j->targets[i].base && j->related[j->targets[i].input].base < 0)
+            return td__fail(j->cx, TD_E_UNSUPPORTED,
+                            "%s: gradients of gradients of a body that cuts history "
+                            "and writes input %d, a view of a tensor that is no input; "
+                            "pass a clone",
+                            name, j->targets[i].input);
     return true;
 }

@@ -90,6 +90,15 @@ typedef struct td_result {
     td_geom       geom;
 } td_result;
 
+/* What an input was before the call, where it is not a tensor of its own. */
+typedef struct td_relation {
+    int         same;   /* the first input that is the same tensor */
+    bool        shared; /* another tensor among the inputs lies in its bytes */
+    int         base;   /* the input it is a view of; -1: none, or that is not passed */
+    int         n_views;
+    td_view_op *views; /* that make it of that one */
+} td_relation;
+
 /* Bytes that results share without being views of one another. */
 typedef struct td_room {
     size_t   bytes;
@@ -106,21 +115,22 @@ typedef struct td_tangent {
 } td_tangent;
 
 typedef struct td_joint {
-    td_ctx     *cx;
-    td_arena    arena;
-    td_graph   *g;
-    int         n_primals, n_fwd;
-    int         n_updates, n_results, n_bases, n_rooms, n_tangents, n_targets;
-    td_update  *updates;
-    td_result  *results;
-    td_result  *bases; /* no results, but results are views of them; all have `out` */
-    td_room    *rooms;
-    td_tangent *tangents; /* inputs n_primals.. of g, in order */
-    td_target  *targets;  /* outputs n_fwd.. of g, in order */
-    bool       *written;  /* by input: its elements change, also by another tensor */
-    bool       *stale;    /* by input: a view, written behind its back at the end */
-    int         left;     /* grad mode it leaves: td_graph.left of the program */
-    bool        random;
+    td_ctx      *cx;
+    td_arena     arena;
+    td_graph    *g;
+    int          n_primals, n_fwd;
+    int          n_updates, n_results, n_bases, n_rooms, n_tangents, n_targets;
+    td_update   *updates;
+    td_result   *results;
+    td_result   *bases; /* no results, but results are views of them; all have `out` */
+    td_room     *rooms;
+    td_relation *related;  /* by input */
+    td_tangent  *tangents; /* inputs n_primals.. of g, in order */
+    td_target   *targets;  /* outputs n_fwd.. of g, in order */
+    bool        *written;  /* by input: its elements change, also by another tensor */
+    bool        *stale;    /* by input: a view, written behind its back at the end */
+    int          left;     /* grad mode it leaves: td_graph.left of the program */
+    bool         random;
 } td_joint;
 
 typedef struct td_joint_opts {

@@ -66,6 +66,11 @@ static inline bool td__joint_is_stale(const td_tensor *t) { return td__is_behind
 bool                 td__joint_find_spots(td_joint_run *r);
 const td_joint_spot *td__joint_spot(const td_joint_run *r, const void *of);
 
+/* ---- relate.c ---------------------------------------------------------- */
+
+/* Before the program runs; shared: by input. */
+bool td__joint_relate(td_joint_run *r, const int *shared);
+
 /* ---- grads.c ------------------------------------------------------------ */
 
 /* Tangents in, gradients out. */

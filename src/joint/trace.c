@@ -90,7 +90,7 @@ static bool find_inputs(td_joint_run *r, const td_value *in) {
             r->fakes.flat = !sharers[i] && is_plain(p, r->real[i], leaves);
             if (!(r->outer[i] = td__fake_copy(&r->fakes, r->real[i]))) return false;
         }
-    return true;
+    return td__joint_relate(r, sharers);
 }
 
 /* The inner copy of input i: no history, and one for each tensor. */
@@ -256,6 +256,7 @@ static bool make_room(td_joint_run *r) {
     ok &=
         (j->tangents = td__arena_zalloc(a, sizeof *j->tangents * (n + 2 * m))) != NULL;
     ok &= (j->targets = td__arena_zalloc(a, sizeof *j->targets * n)) != NULL;
+    ok &= (j->related = td__arena_zalloc(a, sizeof *j->related * n)) != NULL;
     ok &= (j->written = td__arena_zalloc(a, sizeof *j->written * n)) != NULL;
     ok &= (j->stale = td__arena_zalloc(a, sizeof *j->stale * n)) != NULL;
     return ok || td__fail_memory(r->cx);

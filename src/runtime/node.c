@@ -124,7 +124,9 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
 /* A primal that was overwritten comes back as the copy kept of it, in its old place in
  * the history. */
 static td_tensor *old_primal(td_node *n, int i, td_tensor *t) {
-    const td_joint *j = ((frame *)n->data)->p->j;
+    const td_plan  *p = ((frame *)n->data)->p;
+    const td_joint *j = p->j;
+    if (p->keep[p->held[i]].came) return t;
     for (int k = 0; k < j->n_targets && j->written[i]; k++)
         if (j->targets[k].input == i && !j->targets[k].base && n->edge[k].node)
             return td__alias_at(t, n->edge[k]);
@@ -252,13 +254,16 @@ static td_note note_of(const td_geom *g) {
         td_note){.dims = g->size, .dtype = (uint8_t)g->dtype, .rank = (uint8_t)g->rank};
 }
 
-/* Another tensor with the geometry and the history t has now. */
-static td_tensor *as_it_came(td_tensor *t) {
-    td_edge e = {0};
-    if (!td__edge_of(t, &e)) return NULL;
-    td_tensor *a = e.node ? td__alias_at(t, e) : td__tensor_alias(t->cx, t);
-    if (e.node) td__node_drop(e.node);
-    return a;
+/* The value t of a primal, as the primal came. */
+static td_tensor *as_it_came(const td_pcall *c, int i, td_tensor *t) {
+    td_tensor *in = c->in[i].u.t;
+    td_edge    e = {0};
+    bool       lost = td__is_behind(in) && in->creation != TD_MADE_PLAIN;
+    if (td__needs_grad(in) && !lost && !td__edge_of(in, &e)) return NULL;
+    if (!e.node) return td__tensor_alias(c->p->cx, t);
+    t = td__alias_at(t, e);
+    td__node_drop(e.node);
+    return t;
 }
 
 static bool save(td_pcall *c, td_node *n, int i) {
@@ -270,10 +275,10 @@ static bool save(td_pcall *c, td_node *n, int i) {
         return true;
     }
     td_tensor *t = k->out < 0 ? c->in[k->index].u.t : c->vals[k->out].u.t;
+    if (k->came && !(t = as_it_came(c, k->index, t))) return false;
     bool own = td_is_inference(t); /* eager did not save it, or had failed by now */
     if (own && !(t = td__tensor_alias(c->p->cx, t))) return false;
     if (own) t->flags &= (uint8_t)~TD_TF_INFERENCE;
-    if (!own && k->turns && !(t = as_it_came(t))) return false;
     *s = (td_saved){.arg = k->nr >= 0 ? (int16_t)-1 : (int16_t)0};
     if (!td__save(s, t, k->nr >= 0, k->nr < 0 ? 0 : k->nr)) return false;
     if (!k->checked) s->flags |= TD_SV_PLAIN;

@@ -77,7 +77,7 @@ static bool turns(const td_joint *j, int primal) {
 
 static void add_keep(keeping *k, td_hold to) {
     td_plan *p = k->p;
-    to.turns = to.out < 0 && turns(p->j, to.index);
+    to.came = to.out < 0 && turns(p->j, to.index);
     p->keep[p->n_keep++] = to;
     if (to.out >= 0) k->by_out[to.out] = p->n_keep;
     else k->by_primal[to.index] = p->n_keep;
@@ -136,6 +136,7 @@ static bool hold_primal(keeping *k, int i, bool all) {
     int *known = to.out < 0 ? &k->by_primal[i] : &k->by_out[to.out];
     if (!*known) add_keep(k, to);
     p->held[i] = *known - 1;
+    p->keep[p->held[i]].came |= p->j->related[i].shared || turns(p->j, i);
     return true;
 }
 

@@ -16,7 +16,7 @@ typedef struct td_hold {
     int      nr;      /* result of the node this output is; -1: none */
     bool     checked; /* a write before backward is an error */
     bool     number;  /* a size, not a tensor */
-    bool     turns;   /* a primal whose geometry changes: it is kept as it came */
+    bool     came;    /* a primal in the geometry and the place in history it came in */
     uint64_t used;    /* tangents whose backward reads it, a bit each */
 } td_hold;
 
@@ -123,16 +123,18 @@ bool td__plan_updates(td_pcall *c); /* after the code */
 void td__plan_saved(td_pcall *c);   /* node.c: after the updates */
 void td__plan_left(td_pcall *c);    /* at the end */
 bool td__plan_results(td_pcall *c); /* results.c */
-bool td__plan_used(td_plan *p, bool twice);         /* used.c: fills in td_hold.used */
-bool td__plan_compile_back(td_plan *p, td_back *b); /* node.c: unless it is */
+bool td__plan_used(td_plan *p, bool twice); /* used.c: fills in td_hold.used */
+/* One view op made again, in the modes that hold; NULL after td__fail. */
+td_tensor *td__plan_view(td_ctx *cx, const td_view_op *v, td_tensor *from);
+bool       td__plan_compile_back(td_plan *p, td_back *b); /* node.c: unless it is */
 /* asserts.c: false after td__fail. */
-bool td__plan_check_inputs(const td_pcall *c);
-bool td__plan_check_values(const td_pcall *c);
-bool td__plan_check_grads(const td_plan *p, const td_value *grads);
+bool       td__plan_check_inputs(const td_pcall *c);
+bool       td__plan_check_values(const td_pcall *c);
+bool       td__plan_check_grads(const td_plan *p, const td_value *grads);
 /* Writes elements where gradients do not see it. */
-bool td__plan_put(td_tensor *t, td_tensor *value);
+bool       td__plan_put(td_tensor *t, td_tensor *value);
 /* Makes t a leaf that requires grad, in inference mode where t was made there. */
-bool td__plan_want(td_tensor *t);
-int  td__plan_nr(const td_plan *p, td_tangent_of of, int index); /* -1: no tangent */
+bool       td__plan_want(td_tensor *t);
+int td__plan_nr(const td_plan *p, td_tangent_of of, int index); /* -1: no tangent */
 
 #endif

@@ -26,7 +26,7 @@ static td_tensor *source_of(const td_pcall *c, const td_result *r) {
 
 /* ---- views -------------------------------------------------------------- */
 
-static td_tensor *view(td_ctx *cx, const td_view_op *v, td_tensor *from) {
+td_tensor *td__plan_view(td_ctx *cx, const td_view_op *v, td_tensor *from) {
     td_value   in[TD_MAX_ARGS];
     td_tensor *few[8], **out = few, *t = NULL;
     if (v->nr >= TD_COUNT(few) && !(out = td__alloc(sizeof *out * (size_t)(v->nr + 1))))
@@ -50,7 +50,7 @@ static td_tensor *replay_views(const td_pcall *c, const td_result *r) {
     for (int i = 0; i < r->n_views && t; i++) {
         cx->grad_enabled = r->views[i].grad;
         cx->inference = r->views[i].inference;
-        t = view(cx, &r->views[i], t);
+        t = td__plan_view(cx, &r->views[i], t);
     }
     if (r->stale) from->seen = seen;
     if (t && t->base) t->creation = r->creation;
