@@ -19,7 +19,7 @@ static bool find_same(td_joint_run *r) {
 static bool find_base(td_joint_run *r, int i) {
     td_relation *o = &r->to->related[i];
     td_tensor   *t = r->outer[i];
-    td_result    made = {0};
+    td_result    made = {.stale = td__joint_is_stale(t)};
     bool         by_views;
     for (int k = 0; t->base && k < r->to->n_primals; k++) {
         if (r->outer[k] != t->base) continue;

@@ -136,6 +136,7 @@ static bool hold_primal(keeping *k, int i, bool all) {
     int *known = to.out < 0 ? &k->by_primal[i] : &k->by_out[to.out];
     if (!*known) add_keep(k, to);
     p->held[i] = *known - 1;
+    p->keep[p->held[i]].index = i;
     p->keep[p->held[i]].came |= p->j->related[i].shared || turns(p->j, i);
     return true;
 }

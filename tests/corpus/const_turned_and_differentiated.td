@@ -1,4 +1,4 @@
-# seed 5539: compiled: line 11: %(const) has version 1, compiled 2
+# The same of a constant.
 
 func @f(%p0: f32[3,1] @0) {
   %v0 = mish(%p0)
@@ -7,7 +7,7 @@ func @f(%p0: f32[3,1] @0) {
   detach_(%v1)
   return  %v0
 }
-case "seed 5539" {
+case "const turned and differentiated" {
   %a1 = randn([3,1], f32, seed=15, requires_grad=true)
   call @f(%a1)
   backward create_graph=true

@@ -1,4 +1,4 @@
-# seed 7511: compiled: line 13: works, compiled fails: f: gradients of gradients of inputs that overlap and are written (input 0); pass clones
+# The same, with pieces of the base.
 
 func @f( %p1: f32[1,2], %p3: f32[2,2]) {
   %v16... = chunk(%p3, 2)
@@ -8,7 +8,7 @@ func @f( %p1: f32[1,2], %p3: f32[2,2]) {
   selu_(%v26)
   return %v25
 }
-case "seed 7511" {
+case "second gradient of chunks" {
   %a0 = randint(-2, 2, [2,2], f32, seed=82, requires_grad=true)
   %a2 = as_strided(%a0, [1,2], [2,0], 2)
   call @f( %a2, %a0)
