@@ -45,19 +45,22 @@ static bool bind(const td_graph *g, int64_t *bound, int64_t name, int64_t value)
     return true;
 }
 
-/* int=s0: the number itself is what a symbol stands for. True: news. */
+/* int=s0: the number itself is what a symbol stands for. Of a tensor sizes come first:
+ * strides of dims without a second element may be anything. True: news. */
 static bool bind_value(const td_graph *g, int64_t *bound, const td_look *l,
                        td_value x) {
     if (!l) return false;
     if (x.kind == TD_K_INT) return bind(g, bound, l->offset, x.u.i);
     if (x.kind != TD_K_TENSOR || l->kind != TD_K_TENSOR || l->rank != x.u.t->rank)
         return false;
-    bool fresh = bind(g, bound, l->offset, x.u.t->offset);
-    for (int d = 0; d < l->rank; d++) {
-        fresh |= bind(g, bound, l->size[d], x.u.t->size[d]);
-        fresh |= bind(g, bound, l->stride[d], x.u.t->stride[d]);
-    }
-    return fresh;
+    const td_tensor *t = x.u.t;
+    bool             fresh = false;
+    for (int d = 0; d < l->rank; d++) fresh |= bind(g, bound, l->size[d], t->size[d]);
+    for (int one = 0; one < 2; one++)
+        for (int d = 0; d < l->rank; d++)
+            if ((t->size[d] == 1) == one)
+                fresh |= bind(g, bound, l->stride[d], t->stride[d]);
+    return bind(g, bound, l->offset, t->offset) || fresh;
 }
 
 void td__gdim_bind(const td_graph *g, const td_value *in, int64_t *bound) {

@@ -1,4 +1,4 @@
-# seed 7656: compiled: line 10: %a0 has a gradient, compiled does not
+# A leaf that requires grad inside only takes its gradient all the same.
 
 func @f(%p0) {
   %v6 = requires_grad_(%p0)
@@ -6,7 +6,7 @@ func @f(%p0) {
   requires_grad_(%v6, false)
   return  %v7
 }
-case "seed 7656" {
+case "required for a while" {
   %a0 = tensor([-2, -1, 1, 3, 0, 1, 0, -1, 1, -2, 0, 1], f32, [3,2,2])
   call @f(%a0)
   backward
