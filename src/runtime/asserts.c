@@ -143,11 +143,20 @@ bool td__plan_check_values(const td_pcall *c) {
 
 /* ---- gradients ---------------------------------------------------------- */
 
+/* Has the input become a leaf of other sizes than it came with? */
+static bool is_turned_leaf(const td_joint *j, int input) {
+    for (int i = 0; i < j->n_updates; i++)
+        if (j->updates[i].input == input) return j->updates[i].wants;
+    return false;
+}
+
 bool td__plan_check_grads(const td_plan *p, const td_value *grads) {
     const td_joint *j = p->j;
     for (int i = 0; i < j->n_targets; i++) {
         const td_look *l = j->g->inputs.v[j->targets[i].input]->look;
-        if (grads[i].kind != TD_K_TENSOR || j->targets[i].base || !l) continue;
+        if (grads[i].kind != TD_K_TENSOR || j->targets[i].base || !l ||
+            is_turned_leaf(j, j->targets[i].input))
+            continue;
         if (!looks_like(grads[i].u.t, l, false))
             return fail(p, grads[i].u.t, "gradient", i,
                         "its input has another dtype or other sizes");
