@@ -129,9 +129,8 @@ static void judge_failure(check *k) {
     } else if (goes_on(k)) {
         v->result = b->code ? CASE_BOTH_FAIL : CASE_GOES_ON;
         td__buf_printf(&v->why, "%s", a->message);
-    } else if (stops(k) ||
-               (b->run.refused &&
-                (b->code == TD_E_UNSUPPORTED || b->code == TD_E_TRACE))) {
+    } else if (stops(k) || (b->run.refused &&
+                            (b->code == TD_E_UNSUPPORTED || b->code == TD_E_TRACE))) {
         v->result = CASE_REFUSED;
         td__buf_printf(&v->why, "%s", b->message);
     } else if (free) {

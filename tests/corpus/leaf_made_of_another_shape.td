@@ -1,4 +1,4 @@
-# An input is turned and then made a leaf: its gradient has the sizes it has then.
+# Refused: an input is turned and then made a leaf, whose gradient has other sizes.
 
 func @f(%p0) {
   unsqueeze_(%p0, 0)
