@@ -209,10 +209,11 @@ static bool write_text(td_ctx *cx, const char *path, const td_buf *text) {
     int         fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     const char *p = td__buf_str(text);
     size_t      n = text->n;
-    bool        ok = fd >= 0;
+    bool        ok = fd >= 0, bad = td__fault_now();
+    if (bad) errno = EIO;
     while (ok && n > 0) {
-        ssize_t done = write(fd, p, n);
-        if (done < 0 && errno == EINTR) continue;
+        ssize_t done = bad ? -1 : write(fd, p, n);
+        if (done < 0 && !bad && errno == EINTR) continue;
         ok = done >= 0;
         if (ok) p += done, n -= (size_t)done;
     }

@@ -106,6 +106,7 @@ int td__child_start(td_child *c, const char *const *argv, const char *dir,
     char  *tmpdir = td__alloc(n);
     *c = (td_child){0};
     if (!tmpdir) return ENOMEM;
+    if (td__fault_now()) return td__free(tmpdir), EAGAIN;
     snprintf(tmpdir, n, "TMPDIR=%s", dir);
     char **env = make_environ(tmpdir);
     int    bad = env ? spawn(c, argv, env, log) : ENOMEM;
@@ -155,9 +156,10 @@ bool td__children_wait(td_child *c, int n, double until) {
 bool td__temp_dir(td_ctx *cx, char *out, size_t cap) {
     const char *in = getenv("TMPDIR");
     if (!in || !*in) in = "/tmp";
-    int n = snprintf(out, cap, "%s/tandem-XXXXXX", in);
-    if (n > 0 && (size_t)n < cap && mkdtemp(out)) return true;
-    int why = n > 0 && (size_t)n < cap ? errno : ENAMETOOLONG;
+    int  n = snprintf(out, cap, "%s/tandem-XXXXXX", in);
+    bool fits = n > 0 && (size_t)n < cap, bad = td__fault_now();
+    if (fits && !bad && mkdtemp(out)) return true;
+    int why = !fits ? ENAMETOOLONG : bad ? EIO : errno;
     *out = 0;
     return td__fail(cx, TD_E_IO,
                     "native code: cannot make a directory in %.200s: %s; set TMPDIR to "

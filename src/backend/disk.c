@@ -29,6 +29,13 @@ static void warn_once(td_ctx *cx, const char *what, const char *dir, const char 
     td__warn(cx, "%s", text);
 }
 
+/* Tests make file calls fail in turn, like allocations. */
+static bool io_fault(void) {
+    if (!td__fault_now()) return false;
+    errno = EIO;
+    return true;
+}
+
 /* ---- the directory ------------------------------------------------------ */
 
 /* False: no place is set, and none follows from the environment. */
@@ -141,13 +148,15 @@ static void unmap(mapped *m) {
 /* NULL, or why not. */
 static const char *map_file(const td_disk *d, const char *name, mapped *m) {
     struct stat st;
-    *m = (mapped){.fd = openat(d->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW)};
+    *m = (mapped){.fd = -1};
+    if (!io_fault()) m->fd = openat(d->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (m->fd < 0) return errno == ENOENT ? "is not there" : strerror(errno);
     if (fstat(m->fd, &st) != 0) return strerror(errno);
     if (!S_ISREG(st.st_mode) || st.st_uid != geteuid()) return "is not a file of ours";
     if (st.st_size == 0) return "is empty";
     m->n = (size_t)st.st_size;
-    void *p = mmap(NULL, m->n, PROT_READ, MAP_PRIVATE, m->fd, 0);
+    void *p =
+        io_fault() ? MAP_FAILED : mmap(NULL, m->n, PROT_READ, MAP_PRIVATE, m->fd, 0);
     if (p == MAP_FAILED) return strerror(errno);
     m->bytes = p;
     return NULL;
@@ -198,7 +207,7 @@ void *td__disk_load(td_disk *d, const char *name, const char *key) {
 
 static bool write_all(int fd, const char *p, size_t n) {
     while (n > 0) {
-        ssize_t done = write(fd, p, n);
+        ssize_t done = io_fault() ? -1 : write(fd, p, n);
         if (done < 0 && errno == EINTR) continue;
         if (done < 0) return false;
         p += done;
@@ -250,8 +259,8 @@ static bool link_names(const td_disk *d, const char *temp, const char *const *na
     char one[64];
     for (int i = 0; i < n; i++) {
         temp_name(one, sizeof one);
-        if (linkat(d->fd, temp, d->fd, one, 0) != 0) return false;
-        if (renameat(d->fd, one, d->fd, names[i]) == 0) continue;
+        if (io_fault() || linkat(d->fd, temp, d->fd, one, 0) != 0) return false;
+        if (!io_fault() && renameat(d->fd, one, d->fd, names[i]) == 0) continue;
         int why = errno;
         unlinkat(d->fd, one, 0);
         errno = why;
@@ -263,7 +272,8 @@ static bool link_names(const td_disk *d, const char *temp, const char *const *na
 static bool put(const td_disk *d, const td_buf *b, const char *const *names, int n) {
     char temp[64];
     temp_name(temp, sizeof temp);
-    int fd = openat(d->fd, temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int how = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+    int fd = io_fault() ? -1 : openat(d->fd, temp, how, 0600);
     if (fd < 0) return false;
     bool ok = write_all(fd, b->s, b->n);
     int  why = errno;

@@ -39,15 +39,20 @@ _Static_assert(offsetof(td_nest_run, ptr) == 0 && offsetof(td_nest_run, size) ==
 
 /* ---- names -------------------------------------------------------------- */
 
-/* Of what the op table says about computing. */
+/* Of what the op table says about computing. Two threads may both find it; it is the
+ * same. */
 static uint64_t hash_ops(void) {
-    uint64_t h = 1;
+    static _Atomic uint64_t known;
+    uint64_t                h = atomic_load_explicit(&known, memory_order_relaxed);
+    if (h) return h;
+    h = 1;
     for (int i = 0; i < TD_OP_COUNT; i++) {
         const td_opdef   *o = &td__ops[i];
         const char *const said[] = {o->name, o->schema, o->expr, o->simpler};
         for (int k = 0; k < TD_COUNT(said); k++)
             if (said[k]) h = td__hash(said[k], strlen(said[k]) + 1, h);
     }
+    atomic_store_explicit(&known, h, memory_order_relaxed);
     return h;
 }
 

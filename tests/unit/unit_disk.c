@@ -374,12 +374,14 @@ TEST(what_was_left_behind_is_swept_up) {
     leave();
 }
 
-TEST(every_failing_allocation_with_a_cache_is_an_error_or_none) {
+/* The compiler's own files are needed, the cache's are not. */
+TEST(every_failing_allocation_or_file_is_an_error_or_no_matter) {
     td_ctx *cx = open_at(place);
+    outcome o = {0};
     int     failures = 0;
     enter();
     td_config_set(cx, "cache_dir", place);
-    td_config_set(cx, "log", "");
+    td_log_to(cx, listen, &o);
     load((wish){.by = 5000, .more = 1});
     for (int n = 0;; n++) {
         td_kernel k[2] = {scale_kernel(5000), scale_kernel(6000 + n)};
@@ -388,7 +390,8 @@ TEST(every_failing_allocation_with_a_cache_is_an_error_or_none) {
         bool hit = td__fault_count() > n;
         td__fault_arm(-1, false);
         CHECK(ok == td_ok(cx) && ok == (k[0].run && k[1].run));
-        CHECK(ok || td_error(cx) == TD_E_MEMORY);
+        CHECK(ok || td_error(cx) == TD_E_MEMORY || td_error(cx) == TD_E_IO ||
+              td_error(cx) == TD_E_UNSUPPORTED);
         td_clear(cx);
         failures += !ok;
         if (!hit) break;

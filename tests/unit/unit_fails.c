@@ -170,7 +170,7 @@ TEST(a_program_that_reaps_all_children_can_compile) {
     td_close(cx);
 }
 
-TEST(every_failing_allocation_is_an_error_and_leaves_no_files) {
+TEST(every_failing_allocation_or_file_is_an_error_and_leaves_nothing) {
     td_ctx *cx = open_plain();
     int     failures = 0;
     enter();
@@ -181,7 +181,8 @@ TEST(every_failing_allocation_is_an_error_and_leaves_no_files) {
         bool hit = td__fault_count() > n;
         td__fault_arm(-1, false);
         CHECK(ok == td_ok(cx) && ok == (k[0].run && k[1].run));
-        CHECK(ok || td_error(cx) == TD_E_MEMORY);
+        CHECK(ok || td_error(cx) == TD_E_MEMORY || td_error(cx) == TD_E_IO ||
+              td_error(cx) == TD_E_UNSUPPORTED);
         td_clear(cx);
         failures += !ok;
         if (!hit) break;

@@ -4,6 +4,8 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 TEST(a_kernel_is_compiled_and_does_what_its_text_says) {
     td_ctx   *cx = open_plain();
@@ -115,4 +117,41 @@ TEST(threads_that_want_the_same_kernels_compile_them_once) {
     for (int i = 0; i < THREADS; i++) pthread_join(t[i], NULL);
     for (int i = 0; i < THREADS; i++)
         for (int k = 0; k < SHARED; k++) CHECK(got[i][k] && got[i][k] == got[0][k]);
+}
+
+/* ---- forks -------------------------------------------------------------- */
+
+static void *load_slowly(void *arg) {
+    td_ctx   *cx = open_plain();
+    td_kernel k = scale_kernel(700);
+    td_config_set(cx, "cc", arg);
+    (void)td__kernels_load(cx, &k, 1);
+    td_close(cx);
+    return NULL;
+}
+
+/* The child has the lock and what is being compiled, but not the thread that does. */
+TEST(a_fork_while_a_kernel_is_compiled_leaves_it_free) {
+    pthread_t t;
+    char      path[] = "/tmp/td-slow-XXXXXX";
+    int       fd = mkstemp(path), status;
+    FILE     *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+    CHECK(f != NULL);
+    fprintf(f, "#!/bin/sh\nsleep 1\nexec cc \"$@\"\n");
+    fclose(f);
+    CHECK(chmod(path, 0700) == 0);
+    CHECK(pthread_create(&t, NULL, load_slowly, path) == 0);
+    usleep(300 * 1000);
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        td_ctx   *cx = open_plain();
+        td_kernel k = scale_kernel(700), other = scale_kernel(701);
+        td_config_set(cx, "cc", path);
+        bool ok = td__kernels_load(cx, &k, 1) && td__kernels_load(cx, &other, 1);
+        td_test_leave(ok && k.run);
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && td_test_child_ok(status));
+    pthread_join(t, NULL);
+    unlink(path);
 }
