@@ -153,19 +153,7 @@ bool td__children_wait(td_child *c, int n, double until) {
 
 /* ---- temporary files ---------------------------------------------------- */
 
-bool td__temp_dir(td_ctx *cx, char *out, size_t cap) {
-    const char *in = getenv("TMPDIR");
-    if (!in || !*in) in = "/tmp";
-    int  n = snprintf(out, cap, "%s/tandem-XXXXXX", in);
-    bool fits = n > 0 && (size_t)n < cap, bad = td__fault_now();
-    if (fits && !bad && mkdtemp(out)) return true;
-    int why = !fits ? ENAMETOOLONG : bad ? EIO : errno;
-    *out = 0;
-    return td__fail(cx, TD_E_IO,
-                    "native code: cannot make a directory in %.200s: %s; set TMPDIR to "
-                    "one that can be written, or backend=interp",
-                    in, strerror(why));
-}
+static const char prefix[] = "tandem-cc-"; /* and six letters */
 
 /* One level: neither we nor compilers make directories inside. */
 void td__temp_remove(const char *dir) {
@@ -176,4 +164,46 @@ void td__temp_remove(const char *dir) {
             unlinkat(dirfd(d), e->d_name, 0);
     closedir(d);
     rmdir(dir);
+}
+
+/* Did a process of ours that was killed over a day ago leave it behind? */
+static bool is_left(int in, const char *name) {
+    struct stat st;
+    char        unit[64];
+    if (strncmp(name, prefix, strlen(prefix)) || strlen(name) != strlen(prefix) + 6)
+        return false;
+    snprintf(unit, sizeof unit, "%s/unit0.c", name);
+    return fstatat(in, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
+           st.st_uid == geteuid() && (st.st_mode & 0777) == 0700 &&
+           time(NULL) - st.st_mtim.tv_sec > 86400 && faccessat(in, unit, F_OK, 0) == 0;
+}
+
+/* Once in a process. */
+static void sweep(const char *in) {
+    static _Atomic pid_t by;
+    char                 path[512];
+    if (atomic_exchange(&by, getpid()) == getpid()) return;
+    DIR *d = opendir(in);
+    if (!d) return;
+    for (struct dirent *e; (e = readdir(d));)
+        if (is_left(dirfd(d), e->d_name)) {
+            int n = snprintf(path, sizeof path, "%s/%s", in, e->d_name);
+            if (n > 0 && (size_t)n < sizeof path) td__temp_remove(path);
+        }
+    closedir(d);
+}
+
+bool td__temp_dir(td_ctx *cx, char *out, size_t cap) {
+    const char *in = getenv("TMPDIR");
+    if (!in || !*in) in = "/tmp";
+    sweep(in);
+    int  n = snprintf(out, cap, "%s/%sXXXXXX", in, prefix);
+    bool fits = n > 0 && (size_t)n < cap, bad = td__fault_now();
+    if (fits && !bad && mkdtemp(out)) return true;
+    int why = !fits ? ENAMETOOLONG : bad ? EIO : errno;
+    *out = 0;
+    return td__fail(cx, TD_E_IO,
+                    "native code: cannot make a directory in %.200s: %s; set TMPDIR to "
+                    "one that can be written, or backend=interp",
+                    in, strerror(why));
 }

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 /* A place for a test's own files, which TMPDIR is too. */
@@ -132,6 +133,42 @@ TEST(a_place_for_files_that_is_none_is_an_error) {
     td_kernel k = scale_kernel(15);
     CHECK(td__kernels_load(cx, &k, 1));
     td_close(cx);
+}
+
+/* Only what is ours beyond doubt. In a process of its own: it is done once in each. */
+TEST(what_a_killed_process_left_is_swept_up_after_a_day) {
+    static const char *const names[] = {"tandem-cc-abcdef", "tandem-cc-young1",
+                                        "tandem-cc-nounit", "tandem-cc-toolong"};
+    char                     path[256];
+    int                      status, left = 0;
+    enter();
+    struct timespec then = {.tv_sec = time(NULL) - 100000};
+    for (int i = 0; i < TD_COUNT(names); i++) {
+        snprintf(path, sizeof path, "%s/%s", place, names[i]);
+        CHECK(mkdir(path, 0700) == 0);
+        snprintf(path, sizeof path, "%s/%s/%s.c", place, names[i],
+                 i == 2 ? "mine" : "unit0");
+        close(open(path, O_CREAT | O_WRONLY, 0600));
+        snprintf(path, sizeof path, "%s/%s", place, names[i]);
+        if (i != 1) utimensat(AT_FDCWD, path, (struct timespec[2]){then, then}, 0);
+    }
+    pid_t pid = fork();
+    CHECK(pid >= 0);
+    if (pid == 0) {
+        td_ctx   *cx = open_plain();
+        td_kernel k = scale_kernel(20);
+        td_test_leave(td__kernels_load(cx, &k, 1));
+    }
+    CHECK(waitpid(pid, &status, 0) == pid && td_test_child_ok(status));
+    for (int i = 0; i < TD_COUNT(names); i++) {
+        snprintf(path, sizeof path, "%s/%s", place, names[i]);
+        bool there = access(path, F_OK) == 0;
+        left += there;
+        td__temp_remove(path);
+        CHECK(i != 0 || !there);
+    }
+    CHECK(left == 3);
+    leave();
 }
 
 TEST(a_compiler_gets_nothing_of_ours) {
