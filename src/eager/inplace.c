@@ -200,7 +200,9 @@ static bool slices_apply(td_node *n, td_tensor *const *g, const bool *need,
     td_tensor    *whole = g[0];
     td_ints       size, stride;
     td_value      offset;
-    if (!same_layout(whole, &n->note[s->self]))
+    /* Where elements of the base share places no gradient can be laid out so, also not
+     * one that happens to be: copy_ says it. */
+    if (!same_layout(whole, &n->note[s->self]) || td__overlaps_itself(whole))
         whole = td__copy_like(n->cx, whole, &n->note[s->self]);
     if (td_is_nil(whole)) return false;
     part_of(n, whole, &size, &stride, &offset);
