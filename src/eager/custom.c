@@ -185,7 +185,8 @@ static bool rebase_dirty(td_fcall *f, td_tensor *t, int nr, int in) {
         return td__fail(f->cx, TD_E_GRAD, "%s: writes a view that may not be written",
                         f->fn.name);
     const td_tensor *owner = td__is_diff_view(t) ? t->base : t;
-    if (td__needs_grad(t) && !(owner->ag && owner->ag->fn))
+    bool inner = (owner->ag && owner->ag->fn) || owner->flags & TD_TF_UNTAPED;
+    if (td__needs_grad(t) && !inner)
         return td__fail(f->cx, TD_E_GRAD,
                         "%s: a leaf that requires grad has been written in place",
                         f->fn.name);

@@ -362,7 +362,7 @@ static void note_grad(const td_opcall *c) {
     }
     for (int i = 0; needs && i < c->n_out; i++)
         if (td__is_float((td_dtype)c->out[i]->dtype))
-            c->out[i]->flags |= TD_TF_NEEDS_GRAD;
+            c->out[i]->flags |= TD_TF_NEEDS_GRAD | TD_TF_UNTAPED;
 }
 
 static bool func_call(td_mode *m, td_opcall *c) {
