@@ -119,6 +119,8 @@ struct td_fn {
     int              mode;    /* which of the forms a module had it has now */
     const td_value  *members; /* [n_state], while a call or a stage needs them */
     bool             staged;  /* its specialization is all it has */
+    int              calls;   /* under way: */
+    bool             gone;    /* ...dropped with the last of them */
     bool             forward; /* nothing is differentiated, whatever requires grad */
     struct td_step  *step;    /* of td_aot_step; NULL: it is none */
 };
@@ -138,6 +140,8 @@ const char *td__held_name(const td_held *h, const char *usual);
 bool   td__fn_prepare(td_fn *f, td_values args);
 /* Nothing but a name and options; takes over h, which may be NULL after td__fail. */
 td_fn *td__fn_make(td_ctx *cx, td_held *h, const char *name);
+/* A call, counted in td_fn.calls, is through: f goes if it was dropped meanwhile. */
+void   td__fn_leave(td_fn *f);
 /* Calls it with all arguments, a module's members first. own as in td__spec_call. */
 int    td__fn_call(td_fn *f, td_values args, bool *own, td_value *out, int n_out);
 
@@ -148,8 +152,9 @@ int  td__state_call(td_fn *f, td_values args, bool *own, td_value *out, int n_ou
 /* Looks what the module has now. False after td__fail. */
 bool td__state_renew(td_fn *f);
 /* The arguments behind the module's members, which td_fn.members are from now on; the
- * caller frees .v. False: td__fail. */
+ * caller gives them back, and f lives until then. False: td__fail. */
 bool td__state_args(td_fn *f, td_values args, td_values *all);
+void td__state_give(td_fn *f, td_values all);
 void td__state_drop(struct td_state *s); /* NULL is fine */
 /* The members of m, which may be NULL, and `more` are f's state. */
 bool td__state_make(td_fn *f, td_module *m, td_tensors more, bool fixed);

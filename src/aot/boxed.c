@@ -44,6 +44,7 @@ static bool hand_over_all(td_fn *f, const box *b, td_tensor *const *args, int n,
 bool td_invoke_boxed(td_fn *f, td_tensor **args, int n, td_tensor **out, int n_out) {
     box  b = {0};
     bool ok = td_ok(f->cx) && open(f, &b, n, n_out);
+    f->calls++;
     for (int i = 0; ok && i < n; i++) {
         b.v[i] = args[i] ? td_value_tensor(args[i]) : TD_NONE;
         b.own[i] = args[i] != NULL;
@@ -58,5 +59,6 @@ bool td_invoke_boxed(td_fn *f, td_tensor **args, int n, td_tensor **out, int n_o
         out[i] = v && v->kind == TD_K_TENSOR && v->u.t ? v->u.t : td_nil(f->cx);
     }
     td__free(b.v);
+    td__fn_leave(f);
     return ok;
 }

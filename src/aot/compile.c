@@ -355,9 +355,8 @@ static bool call_owning(td_spec *s, td_values args, bool *own, td_value *in,
 }
 
 /* Gradients that inputs are left with; the scope does not hold those made for it. */
-static bool leave_grads(const td_spec *s, const td_graph *program, const td_value *in,
+static bool leave_grads(const td_joint *j, const td_graph *program, const td_value *in,
                         td_value *out) {
-    const td_joint *j = s->plan->j;
     if (!td__own_grads_leave(program, in, out)) return false;
     for (int i = td__graph_results(program); i < j->n_results; i++) {
         td_result_how how = j->results[i].how;
@@ -368,16 +367,22 @@ static bool leave_grads(const td_spec *s, const td_graph *program, const td_valu
     return true;
 }
 
+/* The code may have the function forget what runs. */
 bool td__spec_call(td_fn *f, td_spec *s, td_values args, bool *own, td_value *out) {
-    const td_graph *program = td__spec_program(f, s);
-    td_value        few[16], *in = few;
-    if (program->inputs.n > TD_COUNT(few) &&
-        !(in = td__alloc(sizeof *in * (size_t)program->inputs.n)))
+    td_graph *program = (td_graph *)(uintptr_t)td__spec_program(f, s);
+    td_plan  *p = s->plan;
+    td_value  few[16], *in = few;
+    size_t    room = sizeof *in * (size_t)program->inputs.n;
+    if (program->inputs.n > TD_COUNT(few) && !(in = td__spare_take(&p->inputs, room)))
         return td__fail_memory(f->cx);
-    bool ok = inputs_of(s, program, args, in) &&
-              (own ? call_owning(s, args, own, in, out)
-                   : td__plan_call(s->plan, in, NULL, out)) &&
-              leave_grads(s, program, in, out);
-    if (in != few) td__free(in);
+    p->refs++;
+    td__graph_keep(program);
+    bool ok =
+        inputs_of(s, program, args, in) &&
+        (own ? call_owning(s, args, own, in, out) : td__plan_call(p, in, NULL, out)) &&
+        leave_grads(p->j, program, in, out);
+    if (in != few) td__spare_give(&p->inputs, in);
+    td__graph_drop(program);
+    td__plan_drop(p);
     return ok;
 }

@@ -354,6 +354,6 @@ td_exported *td_export_module(td_module *m, td_values args,
         return NULL;
     }
     td_exported *e = make(f, all, args.n, &o);
-    td__free((void *)(uintptr_t)all.v);
+    td__state_give(f, all);
     return e;
 }

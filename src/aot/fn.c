@@ -53,6 +53,10 @@ void td_fn_forget(td_fn *f) {
 
 void td_fn_drop(td_fn *f) {
     if (!f) return;
+    if (f->calls) {
+        f->gone = true;
+        return;
+    }
     td_fn_forget(f);
     td__state_drop(f->state);
     td__free(f->step);
@@ -62,6 +66,10 @@ void td_fn_drop(td_fn *f) {
     td__free(f->name);
     td__held_drop(f->held);
     td__free(f);
+}
+
+void td__fn_leave(td_fn *f) {
+    if (--f->calls == 0 && f->gone) td_fn_drop(f);
 }
 
 int td_fn_specializations(const td_fn *f) { return f->n_specs; }
@@ -233,8 +241,11 @@ int td_invoke_values(td_fn *f, td_values args, td_value *out, int n_out) {
         for (int i = 0; i < n_out; i++) out[i] = td_value_tensor(td_nil(f->cx));
         return -1;
     }
-    return f->state ? td__state_call(f, args, NULL, out, n_out)
-                    : td__fn_call(f, args, NULL, out, n_out);
+    f->calls++; /* the code may drop the function */
+    int n = f->state ? td__state_call(f, args, NULL, out, n_out)
+                     : td__fn_call(f, args, NULL, out, n_out);
+    td__fn_leave(f);
+    return n;
 }
 
 bool td_invoke(td_fn *f, td_values args, td_tensor **out, int n_out) {

@@ -15,6 +15,7 @@ typedef struct td_state {
     td_flat   *flat;
     td_arena   arena;
     TD_VEC(const char *) forms; /* every one there was, by mode */
+    td_spare args;              /* of a call */
 } td_state;
 
 /* ---- forms -------------------------------------------------------------- */
@@ -92,6 +93,7 @@ void td__state_drop(td_state *s) {
     td_flat_drop(s->flat);
     for (int i = 0; i < s->more.n; i++) td__unref(s->more.v[i]);
     td__vec_free(&s->forms);
+    td__spare_free(&s->args);
     td__arena_free(&s->arena);
     td__free(s);
 }
@@ -101,13 +103,14 @@ void td__state_drop(td_state *s) {
 bool td__state_args(td_fn *f, td_values args, td_values *all) {
     const td_state *s = f->state;
     int             n = f->n_state, own = n - s->more.n;
-    td_value       *v = td__alloc(sizeof *v * (size_t)(n + args.n + 1));
+    td_value *v = td__spare_take(&f->state->args, sizeof *v * (size_t)(n + args.n + 1));
     if (!v) return td__fail_memory(f->cx);
     for (int i = 0; i < n; i++)
         v[i] = td_value_tensor(i < own ? s->flat->entries[i].t : s->more.v[i - own]);
     if (args.n) memcpy(v + n, args.v, sizeof *v * (size_t)args.n);
     *all = (td_values){v, n + args.n};
     f->members = v;
+    f->calls++;
     return true;
 }
 
@@ -127,8 +130,13 @@ int td__state_call(td_fn *f, td_values args, bool *own, td_value *out, int n_out
     if (!td__state_renew(f) || !td__state_args(f, args, &all)) return -1;
     int n = own ? call_owning(f, all, own, out, n_out)
                 : td__fn_call(f, all, NULL, out, n_out);
-    td__free((void *)(uintptr_t)all.v);
+    td__state_give(f, all);
     return n;
+}
+
+void td__state_give(td_fn *f, td_values all) {
+    td__spare_give(&f->state->args, (void *)(uintptr_t)all.v);
+    td__fn_leave(f);
 }
 
 /* ---- names -------------------------------------------------------------- */

@@ -44,7 +44,7 @@ td_staged *td_stage_module(td_module *m, td_values args, const td_aot_opts *opts
         return NULL;
     }
     td_staged *s = stage(f, all);
-    td__free((void *)(uintptr_t)all.v);
+    td__state_give(f, all);
     return s;
 }
 

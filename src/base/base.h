@@ -31,7 +31,7 @@
 #endif
 _Noreturn void td__assert_failed(const char *cond, const char *file, int line);
 
-/* ---- memory (alloc.c, block.c, fault.c) --------------------------------- */
+/* ---- memory (alloc.c, spare.c, block.c, fault.c) --------------------------------- */
 
 void *td__alloc(size_t n);            /* NULL when memory is exhausted */
 void *td__zalloc(size_t n);           /* zeroed */
@@ -48,6 +48,17 @@ void   td__block_trim(void); /* give all cached blocks back */
 size_t td__block_live(void); /* bytes now handed out */
 size_t td__block_peak(void); /* the most ever, since the last reset */
 void   td__block_peak_reset(void);
+
+/* Room that is kept between uses, so that what is done again and again allocates once.
+ * One use at a time has it, others get blocks of their own. Zero-initialized is empty. */
+typedef struct td_spare {
+    void  *block;
+    size_t bytes;
+    bool   busy;
+} td_spare;
+void *td__spare_take(td_spare *s, size_t bytes); /* NULL: no memory */
+void  td__spare_give(td_spare *s, void *p);      /* NULL is fine */
+void  td__spare_free(td_spare *s);
 
 /* Fault injection, process wide: n allocations succeed, the next one fails, and
  * every one after it too when `sticky`. n < 0 switches it off. */

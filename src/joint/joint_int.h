@@ -107,5 +107,6 @@ bool     td__joint_keep_sizes(td_joint *j); /* sizes.c: at the end of the trace 
 td_gval *td__joint_root(td_gval *v);
 bool     td__joint_shield(td_joint *j);
 bool     td__joint_drop_copies(td_joint *j);
+bool     td__joint_write_plain(td_joint *j); /* behind the two before */
 
 #endif

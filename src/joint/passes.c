@@ -130,5 +130,6 @@ bool td__joint_tidy(td_joint *j, bool cse) {
 
 bool td__joint_clean(td_joint *j, bool cse) {
     return td__joint_tidy(j, cse) && td__joint_shield(j) && td__joint_drop_copies(j) &&
-           td__joint_separate(j) && td__graph_fix_storages(j->g);
+           td__joint_write_plain(j) && td__joint_separate(j) &&
+           td__graph_fix_storages(j->g);
 }

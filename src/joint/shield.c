@@ -145,6 +145,45 @@ bool td__joint_drop_copies(td_joint *j) {
     return td__graph_dce(g);
 }
 
+/* ---- writes ------------------------------------------------------------- */
+
+static bool is_shield(const td_gnode *n) {
+    return n->op == TD_OP_clone && n->tags == TD_TAG(TD_MUST_SAVE, 0);
+}
+
+/* Is v still what it was when another input has been written? */
+static bool outlasts(const td_joint *j, td_gval *v) {
+    const td_gval *root = td__joint_root(v);
+    if (root->node) return !is_shield(root->node);
+    for (int i = 0; i < j->n_primals; i++) {
+        const td_look *l = j->g->inputs.v[i]->look;
+        if (j->written[i] && (!l || !root->look || l->storage == root->look->storage))
+            return false;
+    }
+    return true;
+}
+
+static bool same_sizes(const td_look *a, const td_look *b) {
+    return a && b && a->rank == b->rank && a->dtype == b->dtype &&
+           !memcmp(a->size, b->size, sizeof(int64_t) * a->rank);
+}
+
+/* An input gets the value itself, not a copy laid out as the input is. */
+bool td__joint_write_plain(td_joint *j) {
+    td_graph *g = j->g;
+    for (int i = g->nodes.n - 1; i >= 0 && writes(g->nodes.v[i]); i--) {
+        td_garg *from = &g->nodes.v[i]->in[1];
+        while (g->nodes.v[i]->op == TD_OP_copy_ && from->kind == TD_G_VALUE) {
+            const td_gnode *n = from->u.v->node;
+            if (!n || n->op != TD_OP_copy || n->in[1].kind != TD_G_VALUE) break;
+            td_gval *v = n->in[1].u.v;
+            if (!same_sizes(v->look, from->u.v->look) || !outlasts(j, v)) break;
+            from->u.v = v;
+        }
+    }
+    return td__graph_dce(g);
+}
+
 /* ---- after the cut ------------------------------------------------------ */
 
 /* A shield of the forward half that is not kept was for nothing. */

@@ -233,6 +233,8 @@ void td__plan_drop(td_plan *p) {
     if (p->again.drop) p->again.drop(p->again.env);
     td__halves_drop(p->h);
     td__joint_drop(p->j);
+    td__spare_free(&p->inputs);
+    td__spare_free(&p->room);
     td__free(p);
 }
 
@@ -316,7 +318,7 @@ static void end_scope(td_pcall *c, bool ok) {
 static bool make_room(td_pcall *c, void **heap) {
     size_t vals = sizeof *c->vals * (size_t)c->p->n_vals;
     size_t came = sizeof *c->came * (size_t)c->p->j->n_updates;
-    *heap = td__alloc(vals + came);
+    *heap = td__spare_take(&c->p->room, vals + came);
     if (!*heap) return td__fail_memory(c->p->cx);
     c->vals = *heap;
     c->came = (td_came *)(void *)((char *)*heap + vals);
@@ -352,7 +354,7 @@ bool td__plan_call(td_plan *p, td_value *in, bool *own, td_value *out) {
     }
     if (came) td__plan_left(&c);
     td__now_drop(c.now);
-    td__free(heap);
+    td__spare_give(&p->room, heap);
     td__plan_drop(p);
     return ok;
 }

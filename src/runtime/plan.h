@@ -49,13 +49,14 @@ typedef struct td_plan {
     int               n_vals; /* outputs of the forward code */
     int               n_keep; /* for backward, then held for gradients of gradients */
     td_hold          *keep;
-    int               n_kept;    /* of them, what the backward code takes */
-    int              *held;      /* by primal: which entry of keep holds it; -1 */
-    bool             *needs;     /* by primal: gradients depend on it */
-    int              *nr[3];     /* td__plan_nr, by td_tangent_of */
-    bool             *late;      /* by primal: the call needs it behind its code */
-    int               node_dims; /* room in the node */
-    bool              asserts;   /* calls check what was promised (asserts.c) */
+    int               n_kept;       /* of them, what the backward code takes */
+    int              *held;         /* by primal: which entry of keep holds it; -1 */
+    bool             *needs;        /* by primal: gradients depend on it */
+    int              *nr[3];        /* td__plan_nr, by td_tangent_of */
+    bool             *late;         /* by primal: the call needs it behind its code */
+    int               node_dims;    /* room in the node */
+    bool              asserts;      /* calls check what was promised (asserts.c) */
+    td_spare          inputs, room; /* of a call: its caller's, and its own */
     td_again          again;
 } td_plan;
 

@@ -39,8 +39,8 @@ td_tag *td__own_grad_input(td_record *r, const td_tensor *t) {
 /* ---- behind the body ---------------------------------------------------- */
 
 static bool refuse(td_record *r, const td_gval *v, const char *what) {
-    return td__fail(r->cx, TD_E_UNSUPPORTED, "the body %s%s%s%s", what, v ? " (input " : "",
-                    v ? v->name : "", v ? ")" : "");
+    return td__fail(r->cx, TD_E_UNSUPPORTED, "the body %s%s%s%s", what,
+                    v ? " (input " : "", v ? v->name : "", v ? ")" : "");
 }
 
 static bool put_output(td_record *r, const td_gval *owner, td_tensor *now) {
@@ -85,7 +85,8 @@ static bool end_one(td_record *r, td_tensor *copy, td_tensor *real) {
     if (use & TD_GRAD_ASKED && !came && !td__vec_push(&r->g->bare, v->nr))
         return td__fail_memory(r->cx);
     td_tensor *was = came ? td__ptrmap_get(&r->fakes.copies, came) : NULL;
-    return (now == was && !(use & TD_GRAD_SET)) || put_output(r, v, now);
+    bool       known = use & TD_GRAD_ASKED || !(use & TD_GRAD_SET);
+    return (now == was && known) || put_output(r, v, now);
 }
 
 bool td__own_grads_end(td_record *r) {

@@ -260,6 +260,39 @@ TEST(members_of_a_module_are_followed) {
     td_close(b);
 }
 
+/* ---- what a warm call costs --------------------------------------------- */
+
+static td_tensor *made;
+static bool       idle(void *env, td_ctx *cx, const td_value *in, td_value *out) {
+          (void)env, (void)cx, (void)in;
+          out[0] = td_value_tensor(made);
+          return true;
+}
+static bool no_code(void *env, const td_graph *g, const td_compile_info *info,
+                    td_runner *code) {
+    (void)env;
+    CHECK(info->half == TD_INFERENCE && td_graph_outputs(g) == 1);
+    *code = (td_runner){.run = idle};
+    return true;
+}
+TEST(a_warm_step_allocates_nothing_itself) {
+    const td_backend nothing = {.name = "nothing", .compile = no_code};
+    td_aot_opts      o = {TD_AOT_OPTS, .inference = &nothing};
+    td_tensor       *loss;
+    net              n;
+    net_open(&n, with_backward, false);
+    made = td_zeros(n.cx, TD_SHAPE());
+    td_fn *f = td_aot_step(n.cx, with_backward, &n, &o);
+    for (int i = 0; i < 4; i++) {
+        td__fault_arm(INT64_MAX, false);
+        CHECK(td_invoke(f, TD_ARGS(n.x, n.y, n.lr), &loss, 1));
+        if (i) CHECK(td__fault_count() == 0);
+    }
+    td__fault_arm(-1, false);
+    td_fn_drop(f);
+    net_close(&n);
+}
+
 /* ---- what cannot be ----------------------------------------------------- */
 
 static bool leaves_history(td_call *c) {

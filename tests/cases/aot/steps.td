@@ -103,3 +103,33 @@ case "the gradient is differentiated again" {
   %g = grad %w
   backward %g seed=4
 }
+
+# Writes of one input read what another one was.
+func @swap(%x: f32[2], %y: f32[2]) {
+  %t = clone(%x)
+  copy_(%x, %y)
+  copy_(%y, %t)
+  return %t
+}
+func @turned(%x: f32[2,2], %y: f32[2,2], %z: f32[2,2]) {
+  %v = transpose(%x, 0, 1)
+  %u = clone(%v)
+  mul_(%x, 2.0)
+  copy_(%y, %u)
+  copy_(%z, %x)
+  return
+}
+case "swapped" {
+  %x = tensor([1, 2], f32)
+  %y = tensor([3, 4], f32)
+  call @swap(%x, %y)
+  call @swap(%x, %x)
+}
+case "turned" {
+  %x = tensor([[1, 2], [3, 4]], f32)
+  %y = tensor([[5, 6], [7, 8]], f32)
+  %z = zeros([2,2])
+  call @turned(%x, %y, %z)
+  %p = transpose(%x, 0, 1)
+  call @turned(%p, %y, %z)
+}
