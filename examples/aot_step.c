@@ -1,5 +1,5 @@
-/* aot_step.c -- a whole training step compiled as one function: loss, backward, clipping
- * and the optimizer are one graph that writes parameters and state itself. */
+/* aot_step.c -- a whole training step as one function: loss, backward, clipping and
+ * the optimizer are one graph that writes parameters and state itself. */
 #include <stdio.h>
 #include <tandem/nn.h>
 #include <tandem/optim.h>

@@ -13,8 +13,8 @@
  * error with the source line: read a value (td_item, td_read, td_data), write one
  * around the ops (td_write, td_bump), set the random generator, or register hooks. To
  * branch or loop on a value there are td_cond and td_while. td_grad and td_backward
- * inside a body are fine: the ops that compute the gradients become part of the program,
- * and gradients are left in arguments as the body leaves them. So are custom functions,
+ * inside a body are fine: the ops that compute gradients become part of the program,
+ * and arguments are left with the gradients the body leaves. So are custom functions,
  * whose forward and backward run once, here, and never again; and td_checkpoint, which
  * marks its ops for whoever compiles the program. */
 #ifndef TANDEM_CAPTURE_H

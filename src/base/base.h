@@ -49,8 +49,8 @@ size_t td__block_live(void); /* bytes now handed out */
 size_t td__block_peak(void); /* the most ever, since the last reset */
 void   td__block_peak_reset(void);
 
-/* Room that is kept between uses, so that what is done again and again allocates once.
- * One use at a time has it, others get blocks of their own. Zero-initialized is empty. */
+/* Room that is kept between uses: what is done again and again allocates once. One use
+ * at a time has it, others get blocks of their own. Zero-initialized is empty. */
 typedef struct td_spare {
     void  *block;
     size_t bytes;

@@ -184,8 +184,8 @@ static void check_refused(td_body *body, td_tensor *x, const char *words) {
     td_fn     *f = td_aot_function(cx, body, NULL, NULL);
     td_tensor *w = leaf(cx, TD_SHAPE(3, 2), 0.5);
     CHECK(!td_invoke(f, TD_ARGS(x, w), NULL, 0));
-    TD_CHECK_THAT(td_error(cx) == TD_E_UNSUPPORTED && strstr(td_message(cx), words), "\"%s\"",
-                  td_message(cx));
+    TD_CHECK_THAT(td_error(cx) == TD_E_UNSUPPORTED && strstr(td_message(cx), words),
+                  "\"%s\"", td_message(cx));
     td_clear(cx);
     CHECK(td_is_nil(td_grad_of(w)));
     td_fn_drop(f);
