@@ -147,10 +147,6 @@ bool td__joint_drop_copies(td_joint *j) {
 
 /* ---- writes ------------------------------------------------------------- */
 
-static bool is_shield(const td_gnode *n) {
-    return n->op == TD_OP_clone && n->tags == TD_TAG(TD_MUST_SAVE, 0);
-}
-
 /* Is v still what it was when another input has been written? */
 static bool outlasts(const td_joint *j, td_gval *v) {
     const td_gval *root = td__joint_root(v);
