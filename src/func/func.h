@@ -35,7 +35,7 @@ struct td_func {
     bool        any_set;     /* some argument's storage was exchanged */
     bool        draws;       /* a random op was called */
     bool        recording;   /* what td__recording said before the first op */
-    bool        alone;       /* nobody above says what requires grad */
+    bool        alone;       /* no tape stands above */
     const char *no_history;  /* why inner values cannot have eager's; NULL: they can */
 };
 

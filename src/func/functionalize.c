@@ -270,15 +270,6 @@ static bool finish(run *r) {
 
 /* ---- the run ------------------------------------------------------------ */
 
-/* A custom function gives tensors histories itself: results that merely say they
- * require grad would be leaves to it. */
-static bool has_custom(const td_graph *g) {
-    for (int i = 0; i < g->nodes.n; i++)
-        if (g->nodes.v[i]->kind == TD_N_OP && g->nodes.v[i]->op == TD_OP_custom)
-            return true;
-    return false;
-}
-
 /* Recorder and mode are asked for nothing but pure ops outside any history, so the
  * recorder begins, and stays, with gradients off. */
 static bool trace(run *r) {
@@ -295,7 +286,7 @@ static bool trace(run *r) {
     cx->grad_enabled = o.grad;
     cx->inference = o.inference;
     r->f.recording = td__recording(cx);
-    r->f.alone = !has_custom(r->program);
+    r->f.alone = true;
     ok = ok && td__graph_replay(r->program, r->in, r->out);
     cx->grad_enabled = cx->inference = false;
     ok = ok && finish(r);
