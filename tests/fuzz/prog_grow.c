@@ -3,6 +3,7 @@
  * tried again, and what works is written down. */
 #include "prog.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -81,6 +82,27 @@ static bool are_small(td_tensor **out, int n) {
     return true;
 }
 
+static bool has_nan(const td_tensor *t) {
+    int64_t at[TD_MAX_RANK] = {0}, k = 0;
+    for (int64_t i = 0; td__is_float((td_dtype)t->dtype) && i < t->numel; i++) {
+        const char *e = td__ptr(t) + k * (int64_t)td__dtype_bytes[t->dtype];
+        if (isnan(td__load_f((td_dtype)t->dtype, e))) return true;
+        for (int d = t->rank - 1; d >= 0; d--) {
+            k += t->stride[d];
+            if (++at[d] < t->size[d]) break;
+            k -= t->stride[d] * at[d];
+            at[d] = 0;
+        }
+    }
+    return false;
+}
+
+/* Which of two NaNs comes out is nobody's promise: their bits are not to be read as
+ * numbers, nor numbers as NaNs. */
+static bool reads_nan(const prog_call *c, td_tensor **out) {
+    return c->op == TD_OP_view_dtype && (has_nan(c->self) || has_nan(out[0]));
+}
+
 static void take(prog_world *w, td_tensor *t, const char *name) {
     prog_val v = {.t = t};
     snprintf(v.name, sizeof v.name, "%s", name);
@@ -153,7 +175,8 @@ static outcome try_call(prog_world *w, td_op op, bool fail) {
     trying = &c;
     int n = prog_args(&c) ? call(&c, out) : -2;
     trying = NULL;
-    outcome is = n >= 0 && are_small(out, n) ? DONE : n == -1 ? FAILED : REFUSED;
+    bool    fine = n >= 0 && are_small(out, n) && !reads_nan(&c, out);
+    outcome is = fine ? DONE : n == -1 ? FAILED : REFUSED;
     if (is == DONE && !fail) {
         write_down(&c, out, n);
         prog_calls[op]++;
