@@ -46,7 +46,7 @@ static bool call_compiled(case_run *run, const td_graph *fn, const td_value *in,
     {                                                                         \
         .name = of, .call = call_compiled,                                    \
         .env = &(variant){TD_PARTITION_##partition, keep, TD_SHAPES_##sizes}, \
-        .grad_slack = 256, .saves_copies = true                                \
+        .slack = 4, .grad_slack = 256, .saves_copies = true                   \
     }
 
 const case_way case_compiled[CASE_COMPILED] = {
