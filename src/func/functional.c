@@ -209,6 +209,13 @@ static bool call_set(td_func *f, td_opcall *c) {
     return true;
 }
 
+/* As it came? Then one write of geometry puts back what was done. */
+static bool is_given(const td_func *f, const td_fval *v) {
+    for (int i = 0; i < f->in.n; i++)
+        if (f->in.v[i].given == v) return true;
+    return false;
+}
+
 static bool call_meta(td_func *f, td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     td_fval   *up = td__fval_of(f, t);
@@ -230,6 +237,7 @@ static bool call_meta(td_func *f, td_opcall *c) {
     if (!run_outer(c)) return false;
     td_fstep *s = make_step(f, c, c->info->pure);
     td_fval  *v = s ? make_view(f, up, t, s, 0) : NULL;
+    if (v && !is_given(f, up)) note_around(f, v);
     if (v && !f->no_history && td__group_of(v)->views && !covers_places(v, up))
         f->no_history = "it shows less of a tensor than its views do";
     return v != NULL;
