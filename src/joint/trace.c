@@ -38,45 +38,14 @@ static bool makes_leaves(const td_graph *p) {
     return false;
 }
 
-/* The input a writer writes, as such and not through a view; NULL: none. */
-static const td_gval *input_written(const td_gnode *n) {
-    const td_gval *v = n->in[0].u.v;
-    while (v->node && td__opinfo(v->node->op)->writes &&
-           v->node->in[0].kind == TD_G_VALUE)
-        v = v->node->in[0].u.v;
-    return v->node ? NULL : v;
-}
-
 /* detach_ refuses a view: inputs it is asked of stay what they are. */
 static void find_detached(const td_graph *p, int *keep) {
     for (int i = 0; i < p->nodes.n; i++) {
         const td_gnode *n = p->nodes.v[i];
         if (n->kind != TD_N_OP || n->op != TD_OP_detach_) continue;
-        const td_gval *v = input_written(n);
+        const td_gval *v = td__joint_written(n);
         if (v) keep[v->nr] = 1;
     }
-}
-
-/* Whether a tensor that shares bytes is a leaf, and which of its relatives take after
- * it, changes when the geometry of one does; the wrapper knows only the end. */
-static bool leaves_are_alone(td_joint_run *r, const int *sharers) {
-    const td_graph *p = r->program;
-    const td_gval  *leaf = NULL;
-    bool            turns = false;
-    for (int i = 0; i < p->nodes.n; i++) {
-        const td_gnode *n = p->nodes.v[i];
-        if (n->kind != TD_N_OP || !td__opinfo(n->op)->writes) continue;
-        const td_gval *v = n->op == TD_OP_requires_grad_ ? input_written(n) : NULL;
-        if (v && sharers[v->nr]) leaf = v;
-        turns |= n->op != TD_OP_requires_grad_ && n->op != TD_OP_detach_ &&
-                 td__ops[n->op].flags & TD_OPF_META;
-    }
-    if (!leaf || !turns) return true;
-    return td__fail(r->cx, TD_E_UNSUPPORTED,
-                    "@%.60s: requires_grad_ of input %d, which shares bytes with "
-                    "another input, in a function that changes geometry; set it before "
-                    "the call",
-                    p->name, (int)leaf->nr);
 }
 
 /* Is geometry written where gradients may be off? A view then takes after its base. */
@@ -109,7 +78,7 @@ static bool find_inputs(td_joint_run *r, const td_value *in) {
     int *sharers =
         td__arena_zalloc(&r->to->arena, sizeof *sharers * (size_t)(p->inputs.n + 1));
     if (!sharers) return td__fail_memory(r->cx);
-    if (!count_sharers(r, sharers) || !leaves_are_alone(r, sharers)) return false;
+    if (!count_sharers(r, sharers) || !td__joint_leaves(r, sharers)) return false;
     find_detached(p, sharers);
     for (int grads = 1; grads >= 0; grads--) /* before those they are copied with */
         for (int i = 0; i < p->inputs.n; i++) {
