@@ -27,6 +27,7 @@ typedef struct check {
     const td_gcase *c;
     case_pair       p;
     side            eager, other;
+    bool            backward; /* the step at hand is one */
 } check;
 
 /* ---- one side ----------------------------------------------------------- */
@@ -123,7 +124,9 @@ static void judge_failure(check *k) {
     /* without a history nothing is refused for its sake, but what comes later may be */
     bool          free = a->code == TD_E_GRAD && b->run.values_only;
     if (free && !b->code) return;
-    if (a->code == b->code || (a->code && b->code && by_value(a))) {
+    /* of several nodes of a backward that fail, any may be the first */
+    bool both = a->code && b->code && (k->backward || by_value(a));
+    if (a->code == b->code || both) {
         v->result = CASE_BOTH_FAIL;
         td__buf_printf(&v->why, "%s", a->message);
     } else if (goes_on(k)) {
@@ -150,6 +153,7 @@ static bool run_both(check *k, bool looks) {
         k->p.line = k->c->steps.v[i].line;
         bool a = step(k, &k->eager, i), b = step(k, &k->other, i);
         k->eager.run.values_only = k->other.run.values_only; /* no backward there */
+        k->backward = k->c->steps.v[i].kind == TD_STEP_BACKWARD;
         if (!a || !b) return judge_failure(k), false;
         if (looks && k->c->steps.v[i].kind >= TD_STEP_CALL) compare(k);
         if (k->p.v->differences) return false;

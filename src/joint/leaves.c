@@ -1,6 +1,7 @@
-/* leaves.c -- inputs that share bytes and become leaves, or cease to be, on the way. Who
- * takes after whom then changes with every write to one of them, and the wrapper knows
- * only how a call begins and ends: two orders of events are refused. */
+/* leaves.c -- what becomes of inputs on the way. The wrapper knows how a call begins and
+ * ends, which is not enough for some orders of events, and those are refused: leaves
+ * that come and go among inputs that share bytes, whose relatives take after one or
+ * the other with every write; and geometry that changes with and without gradients. */
 #include "joint/joint_int.h"
 
 const td_gval *td__joint_written(const td_gnode *n) {
@@ -12,12 +13,20 @@ const td_gval *td__joint_written(const td_gnode *n) {
 }
 
 /* What has happened to an input so far. */
-enum { MADE_LEAF = 1, CUT = 2, MOVED = 4, TURNED_BELOW = 8 };
+enum {
+    MADE_LEAF = 1,
+    CUT = 2, /* no longer a leaf */
+    MOVED = 4,
+    TURNED_BELOW = 8,
+    TURNED = 16,       /* with gradients */
+    TURNED_UNSEEN = 32 /* without */
+};
 
 typedef struct events {
     td_joint_run *r;
     uint8_t      *of; /* by input */
     const int    *sharers;
+    unsigned      unseen; /* open regions, a bit each: without gradients */
 } events;
 
 static bool are_related(const events *e, int i, int k) {
@@ -26,39 +35,43 @@ static bool are_related(const events *e, int i, int k) {
 }
 
 static bool refuse(const events *e, int i, const char *what) {
-    return td__fail(
-        e->r->cx, TD_E_UNSUPPORTED,
-        "@%.60s: input %d, which shares bytes with another input, %s; pass a "
-        "clone, or set requires_grad before the call",
-        e->r->program->name, i, what);
+    return td__fail(e->r->cx, TD_E_UNSUPPORTED, "@%.60s: input %d%s; pass a clone",
+                    e->r->program->name, i, what);
 }
 
 static void note_leaf(events *e, const td_gnode *n, int i) {
     bool on = n->n_in < 2 || n->in[1].u.i != 0;
-    e->of[i] = on ? (e->r->real[i] && e->r->real[i]->base ? MADE_LEAF : 0) : CUT;
+    bool view = e->r->real[i] && e->r->real[i]->base;
+    e->of[i] &= TURNED | TURNED_UNSEEN;
+    e->of[i] |= !on ? CUT : view ? MADE_LEAF : 0;
     for (int k = 0; on && k < e->r->to->n_primals; k++)
         if (are_related(e, k, i)) e->of[k] &= (uint8_t)~TURNED_BELOW;
 }
 
 static void note_turn(events *e, const td_gnode *n, int i) {
+    e->of[i] |= e->unseen ? TURNED_UNSEEN : TURNED;
     if (n->op == TD_OP_set_ && e->of[i] & CUT) e->of[i] |= MOVED;
     for (int k = 0; k < e->r->to->n_primals; k++)
         if (are_related(e, k, i) && e->of[k] & MADE_LEAF) e->of[k] |= TURNED_BELOW;
 }
 
-/* A view of what was moved away is written. */
 static bool note_write(const events *e, int i) {
     for (int k = 0; k < e->r->to->n_primals; k++)
         if (are_related(e, k, i) && e->of[k] & MOVED)
             return refuse(e, i,
-                          "is written after that ceased to be a leaf and was "
-                          "set to other bytes");
+                          " is written after one that it shares bytes with ceased to "
+                          "be a leaf and was set to others");
     return true;
 }
 
+static void note_region(events *e, const td_gnode *n) {
+    bool off = n->region == TD_R_NO_GRAD || n->region == TD_R_INFERENCE;
+    e->unseen = n->kind == TD_N_ENTER ? e->unseen * 2 + off : e->unseen / 2;
+}
+
 static bool note_node(events *e, const td_gnode *n) {
-    const td_gval *v =
-        n->kind == TD_N_OP && td__opinfo(n->op)->writes ? td__joint_written(n) : NULL;
+    if (n->kind != TD_N_OP) return note_region(e, n), true;
+    const td_gval *v = td__opinfo(n->op)->writes ? td__joint_written(n) : NULL;
     if (!v || v->nr >= e->r->to->n_primals) return true;
     if (n->op == TD_OP_requires_grad_) note_leaf(e, n, v->nr);
     else if (td__ops[n->op].flags & TD_OPF_META) note_turn(e, n, v->nr);
@@ -66,15 +79,22 @@ static bool note_node(events *e, const td_gnode *n) {
     return true;
 }
 
+static bool judge(const events *e, int i) {
+    const td_tensor *t = e->r->real[i];
+    bool             both = e->of[i] & TURNED && e->of[i] & TURNED_UNSEEN;
+    if (both && t && td__needs_grad(t))
+        return refuse(e, i, " is turned both with and without gradients");
+    return !(e->of[i] & TURNED_BELOW) ||
+           refuse(e, i, ", a view, becomes a leaf, and then its base is turned");
+}
+
 bool td__joint_leaves(td_joint_run *r, const int *sharers) {
     const td_graph *p = r->program;
-    events          e = {.r = r, .sharers = sharers};
+    events          e = {.r = r, .sharers = sharers, .unseen = !p->cx->grad_enabled};
     bool            ok = true;
     e.of = td__arena_zalloc(&r->to->arena, (size_t)p->inputs.n + 1);
     if (!e.of) return td__fail_memory(r->cx);
     for (int i = 0; ok && i < p->nodes.n; i++) ok = note_node(&e, p->nodes.v[i]);
-    for (int i = 0; ok && i < r->to->n_primals; i++)
-        if (e.of[i] & TURNED_BELOW)
-            ok = refuse(&e, i, "becomes a leaf, and then the geometry of that changes");
+    for (int i = 0; ok && i < r->to->n_primals; i++) ok = judge(&e, i);
     return ok;
 }
