@@ -187,7 +187,7 @@ setup:
 
 demo: setup ## install what is missing, build, run the demo
 	@$(MAKE) --no-print-directory all
-	@$(B)/tandem demo
+	@$(B)/tandem demo --report=$(B)/report.html
 
 test: setup ## install what is missing, build, run all tests
 	@$(MAKE) --no-print-directory run-tests

@@ -26,6 +26,16 @@ td_replay   *td__runner_replay(const td_runner *r); /* NULL: it was not made so 
 /* What native code is made of, in lines; nothing where it is not native. */
 void td__native_report(td_buf *b, const td_runner *r, const char *what);
 
+/* A step of native code: a kernel, or an op that is called. */
+typedef struct td_native_part {
+    const char *label; /* also the name of its span */
+    const char *code;  /* C of the kernel; NULL: an op is called */
+} td_native_part;
+int            td__native_parts(const td_runner *r); /* 0: it is no native code */
+td_native_part td__native_part(const td_runner *r, int i);
+/* The loops of a kernel before they became C; false: no memory. */
+bool           td__native_nest(td_buf *b, const td_runner *r, int i);
+
 /* Compiles with `b`, or fails with its name in the message. */
 bool td__compile(td_ctx *cx, const td_backend *b, const td_graph *g,
                  const td_compile_info *info, td_runner *code);

@@ -1,21 +1,22 @@
 /* cmd_demo.c -- `tandem demo`: checks gradients, trains a small GPT as one compiled
  * function, lets it write, measures it, and writes a page about all of it. */
 #include "cli/cli.h"
-#include "cli/demo.h"
+#include "cli/report.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 
-static const demo_sizes usual = {{256, 64, 4, 4, 128}, 8, 700, 400, 15};
+static const demo_sizes usual = {{256, 64, 3, 4, 96}, 8, 2000, 400, 15};
 static const demo_sizes small = {{256, 32, 2, 2, 32}, 4, 40, 80, 3};
 
 static int64_t     steps, seed;
 static bool        quick;
-static const char *colour;
+static const char *colour, *path;
 
 static const cli_option options[] = {
-    {"steps", "N", "Steps of training. 700 unless given.", CLI_INT, &steps, 1, 1000000,
+    {"steps", "N", "Steps of training. 2000 unless given.", CLI_INT, &steps, 1, 1000000,
      NULL},
     {"seed", "N",
      "Where random numbers start. The same seed gives the same run. 1 unless "
@@ -23,6 +24,8 @@ static const cli_option options[] = {
      CLI_INT, &seed, 0, INT64_MAX, NULL},
     {"quick", NULL, "A few seconds: a tiny model, 40 steps.", CLI_FLAG, &quick, 0, 0,
      NULL},
+    {"report", "FILE", "Where the page goes. report.html unless given.", CLI_WORD,
+     &path, 0, 0, NULL},
     {"color", "WHEN",
      "auto, always or never. auto colours a terminal, unless NO_COLOR is "
      "set.",
@@ -103,7 +106,7 @@ static void print_text(const char *text, size_t n) {
 
 static bool write(show *s) {
     heading(&s->t, "What it writes");
-    td__buf_add(&s->wrote, "The ");
+    td__buf_add(&s->wrote, "The Sun ");
     if (!demo_gpt_write(&s->gpt, &s->wrote, s->gpt.size.sample)) return false;
     print_text(s->wrote.s, s->wrote.n);
     return true;
@@ -129,6 +132,18 @@ static bool measure(show *s) {
     return true;
 }
 
+static bool write_report(show *s) {
+    report r = {s->cx, s->checks, &s->gpt, s->loss, &s->wrote};
+    char   where[PATH_MAX];
+    heading(&s->t, "Report");
+    if (!report_write(&r, path)) return false;
+    printf("    the joint graph, what is kept and why, memory over time, kernels and "
+           "their C:\n    %s%s%s\n\n",
+           cli_ink_on(&s->t, CLI_BOLD), realpath(path, where) ? where : path,
+           cli_ink_on(&s->t, CLI_PLAIN));
+    return true;
+}
+
 /* ---- the whole ---------------------------------------------------------- */
 
 static bool play(show *s) {
@@ -139,14 +154,14 @@ static bool play(show *s) {
     if (!s->loss) return td__fail_memory(s->cx);
     bool good = check(s);
     return td_ok(s->cx) && demo_gpt_open(&s->gpt, s->cx, size) && train(s) &&
-           write(s) && measure(s) && good;
+           write(s) && measure(s) && write_report(s) && good;
 }
 
 static int run(int argc, char **argv) {
     const char *operand;
     int         status;
     show        s = {0};
-    steps = 0, seed = 1, quick = false, colour = "auto";
+    steps = 0, seed = 1, quick = false, colour = "auto", path = "report.html";
     if (!cli_parse(&cli_demo, argc, argv, &operand, &status)) return status;
     s.t = cli_look(stdout, colour);
     s.cx = td_open();
@@ -167,12 +182,15 @@ const cli_command cli_demo = {
         "Compares gradients of compiled functions with finite differences, trains a\n"
         "small GPT on a built-in text with a whole step as one compiled function, "
         "lets\n"
-        "it write, and measures the same step eagerly and compiled. The status is 1\n"
-        "when gradients disagree.\n"
+        "it write, and measures the same step eagerly and compiled. Then writes a "
+        "page\n"
+        "for a browser, one file: the joint graph of a small function, what is kept\n"
+        "for backward and why, memory over time, and each kernel of the training step\n"
+        "with its C and its share of time. The status is 1 when gradients disagree.\n"
         "\n"
         "On a terminal a bar shows progress; elsewhere ten plain lines do.\n",
     .examples = "tandem demo\n"
-                "tandem demo --seed=7 --steps=2000\n"
+                "tandem demo --seed=7 --steps=4000\n"
                 "tandem demo --quick --color=never | less\n",
     .options = options,
     .run = run,

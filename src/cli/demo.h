@@ -1,5 +1,5 @@
-/* cli/demo.h -- the parts of `tandem demo`: gradients checked, a small GPT on a text that
- * is built in, its speed. */
+/* cli/demo.h -- the parts of `tandem demo`: gradients checked, a small GPT that reads a
+ * text of its own, and its speed. */
 #ifndef TD_DEMO_H
 #define TD_DEMO_H
 

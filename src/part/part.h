@@ -103,6 +103,10 @@ bool td__joint_over(td_graph *g, td_joint *j);
 typedef struct td_peak {
     int64_t fwd, bwd, most; /* most: the larger one */
 } td_peak;
-bool td__peak_bytes(const td_halves *h, const td_part_opts *opts, td_peak *out);
+bool         td__peak_bytes(const td_halves *h, const td_part_opts *opts, td_peak *out);
+/* The same, and each is told the bytes that are alive while a node runs. */
+typedef void td_peak_fn(void *env, const td_gnode *n, bool bwd, int64_t alive);
+bool         td__peak_walk(const td_halves *h, const td_part_opts *opts, td_peak *out,
+                           td_peak_fn *each, void *env);
 
 #endif

@@ -16,6 +16,9 @@ typedef struct running {
     const int64_t  *bytes; /* by value */
     bool           *ours;  /* by root: counted in `alive` */
     int64_t         alive, most;
+    td_peak_fn     *each; /* hears of every node; NULL: nobody */
+    void           *env;
+    bool            bwd;
 } running;
 
 static const td_gnode *node_at(const running *r, int i) {
@@ -69,6 +72,7 @@ static void run(running *r) {
     for (int i = 0; i < r->n; i++) {
         const td_gnode *n = node_at(r, i);
         make_results(r, n);
+        if (r->each) r->each(r->env, n, r->bwd, r->alive);
         for (int k = 0; k < n->n_in; k++) td__garg_each(&n->in[k], end_read, r);
         for (int k = 0; k < n->n_out; k++) { /* results nobody reads */
             int v = n->out[k]->id;
@@ -123,15 +127,24 @@ static bool open_half(running *r, const td_graph *g, const td_part_opts *o,
     return true;
 }
 
+/* Who listens, and the arena of a walk. */
+typedef struct listener {
+    td_peak_fn *each;
+    void       *env;
+    td_arena    room;
+} listener;
+
 static bool run_halves(const td_halves *h, const td_part_opts *o, td_peak *out,
-                       td_arena *room) {
+                       listener *l) {
     running r;
-    if (!open_half(&r, h->fwd, o, room)) return false;
+    if (!open_half(&r, h->fwd, o, &l->room)) return false;
+    r.each = l->each, r.env = l->env;
     run(&r);
     *out = (td_peak){.fwd = r.most};
     int64_t held = held_outputs(&r, h->n_fwd);
     if (!h->bwd) return true;
-    if (!open_half(&r, h->bwd, o, room)) return false;
+    if (!open_half(&r, h->bwd, o, &l->room)) return false;
+    r.each = l->each, r.env = l->env, r.bwd = true;
     r.alive = r.most = held;
     for (int i = 0; i < h->n_kept; i++)
         if (h->kept[i].from == TD_SAVED_FRESH) bring_in(&r, i);
@@ -140,12 +153,17 @@ static bool run_halves(const td_halves *h, const td_part_opts *o, td_peak *out,
     return true;
 }
 
-bool td__peak_bytes(const td_halves *h, const td_part_opts *opts, td_peak *out) {
-    td_arena room = {0};
-    bool     ok = run_halves(h, opts, out, &room);
+bool td__peak_walk(const td_halves *h, const td_part_opts *opts, td_peak *out,
+                   td_peak_fn *each, void *env) {
+    listener l = {.each = each, .env = env};
+    bool     ok = run_halves(h, opts, out, &l);
     out->most = ok && out->bwd > out->fwd ? out->bwd : out->fwd;
-    td__arena_free(&room);
+    td__arena_free(&l.room);
     return ok || td__fail_memory(h->cx);
+}
+
+bool td__peak_bytes(const td_halves *h, const td_part_opts *opts, td_peak *out) {
+    return td__peak_walk(h, opts, out, NULL, NULL);
 }
 
 /* ---- choices ------------------------------------------------------------ */

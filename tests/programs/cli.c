@@ -141,14 +141,18 @@ static void test_config(void) {
 }
 
 static void test_demo(void) {
-    const char *args = "demo --quick --steps=20";
+    const char *args = "demo --quick --steps=20 --report=/dev/null";
     says("LC_ALL=C", args,
          "20/20 steps|a whole GPT|agree|What it writes|eager|compiled");
     says("LC_ALL=C.UTF-8", args, "\u2514\u2500|agree");
     result *r = run("", args);
     check(!strchr(r->text, '\x1b'), "a pipe should get no escapes", args, r);
+    r = run("", "demo --quick --steps=1 --report=/nowhere/r.html");
+    check(r->status == 1 && strstr(r->text, "cannot write /nowhere/r.html"),
+          "should say that it cannot write", args, r);
     check(!strstr(r->text, "DIFFER"), "gradients should agree", args, r);
-    says("NO_COLOR=1", "demo --quick --steps=1 --color=always", "\x1b[1m");
+    says("NO_COLOR=1", "demo --quick --steps=1 --report=/dev/null --color=always",
+         "\x1b[1m");
 }
 
 /* build/programs/cli: the command is build/tandem. */

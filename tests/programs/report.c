@@ -1,0 +1,137 @@
+/* report.c -- the page `tandem demo` writes: tags are balanced, nothing is fetched from
+ * elsewhere, and all that is promised is in it, kernels with their C included. The
+ * command is looked for beside this program. */
+#include <ctype.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int  passed, failed;
+static char page[] = "/tmp/tandem-report-XXXXXX";
+
+static void check(bool ok, const char *what) {
+    if (!ok) printf("FAIL %s\n", what);
+    ok ? passed++ : failed++;
+}
+
+/* ---- tags --------------------------------------------------------------- */
+
+enum { DEEP = 64, NAME = 24 };
+
+typedef struct tags {
+    char open[DEEP][NAME];
+    int  n;
+} tags;
+
+/* Where the tag at `p` ends; quoted text may hold any character. NULL: it does not. */
+static const char *tag_end(const char *p) {
+    for (bool quoted = false; *p; p++) {
+        if (*p == '"') quoted = !quoted;
+        else if (*p == '<' && !quoted) return NULL;
+        else if (*p == '>' && !quoted) return p;
+    }
+    return NULL;
+}
+
+static bool is_void(const char *name, const char *end) {
+    return !strcmp(name, "meta") || end[-1] == '/';
+}
+
+/* Takes note of the tag behind `<`; what it is about when it is wrong, or NULL. */
+static const char *take_tag(tags *t, const char *p, const char *end) {
+    char name[NAME] = "";
+    bool closes = *p == '/';
+    p += closes;
+    for (int i = 0; i < NAME - 1 && isalnum((unsigned char)p[i]); i++) name[i] = p[i];
+    if (!*name) return "a < that begins no tag";
+    if (closes && (t->n == 0 || strcmp(t->open[t->n - 1], name)))
+        return "a tag that closes another than the last";
+    if (closes) t->n--;
+    else if (!is_void(name, end)) {
+        if (t->n == DEEP) return "tags that are too deep";
+        strcpy(t->open[t->n++], name);
+    }
+    return NULL;
+}
+
+/* NULL, or what is wrong with the text of the page. */
+static const char *fault_of(const char *text) {
+    tags t = {.n = 0};
+    for (const char *p = text; (p = strchr(p, '<'));) {
+        if (!strncmp(p, "<!doctype html>", 15)) {
+            p += 15;
+            continue;
+        }
+        const char *end = tag_end(p + 1), *bad;
+        if (!end) return "a tag without an end";
+        if ((bad = take_tag(&t, p + 1, end))) return bad;
+        p = end + 1;
+        if (t.n && !strcmp(t.open[t.n - 1], "script")) p = strstr(p, "</script>");
+        if (!p) return "a script without an end";
+    }
+    return t.n ? "a tag that is not closed" : NULL;
+}
+
+static void test_faults(void) {
+    check(!fault_of("<!doctype html><p a=\"<>\">1<br/></p>"), "a good page");
+    check(fault_of("<p><b></p></b>") != NULL, "crossed tags are seen");
+    check(fault_of("<p>") != NULL, "open tags are seen");
+    check(fault_of("1 < 2") != NULL, "plain < is seen");
+}
+
+/* ---- the page ----------------------------------------------------------- */
+
+static char *read_page(void) {
+    FILE  *f = fopen(page, "r");
+    char  *text = malloc(1 << 23);
+    size_t n = f && text ? fread(text, 1, (1 << 23) - 1, f) : 0;
+    if (text) text[n] = 0;
+    if (f) fclose(f);
+    return text;
+}
+
+static void test_page(const char *text) {
+    static const char *const outside[] = {"http:", "https:", " src=",   "@import",
+                                          "url(",  "<link",  "href=\"/"};
+    static const char *const inside[] = {"id=\"loss\"",
+                                         "id=\"gradients\"",
+                                         "id=\"joint\"",
+                                         "id=\"kept\"",
+                                         "id=\"memory\"",
+                                         "id=\"kernels\"",
+                                         "computed again",
+                                         "class=\"edge k\"",
+                                         "class=\"edge r\"",
+                                         "class=\"area\"",
+                                         "class=\"kernel\"",
+                                         "void KERNEL(const td_nest_run *r",
+                                         "prefers-color-scheme:dark"};
+    const char              *bad = fault_of(text);
+    if (bad) printf("the page has %s\n", bad);
+    check(!bad, "the page is well-formed");
+    for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
+        check(!strstr(text, outside[i]), outside[i]);
+    for (size_t i = 0; i < sizeof inside / sizeof *inside; i++)
+        check(strstr(text, inside[i]) != NULL, inside[i]);
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    char  line[2048];
+    char *end = strrchr(argv[0], '/');
+    int   f = mkstemp(page);
+    snprintf(line, sizeof line,
+             "TD_BACKEND=native %.*s/../tandem demo --quick --steps=5 --report=%s 2>&1",
+             end ? (int)(end - argv[0]) : 1, end ? argv[0] : ".", page);
+    check(f >= 0 && system(line) == 0, "the demo ends well");
+    test_faults();
+    char *text = read_page();
+    if (text) test_page(text);
+    free(text);
+    if (f >= 0) close(f);
+    unlink(page);
+    printf("%d passed, %d failed\n", passed, failed);
+    return failed > 0;
+}
