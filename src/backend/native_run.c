@@ -91,9 +91,10 @@ static void find_draws(const td_native *c, const td_replay *r, td_launch *k) {
 static bool find_lates(const td_native *c, const td_replay *r, td_launch *k) {
     for (int i = 0; i < k->b.lates.n; i++) {
         const td_late *t = &k->b.lates.v[i];
-        td_value       v = t->arg->kind == TD_G_VALUE
-                               ? r->val[t->arg->u.v->id]
-                               : td_value_int(td__gdim_value(c->g, t->arg->u.i, r->bound));
+        const td_garg *a = t->arg;
+        bool           value = a->kind == TD_G_VALUE;
+        td_value       v = value ? r->val[a->u.v->id] : td_value_none();
+        if (!value) v = td_value_int(td__gdim_value(c->g, a->u.i, r->bound));
         if (v.kind == TD_K_INT && v.u.i == INT64_MIN)
             return td__fail(c->g->cx, TD_E_SHAPE, "@%.60s: a size is not known",
                             c->g->name);

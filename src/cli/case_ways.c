@@ -56,7 +56,7 @@ static bool call_functional(case_run *run, const td_graph *fn, const td_value *i
     /* flags of what a call without history left are not eager's */
     bool           history = has_history(fn, in) && !run->values_only;
     td_functional *f = NULL;
-    bool rules = history || (!run->values_only && asks_tape(fn));
+    bool           rules = history || (!run->values_only && asks_tape(fn));
     if (!rules || obeys_tape(fn, in)) f = functionalize(run, fn, in);
     run->refused = !f;
     if (f && run->values_only) f->no_history = run->values_only;

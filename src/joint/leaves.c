@@ -1,7 +1,8 @@
-/* leaves.c -- what becomes of inputs on the way. The wrapper knows how a call begins and
- * ends, which is not enough for some orders of events, and those are refused: leaves
- * that come and go among inputs that share bytes, whose relatives take after one or
- * the other with every write; and geometry that changes with and without gradients. */
+/* leaves.c -- what becomes of inputs on the way. The wrapper knows how a call begins
+ * and ends, which is not enough for some orders of events, and those are refused:
+ * leaves that come and go among inputs that share bytes, whose relatives take after one
+ * or the other with every write; geometry that changes with and without gradients; and
+ * a history that ends and begins anew while a view has the old one. */
 #include "joint/joint_int.h"
 
 const td_gval *td__joint_written(const td_gnode *n) {
@@ -18,8 +19,10 @@ enum {
     CUT = 2, /* no longer a leaf */
     MOVED = 4,
     TURNED_BELOW = 8,
-    TURNED = 16,       /* with gradients */
-    TURNED_UNSEEN = 32 /* without */
+    TURNED = 16,        /* with gradients */
+    TURNED_UNSEEN = 32, /* without */
+    VIEWED = 64,
+    ENDED = 128 /* detached, when it had a view */
 };
 
 typedef struct events {
@@ -42,7 +45,7 @@ static bool refuse(const events *e, int i, const char *what) {
 static void note_leaf(events *e, const td_gnode *n, int i) {
     bool on = n->n_in < 2 || n->in[1].u.i != 0;
     bool view = e->r->real[i] && e->r->real[i]->base;
-    e->of[i] &= TURNED | TURNED_UNSEEN;
+    e->of[i] &= TURNED | TURNED_UNSEEN | VIEWED | ENDED;
     e->of[i] |= !on ? CUT : view ? MADE_LEAF : 0;
     for (int k = 0; on && k < e->r->to->n_primals; k++)
         if (are_related(e, k, i)) e->of[k] &= (uint8_t)~TURNED_BELOW;
@@ -70,10 +73,21 @@ static void note_region(events *e, const td_gnode *n) {
 }
 
 static bool note_node(events *e, const td_gnode *n) {
+    const td_opinfo *info = td__opinfo(n->op);
     if (n->kind != TD_N_OP) return note_region(e, n), true;
-    const td_gval *v = td__opinfo(n->op)->writes ? td__joint_written(n) : NULL;
+    const td_gval *v = n->n_in ? td__joint_written(n) : NULL;
     if (!v || v->nr >= e->r->to->n_primals) return true;
+    if (!info->writes) {
+        bool view = info->composite || td__ops[n->op].flags & TD_OPF_VIEW;
+        e->of[v->nr] |= view ? VIEWED : 0;
+        return true;
+    }
+    if (n->op == TD_OP_requires_grad_ && e->of[v->nr] & ENDED)
+        return refuse(e, v->nr,
+                      " is detached and becomes a leaf, while a view of it has the old "
+                      "history");
     if (n->op == TD_OP_requires_grad_) note_leaf(e, n, v->nr);
+    else if (n->op == TD_OP_detach_) e->of[v->nr] |= e->of[v->nr] & VIEWED ? ENDED : 0;
     else if (td__ops[n->op].flags & TD_OPF_META) note_turn(e, n, v->nr);
     else return note_write(e, v->nr);
     return true;

@@ -68,8 +68,11 @@ bool(td_expect)(td_tensor *t, int64_t dim, const char *rel, int64_t than) {
     if (td_is_nil(t)) return false;
     int64_t size = td_sym_size(t, dim);
     if (!td_ok(t->cx)) return false;
-    return td_op_expect(t->cx, size, le ? "<" : gt ? ">=" : rel, than + (le || gt),
-                        false);
+    return td_op_expect(t->cx, size,
+                        le   ? "<"
+                        : gt ? ">="
+                             : rel,
+                        than + (le || gt), false);
 }
 
 static bool take_result(td_call *c, td_value v) {
