@@ -5,7 +5,11 @@
 
 td_tensor *td__vjp_zeros(const td_vjp *v, int i) {
     const td_meta *m = v->out_meta[i];
-    return td_op_zeros(v->cx, (td_ints){m->size, m->rank}, m->dtype);
+    td_ints        size = {m->size, m->rank};
+    /* In a trace they go with the gradient that asked for them. */
+    for (int k = 0; k < v->n_out; k++)
+        if (v->g[k]) return td_op_new_zeros(v->g[k], size, m->dtype);
+    return td_op_zeros(v->cx, size, m->dtype);
 }
 
 /* The arrays of a td_vjp. Those by result or by list entry come from the walks'
@@ -127,13 +131,17 @@ static bool run_rule(frame *f, td_node *n, td_vjp_fn *rule, td_tensor **grads) {
     return td_ok(n->cx); /* the engine starts with a clean context */
 }
 
-static bool zero_grads(td_node *n, const bool *need, td_tensor **grads) {
+/* In a trace the zeros go with the gradient that asked for them. */
+static bool zero_grads(td_node *n, td_tensor *const *g, const bool *need,
+                       td_tensor **grads) {
     if (n->flags & TD_NF_NONE)
         return td__fail(n->cx, TD_E_GRAD, "%s: has no derivative", n->name);
     for (int i = 0; i < n->n_edge; i++) {
         if (!need[i]) continue;
         const td_note *t = &n->note[i];
-        grads[i] = td_op_zeros(n->cx, td__note_sizes(t), (td_dtype)t->dtype);
+        td_tensor     *from = g && n->n_out > 0 ? g[0] : NULL;
+        grads[i] = from ? td_op_new_zeros(from, td__note_sizes(t), (td_dtype)t->dtype)
+                        : td_op_zeros(n->cx, td__note_sizes(t), (td_dtype)t->dtype);
         if (td_is_nil(grads[i])) return false;
     }
     return true;
@@ -147,7 +155,7 @@ static td_vjp_fn *rule_of(const td_node *n) {
 
 static bool op_apply(td_node *n, td_tensor *const *g, const bool *need,
                      td_tensor **grads) {
-    if (n->flags & TD_NF_ZERO) return zero_grads(n, need, grads);
+    if (n->flags & TD_NF_ZERO) return zero_grads(n, g, need, grads);
     frame         f;
     td_arena     *walks = &td__eager(n->cx)->walks;
     td_arena_mark mark = td__arena_mark(walks);

@@ -60,7 +60,7 @@ static void note_turn(events *e, const td_gnode *n, int i) {
 
 static bool note_write(const events *e, int i) {
     for (int k = 0; k < e->r->to->n_primals; k++)
-        if (are_related(e, k, i) && e->of[k] & MOVED)
+        if ((k == i ? e->sharers[i] : are_related(e, k, i)) && e->of[k] & MOVED)
             return refuse(e, i,
                           " is written after one that it shares bytes with ceased to "
                           "be a leaf and was set to others");
@@ -87,7 +87,8 @@ static bool note_node(events *e, const td_gnode *n) {
                       " is detached and becomes a leaf, while a view of it has the old "
                       "history");
     if (n->op == TD_OP_requires_grad_) note_leaf(e, n, v->nr);
-    else if (n->op == TD_OP_detach_) e->of[v->nr] |= e->of[v->nr] & VIEWED ? ENDED : 0;
+    else if (n->op == TD_OP_detach_)
+        e->of[v->nr] |= e->of[v->nr] & VIEWED ? CUT | ENDED : CUT;
     else if (td__ops[n->op].flags & TD_OPF_META) note_turn(e, n, v->nr);
     else return note_write(e, v->nr);
     return true;
