@@ -35,7 +35,8 @@ typedef enum td_key_bit {
     TD_KEY_READONLY,
     TD_KEY_STALE, /* a view whose history is out of date */
     TD_KEY_OFFSET,
-    TD_KEY_BASE /* not passed: what a tensor before it is a view of */
+    TD_KEY_BASE, /* not passed: what a tensor before it is a view of */
+    TD_KEY_MOVED /* a view whose base lies in other bytes */
 } td_key_bit;
 
 /* Which values of a call lie in the same bytes. */

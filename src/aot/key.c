@@ -125,13 +125,15 @@ static bool is_shared(const subject *s, int i) {
     return s->kin[i].shared || s->kin[s->kin[i].first].shared;
 }
 
-/* Writes into one of several views move the history of the tensor they are views of. */
+/* Writes into one of several views move the history of the tensor they are views of. A
+ * view of another making than the plain one is traced with its base, whatever it shares. */
 static void find_bases(td_kins *k, subject *s) {
     int n = count(s);
     s->kin = k->kin;
     for (int i = 0; i < n; i++) {
-        td_tensor *t = is_shared(s, i) ? tensor_at(s, i) : NULL;
-        if (t && t->base && td__needs_grad(t))
+        td_tensor *t = tensor_at(s, i);
+        if (!t || !t->base) continue;
+        if (t->creation != TD_MADE_PLAIN || (is_shared(s, i) && td__needs_grad(t)))
             k->kin[n + s->n_bases++] = (td_kin){k->kin[i].first, i, true};
     }
 }
@@ -163,7 +165,8 @@ static int64_t nature(const subject *s, td_tensor *t) {
            bit(TD_KEY_INFERENCE, td_is_inference(t)) | bit(TD_KEY_VIEW, view) |
            (int64_t)(t->base ? t->creation : 0) << TD_KEY_CREATION |
            bit(TD_KEY_NUMBER, (t->flags & TD_TF_NUMBER) != 0) |
-           bit(TD_KEY_READONLY, t->st->readonly) | bit(TD_KEY_STALE, stale);
+           bit(TD_KEY_READONLY, t->st->readonly) | bit(TD_KEY_STALE, stale) |
+           bit(TD_KEY_MOVED, t->base && t->base->st != t->st);
 }
 
 /* The look of the next argument where guards count; NULL: none. */

@@ -277,6 +277,7 @@ static void tensor_words(td_buf *b, subject s, const said *t) {
     if (has(t, TD_KEY_NUMBER)) td__buf_add(b, ", a wrapped number");
     if (has(t, TD_KEY_READONLY)) td__buf_add(b, ", read-only");
     if (has(t, TD_KEY_STALE)) td__buf_add(b, ", out of date");
+    if (has(t, TD_KEY_MOVED)) td__buf_add(b, ", its base elsewhere");
     if (!t->alias) return;
     subject k = {(int)((t->alias - 1) / 2), s.n_args, false, false};
     td__buf_printf(b, ", %s %s",
