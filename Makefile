@@ -172,6 +172,9 @@ $(B)/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/libtandem.a
 $(B)/fuzz/programs: $(call obj,$(PROG_SRCS)) $(CASE_OBJS) $(B)/libtandem.a
 	@mkdir -p $(@D)
 	$(link) $(LIBS)
+$(B)/bench/train: $(B)/obj/bench/train.o $(B)/obj/examples/gpt2/model.o $(B)/libtandem.a
+	@mkdir -p $(@D)
+	$(link) $(LIBS)
 $(B)/bench/%: $(B)/obj/bench/%.o $(B)/libtandem.a
 	@mkdir -p $(@D)
 	$(link) $(LIBS)
