@@ -318,6 +318,9 @@ bool td__group_grow(td_group *g, size_t was) {
     td_func *f = g->f;
     if (g->st->bytes <= was) return true;
     if (was && !td__group_flatten(g, (int64_t)was)) return false;
+    if (!g->root)
+        return td__fail(f->cx, TD_E_UNSUPPORTED,
+                        "a storage that grows and of which no piece is known");
     td_dtype dt = g->root->geom.dtype;
     int64_t  item = td__dtype_bytes[dt], had = was ? g->root->geom.size[0] : 0;
     int64_t  n = ((int64_t)g->st->bytes + item - 1) / item, more = n - had;
