@@ -8,15 +8,17 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const demo_sizes usual = {{256, 64, 3, 4, 96}, 8, 2000, 400, 15};
+static const demo_sizes usual = {{256, 64, 3, 4, 96}, 8, 2400, 400, 15};
 static const demo_sizes small = {{256, 32, 2, 2, 32}, 4, 40, 80, 3};
+
+static const char *const PROMPT = "A machine that learns";
 
 static int64_t     steps, seed;
 static bool        quick;
 static const char *colour, *path;
 
 static const cli_option options[] = {
-    {"steps", "N", "Steps of training. 2000 unless given.", CLI_INT, &steps, 1, 1000000,
+    {"steps", "N", "Steps of training. 2400 unless given.", CLI_INT, &steps, 1, 1000000,
      NULL},
     {"seed", "N",
      "Where random numbers start. The same seed gives the same run. 1 unless "
@@ -106,7 +108,7 @@ static void print_text(const char *text, size_t n) {
 
 static bool write(show *s) {
     heading(&s->t, "What it writes");
-    td__buf_add(&s->wrote, "The Sun ");
+    td__buf_add(&s->wrote, PROMPT);
     if (!demo_gpt_write(&s->gpt, &s->wrote, s->gpt.size.sample)) return false;
     print_text(s->wrote.s, s->wrote.n);
     return true;

@@ -166,16 +166,16 @@ static void cards(td_buf *b, const report *r) {
     snprintf(one, sizeof one, "%.2f \u2192 %.2f", (double)r->loss[0], last);
     snprintf(two, sizeof two, "loss in %" PRId64 " compiled steps", n);
     card(b, one, two);
-    snprintf(one, sizeof one, "%.0f tokens/s", g->compiled.tokens);
-    snprintf(two, sizeof two, "compiled; eager %.0f, a factor of %.2f", g->eager.tokens,
-             g->eager.ms / g->compiled.ms);
+    snprintf(one, sizeof one, "%.1f k", g->compiled.tokens / 1e3);
+    snprintf(two, sizeof two, "tokens/s compiled; eager %.1f k, a factor of %.2f",
+             g->eager.tokens / 1e3, g->eager.ms / g->compiled.ms);
     card(b, one, two);
     snprintf(one, sizeof one, "%.1f MiB", (double)g->compiled.peak / 1048576);
     snprintf(two, sizeof two, "at most, compiled; eager %.1f MiB; state %.1f MiB",
              (double)g->eager.peak / 1048576, (double)g->state / 1048576);
     card(b, one, two);
     snprintf(one, sizeof one, "%.2f s", g->compile_s);
-    card(b, one, "to compile a whole step, at its first call");
+    card(b, one, "to compile a whole step; less when the cache on disk has it");
     snprintf(one, sizeof one, "%.0e", worst);
     snprintf(two, sizeof two, "largest error of %" PRId64 " derivatives checked",
              checked);

@@ -58,7 +58,7 @@ void report_loss(td_buf *b, const float *loss, int n) {
         rule(b, i / most, label);
     }
     path_of(b, "raw", loss, n, 500, most);
-    path_of(b, "curve", loss, n, 40, most);
+    path_of(b, "curve", loss, n, 100, most);
     snprintf(label, sizeof label, "%d steps", n);
     below(b, 0, "start", "1");
     below(b, 1, "end", label);
