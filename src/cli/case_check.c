@@ -117,6 +117,15 @@ static bool by_value(const side *a) {
     return td__ops[op].flags & TD_OPF_PICKY;
 }
 
+/* A way says that it does not do this: when it compiles the function, or in a backward
+ * the gradient of its gradient. */
+static bool refuses(const check *k) {
+    td_code code = k->other.code;
+    bool    compiles =
+        k->other.run.refused || (k->backward && k->other.run.way->saves_copies);
+    return compiles && (code == TD_E_UNSUPPORTED || code == TD_E_TRACE);
+}
+
 /* At least one side failed at this step. */
 static void judge_failure(check *k) {
     const side   *a = &k->eager, *b = &k->other;
@@ -132,8 +141,7 @@ static void judge_failure(check *k) {
     } else if (goes_on(k)) {
         v->result = b->code ? CASE_BOTH_FAIL : CASE_GOES_ON;
         td__buf_printf(&v->why, "%s", a->message);
-    } else if (stops(k) || (b->run.refused &&
-                            (b->code == TD_E_UNSUPPORTED || b->code == TD_E_TRACE))) {
+    } else if (stops(k) || refuses(k)) {
         v->result = CASE_REFUSED;
         td__buf_printf(&v->why, "%s", b->message);
     } else if (free) {
