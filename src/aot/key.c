@@ -193,7 +193,9 @@ static bool put_tensor(subject *s, int i) {
     for (int d = 0; d < t->rank; d++)
         if (!put(s, known(l, l ? l->size[d] : 0, t->size[d]))) return false;
     for (int d = 0; d < t->rank; d++) {
-        int64_t stride = t->size[d] == 1 ? -1 : t->stride[d];
+        /* That of one element says nothing; but view_dtype wants a 1 at the end. */
+        bool    odd = d == t->rank - 1 && t->stride[d] != 1;
+        int64_t stride = t->size[d] != 1 ? t->stride[d] : odd ? -2 : -1;
         if (!put(s, known(l, l ? l->stride[d] : 0, stride))) return false;
     }
     return !offset || put(s, known(l, l ? l->offset : 0, t->offset));
