@@ -127,7 +127,8 @@ static bool same_sizes(const td_tensor *g, const td_note *t) {
 static bool broadcast_of(const td_tensor *g, const td_note *t) {
     int lead = g->rank - t->rank;
     for (int i = 0; i < t->rank && lead >= 0; i++)
-        if (t->dims[i] != 1 && !td__dim_eq(t->dims[i], g->size[lead + i])) return false;
+        if (!td__dim_eq(t->dims[i], 1) && !td__dim_eq(t->dims[i], g->size[lead + i]))
+            return false;
     return lead >= 0;
 }
 
