@@ -122,10 +122,10 @@ static bool about_block(td_buf *b, const td_fn *f, const td_fn *all) {
                 "Every value of the forward half that backward needs.");
     report_choices(b, p->h);
     report_close(b);
-    report_open(
-        b, "memory", "Memory over time",
-        "Bytes alive while each node runs, beside inputs. The dashed line is the "
-        "same function with everything kept that backward reads.");
+    report_open(b, "memory", "Memory over time",
+                "Bytes alive while each node runs, beside inputs, as the "
+                "partition counts them. The dashed line is the "
+                "same function with everything kept that backward reads.");
     td__buf_printf(b, "<p>Kept between the halves: <b>%s</b> of %s.</p>\n",
                    td__size_text(one, p->h->bytes_kept),
                    td__size_text(most, p->h->bytes_most));
