@@ -50,32 +50,35 @@ enum { ROWS = 256, WIDE = 64, INNER = 256, BLOCK_ARGS = 6 };
 
 static const char *const block_source =
     "static bool block(td_call *c) {\n"
-    "    td_tensor *x = td_arg(c, 0), *w = td_arg(c, 1), *b = td_arg(c, 2);\n"
+    "    td_tensor *w = td_arg(c, 0), *b = td_arg(c, 1), *x = td_arg(c, 5);\n"
     "    td_tensor *n = td_layer_norm(x, TD_SHAPE(64), w, b);\n"
-    "    td_tensor *gate = td_silu(td_linear(n, td_arg(c, 3)));\n"
-    "    td_tensor *h = td_mul(gate, td_linear(n, td_arg(c, 4)));\n"
-    "    td_tensor *y = td_add(x, td_linear(h, td_arg(c, 5)));\n"
+    "    td_tensor *gate = td_silu(td_linear(n, td_arg(c, 2)));\n"
+    "    td_tensor *h = td_mul(gate, td_linear(n, td_arg(c, 3)));\n"
+    "    td_tensor *y = td_add(x, td_linear(h, td_arg(c, 4)));\n"
     "    return td_return(c, td_mean(td_mul(y, y)));\n"
     "}\n";
 
+static const char *const block_names[] = {"norm.w", "norm.b", "gate", "up", "down"};
+
 /* As block_source has it. */
 static bool block(td_call *c) {
-    td_tensor *x = td_arg(c, 0), *w = td_arg(c, 1), *b = td_arg(c, 2);
+    td_tensor *w = td_arg(c, 0), *b = td_arg(c, 1), *x = td_arg(c, 5);
     td_tensor *n = td_layer_norm(x, TD_SHAPE(WIDE), w, b);
-    td_tensor *gate = td_silu(td_linear(n, td_arg(c, 3)));
-    td_tensor *h = td_mul(gate, td_linear(n, td_arg(c, 4)));
-    td_tensor *y = td_add(x, td_linear(h, td_arg(c, 5)));
+    td_tensor *gate = td_silu(td_linear(n, td_arg(c, 2)));
+    td_tensor *h = td_mul(gate, td_linear(n, td_arg(c, 3)));
+    td_tensor *y = td_add(x, td_linear(h, td_arg(c, 4)));
     return td_return(c, td_mean(td_mul(y, y)));
 }
 
 /* Compiled for arguments of its own and called once; NULL after a failure. */
 static td_fn *make_block(td_ctx *cx, td_partition how) {
-    td_ints     shape[] = {TD_SHAPE(ROWS, WIDE),  TD_SHAPE(WIDE),
-                           TD_SHAPE(WIDE),        TD_SHAPE(INNER, WIDE),
-                           TD_SHAPE(INNER, WIDE), TD_SHAPE(WIDE, INNER)};
+    td_ints     shape[] = {TD_SHAPE(WIDE),        TD_SHAPE(WIDE),
+                           TD_SHAPE(INNER, WIDE), TD_SHAPE(INNER, WIDE),
+                           TD_SHAPE(WIDE, INNER), TD_SHAPE(ROWS, WIDE)};
     td_value    arg[BLOCK_ARGS];
     td_tensor  *y;
-    td_aot_opts o = {TD_AOT_OPTS, .name = "block", .partition = how};
+    td_aot_opts o = {TD_AOT_OPTS, .name = "block", .partition = how,
+                     .n_params = BLOCK_ARGS - 1, .state_names = block_names};
     td_fn      *f = td_aot_function(cx, block, NULL, &o);
     for (int i = 0; i < BLOCK_ARGS; i++)
         arg[i] = td_value_tensor(td_requires_grad_(td_randn(cx, shape[i])));
