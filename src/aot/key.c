@@ -125,8 +125,8 @@ static bool is_shared(const subject *s, int i) {
     return s->kin[i].shared || s->kin[s->kin[i].first].shared;
 }
 
-/* Writes into one of several views move the history of the tensor they are views of. A
- * view of another making than the plain one is traced with its base, whatever it shares. */
+/* Writes into one of several views move the history of the tensor they are views of.
+ * A view of another making than the plain one is traced with its base in any case. */
 static void find_bases(td_kins *k, subject *s) {
     int n = count(s);
     s->kin = k->kin;
