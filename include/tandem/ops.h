@@ -1235,6 +1235,9 @@ TD_API td_tensor *td_op_nonzero(td_tensor *self);
 /* The elements where the mask is true, as one dim; both broadcast. */
 TD_API td_tensor *td_op_masked_select(td_tensor *self, td_tensor *mask);
 
+/* The different values, sorted; for every element the place of its value among them; how often each occurs. What is not asked for is empty. No NaN is like another. */
+TD_API td_tensor *td_op_unique(td_tensor *self, bool return_inverse, bool return_counts, td_tensor **inverse, td_tensor **counts);
+
 /* `self` with the elements of `source` in turn where the mask is true. */
 TD_API td_tensor *td_op_masked_scatter(td_tensor *self, td_tensor *mask, td_tensor *source);
 
@@ -2660,6 +2663,8 @@ static inline void td__at(const char *file, int line) {
     (TD__AT, td_op_nonzero((x0)))
 #define td_masked_select(x0, x1) \
     (TD__AT, td_op_masked_select((x0), (x1)))
+#define td_unique(x0, x1, x2, x3, x4) \
+    (TD__AT, td_op_unique((x0), (x1), (x2), (x3), (x4)))
 #define td_masked_scatter(x0, x1, x2) \
     (TD__AT, td_op_masked_scatter((x0), (x1), (x2)))
 #define td_masked_scatter_(x0, x1, x2) \

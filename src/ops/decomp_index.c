@@ -136,3 +136,39 @@ bool td__decomp_one_hot(td_opcall *c) {
     td_tensor *index = td_op_unsqueeze(self, -1);
     return give(c, td_op_scatter_value(zeros, -1, index, td_value_int(1)));
 }
+
+/* ---- different values --------------------------------------------------- */
+
+/* Of a sorted list: is an element another than the one before it? */
+static td_tensor *begins(td_tensor *sorted) {
+    td_value   none = td_value_none(), one = td_value_int(1);
+    td_tensor *head = td_op_slice(sorted, 0, none, one, 1);
+    td_tensor *next = td_op_slice(sorted, 0, one, none, 1);
+    td_tensor *before = td_op_slice(sorted, 0, none, td_value_int(-1), 1);
+    td_tensor *parts[2] = {td_op_ones_like(head, TD_BOOL),
+                           td_op_ne(next, td_value_tensor(before))};
+    return td_op_cat((td_tensors){parts, 2}, 0);
+}
+
+/* All results have one size that depends on values: that of nonzero. */
+bool td__decomp_unique(td_opcall *c) {
+    td_tensor *self = td__in(c, 0), *order = NULL;
+    int64_t    all = -1, zero = 0;
+    td_tensor *sorted =
+        td_op_sort(td_op_reshape(self, ints(&all, 1)), 0, false, true, &order);
+    td_tensor *first = begins(sorted);
+    td_tensor *at = td_op_select(td_op_nonzero(first), 1, 0);
+    td_tensor *place = td_op_sub(td_op_cumsum(first, 0, TD_DTYPE_NONE), td_value_int(1),
+                                 td_value_int(1));
+    td_tensor *ones = td_op_ones_like(place, TD_DTYPE_NONE);
+    c->out[0] = td_op_index_select(sorted, 0, at);
+    c->out[1] =
+        td__in_bool(c, 1)
+            ? td_op_reshape(td_op_scatter(place, 0, order, place), td__sizes(self))
+            : td_op_new_zeros(place, ints(&zero, 1), TD_DTYPE_NONE);
+    c->out[2] = td__in_bool(c, 2)
+                    ? td_op_index_add(td_op_zeros_like(at, TD_DTYPE_NONE), 0, place,
+                                      ones, td_value_int(1))
+                    : td_op_new_zeros(place, ints(&zero, 1), TD_DTYPE_NONE);
+    return td_ok(c->cx);
+}

@@ -2069,6 +2069,15 @@ td_tensor *td_op_masked_select(td_tensor *self, td_tensor *mask) {
     return td__call1(td__args_ctx(in, 2), TD_OP_masked_select, in, 2);
 }
 
+td_tensor *td_op_unique(td_tensor *self, bool return_inverse, bool return_counts, td_tensor **inverse, td_tensor **counts) {
+    td_value in[] = {td_value_tensor(self), td_value_bool(return_inverse), td_value_bool(return_counts)};
+    td_tensor *result[3];
+    td__call(td__args_ctx(in, 3), TD_OP_unique, in, 3, result, 3);
+    if (inverse) *inverse = result[1];
+    if (counts) *counts = result[2];
+    return result[0];
+}
+
 td_tensor *td_op_masked_scatter(td_tensor *self, td_tensor *mask, td_tensor *source) {
     td_value in[] = {td_value_tensor(self), td_value_tensor(mask), td_value_tensor(source)};
     return td__call1(td__args_ctx(in, 3), TD_OP_masked_scatter, in, 3);

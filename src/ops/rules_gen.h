@@ -322,6 +322,7 @@ td_kernel_fn td__kern_nonzero;
 td_shape_fn td__shape_masked_select;
 td_kernel_fn td__kern_masked_select;
 td_vjp_fn td__vjp_masked_select;
+td_decomp_fn td__decomp_unique;
 td_shape_fn td__shape_masked_scatter;
 td_kernel_fn td__kern_masked_scatter;
 td_shape_fn td__shape_masked_scatter_backward;

@@ -139,6 +139,13 @@ static bool selects(td_call *c) {
 }
 TEST(masked_select_gives_any_count) { check_counts(selects); }
 
+static bool distinct(td_call *c) {
+    td_tensor *inverse, *counts, *x = td_arg(c, 0);
+    td_tensor *v = td_unique(x, true, true, &inverse, &counts);
+    return td_return(c, v, inverse, td_mul(v, counts));
+}
+TEST(unique_gives_any_count) { check_counts(distinct); }
+
 static bool picks(td_call *c) {
     td_tensor *x = td_arg(c, 0), *i = td_select(td_nonzero(x), 1, 0);
     return td_return(c, td_index_select(x, 0, i), td_relu(td_index_select(x, 0, i)));
