@@ -1,5 +1,6 @@
-/* train.c -- whole training steps: loss, backward and update, eager and compiled. MLPs
- * of four layers, and GPT-2 when asked for (`train gpt2`): 124M parameters take 3 GiB. */
+/* train.c -- whole training steps: loss, backward and update, eager and compiled.
+ * MLPs of four layers, and GPT-2 when asked for (`train gpt2`): 124M parameters take
+ * 3 GiB. */
 #include "bench.h"
 
 #include "../examples/gpt2/model.h"
