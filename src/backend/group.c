@@ -165,12 +165,13 @@ static bool fits_as_is(const fit *f) {
     return !a->split || !b->split || a->outer == map_mask(f, b->outer);
 }
 
-static bool folds(const fit *f, int g) {
-    const td_group *grp = group_at(f, g);
-    for (int i = 0; i < grp->member.n; i++)
-        if (f->l->point.v[grp->member.v[i]].reach) return true;
+bool td__group_folds(const td_lowered *l, const td_group *g) {
+    for (int i = 0; i < g->member.n; i++)
+        if (l->point.v[g->member.v[i]].reach) return true;
     return false;
 }
+
+static bool folds(const fit *f, int g) { return td__group_folds(f->l, group_at(f, g)); }
 
 /* What b is to a, given whether the value between them is known when a has ended. */
 static bool find_role(const fit *f, td_level of, role *to) {
@@ -365,7 +366,6 @@ static bool merge(const fit *f, role r) {
     if (b->first < a->first) a->first = b->first;
     if (b->last > a->last) a->last = b->last;
     td__vec_free(&b->member);
-    b->dead = true;
     return true;
 }
 

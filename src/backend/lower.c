@@ -124,7 +124,11 @@ static bool make_group(td_lowered *l, int i, const td_look *space) {
     p->folded = 0;
     for (int d = 0; d < grp.n_dims; d++) {
         grp.size[d] = td__extent_of(&l->products, l->g, space->size[order[d]]);
-        if (grp.size[d].p == TD_EXTENT_BAD) return false;
+        if (grp.size[d].p == TD_EXTENT_BAD)
+            return td__fail(l->g->cx, TD_E_UNSUPPORTED,
+                            "@%.60s: native code: a symbolic size that is no product "
+                            "of a few; set backend to interp",
+                            l->g->name);
         if (folded >> order[d] & 1) p->folded |= 1u << d;
     }
     reorder(&p->own, order, grp.n_dims);
@@ -138,7 +142,9 @@ static bool make_group(td_lowered *l, int i, const td_look *space) {
                : grp.outer == p->folded   ? TD_AT_END
                                           : TD_AT_ROW;
     p->group = l->group.n;
-    return td__vec_push(&grp.member, i) && td__vec_push(&l->group, grp);
+    if (td__vec_push(&grp.member, i) && td__vec_push(&l->group, grp)) return true;
+    td__vec_free(&grp.member);
+    return td__fail_memory(l->g->cx);
 }
 
 /* ---- points -------------------------------------------------------------- */
@@ -239,7 +245,7 @@ bool td__lower(td_lowered *l, td_graph *g) {
     for (int i = 0; i < l->point.n; i++) {
         td_point *p = &l->point.v[i];
         if (p->leaf && !l->needed[p->v->id]) continue;
-        if (!make_group(l, i, space_of(p))) return td__fail_memory(g->cx);
+        if (!make_group(l, i, space_of(p))) return false;
     }
     return true;
 }

@@ -2,7 +2,8 @@
  *
  * lower.c says of every value of a graph how loops would make it; group.c and fuse.c
  * gather those into groups that share a space; nests.c makes a nest of each group;
- * native.c runs nests and calls. docs/native.md has the whole story. */
+ * native.c puts it all together and native_run.c runs it. docs/native.md has the whole
+ * story. */
 #ifndef TD_NATIVE_H
 #define TD_NATIVE_H
 
@@ -94,9 +95,7 @@ typedef struct td_group {
     bool      split;
     uint32_t  outer;       /* where split: bit per dim */
     int       first, last; /* positions of its nodes */
-    bool      dead;        /* merged into another */
     uint8_t   state;       /* while units are put in order */
-    int       nest;        /* number of its nest */
     unsigned  mark;        /* of the last search that came by */
 } td_group;
 
@@ -121,7 +120,8 @@ typedef struct td_follow {
     struct td_follow *next;
 } td_follow;
 
-/* Fills in points and roots; groups are single values afterwards. False: no memory. */
+/* Fills in points and roots; groups are single values afterwards. False after td__fail:
+ * no memory, or TD_E_UNSUPPORTED for sizes beyond td_product. */
 bool td__lower(td_lowered *l, td_graph *g);
 void td__lowered_free(td_lowered *l);
 /* The argument whose bytes a node's results show; -1: they have their own. */
@@ -141,6 +141,8 @@ bool td__recipe(td_lowered *l, td_point *p);
 /* Merges the groups of point p and of its reader r, whose operand k it is. False: they
  * do not fit. */
 bool td__group_join(td_lowered *l, int p, int r, int k);
+/* Does one of its points fold? */
+bool td__group_folds(const td_lowered *l, const td_group *g);
 /* Merges the groups of p and q, which read the same elements as operands k and j. */
 bool td__group_share(td_lowered *l, int p, int k, int q, int j);
 
@@ -148,7 +150,6 @@ bool td__group_share(td_lowered *l, int p, int k, int q, int j);
 
 /* A unit of work: a group by its number, a node that is called by ~its position. */
 enum { TD_NO_UNIT = INT32_MAX };
-int  td__unit_of(const td_lowered *l, const td_gval *v); /* who makes v as a tensor */
 /* Calls fn on every unit that one must come after; stops when fn returns false. */
 bool td__unit_deps(const td_lowered *l, int unit, bool (*fn)(void *env, int unit),
                    void *env);
@@ -198,6 +199,7 @@ typedef struct td_built {
     TD_VEC(td_late) lates;
 } td_built;
 
+/* False after td__fail: no memory, or TD_E_UNSUPPORTED for sizes beyond td_product. */
 bool td__nest_build(td_lowered *l, const td_group *grp, td_built *to);
 void td__built_free(td_built *b);
 bool td__nest_print(td_buf *b, const td_built *t); /* false: no memory */
@@ -216,7 +218,6 @@ typedef struct td_same {
     int  cap;
 } td_same;
 
-void td__nest_key(td_buf *b, const td_nest *n);
 /* The first launch whose nest is the same; `launch` itself when it is that. */
 int  td__same_find(td_same *t, const td_nest *n, int launch);
 void td__same_free(td_same *t);

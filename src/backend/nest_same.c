@@ -26,7 +26,7 @@ static void add_stmt(td_buf *b, const td_nest *n, const td_stmt *s) {
     if (s->p) add(b, s->p, sizeof *s->p);
 }
 
-void td__nest_key(td_buf *b, const td_nest *n) {
+static void nest_key(td_buf *b, const td_nest *n) {
     add(b, &n->n_dims, sizeof n->n_dims);
     add(b, &n->n_outer, sizeof n->n_outer);
     add_extents(b, n->size, n->n_dims);
@@ -63,7 +63,7 @@ static bool grow(td_same *t) {
 
 int td__same_find(td_same *t, const td_nest *n, int launch) {
     td_same_key k = {.launch = launch};
-    td__nest_key(&k.text, n);
+    nest_key(&k.text, n);
     k.hash = td__hash(td__buf_str(&k.text), k.text.n, 0);
     bool room = 2 * (t->key.n + 1) <= t->cap || grow(t);
     int *at = room && !k.text.failed ? slot_of(t, &k.text, k.hash) : NULL;

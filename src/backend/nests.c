@@ -17,7 +17,8 @@ typedef struct builder {
                                               * group's dims that it joins */
     td_extent       times[TD_SPACE_DIMS + 1]; /* ...and steps of that at a time */
     int            *stmt_of;                  /* by member: its value */
-    bool            failed;
+    bool            failed;                   /* no memory */
+    bool            beyond;                   /* a size that td_product cannot say */
 } builder;
 
 /* ---- dims ---------------------------------------------------------------- */
@@ -50,12 +51,6 @@ static bool all_join(builder *b, int outer, int inner) {
             if (!joins(b, &p->in[k], outer, inner)) return false;
     }
     return true;
-}
-
-static bool folds(const td_lowered *l, const td_group *g) {
-    for (int i = 0; i < g->member.n; i++)
-        if (l->point.v[g->member.v[i]].reach) return true;
-    return false;
 }
 
 /* One long dim to be folded becomes rows of a handy length, where one divides it. */
@@ -95,7 +90,8 @@ static void join_dims(builder *b) {
         if (b->grp->split && i < b->n_rows) n->n_outer = n->n_dims;
     }
     if (!b->grp->split && n->n_dims > 1) n->n_outer = n->n_dims - 1;
-    if (n->n_dims == 1 && !b->grp->split && folds(b->l, b->grp)) cut_into_rows(b);
+    if (n->n_dims == 1 && !b->grp->split && td__group_folds(b->l, b->grp))
+        cut_into_rows(b);
 }
 
 static void measure_space(builder *b) {
@@ -105,7 +101,7 @@ static void measure_space(builder *b) {
         td_extent *of = d < n->n_outer ? &n->rows : &n->inside;
         *of = td__extent_mul(&b->l->products, *of, n->size[d]);
     }
-    b->failed |= n->rows.p == TD_EXTENT_BAD || n->inside.p == TD_EXTENT_BAD;
+    b->beyond |= n->rows.p == TD_EXTENT_BAD || n->inside.p == TD_EXTENT_BAD;
 }
 
 /* ---- statements ---------------------------------------------------------- */
@@ -159,6 +155,7 @@ static const td_extent *strides(builder *b, const td_access *a, int64_t times) {
         td_extent step =
             td__extent_mul(&b->l->products, a->stride[b->last[d]], td__extent(times));
         s[d] = td__extent_mul(&b->l->products, step, b->times[d]);
+        b->beyond |= s[d].p == TD_EXTENT_BAD;
     }
     return s;
 }
@@ -188,7 +185,7 @@ static int operand(builder *b, const td_access *a) {
 static int place(builder *b, const td_access *leaf, const td_access *seen) {
     td_stmt s = {.kind = TD_S_PLACE, .dtype = TD_I64};
     int64_t step = leaf->stride[0].c;
-    b->failed |= seen->offset.p >= 0;
+    b->beyond |= seen->offset.p >= 0;
     s.stride = strides(b, seen, step);
     s.num.i = leaf->offset.c + step * seen->offset.c;
     return add(b, s);
@@ -289,7 +286,11 @@ bool td__nest_build(td_lowered *l, const td_group *grp, td_built *to) {
         if (p->stored) store(&b, p, b.stmt_of[i]);
     }
     local_sizes(&b);
-    return !b.failed || td__fail_memory(l->g->cx);
+    if (b.failed) return td__fail_memory(l->g->cx);
+    return !b.beyond || td__fail(l->g->cx, TD_E_UNSUPPORTED,
+                                 "@%.60s: native code: symbolic sizes that are more "
+                                 "than products of a few; set backend to interp",
+                                 l->g->name);
 }
 
 void td__built_free(td_built *b) {

@@ -4,7 +4,8 @@
 
 /* ---- who makes a value --------------------------------------------------- */
 
-int td__unit_of(const td_lowered *l, const td_gval *v) {
+/* The unit that makes v as a tensor. */
+static int unit_of(const td_lowered *l, const td_gval *v) {
     int p = l->point_of[v->id];
     if (p >= 0) return l->point.v[p].group >= 0 ? l->point.v[p].group : TD_NO_UNIT;
     return v->node ? ~v->node->id : TD_NO_UNIT;
@@ -12,7 +13,7 @@ int td__unit_of(const td_lowered *l, const td_gval *v) {
 
 static int unit_of_node(const td_lowered *l, int i) {
     const td_gnode *n = l->g->nodes.v[i];
-    return n->n_out ? td__unit_of(l, n->out[0]) : ~i;
+    return n->n_out ? unit_of(l, n->out[0]) : ~i;
 }
 
 typedef struct visit {
@@ -29,7 +30,7 @@ static void tell(visit *v, int unit) {
 
 static void tell_value(void *env, td_gval *v) {
     visit *w = env;
-    tell(w, td__unit_of(w->l, v));
+    tell(w, unit_of(w->l, v));
 }
 
 static void tell_follows(visit *v, int node) {
@@ -42,8 +43,7 @@ static void tell_point(visit *v, const td_point *p) {
     for (int k = 0; k < p->n_in; k++) {
         const td_gval *root = p->in[k].root;
         int            n = root ? v->l->point_of[root->id] : -1;
-        if (root && !(n >= 0 && v->l->point.v[n].leaf))
-            tell(v, td__unit_of(v->l, root));
+        if (root && !(n >= 0 && v->l->point.v[n].leaf)) tell(v, unit_of(v->l, root));
     }
     for (int i = 0; p->pw && i < p->n_stmt; i++) /* numbers made by other nodes */
         if (p->stmt[i].kind == TD_S_GIVEN)

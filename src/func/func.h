@@ -31,7 +31,7 @@ struct td_func {
     td_fval  *all;                 /* every record; they hold inner values */
     TD_VEC(td_storage *) storages; /* held, so that their addresses stay theirs */
     TD_VEC(td_func_in) in;
-    TD_VEC(td_fval *) moved; /* written where an argument lies only for now */
+    TD_VEC(td_fval *) moved; /* written while they lie where an argument does */
     bool        any_set;     /* some argument's storage was exchanged */
     bool        draws;       /* a random op was called */
     bool        recording;   /* what td__recording said before the first op */
