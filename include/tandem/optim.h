@@ -80,7 +80,7 @@ typedef struct td_optim td_optim;
 /* Without groups. NULL after a failure. Belongs to the context's thread; free it before
  * td_close. */
 TD_API td_optim *td_optim_make(td_ctx *cx);
-/* All parameters of a module in one group. */
+/* All parameters of a module in one group; NULL for NULL, a module that failed. */
 TD_API td_optim *td_optim_module(td_module *m, td_rule rule);
 TD_API void      td_optim_free(td_optim *o); /* NULL is fine */
 /* One more group. It holds its parameters and makes their state.

@@ -121,6 +121,7 @@ int td_optim_add(td_optim *o, td_tensors params, td_rule rule) {
 }
 
 td_optim *td_optim_module(td_module *m, td_rule rule) {
+    if (!m) return NULL; /* its constructor has failed, and said why */
     td_ctx     *cx = td_module_ctx(m);
     int         n = td_module_parameters(m, NULL, 0);
     td_tensor **params = n < 0 ? NULL : td__alloc(sizeof *params * ((size_t)n + 1));
