@@ -135,11 +135,13 @@ static bool save(trainer *t) {
     if (!t->o.save || !td_module_save(t->net, t->o.save, NULL) ||
         !td_optim_save(t->opt, beside(t, ".optim")))
         return !t->o.save;
-    FILE *f = fopen(beside(t, ".note"), "w");
+    char note[4096];
+    snprintf(note, sizeof note, "%s", beside(t, ".note"));
+    FILE *f = fopen(beside(t, ".note.new"), "w");
     if (!f) return false;
     fprintf(f, "%lld %lld %lld\n", (long long)t->at, (long long)at.epoch,
             (long long)at.batch);
-    return fclose(f) == 0;
+    return fclose(f) == 0 && rename(beside(t, ".note.new"), note) == 0;
 }
 
 static bool go_on(trainer *t) {
