@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct {
@@ -130,7 +131,7 @@ static void save(uint64_t seed, const char *what, td_buf *text, const prog_resul
         fprintf(f, "\n\n%s", td__buf_str(text));
         fclose(f);
     }
-    printf("%s: %s\n  %s\n", what, path, r->why);
+    printf("%s: %s%s\n  %s\n", what, path, f ? "" : " (cannot be written)", r->why);
     fflush(stdout);
 }
 
@@ -285,6 +286,7 @@ int main(int argc, char **argv) {
             return 2;
         }
     }
+    mkdir(opt.save, 0777);
     double start = now();
     for (uint64_t i = 0; (int64_t)i < opt.count; i++) {
         if (opt.seconds && now() - start > (double)opt.seconds) break;

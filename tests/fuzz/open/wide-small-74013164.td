@@ -1,0 +1,13 @@
+# seed 74013164: compiled: line 10: works, compiled fails: requires_grad can be changed for leaves only; f32[2,1,1,2] is a result of clone, use detach
+
+func @f(%p0: f32[4] @0, %p1: f32[2,1,1,2] @0) {
+  requires_grad_(%p1, false)
+  %v8 = random(%p0, -2)
+  return  %v8
+}
+case "seed 74013164" {
+  %a0 = randn([2,1,1,2], f32, seed=24, requires_grad=true)
+  %a2 = ravel(%a0)
+  call @f(%a2, %a0)
+  backward create_graph=true
+}

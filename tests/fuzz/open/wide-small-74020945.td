@@ -1,0 +1,13 @@
+# seed 74020945: compiled: line 10: works, compiled fails: requires_grad can be changed for leaves only; f32[1,1,1] is a result of clone, use detach
+
+func @f(%p0) {
+  %v1 = unflatten(%p0, -1, [1])
+  %v2 = requires_grad_(%p0, false)
+  %v10 = hardtanh_backward(%p0, %v1, 0, -1)
+  return %v10
+}
+case "seed 74020945" {
+  %a0 = full([1,1,1], 0, f32, requires_grad=true)
+  call @f(%a0)
+  backward create_graph=true
+}
