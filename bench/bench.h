@@ -3,13 +3,18 @@
 #ifndef BENCH_H
 #define BENCH_H
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
+/* Seconds; of this process alone, all its threads together, with BENCH_CLOCK=cpu. */
 static inline double bench_now(void) {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    const char     *clock = getenv("BENCH_CLOCK");
+    bool            cpu = clock && !strcmp(clock, "cpu");
+    clock_gettime(cpu ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &t);
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
@@ -38,6 +43,14 @@ static inline double bench_time(bench_fn *fn, void *env) {
 static inline void bench_print(const char *name, double value, const char *unit) {
     printf("{\"name\": \"%s\", \"value\": %.6g, \"unit\": \"%s\"}\n", name, value,
            unit);
+    fflush(stdout);
+}
+
+/* The same of one of several that are compared under one name. */
+static inline void bench_print_who(const char *name, const char *who, double value,
+                                   const char *unit) {
+    printf("{\"name\": \"%s\", \"who\": \"%s\", \"value\": %.6g, \"unit\": \"%s\"}\n",
+           name, who, value, unit);
     fflush(stdout);
 }
 

@@ -1,9 +1,13 @@
 """peer_train.py -- the figures of train.c for PyTorch, under the same names.
 
-Developer-only, and slow: python bench/peer_train.py mlp|gpt2 [compile]
-One JSON line per figure, the least of many steps; AdamW is the fused one.
+    python bench/peer_train.py [--compile] [--peak] [--threads=N] [part of a name]...
+
+One JSON line per figure: the least of many steps, or with --peak the most bytes
+a step holds beyond those it found. No name: all but GPT-2. AdamW is the fused one.
+BENCH_CLOCK=cpu counts the processor time of this process.
 """
 import json
+import os
 import sys
 import time
 
@@ -11,8 +15,14 @@ import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
+CPU = os.environ.get("BENCH_CLOCK") == "cpu"
+now = time.process_time if CPU else time.perf_counter
 
-class Block(nn.Module):
+
+# ---- networks ---------------------------------------------------------------
+
+
+class Layer(nn.Module):
     def __init__(self, width, heads):
         super().__init__()
         self.heads = heads
@@ -34,14 +44,54 @@ class GPT2(nn.Module):
         super().__init__()
         self.wte = nn.Embedding(vocab, width)
         self.wpe = nn.Embedding(context, width)
-        self.h = nn.ModuleList(Block(width, heads) for _ in range(layers))
+        self.h = nn.ModuleList(Layer(width, heads) for _ in range(layers))
         self.ln_f = nn.LayerNorm(width)
 
     def forward(self, at):
         x = self.wte(at) + self.wpe.weight[: at.shape[1]]
-        for block in self.h:
-            x = block(x)
+        for layer in self.h:
+            x = layer(x)
         return self.ln_f(x) @ self.wte.weight.t()
+
+
+def conv(n_in, n_out, size, by):
+    return nn.Conv2d(n_in, n_out, size, by, size // 2, bias=False)
+
+
+class Block(nn.Module):
+    def __init__(self, n_in, n_out, by):
+        super().__init__()
+        self.conv1, self.bn1 = conv(n_in, n_out, 3, by), nn.BatchNorm2d(n_out)
+        self.conv2, self.bn2 = conv(n_out, n_out, 3, 1), nn.BatchNorm2d(n_out)
+        self.around = nn.Identity()
+        if n_in != n_out:
+            self.around = nn.Sequential(conv(n_in, n_out, 1, by), nn.BatchNorm2d(n_out))
+
+    def forward(self, x):
+        y = self.bn2(self.conv2(F.relu(self.bn1(self.conv1(x)))))
+        return F.relu(y + self.around(x))
+
+
+def resnet18():
+    layers = [conv(3, 64, 7, 2), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    n_in = 64
+    for stage in range(4):
+        out = 64 << stage
+        layers += [Block(n_in, out, 2 if stage else 1), Block(out, out, 1)]
+        n_in = out
+    layers += [nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, 1000)]
+    return nn.Sequential(*layers)
+
+
+class Writer(nn.Module):
+    def __init__(self, letters=256, hidden=256):
+        super().__init__()
+        self.letters = nn.Embedding(letters, hidden)
+        self.lstm = nn.LSTM(hidden, hidden, batch_first=True)
+        self.head = nn.Linear(hidden, letters)
+
+    def forward(self, at):
+        return self.head(self.lstm(self.letters(at))[0])
 
 
 def mlp(width):
@@ -51,39 +101,78 @@ def mlp(width):
     return nn.Sequential(*layers)
 
 
-def measure(name, net, x, y, seconds, compiled):
+def numbers(classes, *shape):
+    return torch.randint(0, classes, shape)
+
+
+# name: network, x, y
+JOBS = {
+    "mlp_64x256x4": lambda: (mlp(256), torch.randn(64, 256), numbers(256, 64)),
+    "mlp_256x1024x4": lambda: (mlp(1024), torch.randn(256, 1024), numbers(1024, 256)),
+    "lstm_32x64": lambda: (Writer(), numbers(256, 32, 64), numbers(256, 32, 64)),
+    "resnet18_8x64": lambda: (resnet18(), torch.randn(8, 3, 64, 64), numbers(1000, 8)),
+    "gpt2_4x64": lambda: (GPT2(), numbers(50257, 4, 64), numbers(50257, 4, 64)),
+    "gpt2_2x256": lambda: (GPT2(), numbers(50257, 2, 256), numbers(50257, 2, 256)),
+}
+
+
+# ---- measuring --------------------------------------------------------------
+
+
+def make_step(net, x, y, compiled):
     opt = torch.optim.AdamW(net.parameters(), lr=1e-4, fused=True)
     f = torch.compile(net) if compiled else net
 
     def step():
         out = f(x)
         F.cross_entropy(out.reshape(-1, out.shape[-1]), y.reshape(-1)).backward()
+        del out
         opt.step()
         opt.zero_grad(set_to_none=True)
 
-    for _ in range(3):
+    return step
+
+
+def least_ms(step, seconds=1.0):
+    best, end, least = 1e9, now() + seconds, 3
+    while least > 0 or now() < end:
+        start = now()
         step()
-    best, end = 1e9, time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        start = time.perf_counter()
+        best = min(best, now() - start)
+        least -= 1
+    return best * 1e3
+
+
+def peak_mib(step):
+    with torch.profiler.profile(profile_memory=True) as prof:
         step()
-        best = min(best, time.perf_counter() - start)
-    how = "compile" if compiled else "eager"
-    print(json.dumps({"name": f"{name}_torch_{how}", "value": round(best * 1e3, 3),
-                      "unit": "ms"}), flush=True)
+    held = peak = 0
+    for event in prof.profiler.kineto_results.events():
+        if event.name() == "[memory]":
+            held += event.nbytes()
+            peak = max(peak, held)
+    return peak / 1048576
 
 
 def main():
-    compiled = "compile" in sys.argv
-    torch.manual_seed(1)
-    if "gpt2" in sys.argv:
-        for b, t in ((4, 64), (2, 256)):
-            at = torch.randint(0, 50257, (2, b, t))
-            measure(f"train_gpt2_{b}x{t}", GPT2(), at[0], at[1], 12, compiled)
-        return
-    for b, w in ((64, 256), (256, 1024)):
-        x, y = torch.randn(b, w), torch.randint(0, w, (b,))
-        measure(f"train_mlp_{b}x{w}x4", mlp(w), x, y, 4, compiled)
+    words = [a for a in sys.argv[1:] if not a.startswith("--")]
+    compiled, peak = "--compile" in sys.argv, "--peak" in sys.argv
+    for arg in sys.argv[1:]:
+        if arg.startswith("--threads="):
+            torch.set_num_threads(int(arg[10:]))
+    for name, make in JOBS.items():
+        wanted = any(w in name for w in words) if words else "gpt2" not in name
+        if not wanted:
+            continue
+        torch.manual_seed(1)
+        step = make_step(*make(), compiled)
+        for _ in range(3):
+            step()
+        value = peak_mib(step) if peak else least_ms(step)
+        print(json.dumps({"name": ("peak_" if peak else "train_") + name,
+                          "who": "torch_compile" if compiled else "torch",
+                          "value": round(value, 3), "unit": "MiB" if peak else "ms"}),
+              flush=True)
 
 
 if __name__ == "__main__":

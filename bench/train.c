@@ -1,98 +1,83 @@
 /* train.c -- whole training steps: loss, backward and update, eager and compiled.
- * MLPs of four layers, and GPT-2 when asked for (`train gpt2`): 124M parameters take
- * 3 GiB. */
+ *
+ *     train [--peak] [part of a name]...
+ *
+ * Chooses the networks of nets/nets.c whose names contain a word; none: all but GPT-2,
+ * whose 124M parameters take 3 GiB. --peak: instead of times the most bytes that one
+ * step holds beyond those it found. */
 #include "bench.h"
-
-#include "../examples/gpt2/model.h"
+#include "nets/nets.h"
 
 #include <string.h>
-#include <tandem/nn.h>
-#include <tandem/optim.h>
 
-typedef struct job {
-    td_ctx    *cx;
-    td_module *net;
-    td_optim  *opt;
-    td_fn     *f; /* NULL: eagerly */
-    td_tensor *x, *y;
-    int64_t    classes;
-} job;
-
-static bool step(td_call *c) {
-    job       *j = td_call_env(c);
-    td_tensor *out = td_module_call(j->net, TD_ARGS(td_arg(c, 0)));
-    td_tensor *loss = td_cross_entropy(td_reshape(out, TD_SHAPE(-1, j->classes)),
-                                       td_reshape(td_arg(c, 1), TD_SHAPE(-1)));
-    if (!td_backward(loss) || !td_optim_step(j->opt)) return false;
-    td_optim_zero_grad(j->opt);
-    return td_return(c, loss);
-}
+typedef struct steps_env {
+    net_job *j;
+    td_fn   *f; /* NULL: eagerly */
+} steps_env;
 
 static void steps(void *env, long reps) {
-    job *j = env;
+    steps_env *e = env;
+    net_job   *j = e->j;
     for (long i = 0; i < reps; i++) {
         td_value   out = TD_NONE;
         td_tensor *loss;
         td_scope_begin(j->cx, NULL);
-        if (j->f) td_invoke(j->f, TD_ARGS(j->x, j->y), &loss, 1);
-        else td_call_body(j->cx, step, j, TD_ARGS(j->x, j->y), &out, 1);
+        if (e->f) td_invoke(e->f, TD_ARGS(j->x, j->y), &loss, 1);
+        else td_call_body(j->cx, net_step, j, TD_ARGS(j->x, j->y), &out, 1);
         td_scope_end(j->cx, NULL, NULL);
     }
 }
 
-static void time_both(job *j, const char *name) {
+/* Two steps first: optimizer state is made in the first one. */
+static double peak_of(steps_env *e) {
+    steps(e, 2);
+    size_t before = td_memory_live();
+    td_memory_peak_reset();
+    steps(e, 1);
+    return (double)(td_memory_peak() - before) / 1048576;
+}
+
+static void measure(steps_env *e, const char *name, const char *who, bool peak) {
     char text[96];
-    snprintf(text, sizeof text, "%s_eager", name);
-    bench_print(text, 1e3 * bench_time(steps, j), "ms");
-    j->f = td_aot_step(j->cx, step, j, &(td_aot_opts){TD_AOT_OPTS, .module = j->net});
-    steps(j, 1);
-    snprintf(text, sizeof text, "%s_compiled", name);
-    bench_print(text, 1e3 * bench_time(steps, j), "ms");
-    if (!td_ok(j->cx)) fprintf(stderr, "%s\n", td_message(j->cx));
-    td_fn_drop(j->f);
-    td_optim_free(j->opt);
-    td_module_free(j->net);
+    snprintf(text, sizeof text, "%s_%s", peak ? "peak" : "train", name);
+    if (peak) bench_print_who(text, who, peak_of(e), "MiB");
+    else bench_print_who(text, who, 1e3 * bench_time(steps, e), "ms");
 }
 
-static void time_mlp(td_ctx *cx, const char *name, int64_t batch, int64_t width) {
-    td_module *net = td_nn_sequential(cx, (td_modules){NULL, 0});
-    for (int i = 0; i < 4; i++) {
-        td_nn_append(net, td_nn_linear(cx, width, width, NULL));
-        if (i < 3) td_nn_append(net, td_nn_gelu(cx));
+static bool measure_both(td_ctx *cx, const net_kind *kind, bool peak) {
+    net_job j;
+    td_scope_begin(cx, kind->name);
+    bool ok = net_open(&j, cx, kind);
+    if (ok) {
+        steps_env e = {&j, NULL};
+        measure(&e, kind->name, "tandem_eager", peak);
+        td_aot_opts o = {TD_AOT_OPTS, .module = j.net};
+        e.f = td_aot_step(cx, net_step, &j, &o);
+        steps(&e, 1);
+        measure(&e, kind->name, "tandem", peak);
+        td_fn_drop(e.f);
+        net_close(&j);
     }
-    td_scope_begin(cx, name);
-    job j = {.cx = cx, .net = net, .classes = width};
-    j.opt = td_optim_module(net, td_adamw(1e-4));
-    j.x = td_randn(cx, TD_SHAPE(batch, width));
-    j.y = td_randint(cx, 0, width, TD_SHAPE(batch));
-    time_both(&j, name);
-    td_scope_end(cx, name, NULL);
+    td_scope_end(cx, kind->name, NULL);
+    if (!td_ok(cx)) fprintf(stderr, "%s: %s\n", kind->name, td_message(cx));
+    return td_ok(cx);
 }
 
-static void time_gpt2(td_ctx *cx, const char *name, int64_t batch, int64_t length) {
-    td_scope_begin(cx, name);
-    job j = {.cx = cx, .net = gpt2_make(cx, gpt2_small), .classes = gpt2_small.vocab};
-    if (j.net) {
-        j.opt = td_optim_module(j.net, td_adamw(1e-4));
-        j.x = td_randint(cx, 0, gpt2_small.vocab, TD_SHAPE(batch, length));
-        j.y = td_randint(cx, 0, gpt2_small.vocab, TD_SHAPE(batch, length));
-        time_both(&j, name);
-    }
-    td_scope_end(cx, name, NULL);
+static bool is_wanted(const char *name, char **words) {
+    if (!*words) return strncmp(name, "gpt2", 4) != 0;
+    for (; *words; words++)
+        if (strstr(name, *words)) return true;
+    return false;
 }
 
 int main(int argc, char **argv) {
+    bool    peak = argc > 1 && !strcmp(argv[1], "--peak");
     td_ctx *cx = td_open();
-    bool    big = argc > 1 && !strcmp(argv[1], "gpt2");
+    if (!cx) return 1;
+    bool ok = true;
     td_seed(cx, 1);
-    if (!big) {
-        time_mlp(cx, "train_mlp_64x256x4", 64, 256);
-        time_mlp(cx, "train_mlp_256x1024x4", 256, 1024);
-    } else {
-        time_gpt2(cx, "train_gpt2_4x64", 4, 64);
-        time_gpt2(cx, "train_gpt2_2x256", 2, 256);
-    }
-    bool ok = td_ok(cx);
+    for (const net_kind *k = net_kinds; ok && k->name; k++)
+        if (is_wanted(k->name, argv + 1 + peak)) ok = measure_both(cx, k, peak);
     td_close(cx);
     return !ok;
 }
