@@ -48,6 +48,8 @@ bool td__conv_is_valid(const td_conv *p);
 
 /* f32 by oneDNN; false: nothing usable was done, take the columns. */
 bool td__conv_dnnl(const td_conv *p, td_conv_dir dir, const td_conv_args *t);
+/* Few pixels and many channels: the columns beat oneDNN's kernels. */
+bool td__conv_at_once(const td_conv *p, td_conv_dir dir);
 /* f32 and f64 by unfolding into columns and td__gemm. */
 bool td__conv_cols(const td_conv *p, td_conv_dir dir, const td_conv_args *t);
 

@@ -300,7 +300,9 @@ static bool is_product(const td_conv *p, td_conv_dir dir) {
 }
 
 bool td__conv_dnnl(const td_conv *p, td_conv_dir dir, const td_conv_args *t) {
-    if (atomic_load(&forced) == TD_CONV_AUTO && is_product(p, dir)) return false;
+    if (atomic_load(&forced) == TD_CONV_AUTO &&
+        (is_product(p, dir) || td__conv_at_once(p, dir)))
+        return false;
     job    j = {.p = p, .dir = dir, .t = t};
     size_t bytes = 0;
     atomic_init(&j.failed, false);

@@ -2,13 +2,14 @@
  * planes that resampling shares. The loops are in pool_loops.inc. */
 #include "ops/planes.h"
 #include "ops/cast.h"
+#include "ops/loops/loops.h"
 
 #include <math.h>
 #include <string.h>
 
 /* ---- operands ----------------------------------------------------------- */
 
-enum { AS_F32, AS_F64, AS_I64 };
+enum { AS_F32, AS_F64, AS_I64 }; /* as td_isa.max_tap counts them */
 static const td_dtype compute_dtype[] = {TD_F32, TD_F64, TD_I64};
 
 static int compute_type(const td_tensor *t) {
@@ -52,6 +53,13 @@ static span taps(int64_t o, int64_t step, int64_t pad, int64_t k, int64_t dil,
     int64_t from = o * step - pad, to = from + (k - 1) * dil + 1;
     if (from < 0) from += (dil - 1 - from) / dil * dil;
     return (span){from, to < size ? to : size, k};
+}
+
+/* The windows of `n` whose element o * step + at lies inside the input. */
+static span inside(int64_t at, int64_t step, int64_t size, int64_t n) {
+    int64_t from = at < 0 ? (-at + step - 1) / step : 0;
+    int64_t to = size <= at ? 0 : (size - at - 1) / step + 1;
+    return (span){from, to < n ? to : n, 0};
 }
 
 /* Part o of n that share `size` elements; parts overlap by one where needed. */
@@ -149,17 +157,17 @@ bool td__planes_run(td_opcall *c, const td_planes *p, td_plane_dir dir,
 #define T float
 #define NAME(what) what##_f32
 #define LEAST (-INFINITY)
-#define IS_NAN(x) isnan(x)
+#define TYPE AS_F32
 #include "ops/pool_loops.inc"
 #define T double
 #define NAME(what) what##_f64
 #define LEAST (-(double)INFINITY)
-#define IS_NAN(x) isnan(x)
+#define TYPE AS_F64
 #include "ops/pool_loops.inc"
 #define T int64_t
 #define NAME(what) what##_i64
 #define LEAST INT64_MIN
-#define IS_NAN(x) false
+#define TYPE AS_I64
 #include "ops/pool_loops.inc"
 
 /* ---- kernels ------------------------------------------------------------ */

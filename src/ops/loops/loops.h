@@ -35,6 +35,13 @@ typedef struct td_block {
 } td_block;
 typedef void td_transpose_fn(int64_t rows, int64_t cols, td_block b);
 
+/* One tap of a row of windows of a plane x: window i in [from,to) looks at element
+ * at + i * step, and takes it, and its place, if it is more than most[i] or NaN. */
+typedef struct td_tap {
+    int64_t at, step, from, to;
+} td_tap;
+typedef void td_tap_fn(const void *x, td_tap t, void *most, int64_t *best);
+
 /* The types loops compute in; the others are converted on the way in and out. */
 typedef enum td_compute {
     TD_COMPUTE_F32,
@@ -49,7 +56,8 @@ typedef struct td_isa {
     const char        *name;
     td_loop_fn *const *loops[TD_COMPUTE_COUNT];      /* [type][op]; NULL: not defined */
     td_convert_fn *const (*convert)[TD_DTYPE_COUNT]; /* [from][to] */
-    td_transpose_fn *transpose;
+    td_transpose_fn  *transpose;
+    td_tap_fn *const *max_tap; /* f32, f64, i64 */
 } td_isa;
 
 /* The best level this CPU has; TD_ISA=base in the environment asks for less. */
@@ -66,6 +74,7 @@ const td_isa *td__isa(void);
     extern td_loop_fn *const    td__loops_i32_##isa[TD_OP_COUNT];                  \
     extern td_loop_fn *const    td__loops_i64_##isa[TD_OP_COUNT];                  \
     extern td_convert_fn *const td__convert_##isa[TD_DTYPE_COUNT][TD_DTYPE_COUNT]; \
+    extern td_tap_fn *const     td__max_tap_##isa[3];                              \
     td_transpose_fn             td__transpose_##isa
 
 TD_ISA_DECLARE(base);
