@@ -30,7 +30,7 @@ extern const net_kind net_kinds[];
 bool net_open(net_job *j, td_ctx *cx, const net_kind *kind);
 void net_close(net_job *j);
 
-/* A body for td_call_body and td_aot_step: (x, y) gives the loss. Its env is the job. */
+/* A body for td_call_body and td_aot_step: (x, y) gives the loss; env is the job. */
 bool net_step(td_call *c);
 
 #endif
