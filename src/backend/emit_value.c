@@ -335,7 +335,7 @@ void td__emit_store(td_emit *e, int i) {
     else if (td__is_half(dt))
         td__emit_line(e, "p%d[%s] = td_m_f32_to_%s(v%d);", s->ptr, at,
                       td__dtype_text[dt].suffix, s->a[0]);
-    else if (dt == TD_BOOL)
+    else if (dt == TD_BOOL && e->n->stmt.v[s->a[0]].kind != TD_S_LOAD) /* copies keep */
         td__emit_line(e, "p%d[%s] = v%d != 0;", s->ptr, at, s->a[0]);
     else if (dt == td__emit_held(dt))
         td__emit_line(e, "p%d[%s] = v%d;", s->ptr, at, s->a[0]);

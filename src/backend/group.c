@@ -355,6 +355,7 @@ static bool merge(const fit *f, role r) {
     if (n > a->member.cap &&
         !td__vec_grow((void **)&a->member.v, &a->member.cap, n, sizeof *a->member.v))
         return false;
+    td__unit_merge(f->l, f->a, f->b);
     if (!a->split && b->split) {
         a->split = true;
         a->outer = map_mask(f, b->outer);

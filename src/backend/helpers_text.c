@@ -5,7 +5,11 @@
 const td_helper td__helpers[] = {
     {"TD_M",
      "",
-     "#define TD_M static inline __attribute__((always_inline))\n"},
+     "#ifdef __OPTIMIZE__\n"
+     "#define TD_M static inline __attribute__((always_inline))\n"
+     "#else\n"
+     "#define TD_M static inline\n"
+     "#endif\n"},
     {"TD_M_RUN",
      "",
      "#define TD_M_RUN static __attribute__((noinline, unused))\n"},

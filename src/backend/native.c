@@ -262,7 +262,10 @@ static bool load_kernels(td_native *c) {
     if (!all) return td__fail_memory(c->g->cx);
     for (int i = 0; i < c->n_launches; i++) all[i] = c->launches[i].kernel;
     bool ok = td__kernels_load(c->g->cx, all, c->n_launches);
-    for (int i = 0; ok && i < c->n_launches; i++) c->launches[i].kernel = all[i];
+    for (int i = 0; ok && i < c->n_launches; i++) {
+        c->launches[i].kernel = all[i];
+        c->held |= !all[i].run;
+    }
     td__free(all);
     return ok;
 }

@@ -97,6 +97,7 @@ typedef struct td_group {
     int       first, last; /* positions of its nodes */
     uint8_t   state;       /* while units are put in order */
     unsigned  mark;        /* of the last search that came by */
+    int       rank;        /* in td_lowered.at */
 } td_group;
 
 /* What lowering knows of a graph. */
@@ -113,6 +114,9 @@ typedef struct td_lowered {
     struct td_follow **follows;    /* [nodes]: what a node comes after, beside what it
                                  * reads: writes, reads before a write, draws */
     unsigned          *seen, mark; /* [nodes]: of the last search */
+    int *at; /* [nodes] units in an order that works; TD_NO_UNIT where there is none */
+    int *rank;   /* [nodes] of those that are called: where they stand */
+    int *behind; /* [nodes] room for td__unit_merge */
 } td_lowered;
 
 typedef struct td_follow {
@@ -156,7 +160,9 @@ bool td__unit_deps(const td_lowered *l, int unit, bool (*fn)(void *env, int unit
 /* Is there a way from group a to group b, or back, through something else? Also when
  * the search takes too long. */
 bool td__unit_between(td_lowered *l, int a, int b);
-/* Fills in td_lowered.follows; false: no memory. */
+/* Before groups a and b become one, under the number of a; nothing lies between. */
+void td__unit_merge(td_lowered *l, int a, int b);
+/* Fills in td_lowered.follows and where units stand; false: no memory. */
 bool td__unit_follows(td_lowered *l);
 /* All units in an order that works. */
 typedef TD_VEC(int) td_units;
@@ -253,6 +259,7 @@ typedef struct td_native {
     td_launch *launches;
     int        n_launches;
     TD_VEC(td_native_step) steps;
+    bool held; /* its kernels are held back: nodes are replayed */
 } td_native;
 
 bool     td__native_walk(void *env, td_replay *r);                /* env: a td_native */

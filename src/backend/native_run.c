@@ -237,7 +237,7 @@ static bool walk_nodes(td_replay *r) {
 bool td__native_walk(void *env, td_replay *r) {
     td_native *c = env;
     td_ctx    *cx = c->g->cx;
-    if (!inputs_fit(c, r)) return walk_nodes(r);
+    if (c->held || !inputs_fit(c, r)) return walk_nodes(r);
     for (int i = 0; i < c->steps.n; i++) {
         const td_native_step *s = &c->steps.v[i];
         td_launch            *k = s->node ? NULL : &c->launches[s->launch];

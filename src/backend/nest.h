@@ -144,4 +144,11 @@ typedef struct td_kernel {
  * after td__fail: TD_E_UNSUPPORTED, no compiler or it refuses; TD_E_IO. */
 bool td__kernels_load(td_ctx *cx, td_kernel *k, int n);
 
+/* For tests that need thousands of kernels: between hold and release td__kernels_load
+ * notes what it is asked for and leaves `run` NULL, and graphs made of such kernels
+ * are replayed. Release compiles all that was noted in one go, where later calls find
+ * it. One thread at a time; false after td__fail. */
+void td__kernels_hold(void);
+bool td__kernels_release(td_ctx *cx);
+
 #endif

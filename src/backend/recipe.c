@@ -378,8 +378,16 @@ static bool serve(cook *c) {
     return true;
 }
 
+/* Without elements nothing may be stored, not even once a row. */
+static bool has_none(const td_look *l) {
+    for (int d = 0; d < l->rank; d++)
+        if (l->size[d] == 0) return true;
+    return false;
+}
+
 bool td__recipe(td_lowered *l, td_point *p) {
     cook c = {.l = l, .p = p, .node = p->v->node, .space = p->v->look};
+    if (has_none(c.space)) return false;
     if (td__ops[c.node->op].flags & TD_OPF_POINTWISE) pointwise(&c);
     else by_op(&c);
     if (c.failed || c.n == 0) return false;

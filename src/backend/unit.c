@@ -280,10 +280,54 @@ static bool work(job *j) {
     return ok;
 }
 
+/* ---- holding back ------------------------------------------------------- */
+
+static struct {
+    bool on;
+    TD_VEC(td_kernel) k; /* texts are copies */
+} held;
+
+static char *copy(const char *s) {
+    size_t n = strlen(s) + 1;
+    char  *t = td__alloc(n);
+    return t ? memcpy(t, s, n) : NULL;
+}
+
+static void drop_kernel(td_kernel *k) {
+    td__free((void *)(uintptr_t)k->text);
+    td__free((void *)(uintptr_t)k->helpers);
+}
+
+static bool note(td_ctx *cx, const td_kernel *k) {
+    td_kernel c = {.has_end = k->has_end};
+    c.text = copy(k->text);
+    c.helpers = copy(k->helpers ? k->helpers : "");
+    if (c.text && c.helpers && td__vec_push(&held.k, c)) return true;
+    drop_kernel(&c);
+    return td__fail_memory(cx);
+}
+
+void td__kernels_hold(void) { held.on = true; }
+
+bool td__kernels_release(td_ctx *cx) {
+    held.on = false;
+    bool ok = td__kernels_load(cx, held.k.v, held.k.n);
+    for (int i = 0; i < held.k.n; i++) drop_kernel(&held.k.v[i]);
+    td__vec_free(&held.k);
+    return ok;
+}
+
+/* ---- the door ----------------------------------------------------------- */
+
 bool td__kernels_load(td_ctx *cx, td_kernel *k, int n) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     job                   j;
     if (n == 0) return true;
+    if (held.on) {
+        for (int i = 0; i < n; i++)
+            if (!note(cx, &k[i])) return false;
+        return true;
+    }
     pthread_once(&once, guard_forks);
     bool ok = make_job(&j, cx, k, n) && work(&j);
     for (int i = 0; i < n && ok; i++) {

@@ -152,9 +152,9 @@ enum { START_COST = 600 };
 static size_t cost_of(const td_named *k) { return strlen(k->k->text) + 100; }
 
 /* How many units pay: each one more should save more than its own start. */
-static int count_units(const td_named *k, int n, int most) {
+static int count_units(const size_t *cost, int n, int most) {
     size_t total = 0;
-    for (int i = 0; i < n; i++) total += cost_of(&k[i]);
+    for (int i = 0; i < n; i++) total += cost[i];
     size_t units = total / START_COST;
     if (units > (size_t)most) units = (size_t)most;
     if (units > (size_t)n) units = (size_t)n;
@@ -162,27 +162,30 @@ static int count_units(const td_named *k, int n, int most) {
 }
 
 /* The largest that is left goes where least is: of[i] is the unit of kernel i. */
-static void spread(const td_named *k, int n, int units, size_t *load, int *of) {
+static void spread(const size_t *cost, int n, int units, size_t *load, int *of) {
     for (int i = 0; i < n; i++) of[i] = -1;
     for (int done = 0; done < n; done++) {
         int big = -1, u = 0;
         for (int i = 0; i < n; i++)
-            if (of[i] < 0 && (big < 0 || cost_of(&k[i]) > cost_of(&k[big]))) big = i;
+            if (of[i] < 0 && (big < 0 || cost[i] > cost[big])) big = i;
         for (int i = 1; i < units; i++)
             if (load[i] < load[u]) u = i;
         of[big] = u;
-        load[u] += cost_of(&k[big]);
+        load[u] += cost[big];
     }
 }
 
 bool td__unit_texts(td_ctx *cx, const td_named *k, int n, td_buf *text, int most,
                     int *units) {
-    *units = count_units(k, n, most);
-    size_t *load = td__zalloc(sizeof *load * (size_t)*units);
+    size_t *cost = td__alloc(sizeof *cost * (size_t)n);
+    size_t *load = td__zalloc(sizeof *load * (size_t)most);
     int    *of = td__alloc(sizeof *of * (size_t)n);
-    bool    ok = (load && of) || td__fail_memory(cx);
-    if (ok) spread(k, n, *units, load, of);
+    bool    ok = (cost && load && of) || td__fail_memory(cx);
+    for (int i = 0; i < n && ok; i++) cost[i] = cost_of(&k[i]);
+    *units = ok ? count_units(cost, n, most) : 0;
+    if (ok) spread(cost, n, *units, load, of);
     for (int u = 0; u < *units && ok; u++) ok = write_unit(cx, &text[u], k, of, n, u);
+    td__free(cost);
     td__free(load);
     td__free(of);
     return ok;

@@ -66,13 +66,56 @@ bool td__unit_deps(const td_lowered *l, int unit, bool (*fn)(void *env, int unit
     return v.ok;
 }
 
+/* ---- ranks --------------------------------------------------------------- */
+
+/* Units stand in an order that works, at first that of their nodes, and a merger puts
+ * those between the two to one side or the other. Members of a group may lie far apart
+ * in the graph, so positions of nodes say nothing about what depends on what. */
+static int rank_of(const td_lowered *l, int unit) {
+    return unit >= 0 ? l->group.v[unit].rank : l->rank[~unit];
+}
+
+static void stand(td_lowered *l, int rank, int unit) {
+    l->at[rank] = unit;
+    if (unit == TD_NO_UNIT) return;
+    *(unit >= 0 ? &l->group.v[unit].rank : &l->rank[~unit]) = rank;
+}
+
+static unsigned *mark_of(td_lowered *l, int unit) {
+    return unit >= 0 ? &l->group.v[unit].mark : &l->seen[~unit];
+}
+
+static bool is_unmarked(void *env, int unit) {
+    td_lowered *l = env;
+    return *mark_of(l, unit) != l->mark;
+}
+
+void td__unit_merge(td_lowered *l, int a, int b) {
+    int ra = rank_of(l, a), rb = rank_of(l, b), n = 0;
+    int at = ra < rb ? ra : rb, last = ra < rb ? rb : ra;
+    *mark_of(l, l->at[at]) = ++l->mark;
+    for (int r = at + 1; r < last; r++) { /* what depends on the first goes behind */
+        int u = l->at[r];
+        if (u == TD_NO_UNIT) continue;
+        if (td__unit_deps(l, u, is_unmarked, l)) {
+            stand(l, at++, u);
+            continue;
+        }
+        *mark_of(l, u) = l->mark;
+        l->behind[n++] = u;
+    }
+    stand(l, at++, a);
+    for (int i = 0; i < n; i++) stand(l, at++, l->behind[i]);
+    while (at <= last) stand(l, at++, TD_NO_UNIT);
+}
+
 /* ---- searching ----------------------------------------------------------- */
 
 enum { MOST_STEPS = 400 };
 
 typedef struct search {
     td_lowered *l;
-    int         goal, floor; /* nothing before position `floor` can depend on it */
+    int         goal, floor; /* nothing of a rank below that can depend on it */
     int         skip;
     bool        found;
     TD_VEC(int) todo;
@@ -82,10 +125,9 @@ typedef struct search {
 static bool look_at(void *env, int unit) {
     search     *s = env;
     td_lowered *l = s->l;
-    unsigned   *mark = unit >= 0 ? &l->group.v[unit].mark : &l->seen[~unit];
-    int         last = unit >= 0 ? l->group.v[unit].last : ~unit;
+    unsigned   *mark = mark_of(l, unit);
     if (unit == s->goal) s->found = true;
-    if (s->found || last < s->floor || unit == s->skip || *mark == l->mark)
+    if (s->found || rank_of(l, unit) < s->floor || unit == s->skip || *mark == l->mark)
         return !s->found;
     *mark = l->mark;
     s->found = ++s->steps > MOST_STEPS || !td__vec_push(&s->todo, unit);
@@ -94,7 +136,7 @@ static bool look_at(void *env, int unit) {
 
 /* Does `from` depend on `goal` by another way than reading it itself? */
 static bool reaches(td_lowered *l, int from, int goal) {
-    search s = {.l = l, .goal = TD_NO_UNIT, .floor = l->group.v[goal].first};
+    search s = {.l = l, .goal = TD_NO_UNIT, .floor = rank_of(l, goal)};
     s.skip = goal;
     l->mark++;
     td__unit_deps(l, from, look_at, &s);
@@ -109,7 +151,7 @@ static bool reaches(td_lowered *l, int from, int goal) {
 }
 
 bool td__unit_between(td_lowered *l, int a, int b) {
-    return reaches(l, a, b) || reaches(l, b, a);
+    return rank_of(l, a) < rank_of(l, b) ? reaches(l, b, a) : reaches(l, a, b);
 }
 
 /* ---- writes and draws ---------------------------------------------------- */
@@ -172,15 +214,26 @@ static void find_written(tracks *t) {
         }
 }
 
+static bool make_ranks(td_lowered *l) {
+    size_t nodes = (size_t)l->g->nodes.n + 1;
+    l->seen = td__arena_zalloc(&l->arena, sizeof *l->seen * nodes);
+    l->rank = td__arena_zalloc(&l->arena, sizeof *l->rank * nodes);
+    l->at = td__arena_zalloc(&l->arena, sizeof *l->at * nodes);
+    l->behind = td__arena_zalloc(&l->arena, sizeof *l->behind * nodes);
+    if (!l->seen || !l->rank || !l->at || !l->behind) return false;
+    for (int i = 0; i < l->g->nodes.n; i++) stand(l, i, unit_of_node(l, i));
+    return true;
+}
+
 bool td__unit_follows(td_lowered *l) {
     tracks t = {.l = l, .drew = -1};
     size_t n = (size_t)l->g->n_values + 1, nodes = (size_t)l->g->nodes.n + 1;
     l->follows = td__arena_zalloc(&l->arena, sizeof *l->follows * nodes);
-    l->seen = td__arena_zalloc(&l->arena, sizeof *l->seen * nodes);
     t.writer = td__arena_zalloc(&l->arena, sizeof *t.writer * n);
     t.readers = td__arena_zalloc(&l->arena, sizeof *t.readers * n);
     t.written = td__arena_zalloc(&l->arena, sizeof *t.written * n);
-    if (!l->follows || !l->seen || !t.writer || !t.readers || !t.written) return false;
+    if (!l->follows || !t.writer || !t.readers || !t.written || !make_ranks(l))
+        return false;
     find_written(&t);
     for (t.node = 0; t.node < l->g->nodes.n; t.node++)
         if (l->g->nodes.v[t.node]->kind == TD_N_OP)

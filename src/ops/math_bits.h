@@ -9,8 +9,13 @@
 #include <stdint.h>
 
 /* At -O2 gcc stops inlining the longer functions into each other, and a call
- * left in a loop keeps it scalar. */
+ * left in a loop keeps it scalar. Where nothing is optimized a call is quicker to
+ * compile. */
+#ifdef __OPTIMIZE__
 #define TD_M static inline __attribute__((always_inline))
+#else
+#define TD_M static inline
+#endif
 /* Of those that work on a run of elements: compiled once, however often called. */
 #define TD_M_RUN static __attribute__((noinline, unused))
 

@@ -2,6 +2,8 @@
  * what disagrees small and saves it. See docs/testing.md. */
 #include "prog.h"
 
+#include "backend/nest.h"
+
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -15,10 +17,10 @@
 static struct {
     uint64_t    seed;
     int64_t     count, seconds;
-    int         size, most_bad;
+    int         size, most_bad, batch;
     const char *save;
     bool        print, coverage, quiet;
-} opt = {1, 1000, 0, 12, 10, "build/fuzz/found", false, false, false};
+} opt = {1, 1000, 0, 12, 10, 1, "build/fuzz/found", false, false, false};
 
 /* ---- a crash tells its program ------------------------------------------ */
 
@@ -154,16 +156,56 @@ static void judge(uint64_t seed, td_buf *text) {
     }
 }
 
-static bool one_seed(uint64_t seed) {
+static void on_your_mark(uint64_t seed) {
     current.n = 0;
     snprintf(crash_path, sizeof crash_path, "%s/crash-%llu.td", opt.save,
              (unsigned long long)seed);
     alarm(CALM);
+}
+
+static bool one_seed(uint64_t seed) {
+    on_your_mark(seed);
     if (!prog_make(seed, opt.size, &current)) return false;
     if (opt.print) fputs(td__buf_str(&current), stdout);
     else judge(seed, &current);
     alarm(0);
     return true;
+}
+
+/* ---- many programs, one call of the compiler ---------------------------- */
+
+/* Makes the programs and runs each with its kernels held back. */
+static bool rehearse(uint64_t seed, td_buf *text, int n) {
+    prog_result r;
+    bool        ok = true;
+    td__kernels_hold();
+    for (int i = 0; i < n && ok; i++) {
+        on_your_mark(seed + (uint64_t)i);
+        ok = prog_make(seed + (uint64_t)i, opt.size, &current);
+        if (ok) td__buf_addn(&text[i], current.s, current.n);
+        if (ok) prog_check(current.s, current.n, &r);
+        alarm(0);
+    }
+    td_ctx *cx = td_open();
+    ok = cx && td__kernels_release(cx) && ok;
+    if (!ok) printf("a batch stops: %s\n", cx ? td_message(cx) : "no memory");
+    if (cx) td_close(cx);
+    return ok;
+}
+
+/* Those of the programs n from `seed` on; in the end all kernels are there. */
+static bool one_batch(uint64_t seed, int n) {
+    td_buf *text = td__zalloc(sizeof *text * (size_t)n);
+    bool    ok = text && rehearse(seed, text, n);
+    for (int i = 0; i < n && ok && n_bad < opt.most_bad; i++) {
+        on_your_mark(seed + (uint64_t)i);
+        td__buf_addn(&current, text[i].s, text[i].n);
+        judge(seed + (uint64_t)i, &current);
+        alarm(0);
+    }
+    for (int i = 0; text && i < n; i++) td__buf_free(&text[i]);
+    td__free(text);
+    return ok;
 }
 
 /* ---- files -------------------------------------------------------------- */
@@ -241,7 +283,7 @@ static int run_as_test(const char *word) {
 static const char help[] =
     "usage: programs [--seed=N] [--count=N] [--seconds=N] [--size=N] [--save=DIR]\n"
     "                [--way=[!]WORD,...] [--wide] [--coverage]\n"
-    "                [--print]\n"
+    "                [--print] [--batch=N]\n"
     "       programs [--way=[!]WORD,...] --replay FILE...\n"
     "       programs [WORD]    the kept programs, then a fixed stretch of seeds\n"
     "Random programs, run eagerly and in every other way; see docs/testing.md.\n";
@@ -260,6 +302,7 @@ static bool option(const char *arg) {
     else if (number(arg, "--seconds=", &n)) opt.seconds = n;
     else if (number(arg, "--size=", &n)) opt.size = n > 0 ? (int)n : 1;
     else if (number(arg, "--most-bad=", &n)) opt.most_bad = (int)n;
+    else if (number(arg, "--batch=", &n)) opt.batch = n > 0 ? (int)n : 1;
     else if (!strncmp(arg, "--save=", 7)) opt.save = arg + 7;
     else if (!strncmp(arg, "--way=", 6)) prog_only = arg + 6;
     else if (!strcmp(arg, "--print")) opt.print = true;
@@ -288,9 +331,12 @@ int main(int argc, char **argv) {
     }
     mkdir(opt.save, 0777);
     double start = now();
-    for (uint64_t i = 0; (int64_t)i < opt.count; i++) {
+    for (int64_t i = 0; i < opt.count; i += opt.batch) {
+        int64_t n = opt.count - i < opt.batch ? opt.count - i : opt.batch;
         if (opt.seconds && now() - start > (double)opt.seconds) break;
-        if (!one_seed(opt.seed + i) || n_bad >= opt.most_bad) break;
+        uint64_t seed = opt.seed + (uint64_t)i;
+        if (!(n == 1 ? one_seed(seed) : one_batch(seed, (int)n))) break;
+        if (n_bad >= opt.most_bad) break;
     }
     if (!opt.print) report(now() - start);
     td__buf_free(&current);
