@@ -84,7 +84,7 @@ def resnet18():
 
 
 class Writer(nn.Module):
-    def __init__(self, letters=256, hidden=256):
+    def __init__(self, hidden, letters=256):
         super().__init__()
         self.letters = nn.Embedding(letters, hidden)
         self.lstm = nn.LSTM(hidden, hidden, batch_first=True)
@@ -109,7 +109,8 @@ def numbers(classes, *shape):
 JOBS = {
     "mlp_64x256x4": lambda: (mlp(256), torch.randn(64, 256), numbers(256, 64)),
     "mlp_256x1024x4": lambda: (mlp(1024), torch.randn(256, 1024), numbers(1024, 256)),
-    "lstm_32x64": lambda: (Writer(), numbers(256, 32, 64), numbers(256, 32, 64)),
+    "lstm_16x64x128": lambda: (Writer(128), numbers(256, 16, 64), numbers(256, 16, 64)),
+    "lstm_32x64x256": lambda: (Writer(256), numbers(256, 32, 64), numbers(256, 32, 64)),
     "resnet18_8x64": lambda: (resnet18(), torch.randn(8, 3, 64, 64), numbers(1000, 8)),
     "gpt2_4x64": lambda: (GPT2(), numbers(50257, 4, 64), numbers(50257, 4, 64)),
     "gpt2_2x256": lambda: (GPT2(), numbers(50257, 2, 256), numbers(50257, 2, 256)),

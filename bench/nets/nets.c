@@ -99,7 +99,7 @@ static void make_resnet(net_job *j, int64_t batch, int64_t size) {
 
 /* ---- LSTM over letters -------------------------------------------------- */
 
-enum { LETTERS = 256, HIDDEN = 256 };
+enum { LETTERS = 256 };
 
 typedef struct writer {
     td_module *letters, *lstm, *head;
@@ -117,31 +117,29 @@ static const td_module_type writer_type = {.name = "Writer",
                                            .bytes = sizeof(writer),
                                            .forward = writer_forward};
 
-static void make_lstm(net_job *j, int64_t batch, int64_t length) {
+/* Texts of 64 letters. */
+static void make_lstm(net_job *j, int64_t batch, int64_t hidden) {
     td_ctx        *cx = j->cx;
     td_nn_rnn_opts how = {TD_NN_RNN_OPTS, .batch_first = true};
     td_module     *m = td_module_make(cx, &writer_type);
     writer        *w = m ? td_module_state(m) : NULL;
     if (!w) return;
-    add(m, "letters", td_nn_embedding(cx, LETTERS, HIDDEN, NULL), &w->letters);
-    add(m, "lstm", td_nn_lstm(cx, HIDDEN, HIDDEN, &how), &w->lstm);
-    add(m, "head", td_nn_linear(cx, HIDDEN, LETTERS, NULL), &w->head);
+    add(m, "letters", td_nn_embedding(cx, LETTERS, hidden, NULL), &w->letters);
+    add(m, "lstm", td_nn_lstm(cx, hidden, hidden, &how), &w->lstm);
+    add(m, "head", td_nn_linear(cx, hidden, LETTERS, NULL), &w->head);
     j->net = m;
     j->classes = LETTERS;
-    j->x = td_randint(cx, 0, LETTERS, TD_SHAPE(batch, length));
-    j->y = td_randint(cx, 0, LETTERS, TD_SHAPE(batch, length));
+    j->x = td_randint(cx, 0, LETTERS, TD_SHAPE(batch, 64));
+    j->y = td_randint(cx, 0, LETTERS, TD_SHAPE(batch, 64));
 }
 
 /* ---- all ---------------------------------------------------------------- */
 
 const net_kind net_kinds[] = {
-    {"mlp_64x256x4", make_mlp, 64, 256},
-    {"mlp_256x1024x4", make_mlp, 256, 1024},
-    {"lstm_32x64", make_lstm, 32, 64},
-    {"resnet18_8x64", make_resnet, 8, 64},
-    {"gpt2_4x64", make_gpt2, 4, 64},
-    {"gpt2_2x256", make_gpt2, 2, 256},
-    {NULL, NULL, 0, 0},
+    {"mlp_64x256x4", make_mlp, 64, 256},    {"mlp_256x1024x4", make_mlp, 256, 1024},
+    {"lstm_16x64x128", make_lstm, 16, 128}, {"lstm_32x64x256", make_lstm, 32, 256},
+    {"resnet18_8x64", make_resnet, 8, 64},  {"gpt2_4x64", make_gpt2, 4, 64},
+    {"gpt2_2x256", make_gpt2, 2, 256},      {NULL, NULL, 0, 0},
 };
 
 bool net_open(net_job *j, td_ctx *cx, const net_kind *kind) {

@@ -80,7 +80,9 @@ static td_graph *simplify(const td_graph *g) {
     }
     g->cx->grad_enabled = grad;
     td__buf_free(&names);
-    if (s && td__graph_dce(s) && td__graph_cse(s) && td__graph_dce(s)) return s;
+    if (s && td__graph_dce(s) && td__graph_cse(s) && td__gather(s) &&
+        td__graph_cse(s) && td__graph_dce(s))
+        return s;
     td__graph_drop(s);
     return NULL;
 }

@@ -41,6 +41,12 @@ td_extent td__extent_div(td_products *t, td_extent a, td_extent b);
 /* The value where bound[] says what the dims of g are. */
 int64_t td__product_value(const td_product *p, const td_graph *g, const int64_t *bound);
 
+/* ---- sums of products (gather.c) ---------------------------------------- */
+
+/* One product in their place; what nobody reads any more stays for td__graph_dce. False
+ * after td__fail: no memory. */
+bool td__gather(td_graph *g);
+
 /* ---- values made by loops (lower.c) ------------------------------------- */
 
 enum { TD_SPACE_DIMS = 8, TD_POINT_STMTS = 8 };

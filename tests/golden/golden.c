@@ -3,6 +3,7 @@
  * done, one word after the other, to every function:
  *
  *   infer dce cse fold views order    the passes of src/graph
+ *   gather                            the native backend's sums of products
  *   program functional joint half     verify as that stage
  *   functionalize                     the function without writes
  *   dynamic                           the same with symbols for sizes, and its guards
@@ -15,6 +16,7 @@
  * `error: message`. `golden WORD` runs the files whose path
  * contains WORD; `golden --bless` rewrites what is below the rule. */
 #include "aot/aot.h"
+#include "backend/native.h"
 
 #include <glob.h>
 #include <stdio.h>
@@ -41,7 +43,8 @@ static const struct {
               {"cse", td__graph_cse},     {"fold", td__graph_fold},
               {"views", td__graph_views}, {"order", td__graph_order},
               {"program", as_program},    {"functional", as_functional},
-              {"joint", as_joint},        {"half", as_half}};
+              {"joint", as_joint},        {"half", as_half},
+              {"gather", td__gather}};
 
 /* Graph i gives way to its functional one; guards go to b. */
 static bool functionalize(td_gfile *f, int i, td_buf *b, bool dynamic) {

@@ -1,0 +1,204 @@
+/* gather.c -- sums of products become one product. Where a loop was unrolled, the
+ * gradient of a weight that all its steps read is mm(a1, b1) + mm(a2, b2) + ..., which
+ * is one product of [a1 a2 ...] and [b1; b2; ...]: instead of adding up matrices of the
+ * weight's size, what each step knows is put side by side. Sums over rows, the gradient
+ * of a bias, are gathered the same way. Only the order of summation changes. */
+#include "backend/native.h"
+
+enum { LEAST_TERMS = 4, MOST_COPIED = 16 };
+
+typedef TD_VEC(td_gval *) values;
+
+/* What one sum is made of. */
+typedef struct chain {
+    td_graph *g;
+    td_gnode *root; /* the last addition */
+    int       at;   /* where it stands among the nodes */
+    td_op     op;   /* what makes the terms: mm or sum */
+    values    term; /* first to last */
+} chain;
+
+/* ---- what is looked for ------------------------------------------------- */
+
+static const td_look *look_of(const td_garg *a) {
+    const td_look *l = a->kind == TD_G_VALUE ? a->u.v->look : NULL;
+    return l && l->kind == TD_K_TENSOR ? l : NULL;
+}
+
+static bool same_sizes(const td_look *a, const td_look *b) {
+    bool same = a && b && a->rank == b->rank && a->dtype == b->dtype;
+    for (int d = 0; same && d < a->rank; d++) same = a->size[d] == b->size[d];
+    return same;
+}
+
+/* The sum of two equally large tensors of one dtype, which is not halves: those round
+ * after every op. */
+static bool is_addition(const td_gnode *n) {
+    if (!n || n->kind != TD_N_OP || n->op != TD_OP_add || n->n_in != 2) return false;
+    const td_look *l = n->out[0]->look;
+    return l && (l->dtype == TD_F32 || l->dtype == TD_F64) &&
+           same_sizes(look_of(&n->in[0]), l) && same_sizes(look_of(&n->in[1]), l);
+}
+
+/* Made by that op for its one reader, from matrices? */
+static const td_gnode *maker(const td_gval *v, td_op op) {
+    const td_gnode *n = v->n_uses == 1 ? v->node : NULL;
+    if (!n || n->kind != TD_N_OP || n->op != op) return NULL;
+    const td_look *l = look_of(&n->in[0]);
+    return l && l->rank == 2 ? n : NULL;
+}
+
+/* view(sum(x, [0], true), [n]) */
+static const td_gnode *row_sum(const td_gval *v) {
+    const td_gnode *n = v->n_uses == 1 ? v->node : NULL;
+    if (!n || n->kind != TD_N_OP || n->op != TD_OP_view || !look_of(&n->in[0]))
+        return NULL;
+    const td_gnode *s = maker(n->in[0].u.v, TD_OP_sum);
+    bool fits = s && s->n_in == 3 && s->in[1].kind == TD_G_INTS && s->in[1].n == 1 &&
+                s->in[1].u.ints[0] == 0 && v->look->rank == 1 &&
+                look_of(&s->in[0])->dtype == v->look->dtype;
+    return fits ? s : NULL;
+}
+
+static const td_gnode *term_node(const chain *c, const td_gval *v) {
+    return c->op == TD_OP_mm ? maker(v, TD_OP_mm) : row_sum(v);
+}
+
+/* From the last addition back to the first. False: no memory. */
+static bool find_terms(chain *c) {
+    const td_gnode *n = c->root;
+    for (;;) {
+        td_gval *sum = n->in[0].u.v;
+        if (!td__vec_push(&c->term, n->in[1].u.v)) return false;
+        if (sum->n_uses != 1 || !is_addition(sum->node))
+            return td__vec_push(&c->term, sum);
+        n = sum->node;
+    }
+}
+
+/* Copying the operands costs less than the additions did, and holds no more than a few
+ * results. */
+static bool pays(const chain *c) {
+    const td_look *l = c->root->out[0]->look;
+    if (c->term.n < LEAST_TERMS) return false;
+    if (c->op == TD_OP_sum) return true;
+    int64_t copied = 0, one = l->size[0] * l->size[1];
+    for (int i = 0; i < c->term.n; i++) {
+        const td_look *a = look_of(&c->term.v[i]->node->in[0]);
+        copied += (l->size[0] + l->size[1]) * a->size[1];
+    }
+    return 2 * copied <= one * c->term.n && copied <= MOST_COPIED * one;
+}
+
+static bool is_chain(chain *c) {
+    c->op = maker(c->term.v[0], TD_OP_mm) ? TD_OP_mm : TD_OP_sum;
+    for (int i = 0; i < c->term.n; i++)
+        if (!term_node(c, c->term.v[i])) return false;
+    return pays(c);
+}
+
+/* ---- what is put in its place ------------------------------------------- */
+
+/* A node before the root, with one result of these sizes; stride NULL: row-major. */
+static td_gval *put(chain *c, td_op op, const td_garg *in, int n_in, td_look look) {
+    td_graph *g = c->g;
+    td_gnode *n = td__graph_op(g, op, in, n_in, 1);
+    if (!n) return NULL;
+    td_gnode **all = g->nodes.v;
+    for (int i = g->nodes.n - 1; i > c->at; i--) all[i] = all[i - 1];
+    all[c->at++] = n;
+    n->origin = c->root->origin;
+    n->here = c->root->here;
+    n->scope = c->root->scope;
+    n->out[0]->look = td__graph_look_of(g, look);
+    return n->out[0]->look ? n->out[0] : NULL;
+}
+
+/* Is operand k of every term a transposed matrix? */
+static bool are_turned(const chain *c, int k) {
+    for (int i = 0; i < c->term.n; i++) {
+        const td_gval *v = term_node(c, c->term.v[i])->in[k].u.v;
+        if (!v->node || v->node->op != TD_OP_t || !look_of(&v->node->in[0]))
+            return false;
+    }
+    return true;
+}
+
+/* Operand k of all terms, one after another along `dim`. Those that are transposed are
+ * put together as they lie. */
+static td_gval *side_by_side(chain *c, int k, int dim) {
+    bool     turned = are_turned(c, k);
+    int      along = turned ? 1 - dim : dim, n = c->term.n;
+    td_garg *list = td__arena_zalloc(&c->g->arena, sizeof *list * (size_t)n);
+    int64_t  size[2] = {0, 0}, length = 0;
+    if (!list) return td__fail_memory(c->g->cx), NULL;
+    for (int i = 0; i < n; i++) {
+        td_garg a = term_node(c, c->term.v[n - 1 - i])->in[k];
+        list[i] = turned ? a.u.v->node->in[0] : a;
+        length += look_of(&list[i])->size[along];
+        size[1 - along] = look_of(&list[i])->size[1 - along];
+    }
+    size[along] = length;
+    td_garg  in[2] = {{TD_G_LIST, (uint32_t)n, {.list = list}}, td__garg_int(along)};
+    td_look  l = {.kind = TD_K_TENSOR,
+                  .dtype = c->root->out[0]->look->dtype,
+                  .rank = 2,
+                  .storage = c->g->n_storages++,
+                  .size = size};
+    td_gval *all = put(c, TD_OP_cat, in, 2, l);
+    if (!all || !turned) return all;
+    td_garg whole = td__garg_value(all);
+    l.size = (int64_t[]){size[1], size[0]};
+    l.stride = (int64_t[]){1, size[1]};
+    return put(c, TD_OP_t, &whole, 1, l);
+}
+
+static bool one_product(chain *c) {
+    td_gval *a = side_by_side(c, 0, 1), *b = a ? side_by_side(c, 1, 0) : NULL;
+    if (!b) return false;
+    td_garg in[2] = {td__garg_value(a), td__garg_value(b)};
+    return td__graph_become(c->g, c->root, TD_OP_mm, in, 2);
+}
+
+static bool one_sum(chain *c) {
+    const td_gnode *first = c->term.v[0]->node;
+    const td_gval  *old = first->in[0].u.v;
+    td_gval        *rows = side_by_side(c, 0, 0);
+    if (!rows) return false;
+    td_garg in[3] = {td__garg_value(rows), old->node->in[1], old->node->in[2]};
+    td_look l = *old->look;
+    l.storage = c->g->n_storages++;
+    td_gval *sum = put(c, TD_OP_sum, in, 3, l);
+    if (!sum) return false;
+    td_garg how[2] = {td__garg_value(sum), first->in[1]};
+    l = *c->root->out[0]->look;
+    l.storage = sum->look->storage;
+    c->root->out[0]->look = td__graph_look_of(c->g, l);
+    return c->root->out[0]->look && td__graph_become(c->g, c->root, TD_OP_view, how, 2);
+}
+
+/* ---- all of a graph ----------------------------------------------------- */
+
+static bool gather_at(td_graph *g, int at) {
+    chain c = {.g = g, .root = g->nodes.v[at], .at = at};
+    bool  ok = find_terms(&c) || td__fail_memory(g->cx);
+    if (ok && is_chain(&c)) ok = c.op == TD_OP_mm ? one_product(&c) : one_sum(&c);
+    td__vec_free(&c.term);
+    return ok;
+}
+
+/* Is it the last addition of a sum that nobody sees before? */
+static bool is_root(const td_gnode *n) {
+    if (!is_addition(n)) return false;
+    const td_guse *u = n->out[0]->uses;
+    return n->out[0]->n_uses != 1 || !is_addition(u->node) ||
+           u->node->in[0].u.v != n->out[0];
+}
+
+bool td__gather(td_graph *g) {
+    if (g->dims.n) return true; /* sizes must be known */
+    if (!td__graph_index(g)) return false;
+    for (int i = g->nodes.n - 1; i >= 0; i--)
+        if (is_root(g->nodes.v[i]) && !gather_at(g, i)) return false;
+    return true;
+}
