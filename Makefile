@@ -163,6 +163,7 @@ $(B)/programs/%: $(B)/obj/tests/programs/%.o $(CASE_OBJS) $(B)/libtandem.a
 $(B)/gpt2: $(call obj,$(wildcard examples/gpt2/*.c)) $(B)/libtandem.a
 	$(link) $(LIBS)
 $(B)/programs/gpt2: | $(B)/gpt2
+$(B)/programs/gpt2_files: $(call obj,$(filter-out %/train.c,$(wildcard examples/gpt2/*.c)))
 $(B)/examples/%: $(B)/obj/examples/%.o $(B)/libtandem.a
 	@mkdir -p $(@D)
 	$(link) $(LIBS)
