@@ -4,22 +4,32 @@
  * like any other, compiled when first called, and so its own backward can be
  * differentiated in turn, to any order. */
 #include "aot/aot.h"
+#include "joint/absent.h"
 
 #include <stdio.h>
 
+/* One for each set of tangents that does not arrive: eager leaves out what would only
+ * add zeros, and their history. */
+typedef struct variant {
+    struct variant *next;
+    td_regrad       cut; /* program NULL: TD_AGAIN_JOINT */
+    td_fn          *fn;  /* NULL until needed */
+} variant;
+
 typedef struct again {
-    td_fn       *fn; /* NULL until needed */
-    td_plan     *p;  /* not held: it owns this */
+    variant     *all;
+    td_plan     *p; /* not held: it owns this */
     td_again_how how;
-    td_regrad    cut;    /* program NULL: TD_AGAIN_JOINT */
-    td_held     *held;   /* the backends, also where only backward needs them */
-    td_config    config; /* the settings of the specialization */
+    td_graph    *program; /* TD_AGAIN_JOINT: NULL */
+    td_held     *held;    /* the backends, also where only backward needs them */
+    td_config    config;  /* the settings of the specialization */
     char        *name;
 } again;
 
 /* The joint graph with its gradients only; written inputs are read, not written. */
-static td_graph *gradients_of(const td_joint *j) {
-    td_graph *g = td__graph_clone(j->g);
+static td_graph *gradients_of(const td_joint *j, uint64_t missing) {
+    td_graph *g =
+        missing ? td__graph_without(j->g, missing, NULL) : td__graph_clone(j->g);
     if (!g) return NULL;
     int at = 0;
     for (int i = j->n_fwd; i < g->outputs.n; i++, at++) {
@@ -39,18 +49,28 @@ static td_graph *gradients_of(const td_joint *j) {
     return NULL;
 }
 
-static td_fn *make_fn(again *a) {
-    td_graph *g = a->cut.program ? NULL : gradients_of(a->p->j);
-    if (!g && !a->cut.program) return NULL;
+static bool make_fn(again *a, variant *v) {
+    td_graph *g = a->program ? NULL : gradients_of(a->p->j, v->cut.missing);
+    if (!g && !a->program) return false;
     a->held->refs++;
     td_fn *f = td__fn_make(a->p->cx, a->held, a->name);
-    if (!f) return td__graph_drop(g), NULL;
+    if (!f) return td__graph_drop(g), false;
     f->inner = true;
     f->opts.config = &a->config;
     f->graph = g;
     f->owns_graph = g != NULL;
-    if (!g) f->body = td__regrad, f->env = &a->cut;
-    return f;
+    if (!g) f->body = td__regrad, f->env = &v->cut;
+    v->fn = f;
+    return true;
+}
+
+static variant *variant_for(again *a, uint64_t missing) {
+    for (variant *v = a->all; v; v = v->next)
+        if (v->cut.missing == missing) return v;
+    variant *v = td__zalloc(sizeof *v);
+    if (!v) return td__fail_memory(a->p->cx), NULL;
+    *v = (variant){.next = a->all, .cut = {a->p->j, a->program, missing}};
+    return a->all = v;
 }
 
 /* An input that was overwritten may have no value any more. */
@@ -62,27 +82,46 @@ static bool check(const again *a) {
                             "%s: a gradient of its gradient needs input %d as it was "
                             "before the call, which writes it; pass a clone",
                             a->p->name, i);
-    return !a->cut.program || td__regrad_check(&a->cut, a->p->name);
+    return !a->program || td__regrad_check(j, a->program, a->p->name);
 }
 
-static bool call(void *env, const td_value *in, td_value *out) {
-    again *a = env;
-    if (!check(a)) return false;
+static bool call(void *env, uint64_t missing, const td_value *in, td_value *out) {
+    again   *a = env;
+    variant *v = check(a) ? variant_for(a, missing) : NULL;
+    if (!v) return false;
     const td_joint *j = a->p->j;
     td_values       args = {in, j->n_primals + j->n_tangents};
     if (a->how == TD_AGAIN_EAGER)
-        return td_call_body(j->cx, td__regrad, &a->cut, args, out, j->n_targets) >= 0;
-    if (!a->fn && !(a->fn = make_fn(a))) return false;
-    return td_invoke_values(a->fn, args, out, j->n_targets) >= 0;
+        return td_call_body(j->cx, td__regrad, &v->cut, args, out, j->n_targets) >= 0;
+    if (!v->fn && !make_fn(a, v)) return false;
+    return td_invoke_values(v->fn, args, out, j->n_targets) >= 0;
 }
 
 static void drop(void *env) {
     again *a = env;
-    td_fn_drop(a->fn);
+    while (a->all) {
+        variant *v = a->all;
+        a->all = v->next;
+        td_fn_drop(v->fn);
+        td__free(v);
+    }
     td__held_drop(a->held);
-    td__graph_drop(a->cut.program);
+    td__graph_drop(a->program);
     td__free(a->name);
     td__free(a);
+}
+
+/* The program, to be run on copies of its arguments, which are no leaves: where it says
+ * that one requires no gradient any more, its history ends. */
+static td_graph *on_copies(const td_graph *program) {
+    td_graph *g = td__graph_clone(program);
+    for (int i = 0; g && i < g->nodes.n; i++) {
+        td_gnode *n = g->nodes.v[i];
+        if (n->op != TD_OP_requires_grad_ || n->n_in < 2 || n->in[1].u.i) continue;
+        n->op = TD_OP_detach_;
+        n->n_in = 1;
+    }
+    return g;
 }
 
 bool td__again_make(td_fn *f, td_spec *s) {
@@ -96,12 +135,9 @@ bool td__again_make(td_fn *f, td_spec *s) {
                  .config = s->set,
                  .name = td__strdup(name)};
     f->held->refs++;
-    td_graph *program = (td_graph *)(uintptr_t)td__spec_program(f, s);
+    const td_graph *program = td__spec_program(f, s);
     a->how = td__again_how(program, s->plan->j);
-    if (a->how != TD_AGAIN_JOINT) {
-        td__graph_keep(program);
-        a->cut = (td_regrad){s->plan->j, program};
-    }
     s->plan->again = (td_again){s->set.double_backward ? call : NULL, drop, a};
-    return a->name != NULL || td__fail_memory(f->cx);
+    if (!a->name) return td__fail_memory(f->cx);
+    return a->how == TD_AGAIN_JOINT || (a->program = on_copies(program));
 }

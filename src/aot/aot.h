@@ -259,7 +259,8 @@ bool td__again_make(td_fn *f, td_spec *s);
  * what. */
 typedef struct td_regrad {
     const td_joint *j;
-    td_graph       *program; /* held */
+    const td_graph *program;
+    uint64_t        missing; /* tangents that do not arrive, a bit each */
 } td_regrad;
 /* What gives gradients of gradients. */
 typedef enum td_again_how {
@@ -270,6 +271,7 @@ typedef enum td_again_how {
 td_again_how td__again_how(const td_graph *program, const td_joint *j);
 /* A body of primals and tangents that gives the gradients; env is a td_regrad. */
 bool         td__regrad(td_call *c);
-bool td__regrad_check(const td_regrad *of, const char *name); /* false: refused */
+bool         td__regrad_check(const td_joint *j, const td_graph *program,
+                              const char *name); /* false: refused */
 
 #endif

@@ -31,9 +31,25 @@ static bool has_stats(const td_graph *g) {
     return false;
 }
 
+/* Is an input with history written through another one without? Its elements come from
+ * there then, and its history does not. */
+static bool writes_past(const td_joint *j) {
+    for (int i = 0; i < j->n_updates; i++) {
+        const td_update *u = &j->updates[i];
+        const td_look   *l = j->g->inputs.v[u->input]->look;
+        if (u->history || !l || !j->related[u->input].shared) continue;
+        for (int k = 0; k < j->n_primals; k++) {
+            const td_look *o = j->g->inputs.v[k]->look;
+            if (k != u->input && o && o->grad && o->storage == l->storage) return true;
+        }
+    }
+    return false;
+}
+
 td_again_how td__again_how(const td_graph *program, const td_joint *j) {
     if (has_stats(j->g)) return TD_AGAIN_EAGER;
-    return has_cuts(program) ? TD_AGAIN_PROGRAM : TD_AGAIN_JOINT;
+    bool cut = has_cuts(program) || writes_past(j);
+    return cut ? TD_AGAIN_PROGRAM : TD_AGAIN_JOINT;
 }
 
 /* Does the program write it, or what it looks like, or in its bytes? */
@@ -94,9 +110,18 @@ static td_tensor *take_view(const run *r, const td_relation *o) {
     return t;
 }
 
+/* Do gradients of its views arrive at the argument itself? */
+static bool is_target(const td_joint *j, int base) {
+    for (int i = 0; i < j->n_targets; i++)
+        if (j->targets[i].base && j->related[j->targets[i].input].base == base)
+            return true;
+    return false;
+}
+
 static bool is_view(const td_joint *j, int i) {
     const td_relation *o = &j->related[i];
-    return o->base >= 0 && touches(j, i) && touches(j, o->base);
+    return o->base >= 0 && touches(j, o->base) &&
+           (touches(j, i) || is_target(j, o->base));
 }
 
 /* Arguments as they are, but for those the program writes or turns: these are copied,
@@ -136,7 +161,9 @@ static bool differentiate(run *r) {
     const td_joint *j = r->of->j;
     int             n = 0;
     for (int i = 0; i < j->n_tangents; i++) {
-        td_tensor *root = j->tangents[i].broken ? NULL : root_of(r, &j->tangents[i]);
+        bool       gone = i < 64 && r->of->missing >> i & 1;
+        td_tensor *root =
+            gone || j->tangents[i].broken ? NULL : root_of(r, &j->tangents[i]);
         if (!root) continue;
         r->roots[n] = root;
         r->with[n++] = td_arg(r->c, j->n_primals + i);
@@ -194,12 +221,23 @@ static bool are_apart(const td_joint *j, int i, int k) {
     return at != (y->base < 0 ? y->same : j->related[y->base].same);
 }
 
-bool td__regrad_check(const td_regrad *of, const char *name) {
-    const td_joint *j = of->j;
+/* A leaf that the program makes of an argument is one behind what it did to it. */
+static bool check_leaves(const td_joint *j, const char *name) {
+    for (int i = 0; i < j->n_updates; i++)
+        if (j->updates[i].wants)
+            return td__fail(j->cx, TD_E_UNSUPPORTED,
+                            "%s: gradients of gradients of a body in which input %d "
+                            "comes to require grad; let it require grad before",
+                            name, j->updates[i].input);
+    return true;
+}
+
+bool td__regrad_check(const td_joint *j, const td_graph *program, const char *name) {
+    if (!check_leaves(j, name)) return false;
     for (int i = 0; i < j->n_primals; i++) {
         const td_look *l = j->g->inputs.v[i]->look;
         bool           touched = l && touches(j, i);
-        if (touched && counts_bytes(of->program, l))
+        if (touched && counts_bytes(program, l))
             return td__fail(j->cx, TD_E_UNSUPPORTED,
                             "%s: gradients of gradients of a body that cuts history, "
                             "writes input %d, which is a piece of a larger tensor, and "

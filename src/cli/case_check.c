@@ -92,6 +92,7 @@ static void compare(check *k) {
  * still, and may fail later for another reason. */
 static bool goes_on(const check *k) {
     bool gone = k->eager.gone && k->eager.run.higher;
+    if (k->p.v->vain && k->backward) return true; /* zeros, or nothing to go through */
     return (k->eager.stale || gone) && k->other.run.way->saves_copies;
 }
 
@@ -139,8 +140,8 @@ static void judge_failure(check *k) {
         v->result = CASE_BOTH_FAIL;
         td__buf_printf(&v->why, "%s", a->message);
     } else if (goes_on(k)) {
-        v->result = b->code ? CASE_BOTH_FAIL : CASE_GOES_ON;
-        td__buf_printf(&v->why, "%s", a->message);
+        v->result = a->code && b->code ? CASE_BOTH_FAIL : CASE_GOES_ON;
+        td__buf_printf(&v->why, "%s", a->code ? a->message : b->message);
     } else if (stops(k) || refuses(k)) {
         v->result = CASE_REFUSED;
         td__buf_printf(&v->why, "%s", b->message);

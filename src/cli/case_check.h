@@ -12,13 +12,14 @@ typedef enum case_result {
     CASE_DIFFERS,
     CASE_REFUSED,   /* the way cannot do it, and says so before doing anything */
     CASE_BOTH_FAIL, /* at the same step, with the same code */
-    CASE_GOES_ON    /* eager's backward fails: a value it saved was written since */
+    CASE_GOES_ON    /* a backward of one only: see goes_on */
 } case_result;
 
 typedef struct case_verdict {
     case_result result;
     int         differences; /* found; `why` has the first few */
     bool        values_only; /* the way has no history: gradients were not compared */
+    bool        vain;        /* a gradient has history in one run, and to no effect */
     td_buf      why;         /* one line; free it */
 } case_verdict;
 

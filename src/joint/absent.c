@@ -108,7 +108,7 @@ static bool prune(pruning *p, uint64_t missing) {
     for (int i = 0; ok && i < n; i++) ok = prune_node(p, all[i]);
     for (int i = 0; ok && i < g->outputs.n; i++) prune_output(p, &g->outputs.v[i]);
     td__free(all);
-    return ok && td__graph_dce(g);
+    return ok && td__graph_dce(g) && td__graph_fix_storages(g);
 }
 
 td_graph *td__graph_without(const td_graph *g, uint64_t missing, const td_target *to) {

@@ -221,6 +221,11 @@ static bool find_place(td_joint_run *r, td_result *to, td_tensor *t) {
         to->early = r->edge[input].node && !td__needs_grad(from);
     }
     find_own_history(r, to, t, from);
+    /* a view of one made without gradients takes after what both are views of */
+    if (input >= 0 && !to->history && r->base_edge[input].node &&
+        to->creation == TD_MADE_NO_GRAD && !td__needs_grad(from->base) &&
+        td__has_node(t))
+        to->early = true;
     return true;
 }
 

@@ -39,12 +39,14 @@ static bool makes_leaves(const td_graph *p) {
 }
 
 /* detach_ refuses a view: inputs it is asked of stay what they are. */
-static void find_detached(const td_graph *p, int *keep) {
+static void find_detached(const td_joint_run *r, int *keep) {
+    const td_graph *p = r->program;
     for (int i = 0; i < p->nodes.n; i++) {
         const td_gnode *n = p->nodes.v[i];
         if (n->kind != TD_N_OP || n->op != TD_OP_detach_) continue;
         const td_gval *v = td__joint_written(n);
-        if (v) keep[v->nr] = 1;
+        for (int k = 0; v && k < r->to->n_primals; k++)
+            if (r->real[k] && r->real[k] == r->real[v->nr]) keep[k] = 1;
     }
 }
 
@@ -79,7 +81,7 @@ static bool find_inputs(td_joint_run *r, const td_value *in) {
         td__arena_zalloc(&r->to->arena, sizeof *sharers * (size_t)(p->inputs.n + 1));
     if (!sharers) return td__fail_memory(r->cx);
     if (!count_sharers(r, sharers) || !td__joint_leaves(r, sharers)) return false;
-    find_detached(p, sharers);
+    find_detached(r, sharers);
     for (int grads = 1; grads >= 0; grads--) /* before those they are copied with */
         for (int i = 0; i < p->inputs.n; i++) {
             bool grad = p->in_desc.v[i].kind == TD_D_OWN_GRAD;

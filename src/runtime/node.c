@@ -181,7 +181,7 @@ static bool run_again(td_node *n, td_tensor *const *g, const bool *need,
     uint64_t  missing = missing_of(n, g);
     bool      ok = again_args(n, g, in);
     if (ok && j->random) td_rng_set(cx, f->seed, f->offset);
-    ok = ok && f->p->again.call(f->p->again.env, in, out);
+    ok = ok && f->p->again.call(f->p->again.env, missing, in, out);
     if (j->random) td_rng_set(cx, seed, offset);
     for (int i = 0; ok && i < j->n_targets; i++)
         if (need[i] && out[i].kind == TD_K_TENSOR && j->targets[i].from & ~missing)

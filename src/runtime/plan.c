@@ -86,8 +86,8 @@ static void add_keep(keeping *k, td_hold to) {
 static void mark(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
 
 /* Which primals do the gradients depend on, and the random numbers they are computed
- * with? */
-static bool find_needs(td_plan *p) {
+ * with? If the program is run once more, it may not fail this time either. */
+static bool find_needs(td_plan *p, bool program) {
     const td_graph *g = p->j->g;
     bool           *live = td__zalloc((size_t)g->n_values + 1);
     if (!live) return td__fail_memory(p->cx);
@@ -95,12 +95,15 @@ static bool find_needs(td_plan *p) {
         td__garg_each(&g->outputs.v[i], mark, live);
     for (int i = g->nodes.n - 1; i >= 0; i--) {
         const td_gnode *n = g->nodes.v[i];
-        bool            wanted = td__gnode_draws(n);
+        bool            wanted = program ? td__gnode_stays(n) : td__gnode_draws(n);
         for (int k = 0; k < n->n_out; k++) wanted |= live[n->out[k]->id];
         for (int k = 0; k < n->n_in && wanted; k++)
             td__garg_each(&n->in[k], mark, live);
     }
-    for (int i = 0; i < p->j->n_primals; i++) p->needs[i] = live[g->inputs.v[i]->id];
+    for (int i = 0; i < p->j->n_primals; i++) p->needs[i] |= live[g->inputs.v[i]->id];
+    for (int i = 0; i < p->j->n_primals && program; i++) /* made of its base again */
+        if (p->needs[i] && p->j->related[i].base >= 0)
+            p->needs[p->j->related[i].base] = true;
     td__free(live);
     return true;
 }
@@ -165,7 +168,7 @@ static bool plan_keeping(td_plan *p, const td_plan_opts *o) {
     if (!heap) return false;
     for (int i = 0; i < p->h->n_kept; i++) add_keep(&k, keep_of(&k, i));
     p->n_kept = p->n_keep;
-    bool ok = !o->twice || find_needs(p);
+    bool ok = !o->twice || find_needs(p, o->hold_all);
     for (int i = 0; ok && o->twice && i < p->j->n_primals; i++)
         ok = hold_primal(&k, i, o->hold_all);
     td__free(heap);

@@ -31,7 +31,7 @@ typedef struct td_back {
 /* What a plan needs from the room that made it, for gradients of gradients. */
 typedef struct td_again {
     /* Calls the function (primals, tangents) -> gradients with history. */
-    bool (*call)(void *env, const td_value *in, td_value *out);
+    bool (*call)(void *env, uint64_t missing, const td_value *in, td_value *out);
     void (*drop)(void *env);
     void *env;
 } td_again;

@@ -140,12 +140,21 @@ static bool move(td_pcall *c, const td_update *u) {
 
 /* ---- versions ----------------------------------------------------------- */
 
+/* A view that set_ has parted from its base was no view for the trace. Without history
+ * of its own it is behind with every write. */
+static bool falls_behind(const td_pcall *c, int input, const td_tensor *t) {
+    if (!t->base || t->base->st == t->st) return c->j->stale[input];
+    for (int i = 0; i < c->j->n_updates; i++)
+        if (c->j->updates[i].input == input && c->j->updates[i].history) return false;
+    return true;
+}
+
 /* The counter gets eager's count; inputs that eager would find up to date are so. */
 static void set_version(td_pcall *c, td_storage *st, uint64_t to) {
     atomic_store_explicit(&st->version, to, memory_order_relaxed);
     for (int i = 0; i < c->j->n_primals; i++) {
         td_tensor *t = c->in[i].kind == TD_K_TENSOR ? c->in[i].u.t : NULL;
-        if (t && t->st == st) t->seen = c->j->stale[i] ? to - 1 : to;
+        if (t && t->st == st) t->seen = falls_behind(c, i, t) ? to - 1 : to;
     }
 }
 

@@ -158,6 +158,14 @@ static bool same_geometry(const td_tensor *a, const td_meta *b) {
            !memcmp(a->size, b->size, n) && !memcmp(a->stride, b->stride, n);
 }
 
+/* One step for the whole chain: what eager makes of it once the base or the geometry
+ * was written. */
+static td_tensor *one_step(const td_tensor *real, td_tensor *base) {
+    if (real->dtype != base->dtype) return td_op_alias(base);
+    return td_op_as_strided(base, td__sizes(real), td__strides(real),
+                            td_value_int(real->offset));
+}
+
 /* The view as it was made. Writes of geometry may have left the chain behind, and one
  * with symbols of its own never had one: then one step stands for it. */
 static td_tensor *remake_view(td_faker *f, const td_tensor *real, td_tensor *base,
@@ -165,13 +173,10 @@ static td_tensor *remake_view(td_faker *f, const td_tensor *real, td_tensor *bas
     td_ctx    *cx = f->cx;
     bool       own = is_symbolic(td__ptrmap_get(&f->metas, real));
     td_tensor *t = own ? td_op_alias(base) : copy_views(f, real, base);
-    if (!t && td_error(cx) != TD_E_MEMORY) {
-        td_clear(cx);
-        t = real->dtype != base->dtype
-                ? td_op_alias(base)
-                : td_op_as_strided(base, td__sizes(real), td__strides(real),
-                                   td_value_int(real->offset));
-    }
+    bool       fails = !t && td_error(cx) != TD_E_MEMORY;
+    bool       other = t && !own && cx->grad_enabled && !same_geometry(t, m);
+    if (fails) td_clear(cx);
+    if (fails || other) t = one_step(real, base);
     if (!t || td_is_nil(t)) return NULL;
     return same_geometry(t, m) || td__tensor_set_geometry(t, m) ? t : NULL;
 }

@@ -1,4 +1,4 @@
-# seed 67041948: compiled: line 13: %a1's gradient: element 0 is 0, compiled 0.08789728581905365
+# Was: compiled: line 13: %a1's gradient: element 0 is 0, compiled 0.08789728581905365
 
 func @f(%p0) {
   %v0 = softmax(%p0, 0)

@@ -1,4 +1,4 @@
-# seed 74039346: compiled: line 11: %a1's gradient: element 0 is 1, compiled nan
+# Refused by the functional way: sizes depend on values. Second gradients of some results.
 
 func @f(%p0: f32[1] @0) {
   %v0 = layer_norm(%p0, [1], none, %p0, 1.0000000000000001e-05)

@@ -1,4 +1,4 @@
-# seed 74037151: compiled: line 13: %g0 has requires_grad, compiled does not; line 13: %g0 does not have is_leaf, compiled does
+# Was: compiled: line 13: %g0 has requires_grad, compiled does not; line 13: %g0 does not have is_leaf, compiled does
 
 func @f(%p0: f32[1,1] @0) {
   %v0 = randint(0, 1, [1,1,1,1], bool)

@@ -1,4 +1,4 @@
-# seed 74051250: compiled: line 9: %a1's gradient: element 0 is 0.5, compiled -nan
+# Was: compiled: line 9: %a1's gradient: element 0 is 0.5, compiled -nan
 
 func @f( %p1: f32[2]) {
   %v2 = gelu_erf(%p1)

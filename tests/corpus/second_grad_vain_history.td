@@ -1,4 +1,4 @@
-# seed 74038960: compiled: line 14: %g0 has requires_grad, compiled does not; line 14: %g0 does not have is_leaf, compiled does
+# Was: compiled: line 14: %g0 has requires_grad, compiled does not; line 14: %g0 does not have is_leaf, compiled does
 
 func @f(%p0: f32[0], %p1: f32[1]) {
   %v2 = tensor([], bool, [0])

@@ -1,4 +1,4 @@
-# seed 40033708: compiled: line 14: %out.0 has requires_grad, compiled does not; line 14: %out.0 does not have is_leaf, compiled does
+# Was: compiled: line 14: %out.0 has requires_grad, compiled does not; line 14: %out.0 does not have is_leaf, compiled does
 
 func @f(%p0, %p2) {
   no_grad {

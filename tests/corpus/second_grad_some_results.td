@@ -1,4 +1,4 @@
-# seed 74019366: compiled: line 13: %g0 does not have requires_grad, compiled does; line 13: %g0 has is_leaf, compiled does not
+# Was: compiled: line 13: %g0 does not have requires_grad, compiled does; line 13: %g0 has is_leaf, compiled does not
 
 func @f( %p1) {
     %v1 = randint(0, 2, [2], i64)

@@ -1,4 +1,4 @@
-# seed 74046036: compiled: line 10: %a0's gradient: element 1 is 0, compiled -nan
+# Was: compiled: line 10: %a0's gradient: element 1 is 0, compiled -nan
 
 func @f(%p0: f32[1,2,2]) {
   %v0 = floor_divide(%p0, 0.0)

@@ -1,4 +1,4 @@
-# seed 74030532: compiled: line 11: %out.0 has offset 3, compiled 1
+# Was: compiled: line 11: %out.0 has offset 3, compiled 1
 
 func @f(%p0) {
   %v0 = tensor([1], bool, [])

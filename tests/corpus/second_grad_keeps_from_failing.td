@@ -1,4 +1,4 @@
-# seed 67040444: compiled: line 12: works, compiled fails: fmod: integer division by zero
+# Was: compiled: line 12: works, compiled fails: fmod: integer division by zero
 
 func @f(%p0: i8[1,1,1], %p1: f32[1]) {
   fmod_(%p0, %p0)

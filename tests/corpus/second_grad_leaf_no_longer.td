@@ -1,4 +1,4 @@
-# seed 67041249: compiled: line 11: works, compiled fails: requires_grad can be changed for leaves only; f32[1,0,1] is a result of clone, use detach
+# Was: compiled: line 11: works, compiled fails: requires_grad can be changed for leaves only; f32[1,0,1] is a result of clone, use detach
 
 func @f( %p1: f32[1,0,1], %p2: f32[1]) {
   requires_grad_(%p1, false)
