@@ -110,18 +110,17 @@ static td_tensor *take_view(const run *r, const td_relation *o) {
     return t;
 }
 
-/* Do gradients of its views arrive at the argument itself? */
-static bool is_target(const td_joint *j, int base) {
-    for (int i = 0; i < j->n_targets; i++)
-        if (j->targets[i].base && j->related[j->targets[i].input].base == base)
-            return true;
-    return false;
+/* Do gradients of argument i arrive at what it is a view of? */
+static bool goes_to_base(const td_joint *j, int i) {
+    const td_look *l = j->g->inputs.v[i]->look;
+    for (int k = 0; k < j->n_targets; k++)
+        if (j->targets[k].input == i) return j->targets[k].base;
+    return l && l->grad;
 }
 
 static bool is_view(const td_joint *j, int i) {
     const td_relation *o = &j->related[i];
-    return o->base >= 0 && touches(j, o->base) &&
-           (touches(j, i) || is_target(j, o->base));
+    return o->base >= 0 && touches(j, o->base) && (touches(j, i) || goes_to_base(j, i));
 }
 
 /* Arguments as they are, but for those the program writes or turns: these are copied,

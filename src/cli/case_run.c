@@ -205,7 +205,7 @@ static bool run_backward(case_run *run, const td_gstep *s) {
 /* A gradient as a value, for gradients of gradients. */
 static bool run_grad(case_run *run, const td_gstep *s) {
     td_value x = run->r.val[s->args[0].u.v->id];
-    run->higher = true;
+    run->higher++;
     if (run->values_only) return td__replay_set(&run->r, s->out[0], TD_NONE);
     td_tensor *g = x.kind == TD_K_TENSOR ? td_grad_of(x.u.t) : NULL;
     if (!g || td_is_nil(g))

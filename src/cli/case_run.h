@@ -43,7 +43,7 @@ struct case_run {
     td_replay       r;              /* the case's values */
     const td_gstep *last;           /* the last call, whose outputs go backward */
     bool            refused;        /* the way said no, the context why */
-    bool            higher;         /* gradients were taken as values */
+    int             higher;         /* how often gradients were taken as values */
     const char     *values_only;    /* why results have no history; NULL: they do */
     TD_VEC(const td_gval *) leaves; /* values that require grad, in order */
     TD_VEC(td_storage *) storages;  /* met so far: their numbers in reports */

@@ -217,9 +217,10 @@ static bool takes_gradient(td_joint_run *r, td_tensor *leaf, bool *takes) {
 static bool check_leaves(td_joint_run *r) {
     td_joint *j = r->to;
     for (int i = 0; i < j->n_results; i++) {
-        bool takes;
-        if (!j->results[i].wants) continue; /* of inputs it is their update that does */
-        if (!takes_gradient(r, r->out[i].u.t, &takes)) return false;
+        bool       takes;
+        td_tensor *leaf = r->out[i].kind == TD_K_TENSOR ? r->out[i].u.t : NULL;
+        if (!leaf || j->results[i].how == TD_RESULT_INPUT) continue;
+        if (!takes_gradient(r, leaf, &takes)) return false;
         if (takes)
             return td__fail(r->cx, TD_E_UNSUPPORTED,
                             "@%.60s: result %d is a leaf made inside that other "

@@ -150,15 +150,18 @@ bool      td__joint_separate(td_joint *j);
  * of the program; what it adds lies in `a`. The geometry of tangents is left to the
  * caller, who sees what they are tangents of. False after td__fail. */
 bool td__joint_at(const td_joint *j, const td_value *in, td_arena *a, td_joint *to);
+/* The input of a program that a writer writes, as such and not through a view; NULL:
+ * none. */
+const td_gval *td__joint_written(const td_gnode *n);
 /* Undoes in a forward half what shields written inputs, where nothing needs it. */
-bool td__half_unshield(td_graph *g);
+bool           td__half_unshield(td_graph *g);
 /* Views lie in the storage of what they view, also where that is another value now. */
-bool td__graph_fix_storages(td_graph *g);
+bool           td__graph_fix_storages(td_graph *g);
 /* Dead code, equal nodes unless cse is off, views: what needs no decision. The graph
  * is still one that a person would have written, and it can be done again. */
-bool td__joint_tidy(td_joint *j, bool cse);
+bool           td__joint_tidy(td_joint *j, bool cse);
 /* The same, and then once, before the graph is taken apart: copies that keep results
  * and written inputs apart. */
-bool td__joint_clean(td_joint *j, bool cse);
+bool           td__joint_clean(td_joint *j, bool cse);
 
 #endif

@@ -69,11 +69,10 @@ const td_joint_spot *td__joint_spot(const td_joint_run *r, const void *of);
 /* ---- relate.c ---------------------------------------------------------- */
 
 /* Before the program runs; shared: by input. */
-bool           td__joint_relate(td_joint_run *r, const int *shared);
+bool td__joint_relate(td_joint_run *r, const int *shared);
 /* leaves.c: false after td__fail, where leaves come and go among inputs that share
- * bytes. The input a writer writes, as such and not through a view; NULL: none. */
-bool           td__joint_leaves(td_joint_run *r, const int *sharers);
-const td_gval *td__joint_written(const td_gnode *n);
+ * bytes. */
+bool td__joint_leaves(td_joint_run *r, const int *sharers);
 
 /* ---- grads.c ------------------------------------------------------------ */
 

@@ -107,7 +107,8 @@ static bool find_history(td_joint_run *r, int i, td_update *u, bool data) {
     u->detached = did && (!does || again);
     u->wants = leaf && (!did || again);
     u->turned = turns && !own && did && !data && !u->wants;
-    u->history = does && !same && !u->wants &&
+    bool refuses = td__joint_is_stale(t) && t->creation != TD_MADE_PLAIN; /* to tell */
+    u->history = does && !same && !u->wants && !refuses &&
                  (data || own || u->moved != TD_HOME_SAME) &&
                  (!base || td__has_node(base)) && (!by_base || td__needs_grad(base));
     if (u->history && !u->meta && has_deputy(r, i)) u->history = false;
