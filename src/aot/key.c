@@ -180,8 +180,7 @@ static int64_t known(const td_look *l, int64_t want, int64_t is) {
     return l && td__dim_is_sym(want) ? TD_KEY_ANY : is;
 }
 
-static bool put_tensor(subject *s, int i) {
-    td_tensor     *t = tensor_at(s, i);
+static bool put_tensor(subject *s, int i, td_tensor *t) {
     bool           offset = s->offsets || is_shared(s, i);
     const td_look *l = next_look(s, i);
     s->tensors++;
@@ -202,7 +201,8 @@ static bool put_tensor(subject *s, int i) {
 }
 
 static bool put_value(subject *s, int i) {
-    if (tensor_at(s, i)) return put(s, TD_K_TENSOR) && put_tensor(s, i);
+    td_tensor *t = tensor_at(s, i);
+    if (t) return put(s, TD_K_TENSOR) && put_tensor(s, i, t);
     if (i >= s->args.n) return put(s, TD_K_NONE);
     td_value v = s->args.v[i];
     int64_t  bits = v.u.i;

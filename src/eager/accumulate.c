@@ -39,9 +39,14 @@ static td_tensor *copy_for(td_tensor *t, td_tensor *g) {
     return td_is_nil(r) ? r : td_op_copy_(r, g, false);
 }
 
+bool td__grad_fits(const td_tensor *leaf, const td_tensor *g) {
+    return !leaf->ag->grad && !td__recording(leaf->cx) && g->refs == 1 &&
+           obeys_layout(g, leaf);
+}
+
 /* The first gradient is taken over when nobody else can see it. */
 static bool first(td_tensor *leaf, td_tensor *g) {
-    if (!td__recording(leaf->cx) && g->refs == 1 && obeys_layout(g, leaf)) {
+    if (td__grad_fits(leaf, g)) {
         leaf->ag->grad = g;
         return true;
     }

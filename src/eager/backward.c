@@ -25,6 +25,7 @@ static bool begin(td_walk *w, outer *o) {
     }
     cx->grad_enabled = w->create;
     cx->inference = false;
+    td__walk_begin(w);
     return true;
 }
 
@@ -42,6 +43,13 @@ static void end(td_walk *w, outer *o) {
 
 /* ---- roots -------------------------------------------------------------- */
 
+/* Holds t beyond the scope it was made in, which ends; NULL after td__fail. */
+static td_tensor *hold(td_ctx *cx, td_tensor *t) {
+    td_tensor *held = td_is_nil(t) ? NULL : td__ref(t);
+    td__scope_pop(cx, NULL, 0);
+    return held;
+}
+
 /* The gradient of root i, held; NULL after td__fail. */
 static td_tensor *root_grad(td_tensor *root, td_tensors grads, int i, const char *who) {
     td_ctx    *cx = root->cx;
@@ -54,8 +62,8 @@ static td_tensor *root_grad(td_tensor *root, td_tensors grads, int i, const char
                 who, td__type_str(root));
             return NULL;
         }
-        g = td_op_ones_like(root, TD_DTYPE_NONE);
-        return td_is_nil(g) ? NULL : td__ref(g);
+        if (!td__scope_push(cx)) return NULL;
+        return hold(cx, td_op_ones_like(root, TD_DTYPE_NONE));
     }
     if (td_is_nil(g)) return NULL;
     if (g->rank != root->rank || !td__dims_eq(g->size, root->size, g->rank)) {
@@ -63,8 +71,9 @@ static td_tensor *root_grad(td_tensor *root, td_tensors grads, int i, const char
                  td__type_str(g), td__type_str(root));
         return NULL;
     }
-    if (g->dtype != root->dtype) g = td_op_to(g, (td_dtype)root->dtype, false);
-    return td_is_nil(g) ? NULL : td__ref(g);
+    if (g->dtype == root->dtype) return td__ref(g);
+    if (!td__scope_push(cx)) return NULL;
+    return hold(cx, td_op_to(g, (td_dtype)root->dtype, false));
 }
 
 static bool enter_roots(td_walk *w, td_tensors roots, td_rec **recs, const char *who) {
@@ -103,10 +112,7 @@ static bool walk(td_walk *w, td_tensors roots, td_tensors grads, const char *who
         td__arena_alloc(&td__eager(w->cx)->walks, sizeof *recs * (size_t)roots.n);
     if (!recs) return td__fail_memory(w->cx);
     if (!enter_roots(w, roots, recs, who)) return false;
-    if (!td__scope_push(w->cx)) return false;
-    bool ok = feed_roots(w, roots, grads, recs, who);
-    td__scope_pop(w->cx, NULL, 0);
-    return ok && td__walk_run(w);
+    return feed_roots(w, roots, grads, recs, who) && td__walk_run(w);
 }
 
 static bool usable(td_tensors list, td_ctx **cx) {

@@ -46,6 +46,14 @@ struct td_hookrec {
 
 #define TD_NODE_CLASSES 17
 
+/* Lists of a backward walk (engine.c). */
+typedef struct td_walk_room {
+    TD_VEC(td_rec *) recs;  /* all */
+    TD_VEC(td_rec *) ready; /* a heap: those that may run */
+    TD_VEC(td_rec *) path;  /* while exploring */
+} td_walk_room;
+void td__walk_room_free(td_walk_room *room);
+
 typedef struct td_eager {
     td_mode      mode; /* the tape */
     td_ctx      *cx;
@@ -59,6 +67,7 @@ typedef struct td_eager {
     bool         hooks_removed;
     uint64_t     last_hook;
     td_arena     walks;             /* records of backward walks, nested ones on top */
+    td_walk_room idle;              /* of the last walk, for the next */
     TD_VEC(td_saved_hooks) packers; /* stack; the top one counts, pack NULL: none */
     const td_opdef *resize;
     td_autocast     autocast;
@@ -113,6 +122,8 @@ bool td__retain_move(td_tensor *t, td_node *from, td_node *to, int nr);
 extern const td_node_kind td__accumulate_kind, td__op_kind, td__slices_kind;
 /* Takes over one reference to g. */
 bool                      td__grad_accumulate(td_tensor *leaf, td_tensor *g);
+/* Will g become the gradient of leaf, which has a state, as it is? */
+bool                      td__grad_fits(const td_tensor *leaf, const td_tensor *g);
 
 /* ---- small helpers (node.c) --------------------------------------------- */
 

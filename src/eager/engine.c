@@ -9,6 +9,8 @@
 
 #include <string.h>
 
+enum { IDLE_RECS = 1024 }; /* room for more is not kept */
+
 /* ---- records ------------------------------------------------------------ */
 
 static td_rec *find_rec(const td_walk *w, const td_node *n) {
@@ -19,12 +21,12 @@ td_rec *td__walk_enter(td_walk *w, td_node *n) {
     td_rec *r = find_rec(w, n);
     if (r) return r;
     r = td__arena_alloc(&td__eager(w->cx)->walks, sizeof *r);
-    if (!r || !td__vec_room(&w->recs)) return td__fail_memory(w->cx), NULL;
+    if (!r || !td__vec_room(&w->room.recs)) return td__fail_memory(w->cx), NULL;
     *r = (td_rec){.node = td__node_ref(n),
                   .walk = w,
                   .hides = n->rec,
                   .wanted = !w->some};
-    w->recs.v[w->recs.n++] = r;
+    w->room.recs.v[w->room.recs.n++] = r;
     n->rec = r;
     r->buf = &r->one;
     if (n->n_out > 1) {
@@ -42,11 +44,25 @@ static void leave_rec(td_rec *r) {
     td__node_drop(r->node);
 }
 
+void td__walk_room_free(td_walk_room *room) {
+    td__vec_free(&room->recs);
+    td__vec_free(&room->ready);
+    td__vec_free(&room->path);
+}
+
+/* The room of the walk before; a walk inside another finds none and makes its own. */
+void td__walk_begin(td_walk *w) {
+    td_eager *e = td__eager(w->cx);
+    w->room = e->idle;
+    e->idle = (td_walk_room){0};
+}
+
 void td__walk_end(td_walk *w) {
-    for (int i = w->recs.n - 1; i >= 0; i--) leave_rec(w->recs.v[i]);
-    td__vec_free(&w->recs);
-    td__vec_free(&w->ready);
-    td__vec_free(&w->path);
+    td_eager *e = td__eager(w->cx);
+    for (int i = w->room.recs.n - 1; i >= 0; i--) leave_rec(w->room.recs.v[i]);
+    if (e->idle.recs.v || w->room.recs.cap > IDLE_RECS) td__walk_room_free(&w->room);
+    w->room.recs.n = w->room.ready.n = w->room.path.n = 0;
+    if (!e->idle.recs.v) e->idle = w->room;
 }
 
 /* ---- finding the graph -------------------------------------------------- */
@@ -58,13 +74,14 @@ static bool leads(const td_rec *r) { return r->wanted || r->capture; }
 bool td__walk_explore(td_walk *w, td_rec *root) {
     if (root->seen) return true;
     root->seen = true;
-    if (!td__vec_push(&w->path, root)) return td__fail_memory(w->cx);
-    while (w->path.n > 0) {
-        td_rec *r = w->path.v[w->path.n - 1];
+    if (!td__vec_push(&w->room.path, root)) return td__fail_memory(w->cx);
+    while (w->room.path.n > 0) {
+        td_rec *r = w->room.path.v[w->room.path.n - 1];
         if (r->next == r->node->n_edge || (w->stop && r->capture)) {
-            w->path.n--;
+            w->room.path.n--;
             if (w->stop && r->capture) r->wanted = false;
-            if (leads(r) && w->path.n > 0) w->path.v[w->path.n - 1]->wanted = true;
+            if (leads(r) && w->room.path.n > 0)
+                w->room.path.v[w->room.path.n - 1]->wanted = true;
             continue;
         }
         td_node *to = r->node->edge[r->next++].node;
@@ -74,7 +91,7 @@ bool td__walk_explore(td_walk *w, td_rec *root) {
         child->deps++;
         if (!child->seen) {
             child->seen = true;
-            if (!td__vec_push(&w->path, child)) return td__fail_memory(w->cx);
+            if (!td__vec_push(&w->room.path, child)) return td__fail_memory(w->cx);
         } else if (leads(child)) r->wanted = true;
     }
     return true;
@@ -87,9 +104,9 @@ static bool later(const td_rec *a, const td_rec *b) {
 }
 
 static bool push_ready(td_walk *w, td_rec *r) {
-    if (!td__vec_room(&w->ready)) return td__fail_memory(w->cx);
-    td_rec **v = w->ready.v;
-    int      i = w->ready.n++;
+    if (!td__vec_room(&w->room.ready)) return td__fail_memory(w->cx);
+    td_rec **v = w->room.ready.v;
+    int      i = w->room.ready.n++;
     while (i > 0 && later(r, v[(i - 1) / 2])) {
         v[i] = v[(i - 1) / 2];
         i = (i - 1) / 2;
@@ -99,8 +116,8 @@ static bool push_ready(td_walk *w, td_rec *r) {
 }
 
 static td_rec *pop_ready(td_walk *w) {
-    td_rec **v = w->ready.v, *top = v[0], *last = v[--w->ready.n];
-    int      i = 0, n = w->ready.n;
+    td_rec **v = w->room.ready.v, *top = v[0], *last = v[--w->room.ready.n];
+    int      i = 0, n = w->room.ready.n;
     for (int k = 1; k < n; k = 2 * i + 1) {
         if (k + 1 < n && later(v[k + 1], v[k])) k++;
         if (!later(v[k], last)) break;
@@ -364,10 +381,18 @@ static bool run_rec(td_walk *w, td_rec *r) {
     return run_op(w, r);
 }
 
+/* Does it make no tensor but in a scope of its own? */
+static bool is_plain(const td_rec *r) {
+    const td_node *n = r->node;
+    if (r->capture || n->hooks) return false;
+    if (n->kind != &td__accumulate_kind) return true;
+    const td_tensor *leaf = n->data;
+    return leaf->ag && !leaf->ag->hooks && r->buf[0] && td__grad_fits(leaf, r->buf[0]);
+}
+
 /* Hooks and leaves compute in a scope too, so that nothing lingers in the user's. */
 static bool run_in_scope(td_walk *w, td_rec *r) {
-    bool plain = !r->capture && r->node->kind == &td__op_kind && !r->node->hooks;
-    if (plain) return run_rec(w, r);
+    if (is_plain(r)) return run_rec(w, r);
     if (!td__scope_push(w->cx)) return false;
     bool ok = run_rec(w, r);
     td__scope_pop(w->cx, NULL, 0);
@@ -375,7 +400,7 @@ static bool run_in_scope(td_walk *w, td_rec *r) {
 }
 
 bool td__walk_run(td_walk *w) {
-    while (w->ready.n > 0)
+    while (w->room.ready.n > 0)
         if (!run_in_scope(w, pop_ready(w))) return false;
     return true;
 }

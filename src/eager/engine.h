@@ -29,17 +29,16 @@ struct td_rec {
 };
 
 struct td_walk {
-    td_ctx *cx;
-    bool    keep;      /* saved values stay */
-    bool    create;    /* gradients are recorded */
-    bool    some;      /* only what leads to the captures runs */
-    bool    stop;      /* gradients go no further than where they are asked for */
-    bool    explained; /* the failure names its forward op */
-    TD_VEC(td_rec *) recs;
-    TD_VEC(td_rec *) ready;
-    TD_VEC(td_rec *) path;
+    td_ctx      *cx;
+    bool         keep;      /* saved values stay */
+    bool         create;    /* gradients are recorded */
+    bool         some;      /* only what leads to the captures runs */
+    bool         stop;      /* gradients go no further than where they are asked for */
+    bool         explained; /* the failure names its forward op */
+    td_walk_room room;
 };
 
+void    td__walk_begin(td_walk *w);
 td_rec *td__walk_enter(td_walk *w, td_node *n); /* NULL after td__fail */
 bool    td__walk_explore(td_walk *w, td_rec *root);
 bool    td__walk_add(td_walk *w, td_rec *r, int nr, td_tensor *g);

@@ -17,6 +17,7 @@ static void close_eager(td_ctx *cx) {
     }
     td__vec_free(&e->packers);
     td__arena_free(&e->walks);
+    td__walk_room_free(&e->idle);
     td__free(e);
     cx->eager = NULL;
 }
@@ -29,7 +30,9 @@ td_ctx *td_open(void) {
     if (!td__table_init()) return NULL;
     td_ctx   *cx = td__ctx_make();
     td_eager *e = cx ? td__zalloc(sizeof *e) : NULL;
-    if (!e) {
+    /* The first chunk is there before any walk, so that none gives it back. */
+    if (!e || !td__arena_alloc(&e->walks, 1)) {
+        td__free(e);
         td__ctx_free(cx);
         return NULL;
     }

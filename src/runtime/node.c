@@ -248,10 +248,14 @@ static td_tensor *target_of(const td_pcall *c, int i) {
     return to.base && t->base ? t->base : t;
 }
 
-/* What the i-th result of the node looks like; the sizes outlive the node. */
-static td_note note_of(const td_geom *g) {
-    return (
-        td_note){.dims = g->size, .dtype = (uint8_t)g->dtype, .rank = (uint8_t)g->rank};
+/* What the i-th result of the node looks like; the sizes outlive the node. Field by
+ * field: bytes put together and read back as a word would wait for each other. */
+static void note_result(td_note *note, const td_geom *g) {
+    note->dims = g->size;
+    note->offset = 0;
+    note->dtype = (uint8_t)g->dtype;
+    note->rank = (uint8_t)g->rank;
+    note->strided = false;
 }
 
 /* The value t of a primal, as the primal came. */
@@ -302,7 +306,7 @@ static bool fill(td_pcall *c, td_node *n, int64_t *ints) {
             return false;
     }
     for (int i = 0; i < j->n_tangents; i++)
-        n->out_note[i] = note_of(&j->tangents[i].geom);
+        note_result(&n->out_note[i], &j->tangents[i].geom);
     for (int i = 0; i < c->p->n_keep; i++)
         if (!save(c, n, i)) return false;
     return true;
