@@ -35,8 +35,9 @@ typedef enum td_key_bit {
     TD_KEY_READONLY,
     TD_KEY_STALE, /* a view whose history is out of date */
     TD_KEY_OFFSET,
-    TD_KEY_BASE, /* not passed: what a tensor before it is a view of */
-    TD_KEY_MOVED /* a view whose base lies in other bytes */
+    TD_KEY_BASE,  /* not passed: what a tensor before it is a view of */
+    TD_KEY_MOVED, /* a view whose base lies in other bytes */
+    TD_KEY_OWN    /* a view that requires grad for itself, as its base need not */
 } td_key_bit;
 
 /* Which values of a call lie in the same bytes. */

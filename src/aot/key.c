@@ -166,7 +166,8 @@ static int64_t nature(const subject *s, td_tensor *t) {
            (int64_t)(t->base ? t->creation : 0) << TD_KEY_CREATION |
            bit(TD_KEY_NUMBER, (t->flags & TD_TF_NUMBER) != 0) |
            bit(TD_KEY_READONLY, t->st->readonly) | bit(TD_KEY_STALE, stale) |
-           bit(TD_KEY_MOVED, t->base && t->base->st != t->st);
+           bit(TD_KEY_MOVED, t->base && t->base->st != t->st) |
+           bit(TD_KEY_OWN, view && needs && t->flags & TD_TF_NEEDS_GRAD);
 }
 
 /* The look of the next argument where guards count; NULL: none. */

@@ -46,9 +46,21 @@ static bool writes_past(const td_joint *j) {
     return false;
 }
 
+/* Are elements of an input read through another one in its bytes? Those that count from
+ * the start of the bytes are. */
+static bool reads_past(const td_joint *j) {
+    for (int i = 0; i < j->g->nodes.n; i++) {
+        const td_gnode *n = j->g->nodes.v[i];
+        if (n->op != TD_OP_as_strided || n->in[0].kind != TD_G_VALUE) continue;
+        const td_gval *v = n->in[0].u.v;
+        if (!v->node && v->nr < j->n_primals && j->related[v->nr].shared) return true;
+    }
+    return false;
+}
+
 td_again_how td__again_how(const td_graph *program, const td_joint *j) {
     if (has_stats(j->g)) return TD_AGAIN_EAGER;
-    bool cut = has_cuts(program) || writes_past(j);
+    bool cut = has_cuts(program) || writes_past(j) || reads_past(j);
     return cut ? TD_AGAIN_PROGRAM : TD_AGAIN_JOINT;
 }
 
@@ -220,14 +232,19 @@ static bool are_apart(const td_joint *j, int i, int k) {
     return at != (y->base < 0 ? y->same : j->related[y->base].same);
 }
 
+static bool fail_leaf(const td_joint *j, const char *name, int input) {
+    return td__fail(j->cx, TD_E_UNSUPPORTED,
+                    "%s: gradients of gradients of a body in which input %d comes to "
+                    "require grad; let it require grad before",
+                    name, input);
+}
+
 /* A leaf that the program makes of an argument is one behind what it did to it. */
 static bool check_leaves(const td_joint *j, const char *name) {
     for (int i = 0; i < j->n_updates; i++)
-        if (j->updates[i].wants)
-            return td__fail(j->cx, TD_E_UNSUPPORTED,
-                            "%s: gradients of gradients of a body in which input %d "
-                            "comes to require grad; let it require grad before",
-                            name, j->updates[i].input);
+        if (j->updates[i].wants) return fail_leaf(j, name, j->updates[i].input);
+    for (int i = 0; i < j->n_targets; i++)
+        if (j->targets[i].leaf) return fail_leaf(j, name, j->targets[i].input);
     return true;
 }
 

@@ -83,6 +83,7 @@ static const flag_words flags[] = {
     {TD_KEY_NUMBER, "is a wrapped number now", "is no longer a wrapped number"},
     {TD_KEY_READONLY, "is read-only now", "is no longer read-only"},
     {TD_KEY_STALE, "is a view that is out of date now", "is up to date again"},
+    {TD_KEY_OWN, "is a view that requires grad for itself now", "does no more"},
 };
 
 static bool differ_flags(td_buf *b, const char *who, const said *now, const said *was) {

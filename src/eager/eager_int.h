@@ -11,9 +11,10 @@ struct td_autograd {
     int32_t      nr;
     bool         wants;   /* a leaf that requires grad */
     bool         retains; /* no leaf, but its gradient is stored */
+    bool         borrows; /* accum is another leaf's, and held */
     uint8_t      use;     /* TD_GRAD_...: what was done with `grad` */
     td_tensor   *grad;    /* held */
-    td_node     *accum;   /* not held; NULL until an op reads the leaf */
+    td_node     *accum;   /* not held, its own; NULL until an op reads the leaf */
     td_hookrec  *hooks;   /* of a leaf */
     td_autograd *next;    /* free list */
 };

@@ -187,6 +187,7 @@ void td__state_free(td_tensor *t) {
     if (s->hooks) td__hooks_free(t->cx, &s->hooks);
     if (s->grad) td__unref(s->grad);
     if (s->fn) td__node_drop(s->fn);
+    if (s->borrows) td__node_drop(s->accum);
     s->next = e->states;
     e->states = s;
 }

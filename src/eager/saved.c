@@ -172,7 +172,8 @@ td_tensor *td__alias_at(td_tensor *t, td_edge e) {
         return td__set_history(a, e.node, e.nr) ? a : NULL;
     if (!td__state(a)) return NULL;
     a->ag->wants = true;
-    a->ag->accum = e.node;
+    a->ag->accum = td__node_ref(e.node);
+    a->ag->borrows = true;
     a->flags |= TD_TF_NEEDS_GRAD;
     return a;
 }

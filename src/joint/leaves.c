@@ -22,12 +22,13 @@ enum {
     TURNED = 16,        /* with gradients */
     TURNED_UNSEEN = 32, /* without */
     VIEWED = 64,
-    ENDED = 128 /* detached, when it had a view */
+    ENDED = 128,  /* detached, when it had a view */
+    CUT_OUT = 256 /* shows any elements now: as_strided_, with gradients */
 };
 
 typedef struct events {
     td_joint_run *r;
-    uint8_t      *of; /* by input */
+    uint16_t     *of; /* by input */
     const int    *sharers;
     unsigned      unseen; /* open regions, a bit each: without gradients */
 } events;
@@ -45,20 +46,33 @@ static bool refuse(const events *e, int i, const char *what) {
 static void note_leaf(events *e, const td_gnode *n, int i) {
     bool on = n->n_in < 2 || n->in[1].u.i != 0;
     bool view = e->r->real[i] && e->r->real[i]->base;
-    e->of[i] &= TURNED | TURNED_UNSEEN | VIEWED | ENDED;
+    e->of[i] &= TURNED | TURNED_UNSEEN | VIEWED | ENDED | CUT_OUT;
     e->of[i] |= !on ? CUT : view ? MADE_LEAF : 0;
     for (int k = 0; on && k < e->r->to->n_primals; k++)
-        if (are_related(e, k, i)) e->of[k] &= (uint8_t)~TURNED_BELOW;
+        if (are_related(e, k, i)) e->of[k] &= (uint16_t)~TURNED_BELOW;
 }
 
 static void note_turn(events *e, const td_gnode *n, int i) {
     e->of[i] |= e->unseen ? TURNED_UNSEEN : TURNED;
     if (n->op == TD_OP_set_ && e->of[i] & CUT) e->of[i] |= MOVED;
+    if (n->op == TD_OP_as_strided_ && !e->unseen) e->of[i] |= CUT_OUT;
     for (int k = 0; k < e->r->to->n_primals; k++)
         if (are_related(e, k, i) && e->of[k] & MADE_LEAF) e->of[k] |= TURNED_BELOW;
 }
 
+/* Its history is then where its base no longer has elements. */
+static bool base_is_cut(const events *e, int i) {
+    const td_tensor *t = e->r->real[i];
+    for (int k = 0; t && t->base && !e->unseen && k < e->r->to->n_primals; k++)
+        if (e->r->real[k] == t->base && e->of[k] & CUT_OUT && td__needs_grad(t))
+            return true;
+    return false;
+}
+
 static bool note_write(const events *e, int i) {
+    if (base_is_cut(e, i))
+        return refuse(e, i,
+                      ", a view, is written after its base was given other elements");
     for (int k = 0; k < e->r->to->n_primals; k++)
         if ((k == i ? e->sharers[i] : are_related(e, k, i)) && e->of[k] & MOVED)
             return refuse(e, i,
@@ -107,7 +121,7 @@ bool td__joint_leaves(td_joint_run *r, const int *sharers) {
     const td_graph *p = r->program;
     events          e = {.r = r, .sharers = sharers, .unseen = !p->cx->grad_enabled};
     bool            ok = true;
-    e.of = td__arena_zalloc(&r->to->arena, (size_t)p->inputs.n + 1);
+    e.of = td__arena_zalloc(&r->to->arena, sizeof *e.of * ((size_t)p->inputs.n + 1));
     if (!e.of) return td__fail_memory(r->cx);
     for (int i = 0; ok && i < p->nodes.n; i++) ok = note_node(&e, p->nodes.v[i]);
     for (int i = 0; ok && i < r->to->n_primals; i++) ok = judge(&e, i);

@@ -214,6 +214,9 @@ static bool find_update(td_joint_run *r, int i) {
     j->written[i] = data;
     if (in->n_set && r->real[i]->base && any_needs(r))
         return refuse(r, i, "is a view, and set_ takes it elsewhere; clone it");
+    bool gains = td__needs_grad(r->outer[i]) && !td__needs_grad(r->real[i]);
+    if (in->n_set && r->outer[i]->numel == 0 && gains)
+        return refuse(r, i, "is empty, and set_ takes it elsewhere; clone it");
     if (!td__geom_copy(r->cx, &j->arena, &u.end, r->outer[i]) || !find_home(r, i, &u))
         return false;
     if (td__dim_tracing() && (u.moved || in->st->bytes != in->bytes))

@@ -279,9 +279,10 @@ static bool save(td_pcall *c, td_node *n, int i) {
         return true;
     }
     td_tensor *t = k->out < 0 ? c->in[k->index].u.t : c->vals[k->out].u.t;
-    if (k->came && !(t = as_it_came(c, k->index, t))) return false;
-    /* eager did not save it, or had failed by now; or nothing depends on it */
-    bool own = td_is_inference(t) || (k->out < 0 && !k->checked && !k->came);
+    bool idle = k->out < 0 && !k->checked; /* nothing depends on it */
+    if (k->came && !idle && !(t = as_it_came(c, k->index, t))) return false;
+    /* eager did not save it, or had failed by now */
+    bool own = td_is_inference(t) || idle;
     if (own && !(t = td__tensor_alias(c->p->cx, t))) return false;
     if (own) t->flags &= (uint8_t)~TD_TF_INFERENCE;
     *s = (td_saved){.arg = k->nr >= 0 ? (int16_t)-1 : (int16_t)0};

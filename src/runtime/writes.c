@@ -114,11 +114,11 @@ static td_storage *home_of(const td_pcall *c, const td_update *u) {
 static bool put_geometry(const td_update *u, td_tensor *t) {
     const td_geom *g = &u->end;
     td_ints        size = {g->size, g->rank}, stride = {g->stride, g->rank};
-    bool tells = u->turned || (u->history && !u->late); /* the tape, where it has one */
-    if (u->moved == TD_HOME_SAME && tells && !td_is_leaf(t)) {
+    bool lost = td__is_behind(t) && t->creation != TD_MADE_PLAIN; /* no op takes it */
+    if (u->moved == TD_HOME_SAME && !lost) {
         td_ctx *cx = t->cx;
         bool    grad = cx->grad_enabled, inference = cx->inference;
-        cx->grad_enabled = true;
+        cx->grad_enabled = (u->turned || (u->history && !u->late)) && !td_is_leaf(t);
         cx->inference = td_is_inference(t);
         t = td_op_as_strided_(t, size, stride, td_value_int(g->offset));
         cx->grad_enabled = grad;
