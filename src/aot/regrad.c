@@ -232,6 +232,14 @@ static bool are_apart(const td_joint *j, int i, int k) {
     return at != (y->base < 0 ? y->same : j->related[y->base].same);
 }
 
+/* A view that requires grad, of an argument that does not. */
+static bool is_leaf_view(const td_joint *j, int i) {
+    const td_look *l = j->g->inputs.v[i]->look;
+    int            base = j->related[i].base;
+    const td_look *o = base < 0 ? NULL : j->g->inputs.v[base]->look;
+    return o && l && l->grad && !o->grad && is_view(j, i);
+}
+
 static bool fail_leaf(const td_joint *j, const char *name, int input) {
     return td__fail(j->cx, TD_E_UNSUPPORTED,
                     "%s: gradients of gradients of a body in which input %d comes to "
@@ -260,7 +268,7 @@ bool td__regrad_check(const td_joint *j, const td_graph *program, const char *na
                             "calls as_strided; pass a clone",
                             name, i);
         for (int k = 0; k < i && touched; k++)
-            if (are_apart(j, i, k))
+            if (are_apart(j, i, k) || is_leaf_view(j, i) || is_leaf_view(j, k))
                 return td__fail(
                     j->cx, TD_E_UNSUPPORTED,
                     "%s: gradients of gradients of a body that cuts history "

@@ -33,14 +33,15 @@ case_result case_check(const td_gfile *f, const td_gcase *c, const case_way *way
 /* Two runs of one case at the same step. */
 typedef struct case_pair {
     case_run     *eager, *other;
-    bool          history; /* flags and gradients count */
-    int           line;    /* of the step */
-    const char   *written; /* the output written since; NULL: none */
+    bool          history;  /* flags and gradients count */
+    bool          gradient; /* the value compared is one */
+    int           line;     /* of the step */
+    const char   *written;  /* the output written since; NULL: none */
     case_verdict *v;
 } case_pair;
 
 /* Compares every value of the case and the consts it met. */
-void        case_compare(const case_pair *p);
+void        case_compare(case_pair *p);
 /* One difference more. */
 void        case_differ(const case_pair *p, const char *fmt, ...) TD_PRINTF(2, 3);
 const char *case_value_name(const td_gcase *c, int id); /* without %; "?": no name */

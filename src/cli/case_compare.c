@@ -265,7 +265,7 @@ static void compare_tensors(const case_pair *p, const char *name, td_tensor *x,
                             td_tensor *y) {
     const char *way = p->other->way->name;
     if (compare_geometry(p, name, "", x, y)) compare_elements(p, name, "", x, y);
-    if (td_version(x) != td_version(y))
+    if (td_version(x) != td_version(y) && !p->gradient)
         case_differ(p, "%%%s has version %llu, %s %llu", name,
                     (unsigned long long)td_version(x), way,
                     (unsigned long long)td_version(y));
@@ -349,15 +349,25 @@ static void compare_consts(const case_pair *p) {
     }
 }
 
-void case_compare(const case_pair *p) {
+/* How often the engine wrote a gradient is its own affair. */
+static bool is_gradient(const td_gcase *c, int id) {
+    for (int i = 0; i < c->steps.n; i++)
+        if (c->steps.v[i].kind == TD_STEP_GRAD && c->steps.v[i].out[0]->id == id)
+            return true;
+    return false;
+}
+
+void case_compare(case_pair *p) {
     for (int i = 0; i < p->eager->r.g->n_values; i++) {
         const td_value *a = p->eager->r.val, *b = p->other->r.val;
         if (a[i].kind == TD_K_NONE && b[i].kind == TD_K_NONE) continue;
+        p->gradient = is_gradient(p->eager->c, i);
         compare_values(p, case_value_name(p->eager->c, i), a[i], b[i]);
         if (a[i].kind != TD_K_TENSOR || b[i].kind != TD_K_TENSOR) continue;
         compare_alias(p, i, false);
         compare_alias(p, i, true);
         compare_offset(p, i);
     }
+    p->gradient = false;
     compare_consts(p);
 }

@@ -193,6 +193,7 @@ bool td__walk_add(td_walk *w, td_rec *r, int nr, td_tensor *g) {
 }
 
 bool td__walk_arrive(td_walk *w, td_rec *r) {
+    r->reached = true;
     return --r->deps > 0 || push_ready(w, r);
 }
 
@@ -204,6 +205,12 @@ static bool deliver(td_walk *w, const td_edge *e, td_tensor *g) {
         return true;
     }
     return (!g || td__walk_add(w, r, e->nr, g)) && td__walk_arrive(w, r);
+}
+
+/* Nothing comes along the edge, not even that there is no gradient. */
+static bool pass_by(td_walk *w, const td_edge *e) {
+    td_rec *r = e->node ? find_rec(w, e->node) : NULL;
+    return !r || !leads(r) || --r->deps > 0 || push_ready(w, r);
 }
 
 /* ---- checking what a node made ------------------------------------------ */
@@ -351,7 +358,9 @@ static bool run_op(td_walk *w, td_rec *r) {
     td_here = was;
     drop_buf(r);
     for (int i = 0; i < n->n_edge; i++)
-        if (ok) ok = deliver(w, &n->edge[i], grads[i]);
+        if (ok && !grads[i] && n->kind->apart && n->kind->apart(n, i))
+            ok = pass_by(w, &n->edge[i]);
+        else if (ok) ok = deliver(w, &n->edge[i], grads[i]);
         else if (grads[i]) td__unref(grads[i]);
     if (grads != few) td__free(grads);
     return ok || explain(w, n);
@@ -368,9 +377,16 @@ static bool capture(td_walk *w, td_rec *r) {
     return true;
 }
 
+static bool pass_all(td_walk *w, const td_node *n) {
+    for (int i = 0; i < n->n_edge; i++)
+        if (!pass_by(w, &n->edge[i])) return false;
+    return true;
+}
+
 static bool run_rec(td_walk *w, td_rec *r) {
     td_node    *n = r->node;
     td_hookrec *hooks = grad_hooks(n);
+    if (!r->reached) return pass_all(w, n);
     if (r->capture && !capture(w, r)) return false;
     if (!r->wanted) {
         drop_buf(r);

@@ -24,6 +24,7 @@ struct td_rec {
     int32_t     next;       /* the edge to explore next */
     bool        seen;       /* explored, or being so */
     bool        wanted;     /* has to run */
+    bool        reached;    /* from a root, by whatever came */
     td_capture *capture;    /* gradients of its results that are asked for */
     td_tensor  *one, **buf; /* gradients of its results so far, held */
 };

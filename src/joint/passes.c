@@ -88,13 +88,25 @@ static bool separate(td_joint *j, const td_result *r, bool *taken) {
     return copy != NULL;
 }
 
+/* A copy has a place for each element, and so no such strides. */
+static bool repeats(const td_result *r) {
+    bool repeats = false, empty = false;
+    for (int d = 0; d < r->geom.rank; d++) {
+        repeats |= r->geom.stride[d] == 0 && r->geom.size[d] > 1;
+        empty |= r->geom.size[d] == 0;
+    }
+    return repeats && !empty;
+}
+
 bool td__joint_separate(td_joint *j) {
     td_graph *g = j->g;
     int       first = g->nodes.n;
     bool     *taken = td__zalloc((size_t)g->n_values + 1);
     bool      ok = taken || td__fail_memory(j->cx);
-    for (int i = 0; ok && i < j->n_results; i++)
-        ok = separate(j, &j->results[i], taken);
+    for (int last = 0; last < 2; last++) /* what cannot be copied comes first */
+        for (int i = 0; ok && i < j->n_results; i++)
+            if (repeats(&j->results[i]) != (last == 1))
+                ok = separate(j, &j->results[i], taken);
     for (int i = 0; ok && i < j->n_bases; i++) ok = separate(j, &j->bases[i], taken);
     td__free(taken);
     return ok && (g->nodes.n == first || move_up(g, first)) && td__graph_index(g);

@@ -212,7 +212,8 @@ static bool trace(td_joint_run *r) {
     bool       ok = give_inputs(r) && find_edges(r);
     cx->grad_enabled = o.grad && r->opts.train;
     cx->inference = o.inference;
-    ok = ok && td__graph_replay(r->program, r->in, r->out);
+    ok = ok && td__graph_replay(r->program, r->in, r->out) &&
+         td__record_asserts(&r->rec);
     cx->grad_enabled = cx->inference = false;
     for (int i = 0; i < j->n_primals; i++) /* before anybody asks */
         j->stale[i] = r->outer[i] && td__joint_is_stale(r->outer[i]);

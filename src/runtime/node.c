@@ -158,9 +158,9 @@ static bool again_args(td_node *n, td_tensor *const *g, td_value *in) {
     }
     for (int i = 0; i < n->n_out; i++) {
         const td_geom *m = &j->tangents[i].geom;
-        td_tensor     *t =
-            g[i] ? g[i] : td_op_zeros(n->cx, (td_ints){m->size, m->rank}, m->dtype);
-        if (td_is_nil(t)) return false;
+        td_tensor     *t = g[i] ? coerce(n->cx, g[i], m)
+                                : td_op_zeros(n->cx, (td_ints){m->size, m->rank}, m->dtype);
+        if (!t || td_is_nil(t)) return false;
         in[j->n_primals + i] = td_value_tensor(t);
     }
     return true;
@@ -235,10 +235,17 @@ static void destroy(td_node *n) {
     td__now_drop(f->sizes);
 }
 
+/* Its results are one node, whatever of them goes backward. */
+static bool apart(const td_node *n, int i) {
+    const frame *f = n->data;
+    return !(f->p->j->targets[i].from & f->now);
+}
+
 static const td_node_kind compiled_kind = {.name = "compiled",
                                            .apply = apply,
                                            .release = release,
-                                           .destroy = destroy};
+                                           .destroy = destroy,
+                                           .apart = apart};
 
 /* ---- making one --------------------------------------------------------- */
 
@@ -279,7 +286,7 @@ static bool save(td_pcall *c, td_node *n, int i) {
         return true;
     }
     td_tensor *t = k->out < 0 ? c->in[k->index].u.t : c->vals[k->out].u.t;
-    bool idle = k->out < 0 && !k->checked; /* nothing depends on it */
+    bool       idle = k->out < 0 && !k->checked; /* nothing depends on it */
     if (k->came && !idle && !(t = as_it_came(c, k->index, t))) return false;
     /* eager did not save it, or had failed by now */
     bool own = td_is_inference(t) || idle;

@@ -97,6 +97,8 @@ static bool record_asserts(td_record *r, td_op op) {
     return true;
 }
 
+bool td__record_asserts(td_record *r) { return record_asserts(r, TD_OP_COUNT); }
+
 static bool record_call(td_mode *m, td_opcall *c) {
     td_record  *r = (td_record *)m;
     const char *who = c->info->s.name;

@@ -144,6 +144,8 @@ bool       td__record_generator(td_record *r, const char *who);
 bool       td__record_finish(td_record *r);
 /* Lets go of everything but the graph. */
 void       td__record_end(td_record *r);
+/* Checks of sizes only run time knows that no recorded call has come after yet. */
+bool       td__record_asserts(td_record *r);
 
 /* ---- capture (capture.c) ------------------------------------------------ */
 
