@@ -1472,6 +1472,9 @@ TD_API td_tensor *td_op_dropout(td_tensor *input, double p, bool train);
 /* Writes the result of dropout into its first argument; writes nothing when there is nothing to drop. */
 TD_API td_tensor *td_op_dropout_(td_tensor *input, double p, bool train);
 
+/* Seed and offset of the generator as two i64; with `set` they become what that says. Compiled code that draws the same numbers again sets the generator back and forth with it. */
+TD_API td_tensor *td_op_random_state(td_ctx *cx, td_tensor *set);
+
 #ifdef __cplusplus
 }
 #endif

@@ -58,7 +58,6 @@ static td_part_opts part_opts(const td_config *c) {
     o.ban_reductions = c->ban_reductions;
     o.free_params = c->free_params;
     o.knapsack = c->knapsack;
-    o.redraw = false; /* the run-time does not set the generator back */
     return o;
 }
 

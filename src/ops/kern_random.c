@@ -390,3 +390,17 @@ bool td__kern_native_dropout(td_opcall *c) {
     if (j.x->numel) td__pool_run(j.x->numel, GRAIN, drop_range, &j);
     return true;
 }
+
+/* ---- the generator itself ----------------------------------------------- */
+
+bool td__kern_random_state(td_opcall *c) {
+    const td_tensor *set = td__in(c, 0);
+    td_ctx          *cx = c->cx;
+    int64_t         *was = (void *)td__ptr(c->out[0]);
+    was[0] = (int64_t)cx->rng_seed;
+    was[1] = (int64_t)cx->rng_offset;
+    if (!set) return true;
+    const int64_t *to = (const void *)td__ptr(set);
+    td_rng_set(cx, (uint64_t)to[0], (uint64_t)to[set->stride[0]]);
+    return true;
+}

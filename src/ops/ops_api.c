@@ -2517,3 +2517,8 @@ td_tensor *td_op_dropout_(td_tensor *input, double p, bool train) {
     td_value in[] = {td_value_tensor(input), td_value_float(p), td_value_bool(train)};
     return td__call1(td__args_ctx(in, 3), TD_OP_dropout_, in, 3);
 }
+
+td_tensor *td_op_random_state(td_ctx *cx, td_tensor *set) {
+    td_value in[] = {td_value_tensor(set)};
+    return td__call1(cx, TD_OP_random_state, in, 1);
+}

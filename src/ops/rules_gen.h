@@ -463,6 +463,8 @@ td_vjp_fn td__vjp_native_dropout;
 td_decomp_fn td__simpler_dropout;
 td_decomp_fn td__decomp_dropout;
 td_decomp_fn td__decomp_dropout_;
+td_shape_fn td__shape_random_state;
+td_kernel_fn td__kern_random_state;
 td_kernel_fn td__kern_cond;
 td_vjp_fn td__vjp_cond;
 td_kernel_fn td__kern_while_loop;

@@ -20,8 +20,10 @@ static double elements(const td_graph *g, const td_look *l, const int64_t *bound
     return n;
 }
 
+/* States of the generator, a few bytes, are not counted. */
 static int64_t value_bytes(const td_graph *g, const td_gval *v, const int64_t *bound) {
     double item = 4;
+    if (v->node && v->node->op == TD_OP_random_state) return 0;
     if (v->look)
         item = v->look->kind == TD_K_TENSOR ? td__dtype_bytes[v->look->dtype] : 8;
     double n = item * elements(g, v->look, bound);

@@ -11,10 +11,12 @@ typedef struct making {
     td_halves *h;
     int32_t   *kept; /* values, in the order they are kept */
     int        n;
+    int32_t   *draw; /* forward nodes that draw and are done again, as in `order` */
+    td_gnode **note; /* by node: notes the generator's state before such a one */
+    int        n_draws;
     int64_t   *syms;
     int        n_syms;
-    int32_t   *fwd_at; /* by node: its place in the forward half */
-    int32_t   *order;  /* of the backward half */
+    int32_t   *order; /* of the backward half */
     int        n_order;
 } making;
 
@@ -79,8 +81,10 @@ static bool describe_kept(making *m) {
     td_halves *h = m->h;
     td_part   *p = m->p;
     int        next = p->j->n_fwd;
+    int        tensors = m->n + m->n_draws;
+    h->n_draws = m->n_draws;
     h->n_kept_syms = m->n_syms;
-    h->n_kept = m->n + m->n_syms;
+    h->n_kept = tensors + m->n_syms;
     h->kept = td__arena_zalloc(&h->arena, sizeof *h->kept * ((size_t)h->n_kept + 1));
     if (!h->kept) return td__fail_memory(p->cx);
     const int *out = outputs_of(m);
@@ -92,8 +96,10 @@ static bool describe_kept(making *m) {
         else h->kept[i] = (td_kept){TD_SAVED_FRESH, next++, 0};
         h->kept[i].bytes = p->bytes[v];
     }
-    for (int i = m->n; i < h->n_kept; i++) {
-        int in = input_of(p, m->syms[i - m->n]);
+    for (int i = m->n; i < tensors; i++)
+        h->kept[i] = (td_kept){TD_SAVED_FRESH, next++, 16};
+    for (int i = tensors; i < h->n_kept; i++) {
+        int in = input_of(p, m->syms[i - tensors]);
         h->kept[i] = in >= 0 ? (td_kept){TD_SAVED_PRIMAL, in, 8}
                              : (td_kept){TD_SAVED_FRESH, next++, 8};
     }
@@ -113,12 +119,33 @@ static td_gval *value_at(const td_part *p, int v) {
 static bool keep_outputs(making *m, td_graph *g) {
     for (int i = 0; i < m->h->n_kept; i++) {
         td_garg a = {TD_G_SYM, 0, {0}};
+        int     at = i - m->n;
         if (m->h->kept[i].from != TD_SAVED_FRESH) continue;
         if (i < m->n) a = td__garg_value(value_at(m->p, m->kept[i]));
-        else a.u.i = m->syms[i - m->n];
+        else if (at < m->n_draws) a = td__garg_value(m->note[m->draw[at]]->out[0]);
+        else a.u.i = m->syms[at - m->n_draws];
         if (!td__graph_output(g, a, (td_desc){TD_D_SAVED, i, NULL})) return false;
     }
     return true;
+}
+
+/* A copy of the working graph, with what notes the generator before what draws. */
+static bool clone_noting(making *m) {
+    td_part   *p = m->p;
+    td_graph  *g = p->g;
+    td_gnode **was = td__part_room(p, (size_t)p->n_nodes, sizeof *was);
+    bool       ok = was != NULL;
+    if (!ok) return false;
+    memcpy(was, g->nodes.v, sizeof *was * (size_t)p->n_nodes);
+    g->nodes.n = 0;
+    for (int i = 0; i < p->n_nodes && ok; i++)
+        ok = (!m->note[i] || td__vec_push(&g->nodes, m->note[i])) &&
+             td__vec_push(&g->nodes, was[i]);
+    if (!ok) td__fail_memory(p->cx);
+    m->h->fwd = ok ? td__graph_clone(g) : NULL;
+    memcpy(g->nodes.v, was, sizeof *was * (size_t)p->n_nodes);
+    g->nodes.n = p->n_nodes;
+    return m->h->fwd != NULL;
 }
 
 /* The working graph looks like the forward half for the time of a copy. */
@@ -136,23 +163,16 @@ static bool copy_forward(making *m) {
     g->outputs.n = g->out_desc.n = p->j->n_fwd;
     g->inputs.n = g->in_desc.n = p->n_primals;
     for (int i = 0; i < p->n_nodes; i++) g->nodes.v[i]->dead = !p->in_fwd[i];
-    m->h->fwd = keep_outputs(m, g) ? td__graph_clone(g) : NULL;
+    bool ok = keep_outputs(m, g) && clone_noting(m);
     for (int i = 0; i < p->n_nodes; i++) g->nodes.v[i]->dead = false;
     g->inputs.n = g->in_desc.n = n_in;
     g->outputs.n = g->out_desc.n = 0;
-    for (int i = 0; i < n_out && m->h->fwd; i++)
-        if (!td__graph_output(g, grads[i], descs[i])) return false;
-    return m->h->fwd != NULL;
+    for (int i = 0; i < n_out && ok; i++) ok = td__graph_output(g, grads[i], descs[i]);
+    return ok;
 }
 
 static bool make_forward(making *m) {
-    td_part *p = m->p;
-    m->fwd_at = td__part_room(p, (size_t)p->n_nodes, sizeof *m->fwd_at);
-    if (!m->fwd_at || !copy_forward(m) || !name_half(m->h->fwd, "forward"))
-        return false;
-    for (int i = 0, next = 0; i < p->n_nodes; i++)
-        m->fwd_at[i] = p->in_fwd[i] ? next++ : -1;
-    return true;
+    return copy_forward(m) && name_half(m->h->fwd, "forward");
 }
 
 /* ---- the backward half -------------------------------------------------- */
@@ -197,8 +217,13 @@ static bool make_inputs(making *m) {
     for (int i = 0; i < m->n; i++)
         if (!cut_off(g, in[i]) || !add_input(g, in[i], (td_desc){TD_D_SAVED, i, NULL}))
             return false;
+    for (int i = 0; i < m->n_draws; i++) {
+        td_gval *v = m->note[m->draw[i]]->out[0];
+        v->node = NULL;
+        if (!add_input(g, v, (td_desc){TD_D_SAVED, m->n + i, NULL})) return false;
+    }
     for (int i = 0; i < m->n_syms; i++)
-        if (!add_symbol(g, m->syms[i], m->n + i)) return false;
+        if (!add_symbol(g, m->syms[i], m->n + m->n_draws + i)) return false;
     for (int i = 0; i < n_tangents; i++)
         if (!add_input(g, in[m->n + i], tangent[i])) return false;
     return true;
@@ -211,13 +236,39 @@ static bool order_nodes(making *m) {
     return m->n_order >= 0;
 }
 
+/* Forward nodes that draw and are done again, and what notes the state they drew
+ * from. */
+static bool find_draws(making *m) {
+    td_part  *p = m->p;
+    td_graph *g = p->g;
+    m->draw = td__part_room(p, (size_t)m->n_order, sizeof *m->draw);
+    m->note = td__part_room(p, (size_t)p->n_nodes, sizeof *m->note);
+    if (!m->draw || !m->note) return false;
+    for (int i = 0; i < m->n_order; i++) {
+        int at = m->order[i];
+        if (!p->fw[at] || !td__gnode_draws(g->nodes.v[at])) continue;
+        if (!(m->note[at] = td__redraw_note(g))) return false;
+        m->draw[m->n_draws++] = at;
+    }
+    return true;
+}
+
 static bool take_nodes(making *m) {
     td_graph  *g = m->p->g;
-    td_gnode **v = td__part_room(m->p, (size_t)m->n_order, sizeof *v);
+    int        n = 0;
+    td_gnode **v =
+        td__part_room(m->p, (size_t)(m->n_order + 2 * m->n_draws), sizeof *v);
     if (!v) return false;
-    for (int i = 0; i < m->n_order; i++) v[i] = g->nodes.v[m->order[i]];
-    if (m->n_order) memcpy(g->nodes.v, v, sizeof *v * (size_t)m->n_order);
-    g->nodes.n = m->n_order;
+    for (int i = 0; i < m->n_order; i++) {
+        int       at = m->order[i];
+        td_gnode *node = g->nodes.v[at], *note = m->note[at];
+        v[n++] = node;
+        if (note && !td__redraw_put(g, node, note->out[0], &v[n - 1])) return false;
+        if (note) n += 2;
+    }
+    g->nodes.n = 0;
+    for (int i = 0; i < n; i++)
+        if (!td__vec_push(&g->nodes, v[i])) return td__fail_memory(g->cx);
     return true;
 }
 
@@ -236,44 +287,15 @@ static bool make_backward(making *m) {
     return true;
 }
 
-/* ---- random ops done again ---------------------------------------------- */
-
-static bool note_draws(making *m) {
-    td_halves      *h = m->h;
-    const td_graph *fwd = h->fwd, *bwd = h->bwd;
-    int32_t        *nr = td__part_room(m->p, (size_t)fwd->nodes.n, sizeof *nr);
-    int             count = 0;
-    if (!nr) return false;
-    for (int i = 0, draws = 0; i < fwd->nodes.n; i++) {
-        nr[i] = draws;
-        draws += td__op_draws(fwd->nodes.v[i]->op);
-    }
-    for (int pass = 0; pass < 2; pass++) {
-        if (pass && !(h->draws = td__arena_alloc(&h->arena, sizeof *h->draws *
-                                                                ((size_t)count + 1))))
-            return td__fail_memory(m->p->cx);
-        count = 0;
-        for (int i = 0; i < bwd->nodes.n; i++) {
-            const td_gnode *n = bwd->nodes.v[i];
-            if (n->origin != TD_FROM_FORWARD || !td__op_draws(n->op)) continue;
-            int32_t at = m->fwd_at[m->order[i]];
-            if (pass) h->draws[count] = (td_redraw){at, i, nr[at]};
-            count++;
-        }
-    }
-    h->n_draws = count;
-    return true;
-}
-
 static bool make_halves(making *m) {
     td_part *p = m->p;
     bool     any = p->j->n_tangents > 0 || p->g->outputs.n > p->j->n_fwd;
-    if (!list_kept(m) || !order_nodes(m) || !describe_kept(m)) return false;
+    if (!list_kept(m) || !order_nodes(m) || !find_draws(m) || !describe_kept(m))
+        return false;
     if (p->o->keep_notes && !td__part_notes(p, m->h)) return false;
     if (!make_forward(m) || !td__graph_verify(m->h->fwd, TD_STAGE_HALF)) return false;
     if (!any) return true;
-    if (!make_backward(m) || !note_draws(m)) return false;
-    return td__graph_verify(m->h->bwd, TD_STAGE_HALF);
+    return make_backward(m) && td__graph_verify(m->h->bwd, TD_STAGE_HALF);
 }
 
 td_halves *td__part_extract(td_part *p) {

@@ -15,7 +15,6 @@ td_part_opts td__part_defaults(void) {
                           .ban_materialized = true,
                           .ban_reductions = true,
                           .free_params = true,
-                          .redraw = true,
                           .keep_notes = true};
 }
 

@@ -20,14 +20,6 @@ typedef struct td_kept {
     int64_t       bytes; /* of its elements; by hints where sizes are symbolic */
 } td_kept;
 
-/* A random op the backward half does again: it must draw what the forward half drew.
- * Who runs the halves notes the generator's state before the forward node, puts it
- * back before the backward one and restores its own behind it. */
-typedef struct td_redraw {
-    int32_t fwd, bwd; /* nodes of the halves, by position */
-    int32_t nr;       /* which draw of the forward half it is, from 0 */
-} td_redraw;
-
 /* What became of a value of the joint graph, for reports. */
 typedef struct td_part_note {
     const char *value; /* its name */
@@ -38,9 +30,10 @@ typedef struct td_part_note {
 } td_part_note;
 
 /* Forward: primals in; out come n_fwd outputs, then the fresh kept values as
- * <saved i>, tensors before symbolic sizes. Backward: all kept values (<saved i>, i
- * counts in `kept`), then the tangents; out come the gradients in target order, NONE
- * where there is none. Nodes of the backward half whose origin is forward are done a
+ * <saved i>, tensors before symbolic sizes; the last of the tensors are states of the
+ * generator, for random ops that backward does again. Backward: all kept values
+ * (<saved i>, i counts in `kept`), then the tangents; out come the gradients in target
+ * order, NONE where there is none. Nodes of the backward half whose origin is forward are done a
  * second time. A graph with neither tangents nor gradients has no backward half. */
 typedef struct td_halves {
     td_ctx       *cx;
@@ -50,8 +43,7 @@ typedef struct td_halves {
     int           n_kept;    /* all; the last n_kept_syms are symbolic sizes */
     int           n_kept_syms;
     td_kept      *kept;
-    int           n_draws;
-    td_redraw    *draws;
+    int           n_draws; /* states of the generator among the tensors kept */
     int           n_notes;
     td_part_note *notes;
     int64_t       bytes_kept; /* fresh ones and outputs, not primals */
@@ -70,8 +62,7 @@ typedef struct td_part_opts {
     bool        aggressive;      /* everything but random and heavy ops may repeat */
     bool        ban_far_apart, ban_long_chains, ban_materialized, ban_reductions;
     bool        free_params; /* keeping a parameter costs nothing */
-    bool        redraw; /* a random op may run again, given the same numbers (draws) */
-    bool        keep_notes; /* for the report; they take time and memory */
+    bool        keep_notes;  /* for the report; they take time and memory */
     td_knapsack knapsack;
     /* Seconds (or any unit) one run of the node takes; NULL: by flops and bytes. */
     double (*cost)(void *env, const td_graph *g, const td_gnode *n);

@@ -10,11 +10,11 @@
 typedef enum td_why {
     TD_WHY_FREE,
     TD_WHY_EFFECT,    /* it writes, or reads an input that is written */
-    TD_WHY_RANDOM,    /* drawn once */
     TD_WHY_MUST_SAVE, /* a checkpoint policy says so */
     TD_WHY_SEAM,      /* between two checkpoint regions */
     TD_WHY_FIRM = TD_WHY_SEAM,
     TD_WHY_PREFER_SAVE,
+    TD_WHY_RANDOM, /* drawing takes long */
     TD_WHY_HEAVY,
     TD_WHY_NOT_CHEAP,
     TD_WHY_MATERIALIZED, /* backward reads it whole from memory */
@@ -50,7 +50,7 @@ typedef struct td_part {
     bool    *fw;      /* by node: forward outputs or effects need it */
     bool    *view;    /* by node: shares storage, never kept itself */
     bool    *again;   /* by node: a checkpoint wants it done twice */
-    uint8_t *firm;    /* by node: td_why up to TD_WHY_FIRM and PREFER_SAVE, or FREE */
+    uint8_t *firm;    /* by node: td_why up to TD_WHY_RANDOM, or FREE */
     bool    *written; /* by input: its elements are others once forward has run */
     bool    *fuses, *gathers; /* by node: see td__part_fuse */
     int32_t *dist;            /* by value: steps to the nearest backward node */
@@ -150,7 +150,7 @@ void td__sack_pick(const td_sack *s, int bound, bool *take);
 /* Items by value per weight, best first. */
 bool td__sack_order(const td_sack *s, int32_t *order, td_arena *a);
 
-/* ---- extract.c, symbols.c, order_bwd.c, report.c ------------------------ */
+/* ---- extract.c, symbols.c, order_bwd.c, redraw.c, report.c -------------- */
 
 /* Takes p->g apart. Both need the walks of cut.c done. */
 td_halves *td__part_extract(td_part *p);
@@ -159,6 +159,10 @@ bool       td__part_notes(const td_part *p, td_halves *h);
 /* Positions of the backward half's nodes, in an order in which what is computed
  * again stands just before its first reader. How many, -1: no memory. */
 int        td__part_order(td_part *p, int32_t *order);
+/* The node that notes the generator's state, to be put somewhere; NULL: td__fail. */
+td_gnode  *td__redraw_note(td_graph *g);
+/* Node n between two others, so that it draws from that state; to[3]. */
+bool       td__redraw_put(td_graph *g, td_gnode *n, td_gval *state, td_gnode **to);
 /* Symbols the backward half reads and its tensors do not show: how many, into syms
  * as tags of g. -1: no memory. */
 int        td__part_symbols(td_part *p, int64_t **syms);

@@ -146,8 +146,11 @@ static bool run_halves(const td_halves *h, const td_part_opts *o, td_peak *out,
     if (!open_half(&r, h->bwd, o, &l->room)) return false;
     r.each = l->each, r.env = l->env, r.bwd = true;
     r.alive = r.most = held;
+    int states = h->n_kept - h->n_kept_syms - h->n_draws;
     for (int i = 0; i < h->n_kept; i++)
-        if (h->kept[i].from == TD_SAVED_FRESH) bring_in(&r, i);
+        if (h->kept[i].from == TD_SAVED_FRESH &&
+            (i < states || i >= states + h->n_draws))
+            bring_in(&r, i);
     run(&r);
     out->bwd = r.most;
     return true;

@@ -7,10 +7,10 @@
 static const char *const reasons[TD_WHY_COUNT] = {
     [TD_WHY_FREE] = "the cheapest place to cut",
     [TD_WHY_EFFECT] = "writes, or reads what is written",
-    [TD_WHY_RANDOM] = "random: drawn once",
     [TD_WHY_MUST_SAVE] = "a checkpoint policy keeps it",
     [TD_WHY_SEAM] = "between two checkpoint regions",
     [TD_WHY_PREFER_SAVE] = "a checkpoint policy would keep it",
+    [TD_WHY_RANDOM] = "random: drawing takes long",
     [TD_WHY_HEAVY] = "heavy: not repeated",
     [TD_WHY_NOT_CHEAP] = "not a cheap op: not repeated",
     [TD_WHY_MATERIALIZED] = "backward reads it from memory",
@@ -90,16 +90,19 @@ static int wider(int width, const char *s) {
 
 static void totals(td_buf *b, const td_halves *h) {
     char a[32], c[32];
+    int  again = 0;
+    for (int i = 0; i < h->n_notes; i++) again += h->notes[i].recomputed;
     td__buf_printf(b, "kept %s of %s", size_text(a, sizeof a, h->bytes_kept),
                    size_text(c, sizeof c, h->bytes_most));
     td__buf_printf(b, ", peak %s of %s", size_text(a, sizeof a, h->peak),
                    size_text(c, sizeof c, h->peak_most));
-    td__buf_printf(b, "; computed again: %d\n",
-                   h->n_notes - (h->n_kept - h->n_kept_syms));
+    td__buf_printf(b, "; computed again: %d\n", again);
     if (h->fell_back)
         td__buf_add(b, "computing more again would raise the peak: all is kept\n");
     if (h->n_kept_syms) td__buf_printf(b, "sizes handed over: %d\n", h->n_kept_syms);
-    if (h->n_draws) td__buf_printf(b, "random ops drawn again: %d\n", h->n_draws);
+    if (h->n_draws)
+        td__buf_printf(b, "random ops drawn again, with the same numbers: %d\n",
+                       h->n_draws);
 }
 
 bool td__halves_report(td_buf *b, const td_halves *h) {

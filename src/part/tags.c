@@ -34,16 +34,15 @@ static td_why why_firm(const td_part *p, int i) {
     td_policy       policy = TD_TAG_POLICY(n->tags);
     if (td__opinfo(n->op)->writes || (!p->view[i] && reads_written(p, i)))
         return TD_WHY_EFFECT;
-    bool redraw = policy == TD_MUST_RECOMPUTE && p->o->redraw;
-    if (td__op_draws(n->op) && !redraw) return TD_WHY_RANDOM;
     if (policy == TD_MUST_SAVE) return TD_WHY_MUST_SAVE;
-    return policy == TD_PREFER_SAVE ? TD_WHY_PREFER_SAVE : TD_WHY_FREE;
+    if (policy == TD_PREFER_SAVE) return TD_WHY_PREFER_SAVE;
+    return td__gnode_draws(n) && !wants_again(n) ? TD_WHY_RANDOM : TD_WHY_FREE;
 }
 
 /* What a view shows is kept in its place. */
 static void keep_result(td_part *p, int i, int v, td_why why) {
     int at = p->view[i] ? p->maker[p->root[v]] : i;
-    if (at < 0 || p->firm[at] == TD_WHY_EFFECT || p->firm[at] == TD_WHY_RANDOM) return;
+    if (at < 0 || p->firm[at] == TD_WHY_EFFECT) return;
     p->firm[at] = (uint8_t)why;
     p->again[at] = false;
 }

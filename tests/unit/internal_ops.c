@@ -13,6 +13,7 @@ static const char *const bad[] = {
     "diagonal_backward(%a, [2,2], 0, 0, 1)",
     "unfold_backward(%a, [2,3], 0, 9, 1)",
     "expect(1, \"about\", 2)",
+    "random_state(%a)",
     "_index(%a, [%a])",
     "_index_put(%a, [%i], %x)",
     "_index_put_(%a, [%i], %x)",

@@ -142,24 +142,29 @@ TEST(random_values_are_kept) {
     cut_end(&c);
 }
 
+static void check_drawn_again(cut *c) {
+    CHECK_STR(kept_names(c->h), "x");
+    CHECK_STR(again_names(c->h), "u a z");
+    CHECK(c->h->n_draws == 1 && c->h->n_kept == 2);
+    CHECK(c->h->kept[1].from == TD_SAVED_FRESH && c->h->kept[1].bytes == 16);
+    CHECK(count_op(c->h->fwd, TD_OP_random_state) == 1);
+    CHECK(count_op(c->h->bwd, TD_OP_random_state) == 2);
+    cut_end(c);
+}
+
 TEST(random_ops_a_checkpoint_repeats_draw_the_same) {
-    for (int mincut = 0; mincut < 2; mincut++) {
-        cut c = cut_with(tagged(dropped, " must_recompute 1"), mincut, usual());
-        CHECK_STR(kept_names(c.h), "x");
-        CHECK_STR(again_names(c.h), "u a z");
-        CHECK(c.h->n_draws == 1);
-        CHECK(c.h->draws[0].nr == 1);
-        CHECK(c.h->fwd->nodes.v[c.h->draws[0].fwd]->op == TD_OP_rand_like);
-        CHECK(c.h->bwd->nodes.v[c.h->draws[0].bwd]->op == TD_OP_rand_like);
-        cut_end(&c);
+    static const char *const wish[] = {" must_recompute 1", " prefer_recompute 1"};
+    for (int i = 0; i < 4; i++) {
+        cut c = cut_with(tagged(dropped, wish[i / 2]), i % 2, usual());
+        check_drawn_again(&c);
     }
 }
 
-TEST(random_ops_are_kept_when_repeating_is_only_preferred) {
-    cut c = cut_with(tagged(dropped, " prefer_recompute 1"), true, usual());
-    CHECK_STR(kept_names(c.h), "x u");
-    CHECK_STR(again_names(c.h), "a z");
-    cut_end(&c);
+TEST(without_a_budget_random_ops_are_drawn_again) {
+    td_part_opts o = usual();
+    o.budget = 0;
+    cut c = cut_with(tagged(dropped, ""), true, o);
+    check_drawn_again(&c);
 }
 
 /* ---- checkpoints -------------------------------------------------------- */

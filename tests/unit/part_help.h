@@ -26,21 +26,13 @@ static inline void make_inputs(const td_graph *g, td_value *in) {
     }
 }
 
-/* Runs a half node by node. at[i] is the generator before node i; where set, node i
- * draws from there and leaves the generator alone. */
-static inline bool run_half(const td_graph *g, const td_value *in, td_value *out,
-                            uint64_t *seen, const uint64_t *draw_at) {
+/* Runs a half node by node. */
+static inline bool run_half(const td_graph *g, const td_value *in, td_value *out) {
     td_replay r;
     bool      ok = td__replay_begin(&r, g);
     for (int i = 0; i < g->inputs.n && ok; i++)
         ok = td__replay_set(&r, g->inputs.v[i], in[i]);
-    for (int i = 0; i < g->nodes.n && ok; i++) {
-        uint64_t was = g->cx->rng_offset;
-        if (seen) seen[i] = was;
-        if (draw_at && draw_at[i] != UINT64_MAX) g->cx->rng_offset = draw_at[i];
-        ok = td__replay_node(&r, g->nodes.v[i]);
-        if (draw_at && draw_at[i] != UINT64_MAX) g->cx->rng_offset = was;
-    }
+    for (int i = 0; i < g->nodes.n && ok; i++) ok = td__replay_node(&r, g->nodes.v[i]);
     for (int i = 0; i < g->outputs.n && ok; i++) {
         ok = td__replay_arg(&r, &g->outputs.v[i], &out[i]);
         if (ok && out[i].kind == TD_K_TENSOR) td_keep(out[i].u.t);
@@ -69,18 +61,14 @@ static inline td_value kept_value(const td_kept *k, const td_value *in,
 /* Forward, then backward as a caller would; all[] gets outputs and gradients. */
 static inline bool run_halves(const td_halves *h, const td_value *in, int n_primals,
                               td_value *all) {
-    static uint64_t seen[100000], draw_at[100000];
-    td_value        out[MAX_IO * 8], late[MAX_IO * 8];
-    int             n_tangents = h->bwd ? h->bwd->inputs.n - h->n_kept : 0;
-    if (!run_half(h->fwd, in, out, seen, NULL)) return false;
+    td_value out[MAX_IO * 8], late[MAX_IO * 8];
+    int      n_tangents = h->bwd ? h->bwd->inputs.n - h->n_kept : 0;
+    if (!run_half(h->fwd, in, out)) return false;
     for (int i = 0; i < h->n_fwd; i++) all[i] = out[i];
     if (!h->bwd) return true;
     for (int i = 0; i < h->n_kept; i++) late[i] = kept_value(&h->kept[i], in, out);
     for (int i = 0; i < n_tangents; i++) late[h->n_kept + i] = in[n_primals + i];
-    for (int i = 0; i < h->bwd->nodes.n; i++) draw_at[i] = UINT64_MAX;
-    for (int i = 0; i < h->n_draws; i++)
-        draw_at[h->draws[i].bwd] = seen[h->draws[i].fwd];
-    return run_half(h->bwd, late, all + h->n_fwd, NULL, draw_at);
+    return run_half(h->bwd, late, all + h->n_fwd);
 }
 
 /* The halves compute what the joint graph does, to the bit. */
@@ -91,7 +79,7 @@ static inline void check_same(const td_joint *j, const td_halves *h) {
     td_scope_begin(cx, "same");
     make_inputs(j->g, in);
     td_seed(cx, 9);
-    CHECK(run_half(j->g, in, want, NULL, NULL));
+    CHECK(run_half(j->g, in, want));
     make_inputs(j->g, in); /* it may have written them */
     td_seed(cx, 9);
     CHECK(run_halves(h, in, j->n_primals, got));

@@ -1,0 +1,32 @@
+/* redraw.c -- a random op that is done again draws the same numbers: the generator's
+ * state is noted before the first time, set before the second, and put back behind
+ * it. All three are nodes like others (random_state), so whoever runs the graph need
+ * not know. */
+#include "part/part_int.h"
+
+#include <string.h>
+
+/* A random_state that stands nowhere yet. */
+static td_gnode *make_node(td_graph *g, td_gval *set) {
+    static const int64_t two = 2;
+    td_garg              in = set ? td__garg_value(set) : (td_garg){0};
+    td_gnode            *n = td__graph_op(g, TD_OP_random_state, &in, set != NULL, 1);
+    td_look l = {.kind = TD_K_TENSOR, .dtype = TD_I64, .rank = 1, .size = &two};
+    if (!n) return NULL;
+    g->nodes.n--;
+    l.storage = g->n_storages++;
+    return (n->out[0]->look = td__graph_look_of(g, l)) ? n : NULL;
+}
+
+td_gnode *td__redraw_note(td_graph *g) { return make_node(g, NULL); }
+
+bool td__redraw_put(td_graph *g, td_gnode *n, td_gval *state, td_gnode **to) {
+    td_gnode *set = make_node(g, state);
+    td_gnode *back = set ? make_node(g, set->out[0]) : NULL;
+    if (!back) return false;
+    set->origin = back->origin = n->origin;
+    to[0] = set;
+    to[1] = n;
+    to[2] = back;
+    return true;
+}
