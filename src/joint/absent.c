@@ -96,7 +96,7 @@ static bool prune(pruning *p, uint64_t missing) {
     int        n = g->nodes.n;
     td_gnode **all = td__alloc(sizeof *all * (size_t)(n + 1));
     if (!all) return td__fail_memory(g->cx);
-    memcpy(all, g->nodes.v, sizeof *all * (size_t)n);
+    for (int i = 0; i < n; i++) all[i] = g->nodes.v[i];
     g->nodes.n = 0;
     for (int i = 0; i < g->inputs.n; i++) {
         const td_desc *d = &g->in_desc.v[i];

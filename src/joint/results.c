@@ -154,6 +154,18 @@ static void find_own_history(td_joint_run *r, td_result *to, td_tensor *t,
     to->history = td__has_node(t) && !td__needs_grad(from);
 }
 
+/* Was the view made before the history of what both it and its input are views of
+ * ended? One made of a view without gradients takes after that, too. */
+static bool is_older(td_joint_run *r, const td_result *to, td_tensor *t,
+                     const td_tensor *from) {
+    td_edge was = r->base_edge[to->from];
+    if (!was.node || td__needs_grad(from->base) || !td__has_node(t)) return false;
+    if (to->creation == TD_MADE_NO_GRAD) return true;
+    const td_node *n = to->stale ? NULL : td_grad_fn(t);
+    while (n && n != was.node && n->n_edge == 1) n = n->edge[0].node;
+    return n && n == was.node && td_ok(r->cx);
+}
+
 /* No view can be made of a base that set_ has taken elsewhere. */
 static bool check_base(td_joint_run *r, const td_tensor *t) {
     bool grad = t->base && (td__needs_grad(t->base) || td__has_node(t));
@@ -221,11 +233,7 @@ static bool find_place(td_joint_run *r, td_result *to, td_tensor *t) {
         to->early = r->edge[input].node && !td__needs_grad(from);
     }
     find_own_history(r, to, t, from);
-    /* a view of one made without gradients takes after what both are views of */
-    if (input >= 0 && !to->history && r->base_edge[input].node &&
-        to->creation == TD_MADE_NO_GRAD && !td__needs_grad(from->base) &&
-        td__has_node(t))
-        to->early = true;
+    if (input >= 0 && !to->history && is_older(r, to, t, from)) to->early = true;
     return true;
 }
 
