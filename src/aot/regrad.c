@@ -132,7 +132,8 @@ static bool goes_to_base(const td_joint *j, int i) {
 
 static bool is_view(const td_joint *j, int i) {
     const td_relation *o = &j->related[i];
-    return o->base >= 0 && touches(j, o->base) && (touches(j, i) || goes_to_base(j, i));
+    return o->base >= 0 &&
+           (goes_to_base(j, i) || (touches(j, i) && touches(j, o->base)));
 }
 
 /* Arguments as they are, but for those the program writes or turns: these are copied,

@@ -244,6 +244,12 @@ static td_tensor *put_piece(td_func *f, td_tensor *list, const td_fval *v) {
     return list ? as_dtype(f, list, dt) : NULL;
 }
 
+/* Does the storage end before n elements from `at` on? */
+static bool is_beyond(const td_tensor *t, int64_t at, int64_t n) {
+    if (td__dim_is_sym(at) || td__dim_is_sym(n) || t->st->bytes == 0) return false;
+    return (at + n) * td__dtype_bytes[t->dtype] > (int64_t)t->st->bytes;
+}
+
 /* The storage as it is now: as it came, with what was written since. */
 static td_tensor *storage_now(td_group *g, int64_t n) {
     td_func   *f = g->f;
@@ -252,10 +258,10 @@ static td_tensor *storage_now(td_group *g, int64_t n) {
     if (!g->given) {
         td_tensor *root = g->root->inner;
         int64_t    at = td__dim_sub(root->offset, g->root->geom.offset);
-        if (td__dim_lt(at, 0))
+        if (td__dim_lt(at, 0) || is_beyond(root, at, n))
             return td__fail(f->cx, TD_E_UNSUPPORTED,
-                            "reads elements of a storage in front of the tensor that "
-                            "was written; pass or return the whole"),
+                            "reads elements of a storage beside the tensor that was "
+                            "written; pass or return the whole"),
                    NULL;
         return list_of(f, root, at, n);
     }

@@ -44,22 +44,26 @@ static void find_detached(const td_joint_run *r, int *keep) {
     for (int i = 0; i < p->nodes.n; i++) {
         const td_gnode *n = p->nodes.v[i];
         if (n->kind != TD_N_OP || n->op != TD_OP_detach_) continue;
-        const td_gval *v = td__joint_written(n);
-        for (int k = 0; v && k < r->to->n_primals; k++)
-            if (r->real[k] && r->real[k] == r->real[v->nr]) keep[k] = 1;
+        const td_gval *v =
+            td__joint_written(n); /* NULL: perhaps what an op gave back */
+        for (int k = 0; k < r->to->n_primals; k++) {
+            const td_tensor *t = r->real[k];
+            if (t && (v ? t == r->real[v->nr] : t->base != NULL)) keep[k] = 1;
+        }
     }
 }
 
-/* Is geometry written where gradients may be off? A view then takes after its base. */
-static bool turns_unseen(const td_graph *p) {
-    bool region = false, turns = false;
+/* Is geometry written, and where gradients may be off? */
+static bool turns(const td_graph *p, bool *unseen) {
+    bool region = false, any = false;
     for (int i = 0; i < p->nodes.n; i++) {
         const td_gnode *n = p->nodes.v[i];
         region |= n->kind == TD_N_ENTER;
-        turns |= n->kind == TD_N_OP && td__ops[n->op].flags & TD_OPF_META &&
-                 n->op != TD_OP_requires_grad_ && n->op != TD_OP_detach_;
+        any |= n->kind == TD_N_OP && td__ops[n->op].flags & TD_OPF_META &&
+               n->op != TD_OP_requires_grad_ && n->op != TD_OP_detach_;
     }
-    return turns && (region || !p->cx->grad_enabled);
+    *unseen = any && (region || !p->cx->grad_enabled);
+    return any;
 }
 
 /* Would nothing tell t from a tensor that is no view? It may be written, and has an
@@ -68,7 +72,10 @@ static bool is_plain(const td_graph *p, const td_tensor *t, bool leaves) {
     if (!t->base) return true;
     if (t->creation != TD_MADE_PLAIN) return false;
     if (!td__needs_grad(t)) return !leaves;
-    return td__has_node(t) && td__needs_grad(t->base) && !turns_unseen(p);
+    bool unseen, any = turns(p, &unseen);
+    /* unseen: it takes after its base; else views of a leaf may not be turned */
+    return td__has_node(t) && td__needs_grad(t->base) && !unseen &&
+           (!any || td__has_node(t->base));
 }
 
 static bool find_inputs(td_joint_run *r, const td_value *in) {

@@ -1,0 +1,12 @@
+# detach_ refuses a view, also where an op gave an argument back.
+
+func @f(%p0: f32[1,1,1,1]) {
+    %v0 = sum_to_size(%p0, [1,1,1,1])
+  detach_(%v0)
+  return 
+}
+case "seed 85021042" {
+  %a0 = randn([1,1,1,1], f32,)
+  %b0 = alias(%a0)
+  call @f(%b0)
+}
