@@ -257,11 +257,12 @@ check-all: setup ## everything: tests, lint, all sanitizers, valgrind, fuzzing
 	@$(MAKE) --no-print-directory valgrind
 	@$(MAKE) --no-print-directory fuzz N=180
 
-# Each file of bench/ is a program; bench/run.sh, if there, runs them and peers.
+# Each file of bench/ is a program; bench/run.sh runs them, with PEERS=1 and peers beside
+# them. G=train: only that group. PLOTS=docs/plots draws the pictures anew.
 BENCHES := $(patsubst bench/%.c,$(B)/bench/%,$(wildcard bench/*.c))
-bench: $(BENCHES) ## timings, one JSON line per figure
-	@if [ -x bench/run.sh ]; then bench/run.sh; else \
-	    for b in $(BENCHES); do $$b || exit 1; done; fi
+export PEERS PYTHON JAX LLMC PLOTS ROUNDS
+bench: $(BENCHES) ## timings, one JSON line per figure; PEERS=1 beside PyTorch, JAX, llm.c
+	@B=$(B) bench/run.sh $(G)
 
 examples: $(patsubst %.c,$(B)/%,$(wildcard examples/*.c)) $(B)/gpt2 ## every program of examples/
 

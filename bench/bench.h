@@ -54,4 +54,13 @@ static inline void bench_print_who(const char *name, const char *who, double val
     fflush(stdout);
 }
 
+/* And a point of a curve. */
+static inline void bench_print_at(const char *name, const char *who, long size,
+                                  double value, const char *unit) {
+    printf("{\"name\": \"%s\", \"who\": \"%s\", \"size\": %ld, \"value\": %.6g, "
+           "\"unit\": \"%s\"}\n",
+           name, who, size, value, unit);
+    fflush(stdout);
+}
+
 #endif

@@ -35,7 +35,8 @@ def show(name, fn, unit):
     chosen = sys.argv[1:]
     if not chosen or any(part in name for part in chosen):
         value = fn()
-        print(json.dumps({"name": name, "value": value, "unit": unit}), flush=True)
+        print(json.dumps({"name": name, "who": "torch", "value": value,
+                          "unit": unit}), flush=True)
 
 
 def time_of(name, fn, units, unit):

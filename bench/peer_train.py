@@ -1,9 +1,10 @@
 """peer_train.py -- the figures of train.c for PyTorch, under the same names.
 
-    python bench/peer_train.py [--compile] [--peak] [--threads=N] [part of a name]...
+    python bench/peer_train.py [--compile] [--peak | --batches] [part of a name]...
 
 One JSON line per figure: the least of many steps, or with --peak the most bytes
-a step holds beyond those it found. No name: all but GPT-2. AdamW is the fused one.
+a step holds beyond those it found; --batches: that of ResNet-18 for batches of 1 to
+32. No name: all but GPT-2. AdamW is the fused one. --threads=N: on so many.
 BENCH_CLOCK=cpu counts the processor time of this process.
 """
 import json
@@ -155,25 +156,47 @@ def peak_mib(step):
     return peak / 1048576
 
 
+def show(name, compiled, value, unit, size=None):
+    line = {"name": name, "who": "torch_compile" if compiled else "torch",
+            "value": round(value, 3), "unit": unit}
+    if size:
+        line["size"] = size
+    print(json.dumps(line), flush=True)
+
+
+def warm_step(make, compiled):
+    torch.manual_seed(1)
+    step = make_step(*make(), compiled)
+    for _ in range(3):
+        step()
+    return step
+
+
+def batches(compiled):
+    for n in (1, 2, 4, 8, 16, 32):
+        torch._dynamo.reset()
+        step = warm_step(lambda: (resnet18(), torch.randn(n, 3, 64, 64),
+                                  numbers(1000, n)), compiled)
+        show("memory_resnet18", compiled, peak_mib(step), "MiB", n)
+
+
 def main():
     words = [a for a in sys.argv[1:] if not a.startswith("--")]
     compiled, peak = "--compile" in sys.argv, "--peak" in sys.argv
     for arg in sys.argv[1:]:
         if arg.startswith("--threads="):
             torch.set_num_threads(int(arg[10:]))
+    if "--batches" in sys.argv:
+        return batches(compiled)
     for name, make in JOBS.items():
         wanted = any(w in name for w in words) if words else "gpt2" not in name
         if not wanted:
             continue
-        torch.manual_seed(1)
-        step = make_step(*make(), compiled)
-        for _ in range(3):
-            step()
-        value = peak_mib(step) if peak else least_ms(step)
-        print(json.dumps({"name": ("peak_" if peak else "train_") + name,
-                          "who": "torch_compile" if compiled else "torch",
-                          "value": round(value, 3), "unit": "MiB" if peak else "ms"}),
-              flush=True)
+        step = warm_step(make, compiled)
+        if peak:
+            show("peak_" + name, compiled, peak_mib(step), "MiB")
+        else:
+            show("train_" + name, compiled, least_ms(step), "ms")
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 /* train.c -- whole training steps: loss, backward and update, eager and compiled.
  *
- *     train [--peak] [part of a name]...
+ *     train [--peak | --batches] [part of a name]...
  *
  * Chooses the networks of nets/nets.c whose names contain a word; none: all but GPT-2,
  * whose 124M parameters take 3 GiB. --peak: instead of times the most bytes that one
- * step holds beyond those it found. */
+ * step holds beyond those it found. --batches: that of ResNet-18 of 1 to 32 images. */
 #include "bench.h"
 #include "nets/nets.h"
 
@@ -37,24 +37,31 @@ static double peak_of(steps_env *e) {
     return (double)(td_memory_peak() - before) / 1048576;
 }
 
-static void measure(steps_env *e, const char *name, const char *who, bool peak) {
+/* Prints under a name and a size, or under the network's own where size is 0. */
+typedef struct figure {
+    bool peak;
+    long size;
+} figure;
+
+static void measure(steps_env *e, const char *name, const char *who, figure what) {
     char text[96];
-    snprintf(text, sizeof text, "%s_%s", peak ? "peak" : "train", name);
-    if (peak) bench_print_who(text, who, peak_of(e), "MiB");
+    snprintf(text, sizeof text, "%s_%s", what.peak ? "peak" : "train", name);
+    if (what.size) bench_print_at("memory_resnet18", who, what.size, peak_of(e), "MiB");
+    else if (what.peak) bench_print_who(text, who, peak_of(e), "MiB");
     else bench_print_who(text, who, 1e3 * bench_time(steps, e), "ms");
 }
 
-static bool measure_both(td_ctx *cx, const net_kind *kind, bool peak) {
+static bool measure_both(td_ctx *cx, const net_kind *kind, figure what) {
     net_job j;
     td_scope_begin(cx, kind->name);
     bool ok = net_open(&j, cx, kind);
     if (ok) {
         steps_env e = {&j, NULL};
-        measure(&e, kind->name, "tandem_eager", peak);
+        measure(&e, kind->name, "tandem_eager", what);
         td_aot_opts o = {TD_AOT_OPTS, .module = j.net};
         e.f = td_aot_step(cx, net_step, &j, &o);
         steps(&e, 1);
-        measure(&e, kind->name, "tandem", peak);
+        measure(&e, kind->name, "tandem", what);
         td_fn_drop(e.f);
         net_close(&j);
     }
@@ -70,14 +77,29 @@ static bool is_wanted(const char *name, char **words) {
     return false;
 }
 
+static bool measure_batches(td_ctx *cx) {
+    const net_kind *k = net_kinds;
+    while (k->name && strncmp(k->name, "resnet18", 8)) k++;
+    bool ok = k->name != NULL;
+    for (long batch = 1; ok && batch <= 32; batch *= 2) {
+        net_kind one = *k;
+        one.batch = batch;
+        ok = measure_both(cx, &one, (figure){true, batch});
+    }
+    return ok;
+}
+
 int main(int argc, char **argv) {
     bool    peak = argc > 1 && !strcmp(argv[1], "--peak");
+    bool    batches = argc > 1 && !strcmp(argv[1], "--batches");
     td_ctx *cx = td_open();
     if (!cx) return 1;
     bool ok = true;
     td_seed(cx, 1);
-    for (const net_kind *k = net_kinds; ok && k->name; k++)
-        if (is_wanted(k->name, argv + 1 + peak)) ok = measure_both(cx, k, peak);
+    if (batches) ok = measure_batches(cx);
+    for (const net_kind *k = net_kinds; ok && !batches && k->name; k++)
+        if (is_wanted(k->name, argv + 1 + peak))
+            ok = measure_both(cx, k, (figure){peak, 0});
     td_close(cx);
     return !ok;
 }

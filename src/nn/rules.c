@@ -306,7 +306,10 @@ void td__rule_step(const td_group *g, td_tensor *const *grads) {
     for (int i = 0; i < g->at.n; i++) {
         if (!grads[i]) continue;
         one u = {r, &g->at.v[i], grads[i], entry(s.rate, i), entry(s.fix, i), s.keep};
+        td_ctx *cx = td_ctx_of(u.g);
+        td_scope_begin(cx, NULL); /* what one makes serves the next */
         if (r->maximize) u.g = td_neg(u.g);
         k->update(&u);
+        td_scope_end(cx, NULL, NULL);
     }
 }
