@@ -76,7 +76,8 @@ static bool prune_node(pruning *p, td_gnode *n) {
     p->there = p->absent = false;
     for (int i = 0; i < n->n_in; i++) td__garg_each(&n->in[i], look, p);
     td_gval *left = p->absent ? other_term(p, n) : NULL;
-    bool     zeros = left && is_zeros(left); /* of a zero derivative */
+    /* of a zero derivative */
+    bool     zeros = left && p->state[left->id] == PLAIN && is_zeros(left);
     if (p->absent && !p->there && !zeros && !td__gnode_is_fixed(n)) {
         give_state(p, n, ABSENT);
         return true;

@@ -237,6 +237,13 @@ static bool hold(td_faker *f, td_tensor *copy, td_tensor *real) {
 /* A view may have a history that eager refuses to tell, because its base was written:
  * that is an error of whoever asks, and the copy must give it again. */
 static bool find_nature(td_faker *f, td_tensor *real, nature *n) {
+    bool view = real->base && real->base->st == real->st &&
+                !(real->flags & TD_TF_NEEDS_GRAD && !td__has_node(real));
+    if (view && td__is_behind(real) && real->creation == TD_MADE_PLAIN) {
+        bool needs = td__needs_grad(real->base); /* asking would bring it up to date */
+        *n = (nature){needs, !needs, false};
+        return true;
+    }
     *n = (nature){td_requires_grad(real), td_is_leaf(real), false};
     if (td_ok(f->cx)) return true;
     n->lost = real->base && td_error(f->cx) != TD_E_MEMORY;

@@ -225,6 +225,7 @@ int64_t td__sym_size(td_symenv *e, const char *source, int32_t arg, int32_t dim,
 }
 
 int64_t td__sym_unbacked(td_symenv *e, const char *source, td_symrange r, bool size) {
+    if (r.lo == r.hi) return r.lo;
     td_symbol s = {.letter = 'u',
                    .read = TD_SYM_INSIDE,
                    .size = size,
