@@ -12,7 +12,8 @@
 
 static bool cuts(const td_gnode *n) {
     return n->kind != TD_N_OP || n->op == TD_OP_detach || n->op == TD_OP_detach_ ||
-           n->op == TD_OP_requires_grad_ || n->op == TD_OP_custom;
+           n->op == TD_OP_requires_grad_ || n->op == TD_OP_custom ||
+           n->op == TD_OP_view_dtype;
 }
 
 static bool has_cuts(const td_graph *g) {
@@ -233,12 +234,15 @@ static bool are_apart(const td_joint *j, int i, int k) {
     return at != (y->base < 0 ? y->same : j->related[y->base].same);
 }
 
-/* A view that requires grad, of an argument that does not. */
+/* A view that requires grad, of an argument that does not, or of its bits. */
 static bool is_leaf_view(const td_joint *j, int i) {
-    const td_look *l = j->g->inputs.v[i]->look;
-    int            base = j->related[i].base;
-    const td_look *o = base < 0 ? NULL : j->g->inputs.v[base]->look;
-    return o && l && l->grad && !o->grad && is_view(j, i);
+    const td_relation *x = &j->related[i];
+    const td_look     *l = j->g->inputs.v[i]->look;
+    const td_look     *o = x->base < 0 ? NULL : j->g->inputs.v[x->base]->look;
+    if (!o || !l || !l->grad || !is_view(j, i)) return false;
+    for (int k = 0; k < x->n_views; k++)
+        if (x->views[k].op == TD_OP_view_dtype) return true;
+    return !o->grad;
 }
 
 static bool fail_leaf(const td_joint *j, const char *name, int input) {

@@ -64,12 +64,10 @@ static void give_state(pruning *p, const td_gnode *n, uint8_t state) {
     for (int i = 0; i < n->n_out; i++) p->state[n->out[i]->id] = state;
 }
 
-static bool is_zeros(const td_gval *v) {
-    const td_gnode *n = v->node;
-    while (n && td__opinfo(n->op)->view_of == 0 && n->in[0].kind == TD_G_VALUE)
-        n = n->in[0].u.v->node;
-    return n && (n->op == TD_OP_zeros || n->op == TD_OP_new_zeros ||
-                 n->op == TD_OP_zeros_like);
+/* A gradient is linear in tangents: a term of it that has nothing to do with them is
+ * zero. Values of forward are no such terms. */
+static bool is_zeros(const pruning *p, const td_gval *v) {
+    return p->state[v->id] == PLAIN && v->node && v->node->origin == TD_FROM_BACKWARD;
 }
 
 static bool prune_node(pruning *p, td_gnode *n) {
@@ -77,7 +75,7 @@ static bool prune_node(pruning *p, td_gnode *n) {
     for (int i = 0; i < n->n_in; i++) td__garg_each(&n->in[i], look, p);
     td_gval *left = p->absent ? other_term(p, n) : NULL;
     /* of a zero derivative */
-    bool     zeros = left && p->state[left->id] == PLAIN && is_zeros(left);
+    bool     zeros = left && is_zeros(p, left);
     if (p->absent && !p->there && !zeros && !td__gnode_is_fixed(n)) {
         give_state(p, n, ABSENT);
         return true;
