@@ -26,6 +26,7 @@ typedef struct trainer {
     gpt2_tokens     tokens; /* of the text; none when the loader maps the file */
     gpt2_run        run;
     td_fn          *step;
+    bool            live; /* somebody looks on */
 } trainer;
 
 /* ---- a step -------------------------------------------------------------- */
@@ -67,14 +68,16 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* A bar on a terminal, ten lines elsewhere. */
 static void show(const trainer *t, double loss, double rate, double left) {
     char    bar[25];
-    int64_t full = t->run.at * 24 / t->o.steps;
-    for (int i = 0; i < 24; i++) bar[i] = i < full ? '#' : '.';
+    int64_t at = t->run.at, all = t->o.steps;
+    if (!t->live && at < all && at * 10 / all == (at - 1) * 10 / all) return;
+    for (int i = 0; i < 24; i++) bar[i] = i < at * 24 / all ? '#' : '.';
     bar[24] = 0;
-    printf("\r%s %lld/%lld  loss %.4f  %.0f tokens/s  %d:%02d left ", bar,
-           (long long)t->run.at, (long long)t->o.steps, loss, rate, (int)left / 60,
-           (int)left % 60);
+    printf("%s%s %lld/%lld  loss %.4f  %.0f tokens/s  %d:%02d left %s",
+           t->live ? "\r" : "", bar, (long long)at, (long long)all, loss, rate,
+           (int)left / 60, (int)left % 60, t->live ? "" : "\n");
     fflush(stdout);
 }
 
@@ -94,7 +97,7 @@ static bool train(trainer *t) {
             !gpt2_save_run(&t->run, t->o.save))
             break;
     }
-    printf("\n");
+    if (t->live) printf("\n");
     return td_ok(t->cx);
 }
 
@@ -256,7 +259,7 @@ static bool prepare(trainer *t) {
 }
 
 int main(int argc, char **argv) {
-    trainer t = {.cx = NULL};
+    trainer t = {.live = isatty(STDOUT_FILENO)};
     if (!options_read(&t.o, argc, argv)) return fputs(options_help, stderr), 2;
     t.cx = td_open();
     bool ok = prepare(&t) && (!t.o.data || train(&t)) && write_text(&t);

@@ -128,11 +128,13 @@ static void hits(td_buf *b, const timeline *t, double split) {
 
 static void draw(td_buf *b, const timeline *one, const timeline *all) {
     char   label[32];
-    double most = (double)(all->most > one->most ? all->most : one->most) * 1.06;
+    double most = fmax(1, (double)(all->most > one->most ? all->most : one->most));
     double split = (double)one->fwd / one->at.n;
+    most *= 1.06;
     begin(b, "bytes alive over the nodes of forward and backward");
-    for (int i = 0; i <= 4; i++)
-        rule(b, i / 4.0, td__size_text(label, (int64_t)(most * i / 4)));
+    double apart = exp2(ceil(log2(most / 4))); /* round sizes, three to five of them */
+    for (double at = 0; at <= most; at += apart)
+        rule(b, at / most, td__size_text(label, (int64_t)at));
     td__buf_add(b, "<path class=\"area\" d=\"");
     steps_of(b, one, split, most, true);
     td__buf_add(b, "\"/>\n<path class=\"all\" d=\"");
