@@ -15,6 +15,16 @@ bool td__geom_copy(td_ctx *cx, td_arena *room, td_geom *g, const td_tensor *t) {
     return true;
 }
 
+td_meta td__geom_meta(const td_geom *g) {
+    td_meta m = {.dtype = g->dtype,
+                 .rank = g->rank,
+                 .strided = true,
+                 .offset = g->offset};
+    memcpy(m.size, g->size, sizeof *m.size * (size_t)g->rank);
+    memcpy(m.stride, g->stride, sizeof *m.stride * (size_t)g->rank);
+    return m;
+}
+
 static bool is_list(const td_geom *g) {
     return g->rank == 1 && td__dim_eq(g->offset, 0) && td__dim_eq(g->stride[0], 1);
 }

@@ -85,11 +85,15 @@ typedef struct td_geom {
     int64_t        offset;
     const int64_t *size, *stride;
 } td_geom;
-bool td__geom_copy(td_ctx *cx, td_arena *room, td_geom *g, const td_tensor *t);
-bool td__geom_same(const td_geom *a, const td_geom *b);
+bool    td__geom_copy(td_ctx *cx, td_arena *room, td_geom *g, const td_tensor *t);
+bool    td__geom_same(const td_geom *a, const td_geom *b);
+/* The same for making a tensor of it. */
+td_meta td__geom_meta(const td_geom *g);
+/* After a trace: numbers and symbols of the trace become the graph's own. */
+void    td__geom_keep(td_graph *g, td_geom *of);
 /* Does every element of b lie at one of a, which has no gaps? */
-bool td__geom_covers(const td_geom *a, const td_geom *b);
-bool td__geom_covers_bytes(const td_geom *a, const td_geom *b); /* of any dtypes */
+bool    td__geom_covers(const td_geom *a, const td_geom *b);
+bool    td__geom_covers_bytes(const td_geom *a, const td_geom *b); /* of any dtypes */
 
 /* What became of an argument. Storages are numbered: a home. */
 typedef struct td_change {

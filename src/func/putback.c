@@ -5,21 +5,9 @@
 
 #include <string.h>
 
-static td_meta meta_of(const td_geom *g) {
-    td_meta m = {.dtype = g->dtype,
-                 .rank = g->rank,
-                 .strided = true,
-                 .offset = g->offset};
-    for (int d = 0; d < g->rank; d++) {
-        m.size[d] = g->size[d];
-        m.stride[d] = g->stride[d];
-    }
-    return m;
-}
-
 /* Copies of an expanded dim are equal: one is written. */
 static bool put(td_ctx *cx, td_storage *st, const td_geom *g, td_tensor *value) {
-    td_meta m = meta_of(g);
+    td_meta m = td__geom_meta(g);
     for (int d = 0; d < m.rank; d++)
         if (m.stride[d] == 0 && m.size[d] > 1) {
             m.size[d] = 1;
@@ -57,7 +45,7 @@ static bool put_data(const td_functional *f, td_storage **st, td_tensor *t,
 
 static bool put_meta(const td_functional *f, td_storage **st, td_tensor *t,
                      const td_value *out, const td_change *c) {
-    td_meta m = meta_of(&c->end);
+    td_meta m = td__geom_meta(&c->end);
     bool    fresh = c->storage && !f->homes[c->home].given;
     bool grown = c->now >= 0 && !c->storage && !c->data; /* zeros behind the old end */
     if (c->now < 0) return true;
@@ -87,7 +75,7 @@ static bool lies_so(const td_tensor *t, const td_geom *g) {
 
 static bool put_result(const td_functional *f, td_storage **st, td_value *v,
                        const td_place *p) {
-    td_meta        m = meta_of(&p->geom);
+    td_meta        m = td__geom_meta(&p->geom);
     const td_home *h = &f->homes[p->home];
     if (!st[p->home] && lies_so(v->u.t, &p->geom)) return true; /* alone, in its own */
     if (!st[p->home] && !(st[p->home] = zeroed(h->bytes)))

@@ -86,13 +86,10 @@ static bool has_strides(const td_tensor *t, const td_geom *g) {
 
 /* Elements and history of t in another geometry, in bytes of its own. */
 static td_tensor *copy_as(td_tensor *t, const td_geom *g, size_t bytes) {
-    td_meta     m = {.dtype = g->dtype, .rank = g->rank, .offset = g->offset};
+    td_meta     m = td__geom_meta(g);
     td_storage *st = td__storage_make(bytes, false);
     if (!st) return td__fail_memory(t->cx), NULL;
     if (bytes) memset(st->data, 0, bytes);
-    m.strided = true;
-    memcpy(m.size, g->size, sizeof *m.size * (size_t)g->rank);
-    memcpy(m.stride, g->stride, sizeof *m.stride * (size_t)g->rank);
     td_tensor *c = td__tensor_over(t->cx, st, &m);
     td__storage_drop(st);
     return c && put(c, t) ? c : NULL;

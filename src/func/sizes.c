@@ -6,7 +6,7 @@
 
 /* ---- after the trace ---------------------------------------------------- */
 
-static void keep_geom(td_graph *g, td_geom *of) {
+void td__geom_keep(td_graph *g, td_geom *of) {
     int64_t *size = (int64_t *)(uintptr_t)of->size;
     int64_t *stride = (int64_t *)(uintptr_t)of->stride;
     of->offset = td__graph_dim(g, of->offset);
@@ -17,8 +17,8 @@ static void keep_geom(td_graph *g, td_geom *of) {
 }
 
 bool td__functional_keep(td_functional *f) {
-    for (int i = 0; i < f->n_in; i++) keep_geom(f->g, &f->in[i].end);
-    for (int i = 0; i < f->n_out; i++) keep_geom(f->g, &f->out[i].geom);
+    for (int i = 0; i < f->n_in; i++) td__geom_keep(f->g, &f->in[i].end);
+    for (int i = 0; i < f->n_out; i++) td__geom_keep(f->g, &f->out[i].geom);
     for (int i = 0; i < f->n_homes; i++)
         f->homes[i].span = td__graph_dim(f->g, f->homes[i].span);
     return td_ok(f->cx);

@@ -11,11 +11,8 @@ static bool add_tangent(td_joint_run *r, int i) {
     td_tangent *to = &r->to->tangents[i];
     td_ctx     *cx = r->cx;
     char        name[24];
-    td_meta     m = {.dtype = to->geom.dtype, .rank = to->geom.rank, .strided = true};
-    for (int d = 0; d < m.rank; d++) {
-        m.size[d] = to->geom.size[d];
-        m.stride[d] = to->geom.stride[d];
-    }
+    td_meta     m = td__geom_meta(&to->geom);
+    m.offset = 0;
     snprintf(name, sizeof name, "t%d", i);
     td_tensor *like = td__tensor_make(cx, &m, true);
     td_tensor *inner = like ? td__record_input(&r->rec, like, name) : NULL;

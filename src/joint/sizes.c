@@ -9,12 +9,6 @@ static void keep_list(td_graph *g, const int64_t *list, int n) {
     for (int i = 0; i < n; i++) own[i] = td__graph_dim(g, own[i]);
 }
 
-static void keep_geom(td_graph *g, td_geom *of) {
-    of->offset = td__graph_dim(g, of->offset);
-    keep_list(g, of->size, of->rank);
-    keep_list(g, of->stride, of->rank);
-}
-
 /* One as_strided step shares its lists with the geometry: it has been seen to. */
 static void keep_views(td_graph *g, td_result *r) {
     for (int i = 0; i < r->n_views; i++)
@@ -28,13 +22,13 @@ static void keep_views(td_graph *g, td_result *r) {
 
 bool td__joint_keep_sizes(td_joint *j) {
     td_graph *g = j->g;
-    for (int i = 0; i < j->n_updates; i++) keep_geom(g, &j->updates[i].end);
+    for (int i = 0; i < j->n_updates; i++) td__geom_keep(g, &j->updates[i].end);
     for (int i = 0; i < j->n_results; i++) {
-        keep_geom(g, &j->results[i].geom);
+        td__geom_keep(g, &j->results[i].geom);
         keep_views(g, &j->results[i]);
     }
-    for (int i = 0; i < j->n_bases; i++) keep_geom(g, &j->bases[i].geom);
-    for (int i = 0; i < j->n_tangents; i++) keep_geom(g, &j->tangents[i].geom);
+    for (int i = 0; i < j->n_bases; i++) td__geom_keep(g, &j->bases[i].geom);
+    for (int i = 0; i < j->n_tangents; i++) td__geom_keep(g, &j->tangents[i].geom);
     return td_ok(j->cx);
 }
 

@@ -4,16 +4,6 @@
 
 #include <string.h>
 
-static td_meta meta_of(const td_geom *g) {
-    td_meta m = {.dtype = g->dtype,
-                 .rank = g->rank,
-                 .strided = true,
-                 .offset = g->offset};
-    memcpy(m.size, g->size, sizeof *m.size * (size_t)g->rank);
-    memcpy(m.stride, g->stride, sizeof *m.stride * (size_t)g->rank);
-    return m;
-}
-
 static void set_inference(td_tensor *t, bool on) {
     t->flags = (uint8_t)(on ? t->flags | TD_TF_INFERENCE : t->flags & ~TD_TF_INFERENCE);
 }
@@ -88,7 +78,7 @@ static bool fill(td_tensor *t, td_tensor *value) {
 }
 
 static td_tensor *lie_in(const td_pcall *c, const td_result *r) {
-    td_meta     m = meta_of(&r->geom);
+    td_meta     m = td__geom_meta(&r->geom);
     td_storage *st = bytes_of(c, r);
     td_tensor  *t = st ? td__tensor_over(c->p->cx, st, &m) : NULL;
     if (!t || (r->fill && !fill(t, c->vals[r->out].u.t))) return NULL;

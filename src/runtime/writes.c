@@ -125,12 +125,7 @@ static bool put_geometry(const td_update *u, td_tensor *t) {
         cx->inference = inference;
         return !td_is_nil(t);
     }
-    td_meta m = {.dtype = g->dtype,
-                 .rank = g->rank,
-                 .strided = true,
-                 .offset = g->offset};
-    memcpy(m.size, g->size, sizeof *m.size * (size_t)g->rank);
-    memcpy(m.stride, g->stride, sizeof *m.stride * (size_t)g->rank);
+    td_meta m = td__geom_meta(g);
     return td__tensor_set_geometry(t, &m);
 }
 
