@@ -158,8 +158,9 @@ static bool again_args(td_node *n, td_tensor *const *g, td_value *in) {
     }
     for (int i = 0; i < n->n_out; i++) {
         const td_geom *m = &j->tangents[i].geom;
-        td_tensor     *t = g[i] ? coerce(n->cx, g[i], m)
-                                : td_op_zeros(n->cx, (td_ints){m->size, m->rank}, m->dtype);
+        td_ints        size = {m->size, m->rank};
+        td_tensor     *t =
+            g[i] ? coerce(n->cx, g[i], m) : td_op_zeros(n->cx, size, m->dtype);
         if (!t || td_is_nil(t)) return false;
         in[j->n_primals + i] = td_value_tensor(t);
     }
