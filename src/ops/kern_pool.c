@@ -55,10 +55,15 @@ static span taps(int64_t o, int64_t step, int64_t pad, int64_t k, int64_t dil,
     return (span){from, to < size ? to : size, k};
 }
 
+/* a / step for a >= 0. Steps are small, and dividing takes longer than a short row. */
+static int64_t steps_in(int64_t a, int64_t step) {
+    return step == 1 ? a : step == 2 ? a >> 1 : a / step;
+}
+
 /* The windows of `n` whose element o * step + at lies inside the input. */
 static span inside(int64_t at, int64_t step, int64_t size, int64_t n) {
-    int64_t from = at < 0 ? (-at + step - 1) / step : 0;
-    int64_t to = size <= at ? 0 : (size - at - 1) / step + 1;
+    int64_t from = at < 0 ? steps_in(-at + step - 1, step) : 0;
+    int64_t to = size <= at ? 0 : steps_in(size - at - 1, step) + 1;
     return (span){from, to < n ? to : n, 0};
 }
 
