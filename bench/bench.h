@@ -20,24 +20,31 @@ static inline double bench_now(void) {
 
 typedef void bench_fn(void *env, long reps);
 
-/* Seconds of one repetition: the least of many batches of about 1 ms, over 0.2 s.
- * Whatever else runs on the machine only adds, and seldom to all of them. */
-static inline double bench_time(bench_fn *fn, void *env) {
-    double best = 1e9, end = bench_now() + 0.2, t = 0;
+/* Seconds of one repetition: the least of many batches of about 1 ms, for so many
+ * seconds and three times at least. Whatever else runs on the machine only adds, and
+ * seldom to all of them. */
+static inline double bench_time_for(bench_fn *fn, void *env, double seconds) {
+    double best = 1e9, t = 0, end;
     long   reps = 1;
+    int    left = 3;
     for (fn(env, 1); t < 1e-3; reps *= 2) {
         double start = bench_now();
         fn(env, reps);
         t = bench_now() - start;
         if (t >= 1e-3) break;
     }
+    end = bench_now() + seconds;
     do {
         double start = bench_now();
         fn(env, reps);
         t = (bench_now() - start) / (double)reps;
         if (t < best) best = t;
-    } while (bench_now() < end);
+    } while (--left > 0 || bench_now() < end);
     return best;
+}
+
+static inline double bench_time(bench_fn *fn, void *env) {
+    return bench_time_for(fn, env, 0.2);
 }
 
 static inline void bench_print(const char *name, double value, const char *unit) {

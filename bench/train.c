@@ -48,7 +48,7 @@ static void measure(steps_env *e, const char *name, const char *who, figure what
     snprintf(text, sizeof text, "%s_%s", what.peak ? "peak" : "train", name);
     if (what.size) bench_print_at("memory_resnet18", who, what.size, peak_of(e), "MiB");
     else if (what.peak) bench_print_who(text, who, peak_of(e), "MiB");
-    else bench_print_who(text, who, 1e3 * bench_time(steps, e), "ms");
+    else bench_print_who(text, who, 1e3 * bench_time_for(steps, e, 1), "ms");
 }
 
 static bool measure_both(td_ctx *cx, const net_kind *kind, figure what) {
