@@ -83,16 +83,17 @@ static void show(const trainer *t, double loss, double rate, double left) {
 
 static bool train(trainer *t) {
     double   start = now(), loss = 0;
-    int64_t *at = &t->run.at, first = *at;
-    if (first) printf("going on after step %lld of %s\n", (long long)first, t->o.save);
+    int64_t *at = &t->run.at, from = *at, first = *at + 1;
+    if (from) printf("going on after step %lld of %s\n", (long long)from, t->o.save);
     while (*at < t->o.steps) {
         double one = take_step(t);
         if (!td_ok(t->cx)) break;
         loss = loss == 0 ? one : 0.9 * loss + 0.1 * one;
         ++*at;
-        double spent = now() - start, done = (double)(*at - first);
+        double spent = now() - start, done = (double)(*at - from);
         show(t, loss, done * (double)(t->o.batch * t->o.window) / spent,
              spent / done * (double)(t->o.steps - *at));
+        if (*at == first) start = now(), from = *at; /* that one was compiled, too */
         if (t->o.save && (*at % t->o.every == 0 || *at == t->o.steps) &&
             !gpt2_save_run(&t->run, t->o.save))
             break;
