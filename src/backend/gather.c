@@ -2,7 +2,8 @@
  * gradient of a weight that all its steps read is mm(a1, b1) + mm(a2, b2) + ..., which
  * is one product of [a1 a2 ...] and [b1; b2; ...]: instead of adding up matrices of the
  * weight's size, what each step knows is put side by side. Sums over rows, the gradient
- * of a bias, are gathered the same way. Only the order of summation changes. */
+ * of a bias, are gathered the same way. Only the order of summation changes. What is
+ * stacked is put side by side too, so that both may be the same copy. */
 #include "backend/native.h"
 
 enum { LEAST_TERMS = 4, MOST_COPIED = 16 };
@@ -15,7 +16,7 @@ typedef struct chain {
     td_gnode *root; /* the last addition */
     int       at;   /* where it stands among the nodes */
     td_op     op;   /* what makes the terms: mm or sum */
-    values    term; /* first to last */
+    values    term; /* last to first, the order of a loop whose backward this is */
 } chain;
 
 /* ---- what is looked for ------------------------------------------------- */
@@ -133,7 +134,7 @@ static td_gval *side_by_side(chain *c, int k, int dim) {
     int64_t  size[2] = {0, 0}, length = 0;
     if (!list) return td__fail_memory(c->g->cx), NULL;
     for (int i = 0; i < n; i++) {
-        td_garg a = term_node(c, c->term.v[n - 1 - i])->in[k];
+        td_garg a = term_node(c, c->term.v[i])->in[k];
         list[i] = turned ? a.u.v->node->in[0] : a;
         length += look_of(&list[i])->size[along];
         size[1 - along] = look_of(&list[i])->size[1 - along];
@@ -177,6 +178,46 @@ static bool one_sum(chain *c) {
     return c->root->out[0]->look && td__graph_become(c->g, c->root, TD_OP_view, how, 2);
 }
 
+/* ---- stacks ------------------------------------------------------------- */
+
+static bool is_result(const td_gval *v) {
+    for (const td_guse *u = v->uses; u; u = u->next)
+        if (!u->node) return true;
+    return false;
+}
+
+static bool is_stack(const td_gnode *n) {
+    if (n->kind != TD_N_OP || n->op != TD_OP_stack || n->in[0].kind != TD_G_LIST)
+        return false;
+    if (n->n_in > 1 && (n->in[1].kind != TD_G_INT || n->in[1].u.i != 0)) return false;
+    const td_look *l = n->out[0]->look;
+    for (uint32_t i = 0; i < n->in[0].n; i++)
+        if (!look_of(&n->in[0].u.list[i])) return false;
+    return l && l->rank >= 2 && !is_result(n->out[0]);
+}
+
+/* As a view of all of them one after another, which may be there already. */
+static bool stack_as_cat(td_graph *g, int at) {
+    chain   c = {.g = g, .root = g->nodes.v[at], .at = at};
+    td_look l = *c.root->out[0]->look;
+    int64_t size[TD_MAX_RANK];
+    td_garg shape = td__garg_ints(l.size, l.rank);
+    for (int d = 1; d < l.rank; d++) size[d - 1] = l.size[d];
+    size[0] *= l.size[0];
+    l.storage = g->n_storages++;
+    c.root->out[0]->look = td__graph_look_of(g, l);
+    td_look  flat = {.kind = l.kind,
+                     .dtype = l.dtype,
+                     .rank = (uint8_t)(l.rank - 1),
+                     .storage = l.storage,
+                     .size = size};
+    td_gval *all =
+        c.root->out[0]->look ? put(&c, TD_OP_cat, c.root->in, 1, flat) : NULL;
+    if (!all) return false;
+    td_garg in[2] = {td__garg_value(all), shape};
+    return td__graph_become(g, c.root, TD_OP_view, in, 2);
+}
+
 /* ---- all of a graph ----------------------------------------------------- */
 
 static bool gather_at(td_graph *g, int at) {
@@ -198,7 +239,10 @@ static bool is_root(const td_gnode *n) {
 bool td__gather(td_graph *g) {
     if (g->dims.n) return true; /* sizes must be known */
     if (!td__graph_index(g)) return false;
-    for (int i = g->nodes.n - 1; i >= 0; i--)
-        if (is_root(g->nodes.v[i]) && !gather_at(g, i)) return false;
+    for (int i = g->nodes.n - 1; i >= 0; i--) {
+        const td_gnode *n = g->nodes.v[i];
+        if (is_root(n) ? !gather_at(g, i) : is_stack(n) && !stack_as_cat(g, i))
+            return false;
+    }
     return true;
 }
