@@ -22,7 +22,7 @@ typedef struct subject {
 } subject;
 
 /* The next word. False: it is another, or there is no memory. */
-static bool put(subject *s, int64_t word) {
+static inline bool put(subject *s, int64_t word) {
     if (s->with) return s->at < s->with->n && s->with->v[s->at++] == word;
     return td__vec_push(s->to, word);
 }
@@ -33,10 +33,16 @@ static int count_given(const subject *s) {
 /* Without bases. */
 static int count(const subject *s) { return count_given(s) + s->spec->owners.n; }
 
+/* Of consts, gradients that are kept, and bases. */
+static td_tensor *tensor_behind(const subject *s, int i);
+
 /* NULL when the i-th is no tensor, or a gradient that is not there. */
-static td_tensor *tensor_at(const subject *s, int i) {
-    if (i < s->args.n)
-        return s->args.v[i].kind == TD_K_TENSOR ? s->args.v[i].u.t : NULL;
+static inline td_tensor *tensor_at(const subject *s, int i) {
+    if (i >= s->args.n) return tensor_behind(s, i);
+    return s->args.v[i].kind == TD_K_TENSOR ? s->args.v[i].u.t : NULL;
+}
+
+static td_tensor *tensor_behind(const subject *s, int i) {
     int given = count_given(s);
     if (i >= count(s)) return tensor_at(s, s->kin[i].view)->base;
     if (i < given) return s->program->consts.v[i - s->args.n];
