@@ -139,7 +139,7 @@ static void adam(const one *u) {
     td_lerp_(m, g, 1 - r->beta1);
     td_addcmul_(td_mul_(v, r->beta2), g, g, 1 - r->beta2);
     if (most) td_copy_(most, td_maximum(most, v));
-    td_tensor *size = td_div(td_sqrt(most ? most : v), u->fix);
+    td_tensor *size = td_div_(td_sqrt(most ? most : v), u->fix);
     descend(u, td_div(m, td_add_(size, r->eps)));
 }
 
