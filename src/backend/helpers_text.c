@@ -1429,12 +1429,6 @@ const td_helper td__helpers[] = {
     {"td_fold_pairs",
      "",
      "typedef int64_t td_fold_pairs __attribute__((vector_size(64)));\n"},
-    {"td_fold_v_f32",
-     "",
-     "typedef float   td_fold_v_f32 __attribute__((vector_size(64)));\n"},
-    {"td_fold_b_f32",
-     "",
-     "typedef int32_t td_fold_b_f32 __attribute__((vector_size(64)));\n"},
     {"td_fold_unit_f32",
      "0",
      "TD_M float td_fold_unit_f32(int how) {\n"
@@ -1443,6 +1437,25 @@ const td_helper td__helpers[] = {
      "           : how == 2 ? -__builtin_inff()\n"
      "                      : __builtin_inff();\n"
      "}\n"},
+    {"td_fold_unit_f64",
+     "0",
+     "TD_M double td_fold_unit_f64(int how) {\n"
+     "    return how == 0 ? 0 : how == 1 ? 1 : how == 2 ? -__builtin_inf() : __builtin_inf();\n"
+     "}\n"},
+    {"td_fold_unit_i64",
+     "0",
+     "TD_M int64_t td_fold_unit_i64(int how) {\n"
+     "    return how == 0 ? 0 : how == 1 ? 1 : how == 2 ? INT64_MIN : INT64_MAX;\n"
+     "}\n"},
+    {"td_fold_v_f32",
+     "",
+     "typedef float   td_fold_v_f32 __attribute__((vector_size(64)));\n"},
+    {"td_fold_b_f32",
+     "",
+     "typedef int32_t td_fold_b_f32 __attribute__((vector_size(64)));\n"},
+    {"td_fold_n_f32",
+     "",
+     "#define td_fold_n_f32 (64 / (int)sizeof(float))\n"},
     {"td_fold_one_f32",
      "0",
      "TD_M float td_fold_one_f32(int how, float a, float x) {\n"
@@ -1452,7 +1465,7 @@ const td_helper td__helpers[] = {
      "    return (takes | (x != x)) ? x : a;\n"
      "}\n"},
     {"td_fold_step_f32",
-     "0 194 195",
+     "0 197 198",
      "TD_M void td_fold_step_f32(int how, td_fold_v_f32 *a, const td_fold_v_f32 *x) {\n"
      "    if (how == 0) *a += *x;\n"
      "    else if (how == 1) *a *= *x;\n"
@@ -1463,11 +1476,11 @@ const td_helper td__helpers[] = {
      "    }\n"
      "}\n"},
     {"td_fold_lanes_f32",
-     "0 193 194 197 198",
+     "0 193 197 199 200 201",
      "TD_M float td_fold_lanes_f32(int how, td_fold_v_f32 *v) {\n"
      "    td_fold_pairs p, q;\n"
      "    td_fold_v_f32 x;\n"
-     "    float         lane[16];\n"
+     "    float         lane[td_fold_n_f32];\n"
      "    td_fold_step_f32(how, &v[0], &v[1]);\n"
      "    td_fold_step_f32(how, &v[2], &v[3]);\n"
      "    td_fold_step_f32(how, &v[0], &v[2]);\n"
@@ -1484,79 +1497,77 @@ const td_helper td__helpers[] = {
      "    x = (td_fold_v_f32)q;\n"
      "    td_fold_step_f32(how, &v[0], &x);\n"
      "    __builtin_memcpy(lane, v, sizeof lane);\n"
-     "    return td_fold_one_f32(how, lane[0], lane[1]);\n"
+     "    return td_fold_n_f32 > 8 ? td_fold_one_f32(how, lane[0], lane[1]) : lane[0];\n"
      "}\n"},
     {"td_fold_block_f32",
-     "0 194 196 198 199",
+     "0 194 197 199 201 202",
      "TD_M float td_fold_block_f32(int how, const float *p, int64_t n) {\n"
      "    td_fold_v_f32 v[4], x;\n"
-     "    float         pad[16], unit = td_fold_unit_f32(how);\n"
+     "    float         pad[td_fold_n_f32], unit = td_fold_unit_f32(how);\n"
      "    for (int k = 0; k < 4; k++) v[k] = (td_fold_v_f32){0} + unit;\n"
-     "    for (; n >= 64; n -= 64, p += 64) {\n"
+     "    for (; n >= 4 * td_fold_n_f32; n -= 4 * td_fold_n_f32, p += 4 * td_fold_n_f32) {\n"
      "        __builtin_memcpy(&x, p, sizeof x);\n"
      "        td_fold_step_f32(how, &v[0], &x);\n"
-     "        __builtin_memcpy(&x, p + 16, sizeof x);\n"
+     "        __builtin_memcpy(&x, p + td_fold_n_f32, sizeof x);\n"
      "        td_fold_step_f32(how, &v[1], &x);\n"
-     "        __builtin_memcpy(&x, p + 32, sizeof x);\n"
+     "        __builtin_memcpy(&x, p + 2 * td_fold_n_f32, sizeof x);\n"
      "        td_fold_step_f32(how, &v[2], &x);\n"
-     "        __builtin_memcpy(&x, p + 48, sizeof x);\n"
+     "        __builtin_memcpy(&x, p + 3 * td_fold_n_f32, sizeof x);\n"
      "        td_fold_step_f32(how, &v[3], &x);\n"
      "    }\n"
-     "    for (; n >= 16; n -= 16, p += 16) {\n"
+     "    for (; n >= td_fold_n_f32; n -= td_fold_n_f32, p += td_fold_n_f32) {\n"
      "        __builtin_memcpy(&x, p, sizeof x);\n"
      "        td_fold_step_f32(how, &v[0], &x);\n"
      "    }\n"
      "    if (n > 0) {\n"
-     "        for (int i = 0; i < 16; i++) pad[i] = i < n ? p[i] : unit;\n"
+     "        for (int i = 0; i < td_fold_n_f32; i++) pad[i] = i < n ? p[i] : unit;\n"
      "        __builtin_memcpy(&x, pad, sizeof x);\n"
      "        td_fold_step_f32(how, &v[1], &x);\n"
      "    }\n"
      "    return td_fold_lanes_f32(how, v);\n"
      "}\n"},
     {"td_fold_run_f32",
-     "0 197 200",
+     "0 199 200 203",
      "TD_M float td_fold_run_f32(int how, const float *p, int64_t n, float a) {\n"
-     "    if (n < 8) {\n"
+     "    if (n < td_fold_n_f32 / 2) {\n"
      "        for (int64_t i = 0; i < n; i++) a = td_fold_one_f32(how, a, p[i]);\n"
      "        return a;\n"
      "    }\n"
      "    for (int64_t k; n > 0; n -= k, p += k) {\n"
-     "        k = how > 1 || n < 1024 ? n : 1024;\n"
+     "        k = how > 1 || n < 64 * td_fold_n_f32 ? n : 64 * td_fold_n_f32;\n"
      "        a = td_fold_one_f32(how, a, td_fold_block_f32(how, p, k));\n"
      "    }\n"
      "    return a;\n"
      "}\n"},
     {"td_fold_sum_f32",
-     "1 201",
+     "1 204",
      "TD_M_RUN float td_fold_sum_f32(const float *p, int64_t n, float a) {\n"
      "    return td_fold_run_f32(0, p, n, a);\n"
      "}\n"},
     {"td_fold_prod_f32",
-     "1 201",
+     "1 204",
      "TD_M_RUN float td_fold_prod_f32(const float *p, int64_t n, float a) {\n"
      "    return td_fold_run_f32(1, p, n, a);\n"
      "}\n"},
     {"td_fold_max_f32",
-     "1 201",
+     "1 204",
      "TD_M_RUN float td_fold_max_f32(const float *p, int64_t n, float a) {\n"
      "    return td_fold_run_f32(2, p, n, a);\n"
      "}\n"},
     {"td_fold_min_f32",
-     "1 201",
+     "1 204",
      "TD_M_RUN float td_fold_min_f32(const float *p, int64_t n, float a) {\n"
      "    return td_fold_run_f32(3, p, n, a);\n"
      "}\n"},
     {"td_fold_v_f64",
      "",
-     "typedef double  td_fold_v_f64 __attribute__((vector_size(64)));\n"},
+     "typedef double   td_fold_v_f64 __attribute__((vector_size(64)));\n"},
     {"td_fold_b_f64",
      "",
      "typedef int64_t td_fold_b_f64 __attribute__((vector_size(64)));\n"},
-    {"td_fold_unit_f64",
-     "0",
-     "TD_M double td_fold_unit_f64(int how) {\n"
-     "    return how == 0 ? 0 : how == 1 ? 1 : how == 2 ? -__builtin_inf() : __builtin_inf();\n"
-     "}\n"},
+    {"td_fold_n_f64",
+     "",
+     "#define td_fold_n_f64 (64 / (int)sizeof(double))\n"},
     {"td_fold_one_f64",
      "0",
      "TD_M double td_fold_one_f64(int how, double a, double x) {\n"
@@ -1566,7 +1577,7 @@ const td_helper td__helpers[] = {
      "    return (takes | (x != x)) ? x : a;\n"
      "}\n"},
     {"td_fold_step_f64",
-     "0 206 207",
+     "0 209 210",
      "TD_M void td_fold_step_f64(int how, td_fold_v_f64 *a, const td_fold_v_f64 *x) {\n"
      "    if (how == 0) *a += *x;\n"
      "    else if (how == 1) *a *= *x;\n"
@@ -1577,11 +1588,11 @@ const td_helper td__helpers[] = {
      "    }\n"
      "}\n"},
     {"td_fold_lanes_f64",
-     "0 193 206 210",
+     "0 193 209 211 212 213",
      "TD_M double td_fold_lanes_f64(int how, td_fold_v_f64 *v) {\n"
      "    td_fold_pairs p, q;\n"
      "    td_fold_v_f64 x;\n"
-     "    double        lane[8];\n"
+     "    double         lane[td_fold_n_f64];\n"
      "    td_fold_step_f64(how, &v[0], &v[1]);\n"
      "    td_fold_step_f64(how, &v[2], &v[3]);\n"
      "    td_fold_step_f64(how, &v[0], &v[2]);\n"
@@ -1598,103 +1609,102 @@ const td_helper td__helpers[] = {
      "    x = (td_fold_v_f64)q;\n"
      "    td_fold_step_f64(how, &v[0], &x);\n"
      "    __builtin_memcpy(lane, v, sizeof lane);\n"
-     "    return lane[0];\n"
+     "    return td_fold_n_f64 > 8 ? td_fold_one_f64(how, lane[0], lane[1]) : lane[0];\n"
      "}\n"},
     {"td_fold_block_f64",
-     "0 206 208 210 211",
+     "0 195 209 211 213 214",
      "TD_M double td_fold_block_f64(int how, const double *p, int64_t n) {\n"
      "    td_fold_v_f64 v[4], x;\n"
-     "    double        pad[8], unit = td_fold_unit_f64(how);\n"
+     "    double         pad[td_fold_n_f64], unit = td_fold_unit_f64(how);\n"
      "    for (int k = 0; k < 4; k++) v[k] = (td_fold_v_f64){0} + unit;\n"
-     "    for (; n >= 32; n -= 32, p += 32) {\n"
+     "    for (; n >= 4 * td_fold_n_f64; n -= 4 * td_fold_n_f64, p += 4 * td_fold_n_f64) {\n"
      "        __builtin_memcpy(&x, p, sizeof x);\n"
      "        td_fold_step_f64(how, &v[0], &x);\n"
-     "        __builtin_memcpy(&x, p + 8, sizeof x);\n"
+     "        __builtin_memcpy(&x, p + td_fold_n_f64, sizeof x);\n"
      "        td_fold_step_f64(how, &v[1], &x);\n"
-     "        __builtin_memcpy(&x, p + 16, sizeof x);\n"
+     "        __builtin_memcpy(&x, p + 2 * td_fold_n_f64, sizeof x);\n"
      "        td_fold_step_f64(how, &v[2], &x);\n"
-     "        __builtin_memcpy(&x, p + 24, sizeof x);\n"
+     "        __builtin_memcpy(&x, p + 3 * td_fold_n_f64, sizeof x);\n"
      "        td_fold_step_f64(how, &v[3], &x);\n"
      "    }\n"
-     "    for (; n >= 8; n -= 8, p += 8) {\n"
+     "    for (; n >= td_fold_n_f64; n -= td_fold_n_f64, p += td_fold_n_f64) {\n"
      "        __builtin_memcpy(&x, p, sizeof x);\n"
      "        td_fold_step_f64(how, &v[0], &x);\n"
      "    }\n"
      "    if (n > 0) {\n"
-     "        for (int i = 0; i < 8; i++) pad[i] = i < n ? p[i] : unit;\n"
+     "        for (int i = 0; i < td_fold_n_f64; i++) pad[i] = i < n ? p[i] : unit;\n"
      "        __builtin_memcpy(&x, pad, sizeof x);\n"
      "        td_fold_step_f64(how, &v[1], &x);\n"
      "    }\n"
      "    return td_fold_lanes_f64(how, v);\n"
      "}\n"},
     {"td_fold_run_f64",
-     "0 209 212",
+     "0 211 212 215",
      "TD_M double td_fold_run_f64(int how, const double *p, int64_t n, double a) {\n"
-     "    if (n < 4) {\n"
+     "    if (n < td_fold_n_f64 / 2) {\n"
      "        for (int64_t i = 0; i < n; i++) a = td_fold_one_f64(how, a, p[i]);\n"
      "        return a;\n"
      "    }\n"
      "    for (int64_t k; n > 0; n -= k, p += k) {\n"
-     "        k = how > 1 || n < 512 ? n : 512;\n"
+     "        k = how > 1 || n < 64 * td_fold_n_f64 ? n : 64 * td_fold_n_f64;\n"
      "        a = td_fold_one_f64(how, a, td_fold_block_f64(how, p, k));\n"
      "    }\n"
      "    return a;\n"
      "}\n"},
     {"td_fold_sum_f64",
-     "1 213",
+     "1 216",
      "TD_M_RUN double td_fold_sum_f64(const double *p, int64_t n, double a) {\n"
      "    return td_fold_run_f64(0, p, n, a);\n"
      "}\n"},
     {"td_fold_prod_f64",
-     "1 213",
+     "1 216",
      "TD_M_RUN double td_fold_prod_f64(const double *p, int64_t n, double a) {\n"
      "    return td_fold_run_f64(1, p, n, a);\n"
      "}\n"},
     {"td_fold_max_f64",
-     "1 213",
+     "1 216",
      "TD_M_RUN double td_fold_max_f64(const double *p, int64_t n, double a) {\n"
      "    return td_fold_run_f64(2, p, n, a);\n"
      "}\n"},
     {"td_fold_min_f64",
-     "1 213",
+     "1 216",
      "TD_M_RUN double td_fold_min_f64(const double *p, int64_t n, double a) {\n"
      "    return td_fold_run_f64(3, p, n, a);\n"
      "}\n"},
     {"td_fold_v_i64",
      "",
-     "typedef int64_t td_fold_v_i64 __attribute__((vector_size(64)));\n"},
+     "typedef int64_t   td_fold_v_i64 __attribute__((vector_size(64)));\n"},
     {"td_fold_b_i64",
      "",
      "typedef int64_t td_fold_b_i64 __attribute__((vector_size(64)));\n"},
-    {"td_fold_unit_i64",
-     "0",
-     "TD_M int64_t td_fold_unit_i64(int how) {\n"
-     "    return how == 0 ? 0 : how == 1 ? 1 : how == 2 ? INT64_MIN : INT64_MAX;\n"
-     "}\n"},
+    {"td_fold_n_i64",
+     "",
+     "#define td_fold_n_i64 (64 / (int)sizeof(int64_t))\n"},
     {"td_fold_one_i64",
      "0",
      "TD_M int64_t td_fold_one_i64(int how, int64_t a, int64_t x) {\n"
      "    if (how == 0) return a + x;\n"
      "    if (how == 1) return a * x;\n"
      "    int takes = how == 2 ? x > a : x < a;\n"
-     "    return takes ? x : a;\n"
+     "    return (takes | (x != x)) ? x : a;\n"
      "}\n"},
     {"td_fold_step_i64",
-     "0 218 219",
+     "0 221 222",
      "TD_M void td_fold_step_i64(int how, td_fold_v_i64 *a, const td_fold_v_i64 *x) {\n"
      "    if (how == 0) *a += *x;\n"
      "    else if (how == 1) *a *= *x;\n"
      "    else {\n"
      "        td_fold_b_i64 m = (td_fold_b_i64)(how == 2 ? *x > *a : *x < *a);\n"
+     "        m |= (td_fold_b_i64)(*x != *x);\n"
      "        *a = (td_fold_v_i64)(((td_fold_b_i64)*x & m) | ((td_fold_b_i64)*a & ~m));\n"
      "    }\n"
      "}\n"},
     {"td_fold_lanes_i64",
-     "0 193 218 222",
+     "0 193 221 223 224 225",
      "TD_M int64_t td_fold_lanes_i64(int how, td_fold_v_i64 *v) {\n"
      "    td_fold_pairs p, q;\n"
      "    td_fold_v_i64 x;\n"
-     "    int64_t       lane[8];\n"
+     "    int64_t         lane[td_fold_n_i64];\n"
      "    td_fold_step_i64(how, &v[0], &v[1]);\n"
      "    td_fold_step_i64(how, &v[2], &v[3]);\n"
      "    td_fold_step_i64(how, &v[0], &v[2]);\n"
@@ -1711,67 +1721,67 @@ const td_helper td__helpers[] = {
      "    x = (td_fold_v_i64)q;\n"
      "    td_fold_step_i64(how, &v[0], &x);\n"
      "    __builtin_memcpy(lane, v, sizeof lane);\n"
-     "    return lane[0];\n"
+     "    return td_fold_n_i64 > 8 ? td_fold_one_i64(how, lane[0], lane[1]) : lane[0];\n"
      "}\n"},
     {"td_fold_block_i64",
-     "0 218 220 222 223",
+     "0 196 221 223 225 226",
      "TD_M int64_t td_fold_block_i64(int how, const int64_t *p, int64_t n) {\n"
      "    td_fold_v_i64 v[4], x;\n"
-     "    int64_t       pad[8], unit = td_fold_unit_i64(how);\n"
+     "    int64_t         pad[td_fold_n_i64], unit = td_fold_unit_i64(how);\n"
      "    for (int k = 0; k < 4; k++) v[k] = (td_fold_v_i64){0} + unit;\n"
-     "    for (; n >= 32; n -= 32, p += 32) {\n"
+     "    for (; n >= 4 * td_fold_n_i64; n -= 4 * td_fold_n_i64, p += 4 * td_fold_n_i64) {\n"
      "        __builtin_memcpy(&x, p, sizeof x);\n"
      "        td_fold_step_i64(how, &v[0], &x);\n"
-     "        __builtin_memcpy(&x, p + 8, sizeof x);\n"
+     "        __builtin_memcpy(&x, p + td_fold_n_i64, sizeof x);\n"
      "        td_fold_step_i64(how, &v[1], &x);\n"
-     "        __builtin_memcpy(&x, p + 16, sizeof x);\n"
+     "        __builtin_memcpy(&x, p + 2 * td_fold_n_i64, sizeof x);\n"
      "        td_fold_step_i64(how, &v[2], &x);\n"
-     "        __builtin_memcpy(&x, p + 24, sizeof x);\n"
+     "        __builtin_memcpy(&x, p + 3 * td_fold_n_i64, sizeof x);\n"
      "        td_fold_step_i64(how, &v[3], &x);\n"
      "    }\n"
-     "    for (; n >= 8; n -= 8, p += 8) {\n"
+     "    for (; n >= td_fold_n_i64; n -= td_fold_n_i64, p += td_fold_n_i64) {\n"
      "        __builtin_memcpy(&x, p, sizeof x);\n"
      "        td_fold_step_i64(how, &v[0], &x);\n"
      "    }\n"
      "    if (n > 0) {\n"
-     "        for (int i = 0; i < 8; i++) pad[i] = i < n ? p[i] : unit;\n"
+     "        for (int i = 0; i < td_fold_n_i64; i++) pad[i] = i < n ? p[i] : unit;\n"
      "        __builtin_memcpy(&x, pad, sizeof x);\n"
      "        td_fold_step_i64(how, &v[1], &x);\n"
      "    }\n"
      "    return td_fold_lanes_i64(how, v);\n"
      "}\n"},
     {"td_fold_run_i64",
-     "0 221 224",
+     "0 223 224 227",
      "TD_M int64_t td_fold_run_i64(int how, const int64_t *p, int64_t n, int64_t a) {\n"
-     "    if (n < 4) {\n"
+     "    if (n < td_fold_n_i64 / 2) {\n"
      "        for (int64_t i = 0; i < n; i++) a = td_fold_one_i64(how, a, p[i]);\n"
      "        return a;\n"
      "    }\n"
      "    for (int64_t k; n > 0; n -= k, p += k) {\n"
-     "        k = how > 1 || n < 512 ? n : 512;\n"
+     "        k = how > 1 || n < 64 * td_fold_n_i64 ? n : 64 * td_fold_n_i64;\n"
      "        a = td_fold_one_i64(how, a, td_fold_block_i64(how, p, k));\n"
      "    }\n"
      "    return a;\n"
      "}\n"},
     {"td_fold_sum_i64",
-     "1 225",
+     "1 228",
      "TD_M_RUN int64_t td_fold_sum_i64(const int64_t *p, int64_t n, int64_t a) {\n"
      "    return td_fold_run_i64(0, p, n, a);\n"
      "}\n"},
     {"td_fold_prod_i64",
-     "1 225",
+     "1 228",
      "TD_M_RUN int64_t td_fold_prod_i64(const int64_t *p, int64_t n, int64_t a) {\n"
      "    return td_fold_run_i64(1, p, n, a);\n"
      "}\n"},
     {"td_fold_max_i64",
-     "1 225",
+     "1 228",
      "TD_M_RUN int64_t td_fold_max_i64(const int64_t *p, int64_t n, int64_t a) {\n"
      "    return td_fold_run_i64(2, p, n, a);\n"
      "}\n"},
     {"td_fold_min_i64",
-     "1 225",
+     "1 228",
      "TD_M_RUN int64_t td_fold_min_i64(const int64_t *p, int64_t n, int64_t a) {\n"
      "    return td_fold_run_i64(3, p, n, a);\n"
      "}\n"},
 };
-const int td__n_helpers = 230;
+const int td__n_helpers = 233;
