@@ -328,8 +328,8 @@ static bool is_alone(const case_run *r, int i) {
     return true;
 }
 
-/* Where an output lies in a storage that nobody else has is its own affair, and a tensor
- * without elements lies nowhere. */
+/* Where an output lies in a storage that nobody else has is its own affair, and a
+ * tensor without elements lies nowhere. */
 static void compare_offset(const case_pair *p, int i) {
     int64_t a = tensor_at(p->eager, i)->offset, b = tensor_at(p->other, i)->offset;
     if (a == b || tensor_at(p->eager, i)->numel == 0 ||

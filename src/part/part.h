@@ -33,8 +33,9 @@ typedef struct td_part_note {
  * <saved i>, tensors before symbolic sizes; the last of the tensors are states of the
  * generator, for random ops that backward does again. Backward: all kept values
  * (<saved i>, i counts in `kept`), then the tangents; out come the gradients in target
- * order, NONE where there is none. Nodes of the backward half whose origin is forward are done a
- * second time. A graph with neither tangents nor gradients has no backward half. */
+ * order, NONE where there is none. Nodes of the backward half whose origin is forward
+ * are done a second time. A graph with neither tangents nor gradients has no backward
+ * half. */
 typedef struct td_halves {
     td_ctx       *cx;
     td_arena      arena;
