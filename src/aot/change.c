@@ -1,6 +1,7 @@
 /* change.c -- what the user does to a joint graph: ops replaced by simpler ones, and a
  * pass that may put another graph in its place. */
 #include "aot/aot.h"
+#include "trace/sym.h"
 
 #include <string.h>
 
@@ -127,6 +128,8 @@ static bool simplify(td_joint *j, const char *ops, bool cse) {
     for (int i = 0; i < j->g->nodes.n; i++)
         if (j->g->nodes.v[i]->origin == TD_FROM_BACKWARD)
             j->g->nodes.v[i]->tags |= BACKWARD_TAG;
+    if (td__symenv_current() && !td__sym_facts(td__symenv_current(), j->g))
+        return false;
     cx->grad_enabled = false;
     td_graph *to = td__graph_decompose(j->g, ops);
     cx->grad_enabled = grad;

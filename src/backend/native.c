@@ -30,12 +30,12 @@ static void drop_native(void *env) {
     td__free(c);
 }
 
-/* Does it read something without elements? What means are then is the kernel's say. */
-static bool is_empty(const td_gnode *n) {
+/* May it read something without elements? What means are then is the kernel's say. */
+static bool is_empty(const td_graph *g, const td_gnode *n) {
     const td_look *l =
         n->n_in && n->in[0].kind == TD_G_VALUE ? n->in[0].u.v->look : NULL;
     for (int d = 0; l && l->kind == TD_K_TENSOR && d < l->rank; d++)
-        if (l->size[d] == 0) return true;
+        if (td__gdim_least(g, l->size[d]) < 1) return true;
     return false;
 }
 
@@ -47,7 +47,7 @@ static bool name_parts(const td_graph *g, td_buf *names) {
         const td_gnode *n = g->nodes.v[i];
         const td_look  *look = n->n_out ? n->out[0]->look : NULL;
         if (n->kind != TD_N_OP || !(td__ops[n->op].flags & TD_OPF_FUSES)) continue;
-        bool keep = !look || td__is_half((td_dtype)look->dtype) || is_empty(n);
+        bool keep = !look || td__is_half((td_dtype)look->dtype) || is_empty(g, n);
         whole[n->op] |= keep;
         some |= !keep;
     }
@@ -57,17 +57,9 @@ static bool name_parts(const td_graph *g, td_buf *names) {
     return some;
 }
 
-/* May the graph be traced again from its types alone? */
-static bool is_plain(const td_graph *g) {
-    bool plain = g->dims.n == 0;
-    for (int i = 0; plain && i < g->inputs.n; i++)
-        plain = g->inputs.v[i]->look && g->inputs.v[i]->look->kind == TD_K_TENSOR;
-    return plain;
-}
-
 static td_graph *simplify(const td_graph *g) {
     td_buf    names = {0};
-    bool      some = is_plain(g) && name_parts(g, &names);
+    bool      some = name_parts(g, &names);
     td_graph *s = NULL;
     bool      grad = g->cx->grad_enabled;
     g->cx->grad_enabled = false; /* histories are the wrapper's business */
@@ -75,6 +67,8 @@ static td_graph *simplify(const td_graph *g) {
     else if (some) s = td__graph_decompose(g, td__buf_str(&names));
     /* Types do not say all: how far a storage goes, for one. Then ops stay whole. */
     if (!s && td_error(g->cx) != TD_E_MEMORY) {
+        if (!td_ok(g->cx))
+            td__log(g->cx, TD_LOG_backend, "ops stay whole: %s", td_message(g->cx));
         td_clear(g->cx);
         s = td__graph_clone(g);
     }

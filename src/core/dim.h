@@ -38,7 +38,8 @@ typedef enum td_dim_rel {
     TD_DIM_IS_EQ,
     TD_DIM_IS_NE,
     TD_DIM_IS_LT,
-    TD_DIM_IS_GE
+    TD_DIM_IS_GE,
+    TD_DIM_RELS
 } td_dim_rel;
 
 static inline bool td__dim_is_sym(int64_t a) { return a < TD_DIM_SYM_LIMIT; }

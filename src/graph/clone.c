@@ -16,7 +16,10 @@ static bool same_dims(copy *c) {
                                  : td__gdim_make(c->to, (td_dim_op)d->op, d->a, d->b);
         if (got == TD_DIM_HUGE) return false;
     }
-    return true; /* the same order gives the same tags */
+    for (int i = 0; i < c->from->facts.n; i++) /* the same order gives the same tags */
+        if (!td__vec_push(&c->to->facts, c->from->facts.v[i]))
+            return td__fail_memory(c->to->cx);
+    return true;
 }
 
 static bool copy_value(copy *c, const td_gval *v, td_gval *to) {

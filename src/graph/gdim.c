@@ -116,3 +116,29 @@ void td__gdim_settle(const td_graph *g, int64_t *bound) {
             bound[i] = compute((td_dim_op)d->op, a, b);
     }
 }
+
+static int64_t least_symbol(const td_graph *g, int64_t dim) {
+    int64_t least = 0;
+    for (int i = 0; i < g->facts.n; i++) {
+        const td_gfact *f = &g->facts.v[i];
+        bool            says = f->rel == TD_DIM_IS_GE || f->rel == TD_DIM_IS_EQ;
+        if (!says || f->a != dim || td__dim_is_sym(f->b)) continue;
+        if (f->b > least) least = f->b;
+    }
+    return least;
+}
+
+int64_t td__gdim_least(const td_graph *g, int64_t dim) {
+    const td_gdim *d = td__gdim_at(g, dim);
+    if (!d) return dim;
+    if (d->op == TD_GDIM_SYMBOL) return least_symbol(g, dim);
+    int64_t a = td__gdim_least(g, d->a), b = td__gdim_least(g, d->b);
+    if (a < 0 || b < 0) return 0;
+    switch ((td_dim_op)d->op) {
+    case TD_DIM_ADD: return td__dim_add(a, b);
+    case TD_DIM_MUL: return td__dim_mul(a, b);
+    case TD_DIM_MIN: return a < b ? a : b;
+    case TD_DIM_MAX: return a > b ? a : b;
+    default: return 0;
+    }
+}

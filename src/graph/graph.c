@@ -35,6 +35,7 @@ void td__graph_drop(td_graph *g) {
     td__vec_free(&g->consts);
     td__vec_free(&g->bare);
     td__vec_free(&g->dims);
+    td__vec_free(&g->facts);
     td__vec_free(&g->nested);
     td__free(g->dim_slots);
     td__arena_free(&g->arena);

@@ -153,6 +153,12 @@ typedef struct td_gdim {
 } td_gdim;
 enum { TD_GDIM_SYMBOL = 255 };
 
+/* What holds of a graph's symbolic sizes whenever it runs: a rel b. */
+typedef struct td_gfact {
+    uint8_t rel; /* td_dim_rel */
+    int64_t a, b;
+} td_gfact;
+
 struct td_graph {
     td_ctx     *cx;      /* errors go here */
     int         holders; /* beside the first */
@@ -166,6 +172,7 @@ struct td_graph {
     TD_VEC(td_tensor *) consts; /* held: tensors the body closed over, inputs <const> */
     TD_VEC(int32_t) bare;      /* inputs that kept no gradient, where a capture asked */
     TD_VEC(td_gdim) dims;      /* symbolic sizes, hash-consed */
+    TD_VEC(td_gfact) facts;    /* known of them */
     TD_VEC(td_graph *) nested; /* owned: graphs among the arguments */
     int32_t *dim_slots;        /* hash table over dims */
     int      n_dim_slots;
@@ -242,6 +249,8 @@ const td_gdim *td__gdim_at(const td_graph *g, int64_t dim); /* NULL: a number */
  * not known; it may be a tracer's symbol. Settle fills in the expressions. */
 int64_t        td__gdim_value(const td_graph *g, int64_t dim, const int64_t *bound);
 void           td__gdim_settle(const td_graph *g, int64_t *bound);
+/* What dim is no smaller than, by the facts of g; 0 where they do not say. */
+int64_t        td__gdim_least(const td_graph *g, int64_t dim);
 /* Fills bound[dims.n] from the inputs of a call; INT64_MIN: they do not say. */
 void           td__gdim_bind(const td_graph *g, const td_value *in, int64_t *bound);
 

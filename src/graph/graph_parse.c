@@ -103,6 +103,43 @@ static bool parse_leaves(td_parser *ps) {
     return td__lex_fail(lx, "expected a grad mode: leaves no_grad");
 }
 
+static bool parse_rel(td_lexer *lx, uint8_t *rel) {
+    for (int r = 0; r < TD_DIM_RELS; r++) {
+        const char first[2] = {td__rel_signs[r][0], 0};
+        const char then[2] = {td__rel_signs[r][1], 0};
+        if (!td__lex_is(lx, first) || (then[0] && td__lex_peek(lx) != then[0]))
+            continue;
+        *rel = (uint8_t)r;
+        td__lex_next(lx);
+        return !then[0] || td__lex_need(lx, then);
+    }
+    return td__lex_fail(lx, "expected ==, <>, < or >=");
+}
+
+/* `given s0 >= 2, s1 == 16`: what is known of sizes. */
+static bool parse_given(td_parser *ps) {
+    td_graph *g = ps->body->g;
+    td__lex_next(&ps->lx);
+    do {
+        td_gfact f = {0};
+        if (!td__parse_dim(ps, &f.a) || !parse_rel(&ps->lx, &f.rel) ||
+            !td__parse_dim(ps, &f.b))
+            return false;
+        if (!td__vec_push(&g->facts, f))
+            return ps->lx.failed = true, td__fail_memory(g->cx);
+    } while (td__lex_take(&ps->lx, ","));
+    return td__parse_line_end(ps);
+}
+
+/* What is said of the function rather than done in it; false: a statement. */
+static bool is_saying(const td_lexer *lx) {
+    return td__lex_word(lx, "leaves") || td__lex_word(lx, "given");
+}
+
+static bool parse_saying(td_parser *ps) {
+    return td__lex_word(&ps->lx, "leaves") ? parse_leaves(ps) : parse_given(ps);
+}
+
 /* (params) { statements return ... }; the closing brace is still there. */
 static bool parse_body(td_parser *ps) {
     td_lexer *lx = &ps->lx;
@@ -116,8 +153,7 @@ static bool parse_body(td_parser *ps) {
     if (!td__lex_need(lx, "{")) return false;
     if (lx->tok.kind == TD_TOK_LINE) td__lex_next(lx);
     while (!td__lex_word(lx, "return"))
-        if (td__lex_word(lx, "leaves") ? !parse_leaves(ps) : !td__parse_statement(ps))
-            return false;
+        if (is_saying(lx) ? !parse_saying(ps) : !td__parse_statement(ps)) return false;
     if (!parse_return(ps) || !td__body_finish(ps)) return false;
     lx->nest = outer;
     return td__lex_need(lx, "}");

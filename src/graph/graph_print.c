@@ -330,6 +330,19 @@ static void header(td_buf *b, const td_labels *l, unsigned how, int indent) {
     td__buf_add(b, ") {\n");
 }
 
+/* `given s0 >= 2, s1 == 16`: what is known of sizes. */
+static void facts(td_buf *b, const td_graph *g, int indent) {
+    if (!g->facts.n) return;
+    begin_line(b, indent);
+    for (int i = 0; i < g->facts.n; i++) {
+        td__buf_add(b, i ? ", " : "given ");
+        td__text_dim(b, g, g->facts.v[i].a);
+        td__buf_printf(b, " %s ", td__rel_signs[g->facts.v[i].rel]);
+        td__text_dim(b, g, g->facts.v[i].b);
+    }
+    td__buf_add(b, "\n");
+}
+
 static void print_func(td_buf *b, const td_graph *g, unsigned how, int indent) {
     td_labels l;
     if (!td__labels_make(&l, g, how & TD_PRINT_BARE)) {
@@ -337,6 +350,7 @@ static void print_func(td_buf *b, const td_graph *g, unsigned how, int indent) {
         return;
     }
     header(b, &l, how, indent);
+    facts(b, g, indent);
     literals(b, &l, how, indent);
     statements(b, &l, how, indent);
     begin_line(b, indent);

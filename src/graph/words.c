@@ -11,6 +11,8 @@
 const char *const td__region_words[TD_R_COUNT] = {"no_grad", "enable_grad", "inference",
                                                   "plain"};
 
+const char *const td__rel_signs[TD_DIM_RELS] = {"==", "<>", "<", ">="};
+
 const char *const td__policy_words[TD_MUST_RECOMPUTE + 1] = {"none", "must_save",
                                                              "prefer_save",
                                                              "prefer_recompute",

@@ -213,6 +213,14 @@ bool td__sym_parse(td_symenv *e, const char *text, int64_t *dim, char *why, size
 /* For td_graph.dim_in: the same expression in a graph's own table. */
 int64_t td__sym_to_graph(void *env, td_graph *g, int64_t dim);
 
+/* ---- in graphs (sym_facts.c) -------------------------------------------- */
+
+/* Writes down in g what holds of e's symbols whenever a trace under it is called. */
+bool td__sym_facts(td_symenv *e, td_graph *g);
+/* The sizes of g in an empty environment that serves the thread, which learns all that
+ * g says of them: bound[] by entry of g->dims. */
+bool td__sym_from_graph(td_symenv *e, const td_graph *g, int64_t *bound);
+
 /* ---- guards (guard.c, guard_run.c) -------------------------------------- */
 
 /* "s0 == x.size(0), s0 >= 2, s0 % 8 == 0 (view at model.c:41)" */

@@ -12,6 +12,16 @@
 /* TD_E_TRACE "who: what (file:line)"; false. */
 bool td__record_fail(td_record *r, const char *who, const char *what);
 
+/* ---- retrace.c ---------------------------------------------------------- */
+
+/* What is replayed, and which ops by simpler ones; NULL: none. */
+typedef struct td_retrace {
+    const td_graph *g;
+    const char     *simpler;
+} td_retrace;
+/* The graph captured again for these inputs; numbers become part of it. */
+td_graph *td__retrace(td_retrace *a, const td_value *in);
+
 /* ---- values.c ----------------------------------------------------------- */
 
 td_tag *td__record_tag(const td_record *r, const td_tensor *t); /* NULL: none */
