@@ -41,15 +41,19 @@ static bool mark_changes(td_fn *f, const td_spec *s, td_values args, uint32_t *m
 }
 
 static bool find_marks(td_fn *f, td_values args, uint32_t *marks) {
-    bool any = false;
+    size_t    bytes = sizeof *marks * ((size_t)args.n + 1);
+    uint32_t *more = td__alloc(bytes);
+    bool      any = false;
+    if (!more) return td__fail_memory(f->cx);
     for (const td_spec *s = f->specs; s; s = s->next) {
-        uint32_t more[64] = {0};
-        if (args.n > TD_COUNT(more) || !mark_changes(f, s, args, more)) continue;
+        memset(more, 0, bytes);
+        if (!mark_changes(f, s, args, more)) continue;
         for (int i = 0; i < args.n; i++) {
             marks[i] |= more[i];
             any |= more[i] != 0;
         }
     }
+    td__free(more);
     return any;
 }
 
@@ -87,6 +91,7 @@ static bool make_args(td_symargs *a, td_symenv *e, td_values args, td_symplan pl
 
 static bool take_guards(td_spec *s, td_symenv *e) {
     td_buf b = {0};
+    if (!td__sym_facts(e, s->j->g)) return false;
     td__guards_print(e, &b);
     s->guard_text = b.s;
     if (b.failed) return td__fail_memory(e->cx);

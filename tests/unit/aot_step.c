@@ -363,3 +363,53 @@ TEST(ten_thousand_steps_hold_no_more_than_a_hundred) {
     check_leaks(forgets_first);
     check_leaks(forgets_never);
 }
+
+/* ---- many parameters ---------------------------------------------------- */
+
+enum { LAYERS = 80 };
+typedef struct deep {
+    td_tensor *p[2 * LAYERS]; /* weights and biases in turn */
+} deep;
+
+static bool deep_step(td_call *c) {
+    deep      *d = td_call_env(c);
+    td_tensor *h = td_arg(c, 0), *g[2 * LAYERS];
+    for (int i = 0; i < LAYERS; i++)
+        h = td_tanh(td_add(td_matmul(h, d->p[2 * i]), d->p[2 * i + 1]));
+    td_tensor *loss = td_mean(td_mul(h, h));
+    if (!td_grad(TD_LIST(loss), (td_tensors){d->p, 2 * LAYERS}, g, NULL)) return false;
+    td_grad_mode was = td_no_grad_begin(td_call_ctx(c));
+    for (int i = 0; i < 2 * LAYERS; i++) td_sub_(d->p[i], td_mul(g[i], 0.5));
+    td_no_grad_end(td_call_ctx(c), was);
+    return td_return(c, loss);
+}
+
+static td_fn *deep_open(td_ctx *cx, deep *d) {
+    td_rng_set(cx, 1, 0);
+    for (int i = 0; i < LAYERS; i++) {
+        d->p[2 * i] = td_requires_grad_(td_randn(cx, TD_SHAPE(3, 3)));
+        d->p[2 * i + 1] = td_requires_grad_(td_randn(cx, TD_SHAPE(3)));
+    }
+    td_aot_opts o = {TD_AOT_OPTS, .state = {d->p, 2 * LAYERS}};
+    return td_aot_step(cx, deep_step, d, &o);
+}
+
+TEST(a_large_step_is_not_compiled_for_every_batch_size) {
+    td_ctx *cx = td_open();
+    deep    a, b;
+    td_fn  *f = deep_open(cx, &a);
+    td_fn_drop(deep_open(cx, &b));
+    for (int64_t rows = 4; rows < 8; rows++) {
+        td_tensor *x = td_randn(cx, TD_SHAPE(rows, 3)), *loss;
+        td_value   plain;
+        CHECK(td_invoke(f, TD_ARGS(x), &loss, 1));
+        td_value in = td_value_tensor(x);
+        CHECK(td_call_body(cx, deep_step, &b, (td_values){&in, 1}, &plain, 1) == 1);
+        CHECK_OK(cx);
+        CHECK(td_item(loss) == td_item(plain.u.t));
+        CHECK(td_item(td_max(td_abs(td_sub(a.p[0], b.p[0])))) == 0);
+    }
+    CHECK(td_fn_specializations(f) == 2);
+    td_fn_drop(f);
+    td_close(cx);
+}
