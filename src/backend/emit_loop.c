@@ -131,12 +131,14 @@ static void fold_row(td_emit *e, int i) {
         memset(stride + e->outer, 0, sizeof *stride * (size_t)e->inner);
         td__emit_index(e, &at, stride);
         td__buf_printf(&from, "&p%d[%s]", x->ptr, td__buf_str(&at));
+        from.failed |= at.failed;
         td__buf_free(&at);
     } else
         td__buf_printf(&from, shares_buffer(e, i) ? "t%d" : "s%d",
                        shares_buffer(e, i) ? s->a[0] : i);
     fold_text(e, &b, i, td__buf_str(&from), td__emit_extent(e, e->n->inside, n), NULL);
     declare_fold(e, i, td__buf_str(&b));
+    e->b->failed |= from.failed;
     td__buf_free(&from);
     td__buf_free(&b);
 }

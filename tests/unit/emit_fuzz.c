@@ -322,3 +322,38 @@ TEST(random_nests_do_what_their_statements_say) {
     CHECK(td__table_init());
     check_samples(seed ? strtoull(seed, NULL, 10) : 1);
 }
+
+/* One allocation fails: the whole text comes out, or none. */
+static int check_fails(const td_nest *n) {
+    td_nest_code whole = {0};
+    int64_t      k = 0;
+    bool         hit = true;
+    CHECK(td__nest_emit(n, &whole));
+    for (; hit && k < 100000; k++) {
+        td_nest_code code = {0};
+        td__fault_arm(k, false);
+        bool ok = td__nest_emit(n, &code);
+        hit = td__fault_count() > k;
+        td__fault_arm(-1, false);
+        TD_CHECK_THAT(!ok || !strcmp(code.text.s, whole.text.s), "allocation %d:\n%s",
+                      (int)k, code.text.s);
+        if (ok) CHECK_STR(td__buf_str(&code.helpers), td__buf_str(&whole.helpers));
+        td__nest_code_free(&code);
+    }
+    td__nest_code_free(&whole);
+    return (int)k;
+}
+
+TEST(a_text_is_whole_or_there_is_no_memory) {
+    static sample s;
+    int           tried = 0;
+    CHECK(td__table_init());
+    noise = 7;
+    for (int i = 0; i < NESTS; i++) {
+        memset(&s, 0, sizeof s);
+        make_sample(&s);
+        tried += check_fails(&s.m.n);
+        free_sample(&s);
+    }
+    CHECK(tried > 20 * NESTS);
+}
