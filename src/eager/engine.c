@@ -285,10 +285,20 @@ static td_hookrec *grad_hooks(const td_node *n) {
     return leaf->ag ? leaf->ag->hooks : NULL;
 }
 
+/* What was a leaf when it was used may be none by now, or want nothing. */
 static bool run_leaf(td_rec *r) {
     td_tensor *leaf = r->node->data, *g = r->buf[0];
+    td_node   *fn;
     if (!g) return true;
     r->buf[0] = NULL;
+    if (!td__fn_of(leaf, &fn)) return td__unref(g), false;
+    if (fn || !td__needs_grad(leaf)) td__unref(g);
+    if (fn)
+        return td__fail(leaf->cx, TD_E_GRAD,
+                        "a gradient arrives for %s, which was a leaf when it was used "
+                        "and has been written since; clone it before the write",
+                        td__type_str(leaf));
+    if (!td__needs_grad(leaf)) return true;
     return td__grad_accumulate(leaf, g) && (!leaf->ag->hooks || td__hooks_leaf(leaf));
 }
 

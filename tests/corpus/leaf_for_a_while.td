@@ -1,4 +1,4 @@
-# A leaf that required grad while it was used takes gradients.
+# What a leaf got to require for a while only takes no gradient after that.
 
 func @f(%p0: f32[3]) {
   requires_grad_(%p0)

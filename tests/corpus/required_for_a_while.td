@@ -1,4 +1,4 @@
-# A leaf that requires grad inside only takes its gradient all the same.
+# A leaf that requires grad inside only takes no gradient.
 
 func @f(%p0) {
   %v6 = requires_grad_(%p0)

@@ -172,6 +172,32 @@ TEST(a_gradient_takes_the_layout_of_its_leaf) {
     td_close(cx);
 }
 
+TEST(a_leaf_that_wants_no_gradient_any_more_gets_none) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = LEAF(cx, 1, 2), *y = td_mul(x, 2.0), *z = td_mul(x, 3.0);
+
+    td_set_requires_grad(x, false);
+    CHECK(td_backward(td_sum(y)));
+    CHECK(td_is_nil(td_grad_of(x)));
+
+    td_set_requires_grad(x, true);
+    CHECK(td_backward(td_sum(z)));
+    CHECK_VALUES(td_grad_of(x), 3, 3);
+    td_close(cx);
+}
+
+TEST(a_gradient_for_a_leaf_that_has_a_history_by_now_fails) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = LEAF(cx, 1, 2), *w = LEAF(cx, 3, 4), *y = td_mul(x, 2.0);
+
+    td_mul_(td_set_requires_grad(x, false), w);
+    td_backward(td_sum(y));
+
+    CHECK_FAILS(cx, "was a leaf when it was used");
+    CHECK(td_error(cx) == TD_E_GRAD);
+    td_close(cx);
+}
+
 TEST(an_expanded_gradient_is_written_out) {
     td_ctx    *cx = td_open();
     td_tensor *x = td_set_requires_grad(td_ones(cx, TD_SHAPE(2, 3)), true);
