@@ -192,14 +192,23 @@ static bool place_parted(td_joint_run *r, td_result *to, td_tensor *t) {
                     r->program->name);
 }
 
+/* Does the history of t, a view, meet set_ on its way to that of its base? */
+static bool meets_set(td_tensor *t) {
+    const td_node *n = td_grad_fn(t), *end = td_grad_fn(t->base);
+    while (n && n != end && n->def && n->n_edge > 0) {
+        if (n->flags & TD_NF_NONE) return true;
+        if (!(n->def->flags & (TD_OPF_VIEW | TD_OPF_META))) return false;
+        n = n->edge[0].node;
+    }
+    return false;
+}
+
 /* Views that history does not pass, and those of custom functions, may have one of
  * their own. */
 static bool is_own(const td_result *to, td_tensor *t) {
     if (to->stale) return false;
-    const td_node *fn = td_grad_fn(t);
     return t->creation == TD_MADE_CUSTOM ||
-           (t->flags & TD_TF_CUT && td__joint_has_history(t)) ||
-           (fn && fn->flags & TD_NF_NONE);
+           (t->flags & TD_TF_CUT && td__joint_has_history(t)) || meets_set(t);
 }
 
 /* Of a fresh tensor nobody else sees, and nothing tells it from one? */
