@@ -64,6 +64,7 @@ static bool lead_to(td_joint_run *r, const td_result *to, td_tensor *from) {
         in[td__opinfo(v->op)->view_of] = td_value_tensor(t);
         ok = v->nr < TD_COUNT(out) && td__call(cx, v->op, in, v->n_in, out, v->nr + 1);
         if (ok) t = out[v->nr];
+        ok = ok && !td_is_nil(t); /* fewer views than there were */
     }
     cx->top = top;
     if (!ok && td_error(cx) != TD_E_MEMORY) td_clear(cx);

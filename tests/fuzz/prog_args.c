@@ -383,15 +383,23 @@ static bool one_arg(prog_call *c, int i, const td_param *p) {
     }
 }
 
+/* Floats drawn from all integers they can hold are so large that gradients which add
+ * up in another order differ by whole numbers. */
+static bool must_be_given(const prog_call *c, const td_param *p) {
+    return one_of(p->name, "from to") && c->self &&
+           td__is_float((td_dtype)c->self->dtype);
+}
+
 bool prog_args(prog_call *c) {
     const td_schema *s = &c->info->s;
     c->list_len = -1;
     for (int i = 0; i < s->n_in; i++) {
         const td_param *p = &s->in[i];
-        if (p->has_default && prog_chance(&c->w->r, 30)) break;
+        bool            must = must_be_given(c, p);
+        if (p->has_default && !must && prog_chance(&c->w->r, 30)) break;
         if (i) td__buf_add(&c->text, ", ");
         c->n = i;
-        if (is_optional(p) && prog_chance(&c->w->r, 35)) {
+        if (is_optional(p) && !must && prog_chance(&c->w->r, 35)) {
             td__buf_add(&c->text, "none");
             c->in[i] = TD_NONE;
         } else if (!one_arg(c, i, p)) return false;
