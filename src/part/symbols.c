@@ -42,7 +42,8 @@ static void show_look(marks *m, const td_look *l) {
     if (l && l->kind == TD_K_INT) show_dim(m, l->offset);
 }
 
-/* Inputs of the half show sizes; so do ops whose sizes depend on values. */
+/* Inputs of the half show sizes; so do its own ops whose sizes depend on values. Those
+ * of forward that it does again may stand behind what reads the size. */
 static void mark_all(const td_part *p, marks *m) {
     const td_graph *g = p->g;
     for (int v = 0; v < g->inputs.n; v++) {
@@ -56,7 +57,7 @@ static void mark_all(const td_part *p, marks *m) {
         for (int k = 0; k < n->n_out; k++) {
             bool in = p->kept[n->out[k]->id];
             if (in || p->in_bwd[i]) read_look(m, n->out[k]->look);
-            if (in || (p->in_bwd[i] && dynamic)) show_look(m, n->out[k]->look);
+            if (in || (p->late[i] && dynamic)) show_look(m, n->out[k]->look);
         }
         for (int k = 0; k < n->n_in && p->in_bwd[i]; k++) read_arg(m, &n->in[k]);
     }
