@@ -42,23 +42,32 @@ static bool has_strides(const td_tensor *t, const int64_t *stride) {
     return true;
 }
 
-/* A value of a tensor with gaps may be laid out without them, in the same order of
- * dims: no view of it can tell, and pieces by geometry are not cut from it. */
-td_tensor *td__fval_lay_out(const td_fval *v, td_tensor *value) {
-    td_func *f = td__group_of(v)->f;
-    int64_t  like[TD_MAX_RANK];
-    if (has_strides(value, v->geom.stride)) return value;
-    td__strides_like(v->geom.rank, v->geom.size, v->geom.stride, like);
-    if (has_strides(value, like)) return value;
-    td_value   shape[3] = {ints(v->geom.size, v->geom.rank), ints(like, v->geom.rank),
+static td_tensor *copy_of(const td_fval *v, td_tensor *value, const int64_t *stride) {
+    td_func   *f = td__group_of(v)->f;
+    td_value   shape[3] = {ints(v->geom.size, v->geom.rank), ints(stride, v->geom.rank),
                            td__value_dtype(v->geom.dtype)};
     td_tensor *room = td__func_call1(f, TD_OP_empty_strided, shape, 3);
     td_value   in[2] = {td_value_tensor(room), td_value_tensor(value)};
     return room ? td__func_call1(f, TD_OP_copy, in, 2) : NULL;
 }
 
+/* A value of a tensor with gaps may be laid out without them, in the same order of
+ * dims: no view of it can tell, and pieces by geometry are not cut from it. */
+td_tensor *td__fval_lay_out(const td_fval *v, td_tensor *value) {
+    int64_t like[TD_MAX_RANK];
+    if (has_strides(value, v->geom.stride)) return value;
+    td__strides_like(v->geom.rank, v->geom.size, v->geom.stride, like);
+    return has_strides(value, like) ? value : copy_of(v, value, like);
+}
+
+/* May its bits be read as another dtype where those of v may? */
+static bool begins_well(const td_fval *v, const td_tensor *value) {
+    return td__dim_same(value->offset, 0) ||
+           td__dim_same(value->offset, v->geom.offset);
+}
+
 /* The same to the last stride, also where no step along it can be taken: who reads the
- * bits as another dtype asks for all of them. */
+ * bits as another dtype asks for all of them, and for where they begin. */
 static td_tensor *lay_out_exactly(const td_fval *v, td_tensor *value) {
     const td_geom *g = &v->geom;
     const int64_t *want = g->stride;
@@ -69,6 +78,7 @@ static td_tensor *lay_out_exactly(const td_fval *v, td_tensor *value) {
         td__strides_like(g->rank, g->size, g->stride, like);
         want = like;
     }
+    if (!begins_well(v, value)) return copy_of(v, value, want);
     for (int d = 0; d < g->rank; d++) same &= td__dim_same(value->stride[d], want[d]);
     td_value in[4] = {td_value_tensor(value), ints(g->size, g->rank),
                       ints(want, g->rank), TD_NONE};
