@@ -3,7 +3,7 @@
  * gives its other term; anything else that reads one that is not there reads zeros. */
 #include "joint/absent.h"
 
-#include <string.h>
+#include "joint/joint_int.h"
 
 /* What a value has to do with tangents: nothing, with one that is there, or only with
  * ones that are not. */
@@ -38,6 +38,18 @@ static td_gval *other_term(const pruning *p, const td_gnode *n) {
         memcmp(l->size, sum->size, sizeof *l->size * l->rank) != 0)
         return NULL;
     return left;
+}
+
+/* Views of the sum are made of the term from now on, so it is laid out alike. */
+static td_gval *in_place_of(pruning *p, td_gval *left, const td_look *sum) {
+    bool     same = true;
+    td_gval *v = stand_in(p, left);
+    for (int d = 0; d < sum->rank; d++)
+        same &= sum->size[d] == 1 || left->look->stride[d] == sum->stride[d];
+    if (!same) v = td__joint_copy(p->g, v, sum->stride);
+    if (v && !same) v->node->origin = TD_FROM_BACKWARD;
+    p->ok &= v != NULL;
+    return v;
 }
 
 /* Zeros where an absent value is read beside others. */
@@ -82,8 +94,8 @@ static bool prune_node(pruning *p, td_gnode *n) {
     }
     give_state(p, n, p->there ? THERE : PLAIN);
     if (left) {
-        p->stand[n->out[0]->id] = stand_in(p, left);
-        return true;
+        p->stand[n->out[0]->id] = in_place_of(p, left, n->out[0]->look);
+        return p->ok;
     }
     for (int i = 0; i < n->n_in && p->absent; i++)
         td__garg_each(&n->in[i], need_zeros, p);
@@ -121,8 +133,8 @@ static bool prune(pruning *p, uint64_t missing) {
 td_graph *td__graph_without(const td_graph *g, uint64_t missing, const td_target *to) {
     pruning p = {.g = td__graph_clone(g), .ok = true};
     if (!p.g) return NULL;
-    /* Zeros may come for each value once. */
-    size_t n = 2 * (size_t)p.g->n_values + 1;
+    /* Zeros, or a copy, may come for each value once. */
+    size_t n = 3 * (size_t)p.g->n_values + 1;
     p.state = td__zalloc(n);
     p.stand = td__zalloc(sizeof *p.stand * n);
     bool ok = (p.state && p.stand) || td__fail_memory(g->cx);

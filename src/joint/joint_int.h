@@ -108,6 +108,8 @@ bool td__joint_reach(td_joint_run *r, const td_edge *to);
 
 bool     td__joint_keep_sizes(td_joint *j); /* sizes.c: at the end of the trace */
 td_gval *td__joint_root(td_gval *v);
+/* A copy of v with these strides, as the last node; NULL after td__fail. */
+td_gval *td__joint_copy(td_graph *g, td_gval *v, const int64_t *stride);
 bool     td__joint_shield(td_joint *j);
 bool     td__joint_drop_copies(td_joint *j);
 bool     td__joint_write_plain(td_joint *j); /* behind the two before */

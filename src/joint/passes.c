@@ -21,8 +21,7 @@ static bool is_packed(const td_look *l) {
     return l && td__is_packed(l->rank, l->size, l->stride);
 }
 
-/* A copy of v with these strides; NULL after td__fail. */
-static td_gval *add_copy(td_graph *g, td_gval *v, const int64_t *stride) {
+td_gval *td__joint_copy(td_graph *g, td_gval *v, const int64_t *stride) {
     td_gnode *n;
     if (stride == v->look->stride && is_packed(v->look)) {
         td_garg in = td__garg_value(v);
@@ -83,7 +82,7 @@ static bool separate(td_joint *j, const td_result *r, bool *taken) {
     const td_look *l = a->u.v->look;
     bool           like = !l || l->rank != r->geom.rank || same_place(l, &r->geom);
     if (like && root->node && !taken[root->id]) return taken[root->id] = true;
-    td_gval *copy = add_copy(j->g, a->u.v, like ? l->stride : r->geom.stride);
+    td_gval *copy = td__joint_copy(j->g, a->u.v, like ? l->stride : r->geom.stride);
     if (copy) a->u.v = copy;
     return copy != NULL;
 }
