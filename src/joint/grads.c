@@ -233,7 +233,7 @@ static bool check_sizes(td_joint_run *r) {
     td_joint *j = r->to;
     for (int i = 0; i < j->n_targets; i++) {
         int  in = j->targets[i].input;
-        bool leaf = j->targets[i].leaf || !td__has_node(r->real[in]);
+        bool leaf = j->targets[i].leaf || td__joint_is_leaf(r->real[in]);
         if (!leaf || j->targets[i].base || !j->targets[i].from) continue;
         if (!td__joint_same_sizes(r, in)) return td__joint_fail_sizes(r, in);
     }

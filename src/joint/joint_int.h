@@ -61,6 +61,11 @@ static inline bool td__joint_turns(const td_node *n) {
  * now may fail, as it would in eager; so nobody asks. */
 static inline bool td__joint_is_stale(const td_tensor *t) { return td__is_behind(t); }
 
+/* Did it come as a leaf? A view that is behind has a history when it is asked. */
+static inline bool td__joint_is_leaf(const td_tensor *real) {
+    return !td__has_node(real) && !td__is_behind(real);
+}
+
 /* ---- spots.c ------------------------------------------------------------ */
 
 bool                 td__joint_find_spots(td_joint_run *r);

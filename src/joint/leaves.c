@@ -43,6 +43,19 @@ static bool refuse(const events *e, int i, const char *what) {
                     e->r->program->name, i, what);
 }
 
+/* A view that was written behind its back takes after its base when it is next asked:
+ * by the call, or, if nobody asks before that has no history any more, never. */
+static bool note_cut(const events *e, int i) {
+    td_tensor *const *real = e->r->real;
+    for (int k = 0; real[i] && td__needs_grad(real[i]) && k < e->r->to->n_primals; k++)
+        if (real[k] && real[k]->base == real[i] && td__is_behind(real[k]) &&
+            real[k]->creation == TD_MADE_PLAIN)
+            return refuse(e, k,
+                          " is a view of one that was written since and that ceases to "
+                          "require grad");
+    return true;
+}
+
 static void note_leaf(events *e, const td_gnode *n, int i) {
     bool on = n->n_in < 2 || n->in[1].u.i != 0;
     bool view = e->r->real[i] && e->r->real[i]->base;
@@ -101,11 +114,12 @@ static bool note_node(events *e, const td_gnode *n) {
                       " is detached and becomes a leaf, while a view of it has the old "
                       "history");
     if (n->op == TD_OP_requires_grad_) note_leaf(e, n, v->nr);
-    else if (n->op == TD_OP_detach_)
+    if (n->op == TD_OP_detach_)
         e->of[v->nr] |= e->of[v->nr] & VIEWED ? CUT | ENDED : CUT;
-    else if (td__ops[n->op].flags & TD_OPF_META) note_turn(e, n, v->nr);
-    else return note_write(e, v->nr);
-    return true;
+    if (n->op == TD_OP_detach_ || n->op == TD_OP_requires_grad_)
+        return !(e->of[v->nr] & CUT) || note_cut(e, v->nr);
+    if (td__ops[n->op].flags & TD_OPF_META) return note_turn(e, n, v->nr), true;
+    return note_write(e, v->nr);
 }
 
 static bool judge(const events *e, int i) {

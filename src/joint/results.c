@@ -291,7 +291,7 @@ static bool put_result(td_joint_run *r, int i) {
 static bool check_leaf(td_joint_run *r, const td_result *to) {
     int from = to->from;
     if (to->how != TD_RESULT_VIEW || to->source != TD_OF_INPUT || !r->edge[from].node ||
-        td__has_node(r->real[from]) || td__joint_same_sizes(r, from))
+        !td__joint_is_leaf(r->real[from]) || td__joint_same_sizes(r, from))
         return true;
     return td__joint_fail_sizes(r, from);
 }

@@ -71,6 +71,7 @@ static td_fake_store *store_for(td_faker *f, const td_tensor *real) {
 typedef struct nature {
     bool needs, leaf;
     bool lost; /* its history cannot be told */
+    bool due;  /* it is its base's, which it has not been asked for */
 } nature;
 
 static void leave_inference(td_tensor *t, const td_tensor *real) {
@@ -235,16 +236,17 @@ static bool hold(td_faker *f, td_tensor *copy, td_tensor *real) {
 }
 
 /* A view may have a history that eager refuses to tell, because its base was written:
- * that is an error of whoever asks, and the copy must give it again. */
+ * that is an error of whoever asks, and the copy must give it again. Where eager would
+ * tell it nobody asks either, for a view that was asked keeps what it got. */
 static bool find_nature(td_faker *f, td_tensor *real, nature *n) {
     bool view = real->base && real->base->st == real->st &&
                 !(real->flags & TD_TF_NEEDS_GRAD && !td__has_node(real));
     if (view && td__is_behind(real) && real->creation == TD_MADE_PLAIN) {
-        bool needs = td__needs_grad(real->base); /* asking would bring it up to date */
-        *n = (nature){needs, !needs, false};
+        bool needs = td__needs_grad(real->base);
+        *n = (nature){needs, !needs, false, true};
         return true;
     }
-    *n = (nature){td_requires_grad(real), td_is_leaf(real), false};
+    *n = (nature){td_requires_grad(real), td_is_leaf(real), false, false};
     if (td_ok(f->cx)) return true;
     n->lost = real->base && td_error(f->cx) != TD_E_MEMORY;
     if (n->lost) td_clear(f->cx);
@@ -260,7 +262,7 @@ static td_tensor *make_copy(td_faker *f, td_tensor *real) {
     td_tensor *t = view && (!f->flat || dangles || n.lost) ? copy_view(f, real, n)
                                                            : copy_whole(f, real, n);
     if (!t || !copy_grad(f, real, t)) return NULL;
-    bool behind = view && real->seen != td__version(real); /* or would be */
+    bool behind = view && !n.due && real->seen != td__version(real); /* or would be */
     if (n.lost || behind) t->seen = td_version(t) - 1;
     bool ok = hold(f, t, real) && td__ptrmap_put(&f->copies, real, t);
     return ok ? t : (td__fail_memory(f->cx), NULL);

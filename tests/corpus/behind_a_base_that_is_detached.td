@@ -1,0 +1,14 @@
+# Refused: a view that was written behind its back, and its base is detached before anybody asks.
+
+func @f(%p0: f32[1] @0, %p2: f32[1] @0) {
+    detach_(%p0)
+  return 
+}
+case "behind a base that is detached" {
+  %a0 = full([1], 1, f32, requires_grad=true)
+  %a1 = full([1], 1, f32)
+  %a2 = movedim(%a1, [0], [-1])
+  %a5 = randint(-1, 1, [1], i8,)
+  %a6 = addcmul_(%a1, %a5, %a0, -1)
+  call @f(%a6, %a2)
+}
