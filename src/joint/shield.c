@@ -50,10 +50,16 @@ static bool reaches(const td_joint *j, const td_gnode *n) {
     return !v->node && is_written(j, v) && n->out[0]->look;
 }
 
-/* ...or does it count from the start of that storage? It gives a copy anyhow. */
+static bool has_gaps(const td_look *l) {
+    return is_symbolic(l) ? !l->dense : !td__is_packed(l->rank, l->size, l->stride);
+}
+
+/* ...or does it count from the start of that storage, or have its gaps? It gives a copy
+ * anyhow. */
 static bool counts(const td_joint *j, const td_gnode *n) {
-    if (n->op != TD_OP_as_strided_scatter || n->in[0].kind != TD_G_VALUE) return false;
-    return !n->in[0].u.v->node && is_written(j, n->in[0].u.v);
+    bool exact = td__ops[n->op].flags & TD_OPF_EXACT && n->in[0].kind == TD_G_VALUE;
+    if (!exact || n->in[0].u.v->node || !is_written(j, n->in[0].u.v)) return false;
+    return n->op == TD_OP_as_strided_scatter || has_gaps(n->in[0].u.v->look);
 }
 
 /* Puts the nodes that reach, and then the copies from `first` on, to the front. */

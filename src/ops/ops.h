@@ -48,7 +48,8 @@ enum {
     TD_OPF_NESTS = 1 << 24,   /* takes graphs; its kernel makes c->out, also of fakes */
     TD_OPF_PICKY = 1 << 25,   /* fails for certain values: indices, integers over 0 */
     TD_OPF_WHOLE = 1 << 26,   /* copies the storage of its first argument whole */
-    TD_OPF_FUSES = 1 << 27    /* the simpler form is loops that compile into few */
+    TD_OPF_FUSES = 1 << 27,   /* the simpler form is loops that compile into few */
+    TD_OPF_EXACT = 1 << 28    /* lies as its first argument does, gaps included */
 };
 
 /* One op. Rows live in *.def as TD_OP(id, .field = ...,). FN(x) names the C
