@@ -103,6 +103,18 @@ static bool reads_nan(const prog_call *c, td_tensor **out) {
     return c->op == TD_OP_view_dtype && (has_nan(c->self) || has_nan(out[0]));
 }
 
+/* Integers written into the bits of floats make them so small or large that gradients
+ * are the noise of sums. */
+static bool writes_bits(const prog_call *c) {
+    if (!c->info->writes || !c->self || td__is_float((td_dtype)c->self->dtype))
+        return false;
+    for (int i = 0; i < c->w->vals.n; i++) {
+        const td_tensor *t = c->w->vals.v[i].t;
+        if (t->st == c->self->st && td_requires_grad(t)) return true;
+    }
+    return false;
+}
+
 static void take(prog_world *w, td_tensor *t, const char *name) {
     prog_val v = {.t = t};
     snprintf(v.name, sizeof v.name, "%s", name);
@@ -173,7 +185,7 @@ static outcome try_call(prog_world *w, td_op op, bool fail) {
     td_tensor *out[MOST_RESULTS];
     uint64_t   seed = td_rng_seed(w->cx), offset = td_rng_offset(w->cx);
     trying = &c;
-    int n = prog_args(&c) ? call(&c, out) : -2;
+    int n = prog_args(&c) && !writes_bits(&c) ? call(&c, out) : -2;
     trying = NULL;
     bool    fine = n >= 0 && are_small(out, n) && !reads_nan(&c, out);
     outcome is = fine ? DONE : n == -1 ? FAILED : REFUSED;
