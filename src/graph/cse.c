@@ -1,6 +1,6 @@
 /* cse.c -- common subexpressions: a pure node equal to an earlier one is replaced by
  * it. Literals are equal when kind and bits are: 1, 1.0 and true differ. Random
- * ops never merge. Writes and edges of regions are barriers: nothing merges across
+ * ops never merge, nor do ops that show a size, for each has a symbol of its own. Writes and edges of regions are barriers: nothing merges across
  * them, nor does anything that is written. Two results that are both seen outside
  * stay two: the caller could tell. */
 #include "graph/graph_int.h"
@@ -78,7 +78,7 @@ static bool same_node(const td_gnode *a, const td_gnode *b) {
 /* ---- merging ------------------------------------------------------------ */
 
 static bool is_mergeable(const merging *m, const td_gnode *n) {
-    if (td__gnode_is_fixed(n)) return false;
+    if (td__gnode_is_fixed(n) || td__gnode_shows(n)) return false;
     for (int i = 0; i < n->n_out; i++)
         if (m->e.written[n->out[i]->id]) return false;
     return true;

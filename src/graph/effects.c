@@ -21,9 +21,7 @@ static bool has_symbols(const td_look *l) {
     return false;
 }
 
-/* A size that depends on values is known from the result that has it, and others may
- * count by it where nobody reads the result. */
-static bool shows_size(const td_gnode *n) {
+bool td__gnode_shows(const td_gnode *n) {
     if (!(td__ops[n->op].flags & TD_OPF_DYNAMIC)) return false;
     for (int i = 0; i < n->n_out; i++)
         if (has_symbols(n->out[i]->look)) return true;
@@ -42,7 +40,7 @@ static bool may_fail(const td_gnode *n) {
 }
 
 bool td__gnode_stays(const td_gnode *n) {
-    return td__gnode_is_fixed(n) || may_fail(n) || shows_size(n);
+    return td__gnode_is_fixed(n) || may_fail(n) || td__gnode_shows(n);
 }
 
 void *td__pass_room(td_graph *g, td_arena *a, size_t n, size_t item) {

@@ -59,6 +59,10 @@ typedef struct td_effects {
 } td_effects;
 bool td__effects_make(td_effects *e, const td_graph *g, td_arena *a);
 
+/* A size that depends on values is known from the result that has it, and others may
+ * count by it where nobody reads the result. */
+bool td__gnode_shows(const td_gnode *n);
+
 /* Room that dies with a pass. NULL after td__fail_memory. */
 void *td__pass_room(td_graph *g, td_arena *a, size_t n, size_t item);
 
