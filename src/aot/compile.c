@@ -153,13 +153,22 @@ static bool plan(td_fn *f, td_spec *s, td_joint *j) {
     return true;
 }
 
-/* Does the graph, or what the plan does, count elements from the start of an input's
- * storage? Then another offset is another specialization. */
-static bool counts_offsets(const td_joint *j) {
-    for (int i = 0; i < j->g->nodes.n; i++) {
-        td_op op = j->g->nodes.v[i]->op;
-        if (op == TD_OP_as_strided || op == TD_OP_as_strided_scatter) return true;
+/* Is there an op that counts elements from the start of a storage? */
+static bool has_offsets(const td_graph *g) {
+    for (int i = 0; i < g->nodes.n; i++) {
+        td_op op = g->nodes.v[i]->op;
+        if (op == TD_OP_as_strided || op == TD_OP_as_strided_scatter ||
+            op == TD_OP_as_strided_ || op == TD_OP_set_)
+            return true;
     }
+    return false;
+}
+
+/* Does the program, its graph, or what the plan does, count from the start of an
+ * input's storage? Then another offset is another specialization; what did nothing for
+ * this one may do something there. */
+static bool counts_offsets(const td_graph *program, const td_joint *j) {
+    if (has_offsets(program) || has_offsets(j->g)) return true;
     for (int i = 0; i < j->n_updates; i++)
         if (j->updates[i].meta) return true;
     for (int i = 0; i < j->n_results; i++) {
@@ -223,7 +232,7 @@ static bool specialize(td_fn *f, td_spec *s, td_values args) {
     if (!trace(f, s, args)) return false;
     td_joint *j = s->j;
     s->j = NULL;
-    s->offsets = counts_offsets(j);
+    s->offsets = counts_offsets(td__spec_program(f, s), j);
     if (!td__key_owners(s, args)) return td__joint_drop(j), td__fail_memory(f->cx);
     return plan(f, s, j) && td__again_make(f, s) && td__key_make(f, &s->key, args, s);
 }

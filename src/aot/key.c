@@ -163,8 +163,8 @@ static int64_t bit(td_key_bit at, bool on) { return (int64_t)on << at; }
 static int64_t nature(const subject *s, td_tensor *t) {
     bool needs = td__needs_grad(t);
     bool view = t->base && (needs || s->views);
-    bool stale = view && needs &&
-                 t->seen != td__version(t); /* asking for its history may fail */
+    bool stale =
+        view && t->seen != td__version(t); /* asking for its history may fail */
     return (int64_t)t->dtype | (int64_t)t->rank << TD_KEY_RANK |
            bit(TD_KEY_NEEDS, needs) |
            bit(TD_KEY_LEAF, needs && (stale ? !td__has_node(t) : td_is_leaf(t))) |

@@ -110,16 +110,30 @@ static td_tensor *take_arg(const run *r, int i) {
     return t;
 }
 
-/* The view of another argument that argument i was. */
-static td_tensor *take_view(const run *r, const td_relation *o) {
-    td_ctx    *cx = r->of->j->cx;
-    td_tensor *t = r->in[o->base].u.t;
+static td_tensor *make_view(td_ctx *cx, const td_relation *o, td_tensor *t) {
     for (int i = 0; i < o->n_views && t; i++) {
         td_grad_mode was = td_enable_grad_begin(cx);
         td_set_grad_enabled(cx, o->views[i].grad);
         t = td__plan_view(cx, &o->views[i], t);
         td_enable_grad_end(cx, was);
     }
+    return t;
+}
+
+/* The view of another argument that argument i was, by the sizes of this call. */
+static td_tensor *take_view(const run *r, int i) {
+    const td_joint *j = r->of->j;
+    td_relation     o = j->related[i];
+    td_arena        a = {0};
+    td_value       *in = td__arena_zalloc(&a, sizeof *in * ((size_t)j->n_primals + 1));
+    if (!in) return td__fail_memory(j->cx), NULL;
+    for (int k = 0; k < j->n_primals; k++) {
+        td_tensor *t = td_arg(r->c, k);
+        if (t) in[k] = td_value_tensor(t);
+    }
+    bool       ok = td__relation_at(j, in, &a, &o);
+    td_tensor *t = ok ? make_view(j->cx, &o, r->in[o.base].u.t) : NULL;
+    td__arena_free(&a);
     return t;
 }
 
@@ -144,7 +158,7 @@ static bool take_args(run *r) {
     for (int views = 0; views < 2; views++)
         for (int i = 0; i < j->n_primals; i++) {
             if (j->related[i].same < i || is_view(j, i) != (views == 1)) continue;
-            td_tensor *t = views ? take_view(r, &j->related[i]) : take_arg(r, i);
+            td_tensor *t = views ? take_view(r, i) : take_arg(r, i);
             if (t && !views && touches(j, i)) t = td_op_clone(t, false);
             if (t ? td_is_nil(t) : views) return false;
             r->in[i] = t ? td_value_tensor(t) : TD_NONE;

@@ -23,7 +23,8 @@ bool td__is_dense(int rank, const int64_t *size, const int64_t *stride) {
     for (int i = rank - 1; i >= 0; i--) {
         if (td__dim_seems_eq(size[i], 0)) return true; /* nothing is addressed */
         if (td__dim_seems_eq(size[i], 1)) continue;
-        if (!td__dim_seems_eq(stride[i], step)) return td__numel(rank, size) == 0;
+        if (!td__dim_seems_eq(stride[i], step))
+            return td__dim_seems_eq(td__numel(rank, size), 0);
         step = td__dim_mul(step, size[i]);
     }
     return true;

@@ -71,6 +71,7 @@ static td_tensor *fake_input(inferring *f, const td_look *l, int32_t *nr) {
     if (*nr >= 0) return td__tensor_over(cx, f->storages.v[*nr], &m);
     td_tensor *t = td__tensor_make(cx, &m, true);
     if (!t || !storage_number(f, NULL, t, nr)) return NULL;
+    t->st->open = true; /* the input may be a piece of it */
     if (l->storage >= 0) f->renamed[l->storage] = *nr;
     return t;
 }

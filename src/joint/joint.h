@@ -128,7 +128,8 @@ typedef struct td_joint {
     td_tangent  *tangents; /* inputs n_primals.. of g, in order */
     td_target   *targets;  /* outputs n_fwd.. of g, in order */
     bool        *written;  /* by input: its elements change, also by another tensor */
-    bool        *stale;    /* by input: a view, written behind its back at the end */
+    bool        *stale;    /* by input: a view, written behind its back at the end, */
+    bool        *behind;   /* ...also where it takes no gradients so far */
     int          left;     /* grad mode it leaves: td_graph.left of the program */
     bool         random;
 } td_joint;
@@ -153,6 +154,9 @@ bool td__joint_at(const td_joint *j, const td_value *in, td_arena *a, td_joint *
 /* The input of a program that a writer writes, as such and not through a view; NULL:
  * none. */
 const td_gval *td__joint_written(const td_gnode *n);
+/* The same for the views of one relation, which are left out there. */
+bool           td__relation_at(const td_joint *j, const td_value *in, td_arena *a,
+                               td_relation *to);
 /* Undoes in a forward half what shields written inputs, where nothing needs it. */
 bool           td__half_unshield(td_graph *g);
 /* Views lie in the storage of what they view, also where that is another value now. */

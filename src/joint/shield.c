@@ -104,6 +104,33 @@ static bool add_clones(td_joint *j, int first, td_gval **twin) {
     return true;
 }
 
+/* ---- copies without gaps ------------------------------------------------ */
+
+static bool is_copied_packed(const td_joint *j, const td_gval *v) {
+    const td_look *l = v->look;
+    return !is_written(j, v) || is_symbolic(l) ||
+           td__is_packed(l->rank, l->size, l->stride);
+}
+
+/* Elements that lie in one place, as those of an expanded dim, have places of their own
+ * in the copy; what was a view may be none of that. */
+static void copy_views(const td_joint *j) {
+    for (int i = 0; i < j->g->nodes.n; i++) {
+        td_gnode *n = j->g->nodes.v[i];
+        if (n->op != TD_OP_view || n->in[0].kind != TD_G_VALUE) continue;
+        const td_gval *root = td__joint_root(n->in[0].u.v);
+        if (!root->node && !is_copied_packed(j, root)) n->op = TD_OP__reshape_copy;
+    }
+}
+
+/* The copy of an input with gaps has none, and so have values that take after it. */
+static bool look_again(td_joint *j) {
+    bool all = true;
+    for (int i = 0; i < j->n_primals; i++)
+        all &= is_copied_packed(j, j->g->inputs.v[i]);
+    return all || td__graph_infer(j->g);
+}
+
 bool td__joint_shield(td_joint *j) {
     td_graph *g = j->g;
     int       first = g->nodes.n;
@@ -111,8 +138,9 @@ bool td__joint_shield(td_joint *j) {
     td_gval **twin = td__zalloc(sizeof *twin * n);
     bool      ok = twin ? add_clones(j, first, twin) : td__fail_memory(j->cx);
     if (ok && g->nodes.n > first) {
+        copy_views(j);
         read_twins(j, first, twin);
-        ok = move_front(j, first);
+        ok = move_front(j, first) && look_again(j);
     }
     td__free((void *)twin);
     return ok;

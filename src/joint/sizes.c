@@ -9,12 +9,12 @@ static void keep_list(td_graph *g, const int64_t *list, int n) {
     for (int i = 0; i < n; i++) own[i] = td__graph_dim(g, own[i]);
 }
 
-/* One as_strided step shares its lists with the geometry: it has been seen to. */
-static void keep_views(td_graph *g, td_result *r) {
-    for (int i = 0; i < r->n_views; i++)
-        for (int k = 0; k < r->views[i].n_in; k++) {
-            td_value *v = &r->views[i].in[k];
-            bool      same = v->u.ints == r->geom.size || v->u.ints == r->geom.stride;
+/* One as_strided step may share its lists with a geometry: that has been seen to. */
+static void keep_views(td_graph *g, td_view_op *views, int n, const td_geom *seen) {
+    for (int i = 0; i < n; i++)
+        for (int k = 0; k < views[i].n_in; k++) {
+            td_value *v = &views[i].in[k];
+            bool same = seen && (v->u.ints == seen->size || v->u.ints == seen->stride);
             if (v->kind == TD_K_INT) v->u.i = td__graph_dim(g, v->u.i);
             else if (v->kind == TD_K_INTS && !same) keep_list(g, v->u.ints, (int)v->n);
         }
@@ -25,8 +25,10 @@ bool td__joint_keep_sizes(td_joint *j) {
     for (int i = 0; i < j->n_updates; i++) td__geom_keep(g, &j->updates[i].end);
     for (int i = 0; i < j->n_results; i++) {
         td__geom_keep(g, &j->results[i].geom);
-        keep_views(g, &j->results[i]);
+        keep_views(g, j->results[i].views, j->results[i].n_views, &j->results[i].geom);
     }
+    for (int i = 0; i < j->n_primals; i++)
+        keep_views(g, j->related[i].views, j->related[i].n_views, NULL);
     for (int i = 0; i < j->n_bases; i++) td__geom_keep(g, &j->bases[i].geom);
     for (int i = 0; i < j->n_tangents; i++) td__geom_keep(g, &j->tangents[i].geom);
     return td_ok(j->cx);
@@ -41,9 +43,10 @@ typedef struct setting {
     bool            ok;
 } setting;
 
+/* While somebody traces, a symbol of that trace will do. */
 static int64_t number(setting *s, int64_t dim) {
     int64_t x = td__gdim_value(s->j->g, dim, s->bound);
-    if (td__dim_is_sym(x) || x == INT64_MIN) s->ok = false;
+    if (x == INT64_MIN || (td__dim_is_sym(x) && !td__dim_tracing())) s->ok = false;
     return x;
 }
 
@@ -62,14 +65,14 @@ static td_geom geom_now(setting *s, const td_geom *g) {
     return now;
 }
 
-static void views_now(setting *s, td_result *r) {
-    td_view_op *own = td__arena_alloc(s->a, sizeof *own * ((size_t)r->n_views + 1));
+static td_view_op *views_now(setting *s, const td_view_op *views, int n) {
+    td_view_op *own = td__arena_alloc(s->a, sizeof *own * ((size_t)n + 1));
     if (!own) {
         s->ok = td__fail_memory(s->j->cx);
-        return;
+        return NULL;
     }
-    for (int i = 0; i < r->n_views && s->ok; i++) {
-        const td_view_op *v = &r->views[i];
+    for (int i = 0; i < n && s->ok; i++) {
+        const td_view_op *v = &views[i];
         own[i] = *v;
         own[i].in = td__arena_alloc(s->a, sizeof *v->in * ((size_t)v->n_in + 1));
         if (!own[i].in) s->ok = td__fail_memory(s->j->cx);
@@ -80,7 +83,7 @@ static void views_now(setting *s, td_result *r) {
             own[i].in[k] = x;
         }
     }
-    r->views = own;
+    return own;
 }
 
 static void *copy_array(setting *s, const void *from, int n, size_t item) {
@@ -96,10 +99,26 @@ static void set_all(setting *s, td_joint *to) {
     for (int i = 0; i < to->n_results && s->ok; i++) {
         if (to->results[i].how == TD_RESULT_VALUE) continue; /* as the code gives it */
         to->results[i].geom = geom_now(s, &to->results[i].geom);
-        views_now(s, &to->results[i]);
+        to->results[i].views =
+            views_now(s, to->results[i].views, to->results[i].n_views);
     }
     for (int i = 0; i < to->n_bases && s->ok; i++)
         to->bases[i].geom = geom_now(s, &to->bases[i].geom);
+}
+
+static bool bind(setting *s, const td_value *in) {
+    s->bound = td__arena_alloc(s->a, sizeof *s->bound * ((size_t)s->j->g->dims.n + 1));
+    if (!s->ok || !s->bound) return td__fail_memory(s->j->cx);
+    td__gdim_bind(s->j->g, in, s->bound);
+    return true;
+}
+
+static bool judge(const setting *s) {
+    if (s->ok || !td_ok(s->j->cx)) return s->ok;
+    return td__fail(s->j->cx, TD_E_UNSUPPORTED,
+                    "@%.60s: a size depends on values, which compiled functions do not "
+                    "support",
+                    s->j->g->name);
 }
 
 bool td__joint_at(const td_joint *j, const td_value *in, td_arena *a, td_joint *to) {
@@ -109,13 +128,16 @@ bool td__joint_at(const td_joint *j, const td_value *in, td_arena *a, td_joint *
     to->results = copy_array(&s, j->results, j->n_results, sizeof *j->results);
     to->bases = copy_array(&s, j->bases, j->n_bases, sizeof *j->bases);
     to->tangents = copy_array(&s, j->tangents, j->n_tangents, sizeof *j->tangents);
-    s.bound = td__arena_alloc(a, sizeof *s.bound * ((size_t)j->g->dims.n + 1));
-    if (!s.ok || !s.bound) return td__fail_memory(j->cx);
-    td__gdim_bind(j->g, in, s.bound);
+    if (!bind(&s, in)) return false;
     set_all(&s, to);
-    return s.ok || (td_ok(j->cx) ? td__fail(j->cx, TD_E_UNSUPPORTED,
-                                            "@%.60s: a size depends on values, which "
-                                            "compiled functions do not support",
-                                            j->g->name)
-                                 : false);
+    return judge(&s);
+}
+
+bool td__relation_at(const td_joint *j, const td_value *in, td_arena *a,
+                     td_relation *to) {
+    setting s = {.j = j, .a = a, .ok = true};
+    if (j->g->dims.n == 0 || to->n_views == 0) return true;
+    if (!bind(&s, in)) return false;
+    to->views = views_now(&s, to->views, to->n_views);
+    return judge(&s);
 }

@@ -212,6 +212,16 @@ static bool refuse(td_joint_run *r) {
                     r->program->name, why);
 }
 
+/* Before anybody asks for histories, which brings them up to date. */
+static void note_behind(td_joint_run *r) {
+    for (int i = 0; i < r->to->n_primals; i++) {
+        const td_tensor *t = r->outer[i];
+        if (!t) continue;
+        r->to->stale[i] = td__joint_is_stale(t);
+        r->to->behind[i] = r->real[i]->base && t->seen != td__version(t);
+    }
+}
+
 static bool trace(td_joint_run *r) {
     td_joint  *j = r->to;
     td_ctx    *cx = r->cx;
@@ -222,8 +232,7 @@ static bool trace(td_joint_run *r) {
     ok = ok && td__graph_replay(r->program, r->in, r->out) &&
          td__record_asserts(&r->rec);
     cx->grad_enabled = cx->inference = false;
-    for (int i = 0; i < j->n_primals; i++) /* before anybody asks */
-        j->stale[i] = r->outer[i] && td__joint_is_stale(r->outer[i]);
+    note_behind(r);
     j->random = r->f.draws;
     j->left = r->program->left;
     ok = ok && td__joint_find_spots(r) &&
@@ -266,6 +275,7 @@ static bool make_room(td_joint_run *r) {
     ok &= (j->related = td__arena_zalloc(a, sizeof *j->related * n)) != NULL;
     ok &= (j->written = td__arena_zalloc(a, sizeof *j->written * n)) != NULL;
     ok &= (j->stale = td__arena_zalloc(a, sizeof *j->stale * n)) != NULL;
+    ok &= (j->behind = td__arena_zalloc(a, sizeof *j->behind * n)) != NULL;
     return ok || td__fail_memory(r->cx);
 }
 

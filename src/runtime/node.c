@@ -288,10 +288,10 @@ static bool save(td_pcall *c, td_node *n, int i) {
     }
     td_tensor *t = k->out < 0 ? c->in[k->index].u.t : c->vals[k->out].u.t;
     bool       idle = k->out < 0 && !k->checked; /* nothing depends on it */
-    if (k->came && !idle && !(t = as_it_came(c, k->index, t))) return false;
-    /* eager did not save it, or had failed by now */
-    bool own = td_is_inference(t) || idle;
-    if (own && !(t = td__tensor_alias(c->p->cx, t))) return false;
+    bool own = td_is_inference(t) || idle; /* or eager did not save it, or had failed */
+    bool came = !idle && (k->came || (own && k->out < 0));
+    if (came && !(t = as_it_came(c, k->index, t))) return false;
+    if (own && !came && !(t = td__tensor_alias(c->p->cx, t))) return false;
     if (own) t->flags &= (uint8_t)~TD_TF_INFERENCE;
     *s = (td_saved){.arg = k->nr >= 0 ? (int16_t)-1 : (int16_t)0};
     if (!td__save(s, t, k->nr >= 0, k->nr < 0 ? 0 : k->nr)) return false;

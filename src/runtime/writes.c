@@ -153,7 +153,8 @@ static bool move(td_pcall *c, const td_update *u) {
 /* A view that set_ has parted from its base was no view for the trace. Without history
  * of its own it is behind with every write. */
 static bool falls_behind(const td_pcall *c, int input, const td_tensor *t) {
-    if (!t->base || t->base->st == t->st) return c->j->stale[input];
+    if (!t->base || t->base->st == t->st)
+        return c->j->stale[input] || (c->j->behind[input] && !td__needs_grad(t));
     for (int i = 0; i < c->j->n_updates; i++)
         if (c->j->updates[i].input == input && c->j->updates[i].history) return false;
     return true;
