@@ -1,4 +1,4 @@
-# A view that is behind is so after the call, in which its base is detached.
+# Refused: a view that is behind, whose base ceases to require grad in the call.
 
 func @f( %p2: f32[2,3], %p3: f32[2,3]) {
   detach_(%p3)
