@@ -75,7 +75,7 @@ static double coarsest(const case_run *r) {
     return unit;
 }
 
-/* Third gradients beside a pole are terms that cancel: infinite or none, as it comes. */
+/* Third gradients beside a pole are terms that cancel: infinite or none, as it is. */
 static bool are_endless(const case_pair *p, td_dtype dt, const char *pa,
                         const char *pb) {
     return p->other->higher > 1 && td__is_float(dt) && !isfinite(td__load_f(dt, pa)) &&
