@@ -16,7 +16,7 @@ enum {
     SPLIT_WORK = 1 << 17,      /* less is run by the caller alone: about 2 us */
     SMALL_WORK = 64 * 64 * 64, /* up to here OpenBLAS beats dnnl_sgemm's 0.3 us */
     BATCH_WORK = 24 * 24 * 24, /* from here one matmul primitive for a batch */
-    THIN_WORK = 1 << 20,       /* from here one for a few rows: it takes 1 us to run */
+    THIN_WORK = 1 << 20,       /* from here one for some rows: it takes 1 us to run */
     VECTOR_WORK = 1 << 16,     /* matrix elements worth a thread of their own */
     ROW_GRAIN = 8,
     COL_GRAIN = 16
@@ -213,12 +213,13 @@ static bool dnnl_block(const job *j, const block *k) {
 }
 #endif
 
-/* A few rows times a transposed matrix, as a linear layer has it: there the primitive
+/* Some rows times a transposed matrix, as a linear layer has it: there the primitive
  * packs less. GF/s of one Zen 4 core against dnnl_sgemm: 32x1024x256 98 to 88,
- * 64x256x768 107 to 97, 16x3072x768 84 to 67; below 16 rows 70 to 96. */
+ * 64x256x768 107 to 97, 256x768x768 112 to 110, 256x768x3072 110 to 99, 512x768x3072
+ * 109 to 105; below 16 rows 70 to 96, and of 1024 it is slower on Ice Lake. */
 static bool is_thin(const job *j, const block *k) {
     const int64_t depth = j->g.k;
-    return !j->ta && j->tb && k->m >= 16 && k->m <= 128 && depth >= 192 &&
+    return !j->ta && j->tb && k->m >= 16 && k->m <= 512 && depth >= 192 &&
            k->m * k->n * depth >= THIN_WORK;
 }
 

@@ -156,6 +156,16 @@ TEST(large_products_are_split_and_agree) {
     }
 }
 
+TEST(some_rows_times_a_transposed_matrix_agree) {
+    static const int64_t rows[] = {15, 16, 40, 512, 513};
+    for (int i = 0; i < 5; i++) {
+        CHECK(holds((trial){TD_F32, 1, rows[i], 150, 500, ROWS, COLS, ROWS, 1, 0}));
+        CHECK(holds((trial){TD_F32, 1, rows[i], 150, 500, WIDE, COLS, WIDE, 1, 1}));
+        CHECK(holds((trial){TD_F32, 3, rows[i], 150, 500, ROWS, TALL, ROWS, 1, 0}));
+        CHECK(holds((trial){TD_F32, 1, rows[i], 150, 500, ROWS, COLS, ROWS, 2, 1}));
+    }
+}
+
 TEST(blocks_larger_than_the_scratch_agree) {
     CHECK(holds((trial){TD_F16, 1, 3, 1100, 150, ROWS, ROWS, ROWS, 1, 1}));
     CHECK(holds((trial){TD_BF16, 1, 1050, 20, 300, ROWS, COLS, ROWS, 1, 0}));
