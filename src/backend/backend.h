@@ -13,7 +13,11 @@ extern const td_backend td__interp;
 /* Fused native code for the CPU (docs/native.md). The graph need not outlive it. */
 extern const td_backend td__native;
 
-/* That, or the interpreter with a warning: no compiler, no room on the disk. */
+/* The graph that native code is made of, replayed op by op: loops must give the same,
+ * but for the order of sums. For tests. */
+extern const td_backend td__replayed;
+
+/* Native code, or the interpreter with a warning: no compiler, no room on the disk. */
 extern const td_backend td__auto;
 
 /* A runner that replays g, or walks it in another way (td_replay.walk). `env_drop` is

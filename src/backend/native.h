@@ -265,7 +265,7 @@ typedef struct td_native {
     td_launch *launches;
     int        n_launches;
     TD_VEC(td_native_step) steps;
-    bool held; /* its kernels are held back: nodes are replayed */
+    bool held; /* there are no kernels: nodes are replayed */
 } td_native;
 
 bool     td__native_walk(void *env, td_replay *r);                /* env: a td_native */

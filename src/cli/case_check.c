@@ -210,7 +210,8 @@ static int run_once(check *k, const case_way *way, const td_gfile *f, int nr) {
     state   was = state_of(cx);
     int     outputs = -1;
     bool    opened = td__scope_push(cx);
-    bool    a = begin(k, &k->eager, &case_eager, f), b = begin(k, &k->other, way, f);
+    bool    a = begin(k, &k->eager, way->against ? way->against : &case_eager, f);
+    bool    b = begin(k, &k->other, way, f);
     k->p.eager = &k->eager.run;
     k->p.other = &k->other.run;
     if (!a || !b) judge_failure(k);

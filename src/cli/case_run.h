@@ -13,15 +13,17 @@ typedef bool case_call_fn(case_run *run, const td_graph *fn, const td_value *in,
 
 /* A way of execution. */
 typedef struct case_way {
-    const char   *name;
-    case_call_fn *call;
-    void         *env;        /* the call's own */
-    double        slack;      /* values may differ by so many units of precision */
-    double        grad_slack; /* gradients */
+    const char            *name;
+    case_call_fn          *call;
+    void                  *env;   /* the call's own */
+    double                 slack; /* values may differ by so many units of precision */
+    double                 grad_slack; /* gradients */
     /* What it saves for backward is its own: where eager's backward fails because the
      * program has written a saved value, it may go on. */
-    bool          saves_copies;
-    bool          on_demand; /* only where --way names it */
+    bool                   saves_copies;
+    bool                   on_demand; /* only where --way names it */
+    /* What it is compared with; NULL: eager. */
+    const struct case_way *against;
 } case_way;
 
 /* The consts of a function, copied: a run may write them. */
@@ -59,6 +61,8 @@ extern const case_way        case_eager;
 extern const case_way *const case_ways[];
 enum { CASE_COMPILED = 6 };
 extern const case_way case_compiled[CASE_COMPILED]; /* way_compiled.c */
+/* The same with the graphs of native code replayed: what that is made of, without it. */
+extern const case_way case_replayed[CASE_COMPILED];
 
 /* Runs the case inside a scope of its own, reporting as it goes. False: it failed
  * and the context says why; td_here is the place. */

@@ -2,6 +2,8 @@
  * compiled function for each function it calls, so that later calls find what earlier
  * ones compiled. */
 #include "cli/case_run.h"
+
+#include "backend/backend.h"
 #include "tandem/aot.h"
 
 /* What the ways differ in. */
@@ -9,6 +11,7 @@ typedef struct variant {
     td_partition partition;
     bool         keep; /* writes of inputs may stay in the graph */
     td_shapes    sizes;
+    bool         replayed;
 } variant;
 
 static td_fn *make(const td_graph *fn, const variant *v) {
@@ -17,7 +20,9 @@ static td_fn *make(const td_graph *fn, const variant *v) {
     c.partition = v->partition;
     c.keep_mutations = v->keep;
     if (v->sizes != TD_SHAPES_AUTO) c.dynamic = v->sizes;
-    td_aot_opts opts = {TD_AOT_OPTS, .config = &c};
+    const td_backend *b = v->replayed ? &td__replayed : NULL;
+    td_aot_opts       opts = {TD_AOT_OPTS, .config = &c, .forward = b, .backward = b,
+                              .inference = b};
     return td_aot_graph(fn, &opts);
 }
 
@@ -42,17 +47,25 @@ static bool call_compiled(case_run *run, const td_graph *fn, const td_value *in,
     return ok;
 }
 
-#define COMPILED(of, partition, keep, sizes)                                  \
-    {                                                                         \
-        .name = of, .call = call_compiled,                                    \
-        .env = &(variant){TD_PARTITION_##partition, keep, TD_SHAPES_##sizes}, \
-        .slack = 4, .grad_slack = 256, .saves_copies = true                   \
+#define COMPILED(of, ...)                                                              \
+    {                                                                                  \
+        .name = of, .call = call_compiled, .env = &(variant){__VA_ARGS__}, .slack = 4, \
+        .grad_slack = 256, .saves_copies = true                                        \
+    }
+#define VARIANTS(replayed)                                                            \
+    {                                                                                 \
+        COMPILED("compiled", TD_PARTITION_MINCUT, false, TD_SHAPES_AUTO, replayed),   \
+            COMPILED("compiled-all", TD_PARTITION_DEFAULT, false, TD_SHAPES_AUTO,     \
+                     replayed),                                                       \
+            COMPILED("compiled-keep", TD_PARTITION_MINCUT, true, TD_SHAPES_AUTO,      \
+                     replayed),                                                       \
+            COMPILED("compiled-all-keep", TD_PARTITION_DEFAULT, true, TD_SHAPES_AUTO, \
+                     replayed),                                                       \
+            COMPILED("compiled-dynamic", TD_PARTITION_MINCUT, false,                  \
+                     TD_SHAPES_DYNAMIC, replayed),                                    \
+            COMPILED("compiled-dynamic-all-keep", TD_PARTITION_DEFAULT, true,         \
+                     TD_SHAPES_DYNAMIC, replayed)                                     \
     }
 
-const case_way case_compiled[CASE_COMPILED] = {
-    COMPILED("compiled", MINCUT, false, AUTO),
-    COMPILED("compiled-all", DEFAULT, false, AUTO),
-    COMPILED("compiled-keep", MINCUT, true, AUTO),
-    COMPILED("compiled-all-keep", DEFAULT, true, AUTO),
-    COMPILED("compiled-dynamic", MINCUT, false, DYNAMIC),
-    COMPILED("compiled-dynamic-all-keep", DEFAULT, true, DYNAMIC)};
+const case_way case_compiled[CASE_COMPILED] = VARIANTS(false);
+const case_way case_replayed[CASE_COMPILED] = VARIANTS(true);

@@ -127,6 +127,7 @@ typedef enum prog_verdict {
 typedef struct prog_result {
     prog_verdict verdict;
     bool         failed;    /* the case fails, in all ways alike */
+    bool         rounds;    /* native code rounds otherwise; `why` says where */
     char         kind[96];  /* of the difference or refusal: which way, what */
     char         why[1200]; /* for people */
 } prog_result;
@@ -136,6 +137,8 @@ typedef struct prog_result {
 extern const char *prog_only;
 
 void prog_check(const char *text, size_t n, prog_result *r);
+/* Runs it once in each compiled way, nothing compared: what would be compiled? */
+void prog_rehearse(const char *text, size_t n);
 
 /* ---- making small (prog_shrink.c) --------------------------------------- */
 

@@ -26,7 +26,7 @@ static struct {
 /* ---- a crash tells its program ------------------------------------------ */
 
 #define KEPT "tests/corpus"
-enum { CALM = 60 }; /* seconds a program may take */
+enum { CALM = 60, LONG = 600 }; /* seconds a program may take; where it is compiled */
 
 static td_buf current;
 static char   crash_path[512];
@@ -77,7 +77,7 @@ typedef struct tally {
 } tally;
 
 static TD_VEC(tally) refusals;
-static int64_t n_done, n_agree, n_fail, n_refused, n_bad;
+static int64_t n_done, n_agree, n_fail, n_refused, n_rounds, n_bad;
 
 static void count_refusal(const char *kind, uint64_t seed) {
     n_refused++;
@@ -109,6 +109,7 @@ static void report(double seconds) {
            (long long)n_done, seconds, (double)n_done / (seconds > 0 ? seconds : 1),
            (long long)n_agree, (long long)n_fail, (long long)n_refused,
            (long long)n_bad);
+    if (n_rounds) printf("%lld round otherwise\n", (long long)n_rounds);
     for (int i = 0; i < refusals.n; i++)
         printf("refused %6lld  %s (seed %llu)\n", (long long)refusals.v[i].n,
                refusals.v[i].kind, (unsigned long long)refusals.v[i].seed);
@@ -142,6 +143,10 @@ static void judge(uint64_t seed, td_buf *text) {
     prog_result r;
     prog_check(td__buf_str(text), text->n, &r);
     n_done++;
+    if (r.rounds) {
+        n_rounds++;
+        save(seed, "rounds", text, &r);
+    }
     if (r.verdict == PROG_REFUSED) count_refusal(r.kind, seed);
     else if (r.verdict == PROG_AGREE) {
         n_agree++;
@@ -161,7 +166,7 @@ static void on_your_mark(uint64_t seed) {
     current.n = 0;
     snprintf(crash_path, sizeof crash_path, "%s/crash-%llu.td", opt.save,
              (unsigned long long)seed);
-    alarm(CALM);
+    alarm(opt.batch > 1 ? LONG : CALM);
 }
 
 static bool one_seed(uint64_t seed) {
@@ -177,14 +182,13 @@ static bool one_seed(uint64_t seed) {
 
 /* Makes the programs and runs each with its kernels held back. */
 static bool rehearse(uint64_t seed, td_buf *text, int n) {
-    prog_result r;
-    bool        ok = true;
+    bool ok = true;
     td__kernels_hold();
     for (int i = 0; i < n && ok; i++) {
         on_your_mark(seed + (uint64_t)i);
         ok = prog_make(seed + (uint64_t)i, opt.size, &current);
         if (ok) td__buf_addn(&text[i], current.s, current.n);
-        if (ok) prog_check(current.s, current.n, &r);
+        if (ok) prog_rehearse(current.s, current.n);
         alarm(0);
     }
     td_ctx *cx = td_open();

@@ -2,12 +2,15 @@
  *
  *   build/ops-test                all samples and the self-check of the table
  *   build/ops-test TEXT...        samples whose text contains TEXT
+ *   build/ops-test --native       each as a compiled function, against eager
+ *   --every=N                     every Nth sample only
  *   -q  failures are counted, not printed    -d DIR  where the samples are
  *
  * Prints one block per failing sample and `N passed, N failed`; the exit status
  * is the verdict. Runs from the root of the source tree. */
-#include "graph/graph.h"
 #include "sample.h"
+
+#include "backend/nest.h"
 
 #include <dirent.h>
 #include <signal.h>
@@ -17,16 +20,19 @@
 #include <unistd.h>
 
 typedef struct suite {
-    const char *dir;
-    char      **words; /* filters, without blanks */
-    int         n_words;
-    bool        quiet;
-    int         passed, failed;
-    int         first, second; /* samples that went through gradcheck, by order */
-    sym_stats   sym;           /* samples that went through on symbolic sizes */
-    int         simpler;       /* samples compared with the op's simpler form */
-    char        torch[64];     /* whose results are stored */
-    bool        seen[TD_OP_COUNT], graded[TD_OP_COUNT];
+    const char  *dir;
+    char       **words; /* filters, without blanks */
+    int          n_words;
+    bool         quiet;
+    int          passed, failed;
+    int          first, second; /* samples that went through gradcheck, by order */
+    sym_stats    sym;           /* samples that went through on symbolic sizes */
+    int          simpler;       /* samples compared with the op's simpler form */
+    bool         native;
+    int          every;
+    native_stats compiled;
+    char         torch[64]; /* whose results are stored */
+    bool         seen[TD_OP_COUNT], graded[TD_OP_COUNT];
 } suite;
 
 static const char *volatile running; /* the sample a crash is blamed on */
@@ -39,10 +45,29 @@ static void crashed(int sig) {
     _exit(2);
 }
 
-static bool wanted(const suite *u, const char *text) {
+static bool wanted(const suite *u, int nr, const char *text) {
+    if (u->every > 1 && nr % u->every) return false;
     for (int i = 0; i < u->n_words; i++)
         if (strstr(text, u->words[i])) return true;
     return u->n_words == 0;
+}
+
+/* One sample in all ways but compiled. */
+static void run_checks(suite *u, td_ctx *cx, report *r, const expected *e) {
+    grad_stats g = {false, false};
+    td_op      op = td__op_find(r->s->op_name);
+    u->seen[op] = true;
+    check_call(cx, r, e);
+    if (cx->rng_offset && !td__op_draws(op))
+        fail_sample(r, "draws, and no flag of its row says so");
+    if (!r->failures && e->status == EXP_OK) check_twins(cx, r);
+    if (!r->failures && e->status == EXP_OK) check_fake(cx, r);
+    if (!r->failures && e->status == EXP_OK) check_grad(cx, r, e, &g);
+    if (!r->failures && e->status == EXP_OK) check_sym(cx, r, &u->sym);
+    if (!r->failures && e->status == EXP_OK) check_simpler(cx, r, &u->simpler);
+    if (g.first) u->graded[op] = true;
+    u->first += g.first;
+    u->second += g.second;
 }
 
 static void run_sample(suite *u, const sample_text *t, const exp_file *f) {
@@ -61,24 +86,34 @@ static void run_sample(suite *u, const sample_text *t, const exp_file *f) {
     if (!r.failures && e.status == EXP_MISSING)
         fail_sample(&r, "no stored result: run tools/oracle/oracle.py");
     if (!r.failures && !(cx = td_open())) fail_sample(&r, "out of memory");
-    if (!r.failures) {
-        grad_stats g = {false, false};
-        u->seen[op] = true;
-        check_call(cx, &r, &e);
-        if (cx->rng_offset && !td__op_draws(op))
-            fail_sample(&r, "draws, and no flag of its row says so");
-        if (!r.failures && e.status == EXP_OK) check_twins(cx, &r);
-        if (!r.failures && e.status == EXP_OK) check_fake(cx, &r);
-        if (!r.failures && e.status == EXP_OK) check_grad(cx, &r, &e, &g);
-        if (!r.failures && e.status == EXP_OK) check_sym(cx, &r, &u->sym);
-        if (!r.failures && e.status == EXP_OK) check_simpler(cx, &r, &u->simpler);
-        if (g.first) u->graded[op] = true;
-        u->first += g.first;
-        u->second += g.second;
-    }
+    if (!r.failures && u->native) check_native(cx, &r, &u->compiled);
+    else if (!r.failures) run_checks(u, cx, &r, &e);
     if (cx) td_close(cx);
     if (r.failures) u->failed++;
     else u->passed++;
+}
+
+/* Many samples are compiled at once: a first round, with kernels held back, says what
+ * there is to compile, the second counts. */
+enum { BATCH = 400 };
+
+static void rehearse(suite *u, const sample_list *l, const exp_file *f, int from) {
+    suite was = *u;
+    td__kernels_hold();
+    u->quiet = true;
+    for (int i = from; i < l->items.n && i < from + BATCH; i++)
+        if (wanted(u, i, l->items.v[i].text)) run_sample(u, &l->items.v[i], f);
+    *u = was;
+    td_ctx *cx = td_open();
+    if (cx && !td__kernels_release(cx)) printf("%s\n", td_message(cx));
+    if (cx) td_close(cx);
+}
+
+static void run_samples(suite *u, const sample_list *l, const exp_file *f) {
+    for (int i = 0; f && i < l->items.n; i++) {
+        if (u->native && i % BATCH == 0) rehearse(u, l, f, i);
+        if (wanted(u, i, l->items.v[i].text)) run_sample(u, &l->items.v[i], f);
+    }
 }
 
 static bool run_family(suite *u, const char *family) {
@@ -90,8 +125,7 @@ static bool run_family(suite *u, const char *family) {
     exp_file *f = ok ? expected_open(path, why, sizeof why) : NULL;
     if (ok && !f) fprintf(stderr, "%s\n", why);
     if (f) snprintf(u->torch, sizeof u->torch, "%s", expected_version(f));
-    for (int i = 0; f && i < list.items.n; i++)
-        if (wanted(u, list.items.v[i].text)) run_sample(u, &list.items.v[i], f);
+    run_samples(u, &list, f);
     expected_close(f);
     td__vec_free(&list.items);
     td__arena_free(&list.arena);
@@ -132,6 +166,8 @@ int main(int argc, char **argv) {
     u.words = argv + 1;
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "-q")) u.quiet = true;
+        else if (!strcmp(argv[i], "--native")) u.native = true;
+        else if (!strncmp(argv[i], "--every=", 8)) u.every = atoi(argv[i] + 8);
         else if (!strcmp(argv[i], "-d") && i + 1 < argc) u.dir = argv[++i];
         else if (*argv[i]) {
             strip_blanks(argv[i]);
@@ -146,11 +182,19 @@ int main(int argc, char **argv) {
     signal(SIGFPE, crashed);
     signal(SIGABRT, crashed);
     bool ok = run_all(&u);
-    if (u.n_words == 0) u.failed += check_table(u.seen, u.graded);
+    bool whole = u.n_words == 0 && u.every < 2 && !u.native;
+    if (whole) u.failed += check_table(u.seen, u.graded);
     if (!ok) u.failed++;
-    printf("ops against PyTorch %s; gradcheck %d, second order %d; symbolic sizes %d, "
-           "others %d; simpler forms %d\n",
-           u.torch, u.first, u.second, u.sym.same, u.sym.other, u.simpler);
+    if (u.native)
+        printf("native code against eager: %d compared, %d bit for bit, %d with "
+               "gradients; %d refused\n",
+               u.compiled.compared, u.compiled.exact, u.compiled.exact_grads,
+               u.compiled.refused);
+    else
+        printf(
+            "ops against PyTorch %s; gradcheck %d, second order %d; symbolic sizes %d, "
+            "others %d; simpler forms %d\n",
+            u.torch, u.first, u.second, u.sym.same, u.sym.other, u.simpler);
     printf("%d passed, %d failed\n", u.passed, u.failed);
     return u.failed != 0;
 }

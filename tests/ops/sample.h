@@ -218,6 +218,12 @@ typedef struct sym_stats {
 void check_sym(td_ctx *cx, report *r, sym_stats *st);
 /* check_simpler.c: the op's simpler form gives the same; counts what it compared. */
 void check_simpler(td_ctx *cx, report *r, int *checked);
+/* check_native.c: as a function compiled by the native backend. */
+typedef struct native_stats {
+    int compared, refused;
+    int exact, exact_grads; /* had to agree to the last bit */
+} native_stats;
+void check_native(td_ctx *cx, report *r, native_stats *st);
 /* coverage.c: rows without samples, and rows that do not hold together. */
 int  check_table(const bool *seen, const bool *graded);
 
