@@ -388,6 +388,7 @@ static bool has_none(const td_look *l) {
 bool td__recipe(td_lowered *l, td_point *p) {
     cook c = {.l = l, .p = p, .node = p->v->node, .space = p->v->look};
     if (has_none(c.space)) return false;
+    if (!p->writes && p->v->look->offset != 0) return false; /* loops begin at 0 */
     if (td__ops[c.node->op].flags & TD_OPF_POINTWISE) pointwise(&c);
     else by_op(&c);
     if (c.failed || c.n == 0) return false;

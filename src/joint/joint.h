@@ -157,6 +157,8 @@ const td_gval *td__joint_written(const td_gnode *n);
 /* The same for the views of one relation, which are left out there. */
 bool           td__relation_at(const td_joint *j, const td_value *in, td_arena *a,
                                td_relation *to);
+/* Is it the copy through which an input that is written is read? */
+bool           td__joint_is_shield(const td_gnode *n);
 /* Undoes in a forward half what shields written inputs, where nothing needs it. */
 bool           td__half_unshield(td_graph *g);
 /* Views lie in the storage of what they view, also where that is another value now. */

@@ -18,21 +18,36 @@ static bool is_symbolic(const td_look *l) {
     return false;
 }
 
+/* Views of the value were traced, and of its copy they must look the same: where a clone
+ * would lie otherwise, the copy keeps gaps and place, which `copy` can, unless elements
+ * share places. `stride` is the clone's. */
+static bool is_moved(const td_look *l, const int64_t *stride) {
+    bool moved = l->offset != 0;
+    for (int d = 0; d < l->rank; d++) {
+        if (l->size[d] > 1 && l->stride[d] == 0) return false;
+        moved |= l->stride[d] != stride[d];
+    }
+    return moved;
+}
+
 static td_gval *add_clone(td_graph *g, td_gval *v) {
-    td_garg   in = td__garg_value(v);
-    td_gnode *n = td__graph_op(g, TD_OP_clone, &in, 1, 1);
-    int64_t   stride[TD_MAX_RANK];
-    if (!n) return NULL;
+    td_garg in[2] = {td__garg_value(v), td__garg_value(v)};
     td_look l = *v->look;
-    /* Symbols of a graph are not the tracer's: no arithmetic on them here. */
-    if (is_symbolic(&l)) {
-        if (l.dense) l.stride = NULL;
-    } else {
+    int64_t stride[TD_MAX_RANK];
+    bool    symbolic = is_symbolic(&l), exact;
+    if (symbolic) exact = !l.dense || l.offset != 0;
+    else {
         td__strides_like(l.rank, l.size, l.stride, stride);
-        l.stride = stride;
+        exact = is_moved(&l, stride);
+    }
+    td_gnode *n = exact ? td__graph_op(g, TD_OP_copy, in, 2, 1)
+                        : td__graph_op(g, TD_OP_clone, in, 1, 1);
+    if (!n) return NULL;
+    if (!exact) {
+        l.stride = symbolic ? NULL : stride;
+        l.offset = 0;
     }
     l.storage = g->n_storages++;
-    l.offset = 0;
     n->out[0]->look = td__graph_look_of(g, l);
     n->tags = TD_TAG(TD_MUST_SAVE, 0);
     return n->out[0]->look ? n->out[0] : NULL;
@@ -155,8 +170,9 @@ static bool same_look(const td_look *a, const td_look *b) {
            !memcmp(a->stride, b->stride, n);
 }
 
-static bool is_shield(const td_gnode *n) {
-    return n->op == TD_OP_clone && n->tags == TD_TAG(TD_MUST_SAVE, 0);
+bool td__joint_is_shield(const td_gnode *n) {
+    bool copies = n->op == TD_OP_clone || n->op == TD_OP_copy;
+    return copies && n->tags == TD_TAG(TD_MUST_SAVE, 0);
 }
 
 /* A clone of a value that never changes is that value. Shields stay; what is behind
@@ -165,7 +181,7 @@ static bool is_needless(const td_gnode *n) {
     if (n->op != TD_OP_clone || n->tags || n->in[0].kind != TD_G_VALUE) return false;
     const td_gval *v = n->in[0].u.v;
     bool           input = !td__joint_root(n->in[0].u.v)->node;
-    if (!input && is_shield(v->node)) v = v->node->in[0].u.v;
+    if (!input && td__joint_is_shield(v->node)) v = v->node->in[0].u.v;
     return !input && same_look(v->look, n->out[0]->look);
 }
 
@@ -184,7 +200,7 @@ bool td__joint_drop_copies(td_joint *j) {
 /* Is v still what it was when another input has been written? */
 static bool outlasts(const td_joint *j, td_gval *v) {
     const td_gval *root = td__joint_root(v);
-    if (root->node) return !is_shield(root->node);
+    if (root->node) return !td__joint_is_shield(root->node);
     for (int i = 0; i < j->n_primals; i++) {
         const td_look *l = j->g->inputs.v[i]->look;
         if (j->written[i] && (!l || !root->look || l->storage == root->look->storage))
@@ -226,7 +242,7 @@ bool td__half_unshield(td_graph *g) {
     bool ok = td__graph_index(g);
     for (int i = 0; ok && i < g->nodes.n; i++) {
         td_gnode *n = g->nodes.v[i];
-        if (!is_shield(n)) continue;
+        if (!td__joint_is_shield(n)) continue;
         if (used[n->out[0]->id]) continue;
         td__graph_replace(g, n->out[0], n->in[0].u.v);
     }

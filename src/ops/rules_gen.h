@@ -83,6 +83,7 @@ td_shape_fn td__shape_row_major;
 td_shape_fn td__shape_sum;
 td_kernel_fn td__kern_sum;
 td_kernel_fn td__kern_nansum;
+td_decomp_fn td__simpler_nansum;
 td_shape_fn td__shape_mean;
 td_kernel_fn td__kern_mean;
 td_vjp_fn td__vjp_mean;

@@ -39,11 +39,12 @@ static bool kept_value(td_node *n, int i, td_value *to) {
 
 /* ---- backward ----------------------------------------------------------- */
 
-/* A tangent in the layout the graph was made for. */
+/* A tangent in the layout the graph was made for, and at the start of its storage, from
+ * where the graph may count. */
 static td_tensor *coerce(td_ctx *cx, td_tensor *g, const td_geom *want) {
-    bool same = g->numel == 0 || g->numel == 1;
+    bool same = g->numel == 0 || (g->numel == 1 && g->offset == 0);
     if (!same) {
-        same = true;
+        same = g->offset == 0;
         for (int d = 0; d < want->rank; d++)
             same &= g->size[d] == 1 || g->stride[d] == want->stride[d];
     }

@@ -23,7 +23,7 @@ static void find_shields(const keeping *k) {
     const td_graph *fwd = k->p->h->fwd;
     for (int i = fwd->nodes.n - 1; i >= 0; i--) {
         const td_gnode *n = fwd->nodes.v[i];
-        if (n->op != TD_OP_clone || n->tags != TD_TAG(TD_MUST_SAVE, 0)) continue;
+        if (!td__joint_is_shield(n)) continue;
         const td_gval *v = n->in[0].u.v;
         if (!v->node && v->nr < k->p->j->n_primals) k->shield[v->nr] = n->out[0];
     }

@@ -1,0 +1,11 @@
+# What is added up as whole numbers is cast first, NaN too.
+
+func @f(%x: f32[3]) {
+  %s = nansum(%x, none, false, i64)
+  return %s
+}
+
+case "a NaN among them" {
+  %x = tensor([1, nan, 3], f32, [3])
+  call @f(%x)
+}
