@@ -208,14 +208,14 @@ static bool meets_set(td_tensor *t) {
 static bool is_own(const td_result *to, td_tensor *t) {
     if (to->stale) return false;
     return t->creation == TD_MADE_CUSTOM ||
-           (t->flags & TD_TF_CUT && td__joint_has_history(t)) || meets_set(t);
+           (t->flags & TD_TF_CUT && td__joint_has_history(t));
 }
 
 /* Of a fresh tensor nobody else sees, and nothing tells it from one? */
 static bool is_plain(const td_joint_run *r, const td_result *to, td_tensor *t) {
     const td_joint_spot *spot = td__joint_spot(r, t->st);
     return spot->lies < 0 && spot->came < 0 && spot->sharers == 1 &&
-           to->creation == TD_MADE_PLAIN && !to->stale &&
+           to->creation == TD_MADE_PLAIN && !to->stale && !meets_set(t) &&
            (td__joint_has_history(t->base) || !td__needs_grad(t));
 }
 
@@ -242,6 +242,7 @@ static bool find_place(td_joint_run *r, td_result *to, td_tensor *t) {
         to->early = r->edge[input].node && !td__needs_grad(from);
     }
     find_own_history(r, to, t, from);
+    to->history |= !to->stale && meets_set(t); /* until its base is written */
     if (input >= 0 && !to->history && is_older(r, to, t, from)) to->early = true;
     return true;
 }

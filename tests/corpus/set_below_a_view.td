@@ -13,6 +13,16 @@ func @viewed(%p2: f32[2,2,2]) {
   %v6 = squeeze(%v0)
   return %v6
 }
+func @fresh(%p: f32[1,1]) {
+  %v = sum_to_size(%p, [1])
+  set_(%v, %v)
+  return %v, %v
+}
+func @moved(%p: f32[]) {
+  %v = reshape_as(%p, %p)
+  set_(%v, %v, 1, [], [])
+  return %v
+}
 case "turned" {
   %a0 = tensor([3, 3, -1, -1, 0, -1, -1, -1, 3], f32, [3,3], requires_grad=true)
   call @turned(%a0)
@@ -22,5 +32,18 @@ case "viewed" {
   %a2 = tensor([-1, -2, -1, 0, -2, 0, 2, -2], f32, [2,2,2], requires_grad=true)
   %a3 = neg(%a2)
   call @viewed(%a3)
+  backward
+}
+case "fresh, written since" {
+  %a = randn([1,1], f32, seed=73, requires_grad=true)
+  call @fresh(%a)
+  fill_(%out.1, 1)
+  backward %out.0
+}
+case "its base written since" {
+  %a = tensor([0], f32, [], requires_grad=true)
+  %b = add(%a, true)
+  call @moved(%b)
+  fill_(%b, 1)
   backward
 }
