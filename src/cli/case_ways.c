@@ -58,10 +58,11 @@ static bool call_functional(case_run *run, const td_graph *fn, const td_value *i
     td_functional *f = NULL;
     bool           rules = history || (!run->values_only && asks_tape(fn));
     if (!rules || obeys_tape(fn, in)) f = functionalize(run, fn, in);
-    run->refused = !f;
     if (f && run->values_only) f->no_history = run->values_only;
     if (f && f->no_history && history) run->values_only = f->no_history;
     bool ok = f && td__functional_run(f, in, out) && td__own_grads_leave(fn, in, out);
+    /* sizes that depend on values are met when it runs */
+    run->refused = !f || (!ok && td_error(fn->cx) == TD_E_UNSUPPORTED);
     td__functional_drop(f);
     return ok;
 }
