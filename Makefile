@@ -245,11 +245,11 @@ native: ## every sample of every op as native code, with the flags of every day
 	+@TD_CC_FLAGS=' ' TD_TEST_WHOLE=1 $(MAKE) --no-print-directory native-run \
 	    NATIVE=programs/ops_native
 
+NATIVE_SAN := -O0 -fsanitize=address,undefined -fno-sanitize-recover=undefined
 native-asan: ## native code under the sanitizers, emitted code included
-	+@TD_BACKEND=native TD_CC='$(CC)' TD_CC_FLAGS='-O0 -fsanitize=address,undefined \
-	    -fno-sanitize-recover=undefined' TD_TEST_QUICK=1 $(variant) B=build/asan native-run \
-	    SAN='-fsanitize=address,undefined -fno-sanitize-recover=undefined \
-	    -fno-omit-frame-pointer'
+	+@TD_BACKEND=native TD_CC='$(CC)' TD_CC_FLAGS='$(NATIVE_SAN)' TD_TEST_QUICK=1 \
+	    $(variant) B=build/asan native-run SAN='-fsanitize=address,undefined \
+	    -fno-sanitize-recover=undefined -fno-omit-frame-pointer'
 
 VALGRIND := valgrind -q --suppressions=tools/valgrind.supp --error-exitcode=99 \
             --leak-check=full --fair-sched=yes \

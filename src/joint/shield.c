@@ -18,9 +18,9 @@ static bool is_symbolic(const td_look *l) {
     return false;
 }
 
-/* Views of the value were traced, and of its copy they must look the same: where a clone
- * would lie otherwise, the copy keeps gaps and place, which `copy` can, unless elements
- * share places. `stride` is the clone's. */
+/* Views of the value were traced, and of its copy they must look the same: where a
+ * clone would lie otherwise, the copy keeps gaps and place, which `copy` can, unless
+ * elements share places. `stride` is the clone's. */
 static bool is_moved(const td_look *l, const int64_t *stride) {
     bool moved = l->offset != 0;
     for (int d = 0; d < l->rank; d++) {
