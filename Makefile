@@ -238,7 +238,7 @@ tsan: ## tests under the thread sanitizer
 # What runs compiled functions: cases and kept programs, samples of ops, GPT-2, examples.
 NATIVE := programs/native programs/ops_native programs/gpt2 \
           $(patsubst %.c,%,$(wildcard examples/*.c))
-native-run: programs
+native-run: all $(addprefix $(B)/,$(NATIVE))
 	@tools/run-tests.sh '$(T)' $(addprefix $(B)/,$(NATIVE))
 
 native: ## every sample of every op as native code, with the flags of every day

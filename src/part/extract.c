@@ -136,7 +136,7 @@ static bool clone_noting(making *m) {
     td_gnode **was = td__part_room(p, (size_t)p->n_nodes, sizeof *was);
     bool       ok = was != NULL;
     if (!ok) return false;
-    memcpy(was, g->nodes.v, sizeof *was * (size_t)p->n_nodes);
+    if (p->n_nodes) memcpy(was, g->nodes.v, sizeof *was * (size_t)p->n_nodes);
     g->nodes.n = 0;
     for (int i = 0; i < p->n_nodes && ok; i++)
         ok = (!m->note[i] || td__vec_push(&g->nodes, m->note[i])) &&
