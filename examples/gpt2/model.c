@@ -108,7 +108,22 @@ static td_module *block_make(td_ctx *cx, gpt2_sizes s) {
 
 typedef struct gpt2 {
     td_module *wte, *wpe, *blocks, *ln_f;
+    bool       again; /* blocks are computed again in backward */
 } gpt2;
+
+static bool region(void *one, td_tensor *const *in, int n_in, td_tensor **out,
+                   int n_out) {
+    (void)n_in, (void)n_out;
+    out[0] = td_module_call(one, TD_ARGS(in[0]));
+    return !td_is_nil(out[0]);
+}
+
+static td_tensor *block_call(const gpt2 *g, int i, td_tensor *x) {
+    td_module *one = td_module_child_at(g->blocks, i, NULL);
+    if (!g->again) return td_module_call(one, TD_ARGS(x));
+    td_checkpoint(td_ctx_of(x), region, one, TD_LIST(x), &x, 1);
+    return x;
+}
 
 static bool gpt2_forward(td_module *m, td_call *c) {
     gpt2      *g = td_module_state(m);
@@ -117,8 +132,7 @@ static bool gpt2_forward(td_module *m, td_call *c) {
     int64_t    b = td_size(at, 0), t = td_size(at, 1), w = td_size(tokens, 1);
     td_tensor *x = td_module_call(g->wte, TD_ARGS(at));
     x = td_add(x, td_narrow(td_module_get(g->wpe, "weight"), 0, 0, t));
-    for (int i = 0; i < td_module_children(g->blocks); i++)
-        x = td_module_call(td_module_child_at(g->blocks, i, NULL), TD_ARGS(x));
+    for (int i = 0; i < td_module_children(g->blocks); i++) x = block_call(g, i, x);
     x = td_module_call(g->ln_f, TD_ARGS(x));
     x = td_matmul(td_reshape(x, TD_SHAPE(b * t, w)), td_t(tokens));
     return td_return(c, td_reshape(x, TD_SHAPE(b, t, td_size(tokens, 0))));
@@ -144,3 +158,5 @@ td_module *gpt2_make(td_ctx *cx, gpt2_sizes s) {
     td_module_free(m);
     return NULL;
 }
+
+void gpt2_recompute(td_module *m) { ((gpt2 *)td_module_state(m))->again = true; }

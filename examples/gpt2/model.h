@@ -12,5 +12,7 @@ extern const gpt2_sizes gpt2_small; /* 124M */
 
 /* Called with tokens i64[B,T], T at most the context: logits [B,T,vocab]. */
 td_module *gpt2_make(td_ctx *cx, gpt2_sizes sizes);
+/* From now on what blocks compute is not kept for backward but computed again. */
+void       gpt2_recompute(td_module *m);
 
 #endif

@@ -19,6 +19,9 @@ const char *const options_help =
     "  --steps N  100    --batch N  4    --window N   tokens of a sequence: the "
     "context\n"
     "  --lr X  3e-4      --every N  50   --seed N  1  --eager  steps are not compiled\n"
+    "  --recompute       blocks are computed again in backward: less memory, more "
+    "time\n"
+    "  --budget X  1     down to 0: how much memory a compiled step may keep\n"
     "  --model NAME      small (124M, unless told otherwise), medium, large or xl; or\n"
     "  --layers N  --heads N  --width N  --context N\n"
     "  --prompt TEXT     what the writing goes on from\n"
@@ -78,6 +81,9 @@ static bool set(options *o, const char *name, const char *v) {
     if (s) return *s = v, s == &o->prompt || strlen(v) <= MOST_PATH;
     if (is(name, "--model")) return set_model(&o->sizes, v);
     if (n) return *n = strtoll(v, &end, 10), end != v && !*end && *n > 0;
+    if (is(name, "--budget"))
+        return o->budget = strtod(v, &end),
+               end != v && !*end && o->budget >= 0 && o->budget <= 1;
     double *x = is(name, "--lr") ? &o->lr : is(name, "--heat") ? &o->heat : NULL;
     return x && (*x = strtod(v, &end), end != v && !*end && *x > 0);
 }
@@ -92,9 +98,11 @@ bool options_read(options *o, int argc, char **argv) {
                    .sample = 200,
                    .seed = 1,
                    .lr = 3e-4,
+                   .budget = 1,
                    .heat = 0.8};
     for (int i = 1; i < argc; i++) {
         if (is(argv[i], "--eager")) o->eager = true;
+        else if (is(argv[i], "--recompute")) o->recompute = true;
         else if (i + 1 == argc || !set(o, argv[i], argv[i + 1])) return false;
         else i++;
     }

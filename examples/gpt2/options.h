@@ -8,8 +8,8 @@ typedef struct options {
     const char *data, *save, *from, *tokenizer, *prompt;
     gpt2_sizes  sizes;
     int64_t     batch, window, steps, every, sample, seed;
-    double      lr, heat;
-    bool        eager;
+    double      lr, heat, budget;
+    bool        eager, recompute;
 } options;
 
 /* False after wrong ones; then this is for the user. */

@@ -253,6 +253,10 @@ static bool prepare(trainer *t) {
     if (!settle(t) || (t->o.data && !open_data(t)) || !make_net(t)) return false;
     if (!t->o.data) return true;
     td_aot_opts o = {TD_AOT_OPTS, .name = "gpt2", .module = t->run.net};
+    char        budget[32];
+    snprintf(budget, sizeof budget, "%.6f", t->o.budget);
+    if (t->o.budget < 1) td_config_set(t->cx, "memory_budget", budget);
+    if (t->o.recompute) gpt2_recompute(t->run.net);
     t->run.opt = td_optim_module(t->run.net, td_adamw(t->o.lr));
     if (t->run.opt && !t->o.eager) t->step = td_aot_step(t->cx, step, t, &o);
     if (!t->run.opt || (!t->step && !t->o.eager)) return false;

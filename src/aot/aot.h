@@ -83,7 +83,8 @@ typedef struct td_spec {
     TD_VEC(int32_t) bare;   /* ...and those that kept none */
     bool      offsets;      /* storage offsets of inputs count */
     bool      views;        /* whether they are views counts, without gradients too */
-    td_joint *j;            /* between trace and plan */
+    td_joint  *j;           /* between trace and plan */
+    td_halves *step;        /* what backwards inside compute again; NULL: nothing */
     struct td_guard_prog *guards; /* on sizes; NULL: the key has them as numbers */
     char                 *guard_text;
     int                   mode; /* td_fn.mode it was made in */
@@ -223,6 +224,11 @@ bool td__spec_trace_sizes(td_fn *f, td_spec *s, td_values args, bool values);
 /* own[i]: argument i is the call's to drop, and no longer own when it was; own may be
  * NULL. */
 bool td__spec_call(td_fn *f, td_spec *s, td_values args, bool *own, td_value *out);
+
+/* What was decided about values that backward reads; NULL: there are none. */
+static inline const td_halves *td__spec_kept(const td_spec *s) {
+    return s->plan->h ? s->plan->h : s->step;
+}
 
 /* ---- explain.c, explain_parts.c, explain_json.c, explain_log.c ---------- */
 

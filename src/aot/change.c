@@ -119,26 +119,15 @@ bool td__joint_become(td_joint *j, const td_graph *g, const char *who) {
 
 /* ---- simpler ops -------------------------------------------------------- */
 
-/* A bit that no checkpoint uses carries a node's half through the replay. */
-enum { BACKWARD_TAG = 0x80 };
-
 static bool simplify(td_joint *j, const char *ops, bool cse) {
     td_ctx *cx = j->cx;
     bool    grad = cx->grad_enabled;
-    for (int i = 0; i < j->g->nodes.n; i++)
-        if (j->g->nodes.v[i]->origin == TD_FROM_BACKWARD)
-            j->g->nodes.v[i]->tags |= BACKWARD_TAG;
     if (td__symenv_current() && !td__sym_facts(td__symenv_current(), j->g))
         return false;
     cx->grad_enabled = false;
     td_graph *to = td__graph_decompose(j->g, ops);
     cx->grad_enabled = grad;
     if (!to) return false;
-    for (int i = 0; i < to->nodes.n; i++) {
-        td_gnode *n = to->nodes.v[i];
-        if (n->tags & BACKWARD_TAG) n->origin = TD_FROM_BACKWARD;
-        n->tags &= ~(uint32_t)BACKWARD_TAG;
-    }
     td__graph_drop(j->g);
     j->g = to;
     return td__graph_verify(to, TD_STAGE_JOINT) && td__joint_tidy(j, cse);

@@ -131,6 +131,16 @@ static td_halves *part(td_fn *f, td_spec *s, const td_joint *j) {
     return h;
 }
 
+/* What backwards inside, those of a step, find kept. */
+static bool part_step(td_fn *f, td_spec *s, td_joint *j) {
+    td_part_opts o = part_opts(&s->set);
+    if (s->set.partition == TD_PARTITION_DEFAULT) o.budget = 1;
+    begin(f, TD_SPENT_PARTITION);
+    bool ok = td__half_unshield(j->g) && td__part_step(j, &o, &s->step);
+    if (ok) end(f, TD_SPENT_PARTITION, j->g);
+    return ok;
+}
+
 static bool plan(td_fn *f, td_spec *s, td_joint *j) {
     td_halves   *h = NULL;
     td_plan_opts o = {.info = {.size = sizeof o.info, .id = f->id, .nr = s->nr},
@@ -142,7 +152,7 @@ static bool plan(td_fn *f, td_spec *s, td_joint *j) {
     o.info.name = f->name;
     o.fwd = backend_of(s, j->n_tangents ? f->opts.forward : f->opts.inference);
     o.bwd = backend_of(s, f->opts.backward);
-    if (j->n_tangents && !(h = part(f, s, j))) {
+    if (j->n_tangents ? !(h = part(f, s, j)) : !part_step(f, s, j)) {
         td__joint_drop(j);
         return false;
     }
@@ -330,6 +340,7 @@ void td__spec_drop(td_spec *s) {
     if (!s) return;
     td__plan_drop(s->plan);
     td__joint_drop(s->j);
+    td__halves_drop(s->step);
     td__graph_drop(s->program);
     td__guards_drop(s->guards);
     td__free(s->guard_text);

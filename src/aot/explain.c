@@ -256,11 +256,9 @@ static void spec(td_buf *b, const td_fn *f, const td_spec *s, unsigned how) {
     captured(b, f, s);
     td__explain_wrappers(b, s);
     gradients(b, s->plan->j);
-    if (h) {
-        notes(b, h);
-        held(b, s->plan);
-        memory(b, h);
-    }
+    if (td__spec_kept(s)) notes(b, td__spec_kept(s));
+    if (h) held(b, s->plan);
+    if (td__spec_kept(s)) memory(b, td__spec_kept(s));
     td__native_report(b, &s->plan->fwd, h ? "forward" : "its");
     td__native_report(b, &s->plan->back.code, "backward");
     td__buf_add(b, "  guards\n");

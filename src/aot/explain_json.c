@@ -161,7 +161,7 @@ static void target(td_buf *b, const td_spec *s, int i, bool *any) {
 }
 
 static void note(td_buf *b, const td_spec *s, int i, bool *any) {
-    const td_part_note *n = &s->plan->h->notes[i];
+    const td_part_note *n = &td__spec_kept(s)->notes[i];
     text(b, "value", n->value, any);
     text(b, "op", n->op, any);
     number(b, "bytes", n->bytes, any);
@@ -242,8 +242,9 @@ static void compiled(td_buf *b, const td_fn *f, const td_spec *s, bool *any) {
     list(b, s, "bases", j->n_bases, base, any);
     list(b, s, "tangents", j->n_tangents, tangent, any);
     list(b, s, "gradients", j->n_targets, target, any);
-    list(b, s, "for_backward", h ? h->n_notes : 0, note, any);
-    if (h) memory(b, h, any);
+    const td_halves *kept = td__spec_kept(s);
+    list(b, s, "for_backward", kept ? kept->n_notes : 0, note, any);
+    if (kept) memory(b, kept, any);
     if (h) flag(b, "backward_compiled", s->plan->back.code.run != NULL, any);
 }
 

@@ -47,8 +47,8 @@ void td__log_spec(const td_fn *f, const td_spec *s) {
         td__log_graph(f, s, TD_LOG_graphs, "forward graph", h->fwd);
         td__log_graph(f, s, TD_LOG_graphs, "backward graph", h->bwd);
     }
-    if (h && td__log_on(cx, TD_LOG_partition)) {
-        td__halves_report(&b, h);
+    if (td__spec_kept(s) && td__log_on(cx, TD_LOG_partition)) {
+        td__halves_report(&b, td__spec_kept(s));
         say(f, s, TD_LOG_partition, "kept for backward", &b);
         b = (td_buf){0};
     }

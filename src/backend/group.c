@@ -382,10 +382,26 @@ static bool finish(fit *f, td_level of) {
            !td__unit_between(f->l, f->a, f->b) && merge(f, r);
 }
 
+static bool holds(const td_lowered *l, int group, td_origin origin) {
+    const td_group *g = &l->group.v[group];
+    for (int i = 0; i < g->member.n; i++)
+        if (l->g->nodes.v[l->point.v[g->member.v[i]].pos]->origin == origin)
+            return true;
+    return false;
+}
+
+/* What is computed again, to save memory, is not computed with forward nodes: it would
+ * be there since then. */
+static bool keep_apart(const td_lowered *l, int a, int b) {
+    return (holds(l, a, TD_FROM_AGAIN) && holds(l, b, TD_FROM_FORWARD)) ||
+           (holds(l, b, TD_FROM_AGAIN) && holds(l, a, TD_FROM_FORWARD));
+}
+
 bool td__group_join(td_lowered *l, int p, int r, int k) {
     td_point *from = &l->point.v[p], *to = &l->point.v[r];
     fit       f;
     if (from->group == to->group) return true;
+    if (keep_apart(l, from->group, to->group)) return false;
     begin(&f, l, from->group, to->group);
     if (!pair_strides(&f, &from->own, &to->in[k]) || !pair_rest(&f)) return false;
     if (left_of_b(&f) < 0) return finish(&f, (td_level)from->level);
@@ -400,6 +416,8 @@ bool td__group_share(td_lowered *l, int p, int k, int q, int j) {
     fit       f;
     bool      rows = x->walks != TD_AT_POINT || y->walks != TD_AT_POINT;
     if (x->group == y->group || rows) return false;
+    if (holds(l, x->group, TD_FROM_AGAIN) || holds(l, y->group, TD_FROM_AGAIN))
+        return false;
     if (!td__extent_eq(x->in[k].offset, y->in[j].offset)) return false;
     begin(&f, l, x->group, y->group);
     return pair_strides(&f, &x->in[k], &y->in[j]) && finish(&f, TD_AT_POINT);

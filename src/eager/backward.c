@@ -8,6 +8,7 @@
  * inside, a failed context means that the walk failed. */
 typedef struct outer {
     bool          grad, inference;
+    uint32_t      tags;
     td_code       code;
     char         *message;
     td_arena_mark mark;
@@ -17,6 +18,7 @@ static bool begin(td_walk *w, outer *o) {
     td_ctx *cx = w->cx;
     *o = (outer){.grad = cx->grad_enabled,
                  .inference = cx->inference,
+                 .tags = cx->tags,
                  .code = cx->code,
                  .mark = td__arena_mark(&td__eager(cx)->walks)};
     if (o->code != TD_OK) {
@@ -25,6 +27,7 @@ static bool begin(td_walk *w, outer *o) {
     }
     cx->grad_enabled = w->create;
     cx->inference = false;
+    if (cx->fake) cx->tags |= TD_TAG_FROM(TD_FROM_BACKWARD); /* so it is recorded */
     td__walk_begin(w);
     return true;
 }
@@ -35,6 +38,7 @@ static void end(td_walk *w, outer *o) {
     td__arena_reset(&td__eager(cx)->walks, o->mark);
     cx->grad_enabled = o->grad;
     cx->inference = o->inference;
+    cx->tags = o->tags;
     if (o->code == TD_OK) return;
     cx->code = o->code;
     strcpy(cx->message, o->message); /* came from there */

@@ -17,8 +17,10 @@ bool td__program_inputs(const td_graph *p, const td_value *in, td_value *to) {
 }
 
 td_outside td__step_in(td_ctx *cx) {
-    td_outside o = {cx->top,  cx->tape->below, cx->grad_enabled, cx->inference,
-                    cx->fake, cx->rng_seed,    cx->rng_offset,   td_here};
+    td_outside o = {cx->top,        cx->tape->below, cx->grad_enabled,
+                    cx->inference,  cx->fake,        cx->rng_seed,
+                    cx->rng_offset, td_here,         cx->tags};
+    cx->tags = 0;
     td_here = (td_where){0}; /* an earlier failure's may lie in a graph now gone */
     return o;
 }
@@ -29,6 +31,7 @@ void td__step_out(td_ctx *cx, const td_outside *o, bool ok) {
     cx->grad_enabled = o->grad;
     cx->inference = o->inference;
     cx->fake = o->fake;
+    cx->tags = o->tags;
     td_rng_set(cx, o->seed, o->offset);
     if (ok) td_here = o->here;
 }

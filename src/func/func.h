@@ -62,6 +62,7 @@ typedef struct td_outside {
     bool     grad, inference, fake;
     uint64_t seed, offset;
     td_where here;
+    uint32_t tags;
 } td_outside;
 td_outside td__step_in(td_ctx *cx);
 void       td__step_out(td_ctx *cx, const td_outside *o, bool ok);

@@ -70,6 +70,7 @@ static bool same_arg(const td_garg *a, const td_garg *b) {
 static bool same_node(const td_gnode *a, const td_gnode *b) {
     if (a->op != b->op || a->n_in != b->n_in || a->n_out != b->n_out) return false;
     if (a->tags != b->tags) return false; /* a checkpoint wants them treated apart */
+    if ((a->origin == TD_FROM_AGAIN) != (b->origin == TD_FROM_AGAIN)) return false;
     for (int i = 0; i < a->n_in; i++)
         if (!same_arg(&a->in[i], &b->in[i])) return false;
     return true;

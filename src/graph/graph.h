@@ -87,9 +87,14 @@ typedef enum td_gregion {
     TD_R_COUNT
 } td_gregion;
 
-/* Which half of a joint graph a node belongs to. */
-/* BEFORE: what could fail has run before, with the same values. */
-typedef enum td_origin { TD_FROM_FORWARD, TD_FROM_BACKWARD, TD_FROM_BEFORE } td_origin;
+/* Which part of a graph a node belongs to: of the halves of a joint graph, or, in a
+ * program, whether a backward inside it computes the node. */
+typedef enum td_origin {
+    TD_FROM_FORWARD,
+    TD_FROM_BACKWARD,
+    TD_FROM_BEFORE, /* what could fail has run before, with the same values */
+    TD_FROM_AGAIN   /* a forward node, computed once more where a backward reads it */
+} td_origin;
 
 /* What a checkpoint region asks for the results of a node (tandem/grad.h: td_policy)
  * lies in td_gnode.tags with the number of the region, 1 upwards. */
@@ -97,6 +102,10 @@ typedef enum td_origin { TD_FROM_FORWARD, TD_FROM_BACKWARD, TD_FROM_BEFORE } td_
 #define TD_TAG(policy, region) ((uint32_t)(policy) | (uint32_t)(region) << 8)
 #define TD_TAG_POLICY(tags) ((td_policy)((tags)&7u))
 #define TD_TAG_REGION(tags) ((int)((tags) >> 8))
+/* A context's tags, those of the node being replayed, have its origin beside them. */
+#define TD_TAG_FROM(origin) ((uint32_t)(origin) << 4)
+#define TD_TAG_ORIGIN(tags) ((uint8_t)((tags) >> 4 & 3u))
+#define TD_TAG_WISH(tags) ((tags) & ~0x30u)
 
 struct td_gnode {
     uint8_t     kind;   /* td_gnode_kind */

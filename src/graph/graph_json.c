@@ -148,6 +148,7 @@ static void json_node(td_buf *b, const td_labels *l, const td_gnode *n) {
     }
     td__buf_add(b, "]");
     if (n->origin == TD_FROM_BACKWARD) td__buf_add(b, ",\"backward\":true");
+    if (n->origin == TD_FROM_AGAIN) td__buf_add(b, ",\"again\":true");
     if (n->tags)
         td__buf_printf(b, ",\"%s\":%d", td__policy_words[TD_TAG_POLICY(n->tags)],
                        TD_TAG_REGION(n->tags));

@@ -233,6 +233,7 @@ void td__text_node(td_buf *b, const td_labels *l, const td_gnode *n, unsigned ho
     td__buf_add(b, ")");
     if (how & TD_PRINT_TYPES) types_text(b, l, n);
     if (n->origin == TD_FROM_BACKWARD) td__buf_add(b, " backward");
+    if (n->origin == TD_FROM_AGAIN) td__buf_add(b, " again");
     if (n->tags)
         td__buf_printf(b, " %s %d", td__policy_words[TD_TAG_POLICY(n->tags)],
                        TD_TAG_REGION(n->tags));

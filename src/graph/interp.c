@@ -270,11 +270,13 @@ static void forget_read(void *env, td_gval *v) { td__replay_read(env, v); }
 bool td__replay_node(td_replay *r, const td_gnode *n) {
     if (n->kind != TD_N_OP) return change_mode(r, n);
     td_where was = td_here;
-    uint32_t tags = r->g->cx->tags;
+    td_ctx  *cx = r->g->cx;
+    uint32_t tags = cx->tags; /* a region holds inside an op too */
+    uint8_t  origin = n->origin ? n->origin : TD_TAG_ORIGIN(tags);
     td_here = n->here;
-    r->g->cx->tags = n->tags ? n->tags : tags; /* a region holds inside an op too */
+    cx->tags = (n->tags ? n->tags : TD_TAG_WISH(tags)) | TD_TAG_FROM(origin);
     bool ok = read_args(r, n) && call_op(r, n);
-    r->g->cx->tags = tags;
+    cx->tags = tags;
     if (!ok) return false;
     td_here = was;
     if (!r->reads) return true;

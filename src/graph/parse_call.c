@@ -204,8 +204,9 @@ static bool parse_policy(td_parser *ps, td_gnode *n) {
 static bool parse_tail(td_parser *ps, td_gnode *n, bool list) {
     td_lexer *lx = &ps->lx;
     if (td__lex_take(lx, ":") && !parse_types(ps, n, list)) return false;
-    if (td__lex_word(lx, "backward")) {
-        n->origin = TD_FROM_BACKWARD;
+    bool again = td__lex_word(lx, "again");
+    if (again || td__lex_word(lx, "backward")) {
+        n->origin = again ? TD_FROM_AGAIN : TD_FROM_BACKWARD;
         td__lex_next(lx);
     }
     if (!parse_policy(ps, n)) return false;

@@ -75,14 +75,18 @@ static bool find_targets(td_joint_run *r, td_edge *to) {
     return true;
 }
 
-/* What is expected of sizes is checked forward already, where they are known there. */
+/* A backward inside the program is forward's; what comes from node `first` on is
+ * backward's. What is expected of sizes is checked forward already, where they are
+ * known there. */
 static void tag_backward(td_graph *g, int first) {
     bool shows = false;
+    for (int i = 0; i < first; i++) g->nodes.v[i]->origin = TD_FROM_FORWARD;
     for (int i = first; i < g->nodes.n; i++)
         shows |= (td__ops[g->nodes.v[i]->op].flags & TD_OPF_DYNAMIC) != 0;
     for (int i = first; i < g->nodes.n; i++)
-        if (shows || g->nodes.v[i]->op != TD_OP_expect)
-            g->nodes.v[i]->origin = TD_FROM_BACKWARD;
+        g->nodes.v[i]->origin = shows || g->nodes.v[i]->op != TD_OP_expect
+                                    ? TD_FROM_BACKWARD
+                                    : TD_FROM_FORWARD;
 }
 
 static bool add_write(td_joint_run *r, int input, td_gval *v) {

@@ -3,7 +3,8 @@
  * bans, then, from the freest of them, subsets of what it keeps, by knapsack. Each is
  * measured exactly (bytes kept, price of what is done again, memory needed at once);
  * the budget picks the cheapest that fits. As the pool is the same for all budgets, a
- * smaller budget never keeps more. */
+ * smaller budget never keeps more. In a step, where all is one graph, the budget is one
+ * of memory needed at once instead, and a smaller one never needs more. */
 #include "part/part_int.h"
 
 #include <math.h>
@@ -12,11 +13,12 @@
 enum { FINEST = 10000, COARSEST = 100 };
 #define TABLE_BITS 1e8 /* of the knapsack */
 #define STEPS 4e7      /* of measuring choices */
+#define PEAK_STEPS 2e6 /* ...by the memory they need at once */
 
 typedef struct pool {
     td_part *p;
     int64_t  bound;       /* bytes; -1: looking for the least */
-    int64_t  least, most; /* bytes of the most frugal choice, and of the full cut */
+    int64_t  least, most; /* size of the most frugal choice, and of the full cut */
     int64_t  peak;        /* no choice may need more at once */
     bool     any, failed;
     int64_t  bytes; /* of the best so far */
@@ -30,32 +32,37 @@ typedef struct pool {
     td_sack  sack;
 } pool;
 
-/* Does the choice need too much memory at once? */
-static bool is_too_high(pool *l) {
+static bool is_step(const pool *l) { return l->p->from >= 0; }
+
+static int64_t peak_of(pool *l) {
     int64_t       peak = 0;
     td_arena_mark was = td__arena_mark(&l->p->room);
     td__part_walk_forward(l->p);
     if (!td__part_peak(l->p, &peak)) l->failed = true;
     td__arena_reset(&l->p->room, was);
-    return peak > l->peak;
+    return peak;
 }
+
+/* Does the choice need too much memory at once? */
+static bool is_too_high(pool *l) { return !is_step(l) && peak_of(l) > l->peak; }
 
 /* Measures p->saved and remembers it when it is the best that fits. */
 static void offer(pool *l) {
     td_part *p = l->p;
     td__part_walk(p);
+    int64_t size = is_step(l) ? peak_of(l) : p->kept_bytes;
     if (l->bound < 0) {
-        if ((l->any && p->kept_bytes >= l->least) || is_too_high(l)) return;
-        l->least = p->kept_bytes;
+        if ((l->any && size >= l->least) || is_too_high(l)) return;
+        l->least = size;
         l->any = true;
         return;
     }
-    if (p->kept_bytes > l->bound) return;
-    bool better = p->again_cost < l->cost ||
-                  (p->again_cost == l->cost && p->kept_bytes < l->bytes);
+    if (size > l->bound) return;
+    bool better =
+        p->again_cost < l->cost || (p->again_cost == l->cost && size < l->bytes);
     if ((l->any && !better) || is_too_high(l)) return;
     l->any = true;
-    l->bytes = p->kept_bytes;
+    l->bytes = size;
     l->cost = p->again_cost;
     memcpy(l->best, p->saved, (size_t)p->n_values);
 }
@@ -154,7 +161,8 @@ static void offer_items(pool *l) {
 }
 
 static int most_offers(const pool *l) {
-    double n = STEPS / (l->p->n_nodes + l->p->n_values + 1);
+    double steps = is_step(l) ? PEAK_STEPS : STEPS;
+    double n = steps / (l->p->n_nodes + l->p->n_values + 1);
     return n < 16 ? 16 : n > FINEST ? FINEST : (int)n;
 }
 
@@ -231,7 +239,8 @@ static bool pick(pool *l, const bool *base) {
 }
 
 bool td__part_budget(td_part *p, int64_t peak) {
-    pool  l = {.p = p, .bound = -1, .peak = peak, .most = p->kept_bytes};
+    pool l = {.p = p, .bound = -1, .peak = peak, .most = p->kept_bytes};
+    if (is_step(&l)) l.most = peak;
     bool *base = td__part_room(p, (size_t)p->n_values, 1);
     if (!base) return false;
     memcpy(base, p->saved, (size_t)p->n_values);

@@ -37,6 +37,7 @@ static bool is_stored(const td_part *p, int v) {
 int64_t td__part_weight(const td_part *p, int v) {
     static const int nearest = 1, farthest = 100;
     int              maker = p->maker[v], d = p->dist[v];
+    if (maker < 0 && p->from >= 0) return 0; /* it is there until the step ends */
     if (maker < 0 && p->o->free_params && is_static(p, v)) return 0;
     if (maker >= 0 && (p->view[maker] || p->again[maker])) return TD_FLOW_INF;
     d = d < nearest ? nearest : d > farthest ? farthest : d;

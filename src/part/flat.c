@@ -2,6 +2,7 @@
  * numbers, which is what every decision after this goes by. */
 #include "part/part_int.h"
 
+#include <limits.h>
 #include <string.h>
 
 void *td__part_room(td_part *p, size_t n, size_t item) {
@@ -152,10 +153,12 @@ static bool flatten(td_part *p) {
            flatten_choice(p) && td__part_sets(p);
 }
 
-bool td__part_open(td_part *p, const td_joint *j, const td_part_opts *o) {
-    *p = (td_part){.cx = j->cx, .j = j, .o = o, .g = td__graph_clone(j->g)};
+bool td__part_open(td_part *p, const td_joint *j, const td_part_opts *o, int run) {
+    *p = (td_part){.cx = j->cx, .j = j, .o = o, .from = -1, .last = INT_MAX};
+    p->g = td__graph_clone(j->g);
     if (!p->g || !sweep(p)) return false;
     if (o->cse && !td__graph_cse(p->g)) return false;
+    if (run && !td__part_find_run(p, run)) return true;
     if (!flatten(p)) return false;
     td__part_tags(p);
     return true;

@@ -99,7 +99,7 @@ td_halves *td__part_given(const td_joint *j, const td_part_opts *opts,
     td_part    p;
     td_halves *h = NULL;
     int64_t    peak = 0;
-    if (td__part_open(&p, j, opts) && ask(&p, chooser)) {
+    if (td__part_open(&p, j, opts, 0) && ask(&p, chooser)) {
         td__part_walk(&p);
         td__part_walk_forward(&p);
         if (td__part_peak(&p, &peak)) h = td__part_extract(&p);

@@ -47,6 +47,11 @@ int td__part_order(td_part *p, int32_t *order) {
     }
     for (int v = 0; v < p->n_values; v++)
         if (p->is_grad[v] && p->maker[v] >= 0 && !p->kept[v]) place(&o, p->maker[v]);
+    for (int i = 0; i < p->n_nodes; i++) /* all they read comes before them */
+        for (int k = p->read_at[i]; k < p->read_at[i + 1] && p->late[i]; k++) {
+            int v = p->reads[k];
+            if (p->maker[v] >= 0 && !p->kept[v]) place(&o, p->maker[v]);
+        }
     for (int i = 0; i < p->n_nodes; i++)
         if (p->late[i]) place(&o, i);
     return o.n;

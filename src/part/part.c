@@ -50,7 +50,7 @@ bool td__joint_over(td_graph *g, td_joint *j) {
 
 /* By placement: every value up to the last forward node, unless a checkpoint wants it
  * again, or it is a view. */
-static void choose_all(td_part *p) {
+void td__part_keep_all(td_part *p) {
     int last = td__part_last_forward(p);
     p->all = true;
     for (int i = 0; i < p->n_nodes; i++) {
@@ -68,8 +68,7 @@ static bool choose_cut(td_part *p) {
 
 /* ---- both --------------------------------------------------------------- */
 
-/* What follows from p->saved. */
-static bool measure(td_part *p, int64_t *peak) {
+bool td__part_measure(td_part *p, int64_t *peak) {
     td__part_walk(p);
     td__part_walk_forward(p);
     return td__part_peak(p, peak);
@@ -78,21 +77,22 @@ static bool measure(td_part *p, int64_t *peak) {
 /* The cut, unless it needs more memory at once than keeping all does; then less than
  * that, where the budget asks for it. */
 static bool choose_least(td_part *p, td_halves *said) {
-    if (!choose_cut(p) || !measure(p, &said->peak)) return false;
+    if (!choose_cut(p) || !td__part_measure(p, &said->peak)) return false;
     if (said->peak > said->peak_most) {
         said->fell_back = true;
-        choose_all(p);
-        if (!measure(p, &said->peak)) return false;
+        td__part_keep_all(p);
+        if (!td__part_measure(p, &said->peak)) return false;
     }
     if (p->o->budget >= 1) return true;
-    if (!td__part_budget(p, said->peak_most) || !measure(p, &said->peak)) return false;
+    if (!td__part_budget(p, said->peak_most) || !td__part_measure(p, &said->peak))
+        return false;
     said->fell_back = p->all;
     return true;
 }
 
 static bool choose(td_part *p, bool cut, td_halves *said) {
-    choose_all(p);
-    if (!measure(p, &said->peak)) return false;
+    td__part_keep_all(p);
+    if (!td__part_measure(p, &said->peak)) return false;
     said->peak_most = said->peak;
     said->bytes_most = p->kept_bytes;
     return !cut || choose_least(p, said);
@@ -101,7 +101,7 @@ static bool choose(td_part *p, bool cut, td_halves *said) {
 static td_halves *split(const td_joint *j, const td_part_opts *o, bool cut) {
     td_part   p;
     td_halves said = {0}, *h = NULL;
-    bool      ok = td__part_open(&p, j, o) && choose(&p, cut, &said);
+    bool      ok = td__part_open(&p, j, o, 0) && choose(&p, cut, &said);
     if (ok) h = td__part_extract(&p);
     td__part_close(&p);
     if (!h) return NULL;

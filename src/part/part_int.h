@@ -33,6 +33,9 @@ typedef struct td_part {
     td_graph           *g; /* working copy, packed: node ids are positions */
     td_arena            room;
     int                 n_values, n_nodes, n_primals;
+    /* Of a backward inside a step (step.c): its first node, and what counts for the
+     * peak. What stands before `from` is forward. from < 0: it is a joint graph. */
+    int                 from, first, last;
 
     /* flat.c */
     int32_t *maker;            /* by value: its node, -1: an input */
@@ -68,7 +71,8 @@ typedef struct td_part {
 
 /* ---- flat.c ------------------------------------------------------------- */
 
-bool  td__part_open(td_part *p, const td_joint *j, const td_part_opts *o);
+/* run: 0, or which backward inside a step, from 1. */
+bool  td__part_open(td_part *p, const td_joint *j, const td_part_opts *o, int run);
 void  td__part_close(td_part *p);
 /* The value a node's results lie in; -1: they are fresh. */
 int   td__part_shares(const td_gnode *n);
@@ -81,6 +85,18 @@ void *td__part_room(td_part *p, size_t n, size_t item);
 void   td__part_sizes(const td_graph *g, const td_part_opts *o, int64_t *bound,
                       int64_t *bytes);
 double td__part_cost(const td_part *p, int node);
+
+/* ---- step.c ------------------------------------------------------------- */
+
+/* Fills in from, first and last; false: there are not so many runs. */
+bool td__part_find_run(td_part *p, int run);
+
+/* ---- part.c ------------------------------------------------------------- */
+
+/* Everything is kept that no checkpoint wants again. */
+void td__part_keep_all(td_part *p);
+/* What follows from p->saved. */
+bool td__part_measure(td_part *p, int64_t *peak);
 
 /* ---- sets.c, tags.c ----------------------------------------------------- */
 
@@ -134,7 +150,8 @@ void    td__part_walk_forward(td_part *p);
 
 /* ---- budget.c, knapsack.c ----------------------------------------------- */
 
-/* Looks for less than the choice at hand keeps, without a peak above `peak`. */
+/* Looks for less than the choice at hand keeps, without a peak above `peak`; in a step
+ * for less than that peak. */
 bool td__part_budget(td_part *p, int64_t peak);
 
 /* Which of n things to take, for every bound on their weight up to cap at once. */

@@ -4,6 +4,7 @@
  * choices that have not become graphs yet. */
 #include "part/part_int.h"
 
+#include <limits.h>
 #include <string.h>
 
 typedef struct running {
@@ -16,7 +17,8 @@ typedef struct running {
     const int64_t  *bytes; /* by value */
     bool           *ours;  /* by root: counted in `alive` */
     int64_t         alive, most;
-    td_peak_fn     *each; /* hears of every node; NULL: nobody */
+    int             first, last; /* nodes that count for `most` */
+    td_peak_fn     *each;        /* hears of every node; NULL: nobody */
     void           *env;
     bool            bwd;
 } running;
@@ -65,6 +67,7 @@ static void make_results(running *r, const td_gnode *n) {
         r->alive += r->bytes[v];
         r->ours[v] = true;
     }
+    if (n->id < r->first || n->id > r->last) return;
     if (r->alive + waste > r->most) r->most = r->alive + waste;
 }
 
@@ -85,7 +88,7 @@ static void run(running *r) {
 
 static bool open_run(running *r, const td_graph *g, td_arena *a) {
     size_t n = (size_t)g->n_values + 1;
-    *r = (running){.g = g, .n = g->nodes.n};
+    *r = (running){.g = g, .n = g->nodes.n, .last = INT_MAX};
     r->root = td__arena_alloc(a, sizeof *r->root * n);
     r->reads = td__arena_zalloc(a, sizeof *r->reads * n);
     r->ours = td__arena_zalloc(a, n);
@@ -174,6 +177,7 @@ bool td__peak_bytes(const td_halves *h, const td_part_opts *opts, td_peak *out) 
 static int64_t run_forward(td_part *p, running *r, int32_t *order) {
     r->bytes = p->bytes;
     r->order = order;
+    r->first = p->first, r->last = p->last;
     r->n = 0;
     for (int i = 0; i < p->n_nodes; i++)
         if (p->in_fwd[i]) order[r->n++] = i;
@@ -190,10 +194,11 @@ static int64_t run_backward(td_part *p, running *r, int32_t *order, int64_t held
     r->bytes = p->bytes;
     r->order = order;
     r->kept = p->kept;
+    r->first = p->first, r->last = p->last;
     r->alive = r->most = held;
     prepare(r);
-    for (int i = p->j->n_fwd; i < p->g->outputs.n; i++)
-        td__garg_each(&p->g->outputs.v[i], count_read, r);
+    for (int v = 0; v < p->n_values; v++)
+        if (p->is_grad[v]) hold(r, v);
     for (int v = 0; v < p->n_values; v++)
         if (p->kept[v] && p->maker[v] >= 0 && !p->is_out[v]) bring_in(r, v);
     run(r);

@@ -10,7 +10,23 @@ static bool is_late(const td_part *p, int i) {
     return false;
 }
 
+/* By place: what a step computes from where a backward begins on is not moved. */
+static bool find_late_run(td_part *p) {
+    for (int i = 0; i < p->n_nodes; i++) {
+        const td_gnode *n = p->g->nodes.v[i];
+        p->late[i] = i >= p->from;
+        for (int k = 0; k < n->n_out; k++) {
+            int v = n->out[k]->id;
+            p->late_v[v] = p->late[i];
+            p->is_grad[v] = p->is_out[v] && p->late[i];
+            p->is_out[v] = p->is_out[v] && !p->late[i];
+        }
+    }
+    return true;
+}
+
 static bool find_late(td_part *p) {
+    if (p->from >= 0) return find_late_run(p);
     for (int i = 0; i < p->j->n_tangents; i++) p->late_v[p->n_primals + i] = true;
     for (int i = 0; i < p->n_nodes; i++) {
         const td_gnode *n = p->g->nodes.v[i];

@@ -18,6 +18,7 @@ static bool reads_written(const td_part *p, int i) {
 
 /* Inputs the forward half or its caller writes. */
 static void find_written(const td_part *p) {
+    if (p->from >= 0) return; /* a step writes at its end */
     for (int i = 0; i < p->n_primals && p->j->written; i++)
         p->written[i] = p->j->written[i];
     for (int i = 0; i < p->n_nodes; i++) {

@@ -39,7 +39,7 @@ static bool find_file(td_record *r) {
 /* What the checkpoint region around an op asks for it. */
 static uint32_t tags_of(const td_ctx *cx, td_op op) {
     const td_wish *w = cx->wish;
-    if (!w) return cx->tags;
+    if (!w) return TD_TAG_WISH(cx->tags);
     td_policy p = w->policy ? w->policy(w->env, td__ops[op].name) : TD_PREFER_RECOMPUTE;
     bool      known = p > TD_POLICY_NONE && p <= TD_MUST_RECOMPUTE;
     return known ? TD_TAG(p, w->region) : 0;
@@ -50,6 +50,7 @@ bool td__record_place(td_record *r, td_gnode *n) {
     n->here = (td_where){r->file_copy, td_here.line};
     n->scope = r->scope;
     n->tags = tags_of(r->cx, n->op);
+    n->origin = TD_TAG_ORIGIN(r->cx->tags);
     return true;
 }
 

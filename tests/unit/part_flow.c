@@ -93,7 +93,7 @@ TEST(what_can_neither_be_kept_nor_repeated_is_named) {
                                   "  return %y, %g <grad 0>\n"
                                   "}\n");
     CHECK(f && td__graph_infer(f->graphs.v[0]) && td__joint_over(f->graphs.v[0], &j));
-    CHECK(td__part_open(&p, &j, &o) && td__part_bans(&p, (td_bans){0}));
+    CHECK(td__part_open(&p, &j, &o, 0) && td__part_bans(&p, (td_bans){0}));
     p.why[1] = TD_WHY_EFFECT;
     CHECK(!td__part_cut(&p));
     CHECK(td_error(cx) == TD_E_BUILD);

@@ -151,7 +151,7 @@ TEST(no_other_choice_is_cheaper_than_the_cut) {
         td_bans b = {.reductions = i & 1, .aggressive = i & 2, .materialized = i & 4};
         int64_t cost;
         if (i % 5 == 0) strew_tags(g, (unsigned)i);
-        CHECK(td__joint_over(g, &j) && td__part_open(&p, &j, &o));
+        CHECK(td__joint_over(g, &j) && td__part_open(&p, &j, &o, 0));
         CHECK(td__part_bans(&p, b) && td__part_cut(&p));
         CHECK(is_valid(&p, &cost));
         int64_t least = least_cost(&p);
