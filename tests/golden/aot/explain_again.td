@@ -1,5 +1,5 @@
 # run: explain
-# Cheap chains are computed again, products are kept; a random draw is drawn once.
+# Cheap chains are computed again, products are kept; a random draw too.
 func @block(%x: f32[64,64], %w: f32[64,64] grad, %b: f32[64] grad) {
   %h = matmul(%x, %w)
   %s = add(%h, %b)
@@ -36,8 +36,8 @@ specialization 0: forward and backward
     %5      add               16.0 KiB  computed again  cheap: pointwise
     %6      tanh              16.0 KiB  computed again  cheap: pointwise
     %7      exp               16.0 KiB  computed again  cheap: pointwise
-    %8      native_dropout    16.0 KiB  kept            random: drawn once
-    %9      native_dropout     4.0 KiB  kept            random: drawn once
+    %8      native_dropout    16.0 KiB  kept            random: drawing takes long
+    %9      native_dropout     4.0 KiB  kept            random: drawing takes long
     input 1 is held as well, for gradients of gradients
   memory, beside inputs and gradients that come in
     kept    36.0 KiB  of 52.0 KiB that backward reads

@@ -18,17 +18,19 @@ func @f(%x: f32[s0,s1], %w: f32[s1,s1] <param "w">, %t: f32[s0] <tangent 0>) {
 }
 ---
 func @f_forward(%x: f32[s0,s1], %w: f32[s1,s1] <param "w">) {
+  %2 = random_state() : i64[2]
   %r = rand_like(%x) : f32[s0,s1] must_recompute 1
   %m = mul(%x, %r) : f32[s0,s1] must_recompute 1
   %h = mm(%m, %w) : f32[s0,s1] must_recompute 1
   %a = tanh(%h) : f32[s0,s1] must_recompute 2
   %b = sin(%a) : f32[s0,s1] must_recompute 2
   %y = sum(%b, [1]) : f32[s0]
-  return %y, %h <saved 1>
+  return %y, %h <saved 1>, %2 <saved 2>
 }
 func @f_backward(
     %x: f32[s0,s1] <saved 0>,
     %h: f32[s0,s1] <saved 1>,
+    %2: i64[2] <saved 2>,
     %t: f32[s0] <tangent 0>) {
   %u = unsqueeze(%t, 1) : f32[s0,1] backward
   %e = expand(%u, [s0,s1]) : f32[s0,s1]{1,0} backward
@@ -36,7 +38,9 @@ func @f_backward(
   %c = cos(%a) : f32[s0,s1] backward
   %g1 = mul(%e, %c) : f32[s0,s1] backward
   %g2 = tanh_backward(%g1, %a) : f32[s0,s1] backward
+  %10 = random_state(%2) : i64[2]
   %r = rand_like(%x) : f32[s0,s1] must_recompute 1
+  random_state(%10) : i64[2]
   %m = mul(%x, %r) : f32[s0,s1] must_recompute 1
   %mt = transpose(%m, 0, 1) : f32[s1,s0]{1,s1} backward
   %gw = mm(%mt, %g2) : f32[s1,s1] backward
@@ -49,4 +53,4 @@ value   op              bytes          why
 %h      mm           16.0 KiB  kept    between two checkpoint regions
 %a      tanh         16.0 KiB  again   checkpoint region 2
 kept 16.0 KiB of 16.0 KiB, peak 48.2 KiB of 48.2 KiB; computed again: 3
-random ops drawn again: 1
+random ops drawn again, with the same numbers: 1
