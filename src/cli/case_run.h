@@ -61,7 +61,7 @@ extern const case_way        case_eager;
 extern const case_way *const case_ways[];
 enum { CASE_COMPILED = 6 };
 extern const case_way case_compiled[CASE_COMPILED]; /* way_compiled.c */
-/* The same with the graphs of native code replayed: what that is made of, without it. */
+/* The same with the graphs of native code replayed: what it is made of. */
 extern const case_way case_replayed[CASE_COMPILED];
 
 /* Runs the case inside a scope of its own, reporting as it goes. False: it failed
