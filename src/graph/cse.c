@@ -1,8 +1,9 @@
 /* cse.c -- common subexpressions: a pure node equal to an earlier one is replaced by
  * it. Literals are equal when kind and bits are: 1, 1.0 and true differ. Random
- * ops never merge, nor do ops that show a size, for each has a symbol of its own. Writes and edges of regions are barriers: nothing merges across
- * them, nor does anything that is written. Two results that are both seen outside
- * stay two: the caller could tell. */
+ * ops never merge, nor do ops that show a size, for each has a symbol of its own.
+ * Writes and edges of regions are barriers: nothing merges across them, nor does
+ * anything that is written. Two results that are both seen outside stay two: the
+ * caller could tell. */
 #include "graph/graph_int.h"
 
 typedef struct merging {
