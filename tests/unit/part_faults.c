@@ -61,3 +61,71 @@ TEST(every_failing_allocation_of_a_cut_is_an_error) {
     td__gfile_drop(f);
     td_close(cx);
 }
+
+/* ---- a step ------------------------------------------------------------- */
+
+static const char step[] = "func @s(%x: f32[8,8], %w: f32[8,8]) {\n"
+                           "  %r = rand_like(%x) must_recompute 1\n"
+                           "  %m = mul(%x, %r) must_recompute 1\n"
+                           "  %h = mm(%m, %w)\n"
+                           "  %a = tanh(%h)\n"
+                           "  %l = sum(%a, [0,1])\n"
+                           "  %o = ones_like(%a) backward\n"
+                           "  %g = tanh_backward(%o, %a) backward\n"
+                           "  %mt = transpose(%m, 0, 1) backward\n"
+                           "  %gw = mm(%mt, %g) backward\n"
+                           "  return %l, %gw\n"
+                           "}\n";
+
+/* The graph as it is afterwards; NULL after a failure. */
+static td_graph *settle(td_graph *g, double budget) {
+    td_part_opts o = td__part_defaults();
+    td_joint     j = {.cx = g->cx, .n_primals = 2, .n_fwd = g->outputs.n};
+    td_halves   *h = NULL;
+    o.budget = budget;
+    bool ok = (j.g = td__graph_clone(g)) && td__part_step(&j, &o, &h);
+    td__halves_drop(h);
+    if (ok) return j.g;
+    td__graph_drop(j.g);
+    return NULL;
+}
+
+static void fail_each_step(td_graph *g, double budget) {
+    td_ctx *cx = g->cx;
+    int     failures = 0;
+    for (bool hit = true; hit;) {
+        td__fault_arm(failures, false);
+        td_graph *to = settle(g, budget);
+        hit = td__fault_count() > failures;
+        td__fault_arm(-1, false);
+        CHECK(to != NULL ? td_ok(cx) : td_error(cx) == TD_E_MEMORY);
+        failures += !to;
+        td__graph_drop(to);
+        td_clear(cx);
+        CHECK(hit == !to && failures < 10000);
+    }
+    CHECK(failures > 20);
+}
+
+TEST(a_step_is_settled_or_fails_and_means_the_same) {
+    td_ctx   *cx = td_open();
+    td_gfile *f = parse(cx, step);
+    td_graph *g = f->graphs.v[0];
+    CHECK(td__graph_infer(g));
+    for (int i = 0; i < 2; i++) {
+        td_value  in[2], want[2], got[2];
+        td_graph *to = settle(g, i);
+        CHECK(to && count_op(to, TD_OP_rand_like) == 2);
+        CHECK(count_op(to, TD_OP_random_state) == 3);
+        make_inputs(g, in);
+        td_seed(cx, 9);
+        CHECK(run_half(g, in, want));
+        td_seed(cx, 9);
+        CHECK(run_half(to, in, got));
+        CHECK(same_bits(want[0], got[0]) && same_bits(want[1], got[1]));
+        td__graph_drop(to);
+        fail_each_step(g, i);
+    }
+    td__gfile_drop(f);
+    td_close(cx);
+}
