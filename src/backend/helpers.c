@@ -38,6 +38,7 @@ static void mark_uses(bool *need) {
 bool td__helpers_text(td_buf *b, const char *names) {
     bool *need = td__zalloc((size_t)td__n_helpers * sizeof *need);
     bool  ok = need != NULL;
+    if (!need) b->failed = true;
     for (const char *p = names + strspn(names, "\n"); ok && *p; p += strspn(p, "\n")) {
         size_t n = strcspn(p, "\n");
         int    i = find(p, n);

@@ -25,6 +25,7 @@ static void drop_native(void *env) {
     for (int i = 0; i < c->n_launches; i++) drop_launch(&c->launches[i]);
     td__free(c->launches);
     td__vec_free(&c->steps);
+    td__memory_free(&c->mem);
     td__lowered_free(&c->low);
     td__graph_drop(c->g);
     td__free(c);
@@ -302,7 +303,7 @@ static bool build(td_native *c) {
     if (!td__fuse(&c->low)) return false;
     td__span_end(cx, "fuse");
     td__span_begin(cx, "emit");
-    if (!make_steps(c)) return false;
+    if (!make_steps(c) || !td__memory_plan(c)) return false;
     td__span_end(cx, "emit");
     return true;
 }

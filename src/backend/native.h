@@ -234,6 +234,50 @@ typedef struct td_same {
 int  td__same_find(td_same *t, const td_nest *n, int launch);
 void td__same_free(td_same *t);
 
+/* ---- memory (arena.c, native_memory.c) ----------------------------------- */
+
+/* Bytes that are needed from one step to another. Values that take over the bytes of
+ * another share its stay. */
+typedef struct td_stay {
+    const td_gval *v;           /* the first */
+    int32_t        first, last; /* steps; first -1: an input; last: the number of steps,
+                                 * it goes on beyond */
+    bool           own;         /* somebody outside sees them: never in the arena */
+    int64_t        bytes;
+    int64_t        at; /* in the arena; -1: a block of their own */
+    td_storage    *st; /* the same for who needs a tensor; NULL: none made yet */
+} td_stay;
+
+typedef struct td_arena_sizes {
+    int64_t arena;  /* bytes of it */
+    int64_t live;   /* most bytes in it that are needed at once: it cannot be smaller */
+    int64_t most;   /* in use at once, with blocks of their own and without inputs */
+    int64_t blocks; /* the same without an arena; no less than `most`, to a page */
+} td_arena_sizes;
+
+/* Gives stays their places. False: no memory. */
+bool td__arena_place(td_stay *s, int n, int steps, td_arena_sizes *to);
+
+typedef struct td_memory {
+    TD_VEC(td_stay) stays;
+    int           *stay_of; /* [n_values] by root; -1: none */
+    bool           any;     /* is there a stay that is not its own? */
+    bool           placed;  /* where sizes are symbolic: for those in bound[] */
+    int64_t       *bound;   /* [dims.n]; NULL: all sizes are numbers */
+    td_arena_sizes sizes;
+    char          *arena; /* of the run; NULL: none */
+} td_memory;
+
+struct td_native;
+/* What a run needs, once steps are there; false after td__fail. */
+bool           td__memory_plan(struct td_native *c);
+void           td__memory_free(td_memory *m);
+/* The arena for a run of these sizes; false after td__fail. _give ends it. */
+bool           td__memory_take(struct td_native *c, const int64_t *bound);
+void           td__memory_give(struct td_native *c);
+/* The stay of a root in the arena; NULL: its bytes lie elsewhere. */
+const td_stay *td__memory_stay(const struct td_native *c, const td_gval *v);
+
 /* ---- compiled graphs (native.c, native_run.c) --------------------------- */
 
 /* A kernel with what it needs to run. */
@@ -265,9 +309,18 @@ typedef struct td_native {
     td_launch *launches;
     int        n_launches;
     TD_VEC(td_native_step) steps;
-    bool held; /* there are no kernels: nodes are replayed */
+    bool      held; /* there are no kernels: nodes are replayed */
+    td_memory mem;
 } td_native;
 
+/* What a step moves, in bytes, and computes; -1: its sizes are not known. */
+typedef struct td_work {
+    int64_t read, written, flops;
+} td_work;
+/* With `sized` for the sizes of the last run. */
+td_work  td__launch_work(const td_launch *k, bool sized);
+/* bound[] NULL: for sizes that are numbers. */
+td_work  td__call_work(const td_graph *g, const td_gnode *n, const int64_t *bound);
 bool     td__native_walk(void *env, td_replay *r);                /* env: a td_native */
 td_meta *td__launch_metas(const td_graph *g, const td_launch *k); /* NULL: no memory */
 const td_native *td__native_of(const td_runner *r); /* NULL: it is no native code */

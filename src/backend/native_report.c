@@ -1,71 +1,80 @@
 /* native_report.c -- what a graph was compiled to, for `tandem explain`: a line for
- * each kernel, with its ops, its space and the bytes it moves, and how often which op
- * is called as it is. */
+ * each kernel, with its ops, its space, the bytes it moves, what it computes and how
+ * long that took, and one for each op that is called as it is; then memory. */
 #include "backend/native.h"
-
-/* Elements of a pointer that a nest touches, where sizes are numbers; else -1. */
-static int64_t touched(const td_nest *n, const td_stmt *s) {
-    int64_t count = 1;
-    for (int d = 0; d < n->n_dims; d++) {
-        if (n->size[d].p >= 0) return -1;
-        if (s->stride[d].c || s->stride[d].p >= 0) count *= n->size[d].c;
-    }
-    return count;
-}
-
-/* Bytes read or written, each pointer once. */
-static int64_t bytes_moved(const td_nest *n, td_stmt_kind kind) {
-    int64_t total = 0;
-    for (int i = 0; i < n->stmt.n; i++) {
-        const td_stmt *s = &n->stmt.v[i];
-        if (s->kind != kind) continue;
-        int64_t count = touched(n, s);
-        if (count < 0) return -1;
-        total += count * td__dtype_bytes[n->ptr.v[s->ptr].dtype];
-    }
-    return total;
-}
 
 static void add_size(td_buf *b, td_extent e) {
     if (e.p < 0) td__buf_printf(b, "%lld", (long long)e.c);
     else td__buf_add(b, "?");
 }
 
-static void add_kernel(td_buf *b, const td_launch *k) {
-    const td_nest *n = &k->b.nest;
-    int64_t        in = bytes_moved(n, TD_S_LOAD), out = bytes_moved(n, TD_S_STORE);
-    td__buf_printf(b, "    %-52s ", k->label);
-    add_size(b, n->rows);
-    td__buf_add(b, " x ");
-    add_size(b, n->inside);
-    if (in >= 0 && out >= 0)
-        td__buf_printf(b, ", reads %lld B, writes %lld B", (long long)in,
-                       (long long)out);
+/* What was said of the work; how long it took, where somebody has measured it. */
+static void add_work(td_buf *b, td_ctx *cx, const char *span, td_work w) {
+    td_span_total t = td__span_total(cx, span);
+    if (w.read >= 0 && w.written >= 0 && w.flops >= 0)
+        td__buf_printf(b, ", reads %lld B, writes %lld B, %lld flops",
+                       (long long)w.read, (long long)w.written, (long long)w.flops);
+    if (t.count)
+        td__buf_printf(b, ", %.1f us", 1e-3 * (double)t.self_ns / (double)t.count);
     td__buf_add(b, "\n");
 }
 
+/* Where sizes are symbolic, the work is that of the last run. */
+static void add_kernel(td_buf *b, const td_native *c, const td_launch *k) {
+    td__buf_printf(b, "    %-52s ", k->label);
+    add_size(b, k->b.nest.rows);
+    td__buf_add(b, " x ");
+    add_size(b, k->b.nest.inside);
+    add_work(b, c->g->cx, k->label, td__launch_work(k, c->mem.placed));
+}
+
+static void add_up(int64_t *to, int64_t n) { *to = *to < 0 || n < 0 ? -1 : *to + n; }
+
+/* All calls of an op in a line: what they do in all, and how long one takes. */
 static void add_calls(td_buf *b, const td_native *c) {
-    int  count[TD_OP_COUNT] = {0};
-    bool any = false;
-    for (int i = 0; i < c->steps.n; i++)
-        if (c->steps.v[i].node && td__shown(c->steps.v[i].node) < 0)
-            count[c->steps.v[i].node->op]++;
+    int     count[TD_OP_COUNT] = {0};
+    td_work sum[TD_OP_COUNT] = {{0}};
+    for (int i = 0; i < c->steps.n; i++) {
+        const td_gnode *n = c->steps.v[i].node;
+        if (!n || td__shown(n) >= 0) continue;
+        td_work  w = td__call_work(c->g, n, c->mem.placed ? c->mem.bound : NULL);
+        td_work *to = &sum[n->op];
+        count[n->op]++;
+        add_up(&to->read, w.read);
+        add_up(&to->written, w.written);
+        add_up(&to->flops, w.flops);
+    }
     for (int op = 0; op < TD_OP_COUNT; op++) {
         if (!count[op]) continue;
-        td__buf_printf(b, "%s%s %d",
-                       any ? ", " : "    called as they are: ", td__ops[op].name,
-                       count[op]);
-        any = true;
+        td__buf_printf(b, "    %-52s called %d time%s", td__ops[op].name, count[op],
+                       count[op] == 1 ? "" : "s");
+        add_work(b, c->g->cx, td__ops[op].name, sum[op]);
     }
-    if (any) td__buf_add(b, "\n");
+}
+
+/* What a run has beside inputs; with symbolic sizes, the last one. */
+static void add_memory(td_buf *b, const td_memory *m) {
+    int n = 0, own = 0;
+    for (int i = 0; i < m->stays.n; i++) {
+        n += m->stays.v[i].at >= 0;
+        own += m->stays.v[i].at < 0 && m->stays.v[i].first >= 0;
+    }
+    if (m->bound && !m->placed) return;
+    td__buf_printf(b, "    memory: %lld B at most, %lld B were all of it blocks\n",
+                   (long long)m->sizes.most, (long long)m->sizes.blocks);
+    td__buf_printf(b,
+                   "    %d buffers in an arena of %lld B, of which %lld B are needed "
+                   "at once; %d blocks of their own\n",
+                   n, (long long)m->sizes.arena, (long long)m->sizes.live, own);
 }
 
 void td__native_report(td_buf *b, const td_runner *r, const char *what) {
     const td_native *c = td__native_of(r);
     if (!c) return;
     td__buf_printf(b, "  %s code: %d kernels\n", what, c->n_launches);
-    for (int i = 0; i < c->n_launches; i++) add_kernel(b, &c->launches[i]);
+    for (int i = 0; i < c->n_launches; i++) add_kernel(b, c, &c->launches[i]);
     add_calls(b, c);
+    add_memory(b, &c->mem);
 }
 
 /* ---- steps one by one ---------------------------------------------------- */

@@ -4,6 +4,7 @@
 #include "backend/native.h"
 
 #include "ops/pointwise.h"
+#include "ops/rooms.h"
 
 /* Elements worth a thread, and a part of a sum over rows. */
 enum { GRAIN = 16384, PART = 65536, MOST_PARTS = 32 };
@@ -44,18 +45,24 @@ td_meta *td__launch_metas(const td_graph *g, const td_launch *k) {
     return m;
 }
 
+/* In the arena there is a tensor only where somebody reads one. */
 static bool make_value(const td_native *c, td_replay *r, const td_launch *k, int i) {
     const td_gval *v = k->b.makes.v[i];
+    const td_stay *s = td__memory_stay(c, v);
     td_meta        now, *m = k->metas ? &k->metas[i] : &now;
+    if (s && !c->low.needed[v->id]) return true;
     if (!k->metas) find_meta(c->g, v->look, r->bound, m);
-    td_tensor *t = td__tensor_make(c->g->cx, m, false);
+    td_tensor *t =
+        s ? td__tensor_over(c->g->cx, s->st, m) : td__tensor_make(c->g->cx, m, false);
     return t && td__replay_set(r, v, td_value_tensor(t));
 }
 
 /* v takes over the bytes of `from`, which this step reads last and nobody else sees:
  * the loops read each element before they write it. */
-static bool take_over(td_replay *r, const td_gval *v, const td_gval *from) {
-    if (!from || r->reads[from->id] != 1) return false;
+static bool take_over(const td_native *c, td_replay *r, const td_gval *v,
+                      const td_gval *from) {
+    if (!from || r->reads[from->id] != 1 || td__memory_stay(c, v)) return false;
+    if (r->val[from->id].kind != TD_K_TENSOR) return false;
     td_tensor *t = r->val[from->id].u.t;
     if (t->refs != 1 || t->base || t->steps || t->ag ||
         atomic_load_explicit(&t->st->refs, memory_order_relaxed) != 1 || t->offset)
@@ -63,11 +70,13 @@ static bool take_over(td_replay *r, const td_gval *v, const td_gval *from) {
     return td__replay_set(r, v, td_value_tensor(t));
 }
 
-static void find_pointers(const td_replay *r, td_launch *k) {
+static void find_pointers(const td_native *c, const td_replay *r, td_launch *k) {
     for (int i = 0; i < k->b.bytes.n; i++) {
-        const td_bytes  *y = &k->b.bytes.v[i];
-        const td_tensor *t = r->val[y->v->id].u.t;
-        char            *p = td__ptr(t);
+        const td_bytes *y = &k->b.bytes.v[i];
+        const td_value *x = &r->val[y->v->id];
+        bool            tensor = x->kind == TD_K_TENSOR;
+        const td_stay  *s = tensor ? NULL : td__memory_stay(c, y->v);
+        char           *p = tensor ? td__ptr(x->u.t) : c->mem.arena + s->at;
         k->ptr[i] = p ? p + extent(k, y->offset) * td__dtype_bytes[y->dtype] : NULL;
     }
 }
@@ -180,7 +189,7 @@ static bool make_values(const td_native *c, td_replay *r, const td_launch *k) {
     bool ok = !k->inner || td__scope_push(c->g->cx);
     if (!ok) return false;
     for (int i = 0; ok && i < k->b.makes.n; i++)
-        ok = take_over(r, k->b.makes.v[i], k->over[i]) || make_value(c, r, k, i);
+        ok = take_over(c, r, k->b.makes.v[i], k->over[i]) || make_value(c, r, k, i);
     if (k->inner) td__scope_pop(c->g->cx, NULL, 0);
     return ok;
 }
@@ -188,7 +197,7 @@ static bool make_values(const td_native *c, td_replay *r, const td_launch *k) {
 static bool take_launch(const td_native *c, td_replay *r, td_launch *k) {
     bool ok = find_sizes(c, r, k) && may_write(c, r, k) && make_values(c, r, k);
     if (!ok) return false;
-    find_pointers(r, k);
+    find_pointers(c, r, k);
     find_draws(c, r, k);
     if (!find_lates(c, r, k) || !run_kernel(c, k)) return false;
     note_writes(r, k);
@@ -234,17 +243,50 @@ static bool walk_nodes(td_replay *r) {
     return ok;
 }
 
-bool td__native_walk(void *env, td_replay *r) {
-    td_native *c = env;
-    td_ctx    *cx = c->g->cx;
-    if (c->held || !inputs_fit(c, r)) return walk_nodes(r);
+/* The results of a call go to the arena where they have a place there. */
+static bool take_call(const td_native *c, td_replay *r, const td_gnode *n) {
+    td_storage *rooms[TD_MAX_RESULTS] = {0};
+    bool        any = false;
+    for (int i = 0; c->mem.arena && i < n->n_out && i < TD_MAX_RESULTS; i++) {
+        const td_stay *s = td__memory_stay(c, n->out[i]);
+        rooms[i] = s ? s->st : NULL;
+        any |= s != NULL;
+    }
+    if (!any) return td__replay_node(r, n);
+    td__rooms_set(rooms);
+    bool ok = td__replay_node(r, n);
+    td__rooms_set(NULL);
+    return ok;
+}
+
+/* For whoever writes a trace. */
+static void note_work(const td_native *c, const td_replay *r, const td_native_step *s) {
+    td_ctx *cx = c->g->cx;
+    td_work w = s->node ? td__call_work(c->g, s->node, r->bound)
+                        : td__launch_work(&c->launches[s->launch], true);
+    td__span_arg(cx, "read", w.read);
+    td__span_arg(cx, "written", w.written);
+    td__span_arg(cx, "flops", w.flops);
+}
+
+static bool take_steps(const td_native *c, td_replay *r) {
+    td_ctx *cx = c->g->cx;
     for (int i = 0; i < c->steps.n; i++) {
         const td_native_step *s = &c->steps.v[i];
         td_launch            *k = s->node ? NULL : &c->launches[s->launch];
         const char           *name = s->node ? td__ops[s->node->op].name : k->label;
         td__span_begin(cx, name);
-        if (!(k ? take_launch(c, r, k) : td__replay_node(r, s->node))) return false;
+        if (!(k ? take_launch(c, r, k) : take_call(c, r, s->node))) return false;
+        if (TD_UNLIKELY(cx->spans.on)) note_work(c, r, s);
         td__span_end(cx, name);
     }
     return true;
+}
+
+bool td__native_walk(void *env, td_replay *r) {
+    td_native *c = env;
+    if (c->held || !inputs_fit(c, r)) return walk_nodes(r);
+    bool ok = td__memory_take(c, r->bound) && take_steps(c, r);
+    td__memory_give(c);
+    return ok;
 }

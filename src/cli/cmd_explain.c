@@ -83,6 +83,7 @@ static void show(td_ctx *cx, const char *key, const char *name, bool first) {
     const char *error = td_ok(cx) ? NULL : td_message(cx);
     if (json) as_json(key, name, error, first);
     else as_text(strcmp(key, "case") ? "function @" : "case ", name, error);
+    td__span_reset(cx); /* names are those of kernels */
     for (int i = 0; i < fns.n; i++) td_fn_drop(fns.v[i].f);
     td__vec_free(&fns);
     td_clear(cx);
@@ -92,7 +93,9 @@ static void show(td_ctx *cx, const char *key, const char *name, bool first) {
 
 static bool show_case(const td_gfile *f, const td_gcase *c, bool first) {
     case_run run = {.file = f, .c = c, .way = &explained};
-    bool     ok = case_run_all(&run);
+    if (!no_times) td__span_collect(f->cx, true);
+    bool ok = case_run_all(&run);
+    if (!no_times) td__span_collect(f->cx, false);
     show(f->cx, "case", c->name, first);
     return ok;
 }

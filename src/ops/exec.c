@@ -4,6 +4,7 @@
  * ops (overlap, versions, fake tensors) live here, once. */
 #include "ops/call.h"
 #include "ops/cast.h"
+#include "ops/rooms.h"
 
 #include <string.h>
 
@@ -35,9 +36,26 @@ static bool take_whole(td_opcall *c) {
     return td__storage_resize(to, from->bytes) || td__fail_memory(c->cx);
 }
 
+static _Thread_local td_storage *const *rooms;
+
+void td__rooms_set(td_storage *const *to) { rooms = to; }
+
+/* Without gaps, and as large as the storage. */
+static bool fits(const td_storage *st, const td_meta *m) {
+    int64_t bytes = td__numel(m->rank, m->size) * td__dtype_bytes[m->dtype];
+    return bytes == (int64_t)st->bytes && m->offset == 0 &&
+           (!m->strided || td__is_packed(m->rank, m->size, m->stride));
+}
+
 static bool make_results(td_opcall *c, bool fake) {
-    for (int i = 0; i < c->n_out; i++)
-        if (!(c->out[i] = td__tensor_make(c->cx, &c->meta[i], fake))) return false;
+    td_storage *const *to = rooms;
+    rooms = NULL;
+    for (int i = 0; i < c->n_out; i++) {
+        bool there = to && to[i] && !fake && fits(to[i], &c->meta[i]);
+        c->out[i] = there ? td__tensor_over(c->cx, to[i], &c->meta[i])
+                          : td__tensor_make(c->cx, &c->meta[i], fake);
+        if (!c->out[i]) return false;
+    }
     return !(c->def->flags & TD_OPF_WHOLE) || take_whole(c);
 }
 

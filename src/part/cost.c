@@ -1,6 +1,7 @@
 /* cost.c -- bytes of values and the price of doing a node once more. The price is
  * in nanoseconds of a modest core: what the op's row says it multiplies, and what it
  * reads and writes. Only ratios matter. */
+#include "part/flops.h"
 #include "part/part_int.h"
 
 enum { LIKELY_SIZE = 64, UNKNOWN_ELEMENTS = 4096 };
@@ -48,25 +49,26 @@ void td__part_sizes(const td_graph *g, const td_part_opts *o, int64_t *bound,
 }
 
 /* One word of a row's work: elements or a size of an argument or of the result. */
-static double term_value(const td_part *p, const td_gnode *n, td_work_term t) {
+static double term_value(const td_graph *g, const td_gnode *n, const int64_t *bound,
+                         td_work_term t) {
     const td_look *l = NULL;
     if (t.arg < 0) l = n->n_out ? n->out[0]->look : NULL;
     else if (t.arg < n->n_in && n->in[t.arg].kind == TD_G_VALUE)
         l = n->in[t.arg].u.v->look;
-    if (!t.how) return elements(p->g, l, p->bound);
+    if (!t.how) return elements(g, l, bound);
     int d = !l ? -1 : t.dim < 0 ? l->rank + t.dim : t.dim;
     if (!l || d < 0 || d >= l->rank) return t.how == '.' ? LIKELY_SIZE : 1;
-    double size = (double)size_of(p->g, l->size[d], p->bound);
+    double size = (double)size_of(g, l->size[d], bound);
     if (t.how == '.') return size;
-    return size > 0 ? elements(p->g, l, p->bound) / size : 0;
+    return size > 0 ? elements(g, l, bound) / size : 0;
 }
 
-static double multiplies(const td_part *p, const td_gnode *n) {
+double td__node_flops(const td_graph *g, const td_gnode *n, const int64_t *bound) {
     td_work_term term[TD_WORK_TERMS];
     const char  *text = td__ops[n->op].work;
     double       flops = 1;
     int          count = text ? td__work_parse(&td__opinfo(n->op)->s, text, term) : 0;
-    for (int i = 0; i < count; i++) flops *= term_value(p, n, term[i]);
+    for (int i = 0; i < count; i++) flops *= term_value(g, n, bound, term[i]);
     return count > 0 ? 2 * flops : 0;
 }
 
@@ -78,5 +80,5 @@ double td__part_cost(const td_part *p, int node) {
     for (int k = p->read_at[node]; k < p->read_at[node + 1]; k++)
         moved += (double)p->bytes[p->reads[k]];
     for (int k = 0; k < n->n_out; k++) moved += (double)p->bytes[n->out[k]->id];
-    return multiplies(p, n) / FLOPS_PER_NS + moved / BYTES_PER_NS;
+    return td__node_flops(p->g, n, p->bound) / FLOPS_PER_NS + moved / BYTES_PER_NS;
 }

@@ -1,0 +1,191 @@
+/* native_memory.c -- where native code keeps its values: places in one block that do
+ * not meet, never more in use than with blocks alone, and the same numbers. */
+#include "aot_help.h"
+
+#include "backend/native.h"
+
+#include <pthread.h>
+
+/* ---- places -------------------------------------------------------------- */
+
+static uint64_t noise = 5;
+
+static int pick(int n) {
+    noise = noise * 6364136223846793005u + 1442695040888963407u;
+    return (int)((noise >> 33) % (uint64_t)n);
+}
+
+static bool meet(const td_stay *a, const td_stay *b) {
+    bool time = a->first <= b->last && b->first <= a->last;
+    return time && a->at < b->at + b->bytes && b->at < a->at + a->bytes;
+}
+
+static void check_places(int n, int steps) {
+    td_stay       *s = calloc((size_t)n, sizeof *s);
+    td_arena_sizes z;
+    for (int i = 0; i < n; i++) {
+        s[i].first = pick(steps);
+        s[i].last = s[i].first + pick(8);
+        s[i].own = pick(6) == 0;
+        if (s[i].last > steps || s[i].own) s[i].last = steps;
+        if (pick(10) == 0) s[i].first = -1, s[i].own = true, s[i].last = pick(steps);
+        s[i].bytes = pick(4) ? pick(100000) : pick(200);
+    }
+    CHECK(td__arena_place(s, n, steps, &z));
+    CHECK(z.live <= z.arena && z.most <= z.blocks + 4096);
+    for (int i = 0; i < n; i++) {
+        CHECK(s[i].at % 64 == 0 || s[i].at == -1);
+        CHECK(s[i].at < 0 || (!s[i].own && s[i].at + s[i].bytes <= z.arena));
+        for (int k = 0; k < i && s[i].at >= 0; k++)
+            CHECK(s[k].at < 0 || !meet(&s[i], &s[k]));
+    }
+    free(s);
+}
+
+TEST(bytes_that_are_needed_at_once_lie_apart) {
+    for (int i = 0; i < 60; i++) check_places(1 + pick(120), 1 + pick(60));
+}
+
+/* Much early, then a large result: one block for the whole run would hold both. */
+TEST(an_arena_does_not_raise_the_most_in_use) {
+    td_stay        s[3] = {{.first = 0, .last = 1, .bytes = 100000},
+                           {.first = 2, .last = 4, .bytes = 100000, .own = true},
+                           {.first = 1, .last = 3, .bytes = 64}};
+    td_arena_sizes z;
+    CHECK(td__arena_place(s, 3, 4, &z));
+    CHECK(s[0].at == -1 && s[1].at == -1 && z.most <= z.blocks + 4096 &&
+          z.blocks < 150000);
+}
+
+TEST(places_need_memory) {
+    td_stay s[2] = {{.last = 1, .bytes = 64}, {.first = 1, .last = 2, .bytes = 9}};
+    td_arena_sizes z;
+    bool           ok = false;
+    for (int64_t n = 0; !ok && n < 50; n++) {
+        td__fault_arm(n, false);
+        ok = td__arena_place(s, 2, 3, &z);
+        td__fault_arm(-1, false);
+    }
+    CHECK(ok);
+}
+
+/* ---- functions ----------------------------------------------------------- */
+
+/* Products with loops between them: most values are read by calls. */
+static bool tower(td_call *c) {
+    td_tensor *h = td_arg(c, 0);
+    for (int i = 0; i < 4; i++) {
+        td_tensor *a = td_matmul(h, td_arg(c, 1));
+        td_tensor *b = td_matmul(td_transpose(a, 0, 1), td_softmax(a, 1));
+        h = td_add(td_tanh(td_matmul(td_gelu(a), td_arg(c, 1))), td_sum(b));
+    }
+    return td_return(c, h, td_mean(h));
+}
+
+static td_tensor *leaf_of(td_ctx *cx, int64_t rows, int64_t cols) {
+    return td_requires_grad_(td_mul(td_randn(cx, TD_SHAPE(rows, cols)), 0.1));
+}
+
+static void call_tower(td_fn *f, const char *backend, td_tensor *x, td_tensor *w,
+                       td_tensor **out) {
+    td_config_set(f->cx, "backend", backend);
+    td_invoke(f, TD_ARGS(x, w), out, 2);
+    td_backward(td_add(td_sum(out[0]), out[1]));
+}
+
+static void check_near(td_tensor *a, td_tensor *b) {
+    double far = td_item(td_max(td_abs(td_sub(a, b))));
+    double most = td_item(td_max(td_abs(b)));
+    TD_CHECK_THAT(far <= 1e-5 * (1 + most), "%g of %g", far, most);
+}
+
+static void check_tower(const char *dynamic) {
+    td_ctx *cx = td_open();
+    td_fn  *f = td_aot_function(cx, tower, NULL, NULL);
+    td_fn  *slow = td_aot_function(cx, tower, NULL, NULL);
+    td_config_set(cx, "dynamic", dynamic);
+    for (int64_t rows = 5; rows < 200; rows *= 3) {
+        td_tensor *x = leaf_of(cx, rows, 24), *w = leaf_of(cx, 24, 24), *y[2], *z[2];
+        td_tensor *v = td_requires_grad_(td_clone(td_detach(x)));
+        for (int i = 0; i < 2; i++) {
+            td_zero_grad(x);
+            call_tower(f, "native", x, w, y);
+        }
+        call_tower(slow, "interp", v, td_detach(w), z);
+        CHECK_OK(cx);
+        check_near(y[0], z[0]);
+        check_near(td_grad_of(x), td_grad_of(v));
+    }
+    const td_plan   *p = f->specs->plan;
+    const td_native *n[2] = {td__native_of(&p->fwd), td__native_of(&p->back.code)};
+    CHECK(n[0] && n[1]);
+    for (int i = 0; i < 2 && n[i]; i++) {
+        const td_arena_sizes *s = &n[i]->mem.sizes;
+        CHECK(s->live <= s->arena && s->most <= s->blocks + 4096 && !n[i]->mem.arena);
+    }
+    CHECK(n[0]->mem.sizes.arena > 0);
+    td_fn_drop(f);
+    td_fn_drop(slow);
+    td_close(cx);
+}
+
+TEST(values_in_an_arena_are_the_same) { check_tower("off"); }
+TEST(an_arena_serves_every_size) { check_tower("on"); }
+
+/* ---- how much ------------------------------------------------------------ */
+
+static bool plain_tower(td_call *c) {
+    td_tensor *h = td_arg(c, 0);
+    for (int i = 0; i < 6; i++)
+        h = td_tanh(td_matmul(td_gelu(td_matmul(h, td_arg(c, 1))), td_arg(c, 1)));
+    return td_return(c, td_mean(h));
+}
+
+TEST(a_run_uses_what_was_planned) {
+    td_ctx    *cx = td_open();
+    td_fn     *f = td_aot_function(cx, plain_tower, NULL, NULL);
+    td_tensor *x = td_randn(cx, TD_SHAPE(512, 64)), *w = td_randn(cx, TD_SHAPE(64, 64));
+    td_tensor *y;
+    td_config_set(cx, "backend", "native");
+    td_invoke(f, TD_ARGS(x, w), &y, 1);
+    CHECK_OK(cx);
+    const td_native *n = td__native_of(&f->specs->plan->fwd);
+    size_t           before = td__block_live();
+    td__block_peak_reset();
+    td_invoke(f, TD_ARGS(x, w), &y, 1);
+    size_t most = td__block_peak() - before, item = 512 * 64 * 4;
+    CHECK(n->mem.sizes.arena >= (int64_t)item);
+    CHECK(most >= item && most <= (size_t)n->mem.sizes.most + (1 << 16));
+    CHECK(most <= 2 * item + (1 << 16)); /* a product and what it reads */
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+/* ---- threads ------------------------------------------------------------- */
+
+static void *work(void *arg) {
+    td_ctx    *cx = td_open();
+    td_fn     *f = td_aot_function(cx, tower, NULL, NULL);
+    td_tensor *y[2];
+    td_seed(cx, 1);
+    td_config_set(cx, "backend", "native");
+    td_tensor *x = leaf_of(cx, 16, 24), *w = leaf_of(cx, 24, 24);
+    double    *sum = arg;
+    for (int i = 0; i < 50; i++) {
+        td_invoke(f, TD_ARGS(x, w), y, 2);
+        *sum += td_item(y[1]);
+    }
+    if (!td_ok(cx)) *sum = -1;
+    td_fn_drop(f);
+    td_close(cx);
+    return NULL;
+}
+
+TEST(each_thread_has_an_arena) {
+    pthread_t t[3];
+    double    sum[4] = {0};
+    work(&sum[3]);
+    for (int i = 0; i < 3; i++) CHECK(pthread_create(&t[i], NULL, work, &sum[i]) == 0);
+    for (int i = 0; i < 3; i++) pthread_join(t[i], NULL);
+    for (int i = 0; i < 3; i++) CHECK(sum[i] == sum[3] && sum[i] != -1);
+}
