@@ -339,7 +339,9 @@ bool td__group_grow(td_group *g, size_t was) {
                         "a storage that grows and of which no piece is known");
     td_dtype dt = g->root->geom.dtype;
     int64_t  item = td__dtype_bytes[dt], had = was ? g->root->geom.size[0] : 0;
-    int64_t  n = ((int64_t)g->st->bytes + item - 1) / item, more = n - had;
+    if (td__dim_is_sym(had))
+        return td__fail(f->cx, TD_E_UNSUPPORTED, "a storage of symbolic size grows");
+    int64_t n = ((int64_t)g->st->bytes + item - 1) / item, more = n - had;
     if (more <= 0) return true;
     td_value   shape[2] = {ints(&more, 1), td__value_dtype(dt)};
     td_tensor *parts[2] = {g->root->inner, td__func_call1(f, TD_OP_zeros, shape, 2)};

@@ -1,0 +1,14 @@
+# seed 84016458: dynamic: line 11: works, dynamic fails: select: index 0 is out of range for dim 0 of size -4611686018695823361
+
+func @f(%p0: i64[2,2] @0) {
+  %v0 = diff(%p0, 2, -2)
+    %v5 = randint(0, 2, [2,2,1], i64)
+    %v6 = mse_loss(%p0, %v5, "sum")
+    %v10 = expand_as(%v6, %v0)
+    relu_(%v10)
+  return 
+}
+case "seed 84016458" {
+  %a1 = randint(0, 2, [2,2], i64,)
+  call @f(%a1)
+}
