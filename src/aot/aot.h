@@ -81,8 +81,8 @@ typedef struct td_spec {
     td_key          key;
     TD_VEC(int32_t) owners; /* values of the key whose gradient the program reads, */
     TD_VEC(int32_t) bare;   /* ...and those that kept none */
-    bool      offsets;      /* storage offsets of inputs count */
-    bool      views;        /* whether they are views counts, without gradients too */
+    bool       offsets;     /* storage offsets of inputs count */
+    bool       views;       /* whether they are views counts, without gradients too */
     td_joint  *j;           /* between trace and plan */
     td_halves *step;        /* what backwards inside compute again; NULL: nothing */
     struct td_guard_prog *guards; /* on sizes; NULL: the key has them as numbers */
