@@ -5,18 +5,21 @@
  * The block is there as long as the run is, while bytes of their own come and go. So
  * what is placed may raise the most that is in use at once: a run that needs much
  * early, and later makes results, would hold both. Places are given out up to a limit
- * that keeps the most where it would be without any. */
+ * that keeps the most where it would be without any. What is large stays a block: ops
+ * take room of their own while they run, which nobody knows beforehand, and it may be
+ * where such a block was. */
 #include "backend/native.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 enum {
-    PAGE = 4096, /* less than this is no difference */
-    LINE = 64,   /* alignment */
-    HEAD = 128,  /* bytes a block of one's own costs beside its bytes */
-    MOST = 2048, /* stays that are placed: this is square */
-    ATTEMPTS = 8 /* at a limit that works */
+    LARGE = 4 << 10, /* blocks above this are worth being free between */
+    PAGE = 4096,     /* less than this is no difference */
+    LINE = 64,       /* alignment */
+    HEAD = 128,      /* bytes a block of one's own costs beside its bytes */
+    MOST = 2048,     /* stays that are placed: this is square */
+    ATTEMPTS = 8     /* at a limit that works */
 };
 
 typedef struct placing {
@@ -135,7 +138,8 @@ static bool sort_stays(placing *p) {
     int             n = 0;
     if (!by) return false;
     for (int i = 0; i < p->n; i++)
-        if (!p->s[i].own && p->s[i].bytes > 0) by[n++] = &p->s[i];
+        if (!p->s[i].own && p->s[i].bytes > 0 && p->s[i].bytes <= LARGE)
+            by[n++] = &p->s[i];
     qsort(by, (size_t)n, sizeof *by, by_bytes);
     p->n_order = n < MOST ? n : MOST;
     for (int i = 0; i < p->n_order; i++) p->order[i] = (int)(by[i] - p->s);
