@@ -127,6 +127,13 @@ $(B)/obj/src/cli/%.o: CPPFLAGS += -I.
 $(B)/obj/src/backend/cc.o: CPPFLAGS += -DTD_LOOP_FLAGS='"$(LOOP_C)"' \
     $(foreach i,$(ISAS),-DTD_FLAGS_$(i)='"$(ISA_$(i))"')
 
+# What is kept on disk counts for the sources that made it.
+SOURCES := $(shell find src include -name '*.[ch]' -o -name '*.def' | LC_ALL=C sort | xargs cat | \
+             sha256sum | cut -c1-16)
+$(call stamp,$(SOURCES),$(B)/sources)
+$(B)/obj/src/core/sources.o: CPPFLAGS += -DTD_SOURCES='"$(SOURCES)"'
+$(B)/obj/src/core/sources.o: $(B)/sources
+
 define loop_rule
 $(B)/obj/src/ops/loops/%.$(1).o: src/ops/loops/%.c $(B)/flags
 	@mkdir -p $$(@D)
@@ -178,6 +185,9 @@ $(B)/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/libtandem.a
 	$(link) -fsanitize=fuzzer $(LIBS)
 # Random programs need no fuzzing runtime: any compiler, any variant.
 $(B)/fuzz/programs: $(call obj,$(PROG_SRCS)) $(CASE_OBJS) $(B)/libtandem.a
+	@mkdir -p $(@D)
+	$(link) $(LIBS)
+$(B)/bench/start: $(call obj,bench/start.c examples/gpt2/model.c) $(B)/libtandem.a
 	@mkdir -p $(@D)
 	$(link) $(LIBS)
 $(B)/bench/train: $(call obj,bench/train.c bench/nets/nets.c examples/gpt2/model.c) \

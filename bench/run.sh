@@ -69,7 +69,7 @@ group() {
         done ;;
     rest)
         [ "$round" = 1 ] || return 0
-        for b in aot capture gemm_bench guards partition step; do ours $b; done ;;
+        for b in aot capture gemm_bench guards partition start step; do ours $b; done ;;
     *) echo "run.sh: no group $1" >&2; exit 2 ;;
     esac
 }

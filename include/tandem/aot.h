@@ -121,6 +121,10 @@ typedef struct td_aot_opts {
     td_chooser         chooser;
     td_module         *module; /* of td_aot_step: its members are state, */
     td_tensors         state;  /* ...and these tensors, state_names their names */
+    const char        *stages; /* a version of pass and chooser: with one, what they
+                                * did is kept on disk (docs/cache.md) */
+    const char *version; /* of body, env, pass and chooser: where this is the same, so
+                          * are they. A call that is found on disk runs no body */
 } td_aot_opts;
 #define TD_AOT_OPTS .size = sizeof(td_aot_opts)
 

@@ -73,6 +73,18 @@ typedef enum td_spent {
 } td_spent;
 extern const char *const td__spent_names[TD_SPENT_COUNT];
 
+/* What keep.c knows of a specialization while it is made. */
+typedef struct td_entry {
+    bool       on;     /* it may be found on disk, or kept there */
+    bool       found;  /* it was */
+    td_values  args;   /* of the call; valid until it is made */
+    td_halves *h;      /* found, until the plan takes them; NULL: none */
+    uint64_t   before; /* what they were like: tracing may bring views up to date */
+    td_buf     bytes;  /* to be kept */
+    char       name[48];
+    int        slot; /* which entry of that name to write; -1: any */
+} td_entry;
+
 typedef struct td_spec {
     struct td_spec *next;
     int             nr;
@@ -89,6 +101,7 @@ typedef struct td_spec {
     char                 *guard_text;
     int                   mode; /* td_fn.mode it was made in */
     td_config             set;  /* what it was compiled with */
+    td_entry              kept;
     int64_t               ns[TD_SPENT_COUNT];
 } td_spec;
 
@@ -162,8 +175,10 @@ void td__state_give(td_fn *f, td_values all);
 void td__state_drop(struct td_state *s); /* NULL is fine */
 /* The members of m, which may be NULL, and `more` are f's state. */
 bool td__state_make(td_fn *f, td_module *m, td_tensors more, bool fixed);
+/* Which form the module is in, as text; NULL: f has none. */
+const char *td__state_form(const td_fn *f);
 /* Names and kinds of the first inputs of a program. */
-bool td__state_name(const td_fn *f, td_graph *program);
+bool        td__state_name(const td_fn *f, td_graph *program);
 
 /* ---- step.c ------------------------------------------------------------- */
 
@@ -183,6 +198,8 @@ bool td__joint_become(td_joint *j, const td_graph *g, const char *who);
 /* Properties of a call on these arguments and of the tensors the body closed over;
  * `offsets`: where they begin counts too. */
 bool td__key_make(td_fn *f, td_key *key, td_values args, const td_spec *s);
+/* The same of arguments alone, whatever sizes, strides and offsets they have. */
+bool td__key_make_any(td_fn *f, td_key *key, td_values args);
 /* Would the key be that of the specialization? False after td__fail, too. */
 bool td__key_fits(td_fn *f, td_values args, const td_spec *s);
 void td__kins_free(td_kins *k);
@@ -213,6 +230,17 @@ bool      td__spec_plan(td_fn *f, td_spec *s, td_joint *j);
 void      td__spec_drop(td_spec *s); /* NULL is fine */
 /* From the body to s->j, for arguments like these. */
 bool      td__spec_trace(td_fn *f, td_spec *s, td_values args);
+
+/* ---- keep.c ------------------------------------------------------------- */
+
+/* Before anything is traced: decides whether s may be kept, and finds it on disk where
+ * the caller vouches for the program. True: s->program, s->j and the rest are there. */
+bool td__keep_vouched(td_fn *f, td_spec *s, td_values args);
+/* The same behind the capture, for arguments as they are traced. */
+bool td__keep_find(td_fn *f, td_spec *s, td_values args);
+/* Before the plan changes them: j and h, which may be NULL, are what is to be kept. */
+void td__keep_note(td_fn *f, td_spec *s, const td_joint *j, const td_halves *h);
+void td__keep_store(td_fn *f, td_spec *s); /* when it is made */
 
 /* ---- dynamic.c ---------------------------------------------------------- */
 

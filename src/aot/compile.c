@@ -99,6 +99,11 @@ static bool capture(td_fn *f, td_spec *s, td_values args) {
     return true;
 }
 
+static void log_joint(const td_fn *f, const td_spec *s, const td_joint *j) {
+    td__log_graph(f, s, TD_LOG_joint, j->n_tangents ? "joint graph" : "inference graph",
+                  j->g);
+}
+
 static td_joint *join(td_fn *f, td_spec *s, const td_value *in) {
     const td_graph *program = td__spec_program(f, s);
     td_joint_opts   o = {.keep_mutations = s->set.keep_mutations,
@@ -115,12 +120,14 @@ static td_joint *join(td_fn *f, td_spec *s, const td_value *in) {
               (f->staged || td__joint_clean(j, s->set.cse));
     if (!ok) return td__joint_drop(j), NULL;
     end(f, TD_SPENT_PASSES, j->g);
-    td__log_graph(f, s, TD_LOG_joint, j->n_tangents ? "joint graph" : "inference graph",
-                  j->g);
+    log_joint(f, s, j);
     return j;
 }
 
 static td_halves *part(td_fn *f, td_spec *s, const td_joint *j) {
+    td_halves *found = s->kept.h;
+    s->kept.h = NULL;
+    if (found) return found;
     td_part_opts o = part_opts(&s->set);
     begin(f, TD_SPENT_PARTITION);
     td_halves *h = f->opts.chooser.choose && !f->inner
@@ -152,10 +159,13 @@ static bool plan(td_fn *f, td_spec *s, td_joint *j) {
     o.info.name = f->name;
     o.fwd = backend_of(s, j->n_tangents ? f->opts.forward : f->opts.inference);
     o.bwd = backend_of(s, f->opts.backward);
+    if (!j->n_tangents)
+        td__keep_note(f, s, j, NULL); /* a step is cut when found, too */
     if (j->n_tangents ? !(h = part(f, s, j)) : !part_step(f, s, j)) {
         td__joint_drop(j);
         return false;
     }
+    if (h) td__keep_note(f, s, j, h);
     begin(f, TD_SPENT_PLAN);
     s->plan = td__plan_make(j, h, &o);
     if (!s->plan) return false;
@@ -204,6 +214,7 @@ static bool counts_views(const td_graph *program) {
 bool td__spec_trace(td_fn *f, td_spec *s, td_values args) {
     if (!capture(f, s, args)) return false;
     td_here = (td_where){0}; /* later stages are of no one place */
+    if (td__keep_find(f, s, args)) return true;
     const td_graph *program = td__spec_program(f, s);
     td_value       *in = td__zalloc(sizeof *in * (size_t)(program->inputs.n + 1));
     if (!in) return td__fail_memory(f->cx);
@@ -239,12 +250,16 @@ static bool trace(td_fn *f, td_spec *s, td_values args) {
 }
 
 static bool specialize(td_fn *f, td_spec *s, td_values args) {
-    if (!trace(f, s, args)) return false;
+    if (!td__keep_vouched(f, s, args) && !trace(f, s, args)) return false;
     td_joint *j = s->j;
     s->j = NULL;
+    if (s->kept.found) log_joint(f, s, j);
     s->offsets = counts_offsets(td__spec_program(f, s), j);
     if (!td__key_owners(s, args)) return td__joint_drop(j), td__fail_memory(f->cx);
-    return plan(f, s, j) && td__again_make(f, s) && td__key_make(f, &s->key, args, s);
+    bool ok =
+        plan(f, s, j) && td__again_make(f, s) && td__key_make(f, &s->key, args, s);
+    if (ok) td__keep_store(f, s);
+    return ok;
 }
 
 /* What the function wants logged is, beside what the context does. */
@@ -341,6 +356,8 @@ void td__spec_drop(td_spec *s) {
     td__plan_drop(s->plan);
     td__joint_drop(s->j);
     td__halves_drop(s->step);
+    td__halves_drop(s->kept.h);
+    td__buf_free(&s->kept.bytes);
     td__graph_drop(s->program);
     td__guards_drop(s->guards);
     td__free(s->guard_text);

@@ -106,7 +106,8 @@ static bool trace(td_fn *f, td_spec *s, td_values args, td_symplan plan,
     td__symenv_begin(e);
     bool ok = make_args(&a, e, args, plan, marks) &&
               td__spec_trace(f, s, (td_values){a.v, a.n}) &&
-              td__program_may_vary(td__spec_program(f, s)) && take_guards(s, e);
+              (s->kept.found ||
+               (td__program_may_vary(td__spec_program(f, s)) && take_guards(s, e)));
     td__symargs_drop(&a);
     td__symenv_end(e);
     td__symenv_drop(e);

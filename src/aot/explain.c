@@ -194,6 +194,7 @@ static void times(td_buf *b, const td_spec *s) {
     int64_t all = 0;
     bool    any = false;
     for (int i = 0; i < TD_SPENT_COUNT; i++) all += s->ns[i];
+    if (s->kept.found) td__buf_printf(b, "  found on disk, %s\n", s->kept.name);
     td__buf_printf(b, "  compiled in %.3f ms (", (double)all * 1e-6);
     for (int i = 0; i < TD_SPENT_COUNT; i++) {
         if (s->ns[i] < 500) continue;

@@ -261,6 +261,7 @@ static void spec(td_buf *b, const td_fn *f, const td_spec *s, unsigned how) {
     if (s->guard_text && *s->guard_text) guard(&guards, s->guard_text);
     td__buf_add(b, "]");
     if (how & TD_EXPLAIN_TIMES) times(b, s, &any);
+    if (how & TD_EXPLAIN_TIMES) flag(b, "found", s->kept.found, &any);
     if (s->plan && (how & TD_EXPLAIN_GRAPHS)) graphs(b, f, s, &any);
     td__buf_add(b, "}");
 }

@@ -15,6 +15,7 @@ typedef struct subject {
     const td_kin   *kin;     /* by value */
     int             n_bases;
     bool            offsets, views;
+    bool            any;     /* sizes do not count */
     int             tensors; /* arguments that were tensors, so far */
     td_key         *to;      /* written, or */
     const td_key   *with;    /* ...compared, from `at` on */
@@ -183,8 +184,8 @@ static const td_look *next_look(subject *s, int i) {
     return at < s->guarded->inputs.n ? s->guarded->inputs.v[at]->look : NULL;
 }
 
-static int64_t known(const td_look *l, int64_t want, int64_t is) {
-    return l && td__dim_is_sym(want) ? TD_KEY_ANY : is;
+static int64_t known(const subject *s, const td_look *l, int64_t want, int64_t is) {
+    return s->any || (l && td__dim_is_sym(want)) ? TD_KEY_ANY : is;
 }
 
 static bool put_tensor(subject *s, int i, td_tensor *t) {
@@ -197,14 +198,14 @@ static bool put_tensor(subject *s, int i, td_tensor *t) {
         return false;
     if (l && l->rank != t->rank) l = NULL;
     for (int d = 0; d < t->rank; d++)
-        if (!put(s, known(l, l ? l->size[d] : 0, t->size[d]))) return false;
+        if (!put(s, known(s, l, l ? l->size[d] : 0, t->size[d]))) return false;
     for (int d = 0; d < t->rank; d++) {
         /* That of one element says nothing; but view_dtype wants a 1 at the end. */
         bool    odd = d == t->rank - 1 && t->stride[d] != 1;
         int64_t stride = t->size[d] != 1 ? t->stride[d] : odd ? -2 : -1;
-        if (!put(s, known(l, l ? l->stride[d] : 0, stride))) return false;
+        if (!put(s, known(s, l, l ? l->stride[d] : 0, stride))) return false;
     }
-    return !offset || put(s, known(l, l ? l->offset : 0, t->offset));
+    return !offset || put(s, known(s, l, l ? l->offset : 0, t->offset));
 }
 
 static bool put_value(subject *s, int i) {
@@ -233,7 +234,8 @@ static bool put_all(td_fn *f, subject *s, const td_spec *spec) {
     s->program = spec->program;
     s->offsets = spec->offsets;
     s->views = spec->views;
-    if (spec->guards && spec->plan) s->guarded = spec->plan->j->g;
+    const td_joint *j = spec->plan ? spec->plan->j : spec->j;
+    if (spec->guards && j) s->guarded = j->g;
     int64_t modes = (int64_t)cx->grad_enabled | (int64_t)cx->inference << 1 |
                     (int64_t)cx->default_dtype << TD_KEY_DTYPE |
                     (int64_t)td__autocast_state(cx) << TD_KEY_AUTOCAST;
@@ -257,6 +259,13 @@ bool td__key_make(td_fn *f, td_key *k, td_values args, const td_spec *spec) {
     subject s = {.args = args, .to = k};
     k->n = 0;
     return put_all(f, &s, spec) || td__fail_memory(f->cx);
+}
+
+bool td__key_make_any(td_fn *f, td_key *k, td_values args) {
+    const td_spec none = {.views = true};
+    subject       s = {.args = args, .to = k, .any = true};
+    k->n = 0;
+    return put_all(f, &s, &none) || td__fail_memory(f->cx);
 }
 
 bool td__key_fits(td_fn *f, td_values args, const td_spec *spec) {

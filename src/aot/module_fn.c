@@ -46,6 +46,11 @@ static int form_nr(td_state *s, td_ctx *cx, const char *form) {
     return -1;
 }
 
+const char *td__state_form(const td_fn *f) {
+    const td_state *s = f->state;
+    return s && f->mode < s->forms.n ? s->forms.v[f->mode] : NULL;
+}
+
 static bool same_members(const td_flat *a, const td_flat *b) {
     int n = a->n_params + a->n_buffers;
     if (n != b->n_params + b->n_buffers) return false;

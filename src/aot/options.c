@@ -70,6 +70,7 @@ static bool fill(td_held *h) {
     return copy_backend(h, 0, &o->forward) && copy_backend(h, 1, &o->backward) &&
            copy_backend(h, 2, &o->inference) && copy_text(h, &o->name) &&
            copy_text(h, &o->decompose) && copy_text(h, &o->log) &&
+           copy_text(h, &o->stages) && copy_text(h, &o->version) &&
            copy_text(h, &o->pass.name) && copy_text(h, &o->chooser.name) &&
            copy_names(h);
 }

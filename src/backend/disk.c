@@ -1,5 +1,5 @@
-/* disk.c -- compiled code on disk: where it lies, loading it after a check, storing it.
- * Nothing here fails a call: without a cache there is a compiler. */
+/* disk.c -- the cache on disk: where it lies, loading from it after a check, storing.
+ * Nothing here fails a call: what is not there is made. */
 #include "backend/disk.h"
 
 #include <dlfcn.h>
@@ -134,21 +134,15 @@ static const char *look_at(const char *bytes, size_t n, tail *t) {
 
 /* ---- loading ------------------------------------------------------------ */
 
-typedef struct mapped {
-    int         fd;
-    size_t      n;
-    const char *bytes;
-} mapped;
-
-static void unmap(mapped *m) {
+void td__disk_unmap(td_disk_map *m) {
     if (m->bytes) munmap((void *)(uintptr_t)m->bytes, m->n);
     if (m->fd >= 0) close(m->fd);
 }
 
 /* NULL, or why not. */
-static const char *map_file(const td_disk *d, const char *name, mapped *m) {
+static const char *map_file(const td_disk *d, const char *name, td_disk_map *m) {
     struct stat st;
-    *m = (mapped){.fd = -1};
+    *m = (td_disk_map){.fd = -1};
     if (!io_fault()) m->fd = openat(d->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (m->fd < 0) return errno == ENOENT ? "is not there" : strerror(errno);
     if (fstat(m->fd, &st) != 0) return strerror(errno);
@@ -164,34 +158,49 @@ static const char *map_file(const td_disk *d, const char *name, mapped *m) {
 
 bool td__disk_check(const td_disk *d, const char *name, td_buf *key, char *why,
                     size_t cap) {
-    mapped      m;
+    td_disk_map m;
     tail        t;
     const char *bad = map_file(d, name, &m);
     if (!bad) bad = look_at(m.bytes, m.n, &t);
     if (!bad) td__buf_addn(key, m.bytes + t.library, t.text);
-    unmap(&m);
+    td__disk_unmap(&m);
     snprintf(why, cap, "%s", bad ? bad : "");
     return !bad;
 }
 
 /* NULL, or why the file cannot serve. The text of the footer begins with the key. */
-static const char *verify(const mapped *m, const char *key) {
+static const char *verify(td_disk_map *m, const char *key) {
     tail        t;
     size_t      n = strlen(key);
     const char *bad = look_at(m->bytes, m->n, &t);
     if (bad) return bad;
     if (t.text < n || memcmp(m->bytes + t.library, key, n))
         return "was made by another compiler or version";
+    m->kept = t.library;
     return NULL;
 }
 
+static const char *find(const td_disk *d, const char *name, const char *key,
+                        td_disk_map *m) {
+    const char *bad = map_file(d, name, m);
+    return bad ? bad : verify(m, key);
+}
+
+const char *td__disk_map(td_disk *d, const char *name, const char *key,
+                         td_disk_map *m) {
+    *m = (td_disk_map){.fd = -1};
+    if (d->fd < 0) return "there is no cache";
+    const char *bad = find(d, name, key, m);
+    if (!bad) (void)futimens(m->fd, NULL); /* used just now */
+    return bad;
+}
+
 void *td__disk_load(td_disk *d, const char *name, const char *key) {
-    char   path[1200];
-    mapped m;
-    void  *lib = NULL;
+    char        path[1200];
+    td_disk_map m;
+    void       *lib = NULL;
     if (d->fd < 0) return NULL;
-    const char *bad = map_file(d, name, &m);
-    if (!bad) bad = verify(&m, key);
+    const char *bad = find(d, name, key, &m);
     if (!bad) {
         snprintf(path, sizeof path, "%s/%s", d->dir, name);
         lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -199,7 +208,7 @@ void *td__disk_load(td_disk *d, const char *name, const char *key) {
         else bad = dlerror();
     }
     if (bad) td__log(d->cx, TD_LOG_cache, "miss: %s %.300s", name, bad);
-    unmap(&m);
+    td__disk_unmap(&m);
     return lib;
 }
 
@@ -216,10 +225,8 @@ static bool write_all(int fd, const char *p, size_t n) {
     return true;
 }
 
-/* The library at `path`, then the footer; b->failed, or false: cannot be read. */
-static bool compose(td_buf *b, const char *path, const char *key,
-                    const char *const *names, int n) {
-    tail  t = {0};
+/* Appends a whole file; false: it cannot be read. */
+static bool add_file(td_buf *b, const char *path) {
     char  some[8192];
     FILE *f = fopen(path, "re");
     if (!f) return false;
@@ -227,15 +234,20 @@ static bool compose(td_buf *b, const char *path, const char *key,
         td__buf_addn(b, some, got);
     bool ok = !ferror(f);
     fclose(f);
+    return ok;
+}
+
+/* The footer behind what is kept; false: no memory. */
+static bool add_footer(td_buf *b, const char *key, const char *note) {
+    tail t = {0};
     memcpy(t.magic, magic, sizeof magic);
     t.library = b->n;
     td__buf_add(b, key);
-    td__buf_add(b, "kernels");
-    for (int i = 0; i < n; i++) td__buf_printf(b, " %s", names[i]);
+    td__buf_add(b, note);
     td__buf_add(b, "\n");
     t.text = b->n - t.library;
     td__buf_addn(b, (const char *)&t, sizeof t);
-    if (!ok || b->failed) return false;
+    if (b->failed) return false;
     td_hash128 h = checksum(b->s, b->n);
     t.hi = h.hi, t.lo = h.lo;
     memcpy(b->s + b->n - sizeof t, &t, sizeof t);
@@ -297,19 +309,34 @@ static void bound(const td_disk *d, size_t stored) {
         td__log(d->cx, TD_LOG_cache, "%d files were not used for long and went", gone);
 }
 
+/* False: nothing was stored, which is a warning. */
+static bool store(td_disk *d, const td_buf *b, const char *const *names, int n) {
+    if (put(d, b, names, n)) return bound(d, b->n), true;
+    warn_once(d->cx, "cannot write in ", d->dir, strerror(errno));
+    return false;
+}
+
 void td__disk_store(td_disk *d, const char *path, const char *key,
                     const char *const *names, int n) {
-    td_buf b = {0};
+    td_buf b = {0}, note = {0};
     if (d->fd < 0) return;
-    bool ok = compose(&b, path, key, names, n);
-    if (ok && !put(d, &b, names, n)) {
-        warn_once(d->cx, "cannot write in ", d->dir, strerror(errno));
-        ok = false;
-    }
-    if (ok) {
+    td__buf_add(&note, "kernels");
+    for (int i = 0; i < n; i++) td__buf_printf(&note, " %s", names[i]);
+    bool ok = !note.failed && add_file(&b, path) && add_footer(&b, key, note.s) &&
+              store(d, &b, names, n);
+    if (ok)
         td__log(d->cx, TD_LOG_cache, "stored %d kernel%s, %zu bytes", n,
                 n == 1 ? "" : "s", b.n);
-        bound(d, b.n);
-    }
+    td__buf_free(&b);
+    td__buf_free(&note);
+}
+
+void td__disk_keep(td_disk *d, const char *name, const char *key, const char *note,
+                   const td_buf *bytes) {
+    td_buf b = {0};
+    if (d->fd < 0 || !bytes->n) return;
+    td__buf_addn(&b, bytes->s, bytes->n);
+    if (add_footer(&b, key, note) && store(d, &b, &name, 1))
+        td__log(d->cx, TD_LOG_cache, "stored %s, %zu bytes", name, b.n);
     td__buf_free(&b);
 }

@@ -1,9 +1,11 @@
-/* backend/disk.h -- the cache of compiled code on disk: libraries of kernels, found by
- * the names of the kernels in them, which say all that they are (unit.h).
+/* backend/disk.h -- the cache on disk: libraries of kernels (k_), found by the names of
+ * the kernels in them, which say all that they are (unit.h); the steps of compiled
+ * graphs (n_) and whole specializations (f_), found by what they were made of.
  *
- * A file of the cache is the library itself with a footer behind it, which a loader
- * does not look at: what it was made of, as text, then a tail of fixed size with a
- * checksum of all. It lies there under the name of each of its kernels, by hard links.
+ * A file of the cache is what it keeps with a footer behind it, which a loader of
+ * libraries does not look at: what it was made of, as text, then a tail of fixed size
+ * with a checksum of all. A library lies there under the name of each of its kernels,
+ * by hard links.
  * Files appear complete, by rename, and are never changed; who is killed at any moment
  * leaves a file under another name, which is swept up later. docs/cache.md says why. */
 #ifndef TD_DISK_H
@@ -32,6 +34,23 @@ void *td__disk_load(td_disk *d, const char *name, const char *key);
  * fails is a warning, once. */
 void  td__disk_store(td_disk *d, const char *path, const char *key,
                      const char *const *names, int n);
+
+/* A file that is kept, in memory. */
+typedef struct td_disk_map {
+    int         fd;
+    size_t      n; /* bytes of the file */
+    const char *bytes;
+    size_t      kept; /* bytes before the footer */
+} td_disk_map;
+
+/* The file `name` that was made of `key`: NULL, or why there is none, which is not
+ * logged. Counts as a use. Needs td__disk_unmap either way. */
+const char *td__disk_map(td_disk *d, const char *name, const char *key, td_disk_map *m);
+void        td__disk_unmap(td_disk_map *m);
+/* Keeps bytes under one name; `note` is one more line behind the key. As
+ * td__disk_store. */
+void td__disk_keep(td_disk *d, const char *name, const char *key, const char *note,
+                   const td_buf *bytes);
 
 /* ---- looking at it (disk_files.c) --------------------------------------- */
 

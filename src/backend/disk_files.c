@@ -13,7 +13,8 @@
 
 /* Names that we make; whatever else lies there is not ours to touch. */
 static bool is_ours(const char *name) {
-    return !strncmp(name, "k_", 2) || !strncmp(name, "tmp-", 4);
+    return (strchr("kfn", name[0]) && name[0] && name[1] == '_') ||
+           !strncmp(name, "tmp-", 4);
 }
 
 static bool add_file(const td_disk *d, const char *name, td_disk_files *list) {

@@ -2,6 +2,7 @@
  * launches a kernel or calls an op (native_run.c). */
 #include "backend/native.h"
 
+#include "backend/disk.h"
 #include "trace/trace.h"
 
 #include <stdio.h>
@@ -28,6 +29,7 @@ static void drop_native(void *env) {
     td__memory_free(&c->mem);
     td__lowered_free(&c->low);
     td__graph_drop(c->g);
+    if (c->again) drop_native(c->again);
     td__free(c);
 }
 
@@ -308,21 +310,46 @@ static bool build(td_native *c) {
     return true;
 }
 
-static bool compile(void *env, const td_graph *g, const td_compile_info *info,
-                    td_runner *to) {
-    td_native *c = td__zalloc(sizeof *c);
-    (void)info;
-    if (!c) return td__fail_memory(g->cx);
+static bool make(td_native *c, const td_graph *g, bool held) {
     td__span_begin(g->cx, "simplify");
     c->g = simplify(g);
     td__span_end(g->cx, "simplify");
-    if (c->g) c->held = env == &td__replayed;
-    if (!c->g || !build(c) || !(c->held || load_kernels(c)) ||
-        !td__runner_make(c->g, td__native_walk, c, drop_native, to)) {
+    c->held = held;
+    return c->g && build(c) && (held || load_kernels(c));
+}
+
+/* As it is on disk, or made and then kept there, unless its kernels are held back. NULL
+ * after td__fail. */
+static td_native *find_or_make(const td_graph *g, bool held) {
+    td_disk    d;
+    td_keeping k = {0};
+    td_native *c = td__zalloc(sizeof *c);
+    td__disk_open(&d, g->cx, true);
+    bool ok = c && !held && td__native_find(&d, &k, c, g);
+    if (c && !ok) {
+        drop_native(c);
+        c = td__zalloc(sizeof *c);
+    }
+    if (c && !ok && (ok = make(c, g, held))) td__native_keep(&d, &k, c, g);
+    td__disk_close(&d);
+    td__buf_free(&k.key);
+    if (ok) return c;
+    if (c) drop_native(c);
+    else td__fail_memory(g->cx);
+    return NULL;
+}
+
+static bool compile(void *env, const td_graph *g, const td_compile_info *info,
+                    td_runner *to) {
+    td_native *c = find_or_make(g, env == &td__replayed);
+    (void)info;
+    if (!c) return false;
+    if (!td__runner_make(c->g, td__native_walk, c, drop_native, to)) {
         drop_native(c);
         return false;
     }
     count_reads(c, td__runner_replay(to)->total);
+    if (c->found && td__log_on(g->cx, TD_LOG_backend)) (void)td__native_shown(to);
     td__log(g->cx, TD_LOG_compile, "@%.60s: %d kernels, %d calls", g->name,
             c->n_launches, c->steps.n - c->n_launches);
     return true;
@@ -331,6 +358,23 @@ static bool compile(void *env, const td_graph *g, const td_compile_info *info,
 const td_native *td__native_of(const td_runner *r) {
     td_replay *p = td__runner_replay(r);
     return p && p->walk == td__native_walk ? p->walk_env : NULL;
+}
+
+/* With all that was not kept, but no code. NULL: no memory. */
+static td_native *make_again(const td_native *c) {
+    td_native *a = td__zalloc(sizeof *a);
+    if (!a) return NULL;
+    if ((a->g = td__graph_clone(c->g)) && build(a)) return a;
+    drop_native(a);
+    td_clear(c->g->cx);
+    return NULL;
+}
+
+const td_native *td__native_shown(const td_runner *r) {
+    td_native *c = (td_native *)(uintptr_t)td__native_of(r);
+    if (!c || !c->found) return c;
+    if (!c->again) c->again = make_again(c);
+    return c->again ? c->again : c;
 }
 
 const td_backend td__native = {.name = "native", .compile = compile};

@@ -311,6 +311,10 @@ typedef struct td_native {
     TD_VEC(td_native_step) steps;
     bool      held; /* there are no kernels: nodes are replayed */
     td_memory mem;
+    /* It came from disk: texts, and loops as data, are not there. Reports make the same
+     * once more. */
+    bool              found;
+    struct td_native *again;
 } td_native;
 
 /* What a step moves, in bytes, and computes; -1: its sizes are not known. */
@@ -324,5 +328,22 @@ td_work  td__call_work(const td_graph *g, const td_gnode *n, const int64_t *boun
 bool     td__native_walk(void *env, td_replay *r);                /* env: a td_native */
 td_meta *td__launch_metas(const td_graph *g, const td_launch *k); /* NULL: no memory */
 const td_native *td__native_of(const td_runner *r); /* NULL: it is no native code */
+/* The same with texts and loops; for reports. */
+const td_native *td__native_shown(const td_runner *r);
+
+/* ---- on disk (native_image.c) ------------------------------------------- */
+
+/* What a graph is kept under; "": it is not. */
+typedef struct td_keeping {
+    char   name[40];
+    td_buf key;
+} td_keeping;
+
+struct td_disk;
+/* The code of g as it was kept; false: there is none, which is logged, and *c is what
+ * it was but for what its drop lets go of. Fills in *k either way. */
+bool td__native_find(struct td_disk *d, td_keeping *k, td_native *c, const td_graph *g);
+void td__native_keep(struct td_disk *d, const td_keeping *k, const td_native *c,
+                     const td_graph *g);
 
 #endif

@@ -69,7 +69,7 @@ static void add_memory(td_buf *b, const td_memory *m) {
 }
 
 void td__native_report(td_buf *b, const td_runner *r, const char *what) {
-    const td_native *c = td__native_of(r);
+    const td_native *c = td__native_shown(r);
     if (!c) return;
     td__buf_printf(b, "  %s code: %d kernels\n", what, c->n_launches);
     for (int i = 0; i < c->n_launches; i++) add_kernel(b, c, &c->launches[i]);
@@ -80,12 +80,12 @@ void td__native_report(td_buf *b, const td_runner *r, const char *what) {
 /* ---- steps one by one ---------------------------------------------------- */
 
 int td__native_parts(const td_runner *r) {
-    const td_native *c = td__native_of(r);
+    const td_native *c = td__native_shown(r);
     return c ? c->steps.n : 0;
 }
 
 td_native_part td__native_part(const td_runner *r, int i) {
-    const td_native      *c = td__native_of(r);
+    const td_native      *c = td__native_shown(r);
     const td_native_step *s = &c->steps.v[i];
     if (s->node) return (td_native_part){.label = td__ops[s->node->op].name};
     const td_launch *k = &c->launches[s->launch];
@@ -93,7 +93,7 @@ td_native_part td__native_part(const td_runner *r, int i) {
 }
 
 bool td__native_nest(td_buf *b, const td_runner *r, int i) {
-    const td_native      *c = td__native_of(r);
+    const td_native      *c = td__native_shown(r);
     const td_native_step *s = &c->steps.v[i];
     return s->node || td__nest_print(b, &c->launches[s->launch].b);
 }

@@ -135,6 +135,7 @@ typedef struct td_kernel {
     const char     *text, *helpers; /* of td_nest_code */
     const char     *note;           /* a comment above it, not part of what it is */
     bool            has_end;
+    const char     *name; /* filled in: what finds it again */
     td_nest_fn     *run;
     td_nest_end_fn *end;
 } td_kernel;
@@ -143,6 +144,9 @@ typedef struct td_kernel {
  * process and in the cache on disk. Loaded code stays as long as the process. False
  * after td__fail: TD_E_UNSUPPORTED, no compiler or it refuses; TD_E_IO. */
 bool td__kernels_load(td_ctx *cx, td_kernel *k, int n);
+/* The same by name and has_end, without texts: what is loaded, or on disk. False: one
+ * is not there, or no memory; that is no failure. */
+bool td__kernels_find(td_ctx *cx, td_kernel *k, int n);
 
 /* For tests that need thousands of kernels: between hold and release td__kernels_load
  * notes what it is asked for and leaves `run` NULL, and graphs made of such kernels

@@ -58,11 +58,20 @@ typedef struct job {
     td_named *mine;   /* those that this call builds, each once */
     loaded  **target; /* ...and where they go */
     int       n_mine;
+    bool      finds; /* names are given, and nothing is compiled */
 } job;
 
-static bool make_job(job *j, td_ctx *cx, td_kernel *k, int n) {
+static bool name_kernel(job *j, int i) {
+    td_named *a = &j->asked[i];
+    if (!j->finds) return td__unit_name(j->cx, td__buf_str(&j->key), a->k, a->name);
+    if (strlen(a->k->name) >= sizeof a->name) return false;
+    strcpy(a->name, a->k->name);
+    return true;
+}
+
+static bool make_job(job *j, td_ctx *cx, td_kernel *k, int n, bool finds) {
     size_t m = (size_t)n;
-    *j = (job){.cx = cx, .n = n};
+    *j = (job){.cx = cx, .n = n, .finds = finds};
     if (!td__cc_open(&j->cc, cx)) return false;
     j->asked = td__zalloc(sizeof *j->asked * m);
     j->entry = td__zalloc(sizeof *j->entry * m);
@@ -73,7 +82,7 @@ static bool make_job(job *j, td_ctx *cx, td_kernel *k, int n) {
     ok = ok || td__fail_memory(cx);
     for (int i = 0; i < n && ok; i++) {
         j->asked[i].k = &k[i];
-        ok = td__unit_name(cx, td__buf_str(&j->key), &k[i], j->asked[i].name);
+        ok = name_kernel(j, i);
     }
     return ok;
 }
@@ -257,7 +266,7 @@ static bool build(job *j) {
     td__span_begin(j->cx, "kernels");
     td__span_arg(j->cx, "kernels", j->n_mine);
     td__disk_open(&d, j->cx, true);
-    bool ok = load_from_disk(j, &d) == j->n_mine || compile(j, &d);
+    bool ok = load_from_disk(j, &d) == j->n_mine || (!j->finds && compile(j, &d));
     td__disk_close(&d);
     td__span_end(j->cx, "kernels");
     return ok;
@@ -319,21 +328,34 @@ bool td__kernels_release(td_ctx *cx) {
 
 /* ---- the door ----------------------------------------------------------- */
 
-bool td__kernels_load(td_ctx *cx, td_kernel *k, int n) {
+/* Fills in the functions of k[0..n). */
+static bool get(td_ctx *cx, td_kernel *k, int n, bool finds) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     job                   j;
+    pthread_once(&once, guard_forks);
+    bool ok = make_job(&j, cx, k, n, finds) && work(&j);
+    for (int i = 0; i < n && ok; i++) {
+        k[i].name = j.entry[i]->name;
+        k[i].run = j.entry[i]->run;
+        k[i].end = j.entry[i]->end;
+    }
+    end_job(&j);
+    return ok;
+}
+
+bool td__kernels_load(td_ctx *cx, td_kernel *k, int n) {
     if (n == 0) return true;
     if (held.on) {
         for (int i = 0; i < n; i++)
             if (!note(cx, &k[i])) return false;
         return true;
     }
-    pthread_once(&once, guard_forks);
-    bool ok = make_job(&j, cx, k, n) && work(&j);
-    for (int i = 0; i < n && ok; i++) {
-        k[i].run = j.entry[i]->run;
-        k[i].end = j.entry[i]->end;
-    }
-    end_job(&j);
+    return get(cx, k, n, false);
+}
+
+bool td__kernels_find(td_ctx *cx, td_kernel *k, int n) {
+    if (held.on) return false;
+    bool ok = n == 0 || get(cx, k, n, true);
+    if (!ok) td_clear(cx);
     return ok;
 }

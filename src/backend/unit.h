@@ -65,7 +65,10 @@ typedef struct td_named {
     char             name[TD_UNIT_NAME]; /* "k_" and the hash of all it is */
 } td_named;
 
-/* Appends what else decides about the code of a kernel, a line each. */
+/* Appends what of the library decides about what it makes, a line each; false: no
+ * memory. */
+bool td__unit_library(td_buf *b);
+/* The same, and what else decides about the code of a kernel. */
 bool td__unit_key(td_buf *b, const td_cc *cc);
 /* The name of *k. False after td__fail: no memory, or a helper that is not there. */
 bool td__unit_name(td_ctx *cx, const char *key, const td_kernel *k, char *name);

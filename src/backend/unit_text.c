@@ -56,10 +56,15 @@ static uint64_t hash_ops(void) {
     return h;
 }
 
+bool td__unit_library(td_buf *b) {
+    td__buf_printf(b, "tandem %s\nops %016llx\nlevel %s\n", TD_VERSION_STRING,
+                   (unsigned long long)hash_ops(), td__isa()->name);
+    return !b->failed;
+}
+
 bool td__unit_key(td_buf *b, const td_cc *cc) {
-    td__buf_printf(b, "tandem %s\nops %016llx\nlevel %s\ncompiler %s\nflags %s\n",
-                   TD_VERSION_STRING, (unsigned long long)hash_ops(), td__isa()->name,
-                   cc->identity, cc->flags);
+    td__unit_library(b);
+    td__buf_printf(b, "compiler %s\nflags %s\n", cc->identity, cc->flags);
     return !b->failed;
 }
 

@@ -1,5 +1,5 @@
-/* cmd_cache.c -- `tandem cache`: the compiled code that is kept on disk, what finding
- * it depends on, whether it is whole, and getting rid of it. */
+/* cmd_cache.c -- `tandem cache`: what is kept on disk, what finding it depends on,
+ * whether it is whole, and getting rid of it. */
 #include "backend/disk.h"
 #include "backend/unit.h"
 #include "cli/case_run.h"
@@ -55,6 +55,29 @@ static void print_age(char *out, size_t cap, int64_t used) {
     snprintf(out, cap, "%lld %s%s ago", (long long)n, units[u].name, n == 1 ? "" : "s");
 }
 
+/* What the file says it is: the last line of its footer, but for kernels, whose names
+ * say it all. */
+static void print_note(const cache *c, const td_disk_file *f) {
+    td_buf text = {0};
+    char   why[8];
+    bool   whole = f->name[0] != 'k' && !f->temp &&
+                 td__disk_check(&c->d, f->name, &text, why, sizeof why) && text.n > 1;
+    if (whole) {
+        text.s[text.n - 1] = 0;
+        const char *at = strrchr(text.s, '\n');
+        printf(" %s%s%s", cli_ink_on(&c->t, CLI_DIM), at ? at + 1 : text.s,
+               cli_ink_on(&c->t, CLI_PLAIN));
+    }
+    td__buf_free(&text);
+}
+
+/* Names that begin so. */
+static int count_kind(const cache *c, char kind) {
+    int n = 0;
+    for (int i = 0; i < c->files.n; i++) n += c->files.v[i].name[0] == kind;
+    return n;
+}
+
 static int list_text(cache *c) {
     char age[40];
     printf("%s%s%s\n", cli_ink_on(&c->t, CLI_BOLD), c->d.dir,
@@ -68,9 +91,11 @@ static int list_text(cache *c) {
         if (n > 1)
             printf(" %sand %d more%s", cli_ink_on(&c->t, CLI_DIM), n - 1,
                    cli_ink_on(&c->t, CLI_PLAIN));
+        print_note(c, f);
         putchar('\n');
     }
-    printf("%d files, %d kernels, %.1f of %lld MiB\n", count_files(c), c->files.n,
+    printf("%d files, %d kernels, %d graphs, %d functions, %.1f of %lld MiB\n",
+           count_files(c), count_kind(c, 'k'), count_kind(c, 'n'), count_kind(c, 'f'),
            (double)td__disk_bytes(&c->files) / 0x1p20,
            (long long)td__config(c->cx)->cache_disk_mb);
     return CLI_OK;
@@ -200,11 +225,14 @@ typedef struct heard {
     int hits, misses;
 } heard;
 
-/* "hit: k_..." and "miss: k_... why". */
+/* "hit: k_..." and "miss: k_... why", of graphs (n_) and functions (f_) too; why one is
+ * not kept. */
 static void tell(void *env, const char *topic, const char *text) {
     heard *h = env;
     bool   hit = !strncmp(text, "hit: ", 5), miss = !strncmp(text, "miss: ", 6);
     if (!strcmp(topic, "warning")) fprintf(stderr, "tandem cache: %s\n", text);
+    if (!strncmp(text, "bypass: ", 8)) printf("  not kept: %s\n", text + 8);
+    else if (strstr(text, " is f_")) printf("  %s\n", text);
     if (!hit && !miss) return;
     printf("  %s %s\n", hit ? "hit " : "miss", strchr(text, ' ') + 1);
     h->hits += hit;
@@ -283,13 +311,14 @@ static int run(int argc, char **argv) {
 const cli_command cli_cache = {
     .name = "cache",
     .operand = "list|verify|clear|why [FILE]",
-    .summary = "the compiled code that is kept on disk",
+    .summary = "what compiling has left on disk",
     .about =
-        "Code that the native backend compiles is kept in a directory of the user, so\n"
-        "that the next process need not compile it again.\n"
+        "What compiling comes to is kept in a directory of the user, so that the next\n"
+        "process need not do it again: kernels (k_), the steps of compiled graphs "
+        "(n_),\n"
+        "and functions as traced, differentiated and partitioned (f_).\n"
         "\n"
-        "list    Prints each file: its size, when it was last used, the kernels in "
-        "it.\n"
+        "list    Prints each file: its size, when it was last used, what is in it.\n"
         "verify  Reads each file and compares its checksum. A file that is not whole\n"
         "        is never used; the status is then 1.\n"
         "clear   Removes them all. Processes that have loaded them go on.\n"
@@ -297,8 +326,10 @@ const cli_command cli_cache = {
         "a\n"
         "        kernel. With FILE, a .td file, its cases are run by the native "
         "backend,\n"
-        "        and of each kernel it says whether it was found, and why not. What\n"
-        "        was not found is compiled and kept.\n"
+        "        and of each function, graph and kernel it says whether it was found,\n"
+        "        and why not; of a function also hashes of the program, the call, the\n"
+        "        settings and the options, which are what its name is made of. What\n"
+        "        was not found is made and kept.\n"
         "\n"
         "The directory is TD_CACHE_DIR, else tandem in XDG_CACHE_HOME, else in\n"
         "~/.cache; TD_CACHE_DISK_MB bounds its size. TD_LOG=cache tells of every file\n"

@@ -328,6 +328,7 @@ static void bound_memory(void) {
 int main(int argc, char **argv) {
     /* Native code takes a compiler's time: TD_BACKEND=native asks for it. */
     setenv("TD_BACKEND", "interp", 0);
+    setenv("TD_CACHE_DISK_MB", "0", 0); /* nobody asks for a random program again */
     catch_crashes();
     td_set_threads(1);
     if (argc < 2 || argv[1][0] != '-') return run_as_test(argc > 1 ? argv[1] : NULL);

@@ -1,0 +1,177 @@
+/* keep_joint.c -- joint graphs and halves as bytes: what the caller of compiled code
+ * does, beside the graphs. Whoever adds a field to one of these writes it here, reads
+ * it in keep_joint_read.c, and changes the number. */
+#include "aot/keep_int.h"
+
+_Static_assert(sizeof(td_joint) == 152 && sizeof(td_update) == 104 &&
+                   sizeof(td_result) == 80 && sizeof(td_relation) == 24 &&
+                   sizeof(td_room) == 16 && sizeof(td_tangent) == 64 &&
+                   sizeof(td_target) == 16 && sizeof(td_view_op) == 32 &&
+                   sizeof(td_geom) == 32,
+               "a field of the joint graph is not written");
+_Static_assert(sizeof(td_halves) == 128 && sizeof(td_kept) == 16 &&
+                   sizeof(td_part_note) == 40,
+               "a field of the halves is not written");
+
+static void put_flag(td_image *m, bool x) { td__put_uint(m->b, x); }
+static void put_nr(td_image *m, int64_t x) { td__put_int(m->b, x); }
+static void put_big(td_image *m, uint64_t x) { td__put_uint(m->b, x); }
+
+static void put_geom(td_image *m, const td_geom *g) {
+    put_nr(m, (int)g->dtype);
+    put_nr(m, g->rank);
+    put_nr(m, g->offset);
+    for (int d = 0; d < g->rank; d++) put_nr(m, g->size[d]);
+    for (int d = 0; d < g->rank; d++) put_nr(m, g->stride[d]);
+}
+
+/* ---- view ops ----------------------------------------------------------- */
+
+static bool put_value(td_image *m, const td_value *v) {
+    put_big(m, v->kind);
+    switch ((td_kind)v->kind) {
+    case TD_K_NONE: break;
+    case TD_K_INT: put_nr(m, v->u.i); break;
+    case TD_K_BOOL: put_flag(m, v->u.b); break;
+    case TD_K_FLOAT: td__put_f64(m->b, v->u.f); break;
+    case TD_K_DTYPE: put_nr(m, (int)v->u.dt); break;
+    case TD_K_STR: td__put_text(m->b, v->u.s); break;
+    case TD_K_INTS:
+        put_big(m, v->n);
+        for (uint32_t i = 0; i < v->n; i++) put_nr(m, v->u.ints[i]);
+        break;
+    default: m->why = "a view holds a tensor"; return false;
+    }
+    return true;
+}
+
+static bool put_views(td_image *m, const td_view_op *v, int n) {
+    put_big(m, (uint64_t)n);
+    for (int i = 0; i < n; i++) {
+        put_big(m, v[i].op);
+        put_nr(m, v[i].nr);
+        put_flag(m, v[i].grad);
+        put_flag(m, v[i].inference);
+        put_big(m, (uint64_t)v[i].n_in);
+        for (int k = 0; k < v[i].n_in; k++)
+            if (!put_value(m, &v[i].in[k])) return false;
+    }
+    return true;
+}
+
+/* ---- the joint graph ---------------------------------------------------- */
+
+static void put_update(td_image *m, const td_update *u) {
+    put_nr(m, u->input);
+    put_nr(m, u->out);
+    put_nr(m, u->now);
+    put_flag(m, u->history);
+    put_flag(m, u->detached);
+    put_flag(m, u->wants);
+    put_flag(m, u->in_graph);
+    put_flag(m, u->meta);
+    put_flag(m, u->turned);
+    put_nr(m, (int)u->moved);
+    put_nr(m, u->home);
+    put_big(m, u->bytes);
+    put_big(m, u->grown);
+    put_flag(m, u->late);
+    put_nr(m, u->versions);
+    put_big(m, u->version);
+    put_geom(m, &u->end);
+}
+
+static bool put_result(td_image *m, const td_result *r) {
+    put_nr(m, (int)r->how);
+    put_nr(m, (int)r->source);
+    put_nr(m, r->from);
+    put_nr(m, r->out);
+    put_big(m, r->version);
+    put_flag(m, r->fill);
+    put_flag(m, r->history);
+    put_flag(m, r->wants);
+    put_flag(m, r->inference);
+    put_flag(m, r->stale);
+    put_flag(m, r->early);
+    put_big(m, r->creation);
+    put_geom(m, &r->geom);
+    return put_views(m, r->views, r->n_views);
+}
+
+static bool put_input(td_image *m, const td_joint *j, int i) {
+    const td_relation *r = &j->related[i];
+    put_flag(m, j->written[i]);
+    put_flag(m, j->stale[i]);
+    put_flag(m, j->behind[i]);
+    put_nr(m, r->same);
+    put_flag(m, r->shared);
+    put_nr(m, r->base);
+    return put_views(m, r->views, r->n_views);
+}
+
+static void put_tangent(td_image *m, const td_tangent *t) {
+    put_nr(m, (int)t->of);
+    put_nr(m, t->index);
+    put_geom(m, &t->geom);
+    put_nr(m, (int)t->code);
+    td__put_text(m->b, t->broken);
+    put_big(m, t->clash);
+}
+
+static void put_target(td_image *m, const td_target *t) {
+    put_nr(m, t->input);
+    put_flag(m, t->base);
+    put_flag(m, t->leaf);
+    put_big(m, t->from);
+}
+
+bool td__put_joint(td_image *m, const td_joint *j) {
+    const int counts[] = {j->n_primals, j->n_fwd,   j->n_updates,  j->n_results,
+                          j->n_bases,   j->n_rooms, j->n_tangents, j->n_targets};
+    bool      ok = td__image_graph(m, j->g);
+    for (int i = 0; i < TD_COUNT(counts); i++) put_nr(m, counts[i]);
+    put_nr(m, j->left);
+    put_flag(m, j->random);
+    for (int i = 0; i < j->n_updates; i++) put_update(m, &j->updates[i]);
+    for (int i = 0; ok && i < j->n_results; i++) ok = put_result(m, &j->results[i]);
+    for (int i = 0; ok && i < j->n_bases; i++) ok = put_result(m, &j->bases[i]);
+    for (int i = 0; ok && i < j->n_primals; i++) ok = put_input(m, j, i);
+    for (int i = 0; i < j->n_rooms; i++) {
+        put_big(m, j->rooms[i].bytes);
+        put_big(m, j->rooms[i].version);
+    }
+    for (int i = 0; i < j->n_tangents; i++) put_tangent(m, &j->tangents[i]);
+    for (int i = 0; i < j->n_targets; i++) put_target(m, &j->targets[i]);
+    return ok && !m->b->failed;
+}
+
+/* ---- halves ------------------------------------------------------------- */
+
+static void put_note(td_image *m, const td_part_note *n) {
+    td__put_text(m->b, n->value);
+    td__put_text(m->b, n->op);
+    td__put_text(m->b, n->why);
+    put_nr(m, n->bytes);
+    put_flag(m, n->saved);
+    put_flag(m, n->recomputed);
+}
+
+bool td__put_halves(td_image *m, const td_halves *h) {
+    bool ok = td__image_graph(m, h->fwd) && td__image_graph(m, h->bwd);
+    put_nr(m, h->n_fwd);
+    put_nr(m, h->n_kept);
+    put_nr(m, h->n_kept_syms);
+    put_nr(m, h->n_draws);
+    for (int i = 0; i < h->n_kept; i++) {
+        put_nr(m, (int)h->kept[i].from);
+        put_nr(m, h->kept[i].index);
+        put_nr(m, h->kept[i].bytes);
+    }
+    put_big(m, (uint64_t)h->n_notes);
+    for (int i = 0; i < h->n_notes; i++) put_note(m, &h->notes[i]);
+    const int64_t bytes[] = {h->bytes_kept, h->bytes_most, h->peak, h->peak_most};
+    for (int i = 0; i < TD_COUNT(bytes); i++) put_nr(m, bytes[i]);
+    td__put_f64(m->b, h->cost_again);
+    put_flag(m, h->fell_back);
+    return ok && !m->b->failed;
+}

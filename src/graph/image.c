@@ -1,0 +1,208 @@
+/* image.c -- writes graphs as bytes (image.h). Values are numbered in the order they
+ * are made in: inputs, then results. */
+#include "graph/image.h"
+#include "graph/graph_int.h"
+
+/* ---- places ------------------------------------------------------------- */
+
+static bool same_text(const char *a, const char *b) {
+    return a == b || (a && b && !strcmp(a, b));
+}
+
+static bool same_place(const td_gnode *a, const td_gnode *b) {
+    return a->here.line == b->here.line && same_text(a->here.file, b->here.file) &&
+           same_text(a->scope, b->scope);
+}
+
+static uint32_t hash_place(const td_gnode *n) {
+    uint64_t h = (uint64_t)n->here.line + 1;
+    if (n->scope) h = td__hash(n->scope, strlen(n->scope), h);
+    return (uint32_t)(h * 0x9e3779b97f4a7c15u >> 32);
+}
+
+/* The slot of the node's place, or the free one where it belongs. */
+static int32_t *find_place(const td_image *m, const td_gnode *n) {
+    uint32_t at = hash_place(n) & m->mask;
+    while (m->slot[at] && !same_place(m->from->nodes.v[m->slot[at] - 1], n))
+        at = (at + 1) & m->mask;
+    return &m->slot[at];
+}
+
+bool td__image_begin(td_image *m, td_buf *b, const td_graph *from, bool bare) {
+    *m = (td_image){.b = b, .from = from, .bare = bare};
+    if (!from || bare) return true;
+    uint32_t n = 16;
+    while (n < 2 * (uint32_t)from->nodes.n) n *= 2;
+    if (!(m->slot = td__zalloc(sizeof *m->slot * n))) return false;
+    m->mask = n - 1;
+    for (int i = 0; i < from->nodes.n; i++) {
+        int32_t *slot = find_place(m, from->nodes.v[i]);
+        if (!*slot) *slot = i + 1;
+    }
+    return true;
+}
+
+void td__image_end(td_image *m) { td__free(m->slot); }
+
+static void put_place(td_image *m, const td_gnode *n) {
+    bool    none = m->bare || (!n->here.file && !n->scope);
+    int32_t at = none || !m->slot ? 0 : *find_place(m, n);
+    if (none) td__put_uint(m->b, 0);
+    else td__put_uint(m->b, at ? (uint64_t)at + 1 : 1);
+    if (none || at) return;
+    td__put_text(m->b, n->here.file);
+    td__put_int(m->b, n->here.line);
+    td__put_text(m->b, n->scope);
+}
+
+/* ---- values ------------------------------------------------------------- */
+
+static bool is_number(const td_look *l) {
+    for (int d = 0; d < l->rank; d++)
+        if (td__dim_is_sym(l->size[d])) return false;
+    return true;
+}
+
+/* Strides follow from sizes where they are dense, of numbers. */
+static void put_look(td_buf *b, const td_look *l) {
+    if (!l) {
+        td__put_uint(b, 0);
+        return;
+    }
+    bool plain = l->dense && is_number(l);
+    td__put_uint(b, 1 + (uint64_t)l->grad + 2 * (uint64_t)plain);
+    td__put_uint(b, l->kind);
+    td__put_uint(b, l->dtype);
+    td__put_uint(b, l->rank);
+    td__put_int(b, l->storage);
+    td__put_int(b, l->offset);
+    for (int d = 0; d < l->rank; d++) td__put_int(b, l->size[d]);
+    for (int d = 0; d < l->rank && !plain; d++) td__put_int(b, l->stride[d]);
+}
+
+static void put_value(td_image *m, const td_gval *v, int32_t *next) {
+    m->nr[v->id] = (*next)++;
+    td__put_text(m->b, m->bare && v->node ? NULL : v->name);
+    put_look(m->b, v->look);
+}
+
+static void put_desc(td_buf *b, const td_desc *d) {
+    td__put_uint(b, d->kind);
+    td__put_int(b, d->index);
+    td__put_text(b, d->name);
+}
+
+/* ---- arguments ---------------------------------------------------------- */
+
+static bool put_arg(td_image *m, const td_garg *a) {
+    td_buf *b = m->b;
+    td__put_uint(b, a->kind);
+    switch ((td_gkind)a->kind) {
+    case TD_G_NONE: break;
+    case TD_G_VALUE: td__put_int(b, m->nr[a->u.v->id]); break;
+    case TD_G_INT:
+    case TD_G_SYM:
+    case TD_G_BOOL: td__put_int(b, a->u.i); break;
+    case TD_G_FLOAT: td__put_f64(b, a->u.f); break;
+    case TD_G_DTYPE: td__put_uint(b, a->u.dt); break;
+    case TD_G_STR: td__put_text(b, a->u.s); break;
+    case TD_G_GRAPH: return td__image_graph(m, a->u.g);
+    case TD_G_INTS:
+        td__put_uint(b, a->n);
+        for (uint32_t i = 0; i < a->n; i++) td__put_int(b, a->u.ints[i]);
+        break;
+    case TD_G_LIST:
+        td__put_uint(b, a->n);
+        for (uint32_t i = 0; i < a->n; i++)
+            if (!put_arg(m, &a->u.list[i])) return false;
+        break;
+    }
+    return !b->failed;
+}
+
+/* ---- graphs ------------------------------------------------------------- */
+
+static bool put_node(td_image *m, const td_gnode *n, int32_t *next) {
+    td__put_uint(m->b, n->kind);
+    td__put_uint(m->b, n->region);
+    td__put_uint(m->b, n->origin);
+    td__put_uint(m->b, n->op);
+    td__put_uint(m->b, n->tags);
+    put_place(m, n);
+    td__put_uint(m->b, (uint64_t)n->n_in);
+    for (int i = 0; i < n->n_in; i++)
+        if (!put_arg(m, &n->in[i])) return false;
+    td__put_uint(m->b, (uint64_t)n->n_out);
+    for (int i = 0; i < n->n_out; i++) put_value(m, n->out[i], next);
+    return !m->b->failed;
+}
+
+static void put_dims(td_buf *b, const td_graph *g) {
+    td__put_uint(b, (uint64_t)g->dims.n);
+    for (int i = 0; i < g->dims.n; i++) {
+        const td_gdim *d = &g->dims.v[i];
+        td__put_uint(b, d->op);
+        td__put_uint(b, (unsigned char)d->letter);
+        td__put_int(b, d->nr);
+        td__put_int(b, d->a);
+        td__put_int(b, d->b);
+    }
+}
+
+/* Which of `from` each is. To be compared, tensors are what inputs look like. */
+static bool put_consts(td_image *m, const td_graph *g) {
+    td__put_uint(m->b, (uint64_t)g->consts.n);
+    for (int i = 0; i < g->consts.n && !m->bare; i++) {
+        int at = 0, n = m->from ? m->from->consts.n : 0;
+        while (at < n && m->from->consts.v[at] != g->consts.v[i]) at++;
+        if (at == n) {
+            m->why = "it holds a tensor";
+            return false;
+        }
+        td__put_int(m->b, at);
+    }
+    return true;
+}
+
+static bool put_inside(td_image *m, const td_graph *g) {
+    td_buf *b = m->b;
+    int32_t next = 0;
+    int     live = 0;
+    td__put_uint(b, (uint64_t)g->inputs.n);
+    for (int i = 0; i < g->inputs.n; i++) {
+        put_desc(b, &g->in_desc.v[i]);
+        put_value(m, g->inputs.v[i], &next);
+    }
+    for (int i = 0; i < g->nodes.n; i++) live += !g->nodes.v[i]->dead;
+    td__put_uint(b, (uint64_t)live);
+    for (int i = 0; i < g->nodes.n; i++)
+        if (!g->nodes.v[i]->dead && !put_node(m, g->nodes.v[i], &next)) return false;
+    td__put_uint(b, (uint64_t)g->outputs.n);
+    for (int i = 0; i < g->outputs.n; i++) {
+        put_desc(b, &g->out_desc.v[i]);
+        if (!put_arg(m, &g->outputs.v[i])) return false;
+    }
+    return !b->failed;
+}
+
+bool td__image_graph(td_image *m, const td_graph *g) {
+    td_buf  *b = m->b;
+    int32_t *outer = m->nr;
+    if (m->deep >= TD_NEST_LIMIT) {
+        m->why = "graphs nest too deep";
+        return false;
+    }
+    m->deep++;
+    m->nr = td__alloc(sizeof *m->nr * ((size_t)g->n_values + 1));
+    td__put_text(b, m->bare ? NULL : g->name);
+    put_dims(b, g);
+    td__put_uint(b, (uint64_t)g->n_storages);
+    td__put_uint(b, g->left);
+    td__put_uint(b, (uint64_t)g->bare.n);
+    for (int i = 0; i < g->bare.n; i++) td__put_int(b, g->bare.v[i]);
+    bool ok = m->nr && put_consts(m, g) && put_inside(m, g);
+    td__free(m->nr);
+    m->nr = outer;
+    m->deep--;
+    return ok;
+}
