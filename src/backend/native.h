@@ -309,8 +309,8 @@ typedef struct td_native {
     td_launch *launches;
     int        n_launches;
     TD_VEC(td_native_step) steps;
-    bool      held; /* there are no kernels: nodes are replayed */
-    td_memory mem;
+    bool              held; /* there are no kernels: nodes are replayed */
+    td_memory         mem;
     /* It came from disk: texts, and loops as data, are not there. Reports make the same
      * once more. */
     bool              found;
