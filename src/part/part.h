@@ -85,10 +85,10 @@ void       td__halves_drop(td_halves *h); /* NULL is fine */
 bool       td__halves_report(td_buf *b, const td_halves *h);
 
 /* Of a graph without tangents, a training step, say: decides for each backward inside
- * what of the forward before it is computed once more where the backward reads it, as
- * checkpoint regions and the budget ask, and changes j->g accordingly. *said is what was
- * decided, in a td_halves without halves; NULL: there was nothing to decide. False after
- * td__fail. */
+ * what of the forward before it is computed once more where the backward reads it,
+ * as checkpoint regions and the budget ask, and changes j->g accordingly. *said is
+ * what was decided, in a td_halves without halves; NULL: there was nothing to decide.
+ * False after td__fail. */
 bool td__part_step(td_joint *j, const td_part_opts *opts, td_halves **said);
 
 /* A joint graph as its descriptors say: <tangent> inputs last, <grad> outputs last.

@@ -175,7 +175,9 @@ static void check_other(report *r, maker *m, const inputs *plain, const args *sy
             int n =
                 td__call_list(m->cx, plain->op, other.in, plain->n_in, other.out, 64);
             m->cx->fake = false;
-            if (n != sym->n_out)
+            bool reads = td_error(m->cx) == TD_E_TRACE &&
+                         strstr(td_message(m->cx), "values are known");
+            if (n != sym->n_out && !reads)
                 fail_sample(r, "with other sizes: %d results, not %d; %s", n,
                             sym->n_out, td_message(m->cx));
             for (int i = 0; i < n && n == sym->n_out; i++)

@@ -24,9 +24,9 @@ static bool layer_of(void *env, td_tensor *const *in, int n_in, td_tensor **out,
 static td_tensor *tower_loss(tower *t, td_tensor *x, td_tensor *y) {
     for (int i = 0; i < LAYERS; i++) {
         td_tensor *in[2] = {x, t->w[i]};
-        bool       ok = t->regions
-                            ? td_checkpoint(t->cx, layer_of, NULL, (td_tensors){in, 2}, &x, 1)
-                            : layer_of(NULL, in, 2, &x, 1);
+        td_tensors both = {in, 2};
+        bool       ok = t->regions ? td_checkpoint(t->cx, layer_of, NULL, both, &x, 1)
+                                   : layer_of(NULL, in, 2, &x, 1);
         if (!ok) return td_nil(t->cx);
     }
     return td_mse_loss(x, y);

@@ -39,7 +39,7 @@ static td_tensor *call(td_fn *f, const char *backend, const char *dynamic,
 
 static char said[1 << 16];
 
-/* Lines that name kernels and calls, without sizes and bytes. */
+/* Lines that name kernels and calls, without sizes, bytes and where these lie. */
 static void kernels_of(td_fn *f, char *to) {
     td_explain(f, said, sizeof said);
     bool in = false;
@@ -50,8 +50,11 @@ static void kernels_of(td_fn *f, char *to) {
             !strncmp(line + 2, "backward code", 13))
             in = true;
         else if (strncmp(line, "    ", 4)) in = false;
-        int n = (int)(next - line - 1);
-        if (in) sprintf(to + strlen(to), "%.*s\n", n > 56 ? 56 : n, line);
+        int  n = (int)(next - line - 1);
+        bool memory = strstr(line, "memory: ") == line + 4 ||
+                      (strstr(line, " buffers in an arena") &&
+                       strstr(line, " buffers in an arena") < next);
+        if (in && !memory) sprintf(to + strlen(to), "%.*s\n", n > 56 ? 56 : n, line);
     }
 }
 
