@@ -26,20 +26,12 @@ static void get_geom(source *s, td_geom *g) {
 
 /* ---- view ops ----------------------------------------------------------- */
 
-static const int64_t *get_ints(source *s, int n) {
-    int64_t *v = room(s, n, sizeof *v);
-    for (int i = 0; v && i < n; i++) v[i] = td__get_int(s->r);
-    return v;
-}
-
-/* Sizes of what an input was before the call may be those of a trace that is over;
- * nobody asks for them. */
 static void get_value(source *s, td_value *v) {
     td_reader *r = s->r;
     v->kind = (uint32_t)td__get_below(r, TD_K_GRAPH);
     switch ((td_kind)v->kind) {
     case TD_K_NONE: break;
-    case TD_K_INT: v->u.i = td__get_int(r); break;
+    case TD_K_INT: v->u.i = td__get_dim(r, s->j->g); break;
     case TD_K_BOOL: v->u.b = flag(s); break;
     case TD_K_FLOAT: v->u.f = td__get_f64(r); break;
     case TD_K_DTYPE: v->u.dt = (td_dtype)within(s, 0, TD_DTYPE_COUNT); break;
@@ -48,7 +40,7 @@ static void get_value(source *s, td_value *v) {
         break;
     case TD_K_INTS:
         v->n = (uint32_t)td__get_count(r);
-        v->u.ints = get_ints(s, (int)v->n);
+        v->u.ints = td__get_dims(r, &s->j->arena, s->j->g, (int)v->n);
         break;
     default: r->bad = true;
     }
