@@ -141,6 +141,7 @@ static void copy_views(const td_joint *j) {
 /* The copy of an input with gaps has none, and so have values that take after it. */
 static bool look_again(td_joint *j) {
     bool all = true;
+    if (j->g->dims.n > 0) return true; /* symbols are not inferred again */
     for (int i = 0; i < j->n_primals; i++)
         all &= is_copied_packed(j, j->g->inputs.v[i]);
     return all || td__graph_infer(j->g);

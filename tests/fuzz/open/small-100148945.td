@@ -1,0 +1,17 @@
+# seed 100148945: compiled: line 14: %a1's gradient: element 0 is 1, compiled 2; line 14: %out.0's gradient: element 0 is 1, compiled 2
+
+func @f(%p0: f32[2,2] @0) {
+    %v0 = requires_grad_(%p0, true)
+  %v9 = view_as(%v0, %p0)
+  no_grad {
+    squeeze_dim_(%v0, -2)
+  }
+  %v14 = cat([%v0, %v9])
+  return %v0, %v9
+}
+case "seed 100148945" {
+  %a0 = randint(-2, 2, [2,2], f32,)
+  %a1 = movedim(%a0, [1], [1])
+  call @f(%a1)
+  backward
+}

@@ -1,0 +1,15 @@
+# seed 101172116: compiled: line 12: works, compiled fails: accumulate: a gradient of f32[3] arrived for a result of size [3,3]
+
+func @f( %p1: f32[3,1] @1, %p2: f32[3,3] @1) {
+  %v0 = tril(%p1, 0)
+  as_strided_(%p2, [3], [1])
+  %v3 = normal(%p2)
+  requires_grad_(%p2)
+  return %p2, %v0
+}
+case "seed 101172116" {
+  %a0 = tensor([3, 1, -1, -1, 0, -1, -1, -1, 1], f32, [3,3])
+  %a1 = randint(-3, 1, [3,1], f32, seed=60, requires_grad=true)
+  call @f( %a1, %a0)
+  backward
+}
