@@ -244,9 +244,22 @@ static bool get_notes(td_reader *r, td_halves *h) {
     return !r->bad;
 }
 
+/* Inputs say which tangent, or which kept value, they are. */
+static bool inputs_fit(const td_graph *g, int n_tangents, int n_kept) {
+    for (int i = 0; i < g->inputs.n; i++) {
+        const td_desc *d = &g->in_desc.v[i];
+        int            n = d->kind == TD_D_TANGENT ? n_tangents
+                           : d->kind == TD_D_SAVED ? n_kept
+                                                   : INT32_MAX;
+        if (n < INT32_MAX && (d->index < 0 || d->index >= n)) return false;
+    }
+    return true;
+}
+
 static bool halves_fit(const td_halves *h, const td_joint *j) {
-    return h->n_fwd == j->n_fwd && h->fwd->inputs.n == j->n_primals &&
-           h->fwd->outputs.n >= h->n_fwd &&
+    return inputs_fit(j->g, j->n_tangents, 0) && inputs_fit(h->fwd, 0, 0) &&
+           inputs_fit(h->bwd, j->n_tangents, h->n_kept) && h->n_fwd == j->n_fwd &&
+           h->fwd->inputs.n == j->n_primals && h->fwd->outputs.n >= h->n_fwd &&
            h->bwd->inputs.n == h->n_kept + j->n_tangents &&
            h->bwd->outputs.n == j->n_targets &&
            td__graph_verify(h->fwd, TD_STAGE_HALF) &&

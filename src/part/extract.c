@@ -143,7 +143,7 @@ static bool clone_noting(making *m) {
              td__vec_push(&g->nodes, was[i]);
     if (!ok) td__fail_memory(p->cx);
     m->h->fwd = ok ? td__graph_clone(g) : NULL;
-    memcpy(g->nodes.v, was, sizeof *was * (size_t)p->n_nodes);
+    if (p->n_nodes) memcpy(g->nodes.v, was, sizeof *was * (size_t)p->n_nodes);
     g->nodes.n = p->n_nodes;
     return m->h->fwd != NULL;
 }

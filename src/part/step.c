@@ -117,7 +117,7 @@ static bool join_parts(joining *m) {
     td_gnode **was = td__part_room(p, (size_t)p->n_nodes, sizeof *was);
     bool       ok = was != NULL;
     if (!ok) return false;
-    memcpy(was, g->nodes.v, sizeof *was * (size_t)p->n_nodes);
+    if (p->n_nodes) memcpy(was, g->nodes.v, sizeof *was * (size_t)p->n_nodes);
     g->nodes.n = 0;
     for (int i = 0; i < p->from && ok; i++) {
         if (!p->in_fwd[i]) continue;
@@ -149,7 +149,7 @@ static bool note_run(const td_part *p, td_halves *h) {
         td__arena_alloc(&h->arena, sizeof *all * (size_t)(n + h->n_notes + 1));
     if (!all) return td__fail_memory(p->cx);
     if (n) memcpy(all, was, sizeof *all * (size_t)n);
-    memcpy(all + n, h->notes, sizeof *all * (size_t)h->n_notes);
+    if (h->n_notes) memcpy(all + n, h->notes, sizeof *all * (size_t)h->n_notes);
     h->notes = all;
     h->n_notes += n;
     return true;

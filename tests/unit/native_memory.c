@@ -5,6 +5,7 @@
 #include "backend/native.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 
 /* ---- places -------------------------------------------------------------- */
 

@@ -278,7 +278,7 @@ TEST(a_directory_is_made_with_those_above_it) {
     td__disk_close(&d);
     td_close(cx);
     snprintf(path, sizeof path, "%s/lock", dir);
-    CHECK(unlink(path) == 0 && rmdir(dir) == 0);
+    CHECK((unlink(path) == 0 || errno == ENOENT) && rmdir(dir) == 0); /* not locked */
     snprintf(dir, sizeof dir, "%s/a", place);
     CHECK(rmdir(dir) == 0);
     leave();
