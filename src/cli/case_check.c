@@ -91,8 +91,10 @@ static void compare(check *k) {
  * the backward of a gradient, whose history leads through it. The other way has it
  * still, and may fail later for another reason. */
 static bool goes_on(const check *k) {
-    bool gone = k->eager.gone && k->eager.run.higher;
-    if (k->p.v->vain && k->backward) return true; /* zeros, or nothing to go through */
+    bool    gone = k->eager.gone && k->eager.run.higher;
+    td_code code = k->eager.code ? k->eager.code : k->other.code;
+    if (k->p.v->vain && k->backward && code == TD_E_GRAD)
+        return true; /* zeros, or nothing to go through */
     return (k->eager.stale || gone) && k->other.run.way->saves_copies;
 }
 

@@ -86,7 +86,6 @@ static bool prune_node(pruning *p, td_gnode *n) {
     p->there = p->absent = false;
     for (int i = 0; i < n->n_in; i++) td__garg_each(&n->in[i], look, p);
     td_gval *left = p->absent ? other_term(p, n) : NULL;
-    /* of a zero derivative */
     bool     zeros = left && is_zeros(p, left);
     if (p->absent && !p->there && !zeros && !td__gnode_is_fixed(n)) {
         give_state(p, n, ABSENT);

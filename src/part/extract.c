@@ -133,11 +133,9 @@ static bool keep_outputs(making *m, td_graph *g) {
 static bool clone_noting(making *m) {
     td_part   *p = m->p;
     td_graph  *g = p->g;
-    td_gnode **was = td__part_room(p, (size_t)p->n_nodes, sizeof *was);
+    td_gnode **was = td__part_take_nodes(p);
     bool       ok = was != NULL;
     if (!ok) return false;
-    if (p->n_nodes) memcpy(was, g->nodes.v, sizeof *was * (size_t)p->n_nodes);
-    g->nodes.n = 0;
     for (int i = 0; i < p->n_nodes && ok; i++)
         ok = (!m->note[i] || td__vec_push(&g->nodes, m->note[i])) &&
              td__vec_push(&g->nodes, was[i]);

@@ -11,6 +11,13 @@ void *td__part_room(td_part *p, size_t n, size_t item) {
     return got;
 }
 
+td_gnode **td__part_take_nodes(td_part *p) {
+    td_gnode **all = td__part_room(p, (size_t)p->n_nodes, sizeof *all);
+    for (int i = 0; all && i < p->n_nodes; i++) all[i] = p->g->nodes.v[i];
+    if (all) p->g->nodes.n = 0;
+    return all;
+}
+
 void td__part_close(td_part *p) {
     td__graph_drop(p->g);
     td__arena_free(&p->room);

@@ -72,12 +72,15 @@ typedef struct td_part {
 /* ---- flat.c ------------------------------------------------------------- */
 
 /* run: 0, or which backward inside a step, from 1. */
-bool  td__part_open(td_part *p, const td_joint *j, const td_part_opts *o, int run);
-void  td__part_close(td_part *p);
+bool       td__part_open(td_part *p, const td_joint *j, const td_part_opts *o, int run);
+void       td__part_close(td_part *p);
 /* The value a node's results lie in; -1: they are fresh. */
-int   td__part_shares(const td_gnode *n);
+int        td__part_shares(const td_gnode *n);
 /* Zeroed, lives as long as p. NULL after td__fail_memory. */
-void *td__part_room(td_part *p, size_t n, size_t item);
+void      *td__part_room(td_part *p, size_t n, size_t item);
+/* The working graph's nodes, out of it, to be put back in another order. NULL after
+ * td__fail. */
+td_gnode **td__part_take_nodes(td_part *p);
 
 /* ---- cost.c ------------------------------------------------------------- */
 

@@ -114,11 +114,9 @@ static bool place_late(joining *m) {
 static bool join_parts(joining *m) {
     td_part   *p = m->p;
     td_graph  *g = p->g;
-    td_gnode **was = td__part_room(p, (size_t)p->n_nodes, sizeof *was);
+    td_gnode **was = td__part_take_nodes(p);
     bool       ok = was != NULL;
     if (!ok) return false;
-    if (p->n_nodes) memcpy(was, g->nodes.v, sizeof *was * (size_t)p->n_nodes);
-    g->nodes.n = 0;
     for (int i = 0; i < p->from && ok; i++) {
         if (!p->in_fwd[i]) continue;
         ok = (!m->note[i] || td__vec_push(&g->nodes, m->note[i])) &&
