@@ -9,31 +9,17 @@ calls of compiled functions instead of eager ones.
 import json
 import os
 import sys
-import time
 
 if len(sys.argv) > 1 and sys.argv[1] == "compile":
     os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
 import torch
 
-CPU = os.environ.get("BENCH_CLOCK") == "cpu"
-now = time.process_time if CPU else time.perf_counter
+from peer import least_us, now
 
 
 def show(name, who, size, value, unit):
     print(json.dumps({"name": name, "who": who, "size": size,
                       "value": round(value, 4), "unit": unit}), flush=True)
-
-
-def least_us(fn):
-    for _ in range(10):
-        fn()
-    best, end = 1e9, now() + 0.2
-    while now() < end:
-        start = now()
-        for _ in range(20):
-            fn()
-        best = min(best, (now() - start) / 20)
-    return best * 1e6
 
 
 def overhead(compiled):

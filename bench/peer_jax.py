@@ -7,16 +7,14 @@ packages: networks are functions of a dict of weights, a step is one jitted func
 that owns its state. JAX uses all cores. BENCH_CLOCK=cpu counts processor time.
 """
 import json
-import os
 import sys
-import time
 
 import jax
 import jax.numpy as jnp
 from jax import lax
 
-CPU = os.environ.get("BENCH_CLOCK") == "cpu"
-now = time.process_time if CPU else time.perf_counter
+from peer import least_us, now
+
 LETTERS, VOCAB = 256, 50257
 
 
@@ -237,18 +235,6 @@ def train(words):
 
 
 # ---- small calls ------------------------------------------------------------
-
-
-def least_us(fn):
-    for _ in range(20):
-        fn()
-    best, end = 1e9, now() + 0.2
-    while now() < end:
-        start = now()
-        for _ in range(20):
-            fn()
-        best = min(best, (now() - start) / 20)
-    return best * 1e6
 
 
 def overhead(_):

@@ -9,6 +9,8 @@ import time
 import torch
 import torch.nn.functional as F
 
+from peer import torch_peak_mib
+
 
 def measure(fn):
     """Seconds of one call: the least of many batches of about 1 ms, over 0.2 s."""
@@ -127,18 +129,6 @@ def attention(threads):
         time_of(f"attention_{t}_step_{threads}t", step, 1e6, "us")
 
 
-def peak_of(step):
-    """The most bytes held during step, beyond those held before it."""
-    with torch.profiler.profile(profile_memory=True) as prof:
-        step()
-    held = peak = 0
-    for event in prof.profiler.kineto_results.events():
-        if event.name() == "[memory]":
-            held += event.nbytes()
-            peak = max(peak, held)
-    return peak
-
-
 def memory():
     width, layers = 1024, 4
     w = [torch.randn(width, width, requires_grad=True) for _ in range(layers)]
@@ -155,7 +145,7 @@ def memory():
         del h
         loss.backward()
 
-    show("mlp_step_peak", lambda: peak_of(step) / 1048576, "MiB")
+    show("mlp_step_peak", lambda: torch_peak_mib(step), "MiB")
 
 
 small()

@@ -8,16 +8,13 @@ a step holds beyond those it found; --batches: that of ResNet-18 for batches of 
 BENCH_CLOCK=cpu counts the processor time of this process.
 """
 import json
-import os
 import sys
-import time
 
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
-CPU = os.environ.get("BENCH_CLOCK") == "cpu"
-now = time.process_time if CPU else time.perf_counter
+from peer import now, torch_peak_mib
 
 
 # ---- networks ---------------------------------------------------------------
@@ -145,17 +142,6 @@ def least_ms(step, seconds=1.0):
     return best * 1e3
 
 
-def peak_mib(step):
-    with torch.profiler.profile(profile_memory=True) as prof:
-        step()
-    held = peak = 0
-    for event in prof.profiler.kineto_results.events():
-        if event.name() == "[memory]":
-            held += event.nbytes()
-            peak = max(peak, held)
-    return peak / 1048576
-
-
 def show(name, compiled, value, unit, size=None):
     line = {"name": name, "who": "torch_compile" if compiled else "torch",
             "value": round(value, 3), "unit": unit}
@@ -177,7 +163,7 @@ def batches(compiled):
         torch._dynamo.reset()
         step = warm_step(lambda: (resnet18(), torch.randn(n, 3, 64, 64),
                                   numbers(1000, n)), compiled)
-        show("memory_resnet18", compiled, peak_mib(step), "MiB", n)
+        show("memory_resnet18", compiled, torch_peak_mib(step), "MiB", n)
 
 
 def main():
@@ -194,7 +180,7 @@ def main():
             continue
         step = warm_step(make, compiled)
         if peak:
-            show("peak_" + name, compiled, peak_mib(step), "MiB")
+            show("peak_" + name, compiled, torch_peak_mib(step), "MiB")
         else:
             show("train_" + name, compiled, least_ms(step), "ms")
 

@@ -226,10 +226,11 @@ static int try_entry(td_fn *f, td_spec *s, td_disk *d, const char *key, int nr) 
     td_disk_map m;
     entry_name(s, nr, name, sizeof name);
     const char *bad = td__disk_map(d, name, key, &m);
-    bool        none = bad != NULL, fits = false;
+    bool        none = bad != NULL, whole = false, fits = false;
     if (!bad) {
         td_reader r = td__reader(m.bytes, m.kept);
-        if (!get_entry(&r, f, s)) bad = "is not what it says, or memory is out";
+        whole = get_entry(&r, f, s);
+        if (!whole) bad = "is not what it says, or memory is out";
         else if (!(fits = serves(f, s))) bad = "is for other sizes or offsets";
     }
     td__disk_unmap(&m);
@@ -239,8 +240,7 @@ static int try_entry(td_fn *f, td_spec *s, td_disk *d, const char *key, int nr) 
                 td_message(f->cx));
     if (fits) return 1;
     forget(f, s);
-    bool other = !none && bad[3] == 'f'; /* whole, for other calls */
-    if (!other && s->kept.slot < 0) s->kept.slot = nr;
+    if (!whole && s->kept.slot < 0) s->kept.slot = nr; /* else it is for other calls */
     return none ? -1 : 0;
 }
 
