@@ -147,6 +147,12 @@ static void put_dims(td_buf *b, const td_graph *g) {
         td__put_int(b, d->a);
         td__put_int(b, d->b);
     }
+    td__put_uint(b, (uint64_t)g->facts.n);
+    for (int i = 0; i < g->facts.n; i++) {
+        td__put_uint(b, g->facts.v[i].rel);
+        td__put_int(b, g->facts.v[i].a);
+        td__put_int(b, g->facts.v[i].b);
+    }
 }
 
 /* Which of `from` each is. To be compared, tensors are what inputs look like. */

@@ -223,6 +223,19 @@ static bool read_dims(reading *x) {
     return !r->bad;
 }
 
+/* What is known of them. */
+static bool read_facts(reading *x) {
+    td_reader *r = x->r;
+    int        n = td__get_count(r);
+    for (int i = 0; !r->bad && i < n; i++) {
+        td_gfact f = {.rel = (uint8_t)td__get_below(r, TD_DIM_RELS)};
+        f.a = td__get_dim(r, x->g);
+        f.b = td__get_dim(r, x->g);
+        if (!td__vec_push(&x->g->facts, f)) return bad(x);
+    }
+    return !r->bad;
+}
+
 static bool read_consts(reading *x) {
     int n = td__get_count(x->r), most = x->from ? x->from->consts.n : 0;
     for (int i = 0; i < n; i++) {
@@ -271,7 +284,8 @@ static bool read_outputs(reading *x) {
 static bool read_all(reading *x) {
     const char *name = td__get_text(x->r, &x->g->arena);
     if (name) x->g->name = name;
-    if (!read_dims(x) || !read_head(x) || !read_inputs(x)) return false;
+    if (!read_dims(x) || !read_facts(x) || !read_head(x) || !read_inputs(x))
+        return false;
     int n = td__get_count(x->r);
     for (int i = 0; i < n; i++)
         if (!read_node(x)) return false;

@@ -5,6 +5,7 @@
 
 static const char text[] =
     "func @f(%x: f32[2,3] @1 <param \"w\">, %y: f32[s0,3] @1, %n: float) {\n"
+    "  given s0 >= 2, s0 < 100\n"
     "  %c = tensor([[1, 2, 3], [4, 5, 6]], f32)\n"
     "  %a = transpose(%x, 0, 1)\n"
     "  %p... = split(%a, 1)\n"
