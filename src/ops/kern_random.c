@@ -386,6 +386,9 @@ bool td__kern_native_dropout(td_opcall *c) {
     drop_job j = {td__in(c, 0), c->out[0], c->out[1], p == 1 ? 0 : 1 / (1 - p)};
     if (!td__in_bool(c, 2))
         return td__fill(j.mask, td_value_bool(true)) && td__copy_into(j.out, j.x);
+    if (j.x->numel && !td__is_float(j.x->dtype))
+        return td__op_fail(c, TD_E_DTYPE, "needs a float dtype, got %s",
+                           td_dtype_name(j.x->dtype));
     if (!run_coins(c, j.mask, 1 - p)) return false;
     if (j.x->numel) td__pool_run(j.x->numel, GRAIN, drop_range, &j);
     return true;

@@ -166,12 +166,16 @@ bool td__shape_multinomial(td_opcall *c) {
 
 /* ---- dropout ------------------------------------------------------------ */
 
+/* Of nothing any dtype is dropped; where only run time knows the size, the kernel
+ * asks again. */
 bool td__shape_native_dropout(td_opcall *c) {
+    int64_t n = td__in(c, 0)->numel;
     td__meta_like(&c->meta[0], td__in(c, 0));
     c->meta[1] = c->meta[0];
     c->meta[1].dtype = TD_BOOL;
-    return check_probability(c, td__in_f(c, 1)) &&
-           (!td__in_bool(c, 2) || floats_only(c, c->meta[0].dtype));
+    if (!check_probability(c, td__in_f(c, 1))) return false;
+    if (!td__in_bool(c, 2) || !n || td__dim_is_symbolic(n)) return true;
+    return floats_only(c, c->meta[0].dtype);
 }
 
 /* Kept elements were multiplied by 1 / (1 - p), or left alone outside training. */

@@ -242,8 +242,7 @@ static bool find_nature(td_faker *f, td_tensor *real, nature *n) {
     bool view = real->base && real->base->st == real->st &&
                 !(real->flags & TD_TF_NEEDS_GRAD && !td__has_node(real));
     if (view && td__is_behind(real) && real->creation == TD_MADE_PLAIN) {
-        bool needs = td__needs_grad(real->base);
-        *n = (nature){needs, !needs, false, true};
+        *n = (nature){true, false, false, true};
         return true;
     }
     *n = (nature){td_requires_grad(real), td_is_leaf(real), false, false};

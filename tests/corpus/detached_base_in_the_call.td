@@ -1,4 +1,4 @@
-# seed 90021209: compiled: line 14, %out.0 written: %out.0 has requires_grad, compiled does not; line 14, %out.0 written: %out.0 does not have is_leaf, compiled does
+# ...also when the call itself detaches the base.
 
 func @f(%p0: f32[2,1,1,2] @0, %p2: f32[2,1,1,2] @0) {
   detach_(%p2)

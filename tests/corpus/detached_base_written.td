@@ -1,4 +1,4 @@
-# seed 100085384: compiled: line 12: works, compiled fails: backward: nothing requires grad
+# A view keeps requiring grad when its base was detached and then written.
 
 func @f(%p0: f32[2] @0, %p1: f32[2] @0) {
   copy_(%p0, %p0)
