@@ -39,7 +39,8 @@ static td_graph *gradients_of(const td_joint *j, uint64_t missing) {
     g->outputs.n = g->out_desc.n = at;
     for (int i = 0; i < g->inputs.n; i++) g->in_desc.v[i] = TD_PLAIN_DESC;
     for (int i = 0; i < g->nodes.n; i++) {
-        g->nodes.v[i]->origin = TD_FROM_BEFORE;
+        if (g->nodes.v[i]->origin != TD_FROM_BACKWARD)
+            g->nodes.v[i]->origin = TD_FROM_BEFORE;
         if (td__opinfo(g->nodes.v[i]->op)->writes) g->nodes.v[i]->dead = true;
     }
     bool ok = td__graph_dce(g);

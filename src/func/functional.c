@@ -289,6 +289,13 @@ static bool share_places(td_func *f, td_tensor *a, td_tensor *b) {
            td__geom_overlap(&td__fval_of(f, a)->geom, &td__fval_of(f, b)->geom);
 }
 
+/* Eager writes statistics without a word to the tape, also leaves that require grad. */
+static void note_stats(td_func *f, const td_opcall *c) {
+    for (int i = 3; i < 5; i++)
+        if (!f->no_history && td__in(c, i) && td__needs_grad(td__in(c, i)))
+            f->no_history = "it writes statistics that require grad";
+}
+
 /* Batch norm writes its running statistics: two arguments, beside its results. */
 static bool call_batch_norm(td_func *f, td_opcall *c) {
     td_tensor *out[5];
@@ -298,6 +305,7 @@ static bool call_batch_norm(td_func *f, td_opcall *c) {
                            "running_mean and running_var share places in memory, so "
                            "that the result depends on the order of writing; clone "
                            "one of them");
+    note_stats(f, c);
     if (!inner_args(f, c, in) ||
         !td__func_call(f, TD_OP__batch_norm_functional, in, c->n_in, out, 5))
         return false;

@@ -176,12 +176,12 @@ static td_fval *base_of(td_fval *v) {
 td_tensor *td__fval_in_storage(td_fval *v) {
     td_group *g = td__group_of(v);
     if (!td__group_flatten(g, (int64_t)g->st->bytes)) return NULL;
-    td_fval piece = *v, *base = base_of(v);
-    if (!base) return NULL;
+    td_fval piece = *v; /* of the list, whatever it is a piece of by itself */
     piece.kind = TD_F_PIECE;
-    piece.up = base;
+    piece.up = piece.from = NULL;
     piece.inner = NULL;
-    if (!td__fval_value(base) || !derive_piece(&piece)) return NULL;
+    if (!td__fval_place(&piece) || !td__fval_value(piece.up) || !derive_piece(&piece))
+        return NULL;
     td__unref(piece.inner);
     return piece.inner;
 }

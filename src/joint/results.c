@@ -145,7 +145,8 @@ static void find_own_history(td_joint_run *r, td_result *to, td_tensor *t,
         /* from became a leaf in here, and may take after its base from now on */
         td_edge own = {td__known_accumulator(from), 0};
         bool    leads = own.node && td__joint_leads(to, t, own);
-        to->history = r->to->stale[to->from] ? leads : !leads;
+        bool    silent = leaf && from->base && !td__needs_grad(from->base);
+        to->history = r->to->stale[to->from] && !silent ? leads : !leads;
         return;
     }
     if (to->early && !to->stale && !td__joint_leads(to, t, r->edge[to->from]))
@@ -219,6 +220,11 @@ static bool is_plain(const td_joint_run *r, const td_result *to, td_tensor *t) {
            (td__joint_has_history(t->base) || !td__needs_grad(t));
 }
 
+/* Has it a history, and the ops that make it again give none? */
+static bool is_silent(const td_result *to, const td_tensor *t) {
+    return td__has_node(t) && to->n_views > 0 && !to->views[to->n_views - 1].grad;
+}
+
 static bool find_place(td_joint_run *r, td_result *to, td_tensor *t) {
     int input = made_of(r, t);
     if (!base_of(t) || is_own(to, t) || (input < 0 && is_plain(r, to, t))) {
@@ -242,7 +248,8 @@ static bool find_place(td_joint_run *r, td_result *to, td_tensor *t) {
         to->early = r->edge[input].node && !td__needs_grad(from);
     }
     find_own_history(r, to, t, from);
-    to->history |= !to->stale && meets_set(t); /* until its base is written */
+    /* until its base is written */
+    to->history |= !to->stale && (meets_set(t) || is_silent(to, t));
     if (input >= 0 && !to->history && is_older(r, to, t, from)) to->early = true;
     return true;
 }

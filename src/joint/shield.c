@@ -30,11 +30,25 @@ static bool is_moved(const td_look *l, const int64_t *stride) {
     return moved;
 }
 
+/* The copy of elements that share places lies otherwise, and what is made of it is not
+ * looked at again where sizes are symbols. */
+static bool shares_places(const td_look *l) {
+    for (int d = 0; d < l->rank; d++)
+        if (l->stride[d] == 0 && l->size[d] != 1) return true;
+    return false;
+}
+
 static td_gval *add_clone(td_graph *g, td_gval *v) {
     td_garg in[2] = {td__garg_value(v), td__garg_value(v)};
     td_look l = *v->look;
     int64_t stride[TD_MAX_RANK];
     bool    symbolic = is_symbolic(&l), exact;
+    if (symbolic && shares_places(&l))
+        return td__fail(g->cx, TD_E_UNSUPPORTED,
+                        "@%.60s: input %%%s is written and has elements that share "
+                        "places, and its sizes are not numbers; pass a clone",
+                        g->name, v->name ? v->name : "?"),
+               NULL;
     if (symbolic) exact = !l.dense || l.offset != 0;
     else {
         td__strides_like(l.rank, l.size, l.stride, stride);

@@ -30,11 +30,15 @@ static bool count_sharers(td_joint_run *r, int *sharers) {
     return ok;
 }
 
-/* A view may become a leaf of its own that requires grad; its views do not. */
+/* A view may become a leaf of its own that requires grad, or go where something does
+ * (set_); its views do not. */
 static bool makes_leaves(const td_graph *p) {
-    for (int i = 0; i < p->nodes.n; i++)
-        if (p->nodes.v[i]->kind == TD_N_OP && p->nodes.v[i]->op == TD_OP_requires_grad_)
+    for (int i = 0; i < p->nodes.n; i++) {
+        const td_gnode *n = p->nodes.v[i];
+        if (n->kind == TD_N_OP &&
+            (n->op == TD_OP_requires_grad_ || n->op == TD_OP_set_))
             return true;
+    }
     return false;
 }
 

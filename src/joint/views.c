@@ -88,6 +88,15 @@ static void find_silent(td_result *to, td_tensor *t) {
     }
 }
 
+/* Does its history end at a view that was made without gradients? Of one step it would
+ * lead on. */
+static bool leads_nowhere(td_tensor *t) {
+    const td_node *n = td_grad_fn(t);
+    while (n && n->def && n->def->flags & (TD_OPF_VIEW | TD_OPF_META) && n->n_edge == 1)
+        n = n->edge[0].node;
+    return !n;
+}
+
 /* The ops from `from` on, as they were called; false after td__fail. */
 static bool copy_steps(td_joint_run *r, td_result *to, td_tensor *t, int n) {
     to->views = td__arena_zalloc(&r->to->arena, sizeof *to->views * (size_t)(n + 1));
@@ -139,5 +148,6 @@ bool td__joint_views(td_joint_run *r, td_result *to, td_tensor *t, td_tensor *fr
     *made = !(t->flags & TD_TF_CUT);
     if (!*made || !one_step(r, to)) return !*made;
     find_silent(to, t);
+    if (!to->stale && leads_nowhere(t)) to->views->grad = false;
     return true;
 }

@@ -272,7 +272,8 @@ static td_tensor *as_it_came(const td_pcall *c, int i, td_tensor *t) {
     td_tensor *in = c->in[i].u.t;
     td_edge    e = {0};
     bool       lost = td__is_behind(in) && in->creation != TD_MADE_PLAIN;
-    if (td__needs_grad(in) && !lost && !td__edge_of(in, &e)) return NULL;
+    bool       needs = c->j->g->inputs.v[i]->look->grad; /* the call may have it so */
+    if (needs && td__needs_grad(in) && !lost && !td__edge_of(in, &e)) return NULL;
     if (!e.node) return td__tensor_alias(c->p->cx, t);
     t = td__alias_at(t, e);
     td__node_drop(e.node);

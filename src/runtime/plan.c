@@ -86,7 +86,7 @@ static void add_keep(keeping *k, td_hold to) {
 static void mark(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
 
 /* Which primals do the gradients depend on, and the random numbers they are computed
- * with? If the program is run once more, it may not fail this time either. */
+ * with, and what may fail on the way? If the program is run once more, all of it may. */
 static bool find_needs(td_plan *p, bool program) {
     const td_graph *g = p->j->g;
     bool           *live = td__zalloc((size_t)g->n_values + 1);
@@ -95,7 +95,8 @@ static bool find_needs(td_plan *p, bool program) {
         td__garg_each(&g->outputs.v[i], mark, live);
     for (int i = g->nodes.n - 1; i >= 0; i--) {
         const td_gnode *n = g->nodes.v[i];
-        bool            wanted = program ? td__gnode_stays(n) : td__gnode_draws(n);
+        bool            again = program || n->origin == TD_FROM_BACKWARD;
+        bool            wanted = again ? td__gnode_stays(n) : td__gnode_draws(n);
         for (int k = 0; k < n->n_out; k++) wanted |= live[n->out[k]->id];
         for (int k = 0; k < n->n_in && wanted; k++)
             td__garg_each(&n->in[k], mark, live);

@@ -242,7 +242,7 @@ static bool find_nature(td_faker *f, td_tensor *real, nature *n) {
     bool view = real->base && real->base->st == real->st &&
                 !(real->flags & TD_TF_NEEDS_GRAD && !td__has_node(real));
     if (view && td__is_behind(real) && real->creation == TD_MADE_PLAIN) {
-        *n = (nature){true, false, false, true};
+        *n = (nature){true, false, false, true}; /* also of a base that was cut off */
         return true;
     }
     *n = (nature){td_requires_grad(real), td_is_leaf(real), false, false};
@@ -253,12 +253,25 @@ static bool find_nature(td_faker *f, td_tensor *real, nature *n) {
     return n->lost;
 }
 
+/* A view that may not be asked, of a base that set_ has taken elsewhere: it tells
+ * nothing of itself but that. */
+static td_tensor *copy_parted(td_faker *f, td_tensor *real, nature n) {
+    td_tensor *base = td__fake_copy(f, real->base);
+    n.needs &= !n.leaf;
+    td_tensor *t = base ? copy_whole(f, real, n) : NULL;
+    if (!t) return NULL;
+    t->base = td__ref(base);
+    t->creation = real->creation;
+    return t;
+}
+
 static td_tensor *make_copy(td_faker *f, td_tensor *real) {
     nature n;
     if (!td_ok(f->cx) || !find_nature(f, real, &n)) return NULL;
     bool view = real->base && real->base->st == real->st; /* or set_ moved it away */
     bool dangles = n.needs && n.leaf && !(real->flags & TD_TF_NEEDS_GRAD);
     td_tensor *t = view && (!f->flat || dangles || n.lost) ? copy_view(f, real, n)
+                   : n.lost                                ? copy_parted(f, real, n)
                                                            : copy_whole(f, real, n);
     if (!t || !copy_grad(f, real, t)) return NULL;
     bool behind = view && !n.due && real->seen != td__version(real); /* or would be */

@@ -1,4 +1,4 @@
-# seed 87012459: compiled: line 13: both fail: silu_backward: cannot broadcast f32[1,2] with f32[3]; compiled: as_strided_scatter: sizes [3], strides [1] at offset 1 need 32 bytes, the storage has 24
+# as_strided_scatter around a row that another input writes.
 
 func @f(%p0: i64[1,3], %p1: i64[3]) {
   %v2 = full_like(%p1, 3, f32)
