@@ -160,24 +160,33 @@ static bool falls_behind(const td_pcall *c, int input, const td_tensor *t) {
     return true;
 }
 
-/* The counter gets eager's count; inputs that eager would find up to date are so. */
-static void set_version(td_pcall *c, td_storage *st, uint64_t to) {
-    atomic_store_explicit(&st->version, to, memory_order_relaxed);
+/* The counter gets eager's count; inputs that eager would find up to date are so, with
+ * the history they were behind of. */
+static bool set_version(td_pcall *c, td_storage *st, uint64_t to) {
+    td_node *fn;
     for (int i = 0; i < c->j->n_primals; i++) {
         td_tensor *t = c->in[i].kind == TD_K_TENSOR ? c->in[i].u.t : NULL;
-        if (t && t->st == st) t->seen = falls_behind(c, i, t) ? to - 1 : to;
+        if (!t || t->st != st) continue;
+        bool behind = falls_behind(c, i, t);
+        if (!behind && t->creation == TD_MADE_PLAIN && !td__fn_of(t, &fn)) return false;
+        t->seen = behind ? to - 1 : to;
     }
+    atomic_store_explicit(&st->version, to, memory_order_relaxed);
+    return true;
 }
 
-static void set_versions(td_pcall *c) {
+static bool set_versions(td_pcall *c) {
     const td_joint *j = c->j;
     for (int i = 0; i < j->n_updates; i++) {
         const td_update *u = &j->updates[i];
-        if (u->versions)
-            set_version(c, c->came[i].st, c->came[i].version + (uint64_t)u->versions);
-        if (u->moved == TD_HOME_FRESH && u->home < 0)
-            set_version(c, input(c, u)->st, u->version);
+        if (u->versions &&
+            !set_version(c, c->came[i].st, c->came[i].version + (uint64_t)u->versions))
+            return false;
+        if (u->moved == TD_HOME_FRESH && u->home < 0 &&
+            !set_version(c, input(c, u)->st, u->version))
+            return false;
     }
+    return true;
 }
 
 /* ---- all ---------------------------------------------------------------- */
@@ -229,8 +238,7 @@ bool td__plan_updates(td_pcall *c) {
         if (j->updates[i].now >= 0 ? !put_elements(c, i, j->updates[i].now)
                                    : !put_history(c, i))
             return false;
-    set_versions(c);
-    return true;
+    return set_versions(c);
 }
 
 bool td__plan_detach(td_pcall *c) {
