@@ -58,19 +58,25 @@ static bool find_late_edge(td_joint_run *r, int i) {
     return true;
 }
 
+static void add_target(td_joint *j, td_edge *to, td_edge e, td_target t) {
+    for (int k = 0; k < j->n_targets; k++)
+        if (td__same_edge(to[k], e)) return;
+    to[j->n_targets] = e;
+    j->targets[j->n_targets++] = t;
+}
+
+/* What used an input while it was a leaf of its own leads to it, whatever becomes of
+ * its base. */
 static bool find_targets(td_joint_run *r, td_edge *to) {
     td_joint *j = r->to;
     for (int i = 0; i < j->n_primals; i++) {
-        bool moved, known = false, late = find_late_edge(r, i);
+        bool moved, late = find_late_edge(r, i);
         if (!r->edge[i].node) continue;
         if (!base_moved(r, i, &moved)) return false;
-        td_edge e = moved ? r->base_edge[i] : r->edge[i];
-        for (int k = 0; k < j->n_targets && !known; k++)
-            known = td__same_edge(to[k], e);
-        if (known) continue;
-        to[j->n_targets] = e;
-        j->targets[j->n_targets++] =
-            (td_target){.input = i, .base = moved, .leaf = late};
+        if (late || !moved)
+            add_target(j, to, r->edge[i], (td_target){.input = i, .leaf = late});
+        if (moved)
+            add_target(j, to, r->base_edge[i], (td_target){.input = i, .base = true});
     }
     return true;
 }
@@ -249,8 +255,8 @@ bool td__joint_differentiate(td_joint_run *r) {
     td_arena   *a = &j->arena;
     size_t      n = (size_t)j->n_primals + 1;
     int         first = j->g->nodes.n;
-    td_edge    *to = td__arena_zalloc(a, sizeof *to * n);
-    td_tensor **grads = td__arena_zalloc(a, sizeof *grads * n);
+    td_edge    *to = td__arena_zalloc(a, sizeof *to * 2 * n);
+    td_tensor **grads = td__arena_zalloc(a, sizeof *grads * 2 * n);
     int        *writes = td__arena_zalloc(a, sizeof *writes * n);
     td_geom    *looks = td__arena_zalloc(a, sizeof *looks * n);
     if (!to || !grads || !writes || !looks) return td__fail_memory(r->cx);

@@ -275,7 +275,7 @@ static bool make_room(td_joint_run *r) {
     ok &= (j->bases = td__arena_zalloc(a, sizeof *j->bases * m)) != NULL;
     ok &=
         (j->tangents = td__arena_zalloc(a, sizeof *j->tangents * (n + 2 * m))) != NULL;
-    ok &= (j->targets = td__arena_zalloc(a, sizeof *j->targets * n)) != NULL;
+    ok &= (j->targets = td__arena_zalloc(a, sizeof *j->targets * 2 * n)) != NULL;
     ok &= (j->related = td__arena_zalloc(a, sizeof *j->related * n)) != NULL;
     ok &= (j->written = td__arena_zalloc(a, sizeof *j->written * n)) != NULL;
     ok &= (j->stale = td__arena_zalloc(a, sizeof *j->stale * n)) != NULL;

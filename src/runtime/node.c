@@ -21,8 +21,16 @@ static const td_joint *joint_of(const td_node *n) {
     return f->sizes ? &f->sizes->j : f->p->j;
 }
 
+/* A tensor that only says how large things are; TD_NONE: nothing to say. */
+static td_value stand_in(td_ctx *cx, const td_geom *g) {
+    if (!g || !g->size) return TD_NONE;
+    return td_value_tensor(td_op_empty_strided(cx, (td_ints){g->size, g->rank},
+                                               (td_ints){g->stride, g->rank},
+                                               g->dtype));
+}
+
 /* What was kept for the backward code, if it reads that for the tangents that came.
- * Tensors may also say how large things are. */
+ * Tensors may also say how large things are, those too that are gone. */
 static bool kept_value(td_node *n, int i, td_value *to) {
     const frame   *f = n->data;
     const td_hold *k = &f->p->keep[i];
@@ -30,8 +38,13 @@ static bool kept_value(td_node *n, int i, td_value *to) {
         *to = td_value_int(f->sizes->kept[i]);
         return true;
     }
+    bool idle = !(k->used & f->now);
     *to = TD_NONE;
-    if (!f->sizes && !(k->used & f->now)) return true;
+    if (!f->sizes && idle) return true;
+    if (idle && n->saved[i].flags & TD_SV_FREED) {
+        *to = stand_in(n->cx, &f->sizes->looks[i]);
+        return to->kind == TD_K_NONE || !td_is_nil(to->u.t);
+    }
     td_tensor *t = td__unpack(n, &n->saved[i]);
     *to = td_value_tensor(t);
     return t != NULL;
@@ -134,22 +147,12 @@ static td_tensor *old_primal(td_node *n, int i, td_tensor *t) {
     return t;
 }
 
-/* For a primal that was not held: a tensor of its sizes, where those are symbols. */
-static td_value stand_in(td_node *n, int i) {
-    const frame   *f = n->data;
-    const td_geom *g = f->sizes ? &f->sizes->given[i] : NULL;
-    if (!g || !g->size) return TD_NONE;
-    return td_value_tensor(td_op_empty_strided(n->cx, (td_ints){g->size, g->rank},
-                                               (td_ints){g->stride, g->rank},
-                                               g->dtype));
-}
-
 static bool again_args(td_node *n, td_tensor *const *g, td_value *in) {
     frame          *f = n->data;
     const td_joint *j = joint_of(n);
     for (int i = 0; i < j->n_primals; i++) {
-        if (f->p->held[i] < 0) {
-            in[i] = stand_in(n, i);
+        if (f->p->held[i] < 0) { /* where sizes are symbols, it says them */
+            in[i] = stand_in(n->cx, f->sizes ? &f->sizes->given[i] : NULL);
             continue;
         }
         td_tensor *t = td__unpack(n, &n->saved[f->p->held[i]]);
@@ -298,7 +301,7 @@ static bool save(td_pcall *c, td_node *n, int i) {
     *s = (td_saved){.arg = k->nr >= 0 ? (int16_t)-1 : (int16_t)0};
     if (!td__save(s, t, k->nr >= 0, k->nr < 0 ? 0 : k->nr)) return false;
     if (!k->checked) s->flags |= TD_SV_PLAIN;
-    return true;
+    return !c->now || td__geom_copy(c->p->cx, &c->now->arena, &c->now->looks[i], t);
 }
 
 static bool leaf_edge(td_tensor *t, td_edge *e) {

@@ -29,7 +29,8 @@ bool td__now_make(td_pcall *c) {
     c->now = n;
     c->j = &n->j;
     n->kept = td__arena_zalloc(&n->arena, sizeof *n->kept * ((size_t)p->n_keep + 1));
-    if (!n->kept) return td__fail_memory(p->cx);
+    n->looks = td__arena_zalloc(&n->arena, sizeof *n->looks * ((size_t)p->n_keep + 1));
+    if (!n->kept || !n->looks) return td__fail_memory(p->cx);
     return td__joint_at(p->j, c->in, &n->arena, &n->j) && note_given(c);
 }
 

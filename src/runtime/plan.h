@@ -91,6 +91,7 @@ typedef struct td_now {
     td_joint j;     /* the plan's, with numbers */
     td_arena arena; /* for what is not the plan's */
     int64_t *kept;  /* by entry of keep: numbers the backward code takes */
+    td_geom *looks; /* by entry of keep: what a tensor looked like */
     td_geom *given; /* by primal that is not held: what it looked like */
 } td_now;
 

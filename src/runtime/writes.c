@@ -217,12 +217,19 @@ bool td__plan_flags(td_pcall *c) {
 }
 
 /* What has no history is put first: writes that have one follow each other as the
- * tape wants them. */
-static bool put_all(td_pcall *c, bool history) {
+ * tape wants them, those of bases before those of their views. */
+enum { PUT_PLAIN, PUT_BASES, PUT_VIEWS, PUT_END };
+
+static int turn_of(const td_pcall *c, const td_update *u) {
+    if (!u->history) return PUT_PLAIN;
+    return input(c, u)->base ? PUT_VIEWS : PUT_BASES;
+}
+
+static bool put_all(td_pcall *c, int turn) {
     const td_joint *j = c->j;
     for (int i = 0; i < j->n_updates; i++) {
         const td_update *u = &j->updates[i];
-        if (u->history == history && u->out >= 0 && !put_elements(c, i, u->out))
+        if (u->out >= 0 && turn_of(c, u) == turn && !put_elements(c, i, u->out))
             return false;
     }
     return true;
@@ -231,7 +238,8 @@ static bool put_all(td_pcall *c, bool history) {
 bool td__plan_updates(td_pcall *c) {
     const td_joint *j = c->j;
     if (j->n_updates == 0) return true;
-    if (!put_all(c, false) || !put_all(c, true)) return false;
+    for (int turn = PUT_PLAIN; turn < PUT_END; turn++)
+        if (!put_all(c, turn)) return false;
     for (int i = 0; i < j->n_updates; i++)
         if (!grow(c, i) || !move(c, &j->updates[i])) return false;
     for (int i = 0; i < j->n_updates; i++)

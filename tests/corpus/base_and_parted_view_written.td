@@ -1,4 +1,4 @@
-# seed 82188256: compiled: line 12: works, compiled fails: copy_: a view of a leaf that requires grad is being written in place; use no_grad, or write to a clone
+# A base and a view that set_ took from it are both written with history.
 
 func @f(%p0: f32[3]{1} @0, %p1: f32[3,3] @0, %p2: f32[3,3] @0, %p3: f32[3,3] @1, %p4: f32[3,3] @0) {
   atan2_(%p3, %p2)

@@ -1,4 +1,4 @@
-# seed 100016390: compiled: line 13: %a1 has a gradient, compiled does not
+# A view becomes a leaf, is used, and its base is detached.
 
 func @f( %p1: f32[3,3], %p2: f32[1,3,3]) {
   requires_grad_(%p1)
