@@ -247,7 +247,8 @@ bool td__joint_write_plain(td_joint *j) {
 
 /* ---- after the cut ------------------------------------------------------ */
 
-/* A shield of the forward half that is not kept was for nothing. */
+/* A shield of the forward half that is not kept was for nothing. One that lies
+ * otherwise than its input stays: views of it were traced where they lie in it. */
 bool td__half_unshield(td_graph *g) {
     bool *used = td__zalloc((size_t)g->n_values + 1);
     if (!used) return td__fail_memory(g->cx);
@@ -258,8 +259,9 @@ bool td__half_unshield(td_graph *g) {
     for (int i = 0; ok && i < g->nodes.n; i++) {
         td_gnode *n = g->nodes.v[i];
         if (!td__joint_is_shield(n)) continue;
-        if (used[n->out[0]->id]) continue;
-        td__graph_replace(g, n->out[0], n->in[0].u.v);
+        td_gval *from = n->in[0].u.v, *to = n->out[0];
+        if (used[to->id] || !same_look(from->look, to->look)) continue;
+        td__graph_replace(g, to, from);
     }
     td__free(used);
     return ok && td__graph_dce(g);

@@ -1,0 +1,26 @@
+# An input with elements in one place is written through a view of one of them: the copy
+# it is read through lies otherwise than the input, and views must know which they are of.
+
+func @one(%x: f32[2], %base: f32[]) {
+  %last = select(%x, 0, -1)
+  log1p_(%last)
+  return
+}
+
+func @row(%x: f32[2,2], %base: f32[2]) {
+  %half... = chunk(%x, 2, -2)
+  selu_(%half.1)
+  return
+}
+
+case "an element of an expanded scalar" {
+  %base = full([], 2, f32)
+  %x = expand(%base, [2])
+  call @one(%x, %base)
+}
+
+case "a row of an expanded vector" {
+  %base = full([2], 2, f32)
+  %x = expand(%base, [2,2])
+  call @row(%x, %base)
+}
