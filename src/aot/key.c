@@ -199,12 +199,9 @@ static bool put_tensor(subject *s, int i, td_tensor *t) {
     if (l && l->rank != t->rank) l = NULL;
     for (int d = 0; d < t->rank; d++)
         if (!put(s, known(s, l, l ? l->size[d] : 0, t->size[d]))) return false;
-    for (int d = 0; d < t->rank; d++) {
-        /* That of one element says nothing; but view_dtype wants a 1 at the end. */
-        bool    odd = d == t->rank - 1 && t->stride[d] != 1;
-        int64_t stride = t->size[d] != 1 ? t->stride[d] : odd ? -2 : -1;
-        if (!put(s, known(s, l, l ? l->stride[d] : 0, stride))) return false;
-    }
+    /* Also where there is one element: results keep such strides. */
+    for (int d = 0; d < t->rank; d++)
+        if (!put(s, known(s, l, l ? l->stride[d] : 0, t->stride[d]))) return false;
     return !offset || put(s, known(s, l, l ? l->offset : 0, t->offset));
 }
 

@@ -6,6 +6,8 @@
 #include "tandem/tandem.h"
 #include "td_test.h"
 
+#include <math.h>
+
 static char heard[1 << 16];
 
 static inline void hear(void *env, const char *topic, const char *text) {
@@ -21,6 +23,18 @@ static inline td_ctx *open_hearing(const char *topics) {
     td_config_set(cx, "log", topics);
     heard[0] = 0;
     return cx;
+}
+
+/* Does code give eager's bits always? Native code sums in an order of its own
+ * (docs/numerics.md). */
+static inline bool is_exact(td_ctx *cx) {
+    td_config c = {TD_CONFIG};
+    return td_config_get(cx, &c) && c.backend == TD_BACKEND_INTERP;
+}
+
+/* The same number, or all but. */
+static inline bool is_number(td_ctx *cx, double a, double b, double rel) {
+    return is_exact(cx) ? a == b : fabs(a - b) <= rel * fabs(b);
 }
 
 /* A written argument and two results in one storage. */

@@ -36,7 +36,7 @@ static void check_lengths(td_shapes sizes) {
     for (int i = 0; i < TD_COUNT(lengths); i++) {
         td_scope_begin(cx, "call");
         td_tensor *x = td_randn(cx, TD_SHAPE(BATCH, lengths[i], IN));
-        CHECK(digest(m, f, x) == digest(m, NULL, x));
+        CHECK(is_number(cx, digest(m, f, x), digest(m, NULL, x), 1e-5));
         td_scope_end(cx, "call", NULL);
     }
     CHECK(td_fn_specializations(f) == 4);

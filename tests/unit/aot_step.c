@@ -1,5 +1,5 @@
-/* aot_step.c -- td_aot_step: whole training steps as one graph do, bit by bit, what the
- * same steps do eagerly. */
+/* aot_step.c -- td_aot_step: whole training steps as one graph do what the same steps do
+ * eagerly: bit by bit, where sums have one order. */
 #include "step_help.h"
 
 static bool with_grad(td_call *c) {
@@ -406,8 +406,8 @@ TEST(a_large_step_is_not_compiled_for_every_batch_size) {
         td_value in = td_value_tensor(x);
         CHECK(td_call_body(cx, deep_step, &b, (td_values){&in, 1}, &plain, 1) == 1);
         CHECK_OK(cx);
-        CHECK(td_item(loss) == td_item(plain.u.t));
-        CHECK(td_item(td_max(td_abs(td_sub(a.p[0], b.p[0])))) == 0);
+        CHECK(is_number(cx, td_item(loss), td_item(plain.u.t), 1e-5));
+        same_numbers(b.p[0], a.p[0], "a parameter", (int)rows);
     }
     CHECK(td_fn_specializations(f) == 2);
     td_fn_drop(f);
