@@ -14,7 +14,9 @@ static int number_of(td_products *t, const td_product *p) {
         if (t->v.v[i].n == p->n &&
             !memcmp(t->v.v[i].term, p->term, sizeof *p->term * (size_t)p->n))
             return i;
-    return td__vec_push(&t->v, *p) ? t->v.n - 1 : TD_EXTENT_BAD;
+    if (td__vec_push(&t->v, *p)) return t->v.n - 1;
+    t->failed = true;
+    return TD_EXTENT_BAD;
 }
 
 static bool add_term(td_product *p, int64_t term) {

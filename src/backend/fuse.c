@@ -67,7 +67,7 @@ static void find_stored(td_lowered *l) {
 bool td__fuse(td_lowered *l) {
     for (int i = 0; i < l->point.n; i++)
         if (l->point.v[i].group >= 0) join_makers(l, i);
-    if (!share_all(l)) return td__fail_memory(l->g->cx);
+    if (!share_all(l) || l->products.failed) return td__fail_memory(l->g->cx);
     find_stored(l);
     return true;
 }

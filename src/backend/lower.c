@@ -124,6 +124,7 @@ static bool make_group(td_lowered *l, int i, const td_look *space) {
     p->folded = 0;
     for (int d = 0; d < grp.n_dims; d++) {
         grp.size[d] = td__extent_of(&l->products, l->g, space->size[order[d]]);
+        if (l->products.failed) return td__fail_memory(l->g->cx);
         if (grp.size[d].p == TD_EXTENT_BAD)
             return td__fail(l->g->cx, TD_E_UNSUPPORTED,
                             "@%.60s: native code: a symbolic size that is no product "
@@ -247,7 +248,7 @@ bool td__lower(td_lowered *l, td_graph *g) {
         if (p->leaf && !l->needed[p->v->id]) continue;
         if (!make_group(l, i, space_of(p))) return false;
     }
-    return true;
+    return !l->products.failed || td__fail_memory(g->cx);
 }
 
 void td__lowered_free(td_lowered *l) {

@@ -25,6 +25,7 @@ typedef struct td_product {
 
 typedef struct td_products {
     TD_VEC(td_product) v;
+    bool failed; /* no memory: an extent is bad that need not be */
 } td_products;
 
 static inline td_extent td__extent(int64_t n) { return (td_extent){n, -1}; }
@@ -143,7 +144,8 @@ bool td__access_of(td_lowered *l, const td_gval *v, const td_look *space,
 
 /* ---- recipes (recipe.c) ------------------------------------------------- */
 
-/* Fills in the recipe of a point; false: loops cannot make it, or no memory. */
+/* Fills in the recipe of a point; false: loops cannot make it, or after td__fail: no
+ * memory. */
 bool td__recipe(td_lowered *l, td_point *p);
 
 /* ---- groups (group.c) --------------------------------------------------- */

@@ -143,7 +143,7 @@ static int pointer(builder *b, const td_access *a, bool written) {
     }
     td_bytes   y = {a->root, a->offset, a->dtype};
     td_pointer p = {a->dtype, written};
-    b->failed |= !td__vec_push(&t->bytes, y) || !td__vec_push(&t->nest.ptr, p);
+    b->failed |= !td__vec_push(&t->nest.ptr, p) || !td__vec_push(&t->bytes, y);
     return t->bytes.n - 1;
 }
 
@@ -219,8 +219,8 @@ static int late(builder *b, const td_point *p, td_stmt s) {
 
 /* The statements of a point; a leaf is read by others as `seen`. */
 static int recipe(builder *b, const td_point *p, const td_access *seen) {
-    int at[TD_POINT_STMTS];
-    for (int i = 0; i < p->n_stmt; i++) {
+    int at[TD_POINT_STMTS] = {0};
+    for (int i = 0; i < p->n_stmt && !b->failed; i++) {
         td_stmt s = p->stmt[i];
         for (int k = 0; k < s.n; k++) s.a[k] = at[s.a[k]];
         if (s.kind == TD_S_LOAD)
@@ -286,7 +286,7 @@ bool td__nest_build(td_lowered *l, const td_group *grp, td_built *to) {
         if (p->stored) store(&b, p, b.stmt_of[i]);
     }
     local_sizes(&b);
-    if (b.failed) return td__fail_memory(l->g->cx);
+    if (b.failed || l->products.failed) return td__fail_memory(l->g->cx);
     return !b.beyond || td__fail(l->g->cx, TD_E_UNSUPPORTED,
                                  "@%.60s: native code: symbolic sizes that are more "
                                  "than products of a few; set backend to interp",

@@ -158,7 +158,10 @@ static void pointwise(cook *c) {
     if (c->failed) return;
     if (c->late) { /* run time wants to know how to take its numbers */
         td_pw *pw = td__arena_alloc(&c->l->arena, sizeof *pw);
-        if ((c->failed = !pw)) return;
+        if ((c->failed = !pw)) {
+            td__fail_memory(c->l->g->cx);
+            return;
+        }
         *pw = w;
         c->p->pw = pw;
     }
@@ -172,6 +175,7 @@ static void pointwise(cook *c) {
     s.n = (uint8_t)w.n;
     for (int k = 0; k < w.n && !c->failed; k++) s.a[k] = operand(c, &w, k, t);
     td_scalars *p = td__arena_alloc(&c->l->arena, sizeof *p);
+    if (!p) td__fail_memory(c->l->g->cx);
     c->failed |= !p;
     if (c->failed) return;
     *p = w.p;
