@@ -86,7 +86,7 @@ static void add_keep(keeping *k, td_hold to) {
 static void mark(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
 
 /* Which primals do the gradients depend on, and the random numbers they are computed
- * with, and what may fail on the way? If the program is run once more, all of it may. */
+ * with, and what may fail on the way? Of a program run once more, all may. */
 static bool find_needs(td_plan *p, bool program) {
     const td_graph *g = p->j->g;
     bool           *live = td__zalloc((size_t)g->n_values + 1);
