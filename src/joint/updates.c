@@ -97,8 +97,7 @@ static bool find_history(td_joint_run *r, int i, td_update *u, bool data) {
         return refuse(r, i,
                       "becomes a leaf of its own, and is used after that; pass a "
                       "detached alias as another argument");
-    if (base && !did && td__has_node(t) && !td__joint_is_stale(t) &&
-        !td__needs_grad(base))
+    if (base && !did && td__has_node(t) && !td__needs_grad(base))
         return refuse(r, i,
                       "is a view that has the history its base had for a while; detach "
                       "the base before the call, or pass a clone");

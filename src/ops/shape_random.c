@@ -211,7 +211,7 @@ bool td__decomp_dropout_(td_opcall *c) {
 bool td__shape_random_state(td_opcall *c) {
     static const int64_t two = 2;
     const td_tensor     *set = td__in(c, 0);
-    if (set && (set->dtype != TD_I64 || set->rank != 1 || set->size[0] != 2))
+    if (set && (set->dtype != TD_I64 || set->rank != 1 || !td__dim_eq(set->size[0], 2)))
         return td__op_fail(c, TD_E_SHAPE, "set is %s, not i64[2]", td__type_str(set));
     td__meta_dense(&c->meta[0], TD_I64, 1, &two);
     return true;
