@@ -16,6 +16,14 @@ static bool find_same(td_joint_run *r) {
     return ok || td__fail_memory(r->cx);
 }
 
+/* Where no history passes, the modes of views say what may be done with them. */
+static void restore_modes(td_relation *o, const td_tensor *t) {
+    for (int i = 0; i < o->n_views; i++) {
+        o->views[i].inference = t->creation == TD_MADE_INFERENCE;
+        o->views[i].grad = !o->views[i].inference && t->creation != TD_MADE_NO_GRAD;
+    }
+}
+
 static bool find_base(td_joint_run *r, int i) {
     td_relation *o = &r->to->related[i];
     td_tensor   *t = r->outer[i];
@@ -30,6 +38,7 @@ static bool find_base(td_joint_run *r, int i) {
         o->base = k;
         o->views = made.views;
         o->n_views = made.n_views;
+        if (!td__needs_grad(t->base)) restore_modes(o, t);
         return true;
     }
     return true;

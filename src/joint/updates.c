@@ -229,6 +229,7 @@ static bool find_update(td_joint_run *r, int i) {
     u.versions = (int64_t)(atomic_load(&in->st->version) - r->version[i]);
     u.grown = in->st->bytes > in->bytes ? in->st->bytes : 0;
     if (!find_history(r, i, &u, data)) return false;
+    u.meta |= u.turned; /* also to what it was: eager asked for its history */
     if (asks_base(r, i, &u)) j->stale[i] = true;
     if (!data && !u.meta && !u.detached && !u.wants && !u.versions && !u.grown)
         return true;

@@ -127,7 +127,7 @@ typedef enum prog_verdict {
 typedef struct prog_result {
     prog_verdict verdict;
     bool         failed;    /* the case fails, in all ways alike */
-    bool         rounds;    /* native code rounds otherwise; `why` says where */
+    bool         rounds;    /* it only rounds otherwise; `why` says where */
     char         kind[96];  /* of the difference or refusal: which way, what */
     char         why[1200]; /* for people */
 } prog_result;

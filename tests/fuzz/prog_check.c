@@ -264,7 +264,7 @@ static bool check_graph(const td_graph *g, prog_result *r) {
     return false;
 }
 
-void prog_check(const char *text, size_t n, prog_result *r) {
+static void check_text(const char *text, size_t n, prog_result *r) {
     td_ctx *cx = td_open();
     *r = (prog_result){.verdict = PROG_BROKEN};
     td_gfile *f = cx ? td__gfile_parse(cx, text, n, "program.td") : NULL;
@@ -282,6 +282,43 @@ void prog_check(const char *text, size_t n, prog_result *r) {
     }
     td__gfile_drop(f);
     if (cx) td_close(cx);
+}
+
+/* ---- with more digits --------------------------------------------------- */
+
+/* The program with f64 in place of every other float. */
+static bool widen(td_buf *to, const char *text, size_t n) {
+    static const char *const names[] = {"bf16", "f16", "f32"};
+    for (size_t i = 0; i < n;) {
+        size_t len = 0;
+        for (int k = 0; k < 3 && !len; k++)
+            if (!strncmp(text + i, names[k], strlen(names[k]))) len = strlen(names[k]);
+        if (len) td__buf_add(to, "f64");
+        else td__buf_addn(to, text + i, 1);
+        i += len ? len : 1;
+    }
+    return !to->failed;
+}
+
+/* Gradients of gradients may be what is left of large terms, and the order of a sum
+ * decides what that is. With more digits it goes away; a mistake does not. */
+static bool is_noise(const char *text, size_t n, const prog_result *r) {
+    td_buf      wide = {0};
+    prog_result more;
+    const char *why = strstr(r->why, ": ");
+    if (r->verdict != PROG_DIFFER || !strstr(text, "create_graph") || !why ||
+        !only_numbers(why + 2) || !widen(&wide, text, n))
+        return td__buf_free(&wide), false;
+    check_text(td__buf_str(&wide), wide.n, &more);
+    td__buf_free(&wide);
+    return more.verdict == PROG_AGREE && !more.failed;
+}
+
+void prog_check(const char *text, size_t n, prog_result *r) {
+    check_text(text, n, r);
+    if (!is_noise(text, n, r)) return;
+    r->verdict = PROG_AGREE;
+    r->rounds = true;
 }
 
 /* ---- rehearsals --------------------------------------------------------- */
