@@ -21,7 +21,7 @@ static void drop_launch(td_launch *k) {
     td__free((void *)(uintptr_t)k->kernel.helpers);
 }
 
-static void drop_native(void *env) {
+void td__native_drop(void *env) {
     td_native *c = env;
     for (int i = 0; i < c->n_launches; i++) drop_launch(&c->launches[i]);
     td__free(c->launches);
@@ -29,7 +29,7 @@ static void drop_native(void *env) {
     td__memory_free(&c->mem);
     td__lowered_free(&c->low);
     td__graph_drop(c->g);
-    if (c->again) drop_native(c->again);
+    if (c->again) td__native_drop(c->again);
     td__free(c);
 }
 
@@ -327,14 +327,14 @@ static td_native *find_or_make(const td_graph *g, bool held) {
     td__disk_open(&d, g->cx, true);
     bool ok = c && !held && td__native_find(&d, &k, c, g);
     if (c && !ok) {
-        drop_native(c);
+        td__native_drop(c);
         c = td__zalloc(sizeof *c);
     }
     if (c && !ok && (ok = make(c, g, held))) td__native_keep(&d, &k, c, g);
     td__disk_close(&d);
     td__buf_free(&k.key);
     if (ok) return c;
-    if (c) drop_native(c);
+    if (c) td__native_drop(c);
     else td__fail_memory(g->cx);
     return NULL;
 }
@@ -344,8 +344,8 @@ static bool compile(void *env, const td_graph *g, const td_compile_info *info,
     td_native *c = find_or_make(g, env == &td__replayed);
     (void)info;
     if (!c) return false;
-    if (!td__runner_make(c->g, td__native_walk, c, drop_native, to)) {
-        drop_native(c);
+    if (!td__runner_make(c->g, td__native_walk, c, td__native_drop, to)) {
+        td__native_drop(c);
         return false;
     }
     count_reads(c, td__runner_replay(to)->total);
@@ -365,7 +365,7 @@ static td_native *make_again(const td_native *c) {
     td_native *a = td__zalloc(sizeof *a);
     if (!a) return NULL;
     if ((a->g = td__graph_clone(c->g)) && build(a)) return a;
-    drop_native(a);
+    td__native_drop(a);
     td_clear(c->g->cx);
     return NULL;
 }

@@ -329,6 +329,7 @@ td_work  td__launch_work(const td_launch *k, bool sized);
 td_work  td__call_work(const td_graph *g, const td_gnode *n, const int64_t *bound);
 bool     td__native_walk(void *env, td_replay *r);                /* env: a td_native */
 td_meta *td__launch_metas(const td_graph *g, const td_launch *k); /* NULL: no memory */
+void     td__native_drop(void *env);                              /* env: a td_native */
 const td_native *td__native_of(const td_runner *r); /* NULL: it is no native code */
 /* The same with texts and loops; for reports. */
 const td_native *td__native_shown(const td_runner *r);
@@ -345,7 +346,11 @@ struct td_disk;
 /* The code of g as it was kept; false: there is none, which is logged, and *c is what
  * it was but for what its drop lets go of. Fills in *k either way. */
 bool td__native_find(struct td_disk *d, td_keeping *k, td_native *c, const td_graph *g);
-void td__native_keep(struct td_disk *d, const td_keeping *k, const td_native *c,
-                     const td_graph *g);
+/* The same of n bytes: NULL, or why not. Nothing is believed of them but what kernels
+ * do with the bytes they are given. */
+const char *td__native_read(td_native *c, const void *bytes, size_t n,
+                            const td_graph *g);
+void        td__native_keep(struct td_disk *d, const td_keeping *k, const td_native *c,
+                            const td_graph *g);
 
 #endif

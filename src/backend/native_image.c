@@ -223,6 +223,20 @@ static void *room(reading *x, int n, size_t item) {
     return p;
 }
 
+static bool is_among(const td_gval *v, const td_gval *const *of, int n) {
+    int i = 0;
+    while (i < n && of[i] != v) i++;
+    return i < n;
+}
+
+/* Bytes are taken over of what was there before. */
+static void check_over(reading *x, const td_launch *k) {
+    for (int i = 0; !x->r->bad && i < k->b.makes.n; i++)
+        if (k->over[i] && (!is_among(k->over[i], k->reads, k->n_reads) ||
+                           is_among(k->over[i], k->b.makes.v, k->b.makes.n)))
+            x->r->bad = true;
+}
+
 static void get_lists(reading *x, td_launch *k) {
     get_bytes(x, k);
     int n = td__get_count(x->r);
@@ -238,6 +252,7 @@ static void get_lists(reading *x, td_launch *k) {
     k->reads = room(x, k->n_reads, sizeof *k->reads);
     for (int i = 0; !x->r->bad && i < k->n_reads; i++)
         k->reads[i] = get_value(x, false);
+    check_over(x, k);
 }
 
 static void get_draw(reading *x, td_launch *k) {
@@ -377,9 +392,9 @@ static bool find_kernels(td_native *c) {
     return ok;
 }
 
-/* NULL, or why not. */
-static const char *read_native(td_native *c, const td_disk_map *m, const td_graph *g) {
-    td_reader r = td__reader(m->bytes, m->kept);
+const char *td__native_read(td_native *c, const void *bytes, size_t n,
+                            const td_graph *g) {
+    td_reader r = td__reader(bytes, n);
     reading   x = {.r = &r, .c = c};
     c->found = true;
     c->g = td__image_read(&r, g->cx, g);
@@ -403,7 +418,7 @@ bool td__native_find(td_disk *d, td_keeping *k, td_native *c, const td_graph *g)
     const char *bad = "has no name";
     if (ok) {
         bad = td__disk_map(d, k->name, k->key.s, &m);
-        if (!bad) bad = read_native(c, &m, g);
+        if (!bad) bad = td__native_read(c, m.bytes, m.kept, g);
         td__disk_unmap(&m);
         td__log(cx, TD_LOG_cache, "%s: %s %s %.200s", bad ? "miss" : "hit", k->name,
                 bad ? bad : g->name, td_message(cx));
