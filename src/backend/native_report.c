@@ -63,15 +63,17 @@ static void add_memory(td_buf *b, const td_memory *m) {
     td__buf_printf(b, "    memory: %lld B at most, %lld B were all of it blocks\n",
                    (long long)m->sizes.most, (long long)m->sizes.blocks);
     td__buf_printf(b,
-                   "    %d buffers in an arena of %lld B, of which %lld B are needed "
-                   "at once; %d blocks of their own\n",
-                   n, (long long)m->sizes.arena, (long long)m->sizes.live, own);
+                   "    %d buffer%s in an arena of %lld B, of which %lld B are needed "
+                   "at once; %d block%s own\n",
+                   n, n == 1 ? "" : "s", (long long)m->sizes.arena,
+                   (long long)m->sizes.live, own, own == 1 ? " of its" : "s of their");
 }
 
 void td__native_report(td_buf *b, const td_runner *r, const char *what) {
     const td_native *c = td__native_shown(r);
     if (!c) return;
-    td__buf_printf(b, "  %s code: %d kernels\n", what, c->n_launches);
+    td__buf_printf(b, "  %s code: %d kernel%s\n", what, c->n_launches,
+                   c->n_launches == 1 ? "" : "s");
     for (int i = 0; i < c->n_launches; i++) add_kernel(b, c, &c->launches[i]);
     add_calls(b, c);
     add_memory(b, &c->mem);

@@ -136,6 +136,25 @@ static void test_bad(void) {
     check("run", 1, "argument 0 must be f32[2], got f32[3]");
 }
 
+/* What native code says of itself; the numbers are those of unit/native_explain.c. */
+static void test_native(void) {
+    setenv("TD_BACKEND", "native", 1);
+    setenv("TD_CC_FLAGS", "-O0", 1);
+    put("func @f(%x: f32[16,32], %w: f32[32,32]) {\n  %h = mm(%x, %w)\n"
+        "  %y = exp(%h)\n  return %y\n}\n"
+        "case \"c\" {\n  %x = ones([16,32])\n  %w = ones([32,32])\n"
+        "  call @f(%x, %w)\n}\n");
+    check("explain", 0, "\n  its code: 1 kernel\n");
+    check("explain", 0, " 1 x 512, reads 2048 B, writes 2048 B, 512 flops, ");
+    check("explain", 0, " called 1 time, reads 6144 B, writes 2048 B, 32768 flops, ");
+    check("explain", 0, " us\n    memory: ");
+    check("explain", 0, "\n  found on disk, f_"); /* by now */
+    check("explain --no-times", 0, " flops\n    memory: ");
+    check_that(!strstr(text, "found on disk"), "nothing of this run");
+    setenv("TD_BACKEND", "interp", 1);
+    unsetenv("TD_CC_FLAGS");
+}
+
 /* Whether a gradient was added to, and where it lies, is the engine's affair; merged
  * nodes add up its terms in another order, which its last digits show. */
 static void strip_gradients(cJSON *list) {
@@ -189,6 +208,7 @@ int main(int argc, char **argv) {
     test_good();
     test_json();
     test_bad();
+    test_native();
     remove(file);
     test_clean();
     printf("%d passed, %d failed\n", passed, failed);

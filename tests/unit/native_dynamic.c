@@ -51,9 +51,9 @@ static void kernels_of(td_fn *f, char *to) {
             in = true;
         else if (strncmp(line, "    ", 4)) in = false;
         int  n = (int)(next - line - 1);
-        bool memory = strstr(line, "memory: ") == line + 4 ||
-                      (strstr(line, " buffers in an arena") &&
-                       strstr(line, " buffers in an arena") < next);
+        bool memory =
+            strstr(line, "memory: ") == line + 4 ||
+            (strstr(line, " in an arena of") && strstr(line, " in an arena of") < next);
         if (in && !memory) sprintf(to + strlen(to), "%.*s\n", n > 56 ? 56 : n, line);
     }
 }
