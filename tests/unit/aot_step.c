@@ -1,5 +1,5 @@
-/* aot_step.c -- td_aot_step: whole training steps as one graph do what the same steps do
- * eagerly: bit by bit, where sums have one order. */
+/* aot_step.c -- td_aot_step: whole training steps as one graph do what the same steps
+ * do eagerly: bit by bit, where sums have one order. */
 #include "step_help.h"
 
 static bool with_grad(td_call *c) {

@@ -74,8 +74,8 @@ TEST(each_kernel_and_each_call_has_a_line_with_its_work) {
     leave(&s);
 }
 
-/* %h, over which %e is written, and %u are there at once; a block counts 128 bytes more,
- * as does the arena. */
+/* %h, over which %e is written, and %u are there at once; a block counts 128 bytes
+ * more, as does the arena. */
 TEST(the_memory_of_a_run_is_said) {
     scene s;
     enter(&s, "0");
