@@ -5,7 +5,21 @@
 
 static bool writes(const td_gnode *n) { return td__opinfo(n->op)->writes; }
 
+/* ---- looks -------------------------------------------------------------- */
+
+static bool same_look(const td_look *a, const td_look *b) {
+    size_t n = a && b ? sizeof(int64_t) * a->rank : 0;
+    return a && b && a->kind == TD_K_TENSOR && a->rank == b->rank &&
+           a->dtype == b->dtype && !memcmp(a->size, b->size, n) &&
+           !memcmp(a->stride, b->stride, n);
+}
+
 /* ---- shields ------------------------------------------------------------ */
+
+bool td__joint_is_shield(const td_gnode *n) {
+    bool copies = n->op == TD_OP_clone || n->op == TD_OP_copy;
+    return copies && n->tags == TD_TAG(TD_MUST_SAVE, 0);
+}
 
 static td_gval *twin_of(void *env, td_gval *v) {
     td_gval *t = ((td_gval **)env)[v->id];
@@ -43,11 +57,12 @@ static td_gval *add_clone(td_graph *g, td_gval *v) {
     td_look l = *v->look;
     int64_t stride[TD_MAX_RANK];
     bool    symbolic = is_symbolic(&l), exact;
-    if (symbolic && shares_places(&l))
-        return td__fail(g->cx, TD_E_UNSUPPORTED,
-                        "@%.60s: input %%%s is written and has elements that share "
-                        "places, and its sizes are not numbers; pass a clone",
-                        g->name, v->name ? v->name : "?"),
+    if (g->dims.n > 0 && shares_places(&l))
+        return td__fail(
+                   g->cx, TD_E_UNSUPPORTED,
+                   "@%.60s: input %%%s is written and has elements that share "
+                   "places, and there are sizes that are not numbers; pass a clone",
+                   g->name, v->name ? v->name : "?"),
                NULL;
     if (symbolic) exact = !l.dense || l.offset != 0;
     else {
@@ -133,32 +148,30 @@ static bool add_clones(td_joint *j, int first, td_gval **twin) {
     return true;
 }
 
-/* ---- copies without gaps ------------------------------------------------ */
-
-static bool is_copied_packed(const td_joint *j, const td_gval *v) {
-    const td_look *l = v->look;
-    return !is_written(j, v) || is_symbolic(l) ||
-           td__is_packed(l->rank, l->size, l->stride);
-}
+/* ---- copies that lie otherwise ------------------------------------------ */
 
 /* Elements that lie in one place, as those of an expanded dim, have places of their own
- * in the copy; what was a view may be none of that. */
+ * in the copy. */
+static bool lies_otherwise(const td_gnode *n) {
+    return td__joint_is_shield(n) && !same_look(n->in[0].u.v->look, n->out[0]->look);
+}
+
+/* What was a view of them may be none of the copy. */
 static void copy_views(const td_joint *j) {
     for (int i = 0; i < j->g->nodes.n; i++) {
         td_gnode *n = j->g->nodes.v[i];
         if (n->op != TD_OP_view || n->in[0].kind != TD_G_VALUE) continue;
         const td_gval *root = td__joint_root(n->in[0].u.v);
-        if (!root->node && !is_copied_packed(j, root)) n->op = TD_OP__reshape_copy;
+        if (root->node && lies_otherwise(root->node)) n->op = TD_OP__reshape_copy;
     }
 }
 
-/* The copy of an input with gaps has none, and so have values that take after it. */
+/* Views of the copy, and values that take after it, lie otherwise too. Where sizes are
+ * symbols nothing is inferred again, and add_clone has refused. */
 static bool look_again(td_joint *j) {
-    bool all = true;
-    if (j->g->dims.n > 0) return true; /* symbols are not inferred again */
-    for (int i = 0; i < j->n_primals; i++)
-        all &= is_copied_packed(j, j->g->inputs.v[i]);
-    return all || td__graph_infer(j->g);
+    bool some = false;
+    for (int i = 0; i < j->g->nodes.n; i++) some |= lies_otherwise(j->g->nodes.v[i]);
+    return !some || j->g->dims.n > 0 || td__graph_infer(j->g);
 }
 
 bool td__joint_shield(td_joint *j) {
@@ -168,8 +181,8 @@ bool td__joint_shield(td_joint *j) {
     td_gval **twin = td__zalloc(sizeof *twin * n);
     bool      ok = twin ? add_clones(j, first, twin) : td__fail_memory(j->cx);
     if (ok && g->nodes.n > first) {
-        copy_views(j);
         read_twins(j, first, twin);
+        copy_views(j);
         ok = move_front(j, first) && look_again(j);
     }
     td__free((void *)twin);
@@ -177,18 +190,6 @@ bool td__joint_shield(td_joint *j) {
 }
 
 /* ---- copies ------------------------------------------------------------- */
-
-static bool same_look(const td_look *a, const td_look *b) {
-    size_t n = a && b ? sizeof(int64_t) * a->rank : 0;
-    return a && b && a->kind == TD_K_TENSOR && a->rank == b->rank &&
-           a->dtype == b->dtype && !memcmp(a->size, b->size, n) &&
-           !memcmp(a->stride, b->stride, n);
-}
-
-bool td__joint_is_shield(const td_gnode *n) {
-    bool copies = n->op == TD_OP_clone || n->op == TD_OP_copy;
-    return copies && n->tags == TD_TAG(TD_MUST_SAVE, 0);
-}
 
 /* A clone of a value that never changes is that value. Shields stay; what is behind
  * them may yet be read without. */

@@ -24,3 +24,15 @@ case "a row of an expanded vector" {
   %x = expand(%base, [2,2])
   call @row(%x, %base)
 }
+
+func @piece(%x: f32[2,3]) {
+  %wide = as_strided(%x, [2,3], [0,2], 1)
+  %row... = split_with_sizes(%wide, [1,1], -2)
+  square_(%row.0)
+  return
+}
+
+case "rows of a piece that lie in one place" {
+  %x = randn([2,3], f32, seed=4)
+  call @piece(%x)
+}
