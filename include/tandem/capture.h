@@ -93,8 +93,9 @@ typedef struct td_loop {
 } td_loop;
 
 /* Runs the body as long as the test says so; out[0..state.n) is the last state.
- * Captured, the bodies may not write the state, and gradients do not pass: a state
- * that requires grad is refused while gradients are on. */
+ * Captured, the bodies may not write the state. Gradients pass: backward runs the loop
+ * once more and keeps its states; gradients of those gradients are refused, as is a
+ * body that draws random numbers where gradients are asked for. */
 TD_API bool td_while(td_ctx *cx, td_loop of, td_tensors state, td_tensor **out);
 
 /* ---- programs ----------------------------------------------------------- */

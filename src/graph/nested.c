@@ -2,8 +2,7 @@
  * the graph chosen. Without bytes nothing can be chosen: then both branches, or one
  * turn of the loop, are replayed to see what comes out and that it agrees. Results
  * are always tensors of their own; one that shares bytes with an operand is copied. */
-#include "graph/graph_int.h"
-#include "ops/call.h"
+#include "graph/nested.h"
 
 #include <stdio.h>
 
@@ -59,9 +58,8 @@ static int count_inputs(const td_graph *g) {
     return n;
 }
 
-/* Results of g on ts[0..n), which become the innermost scope's. */
-static bool run_graph(td_opcall *c, const td_graph *g, const char *which, td_tensors ts,
-                      td_tensor **out) {
+bool td__nested_run(td_opcall *c, const td_graph *g, const char *which, td_tensors ts,
+                    td_tensor **out) {
     size_t        room = (size_t)(g->inputs.n + g->outputs.n + 1);
     td_arena_mark mark = td__arena_mark(&c->cx->scratch);
     td_value     *in = td__arena_zalloc(&c->cx->scratch, sizeof *in * room);
@@ -92,10 +90,7 @@ static bool in_const(const td_tensor *t, const td_graph *g) {
     return in_storage_of(t, g->consts.v, g->consts.n);
 }
 
-/* Results that are views or share bytes with what was given, or with each other, are
- * copied. How often one was written on the way nobody is told. */
-static bool own_results(td_opcall *c, const td_graph *g, td_tensors ts,
-                        td_tensor **out) {
+bool td__nested_own(td_opcall *c, const td_graph *g, td_tensors ts, td_tensor **out) {
     for (int i = 0; i < g->outputs.n; i++) {
         bool own = !out[i]->base && !in_storage_of(out[i], ts.v, ts.n) &&
                    !in_storage_of(out[i], out, i) && !in_const(out[i], g);
@@ -109,27 +104,21 @@ static bool own_results(td_opcall *c, const td_graph *g, td_tensors ts,
 
 /* ---- what a call hears nothing of --------------------------------------- */
 
-typedef struct outside {
-    td_mode *top;
-    bool     grad, inference, fake;
-} outside;
-
-static outside step_down(td_ctx *cx, bool fake) {
-    outside o = {cx->top, cx->grad_enabled, cx->inference, cx->fake};
+td_nested_around td__nested_down(td_ctx *cx, bool fake) {
+    td_nested_around o = {cx->top, cx->grad_enabled, cx->inference, cx->fake};
     cx->top = NULL;
     cx->fake = fake;
     return o;
 }
 
-static void step_up(td_ctx *cx, const outside *o) {
+void td__nested_up(td_ctx *cx, const td_nested_around *o) {
     cx->top = o->top;
     cx->grad_enabled = o->grad;
     cx->inference = o->inference;
     cx->fake = o->fake;
 }
 
-/* One element, as true or false; only of a tensor with bytes. */
-static bool read_flag(td_opcall *c, const td_tensor *t, const char *what, bool *on) {
+bool td__nested_flag(td_opcall *c, const td_tensor *t, const char *what, bool *on) {
     if (t->numel != 1)
         return td__op_fail(c, TD_E_SHAPE, "%s must have one element, it is %s", what,
                            td__type_str(t));
@@ -151,8 +140,8 @@ static void look_text(const td_tensor *t, char *s, size_t cap) {
              td__sizes_str(t->rank, t->stride));
 }
 
-static bool check_same(td_opcall *c, const td_tensor *a, const td_tensor *b, int i,
-                       const char *what) {
+bool td__nested_agree(td_opcall *c, const td_tensor *a, const td_tensor *b, int i,
+                      const char *what) {
     char x[200], y[200];
     if (same_looks(a, b)) return true;
     look_text(a, x, sizeof x);
@@ -163,7 +152,7 @@ static bool check_same(td_opcall *c, const td_tensor *a, const td_tensor *b, int
 
 /* ---- cond --------------------------------------------------------------- */
 
-static td_tensor **room_for(td_opcall *c, int n) {
+td_tensor **td__nested_room(td_opcall *c, int n) {
     td_tensor **v = td__arena_zalloc(&c->cx->scratch, sizeof *v * (size_t)(n + 1));
     if (!v) td__fail_memory(c->cx);
     return v;
@@ -172,15 +161,16 @@ static td_tensor **room_for(td_opcall *c, int n) {
 static bool branch(td_opcall *c, int k, td_tensor **out) {
     td_graph  *g = c->in[k].u.g;
     td_tensors ts = {c->in[3].u.ts, (int)c->in[3].n};
-    return run_graph(c, g, c->info->s.in[k].name, ts, out) &&
-           own_results(c, g, ts, out);
+    return td__nested_run(c, g, c->info->s.in[k].name, ts, out) &&
+           td__nested_own(c, g, ts, out);
 }
 
 static bool both_branches(td_opcall *c, int n) {
-    td_tensor **other = room_for(c, n);
+    td_tensor **other = td__nested_room(c, n);
     if (!other || !branch(c, 1, c->out) || !branch(c, 2, other)) return false;
     for (int i = 0; i < n; i++)
-        if (!check_same(c, c->out[i], other[i], i, "in the other branch")) return false;
+        if (!td__nested_agree(c, c->out[i], other[i], i, "in the other branch"))
+            return false;
     return true;
 }
 
@@ -191,106 +181,12 @@ bool td__kern_cond(td_opcall *c) {
     if (n != c->in[2].u.g->outputs.n)
         return td__op_fail(c, TD_E_ARG, "yes gives %d results, no gives %d", n,
                            c->in[2].u.g->outputs.n);
-    if (!read_flag(c, td__in(c, 0), "pred", &on) || !td__call_results(c, n) ||
+    if (!td__nested_flag(c, td__in(c, 0), "pred", &on) || !td__call_results(c, n) ||
         !td__scope_push(cx))
         return false;
-    outside o = step_down(cx, fake);
-    bool    ok = fake ? both_branches(c, n) : branch(c, on ? 1 : 2, c->out);
-    step_up(cx, &o);
+    td_nested_around o = td__nested_down(cx, fake);
+    bool             ok = fake ? both_branches(c, n) : branch(c, on ? 1 : 2, c->out);
+    td__nested_up(cx, &o);
     td__scope_pop(cx, c->out, ok ? n : 0);
-    return ok;
-}
-
-/* ---- while_loop --------------------------------------------------------- */
-
-/* A loop under way: ts are the state now, then the fixed tensors. */
-typedef struct loop {
-    td_opcall  *c;
-    td_graph   *test, *body;
-    int         n, n_fixed;
-    td_tensor **ts, **next;
-} loop;
-
-static td_tensors all_of(const loop *l) {
-    return (td_tensors){l->ts, l->n + l->n_fixed};
-}
-
-static bool test_state(loop *l, bool *on) {
-    td_tensor *flag;
-    return run_graph(l->c, l->test, "test", all_of(l), &flag) &&
-           read_flag(l->c, flag, "the result of test", on);
-}
-
-static bool is_among(const td_tensor *t, td_tensor *const *v, int n) {
-    for (int i = 0; i < n; i++)
-        if (v[i] == t) return true;
-    return false;
-}
-
-/* The old state goes, unless it was given or goes on. */
-static void move_on(loop *l) {
-    td_value given = l->c->in[2];
-    for (int i = 0; i < l->n; i++) {
-        td_tensor *t = l->ts[i];
-        bool       keep = is_among(t, given.u.ts, (int)given.n) ||
-                    is_among(t, l->next, l->n) ||
-                    is_among(t, l->ts + i + 1, l->n - i - 1);
-        if (!keep && t->slot >= 0) td_drop(t);
-    }
-    for (int i = 0; i < l->n; i++) l->ts[i] = l->next[i];
-}
-
-static bool one_turn(loop *l, bool *on) {
-    td_ctx *cx = l->c->cx;
-    bool    ok = td__scope_push(cx);
-    if (!ok) return false;
-    ok = test_state(l, on) &&
-         (!*on || run_graph(l->c, l->body, "body", all_of(l), l->next));
-    for (int i = 0; i < l->n && ok && *on; i++)
-        ok = check_same(l->c, l->next[i], l->ts[i], i, "the state is");
-    td__scope_pop(cx, l->next, ok && *on ? l->n : 0);
-    if (ok && *on) move_on(l);
-    return ok;
-}
-
-static bool run_loop(loop *l, bool fake) {
-    td_opcall *c = l->c;
-    bool       on = true;
-    if (fake) { /* as if it went on once: sizes, and what they may be */
-        if (!test_state(l, &on) || !run_graph(c, l->body, "body", all_of(l), l->next))
-            return false;
-        for (int i = 0; i < l->n; i++)
-            if (!check_same(c, l->next[i], l->ts[i], i, "the state is")) return false;
-        move_on(l);
-    } else
-        while (on)
-            if (!one_turn(l, &on)) return false;
-    for (int i = 0; i < l->n; i++) c->out[i] = l->ts[i];
-    for (int i = 0; i < l->n; i++) l->ts[i] = c->in[2].u.ts[i];
-    return own_results(c, l->body, all_of(l), c->out);
-}
-
-bool td__kern_while_loop(td_opcall *c) {
-    td_ctx *cx = c->cx;
-    loop    l = {.c = c,
-                 .test = c->in[0].u.g,
-                 .body = c->in[1].u.g,
-                 .n = (int)c->in[2].n,
-                 .n_fixed = (int)c->in[3].n};
-    bool    fake = td__call_is_fake(c);
-    if (l.test->outputs.n != 1 || l.body->outputs.n != l.n)
-        return td__op_fail(c, TD_E_ARG,
-                           "test gives %d results and body %d, not 1 and %d",
-                           l.test->outputs.n, l.body->outputs.n, l.n);
-    l.ts = room_for(c, l.n + l.n_fixed);
-    l.next = room_for(c, l.n);
-    if (!l.ts || !l.next || !td__call_results(c, l.n) || !td__scope_push(cx))
-        return false;
-    for (int i = 0; i < l.n; i++) l.ts[i] = c->in[2].u.ts[i];
-    for (int i = 0; i < l.n_fixed; i++) l.ts[l.n + i] = c->in[3].u.ts[i];
-    outside o = step_down(cx, fake);
-    bool    ok = run_loop(&l, fake);
-    step_up(cx, &o);
-    td__scope_pop(cx, c->out, ok ? l.n : 0);
     return ok;
 }

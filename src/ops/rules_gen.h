@@ -470,6 +470,8 @@ td_kernel_fn td__kern_cond;
 td_vjp_fn td__vjp_cond;
 td_kernel_fn td__kern_while_loop;
 td_vjp_fn td__vjp_while_loop;
+td_kernel_fn td__kern_while_loop_backward;
+td_vjp_fn td__vjp_while_loop_backward;
 td_decomp_fn td__decomp_custom;
 
 #endif

@@ -7,6 +7,7 @@ typedef struct looping {
     td_loop   of;
     int       n;
     td_value *state, *next; /* [n] */
+    bool     *need;         /* [n]: requires grad, in some turn */
     td_lift   lift;
     td_graph *test, *body;
 } looping;
@@ -147,18 +148,6 @@ static bool check_graph(const looping *l, const td_graph *g) {
     return ok;
 }
 
-/* Its turns are counted when it runs; backward would have to know them all. */
-static bool check_grad(const looping *l) {
-    bool needs = false;
-    for (int i = 0; i < l->n; i++) needs |= td__needs_grad(l->state[i].u.t);
-    for (int i = 0; i < l->lift.tensors.n; i++)
-        needs |= td__needs_grad(l->lift.tensors.v[i]);
-    if (!needs || !td__recording(l->cx)) return true;
-    return td__fail(l->cx, TD_E_TRACE,
-                    "td_while: gradients do not pass through a captured loop; run it "
-                    "under td_no_grad_begin or on detached tensors, or unroll it");
-}
-
 /* The first state may be closed over too; what a turn gets is another tensor. */
 static td_graph *capture_one(looping *l, td_body *body, const char *name) {
     td_value *args = td__zalloc(sizeof *args * (size_t)(l->n + 1));
@@ -166,7 +155,7 @@ static td_graph *capture_one(looping *l, td_body *body, const char *name) {
     bool      ok = args != NULL || td__fail_memory(l->cx);
     for (int i = 0; ok && i < l->n; i++) {
         td_tensor *t = l->state[i].u.t;
-        ok = (t = td__template(t, td__needs_grad(t))) != NULL;
+        ok = (t = td__template(t, l->need[i])) != NULL;
         args[i] = td_value_tensor(t);
     }
     if (ok) g = td__capture_nested(l->cx, body, l, (td_values){args, l->n}, &l->lift);
@@ -188,13 +177,28 @@ static bool part_state(looping *l) {
     return true;
 }
 
+/* A turn may give a history to what had none: then the next one is captured for it. */
+static bool capture_body(looping *l) {
+    bool more = true;
+    for (int i = 0; i < l->n; i++) l->need[i] = td__needs_grad(l->state[i].u.t);
+    while (more) {
+        td__graph_drop(l->body);
+        if (!(l->body = capture_one(l, loop_body, "body"))) return false;
+        more = false;
+        for (int i = 0; i < l->n; i++) {
+            bool now = l->body->outputs.v[i].u.v->look->grad && !l->need[i];
+            l->need[i] |= now;
+            more |= now;
+        }
+    }
+    return true;
+}
+
 static bool capture_loop(looping *l, td_tensor **out) {
-    if (!part_state(l)) return false;
+    if (!part_state(l) || !capture_body(l)) return false;
     l->test = capture_one(l, test_body, "test");
-    l->body = l->test ? capture_one(l, loop_body, "body") : NULL;
-    if (!l->body || !td__lift_pad(l->test, &l->lift, l->n)) return false;
-    if (!check_graph(l, l->test) || !check_graph(l, l->body) || !check_grad(l))
-        return false;
+    if (!l->test || !td__lift_pad(l->body, &l->lift, l->n)) return false;
+    if (!check_graph(l, l->test) || !check_graph(l, l->body)) return false;
     td_tensor **ts = td__alloc(sizeof *ts * (size_t)(l->n + 1));
     if (!ts) return td__fail_memory(l->cx);
     for (int i = 0; i < l->n; i++) ts[i] = l->state[i].u.t;
@@ -217,9 +221,10 @@ bool td_while(td_ctx *cx, td_loop of, td_tensors state, td_tensor **out) {
         ok = ok && state.v[i] && !td_is_nil(state.v[i]);
     }
     if (!ok) return false;
-    l.state = td__zalloc(sizeof *l.state * (size_t)(2 * l.n + 1));
+    l.state = td__zalloc((2 * sizeof *l.state + 1) * (size_t)(l.n + 1));
     if (!l.state) return td__fail_memory(cx);
     l.next = l.state + l.n;
+    l.need = (bool *)(l.next + l.n);
     for (int i = 0; i < l.n; i++) l.state[i] = td_value_tensor(state.v[i]);
     ok = make_dense(l.state, l.n) &&
          (cx->fake ? capture_loop(&l, out) : eager_loop(&l, state, out));

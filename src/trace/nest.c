@@ -89,7 +89,7 @@ static bool looks_as(const td_look *l, const td_tensor *t) {
     return true;
 }
 
-/* The tensors in lists, in order: the inputs of cond's and while_loop's graphs. */
+/* The tensors in lists, in order: a graph of cond or a loop takes the first of them. */
 static int operand_count(const td_opcall *c) {
     int n = 0;
     for (int i = 0; i < c->n_in; i++)
@@ -130,7 +130,7 @@ static td_graph *capture_again(const td_opcall *c, const td_graph *g) {
         if (t && !(t = td__template(t, td__needs_grad(t)))) return NULL;
         if (t) in[i] = td_value_tensor(t);
     }
-    if (at == operand_count(c)) return td__capture_graph(g, in);
+    if (at <= operand_count(c)) return td__capture_graph(g, in); /* the first of them */
     td__fail(c->cx, TD_E_ARG, "%s: @%.60s takes %d inputs, there are %d tensors",
              c->info->s.name, g->name, at, operand_count(c));
     return NULL;

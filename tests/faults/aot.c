@@ -32,6 +32,22 @@ static bool cut(td_call *c) {
     return td_return(c, y, td_select(y, 0, 1), td_add(y, h), 1.0);
 }
 
+/* A loop, which has no second gradients. */
+static bool below(td_call *c) {
+    return td_return(c, td_lt(td_sum(td_arg(c, 0)), 20.0));
+}
+static bool grown(td_call *c) {
+    td_tensor *w = td_call_env(c), *y = td_mul(td_arg(c, 0), td_add(w, 1.5));
+    return td_return(c, y, td_add(td_arg(c, 1), td_sum(y)));
+}
+static bool looping(td_call *c) {
+    td_tensor *y[2];
+    td_loop    of = {below, grown, td_arg(c, 1)};
+    td_tensor *zero = td_zeros(td_call_ctx(c), TD_SHAPE());
+    return td_while(td_call_ctx(c), of, TD_LIST(td_arg(c, 0), zero), y) &&
+           td_return(c, y[0], y[1]);
+}
+
 static double sum_of(td_tensor *t) { return td_item(td_sum(td_to(t, TD_F64))); }
 
 /* Two calls: one goes backward, one takes gradients of gradients. */
@@ -72,8 +88,21 @@ static double kept(td_ctx *cx) {
 }
 static double cut_inside(td_ctx *cx) { return run(cx, cut, NULL); }
 
+static double looped(td_ctx *cx) {
+    td_fn     *f = td_aot_function(cx, looping, NULL, NULL);
+    td_tensor *x = td_requires_grad_(td_mul(td_ones(cx, TD_SHAPE(3)), 0.3)), *y[2];
+    td_tensor *w = td_requires_grad_(td_mul(td_ones(cx, TD_SHAPE(3)), 0.2));
+    if (f && td_invoke(f, TD_ARGS(x, w), y, 2)) td_backward(td_sum(y[1]));
+    double sum = td_ok(cx) ? sum_of(td_grad_of(w)) + sum_of(td_grad_of(x)) : 0;
+    td_fn_drop(f);
+    return sum;
+}
+
 static const td_fault_case cases[] = {{"plain", plain, false},
                                       {"kept", kept, false},
-                                      {"cut", cut_inside, false}};
+                                      {"cut", cut_inside, false},
+                                      {"looped", looped, false}};
 
-int main(int argc, char **argv) { return fault_main(cases, 3, argc, argv); }
+int main(int argc, char **argv) {
+    return fault_main(cases, TD_COUNT(cases), argc, argv);
+}

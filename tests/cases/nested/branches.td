@@ -79,6 +79,27 @@ case "no turn" {
   call @count(%x)
 }
 
+case "some turns, backward" {
+  %x = tensor([1.0, 2.0, 0.5, 0.25], f32, requires_grad=true)
+  call @count(%x)
+  backward seed=2
+}
+
+case "no turn, backward" {
+  %x = tensor([100.0, 2.0, 0.5, 0.25], f32, requires_grad=true)
+  call @count(%x)
+  backward seed=2
+}
+
+case "other turns at each call" {
+  %x = tensor([1.0, 2.0, 0.5, 0.25], f32, requires_grad=true)
+  %y = tensor([9.0, 2.0, 0.5, 0.25], f32, requires_grad=true)
+  call @count(%x)
+  backward seed=2
+  call @count(%y)
+  backward seed=3
+}
+
 # One branch inside another, the inner one with a constant.
 func @deep(%x: f32[3]) {
   %p = tensor([1.0], f32)

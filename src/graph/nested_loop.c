@@ -1,0 +1,226 @@
+/* nested_loop.c -- while_loop and its derivative, below all modes. The derivative runs
+ * the loop once more, keeps every state on the way, and goes back from the last one:
+ * what eager's tape would have kept from the start. */
+#include "graph/nested.h"
+
+/* ---- while_loop --------------------------------------------------------- */
+
+/* A loop under way: ts are the state now, then the fixed tensors. */
+typedef struct loop {
+    td_opcall  *c;
+    td_graph   *test, *body;
+    td_value    state, fixed;
+    int         n, n_fixed;
+    td_tensor **ts, **next;
+    bool        keeps;
+    TD_VEC(td_tensor *) past; /* where it keeps: the state before each turn */
+} loop;
+
+static td_tensors all_of(const loop *l) {
+    return (td_tensors){l->ts, l->n + l->n_fixed};
+}
+
+static bool test_state(loop *l, bool *on) {
+    td_tensor *flag;
+    return td__nested_run(l->c, l->test, "test", all_of(l), &flag) &&
+           td__nested_flag(l->c, flag, "the result of test", on);
+}
+
+static bool is_among(const td_tensor *t, td_tensor *const *v, int n) {
+    for (int i = 0; i < n; i++)
+        if (v[i] == t) return true;
+    return false;
+}
+
+/* v[0..n) go, unless they were given or are among `on`, which goes on. */
+static void let_go(const loop *l, td_tensor **v, int n, td_tensor *const *on) {
+    for (int i = 0; i < n; i++) {
+        td_tensor *t = v[i];
+        bool       keep = is_among(t, l->state.u.ts, l->n) || is_among(t, on, n) ||
+                    is_among(t, v + i + 1, n - i - 1);
+        if (!keep && t->slot >= 0) td_drop(t);
+    }
+}
+
+static bool move_on(loop *l) {
+    for (int i = 0; i < l->n && l->keeps; i++)
+        if (!td__vec_push(&l->past, l->ts[i])) return td__fail_memory(l->c->cx);
+    if (!l->keeps) let_go(l, l->ts, l->n, l->next);
+    for (int i = 0; i < l->n; i++) l->ts[i] = l->next[i];
+    return true;
+}
+
+static bool one_turn(loop *l, bool *on) {
+    td_ctx *cx = l->c->cx;
+    bool    ok = td__scope_push(cx);
+    if (!ok) return false;
+    ok = test_state(l, on) &&
+         (!*on || td__nested_run(l->c, l->body, "body", all_of(l), l->next));
+    for (int i = 0; i < l->n && ok && *on; i++)
+        ok = td__nested_agree(l->c, l->next[i], l->ts[i], i, "the state is");
+    td__scope_pop(cx, l->next, ok && *on ? l->n : 0);
+    return ok && (!*on || move_on(l));
+}
+
+/* As if it went on once: sizes, and what they may be. */
+static bool fake_turn(loop *l) {
+    bool on;
+    if (!test_state(l, &on) ||
+        !td__nested_run(l->c, l->body, "body", all_of(l), l->next))
+        return false;
+    for (int i = 0; i < l->n; i++)
+        if (!td__nested_agree(l->c, l->next[i], l->ts[i], i, "the state is"))
+            return false;
+    return move_on(l);
+}
+
+static bool all_turns(loop *l, bool fake) {
+    bool on = true;
+    if (fake) return fake_turn(l);
+    while (on)
+        if (!one_turn(l, &on)) return false;
+    return true;
+}
+
+static void start_over(loop *l) {
+    for (int i = 0; i < l->n; i++) l->ts[i] = l->state.u.ts[i];
+    for (int i = 0; i < l->n_fixed; i++) l->ts[l->n + i] = l->fixed.u.ts[i];
+}
+
+static bool make_loop(loop *l) {
+    td_opcall *c = l->c;
+    if (l->test->outputs.n != 1 || l->body->outputs.n != l->n)
+        return td__op_fail(c, TD_E_ARG,
+                           "test gives %d results and body %d, not 1 and %d",
+                           l->test->outputs.n, l->body->outputs.n, l->n);
+    l->ts = td__nested_room(c, l->n + l->n_fixed);
+    l->next = td__nested_room(c, l->n);
+    if (!l->ts || !l->next) return false;
+    start_over(l);
+    return true;
+}
+
+bool td__kern_while_loop(td_opcall *c) {
+    td_ctx *cx = c->cx;
+    bool    fake = td__call_is_fake(c);
+    loop    l = {.c = c,
+                 .test = c->in[0].u.g,
+                 .body = c->in[1].u.g,
+                 .state = c->in[2],
+                 .fixed = c->in[3],
+                 .n = (int)c->in[2].n,
+                 .n_fixed = (int)c->in[3].n};
+    if (!make_loop(&l) || !td__call_results(c, l.n) || !td__scope_push(cx))
+        return false;
+    td_nested_around o = td__nested_down(cx, fake);
+    bool             ok = all_turns(&l, fake);
+    for (int i = 0; i < l.n; i++) c->out[i] = l.ts[i];
+    start_over(&l);
+    ok = ok && td__nested_own(c, l.body, all_of(&l), c->out);
+    td__nested_up(cx, &o);
+    td__scope_pop(cx, c->out, ok ? l.n : 0);
+    return ok;
+}
+
+/* ---- while_loop_backward ------------------------------------------------ */
+
+/* Going back: ts are a state, the fixed tensors, and the gradients of the state that
+ * followed it with the sums of those of fixed tensors so far. */
+typedef struct going_back {
+    loop        l;
+    td_graph   *back;
+    int         n_grads, n_sums; /* sums are the last of the gradients */
+    td_tensor **ts, **g, **made;
+} going_back;
+
+/* Behind one turn: old gradients go, and the state it began with. */
+static void step_back(going_back *b, int turn) {
+    loop       *l = &b->l;
+    td_tensor **state = l->past.v + turn * l->n;
+    for (int i = 0; i < b->n_grads; i++) {
+        td_tensor *t = b->g[i];
+        bool       given = is_among(t, l->c->in[5].u.ts, b->n_grads);
+        if (!given && !is_among(t, b->made, b->n_grads) && t->slot >= 0) td_drop(t);
+        b->g[i] = b->made[i];
+    }
+    if (turn > 0) let_go(l, state, l->n, state - l->n);
+}
+
+static bool turn_back(going_back *b, int turn) {
+    const loop *l = &b->l;
+    td_ctx     *cx = l->c->cx;
+    int         n = l->n + l->n_fixed;
+    if (!td__scope_push(cx)) return false;
+    for (int i = 0; i < l->n; i++) b->ts[i] = l->past.v[turn * l->n + i];
+    for (int i = 0; i < b->n_grads; i++) b->ts[n + i] = b->g[i];
+    td_tensors all = {b->ts, n + b->n_grads};
+    bool       ok = td__nested_run(l->c, b->back, "back", all, b->made);
+    for (int i = 0; ok && i < b->n_grads; i++)
+        ok = td__nested_agree(l->c, b->made[i], b->g[i], i, "the gradient was");
+    td__scope_pop(cx, b->made, ok ? b->n_grads : 0);
+    if (ok) step_back(b, turn);
+    return ok;
+}
+
+/* Without a turn sums are zero, whatever they began with. */
+static bool no_turn(going_back *b) {
+    for (int i = b->n_grads - b->n_sums; i < b->n_grads; i++) {
+        const td_tensor *t = b->g[i];
+        b->g[i] = td_op_zeros(t->cx, td_sizes(t), (td_dtype)t->dtype);
+        if (td_is_nil(b->g[i])) return false;
+    }
+    return true;
+}
+
+static bool go_back(going_back *b, bool fake) {
+    td_opcall *c = b->l.c;
+    if (!all_turns(&b->l, fake)) return false;
+    int turns = b->l.n ? b->l.past.n / b->l.n : 0;
+    for (int i = turns - 1; i >= 0; i--)
+        if (!turn_back(b, i)) return false;
+    if (turns == 0 && !no_turn(b)) return false;
+    for (int i = 0; i < b->n_grads; i++) c->out[i] = b->g[i];
+    return td__nested_own(c, b->back, (td_tensors){c->in[5].u.ts, b->n_grads}, c->out);
+}
+
+static bool make_back(going_back *b) {
+    td_opcall *c = b->l.c;
+    if (b->back->outputs.n != b->n_grads)
+        return td__op_fail(c, TD_E_ARG, "back gives %d results, there are %d gradients",
+                           b->back->outputs.n, b->n_grads);
+    if (b->n_sums < 0 || b->n_sums > b->n_grads)
+        return td__op_fail(c, TD_E_ARG, "%d of %d gradients cannot be sums", b->n_sums,
+                           b->n_grads);
+    b->ts = td__nested_room(c, b->l.n + b->l.n_fixed + b->n_grads);
+    b->g = td__nested_room(c, b->n_grads);
+    b->made = td__nested_room(c, b->n_grads);
+    if (!b->ts || !b->g || !b->made) return false;
+    for (int i = 0; i < b->l.n_fixed; i++) b->ts[b->l.n + i] = b->l.fixed.u.ts[i];
+    for (int i = 0; i < b->n_grads; i++) b->g[i] = c->in[5].u.ts[i];
+    return true;
+}
+
+bool td__kern_while_loop_backward(td_opcall *c) {
+    td_ctx    *cx = c->cx;
+    bool       fake = td__call_is_fake(c);
+    going_back b = {.l = {.c = c,
+                          .test = c->in[0].u.g,
+                          .body = c->in[1].u.g,
+                          .state = c->in[3],
+                          .fixed = c->in[4],
+                          .n = (int)c->in[3].n,
+                          .n_fixed = (int)c->in[4].n,
+                          .keeps = true},
+                    .back = c->in[2].u.g,
+                    .n_grads = (int)c->in[5].n,
+                    .n_sums = (int)td__in_int(c, 6)};
+    if (!make_loop(&b.l) || !make_back(&b) || !td__call_results(c, b.n_grads) ||
+        !td__scope_push(cx))
+        return false;
+    td_nested_around o = td__nested_down(cx, fake);
+    bool             ok = go_back(&b, fake);
+    td__nested_up(cx, &o);
+    td__scope_pop(cx, c->out, ok ? b.n_grads : 0);
+    td__vec_free(&b.l.past);
+    return ok;
+}
