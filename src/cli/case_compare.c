@@ -66,9 +66,25 @@ enum {
     THIRD = 16    /* times that for gradients of gradients of gradients */
 };
 
-/* Of the coarsest floats among the values: gradients may have come through them. */
-static double coarsest(const case_run *r) {
+/* Of what a node makes of a value by naming a dtype, as casts do; 0: nothing. */
+static double unit_named(const td_gnode *n) {
     double unit = 0;
+    for (int i = 1; i < n->n_in && n->in[0].kind == TD_G_VALUE; i++)
+        if (n->in[i].kind == TD_G_DTYPE) unit = fmax(unit, unit_of(n->in[i].u.dt));
+    return unit;
+}
+
+static double coarsest_named(const td_gfile *f) {
+    double unit = 0;
+    for (int i = 0; i < f->graphs.n; i++)
+        for (int k = 0; k < f->graphs.v[i]->nodes.n; k++)
+            unit = fmax(unit, unit_named(f->graphs.v[i]->nodes.v[k]));
+    return unit;
+}
+
+/* Of the coarsest floats among values and casts: gradients may have come through them. */
+static double coarsest(const case_run *r) {
+    double unit = coarsest_named(r->file);
     for (int i = 0; i < r->r.g->n_values; i++)
         if (r->r.val[i].kind == TD_K_TENSOR)
             unit = fmax(unit, unit_of((td_dtype)r->r.val[i].u.t->dtype));

@@ -31,13 +31,14 @@ static td_gval *stand_in(void *env, td_gval *v) {
 static td_gval *other_term(const pruning *p, const td_gnode *n) {
     if (n->op != TD_OP_add || n->n_in != 2) return NULL;
     if (n->in[0].kind != TD_G_VALUE || n->in[1].kind != TD_G_VALUE) return NULL;
-    td_gval       *a = n->in[0].u.v, *b = n->in[1].u.v;
-    td_gval       *left = p->state[a->id] == ABSENT ? b : a;
-    const td_look *l = left->look, *sum = n->out[0]->look;
-    if (!l || !sum || l->dtype != sum->dtype || l->rank != sum->rank ||
-        memcmp(l->size, sum->size, sizeof *l->size * l->rank) != 0)
-        return NULL;
-    return left;
+    td_gval *a = n->in[0].u.v, *b = n->in[1].u.v;
+    return p->state[a->id] == ABSENT ? b : a;
+}
+
+/* Is the sum the term itself, for all that is known of their sizes? */
+static bool is_all_of(const td_look *term, const td_look *sum) {
+    return term && sum && term->dtype == sum->dtype && term->rank == sum->rank &&
+           !memcmp(term->size, sum->size, sizeof *sum->size * sum->rank);
 }
 
 /* Views of the sum are made of the term from now on, so it is laid out alike. */
@@ -92,7 +93,7 @@ static bool prune_node(pruning *p, td_gnode *n) {
         return true;
     }
     give_state(p, n, p->there ? THERE : PLAIN);
-    if (left) {
+    if (left && is_all_of(left->look, n->out[0]->look)) {
         p->stand[n->out[0]->id] = in_place_of(p, left, n->out[0]->look);
         return p->ok;
     }
