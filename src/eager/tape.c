@@ -232,8 +232,6 @@ static void mark_views(const td_opcall *c) {
     for (int i = 0; i < c->n_out; i++) {
         td_tensor *v = c->out[i];
         v->seen = td__version(v);
-        if (src->flags & TD_TF_INFERENCE) v->flags |= TD_TF_INFERENCE;
-        else v->flags &= (uint8_t)~TD_TF_INFERENCE;
         if (!v->base) continue;
         v->creation = (uint8_t)made;
         if (cut) v->flags |= TD_TF_CUT;

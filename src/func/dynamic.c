@@ -15,8 +15,7 @@ static bool take_guards(td_functional *f, td_symenv *e) {
 static bool counts_bytes(const td_gnode *n) {
     if (n->kind != TD_N_OP) return false;
     return n->op == TD_OP_as_strided || n->op == TD_OP_as_strided_ ||
-           (n->op == TD_OP_set_ && n->n_in > 2) ||
-           td__ops[n->op].flags & TD_OPF_WHOLE;
+           (n->op == TD_OP_set_ && n->n_in > 2) || td__ops[n->op].flags & TD_OPF_WHOLE;
 }
 
 bool td__program_may_vary(const td_graph *g) {

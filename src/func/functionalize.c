@@ -155,15 +155,6 @@ static int arg_of(run *r, const td_tensor *t) {
     return -1;
 }
 
-/* Did an inference tensor come in this storage? A view of one is one too, also where
- * inference mode is off; of others it never is. */
-static bool has_inference(run *r, int home) {
-    for (int i = 0; i < r->to->n_in; i++)
-        if (r->real[i] && r->to->in[i].came == home && td_is_inference(r->real[i]))
-            return true;
-    return false;
-}
-
 static bool find_place(run *r, int i) {
     td_place  *p = &r->to->out[i];
     td_tensor *t = r->out[i].u.t;
@@ -177,7 +168,7 @@ static bool find_place(run *r, int i) {
     p->of = arg_of(r, t);
     const td_fval *v = t->payload;
     p->multi = v->multi;
-    p->inference = t->flags & TD_TF_INFERENCE && has_inference(r, p->home);
+    p->inference = t->flags & TD_TF_INFERENCE;
     if (v->multi && v->born != atomic_load(&t->st->version))
         r->f.no_history = "one of several views is returned after a write";
     r->to->homes[p->home].users += p->same < 0 && p->again < 0;

@@ -83,8 +83,12 @@ static bool put_result(const td_functional *f, td_storage **st, td_value *v,
     if (!h->given && !put(f->cx, st[p->home], &p->geom, v->u.t)) return false;
     td_tensor *t = td__tensor_over(f->cx, st[p->home], &m);
     *v = td_value_tensor(t);
-    if (t && p->inference) t->flags |= TD_TF_INFERENCE;
     return t != NULL;
+}
+
+/* The graph ran in the mode of the call, the program may have changed it. */
+static void set_inference(td_tensor *t, bool on) {
+    t->flags = (uint8_t)(on ? t->flags | TD_TF_INFERENCE : t->flags & ~TD_TF_INFERENCE);
 }
 
 static bool put_results(const td_functional *f, td_storage **st, const td_value *in,
@@ -96,6 +100,7 @@ static bool put_results(const td_functional *f, td_storage **st, const td_value 
         if (p->same >= 0) to[i] = in[p->same];
         else if (p->again >= 0) to[i] = to[p->again];
         else if (!put_result(f, st, &to[i], p)) return false;
+        else set_inference(to[i].u.t, p->inference);
     }
     return true;
 }

@@ -117,7 +117,8 @@ static bool exec_view(td_opcall *c) {
         td_tensor *v = td__tensor_over(c->cx, src->st, &c->meta[i]);
         if (!v) return false;
         c->out[i] = v;
-        if (src->flags & TD_TF_INFERENCE) v->flags |= TD_TF_INFERENCE;
+        v->flags = (uint8_t)((v->flags & ~TD_TF_INFERENCE) |
+                             (src->flags & TD_TF_INFERENCE)); /* as what it shows */
         if (c->def->flags & TD_OPF_DETACH) continue;
         if (!(v->steps = make_step(c, i))) return false;
         v->base = td__ref(src->base ? src->base : src);

@@ -297,7 +297,7 @@ static bool save(td_pcall *c, td_node *n, int i) {
     bool came = !idle && (k->came || (own && k->out < 0));
     if (came && !(t = as_it_came(c, k->index, t))) return false;
     if (own && !came && !(t = td__tensor_alias(c->p->cx, t))) return false;
-    if (own) t->flags &= (uint8_t)~TD_TF_INFERENCE;
+    if (own || came) t->flags &= (uint8_t)~TD_TF_INFERENCE;
     *s = (td_saved){.arg = k->nr >= 0 ? (int16_t)-1 : (int16_t)0};
     if (!td__save(s, t, k->nr >= 0, k->nr < 0 ? 0 : k->nr)) return false;
     if (!k->checked) s->flags |= TD_SV_PLAIN;
