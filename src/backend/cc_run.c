@@ -172,7 +172,7 @@ static bool is_left(int in, const char *name) {
     char        unit[64];
     if (strncmp(name, prefix, strlen(prefix)) || strlen(name) != strlen(prefix) + 6)
         return false;
-    snprintf(unit, sizeof unit, "%s/unit0.c", name);
+    snprintf(unit, sizeof unit, "%.40s/unit0.c", name);
     return fstatat(in, name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode) &&
            st.st_uid == geteuid() && (st.st_mode & 0777) == 0700 &&
            time(NULL) - st.st_mtim.tv_sec > 86400 && faccessat(in, unit, F_OK, 0) == 0;

@@ -23,7 +23,7 @@ static bool add_file(const td_disk *d, const char *name, td_disk_files *list) {
     if (!is_ours(name) || strlen(name) >= sizeof f.name) return true;
     if (fstatat(d->fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0) return true; /* gone */
     if (!S_ISREG(st.st_mode)) return true;
-    snprintf(f.name, sizeof f.name, "%s", name);
+    memcpy(f.name, name, strlen(name) + 1);
     f.inode = st.st_ino;
     f.device = st.st_dev;
     f.bytes = st.st_size;
