@@ -1,6 +1,7 @@
 /* interp.c -- the backend that needs no compiler: a graph runs as its replay, straight
  * on the kernels. The meaning of every other backend. */
 #include "backend/backend.h"
+#include "core/config.h"
 
 /* What a graph gives is nobody's view; views are made outside, where they count. */
 static bool plain_outputs(td_ctx *cx, const td_graph *g, td_value *out) {
@@ -80,10 +81,55 @@ td_replay *td__runner_replay(const td_runner *r) {
     return r->run == run ? &((replayed *)r->env)->room : NULL;
 }
 
+/* ---- debug_asserts ------------------------------------------------------ */
+
+/* A symbol that nothing has told yet may be any number. */
+static bool is_told(const td_replay *r, int64_t dim, int64_t is) {
+    int64_t told = td__gdim_value(r->g, dim, r->bound);
+    return told == is || told == INT64_MIN;
+}
+
+/* Native code never asks: it reads values where their looks say. */
+static bool lies_as_told(const td_replay *r, const td_look *l, const td_tensor *t) {
+    if (l->rank != t->rank || l->dtype != t->dtype) return false;
+    for (int d = 0; d < l->rank; d++)
+        if (!is_told(r, l->size[d], t->size[d]) ||
+            (t->numel > 0 && t->size[d] > 1 && !is_told(r, l->stride[d], t->stride[d])))
+            return false;
+    return t->numel == 0 || is_told(r, l->offset, t->offset);
+}
+
+static bool check_results(const td_replay *r, const td_gnode *n) {
+    for (int i = 0; i < n->n_out; i++) {
+        const td_look *l = n->out[i]->look;
+        td_value       v = r->val[n->out[i]->id];
+        if (!l || l->kind != TD_K_TENSOR || v.kind != TD_K_TENSOR) continue;
+        if (lies_as_told(r, l, v.u.t)) continue;
+        return td__fail(r->g->cx, TD_E_GUARD,
+                        "debug_asserts: @%.60s: result %d of %s is %s with strides %s "
+                        "at %lld; the graph says otherwise",
+                        r->g->name, i, td__ops[n->op].name, td__type_str(v.u.t),
+                        td__sizes_str(v.u.t->rank, v.u.t->stride),
+                        (long long)v.u.t->offset);
+    }
+    return true;
+}
+
+static bool walk_checking(void *env, td_replay *r) {
+    (void)env;
+    for (int i = 0; i < r->g->nodes.n; i++) {
+        const td_gnode *n = r->g->nodes.v[i];
+        if (n->dead) continue;
+        if (!td__replay_node(r, n) || !check_results(r, n)) return false;
+    }
+    return true;
+}
+
 static bool compile(void *env, const td_graph *g, const td_compile_info *info,
                     td_runner *to) {
     (void)env, (void)info;
-    return td__runner_make(g, NULL, NULL, NULL, to);
+    td_walk_fn *walk = td__config(g->cx)->debug_asserts ? walk_checking : NULL;
+    return td__runner_make(g, walk, NULL, NULL, to);
 }
 
 const td_backend td__interp = {.name = "interp", .compile = compile};

@@ -198,6 +198,35 @@ TEST(debug_asserts_catch_a_backend_that_lies) {
     CHECK(strstr(told(false, true, "on"), "output 0 is f64[3]"));
 }
 
+/* What the interpreter says to a graph of one node that tells where it lies. */
+static const char *told_of_graph(const char *node) {
+    static char text[512];
+    td_ctx     *cx = td_open();
+    td_runner   code;
+    td_value    in = td_value_tensor(td_ones(cx, TD_SHAPE(2, 3))), out;
+    snprintf(text, sizeof text, "func @f(%%x: f32[2,3]) {\n  %s\n  return %%y\n}\n",
+             node);
+    td_config_set(cx, "debug_asserts", "on");
+    td_gfile       *f = td__gfile_parse(cx, text, strlen(text), "t.td");
+    td_compile_info info = {.half = TD_INFERENCE};
+    CHECK(f && td__compile(cx, &td__interp, f->graphs.v[0], &info, &code));
+    code.run(code.env, cx, &in, &out);
+    snprintf(text, sizeof text, "%s", td_message(cx));
+    td__runner_drop(&code);
+    td__gfile_drop(f);
+    td_close(cx);
+    return text;
+}
+
+TEST(debug_asserts_catch_a_graph_that_lies) {
+    CHECK_STR(told_of_graph("%y = select(%x, 0, 1) : f32[3]+3"), "");
+    CHECK(
+        strstr(told_of_graph("%y = select(%x, 0, 1) : f32[3]"), "[1] at 3; the graph"));
+    CHECK(strstr(told_of_graph("%y = t(%x) : f32[3,2]"), "strides [1,3]"));
+    CHECK(strstr(told_of_graph("%y = neg(%x) : f64[2,3]"),
+                 "result 0 of neg is f32[2,3]"));
+}
+
 TEST(debug_asserts_let_a_whole_step_pass) {
     td_ctx    *cx = td_open();
     td_tensor *x = td_ones(cx, TD_SHAPE(4, 3)), *seen = td_zeros(cx, TD_SHAPE());
