@@ -82,7 +82,7 @@ static double coarsest_named(const td_gfile *f) {
     return unit;
 }
 
-/* Of the coarsest floats among values and casts: gradients may have come through them. */
+/* Of the coarsest floats among values and casts, which gradients may come through. */
 static double coarsest(const case_run *r) {
     double unit = coarsest_named(r->file);
     for (int i = 0; i < r->r.g->n_values; i++)
