@@ -35,6 +35,7 @@ typedef struct td_export_opts {
     int                n_params, n_buffers; /* of td_export_joint */
     const char *const *state_names;
     const char        *in_tree, *out_tree; /* specs of arguments and results, or NULL */
+    td_shapes          dynamic; /* TD_SHAPES_DYNAMIC: sizes of arguments are symbols */
 } td_export_opts;
 #define TD_EXPORT_OPTS .size = sizeof(td_export_opts)
 

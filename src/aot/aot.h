@@ -224,8 +224,9 @@ const td_graph *td__spec_program(const td_fn *f, const td_spec *s);
 /* A specialization for these arguments; NULL after td__fail. */
 td_spec  *td__spec_make(td_fn *f, td_values args);
 /* The same in two steps, for a staged function: up to the joint graph, which is tidy,
- * and from there. The second takes over j. */
-td_joint *td__spec_join(td_fn *f, td_spec *s, td_values args);
+ * and from there. The second takes over j. With `sizes` it is for many sizes, or fails
+ * where that cannot be. */
+td_joint *td__spec_join(td_fn *f, td_spec *s, td_values args, bool sizes);
 bool      td__spec_plan(td_fn *f, td_spec *s, td_joint *j);
 void      td__spec_drop(td_spec *s); /* NULL is fine */
 /* From the body to s->j, for arguments like these. */

@@ -318,15 +318,25 @@ td_spec *td__spec_make(td_fn *f, td_values args) {
 
 /* ---- in two steps ------------------------------------------------------- */
 
-/* For these sizes; other offsets are other calls whatever graph comes in between. */
-td_joint *td__spec_join(td_fn *f, td_spec *s, td_values args) {
+/* For many sizes; the reason where that cannot be. */
+static bool trace_any(td_fn *f, td_spec *s, td_values args) {
+    if (td__spec_trace_sizes(f, s, args, false)) return true;
+    if (!td_ok(f->cx)) return false;
+    return td__fail(f->cx, TD_E_UNSUPPORTED,
+                    "%s: not for other sizes: an argument is a view that requires "
+                    "grad; pass a clone, or leave `dynamic` off",
+                    f->name);
+}
+
+/* Other offsets are other calls whatever graph comes in between. */
+td_joint *td__spec_join(td_fn *f, td_spec *s, td_values args, bool sizes) {
     uint32_t topics = log_more(f);
     td_where here = td_here;
     s->mode = f->mode;
     s->set = td__fn_settings(f);
     s->offsets = true;
     td__span_begin(f->cx, "specialize");
-    bool ok = td__spec_trace(f, s, args) &&
+    bool ok = (sizes ? trace_any(f, s, args) : td__spec_trace(f, s, args)) &&
               (td__key_owners(s, args) || td__fail_memory(f->cx)) &&
               td__key_make(f, &s->key, args, s);
     td__span_end(f->cx, "specialize");

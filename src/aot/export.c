@@ -157,7 +157,8 @@ static td_gval *turned(td_graph *g, const td_update *u) {
     td_gval       *v = g->inputs.v[u->input];
     td_garg        in[4] = {td__garg_value(v), td__garg_ints(e->size, e->rank),
                             td__garg_ints(e->stride, e->rank), td__garg_int(e->offset)};
-    td_gnode      *n = td__graph_op(g, TD_OP_as_strided, in, 4, 1);
+    if (td__dim_is_sym(e->offset)) in[3].kind = TD_G_SYM;
+    td_gnode *n = td__graph_op(g, TD_OP_as_strided, in, 4, 1);
     if (!n) return NULL;
     td_look l = {.kind = TD_K_TENSOR,
                  .dtype = (uint8_t)e->dtype,
@@ -283,6 +284,10 @@ static bool trees_fit(const exporting *x) {
            check_tree(x, x->o.out_tree, x->j->n_results, "results");
 }
 
+static bool is_dynamic(const exporting *x) {
+    return td__fn_settings(x->f).dynamic == TD_SHAPES_DYNAMIC;
+}
+
 static bool export(exporting *x, td_values args) {
     td_ctx *cx = x->f->cx;
     if (x->o.what != TD_EXPORT_FORWARD && !td__recording(cx))
@@ -291,7 +296,7 @@ static bool export(exporting *x, td_values args) {
                         "none in the graph; switch them on");
     x->s = td__zalloc(sizeof *x->s);
     if (!x->s) return td__fail_memory(cx);
-    x->j = td__spec_join(x->f, x->s, args);
+    x->j = td__spec_join(x->f, x->s, args, is_dynamic(x));
     if (!x->j || !trees_fit(x) || !check(x) || !td__joint_clean(x->j, x->s->set.cse))
         return false;
     name_tangents(x->j);
@@ -310,6 +315,7 @@ static td_aot_opts aot_options(const td_export_opts *o) {
                          .name = o->name,
                          .keep_mutations = o->keep_mutations,
                          .decompose = o->decompose,
+                         .dynamic = o->dynamic,
                          .n_params = o->n_params,
                          .n_buffers = o->n_buffers,
                          .state_names = o->state_names};

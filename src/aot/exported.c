@@ -87,28 +87,113 @@ int td_exported_loss(const td_exported *e) {
 
 /* ---- a run -------------------------------------------------------------- */
 
-static bool check_input(const td_exported *e, td_values in, int i) {
-    const td_graph  *g = e->g;
-    const td_gval   *v = g->inputs.v[passed(g, i)];
+/* Sizes may be symbols; bound[] says what they are in this run. */
+static bool has_sizes(const td_graph *g, const td_look *l, const td_tensor *t,
+                      const int64_t *bound) {
+    if (t->dtype != l->dtype || t->rank != l->rank) return false;
+    for (int d = 0; d < l->rank; d++)
+        if (td__gdim_value(g, l->size[d], bound) != t->size[d]) return false;
+    return true;
+}
+
+static bool check_input(const td_exported *e, int i, td_value x, const int64_t *bound) {
+    const td_gval   *v = e->g->inputs.v[passed(e->g, i)];
     const td_look   *l = v->look;
-    const td_tensor *t = in.v[i].kind == TD_K_TENSOR ? in.v[i].u.t : NULL;
+    const td_tensor *t = x.kind == TD_K_TENSOR ? x.u.t : NULL;
     bool             fits = t && !td_is_nil(t) && t->cx == e->cx;
-    if (l && l->kind == TD_K_TENSOR && fits) {
-        fits = t->dtype == l->dtype && t->rank == l->rank;
-        for (int d = 0; fits && d < l->rank; d++)
-            fits = td__dim_is_sym(l->size[d]) || l->size[d] == t->size[d];
-    }
+    if (l && l->kind == TD_K_TENSOR && fits) fits = has_sizes(e->g, l, t, bound);
     return fits || td__fail(e->cx, TD_E_ARG,
                             "td_exported_run: input %d, %%%.60s, is nil, of another "
                             "context, or has not the dtype and sizes of the graph's",
                             i, v->name ? v->name : "");
 }
 
+/* What the graph was traced for. */
+static bool check_facts(const td_exported *e, const int64_t *bound) {
+    for (int i = 0; i < e->g->facts.n; i++) {
+        const td_gfact *f = &e->g->facts.v[i];
+        if (td__gfact_holds(e->g, f, bound)) continue;
+        td_buf b = {0};
+        td__gfact_text(&b, e->g, f);
+        td__fail(e->cx, TD_E_ARG,
+                 "td_exported_run: of sizes of its inputs %.200s does not hold, which "
+                 "the graph is for; export it for such inputs",
+                 td__buf_str(&b));
+        td__buf_free(&b);
+        return false;
+    }
+    return true;
+}
+
+/* Do inputs a and b lie to each other as they did when it was traced? */
+static bool lie_alike(const td_graph *g, int a, int b, const td_value *all,
+                      const int64_t *bound) {
+    const td_look   *l = g->inputs.v[a]->look, *m = g->inputs.v[b]->look;
+    const td_tensor *t = all[a].u.t, *u = all[b].u.t;
+    bool             shared = l->storage >= 0 && l->storage == m->storage;
+    if (!shared) return t->st != u->st || t->numel == 0 || u->numel == 0;
+    int64_t apart =
+        td__gdim_value(g, l->offset, bound) - td__gdim_value(g, m->offset, bound);
+    if (t->st != u->st || t->offset - u->offset != apart) return false;
+    for (int d = 0; d < l->rank; d++)
+        if (td__gdim_value(g, l->stride[d], bound) != t->stride[d]) return false;
+    for (int d = 0; d < m->rank; d++)
+        if (td__gdim_value(g, m->stride[d], bound) != u->stride[d]) return false;
+    return true;
+}
+
+static bool has_updates(const td_graph *g) {
+    for (int i = 0; i < g->outputs.n; i++) {
+        uint8_t kind = g->out_desc.v[i].kind;
+        if (kind == TD_D_UPDATE || kind == TD_D_META_UPDATE) return true;
+    }
+    for (int i = 0; i < g->nodes.n; i++)
+        if (td__opinfo(g->nodes.v[i]->op)->writes) return true;
+    return false;
+}
+
+/* What is written is seen through whatever shares its bytes. */
+static bool check_aliases(const td_exported *e, const td_value *all,
+                          const int64_t *bound) {
+    const td_graph *g = e->g;
+    if (!has_updates(g)) return true;
+    for (int a = 0; a < g->inputs.n; a++)
+        for (int b = 0; all[a].kind == TD_K_TENSOR && b < a; b++) {
+            bool known = g->inputs.v[a]->look && g->inputs.v[b]->look;
+            if (all[b].kind != TD_K_TENSOR || !known) continue;
+            if (lie_alike(g, b, a, all, bound)) continue;
+            return td__fail(
+                e->cx, TD_E_ARG,
+                "td_exported_run: %%%.60s and %%%.60s share bytes otherwise "
+                "than those the graph was made for, which writes inputs; "
+                "export it for such inputs",
+                g->inputs.v[b]->name ? g->inputs.v[b]->name : "",
+                g->inputs.v[a]->name ? g->inputs.v[a]->name : "");
+        }
+    return true;
+}
+
+static bool check_inputs(const td_exported *e, td_values in) {
+    const td_graph *g = e->g;
+    if (in.n != td_exported_inputs(e)) return true; /* said by td_graph_run */
+    td_value *all = td__zalloc(sizeof *all * ((size_t)g->inputs.n + 1));
+    int64_t  *bound = td__zalloc(sizeof *bound * ((size_t)g->dims.n + 1));
+    bool      ok = (all && bound) || td__fail_memory(e->cx);
+    for (int i = 0; ok && i < in.n; i++)
+        if (in.v[i].kind == TD_K_TENSOR && in.v[i].u.t) all[passed(g, i)] = in.v[i];
+    if (ok) td__gdim_bind(g, all, bound);
+    if (ok) td__gdim_solve(g, bound);
+    for (int i = 0; ok && i < in.n; i++) ok = check_input(e, i, in.v[i], bound);
+    ok = ok && check_facts(e, bound) && check_aliases(e, all, bound);
+    td__free(all);
+    td__free(bound);
+    return ok;
+}
+
 bool td_exported_run(const td_exported *e, td_values in, td_value *out, int n_out) {
     td_ctx *cx = e->cx;
-    bool    grad = cx->grad_enabled, ok = td_ok(cx);
-    for (int i = 0; ok && i < in.n && in.n == td_exported_inputs(e); i++)
-        ok = check_input(e, in, i);
+    bool    grad = cx->grad_enabled;
+    bool    ok = td_ok(cx) && check_inputs(e, in);
     if (!ok) {
         for (int i = 0; i < n_out; i++) out[i] = td_value_tensor(td_nil(cx));
         return false;

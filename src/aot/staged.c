@@ -18,7 +18,10 @@ static td_staged *stage(td_fn *f, td_values args) {
     td_ctx    *cx = f->cx;
     f->staged = true;
     if (st && s) {
-        *st = (td_staged){.cx = cx, .f = f, .s = s, .j = td__spec_join(f, s, args)};
+        *st = (td_staged){.cx = cx,
+                          .f = f,
+                          .s = s,
+                          .j = td__spec_join(f, s, args, false)};
         if (st->j) return st;
         td_stage_drop(st);
         return NULL;

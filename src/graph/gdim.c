@@ -117,6 +117,41 @@ void td__gdim_settle(const td_graph *g, int64_t *bound) {
     }
 }
 
+/* Makes one side what the other is; true: news. */
+static bool solve(const td_graph *g, int64_t to, int64_t from, int64_t *bound) {
+    const td_gdim *d = td__gdim_at(g, to);
+    int64_t        value = td__gdim_value(g, from, bound);
+    if (!d || d->op != TD_GDIM_SYMBOL || value == INT64_MIN) return false;
+    if (bound[d - g->dims.v] != INT64_MIN) return false;
+    bound[d - g->dims.v] = value;
+    return true;
+}
+
+void td__gdim_solve(const td_graph *g, int64_t *bound) {
+    for (bool news = true; news;) {
+        news = false;
+        for (int i = 0; i < g->facts.n; i++) {
+            const td_gfact *f = &g->facts.v[i];
+            if (f->rel != TD_DIM_IS_EQ) continue;
+            news |= solve(g, f->a, f->b, bound) || solve(g, f->b, f->a, bound);
+        }
+        td__gdim_settle(g, bound);
+    }
+}
+
+bool td__gfact_holds(const td_graph *g, const td_gfact *f, const int64_t *bound) {
+    int64_t a = td__gdim_value(g, f->a, bound), b = td__gdim_value(g, f->b, bound);
+    if (a == INT64_MIN || b == INT64_MIN) return false;
+    switch ((td_dim_rel)f->rel) {
+    case TD_DIM_IS_EQ: return a == b;
+    case TD_DIM_IS_NE: return a != b;
+    case TD_DIM_IS_LT: return a < b;
+    case TD_DIM_IS_GE: return a >= b;
+    case TD_DIM_RELS: break;
+    }
+    return false;
+}
+
 static int64_t least_symbol(const td_graph *g, int64_t dim) {
     int64_t least = 0;
     for (int i = 0; i < g->facts.n; i++) {

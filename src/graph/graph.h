@@ -262,6 +262,11 @@ void           td__gdim_settle(const td_graph *g, int64_t *bound);
 int64_t        td__gdim_least(const td_graph *g, int64_t dim);
 /* Fills bound[dims.n] from the inputs of a call; INT64_MIN: they do not say. */
 void           td__gdim_bind(const td_graph *g, const td_value *in, int64_t *bound);
+/* A symbol that no input shows, where facts say what it is. */
+void           td__gdim_solve(const td_graph *g, int64_t *bound);
+/* Does a fact hold of such sizes? Not where they are not known. */
+bool td__gfact_holds(const td_graph *g, const td_gfact *f, const int64_t *bound);
+void td__gfact_text(td_buf *b, const td_graph *g, const td_gfact *f);
 
 /* ---- walking (walk.c, clone.c, compare.c) ------------------------------- */
 

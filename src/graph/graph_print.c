@@ -331,15 +331,19 @@ static void header(td_buf *b, const td_labels *l, unsigned how, int indent) {
     td__buf_add(b, ") {\n");
 }
 
+void td__gfact_text(td_buf *b, const td_graph *g, const td_gfact *f) {
+    td__text_dim(b, g, f->a);
+    td__buf_printf(b, " %s ", td__rel_signs[f->rel]);
+    td__text_dim(b, g, f->b);
+}
+
 /* `given s0 >= 2, s1 == 16`: what is known of sizes. */
 static void facts(td_buf *b, const td_graph *g, int indent) {
     if (!g->facts.n) return;
     begin_line(b, indent);
     for (int i = 0; i < g->facts.n; i++) {
         td__buf_add(b, i ? ", " : "given ");
-        td__text_dim(b, g, g->facts.v[i].a);
-        td__buf_printf(b, " %s ", td__rel_signs[g->facts.v[i].rel]);
-        td__text_dim(b, g, g->facts.v[i].b);
+        td__gfact_text(b, g, &g->facts.v[i]);
     }
     td__buf_add(b, "\n");
 }

@@ -1,30 +1,8 @@
 /* aot_export.c -- exported graphs: what their signatures say, that they compute what
  * the function does, and what cannot be exported. */
-#include "tower_help.h"
+#include "export_help.h"
 
 #include "td_files.h"
-#include "td_test.h"
-
-enum { ROOM = 16 };
-
-/* Values for all inputs by the signature: members by name, then the arguments. */
-static int fill(const td_exported *e, td_module *m, td_values args, td_value *in) {
-    int n = td_exported_inputs(e);
-    for (int i = 0; i < n; i++) {
-        td_slot s = td_exported_input(e, i);
-        in[i] = TD_NONE;
-        if (s.kind == TD_SLOT_PARAM || s.kind == TD_SLOT_BUFFER)
-            in[i] = td_value_tensor(td_module_get(m, s.name));
-        else if (s.kind == TD_SLOT_PLAIN) in[i] = args.v[s.index];
-    }
-    return n;
-}
-
-static bool run(const td_exported *e, td_module *m, td_values args, td_value *in,
-                td_value *out) {
-    int n = fill(e, m, args, in);
-    return td_exported_run(e, (td_values){in, n}, out, td_exported_outputs(e));
-}
 
 static td_tensor *output(const td_exported *e, const td_value *out, td_slot_kind kind,
                          int index) {
@@ -127,11 +105,6 @@ TEST(an_export_survives_its_file) {
 
 /* ---- functions ---------------------------------------------------------- */
 
-static bool products(td_call *c) {
-    td_tensor *x = td_arg(c, 0), *y = td_arg(c, 1);
-    return td_return(c, td_mul(x, y), td_mul(y, td_detach(y)), 3);
-}
-
 TEST(a_function_exports_tangents_for_all_its_differentiable_results) {
     td_ctx      *cx = td_open();
     td_tensor   *x = td_set_requires_grad(td_randn(cx, TD_SHAPE(3)), true);
@@ -153,16 +126,6 @@ TEST(a_function_exports_tangents_for_all_its_differentiable_results) {
     CHECK_OK(cx);
     td_exported_drop(e);
     td_close(cx);
-}
-
-/* Writes, views, geometry: x becomes its transpose, y is written, a view returned. */
-static bool moves(td_call *c) {
-    td_tensor *x = td_arg(c, 0), *y = td_arg(c, 1), *z = td_arg(c, 2);
-    td_transpose_(x, 0, 1);
-    td_mul_(y, 2.0);
-    td_mul_(z, 3.0);
-    td_transpose_(z, 0, 1);
-    return td_return(c, td_select(y, 0, 1), x, td_mul(z, 2.0));
 }
 
 TEST(writes_geometry_and_views_become_values) {
@@ -376,5 +339,33 @@ TEST(wrong_trees_texts_files_and_inputs_are_refused) {
     CHECK(aot_says(cx, TD_E_ARG, "gives 3 outputs"));
     td_exported_drop(e);
     td_close(other);
+    td_close(cx);
+}
+
+/* ---- other inputs than those it was made of ------------------------------ */
+
+TEST(inputs_that_share_bytes_otherwise_are_refused) {
+    td_ctx        *cx = td_open();
+    td_tensor     *b = td_randn(cx, TD_SHAPE(2, 3)), *x = td_randn(cx, TD_SHAPE(3));
+    td_tensor     *first = td_select(b, 0, 0), *last = td_select(b, 0, 1);
+    td_export_opts o = {TD_EXPORT_OPTS, .what = TD_EXPORT_FORWARD};
+    td_exported   *e = td_export_joint(cx, writes_both, NULL, TD_ARGS(b, last), &o);
+    td_value       out[ROOM];
+    CHECK_OK(cx);
+
+    CHECK(td_exported_run(e, TD_ARGS(b, last), out, 2));
+    CHECK(!td_exported_run(e, TD_ARGS(b, x), out, 2));
+    CHECK(aot_says(cx, TD_E_ARG, "%x0 and %x1 share bytes otherwise"));
+    CHECK(!td_exported_run(e, TD_ARGS(b, first), out, 2));
+    CHECK(aot_says(cx, TD_E_ARG, "share bytes otherwise"));
+    td_exported_drop(e);
+    e = td_export_joint(cx, writes_both, NULL, TD_ARGS(b, x), &o);
+    CHECK(!td_exported_run(e, TD_ARGS(b, last), out, 2));
+    CHECK(aot_says(cx, TD_E_ARG, "share bytes otherwise"));
+    td_exported_drop(e);
+    e = td_export_joint(cx, several, NULL, TD_ARGS(x, last), &o); /* writes nothing */
+    CHECK(td_exported_run(e, TD_ARGS(x, x), out, 2));
+    CHECK_OK(cx);
+    td_exported_drop(e);
     td_close(cx);
 }
