@@ -55,10 +55,10 @@ static int64_t step_of(const td_tensor *t, int dim) {
     return t->rank ? t->stride[dim] : 1;
 }
 
-static void logs(td_acc acc, const strip *max, strip *sum, int64_t n) {
+static void logs(td_acc acc, strip *sum, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
-        if (acc == TD_ACC_F32) sum->f32[i] = max->f32[i] + logf(sum->f32[i]);
-        else sum->f64[i] = max->f64[i] + log(sum->f64[i]);
+        if (acc == TD_ACC_F32) sum->f32[i] = logf(sum->f32[i]);
+        else sum->f64[i] = log(sum->f64[i]);
     }
 }
 
@@ -83,8 +83,8 @@ static void soft_row(const soft *s, const void *x, const void *y, void *z) {
         if (s->kind == SOFTMAX) {
             s->f->divide(z, &sum, 0, s->n, z);
         } else {
-            logs(s->acc, &max, &sum, 1);
-            s->f->shift(x, &sum, 0, s->n, z);
+            logs(s->acc, &sum, 1);
+            s->f->log_softmax(x, &max, &sum, 0, s->n, z);
         }
         break;
     case SOFTMAX_GRAD:
@@ -165,7 +165,7 @@ static void strip_stats(const soft *s, const char *px, const char *py, int64_t n
     if (s->kind > LOG_SOFTMAX) return;
     for (int64_t j = 0; j < s->n; j++)
         s->f->exp_cols(across(s, s->x, px, j, n, &a), max, n, NULL, sum);
-    if (s->kind == LOG_SOFTMAX) logs(s->acc, max, sum, n);
+    if (s->kind == LOG_SOFTMAX) logs(s->acc, sum, n);
 }
 
 static void soft_strip(const soft *s, int64_t o, int64_t i, int64_t n) {
@@ -184,7 +184,7 @@ static void soft_strip(const soft *s, int64_t o, int64_t i, int64_t n) {
             s->f->exp_cols(x, &max, n, z, &dead);
             s->f->divide(z, &sum, 1, n, z);
         } else if (s->kind == LOG_SOFTMAX) {
-            s->f->shift(x, &sum, 1, n, z);
+            s->f->log_softmax(x, &max, &sum, 1, n, z);
         } else {
             const void *y = across(s, s->y, py, j, n, &b);
             (s->kind == SOFTMAX_GRAD ? s->f->softmax_grad
@@ -286,7 +286,8 @@ static void lse_places(void *arg, int64_t begin, int64_t end) {
                 (s->acc == TD_ACC_F32 ? isinf(max.f32[0]) : isinf(max.f64[0])))
                 fill(s->acc, &max, 1, 0);
         }
-        logs(s->acc, &max, &total, 1);
+        logs(s->acc, &total, 1);
+        l->row[s->acc][TD_RED_SUM](&max, 1, &total);
         l->store[s->acc][dt](&total, 1,
                              td__ptr(s->out) +
                                  td__walk_out(&s->w, k) * td__dtype_bytes[dt]);

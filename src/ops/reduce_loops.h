@@ -49,6 +49,9 @@ typedef struct td_float_loops {
     /* y[i] = x[i] * m[i * step] and y[i] = x[i] - s[i * step]. */
     void (*scale)(const void *x, const void *m, int64_t step, int64_t n, void *y);
     void (*shift)(const void *x, const void *s, int64_t step, int64_t n, void *y);
+    /* y[i] = x[i] - max[i * step] - log[i * step]. */
+    void (*log_softmax)(const void *x, const void *max, const void *log, int64_t step,
+                        int64_t n, void *y);
     /* y[i] = x[i] / m[i * step]. */
     void (*divide)(const void *x, const void *m, int64_t step, int64_t n, void *y);
     /* Sum of a[i] * b[i]; acc[i] += a[i] * b[i]. */
