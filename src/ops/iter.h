@@ -25,12 +25,12 @@ typedef struct td_iter {
 
 /* Where an operand's elements come from, or the results go to. */
 typedef struct td_side {
-    td_convert_fn *convert;        /* memory to the loop's type, or back */
-    td_convert_fn *narrow, *widen; /* then round to a dtype and back; NULL: no need */
-    bool           same;           /* memory holds the loop's type */
-    uint8_t        mem;            /* bytes of an element in memory */
-    uint8_t        loop;           /* and as the loop sees it */
-    uint8_t        via;            /* and in between, when rounding */
+    td_convert_fn *convert; /* memory to the loop's type, or back; with widen, to... */
+    td_convert_fn *widen;   /* ...a narrower dtype, and that to the loop's; NULL */
+    bool           same;    /* memory holds the loop's type */
+    uint8_t        mem;     /* bytes of an element in memory */
+    uint8_t        loop;    /* and as the loop sees it */
+    uint8_t        via;     /* and of the narrower dtype in between */
 } td_side;
 
 typedef struct td_run {

@@ -125,20 +125,20 @@ bool td__pw_keeps(const td_pw *w, const td_tensor *t) {
 
 static td_side input_side(const td_pw *w, const td_isa *isa, int k, td_dtype loop) {
     bool     mask = w->masks >> k & 1;
-    td_dtype to = mask ? TD_BOOL : loop, from = to;
+    td_dtype to = mask ? TD_BOOL : loop, from = to, via = to;
     td_side  s = {.loop = td__dtype_bytes[to]};
     if (w->in[k].kind == TD_K_TENSOR) {
         td_tensor *t = w->in[k].u.t;
         from = (td_dtype)t->dtype;
         if (!mask && from != w->common && w->common != loop && !td__pw_keeps(w, t)) {
-            s.narrow = isa->convert[loop][w->common];
-            s.widen = isa->convert[w->common][loop];
-            s.via = td__dtype_bytes[w->common];
+            via = w->common;
+            s.widen = isa->convert[via][loop];
+            s.via = td__dtype_bytes[via];
         }
     }
     s.same = from == to;
     s.mem = td__dtype_bytes[from];
-    s.convert = isa->convert[from][to];
+    s.convert = isa->convert[from][via];
     return s;
 }
 

@@ -70,7 +70,7 @@ static int mode_of(plan *p, int k) {
     const td_side *s = &r->side[k];
     if (k > 0 && is_number(&r->it, k)) return NUMBER;
     if (k > 0 && r->it.stride[k][0] == 0) return SPREAD;
-    if (s->same && !s->narrow && r->it.stride[k][0] == s->mem) return DIRECT;
+    if (s->same && !s->widen && r->it.stride[k][0] == s->mem) return DIRECT;
     int d = k > 0 && r->it.stride[k][0] != s->mem ? transposed_dim(r, k) : 0;
     if (d == 0 || (p->tile && p->tile != d)) return LOAD;
     p->tile = d;
@@ -99,17 +99,18 @@ static void make_plan(plan *p, const td_run *r) {
 
 /* ---- one unit ------------------------------------------------------------ */
 
-static void round_through(const td_side *s, room *m, int64_t n, char *buf) {
-    if (!s->narrow) return;
-    s->narrow(n, m->via, s->via, buf, s->loop);
-    s->widen(n, buf, s->loop, m->via, s->via);
+/* n elements from memory, as the loop sees them. */
+static void bring(const td_side *s, room *m, int64_t n, char *buf, const char *src,
+                  int64_t step) {
+    char   *to = s->widen ? m->via : buf;
+    int64_t size = s->widen ? s->via : s->loop;
+    s->convert(n, to, size, src, step);
+    if (s->widen) s->widen(n, buf, s->loop, m->via, s->via);
 }
 
 static const char *load(const td_run *r, room *m, int k, int64_t n, const char *src,
                         int64_t step) {
-    const td_side *s = &r->side[k];
-    s->convert(n, m->buf[k], s->loop, src, step);
-    round_through(s, m, n, m->buf[k]);
+    bring(&r->side[k], m, n, m->buf[k], src, step);
     return m->buf[k];
 }
 
@@ -129,7 +130,7 @@ static void run_chunk(const plan *p, room *m, int64_t n, char *const *at) {
         if (mode[k] == DIRECT) in[k - 1] = at[k];
         else if (mode[k] <= SPREAD) in[k - 1] = m->buf[k];
         else if (mode[k] == TILE) /* a row of the tile, contiguous */
-            in[k - 1] = r->side[k].same && !r->side[k].narrow
+            in[k - 1] = r->side[k].same && !r->side[k].widen
                             ? at[k]
                             : load(r, m, k, n, at[k], r->side[k].mem);
         else in[k - 1] = load(r, m, k, n, at[k], r->it.stride[k][0]);
@@ -300,14 +301,14 @@ static void walk_on(walk *w, int64_t n) {
     }
 }
 
-/* Brings n elements from where w stands into buf, or from buf to there. */
-static void walk_rows(const td_run *r, walk *w, int64_t n, char *buf, bool out) {
+/* Brings n elements from where w stands into buf; without m, from buf to there. */
+static void walk_rows(const td_run *r, walk *w, room *m, int64_t n, char *buf) {
     const td_side *s = &r->side[w->k];
     int64_t        step = r->it.stride[w->k][0];
     while (n > 0) {
         int64_t len = at_most(n, r->it.size[0] - w->idx[0]);
-        if (out) s->convert(len, w->ptr, step, buf, s->loop);
-        else s->convert(len, buf, s->loop, w->ptr, step);
+        if (m) bring(s, m, len, buf, w->ptr, step);
+        else s->convert(len, w->ptr, step, buf, s->loop);
         walk_on(w, len);
         buf += len * s->loop;
         n -= len;
@@ -317,7 +318,7 @@ static void walk_rows(const td_run *r, walk *w, int64_t n, char *buf, bool out) 
 static bool is_linear(const td_run *r, int k) {
     const td_iter *it = &r->it;
     int64_t        step = r->side[k].mem;
-    if (!r->side[k].same || r->side[k].narrow) return false;
+    if (!r->side[k].same || r->side[k].widen) return false;
     for (int d = 0; d < it->rank; step *= it->size[d], d++)
         if (it->stride[k][d] != step) return false;
     return true;
@@ -338,12 +339,11 @@ static void run_linear(void *arg, int64_t begin, int64_t end) {
             in[k - 1] =
                 p->mode[k] == DIRECT ? r->it.ptr[k] + i * r->side[k].mem : m.buf[k];
             if (p->mode[k] != LOAD) continue;
-            walk_rows(r, &w[k], n, m.buf[k], false);
-            round_through(&r->side[k], &m, n, m.buf[k]);
+            walk_rows(r, &w[k], &m, n, m.buf[k]);
         }
         char *out = p->mode[0] == DIRECT ? r->it.ptr[0] + i * r->side[0].mem : m.buf[0];
         r->loop(n, out, in, &r->p);
-        if (p->mode[0] == LOAD) walk_rows(r, &w[0], n, m.buf[0], true);
+        if (p->mode[0] == LOAD) walk_rows(r, &w[0], NULL, n, m.buf[0]);
     }
 }
 
