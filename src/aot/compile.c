@@ -205,7 +205,8 @@ static bool counts_views(const td_graph *program) {
     for (int i = 0; i < program->nodes.n; i++) {
         const td_gnode *n = program->nodes.v[i];
         if (n->kind == TD_N_OP &&
-            (n->op == TD_OP_detach_ || n->op == TD_OP_requires_grad_))
+            (n->op == TD_OP_detach_ || n->op == TD_OP_requires_grad_ ||
+             n->op == TD_OP_set_))
             return true;
     }
     return false;
