@@ -1,6 +1,6 @@
 /* dce.c -- dead code: nodes go when nobody reads their results. Effects stay: writes,
  * random draws, for they move the generator on, and ops that fail for certain values. A
- * region without nodes goes with them. */
+ * region without nodes goes with them. Graphs among the arguments are cleaned too. */
 #include "graph/graph_int.h"
 
 static void mark_live(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
@@ -110,5 +110,6 @@ bool td__graph_dce(td_graph *g) {
         td__graph_pack(g);
     }
     td__arena_free(&room);
+    for (int i = 0; ok && i < g->nested.n; i++) ok = td__graph_dce(g->nested.v[i]);
     return ok;
 }
