@@ -1,43 +1,8 @@
 /* aot_keep.c -- specializations on disk: the next function finds them, does the same,
  * and nothing that lies there can do harm. Each test has a directory of its own. */
-#include "aot_help.h"
-#include "backend/disk.h"
+#include "keep_help.h"
 
 #include <dirent.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-static char place[64];
-
-static td_ctx *enter(const char *topics) {
-    td_ctx *cx = open_hearing(topics);
-    if (!*place) {
-        snprintf(place, sizeof place, "/tmp/td-keep-XXXXXX");
-        CHECK(mkdtemp(place) != NULL);
-    }
-    td_config_set(cx, "cache_dir", place);
-    td_config_set(cx, "backend", "interp");
-    return cx;
-}
-
-static void leave(td_ctx *cx) {
-    char    path[100];
-    td_disk d;
-    td__disk_open(&d, cx, false);
-    td__disk_clear(&d);
-    td__disk_close(&d);
-    td_close(cx);
-    snprintf(path, sizeof path, "%s/lock", place);
-    unlink(path);
-    CHECK(rmdir(place) == 0);
-    *place = 0;
-}
-
-static int count(const char *word) {
-    int n = 0;
-    for (const char *p = heard; (p = strstr(p, word)); p++) n++;
-    return n;
-}
 
 static int runs; /* of a body */
 
