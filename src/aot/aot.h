@@ -43,17 +43,18 @@ typedef enum td_key_bit {
 /* Which values of a call lie in the same bytes. */
 typedef struct td_kin {
     int  first;  /* the first of them */
+    int  same;   /* the first that is the same tensor */
     int  view;   /* of a base: a view of it; else -1 */
     bool shared; /* they are not all one tensor; said of the first and those others */
 } td_kin;
 typedef struct td_kin_slot {
-    const void *bytes;
+    const void *key;   /* bytes, or a tensor in bytes that another came with first */
     uint64_t    stamp; /* of the call that wrote it */
     int         first;
 } td_kin_slot;
 typedef struct td_kins {
     td_kin      *kin;
-    td_kin_slot *slot; /* a table by bytes */
+    td_kin_slot *slot; /* a table by key */
     int          room; /* values it has room for */
     size_t       mask;
     uint64_t     stamp;

@@ -79,7 +79,7 @@ static bool make_room(td_kins *k, int n) {
     n *= 2; /* each may have a base */
     if (n <= k->room) return true;
     size_t slots = 16;
-    while (slots < 2 * (size_t)n) slots *= 2;
+    while (slots < 3 * (size_t)n) slots *= 2; /* bytes, and tensors that share them */
     td_kin      *kin = td__alloc(sizeof *kin * (size_t)n);
     td_kin_slot *slot = td__zalloc(sizeof *slot * slots);
     if (!kin || !slot) {
@@ -98,16 +98,22 @@ void td__kins_free(td_kins *k) {
     *k = (td_kins){0};
 }
 
-/* The first value whose bytes these are: i itself when they are new. */
-static int first_of(td_kins *k, const void *bytes, int i) {
-    size_t at = (size_t)((uintptr_t)bytes * 0x9e3779b97f4a7c15u >> 20) & k->mask;
+/* The first value with that key: i itself when it is new. */
+static int first_of(td_kins *k, const void *key, int i) {
+    size_t at = (size_t)((uintptr_t)key * 0x9e3779b97f4a7c15u >> 20) & k->mask;
     for (;; at = (at + 1) & k->mask) {
         td_kin_slot *s = &k->slot[at];
-        if (s->stamp == k->stamp && s->bytes == bytes) return s->first;
+        if (s->stamp == k->stamp && s->key == key) return s->first;
         if (s->stamp == k->stamp) continue;
-        *s = (td_kin_slot){bytes, k->stamp, i};
+        *s = (td_kin_slot){key, k->stamp, i};
         return i;
     }
+}
+
+/* The first value that is t, value i, in the bytes of value `first`. */
+static int same_as(td_kins *k, const subject *s, const td_tensor *t, int first, int i) {
+    if (first == i || tensor_at(s, first) == t) return first;
+    return first_of(k, t, i);
 }
 
 /* Storages made of the same memory count as one. Slots of earlier calls have other
@@ -118,11 +124,12 @@ static bool find_kin(td_kins *k, const subject *s) {
     k->stamp++;
     for (int i = 0; i < n; i++) {
         const td_tensor *t = tensor_at(s, i);
-        k->kin[i] = (td_kin){i, -1, false};
+        k->kin[i] = (td_kin){i, i, -1, false};
         if (!t) continue;
         int first = first_of(k, t->st->data ? t->st->data : (const void *)t->st, i);
         k->kin[i].first = first;
-        if (tensor_at(s, first) != t) k->kin[i].shared = k->kin[first].shared = true;
+        k->kin[i].same = same_as(k, s, t, first, i);
+        if (k->kin[i].same != first) k->kin[i].shared = k->kin[first].shared = true;
     }
     return true;
 }
@@ -140,20 +147,19 @@ static void find_bases(td_kins *k, subject *s) {
     for (int i = 0; i < n; i++) {
         td_tensor *t = tensor_at(s, i);
         if (!t || !t->base) continue;
-        if (t->creation != TD_MADE_PLAIN || (is_shared(s, i) && td__needs_grad(t)))
-            k->kin[n + s->n_bases++] = (td_kin){k->kin[i].first, i, true};
+        if (t->creation == TD_MADE_PLAIN && !(is_shared(s, i) && td__needs_grad(t)))
+            continue;
+        int first = k->kin[i].first, at = n + s->n_bases++;
+        k->kin[at] = (td_kin){first, same_as(k, s, t->base, first, at), i, true};
     }
 }
 
 /* How a tensor is related to those before it: 2k + 1, the same as the k-th; 2k + 2,
- * in the bytes of the k-th, which is the first there; 0, neither. Only those that share
- * bytes are looked through. */
+ * in the bytes of the k-th, which is the first there; 0, neither. */
 static int64_t alias_word(const subject *s, int i) {
-    int first = s->kin[i].first;
-    if (first == i) return 0;
-    for (int k = first; k < i; k++)
-        if (tensor_at(s, k) == tensor_at(s, i)) return 2 * k + 1;
-    return 2 * first + 2;
+    const td_kin *k = &s->kin[i];
+    if (k->first == i) return 0;
+    return k->same != i ? 2 * k->same + 1 : 2 * k->first + 2;
 }
 
 /* ---- words -------------------------------------------------------------- */

@@ -175,11 +175,17 @@ static bool set_version(td_pcall *c, td_storage *st, uint64_t to) {
     return true;
 }
 
+/* Is update i of a storage as the one before it, which was seen to? */
+static bool is_done(const td_pcall *c, int i) {
+    const td_update *u = &c->j->updates[i];
+    return i > 0 && c->came[i].st == c->came[i - 1].st && u->versions == u[-1].versions;
+}
+
 static bool set_versions(td_pcall *c) {
     const td_joint *j = c->j;
     for (int i = 0; i < j->n_updates; i++) {
         const td_update *u = &j->updates[i];
-        if (u->versions &&
+        if (u->versions && !is_done(c, i) &&
             !set_version(c, c->came[i].st, c->came[i].version + (uint64_t)u->versions))
             return false;
         if (u->moved == TD_HOME_FRESH && u->home < 0 &&
