@@ -163,7 +163,9 @@ static bool is_older(td_joint_run *r, const td_result *to, td_tensor *t,
     if (!was.node || td__needs_grad(from->base) || !td__has_node(t)) return false;
     if (to->creation == TD_MADE_NO_GRAD) return true;
     const td_node *n = to->stale ? NULL : td_grad_fn(t);
-    while (n && n != was.node && n->n_edge == 1) n = n->edge[0].node;
+    while (n && n != was.node && n->n_edge == 1 && n->def &&
+           n->def->flags & (TD_OPF_VIEW | TD_OPF_META))
+        n = n->edge[0].node;
     return n && n == was.node && td_ok(r->cx);
 }
 

@@ -191,6 +191,17 @@ bool td__joint_shield(td_joint *j) {
 
 /* ---- copies ------------------------------------------------------------- */
 
+/* Is v read by nothing that counts from the start of its bytes, as views do? */
+static bool begins_anywhere(const td_gval *v) {
+    for (const td_guse *u = v->uses; u; u = u->next) {
+        const td_gnode *n = u->node;
+        if (n &&
+            (td__opinfo(n->op)->view_of >= 0 || td__ops[n->op].flags & TD_OPF_EXACT))
+            return false;
+    }
+    return true;
+}
+
 /* A clone of a value that never changes is that value. Shields stay; what is behind
  * them may yet be read without. */
 static bool is_needless(const td_gnode *n) {
@@ -198,7 +209,8 @@ static bool is_needless(const td_gnode *n) {
     const td_gval *v = n->in[0].u.v;
     bool           input = !td__joint_root(n->in[0].u.v)->node;
     if (!input && td__joint_is_shield(v->node)) v = v->node->in[0].u.v;
-    return !input && same_look(v->look, n->out[0]->look);
+    if (input || !same_look(v->look, n->out[0]->look)) return false;
+    return v->look->offset == n->out[0]->look->offset || begins_anywhere(n->out[0]);
 }
 
 bool td__joint_drop_copies(td_joint *j) {

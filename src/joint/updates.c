@@ -43,6 +43,13 @@ static bool stays(const td_joint_run *r, int i) {
     return r->f.in.v[r->nr[i]].st == t->st && td__geom_same(&now, &r->geom[i]);
 }
 
+/* Has it another geometry, of the same elements? */
+static bool shows_still(const td_joint_run *r, int i) {
+    const td_tensor *t = r->outer[i];
+    td_geom          now = {(td_dtype)t->dtype, t->rank, t->offset, t->size, t->stride};
+    return r->f.in.v[r->nr[i]].st == t->st && shows_all(&r->geom[i], &now);
+}
+
 /* Views that may not be written were written through others. */
 static bool may_be_written(const td_joint_run *r, int i) {
     td_tensor *t = r->real[i];
@@ -60,7 +67,8 @@ static bool has_deputy(const td_joint_run *r, int i) {
         const td_tensor *u = r->outer[k];
         if (!u || u == t || (u != base && td__joint_base(u) != base)) continue;
         if (u == base && r->f.in.v[r->nr[k]].st != u->st && t->st != u->st) return true;
-        if (!stays(r, k) || !td__geom_covers_bytes(&r->geom[k], &r->geom[i])) continue;
+        if (!stays(r, k) && !(u == base && shows_still(r, k))) continue;
+        if (!td__geom_covers_bytes(&r->geom[k], &r->geom[i])) continue;
         if (!td__func_writes(&r->f, r->nr[k])) continue; /* of empty ones */
         if (u == base) return true;
         if (may_be_written(r, k) &&
@@ -84,6 +92,19 @@ static int count_turns(const td_node *fn, td_edge was, bool *none) {
     return n;
 }
 
+/* Is input i a view with a history that its base had for a while, and has no more? */
+static bool is_lent(const td_joint_run *r, int i) {
+    td_tensor     *t = r->outer[i];
+    const td_node *was = r->edge[i].node, *below = r->base_edge[i].node;
+    if (!td__joint_base(t) || !td__has_node(t) || td__needs_grad(t->base)) return false;
+    if (!was) return true;
+    const td_node *n = td__joint_is_stale(t) ? NULL : td_grad_fn(t);
+    while (n && n != was && n != below && n->def && n->n_edge == 1 &&
+           n->def->flags & (TD_OPF_VIEW | TD_OPF_META))
+        n = n->edge[0].node;
+    return n && n != was && n != below && n->n_edge > 0; /* not that of a leaf */
+}
+
 /* Compares where the input stands in the history with where it stood. A view stands
  * where its base does: any write in the storage has it ask there again. */
 static bool find_history(td_joint_run *r, int i, td_update *u, bool data) {
@@ -97,7 +118,7 @@ static bool find_history(td_joint_run *r, int i, td_update *u, bool data) {
         return refuse(r, i,
                       "becomes a leaf of its own, and is used after that; pass a "
                       "detached alias as another argument");
-    if (base && !did && td__has_node(t) && !td__needs_grad(base))
+    if (is_lent(r, i))
         return refuse(r, i,
                       "is a view that has the history its base had for a while; detach "
                       "the base before the call, or pass a clone");
