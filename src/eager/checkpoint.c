@@ -215,6 +215,18 @@ static bool start(const frame *f, td_tensors in, td_tensor **out) {
 
 /* ---- during a capture --------------------------------------------------- */
 
+/* Run eagerly, backward draws anew, and the generator moves on; compiled code does
+ * neither. Where nothing takes gradients, nothing is run again. */
+static bool check_draws(const frame *f, td_tensor *const *out, bool draws) {
+    for (int i = 0; !f->same_random && draws && i < f->n_out; i++)
+        if (td__needs_grad(out[i]))
+            return td__fail(f->cx, TD_E_UNSUPPORTED,
+                            "td_checkpoint_fresh: the region draws random numbers, and "
+                            "its backward would draw others, which compiled code does "
+                            "not; use td_checkpoint, whose backward has the same");
+    return true;
+}
+
 /* Ops are marked; what is computed again is decided when the graph is compiled. */
 static bool run_marked(const frame *f, td_tensors in, td_tensor **out,
                        const td_checkpoint_opts *o) {
@@ -222,12 +234,18 @@ static bool run_marked(const frame *f, td_tensors in, td_tensor **out,
     const td_wish *was = cx->wish;
     if (cx->regions >= TD_REGION_LIMIT || !td__scope_push(cx))
         return td__fail(cx, TD_E_UNSUPPORTED, "td_checkpoint: too many regions");
-    td_wish wish = {.region = ++cx->regions, .policy = o->policy, .env = o->policy_env};
+    bool    draws = false;
+    td_wish wish = {.region = ++cx->regions,
+                    .policy = o->policy,
+                    .env = o->policy_env,
+                    .draws = &draws};
     for (int i = 0; i < f->n_out; i++) out[i] = NULL;
     cx->wish = &wish;
     bool ok = f->fn(f->env, in.v, in.n, out, f->n_out) && td_ok(cx);
     cx->wish = was;
+    if (was && draws) *was->draws = true;
     for (int i = 0; i < f->n_out && ok; i++) ok = out[i] && !td_is_nil(out[i]);
+    ok = ok && check_draws(f, out, draws);
     td__scope_pop(cx, out, ok ? f->n_out : 0);
     for (int i = 0; i < f->n_out && !ok; i++) out[i] = td_nil(cx);
     return ok || td__fail(cx, TD_E_ARG, "td_checkpoint: the region failed");

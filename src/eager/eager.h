@@ -41,6 +41,7 @@ struct td_wish {
     int           region; /* 1 upwards */
     td_policy_fn *policy; /* NULL: TD_PREFER_RECOMPUTE */
     void         *env;
+    bool         *draws; /* set where an op in it draws random numbers */
 };
 
 /* The call of a custom function, for the mode that takes it over. */

@@ -50,6 +50,7 @@ bool td__record_place(td_record *r, td_gnode *n) {
     n->here = (td_where){r->file_copy, td_here.line};
     n->scope = r->scope;
     n->tags = tags_of(r->cx, n->op);
+    if (r->cx->wish && td__gnode_draws(n)) *r->cx->wish->draws = true;
     n->origin = TD_TAG_ORIGIN(r->cx->tags);
     return true;
 }

@@ -122,3 +122,43 @@ static bool stopping(td_call *c) {
            td_return(c, y);
 }
 TEST(a_region_that_fails_fails_the_capture) { check_body(stopping, two); }
+
+/* ---- regions that may draw anew ------------------------------------------ */
+
+static bool fresh_layers(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *w = td_arg(c, 1), *y;
+    td_ctx    *cx = td_call_ctx(c);
+    return td_checkpoint_fresh(cx, layer, NULL, TD_LIST(x, w), &y, 1) &&
+           td_return(c, td_sin(y));
+}
+TEST(without_random_numbers_a_fresh_region_is_one_like_others) {
+    check_body(fresh_layers, two);
+}
+
+static bool inner_drops(void *env, td_tensor *const *in, int n_in, td_tensor **out,
+                        int n) {
+    return td_checkpoint(td_ctx_of(in[0]), dropping, env, (td_tensors){in, n_in}, out,
+                         n);
+}
+static bool fresh_drops(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *y;
+    td_region *fn = *(td_region **)td_call_env(c);
+    return td_checkpoint_fresh(td_call_ctx(c), fn, NULL, TD_LIST(x), &y, 1) &&
+           td_return(c, y);
+}
+
+/* Eager's backward would draw other numbers. */
+TEST(numbers_that_would_be_drawn_anew_are_refused) {
+    td_region *fns[] = {dropping, inner_drops};
+    for (int i = 0; i < 2; i++) {
+        td_ctx    *cx = td_open();
+        td_tensor *x = td_ones(cx, TD_SHAPE(3, 3)), *y;
+        td_fn     *f = td_aot_function(cx, fresh_drops, (void *)&fns[i], NULL);
+        CHECK(td_invoke(f, TD_ARGS(x), &y, 1)); /* nothing is run again */
+        td_requires_grad_(x);
+        CHECK(!td_invoke(f, TD_ARGS(x), &y, 1) && td_error(cx) == TD_E_UNSUPPORTED);
+        CHECK(strstr(td_message(cx), "td_checkpoint_fresh: the region draws random"));
+        td_fn_drop(f);
+        td_close(cx);
+    }
+}
