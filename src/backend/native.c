@@ -271,7 +271,8 @@ static bool load_kernels(td_native *c) {
 
 static void count_read(void *env, td_gval *v) { ((int32_t *)env)[v->id]++; }
 
-/* How often each value is read by steps and outputs. */
+/* How often each value is read by steps and outputs. An input that none of them reads
+ * stays all the same: where inputs do not fit, nodes read it (native_run.c). */
 static void count_reads(const td_native *c, int32_t *total) {
     memset(total, 0, sizeof *total * (size_t)c->g->n_values);
     for (int i = 0; i < c->steps.n; i++) {
@@ -286,6 +287,8 @@ static void count_reads(const td_native *c, int32_t *total) {
     }
     for (int i = 0; i < c->g->outputs.n; i++)
         td__garg_each(&c->g->outputs.v[i], count_read, total);
+    for (int i = 0; i < c->g->inputs.n; i++)
+        if (total[c->g->inputs.v[i]->id] == 0) total[c->g->inputs.v[i]->id] = 1;
 }
 
 static bool lower(td_native *c) {

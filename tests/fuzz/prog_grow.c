@@ -103,6 +103,15 @@ static bool reads_nan(const prog_call *c, td_tensor **out) {
     return c->op == TD_OP_view_dtype && (has_nan(c->self) || has_nan(out[0]));
 }
 
+/* Nor is the sign of a NaN a promise, nor what a bool is with other bytes than 0 and 1,
+ * which a view of it as numbers could write. */
+static bool reads_bits(const prog_call *c) {
+    td_op pure = c->info->pure < TD_OP_COUNT ? c->info->pure : c->op;
+    if (pure == TD_OP_copysign && c->in[1].kind == TD_K_TENSOR)
+        return has_nan(c->in[1].u.t);
+    return c->op == TD_OP_view_dtype && c->self->dtype == TD_BOOL;
+}
+
 /* Integers written into the bits of floats make them so small or large that gradients
  * are the noise of sums. */
 static bool writes_bits(const prog_call *c) {
@@ -185,7 +194,7 @@ static outcome try_call(prog_world *w, td_op op, bool fail) {
     td_tensor *out[MOST_RESULTS];
     uint64_t   seed = td_rng_seed(w->cx), offset = td_rng_offset(w->cx);
     trying = &c;
-    int n = prog_args(&c) && !writes_bits(&c) ? call(&c, out) : -2;
+    int n = prog_args(&c) && !writes_bits(&c) && !reads_bits(&c) ? call(&c, out) : -2;
     trying = NULL;
     bool    fine = n >= 0 && are_small(out, n) && !reads_nan(&c, out);
     outcome is = fine ? DONE : n == -1 ? FAILED : REFUSED;

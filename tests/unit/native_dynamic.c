@@ -166,3 +166,29 @@ TEST(a_size_that_no_input_shows_is_refused) {
                   "@f: u0 is known only when it runs, so the function cannot be "
                   "captured from its types");
 }
+
+/* ---- inputs that do not fit ---------------------------------------------- */
+
+/* Node by node then, also where a node reads what no kernel does. */
+TEST(inputs_of_another_layout_are_no_error) {
+    static const char text[] = "func @f(%x: f32[2,3], %y: f32[2,3]) {\n"
+                               "  %a = zeros_like(%y) : f32[2,3]\n"
+                               "  %b = copy(%x, %a) : f32[2,3]\n"
+                               "  %c = exp(%y) : f32[2,3]\n"
+                               "  return %b, %c\n"
+                               "}\n";
+    td_ctx           *cx = td_open();
+    td_gfile         *f = td__gfile_parse(cx, text, sizeof text - 1, "t.td");
+    td_compile_info   info = {.size = sizeof info, .name = "f"};
+    td_runner         code;
+    td_value          in[2], out[2];
+    in[0] = td_value_tensor(td_ones(cx, TD_SHAPE(2, 3)));
+    in[1] = td_value_tensor(td_transpose(td_zeros(cx, TD_SHAPE(3, 2)), 0, 1));
+    CHECK(td__compile(cx, &td__native, f->graphs.v[0], &info, &code));
+    CHECK(code.run(code.env, cx, in, out));
+    CHECK_OK(cx);
+    CHECK(td_item(td_sum(out[0].u.t)) == 0 && td_item(td_sum(out[1].u.t)) == 6);
+    td__runner_drop(&code);
+    td__gfile_drop(f);
+    td_close(cx);
+}
