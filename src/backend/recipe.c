@@ -150,7 +150,7 @@ static td_compute compute_of(td_dtype loop) {
 static void pointwise(cook *c) {
     td_tensor t[TD_MAX_ARGS];
     td_value  in[TD_MAX_ARGS];
-    td_pw     w;
+    td_pw     w = {0}; /* equal statements are found by bytes: all of them count */
     td_dtype  out = (td_dtype)c->p->v->look->dtype;
     c->failed = !plain_args(c->node, t, in, &c->late) ||
                 !takes_late(c->node->op, c->late) ||

@@ -168,9 +168,10 @@ static bool measure_most(td_part *p, td_halves *h, int64_t *peak) {
     td__part_keep_all(p);
     bool ok = td__part_measure(p, peak);
     p->again = again;
+    if (!ok) return false;
     h->bytes_most += p->kept_bytes;
     if (*peak > h->peak_most) h->peak_most = *peak;
-    return ok;
+    return true;
 }
 
 static bool choose(td_part *p, td_halves *h) {
