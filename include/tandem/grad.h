@@ -188,8 +188,8 @@ typedef bool td_region(void *env, td_tensor *const *in, int n_in, td_tensor **ou
  * the results' history. */
 TD_API bool td_checkpoint(td_ctx *cx, td_region *fn, void *env, td_tensors in,
                           td_tensor **out, int n_out);
-/* The same for a region without random numbers, or one that may draw anew. Captured, one
- * that draws and takes gradients is refused. */
+/* The same for a region without random numbers, or one that may draw anew. Captured,
+ * one that draws and takes gradients is refused. */
 TD_API bool td_checkpoint_fresh(td_ctx *cx, td_region *fn, void *env, td_tensors in,
                                 td_tensor **out, int n_out);
 
