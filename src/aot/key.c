@@ -139,16 +139,28 @@ static bool is_shared(const subject *s, int i) {
     return s->kin[i].shared || s->kin[s->kin[i].first].shared;
 }
 
-/* Writes into one of several views move the history of the tensor they are views of.
- * A view of another making than the plain one is traced with its base in any case. */
+/* May a history come to be among the arguments? */
+static bool any_needs(const subject *s) {
+    if (s->views) return true;
+    for (int i = 0, n = count(s); i < n; i++)
+        if (tensor_at(s, i) && td__needs_grad(tensor_at(s, i))) return true;
+    return false;
+}
+
+/* Writes into one of several views move the history of the tensor they are views of, or
+ * give it one where any argument has. A view of another making than the plain one is
+ * traced with its base in any case. */
 static void find_bases(td_kins *k, subject *s) {
-    int n = count(s);
+    int n = count(s), needs = -1; /* not asked yet */
     s->kin = k->kin;
     for (int i = 0; i < n; i++) {
         td_tensor *t = tensor_at(s, i);
         if (!t || !t->base) continue;
-        if (t->creation == TD_MADE_PLAIN && !(is_shared(s, i) && td__needs_grad(t)))
-            continue;
+        if (t->creation == TD_MADE_PLAIN) {
+            if (!is_shared(s, i)) continue;
+            if (needs < 0) needs = any_needs(s);
+            if (!needs) continue;
+        }
         int first = k->kin[i].first, at = n + s->n_bases++;
         k->kin[at] = (td_kin){first, same_as(k, s, t->base, first, at), i, true};
     }

@@ -50,11 +50,25 @@ static void *find_places(keeping *k) {
     return heap;
 }
 
+static int32_t storage_of(const td_graph *g, int out) {
+    const td_garg *a = &g->outputs.v[out];
+    return a->kind == TD_G_VALUE && a->u.v->look ? a->u.v->look->storage : -1;
+}
+
 /* Which result of the node a forward output is; *seen: a caller sees it. */
 static int node_result(const keeping *k, int out, bool *seen) {
     *seen = k->result[out] || k->base[out];
     if (k->result[out]) return td__plan_nr(k->p, TD_TANGENT_OUTPUT, k->result[out] - 1);
     return *seen ? td__plan_nr(k->p, TD_TANGENT_BASE, k->base[out] - 1) : -1;
+}
+
+/* Does a forward output that a caller sees lie in the same bytes? */
+static bool is_shown(const keeping *k, int out) {
+    int32_t at = storage_of(k->p->h->fwd, out);
+    for (int i = 0; at >= 0 && i < k->p->h->n_fwd; i++)
+        if ((k->result[i] || k->base[i]) && storage_of(k->p->h->fwd, i) == at)
+            return true;
+    return false;
 }
 
 static td_hold keep_of(const keeping *k, int i) {
@@ -65,7 +79,7 @@ static td_hold keep_of(const keeping *k, int i) {
     if (from->from == TD_SAVED_PRIMAL) return to;
     to.out = from->index;
     if (from->from == TD_SAVED_OUTPUT) to.nr = node_result(k, to.out, &to.checked);
-    else to.checked = false;
+    else to.checked = is_shown(k, to.out);
     return to;
 }
 

@@ -264,8 +264,9 @@ static bool check_graph(const td_graph *g, prog_result *r) {
     return false;
 }
 
-static void check_text(const char *text, size_t n, prog_result *r) {
+static void check_text(const char *text, size_t n, td_dtype floats, prog_result *r) {
     td_ctx *cx = td_open();
+    if (cx) cx->default_dtype = floats;
     *r = (prog_result){.verdict = PROG_BROKEN};
     td_gfile *f = cx ? td__gfile_parse(cx, text, n, "program.td") : NULL;
     if (!f || f->cases.n == 0) {
@@ -309,13 +310,13 @@ static bool is_noise(const char *text, size_t n, const prog_result *r) {
     if (r->verdict != PROG_DIFFER || !strstr(text, "create_graph") || !why ||
         !only_numbers(why + 2) || !widen(&wide, text, n))
         return td__buf_free(&wide), false;
-    check_text(td__buf_str(&wide), wide.n, &more);
+    check_text(td__buf_str(&wide), wide.n, TD_F64, &more);
     td__buf_free(&wide);
     return more.verdict == PROG_AGREE && !more.failed;
 }
 
 void prog_check(const char *text, size_t n, prog_result *r) {
-    check_text(text, n, r);
+    check_text(text, n, TD_F32, r);
     if (!is_noise(text, n, r)) return;
     r->verdict = PROG_AGREE;
     r->rounds = true;
