@@ -22,8 +22,9 @@ enum {
     TURNED = 16,        /* with gradients */
     TURNED_UNSEEN = 32, /* without */
     VIEWED = 64,
-    ENDED = 128,  /* detached, when it had a view */
-    CUT_OUT = 256 /* shows any elements now: as_strided_, with gradients */
+    ENDED = 128,   /* detached, when it had a view */
+    CUT_OUT = 256, /* shows any elements now: as_strided_, with gradients */
+    NEW_LEAF = 512 /* no view, and required no grad before */
 };
 
 typedef struct events {
@@ -60,17 +61,31 @@ static void note_leaf(events *e, const td_gnode *n, int i) {
     bool on = n->n_in < 2 || n->in[1].u.i != 0;
     bool view = e->r->real[i] && e->r->real[i]->base;
     e->of[i] &= TURNED | TURNED_UNSEEN | VIEWED | ENDED | CUT_OUT;
-    e->of[i] |= !on ? CUT : view ? MADE_LEAF : 0;
+    bool came = e->r->real[i] && td__needs_grad(e->r->real[i]);
+    e->of[i] |= !on ? CUT : view ? MADE_LEAF : came ? 0 : NEW_LEAF;
     for (int k = 0; on && k < e->r->to->n_primals; k++)
         if (are_related(e, k, i)) e->of[k] &= (uint16_t)~TURNED_BELOW;
 }
 
-static void note_turn(events *e, const td_gnode *n, int i) {
+/* A view that was written behind its back has the history of such a leaf from the
+ * moment it is asked, and the sizes the leaf had then. */
+static bool turns_new_leaf(const events *e, int i) {
+    td_tensor *const *real = e->r->real;
+    for (int k = 0; e->of[i] & NEW_LEAF && e->unseen && k < e->r->to->n_primals; k++)
+        if (real[k] && real[k]->base == real[i] &&
+            real[k]->seen != td__version(real[k]))
+            return !refuse(e, i, " becomes a leaf and is turned, and has a view");
+    return false;
+}
+
+static bool note_turn(events *e, const td_gnode *n, int i) {
+    if (turns_new_leaf(e, i)) return false;
     e->of[i] |= e->unseen ? TURNED_UNSEEN : TURNED;
     if (n->op == TD_OP_set_ && e->of[i] & CUT) e->of[i] |= MOVED;
     if (n->op == TD_OP_as_strided_ && !e->unseen) e->of[i] |= CUT_OUT;
     for (int k = 0; k < e->r->to->n_primals; k++)
         if (are_related(e, k, i) && e->of[k] & MADE_LEAF) e->of[k] |= TURNED_BELOW;
+    return true;
 }
 
 /* Its history is then where its base no longer has elements. */
@@ -118,7 +133,7 @@ static bool note_node(events *e, const td_gnode *n) {
         e->of[v->nr] |= e->of[v->nr] & VIEWED ? CUT | ENDED : CUT;
     if (n->op == TD_OP_detach_ || n->op == TD_OP_requires_grad_)
         return !(e->of[v->nr] & CUT) || note_cut(e, v->nr);
-    if (td__ops[n->op].flags & TD_OPF_META) return note_turn(e, n, v->nr), true;
+    if (td__ops[n->op].flags & TD_OPF_META) return note_turn(e, n, v->nr);
     return note_write(e, v->nr);
 }
 
