@@ -63,6 +63,7 @@ typedef struct td_config {
     /* compiling */
     td_backend_choice backend;
     bool              lazy_backward;
+    int64_t           backward_limit;
     /* native code */
     const char       *cc;
     const char       *cc_flags;

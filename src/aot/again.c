@@ -68,8 +68,12 @@ static bool make_fn(again *a, variant *v) {
 static variant *variant_for(again *a, uint64_t missing) {
     for (variant *v = a->all; v; v = v->next)
         if (v->cut.missing == missing) return v;
+    td_again *all = &a->p->again;
+    bool      code = a->how != TD_AGAIN_EAGER;
+    if (code && !td__plan_room(a->p, all->n, "gradients of gradients")) return NULL;
     variant *v = td__zalloc(sizeof *v);
     if (!v) return td__fail_memory(a->p->cx), NULL;
+    all->n += code;
     *v = (variant){.next = a->all, .cut = {a->p->j, a->program, missing}};
     return a->all = v;
 }
@@ -139,7 +143,7 @@ bool td__again_make(td_fn *f, td_spec *s) {
     f->held->refs++;
     const td_graph *program = td__spec_program(f, s);
     a->how = td__again_how(program, s->plan->j);
-    s->plan->again = (td_again){s->set.double_backward ? call : NULL, drop, a};
+    s->plan->again = (td_again){s->set.double_backward ? call : NULL, drop, a, 0};
     if (!a->name) return td__fail_memory(f->cx);
     return a->how == TD_AGAIN_JOINT || (a->program = on_copies(program));
 }

@@ -153,6 +153,7 @@ static bool plan(td_fn *f, td_spec *s, td_joint *j) {
     td_plan_opts o = {.info = {.size = sizeof o.info, .id = f->id, .nr = s->nr},
                       .lazy_backward = s->set.lazy_backward,
                       .asserts = s->set.debug_asserts,
+                      .limit = s->set.backward_limit,
                       .twice = s->set.double_backward,
                       .hold_all =
                           td__again_how(td__spec_program(f, s), j) != TD_AGAIN_JOINT};

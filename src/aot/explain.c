@@ -212,6 +212,9 @@ static void backward_state(td_buf *b, const td_plan *p) {
     else
         td__buf_printf(b, "  backward is compiled, %d variant%s\n", n,
                        n == 1 ? "" : "s, by which gradients come in");
+    if (p->again.n)
+        td__buf_printf(b, "  gradients of gradients are compiled, %d variant%s\n",
+                       p->again.n, p->again.n == 1 ? "" : "s");
 }
 
 static void graph(td_buf *b, const char *what, const td_graph *g) {

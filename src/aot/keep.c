@@ -40,6 +40,7 @@ static bool counts(int knob) {
     case TD_KNOB_NR_debug_asserts:
     case TD_KNOB_NR_backend:
     case TD_KNOB_NR_lazy_backward:
+    case TD_KNOB_NR_backward_limit:
     case TD_KNOB_NR_cc_seconds:
     case TD_KNOB_NR_cache_disk_mb:
     case TD_KNOB_NR_strict: return false;

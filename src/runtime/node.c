@@ -91,11 +91,24 @@ bool td__plan_compile_back(td_plan *p, td_back *b) {
     return b->code.run || td__compile(p->cx, p->backend, b->g, &info, &b->code);
 }
 
+bool td__plan_room(const td_plan *p, int n, const char *what) {
+    return n < p->limit ||
+           td__fail(
+               p->cx, TD_E_UNSUPPORTED,
+               "%s: compiled %s for %d sets of results already, the limit is %lld, "
+               "and these are another; raise backward_limit, or let gradients "
+               "come in for the same results each time",
+               p->name, what, n, (long long)p->limit);
+}
+
 /* The backward for tangents that did not all arrive: eager leaves out what would
  * only add zeros, and gradients that nothing flows to stay away. */
 static td_back *back_for(td_plan *p, uint64_t missing) {
     td_back *b = &p->back;
     while (b && b->missing != missing) b = b->next;
+    bool first = b == &p->back && !b->code.run;
+    int  n = p->n_back + (p->back.code.run != NULL);
+    if ((first || !b) && !td__plan_room(p, n, "backward")) return NULL;
     if (!b) {
         b = td__zalloc(sizeof *b);
         if (!b) return td__fail_memory(p->cx), NULL;
@@ -103,6 +116,7 @@ static td_back *back_for(td_plan *p, uint64_t missing) {
         b->g = td__graph_without(p->h->bwd, missing, p->j->targets);
         if (!b->g) return td__free(b), NULL;
         p->back.next = b;
+        p->n_back++;
     }
     return td__plan_compile_back(p, b) ? b : NULL;
 }

@@ -231,7 +231,8 @@ td_plan *td__plan_make(td_joint *j, td_halves *h, const td_plan_opts *o) {
                    .h = h,
                    .backend = o->bwd,
                    .info = o->info,
-                   .asserts = o->asserts};
+                   .asserts = o->asserts,
+                   .limit = o->limit};
     bool ok = h ? plan_backward(p, o) : td__half_unshield(j->g);
     if (ok && compile_now(p, o)) return p;
     td__plan_drop(p);

@@ -34,6 +34,7 @@ typedef struct td_again {
     bool (*call)(void *env, uint64_t missing, const td_value *in, td_value *out);
     void (*drop)(void *env);
     void *env;
+    int   n; /* of them: one for each set of tangents that came */
 } td_again;
 
 typedef struct td_plan {
@@ -46,6 +47,8 @@ typedef struct td_plan {
     td_compile_info   info;
     td_runner         fwd;
     td_back           back;   /* all tangents there; code empty until needed */
+    int               n_back; /* beside it, for other sets of tangents */
+    int64_t           limit;  /* most of them, and of td_again.n */
     int               n_vals; /* outputs of the forward code */
     int               n_keep; /* for backward, then held for gradients of gradients */
     td_hold          *keep;
@@ -65,6 +68,7 @@ typedef struct td_plan_opts {
     td_compile_info   info;
     bool              lazy_backward; /* compiled when it first runs */
     bool              asserts;
+    int64_t           limit;    /* of backwards, by which tangents come */
     bool              twice;    /* gradients may be differentiated in turn, */
     bool              hold_all; /* ...by running the program on all its inputs */
 } td_plan_opts;
@@ -126,6 +130,8 @@ void td__plan_saved(td_pcall *c);   /* node.c: after the updates */
 void td__plan_left(td_pcall *c);    /* at the end */
 bool td__plan_results(td_pcall *c); /* results.c */
 bool td__plan_used(td_plan *p, bool twice); /* used.c: fills in td_hold.used */
+/* Is there room for one more backward where there are n? False after td__fail. */
+bool td__plan_room(const td_plan *p, int n, const char *what);
 /* One view op made again, in the modes that hold; NULL after td__fail. */
 td_tensor *td__plan_view(td_ctx *cx, const td_view_op *v, td_tensor *from);
 bool       td__plan_compile_back(td_plan *p, td_back *b); /* node.c: unless it is */

@@ -339,3 +339,43 @@ TEST(fallback_runs_what_cannot_be_captured) {
     td_fn_drop(f);
     td_close(cx);
 }
+
+/* ---- how many backwards -------------------------------------------------- */
+
+static bool three_results(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    return td_return(c, td_sin(x), td_exp(x), td_square(x));
+}
+
+/* Of the sum of those results that bits of `which` name; with history where twice. */
+static bool differentiate(td_fn *f, td_tensor *x, int which, bool twice) {
+    td_tensor   *out[3], *sum = td_zeros(f->cx, TD_SHAPE()), *g;
+    td_grad_opts o = {TD_GRAD_OPTS, .create_graph = twice};
+    if (!td_invoke(f, TD_ARGS(x), out, 3)) return false;
+    for (int i = 0; i < 3; i++)
+        if (which >> i & 1) sum = td_add(sum, td_sum(out[i]));
+    return td_grad(TD_LIST(sum), TD_LIST(x), &g, &o);
+}
+
+TEST(backwards_are_bounded_and_counted) {
+    static char text[1 << 14];
+    for (int twice = 0; twice < 2; twice++) {
+        td_ctx     *cx = td_open();
+        td_tensor  *x = td_requires_grad_(td_ones(cx, TD_SHAPE(3)));
+        const char *what = twice ? "compiled gradients of gradients for 2 sets"
+                                 : "compiled backward for 2 sets";
+        td_config_set(cx, "backward_limit", "2");
+        td_fn *f = td_aot_function(cx, three_results, NULL, NULL);
+        CHECK(differentiate(f, x, 1, twice) && differentiate(f, x, 6, twice));
+        CHECK(differentiate(f, x, 1, twice)); /* as before */
+        CHECK_OK(cx);
+        CHECK(!differentiate(f, x, 7, twice) && td_error(cx) == TD_E_UNSUPPORTED);
+        CHECK(strstr(td_message(cx), what) && strstr(td_message(cx), "backward_limit"));
+        td_clear(cx);
+        td_explain(f, text, sizeof text);
+        CHECK(strstr(text, twice ? "gradients of gradients are compiled, 2 variants\n"
+                                 : "backward is compiled, 2 variants"));
+        td_fn_drop(f);
+        td_close(cx);
+    }
+}
