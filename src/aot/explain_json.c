@@ -219,6 +219,34 @@ static void graphs(td_buf *b, const td_fn *f, const td_spec *s, bool *any) {
     td__buf_add(b, "}");
 }
 
+/* ---- native code -------------------------------------------------------- */
+
+static void steps(td_buf *b, const char *name, const td_runner *r, unsigned how,
+                  bool *any) {
+    int n = td__native_parts(r);
+    if (n == 0) return;
+    key(b, name, any);
+    td__buf_add(b, "[");
+    for (int i = 0; i < n; i++) {
+        td_native_part p = td__native_part(r, i);
+        bool           inner = false;
+        td__buf_add(b, i ? ",{" : "{");
+        text(b, "label", p.label, &inner);
+        if (p.code && how & TD_EXPLAIN_GRAPHS) text(b, "code", p.code, &inner);
+        td__buf_add(b, "}");
+    }
+    td__buf_add(b, "]");
+}
+
+static void native(td_buf *b, const td_spec *s, unsigned how, bool *any) {
+    bool inner = false;
+    key(b, "native", any);
+    td__buf_add(b, "{");
+    steps(b, "forward", &s->plan->fwd, how, &inner);
+    steps(b, "backward", &s->plan->back.code, how, &inner);
+    td__buf_add(b, "}");
+}
+
 /* ---- all ---------------------------------------------------------------- */
 
 static void captured(td_buf *b, const td_fn *f, const td_spec *s, bool *any) {
@@ -262,6 +290,7 @@ static void spec(td_buf *b, const td_fn *f, const td_spec *s, unsigned how) {
     td__buf_add(b, "]");
     if (how & TD_EXPLAIN_TIMES) times(b, s, &any);
     if (how & TD_EXPLAIN_TIMES) flag(b, "found", s->kept.found, &any);
+    if (s->plan) native(b, s, how, &any);
     if (s->plan && (how & TD_EXPLAIN_GRAPHS)) graphs(b, f, s, &any);
     td__buf_add(b, "}");
 }

@@ -181,3 +181,27 @@ TEST(a_trace_has_every_kernel_and_call_with_its_work) {
     cJSON_Delete(list);
     leave(&s);
 }
+
+/* Three steps of the forward code are kernels or calls, in the order they run. */
+TEST(json_has_the_steps_of_native_code_with_their_c) {
+    static const char *const labels[] = {"mm", "exp", "mm", "amax+sub+exp+sum+div+sum"};
+    scene                    s;
+    enter(&s, "0");
+    call(&s);
+    td_buf b = {0};
+    CHECK(td__explain_json(&b, s.f, TD_EXPLAIN_GRAPHS));
+    cJSON *all = cJSON_Parse(td__buf_str(&b));
+    cJSON *spec = cJSON_GetArrayItem(cJSON_GetObjectItem(all, "specializations"), 0);
+    cJSON *steps = cJSON_GetObjectItem(cJSON_GetObjectItem(spec, "native"), "forward");
+    CHECK(cJSON_GetArraySize(steps) == TD_COUNT(labels));
+    for (int i = 0; i < TD_COUNT(labels); i++) {
+        cJSON *step = cJSON_GetArrayItem(steps, i);
+        cJSON *code = cJSON_GetObjectItem(step, "code");
+        CHECK_STR(cJSON_GetStringValue(cJSON_GetObjectItem(step, "label")), labels[i]);
+        CHECK((code != NULL) == (i % 2 == 1));
+        CHECK(!code || strstr(cJSON_GetStringValue(code), "for ("));
+    }
+    cJSON_Delete(all);
+    td__buf_free(&b);
+    leave(&s);
+}
