@@ -251,8 +251,8 @@ typedef struct td_slot {
 
 /* A call between its stages: captured and joined, not yet compiled. */
 typedef struct td_staged td_staged;
-/* For arguments like these; they are looked at, not called with. NULL after a
- * failure, as td_invoke fails. */
+/* For arguments like these, with TD_SHAPES_DYNAMIC also of other sizes; they are looked
+ * at, not called with. NULL after a failure, as td_invoke fails. */
 TD_API td_staged *td_stage_capture(td_ctx *cx, td_body *body, void *env, td_values args,
                                    const td_aot_opts *opts);
 TD_API td_staged *td_stage_module(td_module *m, td_values args,

@@ -16,12 +16,13 @@ static td_staged *stage(td_fn *f, td_values args) {
     td_staged *st = td__zalloc(sizeof *st);
     td_spec   *s = td__zalloc(sizeof *s);
     td_ctx    *cx = f->cx;
+    bool       sizes = td__fn_settings(f).dynamic == TD_SHAPES_DYNAMIC;
     f->staged = true;
     if (st && s) {
         *st = (td_staged){.cx = cx,
                           .f = f,
                           .s = s,
-                          .j = td__spec_join(f, s, args, false)};
+                          .j = td__spec_join(f, s, args, sizes)};
         if (st->j) return st;
         td_stage_drop(st);
         return NULL;

@@ -415,6 +415,28 @@ TEST(stages_show_the_program_and_the_joint_graph) {
     td_close(a.cx);
 }
 
+TEST(a_stage_for_many_sizes_is_one_function) {
+    args        a = args_make();
+    td_aot_opts o = {TD_AOT_OPTS, .dynamic = TD_SHAPES_DYNAMIC, .name = "layer"};
+    td_staged  *s = td_stage_capture(a.cx, layer, NULL, TD_ARGS(a.w, a.seen, a.x), &o);
+    CHECK_OK(a.cx);
+    CHECK(strstr(aot_text(td_stage_joint(s)), "[s0,"));
+    edit            e = {"silu(", "tanh(", NULL};
+    const td_graph *g = td_stage_joint(s);
+    CHECK(rewrite(&e, &g) && td_stage_replace(s, g));
+    td_graphs_drop(e.file);
+    td_fn *f = td_stage_compile(s);
+    td_stage_drop(s);
+    for (int n = 2; n < 9; n += 3) {
+        td_tensor *x = td_randn(a.cx, TD_SHAPE(n, 3)), *y;
+        CHECK(td_invoke(f, TD_ARGS(a.w, a.seen, x), &y, 1) && td_size(y, 0) == n);
+        CHECK(td_item(td_max(td_abs(td_sub(y, td_tanh(td_matmul(x, a.w)))))) < 1e-6);
+    }
+    CHECK(td_fn_specializations(f) == 1);
+    td_fn_drop(f);
+    td_close(a.cx);
+}
+
 TEST(a_stage_takes_another_joint_graph) {
     args       a = args_make();
     td_staged *s = td_stage_capture(a.cx, layer, NULL, TD_ARGS(a.w, a.seen, a.x), NULL);
