@@ -100,12 +100,14 @@ static const td_gval *input_of(const td_gval *v) {
 }
 
 /* A call may pass another piece of a larger tensor than was traced, unless the graph
- * counts from its start: views of it lie as far away. */
-static int64_t moved(const td_replay *r, const td_gval *v) {
+ * counts from its start: views of it lie as far away. If it is gone nobody knows. */
+static bool begins_as_told(const td_replay *r, const td_gval *v, int64_t offset) {
     const td_gval *in = input_of(v);
-    if (!in || !in->look || r->val[in->id].kind != TD_K_TENSOR) return 0;
+    if (!in) return is_told(r, v->look->offset, offset);
+    if (!in->look || r->val[in->id].kind != TD_K_TENSOR) return true;
     int64_t told = td__gdim_value(r->g, in->look->offset, r->bound);
-    return told == INT64_MIN ? 0 : r->val[in->id].u.t->offset - told;
+    if (told == INT64_MIN) return true;
+    return is_told(r, v->look->offset, offset - r->val[in->id].u.t->offset + told);
 }
 
 /* Native code never asks: it reads values where their looks say. */
@@ -116,7 +118,7 @@ static bool lies_as_told(const td_replay *r, const td_gval *v, const td_tensor *
         if (!is_told(r, l->size[d], t->size[d]) ||
             (t->numel > 0 && t->size[d] > 1 && !is_told(r, l->stride[d], t->stride[d])))
             return false;
-    return t->numel == 0 || is_told(r, l->offset, t->offset - moved(r, v));
+    return t->numel == 0 || begins_as_told(r, v, t->offset);
 }
 
 static bool check_results(const td_replay *r, const td_gnode *n) {

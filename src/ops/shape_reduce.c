@@ -47,7 +47,7 @@ static void reduced_meta(td_meta *m, const td_tensor *t, const bool *mask, bool 
 static bool not_empty(td_opcall *c, const bool *mask) {
     const td_tensor *t = self_of(c);
     for (int i = 0; i < t->rank; i++)
-        if (mask[i] && td__dim_eq(t->size[i], 0))
+        if (mask[i] && !td__dim_expect(t->size[i], TD_DIM_IS_NE, 0))
             return td__op_fail(c, TD_E_INDEX,
                                "reduced dim %d has size 0 and there is no identity, %s",
                                i, td__type_str(t));
@@ -121,7 +121,7 @@ bool td__shape_amax(td_opcall *c) {
 static bool some_elements(td_opcall *c) {
     const td_tensor *t = self_of(c);
     for (int i = 0; i < t->rank; i++)
-        if (td__dim_eq(t->size[i], 0))
+        if (!td__dim_expect(t->size[i], TD_DIM_IS_NE, 0))
             return td__op_fail(c, TD_E_INDEX, "there are no elements, %s",
                                td__type_str(t));
     return true;
