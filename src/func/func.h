@@ -74,8 +74,17 @@ int        td__func_writes(const td_func *f, int nr); /* to its elements */
 bool       td__func_writes_outside(td_func *f, int nr);
 /* Its elements now, in the geometry it came with; NULL after td__fail. */
 td_tensor *td__func_given_value(td_func *f, int nr);
+/* Does what arguments and results show in the end make up all of a storage made inside?
+ * Else, and without memory, td__fail. */
+typedef struct td_shown {
+    const char       *name; /* of the program */
+    td_tensor *const *in;   /* NULL: none */
+    const td_value   *out;
+    int               n_in, n_out;
+} td_shown;
+bool td__storage_shown(td_ctx *cx, const td_storage *st, const td_shown *by);
 /* `outer` is a tensor the run comes to know, with this value. */
-bool       td__func_make(td_func *f, td_tensor *outer, td_tensor *inner);
+bool td__func_make(td_func *f, td_tensor *outer, td_tensor *inner);
 
 /* ---- programs (program.c) ----------------------------------------------- */
 

@@ -248,7 +248,11 @@ static bool finish(run *r) {
         if (r->real[i] && !find_change(r, i)) return false;
     for (int i = 0; i < r->to->n_in; i++) {
         if (!r->real[i]) continue;
+        td_shown by = {r->program->name, r->outer, r->out, r->to->n_in, r->to->n_out};
         r->to->in[i].home = home_of(r, given(r, i)->t->st);
+        if (!r->to->homes[r->to->in[i].home].given && r->outer[i]->numel > 0 &&
+            !td__storage_shown(r->cx, r->stores[r->to->in[i].home], &by))
+            return false;
         r->to->homes[r->to->in[i].home].users++;
         if (!put_change(r, i)) return false;
     }

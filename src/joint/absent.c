@@ -41,9 +41,10 @@ static bool is_all_of(const td_look *term, const td_look *sum) {
            !memcmp(term->size, sum->size, sizeof *sum->size * sum->rank);
 }
 
-/* Views of the sum are made of the term from now on, so it is laid out alike. */
+/* Views of the sum are made of the term from now on, so it is laid out alike, and
+ * begins where its bytes do. */
 static td_gval *in_place_of(pruning *p, td_gval *left, const td_look *sum) {
-    bool     same = true;
+    bool     same = left->look->offset == sum->offset;
     td_gval *v = stand_in(p, left);
     for (int d = 0; d < sum->rank; d++)
         same &= sum->size[d] == 1 || left->look->stride[d] == sum->stride[d];

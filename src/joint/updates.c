@@ -246,6 +246,10 @@ static bool find_update(td_joint_run *r, int i) {
         return false;
     if (td__dim_tracing() && (u.moved || in->st->bytes != in->bytes))
         return refuse(r, i, "moves to bytes of a size that is not a number");
+    td_shown by = {r->program->name, r->outer, r->out, j->n_primals, j->n_results};
+    if (u.moved == TD_HOME_FRESH && r->outer[i]->numel > 0 &&
+        !td__storage_shown(r->cx, r->outer[i]->st, &by))
+        return false;
     u.meta = u.moved || !td__geom_same(&r->geom[i], &u.end);
     u.versions = (int64_t)(atomic_load(&in->st->version) - r->version[i]);
     u.grown = in->st->bytes > in->bytes ? in->st->bytes : 0;
