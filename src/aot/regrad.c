@@ -266,17 +266,35 @@ static bool fail_leaf(const td_joint *j, const char *name, int input) {
                     name, input);
 }
 
+/* Is requires_grad_(..., false) called? It takes leaves, and copies are none. */
+static bool lets_go(const td_graph *program) {
+    for (int i = 0; i < program->nodes.n; i++) {
+        const td_gnode *n = program->nodes.v[i];
+        if (n->kind == TD_N_OP && n->op == TD_OP_requires_grad_ && n->n_in > 1 &&
+            n->in[1].kind == TD_G_BOOL && !n->in[1].u.i)
+            return true;
+    }
+    return false;
+}
+
 /* A leaf that the program makes of an argument is one behind what it did to it. */
-static bool check_leaves(const td_joint *j, const char *name) {
-    for (int i = 0; i < j->n_updates; i++)
-        if (j->updates[i].wants) return fail_leaf(j, name, j->updates[i].input);
+static bool check_leaves(const td_joint *j, const td_graph *program, const char *name) {
+    for (int i = 0; i < j->n_updates; i++) {
+        int input = j->updates[i].input;
+        if (j->updates[i].wants) return fail_leaf(j, name, input);
+        if (j->updates[i].detached && lets_go(program))
+            return td__fail(j->cx, TD_E_UNSUPPORTED,
+                            "%s: gradients of gradients of a body that has input %d no "
+                            "longer require grad; detach it there",
+                            name, input);
+    }
     for (int i = 0; i < j->n_targets; i++)
         if (j->targets[i].leaf) return fail_leaf(j, name, j->targets[i].input);
     return true;
 }
 
 bool td__regrad_check(const td_joint *j, const td_graph *program, const char *name) {
-    if (!check_leaves(j, name)) return false;
+    if (!check_leaves(j, program, name)) return false;
     for (int i = 0; i < j->n_primals; i++) {
         const td_look *l = j->g->inputs.v[i]->look;
         bool           touched = l && touches(j, i);

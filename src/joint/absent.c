@@ -104,14 +104,16 @@ static bool prune_node(pruning *p, td_gnode *n) {
     return p->ok && (td__vec_push(&p->g->nodes, n) || td__fail_memory(p->g->cx));
 }
 
-static void prune_output(pruning *p, td_garg *a) {
+/* due: some tangent that is there leads to it, if only by way of zeros. */
+static void prune_output(pruning *p, td_garg *a, bool due) {
     p->there = p->absent = false;
     td__garg_each(a, look, p);
-    if (p->absent && !p->there) *a = (td_garg){0};
+    if (p->absent && due) td__garg_each(a, need_zeros, p);
+    if (p->absent && !p->there && !due) *a = (td_garg){0};
     else td__garg_map(a, stand_in, p);
 }
 
-static bool prune(pruning *p, uint64_t missing) {
+static bool prune(pruning *p, uint64_t missing, const td_target *to) {
     td_graph  *g = p->g;
     int        n = g->nodes.n;
     td_gnode **all = td__alloc(sizeof *all * (size_t)(n + 1));
@@ -126,9 +128,10 @@ static bool prune(pruning *p, uint64_t missing) {
     }
     bool ok = true;
     for (int i = 0; ok && i < n; i++) ok = prune_node(p, all[i]);
-    for (int i = 0; ok && i < g->outputs.n; i++) prune_output(p, &g->outputs.v[i]);
+    for (int i = 0; ok && i < g->outputs.n; i++)
+        prune_output(p, &g->outputs.v[i], to && to[i].from & ~missing);
     td__free(all);
-    return ok && td__graph_dce(g) && td__graph_fix_storages(g);
+    return ok && p->ok && td__graph_dce(g) && td__graph_fix_storages(g);
 }
 
 td_graph *td__graph_without(const td_graph *g, uint64_t missing, const td_target *to) {
@@ -141,7 +144,7 @@ td_graph *td__graph_without(const td_graph *g, uint64_t missing, const td_target
     bool ok = (p.state && p.stand) || td__fail_memory(g->cx);
     for (int i = 0; ok && i < p.g->outputs.n; i++)
         if (to && !(to[i].from & ~missing)) p.g->outputs.v[i] = (td_garg){0};
-    ok = ok && prune(&p, missing);
+    ok = ok && prune(&p, missing, to);
     td__free(p.state);
     td__free((void *)p.stand);
     if (ok) return p.g;

@@ -140,13 +140,15 @@ static void find_own_history(td_joint_run *r, td_result *to, td_tensor *t,
                              td_tensor *from) {
     bool input = to->source == TD_OF_INPUT, leaf = !td__has_node(from);
     if (to->wants) return;
-    if (input && !to->stale && !r->edge[to->from].node && td__has_node(t) &&
-        from->flags & TD_TF_NEEDS_GRAD && (leaf || r->to->stale[to->from])) {
+    bool behind = input && r->to->stale[to->from];
+    bool fresh = !input || !r->edge[to->from].node;
+    if (fresh && !to->stale && td__has_node(t) && from->flags & TD_TF_NEEDS_GRAD &&
+        (leaf || behind)) {
         /* from became a leaf in here, and may take after its base from now on */
         td_edge own = {td__known_accumulator(from), 0};
         bool    leads = own.node && td__joint_leads(to, t, own);
         bool    silent = leaf && from->base && !td__needs_grad(from->base);
-        to->history = r->to->stale[to->from] && !silent ? leads : !leads;
+        to->history = behind && !silent ? leads : !leads;
         return;
     }
     if (to->early && !to->stale && !td__joint_leads(to, t, r->edge[to->from]))
