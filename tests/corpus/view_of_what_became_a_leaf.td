@@ -1,4 +1,4 @@
-# seed 138105931: compiled: line 11: %a0 has a gradient, compiled does not
+# A view of a value that is detached and made a leaf after that keeps its history.
 
 func @f(%p0: f32[] @0) {
   %v2 = hardsigmoid_backward(%p0, %p0)
