@@ -66,11 +66,16 @@ enum {
     THIRD = 16    /* times that for gradients of gradients of gradients */
 };
 
-/* Of what a node makes of a value by naming a dtype, as casts do; 0: nothing. */
+/* Of what a node makes of a value by naming a dtype, as casts do; 0: nothing. Losses
+ * make floats of the default dtype of integers. */
 static double unit_named(const td_gnode *n) {
     double unit = 0;
-    for (int i = 1; i < n->n_in && n->in[0].kind == TD_G_VALUE; i++)
-        if (n->in[i].kind == TD_G_DTYPE) unit = fmax(unit, unit_of(n->in[i].u.dt));
+    for (int i = 1; i < n->n_in; i++) {
+        if (n->in[i].kind != TD_G_DTYPE) continue;
+        td_dtype dt = n->in[i].u.dt;
+        if (n->in[0].kind == TD_G_VALUE) unit = fmax(unit, unit_of(dt));
+        if (!td__is_float(dt) && dt != TD_BOOL) unit = fmax(unit, unit_of(TD_F32));
+    }
     return unit;
 }
 
