@@ -6,20 +6,36 @@
 #include "joint/joint_int.h"
 
 /* What a value has to do with tangents: nothing, with one that is there, or only with
- * ones that are not. */
-enum { PLAIN, THERE, ABSENT };
+ * ones that are not, FAINT where zeros that backward made go into it as well. */
+enum { PLAIN, THERE, ABSENT, FAINT };
 
 typedef struct pruning {
     td_graph *g;
     uint8_t  *state; /* by id */
     td_gval **stand; /* by id: what is read in its place; NULL: itself */
-    bool      there, absent, ok;
+    bool      there, absent, faint, ok;
 } pruning;
+
+static bool is_absent(const pruning *p, const td_gval *v) {
+    return p->state[v->id] >= ABSENT;
+}
+
+/* A gradient is linear in tangents: a term of it that has nothing to do with them is
+ * zero. Values of forward are no such terms. */
+static bool is_zeros(const pruning *p, const td_gval *v) {
+    return p->state[v->id] == PLAIN && v->node && v->node->origin == TD_FROM_BACKWARD;
+}
 
 static void look(void *env, td_gval *v) {
     pruning *p = env;
     p->there |= p->state[v->id] == THERE;
-    p->absent |= p->state[v->id] == ABSENT;
+    p->absent |= is_absent(p, v);
+    p->faint |= p->state[v->id] == FAINT || is_zeros(p, v);
+}
+
+static void look_at_all(pruning *p, const td_gnode *n) {
+    p->there = p->absent = p->faint = false;
+    for (int i = 0; i < n->n_in; i++) td__garg_each(&n->in[i], look, p);
 }
 
 static td_gval *stand_in(void *env, td_gval *v) {
@@ -32,7 +48,7 @@ static td_gval *other_term(const pruning *p, const td_gnode *n) {
     if (n->op != TD_OP_add || n->n_in != 2) return NULL;
     if (n->in[0].kind != TD_G_VALUE || n->in[1].kind != TD_G_VALUE) return NULL;
     td_gval *a = n->in[0].u.v, *b = n->in[1].u.v;
-    return p->state[a->id] == ABSENT ? b : a;
+    return is_absent(p, a) ? b : a;
 }
 
 /* Is the sum the term itself, for all that is known of their sizes? */
@@ -57,7 +73,7 @@ static td_gval *in_place_of(pruning *p, td_gval *left, const td_look *sum) {
 /* Zeros where an absent value is read beside others. */
 static void need_zeros(void *env, td_gval *v) {
     pruning *p = env;
-    if (p->state[v->id] != ABSENT || p->stand[v->id] || !p->ok) return;
+    if (!is_absent(p, v) || p->stand[v->id] || !p->ok) return;
     p->ok = v->look != NULL;
     if (!p->ok) {
         td__fail(p->g->cx, TD_E_UNSUPPORTED,
@@ -78,19 +94,12 @@ static void give_state(pruning *p, const td_gnode *n, uint8_t state) {
     for (int i = 0; i < n->n_out; i++) p->state[n->out[i]->id] = state;
 }
 
-/* A gradient is linear in tangents: a term of it that has nothing to do with them is
- * zero. Values of forward are no such terms. */
-static bool is_zeros(const pruning *p, const td_gval *v) {
-    return p->state[v->id] == PLAIN && v->node && v->node->origin == TD_FROM_BACKWARD;
-}
-
 static bool prune_node(pruning *p, td_gnode *n) {
-    p->there = p->absent = false;
-    for (int i = 0; i < n->n_in; i++) td__garg_each(&n->in[i], look, p);
+    look_at_all(p, n);
     td_gval *left = p->absent ? other_term(p, n) : NULL;
     bool     zeros = left && is_zeros(p, left);
     if (p->absent && !p->there && !zeros && !td__gnode_is_fixed(n)) {
-        give_state(p, n, ABSENT);
+        give_state(p, n, p->faint ? FAINT : ABSENT);
         return true;
     }
     give_state(p, n, p->there ? THERE : PLAIN);
@@ -104,10 +113,11 @@ static bool prune_node(pruning *p, td_gnode *n) {
     return p->ok && (td__vec_push(&p->g->nodes, n) || td__fail_memory(p->g->cx));
 }
 
-/* due: some tangent that is there leads to it, if only by way of zeros. */
+/* due: a tangent that is there leads to it, which may be by way of zeros. */
 static void prune_output(pruning *p, td_garg *a, bool due) {
-    p->there = p->absent = false;
+    p->there = p->absent = p->faint = false;
     td__garg_each(a, look, p);
+    due = due && p->faint;
     if (p->absent && due) td__garg_each(a, need_zeros, p);
     if (p->absent && !p->there && !due) *a = (td_garg){0};
     else td__garg_map(a, stand_in, p);
