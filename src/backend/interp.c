@@ -90,13 +90,14 @@ static bool is_told(const td_replay *r, int64_t dim, int64_t is) {
 }
 
 /* A call may pass another piece of a larger tensor than was traced, unless the graph
- * counts from its start: a view lies as far away as what it is a view of. */
+ * counts from its start: a view lies as far away as what it is a view of. Where others
+ * begin is their own; INT64_MIN. */
 static int64_t moved(const td_replay *r, const td_gnode *n) {
     int            at = td__opinfo(n->op)->view_of;
     const td_gval *v = at >= 0 && n->in[at].kind == TD_G_VALUE ? n->in[at].u.v : NULL;
-    if (!v || !v->look || r->val[v->id].kind != TD_K_TENSOR) return 0;
+    if (!v || !v->look || r->val[v->id].kind != TD_K_TENSOR) return INT64_MIN;
     int64_t told = td__gdim_value(r->g, v->look->offset, r->bound);
-    return told == INT64_MIN ? 0 : r->val[v->id].u.t->offset - told;
+    return told == INT64_MIN ? INT64_MIN : r->val[v->id].u.t->offset - told;
 }
 
 /* Native code never asks: it reads values where their looks say. */
@@ -107,7 +108,7 @@ static bool lies_as_told(const td_replay *r, const td_look *l, const td_tensor *
         if (!is_told(r, l->size[d], t->size[d]) ||
             (t->numel > 0 && t->size[d] > 1 && !is_told(r, l->stride[d], t->stride[d])))
             return false;
-    return t->numel == 0 || is_told(r, l->offset, t->offset - by);
+    return t->numel == 0 || by == INT64_MIN || is_told(r, l->offset, t->offset - by);
 }
 
 static bool check_results(const td_replay *r, const td_gnode *n, int64_t by) {
