@@ -76,6 +76,7 @@ static bool is_plain(const td_graph *p, const td_tensor *t, bool leaves) {
     if (!t->base) return true;
     if (t->creation != TD_MADE_PLAIN) return false;
     if (!td__needs_grad(t)) return !leaves;
+    if (td__overlaps_itself(t)) return false; /* its base has a place for each */
     bool unseen, any = turns(p, &unseen);
     /* unseen: it takes after its base; else views of a leaf may not be turned */
     return td__has_node(t) && td__needs_grad(t->base) && !unseen &&
