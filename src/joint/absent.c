@@ -70,6 +70,34 @@ static td_gval *in_place_of(pruning *p, td_gval *left, const td_look *sum) {
     return v;
 }
 
+/* May elements that lie as `from` says be copied to where `to` says, and need they be?
+ * Several in one place are not written. */
+static bool lies_otherwise(const td_look *from, const td_look *to) {
+    bool same = true;
+    for (int d = 0; d < to->rank; d++) {
+        if (to->size[d] == 1) continue;
+        if (to->stride[d] == 0) return false;
+        same &= from->stride[d] == to->stride[d];
+    }
+    return !same;
+}
+
+/* Zeros that lie as l says. */
+static td_gval *make_zeros(td_graph *g, const td_look *l) {
+    td_look dense = *l;
+    td_garg in[2] = {td__garg_ints(l->size, l->rank), {.kind = TD_G_DTYPE}};
+    in[1].u.dt = (td_dtype)l->dtype;
+    int       from = g->nodes.n;
+    td_gnode *z = td__graph_op(g, TD_OP_zeros, in, 2, 1);
+    dense.stride = NULL; /* row-major */
+    if (!z || !(z->out[0]->look = td__graph_look_of(g, dense))) return NULL;
+    td_gval *v = z->out[0];
+    if (lies_otherwise(v->look, l)) v = td__joint_copy(g, v, l->stride);
+    for (int i = from; i < g->nodes.n; i++) g->nodes.v[i]->origin = TD_FROM_BACKWARD;
+    if (v) v->look = l;
+    return v;
+}
+
 /* Zeros where an absent value is read beside others. */
 static void need_zeros(void *env, td_gval *v) {
     pruning *p = env;
@@ -80,14 +108,8 @@ static void need_zeros(void *env, td_gval *v) {
                  "@%.60s: a gradient of unknown size does not arrive", p->g->name);
         return;
     }
-    td_garg in[2] = {td__garg_ints(v->look->size, v->look->rank), {.kind = TD_G_DTYPE}};
-    in[1].u.dt = (td_dtype)v->look->dtype;
-    td_gnode *z = td__graph_op(p->g, TD_OP_zeros, in, 2, 1);
-    p->ok = z != NULL;
-    if (!z) return;
-    z->origin = TD_FROM_BACKWARD;
-    z->out[0]->look = v->look;
-    p->stand[v->id] = z->out[0];
+    p->stand[v->id] = make_zeros(p->g, v->look);
+    p->ok = p->stand[v->id] != NULL;
 }
 
 static void give_state(pruning *p, const td_gnode *n, uint8_t state) {
@@ -147,8 +169,8 @@ static bool prune(pruning *p, uint64_t missing, const td_target *to) {
 td_graph *td__graph_without(const td_graph *g, uint64_t missing, const td_target *to) {
     pruning p = {.g = td__graph_clone(g), .ok = true};
     if (!p.g) return NULL;
-    /* Zeros, or a copy, may come for each value once. */
-    size_t n = 3 * (size_t)p.g->n_values + 1;
+    /* Zeros with a copy, or a copy, may come for each value once. */
+    size_t n = 5 * (size_t)p.g->n_values + 1;
     p.state = td__zalloc(n);
     p.stand = td__zalloc(sizeof *p.stand * n);
     bool ok = (p.state && p.stand) || td__fail_memory(g->cx);
