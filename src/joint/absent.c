@@ -70,29 +70,40 @@ static td_gval *in_place_of(pruning *p, td_gval *left, const td_look *sum) {
     return v;
 }
 
-/* May elements that lie as `from` says be copied to where `to` says, and need they be?
- * Several in one place are not written. */
-static bool lies_otherwise(const td_look *from, const td_look *to) {
-    bool same = true;
-    for (int d = 0; d < to->rank; d++) {
-        if (to->size[d] == 1) continue;
-        if (to->stride[d] == 0) return false;
-        same &= from->stride[d] == to->stride[d];
-    }
-    return !same;
+/* Do two looks of the same sizes differ in a stride along which steps are taken? */
+static bool lies_otherwise(const td_look *a, const td_look *b) {
+    for (int d = 0; d < a->rank; d++)
+        if (a->size[d] != 1 && a->stride[d] != b->stride[d]) return true;
+    return false;
 }
 
-/* Zeros that lie as l says. */
-static td_gval *make_zeros(td_graph *g, const td_look *l) {
-    td_look dense = *l;
-    td_garg in[2] = {td__garg_ints(l->size, l->rank), {.kind = TD_G_DTYPE}};
-    in[1].u.dt = (td_dtype)l->dtype;
-    int       from = g->nodes.n;
-    td_gnode *z = td__graph_op(g, TD_OP_zeros, in, 2, 1);
+/* Zeros that lie as l says, from node g->nodes.n on: first one for each place. */
+static td_gval *lay_zeros(td_graph *g, const td_look *l) {
+    int64_t size[TD_MAX_RANK];
+    bool    spread = false;
+    for (int d = 0; d < l->rank; d++) {
+        bool one = l->stride[d] == 0 && l->size[d] != 1;
+        size[d] = one ? 1 : l->size[d];
+        spread |= one;
+    }
+    td_look places = *l, dense = *l;
+    places.size = dense.size = size;
     dense.stride = NULL; /* row-major */
+    td_garg in[2] = {td__garg_ints(size, l->rank), {.kind = TD_G_DTYPE}};
+    in[1].u.dt = (td_dtype)l->dtype;
+    td_gnode *z = td__graph_op(g, TD_OP_zeros, in, 2, 1);
     if (!z || !(z->out[0]->look = td__graph_look_of(g, dense))) return NULL;
     td_gval *v = z->out[0];
-    if (lies_otherwise(v->look, l)) v = td__joint_copy(g, v, l->stride);
+    if (lies_otherwise(v->look, &places)) v = td__joint_copy(g, v, l->stride);
+    if (!spread || !v) return v;
+    td_garg to[2] = {td__garg_value(v), td__garg_ints(l->size, l->rank)};
+    z = td__graph_op(g, TD_OP_expand, to, 2, 1);
+    return z ? z->out[0] : NULL;
+}
+
+static td_gval *make_zeros(td_graph *g, const td_look *l) {
+    int      from = g->nodes.n;
+    td_gval *v = lay_zeros(g, l);
     for (int i = from; i < g->nodes.n; i++) g->nodes.v[i]->origin = TD_FROM_BACKWARD;
     if (v) v->look = l;
     return v;
@@ -170,7 +181,7 @@ td_graph *td__graph_without(const td_graph *g, uint64_t missing, const td_target
     pruning p = {.g = td__graph_clone(g), .ok = true};
     if (!p.g) return NULL;
     /* Zeros with a copy, or a copy, may come for each value once. */
-    size_t n = 5 * (size_t)p.g->n_values + 1;
+    size_t n = 6 * (size_t)p.g->n_values + 1;
     p.state = td__zalloc(n);
     p.stand = td__zalloc(sizeof *p.stand * n);
     bool ok = (p.state && p.stand) || td__fail_memory(g->cx);
