@@ -48,6 +48,10 @@ static bool refuse(const events *e, int i, const char *what) {
  * by the call, or, if nobody asks before that has no history any more, never. */
 static bool note_cut(const events *e, int i) {
     td_tensor *const *real = e->r->real;
+    if (real[i] && td__is_behind(real[i]) && !td__has_node(real[i]))
+        return refuse(e, i,
+                      " is a view whose base has got a history since, and ceases to "
+                      "require grad");
     for (int k = 0; real[i] && td__needs_grad(real[i]) && k < e->r->to->n_primals; k++)
         if (real[k] && real[k]->base == real[i] && td__is_behind(real[k]) &&
             real[k]->creation == TD_MADE_PLAIN)
@@ -114,6 +118,11 @@ static void note_region(events *e, const td_gnode *n) {
     e->unseen = n->kind == TD_N_ENTER ? e->unseen * 2 + off : e->unseen / 2;
 }
 
+/* A view that set_ has parted from its base is none for the trace. */
+static bool is_parted(const td_tensor *t) {
+    return t && t->base && !(t->flags & TD_TF_CUT) && t->base->st != t->st;
+}
+
 static bool note_node(events *e, const td_gnode *n) {
     const td_opinfo *info = td__opinfo(n->op);
     if (n->kind != TD_N_OP) return note_region(e, n), true;
@@ -128,6 +137,9 @@ static bool note_node(events *e, const td_gnode *n) {
         return refuse(e, v->nr,
                       " is detached and becomes a leaf, while a view of it has the old "
                       "history");
+    if (n->op == TD_OP_detach_ && is_parted(e->r->real[v->nr]))
+        return td__fail(e->r->cx, TD_E_GRAD,
+                        "detach_: a view cannot be detached in place; use detach");
     if (n->op == TD_OP_requires_grad_) note_leaf(e, n, v->nr);
     if (n->op == TD_OP_detach_)
         e->of[v->nr] |= e->of[v->nr] & VIEWED ? CUT | ENDED : CUT;

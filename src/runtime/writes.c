@@ -141,8 +141,8 @@ static bool move(td_pcall *c, const td_update *u) {
     if (!u->meta) return true;
     td_storage *st = home_of(c, u);
     if (!st) return td__fail_memory(c->p->cx);
-    bool ok = st->bytes >= u->bytes || td__storage_resize(st, u->bytes) ||
-              td__fail_memory(c->p->cx);
+    bool ok = u->moved == TD_HOME_SAME || st->bytes >= u->bytes ||
+              td__storage_resize(st, u->bytes) || td__fail_memory(c->p->cx);
     if (ok && u->moved != TD_HOME_SAME) td__tensor_set_storage(t, st);
     td__storage_drop(st);
     return ok && put_geometry(u, t);
