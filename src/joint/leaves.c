@@ -123,30 +123,37 @@ static bool is_parted(const td_tensor *t) {
     return t && t->base && !(t->flags & TD_TF_CUT) && t->base->st != t->st;
 }
 
+/* One tensor may be several inputs; what happens to it is told of the first. */
+static int first_named(const events *e, int i) {
+    int k = 0;
+    while (k < i && (!e->r->real[k] || e->r->real[k] != e->r->real[i])) k++;
+    return k;
+}
+
 static bool note_node(events *e, const td_gnode *n) {
     const td_opinfo *info = td__opinfo(n->op);
     if (n->kind != TD_N_OP) return note_region(e, n), true;
     const td_gval *v = n->n_in ? td__joint_written(n) : NULL;
     if (!v || v->nr >= e->r->to->n_primals) return true;
+    int i = first_named(e, v->nr);
     if (!info->writes) {
         bool view = info->composite || td__ops[n->op].flags & TD_OPF_VIEW;
-        e->of[v->nr] |= view ? VIEWED : 0;
+        e->of[i] |= view ? VIEWED : 0;
         return true;
     }
-    if (n->op == TD_OP_requires_grad_ && e->of[v->nr] & ENDED)
-        return refuse(e, v->nr,
+    if (n->op == TD_OP_requires_grad_ && e->of[i] & ENDED)
+        return refuse(e, i,
                       " is detached and becomes a leaf, while a view of it has the old "
                       "history");
-    if (n->op == TD_OP_detach_ && is_parted(e->r->real[v->nr]))
+    if (n->op == TD_OP_detach_ && is_parted(e->r->real[i]))
         return td__fail(e->r->cx, TD_E_GRAD,
                         "detach_: a view cannot be detached in place; use detach");
-    if (n->op == TD_OP_requires_grad_) note_leaf(e, n, v->nr);
-    if (n->op == TD_OP_detach_)
-        e->of[v->nr] |= e->of[v->nr] & VIEWED ? CUT | ENDED : CUT;
+    if (n->op == TD_OP_requires_grad_) note_leaf(e, n, i);
+    if (n->op == TD_OP_detach_) e->of[i] |= e->of[i] & VIEWED ? CUT | ENDED : CUT;
     if (n->op == TD_OP_detach_ || n->op == TD_OP_requires_grad_)
-        return !(e->of[v->nr] & CUT) || note_cut(e, v->nr);
-    if (td__ops[n->op].flags & TD_OPF_META) return note_turn(e, n, v->nr);
-    return note_write(e, v->nr);
+        return !(e->of[i] & CUT) || note_cut(e, i);
+    if (td__ops[n->op].flags & TD_OPF_META) return note_turn(e, n, i);
+    return note_write(e, i);
 }
 
 static bool judge(const events *e, int i) {
