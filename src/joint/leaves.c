@@ -48,7 +48,8 @@ static bool refuse(const events *e, int i, const char *what) {
  * by the call, or, if nobody asks before that has no history any more, never. */
 static bool note_cut(const events *e, int i) {
     td_tensor *const *real = e->r->real;
-    if (real[i] && td__is_behind(real[i]) && !td__has_node(real[i]))
+    if (real[i] && real[i]->creation == TD_MADE_PLAIN && td__is_behind(real[i]) &&
+        !td__has_node(real[i]))
         return refuse(e, i,
                       " is a view whose base has got a history since, and ceases to "
                       "require grad");
