@@ -226,6 +226,31 @@ static bool any_needs(const td_joint_run *r) {
     return any && r->opts.train;
 }
 
+typedef struct reading {
+    const td_gval *v;
+    bool           any;
+} reading;
+
+static void note_read(void *env, td_gval *v) {
+    reading *r = env;
+    r->any |= v == r->v;
+}
+
+/* Does an op read input i, so that gradients of it are those of the sizes it has then?
+ * An accumulator from before the call has sizes already. */
+static bool is_fixed_by_reads(const td_joint_run *r, int i) {
+    const td_tensor *t = r->real[i];
+    reading          read = {r->program->inputs.v[i], false};
+    if (!td__needs_grad(t) || !td__joint_is_leaf(t) || td__known_accumulator(t))
+        return false;
+    for (int k = 0; k < r->program->nodes.n; k++) {
+        const td_gnode *n = r->program->nodes.v[k];
+        if (n->kind != TD_N_OP || td__opinfo(n->op)->writes) continue;
+        for (int a = 0; a < n->n_in; a++) td__garg_each(&n->in[a], note_read, &read);
+    }
+    return read.any;
+}
+
 static bool find_update(td_joint_run *r, int i) {
     td_joint   *j = r->to;
     int         nr = r->nr[i];
@@ -251,6 +276,8 @@ static bool find_update(td_joint_run *r, int i) {
         !td__storage_shown(r->cx, r->outer[i]->st, &by))
         return false;
     u.meta = u.moved || !td__geom_same(&r->geom[i], &u.end);
+    if (u.meta && !td__joint_same_sizes(r, i) && is_fixed_by_reads(r, i))
+        return td__joint_fail_sizes(r, i);
     u.versions = (int64_t)(atomic_load(&in->st->version) - r->version[i]);
     u.grown = in->st->bytes > in->bytes ? in->st->bytes : 0;
     if (!find_history(r, i, &u, data)) return false;
