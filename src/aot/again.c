@@ -122,8 +122,7 @@ static td_graph *on_copies(const td_graph *program) {
     td_graph *g = td__graph_clone(program);
     for (int i = 0; g && i < g->nodes.n; i++) {
         td_gnode *n = g->nodes.v[i];
-        bool      ends = n->op == TD_OP_requires_grad_ && n->n_in > 1 && !n->in[1].u.i;
-        if (!ends || !td__joint_written(n)) continue;
+        if (!td__gnode_lets_go(n) || !td__joint_written(n)) continue;
         n->op = TD_OP_detach_;
         n->n_in = 1;
     }

@@ -266,14 +266,10 @@ static bool fail_leaf(const td_joint *j, const char *name, int input) {
                     name, input);
 }
 
-/* Is requires_grad_(..., false) called? It takes leaves, and copies are none. */
+/* Is there a node that says so? It takes leaves, and copies are none. */
 static bool lets_go(const td_graph *program) {
-    for (int i = 0; i < program->nodes.n; i++) {
-        const td_gnode *n = program->nodes.v[i];
-        if (n->kind == TD_N_OP && n->op == TD_OP_requires_grad_ && n->n_in > 1 &&
-            n->in[1].kind == TD_G_BOOL && !n->in[1].u.i)
-            return true;
-    }
+    for (int i = 0; i < program->nodes.n; i++)
+        if (td__gnode_lets_go(program->nodes.v[i])) return true;
     return false;
 }
 

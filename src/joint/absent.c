@@ -33,9 +33,9 @@ static void look(void *env, td_gval *v) {
     p->faint |= p->state[v->id] == FAINT || is_zeros(p, v);
 }
 
-static void look_at_all(pruning *p, const td_gnode *n) {
+static void look_at(pruning *p, const td_garg *a, int n) {
     p->there = p->absent = p->faint = false;
-    for (int i = 0; i < n->n_in; i++) td__garg_each(&n->in[i], look, p);
+    for (int i = 0; i < n; i++) td__garg_each(&a[i], look, p);
 }
 
 static td_gval *stand_in(void *env, td_gval *v) {
@@ -57,24 +57,22 @@ static bool is_all_of(const td_look *term, const td_look *sum) {
            !memcmp(term->size, sum->size, sizeof *sum->size * sum->rank);
 }
 
-/* Views of the sum are made of the term from now on, so it is laid out alike, and
- * begins where its bytes do. */
-static td_gval *in_place_of(pruning *p, td_gval *left, const td_look *sum) {
-    bool     same = left->look->offset == sum->offset;
-    td_gval *v = stand_in(p, left);
-    for (int d = 0; d < sum->rank; d++)
-        same &= sum->size[d] == 1 || left->look->stride[d] == sum->stride[d];
-    if (!same) v = td__joint_copy(p->g, v, sum->stride);
-    if (v && !same) v->node->origin = TD_FROM_BACKWARD;
-    p->ok &= v != NULL;
-    return v;
-}
-
 /* Do two looks of the same sizes differ in a stride along which steps are taken? */
 static bool lies_otherwise(const td_look *a, const td_look *b) {
     for (int d = 0; d < a->rank; d++)
         if (a->size[d] != 1 && a->stride[d] != b->stride[d]) return true;
     return false;
+}
+
+/* Views of the sum are made of the term from now on, so it is laid out alike, and
+ * begins where its bytes do. */
+static td_gval *in_place_of(pruning *p, td_gval *left, const td_look *sum) {
+    bool same = left->look->offset == sum->offset && !lies_otherwise(left->look, sum);
+    td_gval *v = stand_in(p, left);
+    if (!same) v = td__joint_copy(p->g, v, sum->stride);
+    if (v && !same) v->node->origin = TD_FROM_BACKWARD;
+    p->ok &= v != NULL;
+    return v;
 }
 
 /* Zeros that lie as l says, from node g->nodes.n on: first one for each place. */
@@ -128,7 +126,7 @@ static void give_state(pruning *p, const td_gnode *n, uint8_t state) {
 }
 
 static bool prune_node(pruning *p, td_gnode *n) {
-    look_at_all(p, n);
+    look_at(p, n->in, n->n_in);
     td_gval *left = p->absent ? other_term(p, n) : NULL;
     bool     zeros = left && is_zeros(p, left);
     if (p->absent && !p->there && !zeros && !td__gnode_is_fixed(n)) {
@@ -148,8 +146,7 @@ static bool prune_node(pruning *p, td_gnode *n) {
 
 /* due: a tangent that is there leads to it, which may be by way of zeros. */
 static void prune_output(pruning *p, td_garg *a, bool due) {
-    p->there = p->absent = p->faint = false;
-    td__garg_each(a, look, p);
+    look_at(p, a, 1);
     due = due && p->faint;
     if (p->absent && due) td__garg_each(a, need_zeros, p);
     if (p->absent && !p->there && !due) *a = (td_garg){0};
@@ -180,7 +177,7 @@ static bool prune(pruning *p, uint64_t missing, const td_target *to) {
 td_graph *td__graph_without(const td_graph *g, uint64_t missing, const td_target *to) {
     pruning p = {.g = td__graph_clone(g), .ok = true};
     if (!p.g) return NULL;
-    /* Zeros with a copy, or a copy, may come for each value once. */
+    /* For each value four may come once: zeros, room, a copy in it, an expanded view. */
     size_t n = 6 * (size_t)p.g->n_values + 1;
     p.state = td__zalloc(n);
     p.stand = td__zalloc(sizeof *p.stand * n);

@@ -153,21 +153,26 @@ bool      td__joint_separate(td_joint *j);
 bool td__joint_at(const td_joint *j, const td_value *in, td_arena *a, td_joint *to);
 /* The input of a program that a writer writes, as such and not through a view; NULL:
  * none. */
-const td_gval *td__joint_written(const td_gnode *n);
+const td_gval     *td__joint_written(const td_gnode *n);
 /* The same for the views of one relation, which are left out there. */
-bool           td__relation_at(const td_joint *j, const td_value *in, td_arena *a,
-                               td_relation *to);
+bool               td__relation_at(const td_joint *j, const td_value *in, td_arena *a,
+                                   td_relation *to);
+/* Does it say that a tensor no longer requires grad? */
+static inline bool td__gnode_lets_go(const td_gnode *n) {
+    return n->kind == TD_N_OP && n->op == TD_OP_requires_grad_ && n->n_in > 1 &&
+           !n->in[1].u.i;
+}
 /* Is it the copy through which an input that is written is read? */
-bool           td__joint_is_shield(const td_gnode *n);
+bool td__joint_is_shield(const td_gnode *n);
 /* Undoes in a forward half what shields written inputs, where nothing needs it. */
-bool           td__half_unshield(td_graph *g);
+bool td__half_unshield(td_graph *g);
 /* Views lie in the storage of what they view, also where that is another value now. */
-bool           td__graph_fix_storages(td_graph *g);
+bool td__graph_fix_storages(td_graph *g);
 /* Dead code, equal nodes unless cse is off, views: what needs no decision. The graph
  * is still one that a person would have written, and it can be done again. */
-bool           td__joint_tidy(td_joint *j, bool cse);
+bool td__joint_tidy(td_joint *j, bool cse);
 /* The same, and then once, before the graph is taken apart: copies that keep results
  * and written inputs apart. */
-bool           td__joint_clean(td_joint *j, bool cse);
+bool td__joint_clean(td_joint *j, bool cse);
 
 #endif

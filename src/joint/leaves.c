@@ -63,7 +63,7 @@ static bool note_cut(const events *e, int i) {
 }
 
 static void note_leaf(events *e, const td_gnode *n, int i) {
-    bool on = n->n_in < 2 || n->in[1].u.i != 0;
+    bool on = !td__gnode_lets_go(n);
     bool view = e->r->real[i] && e->r->real[i]->base;
     e->of[i] &= TURNED | TURNED_UNSEEN | VIEWED | ENDED | CUT_OUT;
     bool came = e->r->real[i] && td__needs_grad(e->r->real[i]);

@@ -154,9 +154,7 @@ static void find_own_history(td_joint_run *r, td_result *to, td_tensor *t,
     if (to->early && !to->stale && !td__joint_leads(to, t, r->edge[to->from]))
         to->early = false;
     else if (input && r->edge[to->from].node) return;
-    td_edge own = {td__known_accumulator(from), 0};
-    bool    past = !input && leaf && !to->stale && !td__joint_leads(to, t, own);
-    to->history = td__has_node(t) && (past || !td__needs_grad(from));
+    to->history = td__has_node(t) && !td__needs_grad(from);
 }
 
 /* Was the view made before the history of what both it and its input are views of
