@@ -35,17 +35,9 @@ static int64_t lines(int64_t bytes) { return (bytes + LINE - 1) / LINE * LINE; }
 
 /* ---- the most at once ---------------------------------------------------- */
 
-/* Of blocks: all stays, or, with `arena`, those without a place in it. With `given`
- * what was there before goes after its last read, else it stays for ever. */
-static int64_t most_at_once(const placing *p, bool arena, bool given) {
+/* Of what p->sum says comes and goes with each step. */
+static int64_t highest(const placing *p) {
     int64_t now = 0, most = 0;
-    memset(p->sum, 0, sizeof *p->sum * (size_t)(p->steps + 3));
-    for (int i = 0; i < p->n; i++) {
-        const td_stay *s = &p->s[i];
-        if ((arena && s->at >= 0) || (s->first < 0 && !given)) continue;
-        p->sum[s->first + 1] += s->bytes + HEAD;
-        p->sum[s->last + 2] -= s->bytes + HEAD;
-    }
     for (int t = 0; t <= p->steps + 1; t++) {
         now += p->sum[t];
         if (now > most) most = now;
@@ -53,9 +45,21 @@ static int64_t most_at_once(const placing *p, bool arena, bool given) {
     return most;
 }
 
+/* Of blocks: all stays, or, with `arena`, those without a place in it. With `given`
+ * what was there before goes after its last read, else it stays for ever. */
+static int64_t most_at_once(const placing *p, bool arena, bool given) {
+    memset(p->sum, 0, sizeof *p->sum * (size_t)(p->steps + 3));
+    for (int i = 0; i < p->n; i++) {
+        const td_stay *s = &p->s[i];
+        if ((arena && s->at >= 0) || (s->first < 0 && !given)) continue;
+        p->sum[s->first + 1] += s->bytes + HEAD;
+        p->sum[s->last + 2] -= s->bytes + HEAD;
+    }
+    return highest(p);
+}
+
 /* Of what may be placed, to the byte: no arena can be smaller. */
 static int64_t most_placed(const placing *p) {
-    int64_t now = 0, most = 0;
     memset(p->sum, 0, sizeof *p->sum * (size_t)(p->steps + 3));
     for (int i = 0; i < p->n; i++) {
         const td_stay *s = &p->s[i];
@@ -63,11 +67,7 @@ static int64_t most_placed(const placing *p) {
         p->sum[s->first + 1] += s->bytes;
         p->sum[s->last + 2] -= s->bytes;
     }
-    for (int t = 0; t <= p->steps + 1; t++) {
-        now += p->sum[t];
-        if (now > most) most = now;
-    }
-    return most;
+    return highest(p);
 }
 
 /* ---- places -------------------------------------------------------------- */

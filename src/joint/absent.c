@@ -177,7 +177,7 @@ static bool prune(pruning *p, uint64_t missing, const td_target *to) {
 td_graph *td__graph_without(const td_graph *g, uint64_t missing, const td_target *to) {
     pruning p = {.g = td__graph_clone(g), .ok = true};
     if (!p.g) return NULL;
-    /* For each value four may come once: zeros, room, a copy in it, an expanded view. */
+    /* For each value four may come: zeros, room, a copy in it, an expanded view. */
     size_t n = 6 * (size_t)p.g->n_values + 1;
     p.state = td__zalloc(n);
     p.stand = td__zalloc(sizeof *p.stand * n);
