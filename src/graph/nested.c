@@ -1,6 +1,7 @@
-/* nested.c -- ops that take graphs, below all modes: a branch or a loop is a replay of
- * the graph chosen. Without bytes nothing can be chosen: then both branches, or one
- * turn of the loop, are replayed to see what comes out and that it agrees. Results
+/* nested.c -- ops that take graphs, below all modes: what is in them, replaying
+ * one, and branches; loops are nested_loop.c. A branch is a replay of the graph chosen.
+ * Without bytes nothing can be chosen: then both branches, or one turn of a loop, are
+ * replayed to see what comes out and that it agrees. Results
  * are always tensors of their own; one that shares bytes with an operand is copied. */
 #include "graph/nested.h"
 
