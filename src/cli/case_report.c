@@ -226,6 +226,9 @@ void case_report_outputs(case_run *run, const td_gstep *s) {
         entry(run, i, s->out[i]->name, run->r.val[s->out[i]->id]);
     end_list(run);
     if (!run->json) return;
+    if (run->draws.n)
+        td__buf_printf(run->out, ",\n    \"draws\":[%s]", td__buf_str(&run->draws));
+    run->draws.n = 0;
     report_aliases(run, s);
     report_context(run);
 }

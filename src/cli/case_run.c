@@ -39,7 +39,9 @@ static bool set_value(case_run *run, const td_gstep *s, td_gval *v, td_tensor *t
 static bool run_node(case_run *run, const td_gstep *s) {
     td_ctx   *cx = run->file->cx;
     generator was = seed_with(cx, s);
-    bool      ok = td__replay_node(&run->r, s->node);
+    bool      own = !s->seeded && td__gnode_draws(s->node);
+    bool      ok = case_draws_begin(run, own) && td__replay_node(&run->r, s->node);
+    ok = case_draws_end(run) && ok;
     seed_back(cx, s, was);
     for (int i = 0; ok && i < s->node->n_out; i++) {
         td_value v = run->r.val[s->node->out[i]->id];
@@ -143,7 +145,10 @@ static bool run_call(case_run *run, const td_gstep *s) {
     if (!in) return td__fail_memory(cx);
     case_report_call(run, s);
     case_report_inputs(run, s, "inputs");
-    bool ok = read_inputs(run, s, in) && run->way->call(run, s->fn, in, out);
+    bool ok = read_inputs(run, s, in) &&
+              case_draws_begin(run, td__graph_draws(s->fn)) &&
+              run->way->call(run, s->fn, in, out);
+    ok = case_draws_end(run) && ok;
     for (int i = 0; ok && i < s->n_out; i++)
         ok = td__replay_set(&run->r, s->out[i], out[i]);
     td__free(in);
@@ -245,6 +250,7 @@ void case_end(case_run *run) {
     for (int i = 0; i < run->fns.n; i++) td_fn_drop(run->fns.v[i].f);
     td__vec_free(&run->consts);
     td__vec_free(&run->fns);
+    td__buf_free(&run->draws);
 }
 
 bool case_run_all(case_run *run) {

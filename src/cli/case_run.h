@@ -3,6 +3,7 @@
 #define TD_CASE_RUN_H
 
 #include "graph/graph.h"
+#include "tandem/mode.h"
 
 typedef struct case_run case_run;
 
@@ -51,9 +52,11 @@ struct case_run {
     TD_VEC(td_storage *) storages;  /* met so far: their numbers in reports */
     TD_VEC(case_consts) consts;
     TD_VEC(case_fn) fns; /* way_compiled.c's */
-    td_buf *out;         /* the report; NULL: none */
-    bool    json;
-    bool    open; /* JSON: a step is begun and not closed */
+    td_buf      *out;    /* the report; NULL: none */
+    bool         json;
+    bool         open;     /* JSON: a step is begun and not closed */
+    td_mode_hook listener; /* case_draws.c's */
+    td_buf       draws;    /* JSON of what was drawn since the last call */
 };
 
 /* case_ways.c: eagerly, and the other ways there are; the table ends with NULL. */
@@ -80,6 +83,12 @@ int  case_file(const char *command, const char *path, int (*show)(const td_gfile
 
 /* Every function of the file through the clean-up passes. False: no memory. */
 bool case_clean(const td_gfile *f);
+
+/* case_draws.c: around what `draws` random numbers, for JSON reports: lists them in
+ * run->draws, which the next call reports. False after a failure; _end is needed after
+ * a failed call too. */
+bool case_draws_begin(case_run *run, bool draws);
+bool case_draws_end(case_run *run);
 
 /* case_report.c: parts of a report, in this order. Nothing when there is no `out`. */
 void case_report_begin(case_run *run);

@@ -104,6 +104,8 @@ typedef struct prog_maker {
     td_buf     head, out;
 } prog_maker;
 
+/* Only ops that users call: none that only a derivative or a pass makes. */
+extern bool prog_public;
 /* Also other arguments, gradients of gradients, writes between call and backward. */
 extern bool prog_wide;
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 int64_t prog_calls[TD_OP_COUNT];
+bool    prog_public;
 
 /* ---- which op ----------------------------------------------------------- */
 
@@ -23,6 +24,7 @@ static bool is_inverse(td_op op) {
 
 /* Graphs are no arguments we could make, and bytes taken over are gone for others. */
 static bool is_left_out(td_op op) {
+    if (prog_public && td__ops[op].flags & TD_OPF_INTERNAL) return true;
     return td__ops[op].flags & (TD_OPF_NESTS | TD_OPF_SHARE) || is_inverse(op);
 }
 

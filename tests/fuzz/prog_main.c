@@ -287,7 +287,7 @@ static int run_as_test(const char *word) {
 
 static const char help[] =
     "usage: programs [--seed=N] [--count=N] [--seconds=N] [--size=N] [--save=DIR]\n"
-    "                [--way=[!]WORD,...] [--wide] [--coverage]\n"
+    "                [--way=[!]WORD,...] [--wide] [--public] [--coverage]\n"
     "                [--print] [--batch=N]\n"
     "       programs [--way=[!]WORD,...] --replay FILE...\n"
     "       programs [WORD]    the kept programs, then a fixed stretch of seeds\n"
@@ -312,6 +312,7 @@ static bool option(const char *arg) {
     else if (!strncmp(arg, "--way=", 6)) prog_only = arg + 6;
     else if (!strcmp(arg, "--print")) opt.print = true;
     else if (!strcmp(arg, "--wide")) prog_wide = true;
+    else if (!strcmp(arg, "--public")) prog_public = true;
     else if (!strcmp(arg, "--coverage")) opt.coverage = true;
     else return false;
     return true;

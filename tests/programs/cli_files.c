@@ -99,6 +99,30 @@ static void test_json(void) {
     cJSON_Delete(j);
 }
 
+/* Draws of the case without a seed, then those of the call; the values they had. */
+static void test_draws(void) {
+    put("func @f(%x: f32[2]) {\n"
+        "  %r = rand([3])\n"
+        "  zero_(%r)\n"
+        "  %d = dropout(%x)\n"
+        "  return %r, %d\n}\n"
+        "case \"draws\" {\n"
+        "  %s = randn([2], seed=1)\n"
+        "  %x = rand([2])\n"
+        "  call @f(%x)\n"
+        "  call @f(%x)\n}\n");
+    check("run --json", 0, "\"draws\"");
+    cJSON       *j = cJSON_Parse(text);
+    const cJSON *d = find(j, "cases.0.steps.0.draws"), *op = find(d, "2.op");
+    check_that(cJSON_GetArraySize(d) == 3, "rand, and rand and dropout of the call");
+    check_that(op && !strcmp(op->valuestring, "dropout"), "a composite is one draw");
+    check_that(find(d, "1.elements.2") && find(d, "1.elements.2")->valuedouble > 0,
+               "values as they were drawn");
+    check_that(cJSON_GetArraySize(find(j, "cases.0.steps.1.draws")) == 2,
+               "the second call has its own");
+    cJSON_Delete(j);
+}
+
 static void test_good(void) {
     put(good);
     check("run --case=fine", 0, "%out.0: f32[2]");
@@ -207,6 +231,7 @@ int main(int argc, char **argv) {
              end ? argv[0] : ".");
     test_good();
     test_json();
+    test_draws();
     test_bad();
     test_native();
     remove(file);

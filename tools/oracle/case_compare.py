@@ -1,23 +1,70 @@
-"""Compares PyTorch's report of a case with Tandem's, and stores what both say."""
+"""Compares PyTorch's report of a case with Tandem's, and stores what both say.
+
+A difference has a kind, the words of which say where and what ("output.strides",
+"gradient.elements", "tandem fails"), and a text for people.
+"""
 import json
+import math
 import os
+from collections import namedtuple
 
 import torch
 
-DT = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16,
-      "bf16": torch.bfloat16, "i64": torch.int64, "i32": torch.int32,
-      "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool}
+from torch_code import DT
+
 EPS = {"f64": 2.0 ** -52, "f32": 2.0 ** -23, "f16": 2.0 ** -10, "bf16": 2.0 ** -7}
 
 NAMES = set()  # grad_fn names that differ: PyTorch's, Tandem's
 
+Difference = namedtuple("Difference", "kind text step")
 
-def near(a, b, dtype, close):
-    if isinstance(a, str) or isinstance(b, str):
-        return a == b
-    if dtype in EPS:
-        a, b = (torch.tensor(v, dtype=DT[dtype]).item() for v in (a, b))
-    return a == b or close and abs(a - b) <= 64 * EPS.get(dtype, 0) * max(1, abs(a), abs(b))
+
+class Exactly:
+    """Values agree to the last bit, or to 64 units when `close`."""
+
+    def __init__(self, close):
+        self.units = 64 if close else 0
+
+    def near(self, a, b, dtype):
+        if isinstance(a, str) or isinstance(b, str):
+            return a == b
+        if dtype in EPS:
+            a, b = (torch.tensor(v, dtype=DT[dtype]).item() for v in (a, b))
+        return a == b or (self.units and abs(a - b) <= self.units * EPS.get(dtype, 0) *
+                          max(1, abs(a), abs(b)))
+
+
+class Loosely:
+    """Values agree to a relative error by dtype: a random program may amplify the last
+    bits of a library's functions."""
+    OF = {"f64": 1e-9, "f32": 2e-4, "f16": 2e-2, "bf16": 1e-1}
+
+    def near(self, a, b, dtype):
+        a, b = float(a) if isinstance(a, str) else a, float(b) if isinstance(b, str) else b
+        if a == b or dtype not in self.OF:
+            return a == b
+        if not (math.isfinite(a) and math.isfinite(b)):
+            return math.isnan(a) and math.isnan(b)
+        return abs(a - b) <= self.OF[dtype] * max(1, abs(a), abs(b))
+
+
+class Storages:
+    """Storages correspond one to one, whatever their numbers."""
+
+    def __init__(self):
+        self.theirs, self.mine = {}, {}
+
+    def same(self, mine, theirs):
+        if mine in self.theirs or theirs in self.mine:
+            return self.theirs.get(mine) == theirs and self.mine.get(theirs) == mine
+        self.theirs[mine], self.mine[theirs] = theirs, mine
+        return True
+
+
+# What is compared of a tensor after its dtype and sizes; a key that PyTorch's report
+# leaves out does not count.
+FLAGS = ("offset", "requires_grad", "is_leaf", "is_inference", "is_view", "version")
+NUMBERS = ("int", "float", "bool", "none")
 
 
 def strides_differ(a, b):
@@ -25,33 +72,90 @@ def strides_differ(a, b):
                for s, x, y in zip(a["sizes"], a["strides"], b["strides"]))
 
 
-def differences(want, got, where, close):
-    """What PyTorch says and Tandem does not; grad_fn apart."""
-    if isinstance(want, dict):
-        for k, v in want.items():
-            if k in ("grad_fn", "torch_says", "close"):
-                continue
-            if k == "elements" and k in got:
-                for i, (x, y) in enumerate(zip(v, got[k])):
-                    if not near(x, y, want["dtype"], close):
-                        yield f"{where} element {i}: {x}, Tandem {y}"
-                        break
-            elif k == "strides":
-                if strides_differ(want, got):
-                    yield f"{where} strides: {v}, Tandem {got[k]}"
-            elif k not in got:
-                yield f"{where}: Tandem has no {k}"
-            else:
-                name = v.get("name", "") if isinstance(v, dict) else ""
-                yield from differences(v, got[k], f"{where} {k}{name}", close)
-    elif isinstance(want, list):
-        if len(want) != len(got):
-            yield f"{where}: {len(want)} of them, Tandem {len(got)}"
-            return
-        for i, (x, y) in enumerate(zip(want, got)):
-            yield from differences(x, y, f"{where}[{i}]", close)
-    elif want != got:
-        yield f"{where}: {want}, Tandem {got}"
+def value_differences(want, got, measure, storages):
+    """(what, text) for one value; PyTorch's is `want`."""
+    if any((k in want) != (k in got) for k in NUMBERS):
+        yield "type", f"{short(want)}, Tandem {short(got)}"
+    elif "dtype" not in want:
+        for k in NUMBERS:
+            if k in want and want[k] != got[k]:
+                yield k, f"{want[k]}, Tandem {got[k]}"
+    elif want["dtype"] != got["dtype"] or want["sizes"] != got["sizes"]:
+        key = "sizes" if want["dtype"] == got["dtype"] else "dtype"
+        yield key, f"{want[key]}, Tandem {got[key]}"
+    else:
+        yield from tensor_differences(want, got, measure, storages)
+
+
+def tensor_differences(want, got, measure, storages):
+    if strides_differ(want, got):
+        yield "strides", f"{want['strides']} for {want['sizes']}, Tandem {got['strides']}"
+    if storages and not storages.same(want["storage"], got["storage"]):
+        yield "storage", "it shares its storage with other values"
+    for k in FLAGS:
+        if k in want and want[k] != got[k]:
+            yield k, f"{want[k]}, Tandem {got[k]}"
+    if "grad_fn" in want and bool(want["grad_fn"]) != bool(got["grad_fn"]):
+        yield "grad_fn", f"{want['grad_fn']!r}, Tandem {got['grad_fn']!r}"
+    for i, (x, y) in enumerate(zip(want.get("elements", []), got["elements"])):
+        if not measure.near(x, y, want["dtype"]):
+            yield "elements", f"element {i} is {x}, Tandem {y}"
+            break
+
+
+def short(v):
+    return {k: x for k, x in v.items() if k in NUMBERS + ("dtype", "sizes")}
+
+
+PARTS = {"inputs": "input", "outputs": "output", "inputs_after": "argument",
+         "gradients": "gradient", "tangents": "tangent"}
+
+
+def step_differences(i, want, got, measure, storages):
+    where = f"step {i}"
+    for part, word in PARTS.items():
+        if part not in want or part not in got:
+            continue
+        if len(want[part]) != len(got[part]):
+            yield Difference(f"{word}.count", f"{where}: {len(want[part])} {part}, "
+                             f"Tandem {len(got[part])}", i)
+            continue
+        shared = storages if word not in ("gradient", "tangent") else None
+        for x, y in zip(want[part], got[part]):
+            for what, text in value_differences(x, y, measure, shared):
+                yield Difference(f"{word}.{what}", f"{where}: {part} %{y.get('name')} "
+                                 f"{what}: {text}", i)
+    if "aliases" in want and "aliases" in got:
+        pairs = [{(*a["values"], a["same_tensor"]) for a in r["aliases"]}
+                 for r in (want, got)]
+        if pairs[0] != pairs[1]:
+            yield Difference("aliases", f"{where}: {sorted(pairs[0] - pairs[1])}, Tandem "
+                             f"{sorted(pairs[1] - pairs[0])}", i)
+    for k in ("grad_enabled", "inference"):
+        if k in want and k in got and want[k] != got[k]:
+            yield Difference(k, f"{where}: {want[k]}, Tandem {got[k]}", i)
+
+
+def is_done(step):
+    return "outputs" in step or "gradients" in step
+
+
+def differences(want, got, measure):
+    """What PyTorch says and Tandem does not, in the order of the steps."""
+    storages = Storages()
+    steps = [(a, b) for a, b in zip(want["steps"], got["steps"])]
+    for i, (a, b) in enumerate(steps):
+        yield from step_differences(i, a, b, measure, storages)
+    done = [sum(map(is_done, r["steps"])) for r in (want, got)]
+    error = got.get("error", {}).get("message", "")
+    last = len(steps)
+    if want["ok"] and not got["ok"]:
+        yield Difference("tandem fails", error, last)
+    elif got["ok"] and not want["ok"]:
+        yield Difference("torch fails", want.get("torch_says", ""), last)
+    elif done[0] != done[1]:
+        yield Difference("fail elsewhere", f"{want.get('torch_says', '')} | Tandem: {error}",
+                         last)
 
 
 def settle_names(want, got):

@@ -27,8 +27,9 @@ from torch._functorch._aot_autograd.descriptors import PlainAOTInput
 from torch._functorch._aot_autograd.schemas import MutationType, OutputType
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-import cases
 import td_text
+from tandem_run import ROOT, TANDEM, run_file as run_tandem, run_text
+from torch_case import Case, drawn_inputs
 
 MUTATION = {MutationType.NOT_MUTATED: "not mutated",
             MutationType.MUTATED_IN_GRAPH: "in graph",
@@ -44,7 +45,7 @@ KNOWN = {"test_nn_parameter_construction NRG"}
 
 
 def analyse(fn, args, keep):
-    mode = FakeTensorMode()
+    mode = FakeTensorMode(allow_non_fake_inputs=True)  # literals of the function
     fake = [mode.from_tensor(a) if isinstance(a, torch.Tensor) else a for a in args]
     descs = [PlainAOTInput(i) for i in range(len(args))]
     with mode:
@@ -94,29 +95,22 @@ def facts_of(m, args, trains):
             "tangents": sizes if trains else []}
 
 
-class Asking(cases.Case):
+class Asking(Case):
     """A run that notes the facts of each call before it happens."""
 
     def call(self, s):
-        fn = self.funcs[s.op]
-        args = [self.arg(a, self.env) for a in s.args]
-        self.found.append(self.ask(fn, args))
+        args = [self.arg(a) for a in s.args]
+        self.found.append(self.ask(self.function(s.op), args))
         super().call(s)
 
     def ask(self, fn, args):
         tensors = [a for a in args if isinstance(a, torch.Tensor)]
         if len({t.untyped_storage()._cdata for t in tensors}) < len(tensors):
             return None
-
-        def run(*flat):
-            env = dict(zip((i.name for i in fn.inputs), flat))
-            return self.body(fn.body, env, self.symbols(fn, flat))
-        was = self.close, self.random, self.counts
         try:
-            m = analyse(run, args, self.keep)
+            m = analyse(fn, args, self.keep)
         except (RuntimeError, AssertionError):
             return None
-        self.close, self.random, self.counts = was
         return facts_of(m, args, is_training(m, args))
 
 
@@ -161,9 +155,9 @@ def compare(where, want, got):
 def run_file(path, keep):
     with open(path) as f:
         funcs, all_cases = td_text.parse(f.read())
-    command = [cases.TANDEM, "facts", *["--keep-mutations"][:keep], path]
+    command = [TANDEM, "facts", *["--keep-mutations"][:keep], path]
     mine = read_facts(subprocess.run(command, capture_output=True, text=True).stdout)
-    report, draws = cases.run_tandem(path), cases.drawn(all_cases)
+    report, draws = run_tandem(path), drawn_inputs(all_cases, run_text)
     asked = left = bad = 0
     for (name, stmts), theirs in zip(all_cases, report["cases"]):
         c = Asking(funcs, stmts, theirs, draws)
@@ -183,7 +177,7 @@ def main():
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     files = sys.argv[1:] or sorted(
-        glob.glob(os.path.join(cases.ROOT, "tests", "cases", "sem", "*.td")))
+        glob.glob(os.path.join(ROOT, "tests", "cases", "sem", "*.td")))
     sys.exit(sum(run_file(f, keep) for f in files for keep in (False, True)) > 0)
 
 

@@ -1,0 +1,230 @@
+"""Runs programs in PyTorch and in Tandem, and sorts what differs.
+
+    python tools/oracle/judge.py [OPTION]... [FILE.td | DIRECTORY]...
+
+    --count=N     N random programs of build/fuzz/programs, from --seed=S (1) on
+    --wide        random programs with wider cases (docs/testing.md)
+    --aot         compares PyTorch eager with PyTorch under aot_eager as well
+    --save=DIR    small forms of unexplained programs (build/judge)
+    --most=N      makes at most N of them small (10)
+    --verbose     every difference, also the documented ones
+
+Values, dtypes, strides, aliasing, writes, versions, flags, gradients and errors of
+every case are compared. Each difference must belong to a class of differences.ini,
+which docs/differences.md documents; any other fails.
+
+Developer-only: needs a Python with torch, build/tandem and build/fuzz/programs.
+"""
+import collections
+import glob
+import os
+import re
+import subprocess
+import sys
+import time
+import warnings
+
+import torch
+
+import judge_classes
+import judge_shrink
+import td_text
+from case_compare import Loosely, differences
+from tandem_run import ROOT, run_file, run_text
+from torch_case import Case, drawn_inputs
+from torch_code import DRAWS, Unsupported
+
+FUZZ = os.environ.get("TANDEM_FUZZ", os.path.join(ROOT, "build", "fuzz", "programs"))
+BATCH = 250  # random programs of one process
+
+Program = collections.namedtuple("Program", "label text funcs stmts theirs draws")
+
+
+# ---- programs ----
+
+def file_programs(path):
+    with open(path) as f:
+        text = f.read()
+    funcs, cases = td_text.parse(text)
+    if not cases:
+        return
+    report = run_file(path)
+    draws = drawn_inputs(cases, run_text)
+    for (name, stmts), theirs in zip(cases, report["cases"]):
+        yield Program(f"{path}: {name}", text, funcs, stmts, theirs, draws)
+
+
+def text_programs(label, text):
+    funcs, cases = td_text.parse(text)
+    report = run_text(text)
+    draws = drawn_inputs(cases, run_text)
+    for (_, stmts), theirs in zip(cases, report["cases"]):
+        yield Program(label, text, funcs, stmts, theirs, draws)
+
+
+def random_texts(seed, count, wide):
+    """(seed, text) of random programs, each with one case called "seed N"."""
+    command = [FUZZ, f"--seed={seed}", f"--count={count}", "--print", "--public"]
+    r = subprocess.run(command + ["--wide"] * wide, capture_output=True, text=True)
+    if r.returncode:
+        raise SystemExit(r.stderr or f"{FUZZ}: status {r.returncode}")
+    rest = r.stdout
+    while True:
+        m = re.search(r'^case "seed (\d+)" \{\n(?:.*\n)*?\}\n(?=func |\Z)', rest, re.M)
+        if not m:
+            return
+        yield int(m.group(1)), rest[:m.end()]
+        rest = rest[m.end():]
+
+
+def renamed(text, seed):
+    """Functions of several programs in one file need names of their own."""
+    return re.sub(r"@([A-Za-z_]\w*)", rf"@\1_{seed}", text)
+
+
+def random_programs(seed, count, wide):
+    for first in range(seed, seed + count, BATCH):
+        texts = dict(random_texts(first, min(BATCH, seed + count - first), wide))
+        whole = "".join(renamed(t, s) for s, t in texts.items())
+        if not whole:
+            continue
+        for p in text_programs("", whole):
+            own = int(p.theirs["case"].split()[1])
+            yield p._replace(label=f"seed {own}", text=texts[own])
+
+
+def programs(files, seed, count, wide):
+    for name in files:
+        found = sorted(glob.glob(name + "/**/*.td", recursive=True))
+        for path in found if os.path.isdir(name) else [name]:
+            yield from file_programs(path)
+    yield from random_programs(seed, count, wide)
+
+
+# ---- judging ----
+
+def judge(p, classes):
+    """(differences with their class or None, whether values were compared)."""
+    got = Case(p.funcs, p.stmts, p.theirs, p.draws).run()
+    if got["loose"]:
+        drop_elements(got)
+    found = differences(got, p.theirs, Loosely())
+    return list(judge_classes.sort(found, p.text, classes)), not got["loose"]
+
+
+def drop_elements(report):
+    for step in report["steps"]:
+        for values in step.values():
+            for v in values if isinstance(values, list) else []:
+                v.pop("elements", None)
+
+
+def judge_text(text, classes):
+    """The unexplained differences of a program given as text; None: it cannot run."""
+    try:
+        p = next(text_programs("", text))
+        return [d for d, c in judge(p, classes)[0] if c is None]
+    except (Unsupported, SyntaxError, RuntimeError, StopIteration, KeyError, IndexError):
+        return None
+
+
+# What compiling by PyTorch is free to change.
+FREE = re.compile(r".*\.(version|is_view|grad_fn|offset)")
+
+
+def judge_aot(p):
+    """What PyTorch itself does differently under aot_eager."""
+    if any(s.op in DRAWS for f in p.funcs.values() for s in f.body):
+        return []
+    torch._dynamo.reset()
+    eager = Case(p.funcs, p.stmts, p.theirs, p.draws).run()
+    compiled = Case(p.funcs, p.stmts, p.theirs, p.draws, wrap=lambda fn: torch.compile(
+        fn, backend="aot_eager", dynamic=False)).run()
+    if not compiled["ok"]:
+        compiled["error"] = {"message": compiled["torch_says"]}
+    return [d for d in differences(eager, compiled, Loosely())
+            if not FREE.fullmatch(d.kind)]
+
+
+class Tally:
+    def __init__(self, verbose):
+        self.n, self.verbose = collections.Counter(), verbose
+        self.classes, self.skipped = collections.Counter(), collections.Counter()
+        self.first, self.bad = {}, []
+
+    def add(self, p, found, compared):
+        unexplained = [d for d, c in found if c is None]
+        self.n["programs"] += 1
+        self.n["fail in both"] += not found and not p.theirs["ok"]
+        self.n["values not compared"] += not compared
+        for c in {c.name for _, c in found if c}:
+            self.classes[c] += 1
+            self.first.setdefault(c, p.label)
+        if unexplained:
+            self.bad.append((p, unexplained))
+        if unexplained or (found and self.verbose):
+            print(p.label)
+            for d, c in found[:6]:
+                print(f"    {c.name if c else '?'}: {d.kind}: {d.text}"[:400], flush=True)
+
+    def skip(self, p, why):
+        self.n["programs"] += 1
+        self.skipped[re.sub(r"\d+", "N", str(why))[:70]] += 1
+
+    def report(self, seconds):
+        agree = self.n["programs"] - sum(self.skipped.values()) - len(self.bad)
+        print(f"{self.n['programs']} programs in {seconds:.0f} s: {agree} agree, of these "
+              f"{self.n['fail in both']} fail in both, {self.n['values not compared']} "
+              f"without values; {sum(self.skipped.values())} not expressible; "
+              f"{len(self.bad)} unexplained")
+        for c, n in self.classes.most_common():
+            print(f"documented {n:6d}  {c} ({self.first[c]})")
+        for why, n in self.skipped.most_common():
+            print(f"not expressible {n:4d}  {why}")
+
+
+def save_small(bad, folder, most, classes):
+    os.makedirs(folder, exist_ok=True)
+    for i, (p, unexplained) in enumerate(bad[:most]):
+        text = judge_shrink.shrink(p.text, unexplained[0], lambda t: judge_text(t, classes))
+        name = re.sub(r"\W+", "-", p.label)[-60:].strip("-")
+        with open(os.path.join(folder, name + ".td"), "w") as f:
+            f.write(f"# {p.label}\n# {unexplained[0].kind}: {unexplained[0].text}\n\n{text}")
+        print(f"small: {os.path.join(folder, name + '.td')}", flush=True)
+
+
+def options(args):
+    opt = {"seed": 1, "count": 0, "save": os.path.join(ROOT, "build", "judge"), "most": 10,
+           "wide": False, "aot": False, "verbose": False}
+    files = []
+    for a in args:
+        key, eq, value = a[2:].partition("=")
+        if not a.startswith("--"):
+            files.append(a)
+        elif key not in opt or bool(eq) == isinstance(opt[key], bool):
+            raise SystemExit(__doc__)
+        else:
+            opt[key] = type(opt[key])(value) if eq else True
+    return opt, files
+
+
+def main():
+    torch.set_num_threads(1)
+    warnings.simplefilter("ignore")
+    opt, files = options(sys.argv[1:])
+    classes = judge_classes.read()
+    tally, start = Tally(opt["verbose"]), time.time()
+    for p in programs(files, opt["seed"], opt["count"], opt["wide"]):
+        try:
+            tally.add(p, *judge(p, classes))
+            for d in judge_aot(p) if opt["aot"] else []:
+                print(f"{p.label}: aot_eager: {d.kind}: {d.text}"[:400])
+        except Unsupported as e:
+            tally.skip(p, e)
+    tally.report(time.time() - start)
+    save_small(tally.bad, opt["save"], opt["most"], classes)
+    sys.exit(bool(tally.bad))
+
+
+if __name__ == "__main__":
+    main()

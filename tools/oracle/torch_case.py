@@ -1,0 +1,294 @@
+"""Runs one case of a .td file in PyTorch and reports it as `tandem run --json` does.
+
+Tandem's report of the same case is read for the numbers it drew and for random
+tangents, which PyTorch is given; nothing else of it is used.
+"""
+import json
+import math
+import re
+
+import numpy
+import torch
+
+from td_text import Dtype, Ref, Size
+from torch_code import DRAWS, DT, UNSET, Code, Draws, Unsupported, as_list, constant, is_zeroed
+
+DT_NAME = {v: k for k, v in DT.items()}
+REGIONS = {"no_grad": torch.no_grad, "enable_grad": torch.enable_grad,
+           "inference": torch.inference_mode,
+           "plain": lambda: torch.inference_mode(False)}
+# Mistakes of this tool, or programs it cannot express: not PyTorch's errors.
+OURS = (KeyError, TypeError, AttributeError, NameError)
+
+
+def number(t, v):
+    """A JSON number that reads back exactly, with few digits."""
+    if isinstance(v, (bool, int)):
+        return v
+    if math.isnan(v) or math.isinf(v):
+        return "nan" if math.isnan(v) else "inf" if v > 0 else "-inf"
+    if t.dtype == torch.float32:
+        return float(str(numpy.float32(v)))
+    return v
+
+
+def as_tensor(report):
+    """The tensor of a report, row-major."""
+    dt = DT[report["dtype"]]
+    exact = torch.float64 if dt.is_floating_point else torch.int64
+    convert = float if dt.is_floating_point else int
+    values = [convert(v) for v in report["elements"]]
+    return torch.tensor(values, dtype=exact).to(dt).reshape(report["sizes"])
+
+
+def fn_name(fn):
+    """MulBackward0 is mul, CopySlices copy_slices."""
+    if fn is None:
+        return ""
+    name = re.sub(r"Backward\w*$", "", fn.name().split("::")[-1])
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+class Case:
+    """theirs: Tandem's report of the case. draws: see drawn_inputs. wrap: applied to
+    each function, torch.compile for instance. uncounted: ops after which versions are
+    not reported."""
+
+    def __init__(self, funcs, stmts, theirs, draws, wrap=lambda fn: fn, uncounted=()):
+        self.stmts, self.theirs, self.drawn = stmts, theirs, draws
+        self.draws = Draws()
+        self.code = Code(self.draws)
+        self.funcs, self.compiled, self.wrap = funcs, {}, wrap
+        self.env, self.leaves, self.last = {}, [], []
+        self.kept, self.storages, self.steps = [], [], []
+        self.op, self.uncounted, self.taken = "", set(uncounted), -1
+
+    # ---- reports ----
+
+    def storage(self, t):
+        key = t.untyped_storage()._cdata
+        self.kept.append(t.untyped_storage())
+        if key not in self.storages:
+            self.storages.append(key)
+        return self.storages.index(key)
+
+    def tensor(self, t):
+        r = {"dtype": DT_NAME[t.dtype], "sizes": list(t.size()),
+             "strides": list(t.stride()), "offset": t.storage_offset(),
+             "storage": self.storage(t)}
+        if not t.is_inference() and not self.code.ops & self.uncounted:
+            r["version"] = t._version
+        try:  # PyTorch brings a stale view up to date here, or refuses
+            r.update(grad_fn=fn_name(t.grad_fn), requires_grad=t.requires_grad,
+                     is_leaf=t.is_leaf)
+        except RuntimeError:
+            pass
+        r.update(is_view=t._is_view(), is_inference=t.is_inference())
+        flat = t.detach().reshape(-1)
+        flat = flat.double() if flat.dtype == torch.bfloat16 else flat
+        r["elements"] = [number(t, v) for v in flat.tolist()]
+        return r
+
+    def value(self, v, name=None):
+        r = {} if name is None else {"name": name}
+        if isinstance(v, torch.Tensor):
+            r.update(self.tensor(v))
+        elif isinstance(v, bool):
+            r["bool"] = v
+        elif isinstance(v, int):
+            r["int"] = v
+        elif isinstance(v, float):
+            r["float"] = v
+        else:
+            r["none"] = True
+        return r
+
+    def aliases(self, named):
+        out = []
+        for i, (x, a) in enumerate(named):
+            for y, b in named[:i]:
+                if (isinstance(a, torch.Tensor) and isinstance(b, torch.Tensor) and
+                        a.untyped_storage()._cdata == b.untyped_storage()._cdata):
+                    out.append({"values": [y, x], "same_tensor": a is b})
+        return out
+
+    # ---- statements ----
+
+    def arg(self, a):
+        if isinstance(a, Ref):
+            return self.env[a.name]
+        if isinstance(a, Dtype):
+            return DT[a.name]
+        if isinstance(a, Size):
+            raise Unsupported("a size expression in a case")
+        return [self.arg(x) for x in a] if isinstance(a, list) else a
+
+    def named(self, s, args):
+        names = [a.name if isinstance(a, Ref) else None for a in s.args]
+        return [self.value(v, n) for n, v in zip(names, args)]
+
+    def function(self, name):
+        if name not in self.compiled:
+            self.compiled[name] = self.wrap(self.code.function(self.funcs[name]))
+        return self.compiled[name]
+
+    def their_step(self):
+        """Tandem's report of the step to come; empty: it has none."""
+        steps = self.theirs["steps"]
+        return steps[len(self.steps)] if len(self.steps) < len(steps) else {}
+
+    def take_draws(self):
+        """Fills the queue with what Tandem drew up to the end of the call to come."""
+        if self.taken < len(self.steps):
+            self.draws.queue = [(d["op"], as_tensor(d))
+                                for d in self.their_step().get("draws", [])]
+        self.taken = len(self.steps)
+
+    def call(self, s):
+        args = [self.arg(a) for a in s.args]
+        step = {"call": s.op, "inputs": self.named(s, args)}
+        fn = self.function(s.op)
+        self.take_draws()
+        self.steps.append(step)
+        out = fn(*args)
+        names = s.names if s.names and not s.more else [
+            f"{s.names[0] if s.more else 'out'}.{i}" for i in range(len(out))]
+        self.env.update(zip(names, out))
+        self.last = out
+        step["outputs"] = [self.value(v, n) for n, v in zip(names, out)]
+        step["aliases"] = self.aliases(
+            [(a.name, v) for a, v in zip(s.args, args) if isinstance(a, Ref)] +
+            list(zip(names, out)))
+        step["grad_enabled"] = torch.is_grad_enabled()
+        step["inference"] = torch.is_inference_mode_enabled()
+        step["inputs_after"] = self.named(s, args)
+
+    def tangents(self, s, roots):
+        theirs = self.their_step().get("tangents", [])
+        out = []
+        for i, r in enumerate(roots):
+            t = torch.ones_like(r.detach())
+            if "seed" in s.kwargs and i < len(theirs):
+                t.copy_(as_tensor(theirs[i]))
+            out.append(t)
+        return out
+
+    def backward(self, s):
+        roots = [self.arg(a) for a in s.args] or self.last
+        roots = [r for r in roots if isinstance(r, torch.Tensor) and r.requires_grad]
+        if not roots:
+            raise RuntimeError("nothing requires grad")
+        tangents = self.tangents(s, roots)
+        step = {"backward": len(roots)}
+        torch.autograd.backward(roots, tangents,
+                                retain_graph=s.kwargs.get("retain_graph"),
+                                create_graph=s.kwargs.get("create_graph", False))
+        step["tangents"] = [self.value(g) for g in tangents]
+        step["gradients"] = [self.value(t.grad, n) for n, t in self.leaves]
+        for t in step["tangents"] + step["gradients"]:  # how they were made is free
+            t.pop("version", None)
+            t.pop("is_view", None)
+        self.steps.append(step)
+
+    def build(self, s):
+        """An op of the case itself: what its inputs are made with."""
+        kwargs = dict(s.kwargs)
+        leaf, seed = kwargs.pop("requires_grad", False), kwargs.pop("seed", None)
+        if s.op in DRAWS and seed is not None:
+            out = self.drawn.get(draw_text(s))
+            if out is None:
+                raise Unsupported(f"a draw of {s.op} from other tensors")
+            out = out.clone()
+        elif s.op == "tensor":
+            out = constant(*[self.arg(a) for a in s.args])
+        elif s.op == "load":
+            raise Unsupported("load")
+        else:
+            self.take_draws()
+            args = [self.arg(a) for a in s.args]
+            fn = self.code.space[self.code.op(s.op)]
+            out = fn(*args, **{k: self.arg(v) for k, v in kwargs.items()})
+        if leaf:
+            for i, t in enumerate(as_list(out)):
+                t.requires_grad_(True)
+                self.leaves.append((s.names[i], t))
+        self.bind(s, out)
+
+    def bind(self, s, out):
+        if s.more:
+            self.env.update({f"{s.names[0]}.{i}": v for i, v in enumerate(out)})
+        elif s.names:
+            self.env.update(zip(s.names, as_list(out)))
+
+    def statement(self, s):
+        self.op = s.op if s.kind == "op" else s.kind
+        if s.kind == "call":
+            self.call(s)
+        elif s.kind == "backward":
+            self.backward(s)
+        elif s.kind == "grad":
+            self.env[s.names[0]] = self.arg(s.args[0]).grad
+            if self.env[s.names[0]] is None:
+                raise RuntimeError("grad: there is none")
+        elif s.kind == "region":
+            with REGIONS[s.op]():
+                self.block(s.body)
+        else:
+            self.build(s)
+
+    def block(self, stmts):
+        for s, after in zip(stmts, stmts[1:] + [None]):
+            self.code.unset |= s.op in UNSET and not is_zeroed(s, after)
+            self.statement(s)
+
+    def run(self):
+        """The report. `loose` says that values mean nothing: drawn or unset."""
+        error = None
+        try:
+            self.block(self.stmts)
+        except Unsupported:
+            raise
+        except OURS as e:
+            raise Unsupported(f"{type(e).__name__}: {e}") from e
+        except Exception as e:
+            if "failed to match any schema" in str(e):
+                raise Unsupported("schema: " + str(e).split("\n")[-2]) from e
+            op = self.code.failed_op(e) or self.op
+            error = f"{op}: {str(e).strip()}".split("\n")[0]
+        r = {"steps": self.steps, "ok": error is None}
+        if error is not None:
+            r["torch_says"] = error[:160]
+        r["loose"] = self.draws.missing or self.code.unset
+        return r
+
+
+# ---- numbers drawn for inputs ----
+
+def draw_text(s):
+    """A draw of an input as text, the same for the same numbers."""
+    if s.kind != "op" or s.op not in DRAWS or "seed" not in s.kwargs:
+        return None
+    if any(isinstance(a, Ref) for a in s.args):
+        return None
+    args = ", ".join(json.dumps(a) if not isinstance(a, Dtype) else a.name for a in s.args)
+    return f"{s.op}({args}, seed={s.kwargs['seed']})"
+
+
+def all_draws(stmts):
+    for s in stmts:
+        if s.kind == "region":
+            yield from all_draws(s.body)
+        elif draw_text(s):
+            yield draw_text(s)
+
+
+def drawn_inputs(cases, run_text):
+    """What Tandem draws for the inputs of cases, by text; run_text runs a program."""
+    texts = sorted({t for _, stmts in cases for t in all_draws(stmts)})
+    if not texts:
+        return {}
+    program = "func @same(%x) {\n  return %x\n}\n" + "".join(
+        f'case "{i}" {{\n  %x = {t}\n  call @same(%x)\n}}\n' for i, t in enumerate(texts))
+    report = run_text(program)
+    return {t: as_tensor(c["steps"][0]["outputs"][0])
+            for t, c in zip(texts, report["cases"])}
