@@ -121,6 +121,9 @@ $(B)/obj/tests/unit/%.o: tests/unit/%.c $(B)/flags
 	@echo '  cc   $@'
 	$(Q)$(CC) $(ALL_C) $(UNIT_C) -DTD_SUITE=$* $(MAKEDEPS) -c $< -o $@
 
+# The library's own calls of ops keep the line of the user's call.
+$(B)/obj/src/%.o: CPPFLAGS += -DTD_KEEP_PLACE
+
 # For examples/gpt2/model.h.
 $(B)/obj/src/cli/%.o: CPPFLAGS += -I.
 
@@ -316,15 +319,19 @@ examples: $(patsubst %.c,$(B)/%,$(wildcard examples/*.c)) $(B)/gpt2 ## every pro
 # ---- generated files ---------------------------------------------------------
 
 # build/gen DIR writes the files below DIR, where their folders already exist.
+# place.h has macros for the functions of all public headers but those of ops.h.
+PLACED   := $(filter-out include/tandem/ops.h include/tandem/place.h,$(wildcard include/tandem/*.h))
 GEN_DIRS := include/tandem src/ops/loops src/backend docs
 ifneq ($(wildcard src/ops/gen/*.c),)
 gen: $(B)/gen ## rewrite what is generated from the op table
 	@mkdir -p $(GEN_DIRS)
 	$(B)/gen .
+	tools/gen-place.sh $(PLACED) >include/tandem/place.h
 
 gen-check: $(B)/gen ## fail when a generated file is stale
 	@rm -rf $(B)/gen-out && mkdir -p $(addprefix $(B)/gen-out/,$(GEN_DIRS))
 	@$(B)/gen $(B)/gen-out
+	@tools/gen-place.sh $(PLACED) >$(B)/gen-out/include/tandem/place.h
 	@cd $(B)/gen-out && find . -type f | while read -r f; do \
 	    cmp -s "$$f" "$(CURDIR)/$$f" || echo "stale, run make gen: $$f"; \
 	    done | (! grep .)

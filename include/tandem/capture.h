@@ -82,9 +82,6 @@ typedef struct td_branches {
  *     td_cond(flag, (td_branches){.yes = grow, .no = keep}, TD_ARGS(x), &y, 1); */
 TD_API bool td_cond(td_tensor *pred, td_branches of, td_values args, td_tensor **out,
                     int n_out);
-#ifndef TD_NO_SUGAR
-#define td_cond(pred, ...) td_cond(td__noting((pred), __FILE__, __LINE__), __VA_ARGS__)
-#endif
 
 typedef struct td_loop {
     td_body *test; /* of the state: one element, not zero to go on */
@@ -160,10 +157,6 @@ template <class... T> bool td_return(td_call *c, T... x) {
     return td_return_values(c, td__values(x...));
 }
 #else
-
-#ifndef TD_NO_SUGAR
-#define td_expect(t, ...) td_expect(td__noting((t), __FILE__, __LINE__), __VA_ARGS__)
-#endif
 
 /* Sixteen values in place; more by hand as td_values. */
 #define TD__VALUES_1(x) TD_V(x)

@@ -1481,12 +1481,6 @@ TD_API td_tensor *td_op_random_state(td_ctx *cx, td_tensor *set);
 
 #ifndef TD_NO_SUGAR
 
-/* A function, since nested calls evaluate their arguments in any order. */
-static inline void td__at(const char *file, int line) {
-    td_here.file = file;
-    td_here.line = line;
-}
-#define TD__AT td__at(__FILE__, __LINE__)
 #define TD__COUNT(...) \
     TD__NTH(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define TD__NTH(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, N, ...) N

@@ -175,6 +175,9 @@ TD_API void       td_drop(td_tensor *t);
 TD_API bool        td_ok(const td_ctx *cx);
 TD_API td_code     td_error(const td_ctx *cx);
 TD_API const char *td_message(const td_ctx *cx); /* "" when td_ok */
+/* The file and line of the call that failed first, as in the message; NULL when there
+ * is no failure, or when it was called without the macros that note the line. */
+TD_API const char *td_error_place(const td_ctx *cx, int *line);
 TD_API void        td_clear(td_ctx *cx);
 TD_API bool        td_is_nil(const td_tensor *t);
 TD_API td_tensor  *td_nil(td_ctx *cx);
@@ -312,30 +315,19 @@ template <class... T> td__tensor_list<sizeof...(T)> td__tensors(T... x) {
 extern TD_API _Thread_local td_where td_here;
 #endif
 
-/* What asks for values notes where, for the message when there are none. */
+/* Each op and function notes the line it is called from, for messages and graphs: ops.h
+ * and place.h make macros of their names. A library built on Tandem defines
+ * TD_KEEP_PLACE, so that messages name the line of its own caller. */
 #ifndef TD_NO_SUGAR
-static inline td_tensor *td__noting(td_tensor *t, const char *file, int line) {
+static inline void td__at(const char *file, int line) {
     td_here.file = file;
     td_here.line = line;
-    return t;
 }
-static inline const td_tensor *td__seen(const td_tensor *t, const char *file,
-                                        int line) {
-    td_here.file = file;
-    td_here.line = line;
-    return t;
-}
-#define td_size(t, dim) td_size(td__seen((t), __FILE__, __LINE__), (dim))
-#define td_stride(t, dim) td_stride(td__seen((t), __FILE__, __LINE__), (dim))
-#define td_sizes(t) td_sizes(td__seen((t), __FILE__, __LINE__))
-#define td_strides(t) td_strides(td__seen((t), __FILE__, __LINE__))
-#define td_offset(t) td_offset(td__seen((t), __FILE__, __LINE__))
-#define td_numel(t) td_numel(td__seen((t), __FILE__, __LINE__))
-#define td_data(t) td_data(td__noting((t), __FILE__, __LINE__))
-#define td_item(t) td_item(td__noting((t), __FILE__, __LINE__))
-#define td_item_int(t) td_item_int(td__noting((t), __FILE__, __LINE__))
-#define td_read(t, ...) td_read(td__noting((t), __FILE__, __LINE__), __VA_ARGS__)
-#define td_write(t, ...) td_write(td__noting((t), __FILE__, __LINE__), __VA_ARGS__)
+#ifdef TD_KEEP_PLACE
+#define TD__AT ((void)0)
+#else
+#define TD__AT td__at(__FILE__, __LINE__)
+#endif
 #endif
 
 #endif

@@ -274,16 +274,6 @@ static uint32_t log_more(td_fn *f) {
     return was;
 }
 
-/* What only compiling refuses says where in the user's source; td_here is there. What
- * the body itself does wrong fails in the words of eager. */
-static void name_place(td_ctx *cx) {
-    size_t n = strlen(cx->message);
-    bool   ours = cx->code == TD_E_TRACE || cx->code == TD_E_UNSUPPORTED;
-    if (!ours || !td_here.file || strstr(cx->message, td_here.file)) return;
-    snprintf(cx->message + n, sizeof cx->message - n, " (%s:%d)", td_here.file,
-             td_here.line);
-}
-
 /* With the time each stage took. */
 static bool timed(td_fn *f, td_spec *s, td_values args) {
     td_ctx *cx = f->cx;
@@ -309,8 +299,8 @@ td_spec *td__spec_make(td_fn *f, td_values args) {
     td_where here = td_here;
     td_here = (td_where){0};
     bool ok = timed(f, s, args);
-    if (!ok) name_place(f->cx);
-    if (ok || !td_here.file) td_here = here;
+    td_here = here;
+    td__fail_at(f->cx, here); /* a stage of no one line: the call's */
     if (ok) td__log_spec(f, s);
     f->cx->log.topics = topics;
     if (ok) return s;
@@ -343,8 +333,8 @@ td_joint *td__spec_join(td_fn *f, td_spec *s, td_values args, bool sizes) {
               td__key_make(f, &s->key, args, s);
     td__span_end(f->cx, "specialize");
     f->cx->log.topics = topics;
-    if (!ok) name_place(f->cx);
-    if (ok || !td_here.file) td_here = here;
+    td_here = here;
+    td__fail_at(f->cx, here);
     td_joint *j = ok ? s->j : NULL;
     if (ok) s->j = NULL;
     return j;

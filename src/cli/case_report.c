@@ -131,8 +131,9 @@ void case_report_begin(case_run *run) {
     td__buf_add(b, run->json ? ",\n   \"steps\":[" : "\n");
 }
 
-/* The message lost its place with the replay's scope; td_here has it. */
+/* The message ends in the place of the statement that failed. */
 void case_report_end(case_run *run, bool ok) {
+    int line = 0;
     if (!run->out) return;
     td_buf *b = run->out;
     td_ctx *cx = run->file->cx;
@@ -144,12 +145,10 @@ void case_report_end(case_run *run, bool ok) {
     }
     if (!ok && run->json) {
         td__buf_printf(b, ",\n   \"error\":{\"code\":\"%s\",\"line\":%d,\"message\":",
-                       td_code_name(td_error(cx)), td_here.line);
+                       td_code_name(td_error(cx)), (td_error_place(cx, &line), line));
         td__json_string(b, td_message(cx));
         td__buf_add(b, "}");
-    } else if (!ok)
-        td__buf_printf(b, "  error %s:%d: %s\n", td_here.file ? td_here.file : "?",
-                       td_here.line, td_message(cx));
+    } else if (!ok) td__buf_printf(b, "  error: %s\n", td_message(cx));
     if (run->json) td__buf_add(b, "}");
 }
 

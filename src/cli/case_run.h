@@ -68,7 +68,7 @@ extern const case_way case_compiled[CASE_COMPILED]; /* way_compiled.c */
 extern const case_way case_replayed[CASE_COMPILED];
 
 /* Runs the case inside a scope of its own, reporting as it goes. False: it failed
- * and the context says why; td_here is the place. */
+ * and the context says why and where. */
 bool case_run_all(case_run *run);
 
 /* The same in steps, in the caller's scope. _end is needed either way. */

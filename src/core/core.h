@@ -213,9 +213,12 @@ bool       td__view_strides(int rank, const int64_t *size, const int64_t *stride
 
 /* ---- errors (error.c) --------------------------------------------------- */
 
-/* Records the first failure: scope path, then the message. Always false. */
+/* Records the first failure: scope path, then the message, then the file and line of
+ * the user's call (td_here). Always false. */
 bool        td__fail(td_ctx *cx, td_code code, const char *fmt, ...) TD_PRINTF(3, 4);
 bool        td__fail_memory(td_ctx *cx);
+/* Adds a place to a recorded failure that has none yet. */
+void        td__fail_at(td_ctx *cx, td_where here);
 /* TD_E_TRACE: `who` asked for values of a tensor that has none, or during a capture.
  * Says where, and what to write instead. */
 bool        td__fail_no_bytes(td_ctx *cx, const char *who, const char *rule);
@@ -253,10 +256,12 @@ struct td_mode {
 };
 
 struct td_ctx {
-    td_code code;  /* TD_OK or the first failure */
-    bool    stale; /* it is that of a backward whose saved value was written since, */
-    bool    gone;  /* ...or let go by an earlier backward */
-    char    message[2048];
+    td_code  code;  /* TD_OK or the first failure */
+    bool     stale; /* it is that of a backward whose saved value was written since, */
+    bool     gone;  /* ...or let go by an earlier backward */
+    char     message[2048];
+    td_where failed_at; /* place of the call that failed; file: failed_file or NULL */
+    char     failed_file[160];
     void (*on_error)(void *env, td_code, const char *);
     void *on_error_env;
 

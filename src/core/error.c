@@ -36,12 +36,29 @@ static void append_path(td_ctx *cx) {
     if (any) snprintf(cx->message + n, sizeof cx->message - n, ": ");
 }
 
+/* Appends `here` to the message and keeps it for td_error_place. The file's name is
+ * copied: it may belong to a graph that is freed before the message is read. */
+static void append_place(td_ctx *cx, td_where here) {
+    size_t n = strlen(cx->message);
+    if (!here.file || cx->failed_at.file) return;
+    snprintf(cx->failed_file, sizeof cx->failed_file, "%s", here.file);
+    cx->failed_at = (td_where){cx->failed_file, here.line};
+    snprintf(cx->message + n, sizeof cx->message - n, " (%s:%d)", cx->failed_file,
+             here.line);
+}
+
+void td__fail_at(td_ctx *cx, td_where here) {
+    if (cx->code != TD_OK) append_place(cx, here);
+}
+
 static void record(td_ctx *cx, td_code code, const char *fmt, va_list ap) {
     if (cx->code != TD_OK) return;
     cx->code = code;
     cx->message[0] = 0;
+    cx->failed_at = (td_where){0};
     append_path(cx);
     append(cx, fmt, ap);
+    append_place(cx, td_here);
     if (cx->on_error) cx->on_error(cx->on_error_env, code, cx->message);
     if (td__config(cx)->strict) {
         fprintf(stderr, "tandem: %s\n", cx->message);
@@ -60,15 +77,12 @@ bool td__fail(td_ctx *cx, td_code code, const char *fmt, ...) {
 bool td__fail_memory(td_ctx *cx) { return td__fail(cx, TD_E_MEMORY, "out of memory"); }
 
 bool td__fail_no_bytes(td_ctx *cx, const char *who, const char *rule) {
-    char place[256] = "";
-    if (td_here.file)
-        snprintf(place, sizeof place, " (%s:%d)", td_here.file, td_here.line);
     return td__fail(
         cx, TD_E_TRACE,
-        "%s: %s%s; values are known only when a program runs: branch with td_cond or "
+        "%s: %s; values are known only when a program runs: branch with td_cond or "
         "td_where, loop with td_while, pass the number as an argument, or return the "
         "tensor and read it outside",
-        who, rule, place);
+        who, rule);
 }
 
 td_tensor *td_fail(td_ctx *cx, td_code code, const char *fmt, ...) {
@@ -83,8 +97,14 @@ bool        td_ok(const td_ctx *cx) { return cx->code == TD_OK; }
 td_code     td_error(const td_ctx *cx) { return cx->code; }
 const char *td_message(const td_ctx *cx) { return cx->message; }
 
+const char *td_error_place(const td_ctx *cx, int *line) {
+    if (line) *line = cx->failed_at.line;
+    return cx->failed_at.file;
+}
+
 void td_clear(td_ctx *cx) {
     cx->code = TD_OK;
+    cx->failed_at = (td_where){0};
     cx->stale = cx->gone = false;
     cx->message[0] = 0;
 }

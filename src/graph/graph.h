@@ -371,8 +371,8 @@ bool td__graph_verify(const td_graph *g, td_stage stage); /* false after td__fai
 /* Calls the graph's ops one after another through the context's modes. `in` are
  * tensors and numbers by input (for a const, NONE takes the graph's own); out[i] is
  * filled by output, results belonging to the innermost scope. Values are let go
- * after their last use. When it fails td_here is the place of the node that did.
- * Replay under modes is what every transformation is. */
+ * after their last use. When it fails the message ends in the place of the node that
+ * did. Replay under modes is what every transformation is. */
 bool td__graph_replay(const td_graph *g, const td_value *in, td_value *out);
 /* The same; bound[dims.n] says afterwards what each symbolic size was. NULL is fine. */
 bool td__graph_replay_bound(const td_graph *g, const td_value *in, td_value *out,

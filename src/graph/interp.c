@@ -277,8 +277,8 @@ bool td__replay_node(td_replay *r, const td_gnode *n) {
     cx->tags = (n->tags ? n->tags : TD_TAG_WISH(tags)) | TD_TAG_FROM(origin);
     bool ok = read_args(r, n) && call_op(r, n);
     cx->tags = tags;
-    if (!ok) return false;
     td_here = was;
+    if (!ok) return false;
     if (!r->reads) return true;
     for (int i = 0; i < n->n_in; i++) td__garg_each(&n->in[i], forget_read, r);
     for (int i = 0; i < n->n_out; i++)

@@ -59,10 +59,7 @@ bool td__record_finish(td_record *r) {
 }
 
 bool td__record_fail(td_record *r, const char *who, const char *what) {
-    char place[256] = "";
-    if (td_here.file)
-        snprintf(place, sizeof place, " (%s:%d)", td_here.file, td_here.line);
-    return td__fail(r->cx, TD_E_TRACE, "%s: %s%s", who, what, place);
+    return td__fail(r->cx, TD_E_TRACE, "%s: %s", who, what);
 }
 
 /* ---- calls ----------------------------------------------------------- */

@@ -312,16 +312,13 @@ static bool refuse_one(td_symenv *e, int64_t a, int64_t b) {
 bool td__sym_fail_unbacked(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
     td_buf   text = {0};
     td_guard g = {.rel = (uint8_t)rel, .a = a, .b = b};
-    char     place[256] = "";
     td__guard_print(e, &g, &text);
-    if (td_here.file)
-        snprintf(place, sizeof place, " (%s:%d)", td_here.file, td_here.line);
     td__fail(
         e->cx, TD_E_TRACE,
-        "%s: whether %s is data-dependent: known only when the program runs%s; say "
+        "%s: whether %s is data-dependent: known only when the program runs; say "
         "before it what holds with td_expect(tensor, dim, \">=\", number), or take "
         "a size that does not depend on values",
-        e->op ? e->op : "a size", td__buf_str(&text), place);
+        e->op ? e->op : "a size", td__buf_str(&text));
     td__buf_free(&text);
     return false;
 }

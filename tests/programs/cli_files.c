@@ -156,7 +156,7 @@ static void test_bad(void) {
     put("func @f(%x: f32[2]) {\n  %y = select(%x, 0, 5)\n  return %y\n}\n"
         "case \"c\" {\n  %x = ones([2])\n  call @f(%x)\n}\n"
         "case \"d\" {\n  %x = ones([3])\n  call @f(%x)\n}\n");
-    check("run", 1, ":2: c: select: ");
+    check("run", 1, ".td:2)");
     check("run", 1, "argument 0 must be f32[2], got f32[3]");
 }
 

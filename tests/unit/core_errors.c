@@ -16,7 +16,7 @@ TEST(the_first_failure_wins) {
     td_reshape(td_zeros(cx, TD_SHAPE(4)), TD_SHAPE(5));
 
     CHECK(td_error(cx) == TD_E_SHAPE);
-    CHECK_STR(td_message(cx), "add: cannot broadcast f32[2] with f32[3]");
+    CHECK_MESSAGE(cx, "add: cannot broadcast f32[2] with f32[3]");
     td_close(cx);
 }
 
@@ -172,7 +172,7 @@ TEST(users_record_failures_of_their_own) {
 
     CHECK(td_is_nil(t));
     CHECK(td_error(cx) == TD_E_IO);
-    CHECK_STR(td_message(cx), "load: no file x.npy");
+    CHECK_MESSAGE(cx, "load: no file x.npy");
     td_close(cx);
 }
 
@@ -355,5 +355,78 @@ TEST(messages_name_large_ranks_without_overrun) {
     td_add(x, y);
 
     CHECK_FAILS(cx, TD_E_SHAPE, "add: cannot broadcast f32[1,1,1,123456789,1");
+    td_close(cx);
+}
+
+/* ---- places ------------------------------------------------------------- */
+
+/* Does the first failure carry this file and `line`, in the message too? */
+static bool failed_at(td_ctx *cx, int line) {
+    char        want[256];
+    int         at = 0;
+    const char *file = td_error_place(cx, &at);
+    snprintf(want, sizeof want, " (%s:%d)", __FILE__, line);
+    bool ok =
+        file && !strcmp(file, __FILE__) && at == line && strstr(td_message(cx), want);
+    if (!ok) fprintf(stderr, "%s; wanted line %d\n", td_message(cx), line);
+    td_clear(cx);
+    return ok && !td_error_place(cx, NULL);
+}
+
+TEST(a_message_ends_in_the_line_of_the_call) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_requires_grad_(td_zeros(cx, TD_SHAPE(2)));
+
+    td_add(x, td_zeros(cx, TD_SHAPE(3)));
+    CHECK(failed_at(cx, __LINE__ - 1));
+    td_backward(td_mul(x, 2.0));
+    CHECK(failed_at(cx, __LINE__ - 1));
+    td_item(x);
+    CHECK(failed_at(cx, __LINE__ - 1));
+    td_nn_linear(cx, 0, 3, NULL);
+    CHECK(failed_at(cx, __LINE__ - 1));
+    td_load_npy(cx, "no/such/file.npy");
+    CHECK(failed_at(cx, __LINE__ - 1));
+    td_fail(cx, TD_E_ARG, "mine: %d", 7);
+    CHECK(failed_at(cx, __LINE__ - 1));
+    td_close(cx);
+}
+
+TEST(a_failure_inside_a_layer_carries_the_line_that_called_it) {
+    td_ctx    *cx = td_open();
+    td_module *m = td_nn_linear(cx, 4, 3, NULL);
+    td_tensor *x = td_zeros(cx, TD_SHAPE(2, 5));
+
+    td_module_call(m, TD_ARGS(x));
+    CHECK(failed_at(cx, __LINE__ - 1));
+    td_module_free(m);
+    td_close(cx);
+}
+
+static int body_line;
+
+static bool adds_badly(td_call *c) {
+    body_line = __LINE__ + 1;
+    return td_return(c, td_add(td_arg(c, 0), td_zeros(td_call_ctx(c), TD_SHAPE(3))));
+}
+
+TEST(a_failure_of_a_compiled_body_carries_the_line_in_the_body) {
+    td_ctx    *cx = td_open();
+    td_fn     *f = td_aot_function(cx, adds_badly, NULL, NULL);
+    td_tensor *y;
+
+    td_invoke(f, TD_ARGS(td_zeros(cx, TD_SHAPE(2))), &y, 1);
+    CHECK(failed_at(cx, body_line));
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+TEST(calls_without_macros_have_no_place) {
+    td_ctx *cx = td_open();
+    td_here = (td_where){0};
+    td_op_reshape(td_op_zeros(cx, TD_SHAPE(4), TD_F32), TD_SHAPE(5));
+    CHECK_STR(td_message(cx),
+              "reshape: sizes [5] do not hold the 4 elements of f32[4]");
+    CHECK(!td_error_place(cx, NULL));
     td_close(cx);
 }

@@ -33,7 +33,7 @@ static inline void check_refuses(const char *text, const char *message) {
     td_gfile *f = parse(cx, text);
 
     CHECK(f == NULL);
-    CHECK_STR(td_message(cx), message);
+    CHECK_MESSAGE(cx, message);
     CHECK(td_error(cx) == TD_E_ARG);
 
     td_close(cx);

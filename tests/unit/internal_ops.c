@@ -97,7 +97,7 @@ TEST(internal_ops_refuse_arguments_that_do_not_belong_together) {
         TD_CHECK_THAT(code == TD_E_SHAPE || code == TD_E_DTYPE || code == TD_E_ARG ||
                           code == TD_E_INDEX || code == TD_E_GRAD,
                       "%s: %s", bad[i], td_message(cx));
-        TD_CHECK_THAT(!strstr(td_message(cx), "text.td:"), "%s: %s", bad[i],
+        TD_CHECK_THAT(!strstr(td_message(cx), "text.td:2: "), "%s: %s", bad[i],
                       td_message(cx));
         td_clear(cx);
         td_scope_end(cx, "call", NULL);

@@ -119,7 +119,7 @@ static void check_simpler(const char *text, const char *want) {
     td_graph *g = parse(cx, &file, text), *to = td__graph_decompose(g, "all");
     td_buf    b = {0};
     if (to) td__graph_print(&b, to, TD_PRINT_TYPES);
-    CHECK_STR(to ? td__buf_str(&b) : td_message(cx), want);
+    CHECK_SAYS(to ? td__buf_str(&b) : td_message(cx), want);
     td_clear(cx);
     td__buf_free(&b);
     td__graph_drop(to);

@@ -224,28 +224,29 @@ TEST(pools_say_what_is_wrong) {
     open_cx();
     td_tensor *x = td_ones(cx, TD_SHAPE(1, 1, 4, 5)),
               *g = td_ones(cx, TD_SHAPE(1, 1, 2, 2));
-    CHECK_STR(
+    CHECK_SAYS(
         why(td_max_pool2d(td_ones(cx, TD_SHAPE(2, 3)), TD_DIMS(2))),
         "max_pool2d_with_indices: self must be [C,H,W] or [N,C,H,W] and not empty "
         "but for N, got f32[2,3]");
-    CHECK_STR(why(td_max_pool2d(x, TD_DIMS(2, 2, 2))),
-              "max_pool2d_with_indices: kernel_size must have 1 or 2 entries, got 3");
-    CHECK_STR(
+    CHECK_SAYS(why(td_max_pool2d(x, TD_DIMS(2, 2, 2))),
+               "max_pool2d_with_indices: kernel_size must have 1 or 2 entries, got 3");
+    CHECK_SAYS(
         why(td_max_pool2d(x, TD_DIMS(3), TD_DIMS(1), TD_DIMS(2))),
         "max_pool2d_with_indices: padding must be at most half of kernel_size, got "
         "[2,2] for [3,3]");
-    CHECK_STR(why(td_avg_pool2d(x, TD_DIMS(7))),
-              "avg_pool2d: a window of [7,7] does not fit into f32[1,1,4,5]");
-    CHECK_STR(why(td_avg_pool2d(x, TD_DIMS(2), TD_DIMS(0))),
-              "avg_pool2d: stride must be at least 1, got [0]");
-    CHECK_STR(why(td_avg_pool2d(x, TD_DIMS(2), TD_DIMS(1), TD_DIMS(0), false, true, 0)),
-              "avg_pool2d: divisor_override must not be zero");
-    CHECK_STR(why(td_interpolate(x)),
-              "interpolate: exactly one of size and scale_factor must be given");
-    CHECK_STR(why(td_interpolate(x, TD_SHAPE(0, 3))),
-              "upsample_nearest2d: output_size must be positive, got [0,3]");
+    CHECK_SAYS(why(td_avg_pool2d(x, TD_DIMS(7))),
+               "avg_pool2d: a window of [7,7] does not fit into f32[1,1,4,5]");
+    CHECK_SAYS(why(td_avg_pool2d(x, TD_DIMS(2), TD_DIMS(0))),
+               "avg_pool2d: stride must be at least 1, got [0]");
+    CHECK_SAYS(why(td_avg_pool2d(x, TD_DIMS(2), TD_DIMS(1), TD_DIMS(0), false, true,
+                                 0)),
+               "avg_pool2d: divisor_override must not be zero");
+    CHECK_SAYS(why(td_interpolate(x)),
+               "interpolate: exactly one of size and scale_factor must be given");
+    CHECK_SAYS(why(td_interpolate(x, TD_SHAPE(0, 3))),
+               "upsample_nearest2d: output_size must be positive, got [0,3]");
     td_tensor *far = td_full(cx, TD_SHAPE(1, 1, 2, 2), 20, TD_I64);
-    CHECK_STR(
+    CHECK_SAYS(
         why(td_op_max_pool2d_with_indices_backward(g, x, TD_DIMS(2), TD_DIMS(2),
                                                    TD_DIMS(0), TD_DIMS(1), false, far)),
         "max_pool2d_with_indices_backward: indices has 20, a plane has 20 elements");

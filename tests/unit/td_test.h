@@ -60,6 +60,17 @@ static inline bool td_test_same(const char *a, const char *b) {
     return a && b && strcmp(a, b) == 0;
 }
 
+/* Is `text` the message, but for the " (file:line)" at its end? */
+static inline bool td_test_says(const char *message, const char *text) {
+    size_t      n = strlen(text);
+    const char *colon = strrchr(message, ':');
+    if (strncmp(message, text, n) != 0) return false;
+    if (!message[n]) return true;
+    return !strncmp(message + n, " (", 2) && colon > message + n &&
+           strspn(colon + 1, "0123456789") + 2 == strlen(colon) &&
+           message[strlen(message) - 1] == ')';
+}
+
 /* NaN is near NaN, and an infinity near itself only. */
 static inline bool td_test_near(double a, double b, double tol) {
     return a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= tol;
@@ -80,6 +91,10 @@ static inline bool td_test_child_ok(int status) {
 #define CHECK_STR(a, b)                                                               \
     TD_CHECK_THAT(td_test_same(a, b), "%s\n  is       \"%s\"\n  not      \"%s\"", #a, \
                   a, b)
+#define CHECK_SAYS(a, b)                                                              \
+    TD_CHECK_THAT(td_test_says(a, b), "%s\n  is       \"%s\"\n  not      \"%s\"", #a, \
+                  a, b)
+#define CHECK_MESSAGE(cx, b) CHECK_SAYS(td_message(cx), b)
 #define CHECK_NEAR(a, b, tol)                                                         \
     TD_CHECK_THAT(td_test_near(a, b, tol), "%s is %.17g, not %.17g", #a, (double)(a), \
                   (double)(b))

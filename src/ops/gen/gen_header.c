@@ -99,10 +99,6 @@ static const char opening[] =
 static const char middle[] =
     "\n#ifdef __cplusplus\n}\n#endif\n\n"
     "#ifndef TD_NO_SUGAR\n\n"
-    "/* A function, since nested calls evaluate their arguments in any order. */\n"
-    "static inline void td__at(const char *file, int line) {\n"
-    "    td_here.file = file;\n    td_here.line = line;\n}\n"
-    "#define TD__AT td__at(__FILE__, __LINE__)\n"
     "#define TD__COUNT(...) \\\n"
     "    TD__NTH(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, "
     "0)\n"

@@ -7,4 +7,4 @@ func @refused(%x: f32[6]) {
   return %s
 }
 ---
-error: unbind: whether u0 == 0 is data-dependent: known only when the program runs (refused.td:6); say before it what holds with td_expect(tensor, dim, ">=", number), or take a size that does not depend on values
+error: unbind: whether u0 == 0 is data-dependent: known only when the program runs; say before it what holds with td_expect(tensor, dim, ">=", number), or take a size that does not depend on values (refused.td:6)
