@@ -243,18 +243,21 @@ static bool put_presence(subject *s, int i) {
     return put(s, there ? TD_K_BOOL : TD_K_NONE) && (!there || put(s, 1));
 }
 
+static int64_t modes_word(const td_ambient *a) {
+    td_modes m = td__modes_of(a);
+    return (int64_t)m.grad | (int64_t)m.inference << 1 |
+           (int64_t)m.default_dtype << TD_KEY_DTYPE |
+           (int64_t)m.autocast << TD_KEY_AUTOCAST;
+}
+
 static bool put_all(td_fn *f, subject *s, const td_spec *spec) {
-    const td_ctx *cx = f->cx;
     s->spec = spec;
     s->program = spec->program;
     s->offsets = spec->offsets;
     s->views = spec->views;
     const td_joint *j = spec->plan ? spec->plan->j : spec->j;
     if (spec->guards && j) s->guarded = j->g;
-    int64_t modes = (int64_t)cx->grad_enabled | (int64_t)cx->inference << 1 |
-                    (int64_t)cx->default_dtype << TD_KEY_DTYPE |
-                    (int64_t)td__autocast_state(cx) << TD_KEY_AUTOCAST;
-    if (!put(s, s->args.n) || !put(s, modes)) return false;
+    if (!put(s, s->args.n) || !put(s, modes_word(&f->cx->ambient))) return false;
     if (!find_kin(&f->kins, s)) return td__fail_memory(f->cx);
     find_bases(&f->kins, s);
     int given = count_given(s);

@@ -310,6 +310,16 @@ void td_rng_set(td_ctx *cx, uint64_t seed, uint64_t offset) {
     cx->rng_seed = seed;
     cx->rng_offset = offset;
 }
-void     td_seed(td_ctx *cx, uint64_t seed) { td_rng_set(cx, seed, 0); }
-uint64_t td_rng_seed(const td_ctx *cx) { return cx->rng_seed; }
-uint64_t td_rng_offset(const td_ctx *cx) { return cx->rng_offset; }
+void td_seed(td_ctx *cx, uint64_t seed) { td_rng_set(cx, seed, 0); }
+
+/* Where the generator stands is known only when a program runs. */
+static bool may_read_rng(const td_ctx *cx, const char *who) {
+    return !cx->fake || td__fail_no_bytes((td_ctx *)(uintptr_t)cx, who,
+                                          "the generator is read in a captured body");
+}
+uint64_t td_rng_seed(const td_ctx *cx) {
+    return may_read_rng(cx, "td_rng_seed") ? cx->rng_seed : 0;
+}
+uint64_t td_rng_offset(const td_ctx *cx) {
+    return may_read_rng(cx, "td_rng_offset") ? cx->rng_offset : 0;
+}

@@ -237,6 +237,7 @@ typedef struct td_scope {
 typedef struct td_ctx_hooks {
     void (*free_autograd)(td_tensor *t);  /* t->ag != NULL, t is dying */
     const char *(*made_by)(td_tensor *t); /* the recorded op; "": a leaf */
+    void (*free_ambient)(td_ctx *cx); /* what ambient fields own; none is used again */
     void (*close)(td_ctx *cx);
 } td_ctx_hooks;
 
@@ -254,6 +255,50 @@ struct td_mode {
     /* Frees it, where it is still pushed in the end; NULL: the pusher's own. */
     void (*drop)(td_mode *m);
 };
+
+/* ---- ambient state (ambient.c) ------------------------------------------ */
+
+/* A weight cast for the length of an autocast region; both held. */
+typedef struct td_kept_cast {
+    td_tensor *leaf, *cast;
+    uint64_t   version; /* of the leaf */
+    bool       recorded;
+} td_kept_cast;
+
+/* In the mode stack while depth > 0 (eager). */
+typedef struct td_autocast {
+    td_mode  mode;
+    bool     on;
+    td_dtype dtype;
+    int      depth; /* regions that are open */
+    TD_VEC(td_kept_cast) cache;
+} td_autocast;
+
+/* The ambient state of a context: every field that changes what an op call does, what
+ * is recorded of it or what it saves, and that is no argument of the call.
+ *
+ * Invariant: a trace sees none of it. td__ambient_clear sets the whole state aside and
+ * puts every field at its default; the tracer then sets what belongs to the meaning of
+ * the call, and what its key therefore has, from the state set aside (td__modes_resume
+ * in eager.h). A new field that ops look at belongs here; tests/unit/ambient.c fails
+ * until each field of td_ctx is classified. */
+#define TD_AMBIENT_FIELDS                                                          \
+    td_mode       *top; /* mode stack */                                           \
+    bool           grad_enabled, inference, anomaly;                               \
+    bool           fake;    /* a capture: ops compute no bytes, none are read */   \
+    uint32_t       tags;    /* of the node being replayed (graph.h, TD_TAG) */     \
+    const td_wish *wish;    /* of the checkpoint region being captured */          \
+    int            regions; /* checkpoint regions of this capture so far */        \
+    int            missed;  /* scopes begun but not opened: no memory */           \
+    uint64_t       rng_seed, rng_offset;                                           \
+    td_dtype       default_dtype;                                                  \
+    td_autocast    autocast;                                                       \
+    TD_VEC(struct td_saved_hooks) packers; /* stack; the top one counts (eager) */ \
+    struct td_deps *deps; /* what the captured body read besides arguments (aot) */
+
+typedef struct td_ambient {
+    TD_AMBIENT_FIELDS
+} td_ambient;
 
 struct td_ctx {
     td_code  code;  /* TD_OK or the first failure */
@@ -275,23 +320,19 @@ struct td_ctx {
     td_tensor *free;           /* structs for reuse */
     TD_VEC(td_tensor *) owned; /* by scopes, outermost first; entries may be NULL */
     TD_VEC(td_scope) scopes;
-    int        missed;    /* scopes begun but not opened: no memory */
     td_tensor *dying;     /* td__unref's work list, linked by payload */
     bool       unwinding; /* td__unref is at work further up the stack */
 
-    td_mode *top;  /* mode stack */
+    union { /* the same fields, one by one and as a whole */
+        td_ambient ambient;
+        struct {
+            TD_AMBIENT_FIELDS
+        };
+    };
     td_mode *tape; /* the autograd mode, bottom of the stack; NULL before eager */
-    bool     grad_enabled, inference, anomaly;
-    bool     fake; /* a capture is under way: ops compute no bytes, none are read */
     const td_ctx_hooks *hooks;
     void               *eager; /* eager's own state */
 
-    uint32_t       tags;    /* of the node being replayed (graph.h, TD_TAG) */
-    const td_wish *wish;    /* of the checkpoint region being captured; NULL: none */
-    int            regions; /* checkpoint regions of this capture so far */
-
-    uint64_t rng_seed, rng_offset;
-    td_dtype default_dtype;
     int      print_precision, print_edge, print_width;
     int64_t  print_threshold;
     td_arena scratch; /* for the length of one op call */
@@ -317,6 +358,23 @@ static inline void td__span_end(td_ctx *cx, const char *name) {
 static inline void td__span_arg(td_ctx *cx, const char *key, int64_t value) {
     if (TD_UNLIKELY(cx->spans.on)) td__span_note(cx, key, value);
 }
+
+/* The ambient state of a context, set aside for the length of a trace. */
+typedef struct td_outside {
+    td_ambient was;
+    td_mode   *below;  /* of the tape */
+    int        scopes; /* that were open */
+    td_where   here;
+} td_outside;
+
+void td__ambient_init(td_ctx *cx); /* of a new context */
+/* Sets the ambient state aside and begins a scope: every field has its default, the
+ * tape is alone on the mode stack. False after td__fail: nothing has changed. */
+bool td__ambient_clear(td_ctx *cx, td_outside *o);
+/* Ends what was begun since (scopes, modes, autocast regions, saved-tensor hooks) and
+ * puts the state back, after a failure too. Without `ok`, td_here stays at the failing
+ * call. */
+void td__ambient_restore(td_ctx *cx, const td_outside *o, bool ok);
 
 td_ctx  *td__ctx_make(void);
 void     td__ctx_free(td_ctx *cx);

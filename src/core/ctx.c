@@ -34,8 +34,7 @@ td_ctx *td__ctx_make(void) {
         td__ctx_free(cx);
         return NULL;
     }
-    cx->grad_enabled = true;
-    cx->default_dtype = TD_F32;
+    td__ambient_init(cx);
     cx->print_precision = 4;
     cx->print_edge = 3;
     cx->print_width = 80;

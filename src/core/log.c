@@ -58,6 +58,15 @@ uint32_t td__log_parse(const char *list, char *bad, size_t cap, const char **nea
 
 /* ---- messages ----------------------------------------------------------- */
 
+/* The user's function. It is no part of what is traced, and may read values. */
+static void call_sink(td_ctx *cx, const char *topic, const char *text) {
+    td_outside o;
+    bool       traced = cx->fake;
+    if (traced && !td__ambient_clear(cx, &o)) return;
+    cx->log.fn(cx->log.env, topic, text);
+    if (traced) td__ambient_restore(cx, &o, true);
+}
+
 static void send(td_ctx *cx, td_topic topic, const char *text) {
     td_logger  *l = &cx->log;
     const char *name = td__topics[topic].name;
@@ -69,7 +78,7 @@ static void send(td_ctx *cx, td_topic topic, const char *text) {
         return;
     }
     l->busy = true;
-    l->fn(l->env, name, text);
+    call_sink(cx, name, text);
     l->busy = false;
 }
 

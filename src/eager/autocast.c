@@ -4,7 +4,9 @@
 #include "eager/eager_int.h"
 #include "ops/call.h"
 
-static td_autocast *of(const td_ctx *cx) { return &td__eager(cx)->autocast; }
+static td_autocast *of(const td_ctx *cx) {
+    return (td_autocast *)(uintptr_t)&cx->autocast;
+}
 
 /* ---- the cache ---------------------------------------------------------- */
 
@@ -104,7 +106,9 @@ static bool autocast_call(td_mode *m, td_opcall *c) {
     td_autocast *a = of(c->cx);
     if (a->on) switch ((td_cast)c->def->autocast) {
         case TD_CAST_NONE:
-            if (c->info->composite) return td__call_simpler(m, c);
+            /* graphs among the arguments were captured with their casts inside */
+            if (c->info->composite && !(c->def->flags & TD_OPF_NESTS))
+                return td__call_simpler(m, c);
             break;
         case TD_CAST_LOW:
             if (!cast_all(c, a->dtype)) return false;
@@ -166,33 +170,13 @@ td_dtype td_autocast_dtype(const td_ctx *cx) {
 
 /* ---- for other rooms ---------------------------------------------------- */
 
-int td__autocast_state(const td_ctx *cx) {
-    return of(cx)->on ? 1 + (int)of(cx)->dtype : 0;
+int td__autocast_state(const td_ambient *a) {
+    return a->autocast.on ? 1 + (int)a->autocast.dtype : 0;
 }
 
 td_autocast_mode td__autocast_resume(td_ctx *cx, int state) {
     return state ? td_autocast_begin(cx, (td_dtype)(state - 1))
                  : td_autocast_off_begin(cx);
-}
-
-void td__autocast_enter(td_ctx *cx, td_autocast *outside) {
-    td_autocast *a = of(cx);
-    *outside = *a;
-    *a = (td_autocast){.on = false};
-    if (outside->on) td_autocast_begin(cx, outside->dtype);
-}
-
-bool td__autocast_same(const td_ctx *cx, const td_autocast *outside) {
-    const td_autocast *a = of(cx);
-    return a->on == outside->on && a->depth == outside->on &&
-           (!a->on || a->dtype == outside->dtype);
-}
-
-void td__autocast_leave(td_ctx *cx, const td_autocast *outside) {
-    td_autocast *a = of(cx);
-    if (a->depth > 0) td__mode_pop(cx, &a->mode);
-    forget(a);
-    *a = *outside;
 }
 
 void td__autocast_close(td_ctx *cx) { forget(of(cx)); }

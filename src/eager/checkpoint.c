@@ -177,7 +177,7 @@ static frame *make_frame(td_ctx *cx, td_tensors in) {
                  .n_in = in.n,
                  .seed = cx->rng_seed,
                  .offset = cx->rng_offset,
-                 .autocast = td__autocast_state(cx)};
+                 .autocast = td__autocast_state(&cx->ambient)};
     for (int i = 0; i < in.n; i++) copy[i] = in.v[i] ? td__ref(in.v[i]) : NULL;
     return f;
 }

@@ -81,31 +81,28 @@ td_tensor *td__vjp_zeros(const td_vjp *v, int i);
 
 /* ---- autocast (autocast.c) ---------------------------------------------- */
 
-/* A weight cast for the length of a region; both held. */
-typedef struct td_kept_cast {
-    td_tensor *leaf, *cast;
-    uint64_t   version; /* of the leaf */
-    bool       recorded;
-} td_kept_cast;
-
-/* In the mode stack while depth > 0. */
-typedef struct td_autocast {
-    td_mode  mode;
-    bool     on;
-    td_dtype dtype;
-    int      depth; /* regions that are open */
-    TD_VEC(td_kept_cast) cache;
-} td_autocast;
-
 /* What is on: 0 nothing, else one number per dtype. Part of what a program was captured
  * for. */
-int            td__autocast_state(const td_ctx *cx);
+int            td__autocast_state(const td_ambient *a);
 /* Who else hears calls, first to last. */
 const td_mode *td__modes_below_autocast(const td_ctx *cx);
-/* A capture begins: what is on stays on, heard first, with a cache of its own. */
-void           td__autocast_enter(td_ctx *cx, td_autocast *outside);
-/* Has the body left it as it found it? */
-bool           td__autocast_same(const td_ctx *cx, const td_autocast *outside);
-void           td__autocast_leave(td_ctx *cx, const td_autocast *outside);
+
+/* ---- ambient state that has a meaning (gradmode.c) ---------------------- */
+
+/* The ambient state that is part of the meaning of a call: keys have it as one word,
+ * and a capture starts from it. Everything else ambient is invisible to a trace. */
+typedef struct td_modes {
+    bool     grad, inference;
+    td_dtype default_dtype;
+    int      autocast; /* td__autocast_state */
+} td_modes;
+td_modes    td__modes_of(const td_ambient *a);
+/* Grad mode, inference mode and default dtype of `from`, in a context whose ambient
+ * state was cleared. Not autocast, which a capture begins itself: the casts are ops of
+ * the program, and a replay must not cast again. */
+void        td__modes_resume(td_ctx *cx, const td_ambient *from);
+/* NULL, or which of them differs between the context and a trace's start: the body has
+ * left it changed. Grad mode and inference mode may; programs record them. */
+const char *td__modes_left(const td_ctx *cx, const td_ambient *from);
 
 #endif

@@ -56,22 +56,20 @@ typedef struct td_walk_room {
 void td__walk_room_free(td_walk_room *room);
 
 typedef struct td_eager {
-    td_mode      mode; /* the tape */
-    td_ctx      *cx;
-    uint64_t     seq;
-    td_node     *pool[TD_NODE_CLASSES]; /* free nodes by 64 byte units */
-    td_autograd *states;                /* free states */
-    td_node     *dying;                 /* td__node_drop's work list */
-    bool         burying;
-    td_hookrec  *hooks; /* all of the context */
-    int          hooks_running;
-    bool         hooks_removed;
-    uint64_t     last_hook;
-    td_arena     walks;             /* records of backward walks, nested ones on top */
-    td_walk_room idle;              /* of the last walk, for the next */
-    TD_VEC(td_saved_hooks) packers; /* stack; the top one counts, pack NULL: none */
+    td_mode         mode; /* the tape */
+    td_ctx         *cx;
+    uint64_t        seq;
+    td_node        *pool[TD_NODE_CLASSES]; /* free nodes by 64 byte units */
+    td_autograd    *states;                /* free states */
+    td_node        *dying;                 /* td__node_drop's work list */
+    bool            burying;
+    td_hookrec     *hooks; /* all of the context */
+    int             hooks_running;
+    bool            hooks_removed;
+    uint64_t        last_hook;
+    td_arena        walks; /* records of backward walks, nested ones on top */
+    td_walk_room    idle;  /* of the last walk, for the next */
     const td_opdef *resize;
-    td_autocast     autocast;
 } td_eager;
 
 static inline td_eager *td__eager(const td_ctx *cx) { return cx->eager; }

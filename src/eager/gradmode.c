@@ -32,8 +32,31 @@ void         td_inference_end(td_ctx *cx, td_grad_mode was) {
             change(cx, was.grad, was.inference);
 }
 
+td_modes td__modes_of(const td_ambient *a) {
+    return (td_modes){a->grad_enabled, a->inference, a->default_dtype,
+                      td__autocast_state(a)};
+}
+
+void td__modes_resume(td_ctx *cx, const td_ambient *from) {
+    change(cx, from->grad_enabled, from->inference);
+    cx->default_dtype = from->default_dtype;
+}
+
+const char *td__modes_left(const td_ctx *cx, const td_ambient *from) {
+    td_modes now = td__modes_of(&cx->ambient), was = td__modes_of(from);
+    if (now.autocast != was.autocast || cx->autocast.depth != from->autocast.on)
+        return "autocast";
+    return now.default_dtype != was.default_dtype ? "the default dtype" : NULL;
+}
+
 bool td_set_anomaly(td_ctx *cx, bool on) {
     bool was = cx->anomaly;
+    if (on && cx->fake) {
+        td__fail(cx, TD_E_TRACE,
+                 "td_set_anomaly: a captured body cannot switch anomaly mode on, whose "
+                 "checks read values; switch it on around the call");
+        return was;
+    }
     cx->anomaly = on;
     return was;
 }

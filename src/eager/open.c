@@ -2,9 +2,15 @@
  * the bottom of the mode stack. */
 #include "eager/eager_int.h"
 
+/* At the end of a trace, or of the context. */
+static void free_ambient(td_ctx *cx) {
+    td__autocast_close(cx);
+    td__vec_free(&cx->packers);
+}
+
 static void close_eager(td_ctx *cx) {
     td_eager *e = cx->eager;
-    td__autocast_close(cx);
+    free_ambient(cx);
     TD_ASSERT(e->hooks == NULL); /* their tensors and nodes are gone */
     for (int i = 0; i < TD_NODE_CLASSES; i++)
         for (td_node *n = e->pool[i], *next; n; n = next) {
@@ -15,7 +21,6 @@ static void close_eager(td_ctx *cx) {
         next = s->next;
         td__free(s);
     }
-    td__vec_free(&e->packers);
     td__arena_free(&e->walks);
     td__walk_room_free(&e->idle);
     td__free(e);
@@ -24,6 +29,7 @@ static void close_eager(td_ctx *cx) {
 
 static const td_ctx_hooks hooks = {.free_autograd = td__state_free,
                                    .made_by = td_grad_fn_name,
+                                   .free_ambient = free_ambient,
                                    .close = close_eager};
 
 td_ctx *td_open(void) {

@@ -14,9 +14,10 @@ struct td_pack {
 
 /* ---- packing ------------------------------------------------------------ */
 
-static const td_saved_hooks *packer(td_eager *e) {
-    if (e->packers.n == 0) return NULL;
-    const td_saved_hooks *h = &e->packers.v[e->packers.n - 1];
+/* The hooks of the innermost region; NULL: none. */
+static const td_saved_hooks *packer(const td_ctx *cx) {
+    if (cx->packers.n == 0) return NULL;
+    const td_saved_hooks *h = &cx->packers.v[cx->packers.n - 1];
     return h->pack ? h : NULL;
 }
 
@@ -30,14 +31,12 @@ bool td_saved_hooks_push(td_ctx *cx, const td_saved_hooks *hooks) {
 }
 
 bool td__saved_hooks_push(td_ctx *cx, const td_saved_hooks *hooks) {
-    td_eager      *e = td__eager(cx);
     td_saved_hooks none = {0};
-    return td__vec_push(&e->packers, hooks ? *hooks : none) || td__fail_memory(cx);
+    return td__vec_push(&cx->packers, hooks ? *hooks : none) || td__fail_memory(cx);
 }
 
 void td_saved_hooks_pop(td_ctx *cx) {
-    td_eager *e = td__eager(cx);
-    if (e->packers.n > 0) e->packers.n--;
+    if (cx->packers.n > 0) cx->packers.n--;
     else td__fail(cx, TD_E_ARG, "td_saved_hooks_pop: none were pushed");
 }
 
@@ -104,7 +103,7 @@ bool td__save(td_saved *s, td_tensor *t, bool output, int nr) {
     s->version = td__version(t);
     s->nr = nr;
     s->flags = output ? TD_SV_OUTPUT : 0;
-    const td_saved_hooks *h = packer(td__eager(cx));
+    const td_saved_hooks *h = packer(cx);
     if (TD_UNLIKELY(h != NULL)) return pack(s, t, output, h);
     if (history) s->flags |= TD_SV_ALIAS;
     s->t = history ? loose_alias(t) : td__ref(t);

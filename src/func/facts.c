@@ -79,18 +79,16 @@ static bool collect(td_facts_run *r) {
 }
 
 /* The tape stands on the functional mode for the length of the run. */
-static bool trace(td_facts_run *r) {
-    td_ctx    *cx = r->cx;
-    td_outside o = td__step_in(cx);
+static bool trace(td_facts_run *r, const td_ambient *outside) {
+    td_ctx *cx = r->cx;
+    td__modes_resume(cx, outside);
     td__func_begin(&r->f, cx, NULL);
     cx->tape->below = &r->f.mode;
     cx->top = cx->tape;
     cx->fake = true;
     bool ok = give_args(r) && td__graph_replay(r->program, r->in, r->out);
-    cx->grad_enabled = o.grad;
-    cx->inference = o.inference;
+    td__modes_resume(cx, outside);
     ok = ok && collect(r);
-    td__step_out(cx, &o, ok);
     td__func_end(&r->f);
     return ok;
 }
@@ -129,10 +127,11 @@ td_facts *td__facts(const td_graph *program, const td_value *in, bool keep_mutat
                      .grad_mode = -1,
                      .keep = keep_mutations};
     td_facts_run r = {.to = to, .program = program, .cx = cx, .fakes = {.cx = cx}};
-    bool         ok = make_room(&r) && td__scope_push(cx);
+    td_outside   o;
+    bool         ok = make_room(&r) && td__ambient_clear(cx, &o);
     if (ok) {
-        ok = find_args(&r, in) && trace(&r);
-        td__scope_pop(cx, NULL, 0);
+        ok = find_args(&r, in) && trace(&r, &o.was);
+        td__ambient_restore(cx, &o, ok);
     }
     td__faker_end(&r.fakes);
     if (ok) return to;

@@ -49,23 +49,11 @@ bool       td__func_give(td_func *f, td_tensor *outer, td_tensor *inner);
 /* The value of an outer tensor now; NULL after td__fail. */
 td_tensor *td__func_value(td_func *f, td_tensor *outer);
 
-/* ---- around a run (around.c) -------------------------------------------- */
+/* ---- the inputs of a run (program_inputs.c) ----------------------------- */
 
 /* The inputs of a call, by input of the program: NONE takes the const it holds. False
  * after td__fail: one is missing. */
 bool td__program_inputs(const td_graph *p, const td_value *in, td_value *to);
-
-/* What a run changes in a context and puts back; td_here begins as no place, and after
- * a failure stays at the node that failed. */
-typedef struct td_outside {
-    td_mode *top, *below; /* the top, and what is below the tape */
-    bool     grad, inference, fake;
-    uint64_t seed, offset;
-    td_where here;
-    uint32_t tags;
-} td_outside;
-td_outside td__step_in(td_ctx *cx);
-void       td__step_out(td_ctx *cx, const td_outside *o, bool ok);
 
 /* ---- what became of argument nr (ended.c) ------------------------------- */
 

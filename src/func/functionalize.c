@@ -267,9 +267,8 @@ static bool finish(run *r) {
 
 /* Recorder and mode are asked for nothing but pure ops outside any history, so the
  * recorder begins, and stays, with gradients off. */
-static bool trace(run *r) {
-    td_ctx    *cx = r->cx;
-    td_outside o = td__step_in(cx);
+static bool trace(run *r, const td_ambient *outside) {
+    td_ctx *cx = r->cx;
     cx->grad_enabled = cx->inference = false;
     td__record_begin(&r->rec, r->to->g);
     r->rec.mode.composites = false;
@@ -278,8 +277,7 @@ static bool trace(run *r) {
     cx->top = &r->f.mode;
     cx->fake = true;
     bool ok = give_inputs(r);
-    cx->grad_enabled = o.grad;
-    cx->inference = o.inference;
+    td__modes_resume(cx, outside);
     r->f.recording = td__recording(cx);
     r->f.alone = true;
     ok = ok && td__graph_replay(r->program, r->in, r->out);
@@ -287,7 +285,6 @@ static bool trace(run *r) {
     ok = ok && finish(r);
     td__func_end(&r->f);
     td__record_end(&r->rec);
-    td__step_out(cx, &o, ok);
     return ok;
 }
 
@@ -316,10 +313,11 @@ static bool make_room(run *r) {
 }
 
 static bool functionalize(run *r, const td_value *in) {
-    if (!make_room(r) || !td__scope_push(r->cx)) return false;
+    td_outside o;
+    if (!make_room(r) || !td__ambient_clear(r->cx, &o)) return false;
     r->to->g = td__graph_make(r->cx, r->program->name);
-    bool ok = r->to->g && find_inputs(r, in) && trace(r);
-    td__scope_pop(r->cx, NULL, 0);
+    bool ok = r->to->g && find_inputs(r, in) && trace(r, &o.was);
+    td__ambient_restore(r->cx, &o, ok);
     td__faker_end(&r->fakes);
     return ok;
 }

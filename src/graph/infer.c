@@ -138,16 +138,17 @@ static bool infer_nodes(inferring *f) {
 }
 
 static bool infer_all(inferring *f) {
-    td_ctx  *cx = f->g->cx;
-    td_mode *top = cx->top;
-    bool     ok = td__replay_begin(&f->r, f->g) && td__scope_push(cx);
+    td_ctx    *cx = f->g->cx;
+    td_outside o;
+    bool       ok = td__replay_begin(&f->r, f->g) && td__ambient_clear(cx, &o);
     if (ok) {
+        cx->default_dtype = o.was.default_dtype; /* types depend on it */
         cx->top = NULL;
         td__mode_push(cx, &f->mode);
         for (int i = 0; ok && i < f->g->inputs.n; i++) ok = set_input(f, i);
         ok = ok && infer_nodes(f);
-        cx->top = top;
-        td__scope_pop(cx, NULL, 0);
+        cx->top = NULL; /* without f->mode */
+        td__ambient_restore(cx, &o, ok);
     }
     td__replay_end(&f->r);
     return ok;

@@ -183,9 +183,8 @@ int td__joint_output(td_joint_run *r, td_tensor *value, td_desc d) {
 
 /* ---- the run ------------------------------------------------------------ */
 
-static td_outside step_in(td_joint_run *r) {
-    td_ctx    *cx = r->cx;
-    td_outside o = td__step_in(cx);
+static void begin_recording(td_joint_run *r) {
+    td_ctx *cx = r->cx;
     cx->grad_enabled = cx->inference = false;
     td__record_begin(&r->rec, r->to->g);
     r->rec.mode.composites = false;
@@ -194,16 +193,14 @@ static td_outside step_in(td_joint_run *r) {
     cx->tape->below = &r->f.mode;
     cx->top = cx->tape;
     cx->fake = true;
-    return o;
 }
 
-static void step_out(td_joint_run *r, const td_outside *o, bool ok) {
+static void end_recording(td_joint_run *r) {
     td_ctx *cx = r->cx;
     drop_edges(r);
     cx->grad_enabled = cx->inference = false;
     td__func_end(&r->f);
     td__record_end(&r->rec);
-    td__step_out(cx, o, ok);
 }
 
 /* Eager fails only when such a result is used; that cannot be made to happen here. */
@@ -227,13 +224,13 @@ static void note_behind(td_joint_run *r) {
     }
 }
 
-static bool trace(td_joint_run *r) {
-    td_joint  *j = r->to;
-    td_ctx    *cx = r->cx;
-    td_outside o = step_in(r);
-    bool       ok = give_inputs(r) && find_edges(r);
-    cx->grad_enabled = o.grad && r->opts.train;
-    cx->inference = o.inference;
+static bool trace(td_joint_run *r, const td_ambient *outside) {
+    td_joint *j = r->to;
+    td_ctx   *cx = r->cx;
+    begin_recording(r);
+    bool ok = give_inputs(r) && find_edges(r);
+    td__modes_resume(cx, outside);
+    cx->grad_enabled &= r->opts.train;
     ok = ok && td__graph_replay(r->program, r->in, r->out) &&
          td__record_asserts(&r->rec);
     cx->grad_enabled = cx->inference = false;
@@ -246,7 +243,7 @@ static bool trace(td_joint_run *r) {
     j->n_fwd = j->g->outputs.n;
     if (ok && j->n_tangents) ok = td__joint_differentiate(r);
     ok = ok && td__joint_write_updates(r) && td__joint_keep_sizes(j);
-    step_out(r, &o, ok);
+    end_recording(r);
     return ok && td__graph_verify(j->g, TD_STAGE_JOINT);
 }
 
@@ -285,10 +282,11 @@ static bool make_room(td_joint_run *r) {
 }
 
 static bool run(td_joint_run *r, const td_value *in) {
-    if (!make_room(r) || !td__scope_push(r->cx)) return false;
+    td_outside o;
+    if (!make_room(r) || !td__ambient_clear(r->cx, &o)) return false;
     r->to->g = td__graph_make(r->cx, r->program->name);
-    bool ok = r->to->g && find_inputs(r, in) && trace(r);
-    td__scope_pop(r->cx, NULL, 0);
+    bool ok = r->to->g && find_inputs(r, in) && trace(r, &o.was);
+    td__ambient_restore(r->cx, &o, ok);
     td__faker_end(&r->fakes);
     td__ptrmap_free(&r->spots);
     return ok;

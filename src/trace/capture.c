@@ -157,68 +157,17 @@ int td_call_body(td_ctx *cx, td_body *body, void *env, td_values args, td_value 
 
 /* ---- before and after --------------------------------------------------- */
 
-/* What a body may change in a context, and does not change for good. */
-typedef struct outside {
-    td_mode       *top, *deep; /* the top, and what is below the tape */
-    bool           grad, inference, fake;
-    uint64_t       seed, offset;
-    int            scopes, missed;
-    td_where       here;
-    uint32_t       tags;
-    int            regions;
-    const td_wish *wish;
-    td_autocast    autocast;
-} outside;
-
-static bool step_in(td_ctx *cx, outside *o, td_record *r) {
-    *o = (outside){.top = cx->top,
-                   .grad = cx->grad_enabled,
-                   .inference = cx->inference,
-                   .fake = cx->fake,
-                   .seed = cx->rng_seed,
-                   .offset = cx->rng_offset,
-                   .scopes = cx->scopes.n,
-                   .missed = cx->missed,
-                   .here = td_here,
-                   .tags = cx->tags,
-                   .regions = cx->regions,
-                   .wish = cx->wish};
-    if (!td_saved_hooks_push(cx, NULL)) return false;
-    if (!td__scope_push(cx)) {
-        td_saved_hooks_pop(cx);
-        return false;
-    }
+/* Puts the recorder around the tape. The modes that are part of the call's meaning are
+ * those outside; nothing else of the ambient state is. */
+static void begin_recording(td_record *r, const td_ambient *outside) {
+    td_ctx *cx = r->cx;
     r->first_scope = cx->scopes.n;
-    o->deep = cx->tape->below;
-    cx->tape->below = &r->mark; /* and nothing below: a nested capture is its own */
-    cx->tags = 0;
-    cx->regions = 0;
-    cx->wish = NULL;
-    cx->top = cx->tape;
+    cx->deps = outside->deps; /* a nested capture's are those of the one around it */
+    cx->tape->below = &r->mark;
     td__mode_push(cx, &r->inside);
     td__mode_push(cx, &r->mode);
-    td__autocast_enter(cx, &o->autocast);
+    if (outside->autocast.on) td_autocast_begin(cx, outside->autocast.dtype);
     cx->fake = true;
-    return true;
-}
-
-static void step_out(const td_record *r, const outside *o) {
-    td_ctx *cx = r->cx;
-    td__autocast_leave(cx, &o->autocast);
-    td__modes_drop(cx, &r->mode);
-    cx->fake = o->fake;
-    cx->top = o->top;
-    cx->tape->below = o->deep;
-    cx->grad_enabled = o->grad;
-    cx->inference = o->inference;
-    td_rng_set(cx, o->seed, o->offset);
-    while (cx->scopes.n > o->scopes) td__scope_pop(cx, NULL, 0);
-    cx->missed = o->missed;
-    cx->tags = o->tags;
-    cx->regions = o->regions;
-    cx->wish = o->wish;
-    td_saved_hooks_pop(cx);
-    td_here = o->here;
 }
 
 /* ---- arguments ---------------------------------------------------------- */
@@ -276,29 +225,31 @@ static bool put_results(td_record *r, const td_call *c) {
 
 /* ---- the run ------------------------------------------------------------ */
 
-static bool check_left(const td_record *r, const outside *o) {
-    td_ctx *cx = r->cx;
-    if (!td__autocast_same(cx, &o->autocast))
+static bool check_left(const td_record *r, const td_outside *o) {
+    td_ctx     *cx = r->cx;
+    const char *left = td__modes_left(cx, &o->was);
+    if (left)
         return td__fail(cx, TD_E_TRACE,
-                        "the body left autocast changed; end the region it began");
+                        "the body left %s changed; end the region it began", left);
     if (td__mode_inner(cx) != &r->mode)
         return td__fail(cx, TD_E_TRACE, "the body left a mode pushed");
+    if (cx->packers.n)
+        return td__fail(cx, TD_E_TRACE,
+                        "the body left saved-tensor hooks pushed; td_saved_hooks_pop "
+                        "them");
     if (cx->scopes.n <= o->scopes)
         return td__fail(cx, TD_E_TRACE, "the body ended a scope that it did not begin");
     return true;
 }
 
-static bool run_body(td_record *r, td_body *body, td_call *c) {
-    outside o;
-    if (!step_in(r->cx, &o, r)) return false;
-    td_here = (td_where){0};
+static bool run_body(td_record *r, const td_outside *o, td_body *body, td_call *c) {
+    begin_recording(r, &o->was);
     bool ok = body(c);
     if (!ok && td_ok(r->cx))
         td__fail(r->cx, TD_E_TRACE, "the body returned false without an error");
-    ok = td_ok(r->cx) && check_left(r, &o) && td__record_generator(r, "td_capture") &&
+    ok = td_ok(r->cx) && check_left(r, o) && td__record_generator(r, "td_capture") &&
          put_results(r, c) && td__own_grads_end(r) && td__record_finish(r);
     drop_results(c);
-    step_out(r, &o);
     return ok;
 }
 
@@ -321,14 +272,19 @@ typedef struct around {
 
 static bool capture_into(td_graph *g, td_body *body, void *env, td_values args,
                          const around *how) {
-    td_record r;
-    td_value *copies = td__zalloc(sizeof *copies * ((size_t)args.n + 1));
-    if (!copies) return td__fail_memory(g->cx);
+    td_ctx    *cx = g->cx;
+    td_record  r;
+    td_outside o;
+    td_value  *copies = td__zalloc(sizeof *copies * ((size_t)args.n + 1));
+    if (!copies) return td__fail_memory(cx);
+    if (!td__ambient_clear(cx, &o)) return td__free(copies), false;
+    td__modes_resume(cx, &o.was);
     td__record_begin(&r, g);
     r.lift = how->lift;
-    td_call c = {.cx = g->cx, .env = env, .args = {copies, args.n}};
+    td_call c = {.cx = cx, .env = env, .args = {copies, args.n}};
     bool ok = take_args(&r, args, copies) && td__record_bind(&r, how->bound, copies) &&
-              take_lifted(&r) && run_body(&r, body, &c);
+              take_lifted(&r) && run_body(&r, &o, body, &c);
+    td__ambient_restore(cx, &o, true);
     td__record_end(&r);
     td__free(copies);
     return ok;

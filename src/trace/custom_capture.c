@@ -86,7 +86,10 @@ static td_graph *capture(capturing *k, td_body *body, td_values args, bool grad)
     td_ctx *cx = k->cx;
     bool    was = cx->grad_enabled;
     cx->grad_enabled = grad;
+    td_autocast_mode cast = {.depth = -1};
+    if (grad) cast = td_autocast_off_begin(cx); /* the region ends before backward */
     td_graph *g = td__capture_nested(cx, body, k, args, &k->lift[grad]);
+    td_autocast_end(cx, cast);
     cx->grad_enabled = was;
     if (g && g->left) {
         td__fail(cx, TD_E_TRACE, "%s: leaves another grad mode behind",

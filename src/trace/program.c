@@ -78,7 +78,7 @@ td_program *td_capture_with(td_ctx *cx, td_body *body, void *env, td_values args
     td_symplan plan = {.dynamic = o.dynamic, .no_duck = o.no_duck};
     if (o.dynamic) capture_symbolic(p, cx, body, env, args, plan);
     else p->g = td__capture(cx, body, env, args);
-    p->autocast = td__autocast_state(cx);
+    p->autocast = td__autocast_state(&cx->ambient);
     if (p->g && td_ok(cx)) return p;
     td_program_drop(p);
     return NULL;
@@ -195,7 +195,7 @@ static bool run(td_program *p, td_values args, td_value *in, td_value *out) {
 static bool run_as_captured(td_program *p, td_values args, td_value *in,
                             td_value *out) {
     td_ctx *cx = p->g->cx;
-    if (p->autocast != td__autocast_state(cx))
+    if (p->autocast != td__autocast_state(&cx->ambient))
         return td__fail(cx, TD_E_ARG,
                         "program: captured with autocast %s, now it is %s; capture it "
                         "again",

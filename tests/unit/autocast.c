@@ -314,3 +314,58 @@ TEST(a_body_that_leaves_it_changed_is_refused) {
     CHECK(!td_autocast_enabled(cx) && cx->top == cx->tape);
     td_close(cx);
 }
+
+/* ---- custom functions --------------------------------------------------- */
+
+static bool mm_forward(td_fcall *f, td_tensor *const *in, int n, td_tensor **out,
+                       int m) {
+    (void)n, (void)m;
+    out[0] = td_mm(in[0], in[1]);
+    return td_fcall_save(f, TD_LIST(in[0], in[1]));
+}
+static bool mm_backward(td_fcall *f, td_tensor *const *g, int m, td_tensor **grad,
+                        int n) {
+    (void)n, (void)m;
+    td_tensor *a = td_to(td_fcall_saved(f, 0), TD_F32);
+    td_tensor *b = td_to(td_fcall_saved(f, 1), TD_F32);
+    td_tensor *up = td_to(g[0], TD_F32);
+    grad[0] = td_mm(up, td_transpose(b, 0, 1));
+    grad[1] = td_mm(td_transpose(a, 0, 1), up);
+    return true;
+}
+static bool calls_custom(td_call *c) {
+    static const td_function fn = {.name = "own_mm",
+                                   .forward = mm_forward,
+                                   .backward = mm_backward};
+    td_tensor               *y;
+    td_ctx                  *cx = td_call_ctx(c);
+    if (!td_function_call(cx, &fn, NULL, TD_LIST(td_arg(c, 0), td_arg(c, 1)), &y, 1))
+        return false;
+    return td_return(c, y);
+}
+
+/* Forward runs in the region, and backward behind it, as eagerly. */
+TEST(a_custom_function_is_captured_under_autocast) {
+    td_ctx *cx = td_open();
+    double  got[2][2];
+    td_config_set(cx, "backend", "interp");
+    td_fn *f = td_aot_function(cx, calls_custom, NULL, NULL);
+    for (int code = 0; code < 2; code++) {
+        td_seed(cx, 4);
+        td_tensor       *a = td_requires_grad_(td_randn(cx, TD_SHAPE(3, 3)));
+        td_tensor       *b = td_requires_grad_(td_randn(cx, TD_SHAPE(3, 3))), *g[2];
+        td_autocast_mode was = td_autocast_begin(cx, TD_BF16);
+        td_value         v = {0};
+        if (code) CHECK(td_invoke(f, TD_ARGS(a, b), &v.u.t, 1));
+        else CHECK(td_call_body(cx, calls_custom, NULL, TD_ARGS(a, b), &v, 1) == 1);
+        td_autocast_end(cx, was);
+        CHECK(td_dtype_of(v.u.t) == TD_BF16);
+        got[code][0] = td_item(td_sum(td_to(v.u.t, TD_F32)));
+        CHECK(td_grad(TD_LIST(td_sum(td_to(v.u.t, TD_F32))), TD_LIST(a, b), g, NULL));
+        got[code][1] = td_item(td_sum(td_mul(g[0], g[1])));
+    }
+    CHECK(got[0][0] == got[1][0] && got[0][1] == got[1][1]);
+    CHECK_OK(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}

@@ -1,0 +1,36 @@
+/* ambient.c -- the ambient state of a context: set aside and cleared for the length of
+ * a trace, and put back on every way out. Whoever runs a body or a graph in order to
+ * record it does so between td__ambient_clear and td__ambient_restore. */
+#include "core/core.h"
+
+/* The seed during a trace: nobody else's, so that a body that sets one is noticed. */
+#define TRACE_SEED 0x7ac3d5eedull
+
+/* Unlisted fields are zero. */
+static td_ambient defaults(const td_ctx *cx) {
+    return (td_ambient){.top = cx->tape, .grad_enabled = true, .default_dtype = TD_F32};
+}
+
+void td__ambient_init(td_ctx *cx) { cx->ambient = defaults(cx); }
+
+bool td__ambient_clear(td_ctx *cx, td_outside *o) {
+    *o = (td_outside){.was = cx->ambient,
+                      .below = cx->tape ? cx->tape->below : NULL,
+                      .scopes = cx->scopes.n,
+                      .here = td_here};
+    if (!td__scope_push(cx)) return false;
+    cx->ambient = defaults(cx);
+    cx->rng_seed = TRACE_SEED;
+    if (cx->tape) cx->tape->below = NULL;
+    td_here = (td_where){0}; /* an earlier failure's may lie in a graph that is gone */
+    return true;
+}
+
+void td__ambient_restore(td_ctx *cx, const td_outside *o, bool ok) {
+    td__modes_drop(cx, cx->tape);
+    while (cx->scopes.n > o->scopes) td__scope_pop(cx, NULL, 0);
+    if (cx->hooks && cx->hooks->free_ambient) cx->hooks->free_ambient(cx);
+    cx->ambient = o->was;
+    if (cx->tape) cx->tape->below = o->below;
+    if (ok) td_here = o->here;
+}
