@@ -96,8 +96,9 @@ typedef struct td_spec {
     TD_VEC(int32_t) bare;   /* ...and those that kept none */
     bool       offsets;     /* storage offsets of inputs count */
     bool       views;       /* whether they are views counts, without gradients too */
-    td_joint  *j;           /* between trace and plan */
-    td_halves *step;        /* what backwards inside compute again; NULL: nothing */
+    bool       differentiates; /* the body runs a backward inside */
+    td_joint  *j;              /* between trace and plan */
+    td_halves *step;           /* what backwards inside compute again; NULL: nothing */
     struct td_guard_prog *guards; /* on sizes; NULL: the key has them as numbers */
     char                 *guard_text;
     int                   mode; /* td_fn.mode it was made in */

@@ -213,6 +213,12 @@ static bool counts_views(const td_graph *program) {
     return false;
 }
 
+static bool has_backward(const td_graph *program) {
+    for (int i = 0; i < program->nodes.n; i++)
+        if (program->nodes.v[i]->origin == TD_FROM_BACKWARD) return true;
+    return false;
+}
+
 bool td__spec_trace(td_fn *f, td_spec *s, td_values args) {
     if (!capture(f, s, args)) return false;
     td_here = (td_where){0}; /* later stages are of no one place */
@@ -257,6 +263,7 @@ static bool specialize(td_fn *f, td_spec *s, td_values args) {
     s->j = NULL;
     if (s->kept.found) log_joint(f, s, j);
     s->offsets = counts_offsets(td__spec_program(f, s), j);
+    s->differentiates = has_backward(td__spec_program(f, s));
     if (!td__key_owners(s, args)) return td__joint_drop(j), td__fail_memory(f->cx);
     bool ok =
         plan(f, s, j) && td__again_make(f, s) && td__key_make(f, &s->key, args, s);

@@ -81,7 +81,7 @@ int td_fn_specializations(const td_fn *f) { return f->n_specs; }
  * captured. */
 static bool heard(const td_fn *f) {
     const td_ctx *cx = f->cx;
-    if (f->graph && td__autocast_state(cx)) return true;
+    if (f->graph && td__autocast_state(&cx->ambient)) return true;
     return td__modes_below_autocast(cx) != cx->tape || cx->fake;
 }
 
@@ -217,10 +217,16 @@ bool td__fn_prepare(td_fn *f, td_values args) {
     return td_ok(f->cx);
 }
 
+/* Anomaly mode checks the gradients of every op of a backward, of one inside the body
+ * too; compiled code has no such ops. */
+static bool must_check(const td_fn *f, const td_spec *s) {
+    return f->cx->anomaly && s->differentiates && !f->graph;
+}
+
 static int call(td_fn *f, td_values args, bool *own, td_value *out, int n_out) {
     td_spec *s = check_args(f, args) ? pick(f, args) : NULL;
     if (!td_ok(f->cx)) return -1;
-    if (!s || !s->plan) return run_as_is(f, args, out, n_out);
+    if (!s || !s->plan || must_check(f, s)) return run_as_is(f, args, out, n_out);
     int      n = td__graph_results(td__spec_program(f, s));
     int      room = s->plan->j->n_results; /* gradients that are left, too */
     td_value few[16], *all = few;

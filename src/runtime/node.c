@@ -29,6 +29,48 @@ static td_value stand_in(td_ctx *cx, const td_geom *g) {
                                                g->dtype));
 }
 
+/* A tensor of this type, its elements not set, at the offset the graph may count from.
+ * nil on failure. */
+static td_tensor *empty_as(td_ctx *cx, const td_geom *g) {
+    td_ints size = {g->size, g->rank}, stride = {g->stride, g->rank};
+    if (!g->offset) return td_op_empty_strided(cx, size, stride, g->dtype);
+    int64_t end = g->offset + 1;
+    for (int d = 0; d < g->rank; d++) end += (g->size[d] - 1) * g->stride[d];
+    td_tensor *all = td_op_empty(cx, (td_ints){&end, 1}, g->dtype);
+    return td_op_as_strided(all, size, stride, td_value_int(g->offset));
+}
+
+/* Where saved value i was packed: the type that the backward code was made for. */
+static td_geom saved_type(const td_node *n, int i) {
+    const frame *f = n->data;
+    if (f->sizes) return f->sizes->looks[i];
+    const td_look *l = f->p->h->bwd->inputs.v[i]->look;
+    return (td_geom){(td_dtype)l->dtype, l->rank, l->offset, l->size, l->stride};
+}
+
+/* What an unpack hook gave for saved value i. Compiled code knows dtype, sizes and
+ * strides: it gets a copy where strides are others, and nothing where the rest is. */
+static td_tensor *fit_unpacked(td_node *n, int i, td_tensor *t) {
+    td_geom want = saved_type(n, i);
+    bool    same = t->dtype == want.dtype && t->rank == want.rank;
+    for (int d = 0; same && d < t->rank; d++) same = t->size[d] == want.size[d];
+    if (!same) {
+        td__fail(n->cx, TD_E_GRAD,
+                 "%s: the unpack hook of saved value %d gave %s, but %s%s was packed; "
+                 "compiled code needs a tensor of that type back",
+                 n->name, i, td__type_str(t), td_dtype_name(want.dtype),
+                 td__sizes_str(want.rank, want.size));
+        return NULL;
+    }
+    same = t->numel == 0 || t->offset == want.offset;
+    for (int d = 0; same && d < t->rank; d++)
+        same = t->size[d] == 1 || t->stride[d] == want.stride[d];
+    if (same) return t;
+    td_tensor *to = empty_as(n->cx, &want);
+    to = td_is_nil(to) ? to : td_op_copy_(to, t, false);
+    return td_is_nil(to) ? NULL : to;
+}
+
 /* What was kept for the backward code, if it reads that for the tangents that came.
  * Tensors may also say how large things are, those too that are gone. */
 static bool kept_value(td_node *n, int i, td_value *to) {
@@ -46,6 +88,7 @@ static bool kept_value(td_node *n, int i, td_value *to) {
         return to->kind == TD_K_NONE || !td_is_nil(to->u.t);
     }
     td_tensor *t = td__unpack(n, &n->saved[i]);
+    if (t && n->saved[i].pack) t = fit_unpacked(n, i, t);
     *to = td_value_tensor(t);
     return t != NULL;
 }
