@@ -9,12 +9,22 @@
 /* More than half the address space is never there; tools take it for a bug. */
 static bool is_refused(size_t n) { return td__fault_now() || n > PTRDIFF_MAX; }
 
-void *td__alloc(size_t n) { return is_refused(n) ? NULL : malloc(n ? n : 1); }
+_Thread_local size_t td__refused_bytes;
 
-void *td__zalloc(size_t n) { return is_refused(n) ? NULL : calloc(1, n ? n : 1); }
+/* Passes an allocation on; a failed one leaves its size for the message. */
+static void *got(void *p, size_t n) {
+    if (!p) td__refused_bytes = n;
+    return p;
+}
+
+void *td__alloc(size_t n) { return got(is_refused(n) ? NULL : malloc(n ? n : 1), n); }
+
+void *td__zalloc(size_t n) {
+    return got(is_refused(n) ? NULL : calloc(1, n ? n : 1), n);
+}
 
 void *td__realloc(void *p, size_t n) {
-    return is_refused(n) ? NULL : realloc(p, n ? n : 1);
+    return got(is_refused(n) ? NULL : realloc(p, n ? n : 1), n);
 }
 
 void td__free(void *p) { free(p); }

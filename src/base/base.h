@@ -33,6 +33,9 @@ _Noreturn void td__assert_failed(const char *cond, const char *file, int line);
 
 /* ---- memory (alloc.c, spare.c, block.c, fault.c) --------------------------------- */
 
+/* The size of this thread's last allocation that failed, for td__fail_memory. */
+extern _Thread_local size_t td__refused_bytes;
+
 void *td__alloc(size_t n);            /* NULL when memory is exhausted */
 void *td__zalloc(size_t n);           /* zeroed */
 void *td__realloc(void *p, size_t n); /* p stays valid when it returns NULL */
@@ -62,9 +65,12 @@ void  td__spare_free(td_spare *s);
 
 /* Fault injection, process wide: n allocations succeed, the next one fails, and
  * every one after it too when `sticky`. n < 0 switches it off. */
-void    td__fault_arm(int64_t n, bool sticky);
-int64_t td__fault_count(void); /* allocations seen since td__fault_arm */
-bool    td__fault_now(void);   /* asked by every fallible base call */
+void        td__fault_arm(int64_t n, bool sticky);
+int64_t     td__fault_count(void); /* allocations seen since td__fault_arm */
+/* The model of this machine's CPU, where the system tells it. Returns out. */
+const char *td__cpu_name(char *out, size_t cap);
+
+bool td__fault_now(void); /* asked by every fallible base call */
 
 /* ---- arenas (arena.c) --------------------------------------------------- */
 

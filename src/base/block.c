@@ -310,6 +310,7 @@ void *td__block_alloc(size_t n) {
         p = system_alloc(size);
     }
     if (p) count_shared((int64_t)n, (int64_t)n);
+    else td__refused_bytes = n;
     return p;
 }
 

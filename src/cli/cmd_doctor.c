@@ -55,18 +55,10 @@ static void show_system(const cli_term *t) {
         line(t, "memory", "%.1f GiB", (double)pages * (double)page / 0x1p30);
 }
 
-/* The model's name, where the system tells it. */
 static void show_cpu(const cli_term *t) {
-    char  row[256];
-    FILE *f = fopen("/proc/cpuinfo", "r");
-    while (f && fgets(row, sizeof row, f)) {
-        char *name = strchr(row, ':');
-        if (strncmp(row, "model name", 10) || !name) continue;
-        name[strcspn(name, "\n")] = 0;
-        line(t, "CPU", "%s, %ld cores", name + 2, sysconf(_SC_NPROCESSORS_ONLN));
-        break;
-    }
-    if (f) fclose(f);
+    char name[128];
+    line(t, "CPU", "%s, %ld cores", td__cpu_name(name, sizeof name),
+         sysconf(_SC_NPROCESSORS_ONLN));
 }
 
 static void show_features(const cli_term *t) {
@@ -94,7 +86,7 @@ static void show_features(const cli_term *t) {
 static void show_compiler(const cli_term *t, td_ctx *cx) {
     td_cc cc;
     if (td__cc_open(&cc, cx)) {
-        line(t, "cc", "%s", cc.identity);
+        line(t, "cc", "%.*s", (int)strcspn(cc.identity, ","), cc.identity);
         line(t, "cc flags", "%s", cc.flags);
     } else line(t, "cc", "%s", td_message(cx));
     td__cc_close(&cc);

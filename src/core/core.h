@@ -216,7 +216,10 @@ bool       td__view_strides(int rank, const int64_t *size, const int64_t *stride
 /* Records the first failure: scope path, then the message, then the file and line of
  * the user's call (td_here). Always false. */
 bool        td__fail(td_ctx *cx, td_code code, const char *fmt, ...) TD_PRINTF(3, 4);
+/* Out of memory, with the size of the request. */
 bool        td__fail_memory(td_ctx *cx);
+bool        td__fail_memory_for(td_ctx *cx, size_t bytes, td_dtype dt, int rank,
+                                const int64_t *size);
 /* Adds a place to a recorded failure that has none yet. */
 void        td__fail_at(td_ctx *cx, td_where here);
 /* TD_E_TRACE: `who` asked for values of a tensor that has none, or during a capture.

@@ -74,7 +74,26 @@ bool td__fail(td_ctx *cx, td_code code, const char *fmt, ...) {
     return false;
 }
 
-bool td__fail_memory(td_ctx *cx) { return td__fail(cx, TD_E_MEMORY, "out of memory"); }
+/* The failed request may have been another thread's: then its size is not known. */
+bool td__fail_memory(td_ctx *cx) {
+    size_t n = td__refused_bytes;
+    td__refused_bytes = 0;
+    if (!n) return td__fail(cx, TD_E_MEMORY, "out of memory");
+    return td__fail(cx, TD_E_MEMORY,
+                    "out of memory: %zu bytes could not be allocated; tensors hold %zu "
+                    "bytes now",
+                    n, td__block_live());
+}
+
+bool td__fail_memory_for(td_ctx *cx, size_t bytes, td_dtype dt, int rank,
+                         const int64_t *size) {
+    td__refused_bytes = 0;
+    return td__fail(cx, TD_E_MEMORY,
+                    "out of memory: %zu bytes for a tensor %s%s could not be "
+                    "allocated; tensors hold %zu bytes now",
+                    bytes, td_dtype_name(dt), td__sizes_str(rank, size),
+                    td__block_live());
+}
 
 bool td__fail_no_bytes(td_ctx *cx, const char *who, const char *rule) {
     return td__fail(

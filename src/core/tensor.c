@@ -136,7 +136,7 @@ td_tensor *td__tensor_make(td_ctx *cx, const td_meta *m, bool fake) {
     bool        sym = td__dim_is_sym(bytes);
     td_storage *st = td__storage_make(sym ? 0 : (size_t)bytes, fake || sym);
     if (!st) {
-        td__fail_memory(cx);
+        td__fail_memory_for(cx, sym ? 0 : (size_t)bytes, m->dtype, m->rank, m->size);
         return NULL;
     }
     if (sym) st->span = bytes;
