@@ -72,7 +72,9 @@ typedef enum cli_ink {
 } cli_ink;
 const char *cli_ink_on(const cli_term *t, cli_ink ink); /* "" without colour */
 
-double cli_now(void); /* seconds */
+double                    cli_now(void); /* seconds */
+/* The ending of a plural: "" for one. */
+static inline const char *cli_s(int n) { return n == 1 ? "" : "s"; }
 
 /* ---- pictures (progress.c, plot.c) -------------------------------------- */
 

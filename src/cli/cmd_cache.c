@@ -94,8 +94,9 @@ static int list_text(cache *c) {
         print_note(c, f);
         putchar('\n');
     }
-    printf("%d files, %d kernels, %d graphs, %d functions, %.1f of %lld MiB\n",
-           count_files(c), count_kind(c, 'k'), count_kind(c, 'n'), count_kind(c, 'f'),
+    int k = count_kind(c, 'k'), g = count_kind(c, 'n'), f = count_kind(c, 'f');
+    printf("%d file%s, %d kernel%s, %d graph%s, %d function%s, %.1f of %lld MiB\n",
+           count_files(c), cli_s(count_files(c)), k, cli_s(k), g, cli_s(g), f, cli_s(f),
            (double)td__disk_bytes(&c->files) / 0x1p20,
            (long long)td__config(c->cx)->cache_disk_mb);
     return CLI_OK;
@@ -182,7 +183,7 @@ static int verify(cache *c, const char *file) {
     if (bad)
         printf("%d of %d files will not be used and are replaced when needed\n", bad,
                n);
-    else printf("%d files, all whole\n", n);
+    else printf("%d file%s, all whole\n", n, cli_s(n));
     return bad ? CLI_FAILED : CLI_OK;
 }
 
@@ -191,7 +192,8 @@ static int clear(cache *c, const char *file) {
     int     n = count_files(c);
     (void)file;
     td__disk_clear(&c->d);
-    printf("%d files, %.1f MiB removed from %s\n", n, (double)bytes / 0x1p20, c->d.dir);
+    printf("%d file%s, %.1f MiB removed from %s\n", n, cli_s(n), (double)bytes / 0x1p20,
+           c->d.dir);
     return CLI_OK;
 }
 

@@ -249,10 +249,10 @@ static void sum_up(const report *r) {
                r->files, r->cases, n->equal, n->values_only, n->both_fail, n->goes_on,
                n->refused, n->differ);
     else
-        printf("%d files, %d cases: %d equal (%d in values only), %d fail both ways, "
+        printf("%d file%s, %d case%s: %d equal (%d in values only), %d fail both ways, "
                "%d eagerly only, %d refused, %d differ\n",
-               r->files, r->cases, n->equal, n->values_only, n->both_fail, n->goes_on,
-               n->refused, n->differ);
+               r->files, cli_s(r->files), r->cases, cli_s(r->cases), n->equal,
+               n->values_only, n->both_fail, n->goes_on, n->refused, n->differ);
 }
 
 static int check_way_name(void) {

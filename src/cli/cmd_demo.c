@@ -1,7 +1,7 @@
 /* cmd_demo.c -- `tandem demo`: checks gradients, trains a small GPT as one compiled
  * function, lets it write, measures it, and writes a page about all of it. */
 #include "cli/cli.h"
-#include "cli/report.h"
+#include "cli/demo_report.h"
 
 #include <inttypes.h>
 #include <limits.h>

@@ -192,13 +192,7 @@ static int choose(const char *name, td_op *ops) {
 }
 
 static int unknown(const char *name) {
-    const char *near = NULL;
-    int         least = 99;
-    for (int op = 0; op < TD_OP_COUNT; op++) {
-        const char *other = td__ops[op].name;
-        int         d = 2 * td__distance(name, other) + (strlen(name) != strlen(other));
-        if (td__is_slip(name, other) && d < least) least = d, near = other;
-    }
+    const char *near = td__op_near(name);
     fprintf(stderr, "tandem ops: no op \"%s\"", name);
     if (near) fprintf(stderr, "; did you mean %s?", near);
     fputc('\n', stderr);

@@ -376,6 +376,12 @@ static bool parse_word(td_parser *ps, td_garg *a) {
     return !lx->failed;
 }
 
+/* op(...) in the place of an argument; min and max are expressions of sizes. */
+static bool is_nested_call(const td_lexer *lx) {
+    return td__lex_peek(lx) == '(' && !td__lex_word(lx, "min") &&
+           !td__lex_word(lx, "max") && !td__lex_word(lx, "func");
+}
+
 bool td__parse_arg(td_parser *ps, td_garg *a) {
     td_lexer *lx = &ps->lx;
     if (lx->tok.kind == TD_TOK_VALUE) {
@@ -392,6 +398,12 @@ bool td__parse_arg(td_parser *ps, td_garg *a) {
     if (lx->tok.kind == TD_TOK_WORD) {
         if (td__lex_word(lx, "inf") || td__lex_word(lx, "nan"))
             return parse_float(ps, false, a);
+        if (is_nested_call(lx))
+            return td__lex_fail(
+                lx,
+                "%.*s(...) is a call, and a call cannot be an argument; "
+                "give its result a name first: %%t = %.*s(...)",
+                (int)lx->tok.n, lx->tok.text, (int)lx->tok.n, lx->tok.text);
         return parse_word(ps, a);
     }
     if (td__lex_take(lx, "[")) return parse_list(ps, a);

@@ -233,8 +233,11 @@ static td_op parse_op(td_parser *ps) {
     size_t n = lx->tok.n < sizeof name ? lx->tok.n : sizeof name - 1;
     memcpy(name, lx->tok.text, n);
     name[n] = 0;
-    td_op op = td__op_find(name);
-    if (op == TD_OP_COUNT) return td__lex_fail(lx, "no op \"%s\"", name), op;
+    td_op       op = td__op_find(name);
+    const char *near = op == TD_OP_COUNT ? td__op_near(name) : NULL;
+    if (near) td__lex_fail(lx, "no op \"%s\"; did you mean %s?", name, near);
+    else if (op == TD_OP_COUNT) td__lex_fail(lx, "no op \"%s\"", name);
+    if (op == TD_OP_COUNT) return op;
     td__lex_next(lx);
     return op;
 }

@@ -197,6 +197,8 @@ bool             td__table_init(void); /* idempotent; false: td__table_why says 
 const char      *td__table_why(void);
 const td_opinfo *td__opinfo(td_op op);
 td_op            td__op_find(const char *name); /* TD_OP_COUNT when unknown */
+/* The op that was probably meant by a name that is none; NULL: no name is close. */
+const char      *td__op_near(const char *name);
 
 /* ---- calls (call.c) ----------------------------------------------------- */
 

@@ -29,6 +29,17 @@ td_op td__op_find(const char *name) {
     return def ? (td_op)(def - td__ops) : TD_OP_COUNT;
 }
 
+const char *td__op_near(const char *name) {
+    const char *near = NULL;
+    int         least = 99;
+    for (int op = 0; op < TD_OP_COUNT; op++) {
+        const char *other = td__ops[op].name;
+        int         d = 2 * td__distance(name, other) + (strlen(name) != strlen(other));
+        if (td__is_slip(name, other) && d < least) least = d, near = other;
+    }
+    return near;
+}
+
 static bool wrong(td_op op, const char *what) {
     char was[200];
     snprintf(was, sizeof was, "%s", what);

@@ -85,17 +85,17 @@ static const char good[] = "func @f(%x: f32[2], %s: f32[2]) {\n"
 
 static void test_files(void) {
     put(good);
-    check_file("", 0, "ok      fine\nok      quiet\n1 files, 2 cases: 2 equal");
-    check_file("--quiet --case=fi", 0, "1 files, 1 cases: 1 equal");
+    check_file("", 0, "ok      fine\nok      quiet\n1 file, 2 cases: 2 equal");
+    check_file("--quiet --case=fi", 0, "1 file, 1 case: 1 equal");
     check_file("--case=nothing", 2, "no case with \"nothing\" in its name");
     check_file("--way=functional", 0, "2 equal");
     check_file("--way=magic", 2, "no way \"magic\"; there are: functional");
     check_file(file, 0, "2 files, 4 cases: 4 equal");
-    check(folder, 0, "1 files, 2 cases");
+    check(folder, 0, "1 file, 2 cases");
     check("--case=fine", 2, "which FILE?");
     check("/no/such/file.td", 2, "/no/such/file.td");
     put("func @f(%x: f32[2]) {\n  %y = nge(%x)\n  return %y\n}\n");
-    check_file("", 2, ":2:8: no op \"nge\"\n");
+    check_file("", 2, ":2:8: no op \"nge\"; did you mean neg?\n");
     check_that(lines() == 1, "a wrong file gets one line");
     put("func @f(%x: f32[2]) {\n  return %x\n}\n");
     check_file("", 2, "no cases");

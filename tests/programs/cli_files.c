@@ -146,8 +146,14 @@ static void test_good(void) {
 
 static void test_bad(void) {
     put("func @f(%x: f32[2]) {\n  %y = nge(%x)\n  return %y\n}\n");
-    check("run", 2, ":2:8: no op \"nge\"\n");
-    check("show", 2, ":2:8: no op \"nge\"\n");
+    check("run", 2, ":2:8: no op \"nge\"; did you mean neg?\n");
+    check("show", 2, ":2:8: no op \"nge\"; did you mean neg?\n");
+    put("func @f(%x: f32[2]) {\n  %y = relu(neg(%x))\n  return %y\n}\n");
+    check("show", 2,
+          ":2:13: neg(...) is a call, and a call cannot be an argument; give its "
+          "result a name first: %t = neg(...)\n");
+    put("func @f(%x: f32[2,3]) {\n  %y = matmul(%x, %x)\n  return %y\n}\n");
+    check("show --types", 2, ".td:2)\n");
     put("func @f(%x: f32[2]) {\n  return %x\n}\n");
     check("run", 2, "has no cases");
     put("");

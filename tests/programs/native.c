@@ -25,7 +25,7 @@ static void check(const char *command, const char *path) {
     char *at = strstr(last, "differ");
     while (at && at > last && at[-1] != ',') at--;
     if (at) differ = atoi(at);
-    bool ran = sscanf(last, "1 files, %d cases", &cases) == 1 && WIFEXITED(end);
+    bool ran = sscanf(last, "1 file, %d case", &cases) == 1 && WIFEXITED(end);
     if (!ran) printf("%s: does not run to its end: %s\n", path, last);
     failed += ran ? differ : 1;
     passed += ran ? cases - differ : 0;
