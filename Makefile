@@ -83,6 +83,7 @@ PROG_SRCS := $(wildcard tests/fuzz/prog_*.c)
 PROGRAMS  := $(B)/unit $(if $(OPS_SRCS),$(B)/ops-test) \
              $(if $(GOLDEN_SRCS),$(B)/golden) \
              $(LONE_SRCS:tests/%.c=$(B)/%) $(if $(PROG_SRCS),$(B)/fuzz/programs) \
+             $(B)/docs/from_pytorch \
              $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 # INPROC=1: all unit tests in one process, see tests/unit/td_test.h.
 INPROC    :=
@@ -182,6 +183,15 @@ $(B)/programs/gpt2: | $(B)/gpt2
 $(B)/programs/gpt2_files: $(call obj,$(filter-out %/train.c,$(wildcard examples/gpt2/*.c)))
 $(B)/programs/ops_native: | $(B)/ops-test
 $(B)/programs/native: | $(B)/tandem
+# Tables of the docs as C, so that what they say compiles and runs.
+$(B)/docs/from_pytorch_rows.h: docs/from-pytorch.md tools/doc-rows.sh
+	@mkdir -p $(@D)
+	$(Q)tools/doc-rows.sh $< >$@
+$(B)/obj/tests/docs/from_pytorch.o: $(B)/docs/from_pytorch_rows.h
+$(B)/obj/tests/docs/from_pytorch.o: CPPFLAGS += -I$(B)/docs
+$(B)/docs/from_pytorch: $(B)/obj/tests/docs/from_pytorch.o $(B)/libtandem.a
+	@mkdir -p $(@D)
+	$(link) $(LIBS)
 $(B)/examples/%: $(B)/obj/examples/%.o $(B)/libtandem.a
 	@mkdir -p $(@D)
 	$(link) $(LIBS)
