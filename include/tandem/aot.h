@@ -279,6 +279,11 @@ TD_API void            td_stage_drop(td_staged *s); /* NULL is fine */
  * length they want, 0 when memory is exhausted.
  *   since  0.2 */
 TD_API size_t td_explain(const td_fn *f, char *out, size_t cap);
+/* Writes a page about the function's last specialization to `path`, one HTML file for
+ * a browser: the graph, what is saved for backward and why, memory over time, every
+ * kernel with its C, and its time if calls were traced (td_trace_start). False after a
+ * failure. */
+TD_API bool   td_report(const td_fn *f, const char *path);
 TD_API size_t td_explain_json(const td_fn *f, char *out, size_t cap);
 
 #ifdef __cplusplus

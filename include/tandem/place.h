@@ -33,6 +33,7 @@
 #define td_stage_compile(...) (TD__AT, td_stage_compile(__VA_ARGS__))
 #define td_stage_drop(...) (TD__AT, td_stage_drop(__VA_ARGS__))
 #define td_explain(...) (TD__AT, td_explain(__VA_ARGS__))
+#define td_report(...) (TD__AT, td_report(__VA_ARGS__))
 #define td_explain_json(...) (TD__AT, td_explain_json(__VA_ARGS__))
 #define td_autocast_begin(...) (TD__AT, td_autocast_begin(__VA_ARGS__))
 #define td_autocast_off_begin(...) (TD__AT, td_autocast_off_begin(__VA_ARGS__))

@@ -32,8 +32,9 @@ void td__native_report(td_buf *b, const td_runner *r, const char *what);
 
 /* A step of native code: a kernel, or an op that is called. */
 typedef struct td_native_part {
-    const char *label; /* also the name of its span */
-    const char *code;  /* C of the kernel; NULL: an op is called */
+    const char *label;         /* also the name of its span */
+    const char *code;          /* C of the kernel; NULL: an op is called */
+    int64_t     read, written; /* bytes in one run; -1: its sizes are not known */
 } td_native_part;
 int            td__native_parts(const td_runner *r); /* 0: it is no native code */
 td_native_part td__native_part(const td_runner *r, int i);

@@ -89,9 +89,14 @@ int td__native_parts(const td_runner *r) {
 td_native_part td__native_part(const td_runner *r, int i) {
     const td_native      *c = td__native_shown(r);
     const td_native_step *s = &c->steps.v[i];
-    if (s->node) return (td_native_part){.label = td__ops[s->node->op].name};
+    if (s->node) {
+        const int64_t *bound = c->mem.placed ? c->mem.bound : NULL;
+        td_work        w = td__call_work(c->g, s->node, bound);
+        return (td_native_part){td__ops[s->node->op].name, NULL, w.read, w.written};
+    }
     const td_launch *k = &c->launches[s->launch];
-    return (td_native_part){k->label, k->kernel.text};
+    td_work          w = td__launch_work(k, c->mem.placed);
+    return (td_native_part){k->label, k->kernel.text, w.read, w.written};
 }
 
 bool td__native_nest(td_buf *b, const td_runner *r, int i) {

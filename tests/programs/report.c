@@ -1,6 +1,8 @@
-/* report.c -- the page `tandem demo` writes: tags are balanced, nothing is fetched from
- * elsewhere, and all that is promised is in it, kernels with their C included. The
- * command is looked for beside this program. */
+/* report.c -- the pages of `tandem demo` and td_report: tags are balanced, nothing is
+ * fetched from elsewhere, and all that is promised is in them, kernels with their C
+ * included. The command is looked for beside this program. */
+#include <tandem/tandem.h>
+
 #include <ctype.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -92,29 +94,74 @@ static char *read_page(void) {
     return text;
 }
 
-static void test_page(const char *text) {
+static void test_whole(const char *text) {
     static const char *const outside[] = {"http:", "https:", " src=",   "@import",
                                           "url(",  "<link",  "href=\"/"};
+    const char              *bad = fault_of(text);
+    if (bad) printf("the page has %s\n", bad);
+    check(!bad, "the page is well-formed");
+    for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
+        check(!strstr(text, outside[i]), outside[i]);
+}
+
+static void test_page(const char *text) {
     static const char *const inside[] = {"id=\"loss\"",
                                          "id=\"gradients\"",
                                          "id=\"joint\"",
                                          "id=\"kept\"",
                                          "id=\"memory\"",
                                          "id=\"kernels\"",
-                                         "computed again",
+                                         "recomputed",
                                          "class=\"edge k\"",
                                          "class=\"edge r\"",
                                          "class=\"area\"",
                                          "class=\"kernel\"",
                                          "void KERNEL(const td_nest_run *r",
                                          "prefers-color-scheme:dark"};
-    const char              *bad = fault_of(text);
-    if (bad) printf("the page has %s\n", bad);
-    check(!bad, "the page is well-formed");
-    for (size_t i = 0; i < sizeof outside / sizeof *outside; i++)
-        check(!strstr(text, outside[i]), outside[i]);
+    test_whole(text);
     for (size_t i = 0; i < sizeof inside / sizeof *inside; i++)
         check(strstr(text, inside[i]) != NULL, inside[i]);
+}
+
+/* ---- a function of one's own -------------------------------------------- */
+
+static bool layer(td_call *c) {
+    td_tensor *h = td_gelu(td_matmul(td_arg(c, 0), td_arg(c, 1)));
+    return td_return(c, td_mean(td_mul(h, h)));
+}
+
+static void test_function(void) {
+    static const char *const inside[] = {"<h1>a &lt;layer&gt;</h1>",
+                                         "Tandem " TD_VERSION_STRING " on ",
+                                         "initial-scale=1",
+                                         "id=\"joint\"",
+                                         "id=\"kept\"",
+                                         "id=\"memory\"",
+                                         "Forward code",
+                                         "Backward code",
+                                         "void KERNEL(",
+                                         "matmul("};
+    td_ctx                  *cx = td_open();
+    td_tensor               *x = td_randn(cx, TD_SHAPE(8, 4)), *y;
+    td_tensor               *w = td_requires_grad_(td_randn(cx, TD_SHAPE(4, 4)));
+    td_aot_opts              o = {TD_AOT_OPTS, .name = "a <layer>"};
+    td_config_set(cx, "backend", "native");
+    td_fn *f = td_aot_function(cx, layer, NULL, &o);
+    check(!td_report(f, page) && strstr(td_message(cx), "call td_invoke first"),
+          "a function that was never called has no page");
+    td_clear(cx);
+    td_invoke(f, TD_ARGS(x, w), &y, 1);
+    td_backward(y);
+    check(td_report(f, page) && td_ok(cx), "td_report writes a page");
+    char *text = read_page();
+    if (text) test_whole(text);
+    for (size_t i = 0; text && i < sizeof inside / sizeof *inside; i++)
+        check(strstr(text, inside[i]) != NULL, inside[i]);
+    free(text);
+    check(!td_report(f, "/no/such/folder/page.html") && td_error(cx) == TD_E_IO,
+          "a page that cannot be written is an error");
+    td_fn_drop(f);
+    td_close(cx);
 }
 
 int main(int argc, char **argv) {
@@ -130,6 +177,7 @@ int main(int argc, char **argv) {
     char *text = read_page();
     if (text) test_page(text);
     free(text);
+    test_function();
     if (f >= 0) close(f);
     unlink(page);
     printf("%d passed, %d failed\n", passed, failed);

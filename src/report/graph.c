@@ -1,6 +1,6 @@
 /* report_graph.c -- a joint graph as a picture, and what its partition chose. Forward
  * goes down the left side, backward up the right; what crosses is kept or made anew. */
-#include "cli/report.h"
+#include "report/report.h"
 
 #include <math.h>
 #include <string.h>
@@ -62,12 +62,12 @@ static void draw_box(const drawing *d, int i) {
     bool       cut = x->n > CHARS;
     td__buf_printf(d->b, "<g class=\"box%s%s\" data-i=\"%d\"><title>",
                    x->bwd ? " b" : "", made_again(d, i) ? " r" : "", i);
-    report_textn(d->b, x->text, (size_t)x->n);
+    td__report_textn(d->b, x->text, (size_t)x->n);
     td__buf_printf(d->b,
                    "</title><rect x=\"%.0f\" y=\"%.1f\" width=\"%d\" height=\"%d\" "
                    "rx=\"5\"/><text class=\"m\" x=\"%.0f\" y=\"%.1f\">",
                    x->x, x->y, BOX, TALL, x->x + 8, x->y + 15);
-    report_textn(d->b, x->text, (size_t)(cut ? CHARS - 1 : x->n));
+    td__report_textn(d->b, x->text, (size_t)(cut ? CHARS - 1 : x->n));
     td__buf_add(d->b, cut ? "\u2026</text></g>\n" : "</text></g>\n");
 }
 
@@ -128,16 +128,17 @@ static void draw_edge(void *env, td_gval *v) {
 }
 
 static void draw(drawing *d) {
-    td__buf_printf(d->b,
-                   "<svg class=\"graph\" viewBox=\"0 0 %d %.0f\" role=\"img\" "
-                   "aria-label=\"joint graph\">\n",
-                   W, d->tall);
+    td__buf_printf(
+        d->b,
+        "<div class=\"wide\"><svg class=\"graph\" viewBox=\"0 0 %d %.0f\" role=\"img\" "
+        "aria-label=\"joint graph\">\n",
+        W, d->tall);
     for (d->to = 0; d->to < d->n; d->to++) {
         const td_gnode *n = d->g->nodes.v[d->to];
         for (int k = 0; k < n->n_in; k++) td__garg_each(&n->in[k], draw_edge, d);
     }
     for (int i = 0; i < d->n; i++) draw_box(d, i);
-    td__buf_add(d->b, "</svg>\n");
+    td__buf_add(d->b, "</svg></div>\n");
 }
 
 /* ---- lines of the graph's text ------------------------------------------ */
@@ -174,7 +175,7 @@ static bool prepare(drawing *d, td_arena *a) {
     return true;
 }
 
-bool report_joint(td_buf *b, const td_plan *p) {
+bool td__report_joint(td_buf *b, const td_plan *p) {
     drawing  d = {.b = b, .g = p->j->g, .h = p->h};
     td_arena room = {0};
     td_buf   text = {0};
@@ -191,22 +192,23 @@ bool report_joint(td_buf *b, const td_plan *p) {
 
 /* ---- choices ------------------------------------------------------------ */
 
-void report_choices(td_buf *b, const td_halves *h) {
+void td__report_choices(td_buf *b, const td_halves *h) {
     char size[32];
-    td__buf_add(b, "<table><tr><th>value</th><th>made by</th><th class=\"n\">size</th>"
+    td__buf_add(b, "<div class=\"wide\"><table><tr><th>value</th><th>made by</th><th "
+                   "class=\"n\">size</th>"
                    "<th>choice</th><th>why</th></tr>\n");
     for (int i = 0; i < h->n_notes; i++) {
         const td_part_note *n = &h->notes[i];
         td__buf_add(b, "<tr><td><code>%");
-        report_text(b, n->value);
+        td__report_text(b, n->value);
         td__buf_add(b, "</code></td><td><code>");
-        report_text(b, n->op);
+        td__report_text(b, n->op);
         td__buf_printf(
             b, "</code></td><td class=\"n\">%s</td><td class=\"%s\">%s</td><td>",
             td__size_text(size, n->bytes), n->saved ? "kept" : "again",
-            n->saved ? "kept" : "computed again");
-        report_text(b, n->why);
+            n->saved ? "saved" : "recomputed");
+        td__report_text(b, n->why);
         td__buf_add(b, "</td></tr>\n");
     }
-    td__buf_add(b, "</table>\n");
+    td__buf_add(b, "</table></div>\n");
 }

@@ -1,8 +1,8 @@
 /* report_page.c -- style and script of the report. Colours are named once for light and
  * once for dark; the script only highlights and folds. */
-#include "cli/report.h"
+#include "report/report.h"
 
-const char *const report_style[] = {
+const char *const td__report_style[] = {
     ":root{color-scheme:light dark;--bg:#f7f7f5;--panel:#fff;--ink:#1b1f24;",
     "--dim:#68707c;--line:#e2e4e8;--soft:#f0f1f3;--fwd:#2d6cdf;--bwd:#d2690a;",
     "--kept:#168a5b;--again:#8e44c9;--fwdbg:#eaf1fd;--bwdbg:#fdf1e4}",
@@ -58,7 +58,8 @@ const char *const report_style[] = {
     "64px;gap:14px;",
     "align-items:center;list-style:none}.kernel summary::-webkit-details-marker{",
     "display:none}.kernel code{overflow:hidden;text-overflow:ellipsis;white-space:",
-    "nowrap}.kernel .n{text-align:right;font-variant-numeric:tabular-nums}",
+    "nowrap}.kernel .n,td.n{white-space:nowrap}.kernel "
+    ".n{text-align:right;font-variant-numeric:tabular-nums}",
     ".kernel[open]>summary code{white-space:normal}",
     ".bar{height:9px;border-radius:5px;background:var(--soft)}",
     ".bar i{display:block;height:9px;border-radius:5px;background:var(--fwd)}",
@@ -67,11 +68,14 @@ const char *const report_style[] = {
     "border:1px solid var(--line);border-radius:7px;padding:3px 11px;cursor:pointer}",
     "pre .w{color:var(--fwd)}pre .t{color:var(--bwd)}pre .c{color:var(--dim)}",
     "footer{color:var(--dim);text-align:center;padding:6px 0 44px}",
+    ".wide{overflow-x:auto}",
     "@media(max-width:700px){.kernel summary{grid-template-columns:50px 1fr 64px}",
-    ".kernel summary .opt{display:none}}",
+    ".kernel summary .opt{display:none}main,header{padding:0 10px}",
+    "header{padding-top:20px}section{padding:14px 12px}.wide svg{min-width:760px}",
+    "th,td{padding-right:9px}h1{overflow-wrap:anywhere}}",
     NULL};
 
-const char *const report_script[] = {
+const char *const td__report_script[] = {
     "for(const s of document.querySelectorAll('svg.graph')){",
     "for(const g of s.querySelectorAll('.box')){",
     "g.onmouseenter=()=>{s.classList.add('look');",
@@ -84,8 +88,8 @@ const char *const report_script[] = {
     "p.innerHTML=p.innerHTML.replace(words,'<span class=\"w\">$1</span>')",
     ".replace(/\\btd_\\w+/g,'<span class=\"t\">$&</span>')",
     ".replace(/^#.*$/gm,'<span class=\"c\">$&</span>');",
-    "const all=document.getElementById('all');",
-    "if(all)all.onclick=()=>{const k=document.querySelectorAll('.kernel'),",
-    "o=!k[0].open;for(const d of k)d.open=o;",
+    "for(const all of document.querySelectorAll('button.all'))",
+    "all.onclick=()=>{const k=all.closest('section').querySelectorAll('.kernel');",
+    "if(!k.length)return;const o=!k[0].open;for(const d of k)d.open=o;",
     "all.textContent=o?'fold all':'unfold all'};",
     NULL};

@@ -1,46 +1,10 @@
-/* report.c -- puts the page together: figures, text, and what the other files draw. */
-#include "cli/report.h"
-#include "cli/cli.h"
+/* demo_report.c -- the page of `tandem demo`: figures of its runs, a small function,
+ * and the kernels of its training step. */
+#include "cli/demo_report.h"
 
-#include <errno.h>
 #include <inttypes.h>
-#include <string.h>
-
-/* ---- HTML --------------------------------------------------------------- */
-
-void report_textn(td_buf *b, const char *s, size_t n) {
-    for (size_t i = 0; i < n; i++) {
-        unsigned char c = (unsigned char)s[i];
-        if (c == '<') td__buf_add(b, "&lt;");
-        else if (c == '>') td__buf_add(b, "&gt;");
-        else if (c == '&') td__buf_add(b, "&amp;");
-        else if (c == '"') td__buf_add(b, "&quot;");
-        else if ((c >= 32 && c < 127) || c == '\n') td__buf_addn(b, s + i, 1);
-        else td__buf_add(b, "\u00b7");
-    }
-}
-
-void report_text(td_buf *b, const char *s) { report_textn(b, s, strlen(s)); }
-
-void report_open(td_buf *b, const char *id, const char *title, const char *about) {
-    td__buf_printf(b, "<section id=\"%s\"><h2>%s</h2>\n<p class=\"about\">%s</p>\n", id,
-                   title, about);
-}
-
-void report_close(td_buf *b) { td__buf_add(b, "</section>\n"); }
-
-void report_folded(td_buf *b, const char *title, const char *text) {
-    td__buf_printf(b, "<details><summary>%s</summary><pre>", title);
-    report_text(b, text);
-    td__buf_add(b, "</pre></details>\n");
-}
-
-static void all_of(td_buf *b, const char *const *lines) {
-    for (; *lines; lines++) {
-        td__buf_add(b, *lines);
-        td__buf_add(b, "\n");
-    }
-}
+#include <math.h>
+#include <stdio.h>
 
 const td_plan *report_plan(const td_fn *f) { return f->specs ? f->specs->plan : NULL; }
 
@@ -88,52 +52,36 @@ static td_fn *make_block(td_ctx *cx, td_partition how) {
     return NULL;
 }
 
-static void explained(td_buf *b, const td_fn *f) {
-    td_buf text = {0};
-    td__explain(&text, f, TD_EXPLAIN_TIMES);
-    report_folded(b, "all that td_explain says of it", td__buf_str(&text));
-    td__buf_free(&text);
-}
-
-static void graph_text(td_buf *b, const char *title, const td_graph *g) {
-    td_buf text = {0}, head = {0};
-    td__graph_print(&text, g, TD_PRINT_TYPES | TD_PRINT_BRIEF);
-    td__buf_printf(&head, "%s (%d nodes)", title, g->nodes.n);
-    report_folded(b, td__buf_str(&head), td__buf_str(&text));
-    td__buf_free(&head);
-    td__buf_free(&text);
-}
-
 static bool about_block(td_buf *b, const td_fn *f, const td_fn *all) {
     const td_plan *p = report_plan(f);
     char           one[32], most[32];
-    report_open(
+    td__report_open(
         b, "joint", "A function and its joint graph",
         "The body runs once, on tensors without bytes. <span class=\"fwd\">Forward"
         "</span> goes down the left, <span class=\"bwd\">backward</span> up the "
-        "right. <span class=\"kept\">Green</span> lines are values kept for "
-        "backward, <span class=\"again\">dashed</span> ones are computed again "
+        "right. <span class=\"kept\">Green</span> lines are values saved for "
+        "backward, <span class=\"again\">dashed</span> ones are recomputed "
         "there. Point at a node to see what it reads.");
     td__buf_add(b, "<pre class=\"c-code\">");
-    report_text(b, block_source);
+    td__report_text(b, block_source);
     td__buf_add(b, "</pre>\n");
-    bool ok = report_joint(b, p);
-    graph_text(b, "the joint graph as text", p->j->g);
-    explained(b, f);
-    report_close(b);
-    report_open(b, "kept", "What is kept, what is computed again, and why",
-                "Every value of the forward half that backward needs.");
-    report_choices(b, p->h);
-    report_close(b);
-    report_open(b, "memory", "Memory over time",
-                "Bytes alive while each node runs, beside inputs, as the "
-                "partition counts them. The dashed line is the "
-                "same function with everything kept that backward reads.");
-    td__buf_printf(b, "<p>Kept between the halves: <b>%s</b> of %s.</p>\n",
+    bool ok = td__report_joint(b, p);
+    td__report_graph_text(b, "the joint graph as text", p->j->g);
+    td__report_explained(b, f);
+    td__report_close(b);
+    td__report_open(b, "kept", "Saved for backward or recomputed, and why",
+                    "Every value of the forward graph that backward reads.");
+    td__report_choices(b, p->h);
+    td__report_close(b);
+    td__report_open(b, "memory", "Memory over time",
+                    "Bytes alive while each node runs, beside inputs, as the "
+                    "partition counts them. The dashed line is the "
+                    "same function with everything saved that backward reads.");
+    td__buf_printf(b, "<p>Saved between the halves: <b>%s</b> of %s.</p>\n",
                    td__size_text(one, p->h->bytes_kept),
                    td__size_text(most, p->h->bytes_most));
-    ok = ok && report_memory(b, p->h, report_plan(all)->h);
-    report_close(b);
+    ok = ok && td__report_memory(b, p->h, report_plan(all)->h);
+    td__report_close(b);
     return ok;
 }
 
@@ -150,11 +98,6 @@ static bool block_sections(td_buf *b, td_ctx *cx) {
 
 /* ---- the model ---------------------------------------------------------- */
 
-static void card(td_buf *b, const char *figure, const char *what) {
-    td__buf_printf(b, "<div class=\"card\"><b>%s</b><span>%s</span></div>\n", figure,
-                   what);
-}
-
 static void cards(td_buf *b, const report *r) {
     const demo_gpt *g = r->gpt;
     char            one[96], two[160];
@@ -168,27 +111,29 @@ static void cards(td_buf *b, const report *r) {
     td__buf_add(b, "<div class=\"cards\">\n");
     snprintf(one, sizeof one, "%.2f \u2192 %.2f", (double)r->loss[0], last);
     snprintf(two, sizeof two, "loss in %" PRId64 " compiled steps", n);
-    card(b, one, two);
+    td__report_card(b, one, two);
     snprintf(one, sizeof one, "%.1f k", g->compiled.tokens / 1e3);
     snprintf(two, sizeof two, "tokens/s compiled; eager %.1f k, a factor of %.2f",
              g->eager.tokens / 1e3, g->eager.ms / g->compiled.ms);
-    card(b, one, two);
+    td__report_card(b, one, two);
     snprintf(one, sizeof one, "%.1f MiB", (double)g->compiled.peak / 1048576);
     snprintf(two, sizeof two, "at most, compiled; eager %.1f MiB; state %.1f MiB",
              (double)g->eager.peak / 1048576, (double)g->state / 1048576);
-    card(b, one, two);
+    td__report_card(b, one, two);
     snprintf(one, sizeof one, "%.2f s", g->compile_s);
-    card(b, one, "to compile a whole step; less when the cache on disk has it");
+    td__report_card(b, one,
+                    "to compile a whole step; less when the cache on disk has it");
     snprintf(one, sizeof one, "%.0e", worst);
     snprintf(two, sizeof two, "largest error of %" PRId64 " derivatives checked",
              checked);
-    card(b, one, two);
+    td__report_card(b, one, two);
     td__buf_add(b, "</div>\n");
 }
 
 static void gradients(td_buf *b, const report *r) {
-    report_open(b, "gradients", "Gradients",
-                "Compiled functions against central differences, in double precision.");
+    td__report_open(
+        b, "gradients", "Gradients",
+        "Compiled functions against central differences, in double precision.");
     td__buf_add(b,
                 "<table><tr><th>function</th><th></th><th class=\"n\">derivatives</th>"
                 "<th class=\"n\">largest error</th><th></th></tr>\n");
@@ -202,30 +147,41 @@ static void gradients(td_buf *b, const report *r) {
             c->good ? "agree" : "differ");
     }
     td__buf_add(b, "</table>\n");
-    report_close(b);
+    td__report_close(b);
 }
 
 static bool model_sections(td_buf *b, const report *r) {
-    report_open(b, "loss", "Loss", "The model reads a text of its own, byte by byte.");
-    report_loss(b, r->loss, (int)r->gpt->size.steps);
+    td__report_open(b, "loss", "Loss",
+                    "The model reads a text of its own, byte by byte.");
+    td__report_loss(b, r->loss, (int)r->gpt->size.steps);
     td__buf_add(b, "<p class=\"about\">What it writes after that:</p><blockquote>");
-    report_text(b, td__buf_str(r->wrote));
+    td__report_text(b, td__buf_str(r->wrote));
     td__buf_add(b, "</blockquote>\n");
-    report_close(b);
+    td__report_close(b);
     gradients(b, r);
     return true;
 }
 
+/* Runs some steps with spans, so that the table has times. */
+static bool time_kernels(const report *r) {
+    bool ok = true;
+    td__span_reset(r->cx);
+    td__span_collect(r->cx, true);
+    for (int i = 0; i < 10 && ok; i++) ok = !isnan(demo_gpt_idle(r->gpt, true));
+    td__span_collect(r->cx, false);
+    return ok;
+}
+
 static bool kernel_section(td_buf *b, const report *r) {
     const td_plan *p = report_plan(r->gpt->step);
-    report_open(
+    td__report_open(
         b, "kernels", "Kernels of the training step",
         "Loss, gradients, clipping and AdamW are one graph. Kernels are loops "
         "written for it; products of matrices and the like are called. Measured, "
         "kernels of one name together; unfold one to read its C.");
-    bool ok = report_kernels(b, r);
-    if (p) graph_text(b, "the whole step as a graph", p->j->g);
-    report_close(b);
+    bool ok = p && time_kernels(r) && td__report_kernels(b, r->cx, &p->fwd);
+    if (p) td__report_graph_text(b, "the whole step as a graph", p->j->g);
+    td__report_close(b);
     return ok;
 }
 
@@ -233,32 +189,17 @@ static bool kernel_section(td_buf *b, const report *r) {
 
 static void head(td_buf *b, const report *r) {
     const gpt2_sizes *s = &r->gpt->size.net;
-    td__buf_add(b, "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">"
-                   "<meta name=\"viewport\" content=\"width=device-width\">"
-                   "<title>Tandem: what was compiled</title>\n<style>\n");
-    all_of(b, report_style);
-    td__buf_printf(b,
-                   "</style></head><body>\n<header><h1>Tandem</h1><p class=\"about\">A "
-                   "GPT of %" PRId64 " parameters (%" PRId64 " blocks, %" PRId64
-                   " heads, width %" PRId64 ", %" PRId64
-                   " bytes of context, batch %" PRId64
-                   "), trained on %d threads by one compiled function.</p>\n"
-                   "<nav><a href=\"#loss\">Loss</a><a href=\"#gradients\">Gradients</a>"
-                   "<a href=\"#joint\">Joint graph</a><a href=\"#kept\">Kept</a>"
-                   "<a href=\"#memory\">Memory</a><a "
-                   "href=\"#kernels\">Kernels</a></nav></header>\n"
-                   "<main>\n",
-                   demo_gpt_numel(r->gpt), s->layers, s->heads, s->width, s->context,
-                   r->gpt->size.batch, td_threads());
-}
-
-static bool save(const report *r, const td_buf *b, const char *path) {
-    if (b->failed) return td__fail_memory(r->cx);
-    FILE *f = fopen(path, "w");
-    bool  ok = f && fwrite(b->s, 1, b->n, f) == b->n;
-    if (f) ok &= fclose(f) == 0;
-    return ok ||
-           td__fail(r->cx, TD_E_IO, "cannot write %.200s: %s", path, strerror(errno));
+    char              about[300];
+    snprintf(about, sizeof about,
+             "A GPT of %" PRId64 " parameters (%" PRId64 " blocks, %" PRId64
+             " heads, width %" PRId64 ", %" PRId64 " bytes of context, batch %" PRId64
+             "), trained by one compiled function.",
+             demo_gpt_numel(r->gpt), s->layers, s->heads, s->width, s->context,
+             r->gpt->size.batch);
+    td__report_begin(b, "Tandem demo", about,
+                     "<a href=\"#loss\">Loss</a><a href=\"#gradients\">Gradients</a>"
+                     "<a href=\"#joint\">Joint graph</a><a href=\"#kept\">Saved</a>"
+                     "<a href=\"#memory\">Memory</a><a href=\"#kernels\">Kernels</a>");
 }
 
 bool report_write(const report *r, const char *path) {
@@ -267,11 +208,8 @@ bool report_write(const report *r, const char *path) {
     cards(&b, r);
     bool ok =
         model_sections(&b, r) && block_sections(&b, r->cx) && kernel_section(&b, r);
-    td__buf_add(&b, "</main>\n<footer>written by <code>tandem demo</code></footer>\n"
-                    "<script>\n");
-    all_of(&b, report_script);
-    td__buf_add(&b, "</script>\n</body></html>\n");
-    ok = ok && save(r, &b, path);
+    td__report_end(&b, "tandem demo");
+    ok = ok && td__report_save(r->cx, "tandem demo", &b, path);
     td__buf_free(&b);
     return ok;
 }

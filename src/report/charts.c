@@ -1,5 +1,5 @@
 /* report_charts.c -- curves of the report as SVG: the loss, and bytes over time. */
-#include "cli/report.h"
+#include "report/report.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -13,8 +13,10 @@ static double across(double part) { return place(part, LEFT, W - RIGHT); }
 static double up(double part) { return place(part, H - BOTTOM, TOP); }
 
 static void begin(td_buf *b, const char *label) {
-    td__buf_printf(b, "<svg viewBox=\"0 0 %d %d\" role=\"img\" aria-label=\"%s\">\n", W,
-                   H, label);
+    td__buf_printf(b,
+                   "<div class=\"wide\"><svg viewBox=\"0 0 %d %d\" role=\"img\" "
+                   "aria-label=\"%s\">\n",
+                   W, H, label);
 }
 
 /* A line across with its label. */
@@ -48,7 +50,7 @@ static void path_of(td_buf *b, const char *class, const float *v, int n, int poi
     td__buf_add(b, "\"/>\n");
 }
 
-void report_loss(td_buf *b, const float *loss, int n) {
+void td__report_loss(td_buf *b, const float *loss, int n) {
     char   label[32];
     double most = 1;
     for (int i = 0; i < n; i++) most = fmax(most, ceil((double)loss[i]));
@@ -62,7 +64,7 @@ void report_loss(td_buf *b, const float *loss, int n) {
     snprintf(label, sizeof label, "%d steps", n);
     below(b, 0, "start", "1");
     below(b, 1, "end", label);
-    td__buf_add(b, "</svg>\n");
+    td__buf_add(b, "</svg></div>\n");
 }
 
 /* ---- memory ------------------------------------------------------------- */
@@ -126,6 +128,7 @@ static void hits(td_buf *b, const timeline *t, double split) {
     }
 }
 
+/* `all` without moments: no second line. */
 static void draw(td_buf *b, const timeline *one, const timeline *all) {
     char   label[32];
     double most = fmax(1, (double)(all->most > one->most ? all->most : one->most));
@@ -137,8 +140,10 @@ static void draw(td_buf *b, const timeline *one, const timeline *all) {
         rule(b, at / most, td__size_text(label, (int64_t)at));
     td__buf_add(b, "<path class=\"area\" d=\"");
     steps_of(b, one, split, most, true);
-    td__buf_add(b, "\"/>\n<path class=\"all\" d=\"");
-    steps_of(b, all, split, most, false);
+    if (all->at.n) {
+        td__buf_add(b, "\"/>\n<path class=\"all\" d=\"");
+        steps_of(b, all, split, most, false);
+    }
     td__buf_add(b, "\"/>\n<path class=\"curve\" d=\"");
     steps_of(b, one, split, most, false);
     td__buf_printf(b,
@@ -148,13 +153,13 @@ static void draw(td_buf *b, const timeline *one, const timeline *all) {
     below(b, split / 2, "middle", "forward");
     below(b, (1 + split) / 2, "middle", "backward");
     hits(b, one, split);
-    td__buf_add(b, "</svg>\n");
+    td__buf_add(b, "</svg></div>\n");
 }
 
-bool report_memory(td_buf *b, const td_halves *chosen, const td_halves *all) {
+bool td__report_memory(td_buf *b, const td_halves *chosen, const td_halves *all) {
     timeline one = {0}, most = {0};
-    bool     ok = watch(&one, chosen) && watch(&most, all);
-    if (ok && one.at.n && most.at.n) draw(b, &one, &most);
+    bool     ok = watch(&one, chosen) && (!all || watch(&most, all));
+    if (ok && one.at.n) draw(b, &one, &most);
     td__vec_free(&one.at);
     td__vec_free(&most.at);
     return ok;
