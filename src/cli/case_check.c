@@ -98,10 +98,21 @@ static bool goes_on(const check *k) {
     return (k->eager.stale || gone) && k->other.run.way->saves_copies;
 }
 
+/* Saved-tensor hooks and checkpoints hold values of their own, which eager does not
+ * check for writes. A compiled function checks what its graph would have saved. */
+static bool checks_more(const check *k) {
+    const td_gcase *c = k->eager.run.c;
+    bool            holds = false;
+    for (int i = 0; i < c->steps.n; i++)
+        holds |= c->steps.v[i].hooks || c->steps.v[i].checkpoint;
+    return holds && strstr(k->other.message, "it has been modified in place");
+}
+
 /* The other way computes values again where eager has kept them: its backward says
  * that what it computes them from was overwritten since. */
 static bool stops(const check *k) {
-    return !k->eager.code && k->other.stale && k->other.run.way->saves_copies;
+    return !k->eager.code && (k->other.stale || checks_more(k)) &&
+           k->other.run.way->saves_copies;
 }
 
 /* Eager failed at an op that fails for certain values. A trace does not see those, and

@@ -140,21 +140,21 @@ static bool read_inputs(case_run *run, const td_gstep *s, td_value *in) {
 
 static bool run_call(case_run *run, const td_gstep *s) {
     td_ctx   *cx = run->file->cx;
-    size_t    n_in = (size_t)s->fn->inputs.n, n_out = (size_t)s->fn->outputs.n;
+    size_t    n_in = (size_t)s->fn->inputs.n, n_out = (size_t)case_results(s);
     td_value *in = td__zalloc(sizeof *in * (n_in + n_out + 1)), *out = in + n_in;
     if (!in) return td__fail_memory(cx);
     case_report_call(run, s);
     case_report_inputs(run, s, "inputs");
     bool ok = read_inputs(run, s, in) &&
               case_draws_begin(run, td__graph_draws(s->fn)) &&
-              run->way->call(run, s->fn, in, out);
+              case_call(run, s, in, out);
     ok = case_draws_end(run) && ok;
     for (int i = 0; ok && i < s->n_out; i++)
         ok = td__replay_set(&run->r, s->out[i], out[i]);
     td__free(in);
     if (ok) case_report_outputs(run, s);
     if (ok) case_report_inputs(run, s, "inputs_after");
-    run->last = s;
+    if (!s->rehearse) run->last = s;
     return ok;
 }
 
@@ -201,7 +201,11 @@ static bool run_backward(case_run *run, const td_gstep *s) {
     td_tensors roots = {room, n}, grads = {room + most + 1, n};
     bool       ok = n > 0 || td__fail(cx, TD_E_GRAD, "backward: nothing requires grad");
     ok = ok && make_tangents(run, s, roots, room + most + 1);
-    ok = ok && td_backward_with(roots, grads, &opts);
+    ok = ok && case_hooks_begin(run, s);
+    if (ok) {
+        ok = td_backward_with(roots, grads, &opts);
+        case_hooks_end(run, s);
+    }
     if (ok) case_report_backward(run, s, &roots, &grads);
     td__free(room);
     return ok;
@@ -247,9 +251,9 @@ void case_end(case_run *run) {
     for (int i = 0; i < run->consts.n; i++) td__free(run->consts.v[i].copy);
     td__vec_free(&run->leaves);
     td__vec_free(&run->storages);
-    for (int i = 0; i < run->fns.n; i++) td_fn_drop(run->fns.v[i].f);
+    case_fns_end(run);
+    case_call_end(run);
     td__vec_free(&run->consts);
-    td__vec_free(&run->fns);
     td__buf_free(&run->draws);
 }
 

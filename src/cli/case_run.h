@@ -23,6 +23,7 @@ typedef struct case_way {
      * program has written a saved value, it may go on. */
     bool                   saves_copies;
     bool                   on_demand; /* only where --way names it */
+    bool                   of_graphs; /* cannot run bodies: see case_needs_body */
     /* What it is compared with; NULL: eager. */
     const struct case_way *against;
 } case_way;
@@ -34,9 +35,11 @@ typedef struct case_consts {
 } case_consts;
 
 /* A function of the case, compiled. */
+typedef struct case_closure case_closure;
 typedef struct case_fn {
     const td_graph *fn;
     struct td_fn   *f;
+    case_closure   *closure; /* it is a body with this env; NULL: a graph */
 } case_fn;
 
 struct case_run {
@@ -44,6 +47,7 @@ struct case_run {
     const td_gcase *c;
     const case_way *way;
     td_replay       r;              /* the case's values */
+    const td_gstep *step;           /* the call under way */
     const td_gstep *last;           /* the last call, whose outputs go backward */
     bool            refused;        /* the way said no, the context why */
     int             higher;         /* how often gradients were taken as values */
@@ -51,12 +55,14 @@ struct case_run {
     TD_VEC(const td_gval *) leaves; /* values that require grad, in order */
     TD_VEC(td_storage *) storages;  /* met so far: their numbers in reports */
     TD_VEC(case_consts) consts;
-    TD_VEC(case_fn) fns; /* way_compiled.c's */
-    td_buf      *out;    /* the report; NULL: none */
-    bool         json;
-    bool         open;     /* JSON: a step is begun and not closed */
-    td_mode_hook listener; /* case_draws.c's */
-    td_buf       draws;    /* JSON of what was drawn since the last call */
+    TD_VEC(case_fn) fns;                  /* way_compiled.c's */
+    TD_VEC(struct case_region *) regions; /* case_call.c's, of checkpoints, */
+    struct td_module *module;             /* ...and of module= */
+    td_buf           *out;                /* the report; NULL: none */
+    bool              json;
+    bool              open;     /* JSON: a step is begun and not closed */
+    td_mode_hook      listener; /* case_draws.c's */
+    td_buf            draws;    /* JSON of what was drawn since the last call */
 };
 
 /* case_ways.c: eagerly, and the other ways there are; the table ends with NULL. */
@@ -83,6 +89,23 @@ int  case_file(const char *command, const char *path, int (*show)(const td_gfile
 
 /* Every function of the file through the clean-up passes. False: no memory. */
 bool case_clean(const td_gfile *f);
+
+/* case_call.c: runs the call of a step in the run's way, with its options around it;
+ * out has room for case_results. */
+bool case_call(case_run *run, const td_gstep *s, const td_value *in, td_value *out);
+/* Around a backward with hooks=; _end also after a failure in between. */
+bool case_hooks_begin(case_run *run, const td_gstep *s);
+void case_hooks_end(case_run *run, const td_gstep *s);
+void case_call_end(case_run *run);
+void case_fns_end(case_run *run); /* way_compiled.c */
+/* The function of a call with what its options put inside, run eagerly. */
+bool case_body(case_run *run, const td_gstep *s, const td_value *in, td_value *out);
+int  case_results(const td_gstep *s); /* how many it gives */
+/* Is the input no argument: a literal, or a tensor of the case that is closed over? */
+bool case_is_closed_over(const td_graph *fn, int input);
+bool case_is_literal(const td_graph *fn, int input);
+/* Does a call of the case have more inside than the graph of its function? */
+bool case_needs_body(const td_gcase *c);
 
 /* case_draws.c: around what `draws` random numbers, for JSON reports: lists them in
  * run->draws, which the next call reports. False after a failure; _end is needed after

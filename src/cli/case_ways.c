@@ -5,8 +5,8 @@
 
 static bool call_eager(case_run *run, const td_graph *fn, const td_value *in,
                        td_value *out) {
-    (void)run;
-    return td__graph_replay(fn, in, out) && td__own_grads_leave(fn, in, out);
+    (void)fn;
+    return case_body(run, run->step, in, out);
 }
 
 const case_way case_eager = {.name = "eager", .call = call_eager};
@@ -56,7 +56,13 @@ static bool call_functional(case_run *run, const td_graph *fn, const td_value *i
     /* flags of what a call without history left are not eager's */
     bool           history = has_history(fn, in) && !run->values_only;
     td_functional *f = NULL;
-    bool           rules = history || (!run->values_only && asks_tape(fn));
+    if (run->step->grads || run->step->module)
+        return run->refused = true,
+               td__fail(fn->cx, TD_E_UNSUPPORTED,
+                        "@%s: grads= and module= need a body, and this way of "
+                        "execution has the graph alone; check the compiled ones",
+                        fn->name);
+    bool rules = history || (!run->values_only && asks_tape(fn));
     if (!rules || obeys_tape(fn, in)) f = functionalize(run, fn, in);
     if (f && run->values_only) f->no_history = run->values_only;
     if (f && f->no_history && history) run->values_only = f->no_history;
@@ -70,14 +76,16 @@ static bool call_functional(case_run *run, const td_graph *fn, const td_value *i
 static const case_way functional = {.name = "functional",
                                     .call = call_functional,
                                     .grad_slack = 256,
-                                    .saves_copies = true};
+                                    .saves_copies = true,
+                                    .of_graphs = true};
 
 /* The same with symbols for sizes. */
 static const case_way dynamic = {.name = "dynamic",
                                  .on_demand = true,
                                  .call = call_functional,
                                  .grad_slack = 256,
-                                 .saves_copies = true};
+                                 .saves_copies = true,
+                                 .of_graphs = true};
 
 const case_way *const case_ways[] = {
     &functional,       &dynamic,          &case_compiled[0],

@@ -156,7 +156,8 @@ static void check_case(const td_gfile *f, const td_gcase *c, report *r) {
     if (json) add_run(&r->runs, f, c, &case_eager);
     for (int i = 0; case_ways[i] && n < MOST_WAYS; i++) {
         const case_way *way = case_ways[i];
-        if (only_way ? strcmp(only_way, way->name) != 0 : way->on_demand) continue;
+        bool skips = way->on_demand || (way->of_graphs && case_needs_body(c));
+        if (only_way ? strcmp(only_way, way->name) != 0 : skips) continue;
         ways[n] = way;
         check_way(f, c, way, r, &v[n++]);
     }

@@ -1,6 +1,7 @@
 /* way_compiled.c -- functions of a case, compiled ahead of time. A run keeps one
  * compiled function for each function it calls, so that later calls find what earlier
- * ones compiled. */
+ * ones compiled. A function that closes over tensors of the case, or has gradients or a
+ * module inside, is compiled as a C body. */
 #include "cli/case_run.h"
 
 #include "backend/backend.h"
@@ -14,7 +15,69 @@ typedef struct variant {
     bool         replayed;
 } variant;
 
-static td_fn *make(const td_graph *fn, const variant *v) {
+/* ---- bodies ------------------------------------------------------------- */
+
+/* A call's function as a body. `in` has what it closes over; of arguments the kind. */
+struct case_closure {
+    case_run       *run;
+    const td_gstep *s;
+    td_value        in[];
+};
+
+static bool needs_closure(const td_gstep *s) {
+    bool any = s->grads || s->module;
+    for (int i = 0; i < s->fn->inputs.n; i++)
+        any |= case_is_closed_over(s->fn, i) && !case_is_literal(s->fn, i);
+    return any;
+}
+
+static case_closure *make_closure(case_run *run, const td_value *in) {
+    const td_gstep *s = run->step;
+    size_t          n = (size_t)s->fn->inputs.n;
+    case_closure   *k = td__zalloc(sizeof *k + sizeof *in * (n + 1));
+    if (!k) return td__fail_memory(run->file->cx), NULL;
+    *k = (case_closure){.run = run, .s = s};
+    for (size_t i = 0; i < n; i++) k->in[i] = in[i];
+    return k;
+}
+
+/* Another tensor closed over is another closure. */
+static bool is_same_closure(const case_closure *k, const td_gstep *s,
+                            const td_value *in) {
+    bool same = k->s->grads == s->grads && !k->s->module == !s->module;
+    for (int i = 0; same && i < s->fn->inputs.n; i++)
+        if (case_is_closed_over(s->fn, i))
+            same = k->in[i].kind == in[i].kind && k->in[i].u.t == in[i].u.t;
+    return same;
+}
+
+static td_value argument(td_call *c, int i, uint32_t kind) {
+    if (td_arg_absent(c, i)) return TD_NONE;
+    switch (kind) {
+    case TD_K_TENSOR: return td_value_tensor(td_arg(c, i));
+    case TD_K_INT: return td_value_int(td_arg_int(c, i));
+    case TD_K_BOOL: return td_value_bool(td_arg_int(c, i) != 0);
+    default: return td_value_float(td_arg_number(c, i));
+    }
+}
+
+static bool run_closure(td_call *c) {
+    case_closure *k = td_call_env(c);
+    int           n = k->s->fn->inputs.n, n_out = case_results(k->s);
+    td_value     *v = td__zalloc(sizeof *v * (size_t)(n + n_out + 1)), *out = v + n;
+    if (!v) return td__fail_memory(td_call_ctx(c));
+    for (int i = 0, arg = 0; i < n; i++)
+        v[i] = case_is_closed_over(k->s->fn, i) ? k->in[i]
+                                                : argument(c, arg++, k->in[i].kind);
+    bool ok =
+        case_body(k->run, k->s, v, out) && td_return_values(c, (td_values){out, n_out});
+    td__free(v);
+    return ok;
+}
+
+/* ---- functions ---------------------------------------------------------- */
+
+static td_fn *make(const td_graph *fn, case_closure *k, const variant *v) {
     td_config c = {TD_CONFIG};
     if (!td_config_get(fn->cx, &c)) return NULL;
     c.partition = v->partition;
@@ -23,28 +86,54 @@ static td_fn *make(const td_graph *fn, const variant *v) {
     const td_backend *b = v->replayed ? &td__replayed : NULL;
     td_aot_opts       opts = {TD_AOT_OPTS, .config = &c, .forward = b, .backward = b,
                               .inference = b};
-    return td_aot_graph(fn, &opts);
+    return k ? td_aot_function(fn->cx, run_closure, k, &opts) : td_aot_graph(fn, &opts);
 }
 
-static td_fn *compiled(case_run *run, const td_graph *fn) {
-    for (int i = 0; i < run->fns.n; i++)
-        if (run->fns.v[i].fn == fn) return run->fns.v[i].f;
-    case_fn c = {fn, make(fn, run->way->env)};
-    if (!c.f) return NULL;
-    if (td__vec_push(&run->fns, c)) return c.f;
+static const case_fn *compiled(case_run *run, const td_graph *fn, const td_value *in) {
+    bool closes = needs_closure(run->step);
+    for (int i = 0; i < run->fns.n; i++) {
+        const case_fn *c = &run->fns.v[i];
+        if (c->fn == fn && !c->closure == !closes &&
+            (!closes || is_same_closure(c->closure, run->step, in)))
+            return c;
+    }
+    case_fn c = {.fn = fn};
+    if (closes && !(c.closure = make_closure(run, in))) return NULL;
+    c.f = make(fn, c.closure, run->way->env);
+    if (c.f && td__vec_push(&run->fns, c)) return &run->fns.v[run->fns.n - 1];
+    if (c.f) td__fail_memory(fn->cx);
     td_fn_drop(c.f);
-    td__fail_memory(fn->cx);
+    td__free(c.closure);
     return NULL;
+}
+
+/* Arguments without what is closed over. */
+static bool invoke(const case_fn *c, const td_value *in, td_value *out, int n_out) {
+    int       n = c->fn->inputs.n, n_args = 0;
+    td_value *args = td__zalloc(sizeof *args * ((size_t)n + 1));
+    if (!args) return td__fail_memory(c->fn->cx);
+    for (int i = 0; i < n; i++)
+        if (!c->closure || !case_is_closed_over(c->fn, i)) args[n_args++] = in[i];
+    bool ok = td_invoke_values(c->f, (td_values){args, n_args}, out, n_out) >= 0;
+    td__free(args);
+    return ok;
 }
 
 static bool call_compiled(case_run *run, const td_graph *fn, const td_value *in,
                           td_value *out) {
-    td_fn  *f = compiled(run, fn);
-    bool    ok = f && td_invoke_values(f, (td_values){in, fn->inputs.n}, out,
-                                       fn->outputs.n) >= 0;
-    td_code code = td_error(fn->cx);
+    const case_fn *c = compiled(run, fn, in);
+    bool           ok = c && invoke(c, in, out, case_results(run->step));
+    td_code        code = td_error(fn->cx);
     run->refused = !ok && (code == TD_E_UNSUPPORTED || code == TD_E_TRACE);
     return ok;
+}
+
+void case_fns_end(case_run *run) {
+    for (int i = 0; i < run->fns.n; i++) {
+        td_fn_drop(run->fns.v[i].f);
+        td__free(run->fns.v[i].closure);
+    }
+    td__vec_free(&run->fns);
 }
 
 #define COMPILED(of, ...)                                                              \

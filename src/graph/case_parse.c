@@ -3,32 +3,6 @@
  * own; names may be used again. */
 #include "graph/parser.h"
 
-/* ---- options ------------------------------------------------------------ */
-
-static bool *option_of(td_gstep *s, const td_lexer *lx, bool backward) {
-    if (!backward && td__lex_word(lx, "requires_grad")) return &s->requires_grad;
-    if (backward && td__lex_word(lx, "retain_graph")) return &s->retain_graph;
-    if (backward && td__lex_word(lx, "create_graph")) return &s->create_graph;
-    return NULL;
-}
-
-static bool parse_option(td_parser *ps, td_gstep *s, bool backward, bool *done) {
-    td_lexer *lx = &ps->lx;
-    bool      seed = td__lex_word(lx, "seed");
-    bool     *flag = option_of(s, lx, backward);
-    if (!seed && !flag) return true;
-    *done = true;
-    td__lex_next(lx);
-    if (!td__lex_need(lx, "=")) return false;
-    if (flag) return td__parse_bool(ps, flag);
-    s->seeded = true;
-    return td__parse_integer(ps, &s->seed);
-}
-
-bool td__parse_step_option(td_parser *ps, bool *done) {
-    return parse_option(ps, &ps->body->step, false, done);
-}
-
 /* ---- steps -------------------------------------------------------------- */
 
 bool td__parse_add_step(td_parser *ps, td_gstep step) {
@@ -119,12 +93,18 @@ static int open_inputs(const td_graph *g) {
     return n;
 }
 
+/* With grads=true the gradient of each argument follows; a rehearsal has no results. */
+static int n_results(const td_gstep *s) {
+    if (s->rehearse) return 0;
+    return td__graph_results(s->fn) + (s->grads ? s->n_args : 0);
+}
+
 /* Outputs of a call are %out.0 %out.1 ... unless they are named. */
 static bool name_outputs(td_parser *ps, td_gstep *s, const td_results *r) {
     TD_VEC(const char *) names = {0};
     const char *base = r->more ? r->names.v[0] : "out";
     bool        ok = true;
-    for (int i = 0; ok && i < td__graph_results(s->fn); i++) {
+    for (int i = 0; ok && i < n_results(s); i++) {
         const char *name =
             r->names.n && !r->more
                 ? r->names.v[i]
@@ -147,13 +127,13 @@ static bool step_call(td_parser *ps, const td_results *r) {
     s.fn = lx->tok.kind == TD_TOK_AT ? td__gfile_find(ps->file, name) : NULL;
     if (!s.fn) return td__lex_fail(lx, "no function @%.60s above this case", name);
     td__lex_next(lx);
-    if (!parse_call_args(ps, &s)) return false;
+    if (!parse_call_args(ps, &s) || !td__parse_options(ps, &s)) return false;
     if (s.n_args != open_inputs(s.fn))
         return td__lex_fail_at(lx, &at, "@%.60s takes %d arguments, got %d", name,
                                open_inputs(s.fn), s.n_args);
-    if (r->names.n && !r->more && r->names.n != td__graph_results(s.fn))
+    if (r->names.n && !r->more && r->names.n != n_results(&s))
         return td__lex_fail_at(lx, &at, "@%.60s gives %d results, %d are named", name,
-                               td__graph_results(s.fn), r->names.n);
+                               n_results(&s), r->names.n);
     return name_outputs(ps, &s, r) && td__parse_add_step(ps, s);
 }
 
@@ -169,10 +149,7 @@ static bool step_backward(td_parser *ps) {
                    (lx->failed = true, td__fail_memory(lx->cx)));
         if (!td__lex_take(lx, ",")) break;
     }
-    for (bool done = true; ok && done;) {
-        done = false;
-        ok = parse_option(ps, &s, true, &done);
-    }
+    ok = ok && td__parse_options(ps, &s);
     if (ok && roots.n) {
         s.n_args = roots.n;
         s.args = td__arena_alloc(&ps->body->g->arena, sizeof *s.args * (size_t)roots.n);
@@ -248,13 +225,6 @@ bool td__parse_case(td_parser *ps) {
 
 /* ---- printing ----------------------------------------------------------- */
 
-static void print_options(td_buf *b, const td_gstep *s, const char *before) {
-    if (s->seeded) td__buf_printf(b, "%sseed=%lld", before, (long long)s->seed);
-    if (s->requires_grad) td__buf_printf(b, "%srequires_grad=true", before);
-    if (s->retain_graph) td__buf_printf(b, "%sretain_graph=true", before);
-    if (s->create_graph) td__buf_printf(b, "%screate_graph=true", before);
-}
-
 static void print_names(td_buf *b, const td_labels *l, td_gval *const *v, int n) {
     for (int i = 0; i < n; i++) {
         td__buf_add(b, i ? ", %" : "%");
@@ -275,7 +245,7 @@ static void print_build(td_buf *b, const td_labels *l, const td_gstep *s) {
     td__text_node(b, l, s->node, 0);
     if (b->failed || (!s->seeded && !s->requires_grad)) return;
     b->n--;
-    print_options(b, s, s->node->n_in ? ", " : "");
+    td__text_options(b, s, s->node->n_in ? ", " : "");
     td__buf_add(b, ")");
 }
 
@@ -287,7 +257,7 @@ static void print_literal(td_buf *b, const td_labels *l, const td_gstep *s) {
     for (int d = 0; d < t->rank; d++)
         td__buf_printf(b, d ? ",%lld" : "%lld", (long long)t->size[d]);
     td__buf_add(b, "]");
-    print_options(b, s, ", ");
+    td__text_options(b, s, ", ");
     td__buf_add(b, ")");
 }
 
@@ -303,13 +273,14 @@ static void print_step(td_buf *b, const td_labels *l, const td_gstep *s) {
             td__buf_add(b, ", ");
             td__text_string(b, s->name);
         }
-        print_options(b, s, ", ");
+        td__text_options(b, s, ", ");
         td__buf_add(b, ")");
         break;
     case TD_STEP_CALL:
         td__buf_printf(b, "call @%s(", s->fn->name);
         print_args(b, l, s);
         td__buf_add(b, ")");
+        td__text_options(b, s, " ");
         break;
     case TD_STEP_GRAD:
         td__buf_add(b, "grad ");
@@ -318,7 +289,7 @@ static void print_step(td_buf *b, const td_labels *l, const td_gstep *s) {
     case TD_STEP_BACKWARD:
         td__buf_add(b, s->n_args ? "backward " : "backward");
         print_args(b, l, s);
-        print_options(b, s, " ");
+        td__text_options(b, s, " ");
         break;
     }
 }

@@ -58,8 +58,12 @@ bool td__parse_line_end(td_parser *ps);
 bool td__parse_case(td_parser *ps);
 /* A statement only cases have; *done: it was one. */
 bool td__parse_case_step(td_parser *ps, const td_results *r, bool *done);
-bool td__parse_step_option(td_parser *ps, bool *done); /* seed=3 ... */
 bool td__parse_add_step(td_parser *ps, td_gstep step);
+
+/* case_options.c */
+bool td__parse_step_option(td_parser *ps, bool *done); /* seed=3 ... */
+bool td__parse_options(td_parser *ps, td_gstep *s);    /* those behind s, if any */
+void td__text_options(td_buf *b, const td_gstep *s, const char *before);
 
 /* graph_parse.c */
 bool td__body_begin(td_parser *ps, td_pbody *b, const char *name);

@@ -18,6 +18,23 @@ int      prog_upto(prog_rng *r, int n);           /* 0..n-1; 0 for n <= 0 */
 int      prog_range(prog_rng *r, int lo, int hi); /* both included */
 bool     prog_chance(prog_rng *r, int percent);
 
+/* ---- what programs have in them (prog_main.c) --------------------------- */
+
+/* Parts of the grammar that --with= adds. */
+enum {
+    PROG_CLOSED = 1,      /* tensors a function closes over, also passed as arguments */
+    PROG_HOOKS = 2,       /* saved-tensor hooks around a call or backward */
+    PROG_CHECKPOINT = 4,  /* calls as checkpoints, checkpoint regions in functions */
+    PROG_AUTOCAST = 8,    /* calls inside autocast regions */
+    PROG_CUSTOM = 16,     /* custom functions */
+    PROG_GRADS = 32,      /* gradients inside a function */
+    PROG_MODULE = 64,     /* a module inside a function whose mode changes */
+    PROG_MASKS = 128,     /* masks, sizes that depend on values */
+    PROG_FUNCTIONS = 256, /* a second function that takes the results of the first */
+    PROG_ALL = 511
+};
+extern unsigned prog_with;
+
 /* ---- growing (prog_grow.c, prog_args.c, prog_fresh.c) ------------------- */
 
 enum { PROG_LIST = 8, PROG_NAME = 24, PROG_NUMEL = 160 };
@@ -41,7 +58,9 @@ typedef struct prog_world {
     bool      is_case; /* draws carry seeds, leaves may require grad */
     int       grads;   /* percent of float leaves that require grad */
     uint8_t   modes[4];
-    int       depth; /* open regions */
+    int       depth;   /* open regions */
+    int       wish;    /* of the checkpoint region that is open; 0: none */
+    int       regions; /* checkpoint regions so far */
 } prog_world;
 
 /* One call under way. */
@@ -84,6 +103,8 @@ extern int64_t prog_calls[TD_OP_COUNT]; /* ops that made it into programs */
 
 /* One more statement, or none when nothing fits. */
 void prog_statement(prog_world *w, const prog_taste *taste);
+/* A call of a custom function (prog_custom.c); false: no tensor fits. */
+bool prog_custom(prog_world *w);
 /* One statement that fails; false: everything tried was fine. */
 bool prog_mistake(prog_world *w);
 /* Says the call being tried: its fresh arguments, its name and arguments. */
@@ -98,10 +119,14 @@ enum { PROG_INPUTS = 6, PROG_OUTPUTS = 5 };
 typedef struct prog_maker {
     prog_world inputs, body;
     prog_val   arg[PROG_INPUTS];
-    td_meta    was[PROG_INPUTS]; /* looks before the call */
+    bool       closed[PROG_INPUTS]; /* the function closes over it */
+    td_meta    was[PROG_INPUTS];    /* looks before the call */
+    prog_val   result[PROG_OUTPUTS];
     int        n_args, n_out, n_grad_out;
     int        types; /* 0: none, 1: dtype and sizes, 2: all */
     td_buf     head, out;
+    prog_world second; /* the body of a function of the results, and */
+    td_buf     call;   /* ...its call; empty: there is none */
 } prog_maker;
 
 /* Only ops that users call: none that only a derivative or a pass makes. */

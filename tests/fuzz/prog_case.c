@@ -12,17 +12,51 @@ typedef struct ending {
     prog_maker *m;
     prog_rng   *r;
     td_buf     *b;
-    int         n_more; /* values named so far: %b0 %b1 ... */
+    int         n_more; /* values named so far: %b0 %b1 ...; with any, arguments may
+                         * depend on each other */
     char        arg[PROG_INPUTS][PROG_NAME];
 } ending;
 
 /* ---- calls -------------------------------------------------------------- */
 
-static void print_call(const ending *e) {
+static void print_args(const ending *e) {
     td__buf_add(e->b, "  call @f(");
     for (int i = 0; i < e->m->n_args; i++)
         td__buf_printf(e->b, i ? ", %s" : "%s", e->arg[i]);
-    td__buf_add(e->b, ")\n");
+    td__buf_add(e->b, ")");
+}
+
+/* An option of a call, with one of two words. */
+static void option(const ending *e, unsigned with, int percent, const char *a,
+                   const char *b) {
+    if (prog_with & with && prog_chance(e->r, percent))
+        td__buf_add(e->b, prog_chance(e->r, 65) ? a : b);
+}
+
+/* Does no argument that requires grad depend on another? A gradient inside the function
+ * would pass what is outside. */
+static bool are_independent(const prog_maker *m) {
+    const td_tensor *first = NULL;
+    bool             leaves = true, one = true;
+    for (int i = 0; i < m->n_args; i++) {
+        if (!td_requires_grad(m->arg[i].t)) continue;
+        leaves &= td_is_leaf(m->arg[i].t);
+        one &= !first || first == m->arg[i].t;
+        first = m->arg[i].t;
+    }
+    td_clear(m->inputs.cx);
+    return leaves || one;
+}
+
+static void print_call(const ending *e) {
+    print_args(e);
+    option(e, PROG_AUTOCAST, 50, " autocast=bf16", " autocast=f16");
+    option(e, PROG_HOOKS, 25, " hooks=clone", " hooks=clone");
+    option(e, PROG_CHECKPOINT, 30, " checkpoint=true", " checkpoint=true");
+    if (!e->n_more && are_independent(e->m))
+        option(e, PROG_GRADS, 50, " grads=true", " grads=true");
+    option(e, PROG_MODULE, 60, " module=train", " module=eval");
+    td__buf_add(e->b, "\n");
 }
 
 static bool same_type(const td_tensor *a, const td_meta *b) {
@@ -63,6 +97,16 @@ static void vary(ending *e, int i) {
         if (same_type(t, &e->m->was[k])) memcpy(e->arg[i], e->arg[k], PROG_NAME);
         break;
     }
+}
+
+/* A rehearsal with hooks that are no inverses: what it leaves in a compiled function
+ * must not show in later calls. */
+static void visit(const ending *e) {
+    if (!(prog_with & PROG_HOOKS) || !prog_chance(e->r, 50)) return;
+    print_args(e);
+    td__buf_add(e->b, prog_chance(e->r, 50) ? " hooks=bf16" : " hooks=twice");
+    option(e, PROG_CHECKPOINT, 20, " checkpoint=true", " checkpoint=true");
+    td__buf_add(e->b, " rehearse=true\n");
 }
 
 /* Twice as long in the first dim, where types leave that open. */
@@ -147,6 +191,7 @@ static void go_back(const ending *e) {
 
 static void call_again(ending *e, bool back) {
     bool off = prog_chance(e->r, 20);
+    if (prog_with & PROG_HOOKS && prog_chance(e->r, 40)) visit(e);
     if (prog_chance(e->r, 60))
         for (int i = 0; i < e->m->n_args; i++)
             if (prog_chance(e->r, 40)) vary(e, i);
@@ -161,6 +206,7 @@ static void call_again(ending *e, bool back) {
 static void finish_plain(ending *e, bool back) {
     bool retain = back && prog_chance(e->r, 25);
     print_call(e);
+    td__buf_add(e->b, td__buf_str(&e->m->call));
     if (back) print_backward(e, "", retain ? " retain_graph=true" : "");
     if (retain) print_backward(e, "", "");
     if (prog_chance(e->r, 15))
@@ -173,6 +219,7 @@ static void finish_plain(ending *e, bool back) {
 
 static void finish_wide(ending *e, bool back) {
     print_call(e);
+    td__buf_add(e->b, td__buf_str(&e->m->call));
     if (back) go_back(e);
     if (prog_chance(e->r, 10)) write_something(e);
     for (int more = 2; more > 0 && looks_stayed(e->m) && prog_chance(e->r, 30); more--)
@@ -184,6 +231,7 @@ void prog_finish(prog_maker *m) {
     bool   back = m->n_grad_out && prog_chance(e.r, 70);
     for (int i = 0; i < m->n_args; i++)
         snprintf(e.arg[i], sizeof e.arg[i], "%s", m->arg[i].name);
+    visit(&e);
     if (prog_wide) finish_wide(&e, back);
     else finish_plain(&e, back);
     td__buf_add(e.b, "}\n");

@@ -7,12 +7,13 @@
 #include <stdio.h>
 #include <string.h>
 
-int64_t prog_calls[TD_OP_COUNT];
-bool    prog_public;
+int64_t  prog_calls[TD_OP_COUNT];
+bool     prog_public;
+unsigned prog_with;
 
 /* ---- which op ----------------------------------------------------------- */
 
-typedef enum family { ANY_OP, VIEWS, WRITERS, METAS, RANDOMS } family;
+typedef enum family { ANY_OP, VIEWS, WRITERS, METAS, RANDOMS, MASKS } family;
 
 /* Puts a changed view back: only functionalization calls it. */
 static bool is_inverse(td_op op) {
@@ -33,6 +34,16 @@ static bool gives_unset(td_op op) {
            op == TD_OP_new_empty || op == TD_OP_new_empty_strided;
 }
 
+/* Has it a mask or indices, or results whose sizes depend on values? */
+static bool takes_mask(td_op op) {
+    const td_schema *s = &td__opinfo(op)->s;
+    bool             any = td__ops[op].flags & TD_OPF_DYNAMIC;
+    for (int i = 0; i < s->n_in; i++)
+        any |= !strcmp(s->in[i].name, "mask") || !strcmp(s->in[i].name, "condition") ||
+               !strcmp(s->in[i].name, "indices");
+    return any;
+}
+
 static bool is_of(td_op op, family f) {
     const td_opinfo *i = td__opinfo(op);
     uint32_t         flags = td__ops[op].flags;
@@ -43,6 +54,7 @@ static bool is_of(td_op op, family f) {
     case WRITERS: return i->writes && !(flags & TD_OPF_META);
     case METAS: return (flags & TD_OPF_META) != 0;
     case RANDOMS: return td__op_draws(op);
+    case MASKS: return takes_mask(op);
     }
     return false;
 }
@@ -54,9 +66,11 @@ static td_op some_op(prog_world *w, const prog_taste *t) {
     else if ((p -= t->writers) < 0) f = WRITERS;
     else if ((p -= t->metas) < 0) f = METAS;
     else if ((p -= t->randoms) < 0) f = RANDOMS;
+    else if (prog_with & PROG_MASKS && (p -= 10) < 0) f = MASKS;
     for (int tries = 0; tries < 10000; tries++) {
         td_op op = (td_op)prog_upto(&w->r, TD_OP_COUNT);
-        bool  rare = td__ops[op].flags & TD_OPF_DYNAMIC && prog_chance(&w->r, 90);
+        bool  rare =
+            f != MASKS && td__ops[op].flags & TD_OPF_DYNAMIC && prog_chance(&w->r, 90);
         if (is_of(op, f) && !is_left_out(op) && !rare) return op;
     }
     return TD_OP_add;
@@ -138,6 +152,20 @@ static void add_fresh(prog_call *c) {
         take(c->w, c->fresh.v[i].t, c->fresh.v[i].name);
 }
 
+/* What a checkpoint region asks for its results; 0: there is none. */
+static const char *const wishes[] = {"", " prefer_recompute", " must_recompute",
+                                     " prefer_save", " must_save"};
+
+/* Begins or ends a checkpoint region now and then. */
+static void checkpoint_region(prog_world *w) {
+    if (w->is_case || !(prog_with & PROG_CHECKPOINT)) return;
+    if (w->wish && prog_chance(&w->r, 40)) w->wish = 0;
+    else if (!w->wish && prog_chance(&w->r, 20)) {
+        w->wish = prog_chance(&w->r, 50) ? 1 : prog_range(&w->r, 1, 4);
+        w->regions++;
+    }
+}
+
 /* `%v3 = op(...)`, `%v3, %v4 = op(...)` or, for a writer, often without results. */
 static void write_down(prog_call *c, td_tensor **out, int n) {
     prog_world      *w = c->w;
@@ -156,8 +184,10 @@ static void write_down(prog_call *c, td_tensor **out, int n) {
         snprintf(entry, sizeof entry, "%.15s.%d", name, i);
         take(w, out[i], entry);
     }
-    td__buf_printf(&w->text, "%s%s(%s)\n", named ? " = " : "", td__ops[c->op].name,
-                   td__buf_str(&c->text));
+    td__buf_printf(&w->text, "%s%s(%s)%s", named ? " = " : "", td__ops[c->op].name,
+                   td__buf_str(&c->text), wishes[w->wish]);
+    if (w->wish) td__buf_printf(&w->text, " %d", w->regions);
+    td__buf_add(&w->text, "\n");
     if (gives_unset(c->op)) {
         prog_indent(&w->text, w);
         td__buf_printf(&w->text, "zero_(%s)\n", name);
@@ -215,6 +245,10 @@ static outcome try_call(prog_world *w, td_op op, bool fail) {
 }
 
 void prog_statement(prog_world *w, const prog_taste *taste) {
+    checkpoint_region(w);
+    if (prog_with & PROG_CUSTOM && !w->is_case && prog_chance(&w->r, 12) &&
+        prog_custom(w))
+        return;
     for (int ops = 0; ops < 12; ops++) {
         td_op op = some_op(w, taste);
         if (!may_stand(w, op)) continue;

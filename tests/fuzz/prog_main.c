@@ -288,10 +288,27 @@ static int run_as_test(const char *word) {
 static const char help[] =
     "usage: programs [--seed=N] [--count=N] [--seconds=N] [--size=N] [--save=DIR]\n"
     "                [--way=[!]WORD,...] [--wide] [--public] [--coverage]\n"
-    "                [--print] [--batch=N]\n"
+    "                [--print] [--batch=N] [--with=PART,...]\n"
     "       programs [--way=[!]WORD,...] --replay FILE...\n"
     "       programs [WORD]    the kept programs, then a fixed stretch of seeds\n"
     "Random programs, run eagerly and in every other way; see docs/testing.md.\n";
+
+/* --with=closed,hooks or --with=all */
+static bool with(const char *words) {
+    static const char *const parts[] = {"closed",    "hooks", "checkpoint", "autocast",
+                                        "custom",    "grads", "module",     "masks",
+                                        "functions", "all"};
+    for (size_t i = 0; *words; i = 0) {
+        size_t n = strcspn(words, ",");
+        while (i < sizeof parts / sizeof *parts &&
+               (strncmp(words, parts[i], n) || parts[i][n]))
+            i++;
+        if (i == sizeof parts / sizeof *parts) return false;
+        prog_with |= strcmp(parts[i], "all") ? 1u << i : (unsigned)PROG_ALL;
+        words += n + (words[n] == ',');
+    }
+    return true;
+}
 
 static bool number(const char *arg, const char *name, int64_t *to) {
     size_t n = strlen(name);
@@ -312,6 +329,7 @@ static bool option(const char *arg) {
     else if (!strncmp(arg, "--way=", 6)) prog_only = arg + 6;
     else if (!strcmp(arg, "--print")) opt.print = true;
     else if (!strcmp(arg, "--wide")) prog_wide = true;
+    else if (!strncmp(arg, "--with=", 7)) return with(arg + 7);
     else if (!strcmp(arg, "--public")) prog_public = true;
     else if (!strcmp(arg, "--coverage")) opt.coverage = true;
     else return false;

@@ -68,6 +68,9 @@ static void choose_args(prog_maker *m) {
         int at = i < w->vals.n && prog_chance(&w->r, 75) ? w->vals.n - 1 - i
                                                          : prog_upto(&w->r, w->vals.n);
         m->arg[i] = w->vals.v[at];
+        m->closed[i] = prog_with & PROG_CLOSED && prog_chance(&w->r, 40);
+        if (m->closed[i] && i && prog_chance(&w->r, 40)) /* passed as an argument too */
+            m->arg[i] = m->arg[prog_upto(&w->r, i)];
         td__tensor_meta(m->arg[i].t, &m->was[i]);
         prog_val p = {.t = m->arg[i].t};
         snprintf(p.name, sizeof p.name, "%%p%d", i);
@@ -75,6 +78,7 @@ static void choose_args(prog_maker *m) {
         if (m->types) td__buf_add(b, ": ");
         if (m->types) print_type(b, p.t, m->types == 2);
         if (m->types == 2) td__buf_printf(b, " @%d", storage_number(m, i));
+        if (m->closed[i]) td__buf_add(b, " <const>");
         td__vec_push(&m->body.vals, p);
         m->n_args++;
     }
@@ -83,12 +87,11 @@ static void choose_args(prog_maker *m) {
 
 /* ---- the function ------------------------------------------------------- */
 
-static void make_body(prog_maker *m, int size) {
-    prog_world *w = &m->body;
-    prog_taste  often = {.views = prog_range(&w->r, 5, 35),
-                         .writers = prog_range(&w->r, 5, 35),
-                         .metas = prog_chance(&w->r, 25) ? 12 : 0,
-                         .randoms = prog_chance(&w->r, 20) ? 8 : 0};
+static void make_body(prog_world *w, int size) {
+    prog_taste often = {.views = prog_range(&w->r, 5, 35),
+                        .writers = prog_range(&w->r, 5, 35),
+                        .metas = prog_chance(&w->r, 25) ? 12 : 0,
+                        .randoms = prog_chance(&w->r, 20) ? 8 : 0};
     for (int n = prog_range(&w->r, 1, size); n > 0; n--) {
         prog_regions(w, false);
         prog_statement(w, &often);
@@ -105,7 +108,44 @@ static void make_return(prog_maker *m) {
         int             back = prog_chance(&w->r, 60) && w->vals.n > 4 ? 4 : w->vals.n;
         const prog_val *v = &w->vals.v[w->vals.n - 1 - prog_upto(&w->r, back)];
         td__buf_printf(&w->text, i ? ", %s" : "%s", v->name);
+        m->result[m->n_out] = *v;
         m->n_out++;
+        m->n_grad_out += td_requires_grad(v->t);
+    }
+    td__buf_add(&w->text, "\n}\n\n");
+}
+
+/* ---- a function of the results ------------------------------------------ */
+
+/* %q0 stands for a result of @f, or for an argument of it. */
+static void add_param(prog_maker *m, td_buf *head, int i) {
+    prog_world *w = &m->second;
+    bool        old = m->n_args && prog_chance(&w->r, 35);
+    int         k = prog_upto(&w->r, old ? m->n_args : m->n_out);
+    prog_val    p = {.t = old ? m->arg[k].t : m->result[k].t};
+    snprintf(p.name, sizeof p.name, "%%q%d", i);
+    td__buf_printf(head, i ? ", %s: " : "%s: ", p.name);
+    print_type(head, p.t, false);
+    if (old) td__buf_printf(&m->call, i ? ", %s" : "%s", m->arg[k].name);
+    else td__buf_printf(&m->call, i ? ", %%out.%d" : "%%out.%d", k);
+    td__vec_push(&w->vals, p);
+}
+
+/* @g takes results of @f and returns values of its own. */
+static void make_second(prog_maker *m, int size) {
+    prog_world *w = &m->second;
+    td_buf      head = {0};
+    int         n = prog_range(&w->r, 1, 3);
+    td__buf_add(&m->call, "  %y... = call @g(");
+    for (int i = 0; i < n; i++) add_param(m, &head, i);
+    td__buf_add(&m->call, ")\n");
+    td__buf_printf(&w->text, "func @g(%s) {\n", td__buf_str(&head));
+    td__buf_free(&head);
+    make_body(w, size);
+    td__buf_add(&w->text, "  return ");
+    for (int i = 0, of = prog_range(&w->r, 1, 3); i < of; i++) {
+        const prog_val *v = &w->vals.v[prog_upto(&w->r, w->vals.n)];
+        td__buf_printf(&w->text, i ? ", %s" : "%s", v->name);
         m->n_grad_out += td_requires_grad(v->t);
     }
     td__buf_add(&w->text, "\n}\n\n");
@@ -117,7 +157,7 @@ static const prog_maker *growing;
 void prog_unfinished(void (*say)(const char *text, size_t n)) {
     const prog_maker *m = growing;
     if (!m) return;
-    const td_buf *parts[] = {&m->inputs.text, &m->head, &m->body.text};
+    const td_buf *parts[] = {&m->inputs.text, &m->head, &m->body.text, &m->second.text};
     for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
         if (parts[i]->n) say(parts[i]->s, parts[i]->n);
     prog_unfinished_call(say);
@@ -135,22 +175,27 @@ bool prog_make(uint64_t seed, int size, td_buf *out) {
     m.inputs.grads = grads[prog_upto(&r, 5)];
     m.body = (prog_world){.cx = cx, .letter = 'v', .usual = m.inputs.usual};
     m.body.r.s = prog_next(&r);
+    m.second = (prog_world){.cx = cx, .letter = 'u', .usual = m.inputs.usual};
+    m.second.r.s = m.body.r.s + 1;
     m.types = prog_chance(&r, 10) ? 0 : prog_chance(&r, 60) ? 1 : 2;
     td_seed(cx, 0);
     td_scope_begin(cx, "program");
     growing = &m;
     make_inputs(&m);
     choose_args(&m);
-    make_body(&m, size);
+    make_body(&m.body, size);
     make_return(&m);
+    if (prog_with & PROG_FUNCTIONS) make_second(&m, size / 2 + 1);
     prog_finish(&m);
     growing = NULL;
-    td__buf_printf(out, "%s%scase \"seed %llu\" {\n%s", td__buf_str(&m.head),
-                   td__buf_str(&m.body.text), (unsigned long long)seed,
-                   td__buf_str(&m.inputs.text));
+    td__buf_printf(out, "%s%s%scase \"seed %llu\" {\n%s", td__buf_str(&m.head),
+                   td__buf_str(&m.body.text), td__buf_str(&m.second.text),
+                   (unsigned long long)seed, td__buf_str(&m.inputs.text));
     prog_world_end(&m.inputs);
     prog_world_end(&m.body);
+    prog_world_end(&m.second);
     td__buf_free(&m.head);
+    td__buf_free(&m.call);
     td_scope_end(cx, "program", NULL);
     td_close(cx);
     return true;

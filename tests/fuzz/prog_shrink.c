@@ -218,8 +218,18 @@ static bool drop_inputs(shrinker *s) {
 /* ---- words and numbers -------------------------------------------------- */
 
 static bool drop_words(shrinker *s) {
-    static const char *const words[] = {", requires_grad=true", " retain_graph=true",
-                                        " seed=", " grad"};
+    static const char *const words[] = {", requires_grad=true",
+                                        " retain_graph=true",
+                                        " seed=",
+                                        " grad",
+                                        " <const>",
+                                        " hooks=clone",
+                                        " autocast=bf16",
+                                        " autocast=f16",
+                                        " module=train",
+                                        " module=eval",
+                                        " checkpoint=true",
+                                        " grads=true"};
     bool                     any = false;
     for (int i = 0; i < s->now->n; i++)
         for (size_t k = 0; k < sizeof words / sizeof *words; k++) {

@@ -123,6 +123,33 @@ static void test_draws(void) {
     cJSON_Delete(j);
 }
 
+/* Options of calls read and print alike; a wrong word or place is an error. */
+static void test_options(void) {
+    static const char f[] = "func @f(%x: f32[2], %w: f32[2] <const>) {\n"
+                            "  %y = mul(%x, %w)\n  return %y\n}\n"
+                            "case \"c\" {\n  %x = ones([2], requires_grad=true)\n";
+    static const struct {
+        const char *line, *shows; /* an error where it begins with ! */
+    } rows[] = {
+        {"call @f(%x, %x) checkpoint=true hooks=bf16 rehearse=true",
+         "  call @f(%x, %x) hooks=bf16 checkpoint=true rehearse=true\n"},
+        {"%a, %b, %c = call @f(%x, %x) grads=true module=eval autocast=f16",
+         "  %a, %b, %c = call @f(%x, %x) autocast=f16 module=eval grads=true\n"},
+        {"call @f(%x, %x)\nbackward hooks=clone seed=3",
+         "  backward seed=3 hooks=clone\n"},
+        {"call @f(%x, %x) hooks=half", "!hooks is one of: clone bf16 twice"},
+        {"call @f(%x, %x) create_graph=true", "!expected the end of the line"},
+        {"%a = call @f(%x, %x) grads=true", "!@f gives 3 results, 1 are named"},
+        {"%a = call @f(%x, %x) rehearse=true", "!@f gives 0 results, 1 are named"}};
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char whole[1024];
+        bool bad = rows[i].shows[0] == '!';
+        snprintf(whole, sizeof whole, "%s  %s\n}\n", f, rows[i].line);
+        put(whole);
+        check("show", bad ? 2 : 0, rows[i].shows + bad);
+    }
+}
+
 static void test_good(void) {
     put(good);
     check("run --case=fine", 0, "%out.0: f32[2]");
@@ -238,6 +265,7 @@ int main(int argc, char **argv) {
     test_good();
     test_json();
     test_draws();
+    test_options();
     test_bad();
     test_native();
     remove(file);

@@ -3,12 +3,15 @@
 Tandem's report of the same case is read for the numbers it drew and for random
 tangents, which PyTorch is given; nothing else of it is used.
 """
+import contextlib
 import json
 import math
 import re
 
 import numpy
 import torch
+from torch.autograd.graph import saved_tensors_hooks
+from torch.utils.checkpoint import checkpoint
 
 from td_text import Dtype, Ref, Size
 from torch_code import DRAWS, DT, UNSET, Code, Draws, Unsupported, as_list, constant, is_zeroed
@@ -47,6 +50,39 @@ def fn_name(fn):
         return ""
     name = re.sub(r"Backward\w*$", "", fn.name().split("::")[-1])
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+
+
+# Pairs of pack and unpack by the words of hooks=.
+HOOKS = {"clone": (torch.clone, lambda t: t),
+         "bf16": (lambda t: (t.bfloat16() if t.is_floating_point() else t, t.dtype),
+                  lambda packed: packed[0].to(packed[1])),
+         "twice": (lambda t: t * 2 if t.is_floating_point() else t, lambda t: t)}
+
+
+@contextlib.contextmanager
+def surroundings(kwargs):
+    """autocast= and hooks= of a call or backward."""
+    with contextlib.ExitStack() as stack:
+        if "autocast" in kwargs:
+            stack.enter_context(torch.autocast("cpu", dtype=DT[kwargs["autocast"]]))
+        if "hooks" in kwargs:
+            stack.enter_context(saved_tensors_hooks(*HOOKS[kwargs["hooks"]]))
+        yield
+
+
+def wants_grad(v):
+    return isinstance(v, torch.Tensor) and v.requires_grad
+
+
+def take_grads(out, args):
+    """grads=true: the gradient of each argument, or None."""
+    roots = [v for v in out if wants_grad(v)]
+    by = [v for v in args if wants_grad(v)]
+    if not roots or not by:
+        return [None] * len(args)
+    found = iter(torch.autograd.grad(roots, by, [torch.ones_like(r) for r in roots],
+                                     create_graph=True, allow_unused=True))
+    return [next(found) if wants_grad(v) else None for v in args]
 
 
 class Case:
@@ -144,17 +180,34 @@ class Case:
                                 for d in self.their_step().get("draws", [])]
         self.taken = len(self.steps)
 
+    def invoke(self, s, fn, args):
+        """The function with what the options of the call put inside and around it."""
+        train = s.kwargs.get("module") == "train"
+
+        def body(*xs):
+            out = fn(*xs)
+            if "module" in s.kwargs:
+                out = [self.draws.call("dropout", [v, 0.5, train], {})
+                       if isinstance(v, torch.Tensor) and v.is_floating_point() else v
+                       for v in out]
+            return out + take_grads(out, xs) if s.kwargs.get("grads") else out
+
+        with surroundings(s.kwargs):
+            if s.kwargs.get("checkpoint"):
+                return checkpoint(body, *args, use_reentrant=False)
+            return body(*args)
+
     def call(self, s):
         args = [self.arg(a) for a in s.args]
         step = {"call": s.op, "inputs": self.named(s, args)}
         fn = self.function(s.op)
         self.take_draws()
         self.steps.append(step)
-        out = fn(*args)
+        out = [] if s.kwargs.get("rehearse") else self.invoke(s, fn, args)
         names = s.names if s.names and not s.more else [
             f"{s.names[0] if s.more else 'out'}.{i}" for i in range(len(out))]
         self.env.update(zip(names, out))
-        self.last = out
+        self.last = self.last if s.kwargs.get("rehearse") else out
         step["outputs"] = [self.value(v, n) for n, v in zip(names, out)]
         step["aliases"] = self.aliases(
             [(a.name, v) for a, v in zip(s.args, args) if isinstance(a, Ref)] +
@@ -180,9 +233,10 @@ class Case:
             raise RuntimeError("nothing requires grad")
         tangents = self.tangents(s, roots)
         step = {"backward": len(roots)}
-        torch.autograd.backward(roots, tangents,
-                                retain_graph=s.kwargs.get("retain_graph"),
-                                create_graph=s.kwargs.get("create_graph", False))
+        with surroundings(s.kwargs):
+            torch.autograd.backward(roots, tangents,
+                                    retain_graph=s.kwargs.get("retain_graph"),
+                                    create_graph=s.kwargs.get("create_graph", False))
         step["tangents"] = [self.value(g) for g in tangents]
         step["gradients"] = [self.value(t.grad, n) for n, t in self.leaves]
         for t in step["tangents"] + step["gradients"]:  # how they were made is free

@@ -1,0 +1,274 @@
+/* case_call.c -- what the options of a call mean. Inside the function: a module applied
+ * to its results, and their gradients (case_body). Around the call: autocast,
+ * saved-tensor hooks, a checkpoint (case_call). */
+#include "cli/case_run.h"
+#include "trace/trace.h"
+
+#include "tandem/autocast.h"
+#include "tandem/grad.h"
+#include "tandem/nn.h"
+
+#include <string.h>
+
+/* ---- inside the function ------------------------------------------------ */
+
+bool case_is_closed_over(const td_graph *fn, int input) {
+    return fn->in_desc.v[input].kind == TD_D_CONST;
+}
+
+bool case_is_literal(const td_graph *fn, int input) {
+    return case_is_closed_over(fn, input) && fn->in_desc.v[input].index >= 0;
+}
+
+/* Is input i named by an argument of the call? Literals and own gradients are not. */
+static bool is_argument(const td_graph *fn, int i) {
+    return !case_is_literal(fn, i) && fn->in_desc.v[i].kind != TD_D_OWN_GRAD;
+}
+
+int case_results(const td_gstep *s) {
+    return s->grads ? td__graph_results(s->fn) + s->n_args : s->fn->outputs.n;
+}
+
+static bool apply_module(case_run *run, const td_gstep *s, td_value *out) {
+    for (int i = 0; i < td__graph_results(s->fn); i++) {
+        if (out[i].kind != TD_K_TENSOR || !td__is_float((td_dtype)out[i].u.t->dtype))
+            continue;
+        out[i].u.t = td_module_call(run->module, (td_values){&out[i], 1});
+        if (td_is_nil(out[i].u.t)) return false;
+    }
+    return true;
+}
+
+static bool wants_grad(td_value v) {
+    return v.kind == TD_K_TENSOR && td_requires_grad(v.u.t);
+}
+
+/* td_grad of all results that require grad, by all arguments that do. */
+static bool take_grads(const td_gstep *s, const td_value *in, td_value *out) {
+    td_ctx     *cx = s->fn->cx;
+    int         n_out = td__graph_results(s->fn), n = 0, m = 0;
+    size_t      most = (size_t)(n_out > s->n_args ? n_out : s->n_args) + 1;
+    td_tensor **room = td__zalloc(sizeof *room * 4 * most);
+    td_tensor **root = room, **ones = room + most, **by = ones + most, **g = by + most;
+    if (!room) return td__fail_memory(cx);
+    for (int i = 0; i < s->n_args; i++) out[n_out + i] = TD_NONE;
+    for (int i = 0; i < n_out; i++)
+        if (wants_grad(out[i])) root[n++] = out[i].u.t;
+    for (int i = 0; i < n; i++) ones[i] = td_op_ones_like(root[i], TD_DTYPE_NONE);
+    for (int i = 0; i < s->fn->inputs.n; i++)
+        if (is_argument(s->fn, i) && wants_grad(in[i])) by[m++] = in[i].u.t;
+    td_grad_opts opts = {TD_GRAD_OPTS, .create_graph = true, .allow_unused = true,
+                         .grads = {ones, n}};
+    bool ok = !n || !m || td_grad((td_tensors){root, n}, (td_tensors){by, m}, g, &opts);
+    for (int i = 0, arg = 0, k = 0; ok && n && i < s->fn->inputs.n; i++) {
+        if (!is_argument(s->fn, i)) continue;
+        td_tensor *t = wants_grad(in[i]) ? g[k++] : NULL;
+        if (t && !td_is_nil(t)) out[n_out + arg] = td_value_tensor(t);
+        arg++;
+    }
+    td__free(room);
+    return ok && td_ok(cx);
+}
+
+bool case_body(case_run *run, const td_gstep *s, const td_value *in, td_value *out) {
+    bool ok = td__graph_replay(s->fn, in, out) && td__own_grads_leave(s->fn, in, out);
+    ok = ok && (!s->module || apply_module(run, s, out));
+    return ok && (!s->grads || take_grads(s, in, out));
+}
+
+bool case_needs_body(const td_gcase *c) {
+    for (int i = 0; i < c->steps.n; i++)
+        if (c->steps.v[i].grads || c->steps.v[i].module) return true;
+    return false;
+}
+
+/* ---- saved-tensor hooks ------------------------------------------------- */
+
+typedef struct packed {
+    td_tensor *t;
+    td_dtype   dtype; /* to unpack to */
+} packed;
+
+/* env is one of the words of hooks=. What is no float is held as it is. */
+static void *pack(void *env, td_tensor *t) {
+    packed      *p = td__alloc(sizeof *p);
+    bool         real = td__is_float((td_dtype)t->dtype);
+    td_grad_mode was = td_no_grad_begin(t->cx);
+    if (!p) return td__fail_memory(t->cx), NULL;
+    *p = (packed){t, (td_dtype)t->dtype};
+    if (!strcmp(env, "clone")) p->t = td_op_clone(t, false);
+    else if (real && !strcmp(env, "bf16")) p->t = td_op_to(t, TD_BF16, false);
+    else if (real) p->t = td_op_mul(t, td_value_int(2));
+    td_no_grad_end(t->cx, was);
+    td_keep(p->t);
+    return p;
+}
+
+static td_tensor *unpack(void *env, void *of, td_ctx *cx) {
+    const packed *p = of;
+    (void)env, (void)cx;
+    return td_op_to(p->t, p->dtype, false);
+}
+
+static void drop(void *env, void *of) {
+    packed *p = of;
+    (void)env;
+    td_drop(p->t);
+    td__free(p);
+}
+
+bool case_hooks_begin(case_run *run, const td_gstep *s) {
+    static const char *const words[] = {"clone", "bf16", "twice"};
+    td_saved_hooks           hooks = {pack, unpack, drop, NULL};
+    for (size_t i = 0; s->hooks && i < sizeof words / sizeof *words; i++)
+        if (!strcmp(words[i], s->hooks)) hooks.env = (void *)(uintptr_t)words[i];
+    return !s->hooks || td_saved_hooks_push(run->file->cx, &hooks);
+}
+
+void case_hooks_end(case_run *run, const td_gstep *s) {
+    if (s->hooks) td_saved_hooks_pop(run->file->cx);
+}
+
+/* ---- checkpoints -------------------------------------------------------- */
+
+/* A call as a region, which may run again in backward. */
+typedef struct case_region {
+    case_run       *run;
+    const td_gstep *s;
+    td_value        in[]; /* with the tensors of the first time */
+} region;
+
+static bool is_region_input(const region *r, int i) {
+    return r->in[i].kind == TD_K_TENSOR && !case_is_closed_over(r->s->fn, i);
+}
+
+static bool run_region(void *env, td_tensor *const *in, int n_in, td_tensor **out,
+                       int n_out) {
+    const region *r = env;
+    td_ctx       *cx = r->run->file->cx;
+    size_t        n = (size_t)r->s->fn->inputs.n;
+    td_value     *v = td__zalloc(sizeof *v * (n + (size_t)n_out + 1)), *o = v + n;
+    if (!v) return td__fail_memory(cx);
+    for (int i = 0, k = 0; i < (int)n; i++)
+        v[i] = is_region_input(r, i) && k < n_in ? td_value_tensor(in[k++]) : r->in[i];
+    const td_gstep *was = r->run->step;
+    r->run->step = r->s;
+    bool ok = r->run->way->call(r->run, r->s->fn, v, o);
+    r->run->step = was;
+    for (int i = 0; ok && i < n_out; i++) {
+        ok = o[i].kind == TD_K_TENSOR ||
+             td__fail(cx, TD_E_ARG, "checkpoint: result %d of @%s is no tensor", i,
+                      r->s->fn->name);
+        out[i] = ok ? o[i].u.t : td_nil(cx);
+    }
+    td__free(v);
+    return ok;
+}
+
+static bool checkpointed(case_run *run, const td_gstep *s, const td_value *in,
+                         td_value *out) {
+    td_ctx     *cx = run->file->cx;
+    int         n_in = s->fn->inputs.n, n_out = case_results(s), n = 0;
+    region     *r = td__zalloc(sizeof *r + sizeof *in * ((size_t)n_in + 1));
+    td_tensor **t = td__zalloc(sizeof *t * (size_t)(n_in + n_out + 1));
+    bool        ok = r && t && td__vec_push(&run->regions, r);
+    if (!ok) td__free(r), td__fail_memory(cx);
+    else {
+        *r = (region){.run = run, .s = s};
+        memcpy(r->in, in, sizeof *in * (size_t)n_in);
+        for (int i = 0; i < n_in; i++)
+            if (is_region_input(r, i)) t[n++] = in[i].u.t;
+        ok = td_checkpoint(cx, run_region, r, (td_tensors){t, n}, t + n_in, n_out);
+        for (int i = 0; ok && i < n_out; i++) out[i] = td_value_tensor(t[n_in + i]);
+    }
+    td__free(t);
+    return ok;
+}
+
+/* ---- the call ----------------------------------------------------------- */
+
+/* The run's one dropout module, in the mode the call asks for. */
+static bool set_mode(case_run *run, const td_gstep *s) {
+    if (!s->module) return true;
+    if (!run->module) run->module = td_nn_dropout(run->file->cx, 0.5);
+    if (!run->module) return false;
+    td_module_train(run->module, !strcmp(s->module, "train"));
+    return true;
+}
+
+static bool call_plainly(case_run *run, const td_gstep *s, const td_value *in,
+                         td_value *out) {
+    return s->checkpoint ? checkpointed(run, s, in, out)
+                         : run->way->call(run, s->fn, in, out);
+}
+
+/* ---- rehearsals --------------------------------------------------------- */
+
+/* A leaf with the elements and the layout of t. */
+static td_value copy_of(td_value v) {
+    if (v.kind != TD_K_TENSOR) return v;
+    bool         grad = td_requires_grad(v.u.t);
+    td_grad_mode was = td_no_grad_begin(v.u.t->cx);
+    td_tensor   *t = td_op_clone(v.u.t, false);
+    td_no_grad_end(v.u.t->cx, was);
+    return td_value_tensor(grad ? td_set_requires_grad(t, true) : t);
+}
+
+/* Backward from those of v that require grad, with history. */
+static bool go_back(const td_value *v, int n, td_tensor **room) {
+    int              m = 0;
+    td_tensor      **ones = room + n;
+    td_backward_opts opts = {TD_BACKWARD_OPTS, .create_graph = true};
+    for (int i = 0; i < n; i++)
+        if (wants_grad(v[i])) {
+            room[m] = v[i].u.t;
+            ones[m] = td_op_ones_like(room[m], TD_DTYPE_NONE);
+            m++;
+        }
+    return m && td_backward_with((td_tensors){room, m}, (td_tensors){ones, m}, &opts);
+}
+
+/* The call on copies, its gradients and theirs. Whether that works does not matter. */
+static bool rehearse(case_run *run, const td_gstep *s, const td_value *in) {
+    td_ctx     *cx = run->file->cx;
+    int         n_in = s->fn->inputs.n, n_out = case_results(s), n = n_in + n_out;
+    td_value   *v = td__zalloc(sizeof *v * ((size_t)n + 1)), *out = v + n_in;
+    td_tensor **room = td__zalloc(sizeof *room * 2 * ((size_t)n + 1));
+    uint64_t    seed = td_rng_seed(cx), offset = td_rng_offset(cx);
+    if (!v || !room) return td__free(v), td__free(room), td__fail_memory(cx);
+    for (int i = 0; i < n_in; i++) v[i] = copy_of(in[i]);
+    if (call_plainly(run, s, v, out) && go_back(out, n_out, room)) {
+        for (int i = 0; i < n_in; i++)
+            if (wants_grad(v[i]) && td_is_leaf(v[i].u.t) && td_grad_of(v[i].u.t))
+                v[i] = td_value_tensor(td_grad_of(v[i].u.t));
+        go_back(v, n_in, room);
+    }
+    run->refused = false;
+    td_clear(cx);
+    td_rng_set(cx, seed, offset);
+    td__free(v);
+    td__free(room);
+    return true;
+}
+
+/* ---- the call with all around it ---------------------------------------- */
+
+bool case_call(case_run *run, const td_gstep *s, const td_value *in, td_value *out) {
+    td_ctx          *cx = run->file->cx;
+    td_autocast_mode was = {0};
+    run->step = s;
+    if (!set_mode(run, s) || !case_hooks_begin(run, s)) return false;
+    if (s->autocast)
+        was = td_autocast_begin(cx, strcmp(s->autocast, "f16") ? TD_BF16 : TD_F16);
+    bool ok = s->rehearse ? rehearse(run, s, in) : call_plainly(run, s, in, out);
+    if (s->autocast) td_autocast_end(cx, was);
+    case_hooks_end(run, s);
+    return ok;
+}
+
+void case_call_end(case_run *run) {
+    for (int i = 0; i < run->regions.n; i++) td__free(run->regions.v[i]);
+    td__vec_free(&run->regions);
+    td_module_free(run->module);
+    run->module = NULL;
+}

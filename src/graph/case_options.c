@@ -1,0 +1,97 @@
+/* case_options.c -- options of a case's statements, key=value: the seed of a draw, what
+ * a backward retains, what surrounds a call. One table parses and prints them. */
+#include "graph/parser.h"
+
+#include <stddef.h>
+
+typedef enum option_kind { FLAG, SEED, WORD } option_kind;
+enum { ON_BUILD = 1, ON_CALL = 2, ON_BACKWARD = 4 };
+
+static const struct option {
+    const char *name;
+    uint8_t     on; /* which statements take it */
+    uint8_t     kind;
+    size_t      at;    /* in td_gstep */
+    const char *words; /* of a WORD */
+} options[] = {
+    {"seed", ON_BUILD | ON_BACKWARD, SEED, offsetof(td_gstep, seed), NULL},
+    {"requires_grad", ON_BUILD, FLAG, offsetof(td_gstep, requires_grad), NULL},
+    {"retain_graph", ON_BACKWARD, FLAG, offsetof(td_gstep, retain_graph), NULL},
+    {"create_graph", ON_BACKWARD, FLAG, offsetof(td_gstep, create_graph), NULL},
+    {"hooks", ON_CALL | ON_BACKWARD, WORD, offsetof(td_gstep, hooks),
+     "clone bf16 twice"},
+    {"autocast", ON_CALL, WORD, offsetof(td_gstep, autocast), "bf16 f16"},
+    {"module", ON_CALL, WORD, offsetof(td_gstep, module), "train eval"},
+    {"checkpoint", ON_CALL, FLAG, offsetof(td_gstep, checkpoint), NULL},
+    {"grads", ON_CALL, FLAG, offsetof(td_gstep, grads), NULL},
+    {"rehearse", ON_CALL, FLAG, offsetof(td_gstep, rehearse), NULL},
+};
+enum { N_OPTIONS = sizeof options / sizeof *options };
+
+static int place_of(const td_gstep *s) {
+    if (s->kind == TD_STEP_CALL) return ON_CALL;
+    return s->kind == TD_STEP_BACKWARD ? ON_BACKWARD : ON_BUILD;
+}
+
+/* Is `word` one of those with spaces between? */
+static bool is_one_of(const char *word, const char *words) {
+    size_t n = strlen(word);
+    for (const char *at = words; n && (at = strstr(at, word)); at += n)
+        if ((at == words || at[-1] == ' ') && (at[n] == ' ' || !at[n])) return true;
+    return false;
+}
+
+static bool parse_word(td_parser *ps, const struct option *o, const char **to) {
+    td_lexer   *lx = &ps->lx;
+    const char *word = td__lex_text(lx, &ps->body->g->arena);
+    if (!word) return false;
+    if (!is_one_of(word, o->words))
+        return td__lex_fail(lx, "%s is one of: %s", o->name, o->words);
+    *to = word;
+    return td__lex_next(lx), true;
+}
+
+static bool parse_value(td_parser *ps, const struct option *o, td_gstep *s) {
+    void *to = (char *)s + o->at;
+    if (o->kind == FLAG) return td__parse_bool(ps, to);
+    if (o->kind == WORD) return parse_word(ps, o, to);
+    s->seeded = true;
+    return td__parse_integer(ps, to);
+}
+
+static bool parse_option(td_parser *ps, td_gstep *s, bool *done) {
+    td_lexer *lx = &ps->lx;
+    for (int i = 0; i < N_OPTIONS; i++) {
+        if (!(options[i].on & place_of(s)) || !td__lex_word(lx, options[i].name))
+            continue;
+        *done = true;
+        td__lex_next(lx);
+        return td__lex_need(lx, "=") && parse_value(ps, &options[i], s);
+    }
+    return true;
+}
+
+bool td__parse_step_option(td_parser *ps, bool *done) {
+    return parse_option(ps, &ps->body->step, done);
+}
+
+bool td__parse_options(td_parser *ps, td_gstep *s) {
+    for (bool done = true; done;) {
+        done = false;
+        if (!parse_option(ps, s, &done)) return false;
+    }
+    return true;
+}
+
+void td__text_options(td_buf *b, const td_gstep *s, const char *before) {
+    for (int i = 0; i < N_OPTIONS; i++) {
+        const struct option *o = &options[i];
+        const char          *at = (const char *)s + o->at, *word = NULL;
+        if (o->kind == SEED && s->seeded)
+            td__buf_printf(b, "%sseed=%lld", before, (long long)s->seed);
+        if (o->kind == FLAG && *(const bool *)at)
+            td__buf_printf(b, "%s%s=true", before, o->name);
+        if (o->kind == WORD) memcpy(&word, at, sizeof word);
+        if (word) td__buf_printf(b, "%s%s=%s", before, o->name, word);
+    }
+}

@@ -1,0 +1,102 @@
+/* prog_custom.c -- custom functions for a program: a few forms of forward and backward,
+ * for a float tensor of any sizes. The statement is run by parsing it. */
+#include "prog.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* One form. T stands for the type of its input, S for its sizes. */
+typedef struct form {
+    const char *results; /* how many, and options behind the lists of tensors */
+    int         n_out;
+    const char *forward, *saved, *backward;
+} form;
+
+static const form forms[] = {
+    /* saves a value of its own, which comes back behind the result */
+    {"", 2,
+     "      %t = sin(%a)\n      %z = mul(%a, %t)\n      return %z, %t <saved 0>\n",
+     "%t: T <saved 0>, ", "      %h = mul(%g, %t)\n      return %h <grad 0>\n"},
+    /* saves its input */
+    {"", 1, "      %z = mul(%a, %a)\n      return %z, %a <saved 0>\n",
+     "%a: T <saved 0>, ", "      %h = mul(%g, %a)\n      return %h <grad 0>\n"},
+    /* saves its result */
+    {"", 1, "      %z = tanh(%a)\n      return %z, %z <saved 0>\n", "%z: T <saved 0>, ",
+     "      %h = mul(%g, %z)\n      return %h <grad 0>\n"},
+    /* writes its input */
+    {", dirty=[0]", 1, "      mul_(%a, 2.0)\n      return %a\n", "",
+     "      %h = mul(%g, 2.0)\n      return %h <grad 0>\n"},
+    /* a second result without gradient */
+    {", plain=[1]", 2,
+     "      %z = mul(%a, 3.0)\n      %i = ge(%a, 0.0)\n      return %z, %i\n", "",
+     "      %h = mul(%g, 3.0)\n      return %h <grad 0>\n"},
+    /* a backward that views the gradient */
+    {"", 1, "      %z = mul(%a, -1.0)\n      return %z\n", "",
+     "      %r = reshape(%g, [-1])\n      %n = neg(%r)\n"
+     "      %h = reshape(%n, S)\n      return %h <grad 0>\n"},
+    /* a backward that writes what it gets */
+    {"", 1, "      %z = mul(%a, 2.0)\n      return %z\n", "",
+     "      %c = clone(%g)\n      mul_(%c, 2.0)\n      return %c <grad 0>\n"},
+};
+
+/* Appends text with T and S replaced. */
+static void fill_in(td_buf *b, const char *text, const td_tensor *t) {
+    for (; *text; text++) {
+        bool sizes = *text == 'S', type = *text == 'T';
+        if (type) td__buf_printf(b, "%s", td_dtype_name((td_dtype)t->dtype));
+        if (type || sizes) prog_print_ints(b, t->size, t->rank);
+        else td__buf_addn(b, text, 1);
+    }
+}
+
+static void print_custom(td_buf *b, const form *f, const prog_val *x) {
+    td__buf_add(b, "custom(\"own\", func @forward(%a: ");
+    fill_in(b, "T) {\n", x->t);
+    fill_in(b, f->forward, x->t);
+    td__buf_add(b, "    }, func @backward(");
+    fill_in(b, f->saved, x->t);
+    fill_in(b, "%g: T <tangent 0>) {\n", x->t);
+    fill_in(b, f->backward, x->t);
+    td__buf_printf(b, "    }, [%s], []%s)\n", x->name, f->results);
+}
+
+/* Runs the call on x itself; false: it fails. */
+static bool run_custom(prog_world *w, const form *f, const prog_val *x, td_value *out) {
+    td_buf b = {0};
+    td__buf_printf(&b, "func @t(%s) {\n  %%r0%s = ", x->name,
+                   f->n_out > 1 ? ", %r1" : "");
+    print_custom(&b, f, x);
+    td__buf_printf(&b, "  return %%r0%s\n}\n", f->n_out > 1 ? ", %r1" : "");
+    td_gfile *file = td__gfile_parse(w->cx, td__buf_str(&b), b.n, "custom.td");
+    td_value  in = td_value_tensor(x->t);
+    bool      ok = file && td__graph_replay(file->graphs.v[0], &in, out);
+    td__gfile_drop(file);
+    td__buf_free(&b);
+    return ok;
+}
+
+static const prog_val *some_float_value(prog_world *w) {
+    for (int tries = 0; tries < 8 && w->vals.n; tries++) {
+        const prog_val *v = &w->vals.v[prog_upto(&w->r, w->vals.n)];
+        if (td__is_float((td_dtype)v->t->dtype) && v->t->numel) return v;
+    }
+    return NULL;
+}
+
+bool prog_custom(prog_world *w) {
+    const form     *f = &forms[prog_upto(&w->r, (int)(sizeof forms / sizeof *forms))];
+    const prog_val *x = some_float_value(w);
+    td_value        out[2] = {TD_NONE, TD_NONE};
+    if (!x || !run_custom(w, f, x, out)) return td_clear(w->cx), false;
+    prog_val of = *x; /* naming results moves the values */
+    prog_indent(&w->text, w);
+    for (int i = 0; i < f->n_out; i++) {
+        prog_val v = {.t = out[i].u.t};
+        snprintf(v.name, sizeof v.name, "%%%c%d", w->letter, w->n_names++);
+        td__buf_printf(&w->text, i ? ", %s" : "%s", v.name);
+        if (out[i].kind == TD_K_TENSOR) td__vec_push(&w->vals, v);
+    }
+    td__buf_add(&w->text, " = ");
+    print_custom(&w->text, f, &of);
+    return true;
+}
