@@ -50,6 +50,22 @@ TD_API td_tensor *td_arg(td_call *c, int i);
 TD_API double     td_arg_number(td_call *c, int i);
 TD_API int64_t    td_arg_int(td_call *c, int i);
 TD_API bool       td_arg_absent(const td_call *c, int i);
+/* Makes the n bytes at `bytes`, a number the body reads from its env for example, part
+ * of the key of a compiled function: they are compared at each call, and other bytes
+ * are another specialization. Without it such a number is frozen into the code. Watch
+ * single fields: padding counts. Run eagerly, and by td_capture, it does nothing.
+ *
+ *     static bool scaled(td_call *c) {
+ *         const settings *s = td_call_env(c);
+ *         td_watch(c, &s->rate, sizeof s->rate);
+ *         return td_return(c, td_mul(td_arg(c, 0), s->rate));
+ *     }
+ *
+ *   returns  false after a failure
+ *   owns     the caller: the bytes must be readable as long as the function is called
+ *   fails    TD_E_ARG  NULL, or more than 1 MiB in one specialization
+ */
+TD_API bool       td_watch(td_call *c, const void *bytes, size_t n);
 /* The results, once: tensors (also an argument, also one twice), numbers, absent
  * values (TD_NONE, NULL, nil). A body that never says so returns nothing. */
 TD_API bool       td_return_values(td_call *c, td_values results);

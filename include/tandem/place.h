@@ -47,6 +47,7 @@
 #define td_arg_number(...) (TD__AT, td_arg_number(__VA_ARGS__))
 #define td_arg_int(...) (TD__AT, td_arg_int(__VA_ARGS__))
 #define td_arg_absent(...) (TD__AT, td_arg_absent(__VA_ARGS__))
+#define td_watch(...) (TD__AT, td_watch(__VA_ARGS__))
 #define td_return_values(...) (TD__AT, td_return_values(__VA_ARGS__))
 #define td_call_body(...) (TD__AT, td_call_body(__VA_ARGS__))
 #define td_cond(...) (TD__AT, td_cond(__VA_ARGS__))

@@ -3,6 +3,7 @@
 #ifndef TD_AOT_H
 #define TD_AOT_H
 
+#include "aot/deps.h"
 #include "runtime/plan.h"
 #include "tandem/export.h"
 
@@ -101,8 +102,10 @@ typedef struct td_spec {
     td_halves *step;           /* what backwards inside compute again; NULL: nothing */
     struct td_guard_prog *guards; /* on sizes; NULL: the key has them as numbers */
     char                 *guard_text;
-    int                   mode; /* td_fn.mode it was made in */
-    td_config             set;  /* what it was compiled with */
+    int                   mode;    /* td_fn.mode it was made in */
+    td_deps               deps;    /* what else the body read */
+    uint64_t              n_calls; /* with debug_asserts */
+    td_config             set;     /* what it was compiled with */
     td_entry              kept;
     int64_t               ns[TD_SPENT_COUNT];
 } td_spec;
@@ -179,6 +182,9 @@ void td__state_drop(struct td_state *s); /* NULL is fine */
 bool td__state_make(td_fn *f, td_module *m, td_tensors more, bool fixed);
 /* Which form the module is in, as text; NULL: f has none. */
 const char *td__state_form(const td_fn *f);
+/* What the module's form differs in from that of a specialization. */
+void        td__state_difference(td_buf *b, const td_fn *f, const td_spec *s);
+td_module  *td__state_module(const td_fn *f); /* NULL: it has none */
 /* Names and kinds of the first inputs of a program. */
 bool        td__state_name(const td_fn *f, td_graph *program);
 
@@ -210,14 +216,35 @@ bool td__key_owners(td_spec *s, td_values args);
 
 /* ---- why.c -------------------------------------------------------------- */
 
-/* What two keys first differ in: "argument 0: size 4 at dim 1, was 3". */
+/* What two keys first differ in: "argument 0: size 4 at dim 1, was 3". Nothing where
+ * they are the same. */
 void td__key_difference(td_buf *b, const td_key *now, const td_key *was);
 /* How many words differ; of other lengths: a lot. */
 int  td__key_distance(const td_key *a, const td_key *b);
 /* Calls fn with one line of text for each thing a key promises. */
 void td__key_each(const td_key *k, void (*fn)(void *env, const char *text), void *env);
 
+/* ---- misfit.c ----------------------------------------------------------- */
+
+/* Why the call does not fit the specialization; nothing where it does. */
+void td__spec_difference(td_buf *b, td_fn *f, td_values args, const td_spec *s);
+/* One more than the limit allows: says in what the call differs. False. */
+bool td__fail_limit(td_fn *f, td_values args, int64_t limit);
+void td__log_misfit(td_fn *f, td_values args); /* why it fits none */
+
+/* ---- recheck.c ---------------------------------------------------------- */
+
+/* With debug_asserts, at some calls: does the body still do what was compiled? False
+ * after td__fail. */
+bool td__spec_recheck(td_fn *f, td_spec *s, td_values args);
+
 /* ---- compile.c ---------------------------------------------------------- */
+
+/* The program the body makes of these arguments; what else it read goes to deps. NULL
+ * after td__fail. */
+td_graph *td__spec_capture(td_fn *f, td_values args, td_deps *deps);
+/* The arguments by input of the specialization's program. False after td__fail. */
+bool      td__spec_inputs(const td_spec *s, td_values args, td_value *in);
 
 /* The settings that hold for what is compiled now. */
 td_config       td__fn_settings(const td_fn *f);
@@ -287,7 +314,6 @@ void td__log_graph(const td_fn *f, const td_spec *s, td_topic topic, const char 
                    const td_graph *g);
 void td__log_facts(const td_fn *f, const td_graph *program, const td_value *in);
 void td__log_spec(const td_fn *f, const td_spec *s); /* what was compiled */
-void td__log_misfit(td_fn *f, td_values args);       /* why it fits none */
 
 /* ---- again.c, regrad.c -------------------------------------------------- */
 

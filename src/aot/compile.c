@@ -84,16 +84,25 @@ static void end(const td_fn *f, td_spent stage, const td_graph *g) {
     td__span_end(f->cx, td__spent_names[stage]);
 }
 
+td_graph *td__spec_capture(td_fn *f, td_values args, td_deps *deps) {
+    td_ctx  *cx = f->cx;
+    td_deps *was = cx->deps;
+    if (!td__deps_begin(deps, td__state_module(f))) return NULL;
+    cx->deps = deps;
+    td_values members = {f->members, f->n_state};
+    td_graph *g = td__capture_bound(cx, f->body, f->env, args, members);
+    cx->deps = was;
+    if (!g) return NULL;
+    g->name = td__graph_str(g, f->name);
+    if (g->name && td__state_name(f, g)) return g;
+    td__graph_drop(g);
+    return NULL;
+}
+
 static bool capture(td_fn *f, td_spec *s, td_values args) {
     begin(f, TD_SPENT_CAPTURE);
     if (f->graph && !td__graph_verify(f->graph, TD_STAGE_PROGRAM)) return false;
-    if (!f->graph) {
-        td_values members = {f->members, f->n_state};
-        s->program = td__capture_bound(f->cx, f->body, f->env, args, members);
-        if (!s->program) return false;
-        s->program->name = td__graph_str(s->program, f->name);
-        if (!s->program->name || !td__state_name(f, s->program)) return false;
-    }
+    if (!f->graph && !(s->program = td__spec_capture(f, args, &s->deps))) return false;
     end(f, TD_SPENT_CAPTURE, td__spec_program(f, s));
     td__log_graph(f, s, TD_LOG_capture, "program", td__spec_program(f, s));
     return true;
@@ -370,10 +379,15 @@ void td__spec_drop(td_spec *s) {
     td__graph_drop(s->program);
     td__guards_drop(s->guards);
     td__free(s->guard_text);
+    td__deps_free(&s->deps);
     td__vec_free(&s->key);
     td__vec_free(&s->owners);
     td__vec_free(&s->bare);
     td__free(s);
+}
+
+bool td__spec_inputs(const td_spec *s, td_values args, td_value *in) {
+    return inputs_of(s, s->program, args, in);
 }
 
 /* Which inputs of the program are the call's to drop; behind it, which of the arguments

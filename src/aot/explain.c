@@ -267,6 +267,7 @@ static void spec(td_buf *b, const td_fn *f, const td_spec *s, unsigned how) {
     td__native_report(b, &s->plan->back.code, "backward");
     td__buf_add(b, "  guards\n");
     td__key_each(&s->key, guard_line, b);
+    td__deps_each(&s->deps, guard_line, b);
     if (s->guard_text && *s->guard_text) guard_line(b, s->guard_text);
     if (h) backward_state(b, s->plan);
     if (how & TD_EXPLAIN_TIMES) times(b, s);

@@ -286,6 +286,7 @@ static void spec(td_buf *b, const td_fn *f, const td_spec *s, unsigned how) {
     key(b, "guards", &any);
     td__buf_add(b, "[");
     td__key_each(&s->key, guard, &guards);
+    td__deps_each(&s->deps, guard, &guards);
     if (s->guard_text && *s->guard_text) guard(&guards, s->guard_text);
     td__buf_add(b, "]");
     if (how & TD_EXPLAIN_TIMES) times(b, s, &any);

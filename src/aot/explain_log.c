@@ -59,19 +59,8 @@ void td__log_spec(const td_fn *f, const td_spec *s) {
     }
     if (td__log_on(cx, TD_LOG_guards)) {
         td__key_each(&s->key, guard_line, &b);
+        td__deps_each(&s->deps, guard_line, &b);
         if (s->guard_text && *s->guard_text) guard_line(&b, s->guard_text);
         say(f, s, TD_LOG_guards, "guards", &b);
-    }
-}
-
-void td__log_misfit(td_fn *f, td_values args) {
-    if (!f->specs || !td__log_on(f->cx, TD_LOG_guards)) return;
-    for (const td_spec *s = f->specs; s; s = s->next) {
-        td_buf b = {0};
-        if (!td__key_make(f, &f->key, args, s)) return;
-        td__key_difference(&b, &f->key, &s->key);
-        td__log(f->cx, TD_LOG_guards, "@%s: not #%d: %s", f->name, s->nr,
-                td__buf_str(&b));
-        td__buf_free(&b);
     }
 }

@@ -113,39 +113,9 @@ static bool check_args(td_fn *f, td_values args) {
                     f->name, given, state);
 }
 
-static bool fits(td_fn *f, const td_spec *s, td_values args) {
-    return s->mode == f->mode && td__key_fits(f, args, s) &&
+static bool fits(td_fn *f, td_spec *s, td_values args) {
+    return s->mode == f->mode && td__deps_hold(&s->deps) && td__key_fits(f, args, s) &&
            (!s->guards || td__guards_run(s->guards, args.v) < 0);
-}
-
-/* The specialization that is most like the call; NULL: none. */
-static const td_spec *nearest(td_fn *f, td_values args) {
-    const td_spec *best = NULL;
-    int            least = 0;
-    for (const td_spec *s = f->specs; s; s = s->next) {
-        if (!td__key_make(f, &f->key, args, s)) return NULL;
-        int far = td__key_distance(&f->key, &s->key);
-        if (!best || far < least) {
-            best = s;
-            least = far;
-        }
-    }
-    return best;
-}
-
-/* One more than the limit allows: says in what this call differs. */
-static bool fail_limit(td_fn *f, td_values args, int64_t limit) {
-    td_buf         why = {0};
-    const td_spec *s = nearest(f, args);
-    if (s && td__key_make(f, &f->key, args, s))
-        td__key_difference(&why, &f->key, &s->key);
-    td__fail(f->cx, TD_E_UNSUPPORTED,
-             "%s: compiled for %d kinds of calls already, the limit is %lld, and this "
-             "is another: %s; raise specialization_limit (td_aot_opts.limit), or make "
-             "the calls alike",
-             f->name, f->n_specs, (long long)limit, td__buf_str(&why));
-    td__buf_free(&why);
-    return false;
 }
 
 /* What cannot be compiled runs as it is, where the settings want that. */
@@ -178,14 +148,17 @@ static td_spec *add_spec(td_fn *f, td_values args) {
     td_config c = td__fn_settings(f);
     bool      told = false;
     if (f->staged) {
+        td_buf why = {0};
+        if (f->specs) td__spec_difference(&why, f, args, f->specs);
         td__fail(f->cx, TD_E_UNSUPPORTED,
-                 "%s: staged for other arguments than these; stage a function for them "
-                 "as well (td_stage_capture)",
-                 f->name);
+                 "%s: staged for other arguments than these: %s; stage a function for "
+                 "them as well (td_stage_capture)",
+                 f->name, td__buf_str(&why));
+        td__buf_free(&why);
         return NULL;
     }
     if (f->n_specs >= c.specialization_limit) {
-        fail_limit(f, args, c.specialization_limit);
+        td__fail_limit(f, args, c.specialization_limit);
         falls_back(f, &c, &f->over);
         return NULL;
     }
@@ -227,6 +200,7 @@ static int call(td_fn *f, td_values args, bool *own, td_value *out, int n_out) {
     td_spec *s = check_args(f, args) ? pick(f, args) : NULL;
     if (!td_ok(f->cx)) return -1;
     if (!s || !s->plan || must_check(f, s)) return run_as_is(f, args, out, n_out);
+    if (!td__spec_recheck(f, s, args)) return -1;
     int      n = td__graph_results(td__spec_program(f, s));
     int      room = s->plan->j->n_results; /* gradients that are left, too */
     td_value few[16], *all = few;

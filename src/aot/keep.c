@@ -316,6 +316,13 @@ void td__keep_note(td_fn *f, td_spec *s, const td_joint *j, const td_halves *h) 
                 f->name, program->consts.n);
         return;
     }
+    if (f->opts.version && td__deps_any(&s->deps)) {
+        td__log(f->cx, TD_LOG_cache,
+                "bypass: %s calls modules or watches values, which its version cannot "
+                "say; give the module as td_aot_opts.module",
+                f->name);
+        return;
+    }
     bool ok = put_program(b, f, s) && td__image_begin(&m, b, program, false) &&
               td__put_joint(&m, j);
     td__put_uint(b, h != NULL);

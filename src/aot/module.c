@@ -33,6 +33,8 @@ td_module *td_module_make(td_ctx *cx, const td_module_type *type) {
 }
 
 void td__module_destroy(td_module *m) {
+    if (m->link) m->link->m = NULL;
+    td__module_unlink(m->link);
     if (m->type->drop) m->type->drop(m);
     for (int i = 0; i < m->tensors.n; i++) {
         if (m->tensors.v[i].t) td__unref(m->tensors.v[i].t);
@@ -243,9 +245,18 @@ td_tensor *td_module_get(td_module *m, const char *name) {
     const char    *last;
     td_module     *in = descend(m, name, &last);
     td_own_tensor *own = in ? td__module_own(in, last) : NULL;
+    td__module_used(m);
     if (own) return own->t;
     no_name(m, "td_module_get", "parameter or buffer", name);
     return td_nil(m->cx);
+}
+
+bool td__module_may_change(td_module *m, const char *who) {
+    return !m->cx->fake ||
+           td__fail(m->cx, TD_E_TRACE,
+                    "%s: a captured body cannot change a module (%s): compiled code "
+                    "would not do it again; change it around the call",
+                    who, m->type->name);
 }
 
 bool td_module_set(td_module *m, const char *name, td_tensor *t) {
@@ -255,6 +266,7 @@ bool td_module_set(td_module *m, const char *name, td_tensor *t) {
     td_own_tensor    *own = in ? td__module_own(in, last) : NULL;
     if (!own) return no_name(m, who, "parameter or buffer", name);
     if (!check_tensor(m, who, name, t, own->buffer)) return false;
+    if (!td__module_may_change(m, who)) return false;
     bool grad = !own->t || td_requires_grad(own->t);
     if (t && !own->buffer && td_is_nil(td_set_requires_grad(t, grad))) return false;
     if (t) td__ref(t);
@@ -265,7 +277,10 @@ bool td_module_set(td_module *m, const char *name, td_tensor *t) {
     return true;
 }
 
-int td_module_children(const td_module *m) { return m->children.n; }
+int td_module_children(const td_module *m) {
+    td__module_used(m);
+    return m->children.n;
+}
 
 td_module *td_module_child_at(const td_module *m, int i, const char **name) {
     if (i < 0 || i >= m->children.n) return NULL;
@@ -277,6 +292,7 @@ td_module *td_module_child_at(const td_module *m, int i, const char **name) {
 
 bool td_module_body(td_call *c) {
     td_module *m = td_call_env(c);
+    td__module_used(m);
     if (m->type->forward) return m->type->forward(m, c);
     return td__fail(m->cx, TD_E_ARG, "%s has no forward; call its children",
                     m->type->name);

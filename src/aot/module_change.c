@@ -12,11 +12,15 @@ static void train(td_module *m, bool on) {
 }
 
 void td_module_train(td_module *m, bool on) {
+    if (!td__module_may_change(m, "td_module_train")) return;
     train(m, on);
     td__module_changed();
 }
 
-bool td_module_training(const td_module *m) { return m->training; }
+bool td_module_training(const td_module *m) {
+    td__module_used(m);
+    return m->training;
+}
 
 /* Without a walk, which may want memory: this cannot fail. */
 void td_module_zero_grad(td_module *m) {
@@ -40,6 +44,7 @@ static bool set_grad(void *env, const td_member *m) {
 }
 
 bool td_module_requires_grad(td_module *m, bool on) {
+    if (!td__module_may_change(m, "td_module_requires_grad")) return false;
     td__module_changed();
     return td_module_visit(m, TD_VISIT_PARAMS, is_a_leaf, NULL) &&
            td_module_visit(m, TD_VISIT_PARAMS, set_grad, &on);

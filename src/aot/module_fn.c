@@ -20,22 +20,6 @@ typedef struct td_state {
 
 /* ---- forms -------------------------------------------------------------- */
 
-static bool add_module(void *env, td_module *m, const char *name) {
-    td__buf_printf(env, "%s:%d ", name, td_module_training(m));
-    return true;
-}
-
-/* All of a module that a capture sees and no tensor shows. */
-static bool describe(td_buf *b, td_module *m, const td_flat *f) {
-    if (!td_module_apply(m, add_module, b)) return false;
-    for (int i = 0; i < f->n_params + f->n_buffers; i++) {
-        const td_flat_entry *e = &f->entries[i];
-        td__buf_printf(b, "\n%d", i < f->n_params);
-        for (int k = 0; k < e->n_names; k++) td__buf_printf(b, " %s", e->names[k]);
-    }
-    return !b->failed || td__fail_memory(m->cx);
-}
-
 /* The number of this form, a new one if need be; -1 after td__fail. */
 static int form_nr(td_state *s, td_ctx *cx, const char *form) {
     for (int i = 0; i < s->forms.n; i++)
@@ -50,6 +34,15 @@ const char *td__state_form(const td_fn *f) {
     const td_state *s = f->state;
     return s && f->mode < s->forms.n ? s->forms.v[f->mode] : NULL;
 }
+
+void td__state_difference(td_buf *b, const td_fn *f, const td_spec *spec) {
+    const td_state *s = f->state;
+    if (!s || !s->m || spec->mode == f->mode) return;
+    td__form_difference(b, td_module_name(s->m), s->forms.v[f->mode],
+                        s->forms.v[spec->mode]);
+}
+
+td_module *td__state_module(const td_fn *f) { return f->state ? f->state->m : NULL; }
 
 static bool same_members(const td_flat *a, const td_flat *b) {
     int n = a->n_params + a->n_buffers;
@@ -82,7 +75,7 @@ bool td__state_renew(td_fn *f) {
     if (s->flat && s->epoch == epoch) return true;
     td_buf   form = {0};
     td_flat *now = td_module_flat(s->m);
-    bool     ok = now && describe(&form, s->m, now);
+    bool     ok = now && td__form_write(&form, s->m, false);
     int      mode = ok ? form_nr(s, f->cx, td__buf_str(&form)) : -1;
     td__buf_free(&form);
     if (mode < 0 || !take(f, now, mode)) {

@@ -18,6 +18,13 @@ typedef struct td_own_child {
     td_module **slot;
 } td_own_child;
 
+/* The way to a module for those who do not keep it alive. */
+typedef struct td_module_link {
+    int        refs;
+    td_module *m; /* NULL: it was freed */
+} td_module_link;
+void td__module_unlink(td_module_link *l); /* NULL is fine */
+
 /* Invariant: children make no circle. */
 struct td_module {
     td_ctx               *cx;
@@ -28,11 +35,18 @@ struct td_module {
     const char           *label; /* of its scope: the name it was first given */
     TD_VEC(td_own_tensor) tensors;
     TD_VEC(td_own_child) children;
+    td_module_link *link; /* held; NULL: nobody asked for one */
 };
+
+/* Called wherever a mode or member is read: a capture under way depends on m from now
+ * on (deps.c). A failure sticks to the context. */
+void td__module_used(const td_module *m);
 
 /* Moves whenever any module of the process changes what a capture would see. */
 uint64_t       td__module_epoch(void);
 void           td__module_changed(void);
+/* Not in a captured body: false after td__fail. */
+bool           td__module_may_change(td_module *m, const char *who);
 /* The entry of that own name; NULL: none. */
 td_own_tensor *td__module_own(td_module *m, const char *name);
 /* Frees m and what only it has, whoever its parents are. */

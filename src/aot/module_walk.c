@@ -80,6 +80,7 @@ static bool visit_module(walk *w, td_module *m) {
 
 bool td_module_visit(td_module *m, int what, td_member_fn *fn, void *env) {
     walk w = {.cx = m->cx, .what = what, .fn = fn, .env = env};
+    td__module_used(m);
     bool ok = visit_module(&w, m);
     walk_end(&w);
     return ok;
@@ -87,6 +88,7 @@ bool td_module_visit(td_module *m, int what, td_member_fn *fn, void *env) {
 
 bool td_module_apply(td_module *m, td_module_fn *fn, void *env) {
     walk w = {.cx = m->cx, .each = fn, .env = env};
+    td__module_used(m);
     bool ok = visit_module(&w, m);
     walk_end(&w);
     return ok;

@@ -83,7 +83,10 @@ static const flag_words flags[] = {
     {TD_KEY_NUMBER, "is a wrapped number now", "is no longer a wrapped number"},
     {TD_KEY_READONLY, "is read-only now", "is no longer read-only"},
     {TD_KEY_STALE, "is a view that is out of date now", "is up to date again"},
-    {TD_KEY_OWN, "is a view that requires grad for itself now", "does no more"},
+    {TD_KEY_OWN, "is a view that requires grad for itself now",
+     "is no longer a view that requires grad for itself"},
+    {TD_KEY_MOVED, "is a view whose base lies in another storage now",
+     "is no longer a view whose base lies in another storage"},
 };
 
 static bool differ_flags(td_buf *b, const char *who, const said *now, const said *was) {
@@ -214,6 +217,23 @@ static bool differ_modes(td_buf *b, int64_t now, int64_t was) {
     return now != was;
 }
 
+/* Whatever is left: tensors that are compared in one key only, or a word that has no
+ * text of its own. */
+static void differ_words(td_buf *b, const td_key *now, const td_key *was) {
+    int i = 0;
+    if (now->n != was->n) {
+        td__buf_printf(b,
+                       "%d words of tensors, their gradients and bases, were %d: "
+                       "another number of them shares bytes or keeps a gradient",
+                       now->n, was->n);
+        return;
+    }
+    while (i < now->n && now->v[i] == was->v[i]) i++;
+    if (i < now->n)
+        td__buf_printf(b, "word %d of the key is %" PRId64 ", was %" PRId64, i,
+                       now->v[i], was->v[i]);
+}
+
 void td__key_difference(td_buf *b, const td_key *now, const td_key *was) {
     int at = 2, old = 2;
     if (now->v[0] != was->v[0]) {
@@ -225,7 +245,7 @@ void td__key_difference(td_buf *b, const td_key *now, const td_key *was) {
         said a = next_said(now, &at), c = next_said(was, &old);
         if (differ_value(b, meant(&a, i, (int)now->v[0]), &a, &c)) return;
     }
-    td__buf_add(b, now->n == was->n ? "nothing" : "another number of tensors");
+    differ_words(b, now, was);
 }
 
 int td__key_distance(const td_key *a, const td_key *b) {

@@ -356,7 +356,7 @@ static void print_func(td_buf *b, const td_graph *g, unsigned how, int indent) {
     }
     header(b, &l, how, indent);
     facts(b, g, indent);
-    literals(b, &l, how, indent);
+    if (!(how & TD_PRINT_OPS)) literals(b, &l, how, indent);
     statements(b, &l, how, indent);
     begin_line(b, indent);
     if (g->left) {

@@ -20,6 +20,8 @@ static const field_row ctx_rows[] = {
     {"stale", "goes with code"},
     {"gone", "goes with code"},
     {"message", "goes with code"},
+    {"failed_at", "goes with code"},
+    {"failed_file", "goes with code"},
     {"on_error", "the user's ear for failures, of traces too"},
     {"on_error_env", "goes with on_error"},
     {"settings", "a specialization has its own copy, td_spec.set"},

@@ -1,0 +1,56 @@
+/* misfit.c -- why a call fits no specialization: one reason, always. A call is compared
+ * with what each specialization was made for in the order of fits() in fn.c. */
+#include "aot/aot.h"
+#include "trace/sym.h"
+
+void td__spec_difference(td_buf *b, td_fn *f, td_values args, const td_spec *s) {
+    size_t was = b->n;
+    td__state_difference(b, f, s);
+    if (b->n == was) td__deps_difference(b, &s->deps);
+    if (b->n == was && td__key_make(f, &f->key, args, s))
+        td__key_difference(b, &f->key, &s->key);
+    if (b->n != was || !td_ok(f->cx)) return;
+    int guard = s->guards ? td__guards_run(s->guards, args.v) : -1;
+    if (guard >= 0)
+        td__buf_printf(b, "the guard %s does not hold", s->guards->texts.v[guard]);
+}
+
+/* The specialization that is most like the call; NULL: none. */
+static const td_spec *nearest(td_fn *f, td_values args) {
+    const td_spec *best = NULL;
+    int            least = 0;
+    for (const td_spec *s = f->specs; s; s = s->next) {
+        if (!td__key_make(f, &f->key, args, s)) return NULL;
+        int far = td__key_distance(&f->key, &s->key);
+        if (!best || far < least) {
+            best = s;
+            least = far;
+        }
+    }
+    return best;
+}
+
+bool td__fail_limit(td_fn *f, td_values args, int64_t limit) {
+    td_buf         why = {0};
+    const td_spec *s = nearest(f, args);
+    if (s) td__spec_difference(&why, f, args, s);
+    td__fail(f->cx, TD_E_UNSUPPORTED,
+             "%s: %d specializations exist, which is the limit (%lld); this call "
+             "differs from #%d: %s; raise specialization_limit (td_aot_opts.limit), or "
+             "make the calls alike",
+             f->name, f->n_specs, (long long)limit, s ? s->nr : 0, td__buf_str(&why));
+    td__buf_free(&why);
+    return false;
+}
+
+void td__log_misfit(td_fn *f, td_values args) {
+    if (!f->specs || !td__log_on(f->cx, TD_LOG_guards)) return;
+    for (const td_spec *s = f->specs; s; s = s->next) {
+        td_buf b = {0};
+        td__spec_difference(&b, f, args, s);
+        if (td_ok(f->cx))
+            td__log(f->cx, TD_LOG_guards, "@%s: not #%d: %s", f->name, s->nr,
+                    td__buf_str(&b));
+        td__buf_free(&b);
+    }
+}

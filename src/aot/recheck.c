@@ -1,0 +1,117 @@
+/* recheck.c -- with debug_asserts, a body is captured again from time to time: another
+ * program than the compiled one means that the body read something that is no part of
+ * its key. Such a call fails and names the op that changed. */
+#include "aot/aot.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- when --------------------------------------------------------------- */
+
+/* At calls 2, 4, 8 and so on of a specialization. */
+static bool is_due(td_spec *s) {
+    uint64_t n = ++s->n_calls;
+    return n >= 2 && (n & (n - 1)) == 0;
+}
+
+/* ---- the two programs --------------------------------------------------- */
+
+/* The compiled program for the sizes at hand, to be compared with a capture for these
+ * sizes. NULL: it cannot be made, or after td__fail. */
+static td_graph *for_these_sizes(td_fn *f, const td_spec *s, td_values args) {
+    td_value *in = td__zalloc(sizeof *in * (size_t)(s->program->inputs.n + 1));
+    if (!in) return td__fail_memory(f->cx), NULL;
+    td_graph *g =
+        td__spec_inputs(s, args, in) ? td__capture_graph(s->program, in) : NULL;
+    td__free(in);
+    if (td_error(f->cx) != TD_E_MEMORY) td_clear(f->cx);
+    return g;
+}
+
+/* ---- comparing ---------------------------------------------------------- */
+
+/* Line k of a text, without its end; "" behind the last. */
+static const char *line_at(const char *text, int k, int *n) {
+    while (k-- > 0 && *text) {
+        text += strcspn(text, "\n");
+        text += *text == '\n';
+    }
+    while (*text == ' ') text++;
+    *n = (int)strcspn(text, "\n");
+    return text;
+}
+
+/* The first line behind the head in which two graphs differ; 0: none. */
+static int first_difference(const char *a, const char *b) {
+    for (int k = 1;; k++) {
+        int         n, m;
+        const char *x = line_at(a, k, &n), *y = line_at(b, k, &m);
+        if (n != m || memcmp(x, y, (size_t)n)) return k;
+        if (!*x) return 0;
+    }
+}
+
+/* Appends line k of the graph with its place in the user's source. */
+static void add_line(td_buf *to, const td_graph *g, int k) {
+    td_buf b = {0};
+    int    n;
+    td__graph_print(&b, g,
+                    TD_PRINT_TYPES | TD_PRINT_PLACES | TD_PRINT_BARE | TD_PRINT_OPS);
+    const char *line = line_at(td__buf_str(&b), k, &n);
+    td__buf_printf(to, "`%.*s`", n, n ? line : "nothing");
+    td__buf_free(&b);
+}
+
+static bool fail_changed(td_fn *f, const td_spec *s, const char *what) {
+    return td__fail(f->cx, TD_E_GUARD,
+                    "debug_asserts: %s: captured again at call %llu, the body does "
+                    "something else: %s; it reads a value that is no part of the key: "
+                    "pass it as an argument, td_watch it, or td_fn_forget the function "
+                    "after changing it",
+                    f->name, (unsigned long long)s->n_calls, what);
+}
+
+static bool same_consts(td_fn *f, const td_spec *s, const td_graph *now) {
+    char text[160];
+    for (int i = 0; i < now->consts.n && i < s->program->consts.n; i++) {
+        if (now->consts.v[i] == s->program->consts.v[i]) continue;
+        snprintf(text, sizeof text, "closed-over tensor %d is another tensor, %s", i,
+                 td__type_str(now->consts.v[i]));
+        return fail_changed(f, s, text);
+    }
+    return true;
+}
+
+static bool same_programs(td_fn *f, const td_spec *s, const td_graph *was,
+                          const td_graph *now) {
+    unsigned how = TD_PRINT_BARE | TD_PRINT_OPS | (s->guards ? 0 : TD_PRINT_TYPES);
+    td_buf   a = {0}, b = {0}, text = {0};
+    bool     ok = td__graph_print(&a, was, how) && td__graph_print(&b, now, how);
+    int      k = ok ? first_difference(td__buf_str(&a), td__buf_str(&b)) : 0;
+    if (k) {
+        add_line(&text, was, k);
+        td__buf_add(&text, " is now ");
+        add_line(&text, now, k);
+    }
+    ok = (ok || td__fail_memory(f->cx)) &&
+         (k ? fail_changed(f, s, td__buf_str(&text)) : same_consts(f, s, now));
+    td__buf_free(&a);
+    td__buf_free(&b);
+    td__buf_free(&text);
+    return ok;
+}
+
+bool td__spec_recheck(td_fn *f, td_spec *s, td_values args) {
+    if (!s->set.debug_asserts || !s->program || f->inner || !is_due(s)) return true;
+    td_deps   deps = {0}; /* those of the specialization stay */
+    td_graph *now = td__spec_capture(f, args, &deps);
+    td__deps_free(&deps);
+    if (!now) return false;
+    td_graph *was = s->guards ? for_these_sizes(f, s, args) : NULL;
+    bool      ok = td_ok(f->cx);
+    if (ok && (was || !s->guards))
+        ok = same_programs(f, s, was ? was : s->program, now);
+    td__graph_drop(was);
+    td__graph_drop(now);
+    return ok;
+}
