@@ -142,8 +142,8 @@ TD_API td_fn *td_aot_function(td_ctx *cx, td_body *body, void *env,
 TD_API td_fn *td_aot_graph(const td_graph *g, const td_aot_opts *opts);
 TD_API void   td_fn_drop(td_fn *f); /* NULL is fine; histories keep what they need */
 
-/* Calls it. out[0..n_out) gets as many results as there is room for; those that are no
- * tensors are nil there (td_invoke_values has them).
+/* Calls it. out[0..n_out) gets the first n_out results; more than there are is an
+ * error. Results that are no tensors are nil there (td_invoke_values has them).
  *
  *   returns  false after a failure: out is all nil
  *   owns     results belong to the innermost scope

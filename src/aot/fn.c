@@ -232,7 +232,12 @@ bool td_invoke(td_fn *f, td_values args, td_tensor **out, int n_out) {
     td_value few[16], *v = few;
     if (n_out > TD_COUNT(few) && !(v = td__alloc(sizeof *v * (size_t)n_out)))
         return td__fail_memory(f->cx);
-    bool ok = td_invoke_values(f, args, v, n_out) >= 0;
+    int  n = td_invoke_values(f, args, v, n_out);
+    bool ok = n >= n_out;
+    if (n >= 0 && n < n_out)
+        td__fail(f->cx, TD_E_ARG,
+                 "td_invoke: n_out is %d, but @%s returned %d result%s (td_return)",
+                 n_out, f->name, n, n == 1 ? "" : "s");
     for (int i = 0; i < n_out; i++)
         out[i] = ok && v[i].kind == TD_K_TENSOR && v[i].u.t ? v[i].u.t : td_nil(f->cx);
     if (v != few) td__free(v);

@@ -62,7 +62,10 @@ static td_tensor *root_grad(td_tensor *root, td_tensors grads, int i, const char
         if (root->numel != 1) {
             td__fail(
                 cx, TD_E_GRAD,
-                "%s: a gradient is made for roots of one element only; give one for %s",
+                "%s: the root is %s; only a root of one element has an implicit "
+                "gradient "
+                "of 1. Reduce it (td_sum, td_mean), or pass a gradient of its sizes to "
+                "td_backward_with",
                 who, td__type_str(root));
             return NULL;
         }
@@ -84,9 +87,12 @@ static bool enter_roots(td_walk *w, td_tensors roots, td_rec **recs, const char 
     for (int i = 0; i < roots.n; i++) {
         td_edge e;
         if (!td__needs_grad(roots.v[i]))
-            return td__fail(w->cx, TD_E_GRAD,
-                            "%s: root %d, %s, does not require grad and has no history",
-                            who, i, td__type_str(roots.v[i]));
+            return td__fail(
+                w->cx, TD_E_GRAD,
+                "%s: root %d, %s, does not require grad and has no history: "
+                "no tensor it was computed from requires grad "
+                "(td_requires_grad_), or it was computed under no_grad",
+                who, i, td__type_str(roots.v[i]));
         if (!td__edge_of(roots.v[i], &e)) return false;
         if (!e.node)
             return td__fail(w->cx, TD_E_GRAD, "%s: root %d, %s, has no history", who, i,

@@ -87,8 +87,10 @@ td_tensor *td_set_requires_grad(td_tensor *t, bool on) {
 td_tensor *td__set_requires_grad(td_tensor *t, bool on) {
     td_ctx *cx = t->cx;
     if (on && !td__is_float((td_dtype)t->dtype))
-        return td_fail(cx, TD_E_GRAD, "only floats can require grad, got %s",
-                       td__type_str(t));
+        return td_fail(
+            cx, TD_E_GRAD,
+            "requires_grad: only floating point tensors can require grad, got %s",
+            td__type_str(t));
     if (on && t->flags & TD_TF_INFERENCE && !cx->inference)
         return td_fail(
             cx, TD_E_GRAD,
@@ -97,8 +99,8 @@ td_tensor *td__set_requires_grad(td_tensor *t, bool on) {
         if (on) return t;
         return td_fail(
             cx, TD_E_GRAD,
-            "requires_grad can be changed for leaves only; %s is a result of %s, "
-            "use detach",
+            "requires_grad: only leaves can stop requiring grad; %s is a result of %s. "
+            "Use td_detach",
             td__type_str(t), t->ag->fn->name);
     }
     if (!on && !t->ag) return t;

@@ -29,18 +29,33 @@ static td_kind kind_of(const td_call *c, int i) {
     return v->kind == TD_K_TENSOR && !v->u.t ? TD_K_NONE : (td_kind)v->kind;
 }
 
-static void fail_arg(td_call *c, int i, const char *what) {
+static const char *kind_name(td_kind k) {
+    switch (k) {
+    case TD_K_NONE: return "absent";
+    case TD_K_TENSOR: return "a tensor";
+    case TD_K_INT: return "an int";
+    case TD_K_FLOAT: return "a float";
+    case TD_K_BOOL: return "a bool";
+    default: return "neither a tensor nor a number";
+    }
+}
+
+/* `wants`: what the body takes the argument for. */
+static void fail_arg(td_call *c, const char *who, int i, const char *wants) {
     if (i < 0 || i >= c->args.n)
-        td__fail(c->cx, TD_E_ARG, "there is no argument %d, the body has %d", i,
-                 c->args.n);
-    else td__fail(c->cx, TD_E_ARG, "argument %d is no %s", i, what);
+        td__fail(c->cx, TD_E_ARG,
+                 "%s: there is no argument %d: the call has %d argument%s", who, i,
+                 c->args.n, c->args.n == 1 ? "" : "s");
+    else
+        td__fail(c->cx, TD_E_ARG, "%s: argument %d is %s; the body expects %s there",
+                 who, i, kind_name(kind_of(c, i)), wants);
 }
 
 td_tensor *td_arg(td_call *c, int i) {
     td_kind k = kind_of(c, i);
     if (k == TD_K_TENSOR) return c->args.v[i].u.t;
     if (k == TD_K_NONE) return NULL;
-    fail_arg(c, i, "tensor");
+    fail_arg(c, "td_arg", i, "a tensor");
     return td_nil(c->cx);
 }
 
@@ -50,13 +65,13 @@ static bool is_number(td_kind k) {
 
 double td_arg_number(td_call *c, int i) {
     if (is_number(kind_of(c, i))) return td__value_f(c->args.v[i]);
-    fail_arg(c, i, "number");
+    fail_arg(c, "td_arg_number", i, "a number");
     return 0.0;
 }
 
 int64_t td_arg_int(td_call *c, int i) {
     if (is_number(kind_of(c, i))) return td__value_i(c->args.v[i]);
-    fail_arg(c, i, "number");
+    fail_arg(c, "td_arg_int", i, "a number");
     return 0;
 }
 
@@ -146,7 +161,9 @@ int td_call_body(td_ctx *cx, td_body *body, void *env, td_values args, td_value 
     td_call c = {.cx = cx, .env = env, .args = args};
     bool    ok = body(&c);
     if (!ok && td_ok(cx))
-        td__fail(cx, TD_E_ARG, "the body returned false without an error");
+        td__fail(cx, TD_E_ARG,
+                 "the body returned false without an error; end it with td_return, or "
+                 "record the reason with td_fail");
     ok = ok && td_ok(cx) && hand_over(&c);
     int n = ok ? c.results.n : -1;
     for (int i = 0; i < n_out; i++)
@@ -246,7 +263,9 @@ static bool run_body(td_record *r, const td_outside *o, td_body *body, td_call *
     begin_recording(r, &o->was);
     bool ok = body(c);
     if (!ok && td_ok(r->cx))
-        td__fail(r->cx, TD_E_TRACE, "the body returned false without an error");
+        td__fail(r->cx, TD_E_TRACE,
+                 "the body returned false without an error; end it with td_return, or "
+                 "record the reason with td_fail");
     ok = td_ok(r->cx) && check_left(r, o) && td__record_generator(r, "td_capture") &&
          put_results(r, c) && td__own_grads_end(r) && td__record_finish(r);
     drop_results(c);

@@ -126,8 +126,10 @@ static bool number_as_tensor(td_call *c) { return td_return(c, td_arg(c, 1)); }
 static bool tensor_as_number(td_call *c) { return td_return(c, td_arg_number(c, 0)); }
 TEST(asking_for_the_wrong_argument_is_an_error) {
     check_refused(wrong_arg, TD_E_ARG, "no argument 7");
-    check_refused(number_as_tensor, TD_E_ARG, "argument 1 is no tensor");
-    check_refused(tensor_as_number, TD_E_ARG, "argument 0 is no number");
+    check_refused(number_as_tensor, TD_E_ARG,
+                  "td_arg: argument 1 is an int; the body expects a tensor there");
+    check_refused(tensor_as_number, TD_E_ARG,
+                  "argument 0 is a tensor; the body expects a number there");
 }
 
 static bool closes_over_argument(td_call *c) {

@@ -1,0 +1,252 @@
+/* mistakes.c -- the mistakes a newcomer makes most often, with their full messages. Each
+ * block below makes one; tests/programs/mistakes.txt holds what the library says to it.
+ * A message names the user's op and argument, what was found, what is required and what
+ * to do. `build/programs/mistakes --bless` writes the file anew: read the diff. */
+#include <tandem/tandem.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char FILE_NAME[] = "tests/programs/mistakes.txt";
+
+typedef struct scene {
+    td_ctx    *cx;
+    td_tensor *x, *y, *w, *i, *leaf; /* f32[4,3], f32[5], f32[3,2], i64[2], f32[3] */
+    td_module *net;                  /* Linear(3, 2) */
+    td_tensor *out[4];
+} scene;
+
+static bool body_ok(td_call *c) { return td_return(c, td_relu(td_arg(c, 0))); }
+static bool body_item(td_call *c) {
+    double f = td_item(td_sum(td_arg(c, 0)));
+    return td_return(c, td_mul(td_arg(c, 0), f));
+}
+static bool body_branch(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    if (td_item(td_amax(x)) > 0) x = td_neg(x);
+    return td_return(c, x);
+}
+static bool body_nothing(td_call *c) { return c != NULL; }
+static bool body_false(td_call *c) { return (void)td_arg(c, 0), false; }
+static bool body_far(td_call *c) { return td_return(c, td_arg(c, 3)); }
+static bool body_shape(td_call *c) {
+    return td_return(c, td_matmul(td_arg(c, 0), td_arg(c, 0)));
+}
+static bool body_seed(td_call *c) {
+    td_seed(td_call_ctx(c), 3);
+    return td_return(c, td_dropout(td_arg(c, 0), 0.5));
+}
+
+static void call(scene *s, td_body *body, td_values args) {
+    td_fn *f = td_aot_function(s->cx, body, NULL, &(td_aot_opts){TD_AOT_OPTS});
+    td_invoke(f, args, s->out, 1);
+    td_fn_drop(f);
+}
+
+static FILE       *to;
+static const char *from; /* the rest of the file; NULL: it is written */
+static int         passed, failed;
+
+static void enter(scene *s) {
+    td_ctx *cx = s->cx;
+    td_scope_begin(cx, NULL);
+    s->x = td_ones(cx, TD_SHAPE(4, 3));
+    s->y = td_ones(cx, TD_SHAPE(5));
+    s->w = td_ones(cx, TD_SHAPE(3, 2));
+    s->i = td_full(cx, TD_SHAPE(2), 1);
+    s->leaf = td_requires_grad_(td_ones(cx, TD_SHAPE(3)));
+}
+
+/* The message without what differs by machine: digits of live bytes and line numbers. */
+static void settle(const char *message, char *out, size_t cap) {
+    size_t n = 0;
+    for (const char *p = message; *p && n + 2 < cap; p++) {
+        bool   line = !strncmp(p, "mistakes.c:", 11);
+        bool   live = !strncmp(p, "tensors hold ", 13);
+        size_t skip = line ? 11 : live ? 13 : 0;
+        for (size_t i = 0; i < skip && n + 2 < cap; i++) out[n++] = *p++;
+        if (skip) {
+            while (*p >= '0' && *p <= '9') p++;
+            out[n++] = 'N';
+        }
+        out[n++] = *p;
+    }
+    out[n] = 0;
+}
+
+static void leave(scene *s, const char *what) {
+    char said[2048], want[2400];
+    settle(td_message(s->cx), said, sizeof said);
+    snprintf(want, sizeof want, "%s\n    %s: %s\n", what, td_code_name(td_error(s->cx)),
+             said);
+    if (to) fputs(want, to);
+    else if (from && !strncmp(from, want, strlen(want)) && !td_ok(s->cx)) {
+        passed++;
+        from += strlen(want);
+    } else {
+        failed++;
+        printf("FAIL %s\n     said: %s\n", what, td_ok(s->cx) ? "nothing" : said);
+        const char *next = from ? strstr(from, "\n") : NULL;
+        next = next ? strstr(next + 1, "\n") : NULL;
+        if (next) printf("     not:  %.*s\n", (int)(next - from), from);
+        from = next ? next + 1 : from;
+    }
+    td_clear(s->cx);
+    td_scope_end(s->cx, NULL, NULL);
+}
+
+/* MISTAKE(what the user wanted, what they wrote) */
+#define MISTAKE(what, ...) \
+    enter(s);              \
+    __VA_ARGS__;           \
+    leave(s, what)
+
+static void shapes(scene *s) {
+    MISTAKE("shapes do not broadcast", td_add(s->x, s->y));
+    MISTAKE("inner sizes of a product", td_matmul(s->x, s->x));
+    MISTAKE("a product in a longer expression", td_sum(td_relu(td_matmul(s->x, s->y))));
+    MISTAKE("linear: weight transposed", td_linear(s->x, s->w));
+    MISTAKE("linear: bias of another size", td_linear(s->x, td_t(s->w), s->y));
+    MISTAKE("reshape to another count", td_reshape(s->x, TD_SHAPE(5, 2)));
+    MISTAKE("reshape with two -1", td_reshape(s->x, TD_SHAPE(-1, -1)));
+    MISTAKE("view of a transposed tensor", td_view(td_t(s->x), TD_SHAPE(12)));
+    MISTAKE("a dim that is not there", td_sum(s->x, TD_DIMS(2)));
+    MISTAKE("the same dim twice", td_sum(s->x, TD_DIMS(1, 1)));
+    MISTAKE("softmax over a dim that is not there", td_softmax(s->x, 3));
+    MISTAKE("permute with too few dims", td_permute(s->x, TD_DIMS(0)));
+    MISTAKE("transpose of a dim that is not there", td_transpose(s->x, 0, 2));
+}
+
+static void indices(scene *s) {
+    MISTAKE("an index out of range", td_select(s->x, 0, 4));
+    MISTAKE("an index tensor out of range", td_index_select(s->x, 0, td_mul(s->i, 5)));
+    MISTAKE("indices that are floats", td_index_select(s->x, 0, s->y));
+    MISTAKE("gather with floats", td_gather(s->x, 0, s->x));
+    MISTAKE("embedding with floats", td_embedding(s->w, s->y));
+    MISTAKE("embedding out of range", td_embedding(s->w, td_mul(s->i, 9)));
+    MISTAKE("cat of other sizes", td_cat(TD_LIST(s->x, s->w), 0));
+    MISTAKE("stack of other sizes", td_stack(TD_LIST(s->x, s->w)));
+    MISTAKE("expand to a smaller size", td_expand(s->x, TD_SHAPE(4, 2)));
+    MISTAKE("narrow beyond the end", td_narrow(s->x, 0, 3, 4));
+}
+
+static void losses(scene *s) {
+    MISTAKE("cross_entropy with float classes",
+            td_cross_entropy(s->x, td_ones(s->cx, TD_SHAPE(4))));
+    MISTAKE("cross_entropy with a class too many",
+            td_cross_entropy(s->x, td_full(s->cx, TD_SHAPE(4), 7)));
+    MISTAKE("cross_entropy with too few classes", td_cross_entropy(s->x, s->i));
+    MISTAKE("mse_loss of other sizes", td_mse_loss(s->x, s->y));
+    MISTAKE("layer_norm of another shape", td_layer_norm(s->x, TD_SHAPE(5)));
+    MISTAKE("conv2d of a matrix",
+            td_conv2d(s->x, td_ones(s->cx, TD_SHAPE(2, 3, 3, 3))));
+    MISTAKE("conv2d: other channels", td_conv2d(td_ones(s->cx, TD_SHAPE(1, 4, 8, 8)),
+                                                td_ones(s->cx, TD_SHAPE(2, 3, 3, 3))));
+    MISTAKE("attention: other head sizes",
+            td_scaled_dot_product_attention(td_ones(s->cx, TD_SHAPE(2, 2, 5, 4)),
+                                            td_ones(s->cx, TD_SHAPE(2, 2, 5, 8)),
+                                            td_ones(s->cx, TD_SHAPE(2, 2, 5, 8))));
+    MISTAKE("einsum: a letter too many", td_einsum("ijk,jk->i", TD_LIST(s->x, s->x)));
+    MISTAKE("einsum: sizes of a letter differ",
+            td_einsum("ij,jk->ik", TD_LIST(s->x, s->x)));
+    MISTAKE("a mean of integers", td_mean(s->i));
+    MISTAKE("a reduction with a wrong name", td_mse_loss(s->x, s->x, "average"));
+    MISTAKE("dropout beyond 1", td_dropout(s->x, 1.5));
+}
+
+static void values(scene *s) {
+    MISTAKE("a negative size", td_zeros(s->cx, TD_SHAPE(2, -3)));
+    MISTAKE("more memory than there is", td_zeros(s->cx, TD_SHAPE((int64_t)1 << 48)));
+    MISTAKE("item of many elements", td_item(s->x));
+    MISTAKE("read into too small a buffer", {
+        float f[2];
+        td_read(s->x, TD_F32, f, sizeof f);
+    });
+}
+
+static void gradients(scene *s) {
+    MISTAKE("backward of many elements", td_backward(td_mul(s->leaf, 2)));
+    MISTAKE("backward without gradients", td_backward(td_sum(s->x)));
+    MISTAKE("backward twice", {
+        td_tensor *l = td_sum(td_exp(s->leaf));
+        td_backward(l);
+        td_backward(l);
+    });
+    MISTAKE("a leaf written in place", td_add_(s->leaf, 1));
+    MISTAKE("a saved value written before backward", {
+        td_tensor *h = td_exp(s->leaf);
+        td_tensor *l = td_sum(td_mul(h, h));
+        td_add_(h, 1);
+        td_backward(l);
+    });
+    MISTAKE("requires_grad of integers", td_requires_grad_(s->i));
+    MISTAKE("requires_grad off on a result",
+            td_set_requires_grad(td_mul(s->leaf, 2), false));
+    MISTAKE("td_grad of an unused input",
+            td_grad(TD_LIST(td_sum(td_exp(s->leaf))),
+                    TD_LIST(td_requires_grad_(td_clone(s->x))), s->out, NULL));
+    MISTAKE("a write to an expanded tensor",
+            td_add_(td_expand(td_ones(s->cx, TD_SHAPE(1, 3)), TD_SHAPE(4, 3)), 1));
+    MISTAKE("in place with a larger result",
+            td_add_(s->y, td_ones(s->cx, TD_SHAPE(2, 5))));
+    MISTAKE("in place into integers", td_add_(s->i, 0.5));
+}
+
+static void modules(scene *s) {
+    MISTAKE("a layer of size 0", td_module_free(td_nn_linear(s->cx, 0, 2, NULL)));
+    MISTAKE("a layer called with other sizes", td_module_call(s->net, TD_ARGS(s->y)));
+    MISTAKE("a layer called without arguments",
+            td_module_call(s->net, (td_values){NULL, 0}));
+    MISTAKE("a member that is not there", td_module_get(s->net, "wieght"));
+    MISTAKE("a file that is not there",
+            td_module_load(s->net, "no/such.safetensors", NULL));
+    MISTAKE("a setting that is not there", td_config_set(s->cx, "thread", "2"));
+    MISTAKE("a setting of another kind", td_config_set(s->cx, "partition", "fast"));
+}
+
+static void bodies(scene *s) {
+    MISTAKE("item in a compiled body", call(s, body_item, TD_ARGS(s->x)));
+    MISTAKE("a branch on a value in a compiled body",
+            call(s, body_branch, TD_ARGS(s->x)));
+    MISTAKE("a body that returns nothing", call(s, body_nothing, TD_ARGS(s->x)));
+    MISTAKE("a body that returns false", call(s, body_false, TD_ARGS(s->x)));
+    MISTAKE("an argument that was not passed", call(s, body_far, TD_ARGS(s->x)));
+    MISTAKE("a number where the body wants a tensor", call(s, body_ok, TD_ARGS(2.0)));
+    MISTAKE("a mistake inside a compiled body", call(s, body_shape, TD_ARGS(s->x)));
+    MISTAKE("a seed set inside a compiled body", call(s, body_seed, TD_ARGS(s->x)));
+    MISTAKE("a learning rate below 0",
+            td_optim_free(td_optim_module(s->net, td_adam(-1))));
+}
+
+/* The whole file, or NULL. */
+static char *read_all(void) {
+    FILE  *f = fopen(FILE_NAME, "r");
+    char  *text = calloc(1, 1 << 16);
+    size_t n = f && text ? fread(text, 1, (1 << 16) - 1, f) : 0;
+    if (f) fclose(f);
+    if (text) text[n] = 0;
+    return text;
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1 && !strcmp(argv[1], "--bless")) to = fopen(FILE_NAME, "w");
+    char *text = to ? NULL : read_all();
+    scene s = {.cx = td_open()};
+    s.net = td_nn_linear(s.cx, 3, 2, NULL);
+    from = text;
+    shapes(&s);
+    indices(&s);
+    losses(&s);
+    values(&s);
+    gradients(&s);
+    modules(&s);
+    bodies(&s);
+    if (text && from && *from) failed++, printf("FAIL more in the file: %s\n", from);
+    if (to) fclose(to);
+    td_module_free(s.net);
+    td_close(s.cx);
+    free(text);
+    printf("%d passed, %d failed\n", passed, failed);
+    return failed > 0;
+}
