@@ -183,6 +183,7 @@ $(B)/programs/gpt2: | $(B)/gpt2
 $(B)/programs/gpt2_files: $(call obj,$(filter-out %/train.c,$(wildcard examples/gpt2/*.c)))
 $(B)/programs/ops_native: | $(B)/ops-test
 $(B)/programs/native: | $(B)/tandem
+$(B)/programs/install: | $(B)/tandem $(B)/libtandem.so
 # Tables of the docs as C, so that what they say compiles and runs.
 $(B)/docs/from_pytorch_rows.h: docs/from-pytorch.md tools/doc-rows.sh
 	@mkdir -p $(@D)
@@ -366,20 +367,8 @@ size: ## lines per room, with the change since the last tag
 
 # ---- installing --------------------------------------------------------------
 
-D = $(DESTDIR)$(PREFIX)
-subst_at = sed -e 's|@PREFIX@|$(PREFIX)|g' -e 's|@VERSION@|$(VERSION)|g'
-install: all ## headers, libraries, command, pkg-config and CMake files
-	install -d $(D)/include/tandem $(D)/lib/pkgconfig $(D)/lib/cmake/tandem $(D)/bin
-	install -m 644 include/tandem/*.h $(D)/include/tandem
-	install -m 644 $(B)/libtandem.a $(D)/lib
-	install -m 755 $(B)/libtandem.so $(D)/lib/libtandem.so.$(VERSION)
-	ln -sf libtandem.so.$(VERSION) $(D)/lib/libtandem.so.$(MAJOR)
-	ln -sf libtandem.so.$(MAJOR) $(D)/lib/libtandem.so
-	$(if $(CLI_SRCS),install -m 755 $(B)/tandem $(D)/bin)
-	$(subst_at) tools/tandem.pc.in >$(D)/lib/pkgconfig/tandem.pc
-	$(subst_at) tools/tandem-config.cmake.in >$(D)/lib/cmake/tandem/tandem-config.cmake
-	$(subst_at) tools/tandem-config-version.cmake.in \
-	    >$(D)/lib/cmake/tandem/tandem-config-version.cmake
+install: all ## headers, libraries, command, pkg-config and CMake files, man pages, docs
+	@tools/install.sh $(B) '$(DESTDIR)' '$(PREFIX)' $(VERSION)
 
 clean: ## remove build/
 	rm -rf build

@@ -7,7 +7,7 @@
 set -u
 [ "${SETUP:-}" = skip ] && exit 0
 
-packages="gcc make libc6-dev libdnnl-dev libopenblas-dev libxxhash-dev
+packages="gcc make pkg-config libc6-dev libdnnl-dev libopenblas-dev libxxhash-dev
 libcjson-dev libcriterion-dev clang clang-format valgrind"
 
 if ! command -v dpkg-query >/dev/null; then

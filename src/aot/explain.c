@@ -9,7 +9,7 @@
 
 /* A line of the table of inputs or results. */
 typedef struct row {
-    char name[44], type[100];
+    char name[72], type[100];
 } row;
 
 static void put(char *out, size_t cap, const td_buf *b) {
@@ -40,7 +40,7 @@ static void type_of_geom(char *out, size_t cap, const td_graph *g, const td_geom
 static row input_row(const td_joint *j, int i) {
     const td_gval *v = j->g->inputs.v[i];
     row            r = {"", ""};
-    if (v->name) snprintf(r.name, sizeof r.name, "%%%.40s", v->name);
+    if (v->name) snprintf(r.name, sizeof r.name, "%%%.64s", v->name);
     type_of_look(r.type, sizeof r.type, j->g, v->look);
     return r;
 }
@@ -49,8 +49,8 @@ static void inputs(td_buf *b, const td_joint *j) {
     int name = 0, type = 0;
     for (int i = 0; i < j->n_primals; i++) {
         row r = input_row(j, i);
-        name = wide(name, r.name, 20);
-        type = wide(type, r.type, 32);
+        name = wide(name, r.name, 64);
+        type = wide(type, r.type, 48);
     }
     if (j->n_primals) td__buf_add(b, "  inputs\n");
     for (int i = 0; i < j->n_primals; i++) {
@@ -256,7 +256,11 @@ static void spec(td_buf *b, const td_fn *f, const td_spec *s, unsigned how) {
         return;
     }
     const td_halves *h = s->plan->h;
-    td__buf_printf(b, "%s\n", h ? "forward and backward" : "forward only");
+    td__buf_printf(b, "%s\n",
+                   f->step
+                       ? "a training step: forward, backward and update in one graph"
+                   : h ? "forward and backward"
+                       : "forward only");
     captured(b, f, s);
     td__explain_wrappers(b, s);
     gradients(b, s->plan->j);

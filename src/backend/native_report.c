@@ -3,6 +3,10 @@
  * long that took, and one for each op that is called as it is; then memory. */
 #include "backend/native.h"
 
+#include <string.h>
+
+enum { WIDE = 52 }; /* columns of a label, which is cut at fewer than 64 */
+
 static void add_size(td_buf *b, td_extent e) {
     if (e.p < 0) td__buf_printf(b, "%lld", (long long)e.c);
     else td__buf_add(b, "?");
@@ -19,16 +23,45 @@ static void add_work(td_buf *b, td_ctx *cx, const char *span, td_work w) {
     td__buf_add(b, "\n");
 }
 
-/* Where sizes are symbolic, the work is that of the last run. */
-static void add_kernel(td_buf *b, const td_native *c, const td_launch *k) {
-    td__buf_printf(b, "    %-52s ", k->label);
+static void add_up(int64_t *to, int64_t n) { *to = *to < 0 || n < 0 ? -1 : *to + n; }
+
+static void add_work_up(td_work *to, td_work w) {
+    add_up(&to->read, w.read);
+    add_up(&to->written, w.written);
+    add_up(&to->flops, w.flops);
+}
+
+static bool same_space(const td_launch *a, const td_launch *b) {
+    const td_nest *x = &a->b.nest, *y = &b->b.nest;
+    return x->rows.c == y->rows.c && x->rows.p == y->rows.p &&
+           x->inside.c == y->inside.c && x->inside.p == y->inside.p;
+}
+
+static bool alike(const td_launch *a, const td_launch *b) {
+    return !strcmp(a->label, b->label) && same_space(a, b);
+}
+
+/* Launches with the same label and the same space are one line, at the first of them:
+ * the bytes and operations of all, the time of one. Where sizes are symbolic, the work
+ * is that of the last run. */
+static void add_kernel(td_buf *b, const td_native *c, int i) {
+    const td_launch *k = &c->launches[i];
+    td_work          sum = {0};
+    int              count = 0;
+    for (int j = 0; j < i; j++)
+        if (alike(&c->launches[j], k)) return;
+    for (int j = i; j < c->n_launches; j++) {
+        if (!alike(&c->launches[j], k)) continue;
+        add_work_up(&sum, td__launch_work(&c->launches[j], c->mem.placed));
+        count++;
+    }
+    td__buf_printf(b, "    %-*s ", WIDE, k->label);
     add_size(b, k->b.nest.rows);
     td__buf_add(b, " x ");
     add_size(b, k->b.nest.inside);
-    add_work(b, c->g->cx, k->label, td__launch_work(k, c->mem.placed));
+    if (count > 1) td__buf_printf(b, ", %d times", count);
+    add_work(b, c->g->cx, k->label, sum);
 }
-
-static void add_up(int64_t *to, int64_t n) { *to = *to < 0 || n < 0 ? -1 : *to + n; }
 
 /* All calls of an op in a line: what they do in all, and how long one takes. */
 static void add_calls(td_buf *b, const td_native *c) {
@@ -37,17 +70,14 @@ static void add_calls(td_buf *b, const td_native *c) {
     for (int i = 0; i < c->steps.n; i++) {
         const td_gnode *n = c->steps.v[i].node;
         if (!n || td__shown(n) >= 0) continue;
-        td_work  w = td__call_work(c->g, n, c->mem.placed ? c->mem.bound : NULL);
-        td_work *to = &sum[n->op];
         count[n->op]++;
-        add_up(&to->read, w.read);
-        add_up(&to->written, w.written);
-        add_up(&to->flops, w.flops);
+        add_work_up(&sum[n->op],
+                    td__call_work(c->g, n, c->mem.placed ? c->mem.bound : NULL));
     }
     for (int op = 0; op < TD_OP_COUNT; op++) {
         if (!count[op]) continue;
-        td__buf_printf(b, "    %-52s called %d time%s", td__ops[op].name, count[op],
-                       count[op] == 1 ? "" : "s");
+        td__buf_printf(b, "    %-*s called %d time%s", WIDE, td__ops[op].name,
+                       count[op], count[op] == 1 ? "" : "s");
         add_work(b, c->g->cx, td__ops[op].name, sum[op]);
     }
 }
@@ -60,13 +90,15 @@ static void add_memory(td_buf *b, const td_memory *m) {
         own += m->stays.v[i].at < 0 && m->stays.v[i].first >= 0;
     }
     if (m->bound && !m->placed) return;
-    td__buf_printf(b, "    memory: %lld B at most, %lld B were all of it blocks\n",
+    td__buf_printf(b,
+                   "    peak memory of a run: %lld B (%lld B with every value "
+                   "allocated separately)\n",
                    (long long)m->sizes.most, (long long)m->sizes.blocks);
     td__buf_printf(b,
-                   "    %d buffer%s in an arena of %lld B, of which %lld B are needed "
-                   "at once; %d block%s own\n",
+                   "    arena: %d value%s in %lld B, at most %lld B of it in use at "
+                   "once; %d value%s allocated separately\n",
                    n, n == 1 ? "" : "s", (long long)m->sizes.arena,
-                   (long long)m->sizes.live, own, own == 1 ? " of its" : "s of their");
+                   (long long)m->sizes.live, own, own == 1 ? "" : "s");
 }
 
 void td__native_report(td_buf *b, const td_runner *r, const char *what) {
@@ -74,7 +106,7 @@ void td__native_report(td_buf *b, const td_runner *r, const char *what) {
     if (!c) return;
     td__buf_printf(b, "  %s code: %d kernel%s\n", what, c->n_launches,
                    c->n_launches == 1 ? "" : "s");
-    for (int i = 0; i < c->n_launches; i++) add_kernel(b, c, &c->launches[i]);
+    for (int i = 0; i < c->n_launches; i++) add_kernel(b, c, i);
     add_calls(b, c);
     add_memory(b, &c->mem);
 }

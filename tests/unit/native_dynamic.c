@@ -52,8 +52,7 @@ static void kernels_of(td_fn *f, char *to) {
         else if (strncmp(line, "    ", 4)) in = false;
         int  n = (int)(next - line - 1);
         bool memory =
-            strstr(line, "memory: ") == line + 4 ||
-            (strstr(line, " in an arena of") && strstr(line, " in an arena of") < next);
+            !strncmp(line + 4, "peak memory", 11) || !strncmp(line + 4, "arena:", 6);
         if (in && !memory) sprintf(to + strlen(to), "%.*s\n", n > 56 ? 56 : n, line);
     }
 }

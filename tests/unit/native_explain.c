@@ -80,10 +80,11 @@ TEST(the_memory_of_a_run_is_said) {
     scene s;
     enter(&s, "0");
     call(&s);
-    CHECK_STR(line(&s, "\n    memory:"),
-              "4356 B at most, 4352 B were all of it blocks");
-    CHECK_STR(line(&s, "\n    2 buffers in an arena of"),
-              "4096 B, of which 4096 B are needed at once; 1 block of its own");
+    CHECK_STR(line(&s, "\n    peak memory of a run:"),
+              "4356 B (4352 B with every value allocated separately)");
+    CHECK_STR(line(&s, "\n    arena:"),
+              "2 values in 4096 B, at most 4096 B of it in use at once; 1 value "
+              "allocated separately");
     leave(&s);
 }
 

@@ -1,0 +1,30 @@
+#!/bin/sh
+# install.sh BUILD DESTDIR PREFIX VERSION -- copies what `make` built, and the docs, below
+# DESTDIR/PREFIX. PREFIX alone is written into pkg-config and CMake files.
+set -eu
+build=$1 to=$2$3 prefix=$3 version=$4
+major=${version%%.*}
+cd "$(dirname "$0")/.."
+
+install -d "$to/include/tandem" "$to/lib/pkgconfig" "$to/lib/cmake/tandem" "$to/bin" \
+    "$to/share/man/man1" "$to/share/doc/tandem/docs" "$to/share/doc/tandem/examples"
+install -m 644 include/tandem/*.h "$to/include/tandem"
+install -m 644 "$build/libtandem.a" "$to/lib"
+install -m 755 "$build/libtandem.so" "$to/lib/libtandem.so.$version"
+ln -sf "libtandem.so.$version" "$to/lib/libtandem.so.$major"
+ln -sf "libtandem.so.$major" "$to/lib/libtandem.so"
+install -m 755 "$build/tandem" "$to/bin"
+
+fill() { # FILE: with its @NAMES@ replaced
+    sed -e "s|@PREFIX@|$prefix|g" -e "s|@VERSION@|$version|g" "tools/$1"
+}
+fill tandem.pc.in >"$to/lib/pkgconfig/tandem.pc"
+fill tandem-config.cmake.in >"$to/lib/cmake/tandem/tandem-config.cmake"
+fill tandem-config-version.cmake.in >"$to/lib/cmake/tandem/tandem-config-version.cmake"
+
+tools/man.sh "$build/tandem" "$build/man"
+install -m 644 "$build"/man/*.1 "$to/share/man/man1"
+install -m 644 README.md CHANGELOG.md LICENSE "$to/share/doc/tandem"
+install -m 644 docs/*.md "$to/share/doc/tandem/docs"
+install -m 644 examples/*.c "$to/share/doc/tandem/examples"
+echo "installed in $to"
