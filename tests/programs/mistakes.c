@@ -1,7 +1,8 @@
-/* mistakes.c -- the mistakes a newcomer makes most often, with their full messages. Each
- * block below makes one; tests/programs/mistakes.txt holds what the library says to it.
- * A message names the user's op and argument, what was found, what is required and what
- * to do. `build/programs/mistakes --bless` writes the file anew: read the diff. */
+/* mistakes.c -- the mistakes a newcomer makes most often, with their full messages.
+ * Each block below makes one; tests/programs/mistakes.txt holds what the library says
+ * to it. A message names the user's op and argument, what was found, what is required
+ * and what to do. `build/programs/mistakes --bless` writes the file anew: read the
+ * diff. */
 #include <tandem/tandem.h>
 
 #include <stdio.h>
@@ -58,7 +59,7 @@ static void enter(scene *s) {
     s->leaf = td_requires_grad_(td_ones(cx, TD_SHAPE(3)));
 }
 
-/* The message without what differs by machine: digits of live bytes and line numbers. */
+/* The message without what differs by machine: digits of live bytes and lines. */
 static void settle(const char *message, char *out, size_t cap) {
     size_t n = 0;
     for (const char *p = message; *p && n + 2 < cap; p++) {
