@@ -283,6 +283,15 @@ native-asan: ## native code under the sanitizers, emitted code included
 	    $(variant) B=build/asan native-run SAN='-fsanitize=address,undefined \
 	    -fno-sanitize-recover=undefined -fno-omit-frame-pointer'
 
+# Every instruction level of this CPU (TD_ISA), from the lowest. `.ci/run` runs isa-below.
+ISA_TESTS := ops-test unit golden programs/cases programs/ops_native programs/native
+.PHONY: isa isa-below
+isa: programs ## op samples, unit tests, cases and native samples at every instruction level
+	@B=$(B) tools/isa.sh all '$(T)' $(addprefix $(B)/,$(ISA_TESTS))
+
+isa-below: all $(B)/ops-test ## op samples at the level below the best of this CPU
+	@B=$(B) tools/isa.sh below '$(T)' $(B)/ops-test
+
 VALGRIND := valgrind -q --suppressions=tools/valgrind.supp --error-exitcode=99 \
             --leak-check=full --fair-sched=yes \
             --errors-for-leak-kinds=definite --show-leak-kinds=definite
@@ -316,6 +325,7 @@ check-all: setup ## everything: tests, lint, all sanitizers, valgrind, fuzzing
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory native
 	@$(MAKE) --no-print-directory native-unit
+	@$(MAKE) --no-print-directory isa
 	@$(MAKE) --no-print-directory asan
 	@$(MAKE) --no-print-directory native-asan
 	@$(MAKE) --no-print-directory tsan

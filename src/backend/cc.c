@@ -1,7 +1,8 @@
 /* cc.c -- the C compiler of the native backend: which one, with which flags, and what
  * it says. Flags are those of eager's loops (the Makefile hands them in), at the level
- * that td__isa picked, so that both compute the same to the last bit. */
+ * td__cpu_level, so that both compute the same to the last bit. */
 #include "backend/unit.h"
+#include "core/cpu.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -91,8 +92,8 @@ static bool identify(td_cc *cc) {
 
 static const char *level_flags(void) {
 #ifdef __x86_64__
-    if (!strcmp(td__isa()->name, "avx2")) return TD_FLAGS_avx2;
-    if (!strcmp(td__isa()->name, "avx512")) return TD_FLAGS_avx512;
+    if (td__cpu_level() == TD_CPU_AVX2) return TD_FLAGS_avx2;
+    if (td__cpu_level() == TD_CPU_AVX512) return TD_FLAGS_avx512;
 #endif
     return TD_FLAGS_base;
 }

@@ -3,8 +3,8 @@
 #include "backend/disk.h"
 #include "backend/unit.h"
 #include "cli/cli.h"
-#include "ops/loops/loops.h"
-#include "ops/prim.h"
+#include "core/cpu.h"
+#include "ops/libs.h"
 #include "tandem/tandem.h"
 
 #include <cblas.h>
@@ -38,7 +38,8 @@ static void show_build(const cli_term *t) {
 #endif
 #if TD_HAVE_DNNL
     const dnnl_version_t *v = dnnl_version();
-    line(t, "oneDNN", "%d.%d.%d", v->major, v->minor, v->patch);
+    td__dnnl_bound();
+    line(t, "oneDNN", "%d.%d.%d, %s", v->major, v->minor, v->patch, td__dnnl_level());
 #else
     line(t, "oneDNN", "not in this build");
 #endif
@@ -74,8 +75,9 @@ static void show_features(const cli_term *t) {
     line(t, "features", "not looked at on this kind of machine");
 #endif
     const char *wish = getenv("TD_ISA");
-    line(t, "kernels", "%s%s%s%s", td__isa()->name, wish ? " (TD_ISA=" : "",
-         wish ? wish : "", wish ? ")" : "");
+    line(t, "level", "%s of %s%s%s%s", td__level_name(td__cpu_level()),
+         td__level_name(td__cpu_best()), wish ? " (TD_ISA=" : "", wish ? wish : "",
+         wish ? ")" : "");
     const char *count = getenv("TD_NUM_THREADS");
     line(t, "threads", "%d%s%s%s", td_threads(), count ? " (TD_NUM_THREADS=" : "",
          count ? count : "", count ? ")" : "");

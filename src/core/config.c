@@ -1,6 +1,7 @@
 /* config.c -- settings: the table, values as text and back, the environment. A value
  * passes one check, whether it comes from a default, a variable or a call. */
 #include "core/core.h"
+#include "core/cpu.h"
 
 #include <errno.h>
 #include <locale.h>
@@ -214,6 +215,7 @@ size_t td__knob_text(td_ctx *cx, int nr, char *out, size_t cap) {
     if (!k->fixed) v = field_get(k, &cx->settings.now);
     else fixed_value(k, &v);
     if (nr == TD_KNOB_NR_threads) v.i = td_threads();
+    if (nr == TD_KNOB_NR_isa) v.word = (int)td__cpu_level();
     return value_text(k, v, out, cap);
 }
 
@@ -290,6 +292,13 @@ static void warn_topic(td_ctx *cx, const char *said) {
     else td__warn(cx, "TD_LOG: no topic \"%s\"; `tandem config` lists them", bad);
 }
 
+/* TD_ISA asks for more than the CPU has. */
+static void warn_level(td_ctx *cx, const char *said) {
+    char why[200];
+    td__level_wanted(said, td__cpu_best(), why, sizeof why);
+    if (*why && is_news(TD_KNOB_NR_isa, said)) td__warn(cx, "%s", why);
+}
+
 static bool load_one(td_ctx *cx, int nr, td_lookup *look) {
     const td_knob *k = &td__knobs[nr];
     const char    *said = look(k->env);
@@ -299,6 +308,7 @@ static bool load_one(td_ctx *cx, int nr, td_lookup *look) {
     bool           ok = given && read_value(k, said, &v) && in_range(k, v);
     if (given && !ok) warn_value(cx, nr, said);
     if (given && nr == TD_KNOB_NR_log) warn_topic(cx, said);
+    if (given && nr == TD_KNOB_NR_isa) warn_level(cx, said);
     if (k->fixed) return true;
     (void)read_value(k, k->normal, &normal);
     if (!copy_text(k, ok ? v : normal, &own)) return false;

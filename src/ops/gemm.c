@@ -4,7 +4,7 @@
 #include "ops/gemm.h"
 
 #include "base/base.h"
-#include "ops/prim.h"
+#include "ops/libs.h"
 
 #include <cblas.h>
 #include <limits.h>
@@ -40,8 +40,6 @@ typedef struct block {
 } block;
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void start(void) { openblas_set_num_threads(1); }
 
 /* ---- layout ------------------------------------------------------------- */
 
@@ -326,7 +324,7 @@ bool td__gemm(const td_gemm *p) {
         td__gemm_scale(p);
         return true;
     }
-    pthread_once(&once, start);
+    pthread_once(&once, td__blas_start);
     if (p->dtype > TD_F32) return td__gemm_packed(p);
     job j = {.g = *p};
     if (!plain(&j)) return td__gemm_packed(p);
@@ -336,7 +334,7 @@ bool td__gemm(const td_gemm *p) {
 
 void td__gemm_small(const td_gemm *p) {
     job j = {.g = *p, .small = true, .parts = 1};
-    pthread_once(&once, start);
+    pthread_once(&once, td__blas_start);
     if (!plain(&j)) return;
     j.step = j.g.m;
     run_unit(&j, 0);

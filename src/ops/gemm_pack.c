@@ -6,6 +6,7 @@
 #include "ops/gemm.h"
 
 #include "base/base.h"
+#include "core/cpu.h"
 #include "ops/gemm_int.h"
 #include "ops/loops/loops.h"
 #include "ops/math.h"
@@ -166,10 +167,9 @@ static bool is_float(td_dtype t) { return t <= TD_BF16; }
 
 static td_gemm_rows *int_rows(word w) {
 #ifdef __x86_64__
-    const char *isa = td__isa()->name;
-    if (!strcmp(isa, "avx512"))
+    if (td__cpu_level() == TD_CPU_AVX512)
         return w == WORD_U64 ? td__gemm_rows_u64_avx512 : td__gemm_rows_u32_avx512;
-    if (!strcmp(isa, "avx2"))
+    if (td__cpu_level() == TD_CPU_AVX2)
         return w == WORD_U64 ? td__gemm_rows_u64_avx2 : td__gemm_rows_u32_avx2;
 #endif
     return w == WORD_U64 ? td__gemm_rows_u64_base : td__gemm_rows_u32_base;

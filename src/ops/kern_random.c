@@ -1,6 +1,7 @@
 /* kern_random.c -- kernels that draw. A result is cut into chunks of whole
  * Philox blocks, so any split over threads gives the same numbers; a chunk is
  * made in a buffer in row-major order and then laid out by the strides. */
+#include "core/cpu.h"
 #include "ops/cast.h"
 #include "ops/create.h"
 #include "ops/draw.h"
@@ -21,9 +22,8 @@ extern const td_fresh_loops td__fresh_avx2, td__fresh_avx512;
 
 const td_fresh_loops *td__fresh_loops(void) {
 #ifdef __x86_64__
-    const char *level = td__isa()->name;
-    if (!strcmp(level, "avx2")) return &td__fresh_avx2;
-    if (!strcmp(level, "avx512")) return &td__fresh_avx512;
+    if (td__cpu_level() == TD_CPU_AVX2) return &td__fresh_avx2;
+    if (td__cpu_level() == TD_CPU_AVX512) return &td__fresh_avx512;
 #endif
     return &td__fresh_base;
 }

@@ -6,6 +6,7 @@
 
 #if TD_HAVE_DNNL
 #include "base/base.h"
+#include "ops/libs.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -27,6 +28,7 @@ static void (*omp_set_width)(int);
 static void start(void) {
     *(void **)&omp_width = dlsym(NULL, "omp_get_max_threads");
     *(void **)&omp_set_width = dlsym(NULL, "omp_set_num_threads");
+    td__dnnl_bound();
     if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success) engine = NULL;
 }
 

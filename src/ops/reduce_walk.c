@@ -1,6 +1,7 @@
 /* reduce_walk.c -- the order in which a reduction visits a tensor, and which
  * vector loops this machine gets. */
 #include "ops/reduce.h"
+#include "core/cpu.h"
 #include "ops/loops/loops.h"
 
 #include <string.h>
@@ -99,9 +100,8 @@ extern const td_reduce_loops td__reduce_loops_avx2, td__reduce_loops_avx512;
 
 static const td_reduce_loops *choose(void) {
 #if defined(__x86_64__)
-    const char *level = td__isa()->name;
-    if (!strcmp(level, "avx512")) return &td__reduce_loops_avx512;
-    if (!strcmp(level, "avx2")) return &td__reduce_loops_avx2;
+    if (td__cpu_level() == TD_CPU_AVX512) return &td__reduce_loops_avx512;
+    if (td__cpu_level() == TD_CPU_AVX2) return &td__reduce_loops_avx2;
 #endif
     return &td__reduce_loops_base;
 }

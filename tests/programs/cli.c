@@ -67,7 +67,7 @@ static void test_help(void) {
     says("", "demo --help", "--steps=N|EXAMPLES");
     says("", "help ops", "--json|[NAME]");
     says("", "doctor", "compiler|threads|self-test  fine");
-    says("TD_NUM_THREADS=1 TD_ISA=base", "doctor", "kernels    base|threads    1");
+    says("TD_NUM_THREADS=1 TD_ISA=base", "doctor", "level      base of|threads    1");
 }
 
 static void test_misuse(void) {

@@ -60,7 +60,7 @@ typedef struct td_isa {
     td_tap_fn *const *max_tap; /* f32, f64, i64 */
 } td_isa;
 
-/* The best level this CPU has; TD_ISA=base in the environment asks for less. */
+/* The loops of the level in use (td__cpu_level). */
 const td_isa *td__isa(void);
 
 #define TD_ISA_PASTE2(name, isa) name##_##isa
