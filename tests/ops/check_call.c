@@ -71,14 +71,16 @@ static bool check_results(report *r, const inputs *in, const expected *e) {
     }
     for (int i = 0; i < in->n_out; i++) {
         snprintf(what, sizeof what, "result %d", i);
-        if (!compare_tensor(r, what, in->out[i], &e->out[i])) return false;
+        tolerance tol = result_tolerance(r, i, e->out[i].dt);
+        if (!compare_tensor(r, what, in->out[i], &e->out[i], tol)) return false;
         if (!right_alias(r, in, i, &e->out[i])) return false;
     }
     for (int i = 0; i < e->n_change; i++) {
         const exp_change *c = &e->change[i];
         snprintf(what, sizeof what, "%s %d", c->kind ? "argument" : "base of", c->leaf);
         td_tensor *t = c->kind ? in->used[c->leaf] : in->base[c->leaf];
-        if (!compare_tensor(r, what, t, &c->t)) return false;
+        tolerance  tol = base_tolerance(r, c->leaf, c->t.dt);
+        if (!compare_tensor(r, what, t, &c->t, tol)) return false;
     }
     return true;
 }
@@ -106,8 +108,7 @@ static void check_grads(td_ctx *cx, report *r, const inputs *in, const expected 
             fail_sample(r, "%s is %s", what, td__type_str(grads[i]));
             return;
         }
-        tolerance tol = tolerance_of(r->s, dt);
-        tol.rel *= 4, tol.abs *= 4;
+        tolerance tol = grad_tolerance(r, i, dt);
         if (!compare_values(r, what, grads[i], e->grad[i], dt, tol)) return;
     }
 }

@@ -14,8 +14,7 @@
 #define STEP 1e-6
 #define MOST 24 /* elements of a leaf that are moved */
 
-/* What is differentiated: results that need it, and bases written through views. */
-static int grad_ends(const inputs *in, td_tensor **ends) {
+int grad_ends(const inputs *in, td_tensor **ends) {
     int k = 0;
     for (int i = 0; i < in->n_out && k < MAX_ENDS; i++)
         if (td_requires_grad(in->out[i])) ends[k++] = in->out[i];
@@ -25,7 +24,8 @@ static int grad_ends(const inputs *in, td_tensor **ends) {
     return k;
 }
 
-static int needing(const sample *s, td_tensor *const *t, td_tensor **need, int *which) {
+int grad_leaves_needing(const sample *s, td_tensor *const *t, td_tensor **need,
+                        int *which) {
     int k = 0;
     for (int i = 0; i < s->n_leaves; i++) {
         if (!t[i] || !td_requires_grad(t[i])) continue;
@@ -47,7 +47,7 @@ bool grad_leaves(td_ctx *cx, const sample *s, const inputs *in, td_tensor **grad
     td_tensor *ends[MAX_ENDS], *tan[MAX_ENDS], *need[MAX_LEAVES], *got[MAX_LEAVES];
     int        which[MAX_LEAVES];
     int        n_ends = grad_ends(in, ends);
-    int        n_need = needing(s, in->leaf, need, which);
+    int        n_need = grad_leaves_needing(s, in->leaf, need, which);
     for (int i = 0; i < MAX_LEAVES; i++) grads[i] = NULL;
     if (!n_ends || !n_need) return true;
     tangents(cx, s, ends, n_ends, tan);
@@ -122,7 +122,7 @@ static bool probe_grads(const probe *p, td_tensor **grads, bool *none) {
         ends[n_ends] = first[i];
         u[n_ends++] = hashed_tensor(p->cx, p->s, 200 + i, TD_F64, td_sizes(first[i]));
     }
-    int n_need = needing(p->s, in.leaf, need, which);
+    int n_need = grad_leaves_needing(p->s, in.leaf, need, which);
     *none = n_ends == 0;
     if (*none) return false;
     td_grad_opts opts = {TD_GRAD_OPTS, .allow_unused = true, .grads = {u, n_ends}};

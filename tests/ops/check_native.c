@@ -91,17 +91,9 @@ static rounding find_rounding(td_ctx *cx, inputs *in, td_values args) {
     return is;
 }
 
-/* Within what holds between the op and PyTorch, else bit for bit. */
-static tolerance result_tolerance(const report *r, td_dtype dt, rounding may) {
-    return may.results ? tolerance_of(r->s, dt) : (tolerance){0, 0};
-}
-
-/* Within four times that, else bit for bit, but zeros of either sign are one: where
- * gradients meet, one side adds to zeros what the other takes as it is. */
-static tolerance grad_tolerance(const report *r, td_dtype dt, rounding may) {
-    tolerance t = tolerance_of(r->s, dt);
-    return may.grads ? (tolerance){4 * t.rel, 4 * t.abs} : (tolerance){1e-300, 0};
-}
+/* Exact tolerances: bit for bit; zeros of either sign are one in gradients, where one
+ * side adds to zeros what the other takes as it is. */
+static const tolerance same_bits, same_grad_bits = {.rel = 1e-300};
 
 /* Builds the sample's inputs and calls it; with f, as the compiled function that is
  * left there. */
@@ -167,7 +159,7 @@ static bool same_results(report *r, const inputs *a, const inputs *b, rounding m
         int x = sharer(r->s, a, a->out[i], i), y = sharer(r->s, b, b->out[i], i);
         snprintf(what, sizeof what, "native, result %d", i);
         td_dtype  dt = td_dtype_of(a->out[i]);
-        tolerance tol = result_tolerance(r, dt, may);
+        tolerance tol = may.results ? result_tolerance(r, i, dt) : same_bits;
         bool      free = r->s->src->tags & TAG_VALUES;
         if (x != y && !free)
             fail_sample(r, "%s shares bytes with %d, not %d", what, y, x);
@@ -183,7 +175,7 @@ static bool same_inputs(report *r, const inputs *a, const inputs *b, rounding ma
     for (int i = 0; i < r->s->n_leaves; i++) {
         char      what[48];
         td_dtype  dt = td_dtype_of(a->base[i]);
-        tolerance tol = result_tolerance(r, dt, may);
+        tolerance tol = may.results ? base_tolerance(r, i, dt) : same_bits;
         snprintf(what, sizeof what, "native, argument %d afterwards", i);
         if (!same_tensor(r, what, a->base[i], b->base[i], tol) ||
             !same_looks(r, what, a->used[i], b->used[i]))
@@ -211,7 +203,8 @@ static void same_grads(td_ctx *cx, report *r, const inputs *a, const inputs *b,
         snprintf(what, sizeof what, "native, gradient %d", i);
         if (!x[i] != !y[i]) fail_sample(r, "%s: only one has it", what);
         if (!x[i] || !y[i]) continue;
-        tolerance tol = grad_tolerance(r, td_dtype_of(x[i]), may);
+        td_dtype  dt = td_dtype_of(x[i]);
+        tolerance tol = may.grads ? grad_tolerance(r, i, dt) : same_grad_bits;
         /* How a gradient is laid out is its maker's affair. */
         if (!compare_tensors(r, what, y[i], x[i], tol)) return;
     }

@@ -26,7 +26,7 @@ static bool same_layout(report *r, const td_tensor *a, const td_tensor *b) {
 
 static bool same_results(report *r, const inputs *a, const inputs *b) {
     for (int i = 0; i < a->n_out; i++) {
-        tolerance tol = tolerance_of(r->s, td_dtype_of(a->out[i]));
+        tolerance tol = result_tolerance(r, i, td_dtype_of(a->out[i]));
         char      what[32];
         snprintf(what, sizeof what, "simpler form, result %d", i);
         if (!same_layout(r, a->out[i], b->out[i]) ||
@@ -68,9 +68,7 @@ static void same_grads(td_ctx *cx, report *r, const inputs *a, const inputs *b) 
             x[i] = x[i] ? x[i] : td_op_zeros_like(t, TD_DTYPE_NONE);
             y[i] = y[i] ? y[i] : td_op_zeros_like(t, TD_DTYPE_NONE);
         }
-        tolerance tol = tolerance_of(r->s, td_dtype_of(x[i]));
-        tol.rel *= 4;
-        tol.abs *= 4;
+        tolerance tol = grad_tolerance(r, i, td_dtype_of(x[i]));
         if (!compare_tensors(r, what, y[i], x[i], tol)) return;
     }
 }

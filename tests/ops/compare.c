@@ -21,24 +21,55 @@ void fail_sample(report *r, const char *fmt, ...) {
            r->s->src->text);
 }
 
-/* Default tolerances: a few units in the last place of the dtype, more where a
- * sum is taken in another order. */
-tolerance tolerance_of(const sample *s, td_dtype dt) {
-    static const tolerance by_dtype[] = {{1e-12, 1e-13},
-                                         {3e-6, 1e-6},
-                                         {2e-3, 1e-4},
-                                         {1.6e-2, 1e-3}};
-    if (!td_dtype_is_float(dt) || (s->src->tags & TAG_EXACT)) return (tolerance){0, 0};
+/* Where nothing is added up, or little: units in the last place of the dtype. */
+static tolerance plain_tolerance(const sample *s, td_dtype dt) {
+    static const tolerance by_dtype[] = {{.rel = 1e-12, .abs = 1e-13},
+                                         {.rel = 3e-6, .abs = 1e-6},
+                                         {.rel = 2e-3, .abs = 1e-4},
+                                         {.rel = 1.6e-2, .abs = 1e-3}};
+    if (!td_dtype_is_float(dt) || (s->src->tags & TAG_EXACT)) return (tolerance){0};
     tolerance t = by_dtype[dt];
     if (s->src->tags & TAG_LOOSE) t.rel *= 16, t.abs *= 16;
     return t;
 }
 
-static bool close_enough(double a, double b, tolerance tol) {
+/* Sums: rounding of the result, and of what was added up. Halves are added up in f32
+ * and rounded at the end; where a sample is tagged loose, PyTorch rounds the terms. */
+static tolerance sum_tolerance(const sample *s, td_dtype dt, const sum_size *sum) {
+    static const tolerance by_dtype[] = {{.rel = 0x1p-52, .of_sum = 0x1p-51},
+                                         {.rel = 0x1p-23, .of_sum = 0x1p-22},
+                                         {.rel = 0x1p-9, .of_sum = 0x1p-22},
+                                         {.rel = 0x1p-6, .of_sum = 0x1p-22}};
+    if (!td_dtype_is_float(dt) || !sum || !sum->v || s->src->tags & TAG_EXACT)
+        return plain_tolerance(s, dt);
+    tolerance t = by_dtype[dt];
+    if (s->src->tags & TAG_LOOSE) t.of_sum = fmax(t.of_sum, t.rel);
+    t.sum = *sum;
+    return t;
+}
+
+tolerance result_tolerance(const report *r, int nr, td_dtype dt) {
+    return sum_tolerance(r->s, dt, r->sums ? &r->sums->out[nr] : NULL);
+}
+
+tolerance base_tolerance(const report *r, int nr, td_dtype dt) {
+    return sum_tolerance(r->s, dt, r->sums ? &r->sums->base[nr] : NULL);
+}
+
+/* A gradient is rounded more than once on its way. */
+tolerance grad_tolerance(const report *r, int nr, td_dtype dt) {
+    tolerance t = sum_tolerance(r->s, dt, r->sums ? &r->sums->grad[nr] : NULL);
+    t.rel *= 4, t.abs *= 4, t.of_sum *= 4;
+    return t;
+}
+
+static bool close_enough(double a, double b, tolerance tol, int64_t i) {
+    double sum = i < tol.sum.n ? tol.sum.v[i] : 0;
     if (isnan(a) || isnan(b)) return isnan(a) && isnan(b);
     if (a == b) return tol.rel > 0 || a != 0 || signbit(a) == signbit(b);
     if (isinf(a) || isinf(b)) return false;
-    return fabs(a - b) <= tol.abs + tol.rel * fabs(b);
+    if (!isfinite(sum)) sum = 0;
+    return fabs(a - b) <= tol.abs + tol.rel * fabs(b) + tol.of_sum * sum;
 }
 
 static double unit_of(td_dtype dt, double at) {
@@ -83,10 +114,12 @@ bool compare_values(report *r, const char *what, td_tensor *t, const uint8_t *wa
             break;
         }
         double x = td__load_f(dt, a), y = td__load_f(want_dt, b);
-        if (close_enough(x, y, tol)) continue;
+        if (close_enough(x, y, tol, i)) continue;
         index_text(t, i, at, sizeof at);
-        fail_sample(r, "%s%s is %.17g, expected %.17g (%.3g apart, %.3g ulp)", what, at,
-                    x, y, fabs(x - y), fabs(x - y) / unit_of(dt, y));
+        fail_sample(r, "%s%s is %.17g, expected %.17g (%.3g apart, %.3g ulp)%s%.3g",
+                    what, at, x, y, fabs(x - y), fabs(x - y) / unit_of(dt, y),
+                    "; magnitude of the terms ",
+                    i < tol.sum.n ? tol.sum.v[i] : fabs(y));
         same = false;
     }
     free(got);
@@ -118,7 +151,8 @@ static bool compare_geometry(report *r, const char *what, td_tensor *t,
     return true;
 }
 
-bool compare_tensor(report *r, const char *what, td_tensor *t, const exp_tensor *e) {
+bool compare_tensor(report *r, const char *what, td_tensor *t, const exp_tensor *e,
+                    tolerance tol) {
     if (!compare_geometry(r, what, t, e)) return false;
     /* PyTorch may set the flag on an integer written from a float; it means nothing. */
     bool grad = (e->flags & EXP_GRAD) && td_dtype_is_float(e->dt);
@@ -128,7 +162,7 @@ bool compare_tensor(report *r, const char *what, td_tensor *t, const exp_tensor 
         return false;
     }
     if (!e->values || (r->s->src->tags & TAG_RANDOM)) return true;
-    return compare_values(r, what, t, e->values, e->dt, tolerance_of(r->s, e->dt));
+    return compare_values(r, what, t, e->values, e->dt, tol);
 }
 
 bool compare_tensors(report *r, const char *what, td_tensor *a, td_tensor *b,

@@ -28,6 +28,7 @@ typedef struct suite {
     int          first, second; /* samples that went through gradcheck, by order */
     sym_stats    sym;           /* samples that went through on symbolic sizes */
     int          simpler;       /* samples compared with the op's simpler form */
+    int          wrong;         /* wrong kernels that had to be noticed, and were */
     bool         native;
     int          every;
     native_stats compiled;
@@ -58,6 +59,7 @@ static void run_checks(suite *u, td_ctx *cx, report *r, const expected *e) {
     td_op      op = td__op_find(r->s->op_name);
     u->seen[op] = true;
     check_call(cx, r, e);
+    if (!r->failures && e->status == EXP_OK) check_notices(cx, r, e, &u->wrong);
     if (cx->rng_offset && !td__op_draws(op))
         fail_sample(r, "draws, and no flag of its row says so");
     if (!r->failures && e->status == EXP_OK) check_twins(cx, r);
@@ -86,8 +88,10 @@ static void run_sample(suite *u, const sample_text *t, const exp_file *f) {
     if (!r.failures && e.status == EXP_MISSING)
         fail_sample(&r, "no stored result: run tools/oracle/oracle.py");
     if (!r.failures && !(cx = td_open())) fail_sample(&r, "out of memory");
+    if (!r.failures) sums_measure(cx, &r);
     if (!r.failures && u->native) check_native(cx, &r, &u->compiled);
     else if (!r.failures) run_checks(u, cx, &r, &e);
+    sums_free(&r);
     if (cx) td_close(cx);
     if (r.failures) u->failed++;
     else u->passed++;
@@ -193,8 +197,8 @@ int main(int argc, char **argv) {
     else
         printf(
             "ops against PyTorch %s; gradcheck %d, second order %d; symbolic sizes %d, "
-            "others %d; simpler forms %d\n",
-            u.torch, u.first, u.second, u.sym.same, u.sym.other, u.simpler);
+            "others %d; simpler forms %d; wrong kernels noticed %d\n",
+            u.torch, u.first, u.second, u.sym.same, u.sym.other, u.simpler, u.wrong);
     printf("%d passed, %d failed\n", u.passed, u.failed);
     return u.failed != 0;
 }

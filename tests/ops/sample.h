@@ -111,7 +111,8 @@ typedef struct inputs {
     int        n_in;
     td_op      op;
     bool       writes;
-    bool       strided; /* wrap every leaf in a non-contiguous view */
+    bool       strided;  /* wrap every leaf in a non-contiguous view */
+    bool       absolute; /* absolute values: leaves, in f64, and factors */
     int64_t    ints[128];
     int        n_ints;
     td_tensor *lists[64];
@@ -174,30 +175,61 @@ int64_t                 leaf_numel(const leaf *l); /* of its storage */
 
 /* ---- checks ------------------------------------------------------------- */
 
+/* Sizes of what is added up, by element. */
+typedef struct sum_size {
+    double *v; /* NULL: not known */
+    int64_t n;
+} sum_size;
+
+/* ...for everything a sample gives. */
+typedef struct sums {
+    sum_size out[64], base[MAX_LEAVES], grad[MAX_LEAVES];
+} sums;
+
 typedef struct report {
     const sample *s;
     int           failures;
     bool          quiet;
+    sums         *sums; /* of an op that adds up; else NULL */
 } report;
 
 /* Prints one line for the sample and counts it. */
 void fail_sample(report *r, const char *fmt, ...) TD_PRINTF(2, 3);
 
+/* |got - want| <= abs + rel * |want| + of_sum * what was added up. */
 typedef struct tolerance {
-    double rel, abs;
+    double   rel, abs, of_sum;
+    sum_size sum;
 } tolerance;
-tolerance tolerance_of(const sample *s, td_dtype dt);
+/* Of result nr, of argument nr after the call, of the gradient of leaf nr. */
+tolerance result_tolerance(const report *r, int nr, td_dtype dt);
+tolerance base_tolerance(const report *r, int nr, td_dtype dt);
+tolerance grad_tolerance(const report *r, int nr, td_dtype dt);
+
+/* sums.c: are results of the op sums of products of its arguments, and nothing else? */
+bool op_sums(td_op op);
+/* Sets r->sums for such an op; and frees it. */
+void sums_measure(td_ctx *cx, report *r);
+void sums_free(report *r);
 
 /* compare.c: true when equal, else one line through fail_sample. */
 bool compare_values(report *r, const char *what, td_tensor *t, const uint8_t *want,
                     td_dtype want_dt, tolerance tol);
-bool compare_tensor(report *r, const char *what, td_tensor *t, const exp_tensor *e);
+bool compare_tensor(report *r, const char *what, td_tensor *t, const exp_tensor *e,
+                    tolerance tol);
 bool compare_tensors(report *r, const char *what, td_tensor *a, td_tensor *b,
                      tolerance tol);
 
 /* check_call.c: the sample against PyTorch. */
 void check_call(td_ctx *cx, report *r, const expected *e);
+/* sums.c: kernels that leave a term out are noticed; counts those it tried. */
+void check_notices(td_ctx *cx, report *r, const expected *e, int *tried);
 /* check_grad.c */
+/* What is differentiated: results that need it, and bases written through views. */
+int  grad_ends(const inputs *in, td_tensor **ends);
+/* The tensors of t, by leaf, that require grad, and which leaves they are. */
+int  grad_leaves_needing(const sample *s, td_tensor *const *t, td_tensor **need,
+                         int *which);
 /* Gradients by leaf of the results in `in`, NULL where there is none. */
 bool grad_leaves(td_ctx *cx, const sample *s, const inputs *in, td_tensor **grads,
                  bool create);

@@ -4,6 +4,7 @@
 #include "sample.h"
 #include "tandem/grad.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -232,6 +233,12 @@ static bool build_number(builder *b, const node *n, td_type type, td_value *v) {
     }
 }
 
+static td_value absolute(td_value v) {
+    if (v.kind == TD_K_FLOAT) v.u.f = fabs(v.u.f);
+    if (v.kind == TD_K_INT) v.u.i = v.u.i < 0 ? -v.u.i : v.u.i;
+    return v;
+}
+
 static bool build_value(builder *b, const node *n, td_type type, td_value *v) {
     if (n->kind == NODE_NONE) return *v = TD_NONE, true;
     if (n->kind == NODE_TENSOR || n->kind == NODE_REF) {
@@ -251,8 +258,11 @@ static bool build_value(builder *b, const node *n, td_type type, td_value *v) {
     case TD_T_STR:
         *v = (td_value){TD_K_STR, 0, {.s = n->str}};
         return n->kind == NODE_STR || wrong(b, "a string expected", "");
-    default: return build_number(b, n, type, v);
+    default: break;
     }
+    if (!build_number(b, n, type, v)) return false;
+    if (b->in->absolute && type == TD_T_SCALAR) *v = absolute(*v);
+    return true;
 }
 
 /* Fills in[] from the arguments chained at `first`, positions from `from` on. */
@@ -281,7 +291,9 @@ static bool build_leaf(builder *b, int i, td_tensor *as) {
     int64_t     n = leaf_numel(l);
     td_ints     size = l->has_stride ? (td_ints){&n, 1} : (td_ints){l->size, l->rank};
     td_tensor  *t = as ? as : hashed_tensor(b->cx, b->s, i, l->dt, size);
-    bool        grad = l->grad && !(b->s->src->tags & TAG_NOGRAD);
+    if (b->in->absolute && td_dtype_is_float(l->dt))
+        t = td_op_to(td_op_abs(t), TD_F64, false);
+    bool grad = l->grad && !(b->s->src->tags & TAG_NOGRAD);
     if (l->n_lit && l->n_lit != n) return wrong(b, "literal does not fit", "=(");
     if (td_is_nil(t)) return wrong(b, td_message(b->cx), "leaf");
     if (grad && !as) td_set_requires_grad(t, true);
@@ -302,11 +314,12 @@ static bool build_leaf(builder *b, int i, td_tensor *as) {
 bool inputs_build(td_ctx *cx, const sample *s, td_op op, td_tensor *const *as,
                   inputs *in) {
     builder          b = {cx, s, in};
-    bool             strided = in->strided;
+    bool             strided = in->strided, positive = in->absolute;
     const td_schema *schema = &td__opinfo(op)->s;
     memset(in, 0, sizeof *in);
     in->op = op;
     in->strided = strided;
+    in->absolute = positive;
     in->n_in = schema->n_in;
     size_t n = strlen(td__ops[op].name);
     in->writes = td__ops[op].name[n - 1] == '_' || (s->src->tags & TAG_WRITES);
