@@ -12,7 +12,9 @@ enum {
     TD_EMIT_BLOCK = 1024,  /* elements between two folds where a row is not kept */
     TD_EMIT_KEEP = 16384,  /* bytes of a row's buffer at most */
     TD_EMIT_KEEPS = 65536, /* of all of them together */
-    TD_EMIT_CHEAP = 4      /* what costs no more is computed again */
+    TD_EMIT_STACK =
+        98304,        /* bytes of all buffers on the stack: threads may have 256 KB */
+    TD_EMIT_CHEAP = 4 /* what costs no more is computed again */
 };
 
 /* Where a statement stands. Loops are numbered; row-level statements of stage s stand
@@ -36,6 +38,7 @@ typedef struct td_emit_at {
     int16_t  acc;      /* COLUMN: number among the wide or the single ones */
     bool     wide;     /* COLUMN: an accumulator per inner element */
     bool     direct;   /* REDUCE of plain memory: no loop */
+    int32_t buffer; /* REDUCE: the one whose s<i> it uses, in another loop or its own */
 } td_emit_at;
 
 typedef struct td_emit {
@@ -48,10 +51,11 @@ typedef struct td_emit {
     bool           flat;     /* one dim, whose elements are what threads share out */
     bool           has_rows; /* the inside has a constant size that buffers may have */
     int            n_loops;
-    int64_t        kept; /* bytes of buffers */
-    int            loop; /* being written; -1: none */
+    int64_t        kept;  /* bytes of buffers */
+    int            block; /* elements between two folds, TD_EMIT_BLOCK or less */
+    int            loop;  /* being written; -1: none */
     bool           in_end;
-    bool           blocks; /* this loop goes by blocks of TD_EMIT_BLOCK */
+    bool           blocks; /* this loop goes by blocks */
     int            indent;
     TD_VEC(td_extent) named; /* sizes and strides that have a name */
 } td_emit;
@@ -63,6 +67,8 @@ const char *td__emit_c(td_dtype dt); /* C type of a held one */
 
 /* emit_plan.c: false: no memory. */
 bool td__emit_plan(td_emit *e);
+/* Does REDUCE i fold the buffer t<a> that the row's values are kept in anyway? */
+bool td__emit_folds_kept(const td_emit *e, int i);
 
 /* emit_value.c */
 void         td__emit_line(td_emit *e, const char *fmt, ...) TD_PRINTF(2, 3);

@@ -3,7 +3,8 @@
  * A loop computes elements only: what is to be folded goes into a buffer, and
  * functions of fold.h make one value of it, four vectors side by side. So the loops
  * vectorize alike with every compiler, and sums have the same order everywhere. Rows
- * that are short enough are folded whole, others by blocks of TD_EMIT_BLOCK. */
+ * that are short enough are folded whole, others by blocks. A buffer is free again
+ * after the fold, so loops share them. */
 #include "backend/emit.h"
 
 #include "ops/expr.h"
@@ -52,13 +53,6 @@ static bool is_simd(const td_emit *e) {
     return true;
 }
 
-/* Is the row's buffer of what REDUCE i folds fit to be folded? */
-static bool shares_buffer(const td_emit *e, int i) {
-    int a = stmt(e, i)->a[0];
-    return e->at[a].kept &&
-           td__emit_held((td_dtype)stmt(e, a)->dtype) == td__emit_acc(stmt(e, i));
-}
-
 /* ---- buffers ------------------------------------------------------------- */
 
 const char *td__emit_last(td_emit *e, td_emit_num out) {
@@ -68,11 +62,11 @@ const char *td__emit_last(td_emit *e, td_emit_num out) {
 /* Does a loop that is made in pieces need more than one? */
 static bool is_long(const td_emit *e) {
     td_extent last = e->n->size[e->n->n_dims - 1];
-    return e->flat || last.p >= 0 || last.c > TD_EMIT_BLOCK;
+    return e->flat || last.p >= 0 || last.c > e->block;
 }
 
 static void declare_buffer(td_emit *e, td_dtype held, char name, int i, bool row) {
-    int64_t n = TD_EMIT_BLOCK;
+    int64_t n = e->block;
     if (row) n = e->n->inside.c > 0 ? e->n->inside.c : 1;
     td__emit_line(e, "_Alignas(64) %s %c%d[%lld];", td__dtype_text[held].c, name, i,
                   (long long)n);
@@ -87,7 +81,8 @@ void td__emit_buffers(td_emit *e) {
         if (a->kept) declare_buffer(e, held, 't', i, true);
         if (s->kind == TD_S_DRAW && td__emit_draws_runs(e, i))
             declare_buffer(e, held, 'w', i, false);
-        if (s->kind == TD_S_REDUCE && !a->direct && !shares_buffer(e, i))
+        if (s->kind == TD_S_REDUCE && !a->direct && !td__emit_folds_kept(e, i) &&
+            a->buffer == i)
             declare_buffer(e, td__emit_acc(s), 's', i, e->has_rows);
         if (s->kind == TD_S_COLUMN && e->flat)
             declare_buffer(e, td__emit_acc(s), 's', i, false);
@@ -134,8 +129,8 @@ static void fold_row(td_emit *e, int i) {
         from.failed |= at.failed;
         td__buf_free(&at);
     } else
-        td__buf_printf(&from, shares_buffer(e, i) ? "t%d" : "s%d",
-                       shares_buffer(e, i) ? s->a[0] : i);
+        td__buf_printf(&from, td__emit_folds_kept(e, i) ? "t%d" : "s%d",
+                       td__emit_folds_kept(e, i) ? s->a[0] : e->at[i].buffer);
     fold_text(e, &b, i, td__buf_str(&from), td__emit_extent(e, e->n->inside, n), NULL);
     declare_fold(e, i, td__buf_str(&b));
     e->b->failed |= from.failed;
@@ -149,7 +144,7 @@ static void fold_blocks(td_emit *e, const char *count) {
         td_buf b = {0};
         char   from[24], acc[24];
         if (!folds_here(e, i) || e->has_rows) continue;
-        snprintf(from, sizeof from, "s%d", i);
+        snprintf(from, sizeof from, "s%d", e->at[i].buffer);
         snprintf(acc, sizeof acc, "a%d", i);
         bool column = stmt(e, i)->kind == TD_S_COLUMN;
         fold_text(e, &b, i, from, count, column ? NULL : acc);
@@ -168,7 +163,8 @@ static void fill_buffer(td_emit *e, int i, char name, int v) {
     bool   block = name == 's' && !e->has_rows;
     if (!block) td__emit_flat(e, &at);
     else td__buf_printf(&at, e->blocks ? "j%d - b" : "j%d", last);
-    if (name == 's') td__emit_line(e, "s%d[%s] = v%d;", i, td__buf_str(&at), v);
+    if (name == 's')
+        td__emit_line(e, "s%d[%s] = v%d;", e->at[i].buffer, td__buf_str(&at), v);
     else td__emit_line(e, "t%d[%s] = v%d;", i, td__buf_str(&at), v);
     e->b->failed |= at.failed;
     td__buf_free(&at);
@@ -187,7 +183,7 @@ static void emit_depth(td_emit *e, int depth) {
     for (int i = 0; i < n && depth == e->inner; i++) {
         int x = stmt(e, i)->a[0];
         if (keeps_here(e, i)) fill_buffer(e, i, 't', i);
-        if (folds_here(e, i) && !shares_buffer(e, i)) fill_buffer(e, i, 's', x);
+        if (folds_here(e, i) && !td__emit_folds_kept(e, i)) fill_buffer(e, i, 's', x);
         if (adds_here(e, i)) td__emit_column_add(e, i);
     }
     for (int i = 0; i < n; i++)
@@ -222,10 +218,10 @@ static void emit_innermost(td_emit *e) {
     const char *end = e->flat ? "end" : td__emit_last(e, to);
     if (e->blocks) {
         td__emit_line(e, "for (int64_t b = %s; b < %s; b += %d) {",
-                      e->flat ? "begin" : "0", end, TD_EMIT_BLOCK);
+                      e->flat ? "begin" : "0", end, e->block);
         e->indent++;
-        td__emit_line(e, "const int64_t m = %s - b < %d ? %s - b : %d;", end,
-                      TD_EMIT_BLOCK, end, TD_EMIT_BLOCK);
+        td__emit_line(e, "const int64_t m = %s - b < %d ? %s - b : %d;", end, e->block,
+                      end, e->block);
     }
     make_draws(e, e->blocks ? "b" : e->flat ? "begin" : "0", count);
     if (is_simd(e)) td__emit_line(e, "#pragma omp simd");

@@ -273,6 +273,70 @@ static void number_columns(td_emit *e) {
     }
 }
 
+/* ---- buffers ------------------------------------------------------------- */
+
+bool td__emit_folds_kept(const td_emit *e, int i) {
+    int a = stmt(e, i)->a[0];
+    return e->at[a].kept &&
+           td__emit_held((td_dtype)stmt(e, a)->dtype) == td__emit_acc(stmt(e, i));
+}
+
+/* Does statement i fill s<i>, or that of another? */
+static bool has_buffer(const td_emit *e, int i) {
+    const td_emit_at *a = &e->at[i];
+    if (!a->main) return false;
+    if (stmt(e, i)->kind == TD_S_COLUMN) return e->flat;
+    return stmt(e, i)->kind == TD_S_REDUCE && !a->direct && !td__emit_folds_kept(e, i);
+}
+
+/* Is the buffer of `owner` in use in the loop of i, by a statement before i? */
+static bool is_taken(const td_emit *e, int owner, int i) {
+    for (int k = owner; k < i; k++)
+        if (has_buffer(e, k) && e->at[k].buffer == owner &&
+            e->at[k].loop == e->at[i].loop)
+            return true;
+    return false;
+}
+
+/* REDUCEs of different loops take turns: a buffer is folded at the end of its loop. */
+static void share_buffers(td_emit *e) {
+    for (int i = 0; i < e->n->stmt.n; i++) {
+        e->at[i].buffer = i;
+        for (int k = 0; k < i && has_buffer(e, i) && !e->flat; k++)
+            if (has_buffer(e, k) && e->at[k].buffer == k && !is_taken(e, k, i) &&
+                td__emit_acc(stmt(e, k)) == td__emit_acc(stmt(e, i))) {
+                e->at[i].buffer = k;
+                break;
+            }
+    }
+}
+
+/* What all buffers take of the stack. */
+static int64_t stack_bytes(const td_emit *e) {
+    int64_t sum = e->kept, row = e->has_rows ? e->n->inside.c : e->block;
+    for (int i = 0; i < e->n->stmt.n; i++) {
+        if (has_buffer(e, i) && e->at[i].buffer == i)
+            sum += row * td__dtype_bytes[td__emit_acc(stmt(e, i))];
+        if (e->at[i].main && stmt(e, i)->kind == TD_S_DRAW && td__emit_draws_runs(e, i))
+            sum += e->block * 8;
+    }
+    return sum;
+}
+
+/* Which values are kept and where sums are folded, within the stack of a thread: whole
+ * rows, else blocks, else smaller blocks. */
+static void plan_buffers(td_emit *e) {
+    for (e->block = TD_EMIT_BLOCK;;) {
+        spread(e);
+        for (int round = 0; round < 4 && choose(e); round++) spread(e);
+        while (delay_stores(e)) spread(e);
+        share_buffers(e);
+        if (stack_bytes(e) <= TD_EMIT_STACK || e->block <= 16) return;
+        if (e->has_rows) e->has_rows = false;
+        else e->block /= 2;
+    }
+}
+
 bool td__emit_plan(td_emit *e) {
     const td_nest *n = e->n;
     e->at = td__zalloc((size_t)(n->stmt.n + 1) * sizeof *e->at);
@@ -292,9 +356,7 @@ bool td__emit_plan(td_emit *e) {
     TD_ASSERT(e->n_loops <= TD_EMIT_LOOPS);
     mark_needed(e);
     find_stores(e);
-    spread(e);
-    for (int round = 0; round < 4 && choose(e); round++) spread(e);
-    while (delay_stores(e)) spread(e);
+    plan_buffers(e);
     number_columns(e);
     return true;
 }

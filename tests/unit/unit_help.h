@@ -6,6 +6,8 @@
 #include "tandem/tandem.h"
 #include "td_test.h"
 
+#include <stdatomic.h>
+
 /* A context that neither finds code on disk nor keeps it there. */
 static inline td_ctx *open_plain(void) {
     td_ctx *cx = td_open();
@@ -13,11 +15,11 @@ static inline td_ctx *open_plain(void) {
     return cx;
 }
 
-/* y = by * x, from a text of its own; the 64 last ones stay valid. */
+/* y = by * x, from a text of its own; the 512 last ones stay valid. */
 static inline td_kernel scale_kernel(int by) {
-    static _Thread_local char text[64][512];
-    static _Thread_local int  nr;
-    char                     *s = text[nr++ % 64];
+    static char       text[512][512];
+    static atomic_int nr;
+    char             *s = text[(unsigned)atomic_fetch_add(&nr, 1) % 512];
     snprintf(s, sizeof text[0],
              "void KERNEL(const td_nest_run *r, int64_t part, int64_t begin,\n"
              "            int64_t end) {\n"
