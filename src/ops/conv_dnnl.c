@@ -69,18 +69,18 @@ static td_conv_layout layout_of(const td_conv *p, td_conv_dir dir) {
 /* ---- building ----------------------------------------------------------- */
 
 typedef struct shapes {
-    dnnl_memory_desc_t x, w, y, bias;
+    td_md x, w, y, bias;
 } shapes;
 
-static bool tagged(dnnl_memory_desc_t *md, int rank, const dnnl_dims_t dims,
-                   dnnl_format_tag_t tag) {
-    return dnnl_memory_desc_init_by_tag(md, rank, dims, dnnl_f32, tag) == dnnl_success;
+static void free_shapes(shapes *s) {
+    td__md_free(&s->x);
+    td__md_free(&s->w);
+    td__md_free(&s->y);
+    td__md_free(&s->bias);
 }
 
-static bool strided(dnnl_memory_desc_t *md, int rank, const dnnl_dims_t dims,
-                    const dnnl_dims_t strides) {
-    return dnnl_memory_desc_init_by_strides(md, rank, dims, dnnl_f32, strides) ==
-           dnnl_success;
+static bool tagged(td_md *md, int rank, const dnnl_dims_t dims, dnnl_format_tag_t tag) {
+    return td__md_tagged(md, rank, dims, dnnl_f32, tag);
 }
 
 /* The caller's arrays, and what is asked of the library in their place. */
@@ -104,8 +104,9 @@ static bool describe(const int64_t *v, shapes *outer, shapes *inner) {
         memmove(f, f + 1, 4 * sizeof f[0]);
         memmove(f_step, f_step + 1, 4 * sizeof f_step[0]);
     }
-    return strided(&outer->x, 4, x, x_step) && strided(&outer->y, 4, y, y_step) &&
-           strided(&outer->w, 5 - flat, f, f_step) &&
+    return td__md_strided(&outer->x, 4, x, x_step) &&
+           td__md_strided(&outer->y, 4, y, y_step) &&
+           td__md_strided(&outer->w, 5 - flat, f, f_step) &&
            tagged(&outer->bias, 1, bias, dnnl_a) && tagged(&inner->x, 4, x, tag) &&
            tagged(&inner->y, 4, y, tag) && tagged(&inner->bias, 1, bias, dnnl_a) &&
            tagged(&inner->w, 5 - flat, f, dnnl_format_tag_any);
@@ -114,70 +115,70 @@ static bool describe(const int64_t *v, shapes *outer, shapes *inner) {
 /* Backward descriptors need forward's as a hint. */
 static bool describe_op(const int64_t *v, const shapes *in, dnnl_engine_t eng,
                         dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *pd) {
-    const dnnl_dims_t stride = {v[KEY_SH], v[KEY_SW]}, pad = {v[KEY_PH], v[KEY_PW]};
-    const dnnl_dims_t dil = {v[KEY_DH] - 1, v[KEY_DW] - 1};
-    dnnl_convolution_desc_t d;
-    dnnl_primitive_desc_t   hint;
-    if (dnnl_dilated_convolution_forward_desc_init(
-            &d, dnnl_forward_training, dnnl_convolution_direct, &in->x, &in->w,
-            v[KEY_BIAS] ? &in->bias : NULL, &in->y, stride, dil, pad, pad))
-        return false;
-    if (dnnl_primitive_desc_create(&hint, &d, attr, eng, NULL)) return false;
+    const td_dnnl_conv    c = {.eng = eng,
+                               .attr = attr,
+                               .x = td__md(&in->x),
+                               .w = td__md(&in->w),
+                               .bias = v[KEY_BIAS] ? td__md(&in->bias) : NULL,
+                               .y = td__md(&in->y),
+                               .stride = {v[KEY_SH], v[KEY_SW]},
+                               .dilation = {v[KEY_DH] - 1, v[KEY_DW] - 1},
+                               .pad = {v[KEY_PH], v[KEY_PW]}};
+    dnnl_primitive_desc_t hint;
+    if (!td__dnnl_conv(&hint, &c)) return false;
     if (v[KEY_DIR] == TD_CONV_FORWARD) {
         *pd = hint;
         return true;
     }
-    dnnl_status_t s =
-        v[KEY_DIR] == TD_CONV_DATA
-            ? dnnl_dilated_convolution_backward_data_desc_init(&d,
-                                                               dnnl_convolution_direct,
-                                                               &in->x, &in->w, &in->y,
-                                                               stride, dil, pad, pad)
-            : dnnl_dilated_convolution_backward_weights_desc_init(
-                  &d, dnnl_convolution_direct, &in->x, &in->w, NULL, &in->y, stride,
-                  dil, pad, pad);
-    bool ok = !s && !dnnl_primitive_desc_create(pd, &d, attr, eng, hint);
+    bool ok = v[KEY_DIR] == TD_CONV_DATA ? td__dnnl_conv_data(pd, &c, hint)
+                                         : td__dnnl_conv_weights(pd, &c, hint);
     dnnl_primitive_desc_destroy(hint);
     return ok;
 }
 
 /* Operand i is argument `arg`; its inner layout is the one the library chose. */
 static bool operand(td_prim *p, int i, int arg, dnnl_primitive_desc_t pd,
-                    const dnnl_memory_desc_t *outer) {
-    const dnnl_memory_desc_t *md =
-        dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, arg);
+                    const td_md *outer) {
+    td_md_ref md = dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, arg);
     if (!md) return false;
     p->arg[i] = arg;
-    p->outer[i] = *outer;
-    p->inner[i] = *md;
-    return true;
+    return td__md_copy(&p->outer[i], td__md(outer)) && td__md_copy(&p->inner[i], md);
+}
+
+static bool set_operands(td_prim *p, const shapes *out, dnnl_primitive_desc_t pd) {
+    const int64_t *v = p->key.v;
+    switch ((td_conv_dir)v[KEY_DIR]) {
+    case TD_CONV_FORWARD:
+        return operand(p, TD_PRIM_A, DNNL_ARG_SRC, pd, &out->x) &&
+               operand(p, TD_PRIM_B, DNNL_ARG_WEIGHTS, pd, &out->w) &&
+               operand(p, TD_PRIM_OUT, DNNL_ARG_DST, pd, &out->y) &&
+               (!v[KEY_BIAS] ||
+                operand(p, TD_PRIM_BIAS, DNNL_ARG_BIAS, pd, &out->bias));
+    case TD_CONV_DATA:
+        return operand(p, TD_PRIM_A, DNNL_ARG_DIFF_DST, pd, &out->y) &&
+               operand(p, TD_PRIM_B, DNNL_ARG_WEIGHTS, pd, &out->w) &&
+               operand(p, TD_PRIM_OUT, DNNL_ARG_DIFF_SRC, pd, &out->x);
+    case TD_CONV_WEIGHTS:
+        return operand(p, TD_PRIM_A, DNNL_ARG_SRC, pd, &out->x) &&
+               operand(p, TD_PRIM_B, DNNL_ARG_DIFF_DST, pd, &out->y) &&
+               operand(p, TD_PRIM_OUT, DNNL_ARG_DIFF_WEIGHTS, pd, &out->w);
+    }
+    return false;
 }
 
 static bool build(td_prim *p, dnnl_engine_t eng, dnnl_primitive_attr_t attr,
                   dnnl_primitive_desc_t *pd) {
-    const int64_t *v = p->key.v;
-    shapes         out, in;
-    bool           ok = false;
-    if (!describe(v, &out, &in) || !describe_op(v, &in, eng, attr, pd)) return false;
-    switch ((td_conv_dir)v[KEY_DIR]) {
-    case TD_CONV_FORWARD:
-        ok = operand(p, TD_PRIM_A, DNNL_ARG_SRC, *pd, &out.x) &&
-             operand(p, TD_PRIM_B, DNNL_ARG_WEIGHTS, *pd, &out.w) &&
-             operand(p, TD_PRIM_OUT, DNNL_ARG_DST, *pd, &out.y) &&
-             (!v[KEY_BIAS] || operand(p, TD_PRIM_BIAS, DNNL_ARG_BIAS, *pd, &out.bias));
-        break;
-    case TD_CONV_DATA:
-        ok = operand(p, TD_PRIM_A, DNNL_ARG_DIFF_DST, *pd, &out.y) &&
-             operand(p, TD_PRIM_B, DNNL_ARG_WEIGHTS, *pd, &out.w) &&
-             operand(p, TD_PRIM_OUT, DNNL_ARG_DIFF_SRC, *pd, &out.x);
-        break;
-    case TD_CONV_WEIGHTS:
-        ok = operand(p, TD_PRIM_A, DNNL_ARG_SRC, *pd, &out.x) &&
-             operand(p, TD_PRIM_B, DNNL_ARG_DIFF_DST, *pd, &out.y) &&
-             operand(p, TD_PRIM_OUT, DNNL_ARG_DIFF_WEIGHTS, *pd, &out.w);
-        break;
+    shapes out, in;
+    memset(&out, 0, sizeof out);
+    memset(&in, 0, sizeof in);
+    bool ok =
+        describe(p->key.v, &out, &in) && describe_op(p->key.v, &in, eng, attr, pd);
+    if (ok && !set_operands(p, &out, *pd)) {
+        dnnl_primitive_desc_destroy(*pd);
+        ok = false;
     }
-    if (!ok) dnnl_primitive_desc_destroy(*pd);
+    free_shapes(&out);
+    free_shapes(&in);
     return ok;
 }
 

@@ -108,40 +108,37 @@ enum {
 };
 
 /* Three strides at v, sizes d; a batch stride of 0 is a batch of one. */
-static bool describe(dnnl_memory_desc_t *md, const int64_t d[3], const int64_t v[3]) {
+static bool describe(td_md *md, const int64_t d[3], const int64_t v[3]) {
     dnnl_dims_t dims = {v[0] ? d[0] : 1, d[1], d[2]}, strides = {v[0], v[1], v[2]};
     if (v[0] == 0) strides[0] = d[1] * d[2];
-    return dnnl_memory_desc_init_by_strides(md, 3, dims, dnnl_f32, strides) ==
-           dnnl_success;
+    return td__md_strided(md, 3, dims, strides);
 }
 
 static bool build_batch(td_prim *p, dnnl_engine_t eng, dnnl_primitive_attr_t attr,
                         dnnl_primitive_desc_t *pd) {
-    const int64_t      *v = p->key.v;
-    const int64_t       a[3] = {v[KEY_BATCH], v[KEY_M], v[KEY_K]};
-    const int64_t       b[3] = {v[KEY_BATCH], v[KEY_K], v[KEY_N]};
-    const int64_t       c[3] = {v[KEY_BATCH], v[KEY_M], v[KEY_N]};
-    dnnl_matmul_desc_t  d;
-    dnnl_memory_desc_t *md = p->outer;
+    const int64_t *v = p->key.v;
+    const int64_t  a[3] = {v[KEY_BATCH], v[KEY_M], v[KEY_K]};
+    const int64_t  b[3] = {v[KEY_BATCH], v[KEY_K], v[KEY_N]};
+    const int64_t  c[3] = {v[KEY_BATCH], v[KEY_M], v[KEY_N]};
+    td_md         *md = p->outer;
     if (!describe(&md[TD_PRIM_A], a, v + KEY_A) ||
         !describe(&md[TD_PRIM_B], b, v + KEY_B) ||
         !describe(&md[TD_PRIM_OUT], c, v + KEY_C))
         return false;
-    memcpy(p->inner, p->outer, sizeof p->inner);
+    for (int i = TD_PRIM_A; i <= TD_PRIM_OUT; i++)
+        if (!td__md_copy(&p->inner[i], td__md(&md[i]))) return false;
     p->arg[TD_PRIM_A] = DNNL_ARG_SRC;
     p->arg[TD_PRIM_B] = DNNL_ARG_WEIGHTS;
     p->arg[TD_PRIM_OUT] = DNNL_ARG_DST;
     if (v[KEY_SUM]) {
         dnnl_post_ops_t ops;
         if (dnnl_post_ops_create(&ops)) return false;
-        bool ok = !dnnl_post_ops_append_sum(ops, 1.0f) &&
-                  !dnnl_primitive_attr_set_post_ops(attr, ops);
+        bool ok = td__dnnl_add_sum(ops) && !dnnl_primitive_attr_set_post_ops(attr, ops);
         dnnl_post_ops_destroy(ops);
         if (!ok) return false;
     }
-    return !dnnl_matmul_desc_init(&d, &md[TD_PRIM_A], &md[TD_PRIM_B], NULL,
-                                  &md[TD_PRIM_OUT]) &&
-           !dnnl_primitive_desc_create(pd, &d, attr, eng, NULL);
+    return td__dnnl_matmul(pd, eng, td__md(&md[TD_PRIM_A]), td__md(&md[TD_PRIM_B]),
+                           td__md(&md[TD_PRIM_OUT]), attr);
 }
 
 /* `batch` items, or blocks of them, of k->m x k->n; false: do it otherwise. */

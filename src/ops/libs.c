@@ -21,11 +21,10 @@
 #if TD_HAVE_DNNL
 void td__dnnl_bound(void) {
 #ifdef __x86_64__
-    static const dnnl_cpu_isa_t most[TD_CPU_COUNT] = {dnnl_cpu_isa_sse41,
-                                                      dnnl_cpu_isa_avx2,
-                                                      dnnl_cpu_isa_all};
-    td_cpu_level                level = td__cpu_level();
-    if (level < td__cpu_best()) (void)dnnl_set_max_cpu_isa(most[level]);
+    td_cpu_level level = td__cpu_level();
+    if (level == td__cpu_best()) return;
+    (void)dnnl_set_max_cpu_isa(level == TD_CPU_AVX2 ? dnnl_cpu_isa_avx2
+                                                    : dnnl_cpu_isa_sse41);
 #endif
 }
 

@@ -48,21 +48,24 @@ static void destroy(td_prim *p) {
     for (int i = 0; i < TD_PRIM_OPERANDS; i++)
         if (p->move[i]) dnnl_primitive_destroy(p->move[i]);
     if (p->op) dnnl_primitive_destroy(p->op);
+    for (int i = 0; i < TD_PRIM_OPERANDS; i++)
+        td__md_free(&p->outer[i]), td__md_free(&p->inner[i]);
+    td__md_free(&p->room);
     td__free(p);
 }
 
 static void note_pad(td_prim *p, const_dnnl_primitive_desc_t pd) {
-    const dnnl_memory_desc_t *md =
-        dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
-    size_t n = md ? dnnl_memory_desc_get_size(md) : 0;
+    td_md_ref md = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
+    size_t    n = md ? dnnl_memory_desc_get_size(md) : 0;
     if (n > p->pad) p->pad = n;
 }
 
 static bool make_move(td_prim *p, int i, dnnl_primitive_attr_t attr) {
-    const dnnl_memory_desc_t *from = &p->outer[i], *to = &p->inner[i];
-    dnnl_primitive_desc_t     pd = NULL;
+    td_md_ref             outer = td__md(&p->outer[i]), inner = td__md(&p->inner[i]);
+    td_md_ref             from = i == TD_PRIM_OUT ? inner : outer;
+    td_md_ref             to = i == TD_PRIM_OUT ? outer : inner;
+    dnnl_primitive_desc_t pd = NULL;
     if (dnnl_memory_desc_equal(from, to)) return true;
-    if (i == TD_PRIM_OUT) from = &p->inner[i], to = &p->outer[i];
     if (dnnl_reorder_primitive_desc_create(&pd, from, engine, to, engine, attr))
         return false;
     note_pad(p, pd);
@@ -81,7 +84,8 @@ static bool make_steps(td_prim *p, td_prim_build *build, dnnl_primitive_attr_t a
     dnnl_primitive_desc_destroy(pd);
     for (int i = 0; ok && i < TD_PRIM_OPERANDS; i++)
         ok = !p->arg[i] || make_move(p, i, attr);
-    return ok;
+    dnnl_dims_t dims = {(dnnl_dim_t)p->pad};
+    return ok && (!p->pad || td__md_tagged(&p->room, 1, dims, dnnl_u8, dnnl_a));
 }
 
 static td_prim *make(const td_prim_key *key, td_prim_build *build) {
@@ -105,11 +109,12 @@ static td_prim *make(const td_prim_key *key, td_prim_build *build) {
 static td_prim *find(const td_prim_key *key) {
     td_prim *found = NULL;
     pthread_mutex_lock(&lock);
-    for (int i = 0; i < CACHE_SIZE && cache[i] && !found; i++) {
+    for (int i = 0; i < CACHE_SIZE && cache[i]; i++) {
         if (memcmp(&cache[i]->key, key, sizeof *key)) continue;
         found = cache[i];
         found->refs++;
         found->used = ++clock_now;
+        break;
     }
     pthread_mutex_unlock(&lock);
     return found;
@@ -163,31 +168,26 @@ typedef struct run {
 
 static size_t padded(size_t n) { return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1); }
 
-static bool handle(dnnl_memory_t *to, const dnnl_memory_desc_t *md, void *ptr) {
-    return dnnl_memory_create(to, md, engine, ptr) == dnnl_success;
+static bool handle(dnnl_memory_t *to, const td_md *md, void *ptr) {
+    return dnnl_memory_create(to, td__md(md), engine, ptr) == dnnl_success;
 }
 
 static bool run_open(run *r, void *const ptr[TD_PRIM_OPERANDS]) {
     const td_prim *p = r->p;
-    dnnl_dims_t    dims = {(dnnl_dim_t)p->pad};
     size_t         at = padded(p->pad);
     r->bytes = at;
     for (int i = 0; i < TD_PRIM_OPERANDS; i++)
-        if (p->move[i]) r->bytes += padded(dnnl_memory_desc_get_size(&p->inner[i]));
+        if (p->move[i])
+            r->bytes += padded(dnnl_memory_desc_get_size(td__md(&p->inner[i])));
     if (r->bytes && !(r->scratch = td__block_alloc(r->bytes))) return false;
     if (dnnl_stream_create(&r->stream, engine, dnnl_stream_default_flags)) return false;
-    if (p->pad) {
-        dnnl_memory_desc_t md;
-        if (dnnl_memory_desc_init_by_tag(&md, 1, dims, dnnl_u8, dnnl_a) ||
-            !handle(&r->pad, &md, r->scratch))
-            return false;
-    }
+    if (p->pad && !handle(&r->pad, &p->room, r->scratch)) return false;
     for (int i = 0; i < TD_PRIM_OPERANDS; i++) {
         if (!p->arg[i]) continue;
         if (!handle(&r->outer[i], &p->outer[i], ptr[i])) return false;
         if (!p->move[i]) continue;
         if (!handle(&r->inner[i], &p->inner[i], r->scratch + at)) return false;
-        at += padded(dnnl_memory_desc_get_size(&p->inner[i]));
+        at += padded(dnnl_memory_desc_get_size(td__md(&p->inner[i])));
     }
     return true;
 }

@@ -9,7 +9,8 @@
 #endif
 
 #if TD_HAVE_DNNL
-#include <dnnl.h>
+#include "ops/dnnl_api.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,14 +25,15 @@ typedef struct td_prim_key {
 /* One operation on two inputs, an output and perhaps a bias. Where the layout
  * the kernel wants (inner) is not the caller's (outer), `move` reorders. */
 typedef struct td_prim {
-    td_prim_key        key;
-    int                refs;                  /* users, plus one while cached */
-    uint64_t           used;                  /* clock of the last use */
-    int                arg[TD_PRIM_OPERANDS]; /* DNNL_ARG_*; 0: absent */
-    dnnl_memory_desc_t outer[TD_PRIM_OPERANDS], inner[TD_PRIM_OPERANDS];
-    dnnl_primitive_t   move[TD_PRIM_OPERANDS];
-    dnnl_primitive_t   op;
-    size_t             pad; /* bytes of scratchpad, the most of any step */
+    td_prim_key      key;
+    int              refs;                  /* users, plus one while cached */
+    uint64_t         used;                  /* clock of the last use */
+    int              arg[TD_PRIM_OPERANDS]; /* DNNL_ARG_*; 0: absent */
+    td_md            outer[TD_PRIM_OPERANDS], inner[TD_PRIM_OPERANDS];
+    td_md            room; /* of the scratchpad */
+    dnnl_primitive_t move[TD_PRIM_OPERANDS];
+    dnnl_primitive_t op;
+    size_t           pad; /* bytes of scratchpad, the most of any step */
 } td_prim;
 
 /* Fills arg and outer, and gives the descriptor of the operation, made with
