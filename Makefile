@@ -35,8 +35,15 @@ endif
 CLEAR    := -mmemset-strategy=unrolled_loop:512:noalign,libcall:-1:noalign
 CLEAR    := $(if $(shell $(CC) $(CLEAR) -E -x c /dev/null 2>/dev/null),$(CLEAR))
 CFLAGS   := $(OPT) -g $(CLEAR)
+# Hardening: canaries, checked string and memory functions, and addresses of functions
+# that are read-only once the program runs. Sanitizers check more, so they go without.
+HARDEN_C := -fstack-protector-strong -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2
+HARDEN_C := $(if $(SAN)$(filter -O0,$(OPT)),,$(HARDEN_C))
+HARDEN_L := $(if $(SAN),,-Wl,-z,relro,-z,now)
+# Threads may have stacks of 256 KB, of which the C library and OpenBLAS take 64.
+FRAMES   := $(if $(SAN)$(filter -O0,$(OPT)),,-Wframe-larger-than=49152)
 CPPFLAGS := -D_GNU_SOURCE -Iinclude -Isrc
-ALL_C     = -std=c11 $(CPPFLAGS) $(WARN) -fvisibility=hidden -fPIC $(CFLAGS) $(SAN)
+ALL_C     = -std=c11 $(CPPFLAGS) $(WARN) -fvisibility=hidden -fPIC $(CFLAGS) $(HARDEN_C) $(SAN)
 LIBS     := -ldnnl -lopenblas -lxxhash -lcjson -lpthread -lm
 
 # Vector kernels: the same sources once per CPU level, chosen when they run.
@@ -106,7 +113,7 @@ all: $(B)/libtandem.a $(B)/libtandem.so $(if $(CLI_SRCS),$(B)/tandem) ## library
 # Two stamps, rewritten only when their text changes: the compiler and its flags,
 # which rebuilds everything, and the list of objects, which links again.
 ISA_ALL := $(foreach i,$(ISAS),$(i) $(ISA_$(i)))
-FLAGS := $(CC) $(ALL_C) $(LOOP_C) $(ISA_ALL) $(UNIT_C)
+FLAGS := $(CC) $(ALL_C) $(FRAMES) $(LOOP_C) $(ISA_ALL) $(UNIT_C) $(HARDEN_L)
 stamp = $(shell mkdir -p $(B); echo '$(1)' | cmp -s - $(2) || echo '$(1)' >$(2))
 $(call stamp,$(FLAGS),$(B)/flags)
 $(call stamp,$(LIB_OBJS) $(CLI_OBJS) $(UNIT_SRCS) $(OPS_SRCS),$(B)/objects)
@@ -127,6 +134,7 @@ $(B)/obj/src/%.o: CPPFLAGS += -DTD_KEEP_PLACE
 
 # For examples/gpt2/model.h.
 $(B)/obj/src/cli/%.o: CPPFLAGS += -I.
+$(B)/obj/src/%.o: WARN += $(FRAMES)
 
 # Emitted code is compiled as the loops are.
 $(B)/obj/src/backend/cc.o: CPPFLAGS += -DTD_LOOP_FLAGS='"$(LOOP_C)"' \
@@ -159,10 +167,10 @@ $(B)/libtandem.a: $(LIB_OBJS) $(B)/objects
 # Never unloaded: its worker threads outlive any dlclose.
 $(B)/libtandem.so: $(LIB_OBJS) $(B)/objects
 	@echo '  ld   $@'
-	$(Q)$(CC) -shared $(SAN) -Wl,-soname,libtandem.so.$(MAJOR) -Wl,-z,nodelete \
+	$(Q)$(CC) -shared $(HARDEN_L) $(SAN) -Wl,-soname,libtandem.so.$(MAJOR) -Wl,-z,nodelete \
 	    $(LIB_OBJS) -o $@ $(LIBS)
 
-link = @echo '  ld   $@'; $(if $(V),set -x;) $(CC) $(SAN) $(filter %.o,$^) $(B)/libtandem.a -o $@
+link = @echo '  ld   $@'; $(if $(V),set -x;) $(CC) -pie $(HARDEN_L) $(SAN) $(filter %.o,$^) $(B)/libtandem.a -o $@
 $(B)/tandem: $(CLI_OBJS) $(B)/libtandem.a
 	$(link) $(LIBS)
 $(B)/unit: $(call obj,$(UNIT_SRCS)) $(B)/libtandem.a

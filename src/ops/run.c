@@ -42,8 +42,10 @@ typedef struct room {
     _Alignas(LINE) char via[TD_RUN_CHUNK * MAX_BYTES];
 } room;
 
+/* Tiles of the operands that need one, 16 KB each: too much for a stack. */
 typedef struct tiles {
-    _Alignas(LINE) char raw[TD_RUN_OPERANDS][TILE_BYTES]; /* [row][column] */
+    char *raw[TD_RUN_OPERANDS]; /* [row][column]; NULL: not a TILE */
+    void *block;
 } tiles;
 
 static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
@@ -243,18 +245,34 @@ static void run_rows(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-static void run_tiles(void *arg, int64_t begin, int64_t end) {
-    const plan *p = arg;
-    room        m;
-    tiles       t;
-    int64_t     idx[TD_MAX_RANK], rows, cols;
-    char       *at[TD_RUN_OPERANDS];
-    load_numbers(p, &m);
-    find_unit(p, begin, idx);
-    for (int64_t u = begin; u < end; u++, next_unit(p, idx)) {
-        place_unit(p, idx, at, &rows, &cols);
-        run_tile(p, &m, &t, rows, cols, at);
+/* Memory for the tiles of p; without any, p loads those operands by their strides. */
+static tiles take_tiles(plan *p) {
+    tiles  t = {.block = NULL};
+    size_t n = 0;
+    for (int k = 1; k < p->r->it.n; k++) n += p->mode[k] == TILE;
+    t.block = td__alloc(n * TILE_BYTES + LINE);
+    char *at = (char *)(((uintptr_t)t.block + LINE - 1) / LINE * LINE);
+    for (int k = 1; k < p->r->it.n; k++) {
+        if (p->mode[k] != TILE) continue;
+        if (!t.block) p->mode[k] = LOAD;
+        else t.raw[k] = at, at += TILE_BYTES;
     }
+    return t;
+}
+
+static void run_tiles(void *arg, int64_t begin, int64_t end) {
+    plan    p = *(const plan *)arg;
+    room    m;
+    tiles   t = take_tiles(&p);
+    int64_t idx[TD_MAX_RANK], rows, cols;
+    char   *at[TD_RUN_OPERANDS];
+    load_numbers(&p, &m);
+    find_unit(&p, begin, idx);
+    for (int64_t u = begin; u < end; u++, next_unit(&p, idx)) {
+        place_unit(&p, idx, at, &rows, &cols);
+        run_tile(&p, &m, &t, rows, cols, at);
+    }
+    td__free(t.block);
 }
 
 static void run_copies(void *arg, int64_t begin, int64_t end) {
