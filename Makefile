@@ -328,6 +328,22 @@ fuzz: build/fuzz/programs ## fuzz for N=60 seconds in all, replaying the kept in
 	fi
 	@tools/fuzz.sh $(N) $(FUZZERS)
 
+# At -O0 a branch of the source is a branch of the program. All unit tests run in one
+# process: counts are written when it ends.
+COVER := $(MAKE) --no-print-directory INPROC=1 OPT=-O0 B=build/cov SAN=--coverage
+COVERED := unit ops-test golden programs/cases programs/cli programs/cli_check \
+           programs/check programs/twice fuzz/programs $(FAULTS:$(B)/%=%)
+.PHONY: coverage
+coverage: ## lines and branches that tests run, by room; FILES=1: by file, too
+	+@find build/cov -name '*.gcda' -delete 2>/dev/null; \
+	    $(COVER) all $(addprefix build/cov/,$(COVERED) programs/ops_native)
+	-@TD_TEST_QUICK=1 tools/run-tests.sh '' $(addprefix build/cov/,$(COVERED))
+	-@TD_TEST_QUICK=1 TD_BACKEND=native TD_CC_FLAGS=-O0 \
+	    tools/run-tests.sh '' build/cov/unit build/cov/programs/ops_native
+	-@TD_TEST_QUICK=1 TD_BACKEND=native TD_CC_FLAGS=-O0 TD_CACHE_DISK_MB=0 \
+	    tools/run-tests.sh '' build/cov/faults/aot
+	@FILES='$(FILES)' tools/coverage.sh build/cov/obj
+
 check-all: setup ## everything: tests, lint, all sanitizers, valgrind, fuzzing
 	@$(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory lint
@@ -374,7 +390,7 @@ endif
 
 # ---- taste -------------------------------------------------------------------
 
-lint: gen-check ## format, layers, limits, lone headers, pure asserts, fresh files
+lint: gen-check ## format, layers, limits, lone headers, static analysis, fresh files
 	@CC='$(CC)' tools/lint.sh $(FORMATTED)
 
 fmt: ## settle the format of every file
