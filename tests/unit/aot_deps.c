@@ -279,6 +279,30 @@ TEST(a_watched_number_is_part_of_the_key) {
     }
 }
 
+static bool watches_and_calls(td_call *c) {
+    env *e = td_call_env(c);
+    td_watch(c, &e->rate, sizeof e->rate);
+    return calls_net(c);
+}
+
+TEST(an_explanation_lists_modules_and_watched_values) {
+    td_ctx *cx = open_quiet();
+    env     e = {.net = td_nn_dropout(cx, 0.5), .rate = 0.25};
+    td_fn  *f = td_aot_function(cx, watches_and_calls, &e, NULL);
+    char    text[8000];
+    value_of(f, td_ones(cx, TD_SHAPE(4)));
+    td_explain(f, text, sizeof text);
+    CHECK(strstr(text, "module Dropout: modes and members"));
+    CHECK(strstr(text, "watched value 0 (tests/unit/aot_deps.c:"));
+    CHECK(strstr(text, "): 0.25 (as an int"));
+    td_explain_json(f, text, sizeof text);
+    CHECK(strstr(text, "module Dropout: modes and members"));
+    CHECK_OK(cx);
+    td_fn_drop(f);
+    td_module_free(e.net);
+    td_close(cx);
+}
+
 TEST(watched_values_end_at_the_limit_of_specializations) {
     td_ctx     *cx = open_quiet();
     env         e = {.rate = 0};
