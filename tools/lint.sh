@@ -49,10 +49,14 @@ readme() {
 
 limits() { awk -f tools/limits.awk tools/limits.allow "$@"; }
 
+# A set-uid program must not believe its caller's environment.
+environment() { ! grep -nwE 'getenv' src/*/*.c src/*/*.h | grep -v '^src/cli/term.c:'; }
+
 check format format "$@"
 check layers sh tools/layers.sh
 check limits limits "$@"
 check 'lone headers' lone_headers
 check readme readme
+check environment environment
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -224,17 +224,17 @@ static bool serves(td_fn *f, td_spec *s) {
 /* 1: it serves; 0: there may be others; -1: there are no more. */
 static int try_entry(td_fn *f, td_spec *s, td_disk *d, const char *key, int nr) {
     char        name[64];
-    td_disk_map m;
+    td_disk_entry m;
     entry_name(s, nr, name, sizeof name);
-    const char *bad = td__disk_map(d, name, key, &m);
+    const char *bad = td__disk_read(d, name, key, &m);
     bool        none = bad != NULL, whole = false, fits = false;
     if (!bad) {
-        td_reader r = td__reader(m.bytes, m.kept);
+        td_reader r = td__reader(m.bytes, m.payload);
         whole = get_entry(&r, f, s);
         if (!whole) bad = "is not what it says, or memory is out";
         else if (!(fits = serves(f, s))) bad = "is for other sizes or offsets";
     }
-    td__disk_unmap(&m);
+    td__disk_entry_free(&m);
     if (fits) td__log(f->cx, TD_LOG_cache, "hit: %s, %s", name, f->name);
     else
         td__log(f->cx, TD_LOG_cache, "miss: %s %s %.200s", name, bad,

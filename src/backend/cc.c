@@ -1,92 +1,19 @@
-/* cc.c -- the C compiler of the native backend: which one, with which flags, and what
- * it says. Flags are those of eager's loops (the Makefile hands them in), at the level
+/* cc.c -- the C compiler of the native backend: its flags, what it says, and what it
+ * makes. Flags are those of eager's loops (the Makefile hands them in), at the level
  * td__cpu_level, so that both compute the same to the last bit. */
+#include "backend/disk.h"
 #include "backend/unit.h"
 #include "core/cpu.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 static const char remedy[] = "set TD_CC to a C compiler that works, or backend=interp";
-
-/* ---- which -------------------------------------------------------------- */
-
-static bool is_program(const char *path) {
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, X_OK) == 0;
-}
-
-/* Where `name` is, as a shell would find it; false: nowhere. */
-static bool find_program(const char *name, char *out, size_t cap) {
-    const char *path = getenv("PATH");
-    if (strchr(name, '/'))
-        return snprintf(out, cap, "%s", name) < (int)cap && is_program(out);
-    if (!path || !*path) path = "/usr/local/bin:/usr/bin:/bin";
-    for (const char *p = path;; p++) {
-        int  n = (int)strcspn(p, ":");
-        bool fits = n > 0 && snprintf(out, cap, "%.*s/%s", n, p, name) < (int)cap;
-        if (fits && is_program(out)) return true;
-        p += n;
-        if (!*p) return false;
-    }
-}
-
-/* Adds the words of a text, split at blanks. */
-static bool add_words(td_cc *cc, const char *text) {
-    for (const char *p = text; *(p += strspn(p, " \t\n"));) {
-        size_t n = strcspn(p, " \t\n");
-        char  *word = td__arena_printf(&cc->arena, "%.*s", (int)n, p);
-        if (!word || !td__vec_push(&cc->words, word)) return td__fail_memory(cc->cx);
-        p += n;
-    }
-    return true;
-}
-
-/* The program named by words[0], which becomes its path. */
-static bool settle_program(td_cc *cc, const char *said) {
-    static const char *const usual[] = {"cc", "gcc", "clang"};
-    char                     at[4096];
-    bool                     found = false;
-    if (*said) {
-        if (!add_words(cc, said)) return false;
-        found = cc->words.n && find_program(cc->words.v[0], at, sizeof at);
-        if (!found)
-            return td__fail(cc->cx, TD_E_UNSUPPORTED,
-                            "native code: no compiler \"%.200s\" (setting cc); %s",
-                            said, remedy);
-    } else {
-        for (int i = 0; i < TD_COUNT(usual) && !found; i++)
-            found = find_program(usual[i], at, sizeof at);
-        if (!found)
-            return td__fail(cc->cx, TD_E_UNSUPPORTED,
-                            "native code: no C compiler: neither cc, gcc nor clang is "
-                            "in PATH; install one, %s",
-                            remedy);
-        if (!add_words(cc, usual[0])) return false;
-    }
-    cc->words.v[0] = cc->path = td__arena_strdup(&cc->arena, at);
-    return cc->path || td__fail_memory(cc->cx);
-}
-
-/* Another version of a compiler is another file. */
-static bool identify(td_cc *cc) {
-    struct stat st;
-    char       *real = realpath(cc->path, NULL);
-    const char *path = real ? real : cc->path;
-    if (stat(path, &st) != 0) memset(&st, 0, sizeof st);
-    cc->identity = td__arena_printf(&cc->arena, "%s, %lld bytes of %lld.%09ld", path,
-                                    (long long)st.st_size, (long long)st.st_mtim.tv_sec,
-                                    st.st_mtim.tv_nsec);
-    free(real);
-    return cc->identity || td__fail_memory(cc->cx);
-}
 
 /* ---- flags -------------------------------------------------------------- */
 
@@ -106,8 +33,8 @@ static bool add_flags(td_cc *cc) {
                                  "-fno-asynchronous-unwind-tables -fno-ident";
     td_buf            all = {0};
     int               first = cc->words.n;
-    if (!add_words(cc, TD_LOOP_FLAGS) || !add_words(cc, level_flags()) ||
-        !add_words(cc, always) || !add_words(cc, td__config(cc->cx)->cc_flags))
+    if (!td__cc_words(cc, TD_LOOP_FLAGS) || !td__cc_words(cc, level_flags()) ||
+        !td__cc_words(cc, always) || !td__cc_words(cc, td__config(cc->cx)->cc_flags))
         return false;
     for (int i = 1; i < cc->words.n; i++)
         td__buf_printf(&all, "%s%s", i > 1 ? " " : "", cc->words.v[i]);
@@ -118,7 +45,7 @@ static bool add_flags(td_cc *cc) {
 
 bool td__cc_open(td_cc *cc, td_ctx *cx) {
     *cc = (td_cc){.cx = cx};
-    return settle_program(cc, td__config(cx)->cc) && identify(cc) && add_flags(cc);
+    return td__cc_find(cc) && add_flags(cc);
 }
 
 void td__cc_close(td_cc *cc) {
@@ -290,7 +217,7 @@ static bool link_plain(build *b) {
     char                     ld[4096];
     td_words                 w = {0};
     td_child                 c = {0};
-    if (!find_program("ld", ld, sizeof ld)) return false;
+    if (!td__find_program("ld", ld, sizeof ld)) return false;
     bool ok = td__vec_push(&w, ld) && add_objects(b, &w, libs);
     return start(b, &c, &w, ok, b->log) == 0 && td__children_wait(&c, 1, b->until) &&
            c.status == 0;
@@ -308,24 +235,46 @@ static bool link_by_compiler(build *b) {
     return c.status == 0 || fail_child(b->cc, &c, b->dir, b->log);
 }
 
+/* Appends the whole file; false: it cannot be read. */
+static bool read_library(build *b, td_buf *library) {
+    char some[8192];
+    int  fd = open(b->so, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    library->n = 0;
+    ssize_t got = fd < 0 ? -1 : 0;
+    while (fd >= 0 && (got = read(fd, some, sizeof some)) > 0)
+        td__buf_addn(library, some, (size_t)got);
+    if (fd >= 0) close(fd);
+    return got == 0 && library->n > 0 && !library->failed;
+}
+
+/* NULL: *why says it. */
+static void *load(build *b, td_buf *library, const char *label, char *why, size_t cap) {
+    if (read_library(b, library))
+        return td__load_bytes(b->cc->cx, label, library->s, library->n, why, cap);
+    snprintf(why, cap, "%s", library->failed ? "no memory" : "it cannot be read");
+    return NULL;
+}
+
 /* Functions of libm are there where the process has it for all to see; else they are
  * missed here, as are those of a compiler's own library. */
-static void *link_and_load(build *b) {
-    void *lib = link_plain(b) ? dlopen(b->so, RTLD_NOW | RTLD_LOCAL) : NULL;
+static void *link_and_load(build *b, const char *label, td_buf *library) {
+    char  why[400] = "";
+    void *lib = link_plain(b) ? load(b, library, label, why, sizeof why) : NULL;
     if (lib) return lib;
     unlink(b->so);
     if (!link_by_compiler(b)) return NULL;
-    lib = dlopen(b->so, RTLD_NOW | RTLD_LOCAL);
-    if (!lib)
-        td__fail(b->cc->cx, TD_E_UNSUPPORTED,
-                 "native code: cannot load what %.200s made: %.300s; set TMPDIR to a "
-                 "directory that may hold programs, or backend=interp",
-                 b->cc->path, dlerror());
-    return lib;
+    lib = load(b, library, label, why, sizeof why);
+    if (lib) return lib;
+    if (library->failed) td__fail_memory(b->cc->cx);
+    td__fail(b->cc->cx, TD_E_UNSUPPORTED,
+             "native code: cannot load what %.200s made: %.300s; set TMPDIR to a "
+             "directory that may hold programs, or backend=interp",
+             b->cc->path, why);
+    return NULL;
 }
 
 void *td__cc_build(td_cc *cc, const char *dir, const td_buf *text, int n,
-                   const char *name) {
+                   const char *name, td_buf *library) {
     td_ctx *cx = cc->cx;
     build   b = {.cc = cc, .dir = dir, .n = n};
     b.until = td__seconds() + (double)td__config(cx)->cc_seconds;
@@ -334,7 +283,7 @@ void *td__cc_build(td_cc *cc, const char *dir, const td_buf *text, int n,
     bool ok = compile(&b, text);
     td__span_end(cx, "cc");
     td__span_begin(cx, "link");
-    void *lib = ok ? link_and_load(&b) : NULL;
+    void *lib = ok ? link_and_load(&b, name, library) : NULL;
     td__span_end(cx, "link");
     return lib;
 }

@@ -1,5 +1,6 @@
 /* cc_run.c -- running the compiler: child processes with a time limit, and the
  * directory their files lie in. No shell, and a child has nothing of ours. */
+#include "backend/disk.h"
 #include "backend/unit.h"
 
 #include <dirent.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -37,16 +39,19 @@ static bool is_dropped(const char *var) {
     return false;
 }
 
-/* A list to be freed, whose strings are borrowed; NULL: no memory. */
+/* A list to be freed, whose strings are borrowed; NULL: no memory. The environment of
+ * a set-uid program is its caller's: nothing of it reaches the compiler. */
 static char **make_environ(char *tmpdir) {
-    static char english[] = "LC_ALL=C";
+    static char english[] = "LC_ALL=C", path[] = "PATH=/usr/local/bin:/usr/bin:/bin";
     size_t      n = 0, at = 0;
-    while (environ && environ[n]) n++;
-    char **env = td__alloc(sizeof *env * (n + 3));
+    bool        secure = getauxval(AT_SECURE);
+    while (!secure && environ && environ[n]) n++;
+    char **env = td__alloc(sizeof *env * (n + 4));
     if (!env) return NULL;
     for (size_t i = 0; i < n; i++)
         if (!is_dropped(environ[i])) env[at++] = environ[i];
     env[at++] = english;
+    if (secure) env[at++] = path;
     env[at++] = tmpdir;
     env[at] = NULL;
     return env;
@@ -157,8 +162,16 @@ static const char prefix[] = "tandem-cc-"; /* and six letters */
 
 /* One level: neither we nor compilers make directories inside. */
 void td__temp_remove(const char *dir) {
-    DIR *d = *dir ? opendir(dir) : NULL;
-    if (!d) return;
+    struct stat st;
+    const int   how = O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW;
+    int         fd = *dir ? open(dir, how) : -1;
+    if (fd < 0) return;
+    bool ours = fstat(fd, &st) == 0 && st.st_uid == geteuid();
+    DIR *d = ours ? fdopendir(fd) : NULL;
+    if (!d) {
+        close(fd);
+        return;
+    }
     for (struct dirent *e; (e = readdir(d));)
         if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
             unlinkat(dirfd(d), e->d_name, 0);
@@ -193,17 +206,35 @@ static void sweep(const char *in) {
     closedir(d);
 }
 
+/* 0: *out is a fresh directory in `in` that only root and this user can change; else an
+ * errno, EPERM where others could replace it. */
+static int make_private(const char *in, char *out, size_t cap) {
+    int n = snprintf(out, cap, "%s/%sXXXXXX", in, prefix);
+    if (n <= 0 || (size_t)n >= cap) return ENAMETOOLONG;
+    if (td__io_fault() || !mkdtemp(out)) return errno;
+    int  fd = open(out, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    bool safe = fd >= 0 && !td__dir_danger(fd);
+    if (fd >= 0) close(fd);
+    if (!safe) rmdir(out);
+    return safe ? 0 : EPERM;
+}
+
 bool td__temp_dir(td_ctx *cx, char *out, size_t cap) {
-    const char *in = getenv("TMPDIR");
+    const char *in = secure_getenv("TMPDIR");
     if (!in || !*in) in = "/tmp";
-    sweep(in);
-    int  n = snprintf(out, cap, "%s/%sXXXXXX", in, prefix);
-    bool fits = n > 0 && (size_t)n < cap, bad = td__fault_now();
-    if (fits && !bad && mkdtemp(out)) return true;
-    int why = !fits ? ENAMETOOLONG : bad ? EIO : errno;
+    int why = make_private(in, out, cap);
+    if (!why) sweep(in);
+    if (why == EPERM && strcmp(in, "/tmp")) {
+        td__disk_warn(cx, "TMPDIR=", in, "other users can replace files in it",
+                      "/tmp is used");
+        why = make_private("/tmp", out, cap);
+    }
+    if (!why) return true;
     *out = 0;
     return td__fail(cx, TD_E_IO,
                     "native code: cannot make a directory in %.200s: %s; set TMPDIR to "
                     "one that can be written, or backend=interp",
-                    in, strerror(why));
+                    in,
+                    why == EPERM ? "other users can replace files in it"
+                                 : strerror(why));
 }

@@ -1,278 +1,174 @@
-/* disk.c -- the cache on disk: where it lies, loading from it after a check, storing.
- * Nothing here fails a call: what is not there is made. */
+/* disk.c -- files of the cache: reading after a check, loading, storing. A file is read
+ * once, into memory, and all that happens afterwards happens to those bytes. Nothing
+ * here fails a call: what is not there is made. */
 #include "backend/disk.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
-
-/* Says it once in a process for each text. */
-static void warn_once(td_ctx *cx, const char *what, const char *dir, const char *why) {
-    static _Atomic uint64_t told[8];
-    char                    text[1400];
-    snprintf(text, sizeof text, "cache: %s%.1024s: %.200s; compiled code is not kept",
-             what, dir, why);
-    uint64_t hash = td__hash(text, strlen(text), 1) | 1;
-    for (int i = 0; i < TD_COUNT(told); i++) {
-        uint64_t none = 0;
-        if (atomic_load(&told[i]) == hash) return;
-        if (atomic_compare_exchange_strong(&told[i], &none, hash)) break;
-        if (none == hash) return;
-    }
-    td__warn(cx, "%s", text);
-}
-
-/* Tests make file calls fail in turn, like allocations. */
-static bool io_fault(void) {
-    if (!td__fault_now()) return false;
-    errno = EIO;
-    return true;
-}
-
-/* ---- the directory ------------------------------------------------------ */
-
-/* False: no place is set, and none follows from the environment. */
-static bool choose_dir(td_disk *d) {
-    const char *said = td__config(d->cx)->cache_dir, *rest = "";
-    if (!*said) said = getenv("XDG_CACHE_HOME"), rest = "/tandem";
-    if (!said || *said != '/') {
-        if (said && *said && !*rest) {
-            warn_once(d->cx, "", said, "is not an absolute path");
-            return false;
-        }
-        said = getenv("HOME"), rest = "/.cache/tandem";
-    }
-    if (!said || *said != '/') return false;
-    int n = snprintf(d->dir, sizeof d->dir, "%s%s", said, rest);
-    if (n > 0 && (size_t)n < sizeof d->dir) return true;
-    *d->dir = 0;
-    return false;
-}
-
-/* With all directories above it, for this user alone. */
-static void make_dir(const char *dir) {
-    char path[1024];
-    snprintf(path, sizeof path, "%s", dir);
-    for (char *p = path + 1; *p; p++)
-        if (*p == '/') {
-            *p = 0;
-            (void)mkdir(path, 0700);
-            *p = '/';
-        }
-    (void)mkdir(path, 0700);
-}
-
-/* Code is run from it: nobody else may write there. */
-static const char *danger(int fd) {
-    struct stat st;
-    if (fstat(fd, &st) != 0) return strerror(errno);
-    if (st.st_uid != geteuid()) return "belongs to another user";
-    if (st.st_mode & (S_IWGRP | S_IWOTH)) return "can be written by others (chmod 700)";
-    return NULL;
-}
-
-static bool open_dir(td_disk *d) {
-    d->fd = open(d->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return d->fd >= 0;
-}
-
-void td__disk_open(td_disk *d, td_ctx *cx, bool make) {
-    *d = (td_disk){.cx = cx, .fd = -1};
-    if (td__config(cx)->cache_disk_mb == 0 || !choose_dir(d)) return;
-    if (!open_dir(d) && make && errno == ENOENT) {
-        make_dir(d->dir);
-        (void)open_dir(d);
-    }
-    if (d->fd < 0) {
-        if (make) warn_once(cx, "cannot open ", d->dir, strerror(errno));
-        return;
-    }
-    const char *why = danger(d->fd);
-    if (!why) return;
-    warn_once(cx, "", d->dir, why);
-    td__disk_close(d);
-}
-
-void td__disk_close(td_disk *d) {
-    if (d->fd >= 0) close(d->fd);
-    d->fd = -1;
-}
 
 /* ---- the footer --------------------------------------------------------- */
 
 /* The end of a file. A change of layout is another magic. */
 typedef struct tail {
     char     magic[8];
-    uint64_t library, text; /* bytes */
-    uint64_t hi, lo;        /* checksum of all before it, and of the fields above */
+    uint64_t payload, text; /* bytes */
+    uint64_t hi, lo;        /* code of all before it, and of the fields above */
 } tail;
 
-static const char magic[8] = "TDcode1";
+static const char magic[8] = "TDcode2";
 
-static td_hash128 checksum(const char *bytes, size_t n) {
-    return td__hash128(bytes, n - 2 * sizeof(uint64_t));
+static td_hash128 sign(const td_disk *d, const char *bytes, size_t n) {
+    return td__mac128(d->secret, bytes, n - 2 * sizeof(uint64_t));
 }
 
 /* Of a whole file in memory: NULL, or what is wrong with it. */
-static const char *look_at(const char *bytes, size_t n, tail *t) {
+static const char *check_file(const td_disk *d, const char *bytes, size_t n, tail *t) {
     if (n < sizeof *t) return "is cut off";
     memcpy(t, bytes + n - sizeof *t, sizeof *t);
     if (memcmp(t->magic, magic, sizeof magic))
         return "is cut off, or of another version";
-    if (t->library > n || t->text > n || t->library + t->text + sizeof *t != n)
+    if (t->payload > n || t->text > n || t->payload + t->text + sizeof *t != n)
         return "has another size than it says";
-    td_hash128 h = checksum(bytes, n);
-    return h.hi == t->hi && h.lo == t->lo ? NULL : "is damaged: its checksum is wrong";
+    if (!d->signs) return "cannot be checked: the secret of the cache is missing";
+    td_hash128 h = sign(d, bytes, n);
+    return h.hi == t->hi && h.lo == t->lo
+               ? NULL
+               : "is damaged, or was not written by this cache: its checksum is wrong";
 }
 
-/* ---- loading ------------------------------------------------------------ */
+/* ---- reading ------------------------------------------------------------ */
 
-void td__disk_unmap(td_disk_map *m) {
-    if (m->bytes) munmap((void *)(uintptr_t)m->bytes, m->n);
-    if (m->fd >= 0) close(m->fd);
+void td__disk_entry_free(td_disk_entry *e) {
+    td__free(e->bytes);
+    if (e->fd >= 0) close(e->fd);
+    *e = (td_disk_entry){.fd = -1};
 }
 
-/* NULL, or why not. */
-static const char *map_file(const td_disk *d, const char *name, td_disk_map *m) {
+/* Opens a file of ours: NULL, or why not. Anything else under that name, such as a
+ * pipe, a device or a link, is a miss, and does not block. */
+static const char *open_file(const td_disk *d, const char *name, td_disk_entry *e) {
     struct stat st;
-    *m = (td_disk_map){.fd = -1};
-    if (!io_fault()) m->fd = openat(d->fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-    if (m->fd < 0) return errno == ENOENT ? "is not there" : strerror(errno);
-    if (fstat(m->fd, &st) != 0) return strerror(errno);
+    int64_t     most = td__config(d->cx)->cache_disk_mb * 1048576;
+    const int   how = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+    *e = (td_disk_entry){.fd = -1};
+    if (!td__io_fault()) e->fd = openat(d->fd, name, how);
+    if (e->fd < 0) return errno == ENOENT ? "is not there" : strerror(errno);
+    if (fstat(e->fd, &st) != 0) return strerror(errno);
     if (!S_ISREG(st.st_mode) || st.st_uid != geteuid()) return "is not a file of ours";
+    if (st.st_mode & (S_IWGRP | S_IWOTH)) return "can be written by others";
     if (st.st_size == 0) return "is empty";
-    m->n = (size_t)st.st_size;
-    void *p =
-        io_fault() ? MAP_FAILED : mmap(NULL, m->n, PROT_READ, MAP_PRIVATE, m->fd, 0);
-    if (p == MAP_FAILED) return strerror(errno);
-    m->bytes = p;
+    if (st.st_size > most) return "is larger than the whole cache may be";
+    e->n = (size_t)st.st_size;
     return NULL;
+}
+
+static const char *read_file(const td_disk *d, const char *name, td_disk_entry *e) {
+    const char *bad = open_file(d, name, e);
+    if (bad) return bad;
+    if (!(e->bytes = td__alloc(e->n))) return "does not fit in memory";
+    return td__read_all(e->fd, e->bytes, e->n) ? NULL : strerror(errno);
 }
 
 bool td__disk_check(const td_disk *d, const char *name, td_buf *key, char *why,
                     size_t cap) {
-    td_disk_map m;
-    tail        t;
-    const char *bad = map_file(d, name, &m);
-    if (!bad) bad = look_at(m.bytes, m.n, &t);
-    if (!bad) td__buf_addn(key, m.bytes + t.library, t.text);
-    td__disk_unmap(&m);
+    td_disk_entry e;
+    tail          t;
+    const char   *bad = read_file(d, name, &e);
+    if (!bad) bad = check_file(d, e.bytes, e.n, &t);
+    if (!bad) td__buf_addn(key, e.bytes + t.payload, t.text);
+    td__disk_entry_free(&e);
     snprintf(why, cap, "%s", bad ? bad : "");
     return !bad;
 }
 
-/* NULL, or why the file cannot serve. The text of the footer begins with the key. */
-static const char *verify(td_disk_map *m, const char *key) {
+/* Text of a footer: does it begin with `line`? Goes on behind it. */
+static bool skip_text(const char **at, size_t *left, const char *line) {
+    size_t n = strlen(line);
+    if (*left < n || memcmp(*at, line, n)) return false;
+    *at += n;
+    *left -= n;
+    return true;
+}
+
+/* NULL, or why the file cannot serve. The text of the footer begins with the key. A
+ * file with one name has that next: a whole file under another name is not what it
+ * seems. Libraries have a symbol for each name. */
+static const char *verify(const td_disk *d, td_disk_entry *e, const char *name,
+                          const char *key) {
     tail        t;
-    size_t      n = strlen(key);
-    const char *bad = look_at(m->bytes, m->n, &t);
+    char        line[80];
+    const char *bad = check_file(d, e->bytes, e->n, &t);
     if (bad) return bad;
-    if (t.text < n || memcmp(m->bytes + t.library, key, n))
-        return "was made by another compiler or version";
-    m->kept = t.library;
+    const char *at = e->bytes + t.payload;
+    size_t      left = t.text;
+    snprintf(line, sizeof line, "entry %.64s\n", name);
+    if (!skip_text(&at, &left, key)) return "was made by another compiler or version";
+    if (name[0] != 'k' && !skip_text(&at, &left, line)) return "has another name";
+    e->payload = t.payload;
     return NULL;
 }
 
-static const char *find(const td_disk *d, const char *name, const char *key,
-                        td_disk_map *m) {
-    const char *bad = map_file(d, name, m);
-    return bad ? bad : verify(m, key);
-}
-
-const char *td__disk_map(td_disk *d, const char *name, const char *key,
-                         td_disk_map *m) {
-    *m = (td_disk_map){.fd = -1};
+const char *td__disk_read(td_disk *d, const char *name, const char *key,
+                          td_disk_entry *e) {
+    *e = (td_disk_entry){.fd = -1};
     if (d->fd < 0) return "there is no cache";
-    const char *bad = find(d, name, key, m);
-    if (!bad) (void)futimens(m->fd, NULL); /* used just now */
+    const char *bad = read_file(d, name, e);
+    if (!bad) bad = verify(d, e, name, key);
+    if (!bad) (void)futimens(e->fd, NULL); /* used just now */
     return bad;
 }
 
 void *td__disk_load(td_disk *d, const char *name, const char *key) {
-    char        path[1200];
-    td_disk_map m;
-    void       *lib = NULL;
+    char          why[300];
+    td_disk_entry e;
+    void         *lib = NULL;
     if (d->fd < 0) return NULL;
-    const char *bad = find(d, name, key, &m);
+    const char *bad = td__disk_read(d, name, key, &e);
     if (!bad) {
-        snprintf(path, sizeof path, "%s/%s", d->dir, name);
-        lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-        if (lib) (void)futimens(m.fd, NULL); /* used just now */
-        else bad = dlerror();
+        lib = td__load_bytes(d->cx, name, e.bytes, e.payload, why, sizeof why);
+        if (!lib) {
+            bad = why;
+            td__disk_warn(d->cx, "cannot load code from ", d->dir, why,
+                          "it is compiled at every start");
+        }
     }
     if (bad) td__log(d->cx, TD_LOG_cache, "miss: %s %.300s", name, bad);
-    td__disk_unmap(&m);
+    td__disk_entry_free(&e);
     return lib;
 }
 
 /* ---- storing ------------------------------------------------------------ */
 
-static bool write_all(int fd, const char *p, size_t n) {
-    while (n > 0) {
-        ssize_t done = io_fault() ? -1 : write(fd, p, n);
-        if (done < 0 && errno == EINTR) continue;
-        if (done < 0) return false;
-        p += done;
-        n -= (size_t)done;
-    }
-    return true;
-}
-
-/* Appends a whole file; false: it cannot be read. */
-static bool add_file(td_buf *b, const char *path) {
-    char  some[8192];
-    FILE *f = fopen(path, "re");
-    if (!f) return false;
-    for (size_t got; (got = fread(some, 1, sizeof some, f)) > 0;)
-        td__buf_addn(b, some, got);
-    bool ok = !ferror(f);
-    fclose(f);
-    return ok;
-}
-
-/* The footer behind what is kept; false: no memory. */
-static bool add_footer(td_buf *b, const char *key, const char *note) {
+/* The footer behind the payload; false: no memory. */
+static bool add_footer(const td_disk *d, td_buf *b, const char *key, const char *note) {
     tail t = {0};
     memcpy(t.magic, magic, sizeof magic);
-    t.library = b->n;
+    t.payload = b->n;
     td__buf_add(b, key);
     td__buf_add(b, note);
     td__buf_add(b, "\n");
-    t.text = b->n - t.library;
+    t.text = b->n - t.payload;
     td__buf_addn(b, (const char *)&t, sizeof t);
     if (b->failed) return false;
-    td_hash128 h = checksum(b->s, b->n);
+    td_hash128 h = sign(d, b->s, b->n);
     t.hi = h.hi, t.lo = h.lo;
     memcpy(b->s + b->n - sizeof t, &t, sizeof t);
     return true;
 }
 
-/* A name nobody else writes to, also on another machine that shares the directory. */
-static void temp_name(char *out, size_t cap) {
-    static _Atomic unsigned counter;
-    struct timespec         now;
-    unsigned nr = atomic_fetch_add_explicit(&counter, 1, memory_order_relaxed);
-    clock_gettime(CLOCK_REALTIME, &now);
-    snprintf(out, cap, "tmp-%ld-%u-%lx%08lx", (long)getpid(), nr, (long)now.tv_sec,
-             now.tv_nsec);
-}
-
 /* Puts the file `temp` under each name as well. A name that is taken is replaced. Not
- * flushed: what a crash of the machine cuts off is a miss, as its checksum tells. */
+ * flushed: what a crash of the machine cuts off is a miss, as its code tells. */
 static bool link_names(const td_disk *d, const char *temp, const char *const *names,
                        int n) {
     char one[64];
     for (int i = 0; i < n; i++) {
-        temp_name(one, sizeof one);
-        if (io_fault() || linkat(d->fd, temp, d->fd, one, 0) != 0) return false;
-        if (!io_fault() && renameat(d->fd, one, d->fd, names[i]) == 0) continue;
+        td__temp_name(one, sizeof one);
+        if (td__io_fault() || linkat(d->fd, temp, d->fd, one, 0) != 0) return false;
+        if (!td__io_fault() && renameat(d->fd, one, d->fd, names[i]) == 0) continue;
         int why = errno;
         unlinkat(d->fd, one, 0);
         errno = why;
@@ -283,11 +179,11 @@ static bool link_names(const td_disk *d, const char *temp, const char *const *na
 
 static bool put(const td_disk *d, const td_buf *b, const char *const *names, int n) {
     char temp[64];
-    temp_name(temp, sizeof temp);
+    td__temp_name(temp, sizeof temp);
     int how = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
-    int fd = io_fault() ? -1 : openat(d->fd, temp, how, 0600);
+    int fd = td__io_fault() ? -1 : openat(d->fd, temp, how, 0600);
     if (fd < 0) return false;
-    bool ok = write_all(fd, b->s, b->n);
+    bool ok = td__write_all(fd, b->s, b->n);
     int  why = errno;
     if (close(fd) != 0 && ok) ok = false, why = errno;
     if (ok) ok = link_names(d, temp, names, n), why = errno;
@@ -312,18 +208,19 @@ static void bound(const td_disk *d, size_t stored) {
 /* False: nothing was stored, which is a warning. */
 static bool store(td_disk *d, const td_buf *b, const char *const *names, int n) {
     if (put(d, b, names, n)) return bound(d, b->n), true;
-    warn_once(d->cx, "cannot write in ", d->dir, strerror(errno));
+    td__disk_warn(d->cx, "cannot write in ", d->dir, strerror(errno),
+                  "compiled code is not kept");
     return false;
 }
 
-void td__disk_store(td_disk *d, const char *path, const char *key,
+void td__disk_store(td_disk *d, const td_buf *library, const char *key,
                     const char *const *names, int n) {
     td_buf b = {0}, note = {0};
-    if (d->fd < 0) return;
+    if (d->fd < 0 || !d->signs || !library->n) return;
     td__buf_add(&note, "kernels");
     for (int i = 0; i < n; i++) td__buf_printf(&note, " %s", names[i]);
-    bool ok = !note.failed && add_file(&b, path) && add_footer(&b, key, note.s) &&
-              store(d, &b, names, n);
+    td__buf_addn(&b, library->s, library->n);
+    bool ok = !note.failed && add_footer(d, &b, key, note.s) && store(d, &b, names, n);
     if (ok)
         td__log(d->cx, TD_LOG_cache, "stored %d kernel%s, %zu bytes", n,
                 n == 1 ? "" : "s", b.n);
@@ -333,10 +230,12 @@ void td__disk_store(td_disk *d, const char *path, const char *key,
 
 void td__disk_keep(td_disk *d, const char *name, const char *key, const char *note,
                    const td_buf *bytes) {
-    td_buf b = {0};
-    if (d->fd < 0 || !bytes->n) return;
+    td_buf b = {0}, more = {0};
+    if (d->fd < 0 || !d->signs || !bytes->n) return;
     td__buf_addn(&b, bytes->s, bytes->n);
-    if (add_footer(&b, key, note) && store(d, &b, &name, 1))
-        td__log(d->cx, TD_LOG_cache, "stored %s, %zu bytes", name, b.n);
+    td__buf_printf(&more, "entry %s\n%s", name, note);
+    bool ok = !more.failed && add_footer(d, &b, key, more.s) && store(d, &b, &name, 1);
+    if (ok) td__log(d->cx, TD_LOG_cache, "stored %s, %zu bytes", name, b.n);
     td__buf_free(&b);
+    td__buf_free(&more);
 }

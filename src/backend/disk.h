@@ -1,13 +1,15 @@
 /* backend/disk.h -- the cache on disk: libraries of kernels (k_), found by the names of
- * the kernels in them, which say all that they are (unit.h); the steps of compiled
- * graphs (n_) and whole specializations (f_), found by what they were made of.
+ * the kernels in them, which are hashes of all that decides about their code (unit.h);
+ * the steps of compiled graphs (n_) and whole specializations (f_), found by a hash of
+ * what they were compiled from; compilers that were used (c_).
  *
- * A file of the cache is what it keeps with a footer behind it, which a loader of
- * libraries does not look at: what it was made of, as text, then a tail of fixed size
- * with a checksum of all. A library lies there under the name of each of its kernels,
- * by hard links.
- * Files appear complete, by rename, and are never changed; who is killed at any moment
- * leaves a file under another name, which is swept up later. docs/cache.md says why. */
+ * A file of the cache is a payload followed by a footer: what it was compiled from, as
+ * text, then a tail of fixed size with a message authentication code of everything
+ * before it, under a secret that the cache directory holds. A library is in the
+ * directory under the name of each of its kernels, by hard links.
+ * Files appear complete, by rename, and are never changed. A process that is killed
+ * leaves at most a file under a temporary name, which is removed later. docs/cache.md
+ * says why, and what the cache trusts. */
 #ifndef TD_DISK_H
 #define TD_DISK_H
 
@@ -15,39 +17,67 @@
 
 #include <sys/types.h>
 
-/* The directory, opened by who uses it. */
+/* ---- the directory (disk_dir.c) ----------------------------------------- */
+
+/* The directory, opened for one use. All access goes through `fd`. */
 typedef struct td_disk {
     td_ctx *cx;
     int     fd;        /* of the directory; -1: there is no cache */
+    bool    signs;     /* `secret` is there */
     char    dir[1024]; /* "" where none is set */
+    uint8_t secret[TD_SECRET_BYTES];
 } td_disk;
 
-/* Finds the directory of the settings, and makes it where `make`. One that is not safe
- * is a warning, once, and then there is no cache. Needs td__disk_close either way. */
+/* Opens the directory of the settings, and creates it and its secret where `make`. A
+ * directory that another user could change is a warning, once, and then there is no
+ * cache. Needs td__disk_close either way. */
 void td__disk_open(td_disk *d, td_ctx *cx, bool make);
 void td__disk_close(td_disk *d);
+/* A warning, once in a process for each text: what, dir, why, what follows from it. */
+void td__disk_warn(td_ctx *cx, const char *what, const char *dir, const char *why,
+                   const char *then);
+/* Can somebody else replace the open directory, or a file in it? NULL: only root and
+ * this user can; else why not. Looks at the directory and at all its parents. */
+const char *td__dir_danger(int fd);
+/* Makes the next file call fail, when a test asked for it. */
+bool        td__io_fault(void);
+bool        td__write_all(int fd, const void *bytes, size_t n);
+/* Reads exactly n bytes. */
+bool        td__read_all(int fd, void *bytes, size_t n);
+/* A name nobody else writes to, also on another machine that shares the directory. */
+void        td__temp_name(char *out, size_t cap);
 
-/* The library that has `name` and was made of `key`, by dlopen; NULL: a miss, whose
+/* ---- libraries in memory (load_bytes.c) --------------------------------- */
+
+/* Loads n bytes as a shared library: exactly these, whatever happens to files
+ * meanwhile. `label` names it in memory maps. NULL: *why says it. */
+void *td__load_bytes(td_ctx *cx, const char *label, const void *bytes, size_t n,
+                     char *why, size_t cap);
+
+/* ---- files (disk.c) ----------------------------------------------------- */
+
+/* The library that has `name` and was compiled from `key`, loaded; NULL: a miss, whose
  * reason is logged. Counts as a use. */
 void *td__disk_load(td_disk *d, const char *name, const char *key);
-/* Keeps the library at `path` under n names, and bounds the size of the cache. What
- * fails is a warning, once. */
-void  td__disk_store(td_disk *d, const char *path, const char *key,
+/* Stores a library under n names, and bounds the size of the cache. A failure is a
+ * warning, once. */
+void  td__disk_store(td_disk *d, const td_buf *library, const char *key,
                      const char *const *names, int n);
 
-/* A file that is kept, in memory. */
-typedef struct td_disk_map {
-    int         fd;
-    size_t      n; /* bytes of the file */
-    const char *bytes;
-    size_t      kept; /* bytes before the footer */
-} td_disk_map;
+/* A file of the cache, read into memory and verified there. */
+typedef struct td_disk_entry {
+    int    fd;
+    char  *bytes;   /* owned */
+    size_t n;       /* of the file */
+    size_t payload; /* bytes before the footer */
+} td_disk_entry;
 
-/* The file `name` that was made of `key`: NULL, or why there is none, which is not
- * logged. Counts as a use. Needs td__disk_unmap either way. */
-const char *td__disk_map(td_disk *d, const char *name, const char *key, td_disk_map *m);
-void        td__disk_unmap(td_disk_map *m);
-/* Keeps bytes under one name; `note` is one more line behind the key. As
+/* Reads the file `name` that was compiled from `key`: NULL, or why it cannot serve,
+ * which is not logged. Counts as a use. Needs td__disk_entry_free either way. */
+const char *td__disk_read(td_disk *d, const char *name, const char *key,
+                          td_disk_entry *e);
+void        td__disk_entry_free(td_disk_entry *e);
+/* Stores bytes under one name; `note` is one more line of the footer. As
  * td__disk_store. */
 void td__disk_keep(td_disk *d, const char *name, const char *key, const char *note,
                    const td_buf *bytes);
@@ -72,8 +102,9 @@ int64_t td__disk_bytes(const td_disk_files *list); /* each file once */
 bool    td__disk_check(const td_disk *d, const char *name, td_buf *key, char *why,
                        size_t cap);
 /* Removes least recently used files until `most` bytes are left, and what was left
- * behind unfinished over an hour ago. How many files went. */
+ * behind unfinished over an hour ago. How many files were removed. */
 int     td__disk_evict(const td_disk *d, int64_t most);
-int     td__disk_clear(const td_disk *d); /* all of them */
+/* Removes all of them, and the secret. How many files, without the secret. */
+int     td__disk_clear(const td_disk *d);
 
 #endif

@@ -13,7 +13,7 @@
 
 /* Names that we make; whatever else lies there is not ours to touch. */
 static bool is_ours(const char *name) {
-    return (strchr("kfn", name[0]) && name[0] && name[1] == '_') ||
+    return (strchr("kfnc", name[0]) && name[0] && name[1] == '_') ||
            !strncmp(name, "tmp-", 4);
 }
 
@@ -83,7 +83,8 @@ static int remove_oldest(const td_disk *d, const td_disk_files *list, int64_t mo
 int td__disk_evict(const td_disk *d, int64_t most) {
     td_disk_files list = {0};
     int           gone = 0;
-    int           fd = openat(d->fd, "lock", O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    const int     how = O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    int           fd = openat(d->fd, "lock", how, 0600);
     if (fd >= 0 && flock(fd, LOCK_EX | LOCK_NB) == 0 && td__disk_list(d, &list))
         gone = remove_oldest(d, &list, most);
     td__vec_free(&list);
@@ -98,5 +99,7 @@ int td__disk_clear(const td_disk *d) {
         for (int i = 0; i < list.n; i++)
             gone += unlinkat(d->fd, list.v[i].name, 0) == 0;
     td__vec_free(&list);
+    (void)unlinkat(d->fd, "secret", 0);
+    (void)unlinkat(d->fd, "lock", 0);
     return gone;
 }

@@ -409,17 +409,17 @@ const char *td__native_read(td_native *c, const void *bytes, size_t n,
 }
 
 bool td__native_find(td_disk *d, td_keeping *k, td_native *c, const td_graph *g) {
-    td_ctx     *cx = g->cx;
-    td_disk_map m;
+    td_ctx       *cx = g->cx;
+    td_disk_entry m;
     if (d->fd < 0) return false;
     td__span_begin(cx, "find");
     bool ok = make_key(cx, &k->key) && make_name(g, &k->key, k->name, sizeof k->name);
     td_clear(cx); /* without a compiler there is nothing to be found */
     const char *bad = "has no name";
     if (ok) {
-        bad = td__disk_map(d, k->name, k->key.s, &m);
-        if (!bad) bad = td__native_read(c, m.bytes, m.kept, g);
-        td__disk_unmap(&m);
+        bad = td__disk_read(d, k->name, k->key.s, &m);
+        if (!bad) bad = td__native_read(c, m.bytes, m.payload, g);
+        td__disk_entry_free(&m);
         td__log(cx, TD_LOG_cache, "%s: %s %s %.200s", bad ? "miss" : "hit", k->name,
                 bad ? bad : g->name, td_message(cx));
     } else *k->name = 0;

@@ -198,6 +198,7 @@ typedef struct making {
     const char **name;
     int          n, units;
     td_buf       text[MOST_UNITS];
+    td_buf       library;
     char         dir[512], file[32]; /* dir/file.so is the result */
 } making;
 
@@ -223,12 +224,11 @@ static bool gather(job *j, making *m) {
 }
 
 static bool make(job *j, making *m, td_disk *d) {
-    char  path[600];
-    void *lib = td__cc_build(&j->cc, m->dir, m->text, m->units, m->file);
+    void *lib = td__cc_build(&j->cc, m->dir, m->text, m->units, m->file, &m->library);
     if (!lib) return false;
     if (take_functions(j, lib, false) == m->n) {
-        snprintf(path, sizeof path, "%s/%s.so", m->dir, m->file);
-        td__disk_store(d, path, td__buf_str(&j->key), m->name, m->n);
+        td__disk_store(d, &m->library, td__buf_str(&j->key), m->name, m->n);
+        td__cc_remember(&j->cc, d);
         return true;
     }
     for (int i = 0; i < j->n_mine; i++)
@@ -247,6 +247,7 @@ static void log_made(job *j, const making *m, double start) {
 
 static bool compile(job *j, td_disk *d) {
     making m = {0};
+    if (!j->cc.path) return td__cc_missing(&j->cc);
     double start = td__seconds();
     bool   ok = gather(j, &m);
     td__span_arg(j->cx, "compiled", m.n);
@@ -255,6 +256,7 @@ static bool compile(job *j, td_disk *d) {
     td__temp_remove(m.dir);
     if (ok) log_made(j, &m, start);
     for (int u = 0; u < MOST_UNITS; u++) td__buf_free(&m.text[u]);
+    td__buf_free(&m.library);
     td__free(m.k);
     td__free(m.name);
     return ok;

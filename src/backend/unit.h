@@ -26,31 +26,44 @@ int    td__child_start(td_child *c, const char *const *argv, const char *dir,
 bool   td__children_wait(td_child *c, int n, double until);
 double td__seconds(void); /* of a clock that only goes forward */
 
-/* A fresh directory of mode 0700 in $TMPDIR, else /tmp. False after td__fail. */
+/* A fresh directory of mode 0700 in $TMPDIR, else /tmp, that nobody else can replace.
+ * False after td__fail. */
 bool td__temp_dir(td_ctx *cx, char *out, size_t cap);
 void td__temp_remove(const char *dir); /* with all that lies in it */
 
-/* ---- the compiler (cc.c) ------------------------------------------------ */
+/* ---- the compiler (cc_find.c, cc.c) ------------------------------------- */
 
 typedef TD_VEC(const char *) td_words;
 
 typedef struct td_cc {
     td_ctx     *cx;
     td_arena    arena;
-    const char *path;     /* the program, links followed */
+    const char *path;     /* the program, links followed; NULL: there is none now */
     td_words    words;    /* it, its arguments and flags; not ended by NULL */
     const char *identity; /* "/usr/bin/gcc-12, 1234567 bytes of 1700000000.5" */
     const char *flags;    /* joined by blanks */
 } td_cc;
 
-/* Finds the one of the settings. False after td__fail: TD_E_UNSUPPORTED where there is
- * none. Needs td__cc_close either way. */
-bool  td__cc_open(td_cc *cc, td_ctx *cx);
-void  td__cc_close(td_cc *cc);
-/* Compiles n texts in parallel, links them as dir/name.so and loads that: what dlopen
- * gave, NULL after td__fail. */
+/* Finds the one of the settings. Where there is none, `path` is NULL and `identity`
+ * that of the one that filled the cache. False after td__fail: TD_E_UNSUPPORTED where
+ * there is neither. Needs td__cc_close either way. */
+bool td__cc_open(td_cc *cc, td_ctx *cx);
+void td__cc_close(td_cc *cc);
+/* Sets path, identity and words, as td__cc_open does. */
+bool td__cc_find(td_cc *cc);
+/* Adds the words of a text, split and quoted as in a shell. False after td__fail. */
+bool td__cc_words(td_cc *cc, const char *text);
+/* Where `name` is, as a shell would find it; false: nowhere. */
+bool td__find_program(const char *name, char *out, size_t cap);
+/* Fails: there is no compiler. */
+bool td__cc_missing(const td_cc *cc);
+/* Notes in the cache which compiler its kernels are from. */
+struct td_disk;
+void  td__cc_remember(const td_cc *cc, struct td_disk *d);
+/* Compiles n texts in parallel, links them and loads the result: what dlopen gave, NULL
+ * after td__fail. *library gets the bytes of the library. Needs a path. */
 void *td__cc_build(td_cc *cc, const char *dir, const td_buf *text, int n,
-                   const char *name);
+                   const char *name, td_buf *library);
 
 /* ---- texts (unit_text.c) ------------------------------------------------ */
 

@@ -122,7 +122,7 @@ void        td__buf_printf(td_buf *b, const char *fmt, ...) TD_PRINTF(2, 3);
 const char *td__buf_str(const td_buf *b); /* "" when empty */
 void        td__buf_free(td_buf *b);
 
-/* ---- maps and hashes (map.c, hash.c) ------------------------------------ */
+/* ---- maps and hashes (map.c, hash.c, mac.c) ----------------------------- */
 
 uint64_t td__hash(const void *p, size_t n, uint64_t seed); /* stable everywhere */
 /* 128 bits, for what is known by its content alone; likewise stable. */
@@ -130,6 +130,11 @@ typedef struct td_hash128 {
     uint64_t hi, lo;
 } td_hash128;
 td_hash128 td__hash128(const void *p, size_t n);
+
+/* A message authentication code (SipHash-2-4 with 128 bits of output): without the
+ * secret, nobody can find the code of bytes that were never signed. */
+enum { TD_SECRET_BYTES = 16 };
+td_hash128 td__mac128(const uint8_t secret[TD_SECRET_BYTES], const void *p, size_t n);
 
 /* String to pointer; keys are borrowed. Zero-initialized is empty. */
 typedef struct td_map_slot {

@@ -211,7 +211,7 @@ static void flush_thread(void *arg) {
 }
 
 static void start(void) {
-    const char *env = getenv("TD_CACHE_MB");
+    const char *env = secure_getenv("TD_CACHE_MB");
     long long   mb = env && *env ? strtoll(env, NULL, 10) : DEFAULT_MB;
     if (mb < 0 || mb > (1 << 20)) mb = DEFAULT_MB;
     shared.limit = (size_t)mb << 20;

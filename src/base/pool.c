@@ -223,7 +223,7 @@ static int count_cores(void) {
 }
 
 static void start(void) {
-    const char *env = getenv("TD_NUM_THREADS");
+    const char *env = secure_getenv("TD_NUM_THREADS");
     long        asked = env && *env ? strtol(env, NULL, 10) : 0;
     pool.cores = count_cores();
     (void)pthread_atfork(NULL, NULL, after_fork);

@@ -74,11 +74,11 @@ static void show_features(const cli_term *t) {
 #else
     line(t, "features", "not looked at on this kind of machine");
 #endif
-    const char *wish = getenv("TD_ISA");
+    const char *wish = secure_getenv("TD_ISA");
     line(t, "level", "%s of %s%s%s%s", td__level_name(td__cpu_level()),
          td__level_name(td__cpu_best()), wish ? " (TD_ISA=" : "", wish ? wish : "",
          wish ? ")" : "");
-    const char *count = getenv("TD_NUM_THREADS");
+    const char *count = secure_getenv("TD_NUM_THREADS");
     line(t, "threads", "%d%s%s%s", td_threads(), count ? " (TD_NUM_THREADS=" : "",
          count ? count : "", count ? ")" : "");
 }
@@ -88,7 +88,8 @@ static void show_features(const cli_term *t) {
 static void show_compiler(const cli_term *t, td_ctx *cx) {
     td_cc cc;
     if (td__cc_open(&cc, cx)) {
-        line(t, "cc", "%.*s", (int)strcspn(cc.identity, ","), cc.identity);
+        line(t, "cc", "%.*s%s", (int)strcspn(cc.identity, ","), cc.identity,
+             cc.path ? "" : " (not there now; its code in the cache is used)");
         line(t, "cc flags", "%s", cc.flags);
     } else line(t, "cc", "%s", td_message(cx));
     td__cc_close(&cc);

@@ -203,7 +203,7 @@ static size_t value_text(const td_knob *k, value v, char *out, size_t cap) {
 
 /* What a row of the process has: the right value of its variable, or the default. */
 static bool fixed_value(const td_knob *k, value *v) {
-    const char *said = getenv(k->env);
+    const char *said = secure_getenv(k->env);
     bool        ok = said && *said && read_value(k, said, v) && in_range(k, *v);
     if (!ok) (void)read_value(k, k->normal, v);
     return ok;

@@ -52,7 +52,7 @@ typedef struct td_settings {
     char     *text[TD_KNOB_FIELDS]; /* what TEXT fields point to; NULL: "" */
 } td_settings;
 
-/* Looks a variable up; getenv is one. */
+/* Looks a variable up; secure_getenv is one. */
 typedef char *td_lookup(const char *name);
 
 /* Defaults, then the environment. False: no memory. A wrong value is a warning. */

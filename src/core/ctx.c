@@ -30,7 +30,7 @@ td_ctx *td__ctx_make(void) {
         return NULL;
     }
     init_nil(cx);
-    if (!td__config_load(cx, getenv)) {
+    if (!td__config_load(cx, secure_getenv)) {
         td__ctx_free(cx);
         return NULL;
     }

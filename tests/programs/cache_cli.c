@@ -87,8 +87,8 @@ static void test_code(void) {
     says(0, args, "# case one|f is f_|miss f_|miss n_|miss k_|is not there|0 found, ");
     says(0, args, "# case one|f is f_|hit  f_|hit  n_|hit  k_| found, 0 not");
     says(0, "cache list",
-         "3 files, |KiB  used | ago| k_| n_|graph f, | f_|function f, ");
-    says(0, "cache verify", "3 files, all whole");
+         "4 files, |compiler /|KiB  used | ago| k_| n_|graph f, | f_|function f, ");
+    says(0, "cache verify", "4 files, all whole");
     unlink(path);
 }
 
@@ -114,8 +114,8 @@ static void test_damage(void) {
     check(ok, "list --json names a file, its kernels and its compiler");
     if (!ok) return;
     write_file(path, "not this");
-    says(1, "cache verify", "is cut off|1 of 3 files");
-    says(0, "cache clear", "3 files, ");
+    says(1, "cache verify", "is cut off|1 of 4 files");
+    says(0, "cache clear", "4 files, ");
     says(0, "cache list", "0 files, 0 kernels");
 }
 

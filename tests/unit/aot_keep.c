@@ -171,20 +171,20 @@ static void replace(td_ctx *cx, const char *name, const char *key, const td_buf 
 }
 
 TEST(bytes_that_are_wrong_are_a_miss_and_nothing_worse) {
-    td_aot_opts o = {TD_AOT_OPTS, .version = "1"};
-    td_ctx     *cx = enter("");
-    td_disk     d;
-    td_disk_map m;
-    td_buf      b = {0}, key = {0};
-    char        name[64], why[64];
+    td_aot_opts   o = {TD_AOT_OPTS, .version = "1"};
+    td_ctx       *cx = enter("");
+    td_disk       d;
+    td_disk_entry m;
+    td_buf        b = {0}, key = {0};
+    char          name[64], why[64];
     prepare(cx, &o);
     entry_name(name, sizeof name);
     td__disk_open(&d, cx, false);
     CHECK(td__disk_check(&d, name, &key, why, sizeof why));
-    *strstr(key.s, "function ") = 0;
-    CHECK(td__disk_map(&d, name, key.s, &m) == NULL);
-    td__buf_addn(&b, m.bytes, m.kept);
-    td__disk_unmap(&m);
+    *strstr(key.s, "entry ") = 0;
+    CHECK(td__disk_read(&d, name, key.s, &m) == NULL);
+    td__buf_addn(&b, m.bytes, m.payload);
+    td__disk_entry_free(&m);
     td__disk_close(&d);
     for (size_t i = 0; i < b.n; i++)
         for (int by = 1; by < 256; by = by * 3 + 1) {

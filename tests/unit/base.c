@@ -265,6 +265,21 @@ TEST(a_map_without_memory_keeps_its_keys) {
     td__map_free(&m);
 }
 
+/* Vectors of SipHash-2-4 with 128 bits, as its authors published them. */
+TEST(a_code_of_bytes_is_that_of_siphash) {
+    uint8_t secret[TD_SECRET_BYTES], text[9];
+    for (int i = 0; i < TD_SECRET_BYTES; i++) secret[i] = (uint8_t)i;
+    for (int i = 0; i < 9; i++) text[i] = (uint8_t)i;
+    td_hash128 none = td__mac128(secret, text, 0), one = td__mac128(secret, text, 1);
+    CHECK(none.lo == 0xe6a825ba047f81a3u && none.hi == 0x930255c71472f66du);
+    CHECK(one.lo == 0x44af996bd8c187dau && one.hi == 0x45fc229b11597634u);
+    td_hash128 nine = td__mac128(secret, text, 9);
+    text[8] ^= 1;
+    CHECK(td__mac128(secret, text, 9).lo != nine.lo);
+    secret[15] ^= 1, text[8] ^= 1;
+    CHECK(td__mac128(secret, text, 9).lo != nine.lo);
+}
+
 TEST(a_hash_is_the_same_on_every_machine) {
     CHECK(td__hash("", 0, 0) == 0x2d06800538d394c2u);
     CHECK(td__hash("tandem", 6, 0) == td__hash("tandem!", 6, 0));

@@ -22,14 +22,11 @@ static inline td_ctx *enter(const char *topics) {
 }
 
 static inline void leave(td_ctx *cx) {
-    char    path[100];
     td_disk d;
     td__disk_open(&d, cx, false);
     td__disk_clear(&d);
     td__disk_close(&d);
     td_close(cx);
-    snprintf(path, sizeof path, "%s/lock", place);
-    unlink(path);
     CHECK(rmdir(place) == 0);
     *place = 0;
 }

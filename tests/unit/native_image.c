@@ -56,17 +56,17 @@ static void entry_name(scene *s) {
 
 /* The bytes of the entry, and what it was made of. */
 static void read_entry(scene *s, td_buf *key) {
-    td_disk     d;
-    td_disk_map m;
-    char        why[64];
+    td_disk       d;
+    td_disk_entry m;
+    char          why[64];
     td__disk_open(&d, s->cx, false);
     CHECK(td__disk_check(&d, s->name, key, why, sizeof why));
-    char *note = strstr(key->s, "graph f");
+    char *note = strstr(key->s, "entry n_");
     CHECK(note);
     *note = 0;
-    CHECK(td__disk_map(&d, s->name, key->s, &m) == NULL);
-    td__buf_addn(&s->bytes, m.bytes, m.kept);
-    td__disk_unmap(&m);
+    CHECK(td__disk_read(&d, s->name, key->s, &m) == NULL);
+    td__buf_addn(&s->bytes, m.bytes, m.payload);
+    td__disk_entry_free(&m);
     td__disk_close(&d);
 }
 
@@ -88,7 +88,6 @@ static void enter(scene *s, int which) {
 }
 
 static void leave(scene *s) {
-    char    path[100];
     td_disk d;
     td__disk_open(&d, s->cx, false);
     td__disk_clear(&d);
@@ -96,8 +95,6 @@ static void leave(scene *s) {
     td__gfile_drop(s->f);
     td__buf_free(&s->bytes);
     td_close(s->cx);
-    snprintf(path, sizeof path, "%s/lock", s->place);
-    unlink(path);
     CHECK(rmdir(s->place) == 0);
 }
 
