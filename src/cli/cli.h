@@ -98,4 +98,9 @@ double cli_progress_end(cli_progress *p);
 /* A curve of n positive values on a log scale, with axes. */
 void cli_plot_log(const cli_term *t, const float *v, int n, const char *unit);
 
+/* Adds text of any bytes to an object; bytes that are not UTF-8 become \xHH. False: no
+ * memory. */
+struct cJSON;
+bool cli_json_text(struct cJSON *object, const char *key, const char *text);
+
 #endif

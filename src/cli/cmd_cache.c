@@ -109,7 +109,7 @@ static bool add_parts(cJSON *row, char *text) {
         if (!rest) continue;
         *rest++ = 0;
         if (strcmp(line, "kernels")) {
-            if (!cJSON_AddStringToObject(row, line, rest)) return false;
+            if (!cli_json_text(row, line, rest)) return false;
             continue;
         }
         cJSON *list = cJSON_AddArrayToObject(row, line);
@@ -140,7 +140,7 @@ static int list_json(cache *c) {
     cJSON *all = cJSON_CreateObject();
     double most = (double)td__config(c->cx)->cache_disk_mb * 0x1p20;
     bool   ok =
-        all && cJSON_AddStringToObject(all, "directory", c->d.dir) &&
+        all && cli_json_text(all, "directory", c->d.dir) &&
         cJSON_AddNumberToObject(all, "bytes", (double)td__disk_bytes(&c->files)) &&
         cJSON_AddNumberToObject(all, "most_bytes", most);
     cJSON *files = ok ? cJSON_AddArrayToObject(all, "files") : NULL;

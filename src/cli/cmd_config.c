@@ -47,7 +47,7 @@ static bool add_row(td_ctx *cx, cJSON *list, int nr) {
     if (!row || !cJSON_AddItemToArray(list, row)) return cJSON_Delete(row), false;
     td__knob_text(cx, nr, value, sizeof value);
     return cJSON_AddStringToObject(row, "name", k->name) &&
-           cJSON_AddStringToObject(row, "value", value) &&
+           cli_json_text(row, "value", value) &&
            cJSON_AddStringToObject(row, "from", source(cx, nr)) &&
            cJSON_AddStringToObject(row, "variable", k->env) &&
            cJSON_AddStringToObject(row, "type", kinds[k->kind]) &&

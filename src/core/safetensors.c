@@ -6,6 +6,7 @@
 #include "tandem/io.h"
 
 #include <cjson/cJSON.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -57,21 +58,6 @@ static bool wrong(const td_safetensors *f, const char *name, const char *what) {
         return td__fail(f->cx, TD_E_IO, "td_safetensors_open: %s: %s", f->path, what);
     return td__fail(f->cx, TD_E_IO, "td_safetensors_open: %s: tensor \"%.80s\": %s",
                     f->path, name, what);
-}
-
-/* RFC 3629: no overlong forms, no surrogates, nothing above U+10FFFF. */
-int td__utf8_length(const uint8_t *p, const uint8_t *end) {
-    static const uint8_t first[] = {0x80, 0xc2, 0xe0, 0xf0, 0xf5};
-    static const uint8_t length[] = {1, 0, 2, 3, 4};
-    int                  n = 0, k = 0;
-    while (k < TD_COUNT(first) && *p >= first[k]) k++;
-    if (k < TD_COUNT(first)) n = length[k];
-    if (n == 0 || end - p < n) return 0;
-    for (int i = 1; i < n; i++)
-        if ((p[i] & 0xc0) != 0x80) return 0;
-    if ((p[0] == 0xe0 && p[1] < 0xa0) || (p[0] == 0xed && p[1] > 0x9f)) return 0;
-    if ((p[0] == 0xf0 && p[1] < 0x90) || (p[0] == 0xf4 && p[1] > 0x8f)) return 0;
-    return n;
 }
 
 /* What must hold before a JSON reader sees the text: UTF-8, no NUL in any form
@@ -211,7 +197,9 @@ static bool read_header(td_safetensors *f) {
     f->data = 8 + (size_t)n;
     if (!check_text(f, b + 8, (size_t)n)) return false;
     const char *text = (const char *)b + 8, *end = NULL;
+    errno = 0;
     f->root = cJSON_ParseWithLengthOpts(text, (size_t)n, &end, 0);
+    if (!f->root && errno == ENOMEM) return td__fail_memory(f->cx); /* malloc said so */
     if (!f->root || !cJSON_IsObject(f->root))
         return wrong(f, NULL, "the header is no JSON");
     for (; end < text + n; end++)

@@ -3,6 +3,7 @@
  * file is complete whenever the process ends. A file that this process has written
  * before is continued; the list of files lives as long as the process. */
 #include "core/trace_file.h"
+#include "core/utf8.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -38,10 +39,13 @@ static long thread_id(void) { return syscall(SYS_gettid); }
 /* Appends s in JSON's spelling, cut to fit. */
 static size_t add_name(char *out, size_t n, const char *s) {
     size_t most = n + NAME_MAX_BYTES;
-    for (; *s && n < most; s++) {
-        unsigned char c = (unsigned char)*s;
-        if (c == '"' || c == '\\') out[n++] = '\\';
-        out[n++] = c < 0x20 ? ' ' : (char)c;
+    while (*s && n < most) {
+        int step = td__utf8_step(s);
+        if (*s == '"' || *s == '\\') out[n++] = '\\';
+        if (!step) out[n++] = '?'; /* JSON is UTF-8 */
+        for (int i = 0; i < step; i++)
+            out[n++] = (unsigned char)s[i] < 0x20 ? ' ' : s[i];
+        s += step ? step : 1;
     }
     return n;
 }

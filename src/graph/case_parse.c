@@ -122,11 +122,12 @@ static bool step_call(td_parser *ps, const td_results *r) {
     td_gstep  s = {.kind = TD_STEP_CALL, .line = lx->tok.line};
     td__lex_next(lx);
     td_token    at = lx->tok;
-    const char *name = td__lex_text(lx, &ps->body->g->arena);
-    if (!name) return false;
-    s.fn = lx->tok.kind == TD_TOK_AT ? td__gfile_find(ps->file, name) : NULL;
-    if (!s.fn) return td__lex_fail(lx, "no function @%.60s above this case", name);
-    td__lex_next(lx);
+    const char *name = td__lex_name(lx, &ps->body->g->arena);
+    if (!name)
+        return td__lex_fail(lx, "expected the name of a function: call @f(...)");
+    s.fn = td__gfile_find(ps->file, name);
+    if (!s.fn)
+        return td__lex_fail_at(lx, &at, "no function @%.60s above this case", name);
     if (!parse_call_args(ps, &s) || !td__parse_options(ps, &s)) return false;
     if (s.n_args != open_inputs(s.fn))
         return td__lex_fail_at(lx, &at, "@%.60s takes %d arguments, got %d", name,
@@ -277,7 +278,9 @@ static void print_step(td_buf *b, const td_labels *l, const td_gstep *s) {
         td__buf_add(b, ")");
         break;
     case TD_STEP_CALL:
-        td__buf_printf(b, "call @%s(", s->fn->name);
+        td__buf_add(b, "call ");
+        td__text_name(b, s->fn->name);
+        td__buf_add(b, "(");
         print_args(b, l, s);
         td__buf_add(b, ")");
         td__text_options(b, s, " ");

@@ -25,6 +25,7 @@ void   td__text_float(td_buf *b, double f);
 void   td__text_float_as(td_buf *b, td_dtype dt, double f);
 double td__text_to_float(const char *s); /* whatever the locale is */
 void   td__text_string(td_buf *b, const char *s);
+void   td__text_name(td_buf *b, const char *name); /* @f, or @"any text" */
 void   td__text_dim(td_buf *b, const td_graph *g, int64_t dim);
 void   td__text_desc(td_buf *b, const td_desc *d); /* "<param \"w\">"; plain: nothing */
 /* All elements in row-major order, flat, with commas; true when it has bytes. */

@@ -1,15 +1,20 @@
 /* graph_json.c -- a graph as JSON, for tools; docs/text-format.md has its keys. */
+#include "core/utf8.h"
 #include "graph/graph_int.h"
 
 /* ---- words -------------------------------------------------------------- */
 
+/* Bytes that are not UTF-8 become \xHH, as in the text form: JSON is UTF-8. */
 void td__json_string(td_buf *b, const char *s) {
     td__buf_add(b, "\"");
-    for (; *s; s++) {
+    while (*s) {
         unsigned char c = (unsigned char)*s;
+        int           n = td__utf8_step(s);
         if (c == '"' || c == '\\') td__buf_printf(b, "\\%c", c);
         else if (c < 0x20 || c == 0x7f) td__buf_printf(b, "\\u%04x", c);
-        else td__buf_addn(b, s, 1);
+        else if (!n) td__buf_printf(b, "\\\\x%02x", c);
+        else td__buf_addn(b, s, (size_t)n);
+        s += n ? n : 1;
     }
     td__buf_add(b, "\"");
 }

@@ -166,10 +166,8 @@ bool td__parse_nested(td_parser *ps, td_garg *a) {
     ps->deep++;
     td__lex_next(&ps->lx);
     const char *name = "nested";
-    if (ps->lx.tok.kind == TD_TOK_AT && ps->lx.tok.n) {
-        name = td__lex_text(&ps->lx, &outer->g->arena);
-        td__lex_next(&ps->lx);
-    }
+    if (ps->lx.tok.kind == TD_TOK_AT) name = td__lex_name(&ps->lx, &outer->g->arena);
+    if (!name) td__lex_fail(&ps->lx, "expected a function's name: func @f(...)");
     bool ok = name && td__body_begin(ps, &inner, name) && parse_body(ps);
     td__body_end(ps, &inner, outer);
     ps->deep--;
@@ -181,17 +179,16 @@ bool td__parse_nested(td_parser *ps, td_garg *a) {
 }
 
 static bool parse_func(td_parser *ps) {
-    td_lexer   *lx = &ps->lx;
-    td_pbody    body;
-    const char *name = NULL;
+    td_lexer *lx = &ps->lx;
+    td_pbody  body;
     td__lex_next(lx);
-    bool letter = lx->tok.n && (lx->tok.text[0] < '0' || lx->tok.text[0] > '9');
-    if (lx->tok.kind != TD_TOK_AT || !letter)
-        return td__lex_fail(lx, "expected a function's name: func @f(...)");
-    if (!(name = td__lex_text(lx, &ps->file->arena))) return false;
+    td_token    at = lx->tok;
+    const char *name = td__lex_name(lx, &ps->file->arena);
+    if (!name)
+        return td__lex_fail(lx, "expected a function's name: func @f(...), or "
+                                "func @\"any text\"(...)");
     if (td__gfile_find(ps->file, name))
-        return td__lex_fail(lx, "there is a function @%.60s already", name);
-    td__lex_next(lx);
+        return td__lex_fail_at(lx, &at, "there is a function @%.60s already", name);
     bool ok = td__body_begin(ps, &body, name) && parse_body(ps);
     td__body_end(ps, &body, NULL);
     td_gfile *f = ps->file;

@@ -319,7 +319,7 @@ static void params(td_buf *b, const td_labels *l, int indent) {
 static void header(td_buf *b, const td_labels *l, unsigned how, int indent) {
     size_t start = b->n;
     td__buf_add(b, "func ");
-    if (!(how & TD_PRINT_BARE)) td__buf_printf(b, "@%s", l->g->name);
+    if (!(how & TD_PRINT_BARE)) td__text_name(b, l->g->name);
     td__buf_add(b, "(");
     size_t open = b->n;
     params(b, l, 0);

@@ -275,3 +275,15 @@ const char *td__lex_text(td_lexer *lx, td_arena *a) {
     copy[n] = 0;
     return copy;
 }
+
+const char *td__lex_name(td_lexer *lx, td_arena *a) {
+    const td_token *t = &lx->tok;
+    if (lx->failed || t->kind != TD_TOK_AT) return NULL;
+    if (t->n == 0) { /* @"any text" */
+        if (lx->p >= lx->end || *lx->p != '"') return NULL;
+        td__lex_next(lx);
+    } else if (is_digit(t->text[0])) return NULL; /* a storage */
+    const char *name = lx->failed ? NULL : td__lex_text(lx, a);
+    if (name) td__lex_next(lx);
+    return name;
+}

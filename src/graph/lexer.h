@@ -52,5 +52,8 @@ bool td__lex_need(td_lexer *lx, const char *sign);       /* ...or fails */
 char td__lex_peek(const td_lexer *lx); /* first character behind the current token */
 /* The current token's text in an arena, escapes decoded. NULL: no memory. */
 const char *td__lex_text(td_lexer *lx, td_arena *a);
+/* A function's name, @f or @"any text", in an arena; goes past it. NULL: there is none,
+ * or it failed. */
+const char *td__lex_name(td_lexer *lx, td_arena *a);
 
 #endif

@@ -1,5 +1,6 @@
 /* words.c -- the small words of the text form, in both directions: numbers that
  * read back exactly, strings, sizes, descriptors. Independent of the locale. */
+#include "core/utf8.h"
 #include "graph/graph_int.h"
 
 #include <float.h>
@@ -73,20 +74,31 @@ void td__text_float(td_buf *b, double f) { td__text_float_as(b, TD_F64, f); }
 void td__text_string(td_buf *b, const char *s) {
     td__buf_add(b, "\"");
     while (*s) {
-        size_t plain = 0;
-        while (s[plain] && s[plain] != '"' && s[plain] != '\\' &&
-               (unsigned char)s[plain] >= 0x20 && s[plain] != 0x7f)
-            plain++;
-        td__buf_addn(b, s, plain);
-        s += plain;
-        if (!*s) break;
-        if (*s == '\n') td__buf_add(b, "\\n");
-        else if (*s == '\t') td__buf_add(b, "\\t");
-        else if (*s == '"' || *s == '\\') td__buf_printf(b, "\\%c", *s);
-        else td__buf_printf(b, "\\x%02x", (unsigned char)*s);
-        s++;
+        unsigned char c = (unsigned char)*s;
+        int           n = td__utf8_step(s);
+        if (c == '\n') td__buf_add(b, "\\n");
+        else if (c == '\t') td__buf_add(b, "\\t");
+        else if (c == '"' || c == '\\') td__buf_printf(b, "\\%c", c);
+        else if (!n || c < 0x20 || c == 0x7f) td__buf_printf(b, "\\x%02x", c);
+        else td__buf_addn(b, s, (size_t)n);
+        s += n ? n : 1;
     }
     td__buf_add(b, "\"");
+}
+
+/* Names that the lexer takes as they are: td__lex_name. */
+static bool is_plain_name(const char *s) {
+    static const char letters[] =
+        "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
+    if (!*s || !strchr(letters, *s)) return false;
+    return s[strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_"
+                       "0123456789.")] == 0;
+}
+
+void td__text_name(td_buf *b, const char *name) {
+    td__buf_add(b, "@");
+    if (is_plain_name(name)) td__buf_add(b, name);
+    else td__text_string(b, name);
 }
 
 /* ---- sizes -------------------------------------------------------------- */

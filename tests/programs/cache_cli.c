@@ -92,6 +92,28 @@ static void test_code(void) {
     unlink(path);
 }
 
+/* A name of any bytes stays JSON. */
+static void test_names(void) {
+    char args[200], path[100];
+    snprintf(path, sizeof path, "%s/g.td", place);
+    write_file(path, "func @\"my \\xff \\\"net\"(%x: f32[4,3]) {\n"
+                     "  %y = exp(%x)\n"
+                     "  return %y\n"
+                     "}\n"
+                     "case \"two\" {\n"
+                     "  %x = randn([4,3], seed=1)\n"
+                     "  call @\"my \\xff \\\"net\"(%x)\n"
+                     "}\n");
+    snprintf(args, sizeof args, "cache why %s", path);
+    says(0, args, "# case two");
+    says(0, "cache list --json", "my \\\\xff \\\"net");
+    cJSON *all = cJSON_Parse(run("cache list --json")->text);
+    check(all && !strchr(run("cache list --json")->text, 0xff), "names are UTF-8");
+    cJSON_Delete(all);
+    says(0, "cache clear", "files, ");
+    unlink(path);
+}
+
 /* The name of the file with kernels, by JSON. */
 static bool library(char *out, size_t cap) {
     cJSON *all = cJSON_Parse(run("cache list --json")->text), *f;
@@ -133,6 +155,7 @@ int main(int argc, char **argv) {
     snprintf(dir, sizeof dir, "%s/cache", place);
     test_misuse();
     test_empty();
+    test_names();
     test_code();
     test_damage();
     snprintf(lock, sizeof lock, "%s/lock", dir);
