@@ -122,7 +122,11 @@ TD_API struct DLManagedTensor          *td_to_dlpack_legacy(const td_tensor *t);
  *   fails    TD_E_UNSUPPORTED  another major version, a device that is not the
  *                              CPU, an element type Tandem does not have, a
  *                              negative stride
- *            TD_E_ARG          m contradicts itself, or elements are not aligned
+ *            TD_E_ARG          m contradicts itself, has no addresses for what it
+ *                              describes, or elements are not aligned
+ *   note     strides of dims of size 1, and of empty tensors, mean nothing: where
+ *            one is negative or beyond 2^40 it becomes that of a dense tensor.
+ *            Bytes are the producer's word: they are there, and a bool is 0 or 1
  *   cost     no copy
  *   since    0.1
  */

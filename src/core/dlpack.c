@@ -123,16 +123,15 @@ static bool read_dtype(td_ctx *cx, DLDataType d, td_meta *m) {
                     d.code, d.bits, d.lanes);
 }
 
-/* Sizes and strides; *extent is the elements from the first to the last. */
-static bool read_dims(td_ctx *cx, const DLTensor *d, td_meta *m, int64_t *extent) {
-    int64_t last = 0;
-    m->rank = d->ndim;
-    m->strided = true;
-    m->offset = 0;
+/* Sizes: not negative, and so many elements that arithmetic on bytes cannot overflow. */
+static bool read_sizes(td_ctx *cx, const DLTensor *d, td_meta *m, int64_t *numel) {
     if (d->ndim < 0 || d->ndim > TD_MAX_RANK || (d->ndim && !d->shape))
         return td__fail(cx, TD_E_ARG,
                         "td_from_dlpack: rank %d, sizes %s; at most %d dims",
                         (int)d->ndim, d->shape ? "given" : "missing", TD_MAX_RANK);
+    m->rank = d->ndim;
+    m->strided = true;
+    m->offset = 0;
     for (int i = 0; i < m->rank; i++) {
         m->size[i] = d->shape[i];
         if (m->size[i] < 0)
@@ -140,40 +139,72 @@ static bool read_dims(td_ctx *cx, const DLTensor *d, td_meta *m, int64_t *extent
                             "td_from_dlpack: size %lld of dim %d is negative",
                             (long long)m->size[i], i);
     }
-    if (d->strides)
-        for (int i = 0; i < m->rank; i++) m->stride[i] = d->strides[i];
-    else td__strides_dense(m->rank, m->size, m->stride);
-    *extent = td__numel(m->rank, m->size);
-    for (int i = 0; i < m->rank && *extent; i++) {
-        if (m->stride[i] < 0)
+    *numel = td__numel(m->rank, m->size);
+    if (td__dim_mul(*numel, td__dtype_bytes[m->dtype]) < TD_DIM_HUGE) return true;
+    return td__fail(cx, TD_E_ARG, "td_from_dlpack: too many elements: %s",
+                    td__sizes_str(m->rank, m->size));
+}
+
+/* Where there is no second element, a stride says nothing, and producers write what
+ * they like: beyond this it is taken for the dense one. */
+#define MOST_IDLE_STRIDE ((int64_t)1 << 40)
+
+/* Strides; *extent is the elements from the first to the last. */
+static bool read_strides(td_ctx *cx, const DLTensor *d, td_meta *m, int64_t numel,
+                         int64_t *extent) {
+    int64_t last = 0;
+    td__strides_dense(m->rank, m->size, m->stride);
+    *extent = numel;
+    for (int i = 0; d->strides && i < m->rank; i++) {
+        int64_t stride = d->strides[i];
+        if (numel == 0 || m->size[i] == 1) {
+            if (stride >= 0 && stride <= MOST_IDLE_STRIDE) m->stride[i] = stride;
+            continue;
+        }
+        if (stride < 0)
             return td__fail(cx, TD_E_UNSUPPORTED,
                             "td_from_dlpack: stride %lld of dim %d is negative",
-                            (long long)m->stride[i], i);
-        last = td__dim_add(last, td__dim_mul(m->size[i] - 1, m->stride[i]));
+                            (long long)stride, i);
+        m->stride[i] = stride;
     }
-    if (*extent) *extent = td__dim_add(last, 1);
+    for (int i = 0; i < m->rank && numel; i++)
+        if (m->size[i] > 1)
+            last = td__dim_add(last, td__dim_mul(m->size[i] - 1, m->stride[i]));
+    if (numel) *extent = td__dim_add(last, 1);
+    return true;
+}
+
+/* The memory: its `bytes` from data + byte_offset on are addresses. */
+static bool check_memory(td_ctx *cx, const DLTensor *d, const td_meta *m,
+                         int64_t bytes) {
+    size_t    item = td__dtype_bytes[m->dtype];
+    uintptr_t data = (uintptr_t)d->data, most = UINTPTR_MAX / 2;
+    bool far = d->byte_offset > most || data > most || d->byte_offset > most - data ||
+               (uint64_t)bytes > most - data - (uintptr_t)d->byte_offset;
+    if (bytes >= TD_DIM_HUGE || far)
+        return td__fail(cx, TD_E_ARG,
+                        "td_from_dlpack: elements from byte %llu on, %lld bytes, do "
+                        "not fit in memory",
+                        (unsigned long long)d->byte_offset, (long long)bytes);
+    if (bytes && (!d->data || (data + (uintptr_t)d->byte_offset) % item))
+        return td__fail(cx, TD_E_ARG, "td_from_dlpack: elements of %s %s",
+                        td_dtype_name(m->dtype),
+                        d->data ? "are not aligned" : "have no address");
     return true;
 }
 
 static bool read_tensor(td_ctx *cx, const DLTensor *d, td_meta *m, size_t *bytes) {
-    int64_t extent = 0;
+    int64_t numel = 0, extent = 0;
     if (d->device.device_type != kDLCPU)
         return td__fail(cx, TD_E_UNSUPPORTED,
                         "td_from_dlpack: memory of device type %d, not of the CPU",
                         (int)d->device.device_type);
-    if (!read_dtype(cx, d->dtype, m) || !read_dims(cx, d, m, &extent)) return false;
-    size_t    item = td__dtype_bytes[m->dtype];
-    uintptr_t at = (uintptr_t)d->data + (uintptr_t)d->byte_offset;
-    int64_t   size = td__dim_mul(extent, (int64_t)item);
-    if (size >= TD_DIM_HUGE)
-        return td__fail(cx, TD_E_ARG, "td_from_dlpack: too many elements: %s",
-                        td__sizes_str(m->rank, m->size));
-    if (extent && (!d->data || at % item))
-        return td__fail(cx, TD_E_ARG, "td_from_dlpack: elements of %s %s",
-                        td_dtype_name(m->dtype),
-                        d->data ? "are not aligned" : "have no address");
+    if (!read_dtype(cx, d->dtype, m) || !read_sizes(cx, d, m, &numel) ||
+        !read_strides(cx, d, m, numel, &extent))
+        return false;
+    int64_t size = td__dim_mul(extent, td__dtype_bytes[m->dtype]);
     *bytes = (size_t)size;
-    return true;
+    return check_memory(cx, d, m, size);
 }
 
 /* Takes over `m` through release(m). */

@@ -153,6 +153,9 @@ enum {
     NO_DATA,
     ALIGN,
     HUGE_SIZE,
+    EXPANDED,
+    FAR_OFFSET,
+    WRAPPING,
     LAST
 };
 
@@ -168,6 +171,12 @@ static void spoil(producer *p, int how) {
     case STRIDE: d->strides[1] = -1; break;
     case NO_DATA: d->data = NULL; break;
     case ALIGN: d->byte_offset = 4; break;
+    case FAR_OFFSET: d->byte_offset = UINT64_MAX - 7; break;
+    case WRAPPING: d->strides[0] = d->strides[1] = (int64_t)1 << 61; break;
+    case EXPANDED:
+        d->shape[0] = d->shape[1] = (int64_t)1 << 32;
+        d->strides[0] = d->strides[1] = 0;
+        break;
     default: d->shape[0] = d->shape[1] = INT64_MAX / 2; break;
     }
 }
@@ -177,7 +186,9 @@ TEST(a_refused_import_is_deleted_once_too) {
                                         TD_E_UNSUPPORTED, TD_E_UNSUPPORTED,
                                         TD_E_ARG,         TD_E_ARG,
                                         TD_E_UNSUPPORTED, TD_E_ARG,
-                                        TD_E_ARG,         TD_E_ARG};
+                                        TD_E_ARG,         TD_E_ARG,
+                                        TD_E_ARG,         TD_E_ARG,
+                                        TD_E_ARG};
     td_ctx              *cx = td_open();
 
     for (int how = 0; how < LAST; how++) {
@@ -188,6 +199,28 @@ TEST(a_refused_import_is_deleted_once_too) {
         CHECK(p.deleted == 1 && td_error(cx) == codes[how]);
         td_clear(cx);
     }
+    td_close(cx);
+}
+
+/* Strides of dims of one element, and of tensors of none, mean nothing. */
+TEST(idle_strides_of_an_import_do_no_harm) {
+    static const int64_t odd[] = {INT64_MIN, INT64_MAX, -1, (int64_t)1 << 62};
+    td_ctx              *cx = td_open();
+    for (int i = 0; i < TD_COUNT(odd); i++)
+        for (int64_t n = 0; n < 2; n++) {
+            producer p = produce();
+            offered(&p);
+            p.shape[0] = n, p.strides[0] = odd[i], p.strides[1] = 1;
+            td_tensor *x = td_from_dlpack(cx, &p.m);
+            CHECK(td_stride(x, 0) == 3 && td_numel(x) == 3 * n);
+            CHECK(td_item(td_sum(x)) == 3.0 * (double)n);
+            (void)td_clone(td_unfold(x, 0, n, 7));
+            CHECK_OK(cx);
+        }
+    producer p = produce();
+    offered(&p);
+    p.shape[0] = 1, p.strides[0] = 100, p.strides[1] = 1;
+    CHECK(td_stride(td_from_dlpack(cx, &p.m), 0) == 100); /* a slice of something */
     td_close(cx);
 }
 
