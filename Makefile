@@ -91,6 +91,7 @@ PROGRAMS  := $(B)/unit $(if $(OPS_SRCS),$(B)/ops-test) \
              $(if $(GOLDEN_SRCS),$(B)/golden) \
              $(LONE_SRCS:tests/%.c=$(B)/%) $(if $(PROG_SRCS),$(B)/fuzz/programs) \
              $(B)/docs/from_pytorch \
+             $(if $(FUZZ_SRCS),$(B)/fuzz/replay) \
              $(patsubst %.c,$(B)/%,$(wildcard examples/*.c))
 # INPROC=1: all unit tests in one process, see tests/unit/td_test.h.
 INPROC    :=
@@ -206,6 +207,19 @@ $(B)/examples/%: $(B)/obj/examples/%.o $(B)/libtandem.a
 	$(link) $(LIBS)
 $(B)/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/libtandem.a
 	$(link) -fsanitize=fuzzer $(LIBS)
+TOKENIZER := $(call obj,$(addprefix examples/gpt2/,tokenizer.c vocab.c pieces.c))
+$(B)/fuzz_tokenizer: $(TOKENIZER)
+$(B)/obj/tests/fuzz/%.o: CPPFLAGS += -I.
+# Kept inputs of all fuzzers in one program, which needs no fuzzing runtime.
+FUZZ_NAMES := $(FUZZ_SRCS:tests/fuzz/%.c=%)
+$(B)/obj/tests/fuzz/replay.o: CPPFLAGS += -DTARGETS='$(foreach n,$(FUZZ_NAMES),TARGET($(n)))'
+$(B)/obj/replay/%.o: $(B)/obj/tests/fuzz/%.o
+	@mkdir -p $(@D)
+	$(Q)objcopy --redefine-sym LLVMFuzzerTestOneInput=$* $< $@
+$(B)/fuzz/replay: $(B)/obj/tests/fuzz/replay.o $(FUZZ_NAMES:%=$(B)/obj/replay/%.o) \
+    $(TOKENIZER) $(B)/libtandem.a
+	@mkdir -p $(@D)
+	$(link) $(LIBS)
 # Random programs need no fuzzing runtime: any compiler, any variant.
 $(B)/fuzz/programs: $(call obj,$(PROG_SRCS)) $(CASE_OBJS) $(B)/libtandem.a
 	@mkdir -p $(@D)
