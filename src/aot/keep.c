@@ -223,7 +223,7 @@ static bool serves(td_fn *f, td_spec *s) {
 
 /* 1: it serves; 0: there may be others; -1: there are no more. */
 static int try_entry(td_fn *f, td_spec *s, td_disk *d, const char *key, int nr) {
-    char        name[64];
+    char          name[64];
     td_disk_entry m;
     entry_name(s, nr, name, sizeof name);
     const char *bad = td__disk_read(d, name, key, &m);

@@ -189,13 +189,73 @@ static void get_all(source *s) {
     for (int i = 0; !s->r->bad && i < j->n_targets; i++) get_target(s, &j->targets[i]);
 }
 
+/* ---- kinds -------------------------------------------------------------- */
+
+/* Both tensors of one dtype and rank, both numbers of one kind, or both nothing.
+ * Whoever runs a graph takes an output for a tensor where another graph says so. */
+static bool same_kind(const td_look *a, const td_look *b) {
+    if (!a || !b) return a == b;
+    if (a->kind != b->kind) return false;
+    return a->kind != TD_K_TENSOR || (a->dtype == b->dtype && a->rank == b->rank);
+}
+
+static const td_look *out_look(const td_graph *g, int i) {
+    const td_garg *a = &g->outputs.v[i];
+    return a->kind == TD_G_VALUE ? a->u.v->look : NULL;
+}
+
+static bool is_tensor(const td_graph *g, int out) {
+    const td_look *l = out < 0 ? NULL : out_look(g, out);
+    return out < 0 || (l && l->kind == TD_K_TENSOR);
+}
+
+/* The inputs g[0..n) are those of `of`. */
+static bool inputs_alike(const td_graph *g, const td_graph *of, int n) {
+    for (int i = 0; i < n; i++)
+        if (!same_kind(g->inputs.v[i]->look, of->inputs.v[i]->look)) return false;
+    return true;
+}
+
+static bool outputs_alike(const td_graph *g, const td_graph *of, int n) {
+    for (int i = 0; i < n; i++)
+        if (g->outputs.v[i].kind != of->outputs.v[i].kind ||
+            !same_kind(out_look(g, i), out_look(of, i)))
+            return false;
+    return true;
+}
+
+/* What becomes of inputs, and results that are views, are tensors; so are gradients,
+ * where there are any. */
+static bool joint_kinds_fit(const td_joint *j, const td_graph *program) {
+    if (!inputs_alike(j->g, program, j->n_primals)) return false;
+    for (int i = 0; i < j->n_updates; i++) {
+        const td_update *u = &j->updates[i];
+        const td_look   *l = j->g->inputs.v[u->input]->look;
+        if (!l || l->kind != TD_K_TENSOR || !is_tensor(j->g, u->out) ||
+            !is_tensor(j->g, u->now))
+            return false;
+    }
+    for (int i = 0; i < j->n_results; i++) {
+        const td_result *r = &j->results[i];
+        if (r->how == TD_RESULT_VALUE
+                ? !same_kind(out_look(j->g, r->out), out_look(program, i))
+                : !is_tensor(j->g, r->out))
+            return false;
+    }
+    for (int i = 0; i < j->n_bases; i++)
+        if (!is_tensor(j->g, j->bases[i].out)) return false;
+    for (int i = j->n_fwd; i < j->g->outputs.n; i++)
+        if (j->g->outputs.v[i].kind != TD_G_NONE && !is_tensor(j->g, i)) return false;
+    return true;
+}
+
 /* Do the counts say what the graphs do? */
 static bool counts_fit(const td_joint *j, const td_graph *program) {
     bool whole = j->n_tangents || j->n_targets;
     return j->n_primals == program->inputs.n && j->n_results == program->outputs.n &&
            j->g->inputs.n == j->n_primals + j->n_tangents &&
            j->g->outputs.n == j->n_fwd + (whole ? j->n_targets : 0) &&
-           td__graph_verify(j->g, TD_STAGE_JOINT);
+           td__graph_verify(j->g, TD_STAGE_JOINT) && joint_kinds_fit(j, program);
 }
 
 td_joint *td__get_joint(td_reader *r, td_ctx *cx, const td_graph *program) {
@@ -256,6 +316,26 @@ static bool inputs_fit(const td_graph *g, int n_tangents, int n_kept) {
     return true;
 }
 
+/* What the forward half keeps is what the backward half takes. */
+static bool kept_fit(const td_halves *h, const td_joint *j) {
+    for (int i = 0; i < h->bwd->inputs.n; i++) {
+        const td_desc *d = &h->bwd->in_desc.v[i];
+        const td_look *l = h->bwd->inputs.v[i]->look;
+        if (d->kind == TD_D_TANGENT &&
+            !same_kind(l, j->g->inputs.v[j->n_primals + d->index]->look))
+            return false;
+        if (d->kind != TD_D_SAVED) continue;
+        const td_kept *k = &h->kept[d->index];
+        bool           number = d->index >= h->n_kept - h->n_kept_syms;
+        if (!l || number != (l->kind != TD_K_TENSOR)) return false;
+        if (!same_kind(l, k->from == TD_SAVED_PRIMAL ? h->fwd->inputs.v[k->index]->look
+                                                     : out_look(h->fwd, k->index)))
+            return false;
+    }
+    return inputs_alike(h->fwd, j->g, j->n_primals) &&
+           outputs_alike(h->fwd, j->g, j->n_fwd);
+}
+
 static bool halves_fit(const td_halves *h, const td_joint *j) {
     return inputs_fit(j->g, j->n_tangents, 0) && inputs_fit(h->fwd, 0, 0) &&
            inputs_fit(h->bwd, j->n_tangents, h->n_kept) && h->n_fwd == j->n_fwd &&
@@ -263,7 +343,7 @@ static bool halves_fit(const td_halves *h, const td_joint *j) {
            h->bwd->inputs.n == h->n_kept + j->n_tangents &&
            h->bwd->outputs.n == j->n_targets &&
            td__graph_verify(h->fwd, TD_STAGE_HALF) &&
-           td__graph_verify(h->bwd, TD_STAGE_HALF);
+           td__graph_verify(h->bwd, TD_STAGE_HALF) && kept_fit(h, j);
 }
 
 static bool get_halves(td_reader *r, td_halves *h, const td_joint *j,

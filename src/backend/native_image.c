@@ -392,6 +392,25 @@ static bool find_kernels(td_native *c) {
     return ok;
 }
 
+static bool same_kind(const td_look *a, const td_look *b) {
+    if (!a || !b) return a == b;
+    return a->kind == b->kind && a->dtype == b->dtype && a->rank == b->rank;
+}
+
+/* Does it take and give what the graph does that it is the code of? */
+static bool fits(const td_graph *code, const td_graph *g) {
+    if (code->inputs.n != g->inputs.n || code->outputs.n != g->outputs.n) return false;
+    for (int i = 0; i < g->inputs.n; i++)
+        if (!same_kind(code->inputs.v[i]->look, g->inputs.v[i]->look)) return false;
+    for (int i = 0; i < g->outputs.n; i++) {
+        const td_garg *a = &code->outputs.v[i], *b = &g->outputs.v[i];
+        if (a->kind != b->kind) return false;
+        if (a->kind == TD_G_VALUE && !same_kind(a->u.v->look, b->u.v->look))
+            return false;
+    }
+    return true;
+}
+
 const char *td__native_read(td_native *c, const void *bytes, size_t n,
                             const td_graph *g) {
     td_reader r = td__reader(bytes, n);
@@ -399,12 +418,12 @@ const char *td__native_read(td_native *c, const void *bytes, size_t n,
     c->found = true;
     c->g = td__image_read(&r, g->cx, g);
     if (c->g && !(c->g->name = td__graph_str(c->g, g->name))) r.bad = true;
-    if (!r.bad && !list_values(&x)) r.bad = true;
+    if (!r.bad && (!td__graph_verify(c->g, TD_STAGE_HALF) || !list_values(&x)))
+        r.bad = true;
     if (!r.bad) get_steps(&x);
     if (!r.bad && !td__memory_plan(c)) r.bad = true;
     td__free(x.value);
-    if (r.bad || c->g->inputs.n != g->inputs.n || c->g->outputs.n != g->outputs.n)
-        return "is not what it says, or memory is out";
+    if (r.bad || !fits(c->g, g)) return "is not what it says, or memory is out";
     return find_kernels(c) ? NULL : "has kernels that are not there";
 }
 
