@@ -123,7 +123,7 @@ static bool read_dtype(td_ctx *cx, DLDataType d, td_meta *m) {
                     d.code, d.bits, d.lanes);
 }
 
-/* Sizes: not negative, and so many elements that arithmetic on bytes cannot overflow. */
+/* Sizes: none is negative, and arithmetic on the bytes they span cannot overflow. */
 static bool read_sizes(td_ctx *cx, const DLTensor *d, td_meta *m, int64_t *numel) {
     if (d->ndim < 0 || d->ndim > TD_MAX_RANK || (d->ndim && !d->shape))
         return td__fail(cx, TD_E_ARG,
@@ -139,8 +139,11 @@ static bool read_sizes(td_ctx *cx, const DLTensor *d, td_meta *m, int64_t *numel
                             "td_from_dlpack: size %lld of dim %d is negative",
                             (long long)m->size[i], i);
     }
+    int64_t most = td__dtype_bytes[m->dtype]; /* an empty tensor's sizes count too */
+    for (int i = 0; i < m->rank; i++)
+        if (m->size[i]) most = td__dim_mul(most, m->size[i]);
     *numel = td__numel(m->rank, m->size);
-    if (td__dim_mul(*numel, td__dtype_bytes[m->dtype]) < TD_DIM_HUGE) return true;
+    if (most < TD_DIM_HUGE) return true;
     return td__fail(cx, TD_E_ARG, "td_from_dlpack: too many elements: %s",
                     td__sizes_str(m->rank, m->size));
 }

@@ -123,8 +123,7 @@ static bool step_call(td_parser *ps, const td_results *r) {
     td__lex_next(lx);
     td_token    at = lx->tok;
     const char *name = td__lex_name(lx, &ps->body->g->arena);
-    if (!name)
-        return td__lex_fail(lx, "expected the name of a function: call @f(...)");
+    if (!name) return td__lex_fail(lx, "expected the name of a function: call @f(...)");
     s.fn = td__gfile_find(ps->file, name);
     if (!s.fn)
         return td__lex_fail_at(lx, &at, "no function @%.60s above this case", name);

@@ -1,5 +1,5 @@
-/* fuzz_cache.c -- entries of the cache on disk with any bytes in them. As a file without
- * a signature they are a miss. Signed, as only this user could, they are read with
+/* fuzz_cache.c -- entries of the cache on disk with any bytes in them. A file without a
+ * signature is a miss. Signed, as only this user could, its bytes are read with
  * care: what is not consistent is a miss, and what is taken runs without a crash.
  *
  * The first byte chooses what; the rest are bytes, or changes of a fresh entry by four
