@@ -47,7 +47,7 @@ td_cpu_level td__cpu_level(void) {
     char               why[8];
     if (TD_LIKELY(at != 0)) return (td_cpu_level)(at - 1);
     td_cpu_level level =
-        td__level_wanted(getenv("TD_ISA"), td__cpu_best(), why, sizeof why);
+        td__level_wanted(secure_getenv("TD_ISA"), td__cpu_best(), why, sizeof why);
     atomic_store_explicit(&known, (int)level + 1, memory_order_relaxed);
     return level;
 }

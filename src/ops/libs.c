@@ -76,7 +76,7 @@ __attribute__((constructor)) static void settle_openblas(void) {
     void (*quit)(void), (*init)(void);
     td_cpu_level level = td__cpu_level(), has = level_of_core(openblas_get_corename());
     bool         lower = has > level && level < td__cpu_best();
-    if ((!lower && has >= level) || getenv("OPENBLAS_CORETYPE")) return;
+    if ((!lower && has >= level) || secure_getenv("OPENBLAS_CORETYPE")) return;
     *(void **)&quit = dlsym(RTLD_DEFAULT, "gotoblas_dynamic_quit");
     *(void **)&init = dlsym(RTLD_DEFAULT, "gotoblas_dynamic_init");
     if (!quit || !init) return; /* built for one CPU only */
