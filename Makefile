@@ -361,6 +361,7 @@ coverage: ## lines and branches that tests run, by room; FILES=1: by file, too
 check-all: setup ## everything: tests, lint, all sanitizers, valgrind, fuzzing
 	@$(MAKE) --no-print-directory test
 	@$(MAKE) --no-print-directory lint
+	@$(MAKE) --no-print-directory analysis
 	@$(MAKE) --no-print-directory native
 	@$(MAKE) --no-print-directory native-unit
 	@$(MAKE) --no-print-directory isa
@@ -404,8 +405,12 @@ endif
 
 # ---- taste -------------------------------------------------------------------
 
-lint: gen-check ## format, layers, limits, lone headers, static analysis, fresh files
+lint: gen-check ## format, layers, limits, lone headers, pure asserts, fresh files
 	@CC='$(CC)' tools/lint.sh $(FORMATTED)
+
+.PHONY: analysis
+analysis: ## static analysis by cppcheck
+	@tools/analysis.sh
 
 fmt: ## settle the format of every file
 	clang-format -i $(FORMATTED)

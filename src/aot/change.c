@@ -71,7 +71,8 @@ static void mark(void *env, td_gval *v) {
 
 /* What depends on a tangent belongs to backward, whatever the text says. */
 static bool mark_backward(td_graph *g) {
-    bool *late = td__zalloc((size_t)g->n_values + 1), reads, *env[2] = {late, &reads};
+    bool *late = td__zalloc((size_t)g->n_values + 1), reads = false,
+         *env[2] = {late, &reads};
     if (!late) return td__fail_memory(g->cx);
     for (int i = 0; i < g->inputs.n; i++)
         late[g->inputs.v[i]->id] = g->in_desc.v[i].kind == TD_D_TANGENT;

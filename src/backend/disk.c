@@ -76,7 +76,7 @@ static const char *read_file(const td_disk *d, const char *name, td_disk_entry *
 bool td__disk_check(const td_disk *d, const char *name, td_buf *key, char *why,
                     size_t cap) {
     td_disk_entry e;
-    tail          t;
+    tail          t = {0};
     const char   *bad = read_file(d, name, &e);
     if (!bad) bad = check_file(d, e.bytes, e.n, &t);
     if (!bad) td__buf_addn(key, e.bytes + t.payload, t.text);

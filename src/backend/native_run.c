@@ -276,7 +276,7 @@ static bool take_steps(const td_native *c, td_replay *r) {
         td_launch            *k = s->node ? NULL : &c->launches[s->launch];
         const char           *name = s->node ? td__ops[s->node->op].name : k->label;
         td__span_begin(cx, name);
-        if (!(k ? take_launch(c, r, k) : take_call(c, r, s->node))) return false;
+        if (!(s->node ? take_call(c, r, s->node) : take_launch(c, r, k))) return false;
         if (TD_UNLIKELY(cx->spans.on)) note_work(c, r, s);
         td__span_end(cx, name);
     }

@@ -49,8 +49,8 @@ static bool take_grads(const td_gstep *s, const td_value *in, td_value *out) {
     int         n_out = td__graph_results(s->fn), n = 0, m = 0;
     size_t      most = (size_t)(n_out > s->n_args ? n_out : s->n_args) + 1;
     td_tensor **room = td__zalloc(sizeof *room * 4 * most);
-    td_tensor **root = room, **ones = room + most, **by = ones + most, **g = by + most;
     if (!room) return td__fail_memory(cx);
+    td_tensor **root = room, **ones = room + most, **by = ones + most, **g = by + most;
     for (int i = 0; i < s->n_args; i++) out[n_out + i] = TD_NONE;
     for (int i = 0; i < n_out; i++)
         if (wants_grad(out[i])) root[n++] = out[i].u.t;
@@ -147,8 +147,9 @@ static bool run_region(void *env, td_tensor *const *in, int n_in, td_tensor **ou
     const region *r = env;
     td_ctx       *cx = r->run->file->cx;
     size_t        n = (size_t)r->s->fn->inputs.n;
-    td_value     *v = td__zalloc(sizeof *v * (n + (size_t)n_out + 1)), *o = v + n;
+    td_value     *v = td__zalloc(sizeof *v * (n + (size_t)n_out + 1));
     if (!v) return td__fail_memory(cx);
+    td_value *o = v + n;
     for (int i = 0, k = 0; i < (int)n; i++)
         v[i] = is_region_input(r, i) && k < n_in ? td_value_tensor(in[k++]) : r->in[i];
     const td_gstep *was = r->run->step;
@@ -232,10 +233,11 @@ static bool go_back(const td_value *v, int n, td_tensor **room) {
 static bool rehearse(case_run *run, const td_gstep *s, const td_value *in) {
     td_ctx     *cx = run->file->cx;
     int         n_in = s->fn->inputs.n, n_out = case_results(s), n = n_in + n_out;
-    td_value   *v = td__zalloc(sizeof *v * ((size_t)n + 1)), *out = v + n_in;
+    td_value   *v = td__zalloc(sizeof *v * ((size_t)n + 1));
     td_tensor **room = td__zalloc(sizeof *room * 2 * ((size_t)n + 1));
     uint64_t    seed = td_rng_seed(cx), offset = td_rng_offset(cx);
     if (!v || !room) return td__free(v), td__free(room), td__fail_memory(cx);
+    td_value *out = v + n_in;
     for (int i = 0; i < n_in; i++) v[i] = copy_of(in[i]);
     if (call_plainly(run, s, v, out) && go_back(out, n_out, room)) {
         for (int i = 0; i < n_in; i++)

@@ -141,8 +141,9 @@ static bool read_inputs(case_run *run, const td_gstep *s, td_value *in) {
 static bool run_call(case_run *run, const td_gstep *s) {
     td_ctx   *cx = run->file->cx;
     size_t    n_in = (size_t)s->fn->inputs.n, n_out = (size_t)case_results(s);
-    td_value *in = td__zalloc(sizeof *in * (n_in + n_out + 1)), *out = in + n_in;
+    td_value *in = td__zalloc(sizeof *in * (n_in + n_out + 1));
     if (!in) return td__fail_memory(cx);
+    td_value *out = in + n_in;
     case_report_call(run, s);
     case_report_inputs(run, s, "inputs");
     bool ok = read_inputs(run, s, in) &&

@@ -64,8 +64,9 @@ static td_value argument(td_call *c, int i, uint32_t kind) {
 static bool run_closure(td_call *c) {
     case_closure *k = td_call_env(c);
     int           n = k->s->fn->inputs.n, n_out = case_results(k->s);
-    td_value     *v = td__zalloc(sizeof *v * (size_t)(n + n_out + 1)), *out = v + n;
+    td_value     *v = td__zalloc(sizeof *v * (size_t)(n + n_out + 1));
     if (!v) return td__fail_memory(td_call_ctx(c));
+    td_value *out = v + n;
     for (int i = 0, arg = 0; i < n; i++)
         v[i] = case_is_closed_over(k->s->fn, i) ? k->in[i]
                                                 : argument(c, arg++, k->in[i].kind);

@@ -90,9 +90,10 @@ static bool forward(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out
     const td_graph *g = r->forward;
     td_arena       *room = &r->c->cx->scratch;
     size_t          n = (size_t)(g->inputs.n + g->outputs.n + 1);
-    td_value       *v = td__arena_zalloc(room, sizeof *v * n), *got = v + g->inputs.n;
+    td_value       *v = td__arena_zalloc(room, sizeof *v * n);
     int             at = 0, fixed = 0;
     if (!v) return td__fail_memory(r->c->cx);
+    td_value *got = v + g->inputs.n;
     for (int i = 0; i < g->inputs.n; i++) {
         if (td__graph_holds(g, i)) continue;
         while (at < n_in && !in[at]) at++;

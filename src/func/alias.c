@@ -316,8 +316,14 @@ static bool has_room(int64_t size, int64_t n) {
 
 bool td__group_flatten(td_group *g, int64_t bytes) {
     td_func *f = g->f;
-    td_dtype dt = g->given ? g->given_dtype : g->root->geom.dtype;
-    int64_t  n = td__dim_div(bytes, td__dtype_bytes[dt]);
+    td_dtype dt = g->given_dtype;
+    if (!g->given) {
+        if (!g->root)
+            return td__fail(f->cx, TD_E_UNSUPPORTED,
+                            "a storage of which no piece is known is read as a whole");
+        dt = g->root->geom.dtype;
+    }
+    int64_t n = td__dim_div(bytes, td__dtype_bytes[dt]);
     if (g->root && is_list(&g->root->geom) && has_room(g->root->geom.size[0], n))
         return true;
     if (bytes == 0)

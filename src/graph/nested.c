@@ -64,8 +64,8 @@ bool td__nested_run(td_opcall *c, const td_graph *g, const char *which, td_tenso
     size_t        room = (size_t)(g->inputs.n + g->outputs.n + 1);
     td_arena_mark mark = td__arena_mark(&c->cx->scratch);
     td_value     *in = td__arena_zalloc(&c->cx->scratch, sizeof *in * room);
-    td_value     *res = in + g->inputs.n;
     if (!in) return td__fail_memory(c->cx);
+    td_value *res = in + g->inputs.n;
     if (count_inputs(g) != ts.n)
         return td__op_fail(c, TD_E_ARG, "%s takes %d inputs, there are %d tensors",
                            which, count_inputs(g), ts.n);

@@ -78,10 +78,11 @@ static bool branch_body(td_call *c) {
     const branch *b = td_call_env(c);
     td_values     args = td__call_args(c);
     size_t        n = (size_t)(2 * args.n + b->n_out + 1);
-    td_value     *in = td__zalloc(sizeof *in * n), *out = in + args.n;
+    td_value     *in = td__zalloc(sizeof *in * n);
     int           at = b->n_out;
     if (!in) return td__fail_memory(cx);
-    bool ok = true;
+    td_value *out = in + args.n;
+    bool      ok = true;
     for (int i = 0; i < args.n && ok; i++) {
         in[i] = args.v[i];
         if (!b->written || !b->written[i]) continue;

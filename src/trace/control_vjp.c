@@ -184,10 +184,10 @@ static bool run_rule(td_vjp *v, td_value *args, td_tensor **ts, bool *have) {
 bool td__vjp_cond(td_vjp *v) {
     size_t n = (size_t)v->in[3].n + (size_t)v->n_out + 1;
     if (v->in[0].kind != TD_K_TENSOR) return true; /* led nowhere: nothing was saved */
-    td_value   *args = td__zalloc((sizeof *args + sizeof(td_tensor *) + 1) * n);
-    td_tensor **ts = (td_tensor **)(void *)(args + n);
+    td_value *args = td__zalloc((sizeof *args + sizeof(td_tensor *) + 1) * n);
     if (!args) return td__fail_memory(v->cx);
-    bool ok = run_rule(v, args, ts, (bool *)(ts + n));
+    td_tensor **ts = (td_tensor **)(void *)(args + n);
+    bool        ok = run_rule(v, args, ts, (bool *)(ts + n));
     td__free(args);
     return ok;
 }
