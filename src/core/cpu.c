@@ -1,6 +1,9 @@
 /* cpu.c -- instruction levels: detection, and the bound that TD_ISA sets. */
 #include "core/cpu.h"
 
+#ifdef __x86_64__
+#include <cpuid.h>
+#endif
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,10 +13,18 @@ static const char *const names[TD_CPU_COUNT] = {"base", "avx2", "avx512"};
 
 const char *td__level_name(td_cpu_level level) { return names[level]; }
 
+#ifdef __x86_64__
+/* clang 14 does not know the name for __builtin_cpu_supports. */
+static bool has_f16c(void) {
+    unsigned a, b, c, d;
+    return __get_cpuid(1, &a, &b, &c, &d) && c & bit_F16C;
+}
+#endif
+
 td_cpu_level td__cpu_best(void) {
 #ifdef __x86_64__
-    bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-                __builtin_cpu_supports("f16c");
+    bool avx2 =
+        __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
     bool avx512 = avx2 && __builtin_cpu_supports("avx512f") &&
                   __builtin_cpu_supports("avx512bw") &&
                   __builtin_cpu_supports("avx512dq") &&
