@@ -3,7 +3,6 @@
 #include "ops/reduce.h"
 #include "ops/terms.h"
 
-#include <float.h>
 #include <math.h>
 
 static bool give(td_vjp *v, int arg, td_tensor *g) {
@@ -260,28 +259,17 @@ bool td__vjp_logsumexp(td_vjp *v) {
     return give(v, 0, t_mul(g, td_op_exp(t_sub(v->in[0].u.t, out))));
 }
 
-/* The most negative finite number: log of "nothing" that can be subtracted. */
-static double lowest(td_dtype dt) {
-    switch (dt) {
-    case TD_F64: return -DBL_MAX;
-    case TD_F16: return -65504;
-    case TD_BF16: return -0x1.fep127;
-    default: return -(double)FLT_MAX;
-    }
-}
-
-/* dx[i] = sum over k >= i of g[k] exp(x[i] - out[k]), the positive and negative
- * gradients apart so that both sums stay in logarithms. */
+/* dx[i] = exp(x[i] - y[i]) S[i], S[i] = sum of g[k] exp(y[i] - y[k]) over k >= i, that
+ * is S[i] = g[i] + exp(y[i] - y[i+1]) S[i+1]. No exponent is above 0, and no logarithm
+ * of a gradient is taken, which would have no derivative at 0. */
 bool td__vjp_logcumsumexp(td_vjp *v) {
     int64_t    dim = v->in[1].u.i;
-    td_tensor *x = v->in[0].u.t, *g = v->g[0], *part[2];
-    td_value   none = td_value_float(lowest((td_dtype)g->dtype));
-    td_value   size = td_value_tensor(td_op_log(td_op_abs(g)));
-    for (int k = 0; k < 2; k++) {
-        td_tensor *on = k ? td_op_lt(g, td_value_int(0)) : td_op_gt(g, td_value_int(0));
-        td_tensor *t = t_sub(td_op_where(on, size, none), v->out[0]);
-        t = td_op_logcumsumexp(td_op_flip(t, TD_DIMS(dim)), dim);
-        part[k] = td_op_exp(t_add(td_op_flip(t, TD_DIMS(dim)), x));
-    }
-    return give(v, 0, t_sub(part[0], part[1]));
+    td_tensor *x = v->in[0].u.t, *y = v->out[0];
+    td_tensor *last = shifted(y, dim, -INFINITY);
+    td_tensor *stays =
+        td_op_logical_and(td_op_isinf(y), td_op_eq(y, td_value_tensor(last)));
+    td_tensor *step =
+        td_op_where(stays, td_value_float(0), td_value_tensor(t_sub(last, y)));
+    td_tensor *s = td_op__linear_scan(td_op_exp(step), v->g[0], dim, true);
+    return give(v, 0, t_mul(td_op_exp(t_sub(x, y)), s));
 }
