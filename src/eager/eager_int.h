@@ -94,8 +94,9 @@ bool       td__saved_hooks_push(td_ctx *cx, const td_saved_hooks *hooks);
 
 bool           td__check_write(td_opcall *c, td_tensor *t);
 bool           td__regenerate(td_tensor *t); /* a view behind its storage */
-/* What the base of a copy_slices node looked like. */
-const td_note *td__slices_base(const td_node *n);
+/* The base of a copy_slices node as it was written, without history, over the bytes
+ * st. NULL after td__fail. */
+td_tensor     *td__slices_whole(const td_node *n, td_storage *st);
 const td_node *td__slices_writer(const td_node *n);
 /* A copy of g with the strides of the note. nil on failure. */
 td_tensor     *td__copy_like(td_ctx *cx, td_tensor *g, const td_note *like);

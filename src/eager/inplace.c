@@ -148,10 +148,12 @@ static bool same_layout(const td_tensor *t, const td_note *n) {
 /* ---- copy_slices -------------------------------------------------------- */
 
 typedef struct slices {
-    td_node *fn;    /* held: the writer's node */
-    int      fn_nr; /* which result of it the view is */
-    int      self;  /* the edge that is the view there and the base here */
-    td_note  view;  /* what the view looked like */
+    td_node   *fn;    /* held: the writer's node */
+    int        fn_nr; /* which result of it the view is */
+    int        self;  /* the edge that is the view there and the base here */
+    td_note    view;  /* what the view looked like */
+    td_tensor *whole; /* in a trace, held: the base without its history, which the
+                         tracer knows; else NULL */
 } slices;
 
 static void part_of(const td_node *n, td_tensor *whole, td_ints *size, td_ints *stride,
@@ -226,6 +228,7 @@ static void slices_destroy(td_node *n) {
         s->fn->owner = NULL;
         td__node_drop(s->fn);
     }
+    if (s->whole) td__unref(s->whole);
     td__free(s);
 }
 
@@ -234,8 +237,12 @@ const td_node_kind td__slices_kind = {.name = "copy_slices",
                                       .release = slices_release,
                                       .destroy = slices_destroy};
 
-const td_note *td__slices_base(const td_node *n) {
-    return &n->note[((const slices *)n->data)->self];
+td_tensor *td__slices_whole(const td_node *n, td_storage *st) {
+    const slices *s = n->data;
+    td_meta       m;
+    if (s->whole) return td__tensor_alias(n->cx, s->whole);
+    td__note_meta(&n->note[s->self], &m);
+    return td__tensor_over(n->cx, st, &m);
 }
 
 const td_node *td__slices_writer(const td_node *n) {
@@ -275,7 +282,9 @@ static td_node *make_slices(td_tensor *t, td_node *fn, int nr, int self) {
     fn->owner = n;
     td__note(&s->view, t, true, &ints);
     td__note(&n->out_note[0], base, false, &ints);
-    if (slices_edges(n, fn, self, base, &ints)) return n;
+    bool ok = slices_edges(n, fn, self, base, &ints);
+    if (ok && cx->fake) ok = (s->whole = td__loose_alias(base)) != NULL;
+    if (ok) return n;
     td__node_drop(n);
     return NULL;
 }

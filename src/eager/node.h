@@ -140,6 +140,8 @@ bool       td__save(td_saved *s, td_tensor *t, bool output, int nr);
 td_tensor *td__unpack(td_node *n, const td_saved *s);
 bool       td__fail_second(const td_node *n); /* its saved values are gone */
 void       td__saved_free(td_saved *s);
+/* t without its history, held by the caller and no scope; NULL after td__fail. */
+td_tensor *td__loose_alias(td_tensor *t);
 /* The bytes of t as a tensor whose gradient goes to e; NULL after td__fail. */
 td_tensor *td__alias_at(td_tensor *t, td_edge e);
 

@@ -82,8 +82,7 @@ static void free_pack(td_pack *p) {
     td__free(p);
 }
 
-/* An alias that no scope owns. */
-static td_tensor *loose_alias(td_tensor *t) {
+td_tensor *td__loose_alias(td_tensor *t) {
     td_tensor *a = td__tensor_alias(t->cx, t);
     if (!a) return NULL;
     td__ref(a);
@@ -106,7 +105,7 @@ bool td__save(td_saved *s, td_tensor *t, bool output, int nr) {
     const td_saved_hooks *h = packer(cx);
     if (TD_UNLIKELY(h != NULL)) return pack(s, t, output, h);
     if (history) s->flags |= TD_SV_ALIAS;
-    s->t = history ? loose_alias(t) : td__ref(t);
+    s->t = history ? td__loose_alias(t) : td__ref(t);
     return s->t != NULL;
 }
 
@@ -152,9 +151,7 @@ static td_tensor *reattach(td_node *n, td_tensor *data, int nr) {
     td_ctx    *cx = n->cx;
     td_tensor *a;
     if (n->owner) {
-        td_meta base;
-        td__note_meta(td__slices_base(n->owner), &base);
-        a = td__tensor_over(cx, data->st, &base);
+        a = td__slices_whole(n->owner, data->st);
         if (!a || !td__set_history(a, n->owner, 0)) return NULL;
         a = td_op_as_strided(a, td__sizes(data), td__strides(data),
                              td_value_int(data->offset));

@@ -49,8 +49,38 @@ static bool hear_part(td_record *r, td_mode *m, td_opcall *c) {
     return td__record_results(r, c, in, n, r->wholes.n);
 }
 
+/* y is about to lose its history. Aliases of it that the tape keeps for derivatives, or
+ * with a write through a view, do not: what they are is a value of its own from here
+ * on. */
+static bool keep_aliases(td_record *r, const td_tensor *y) {
+    td_tag *tag = td__record_tag(r, y), *own = NULL;
+    if (!tag || !tag->v || !td__needs_grad(y)) return true;
+    for (td_tensor *t = r->cx->all; t; t = t->next) {
+        if (t == y || t->payload != tag) continue;
+        if (!own) {
+            td_garg   in = td__garg_value(tag->v);
+            td_gnode *n = td__graph_op(r->g, TD_OP_alias, &in, 1, 1);
+            if (!n) return false;
+            r->g->nodes.n--; /* beside the graph, as parts are */
+            n->out[0]->look = tag->look;
+            if (!td__record_place(r, n) || !(own = td__record_new_tag(r, t)))
+                return false;
+            if (!td__vec_push(&r->parts, n)) return td__fail_memory(r->cx);
+            *own = *tag;
+            own->v = n->out[0];
+            own->hidden = r->wholes.n;
+        }
+        t->payload = own;
+    }
+    return true;
+}
+
 static bool inside_call(td_mode *m, td_opcall *c) {
     td_record *r = (td_record *)(void *)((char *)m - offsetof(td_record, inside));
+    if (c == r->current && c->info->op == TD_OP_detach_) {
+        if (!keep_aliases(r, td__in(c, 0))) return false;
+        r->whole.main = r->parts.n - r->whole.first;
+    }
     if (c == r->current || !is_part(r, c)) return td__call_below(m, c);
     return hear_part(r, m, c);
 }

@@ -154,6 +154,53 @@ static bool normed(td_call *c) {
 }
 TEST(gradients_of_gradients_through_a_norm) { check_scene(two_orders, normed); }
 
+/* Gradients of the first order inside, of the second outside: what a derivative saved
+ * has the history it had when it was saved. */
+static td_tensor *bent(td_tensor *y, td_tensor *x, td_tensor *w) {
+    td_tensor   *g[2];
+    td_grad_opts make = {TD_GRAD_OPTS, .create_graph = true, .allow_unused = true};
+    if (!td_grad(TD_LIST(td_sum(td_mul(y, y))), TD_LIST(x, w), g, &make)) return NULL;
+    return td_add(td_mul(g[0], td_cos(g[0])), td_mul(x, w));
+}
+static bool normed_bent(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *w = td_arg(c, 1);
+    td_tensor *y = td_layer_norm(td_mul(td_exp(x), w), TD_DIMS(2));
+    return td_return(c, bent(y, x, w));
+}
+TEST(gradients_inside_through_a_norm_are_differentiated) {
+    check_scene(two_orders, normed_bent);
+}
+
+static bool detached_bent(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *w = td_arg(c, 1);
+    td_tensor *y = td_exp(td_mul(x, w)), *z = td_mul(y, 2.0);
+    td_detach_(y);
+    return td_return(c, td_add(bent(z, x, w), y));
+}
+TEST(results_that_are_detached_later_keep_their_history_in_derivatives) {
+    check_scene(two_orders, detached_bent);
+}
+
+static bool view_bent(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *w = td_arg(c, 1), *y = td_mul(x, w);
+    td_sigmoid_(td_select(y, 0, 1));
+    return td_return(c, bent(y, x, w));
+}
+TEST(results_written_through_a_view_keep_their_history_in_derivatives) {
+    check_scene(two_orders, view_bent);
+}
+
+static bool view_detached_bent(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *w = td_arg(c, 1), *y = td_mul(x, w);
+    td_sigmoid_(td_select(y, 0, 1));
+    td_tensor *z = td_mul(y, 2.0);
+    td_detach_(y);
+    return td_return(c, td_add(bent(z, x, w), y));
+}
+TEST(a_view_written_keeps_it_when_the_base_is_detached_later) {
+    check_scene(two_orders, view_detached_bent);
+}
+
 /* Running statistics are written once, by the call. */
 static bool batch_normed(td_call *c) {
     td_tensor *x = td_arg(c, 0);
