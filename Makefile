@@ -190,7 +190,7 @@ $(B)/gpt2: $(call obj,$(wildcard examples/gpt2/*.c)) $(B)/libtandem.a
 	$(link) $(LIBS)
 $(B)/programs/gpt2: | $(B)/gpt2
 $(B)/programs/gpt2_files: $(call obj,$(filter-out %/train.c,$(wildcard examples/gpt2/*.c)))
-$(B)/programs/ops_native: | $(B)/ops-test
+$(B)/programs/ops_native $(B)/programs/ops_twice: | $(B)/ops-test
 $(B)/programs/native: | $(B)/tandem
 $(B)/programs/install: | $(B)/tandem $(B)/libtandem.so
 # Tables of the docs as C, so that what they say compiles and runs.
@@ -288,9 +288,9 @@ NATIVE := programs/native programs/ops_native programs/gpt2 \
 native-run: all $(addprefix $(B)/,$(NATIVE))
 	@tools/run-tests.sh '$(T)' $(addprefix $(B)/,$(NATIVE))
 
-native: ## every sample of every op as native code, with the flags of every day
+native: ## every sample of every op as native code, and its gradients of gradients
 	+@TD_CC_FLAGS=' ' TD_TEST_WHOLE=1 $(MAKE) --no-print-directory native-run \
-	    NATIVE=programs/ops_native
+	    NATIVE="programs/ops_native programs/ops_twice"
 
 # `make test` has the interpreter behind compiled functions. Failing allocations find the
 # kernels in the process, and no cache, so that they meet all of the backend.

@@ -1259,10 +1259,13 @@ TD_API td_tensor *td_op_embedding_dense_backward(td_tensor *grad_output, td_tens
 /* Normalizes over the last dims, which must be normalized_shape, then scales and shifts. */
 TD_API td_tensor *td_op_layer_norm(td_tensor *input, td_ints normalized_shape, td_tensor *weight, td_tensor *bias, double eps);
 
-/* layer_norm with the mean and the reciprocal deviation of each row. */
+/* layer_norm with the mean and the reciprocal deviation of each row, which do not require grad. */
 TD_API td_tensor *td_op_native_layer_norm(td_tensor *input, td_ints normalized_shape, td_tensor *weight, td_tensor *bias, double eps, td_tensor **mean, td_tensor **rstd);
 
-/* Gradients of native_layer_norm; one whose output_mask entry is 0 is empty. */
+/* layer_norm with the statistics its derivative reads; all results require grad. */
+TD_API td_tensor *td_op__layer_norm_stats(td_tensor *input, td_ints normalized_shape, td_tensor *weight, td_tensor *bias, double eps, td_tensor **mean, td_tensor **rstd);
+
+/* Gradients of _layer_norm_stats; one whose output_mask entry is 0 is empty. */
 TD_API td_tensor *td_op_native_layer_norm_backward(td_tensor *grad_out, td_tensor *input, td_ints normalized_shape, td_tensor *mean, td_tensor *rstd, td_tensor *weight, td_ints output_mask, td_tensor **grad_weight, td_tensor **grad_bias);
 
 /* Divides by the root mean square over the last dims, then scales. eps defaults to the dtype's. */

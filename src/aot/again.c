@@ -12,18 +12,17 @@
  * add zeros, and their history. */
 typedef struct variant {
     struct variant *next;
-    td_regrad       cut; /* program NULL: TD_AGAIN_JOINT */
+    td_regrad       cut; /* program NULL: the joint graph gives them */
     td_fn          *fn;  /* NULL until needed */
 } variant;
 
 typedef struct again {
-    variant     *all;
-    td_plan     *p; /* not held: it owns this */
-    td_again_how how;
-    td_graph    *program; /* TD_AGAIN_JOINT: NULL */
-    td_held     *held;    /* the backends, also where only backward needs them */
-    td_config    config;  /* the settings of the specialization */
-    char        *name;
+    variant  *all;
+    td_plan  *p;       /* not held: it owns this */
+    td_graph *program; /* NULL: the joint graph gives them */
+    td_held  *held;    /* the backends, also where only backward needs them */
+    td_config config;  /* the settings of the specialization */
+    char     *name;
 } again;
 
 /* The joint graph with its gradients only; written inputs are read, not written. */
@@ -69,11 +68,10 @@ static variant *variant_for(again *a, uint64_t missing) {
     for (variant *v = a->all; v; v = v->next)
         if (v->cut.missing == missing) return v;
     td_again *all = &a->p->again;
-    bool      code = a->how != TD_AGAIN_EAGER;
-    if (code && !td__plan_room(a->p, all->n, "gradients of gradients")) return NULL;
+    if (!td__plan_room(a->p, all->n, "gradients of gradients")) return NULL;
     variant *v = td__zalloc(sizeof *v);
     if (!v) return td__fail_memory(a->p->cx), NULL;
-    all->n += code;
+    all->n++;
     *v = (variant){.next = a->all, .cut = {a->p->j, a->program, missing}};
     return a->all = v;
 }
@@ -96,8 +94,6 @@ static bool call(void *env, uint64_t missing, const td_value *in, td_value *out)
     if (!v) return false;
     const td_joint *j = a->p->j;
     td_values       args = {in, j->n_primals + j->n_tangents};
-    if (a->how == TD_AGAIN_EAGER)
-        return td_call_body(j->cx, td__regrad, &v->cut, args, out, j->n_targets) >= 0;
     if (!v->fn && !make_fn(a, v)) return false;
     return td_invoke_values(v->fn, args, out, j->n_targets) >= 0;
 }
@@ -141,8 +137,7 @@ bool td__again_make(td_fn *f, td_spec *s) {
                  .name = td__strdup(name)};
     f->held->refs++;
     const td_graph *program = td__spec_program(f, s);
-    a->how = td__again_how(program, s->plan->j);
     s->plan->again = (td_again){s->set.double_backward ? call : NULL, drop, a, 0};
     if (!a->name) return td__fail_memory(f->cx);
-    return a->how == TD_AGAIN_JOINT || (a->program = on_copies(program));
+    return !td__again_reruns(program, s->plan->j) || (a->program = on_copies(program));
 }

@@ -326,16 +326,12 @@ typedef struct td_regrad {
     const td_graph *program;
     uint64_t        missing; /* tangents that do not arrive, a bit each */
 } td_regrad;
-/* What gives gradients of gradients. */
-typedef enum td_again_how {
-    TD_AGAIN_JOINT,   /* the joint graph, compiled */
-    TD_AGAIN_PROGRAM, /* history ends inside: the program run again, compiled */
-    TD_AGAIN_EAGER    /* the same, not compiled */
-} td_again_how;
-td_again_how td__again_how(const td_graph *program, const td_joint *j);
+/* Do gradients of gradients take a run of the program, because history ends inside?
+ * Otherwise the joint graph gives them. */
+bool td__again_reruns(const td_graph *program, const td_joint *j);
 /* A body of primals and tangents that gives the gradients; env is a td_regrad. */
-bool         td__regrad(td_call *c);
-bool         td__regrad_check(const td_joint *j, const td_graph *program,
-                              const char *name); /* false: refused */
+bool td__regrad(td_call *c);
+bool td__regrad_check(const td_joint *j, const td_graph *program,
+                      const char *name); /* false: refused */
 
 #endif

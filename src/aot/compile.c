@@ -164,8 +164,7 @@ static bool plan(td_fn *f, td_spec *s, td_joint *j) {
                       .asserts = s->set.debug_asserts,
                       .limit = s->set.backward_limit,
                       .twice = s->set.double_backward,
-                      .hold_all =
-                          td__again_how(td__spec_program(f, s), j) != TD_AGAIN_JOINT};
+                      .hold_all = td__again_reruns(td__spec_program(f, s), j)};
     o.info.name = f->name;
     o.fwd = backend_of(s, j->n_tangents ? f->opts.forward : f->opts.inference);
     o.bwd = backend_of(s, f->opts.backward);

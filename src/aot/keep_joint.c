@@ -132,6 +132,7 @@ bool td__put_joint(td_image *m, const td_joint *j) {
     for (int i = 0; i < TD_COUNT(counts); i++) put_nr(m, counts[i]);
     put_nr(m, j->left);
     put_flag(m, j->random);
+    put_flag(m, j->detaches);
     for (int i = 0; i < j->n_updates; i++) put_update(m, &j->updates[i]);
     for (int i = 0; ok && i < j->n_results; i++) ok = put_result(m, &j->results[i]);
     for (int i = 0; ok && i < j->n_bases; i++) ok = put_result(m, &j->bases[i]);

@@ -161,6 +161,7 @@ static bool get_counts(source *s) {
     for (int i = 0; i < TD_COUNT(counts); i++) *counts[i] = within(s, 0, most);
     j->left = within(s, 0, TD_R_COUNT + 1);
     j->random = flag(s);
+    j->detaches = flag(s);
     j->updates = room(s, j->n_updates, sizeof *j->updates);
     j->results = room(s, j->n_results, sizeof *j->results);
     j->bases = room(s, j->n_bases, sizeof *j->bases);

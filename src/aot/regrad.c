@@ -2,8 +2,7 @@
  * detached values, custom functions. Their joint graph computes the right gradients
  * but no longer knows where history ended, so it may not be differentiated. Instead
  * the program itself is run once more and the engine asked for its gradients, with
- * history; that is a body, and is compiled like any other, or, where even its graph
- * would not know all of the history, called as it is. */
+ * history; that is a body, and is compiled like any other. */
 #include "aot/aot.h"
 
 #include <string.h>
@@ -21,14 +20,6 @@ static bool has_cuts(const td_graph *g) {
         if (!g->nodes.v[i]->dead && cuts(g->nodes.v[i])) return true;
     for (int i = 0; i < g->nested.n; i++)
         if (has_cuts(g->nested.v[i])) return true;
-    return false;
-}
-
-/* Statistics of a norm have history where its own derivative reads them and nowhere
- * else; no graph tells the two apart. */
-static bool has_stats(const td_graph *g) {
-    for (int i = 0; i < g->nodes.n; i++)
-        if (td__ops[g->nodes.v[i]->op].flags & TD_OPF_STATS) return true;
     return false;
 }
 
@@ -59,10 +50,8 @@ static bool reads_past(const td_joint *j) {
     return false;
 }
 
-td_again_how td__again_how(const td_graph *program, const td_joint *j) {
-    if (has_stats(j->g)) return TD_AGAIN_EAGER;
-    bool cut = has_cuts(program) || writes_past(j) || reads_past(j);
-    return cut ? TD_AGAIN_PROGRAM : TD_AGAIN_JOINT;
+bool td__again_reruns(const td_graph *program, const td_joint *j) {
+    return j->detaches || has_cuts(program) || writes_past(j) || reads_past(j);
 }
 
 /* Does the program write it, or what it looks like, or in its bytes? */

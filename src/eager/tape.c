@@ -206,11 +206,6 @@ static bool float_result(const td_tensor *t) {
     return td__is_float((td_dtype)t->dtype);
 }
 
-/* How many results carry history where users see them. */
-static int shown_results(const td_opcall *c) {
-    return c->def->flags & TD_OPF_STATS ? 1 : c->n_out;
-}
-
 /* Of a branch, those that require grad in one of its graphs. */
 static bool takes_history(const td_opcall *c, int i) {
     if (!float_result(c->out[i])) return false;
@@ -263,7 +258,7 @@ static bool call_plain(td_mode *m, td_opcall *c) {
     td_node *n = make_node(c, &p, NULL, &f);
     if (!n) return false;
     bool ok = td__note_outputs(n, c->out, c->n_out, f.ints, ranks);
-    for (int i = 0; i < shown_results(c) && ok; i++)
+    for (int i = 0; i < c->n_out && ok; i++)
         if (takes_history(c, i)) ok = td__set_history(c->out[i], n, i);
     if (ok) ok = save_results(&f, c, &p);
     td__node_drop(n);
@@ -326,7 +321,7 @@ static int edge_of_arg(const td_opcall *c, int arg) {
 /* Written results are rebased, others are new. */
 static bool give_histories(td_opcall *c, td_node *n) {
     const td_schema *s = &c->info->s;
-    for (int i = 0; i < shown_results(c); i++) {
+    for (int i = 0; i < c->n_out; i++) {
         td_tensor *t = c->out[i];
         if (!float_result(t)) continue;
         int arg = -1;

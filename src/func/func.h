@@ -34,6 +34,7 @@ struct td_func {
     TD_VEC(td_fval *) moved; /* written while they lie where an argument does */
     bool        any_set;     /* some argument's storage was exchanged */
     bool        draws;       /* a random op was called */
+    bool        detaches;    /* an op cut a history, perhaps inside a composite */
     bool        recording;   /* what td__recording said before the first op */
     bool        alone;       /* no tape stands above */
     const char *no_history;  /* why inner values cannot have eager's; NULL: they can */

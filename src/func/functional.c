@@ -296,6 +296,15 @@ static void note_stats(td_func *f, const td_opcall *c) {
             f->no_history = "it writes statistics that require grad";
 }
 
+/* A running statistic takes a new value and none of its history: eager's tape does not
+ * record the write. A graph that runs under the tape must say so. */
+static bool write_stat(td_func *f, td_tensor *t, td_tensor *value) {
+    td_value in = td_value_tensor(value);
+    if (!t) return true;
+    if (f->alone) value = td__func_call1(f, TD_OP_detach, &in, 1);
+    return value && write(f, t, value);
+}
+
 /* Batch norm writes its running statistics: two arguments, beside its results. */
 static bool call_batch_norm(td_func *f, td_opcall *c) {
     td_tensor *out[5];
@@ -312,7 +321,7 @@ static bool call_batch_norm(td_func *f, td_opcall *c) {
     for (int i = 0; i < c->n_out; i++)
         if (!td__fval_fresh(f, c->out[i], out[i])) return false;
     for (int i = 3; i < 5; i++)
-        if (td__in(c, i) && !write(f, td__in(c, i), out[i])) return false;
+        if (!write_stat(f, td__in(c, i), out[i])) return false;
     return true;
 }
 
@@ -386,6 +395,7 @@ static bool func_call(td_mode *m, td_opcall *c) {
     f->draws |= (c->def->flags & TD_OPF_RANDOM) != 0;
     if (!know_args(f, c)) return false;
     if (!f->no_history) f->no_history = history_lost(f, c);
+    f->detaches |= (c->def->flags & TD_OPF_DETACH) != 0;
     const char *outer = td__symenv_op(c->info->s.name);
     bool        ok = c->info->writes               ? call_writer(f, c)
                      : c->def->flags & TD_OPF_VIEW ? call_view(f, c)

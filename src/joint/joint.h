@@ -132,6 +132,7 @@ typedef struct td_joint {
     bool        *behind;   /* ...also where it takes no gradients so far */
     int          left;     /* grad mode it leaves: td_graph.left of the program */
     bool         random;
+    bool         detaches; /* an op cuts a history, perhaps inside a composite */
 } td_joint;
 
 typedef struct td_joint_opts {

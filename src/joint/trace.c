@@ -236,6 +236,7 @@ static bool trace(td_joint_run *r, const td_ambient *outside) {
     cx->grad_enabled = cx->inference = false;
     note_behind(r);
     j->random = r->f.draws;
+    j->detaches = r->f.detaches;
     j->left = r->program->left;
     ok = ok && td__joint_find_spots(r) &&
          ((td__joint_updates(r) && td__joint_results(r)) || refuse(r)) &&

@@ -7,10 +7,27 @@ static bool set_out(td_opcall *c, td_tensor *t) {
     return true;
 }
 
+/* Statistics as users see them: without history, in bytes of their own. */
+static td_tensor *plain(td_tensor *t) {
+    bool needs = t && t->flags & TD_TF_NEEDS_GRAD;
+    return needs ? td_op_clone(td_op_detach(t), false) : t;
+}
+
+static td_tensor *layer_norm(td_opcall *c, td_tensor **mean, td_tensor **rstd) {
+    return td_op__layer_norm_stats(td__in(c, 0), t_ints(c->in[1]), td__in(c, 2),
+                                   td__in(c, 3), td__in_f(c, 4), mean, rstd);
+}
+
 bool td__decomp_layer_norm(td_opcall *c) {
-    return set_out(c,
-                   td_op_native_layer_norm(td__in(c, 0), t_ints(c->in[1]), td__in(c, 2),
-                                           td__in(c, 3), td__in_f(c, 4), NULL, NULL));
+    return set_out(c, layer_norm(c, NULL, NULL));
+}
+
+bool td__decomp_native_layer_norm(td_opcall *c) {
+    td_tensor *mean = NULL, *rstd = NULL;
+    c->out[0] = layer_norm(c, &mean, &rstd);
+    c->out[1] = plain(mean);
+    c->out[2] = plain(rstd);
+    return true;
 }
 
 static double epsilon_of(td_dtype dt) {
@@ -92,7 +109,11 @@ static td_tensor *batch_norm(td_opcall *c, td_tensor **mean, td_tensor **rstd) {
 }
 
 bool td__decomp_native_batch_norm(td_opcall *c) {
-    return set_out(c, batch_norm(c, &c->out[1], &c->out[2]));
+    td_tensor *mean = NULL, *rstd = NULL;
+    c->out[0] = batch_norm(c, &mean, &rstd);
+    c->out[1] = plain(mean);
+    c->out[2] = plain(rstd);
+    return true;
 }
 
 bool td__decomp_batch_norm(td_opcall *c) {

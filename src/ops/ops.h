@@ -39,8 +39,6 @@ enum {
         1 << 17, /* pointwise: result and computation in in[0]'s dtype */
     TD_OPF_SHARE =
         1 << 18, /* takes over in[0]'s bytes, which nobody else sees: no view */
-    TD_OPF_STATS =
-        1 << 19, /* results after the first show no history; saved ones have it */
     TD_OPF_UNIFORM = 1 << 20, /* may write elements that share their place */
     TD_OPF_DRAWS = 1 << 21,   /* composite: some of its parts may draw */
     TD_OPF_FILLS = 1 << 22,   /* gives every element the same value */

@@ -2122,6 +2122,15 @@ td_tensor *td_op_native_layer_norm(td_tensor *input, td_ints normalized_shape, t
     return result[0];
 }
 
+td_tensor *td_op__layer_norm_stats(td_tensor *input, td_ints normalized_shape, td_tensor *weight, td_tensor *bias, double eps, td_tensor **mean, td_tensor **rstd) {
+    td_value in[] = {td_value_tensor(input), td__value_ints(normalized_shape), td_value_tensor(weight), td_value_tensor(bias), td_value_float(eps)};
+    td_tensor *result[3];
+    td__call(td__args_ctx(in, 5), TD_OP__layer_norm_stats, in, 5, result, 3);
+    if (mean) *mean = result[1];
+    if (rstd) *rstd = result[2];
+    return result[0];
+}
+
 td_tensor *td_op_native_layer_norm_backward(td_tensor *grad_out, td_tensor *input, td_ints normalized_shape, td_tensor *mean, td_tensor *rstd, td_tensor *weight, td_ints output_mask, td_tensor **grad_weight, td_tensor **grad_bias) {
     td_value in[] = {td_value_tensor(grad_out), td_value_tensor(input), td__value_ints(normalized_shape), td_value_tensor(mean), td_value_tensor(rstd), td_value_tensor(weight), td__value_ints(output_mask)};
     td_tensor *result[3];

@@ -106,9 +106,7 @@ static td_tensor *settle(td_opcall *c, int i, td_tensor *t) {
     const td_meta *m = &c->meta[i];
     if (t && t->dtype != m->dtype) t = td_op_to(t, m->dtype, false);
     if (!t || td_is_nil(t)) return t;
-    t = lay_out(c, t, m);
-    bool hide = c->def->flags & TD_OPF_STATS && i > 0 && t->flags & TD_TF_NEEDS_GRAD;
-    return hide ? td_op_detach(t) : t;
+    return lay_out(c, t, m);
 }
 
 /* The op's own rule checks the arguments and says what results look like. */

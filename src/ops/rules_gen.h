@@ -337,6 +337,7 @@ td_kernel_fn td__kern_embedding_dense_backward;
 td_vjp_fn td__vjp_embedding_dense_backward;
 td_decomp_fn td__simpler_embedding_backward;
 td_decomp_fn td__decomp_layer_norm;
+td_decomp_fn td__decomp_native_layer_norm;
 td_shape_fn td__shape_layer_norm;
 td_kernel_fn td__kern_layer_norm;
 td_vjp_fn td__vjp_layer_norm;

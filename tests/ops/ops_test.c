@@ -3,6 +3,7 @@
  *   build/ops-test                all samples and the self-check of the table
  *   build/ops-test TEXT...        samples whose text contains TEXT
  *   build/ops-test --native       each as a compiled function, against eager
+ *   build/ops-test --twice        second gradients inside and outside of such
  *   --every=N                     every Nth sample only
  *   -q  failures are counted, not printed    -d DIR  where the samples are
  *
@@ -29,9 +30,10 @@ typedef struct suite {
     sym_stats    sym;           /* samples that went through on symbolic sizes */
     int          simpler;       /* samples compared with the op's simpler form */
     int          wrong;         /* wrong kernels that had to be noticed, and were */
-    bool         native;
+    bool         native, twice;
     int          every;
     native_stats compiled;
+    twice_stats  again;
     char         torch[64]; /* whose results are stored */
     bool         seen[TD_OP_COUNT], graded[TD_OP_COUNT];
 } suite;
@@ -90,6 +92,7 @@ static void run_sample(suite *u, const sample_text *t, const exp_file *f) {
     if (!r.failures && !(cx = td_open())) fail_sample(&r, "out of memory");
     if (!r.failures) sums_measure(cx, &r);
     if (!r.failures && u->native) check_native(cx, &r, &u->compiled);
+    else if (!r.failures && u->twice) check_twice(cx, &r, &u->again);
     else if (!r.failures) run_checks(u, cx, &r, &e);
     sums_free(&r);
     if (cx) td_close(cx);
@@ -171,6 +174,7 @@ int main(int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         if (!strcmp(argv[i], "-q")) u.quiet = true;
         else if (!strcmp(argv[i], "--native")) u.native = true;
+        else if (!strcmp(argv[i], "--twice")) u.twice = true;
         else if (!strncmp(argv[i], "--every=", 8)) u.every = atoi(argv[i] + 8);
         else if (!strcmp(argv[i], "-d") && i + 1 < argc) u.dir = argv[++i];
         else if (*argv[i]) {
@@ -186,7 +190,7 @@ int main(int argc, char **argv) {
     signal(SIGFPE, crashed);
     signal(SIGABRT, crashed);
     bool ok = run_all(&u);
-    bool whole = u.n_words == 0 && u.every < 2 && !u.native;
+    bool whole = u.n_words == 0 && u.every < 2 && !u.native && !u.twice;
     if (whole) u.failed += check_table(u.seen, u.graded);
     if (!ok) u.failed++;
     if (u.native)
@@ -194,6 +198,10 @@ int main(int argc, char **argv) {
                "gradients; %d refused\n",
                u.compiled.compared, u.compiled.exact, u.compiled.exact_grads,
                u.compiled.refused);
+    else if (u.twice)
+        printf("gradients of gradients: %d compared, %d held against differences; %d "
+               "refused\n",
+               u.again.compared, u.again.slopes, u.again.refused);
     else
         printf(
             "ops against PyTorch %s; gradcheck %d, second order %d; symbolic sizes %d, "

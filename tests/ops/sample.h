@@ -256,6 +256,12 @@ typedef struct native_stats {
     int exact, exact_grads; /* had to agree to the last bit */
 } native_stats;
 void check_native(td_ctx *cx, report *r, native_stats *st);
+/* check_twice.c: gradients of gradients, inside and outside of compiled functions. */
+typedef struct twice_stats {
+    int compared, refused;
+    int slopes; /* samples held against differences */
+} twice_stats;
+void check_twice(td_ctx *cx, report *r, twice_stats *st);
 /* coverage.c: rows without samples, and rows that do not hold together. */
 int  check_table(const bool *seen, const bool *graded);
 

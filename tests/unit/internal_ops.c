@@ -27,6 +27,7 @@ static const char *const bad[] = {
     "_safe_softmax(%a, 5)",
     "_flash_attention(%x, %x, %a, none, false, 1.0)",
     "_flash_attention_backward(%x, %x, %x, %x, none, %x, %a, none, false, 1.0)",
+    "_layer_norm_stats(%a, [2], none, none, 0.1)",
     "native_layer_norm_backward(%a, %a, [3], %b, %b, none, [1,1,1])",
     "native_group_norm_backward(%x, %x, %a, %a, none, 2, 3, 16, 1, [1,1,1])",
     "_batch_norm_train(%x, %a, none, none, none, 0.1, 0.1)",

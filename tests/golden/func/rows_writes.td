@@ -147,8 +147,10 @@ func @module_norm(
     %v: f32[3],
     %n: i64[]) {
   %6 = add(%n, 1) : i64[]
-  %7, %8, %9, %10, %11 = _batch_norm_functional(%x, %w, %b, %m, %v, 0.1, 1e-05) : (f32[4,3], f32[3], f32[3], f32[3], f32[3])
-  return %10 <update 3>, %11 <update 4>, %6 <update 5>, %7
+  %7, %8, %9, %10, %11 = _batch_norm_functional(%x, %w, %b, %m, %v, 0.1, 1e-05) : (f32[4,3], f32[3], f32[3], f32[3] @0, f32[3] @1)
+  %12 = detach(%10) : f32[3] @0
+  %13 = detach(%11) : f32[3] @1
+  return %12 <update 3>, %13 <update 4>, %6 <update 5>, %7
 }
 
 func @write_expanded(%x: i64[3] @0) {

@@ -110,6 +110,8 @@ func @random(%x: f32[3]) {
 }
 
 func @statistics(%x: f32[4,3], %m: f32[3], %v: f32[3]) {
-  %3, %4, %5, %6, %7 = _batch_norm_functional(%x, none, none, %m, %v, 0.1, 1e-05) : (f32[4,3], f32[3], f32[3], f32[3], f32[3])
-  return %6 <update 1>, %7 <update 2>, %3
+  %3, %4, %5, %6, %7 = _batch_norm_functional(%x, none, none, %m, %v, 0.1, 1e-05) : (f32[4,3], f32[3], f32[3], f32[3] @0, f32[3] @1)
+  %8 = detach(%6) : f32[3] @0
+  %9 = detach(%7) : f32[3] @1
+  return %8 <update 1>, %9 <update 2>, %3
 }
