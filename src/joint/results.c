@@ -229,6 +229,20 @@ static bool is_silent(const td_result *to, const td_tensor *t) {
     return td__has_node(t) && to->n_views > 0 && !to->views[to->n_views - 1].grad;
 }
 
+/* Does its history end at a leaf that the program made, and not at what the view is made
+ * of outside? */
+static bool ends_inside(const td_joint_run *r, td_tensor *t, const td_tensor *from) {
+    const td_node *n = td_grad_fn(t);
+    while (n && n->def && n->def->flags & (TD_OPF_VIEW | TD_OPF_META) && n->n_edge == 1)
+        n = n->edge[0].node;
+    if (!n || n->def || n->n_edge > 0 || n == td__known_accumulator(from)) return false;
+    for (int i = 0; i < r->to->n_primals; i++)
+        if (r->edge[i].node == n || r->base_edge[i].node == n ||
+            (r->outer[i] && td__known_accumulator(r->outer[i]) == n))
+            return false;
+    return true;
+}
+
 static bool find_place(td_joint_run *r, td_result *to, td_tensor *t) {
     int input = made_of(r, t);
     if (!base_of(t) || is_own(to, t) || (input < 0 && is_plain(r, to, t))) {
@@ -253,7 +267,8 @@ static bool find_place(td_joint_run *r, td_result *to, td_tensor *t) {
     }
     find_own_history(r, to, t, from);
     /* until its base is written */
-    to->history |= !to->stale && (meets_set(t) || is_silent(to, t));
+    to->history |=
+        !to->stale && (meets_set(t) || is_silent(to, t) || ends_inside(r, t, from));
     if (input >= 0 && !to->history && is_older(r, to, t, from)) to->early = true;
     return true;
 }
