@@ -112,6 +112,7 @@ typedef struct td_place {
     int     home;      /* -1: no tensor */
     int     of;        /* the argument it is a view of; -1: none, or not known */
     bool    multi;     /* one of several views */
+    bool    behind;    /* a view that is older than the last write of its bytes */
     bool    inference; /* an inference tensor */
     td_geom geom;
 } td_place;

@@ -169,7 +169,8 @@ static bool find_place(run *r, int i) {
     const td_fval *v = t->payload;
     p->multi = v->multi;
     p->inference = t->flags & TD_TF_INFERENCE;
-    if (v->multi && v->born != atomic_load(&t->st->version))
+    p->behind = v->born != atomic_load(&t->st->version);
+    if (v->multi && p->behind)
         r->f.no_history = "one of several views is returned after a write";
     r->to->homes[p->home].users += p->same < 0 && p->again < 0;
     return true;

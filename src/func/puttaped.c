@@ -199,6 +199,7 @@ static td_tensor *make_result(taped *r, int i) {
     if (p->multi && !t->base) t = td_op_alias(t);
     if (td_is_nil(t)) return NULL;
     if (p->multi) t->creation = TD_MADE_MULTI_OUTPUT;
+    if (p->behind && h->given && t->base) t->seen = td_version(t) - 1; /* as in eager */
     return t;
 }
 

@@ -38,7 +38,7 @@ static bool find_base(td_joint_run *r, int i) {
         o->base = k;
         o->views = made.views;
         o->n_views = made.n_views;
-        if (!td__needs_grad(t->base)) restore_modes(o, t);
+        if (!td__needs_grad(t->base) || t->flags & TD_TF_CUT) restore_modes(o, t);
         return true;
     }
     return true;

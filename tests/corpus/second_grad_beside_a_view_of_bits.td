@@ -1,0 +1,16 @@
+# Refused where writes stay in the graph; a view of another dtype, written, is a view in a
+# second run of the program that may be written.
+
+func @f( %p1: f32[1,2] @1, %p2: f32[2,2] @2, %p3: f32[2,2] @2) {
+  %v1 = _expand_reduced(%p1, [2,2,2], [0,1], true)
+  %v7 = flatten(%v1, 1, 2)
+  clamp_(%p2, none, 2)
+  return %v7
+}
+case "seed 990012223" {
+  %a5 = tensor([2, 1], f32, [1,2], requires_grad=true)
+  %a7 = randn([2,2], f32, seed=91, requires_grad=true)
+  %a8 = view_dtype(%a7, f32)
+  call @f( %a5, %a8, %a7)
+  backward %out.0 create_graph=true
+}
