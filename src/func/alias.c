@@ -314,6 +314,12 @@ static bool has_room(int64_t size, int64_t n) {
     return known ? size == n || size == n + 1 : td__dim_eq(size, n);
 }
 
+/* Known to have no elements: its storage has no bytes then, and that is its size. */
+static bool is_empty(const td_group *g) {
+    int64_t n = g->root ? td__numel(g->root->geom.rank, g->root->geom.size) : 1;
+    return !td__dim_is_sym(n) && n == 0;
+}
+
 bool td__group_flatten(td_group *g, int64_t bytes) {
     td_func *f = g->f;
     td_dtype dt = g->given_dtype;
@@ -326,7 +332,7 @@ bool td__group_flatten(td_group *g, int64_t bytes) {
     int64_t n = td__dim_div(bytes, td__dtype_bytes[dt]);
     if (g->root && is_list(&g->root->geom) && has_room(g->root->geom.size[0], n))
         return true;
-    if (bytes == 0)
+    if (bytes == 0 && !is_empty(g))
         return td__fail(f->cx, TD_E_UNSUPPORTED,
                         "a piece of a storage whose size is not known");
     td_fval   *list = make_list(g, dt, n);
