@@ -229,8 +229,8 @@ static bool is_silent(const td_result *to, const td_tensor *t) {
     return td__has_node(t) && to->n_views > 0 && !to->views[to->n_views - 1].grad;
 }
 
-/* Does its history end at a leaf that the program made, and not at what the view is made
- * of outside? */
+/* Does its history end at a leaf that the program made, and not at what the view is
+ * made of outside? */
 static bool ends_inside(const td_joint_run *r, td_tensor *t, const td_tensor *from) {
     const td_node *n = td_grad_fn(t);
     while (n && n->def && n->def->flags & (TD_OPF_VIEW | TD_OPF_META) && n->n_edge == 1)
