@@ -5,7 +5,7 @@
 
 _Static_assert(sizeof(td_joint) == 152 && sizeof(td_update) == 104 &&
                    sizeof(td_result) == 80 && sizeof(td_relation) == 24 &&
-                   sizeof(td_room) == 16 && sizeof(td_tangent) == 64 &&
+                   sizeof(td_room) == 16 && sizeof(td_tangent) == 72 &&
                    sizeof(td_target) == 16 && sizeof(td_view_op) == 32 &&
                    sizeof(td_geom) == 32,
                "a field of the joint graph is not written");
@@ -113,6 +113,7 @@ static void put_tangent(td_image *m, const td_tangent *t) {
     put_nr(m, (int)t->of);
     put_nr(m, t->index);
     put_geom(m, &t->geom);
+    for (int i = 0; i < t->geom.rank; i++) put_nr(m, t->order[i]);
     put_nr(m, (int)t->code);
     td__put_text(m->b, t->broken);
     put_big(m, t->clash);

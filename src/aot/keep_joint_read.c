@@ -131,6 +131,17 @@ static void get_input(source *s, int i) {
     r->views = get_views(s, &r->n_views);
 }
 
+/* Every dim once. */
+static void get_order(source *s, td_tangent *t) {
+    uint64_t seen = 0;
+    t->order = room(s, t->geom.rank, 1);
+    for (int i = 0; !s->r->bad && i < t->geom.rank; i++) {
+        t->order[i] = (uint8_t)within(s, 0, t->geom.rank);
+        s->r->bad |= seen >> t->order[i] & 1;
+        seen |= (uint64_t)1 << t->order[i];
+    }
+}
+
 static void get_tangent(source *s, td_tangent *t) {
     const td_joint *j = s->j;
     t->of = (td_tangent_of)within(s, 0, TD_TANGENT_BASE + 1);
@@ -139,6 +150,7 @@ static void get_tangent(source *s, td_tangent *t) {
                       : t->of == TD_TANGENT_OUTPUT ? j->n_results
                                                    : j->n_bases);
     get_geom(s, &t->geom);
+    get_order(s, t);
     t->code = (td_code)within(s, 0, 256);
     t->broken = td__get_text(s->r, &s->j->arena);
     t->clash = td__get_uint(s->r);

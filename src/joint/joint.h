@@ -109,10 +109,14 @@ typedef struct td_tangent {
     td_tangent_of of;
     int           index;  /* in updates, results or bases */
     td_geom       geom;   /* sizes, and the strides the graph was made for */
+    uint8_t      *order;  /* dims by those strides, outermost first */
     td_code       code;   /* eager's backward from there fails with this, */
     const char   *broken; /* ...and says this; NULL: it works */
     uint64_t      clash;  /* tangents whose backward uses up what this one's needs */
 } td_tangent;
+
+/* Strides without gaps for these sizes, in the tangent's order of dims. */
+void td__tangent_strides(const td_tangent *t, const int64_t *size, int64_t *stride);
 
 typedef struct td_joint {
     td_ctx      *cx;

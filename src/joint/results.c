@@ -339,17 +339,38 @@ bool td__joint_results(td_joint_run *r) {
 
 /* ---- tangents ----------------------------------------------------------- */
 
-/* Row-major, or channels last where the value is. */
+void td__tangent_strides(const td_tangent *t, const int64_t *size, int64_t *stride) {
+    int64_t step = 1;
+    for (int k = t->geom.rank - 1; k >= 0; k--) {
+        stride[t->order[k]] = step;
+        step = td__dim_mul(step, td__dim_max(size[t->order[k]], 1));
+    }
+}
+
+/* The order of dims that a gradient has which the engine makes for t (ones_like), and
+ * most ops that follow t: its own, so that derivatives find the layout they find in
+ * eager. `stride` is room for it. */
+static void find_order(td_tangent *to, const td_tensor *t, int64_t *stride) {
+    td__strides_like(t->rank, t->size, t->stride, stride);
+    for (int i = 0; i < t->rank; i++) {
+        int k = i;
+        for (; k > 0 && td__dim_seems_lt(stride[to->order[k - 1]], stride[i]); k--)
+            to->order[k] = to->order[k - 1];
+        to->order[k] = (uint8_t)i;
+    }
+}
+
 static bool want(td_joint_run *r, td_tangent_of of, int index, td_tensor *t) {
     td_joint   *j = r->to;
     td_tangent *to = &j->tangents[j->n_tangents];
     int64_t    *stride =
         td__arena_alloc(&j->arena, sizeof *stride * (size_t)(t->rank + 1));
-    if (!stride) return td__fail_memory(r->cx);
     *to = (td_tangent){.of = of, .index = index};
+    to->order = td__arena_alloc(&j->arena, (size_t)t->rank + 1);
+    if (!stride || !to->order) return td__fail_memory(r->cx);
     if (!td__geom_copy(r->cx, &j->arena, &to->geom, t)) return false;
-    if (td__is_channels_last(t)) td__strides_channels_last(t->rank, t->size, stride);
-    else td__strides_dense(t->rank, t->size, stride);
+    find_order(to, t, stride);
+    td__tangent_strides(to, t->size, stride);
     to->geom.stride = stride;
     to->geom.offset = 0;
     r->roots[j->n_tangents++] = t;

@@ -44,13 +44,13 @@ static const td_tensor *root_of(const td_pcall *c, const td_tangent *t) {
     return out < 0 ? NULL : c->vals[out].u.t;
 }
 
-/* An input that has only its geometry written: dense tangents of that. */
+/* An input that has only its geometry written: tangents of that. */
 static bool turned_tangent(td_pcall *c, td_tangent *to) {
     const td_geom *end = &c->j->updates[to->index].end;
     size_t         n = sizeof(int64_t) * ((size_t)end->rank + 1);
     int64_t       *stride = td__arena_alloc(&c->now->arena, n);
     if (!stride) return td__fail_memory(c->p->cx);
-    td__strides_dense(end->rank, end->size, stride);
+    td__tangent_strides(to, end->size, stride);
     to->geom = *end;
     to->geom.stride = stride;
     to->geom.offset = 0;
@@ -71,8 +71,7 @@ bool td__now_tangents(td_pcall *c) {
         int64_t *stride = td__arena_alloc(&c->now->arena, n);
         if (!size || !stride) return td__fail_memory(c->p->cx);
         memcpy(size, t->size, n - sizeof *size);
-        if (td__is_channels_last(t)) td__strides_channels_last(t->rank, size, stride);
-        else td__strides_dense(t->rank, size, stride);
+        td__tangent_strides(to, size, stride);
         to->geom.size = size;
         to->geom.stride = stride;
         to->geom.offset = 0;

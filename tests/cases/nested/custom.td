@@ -67,3 +67,42 @@ case "a written input" {
   call @dirty(%x, %w)
   backward seed=3
 }
+
+# Its backward views the gradient, whose layout is that of what the engine makes.
+func @viewed(%x: f32[3,4] grad) {
+  %y = custom("flat", func @forward(%a: f32[3,4]) {
+    %m = mul(%a, 2.0)
+    return %m
+  }, func @backward(%g: f32[3,4] <tangent 0>) {
+    %f = view(%g, [12])
+    %k = mul(%f, 2.0)
+    %r = view(%k, [3,4])
+    return %r <grad 0>
+  }, [%x], [])
+  %z = transpose(%y, 0, 1)
+  return %z
+}
+case "a result that is permuted later" {
+  %x = randn([3,4], seed=1, requires_grad=true)
+  call @viewed(%x)
+  backward
+}
+func @viewed_and_used(%x: f32[3,4] grad) {
+  %y = custom("flat", func @forward(%a: f32[3,4]) {
+    %m = mul(%a, 2.0)
+    return %m
+  }, func @backward(%g: f32[3,4] <tangent 0>) {
+    %f = view(%g, [12])
+    %k = mul(%f, 2.0)
+    %r = view(%k, [3,4])
+    return %r <grad 0>
+  }, [%x], [])
+  %z = transpose(%y, 0, 1)
+  %w = exp(%z)
+  return %w
+}
+case "a result that is permuted and used later" {
+  %x = randn([3,4], seed=1, requires_grad=true)
+  call @viewed_and_used(%x)
+  backward
+}

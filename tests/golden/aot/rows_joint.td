@@ -57,11 +57,11 @@ func @test_backward_with_expanded_computed_output(
 
 func @test_flex_attn_noncontiguous_tangents(
     %x: f32[2,4,3] grad,
-    %t0: f32[2,3,4] @0 <tangent 0>) {
+    %t0: f32[2,3,4]{12,1,3} @0 <tangent 0>) {
   %2 = exp(%x) : f32[2,4,3] @1
   %3 = transpose(%2, 1, 2) : f32[2,3,4]{12,1,3} @1
-  %4 = transpose(%t0, 1, 2) : f32[2,4,3]{12,1,4} @0 backward
-  %5 = mul(%4, %2) : f32[2,4,3]{12,1,4} backward
+  %4 = transpose(%t0, 1, 2) : f32[2,4,3] @0 backward
+  %5 = mul(%4, %2) : f32[2,4,3] backward
   return %3, %5 <grad 0>
 }
 
