@@ -8,6 +8,7 @@
 #include "td_test.h"
 
 #include <cblas.h>
+#include <stdlib.h>
 
 static const char *why_of(const char *said, td_cpu_level best, td_cpu_level want) {
     static char why[200];
