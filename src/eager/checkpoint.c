@@ -96,18 +96,27 @@ static td_tensor *no_unpack(void *env, void *packed, td_ctx *cx) {
                    "td_checkpoint: backward inside the recomputed region");
 }
 
-/* Inputs cut off from their history, so that the second run ends there. */
-static bool detach_inputs(frame *f, td_tensor **in) {
+/* The inputs themselves, as the first run had them: a compiled call inside must find
+ * the same leaves, views and tensors given twice, or it is another specialization,
+ * which saves other values. The history that the second run makes behind them goes with
+ * its scope. */
+static bool call_again(frame *f, td_tensor **in, td_tensor **out, uint64_t *version) {
     for (int i = 0; i < f->n_in; i++) {
         in[i] = f->in[i];
-        if (!in[i] || !td__needs_grad(in[i])) continue;
-        in[i] = td_op_detach(in[i]);
-        if (td_is_nil(td_set_requires_grad(in[i], true))) return false;
+        version[i] = in[i] ? td__version(in[i]) : 0;
     }
+    if (!f->fn(f->env, in, f->n_in, out, f->n_out) || !td_ok(f->cx)) return false;
+    for (int i = 0; i < f->n_in; i++)
+        if (f->in[i] && td__needs_grad(f->in[i]) && td__version(f->in[i]) != version[i])
+            return td__fail(f->cx, TD_E_GRAD,
+                            "td_checkpoint: the region writes input %d (%s), which "
+                            "requires grad, and wrote it twice because it ran again; "
+                            "write a clone",
+                            i, td__type_str(f->in[i]));
     return true;
 }
 
-static bool run_again(frame *f, td_tensor **in, td_tensor **out) {
+static bool run_again(frame *f, td_tensor **in, td_tensor **out, uint64_t *version) {
     td_ctx        *cx = f->cx;
     td_saved_hooks hooks = {catch_value, no_unpack, NULL, f};
     uint64_t       seed = cx->rng_seed, offset = cx->rng_offset;
@@ -115,8 +124,7 @@ static bool run_again(frame *f, td_tensor **in, td_tensor **out) {
     if (f->same_random) td_rng_set(cx, f->seed, f->offset);
     td_autocast_mode was = td__autocast_resume(cx, f->autocast);
     f->count = 0;
-    bool ok =
-        detach_inputs(f, in) && f->fn(f->env, in, f->n_in, out, f->n_out) && td_ok(cx);
+    bool ok = call_again(f, in, out, version);
     td_autocast_end(cx, was);
     if (f->same_random) td_rng_set(cx, seed, offset);
     td_saved_hooks_pop(cx);
@@ -133,12 +141,12 @@ static bool run_again(frame *f, td_tensor **in, td_tensor **out) {
 static bool recompute(frame *f) {
     td_ctx     *cx = f->cx;
     size_t      n = (size_t)(f->n_in + f->n_out + 1);
-    td_tensor **room = td__zalloc(sizeof *room * n);
+    td_tensor **room = td__zalloc((sizeof *room + sizeof(uint64_t)) * n);
     if (!room) return td__fail_memory(cx);
     bool ok = td__scope_push(cx);
     if (ok) {
         td_grad_mode was = td_enable_grad_begin(cx);
-        ok = run_again(f, room, room + f->n_in);
+        ok = run_again(f, room, room + f->n_in, (uint64_t *)(void *)(room + n));
         td_enable_grad_end(cx, was);
         td__scope_pop(cx, NULL, 0);
     }

@@ -180,6 +180,55 @@ TEST(a_compiled_call_in_a_checkpoint_is_computed_again_as_eagers) {
             }
 }
 
+/* One tensor given twice, a view beside its base, leaves and others: the second run is
+ * the same specialization as the first. */
+static bool product_of_logits(td_call *c) {
+    td_tensor *a = td_arg(c, 0), *b = td_arg(c, 1);
+    return td_return(c, td_mul(td_exp(a), td_tanh(td_mul(a, b))));
+}
+
+TEST(a_checkpoint_runs_again_on_the_inputs_themselves) {
+    for (int kind = 0; kind < 4; kind++) {
+        td_ctx *cx = td_open();
+        td_config_set(cx, "cache_disk_mb", "0");
+        td_tensor *x = inputs(cx).x, *y, *g;
+        double     sum[2];
+        td_fn     *f = td_aot_function(cx, product_of_logits, NULL, NULL);
+        for (int code = 0; code < 2; code++) {
+            segment    s = {code ? f : NULL, product_of_logits};
+            td_tensor *a = kind < 2 ? x : td_mul(x, 2.0);
+            td_tensor *b = kind % 2 ? td_view(a, TD_SHAPE(4, 3)) : a;
+            CHECK(td_checkpoint(cx, run_segment, &s, TD_LIST(a, b), &y, 1));
+            CHECK(td_grad(TD_LIST(td_sum(y)), TD_LIST(x), &g, NULL));
+            sum[code] = td_item(td_sum(g));
+        }
+        CHECK_OK(cx);
+        CHECK(is_number(cx, sum[1], sum[0], 1e-5));
+        CHECK(td_fn_specializations(f) == 1);
+        td_fn_drop(f);
+        td_close(cx);
+    }
+}
+
+static bool writes_input(void *env, td_tensor *const *in, int n, td_tensor **out,
+                         int m) {
+    (void)env, (void)n, (void)m;
+    out[0] = td_exp(td_mul_(in[0], 2.0));
+    return true;
+}
+
+TEST(a_checkpoint_that_writes_an_input_with_gradients_is_an_error) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = inputs(cx).x, *y;
+    CHECK(td_checkpoint(cx, writes_input, NULL, TD_LIST(td_mul(x, 1.0)), &y, 1));
+    CHECK(!td_backward(td_sum(y)));
+    CHECK(td_error(cx) == TD_E_GRAD);
+    CHECK(
+        strstr(td_message(cx), "td_checkpoint: the region writes input 0 (f32[4,3])"));
+    td_clear(cx);
+    td_close(cx);
+}
+
 /* ---- hooks that unpack something else ----------------------------------- */
 
 typedef enum other { OTHER_STRIDES, OTHER_DTYPE, OTHER_SIZES, OTHER_RANK } other;
