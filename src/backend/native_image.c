@@ -365,6 +365,46 @@ static void get_steps(reading *x) {
     if (x->r->p != x->r->end) x->r->bad = true;
 }
 
+/* ---- order -------------------------------------------------------------- */
+
+/* Which bytes there are after some steps, by id of their root. */
+typedef struct progress {
+    const td_native *c;
+    bool            *there;
+} progress;
+
+static bool is_there(const progress *p, const td_gval *v) {
+    return p->there[p->c->low.root_of[v->id]->id];
+}
+
+static void note_made(progress *p, const td_gval *v) {
+    p->there[p->c->low.root_of[v->id]->id] = true;
+}
+
+/* A kernel reads what earlier steps made, and has an address for what it makes. */
+static bool launch_fits(progress *p, const td_launch *k) {
+    for (int i = 0; i < k->n_reads; i++)
+        if (!is_there(p, k->reads[i])) return false;
+    for (int i = 0; i < k->b.makes.n; i++) note_made(p, k->b.makes.v[i]);
+    for (int i = 0; i < k->b.bytes.n; i++)
+        if (!is_there(p, k->b.bytes.v[i].v)) return false;
+    return true;
+}
+
+/* Is everything made before it is read? False where memory is out, too. */
+static bool order_fits(const td_native *c) {
+    progress p = {c, td__zalloc((size_t)c->g->n_values + 1)};
+    bool     ok = p.there != NULL;
+    for (int i = 0; ok && i < c->g->inputs.n; i++) note_made(&p, c->g->inputs.v[i]);
+    for (int i = 0; ok && i < c->steps.n; i++) {
+        const td_gnode *n = c->steps.v[i].node;
+        if (!n) ok = launch_fits(&p, &c->launches[c->steps.v[i].launch]);
+        for (int k = 0; n && k < n->n_out; k++) note_made(&p, n->out[k]);
+    }
+    td__free(p.there);
+    return ok;
+}
+
 static bool list_values(reading *x) {
     const td_graph *g = x->c->g;
     x->value = td__alloc(sizeof *x->value * ((size_t)g->n_values + 1));
@@ -421,7 +461,7 @@ const char *td__native_read(td_native *c, const void *bytes, size_t n,
     if (!r.bad && (!td__graph_verify(c->g, TD_STAGE_HALF) || !list_values(&x)))
         r.bad = true;
     if (!r.bad) get_steps(&x);
-    if (!r.bad && !td__memory_plan(c)) r.bad = true;
+    if (!r.bad && (!order_fits(c) || !td__memory_plan(c))) r.bad = true;
     td__free(x.value);
     if (r.bad || !fits(c->g, g)) return "is not what it says, or memory is out";
     return find_kernels(c) ? NULL : "has kernels that are not there";
