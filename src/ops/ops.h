@@ -48,9 +48,12 @@ enum {
     TD_OPF_WHOLE = 1 << 26,   /* copies the storage of its first argument whole */
     TD_OPF_FUSES = 1 << 27,   /* the simpler form is loops that compile into few */
     TD_OPF_EXACT = 1 << 28,   /* lies as its first argument does, gaps included */
-    TD_OPF_SUMS = 1 << 29 /* linear in each tensor argument, with coefficients that are
-                                 not negative: the same call on absolute values is the
-                                 magnitude of what is added up, and bounds rounding */
+    /* linear in each tensor argument, with coefficients that are not negative: the
+     * same call on absolute values is the magnitude of what is added up, and bounds
+     * rounding */
+    TD_OPF_SUMS = 1 << 29,
+    /* written in place, it refuses arguments that overlap the written one */
+    TD_OPF_APART = 1 << 30
 };
 
 /* One op. Rows live in *.def as TD_OP(id, .field = ...,). FN(x) names the C

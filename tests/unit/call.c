@@ -403,6 +403,28 @@ TEST(a_partial_overlap_is_refused_and_a_full_one_taken) {
     td_close(cx);
 }
 
+TEST(an_indexed_write_refuses_what_overlaps_the_written_tensor) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_arange(cx, 0.0, 4.0), *i = td_arange(cx, 0, 4), *y;
+
+    CHECK(td_is_nil(td_scatter_add_(x, 0, i, x)));
+    CHECK_FAILS(cx, TD_E_ALIAS,
+                "scatter_add_: the written tensor and argument src overlap");
+    CHECK(td_is_nil(td_index_copy_(i, 0, i, td_clone(i))));
+    CHECK(td_error(cx) == TD_E_ALIAS);
+    td_clear(cx);
+    CHECK(td_is_nil(td_index_put_(i, TD_LIST(i), td_clone(i), false)));
+    CHECK(td_error(cx) == TD_E_ALIAS);
+    td_clear(cx);
+    CHECK_VALUES(x, 0, 1, 2, 3);
+    y = td_scatter_add(x, 0, i, x); /* out of place: any */
+    CHECK_VALUES(y, 0, 2, 4, 6);
+    td_scatter_add_(td_narrow(x, 0, 0, 2), 0, td_narrow(i, 0, 0, 2),
+                    td_narrow(x, 0, 2, 2));
+    CHECK_VALUES(x, 2, 4, 2, 3);
+    td_close(cx);
+}
+
 TEST(products_write_into_a_tensor_they_also_read) {
     td_ctx    *cx = td_open();
     td_tensor *x = td_reshape(td_tensor1(cx, 1, 2, 3, 4), TD_SHAPE(2, 2));

@@ -93,10 +93,10 @@ def tensor_differences(want, got, measure, storages):
     if storages and not storages.same(want["storage"], got["storage"]):
         yield "storage", "it shares its storage with other values"
     for k in FLAGS:
-        if k in want and want[k] != got[k]:
-            yield k, f"{want[k]}, Tandem {got[k]}"
-    if "grad_fn" in want and bool(want["grad_fn"]) != bool(got["grad_fn"]):
-        yield "grad_fn", f"{want['grad_fn']!r}, Tandem {got['grad_fn']!r}"
+        if k in want and want[k] != got.get(k):
+            yield k, f"{want[k]}, Tandem {got.get(k)}"
+    if "grad_fn" in want and bool(want["grad_fn"]) != bool(got.get("grad_fn")):
+        yield "grad_fn", f"{want['grad_fn']!r}, Tandem {got.get('grad_fn')!r}"
     for i, (x, y) in enumerate(zip(want.get("elements", []), got["elements"])):
         if not measure.near(x, y, want["dtype"]):
             yield "elements", f"element {i} is {x}, Tandem {y}"
@@ -123,8 +123,9 @@ def step_differences(i, want, got, measure, storages):
         shared = storages if word not in ("gradient", "tangent") else None
         for x, y in zip(want[part], got[part]):
             for what, text in value_differences(x, y, measure, shared):
-                yield Difference(f"{word}.{what}", f"{where}: {part} %{y.get('name')} "
-                                 f"{what}: {text}", i)
+                value = f"%{y.get('name')} {x.get('dtype', '')}".rstrip()
+                yield Difference(f"{word}.{what}",
+                                 f"{where}: {part} {value} {what}: {text}", i)
     if "aliases" in want and "aliases" in got:
         pairs = [{(*a["values"], a["same_tensor"]) for a in r["aliases"]}
                  for r in (want, got)]
