@@ -24,7 +24,7 @@ static const td_module_type linear_type = {.name = "Linear",
 /* `tied`: a weight to share; NULL: one of its own. */
 static td_module *linear_make(td_ctx *cx, int in, int out, td_tensor *tied) {
     td_module *m = td_module_make(cx, &linear_type);
-    if (!m) return NULL;
+    if (td_is_nil(m)) return NULL;
     linear    *l = td_module_state(m);
     td_tensor *w = tied ? tied : td_mul(td_randn(cx, TD_SHAPE(out, in)), 0.3);
     td_module_param(m, "weight", w);
@@ -50,7 +50,7 @@ static const td_module_type net_type = {.name = "Net",
 
 static td_module *net_make(td_ctx *cx) {
     td_module *m = td_module_make(cx, &net_type);
-    if (!m) return NULL;
+    if (td_is_nil(m)) return NULL;
     net *n = td_module_state(m);
     n->table = td_module_param(m, "table", td_randn(cx, TD_SHAPE(SYMBOLS, WIDTH)));
     n->hidden = td_module_child(m, "hidden", linear_make(cx, WIDTH, WIDTH, NULL));

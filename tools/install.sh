@@ -13,12 +13,22 @@ install -m 644 "$build/libtandem.a" "$to/lib"
 install -m 755 "$build/libtandem.so" "$to/lib/libtandem.so.$version"
 ln -sf "libtandem.so.$version" "$to/lib/libtandem.so.$major"
 ln -sf "libtandem.so.$major" "$to/lib/libtandem.so"
+if [ -e "$build/debug/libtandem.so" ]; then # built by make debug
+    install -m 644 "$build/debug/libtandem.a" "$to/lib/libtandem-debug.a"
+    install -m 755 "$build/debug/libtandem.so" "$to/lib/libtandem-debug.so.$version"
+    ln -sf "libtandem-debug.so.$version" "$to/lib/libtandem-debug.so.$major"
+    ln -sf "libtandem-debug.so.$major" "$to/lib/libtandem-debug.so"
+fi
 install -m 755 "$build/tandem" "$to/bin"
 
 fill() { # FILE: with its @NAMES@ replaced
     sed -e "s|@PREFIX@|$prefix|g" -e "s|@VERSION@|$version|g" "tools/$1"
 }
 fill tandem.pc.in >"$to/lib/pkgconfig/tandem.pc"
+if [ -e "$build/debug/libtandem.so" ]; then
+    fill tandem.pc.in | sed 's/-ltandem/-ltandem-debug/; s/^Name: .*/&-debug/' \
+        >"$to/lib/pkgconfig/tandem-debug.pc"
+fi
 fill tandem-config.cmake.in >"$to/lib/cmake/tandem/tandem-config.cmake"
 fill tandem-config-version.cmake.in >"$to/lib/cmake/tandem/tandem-config-version.cmake"
 

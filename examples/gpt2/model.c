@@ -26,7 +26,7 @@ static td_module *affine_make(td_ctx *cx, int64_t in, int64_t out, double std) {
                                         .bytes = sizeof(affine),
                                         .forward = affine_forward};
     td_module                  *m = td_module_make(cx, &type);
-    if (!m) return NULL;
+    if (td_is_nil(m)) return NULL;
     affine *a = td_module_state(m);
     td_module_param(m, "weight", td_mul(td_randn(cx, TD_SHAPE(in, out)), std));
     td_module_param(m, "bias", td_zeros(cx, TD_SHAPE(out)));
@@ -62,7 +62,7 @@ static td_module *attention_make(td_ctx *cx, gpt2_sizes s) {
                                         .forward = attention_forward};
     double                      last = 0.02 / sqrt(2.0 * (double)s.layers);
     td_module                  *m = td_module_make(cx, &type);
-    if (!m) return NULL;
+    if (td_is_nil(m)) return NULL;
     attention *a = td_module_state(m);
     a->heads = s.heads;
     a->qkv = td_nn_add(m, "c_attn", affine_make(cx, s.width, 3 * s.width, 0.02));
@@ -93,7 +93,7 @@ static td_module *block_make(td_ctx *cx, gpt2_sizes s) {
     static const td_module_type mlp = {.name = "MLP"};
     double                      last = 0.02 / sqrt(2.0 * (double)s.layers);
     td_module                  *m = td_module_make(cx, &type);
-    if (!m) return NULL;
+    if (td_is_nil(m)) return NULL;
     block *k = td_module_state(m);
     k->ln_1 = td_nn_add(m, "ln_1", td_nn_layer_norm(cx, TD_SHAPE(s.width), NULL));
     k->attn = td_nn_add(m, "attn", attention_make(cx, s));
@@ -143,7 +143,7 @@ td_module *gpt2_make(td_ctx *cx, gpt2_sizes s) {
                                         .bytes = sizeof(gpt2),
                                         .forward = gpt2_forward};
     td_module                  *m = td_module_make(cx, &type);
-    if (!m) return NULL;
+    if (td_is_nil(m)) return NULL;
     gpt2 *g = td_module_state(m);
     g->wte = td_nn_add(m, "wte", td_nn_embedding(cx, s.vocab, s.width, NULL));
     g->wpe = td_nn_add(m, "wpe", td_nn_embedding(cx, s.context, s.width, NULL));

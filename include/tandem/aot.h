@@ -40,24 +40,24 @@ typedef struct td_compile_info {
  * output, to be filled with new tensors of the innermost scope, inputs, and numbers
  * as the graph says. False after td_fail. */
 typedef struct td_runner {
-    bool (*run)(void *env, td_ctx *cx, const td_value *in, td_value *out);
-    void (*drop)(void *env); /* may be NULL */
-    void *env;
+    bool (*run)(void *env, td_ctx *cx, const td_value *in, td_value *out) TD_0;
+    void (*drop)(void *env) TD_0; /* may be NULL */
+    void *env TD_0;
     /* The same where tensors with own[i] are the code's: it calls td_drop on each once,
      * as soon as it can, and also when it fails. NULL: they go after run. */
     bool (*take)(void *env, td_ctx *cx, const td_value *in, const bool *own,
-                 td_value *out);
+                 td_value *out) TD_0;
 } td_runner;
 
 /* Makes code of a graph, which stays valid as long as the code. False after
  * td_fail. `drop` is called once, when neither the function nor a history made by it
  * needs the backend any more; a backend that is given for several halves is one. */
 typedef struct td_backend {
-    const char *name;
+    const char *name TD_0;
     bool (*compile)(void *env, const td_graph *g, const td_compile_info *info,
-                    td_runner *code);
-    void *env;
-    void (*drop)(void *env); /* may be NULL */
+                    td_runner *code) TD_0;
+    void *env TD_0;
+    void (*drop)(void *env) TD_0; /* may be NULL */
 } td_backend;
 
 /* ---- your own stages ---------------------------------------------------- */
@@ -66,10 +66,10 @@ typedef struct td_backend {
  * *g to another with the same inputs and outputs, which is verified and copied. False
  * after td_fail. */
 typedef struct td_pass {
-    const char *name; /* for messages; NULL: "pass" */
-    bool (*run)(void *env, const td_graph **g);
-    void *env;
-    void (*drop)(void *env); /* as that of a backend; may be NULL */
+    const char *name TD_0; /* for messages; NULL: "pass" */
+    bool (*run)(void *env, const td_graph **g) TD_0;
+    void *env TD_0;
+    void (*drop)(void *env) TD_0; /* as that of a backend; may be NULL */
 } td_pass;
 
 /* A joint graph about to be taken apart: which of its forward values does backward
@@ -92,10 +92,10 @@ TD_API bool            td_split_save_named(td_split *s, const char *name);
 
 /* Decides with td_split_save; false after td_fail. */
 typedef struct td_chooser {
-    const char *name; /* for messages; NULL: "partitioner" */
-    bool (*choose)(void *env, td_split *s);
-    void *env;
-    void (*drop)(void *env); /* as that of a backend; may be NULL */
+    const char *name TD_0; /* for messages; NULL: "partitioner" */
+    bool (*choose)(void *env, td_split *s) TD_0;
+    void *env TD_0;
+    void (*drop)(void *env) TD_0; /* as that of a backend; may be NULL */
 } td_chooser;
 
 /* ---- functions ---------------------------------------------------------- */
@@ -105,25 +105,27 @@ typedef struct td_chooser {
  * and callbacks too; of `config` log, trace_file and strict are the context's business
  * and not looked at. docs/aot.md has a line for each field. */
 typedef struct td_aot_opts {
-    size_t             size;
-    const char        *name;
-    const td_backend  *forward, *backward, *inference; /* NULL: config's `backend` */
-    td_partition       partition;
-    bool               keep_mutations;      /* writes may stay in the graph */
-    int                limit;               /* of specializations */
-    const td_config   *config;              /* all settings of this function; or NULL */
-    const char        *decompose;           /* "silu,layer_norm", "all"; NULL: none */
-    int                n_params, n_buffers; /* the first arguments are these */
-    const char *const *state_names;         /* of both; NULL: their numbers */
-    td_shapes          dynamic;
-    const char        *log;  /* topics while it compiles: "graphs,guards" */
-    td_pass            pass; /* on the joint graph */
-    td_chooser         chooser;
-    td_module         *module; /* of td_aot_step: its members are state, */
-    td_tensors         state;  /* ...and these tensors, state_names their names */
-    const char        *stages; /* a version of pass and chooser: with one, what they
+    size_t size               TD_SIZE(td_aot_opts);
+    const char *name          TD_0;
+    const td_backend *forward TD_0, *backward TD_0,
+        *inference          TD_0; /* NULL: config's `backend` */
+    td_partition partition  TD_0;
+    bool keep_mutations     TD_0;        /* writes may stay in the graph */
+    int limit               TD_0;        /* of specializations */
+    const td_config *config TD_0;        /* all settings of this function; or NULL */
+    const char *decompose   TD_0;        /* "silu,layer_norm", "all"; NULL: none */
+    int n_params TD_0, n_buffers TD_0;   /* the first arguments are these */
+    const char *const *state_names TD_0; /* of both; NULL: their numbers */
+    td_shapes dynamic              TD_0;
+    const char *log                TD_0; /* topics while it compiles: "graphs,guards" */
+    td_pass pass                   TD_0; /* on the joint graph */
+    td_chooser chooser             TD_0;
+    td_module *module              TD_0; /* of td_aot_step: its members are state, */
+    td_tensors state   TD_0; /* ...and these tensors, state_names their names */
+    const char *stages TD_0; /* a version of pass and chooser: with one, what they
                                 * did is kept on disk (docs/cache.md) */
-    const char *version; /* of body, env, pass and chooser: where this is the same, so
+    const char *version
+        TD_0; /* of body, env, pass and chooser: where this is the same, so
                           * are they. A call that is found on disk runs no body */
 } td_aot_opts;
 #define TD_AOT_OPTS .size = sizeof(td_aot_opts)
@@ -134,7 +136,7 @@ typedef struct td_fn td_fn;
  *
  *   returns  NULL after a failure
  *   owns     the caller, until td_fn_drop, which comes before td_close
- *   since    0.2
+ *   since    0.1
  */
 TD_API td_fn *td_aot_function(td_ctx *cx, td_body *body, void *env,
                               const td_aot_opts *opts);
@@ -150,7 +152,7 @@ TD_API void   td_fn_drop(td_fn *f); /* NULL is fine; histories keep what they ne
  *   aliases  as the body's results do
  *   fails    as the body does; TD_E_TRACE when it cannot be captured
  *   grad     as the body's
- *   since    0.2
+ *   since    0.1
  */
 TD_API bool td_invoke(td_fn *f, td_values args, td_tensor **out, int n_out);
 TD_API int  td_invoke_values(td_fn *f, td_values args, td_value *out, int n_out);
@@ -163,7 +165,7 @@ TD_API void td_fn_forget(td_fn *f);
  * afterwards. NULL stands for an absent argument.
  *
  *   returns  as td_invoke
- *   since    0.2
+ *   since    0.1
  */
 TD_API bool td_invoke_boxed(td_fn *f, td_tensor **args, int n, td_tensor **out,
                             int n_out);
@@ -178,7 +180,7 @@ TD_API bool td_invoke_boxed(td_fn *f, td_tensor **args, int n, td_tensor **out,
  *
  *   returns  NULL after a failure
  *   owns     the caller, until td_fn_drop
- *   since    0.2
+ *   since    0.1
  */
 TD_API td_fn *td_aot_module(td_module *m, const td_aot_opts *opts);
 /* The same for a module that stays as it is: its members are taken now, and a call
@@ -215,7 +217,7 @@ TD_API td_fn *td_aot_module_flat(td_module *m, const td_aot_opts *opts);
  *   returns  NULL after a failure
  *   owns     the caller, until td_fn_drop; body, env and module must outlive it
  *   fails    TD_E_UNSUPPORTED: the body leaves a history in a tensor it writes
- *   since    0.3
+ *   since    0.1
  */
 TD_API td_fn *td_aot_step(td_ctx *cx, td_body *body, void *env,
                           const td_aot_opts *opts);
@@ -257,9 +259,10 @@ TD_API td_staged *td_stage_capture(td_ctx *cx, td_body *body, void *env, td_valu
                                    const td_aot_opts *opts);
 TD_API td_staged *td_stage_module(td_module *m, td_values args,
                                   const td_aot_opts *opts);
+/* NULL once the stage was compiled. */
 TD_API const td_graph *td_stage_program(const td_staged *s);
 /* Forward and backward; a graph without gradients when there is nothing to
- * differentiate. */
+ * differentiate. NULL once the stage was compiled. */
 TD_API const td_graph *td_stage_joint(const td_staged *s);
 TD_API int             td_stage_inputs(const td_staged *s);
 TD_API int             td_stage_outputs(const td_staged *s);
@@ -277,7 +280,7 @@ TD_API void            td_stage_drop(td_staged *s); /* NULL is fine */
  * or computed again, memory, guards, time (docs/explain.md). td_explain_json says the
  * same for programs. Both write at most cap bytes with the final NUL and return the
  * length they want, 0 when memory is exhausted.
- *   since  0.2 */
+ *   since  0.1 */
 TD_API size_t td_explain(const td_fn *f, char *out, size_t cap);
 /* Writes a page about the function's last specialization to `path`, one HTML file for
  * a browser: the graph, what is saved for backward and why, memory over time, every

@@ -87,8 +87,8 @@ TD_API int td_call_body(td_ctx *cx, td_body *body, void *env, td_values args,
  * Bodies may close over tensors. Results are tensors of their own: one that is an
  * argument, or shares bytes with one or with another result, comes back as a copy. */
 typedef struct td_branches {
-    td_body *yes, *no;
-    void    *env; /* of both */
+    td_body *yes TD_0, *no TD_0;
+    void *env TD_0; /* of both */
 } td_branches;
 
 /* Calls `yes` on the arguments when pred, one element, is not zero, else `no`; each
@@ -100,9 +100,9 @@ TD_API bool td_cond(td_tensor *pred, td_branches of, td_values args, td_tensor *
                     int n_out);
 
 typedef struct td_loop {
-    td_body *test; /* of the state: one element, not zero to go on */
-    td_body *body; /* of the state: the next state, of the same dtypes and sizes */
-    void    *env;
+    td_body *test TD_0; /* of the state: one element, not zero to go on */
+    td_body *body TD_0; /* of the state: the next state, of the same dtypes and sizes */
+    void *env     TD_0;
 } td_loop;
 
 /* Runs the body as long as the test says so; out[0..state.n) is the last state.
@@ -128,9 +128,9 @@ typedef enum td_dynamic {
 
 /* Options carry their size: write {TD_CAPTURE_OPTS, .dynamic = TD_DYNAMIC_ALL}. */
 typedef struct td_capture_opts {
-    size_t     size;
-    td_dynamic dynamic;
-    bool       no_duck; /* TD_DYNAMIC_ALL: sizes that are equal now need not stay so */
+    size_t size        TD_SIZE(td_capture_opts);
+    td_dynamic dynamic TD_0;
+    bool no_duck TD_0; /* TD_DYNAMIC_ALL: sizes that are equal now need not stay so */
 } td_capture_opts;
 #define TD_CAPTURE_OPTS .size = sizeof(td_capture_opts)
 
@@ -168,13 +168,14 @@ template <int n> struct td__value_list {
 template <class... T> td__value_list<sizeof...(T)> td__values(T... x) {
     return {{td__v(x)..., td_value_none()}};
 }
-#define TD_ARGS(...) (td__values(__VA_ARGS__))
+#define TD_ARGS(...) TD__STORED(td_values, (td__values(__VA_ARGS__)))
+#define TD_ARGS_OF(p, n) (td_values{(p), (int)(n)})
 template <class... T> bool td_return(td_call *c, T... x) {
     return td_return_values(c, td__values(x...));
 }
 #else
 
-/* Sixteen values in place; more by hand as td_values. */
+/* Values in place, up to 64; more from an array: TD_ARGS_OF(values, n). */
 #define TD__VALUES_1(x) TD_V(x)
 #define TD__VALUES_2(x, ...) TD_V(x), TD__VALUES_1(__VA_ARGS__)
 #define TD__VALUES_3(x, ...) TD_V(x), TD__VALUES_2(__VA_ARGS__)
@@ -191,15 +192,72 @@ template <class... T> bool td_return(td_call *c, T... x) {
 #define TD__VALUES_14(x, ...) TD_V(x), TD__VALUES_13(__VA_ARGS__)
 #define TD__VALUES_15(x, ...) TD_V(x), TD__VALUES_14(__VA_ARGS__)
 #define TD__VALUES_16(x, ...) TD_V(x), TD__VALUES_15(__VA_ARGS__)
-#define TD__NTH17(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, q, r, ...) r
-#define TD__COUNT17(...) \
-    TD__NTH17(__VA_ARGS__, 17, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+#define TD__VALUES_17(x, ...) TD_V(x), TD__VALUES_16(__VA_ARGS__)
+#define TD__VALUES_18(x, ...) TD_V(x), TD__VALUES_17(__VA_ARGS__)
+#define TD__VALUES_19(x, ...) TD_V(x), TD__VALUES_18(__VA_ARGS__)
+#define TD__VALUES_20(x, ...) TD_V(x), TD__VALUES_19(__VA_ARGS__)
+#define TD__VALUES_21(x, ...) TD_V(x), TD__VALUES_20(__VA_ARGS__)
+#define TD__VALUES_22(x, ...) TD_V(x), TD__VALUES_21(__VA_ARGS__)
+#define TD__VALUES_23(x, ...) TD_V(x), TD__VALUES_22(__VA_ARGS__)
+#define TD__VALUES_24(x, ...) TD_V(x), TD__VALUES_23(__VA_ARGS__)
+#define TD__VALUES_25(x, ...) TD_V(x), TD__VALUES_24(__VA_ARGS__)
+#define TD__VALUES_26(x, ...) TD_V(x), TD__VALUES_25(__VA_ARGS__)
+#define TD__VALUES_27(x, ...) TD_V(x), TD__VALUES_26(__VA_ARGS__)
+#define TD__VALUES_28(x, ...) TD_V(x), TD__VALUES_27(__VA_ARGS__)
+#define TD__VALUES_29(x, ...) TD_V(x), TD__VALUES_28(__VA_ARGS__)
+#define TD__VALUES_30(x, ...) TD_V(x), TD__VALUES_29(__VA_ARGS__)
+#define TD__VALUES_31(x, ...) TD_V(x), TD__VALUES_30(__VA_ARGS__)
+#define TD__VALUES_32(x, ...) TD_V(x), TD__VALUES_31(__VA_ARGS__)
+#define TD__VALUES_33(x, ...) TD_V(x), TD__VALUES_32(__VA_ARGS__)
+#define TD__VALUES_34(x, ...) TD_V(x), TD__VALUES_33(__VA_ARGS__)
+#define TD__VALUES_35(x, ...) TD_V(x), TD__VALUES_34(__VA_ARGS__)
+#define TD__VALUES_36(x, ...) TD_V(x), TD__VALUES_35(__VA_ARGS__)
+#define TD__VALUES_37(x, ...) TD_V(x), TD__VALUES_36(__VA_ARGS__)
+#define TD__VALUES_38(x, ...) TD_V(x), TD__VALUES_37(__VA_ARGS__)
+#define TD__VALUES_39(x, ...) TD_V(x), TD__VALUES_38(__VA_ARGS__)
+#define TD__VALUES_40(x, ...) TD_V(x), TD__VALUES_39(__VA_ARGS__)
+#define TD__VALUES_41(x, ...) TD_V(x), TD__VALUES_40(__VA_ARGS__)
+#define TD__VALUES_42(x, ...) TD_V(x), TD__VALUES_41(__VA_ARGS__)
+#define TD__VALUES_43(x, ...) TD_V(x), TD__VALUES_42(__VA_ARGS__)
+#define TD__VALUES_44(x, ...) TD_V(x), TD__VALUES_43(__VA_ARGS__)
+#define TD__VALUES_45(x, ...) TD_V(x), TD__VALUES_44(__VA_ARGS__)
+#define TD__VALUES_46(x, ...) TD_V(x), TD__VALUES_45(__VA_ARGS__)
+#define TD__VALUES_47(x, ...) TD_V(x), TD__VALUES_46(__VA_ARGS__)
+#define TD__VALUES_48(x, ...) TD_V(x), TD__VALUES_47(__VA_ARGS__)
+#define TD__VALUES_49(x, ...) TD_V(x), TD__VALUES_48(__VA_ARGS__)
+#define TD__VALUES_50(x, ...) TD_V(x), TD__VALUES_49(__VA_ARGS__)
+#define TD__VALUES_51(x, ...) TD_V(x), TD__VALUES_50(__VA_ARGS__)
+#define TD__VALUES_52(x, ...) TD_V(x), TD__VALUES_51(__VA_ARGS__)
+#define TD__VALUES_53(x, ...) TD_V(x), TD__VALUES_52(__VA_ARGS__)
+#define TD__VALUES_54(x, ...) TD_V(x), TD__VALUES_53(__VA_ARGS__)
+#define TD__VALUES_55(x, ...) TD_V(x), TD__VALUES_54(__VA_ARGS__)
+#define TD__VALUES_56(x, ...) TD_V(x), TD__VALUES_55(__VA_ARGS__)
+#define TD__VALUES_57(x, ...) TD_V(x), TD__VALUES_56(__VA_ARGS__)
+#define TD__VALUES_58(x, ...) TD_V(x), TD__VALUES_57(__VA_ARGS__)
+#define TD__VALUES_59(x, ...) TD_V(x), TD__VALUES_58(__VA_ARGS__)
+#define TD__VALUES_60(x, ...) TD_V(x), TD__VALUES_59(__VA_ARGS__)
+#define TD__VALUES_61(x, ...) TD_V(x), TD__VALUES_60(__VA_ARGS__)
+#define TD__VALUES_62(x, ...) TD_V(x), TD__VALUES_61(__VA_ARGS__)
+#define TD__VALUES_63(x, ...) TD_V(x), TD__VALUES_62(__VA_ARGS__)
+#define TD__VALUES_64(x, ...) TD_V(x), TD__VALUES_63(__VA_ARGS__)
+/* clang-format off */
+#define TD__NTH65(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, \
+    a16, a17, a18, a19, a20, a21, a22, a23, a24, a25, a26, a27, a28, a29, a30, a31, \
+    a32, a33, a34, a35, a36, a37, a38, a39, a40, a41, a42, a43, a44, a45, a46, a47, \
+    a48, a49, a50, a51, a52, a53, a54, a55, a56, a57, a58, a59, a60, a61, a62, a63, \
+    a64, a65, r, ...) r
+#define TD__COUNT65(...) TD__NTH65(__VA_ARGS__, 65, 64, 63, 62, 61, 60, 59, 58, 57, \
+    56, 55, 54, 53, 52, 51, 50, 49, 48, 47, 46, 45, 44, 43, 42, 41, 40, 39, 38, 37, \
+    36, 35, 34, 33, 32, 31, 30, 29, 28, 27, 26, 25, 24, 23, 22, 21, 20, 19, 18, 17, \
+    16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+/* clang-format on */
 #define TD__JOIN(a, b) a##b
 #define TD__CALL_COUNTED(name, n) TD__JOIN(name, n)
 #define TD__VALUES(...) \
-    TD__CALL_COUNTED(TD__VALUES_, TD__COUNT17(__VA_ARGS__))(__VA_ARGS__)
+    TD__CALL_COUNTED(TD__VALUES_, TD__COUNT65(__VA_ARGS__))(__VA_ARGS__)
 #define TD_ARGS(...) \
-    ((td_values){(const td_value[]){TD__VALUES(__VA_ARGS__)}, TD__COUNT17(__VA_ARGS__)})
+    ((td_values){(const td_value[]){TD__VALUES(__VA_ARGS__)}, TD__COUNT65(__VA_ARGS__)})
+#define TD_ARGS_OF(p, n) ((td_values){(p), (int)(n)})
 
 /* td_return(c, y, z): results of any kind; td_return(c): none. */
 #define TD__RESULTS_1(c) (c), ((td_values){NULL, 0})
@@ -219,9 +277,57 @@ template <class... T> bool td_return(td_call *c, T... x) {
 #define TD__RESULTS_15 TD__RESULTS_2
 #define TD__RESULTS_16 TD__RESULTS_2
 #define TD__RESULTS_17 TD__RESULTS_2
+#define TD__RESULTS_18 TD__RESULTS_2
+#define TD__RESULTS_19 TD__RESULTS_2
+#define TD__RESULTS_20 TD__RESULTS_2
+#define TD__RESULTS_21 TD__RESULTS_2
+#define TD__RESULTS_22 TD__RESULTS_2
+#define TD__RESULTS_23 TD__RESULTS_2
+#define TD__RESULTS_24 TD__RESULTS_2
+#define TD__RESULTS_25 TD__RESULTS_2
+#define TD__RESULTS_26 TD__RESULTS_2
+#define TD__RESULTS_27 TD__RESULTS_2
+#define TD__RESULTS_28 TD__RESULTS_2
+#define TD__RESULTS_29 TD__RESULTS_2
+#define TD__RESULTS_30 TD__RESULTS_2
+#define TD__RESULTS_31 TD__RESULTS_2
+#define TD__RESULTS_32 TD__RESULTS_2
+#define TD__RESULTS_33 TD__RESULTS_2
+#define TD__RESULTS_34 TD__RESULTS_2
+#define TD__RESULTS_35 TD__RESULTS_2
+#define TD__RESULTS_36 TD__RESULTS_2
+#define TD__RESULTS_37 TD__RESULTS_2
+#define TD__RESULTS_38 TD__RESULTS_2
+#define TD__RESULTS_39 TD__RESULTS_2
+#define TD__RESULTS_40 TD__RESULTS_2
+#define TD__RESULTS_41 TD__RESULTS_2
+#define TD__RESULTS_42 TD__RESULTS_2
+#define TD__RESULTS_43 TD__RESULTS_2
+#define TD__RESULTS_44 TD__RESULTS_2
+#define TD__RESULTS_45 TD__RESULTS_2
+#define TD__RESULTS_46 TD__RESULTS_2
+#define TD__RESULTS_47 TD__RESULTS_2
+#define TD__RESULTS_48 TD__RESULTS_2
+#define TD__RESULTS_49 TD__RESULTS_2
+#define TD__RESULTS_50 TD__RESULTS_2
+#define TD__RESULTS_51 TD__RESULTS_2
+#define TD__RESULTS_52 TD__RESULTS_2
+#define TD__RESULTS_53 TD__RESULTS_2
+#define TD__RESULTS_54 TD__RESULTS_2
+#define TD__RESULTS_55 TD__RESULTS_2
+#define TD__RESULTS_56 TD__RESULTS_2
+#define TD__RESULTS_57 TD__RESULTS_2
+#define TD__RESULTS_58 TD__RESULTS_2
+#define TD__RESULTS_59 TD__RESULTS_2
+#define TD__RESULTS_60 TD__RESULTS_2
+#define TD__RESULTS_61 TD__RESULTS_2
+#define TD__RESULTS_62 TD__RESULTS_2
+#define TD__RESULTS_63 TD__RESULTS_2
+#define TD__RESULTS_64 TD__RESULTS_2
+#define TD__RESULTS_65 TD__RESULTS_2
 #define td_return(...) \
     td_return_values(  \
-        TD__CALL_COUNTED(TD__RESULTS_, TD__COUNT17(__VA_ARGS__))(__VA_ARGS__))
+        TD__CALL_COUNTED(TD__RESULTS_, TD__COUNT65(__VA_ARGS__))(__VA_ARGS__))
 #endif
 
 #endif

@@ -37,43 +37,43 @@ typedef enum td_fallback {
  * and ranges. Options carry their size: td_config c = {TD_CONFIG}. Texts are borrowed
  * in td_config_put and belong to the context in td_config_get, until they change. */
 typedef struct td_config {
-    size_t            size;
+    size_t size                  TD_SIZE(td_config);
     /* capture */
-    td_shapes         dynamic;
-    bool              duck_sizes;
-    bool              static_params;
-    int64_t           specialization_limit;
-    td_fallback       fallback;
+    td_shapes dynamic            TD_0;
+    bool duck_sizes              TD_0;
+    bool static_params           TD_0;
+    int64_t specialization_limit TD_0;
+    td_fallback fallback         TD_0;
     /* joint graph and wrappers */
-    bool              keep_mutations;
-    bool              double_backward;
-    bool              debug_asserts;
+    bool keep_mutations          TD_0;
+    bool double_backward         TD_0;
+    bool debug_asserts           TD_0;
     /* partition */
-    td_partition      partition;
-    double            memory_budget;
-    td_knapsack       knapsack;
-    bool              cse;
-    bool              free_params;
-    bool              recompute_views;
-    bool              aggressive_recompute;
-    bool              ban_far_apart;
-    bool              ban_long_chains;
-    bool              ban_materialized;
-    bool              ban_reductions;
+    td_partition partition       TD_0;
+    double memory_budget         TD_0;
+    td_knapsack knapsack         TD_0;
+    bool cse                     TD_0;
+    bool free_params             TD_0;
+    bool recompute_views         TD_0;
+    bool aggressive_recompute    TD_0;
+    bool ban_far_apart           TD_0;
+    bool ban_long_chains         TD_0;
+    bool ban_materialized        TD_0;
+    bool ban_reductions          TD_0;
     /* compiling */
-    td_backend_choice backend;
-    bool              lazy_backward;
-    int64_t           backward_limit;
+    td_backend_choice backend    TD_0;
+    bool lazy_backward           TD_0;
+    int64_t backward_limit       TD_0;
     /* native code */
-    const char       *cc;
-    const char       *cc_flags;
-    int64_t           cc_seconds;
-    const char       *cache_dir;
-    int64_t           cache_disk_mb;
+    const char *cc               TD_0;
+    const char *cc_flags         TD_0;
+    int64_t cc_seconds           TD_0;
+    const char *cache_dir        TD_0;
+    int64_t cache_disk_mb        TD_0;
     /* looking */
-    const char       *log;
-    const char       *trace_file;
-    bool              strict;
+    const char *log              TD_0;
+    const char *trace_file       TD_0;
+    bool strict                  TD_0;
 } td_config;
 #define TD_CONFIG .size = sizeof(td_config)
 

@@ -34,14 +34,15 @@ typedef enum td_order {
 
 /* Options carry their size: write {TD_LOADER_OPTS, .batch = 8, ...}. */
 typedef struct td_loader_opts {
-    size_t    size;
-    td_tokens type;
-    int64_t   batch, window; /* at least 1 each */
-    td_order  order;
-    uint64_t  seed;
-    int64_t   vocab;        /* tokens are below it, or an error; 0: any */
-    int64_t   first, count; /* only these of the file; count 0: all from first on */
-    int       ahead;        /* batches read ahead; 0: two, -1: none, and no thread */
+    size_t size    TD_SIZE(td_loader_opts);
+    td_tokens type TD_0;
+    int64_t batch TD_0, window TD_0; /* at least 1 each */
+    td_order order TD_0;
+    uint64_t seed  TD_0;
+    int64_t vocab  TD_0; /* tokens are below it, or an error; 0: any */
+    int64_t first  TD_0,
+        count      TD_0; /* only these of the file; count 0: all from first on */
+    int ahead      TD_0; /* batches read ahead; 0: two, -1: none, and no thread */
 } td_loader_opts;
 #define TD_LOADER_OPTS .size = sizeof(td_loader_opts)
 

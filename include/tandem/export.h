@@ -26,16 +26,17 @@ typedef enum td_export_what {
 } td_export_what;
 
 typedef struct td_export_opts {
-    size_t             size;
-    const char        *name; /* of the graph; NULL: the module's type, or "f" */
-    td_export_what     what;
-    int                loss;                /* TD_EXPORT_LOSS: which result */
-    bool               keep_mutations;      /* writes stay, at the end of the graph */
-    const char        *decompose;           /* as in td_aot_opts */
-    int                n_params, n_buffers; /* of td_export_joint */
-    const char *const *state_names;
-    const char        *in_tree, *out_tree; /* specs of arguments and results, or NULL */
-    td_shapes          dynamic; /* TD_SHAPES_DYNAMIC: sizes of arguments are symbols */
+    size_t size           TD_SIZE(td_export_opts);
+    const char *name      TD_0; /* of the graph; NULL: the module's type, or "f" */
+    td_export_what what   TD_0;
+    int loss              TD_0;        /* TD_EXPORT_LOSS: which result */
+    bool keep_mutations   TD_0;        /* writes stay, at the end of the graph */
+    const char *decompose TD_0;        /* as in td_aot_opts */
+    int n_params TD_0, n_buffers TD_0; /* of td_export_joint */
+    const char *const *state_names TD_0;
+    const char *in_tree            TD_0,
+        *out_tree                  TD_0; /* specs of arguments and results, or NULL */
+    td_shapes dynamic TD_0; /* TD_SHAPES_DYNAMIC: sizes of arguments are symbols */
 } td_export_opts;
 #define TD_EXPORT_OPTS .size = sizeof(td_export_opts)
 
@@ -47,7 +48,7 @@ typedef struct td_export_opts {
  *            TD_E_ARG          no such result; a tree of other leaves
  *            TD_E_GRAD         the loss is no scalar, or requires no grad
  *            any other         as td_capture does
- *   since    0.2
+ *   since    0.1
  */
 TD_API td_exported *td_export_module(td_module *m, td_values args,
                                      const td_export_opts *opts);

@@ -22,9 +22,11 @@ TD_API bool       td_is_leaf(td_tensor *t);
 TD_API td_tensor *td_detach_(td_tensor *t);
 TD_API bool       td_is_inference(const td_tensor *t);
 
-/* The accumulated gradient, nil when there is none. Alive at least until the scope
- * that is innermost at this call ends. */
+/* The accumulated gradient. Alive at least until the scope that is innermost at this
+ * call ends. Where there is none it is nil (td_is_nil), without an error; an op that is
+ * given this nil records one. */
 TD_API td_tensor *td_grad_of(td_tensor *t);
+TD_API bool       td_has_grad(td_tensor *t);
 /* Replaces it; NULL or nil takes it away. Sizes and dtype must be those of t. */
 TD_API bool       td_set_grad(td_tensor *t, td_tensor *grad);
 TD_API void       td_zero_grad(td_tensor *t); /* takes the gradient away */
@@ -36,19 +38,19 @@ TD_API bool       td_retains_grad(const td_tensor *t);
 
 /* Options carry their size: write {TD_BACKWARD_OPTS, .retain_graph = true}. */
 typedef struct td_backward_opts {
-    size_t     size;
-    bool       retain_graph; /* saved values stay for another backward */
-    bool       create_graph; /* gradients have a history; implies retain_graph */
-    td_tensors inputs;       /* accumulate into these only; none: every leaf */
+    size_t size       TD_SIZE(td_backward_opts);
+    bool retain_graph TD_0; /* saved values stay for another backward */
+    bool create_graph TD_0; /* gradients have a history; implies retain_graph */
+    td_tensors inputs TD_0; /* accumulate into these only; none: every leaf */
 } td_backward_opts;
 #define TD_BACKWARD_OPTS .size = sizeof(td_backward_opts)
 
 typedef struct td_grad_opts {
-    size_t     size;
-    bool       retain_graph, create_graph;
-    bool       allow_unused; /* an input that was not used has gradient nil */
-    bool       materialize;  /* ...or zeros; implies allow_unused */
-    td_tensors grads;        /* of the outputs; none or a NULL entry: one */
+    size_t size       TD_SIZE(td_grad_opts);
+    bool retain_graph TD_0, create_graph TD_0;
+    bool allow_unused TD_0; /* an input that was not used has gradient nil */
+    bool materialize  TD_0; /* ...or zeros; implies allow_unused */
+    td_tensors grads  TD_0; /* of the outputs; none or a NULL entry: one */
 } td_grad_opts;
 #define TD_GRAD_OPTS .size = sizeof(td_grad_opts)
 
@@ -127,10 +129,10 @@ TD_API void    td_hook_remove(td_ctx *cx, td_hook hook);
  * of it (each packed value once; may be NULL). A NULL from pack, or a nil from
  * unpack, is a failure. */
 typedef struct td_saved_hooks {
-    void *(*pack)(void *env, td_tensor *t);
-    td_tensor *(*unpack)(void *env, void *packed, td_ctx *cx);
-    void (*drop)(void *env, void *packed);
-    void *env;
+    void *(*pack)(void *env, td_tensor *t)TD_0;
+    td_tensor *(*unpack)(void *env, void *packed, td_ctx *cx)TD_0;
+    void (*drop)(void *env, void *packed) TD_0;
+    void *env TD_0;
 } td_saved_hooks;
 TD_API bool td_saved_hooks_push(td_ctx *cx, const td_saved_hooks *hooks);
 TD_API void td_saved_hooks_pop(td_ctx *cx);
@@ -141,17 +143,17 @@ TD_API void td_saved_hooks_pop(td_ctx *cx);
 typedef struct td_fcall td_fcall;
 
 typedef struct td_function {
-    const char *name;
+    const char *name TD_0;
     /* Computes out[0..n_out) from in; nothing inside is recorded. */
     bool (*forward)(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
-                    int n_out);
+                    int n_out) TD_0;
     /* Fills grad[i] for the inputs; NULL stays "no gradient". An entry of g is NULL
      * when no gradient arrived and td_fcall_materialize was switched off. */
     bool (*backward)(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad,
-                     int n_in);
+                     int n_in) TD_0;
     /* Runs once, when the graph lets go of the call, or right away when nothing
      * is recorded. May be NULL. */
-    void (*destroy)(void *payload);
+    void (*destroy)(void *payload) TD_0;
 } td_function;
 
 /* in may hold NULL entries. False: out is all nil, see td_message. */
@@ -208,12 +210,12 @@ typedef td_policy td_policy_fn(void *env, const char *op);
 
 /* td_checkpoint with a choice for each op. */
 typedef struct td_checkpoint_opts {
-    size_t        size;
-    td_region    *region;
-    void         *env;
-    td_policy_fn *policy; /* NULL: TD_PREFER_RECOMPUTE for all */
-    void         *policy_env;
-    bool          fresh; /* as td_checkpoint_fresh */
+    size_t size          TD_SIZE(td_checkpoint_opts);
+    td_region *region    TD_0;
+    void *env            TD_0;
+    td_policy_fn *policy TD_0; /* NULL: TD_PREFER_RECOMPUTE for all */
+    void *policy_env     TD_0;
+    bool fresh           TD_0; /* as td_checkpoint_fresh */
 } td_checkpoint_opts;
 #define TD_CHECKPOINT_OPTS .size = sizeof(td_checkpoint_opts)
 TD_API bool td_checkpoint_with(td_ctx *cx, td_tensors in, td_tensor **out, int n_out,
@@ -222,9 +224,9 @@ TD_API bool td_checkpoint_with(td_ctx *cx, td_tensors in, td_tensor **out, int n
 /* ---- checks ------------------------------------------------------------- */
 
 typedef struct td_check_opts {
-    size_t size;
-    double eps, atol, rtol; /* 0: 1e-6, 1e-5, 1e-3 */
-    double nondet;          /* most difference of two runs; 0: none allowed */
+    size_t size TD_SIZE(td_check_opts);
+    double eps TD_0, atol TD_0, rtol TD_0; /* 0: 1e-6, 1e-5, 1e-3 */
+    double nondet TD_0; /* most difference of two runs; 0: none allowed */
 } td_check_opts;
 #define TD_CHECK_OPTS .size = sizeof(td_check_opts)
 

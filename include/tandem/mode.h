@@ -30,11 +30,11 @@ typedef struct td_heard td_heard; /* one op call, while a mode hears it */
 typedef bool td_mode_fn(void *env, td_heard *h);
 
 typedef struct td_mode_hook {
-    const char *name;
-    td_mode_fn *call;
-    void       *env;
-    bool        composites; /* hears composite ops whole */
-    void       *link;       /* Tandem's; starts as NULL */
+    const char *name TD_0;
+    td_mode_fn *call TD_0;
+    void *env        TD_0;
+    bool composites  TD_0; /* hears composite ops whole */
+    void *link       TD_0; /* Tandem's; starts as NULL */
 } td_mode_hook;
 
 /* `m` stays yours and must stay where it is until it is popped, or the context closes

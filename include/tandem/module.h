@@ -33,13 +33,13 @@ typedef struct td_module td_module;
 
 /* What modules of a kind have in common; must outlive them. */
 typedef struct td_module_type {
-    const char *name;                          /* "Linear", for messages */
-    size_t      bytes;                         /* of the state; may be 0 */
-    bool (*forward)(td_module *m, td_call *c); /* NULL: only holds others */
-    void (*drop)(td_module *m);                /* the state's own things; or NULL */
+    const char *name TD_0;                          /* "Linear", for messages */
+    size_t bytes     TD_0;                          /* of the state; may be 0 */
+    bool (*forward)(td_module *m, td_call *c) TD_0; /* NULL: only holds others */
+    void (*drop)(td_module *m) TD_0; /* the state's own things; or NULL */
     /* Completes the state of a copy, which has the bytes of the original's; needed
      * where there is a drop. False after a failure. */
-    bool (*copy)(td_module *to, td_module *from);
+    bool (*copy)(td_module *to, td_module *from) TD_0;
 } td_module_type;
 
 /* ---- making ------------------------------------------------------------- */
@@ -156,18 +156,19 @@ TD_API bool       td_module_body(td_call *c);
 /* ---- files -------------------------------------------------------------- */
 
 typedef struct td_save_opts {
-    size_t size;
-    bool   distinct; /* a tensor under its first name only; a note names the others */
+    size_t size TD_SIZE(td_save_opts);
+    bool distinct
+        TD_0; /* a tensor under its first name only; a note names the others */
 } td_save_opts;
 #define TD_SAVE_OPTS .size = sizeof(td_save_opts)
 
 typedef struct td_load_opts {
-    size_t size;
-    bool   partial; /* names missing in the file, or in the module, are no error */
-    bool   cast;    /* values of another dtype are converted */
+    size_t size  TD_SIZE(td_load_opts);
+    bool partial TD_0; /* names missing in the file, or in the module, are no error */
+    bool cast    TD_0; /* values of another dtype are converted */
     /* Hears of each such name. May be NULL. */
-    void (*tell)(void *env, const char *name, bool missing);
-    void *env;
+    void (*tell)(void *env, const char *name, bool missing) TD_0;
+    void *env TD_0;
 } td_load_opts;
 #define TD_LOAD_OPTS .size = sizeof(td_load_opts)
 

@@ -49,8 +49,8 @@ TD_API td_module *td_nn_add(td_module *m, const char *name, td_module *child);
 
 /* Options carry their size: write {TD_NN_LINEAR_OPTS, .no_bias = true}. */
 typedef struct td_nn_linear_opts {
-    size_t size;
-    bool   no_bias;
+    size_t size  TD_SIZE(td_nn_linear_opts);
+    bool no_bias TD_0;
 } td_nn_linear_opts;
 #define TD_NN_LINEAR_OPTS .size = sizeof(td_nn_linear_opts)
 /* weight [out,in], bias [out]. */
@@ -58,9 +58,9 @@ TD_API td_module *td_nn_linear(td_ctx *cx, int64_t in, int64_t out,
                                const td_nn_linear_opts *opts);
 
 typedef struct td_nn_embedding_opts {
-    size_t  size;
-    bool    padded;      /* row padding_idx is zero and takes no gradient */
-    int64_t padding_idx; /* negative: from the end */
+    size_t size         TD_SIZE(td_nn_embedding_opts);
+    bool padded         TD_0; /* row padding_idx is zero and takes no gradient */
+    int64_t padding_idx TD_0; /* negative: from the end */
 } td_nn_embedding_opts;
 #define TD_NN_EMBEDDING_OPTS .size = sizeof(td_nn_embedding_opts)
 /* weight [count,dim]; of integers, any shape. */
@@ -71,10 +71,10 @@ TD_API td_module *td_nn_embedding(td_ctx *cx, int64_t count, int64_t dim,
 
 /* Lists have an entry for each dim, or one for all. */
 typedef struct td_nn_conv_opts {
-    size_t  size;
-    td_ints stride, padding, dilation; /* none: 1, 0, 1 */
-    int64_t groups;                    /* 0: 1 */
-    bool    no_bias;
+    size_t size    TD_SIZE(td_nn_conv_opts);
+    td_ints stride TD_0, padding TD_0, dilation TD_0; /* none: 1, 0, 1 */
+    int64_t groups TD_0;                              /* 0: 1 */
+    bool no_bias   TD_0;
 } td_nn_conv_opts;
 #define TD_NN_CONV_OPTS .size = sizeof(td_nn_conv_opts)
 /* weight [out,in/groups,K] or [out,in/groups,KH,KW], bias [out]. */
@@ -86,12 +86,12 @@ TD_API td_module *td_nn_conv2d(td_ctx *cx, int64_t in, int64_t out, td_ints kern
 /* ---- norms -------------------------------------------------------------- */
 
 typedef struct td_nn_norm_opts {
-    size_t size;
-    double eps;       /* 0: 1e-5; of RMSNorm that of the dtype */
-    bool   no_affine; /* neither weight nor bias */
-    bool   no_bias;   /* LayerNorm: a weight only */
-    double momentum;  /* BatchNorm: of the running statistics; 0: 0.1 */
-    bool   no_stats;  /* BatchNorm: none of those; always the batch's own */
+    size_t size     TD_SIZE(td_nn_norm_opts);
+    double eps      TD_0; /* 0: 1e-5; of RMSNorm that of the dtype */
+    bool no_affine  TD_0; /* neither weight nor bias */
+    bool no_bias    TD_0; /* LayerNorm: a weight only */
+    double momentum TD_0; /* BatchNorm: of the running statistics; 0: 0.1 */
+    bool no_stats   TD_0; /* BatchNorm: none of those; always the batch's own */
 } td_nn_norm_opts;
 #define TD_NN_NORM_OPTS .size = sizeof(td_nn_norm_opts)
 /* weight, bias: the sizes of the last dims, which are normalized together. */
@@ -112,10 +112,10 @@ TD_API td_module *td_nn_batch_norm2d(td_ctx *cx, int64_t channels,
 /* ---- attention ---------------------------------------------------------- */
 
 typedef struct td_nn_attention_opts {
-    size_t size;
-    double dropout; /* of the weights, in training */
-    bool   no_bias, batch_first;
-    bool   causal; /* an entry sees itself and those before it */
+    size_t size    TD_SIZE(td_nn_attention_opts);
+    double dropout TD_0; /* of the weights, in training */
+    bool no_bias TD_0, batch_first TD_0;
+    bool causal TD_0; /* an entry sees itself and those before it */
 } td_nn_attention_opts;
 #define TD_NN_ATTENTION_OPTS .size = sizeof(td_nn_attention_opts)
 /* in_proj_weight [3*dim,dim], in_proj_bias, out_proj.weight, out_proj.bias.
@@ -130,10 +130,10 @@ TD_API td_module *td_nn_multihead_attention(td_ctx *cx, int64_t dim, int64_t hea
 /* ---- recurrence --------------------------------------------------------- */
 
 typedef struct td_nn_rnn_opts {
-    size_t  size;
-    int64_t layers;  /* 0: 1 */
-    double  dropout; /* between layers, in training */
-    bool    no_bias, batch_first, bidirectional;
+    size_t size    TD_SIZE(td_nn_rnn_opts);
+    int64_t layers TD_0; /* 0: 1 */
+    double dropout TD_0; /* between layers, in training */
+    bool no_bias TD_0, batch_first TD_0, bidirectional TD_0;
 } td_nn_rnn_opts;
 #define TD_NN_RNN_OPTS .size = sizeof(td_nn_rnn_opts)
 /* weight_ih_l0, weight_hh_l0, bias_ih_l0, bias_hh_l0, ..._l0_reverse, ..._l1, ...
@@ -212,7 +212,7 @@ template <int n> struct td__module_list {
 template <class... T> td__module_list<sizeof...(T)> td__modules(T... x) {
     return {{x..., nullptr}};
 }
-#define TD_MODULES(...) (td__modules(__VA_ARGS__))
+#define TD_MODULES(...) TD__STORED(td_modules, (td__modules(__VA_ARGS__)))
 #endif
 
 #endif

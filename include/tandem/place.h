@@ -103,6 +103,7 @@
 #define td_detach_(...) (TD__AT, td_detach_(__VA_ARGS__))
 #define td_is_inference(...) (TD__AT, td_is_inference(__VA_ARGS__))
 #define td_grad_of(...) (TD__AT, td_grad_of(__VA_ARGS__))
+#define td_has_grad(...) (TD__AT, td_has_grad(__VA_ARGS__))
 #define td_set_grad(...) (TD__AT, td_set_grad(__VA_ARGS__))
 #define td_zero_grad(...) (TD__AT, td_zero_grad(__VA_ARGS__))
 #define td_retain_grad(...) (TD__AT, td_retain_grad(__VA_ARGS__))

@@ -5,8 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-
 #ifdef __cplusplus
+#include <cstddef>
+#include <type_traits>
 extern "C" {
 #endif
 
@@ -18,8 +19,19 @@ extern "C" {
 
 #define TD_MAX_RANK 32
 
+/* Options carry their size: in C their macro sets it, {TD_GRAD_OPTS, .allow_unused =
+ * true}; without it they are refused. In C++ every field has a default, the size its
+ * own. */
+#ifdef __cplusplus
+#define TD_0 = {}
+#define TD_SIZE(T) = sizeof(T)
+#else
+#define TD_0
+#define TD_SIZE(T)
+#endif
+
 typedef struct td_ctx    td_ctx;    /* one thread's world: scopes, error, modes */
-typedef struct td_tensor td_tensor; /* opaque; Tandem never hands you NULL */
+typedef struct td_tensor td_tensor; /* opaque */
 
 typedef enum td_dtype {
     TD_F64,
@@ -99,13 +111,16 @@ typedef struct td_tensors {
 } td_tensors;
 
 /* Lists in place: TD_SHAPE(2, 3), TD_DIMS(0, -1), TD_LIST(a, b). They live to the end
- * of the enclosing block in C, of the full expression in C++. */
+ * of the enclosing block in C; in C++ until the same line runs again on this thread.
+ * Lists from an array of n: TD_SHAPE_OF(sizes, n), TD_LIST_OF(tensors, n). */
 #ifndef __cplusplus
 #define TD_SHAPE(...)                                                               \
     ((td_ints){(const int64_t[]){0, __VA_ARGS__} + 1,                               \
                (int)(sizeof((const int64_t[]){0, __VA_ARGS__}) / sizeof(int64_t)) - \
                    1})
 #define TD_ALL ((td_ints){NULL, 0}) /* no list given: every dim, or the default */
+#define TD_SHAPE_OF(p, n) ((td_ints){(p), (int)(n)})
+#define TD_LIST_OF(p, n) ((td_tensors){(p), (int)(n)})
 #define TD_LIST(...)                                                \
     ((td_tensors){(td_tensor *const[]){__VA_ARGS__},                \
                   (int)(sizeof((td_tensor *const[]){__VA_ARGS__}) / \
@@ -132,6 +147,10 @@ static inline td_value td_value_float(double f) {
     v.u.f = f;
     return v;
 }
+/* A number beyond the largest int64_t becomes a float. */
+static inline td_value td_value_uint(uint64_t u) {
+    return u > INT64_MAX ? td_value_float((double)u) : td_value_int((int64_t)u);
+}
 static inline td_value td_value_bool(bool b) {
     td_value v = {TD_K_BOOL, 0, {0}};
     v.u.i = b;
@@ -140,38 +159,60 @@ static inline td_value td_value_bool(bool b) {
 static inline td_value td_value_same(td_value v) { return v; }
 #define TD_NONE td_value_none()
 
-/* Turns a tensor or a number into a td_value. */
+/* A null pointer without a type: no tensor. */
+static inline td_value td_value_null(void *p) {
+    return td_value_tensor((td_tensor *)p);
+}
+
+/* Turns a tensor or a number into a td_value. Anything else does not compile. */
 #ifndef __cplusplus
-#define TD_V(x)                          \
-    _Generic((x), td_tensor *            \
-             : td_value_tensor, td_value \
-             : td_value_same, _Bool      \
-             : td_value_bool, float      \
-             : td_value_float, double    \
-             : td_value_float, default   \
-             : td_value_int)(x)
+/* clang-format off */
+#define TD_V(x)                                                              \
+    _Generic((x), td_tensor *: td_value_tensor, td_value: td_value_same,     \
+             void *: td_value_null, _Bool: td_value_bool,                    \
+             float: td_value_float, double: td_value_float,                  \
+             long double: td_value_float, char: td_value_int,                \
+             signed char: td_value_int, unsigned char: td_value_int,         \
+             short: td_value_int, unsigned short: td_value_int,              \
+             int: td_value_int, unsigned: td_value_uint,                     \
+             long: td_value_int, unsigned long: td_value_uint,               \
+             long long: td_value_int, unsigned long long: td_value_uint)(x)
+/* clang-format on */
 #endif
 
 /* ---- contexts ----------------------------------------------------------- */
 
-/* NULL only when memory is exhausted. A context belongs to one thread at a time;
+/* Who owns what, and in which order it may be freed: docs/lifetimes.md.
+ *
+ * NULL only when memory is exhausted. A context belongs to one thread at a time;
  * contexts are independent, storages may be shared between them (td_share). */
 TD_API td_ctx *td_open(void);
-TD_API void    td_close(td_ctx *cx); /* frees every tensor of the context */
+/* Frees everything that belongs to the context: tensors, also those kept, and modules,
+ * functions, optimizers and other objects that were not freed before. Freeing one of
+ * these afterwards does nothing. */
+TD_API void    td_close(td_ctx *cx);
 
 /* A scope owns every tensor made while it is innermost. Ending it drops them, and
  * ends scopes left open inside it. `label` names the scope in errors and traced
- * graphs. `result`, if not NULL, moves to the parent scope and is returned. */
+ * graphs. `result`, if not NULL, moves to the parent scope and is returned. A tensor
+ * that was freed with its scope is recognized as such by every function, which records
+ * an error that names the scope; docs/lifetimes.md says for how long. */
 TD_API void       td_scope_begin(td_ctx *cx, const char *label);
 TD_API td_tensor *td_scope_end(td_ctx *cx, const char *label, td_tensor *result);
 TD_API td_tensor *td_keep(td_tensor *t); /* yours until td_drop; returns t */
-/* Takes back one td_keep; without one, lets go of a scope's tensor early. */
+/* Takes back one td_keep; without one, frees a scope's tensor early. */
 TD_API void       td_drop(td_tensor *t);
 
 /* ---- errors ------------------------------------------------------------- */
 
-/* The first failure stays until td_clear. A failed call returns the context's nil
- * tensor; a call given nil returns nil and records nothing new. */
+/* The first failure stays until td_clear. What a failed call should have returned is
+ * nil, an inert object of its kind: a tensor, a module, a function, an optimizer. A
+ * call given nil returns nil (false, zero) and records nothing new. So a program may
+ * compute on and check once. Every function also takes NULL for every pointer: where
+ * that is not allowed it is an error, recorded in the context of another argument or,
+ * where there is none, in the one this thread named last.
+ *
+ * NULL in place of the context: td_ok is false, td_message is td_last_error. */
 TD_API bool        td_ok(const td_ctx *cx);
 TD_API td_code     td_error(const td_ctx *cx);
 TD_API const char *td_message(const td_ctx *cx); /* "" when td_ok */
@@ -179,8 +220,13 @@ TD_API const char *td_message(const td_ctx *cx); /* "" when td_ok */
  * is no failure, or when it was called without the macros that note the line. */
 TD_API const char *td_error_place(const td_ctx *cx, int *line);
 TD_API void        td_clear(td_ctx *cx);
-TD_API bool        td_is_nil(const td_tensor *t);
+/* Is it nil, NULL, or freed? Of a tensor, a module, any object: whatever can only be
+ * passed on in vain. Records nothing. */
+TD_API bool        td_is_nil(const void *object);
 TD_API td_tensor  *td_nil(td_ctx *cx);
+/* What failed last on this thread where there was no open context to record it in; such
+ * failures are also written to stderr. "" when nothing did. td_clear(NULL) empties. */
+TD_API const char *td_last_error(void);
 TD_API const char *td_code_name(td_code code);
 /* Called at each first failure; NULL removes it. */
 TD_API void td_on_error(td_ctx *cx, void (*hook)(void *env, td_code, const char *),
@@ -288,10 +334,15 @@ extern TD_API thread_local td_where td_here;
 /* The same words for C++ (17 and later). */
 static inline td_value      td__v(td_tensor *t) { return td_value_tensor(t); }
 static inline td_value      td__v(td_value v) { return v; }
-static inline td_value      td__v(bool b) { return td_value_bool(b); }
-static inline td_value      td__v(double f) { return td_value_float(f); }
-static inline td_value      td__v(float f) { return td_value_float((double)f); }
-template <class T> td_value td__v(T i) { return td_value_int((int64_t)i); }
+static inline td_value      td__v(std::nullptr_t) { return td_value_tensor(nullptr); }
+template <class T> td_value td__v(T x) {
+    static_assert(std::is_arithmetic<T>::value || std::is_enum<T>::value,
+                  "a td_tensor *, a td_value or a number is expected here");
+    if (std::is_same<T, bool>::value) return td_value_bool(x != T());
+    if (std::is_floating_point<T>::value) return td_value_float((double)x);
+    if (std::is_unsigned<T>::value) return td_value_uint((uint64_t)x);
+    return td_value_int((int64_t)x);
+}
 #define TD_V(x) td__v(x)
 
 template <int n> struct td__int_list {
@@ -308,8 +359,17 @@ template <class... T> td__int_list<sizeof...(T)> td__ints(T... x) {
 template <class... T> td__tensor_list<sizeof...(T)> td__tensors(T... x) {
     return {{x..., nullptr}};
 }
-#define TD_SHAPE(...) (td__ints(__VA_ARGS__))
-#define TD_LIST(...) (td__tensors(__VA_ARGS__))
+/* The list of one line of the program: a variable may hold what refers to it. */
+#define TD__STORED(T, list)                        \
+    ([&]() -> T {                                  \
+        static thread_local decltype(list) stored; \
+        stored = list;                             \
+        return stored;                             \
+    }())
+#define TD_SHAPE(...) TD__STORED(td_ints, (td__ints(__VA_ARGS__)))
+#define TD_LIST(...) TD__STORED(td_tensors, (td__tensors(__VA_ARGS__)))
+#define TD_SHAPE_OF(p, n) (td_ints{(p), (int)(n)})
+#define TD_LIST_OF(p, n) (td_tensors{(p), (int)(n)})
 #define TD_ALL (td_ints{nullptr, 0})
 #else
 extern TD_API _Thread_local td_where td_here;

@@ -103,7 +103,7 @@ static void drop(void *env) {
     while (a->all) {
         variant *v = a->all;
         a->all = v->next;
-        td_fn_drop(v->fn);
+        td__fn_free(v->fn);
         td__free(v);
     }
     td__held_drop(a->held);

@@ -121,7 +121,7 @@ typedef struct td_held {
 } td_held;
 
 struct td_fn {
-    td_ctx          *cx;
+    TD_OWNED_FIELDS;
     int              id;
     td_body         *body;
     void            *env;
@@ -160,8 +160,14 @@ const char *td__held_name(const td_held *h, const char *usual);
 /* Compiles for arguments like these, unless that is done, without calling. They may
  * be without bytes. */
 bool   td__fn_prepare(td_fn *f, td_values args);
-/* Nothing but a name and options; takes over h, which may be NULL after td__fail. */
+/* Nothing but a name and options; takes over h, which may be NULL after td__fail.
+ * Nobody owns it yet: td__fn_free frees it, td__fn_give makes it the user's. */
 td_fn *td__fn_make(td_ctx *cx, td_held *h, const char *name);
+void   td__fn_free(td_fn *f);             /* NULL is fine */
+td_fn *td__fn_give(td_ctx *cx, td_fn *f); /* the nil function for NULL */
+/* td_aot_function and td_aot_module, not given to the user yet; NULL after td__fail. */
+td_fn *td__fn_of_body(td_ctx *cx, td_body *body, void *env, const td_aot_opts *opts);
+td_fn *td__fn_of_module(td_module *m, const td_aot_opts *opts, bool fixed);
 /* A call, counted in td_fn.calls, is through: f goes if it was dropped meanwhile. */
 void   td__fn_leave(td_fn *f);
 /* Calls it with all arguments, a module's members first. own as in td__spec_call. */

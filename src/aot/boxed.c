@@ -42,6 +42,13 @@ static bool hand_over_all(td_fn *f, const box *b, td_tensor *const *args, int n,
 }
 
 bool td_invoke_boxed(td_fn *f, td_tensor **args, int n, td_tensor **out, int n_out) {
+    static const char who[] = "td_invoke_boxed";
+    if (!TD_ENTER(f, FN) || !td__has_list(f->cx, who, args, n) ||
+        !td__has_room(f->cx, who, out, n_out)) {
+        td__nil_tensors(td__ctx_of_any(f), out, n_out);
+        for (int i = 0; args && i < n; i++) args[i] = (td_drop(args[i]), NULL);
+        return false;
+    }
     box  b = {0};
     bool ok = td_ok(f->cx) && open(f, &b, n, n_out);
     f->calls++;

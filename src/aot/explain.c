@@ -295,22 +295,20 @@ bool td__explain(td_buf *b, const td_fn *f, unsigned how) {
 /* ---- public ------------------------------------------------------------- */
 
 static size_t hand_out(td_buf *b, char *out, size_t cap) {
-    size_t n = b->failed ? 0 : b->n, copied = n < cap ? n : cap - 1;
-    if (cap) {
-        if (n) memcpy(out, b->s, copied);
-        out[n ? copied : 0] = 0;
-    }
+    size_t n = td__text_out(td__buf_str(b), b->failed ? 0 : b->n, out, cap);
     td__buf_free(b);
     return n;
 }
 
 size_t td_explain(const td_fn *f, char *out, size_t cap) {
+    if (!TD_ENTER(f, FN)) return td__text_out("", 0, out, cap);
     td_buf b = {0};
     td__explain(&b, f, TD_EXPLAIN_TIMES);
     return hand_out(&b, out, cap);
 }
 
 size_t td_explain_json(const td_fn *f, char *out, size_t cap) {
+    if (!TD_ENTER(f, FN)) return td__text_out("", 0, out, cap);
     td_buf b = {0};
     td__explain_json(&b, f, TD_EXPLAIN_TIMES);
     return hand_out(&b, out, cap);

@@ -2,6 +2,7 @@
  * its results cloned, so that every result is a value of the graph; what the caller
  * of a compiled function would do around the graph becomes outputs of it. */
 #include "aot/export_int.h"
+#include "aot/module_int.h"
 #include "joint/absent.h"
 
 #include <string.h>
@@ -271,9 +272,10 @@ static bool check_tree(const exporting *x, const char *spec, int n, const char *
     td_value *none = td__zalloc(sizeof *none * ((size_t)n + 1));
     if (!none) return td__fail_memory(x->f->cx);
     td_tree *t = td_tree_from(x->f->cx, spec, (td_values){none, n});
+    bool     ok = !td_is_nil(t);
     td__free(none);
     td_tree_drop(t);
-    if (t || td_error(x->f->cx) == TD_E_MEMORY) return t != NULL;
+    if (ok || td_error(x->f->cx) == TD_E_MEMORY) return ok;
     td_clear(x->f->cx);
     return td__fail(x->f->cx, TD_E_ARG, "export: \"%.80s\" is no tree of %d %s", spec,
                     n, what);
@@ -303,11 +305,12 @@ static bool export(exporting *x, td_values args) {
     return differentiate(x) && order_outputs(x) && finish(x);
 }
 
-static td_export_opts options(const td_export_opts *opts, td_export_what usual) {
-    td_export_opts o = {0};
-    if (opts) memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
-    if (o.what == TD_EXPORT_AUTO) o.what = usual;
-    return o;
+static bool options(td_ctx *cx, td_export_opts *o, const td_export_opts *opts,
+                    td_export_what usual) {
+    if (!td__opts_take(cx, "td_export", o, sizeof *o, opts, "TD_EXPORT_OPTS"))
+        return false;
+    if (o->what == TD_EXPORT_AUTO) o->what = usual;
+    return true;
 }
 
 static td_aot_opts aot_options(const td_export_opts *o) {
@@ -325,8 +328,9 @@ static td_aot_opts aot_options(const td_export_opts *o) {
 static td_exported *make(td_fn *f, td_values args, int n_args,
                          const td_export_opts *o) {
     if (!f) return NULL;
+    td_ctx   *cx = f->cx;
     exporting x = {.f = f, .body = f->body, .env = f->env, .o = *o, .n_args = n_args};
-    td_exported *e = NULL;
+    td_exported *e = TD_NIL(cx, EXPORTED);
     f->body = values_body;
     f->env = &x;
     f->staged = true;
@@ -337,27 +341,35 @@ static td_exported *make(td_fn *f, td_values args, int n_args,
     }
     td__joint_drop(x.j);
     td__spec_drop(x.s);
-    td_fn_drop(f);
+    td__fn_free(f);
     return e;
 }
 
 td_exported *td_export_joint(td_ctx *cx, td_body *body, void *env, td_values args,
                              const td_export_opts *opts) {
-    td_export_opts o = options(opts, TD_EXPORT_TANGENTS);
-    td_aot_opts    a = aot_options(&o);
-    return make(td_aot_function(cx, body, env, &a), args, args.n, &o);
+    td_export_opts o;
+    if (!TD_ENTER_CTX(cx) || !td__has_list(cx, "td_export_joint", args.v, args.n) ||
+        !options(cx, &o, opts, TD_EXPORT_TANGENTS))
+        return TD_NIL(cx, EXPORTED);
+    td_aot_opts  a = aot_options(&o);
+    td_exported *e = make(td__fn_of_body(cx, body, env, &a), args, args.n, &o);
+    return e ? e : TD_NIL(cx, EXPORTED);
 }
 
 td_exported *td_export_module(td_module *m, td_values args,
                               const td_export_opts *opts) {
-    td_export_opts o = options(opts, TD_EXPORT_FORWARD);
-    td_aot_opts    a = aot_options(&o);
-    td_fn         *f = td_aot_module(m, &a);
-    td_values      all;
-    if (!f) return NULL;
+    td_export_opts o;
+    if (!TD_ENTER(m, MODULE) ||
+        !td__has_list(m->cx, "td_export_module", args.v, args.n) ||
+        !options(m->cx, &o, opts, TD_EXPORT_FORWARD))
+        return TD_NIL_BY(m, EXPORTED);
+    td_aot_opts a = aot_options(&o);
+    td_fn      *f = td__fn_of_module(m, &a, false);
+    td_values   all;
+    if (!f) return TD_NIL(m->cx, EXPORTED);
     if (!td__state_renew(f) || !td__state_args(f, args, &all)) {
-        td_fn_drop(f);
-        return NULL;
+        td__fn_free(f);
+        return TD_NIL(m->cx, EXPORTED);
     }
     td_exported *e = make(f, all, args.n, &o);
     td__state_give(f, all);

@@ -7,38 +7,61 @@
 
 /* ---- making and dropping ------------------------------------------------ */
 
-td_exported *td__exported_make(td_graph *g, td_gfile *file, const char *in_tree,
-                               const char *out_tree) {
-    td_ctx      *cx = g->cx;
-    td_exported *e = td__zalloc(sizeof *e);
-    if (e) {
-        *e = (td_exported){.cx = cx, .g = g, .file = file};
-        e->in_tree = in_tree ? td__strdup(in_tree) : NULL;
-        e->out_tree = out_tree ? td__strdup(out_tree) : NULL;
-        if ((!in_tree || e->in_tree) && (!out_tree || e->out_tree)) return e;
-        td_exported_drop(e);
-    } else if (file) td__gfile_drop(file);
-    else td__graph_drop(g);
-    td__fail_memory(cx);
-    return NULL;
-}
-
-void td_exported_drop(td_exported *e) {
-    if (!e) return;
+static void end(void *object) {
+    td_exported *e = object;
     if (e->file) td__gfile_drop(e->file);
     else td__graph_drop(e->g);
     td__free(e->in_tree);
     td__free(e->out_tree);
-    td__free(e);
+    td__handle_free(e, TD_H_EXPORTED);
+}
+
+td_exported *td__exported_make(td_graph *g, td_gfile *file, const char *in_tree,
+                               const char *out_tree) {
+    td_ctx      *cx = g->cx;
+    td_exported *e = td__handle_make(cx, TD_H_EXPORTED, sizeof *e);
+    if (e) {
+        e->g = g;
+        e->file = file;
+        e->in_tree = in_tree ? td__strdup(in_tree) : NULL;
+        e->out_tree = out_tree ? td__strdup(out_tree) : NULL;
+        if ((!in_tree || e->in_tree) && (!out_tree || e->out_tree))
+            return td__handle_own(e, end);
+        end(e);
+    } else if (file) td__gfile_drop(file);
+    else td__graph_drop(g);
+    td__fail_memory(cx);
+    return TD_NIL(cx, EXPORTED);
+}
+
+void td_exported_drop(td_exported *e) {
+    if (!TD_MAY_FREE(e, EXPORTED)) return;
+    td__handle_disown(e);
+    end(e);
 }
 
 /* ---- the signature ------------------------------------------------------ */
 
-const td_graph *td_exported_graph(const td_exported *e) { return e->g; }
-int         td_exported_inputs(const td_exported *e) { return td_graph_inputs(e->g); }
-int         td_exported_outputs(const td_exported *e) { return e->g->outputs.n; }
-const char *td_exported_in_tree(const td_exported *e) { return e->in_tree; }
-const char *td_exported_out_tree(const td_exported *e) { return e->out_tree; }
+const td_graph *td_exported_graph(const td_exported *e) {
+    if (!TD_ENTER(e, EXPORTED)) return TD_NIL_BY(e, GRAPH);
+    return e->g;
+}
+int td_exported_inputs(const td_exported *e) {
+    if (!TD_ENTER(e, EXPORTED)) return 0;
+    return td_graph_inputs(e->g);
+}
+int td_exported_outputs(const td_exported *e) {
+    if (!TD_ENTER(e, EXPORTED)) return 0;
+    return e->g->outputs.n;
+}
+const char *td_exported_in_tree(const td_exported *e) {
+    if (!TD_ENTER(e, EXPORTED)) return NULL;
+    return e->in_tree;
+}
+const char *td_exported_out_tree(const td_exported *e) {
+    if (!TD_ENTER(e, EXPORTED)) return NULL;
+    return e->out_tree;
+}
 
 /* The i-th input that somebody passes. */
 static int passed(const td_graph *g, int i) {
@@ -49,6 +72,7 @@ static int passed(const td_graph *g, int i) {
 
 /* A tangent's number is that of a graph output. */
 td_slot td_exported_input(const td_exported *e, int i) {
+    if (!TD_ENTER(e, EXPORTED)) return (td_slot){.index = -1};
     td_slot s = td__slot_in(e->g, passed(e->g, i));
     if (s.kind != TD_SLOT_TANGENT) return s;
     td_slot of = td__slot_out(e->g, s.index);
@@ -60,10 +84,12 @@ td_slot td_exported_input(const td_exported *e, int i) {
 }
 
 td_slot td_exported_output(const td_exported *e, int i) {
+    if (!TD_ENTER(e, EXPORTED)) return (td_slot){.index = -1};
     return td__slot_out(e->g, i);
 }
 
 int td_exported_find_input(const td_exported *e, td_slot_kind kind, int index) {
+    if (!TD_ENTER(e, EXPORTED)) return -1;
     for (int i = 0; i < td_exported_inputs(e); i++) {
         td_slot s = td_exported_input(e, i);
         if (s.kind == kind && s.index == index) return i;
@@ -72,6 +98,7 @@ int td_exported_find_input(const td_exported *e, td_slot_kind kind, int index) {
 }
 
 int td_exported_find_output(const td_exported *e, td_slot_kind kind, int index) {
+    if (!TD_ENTER(e, EXPORTED)) return -1;
     for (int i = 0; i < e->g->outputs.n; i++) {
         td_slot s = td_exported_output(e, i);
         if (s.kind == kind && s.index == index) return i;
@@ -80,6 +107,7 @@ int td_exported_find_output(const td_exported *e, td_slot_kind kind, int index) 
 }
 
 int td_exported_loss(const td_exported *e) {
+    if (!TD_ENTER(e, EXPORTED)) return -1;
     for (int i = 0; i < e->g->outputs.n; i++)
         if (e->g->out_desc.v[i].kind == TD_D_LOSS) return i;
     return -1;
@@ -191,13 +219,15 @@ static bool check_inputs(const td_exported *e, td_values in) {
 }
 
 bool td_exported_run(const td_exported *e, td_values in, td_value *out, int n_out) {
-    td_ctx *cx = e->cx;
-    bool    grad = cx->grad_enabled;
-    bool    ok = td_ok(cx) && check_inputs(e, in);
+    bool ok = TD_ENTER(e, EXPORTED) && td_ok(e->cx) &&
+              td__has_list(e->cx, "td_exported_run", in.v, in.n) &&
+              td__has_room(e->cx, "td_exported_run", out, n_out) && check_inputs(e, in);
     if (!ok) {
-        for (int i = 0; i < n_out; i++) out[i] = td_value_tensor(td_nil(cx));
+        td__nil_values(td__ctx_of_any(e), out, n_out);
         return false;
     }
+    td_ctx *cx = e->cx;
+    bool    grad = cx->grad_enabled;
     cx->grad_enabled = false;
     ok = td_graph_run(e->g, in.v, in.n, out, n_out);
     cx->grad_enabled = grad;
@@ -218,13 +248,10 @@ static bool print(const td_exported *e, td_buf *b) {
 }
 
 size_t td_exported_text(const td_exported *e, char *out, size_t cap) {
+    if (!TD_ENTER(e, EXPORTED)) return td__text_out("", 0, out, cap);
     td_buf b = {0};
     size_t n = print(e, &b) ? b.n : 0;
-    if (cap) {
-        size_t copied = n < cap ? n : cap - 1;
-        if (copied) memcpy(out, b.s, copied);
-        out[copied] = 0;
-    }
+    td__text_out(td__buf_str(&b), n, out, cap);
     td__buf_free(&b);
     return n;
 }
@@ -257,9 +284,10 @@ static bool check_tree(td_ctx *cx, const char *spec) {
     td_value *none = td__zalloc(sizeof *none * ((size_t)n + 1));
     if (!none) return td__fail_memory(cx);
     td_tree *t = spec ? td_tree_from(cx, spec, (td_values){none, n}) : NULL;
+    bool     ok = !spec || !td_is_nil(t);
     td__free(none);
     td_tree_drop(t);
-    return !spec || t != NULL;
+    return ok;
 }
 
 static td_exported *with_trees(td_graph *g, td_gfile *f, const char *text, size_t n) {
@@ -267,7 +295,7 @@ static td_exported *with_trees(td_graph *g, td_gfile *f, const char *text, size_
     bool  ok = find_line(g->cx, text, n, in_head, &in) &&
               find_line(g->cx, text, n, out_head, &out) && check_tree(g->cx, in) &&
               check_tree(g->cx, out);
-    td_exported *e = ok ? td__exported_make(g, f, in, out) : NULL;
+    td_exported *e = ok ? td__exported_make(g, f, in, out) : TD_NIL(g->cx, EXPORTED);
     if (!ok) td__gfile_drop(f);
     td__free(in);
     td__free(out);
@@ -276,29 +304,32 @@ static td_exported *with_trees(td_graph *g, td_gfile *f, const char *text, size_
 
 td_exported *td_exported_parse(td_ctx *cx, const char *text, size_t n,
                                const char *name) {
+    if (!TD_ENTER_CTX(cx)) return TD_NIL(cx, EXPORTED);
     size_t magic = sizeof head - 1;
-    if (!td_ok(cx)) return NULL;
+    if (!td_ok(cx) || (n && !td__has(cx, "td_exported_parse", "the text", text)))
+        return TD_NIL(cx, EXPORTED);
     if (!name) name = "text";
     if (n < magic || memcmp(text, head, magic) != 0) {
         td__fail(cx, TD_E_IO,
                  "%.200s: no exported graph: its first line is not \"%.*s\"", name,
                  (int)magic - 1, head);
-        return NULL;
+        return TD_NIL(cx, EXPORTED);
     }
     td_gfile *f = td__gfile_parse(cx, text, n, name);
-    if (!f) return NULL;
+    if (!f) return TD_NIL(cx, EXPORTED);
     if (f->graphs.n == 1 && td__graph_verify(f->graphs.v[0], TD_STAGE_JOINT))
         return with_trees(f->graphs.v[0], f, text, n);
     if (td_ok(cx))
         td__fail(cx, TD_E_ARG, "%.200s: an exported file has one function, not %d",
                  name, f->graphs.n);
     td__gfile_drop(f);
-    return NULL;
+    return TD_NIL(cx, EXPORTED);
 }
 
 /* ---- files -------------------------------------------------------------- */
 
 bool td_exported_save(const td_exported *e, const char *path) {
+    if (!TD_ENTER(e, EXPORTED)) return false;
     td_buf b = {0};
     td_out o;
     bool   ok = td_ok(e->cx) && print(e, &b) &&
@@ -309,9 +340,10 @@ bool td_exported_save(const td_exported *e, const char *path) {
 }
 
 td_exported *td_exported_load(td_ctx *cx, const char *path) {
-    if (!td_ok(cx)) return NULL;
+    if (!TD_ENTER_CTX(cx)) return TD_NIL(cx, EXPORTED);
+    if (!td_ok(cx)) return TD_NIL(cx, EXPORTED);
     td_mapping *m = td__mapping_open(cx, "td_exported_load", path);
-    if (!m) return NULL;
+    if (!m) return TD_NIL(cx, EXPORTED);
     td_exported *e = td_exported_parse(cx, (const char *)m->bytes, m->n, path);
     td__mapping_drop(m);
     return e;

@@ -3,6 +3,7 @@
 #include "trace/sym.h"
 
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 
 /* ---- making ------------------------------------------------------------- */
@@ -10,39 +11,58 @@
 static atomic_int last_id;
 
 td_fn *td__fn_make(td_ctx *cx, td_held *h, const char *name) {
-    td_fn *f = h ? td__zalloc(sizeof *f) : NULL;
+    td_fn *f = h ? td__handle_make(cx, TD_H_FN, sizeof *f) : NULL;
     char  *copy = f ? td__strdup(name) : NULL;
     if (copy) {
-        *f = (td_fn){.cx = cx,
-                     .id = atomic_fetch_add(&last_id, 1) + 1,
-                     .held = h,
-                     .opts = h->opts,
-                     .name = copy};
+        f->id = atomic_fetch_add(&last_id, 1) + 1;
+        f->held = h;
+        f->opts = h->opts;
+        f->name = copy;
         return f;
     }
-    td__free(f);
+    td__handle_free(f, TD_H_FN);
     td__held_drop(h);
     if (td_ok(cx)) td__fail_memory(cx);
     return NULL;
 }
 
-td_fn *td_aot_function(td_ctx *cx, td_body *body, void *env, const td_aot_opts *opts) {
+static void end(void *object) { td__fn_free(object); }
+
+td_fn *td__fn_give(td_ctx *cx, td_fn *f) {
+    return f ? td__handle_own(f, end) : TD_NIL(cx, FN);
+}
+
+td_fn *td__fn_of_body(td_ctx *cx, td_body *body, void *env, const td_aot_opts *opts) {
     td_held *h = td__held_make(cx, opts);
     td_fn   *f = td__fn_make(cx, h, td__held_name(h, "f"));
     if (!f) return NULL;
     f->body = body;
     f->env = env;
-    return f;
+    if (td__has(cx, "td_aot_function", "the body", body)) return f;
+    td__fn_free(f);
+    return NULL;
 }
 
+td_fn *td_aot_function(td_ctx *cx, td_body *body, void *env, const td_aot_opts *opts) {
+    if (!TD_ENTER_CTX(cx)) return TD_NIL(cx, FN);
+    return td__fn_give(cx, td__fn_of_body(cx, body, env, opts));
+}
+
+/* The function holds the graph: its file may be dropped before. */
 td_fn *td_aot_graph(const td_graph *g, const td_aot_opts *opts) {
+    if (!TD_ENTER(g, GRAPH)) return TD_NIL_BY(g, FN);
     td_held *h = td__held_make(g->cx, opts);
     td_fn   *f = td__fn_make(g->cx, h, td__held_name(h, g->name));
-    if (f) f->graph = g;
-    return f;
+    if (f) {
+        td__graph_keep((td_graph *)(uintptr_t)g);
+        f->graph = g;
+        f->owns_graph = true;
+    }
+    return td__fn_give(g->cx, f);
 }
 
 void td_fn_forget(td_fn *f) {
+    if (!TD_ENTER(f, FN)) return;
     for (td_spec *s = f->specs, *next; s; s = next) {
         next = s->next;
         td__spec_drop(s);
@@ -52,7 +72,12 @@ void td_fn_forget(td_fn *f) {
 }
 
 void td_fn_drop(td_fn *f) {
+    if (TD_MAY_FREE(f, FN)) td__fn_free(f);
+}
+
+void td__fn_free(td_fn *f) {
     if (!f) return;
+    td__handle_disown(f);
     if (f->calls) {
         f->gone = true;
         return;
@@ -65,14 +90,17 @@ void td_fn_drop(td_fn *f) {
     td__kins_free(&f->kins);
     td__free(f->name);
     td__held_drop(f->held);
-    td__free(f);
+    td__handle_free(f, TD_H_FN);
 }
 
 void td__fn_leave(td_fn *f) {
-    if (--f->calls == 0 && f->gone) td_fn_drop(f);
+    if (--f->calls == 0 && f->gone) td__fn_free(f);
 }
 
-int td_fn_specializations(const td_fn *f) { return f->n_specs; }
+int td_fn_specializations(const td_fn *f) {
+    if (!TD_ENTER(f, FN)) return 0;
+    return f->n_specs;
+}
 
 /* ---- calling ------------------------------------------------------------ */
 
@@ -98,14 +126,25 @@ static int run_as_is(td_fn *f, td_values args, td_value *out, int n_out) {
     return ok ? n : -1;
 }
 
+/* Argument i is nil, or was freed. */
+static bool bad_arg(td_fn *f, int i, const td_tensor *t) {
+    char who[80];
+    snprintf(who, sizeof who, "%.40s: argument %d", f->name, i - f->n_state);
+    td__enter(t, TD_H_TENSOR, who);
+    return !td_ok(f->cx) ? false : td__fail(f->cx, TD_E_ARG, "%s is nil", who);
+}
+
 static bool check_args(td_fn *f, td_values args) {
     for (int i = 0; i < args.n; i++) {
         const td_value *v = &args.v[i];
         if (v->kind != TD_K_TENSOR || !v->u.t) continue;
-        if (td_is_nil(v->u.t) || v->u.t->cx != f->cx)
-            return td__fail(f->cx, TD_E_ARG,
-                            "%s: argument %d is nil or of another context", f->name,
-                            i - f->n_state);
+        if (!td__is_live(v->u.t, TD_H_TENSOR)) return bad_arg(f, i, v->u.t);
+        if (v->u.t->cx != f->cx)
+            return td__fail(
+                f->cx, TD_E_ARG,
+                "%s: argument %d belongs to another context (td_share gives "
+                "it to this one)",
+                f->name, i - f->n_state);
     }
     int given = args.n - f->n_state, state = f->opts.n_params + f->opts.n_buffers;
     return f->inner || given >= state ||
@@ -216,9 +255,16 @@ int td__fn_call(td_fn *f, td_values args, bool *own, td_value *out, int n_out) {
     return heard(f) ? run_as_is(f, args, out, n_out) : call(f, args, own, out, n_out);
 }
 
+static bool may_call(td_fn *f, td_values args, const void *out, int n_out,
+                     const char *who) {
+    return td__enter(f, TD_H_FN, who) && td_ok(f->cx) &&
+           td__has_list(f->cx, who, args.v, args.n) &&
+           td__has_room(f->cx, who, out, n_out);
+}
+
 int td_invoke_values(td_fn *f, td_values args, td_value *out, int n_out) {
-    if (!td_ok(f->cx)) {
-        for (int i = 0; i < n_out; i++) out[i] = td_value_tensor(td_nil(f->cx));
+    if (!may_call(f, args, out, n_out, "td_invoke_values")) {
+        td__nil_values(td__ctx_of_any(f), out, n_out);
         return -1;
     }
     f->calls++; /* the code may drop the function */
@@ -229,6 +275,10 @@ int td_invoke_values(td_fn *f, td_values args, td_value *out, int n_out) {
 }
 
 bool td_invoke(td_fn *f, td_values args, td_tensor **out, int n_out) {
+    if (!may_call(f, args, out, n_out, "td_invoke")) {
+        td__nil_tensors(td__ctx_of_any(f), out, n_out);
+        return false;
+    }
     td_value few[16], *v = few;
     if (n_out > TD_COUNT(few) && !(v = td__alloc(sizeof *v * (size_t)n_out)))
         return td__fail_memory(f->cx);

@@ -16,23 +16,30 @@ void td__module_changed(void) {
 
 /* ---- making and freeing ------------------------------------------------- */
 
+static void end(void *object) {
+    td__module_changed();
+    td__module_destroy(object);
+}
+
 td_module *td_module_make(td_ctx *cx, const td_module_type *type) {
-    td_module *m = td__zalloc(sizeof *m);
+    if (!TD_ENTER_CTX(cx) || !td__has(cx, "td_module_make", "the type", type))
+        return TD_NIL(cx, MODULE);
+    td_module *m = td__handle_make(cx, TD_H_MODULE, sizeof *m);
     void      *state = m ? td__zalloc(type->bytes + 1) : NULL;
     if (!state) {
-        td__free(m);
+        td__handle_free(m, TD_H_MODULE);
         td__fail_memory(cx);
-        return NULL;
+        return TD_NIL(cx, MODULE);
     }
-    m->cx = cx;
     m->type = type;
     m->state = state;
     m->training = true;
-    m->label = type->name;
-    return m;
+    m->label = type->name ? type->name : "module";
+    return td__handle_own(m, end);
 }
 
 void td__module_destroy(td_module *m) {
+    td__handle_disown(m);
     if (m->link) m->link->m = NULL;
     td__module_unlink(m->link);
     if (m->type->drop) m->type->drop(m);
@@ -43,17 +50,17 @@ void td__module_destroy(td_module *m) {
     for (int i = 0; i < m->children.n; i++) {
         td_module *child = m->children.v[i].m;
         if (--child->parents == 0) td__module_destroy(child);
-        else child->label = child->type->name; /* its label may be of this module */
+        else child->label = td_module_name(child); /* its label may be of this module */
         td__free(m->children.v[i].name);
     }
     td__vec_free(&m->tensors);
     td__vec_free(&m->children);
     td__free(m->state);
-    td__free(m);
+    td__handle_free(m, TD_H_MODULE);
 }
 
 void td_module_free(td_module *m) {
-    if (!m) return;
+    if (!TD_MAY_FREE(m, MODULE)) return;
     if (m->parents) {
         td__fail(m->cx, TD_E_ARG,
                  "td_module_free: this %s is the child \"%s\" of another module, and "
@@ -61,13 +68,21 @@ void td_module_free(td_module *m) {
                  m->type->name, m->label);
         return;
     }
-    td__module_changed();
-    td__module_destroy(m);
+    end(m);
 }
 
-void       *td_module_state(const td_module *m) { return m->state; }
-td_ctx     *td_module_ctx(const td_module *m) { return m->cx; }
-const char *td_module_name(const td_module *m) { return m->type->name; }
+void *td_module_state(const td_module *m) {
+    if (!TD_ENTER(m, MODULE)) return NULL;
+    return m->state;
+}
+td_ctx *td_module_ctx(const td_module *m) {
+    if (!TD_ENTER(m, MODULE)) return td__ctx_of_any(m);
+    return m->cx;
+}
+const char *td_module_name(const td_module *m) {
+    if (!TD_ENTER(m, MODULE)) return "";
+    return m->type->name ? m->type->name : "module";
+}
 
 /* ---- own names ---------------------------------------------------------- */
 
@@ -102,7 +117,7 @@ static bool check_tensor(td_module *m, const char *who, const char *name, td_ten
                          bool buffer) {
     const char *kind = m->type->name;
     if (!t) return true;
-    if (td_is_nil(t))
+    if (!td__enter(t, TD_H_TENSOR, who))
         return td_ok(m->cx) ? td__fail(m->cx, TD_E_ARG, "%s: %s \"%.80s\" is nil", who,
                                        kind, name)
                             : false;
@@ -143,7 +158,8 @@ bool td__module_add(td_module *m, const char *name, td_own_tensor own) {
 
 td_tensor *td_module_param(td_module *m, const char *name, td_tensor *t) {
     static const char who[] = "td_module_param";
-    td_tensor        *nil = td_nil(m->cx);
+    if (!TD_ENTER(m, MODULE)) return TD_NIL_BY(m, TENSOR);
+    td_tensor *nil = td_nil(m->cx);
     if (!check_name(m, who, name) || !check_tensor(m, who, name, t, false)) return nil;
     if (t && td_is_nil(td_set_requires_grad(t, true))) return nil;
     return td__module_add(m, name, (td_own_tensor){.t = t}) ? t : nil;
@@ -152,7 +168,8 @@ td_tensor *td_module_param(td_module *m, const char *name, td_tensor *t) {
 td_tensor *td_module_buffer(td_module *m, const char *name, td_tensor *t,
                             bool persistent) {
     static const char who[] = "td_module_buffer";
-    td_own_tensor     own = {.t = t, .buffer = true, .persistent = persistent};
+    if (!TD_ENTER(m, MODULE)) return TD_NIL_BY(m, TENSOR);
+    td_own_tensor own = {.t = t, .buffer = true, .persistent = persistent};
     if (!check_name(m, who, name) || !check_tensor(m, who, name, t, true) ||
         !td__module_add(m, name, own))
         return td_nil(m->cx);
@@ -180,19 +197,15 @@ bool td__module_adopt(td_module *m, const char *name, td_module *child) {
 
 td_module *td_module_child(td_module *m, const char *name, td_module *child) {
     static const char who[] = "td_module_child";
-    if (!child) {
-        if (td_ok(m->cx))
-            td__fail(m->cx, TD_E_ARG, "%s: \"%s\" is NULL", who, name ? name : "");
-        return NULL;
-    }
-    if (!check_name(m, who, name)) return NULL;
+    if (!TD_ENTER(m, MODULE) || !TD_ENTER(child, MODULE) || !check_name(m, who, name))
+        return TD_NIL_BY(m, MODULE);
     if (child->cx != m->cx || contains(child, m)) {
         td__fail(m->cx, TD_E_ARG, "%s: %s \"%.80s\" %s", who, m->type->name, name,
                  child->cx != m->cx ? "belongs to another context"
                                     : "has the module itself inside");
-        return NULL;
+        return TD_NIL(m->cx, MODULE);
     }
-    return td__module_adopt(m, name, child) ? child : NULL;
+    return td__module_adopt(m, name, child) ? child : TD_NIL(m->cx, MODULE);
 }
 
 static bool no_name(td_module *m, const char *who, const char *what, const char *name) {
@@ -201,6 +214,10 @@ static bool no_name(td_module *m, const char *who, const char *what, const char 
 }
 
 bool td_module_follow(td_module *m, const char *name, td_tensor **slot) {
+    static const char who[] = "td_module_follow";
+    if (!TD_ENTER(m, MODULE) || !td__has(m->cx, who, "the name", name) ||
+        !td__has(m->cx, who, "the slot", slot))
+        return false;
     td_own_tensor *own = td__module_own(m, name);
     if (!own) return no_name(m, "td_module_follow", "tensor", name);
     own->slot = slot;
@@ -209,6 +226,10 @@ bool td_module_follow(td_module *m, const char *name, td_tensor **slot) {
 }
 
 bool td_module_follow_child(td_module *m, const char *name, td_module **slot) {
+    static const char who[] = "td_module_follow_child";
+    if (!TD_ENTER(m, MODULE) || !td__has(m->cx, who, "the name", name) ||
+        !td__has(m->cx, who, "the slot", slot))
+        return false;
     td_own_child *own = own_child(m, name, strlen(name));
     if (!own) return no_name(m, "td_module_follow_child", "child", name);
     own->slot = slot;
@@ -232,16 +253,20 @@ static td_module *descend(td_module *m, const char *path, const char **last) {
 }
 
 td_module *td_module_find(td_module *m, const char *name) {
+    if (!TD_ENTER(m, MODULE) || !td__has(m->cx, "td_module_find", "the name", name))
+        return TD_NIL_BY(m, MODULE);
     const char   *last;
     td_module    *in = *name ? descend(m, name, &last) : m;
     td_own_child *child = in && *name ? own_child(in, last, strlen(last)) : NULL;
     if (!*name) return m;
     if (child) return child->m;
     no_name(m, "td_module_find", "child", name);
-    return NULL;
+    return TD_NIL(m->cx, MODULE);
 }
 
 td_tensor *td_module_get(td_module *m, const char *name) {
+    if (!TD_ENTER(m, MODULE) || !td__has(m->cx, "td_module_get", "the name", name))
+        return TD_NIL_BY(m, TENSOR);
     const char    *last;
     td_module     *in = descend(m, name, &last);
     td_own_tensor *own = in ? td__module_own(in, last) : NULL;
@@ -261,9 +286,10 @@ bool td__module_may_change(td_module *m, const char *who) {
 
 bool td_module_set(td_module *m, const char *name, td_tensor *t) {
     static const char who[] = "td_module_set";
-    const char       *last;
-    td_module        *in = descend(m, name, &last);
-    td_own_tensor    *own = in ? td__module_own(in, last) : NULL;
+    if (!TD_ENTER(m, MODULE) || !td__has(m->cx, who, "the name", name)) return false;
+    const char    *last;
+    td_module     *in = descend(m, name, &last);
+    td_own_tensor *own = in ? td__module_own(in, last) : NULL;
     if (!own) return no_name(m, who, "parameter or buffer", name);
     if (!check_tensor(m, who, name, t, own->buffer)) return false;
     if (!td__module_may_change(m, who)) return false;
@@ -278,11 +304,13 @@ bool td_module_set(td_module *m, const char *name, td_tensor *t) {
 }
 
 int td_module_children(const td_module *m) {
+    if (!TD_ENTER(m, MODULE)) return 0;
     td__module_used(m);
     return m->children.n;
 }
 
 td_module *td_module_child_at(const td_module *m, int i, const char **name) {
+    if (!TD_ENTER(m, MODULE)) return NULL;
     if (i < 0 || i >= m->children.n) return NULL;
     if (name) *name = m->children.v[i].name;
     return m->children.v[i].m;
@@ -292,6 +320,7 @@ td_module *td_module_child_at(const td_module *m, int i, const char **name) {
 
 bool td_module_body(td_call *c) {
     td_module *m = td_call_env(c);
+    if (!TD_ENTER(m, MODULE)) return false;
     td__module_used(m);
     if (m->type->forward) return m->type->forward(m, c);
     return td__fail(m->cx, TD_E_ARG, "%s has no forward; call its children",
@@ -306,6 +335,12 @@ static void leave(td_ctx *cx, int depth, td_tensor **results, int n) {
 }
 
 int td_module_call_values(td_module *m, td_values args, td_value *out, int n_out) {
+    static const char who[] = "td_module_call";
+    if (!td__enter(m, TD_H_MODULE, who) || !td__has_list(m->cx, who, args.v, args.n) ||
+        !td__has_room(m->cx, who, out, n_out)) {
+        td__nil_values(td__ctx_of_any(m), out, n_out);
+        return -1;
+    }
     td_ctx    *cx = m->cx;
     td_tensor *few[16], **results = few;
     int        depth = cx->scopes.n, missed = cx->missed;
@@ -329,7 +364,7 @@ int td_module_call_values(td_module *m, td_values args, td_value *out, int n_out
 td_tensor *td_module_call(td_module *m, td_values args) {
     td_value out;
     int      n = td_module_call_values(m, args, &out, 1);
-    if (n < 0) return td_nil(m->cx);
+    if (n < 0) return TD_NIL_BY(m, TENSOR);
     if (n && out.kind == TD_K_TENSOR) return out.u.t;
     if (!n || out.kind == TD_K_NONE) return NULL;
     return td_fail(m->cx, TD_E_ARG,

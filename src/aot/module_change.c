@@ -12,18 +12,21 @@ static void train(td_module *m, bool on) {
 }
 
 void td_module_train(td_module *m, bool on) {
+    if (!TD_ENTER(m, MODULE)) return;
     if (!td__module_may_change(m, "td_module_train")) return;
     train(m, on);
     td__module_changed();
 }
 
 bool td_module_training(const td_module *m) {
+    if (!TD_ENTER(m, MODULE)) return false;
     td__module_used(m);
     return m->training;
 }
 
 /* Without a walk, which may want memory: this cannot fail. */
 void td_module_zero_grad(td_module *m) {
+    if (!TD_ENTER(m, MODULE)) return;
     for (int i = 0; i < m->tensors.n; i++)
         if (m->tensors.v[i].t && !m->tensors.v[i].buffer)
             td_zero_grad(m->tensors.v[i].t);
@@ -44,6 +47,7 @@ static bool set_grad(void *env, const td_member *m) {
 }
 
 bool td_module_requires_grad(td_module *m, bool on) {
+    if (!TD_ENTER(m, MODULE)) return false;
     if (!td__module_may_change(m, "td_module_requires_grad")) return false;
     td__module_changed();
     return td_module_visit(m, TD_VISIT_PARAMS, is_a_leaf, NULL) &&
@@ -102,6 +106,7 @@ static void do_swap(const swap *s) {
 }
 
 bool td_module_to(td_module *m, td_dtype dtype) {
+    if (!TD_ENTER(m, MODULE)) return false;
     casting c = {.cx = m->cx, .to = dtype};
     if (!td_dtype_is_float(dtype))
         return td__fail(m->cx, TD_E_DTYPE,
@@ -198,7 +203,7 @@ static void abandon(td_module *m) {
 static td_module *copy_module(copier *c, td_module *from) {
     td_module *to = td__ptrmap_get(&c->modules, from);
     if (to) return to;
-    if (!(to = td_module_make(c->cx, from->type))) return NULL;
+    if (td_is_nil(to = td_module_make(c->cx, from->type))) return NULL;
     to->training = from->training;
     memcpy(to->state, from->state, from->type->bytes);
     bool ok = copy_tensors(c, from, to) && copy_children(c, from, to);
@@ -210,17 +215,19 @@ static td_module *copy_module(copier *c, td_module *from) {
 }
 
 td_module *td_module_copy(td_module *m) {
+    if (!TD_ENTER(m, MODULE)) return TD_NIL_BY(m, MODULE);
     copier c = {.cx = m->cx};
     if (m->cx->fake) {
         td__fail_no_bytes(m->cx, "td_module_copy", "parameters are fixed there");
-        return NULL;
+        return TD_NIL(m->cx, MODULE);
     }
-    if (!td_module_apply(m, can_copy, NULL) || !td__scope_push(m->cx)) return NULL;
+    if (!td_module_apply(m, can_copy, NULL) || !td__scope_push(m->cx))
+        return TD_NIL(m->cx, MODULE);
     td_grad_mode was = td_no_grad_begin(m->cx);
     td_module   *copy = copy_module(&c, m);
     td_no_grad_end(m->cx, was);
     td__scope_pop(m->cx, NULL, 0);
     td__ptrmap_free(&c.modules);
     td__ptrmap_free(&c.tensors);
-    return copy;
+    return copy ? copy : TD_NIL(m->cx, MODULE);
 }

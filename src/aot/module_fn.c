@@ -9,6 +9,7 @@
 
 typedef struct td_state {
     td_module *m;     /* NULL: none */
+    td_weak    alive; /* is m still the module it was? */
     bool       fixed; /* members are those it had at first */
     td_tensors more;  /* held: further members, behind the module's */
     uint64_t   epoch; /* of `flat` and td_fn.mode */
@@ -64,7 +65,7 @@ static bool take(td_fn *f, td_flat *now, int mode) {
     s->flat = now;
     f->mode = mode;
     f->n_state = now->n_params + now->n_buffers + s->more.n;
-    td_flat_drop(was);
+    td__flat_free(was);
     return true;
 }
 
@@ -72,14 +73,19 @@ bool td__state_renew(td_fn *f) {
     td_state *s = f->state;
     uint64_t  epoch = td__module_epoch();
     if (!s->m) return f->n_state = s->more.n, true;
+    if (!td__weak_live(s->alive, TD_H_MODULE))
+        return td__fail(f->cx, TD_E_ARG,
+                        "%s: the module of this function was freed; free the function "
+                        "before its module",
+                        f->name);
     if (s->flat && s->epoch == epoch) return true;
     td_buf   form = {0};
-    td_flat *now = td_module_flat(s->m);
+    td_flat *now = td__module_flat(s->m);
     bool     ok = now && td__form_write(&form, s->m, false);
     int      mode = ok ? form_nr(s, f->cx, td__buf_str(&form)) : -1;
     td__buf_free(&form);
     if (mode < 0 || !take(f, now, mode)) {
-        td_flat_drop(now);
+        td__flat_free(now);
         return false;
     }
     s->epoch = epoch;
@@ -88,7 +94,7 @@ bool td__state_renew(td_fn *f) {
 
 void td__state_drop(td_state *s) {
     if (!s) return;
-    td_flat_drop(s->flat);
+    td__flat_free(s->flat);
     for (int i = 0; i < s->more.n; i++) td__unref(s->more.v[i]);
     td__vec_free(&s->forms);
     td__spare_free(&s->args);
@@ -197,7 +203,7 @@ static bool module_body(td_call *c) {
 bool td__state_make(td_fn *f, td_module *m, td_tensors more, bool fixed) {
     td_state *s = td__zalloc(sizeof *s);
     if (!s) return td__fail_memory(f->cx);
-    *s = (td_state){.m = m, .fixed = fixed};
+    *s = (td_state){.m = m, .alive = td__weak(m), .fixed = fixed};
     f->state = s;
     td_tensor **v =
         td__arena_alloc(&s->arena, sizeof(td_tensor *) * ((size_t)more.n + 1));
@@ -207,7 +213,7 @@ bool td__state_make(td_fn *f, td_module *m, td_tensors more, bool fixed) {
     return !fixed || td__state_renew(f);
 }
 
-static td_fn *make(td_module *m, const td_aot_opts *opts, bool fixed) {
+td_fn *td__fn_of_module(td_module *m, const td_aot_opts *opts, bool fixed) {
     td_held *h = td__held_make(m->cx, opts);
     if (h) {
         h->opts.n_params = h->opts.n_buffers = 0;
@@ -218,14 +224,16 @@ static td_fn *make(td_module *m, const td_aot_opts *opts, bool fixed) {
     f->body = module_body;
     f->env = f;
     if (td__state_make(f, m, (td_tensors){0}, fixed)) return f;
-    td_fn_drop(f);
+    td__fn_free(f);
     return NULL;
 }
 
 td_fn *td_aot_module(td_module *m, const td_aot_opts *opts) {
-    return make(m, opts, false);
+    if (!TD_ENTER(m, MODULE)) return TD_NIL_BY(m, FN);
+    return td__fn_give(m->cx, td__fn_of_module(m, opts, false));
 }
 
 td_fn *td_aot_module_flat(td_module *m, const td_aot_opts *opts) {
-    return make(m, opts, true);
+    if (!TD_ENTER(m, MODULE)) return TD_NIL_BY(m, FN);
+    return td__fn_give(m->cx, td__fn_of_module(m, opts, true));
 }

@@ -27,10 +27,9 @@ void td__module_unlink(td_module_link *l); /* NULL is fine */
 
 /* Invariant: children make no circle. */
 struct td_module {
-    td_ctx               *cx;
+    TD_OWNED_FIELDS; /* parents: entries of children that are this module */
     const td_module_type *type;
     void                 *state;
-    int                   parents; /* entries of children that are this module */
     bool                  training;
     const char           *label; /* of its scope: the name it was first given */
     TD_VEC(td_own_tensor) tensors;
@@ -49,6 +48,9 @@ void           td__module_changed(void);
 bool           td__module_may_change(td_module *m, const char *who);
 /* The entry of that own name; NULL: none. */
 td_own_tensor *td__module_own(td_module *m, const char *name);
+/* As td_module_flat, but nobody owns it: NULL after td__fail; td__flat_free frees. */
+td_flat       *td__module_flat(td_module *m);
+void           td__flat_free(td_flat *f); /* NULL is fine */
 /* Frees m and what only it has, whoever its parents are. */
 void           td__module_destroy(td_module *m);
 /* Appends an entry that holds t; takes nothing over. False after td__fail. */

@@ -34,7 +34,11 @@ static bool save_one(void *env, const td_member *m) {
 }
 
 bool td_module_save(td_module *m, const char *path, const td_save_opts *opts) {
-    saving s = {.cx = m->cx, .distinct = opts && opts->distinct};
+    if (!TD_ENTER(m, MODULE)) return false;
+    td_save_opts o;
+    if (!td__opts_take(m->cx, "td_module_save", &o, sizeof o, opts, "TD_SAVE_OPTS"))
+        return false;
+    saving s = {.cx = m->cx, .distinct = o.distinct};
     bool   ok = td__vec_push(&s.notes, "format") && td__vec_push(&s.notes, "pt");
     if (!ok) td__fail_memory(m->cx);
     ok = ok && td_module_visit(m, TD_VISIT_ALL | TD_VISIT_DUPLICATES, save_one, &s);
@@ -201,12 +205,16 @@ static bool load_checked(loading *l, td_module *m) {
 }
 
 bool td_module_load(td_module *m, const char *path, const td_load_opts *opts) {
-    loading l = {.cx = m->cx, .path = path, .opts = opts};
+    if (!TD_ENTER(m, MODULE)) return false;
+    td_load_opts o;
+    if (!td__opts_take(m->cx, "td_module_load", &o, sizeof o, opts, "TD_LOAD_OPTS"))
+        return false;
+    loading l = {.cx = m->cx, .path = path, .opts = &o};
     if (m->cx->fake)
         return td__fail_no_bytes(m->cx, "td_module_load", "parameters are fixed there");
     if (!td_ok(m->cx) || !td__scope_push(m->cx)) return false;
     l.file = td_safetensors_open(m->cx, path);
-    bool ok = l.file && load_checked(&l, m);
+    bool ok = !td_is_nil(l.file) && load_checked(&l, m);
     td_safetensors_close(l.file);
     td__map_free(&l.names);
     td__ptrmap_free(&l.loaded);

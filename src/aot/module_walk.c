@@ -79,6 +79,8 @@ static bool visit_module(walk *w, td_module *m) {
 }
 
 bool td_module_visit(td_module *m, int what, td_member_fn *fn, void *env) {
+    if (!TD_ENTER(m, MODULE) || !td__has(m->cx, "td_module_visit", "the function", fn))
+        return false;
     walk w = {.cx = m->cx, .what = what, .fn = fn, .env = env};
     td__module_used(m);
     bool ok = visit_module(&w, m);
@@ -87,6 +89,8 @@ bool td_module_visit(td_module *m, int what, td_member_fn *fn, void *env) {
 }
 
 bool td_module_apply(td_module *m, td_module_fn *fn, void *env) {
+    if (!TD_ENTER(m, MODULE) || !td__has(m->cx, "td_module_apply", "the function", fn))
+        return false;
     walk w = {.cx = m->cx, .each = fn, .env = env};
     td__module_used(m);
     bool ok = visit_module(&w, m);
@@ -103,7 +107,7 @@ typedef struct list {
 
 static bool add_to_list(void *env, const td_member *m) {
     list *l = env;
-    if (l->n < l->cap) l->out[l->n] = m->t;
+    if (l->out && l->n < l->cap) l->out[l->n] = m->t;
     l->n++;
     return true;
 }
@@ -126,8 +130,8 @@ typedef struct flat_name {
 } flat_name;
 
 typedef struct flat {
-    td_flat   pub; /* first: what users see */
-    td_ctx   *cx;
+    TD_OWNED_FIELDS;
+    td_flat   pub; /* what users see */
     td_arena  arena;
     td_ptrmap at; /* tensor: its entry, plus 1 */
     TD_VEC(td_flat_entry) entries;
@@ -169,31 +173,49 @@ static bool flat_names(flat *f) {
     return true;
 }
 
-td_flat *td_module_flat(td_module *m) {
-    flat *f = td__zalloc(sizeof *f);
+static flat *flat_of(td_flat *pub) {
+    return pub ? (flat *)(void *)((char *)pub - offsetof(flat, pub)) : NULL;
+}
+
+static void end(void *object) {
+    flat *f = object;
+    td__handle_disown(f);
+    for (int i = 0; i < f->entries.n; i++) td__unref(f->entries.v[i].t);
+    td__ptrmap_free(&f->at);
+    td__vec_free(&f->entries);
+    td__vec_free(&f->names);
+    td__arena_free(&f->arena);
+    td__handle_free(f, TD_H_FLAT);
+}
+
+void td__flat_free(td_flat *pub) {
+    if (pub) end(flat_of(pub));
+}
+
+td_flat *td__module_flat(td_module *m) {
+    flat *f = td__handle_make(m->cx, TD_H_FLAT, sizeof *f);
     int   dup = TD_VISIT_DUPLICATES;
-    if (!f) {
-        td__fail_memory(m->cx);
-        return NULL;
-    }
-    f->cx = m->cx;
+    if (!f) return NULL;
     bool ok = td_module_visit(m, TD_VISIT_PARAMS | dup, flat_add, f);
     f->pub.n_params = f->entries.n;
     ok = ok && td_module_visit(m, TD_VISIT_BUFFERS | dup, flat_add, f) && flat_names(f);
     f->pub.n_buffers = f->entries.n - f->pub.n_params;
     f->pub.entries = f->entries.v;
     if (ok) return &f->pub;
-    td_flat_drop(&f->pub);
+    end(f);
     return NULL;
 }
 
+/* Empty, of all contexts. */
+static flat nil_flat = {.tag = TD_TAG_NIL | TD_H_FLAT};
+
+td_flat *td_module_flat(td_module *m) {
+    td_flat *f = TD_ENTER(m, MODULE) ? td__module_flat(m) : NULL;
+    if (!f) return &nil_flat.pub;
+    td__handle_own(flat_of(f), end);
+    return f;
+}
+
 void td_flat_drop(td_flat *p) {
-    flat *f = (flat *)p;
-    if (!f) return;
-    for (int i = 0; i < f->entries.n; i++) td__unref(f->entries.v[i].t);
-    td__ptrmap_free(&f->at);
-    td__vec_free(&f->entries);
-    td__vec_free(&f->names);
-    td__arena_free(&f->arena);
-    td__free(f);
+    if (p && TD_MAY_FREE(flat_of(p), FLAT)) end(flat_of(p));
 }

@@ -76,9 +76,9 @@ static bool fill(td_held *h) {
 }
 
 td_held *td__held_make(td_ctx *cx, const td_aot_opts *opts) {
-    td_aot_opts o = {0};
-    if (opts) memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
-    td_held *h = td_ok(cx) && check(cx, &o) ? td__zalloc(sizeof *h) : NULL;
+    td_aot_opts o;
+    bool     ok = td__opts_take(cx, "td_aot_opts", &o, sizeof o, opts, "TD_AOT_OPTS");
+    td_held *h = ok && td_ok(cx) && check(cx, &o) ? td__zalloc(sizeof *h) : NULL;
     if (h) {
         h->refs = 1;
         h->opts = o;

@@ -1,73 +1,97 @@
 /* staged.c -- the pipeline in two steps, with the joint graph in the user's hands in
  * between. */
 #include "aot/aot.h"
+#include "aot/module_int.h"
 #include "aot/slots.h"
 
 struct td_staged {
-    td_ctx   *cx;
+    TD_OWNED_FIELDS;
     td_fn    *f; /* NULL: compiled, and the caller's, with its specialization */
     td_spec  *s;
     td_joint *j;
 };
 
+static void end(void *object) {
+    td_staged *s = object;
+    td__joint_drop(s->j);
+    td__spec_drop(s->s);
+    td__fn_free(s->f);
+    td__handle_free(s, TD_H_STAGED);
+}
+
 /* Takes over f, which may be NULL after td__fail. */
 static td_staged *stage(td_fn *f, td_values args) {
     if (!f) return NULL;
-    td_staged *st = td__zalloc(sizeof *st);
-    td_spec   *s = td__zalloc(sizeof *s);
     td_ctx    *cx = f->cx;
+    td_staged *st = td__handle_make(cx, TD_H_STAGED, sizeof *st);
+    td_spec   *s = td__zalloc(sizeof *s);
     bool       sizes = td__fn_settings(f).dynamic == TD_SHAPES_DYNAMIC;
     f->staged = true;
     if (st && s) {
-        *st = (td_staged){.cx = cx,
-                          .f = f,
-                          .s = s,
-                          .j = td__spec_join(f, s, args, sizes)};
+        st->f = f;
+        st->s = s;
+        st->j = td__spec_join(f, s, args, sizes);
         if (st->j) return st;
-        td_stage_drop(st);
+        end(st);
         return NULL;
     }
-    td__free(st);
+    td__handle_free(st, TD_H_STAGED);
     td__free(s);
-    td_fn_drop(f);
+    td__fn_free(f);
     td__fail_memory(cx);
     return NULL;
 }
 
+static td_staged *give(td_ctx *cx, td_staged *s) {
+    return s ? td__handle_own(s, end) : TD_NIL(cx, STAGED);
+}
+
 td_staged *td_stage_capture(td_ctx *cx, td_body *body, void *env, td_values args,
                             const td_aot_opts *opts) {
-    return stage(td_aot_function(cx, body, env, opts), args);
+    if (!TD_ENTER_CTX(cx) || !td__has_list(cx, "td_stage_capture", args.v, args.n))
+        return TD_NIL(cx, STAGED);
+    return give(cx, stage(td__fn_of_body(cx, body, env, opts), args));
 }
 
 td_staged *td_stage_module(td_module *m, td_values args, const td_aot_opts *opts) {
-    td_fn    *f = td_aot_module(m, opts);
+    if (!TD_ENTER(m, MODULE) || !td__has_list(m->cx, "td_stage_module", args.v, args.n))
+        return TD_NIL_BY(m, STAGED);
+    td_fn    *f = td__fn_of_module(m, opts, false);
     td_values all;
-    if (!f) return NULL;
+    if (!f) return TD_NIL(m->cx, STAGED);
     if (!td__state_renew(f) || !td__state_args(f, args, &all)) {
-        td_fn_drop(f);
-        return NULL;
+        td__fn_free(f);
+        return TD_NIL(m->cx, STAGED);
     }
     td_staged *s = stage(f, all);
     td__state_give(f, all);
-    return s;
+    return give(m->cx, s);
 }
 
 void td_stage_drop(td_staged *s) {
-    if (!s) return;
-    td__joint_drop(s->j);
-    td__spec_drop(s->s);
-    td_fn_drop(s->f);
-    td__free(s);
+    if (!TD_MAY_FREE(s, STAGED)) return;
+    td__handle_disown(s);
+    end(s);
 }
 
 /* ---- looking ------------------------------------------------------------ */
 
 const td_graph *td_stage_program(const td_staged *s) {
+    if (!TD_ENTER(s, STAGED)) return TD_NIL_BY(s, GRAPH);
     return s->s ? s->s->program : NULL;
 }
-const td_graph *td_stage_joint(const td_staged *s) { return s->j ? s->j->g : NULL; }
-int td_stage_inputs(const td_staged *s) { return s->j ? s->j->g->inputs.n : 0; }
-int td_stage_outputs(const td_staged *s) { return s->j ? s->j->g->outputs.n : 0; }
+const td_graph *td_stage_joint(const td_staged *s) {
+    if (!TD_ENTER(s, STAGED)) return TD_NIL_BY(s, GRAPH);
+    return s->j ? s->j->g : NULL;
+}
+int td_stage_inputs(const td_staged *s) {
+    if (!TD_ENTER(s, STAGED)) return 0;
+    return s->j ? s->j->g->inputs.n : 0;
+}
+int td_stage_outputs(const td_staged *s) {
+    if (!TD_ENTER(s, STAGED)) return 0;
+    return s->j ? s->j->g->outputs.n : 0;
+}
 
 static void name_tangent(const td_joint *j, const td_tangent *t, td_slot *s) {
     s->index = t->index;
@@ -78,6 +102,7 @@ static void name_tangent(const td_joint *j, const td_tangent *t, td_slot *s) {
 }
 
 td_slot td_stage_input(const td_staged *s, int i) {
+    if (!TD_ENTER(s, STAGED)) return (td_slot){.index = -1};
     const td_joint *j = s->j;
     if (!j) return (td_slot){.index = -1};
     td_slot slot = td__slot_in(j->g, i);
@@ -90,6 +115,7 @@ td_slot td_stage_input(const td_staged *s, int i) {
 }
 
 td_slot td_stage_output(const td_staged *s, int i) {
+    if (!TD_ENTER(s, STAGED)) return (td_slot){.index = -1};
     const td_joint *j = s->j;
     if (!j) return (td_slot){.index = -1};
     td_slot slot = td__slot_out(j->g, i);
@@ -111,20 +137,22 @@ static bool is_open(const td_staged *s, const char *who) {
 }
 
 bool td_stage_replace(td_staged *s, const td_graph *g) {
+    if (!TD_ENTER(s, STAGED) || !TD_ENTER(g, GRAPH)) return false;
     static const char who[] = "td_stage_replace";
     return is_open(s, who) && td__joint_become(s->j, g, who) &&
            td__joint_tidy(s->j, s->s->set.cse);
 }
 
 td_fn *td_stage_compile(td_staged *s) {
-    if (!td_ok(s->cx) || !is_open(s, "td_stage_compile")) return NULL;
+    if (!TD_ENTER(s, STAGED) || !td_ok(s->cx) || !is_open(s, "td_stage_compile"))
+        return TD_NIL_BY(s, FN);
     td_joint *j = s->j;
     td_fn    *f = s->f;
     s->j = NULL; /* taken over */
-    if (!td__spec_plan(f, s->s, j)) return NULL;
+    if (!td__spec_plan(f, s->s, j)) return TD_NIL(s->cx, FN);
     f->specs = s->s;
     f->n_specs = 1;
     s->s = NULL;
     s->f = NULL;
-    return f;
+    return td__fn_give(s->cx, f);
 }

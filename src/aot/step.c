@@ -20,33 +20,38 @@ static bool step_body(td_call *c) {
 }
 
 static bool check_state(td_ctx *cx, const td_aot_opts *o) {
+    if (o->module && !td__enter(o->module, TD_H_MODULE, "td_aot_step")) return false;
+    if (!td__has_list(cx, "td_aot_step", o->state.v, o->state.n)) return false;
     if (o->module && td_module_ctx(o->module) != cx)
         return td__fail(cx, TD_E_ARG, "td_aot_step: the module is of another context");
     for (int i = 0; i < o->state.n; i++) {
         const td_tensor *t = o->state.v[i];
-        if (!t || td_is_nil(t) || t->cx != cx)
+        if (!td__enter(t, TD_H_TENSOR, "td_aot_step")) return false;
+        if (t->cx != cx)
             return td__fail(cx, TD_E_ARG,
-                            "td_aot_step: state %d is nil or of another context", i);
+                            "td_aot_step: state %d belongs to another context", i);
     }
     return true;
 }
 
 td_fn *td_aot_step(td_ctx *cx, td_body *body, void *env, const td_aot_opts *opts) {
+    if (!TD_ENTER_CTX(cx)) return TD_NIL(cx, FN);
     td_held *h = td__held_make(cx, opts);
     if (h) h->opts.keep_mutations = true;
     if (h) h->opts.n_params = h->opts.n_buffers = 0;
     td_fn *f = td__fn_make(cx, h, td__held_name(h, "step"));
-    if (!f) return NULL;
+    if (!f) return TD_NIL(cx, FN);
     f->step = td__alloc(sizeof *f->step);
     if (!f->step) td__fail_memory(cx);
     else *f->step = (td_step){body, env};
     f->body = step_body;
     f->env = f;
-    if (f->step && check_state(cx, &f->opts) &&
+    if (f->step && td__has(cx, "td_aot_step", "the body", body) &&
+        check_state(cx, &f->opts) &&
         td__state_make(f, f->opts.module, f->opts.state, false))
-        return f;
-    td_fn_drop(f);
-    return NULL;
+        return td__fn_give(cx, f);
+    td__fn_free(f);
+    return TD_NIL(cx, FN);
 }
 
 bool td__step_check(const td_fn *f, const td_joint *j) {

@@ -63,6 +63,25 @@ void *td__spare_take(td_spare *s, size_t bytes); /* NULL: no memory */
 void  td__spare_give(td_spare *s, void *p);      /* NULL is fine */
 void  td__spare_free(td_spare *s);
 
+/* Memory of ours that is out of use is poisoned under the address sanitizer, also if
+ * only the program was built with it: instrumented code that reads it is reported,
+ * until it is unpoisoned. Elsewhere these do nothing. */
+#if defined(__GNUC__)
+__attribute__((weak)) void __asan_poison_memory_region(const volatile void *, size_t);
+__attribute__((weak)) void __asan_unpoison_memory_region(const volatile void *, size_t);
+static inline bool td__sanitized(void) { return __asan_poison_memory_region != NULL; }
+static inline void td__poison(const void *p, size_t n) {
+    if (TD_UNLIKELY(td__sanitized())) __asan_poison_memory_region(p, n);
+}
+static inline void td__unpoison(const void *p, size_t n) {
+    if (TD_UNLIKELY(td__sanitized())) __asan_unpoison_memory_region(p, n);
+}
+#else
+static inline bool td__sanitized(void) { return false; }
+static inline void td__poison(const void *p, size_t n) { (void)p, (void)n; }
+static inline void td__unpoison(const void *p, size_t n) { (void)p, (void)n; }
+#endif
+
 /* Fault injection, process wide: n allocations succeed, the next one fails, and
  * every one after it too when `sticky`. n < 0 switches it off. */
 void        td__fault_arm(int64_t n, bool sticky);
@@ -121,6 +140,9 @@ void        td__buf_addn(td_buf *b, const char *s, size_t n);
 void        td__buf_printf(td_buf *b, const char *fmt, ...) TD_PRINTF(2, 3);
 const char *td__buf_str(const td_buf *b); /* "" when empty */
 void        td__buf_free(td_buf *b);
+/* Writes at most cap bytes with the final NUL and returns n, the length of s. `out` may
+ * be NULL. */
+size_t      td__text_out(const char *s, size_t n, char *out, size_t cap);
 
 /* ---- maps and hashes (map.c, hash.c, mac.c) ----------------------------- */
 

@@ -1,8 +1,8 @@
 /* block.c -- tensor bytes. Small blocks come from free lists that belong to one
  * thread and need no lock; large ones from a cache that all threads share, so
  * that a fresh 16 MiB result does not fault its pages in anew on every op.
- * Address-sanitized builds, and those with TD_NO_CACHE, cache nothing: there a
- * read of freed bytes has to be seen. */
+ * Under the address sanitizer, and in builds with TD_NO_CACHE, nothing is cached:
+ * there a read of freed bytes has to be seen. */
 #include "base/base.h"
 
 #include <pthread.h>
@@ -10,17 +10,10 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
-#if defined(__SANITIZE_ADDRESS__)
-#define TD_NO_CACHE 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer)
-#define TD_NO_CACHE 1
-#endif
-#endif
 #ifdef TD_NO_CACHE
-enum { CACHING = 0 };
+static inline bool is_caching(void) { return false; }
 #else
-enum { CACHING = 1 };
+static inline bool is_caching(void) { return !td__sanitized(); }
 #endif
 
 enum {
@@ -221,7 +214,7 @@ static void start(void) {
 
 static void *large_alloc(size_t size) {
     large_block *b = NULL;
-    if (CACHING) {
+    if (is_caching()) {
         pthread_once(&once, start);
         lock_shared();
         for (b = *bin_of(size); b && b->size != size; b = b->bin_next) continue;
@@ -232,7 +225,7 @@ static void *large_alloc(size_t size) {
 }
 
 static void large_free(void *p, size_t size) {
-    if (!CACHING || size > shared.limit) {
+    if (!is_caching() || size > shared.limit) {
         free(p);
         return;
     }
@@ -270,7 +263,7 @@ static thread_cache *make_mine(void) {
 
 static void *small_alloc(size_t n) {
     thread_cache *t = mine ? mine : make_mine();
-    small_list   *l = t && CACHING ? &t->list[class_of(n)] : NULL;
+    small_list   *l = t && is_caching() ? &t->list[class_of(n)] : NULL;
     void         *p = l && l->head ? l->head : NULL;
     if (TD_LIKELY(p != NULL)) {
         l->head = l->head->next;
@@ -288,7 +281,7 @@ static void small_free(void *p, size_t n) {
     int           k = class_of(n);
     if (t) count_small(t, -(int64_t)n);
     if (!t) count_shared(-(int64_t)n, 0);
-    if (!t || !CACHING || (size_t)t->list[k].n >= LIST_BYTES / class_size(k)) {
+    if (!t || !is_caching() || (size_t)t->list[k].n >= LIST_BYTES / class_size(k)) {
         free(p);
         return;
     }
@@ -305,7 +298,7 @@ void *td__block_alloc(size_t n) {
     if (TD_LIKELY(n <= SMALL_MAX)) return small_alloc(n);
     size_t size = large_size(n);
     void  *p = size ? large_alloc(size) : NULL;
-    if (!p && size && CACHING) {
+    if (!p && size && is_caching()) {
         td__block_trim();
         p = system_alloc(size);
     }

@@ -54,3 +54,11 @@ void td__buf_free(td_buf *b) {
     td__free(b->s);
     *b = (td_buf){0};
 }
+
+size_t td__text_out(const char *s, size_t n, char *out, size_t cap) {
+    if (!out || !cap) return n;
+    size_t copied = n < cap ? n : cap - 1;
+    if (copied) memcpy(out, s, copied);
+    out[copied] = 0;
+    return n;
+}

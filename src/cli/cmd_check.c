@@ -189,7 +189,7 @@ static void begin_file(const td_gfile *f, const report *r) {
 static int check_file(td_ctx *cx, const char *path, report *r) {
     int       n = 0;
     td_gfile *f = td__gfile_read(cx, path);
-    if (!f || (clean && !case_clean(f))) {
+    if (td_is_nil(f) || (clean && !case_clean(f))) {
         td__gfile_drop(f);
         return wrong_file(cx);
     }

@@ -4,14 +4,30 @@
 #include <math.h>
 #include <string.h>
 
-td_ctx    *td_ctx_of(const td_tensor *t) { return t->cx; }
-td_dtype   td_dtype_of(const td_tensor *t) { return (td_dtype)t->dtype; }
-int        td_rank(const td_tensor *t) { return t->rank; }
-bool       td_is_view(const td_tensor *t) { return t->base != NULL; }
-td_tensor *td_base(const td_tensor *t) { return t->base ? t->base : &t->cx->nil; }
-bool       td_is_nil(const td_tensor *t) { return (t->flags & TD_TF_NIL) != 0; }
-td_tensor *td_nil(td_ctx *cx) { return &cx->nil; }
-size_t     td_storage_bytes(const td_tensor *t) { return t->st->bytes; }
+td_ctx *td_ctx_of(const td_tensor *t) {
+    return td__is_live(t, TD_H_TENSOR) ? t->cx : td__ctx_of_any(t);
+}
+td_dtype td_dtype_of(const td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return TD_F32;
+    return (td_dtype)t->dtype;
+}
+int td_rank(const td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return 1;
+    return t->rank;
+}
+bool td_is_view(const td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return false;
+    return t->base != NULL;
+}
+td_tensor *td_base(const td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return TD_NIL_BY(t, TENSOR);
+    return t->base ? t->base : &t->cx->nil;
+}
+td_tensor *td_nil(td_ctx *cx) { return TD_NIL(cx, TENSOR); }
+size_t     td_storage_bytes(const td_tensor *t) {
+        if (!TD_ENTER(t, TENSOR)) return 0;
+    return t->st->bytes;
+}
 
 /* ---- numbers ------------------------------------------------------------ */
 
@@ -26,9 +42,8 @@ static int64_t number(int64_t dim) {
 static int64_t dim_entry(const td_tensor *t, const int64_t *list, int64_t dim) {
     int d = t->rank ? td__wrap_dim(dim, t->rank) : -1;
     if (d >= 0) return list[d];
-    if (!(t->flags & TD_TF_NIL))
-        td__fail(t->cx, TD_E_INDEX, "dim %lld is out of range for %s", (long long)dim,
-                 td__type_str(t));
+    td__fail(t->cx, TD_E_INDEX, "dim %lld is out of range for %s", (long long)dim,
+             td__type_str(t));
     return 0;
 }
 
@@ -45,21 +60,42 @@ static td_ints list_of(const td_tensor *t, const int64_t *list, const char *who)
 }
 
 int64_t(td_size)(const td_tensor *t, int64_t dim) {
+    if (!TD_ENTER(t, TENSOR)) return 0;
     return number(dim_entry(t, t->size, dim));
 }
 int64_t(td_stride)(const td_tensor *t, int64_t dim) {
+    if (!TD_ENTER(t, TENSOR)) return 0;
     return number(dim_entry(t, t->stride, dim));
 }
-td_ints(td_sizes)(const td_tensor *t) { return list_of(t, t->size, "td_sizes"); }
-td_ints(td_strides)(const td_tensor *t) { return list_of(t, t->stride, "td_strides"); }
-int64_t(td_offset)(const td_tensor *t) { return number(t->offset); }
-int64_t(td_numel)(const td_tensor *t) { return number(t->numel); }
+td_ints(td_sizes)(const td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return td__sizes(&td__ctx_of_any(t)->nil);
+    return list_of(t, t->size, "td_sizes");
+}
+td_ints(td_strides)(const td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return td__strides(&td__ctx_of_any(t)->nil);
+    return list_of(t, t->stride, "td_strides");
+}
+int64_t(td_offset)(const td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return 0;
+    return number(t->offset);
+}
+int64_t(td_numel)(const td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return 0;
+    return number(t->numel);
+}
 
 int64_t td_sym_size(const td_tensor *t, int64_t dim) {
+    if (!TD_ENTER(t, TENSOR)) return 0;
     return dim_entry(t, t->size, dim);
 }
-td_ints td_sym_sizes(const td_tensor *t) { return td__sizes(t); }
-int64_t td_sym_numel(const td_tensor *t) { return t->numel; }
+td_ints td_sym_sizes(const td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return td__sizes(&td__ctx_of_any(t)->nil);
+    return td__sizes(t);
+}
+int64_t td_sym_numel(const td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return 0;
+    return t->numel;
+}
 int64_t td_sym_add(int64_t a, int64_t b) { return td__dim_add(a, b); }
 int64_t td_sym_sub(int64_t a, int64_t b) { return td__dim_sub(a, b); }
 int64_t td_sym_mul(int64_t a, int64_t b) { return td__dim_mul(a, b); }
@@ -67,8 +103,8 @@ int64_t td_sym_div(int64_t a, int64_t b) { return b ? td__dim_div(a, b) : TD_DIM
 int64_t td_sym_mod(int64_t a, int64_t b) { return b ? td__dim_mod(a, b) : TD_DIM_HUGE; }
 
 bool td_mark_dynamic(td_tensor *t, int64_t dim) {
+    if (!TD_ENTER(t, TENSOR)) return false;
     int d = td__wrap_dim(dim, t->rank);
-    if (td_is_nil(t)) return false;
     if (d < 0 || t->rank == 0)
         return td__fail(t->cx, TD_E_INDEX, "td_mark_dynamic: %s has no dim %lld",
                         td__type_str(t), (long long)dim);
@@ -77,14 +113,17 @@ bool td_mark_dynamic(td_tensor *t, int64_t dim) {
 }
 
 bool td_is_contiguous(const td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return true;
     return td__is_dense(t->rank, t->size, t->stride);
 }
 
 uint64_t td_version(const td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return 0;
     return atomic_load_explicit(&t->st->version, memory_order_relaxed);
 }
 
 void td_bump(td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return;
     if (t->cx->fake) {
         td__fail_no_bytes(t->cx, "td_bump",
                           "bytes are out of reach in a captured body");
@@ -95,6 +134,7 @@ void td_bump(td_tensor *t) {
 }
 
 bool td_same_storage(const td_tensor *a, const td_tensor *b) {
+    if (!TD_ENTER(a, TENSOR) || !TD_ENTER(b, TENSOR)) return false;
     return a->st == b->st || (a->st->data && a->st->data == b->st->data);
 }
 
@@ -109,14 +149,14 @@ static bool has_bytes(td_tensor *t, const char *who) {
 }
 
 void *(td_data)(td_tensor *t) {
-    if (td_is_nil(t) || t->numel == 0) return NULL;
+    if (!TD_ENTER(t, TENSOR)) return NULL;
+    if (t->numel == 0) return NULL;
     if (has_bytes(t, "td_data")) return td__ptr(t);
     return NULL;
 }
 
 /* The address of the only element, or NULL after recording why there is none. */
 static const void *one_element(td_tensor *t, const char *who) {
-    if (td_is_nil(t)) return NULL;
     if (t->numel != 1) {
         td__fail(t->cx, TD_E_SHAPE, "%s: needs exactly one element, got %s", who,
                  td__type_str(t));
@@ -126,11 +166,13 @@ static const void *one_element(td_tensor *t, const char *who) {
 }
 
 double(td_item)(td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return NAN;
     const void *p = one_element(t, "td_item");
     return p ? td__load_f((td_dtype)t->dtype, p) : NAN;
 }
 
 int64_t(td_item_int)(td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return 0;
     const void *p = one_element(t, "td_item_int");
     return p ? td__load_i((td_dtype)t->dtype, p) : 0;
 }
@@ -155,19 +197,21 @@ static void convert_one(td_dtype to, void *out, td_dtype from, const void *in) {
     else td__store_i(to, out, td__load_i(from, in));
 }
 
-static bool may_transfer(td_tensor *t, const char *who, td_dtype dt, size_t bytes) {
-    if (td_is_nil(t)) return false;
+static bool may_transfer(td_tensor *t, const char *who, td_dtype dt, const void *to,
+                         size_t bytes) {
     if ((unsigned)dt >= TD_DTYPE_COUNT)
         return td__fail(t->cx, TD_E_DTYPE, "%s: not a dtype: %d", who, (int)dt);
     int64_t want = td__dim_mul(t->numel, td__dtype_bytes[dt]);
     if (want == TD_DIM_HUGE || bytes != (size_t)want)
         return td__fail(t->cx, TD_E_ARG, "%s: %s as %s takes %lld bytes, got %zu", who,
                         td__type_str(t), td_dtype_name(dt), (long long)want, bytes);
-    return t->numel == 0 || has_bytes(t, who);
+    return t->numel == 0 ||
+           (td__has(t->cx, who, "the buffer", to) && has_bytes(t, who));
 }
 
 bool(td_read)(td_tensor *t, td_dtype as, void *out, size_t bytes) {
-    if (!may_transfer(t, "td_read", as, bytes)) return false;
+    if (!TD_ENTER(t, TENSOR)) return false;
+    if (!may_transfer(t, "td_read", as, out, bytes)) return false;
     if (t->numel == 0) return true;
     if (as == (td_dtype)t->dtype && td_is_contiguous(t)) {
         memcpy(out, td__ptr(t), bytes);
@@ -183,7 +227,8 @@ bool(td_read)(td_tensor *t, td_dtype as, void *out, size_t bytes) {
 }
 
 bool(td_write)(td_tensor *t, td_dtype from, const void *in, size_t bytes) {
-    if (!may_transfer(t, "td_write", from, bytes)) return false;
+    if (!TD_ENTER(t, TENSOR)) return false;
+    if (!may_transfer(t, "td_write", from, in, bytes)) return false;
     if (t->st->readonly)
         return td__fail(t->cx, TD_E_ALIAS, "td_write: %s lies in a read-only file",
                         td__type_str(t));
@@ -213,6 +258,7 @@ static bool meta_of(td_ctx *cx, const char *who, td_dtype dt, td_ints shape,
     if (shape.n < 0 || shape.n > TD_MAX_RANK)
         return td__fail(cx, TD_E_SHAPE, "%s: rank %d is over %d", who, shape.n,
                         TD_MAX_RANK);
+    if (!td__has_list(cx, who, shape.v, shape.n)) return false;
     m->dtype = dt;
     m->rank = shape.n;
     m->strided = false;
@@ -227,8 +273,11 @@ static bool meta_of(td_ctx *cx, const char *who, td_dtype dt, td_ints shape,
 }
 
 td_tensor *td_from(td_ctx *cx, td_dtype dt, td_ints shape, const void *data) {
+    if (!TD_ENTER_CTX(cx)) return &td__current_ctx()->nil;
     td_meta m;
     if (!meta_of(cx, "td_from", dt, shape, &m)) return &cx->nil;
+    if (td__numel(m.rank, m.size) && !td__has(cx, "td_from", "data", data))
+        return &cx->nil;
     td_tensor *t = td__tensor_make(cx, &m, false);
     if (!t) return &cx->nil;
     if (t->numel) memcpy(td__ptr(t), data, (size_t)t->numel * td__dtype_bytes[dt]);
@@ -236,8 +285,10 @@ td_tensor *td_from(td_ctx *cx, td_dtype dt, td_ints shape, const void *data) {
 }
 
 td_tensor *td_from_doubles(td_ctx *cx, const double *v, int n) {
+    if (!TD_ENTER_CTX(cx)) return &td__current_ctx()->nil;
     td_meta m;
-    if (!meta_of(cx, "td_from_doubles", cx->default_dtype, TD_SHAPE(n), &m))
+    if (!td__has_list(cx, "td_from_doubles", v, n) ||
+        !meta_of(cx, "td_from_doubles", cx->default_dtype, TD_SHAPE(n), &m))
         return &cx->nil;
     td_tensor *t = td__tensor_make(cx, &m, false);
     if (!t) return &cx->nil;
@@ -251,6 +302,7 @@ static void leave_alone(void *env) { (void)env; }
 
 td_tensor *td_wrap(td_ctx *cx, td_dtype dt, td_ints shape, td_ints strides, void *data,
                    void (*release)(void *env), void *env) {
+    if (!TD_ENTER_CTX(cx)) return &td__current_ctx()->nil;
     td_meta m;
     if (!meta_of(cx, "td_wrap", dt, shape, &m)) return &cx->nil;
     int64_t last = 0;
@@ -290,7 +342,7 @@ td_tensor *td_wrap(td_ctx *cx, td_dtype dt, td_ints shape, td_ints strides, void
 }
 
 td_tensor *td_share(td_ctx *cx, const td_tensor *t) {
-    if (td_is_nil(t)) return &cx->nil;
+    if (!TD_ENTER_CTX(cx) || !TD_ENTER(t, TENSOR)) return TD_NIL(cx, TENSOR);
     td_meta m;
     td__tensor_meta(t, &m);
     td_tensor *s = td__tensor_over(cx, t->st, &m);
@@ -307,10 +359,13 @@ void   td_memory_peak_reset(void) { td__block_peak_reset(); }
 void   td_memory_trim(void) { td__block_trim(); }
 
 void td_rng_set(td_ctx *cx, uint64_t seed, uint64_t offset) {
+    if (!TD_ENTER_CTX(cx)) return;
     cx->rng_seed = seed;
     cx->rng_offset = offset;
 }
-void td_seed(td_ctx *cx, uint64_t seed) { td_rng_set(cx, seed, 0); }
+void td_seed(td_ctx *cx, uint64_t seed) {
+    if (TD_ENTER_CTX(cx)) td_rng_set(cx, seed, 0);
+}
 
 /* Where the generator stands is known only when a program runs. */
 static bool may_read_rng(const td_ctx *cx, const char *who) {
@@ -318,8 +373,10 @@ static bool may_read_rng(const td_ctx *cx, const char *who) {
                                           "the generator is read in a captured body");
 }
 uint64_t td_rng_seed(const td_ctx *cx) {
+    if (!TD_ENTER_CTX(cx)) return 0;
     return may_read_rng(cx, "td_rng_seed") ? cx->rng_seed : 0;
 }
 uint64_t td_rng_offset(const td_ctx *cx) {
+    if (!TD_ENTER_CTX(cx)) return 0;
     return may_read_rng(cx, "td_rng_offset") ? cx->rng_offset : 0;
 }

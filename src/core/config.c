@@ -226,11 +226,13 @@ td_knob_from td__knob_from(const td_ctx *cx, int nr) {
 }
 
 size_t td_config_text(td_ctx *cx, const char *name, char *out, size_t cap) {
+    static const char who[] = "td_config_text";
+    if (!TD_ENTER_CTX(cx) || !td__has(cx, who, "the name", name))
+        return td__text_out("", 0, out, cap);
     int nr = find(name);
-    if (nr >= 0) return td__knob_text(cx, nr, out, cap);
-    fail_name(cx, "td_config_text", name);
-    if (cap) *out = 0;
-    return 0;
+    if (nr >= 0) return td__knob_text(cx, nr, out, out ? cap : 0);
+    fail_name(cx, who, name);
+    return td__text_out("", 0, out, cap);
 }
 
 /* ---- taking effect ------------------------------------------------------ */
@@ -347,10 +349,12 @@ static bool check_topics(td_ctx *cx, const char *who, const char *list) {
 }
 
 bool td_config_set(td_ctx *cx, const char *name, const char *text) {
+    if (!TD_ENTER_CTX(cx)) return false;
     static const char who[] = "td_config_set";
-    int               nr = find(name);
+    int               nr = name ? find(name) : -1;
     value             v;
     char             *own;
+    if (!name) return td__has(cx, who, "the name", name);
     if (nr < 0) return fail_name(cx, who, name);
     const td_knob *k = &td__knobs[nr];
     if (k->fixed)
@@ -367,6 +371,8 @@ bool td_config_set(td_ctx *cx, const char *name, const char *text) {
 }
 
 bool td_config_get(td_ctx *cx, td_config *c) {
+    if (!TD_ENTER_CTX(cx)) return false;
+    if (!td__has(cx, "td_config_get", "the config", c)) return false;
     size_t size = c->size;
     if (size < sizeof c->size || size > sizeof *c)
         return td__fail(cx, TD_E_ARG,
@@ -407,9 +413,12 @@ bool td__config_check(td_ctx *cx, const char *who, const td_config *c) {
 }
 
 bool td_config_put(td_ctx *cx, const td_config *c) {
+    if (!TD_ENTER_CTX(cx)) return false;
     char *own[TD_KNOB_FIELDS] = {0};
     bool  ok = true;
-    if (!td__config_check(cx, "td_config_put", c)) return false;
+    if (!td__has(cx, "td_config_put", "the config", c) ||
+        !td__config_check(cx, "td_config_put", c))
+        return false;
     for (int nr = 0; ok && nr < TD_KNOB_FIELDS; nr++)
         if (differs(cx, c, nr))
             ok = copy_text(&td__knobs[nr], field_get(&td__knobs[nr], c), &own[nr]);

@@ -6,6 +6,7 @@
 #include "base/base.h"
 #include "core/config.h"
 #include "core/dim.h"
+#include "core/handle.h"
 #include "core/log.h"
 #include "core/spans.h"
 #include "tandem/tensor.h"
@@ -114,7 +115,7 @@ enum {
  * context and that to one thread. Invariant: all addressed elements lie inside
  * the storage. */
 struct td_tensor {
-    td_ctx       *cx;
+    TD_HANDLE_FIELDS;
     int32_t       refs;  /* scope + keeps + internal holders */
     int32_t       kept;  /* how many of refs are the user's */
     int32_t       slot;  /* index in cx->owned, -1: no scope owns it */
@@ -133,7 +134,7 @@ struct td_tensor {
     td_autograd  *ag;          /* NULL: no autograd state */
     void         *payload;     /* for the mode that wraps it */
     uint64_t      seen;        /* view: version of the storage its history is from */
-    td_tensor    *prev, *next; /* all tensors of the context, or the free list */
+    td_tensor    *prev, *next; /* all tensors of the context, or the freed ones */
     int64_t       dims[2 * TD_INLINE_RANK];
     int32_t       dims_cap; /* rank that fits at size */
     bool          plain;    /* known to be row-major to the letter, and not empty */
@@ -164,7 +165,10 @@ static inline td_tensor *td__ref(td_tensor *t) {
     t->refs++;
     return t;
 }
-void td__unref(td_tensor *t); /* frees at zero, without recursion over graphs */
+/* The struct of a tensor that owns nothing more: freed to all, until it is reused. */
+void td__tensor_retire(td_tensor *t);
+void td__tensors_leave(td_ctx *cx); /* the retired ones outlive their context */
+void td__unref(td_tensor *t);       /* frees at zero, without recursion over graphs */
 
 /* The address of the first element. */
 static inline char *td__ptr(const td_tensor *t) {
@@ -222,6 +226,11 @@ bool        td__fail_memory_for(td_ctx *cx, size_t bytes, td_dtype dt, int rank,
                                 const int64_t *size);
 /* Adds a place to a recorded failure that has none yet. */
 void        td__fail_at(td_ctx *cx, td_where here);
+/* "this tensor, f32[2], was freed when the scope "step" ended at train.c:12; ..." */
+void        td__released_text(const td_tensor *t, char *out, size_t cap);
+/* A nil was given to `who`: an error only where nothing was recorded when it was made,
+ * as of a gradient that does not exist. Always false. */
+bool        td__refuse_nil(const td_handle *h, td_handle_kind kind, const char *who);
 /* TD_E_TRACE: `who` asked for values of a tensor that has none, or during a capture.
  * Says where, and what to write instead. */
 bool        td__fail_no_bytes(td_ctx *cx, const char *who, const char *rule);
@@ -235,6 +244,25 @@ typedef struct td_scope {
     const char *label; /* NULL: internal, not in the path */
     int         first; /* index in owned of its first tensor */
 } td_scope;
+
+/* How a tensor was released, in the serial of its handle: one of these, or the number
+ * of the scope that owned it and ended. */
+enum {
+    TD_RELEASED_NOT,
+    TD_RELEASED_DROP,  /* by td_drop */
+    TD_RELEASED_INNER, /* with a scope of the library's own */
+    TD_RELEASED_CLOSE, /* with its context */
+    TD_RELEASED_SCOPE  /* the first number of a scope */
+};
+
+/* A scope that ended, for messages about tensors it owned. */
+typedef struct td_ended {
+    uint32_t    nr;
+    int         line;
+    const char *file; /* NULL: not known */
+    char        label[40];
+} td_ended;
+enum { TD_ENDED_KEPT = 64 };
 
 /* What the rooms to the right hang on a context. */
 typedef struct td_ctx_hooks {
@@ -304,7 +332,8 @@ typedef struct td_ambient {
 } td_ambient;
 
 struct td_ctx {
-    td_code  code;  /* TD_OK or the first failure */
+    TD_HANDLE_FIELDS; /* cx is the context itself */
+    td_code  code;    /* TD_OK or the first failure */
     bool     stale; /* it is that of a backward whose saved value was written since, */
     bool     gone;  /* ...or let go by an earlier backward */
     char     message[2048];
@@ -317,10 +346,17 @@ struct td_ctx {
     td_logger   log;
     td_spans    spans;
 
+    td_handle  nils[TD_H_COUNT]; /* of other kinds than tensors */
+    td_owned  *owned_objects;    /* what the user has to free, newest first */
     td_tensor  nil;
+    td_tensor  no_gradient; /* a nil that td_grad_of gives: using it is an error */
+    td_where   no_gradient_at;
     td_storage nil_storage;
-    td_tensor *all;            /* every living tensor */
-    td_tensor *free;           /* structs for reuse */
+    td_tensor *all;                  /* every living tensor */
+    td_tensor *freed, *freed_newest; /* structs of freed ones, oldest first */
+    int        n_freed;
+    td_ended   ended[TD_ENDED_KEPT]; /* a ring, by number */
+    uint32_t   n_ended;
     TD_VEC(td_tensor *) owned; /* by scopes, outermost first; entries may be NULL */
     TD_VEC(td_scope) scopes;
     td_tensor *dying;     /* td__unref's work list, linked by payload */
@@ -381,7 +417,8 @@ void td__ambient_restore(td_ctx *cx, const td_outside *o, bool ok);
 
 td_ctx  *td__ctx_make(void);
 void     td__ctx_free(td_ctx *cx);
-/* Where calls without any tensor end: a context that fails and says so. */
+/* Stands where there is no context. It is not alive: what fails on it is reported by
+ * td_last_error, and its objects are all nil. */
 td_ctx  *td__ctx_orphan(void);
 void     td__mode_push(td_ctx *cx, td_mode *m);
 void     td__mode_pop(td_ctx *cx, td_mode *m);

@@ -1,35 +1,43 @@
 /* ctx.c -- a context: its scopes, the tensors they own, and the mode stack. */
 #include "core/core.h"
 
-#include <stdio.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void init_nil(td_ctx *cx) {
-    td_storage *st = &cx->nil_storage;
-    atomic_init(&st->refs, 1);
-    cx->nil.cx = cx;
-    cx->nil.refs = 1;
-    cx->nil.slot = -1;
-    cx->nil.dtype = TD_F32;
-    cx->nil.flags = TD_TF_NIL;
-    cx->nil.size = cx->nil.dims;
-    cx->nil.stride = cx->nil.dims + TD_INLINE_RANK;
-    cx->nil.dims_cap = TD_INLINE_RANK;
-    cx->nil.rank = 1; /* no elements */
-    cx->nil.stride[0] = 1;
-    cx->nil.st = st;
+static void init_nil(td_ctx *cx, td_tensor *nil) {
+    nil->handle = (td_handle){TD_TAG_NIL | TD_H_TENSOR, 0, cx};
+    nil->refs = 1;
+    nil->slot = -1;
+    nil->dtype = TD_F32;
+    nil->flags = TD_TF_NIL;
+    nil->size = nil->dims;
+    nil->stride = nil->dims + TD_INLINE_RANK;
+    nil->dims_cap = TD_INLINE_RANK;
+    nil->rank = 1; /* no elements */
+    nil->stride[0] = 1;
+    nil->st = &cx->nil_storage;
+}
+
+static void init_nils(td_ctx *cx) {
+    atomic_init(&cx->nil_storage.refs, 1);
+    init_nil(cx, &cx->nil);
+    init_nil(cx, &cx->no_gradient);
+    for (uint32_t k = 0; k < TD_H_COUNT; k++)
+        cx->nils[k] = (td_handle){TD_TAG_NIL | k, 0, cx};
 }
 
 td_ctx *td__ctx_make(void) {
-    td_ctx *cx = td__zalloc(sizeof *cx);
+    td_ctx *cx = td__handle_make(NULL, TD_H_CTX, sizeof *cx);
     if (!cx) return NULL;
+    cx->cx = cx;
+    init_nils(cx);
+    cx->n_ended = TD_RELEASED_SCOPE - 1;
     /* A few scopes open without memory, so that a failing step can be left. */
     if (!td__vec_room(&cx->scopes)) {
-        td__free(cx);
+        td__handle_free(cx, TD_H_CTX);
         return NULL;
     }
-    init_nil(cx);
     if (!td__config_load(cx, secure_getenv)) {
         td__ctx_free(cx);
         return NULL;
@@ -42,25 +50,26 @@ td_ctx *td__ctx_make(void) {
     return cx;
 }
 
-static void report(void *env, td_code code, const char *message) {
-    (void)env;
-    fprintf(stderr, "tandem: %s error: %s\n", td_code_name(code), message);
+static td_ctx orphan;
+
+static void init_orphan(void) {
+    orphan.handle = (td_handle){TD_TAG_NIL | TD_H_CTX, 0, &orphan};
+    orphan.code = TD_E_ARG;
+    init_nils(&orphan);
 }
 
-/* One for the process: it only ever fails, and thread-local space is scarce in a
- * library that is loaded late. Two threads that err at once may mix messages. */
 td_ctx *td__ctx_orphan(void) {
-    static td_ctx orphan;
-    if (!orphan.nil.cx) init_nil(&orphan);
-    td_clear(&orphan);
-    orphan.on_error = report;
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, init_orphan);
     return &orphan;
 }
 
-/* Everything dies, also what users kept: the context owns it all. Autograd state
- * goes first, while all tensors that graphs refer to still stand. */
+/* Everything is freed, also what the user kept or did not free: the context owns it
+ * all. Autograd state goes first, while all tensors that graphs refer to still
+ * stand. */
 void td__ctx_free(td_ctx *cx) {
     if (!cx) return;
+    td__handles_end(cx);
     td__modes_drop(cx, cx->tape);
     for (td_tensor *t = cx->all; t; t = t->next) t->refs++; /* hold all */
     for (td_tensor *t = cx->all; t; t = t->next)
@@ -73,19 +82,16 @@ void td__ctx_free(td_ctx *cx) {
         next = t->next;
         td__view_step_drop(t->steps);
         td__storage_drop(t->st);
-        if (t->size != t->dims) td__free(t->size);
-        td__free(t);
+        t->serial = TD_RELEASED_CLOSE;
+        td__tensor_retire(t);
     }
-    for (td_tensor *t = cx->free, *next; t; t = next) {
-        next = t->next;
-        td__free(t);
-    }
+    td__tensors_leave(cx);
     td__vec_free(&cx->owned);
     td__vec_free(&cx->scopes);
     td__arena_free(&cx->scratch);
     td__spans_free(cx);
     td__config_free(cx);
-    td__free(cx);
+    td__handle_free(cx, TD_H_CTX);
 }
 
 /* ---- scopes ------------------------------------------------------------- */
@@ -103,12 +109,14 @@ static bool push_scope(td_ctx *cx, const char *label) {
     return true;
 }
 
-/* Drops everything owned from index `first` on, newest first. */
-static void drop_from(td_ctx *cx, int first) {
+/* Drops everything owned from index `first` on, newest first. Tensors remember how
+ * they were released, also those that live on in a graph. */
+static void drop_from(td_ctx *cx, int first, uint32_t how) {
     while (cx->owned.n > first) {
         td_tensor *t = cx->owned.v[--cx->owned.n];
         if (!t) continue;
         t->slot = -1;
+        t->serial = how;
         td__unref(t);
     }
 }
@@ -126,18 +134,38 @@ static int rescue(td_ctx *cx, td_tensor *t, int first) {
 
 bool td__scope_push(td_ctx *cx) { return push_scope(cx, NULL); }
 
-void td__scope_pop(td_ctx *cx, td_tensor **results, int n) {
+/* Notes that a scope of the user's ended, and gives its number. */
+static uint32_t note_end(td_ctx *cx, const char *label, td_where at) {
+    if (++cx->n_ended < TD_RELEASED_SCOPE) cx->n_ended = TD_RELEASED_SCOPE;
+    td_ended *e = &cx->ended[cx->n_ended % TD_ENDED_KEPT];
+    e->nr = cx->n_ended;
+    e->file = at.file;
+    e->line = at.line;
+    size_t n = strnlen(label, sizeof e->label - 1);
+    memcpy(e->label, label, n);
+    e->label[n] = 0;
+    return e->nr;
+}
+
+static void pop_scope(td_ctx *cx, td_tensor **results, int n, td_where at) {
     TD_ASSERT(cx->scopes.n > 0);
-    int first = cx->scopes.v[--cx->scopes.n].first;
+    td_scope s = cx->scopes.v[--cx->scopes.n];
+    int      first = s.first;
     for (int i = 0; i < n; i++)
         if (results[i]) first = rescue(cx, results[i], first);
-    drop_from(cx, first);
+    if (cx->owned.n == first) return;
+    drop_from(cx, first, s.label ? note_end(cx, s.label, at) : TD_RELEASED_INNER);
+}
+
+void td__scope_pop(td_ctx *cx, td_tensor **results, int n) {
+    pop_scope(cx, results, n, (td_where){0});
 }
 
 /* A label must outlive its scope; string literals do. When memory is exhausted
  * the scope is not opened, the error is recorded, and its td_scope_end ends
  * nothing; nor do the ends of scopes begun inside it. */
 void td_scope_begin(td_ctx *cx, const char *label) {
+    if (!TD_ENTER_CTX(cx)) return;
     if (cx->missed || !push_scope(cx, label ? label : "scope")) cx->missed++;
 }
 
@@ -146,40 +174,53 @@ static bool same_label(const char *a, const char *b) {
     return a == b || (a && !strcmp(a, b));
 }
 
-td_tensor *td_scope_end(td_ctx *cx, const char *label, td_tensor *result) {
+td_tensor *(td_scope_end)(td_ctx *cx, const char *label, td_tensor *result) {
+    if (!TD_ENTER_CTX(cx)) return &td__current_ctx()->nil;
     const char *want = label ? label : "scope";
     int         at = cx->scopes.n - 1;
+    if (!result) result = &cx->nil;
+    else if (!td__is_live(result, TD_H_TENSOR)) {
+        td__refuse(result, TD_H_TENSOR, "td_scope_end");
+        result = &cx->nil;
+    } else if (result->cx != cx) {
+        td__fail(cx, TD_E_ARG, "td_scope_end: the result (%s) is of another context",
+                 td__type_str(result));
+        result = &cx->nil;
+    }
     if (cx->missed > 0) { /* one that did not open: its tensors are its parent's */
         cx->missed--;
-        return result ? result : &cx->nil;
+        return result;
     }
     while (at >= 0 && !same_label(cx->scopes.v[at].label, want)) at--;
     if (at < 0) {
         td__fail(cx, TD_E_ARG, "td_scope_end: no open scope is called \"%s\"", want);
-        return result ? result : &cx->nil;
+        return result;
     }
     cx->scopes.n = at + 1;
-    td__scope_pop(cx, &result, 1);
-    return result ? result : &cx->nil;
+    pop_scope(cx, &result, 1, td_here);
+    return result;
 }
 
 td_tensor *td_keep(td_tensor *t) {
-    if (t->flags & TD_TF_NIL) return t;
+    if (t && t->tag == (TD_TAG_NIL | TD_H_TENSOR)) return t;
+    if (!TD_ENTER(t, TENSOR)) return &td__ctx_of_any(t)->nil;
     t->kept++;
     return td__ref(t);
 }
 
 void td_drop(td_tensor *t) {
-    if (!t || t->flags & TD_TF_NIL) return;
+    if (!TD_MAY_FREE(t, TENSOR)) return;
     if (t->kept > 0) t->kept--;
     else if (t->slot >= 0) {
         t->cx->owned.v[t->slot] = NULL;
         t->slot = -1;
+        t->serial = TD_RELEASED_DROP;
     } else {
         td__fail(t->cx, TD_E_ARG, "td_drop: this tensor was not kept (%s)",
                  td__type_str(t));
         return;
     }
+    if (!t->kept && t->slot < 0) t->serial = TD_RELEASED_DROP;
     td__unref(t);
 }
 

@@ -38,7 +38,6 @@ static void delete_versioned(DLManagedTensorVersioned *m) {
 static void delete_legacy(DLManagedTensor *m) { release_export(m->manager_ctx); }
 
 static bool may_export(const td_tensor *t, const char *who) {
-    if (t->flags & TD_TF_NIL) return false;
     if (t->flags & TD_TF_NEEDS_GRAD)
         return td__fail(t->cx, TD_E_GRAD,
                         "%s: %s needs a gradient; detach it before it leaves", who,
@@ -72,6 +71,7 @@ static exported *make_export(const td_tensor *t, DLTensor *out) {
 }
 
 DLManagedTensorVersioned *td_to_dlpack(const td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return NULL;
     DLTensor  d;
     exported *e = may_export(t, "td_to_dlpack") ? make_export(t, &d) : NULL;
     if (!e) return NULL;
@@ -86,6 +86,7 @@ DLManagedTensorVersioned *td_to_dlpack(const td_tensor *t) {
 }
 
 DLManagedTensor *td_to_dlpack_legacy(const td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return NULL;
     DLTensor d;
     if (!may_export(t, "td_to_dlpack_legacy")) return NULL;
     if (t->st->readonly) {
@@ -233,6 +234,10 @@ static td_tensor *import(td_ctx *cx, const DLTensor *d, bool readonly,
 }
 
 td_tensor *td_from_dlpack(td_ctx *cx, DLManagedTensorVersioned *m) {
+    if (!TD_ENTER_CTX(cx)) {
+        if (m) delete_import(m);
+        return TD_NIL(cx, TENSOR);
+    }
     if (!m) return td_fail(cx, TD_E_ARG, "td_from_dlpack: NULL");
     if (m->version.major != DLPACK_MAJOR_VERSION) {
         td__fail(cx, TD_E_UNSUPPORTED, "td_from_dlpack: DLPack %u.%u, this is %d.x",
@@ -246,6 +251,10 @@ td_tensor *td_from_dlpack(td_ctx *cx, DLManagedTensorVersioned *m) {
 }
 
 td_tensor *td_from_dlpack_legacy(td_ctx *cx, DLManagedTensor *m) {
+    if (!TD_ENTER_CTX(cx)) {
+        if (m) delete_import_legacy(m);
+        return TD_NIL(cx, TENSOR);
+    }
     if (!m) return td_fail(cx, TD_E_ARG, "td_from_dlpack: NULL");
     return import(cx, &m->dl_tensor, false, delete_import_legacy, m);
 }

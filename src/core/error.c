@@ -50,8 +50,25 @@ static void append_place(td_ctx *cx, td_where here) {
 void td__fail_at(td_ctx *cx, td_where here) {
     if (cx->code != TD_OK) append_place(cx, here);
 }
+/* What failed on this thread where no context could be found. */
+static _Thread_local char last_error[512];
+
+static void record_last(const char *fmt, va_list ap) {
+    vsnprintf(last_error, sizeof last_error, fmt, ap);
+    size_t n = strlen(last_error);
+    if (td_here.file)
+        snprintf(last_error + n, sizeof last_error - n, " (%s:%d)", td_here.file,
+                 td_here.line);
+    fprintf(stderr, "tandem: %s\n", last_error);
+}
+
+const char *td_last_error(void) { return last_error; }
 
 static void record(td_ctx *cx, td_code code, const char *fmt, va_list ap) {
+    if (TD_UNLIKELY(!td__is_live(cx, TD_H_CTX))) {
+        record_last(fmt, ap);
+        return;
+    }
     if (cx->code != TD_OK) return;
     cx->code = code;
     cx->message[0] = 0;
@@ -106,22 +123,36 @@ bool td__fail_no_bytes(td_ctx *cx, const char *who, const char *rule) {
 
 td_tensor *td_fail(td_ctx *cx, td_code code, const char *fmt, ...) {
     va_list ap;
+    if (!TD_ENTER_CTX(cx)) return &td__current_ctx()->nil;
+    if (code <= TD_OK || code >= TD_E_COUNT) code = TD_E_ARG;
     va_start(ap, fmt);
-    record(cx, code, fmt, ap);
+    record(cx, code, fmt ? fmt : "td_fail without a message", ap);
     va_end(ap);
     return &cx->nil;
 }
 
-bool        td_ok(const td_ctx *cx) { return cx->code == TD_OK; }
-td_code     td_error(const td_ctx *cx) { return cx->code; }
-const char *td_message(const td_ctx *cx) { return cx->message; }
+bool td_ok(const td_ctx *cx) { return td__is_live(cx, TD_H_CTX) && cx->code == TD_OK; }
+
+td_code td_error(const td_ctx *cx) {
+    return td__is_live(cx, TD_H_CTX) ? cx->code : TD_E_ARG;
+}
+
+const char *td_message(const td_ctx *cx) {
+    if (td__is_live(cx, TD_H_CTX)) return cx->message;
+    return *last_error ? last_error : "there is no open context";
+}
 
 const char *td_error_place(const td_ctx *cx, int *line) {
-    if (line) *line = cx->failed_at.line;
-    return cx->failed_at.file;
+    bool open = td__is_live(cx, TD_H_CTX);
+    if (line) *line = open ? cx->failed_at.line : 0;
+    return open ? cx->failed_at.file : NULL;
 }
 
 void td_clear(td_ctx *cx) {
+    if (!td__is_live(cx, TD_H_CTX)) {
+        last_error[0] = 0;
+        return;
+    }
     cx->code = TD_OK;
     cx->failed_at = (td_where){0};
     cx->stale = cx->gone = false;
@@ -129,6 +160,7 @@ void td_clear(td_ctx *cx) {
 }
 
 void td_on_error(td_ctx *cx, void (*hook)(void *, td_code, const char *), void *env) {
+    if (!TD_ENTER_CTX(cx)) return;
     cx->on_error = hook;
     cx->on_error_env = env;
 }
@@ -176,4 +208,53 @@ const char *td__type_str(const td_tensor *t) {
     size_t n = (size_t)snprintf(s, TEXT_CAP, "%s", td_dtype_name((td_dtype)t->dtype));
     write_sizes(s, n, t->rank, t->size);
     return s;
+}
+
+/* ---- tensors that cannot be used ---------------------------------------- */
+
+static void released_by_scope(const td_ctx *cx, uint32_t nr, char *out, size_t cap) {
+    const td_ended *e = &cx->ended[nr % TD_ENDED_KEPT];
+    if (e->nr != nr) snprintf(out, cap, "when its scope ended");
+    else if (!e->file) snprintf(out, cap, "when the scope \"%s\" ended", e->label);
+    else
+        snprintf(out, cap, "when the scope \"%s\" ended at %s:%d", e->label, e->file,
+                 e->line);
+}
+
+void td__released_text(const td_tensor *t, char *out, size_t cap) {
+    td__unpoison(t, sizeof *t);
+    char type[80] = "", how[200] = "already";
+    bool open = td__is_live(t->cx, TD_H_CTX), inside = t->flags & TD_TF_TRACED;
+    if (t->rank <= TD_INLINE_RANK && !inside)
+        snprintf(type, sizeof type, " (%.70s)", td__type_str(t));
+    if (t->serial == TD_RELEASED_CLOSE || !open)
+        snprintf(how, sizeof how, "when its context closed");
+    else if (t->serial == TD_RELEASED_DROP) snprintf(how, sizeof how, "by td_drop");
+    else if (t->serial >= TD_RELEASED_SCOPE)
+        released_by_scope(t->cx, t->serial, how, sizeof how);
+    if (inside)
+        snprintf(out, cap,
+                 "this tensor belongs to a body that was captured and is valid only "
+                 "inside it; return it from the body with td_return");
+    else
+        snprintf(out, cap, "this tensor%s was freed %s; keep it with td_keep%s", type,
+                 how,
+                 t->serial >= TD_RELEASED_SCOPE
+                     ? ", or pass it to td_scope_end as the result"
+                     : "");
+}
+
+bool td__refuse_nil(const td_handle *h, td_handle_kind kind, const char *who) {
+    const td_ctx *cx = h->cx;
+    char          at[200] = "";
+    if (kind != TD_H_TENSOR || h != &cx->no_gradient.handle ||
+        !td__is_live(cx, TD_H_CTX))
+        return false;
+    if (cx->no_gradient_at.file)
+        snprintf(at, sizeof at, " at %s:%d", cx->no_gradient_at.file,
+                 cx->no_gradient_at.line);
+    return td__fail(h->cx, TD_E_GRAD,
+                    "%s: this is the result of td_grad_of%s for a tensor that has no "
+                    "gradient; call td_backward first, or test it with td_has_grad",
+                    who, at);
 }

@@ -55,8 +55,9 @@ td_mapping *td__mapping_open(td_ctx *cx, const char *who, const char *path) {
     void       *bytes = NULL;
     size_t      n = 0;
     const char *why = NULL;
-    int         fd = io_fault() ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool        ok = fd >= 0 && map_fd(fd, &bytes, &n, &why);
+    if (!td__has(cx, who, "the path", path)) return NULL;
+    int  fd = io_fault() ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool ok = fd >= 0 && map_fd(fd, &bytes, &n, &why);
     if (!ok)
         td__fail(cx, TD_E_IO, "%s: %s: %s", who, path, why ? why : strerror(errno));
     if (fd >= 0) close(fd);
@@ -145,7 +146,7 @@ static bool open_temp(td_out *o) {
 
 bool td__out_open(td_out *o, td_ctx *cx, const char *who, const char *path) {
     *o = (td_out){.cx = cx, .who = who, .path = path, .fd = -1};
-    return open_temp(o);
+    return td__has(cx, who, "the path", path) && open_temp(o);
 }
 
 bool td__out_write(td_out *o, const void *p, size_t n) {

@@ -209,6 +209,7 @@ td_tensor *td__npy_read(td_ctx *cx, td_mapping *m, const char *path) {
 }
 
 td_tensor *td_load_npy(td_ctx *cx, const char *path) {
+    if (!TD_ENTER_CTX(cx)) return &td__current_ctx()->nil;
     td_mapping *m = td__mapping_open(cx, "td_load_npy", path);
     if (!m) return &cx->nil;
     td_tensor *t = td__npy_read(cx, m, path);
@@ -239,10 +240,11 @@ static size_t make_front(const td_tensor *t, const char *descr, char *out, size_
 }
 
 bool td_save_npy(const td_tensor *t, const char *path) {
+    if (!TD_ENTER(t, TENSOR)) return false;
     const char *descr = NULL;
     char        front[64 + 22 * TD_MAX_RANK + 64];
     td_out      o;
-    if (td_is_nil(t)) return false;
+    if (!td__has(t->cx, "td_save_npy", "the path", path)) return false;
     for (int i = 0; i < TD_COUNT(descrs); i++)
         if (descrs[i].dt == (td_dtype)t->dtype) descr = descrs[i].descr;
     if (!descr)

@@ -41,7 +41,7 @@ typedef struct entry {
 } entry;
 
 struct td_safetensors {
-    td_ctx      *cx;
+    TD_OWNED_FIELDS;
     td_mapping  *map;
     char        *path;
     size_t       data; /* where the buffer starts */
@@ -50,6 +50,8 @@ struct td_safetensors {
     td_map       by_name;
     TD_VEC(entry) all; /* by place in the buffer */
 };
+
+static void close_file(void *object);
 
 /* ---- rules -------------------------------------------------------------- */
 
@@ -210,56 +212,68 @@ static bool read_header(td_safetensors *f) {
 }
 
 td_safetensors *td__safetensors_read(td_ctx *cx, td_mapping *m, const char *path) {
-    td_safetensors *f = td__zalloc(sizeof *f);
-    if (f) f->path = td__strdup(path);
-    if (!f || !f->path) {
-        td__free(f);
+    td_safetensors *f = td__handle_make(cx, TD_H_SAFETENSORS, sizeof *f);
+    if (!f) return NULL;
+    if (!(f->path = td__strdup(path))) {
+        td__handle_free(f, TD_H_SAFETENSORS);
         td__fail_memory(cx);
         return NULL;
     }
-    f->cx = cx;
     f->map = m;
     atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
     if (read_header(f)) return f;
-    td_safetensors_close(f);
+    close_file(f);
     return NULL;
 }
 
 td_safetensors *td_safetensors_open(td_ctx *cx, const char *path) {
+    if (!TD_ENTER_CTX(cx)) return TD_NIL(cx, SAFETENSORS);
     td_mapping *m = td__mapping_open(cx, "td_safetensors_open", path);
-    if (!m) return NULL;
+    if (!m) return TD_NIL(cx, SAFETENSORS);
     td_safetensors *f = td__safetensors_read(cx, m, path);
     td__mapping_drop(m);
-    return f;
+    return f ? td__handle_own(f, close_file) : TD_NIL(cx, SAFETENSORS);
 }
 
 void td_safetensors_close(td_safetensors *f) {
-    if (!f) return;
+    if (!TD_MAY_FREE(f, SAFETENSORS)) return;
+    td__handle_disown(f);
+    close_file(f);
+}
+
+static void close_file(void *object) {
+    td_safetensors *f = object;
     td__map_free(&f->by_name);
     td__vec_free(&f->all);
     cJSON_Delete(f->root);
     td__mapping_drop(f->map);
     td__free(f->path);
-    td__free(f);
+    td__handle_free(f, TD_H_SAFETENSORS);
 }
 
 /* ---- looking ------------------------------------------------------------ */
 
-int td_safetensors_count(const td_safetensors *f) { return f ? f->all.n : 0; }
+int td_safetensors_count(const td_safetensors *f) {
+    if (!TD_ENTER(f, SAFETENSORS)) return 0;
+    return f->all.n;
+}
 
 const char *td_safetensors_name(const td_safetensors *f, int i) {
-    return f && i >= 0 && i < f->all.n ? f->all.v[i].name : NULL;
+    if (!TD_ENTER(f, SAFETENSORS)) return NULL;
+    return i >= 0 && i < f->all.n ? f->all.v[i].name : NULL;
 }
 
 const char *td_safetensors_note(const td_safetensors *f, const char *key) {
+    if (!TD_ENTER(f, SAFETENSORS)) return NULL;
     const cJSON *note =
-        f && f->notes ? cJSON_GetObjectItemCaseSensitive(f->notes, key) : NULL;
+        key && f->notes ? cJSON_GetObjectItemCaseSensitive(f->notes, key) : NULL;
     return cJSON_GetStringValue(note);
 }
 
 td_tensor *td_safetensors_get(td_safetensors *f, const char *name) {
-    if (!f) return &td__ctx_orphan()->nil;
-    td_ctx      *cx = f->cx;
+    if (!TD_ENTER(f, SAFETENSORS)) return TD_NIL_BY(f, TENSOR);
+    td_ctx *cx = f->cx;
+    if (!td__has(cx, "td_safetensors_get", "the name", name)) return &cx->nil;
     const entry *e = td__map_get(&f->by_name, name);
     if (!e)
         return td_fail(cx, TD_E_ARG, "td_safetensors_get: %s has no tensor \"%.80s\"",

@@ -147,11 +147,16 @@ static bool write_all(td_out *o, const td_buf *header, const item *v, int n) {
 
 bool td_safetensors_save(td_ctx *cx, const char *path, const char *const *names,
                          td_tensors tensors, const char *const *notes) {
+    if (!TD_ENTER_CTX(cx)) return false;
     td_buf header = {0};
     td_out o;
     bool   ok = false;
     item  *v = NULL;
-    if (!check_notes(cx, path, notes)) return false;
+    if (!td__has(cx, "td_safetensors_save", "the path", path) ||
+        !td__has_list(cx, "td_safetensors_save", tensors.v, tensors.n) ||
+        !td__has_list(cx, "td_safetensors_save", names, tensors.n) ||
+        !check_notes(cx, path, notes))
+        return false;
     if (!(v = sort_items(cx, path, names, tensors))) return false;
     make_header(&header, v, tensors.n, notes);
     if (header.failed) td__fail_memory(cx);

@@ -118,7 +118,11 @@ void td__spans_free(td_ctx *cx) {
 }
 
 bool td_trace_start(td_ctx *cx, const char *path) {
+    if (!TD_ENTER_CTX(cx)) return false;
     return td_config_set(cx, "trace_file", path ? path : "") && cx->spans.file;
 }
 
-void td_trace_stop(td_ctx *cx) { td_config_set(cx, "trace_file", ""); }
+void td_trace_stop(td_ctx *cx) {
+    if (!TD_ENTER_CTX(cx)) return;
+    td_config_set(cx, "trace_file", "");
+}

@@ -2,6 +2,7 @@
  * autograd state are hung on by the rooms to the right; their freeing starts here. */
 #include "core/core.h"
 
+#include <pthread.h>
 #include <string.h>
 
 /* ---- geometry ----------------------------------------------------------- */
@@ -56,14 +57,32 @@ void td__tensor_meta(const td_tensor *t, td_meta *m) {
 
 /* ---- making ------------------------------------------------------------- */
 
+/* How many freed tensors of a context are recognized at least, and how many of
+ * contexts that were closed. The memory of others is reused, or given back. */
+#ifdef TD_DEBUG_LIFETIMES
+enum { TENSORS_KEPT = 1 << 16, CLOSED_KEPT = 1 << 16 };
+#else
+enum { TENSORS_KEPT = 64, CLOSED_KEPT = 4096 };
+#endif
+
+static td_tensor *take_freed(td_ctx *cx) {
+    td_tensor *t = cx->freed;
+    cx->freed = t->next;
+    if (!t->next) cx->freed_newest = NULL;
+    cx->n_freed--;
+    td__unpoison(t, sizeof *t);
+    return t;
+}
+
 static td_tensor *take_struct(td_ctx *cx) {
-    td_tensor *t = cx->free;
-    if (t) cx->free = t->next;
+    td_tensor *t;
+    if (TD_LIKELY(cx->n_freed > TENSORS_KEPT)) t = take_freed(cx);
     else if (!(t = td__alloc(sizeof *t))) {
         td__fail_memory(cx);
         return NULL;
     }
     memset(t, 0, offsetof(td_tensor, dims));
+    t->tag = TD_TAG_LIVE | TD_H_TENSOR;
     t->cx = cx;
     t->flags = cx->fake ? TD_TF_TRACED : 0;
     t->refs = 1;
@@ -76,11 +95,45 @@ static td_tensor *take_struct(td_ctx *cx) {
     return t;
 }
 
-static void give_struct(td_tensor *t) {
+/* Its type stays readable for messages, where it is short. */
+void td__tensor_retire(td_tensor *t) {
     td_ctx *cx = t->cx;
-    if (t->size != t->dims) td__free(t->size);
-    t->next = cx->free;
-    cx->free = t;
+    if (t->size != t->dims) {
+        td__free(t->size);
+        t->size = t->dims;
+        t->rank = UINT8_MAX;
+    }
+    t->tag = TD_TAG_FREED | TD_H_TENSOR;
+    t->next = NULL;
+    if (cx->freed_newest) cx->freed_newest->next = t;
+    else cx->freed = t;
+    cx->freed_newest = t;
+    cx->n_freed++;
+    td__poison(&t->refs, offsetof(td_tensor, prev) - offsetof(td_tensor, refs));
+}
+
+/* The tensors of closed contexts, oldest first. */
+static struct {
+    pthread_mutex_t lock;
+    td_tensor      *first, *last;
+    int             n;
+} closed = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void td__tensors_leave(td_ctx *cx) {
+    if (!cx->freed) return;
+    pthread_mutex_lock(&closed.lock);
+    if (closed.last) closed.last->next = cx->freed;
+    else closed.first = cx->freed;
+    closed.last = cx->freed_newest;
+    closed.n += cx->n_freed;
+    for (td_tensor *t; closed.n > CLOSED_KEPT; closed.n--) {
+        t = closed.first;
+        closed.first = t->next;
+        td__free(t);
+    }
+    pthread_mutex_unlock(&closed.lock);
+    cx->freed = cx->freed_newest = NULL;
+    cx->n_freed = 0;
 }
 
 static void unlink_struct(td_tensor *t) {
@@ -173,7 +226,7 @@ static void free_one(td_tensor *t) {
     td__view_step_drop(t->steps);
     td__storage_drop(t->st);
     unlink_struct(t);
-    give_struct(t);
+    td__tensor_retire(t);
     if (base) td__unref(base);
 }
 

@@ -231,32 +231,39 @@ static void add_suffixes(printer *pr) {
 /* The text of t, for td__buf_free; NULL after td__fail_memory. */
 static const char *make_text(const td_tensor *t, printer *pr) {
     memset(pr, 0, sizeof *pr);
+    if (!td__is_live(t, TD_H_TENSOR)) {
+        td__buf_add(&pr->text, "nil");
+        return td__buf_str(&pr->text);
+    }
     pr->t = t;
     pr->edge = t->cx->print_edge;
     pr->precision = t->cx->print_precision;
     pr->line = t->cx->print_width;
-    if (t->flags & TD_TF_NIL) {
-        td__buf_add(&pr->text, "nil");
-    } else {
-        td__buf_add(&pr->text, PREFIX);
-        add_body(pr);
-        if (!pr->text.failed) add_suffixes(pr);
-    }
+    td__buf_add(&pr->text, PREFIX);
+    add_body(pr);
+    if (!pr->text.failed) add_suffixes(pr);
     if (!pr->text.failed) return td__buf_str(&pr->text);
     td__fail_memory(t->cx);
     return NULL;
 }
 
+/* Of nil the text is "nil"; NULL and a freed tensor are errors besides. */
+static void check_print(const td_tensor *t, const char *who) {
+    if (!t || t->tag != (TD_TAG_NIL | TD_H_TENSOR)) td__enter(t, TD_H_TENSOR, who);
+}
+
 size_t td_format(const td_tensor *t, char *out, size_t cap) {
+    check_print(t, "td_format");
     printer     pr;
     const char *s = make_text(t, &pr);
     size_t      want = s ? strlen(s) : 0;
-    if (cap) snprintf(out, cap, "%s", s ? s : "");
+    td__text_out(s ? s : "", want, out, cap);
     td__buf_free(&pr.text);
     return want;
 }
 
 void td_print(const td_tensor *t) {
+    check_print(t, "td_print");
     printer     pr;
     const char *s = make_text(t, &pr);
     if (s) puts(s);
@@ -265,6 +272,7 @@ void td_print(const td_tensor *t) {
 
 void td_print_options(td_ctx *cx, int precision, int edge, int64_t threshold,
                       int width) {
+    if (!TD_ENTER_CTX(cx)) return;
     if (precision >= 0) cx->print_precision = precision < 60 ? precision : 60;
     if (edge >= 0) cx->print_edge = edge;
     if (threshold >= 0) cx->print_threshold = threshold;

@@ -141,6 +141,7 @@ static td_autocast_mode change(td_ctx *cx, bool on, td_dtype dtype) {
 }
 
 td_autocast_mode td_autocast_begin(td_ctx *cx, td_dtype dtype) {
+    if (!TD_ENTER_CTX(cx)) return (td_autocast_mode){0};
     bool known = dtype == TD_BF16 || dtype == TD_F16;
     if (known) return change(cx, true, dtype);
     td__fail(cx, TD_E_DTYPE, "td_autocast_begin: the dtype must be bf16 or f16");
@@ -148,11 +149,13 @@ td_autocast_mode td_autocast_begin(td_ctx *cx, td_dtype dtype) {
 }
 
 td_autocast_mode td_autocast_off_begin(td_ctx *cx) {
+    if (!TD_ENTER_CTX(cx)) return (td_autocast_mode){0};
     return change(cx, false, of(cx)->dtype);
 }
 
 /* Ends of inner regions may be missing, after an error. */
 void td_autocast_end(td_ctx *cx, td_autocast_mode was) {
+    if (!TD_ENTER_CTX(cx)) return;
     td_autocast *a = of(cx);
     if (was.depth < 0 || was.depth >= a->depth) return;
     a->on = was.on;
@@ -163,8 +166,12 @@ void td_autocast_end(td_ctx *cx, td_autocast_mode was) {
     forget(a);
 }
 
-bool     td_autocast_enabled(const td_ctx *cx) { return of(cx)->on; }
+bool td_autocast_enabled(const td_ctx *cx) {
+    if (!TD_ENTER_CTX(cx)) return false;
+    return of(cx)->on;
+}
 td_dtype td_autocast_dtype(const td_ctx *cx) {
+    if (!TD_ENTER_CTX(cx)) return TD_DTYPE_NONE;
     return of(cx)->on ? of(cx)->dtype : TD_DTYPE_NONE;
 }
 

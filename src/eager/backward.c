@@ -125,15 +125,24 @@ static bool walk(td_walk *w, td_tensors roots, td_tensors grads, const char *who
     return feed_roots(w, roots, grads, recs, who) && td__walk_run(w);
 }
 
-static bool usable(td_tensors list, td_ctx **cx) {
+/* Entries are live tensors of one context, *cx, or NULL where `holes`. False after
+ * td__fail, or when one is nil. */
+static bool usable(td_tensors list, bool holes, const char *who, td_ctx **cx) {
+    if (!td__has_list(td__current_ctx(), who, list.v, list.n)) return false;
     for (int i = 0; i < list.n; i++) {
-        if (!list.v[i]) continue;
-        if (td_is_nil(list.v[i])) return false;
-        if (!*cx) *cx = list.v[i]->cx;
-        if (list.v[i]->cx != *cx)
+        td_tensor *t = list.v[i];
+        if (!t && holes) continue;
+        if (!td__enter(t, TD_H_TENSOR, who)) return false;
+        if (!*cx) *cx = t->cx;
+        if (t->cx != *cx)
             return td__fail(*cx, TD_E_ARG, "backward: tensors of two contexts");
     }
-    return *cx != NULL;
+    return true;
+}
+
+static bool has_roots(td_tensors roots, const char *who) {
+    return roots.n > 0 ||
+           td__fail(td__current_ctx(), TD_E_ARG, "%s: there are no roots", who);
 }
 
 /* In a capture: the copies of tensors the body reads around its arguments. */
@@ -173,11 +182,14 @@ static bool want_inputs(td_walk *w, td_tensors inputs) {
 
 bool td_backward_with(td_tensors roots, td_tensors grads,
                       const td_backward_opts *opts) {
-    td_ctx          *cx = NULL;
-    td_backward_opts o = {0};
-    outer            was;
-    if (opts) memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
-    if (!usable(roots, &cx) || !usable(grads, &cx) || !usable(o.inputs, &cx))
+    td_ctx           *cx = NULL;
+    td_backward_opts  o = {0};
+    outer             was;
+    static const char who[] = "td_backward";
+    if (!has_roots(roots, who) || !usable(roots, false, who, &cx) ||
+        !td__opts_take(cx, "td_backward_with", &o, sizeof o, opts,
+                       "TD_BACKWARD_OPTS") ||
+        !usable(grads, true, who, &cx) || !usable(o.inputs, false, who, &cx))
         return false;
     td_walk w = {.cx = cx,
                  .keep = o.retain_graph || o.create_graph,
@@ -259,14 +271,18 @@ static bool hand_over(td_ctx *cx, td_tensor **to, int n, bool ok) {
 
 bool td_grad(td_tensors outputs, td_tensors inputs, td_tensor **grads,
              const td_grad_opts *opts) {
-    td_ctx      *cx = NULL;
-    td_grad_opts o = {0};
-    outer        was;
-    if (opts) memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
-    bool fine = usable(outputs, &cx) && usable(inputs, &cx) && usable(o.grads, &cx);
-    for (int i = 0; i < inputs.n; i++)
-        grads[i] = fine || !inputs.v[i] ? NULL : &inputs.v[i]->cx->nil;
+    td_ctx           *cx = NULL;
+    td_grad_opts      o = {0};
+    outer             was;
+    static const char who[] = "td_grad";
+    bool fine = has_roots(outputs, who) && usable(outputs, false, who, &cx) &&
+                usable(inputs, false, who, &cx) &&
+                td__opts_take(cx, who, &o, sizeof o, opts, "TD_GRAD_OPTS") &&
+                usable(o.grads, true, who, &cx) &&
+                td__has_room(cx, who, grads, inputs.n);
+    td__nil_tensors(cx, grads, inputs.n);
     if (!fine) return false;
+    for (int i = 0; i < inputs.n; i++) grads[i] = NULL;
     td_walk w = {.cx = cx,
                  .keep = o.retain_graph || o.create_graph,
                  .create = o.create_graph,
@@ -285,7 +301,9 @@ static bool go_to(td_walk *w, td_tensors outputs, const td_edge *to, int n,
     td_ctx *cx = NULL;
     outer   was;
     memset(grads, 0, sizeof *grads * (size_t)n);
-    if (!usable(outputs, &cx) || !usable(opts->grads, &cx)) return false;
+    if (!usable(outputs, true, "backward", &cx) ||
+        !usable(opts->grads, true, "backward", &cx) || !cx)
+        return false;
     w->cx = cx;
     w->keep = opts->retain_graph || opts->create_graph;
     w->create = opts->create_graph;

@@ -261,8 +261,21 @@ static bool run_marked(const frame *f, td_tensors in, td_tensor **out,
 
 bool td_checkpoint_with(td_ctx *cx, td_tensors in, td_tensor **out, int n_out,
                         const td_checkpoint_opts *opts) {
-    td_checkpoint_opts o = {0};
-    memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
+    static const char  who[] = "td_checkpoint";
+    td_checkpoint_opts o;
+    if (!TD_ENTER_CTX(cx) || !td__has(cx, who, "the options", opts) ||
+        !td__opts_take(cx, "td_checkpoint_with", &o, sizeof o, opts,
+                       "TD_CHECKPOINT_OPTS") ||
+        !td__has(cx, who, "the region", o.region) ||
+        !td__has_list(cx, who, in.v, in.n) || !td__has_room(cx, who, out, n_out)) {
+        td__nil_tensors(cx, out, n_out);
+        return false;
+    }
+    for (int i = 0; i < in.n; i++)
+        if (in.v[i] && !td__enter(in.v[i], TD_H_TENSOR, who)) {
+            td__nil_tensors(cx, out, n_out);
+            return false;
+        }
     frame f = {.cx = cx,
                .fn = o.region,
                .env = o.env,

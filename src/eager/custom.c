@@ -6,7 +6,7 @@
 
 /* One call. With a node it lives as long as that; else as long as the call. */
 struct td_fcall {
-    td_ctx           *cx;
+    TD_HANDLE_FIELDS;
     td_function       fn;
     void             *payload;
     td_node          *node; /* not held: it owns this; NULL: nothing is recorded */
@@ -37,22 +37,34 @@ static void free_call(td_fcall *f) {
     td__vec_free(&f->plain);
     if (f->fn.destroy) f->fn.destroy(f->payload);
     td__free(f->saved);
-    td__free(f);
+    td__handle_free(f, TD_H_FCALL);
 }
 
 /* ---- what forward and backward may ask ---------------------------------- */
 
-td_ctx *td_fcall_ctx(const td_fcall *f) { return f->cx; }
-void   *td_fcall_payload(const td_fcall *f) { return f->payload; }
-void    td_fcall_materialize(td_fcall *f, bool on) { f->materialize = on; }
+td_ctx *td_fcall_ctx(const td_fcall *f) {
+    if (!TD_ENTER(f, FCALL)) return td__current_ctx();
+    return f->cx;
+}
+void *td_fcall_payload(const td_fcall *f) {
+    if (!TD_ENTER(f, FCALL)) return NULL;
+    return f->payload;
+}
+void td_fcall_materialize(td_fcall *f, bool on) {
+    if (!TD_ENTER(f, FCALL)) return;
+    f->materialize = on;
+}
 
 bool td_fcall_needs(const td_fcall *f, int i) {
+    if (!TD_ENTER(f, FCALL)) return false;
     if (i < 0 || i >= f->n_in) return false;
     if (f->need) return f->need[i];
     return f->node && f->in && f->in[i] && td__needs_grad(f->in[i]);
 }
 
 bool td_fcall_save(td_fcall *f, td_tensors saved) {
+    if (!TD_ENTER(f, FCALL)) return false;
+    if (!td__has_list(f->cx, f->fn.name, saved.v, saved.n)) return false;
     if (f->to_save.n > 0)
         return td__fail(f->cx, TD_E_ARG, "%s: td_fcall_save is called once",
                         f->fn.name);
@@ -67,6 +79,7 @@ bool td_fcall_save(td_fcall *f, td_tensors saved) {
 }
 
 td_tensor *td_fcall_saved(td_fcall *f, int i) {
+    if (!TD_ENTER(f, FCALL)) return TD_NIL_BY(f, TENSOR);
     td_node *n = f->node;
     if (f->dry && i >= 0 && i < f->n_saved) return f->kept.v[i];
     if (!n || i < 0 || i >= n->n_saved)
@@ -77,8 +90,10 @@ td_tensor *td_fcall_saved(td_fcall *f, int i) {
 }
 
 bool td_fcall_stash(td_fcall *f, td_tensors kept) {
+    if (!TD_ENTER(f, FCALL)) return false;
+    if (!td__has_list(f->cx, f->fn.name, kept.v, kept.n)) return false;
     for (int i = 0; i < kept.n; i++) {
-        if (!kept.v[i] || td_is_nil(kept.v[i])) return false;
+        if (!TD_ENTER(kept.v[i], TENSOR)) return false;
         if (!td__vec_push(&f->stash, kept.v[i])) return td__fail_memory(f->cx);
         td__ref(kept.v[i]);
     }
@@ -86,6 +101,7 @@ bool td_fcall_stash(td_fcall *f, td_tensors kept) {
 }
 
 td_tensor *td_fcall_stashed(td_fcall *f, int i) {
+    if (!TD_ENTER(f, FCALL)) return TD_NIL_BY(f, TENSOR);
     if (f->dry && i >= 0 && i < f->kept.n - f->n_saved)
         return f->kept.v[f->n_saved + i];
     if (i >= 0 && i < f->stash.n) return f->stash.v[i];
@@ -93,12 +109,16 @@ td_tensor *td_fcall_stashed(td_fcall *f, int i) {
 }
 
 bool td_fcall_mark_dirty(td_fcall *f, td_tensors written) {
+    if (!TD_ENTER(f, FCALL)) return false;
+    if (!td__has_list(f->cx, f->fn.name, written.v, written.n)) return false;
     for (int i = 0; i < written.n; i++)
         if (!td__vec_push(&f->dirty, written.v[i])) return td__fail_memory(f->cx);
     return true;
 }
 
 bool td_fcall_mark_non_differentiable(td_fcall *f, td_tensors results) {
+    if (!TD_ENTER(f, FCALL)) return false;
+    if (!td__has_list(f->cx, f->fn.name, results.v, results.n)) return false;
     for (int i = 0; i < results.n; i++)
         if (!td__vec_push(&f->plain, results.v[i])) return td__fail_memory(f->cx);
     return true;
@@ -287,13 +307,11 @@ static bool run_forward(td_fcall *f, td_tensor **out, int n_out) {
 
 static td_fcall *make_call(td_ctx *cx, const td_function *fn, void *payload,
                            td_tensors in) {
-    td_fcall *f = td__zalloc(sizeof *f);
+    td_fcall *f = td__handle_make(cx, TD_H_FCALL, sizeof *f);
     if (!f) {
-        td__fail_memory(cx);
         if (fn->destroy) fn->destroy(payload);
         return NULL;
     }
-    f->cx = cx;
     f->fn = *fn;
     f->payload = payload;
     f->materialize = true;
@@ -310,13 +328,31 @@ static td_mode *listener(const td_ctx *cx) {
     return m == cx->tape ? NULL : m;
 }
 
+/* Can the function be called at all? Else nothing of it was used. */
+static bool check_function(td_ctx *cx, const td_function *fn, td_tensors in,
+                           td_tensor **out, int n_out) {
+    static const char who[] = "td_function_call";
+    return td__has(cx, who, "the function", fn) &&
+           td__has(cx, who, "its forward", fn->forward) &&
+           td__has(cx, who, "its backward", fn->backward) &&
+           td__has_list(cx, who, in.v, in.n) && td__has_room(cx, who, out, n_out);
+}
+
 bool td_function_call(td_ctx *cx, const td_function *fn, void *payload, td_tensors in,
                       td_tensor **out, int n_out) {
+    if (!TD_ENTER_CTX(cx) || !check_function(cx, fn, in, out, n_out)) {
+        td__nil_tensors(cx, out, n_out);
+        if (fn && fn->destroy) fn->destroy(payload);
+        return false;
+    }
     bool ok = true, needs = false;
     for (int i = 0; i < n_out; i++) out[i] = NULL;
     for (int i = 0; i < in.n; i++) {
         if (!in.v[i]) continue;
-        ok &= !td_is_nil(in.v[i]);
+        if (!TD_ENTER(in.v[i], TENSOR)) {
+            ok = false;
+            continue;
+        }
         if (in.v[i]->cx != cx)
             ok = td__fail(cx, TD_E_ARG, "%s: input %d belongs to another context",
                           fn->name, i);

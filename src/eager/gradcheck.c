@@ -174,10 +174,14 @@ static bool numeric(check *k) {
 /* ---- the calls ---------------------------------------------------------- */
 
 static bool ready(const check *k) {
-    if (k->in.n > 32 || k->n_out > 32)
+    if (!td__has(k->cx, k->who, "the region", k->fn) ||
+        !td__has_list(k->cx, k->who, k->in.v, k->in.n) ||
+        !td__has_room(k->cx, k->who, k, k->n_out))
+        return false;
+    if (k->n_out < 0 || k->in.n > 32 || k->n_out > 32)
         return td__fail(k->cx, TD_E_ARG, "%s: more than 32 inputs or results", k->who);
     for (int i = 0; i < k->in.n; i++) {
-        if (k->in.v[i] && td_is_nil(k->in.v[i])) return false;
+        if (k->in.v[i] && !td__enter(k->in.v[i], TD_H_TENSOR, k->who)) return false;
         if (varied(k->in.v[i]) && k->in.v[i]->dtype != TD_F64)
             return td__fail(k->cx, TD_E_DTYPE, "%s: input %d is %s, it must be f64",
                             k->who, i, td__type_str(k->in.v[i]));
@@ -188,13 +192,15 @@ static bool ready(const check *k) {
     return true;
 }
 
-static void take_opts(check *k, const td_check_opts *opts) {
-    td_check_opts o = {0};
-    if (opts) memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
+static bool take_opts(check *k, const td_check_opts *opts) {
+    td_check_opts o;
+    if (!td__opts_take(k->cx, k->who, &o, sizeof o, opts, "TD_CHECK_OPTS"))
+        return false;
     k->eps = o.eps > 0 ? o.eps : 1e-6;
     k->atol = o.atol > 0 ? o.atol : 1e-5;
     k->rtol = o.rtol > 0 ? o.rtol : 1e-3;
     k->nondet = o.nondet;
+    return true;
 }
 
 static bool check_all(check *k) {
@@ -217,8 +223,7 @@ bool td_gradcheck(td_ctx *cx, td_region *fn, void *env, td_tensors in, int n_out
                   const td_check_opts *opts) {
     check k = {
         .cx = cx, .fn = fn, .env = env, .in = in, .n_out = n_out, .who = "gradcheck"};
-    take_opts(&k, opts);
-    return check_all(&k);
+    return TD_ENTER_CTX(cx) && take_opts(&k, opts) && check_all(&k);
 }
 
 /* The gradients as a function of the inputs and of the results' gradients. */
@@ -268,8 +273,8 @@ bool td_gradgradcheck(td_ctx *cx, td_region *fn, void *env, td_tensors in, int n
     inner      p = {.fn = fn, .env = env, .n_in = in.n, .n_out = n_out};
     td_tensor *y[32], *all[64];
     int        n = in.n, wanted = 0;
-    take_opts(&k, opts);
-    if (!ready(&k) || !td__scope_push(cx)) return false;
+    if (!TD_ENTER_CTX(cx) || !take_opts(&k, opts) || !ready(&k) || !td__scope_push(cx))
+        return false;
     bool ok = run(&k, y);
     for (int i = 0; i < in.n; i++) {
         all[i] = in.v[i];

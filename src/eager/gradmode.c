@@ -6,9 +6,18 @@
 
 /* ---- modes -------------------------------------------------------------- */
 
-bool td_grad_enabled(const td_ctx *cx) { return cx->grad_enabled; }
-bool td_inference_enabled(const td_ctx *cx) { return cx->inference; }
-void td_set_grad_enabled(td_ctx *cx, bool on) { cx->grad_enabled = on; }
+bool td_grad_enabled(const td_ctx *cx) {
+    if (!TD_ENTER_CTX(cx)) return false;
+    return cx->grad_enabled;
+}
+bool td_inference_enabled(const td_ctx *cx) {
+    if (!TD_ENTER_CTX(cx)) return false;
+    return cx->inference;
+}
+void td_set_grad_enabled(td_ctx *cx, bool on) {
+    if (!TD_ENTER_CTX(cx)) return;
+    cx->grad_enabled = on;
+}
 
 static td_grad_mode change(td_ctx *cx, bool grad, bool inference) {
     td_grad_mode was = {cx->grad_enabled, cx->inference};
@@ -17,19 +26,29 @@ static td_grad_mode change(td_ctx *cx, bool grad, bool inference) {
     return was;
 }
 
-td_grad_mode td_no_grad_begin(td_ctx *cx) { return change(cx, false, cx->inference); }
-void         td_no_grad_end(td_ctx *cx, td_grad_mode was) {
-            change(cx, was.grad, was.inference);
+td_grad_mode td_no_grad_begin(td_ctx *cx) {
+    if (!TD_ENTER_CTX(cx)) return (td_grad_mode){0};
+    return change(cx, false, cx->inference);
+}
+void td_no_grad_end(td_ctx *cx, td_grad_mode was) {
+    if (!TD_ENTER_CTX(cx)) return;
+    change(cx, was.grad, was.inference);
 }
 td_grad_mode td_enable_grad_begin(td_ctx *cx) {
+    if (!TD_ENTER_CTX(cx)) return (td_grad_mode){0};
     return change(cx, true, cx->inference);
 }
 void td_enable_grad_end(td_ctx *cx, td_grad_mode was) {
+    if (!TD_ENTER_CTX(cx)) return;
     change(cx, was.grad, was.inference);
 }
-td_grad_mode td_inference_begin(td_ctx *cx, bool on) { return change(cx, !on, on); }
-void         td_inference_end(td_ctx *cx, td_grad_mode was) {
-            change(cx, was.grad, was.inference);
+td_grad_mode td_inference_begin(td_ctx *cx, bool on) {
+    if (!TD_ENTER_CTX(cx)) return (td_grad_mode){0};
+    return change(cx, !on, on);
+}
+void td_inference_end(td_ctx *cx, td_grad_mode was) {
+    if (!TD_ENTER_CTX(cx)) return;
+    change(cx, was.grad, was.inference);
 }
 
 td_modes td__modes_of(const td_ambient *a) {
@@ -50,6 +69,7 @@ const char *td__modes_left(const td_ctx *cx, const td_ambient *from) {
 }
 
 bool td_set_anomaly(td_ctx *cx, bool on) {
+    if (!TD_ENTER_CTX(cx)) return false;
     bool was = cx->anomaly;
     if (on && cx->fake) {
         td__fail(cx, TD_E_TRACE,
@@ -63,12 +83,19 @@ bool td_set_anomaly(td_ctx *cx, bool on) {
 
 /* ---- flags -------------------------------------------------------------- */
 
-bool td_requires_grad(const td_tensor *t) { return td__needs_grad(t); }
-bool td_is_inference(const td_tensor *t) { return (t->flags & TD_TF_INFERENCE) != 0; }
+bool td_requires_grad(const td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return false;
+    return td__needs_grad(t);
+}
+bool td_is_inference(const td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return false;
+    return (t->flags & TD_TF_INFERENCE) != 0;
+}
 
 bool td_is_leaf(td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return true;
     td_node *fn = NULL;
-    return td_is_nil(t) || (td__fn_of(t, &fn) && !fn);
+    return td__fn_of(t, &fn) && !fn;
 }
 
 /* Modes above the tape hear changes of flags as ops. */
@@ -79,7 +106,7 @@ bool td__heard(const td_ctx *cx) {
 }
 
 td_tensor *td_set_requires_grad(td_tensor *t, bool on) {
-    if (td_is_nil(t)) return t;
+    if (!TD_ENTER(t, TENSOR)) return TD_NIL_BY(t, TENSOR);
     if (TD_UNLIKELY(td__heard(t->cx))) return td_op_requires_grad_(t, on);
     return td__set_requires_grad(t, on);
 }
@@ -134,11 +161,21 @@ static bool note(td_tensor *t, td_grad_use use) {
     return true;
 }
 
-td_tensor *td_grad_of(td_tensor *t) {
+static td_tensor *no_gradient(td_ctx *cx) {
+    cx->no_gradient_at = td_here;
+    return &cx->no_gradient;
+}
+
+bool td_has_grad(td_tensor *t) {
+    return TD_ENTER(t, TENSOR) && !td_is_nil((td_grad_of)(t));
+}
+
+td_tensor *(td_grad_of)(td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return TD_NIL_BY(t, TENSOR);
     if (TD_UNLIKELY(td_is_nil(t = td__stand_in(t))) || !note(t, TD_GRAD_ASKED))
         return &t->cx->nil;
     td_tensor *g = t->ag ? t->ag->grad : NULL;
-    if (!g) return &t->cx->nil;
+    if (!g) return no_gradient(t->cx);
     if (g->slot >= 0 || g->kept > 0) return g;
     td__ref(g);
     if (td__scope_own(g)) return g;
@@ -147,7 +184,10 @@ td_tensor *td_grad_of(td_tensor *t) {
 }
 
 bool td_set_grad(td_tensor *t, td_tensor *grad) {
+    if (!TD_ENTER(t, TENSOR)) return false;
     if (td_is_nil(t = td__stand_in(t))) return false;
+    if (grad && grad->tag == (TD_TAG_FREED | TD_H_TENSOR))
+        return TD_ENTER(grad, TENSOR);
     if (!grad || td_is_nil(grad)) {
         td_zero_grad(t);
         return true;
@@ -172,6 +212,7 @@ bool td_set_grad(td_tensor *t, td_tensor *grad) {
 }
 
 void td_zero_grad(td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return;
     if (td_is_nil(t = td__stand_in(t)) || !note(t, TD_GRAD_SET)) return;
     td_tensor *g = t->ag ? t->ag->grad : NULL;
     if (!g) return;

@@ -52,6 +52,7 @@ static void drop_hook(td_eager *e, td_hookrec *h) {
 }
 
 void td_hook_remove(td_ctx *cx, td_hook hook) {
+    if (!TD_ENTER_CTX(cx)) return;
     td_eager *e = td__eager(cx);
     for (td_hookrec *h = e->hooks; h && hook; h = h->after)
         if (h->id == hook) {
@@ -96,8 +97,9 @@ static td_hookrec **list_of(td_tensor *t, const char *who, int *nr) {
 }
 
 td_hook td_on_grad(td_tensor *t, td_grad_hook *fn, void *env) {
+    if (!TD_ENTER(t, TENSOR)) return 0;
     int nr;
-    if (td_is_nil(t)) return 0;
+    if (!td__has(t->cx, "td_on_grad", "the hook", fn)) return 0;
     td_hookrec **list = list_of(t, "td_on_grad", &nr);
     td_hookrec  *h = list ? add(t->cx, list, TD_HOOK_GRAD) : NULL;
     if (!h) return 0;
@@ -108,8 +110,9 @@ td_hook td_on_grad(td_tensor *t, td_grad_hook *fn, void *env) {
 }
 
 td_hook td_on_accumulated(td_tensor *leaf, td_leaf_hook *fn, void *env) {
+    if (!TD_ENTER(leaf, TENSOR)) return 0;
     int nr;
-    if (td_is_nil(leaf)) return 0;
+    if (!td__has(leaf->cx, "td_on_accumulated", "the hook", fn)) return 0;
     td_hookrec **list = list_of(leaf, "td_on_accumulated", &nr);
     if (list && (!leaf->ag || list != &leaf->ag->hooks)) {
         td__fail(leaf->cx, TD_E_GRAD, "td_on_accumulated: %s is not a leaf",
@@ -124,7 +127,9 @@ td_hook td_on_accumulated(td_tensor *leaf, td_leaf_hook *fn, void *env) {
 }
 
 td_hook td_on_node_pre(td_node *n, td_pre_hook *fn, void *env) {
-    td_hookrec *h = n ? add(n->cx, &n->hooks, TD_HOOK_PRE) : NULL;
+    if (!TD_ENTER(n, NODE)) return 0;
+    if (!td__has(n->cx, "td_on_node_pre", "the hook", fn)) return 0;
+    td_hookrec *h = add(n->cx, &n->hooks, TD_HOOK_PRE);
     if (!h) return 0;
     h->env = env;
     h->fn.pre = fn;
@@ -132,7 +137,9 @@ td_hook td_on_node_pre(td_node *n, td_pre_hook *fn, void *env) {
 }
 
 td_hook td_on_node_post(td_node *n, td_post_hook *fn, void *env) {
-    td_hookrec *h = n ? add(n->cx, &n->hooks, TD_HOOK_POST) : NULL;
+    if (!TD_ENTER(n, NODE)) return 0;
+    if (!td__has(n->cx, "td_on_node_post", "the hook", fn)) return 0;
+    td_hookrec *h = add(n->cx, &n->hooks, TD_HOOK_POST);
     if (!h) return 0;
     h->env = env;
     h->fn.post = fn;
@@ -165,8 +172,8 @@ bool td__retain_move(td_tensor *t, td_node *from, td_node *to, int nr) {
 }
 
 bool td_retain_grad(td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return false;
     td_node *fn;
-    if (td_is_nil(t)) return false;
     if (!td__needs_grad(t))
         return td__fail(t->cx, TD_E_GRAD, "td_retain_grad: %s does not require grad",
                         td__type_str(t));
@@ -176,7 +183,10 @@ bool td_retain_grad(td_tensor *t) {
     return t->ag->retains = true;
 }
 
-bool td_retains_grad(const td_tensor *t) { return t->ag && t->ag->retains; }
+bool td_retains_grad(const td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return false;
+    return t->ag && t->ag->retains;
+}
 
 /* A copy, so that later stages may write the gradient they get. */
 static bool store_retained(td_tensor *t, td_tensor *g) {

@@ -50,9 +50,9 @@ td_node *td__node_make(td_ctx *cx, const td_node_kind *kind, const td_node_plan 
     td_node *n = take_block(e, bytes);
     if (!n) return NULL;
     uint16_t units = n->units;
-    *n = (td_node){.kind = kind,
+    *n = (td_node){.handle = TD_LIVE(NODE, cx),
+                   .kind = kind,
                    .name = kind->name,
-                   .cx = cx,
                    .refs = 1,
                    .units = units,
                    .seq = ++e->seq,
@@ -101,6 +101,7 @@ static void bury(td_node *n) {
         if (n->edge[i].node) td__node_drop(n->edge[i].node);
     td__free(n->path);
     td__free(n->extra);
+    TD_ENDED(n, NODE);
     give_block(td__eager(n->cx), n);
 }
 
@@ -263,21 +264,33 @@ td_tensor *td__op2(td_ctx *cx, td_op op, td_tensor *a, td_value b) {
 /* ---- looking at the graph ----------------------------------------------- */
 
 td_node *td_grad_fn(td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return NULL;
     td_node *fn = NULL;
     return td_is_nil(t) || !td__fn_of(t, &fn) ? NULL : fn;
 }
 
 const char *td_grad_fn_name(td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return "";
     td_node *fn = td_grad_fn(t);
     return fn ? td_node_name(fn) : "";
 }
 
-int td_output_nr(td_tensor *t) { return td_grad_fn(t) ? t->ag->nr : 0; }
+int td_output_nr(td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return 0;
+    return td_grad_fn(t) ? t->ag->nr : 0;
+}
 
-const char *td_node_name(const td_node *n) { return n->name; }
+const char *td_node_name(const td_node *n) {
+    if (!TD_ENTER(n, NODE)) return "";
+    return n->name;
+}
 
-int td_node_edges(const td_node *n) { return n->n_edge; }
+int td_node_edges(const td_node *n) {
+    if (!TD_ENTER(n, NODE)) return 0;
+    return n->n_edge;
+}
 
 td_node *td_node_edge(const td_node *n, int i) {
+    if (!TD_ENTER(n, NODE)) return NULL;
     return i >= 0 && i < n->n_edge ? n->edge[i].node : NULL;
 }

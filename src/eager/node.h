@@ -61,8 +61,8 @@ typedef struct td_node_kind {
 enum { TD_NF_FREED = 1, TD_NF_ZERO = 2, TD_NF_NONE = 4 };
 
 struct td_node {
+    TD_HANDLE_FIELDS;
     const td_node_kind *kind;
-    td_ctx             *cx;
     const char         *name; /* the op's, the custom function's or the kind's */
     const td_opdef     *def;  /* ops only */
     const td_opinfo    *info;

@@ -50,7 +50,10 @@ td_ctx *td_open(void) {
     cx->hooks = &hooks;
     cx->tape = &e->mode;
     td__mode_push(cx, &e->mode);
+    td__enter_ctx(cx, "td_open");
     return cx;
 }
 
-void td_close(td_ctx *cx) { td__ctx_free(cx); }
+void td_close(td_ctx *cx) {
+    if (TD_MAY_FREE(cx, CTX)) td__ctx_free(cx);
+}

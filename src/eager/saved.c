@@ -22,6 +22,7 @@ static const td_saved_hooks *packer(const td_ctx *cx) {
 }
 
 bool td_saved_hooks_push(td_ctx *cx, const td_saved_hooks *hooks) {
+    if (!TD_ENTER_CTX(cx)) return false;
     if (cx->fake && hooks && hooks->pack)
         return td__fail(
             cx, TD_E_TRACE,
@@ -36,6 +37,7 @@ bool td__saved_hooks_push(td_ctx *cx, const td_saved_hooks *hooks) {
 }
 
 void td_saved_hooks_pop(td_ctx *cx) {
+    if (!TD_ENTER_CTX(cx)) return;
     if (cx->packers.n > 0) cx->packers.n--;
     else td__fail(cx, TD_E_ARG, "td_saved_hooks_pop: none were pushed");
 }

@@ -5,9 +5,8 @@
 #include <stdlib.h>
 
 td_graph *td__graph_make(td_ctx *cx, const char *name) {
-    td_graph *g = td__zalloc(sizeof *g);
-    if (!g) return td__fail_memory(cx), NULL;
-    g->cx = cx;
+    td_graph *g = td__handle_make(cx, TD_H_GRAPH, sizeof *g);
+    if (!g) return NULL;
     g->name = td__arena_strdup(&g->arena, name ? name : "f");
     if (g->name) return g;
     td__fail_memory(cx);
@@ -39,7 +38,7 @@ void td__graph_drop(td_graph *g) {
     td__vec_free(&g->nested);
     td__free(g->dim_slots);
     td__arena_free(&g->arena);
-    td__free(g);
+    td__handle_free(g, TD_H_GRAPH);
 }
 
 const char *td__graph_str(td_graph *g, const char *s) {

@@ -169,7 +169,7 @@ typedef struct td_gfact {
 } td_gfact;
 
 struct td_graph {
-    td_ctx     *cx;      /* errors go here */
+    TD_HANDLE_FIELDS;    /* errors go to cx */
     int         holders; /* beside the first */
     td_arena    arena;
     const char *name; /* without @ */
@@ -345,7 +345,7 @@ typedef struct td_gcase {
 } td_gcase;
 
 typedef struct td_gfile {
-    td_ctx     *cx;
+    TD_OWNED_FIELDS;
     td_arena    arena;
     const char *name; /* for messages */
     TD_VEC(td_graph *) graphs;

@@ -3,44 +3,73 @@
 
 #include "graph/graph_int.h"
 
+static void end(void *object) { td__gfile_drop(object); }
+
+static td_gfile *own(td_ctx *cx, td_gfile *f) {
+    return f ? td__handle_own(f, end) : TD_NIL(cx, GFILE);
+}
+
 td_gfile *td_graphs_read(td_ctx *cx, const char *path) {
-    return td__gfile_read(cx, path);
+    if (!TD_ENTER_CTX(cx)) return TD_NIL(cx, GFILE);
+    return own(cx, td__gfile_read(cx, path));
 }
 
 td_gfile *td_graphs_parse(td_ctx *cx, const char *text, size_t n, const char *name) {
-    return td__gfile_parse(cx, text, n, name ? name : "text");
+    if (!TD_ENTER_CTX(cx) || (n && !td__has(cx, "td_graphs_parse", "the text", text)))
+        return TD_NIL(cx, GFILE);
+    return own(cx, td__gfile_parse(cx, text, n, name ? name : "text"));
 }
 
-void      td_graphs_drop(td_gfile *f) { td__gfile_drop(f); }
-int       td_graphs_count(const td_gfile *f) { return f->graphs.n; }
+void td_graphs_drop(td_gfile *f) {
+    if (TD_MAY_FREE(f, GFILE)) td__gfile_drop(f);
+}
+int td_graphs_count(const td_gfile *f) {
+    if (!TD_ENTER(f, GFILE)) return 0;
+    return f->graphs.n;
+}
 td_graph *td_graphs_at(const td_gfile *f, int i) {
+    if (!TD_ENTER(f, GFILE)) return NULL;
     return i >= 0 && i < f->graphs.n ? f->graphs.v[i] : NULL;
 }
 td_graph *td_graphs_find(const td_gfile *f, const char *name) {
-    return td__gfile_find(f, name);
+    if (!TD_ENTER(f, GFILE)) return NULL;
+    return name ? td__gfile_find(f, name) : NULL;
 }
 
-td_ctx     *td_graph_ctx(const td_graph *g) { return g->cx; }
-const char *td_graph_name(const td_graph *g) { return g->name; }
-int         td_graph_outputs(const td_graph *g) { return g->outputs.n; }
-int         td_graph_nodes(const td_graph *g) { return g->nodes.n; }
-uint64_t    td_graph_hash(const td_graph *g) { return td__graph_hash(g); }
+td_ctx *td_graph_ctx(const td_graph *g) {
+    if (!TD_ENTER(g, GRAPH)) return td__ctx_of_any(g);
+    return g->cx;
+}
+const char *td_graph_name(const td_graph *g) {
+    if (!TD_ENTER(g, GRAPH)) return "";
+    return g->name;
+}
+int td_graph_outputs(const td_graph *g) {
+    if (!TD_ENTER(g, GRAPH)) return 0;
+    return g->outputs.n;
+}
+int td_graph_nodes(const td_graph *g) {
+    if (!TD_ENTER(g, GRAPH)) return 0;
+    return g->nodes.n;
+}
+uint64_t td_graph_hash(const td_graph *g) {
+    if (!TD_ENTER(g, GRAPH)) return 0;
+    return td__graph_hash(g);
+}
 
 /* Constants are the graph's own. */
 int td_graph_inputs(const td_graph *g) {
+    if (!TD_ENTER(g, GRAPH)) return 0;
     int n = 0;
     for (int i = 0; i < g->inputs.n; i++) n += !td__is_const_input(g, i);
     return n;
 }
 
 size_t td_graph_format(const td_graph *g, char *out, size_t cap) {
+    if (!TD_ENTER(g, GRAPH)) return td__text_out("", 0, out, cap);
     td_buf b = {0};
     size_t n = td__graph_print(&b, g, TD_PRINT_TYPES) ? b.n : 0;
-    if (cap) {
-        size_t copied = n < cap ? n : cap - 1;
-        if (copied) memcpy(out, b.s, copied);
-        out[copied] = 0;
-    }
+    td__text_out(td__buf_str(&b), n, out, cap);
     td__buf_free(&b);
     return n;
 }
@@ -52,6 +81,8 @@ static bool check_inputs(const td_graph *g, const td_value *in, int n_in) {
                         td_graph_inputs(g), n_in);
     for (int i = 0; i < n_in; i++) {
         bool tensor = in[i].kind == TD_K_TENSOR;
+        if (tensor && in[i].u.t && !td__enter(in[i].u.t, TD_H_TENSOR, "td_graph_run"))
+            return false;
         if (tensor && (!in[i].u.t || in[i].u.t->cx != g->cx))
             return td__fail(g->cx, TD_E_ARG,
                             "@%.60s: input %d is no tensor of this context", g->name,
@@ -66,6 +97,12 @@ static bool check_inputs(const td_graph *g, const td_value *in, int n_in) {
 
 bool td_graph_run(const td_graph *g, const td_value *in, int n_in, td_value *out,
                   int n_out) {
+    static const char who[] = "td_graph_run";
+    if (!TD_ENTER(g, GRAPH) || !td__has_list(g->cx, who, in, n_in) ||
+        !td__has_room(g->cx, who, out, n_out)) {
+        td__nil_values(td__ctx_of_any(g), out, n_out);
+        return false;
+    }
     td_value *all = NULL;
     bool      ok = check_inputs(g, in, n_in);
     if (ok && n_out != g->outputs.n)

@@ -215,9 +215,8 @@ static bool parse_all(td_parser *ps) {
 }
 
 td_gfile *td__gfile_parse(td_ctx *cx, const char *text, size_t n, const char *name) {
-    td_gfile *f = td__zalloc(sizeof *f);
-    if (!f) return td__fail_memory(cx), NULL;
-    f->cx = cx;
+    td_gfile *f = td__handle_make(cx, TD_H_GFILE, sizeof *f);
+    if (!f) return NULL;
     f->name = td__arena_strdup(&f->arena, name);
     if (f->name) {
         td_parser ps = {.file = f};
@@ -242,6 +241,7 @@ td_graph *td__gfile_find(const td_gfile *f, const char *name) {
 
 void td__gfile_drop(td_gfile *f) {
     if (!f) return;
+    td__handle_disown(f);
     for (int i = 0; i < f->graphs.n; i++) td__graph_drop(f->graphs.v[i]);
     for (int i = 0; i < f->cases.n; i++) {
         td__graph_drop(f->cases.v[i]->g);
@@ -251,5 +251,5 @@ void td__gfile_drop(td_gfile *f) {
     td__vec_free(&f->cases);
     td__map_free(&f->by_name);
     td__arena_free(&f->arena);
-    td__free(f);
+    td__handle_free(f, TD_H_GFILE);
 }

@@ -153,15 +153,17 @@ td_module *td_nn_multihead_attention(td_ctx *cx, int64_t dim, int64_t heads,
                                      const td_nn_attention_opts *opts) {
     static const char    who[] = "MultiheadAttention";
     td_nn_attention_opts o;
-    td__nn_opts(&o, sizeof o, opts);
+    if (!td__opts_take(td__ctx_of_any(cx), who, &o, sizeof o, opts,
+                       "TD_NN_ATTENTION_OPTS"))
+        return TD_NIL(cx, MODULE);
     if (!td__nn_positive(cx, who, "dim", dim) ||
         !td__nn_positive(cx, who, "heads", heads) ||
         !td__nn_fraction(cx, who, "dropout", o.dropout))
-        return NULL;
+        return TD_NIL(cx, MODULE);
     if (dim % heads) {
         td__fail(cx, TD_E_ARG, "%s: a dim of %lld does not make %lld heads", who,
                  (long long)dim, (long long)heads);
-        return NULL;
+        return TD_NIL(cx, MODULE);
     }
     td_making k = td__nn_begin(cx, &attention_type);
     if (k.m) fill(&k, &o, dim, heads);

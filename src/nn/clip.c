@@ -22,7 +22,9 @@ static td_tensor *total_norm(td_ctx *cx, td_tensors grads, double p) {
 }
 
 td_tensor *td_clip_norm(td_ctx *cx, td_tensors grads, double most, double p) {
-    if (!td_ok(cx)) return td_nil(cx);
+    if (!TD_ENTER_CTX(cx)) return &td__current_ctx()->nil;
+    if (!td_ok(cx) || !td__has_list(cx, "td_clip_norm", grads.v, grads.n))
+        return td_nil(cx);
     if (!(most >= 0) || !(p > 0))
         return td_fail(cx, TD_E_ARG,
                        "td_clip_norm: a norm of order %g of at most %g; the order must "
@@ -41,7 +43,9 @@ td_tensor *td_clip_norm(td_ctx *cx, td_tensors grads, double most, double p) {
 }
 
 bool td_clip_value(td_ctx *cx, td_tensors grads, double most) {
-    if (!td_ok(cx)) return false;
+    if (!TD_ENTER_CTX(cx)) return false;
+    if (!td_ok(cx) || !td__has_list(cx, "td_clip_value", grads.v, grads.n))
+        return false;
     if (!(most >= 0))
         return td__fail(cx, TD_E_ARG, "td_clip_value: the bound %g is below 0", most);
     td_grad_mode was = td_no_grad_begin(cx);
@@ -52,11 +56,13 @@ bool td_clip_value(td_ctx *cx, td_tensors grads, double most) {
 }
 
 td_tensor *td_optim_clip_norm(td_optim *o, double most) {
+    if (!TD_ENTER(o, OPTIM)) return TD_NIL_BY(o, TENSOR);
     if (!td__optim_grads(o)) return td_nil(o->cx);
     return td_clip_norm(o->cx, td__nn_list(o->grads.v, o->grads.n), most, 2);
 }
 
 bool td_optim_clip_value(td_optim *o, double most) {
+    if (!TD_ENTER(o, OPTIM)) return false;
     return td__optim_grads(o) &&
            td_clip_value(o->cx, td__nn_list(o->grads.v, o->grads.n), most);
 }

@@ -13,6 +13,7 @@ static td_tensor *end(td_tensor *t, td_grad_mode was, td_tensor *written) {
 }
 
 td_tensor *td_init_constant(td_tensor *t, double value) {
+    if (!TD_ENTER(t, TENSOR)) return TD_NIL_BY(t, TENSOR);
     td_grad_mode was = td_no_grad_begin(td_ctx_of(t));
     return end(t, was, td_fill_(t, value));
 }
@@ -21,11 +22,13 @@ td_tensor *td_init_zeros(td_tensor *t) { return td_init_constant(t, 0); }
 td_tensor *td_init_ones(td_tensor *t) { return td_init_constant(t, 1); }
 
 td_tensor *td_init_uniform(td_tensor *t, double from, double to) {
+    if (!TD_ENTER(t, TENSOR)) return TD_NIL_BY(t, TENSOR);
     td_grad_mode was = td_no_grad_begin(td_ctx_of(t));
     return end(t, was, td_uniform_(t, from, to));
 }
 
 td_tensor *td_init_normal(td_tensor *t, double mean, double std) {
+    if (!TD_ENTER(t, TENSOR)) return TD_NIL_BY(t, TENSOR);
     td_grad_mode was = td_no_grad_begin(td_ctx_of(t));
     return end(t, was, td_normal_(t, mean, std));
 }
@@ -42,6 +45,7 @@ static double inverse_erf(double y) {
 }
 
 td_tensor *td_init_trunc_normal(td_tensor *t, double mean, double std) {
+    if (!TD_ENTER(t, TENSOR)) return TD_NIL_BY(t, TENSOR);
     td_ctx      *cx = td_ctx_of(t);
     double       edge = erf(sqrt(2.0));
     td_grad_mode was = td_no_grad_begin(cx);
@@ -73,6 +77,7 @@ static bool fans(td_tensor *t, const char *who, double *in, double *out) {
 }
 
 td_tensor *td_init_xavier_uniform(td_tensor *t, double gain) {
+    if (!TD_ENTER(t, TENSOR)) return TD_NIL_BY(t, TENSOR);
     double in, out;
     if (!fans(t, "td_init_xavier_uniform", &in, &out)) return td_nil(td_ctx_of(t));
     double bound = gain * sqrt(6 / (in + out));
@@ -80,12 +85,14 @@ td_tensor *td_init_xavier_uniform(td_tensor *t, double gain) {
 }
 
 td_tensor *td_init_xavier_normal(td_tensor *t, double gain) {
+    if (!TD_ENTER(t, TENSOR)) return TD_NIL_BY(t, TENSOR);
     double in, out;
     if (!fans(t, "td_init_xavier_normal", &in, &out)) return td_nil(td_ctx_of(t));
     return td_init_normal(t, 0, gain * sqrt(2 / (in + out)));
 }
 
 td_tensor *td_init_kaiming_uniform(td_tensor *t, double gain, td_fan fan) {
+    if (!TD_ENTER(t, TENSOR)) return TD_NIL_BY(t, TENSOR);
     double in, out;
     if (!fans(t, "td_init_kaiming_uniform", &in, &out)) return td_nil(td_ctx_of(t));
     double bound = gain * sqrt(3 / (fan == TD_FAN_IN ? in : out));
@@ -93,6 +100,7 @@ td_tensor *td_init_kaiming_uniform(td_tensor *t, double gain, td_fan fan) {
 }
 
 td_tensor *td_init_kaiming_normal(td_tensor *t, double gain, td_fan fan) {
+    if (!TD_ENTER(t, TENSOR)) return TD_NIL_BY(t, TENSOR);
     double in, out;
     if (!fans(t, "td_init_kaiming_normal", &in, &out)) return td_nil(td_ctx_of(t));
     return td_init_normal(t, 0, gain / sqrt(fan == TD_FAN_IN ? in : out));
@@ -103,6 +111,7 @@ double td_init_gain(const char *what, double a) {
         const char *name;
         double      gain;
     } known[] = {{"linear", 1}, {"sigmoid", 1}, {"tanh", 5.0 / 3}, {"selu", 0.75}};
+    if (!what) return NAN;
     for (int i = 0; i < TD_COUNT(known); i++)
         if (!strcmp(known[i].name, what)) return known[i].gain;
     if (!strcmp(what, "relu")) return sqrt(2.0);
@@ -134,6 +143,7 @@ static void orthogonal_rows(double *v, int64_t rows, int64_t n, double length) {
 }
 
 td_tensor *td_init_orthogonal(td_tensor *t, double gain) {
+    if (!TD_ENTER(t, TENSOR)) return TD_NIL_BY(t, TENSOR);
     td_ctx *cx = td_ctx_of(t);
     double  in, out;
     if (!fans(t, "td_init_orthogonal", &in, &out)) return td_nil(cx);

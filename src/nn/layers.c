@@ -19,10 +19,12 @@ static const td_module_type linear_type = {.name = "Linear",
 td_module *td_nn_linear(td_ctx *cx, int64_t in, int64_t out,
                         const td_nn_linear_opts *opts) {
     td_nn_linear_opts o;
-    td__nn_opts(&o, sizeof o, opts);
+    if (!td__opts_take(td__ctx_of_any(cx), "Linear", &o, sizeof o, opts,
+                       "TD_NN_LINEAR_OPTS"))
+        return TD_NIL(cx, MODULE);
     if (!td__nn_positive(cx, "Linear", "in", in) ||
         !td__nn_positive(cx, "Linear", "out", out))
-        return NULL;
+        return TD_NIL(cx, MODULE);
     td_making  k = td__nn_begin(cx, &linear_type);
     linear    *l = k.m ? td_module_state(k.m) : NULL;
     td_tensor *weight = td__nn_uniform(cx, TD_SHAPE(out, in), in);
@@ -63,11 +65,13 @@ td_module *td_nn_embedding(td_ctx *cx, int64_t count, int64_t dim,
                            const td_nn_embedding_opts *opts) {
     td_nn_embedding_opts o;
     int64_t              padding;
-    td__nn_opts(&o, sizeof o, opts);
+    if (!td__opts_take(td__ctx_of_any(cx), "Embedding", &o, sizeof o, opts,
+                       "TD_NN_EMBEDDING_OPTS"))
+        return TD_NIL(cx, MODULE);
     if (!td__nn_positive(cx, "Embedding", "count", count) ||
         !td__nn_positive(cx, "Embedding", "dim", dim) ||
         !embedding_padding(cx, count, &o, &padding))
-        return NULL;
+        return TD_NIL(cx, MODULE);
     td_making  k = td__nn_begin(cx, &embedding_type);
     embedding *e = k.m ? td_module_state(k.m) : NULL;
     td_tensor *weight = td_randn(cx, TD_SHAPE(count, dim));
@@ -151,8 +155,10 @@ static td_module *conv_make(td_ctx *cx, int64_t size[4], td_ints kernel, int dim
                             const td_nn_conv_opts *opts) {
     td_nn_conv_opts o;
     conv            read = {.dims = dims};
-    td__nn_opts(&o, sizeof o, opts);
-    if (!conv_read(cx, &read, kernel, &o, size)) return NULL;
+    if (!td__opts_take(td__ctx_of_any(cx), conv_types[dims - 1].name, &o, sizeof o,
+                       opts, "TD_NN_CONV_OPTS"))
+        return TD_NIL(cx, MODULE);
+    if (!conv_read(cx, &read, kernel, &o, size)) return TD_NIL(cx, MODULE);
     td_making  k = td__nn_begin(cx, &conv_types[dims - 1]);
     conv      *v = k.m ? td_module_state(k.m) : NULL;
     int64_t    fan = size[1] * size[2] * size[3];

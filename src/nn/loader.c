@@ -13,7 +13,7 @@ typedef struct slot {
 } slot;
 
 struct td_loader {
-    td_ctx         *cx;
+    TD_OWNED_FIELDS;
     char           *path;
     td_loader_opts  o;
     td_token_file   file;
@@ -143,44 +143,6 @@ static bool count_batches(td_loader *l) {
                     (long long)l->o.window, (long long)(l->o.batch * l->o.window + 1));
 }
 
-/* map: taken over; NULL after a failure. */
-static td_loader *make(td_ctx *cx, td_mapping *map, const char *path,
-                       const td_loader_opts *o) {
-    td_loader *l = map ? td__zalloc(sizeof *l) : NULL;
-    char      *copy = l ? td__strdup(path) : NULL;
-    if (!copy) {
-        if (map) td__fail_memory(cx);
-        td__mapping_drop(map);
-        td__free(l);
-        return NULL;
-    }
-    l->cx = cx;
-    l->path = copy;
-    l->o = *o;
-    if (td__tokens_open(cx, map, l->path, o, &l->file) && count_batches(l) &&
-        make_ring(l)) {
-        start(l);
-        return l;
-    }
-    td_loader_close(l);
-    return NULL;
-}
-
-td_loader *td_loader_open(td_ctx *cx, const char *path, const td_loader_opts *opts) {
-    td_loader_opts o;
-    td__nn_opts(&o, sizeof o, opts);
-    if (!td_ok(cx) || !check_opts(cx, &o)) return NULL;
-    return make(cx, td__mapping_open(cx, "td_loader_open", path), path, &o);
-}
-
-td_loader *td_loader_over(td_ctx *cx, const void *bytes, size_t n,
-                          const td_loader_opts *opts) {
-    td_loader_opts o;
-    td__nn_opts(&o, sizeof o, opts);
-    if (!td_ok(cx) || !check_opts(cx, &o)) return NULL;
-    return make(cx, td__mapping_over(cx, bytes, n), "bytes in memory", &o);
-}
-
 static void stop(td_loader *l) {
     pthread_mutex_lock(&l->lock);
     l->stop = true;
@@ -192,18 +154,74 @@ static void stop(td_loader *l) {
     pthread_mutex_destroy(&l->lock);
 }
 
-void td_loader_close(td_loader *l) {
-    if (!l) return;
+static void end(void *object) {
+    td_loader *l = object;
     if (l->running) stop(l);
     td__mapping_drop(l->file.map);
     td__free(l->room);
     td__free(l->ring);
     td__free(l->path);
-    td__free(l);
+    td__handle_free(l, TD_H_LOADER);
 }
 
-int64_t td_loader_tokens(const td_loader *l) { return l->file.n; }
-int64_t td_loader_batches(const td_loader *l) { return l->batches; }
+/* map: taken over; NULL after a failure. */
+static td_loader *make(td_ctx *cx, td_mapping *map, const char *path,
+                       const td_loader_opts *o) {
+    td_loader *l = map ? td__handle_make(cx, TD_H_LOADER, sizeof *l) : NULL;
+    char      *copy = l ? td__strdup(path) : NULL;
+    if (!copy) {
+        if (map) td__fail_memory(cx);
+        td__mapping_drop(map);
+        td__handle_free(l, TD_H_LOADER);
+        return TD_NIL(cx, LOADER);
+    }
+    l->path = copy;
+    l->o = *o;
+    if (td__tokens_open(cx, map, l->path, o, &l->file) && count_batches(l) &&
+        make_ring(l)) {
+        start(l);
+        return td__handle_own(l, end);
+    }
+    end(l);
+    return TD_NIL(cx, LOADER);
+}
+
+static bool take_opts(td_ctx *cx, td_loader_opts *to, const td_loader_opts *opts,
+                      const char *who) {
+    return td__enter_ctx(cx, who) && td_ok(cx) &&
+           td__opts_take(cx, who, to, sizeof *to, opts, "TD_LOADER_OPTS") &&
+           check_opts(cx, to);
+}
+
+td_loader *td_loader_open(td_ctx *cx, const char *path, const td_loader_opts *opts) {
+    td_loader_opts o;
+    if (!take_opts(cx, &o, opts, "td_loader_open")) return TD_NIL(cx, LOADER);
+    return make(cx, td__mapping_open(cx, "td_loader_open", path), path, &o);
+}
+
+td_loader *td_loader_over(td_ctx *cx, const void *bytes, size_t n,
+                          const td_loader_opts *opts) {
+    td_loader_opts o;
+    if (!take_opts(cx, &o, opts, "td_loader_over") ||
+        (n && !td__has(cx, "td_loader_over", "bytes", bytes)))
+        return TD_NIL(cx, LOADER);
+    return make(cx, td__mapping_over(cx, bytes, n), "bytes in memory", &o);
+}
+
+void td_loader_close(td_loader *l) {
+    if (!TD_MAY_FREE(l, LOADER)) return;
+    td__handle_disown(l);
+    end(l);
+}
+
+int64_t td_loader_tokens(const td_loader *l) {
+    if (!TD_ENTER(l, LOADER)) return 0;
+    return l->file.n;
+}
+int64_t td_loader_batches(const td_loader *l) {
+    if (!TD_ENTER(l, LOADER)) return 0;
+    return l->batches;
+}
 
 /* ---- batches ------------------------------------------------------------ */
 
@@ -242,6 +260,14 @@ static bool bad_token(td_loader *l, int64_t at) {
 }
 
 bool td_loader_next(td_loader *l, td_tensor **x, td_tensor **y) {
+    if (!TD_ENTER(l, LOADER)) {
+        if (x) *x = TD_NIL_BY(l, TENSOR);
+        if (y) *y = TD_NIL_BY(l, TENSOR);
+        return false;
+    }
+    if (!td__has(l->cx, "td_loader_next", "x", x) ||
+        !td__has(l->cx, "td_loader_next", "y", y))
+        return false;
     td_ints shape = TD_SHAPE(l->o.batch, l->o.window);
     *x = *y = td_nil(l->cx);
     if (!td_ok(l->cx)) return false;
@@ -258,9 +284,13 @@ bool td_loader_next(td_loader *l, td_tensor **x, td_tensor **y) {
     return true;
 }
 
-td_loader_place td_loader_tell(const td_loader *l) { return l->next; }
+td_loader_place td_loader_tell(const td_loader *l) {
+    if (!TD_ENTER(l, LOADER)) return (td_loader_place){0};
+    return l->next;
+}
 
 bool td_loader_seek(td_loader *l, td_loader_place to) {
+    if (!TD_ENTER(l, LOADER)) return false;
     if (to.epoch < 0 || to.batch < 0 || to.batch >= l->batches)
         return td__fail(l->cx, TD_E_ARG,
                         "td_loader_seek: epoch %lld, batch %lld: an epoch has %lld "

@@ -8,18 +8,22 @@
 /* ---- making ------------------------------------------------------------- */
 
 td_making td__nn_begin(td_ctx *cx, const td_module_type *type) {
-    td_making k = {.cx = cx, .label = type->name, .was = td_no_grad_begin(cx)};
+    td_making k = {.cx = cx, .label = type->name};
+    if (!td__enter_ctx(cx, type->name)) return k;
+    k.was = td_no_grad_begin(cx);
     td_scope_begin(cx, k.label);
-    if (td_ok(cx)) k.m = td_module_make(cx, type);
+    td_module *m = td_ok(cx) ? td_module_make(cx, type) : NULL;
+    if (!td_is_nil(m)) k.m = m;
     return k;
 }
 
 td_module *td__nn_end(td_making *k) {
+    if (!td__is_live(k->cx, TD_H_CTX)) return TD_NIL(k->cx, MODULE);
     td_scope_end(k->cx, k->label, NULL);
     td_no_grad_end(k->cx, k->was);
     if (td_ok(k->cx)) return k->m;
     td_module_free(k->m);
-    return NULL;
+    return TD_NIL(k->cx, MODULE);
 }
 
 void td__nn_param(td_making *k, const char *name, td_tensor *t, td_tensor **slot) {
@@ -35,13 +39,8 @@ void td__nn_buffer(td_making *k, const char *name, td_tensor *t, td_tensor **slo
 }
 
 void td__nn_child(td_making *k, const char *name, td_module *child, td_module **slot) {
-    if (td_nn_add(k->m, name, child)) td_module_follow_child(k->m, name, slot);
-}
-
-void td__nn_opts(void *to, size_t bytes, const void *opts) {
-    size_t given = opts ? *(const size_t *)opts : 0;
-    memset(to, 0, bytes);
-    if (given) memcpy(to, opts, given < bytes ? given : bytes);
+    if (!td_is_nil(td_nn_add(k->m, name, child)))
+        td_module_follow_child(k->m, name, slot);
 }
 
 bool td__nn_positive(td_ctx *cx, const char *who, const char *what, int64_t v) {
@@ -70,24 +69,24 @@ static bool contains(const td_module *m, const td_module *it) {
 }
 
 td_module *td_nn_add(td_module *m, const char *name, td_module *child) {
-    if (!child) return NULL;
+    if (!TD_ENTER(child, MODULE)) return TD_NIL_BY(child, MODULE);
     td_ctx *cx = td_module_ctx(child);
-    if (m && td_ok(cx) && td_module_child(m, name, child)) return child;
-    if (td_ok(cx))
-        td__fail(cx, TD_E_ARG, "td_nn_add: \"%s\" has no module to join", name);
-    if (!m || !contains(child, m)) td_module_free(child); /* unless others have it */
-    return NULL;
+    if (TD_ENTER(m, MODULE) && td_ok(cx) && !td_is_nil(td_module_child(m, name, child)))
+        return child;
+    if (td_is_nil(m) || !contains(child, m))
+        td_module_free(child); /* unless others have it */
+    return TD_NIL(cx, MODULE);
 }
 
 td_module *td_nn_append(td_module *list, td_module *child) {
     char name[16];
-    snprintf(name, sizeof name, "%d", list ? td_module_children(list) : 0);
+    snprintf(name, sizeof name, "%d", td_is_nil(list) ? 0 : td_module_children(list));
     return td_nn_add(list, name, child);
 }
 
 /* Frees what has not been adopted, each once. */
 static void free_rest(td_modules of, int from) {
-    for (int i = from; i < of.n; i++) {
+    for (int i = from; of.v && i < of.n; i++) {
         int first = 0;
         while (of.v[first] != of.v[i]) first++;
         if (first == i) td_module_free(of.v[i]);
@@ -97,10 +96,16 @@ static void free_rest(td_modules of, int from) {
 static td_module *make_holder(td_ctx *cx, const td_module_type *type, td_modules of) {
     td_making k = td__nn_begin(cx, type);
     int       i = 0;
-    while (i < of.n && td_ok(cx) && td_nn_append(k.m, of.v[i])) i++;
+    if (!td__has_list(td__ctx_of_any(cx), type->name, of.v, of.n)) of.n = 0;
+    while (i < of.n && td_ok(cx) && !td_is_nil(of.v[i]) &&
+           !td_is_nil(td_nn_append(k.m, of.v[i])))
+        i++;
     if (i < of.n) {
-        if (td_ok(cx)) td__fail(cx, TD_E_ARG, "%s: module %d is NULL", type->name, i);
-        free_rest(of, of.v[i] && k.m ? i + 1 : i);
+        bool failed = !td_is_nil(of.v[i]) && k.m; /* td_nn_append freed it */
+        if (td_ok(cx))
+            td__fail(cx, TD_E_ARG, "%s: module %d is %s", type->name, i,
+                     of.v[i] ? "nil" : "NULL");
+        free_rest(of, failed ? i + 1 : i);
     }
     return td__nn_end(&k);
 }

@@ -18,7 +18,7 @@ typedef struct td_making {
 } td_making;
 
 td_making  td__nn_begin(td_ctx *cx, const td_module_type *type);
-/* Gives the module, or frees it and gives NULL when anything has failed. */
+/* Gives the module, or frees it and gives nil when anything has failed. */
 td_module *td__nn_end(td_making *k);
 /* Registers a tensor, NULL for an absent one, and follows it in *slot. */
 void       td__nn_param(td_making *k, const char *name, td_tensor *t, td_tensor **slot);
@@ -26,8 +26,6 @@ void td__nn_buffer(td_making *k, const char *name, td_tensor *t, td_tensor **slo
 /* Takes the child over. */
 void td__nn_child(td_making *k, const char *name, td_module *child, td_module **slot);
 
-/* Copies as many bytes of the options as both sides know; the rest stays zero. */
-void td__nn_opts(void *to, size_t bytes, const void *opts);
 /* "Linear: out is 0, and must be at least 1". False after td__fail. */
 bool td__nn_positive(td_ctx *cx, const char *who, const char *what, int64_t v);
 /* A number in [0, 1]. */

@@ -69,6 +69,7 @@ static bool read_norm(td_ctx *cx, const char *who, norm *n, td_ints shape,
     if (shape.n < 1 || shape.n > TD_COUNT(n->shape))
         return td__fail(cx, TD_E_ARG, "%s: %d dims, and can be 1 to %d", who, shape.n,
                         TD_COUNT(n->shape));
+    if (!td__has_list(cx, who, shape.v, shape.n)) return false;
     for (int i = 0; i < shape.n; i++)
         if (!td__nn_positive(cx, who, "a size", shape.v[i])) return false;
     if (!(o->eps >= 0) || !(o->momentum >= 0 && o->momentum <= 1))
@@ -102,8 +103,10 @@ static td_module *last_dims_norm(td_ctx *cx, const td_module_type *type, td_ints
     td_nn_norm_opts o;
     norm            n = {0};
     bool            layer = type == &layer_type;
-    td__nn_opts(&o, sizeof o, opts);
-    if (!read_norm(cx, type->name, &n, shape, &o)) return NULL;
+    if (!td__opts_take(td__ctx_of_any(cx), type->name, &o, sizeof o, opts,
+                       "TD_NN_NORM_OPTS"))
+        return TD_NIL(cx, MODULE);
+    if (!read_norm(cx, type->name, &n, shape, &o)) return TD_NIL(cx, MODULE);
     if (layer && n.eps == 0) n.eps = 1e-5;
     td_making k = begin_norm(cx, type, &n, &o, layer);
     return td__nn_end(&k);
@@ -121,14 +124,16 @@ td_module *td_nn_group_norm(td_ctx *cx, int64_t groups, int64_t channels,
                             const td_nn_norm_opts *opts) {
     td_nn_norm_opts o;
     norm            n = {.groups = groups};
-    td__nn_opts(&o, sizeof o, opts);
+    if (!td__opts_take(td__ctx_of_any(cx), "GroupNorm", &o, sizeof o, opts,
+                       "TD_NN_NORM_OPTS"))
+        return TD_NIL(cx, MODULE);
     if (!td__nn_positive(cx, "GroupNorm", "groups", groups) ||
         !read_norm(cx, "GroupNorm", &n, TD_SHAPE(channels), &o))
-        return NULL;
+        return TD_NIL(cx, MODULE);
     if (channels % groups) {
         td__fail(cx, TD_E_ARG, "GroupNorm: %lld channels do not make %lld groups",
                  (long long)channels, (long long)groups);
-        return NULL;
+        return TD_NIL(cx, MODULE);
     }
     if (n.eps == 0) n.eps = 1e-5;
     td_making k = begin_norm(cx, &group_type, &n, &o, true);
@@ -140,8 +145,11 @@ static td_module *batch_norm(td_ctx *cx, int dims, int64_t channels,
     td_nn_norm_opts       o;
     norm                  read = {.groups = dims};
     const td_module_type *type = &batch_types[dims - 1];
-    td__nn_opts(&o, sizeof o, opts);
-    if (!read_norm(cx, type->name, &read, TD_SHAPE(channels), &o)) return NULL;
+    if (!td__opts_take(td__ctx_of_any(cx), type->name, &o, sizeof o, opts,
+                       "TD_NN_NORM_OPTS"))
+        return TD_NIL(cx, MODULE);
+    if (!read_norm(cx, type->name, &read, TD_SHAPE(channels), &o))
+        return TD_NIL(cx, MODULE);
     if (read.eps == 0) read.eps = 1e-5;
     td_making k = begin_norm(cx, type, &read, &o, true);
     norm     *n = k.m ? td_module_state(k.m) : NULL;

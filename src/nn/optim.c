@@ -7,13 +7,6 @@
 
 /* ---- making and freeing ------------------------------------------------- */
 
-td_optim *td_optim_make(td_ctx *cx) {
-    td_optim *o = td_ok(cx) ? td__zalloc(sizeof *o) : NULL;
-    if (o) o->cx = cx;
-    else if (td_ok(cx)) td__fail_memory(cx);
-    return o;
-}
-
 static void drop(td_tensor *t) {
     if (t) td_drop(t);
 }
@@ -28,12 +21,24 @@ static void free_group(td_group *g) {
     td__vec_free(&g->at);
 }
 
-void td_optim_free(td_optim *o) {
-    if (!o) return;
+static void end(void *object) {
+    td_optim *o = object;
     for (int i = 0; i < o->groups.n; i++) free_group(&o->groups.v[i]);
     td__vec_free(&o->groups);
     td__vec_free(&o->grads);
-    td__free(o);
+    td__handle_free(o, TD_H_OPTIM);
+}
+
+td_optim *td_optim_make(td_ctx *cx) {
+    if (!TD_ENTER_CTX(cx) || !td_ok(cx)) return TD_NIL(cx, OPTIM);
+    td_optim *o = td__handle_make(cx, TD_H_OPTIM, sizeof *o);
+    return o ? td__handle_own(o, end) : TD_NIL(cx, OPTIM);
+}
+
+void td_optim_free(td_optim *o) {
+    if (!TD_MAY_FREE(o, OPTIM)) return;
+    td__handle_disown(o);
+    end(o);
 }
 
 /* ---- groups ------------------------------------------------------------- */
@@ -50,9 +55,10 @@ static bool check_param(td_optim *o, td_tensors ps, int nr, const td_rule *r) {
     static const char who[] = "td_optim_add";
     td_tensor        *p = ps.v[nr];
     bool              again = false;
-    if (!p || td_is_nil(p) || td_ctx_of(p) != o->cx)
-        return td__fail(o->cx, TD_E_ARG, "%s: parameter %d is %s", who, nr,
-                        p && !td_is_nil(p) ? "another context's" : "nil");
+    if (!td__enter(p, TD_H_TENSOR, who)) return false;
+    if (td_ctx_of(p) != o->cx)
+        return td__fail(o->cx, TD_E_ARG, "%s: parameter %d is another context's", who,
+                        nr);
     if (!td_dtype_is_float(td_dtype_of(p)))
         return td__fail(o->cx, TD_E_DTYPE, "%s: parameter %d is %s, and no float", who,
                         nr, td__type_str(p));
@@ -101,9 +107,12 @@ static bool fill_group(td_optim *o, td_group *g, td_tensors params) {
 }
 
 int td_optim_add(td_optim *o, td_tensors params, td_rule rule) {
+    if (!TD_ENTER(o, OPTIM)) return -1;
     td_group g = {.rule = rule};
     int      room = o->grads.n;
-    if (!td_ok(o->cx) || !td__rule_check(o->cx, &rule)) return -1;
+    if (!td_ok(o->cx) || !td__rule_check(o->cx, &rule) ||
+        !td__has_list(o->cx, "td_optim_add", params.v, params.n))
+        return -1;
     if (o->cx->fake)
         return td__fail_no_bytes(o->cx, "td_optim_add", "make optimizers outside"), -1;
     for (int i = 0; i < params.n; i++)
@@ -121,25 +130,28 @@ int td_optim_add(td_optim *o, td_tensors params, td_rule rule) {
 }
 
 td_optim *td_optim_module(td_module *m, td_rule rule) {
-    if (!m) return NULL; /* its constructor has failed, and said why */
+    if (!TD_ENTER(m, MODULE)) return TD_NIL_BY(m, OPTIM);
     td_ctx     *cx = td_module_ctx(m);
     int         n = td_module_parameters(m, NULL, 0);
     td_tensor **params = n < 0 ? NULL : td__alloc(sizeof *params * ((size_t)n + 1));
     if (!params) {
         if (n >= 0) td__fail_memory(cx);
-        return NULL;
+        return TD_NIL(cx, OPTIM);
     }
     n = td_module_parameters(m, params, n);
-    td_optim *o = n < 0 ? NULL : td_optim_make(cx);
-    if (o && td_optim_add(o, (td_tensors){params, n}, rule) < 0) {
+    td_optim *o = n < 0 ? TD_NIL(cx, OPTIM) : td_optim_make(cx);
+    if (!td_is_nil(o) && td_optim_add(o, (td_tensors){params, n}, rule) < 0) {
         td_optim_free(o);
-        o = NULL;
+        o = TD_NIL(cx, OPTIM);
     }
     td__free(params);
     return o;
 }
 
-int td_optim_groups(const td_optim *o) { return o->groups.n; }
+int td_optim_groups(const td_optim *o) {
+    if (!TD_ENTER(o, OPTIM)) return 0;
+    return o->groups.n;
+}
 
 static bool check_group(const td_optim *o, const char *who, int group) {
     return (group >= 0 && group < o->groups.n) ||
@@ -148,19 +160,22 @@ static bool check_group(const td_optim *o, const char *who, int group) {
 }
 
 td_rule td_optim_rule(const td_optim *o, int group) {
+    if (!TD_ENTER(o, OPTIM)) return (td_rule){0};
     if (!check_group(o, "td_optim_rule", group)) return (td_rule){0};
     return o->groups.v[group].rule;
 }
 
 int td_optim_params(const td_optim *o, td_tensor **out, int cap) {
+    if (!TD_ENTER(o, OPTIM)) return 0;
     int n = 0;
     for (int i = 0; i < o->groups.n; i++)
         for (int k = 0; k < o->groups.v[i].at.n; k++, n++)
-            if (n < cap) out[n] = o->groups.v[i].at.v[k].p;
+            if (out && n < cap) out[n] = o->groups.v[i].at.v[k].p;
     return n;
 }
 
 bool td_optim_set_lr(td_optim *o, int group, double lr) {
+    if (!TD_ENTER(o, OPTIM)) return false;
     static const char who[] = "td_optim_set_lr";
     if (!td_ok(o->cx) || (group != -1 && !check_group(o, who, group))) return false;
     if (!(lr >= 0 && lr < INFINITY))
@@ -174,6 +189,7 @@ bool td_optim_set_lr(td_optim *o, int group, double lr) {
 }
 
 double td_optim_lr(const td_optim *o, int group) {
+    if (!TD_ENTER(o, OPTIM)) return NAN;
     return check_group(o, "td_optim_lr", group) ? td_item(o->groups.v[group].lr) : NAN;
 }
 
@@ -208,8 +224,9 @@ static bool take_grads(td_optim *o, const char *who, td_tensors grads) {
     if (grads.n != n)
         return td__fail(o->cx, TD_E_ARG, "%s: %d gradients for %d parameters", who,
                         grads.n, n);
+    if (!td__has_list(o->cx, who, grads.v, grads.n)) return false;
     for (int i = 0; i < n; i++) {
-        td_tensor *g = grads.v[i] && !td_is_nil(grads.v[i]) ? grads.v[i] : NULL;
+        td_tensor *g = td_is_nil(grads.v[i]) ? NULL : grads.v[i];
         if (g && !check_grad(o, who, i, o->grads.v[i], g)) return false;
         o->grads.v[i] = g;
     }
@@ -232,13 +249,18 @@ static bool step(td_optim *o) {
     return td_ok(o->cx);
 }
 
-bool td_optim_step(td_optim *o) { return td__optim_grads(o) && step(o); }
+bool td_optim_step(td_optim *o) {
+    if (!TD_ENTER(o, OPTIM)) return false;
+    return td__optim_grads(o) && step(o);
+}
 
 bool td_optim_step_with(td_optim *o, td_tensors grads) {
+    if (!TD_ENTER(o, OPTIM)) return false;
     return take_grads(o, "td_optim_step_with", grads) && step(o);
 }
 
 void td_optim_zero_grad(td_optim *o) {
+    if (!TD_ENTER(o, OPTIM)) return;
     for (int i = 0; i < o->groups.n; i++)
         for (int k = 0; k < o->groups.v[i].at.n; k++)
             td_zero_grad(o->groups.v[i].at.v[k].p);
@@ -251,6 +273,7 @@ static void add_sum(td_trained *t) {
 }
 
 bool td_optim_make_sums(td_optim *o) {
+    if (!TD_ENTER(o, OPTIM)) return false;
     if (!td_ok(o->cx)) return false;
     if (o->cx->fake)
         return td__fail_no_bytes(o->cx, "td_optim_make_sums", "make them outside");
@@ -277,6 +300,7 @@ static bool list_sums(td_optim *o, const char *who, td_tensor **out) {
 }
 
 bool td_optim_add_to_sums(td_optim *o, td_tensors grads, double scale) {
+    if (!TD_ENTER(o, OPTIM)) return false;
     static const char who[] = "td_optim_add_to_sums";
     int               at = 0;
     if (!td_ok(o->cx) || !list_sums(o, who, o->grads.v) || !take_grads(o, who, grads))
@@ -292,6 +316,7 @@ bool td_optim_add_to_sums(td_optim *o, td_tensors grads, double scale) {
 }
 
 bool td_optim_step_sums(td_optim *o) {
+    if (!TD_ENTER(o, OPTIM)) return false;
     if (!list_sums(o, "td_optim_step_sums", o->grads.v) || !step(o)) return false;
     td_grad_mode was = td_no_grad_begin(o->cx);
     for (int i = 0; i < o->grads.n; i++) td_zero_(o->grads.v[i]);

@@ -30,7 +30,7 @@ typedef struct td_group {
 } td_group;
 
 struct td_optim {
-    td_ctx *cx;
+    TD_OWNED_FIELDS;
     TD_VEC(td_group) groups;
     TD_VEC(td_tensor *) grads; /* room for one per parameter */
     bool sums;

@@ -50,12 +50,13 @@ typedef struct lister {
 
 static bool list_one(void *env, const listed *it) {
     lister *l = env;
-    if (l->n < l->cap) l->out[l->n] = it->t;
+    if (l->out && l->n < l->cap) l->out[l->n] = it->t;
     l->n++;
     return true;
 }
 
 int td_optim_tensors(const td_optim *o, td_tensor **out, int cap) {
+    if (!TD_ENTER(o, OPTIM)) return 0;
     lister l = {.out = out, .cap = cap};
     visit(o, list_one, &l);
     return l.n;
@@ -74,10 +75,10 @@ static bool find_one(void *env, const listed *it) {
 }
 
 size_t td_optim_tensor_name(const td_optim *o, int i, char *out, size_t cap) {
+    if (!TD_ENTER(o, OPTIM)) return td__text_out("", 0, out, cap);
     finder f = {.left = i};
     if (i >= 0) visit(o, find_one, &f);
-    if (cap) snprintf(out, cap, "%s", f.name);
-    return strlen(f.name);
+    return td__text_out(f.name, strlen(f.name), out, cap);
 }
 
 /* ---- saving ------------------------------------------------------------- */
@@ -95,6 +96,7 @@ static bool save_one(void *env, const listed *it) {
 }
 
 bool td_optim_save(td_optim *o, const char *path) {
+    if (!TD_ENTER(o, OPTIM)) return false;
     static const char *const notes[] = {"format", "tandem optimizer", NULL};
     saving                   s = {0};
     if (!td_ok(o->cx)) return false;
@@ -164,13 +166,14 @@ static bool load(td_optim *o, loading *l) {
 }
 
 bool td_optim_load(td_optim *o, const char *path) {
+    if (!TD_ENTER(o, OPTIM)) return false;
     loading l = {.cx = o->cx, .path = path};
     if (!td_ok(o->cx)) return false;
     if (o->cx->fake)
         return td__fail_no_bytes(o->cx, "td_optim_load", "state is fixed there");
     td_scope_begin(o->cx, "td_optim_load");
     l.file = td_safetensors_open(o->cx, path);
-    bool ok = l.file && load(o, &l);
+    bool ok = !td_is_nil(l.file) && load(o, &l);
     td__vec_free(&l.from);
     td_safetensors_close(l.file);
     td_scope_end(o->cx, "td_optim_load", NULL);

@@ -160,10 +160,12 @@ td_module *td_nn_flatten(td_ctx *cx, int64_t from, int64_t to) {
     return make(cx, FLATTEN, (plain){.i = from, .j = to});
 }
 td_module *td_nn_function(td_ctx *cx, td_tensor *(*fn)(td_tensor *x)) {
+    if (!td__has(td__ctx_of_any(cx), "td_nn_function", "the function", fn))
+        return TD_NIL(cx, MODULE);
     return make(cx, OWN, (plain){.own = fn});
 }
 td_module *td_nn_dropout(td_ctx *cx, double p) {
-    if (!td__nn_fraction(cx, "Dropout", "p", p)) return NULL;
+    if (!td__nn_fraction(cx, "Dropout", "p", p)) return TD_NIL(cx, MODULE);
     return make(cx, DROPOUT, (plain){.a = p});
 }
 
@@ -186,7 +188,7 @@ static td_module *pool_make(td_ctx *cx, int row, td_ints kernel, td_ints stride,
     if (!read_pair(cx, row, kernel, zero, p.kernel) ||
         !read_pair(cx, row, stride, p.kernel, p.stride) ||
         !read_pair(cx, row, padding, zero, p.padding))
-        return NULL;
+        return TD_NIL(cx, MODULE);
     return make(cx, row, p);
 }
 

@@ -223,8 +223,10 @@ static td_module *make(td_ctx *cx, const td_module_type *type, int64_t in,
                        int64_t hidden, const td_nn_rnn_opts *opts) {
     td_nn_rnn_opts o;
     bool           cell = type->forward == cell_forward;
-    td__nn_opts(&o, sizeof o, opts);
-    if (!check_opts(cx, type->name, in, hidden, &o)) return NULL;
+    if (!td__opts_take(td__ctx_of_any(cx), type->name, &o, sizeof o, opts,
+                       "TD_NN_RNN_OPTS"))
+        return TD_NIL(cx, MODULE);
+    if (!check_opts(cx, type->name, in, hidden, &o)) return TD_NIL(cx, MODULE);
     td_making  k = td__nn_begin(cx, type);
     recurrent *r = k.m ? td_module_state(k.m) : NULL;
     if (!r) return td__nn_end(&k);

@@ -106,22 +106,37 @@ static bool fits(uint8_t type, td_value *v) {
     return false;
 }
 
+/* A tensor argument that is nil, freed or of another context: 1 nil, -1 failed. */
+static int refuse_tensor(td_opcall *c, const td_param *p, const td_tensor *t) {
+    char who[128];
+    snprintf(who, sizeof who, "%.60s: argument %.40s", c->info->s.name, p->name);
+    if (!td__is_live(t, TD_H_TENSOR)) {
+        bool ok = c->cx->code == TD_OK, nil = t->tag == (TD_TAG_NIL | TD_H_TENSOR);
+        td__enter(t, TD_H_TENSOR, who);
+        bool failed = ok && c->cx->code != TD_OK;
+        if (nil && !failed && t->cx == c->cx) return 1;
+        if (nil && ok && !failed)
+            td__fail(c->cx, TD_E_ARG, "%s is the nil tensor of another context", who);
+        return -1;
+    }
+    td__fail(c->cx, TD_E_ARG,
+             "%s belongs to another context (td_share gives it to this one)", who);
+    return -1;
+}
+
 /* Looks at one tensor argument: 0 fine, 1 nil, -1 failed. */
 static int check_tensor(td_opcall *c, const td_param *p, const td_tensor *t) {
-    if (TD_LIKELY(t->cx == c->cx)) return t->flags & TD_TF_NIL ? 1 : 0;
-    if (t->flags & TD_TF_NIL)
-        td__op_fail(c, TD_E_ARG, "argument %s is the nil tensor of another context",
-                    p->name);
-    else
-        td__op_fail(
-            c, TD_E_ARG,
-            "argument %s belongs to another context (td_share gives it to this one)",
-            p->name);
-    return -1;
+    if (TD_LIKELY(t->tag == (TD_TAG_LIVE | TD_H_TENSOR) && t->cx == c->cx)) return 0;
+    return refuse_tensor(c, p, t);
 }
 
 static int check_list(td_opcall *c, const td_param *p, td_value v) {
     int nil = 0;
+    if (v.n && !v.u.ts) {
+        td__op_fail(c, TD_E_ARG, "argument %s is a list of %u tensors at NULL", p->name,
+                    v.n);
+        return -1;
+    }
     for (uint32_t k = 0; k < v.n; k++) {
         if (!v.u.ts[k]) {
             if (p->type == TD_T_OPT_TENSORS) continue;
@@ -148,7 +163,7 @@ static int check_arg(td_opcall *c, int i) {
     if (v->kind == TD_K_INTS && !v->u.ints && !v->n && p->type == TD_T_OPT_INTS)
         *v = td_value_none();
     if (v->kind == TD_K_NONE && p->has_default && p->def.kind != TD_K_NONE) *v = p->def;
-    if (!fits(p->type, v)) {
+    if (!fits(p->type, v) || (v->kind == TD_K_INTS && v->n && !v->u.ints)) {
         td__op_fail(c, TD_E_ARG, "argument %s must be %s", p->name,
                     type_words[p->type]);
         return -1;
@@ -189,17 +204,38 @@ static bool dispatch(td_mode *m, td_opcall *c) {
 
 bool td__call_below(td_mode *m, td_opcall *c) { return dispatch(m->below, c); }
 
-/* A call that names no context, because a NULL stands where a tensor or the context
- * must be: reported to stderr, since nobody can ask for the message. */
-static void fail_nowhere(td_op op, const td_value *in, int n_in) {
-    td_ctx          *cx = td__ctx_orphan();
+/* A call without a context. Of an op that makes a tensor it is the first argument,
+ * which is refused as anywhere else; of others no argument is a tensor that has one. */
+static td_ctx *fail_nowhere(td_ctx *cx, td_op op, const td_value *in, int n_in) {
+    td_ctx          *to = td__current_ctx();
     const td_schema *s = td__table_init() ? &td__opinfo(op)->s : NULL;
     int              i = 0;
-    while (i < n_in && in[i].kind != TD_K_TENSOR && in[i].kind != TD_K_TENSORS) i++;
-    if (s && i < n_in)
-        td__fail(cx, TD_E_ARG, "%s: argument %s must be %s, got NULL", s->name,
-                 s->in[i].name, type_words[s->in[i].type]);
-    else td__fail(cx, TD_E_ARG, "%s: the context is NULL", td__ops[op].name);
+    if (!s || td__ops[op].flags & TD_OPF_CREATE) {
+        td__enter(cx, TD_H_CTX, td__ops[op].name);
+        return to;
+    }
+    for (i = 0; i < n_in && i < s->n_in; i++) {
+        uint8_t type = s->in[i].type;
+        bool    none =
+            in[i].kind == TD_K_NONE || (in[i].kind == TD_K_TENSOR && !in[i].u.t);
+        bool empty = in[i].kind == TD_K_TENSORS && !in[i].n;
+        if (in[i].kind == TD_K_TENSOR && in[i].u.t) {
+            td__enter(in[i].u.t, TD_H_TENSOR, s->name);
+            return to;
+        }
+        if (none ? type != TD_T_TENSOR && type != TD_T_OPERAND
+                 : !empty && type != TD_T_OPERAND)
+            continue;
+        td__fail(to, TD_E_ARG, "%s: argument %s must be %s, got %s", s->name,
+                 s->in[i].name,
+                 empty ? "a list of at least one tensor" : type_words[type],
+                 none    ? "NULL"
+                 : empty ? "an empty list"
+                         : "a number, as all others are");
+        return to;
+    }
+    td__fail(to, TD_E_ARG, "%s: no argument is a tensor", s->name);
+    return to;
 }
 
 /* What came of a call: results in c->out, nil because an argument was, or failure. */
@@ -224,9 +260,8 @@ bool td__call(td_ctx *cx, td_op op, const td_value *in, int n_in, td_tensor **ou
               int n_out) {
     td_value  args[TD_MAX_ARGS];
     td_opcall c; /* large: only what is read gets set */
-    if (TD_UNLIKELY(!cx)) {
-        fail_nowhere(op, in, n_in);
-        for (int i = 0; i < n_out; i++) out[i] = &td__ctx_orphan()->nil;
+    if (TD_UNLIKELY(!td__is_live(cx, TD_H_CTX))) {
+        td__nil_tensors(fail_nowhere(cx, op, in, n_in), out, n_out);
         return false;
     }
     td_arena_mark mark = td__arena_mark(&cx->scratch);
@@ -245,13 +280,19 @@ td_tensor *td__call1(td_ctx *cx, td_op op, const td_value *in, int n_in) {
     return out;
 }
 
+/* Of a live tensor if there is one, else of a nil or freed one of an open context. */
 td_ctx *td__args_ctx(const td_value *in, int n) {
+    td_ctx *other = NULL;
     for (int i = 0; i < n; i++) {
-        if (in[i].kind == TD_K_TENSOR && in[i].u.t) return in[i].u.t->cx;
-        for (uint32_t k = 0; in[i].kind == TD_K_TENSORS && k < in[i].n; k++)
-            if (in[i].u.ts[k]) return in[i].u.ts[k]->cx;
+        bool              list = in[i].kind == TD_K_TENSORS;
+        td_tensor *const *v = list ? in[i].u.ts : &in[i].u.t;
+        uint32_t          m = list ? in[i].n : in[i].kind == TD_K_TENSOR;
+        for (uint32_t k = 0; v && k < m; k++) {
+            if (TD_LIKELY(td__is_live(v[k], TD_H_TENSOR))) return v[k]->cx;
+            if (v[k] && !other) other = td__ctx_of_any(v[k]);
+        }
     }
-    return NULL;
+    return other;
 }
 
 /* Copies into cap entries; the results belong to the scope either way. */
@@ -259,9 +300,10 @@ int td__call_list(td_ctx *cx, td_op op, const td_value *in, int n_in, td_tensor 
                   int cap) {
     td_value  args[TD_MAX_ARGS];
     td_opcall c;
-    if (TD_UNLIKELY(!cx)) {
-        fail_nowhere(op, in, n_in);
-        for (int i = 0; i < cap; i++) out[i] = &td__ctx_orphan()->nil;
+    if (TD_UNLIKELY(!td__is_live(cx, TD_H_CTX)) ||
+        !td__has_room(cx, td__ops[op].name, out, cap)) {
+        if (!td__is_live(cx, TD_H_CTX)) cx = fail_nowhere(cx, op, in, n_in);
+        td__nil_tensors(cx, out, cap);
         return -1;
     }
     td_arena_mark mark = td__arena_mark(&cx->scratch);

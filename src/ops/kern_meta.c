@@ -59,7 +59,7 @@ bool td__kern_keep_self(td_opcall *c) {
 
 td_tensor *td__window(td_window *w, const td_tensor *t, const td_meta *m) {
     memset(&w->t, 0, sizeof w->t);
-    w->t.cx = t->cx;
+    w->t.handle = (td_handle)TD_LIVE(TENSOR, t->cx);
     w->t.refs = 1;
     w->t.slot = -1;
     w->t.dtype = (uint8_t)m->dtype;

@@ -8,18 +8,26 @@
 #include <string.h>
 
 struct td_split {
+    TD_HANDLE_FIELDS;
     td_part     *p;
     const char **name; /* by id, as printed */
 };
 
 /* ---- what the callback asks --------------------------------------------- */
 
-const td_graph *td_split_graph(const td_split *s) { return s->p->g; }
-int             td_split_values(const td_split *s) { return s->p->n_values; }
+const td_graph *td_split_graph(const td_split *s) {
+    if (!TD_ENTER(s, SPLIT)) return TD_NIL_BY(s, GRAPH);
+    return s->p->g;
+}
+int td_split_values(const td_split *s) {
+    if (!TD_ENTER(s, SPLIT)) return 0;
+    return s->p->n_values;
+}
 
 static bool is_forward(const td_part *p, int v) { return !p->late_v[v]; }
 
 td_split_value td_split_value_at(const td_split *s, int i) {
+    if (!TD_ENTER(s, SPLIT)) return (td_split_value){0};
     const td_part *p = s->p;
     if (i < 0 || i >= p->n_values) return (td_split_value){.name = "", .op = ""};
     int made = p->maker[i];
@@ -32,6 +40,7 @@ td_split_value td_split_value_at(const td_split *s, int i) {
 }
 
 bool td_split_save(td_split *s, int i) {
+    if (!TD_ENTER(s, SPLIT)) return false;
     td_part *p = s->p;
     if (i < 0 || i >= p->n_values)
         return td__fail(p->cx, TD_E_ARG, "td_split_save: there is no value %d, of %d",
@@ -46,6 +55,8 @@ bool td_split_save(td_split *s, int i) {
 }
 
 bool td_split_save_named(td_split *s, const char *name) {
+    if (!TD_ENTER(s, SPLIT) || !td__has(s->cx, "td_split_save_named", "the name", name))
+        return false;
     for (int i = 0; i < s->p->n_values; i++)
         if (!strcmp(s->name[i], name)) return td_split_save(s, i);
     return td__fail(s->p->cx, TD_E_ARG,
@@ -84,11 +95,12 @@ static void choose_firm(td_part *p) {
 }
 
 static bool ask(td_part *p, const td_chooser *c) {
-    td_split    s = {0};
+    td_split    s = {.handle = TD_LIVE(SPLIT, p->cx)};
     const char *name = c->name ? c->name : "partitioner";
     choose_firm(p);
     if (!open(&s, p)) return false;
     bool ok = c->choose(c->env, &s);
+    TD_ENDED(&s, SPLIT);
     if (!ok && td_ok(p->cx))
         td__fail(p->cx, TD_E_ARG, "%.60s: returned false without an error", name);
     return ok && td_ok(p->cx);

@@ -198,7 +198,7 @@ static bool write_sections(td_buf *b, const td_fn *f, const td_spec *s) {
 
 bool td_report(const td_fn *f, const char *path) {
     td_buf b = {0};
-    if (!f) return false;
+    if (!TD_ENTER(f, FN)) return false;
     if (!path) return td__fail(f->cx, TD_E_ARG, "td_report: path is NULL");
     if (!f->specs || !f->specs->plan)
         return td__fail(f->cx, TD_E_ARG,

@@ -7,7 +7,7 @@
 #include <string.h>
 
 struct td_call {
-    td_ctx   *cx;
+    TD_HANDLE_FIELDS;
     void     *env;
     td_values args; /* tensors are copies without bytes */
     bool      returned;
@@ -16,9 +16,18 @@ struct td_call {
 
 /* ---- what a body asks --------------------------------------------------- */
 
-td_ctx *td_call_ctx(const td_call *c) { return c->cx; }
-void   *td_call_env(const td_call *c) { return c->env; }
-int     td_arg_count(const td_call *c) { return c->args.n; }
+td_ctx *td_call_ctx(const td_call *c) {
+    if (!TD_ENTER(c, CALL)) return td__current_ctx();
+    return c->cx;
+}
+void *td_call_env(const td_call *c) {
+    if (!TD_ENTER(c, CALL)) return NULL;
+    return c->env;
+}
+int td_arg_count(const td_call *c) {
+    if (!TD_ENTER(c, CALL)) return 0;
+    return c->args.n;
+}
 
 td_values td__call_args(const td_call *c) { return c->args; }
 
@@ -52,6 +61,7 @@ static void fail_arg(td_call *c, const char *who, int i, const char *wants) {
 }
 
 td_tensor *td_arg(td_call *c, int i) {
+    if (!TD_ENTER(c, CALL)) return TD_NIL_BY(c, TENSOR);
     td_kind k = kind_of(c, i);
     if (k == TD_K_TENSOR) return c->args.v[i].u.t;
     if (k == TD_K_NONE) return NULL;
@@ -64,23 +74,29 @@ static bool is_number(td_kind k) {
 }
 
 double td_arg_number(td_call *c, int i) {
+    if (!TD_ENTER(c, CALL)) return 0.0;
     if (is_number(kind_of(c, i))) return td__value_f(c->args.v[i]);
     fail_arg(c, "td_arg_number", i, "a number");
     return 0.0;
 }
 
 int64_t td_arg_int(td_call *c, int i) {
+    if (!TD_ENTER(c, CALL)) return 0;
     if (is_number(kind_of(c, i))) return td__value_i(c->args.v[i]);
     fail_arg(c, "td_arg_int", i, "a number");
     return 0;
 }
 
-bool td_arg_absent(const td_call *c, int i) { return kind_of(c, i) == TD_K_NONE; }
+bool td_arg_absent(const td_call *c, int i) {
+    if (!TD_ENTER(c, CALL)) return true;
+    return kind_of(c, i) == TD_K_NONE;
+}
 
 /* "<=" and ">" in terms of the four there are. */
 bool(td_expect)(td_tensor *t, int64_t dim, const char *rel, int64_t than) {
-    bool le = !strcmp(rel, "<="), gt = !strcmp(rel, ">");
-    if (td_is_nil(t)) return false;
+    if (!TD_ENTER(t, TENSOR) || !td__has(t->cx, "td_expect", "the relation", rel))
+        return false;
+    bool    le = !strcmp(rel, "<="), gt = !strcmp(rel, ">");
     int64_t size = td_sym_size(t, dim);
     if (!td_ok(t->cx)) return false;
     return td_op_expect(t->cx, size,
@@ -91,7 +107,11 @@ bool(td_expect)(td_tensor *t, int64_t dim, const char *rel, int64_t than) {
 }
 
 static bool take_result(td_call *c, td_value v) {
-    if (v.kind == TD_K_TENSOR && (!v.u.t || td_is_nil(v.u.t))) v = TD_NONE;
+    if (v.kind == TD_K_TENSOR && !td__is_live(v.u.t, TD_H_TENSOR)) {
+        if (v.u.t && v.u.t->tag != (TD_TAG_NIL | TD_H_TENSOR))
+            return td__enter(v.u.t, TD_H_TENSOR, "td_return");
+        v = TD_NONE;
+    }
     if (v.kind != TD_K_NONE && v.kind != TD_K_TENSOR && !is_number((td_kind)v.kind))
         return td__fail(c->cx, TD_E_ARG,
                         "result %d is neither a tensor, a number nor absent",
@@ -105,7 +125,9 @@ static bool take_result(td_call *c, td_value v) {
 }
 
 bool td_return_values(td_call *c, td_values results) {
+    if (!TD_ENTER(c, CALL)) return false;
     if (c->returned) return td__fail(c->cx, TD_E_ARG, "td_return: called twice");
+    if (!td__has_list(c->cx, "td_return", results.v, results.n)) return false;
     c->returned = true;
     for (int i = 0; i < results.n; i++)
         if (!take_result(c, results.v[i])) return false;
@@ -158,7 +180,13 @@ static bool hand_over(td_call *c) {
 
 int td_call_body(td_ctx *cx, td_body *body, void *env, td_values args, td_value *out,
                  int n_out) {
-    td_call c = {.cx = cx, .env = env, .args = args};
+    static const char who[] = "td_call_body";
+    if (!TD_ENTER_CTX(cx) || !td__has(cx, who, "the body", body) ||
+        !td__has_list(cx, who, args.v, args.n) || !td__has_room(cx, who, out, n_out)) {
+        td__nil_values(cx, out, n_out);
+        return -1;
+    }
+    td_call c = {.handle = TD_LIVE(CALL, cx), .env = env, .args = args};
     bool    ok = body(&c);
     if (!ok && td_ok(cx))
         td__fail(cx, TD_E_ARG,
@@ -169,6 +197,7 @@ int td_call_body(td_ctx *cx, td_body *body, void *env, td_values args, td_value 
     for (int i = 0; i < n_out; i++)
         out[i] = i < n ? c.results.v[i] : ok ? TD_NONE : td_value_tensor(td_nil(cx));
     drop_results(&c);
+    TD_ENDED(&c, CALL);
     return n;
 }
 
@@ -300,7 +329,7 @@ static bool capture_into(td_graph *g, td_body *body, void *env, td_values args,
     td__modes_resume(cx, &o.was);
     td__record_begin(&r, g);
     r.lift = how->lift;
-    td_call c = {.cx = cx, .env = env, .args = {copies, args.n}};
+    td_call c = {.handle = TD_LIVE(CALL, cx), .env = env, .args = {copies, args.n}};
     bool ok = take_args(&r, args, copies) && td__record_bind(&r, how->bound, copies) &&
               take_lifted(&r) && run_body(&r, &o, body, &c);
     td__ambient_restore(cx, &o, true);

@@ -274,9 +274,14 @@ static bool eager_cond(choice *k, td_tensor *pred, td_tensor **out) {
 
 bool(td_cond)(td_tensor *pred, td_branches of, td_values args, td_tensor **out,
               int n_out) {
-    td_ctx *cx = pred->cx;
-    for (int i = 0; i < n_out; i++) out[i] = td_nil(cx);
-    if (td_is_nil(pred) || !td_ok(cx)) return false;
+    static const char who[] = "td_cond";
+    td_ctx           *cx = td__ctx_of_any(pred);
+    td__nil_tensors(cx, out, n_out);
+    if (!TD_ENTER(pred, TENSOR) || !td_ok(cx) ||
+        !td__has(cx, who, "the branch yes", of.yes) ||
+        !td__has(cx, who, "the branch no", of.no) ||
+        !td__has_list(cx, who, args.v, args.n) || !td__has_room(cx, who, out, n_out))
+        return false;
     choice k = {.cx = cx, .of = of, .args = args, .n_out = n_out};
     bool   ok = cx->fake ? capture_cond(&k, pred, out) : eager_cond(&k, pred, out);
     for (int i = 0; i < n_out && !ok; i++) out[i] = td_nil(cx);

@@ -214,12 +214,15 @@ static bool capture_loop(looping *l, td_tensor **out) {
 /* ---- the call ----------------------------------------------------------- */
 
 bool td_while(td_ctx *cx, td_loop of, td_tensors state, td_tensor **out) {
+    static const char who[] = "td_while";
+    if (!TD_ENTER_CTX(cx)) return false;
     looping l = {.cx = cx, .of = of, .n = state.n};
-    bool    ok = td_ok(cx);
-    for (int i = 0; i < l.n; i++) {
-        out[i] = td_nil(cx);
-        ok = ok && state.v[i] && !td_is_nil(state.v[i]);
-    }
+    bool    ok = td_ok(cx) && td__has(cx, who, "the test", of.test) &&
+              td__has(cx, who, "the body", of.body) &&
+              td__has_list(cx, who, state.v, state.n) &&
+              td__has_room(cx, who, out, state.n);
+    td__nil_tensors(cx, out, state.n);
+    for (int i = 0; ok && i < l.n; i++) ok = TD_ENTER(state.v[i], TENSOR);
     if (!ok) return false;
     l.state = td__zalloc((2 * sizeof *l.state + 1) * (size_t)(l.n + 1));
     if (!l.state) return td__fail_memory(cx);

@@ -54,6 +54,8 @@ static bool choose(td_ctx *cx, decompose *d, const char *ops) {
 static void drop(td_mode *m) { td__free(m); }
 
 bool td_decompose_begin(td_ctx *cx, const char *ops) {
+    if (!TD_ENTER_CTX(cx) || !td__has(cx, "td_decompose_begin", "the list of ops", ops))
+        return false;
     decompose *d = td__zalloc(sizeof *d);
     if (!d) return td__fail_memory(cx);
     d->mode = (td_mode){.name = "decompose",
@@ -69,6 +71,7 @@ bool td_decompose_begin(td_ctx *cx, const char *ops) {
 }
 
 bool td_decompose_end(td_ctx *cx) {
+    if (!TD_ENTER_CTX(cx)) return false;
     td_mode *m = td__mode_inner(cx);
     if (!m || m->call != replace)
         return td__fail(cx, TD_E_ARG,

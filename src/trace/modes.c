@@ -13,6 +13,7 @@ typedef struct mode_link {
 } mode_link;
 
 struct td_heard {
+    TD_HANDLE_FIELDS;
     td_mode   *mode;
     td_opcall *c;
     bool       gone; /* td_heard_go was called */
@@ -23,8 +24,10 @@ struct td_heard {
 /* Every result must be there, from below or from the user. */
 static bool hear(td_mode *m, td_opcall *c) {
     const td_mode_hook *hook = ((mode_link *)m)->hook;
-    td_heard            h = {m, c, false};
-    if (!hook->call(hook->env, &h)) {
+    td_heard            h = {.handle = TD_LIVE(HEARD, c->cx), .mode = m, .c = c};
+    bool                ok = hook->call(hook->env, &h);
+    TD_ENDED(&h, HEARD);
+    if (!ok) {
         if (td_ok(c->cx))
             td__fail(c->cx, TD_E_ARG, "%s: mode %s failed", c->info->s.name,
                      hook->name ? hook->name : "");
@@ -45,6 +48,8 @@ static void drop_link(td_mode *m) {
 }
 
 bool td_mode_push(td_ctx *cx, td_mode_hook *m) {
+    if (!TD_ENTER_CTX(cx)) return false;
+    if (!td__has(cx, "td_mode_push", "the mode", m)) return false;
     if (m->link || !m->call)
         return td__fail(cx, TD_E_ARG, "td_mode_push: mode %s %s",
                         m->name ? m->name : "",
@@ -62,6 +67,8 @@ bool td_mode_push(td_ctx *cx, td_mode_hook *m) {
 }
 
 bool td_mode_pop(td_ctx *cx, td_mode_hook *m) {
+    if (!TD_ENTER_CTX(cx)) return false;
+    if (!td__has(cx, "td_mode_pop", "the mode", m)) return false;
     mode_link *l = m->link;
     if (!l || td__mode_inner(cx) != &l->mode)
         return td__fail(cx, TD_E_ARG, "td_mode_pop: mode %s is not the innermost one",
@@ -73,9 +80,18 @@ bool td_mode_pop(td_ctx *cx, td_mode_hook *m) {
 
 /* ---- one call ----------------------------------------------------------- */
 
-td_ctx     *td_heard_ctx(const td_heard *h) { return h->c->cx; }
-const char *td_heard_name(const td_heard *h) { return h->c->info->s.name; }
-int         td_heard_args(const td_heard *h) { return h->c->n_in; }
+td_ctx *td_heard_ctx(const td_heard *h) {
+    if (!TD_ENTER(h, HEARD)) return td__current_ctx();
+    return h->c->cx;
+}
+const char *td_heard_name(const td_heard *h) {
+    if (!TD_ENTER(h, HEARD)) return "";
+    return h->c->info->s.name;
+}
+int td_heard_args(const td_heard *h) {
+    if (!TD_ENTER(h, HEARD)) return 0;
+    return h->c->n_in;
+}
 
 static bool in_range(const td_heard *h, int i, int n, const char *who) {
     if (i >= 0 && i < n) return true;
@@ -84,15 +100,18 @@ static bool in_range(const td_heard *h, int i, int n, const char *who) {
 }
 
 td_value td_heard_arg(const td_heard *h, int i) {
+    if (!TD_ENTER(h, HEARD)) return TD_NONE;
     return in_range(h, i, h->c->n_in, "td_heard_arg") ? h->c->in[i] : TD_NONE;
 }
 
 const char *td_heard_arg_name(const td_heard *h, int i) {
+    if (!TD_ENTER(h, HEARD)) return "";
     bool ok = in_range(h, i, h->c->n_in, "td_heard_arg_name");
     return ok ? h->c->info->s.in[i].name : "";
 }
 
 bool td_heard_writes(const td_heard *h, int i) {
+    if (!TD_ENTER(h, HEARD)) return false;
     return in_range(h, i, h->c->n_in, "td_heard_writes") && h->c->info->s.in[i].write;
 }
 
@@ -108,6 +127,7 @@ static bool fits(const td_param *p, td_value was, td_value v) {
 }
 
 bool td_heard_change(td_heard *h, int i, td_value v) {
+    if (!TD_ENTER(h, HEARD)) return false;
     td_opcall *c = h->c;
     if (!in_range(h, i, c->n_in, "td_heard_change")) return false;
     if (h->gone || !fits(&c->info->s.in[i], c->in[i], v) ||
@@ -119,14 +139,19 @@ bool td_heard_change(td_heard *h, int i, td_value v) {
 }
 
 bool td_heard_go(td_heard *h) {
+    if (!TD_ENTER(h, HEARD)) return false;
     if (h->gone) return td__op_fail(h->c, TD_E_ARG, "td_heard_go: called twice");
     h->gone = true;
     return td__call_below(h->mode, h->c);
 }
 
-bool td_heard_has_simpler(const td_heard *h) { return h->c->info->has_simpler; }
+bool td_heard_has_simpler(const td_heard *h) {
+    if (!TD_ENTER(h, HEARD)) return false;
+    return h->c->info->has_simpler;
+}
 
 bool td_heard_simpler(td_heard *h) {
+    if (!TD_ENTER(h, HEARD)) return false;
     if (h->gone || !h->c->info->has_simpler)
         return td__op_fail(h->c, TD_E_ARG, "td_heard_simpler: %s",
                            h->gone ? "called twice" : "there is no simpler form");
@@ -135,15 +160,20 @@ bool td_heard_simpler(td_heard *h) {
 }
 
 /* A list of results has a length only once it is there. */
-int td_heard_results(const td_heard *h) { return h->c->n_out; }
+int td_heard_results(const td_heard *h) {
+    if (!TD_ENTER(h, HEARD)) return 0;
+    return h->c->n_out;
+}
 
 td_tensor *td_heard_result(const td_heard *h, int i) {
+    if (!TD_ENTER(h, HEARD)) return TD_NIL_BY(h, TENSOR);
     td_opcall *c = h->c;
     bool       ok = in_range(h, i, c->n_out, "td_heard_result") && c->out[i];
     return ok ? c->out[i] : td_nil(c->cx);
 }
 
 bool td_heard_answer(td_heard *h, int i, td_tensor *t) {
+    if (!TD_ENTER(h, HEARD)) return false;
     td_opcall *c = h->c;
     if (!in_range(h, i, c->n_out, "td_heard_answer")) return false;
     if (!t || td_is_nil(t) || t->cx != c->cx)

@@ -5,6 +5,7 @@
 #include <string.h>
 
 struct td_program {
+    TD_OWNED_FIELDS;
     td_graph      *g;
     int            n_args;
     td_value      *args;     /* numbers and what is absent; tensors are NULL */
@@ -13,23 +14,29 @@ struct td_program {
     int            autocast; /* what was on */
 };
 
-void td_program_drop(td_program *p) {
-    if (!p) return;
+static void end(void *object) {
+    td_program *p = object;
     td__graph_drop(p->g);
     td__guards_drop(p->guards);
     td__free(p->text);
     td__free(p->args);
-    td__free(p);
+    td__handle_free(p, TD_H_PROGRAM);
+}
+
+void td_program_drop(td_program *p) {
+    if (!TD_MAY_FREE(p, PROGRAM)) return;
+    td__handle_disown(p);
+    end(p);
 }
 
 /* ---- capturing ---------------------------------------------------------- */
 
-static td_program *make(td_values args) {
-    td_program *p = td__zalloc(sizeof *p);
-    td_value   *v = td__alloc(sizeof *v * ((size_t)args.n + 1));
-    if (!p || !v) {
-        td__free(p);
-        td__free(v);
+static td_program *make(td_ctx *cx, td_values args) {
+    td_program *p = td__handle_make(cx, TD_H_PROGRAM, sizeof *p);
+    td_value   *v = p ? td__alloc(sizeof *v * ((size_t)args.n + 1)) : NULL;
+    if (!v) {
+        td__handle_free(p, TD_H_PROGRAM);
+        td__fail_memory(cx);
         return NULL;
     }
     for (int i = 0; i < args.n; i++) {
@@ -37,8 +44,9 @@ static td_program *make(td_values args) {
         if (v[i].kind != TD_K_TENSOR) continue;
         v[i] = v[i].u.t ? td_value_tensor(NULL) : TD_NONE;
     }
-    *p = (td_program){.n_args = args.n, .args = v};
-    return p;
+    p->n_args = args.n;
+    p->args = v;
+    return td__handle_own(p, end);
 }
 
 static bool take_guards(td_program *p, td_symenv *e) {
@@ -67,49 +75,45 @@ static bool capture_symbolic(td_program *p, td_ctx *cx, td_body *body, void *env
 
 td_program *td_capture_with(td_ctx *cx, td_body *body, void *env, td_values args,
                             const td_capture_opts *opts) {
-    td_capture_opts o = {0};
-    if (opts) memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
-    td_program *p = make(args);
-    if (!td_ok(cx) || !p) {
-        if (!p) td__fail_memory(cx);
-        td_program_drop(p);
-        return NULL;
-    }
+    static const char who[] = "td_capture";
+    td_capture_opts   o;
+    if (!TD_ENTER_CTX(cx) || !td_ok(cx) || !td__has(cx, who, "the body", body) ||
+        !td__has_list(cx, who, args.v, args.n) ||
+        !td__opts_take(cx, "td_capture_with", &o, sizeof o, opts, "TD_CAPTURE_OPTS"))
+        return TD_NIL(cx, PROGRAM);
+    td_program *p = make(cx, args);
+    if (!p) return TD_NIL(cx, PROGRAM);
     td_symplan plan = {.dynamic = o.dynamic, .no_duck = o.no_duck};
     if (o.dynamic) capture_symbolic(p, cx, body, env, args, plan);
     else p->g = td__capture(cx, body, env, args);
     p->autocast = td__autocast_state(&cx->ambient);
     if (p->g && td_ok(cx)) return p;
     td_program_drop(p);
-    return NULL;
+    return TD_NIL(cx, PROGRAM);
 }
 
 td_program *td_capture(td_ctx *cx, td_body *body, void *env, td_values args) {
     return td_capture_with(cx, body, env, args, NULL);
 }
 
-int td_program_results(const td_program *p) { return td__graph_results(p->g); }
-
-static size_t give_text(const char *s, size_t n, char *out, size_t cap) {
-    if (cap) {
-        size_t fits = n < cap - 1 ? n : cap - 1;
-        memcpy(out, s, fits);
-        out[fits] = 0;
-    }
-    return n;
+int td_program_results(const td_program *p) {
+    if (!TD_ENTER(p, PROGRAM)) return 0;
+    return td__graph_results(p->g);
 }
 
 size_t td_program_text(const td_program *p, char *out, size_t cap) {
+    if (!TD_ENTER(p, PROGRAM)) return td__text_out("", 0, out, cap);
     td_buf b = {0};
     size_t n = td__graph_print(&b, p->g, TD_PRINT_TYPES) ? b.n : 0;
-    give_text(td__buf_str(&b), n, out, cap);
+    td__text_out(td__buf_str(&b), n, out, cap);
     td__buf_free(&b);
     return n;
 }
 
 size_t td_program_guards(const td_program *p, char *out, size_t cap) {
+    if (!TD_ENTER(p, PROGRAM)) return td__text_out("", 0, out, cap);
     const char *s = p->text ? p->text : "";
-    return give_text(s, strlen(s), out, cap);
+    return td__text_out(s, strlen(s), out, cap);
 }
 
 /* ---- running ------------------------------------------------------------ */
@@ -211,6 +215,12 @@ static bool run_as_captured(td_program *p, td_values args, td_value *in,
 }
 
 bool td_program_run(td_program *p, td_values args, td_value *out, int n_out) {
+    static const char who[] = "td_program_run";
+    if (!TD_ENTER(p, PROGRAM) || !td__has_list(p->cx, who, args.v, args.n) ||
+        !td__has_room(p->cx, who, out, n_out)) {
+        td__nil_values(td__ctx_of_any(p), out, n_out);
+        return false;
+    }
     const td_graph *g = p->g;
     td_ctx         *cx = g->cx;
     int             n_res = td__graph_results(g);

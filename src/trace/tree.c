@@ -16,7 +16,7 @@ typedef struct entry {
 } entry;
 
 struct td_tree {
-    td_ctx  *cx;
+    TD_OWNED_FIELDS;
     td_arena arena;
     TD_VEC(entry) entries;
     TD_VEC(td_value) leaves; /* tensors are held */
@@ -24,23 +24,29 @@ struct td_tree {
     td_buf spec;
 };
 
-td_tree *td_tree_make(td_ctx *cx) {
-    td_tree *t = td__zalloc(sizeof *t);
-    if (!t) return td__fail_memory(cx), NULL;
-    t->cx = cx;
-    t->open = -1;
-    return t;
-}
-
-void td_tree_drop(td_tree *t) {
-    if (!t) return;
+static void end(void *object) {
+    td_tree *t = object;
     for (int i = 0; i < t->leaves.n; i++)
         if (t->leaves.v[i].kind == TD_K_TENSOR) td__unref(t->leaves.v[i].u.t);
     td__vec_free(&t->leaves);
     td__vec_free(&t->entries);
     td__buf_free(&t->spec);
     td__arena_free(&t->arena);
-    td__free(t);
+    td__handle_free(t, TD_H_TREE);
+}
+
+td_tree *td_tree_make(td_ctx *cx) {
+    if (!TD_ENTER_CTX(cx)) return TD_NIL(cx, TREE);
+    td_tree *t = td__handle_make(cx, TD_H_TREE, sizeof *t);
+    if (!t) return TD_NIL(cx, TREE);
+    t->open = -1;
+    return td__handle_own(t, end);
+}
+
+void td_tree_drop(td_tree *t) {
+    if (!TD_MAY_FREE(t, TREE)) return;
+    td__handle_disown(t);
+    end(t);
 }
 
 /* ---- building ----------------------------------------------------------- */
@@ -84,6 +90,7 @@ static bool add(td_tree *t, td_tree_kind kind, const char *key) {
 }
 
 bool td_tree_begin(td_tree *t, td_tree_kind kind, const char *key) {
+    if (!TD_ENTER(t, TREE)) return false;
     if (kind != TD_TREE_LIST && kind != TD_TREE_TUPLE && kind != TD_TREE_DICT)
         return td__fail(t->cx, TD_E_ARG, "td_tree_begin: not a list, tuple or dict");
     if (!add(t, kind, key)) return false;
@@ -92,17 +99,20 @@ bool td_tree_begin(td_tree *t, td_tree_kind kind, const char *key) {
 }
 
 bool td_tree_end(td_tree *t) {
+    if (!TD_ENTER(t, TREE)) return false;
     if (t->open < 0) return td__fail(t->cx, TD_E_ARG, "td_tree_end: nothing is open");
     t->open = t->entries.v[t->open].parent;
     return true;
 }
 
 bool td_tree_put(td_tree *t, const char *key, td_value leaf) {
+    if (!TD_ENTER(t, TREE)) return false;
     if (leaf.kind == TD_K_TENSOR && !leaf.u.t) leaf = TD_NONE;
     if (leaf.kind > TD_K_DTYPE)
         return td__fail(t->cx, TD_E_ARG, "a leaf is a tensor, a number or absent");
-    if (leaf.kind == TD_K_TENSOR && (td_is_nil(leaf.u.t) || leaf.u.t->cx != t->cx))
-        return td__fail(t->cx, TD_E_ARG, "a leaf is nil or of another context");
+    if (leaf.kind == TD_K_TENSOR && !TD_ENTER(leaf.u.t, TENSOR)) return false;
+    if (leaf.kind == TD_K_TENSOR && leaf.u.t->cx != t->cx)
+        return td__fail(t->cx, TD_E_ARG, "td_tree_put: the leaf is of another context");
     if (!td__vec_room(&t->leaves)) return td__fail_memory(t->cx);
     if (!add(t, TD_TREE_LEAF, key)) return false;
     t->entries.v[t->entries.n - 1].leaf = t->leaves.n;
@@ -158,6 +168,7 @@ static bool finished(td_tree *t) {
 }
 
 const char *td_tree_spec(td_tree *t) {
+    if (!TD_ENTER(t, TREE)) return NULL;
     if (!finished(t)) return NULL;
     if (!t->spec.n) write_spec(t);
     if (!t->spec.failed) return td__buf_str(&t->spec);
@@ -167,6 +178,7 @@ const char *td_tree_spec(td_tree *t) {
 }
 
 td_values td_tree_leaves(td_tree *t) {
+    if (!TD_ENTER(t, TREE)) return (td_values){NULL, 0};
     if (!finished(t)) return (td_values){NULL, 0};
     return (td_values){t->leaves.v, t->leaves.n};
 }
@@ -256,13 +268,16 @@ static bool read_all(reader *r) {
 }
 
 td_tree *td_tree_from(td_ctx *cx, const char *spec, td_values leaves) {
+    if (!TD_ENTER_CTX(cx) || !td__has(cx, "td_tree_from", "the spec", spec) ||
+        !td__has_list(cx, "td_tree_from", leaves.v, leaves.n))
+        return TD_NIL(cx, TREE);
     reader r = {.t = td_tree_make(cx), .text = spec, .p = spec, .leaves = leaves};
-    if (!r.t) return NULL;
+    if (td_is_nil(r.t)) return r.t;
     bool ok = read_all(&r);
     td__buf_free(&r.key);
     if (ok) return r.t;
     td_tree_drop(r.t);
-    return NULL;
+    return TD_NIL(cx, TREE);
 }
 
 /* ---- reading ------------------------------------------------------------ */
@@ -270,10 +285,12 @@ td_tree *td_tree_from(td_ctx *cx, const char *spec, td_values leaves) {
 static bool is_entry(const td_tree *t, int at) { return at >= 0 && at < t->entries.n; }
 
 int td_tree_length(const td_tree *t, int at) {
+    if (!TD_ENTER(t, TREE)) return 0;
     return is_entry(t, at) ? t->entries.v[at].n : 0;
 }
 
 int td_tree_entry(const td_tree *t, int at, int i) {
+    if (!TD_ENTER(t, TREE)) return -1;
     if (!is_entry(t, at) || i < 0) return -1;
     int k = t->entries.v[at].first;
     while (k >= 0 && i-- > 0) k = t->entries.v[k].next;
@@ -291,6 +308,8 @@ static int step(const td_tree *t, int at, const char *word, size_t n) {
 }
 
 int td_tree_find(const td_tree *t, const char *path) {
+    if (!TD_ENTER(t, TREE) || !td__has(t->cx, "td_tree_find", "the path", path))
+        return -1;
     int at = t->entries.n ? 0 : -1;
     while (at >= 0 && *path) {
         size_t n = strcspn(path, ".");
@@ -301,14 +320,17 @@ int td_tree_find(const td_tree *t, const char *path) {
 }
 
 td_tree_kind td_tree_kind_of(const td_tree *t, int at) {
+    if (!TD_ENTER(t, TREE)) return TD_TREE_LEAF;
     return is_entry(t, at) ? t->entries.v[at].kind : TD_TREE_LEAF;
 }
 
 const char *td_tree_key(const td_tree *t, int at) {
+    if (!TD_ENTER(t, TREE)) return NULL;
     return is_entry(t, at) ? t->entries.v[at].key : NULL;
 }
 
 td_value td_tree_value(const td_tree *t, int at) {
+    if (!TD_ENTER(t, TREE)) return TD_NONE;
     bool leaf = is_entry(t, at) && t->entries.v[at].kind == TD_TREE_LEAF;
     return leaf ? t->leaves.v[t->entries.v[at].leaf] : TD_NONE;
 }

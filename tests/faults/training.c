@@ -33,7 +33,7 @@ static td_optim *optimizer(td_module *m, td_rule a, td_rule b) {
     td_tensor *p[16];
     int        n = td_module_parameters(m, p, 16);
     td_optim  *o = n < 1 ? NULL : td_optim_make(cx);
-    if (!o) return NULL;
+    if (td_is_nil(o)) return NULL;
     td_optim_add(o, (td_tensors){p, 1}, a);
     td_optim_add(o, (td_tensors){p + 1, n - 1}, b);
     return o;

@@ -13,7 +13,7 @@ static void check_round_trip(td_ctx *cx, const td_gfile *f, unsigned how) {
     td_buf one = {0}, two = {0};
     if (!td__gfile_print(&one, f, how)) abort();
     td_gfile *again = td__gfile_parse(cx, td__buf_str(&one), one.n, "again.td");
-    if (!again || !td__gfile_print(&two, again, how)) abort();
+    if (td_is_nil(again) || !td__gfile_print(&two, again, how)) abort();
     if (strcmp(td__buf_str(&one), td__buf_str(&two)) != 0) abort();
     for (int i = 0; i < f->graphs.n && how & TD_PRINT_TYPES; i++)
         if (!td__graph_equal(f->graphs.v[i], again->graphs.v[i], NULL, 0)) abort();
@@ -45,7 +45,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     static td_ctx *cx;
     if (!cx) cx = td_open();
     td_gfile *f = td__gfile_parse(cx, (const char *)data, size, "fuzz.td");
-    if ((f == NULL) == td_ok(cx)) abort();
+    if ((td_is_nil(f)) == td_ok(cx)) abort();
     if (f) {
         check_round_trip(cx, f, TD_PRINT_TYPES | TD_PRINT_PLACES | TD_PRINT_SCOPES);
         check_round_trip(cx, f, 0);

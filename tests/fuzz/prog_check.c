@@ -27,7 +27,7 @@ static bool survives_text(const td_graph *g) {
     char      why[256] = "no memory";
     bool      ok = td__graph_print(&b, g, TD_PRINT_TYPES);
     td_gfile *f = ok ? td__gfile_parse(cx, td__buf_str(&b), b.n, "trip") : NULL;
-    if (!f) ok = broken(cx, "text", td_message(cx));
+    if (td_is_nil(f)) ok = broken(cx, "text", td_message(cx));
     else if (f->graphs.n != 1 || !td__graph_equal(g, f->graphs.v[0], why, sizeof why))
         ok = broken(cx, "text comes back as another graph", why);
     else if (td__graph_hash(g) != td__graph_hash(f->graphs.v[0]))
@@ -99,7 +99,7 @@ static bool call_functional(case_run *run, const td_graph *fn, const td_value *i
     bool           again = run->values_only; /* flags are no longer eager's */
     td_functional *f = again || has_facts(fn, in) ? td__functionalize(fn, in) : NULL;
     run->values_only = "the functional graph has none";
-    run->refused = !f;
+    run->refused = td_is_nil(f);
     if (f && again) f->no_history = run->values_only;
     bool ok = f && is_sound(f->g, TD_STAGE_FUNCTIONAL);
     ok = ok && clean(f->g, TD_STAGE_FUNCTIONAL, *(unsigned *)run->way->env);
@@ -270,7 +270,7 @@ static void check_text(const char *text, size_t n, td_dtype floats, prog_result 
     if (cx) cx->default_dtype = floats;
     *r = (prog_result){.verdict = PROG_BROKEN};
     td_gfile *f = cx ? td__gfile_parse(cx, text, n, "program.td") : NULL;
-    if (!f || f->cases.n == 0) {
+    if (td_is_nil(f) || f->cases.n == 0) {
         snprintf(r->why, sizeof r->why, "%s", cx ? td_message(cx) : "no memory");
         snprintf(r->kind, sizeof r->kind, "no program");
     } else {

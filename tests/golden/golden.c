@@ -80,7 +80,7 @@ static td_fn *compile(const td_graph *g) {
 static bool compile_to(td_gfile *f, int i, const char *stage) {
     td_graph *g = f->graphs.v[i], *to = NULL;
     td_fn    *fn = compile(g);
-    if (!fn) return false;
+    if (td_is_nil(fn)) return false;
     const td_plan *p = fn->specs->plan;
     if (!strcmp(stage, "to_joint")) to = td__graph_clone(p->j->g);
     else if (p->h)

@@ -103,7 +103,7 @@ static bool compute(td_ctx *cx, const report *r, td_op op, inputs *to, td_fn **f
     td_value out[64];
     memset(to, 0, sizeof *to);
     td_rng_set(cx, 5, 0);
-    if (!f) return inputs_call(cx, r->s, op, NULL, to);
+    if (td_is_nil(f)) return inputs_call(cx, r->s, op, NULL, to);
     if (!inputs_build(cx, r->s, op, NULL, to)) return false;
     each_tensor(to, add_arg, &args);
     *may = find_rounding(cx, to, (td_values){args.v, args.n});

@@ -278,7 +278,7 @@ static void test_faults(const td_gfile *f) {
 int main(void) {
     td_ctx   *cx = td_open();
     td_gfile *f = td__gfile_parse(cx, text, strlen(text), "text.td");
-    check_that(f != NULL, "the text", td_message(cx));
+    check_that(!td_is_nil(f), "the text", td_message(cx));
     if (f) {
         test_rows(f);
         test_errors(f);

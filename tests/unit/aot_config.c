@@ -55,7 +55,7 @@ TEST(a_wrong_setting_is_refused_by_name) {
     td_config_get(cx, &c);
     c.memory_budget = 2;
     td_aot_opts o = {TD_AOT_OPTS, .config = &c};
-    CHECK(!td_aot_function(cx, product, NULL, &o));
+    CHECK(td_is_nil(td_aot_function(cx, product, NULL, &o)));
     CHECK(td_error(cx) == TD_E_ARG && strstr(td_message(cx), "memory_budget"));
     td_close(cx);
 }

@@ -15,7 +15,7 @@ static double digest(td_module *m, td_fn *f, td_tensor *x) {
     bool       ok = f ? td_invoke(f, TD_ARGS(x), out, 3)
                       : td_module_call_values(m, TD_ARGS(x), v, 3) == 3;
     TD_CHECK_THAT(ok, "%s", td_message(cx));
-    for (int i = 0; i < 3 && !f; i++) out[i] = v[i].u.t;
+    for (int i = 0; i < 3 && td_is_nil(f); i++) out[i] = v[i].u.t;
     CHECK(td_backward(td_sum(td_square(out[0]))));
     for (int i = 0; i < 3; i++) all = td_add(all, td_sum(td_detach(out[i])));
     int n = td_module_parameters(m, p, 8);

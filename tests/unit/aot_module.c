@@ -180,7 +180,7 @@ TEST(wrong_arguments_are_counted_without_the_members) {
     td_tensor *y, *theirs = td_ones(other, TD_SHAPE(4, 3));
 
     CHECK(!td_invoke(f, TD_ARGS(theirs), &y, 1) && td_is_nil(y));
-    CHECK(aot_says(cx, TD_E_ARG, "Tower: argument 0 is nil or of another context"));
+    CHECK(aot_says(cx, TD_E_ARG, "Tower: argument 0 belongs to another context"));
     CHECK(!td_invoke(f, (td_values){NULL, 0}, &y, 1));
     CHECK(aot_says(cx, TD_E_ARG, "there is no argument 0"));
     td_fn_drop(f);

@@ -177,10 +177,10 @@ TEST(wrong_options_are_refused_and_callbacks_dropped) {
     td_aot_opts o = {TD_AOT_OPTS, .n_params = -1};
     o.pass = (td_pass){.run = look, .env = &s, .drop = drop_seen};
 
-    CHECK(!td_aot_function(a.cx, layer, NULL, &o) && s.dropped == 1);
+    CHECK(td_is_nil(td_aot_function(a.cx, layer, NULL, &o)) && s.dropped == 1);
     CHECK(aot_says(a.cx, TD_E_ARG, "-1 parameters"));
     o = (td_aot_opts){TD_AOT_OPTS, .log = "grafs"};
-    CHECK(!td_aot_function(a.cx, layer, NULL, &o));
+    CHECK(td_is_nil(td_aot_function(a.cx, layer, NULL, &o)));
     CHECK(aot_says(a.cx, TD_E_ARG, "there is no topic grafs"));
     o = (td_aot_opts){TD_AOT_OPTS, .decompose = "nosuch"};
     td_fn *f = td_aot_function(a.cx, layer, NULL, &o);
@@ -405,7 +405,8 @@ TEST(stages_show_the_program_and_the_joint_graph) {
 
     td_fn *f = td_stage_compile(s);
     CHECK(right(&a, f) && td_fn_specializations(f) == 1);
-    CHECK(!td_stage_compile(s) && aot_says(a.cx, TD_E_ARG, "has been compiled"));
+    CHECK(td_is_nil(td_stage_compile(s)) &&
+          aot_says(a.cx, TD_E_ARG, "has been compiled"));
     CHECK(!td_stage_program(s) && !td_stage_joint(s) && td_stage_inputs(s) == 0);
     td_stage_drop(s);
     td_tensor *y, *x = td_randn(a.cx, TD_SHAPE(5, 3));
@@ -489,7 +490,7 @@ TEST(a_stage_that_fails_gives_nothing) {
     args       a = args_make();
     td_staged *s = td_stage_capture(a.cx, layer, NULL, TD_ARGS(a.w, a.seen), NULL);
 
-    CHECK(!s && aot_says(a.cx, TD_E_ARG, "there is no argument 2"));
+    CHECK(td_is_nil(s) && aot_says(a.cx, TD_E_ARG, "there is no argument 2"));
     td_stage_drop(s);
     td_close(a.cx);
 }

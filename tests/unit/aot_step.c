@@ -326,7 +326,7 @@ TEST(state_of_another_context_is_refused) {
     td_ctx     *cx = td_open(), *other = td_open();
     td_tensor  *t = td_ones(other, TD_SHAPE());
     td_aot_opts o = {TD_AOT_OPTS, .state = {&t, 1}};
-    CHECK(!td_aot_step(cx, with_grad, NULL, &o) && td_error(cx) == TD_E_ARG);
+    CHECK(td_is_nil(td_aot_step(cx, with_grad, NULL, &o)) && td_error(cx) == TD_E_ARG);
     td_close(other);
     td_close(cx);
 }

@@ -55,7 +55,7 @@ TEST(nodes_carry_what_their_region_asks_for) {
     CHECK(strstr(b.s, "tanh(%3) prefer_recompute 1\n") != NULL);
     CHECK(strstr(b.s, " must_save 2\n") != NULL);
     td_gfile *f = td__gfile_parse(cx, b.s, b.n, "text");
-    TD_CHECK_THAT(f != NULL, "%s", td_message(cx));
+    TD_CHECK_THAT(!td_is_nil(f), "%s", td_message(cx));
     check_tags(f->graphs.v[0], TD_OP_matmul);
     td_graph *again = td__capture_graph(f->graphs.v[0], in);
     TD_CHECK_THAT(again != NULL, "%s", td_message(cx));

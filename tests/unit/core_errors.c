@@ -269,7 +269,8 @@ TEST(a_null_tensor_is_reported_to_stderr_and_gives_nil) {
     CHECK(strstr(text, "relu: argument a must be a tensor, got NULL") != NULL);
     CHECK(strstr(text, "exp: argument a must be a tensor, got NULL") != NULL);
     CHECK(strstr(text, "zeros: the context is NULL") != NULL);
-    CHECK(strstr(text, "cat: argument tensors must be a list of tensors") != NULL);
+    CHECK(strstr(text, "cat: argument tensors must be a list of at least one tensor, "
+                       "got an empty list") != NULL);
 }
 
 TEST(a_null_beside_a_tensor_is_an_error_of_its_context) {

@@ -79,7 +79,7 @@ static void check_derivatives(td_body *body, int n_out, bool twice) {
     td_tensor  *x = td_requires_grad_(td_to(td_randn(cx, TD_SHAPE(3, 4)), TD_F64));
     td_tensor  *w = td_requires_grad_(td_to(td_randn(cx, TD_SHAPE(3, 4)), TD_F64));
     td_program *p = td_capture(cx, body, NULL, TD_ARGS(x, w));
-    TD_CHECK_THAT(p != NULL, "%s", td_message(cx));
+    TD_CHECK_THAT(!td_is_nil(p), "%s", td_message(cx));
     bool ok =
         td_gradcheck(cx, run_program, p, TD_LIST(x, w), n_out, NULL) &&
         (!twice || td_gradgradcheck(cx, run_program, p, TD_LIST(x, w), n_out, NULL));

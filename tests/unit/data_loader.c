@@ -262,9 +262,10 @@ TEST(part_of_a_file_is_a_file) {
     CHECK(at[0] == 50);
     td_loader_close(l);
     o.count = 99;
-    CHECK(!over(cx, o) && says(cx, TD_E_ARG, "99 tokens from 50 on are not among"));
+    CHECK(td_is_nil(over(cx, o)) &&
+          says(cx, TD_E_ARG, "99 tokens from 50 on are not among"));
     o.first = -1;
-    CHECK(!over(cx, o) && says(cx, TD_E_ARG, "from -1 on"));
+    CHECK(td_is_nil(over(cx, o)) && says(cx, TD_E_ARG, "from -1 on"));
     td_close(cx);
 }
 
@@ -303,7 +304,7 @@ TEST(what_is_no_file_of_tokens_is_refused) {
                {".", "not a regular file", TD_TOKENS_U8}};
 
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
-        CHECK(!open_as(cx, row[i].name, row[i].type));
+        CHECK(td_is_nil(open_as(cx, row[i].name, row[i].type)));
         CHECK(says(cx, TD_E_IO, row[i].says));
     }
     files_end();
@@ -314,12 +315,14 @@ TEST(options_out_of_range_are_refused) {
     td_ctx        *cx = td_open();
     td_loader_opts o = how(TD_ORDER_SHUFFLED, 0);
     o.batch = 0;
-    CHECK(!over(cx, o) && says(cx, TD_E_ARG, "batch is 0, and must be at least 1"));
+    CHECK(td_is_nil(over(cx, o)) &&
+          says(cx, TD_E_ARG, "batch is 0, and must be at least 1"));
     o.batch = INT64_MAX;
-    CHECK(!over(cx, o) && says(cx, TD_E_ARG, "out of range"));
+    CHECK(td_is_nil(over(cx, o)) && says(cx, TD_E_ARG, "out of range"));
     o = how(TD_ORDER_SHUFFLED, -2);
-    CHECK(!over(cx, o) && says(cx, TD_E_ARG, "out of range"));
-    CHECK(!td_loader_over(cx, tokens(), N, NULL) && says(cx, TD_E_ARG, "batch is 0"));
+    CHECK(td_is_nil(over(cx, o)) && says(cx, TD_E_ARG, "out of range"));
+    CHECK(td_is_nil(td_loader_over(cx, tokens(), N, NULL)) &&
+          says(cx, TD_E_ARG, "batch is 0"));
     td_close(cx);
 }
 

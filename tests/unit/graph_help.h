@@ -32,7 +32,7 @@ static inline void check_refuses(const char *text, const char *message) {
     td_ctx   *cx = td_open();
     td_gfile *f = parse(cx, text);
 
-    CHECK(f == NULL);
+    CHECK(td_is_nil(f));
     CHECK_MESSAGE(cx, message);
     CHECK(td_error(cx) == TD_E_ARG);
 

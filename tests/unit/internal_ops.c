@@ -81,7 +81,7 @@ static bool call(td_ctx *cx, const char *text) {
     snprintf(all, sizeof all,
              "func @f(%%a, %%b, %%i, %%j, %%s, %%x) {\n  %s\n  return\n}\n", text);
     td_gfile *f = td__gfile_parse(cx, all, strlen(all), "text.td");
-    if (!f) return false;
+    if (td_is_nil(f)) return false;
     td_value in[6] = {zeros(cx, TD_F32, 2), zeros(cx, TD_F32, 1), zeros(cx, TD_I64, 2),
                       zeros(cx, TD_I64, 1), zeros(cx, TD_F32, 0), zeros(cx, TD_F32, 4)};
     bool     ok = td__graph_replay(f->graphs.v[0], in, in);

@@ -93,12 +93,14 @@ TEST(what_may_not_be_registered_is_refused_with_the_reason) {
     CHECK(td_is_nil(td_module_param(m, "o", td_ones(other, TD_SHAPE(2)))));
     CHECK(says(cx, TD_E_ARG, "another context"));
     td_module *in = td_module_find(m, "layers.0");
-    CHECK(!td_module_child(in, "up", m) && says(cx, TD_E_ARG, "itself inside"));
+    CHECK(td_is_nil(td_module_child(in, "up", m)) &&
+          says(cx, TD_E_ARG, "itself inside"));
     td_module_free(in);
     CHECK(says(cx, TD_E_ARG, "is freed with it"));
     CHECK(td_is_nil(td_module_get(m, "layers.7.weight")));
     CHECK(says(cx, TD_E_ARG, "Net has no parameter or buffer \"layers.7.weight\""));
-    CHECK(!td_module_find(m, "tok.x") && says(cx, TD_E_ARG, "no child \"tok.x\""));
+    CHECK(td_is_nil(td_module_find(m, "tok.x")) &&
+          says(cx, TD_E_ARG, "no child \"tok.x\""));
     CHECK(td_module_parameters(m, NULL, 0) == 4);
     td_module_free(m);
     td_close(other);
@@ -393,7 +395,8 @@ TEST(states_with_things_of_their_own_are_copied_by_their_type) {
     td_module_free(td_module_copy(m));
     CHECK(alive == 1 && td_ok(cx));
     td_module_child(m, "s", td_module_make(cx, &selfish_type));
-    CHECK(!td_module_copy(m) && says(cx, TD_E_ARG, "\"s\": a Selfish has a drop"));
+    CHECK(td_is_nil(td_module_copy(m)) &&
+          says(cx, TD_E_ARG, "\"s\": a Selfish has a drop"));
     td_module_free(m);
     CHECK(alive == -1);
     td_close(cx);

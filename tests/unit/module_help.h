@@ -20,7 +20,7 @@ static const td_module_type linear_type = {.name = "Linear",
 
 static inline td_module *linear_make(td_ctx *cx, int in, int out, bool bias) {
     td_module *m = td_module_make(cx, &linear_type);
-    if (!m) return NULL;
+    if (td_is_nil(m)) return NULL;
     linear *l = td_module_state(m);
     td_module_param(m, "weight", td_randn(cx, TD_SHAPE(out, in)));
     td_module_param(m, "bias", bias ? td_randn(cx, TD_SHAPE(out)) : NULL);
@@ -47,7 +47,8 @@ static const td_module_type net_type = {.name = "Net", .forward = net_forward};
 
 /* Adds the child, or frees it: what failed is of no use. */
 static inline td_module *net_add(td_module *m, const char *name, td_module *child) {
-    if (child && !td_module_child(m, name, child)) td_module_free(child), child = NULL;
+    if (child && td_is_nil(td_module_child(m, name, child)))
+        td_module_free(child), child = NULL;
     return child;
 }
 
@@ -55,7 +56,7 @@ static inline td_module *net_add(td_module *m, const char *name, td_module *chil
 static inline td_module *net_make(td_ctx *cx) {
     static const float mask[] = {1, 0, 1};
     td_module         *m = td_module_make(cx, &net_type);
-    if (!m) return NULL;
+    if (td_is_nil(m)) return NULL;
     td_module *tok = net_add(m, "tok", td_module_make(cx, &tok_type));
     td_module *layers = net_add(m, "layers", td_module_make(cx, &list_type));
     td_module *head = net_add(m, "head", linear_make(cx, 3, 4, false));

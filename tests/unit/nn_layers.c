@@ -171,25 +171,26 @@ TEST(wrong_options_are_refused_with_the_layers_name) {
     td_nn_norm_opts      norm = {TD_NN_NORM_OPTS, .eps = -1};
     td_nn_rnn_opts       deep = {TD_NN_RNN_OPTS, .layers = 99};
 
-    CHECK(!td_nn_linear(cx, 0, 3, NULL));
+    CHECK(td_is_nil(td_nn_linear(cx, 0, 3, NULL)));
     CHECK(says(cx, TD_E_ARG, "Linear: in is 0, and must be at least 1"));
-    CHECK(!td_nn_conv2d(cx, 4, 3, TD_DIMS(3), &uneven));
+    CHECK(td_is_nil(td_nn_conv2d(cx, 4, 3, TD_DIMS(3), &uneven)));
     CHECK(says(cx, TD_E_ARG, "Conv2d: 4 to 3 channels do not make 2 groups"));
-    CHECK(!td_nn_conv1d(cx, 4, 3, 0, NULL));
+    CHECK(td_is_nil(td_nn_conv1d(cx, 4, 3, 0, NULL)));
     CHECK(says(cx, TD_E_ARG, "Conv1d: kernel is 0, and must be at least 1"));
-    CHECK(!td_nn_conv2d(cx, 4, 3, TD_DIMS(3), &lists));
+    CHECK(td_is_nil(td_nn_conv2d(cx, 4, 3, TD_DIMS(3), &lists)));
     CHECK(says(cx, TD_E_ARG, "Conv2d: stride has 3 entries, and takes 1 or 2"));
-    CHECK(!td_nn_embedding(cx, 5, 2, &far));
+    CHECK(td_is_nil(td_nn_embedding(cx, 5, 2, &far)));
     CHECK(says(cx, TD_E_INDEX, "Embedding: padding_idx is 5, of 5 rows"));
-    CHECK(!td_nn_layer_norm(cx, TD_SHAPE(3), &norm));
+    CHECK(td_is_nil(td_nn_layer_norm(cx, TD_SHAPE(3), &norm)));
     CHECK(says(cx, TD_E_ARG, "LayerNorm: eps is -1"));
-    CHECK(!td_nn_group_norm(cx, 3, 4, NULL));
+    CHECK(td_is_nil(td_nn_group_norm(cx, 3, 4, NULL)));
     CHECK(says(cx, TD_E_ARG, "GroupNorm: 4 channels do not make 3 groups"));
-    CHECK(!td_nn_multihead_attention(cx, 6, 4, NULL));
+    CHECK(td_is_nil(td_nn_multihead_attention(cx, 6, 4, NULL)));
     CHECK(says(cx, TD_E_ARG, "a dim of 6 does not make 4 heads"));
-    CHECK(!td_nn_dropout(cx, NAN) && says(cx, TD_E_ARG, "Dropout: p is nan"));
-    CHECK(!td_nn_gru(cx, 1, 1, &deep) && says(cx, TD_E_ARG, "GRU: 99 layers"));
-    CHECK(!td_nn_max_pool2d(cx, TD_DIMS(1, 2, 3), TD_ALL, TD_ALL));
+    CHECK(td_is_nil(td_nn_dropout(cx, NAN)) && says(cx, TD_E_ARG, "Dropout: p is nan"));
+    CHECK(td_is_nil(td_nn_gru(cx, 1, 1, &deep)) &&
+          says(cx, TD_E_ARG, "GRU: 99 layers"));
+    CHECK(td_is_nil(td_nn_max_pool2d(cx, TD_DIMS(1, 2, 3), TD_ALL, TD_ALL)));
     CHECK(says(cx, TD_E_ARG, "MaxPool2d: a list of 3 entries"));
     CHECK(living(cx) == 0);
     td_close(cx);
@@ -224,18 +225,19 @@ TEST(what_nests_a_failed_constructor_frees_everything) {
     td_module *m = td_nn_sequential(cx, TD_MODULES(td_nn_linear(cx, 2, 3, NULL),
                                                    td_nn_linear(cx, -1, 2, NULL),
                                                    td_nn_linear(cx, 2, 3, NULL)));
-    CHECK(!m && says(cx, TD_E_ARG, "Linear: in is -1"));
+    CHECK(td_is_nil(m) && says(cx, TD_E_ARG, "Linear: in is -1"));
     td_module *shared = td_nn_linear(cx, 2, 2, NULL);
-    CHECK(!td_nn_sequential(cx, TD_MODULES(shared, NULL, shared)));
+    CHECK(td_is_nil(td_nn_sequential(cx, TD_MODULES(shared, NULL, shared))));
     CHECK(says(cx, TD_E_ARG, "Sequential: module 1 is NULL"));
     shared = td_nn_linear(cx, 2, 2, NULL);
-    CHECK(!td_nn_sequential(cx, TD_MODULES(NULL, shared, shared)));
+    CHECK(td_is_nil(td_nn_sequential(cx, TD_MODULES(NULL, shared, shared))));
     CHECK(says(cx, TD_E_ARG, "Sequential: module 0 is NULL"));
-    CHECK(!td_nn_add(NULL, "x", td_nn_relu(cx)));
-    CHECK(says(cx, TD_E_ARG, "td_nn_add: \"x\" has no module to join"));
+    CHECK(td_is_nil(td_nn_add(NULL, "x", td_nn_relu(cx))));
+    CHECK(says(cx, TD_E_ARG, "td_nn_add: the module is NULL"));
     m = td_nn_list(cx, TD_MODULES(td_nn_linear(cx, 2, 2, NULL)));
-    CHECK(!td_nn_add(m, "0", td_nn_relu(cx)) && says(cx, TD_E_ARG, "name is taken"));
-    CHECK(!td_nn_append(m, m) && says(cx, TD_E_ARG, "itself inside"));
+    CHECK(td_is_nil(td_nn_add(m, "0", td_nn_relu(cx))) &&
+          says(cx, TD_E_ARG, "name is taken"));
+    CHECK(td_is_nil(td_nn_append(m, m)) && says(cx, TD_E_ARG, "itself inside"));
     CHECK(td_nn_append(m, td_nn_relu(cx)) && td_module_children(m) == 2);
     td_module_free(m);
     CHECK(living(cx) == 0);

@@ -32,7 +32,7 @@ static inline td_program *capture_at(td_ctx *cx, td_body *body, make_fn *make, n
     prepare(cx, &model, make, n);
     td_program *p =
         td_capture_with(cx, body, NULL, (td_values){model.in, model.n_in}, opts);
-    TD_CHECK_THAT(p != NULL, "%s", td_message(cx));
+    TD_CHECK_THAT(!td_is_nil(p), "%s", td_message(cx));
     return p;
 }
 

@@ -64,8 +64,8 @@ static bool reads_sizes(td_call *c) {
 
 TEST(a_list_of_numbers_is_refused_with_a_remedy) {
     td_ctx *cx = td_open();
-    CHECK(!td_capture_with(cx, reads_sizes, NULL, TD_ARGS(td_ones(cx, TD_SHAPE(4, 3))),
-                           &all_sizes));
+    CHECK(td_is_nil(td_capture_with(cx, reads_sizes, NULL,
+                                    TD_ARGS(td_ones(cx, TD_SHAPE(4, 3))), &all_sizes)));
     CHECK(td_error(cx) == TD_E_TRACE && strstr(td_message(cx), "td_sym_sizes"));
     td_close(cx);
 }
@@ -77,8 +77,8 @@ static bool misuses(td_call *c) {
 
 TEST(a_handle_computed_by_other_means_is_refused) {
     td_ctx *cx = td_open();
-    CHECK(!td_capture_with(cx, misuses, NULL, TD_ARGS(td_ones(cx, TD_SHAPE(4, 3))),
-                           &all_sizes));
+    CHECK(td_is_nil(td_capture_with(cx, misuses, NULL,
+                                    TD_ARGS(td_ones(cx, TD_SHAPE(4, 3))), &all_sizes)));
     CHECK(td_error(cx) == TD_E_TRACE && strstr(td_message(cx), "td_sym_add"));
     td_close(cx);
 }
@@ -114,7 +114,7 @@ static void check_counts(td_body *body) {
     td_program *p =
         td_capture_with(cx, body, NULL, TD_ARGS(counted(cx, 6, 3)), &all_sizes);
     td_value a[4], b[4];
-    TD_CHECK_THAT(p != NULL, "%s", td_message(cx));
+    TD_CHECK_THAT(!td_is_nil(p), "%s", td_message(cx));
     for (int n = 4; n < 9; n++)
         for (int set = 0; set <= n; set++) {
             td_tensor *x = counted(cx, n, set);
@@ -163,7 +163,7 @@ TEST(what_is_expected_is_checked_when_it_runs) {
     td_value    out[1];
     td_program *p =
         td_capture_with(cx, needs_two, NULL, TD_ARGS(counted(cx, 6, 3)), &all_sizes);
-    TD_CHECK_THAT(p != NULL, "%s", td_message(cx));
+    TD_CHECK_THAT(!td_is_nil(p), "%s", td_message(cx));
     char *text = text_of_program(p);
     TD_CHECK_THAT(strstr(text, "expect(u0, \">=\", 2)") != NULL, "%s", text);
     CHECK(td_program_run(p, TD_ARGS(counted(cx, 9, 2)), out, 1));
@@ -181,7 +181,8 @@ static bool asks(td_call *c) {
 
 TEST(a_size_nobody_knows_is_no_number) {
     td_ctx *cx = td_open();
-    CHECK(!td_capture_with(cx, asks, NULL, TD_ARGS(counted(cx, 6, 3)), &all_sizes));
+    CHECK(td_is_nil(
+        td_capture_with(cx, asks, NULL, TD_ARGS(counted(cx, 6, 3)), &all_sizes)));
     CHECK(td_error(cx) == TD_E_TRACE && strstr(td_message(cx), "data-dependent"));
     CHECK(strstr(td_message(cx), "sym_unbacked.c") != NULL);
     td_close(cx);
@@ -199,7 +200,7 @@ TEST(sizes_that_meet_must_be_equal) {
         td_capture_with(cx, meets, NULL,
                         TD_ARGS(counted(cx, 6, 3), td_ones(cx, TD_SHAPE(3))),
                         &all_sizes);
-    TD_CHECK_THAT(p != NULL, "%s", td_message(cx));
+    TD_CHECK_THAT(!td_is_nil(p), "%s", td_message(cx));
     char *text = text_of_program(p);
     TD_CHECK_THAT(strstr(text, "expect(") != NULL, "%s", text);
     CHECK(td_program_run(p, TD_ARGS(counted(cx, 9, 5), td_ones(cx, TD_SHAPE(5))), out,

@@ -42,7 +42,7 @@ static const td_module_type tower_type = {.name = "Tower",
 
 static inline td_module *norm_make(td_ctx *cx) {
     td_module *m = td_module_make(cx, &norm_type);
-    if (!m) return NULL;
+    if (td_is_nil(m)) return NULL;
     norm *n = td_module_state(m);
     n->weight = td_module_param(m, "weight", td_ones(cx, TD_SHAPE(2)));
     n->bias = td_module_param(m, "bias", td_zeros(cx, TD_SHAPE(2)));
@@ -56,7 +56,7 @@ static inline td_module *norm_make(td_ctx *cx) {
 /* NULL after a failure. */
 static inline td_module *tower_make(td_ctx *cx) {
     td_module *m = td_module_make(cx, &tower_type), *n = m ? norm_make(cx) : NULL;
-    if (!m) return NULL;
+    if (td_is_nil(m)) return NULL;
     tower *t = td_module_state(m);
     td_module_param(m, "in", td_randn(cx, TD_SHAPE(3, 2)));
     if (td_ok(cx)) td_module_param(m, "out", td_module_get(m, "in"));

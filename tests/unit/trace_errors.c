@@ -12,7 +12,7 @@ static void check_refused(td_body *body, td_code code, const char *words) {
     uint64_t version = td_version(x), offset = td_rng_offset(cx);
     td_mode *top = cx->top;
 
-    CHECK(td_capture(cx, body, NULL, TD_ARGS(x, 2)) == NULL);
+    CHECK(td_is_nil(td_capture(cx, body, NULL, TD_ARGS(x, 2))));
 
     TD_CHECK_THAT(td_error(cx) == code && strstr(td_message(cx), words),
                   "%s: \"%s\" without \"%s\"", td_code_name(td_error(cx)),
@@ -176,7 +176,7 @@ TEST(a_tensor_carried_out_of_a_capture_has_no_bytes) {
     CHECK_OK(cx);
     CHECK(isnan(td_item(td_sum(kept))) && td_error(cx) == TD_E_TRACE);
     td_clear(cx);
-    CHECK(!td_capture(cx, uses_kept, NULL, TD_ARGS(x)));
+    CHECK(td_is_nil(td_capture(cx, uses_kept, NULL, TD_ARGS(x))));
     CHECK(strstr(td_message(cx), "of another capture"));
     td_program_drop(p);
     td_close(cx);
@@ -229,7 +229,7 @@ TEST(running_out_of_memory_at_any_point_leaves_no_trace) {
         td_program *p = td_capture(cx, closes_over, NULL, TD_ARGS(x));
         bool        hit = td__fault_count() > k;
         td__fault_arm(-1, false);
-        CHECK(p ? td_ok(cx) : td_error(cx) == TD_E_MEMORY);
+        CHECK(!td_is_nil(p) ? td_ok(cx) : td_error(cx) == TD_E_MEMORY);
         CHECK(!cx->fake && cx->top == cx->tape && !cx->tape->below);
         td_program_drop(p);
         td_clear(cx);

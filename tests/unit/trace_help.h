@@ -150,7 +150,7 @@ static inline void check_text(td_ctx *cx, const td_graph *g) {
     td_buf text = {0}, again = {0};
     CHECK(td__graph_print(&text, g, TD_PRINT_TYPES));
     td_gfile *f = td__gfile_parse(cx, td__buf_str(&text), text.n, "text");
-    TD_CHECK_THAT(f != NULL, "%s in\n%s", td_message(cx), td__buf_str(&text));
+    TD_CHECK_THAT(!td_is_nil(f), "%s in\n%s", td_message(cx), td__buf_str(&text));
     CHECK(td__graph_print(&again, f->graphs.v[0], TD_PRINT_TYPES));
     CHECK_STR(td__buf_str(&again), td__buf_str(&text));
     td__gfile_drop(f);
@@ -211,9 +211,9 @@ static inline void run_captured(td_ctx *cx, world *w, td_body *body, void *env,
     for (int i = 0; i < model.n_in; i++)
         if (nth(&model, i)) CHECK(td_version(nth(&model, i)) == versions[i]);
     CHECK(td_rng_offset(cx) == offset && td_grad_enabled(cx) == grad);
-    w->ok = p != NULL;
+    w->ok = !td_is_nil(p);
     w->n_out = p ? td_program_results(p) : 0;
-    if (!p) return;
+    if (td_is_nil(p)) return;
     td_graph *g = td__capture(cx, body, env, args);
     CHECK_OK(cx);
     TD_CHECK_THAT(td__graph_verify(g, TD_STAGE_PROGRAM), "%s", td_message(cx));
@@ -259,7 +259,7 @@ static inline void check_body(td_body *body, make_fn *make) {
 /* The text of the program for these arguments; the caller frees. */
 static inline char *text_of_body(td_ctx *cx, td_body *body, td_values args) {
     td_program *p = td_capture(cx, body, NULL, args);
-    TD_CHECK_THAT(p != NULL, "%s", td_message(cx));
+    TD_CHECK_THAT(!td_is_nil(p), "%s", td_message(cx));
     size_t n = td_program_text(p, NULL, 0);
     char  *s = malloc(n + 1);
     td_program_text(p, s, n + 1);

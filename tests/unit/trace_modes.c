@@ -186,7 +186,7 @@ TEST(a_mode_left_pushed_by_a_body_is_an_error) {
     td_ctx      *cx = td_open();
     diary        d = {""};
     td_mode_hook m = {.call = note, .env = &d};
-    CHECK(!td_capture(cx, pushes, &m, TD_ARGS(td_ones(cx, TD_SHAPE(2)))));
+    CHECK(td_is_nil(td_capture(cx, pushes, &m, TD_ARGS(td_ones(cx, TD_SHAPE(2))))));
     CHECK(strstr(td_message(cx), "left a mode pushed"));
     CHECK(m.link == NULL);
     td_close(cx);

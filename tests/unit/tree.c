@@ -108,7 +108,7 @@ TEST(a_wrong_spec_is_an_error_with_its_column) {
     td_ctx  *cx = td_open();
     td_value v[2] = {TD_V(1), TD_V(2)};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
-        CHECK(!td_tree_from(cx, wrong[i].spec, (td_values){v, 2}));
+        CHECK(td_is_nil(td_tree_from(cx, wrong[i].spec, (td_values){v, 2})));
         TD_CHECK_THAT(td_error(cx) == TD_E_ARG &&
                           strstr(td_message(cx), wrong[i].words),
                       "%s: %s", wrong[i].spec, td_message(cx));

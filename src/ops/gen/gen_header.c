@@ -1,7 +1,9 @@
 /* gen_header.c -- include/tandem/ops.h: a documented flat function per op, and
  * sugar macros that take numbers where tensors go and leave out trailing
- * arguments that have defaults. */
+ * arguments that have defaults; what stands for results comes behind them. */
 #include "ops/gen/gen.h"
+
+#include <string.h>
 
 static void write_default(FILE *f, const td_param *p) {
     td_value v = p->def;
@@ -40,12 +42,24 @@ static bool takes_number(const td_param *p) {
            p->type == TD_T_OPT_FLOAT;
 }
 
-/* One macro that takes the first `given` parameters and fills in the rest. */
-static void write_macro(FILE *f, td_op op, const char *macro, int given) {
+/* Ops whose first argument may be left out, as in PyTorch: arange(end). */
+static const char *first_default(td_op op) {
+    const char *name = td__ops[op].name;
+    return !strcmp(name, "arange")    ? "td_value_int(0)"
+           : !strcmp(name, "randint") ? "0"
+                                      : NULL;
+}
+
+static int results_given(const td_schema *s) {
+    return td__gen_is_list(s) ? 2 : s->n_out > 1 ? s->n_out - 1 : 0;
+}
+
+/* One macro that takes `given` parameters from `from` on and fills in the rest. */
+static void write_macro(FILE *f, td_op op, const char *macro, int from, int given) {
     const td_schema *s = &td__gen_schemas[op];
     const char      *sep = "";
-    bool list = td__gen_is_list(s), create = td__ops[op].flags & TD_OPF_CREATE;
-    int  outs = list ? 2 : s->n_out > 1 ? s->n_out - 1 : 0;
+    bool             create = td__ops[op].flags & TD_OPF_CREATE;
+    int              outs = results_given(s);
     fprintf(f, "#define %s(", macro);
     if (create) fprintf(f, "cx"), sep = ", ";
     for (int i = 0; i < given + outs; i++, sep = ", ") fprintf(f, "%sx%d", sep, i);
@@ -54,11 +68,61 @@ static void write_macro(FILE *f, td_op op, const char *macro, int given) {
     if (create) fprintf(f, "(cx)"), sep = ", ";
     for (int i = 0; i < s->n_in; i++, sep = ", ") {
         fprintf(f, "%s", sep);
-        if (i >= given) write_default(f, &s->in[i]);
-        else fprintf(f, takes_number(&s->in[i]) ? "TD_V(x%d)" : "(x%d)", i);
+        if (i < from) fprintf(f, "%s", first_default(op));
+        else if (i - from >= given) write_default(f, &s->in[i]);
+        else fprintf(f, takes_number(&s->in[i]) ? "TD_V(x%d)" : "(x%d)", i - from);
     }
     for (int i = 0; i < outs; i++) fprintf(f, ", (x%d)", given + i);
     fprintf(f, "))\n");
+}
+
+/* What an op takes, for the message of a call with another count. */
+static void write_usage(FILE *f, td_op op, int required) {
+    const td_schema *s = &td__gen_schemas[op];
+    const char      *sep = "";
+    fprintf(f, "td_%s(", td__ops[op].name);
+    if (td__ops[op].flags & TD_OPF_CREATE) fprintf(f, "cx"), sep = ", ";
+    for (int i = 0; i < s->n_in; i++, sep = ", ")
+        fprintf(f, i < required && (i || !first_default(op)) ? "%s%s" : "%s[%s]", sep,
+                s->in[i].name);
+    if (td__gen_is_list(s)) fprintf(f, "%sout, cap", sep);
+    for (int i = 1; i < s->n_out; i++, sep = ", ")
+        fprintf(f, "%s&%s", sep, s->out[i].name);
+    fprintf(f, ")");
+}
+
+/* A list of tensors among the arguments: they are taken as the fields of a struct, so
+ * that (td_tensors){v, n} can stand among them. */
+static bool takes_list(const td_schema *s) {
+    bool list = false;
+    if (s->n_out != 1 || td__gen_is_list(s)) return false;
+    for (int i = 0; i < s->n_in; i++) {
+        const td_param *p = &s->in[i];
+        list |= p->type == TD_T_TENSORS || p->type == TD_T_OPT_TENSORS;
+        bool zero =
+            !p->has_default ||
+            ((p->def.kind == TD_K_INT || p->def.kind == TD_K_BOOL) && !p->def.u.i);
+        if (takes_number(p) || !zero) return false;
+    }
+    return list;
+}
+
+static void write_fields(FILE *f, td_op op) {
+    const td_schema *s = &td__gen_schemas[op];
+    const char      *name = td__ops[op].name;
+    fprintf(f, "typedef struct td__in_%s {\n", name);
+    for (int i = 0; i < s->n_in; i++)
+        fprintf(f, "    %s%s%s;\n", td__gen_c_type(&s->in[i]), s->in[i].name,
+                s->in[i].has_default ? " TD_0" : "");
+    fprintf(f, "    char end TD_0;\n} td__in_%s;\n", name);
+    fprintf(f, "static inline td_tensor *td__list_%s(td__in_%s in) {\n", name, name);
+    fprintf(f, "    return td_op_%s(", name);
+    for (int i = 0; i < s->n_in; i++)
+        fprintf(f, "%sin.%s", i ? ", " : "", s->in[i].name);
+    fprintf(f,
+            ");\n}\n#define td_%s(...) (TD__AT, td__list_%s(TD__IN(td__in_%s, "
+            "__VA_ARGS__)))\n",
+            name, name, name);
 }
 
 static void write_sugar(FILE *f, td_op op) {
@@ -66,19 +130,41 @@ static void write_sugar(FILE *f, td_op op) {
     const char      *name = td__ops[op].name;
     int              extra = td__ops[op].flags & TD_OPF_CREATE ? 1 : 0, required = 0;
     char             macro[80];
+    int              outs = results_given(s);
     while (required < s->n_in && !s->in[required].has_default) required++;
-    if (s->n_out > 1 || td__gen_is_list(s) || required == s->n_in) {
-        snprintf(macro, sizeof macro, "td_%s", name);
-        write_macro(f, op, macro, s->n_in);
+    if (takes_list(s)) {
+        write_fields(f, op);
         return;
     }
-    fprintf(f, "#define td_%s(...) TD__PICK(TD__%s_, __VA_ARGS__)(__VA_ARGS__)\n", name,
-            name);
-    for (int n = required; n <= s->n_in; n++) {
-        if (n + extra == 0) continue;
-        snprintf(macro, sizeof macro, "TD__%s_%d", name, n + extra);
-        write_macro(f, op, macro, n);
+    if (required == s->n_in && !first_default(op)) {
+        snprintf(macro, sizeof macro, "td_%s", name);
+        write_macro(f, op, macro, 0, s->n_in);
+        return;
     }
+    int least = required - (first_default(op) != NULL), fixed = extra + outs;
+    if (least + fixed == 0) least = 1 - fixed;
+    fprintf(f, "#define td_%s(...) TD__PICK_%d_%d(TD__%s_, __VA_ARGS__)(__VA_ARGS__)\n",
+            name, least + fixed, s->n_in + fixed, name);
+    fprintf(f, "#define TD__%s_N(...) TD__WRONG(\"", name);
+    write_usage(f, op, required);
+    fprintf(f, "\")\n");
+    for (int n = least; n <= s->n_in; n++) {
+        snprintf(macro, sizeof macro, "TD__%s_%d", name, n + fixed);
+        write_macro(f, op, macro, n < required, n);
+    }
+}
+
+/* TD__PICK_2_3(name, ...): name##2 or name##3 by the number of arguments, else name##N. */
+static void write_picks(FILE *f) {
+    for (int most = 1; most <= 16; most++)
+        for (int least = 1; least <= most; least++) {
+            fprintf(f, "#define TD__PICK_%d_%d(name, ...) \\\n    TD__NTH(__VA_ARGS__",
+                    least, most);
+            for (int n = 16; n > 0; n--)
+                if (n < least || n > most) fprintf(f, ", name##N");
+                else fprintf(f, ", name##%d", n);
+            fprintf(f, ", 0)\n");
+        }
 }
 
 static const char opening[] =
@@ -99,13 +185,24 @@ static const char opening[] =
 static const char middle[] =
     "\n#ifdef __cplusplus\n}\n#endif\n\n"
     "#ifndef TD_NO_SUGAR\n\n"
-    "#define TD__COUNT(...) \\\n"
-    "    TD__NTH(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, "
-    "0)\n"
     "#define TD__NTH(a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p, N, ...) N\n"
-    "#define TD__GLUE(a, b) a##b\n"
-    "#define TD__GLUE2(a, b) TD__GLUE(a, b)\n"
-    "#define TD__PICK(name, ...) TD__GLUE2(name, TD__COUNT(__VA_ARGS__))\n\n";
+    "/* A call with a number of arguments that the op does not have. */\n"
+    "#ifdef __cplusplus\n"
+    "#define TD__WRONG(usage) \\\n"
+    "    ([]() -> td_tensor * { \\\n"
+    "        static_assert(sizeof(int) == 0, \"wrong number of arguments: \" usage); "
+    "\\\n"
+    "        return nullptr; \\\n"
+    "    }())\n"
+    "#define TD__IN(T, ...) T{__VA_ARGS__}\n"
+    "#else\n"
+    "#define TD__WRONG(usage) \\\n"
+    "    ((td_tensor *)sizeof(struct { \\\n"
+    "        _Static_assert(0, \"wrong number of arguments: \" usage); \\\n"
+    "        int end; \\\n"
+    "    }))\n"
+    "#define TD__IN(T, ...) ((T){__VA_ARGS__, .end = 0})\n"
+    "#endif\n";
 
 bool td__gen_header(const char *dir) {
     FILE *f = td__gen_open(dir, "include/tandem/ops.h");
@@ -119,6 +216,8 @@ bool td__gen_header(const char *dir) {
         fprintf(f, ";\n");
     }
     fputs(middle, f);
+    write_picks(f);
+    fprintf(f, "\n");
     for (int op = 0; op < TD_OP_COUNT; op++)
         if (!(td__ops[op].flags & TD_OPF_INTERNAL)) write_sugar(f, (td_op)op);
     fprintf(f, "\n#endif\n\n#endif\n");
