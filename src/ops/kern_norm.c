@@ -131,8 +131,8 @@ static void layer_rows(void *arg, int64_t begin, int64_t end) {
         double mean = td__norm_get(s, stat, 0);
         double var = td__norm_get(s, stat, 1) / (double)l->n;
         double rstd = 1 / sqrt(var + l->eps);
-        td__norm_set(s, k, 0, rstd);
-        td__norm_set(s, k, 1, -mean * rstd);
+        td__norm_set(s, k, 0, mean);
+        td__norm_set(s, k, 1, rstd);
         s->f->affine_row(x, k, l->w, l->b, l->n, y);
         if (!l->x.direct) store(y, l->n, to);
         put_stat(l->mean, i, mean);
@@ -167,26 +167,25 @@ bool td__kern_layer_norm(td_opcall *c) {
 
 /* ---- its gradients ----------------------------------------------------- */
 
-/* dx = rstd (gw - s0/n - h s1/n) as c0 gw + c1 x + c2. */
+/* dx = rstd (gw - s0/n - h s1/n) with h = (x - mean) rstd, as a gw + b (x - mean) + c. */
 static void layer_grad_row(layer *l, int64_t i, char *buf, char *part) {
     td_norm    *s = &l->s;
     size_t      row = (size_t)l->n * s->acc_size;
     const void *x = td__dense_read(s, &l->x, i * l->n, l->n, buf);
     const void *g = td__dense_read(s, &l->g, i * l->n, l->n, buf + row);
     double mean = td__norm_get(s, l->mstats, i), rstd = td__norm_get(s, l->rstats, i);
-    double k[2], stat[2], c[3], n = (double)l->n;
-    td__norm_set(s, k, 0, rstd);
-    td__norm_set(s, k, 1, -mean * rstd);
+    double k[4], stat[2], n = (double)l->n;
+    td__norm_set(s, k, 0, mean);
+    td__norm_set(s, k, 1, rstd);
     if (l->want_w) s->f->norm_grad_weight(g, x, k, l->n, part, part + row);
     if (!l->want_x) return;
     s->f->norm_grad_stats(g, x, k, l->w, l->n, stat);
     double s0 = td__norm_get(s, stat, 0) / n, s1 = td__norm_get(s, stat, 1) / n;
-    td__norm_set(s, c, 0, rstd);
-    td__norm_set(s, c, 1, -rstd * rstd * s1);
-    td__norm_set(s, c, 2, rstd * rstd * mean * s1 - rstd * s0);
+    td__norm_set(s, k, 2, -rstd * rstd * s1);
+    td__norm_set(s, k, 3, -rstd * s0);
     char *to = td__ptr(l->out) + i * l->n * td__dtype_bytes[l->out->dtype];
     void *y = l->x.direct ? (void *)to : buf + 2 * row;
-    s->f->norm_grad_row(g, x, c, l->w, l->n, y);
+    s->f->norm_grad_row(g, x, k, l->w, l->n, y);
     if (!l->x.direct) s->loops->store[s->acc][l->out->dtype](y, l->n, to);
 }
 

@@ -3,7 +3,8 @@
  *
  * Both see the input as planes [N][C][S] in row-major order, or, channels last, as
  * pixels [N][S][C]. Normalizing and its gradient are then, by plane or by channel,
- *   out = a x + b   and   dx = a g + b x + c. */
+ *   out = a (x - m) + b   and   dx = a g + b (x - m) + c,
+ * where m is the mean: a large mean cancels in x - m, before anything is rounded. */
 #include "ops/norm.h"
 
 #include "ops/cast.h"
@@ -21,8 +22,8 @@ typedef struct planes {
     int64_t    N, C, S;
     bool       last;      /* channels last, or S is 1 */
     bool       per_image; /* coefficients by (n, c), else by c */
-    double    *k[3];      /* coefficients a, b (and c) */
-    double    *sum[2];    /* by (n, c): sums of g and of g h; h = x h0 + h1 */
+    double    *k[4];      /* coefficients m, a, b (and c) */
+    double    *sum[2];    /* by (n, c): sums of g and of g h; h = (x - h0) h1 */
     double    *h[2];
 } planes;
 
@@ -54,7 +55,8 @@ static bool open_planes(td_ctx *cx, planes *p, td_dense *d, td_tensor *t) {
 /* ---- applying coefficients --------------------------------------------- */
 
 /* One run: a plane of S elements with constant coefficients, or a pixel's C. */
-static void apply_run(const planes *p, int64_t run, char *buf, const void *const *abc) {
+static void apply_run(const planes *p, int64_t run, char *buf,
+                      const void *const *cols) {
     const td_norm *s = &p->s;
     int64_t        n = p->last ? p->C : p->S, from = run * n;
     size_t         row = (size_t)n * s->acc_size;
@@ -62,32 +64,32 @@ static void apply_run(const planes *p, int64_t run, char *buf, const void *const
     const void    *g = p->g.p ? td__dense_read(s, &p->g, from, n, buf + row) : NULL;
     char          *to = td__ptr(p->out) + from * td__dtype_bytes[p->out->dtype];
     void          *y = p->x.direct ? (void *)to : buf + 2 * row;
-    if (p->last && g) s->f->norm_grad_cols(g, x, abc, n, y);
-    else if (p->last) s->f->affine_cols(x, abc[0], abc[1], n, y);
+    if (p->last && g) s->f->norm_grad_cols(g, x, cols, n, y);
+    else if (p->last) s->f->affine_cols(x, cols, n, y);
     else {
-        double  k[3];
+        double  k[4];
         int64_t i = at(p, run / p->C, run % p->C);
-        for (int j = 0; j < 3 && p->k[j]; j++) td__norm_set(s, k, j, p->k[j][i]);
+        for (int j = 0; j < 4 && p->k[j]; j++) td__norm_set(s, k, j, p->k[j][i]);
         if (g) s->f->norm_grad_row(g, x, k, NULL, n, y);
-        else s->f->affine_row(x, k, NULL, NULL, n, y);
+        else s->f->affine_plane(x, k, n, y);
     }
     if (!p->x.direct) s->loops->store[s->acc][p->out->dtype](y, n, to);
 }
 
 /* Coefficients of one sample (or of all) as accumulators, for pixels. */
-static void pack(const planes *p, int64_t n, char *to, const void **abc) {
-    for (int j = 0; j < 3 && p->k[j]; j++, to += (size_t)p->C * p->s.acc_size) {
+static void pack(const planes *p, int64_t n, char *to, const void **cols) {
+    for (int j = 0; j < 4 && p->k[j]; j++, to += (size_t)p->C * p->s.acc_size) {
         for (int64_t c = 0; c < p->C; c++)
             td__norm_set(&p->s, to, c, p->k[j][at(p, n, c)]);
-        abc[j] = to;
+        cols[j] = to;
     }
 }
 
 static void apply_runs(void *arg, int64_t begin, int64_t end) {
     planes     *p = arg;
     int64_t     n = p->last ? p->C : p->S, packed = -1;
-    size_t      row = (size_t)n * p->s.acc_size, bytes = 6 * row + 64;
-    const void *abc[3] = {NULL, NULL, NULL};
+    size_t      row = (size_t)n * p->s.acc_size, bytes = 7 * row + 64;
+    const void *cols[4] = {NULL, NULL, NULL, NULL};
     char       *buf = td__block_alloc(bytes);
     if (!buf) {
         atomic_store(&p->s.failed, true);
@@ -95,8 +97,8 @@ static void apply_runs(void *arg, int64_t begin, int64_t end) {
     }
     for (int64_t i = begin; i < end; i++) {
         int64_t image = p->per_image ? i / p->S : 0;
-        if (p->last && image != packed) pack(p, packed = image, buf + 3 * row, abc);
-        apply_run(p, i, buf, abc);
+        if (p->last && image != packed) pack(p, packed = image, buf + 3 * row, cols);
+        apply_run(p, i, buf, cols);
     }
     td__block_free(buf, bytes);
 }
@@ -122,7 +124,7 @@ static void plane_sums(planes *p, int64_t i, char *buf) {
             double x = td__load_f(p->x.dtype, p->x.p + o * td__dtype_bytes[p->x.dtype]);
             double g = td__load_f(p->g.dtype, p->g.p + o * td__dtype_bytes[p->g.dtype]);
             p->sum[0][i] += g;
-            p->sum[1][i] += g * (x * p->h[0][k] + p->h[1][k]);
+            p->sum[1][i] += g * ((x - p->h[0][k]) * p->h[1][k]);
         }
         return;
     }
@@ -190,6 +192,15 @@ static double *room(td_ctx *cx, int64_t n, int each, size_t *bytes) {
     return p;
 }
 
+/* Coefficients i of out = a (x - mean) + b. m is the mean as x's accumulators have it;
+ * what that rounds away goes to b. */
+static void normalize(planes *p, int64_t i, double mean, double a, double b) {
+    double m = p->s.acc == TD_ACC_F32 ? (double)(float)mean : mean;
+    p->k[0][i] = m;
+    p->k[1][i] = a;
+    p->k[2][i] = m == mean ? b : b - (mean - m) * a;
+}
+
 /* ---- group norm -------------------------------------------------------- */
 
 /* Mean and squared deviations of each (n, group), in place order n * G + g. The
@@ -218,11 +229,10 @@ bool td__kern_group_norm(td_opcall *c) {
     planes_sizes(&p, x);
     if (x->numel == 0 && p.N * G == 0) return true;
     int64_t stats = p.N * G, D = p.C / G;
-    double *v = room(c->cx, stats + p.N * p.C, 2, &bytes);
+    double *v = room(c->cx, 2 * stats + 3 * p.N * p.C, 1, &bytes);
     if (!v) return false;
     double *mean = v, *m2 = v + stats;
-    p.k[0] = m2 + stats;
-    p.k[1] = p.k[0] + p.N * p.C;
+    for (int j = 0; j < 3; j++) p.k[j] = m2 + stats + j * p.N * p.C;
     bool ok = open_planes(c->cx, &p, &p.x, x) && group_moments(c->cx, &p, G, mean, m2);
     for (int64_t i = 0; ok && i < stats; i++) {
         double rstd = 1 / sqrt(m2[i] / (double)(D * p.S) + td__in_f(c, 7));
@@ -230,8 +240,7 @@ bool td__kern_group_norm(td_opcall *c) {
         put(c->out[2], i, rstd);
         for (int64_t d = 0; d < D; d++) {
             int64_t ch = i % G * D + d, k = i / G * p.C + ch;
-            p.k[0][k] = rstd * param(w, ch, 1);
-            p.k[1][k] = param(b, ch, 0) - mean[i] * p.k[0][k];
+            normalize(&p, k, mean[i], rstd * param(w, ch, 1), param(b, ch, 0));
         }
     }
     ok = ok && apply(c->cx, &p);
@@ -256,9 +265,10 @@ static void group_coefficients(planes *p, int64_t G, const td_tensor *mean,
             s1 += wc * p->sum[1][first + d];
         }
         for (int64_t d = 0; d < D; d++) {
-            p->k[0][first + d] = r * param(w, i % G * D + d, 1);
-            p->k[1][first + d] = -r * r * s1 / M;
-            p->k[2][first + d] = r * r * m * s1 / M - r * s0 / M;
+            p->k[0][first + d] = m;
+            p->k[1][first + d] = r * param(w, i % G * D + d, 1);
+            p->k[2][first + d] = -r * r * s1 / M;
+            p->k[3][first + d] = -r * s0 / M;
         }
     }
 }
@@ -272,16 +282,16 @@ bool td__kern_group_norm_backward(td_opcall *c) {
     size_t         bytes;
     planes_sizes(&p, x);
     int64_t n = p.N * p.C;
-    double *v = room(c->cx, n, 7, &bytes);
+    double *v = room(c->cx, n, 8, &bytes);
     if (!v) return false;
-    for (int j = 0; j < 3; j++) p.k[j] = v + j * n;
-    for (int j = 0; j < 2; j++) p.sum[j] = v + (3 + j) * n;
-    for (int j = 0; j < 2; j++) p.h[j] = v + (5 + j) * n;
+    for (int j = 0; j < 4; j++) p.k[j] = v + j * n;
+    for (int j = 0; j < 2; j++) p.sum[j] = v + (4 + j) * n;
+    for (int j = 0; j < 2; j++) p.h[j] = v + (6 + j) * n;
     bool ok = open_planes(c->cx, &p, &p.x, x) && open_planes(c->cx, &p, &p.g, g);
     for (int64_t i = 0; ok && i < n; i++) {
         int64_t grp = i % p.C / (p.C / G);
-        p.h[0][i] = stat_at(rstd, i / p.C, grp);
-        p.h[1][i] = -stat_at(mean, i / p.C, grp) * p.h[0][i];
+        p.h[0][i] = stat_at(mean, i / p.C, grp);
+        p.h[1][i] = stat_at(rstd, i / p.C, grp);
     }
     if (ok) td__pool_run(n, TASK / (p.S + 1) + 1, sum_planes, &p);
     if (ok && atomic_load(&p.s.failed)) ok = td__fail_memory(c->cx);
@@ -304,14 +314,11 @@ static bool batch_apply(td_opcall *c, const double *mean, const double *rstd) {
     planes     p = {.out = c->out[0]};
     size_t     bytes;
     planes_sizes(&p, x);
-    double *v = room(c->cx, p.C, 2, &bytes);
+    double *v = room(c->cx, p.C, 3, &bytes);
     if (!v) return false;
-    p.k[0] = v;
-    p.k[1] = v + p.C;
-    for (int64_t i = 0; i < p.C; i++) {
-        p.k[0][i] = rstd[i] * param(w, i, 1);
-        p.k[1][i] = param(b, i, 0) - mean[i] * p.k[0][i];
-    }
+    for (int j = 0; j < 3; j++) p.k[j] = v + j * p.C;
+    for (int64_t i = 0; i < p.C; i++)
+        normalize(&p, i, mean[i], rstd[i] * param(w, i, 1), param(b, i, 0));
     bool ok = open_planes(c->cx, &p, &p.x, x);
     ok = ok && apply(c->cx, &p);
     td__dense_close(&p.x);
@@ -389,9 +396,10 @@ static void batch_coefficients(planes *p, const td_tensor *mean, const td_tensor
             s0 += p->sum[0][n * p->C + c];
             s1 += p->sum[1][n * p->C + c];
         }
-        p->k[0][c] = a;
-        p->k[1][c] = -a * r * s1 / M;
-        p->k[2][c] = a * r * param(mean, c, 0) * s1 / M - a * s0 / M;
+        p->k[0][c] = param(mean, c, 0);
+        p->k[1][c] = a;
+        p->k[2][c] = -a * r * s1 / M;
+        p->k[3][c] = -a * s0 / M;
     }
 }
 
@@ -403,15 +411,15 @@ bool td__kern_batch_norm_backward(td_opcall *c) {
     size_t         bytes;
     planes_sizes(&p, x);
     int64_t n = p.N * p.C;
-    double *v = room(c->cx, 2 * n + 5 * p.C, 1, &bytes);
+    double *v = room(c->cx, 2 * n + 6 * p.C, 1, &bytes);
     if (!v) return false;
     p.sum[0] = v;
     p.sum[1] = v + n;
-    for (int j = 0; j < 3; j++) p.k[j] = v + 2 * n + j * p.C;
-    for (int j = 0; j < 2; j++) p.h[j] = v + 2 * n + (3 + j) * p.C;
+    for (int j = 0; j < 4; j++) p.k[j] = v + 2 * n + j * p.C;
+    for (int j = 0; j < 2; j++) p.h[j] = v + 2 * n + (4 + j) * p.C;
     for (int64_t i = 0; i < p.C; i++) {
-        p.h[0][i] = param(rstd, i, 0);
-        p.h[1][i] = -param(mean, i, 0) * p.h[0][i];
+        p.h[0][i] = param(mean, i, 0);
+        p.h[1][i] = param(rstd, i, 0);
     }
     bool ok = open_planes(c->cx, &p, &p.x, x) && open_planes(c->cx, &p, &p.g, g);
     if (ok) td__pool_run(n, TASK / (p.S + 1) + 1, sum_planes, &p);

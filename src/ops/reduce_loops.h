@@ -65,22 +65,23 @@ typedef struct td_float_loops {
                              int64_t step, int64_t n, void *y);
     /* Mean and sum of squared deviations of a row: stat[0], stat[1]. */
     void (*moments)(const void *x, int64_t n, void *stat);
-    /* y[i] = (x[i] * k[0] + k[1]) * w[i] + b[i]; w and b may be NULL. */
+    /* y[i] = (x[i] - k[0]) * k[1] * w[i] + b[i]; w and b may be NULL. */
     void (*affine_row)(const void *x, const void *k, const void *w, const void *b,
                        int64_t n, void *y);
-    /* y[i] = x[i] * a[i] + b[i]. */
-    void (*affine_cols)(const void *x, const void *a, const void *b, int64_t n,
-                        void *y);
-    /* stat[0] = sum g*w, stat[1] = sum g*w*(x*k[0]+k[1]); w may be NULL. */
+    /* y[i] = (x[i] - k[0]) * k[1] + k[2]. */
+    void (*affine_plane)(const void *x, const void *k, int64_t n, void *y);
+    /* y[i] = (x[i] - m[i]) * a[i] + b[i], with mab = {m, a, b}. */
+    void (*affine_cols)(const void *x, const void *const *mab, int64_t n, void *y);
+    /* stat[0] = sum g*w, stat[1] = sum g*w*(x-k[0])*k[1]; w may be NULL. */
     void (*norm_grad_stats)(const void *g, const void *x, const void *k, const void *w,
                             int64_t n, void *stat);
-    /* y[i] = c[0] * (g[i]*w[i]) + c[1] * x[i] + c[2]; w may be NULL. */
-    void (*norm_grad_row)(const void *g, const void *x, const void *c, const void *w,
+    /* y[i] = k[1] * (g[i]*w[i]) + k[2] * (x[i] - k[0]) + k[3]; w may be NULL. */
+    void (*norm_grad_row)(const void *g, const void *x, const void *k, const void *w,
                           int64_t n, void *y);
-    /* y[i] = a[i] * g[i] + b[i] * x[i] + c[i], with abc = {a, b, c}. */
-    void (*norm_grad_cols)(const void *g, const void *x, const void *const *abc,
+    /* y[i] = a[i] * g[i] + b[i] * (x[i] - m[i]) + c[i], with mabc = {m, a, b, c}. */
+    void (*norm_grad_cols)(const void *g, const void *x, const void *const *mabc,
                            int64_t n, void *y);
-    /* dw[i] += g[i] * (x[i]*k[0]+k[1]), db[i] += g[i]. */
+    /* dw[i] += g[i] * (x[i]-k[0])*k[1], db[i] += g[i]. */
     void (*norm_grad_weight)(const void *g, const void *x, const void *k, int64_t n,
                              void *dw, void *db);
     /* Attention; a block x has a row per key, dense, and a column per query, at most

@@ -16,20 +16,28 @@ static td_tensor *root(td_tensor *var, double eps) {
     return td_op_rsqrt(td_op_add(var, td_value_float(eps), td_value_int(1)));
 }
 
+/* Mean and variance over n of x in the frame. The first mean m is rounded; the mean c of
+ * the deviations d = x - m corrects it: mean = m + c, var = mean(d^2) - c^2. The kernel
+ * (loops/norm.inc) does the same, so that equal elements give exactly 0 in both. */
+static td_tensor *moments(const td_norm_frame *f, td_tensor **var) {
+    td_tensor *m = t_mean(f->x, f->stats, true), *d = t_sub(f->x, m);
+    td_tensor *c = t_mean(d, f->stats, true);
+    *var = t_sub(t_mean(t_mul(d, d), f->stats, true), t_mul(c, c));
+    *var = td_op_clamp_min(*var, td_value_int(0));
+    return t_add(m, c);
+}
+
 /* out, mean and rstd of arguments x, w and b = w + 1; *var is over n. */
 static bool forward(td_opcall *c, td_norm_kind kind, int64_t k, int w, double eps,
                     td_tensor **var) {
-    td_tensor    *x = td__in(c, 0), *mean = NULL;
+    td_tensor    *x = td__in(c, 0);
     td_norm_frame f;
     td__norm_frame(&f, kind, x, k);
     td__norm_frame_tensors(&f, kind, x, (td_tensor *[]){NULL, NULL, td__in(c, w)});
-    mean = t_mean(f.x, f.stats, true);
-    td_tensor *d = t_sub(f.x, mean);
-    *var = t_mean(t_mul(d, d), f.stats, true);
-    f.mean = mean;
+    f.mean = moments(&f, var);
     f.rstd = root(*var, eps);
     c->out[0] = normalized(&f, x, td__in(c, w + 1));
-    c->out[1] = t_shaped(mean, c->meta[1].size, c->meta[1].rank);
+    c->out[1] = t_shaped(f.mean, c->meta[1].size, c->meta[1].rank);
     c->out[2] = t_shaped(f.rstd, c->meta[2].size, c->meta[2].rank);
     return true;
 }

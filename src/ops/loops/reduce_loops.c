@@ -106,14 +106,14 @@ static void store_half_f32(const void *acc, int64_t n, void *out) {
         store_f64_##k, store_f32_##k, h, store_bf16_##k, store_i64_##k, store_i32_##k, \
             store_i16_##k, store_i8_##k, store_u8_##k, store_truth_##k                 \
     }
-#define FLOATS(k)                                                                     \
-    {                                                                                 \
-        square_dev_##k, exp_row_##k, exp_cols_##k, scale_##k, shift_##k,              \
-            log_softmax_##k, divide_##k, dot_row_##k, dot_cols_##k, softmax_grad_##k, \
-            log_softmax_grad_##k, moments_##k, affine_row_##k, affine_cols_##k,       \
-            norm_grad_stats_##k, norm_grad_row_##k, norm_grad_cols_##k,               \
-            norm_grad_weight_##k, attend_add_##k, attend_hide_##k, attend_##k,        \
-            attend_end_##k, attend_grad_##k                                           \
+#define FLOATS(k)                                                                      \
+    {                                                                                  \
+        square_dev_##k, exp_row_##k, exp_cols_##k, scale_##k, shift_##k,               \
+            log_softmax_##k, divide_##k, dot_row_##k, dot_cols_##k, softmax_grad_##k,  \
+            log_softmax_grad_##k, moments_##k, affine_row_##k, affine_plane_##k,       \
+            affine_cols_##k, norm_grad_stats_##k, norm_grad_row_##k,                   \
+            norm_grad_cols_##k, norm_grad_weight_##k, attend_add_##k, attend_hide_##k, \
+            attend_##k, attend_end_##k, attend_grad_##k                                \
     }
 
 extern const td_reduce_loops PASTE(td__reduce_loops_, TD_ISA);
