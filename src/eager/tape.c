@@ -77,13 +77,16 @@ static void plan_terms(const td_opcall *c, plan *p) {
     p->rule = rule_of(c);
     p->zero = !c->info->differentiable;
     p->none = p->zero && c->def->flags & TD_OPF_META;
+    /* A writer whose row has no derivative (logical_or_) takes no history from what it
+     * reads; the written argument's own history ends there. */
+    bool reads = !p->zero || p->none || p->rule->vjp[0] != '!';
     for (int i = 0; i < c->n_in; i++) {
         if (!value_needs(c->in[i]) || !(p->zero || has_term(c, p->rule, i))) continue;
+        if (!reads && !c->info->s.in[i].write) continue;
         p->needs |= 1u << i;
         if (!value_connected(c->in[i]) && several_terms(c)) continue;
-        p->keep_in |= p->rule->vjp_fn ? c->info->saves_in : c->info->term[i].reads_in;
-        p->keep_out |=
-            p->rule->vjp_fn ? c->info->saves_out : c->info->term[i].reads_out;
+        p->keep_in |= c->info->term[i].reads_in;
+        p->keep_out |= c->info->term[i].reads_out;
     }
     if (p->zero) p->keep_in = p->keep_out = 0;
 }

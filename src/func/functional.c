@@ -222,6 +222,7 @@ static bool call_meta(td_func *f, td_opcall *c) {
     size_t     was = t->st->bytes;
     if (c->info->op == TD_OP_set_) return call_set(f, c);
     if (c->info->op == TD_OP_resize_) {
+        if (td__resize_is_same(c)) return c->out[0] = t, true;
         if (!run_outer(c) || !td__group_grow(td__group_of(up), was)) return false;
         td_fval *v = td__fval_make(f, TD_F_PIECE, td__group_of(up), t);
         if (!v) return false;

@@ -16,12 +16,27 @@ int64_t td__value_i(td_value v) {
     return v.u.f >= -0x1p63 && v.u.f < 0x1p63 ? (int64_t)v.u.f : INT64_MIN;
 }
 
+/* The op the user called, while its parts run on this thread; NULL: none. */
+static _Thread_local const td_opinfo *composite;
+
+const td_opinfo *td__composite_enter(const td_opinfo *info) {
+    const td_opinfo *outer = composite;
+    if (!outer) composite = info;
+    return outer;
+}
+void td__composite_leave(const td_opinfo *outer) { composite = outer; }
+
 bool td__op_fail(td_opcall *c, td_code code, const char *fmt, ...) {
     char    text[1024];
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
+    if (composite && composite != c->info) {
+        bool inner = c->def->flags & TD_OPF_INTERNAL; /* a name users do not know */
+        return td__fail(c->cx, code, inner ? "%s: %s" : "%s: %s (in %s)",
+                        composite->s.name, text, c->info->s.name);
+    }
     return td__fail(c->cx, code, "%s: %s", c->info->s.name, text);
 }
 

@@ -9,6 +9,11 @@ bool td__exec(td_opcall *c);
 /* Are there no bytes to compute with, or none wanted? */
 bool td__call_is_fake(const td_opcall *c);
 
+/* While the parts of a composite run, errors name the op the user called, and the part
+ * in brackets. Enter returns what leave restores. */
+const td_opinfo *td__composite_enter(const td_opinfo *info);
+void             td__composite_leave(const td_opinfo *outer);
+
 /* ---- parts.c ------------------------------------------------------------ */
 
 /* Calls the parts of a composite; the modes from cx->top on hear them. */

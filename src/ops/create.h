@@ -11,10 +11,6 @@ td_dtype td__create_dtype(const td_opcall *c, td_dtype otherwise);
 bool     td__create_sizes(td_opcall *c, int i, td_dtype dt);
 /* Result 0: sizes and layout of argument 0, with the dtype given or its own. */
 void     td__create_like(td_opcall *c);
-/* Refuses a number that dt cannot hold, as ATen does: integers and finite floats
- * beyond its range, and NaN or infinity in an integer. A negative integer may wrap
- * in u8. */
-bool     td__check_number(td_opcall *c, td_dtype dt, td_value v);
 /* Index of the first argument of type Scalar. */
 int      td__scalar_arg(const td_opcall *c);
 

@@ -133,14 +133,37 @@ static td_tensor *blocked(td_opcall *c, double scale) {
     return q->rank == 4 ? y : td_op_squeeze_dim(y, 0);
 }
 
-/* In plain products, for what the kernel does not take. */
+/* In plain products, for what the kernel does not take. Halves are computed in f32 and
+ * rounded once, like the kernel does. */
 static td_tensor *unblocked(td_opcall *c, double scale) {
-    td_tensor   *q = td__in(c, 0);
-    td_attention a = {c->cx, q, td__in(c, 1), NULL, td__in_bool(c, 5), scale};
-    a.mask = additive(c->cx, td__in(c, 3), (td_dtype)q->dtype);
+    td_tensor *in[4];
+    td_dtype   dt = (td_dtype)td__in(c, 0)->dtype;
+    bool       half = td__is_half(dt);
+    for (int i = 0; i < 4; i++) {
+        in[i] = td__in(c, i);
+        if (half && in[i] && in[i]->dtype == dt) in[i] = td_op_to(in[i], TD_F32, false);
+    }
+    td_attention a = {c->cx, in[0], in[1], NULL, td__in_bool(c, 5), scale};
+    a.mask = additive(c->cx, in[3], half ? TD_F32 : dt);
     td_tensor *p = soften(td__attention_scores(&a), a.mask || a.causal);
     if (td__in_f(c, 4) > 0) p = td_op_dropout(p, td__in_f(c, 4), true);
-    return td_op_matmul(p, td__in(c, 2));
+    p = td_op_matmul(p, in[2]);
+    return half ? td_op_to(p, dt, false) : p;
+}
+
+/* The sizes must make two products: query @ key^T and weights @ value. */
+static bool sizes_fit(td_opcall *c) {
+    const td_tensor *q = td__in(c, 0), *k = td__in(c, 1), *v = td__in(c, 2);
+    if (!td__dim_eq(q->size[q->rank - 1], k->size[k->rank - 1]))
+        return td__op_fail(c, TD_E_SHAPE,
+                           "query %s and key %s must have the same last size",
+                           td__type_str(q), td__type_str(k));
+    if (!td__dim_eq(k->size[k->rank - 2], v->size[v->rank - 2]))
+        return td__op_fail(
+            c, TD_E_SHAPE,
+            "key %s and value %s must have the same size before the last",
+            td__type_str(k), td__type_str(v));
+    return true;
 }
 
 bool td__decomp_attention(td_opcall *c) {
@@ -153,6 +176,7 @@ bool td__decomp_attention(td_opcall *c) {
         return td__op_fail(c, TD_E_DTYPE,
                            "query, key and value must have one dtype, got %s, %s, %s",
                            td__type_str(q), td__type_str(k), td__type_str(v));
+    if (!sizes_fit(c)) return false;
     if (td__in(c, 3) && td__in_bool(c, 5))
         return td__op_fail(c, TD_E_ARG, "give attn_mask or is_causal, not both");
     double scale = td__in_none(c, 6)

@@ -84,10 +84,11 @@ static td_tensor *broadcast_beside(td_tensor *t, const td_tensor *other, int dim
 bool td__decomp_take_along_dim(td_opcall *c) {
     td_tensor *self = td__in(c, 0), *index = td__in(c, 1);
     int64_t    all = -1;
-    if (index->dtype != TD_I64)
-        return td__op_fail(c, TD_E_DTYPE, "indices must be i64, got %s",
-                           td__type_str(index));
-    if (td__in_none(c, 2))
+    bool       flat = td__in_none(c, 2);
+    if (index->dtype != TD_I64 && !(flat && index->dtype == TD_I32))
+        return td__op_fail(c, TD_E_DTYPE, "indices must be i64%s, got %s",
+                           flat ? " or i32" : "", td__type_str(index));
+    if (flat)
         return give(c, td_op_gather(td_op_reshape(self, ints(&all, 1)), 0,
                                     td_op_reshape(index, ints(&all, 1))));
     if (self->rank != index->rank)
@@ -125,10 +126,11 @@ bool td__decomp_one_hot(td_opcall *c) {
                                      "the number of classes depends on values");
         td_tensor *most = td_op_amax(self, TD_ALL, false);
         if (td_is_nil(most)) return false;
-        classes = (td_item_int)(most) + 1; /* not the user's line */
+        classes = (td_item_int)(most); /* not the user's line */
         if (!td_ok(c->cx)) return false;
-        if (classes <= 0)
+        if (classes < 0)
             return td__op_fail(c, TD_E_INDEX, "class values must not be negative");
+        classes = td__dim_add(classes, 1);
     }
     for (int d = 0; d < self->rank; d++) size[d] = self->size[d];
     size[self->rank] = classes;

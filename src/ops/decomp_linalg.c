@@ -84,6 +84,9 @@ bool td__decomp_matmul(td_opcall *c) {
         return td__op_fail(c, TD_E_SHAPE,
                            "both must have at least one dim, got %s and %s",
                            td__type_str(a), td__type_str(b));
+    if (a->dtype != b->dtype)
+        return td__op_fail(c, TD_E_DTYPE, "a and b must have one dtype, got %s and %s",
+                           td__type_str(a), td__type_str(b));
     int64_t inner = b->size[b->rank > 1 ? b->rank - 2 : 0];
     if (!td__dim_eq(a->size[a->rank - 1], inner))
         return td__op_fail(c, TD_E_SHAPE, "inner sizes differ, %s @ %s",
@@ -94,6 +97,25 @@ bool td__decomp_matmul(td_opcall *c) {
 
 /* ---- linear ------------------------------------------------------------- */
 
+/* A bias has the dtype of the weight, a matrix, and broadcasts to the result. */
+static bool check_bias(td_opcall *c) {
+    const td_tensor *x = td__in(c, 0), *w = td__in(c, 1), *bias = td__in(c, 2);
+    int64_t          size[TD_MAX_RANK], stride[TD_MAX_RANK];
+    if (bias->dtype != w->dtype)
+        return td__op_fail(c, TD_E_DTYPE,
+                           "bias must have the dtype of weight %s, got %s",
+                           td__type_str(w), td__type_str(bias));
+    if (w->rank != 2)
+        return td__op_fail(c, TD_E_SHAPE,
+                           "with a bias weight must be [out, in], got %s",
+                           td__type_str(w));
+    memcpy(size, x->size, sizeof(int64_t) * x->rank);
+    size[x->rank - 1] = w->size[0];
+    return td__expand_strides(bias, x->rank, size, stride) ||
+           td__op_fail(c, TD_E_SHAPE, "bias %s does not broadcast to the result %s",
+                       td__type_str(bias), td__sizes_str(x->rank, size));
+}
+
 bool td__decomp_linear(td_opcall *c) {
     td_tensor *x = td__in(c, 0), *w = td__in(c, 1), *bias = td__in(c, 2);
     if (w->rank < 1 || w->rank > 2 || x->rank < 1)
@@ -103,12 +125,17 @@ bool td__decomp_linear(td_opcall *c) {
     if (!td__dim_eq(x->size[x->rank - 1], w->size[w->rank - 1]))
         return td__op_fail(c, TD_E_SHAPE, "inner sizes differ, input %s and weight %s",
                            td__type_str(x), td__type_str(w));
+    if (x->dtype != w->dtype)
+        return td__op_fail(c, TD_E_DTYPE,
+                           "input and weight must have one dtype, got %s and %s",
+                           td__type_str(x), td__type_str(w));
+    if (bias && !check_bias(c)) return false;
     td_tensor *wt = w->rank == 2 ? td_op_t(w) : w;
     if (bias && x->rank == 2 && w->rank == 2) {
         c->out[0] = td_op_addmm(bias, x, wt, td_value_int(1), td_value_int(1));
         return true;
     }
-    if (bias && w->rank == 2 && x->rank > 2 && td_is_contiguous(x)) {
+    if (bias && bias->rank <= 1 && x->rank > 2 && td_is_contiguous(x)) {
         int64_t size[TD_MAX_RANK], rows = 1;
         for (int i = 0; i < x->rank - 1; i++)
             rows = td__dim_mul(rows, size[i] = x->size[i]);

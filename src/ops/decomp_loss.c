@@ -28,15 +28,40 @@ bool td__decomp_l1_loss(td_opcall *c) {
     return true;
 }
 
+/* Refuses argument i unless it is floating point. */
+static bool check_float(td_opcall *c, int i) {
+    const td_tensor *t = td__in(c, i);
+    return td__is_float((td_dtype)t->dtype) ||
+           td__op_fail(c, TD_E_DTYPE, "%s must be floating point, got %s",
+                       c->info->s.in[i].name, td__type_str(t));
+}
+
+/* One of self and target must be of floats: a loss has no integer form. */
+static bool check_one_float(td_opcall *c) {
+    const td_tensor *a = td__in(c, 0), *b = td__in(c, 1);
+    return td__is_float((td_dtype)a->dtype) || td__is_float((td_dtype)b->dtype) ||
+           td__op_fail(c, TD_E_DTYPE,
+                       "self or target must be floating point, got %s and %s",
+                       td__type_str(a), td__type_str(b));
+}
+
+/* Self minus target; a bool counts as 0 or 1. */
+static td_tensor *difference(td_opcall *c) {
+    td_tensor *a = td__in(c, 0), *b = td__in(c, 1);
+    if (a->dtype == TD_BOOL) a = td_op_to(a, (td_dtype)b->dtype, false);
+    if (b->dtype == TD_BOOL) b = td_op_to(b, (td_dtype)a->dtype, false);
+    return t_sub(a, b);
+}
+
 bool td__decomp_mse_loss(td_opcall *c) {
-    if (!check_reduction(c, 2, false)) return false;
-    c->out[0] = reduce(td_op_square(t_sub(td__in(c, 0), td__in(c, 1))), c->in[2].u.s);
+    if (!check_reduction(c, 2, false) || !check_one_float(c)) return false;
+    c->out[0] = reduce(td_op_square(difference(c)), c->in[2].u.s);
     return true;
 }
 
 /* d^2/(2 beta) below beta, d - beta/2 above. */
-static td_tensor *smooth(td_tensor *a, td_tensor *b, double beta) {
-    td_tensor *d = td_op_abs(t_sub(a, b));
+static td_tensor *smooth(td_tensor *difference, double beta) {
+    td_tensor *d = td_op_abs(difference);
     if (beta == 0) return d;
     td_tensor *small = td_op_mul(td_op_square(d), td_value_float(0.5 / beta));
     td_tensor *large = td_op_sub(d, td_value_float(0.5 * beta), td_value_int(1));
@@ -45,22 +70,33 @@ static td_tensor *smooth(td_tensor *a, td_tensor *b, double beta) {
 
 bool td__decomp_smooth_l1_loss(td_opcall *c) {
     double beta = td__in_f(c, 3);
-    if (!check_reduction(c, 2, false)) return false;
+    if (!check_reduction(c, 2, false) || !check_one_float(c)) return false;
     if (!(beta >= 0))
         return td__op_fail(c, TD_E_ARG, "beta must not be negative, got %g", beta);
-    c->out[0] = reduce(smooth(td__in(c, 0), td__in(c, 1), beta), c->in[2].u.s);
+    c->out[0] = reduce(smooth(difference(c), beta), c->in[2].u.s);
     return true;
+}
+
+/* d^2/2 below delta, delta (d - delta/2) above. A delta that d's dtype takes for
+ * infinite leaves no "above", whose gradient would be 0 * inf. */
+static td_tensor *huber(td_tensor *difference, double delta) {
+    td_tensor *d = td_op_abs(difference);
+    td_tensor *small = td_op_mul(td_op_square(d), td_value_float(0.5));
+    if (isinf(delta) || !td__dtype_holds((td_dtype)d->dtype, td_value_float(delta)))
+        return small;
+    td_tensor *large = td_op_sub(d, td_value_float(0.5 * delta), td_value_int(1));
+    large = td_op_mul(large, td_value_float(delta));
+    return td_op_where(td_op_lt(d, td_value_float(delta)), T(small), T(large));
 }
 
 /* Unlike the other losses it has the dtype of self, whatever the target's. */
 bool td__decomp_huber_loss(td_opcall *c) {
     double   delta = td__in_f(c, 3);
     td_dtype dt = (td_dtype)td__in(c, 0)->dtype;
-    if (!check_reduction(c, 2, false)) return false;
+    if (!check_reduction(c, 2, false) || !check_float(c, 0)) return false;
     if (!(delta > 0))
         return td__op_fail(c, TD_E_ARG, "delta must be positive, got %g", delta);
-    td_tensor *t = smooth(td__in(c, 0), td__in(c, 1), delta);
-    t = td_op_to(td_op_mul(t, td_value_float(delta)), dt, false);
+    td_tensor *t = td_op_to(huber(difference(c), delta), dt, false);
     c->out[0] = reduce(t, c->in[2].u.s);
     return true;
 }
@@ -76,7 +112,8 @@ static bool same_sizes(const td_tensor *a, const td_tensor *b) {
 bool td__decomp_bce_with_logits(td_opcall *c) {
     td_tensor *x = td__in(c, 0), *y = td__in(c, 1), *weight = td__in(c, 2),
               *pos = td__in(c, 3);
-    if (!check_reduction(c, 4, false)) return false;
+    if (!check_reduction(c, 4, false) || !check_float(c, 0) || !check_float(c, 1))
+        return false;
     if (!same_sizes(x, y))
         return td__op_fail(c, TD_E_SHAPE, "target %s must have the sizes of self %s",
                            td__type_str(y), td__type_str(x));
@@ -97,7 +134,8 @@ bool td__decomp_bce_with_logits(td_opcall *c) {
 bool td__decomp_kl_div(td_opcall *c) {
     td_tensor  *x = td__in(c, 0), *y = td__in(c, 1), *loss;
     const char *how = c->in[2].u.s;
-    if (!check_reduction(c, 2, true)) return false;
+    if (!check_reduction(c, 2, true) || !check_float(c, 0) || !check_float(c, 1))
+        return false;
     if (td__in_bool(c, 3)) loss = t_mul(td_op_exp(y), t_sub(y, x));
     else loss = t_sub(td_op_xlogy(y, T(y)), t_mul(y, x));
     if (!strcmp(how, "batchmean")) {

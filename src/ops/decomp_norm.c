@@ -84,6 +84,10 @@ bool td__decomp_group_norm(td_opcall *c) {
                            "input needs a batch and a channel dim, got %s",
                            td__type_str(x));
     for (int i = 2; i < x->rank; i++) hw = td__dim_mul(hw, x->size[i]);
+    if (td__dim_eq(x->size[1], 0) || td__dim_eq(hw, 0))
+        return td__op_fail(c, TD_E_SHAPE,
+                           "input %s has no channels or no elements in one",
+                           td__type_str(x));
     return set_out(c, td_op_native_group_norm(x, td__in(c, 2), td__in(c, 3), x->size[0],
                                               x->size[1], hw, td__in_int(c, 1),
                                               td__in_f(c, 4), NULL, NULL));
@@ -92,6 +96,23 @@ bool td__decomp_group_norm(td_opcall *c) {
 /* ---- batch norm -------------------------------------------------------- */
 
 /* in: input, weight, bias, running_mean, running_var, training, momentum, eps. */
+/* In training one value per channel has no variance; as in torch.nn.functional. */
+static bool check_training(td_opcall *c) {
+    td_tensor *x = td__in(c, 0);
+    int64_t    n = 1;
+    if (td__in_f(c, 7) < 0 || (td__in_bool(c, 5) && td__in_f(c, 7) == 0))
+        return td__op_fail(c, TD_E_ARG, "eps must be %s, got %g",
+                           td__in_bool(c, 5) ? "positive in training"
+                                             : "zero or positive",
+                           td__in_f(c, 7));
+    for (int i = 0; i < x->rank; i++)
+        if (i != 1) n = td__dim_mul(n, x->size[i]);
+    if (!td__in_bool(c, 5) || x->rank < 2 || !td__dim_eq(n, 1)) return true;
+    return td__op_fail(c, TD_E_SHAPE,
+                       "training needs more than one value per channel, got input %s",
+                       td__type_str(x));
+}
+
 static td_tensor *batch_norm(td_opcall *c, td_tensor **mean, td_tensor **rstd) {
     td_tensor *x = td__in(c, 0), *w = td__in(c, 1), *b = td__in(c, 2);
     td_tensor *rm = td__in(c, 3), *rv = td__in(c, 4);
@@ -118,7 +139,7 @@ bool td__decomp_native_batch_norm(td_opcall *c) {
 
 bool td__decomp_batch_norm(td_opcall *c) {
     td_tensor *mean, *rstd;
-    return set_out(c, batch_norm(c, &mean, &rstd));
+    return check_training(c) && set_out(c, batch_norm(c, &mean, &rstd));
 }
 
 /* A parameter of the channels once per sample. */
@@ -147,15 +168,21 @@ bool td__decomp_instance_norm(td_opcall *c) {
         return td__op_fail(c, TD_E_ARG,
                            "running_mean and running_var must be given when "
                            "use_input_stats is false");
-    for (int i = 2; i < x->rank; i++) size[i] = x->size[i];
+    int64_t area = 1;
+    for (int i = 2; i < x->rank; i++) area = td__dim_mul(area, size[i] = x->size[i]);
+    if (use_input && td__dim_eq(area, 1))
+        return td__op_fail(c, TD_E_SHAPE,
+                           "the input's statistics need more than one element in each "
+                           "channel of a sample, got %s",
+                           td__type_str(x));
     size[0] = 1;
     size[1] = td__dim_mul(x->size[0], x->size[1]);
     int64_t    n = x->size[0];
     td_tensor *m = per_sample(rm, n), *v = per_sample(rv, n);
     td_tensor *flat = td_op_view(td_op_contiguous(x), (td_ints){size, x->rank});
-    td_tensor *y =
-        td_op_batch_norm(flat, per_sample(td__in(c, 1), n), per_sample(td__in(c, 2), n),
-                         m, v, use_input, td__in_f(c, 6), td__in_f(c, 7));
+    td_tensor *y = td_op_native_batch_norm(flat, per_sample(td__in(c, 1), n),
+                                           per_sample(td__in(c, 2), n), m, v, use_input,
+                                           td__in_f(c, 6), td__in_f(c, 7), NULL, NULL);
     if (use_input && (!write_back(rm, m, n) || !write_back(rv, v, n))) return false;
     return set_out(c, td_op_view(y, td__sizes(x)));
 }

@@ -83,8 +83,15 @@ bool td__decomp_adaptive_pool1d(td_opcall *c) {
 bool td__decomp_adaptive_pool2d(td_opcall *c) {
     td_tensor *x = td__in(c, 0);
     td_value   v = c->in[1];
+    int64_t    both[2];
+    if (v.n == 1) {
+        both[0] = both[1] = v.u.ints[0];
+        v.u.ints = both;
+        v.n = 2;
+    }
     if (v.n != 2)
-        return td__op_fail(c, TD_E_ARG, "output_size must have 2 entries, got %u", v.n);
+        return td__op_fail(c, TD_E_ARG, "output_size must have 1 or 2 entries, got %u",
+                           v.n);
     if (!td__dim_eq(v.u.ints[0], 1) || !td__dim_eq(v.u.ints[1], 1)) {
         c->out[0] = td_op__adaptive_avg_pool2d(x, list_of(v));
         return true;

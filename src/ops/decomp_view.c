@@ -159,7 +159,7 @@ bool td__decomp_narrow(td_opcall *c) {
 bool td__decomp_chunk(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     int64_t    chunks = td__in_int(c, 1);
-    if (chunks <= 0 || chunks > INT32_MAX)
+    if (chunks <= 0)
         return td__op_fail(c, TD_E_ARG, "chunks must be positive, got %lld",
                            (long long)chunks);
     if (t->rank == 0)
@@ -167,6 +167,7 @@ bool td__decomp_chunk(td_opcall *c) {
     int dim = td__op_dim(c, td__in_int(c, 2), t->rank);
     if (dim < 0) return false;
     int64_t n = t->size[dim];
+    if (!td__dim_is_sym(n) && n > 0 && chunks > n) chunks = n;
     int64_t piece = td__dim_div(td__dim_add(n, chunks - 1), chunks), count = chunks;
     if (!td__dim_eq(piece, 0))
         count = td__dim_div(td__dim_add(n, td__dim_sub(piece, 1)), piece);

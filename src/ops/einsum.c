@@ -206,6 +206,7 @@ static td_tensor *multiply(td_tensor *l, td_tensor *r, const bool *summed) {
     int     rank = l->rank, n;
     sort_dims(&l, &r, summed, &g);
     if (td_is_nil(l) || td_is_nil(r)) return td_nil(l->cx);
+    if (g.n_sum == 0) return td_op_mul(l, td_value_tensor(r)); /* dtypes promote */
     int64_t b = size_of(l, g.batch, g.n_batch), m = size_of(l, g.left, g.n_left);
     int64_t k = size_of(l, g.sum, g.n_sum), p = size_of(r, g.right, g.n_right);
     n = append(order, 0, g.batch, g.n_batch);

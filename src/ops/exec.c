@@ -119,7 +119,8 @@ static bool exec_view(td_opcall *c) {
         c->out[i] = v;
         v->flags = (uint8_t)((v->flags & ~TD_TF_INFERENCE) |
                              (src->flags & TD_TF_INFERENCE)); /* as what it shows */
-        if (c->def->flags & TD_OPF_DETACH) continue;
+        /* Inference tensors have no versions to check, and so no views either. */
+        if (c->def->flags & TD_OPF_DETACH || src->flags & TD_TF_INFERENCE) continue;
         if (!(v->steps = make_step(c, i))) return false;
         v->base = td__ref(src->base ? src->base : src);
     }
@@ -169,6 +170,15 @@ static bool may_write(td_opcall *c, const td_param *p, td_tensor *t) {
     for (int i = 0; i < c->n_in; i++)
         if (&c->info->s.in[i] != p && !may_read_beside(c, i, t, apart)) return false;
     return true;
+}
+
+bool td__resize_is_same(const td_opcall *c) {
+    const td_tensor *t = td__in(c, 0);
+    const td_value  *size = &c->in[1];
+    bool             same = c->info->op == TD_OP_resize_ && (int)size->n == t->rank;
+    for (int i = 0; same && i < t->rank; i++)
+        same = td__dim_eq(size->u.ints[i], t->size[i]);
+    return same;
 }
 
 /* The result of the functional twin must fit what is written. */
@@ -233,11 +243,12 @@ static bool exec_writer(td_opcall *c) {
 static bool exec_write(td_opcall *c) {
     const td_schema *s = &c->info->s;
     bool             meta = c->def->flags & TD_OPF_META;
+    bool             nothing = meta && td__resize_is_same(c);
     for (int i = 0; i < c->n_in && !meta; i++)
         if (s->in[i].write && td__in(c, i) && !may_write(c, &s->in[i], td__in(c, i)))
             return false;
     if (!(c->def->cpu ? exec_writer(c) : exec_twin(c))) return false;
-    for (int i = 0; i < c->n_in; i++)
+    for (int i = 0; i < c->n_in && !nothing; i++)
         if (s->in[i].write && td__in(c, i)) bump(c, td__in(c, i));
     return true;
 }

@@ -167,27 +167,25 @@ static bool run_prim(const job *j, const block *k, int64_t batch) {
 
 /* ---- one block ---------------------------------------------------------- */
 
-/* y = A x for n == 1. Zeroing y first keeps NaN out of the result whatever the
- * library does with beta 0. */
+/* y = A x + beta y for n == 1. y is scaled here and not by the library, which differs
+ * about a beta of 0 and of NaN: 0 does not read y, NaN makes it NaN. */
 static void vector_block(const job *j, const block *k) {
     const td_gemm        *g = &j->g;
     const CBLAS_TRANSPOSE t = j->ta ? CblasTrans : CblasNoTrans;
-    const int    rows = (int)(j->ta ? g->k : k->m), cols = (int)(j->ta ? k->m : g->k);
-    const int    inc = j->tb ? 1 : j->ldb;
-    double       beta = g->beta;
-    const size_t item = g->dtype == TD_F32 ? sizeof(float) : sizeof(double);
-    if (beta == 0) {
-        for (int64_t i = 0; i < k->m; i++)
-            memset(k->c + (size_t)(i * j->ldc) * item, 0, item);
-        beta = 1;
+    const int rows = (int)(j->ta ? g->k : k->m), cols = (int)(j->ta ? k->m : g->k);
+    const int inc = j->tb ? 1 : j->ldb;
+    if (g->beta != 1) {
+        td_gemm y = {.dtype = g->dtype, .batch = 1, .m = k->m, .n = 1, .c = k->c};
+        y.c_row = j->ldc;
+        y.beta = g->beta;
+        td__gemm_scale(&y);
     }
     if (g->dtype == TD_F32)
         cblas_sgemv(CblasRowMajor, t, rows, cols, (float)g->alpha, (const float *)k->a,
-                    j->lda, (const float *)k->b, inc, (float)beta, (float *)k->c,
-                    j->ldc);
+                    j->lda, (const float *)k->b, inc, 1, (float *)k->c, j->ldc);
     else
         cblas_dgemv(CblasRowMajor, t, rows, cols, g->alpha, (const double *)k->a,
-                    j->lda, (const double *)k->b, inc, beta, (double *)k->c, j->ldc);
+                    j->lda, (const double *)k->b, inc, 1, (double *)k->c, j->ldc);
 }
 
 #if TD_HAVE_DNNL
@@ -317,7 +315,7 @@ static void run(job *j) {
 bool td__gemm(const td_gemm *p) {
     if ((unsigned)p->dtype >= TD_BOOL) return false;
     if (p->batch <= 0 || p->m <= 0 || p->n <= 0) return true;
-    if (p->k <= 0 || p->alpha == 0) {
+    if (td__gemm_adds_nothing(p)) {
         td__gemm_scale(p);
         return true;
     }

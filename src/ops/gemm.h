@@ -20,7 +20,8 @@ typedef struct td_gemm {
     void       *c;
     int64_t     a_row, a_col, b_row, b_col, c_row, c_col;
     int64_t     a_batch, b_batch, c_batch; /* 0 on an input repeats it */
-    double      alpha, beta; /* integers: truncated; 0: that side is not read */
+    double      alpha, beta;               /* of floats; 0: that side is not read */
+    int64_t     alpha_int, beta_int;       /* the same of integers */
 } td_gemm;
 
 /* False for bool and when memory is exhausted; C is then unspecified. May be
@@ -40,6 +41,7 @@ bool td__gemm_naive(const td_gemm *p);
  * for halves and in unsigned words for integers. C is scaled by the caller when
  * there is nothing to add (k or alpha is 0). */
 bool td__gemm_packed(const td_gemm *p);
+bool td__gemm_adds_nothing(const td_gemm *p);
 void td__gemm_scale(const td_gemm *p);
 
 #endif

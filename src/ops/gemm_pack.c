@@ -52,14 +52,9 @@ static int64_t size_of(td_dtype t) {
     }
 }
 
+static bool    is_float(td_dtype t) { return t <= TD_BF16; }
 static int64_t word_size(word w) { return w == WORD_F64 || w == WORD_U64 ? 8 : 4; }
 static int64_t least(int64_t a, int64_t b) { return a < b ? a : b; }
-
-/* alpha or beta as a wrapping integer; out of range saturates first. */
-static uint64_t whole(double x) {
-    if (!(x > -9.2e18)) return (uint64_t)INT64_MIN;
-    return x < 9.2e18 ? (uint64_t)(int64_t)x : (uint64_t)INT64_MAX;
-}
 
 /* The dtype whose conversions give these words: the low bits of a signed number
  * are those of the unsigned one. */
@@ -159,11 +154,10 @@ static void merge_float(const td_gemm *g, void *c, int64_t i, double acc) {
 }
 
 static void merge_int(const td_gemm *g, void *c, int64_t i, uint64_t acc) {
-    uint64_t old = g->beta == 0 ? 0 : whole(g->beta) * load_int(g->dtype, c, i);
-    store_int(g->dtype, c, i, whole(g->alpha) * acc + old);
+    uint64_t beta = (uint64_t)g->beta_int, alpha = (uint64_t)g->alpha_int;
+    uint64_t old = beta == 0 ? 0 : beta * load_int(g->dtype, c, i);
+    store_int(g->dtype, c, i, alpha * acc + old);
 }
-
-static bool is_float(td_dtype t) { return t <= TD_BF16; }
 
 static td_gemm_rows *int_rows(word w) {
 #ifdef __x86_64__
@@ -261,9 +255,11 @@ static void merge_rows(void *arg, int64_t begin, int64_t end) {
     const int64_t    size = size_of(g->dtype), wide = word_size(t->w);
     const int64_t    n = j->s.n, ld = width(t, n);
     td_convert_fn   *fn = td__isa()->convert[word_type(t->w)][g->dtype];
+    const bool       plain = is_float(g->dtype) ? g->alpha == 1 && g->beta == 0
+                                                : g->alpha_int == 1 && g->beta_int == 0;
     for (int64_t i = begin; i < end; i++) {
         const int64_t at = (j->s.m0 + i) * g->c_row + j->s.n0 * g->c_col;
-        if (g->alpha == 1 && g->beta == 0)
+        if (plain)
             fn(n, t->c + at * size, g->c_col * size, t->pc + i * ld * wide, wide);
         else
             for (int64_t k = 0; k < n; k++)
@@ -318,6 +314,10 @@ bool td__gemm_packed(const td_gemm *p) {
 
 /* ---- nothing to add, and the reference ---------------------------------- */
 
+bool td__gemm_adds_nothing(const td_gemm *p) {
+    return p->k <= 0 || (is_float(p->dtype) ? p->alpha == 0 : p->alpha_int == 0);
+}
+
 void td__gemm_scale(const td_gemm *p) {
     const int64_t size = size_of(p->dtype);
     for (int64_t b = 0; b < p->batch; b++)
@@ -337,7 +337,7 @@ static void naive_cell(const td_gemm *g, int64_t b, int64_t i, int64_t j) {
     char         *c = (char *)g->c + b * g->c_batch * size;
     double        sum = 0;
     uint64_t      acc = 0;
-    for (int64_t k = 0; g->alpha != 0 && k < g->k; k++) {
+    for (int64_t k = 0; !td__gemm_adds_nothing(g) && k < g->k; k++) {
         int64_t x = i * g->a_row + k * g->a_col, y = k * g->b_row + j * g->b_col;
         if (is_float(g->dtype))
             sum += load_float(g->dtype, a, x) * load_float(g->dtype, m, y);

@@ -64,9 +64,7 @@ static void place(const td_tensor *t, const td_tensor *out, int64_t *stride) {
     int64_t bytes = td__dtype_bytes[t->dtype];
     int     add = out->rank - t->rank;
     for (int d = 0; d < out->rank; d++)
-        stride[d] = d < add || (t->size[d - add] == 1 && out->size[d] != 1)
-                        ? 0
-                        : t->stride[d - add] * bytes;
+        stride[d] = d < add || t->size[d - add] == 1 ? 0 : t->stride[d - add] * bytes;
 }
 
 void td__iter_build(td_iter *it, const td_tensor *const *t, int n) {

@@ -89,11 +89,8 @@ static bool shape_add_form(td_opcall *c) {
                            "self %s does not broadcast to the product %s",
                            td__type_str(self),
                            td__sizes_str(c->meta[0].rank, c->meta[0].size));
-    for (int i = 3; i <= 4; i++)
-        if (c->in[i].kind == TD_K_FLOAT && !td__is_float((td_dtype)self->dtype))
-            return td__op_fail(c, TD_E_DTYPE, "%s must be an integer for %s",
-                               c->info->s.in[i].name, td__type_str(self));
-    return true;
+    td_dtype dt = (td_dtype)self->dtype, number = td__is_half(dt) ? TD_F32 : dt;
+    return td__number_fits(c, 3, number) && td__number_fits(c, 4, number);
 }
 
 bool td__shape_addmm(td_opcall *c) { return shape_product(c, 1) && shape_add_form(c); }
@@ -129,17 +126,23 @@ static void describe(td_gemm *p, const td_tensor *a, const td_tensor *b,
     p->c_batch = ra > 2 ? out->stride[0] : 0;
 }
 
-static bool multiply(td_opcall *c, int i, double alpha, double beta) {
-    td_gemm p = {.alpha = alpha, .beta = beta};
+static bool multiply(td_opcall *c, int i, td_value alpha, td_value beta) {
+    td_gemm p = {.alpha = td__value_f(alpha), .beta = td__value_f(beta)};
+    p.alpha_int = td__value_i(alpha);
+    p.beta_int = td__value_i(beta);
     if (c->out[0]->numel == 0) return true;
     describe(&p, td__in(c, i), td__in(c, i + 1), c->out[0]);
     return td__gemm(&p) || td__fail_memory(c->cx);
 }
 
-bool td__kern_mm(td_opcall *c) { return multiply(c, 0, 1, 0); }
-bool td__kern_bmm(td_opcall *c) { return multiply(c, 0, 1, 0); }
-bool td__kern_mv(td_opcall *c) { return multiply(c, 0, 1, 0); }
-bool td__kern_dot(td_opcall *c) { return multiply(c, 0, 1, 0); }
+static bool product(td_opcall *c) {
+    return multiply(c, 0, td_value_int(1), td_value_int(0));
+}
+
+bool td__kern_mm(td_opcall *c) { return product(c); }
+bool td__kern_bmm(td_opcall *c) { return product(c); }
+bool td__kern_mv(td_opcall *c) { return product(c); }
+bool td__kern_dot(td_opcall *c) { return product(c); }
 
 /* Which kernel multiplies goes by the layout of the result: what is written in place
  * gets the bits of a fresh result all the same. */
@@ -149,7 +152,7 @@ static bool add_beside(td_opcall *c, td_tensor *self) {
     td_tensor *t = td__tensor_make(c->cx, &m, false);
     if (!t) return false;
     c->out[0] = t;
-    bool ok = td__copy_into(t, self) && multiply(c, 1, td__in_f(c, 4), td__in_f(c, 3));
+    bool ok = td__copy_into(t, self) && multiply(c, 1, c->in[4], c->in[3]);
     ok = ok && td__copy_into(self, t);
     c->out[0] = self;
     td_drop(t);
@@ -158,11 +161,12 @@ static bool add_beside(td_opcall *c, td_tensor *self) {
 
 bool td__kern_addmm(td_opcall *c) {
     td_tensor *self = td__in(c, 0);
-    double     beta = td__in_f(c, 3);
+    bool       adds = td__is_float((td_dtype)self->dtype) ? td__in_f(c, 3) != 0
+                                                          : td__value_i(c->in[3]) != 0;
     if (c->out[0] == self && !td__is_dense(self->rank, self->size, self->stride))
         return add_beside(c, self);
-    if (beta != 0 && c->out[0] != self && !td__copy_into(c->out[0], self)) return false;
-    return multiply(c, 1, td__in_f(c, 4), beta);
+    if (adds && c->out[0] != self && !td__copy_into(c->out[0], self)) return false;
+    return multiply(c, 1, c->in[4], c->in[3]);
 }
 bool td__kern_baddbmm(td_opcall *c) { return td__kern_addmm(c); }
 bool td__kern_addmv(td_opcall *c) { return td__kern_addmm(c); }

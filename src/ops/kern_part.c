@@ -90,7 +90,7 @@ bool td__kern_unfold_backward(td_opcall *c) {
     s.rank--;
     if (out->rank) {
         d.size[dim] = s.size[dim];
-        d.stride[dim] *= step;
+        if (s.size[dim] > 1) d.stride[dim] *= step; /* else the step takes no part */
     }
     for (int64_t k = size - 1; k >= 0; k--) {
         td_window dw, sw;

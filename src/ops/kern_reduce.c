@@ -51,7 +51,8 @@ void td__reduce_init(td_reduction *r, const td_tensor *t, td_dtype as) {
     r->in = (td_dtype)t->dtype;
     bool cut_short = td__is_half(as) || (td__is_float(r->in) && as != TD_I64);
     r->round = cut_short && as != r->in && as > TD_F32 ? as : TD_DTYPE_NONE;
-    r->src = td__ptr(t);
+    static const char nothing[16];
+    r->src = td__ptr(t) ? td__ptr(t) : nothing; /* an empty tensor may have no bytes */
     r->center = NULL;
     r->finish = NULL;
     r->raw = NULL;
@@ -81,7 +82,7 @@ typedef struct job {
 } job;
 
 /* Elements p[0], p[stride].. converted and mapped, n of them into buf. Those that
- * lose bits take their dtype by way of double. */
+ * lose bits take their dtype by way of double, in which skip_nan makes NaN 0. */
 static void fetch(const job *j, const char *p, int64_t stride, int64_t n, void *buf) {
     const td_reduction *r = j->r;
     if (r->round == TD_DTYPE_NONE) {
@@ -92,6 +93,7 @@ static void fetch(const job *j, const char *p, int64_t stride, int64_t n, void *
             accs wide, cast;
             k = n - i < most ? n - i : most;
             j->loops->load[TD_ACC_F64][r->in](p, stride, k, &wide);
+            if (r->skip_nan) j->loops->map[TD_ACC_F64][TD_MAP_NAN0](&wide, k, 0);
             j->loops->store[TD_ACC_F64][r->round](&wide, k, &cast);
             j->loops->load[r->acc][r->round](&cast, 1, k,
                                              (char *)buf + (size_t)i * j->acc_bytes);
@@ -337,7 +339,9 @@ static void cut(job *j) {
     j->tasks = w->outs / across * j->strips;
     j->block = w->reds > 0 ? w->reds : 1;
     j->blocks = 1;
-    if (w->outs >= SPLIT_OUTS || j->tasks >= 16 || w->outs * w->reds < 2 * TASK) return;
+    if (w->outs >= SPLIT_OUTS || j->tasks >= 16 ||
+        td__dim_mul(w->outs, w->reds) < 2 * TASK)
+        return;
     int64_t rows = w->by_column ? TASK / across : TASK;
     if (rows < 1) rows = 1;
     int64_t limit = w->by_column ? 32 : 1024; /* bounds the partial results */

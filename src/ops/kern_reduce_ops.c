@@ -54,8 +54,12 @@ bool td__kern_sum(td_opcall *c) {
 bool td__kern_nansum(td_opcall *c) {
     td_reduction r;
     start(c, &r, 1, true);
+    r.skip_nan = td__is_float(r.in);
     if (r.out == TD_BOOL) as_truth(&r, TD_RED_MAX);
-    else if (td__is_float(r.in) && r.acc != TD_ACC_I64) r.map = TD_MAP_NAN0;
+    else if (r.skip_nan && r.acc != TD_ACC_I64) r.map = TD_MAP_NAN0;
+    /* NaN has no integer: it becomes 0 before the conversion. */
+    if (r.skip_nan && r.map != TD_MAP_NAN0 && r.round == TD_DTYPE_NONE)
+        r.round = r.out == TD_BOOL ? r.in : r.out;
     return td__reduce_run(c->cx, &r);
 }
 

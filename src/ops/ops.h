@@ -74,7 +74,8 @@ struct td_opdef {
     TD_ROW_FN(td_decomp_fn) decomp_fn;
     TD_ROW_FN(td_decomp_fn) simpler_fn;
     const char *vjp;      /* "a: g * b; b: g * a", or TD_NO_GRAD(why), TD_VIA_... */
-    const char *saves;    /* with vjp_fn: "a b out", the values it reads */
+    const char *saves;    /* with vjp_fn: "a b out", the values it reads, or by argument
+                           * whose gradient reads them: "a: a b; b: a b out" */
     const char *decomp;   /* formula over the arguments */
     const char *simpler;  /* of an op with a kernel: the same in terms of simpler ops */
     const char *pure;     /* functional twin of a writer */
@@ -266,6 +267,10 @@ static inline td_value td__value_graph(const struct td_graph *g) {
 /* For modes: the rest of the stack, then the kernel. */
 bool td__call_below(td_mode *m, td_opcall *c);
 
+/* Is it resize_ to the sizes its tensor has? That changes nothing and does not count as
+ * a write. */
+bool td__resize_is_same(const td_opcall *c);
+
 /* Shape rules of list results reserve room for n; false: no memory. */
 bool td__call_results(td_opcall *c, int n);
 /* RANDOM kernels say how many Philox blocks they used before drawing. */
@@ -290,6 +295,12 @@ static inline td_dtype td__in_dtype(const td_opcall *c, int i, td_dtype otherwis
 }
 /* Records "op: message" with the op's name in front. Always false. */
 bool td__op_fail(td_opcall *c, td_code code, const char *fmt, ...) TD_PRINTF(3, 4);
+/* Can dt represent v? Finite floats beyond its range, integers beyond it, and NaN or
+ * infinity in an integer cannot be converted; a negative integer may wrap in u8, and a
+ * symbolic one is checked when it is known. ATen refuses the same conversions. */
+bool td__dtype_holds(td_dtype dt, td_value v);
+/* Refuses number argument i when dt does not hold it; tensors and none pass. */
+bool td__number_fits(td_opcall *c, int i, td_dtype dt);
 /* Wraps dim argument i for `rank`; -1 after td__op_fail. */
 int  td__op_dim(td_opcall *c, int64_t dim, int rank);
 

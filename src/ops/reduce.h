@@ -36,10 +36,11 @@ struct td_reduction {
     td_acc      acc;
     td_red      op;
     td_red_map  map;
-    double      power; /* of TD_MAP_POW */
-    td_dtype    in;    /* of the elements */
-    td_dtype    round; /* elements pass through this dtype; or DTYPE_NONE */
-    const char *src;   /* first element */
+    double      power;    /* of TD_MAP_POW */
+    td_dtype    in;       /* of the elements */
+    td_dtype    round;    /* elements pass through this dtype; or DTYPE_NONE */
+    bool        skip_nan; /* NaN is 0 before it passes through `round` */
+    const char *src;      /* first element */
     td_walk     w;
     const void *center; /* by place, in acc's type: squared distances are summed */
     /* Turns n accumulators from place on into results; NULL: they are. */

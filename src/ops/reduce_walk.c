@@ -32,9 +32,9 @@ static int join_dims(td_walk_dim *d, int n) {
     for (int i = 0; i < n; i++) {
         td_walk_dim *last = m ? &d[m - 1] : NULL;
         if (d[i].size == 1) continue;
-        if (last && last->in == d[i].in * d[i].size &&
-            last->out == d[i].out * d[i].size) {
-            last->size *= d[i].size;
+        if (last && last->in == td__dim_mul(d[i].in, d[i].size) &&
+            last->out == td__dim_mul(d[i].out, d[i].size)) {
+            last->size = td__dim_mul(last->size, d[i].size);
             last->in = d[i].in;
             last->out = d[i].out;
         } else d[m++] = d[i];
@@ -50,12 +50,12 @@ void td__walk_make(td_walk *w, const td_tensor *t, const bool *reduced, bool in_
     for (int i = t->rank - 1; i >= 0; i--) { /* output strides are row-major */
         td_walk_dim d = {t->size[i], t->stride[i], 0};
         if (reduced[i]) {
-            w->reds *= d.size;
+            w->reds = td__dim_mul(w->reds, d.size);
             w->red[t->rank - 1 - nr++] = d;
         } else {
             d.out = out;
-            w->outs *= d.size;
-            out *= d.size;
+            w->outs = td__dim_mul(w->outs, d.size);
+            out = td__dim_mul(out, d.size);
             w->kept[t->rank - 1 - nk++] = d;
         }
     }

@@ -77,6 +77,7 @@ td_decomp_fn td__simpler_gelu_backward;
 td_vjp_fn td__vjp_gelu_tanh_backward;
 td_decomp_fn td__simpler_gelu_tanh_backward;
 td_vjp_fn td__vjp_mish_backward;
+td_shape_fn td__shape_hardtanh;
 td_decomp_fn td__simpler_hardtanh;
 td_shape_fn td__shape_softshrink;
 td_shape_fn td__shape_row_major;

@@ -12,23 +12,6 @@ static void int_range(td_dtype dt, int64_t *low, int64_t *high) {
     *low = dt == TD_U8 ? 0 : -*high - 1;
 }
 
-/* Ops that ATen makes convert a number with care: it must be in range, though a
- * negative one may wrap around in u8. */
-static bool number_fits(td_opcall *c, int arg, td_dtype dt) {
-    int64_t  low, high;
-    td_value v = c->in[arg];
-    if (v.kind == TD_K_TENSOR || td__is_float(dt)) return true;
-    if (v.kind == TD_K_INT && td__dim_is_symbolic(v.u.i))
-        return true; /* when it runs */
-    int_range(dt, &low, &high);
-    if (dt == TD_U8) low = -high;
-    bool in = v.kind == TD_K_FLOAT ? v.u.f >= (double)low && v.u.f <= (double)high
-                                   : v.u.i >= low && v.u.i <= high;
-    return in || dt == TD_BOOL ||
-           td__op_fail(c, TD_E_ARG, "%s = %g does not fit %s", c->info->s.in[arg].name,
-                       td__value_f(v), td_dtype_name(dt));
-}
-
 /* add: alpha must suit the dtype it multiplies. */
 static bool check_alpha(td_opcall *c, int arg, td_dtype common) {
     td_value alpha = c->in[arg];
@@ -124,7 +107,12 @@ bool td__shape_pow(td_opcall *c) {
         return td__op_fail(c, TD_E_ARG,
                            "integers to negative integer powers are not "
                            "allowed; make the base a float");
-    return number_fits(c, 0, dt) && number_fits(c, 1, dt) && td__pw_meta(c, a, dt, dt);
+    for (int i = 0; i < 2; i++) {
+        bool half_exponent = i == 1 && td__is_half(dt);
+        if ((half_exponent || !td__is_float(dt)) && !td__number_fits(c, i, dt))
+            return false;
+    }
+    return td__pw_meta(c, a, dt, dt);
 }
 
 bool td__shape_round(td_opcall *c) {
@@ -143,7 +131,9 @@ bool td__shape_where(td_opcall *c) {
         return td__op_fail(c, TD_E_DTYPE, "condition must be bool, got %s",
                            td__type_str(mask));
     td_dtype dt = td__pw_common(c, a);
-    return number_fits(c, 1, dt) && number_fits(c, 2, dt) && td__pw_meta(c, a, dt, dt);
+    if (!td__is_half(dt) && (!td__number_fits(c, 1, dt) || !td__number_fits(c, 2, dt)))
+        return false;
+    return td__pw_meta(c, a, dt, dt);
 }
 
 /* The result is row-major whatever the operands are, as ATen's. */
@@ -156,7 +146,8 @@ bool td__shape_masked_fill(td_opcall *c) {
         return td__op_fail(c, TD_E_SHAPE,
                            "value must be a number or a 0-dim tensor, got %s",
                            td__type_str(value));
-    if (!number_fits(c, 2, (td_dtype)td__in(c, 0)->dtype) || !td__shape_pointwise(c))
+    if (!td__number_fits(c, 2, (td_dtype)td__in(c, 0)->dtype) ||
+        !td__shape_pointwise(c))
         return false;
     c->meta[0].strided = false;
     return true;
@@ -167,7 +158,8 @@ bool td__shape_masked_fill(td_opcall *c) {
 static bool bound_fits(td_opcall *c, int arg, bool is_min, td_dtype dt) {
     int64_t  low, high;
     td_value v = c->in[arg];
-    if (v.kind != TD_K_INT || td__is_float(dt)) return true;
+    if (td__is_float(dt)) return td__number_fits(c, arg, dt);
+    if (v.kind != TD_K_INT || td__dim_is_symbolic(v.u.i)) return true;
     int_range(dt, &low, &high);
     if (is_min ? v.u.i <= high : v.u.i >= low) return true;
     return td__op_fail(c, TD_E_ARG, "%s = %lld is outside the range of %s",
@@ -230,11 +222,14 @@ static bool same_dtype(td_opcall *c, int arg) {
 }
 
 bool td__shape_lerp(td_opcall *c) {
+    td_dtype dt = (td_dtype)td__in(c, 0)->dtype;
+    if (td__is_float(dt) && !td__number_fits(c, 2, td__is_half(dt) ? TD_F32 : dt))
+        return false;
     return same_dtype(c, 1) && same_dtype(c, 2) && td__shape_pointwise(c);
 }
 
 bool td__shape_softshrink(td_opcall *c) {
-    if (td__in_f(c, 1) < 0)
+    if (!(td__in_f(c, 1) >= 0))
         return td__op_fail(c, TD_E_ARG, "lambd must not be negative, got %g",
                            td__in_f(c, 1));
     return td__shape_pointwise(c);
@@ -246,5 +241,14 @@ bool td__shape_gelu(td_opcall *c) {
         return td__op_fail(c, TD_E_ARG,
                            "approximate must be \"none\" or \"tanh\", got \"%.32s\"",
                            how);
+    return td__shape_pointwise(c);
+}
+
+bool td__shape_hardtanh(td_opcall *c) {
+    double low = td__in_f(c, 1), high = td__in_f(c, 2);
+    if (low > high)
+        return td__op_fail(c, TD_E_ARG,
+                           "min_val must not be greater than max_val, got %g and %g",
+                           low, high);
     return td__shape_pointwise(c);
 }

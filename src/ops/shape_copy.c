@@ -104,6 +104,8 @@ bool td__shape_fill(td_opcall *c) {
                            "elements of %s share one place in memory; only a number "
                            "can fill it",
                            td__type_str(td__in(c, 0)));
+    if (c->n_in > 1 && !td__number_fits(c, 1, (td_dtype)td__in(c, 0)->dtype))
+        return false;
     meta_clone(&c->meta[0], td__in(c, 0));
     return true;
 }
@@ -278,6 +280,7 @@ bool td__shape_pad(td_opcall *c) {
         return td__op_fail(c, TD_E_ARG,
                            "pad has %u numbers; %s takes pairs, at most %d", pad.n,
                            td__type_str(t), t->rank);
+    if (!td__number_fits(c, 2, (td_dtype)t->dtype)) return false;
     td__tensor_meta(t, m);
     for (int d = 0; d < t->rank; d++) {
         int64_t before = pad_at(pad, t->rank, d, 0), after = pad_at(pad, t->rank, d, 1);

@@ -36,40 +36,6 @@ void td__create_like(td_opcall *c) {
     c->meta[0].dtype = td__create_dtype(c, c->meta[0].dtype);
 }
 
-/* The largest finite value of a float dtype, the largest integer of others. */
-static double largest(td_dtype dt) {
-    switch (dt) {
-    case TD_F64: return 0x1.fffffffffffffp1023;
-    case TD_F32: return 0x1.fffffep127;
-    case TD_BF16: return 0x1.fep127;
-    case TD_F16: return 65504;
-    case TD_I64: return 0x1p63;
-    case TD_I32: return INT32_MAX;
-    case TD_I16: return INT16_MAX;
-    case TD_I8: return INT8_MAX;
-    default: return UINT8_MAX;
-    }
-}
-
-/* Fractions above the largest integer truncate to it; below the lowest they do
- * not. */
-static bool holds(td_dtype dt, td_value v) {
-    if (v.kind == TD_K_INT && td__dim_is_symbolic(v.u.i))
-        return true; /* when it runs */
-    double x = td__value_f(v), top = largest(dt);
-    if (dt == TD_BOOL) return true;
-    if (td__is_float(dt)) return isnan(x) || isinf(x) || fabs(x) <= top;
-    if (dt == TD_U8) return x >= (v.kind == TD_K_FLOAT ? 0 : -top) && x < top + 1;
-    if (dt == TD_I64) return v.kind != TD_K_FLOAT || (x >= -top && x < top);
-    return x >= -top - 1 && x < top + 1;
-}
-
-bool td__check_number(td_opcall *c, td_dtype dt, td_value v) {
-    if (holds(dt, v)) return true;
-    return td__op_fail(c, TD_E_ARG, "%s does not hold the value %.9g",
-                       td_dtype_name(dt), td__value_f(v));
-}
-
 /* A fill value, where the op has one, must fit the dtype of the result; a single
  * 16-bit float may overflow to infinity, as in ATen. */
 static bool check_fill(td_opcall *c) {
@@ -78,7 +44,7 @@ static bool check_fill(td_opcall *c) {
         return true;
     for (int i = 0; i < c->n_in; i++)
         if (c->info->s.in[i].type == TD_T_SCALAR)
-            return td__check_number(c, m->dtype, c->in[i]);
+            return td__number_fits(c, i, m->dtype);
     return true;
 }
 
@@ -208,8 +174,8 @@ bool td__shape_linspace(td_opcall *c) {
     if (td__dim_lt(n, 0))
         return td__op_fail(c, TD_E_ARG, "steps is negative: %lld", (long long)n);
     if (dt == TD_BOOL && !one) return td__op_fail(c, TD_E_DTYPE, "has no bool form");
-    if (td__dim_lt(0, n) && !td__check_number(c, dt, c->in[0])) return false;
-    if (!one && !td__check_number(c, dt, c->in[1])) return false;
+    if (td__dim_lt(0, n) && !td__number_fits(c, 0, dt)) return false;
+    if (!one && !td__number_fits(c, 1, dt)) return false;
     td__meta_dense(&c->meta[0], dt, 1, &n);
     return true;
 }

@@ -49,6 +49,9 @@ bool td__shape_scatter(td_opcall *c) {
     int              dim = td__op_dim(c, td__in_int(c, 1), self->rank);
     if (dim < 0 || !td__index_dtype(c, index, "index", true)) return false;
     if (src && !same_dtype(c, self, src, "src")) return false;
+    if (c->info->s.in[3].type == TD_T_SCALAR &&
+        !td__number_fits(c, 3, (td_dtype)self->dtype))
+        return false;
     if (!td__dim_eq(index->numel, 0)) {
         if (!within(c, index, self, dim, "self")) return false;
         if (src && !within(c, index, src, -1, "src")) return false;
@@ -105,11 +108,8 @@ bool td__shape_index_add(td_opcall *c) {
     if (dim < 0 || !vector_index(c, td__in(c, 2), true) ||
         !same_dtype(c, self, td__in(c, 3), "source"))
         return false;
-    if (td__value_f(c->in[4]) != (double)td__value_i(c->in[4]) &&
-        !td__is_float(self->dtype) && c->in[4].kind == TD_K_FLOAT)
-        return td__op_fail(c, TD_E_ARG, "alpha %g must be an integer for %s",
-                           td__value_f(c->in[4]), td__type_str(self));
-    return source_fits(c, dim) && dense_like_self(c);
+    return td__number_fits(c, 4, (td_dtype)self->dtype) && source_fits(c, dim) &&
+           dense_like_self(c);
 }
 
 /* A source of one element may be 0-dim. */
@@ -133,6 +133,7 @@ bool td__shape_index_fill(td_opcall *c) {
         return td__op_fail(c, TD_E_SHAPE,
                            "value must be a number or a 0-dim tensor, got %s",
                            td__type_str(value));
+    if (!td__number_fits(c, 3, (td_dtype)td__in(c, 0)->dtype)) return false;
     td__meta_like(&c->meta[0], td__in(c, 0));
     return true;
 }

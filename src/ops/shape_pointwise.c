@@ -216,9 +216,41 @@ static bool broadcast(td_opcall *c, const td_pw_args *a, td_meta *m, bool *plain
     return true;
 }
 
+/* The dtype in which ATen takes a number argument: of halves, bounds and replacements
+ * are converted to the half itself, factors to f32, in which the loop computes. */
+static td_dtype number_dtype(const td_opcall *c, int arg, td_dtype common) {
+    if (!td__is_half(common)) return common;
+    switch (c->info->op) {
+    case TD_OP_add:
+    case TD_OP_sub:
+    case TD_OP_rsub:
+    case TD_OP_clamp:
+    case TD_OP_hardtanh:
+    case TD_OP_hardshrink: return common;
+    case TD_OP_threshold: return arg == 2 ? common : TD_F32;
+    default: return TD_F32;
+    }
+}
+
+/* Numbers of type Scalar are converted to the dtype of the computation and must be in
+ * its range. Bounds of integers are taken as the end of the range instead. */
+static bool scalars_fit(td_opcall *c, const td_pw_args *a, td_dtype common) {
+    bool bounds = c->info->op == TD_OP_clamp || c->info->op == TD_OP_hardtanh;
+    if (bounds && !td__is_float(common)) return true;
+    for (int k = 0; k < a->n_scalars; k++) {
+        int     i = a->scalar[k];
+        uint8_t type = c->info->s.in[i].type;
+        if ((type == TD_T_SCALAR || type == TD_T_OPT_SCALAR) &&
+            !td__number_fits(c, i, number_dtype(c, i, common)))
+            return false;
+    }
+    return true;
+}
+
 bool td__pw_meta(td_opcall *c, const td_pw_args *a, td_dtype common, td_dtype result) {
     td_meta *m = &c->meta[0];
     bool     plain;
+    if (a->n_scalars && !scalars_fit(c, a, common)) return false;
     m->dtype = result;
     m->strided = false;
     m->offset = 0;

@@ -100,9 +100,12 @@ bool td__shape_uniform(td_opcall *c) {
         return td__op_fail(c, TD_E_ARG, "from %g is not below to %g", from, to);
     if (isinf(from) || isinf(to))
         return td__op_fail(c, TD_E_ARG, "the range [%g, %g) has no end", from, to);
-    return td__check_number(c, c->meta[0].dtype, c->in[1]) &&
-           td__check_number(c, c->meta[0].dtype, c->in[2]) &&
-           td__check_number(c, c->meta[0].dtype, td_value_float(to - from));
+    td_dtype dt = c->meta[0].dtype;
+    if (!td__number_fits(c, 1, dt) || !td__number_fits(c, 2, dt)) return false;
+    return td__dtype_holds(dt, td_value_float(to - from)) ||
+           td__op_fail(c, TD_E_ARG,
+                       "the range [%g, %g) is longer than %s can represent", from, to,
+                       td_dtype_name(dt));
 }
 
 bool td__shape_normal(td_opcall *c) {

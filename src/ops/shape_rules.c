@@ -1,6 +1,8 @@
 /* shape_rules.c -- what shape rules share: result metas and type promotion. */
 #include "ops/ops.h"
 
+#include <math.h>
+
 void td__meta_dense(td_meta *m, td_dtype dt, int rank, const int64_t *size) {
     m->dtype = dt;
     m->rank = rank;
@@ -67,4 +69,41 @@ td_dtype td__result_type(td_ctx *cx, const td_value *in, int n) {
             if (in[i].u.ts[k]) weigh(cx, &w, td_value_tensor(in[i].u.ts[k]));
     }
     return combine(w.dims, combine(w.zero, w.number));
+}
+
+/* ---- numbers ------------------------------------------------------------ */
+
+/* The largest finite value of a float dtype, the largest integer of others. */
+static double largest(td_dtype dt) {
+    switch (dt) {
+    case TD_F64: return 0x1.fffffffffffffp1023;
+    case TD_F32: return 0x1.fffffep127;
+    case TD_BF16: return 0x1.fep127;
+    case TD_F16: return 65504;
+    case TD_I64: return 0x1p63;
+    case TD_I32: return INT32_MAX;
+    case TD_I16: return INT16_MAX;
+    case TD_I8: return INT8_MAX;
+    default: return UINT8_MAX;
+    }
+}
+
+/* Fractions above the largest integer truncate to it; below the lowest they do
+ * not. */
+bool td__dtype_holds(td_dtype dt, td_value v) {
+    if (v.kind == TD_K_INT && td__dim_is_symbolic(v.u.i)) return true;
+    double x = td__value_f(v), top = largest(dt);
+    if (dt == TD_BOOL) return true;
+    if (td__is_float(dt)) return isnan(x) || isinf(x) || fabs(x) <= top;
+    if (dt == TD_U8) return x >= (v.kind == TD_K_FLOAT ? 0 : -top) && x < top + 1;
+    if (dt == TD_I64) return v.kind != TD_K_FLOAT || (x >= -top && x < top);
+    return x >= -top - 1 && x < top + 1;
+}
+
+bool td__number_fits(td_opcall *c, int i, td_dtype dt) {
+    td_value v = c->in[i];
+    if (v.kind == TD_K_TENSOR || v.kind == TD_K_NONE || td__dtype_holds(dt, v))
+        return true;
+    return td__op_fail(c, TD_E_ARG, "%s = %.9g cannot be represented in %s",
+                       c->info->s.in[i].name, td__value_f(v), td_dtype_name(dt));
 }

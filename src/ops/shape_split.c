@@ -184,6 +184,13 @@ bool td__shape_set(td_opcall *c) {
         td__strides_dense((int)size.n, size.u.ints, dense);
         stride = (td_value){TD_K_INTS, size.n, {.ints = dense}};
     }
-    m->offset = td__in_int(c, 2);
-    return take_geometry(c, m, &size, &stride);
+    if (!td_is_contiguous(source))
+        return td__op_fail(c, TD_E_ARG,
+                           "source must be contiguous when storage_offset and size are "
+                           "given, got %s with strides %s",
+                           td__type_str(source),
+                           td__sizes_str(source->rank, source->stride));
+    int64_t bytes = source->st->open ? INT64_MAX : (int64_t)source->st->bytes;
+    m->offset = td__dim_add(source->offset, td__in_int(c, 2));
+    return take_geometry(c, m, &size, &stride) && fits_storage(c, bytes, m);
 }

@@ -73,9 +73,15 @@ bool td__simpler_addcmul(td_opcall *c) {
 
 static bool is_one(td_value v) { return td__value_f(v) == 1; }
 
-/* beta * self + alpha * product; what has factor 0 is not looked at. */
+/* A factor of integers is truncated. */
+static td_value factor(const td_opcall *c, int i) {
+    bool floats = td__is_float((td_dtype)td__in(c, 0)->dtype);
+    return floats ? c->in[i] : td_value_int(td__value_i(c->in[i]));
+}
+
+/* beta * self + alpha * product; a side with factor 0 is not read. */
 static bool add_product(td_opcall *c, td_tensor *product) {
-    td_value   beta = c->in[3], alpha = c->in[4];
+    td_value   beta = factor(c, 3), alpha = factor(c, 4);
     td_tensor *self = td__in(c, 0);
     if (td__value_f(alpha) == 0) product = td_op_zero(product);
     else if (!is_one(alpha)) product = td_op_mul(product, alpha);

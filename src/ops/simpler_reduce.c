@@ -36,11 +36,10 @@ bool td__simpler_mean(td_opcall *c) {
     return set_out(c, t_share(t_sum(x, dim, td__in_bool(c, 2)), count(x, dim)));
 }
 
-/* What is added up as whole numbers has no NaN: it is cast before. */
 bool td__simpler_nansum(td_opcall *c) {
     td_tensor *x = td__in(c, 0);
     td_dtype   dt = td__in_dtype(c, 3, TD_DTYPE_NONE);
-    if (dt == TD_DTYPE_NONE || td__is_float(dt))
+    if (td__is_float((td_dtype)x->dtype))
         x = choose(td_op_isnan(x), td_value_int(0), x);
     return set_out(c, td_op_sum(x, t_ints(c->in[1]), td__in_bool(c, 2), dt));
 }

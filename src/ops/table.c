@@ -117,20 +117,34 @@ static bool add_terms(td_op op, const char *vjp) {
     return true;
 }
 
+/* Adds one saved name to what the gradients of argument `of` read, -1: of all. */
+static bool add_saved(td_opinfo *info, int of, const char *name, size_t n) {
+    int      arg = find_arg(&info->s, name, n);
+    uint32_t in = arg >= 0 ? 1u << arg : 0, out = 0;
+    for (int i = 0; i < info->s.n_out && !in && !out; i++)
+        if (strlen(info->s.out[i].name) == n && !strncmp(info->s.out[i].name, name, n))
+            out = 1u << i;
+    for (int i = 0; i < info->s.n_in; i++) {
+        if (of >= 0 && i != of) continue;
+        info->term[i].reads_in |= in;
+        info->term[i].reads_out |= out;
+    }
+    info->saves_in |= in;
+    info->saves_out |= out;
+    return in || out;
+}
+
+/* "a b out" for the gradients of all arguments, or "a: a b; b: a out" for each. */
 static bool add_saves(td_op op, const char *saves) {
     td_opinfo *info = &infos[op];
+    int        of = -1;
     for (const char *p = saves; *p;) {
-        size_t n = strcspn(p, " ");
-        int    arg = find_arg(&info->s, p, n), hit = arg >= 0;
-        if (hit) info->saves_in |= 1u << arg;
-        for (int i = 0; i < info->s.n_out && !hit; i++) {
-            if (strlen(info->s.out[i].name) != n || strncmp(info->s.out[i].name, p, n))
-                continue;
-            info->saves_out |= 1u << i;
-            hit = 1;
-        }
-        if (!hit) return wrong(op, "saves: unknown name");
-        p += n + strspn(p + n, " ");
+        size_t n = strcspn(p, " :;");
+        if (p[n] == ':') {
+            if ((of = find_arg(&info->s, p, n)) < 0)
+                return wrong(op, "saves: no such argument");
+        } else if (!add_saved(info, of, p, n)) return wrong(op, "saves: unknown name");
+        p += n + strspn(p + n, " :;");
     }
     return true;
 }

@@ -70,8 +70,9 @@ static td_tensor *pow_grad_base(td_vjp *v) {
     td_value   a = v->in[0], b = v->in[1];
     if (b.kind != TD_K_TENSOR) {
         if (td__value_f(b) == 0.0) return td_op_zeros_like(g, TD_DTYPE_NONE);
-        td_value less = b.kind == TD_K_FLOAT ? td_value_float(b.u.f - 1.0)
-                                             : td_value_int(b.u.i - 1);
+        bool     whole = b.kind != TD_K_FLOAT && b.u.i != INT64_MIN;
+        td_value less =
+            whole ? td_value_int(b.u.i - 1) : td_value_float(td__value_f(b) - 1.0);
         return times(g, td_op_mul(td_op_pow(a, less), b));
     }
     td_tensor *less = td_op_sub(b.u.t, td_value_int(1), td_value_int(1));

@@ -1,4 +1,4 @@
-# What is added up as whole numbers is cast first, NaN too.
+# NaN is 0 before elements are cast to whole numbers.
 
 func @f(%x: f32[3]) {
   %s = nansum(%x, none, false, i64)

@@ -342,10 +342,9 @@ static void op_logit(int64_t n, void *out, const void *const *in,
     const float eps = (float)p->f[0];
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        o[i] = (float)(td_m_log_f32((eps < 0 ? a[i] :
-                        td_m_min_f32(td_m_max_f32(a[i], eps), 1 - eps)) / (1 - (eps
-                        < 0 ? a[i] : td_m_min_f32(td_m_max_f32(a[i], eps), 1 -
-                        eps)))));
+        o[i] = (float)(td_m_log_f32((eps < 0 ? a[i] : a[i] < eps ? eps : a[i] > 1 -
+                        eps ? 1 - eps : a[i]) / (1 - (eps < 0 ? a[i] : a[i] < eps ?
+                        eps : a[i] > 1 - eps ? 1 - eps : a[i]))));
 }
 
 static void op_nan_to_num(int64_t n, void *out, const void *const *in,

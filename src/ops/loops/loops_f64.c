@@ -342,10 +342,9 @@ static void op_logit(int64_t n, void *out, const void *const *in,
     const double eps = (double)p->f[0];
 #pragma omp simd
     for (int64_t i = 0; i < n; i++)
-        o[i] = (double)(td_m_log_f64((eps < 0 ? a[i] :
-                         td_m_min_f64(td_m_max_f64(a[i], eps), 1 - eps)) / (1 -
-                         (eps < 0 ? a[i] : td_m_min_f64(td_m_max_f64(a[i], eps), 1
-                         - eps)))));
+        o[i] = (double)(td_m_log_f64((eps < 0 ? a[i] : a[i] < eps ? eps : a[i] > 1
+                         - eps ? 1 - eps : a[i]) / (1 - (eps < 0 ? a[i] : a[i] <
+                         eps ? eps : a[i] > 1 - eps ? 1 - eps : a[i]))));
 }
 
 static void op_nan_to_num(int64_t n, void *out, const void *const *in,

@@ -1,0 +1,122 @@
+# 33_eager_state.td -- what single ops do to storages, versions and histories: the group
+# 33 of tests/README.md.
+
+func @sum_to_own_size(%x: f32[]) {
+  %y = sum_to_size(%x, [])
+  mul_(%y, 2.0)
+  return %y
+}
+case "sum_to_size of no dims is fresh" {
+  %x = full([], 3.0)
+  call @sum_to_own_size(%x)
+}
+
+func @set_part(%a: f32[2], %b: f32[2]) {
+  set_(%a, %b, 1, [1])
+  return
+}
+case "set_ counts from the offset of its source" {
+  %x = tensor([0, 1, 2, 3, 4, 5], f32)
+  %b = slice(%x, 0, 2, 4)
+  %a = tensor([9, 9], f32)
+  call @set_part(%a, %b)
+}
+func @set_beyond(%a: f32[2], %b: f32[1]) {
+  set_(%a, %b, 2, [2])
+  return
+}
+case "set_ beyond the storage" {
+  %b = tensor([7], f32)
+  %a = tensor([9, 9], f32)
+  call @set_beyond(%a, %b)
+}
+func @set_turned(%a: f32[2], %b: f32[2,2]) {
+  set_(%a, %b, 0, [2])
+  return
+}
+case "set_ of a part of what is not contiguous" {
+  %x = tensor([[1, 2], [3, 4]], f32)
+  %b = t(%x)
+  %a = tensor([9, 9], f32)
+  call @set_turned(%a, %b)
+}
+
+func @or_in_place(%x: f32[2], %y: f32[2]) {
+  logical_or_(%x, %y)
+  return %x
+}
+case "logical_or_ takes no history from what it reads" {
+  %x = tensor([0, 1], f32)
+  %y = tensor([0, 1], f32, requires_grad=true)
+  call @or_in_place(%x, %y)
+}
+func @eq_in_place(%x: f32[2], %y: f32[2]) {
+  eq_(%x, %y)
+  return %x
+}
+case "eq_ does" {
+  %x = tensor([0, 1], f32)
+  %y = tensor([0, 1], f32, requires_grad=true)
+  call @eq_in_place(%x, %y)
+  backward
+}
+
+func @given(%x: f32[1,2]) {
+  return %x
+}
+case "a view made in inference mode does not require grad" {
+  inference {
+    %l = randn([2], seed=1, requires_grad=true)
+    %v = unsqueeze(%l, 0)
+    call @given(%v)
+  }
+}
+
+func @add_itself(%x: f32[3], %i: i64[3]) {
+  index_add_(%x, 0, %i, %x)
+  return %x
+}
+case "index_add_ of itself" {
+  %x = tensor([1, 2, 3], f32)
+  %i = tensor([0, 0, 1], i64)
+  call @add_itself(%x, %i)
+}
+func @scatter_itself(%x: f32[3], %i: i64[3]) {
+  scatter_add_(%x, 0, %i, %x)
+  return %x
+}
+case "scatter_add_ of itself" {
+  %x = tensor([1, 2, 3], f32)
+  %i = tensor([0, 0, 1], i64)
+  call @scatter_itself(%x, %i)
+}
+func @copy_itself(%x: f32[3], %i: i64[3]) {
+  index_copy_(%x, 0, %i, %x)
+  return %x
+}
+case "index_copy_ of itself" {
+  %x = tensor([1, 2, 3], f32)
+  %i = tensor([2, 0, 1], i64)
+  call @copy_itself(%x, %i)
+}
+
+func @resize_same(%w: f32[3], %x: f32[3]) {
+  %y = mul(%w, %x)
+  resize_(%x, [3])
+  return %y
+}
+case "resize_ to the same size is no write" {
+  %w = tensor([1, 2, 3], f32, requires_grad=true)
+  %x = tensor([4, 5, 6], f32)
+  call @resize_same(%w, %x)
+  backward
+}
+
+func @nansum_whole(%x: f32[3]) {
+  %s = nansum(%x, none, false, i64)
+  return %s
+}
+case "nansum of whole numbers" {
+  %x = tensor([1, nan, 3], f32)
+  call @nansum_whole(%x)
+}
