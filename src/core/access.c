@@ -183,6 +183,7 @@ int64_t(td_item_int)(td_tensor *t) {
 static bool next_index(const td_tensor *t, int64_t *where, char **p) {
     int64_t bytes = td__dtype_bytes[t->dtype];
     for (int d = t->rank - 1; d >= 0; d--) {
+        if (t->size[d] == 1) continue; /* its stride addresses nothing */
         *p += t->stride[d] * bytes;
         if (++where[d] < t->size[d]) return true;
         *p -= t->size[d] * t->stride[d] * bytes;

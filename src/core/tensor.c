@@ -20,6 +20,9 @@ static bool reserve_dims(td_tensor *t, int rank) {
 
 /* n: the element count of m. */
 static bool set_dims(td_tensor *t, const td_meta *m, int64_t n) {
+    if (!td__dim_is_sym(n) && n >= TD_DIM_HUGE)
+        return td__fail(t->cx, TD_E_SHAPE, "too many elements: %s",
+                        td__sizes_str(m->rank, m->size));
     if (!reserve_dims(t, m->rank)) return false;
     t->stride = t->size + t->dims_cap;
     t->dtype = (uint8_t)m->dtype;
@@ -181,7 +184,8 @@ td_tensor *td__tensor_make(td_ctx *cx, const td_meta *m, bool fake) {
                      td__sizes_str(m->rank, m->size));
             return NULL;
         }
-    if (!td__dim_is_sym(bytes) && bytes >= TD_DIM_HUGE) {
+    if ((!td__dim_is_sym(bytes) && bytes >= TD_DIM_HUGE) ||
+        (!td__dim_is_sym(n) && n >= TD_DIM_HUGE / 8)) {
         td__fail(cx, TD_E_SHAPE, "too many elements: %s",
                  td__sizes_str(m->rank, m->size));
         return NULL;

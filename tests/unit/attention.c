@@ -178,7 +178,10 @@ TEST(attention_refuses_what_does_not_fit) {
     td_tensor *m = td_ones(cx, TD_SHAPE(3, 3), TD_BOOL);
 
     CHECK(td_is_nil(td_scaled_dot_product_attention(q, k, q)));
-    CHECK_FAILS(cx, TD_E_SHAPE, "inner sizes differ");
+    CHECK_FAILS(
+        cx, TD_E_SHAPE,
+        "scaled_dot_product_attention: query f64[2,3,4] and key f64[2,5,3] must "
+        "have the same last size");
     CHECK(td_is_nil(td_scaled_dot_product_attention(q, td_to(q, TD_F32), q)));
     CHECK_FAILS(cx, TD_E_DTYPE, "query, key and value must have one dtype");
     CHECK(td_is_nil(td_scaled_dot_product_attention(q, q, q, m, 0.0, true)));

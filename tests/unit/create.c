@@ -30,7 +30,7 @@ TEST(a_value_the_dtype_cannot_hold_is_refused) {
     td_ctx *cx = td_open();
 
     CHECK(td_is_nil(td_full(cx, TD_SHAPE(2), 300, TD_U8)));
-    CHECK_MESSAGE(cx, "full: u8 does not hold the value 300");
+    CHECK_MESSAGE(cx, "full: value = 300 cannot be represented in u8");
     td_clear(cx);
     CHECK(td_is_nil(td_full(cx, TD_SHAPE(2), 1e40, TD_F32)));
     td_clear(cx);

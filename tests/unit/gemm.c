@@ -80,6 +80,8 @@ static matrix matrix_make(td_dtype t, layout l, const int64_t size[3]) {
 static bool agree(td_gemm g, const matrix *c) {
     const size_t bytes = (size_t)(c->count * size_of(g.dtype));
     char        *other = malloc(bytes);
+    g.alpha_int = (int64_t)g.alpha;
+    g.beta_int = (int64_t)g.beta;
     memcpy(other, c->bytes, bytes);
     bool ok = td__gemm(&g);
     g.c = other + (c->first - c->bytes);
@@ -103,9 +105,9 @@ static bool holds(trial t) {
     matrix  a = matrix_make(t.dtype, t.a, (int64_t[3]){t.batch, t.m, t.k});
     matrix  b = matrix_make(t.dtype, t.b, (int64_t[3]){t.batch, t.k, t.n});
     matrix  c = matrix_make(t.dtype, t.c, (int64_t[3]){t.batch, t.m, t.n});
-    td_gemm g = {t.dtype, t.batch, t.m,     t.n,     t.k,   a.first, b.first,
-                 c.first, a.row,   a.col,   b.row,   b.col, c.row,   c.col,
-                 a.batch, b.batch, c.batch, t.alpha, t.beta};
+    td_gemm g = {t.dtype, t.batch, t.m,     t.n,     t.k,    a.first, b.first,
+                 c.first, a.row,   a.col,   b.row,   b.col,  c.row,   c.col,
+                 a.batch, b.batch, c.batch, t.alpha, t.beta, 0,       0};
     bool    ok = agree(g, &c);
     if (!ok)
         fprintf(stderr, "dtype %d, %dx%dx%dx%d, layouts %d %d %d, alpha %g, beta %g\n",
@@ -191,8 +193,8 @@ TEST(an_operand_shared_by_the_batch_is_read_in_place) {
             matrix  a = matrix_make(TD_F32, ROWS, (int64_t[3]){B, M, K});
             matrix  b = matrix_make(TD_F32, ROWS, (int64_t[3]){B, K, N});
             matrix  c = matrix_make(TD_F32, ROWS, (int64_t[3]){B, M, N});
-            td_gemm g = {TD_F32, B, M, N, K,     a.first, b.first, c.first, K, 1,
-                         N,      1, N, 1, M * K, K * N,   M * N,   1,       0};
+            td_gemm g = {TD_F32, B, M, N,     K,     a.first, b.first, c.first, K, 1, N,
+                         1,      N, 1, M * K, K * N, M * N,   1,       0,       1, 0};
             if (way & 1) g.a_row = 1, g.a_col = M;
             if (way & 2) g.b_row = 1, g.b_col = K;
             if (way & 4) g.c_row = 1, g.c_col = M;
@@ -245,7 +247,7 @@ TEST(beta_zero_does_not_read_c) {
         matrix  c = matrix_make(t, i < 24 ? ROWS : ODD, (int64_t[3]){s[0], s[1], s[2]});
         td_gemm g = {t,       s[0],    s[1],    s[2], s[3], a.first, b.first,
                      c.first, s[3],    1,       s[2], 1,    c.row,   c.col,
-                     a.batch, b.batch, c.batch, 1,    0};
+                     a.batch, b.batch, c.batch, 1,    0,    1,       0};
         for (int64_t k = 0; k < c.count; k++) set(t, c.bytes, k, NAN);
 
         CHECK(agree(g, &c));
@@ -263,13 +265,26 @@ TEST(beta_zero_does_not_read_c) {
 TEST(integers_wrap) {
     int8_t  a[2] = {100, 100}, b[2] = {100, 3}, c[1] = {0};
     int64_t x[1] = {INT64_MAX}, y[1] = {3}, z[1] = {0};
-    td_gemm g = {TD_I8, 1, 1, 1, 2, a, b, c, 2, 1, 1, 1, 1, 1, 0, 0, 0, 1, 0};
-    td_gemm w = {TD_I64, 1, 1, 1, 1, x, y, z, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1, 0};
+    td_gemm g = {TD_I8, 1, 1, 1, 2, a, b, c, 2, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 1, 0};
+    td_gemm w = {TD_I64, 1, 1, 1, 1, x, y, z, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 1, 0};
 
     CHECK(td__gemm(&g) && td__gemm(&w));
 
     CHECK(c[0] == (int8_t)(uint8_t)((10000 + 300) & 255));
     CHECK(z[0] == INT64_MAX - 2);
+}
+
+/* Factors of integers never pass through double, which ends at 2^53. */
+TEST(integer_factors_are_exact) {
+    const int64_t big = ((int64_t)1 << 53) + 1;
+    int64_t       x[1] = {3}, y[1] = {1}, z[1] = {5};
+    td_gemm w = {TD_I64, 1, 1, 1, 1, x, y, z, 1, 1, 1, 1, 1, 1, 0, 0, 0, 0, 0, 1, 0};
+    w.alpha_int = big;
+    w.beta_int = big + 2;
+
+    CHECK(td__gemm(&w));
+
+    CHECK(z[0] == 3 * big + 5 * (big + 2));
 }
 
 TEST(bool_is_refused) {
@@ -287,7 +302,7 @@ static void *many(void *arg) {
     for (int r = 0; r < 30; r++) {
         int64_t n = 20 + r % 7 * 6;
         td_gemm g = {TD_F32, r % 2 ? 4 : 1, 48, n, 80, a, b, c, 80, 1, n, 1, n, 1, 0,
-                     0,      48 * 56,       1,  0};
+                     0,      48 * 56,       1,  0, 1,  0};
         *ok = *ok && td__gemm(&g);
         for (int64_t i = 0; i < 48 * n; i++) {
             float sum = 0;
@@ -316,7 +331,7 @@ TEST(running_out_of_memory_is_reported) {
             matrix  c = matrix_make(types[i], ROWS, (int64_t[3]){3, 30, 30});
             td_gemm g = {types[i], 3,       30,      30,    31,    a.first, a.first,
                          c.first,  a.row,   a.col,   a.col, a.row, 30,      1,
-                         a.batch,  a.batch, c.batch, 1,     0};
+                         a.batch,  a.batch, c.batch, 1,     0,     1,       0};
             td__block_trim();
             td__fault_arm(n, true);
             bool ok = td__gemm(&g);

@@ -175,7 +175,7 @@ TEST(wrong_options_are_refused) {
     td_clamp(i);
     CHECK(fails_with(cx, TD_E_ARG, "clamp: at least one of min and max"));
     td_where(td_gt(i, 0), td_to(i, TD_U8), 300);
-    CHECK(fails_with(cx, TD_E_ARG, "where: b = 300 does not fit u8"));
+    CHECK(fails_with(cx, TD_E_ARG, "where: b = 300 cannot be represented in u8"));
     td_close(cx);
 }
 
