@@ -3,7 +3,8 @@
 func @f() {
   %v1 = tensor([1, 0, 3, -1, 0, 3, 1, -1], f32, [2,2,2])
   as_strided_(%v1, [2,2,2], [1,0,2], 3)
-  %v6 = relu6(%v1)
+  %v5 = contiguous(%v1)
+  %v6 = relu6(%v5)
   set_(%v1, %v6, 1, [2,2], [1,1])
   return 
 }

@@ -1,7 +1,7 @@
 # Refused: set_ on an argument that is a view.
 
 func @f(%p0: f32[1,1] @0, %p1: f32[1] @1) {
-  set_(%p1, %p0, 1, [1])
+  set_(%p1, %p0, 0, [1])
   no_grad {
     %v12 = set_(%p1, %p0, none)
   }

@@ -2,7 +2,7 @@
 
 func @f(%p0: f32[1,1], %p1: f32[1,1]) {
   %v2 = ravel(%p0)
-  set_(%p0, %p1, 1, [1])
+  set_(%p0, %p1, 0, [1])
   rsqrt_(%v2)
   return 
 }
