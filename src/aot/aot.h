@@ -11,7 +11,7 @@
  * key.c writes it, why.c reads it:
  *
  *   count of arguments, modes (grad mode, inference mode << 1, default dtype <<
- *   TD_KEY_DTYPE, autocast << TD_KEY_AUTOCAST), then for each argument, each tensor the
+ *   TD_KEY_DTYPE, autocast << TD_KEY_AUTOCAST, TD_KEY_PASSES), then for each argument, each tensor the
  *   body closed over and each that some of them are views of its td_kind, and for a
  *   tensor: bits, alias, sizes, strides, offset if
  *   TD_KEY_OFFSET; for a number: its bits. TD_KEY_ANY stands for what guards look
@@ -26,6 +26,7 @@ typedef TD_VEC(int64_t) td_key;
 typedef enum td_key_bit {
     TD_KEY_DTYPE = 8, /* of the modes; a tensor's is in bits 0..7 */
     TD_KEY_AUTOCAST = 16,
+    TD_KEY_PASSES = 24, /* of the modes: td_graph.wanted, td__history_passes */
     TD_KEY_RANK = 8,
     TD_KEY_NEEDS = 16, /* requires grad */
     TD_KEY_LEAF,       /* ...and is a leaf */
@@ -99,6 +100,7 @@ typedef struct td_spec {
     bool       views;       /* whether they are views counts, without gradients too */
     bool       differentiates; /* the body runs a backward inside */
     td_joint  *j;              /* between trace and plan */
+    td_faker  *fakes;          /* while it is traced for many sizes: of its arguments */
     td_halves *step;           /* what backwards inside compute again; NULL: nothing */
     struct td_guard_prog *guards; /* on sizes; NULL: the key has them as numbers */
     char                 *guard_text;
@@ -246,9 +248,9 @@ bool td__spec_recheck(td_fn *f, td_spec *s, td_values args);
 
 /* ---- compile.c ---------------------------------------------------------- */
 
-/* The program the body makes of these arguments; what else it read goes to deps. NULL
- * after td__fail. */
-td_graph *td__spec_capture(td_fn *f, td_values args, td_deps *deps);
+/* The program the body makes of these arguments, which fakes made where their sizes are
+ * symbols (else NULL); what else it read goes to deps. NULL after td__fail. */
+td_graph *td__spec_capture(td_fn *f, td_values args, td_faker *fakes, td_deps *deps);
 /* The arguments by input of the specialization's program. False after td__fail. */
 bool      td__spec_inputs(const td_spec *s, td_values args, td_value *in);
 

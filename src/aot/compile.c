@@ -23,7 +23,9 @@ static bool inputs_of(const td_spec *s, const td_graph *program, td_values args,
         if (d->kind != TD_D_CONST || d->index < 0 || d->index >= program->consts.n)
             return td__fail(program->cx, TD_E_ARG, "@%.60s takes %d inputs, not %d",
                             program->name, program->inputs.n, args.n);
-        in[at] = td_value_tensor(program->consts.v[d->index]);
+        td_tensor *t = program->consts.v[d->index];
+        if (s->fakes && !(t = td__fake_copy(s->fakes, t))) return false;
+        in[at] = td_value_tensor(t);
     }
     return !s->program || td__own_grads_read(program, in) ||
            td__fail(program->cx, TD_E_ARG, "@%.60s: gradients of its inputs changed",
@@ -84,13 +86,13 @@ static void end(const td_fn *f, td_spent stage, const td_graph *g) {
     td__span_end(f->cx, td__spent_names[stage]);
 }
 
-td_graph *td__spec_capture(td_fn *f, td_values args, td_deps *deps) {
-    td_ctx  *cx = f->cx;
-    td_deps *was = cx->deps;
+td_graph *td__spec_capture(td_fn *f, td_values args, td_faker *fakes, td_deps *deps) {
+    td_ctx    *cx = f->cx;
+    td_deps   *was = cx->deps;
+    td_closure close = {{f->members, f->n_state}, fakes, true};
     if (!td__deps_begin(deps, td__state_module(f))) return NULL;
     cx->deps = deps;
-    td_values members = {f->members, f->n_state};
-    td_graph *g = td__capture_bound(cx, f->body, f->env, args, members);
+    td_graph *g = td__capture_closing(cx, f->body, f->env, args, &close);
     cx->deps = was;
     if (!g) return NULL;
     g->name = td__graph_str(g, f->name);
@@ -102,7 +104,8 @@ td_graph *td__spec_capture(td_fn *f, td_values args, td_deps *deps) {
 static bool capture(td_fn *f, td_spec *s, td_values args) {
     begin(f, TD_SPENT_CAPTURE);
     if (f->graph && !td__graph_verify(f->graph, TD_STAGE_PROGRAM)) return false;
-    if (!f->graph && !(s->program = td__spec_capture(f, args, &s->deps))) return false;
+    if (!f->graph && !(s->program = td__spec_capture(f, args, s->fakes, &s->deps)))
+        return false;
     end(f, TD_SPENT_CAPTURE, td__spec_program(f, s));
     td__log_graph(f, s, TD_LOG_capture, "program", td__spec_program(f, s));
     return true;

@@ -104,10 +104,12 @@ static bool trace(td_fn *f, td_spec *s, td_values args, td_symplan plan,
     td_symargs a;
     if (!e) return false;
     td__symenv_begin(e);
+    s->fakes = &a.fakes;
     bool ok = make_args(&a, e, args, plan, marks) &&
               td__spec_trace(f, s, (td_values){a.v, a.n}) &&
               (s->kept.found ||
                (td__program_may_vary(td__spec_program(f, s)) && take_guards(s, e)));
+    s->fakes = NULL;
     td__symargs_drop(&a);
     td__symenv_end(e);
     td__symenv_drop(e);

@@ -40,6 +40,21 @@ static bool check_update(const exporting *x, const td_update *u) {
     return true;
 }
 
+/* What the body closes over is a literal in the text: it shares bytes with nothing. */
+static bool check_closed(const exporting *x) {
+    const td_graph *p = x->s->program;
+    for (int i = 0; i < p->inputs.n; i++) {
+        if (p->in_desc.v[i].kind != TD_D_CONST) continue;
+        for (int k = 0; k < p->inputs.n; k++)
+            if (p->in_desc.v[k].kind != TD_D_CONST &&
+                p->inputs.v[k]->look->storage == p->inputs.v[i]->look->storage)
+                return refuse(x, k,
+                              "shares bytes with a tensor that the body closes over; "
+                              "use td_arg for both, or pass a clone");
+    }
+    return true;
+}
+
 static bool check(const exporting *x) {
     const td_joint *j = x->j;
     if (j->left)
@@ -47,6 +62,7 @@ static bool check(const exporting *x) {
                         "export: %s leaves gradients switched on or off; switch them "
                         "back before it returns",
                         x->f->name);
+    if (!check_closed(x)) return false;
     for (int i = 0; i < j->n_updates; i++)
         if (!check_update(x, &j->updates[i])) return false;
     for (int i = 0; i < j->n_targets; i++)

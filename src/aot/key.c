@@ -5,12 +5,13 @@
 
 #include <string.h>
 
-/* The values a key speaks of: arguments, the consts of the program, gradients that
+/* The values a key speaks of: arguments, the tensors closed over, gradients that
  * these keep, then what those that share bytes and take gradients are views of. */
 typedef struct subject {
     td_values       args;
     const td_spec  *spec;
-    const td_graph *program; /* NULL: none captured yet */
+    const td_graph *program; /* captured; NULL: none yet, or it is the user's graph */
+    const td_graph *closed;  /* whose consts are the tensors closed over; NULL: none */
     const td_graph *guarded; /* whose inputs' symbolic sizes guards look after; NULL */
     const td_kin   *kin;     /* by value */
     int             n_bases;
@@ -29,7 +30,7 @@ static inline bool put(subject *s, int64_t word) {
 }
 
 static int count_given(const subject *s) {
-    return s->args.n + (s->program ? s->program->consts.n : 0);
+    return s->args.n + (s->closed ? s->closed->consts.n : 0);
 }
 /* Without bases. */
 static int count(const subject *s) { return count_given(s) + s->spec->owners.n; }
@@ -46,7 +47,7 @@ static inline td_tensor *tensor_at(const subject *s, int i) {
 static td_tensor *tensor_behind(const subject *s, int i) {
     int given = count_given(s);
     if (i >= count(s)) return tensor_at(s, s->kin[i].view)->base;
-    if (i < given) return s->program->consts.v[i - s->args.n];
+    if (i < given) return s->closed->consts.v[i - s->args.n];
     const td_tensor *owner = tensor_at(s, s->spec->owners.v[i - given]);
     return owner ? td__own_grad(owner) : NULL;
 }
@@ -62,7 +63,7 @@ static int value_of(const subject *s, int nr) {
 
 bool td__key_owners(td_spec *spec, td_values args) {
     const td_graph *p = spec->program;
-    subject         s = {.args = args, .spec = spec, .program = p};
+    subject         s = {.args = args, .spec = spec, .program = p, .closed = p};
     bool            ok = true;
     spec->owners.n = spec->bare.n = 0;
     for (int i = 0; p && ok && i < p->inputs.n; i++)
@@ -250,14 +251,32 @@ static int64_t modes_word(const td_ambient *a) {
            (int64_t)m.autocast << TD_KEY_AUTOCAST;
 }
 
+/* Does the history of one value pass through another, whose gradient a td_grad in the
+ * body computes? */
+static bool any_passes(const subject *s, td_ctx *cx) {
+    const td_graph *p = s->program;
+    for (int k = 0; p && k < p->wanted.n; k++) {
+        td_tensor *to = tensor_at(s, value_of(s, p->wanted.v[k]));
+        for (int i = 0, n = count_given(s); to && i < n; i++) {
+            td_tensor *t = tensor_at(s, i);
+            if (t && td__needs_grad(t) && td__history_passes(t, to) > 0) return true;
+        }
+    }
+    return !td_ok(cx);
+}
+
 static bool put_all(td_fn *f, subject *s, const td_spec *spec) {
     s->spec = spec;
     s->program = spec->program;
+    s->closed = s->any ? NULL : td__spec_program(f, spec);
     s->offsets = spec->offsets;
     s->views = spec->views;
     const td_joint *j = spec->plan ? spec->plan->j : spec->j;
     if (spec->guards && j) s->guarded = j->g;
-    if (!put(s, s->args.n) || !put(s, modes_word(&f->cx->ambient))) return false;
+    int64_t modes = modes_word(&f->cx->ambient);
+    if (TD_UNLIKELY(s->program && s->program->wanted.n > 0))
+        modes |= bit(TD_KEY_PASSES, any_passes(s, f->cx));
+    if (!put(s, s->args.n) || !put(s, modes)) return false;
     if (!find_kin(&f->kins, s)) return td__fail_memory(f->cx);
     find_bases(&f->kins, s);
     int given = count_given(s);

@@ -209,6 +209,11 @@ static bool differ_modes(td_buf *b, int64_t now, int64_t was) {
     if ((now ^ was) & 1) td__buf_printf(b, "grad mode %s", now & 1 ? "on" : "off");
     else if ((now ^ was) & 2)
         td__buf_printf(b, "inference mode %s", now & 2 ? "on" : "off");
+    else if ((now ^ was) >> TD_KEY_PASSES)
+        td__buf_printf(b,
+                       "the history of one tensor %s through another, whose "
+                       "gradient the body asks for",
+                       now >> TD_KEY_PASSES ? "passes now" : "no longer passes");
     else if ((now ^ was) >> TD_KEY_AUTOCAST)
         td__buf_printf(b, "autocast %s, was %s", autocast(now), autocast(was));
     else if (now != was)
@@ -312,7 +317,7 @@ void td__key_each(const td_key *k, void (*fn)(void *env, const char *text), void
     if (k->n < 2) return;
     td__buf_printf(&b, "grad mode %s%s, default dtype %s", k->v[1] & 1 ? "on" : "off",
                    k->v[1] & 2 ? ", inference mode" : "", default_dtype(k->v[1]));
-    if (k->v[1] >> TD_KEY_AUTOCAST)
+    if (k->v[1] >> TD_KEY_AUTOCAST & 255)
         td__buf_printf(&b, ", autocast %s", autocast(k->v[1]));
     fn(env, td__buf_str(&b));
     for (int i = 0, at = 2; at < k->n; i++) {

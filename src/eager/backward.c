@@ -226,6 +226,7 @@ static bool capture_inputs(td_walk *w, td_tensors inputs, td_tensor **to) {
             return td__fail(w->cx, TD_E_GRAD, "td_grad: input %d does not require grad",
                             i);
         if (!td__edge_of(t, &e)) return false;
+        if (w->cx->fake) td__grad_want(t);
         bool ok = capture_edge(w, e, &to[i]);
         if (e.node) td__node_drop(e.node); /* the record holds it */
         if (!ok) return false;

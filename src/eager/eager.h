@@ -27,10 +27,12 @@ static inline bool td__recording(const td_ctx *cx) {
 typedef enum td_grad_use {
     TD_GRAD_ASKED = 1, /* it mattered whether there was one at first */
     TD_GRAD_FED = 2,   /* a backward accumulated */
-    TD_GRAD_SET = 4    /* replaced, or taken away */
+    TD_GRAD_SET = 4,   /* replaced, or taken away */
+    TD_GRAD_WANTED = 8 /* td_grad computed one, which is not kept */
 } td_grad_use;
 unsigned   td__grad_use(const td_tensor *t);
 void       td__grad_came(td_tensor *t);
+void       td__grad_want(td_tensor *t);      /* notes TD_GRAD_WANTED */
 td_tensor *td__own_grad(const td_tensor *t); /* not td_grad_of's; NULL: none */
 bool       td__has_hooks(const td_tensor *t);
 /* The tensor that counts where t's gradient is meant; in a capture its copy. */

@@ -144,6 +144,9 @@ unsigned td__grad_use(const td_tensor *t) { return t->ag ? t->ag->use : 0; }
 void     td__grad_came(td_tensor *t) {
         if (t->ag) t->ag->use = 0;
 }
+void td__grad_want(td_tensor *t) {
+    if (t->ag) t->ag->use |= TD_GRAD_WANTED;
+}
 td_tensor *td__own_grad(const td_tensor *t) { return t->ag ? t->ag->grad : NULL; }
 bool       td__has_hooks(const td_tensor *t) { return t->ag && t->ag->hooks; }
 

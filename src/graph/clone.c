@@ -44,6 +44,9 @@ static bool copy_inputs(copy *c) {
     for (int i = 0; i < c->from->bare.n; i++)
         if (!td__vec_push(&c->to->bare, c->from->bare.v[i]))
             return td__fail_memory(c->to->cx);
+    for (int i = 0; i < c->from->wanted.n; i++)
+        if (!td__vec_push(&c->to->wanted, c->from->wanted.v[i]))
+            return td__fail_memory(c->to->cx);
     return true;
 }
 

@@ -45,6 +45,8 @@ static void move_input(td_graph *g, int from, int to) {
             g->in_desc.v[i].index = to;
     for (int i = 0; i < g->bare.n && from != to; i++)
         if (g->bare.v[i] == from) g->bare.v[i] = to;
+    for (int i = 0; i < g->wanted.n && from != to; i++)
+        if (g->wanted.v[i] == from) g->wanted.v[i] = to;
 }
 
 /* Marks inputs that descriptors speak of. */
@@ -56,6 +58,7 @@ static void mark_meant(td_graph *g, bool *live) {
         if (is_about_input(g, &g->in_desc.v[i]))
             live[g->inputs.v[g->in_desc.v[i].index]->id] = true;
     for (int i = 0; i < g->bare.n; i++) live[g->inputs.v[g->bare.v[i]]->id] = true;
+    for (int i = 0; i < g->wanted.n; i++) live[g->inputs.v[g->wanted.v[i]]->id] = true;
 }
 
 /* Constants are the graph's own: nobody passes them, so they may go too, unless the

@@ -179,9 +179,10 @@ struct td_graph {
     TD_VEC(td_garg) outputs;
     TD_VEC(td_desc) out_desc;
     TD_VEC(td_tensor *) consts; /* held: tensors the body closed over, inputs <const> */
-    TD_VEC(int32_t) bare;      /* inputs that kept no gradient, where a capture asked */
-    TD_VEC(td_gdim) dims;      /* symbolic sizes, hash-consed */
-    TD_VEC(td_gfact) facts;    /* known of them */
+    TD_VEC(int32_t) bare;   /* inputs that kept no gradient, where a capture asked */
+    TD_VEC(int32_t) wanted; /* inputs whose gradient a td_grad in the body computes */
+    TD_VEC(td_gdim) dims;   /* symbolic sizes, hash-consed */
+    TD_VEC(td_gfact) facts; /* known of them */
     TD_VEC(td_graph *) nested; /* owned: graphs among the arguments */
     int32_t *dim_slots;        /* hash table over dims */
     int      n_dim_slots;

@@ -206,6 +206,8 @@ bool td__image_graph(td_image *m, const td_graph *g) {
     td__put_uint(b, g->left);
     td__put_uint(b, (uint64_t)g->bare.n);
     for (int i = 0; i < g->bare.n; i++) td__put_int(b, g->bare.v[i]);
+    td__put_uint(b, (uint64_t)g->wanted.n);
+    for (int i = 0; i < g->wanted.n; i++) td__put_int(b, g->wanted.v[i]);
     bool ok = m->nr && put_consts(m, g) && put_inside(m, g);
     td__free(m->nr);
     m->nr = outer;

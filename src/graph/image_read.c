@@ -254,6 +254,10 @@ static bool read_head(reading *x) {
     int n = td__get_count(x->r);
     for (int i = 0; i < n; i++)
         if (!td__vec_push(&g->bare, td__get_within(x->r, 0, INT32_MAX))) return bad(x);
+    n = td__get_count(x->r);
+    for (int i = 0; i < n; i++)
+        if (!td__vec_push(&g->wanted, td__get_within(x->r, 0, INT32_MAX)))
+            return bad(x);
     return read_consts(x);
 }
 
@@ -267,6 +271,8 @@ static bool read_inputs(reading *x) {
     }
     for (int i = 0; i < x->g->bare.n; i++)
         if (x->g->bare.v[i] >= n) return bad(x);
+    for (int i = 0; i < x->g->wanted.n; i++)
+        if (x->g->wanted.v[i] >= n) return bad(x);
     return !x->r->bad;
 }
 

@@ -230,6 +230,7 @@ static bool take_args(td_record *r, td_values args, td_value *to) {
         if (td_is_nil(to[i].u.t) || to[i].u.t->cx != r->cx)
             return td__fail(r->cx, TD_E_ARG, "argument %d is nil or of another context",
                             i);
+        if (!td__record_outer(r, &to[i].u.t)) return false;
         snprintf(name, sizeof name, "x%d", i);
         if (!(to[i].u.t = td__record_input(r, to[i].u.t, name))) return false;
     }
@@ -296,7 +297,8 @@ static bool run_body(td_record *r, const td_outside *o, td_body *body, td_call *
                  "the body returned false without an error; end it with td_return, or "
                  "record the reason with td_fail");
     ok = td_ok(r->cx) && check_left(r, o) && td__record_generator(r, "td_capture") &&
-         put_results(r, c) && td__own_grads_end(r) && td__record_finish(r);
+         put_results(r, c) && td__own_grads_end(r) && td__history_check(r) &&
+         td__record_finish(r);
     drop_results(c);
     return ok;
 }
@@ -314,14 +316,32 @@ static bool take_lifted(td_record *r) {
 
 /* What a capture has beside its body and arguments. */
 typedef struct around {
-    td_lift  *lift;  /* NULL: what is closed over is a const */
-    td_values bound; /* closed over, and the first arguments stand for them */
+    td_lift        *lift; /* NULL: what is closed over is a const */
+    td_closure      close;
+    const td_graph *known; /* a capture of the same body: what it closes over; NULL */
 } around;
 
+/* The capture that a nested one is part of; NULL: none. */
+static td_record *recorder_of(const td_ctx *cx) {
+    for (td_mode *m = cx->top; m; m = m->below)
+        if (m->stand_in == td__record_stand_in && m->composites) return (td_record *)m;
+    return NULL;
+}
+
+/* Tensors that the body is known to close over are inputs from the start. */
+static bool take_known(td_record *r, const td_graph *known) {
+    for (int i = 0; known && i < known->consts.n; i++) {
+        td_tensor *t = known->consts.v[i];
+        if (!(t->flags & TD_TF_TRACED) && !td__record_close(r, &t)) return false;
+    }
+    return true;
+}
+
+/* *late: what the body closes over must be known from the start. */
 static bool capture_into(td_graph *g, td_body *body, void *env, td_values args,
-                         const around *how) {
+                         const around *how, bool *late) {
     td_ctx    *cx = g->cx;
-    td_record  r;
+    td_record  r, *outer = how->lift ? recorder_of(cx) : NULL;
     td_outside o;
     td_value  *copies = td__zalloc(sizeof *copies * ((size_t)args.n + 1));
     if (!copies) return td__fail_memory(cx);
@@ -329,23 +349,37 @@ static bool capture_into(td_graph *g, td_body *body, void *env, td_values args,
     td__modes_resume(cx, &o.was);
     td__record_begin(&r, g);
     r.lift = how->lift;
+    r.outer = outer;
+    r.close = how->close;
     td_call c = {.handle = TD_LIVE(CALL, cx), .env = env, .args = {copies, args.n}};
-    bool ok = take_args(&r, args, copies) && td__record_bind(&r, how->bound, copies) &&
-              take_lifted(&r) && run_body(&r, &o, body, &c);
+    bool    ok = take_args(&r, args, copies) && td__record_bind(&r, copies) &&
+              take_known(&r, how->known) && take_lifted(&r) &&
+              run_body(&r, &o, body, &c);
+    *late = r.late && !how->known;
     td__ambient_restore(cx, &o, true);
     td__record_end(&r);
     td__free(copies);
     return ok;
 }
 
+/* A tensor that is read first behind writes to the bytes it shares looks as it did
+ * before them: then the body is captured again with all it closes over as inputs. */
 static td_graph *capture(td_ctx *cx, td_body *body, void *env, td_values args,
                          const around *how) {
+    bool late = false;
     if (!td_ok(cx)) return NULL;
-    td_graph *g = td__graph_make(cx, "f");
+    td_graph *g = td__graph_make(cx, "f"), *to = NULL;
     if (!g) return NULL;
-    if (capture_into(g, body, env, args, how)) return g;
+    bool ok = capture_into(g, body, env, args, how, &late);
+    if (ok && !late) return g;
+    if (late && td_error(cx) != TD_E_MEMORY) {
+        around again = *how;
+        again.known = g;
+        td_clear(cx);
+        to = capture(cx, body, env, args, &again);
+    }
     td__graph_drop(g);
-    return NULL;
+    return to;
 }
 
 td_graph *td__capture_nested(td_ctx *cx, td_body *body, void *env, td_values args,
@@ -353,9 +387,9 @@ td_graph *td__capture_nested(td_ctx *cx, td_body *body, void *env, td_values arg
     return capture(cx, body, env, args, &(around){.lift = lift});
 }
 
-td_graph *td__capture_bound(td_ctx *cx, td_body *body, void *env, td_values args,
-                            td_values bound) {
-    return capture(cx, body, env, args, &(around){.bound = bound});
+td_graph *td__capture_closing(td_ctx *cx, td_body *body, void *env, td_values args,
+                              const td_closure *close) {
+    return capture(cx, body, env, args, &(around){.close = *close});
 }
 
 td_graph *td__capture(td_ctx *cx, td_body *body, void *env, td_values args) {

@@ -65,7 +65,8 @@ static bool capture_symbolic(td_program *p, td_ctx *cx, td_body *body, void *env
     if (!e) return false;
     td__symenv_begin(e);
     if (td__symargs_make(&a, e, args, plan))
-        p->g = td__capture(cx, body, env, (td_values){a.v, args.n});
+        p->g = td__capture_closing(cx, body, env, (td_values){a.v, args.n},
+                                   &(td_closure){.fakes = &a.fakes});
     td__symargs_drop(&a);
     bool ok = p->g && take_guards(p, e);
     td__symenv_end(e);
@@ -153,22 +154,31 @@ static bool take_arg(td_program *p, td_value v, int i, td_value *in, int *at) {
                             i);
 }
 
-/* Which arguments share storage decides what a write does to the others. */
+/* Input i: an argument or a tensor closed over; NULL: the gradient of one. */
+static const td_tensor *tensor_of(const td_graph *g, const td_value *in, int n, int i) {
+    const td_desc *d = &g->in_desc.v[i];
+    if (i < n) return in[i].u.t;
+    return d->kind == TD_D_CONST && d->index >= 0 ? g->consts.v[d->index] : NULL;
+}
+
+/* Which of them share storage decides what a write does to the others. */
 static bool same_sharing(td_program *p, const td_value *in, int n) {
     td_graph *g = p->g;
     td_ptrmap first = {0}; /* by bytes and by look: the first input with them */
     bool      ok = true;
-    for (int i = 0; i < n && ok; i++) {
-        const td_storage *st = in[i].u.t->st;
-        const void       *bytes = st->data ? st->data : (const void *)st;
-        const void       *look = &g->inputs.v[g->inputs.v[i]->look->storage];
-        td_gval          *a = td__ptrmap_get(&first, bytes);
-        td_gval          *b = td__ptrmap_get(&first, look);
+    for (int i = 0; i < g->inputs.n && ok; i++) {
+        const td_tensor *t = tensor_of(g, in, n, i);
+        if (!t) continue;
+        const void *bytes = t->st->data ? t->st->data : (const void *)t->st;
+        const void *look = &g->inputs.v[g->inputs.v[i]->look->storage];
+        td_gval    *a = td__ptrmap_get(&first, bytes);
+        td_gval    *b = td__ptrmap_get(&first, look);
         if (a != b)
-            ok = td__fail(
-                g->cx, TD_E_ARG,
-                "program: tensor %d %s storage with another, unlike at capture", i,
-                a ? "shares" : "does not share");
+            ok = td__fail(g->cx, TD_E_ARG,
+                          "program: tensor %d%s %s storage with another, unlike at "
+                          "capture",
+                          i, i < n ? "" : ", which the body closes over,",
+                          a ? "shares" : "does not share");
         else if (!a)
             ok = (td__ptrmap_put(&first, bytes, g->inputs.v[i]) &&
                   td__ptrmap_put(&first, look, g->inputs.v[i])) ||

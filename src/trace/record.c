@@ -152,8 +152,7 @@ void td__record_end(td_record *r) {
     for (td_tensor *t = r->cx->all; t; t = t->next)
         if (td__record_tag(r, t)) t->payload = NULL;
     td__faker_end(&r->fakes);
-    td__ptrmap_free(&r->bound);
-    td__ptrmap_free(&r->bound_bytes);
+    td__ptrmap_free(&r->closed);
     td__ptrmap_free(&r->own_grads);
     td__vec_free(&r->parts);
     td__vec_free(&r->wholes);

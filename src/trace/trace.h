@@ -100,19 +100,30 @@ typedef struct td_lift {
     bool reached; /* the body closes over one of its arguments */
 } td_lift;
 
+/* Real tensors that a body reads around its arguments: what they are to a capture. */
+typedef struct td_closure {
+    td_values bound;   /* the first arguments stand for these: a module's members */
+    td_faker *fakes;   /* made the arguments, whose sizes are symbols; NULL: they are
+                          real themselves */
+    bool      aliases; /* they may be arguments or share bytes with them: the caller
+                          compares that at each call */
+} td_closure;
+
 struct td_record {
-    td_mode   mode;   /* first: the mode is the recorder */
-    td_mode   inside; /* above the tape: hears the parts of composites */
-    td_mode   mark;   /* below the tape: tags results before the tape keeps them */
-    td_ctx   *cx;
-    td_graph *g;
-    td_faker  fakes;
-    td_lift  *lift;  /* of a nested capture; NULL: what is closed over is a const */
-    td_ptrmap bound; /* real tensors the body may close over: their copies */
-    td_ptrmap bound_bytes; /* where those lie */
-    td_ptrmap own_grads;   /* inputs (td_gval) whose gradient is an input too */
-    bool      start_grad, start_inference; /* before the first op */
-    bool      grad, inference;             /* what the graph has, up to here */
+    td_mode    mode;   /* first: the mode is the recorder */
+    td_mode    inside; /* above the tape: hears the parts of composites */
+    td_mode    mark;   /* below the tape: tags results before the tape keeps them */
+    td_ctx    *cx;
+    td_graph  *g;
+    td_faker   fakes;
+    td_lift   *lift;  /* of a nested capture; NULL: what is closed over is a const */
+    td_record *outer; /* of a nested capture: that of the body around it, or NULL */
+    td_closure close;
+    bool       late;      /* one shares bytes with what the body had used before */
+    td_ptrmap  closed;    /* real tensors the body closes over: their copies */
+    td_ptrmap  own_grads; /* inputs (td_gval) whose gradient is an input too */
+    bool       start_grad, start_inference; /* before the first op */
+    bool       grad, inference;             /* what the graph has, up to here */
     TD_VEC(td_open_region) open;
     td_opcall *current; /* the call being recorded; NULL: none */
     td_opcall *part;    /* the part of it that is running */
@@ -133,9 +144,12 @@ struct td_record {
 void       td__record_begin(td_record *r, td_graph *g);
 /* Makes the copy of a real tensor that the body reads as input `v`. NULL after fail. */
 td_tensor *td__record_input(td_record *r, td_tensor *real, const char *name);
-/* Real tensors that the body reads around its arguments, and the copies it was given
- * for them. */
-bool       td__record_bind(td_record *r, td_values real, const td_value *copies);
+/* Before the body runs: the copies it reads in the place of close.bound. */
+bool       td__record_bind(td_record *r, const td_value *copies);
+/* A real tensor of the outside becomes what the capture reads in its place. */
+bool       td__record_close(td_record *r, td_tensor **t);
+/* The same by the capture around this one, if there is one. */
+bool       td__record_outer(td_record *r, td_tensor **t);
 /* What stands for a tensor: *t may become its copy. NULL after td__fail. */
 td_gval   *td__record_value(td_record *r, td_tensor **t, const char *who);
 /* False, with an error, when the body moved the random generator. */
@@ -153,11 +167,11 @@ bool       td__record_asserts(td_record *r);
  * are the tensors among args in order, a tensor given twice is two inputs; after
  * them come the tensors the body closed over. Numbers are part of the program. */
 td_graph *td__capture(td_ctx *cx, td_body *body, void *env, td_values args);
-/* The same where the body closes over tensors that the first arguments stand for: a
- * module over its parameters. They are the arguments themselves, unless sizes are
- * symbols. */
-td_graph *td__capture_bound(td_ctx *cx, td_body *body, void *env, td_values args,
-                            td_values bound);
+/* The same where more is known of what the body closes over. A closed-over tensor that
+ * is an argument is an input of its own all the same, which nothing reads: so whoever
+ * calls the program knows of it. */
+td_graph *td__capture_closing(td_ctx *cx, td_body *body, void *env, td_values args,
+                              const td_closure *close);
 /* The same from a graph: its replay is the body, `in` are its inputs, absent for consts
  * it holds. Names and descriptors stay. */
 td_graph *td__capture_graph(const td_graph *g, const td_value *in);
@@ -191,6 +205,13 @@ bool td__own_grads_leave(const td_graph *program, const td_value *in,
                          const td_value *out);
 /* td__graph_replay of a program, in[] without gradients. */
 bool td__program_replay(const td_graph *program, td_value *in, td_value *out);
+
+/* ---- histories of inputs (history.c) ------------------------------------ */
+
+/* Does a gradient of `from` flow through operations of the outside to `to`? Not said of
+ * views of `to`, whose copies are views of its copy. -1 after td__fail. A program in which td_grad computes the gradient of an input (wanted) is
+ * right only where no other input's history passes through it. */
+int td__history_passes(td_tensor *from, td_tensor *to);
 
 /* ---- nested graphs (nest.c) --------------------------------------------- */
 

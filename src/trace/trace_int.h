@@ -44,6 +44,12 @@ td_tag    *td__own_grad_input(td_record *r, const td_tensor *t);
 bool       td__own_grads_end(td_record *r);
 td_tensor *td__record_stand_in(td_mode *m, td_tensor *t); /* of the recorder */
 
+/* ---- history.c ---------------------------------------------------------- */
+
+/* Behind the body: false when a td_grad in it would have gone on through what was
+ * computed outside. */
+bool td__history_check(td_record *r);
+
 /* ---- hidden.c ----------------------------------------------------------- */
 
 void    td__hidden_init(td_record *r);

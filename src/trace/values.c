@@ -126,8 +126,14 @@ static td_gval *add_clone(td_record *r, td_gval *of) {
     return n && td__record_place(r, n) ? n->out[0] : NULL;
 }
 
+bool td__record_outer(td_record *r, td_tensor **t) {
+    if (!r->outer || td__is_fake(*t)) return true;
+    return td__record_value(r->outer, t, "a tensor closed over") != NULL;
+}
+
 /* A tensor of the outside that a nested body reads: an input. */
 static td_tag *lift(td_record *r, td_tensor **t) {
+    if (!td__record_outer(r, t)) return NULL;
     td_tensor *copy = td__fake_copy(&r->fakes, *t);
     td_tag    *tag = copy ? td__record_tag(r, copy) : NULL;
     char       name[24];
@@ -143,49 +149,69 @@ static td_tag *lift(td_record *r, td_tensor **t) {
     return tag;
 }
 
-static const void *bytes_of(const td_tensor *t) {
-    return t->st->data ? t->st->data : (const void *)t->st;
-}
-
-bool td__record_bind(td_record *r, td_values real, const td_value *copies) {
-    for (int i = 0; i < real.n; i++) {
-        td_tensor  *t = real.v[i].u.t;
-        const void *bytes = bytes_of(t);
-        bool        ok =
-            td__ptrmap_get(&r->bound, t) || td__ptrmap_put(&r->bound, t, copies[i].u.t);
-        ok = ok && (td__ptrmap_get(&r->bound_bytes, bytes) ||
-                    td__ptrmap_put(&r->bound_bytes, bytes, t));
-        if (!ok) return td__fail_memory(r->cx);
+bool td__record_bind(td_record *r, const td_value *copies) {
+    const td_values *real = &r->close.bound;
+    for (int i = 0; i < real->n; i++) {
+        td_tensor *t = real->v[i].u.t;
+        if (!td__ptrmap_get(&r->closed, t) &&
+            !td__ptrmap_put(&r->closed, t, copies[i].u.t))
+            return td__fail_memory(r->cx);
     }
     return true;
 }
 
-/* A real tensor the body reaches around its arguments. */
-static td_tag *adopt(td_record *r, td_tensor **t, const char *who) {
-    td_tensor     *real = *t;
-    td_fake_store *s = td__fake_store_of(&r->fakes, real);
-    td_tensor     *bound = td__ptrmap_get(&r->bound, real);
-    if (bound) return td__record_tag(r, *t = bound);
-    if ((s && s->given) || td__ptrmap_get(&r->bound_bytes, bytes_of(real)))
+/* May the body close over t, the tensor `seen` in this trace? */
+static bool may_close(td_record *r, const td_tensor *seen, const char *who) {
+    const td_fake_store *s = td__fake_store_of(&r->fakes, seen);
+    if (!s) return true;
+    r->late |= r->g->nodes.n > 0;
+    if (!s->given) return true;
+    if (!r->close.aliases)
         return td__record_fail(
-                   r, who,
-                   "the body reaches an argument's bytes through a tensor it "
-                   "closes over; use td_arg"),
-               NULL;
-    td_tensor *copy = td__fake_copy(&r->fakes, real);
-    if (!copy) return NULL;
-    *t = copy;
+            r, who,
+            "the body reaches an argument's bytes through a tensor it closes over; "
+            "use td_arg");
+    if (!seen->st->open) return true;
+    return td__fail(r->cx, TD_E_UNSUPPORTED,
+                    "%s: the body closes over a tensor that shares bytes with an "
+                    "argument whose sizes are dynamic; use td_arg",
+                    who);
+}
+
+/* The input that stands for a real tensor the body closes over, `copy` in this capture.
+ * Where copy has a tag, it is an argument too and the body reads that. */
+static td_tag *add_const(td_record *r, td_tensor *real, const td_tensor *seen,
+                         td_tensor *copy) {
     td_tag *tag = td__record_tag(r, copy);
-    if (tag) return tag;
-    char name[24];
+    char    name[24];
     snprintf(name, sizeof name, "c%d", r->g->consts.n);
     td_gval *v = td__graph_const(r->g, name, real);
     if (!v) return NULL;
-    int32_t nr = storage_nr(r, td__fake_store_of(&r->fakes, real));
+    if (tag) return v->look = tag->v->look, tag;
+    int32_t nr = storage_nr(r, td__fake_store_of(&r->fakes, seen));
     if (!(v->look = look_at(r, copy, nr))) return NULL;
     if (!made_here(real)) return put_tag(r, copy, v, nr);
     td_gval *fresh = add_clone(r, v);
     return fresh ? put_tag(r, copy, fresh, r->g->n_storages++) : NULL;
+}
+
+/* A real tensor the body reaches around its arguments. */
+static td_tag *adopt(td_record *r, td_tensor **t, const char *who) {
+    td_tensor *real = *t, *seen = real;
+    td_tensor *copy = td__ptrmap_get(&r->closed, real);
+    if (copy) return td__record_tag(r, *t = copy);
+    if (r->close.fakes) seen = td__fake_copy(r->close.fakes, real);
+    if (!seen || !may_close(r, seen, who)) return NULL;
+    if (!(copy = td__fake_copy(&r->fakes, seen))) return NULL;
+    *t = copy;
+    td_tag *tag = add_const(r, real, seen, copy);
+    if (tag && !td__ptrmap_put(&r->closed, real, copy))
+        return td__fail_memory(r->cx), NULL;
+    return tag;
+}
+
+bool td__record_close(td_record *r, td_tensor **t) {
+    return adopt(r, t, "a tensor closed over") != NULL;
 }
 
 /* Does t look as its value does now? Not so an alias the tape kept of a tensor whose
