@@ -104,6 +104,8 @@ bool td__broadcast(int *rank, int64_t *size, int rank_b, const int64_t *size_b) 
     }
     for (int i = n - rank_b; i < n; i++) {
         int64_t b = size_b[i - (n - rank_b)];
+        if (size[i] == 1) size[i] = b; /* what b is, run time may know only */
+        if (size[i] == b) continue;
         if (td__dim_eq(b, 1) || td__dim_eq(size[i], b)) continue;
         if (!td__dim_eq(size[i], 1)) return false;
         size[i] = b;

@@ -223,6 +223,11 @@ static void index_strides(const td_tensor *index, const td_index_plan *p,
     for (int i = 0; i < m->rank; i++) size[i] = 1;
     memcpy(size + p->before, p->size, sizeof(int64_t) * (size_t)p->rank);
     td__expand_strides(index, p->rank, p->size, old);
+    if (td__dim_is_sym(td__numel(p->rank, p->size))) { /* a question of layout only */
+        for (int i = 0; i < m->rank; i++) out[i] = 0;
+        memcpy(out + p->before, old, sizeof(int64_t) * (size_t)p->rank);
+        return;
+    }
     td__view_strides(p->rank, p->size, old, m->rank, size, out);
     for (int i = 0; i < m->rank; i++)
         if (td__dim_eq(size[i], 1) && !td__dim_eq(m->size[i], 1)) out[i] = 0;

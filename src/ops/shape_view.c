@@ -160,7 +160,10 @@ bool td__shape_expand(td_opcall *c) {
         if (td__dim_is_negative(w[i]) && !(old && w[i] == -1))
             return td__op_fail(c, TD_E_SHAPE, "size %lld of dim %d says nothing for %s",
                                (long long)w[i], i, td__type_str(t));
-        if (td__dim_eq(m->size[i], size)) continue;
+        /* of what has size 1 it only decides the stride */
+        bool same =
+            size == 1 ? td__dim_seems_eq(m->size[i], 1) : td__dim_eq(m->size[i], size);
+        if (same) continue;
         if (!td__dim_eq(size, 1))
             return td__op_fail(c, TD_E_SHAPE,
                                "dim %d of size %lld cannot become %lld in %s", i - add,

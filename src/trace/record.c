@@ -76,25 +76,66 @@ bool td__record_generator(td_record *r, const char *who) {
 
 static const char *const rels[] = {"==", "!=", "<", ">="};
 
-/* What the call asked of sizes that only run time knows is checked right before it. */
-static bool record_asserts(td_record *r, td_op op) {
-    if (r->sym && op == TD_OP_expect) r->guards = r->sym->guards.n; /* it says so */
-    for (; r->sym && r->guards < r->sym->guards.n; r->guards++) {
-        td_guard g = r->sym->guards.v[r->guards];
+/* When the program knows a size: before the call, behind it, because it is the size of
+ * a result, or never, because it is that of a value inside a composite. */
+typedef enum known { KNOWN_BEFORE, KNOWN_BEHIND, KNOWN_NEVER } known;
+typedef struct born {
+    const td_opcall *c;
+    int              first; /* symbols from here on are made by the call */
+} born;
+
+static bool is_shown(const td_opcall *c, int64_t size) {
+    for (int i = 0; i < c->n_out; i++)
+        for (int d = 0; d < c->out[i]->rank; d++)
+            if (c->out[i]->size[d] == size) return true;
+    return false;
+}
+
+static known later(known a, known b) { return a > b ? a : b; }
+
+static known when_known(const td_symenv *e, int64_t dim, const born *b) {
+    const td_symexpr *x = td__sym_at(e, dim);
+    known             w = KNOWN_BEFORE;
+    if (!x) return w;
+    if (x->kind == TD_SYM_SYMBOL)
+        return x->nr < b->first ? w : is_shown(b->c, dim) ? KNOWN_BEHIND : KNOWN_NEVER;
+    if (x->kind != TD_SYM_SUM)
+        return later(when_known(e, x->a, b), when_known(e, x->b, b));
+    for (int i = 0; i < x->nr; i++)
+        for (int k = 0; k < x->term[i].n; k++)
+            w = later(w, when_known(e, td__sym_tag(x->term[i].atom[k]), b));
+    return w;
+}
+
+static bool record_assert(td_record *r, const td_guard *g) {
+    td_garg in[4] = {td__record_int(r, g->a),
+                     {TD_G_STR, 0, {0}},
+                     td__record_int(r, g->b),
+                     {TD_G_BOOL, 0, {0}}};
+    in[1].u.s = rels[g->rel];
+    in[3].u.i = true;
+    td_gnode *n = td__graph_op(r->g, TD_OP_expect, in, 4, 0);
+    return n && td__record_place(r, n);
+}
+
+/* What the call asked of sizes that only run time knows is checked right before it, or
+ * right behind it where it makes them itself. A composite checks what is inside. */
+static bool record_asserts(td_record *r, const born *b, known when) {
+    td_symenv *e = r->sym;
+    for (int i = r->guards; e && i < e->guards.n; i++) {
+        td_guard g = e->guards.v[i];
         if (!g.runtime) continue;
-        td_garg in[4] = {td__record_int(r, g.a),
-                         {TD_G_STR, 0, {0}},
-                         td__record_int(r, g.b),
-                         {TD_G_BOOL, 0, {0}}};
-        in[1].u.s = rels[g.rel];
-        in[3].u.i = true;
-        td_gnode *n = td__graph_op(r->g, TD_OP_expect, in, 4, 0);
-        if (!n || !td__record_place(r, n)) return false;
+        known w = b ? later(when_known(e, g.a, b), when_known(e, g.b, b)) : when;
+        if (w == when && !record_assert(r, &g)) return false;
     }
     return true;
 }
 
-bool td__record_asserts(td_record *r) { return record_asserts(r, TD_OP_COUNT); }
+bool td__record_asserts(td_record *r) {
+    bool ok = record_asserts(r, NULL, KNOWN_BEFORE);
+    if (r->sym) r->guards = r->sym->guards.n;
+    return ok;
+}
 
 static bool record_call(td_mode *m, td_opcall *c) {
     td_record  *r = (td_record *)m;
@@ -111,10 +152,15 @@ static bool record_call(td_mode *m, td_opcall *c) {
     if (!td__record_graphs(r, c, args)) return false;
     td__hidden_begin(r, c);
     const char *outer = td__symenv_op(who);
-    bool        ok = td__call_below(m, c) && record_asserts(r, c->info->op);
+    born        b = {c, r->sym ? r->sym->symbols.n : 0};
+    bool        ok = td__call_below(m, c);
+    if (r->sym && c->info->op == TD_OP_expect) r->guards = r->sym->guards.n;
+    ok = ok && record_asserts(r, &b, KNOWN_BEFORE);
     td__symenv_op_end(outer);
     td_gnode *n = ok ? td__graph_op(r->g, c->info->op, args, c->n_in, c->n_out) : NULL;
-    ok = n && td__record_place(r, n) && td__record_results(r, c, in, n, -1);
+    ok = n && td__record_place(r, n) && td__record_results(r, c, in, n, -1) &&
+         record_asserts(r, &b, KNOWN_BEHIND);
+    if (r->sym) r->guards = r->sym->guards.n;
     if (draws && ok) r->cx->rng_offset = ++r->offset;
     return td__hidden_end(r, ok ? n : NULL) && ok;
 }
