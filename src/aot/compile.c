@@ -257,7 +257,7 @@ static void start_over(td_fn *f, td_spec *s) {
 static bool trace(td_fn *f, td_spec *s, td_values args) {
     bool may = s->set.dynamic != TD_SHAPES_STATIC;
     if (may && td__spec_trace_sizes(f, s, args, false)) return true;
-    if (td_error(f->cx) == TD_E_MEMORY) return false;
+    if (td_error(f->cx) == TD_E_MEMORY || td_error(f->cx) == TD_E_GUARD) return false;
     if (!td_ok(f->cx) && td__log_on(f->cx, TD_LOG_guards))
         td__log(f->cx, TD_LOG_guards, "%s: not for other sizes: %s", f->name,
                 td_message(f->cx));

@@ -45,6 +45,11 @@ static bool find_marks(td_fn *f, td_values args, uint32_t *marks) {
     uint32_t *more = td__alloc(bytes);
     bool      any = false;
     if (!more) return td__fail_memory(f->cx);
+    for (int i = 0; i < args.n; i++) { /* td_mark_dynamic */
+        const td_tensor *t = args.v[i].kind == TD_K_TENSOR ? args.v[i].u.t : NULL;
+        marks[i] = t ? t->marks : 0;
+        any |= marks[i] != 0;
+    }
     for (const td_spec *s = f->specs; s; s = s->next) {
         memset(more, 0, bytes);
         if (!mark_changes(f, s, args, more)) continue;
@@ -116,21 +121,44 @@ static bool trace(td_fn *f, td_spec *s, td_values args, td_symplan plan,
     return ok;
 }
 
-/* Parameters keep their sizes. */
-static bool *find_fixed(const td_fn *f, td_values args) {
+/* Parameters and buffers keep their sizes unless the settings want otherwise; what is
+ * closed over does in any case. */
+static bool *find_fixed(const td_fn *f, td_values args, bool members_too) {
     bool *fixed = td__zalloc((size_t)args.n + 1);
     int   members = f->n_state + (f->inner ? 0 : f->opts.n_params + f->opts.n_buffers);
-    for (int i = 0; fixed && i < members && i < args.n; i++) fixed[i] = true;
+    for (int i = 0; fixed && i < members && i < args.n; i++) fixed[i] = members_too;
     for (int i = 0; fixed && f->graph && i < args.n && i < f->graph->in_desc.n; i++) {
         uint8_t kind = f->graph->in_desc.v[i].kind;
-        fixed[i] = kind == TD_D_PARAM || kind == TD_D_BUFFER || kind == TD_D_CONST;
+        bool    member = kind == TD_D_PARAM || kind == TD_D_BUFFER;
+        fixed[i] = kind == TD_D_CONST || (member && members_too);
     }
     return fixed;
 }
 
+/* A dim that the user marked is a symbol, or 0 or 1. */
+static bool check_marked(td_fn *f, const td_spec *s, td_values args) {
+    const td_graph *g = s->j->g;
+    for (int i = 0, at = 0; i < args.n; i++) {
+        const td_tensor *t = args.v[i].kind == TD_K_TENSOR ? args.v[i].u.t : NULL;
+        if (!t && s->program) continue;
+        const td_look *l = at < g->inputs.n ? g->inputs.v[at]->look : NULL;
+        at++;
+        for (int d = 0; t && l && d < t->rank && d < 32; d++)
+            if (t->marks >> d & 1 && t->size[d] > 1 && !td__dim_is_sym(l->size[d]))
+                return td__fail(f->cx, TD_E_GUARD,
+                                "%s: dim %d of argument %d is marked dynamic "
+                                "(td_mark_dynamic), but the program holds for size "
+                                "%lld only: %.300s; read sizes with td_sym_size, or do "
+                                "not mark the dim",
+                                f->name, d, i - f->n_state, (long long)t->size[d],
+                                s->guard_text ? s->guard_text : "a parameter");
+    }
+    return true;
+}
+
 bool td__spec_trace_sizes(td_fn *f, td_spec *s, td_values args, bool values) {
     uint32_t  *marks = td__zalloc(sizeof *marks * ((size_t)args.n + 1));
-    bool      *fixed = find_fixed(f, args);
+    bool      *fixed = find_fixed(f, args, s->set.static_params);
     td_symplan plan = {.dynamic = TD_DYNAMIC_ALL,
                        .no_duck = !s->set.duck_sizes,
                        .by_argument = true,
@@ -140,7 +168,7 @@ bool td__spec_trace_sizes(td_fn *f, td_spec *s, td_values args, bool values) {
     if (values || s->set.dynamic == TD_SHAPES_AUTO) plan.dynamic = TD_DYNAMIC_MARKED;
     bool some = ok && (values || (may_vary(args) && (plan.dynamic == TD_DYNAMIC_ALL ||
                                                      find_marks(f, args, marks))));
-    bool traced = some && trace(f, s, args, plan, marks);
+    bool traced = some && trace(f, s, args, plan, marks) && check_marked(f, s, args);
     td__free(marks);
     td__free(fixed);
     return traced;
