@@ -70,6 +70,7 @@ extern const case_way        case_eager;
 extern const case_way *const case_ways[];
 enum { CASE_COMPILED = 6 };
 extern const case_way case_compiled[CASE_COMPILED]; /* way_compiled.c */
+extern const case_way case_as_set; /* compiled as the settings say, for `cache why` */
 /* The same with the graphs of native code replayed: what it is made of. */
 extern const case_way case_replayed[CASE_COMPILED];
 

@@ -249,7 +249,7 @@ static int why_file(const td_gfile *f) {
     td_config_set(f->cx, "log", "cache");
     td_log_to(f->cx, tell, &h);
     for (int i = 0; i < f->cases.n; i++) {
-        case_run run = {.file = f, .c = f->cases.v[i], .way = &case_compiled[0]};
+        case_run run = {.file = f, .c = f->cases.v[i], .way = &case_as_set};
         printf("\n# case %s\n", run.c->name);
         if (!case_run_all(&run)) printf("  error: %s\n", td_message(f->cx)), bad++;
         td_clear(f->cx);

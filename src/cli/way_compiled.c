@@ -78,13 +78,14 @@ static bool run_closure(td_call *c) {
 
 /* ---- functions ---------------------------------------------------------- */
 
+/* v may be NULL: as the settings say. */
 static td_fn *make(const td_graph *fn, case_closure *k, const variant *v) {
     td_config c = {TD_CONFIG};
     if (!td_config_get(fn->cx, &c)) return NULL;
-    c.partition = v->partition;
-    c.keep_mutations = v->keep;
-    if (v->sizes != TD_SHAPES_AUTO) c.dynamic = v->sizes;
-    const td_backend *b = v->replayed ? &td__replayed : NULL;
+    if (v) c.partition = v->partition;
+    if (v) c.keep_mutations = v->keep;
+    if (v && v->sizes != TD_SHAPES_AUTO) c.dynamic = v->sizes;
+    const td_backend *b = v && v->replayed ? &td__replayed : NULL;
     td_aot_opts       opts = {TD_AOT_OPTS, .config = &c, .forward = b, .backward = b,
                               .inference = b};
     return k ? td_aot_function(fn->cx, run_closure, k, &opts) : td_aot_graph(fn, &opts);
@@ -157,5 +158,6 @@ void case_fns_end(case_run *run) {
                      TD_SHAPES_DYNAMIC, replayed)                                     \
     }
 
+const case_way case_as_set = {.name = "compiled", .call = call_compiled};
 const case_way case_compiled[CASE_COMPILED] = VARIANTS(false);
 const case_way case_replayed[CASE_COMPILED] = VARIANTS(true);

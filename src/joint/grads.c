@@ -95,12 +95,16 @@ static void tag_backward(td_graph *g, int first) {
                                     : TD_FROM_FORWARD;
 }
 
+/* It stands for the write that made the value, and has its place in the source. */
 static bool add_write(td_joint_run *r, int input, td_gval *v) {
     td_graph *g = r->to->g;
     td_garg   in[2] = {td__garg_value(g->inputs.v[input]), td__garg_value(v)};
     td_gnode *n = td__graph_op(g, TD_OP_copy_, in, 2, 1);
-    if (n) n->out[0]->look = g->inputs.v[input]->look;
-    return n != NULL;
+    if (!n) return false;
+    n->out[0]->look = g->inputs.v[input]->look;
+    if (v->node) n->here = v->node->here;
+    if (v->node) n->scope = v->node->scope;
+    return true;
 }
 
 /* Inputs the backward itself wrote: the graph writes them at its end. */

@@ -86,9 +86,16 @@ static void test_code(void) {
     snprintf(args, sizeof args, "cache why %s", path);
     says(0, args, "# case one|f is f_|miss f_|miss n_|miss k_|is not there|0 found, ");
     says(0, args, "# case one|f is f_|hit  f_|hit  n_|hit  k_| found, 0 not");
+    setenv("TD_PARTITION", "default", 1); /* settings count, as they do elsewhere */
+    says(0, args, "miss f_|hit  n_|hit  k_");
+    setenv("TD_PARTITION", "mincut", 1);
+    setenv("TD_KEEP_MUTATIONS", "on", 1);
+    says(0, args, "miss f_|hit  n_|hit  k_");
+    unsetenv("TD_KEEP_MUTATIONS");
+    unsetenv("TD_PARTITION");
     says(0, "cache list",
-         "4 files, |compiler /|KiB  used | ago| k_| n_|graph f, | f_|function f, ");
-    says(0, "cache verify", "4 files, all whole");
+         "6 files, |compiler /|KiB  used | ago| k_| n_|graph f, | f_|function f, ");
+    says(0, "cache verify", "6 files, all whole");
     unlink(path);
 }
 
@@ -136,8 +143,8 @@ static void test_damage(void) {
     check(ok, "list --json names a file, its kernels and its compiler");
     if (!ok) return;
     write_file(path, "not this");
-    says(1, "cache verify", "is cut off|1 of 4 files");
-    says(0, "cache clear", "4 files, ");
+    says(1, "cache verify", "is cut off|1 of 6 files");
+    says(0, "cache clear", "6 files, ");
     says(0, "cache list", "0 files, 0 kernels");
 }
 

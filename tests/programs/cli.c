@@ -115,6 +115,18 @@ static void test_ops(void) {
     cJSON_Delete(list);
 }
 
+/* What a report asks of a tensor is no part of the case. */
+static void test_run(void) {
+    const char *file = "run --json tests/cases/func/stale.td";
+    result     *r = run("", file);
+    cJSON      *all = cJSON_Parse(r->text), *c = cJSON_GetObjectItem(all, "cases");
+    check(cJSON_IsTrue(cJSON_GetObjectItem(cJSON_GetArrayItem(c, 0), "ok")) &&
+              strstr(r->text, "\"is_leaf\":null"),
+          "a view that is out of date should be told of as such", file, r);
+    cJSON_Delete(all);
+    says("", "run tests/cases/func/stale.td", "case \"a no_grad view|gradients");
+}
+
 static void test_config(void) {
     const char *args = "config --json";
     says("", "config", "memory_budget         1  (default)|TD_LOG: text|Topics of the");
@@ -164,6 +176,7 @@ int main(int argc, char **argv) {
     test_help();
     test_misuse();
     test_ops();
+    test_run();
     test_config();
     test_demo();
     printf("%d passed, %d failed\n", passed, failed);
