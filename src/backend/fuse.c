@@ -10,10 +10,43 @@ static int maker_of(const td_lowered *l, const td_access *a) {
     return p >= 0 && !l->point.v[p].leaf && l->point.v[p].group >= 0 ? p : -1;
 }
 
+/* The node of a call that makes what the operand reads, all of it for one reader; NULL:
+ * none does. */
+static const td_gnode *call_of(const td_lowered *l, const td_access *a) {
+    bool call = a->root && a->root->node && l->point_of[a->root->id] < 0;
+    return call && a->root->n_uses == 1 ? a->root->node : NULL;
+}
+
+enum { LARGE = 1 << 18 }; /* bytes */
+
+static bool is_large(const td_look *l) {
+    int64_t n = l ? td__dtype_bytes[l->dtype] : 0;
+    for (int d = 0; l && d < l->rank; d++) {
+        if (td__dim_is_sym(l->size[d])) return false;
+        n *= l->size[d];
+    }
+    return n >= LARGE;
+}
+
+/* Would results of calls pile up? Point p reads one and could run before the call whose
+ * result point i reads besides: the sum of the products that an unrolled loop computes
+ * one by one. In one loop all of them would have to be there at once. */
+static bool piles_up(const td_lowered *l, const td_point *p, const td_point *i) {
+    bool held = false, waits = false;
+    if (!is_large(i->v->look)) return false;
+    for (int k = 0; k < p->n_in; k++) held |= call_of(l, &p->in[k]) != NULL;
+    for (int k = 0; held && k < i->n_in; k++) {
+        const td_gnode *n = call_of(l, &i->in[k]);
+        waits |= n && n->id > p->pos;
+    }
+    return waits;
+}
+
 static void join_makers(td_lowered *l, int i) {
     for (int k = 0; k < l->point.v[i].n_in; k++) {
         int p = maker_of(l, &l->point.v[i].in[k]);
-        if (p >= 0) td__group_join(l, p, i, k);
+        if (p >= 0 && !piles_up(l, &l->point.v[p], &l->point.v[i]))
+            td__group_join(l, p, i, k);
     }
 }
 

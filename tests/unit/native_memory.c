@@ -189,3 +189,43 @@ TEST(each_thread_has_an_arena) {
     for (int i = 0; i < 3; i++) pthread_join(t[i], NULL);
     for (int i = 0; i < 3; i++) CHECK(sum[i] == sum[3] && sum[i] != -1);
 }
+
+/* ---- beside eager -------------------------------------------------------- */
+
+/* One weight in every step of a loop; eager frees what a step no longer needs. */
+static bool chain(td_call *c) {
+    td_ctx    *cx = td_call_ctx(c);
+    td_tensor *h = td_arg(c, 0);
+    for (int i = 0; i < 8; i++) {
+        td_scope_begin(cx, "step");
+        h = td_scope_end(cx, "step", td_tanh(td_matmul(h, td_arg(c, 1))));
+    }
+    return td_return(c, td_sum(h));
+}
+
+/* The most that a call and its backward have in use beside the arguments. */
+static size_t peak_of(td_ctx *cx, td_fn *f, td_tensor *x, td_tensor *w) {
+    td_tensor *y;
+    td_value   v;
+    td_scope_begin(cx, "call");
+    size_t before = td_memory_live();
+    td_memory_peak_reset();
+    if (f) CHECK(td_invoke(f, TD_ARGS(x, w), &y, 1));
+    else CHECK(td_call_body(cx, chain, NULL, TD_ARGS(x, w), &v, 1) == 1);
+    CHECK(td_backward(f ? y : v.u.t));
+    size_t most = td_memory_peak() - before;
+    td_scope_end(cx, "call", NULL);
+    td_zero_grad(w);
+    return most;
+}
+
+TEST(products_that_are_summed_do_not_pile_up) {
+    td_ctx *cx = td_open();
+    td_config_set(cx, "backend", "native");
+    td_fn     *f = td_aot_function(cx, chain, NULL, NULL);
+    td_tensor *x = td_randn(cx, TD_SHAPE(256, 256)), *w = leaf_of(cx, 256, 256);
+    size_t     eager = peak_of(cx, NULL, x, w), first = peak_of(cx, f, x, w);
+    CHECK(first <= eager + (1 << 17) && peak_of(cx, f, x, w) <= eager + (1 << 17));
+    td_fn_drop(f);
+    td_close(cx);
+}
