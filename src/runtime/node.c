@@ -80,7 +80,7 @@ static bool kept_value(td_node *n, int i, td_value *to) {
         *to = td_value_int(f->sizes->kept[i]);
         return true;
     }
-    bool idle = !(k->read & f->now);
+    bool idle = !(k->used & f->now);
     *to = TD_NONE;
     if (!f->sizes && idle) return true;
     if (idle && n->saved[i].flags & TD_SV_FREED) {

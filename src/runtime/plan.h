@@ -17,8 +17,7 @@ typedef struct td_hold {
     bool     checked; /* a write before backward is an error */
     bool     number;  /* a size, not a tensor */
     bool     came;    /* a primal in the geometry and the place in history it came in */
-    uint64_t read;    /* tangents whose backward reads it, a bit each */
-    uint64_t used;    /* ...or for which gradients of gradients may */
+    uint64_t used;    /* tangents whose backward reads it, a bit each */
 } td_hold;
 
 /* A backward for one pattern of tangents that arrived. */

@@ -48,9 +48,7 @@ static void follow(using *u, const td_target *to) {
     for (int i = g->nodes.n - 1; i >= 0; i--) {
         const td_gnode *n = g->nodes.v[i];
         uint64_t        now = from_args(u, n);
-        /* without the tangents it depends on it is left out; what depends on none is
-           computed again for those who read it */
-        for (int k = 0; !now && k < n->n_out; k++) now |= u->used[n->out[k]->id];
+        for (int k = 0; k < n->n_out; k++) now |= u->used[n->out[k]->id];
         u->now = td__gnode_stays(n) ? UINT64_MAX : now; /* effects are for all */
         for (int k = 0; k < n->n_in; k++) td__garg_each(&n->in[k], spread, u);
     }
@@ -64,9 +62,7 @@ bool td__plan_used(td_plan *p, bool twice) {
     u.used = u.from + n;
     follow(&u, p->j->targets);
     for (int i = 0; i < p->n_keep; i++)
-        p->keep[i].read = i < p->n_kept ? u.used[g->inputs.v[i]->id] : 0;
-    for (int i = 0; i < p->n_keep; i++)
-        p->keep[i].used = i < p->n_kept ? p->keep[i].read : UINT64_MAX;
+        p->keep[i].used = i < p->n_kept ? u.used[g->inputs.v[i]->id] : UINT64_MAX;
     for (int i = 0; i < p->j->n_primals; i++) /* gradients of gradients read it */
         if (twice && p->held[i] >= 0) p->keep[p->held[i]].used = UINT64_MAX;
     td__free(u.from);
