@@ -271,7 +271,7 @@ TD_API int64_t td_sym_mod(int64_t a, int64_t b);
 /* The size of this dim will be another in later calls: captures with
  * TD_DYNAMIC_MARKED give it a symbol, and so do compiled functions when they compile
  * for this tensor, unless sizes are static there. A function that holds for one size
- * of it only fails with TD_E_GUARD. Sizes 0 and 1 stay numbers. False after a failure. */
+ * of it only fails with TD_E_GUARD. Sizes 0 and 1 stay numbers. False after failing. */
 TD_API bool    td_mark_dynamic(td_tensor *t, int64_t dim);
 
 /* The first element's address; NULL for nil, fake or empty tensors. Writing

@@ -11,9 +11,9 @@
  * key.c writes it, why.c reads it:
  *
  *   count of arguments, modes (grad mode, inference mode << 1, default dtype <<
- *   TD_KEY_DTYPE, autocast << TD_KEY_AUTOCAST, TD_KEY_PASSES), then for each argument, each tensor the
- *   body closed over and each that some of them are views of its td_kind, and for a
- *   tensor: bits, alias, sizes, strides, offset if
+ *   TD_KEY_DTYPE, autocast << TD_KEY_AUTOCAST, TD_KEY_PASSES), then for each argument,
+ *   tensor closed over, and tensor that some of them are views of its td_kind, and for
+ *   a tensor: bits, alias, sizes, strides, offset if
  *   TD_KEY_OFFSET; for a number: its bits. TD_KEY_ANY stands for what guards look
  *   after. For each gradient they keep (.grad) that the program reads TD_KEY_GRAD,
  *   which value keeps it, and the same as for a value; for each that it found absent

@@ -208,9 +208,9 @@ bool td__program_replay(const td_graph *program, td_value *in, td_value *out);
 
 /* ---- histories of inputs (history.c) ------------------------------------ */
 
-/* Does a gradient of `from` flow through operations of the outside to `to`? Not said of
- * views of `to`, whose copies are views of its copy. -1 after td__fail. A program in which td_grad computes the gradient of an input (wanted) is
- * right only where no other input's history passes through it. */
+/* Does a gradient of `from`, no view of `to`, flow through operations of the outside to
+ * `to`? -1 after td__fail. A program in which td_grad computes the gradient of an input
+ * (wanted) is right only where no other input's history passes through it. */
 int td__history_passes(td_tensor *from, td_tensor *to);
 
 /* ---- nested graphs (nest.c) --------------------------------------------- */
