@@ -167,7 +167,8 @@ bool td__kern_layer_norm(td_opcall *c) {
 
 /* ---- its gradients ----------------------------------------------------- */
 
-/* dx = rstd (gw - s0/n - h s1/n) with h = (x - mean) rstd, as a gw + b (x - mean) + c. */
+/* dx = rstd (gw - s0/n - h s1/n) with h = (x - mean) rstd, computed as
+ * a gw + b (x - mean) + c. */
 static void layer_grad_row(layer *l, int64_t i, char *buf, char *part) {
     td_norm    *s = &l->s;
     size_t      row = (size_t)l->n * s->acc_size;

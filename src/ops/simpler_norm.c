@@ -16,8 +16,8 @@ static td_tensor *root(td_tensor *var, double eps) {
     return td_op_rsqrt(td_op_add(var, td_value_float(eps), td_value_int(1)));
 }
 
-/* Mean and variance over n of x in the frame. The first mean m is rounded; the mean c of
- * the deviations d = x - m corrects it: mean = m + c, var = mean(d^2) - c^2. The kernel
+/* Mean and variance over n of x in the frame. The first mean m is rounded; the mean c
+ * of the deviations d = x - m corrects it: mean = m + c, var = mean(d^2) - c^2. The kernel
  * (loops/norm.inc) does the same, so that equal elements give exactly 0 in both. */
 static td_tensor *moments(const td_norm_frame *f, td_tensor **var) {
     td_tensor *m = t_mean(f->x, f->stats, true), *d = t_sub(f->x, m);

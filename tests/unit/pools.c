@@ -224,17 +224,15 @@ TEST(pools_say_what_is_wrong) {
     open_cx();
     td_tensor *x = td_ones(cx, TD_SHAPE(1, 1, 4, 5)),
               *g = td_ones(cx, TD_SHAPE(1, 1, 2, 2));
-    CHECK_SAYS(
-        why(td_max_pool2d(td_ones(cx, TD_SHAPE(2, 3)), TD_DIMS(2))),
-        "max_pool2d: self must be [C,H,W] or [N,C,H,W] and not empty "
-        "but for N, got f32[2,3] (in max_pool2d_with_indices)");
+    CHECK_SAYS(why(td_max_pool2d(td_ones(cx, TD_SHAPE(2, 3)), TD_DIMS(2))),
+               "max_pool2d: self must be [C,H,W] or [N,C,H,W] and not empty "
+               "but for N, got f32[2,3] (in max_pool2d_with_indices)");
     CHECK_SAYS(why(td_max_pool2d(x, TD_DIMS(2, 2, 2))),
                "max_pool2d: kernel_size must have 1 or 2 entries, got 3 "
                "(in max_pool2d_with_indices)");
-    CHECK_SAYS(
-        why(td_max_pool2d(x, TD_DIMS(3), TD_DIMS(1), TD_DIMS(2))),
-        "max_pool2d: padding must be at most half of kernel_size, got "
-        "[2,2] for [3,3] (in max_pool2d_with_indices)");
+    CHECK_SAYS(why(td_max_pool2d(x, TD_DIMS(3), TD_DIMS(1), TD_DIMS(2))),
+               "max_pool2d: padding must be at most half of kernel_size, got "
+               "[2,2] for [3,3] (in max_pool2d_with_indices)");
     CHECK_SAYS(why(td_avg_pool2d(x, TD_DIMS(7))),
                "avg_pool2d: a window of [7,7] does not fit into f32[1,1,4,5]");
     CHECK_SAYS(why(td_avg_pool2d(x, TD_DIMS(2), TD_DIMS(0))),
