@@ -1,0 +1,295 @@
+"""One OpInfo sample in PyTorch and in Tandem: (outcome, text). "agree" and "rounding" are
+agreement, "unsupported" has nothing to compare, all else is a difference."""
+import torch
+
+from driver import Context, TandemError, Unsupported
+from mapping import NO_VALUES, TIES
+
+# Relative and absolute tolerances, those of torch.testing.
+TOLERANCE = {torch.float64: (1e-7, 1e-7), torch.float32: (1.3e-6, 1e-5),
+             torch.bfloat16: (1.6e-2, 1e-5), torch.float16: (1e-3, 1e-5)}
+
+
+class Difference(Exception):
+    def __init__(self, outcome, text):
+        super().__init__(text)
+        self.outcome, self.text = outcome, text
+
+
+# ---- trees of arguments
+
+def tree_map(x, f):
+    if isinstance(x, torch.Tensor):
+        return f(x)
+    if isinstance(x, tuple) and hasattr(x, "_fields"):
+        return type(x)(*[tree_map(y, f) for y in x])
+    if isinstance(x, (list, tuple)):
+        return type(x)(tree_map(y, f) for y in x)
+    if isinstance(x, dict):
+        return {k: tree_map(v, f) for k, v in x.items()}
+    return x
+
+
+def tensors_of(*trees):
+    found = []
+
+    def add(t):
+        if all(t is not u for u in found):
+            found.append(t)
+        return t
+    for x in trees:
+        tree_map(x, add)
+    return found
+
+
+def flat(r):
+    if isinstance(r, (list, tuple)):
+        return [y for x in r for y in flat(x)]
+    return [r]
+
+
+# ---- comparisons
+
+def error_of(got, exact):
+    """(elements that are not finite in one only, largest relative error)."""
+    both = torch.isfinite(exact) & torch.isfinite(got)
+    odd = (torch.isfinite(exact) != torch.isfinite(got)) | (exact.isnan() != got.isnan())
+    relative = (got - exact).abs()[both] / (exact.abs()[both] + 1e-3)
+    return int(odd.sum()), relative.max().item() if relative.numel() else 0.0
+
+
+def compare_values(what, got, want, exact):
+    """Raises Difference unless got is want within tolerance, or as near as PyTorch is to
+    exact(), the same computed in f64."""
+    if got.numel() == 0:
+        return "agree"
+    if not want.dtype.is_floating_point:
+        bad = got != want
+        if bad.any():
+            i = bad.flatten().nonzero()[0].item()
+            raise Difference("value", f"{what}: {got.flatten()[i].item()} for "
+                             f"{want.flatten()[i].item()}, {int(bad.sum())} of {bad.numel()}")
+        return "agree"
+    rtol, atol = TOLERANCE[want.dtype]
+    g, w = got.double(), want.double()
+    bad = ~torch.isclose(g, w, rtol=rtol, atol=atol, equal_nan=True)
+    if not bad.any():
+        return "agree"
+    try:
+        e = exact().double()
+    except Exception:
+        e = None
+    if e is not None and e.shape == w.shape:
+        ours, theirs = error_of(g[bad], e[bad]), error_of(w[bad], e[bad])
+        if ours[0] <= theirs[0] and ours[1] <= max(2 * theirs[1],
+                                                   4 * torch.finfo(want.dtype).eps):
+            return "rounding"
+    i = bad.flatten().nonzero()[0].item()
+    raise Difference("value", f"{what}: {g.flatten()[i].item()!r} for {w.flatten()[i].item()!r}, "
+                     f"{int(bad.sum())} of {bad.numel()}")
+
+
+def compare_metadata(what, got, strides, want):
+    if got.dtype != want.dtype:
+        raise Difference("dtype", f"{what}: {got.dtype} for {want.dtype}")
+    if got.shape != want.shape:
+        raise Difference("shape", f"{what}: {list(got.shape)} for {list(want.shape)}")
+    moved = [a != b for n, a, b in zip(want.shape, strides, want.stride()) if n > 1]
+    if want.numel() and any(moved):
+        raise Difference("strides", f"{what}: {strides} for {list(want.stride())}")
+
+
+class Run:
+    """One call. `name` is the OpInfo's full name, `say` its mapping."""
+
+    def __init__(self, library, op, name, say, sample, note=lambda stage: None):
+        self.library, self.op, self.name, self.say = library, op, name, say
+        self.s, self.note = sample, note
+        self.tensors = tensors_of(sample.input, sample.args, sample.kwargs)
+        self.rounded = False
+
+    def __enter__(self):
+        self.cx = self.context()
+        return self
+
+    def context(self):
+        cx = Context(self.library, self.name.startswith("as_strided"))
+        cx.so.td_seed(cx.cx, 1)
+        return cx
+
+    def __exit__(self, *_):
+        self.cx.close()
+
+    def caller(self, cx, inplace=False):
+        def call(op, *a, **kw):
+            name = op + "_" if inplace and not op.endswith("_") else op
+            if name not in self.library.prototypes:
+                raise Unsupported("no op " + name)
+            return cx.call(name, *a, **kw)
+        call.library = self.library
+        return call
+
+    def ours(self, cx, first=None, inplace=False):
+        x = self.s.input if first is None else first
+        return flat(self.say(self.caller(cx, inplace), x, *self.s.args, **self.s.kwargs))
+
+    def theirs(self, f, first=None):
+        self.note("torch")
+        x = self.s.input if first is None else first
+        return flat(f(x, *self.s.args, **self.s.kwargs))
+
+    def both(self, ours, theirs):
+        """Results of the two, or how they failed."""
+        failed = {}
+        results = []
+        for who, f in (("ours", ours), ("theirs", theirs)):
+            try:
+                results.append(f())
+            except TandemError as e:
+                failed[who] = e
+            except Unsupported:
+                raise
+            except Exception as e:
+                if who == "ours":
+                    raise Unsupported(f"{type(e).__name__}: {e}")
+                failed[who] = e
+        if len(failed) == 2:
+            return None
+        if "ours" in failed:
+            raise Difference("refused", str(failed["ours"]))
+        if "theirs" in failed:
+            raise Difference("accepted", str(failed["theirs"]).split("\n")[0])
+        return results
+
+    def in_f64(self, f, gradients=None):
+        """f of the same arguments in f64; with gradients (outputs, tangents), those."""
+        wide = {}
+
+        def widen(t):
+            if id(t) not in wide:
+                wide[id(t)] = (t.detach().double().requires_grad_(t.requires_grad)
+                               if t.is_floating_point() else t.detach())
+            return wide[id(t)]
+        s = self.s
+        out = flat(f(tree_map(s.input, widen), *tree_map(s.args, widen),
+                     **tree_map(s.kwargs, widen)))
+        if gradients is None:
+            return out
+        leaves, tangents = gradients
+        out = [r for r in out if isinstance(r, torch.Tensor) and r.requires_grad]
+        return torch.autograd.grad(out, [wide[id(t)] for t in leaves],
+                                   [t.double() for t in tangents], allow_unused=True)
+
+    def check(self, what, got, strides, want, exact):
+        compare_metadata(what, got, strides, want)
+        if self.name in NO_VALUES:
+            return
+        if self.name.split("::")[0] in TIES and not want.is_floating_point() and (
+                what == "result 1" or self.name == "argsort"):
+            return
+        self.rounded |= compare_values(what, got, want, exact) == "rounding"
+
+    def verdict(self):
+        return ("rounding", "") if self.rounded else ("agree", "")
+
+    # ---- what is compared
+
+    def plain(self, gradients):
+        """Results, arguments afterwards, sharing, requires_grad, gradients."""
+        cx = self.cx
+        r = self.both(lambda: self.ours(cx), lambda: self.theirs(self.op.op))
+        if r is None:
+            return "agree", "both refuse"
+        if len(r[0]) != len(r[1]):
+            raise Difference("count", f"{len(r[0])} results for {len(r[1])}")
+        pairs = [(g, w) for g, w in zip(*r) if isinstance(w, torch.Tensor)]
+        for k, (g, w) in enumerate(pairs):
+            got, strides = cx.read(g)
+            self.check(f"result {k}", got, strides, w.detach(),
+                       lambda: self.in_f64(self.op.op)[k].detach())
+            self.check_flags(k, g, w)
+        for i, t in enumerate(self.tensors):
+            if self.name not in NO_VALUES and t.dtype in TOLERANCE:
+                got, _ = cx.read(cx.get(t))
+                compare_values(f"argument {i} afterwards", got, t.detach(), t.detach)
+        if gradients and self.name not in NO_VALUES:
+            self.check_gradients(pairs)
+        return self.verdict()
+
+    def check_flags(self, k, g, w):
+        cx = self.cx
+        for t in self.tensors:
+            if t.numel() and w.numel():
+                share = w.untyped_storage().data_ptr() == t.untyped_storage().data_ptr()
+                if share != cx.so.td_same_storage(g.p, cx.get(t).p):
+                    raise Difference("alias", f"result {k} shares bytes with an argument: "
+                                     f"PyTorch {share}")
+        if cx.so.td_requires_grad(g.p) != w.requires_grad:
+            raise Difference("requires_grad", f"result {k}: PyTorch {w.requires_grad}")
+
+    def check_gradients(self, pairs):
+        cx, leaves = self.cx, [t for t in self.tensors if t.requires_grad]
+        pairs = [(g, w) for g, w in pairs if w.requires_grad]
+        if not leaves or not pairs:
+            return
+        torch.manual_seed(7)
+        tangents = [torch.randn(w.shape, dtype=torch.float64).to(w.dtype) for _, w in pairs]
+        r = self.both(
+            lambda: cx.grad([g for g, _ in pairs], [cx.get(t) for t in leaves],
+                            [cx.wrap(t) for t in tangents]),
+            lambda: torch.autograd.grad([w for _, w in pairs], leaves, tangents,
+                                        allow_unused=True))
+        for k, (g, w) in enumerate(zip(*(r or ([], [])))):
+            if g is None or w is None:
+                if g is not None and cx.read(g)[0].any() or w is not None and w.any():
+                    raise Difference("gradient", f"of leaf {k}: one has none")
+                continue
+            got, strides = cx.read(g)
+            compare_metadata(f"gradient {k}", got, w.stride(), w)
+            self.rounded |= "rounding" == compare_values(
+                f"gradient {k}", got, w, lambda: self.in_f64(self.op.op, (leaves, tangents))[k])
+
+    def inplace(self):
+        """op_ on a copy that is no leaf, and its gradients."""
+        cx, x = self.cx, self.s.input
+        if not isinstance(x, torch.Tensor) or self.op.inplace_variant is None:
+            return "unsupported", ""
+        double = x.dtype != torch.bool
+        h = cx.call("mul", x, 1) if double else cx.call("clone", x)
+        w = x * 1 if double else x.clone()
+        r = self.both(lambda: self.ours(cx, h, True),
+                      lambda: self.theirs(self.op.inplace_variant, w))
+        if r is None:
+            return "agree", "both refuse"
+        got, strides = cx.read(h)
+        self.check("result 0", got, strides, w.detach(),
+                   lambda: self.in_f64(self.op.op)[0].detach())
+        if cx.so.td_requires_grad(h.p) != w.requires_grad:
+            raise Difference("requires_grad", f"PyTorch {w.requires_grad}")
+        if self.name not in NO_VALUES:
+            self.check_gradients([(h, w)])
+        return self.verdict()
+
+    def compiled(self):
+        """A compiled function against Tandem's own eager run."""
+        cx, eager = self.cx, self.context()
+        cx.so.td_config_set(cx.cx, b"backend", b"interp")
+        try:
+            r = self.both(lambda: cx.compiled(lambda: self.ours(cx), self.tensors),
+                          lambda: self.ours(eager))
+            if r is None:
+                return "agree", "both refuse"
+            for k, (g, w) in enumerate(zip(*r)):
+                got, strides = cx.read(g)
+                want, its = eager.read(w)
+                if got.dtype != want.dtype or got.shape != want.shape:
+                    raise Difference("shape", f"result {k}: {got.dtype}{list(got.shape)} for "
+                                     f"{want.dtype}{list(want.shape)}")
+                if want.numel() and any(a != b for n, a, b in zip(want.shape, strides, its)
+                                        if n > 1):
+                    raise Difference("strides", f"result {k}: {strides} for {its}")
+                if self.name not in NO_VALUES:
+                    compare_values(f"result {k}", got, want, lambda: want)
+            return "agree", ""
+        finally:
+            eager.close()
