@@ -217,15 +217,26 @@ static const td_look *out_look(const td_graph *g, int i) {
     return a->kind == TD_G_VALUE ? a->u.v->look : NULL;
 }
 
+/* Does result i of the program have the kind that output `out` of the joint graph has?
+ * A program from text has no types but those of its inputs: then nothing is known. */
+static bool result_fits(const td_joint *j, int out, const td_graph *program, int i) {
+    const td_garg *a = &program->outputs.v[i];
+    if (out < 0) return a->kind != TD_G_VALUE;
+    if (a->kind == TD_G_VALUE && !a->u.v->look) return true;
+    return same_kind(out_look(j->g, out), out_look(program, i));
+}
+
 static bool is_tensor(const td_graph *g, int out) {
     const td_look *l = out < 0 ? NULL : out_look(g, out);
     return out < 0 || (l && l->kind == TD_K_TENSOR);
 }
 
-/* The inputs g[0..n) are those of `of`. */
+/* The inputs g[0..n) are those of `of`, which in text may have no type. */
 static bool inputs_alike(const td_graph *g, const td_graph *of, int n) {
-    for (int i = 0; i < n; i++)
-        if (!same_kind(g->inputs.v[i]->look, of->inputs.v[i]->look)) return false;
+    for (int i = 0; i < n; i++) {
+        const td_look *said = of->inputs.v[i]->look;
+        if (said && !same_kind(g->inputs.v[i]->look, said)) return false;
+    }
     return true;
 }
 
@@ -250,9 +261,8 @@ static bool joint_kinds_fit(const td_joint *j, const td_graph *program) {
     }
     for (int i = 0; i < j->n_results; i++) {
         const td_result *r = &j->results[i];
-        if (r->how == TD_RESULT_VALUE
-                ? !same_kind(out_look(j->g, r->out), out_look(program, i))
-                : !is_tensor(j->g, r->out))
+        if (r->how == TD_RESULT_VALUE ? !result_fits(j, r->out, program, i)
+                                      : !is_tensor(j->g, r->out))
             return false;
     }
     for (int i = 0; i < j->n_bases; i++)
@@ -329,6 +339,14 @@ static bool inputs_fit(const td_graph *g, int n_tangents, int n_kept) {
     return true;
 }
 
+/* Is output i of the forward half what backward takes as `l`? A saved size may be an
+ * expression of sizes instead of a value. */
+static bool output_fits(const td_graph *fwd, int i, const td_look *l, bool number) {
+    const td_garg *a = &fwd->outputs.v[i];
+    if (a->kind == TD_G_VALUE) return same_kind(a->u.v->look, l);
+    return number && a->kind != TD_G_NONE;
+}
+
 /* What the forward half keeps is what the backward half takes. */
 static bool kept_fit(const td_halves *h, const td_joint *j) {
     for (int i = 0; i < h->bwd->inputs.n; i++) {
@@ -341,8 +359,9 @@ static bool kept_fit(const td_halves *h, const td_joint *j) {
         const td_kept *k = &h->kept[d->index];
         bool           number = d->index >= h->n_kept - h->n_kept_syms;
         if (!l || number != (l->kind != TD_K_TENSOR)) return false;
-        if (!same_kind(l, k->from == TD_SAVED_PRIMAL ? h->fwd->inputs.v[k->index]->look
-                                                     : out_look(h->fwd, k->index)))
+        if (k->from == TD_SAVED_PRIMAL
+                ? !same_kind(l, h->fwd->inputs.v[k->index]->look)
+                : !output_fits(h->fwd, k->index, l, number))
             return false;
     }
     return inputs_alike(h->fwd, j->g, j->n_primals) &&

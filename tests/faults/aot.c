@@ -50,6 +50,10 @@ static bool looping(td_call *c) {
 
 static double sum_of(td_tensor *t) { return td_item(td_sum(td_to(t, TD_F64))); }
 
+static double grad_sum(td_tensor *t) {
+    return td_has_grad(t) ? sum_of(td_grad_of(t)) : 0;
+}
+
 /* Two calls: one goes backward, one takes gradients of gradients. */
 static double steps(td_ctx *cx, td_fn *f) {
     td_grad_opts make = {TD_GRAD_OPTS, .create_graph = true};
@@ -62,7 +66,7 @@ static double steps(td_ctx *cx, td_fn *f) {
     if (td_grad(TD_LIST(td_sum(td_mul(y[0], y[2]))), TD_LIST(x, w), g, &make))
         td_backward(td_sum(td_mul(g[0], g[0])));
     if (!td_ok(cx)) return 0;
-    return sum_of(td_grad_of(w)) + sum_of(td_grad_of(x)) + sum_of(seen);
+    return grad_sum(w) + grad_sum(x) + sum_of(seen);
 }
 
 static double run(td_ctx *cx, td_body *body, const td_aot_opts *opts) {
@@ -93,7 +97,7 @@ static double looped(td_ctx *cx) {
     td_tensor *x = td_requires_grad_(td_mul(td_ones(cx, TD_SHAPE(3)), 0.3)), *y[2];
     td_tensor *w = td_requires_grad_(td_mul(td_ones(cx, TD_SHAPE(3)), 0.2));
     if (f && td_invoke(f, TD_ARGS(x, w), y, 2)) td_backward(td_sum(y[1]));
-    double sum = td_ok(cx) ? sum_of(td_grad_of(w)) + sum_of(td_grad_of(x)) : 0;
+    double sum = td_ok(cx) ? grad_sum(w) + grad_sum(x) : 0;
     td_fn_drop(f);
     return sum;
 }

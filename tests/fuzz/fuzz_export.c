@@ -18,7 +18,7 @@ static void check_text(td_ctx *cx, const td_exported *e) {
     if (!text) return;
     td_exported_text(e, text, n + 1);
     td_exported *again = td_exported_parse(cx, text, n, "again");
-    if (!again) abort();
+    if (td_is_nil(again)) abort();
     td_exported_drop(again);
     free(text);
 }
@@ -70,8 +70,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     memcpy(text + n, data, size);
     td_scope_begin(cx, "fuzz");
     td_exported *e = td_exported_parse(cx, text, n + size, "fuzz");
-    if ((e == NULL) == td_ok(cx)) abort();
-    if (e) {
+    if (td_is_nil(e) == td_ok(cx)) abort();
+    if (!td_is_nil(e)) {
         check_text(cx, e);
         run(cx, e);
         td_exported_drop(e);
