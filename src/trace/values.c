@@ -259,7 +259,7 @@ td_gval *td__record_value(td_record *r, td_tensor **t, const char *who) {
                NULL;
     }
     if (!tag && !r->lift) tag = adopt(r, t, who);
-    if (!tag) return NULL;
+    if (!tag || !tag->look) return NULL; /* no memory, now or for its metadata before */
     return is_current(r, *t, tag) ? tag->v : restore_view(r, *t, tag, who);
 }
 

@@ -17,7 +17,7 @@ static double make(td_ctx *cx) {
     td_module *m = net_make(cx);
     double     sum = total(m, "layers.0.weight");
     td_flat   *f = m ? td_module_flat(m) : NULL;
-    if (f && f->n_params) sum += f->n_params + f->entries[0].n_names;
+    if (f && f->entries) sum += f->n_params + f->entries[0].n_names;
     td_flat_drop(f);
     td_module_free(m);
     return sum;
