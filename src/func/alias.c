@@ -334,7 +334,7 @@ bool td__group_flatten(td_group *g, int64_t bytes) {
         return true;
     if (bytes == 0 && !is_empty(g))
         return td__fail(f->cx, TD_E_UNSUPPORTED,
-                        "a piece of a storage whose size is not known");
+                        "a piece of a storage whose size depends on values");
     td_fval   *list = make_list(g, dt, n);
     td_tensor *now = list ? storage_now(g, n) : NULL;
     if (!now) return false;

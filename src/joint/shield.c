@@ -277,5 +277,5 @@ bool td__half_unshield(td_graph *g) {
         td__graph_replace(g, to, from);
     }
     td__free(used);
-    return ok && td__graph_dce(g);
+    return ok && td__graph_dce(g) && td__graph_fix_storages(g);
 }

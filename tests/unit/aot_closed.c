@@ -258,7 +258,7 @@ TEST(a_program_is_told_what_shares_bytes) {
     for (int dynamic = 0; dynamic < 2; dynamic++) {
         td_capture_opts o = {TD_CAPTURE_OPTS,
                              .dynamic = dynamic ? TD_DYNAMIC_ALL : TD_DYNAMIC_OFF};
-        CHECK(!td_capture_with(cx, reads, NULL, TD_ARGS(held), &o));
+        CHECK(td_is_nil(td_capture_with(cx, reads, NULL, TD_ARGS(held), &o)));
         CHECK(aot_says(cx, TD_E_TRACE, "closes over; use td_arg"));
         td_program *p = td_capture_with(cx, reads, NULL, TD_ARGS(x), &o);
         CHECK(p && td_program_run(p, TD_ARGS(x), &v, 1));
@@ -272,7 +272,8 @@ TEST(a_program_is_told_what_shares_bytes) {
 TEST(an_export_refuses_an_argument_that_is_closed_over) {
     td_ctx *cx = td_open();
     held = values(cx, TD_SHAPE(3), 2.0);
-    CHECK(!td_export_joint(cx, reads, NULL, TD_ARGS(td_view(held, TD_DIMS(3))), NULL));
+    CHECK(td_is_nil(
+        td_export_joint(cx, reads, NULL, TD_ARGS(td_view(held, TD_DIMS(3))), NULL)));
     CHECK(aot_says(cx, TD_E_UNSUPPORTED, "input 0, %x0, shares bytes with a tensor"));
     td_close(cx);
 }

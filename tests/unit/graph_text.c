@@ -146,7 +146,7 @@ TEST(values_of_one_name_print_under_two) {
 
 TEST(mistakes_are_refused_with_their_place) {
     check_refuses("func @f(%x: f32[2]) {\n  %y = nge(%x)\n  return %y\n}\n",
-                  "t.td:2:8: no op \"nge\"");
+                  "t.td:2:8: no op \"nge\"; did you mean neg?");
     check_refuses("func @f(%x: f32[2]) {\n  return %y\n}\n",
                   "t.td:2:10: no value %y before this line");
     check_refuses("func @f(%x: f32[2]) {\n  %x = neg(%x)\n  return %x\n}\n",

@@ -219,13 +219,14 @@ TEST(index_put_by_a_mask_writes_where_it_is_set) {
     td_close(cx);
 }
 
-TEST(an_index_that_lies_in_the_written_tensor_is_read_first) {
+TEST(an_index_that_is_the_written_tensor_is_refused) {
     td_ctx    *cx = td_open();
     td_tensor *x = longs(cx, TD_DIMS(2, 0, 1));
 
-    td_index_put_(x, TD_LIST(x), longs(cx, TD_DIMS(7, 8, 9)));
+    td_index_put_(x, TD_LIST(x), longs(cx, TD_DIMS(7, 8, 9))); /* as in PyTorch */
 
-    CHECK_VALUES(x, 8, 9, 7);
+    CHECK_FAILS(cx, TD_E_ALIAS, "the written tensor and argument indices overlap");
+    CHECK_VALUES(x, 2, 0, 1);
     td_close(cx);
 }
 
