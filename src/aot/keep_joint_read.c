@@ -359,9 +359,8 @@ static bool kept_fit(const td_halves *h, const td_joint *j) {
         const td_kept *k = &h->kept[d->index];
         bool           number = d->index >= h->n_kept - h->n_kept_syms;
         if (!l || number != (l->kind != TD_K_TENSOR)) return false;
-        if (k->from == TD_SAVED_PRIMAL
-                ? !same_kind(l, h->fwd->inputs.v[k->index]->look)
-                : !output_fits(h->fwd, k->index, l, number))
+        if (k->from == TD_SAVED_PRIMAL ? !same_kind(l, h->fwd->inputs.v[k->index]->look)
+                                       : !output_fits(h->fwd, k->index, l, number))
             return false;
     }
     return inputs_alike(h->fwd, j->g, j->n_primals) &&

@@ -17,8 +17,8 @@ static bool has(td_safetensors *f, const char *name) {
 static td_tensor *stored(td_safetensors *f, const char *layer, const char *what,
                          int nr) {
     char name[128];
-    if (nr < 0) snprintf(name, sizeof name, "%s.%s", layer, what);
-    else snprintf(name, sizeof name, "%s.%s%d", layer, what, nr);
+    if (nr < 0) snprintf(name, sizeof name, "%.60s.%.60s", layer, what);
+    else snprintf(name, sizeof name, "%.60s.%.50s%d", layer, what, nr);
     return has(f, name) ? td_safetensors_get(f, name) : NULL;
 }
 
