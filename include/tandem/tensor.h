@@ -220,8 +220,9 @@ TD_API const char *td_message(const td_ctx *cx); /* "" when td_ok */
  * is no failure, or when it was called without the macros that note the line. */
 TD_API const char *td_error_place(const td_ctx *cx, int *line);
 TD_API void        td_clear(td_ctx *cx);
-/* Is it nil, NULL, or freed? Of a tensor, a module, any object: whatever can only be
- * passed on in vain. Records nothing. */
+/* Is it nil, NULL, or freed? For a tensor, a module, a function and every other opaque
+ * object; not for td_flat, whose fields are public: test its `entries`. Records
+ * nothing. */
 TD_API bool        td_is_nil(const void *object);
 TD_API td_tensor  *td_nil(td_ctx *cx);
 /* What failed last on this thread where there was no open context to record it in; such

@@ -85,8 +85,8 @@ static const flag_words flags[] = {
     {TD_KEY_STALE, "is a view that is out of date now", "is up to date again"},
     {TD_KEY_OWN, "is a view that requires grad for itself now",
      "is no longer a view that requires grad for itself"},
-    {TD_KEY_MOVED, "is a view whose base lies in another storage now",
-     "is no longer a view whose base lies in another storage"},
+    {TD_KEY_MOVED, "is a view whose base has another storage now",
+     "is no longer a view whose base has another storage"},
 };
 
 static bool differ_flags(td_buf *b, const char *who, const said *now, const said *was) {

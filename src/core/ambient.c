@@ -22,7 +22,7 @@ bool td__ambient_clear(td_ctx *cx, td_outside *o) {
     cx->ambient = defaults(cx);
     cx->rng_seed = TRACE_SEED;
     if (cx->tape) cx->tape->below = NULL;
-    td_here = (td_where){0}; /* an earlier failure's may lie in a graph that is gone */
+    td_here = (td_where){0}; /* it may point into a graph that was freed */
     return true;
 }
 

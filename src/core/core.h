@@ -335,7 +335,7 @@ struct td_ctx {
     TD_HANDLE_FIELDS; /* cx is the context itself */
     td_code  code;    /* TD_OK or the first failure */
     bool     stale; /* it is that of a backward whose saved value was written since, */
-    bool     gone;  /* ...or let go by an earlier backward */
+    bool     gone;  /* ...or freed by an earlier backward */
     char     message[2048];
     td_where failed_at; /* place of the call that failed; file: failed_file or NULL */
     char     failed_file[160];

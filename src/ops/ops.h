@@ -47,7 +47,7 @@ enum {
     TD_OPF_PICKY = 1 << 25,   /* fails for certain values: indices, integers over 0 */
     TD_OPF_WHOLE = 1 << 26,   /* copies the storage of its first argument whole */
     TD_OPF_FUSES = 1 << 27,   /* the simpler form is loops that compile into few */
-    TD_OPF_EXACT = 1 << 28,   /* lies as its first argument does, gaps included */
+    TD_OPF_EXACT = 1 << 28,   /* has the layout of its first argument, gaps too */
     /* linear in each tensor argument, with coefficients that are not negative: the
      * same call on absolute values is the magnitude of what is added up, and bounds
      * rounding */
