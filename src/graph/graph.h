@@ -294,7 +294,7 @@ enum {
     TD_PRINT_SCOPES = 4,
     TD_PRINT_BARE = 8,   /* values are numbered in order: names do not count */
     TD_PRINT_BRIEF = 16, /* to be read by people: large literals are not written out */
-    TD_PRINT_OPS = 32    /* no literals: what a graph does, to whatever tensors */
+    TD_PRINT_OPS = 32    /* no params, no literals: what a graph does, to any tensors */
 };
 /* All three append; false: no memory. */
 bool td__graph_print(td_buf *b, const td_graph *g, unsigned how);

@@ -322,7 +322,7 @@ static void header(td_buf *b, const td_labels *l, unsigned how, int indent) {
     if (!(how & TD_PRINT_BARE)) td__text_name(b, l->g->name);
     td__buf_add(b, "(");
     size_t open = b->n;
-    params(b, l, 0);
+    if (!(how & TD_PRINT_OPS)) params(b, l, 0);
     if (b->n - start > 80 && !b->failed) {
         b->n = open;
         b->s[b->n] = 0;
