@@ -88,6 +88,15 @@ static bool check(const again *a) {
     return !a->program || td__regrad_check(j, a->program, a->p->name);
 }
 
+/* The casts are in the graphs already. */
+static bool invoke(td_fn *f, td_values args, td_value *out, int n_out) {
+    if (!td_autocast_enabled(f->cx)) return td_invoke_values(f, args, out, n_out) >= 0;
+    td_autocast_mode was = td_autocast_off_begin(f->cx);
+    bool             ok = td_invoke_values(f, args, out, n_out) >= 0;
+    td_autocast_end(f->cx, was);
+    return ok;
+}
+
 static bool call(void *env, uint64_t missing, const td_value *in, td_value *out) {
     again   *a = env;
     variant *v = check(a) ? variant_for(a, missing) : NULL;
@@ -95,7 +104,7 @@ static bool call(void *env, uint64_t missing, const td_value *in, td_value *out)
     const td_joint *j = a->p->j;
     td_values       args = {in, j->n_primals + j->n_tangents};
     if (!v->fn && !make_fn(a, v)) return false;
-    return td_invoke_values(v->fn, args, out, j->n_targets) >= 0;
+    return invoke(v->fn, args, out, j->n_targets);
 }
 
 static void drop(void *env) {

@@ -86,13 +86,25 @@ static void end(const td_fn *f, td_spent stage, const td_graph *g) {
     td__span_end(f->cx, td__spent_names[stage]);
 }
 
+/* A graph, by its replay. */
+static td_graph *capture_graph(td_fn *f, td_values args, const td_closure *close) {
+    size_t    n = (size_t)(f->graph->inputs.n > args.n ? f->graph->inputs.n : args.n);
+    td_value *in = td__zalloc(sizeof *in * (n + 1));
+    if (!in) return td__fail_memory(f->cx), NULL;
+    for (int i = 0; i < args.n; i++) in[i] = args.v[i];
+    td_graph *g = td__capture_cast(f->graph, in, close);
+    td__free(in);
+    return g;
+}
+
 td_graph *td__spec_capture(td_fn *f, td_values args, td_faker *fakes, td_deps *deps) {
     td_ctx    *cx = f->cx;
     td_deps   *was = cx->deps;
     td_closure close = {{f->members, f->n_state}, fakes, true};
     if (!td__deps_begin(deps, td__state_module(f))) return NULL;
     cx->deps = deps;
-    td_graph *g = td__capture_closing(cx, f->body, f->env, args, &close);
+    td_graph *g = f->graph ? capture_graph(f, args, &close)
+                           : td__capture_closing(cx, f->body, f->env, args, &close);
     cx->deps = was;
     if (!g) return NULL;
     g->name = td__graph_str(g, f->name);
@@ -101,10 +113,12 @@ td_graph *td__spec_capture(td_fn *f, td_values args, td_faker *fakes, td_deps *d
     return NULL;
 }
 
+/* A graph is a program as it is, but where autocast adds casts to it. */
 static bool capture(td_fn *f, td_spec *s, td_values args) {
+    bool is_program = f->graph && !td__autocast_state(&f->cx->ambient);
     begin(f, TD_SPENT_CAPTURE);
     if (f->graph && !td__graph_verify(f->graph, TD_STAGE_PROGRAM)) return false;
-    if (!f->graph && !(s->program = td__spec_capture(f, args, s->fakes, &s->deps)))
+    if (!is_program && !(s->program = td__spec_capture(f, args, s->fakes, &s->deps)))
         return false;
     end(f, TD_SPENT_CAPTURE, td__spec_program(f, s));
     td__log_graph(f, s, TD_LOG_capture, "program", td__spec_program(f, s));

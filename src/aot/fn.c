@@ -105,11 +105,9 @@ int td_fn_specializations(const td_fn *f) {
 /* ---- calling ------------------------------------------------------------ */
 
 /* Is somebody listening to the ops of the body? Then it runs as it is. Autocast is
- * heard by the capture of a body and needs no listening later; of a graph nothing is
- * captured. */
+ * heard by the capture and needs no listening later. */
 static bool heard(const td_fn *f) {
     const td_ctx *cx = f->cx;
-    if (f->graph && td__autocast_state(&cx->ambient)) return true;
     return td__modes_below_autocast(cx) != cx->tape || cx->fake;
 }
 

@@ -129,6 +129,33 @@ void case_hooks_end(case_run *run, const td_gstep *s) {
     if (s->hooks) td_saved_hooks_pop(run->file->cx);
 }
 
+/* ---- autocast ----------------------------------------------------------- */
+
+/* The function with its casts, captured for these inputs, with autocast off. */
+static bool call_cast(case_run *run, const td_gstep *s, const td_value *in,
+                      td_value *out) {
+    td_ctx   *cx = run->file->cx;
+    td_graph *g = td__capture_cast(s->fn, in, &(td_closure){0});
+    td_value *to = g ? td__zalloc(sizeof *to * ((size_t)g->inputs.n + 1)) : NULL;
+    run->refused = !g;
+    if (g && !to) td__fail_memory(cx);
+    if (!to) return td__graph_drop(g), false;
+    for (int i = 0, k = 0; i < s->fn->inputs.n; i++)
+        if (in[i].kind == TD_K_TENSOR) to[k++] = in[i];
+    td_autocast_mode was = td_autocast_off_begin(cx);
+    bool             ok = run->way->call(run, g, to, out);
+    td_autocast_end(cx, was);
+    td__graph_drop(g);
+    td__free(to);
+    return ok;
+}
+
+static bool call_way(case_run *run, const td_gstep *s, const td_value *in,
+                     td_value *out) {
+    bool cast = run->way->of_graphs && td_autocast_enabled(run->file->cx);
+    return cast ? call_cast(run, s, in, out) : run->way->call(run, s->fn, in, out);
+}
+
 /* ---- checkpoints -------------------------------------------------------- */
 
 /* A call as a region, which may run again in backward. */
@@ -154,7 +181,7 @@ static bool run_region(void *env, td_tensor *const *in, int n_in, td_tensor **ou
         v[i] = is_region_input(r, i) && k < n_in ? td_value_tensor(in[k++]) : r->in[i];
     const td_gstep *was = r->run->step;
     r->run->step = r->s;
-    bool ok = r->run->way->call(r->run, r->s->fn, v, o);
+    bool ok = call_way(r->run, r->s, v, o);
     r->run->step = was;
     for (int i = 0; ok && i < n_out; i++) {
         ok = o[i].kind == TD_K_TENSOR ||
@@ -199,8 +226,7 @@ static bool set_mode(case_run *run, const td_gstep *s) {
 
 static bool call_plainly(case_run *run, const td_gstep *s, const td_value *in,
                          td_value *out) {
-    return s->checkpoint ? checkpointed(run, s, in, out)
-                         : run->way->call(run, s->fn, in, out);
+    return s->checkpoint ? checkpointed(run, s, in, out) : call_way(run, s, in, out);
 }
 
 /* ---- rehearsals --------------------------------------------------------- */

@@ -44,15 +44,26 @@ static bool copy_words(td_graph *to, const td_graph *g, const td_value *in) {
     return true;
 }
 
-td_graph *td__retrace(td_retrace *a, const td_value *in) {
-    const td_graph  *g = a->g;
-    /* its casts are in the graph already */
-    td_autocast_mode was = td_autocast_off_begin(g->cx);
-    td_graph *to = td__capture(g->cx, replay_body, a, (td_values){in, g->inputs.n});
-    td_autocast_end(g->cx, was);
+static td_graph *capture(td_retrace *a, const td_value *in, const td_closure *close) {
+    const td_graph *g = a->g;
+    td_graph       *to =
+        td__capture_closing(g->cx, replay_body, a, (td_values){in, g->inputs.n}, close);
     if (!to || copy_words(to, g, in)) return to;
     td__graph_drop(to);
     return NULL;
+}
+
+/* Its casts are in the graph already. */
+td_graph *td__retrace(td_retrace *a, const td_value *in) {
+    td_autocast_mode was = td_autocast_off_begin(a->g->cx);
+    td_graph        *to = capture(a, in, &(td_closure){0});
+    td_autocast_end(a->g->cx, was);
+    return to;
+}
+
+td_graph *td__capture_cast(const td_graph *g, const td_value *in,
+                           const td_closure *close) {
+    return capture(&(td_retrace){g, NULL}, in, close);
 }
 
 td_graph *td__capture_graph(const td_graph *g, const td_value *in) {

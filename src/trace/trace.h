@@ -175,6 +175,10 @@ td_graph *td__capture_closing(td_ctx *cx, td_body *body, void *env, td_values ar
 /* The same from a graph: its replay is the body, `in` are its inputs, absent for consts
  * it holds. Names and descriptors stay. */
 td_graph *td__capture_graph(const td_graph *g, const td_value *in);
+/* The same with the casts of the autocast region around: the program to run there, with
+ * autocast off. */
+td_graph *td__capture_cast(const td_graph *g, const td_value *in,
+                           const td_closure *close);
 /* The same for an argument of an op: what the body closes over, values of the capture
  * around it as well as real tensors, becomes inputs. Those in `lift` come first, in
  * order; new ones are added. */

@@ -13,13 +13,22 @@
 typedef td_tensor *caller(td_tensor *a, td_tensor *b);
 
 static td_tensor *t_addmm(td_tensor *a, td_tensor *b) { return td_addmm(a, a, b); }
+static td_tensor *t_addmm_(td_tensor *a, td_tensor *b) {
+    return td_addmm_(td_clone(a), a, b);
+}
 static td_tensor *t_mm(td_tensor *a, td_tensor *b) { return td_mm(a, b); }
 static td_tensor *t_matmul(td_tensor *a, td_tensor *b) { return td_matmul(a, b); }
+static td_tensor *t_vectors(td_tensor *a, td_tensor *b) {
+    return td_matmul(td_select(a, 0, 0), td_select(b, 0, 0));
+}
 static td_tensor *t_linear(td_tensor *a, td_tensor *b) { return td_linear(a, b); }
 static td_tensor *wide(td_tensor *a) { return td_unsqueeze(a, 0); }
 static td_tensor *t_bmm(td_tensor *a, td_tensor *b) { return td_bmm(wide(a), wide(b)); }
 static td_tensor *t_baddbmm(td_tensor *a, td_tensor *b) {
     return td_baddbmm(wide(a), wide(a), wide(b));
+}
+static td_tensor *t_baddbmm_(td_tensor *a, td_tensor *b) {
+    return td_baddbmm_(td_clone(wide(a)), wide(a), wide(b));
 }
 static td_tensor *t_conv2d(td_tensor *a, td_tensor *b) {
     return td_conv2d(wide(wide(a)), wide(wide(b)));
@@ -297,6 +306,39 @@ TEST(a_program_belongs_to_the_state_it_was_captured_in) {
     CHECK(strstr(td_message(cx), "autocast"));
     td_clear(cx);
     td_program_drop(p);
+    td_close(cx);
+}
+
+/* ---- graphs ------------------------------------------------------------- */
+
+static const char graph[] = "func @f(%x: f32[2,2], %w: f32[2,2]) {\n"
+                            "  %y = matmul(%x, %w)\n"
+                            "  addmm_(%x, %w, %w)\n"
+                            "  return %y\n"
+                            "}\n";
+
+/* Compiled for each state: a region's casts are in one program, not in the other. */
+TEST(a_compiled_graph_has_the_casts_of_the_region) {
+    td_ctx    *cx = td_open();
+    td_tensor *w = td_randn(cx, TD_SHAPE(2, 2)), *y;
+    td_config_set(cx, "backend", "interp");
+    td_gfile *file = td__gfile_parse(cx, graph, strlen(graph), "graph");
+    td_fn    *f = td_aot_graph(file->graphs.v[0], NULL);
+    for (int i = 0; i < 3; i++) {
+        td_autocast_mode was = {0};
+        td_tensor       *a = td_randn(cx, TD_SHAPE(2, 2)), *b = td_clone(a);
+        if (i == 1) was = td_autocast_begin(cx, TD_BF16);
+        CHECK(td_invoke(f, TD_ARGS(a, w), &y, 1));
+        CHECK(td_dtype_of(y) == (i == 1 ? TD_BF16 : TD_F32));
+        CHECK(td_item(td_all(td_eq(y, td_matmul(b, w)))));
+        td_addmm_(b, w, w);
+        if (i == 1) td_autocast_end(cx, was);
+        CHECK(td_item(td_all(td_eq(a, b))));
+        CHECK(td_fn_specializations(f) == 1 + (i > 0));
+    }
+    CHECK_OK(cx);
+    td_fn_drop(f);
+    td__gfile_drop(file);
     td_close(cx);
 }
 

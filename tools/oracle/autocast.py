@@ -16,8 +16,11 @@ def wide(a):
 ZEROS = torch.zeros(3, dtype=torch.int64)
 OPS = {
     "addmm": lambda a, b: torch.addmm(a, a, b),
+    "addmm_": lambda a, b: a.clone().addmm_(a, b),
+    "baddbmm_": lambda a, b: wide(a).clone().baddbmm_(wide(a), wide(b)),
     "mm": torch.mm,
     "matmul": torch.matmul,
+    "vectors": lambda a, b: torch.matmul(a[0], b[0]),
     "linear": F.linear,
     "bmm": lambda a, b: torch.bmm(wide(a), wide(b)),
     "baddbmm": lambda a, b: torch.baddbmm(wide(a), wide(a), wide(b)),
