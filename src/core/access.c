@@ -4,6 +4,20 @@
 #include <math.h>
 #include <string.h>
 
+/* A captured body that closes over a tensor computes with a copy of it and may change
+ * the copy's sizes and flags. */
+td_tensor *td__seen_as(const td_tensor *t) {
+    const td_mode *m = t->cx->fake && !td__is_fake(t) ? t->cx->top : NULL;
+    while (m && !m->seen_as) m = m->below;
+    return m ? m->seen_as(m, t) : NULL;
+}
+
+/* The tensor to read sizes and flags of. */
+static const td_tensor *seen(const td_tensor *t) {
+    const td_tensor *copy = TD_UNLIKELY(t->cx->fake) ? td__seen_as(t) : NULL;
+    return copy ? copy : t;
+}
+
 td_ctx *td_ctx_of(const td_tensor *t) {
     return td__is_live(t, TD_H_TENSOR) ? t->cx : td__ctx_of_any(t);
 }
@@ -13,10 +27,12 @@ td_dtype td_dtype_of(const td_tensor *t) {
 }
 int td_rank(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return 1;
+    t = seen(t);
     return t->rank;
 }
 bool td_is_view(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return false;
+    t = seen(t);
     return t->base != NULL;
 }
 td_tensor *td_base(const td_tensor *t) {
@@ -26,6 +42,7 @@ td_tensor *td_base(const td_tensor *t) {
 td_tensor *td_nil(td_ctx *cx) { return TD_NIL(cx, TENSOR); }
 size_t     td_storage_bytes(const td_tensor *t) {
         if (!TD_ENTER(t, TENSOR)) return 0;
+    t = seen(t);
     return t->st->bytes;
 }
 
@@ -61,39 +78,48 @@ static td_ints list_of(const td_tensor *t, const int64_t *list, const char *who)
 
 int64_t(td_size)(const td_tensor *t, int64_t dim) {
     if (!TD_ENTER(t, TENSOR)) return 0;
+    t = seen(t);
     return number(dim_entry(t, t->size, dim));
 }
 int64_t(td_stride)(const td_tensor *t, int64_t dim) {
     if (!TD_ENTER(t, TENSOR)) return 0;
+    t = seen(t);
     return number(dim_entry(t, t->stride, dim));
 }
 td_ints(td_sizes)(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return td__sizes(&td__ctx_of_any(t)->nil);
+    t = seen(t);
     return list_of(t, t->size, "td_sizes");
 }
 td_ints(td_strides)(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return td__strides(&td__ctx_of_any(t)->nil);
+    t = seen(t);
     return list_of(t, t->stride, "td_strides");
 }
 int64_t(td_offset)(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return 0;
+    t = seen(t);
     return number(t->offset);
 }
 int64_t(td_numel)(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return 0;
+    t = seen(t);
     return number(t->numel);
 }
 
 int64_t td_sym_size(const td_tensor *t, int64_t dim) {
     if (!TD_ENTER(t, TENSOR)) return 0;
+    t = seen(t);
     return dim_entry(t, t->size, dim);
 }
 td_ints td_sym_sizes(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return td__sizes(&td__ctx_of_any(t)->nil);
+    t = seen(t);
     return td__sizes(t);
 }
 int64_t td_sym_numel(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return 0;
+    t = seen(t);
     return t->numel;
 }
 int64_t td_sym_add(int64_t a, int64_t b) { return td__dim_add(a, b); }
@@ -114,11 +140,13 @@ bool td_mark_dynamic(td_tensor *t, int64_t dim) {
 
 bool td_is_contiguous(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return true;
+    t = seen(t);
     return td__is_dense(t->rank, t->size, t->stride);
 }
 
 uint64_t td_version(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return 0;
+    t = seen(t);
     return atomic_load_explicit(&t->st->version, memory_order_relaxed);
 }
 
@@ -135,6 +163,8 @@ void td_bump(td_tensor *t) {
 
 bool td_same_storage(const td_tensor *a, const td_tensor *b) {
     if (!TD_ENTER(a, TENSOR) || !TD_ENTER(b, TENSOR)) return false;
+    a = seen(a);
+    b = seen(b);
     return a->st == b->st || (a->st->data && a->st->data == b->st->data);
 }
 

@@ -176,6 +176,9 @@ static inline char *td__ptr(const td_tensor *t) {
                        : NULL;
 }
 static inline bool    td__is_fake(const td_tensor *t) { return t->st->fake; }
+/* The copy of t whose sizes and flags a captured body sees; NULL: t's own. What is
+ * public reads these. */
+td_tensor            *td__seen_as(const td_tensor *t);
 /* As lists for ops; entries may be symbolic, unlike those of td_sizes. */
 static inline td_ints td__sizes(const td_tensor *t) {
     return (td_ints){t->size, t->rank};
@@ -283,6 +286,9 @@ struct td_mode {
     bool (*function)(td_mode *m, const td_fncall *call);
     /* Whose gradient is asked for when t's is; NULL: t's. nil after td__fail. */
     td_tensor *(*stand_in)(td_mode *m, td_tensor *t);
+    /* The copy whose sizes and flags a body reads as those of t, a real tensor; NULL:
+     * t itself. */
+    td_tensor *(*seen_as)(const td_mode *m, const td_tensor *t);
     /* Frees it, where it is still pushed in the end; NULL: the pusher's own. */
     void (*drop)(td_mode *m);
 };

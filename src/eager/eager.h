@@ -38,6 +38,9 @@ bool       td__has_hooks(const td_tensor *t);
 /* The tensor that counts where t's gradient is meant; in a capture its copy. */
 td_tensor *td__stand_in(td_tensor *t);
 
+/* td_is_leaf of t itself, not of the copy that a captured body sees. */
+bool       td__is_leaf(td_tensor *t);
+
 /* What the checkpoint region around the ops of a capture asks for them. */
 struct td_wish {
     int           region; /* 1 upwards */

@@ -85,7 +85,8 @@ bool td_set_anomaly(td_ctx *cx, bool on) {
 
 bool td_requires_grad(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return false;
-    return td__needs_grad(t);
+    const td_tensor *copy = td__seen_as(t);
+    return td__needs_grad(copy ? copy : t);
 }
 bool td_is_inference(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return false;
@@ -94,6 +95,11 @@ bool td_is_inference(const td_tensor *t) {
 
 bool td_is_leaf(td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return true;
+    td_tensor *copy = td__seen_as(t);
+    return td__is_leaf(copy ? copy : t);
+}
+
+bool td__is_leaf(td_tensor *t) {
     td_node *fn = NULL;
     return td__fn_of(t, &fn) && !fn;
 }

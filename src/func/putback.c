@@ -66,8 +66,10 @@ static td_storage *zeroed(size_t bytes) {
     return st;
 }
 
-static bool lies_so(const td_tensor *t, const td_geom *g) {
-    bool same = t->offset == g->offset;
+/* Is the tensor a whole storage's, which ends where eager's does? A graph may end in a
+ * view of a value where eager has no view. */
+static bool is_alone(const td_tensor *t, const td_geom *g, const td_home *h) {
+    bool same = !t->base && t->st->bytes == h->bytes && t->offset == g->offset;
     for (int d = 0; same && d < t->rank; d++)
         same = t->stride[d] == g->stride[d] || t->size[d] == 1 || t->numel == 0;
     return same;
@@ -77,7 +79,7 @@ static bool put_result(const td_functional *f, td_storage **st, td_value *v,
                        const td_place *p) {
     td_meta        m = td__geom_meta(&p->geom);
     const td_home *h = &f->homes[p->home];
-    if (!st[p->home] && lies_so(v->u.t, &p->geom)) return true; /* alone, in its own */
+    if (!st[p->home] && is_alone(v->u.t, &p->geom, h)) return true;
     if (!st[p->home] && !(st[p->home] = zeroed(h->bytes)))
         return td__fail_memory(f->cx);
     if (!h->given && !put(f->cx, st[p->home], &p->geom, v->u.t)) return false;

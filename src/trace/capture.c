@@ -208,6 +208,7 @@ int td_call_body(td_ctx *cx, td_body *body, void *env, td_values args, td_value 
 static void begin_recording(td_record *r, const td_ambient *outside) {
     td_ctx *cx = r->cx;
     r->first_scope = cx->scopes.n;
+    r->mode.seen_as = td__record_seen_as;
     cx->deps = outside->deps; /* a nested capture's are those of the one around it */
     cx->tape->below = &r->mark;
     td__mode_push(cx, &r->inside);

@@ -245,7 +245,7 @@ static bool find_nature(td_faker *f, td_tensor *real, nature *n) {
         *n = (nature){true, false, false, true}; /* also of a base that was cut off */
         return true;
     }
-    *n = (nature){td_requires_grad(real), td_is_leaf(real), false, false};
+    *n = (nature){td__needs_grad(real), td__is_leaf(real), false, false};
     if (td_ok(f->cx)) return true;
     n->lost = real->base && td_error(f->cx) != TD_E_MEMORY;
     if (n->lost) td_clear(f->cx);

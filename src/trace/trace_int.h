@@ -43,6 +43,8 @@ td_tag    *td__own_grad_input(td_record *r, const td_tensor *t);
 /* Behind the body: what became of the gradients inputs came with. */
 bool       td__own_grads_end(td_record *r);
 td_tensor *td__record_stand_in(td_mode *m, td_tensor *t); /* of the recorder */
+/* The copy of a real tensor in this capture; NULL: the body has not used it. */
+td_tensor *td__record_seen_as(const td_mode *m, const td_tensor *t);
 
 /* ---- history.c ---------------------------------------------------------- */
 

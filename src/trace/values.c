@@ -210,6 +210,18 @@ static td_tag *adopt(td_record *r, td_tensor **t, const char *who) {
     return tag;
 }
 
+td_tensor *td__record_seen_as(const td_mode *m, const td_tensor *t) {
+    const td_record *r = (const td_record *)m;
+    const td_tensor *given = t;
+    td_tensor       *copy = td__ptrmap_get(&r->closed, t), *outer = NULL;
+    if (copy) return copy;
+    if (r->outer) outer = td__record_seen_as(&r->outer->mode, t);
+    if (r->close.fakes) given = td__ptrmap_get(&r->close.fakes->copies, t);
+    if (outer) given = outer;
+    copy = given ? td__ptrmap_get(&r->fakes.copies, given) : NULL;
+    return copy ? copy : outer;
+}
+
 bool td__record_close(td_record *r, td_tensor **t) {
     return adopt(r, t, "a tensor closed over") != NULL;
 }

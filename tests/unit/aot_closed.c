@@ -189,6 +189,34 @@ TEST(what_is_closed_over_may_change_between_calls) {
                &(td_aot_opts){TD_AOT_OPTS, .dynamic = TD_SHAPES_DYNAMIC});
 }
 
+/* Bodies change flags or sizes of what they close over, and read them. */
+static bool makes_a_leaf(td_call *c) {
+    td_set_requires_grad(held, true);
+    bool is = td_requires_grad(held) && td_is_leaf(held);
+    return td_return(c, is ? td_mul(td_arg(c, 0), held) : td_arg(c, 0));
+}
+static bool changes_sizes(td_call *c) {
+    if (td_size(held, 0) == 3) td_unsqueeze_(held, 0);
+    bool is = td_rank(held) == 2 && td_size(held, 1) == 3;
+    return td_return(c, is ? td_add(td_arg(c, 0), held) : td_arg(c, 0));
+}
+static void calls_twice(side *s) {
+    held = values(s->cx, TD_SHAPE(3), 0.5);
+    for (int i = 0; i < 2; i++) {
+        td_tensor *y = ask1(s, TD_ARGS(values(s->cx, TD_SHAPE(3), 0.3)));
+        tell(s, "y", y);
+        tell_grads(s, held, y);
+    }
+}
+TEST(a_body_reads_what_it_made_of_a_tensor_it_closes_over) {
+    td_body    *bodies[] = {makes_a_leaf, changes_sizes};
+    td_aot_opts sizes = {TD_AOT_OPTS, .dynamic = TD_SHAPES_DYNAMIC};
+    for (int i = 0; i < TD_COUNT(bodies); i++) {
+        check_scene(calls_twice, bodies[i]);
+        check_with(calls_twice, bodies[i], NULL, &sizes);
+    }
+}
+
 TEST(what_is_closed_over_outlives_its_scope) {
     td_ctx    *cx = td_open();
     td_fn     *f = td_aot_function(cx, reads, NULL, NULL);

@@ -1,5 +1,5 @@
-# A compiled function inside td_checkpoint: run again in backward, it saves a value that the
-# first run did not, and backward fails; eager works. (--with=checkpoint, seed 705)
+# A compiled function inside td_checkpoint runs again in backward, where it must save what it saved
+# the first time.
 
 func @f(%p: f32[1,1], %q: f32[1,1]) {
   %u = uniform(%q, 0.75, 0.75)

@@ -1,5 +1,5 @@
-# td_grad inside the function: one argument was computed from the other outside. Eager's gradient
-# passes that history; a compiled function takes its arguments to be independent.
+# Refused: td_grad inside the function, where one argument was computed from the other outside. Eager's
+# gradient passes that history; a compiled function knows its own ops only.
 
 func @f(%p: f32[2], %q: f32[2]) {
   return %p, %q
