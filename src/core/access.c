@@ -43,7 +43,7 @@ td_tensor *td_nil(td_ctx *cx) { return TD_NIL(cx, TENSOR); }
 size_t     td_storage_bytes(const td_tensor *t) {
         if (!TD_ENTER(t, TENSOR)) return 0;
     t = seen(t);
-    return t->st->bytes;
+        return t->st->bytes;
 }
 
 /* ---- numbers ------------------------------------------------------------ */

@@ -1,16 +1,20 @@
 /* checkpoint.c -- regions whose saved values are computed again in backward. In
  * forward, hooks on saved values count them and keep nothing. The first of them
  * that backward asks for runs the region once more, with the same random numbers,
- * and catches its saved values by number. During a capture nothing is hooked: the
- * region's ops are marked, and who compiles the graph decides. */
+ * and catches its saved values by number. A backward inside the region does the same:
+ * in the first run it runs the region again, and in a later one it finds the values
+ * of that run. During a capture nothing is hooked: the region's ops are marked, and who
+ * compiles the graph decides. */
 #include "eager/eager_int.h"
 
 #include <string.h>
 
 /* One value the region saved. */
 typedef struct item {
-    uint64_t   looks; /* hash of dtype and sizes */
-    td_tensor *t;     /* held, once recomputed and not yet handed out */
+    uint64_t   looks;   /* hash of dtype and sizes */
+    td_tensor *t;       /* held, once recomputed and not yet handed out */
+    uint64_t   version; /* of t, when it was saved */
+    bool       gone;    /* nobody can ask for it any more */
 } item;
 
 /* One checkpointed call; held by every value it saved. */
@@ -24,6 +28,7 @@ typedef struct frame {
     bool        same_random;
     uint64_t    seed, offset;
     int         autocast; /* what was on */
+    bool        done;     /* the first run is over */
     int         count;    /* values caught while recomputing */
     TD_VEC(item) items;
 } frame;
@@ -33,10 +38,17 @@ typedef struct ticket {
     int    nr;
 } ticket;
 
+static void forget_values(frame *f) {
+    for (int i = 0; i < f->items.n; i++) {
+        td_tensor *t = f->items.v[i].t;
+        f->items.v[i].t = NULL;
+        if (t) td__unref(t);
+    }
+}
+
 static void drop_frame(frame *f) {
     if (--f->refs > 0) return;
-    for (int i = 0; i < f->items.n; i++)
-        if (f->items.v[i].t) td__unref(f->items.v[i].t);
+    forget_values(f);
     for (int i = 0; i < f->n_in; i++)
         if (f->in[i]) td__unref(f->in[i]);
     td__vec_free(&f->items);
@@ -70,30 +82,43 @@ static void drop_value(void *env, void *packed) {
     (void)env;
     if (i->t) td__unref(i->t);
     i->t = NULL;
+    i->gone = true;
     drop_frame(k->f);
     td__free(k);
 }
 
 /* ---- backward ----------------------------------------------------------- */
 
+/* While the first run goes on, a later run saves more than that has so far. */
 static void *catch_value(void *env, td_tensor *t) {
     frame *f = env;
     int    nr = f->count++;
-    if (nr >= f->items.n || f->items.v[nr].looks != looks_of(t)) {
+    item  *i = nr < f->items.n ? &f->items.v[nr] : NULL;
+    if (i ? i->looks != looks_of(t) : f->done) {
         td__fail(f->cx, TD_E_GRAD,
                  "td_checkpoint: run again, the region saves %s as value %d, which the "
                  "first run did not; it must do the same each time",
                  td__type_str(t), nr);
         return NULL;
     }
-    if (!f->items.v[nr].t) f->items.v[nr].t = td__ref(t);
-    return f;
+    if (i && !i->t && !i->gone) {
+        i->t = td__ref(t);
+        i->version = td__version(t);
+    }
+    return td__ref(t);
 }
 
-static td_tensor *no_unpack(void *env, void *packed, td_ctx *cx) {
-    (void)env, (void)packed;
-    return td_fail(cx, TD_E_GRAD,
-                   "td_checkpoint: backward inside the recomputed region");
+/* For a backward inside the region, in a later run: the value of that run. */
+static td_tensor *own_value(void *env, void *packed, td_ctx *cx) {
+    td_tensor *t = packed;
+    (void)env;
+    td__ref(t);
+    return td__scope_own(t) ? t : td_nil(cx);
+}
+
+static void drop_own(void *env, void *packed) {
+    (void)env;
+    td__unref(packed);
 }
 
 /* The inputs themselves, as the first run had them: a compiled call inside must find
@@ -118,7 +143,7 @@ static bool call_again(frame *f, td_tensor **in, td_tensor **out, uint64_t *vers
 
 static bool run_again(frame *f, td_tensor **in, td_tensor **out, uint64_t *version) {
     td_ctx        *cx = f->cx;
-    td_saved_hooks hooks = {catch_value, no_unpack, NULL, f};
+    td_saved_hooks hooks = {catch_value, own_value, drop_own, f};
     uint64_t       seed = cx->rng_seed, offset = cx->rng_offset;
     if (!td__saved_hooks_push(cx, &hooks)) return false;
     if (f->same_random) td_rng_set(cx, f->seed, f->offset);
@@ -128,7 +153,7 @@ static bool run_again(frame *f, td_tensor **in, td_tensor **out, uint64_t *versi
     td_autocast_end(cx, was);
     if (f->same_random) td_rng_set(cx, seed, offset);
     td_saved_hooks_pop(cx);
-    if (ok && f->count != f->items.n)
+    if (ok && f->done && f->count != f->items.n)
         ok = td__fail(
             cx, TD_E_GRAD,
             "td_checkpoint: the region saved %d values, run again only %d; it must "
@@ -154,6 +179,17 @@ static bool recompute(frame *f) {
     return ok;
 }
 
+/* Saved-tensor hooks check no versions. These know what they have caught: a value that
+ * the region wrote after it was saved is an error, as it is without a checkpoint. */
+static bool is_as_saved(const frame *f, const item *i) {
+    if (td__version(i->t) == i->version) return true;
+    f->cx->stale = td_ok(f->cx);
+    return td__fail(f->cx, TD_E_GRAD,
+                    "td_checkpoint: backward needs a value (%s) of the region, but the "
+                    "region has modified it in place after saving it; write to a clone",
+                    td__type_str(i->t));
+}
+
 /* Handed to the innermost scope, so that it dies with the node that reads it. */
 static td_tensor *give_value(void *env, void *packed, td_ctx *cx) {
     ticket *k = packed;
@@ -161,8 +197,9 @@ static td_tensor *give_value(void *env, void *packed, td_ctx *cx) {
     (void)env;
     f->refs++; /* the region may drop things */
     bool       ok = f->items.v[k->nr].t || recompute(f);
-    td_tensor *t = ok ? f->items.v[k->nr].t : NULL;
-    if (t) f->items.v[k->nr].t = NULL;
+    item      *i = &f->items.v[k->nr];
+    td_tensor *t = ok && is_as_saved(f, i) ? i->t : NULL;
+    if (t) i->t = NULL;
     drop_frame(f);
     if (!t || !td__scope_own(t)) return td_nil(cx);
     return t;
@@ -196,6 +233,8 @@ static bool run_first(td_ctx *cx, frame *f, td_tensor **out) {
     if (tape && !td__saved_hooks_push(cx, &hooks)) return false;
     bool ok = f->fn(f->env, f->in, f->n_in, out, f->n_out);
     if (tape) td_saved_hooks_pop(cx);
+    f->done = true;
+    forget_values(f);
     for (int i = 0; i < f->n_out && ok; i++) ok = out[i] && !td_is_nil(out[i]);
     return ok || td__fail(cx, TD_E_ARG, "td_checkpoint: the region failed");
 }

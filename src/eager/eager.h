@@ -39,7 +39,7 @@ bool       td__has_hooks(const td_tensor *t);
 td_tensor *td__stand_in(td_tensor *t);
 
 /* td_is_leaf of t itself, not of the copy that a captured body sees. */
-bool       td__is_leaf(td_tensor *t);
+bool td__is_leaf(td_tensor *t);
 
 /* What the checkpoint region around the ops of a capture asks for them. */
 struct td_wish {

@@ -119,8 +119,11 @@ enum { PROG_INPUTS = 6, PROG_OUTPUTS = 5 };
 typedef struct prog_maker {
     prog_world inputs, body;
     prog_val   arg[PROG_INPUTS];
-    bool       closed[PROG_INPUTS]; /* the function closes over it */
-    td_meta    was[PROG_INPUTS];    /* looks before the call */
+    bool       closed[PROG_INPUTS];  /* the function closes over it */
+    td_meta    was[PROG_INPUTS];     /* looks before the call */
+    uint64_t   version[PROG_INPUTS]; /* ...and its version */
+    bool       grad[PROG_INPUTS];    /* ...and whether it requires grad */
+    bool       writes;               /* the function changes one of them */
     prog_val   result[PROG_OUTPUTS];
     int        n_args, n_out, n_grad_out;
     int        types; /* 0: none, 1: dtype and sizes, 2: all */

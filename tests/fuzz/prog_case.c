@@ -48,11 +48,18 @@ static bool are_independent(const prog_maker *m) {
     return leaves || one;
 }
 
+/* A region that changes its arguments does it again whenever backward runs it again, and
+ * how often that is, is nobody's promise. */
+static void as_region(const ending *e, int percent) {
+    if (!e->m->writes)
+        option(e, PROG_CHECKPOINT, percent, " checkpoint=true", " checkpoint=true");
+}
+
 static void print_call(const ending *e) {
     print_args(e);
     option(e, PROG_AUTOCAST, 50, " autocast=bf16", " autocast=f16");
     option(e, PROG_HOOKS, 25, " hooks=clone", " hooks=clone");
-    option(e, PROG_CHECKPOINT, 30, " checkpoint=true", " checkpoint=true");
+    as_region(e, 30);
     if (!e->n_more && are_independent(e->m))
         option(e, PROG_GRADS, 50, " grads=true", " grads=true");
     option(e, PROG_MODULE, 60, " module=train", " module=eval");
@@ -105,7 +112,7 @@ static void visit(const ending *e) {
     if (!(prog_with & PROG_HOOKS) || !prog_chance(e->r, 50)) return;
     print_args(e);
     td__buf_add(e->b, prog_chance(e->r, 50) ? " hooks=bf16" : " hooks=twice");
-    option(e, PROG_CHECKPOINT, 20, " checkpoint=true", " checkpoint=true");
+    as_region(e, 20);
     td__buf_add(e->b, " rehearse=true\n");
 }
 

@@ -72,6 +72,8 @@ static void choose_args(prog_maker *m) {
         if (m->closed[i] && i && prog_chance(&w->r, 40)) /* passed as an argument too */
             m->arg[i] = m->arg[prog_upto(&w->r, i)];
         td__tensor_meta(m->arg[i].t, &m->was[i]);
+        m->version[i] = td_version(m->arg[i].t);
+        m->grad[i] = td_requires_grad(m->arg[i].t);
         prog_val p = {.t = m->arg[i].t};
         snprintf(p.name, sizeof p.name, "%%p%d", i);
         td__buf_printf(b, i ? ", %s" : "%s", p.name);
@@ -98,6 +100,15 @@ static void make_body(prog_world *w, int size) {
     }
     if (prog_chance(&w->r, 5)) prog_mistake(w);
     prog_regions(w, true);
+}
+
+/* Has the body changed elements, sizes or flags of an argument? */
+static bool writes_args(const prog_maker *m) {
+    bool any = false;
+    for (int i = 0; i < m->n_args; i++)
+        any |= td_version(m->arg[i].t) != m->version[i] ||
+               td_requires_grad(m->arg[i].t) != m->grad[i];
+    return any;
 }
 
 static void make_return(prog_maker *m) {
@@ -184,6 +195,7 @@ bool prog_make(uint64_t seed, int size, td_buf *out) {
     make_inputs(&m);
     choose_args(&m);
     make_body(&m.body, size);
+    m.writes = writes_args(&m);
     make_return(&m);
     if (prog_with & PROG_FUNCTIONS) make_second(&m, size / 2 + 1);
     prog_finish(&m);

@@ -593,3 +593,50 @@ TEST(a_checkpoint_without_grad_just_runs) {
     CHECK(runs == 1 && !td_requires_grad(y));
     td_close(cx);
 }
+
+/* The gradient of exp(w sin x) by x, taken inside. */
+static bool differentiates(void *env, td_tensor *const *in, int n_in, td_tensor **out,
+                           int n_out) {
+    td_grad_opts cg = {TD_GRAD_OPTS, .create_graph = true};
+    td_tensor   *y;
+    (void)n_in, (void)n_out;
+    return block(env, in, 2, &y, 1) &&
+           td_grad(TD_LIST(td_sum(y)), TD_LIST(in[0]), &out[0], &cg);
+}
+
+TEST(a_checkpointed_region_may_go_backward_inside) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = LEAF(cx, 0.3, 0.7), *w = LEAF(cx, 2, 3), *in[2] = {x, w}, *y, *z;
+    td_tensor *g[2];
+    differentiates(NULL, in, 2, &y, 1);
+    td_grad(TD_LIST(td_sum(y)), TD_LIST(x, w), g, NULL);
+    runs = 0;
+
+    CHECK(td_checkpoint(cx, differentiates, NULL, (td_tensors){in, 2}, &z, 1));
+    CHECK_VALUES(td_sub(z, y), 0, 0);
+    CHECK(td_backward(td_sum(z)));
+
+    CHECK(runs == 3); /* once more for the backward inside, once for the one outside */
+    CHECK_VALUES(td_sub(td_grad_of(x), g[0]), 0, 0);
+    CHECK_VALUES(td_sub(td_grad_of(w), g[1]), 0, 0);
+    td_close(cx);
+}
+
+static bool overwrites(void *env, td_tensor *const *in, int n_in, td_tensor **out,
+                       int n_out) {
+    (void)env, (void)n_in, (void)n_out;
+    td_tensor *h = td_mul(in[0], 2.0);
+    out[0] = td_sin(h);
+    return !td_is_nil(td_mul_(h, 3.0));
+}
+
+TEST(a_checkpointed_region_that_overwrites_what_it_saved_is_an_error) {
+    td_ctx    *cx = td_open();
+    td_tensor *y;
+
+    CHECK(td_checkpoint(cx, overwrites, NULL, TD_LIST(LEAF(cx, 1)), &y, 1));
+    CHECK(!td_backward(y));
+
+    CHECK_FAILS(cx, "has modified it in place after saving it");
+    td_close(cx);
+}
