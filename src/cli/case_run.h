@@ -52,6 +52,7 @@ struct case_run {
     bool            refused;        /* the way said no, the context why */
     int             higher;         /* how often gradients were taken as values */
     const char     *values_only;    /* why results have no history; NULL: they do */
+    bool            partial;        /* td_functional.partial, of any call so far */
     TD_VEC(const td_gval *) leaves; /* values that require grad, in order */
     TD_VEC(td_storage *) storages;  /* met so far: their numbers in reports */
     TD_VEC(case_consts) consts;
@@ -73,6 +74,10 @@ extern const case_way case_compiled[CASE_COMPILED]; /* way_compiled.c */
 extern const case_way case_as_set; /* compiled as the settings say, for `cache why` */
 /* The same with the graphs of native code replayed: what it is made of. */
 extern const case_way case_replayed[CASE_COMPILED];
+
+/* Does fn address elements by their place in a storage, and an earlier functional run
+ * gave a result without all of its storage? Then the run is refused. */
+bool case_refuses_partial(case_run *run, const td_graph *fn);
 
 /* Runs the case inside a scope of its own, reporting as it goes. False: it failed
  * and the context says why and where. */

@@ -51,6 +51,27 @@ static td_functional *functionalize(const case_run *run, const td_graph *fn,
                                     : NULL;
 }
 
+/* Is there an op that addresses elements by their place in the storage? */
+static bool counts_places(const td_graph *fn) {
+    for (int i = 0; i < fn->nodes.n; i++) {
+        td_op op = fn->nodes.v[i]->op;
+        if (fn->nodes.v[i]->kind == TD_N_OP &&
+            (op == TD_OP_as_strided || op == TD_OP_as_strided_ || op == TD_OP_resize_ ||
+             op == TD_OP_as_strided_scatter || op == TD_OP_set_))
+            return true;
+    }
+    return false;
+}
+
+bool case_refuses_partial(case_run *run, const td_graph *fn) {
+    if (!run->partial || !counts_places(fn)) return false;
+    td__fail(fn->cx, TD_E_UNSUPPORTED,
+             "@%s: addresses elements by their place in a storage, and a result before "
+             "it came without all of its storage",
+             fn->name);
+    return run->refused = true;
+}
+
 static bool call_functional(case_run *run, const td_graph *fn, const td_value *in,
                             td_value *out) {
     /* flags of what a call without history left are not eager's */
@@ -62,8 +83,10 @@ static bool call_functional(case_run *run, const td_graph *fn, const td_value *i
                         "@%s: grads= and module= need a body, and this way of "
                         "execution has the graph alone; check the compiled ones",
                         fn->name);
+    if (case_refuses_partial(run, fn)) return false;
     bool rules = history || (!run->values_only && asks_tape(fn));
     if (!rules || obeys_tape(fn, in)) f = functionalize(run, fn, in);
+    if (f) run->partial |= f->partial;
     if (f && run->values_only) f->no_history = run->values_only;
     if (f && f->no_history && history) run->values_only = f->no_history;
     bool ok = f && td__functional_run(f, in, out) && td__own_grads_leave(fn, in, out);

@@ -72,6 +72,8 @@ typedef struct td_shown {
     int               n_in, n_out;
 } td_shown;
 bool td__storage_shown(td_ctx *cx, const td_storage *st, const td_shown *by);
+/* Does its storage hold elements, made inside, that `outer` does not show? */
+bool td__func_hides(td_func *f, td_tensor *outer);
 /* `outer` is a tensor the run comes to know, with this value. */
 bool td__func_make(td_func *f, td_tensor *outer, td_tensor *inner);
 
@@ -142,6 +144,8 @@ typedef struct td_functional {
     /* Why a run gives values only; NULL: under the tape its results and arguments
      * get eager's histories. */
     const char *no_history;
+    /* A result shows a part of its storage; a run leaves the rest zero. */
+    bool        partial;
     int64_t    *bound; /* of a run with symbolic sizes: what they are; else NULL */
     struct td_guard_prog *guards; /* under which it holds; NULL: for all of its types */
     char                 *guard_text;

@@ -173,6 +173,7 @@ static bool find_place(run *r, int i) {
     if (v->multi && p->behind)
         r->f.no_history = "one of several views is returned after a write";
     r->to->homes[p->home].users += p->same < 0 && p->again < 0;
+    r->to->partial |= !r->to->homes[p->home].given && td__func_hides(&r->f, t);
     return true;
 }
 

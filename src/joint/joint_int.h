@@ -9,9 +9,10 @@
 
 /* What is known of a tensor, or of a storage, at the end of the program. -1: none. */
 typedef struct td_joint_spot {
-    int input, result; /* the first it is; of a tensor */
-    int lies, came;    /* the first input that lies in it, that came in it */
-    int sharers;       /* different tensors among the results that lie in it */
+    int        input, result; /* the first it is; of a tensor */
+    int        lies, came;    /* the first input that lies in it, that came in it */
+    int        sharers;       /* different tensors among the results that lie in it */
+    td_tensor *all;           /* a list of all its elements; NULL: nobody has asked */
 } td_joint_spot;
 
 typedef struct td_joint_run {
@@ -70,6 +71,9 @@ static inline bool td__joint_is_leaf(const td_tensor *real) {
 
 bool                 td__joint_find_spots(td_joint_run *r);
 const td_joint_spot *td__joint_spot(const td_joint_run *r, const void *of);
+/* A tensor of one dim that shows all bytes of a storage as t's dtype, one for each
+ * storage; NULL after td__fail. */
+td_tensor           *td__joint_list(td_joint_run *r, const td_tensor *t);
 
 /* ---- relate.c ---------------------------------------------------------- */
 

@@ -1,7 +1,8 @@
 /* results.c -- what each result of a program is: a value the graph computes, an input,
  * or a view of either that is made again outside. Results that share storage with an
  * input or with each other must do so after every call; only a result that is alone
- * in its storage is taken as the graph gives it. */
+ * in its storage is taken as the graph gives it. Elements that lie in a result's storage
+ * and that the result does not show come with it: eager can show them later. */
 #include "joint/joint_int.h"
 #include "ops/geom.h"
 
@@ -52,6 +53,12 @@ static bool covers(td_joint_run *r, const td_tensor *t, const td_tensor *u) {
     return td__geom_copy(r->cx, &r->to->arena, &a, t) &&
            td__geom_copy(r->cx, &r->to->arena, &b, u) && a.offset == 0 &&
            td__geom_covers_bytes(&a, &b);
+}
+
+/* Does t show a part of what its storage holds, and was that written? The value of such
+ * a tensor is not always a view of all its storage in the graph. */
+static bool hides(td_joint_run *r, td_tensor *t) {
+    return atomic_load(&t->st->version) > 0 && td__func_hides(&r->f, t);
 }
 
 /* Of the roots in a storage made inside, one that shows all the others show: the one
@@ -120,15 +127,17 @@ static void place(td_joint_run *r, td_result *to, td_tensor *t) {
     int                  input = spot->lies, came = spot->came;
     bool                 fresh = input < 0 && came < 0;
     to->history = !to->stale && td__joint_has_history(t);
-    if (fresh && spot->sharers <= 1) return;
-    td_tensor *whole = fresh ? whole_of(r, t->st) : NULL;
-    if (whole == t) return;
+    if (t == spot->all) return;
+    td_tensor *whole = fresh && spot->sharers > 1 ? whole_of(r, t->st) : t;
+    if (fresh && whole && hides(r, whole)) whole = td__joint_list(r, t);
+    if (fresh && whole == t) return;
     to->how = TD_RESULT_LIE;
     to->source = input >= 0 ? TD_OF_INPUT : came >= 0 ? TD_OF_CAME : TD_OF_ROOM;
     to->from = input >= 0 ? input : came >= 0 ? came : -1;
     to->fill = came < 0;
+    if (!fresh) return;
     if (whole) made_from(r, to, whole);
-    else if (fresh) to->from = room_nr(r, t->st);
+    else to->from = room_nr(r, t->st);
     if (whole) to->fill = false;
 }
 
@@ -217,11 +226,11 @@ static bool is_own(const td_result *to, td_tensor *t) {
 }
 
 /* Of a fresh tensor nobody else sees, and nothing tells it from one? */
-static bool is_plain(const td_joint_run *r, const td_result *to, td_tensor *t) {
+static bool is_plain(td_joint_run *r, const td_result *to, td_tensor *t) {
     const td_joint_spot *spot = td__joint_spot(r, t->st);
     return spot->lies < 0 && spot->came < 0 && spot->sharers == 1 &&
            to->creation == TD_MADE_PLAIN && !to->stale && !meets_set(t) &&
-           (td__joint_has_history(t->base) || !td__needs_grad(t));
+           (td__joint_has_history(t->base) || !td__needs_grad(t)) && !hides(r, t);
 }
 
 /* Has it a history, and the ops that make it again give none? */

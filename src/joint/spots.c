@@ -2,7 +2,7 @@
  * looked up instead of searched for. */
 #include "joint/joint_int.h"
 
-static const td_joint_spot nowhere = {-1, -1, -1, -1, 0};
+static const td_joint_spot nowhere = {-1, -1, -1, -1, 0, NULL};
 
 static td_joint_spot *spot_for(td_joint_run *r, const void *of) {
     td_joint_spot *s = td__ptrmap_get(&r->spots, of);
@@ -16,6 +16,21 @@ static td_joint_spot *spot_for(td_joint_run *r, const void *of) {
 const td_joint_spot *td__joint_spot(const td_joint_run *r, const void *of) {
     const td_joint_spot *s = td__ptrmap_get(&r->spots, of);
     return s ? s : &nowhere;
+}
+
+td_tensor *td__joint_list(td_joint_run *r, const td_tensor *t) {
+    td_joint_spot *s = spot_for(r, t->st);
+    td_meta        m = {.dtype = (td_dtype)t->dtype, .rank = 1, .stride = {1}};
+    if (!s) return td__fail_memory(r->cx), NULL;
+    if (td__dim_is_sym(td__storage_span(t->st)))
+        return td__fail(r->cx, TD_E_UNSUPPORTED,
+                        "@%.60s: a result shows a part of bytes whose size is not a "
+                        "number",
+                        r->program->name),
+               NULL;
+    m.size[0] = td__storage_span(t->st) / (int64_t)td__dtype_bytes[m.dtype];
+    if (!s->all) s->all = td__tensor_over(r->cx, t->st, &m);
+    return s->all;
 }
 
 static bool note_input(td_joint_run *r, int i) {

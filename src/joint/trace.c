@@ -263,17 +263,17 @@ static bool make_room(td_joint_run *r) {
     ok &= (r->version = td__arena_zalloc(a, sizeof *r->version * n)) != NULL;
     ok &= (r->geom = td__arena_zalloc(a, sizeof *r->geom * n)) != NULL;
     ok &= (r->nr = td__arena_zalloc(a, sizeof *r->nr * n)) != NULL;
-    ok &= (r->bases = td__arena_zalloc(a, sizeof *r->bases * m)) != NULL;
+    ok &= (r->bases = td__arena_zalloc(a, sizeof *r->bases * 2 * m)) != NULL;
     ok &= (r->rooms = td__arena_zalloc(a, sizeof *r->rooms * m)) != NULL;
-    ok &= (r->roots = td__arena_zalloc(a, sizeof *r->roots * (n + 2 * m))) != NULL;
-    ok &= (r->tangent = td__arena_zalloc(a, sizeof *r->tangent * (n + 2 * m))) != NULL;
+    ok &= (r->roots = td__arena_zalloc(a, sizeof *r->roots * (n + 3 * m))) != NULL;
+    ok &= (r->tangent = td__arena_zalloc(a, sizeof *r->tangent * (n + 3 * m))) != NULL;
     ok &= (j->updates = td__arena_zalloc(a, sizeof *j->updates * n)) != NULL;
     ok &= (r->write = td__arena_zalloc(a, sizeof *r->write * n)) != NULL;
     ok &= (j->results = td__arena_zalloc(a, sizeof *j->results * m)) != NULL;
     ok &= (j->rooms = td__arena_zalloc(a, sizeof *j->rooms * m)) != NULL;
-    ok &= (j->bases = td__arena_zalloc(a, sizeof *j->bases * m)) != NULL;
+    ok &= (j->bases = td__arena_zalloc(a, sizeof *j->bases * 2 * m)) != NULL;
     ok &=
-        (j->tangents = td__arena_zalloc(a, sizeof *j->tangents * (n + 2 * m))) != NULL;
+        (j->tangents = td__arena_zalloc(a, sizeof *j->tangents * (n + 3 * m))) != NULL;
     ok &= (j->targets = td__arena_zalloc(a, sizeof *j->targets * 2 * n)) != NULL;
     ok &= (j->related = td__arena_zalloc(a, sizeof *j->related * n)) != NULL;
     ok &= (j->written = td__arena_zalloc(a, sizeof *j->written * n)) != NULL;
