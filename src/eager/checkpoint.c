@@ -9,12 +9,17 @@
 
 #include <string.h>
 
+/* A value of a later run, and its version when it was saved. */
+typedef struct caught {
+    td_tensor *t; /* held */
+    uint64_t   version;
+} caught;
+
 /* One value the region saved. */
 typedef struct item {
-    uint64_t   looks;   /* hash of dtype and sizes */
-    td_tensor *t;       /* held, once recomputed and not yet handed out */
-    uint64_t   version; /* of t, when it was saved */
-    bool       gone;    /* nobody can ask for it any more */
+    uint64_t looks; /* hash of dtype and sizes */
+    caught   value; /* once recomputed and not yet handed out; t: NULL else */
+    bool     gone;  /* nobody can ask for it any more */
 } item;
 
 /* One checkpointed call; held by every value it saved. */
@@ -40,8 +45,8 @@ typedef struct ticket {
 
 static void forget_values(frame *f) {
     for (int i = 0; i < f->items.n; i++) {
-        td_tensor *t = f->items.v[i].t;
-        f->items.v[i].t = NULL;
+        td_tensor *t = f->items.v[i].value.t;
+        f->items.v[i].value.t = NULL;
         if (t) td__unref(t);
     }
 }
@@ -80,8 +85,8 @@ static void drop_value(void *env, void *packed) {
     ticket *k = packed;
     item   *i = &k->f->items.v[k->nr];
     (void)env;
-    if (i->t) td__unref(i->t);
-    i->t = NULL;
+    if (i->value.t) td__unref(i->value.t);
+    i->value.t = NULL;
     i->gone = true;
     drop_frame(k->f);
     td__free(k);
@@ -101,24 +106,42 @@ static void *catch_value(void *env, td_tensor *t) {
                  td__type_str(t), nr);
         return NULL;
     }
-    if (i && !i->t && !i->gone) {
-        i->t = td__ref(t);
-        i->version = td__version(t);
+    caught *own = td__alloc(sizeof *own);
+    if (!own) return td__fail_memory(f->cx), NULL;
+    *own = (caught){td__ref(t), td__version(t)};
+    if (i && !i->value.t && !i->gone) {
+        i->value = *own;
+        td__ref(t);
     }
-    return td__ref(t);
+    return own;
+}
+
+/* Saved-tensor hooks check no versions. These know what they have caught: a value that
+ * the region wrote after it was saved is an error, as it is without a checkpoint. */
+static bool is_as_saved(const caught *c) {
+    td_ctx *cx = c->t->cx;
+    if (td__version(c->t) == c->version) return true;
+    cx->stale = td_ok(cx);
+    return td__fail(cx, TD_E_GRAD,
+                    "td_checkpoint: backward needs a value (%s) of the region, but the "
+                    "region has modified it in place after saving it; write to a clone",
+                    td__type_str(c->t));
 }
 
 /* For a backward inside the region, in a later run: the value of that run. */
 static td_tensor *own_value(void *env, void *packed, td_ctx *cx) {
-    td_tensor *t = packed;
+    const caught *c = packed;
     (void)env;
-    td__ref(t);
-    return td__scope_own(t) ? t : td_nil(cx);
+    if (!is_as_saved(c)) return td_nil(cx);
+    td__ref(c->t);
+    return td__scope_own(c->t) ? c->t : td_nil(cx);
 }
 
 static void drop_own(void *env, void *packed) {
+    caught *c = packed;
     (void)env;
-    td__unref(packed);
+    td__unref(c->t);
+    td__free(c);
 }
 
 /* The inputs themselves, as the first run had them: a compiled call inside must find
@@ -179,27 +202,16 @@ static bool recompute(frame *f) {
     return ok;
 }
 
-/* Saved-tensor hooks check no versions. These know what they have caught: a value that
- * the region wrote after it was saved is an error, as it is without a checkpoint. */
-static bool is_as_saved(const frame *f, const item *i) {
-    if (td__version(i->t) == i->version) return true;
-    f->cx->stale = td_ok(f->cx);
-    return td__fail(f->cx, TD_E_GRAD,
-                    "td_checkpoint: backward needs a value (%s) of the region, but the "
-                    "region has modified it in place after saving it; write to a clone",
-                    td__type_str(i->t));
-}
-
 /* Handed to the innermost scope, so that it dies with the node that reads it. */
 static td_tensor *give_value(void *env, void *packed, td_ctx *cx) {
     ticket *k = packed;
     frame  *f = k->f;
     (void)env;
     f->refs++; /* the region may drop things */
-    bool       ok = f->items.v[k->nr].t || recompute(f);
-    item      *i = &f->items.v[k->nr];
-    td_tensor *t = ok && is_as_saved(f, i) ? i->t : NULL;
-    if (t) i->t = NULL;
+    bool       ok = f->items.v[k->nr].value.t || recompute(f);
+    caught    *c = &f->items.v[k->nr].value;
+    td_tensor *t = ok && c->t && is_as_saved(c) ? c->t : NULL;
+    if (t) c->t = NULL;
     drop_frame(f);
     if (!t || !td__scope_own(t)) return td_nil(cx);
     return t;

@@ -225,14 +225,11 @@ static void mark_views(const td_opcall *c) {
                             : c->def->flags & TD_OPF_MULTI ? TD_MADE_MULTI_OUTPUT
                                                            : TD_MADE_PLAIN;
     if (made == TD_MADE_PLAIN) made = (td_creation)src->creation;
-    bool cut = src->flags & TD_TF_CUT ||
-               (!c->info->differentiable && !(c->def->flags & TD_OPF_DETACH));
     for (int i = 0; i < c->n_out; i++) {
         td_tensor *v = c->out[i];
         v->seen = td__version(v);
         if (!v->base) continue;
         v->creation = (uint8_t)made;
-        if (cut) v->flags |= TD_TF_CUT;
     }
 }
 

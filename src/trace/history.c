@@ -50,7 +50,7 @@ static int passes(td_tensor *from, td_tensor *to) {
 }
 
 int td__history_passes(td_tensor *from, td_tensor *to) {
-    if (from == to || from->base == to || td_is_leaf(from)) return 0;
+    if (from == to || from->base == to || td__is_leaf(from)) return 0;
     return passes(from, to);
 }
 

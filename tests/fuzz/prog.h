@@ -123,7 +123,7 @@ typedef struct prog_maker {
     td_meta    was[PROG_INPUTS];     /* looks before the call */
     uint64_t   version[PROG_INPUTS]; /* ...and its version */
     bool       grad[PROG_INPUTS];    /* ...and whether it requires grad */
-    bool       writes;               /* the function changes one of them */
+    bool       writes;               /* the function changes one, or a literal */
     prog_val   result[PROG_OUTPUTS];
     int        n_args, n_out, n_grad_out;
     int        types; /* 0: none, 1: dtype and sizes, 2: all */

@@ -48,8 +48,8 @@ static bool are_independent(const prog_maker *m) {
     return leaves || one;
 }
 
-/* A region that changes its arguments does it again whenever backward runs it again, and
- * how often that is, is nobody's promise. */
+/* A region that changes tensors that outlive it does so again whenever backward runs it
+ * again, and how often that is, is nobody's promise. */
 static void as_region(const ending *e, int percent) {
     if (!e->m->writes)
         option(e, PROG_CHECKPOINT, percent, " checkpoint=true", " checkpoint=true");

@@ -3,6 +3,7 @@
 #include "prog.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* ---- inputs ------------------------------------------------------------- */
 
@@ -102,12 +103,23 @@ static void make_body(prog_world *w, int size) {
     prog_regions(w, true);
 }
 
-/* Has the body changed elements, sizes or flags of an argument? */
-static bool writes_args(const prog_maker *m) {
+/* A literal of the body is one tensor for all calls. */
+static bool is_literal(const prog_maker *m, const prog_val *v) {
+    char text[PROG_NAME + 16];
+    snprintf(text, sizeof text, "%s = tensor(", v->name);
+    return strstr(td__buf_str(&m->body.text), text) != NULL;
+}
+
+/* Has the body changed a tensor that outlives a call: elements, sizes or flags? */
+static bool writes_outside(const prog_maker *m) {
     bool any = false;
     for (int i = 0; i < m->n_args; i++)
         any |= td_version(m->arg[i].t) != m->version[i] ||
                td_requires_grad(m->arg[i].t) != m->grad[i];
+    for (int i = 0; i < m->body.vals.n; i++) {
+        const prog_val *v = &m->body.vals.v[i];
+        any |= td_version(v->t) > 0 && is_literal(m, v);
+    }
     return any;
 }
 
@@ -195,7 +207,7 @@ bool prog_make(uint64_t seed, int size, td_buf *out) {
     make_inputs(&m);
     choose_args(&m);
     make_body(&m.body, size);
-    m.writes = writes_args(&m);
+    m.writes = writes_outside(&m);
     make_return(&m);
     if (prog_with & PROG_FUNCTIONS) make_second(&m, size / 2 + 1);
     prog_finish(&m);
