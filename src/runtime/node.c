@@ -3,6 +3,7 @@
  * the backward half. Saved values are held and checked as eager holds and checks
  * its own. */
 #include "joint/absent.h"
+#include "ops/cast.h"
 #include "runtime/plan.h"
 
 #include <string.h>
@@ -48,6 +49,18 @@ static td_geom saved_type(const td_node *n, int i) {
     return (td_geom){(td_dtype)l->dtype, l->rank, l->offset, l->size, l->stride};
 }
 
+/* Copies t into `to`, in which elements share places. False: those of one place differ,
+ * or after td__fail. */
+static bool copy_over(td_tensor *to, td_tensor *t) {
+    static const td_dtype bits[] = {
+        [1] = TD_I8, [2] = TD_I16, [4] = TD_I32, [8] = TD_I64};
+    td_dtype as = bits[td__dtype_bytes[t->dtype]];
+    td__copy_into(to, t);
+    td_tensor *same =
+        td_op_eq(td_op_view_dtype(to, as), td_value_tensor(td_op_view_dtype(t, as)));
+    return td_item(td_op_all(same, (td_ints){0}, false)) != 0;
+}
+
 /* What an unpack hook gave for saved value i. Compiled code knows dtype, sizes and
  * strides: it gets a copy where strides are others, and nothing where the rest is. */
 static td_tensor *fit_unpacked(td_node *n, int i, td_tensor *t) {
@@ -67,8 +80,14 @@ static td_tensor *fit_unpacked(td_node *n, int i, td_tensor *t) {
         same = t->size[d] == 1 || t->stride[d] == want.stride[d];
     if (same) return t;
     td_tensor *to = empty_as(n->cx, &want);
-    to = td_is_nil(to) ? to : td_op_copy_(to, t, false);
-    return td_is_nil(to) ? NULL : to;
+    if (td_is_nil(to)) return NULL;
+    if (!td__overlaps_itself(to)) to = td_op_copy_(to, t, false);
+    else if (!copy_over(to, t) && td_ok(n->cx))
+        td__fail(n->cx, TD_E_UNSUPPORTED,
+                 "%s: the unpack hook of saved value %d gave other values to elements "
+                 "that share one place in memory; pass a clone of the expanded tensor",
+                 n->name, i);
+    return td_ok(n->cx) ? to : NULL;
 }
 
 /* What was kept for the backward code, if it reads that for the tangents that came.
