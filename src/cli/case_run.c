@@ -252,6 +252,7 @@ void case_end(case_run *run) {
     for (int i = 0; i < run->consts.n; i++) td__free(run->consts.v[i].copy);
     td__vec_free(&run->leaves);
     td__vec_free(&run->storages);
+    td__vec_free(&run->partial);
     case_fns_end(run);
     case_call_end(run);
     td__vec_free(&run->consts);

@@ -46,15 +46,15 @@ struct case_run {
     const td_gfile *file;
     const td_gcase *c;
     const case_way *way;
-    td_replay       r;              /* the case's values */
-    const td_gstep *step;           /* the call under way */
-    const td_gstep *last;           /* the last call, whose outputs go backward */
-    bool            refused;        /* the way said no, the context why */
-    int             higher;         /* how often gradients were taken as values */
-    const char     *values_only;    /* why results have no history; NULL: they do */
-    bool            partial;        /* td_functional.partial, of any call so far */
-    TD_VEC(const td_gval *) leaves; /* values that require grad, in order */
-    TD_VEC(td_storage *) storages;  /* met so far: their numbers in reports */
+    td_replay       r;                 /* the case's values */
+    const td_gstep *step;              /* the call under way */
+    const td_gstep *last;              /* the last call, whose outputs go backward */
+    bool            refused;           /* the way said no, the context why */
+    int             higher;            /* how often gradients were taken as values */
+    const char     *values_only;       /* why results have no history; NULL: they do */
+    TD_VEC(const td_tensor *) partial; /* results with td_place.partial */
+    TD_VEC(const td_gval *) leaves;    /* values that require grad, in order */
+    TD_VEC(td_storage *) storages;     /* met so far: their numbers in reports */
     TD_VEC(case_consts) consts;
     TD_VEC(case_fn) fns;                  /* way_compiled.c's */
     TD_VEC(struct case_region *) regions; /* case_call.c's, of checkpoints, */
@@ -75,9 +75,14 @@ extern const case_way case_as_set; /* compiled as the settings say, for `cache w
 /* The same with the graphs of native code replayed: what it is made of. */
 extern const case_way case_replayed[CASE_COMPILED];
 
-/* Does fn address elements by their place in a storage, and an earlier functional run
- * gave a result without all of its storage? Then the run is refused. */
-bool case_refuses_partial(case_run *run, const td_graph *fn);
+/* Before a functional run: false, and refused, where fn addresses elements by their
+ * place in a storage, or detaches in place, and an argument is a result that an earlier
+ * run gave in part. */
+struct td_functional;
+bool case_functional_may(case_run *run, const td_graph *fn, const td_value *in);
+/* Behind it: notes such results. */
+void case_functional_ran(case_run *run, const struct td_functional *f,
+                         const td_value *out);
 
 /* Runs the case inside a scope of its own, reporting as it goes. False: it failed
  * and the context says why and where. */

@@ -63,13 +63,29 @@ static bool counts_places(const td_graph *fn) {
     return false;
 }
 
-bool case_refuses_partial(case_run *run, const td_graph *fn) {
-    if (!run->partial || !counts_places(fn)) return false;
-    td__fail(fn->cx, TD_E_UNSUPPORTED,
-             "@%s: addresses elements by their place in a storage, and a result before "
-             "it came without all of its storage",
-             fn->name);
-    return run->refused = true;
+static bool is_partial(const case_run *run, td_value v) {
+    for (int i = 0; i < run->partial.n; i++)
+        if (v.kind == TD_K_TENSOR && v.u.t == run->partial.v[i]) return true;
+    return false;
+}
+
+bool case_functional_may(case_run *run, const td_graph *fn, const td_value *in) {
+    bool partial = false;
+    for (int i = 0; i < fn->inputs.n; i++) partial |= is_partial(run, in[i]);
+    if (!partial || (!counts_places(fn) && !asks_tape(fn))) return true;
+    run->refused = true;
+    return td__fail(fn->cx, TD_E_UNSUPPORTED,
+                    "@%s: addresses elements by their place in a storage, or detaches "
+                    "in place, and an argument is a result that shares its storage or "
+                    "came without all of it",
+                    fn->name);
+}
+
+void case_functional_ran(case_run *run, const td_functional *f, const td_value *out) {
+    for (int i = 0; i < f->n_out; i++)
+        if (f->out[i].partial && out[i].kind == TD_K_TENSOR &&
+            !td__vec_push(&run->partial, out[i].u.t))
+            td__fail_memory(f->cx);
 }
 
 static bool call_functional(case_run *run, const td_graph *fn, const td_value *in,
@@ -83,13 +99,13 @@ static bool call_functional(case_run *run, const td_graph *fn, const td_value *i
                         "@%s: grads= and module= need a body, and this way of "
                         "execution has the graph alone; check the compiled ones",
                         fn->name);
-    if (case_refuses_partial(run, fn)) return false;
+    if (!case_functional_may(run, fn, in)) return false;
     bool rules = history || (!run->values_only && asks_tape(fn));
     if (!rules || obeys_tape(fn, in)) f = functionalize(run, fn, in);
-    if (f) run->partial |= f->partial;
     if (f && run->values_only) f->no_history = run->values_only;
     if (f && f->no_history && history) run->values_only = f->no_history;
     bool ok = f && td__functional_run(f, in, out) && td__own_grads_leave(fn, in, out);
+    if (ok) case_functional_ran(run, f, out);
     /* sizes that depend on values are met when it runs */
     run->refused = !f || (!ok && td_error(fn->cx) == TD_E_UNSUPPORTED);
     td__functional_drop(f);

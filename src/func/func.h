@@ -116,6 +116,9 @@ typedef struct td_place {
     bool    multi;     /* one of several views */
     bool    behind;    /* a view that is older than the last write of its bytes */
     bool    inference; /* an inference tensor */
+    /* It shares its storage, or shows a part of it: a run leaves the rest zero, and does
+     * not tell which tensor is a view of which. */
+    bool    partial;
     td_geom geom;
 } td_place;
 
@@ -144,8 +147,6 @@ typedef struct td_functional {
     /* Why a run gives values only; NULL: under the tape its results and arguments
      * get eager's histories. */
     const char *no_history;
-    /* A result shows a part of its storage; a run leaves the rest zero. */
-    bool        partial;
     int64_t    *bound; /* of a run with symbolic sizes: what they are; else NULL */
     struct td_guard_prog *guards; /* under which it holds; NULL: for all of its types */
     char                 *guard_text;

@@ -173,7 +173,7 @@ static bool find_place(run *r, int i) {
     if (v->multi && p->behind)
         r->f.no_history = "one of several views is returned after a write";
     r->to->homes[p->home].users += p->same < 0 && p->again < 0;
-    r->to->partial |= !r->to->homes[p->home].given && td__func_hides(&r->f, t);
+    p->partial = td__func_hides(&r->f, t);
     return true;
 }
 
@@ -260,6 +260,11 @@ static bool finish(run *r) {
     }
     for (int i = 0; i < r->to->n_out; i++)
         if (!put_result(r, i)) return false;
+    for (int i = 0; i < r->to->n_out; i++) {
+        td_place *p = &r->to->out[i];
+        p->partial |= p->home >= 0 && r->to->homes[p->home].users > 1;
+        p->partial &= p->same < 0;
+    }
     r->to->no_history = history_lost(r);
     return td__functional_keep(r->to) &&
            td__graph_verify(r->to->g, TD_STAGE_FUNCTIONAL);

@@ -95,6 +95,7 @@ static void fill_in(td_result *to, td_tensor *t) {
     to->creation = t->creation;
     to->version = td__version(t);
     to->stale = td__joint_is_stale(t);
+    to->behind = t->base && t->seen != td__version(t) && !td__needs_grad(t);
     to->wants = t->flags & TD_TF_NEEDS_GRAD && !td__has_node(t);
 }
 

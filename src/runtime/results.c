@@ -109,7 +109,7 @@ static bool make(td_pcall *c, const td_result *r, int i, bool base) {
                  ? td__plan_nr(c->p, base ? TD_TANGENT_BASE : TD_TANGENT_OUTPUT, i)
                  : -1;
     if (nr >= 0 && !td__set_history(t, c->node, nr)) return false;
-    if (r->stale && t->base) t->seen = td__version(t) - 1;
+    if ((r->stale || r->behind) && t->base) t->seen = td__version(t) - 1;
     return !r->wants || td__plan_want(t);
 }
 

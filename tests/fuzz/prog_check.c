@@ -97,7 +97,7 @@ static bool has_facts(const td_graph *fn, const td_value *in) {
 static bool call_functional(case_run *run, const td_graph *fn, const td_value *in,
                             td_value *out) {
     bool again = run->values_only; /* flags are no longer eager's */
-    if (case_refuses_partial(run, fn)) return false;
+    if (!case_functional_may(run, fn, in)) return false;
     td_functional *f = again || has_facts(fn, in) ? td__functionalize(fn, in) : NULL;
     run->values_only = "the functional graph has none";
     run->refused = td_is_nil(f);
@@ -106,7 +106,7 @@ static bool call_functional(case_run *run, const td_graph *fn, const td_value *i
     ok = ok && clean(f->g, TD_STAGE_FUNCTIONAL, *(unsigned *)run->way->env);
     n_texts--;
     ok = ok && td__functional_run(f, in, out);
-    if (f) run->partial |= f->partial;
+    if (ok) case_functional_ran(run, f, out);
     td__functional_drop(f);
     return ok;
 }
