@@ -90,19 +90,20 @@ static td_tensor *fit_unpacked(td_node *n, int i, td_tensor *t) {
     return td_ok(n->cx) ? to : NULL;
 }
 
-/* What was kept for the backward code, if it reads that for the tangents that came.
- * Tensors may also say how large things are, those too that are gone. */
-static bool kept_value(td_node *n, int i, td_value *to) {
+/* What was kept for the backward code, if that reads it for the tangents that came: what
+ * only others need may be gone or overwritten. Tensors may also say how large things
+ * are, those too. */
+static bool kept_value(td_node *n, const td_back *b, int i, td_value *to) {
     const frame   *f = n->data;
     const td_hold *k = &f->p->keep[i];
     if (k->number) {
         *to = td_value_int(f->sizes->kept[i]);
         return true;
     }
-    bool idle = !(k->used & f->now);
     *to = TD_NONE;
-    if (!f->sizes && idle) return true;
-    if (idle && n->saved[i].flags & TD_SV_FREED) {
+    if (!b->reads[i]) {
+        if (!f->sizes) return true;
+        if (n->saved[i].t) return *to = td_value_tensor(n->saved[i].t), true;
         *to = stand_in(n->cx, &f->sizes->looks[i]);
         return to->kind == TD_K_NONE || !td_is_nil(to->u.t);
     }
@@ -147,9 +148,26 @@ static uint64_t missing_of(const td_node *n, td_tensor *const *g) {
     return m;
 }
 
+static void note_read(void *env, td_gval *v) {
+    bool *reads = env;
+    if (!v->node) reads[v->nr] = true;
+}
+
+static bool find_reads(const td_graph *g, bool **reads) {
+    if (!*reads && !(*reads = td__zalloc((size_t)g->inputs.n + 1)))
+        return td__fail_memory(g->cx);
+    for (int i = 0; i < g->nodes.n; i++)
+        for (int k = 0; k < g->nodes.v[i]->n_in; k++)
+            td__garg_each(&g->nodes.v[i]->in[k], note_read, *reads);
+    for (int i = 0; i < g->outputs.n; i++)
+        td__garg_each(&g->outputs.v[i], note_read, *reads);
+    return true;
+}
+
 bool td__plan_compile_back(td_plan *p, td_back *b) {
     td_compile_info info = p->info;
     info.half = TD_BACKWARD;
+    if (!b->reads && !find_reads(b->g, &b->reads)) return false;
     return b->code.run || td__compile(p->cx, p->backend, b->g, &info, &b->code);
 }
 
@@ -195,7 +213,7 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
         return td__fail_memory(n->cx);
     td_value *out = v + p->n_kept + n->n_out;
     bool      ok = true;
-    for (int i = 0; ok && i < p->n_kept; i++) ok = kept_value(n, i, &v[i]);
+    for (int i = 0; ok && i < p->n_kept; i++) ok = kept_value(n, b, i, &v[i]);
     for (int i = 0; ok && i < n->n_out; i++) {
         td_tensor *t = tangent(n, i, g[i]);
         ok = (!g[i] && !f->sizes) || (t && !td_is_nil(t));

@@ -243,10 +243,12 @@ void td__plan_drop(td_plan *p) {
     if (!p || --p->refs > 0) return;
     td__runner_drop(&p->fwd);
     td__runner_drop(&p->back.code);
+    td__free(p->back.reads);
     for (td_back *b = p->back.next, *next; b; b = next) {
         next = b->next;
         td__runner_drop(&b->code);
         td__graph_drop(b->g);
+        td__free(b->reads);
         td__free(b);
     }
     if (p->again.drop) p->again.drop(p->again.env);

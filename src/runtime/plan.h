@@ -25,6 +25,7 @@ typedef struct td_back {
     uint64_t        missing; /* bit per tangent */
     td_graph       *g;       /* owned, but for the first */
     td_runner       code;
+    bool           *reads; /* by input of g: does it read it? Owned */
     struct td_back *next;
 } td_back;
 
