@@ -50,14 +50,16 @@ static inline bool td__dim_is_symbolic(int64_t a) {
 }
 
 /* The tag of entry i of a table of expressions. Tags lie far apart, so that a number
- * computed from one outside these functions is no other's. */
+ * computed from one outside these functions is no other's, and away from the numbers
+ * that programs use, such as powers of two. */
+#define TD_DIM_FIRST_TAG (TD_DIM_SYM_LIMIT - 0x6b43a5)
 static inline int64_t td__dim_tag(int i) {
-    return TD_DIM_SYM_LIMIT - 1 - (int64_t)i * ((int64_t)1 << 24);
+    return TD_DIM_FIRST_TAG - (int64_t)i * ((int64_t)1 << 24);
 }
 /* The entry of a tag, below n; -1: it is none. */
 static inline int td__dim_entry(int64_t dim, int n) {
-    if (!td__dim_is_sym(dim)) return -1;
-    int64_t far = TD_DIM_SYM_LIMIT - 1 - dim, step = (int64_t)1 << 24;
+    if (dim > TD_DIM_FIRST_TAG) return -1;
+    int64_t far = TD_DIM_FIRST_TAG - dim, step = (int64_t)1 << 24;
     return far % step || far / step >= n ? -1 : (int)(far / step);
 }
 

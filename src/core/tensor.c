@@ -18,9 +18,24 @@ static bool reserve_dims(td_tensor *t, int rank) {
     return true;
 }
 
+static bool is_huge(int64_t dim) { return !td__dim_is_sym(dim) && dim >= TD_DIM_HUGE; }
+
+/* Whether sizes and strides of an empty tensor are what they should be. Its count of
+ * elements is 0 also where another size or a stride was too large and saturated. */
+static bool empty_fits(const td_meta *m) {
+    int64_t span = 1;
+    for (int i = m->rank - 1; i >= 0; i--) {
+        int64_t size = m->size[i];
+        if (is_huge(size) || (m->strided && is_huge(m->stride[i])) || is_huge(span))
+            return false;
+        if (!m->strided && size > 1) span = td__dim_mul(span, size);
+    }
+    return true;
+}
+
 /* n: the element count of m. */
 static bool set_dims(td_tensor *t, const td_meta *m, int64_t n) {
-    if (!td__dim_is_sym(n) && n >= TD_DIM_HUGE)
+    if (is_huge(n) || (n == 0 && !empty_fits(m)))
         return td__fail(t->cx, TD_E_SHAPE, "too many elements: %s",
                         td__sizes_str(m->rank, m->size));
     if (!reserve_dims(t, m->rank)) return false;

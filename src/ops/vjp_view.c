@@ -114,15 +114,30 @@ bool td__vjp_repeat(td_vjp *v) {
 static bool negated(const td_vjp *v, td_value list, int64_t **out) {
     *out = td__alloc(sizeof(int64_t) * (list.n + 1));
     if (!*out) return td__fail_memory(v->cx);
-    for (uint32_t k = 0; k < list.n; k++) (*out)[k] = -list.u.ints[k];
+    for (uint32_t k = 0; k < list.n; k++) (*out)[k] = td__dim_sub(0, list.u.ints[k]);
     return true;
+}
+
+/* A shift beyond the range of dims has no negative of its own; the rest of its division
+ * by the size shifts as far. */
+static int64_t shift_back(int64_t shift, int64_t size) {
+    bool far = !td__dim_is_symbolic(shift) &&
+               (shift <= -TD_DIM_HUGE || shift >= TD_DIM_HUGE) && !td__dim_eq(size, 0);
+    return td__dim_sub(0, far ? td__dim_mod(shift, size) : shift);
 }
 
 bool td__vjp_roll(td_vjp *v) {
     int64_t *back;
-    if (!negated(v, v->in[1], &back)) return false;
-    td_ints dims = ints(v->in[2].u.ints, (int)v->in[2].n);
-    bool    ok = give(v, 0, td_op_roll(v->g[0], ints(back, (int)v->in[1].n), dims));
+    td_value shifts = v->in[1], dims = v->in[2];
+    if (!negated(v, shifts, &back)) return false;
+    const td_tensor *g = v->g[0];
+    for (uint32_t k = 0; k < shifts.n; k++)
+        back[k] = shift_back(shifts.u.ints[k],
+                             dims.n ? g->size[td__wrap_dim(dims.u.ints[k], g->rank)]
+                                    : g->numel);
+    bool ok = give(v, 0,
+                   td_op_roll(v->g[0], ints(back, (int)shifts.n),
+                              ints(dims.u.ints, (int)dims.n)));
     td__free(back);
     return ok;
 }

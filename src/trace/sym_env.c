@@ -79,9 +79,10 @@ static int64_t serve(void *env, int op, int64_t a, int64_t b) {
     td_symenv *e = env;
     int64_t    key[3] = {op, a, b};
     if (foreign(e, a) || foreign(e, b)) {
-        td__fail(e->cx, TD_E_TRACE,
-                 "a size belongs to another trace, or was computed from a symbolic one "
-                 "by other means than td_sym_add and the like");
+        td__fail(
+            e->cx, TD_E_TRACE,
+            "a size is below -2^62, belongs to another trace, or was computed from a "
+            "symbolic one by other means than td_sym_add and the like");
         return op >= TD_DIM_EQ && op != TD_DIM_FRESH ? 0 : TD_DIM_HUGE;
     }
     if (op == TD_DIM_FRESH) return fresh(e, a, b);

@@ -277,10 +277,18 @@ td_gval *td__record_value(td_record *r, td_tensor **t, const char *who) {
 
 /* ---- arguments ---------------------------------------------------------- */
 
-static bool take_ints(td_record *r, td_value v, td_garg *a) {
+/* A list in a graph holds sizes: a number below -2^62 would be taken for a symbol. */
+static bool take_ints(td_record *r, td_value v, td_garg *a, const char *who) {
     int64_t *ints = td__arena_alloc(&r->cx->scratch, sizeof *ints * (v.n + 1));
     if (!ints) return td__fail_memory(r->cx);
-    for (uint32_t k = 0; k < v.n; k++) ints[k] = dim_of(r, v.u.ints[k]);
+    for (uint32_t k = 0; k < v.n; k++) {
+        ints[k] = dim_of(r, v.u.ints[k]);
+        if (td__dim_is_sym(ints[k]) && td__dim_entry(ints[k], r->g->dims.n) < 0)
+            return td__fail(r->cx, TD_E_UNSUPPORTED,
+                            "%s: a list holds %lld; compiled functions take integers "
+                            "from -2^62 on there",
+                            who, (long long)ints[k]);
+    }
     *a = td__garg_ints(ints, (int)v.n);
     return true;
 }
@@ -326,7 +334,7 @@ bool td__record_arg(td_record *r, td_value *v, td_garg *a, const char *who) {
         a->kind = TD_G_DTYPE;
         a->u.dt = v->u.dt;
         return true;
-    case TD_K_INTS: return take_ints(r, *v, a);
+    case TD_K_INTS: return take_ints(r, *v, a, who);
     case TD_K_TENSORS: return take_list(r, v, a, who);
     case TD_K_STR:
         a->kind = TD_G_STR;

@@ -1,6 +1,7 @@
 /* aot_dynamic.c -- which sizes of a compiled function are symbols: marked dims, and
  * parameters where the settings say so. What a body may not ask of values. */
 #include "aot_help.h"
+#include "grad_help.h"
 #include "tower_help.h"
 
 static bool doubles(td_call *c) {
@@ -51,6 +52,51 @@ TEST(a_marked_dim_that_the_body_fixes_is_an_error) {
                         &(td_aot_opts){TD_AOT_OPTS, .dynamic = TD_SHAPES_STATIC});
     CHECK(td_invoke(fixed, TD_ARGS(marked(cx, 5)), &y, 1)); /* none is a symbol */
     td_fn_drop(fixed);
+    td_close(cx);
+}
+
+/* Sizes of a dynamic trace are tags below -2^62, which an integer must not be taken for. */
+static bool adds_env(td_call *c) {
+    const int64_t *n = td_call_env(c);
+    return td_return(c, td_add(td_arg(c, 0), *n));
+}
+static bool rolls_env(td_call *c) {
+    const int64_t *n = td_call_env(c);
+    return td_return(c, td_roll(td_arg(c, 0), TD_DIMS(*n), TD_DIMS(0)));
+}
+
+TEST(integers_below_minus_2_to_the_62_are_no_sizes) {
+    td_ctx              *cx = td_open();
+    static const int64_t low = -((int64_t)1 << 62);
+    for (int k = 0; k < 64; k++) {
+        int64_t n = k == 63 ? INT64_MIN : low - (k < 40 ? k : (int64_t)1 << (k - 1));
+        td_aot_opts o = {TD_AOT_OPTS, .dynamic = TD_SHAPES_DYNAMIC};
+        td_fn      *f = td_aot_function(cx, adds_env, &n, &o);
+        td_tensor  *y, *x = td_arange(cx, 0, 3);
+        CHECK(td_invoke(f, TD_ARGS(x), &y, 1));
+        CHECK(td_item_int(td_select(y, 0, 2)) == n + 2);
+        td_fn_drop(f);
+    }
+    td_close(cx);
+}
+
+TEST(shifts_below_minus_2_to_the_62_work_eagerly_and_are_unsupported_in_graphs) {
+    td_ctx    *cx = td_open();
+    int64_t    n = INT64_MIN; /* 1 modulo 3 */
+    td_tensor *x =
+        td_requires_grad_(td_from(cx, TD_F32, TD_SHAPE(3), (float[]){1, 2, 3}));
+    td_tensor *y = td_roll(x, TD_DIMS(n), TD_DIMS(0));
+    CHECK_VALUES(y, 3, 1, 2);
+    td_backward(td_sum(td_mul(y, td_arange(cx, 1, 4))));
+    CHECK_VALUES(td_grad_of(x), 2, 3, 1);
+    CHECK_OK(cx);
+    for (int way = TD_SHAPES_AUTO; way <= TD_SHAPES_STATIC; way++) {
+        td_aot_opts o = {TD_AOT_OPTS, .dynamic = (td_shapes)way};
+        td_fn      *f = td_aot_function(cx, rolls_env, &n, &o);
+        CHECK(!td_invoke(f, TD_ARGS(x), &y, 1));
+        CHECK(aot_says(cx, TD_E_UNSUPPORTED, "a list holds -9223372036854775808"));
+        td_fn_drop(f);
+    }
     td_close(cx);
 }
 
