@@ -1,6 +1,7 @@
 """libtandem.so through ctypes: ops by schema (docs/ops.md) and prototype (tandem/ops.h),
 gradients and compiled functions, with torch tensors as arguments."""
 import ctypes as C
+import math
 import os
 import re
 import struct
@@ -12,6 +13,7 @@ DTYPES = [torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int
 NUMBER_OF = {d: i for i, d in enumerate(DTYPES)}
 NO_DTYPE = 255
 MAX_RESULTS = 256
+MOST_READ = 1 << 24
 
 
 class Ints(C.Structure):
@@ -220,11 +222,14 @@ class Context:
         return self.known[id(t)][0]
 
     def read(self, h):
-        """The elements as a contiguous torch tensor, and the strides."""
+        """The elements as a contiguous torch tensor, and the strides; of a huge result (an
+        expanded one) only the sizes."""
         dtype, rank = DTYPES[self.so.td_dtype_of(h.p)], self.so.td_rank(h.p)
         lists = [C.cast(f(h.p).v, C.POINTER(C.c_int64))
                  for f in (self.so.td_sizes, self.so.td_strides)]
         size, stride = [[v[i] for i in range(rank)] for v in lists]
+        if math.prod(size) > MOST_READ:
+            return torch.empty(1, dtype=dtype).expand(size), stride
         out = torch.empty(size, dtype=dtype)
         bytes = out.numel() * out.element_size()
         if bytes and not self.so.td_read(h.p, NUMBER_OF[dtype], out.data_ptr(), bytes):
@@ -306,10 +311,10 @@ class Context:
             return bool(is_a(bool, int))
         return is_a(int) if ctype == "int64_t" else float(is_a(int, float))
 
-    def grad(self, outs, inputs, tangents, create_graph=False):
+    def grad(self, outs, inputs, tangents, retain_graph=False):
         """Gradients of outs with respect to inputs; None where there is none."""
         keep, found = [], (C.c_void_p * max(1, len(inputs)))()
-        o = GradOpts(C.sizeof(GradOpts), create_graph, create_graph, True, False,
+        o = GradOpts(C.sizeof(GradOpts), retain_graph, False, True, False,
                      pack([t.p for t in tangents], C.c_void_p, keep))
         self.so.td_grad(pack([t.p for t in outs], C.c_void_p, keep),
                         pack([t.p for t in inputs], C.c_void_p, keep),
@@ -318,8 +323,8 @@ class Context:
         return [Handle(x) if x and not self.so.td_is_nil(x) else None
                 for x in found[:len(inputs)]]
 
-    def compiled(self, body, tensors):
-        """Results of body() as a function compiled for these torch tensors."""
+    def compiled(self, body, tensors, n):
+        """The n results of body() as a function compiled for these torch tensors."""
         state, keep = {}, []
         inputs = [self.get(t) for t in tensors]
 
@@ -329,7 +334,6 @@ class Context:
                 self.known[id(t)] = (Handle(self.so.td_arg(call, i)), t)
             try:
                 results = body()
-                state["n"] = len(results)
                 return self.so.td_return_values(
                     call, pack([as_value(h) for h in results], Value, keep))
             except (Unsupported, TandemError) as e:
@@ -344,9 +348,9 @@ class Context:
         self.functions.append(f)
         out = (C.c_void_p * MAX_RESULTS)()
         self.so.td_invoke(f, pack([as_value(h) for h in inputs], Value, keep),
-                          C.cast(out, C.c_void_p), MAX_RESULTS)
+                          C.cast(out, C.c_void_p), n)
         if "raised" in state:
             self.so.td_clear(self.cx)
             raise state["raised"]
         self.check()
-        return [Handle(out[i]) for i in range(state["n"])]
+        return [Handle(out[i]) for i in range(n)]

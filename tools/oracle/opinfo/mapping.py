@@ -32,8 +32,10 @@ def kept(kw):
     """The keyword arguments that mean something."""
     out = {}
     for k, v in kw.items():
-        if k in IGNORED and (v is None or v == IGNORED[k]) or k == "requires_grad":
+        if k in IGNORED and (v is None or v == IGNORED[k]):
             continue
+        if k in ("out", "requires_grad"):
+            raise Unsupported(k)
         if k == "device" and str(v).startswith("cpu"):
             continue
         if k == "memory_format" and v is torch.preserve_format:
@@ -98,11 +100,25 @@ for n, op in {"__radd__": "add", "__rmul__": "mul", "__rsub__": "rsub", "__rand_
 OPS["__rmatmul__"] = lambda call, a, b: call("matmul", b, a)
 OPS["true_divide"] = lambda call, a, b: call("div", a, b)
 OPS["broadcast_to"] = lambda call, x, s: call("expand", x, s)
+OPS["zero_"] = lambda call, x: call("zero_", call("clone", x))
+OPS["resize_"] = lambda call, x, s: call("resize_", call("clone", x), s)
+OPS["linalg.diagonal"] = lambda call, x, *, offset=0, dim1=-2, dim2=-1: call(
+    "diagonal", x, offset, dim1, dim2)
+OPS["__rdiv__"] = lambda call, a, b: call("mul", call("reciprocal", a), b)
+OPS["__rpow__"] = lambda call, a, b: call("pow", b, a)
+OPS["__rmod__"] = lambda call, a, b: call("remainder", b, a)
 OPS["mT"] = lambda call, x: call("transpose", x, -2, -1)
 OPS["where"] = lambda call, a, cond, b: call("where", cond, a, b)
 OPS["einsum"] = lambda call, ops, eq: call("einsum", eq, list(ops))
-for n in ("no_rounding_mode", "trunc_rounding", "floor_rounding"):
-    OPS["div::" + n] = lambda call, a, b, rounding_mode=None: call("div", a, b, rounding_mode or "")
+
+
+@names("div::no_rounding_mode", "div::trunc_rounding", "div::floor_rounding")
+def div(call, a, b, rounding_mode=None):
+    if rounding_mode == "":
+        raise Unsupported("div: '' is Tandem's None")
+    return call("div", a, b, rounding_mode or "")
+
+
 for n, d in {"bfloat16": torch.bfloat16, "bool": torch.bool, "byte": torch.uint8,
              "char": torch.int8, "double": torch.float64, "float": torch.float32,
              "half": torch.float16, "int": torch.int32, "long": torch.int64,
@@ -264,7 +280,7 @@ def embedding(call, w, idx, padding_idx=None, max_norm=None, norm_type=2.,
 
 @names("arange")
 def arange(call, *a, **kw):
-    return call("arange", *([0, *a] if len(a) == 1 else a), **kept(kw))
+    return call("arange", *([0, *a] if len(a) == 1 and "end" not in kw else a), **kept(kw))
 
 
 @names("randint")
@@ -285,6 +301,7 @@ OPS["normal::in_place"] = direct("normal_")
 
 @names("bernoulli")
 def bernoulli(call, x, p=None, **kw):
+    kw = kept(kw)
     return call("bernoulli", x) if p is None else call("bernoulli_p", x, p)
 
 
@@ -303,9 +320,10 @@ def batch_norm(call, x, mean, var, weight=None, bias=None, training=False, momen
 
 
 @names("nn.functional.instance_norm")
-def instance_norm(call, x, mean=None, var=None, weight=None, bias=None, use_input_stats=True,
-                  momentum=0.1, eps=1e-5):
-    return call("instance_norm", x, weight, bias, mean, var, use_input_stats, momentum, eps)
+def instance_norm(call, x, running_mean=None, running_var=None, weight=None, bias=None,
+                  use_input_stats=True, momentum=0.1, eps=1e-5):
+    return call("instance_norm", x, weight, bias, running_mean, running_var, use_input_stats,
+                momentum, eps)
 
 
 @names("native_batch_norm")
@@ -365,6 +383,10 @@ for n in ("avg_pool1d", "avg_pool2d"):
 def interpolate(call, x, size=None, scale_factor=None, mode="nearest", **kw):
     if any(v for v in kw.values()):
         raise Unsupported("interpolate: " + ", ".join(kw))
+    if x.dim() == 5:
+        raise Unsupported("interpolate: volumes")
+    if isinstance(size, (list, tuple)) and len(size) == 1 and x.dim() == 4:
+        raise Unsupported("interpolate: a list of one size is Tandem's number for all dims")
     return call("interpolate", x, size, scale_factor, mode)
 
 

@@ -1,10 +1,11 @@
 """PyTorch's OpInfo samples through libtandem.so: values, dtypes, strides, sharing, errors,
 gradients, in-place forms, changed arguments, compiled functions.
 
-    python tools/oracle/opinfo/run.py [--seconds N] [--samples N] [OPINFO...]
+    python tools/oracle/opinfo/run.py [--samples N] [--jobs N] [--resume] [OPINFO...]
 
 Differences are sorted into the documented classes of classes.txt; any other is printed, and
-the exit status is 1. An op runs in a child process, so that a crash is a difference like others.
+the exit status is 1. An op runs in a child process with a bound on its memory, so that a crash is
+a difference like others. Each op has a log under build/opinfo; --resume goes on behind what is there.
 
 Developer-only: needs a Python with torch (its testing modules), and build/libtandem.so.
 """
@@ -14,9 +15,9 @@ import fnmatch
 import json
 import os
 import random
+import resource
 import signal
 import sys
-import tempfile
 import time
 import types
 import unittest
@@ -42,8 +43,10 @@ from mapping import OPS  # noqa: E402
 
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "i64": torch.int64, "bool": torch.bool,
           "u8": torch.uint8}
-KINDS = ("sample", "noncontiguous", "inplace", "error", "changed", "compiled")
-ALARM = 20          # seconds for one sample
+KINDS = ("sample", "noncontiguous", "inplace", "error", "changed", "compiled", "dynamic")
+SAMPLE_SECONDS = 20  # processor time of one sample
+NOT_COMPARED = ("unsupported", "no samples", "PyTorch crash", "PyTorch hang")
+SAME = ("agree", "rounding", *NOT_COMPARED)
 MOST_ELEMENTS = 200000
 NUMBERS = [-100, -5, -2, -1, 0, 1, 2, 3, 7, 100, 2**40, 2**62, 2**63 - 1, -2**63]
 FLOATS = [float("nan"), float("inf"), -float("inf"), 0.0, -1.0, 1e308, 0.5, 2.0, -0.0]
@@ -144,81 +147,114 @@ def judge_sample(library, op, name, kind, sample, note):
         with Run(library, op, name, OPS[name], sample, note) as run:
             if kind == "inplace":
                 return run.inplace()
-            if kind == "compiled":
-                return run.compiled()
+            if kind in ("compiled", "dynamic"):
+                return run.compiled(kind == "dynamic")
             return run.plain(kind in ("sample", "noncontiguous"))
     except Unsupported as e:
         return "unsupported", str(e)
     except Difference as e:
         return e.outcome, e.text
+    except Exception as e:
+        return "tool error", repr(e)
+
+
+def limit_memory(most):
+    """Allocations beyond `most` bytes above what is mapped now fail."""
+    mapped = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+    resource.setrlimit(resource.RLIMIT_AS, (mapped + most, mapped + most))
 
 
 def run_op(library, op, name, options, done, log):
     def write(**line):
         log.write(json.dumps(line) + "\n")
         log.flush()
-    deadline = time.time() + options.seconds
+    limit_memory(options.memory << 20)
     for word, dtype in DTYPES.items():
         if dtype not in op.supported_dtypes("cpu"):
             continue
         for kind in KINDS:
             try:
                 found = samples(op, dtype, kind, options.samples)
-            except Exception:
+            except Exception as e:
+                write(key=f"{word} {kind} -", outcome="no samples", why=repr(e)[:300], text="")
                 continue
             for i, s in enumerate(found):
                 key = f"{word} {kind} {i}"
-                if key in done or time.time() > deadline:
+                if key in done or options.only and key != options.only:
                     continue
                 text = describe([s.input, *s.args, s.kwargs])[:200]
                 write(start=key, text=text)
-                signal.alarm(ALARM)
+                signal.setitimer(signal.ITIMER_PROF, SAMPLE_SECONDS)
                 outcome, why = judge_sample(library, op, name, kind, s,
                                             lambda stage: write(stage=stage))
-                signal.alarm(0)
+                signal.setitimer(signal.ITIMER_PROF, 0)
                 write(key=key, outcome=outcome, why=why[:300], text=text)
+    write(end=name, memory=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
 
 
 def read_log(path):
-    """Finished samples, and the one that was under way: (key, text, stage)."""
-    lines, under_way = [], None
-    for line in open(path):
+    """Finished samples by key, the one that was under way (key, text, stage), the last line."""
+    finished, under_way, end = {}, None, None
+    for line in open(path) if os.path.exists(path) else []:
         r = json.loads(line)
-        if "start" in r:
+        if "end" in r:
+            end = r
+        elif "start" in r:
             under_way = [r["start"], r["text"], "Tandem"]
         elif "stage" in r:
             under_way[2] = r["stage"]
         else:
-            lines.append(r)
+            finished[r["key"]] = r
             under_way = None
-    return lines, under_way
+    return finished, under_way, end
 
 
-def outcomes(library, op, name, options):
-    """All samples of one op; a child that dies is started again after the sample it died of."""
-    path = tempfile.mktemp(prefix="opinfo")
-    try:
-        while True:
-            done = {r["key"] for r in read_log(path)[0]} if os.path.exists(path) else set()
-            child = os.fork()
-            if child == 0:
-                with open(path, "a") as log:
-                    run_op(library, op, name, options, done, log)
-                os._exit(0)
-            status = os.waitpid(child, 0)[1]
-            lines, under_way = read_log(path)
-            if under_way is None:
-                return lines
-            key, text, stage = under_way
-            outcome = "unsupported" if stage == "torch" else (
-                "hang" if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGALRM
-                else "crash")
+def judge_op(library, op, name, options, path):
+    """Writes the log of all samples of one op. A child that dies is started again behind the
+    sample it died of."""
+    while True:
+        finished, under_way, end = read_log(path)
+        if end is not None:
+            return
+        child = os.fork()
+        if child == 0:
             with open(path, "a") as log:
-                log.write(json.dumps(dict(key=key, outcome=outcome, why=f"status {status} in "
-                                          + stage, text=text)) + "\n")
-    finally:
-        if os.path.exists(path):
-            os.unlink(path)
+                run_op(library, op, name, options, finished, log)
+            os._exit(0)
+        status = os.waitpid(child, 0)[1]
+        finished, under_way, end = read_log(path)
+        if under_way is None:
+            if end is None:
+                raise SystemExit(f"{name}: the child ended between samples, status {status}")
+            return
+        key, text, stage = under_way
+        hang = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGPROF
+        outcome = ("PyTorch " if stage == "torch" else "") + ("hang" if hang else "crash")
+        with open(path, "a") as log:
+            log.write(json.dumps(dict(key=key, outcome=outcome, why=f"status {status} in "
+                                      + stage, text=text)) + "\n")
+
+
+def judge_ops(library, chosen, options):
+    """Every op's log, by `jobs` processes that each take every jobs-th op."""
+    def work(part):
+        for name, op in chosen[part::options.jobs]:
+            began = time.time()
+            path = log_path(options, name)
+            judge_op(library, op, name, options, path)
+            finished, _, end = read_log(path)
+            odd = sum(r["outcome"] not in SAME for r in finished.values())
+            print(f"{name}: {len(finished)} samples, {odd} differ, {time.time() - began:.0f} s, "
+                  f"{end['memory']} MiB", file=sys.stderr, flush=True)
+    children = []
+    for part in range(options.jobs):
+        child = os.fork()
+        if child == 0:
+            work(part)
+            os._exit(0)
+        children.append(child)
+    if any([os.waitpid(c, 0)[1] for c in children]):
+        raise SystemExit("a worker failed; --resume goes on")
 
 
 # ---- the report
@@ -241,40 +277,64 @@ def class_of(rows, name, kind, r):
     return None
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seconds", type=float, default=30, help="for one op")
-    parser.add_argument("--samples", type=int, default=12, help="of an op, dtype and kind")
-    parser.add_argument("ops", nargs="*")
-    options = parser.parse_args()
-    library, rows = Library(ROOT), read_classes()
-    counts, classes, unexplained, ran = collections.Counter(), collections.Counter(), 0, 0
-    for op in op_db:
-        name = op.name + ("::" + op.variant_test_name if op.variant_test_name else "")
-        if name not in OPS or options.ops and name not in options.ops:
-            continue
-        ran += 1
-        for r in outcomes(library, op, name, options):
+def log_path(options, name):
+    return os.path.join(options.logs, name.replace(":", "_") + ".jsonl")
+
+
+def report(chosen, options):
+    """Prints differences without a class and the tables; the number of such differences."""
+    rows = read_classes()
+    counts, classes, unexplained = collections.Counter(), collections.Counter(), 0
+    for name, _ in chosen:
+        for r in read_log(log_path(options, name))[0].values():
             kind = r["key"].split()[1]
             counts[kind, r["outcome"]] += 1
-            if r["outcome"] in ("agree", "rounding", "unsupported"):
+            if r["outcome"] in SAME:
                 continue
             reason = class_of(rows, name, kind, r)
             if reason is not None:
                 classes[reason] += 1
+                counts[kind, "class"] += 1
             else:
                 unexplained += 1
                 print(f"{name} [{r['key']}] {r['outcome']}: {r['why']}\n     {r['text']}")
-                sys.stdout.flush()
+    print("| kind | samples | compared | agree | rounding | classes | unexplained |")
+    print("| --- | --: | --: | --: | --: | --: | --: |")
     for kind in KINDS:
-        row = {o: n for (k, o), n in counts.items() if k == kind}
-        compared = sum(row.values()) - row.get("unsupported", 0)
-        print(f"{kind}: {compared} compared; " + ", ".join(
-            f"{o} {n}" for o, n in sorted(row.items(), key=lambda x: -x[1])))
+        row = {o: n for (k, o), n in counts.items() if k == kind and o != "class"}
+        same = sum(row.get(o, 0) for o in SAME)
+        compared = sum(row.values()) - sum(row.get(o, 0) for o in NOT_COMPARED)
+        print(f"| {kind} | {sum(row.values())} | {compared} | {row.get('agree', 0)} | "
+              f"{row.get('rounding', 0)} | {counts[kind, 'class']} | "
+              f"{sum(row.values()) - same - counts[kind, 'class']} |")
     for reason, n in classes.most_common():
         print(f"{n} differences: {reason}")
-    print(f"{ran} OpInfos, {unexplained} unexplained differences")
-    return 1 if unexplained else 0
+    print(f"{len(chosen)} OpInfos, {unexplained} unexplained differences")
+    return unexplained
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--samples", type=int, default=12, help="of an op, dtype and kind")
+    parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
+    parser.add_argument("--memory", type=int, default=4096, help="MiB for one process")
+    parser.add_argument("--logs", default=os.path.join(ROOT, "build/opinfo"))
+    parser.add_argument("--resume", action="store_true", help="go on with the logs that are there")
+    parser.add_argument("--only", help="one sample, such as 'f32 sample 3'")
+    parser.add_argument("ops", nargs="*")
+    options = parser.parse_args()
+    chosen = []
+    for op in op_db:
+        name = op.name + ("::" + op.variant_test_name if op.variant_test_name else "")
+        if name in OPS and (not options.ops or name in options.ops):
+            chosen.append((name, op))
+    os.makedirs(options.logs, exist_ok=True)
+    if not options.resume:
+        for name, _ in chosen:
+            if os.path.exists(log_path(options, name)):
+                os.unlink(log_path(options, name))
+    judge_ops(Library(ROOT), chosen, options)
+    return 1 if report(chosen, options) else 0
 
 
 if __name__ == "__main__":
