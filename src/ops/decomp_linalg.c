@@ -66,7 +66,27 @@ static td_tensor *stack_product(td_opcall *c, td_tensor *a, td_tensor *b) {
     return td_op__unsafe_view(td_op_bmm(x, y), (td_ints){full, n + 2});
 }
 
+/* t, whose leading dims are all 1, as a matrix; NULL: they are not. */
+static td_tensor *as_matrix(td_tensor *t) {
+    for (int i = 0; i < t->rank - 2; i++)
+        if (!td__dim_same(t->size[i], 1)) return NULL;
+    while (t->rank > 2) {
+        t = td_op_squeeze_dim(t, 0);
+        if (td_is_nil(t)) break;
+    }
+    return t;
+}
+
+/* A matrix times a stack, transposed: a stack times a matrix. It copies the stack and
+ * the result, and the gradient of the matrix is one product over the whole stack, not a
+ * sum of products that were each rounded to a half. */
+static td_tensor *fold_transposed(td_tensor *a, td_tensor *b) {
+    return td_op_contiguous(
+        td_op_transpose(fold(td_op_transpose(b, -2, -1), td_op_t(a)), -2, -1));
+}
+
 static td_tensor *matmul(td_opcall *c, td_tensor *a, td_tensor *b) {
+    td_tensor *one;
     if (a->rank == 1 && b->rank == 1) return td_op_dot(a, b);
     if (a->rank == 2 && b->rank == 1) return td_op_mv(a, b);
     if (a->rank == 1 && b->rank == 2)
@@ -75,6 +95,9 @@ static td_tensor *matmul(td_opcall *c, td_tensor *a, td_tensor *b) {
     if (b->rank <= 2) return fold(a, b);
     if (a->rank == 1)
         return td_op_squeeze_dim(stack_product(c, td_op_unsqueeze(a, 0), b), -2);
+    if (a->rank >= b->rank && (one = as_matrix(b))) return fold(a, one);
+    if (td__is_half((td_dtype)a->dtype) && b->rank >= a->rank && (one = as_matrix(a)))
+        return fold_transposed(one, b);
     return stack_product(c, a, b);
 }
 

@@ -108,26 +108,29 @@ static bool same_sizes(const td_tensor *a, const td_tensor *b) {
 }
 
 /* (1 - y) x - w log_sigmoid(x), with w = (pos_weight - 1) y + 1, in the dtype of the
- * target. */
+ * target; of halves in f32, so that the loss and each gradient are rounded once. */
 bool td__decomp_bce_with_logits(td_opcall *c) {
-    td_tensor *x = td__in(c, 0), *y = td__in(c, 1), *weight = td__in(c, 2),
-              *pos = td__in(c, 3);
+    td_tensor *x = td__in(c, 0), *y = td__in(c, 1);
+    td_dtype   dt = (td_dtype)y->dtype;
+    bool       half = td__is_half(dt) && y->dtype == x->dtype;
+    td_tensor *weight = half ? t_wide(td__in(c, 2)) : td__in(c, 2);
+    td_tensor *pos = half ? t_wide(td__in(c, 3)) : td__in(c, 3);
     if (!check_reduction(c, 4, false) || !check_float(c, 0) || !check_float(c, 1))
         return false;
     if (!same_sizes(x, y))
         return td__op_fail(c, TD_E_SHAPE, "target %s must have the sizes of self %s",
                            td__type_str(y), td__type_str(x));
+    if (half) x = t_wide(x), y = t_wide(y);
     td_tensor *log_p = td_op_log_sigmoid(x);
     if (pos) {
         td_tensor *w = t_mul(td_op_sub(pos, td_value_int(1), td_value_int(1)), y);
         log_p = t_mul(td_op_add(w, td_value_int(1), td_value_int(1)), log_p);
     }
     td_tensor *rest = td_op_rsub(y, td_value_float(1), td_value_int(1));
-    td_dtype   dt = (td_dtype)rest->dtype;
-    td_tensor *loss = td_op_to(t_mul(rest, x), dt, false);
-    loss = td_op_to(t_sub(loss, log_p), dt, false);
+    td_tensor *loss = td_op_to(t_mul(rest, x), (td_dtype)rest->dtype, false);
+    loss = td_op_to(t_sub(loss, log_p), (td_dtype)rest->dtype, false);
     if (weight) loss = t_mul(loss, weight);
-    c->out[0] = reduce(loss, c->in[4].u.s);
+    c->out[0] = t_as(reduce(loss, c->in[4].u.s), dt);
     return true;
 }
 

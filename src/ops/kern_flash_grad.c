@@ -3,9 +3,10 @@
  *
  *   dV = P^T G,  dS = P (G V^T - delta),  dK = scale dS^T Q,  dQ = scale dS K
  *
- * with delta = sum(G * out) - the gradient of the log, per query. A task has a head's
- * keys, or each n-th block of them where there are few heads; what such tasks give a
- * query is added up at the end, in order. */
+ * with delta = sum(G * out) - the gradient of the log, per query. Where out is a half its
+ * rounding would be most of the error of dS; then delta comes first, from the weights, as
+ * sum(P * G V^T). A task has a head's keys, or each n-th block of them where there are few
+ * heads; what such tasks give a query is added up at the end, in order. */
 #include "ops/flash.h"
 #include "ops/gemm.h"
 
@@ -20,6 +21,7 @@ typedef struct backward {
     td_tensor       *dq, *dk, *dv;
     int64_t          parts;   /* tasks of a head */
     char            *partial; /* [head][part][T][D] of dq; NULL: one part */
+    char            *deltas;  /* [head][T] of halves, else NULL */
     bool             direct;  /* dk and dv are summed in their own memory */
     atomic_bool      failed;
 } backward;
@@ -65,8 +67,8 @@ static void spread(const td_flash *f, td_flash_block b, const void *x, double sc
     td__gemm_small(&g);
 }
 
-static void one_block(const backward *t, td_flash_block b, td_flash_rows q,
-                      td_flash_rows g, scratch *w) {
+/* w->p and w->d for a block: P and P (G V^T - w->delta). The keys' rows. */
+static td_flash_rows weigh(const backward *t, td_flash_block b, scratch *w) {
     const td_flash   *f = &t->f;
     const void *const stat[] = {w->lse, w->delta};
     td_flash_span     keys = {b.head, b.j, b.m};
@@ -75,22 +77,47 @@ static void one_block(const backward *t, td_flash_block b, td_flash_rows q,
     td__flash_scores(f, b, k, w->turned_q, w->p, w->mask);
     td__flash_product(f, b, v, w->turned_g, 1, w->d);
     f->f->attend_grad(w->p, w->d, b.m, b.n, stat);
+    return k;
+}
+
+static void one_block(const backward *t, td_flash_block b, td_flash_rows q,
+                      td_flash_rows g, scratch *w) {
+    const td_flash *f = &t->f;
+    td_flash_rows   k = weigh(t, b, w);
     spread(f, b, w->p, 1, g, sums(t, t->dv, w->dv, b));
     spread(f, b, w->d, f->scale, q, sums(t, t->dk, w->dk, b));
     td__flash_gather(f, b, w->d, k, true, w->dq);
+}
+
+/* The deltas of the queries of a block, from their own sums or from out. */
+static void read_delta(const backward *t, td_flash_block b, td_flash_rows g,
+                       scratch *w) {
+    const td_flash *f = &t->f;
+    if (t->deltas) {
+        memcpy(w->delta, t->deltas + (b.head * f->t + b.i) * f->size,
+               (size_t)(b.n * f->size));
+        return;
+    }
+    td_flash_rows out =
+        td__flash_rows(f, t->out, (td_flash_span){b.head, b.i, b.n}, w->out);
+    for (int64_t i = 0; i < b.n; i++)
+        f->f->dot_row(g.p + i * g.ld * f->size, out.p + i * out.ld * f->size, f->d,
+                      w->delta + i * f->size);
+}
+
+static void read_lse(const backward *t, td_flash_block b, scratch *w) {
+    const td_flash *f = &t->f;
+    td_load_fn     *load = f->loops->load[f->acc][f->dtype];
+    load(td__flash_at(f, t->lse, b.head, b.i), t->lse->stride[2], b.n, w->lse);
 }
 
 /* w->lse and w->delta for the queries of a block. */
 static void statistics(const backward *t, td_flash_block b, td_flash_rows g,
                        scratch *w) {
     const td_flash *f = &t->f;
-    td_flash_rows   out =
-        td__flash_rows(f, t->out, (td_flash_span){b.head, b.i, b.n}, w->out);
-    td_load_fn *load = f->loops->load[f->acc][f->dtype];
-    load(td__flash_at(f, t->lse, b.head, b.i), t->lse->stride[2], b.n, w->lse);
-    for (int64_t i = 0; i < b.n; i++)
-        f->f->dot_row(g.p + i * g.ld * f->size, out.p + i * out.ld * f->size, f->d,
-                      w->delta + i * f->size);
+    td_load_fn     *load = f->loops->load[f->acc][f->dtype];
+    read_lse(t, b, w);
+    read_delta(t, b, g, w);
     if (!t->g_lse) return;
     load(td__flash_at(f, t->g_lse, b.head, b.i), t->g_lse->stride[2], b.n, w->p);
     f->f->shift(w->delta, w->p, 1, b.n, w->delta);
@@ -140,17 +167,62 @@ static void each_key_block(const backward *t, int64_t head, int64_t part, bool s
     }
 }
 
+/* One thread's working memory of *bytes; NULL: there is none. */
+static char *take_scratch(backward *t, scratch *w, size_t *bytes) {
+    *bytes = (size_t)lay_out(t, NULL, w);
+    char *p = td__block_alloc(*bytes);
+    if (p) lay_out(t, p, w);
+    else atomic_store(&t->failed, true);
+    return p;
+}
+
+/* sum(P * G V^T) for each query of a block. */
+static void sum_delta(const backward *t, td_flash_block b, scratch *w) {
+    const td_flash *f = &t->f;
+    td_flash_span   at = {b.head, b.i, b.n};
+    const int64_t   seen = td__flash_seen(f, b.i + b.n);
+    char           *to = t->deltas + (b.head * f->t + b.i) * f->size;
+    td__flash_turn(f, td__flash_rows(f, f->q, at, w->q), b.n, w->turned_q);
+    td__flash_turn(f, td__flash_rows(f, t->g, at, w->g), b.n, w->turned_g);
+    read_lse(t, b, w);
+    memset(w->delta, 0, (size_t)(b.n * f->size));
+    memset(to, 0, (size_t)(b.n * f->size));
+    for (b.j = 0; b.j < seen; b.j += f->keys) {
+        b.m = seen - b.j < f->keys ? seen - b.j : f->keys;
+        weigh(t, b, w);
+        for (int64_t j = 0; j < b.m; j++)
+            f->f->attend_add(w->d + j * b.n * f->size, b.n, to);
+    }
+}
+
+static int64_t query_blocks(const td_flash *f) {
+    return (f->t + TD_FLASH_QUERIES - 1) / TD_FLASH_QUERIES;
+}
+
+/* Blocks of queries [begin,end) of all heads. */
+static void sum_deltas(void *arg, int64_t begin, int64_t end) {
+    backward       *t = arg;
+    const td_flash *f = &t->f;
+    scratch         w;
+    size_t          bytes;
+    char           *p = take_scratch(t, &w, &bytes);
+    if (!p) return;
+    for (int64_t u = begin; u < end; u++) {
+        td_flash_block b = {.head = u / query_blocks(f)};
+        b.i = u % query_blocks(f) * TD_FLASH_QUERIES;
+        b.n = f->t - b.i < TD_FLASH_QUERIES ? f->t - b.i : TD_FLASH_QUERIES;
+        sum_delta(t, b, &w);
+    }
+    td__block_free(p, bytes);
+}
+
 static void tasks(void *arg, int64_t begin, int64_t end) {
     backward       *t = arg;
     const td_flash *f = &t->f;
     scratch         w;
-    size_t          bytes = (size_t)lay_out(t, NULL, &w);
-    char           *p = td__block_alloc(bytes);
-    if (!p) {
-        atomic_store(&t->failed, true);
-        return;
-    }
-    lay_out(t, p, &w);
+    size_t          bytes;
+    char           *p = take_scratch(t, &w, &bytes);
+    if (!p) return;
     for (int64_t u = begin; u < end; u++) {
         td_flash_block b = {.head = u / t->parts};
         each_key_block(t, b.head, u % t->parts, false, &w);
@@ -178,18 +250,24 @@ static void add_parts(void *arg, int64_t begin, int64_t end) {
 
 static bool run(backward *t) {
     const td_flash *f = &t->f;
-    size_t          bytes = 0;
-    if (t->parts > 1) {
-        bytes = (size_t)(f->heads * t->parts * f->t * f->d * f->size);
-        t->partial = td__block_alloc(bytes);
-        if (!t->partial) return false;
-    }
-    int64_t work = f->t * f->s * f->d / t->parts;
-    td__pool_run(f->heads * t->parts, 1 + TD_FLASH_TASK / (work + 1), tasks, t);
-    if (t->partial && !atomic_load(&t->failed))
+    const bool      half = td__is_half((td_dtype)t->out->dtype);
+    const int64_t   work = f->t * f->s * f->d / t->parts;
+    const int64_t   row_work = TD_FLASH_QUERIES * f->s * f->d;
+    const size_t    row = (size_t)(f->heads * f->t * f->size);
+    const size_t    bytes = row * (size_t)(t->parts * f->d);
+    if (half) t->deltas = td__block_alloc(row);
+    if (t->parts > 1) t->partial = td__block_alloc(bytes);
+    bool ok = (t->deltas || !half) && (t->partial || t->parts == 1);
+    if (ok && half)
+        td__pool_run(f->heads * query_blocks(f), 1 + TD_FLASH_TASK / (row_work + 1),
+                     sum_deltas, t);
+    if (ok && !atomic_load(&t->failed))
+        td__pool_run(f->heads * t->parts, 1 + TD_FLASH_TASK / (work + 1), tasks, t);
+    if (ok && t->partial && !atomic_load(&t->failed))
         td__pool_run(f->heads * f->t, 1 + TD_FLASH_TASK / (4 * f->d), add_parts, t);
     if (t->partial) td__block_free(t->partial, bytes);
-    return !atomic_load(&t->failed);
+    if (t->deltas) td__block_free(t->deltas, row);
+    return ok && !atomic_load(&t->failed);
 }
 
 /* in: grad, query, key, value, mask, out, logsumexp, grad_lse, is_causal, scale. */

@@ -45,6 +45,15 @@ static inline td_tensor *t_shaped(td_tensor *t, const int64_t *size, int rank) {
     return same ? t : td_op_reshape(t, (td_ints){size, rank});
 }
 
+/* t, which may be NULL, with halves as f32: a rule of several steps rounds to a half
+ * once, at its end. */
+static inline td_tensor *t_wide(td_tensor *t) {
+    return t && td__is_half((td_dtype)t->dtype) ? td_op_to(t, TD_F32, false) : t;
+}
+static inline td_tensor *t_as(td_tensor *t, td_dtype dt) {
+    return t->dtype == dt ? t : td_op_to(t, dt, false);
+}
+
 /* A list argument; nothing becomes TD_ALL. */
 static inline td_ints t_ints(td_value v) {
     if (v.kind != TD_K_INTS) return TD_ALL;

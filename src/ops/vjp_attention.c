@@ -13,12 +13,6 @@ static td_tensor *saved(td_vjp *v, int i) {
     return v->in[i].kind == TD_K_TENSOR ? v->in[i].u.t : NULL;
 }
 
-/* Halves are computed in f32. */
-static td_tensor *wide(td_tensor *t) {
-    if (!t || !td__is_half((td_dtype)t->dtype)) return t;
-    return td_op_to(t, TD_F32, false);
-}
-
 static bool all_made(td_vjp *v) {
     for (int i = 0; i < v->info->s.n_in; i++)
         if (v->grad[i] && td_is_nil(v->grad[i])) return false;
@@ -40,9 +34,11 @@ bool td__vjp_flash_attention(td_vjp *v) {
             if (v->need[i]) v->grad[i] = d[i];
     }
     if (v->need[3]) {
-        td_attention      a = {v->cx, wide(q), wide(k), wide(mask), causal, scale};
-        td_attention_grad d = {wide(g), wide(val), wide(out), v->g[1]};
-        v->grad[3] = t_mul(td__attention_weights(&a, lse), td__attention_pull(&d));
+        td_attention a = {v->cx, t_wide(q), t_wide(k), t_wide(mask), causal, scale};
+        td_tensor   *p = td__attention_weights(&a, lse);
+        td_attention_grad d = {t_wide(g), t_wide(val), out, v->g[1]};
+        if (d.v != val) d.out = td_op_matmul(p, d.v); /* not rounded to a half */
+        v->grad[3] = t_mul(p, td__attention_pull(&d));
     }
     return all_made(v);
 }
@@ -80,15 +76,15 @@ static void through_scores(td_vjp *v, const td_attention *s, td_tensor *z) {
 }
 
 bool td__vjp_flash_attention_backward(td_vjp *v) {
-    td_tensor        *a = wide(v->g[0]), *b = wide(v->g[1]), *c = wide(v->g[2]);
+    td_tensor        *a = t_wide(v->g[0]), *b = t_wide(v->g[1]), *c = t_wide(v->g[2]);
     td_attention      s = {v->cx,
-                           wide(saved(v, QUERY)),
-                           wide(saved(v, KEY)),
-                           wide(saved(v, MASK)),
+                           t_wide(saved(v, QUERY)),
+                           t_wide(saved(v, KEY)),
+                           t_wide(saved(v, MASK)),
                            v->in[CAUSAL].u.i != 0,
                            td__value_f(v->in[SCALE])};
-    td_attention_grad d = {wide(saved(v, GRAD)), wide(saved(v, VALUE)),
-                           wide(saved(v, OUT)), saved(v, GRAD_LSE)};
+    td_attention_grad d = {t_wide(saved(v, GRAD)), t_wide(saved(v, VALUE)),
+                           t_wide(saved(v, OUT)), saved(v, GRAD_LSE)};
     td_tensor        *p = td__attention_weights(&s, saved(v, LSE)), *y = NULL;
     td_tensor        *u = score_pull(&s, a, b);
     if (u) {

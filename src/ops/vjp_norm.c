@@ -146,18 +146,21 @@ bool td__vjp_batch_norm_train(td_vjp *v) {
 
 /* out = (x - mean) r w + b with constant statistics. */
 bool td__vjp_batch_norm_eval(td_vjp *v) {
-    td_tensor    *x = saved(v, 0), *w = saved(v, 1), *g = v->g[0];
-    td_tensor    *var = td_op_add(saved(v, 4), v->in[5], td_value_int(1));
+    td_tensor *x = t_wide(saved(v, 0)), *w = t_wide(saved(v, 1)), *g = t_wide(v->g[0]);
+    td_tensor *var = td_op_add(t_wide(saved(v, 4)), v->in[5], td_value_int(1));
     td_norm_frame f;
     td__norm_frame(&f, TD_NORM_BATCH, x, 0);
     td__norm_frame_tensors(&f, TD_NORM_BATCH, x,
-                           (td_tensor *[]){saved(v, 3), td_op_rsqrt(var), w});
+                           (td_tensor *[]){t_wide(saved(v, 3)), td_op_rsqrt(var), w});
     if (v->need[0]) v->grad[0] = t_mul(g, f.w ? t_mul(f.rstd, f.w) : f.rstd);
     if (v->need[1])
         v->grad[1] = t_sum(t_mul(g, t_mul(t_sub(x, f.mean), f.rstd)), f.shared, false);
     if (v->need[2]) v->grad[2] = t_sum(g, f.shared, false);
-    for (int i = 0; i < 3; i++)
-        if (v->grad[i] && td_is_nil(v->grad[i])) return false;
+    for (int i = 0; i < 3; i++) {
+        if (!v->grad[i]) continue;
+        v->grad[i] = t_as(v->grad[i], v->in_meta[i]->dtype);
+        if (td_is_nil(v->grad[i])) return false;
+    }
     return true;
 }
 

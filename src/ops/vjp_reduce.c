@@ -261,15 +261,19 @@ bool td__vjp_logsumexp(td_vjp *v) {
 
 /* dx[i] = exp(x[i] - y[i]) S[i], S[i] = sum of g[k] exp(y[i] - y[k]) over k >= i, that
  * is S[i] = g[i] + exp(y[i] - y[i+1]) S[i+1]. No exponent is above 0, and no logarithm
- * of a gradient is taken, which would have no derivative at 0. */
+ * of a gradient is taken, which would have no derivative at 0. Of halves y is computed
+ * again: rounded to a half it is off by far more than the exponents allow. */
 bool td__vjp_logcumsumexp(td_vjp *v) {
     int64_t    dim = v->in[1].u.i;
-    td_tensor *x = v->in[0].u.t, *y = v->out[0];
+    bool       half = td__is_half(v->in_meta[0]->dtype);
+    td_tensor *x = t_wide(v->in[0].u.t);
+    td_tensor *y = half ? td_op_logcumsumexp(x, dim) : v->out[0];
     td_tensor *last = shifted(y, dim, -INFINITY);
     td_tensor *stays =
         td_op_logical_and(td_op_isinf(y), td_op_eq(y, td_value_tensor(last)));
     td_tensor *step =
         td_op_where(stays, td_value_float(0), td_value_tensor(t_sub(last, y)));
-    td_tensor *s = td_op__linear_scan(td_op_exp(step), v->g[0], dim, true);
-    return give(v, 0, t_mul(td_op_exp(t_sub(x, y)), s));
+    td_tensor *s = td_op__linear_scan(td_op_exp(step), t_wide(v->g[0]), dim, true);
+    s = t_mul(td_op_exp(t_sub(x, y)), s);
+    return give(v, 0, t_as(s, v->in_meta[0]->dtype));
 }
