@@ -177,6 +177,9 @@ bool td__decomp_attention(td_opcall *c) {
                            "query, key and value must have one dtype, got %s, %s, %s",
                            td__type_str(q), td__type_str(k), td__type_str(v));
     if (!sizes_fit(c)) return false;
+    double p = td__in_f(c, 4);
+    if (!(p >= 0 && p <= 1))
+        return td__op_fail(c, TD_E_ARG, "dropout_p must be from 0 to 1, got %g", p);
     if (td__in(c, 3) && td__in_bool(c, 5))
         return td__op_fail(c, TD_E_ARG, "give attn_mask or is_causal, not both");
     double scale = td__in_none(c, 6)

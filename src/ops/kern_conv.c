@@ -43,6 +43,9 @@ static bool read_sizes(td_opcall *c, td_conv *p, const int64_t *x, const int64_t
     p->n = x[0], p->c = x[1], p->h = x[2], p->w = x[3];
     p->o = w[0], p->kh = w[2], p->kw = w[3];
     if (!read_options(c, p)) return false;
+    if (td__dim_lt(p->o, 1))
+        return td__op_fail(c, TD_E_SHAPE, "weight %s has no output channels",
+                           td__sizes_str(4, w));
     if (td__dim_lt(p->kh, 1) || td__dim_lt(p->kw, 1))
         return td__op_fail(c, TD_E_SHAPE, "the kernel of weight %s is empty",
                            td__sizes_str(4, w));

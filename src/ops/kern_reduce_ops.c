@@ -199,9 +199,10 @@ bool td__kern_norm(td_opcall *c) {
     start(c, &r, 2, true);
     r.map = TD_MAP_ABS;
     r.k = r.power = p;
+    bool one = td__in(c, 0)->numel == c->out[0]->numel; /* of one element: |x| */
     if (isinf(p)) r.op = p > 0 ? TD_RED_MAX : TD_RED_MIN;
     else if (p == 0) r.map = TD_MAP_NONZERO;
-    else if (p != 1) {
+    else if (p != 1 && !one) {
         r.map = p == 2 ? TD_MAP_SQUARE : TD_MAP_POW;
         r.finish = root;
     }

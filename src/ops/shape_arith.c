@@ -232,7 +232,10 @@ bool td__shape_softshrink(td_opcall *c) {
     if (!(td__in_f(c, 1) >= 0))
         return td__op_fail(c, TD_E_ARG, "lambd must not be negative, got %g",
                            td__in_f(c, 1));
-    return td__shape_pointwise(c);
+    if (isinf(td__in_f(c, 1)))
+        return td__op_fail(c, TD_E_ARG, "lambd must be finite, got %g", td__in_f(c, 1));
+    return td__number_fits(c, 1, (td_dtype)td__in(c, 0)->dtype) &&
+           td__shape_pointwise(c);
 }
 
 bool td__shape_gelu(td_opcall *c) {
@@ -250,5 +253,10 @@ bool td__shape_hardtanh(td_opcall *c) {
         return td__op_fail(c, TD_E_ARG,
                            "min_val must not be greater than max_val, got %g and %g",
                            low, high);
+    if (!td__is_float((td_dtype)td__in(c, 0)->dtype) &&
+        !(isfinite(low) && isfinite(high)))
+        return td__op_fail(
+            c, TD_E_ARG,
+            "min_val and max_val of integers must be finite, got %g and %g", low, high);
     return td__shape_pointwise(c);
 }

@@ -120,6 +120,8 @@ static bool arange_size(td_opcall *c, bool ints, int64_t *n) {
         uint64_t count = span / width + (span % width != 0);
         *n = count < (uint64_t)TD_DIM_HUGE ? (int64_t)count : TD_DIM_HUGE;
     } else {
+        if (!isfinite(step))
+            return td__op_fail(c, TD_E_ARG, "step must be finite, got %g", step);
         double count = ceil((end - start) / step);
         *n = count < (double)TD_DIM_HUGE ? (int64_t)count : TD_DIM_HUGE;
     }

@@ -3,6 +3,8 @@
  * result: it is known when the op is called. */
 #include "ops/terms.h"
 
+#include <math.h>
+
 #include <string.h>
 
 static td_tensor *plus(td_tensor *a, double k) {
@@ -56,7 +58,9 @@ bool td__simpler_elu_backward(td_opcall *c) {
 bool td__simpler_hardtanh(td_opcall *c) {
     td_tensor *a = td__in(c, 0);
     td_value   low = c->in[1], high = c->in[2];
-    if (!td__is_float((td_dtype)a->dtype)) return set_out(c, td_op_clamp(a, low, high));
+    bool       nan = isnan(td__value_f(low)) || isnan(td__value_f(high));
+    if (nan || !td__is_float((td_dtype)a->dtype))
+        return set_out(c, td_op_clamp(a, low, high));
     td_tensor *r = td_op_where(td_op_ge(a, high), high, td_value_tensor(a));
     return set_out(c, td_op_where(td_op_le(a, low), low, td_value_tensor(r)));
 }
