@@ -1,6 +1,7 @@
 /* case_ways.c -- the ways a function can be executed: eagerly, which is the measure,
  * and those that must do the same. */
 #include "cli/case_run.h"
+#include "eager/node.h"
 #include "func/func.h"
 
 static bool call_eager(case_run *run, const td_graph *fn, const td_value *in,
@@ -33,6 +34,14 @@ static bool asks_tape(const td_graph *fn) {
         if (fn->nodes.v[i]->kind == TD_N_OP && fn->nodes.v[i]->op == TD_OP_detach_)
             return true;
     return false;
+}
+
+static bool sets_flags(const td_graph *fn) {
+    for (int i = 0; i < fn->nodes.n; i++)
+        if (fn->nodes.v[i]->kind == TD_N_OP &&
+            fn->nodes.v[i]->op == TD_OP_requires_grad_)
+            return true;
+    return asks_tape(fn);
 }
 
 /* Functionalizing asks the rules of ops, facts those of the tape. */
@@ -69,8 +78,25 @@ static bool is_partial(const case_run *run, td_value v) {
     return false;
 }
 
+/* A view that has not asked its base for a history since that was written: traces ask,
+ * and then it is no leaf any more. */
+static bool has_unasked(const td_graph *fn, const td_value *in) {
+    for (int i = 0; i < fn->inputs.n; i++) {
+        const td_tensor *t = in[i].kind == TD_K_TENSOR ? in[i].u.t : NULL;
+        if (t && t->creation == TD_MADE_PLAIN && td__is_behind(t) && !td__has_node(t))
+            return true;
+    }
+    return false;
+}
+
 bool case_functional_may(case_run *run, const td_graph *fn, const td_value *in) {
     bool partial = false;
+    if (sets_flags(fn) && has_unasked(fn, in))
+        return run->refused = true,
+               td__fail(fn->cx, TD_E_UNSUPPORTED,
+                        "@%s: changes requires_grad or detaches, and an argument is a "
+                        "view whose base has got a history since",
+                        fn->name);
     for (int i = 0; i < fn->inputs.n; i++) partial |= is_partial(run, in[i]);
     if (!partial || (!counts_places(fn) && !asks_tape(fn))) return true;
     run->refused = true;

@@ -128,7 +128,7 @@ static void give_state(pruning *p, const td_gnode *n, uint8_t state) {
 static bool prune_node(pruning *p, td_gnode *n) {
     look_at(p, n->in, n->n_in);
     td_gval *left = p->absent ? other_term(p, n) : NULL;
-    bool     zeros = left && is_zeros(p, left);
+    bool     zeros = left && p->state[left->id] == PLAIN; /* as gradients are linear */
     if (p->absent && !p->there && !zeros && !td__gnode_is_fixed(n)) {
         give_state(p, n, p->faint ? FAINT : ABSENT);
         return true;

@@ -274,8 +274,10 @@ static td_tensor *make_copy(td_faker *f, td_tensor *real) {
                    : n.lost                                ? copy_parted(f, real, n)
                                                            : copy_whole(f, real, n);
     if (!t || !copy_grad(f, real, t)) return NULL;
+    bool unasked = n.due && t->base && !td__has_node(real);
     bool behind = view && !n.due && real->seen != td__version(real); /* or would be */
-    if (n.lost || behind) t->seen = td_version(t) - 1;
+    if (unasked) td__clear_history(t);
+    if (n.lost || behind || unasked) t->seen = td_version(t) - 1;
     bool ok = hold(f, t, real) && td__ptrmap_put(&f->copies, real, t);
     return ok ? t : (td__fail_memory(f->cx), NULL);
 }
