@@ -84,10 +84,6 @@ td_tensor *td__fcall_zeros(const td_fcall *f, int i);
  * arrive. nil on failure. */
 td_tensor *td__vjp_zeros(const td_vjp *v, int i);
 
-/* What the tape notes of a call's views: the mode they were made in, which decides
- * whether they may be written later, and whether history passes them. */
-void td__mark_views(const td_opcall *c);
-
 /* ---- autocast (autocast.c) ---------------------------------------------- */
 
 /* What is on: 0 nothing, else one number per dtype. Part of what a program was captured

@@ -215,7 +215,9 @@ static bool takes_history(const td_opcall *c, int i) {
     return !(c->def->flags & TD_OPF_NESTS) || td__nested_grad(c, i);
 }
 
-void td__mark_views(const td_opcall *c) {
+/* Views remember the mode they were made in; it decides whether they may be
+ * written later. */
+static void mark_views(const td_opcall *c) {
     const td_ctx    *cx = c->cx;
     const td_tensor *src = c->in[c->info->view_of].u.t;
     td_creation      made = cx->inference                  ? TD_MADE_INFERENCE
@@ -234,7 +236,7 @@ void td__mark_views(const td_opcall *c) {
 static bool call_plain(td_mode *m, td_opcall *c) {
     if (!td__call_below(m, c)) return false;
     if (c->def->flags & TD_OPF_VIEW) {
-        td__mark_views(c);
+        mark_views(c);
         if (!c->info->differentiable) return true;
     }
     if (!td__recording(c->cx) || !any_needs(c)) return true;

@@ -377,11 +377,9 @@ static bool call_writer(td_func *f, td_opcall *c) {
 }
 
 /* Without the tape nobody says what requires grad, and some composites ask: eager's
- * max_pool1d has another layout then, a custom function may not write some views. */
+ * max_pool1d has another layout then. */
 static void note_grad(const td_opcall *c) {
     bool needs = false;
-    if (c->def->flags & TD_OPF_VIEW) td__mark_views(c);
-    if (!td__recording(c->cx) || !c->info->differentiable) return;
     for (int i = 0; i < c->n_in; i++) {
         const td_value *v = &c->in[i];
         needs |= v->kind == TD_K_TENSOR && td__needs_grad(v->u.t);
@@ -404,7 +402,7 @@ static bool func_call(td_mode *m, td_opcall *c) {
                      : c->def->flags & TD_OPF_VIEW ? call_view(f, c)
                                                    : call_plain(f, c);
     td__symenv_op_end(outer);
-    if (ok && f->alone) note_grad(c);
+    if (ok && f->alone && td__recording(f->cx) && c->info->differentiable) note_grad(c);
     return ok;
 }
 
