@@ -347,8 +347,9 @@ opinfo: all ## compare ops with PyTorch's OpInfo samples: PYTHON=python
 	$(Q)$(PYTHON) tools/oracle/opinfo/run.py
 
 # Every part of the grammar in every group of ways; a row and a column each.
-hunt: $(B)/fuzz/programs ## N=1000 random programs for each way and part of the grammar
-	@tools/hunt.sh $(B)/fuzz/programs $(if $(filter file,$(origin N)),1000,$(N)) $(SEED) $(B)/fuzz/hunt
+hunt: $(B)/fuzz/programs ## N=22000 random programs for each way, spread over the grammar; WAYS=
+	@tools/hunt.sh $(B)/fuzz/programs $(if $(filter file,$(origin N)),22000,$(N)) $(SEED) \
+	    $(B)/fuzz/hunt $(WAYS)
 
 fuzz: build/fuzz/programs ## fuzz for N=60 seconds in all, replaying the kept inputs first
 	@if tools/fuzz.sh can; then \

@@ -153,6 +153,7 @@ bool td__kernels_find(td_ctx *cx, td_kernel *k, int n);
  * are replayed. Release compiles all that was noted in one go, where later calls find
  * it. One thread at a time; false after td__fail. */
 void td__kernels_hold(void);
+int  td__kernels_loaded(void); /* how many different ones there are */
 bool td__kernels_release(td_ctx *cx);
 
 #endif

@@ -318,6 +318,13 @@ static bool note(td_ctx *cx, const td_kernel *k) {
     return td__fail_memory(cx);
 }
 
+int td__kernels_loaded(void) {
+    pthread_mutex_lock(&lock);
+    int n = all.n;
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
 void td__kernels_hold(void) { held.on = true; }
 
 bool td__kernels_release(td_ctx *cx) {

@@ -109,6 +109,7 @@ static void report(double seconds) {
            (long long)n_done, seconds, (double)n_done / (seconds > 0 ? seconds : 1),
            (long long)n_agree, (long long)n_fail, (long long)n_refused,
            (long long)n_bad);
+    if (td__kernels_loaded()) printf("%d kernels\n", td__kernels_loaded());
     if (n_rounds) printf("%lld round otherwise\n", (long long)n_rounds);
     for (int i = 0; i < refusals.n; i++)
         printf("refused %6lld  %s (seed %llu)\n", (long long)refusals.v[i].n,
@@ -249,19 +250,58 @@ static int replay(int argc, char **argv) {
     return bad;
 }
 
+/* ---- parts of the grammar ----------------------------------------------- */
+
+static const char *const parts[] = {"closed",    "hooks", "checkpoint", "autocast",
+                                    "custom",    "grads", "module",     "masks",
+                                    "functions", "all"};
+enum { N_PARTS = sizeof parts / sizeof *parts };
+
+/* --with=closed,hooks or --with=all */
+static bool with(const char *words) {
+    for (size_t i = 0; *words; i = 0) {
+        size_t n = strcspn(words, ",");
+        while (i < N_PARTS && (strncmp(words, parts[i], n) || parts[i][n])) i++;
+        if (i == N_PARTS) return false;
+        prog_with |= strcmp(parts[i], "all") ? 1u << i : (unsigned)PROG_ALL;
+        words += n + (words[n] == ',');
+    }
+    return true;
+}
+
 /* ---- as a test ---------------------------------------------------------- */
 
-enum { SMOKE = 1000, SMOKE_QUICK = 200 };
+enum { SMOKE = 1000, SMOKE_PART = 100, SMOKE_WIDE = 300, QUICK = 5 };
+
+/* A fixed stretch of seeds, up to the first program that disagrees. */
+static int stretch(const char *part, const char *way, bool wide, int n) {
+    static uint64_t seed = 1;
+    if (getenv("TD_TEST_QUICK")) n /= QUICK;
+    prog_with = 0;
+    prog_only = way;
+    prog_wide = wide;
+    with(part);
+    for (int i = 0; i < n && n_bad == 0; i++) one_seed(seed + (uint64_t)i);
+    seed += SMOKE;
+    return n;
+}
+
+/* Plain programs in every way, then each part, then all at once for many sizes. */
+static int stretches(void) {
+    int n = stretch("", NULL, false, SMOKE);
+    for (int i = 0; i < N_PARTS; i++) n += stretch(parts[i], NULL, i % 2, SMOKE_PART);
+    return n + stretch("all", "dynamic", true, SMOKE_WIDE);
+}
 
 static int by_name(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The kept programs whose name has `word` in it, then a fixed stretch of seeds. */
+/* The kept programs whose name has `word` in it, then fixed stretches of seeds. */
 static int run_as_test(const char *word) {
     static char *paths[4096];
     char         path[512];
-    int          n = 0, most = getenv("TD_TEST_QUICK") ? SMOKE_QUICK : SMOKE;
+    int          n = 0;
     DIR         *d = opendir(KEPT);
     for (struct dirent *e; d && (e = readdir(d)) && n < 4096;) {
         size_t len = strlen(e->d_name);
@@ -275,9 +315,8 @@ static int run_as_test(const char *word) {
     int bad = replay(n, paths);
     for (int i = 0; i < n; i++) free(paths[i]);
     if (!word || strstr("programs", word)) {
-        for (int i = 0; i < most && n_bad == 0; i++) one_seed((uint64_t)(i + 1));
+        n += stretches();
         report(0);
-        n += most;
     }
     printf("%d passed, %d failed\n", n - bad - (int)n_bad, bad + (int)n_bad);
     return bad != 0 || n_bad != 0;
@@ -290,25 +329,8 @@ static const char help[] =
     "                [--way=[!]WORD,...] [--wide] [--public] [--coverage]\n"
     "                [--print] [--batch=N] [--with=PART,...]\n"
     "       programs [--way=[!]WORD,...] --replay FILE...\n"
-    "       programs [WORD]    the kept programs, then a fixed stretch of seeds\n"
+    "       programs [WORD]    the kept programs, then fixed stretches of seeds\n"
     "Random programs, run eagerly and in every other way; see docs/testing.md.\n";
-
-/* --with=closed,hooks or --with=all */
-static bool with(const char *words) {
-    static const char *const parts[] = {"closed",    "hooks", "checkpoint", "autocast",
-                                        "custom",    "grads", "module",     "masks",
-                                        "functions", "all"};
-    for (size_t i = 0; *words; i = 0) {
-        size_t n = strcspn(words, ",");
-        while (i < sizeof parts / sizeof *parts &&
-               (strncmp(words, parts[i], n) || parts[i][n]))
-            i++;
-        if (i == sizeof parts / sizeof *parts) return false;
-        prog_with |= strcmp(parts[i], "all") ? 1u << i : (unsigned)PROG_ALL;
-        words += n + (words[n] == ',');
-    }
-    return true;
-}
 
 static bool number(const char *arg, const char *name, int64_t *to) {
     size_t n = strlen(name);
