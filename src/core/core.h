@@ -284,7 +284,8 @@ struct td_mode {
     bool first;      /* hears before all others, whenever those are pushed */
     /* Takes over the call of a custom function (eager.h); NULL: it runs as it is. */
     bool (*function)(td_mode *m, const td_fncall *call);
-    /* Whose gradient is asked for when t's is; NULL: t's. nil after td__fail. */
+    /* What stands for t, a real tensor, in a captured body; NULL: t itself. nil after
+     * td__fail. */
     td_tensor *(*stand_in)(td_mode *m, td_tensor *t);
     /* The copy whose sizes and flags a body reads as those of t, a real tensor; NULL:
      * t itself. */

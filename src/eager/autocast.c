@@ -104,6 +104,7 @@ static bool cast_widest(td_opcall *c) {
 
 static bool autocast_call(td_mode *m, td_opcall *c) {
     td_autocast *a = of(c->cx);
+    if (a->on && !td__call_as_recorded(m, c)) return false;
     if (a->on) switch ((td_cast)c->def->autocast) {
         case TD_CAST_NONE:
             /* graphs among the arguments were captured with their casts inside */

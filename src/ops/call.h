@@ -21,5 +21,8 @@ bool td__call_parts(td_opcall *c);
 /* The same for any op whose row has_simpler, and for the modes from m on: results look
  * as the op's own do. */
 bool td__call_simpler(td_mode *m, td_opcall *c);
+/* In a captured body, real tensors among the arguments become the copies the recorder
+ * below m has of them: those have the sizes, flags and versions the body has made. */
+bool td__call_as_recorded(td_mode *m, td_opcall *c);
 
 #endif

@@ -122,10 +122,35 @@ static bool run_simpler(td_opcall *c) {
     return ok;
 }
 
+static bool list_as_recorded(td_mode *by, td_opcall *c, td_value *v) {
+    td_tensor **ts = td__arena_alloc(&c->cx->scratch, sizeof *ts * (v->n + 1));
+    if (!ts) return td__fail_memory(c->cx);
+    for (uint32_t k = 0; k < v->n; k++) {
+        ts[k] = v->u.ts[k] ? by->stand_in(by, v->u.ts[k]) : NULL;
+        if (ts[k] && td_is_nil(ts[k])) return false;
+    }
+    v->u.ts = ts;
+    return true;
+}
+
+bool td__call_as_recorded(td_mode *m, td_opcall *c) {
+    td_mode *by = c->cx->fake ? m->below : NULL;
+    while (by && !by->stand_in) by = by->below;
+    for (int i = 0; by && i < c->n_in; i++) {
+        td_value *v = &c->in[i];
+        if (v->kind == TD_K_TENSORS && !list_as_recorded(by, c, v)) return false;
+        if (v->kind != TD_K_TENSOR) continue;
+        v->u.t = by->stand_in(by, v->u.t);
+        if (td_is_nil(v->u.t)) return false;
+    }
+    return true;
+}
+
 bool td__call_simpler(td_mode *m, td_opcall *c) {
     td_ctx  *cx = c->cx;
     td_mode *top = cx->top;
     bool     own = c->def->simpler_fn || c->info->simpler, ok = false;
+    if (!td__call_as_recorded(m, c)) return false;
     cx->top = m;
     if (c->info->composite) ok = td__call_parts(c);
     else if (td__scope_push(cx)) ok = finish(c, own ? run_simpler(c) : run_twin(c));

@@ -309,6 +309,40 @@ TEST(a_program_belongs_to_the_state_it_was_captured_in) {
     td_close(cx);
 }
 
+typedef struct outer {
+    td_tensor *x, *w;
+} outer;
+
+/* Closes over a weight, which it writes and makes larger by a dim. */
+static bool closing_body(td_call *c) {
+    td_ctx      *cx = td_call_ctx(c);
+    const outer *o = td_call_env(c);
+    td_tensor   *a = td_mm(o->x, o->w);
+    td_grad_mode was = td_no_grad_begin(cx);
+    td_mul_(o->w, 3);
+    td_unsqueeze_(o->x, 0);
+    td_no_grad_end(cx, was);
+    td_tensor *b = td_einsum("aij,jk->ik", TD_LIST(o->x, o->w));
+    return td_return(c, a, b);
+}
+
+TEST(a_body_is_cast_with_what_it_has_made_of_outer_tensors) {
+    td_ctx    *cx = td_open();
+    td_tensor *y[2];
+    outer      o = {td_ones(cx, TD_SHAPE(2, 2)), td_ones(cx, TD_SHAPE(2, 2))};
+    td_requires_grad_(o.w);
+    td_config_set(cx, "backend", "interp");
+    td_fn           *f = td_aot_function(cx, closing_body, &o, NULL);
+    td_autocast_mode was = td_autocast_begin(cx, TD_BF16);
+    CHECK(td_invoke(f, TD_ARGS(td_ones(cx, TD_SHAPE(1))), y, 2));
+    td_autocast_end(cx, was);
+    CHECK_OK(cx);
+    CHECK(td_dtype_of(y[0]) == TD_BF16 && td_dtype_of(y[1]) == TD_BF16);
+    CHECK(td_item(td_mean(y[0])) == 2 && td_item(td_mean(y[1])) == 6);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
 /* ---- graphs ------------------------------------------------------------- */
 
 static const char graph[] = "func @f(%x: f32[2,2], %w: f32[2,2]) {\n"
