@@ -175,6 +175,11 @@ static int check_arg(td_opcall *c, int i) {
                 return check_tensor(c, p, v->u.t);
         } else *v = td_value_none();
     }
+    if (v->kind == TD_K_INTS && v->n > INT32_MAX) {
+        td__op_fail(c, TD_E_ARG, "argument %s is a list of %d integers", p->name,
+                    (int)v->n);
+        return -1;
+    }
     if (v->kind == TD_K_INTS && !v->u.ints && !v->n && p->type == TD_T_OPT_INTS)
         *v = td_value_none();
     if (v->kind == TD_K_NONE && p->has_default && p->def.kind != TD_K_NONE) *v = p->def;

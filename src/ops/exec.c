@@ -169,7 +169,8 @@ static bool may_write(td_opcall *c, const td_param *p, td_tensor *t) {
             "memory (an expanded view?); clone it first",
             td__type_str(t));
     bool apart = pure->flags & TD_OPF_APART;
-    for (int i = 0; i < c->n_in; i++)
+    int  n = pure->flags & TD_OPF_NUMBER ? c->n_in - 1 : c->n_in;
+    for (int i = 0; i < n; i++)
         if (&c->info->s.in[i] != p && !may_read_beside(c, i, t, apart)) return false;
     return true;
 }
@@ -214,8 +215,10 @@ static bool exec_twin(td_opcall *c) {
     c->def = pure; /* shape rules and kernels look at the twin's flags */
     bool ok = pure->shape(c) && result_fits(c, self);
     if (ok && !td__call_is_fake(c)) {
-        bool direct = pure->flags & TD_OPF_POINTWISE ||
-                      (pure->flags & TD_OPF_WRITES_OK && !read_elsewhere(c, self));
+        bool direct =
+            (pure->flags & TD_OPF_POINTWISE && !(pure->flags & TD_OPF_NUMBER)) ||
+            (pure->flags & (TD_OPF_POINTWISE | TD_OPF_WRITES_OK) &&
+             !read_elsewhere(c, self));
         if (direct) {
             c->out[0] = self;
             ok = pure->cpu(c);

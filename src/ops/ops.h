@@ -39,6 +39,9 @@ enum {
         1 << 17, /* pointwise: result and computation in in[0]'s dtype */
     TD_OPF_SHARE =
         1 << 18, /* takes over in[0]'s bytes, which nobody else sees: no view */
+    TD_OPF_NUMBER =
+        1 << 19, /* its last argument is a number or a 0-dim tensor, which is
+                              * read as a number before anything is written */
     TD_OPF_UNIFORM = 1 << 20, /* may write elements that share their place */
     TD_OPF_DRAWS = 1 << 21,   /* composite: some of its parts may draw */
     TD_OPF_FILLS = 1 << 22,   /* gives every element the same value */
@@ -240,7 +243,7 @@ td_tensor             *td__call1(td_ctx *cx, td_op op, const td_value *in,
  * NULL where a tensor must be), which td__call reports to stderr. */
 td_ctx                *td__args_ctx(const td_value *in, int n);
 static inline td_value td__value_ints(td_ints l) {
-    td_value v = {TD_K_INTS, (uint32_t)(l.n < 0 ? 0 : l.n), {0}};
+    td_value v = {TD_K_INTS, (uint32_t)l.n, {0}}; /* bind refuses a negative n */
     v.u.ints = l.v;
     return v;
 }

@@ -379,6 +379,39 @@ TEST(an_expanded_tensor_cannot_be_written) {
     td_close(cx);
 }
 
+/* A 0-dim value is read as a number first: it may be an element of what is written. */
+TEST(a_fill_takes_an_element_of_the_written_tensor) {
+    td_ctx    *cx = td_open();
+    bool       on[4] = {true, false, true, false};
+    td_tensor *mask = td_from(cx, TD_BOOL, TD_SHAPE(4), on);
+    td_tensor *at = td_from(cx, TD_I64, TD_SHAPE(2), (int64_t[]){0, 2});
+
+    for (int k = 0; k < 4; k++) {
+        double     v = k + 1;
+        td_tensor *x = td_arange(cx, 1.0, 5.0), *y = td_clone(x), *z = td_clone(x);
+        td_fill_(x, td_select(x, 0, k));
+        CHECK_VALUES(x, v, v, v, v);
+        td_masked_fill_(y, mask, td_select(y, 0, k));
+        CHECK_VALUES(y, v, 2, v, 4);
+        td_index_fill_(z, 0, at, td_select(z, 0, k));
+        CHECK_VALUES(z, v, 2, v, 4);
+    }
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
+TEST(a_list_with_a_negative_count_is_refused) {
+    td_ctx       *cx = td_open();
+    int64_t       size[2] = {2, 3};
+    const td_ints short_list = {size, -1}, none = {NULL, -5};
+    CHECK(td_is_nil(td_op_zeros(cx, short_list, TD_F32)));
+    CHECK_FAILS(cx, TD_E_ARG, "argument size is a list of -1 integers");
+    CHECK(
+        td_is_nil(td_op_sum(td_ones(cx, TD_SHAPE(2, 3)), none, false, TD_DTYPE_NONE)));
+    CHECK(td_error(cx) == TD_E_ARG);
+    td_close(cx);
+}
+
 TEST(a_partial_overlap_is_refused_and_a_full_one_taken) {
     td_ctx    *cx = td_open();
     td_tensor *x = td_arange(cx, 0.0, 6.0), *m = td_view(x, TD_SHAPE(2, 3));
