@@ -343,8 +343,8 @@ judge: all $(B)/fuzz/programs ## compare programs with PyTorch: PYTHON=python N=
 	$(Q)$(PYTHON) tools/oracle/judge.py --seed=$(SEED) --count=$(if $(filter file,$(origin N)),1000,$(N)) \
 	    --save=$(B)/judge tests/cases tests/corpus
 
-opinfo: all ## compare ops with PyTorch's OpInfo samples: PYTHON=python
-	$(Q)$(PYTHON) tools/oracle/opinfo/run.py
+opinfo: all ## compare ops with PyTorch's OpInfo samples: PYTHON=python RESUME=1 OPS='pow'
+	$(Q)$(PYTHON) tools/oracle/opinfo/run.py --jobs $(shell nproc) $(if $(RESUME),--resume) $(OPS)
 
 # Every part of the grammar in every group of ways; a row and a column each.
 hunt: $(B)/fuzz/programs ## N=22000 random programs for each way, spread over the grammar; WAYS=

@@ -143,7 +143,10 @@ void td__store_f(td_dtype dt, void *p, double v) {
     case TD_F16: memcpy(p, &(uint16_t){float_to_half(f)}, 2); break;
     case TD_BF16: memcpy(p, &(uint16_t){float_to_bf16(f)}, 2); break;
     case TD_BOOL: *(uint8_t *)p = v != 0; break;
-    default: store_int(dt, p, trunc_to_int(v)); break;
+    case TD_I64: store_int(dt, p, trunc_to_int(v)); break;
+    default: /* by way of i32, as casts of whole tensors go (docs/numerics.md) */
+        store_int(dt, p, v > -0x1p31 - 1 && v < 0x1p31 ? (int64_t)v : INT32_MIN);
+        break;
     }
 }
 

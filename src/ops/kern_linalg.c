@@ -79,8 +79,9 @@ bool td__shape_dot(td_opcall *c) {
     return true;
 }
 
-/* self (argument 0) broadcasts to the product; beta and alpha are 3 and 4. */
-static bool shape_add_form(td_opcall *c) {
+/* self (argument 0) broadcasts to the product; beta and alpha are 3 and 4. They
+ * fit the dtype of computation, f32 for halves; for addmv, as in ATen, a half itself. */
+static bool shape_add_form(td_opcall *c, bool half) {
     const td_tensor *self = td__in(c, 0);
     int64_t          stride[TD_MAX_RANK];
     if (!same_dtype(c, 0, 1)) return false;
@@ -89,16 +90,19 @@ static bool shape_add_form(td_opcall *c) {
                            "self %s does not broadcast to the product %s",
                            td__type_str(self),
                            td__sizes_str(c->meta[0].rank, c->meta[0].size));
-    td_dtype dt = (td_dtype)self->dtype, number = td__is_half(dt) ? TD_F32 : dt;
+    td_dtype dt = (td_dtype)self->dtype;
+    td_dtype number = td__is_half(dt) && !half ? TD_F32 : dt;
     return td__number_fits(c, 3, number) && td__number_fits(c, 4, number);
 }
 
-bool td__shape_addmm(td_opcall *c) { return shape_product(c, 1) && shape_add_form(c); }
+bool td__shape_addmm(td_opcall *c) {
+    return shape_product(c, 1) && shape_add_form(c, false);
+}
 bool td__shape_baddbmm(td_opcall *c) {
-    return shape_batch_product(c, 1) && shape_add_form(c);
+    return shape_batch_product(c, 1) && shape_add_form(c, false);
 }
 bool td__shape_addmv(td_opcall *c) {
-    return shape_vector_product(c, 1) && shape_add_form(c);
+    return shape_vector_product(c, 1) && shape_add_form(c, true);
 }
 
 /* ---- kernels ------------------------------------------------------------ */

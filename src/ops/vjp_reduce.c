@@ -166,9 +166,10 @@ static td_tensor *two_over(td_tensor *g, int64_t count, double less) {
     return t_mul(g, t_div(two, n));
 }
 
-/* 2 / (n - correction) * g * (self - mean); args: dim, correction, keepdim. */
+/* 2 / (n - correction) * g * (self - mean); args: dim, correction, keepdim. Of halves in
+ * f32, for the caller to round. */
 static td_tensor *var_grad(td_vjp *v, td_tensor *g) {
-    td_tensor *x = v->in[0].u.t;
+    td_tensor *x = t_wide(v->in[0].u.t);
     td_value   dim = v->in[1];
     bool       all = dim.kind == TD_K_NONE || x->rank == 0;
     int64_t    count = reduced_count(v, dim);
@@ -186,22 +187,30 @@ static td_tensor *var_grad(td_vjp *v, td_tensor *g) {
 /* The gradient of the variance from that of its root; 0 where the root is 0. */
 static td_tensor *std_grad(td_tensor *g, td_tensor *std) {
     td_tensor *zero = td_op_eq(std, td_value_int(0));
-    return td_op_masked_fill(t_div(g, t_scale(std, 2)), zero, td_value_int(0));
+    td_tensor *twice = t_scale(t_wide(std), 2);
+    return td_op_masked_fill(t_div(t_wide(g), twice), zero, td_value_int(0));
 }
 
-bool td__vjp_var(td_vjp *v) { return give(v, 0, var_grad(v, v->g[0])); }
+static bool give_rounded(td_vjp *v, td_tensor *g) {
+    return give(v, 0, t_as(g, v->in_meta[0]->dtype));
+}
+
+bool td__vjp_var(td_vjp *v) { return give_rounded(v, var_grad(v, t_wide(v->g[0]))); }
 
 bool td__vjp_std(td_vjp *v) {
-    return give(v, 0, var_grad(v, std_grad(v->g[0], v->out[0])));
+    return give_rounded(v, var_grad(v, std_grad(v->g[0], v->out[0])));
 }
 
 static bool with_mean(td_vjp *v, td_tensor *g_var) {
     td_tensor *g = g_var ? var_grad(v, g_var) : NULL;
-    if (v->g[1]) g = t_join(g, mean_grad(v, v->g[1], v->in[1], (v->in[3].u.i != 0)));
-    return !g || give(v, 0, g);
+    if (v->g[1])
+        g = t_join(g, mean_grad(v, t_wide(v->g[1]), v->in[1], (v->in[3].u.i != 0)));
+    return !g || give_rounded(v, g);
 }
 
-bool td__vjp_var_mean(td_vjp *v) { return with_mean(v, v->g[0]); }
+bool td__vjp_var_mean(td_vjp *v) {
+    return with_mean(v, v->g[0] ? t_wide(v->g[0]) : NULL);
+}
 
 bool td__vjp_std_mean(td_vjp *v) {
     return with_mean(v, v->g[0] ? std_grad(v->g[0], v->out[0]) : NULL);

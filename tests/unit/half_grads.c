@@ -90,6 +90,9 @@ static td_tensor *evaluated_batch_norm(td_tensor *const *x) {
     return td_op_batch_norm(x[0], x[1], x[2], mean, var, false, 0.1, 0.5);
 }
 static td_tensor *running_sum(td_tensor *const *x) { return td_logcumsumexp(x[0], 1); }
+static td_tensor *deviation(td_tensor *const *x) {
+    return td_op_std(x[0], TD_DIMS(1), td_value_int(1), false);
+}
 static td_tensor *logits(td_tensor *const *x) {
     return td_op_bce_with_logits(x[0], x[1], x[2], NULL, "sum");
 }
@@ -97,6 +100,7 @@ static td_tensor *logits(td_tensor *const *x) {
 TEST(half_gradients_of_rules_in_several_steps_round_once) {
     check_once("batch_norm", evaluated_batch_norm,
                (operand[]){{{8, 2, 5}, 3}, {{2}, 1}, {{2}, 1}}, 3);
+    check_once("std", deviation, (operand[]){{{5, 16}, 2}}, 1);
     check_once("logcumsumexp", running_sum, (operand[]){{{5, 16}, 2}}, 1);
     check_once("bce_with_logits", logits,
                (operand[]){{{8, 8}, 2}, {{8, 8}, 2}, {{1, 8}, 2}}, 3);

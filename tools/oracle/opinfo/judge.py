@@ -67,9 +67,9 @@ def rounds_alike(errors):
                 and ours.abs().max() <= 4 * theirs.abs().max())
 
 
-def compare_values(what, got, want, exact):
+def compare_values(what, got, want, exact, eps=0):
     """Raises Difference unless got is want within tolerance, or as near as PyTorch is to
-    exact(), the same computed in f64."""
+    exact(), the same computed in f64; eps is that of the least exact argument."""
     if got.numel() == 0 or got.numel() > MOST_READ:
         return "agree"
     if not want.dtype.is_floating_point:
@@ -91,7 +91,7 @@ def compare_values(what, got, want, exact):
     if e is not None and e.shape == w.shape:
         ours, theirs = error_of(g[bad], e[bad]), error_of(w[bad], e[bad])
         if ours[0] <= theirs[0] and ours[1] <= max(2 * theirs[1],
-                                                   4 * torch.finfo(want.dtype).eps):
+                                                   4 * torch.finfo(want.dtype).eps, 2 * eps):
             return "rounding"
         if rounds_alike([(g - e, w - e)]):
             return "rounding"
@@ -201,7 +201,9 @@ class Run:
                 return
             if want.dim():
                 got, want, exact = got.flatten().sort()[0], want.flatten().sort()[0], None
-        self.rounded |= compare_values(what, got, want, exact) == "rounding"
+        eps = max([torch.finfo(t.dtype).eps for t in self.tensors if t.is_floating_point()],
+                  default=0)
+        self.rounded |= compare_values(what, got, want, exact, eps) == "rounding"
 
     def free_order(self):
         """Whether which index belongs to a value, or the order of values, is the library's."""

@@ -15,6 +15,7 @@ import fnmatch
 import json
 import os
 import random
+import re
 import resource
 import signal
 import sys
@@ -42,7 +43,7 @@ from judge import Difference, Run, tensors_of  # noqa: E402
 from mapping import OPS  # noqa: E402
 
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16, "i64": torch.int64, "bool": torch.bool,
-          "u8": torch.uint8}
+          "u8": torch.uint8, "f64": torch.float64, "f16": torch.float16, "i32": torch.int32}
 KINDS = ("sample", "noncontiguous", "inplace", "error", "changed", "compiled", "dynamic")
 SAMPLE_SECONDS = 20  # processor time of one sample
 NOT_COMPARED = ("unsupported", "no samples", "PyTorch crash", "PyTorch hang")
@@ -58,7 +59,7 @@ def changed_tensor(t, rng):
     t = t.detach()
     way = rng.randrange(9)
     if way == 0:
-        return t.to(rng.choice(list(DTYPES.values()) + [torch.float64, torch.int32]))
+        return t.to(rng.choice(list(DTYPES.values())))
     if way == 1:
         return t.unsqueeze(0)
     if way == 2:
@@ -120,10 +121,10 @@ def samples(op, dtype, kind, most):
         found = [e.sample_input for e in op.error_inputs("cpu")]
     else:
         found = list(op.sample_inputs("cpu", dtype, requires_grad=grads and kind != "changed"))
+    step = -(-len(found) // most)
+    found = found[::max(1, step)]
     if kind == "noncontiguous":
         found = [s.noncontiguous() for s in found]
-    step = max(1, len(found) // most)
-    found = found[::step][:most]
     if kind == "changed":
         found = [changed(s, rng) for s in found for _ in range(3)]
     small = lambda s: sum(t.numel() for t in tensors_of(s.input, s.args, s.kwargs))  # noqa: E731
@@ -260,20 +261,26 @@ def judge_ops(library, chosen, options):
 # ---- the report
 
 def read_classes():
-    """[(op, kind, outcome, message, reason)] of classes.txt, the first four as patterns."""
+    """[(op, kind, outcome, message, class)] of classes.txt, the first four as patterns; the page
+    of differences has a heading for every class."""
     rows = []
     for line in open(os.path.join(HERE, "classes.txt")):
         if line.strip() and not line.startswith("#"):
-            rows.append([c.strip() for c in line.split("|")])
+            rows.append(tuple(c.strip() for c in line.split("|")))
+    page = open(os.path.join(ROOT, "docs/differences.md")).read()
+    documented = set(re.findall(r"^#### (\S+)$", page, re.M))
+    if documented != {row[-1] for row in rows}:
+        raise SystemExit(f"classes.txt and docs/differences.md name different classes: "
+                         f"{sorted(documented ^ {row[-1] for row in rows})}")
     return rows
 
 
-def class_of(rows, name, kind, r):
-    for op, k, outcome, message, reason in rows:
+def row_of(rows, name, kind, r):
+    for row in rows:
+        op, k, outcome, message, _ = row
         if (fnmatch.fnmatch(name, op) and fnmatch.fnmatch(kind, k)
-                and fnmatch.fnmatch(r["outcome"], outcome)
-                and (message == "*" or message in r["why"])):
-            return reason
+                and fnmatch.fnmatch(r["outcome"], outcome) and message in r["why"]):
+            return row
     return None
 
 
@@ -282,18 +289,19 @@ def log_path(options, name):
 
 
 def report(chosen, options):
-    """Prints differences without a class and the tables; the number of such differences."""
+    """Prints differences without a class and the tables; the number of such differences and of
+    rows that a whole run did not need."""
     rows = read_classes()
-    counts, classes, unexplained = collections.Counter(), collections.Counter(), 0
+    counts, used, unexplained = collections.Counter(), collections.Counter(), 0
     for name, _ in chosen:
         for r in read_log(log_path(options, name))[0].values():
             kind = r["key"].split()[1]
             counts[kind, r["outcome"]] += 1
             if r["outcome"] in SAME:
                 continue
-            reason = class_of(rows, name, kind, r)
-            if reason is not None:
-                classes[reason] += 1
+            row = row_of(rows, name, kind, r)
+            if row is not None:
+                used[row] += 1
                 counts[kind, "class"] += 1
             else:
                 unexplained += 1
@@ -307,15 +315,22 @@ def report(chosen, options):
         print(f"| {kind} | {sum(row.values())} | {compared} | {row.get('agree', 0)} | "
               f"{row.get('rounding', 0)} | {counts[kind, 'class']} | "
               f"{sum(row.values()) - same - counts[kind, 'class']} |")
-    for reason, n in classes.most_common():
-        print(f"{n} differences: {reason}")
+    print("\n| class | ops | differences |\n| --- | --- | --: |")
+    for c in dict.fromkeys(row[-1] for row in rows if used[row]):
+        mine = [row for row in rows if row[-1] == c and used[row]]
+        ops = ", ".join(dict.fromkeys(f"`{row[0]}`" for row in mine))
+        print(f"| {c} | {ops} | {sum(used[row] for row in mine)} |")
+    idle = [] if options.ops else [row for row in rows if not used[row]]
+    for row in idle:
+        print("a row of classes.txt without a difference: " + " | ".join(row))
     print(f"{len(chosen)} OpInfos, {unexplained} unexplained differences")
-    return unexplained
+    return unexplained + len(idle)
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--samples", type=int, default=12, help="of an op, dtype and kind")
+    parser.add_argument("--samples", type=int, default=200,
+                        help="of an op, dtype and kind, at most")
     parser.add_argument("--jobs", type=int, default=1, help="processes at a time")
     parser.add_argument("--memory", type=int, default=4096, help="MiB for one process")
     parser.add_argument("--logs", default=os.path.join(ROOT, "build/opinfo"))
