@@ -33,16 +33,6 @@ static td_tensor *view_of(td_tensor *t, const td_geom *g) {
                             (td_ints){g->stride, g->rank}, td_value_int(g->offset));
 }
 
-/* The whole storage as a list of elements like those of t. */
-static td_tensor *flat_over(const td_tensor *t, td_storage *st) {
-    td_meta m = {.dtype = (td_dtype)t->dtype, .rank = 1};
-    m.size[0] = (int64_t)st->bytes / td__dtype_bytes[m.dtype];
-    m.stride[0] = 1;
-    m.strided = true;
-    td_tensor *flat = td__tensor_over(t->cx, st, &m);
-    return flat ? flat : td_nil(t->cx);
-}
-
 static td_storage *copy_bytes(const td_tensor *t) {
     td_storage *st = td__storage_make(t->st->bytes, false);
     if (!st) return td__fail_memory(t->cx), NULL;
@@ -50,31 +40,30 @@ static td_storage *copy_bytes(const td_tensor *t) {
     return st;
 }
 
-/* Elements, place and history of t, in bytes of its own. Where elements share places
- * it is a view: a gradient could not be laid out so. */
-static td_tensor *copy_of(td_tensor *t) {
-    td_meta     m;
-    td_geom     g = {(td_dtype)t->dtype, t->rank, t->offset, t->size, t->stride};
-    td_storage *st = copy_bytes(t);
-    if (!st) return NULL;
-    td__tensor_meta(t, &m);
-    td_tensor *c = td__tensor_over(t->cx, st, &m);
-    td_tensor *v = c && td__overlaps_itself(c) ? view_of(flat_over(t, st), &g) : c;
-    td__storage_drop(st);
-    return v && put(v, t) ? v : NULL;
-}
-
-/* The same of a result, which is let go: the copy takes its place in the history. */
+/* Elements, geometry and place in the history of t, in bytes of its own. */
 static td_tensor *stand_in(td_tensor *t) {
     td_edge     e = {0};
     td_storage *st = copy_bytes(t);
-    bool        ok = st && (!td__has_node(t) || td__edge_of(t, &e));
+    bool        ok = st && (!td__needs_grad(t) || td__edge_of(t, &e));
     td_tensor  *c = ok ? td__tensor_alias(t->cx, t) : NULL;
     if (c) td__tensor_set_storage(c, st);
     if (c && e.node && !td__set_history(c, e.node, e.nr)) c = NULL;
     if (e.node) td__node_drop(e.node);
     td__storage_drop(st);
     return c;
+}
+
+/* The same by a copy, which is an op of its own; not where elements share places, each
+ * of which would get the gradient of all. */
+static td_tensor *copy_of(td_tensor *t) {
+    td_meta m;
+    if (td__overlaps_itself(t)) return stand_in(t);
+    td_storage *st = copy_bytes(t);
+    if (!st) return NULL;
+    td__tensor_meta(t, &m);
+    td_tensor *c = td__tensor_over(t->cx, st, &m);
+    td__storage_drop(st);
+    return c && put(c, t) ? c : NULL;
 }
 
 static bool has_strides(const td_tensor *t, const td_geom *g) {
