@@ -6,35 +6,30 @@
 #include "joint/joint_int.h"
 
 /* What a value has to do with tangents: nothing, with one that is there, or only with
- * ones that are not, FAINT where zeros that backward made go into it as well. */
+ * ones that are not, FAINT where gradients that are zeros go into it as well. */
 enum { PLAIN, THERE, ABSENT, FAINT };
 
 typedef struct pruning {
     td_graph *g;
     uint8_t  *state; /* by id */
     td_gval **stand; /* by id: what is read in its place; NULL: itself */
-    bool      there, absent, faint, ok;
+    bool      there, absent, faint, plain, ok;
 } pruning;
 
 static bool is_absent(const pruning *p, const td_gval *v) {
     return p->state[v->id] >= ABSENT;
 }
 
-/* A gradient is linear in tangents: a term of it that has nothing to do with them is
- * zero. Values of forward are no such terms. */
-static bool is_zeros(const pruning *p, const td_gval *v) {
-    return p->state[v->id] == PLAIN && v->node && v->node->origin == TD_FROM_BACKWARD;
-}
-
 static void look(void *env, td_gval *v) {
     pruning *p = env;
     p->there |= p->state[v->id] == THERE;
     p->absent |= is_absent(p, v);
-    p->faint |= p->state[v->id] == FAINT || is_zeros(p, v);
+    p->faint |= p->state[v->id] == FAINT;
+    p->plain |= p->state[v->id] == PLAIN;
 }
 
 static void look_at(pruning *p, const td_garg *a, int n) {
-    p->there = p->absent = p->faint = false;
+    p->there = p->absent = p->faint = p->plain = false;
     for (int i = 0; i < n; i++) td__garg_each(&a[i], look, p);
 }
 
@@ -125,10 +120,17 @@ static void give_state(pruning *p, const td_gnode *n, uint8_t state) {
     for (int i = 0; i < n->n_out; i++) p->state[n->out[i]->id] = state;
 }
 
+/* A gradient is linear in tangents: a term of it, or a part, that has nothing to do with
+ * them is zeros. Arguments of other ops may be factors. */
+static bool joins_gradients(const td_gnode *n) {
+    return n->op == TD_OP_add || n->op == TD_OP_cat || n->op == TD_OP_stack;
+}
+
 static bool prune_node(pruning *p, td_gnode *n) {
     look_at(p, n->in, n->n_in);
+    p->faint |= p->plain && joins_gradients(n);
     td_gval *left = p->absent ? other_term(p, n) : NULL;
-    bool     zeros = left && p->state[left->id] == PLAIN; /* as gradients are linear */
+    bool     zeros = left && p->state[left->id] == PLAIN;
     if (p->absent && !p->there && !zeros && !td__gnode_is_fixed(n)) {
         give_state(p, n, p->faint ? FAINT : ABSENT);
         return true;

@@ -118,7 +118,8 @@ static bool writes_outside(const prog_maker *m) {
                td_requires_grad(m->arg[i].t) != m->grad[i];
     for (int i = 0; i < m->body.vals.n; i++) {
         const prog_val *v = &m->body.vals.v[i];
-        any |= td_version(v->t) > 0 && is_literal(m, v);
+        bool            kept = td_version(v->t) == 0 && !td_requires_grad(v->t);
+        any |= !kept && is_literal(m, v);
     }
     return any;
 }
