@@ -323,6 +323,16 @@ bool td__sym_fail_unbacked(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
     return false;
 }
 
+/* Is a, which a rule asks about, at least 0 also where sizes are 0? */
+static bool is_size(td_symenv *e, int64_t a) {
+    return prove_within(e, a, TD_SYM_LT, 0, (td_symrange){0, 0}) == 0;
+}
+
+/* The rule goes on as for a size. The op may be dropped later, and this stays. */
+static bool assert_size(td_symenv *e, int64_t a) {
+    return !td__sym_assert(e, a, TD_SYM_GE, 0);
+}
+
 /* Rules take a size that only run time knows to be neither 0 nor 1. An empty one goes
  * the general way; a 1, which would broadcast or squeeze, is refused when it comes.
  * What may be equal, and is asked about, has to be: nearly all rules that ask refuse
@@ -334,6 +344,8 @@ static bool holds_unbacked(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
     if (general < 0) return td__sym_fail_unbacked(e, a, rel, b);
     int one = prove_within(e, a, rel, b, (td_symrange){1, 1});
     if (one != general && !refuse_one(e, a, b)) return false;
+    if (rel == TD_SYM_LT && b == 0 && !general && !is_size(e, a))
+        return assert_size(e, a);
     return general;
 }
 
