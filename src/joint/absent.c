@@ -120,8 +120,8 @@ static void give_state(pruning *p, const td_gnode *n, uint8_t state) {
     for (int i = 0; i < n->n_out; i++) p->state[n->out[i]->id] = state;
 }
 
-/* A gradient is linear in tangents: a term of it, or a part, that has nothing to do with
- * them is zeros. Arguments of other ops may be factors. */
+/* A gradient is linear in tangents: a term of it, or a part, that has nothing to do
+ * with them is zeros. Arguments of other ops may be factors. */
 static bool joins_gradients(const td_gnode *n) {
     return n->op == TD_OP_add || n->op == TD_OP_cat || n->op == TD_OP_stack;
 }

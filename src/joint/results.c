@@ -1,8 +1,8 @@
 /* results.c -- what each result of a program is: a value the graph computes, an input,
  * or a view of either that is made again outside. Results that share storage with an
  * input or with each other must do so after every call; only a result that is alone
- * in its storage is taken as the graph gives it. Elements that lie in a result's storage
- * and that the result does not show come with it: eager can show them later. */
+ * in its storage is taken as the graph gives it. Elements that lie in a result's
+ * storage and that the result does not show come with it: eager can show them later. */
 #include "joint/joint_int.h"
 #include "ops/geom.h"
 

@@ -90,9 +90,9 @@ static td_tensor *fit_unpacked(td_node *n, int i, td_tensor *t) {
     return td_ok(n->cx) ? to : NULL;
 }
 
-/* What was kept for the backward code, if that reads it for the tangents that came: what
- * only others need may be gone or overwritten. Tensors may also say how large things
- * are, those too. */
+/* What was kept for the backward code, if that reads it for the tangents that came:
+ * what only others need may be gone or overwritten. Tensors may also say how large
+ * things are, those too. */
 static bool kept_value(td_node *n, const td_back *b, int i, td_value *to) {
     const frame   *f = n->data;
     const td_hold *k = &f->p->keep[i];
