@@ -94,6 +94,7 @@ static bool put_result(td_image *m, const td_result *r) {
     put_flag(m, r->stale);
     put_flag(m, r->early);
     put_flag(m, r->behind);
+    put_flag(m, r->view);
     put_big(m, r->creation);
     put_geom(m, &r->geom);
     return put_views(m, r->views, r->n_views);

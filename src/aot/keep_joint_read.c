@@ -116,6 +116,7 @@ static void get_result(source *s, td_result *r) {
     r->stale = flag(s);
     r->early = flag(s);
     r->behind = flag(s);
+    r->view = flag(s);
     r->creation = (uint8_t)td__get_below(s->r, 256);
     get_geom(s, &r->geom);
     r->views = get_views(s, &r->n_views);

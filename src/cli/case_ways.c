@@ -98,12 +98,12 @@ bool case_functional_may(case_run *run, const td_graph *fn, const td_value *in) 
                         "view whose base has got a history since",
                         fn->name);
     for (int i = 0; i < fn->inputs.n; i++) partial |= is_partial(run, in[i]);
-    if (!partial || (!counts_places(fn) && !asks_tape(fn))) return true;
+    if (!partial || (!counts_places(fn) && !sets_flags(fn))) return true;
     run->refused = true;
     return td__fail(fn->cx, TD_E_UNSUPPORTED,
-                    "@%s: addresses elements by their place in a storage, or detaches "
-                    "in place, and an argument is a result that shares its storage or "
-                    "came without all of it",
+                    "@%s: addresses elements by their place in a storage, or changes "
+                    "flags, and an argument is a result that is a view, shares its "
+                    "storage or came without all of it",
                     fn->name);
 }
 

@@ -116,8 +116,8 @@ typedef struct td_place {
     bool    multi;     /* one of several views */
     bool    behind;    /* a view that is older than the last write of its bytes */
     bool    inference; /* an inference tensor */
-    /* It shares its storage, or shows a part of it: a run leaves the rest zero, and
-     * does not tell which tensor is a view of which. */
+    /* It is a view, shares its storage, or shows a part of it: a run leaves the rest
+     * zero, and does not tell which tensor is a view of which. */
     bool    partial;
     td_geom geom;
 } td_place;

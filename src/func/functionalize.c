@@ -174,7 +174,7 @@ static bool find_place(run *r, int i) {
     if (v->multi && p->behind)
         r->f.no_history = "one of several views is returned after a write";
     r->to->homes[p->home].users += p->same < 0 && p->again < 0;
-    p->partial = td__func_hides(&r->f, t);
+    p->partial = t->base || td__func_hides(&r->f, t);
     return true;
 }
 

@@ -14,6 +14,7 @@ static bool put(td_ctx *cx, td_storage *st, const td_geom *g, td_tensor *value) 
             value = td_op_slice(value, d, td_value_int(0), td_value_int(1), 1);
         }
     td_tensor *t = td__tensor_over(cx, st, &m);
+    if (value->st == st) value = td_op_clone(value, false); /* it may overlap */
     return t && !td_is_nil(td_op_copy_(t, value, false));
 }
 
@@ -129,11 +130,24 @@ static bool replay(const td_functional *f, const td_value *in, td_value *all) {
     return ok;
 }
 
+/* An output that is an argument itself keeps the geometry the argument came with. */
+static bool part_outputs(const td_functional *f, const td_value *in, td_value *all) {
+    for (int i = 0; i < f->g->outputs.n; i++)
+        for (int k = 0; k < f->n_in; k++) {
+            if (all[i].kind != TD_K_TENSOR || in[k].kind != TD_K_TENSOR) continue;
+            if (all[i].u.t != in[k].u.t) continue;
+            td_tensor *t = td__tensor_alias(f->cx, in[k].u.t);
+            if (!t) return false;
+            all[i] = td_value_tensor(t);
+        }
+    return true;
+}
+
 static bool run(const td_functional *f, const td_value *in, td_value *all,
                 td_value *to) {
     td_storage **st = td__zalloc(sizeof *st * (size_t)(f->n_homes + 1));
     bool         ok = st ? replay(f, in, all) : td__fail_memory(f->cx);
-    ok = ok && find_homes(f, in, st);
+    ok = ok && part_outputs(f, in, all) && find_homes(f, in, st);
     for (int i = 0; ok && i < f->n_in; i++)
         if (in[i].kind == TD_K_TENSOR) ok = put_data(f, st, in[i].u.t, all, &f->in[i]);
     for (int i = 0; ok && i < f->n_in; i++)

@@ -85,6 +85,7 @@ typedef struct td_result {
     bool          stale;    /* a view: written behind its back since it was made */
     bool          early;    /* a view: older than the end of its input's history */
     bool          behind;   /* a view: made before the last write, of no history yet */
+    bool          view;     /* VALUE: a view of a tensor that nobody else sees */
     uint8_t       creation; /* td_creation of a view */
     int           n_views;
     td_view_op   *views;

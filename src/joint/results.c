@@ -254,9 +254,11 @@ static bool ends_inside(const td_joint_run *r, td_tensor *t, const td_tensor *fr
 }
 
 static bool find_place(td_joint_run *r, td_result *to, td_tensor *t) {
-    int input = made_of(r, t);
-    if (!base_of(t) || is_own(to, t) || (input < 0 && is_plain(r, to, t))) {
+    int  input = made_of(r, t);
+    bool plain = base_of(t) && !is_own(to, t) && input < 0 && is_plain(r, to, t);
+    if (!base_of(t) || is_own(to, t) || plain) {
         place(r, to, t);
+        to->view = plain && to->how == TD_RESULT_VALUE && !(t->flags & TD_TF_CUT);
         return check_base(r, t);
     }
     bool fresh = input < 0 || td__joint_spot(r, t->st)->came < 0;

@@ -92,6 +92,19 @@ static td_tensor *lie_in(const td_pcall *c, const td_result *r) {
 
 /* ---- all ---------------------------------------------------------------- */
 
+/* Eager's result is a view, which may not be detached in place and has views of its base
+ * for views: t becomes its base, and both have the history. */
+static td_tensor *view_of(td_tensor *t) {
+    td_ctx *cx = t->cx;
+    bool    grad = cx->grad_enabled, inference = cx->inference;
+    cx->grad_enabled = cx->inference = false;
+    td_tensor *v = td_op_alias(t);
+    cx->grad_enabled = grad;
+    cx->inference = inference;
+    if (v->base) v->creation = TD_MADE_PLAIN;
+    return v;
+}
+
 /* Makes the i-th result, or base. */
 static bool make(td_pcall *c, const td_result *r, int i, bool base) {
     td_result_how how = r->how;
@@ -109,6 +122,10 @@ static bool make(td_pcall *c, const td_result *r, int i, bool base) {
                  ? td__plan_nr(c->p, base ? TD_TANGENT_BASE : TD_TANGENT_OUTPUT, i)
                  : -1;
     if (nr >= 0 && !td__set_history(t, c->node, nr)) return false;
+    if (r->view && !r->inference) {
+        *to = td_value_tensor(t = view_of(t));
+        if (td_is_nil(t) || (nr >= 0 && !td__set_history(t, c->node, nr))) return false;
+    }
     if ((r->stale || r->behind) && t->base) t->seen = td__version(t) - 1;
     return !r->wants || td__plan_want(t);
 }

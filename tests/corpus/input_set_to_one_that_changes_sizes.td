@@ -1,0 +1,14 @@
+# An argument is set to the bytes of another, whose sizes change then: both show the same elements,
+# which are put back where they are.
+
+func @f(%p: i64[1,1], %q: i64[1]) {
+  set_(%q, %p)
+  unsqueeze_(%p, -1)
+  return
+}
+
+case "of one element" {
+  %p = randint(-1, 1, [1,1], i64, seed=1)
+  %q = full([1], 0, i64)
+  call @f(%p, %q)
+}
