@@ -140,6 +140,12 @@ static bool refuses(const check *k) {
     return compiles && (code == TD_E_UNSUPPORTED || code == TD_E_TRACE);
 }
 
+/* A way that gives values only leaves flags of arguments as they were: the tape may
+ * refuse later what eager, whose flags have changed, does. */
+static bool keeps_flags(const check *k) {
+    return k->other.run.values_only && !k->eager.code && k->other.code == TD_E_GRAD;
+}
+
 /* At least one side failed at this step. */
 static void judge_failure(check *k) {
     const side   *a = &k->eager, *b = &k->other;
@@ -155,7 +161,7 @@ static void judge_failure(check *k) {
     } else if (goes_on(k)) {
         v->result = a->code && b->code ? CASE_BOTH_FAIL : CASE_GOES_ON;
         td__buf_printf(&v->why, "%s", a->code ? a->message : b->message);
-    } else if (stops(k) || refuses(k)) {
+    } else if (stops(k) || refuses(k) || keeps_flags(k)) {
         v->result = CASE_REFUSED;
         td__buf_printf(&v->why, "%s", b->message);
     } else if (free) {
