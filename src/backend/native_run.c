@@ -70,14 +70,19 @@ static bool take_over(const td_native *c, td_replay *r, const td_gval *v,
     return td__replay_set(r, v, td_value_tensor(t));
 }
 
+/* Kernels load what does not change before their loops, and so also where these make
+ * no turn: what has no elements lends them a zero. */
 static void find_pointers(const td_native *c, const td_replay *r, td_launch *k) {
+    static const int64_t none = 0;
     for (int i = 0; i < k->b.bytes.n; i++) {
         const td_bytes *y = &k->b.bytes.v[i];
         const td_value *x = &r->val[y->v->id];
         bool            tensor = x->kind == TD_K_TENSOR;
         const td_stay  *s = tensor ? NULL : td__memory_stay(c, y->v);
         char           *p = tensor ? td__ptr(x->u.t) : c->mem.arena + s->at;
-        k->ptr[i] = p ? p + extent(k, y->offset) * td__dtype_bytes[y->dtype] : NULL;
+        int64_t         at = extent(k, y->offset) * td__dtype_bytes[y->dtype];
+        bool            any = tensor ? x->u.t->numel > 0 : s->bytes > 0;
+        k->ptr[i] = any ? p + at : (char *)(uintptr_t)&none;
     }
 }
 
