@@ -123,14 +123,25 @@ static td_tensor *as_heads(td_tensor *t, const td_tensor *q) {
     return r == 3 ? td_op_unsqueeze(t, 0) : t;
 }
 
+/* Whether all leading dims of t are those of q, none being repeated. */
+static bool leads_alike(const td_tensor *t, const td_tensor *q) {
+    return td__dims_eq(t->size, q->size, q->rank - 2);
+}
+
+/* The gradient of keys or values that several heads share is a sum over these; of halves
+ * it is added up in f32, and so is all else. */
 static td_tensor *blocked(td_opcall *c, double scale) {
-    td_tensor *q = td__in(c, 0), *lse;
+    td_tensor *in[4], *lse;
+    td_dtype   dt = (td_dtype)td__in(c, 0)->dtype;
+    for (int i = 0; i < 4; i++) in[i] = td__in(c, i);
+    if (!leads_alike(in[1], in[0]) || !leads_alike(in[2], in[0]))
+        for (int i = 0; i < 4; i++) in[i] = t_wide(in[i]);
+    td_tensor *q = in[0];
     td_tensor *y =
-        td_op__flash_attention(as_heads(q, q), as_heads(td__in(c, 1), q),
-                               as_heads(td__in(c, 2), q),
-                               additive(c->cx, td__in(c, 3), (td_dtype)q->dtype),
+        td_op__flash_attention(as_heads(q, q), as_heads(in[1], q), as_heads(in[2], q),
+                               additive(c->cx, in[3], (td_dtype)q->dtype),
                                td__in_bool(c, 5), scale, &lse);
-    return q->rank == 4 ? y : td_op_squeeze_dim(y, 0);
+    return t_as(q->rank == 4 ? y : td_op_squeeze_dim(y, 0), dt);
 }
 
 /* In plain products, for what the kernel does not take. Halves are computed in f32 and

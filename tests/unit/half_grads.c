@@ -119,7 +119,9 @@ TEST(half_gradients_of_attention_round_once) {
     operand a[] = {{{2, 2, 5, 8}, 4}, {{2, 2, 12, 8}, 4}, {{2, 2, 12, 8}, 4}};
     operand m[] = {{{2, 2, 5, 8}, 4}, {{2, 2, 12, 8}, 4}, {{5, 12}, 2}};
     operand few[] = {{{1, 1, 2, 2}, 4}, {{1, 1, 300, 2}, 4}, {{1, 1, 300, 2}, 4}};
+    operand one[] = {{{2, 4, 5, 8}, 4}, {{1, 4, 12, 8}, 4}, {{1, 1, 12, 8}, 4}};
     check_once("attention", attention, a, 3);
+    check_once("attention with shared keys", attention, one, 3);
     check_once("attention with a mask", masked_attention, m, 3);
     check_once("attention in parts", attention, few, 3);
 }
