@@ -24,6 +24,7 @@ static bool is_huge(int64_t dim) { return !td__dim_is_sym(dim) && dim >= TD_DIM_
  * elements is 0 also where another size or a stride was too large and saturated. */
 static bool empty_fits(const td_meta *m) {
     int64_t span = 1;
+    if (m->strided && m->offset > TD_DIM_HUGE / 16) return false; /* no such byte */
     for (int i = m->rank - 1; i >= 0; i--) {
         int64_t size = m->size[i];
         if (is_huge(size) || (m->strided && is_huge(m->stride[i])) || is_huge(span))

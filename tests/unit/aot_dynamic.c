@@ -55,7 +55,8 @@ TEST(a_marked_dim_that_the_body_fixes_is_an_error) {
     td_close(cx);
 }
 
-/* Sizes of a dynamic trace are tags below -2^62, which an integer must not be taken for. */
+/* Sizes of a dynamic trace are tags below -2^62; an integer must not be taken for
+ * one. */
 static bool adds_env(td_call *c) {
     const int64_t *n = td_call_env(c);
     return td_return(c, td_add(td_arg(c, 0), *n));

@@ -197,8 +197,8 @@ TEST(sizes_whose_product_overflows_are_refused) {
     td_close(cx);
 }
 
-/* Sums and products of sizes saturate at 2^62; beside a size of 0 that must not pass for
- * the true size. PyTorch refuses strides that overflow. */
+/* Sums and products of sizes saturate at 2^62; beside a size of 0 that must not pass
+ * for the true size. PyTorch refuses strides that overflow. */
 TEST(an_empty_tensor_with_a_size_or_stride_that_overflows_is_refused) {
     td_ctx       *cx = td_open();
     const int64_t huge = (int64_t)1 << 62;
@@ -212,6 +212,8 @@ TEST(an_empty_tensor_with_a_size_or_stride_that_overflows_is_refused) {
     CHECK_FAILS(cx, TD_E_SHAPE, "too many elements");
     CHECK(
         td_is_nil(td_reshape(td_zeros(cx, TD_SHAPE(0, 3)), TD_SHAPE(0, 4, huge - 1))));
+    CHECK_FAILS(cx, TD_E_SHAPE, "too many elements");
+    CHECK(td_is_nil(td_as_strided(empty, TD_SHAPE(0), TD_DIMS(1), INT64_MAX)));
     CHECK_FAILS(cx, TD_E_SHAPE, "too many elements");
     CHECK_SHAPE(td_repeat(empty, TD_SHAPE(huge / 4, 1)), 3 * (huge / 4), 0);
     CHECK_SHAPE(td_zeros(cx, TD_SHAPE(0, huge - 1)), 0, huge - 1);

@@ -1,7 +1,7 @@
-/* half_grads.c -- gradients of halves against the same gradients in f64. A derivative of
- * several steps computes in f32 and rounds once, so the error is that of one rounding:
- * eps/4 of the largest gradient is more than its root mean square, rounding after each
- * step is above it. */
+/* half_grads.c -- gradients of halves against the same gradients in f64. A derivative
+ * of several steps computes in f32 and rounds once, so the error is that of one
+ * rounding: eps/4 of the largest gradient is more than its root mean square, rounding
+ * after each step is above it. */
 #include "grad_help.h"
 
 enum { MOST = 3, VALUES = 2048 };

@@ -274,7 +274,10 @@ def embedding(call, w, idx, padding_idx=None, max_norm=None, norm_type=2.,
               scale_grad_by_freq=False, sparse=False):
     if max_norm is not None or sparse:
         raise Unsupported("embedding: max_norm or sparse")
-    padding = -1 if padding_idx is None else padding_idx % max(1, w.shape[0])
+    n = w.shape[0]
+    if padding_idx is not None and not -n <= padding_idx < n:
+        raise Unsupported("embedding: padding_idx is checked by PyTorch's Python alone")
+    padding = -1 if padding_idx is None else padding_idx % n
     return call("embedding", w, idx, padding, scale_grad_by_freq)
 
 

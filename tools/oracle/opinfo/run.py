@@ -76,7 +76,8 @@ def changed_tensor(t, rng):
         return torch.cat([t, t])
     if t.numel() and t.is_floating_point():
         t = t.clone(memory_format=torch.contiguous_format)
-        t.view(-1)[rng.randrange(t.numel())] = rng.choice(FLOATS)
+        at = rng.randrange(t.numel())
+        t.view(-1)[at] = torch.tensor(rng.choice(FLOATS), dtype=torch.float64).to(t.dtype)
     return t
 
 
