@@ -380,8 +380,8 @@ static td_tensor *as_it_came(const td_pcall *c, int i, td_tensor *t) {
 static bool save(td_pcall *c, td_node *n, int i) {
     const td_hold *k = &c->p->keep[i];
     td_saved      *s = &n->saved[n->n_saved++];
+    *s = (td_saved){.flags = TD_SV_FREED}; /* what a failure below leaves */
     if (k->number) {
-        *s = (td_saved){.flags = TD_SV_FREED};
         c->now->kept[i] = k->out < 0 ? c->in[k->index].u.i : c->vals[k->out].u.i;
         return true;
     }
