@@ -14,10 +14,15 @@
 #define TD_PRINTF(fmt, args) __attribute__((format(printf, fmt, args)))
 #define TD_LIKELY(x) __builtin_expect(!!(x), 1)
 #define TD_UNLIKELY(x) __builtin_expect(!!(x), 0)
+/* For the few words that every call reads: found without a call also in the shared
+ * library. What is large stays _Thread_local: a program that loads the library late has
+ * little room for these. */
+#define TD_HOT_LOCAL _Thread_local __attribute__((tls_model("initial-exec")))
 #else
 #define TD_PRINTF(fmt, args)
 #define TD_LIKELY(x) (x)
 #define TD_UNLIKELY(x) (x)
+#define TD_HOT_LOCAL _Thread_local
 #endif
 
 #define TD_COUNT(array) ((int)(sizeof(array) / sizeof((array)[0])))

@@ -52,13 +52,12 @@ td_cpu_level td__level_wanted(const char *said, td_cpu_level best, char *why,
 }
 
 /* Two threads may both find it; they find the same. */
-td_cpu_level td__cpu_level(void) {
-    static _Atomic int known; /* the level + 1 */
-    int                at = atomic_load_explicit(&known, memory_order_relaxed);
-    char               why[8];
-    if (TD_LIKELY(at != 0)) return (td_cpu_level)(at - 1);
+_Atomic int td__level_known;
+
+td_cpu_level td__level_find(void) {
+    char         why[8];
     td_cpu_level level =
         td__level_wanted(secure_getenv("TD_ISA"), td__cpu_best(), why, sizeof why);
-    atomic_store_explicit(&known, (int)level + 1, memory_order_relaxed);
+    atomic_store_explicit(&td__level_known, (int)level + 1, memory_order_relaxed);
     return level;
 }

@@ -7,6 +7,8 @@
 
 #include "base/base.h"
 
+#include <stdatomic.h>
+
 /* In the order of the words of the row `isa` in config.def. */
 typedef enum td_cpu_level {
     TD_CPU_BASE, /* what every CPU of the architecture has */
@@ -15,15 +17,23 @@ typedef enum td_cpu_level {
     TD_CPU_COUNT
 } td_cpu_level;
 
-const char  *td__level_name(td_cpu_level level);
+const char                *td__level_name(td_cpu_level level);
 /* The highest level of this CPU; what a level includes is what the Makefile passes to
  * the compiler as ISA_<level>. */
-td_cpu_level td__cpu_best(void);
+td_cpu_level               td__cpu_best(void);
 /* The level in use: the one TD_ISA names, and at most td__cpu_best. */
-td_cpu_level td__cpu_level(void);
+static inline td_cpu_level td__cpu_level(void);
 /* The level for the text of TD_ISA (NULL, "" and unknown names: `best`). Writes a
  * warning into `why` where the text asks for more than `best`, else "". */
 td_cpu_level td__level_wanted(const char *said, td_cpu_level best, char *why,
                               size_t cap);
+
+extern _Atomic int td__level_known; /* the level in use + 1; 0: not known yet */
+td_cpu_level       td__level_find(void);
+
+static inline td_cpu_level td__cpu_level(void) {
+    int at = atomic_load_explicit(&td__level_known, memory_order_relaxed);
+    return TD_LIKELY(at != 0) ? (td_cpu_level)(at - 1) : td__level_find();
+}
 
 #endif

@@ -134,6 +134,8 @@ static int rescue(td_ctx *cx, td_tensor *t, int first) {
 
 bool td__scope_push(td_ctx *cx) { return push_scope(cx, NULL); }
 
+static const char unnamed[] = "scope"; /* the label of scopes without one */
+
 /* Notes that a scope of the user's ended, and gives its number. */
 static uint32_t note_end(td_ctx *cx, const char *label, td_where at) {
     if (++cx->n_ended < TD_RELEASED_SCOPE) cx->n_ended = TD_RELEASED_SCOPE;
@@ -141,6 +143,10 @@ static uint32_t note_end(td_ctx *cx, const char *label, td_where at) {
     e->nr = cx->n_ended;
     e->file = at.file;
     e->line = at.line;
+    if (label == unnamed) {
+        memcpy(e->label, unnamed, sizeof unnamed);
+        return e->nr;
+    }
     size_t n = strnlen(label, sizeof e->label - 1);
     memcpy(e->label, label, n);
     e->label[n] = 0;
@@ -166,7 +172,7 @@ void td__scope_pop(td_ctx *cx, td_tensor **results, int n) {
  * nothing; nor do the ends of scopes begun inside it. */
 void td_scope_begin(td_ctx *cx, const char *label) {
     if (!TD_ENTER_CTX(cx)) return;
-    if (cx->missed || !push_scope(cx, label ? label : "scope")) cx->missed++;
+    if (cx->missed || !push_scope(cx, label ? label : unnamed)) cx->missed++;
 }
 
 /* Most ends name the very literal of their begin. */
@@ -176,7 +182,7 @@ static bool same_label(const char *a, const char *b) {
 
 td_tensor *(td_scope_end)(td_ctx *cx, const char *label, td_tensor *result) {
     if (!TD_ENTER_CTX(cx)) return &td__current_ctx()->nil;
-    const char *want = label ? label : "scope";
+    const char *want = label ? label : unnamed;
     int         at = cx->scopes.n - 1;
     if (!result) result = &cx->nil;
     else if (!td__is_live(result, TD_H_TENSOR)) {

@@ -1,7 +1,7 @@
 /* dim.c -- the uncommon half of dim arithmetic: symbols and overflow. */
 #include "core/dim.h"
 
-static _Thread_local td_dim_hook serving;
+static TD_HOT_LOCAL td_dim_hook serving;
 
 td_dim_hook td__dim_set_hook(td_dim_hook hook) {
     td_dim_hook was = serving;

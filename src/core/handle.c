@@ -128,16 +128,10 @@ void td__handles_end(td_ctx *cx) {
 
 /* ---- the current context and the nil objects ---------------------------- */
 
-static _Thread_local td_ctx *current;
-
-bool td__enter_ctx(const td_ctx *cx, const char *who) {
-    if (TD_UNLIKELY(!td__is_live(cx, TD_H_CTX))) return td__refuse(cx, TD_H_CTX, who);
-    current = (td_ctx *)(uintptr_t)cx;
-    return true;
-}
+TD_HOT_LOCAL td_ctx *td__named_ctx;
 
 td_ctx *td__current_ctx(void) {
-    return td__is_live(current, TD_H_CTX) ? current : td__ctx_orphan();
+    return td__is_live(td__named_ctx, TD_H_CTX) ? td__named_ctx : td__ctx_orphan();
 }
 
 static bool is_ours(const td_handle *h) {
@@ -165,16 +159,13 @@ void td__nil_values(td_ctx *cx, td_value *out, int n) {
     for (int i = 0; out && i < n; i++) out[i] = td_value_tensor(TD_NIL(cx, TENSOR));
 }
 
-bool td__has_room(td_ctx *cx, const char *who, const void *out, int n) {
-    return out || n <= 0 ||
-           td__fail(cx, TD_E_ARG, "%s: %d results are asked for, but out is NULL", who,
+bool td__no_room(td_ctx *cx, const char *who, int n) {
+    return td__fail(cx, TD_E_ARG, "%s: %d results are asked for, but out is NULL", who,
                     n);
 }
 
-bool td__has_list(td_ctx *cx, const char *who, const void *v, int n) {
-    return (v || n == 0) && n >= 0
-               ? true
-               : td__fail(cx, TD_E_ARG, "%s: a list of %d entries at %p", who, n, v);
+bool td__no_list(td_ctx *cx, const char *who, const void *v, int n) {
+    return td__fail(cx, TD_E_ARG, "%s: a list of %d entries at %p", who, n, v);
 }
 
 bool td__has(td_ctx *cx, const char *who, const char *what, bool given) {

@@ -93,7 +93,12 @@ static inline bool td__enter(const void *object, td_handle_kind kind, const char
 #define TD_ENTER(object, KIND) td__enter((object), TD_H_##KIND, __func__)
 
 /* The same for a context, which is the thread's current one from now on. */
-bool td__enter_ctx(const td_ctx *cx, const char *who);
+extern TD_HOT_LOCAL td_ctx *td__named_ctx; /* open or closed; see td__current_ctx */
+static inline bool          td__enter_ctx(const td_ctx *cx, const char *who) {
+             if (!td__enter(cx, TD_H_CTX, who)) return false;
+    td__named_ctx = (td_ctx *)(uintptr_t)cx;
+             return true;
+}
 #define TD_ENTER_CTX(cx) td__enter_ctx((cx), __func__)
 /* The context that errors without one belong to: the one this thread named last in a
  * call, while it is open; else the orphan, which is never NULL. */
@@ -106,13 +111,19 @@ void *td__nil_of(td_ctx *cx, td_handle_kind kind);
 #define TD_NIL(cx, KIND) td__nil_of((cx), TD_H_##KIND)
 #define TD_NIL_BY(object, KIND) td__nil_of(td__ctx_of_any(object), TD_H_##KIND)
 /* Fills out[0..n) with nil tensors; out may be NULL. */
-void td__nil_tensors(td_ctx *cx, td_tensor **out, int n);
-void td__nil_values(td_ctx *cx, td_value *out, int n);
+void               td__nil_tensors(td_ctx *cx, td_tensor **out, int n);
+void               td__nil_values(td_ctx *cx, td_value *out, int n);
+bool               td__no_room(td_ctx *cx, const char *who, int n);
+bool               td__no_list(td_ctx *cx, const char *who, const void *v, int n);
 /* May out[0..n) be written? False after td__fail: n results are asked for and there is
  * no room for them. */
-bool td__has_room(td_ctx *cx, const char *who, const void *out, int n);
+static inline bool td__has_room(td_ctx *cx, const char *who, const void *out, int n) {
+    return TD_LIKELY(out || n <= 0) || td__no_room(cx, who, n);
+}
 /* May v[0..n) be read? False after td__fail. */
-bool td__has_list(td_ctx *cx, const char *who, const void *v, int n);
+static inline bool td__has_list(td_ctx *cx, const char *who, const void *v, int n) {
+    return TD_LIKELY((v && n >= 0) || n == 0) || td__no_list(cx, who, v, n);
+}
 /* Was the argument `what`, a pointer, given? False after td__fail: it is NULL. */
 bool td__has(td_ctx *cx, const char *who, const char *what, bool given);
 

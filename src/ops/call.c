@@ -17,7 +17,7 @@ int64_t td__value_i(td_value v) {
 }
 
 /* The op the user called, while its parts run on this thread; NULL: none. */
-static _Thread_local const td_opinfo *composite;
+static TD_HOT_LOCAL const td_opinfo *composite;
 
 const td_opinfo *td__composite_enter(const td_opinfo *info) {
     const td_opinfo *outer = composite;
@@ -303,6 +303,9 @@ td_tensor *td__call1(td_ctx *cx, td_op op, const td_value *in, int n_in) {
 /* Of a live tensor if there is one, else of a nil or freed one of an open context. */
 td_ctx *td__args_ctx(const td_value *in, int n) {
     td_ctx *other = NULL;
+    if (TD_LIKELY(n > 0 && in[0].kind == TD_K_TENSOR &&
+                  td__is_live(in[0].u.t, TD_H_TENSOR)))
+        return in[0].u.t->cx;
     for (int i = 0; i < n; i++) {
         bool              list = in[i].kind == TD_K_TENSORS;
         td_tensor *const *v = list ? in[i].u.ts : &in[i].u.t;

@@ -36,7 +36,7 @@ static bool take_whole(td_opcall *c) {
     return td__storage_resize(to, from->bytes) || td__fail_memory(c->cx);
 }
 
-static _Thread_local td_storage *const *rooms;
+static TD_HOT_LOCAL td_storage *const *rooms;
 
 void td__rooms_set(td_storage *const *to) { rooms = to; }
 

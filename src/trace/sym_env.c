@@ -100,7 +100,7 @@ static void print(void *env, int64_t dim, td_buf *out) {
     else td__sym_print(env, dim, out);
 }
 
-static _Thread_local td_symenv *current;
+static TD_HOT_LOCAL td_symenv *current;
 
 td_symenv *td__symenv_current(void) { return current; }
 
