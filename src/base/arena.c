@@ -33,6 +33,10 @@ void *td__arena_alloc(td_arena *a, size_t n) {
     if (n > SIZE_MAX - ALIGN) return NULL;
     n = (n + ALIGN - 1) / ALIGN * ALIGN;
     if (!a->top || a->top->cap - a->used < n) return push_chunk(a, n);
+    if (TD_UNLIKELY(td__fault_now())) {
+        td__refused_bytes = n;
+        return NULL;
+    }
     char *p = (char *)(a->top + 1) + a->used;
     a->used += n;
     return p;

@@ -91,10 +91,10 @@ typedef struct packed {
 
 /* env is one of the words of hooks=. What is no float is held as it is. */
 static void *pack(void *env, td_tensor *t) {
-    packed      *p = td__alloc(sizeof *p);
-    bool         real = td__is_float((td_dtype)t->dtype);
-    td_grad_mode was = td_no_grad_begin(t->cx);
+    packed *p = td__alloc(sizeof *p);
+    bool    real = td__is_float((td_dtype)t->dtype);
     if (!p) return td__fail_memory(t->cx), NULL;
+    td_grad_mode was = td_no_grad_begin(t->cx);
     *p = (packed){t, (td_dtype)t->dtype};
     if (!strcmp(env, "clone")) p->t = td_op_clone(t, false);
     else if (real && !strcmp(env, "bf16")) p->t = td_op_to(t, TD_BF16, false);

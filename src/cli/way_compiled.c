@@ -102,8 +102,9 @@ static const case_fn *compiled(case_run *run, const td_graph *fn, const td_value
     case_fn c = {.fn = fn};
     if (closes && !(c.closure = make_closure(run, in))) return NULL;
     c.f = make(fn, c.closure, run->way->env);
-    if (c.f && td__vec_push(&run->fns, c)) return &run->fns.v[run->fns.n - 1];
-    if (c.f) td__fail_memory(fn->cx);
+    bool made = !td_is_nil(c.f);
+    if (made && td__vec_push(&run->fns, c)) return &run->fns.v[run->fns.n - 1];
+    if (made) td__fail_memory(fn->cx);
     td_fn_drop(c.f);
     td__free(c.closure);
     return NULL;

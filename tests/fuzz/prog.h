@@ -170,6 +170,26 @@ void prog_check(const char *text, size_t n, prog_result *r);
 /* Runs it once in each compiled way, nothing compared: what would be compiled? */
 void prog_rehearse(const char *text, size_t n);
 
+/* For prog_check.c and prog_faults.c: calls fn for each way of running the case, until
+ * it is false. Which passes and budgets it tries depends on the hash. */
+struct case_way;
+typedef bool prog_way_fn(const td_gfile *f, const td_gcase *c,
+                         const struct case_way *way, prog_result *r);
+void prog_each_way(const td_gfile *f, const td_gcase *c, uint64_t hash, prog_way_fn *fn,
+                   prog_result *r);
+bool prog_is_asked_for(const char *way); /* by prog_only */
+/* Runs the case and compares nothing. Its error; the context's state is restored. */
+td_code prog_run(const td_gfile *f, const td_gcase *c, const struct case_way *way,
+                 char *why, size_t cap);
+/* A way and the first difference without what is another's in every program. */
+void    prog_sum_up(char *out, size_t cap, const char *way, const char *why);
+
+/* ---- without memory (prog_faults.c) ------------------------------------- */
+
+/* How many allocations of each way fail in turn; 0: the ways are compared instead. */
+extern int prog_faults;
+void       prog_check_faults(const char *text, size_t n, prog_result *r);
+
 /* ---- making small (prog_shrink.c) --------------------------------------- */
 
 /* Replaces `text` by the smallest found that still gives a result of `kind`. */

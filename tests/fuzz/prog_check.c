@@ -12,9 +12,11 @@
 
 /* ---- stages ------------------------------------------------------------- */
 
-/* A mistake of ours, not the program's: never an error eager could have. */
+/* A mistake of ours, not the program's: never an error eager could have. Without
+ * memory nothing is known. */
 static bool broken(td_ctx *cx, const char *what, const char *why) {
     char was[512];
+    if (td_error(cx) == TD_E_MEMORY) return false;
     snprintf(was, sizeof was, "%s", why);
     td_clear(cx);
     return td__fail(cx, TD_E_BUILD, "%s: %s", what, was);
@@ -130,7 +132,7 @@ static const char *behind_op(const char *why) {
 
 /* The first difference without what is another's in every program: lines, names and
  * numbers. */
-static void sum_up(char *out, size_t cap, const char *way, const char *why) {
+void prog_sum_up(char *out, size_t cap, const char *way, const char *why) {
     size_t n = (size_t)snprintf(out, cap, "%s: ", way);
     if (!strncmp(why, "line ", 5) && strstr(why, ": ")) why = strstr(why, ": ") + 2;
     why = behind_op(behind_scope(why));
@@ -143,7 +145,7 @@ static void sum_up(char *out, size_t cap, const char *way, const char *why) {
 }
 
 /* Has the name of a way one of the words asked for in it, and none with a ! before? */
-static bool is_asked_for(const char *name) {
+bool prog_is_asked_for(const char *name) {
     bool asked = !prog_only;
     for (const char *p = prog_only; p; p = strchr(p, ','), p += p != NULL) {
         char word[48];
@@ -188,7 +190,8 @@ static bool only_rounds(const td_gfile *f, const td_gcase *c, const case_way *wa
 static bool check_way(const td_gfile *f, const td_gcase *c, const case_way *way,
                       prog_result *r) {
     case_verdict v = {0};
-    if (!is_asked_for(way->name) || (way->of_graphs && case_needs_body(c))) return true;
+    if (!prog_is_asked_for(way->name) || (way->of_graphs && case_needs_body(c)))
+        return true;
     n_texts = 0;
     for (int i = 0; i < c->steps.n; i++) n_texts += c->steps.v[i].kind == TD_STEP_CALL;
     case_result is = case_check(f, c, way, &v);
@@ -202,7 +205,7 @@ static bool check_way(const td_gfile *f, const td_gcase *c, const case_way *way,
     if (is == CASE_REFUSED && r->verdict == PROG_AGREE) r->verdict = PROG_REFUSED;
     if (is == CASE_DIFFERS) r->verdict = PROG_DIFFER;
     if (is == CASE_REFUSED || is == CASE_DIFFERS) {
-        sum_up(r->kind, sizeof r->kind, way->name, why);
+        prog_sum_up(r->kind, sizeof r->kind, way->name, why);
         snprintf(r->why, sizeof r->why, "%s: %s", way->name, why);
     }
     td__buf_free(&v.why);
@@ -213,11 +216,8 @@ static bool check_way(const td_gfile *f, const td_gcase *c, const case_way *way,
 
 /* Calls fn for a compiled way with less memory for what is kept, and with what calls
  * promise checked. */
-typedef bool way_fn(const td_gfile *f, const td_gcase *c, const case_way *way,
-                    prog_result *r);
-
-static bool on_budget(const td_gfile *f, const td_gcase *c, uint64_t hash, way_fn *fn,
-                      prog_result *r) {
+static bool on_budget(const td_gfile *f, const td_gcase *c, uint64_t hash,
+                      prog_way_fn *fn, prog_result *r) {
     char      name[64];
     td_config was = *td__config(f->cx), now = was;
     case_way  way = case_compiled[hash / 2 % CASE_COMPILED];
@@ -230,17 +230,16 @@ static bool on_budget(const td_gfile *f, const td_gcase *c, uint64_t hash, way_f
     return td_config_put(f->cx, &was) && ok;
 }
 
-static void check_case(const td_gfile *f, const td_gcase *c, uint64_t hash,
-                       prog_result *r) {
+void prog_each_way(const td_gfile *f, const td_gcase *c, uint64_t hash, prog_way_fn *fn,
+                   prog_result *r) {
     static const char *const names[2][3] = {{"captured", "cleaned",
                                              "cleaned by one pass"},
                                             {"functional in text", "functional cleaned",
                                              "functional cleaned by one"}};
     for (int i = 0; case_ways[i]; i++)
-        if ((!case_ways[i]->on_demand || prog_only) &&
-            !check_way(f, c, case_ways[i], r))
+        if ((!case_ways[i]->on_demand || prog_only) && !fn(f, c, case_ways[i], r))
             return;
-    if (!on_budget(f, c, hash, check_way, r)) return;
+    if (!on_budget(f, c, hash, fn, r)) return;
     for (int k = 0; k < 2; k++, hash /= 16) { /* one of three each: time is short */
         unsigned which = (unsigned)(hash % 3);
         unsigned pass = which == 0   ? NO_PASS
@@ -251,7 +250,7 @@ static void check_case(const td_gfile *f, const td_gcase *c, uint64_t hash,
                         .env = &pass,
                         .of_graphs = true,
                         .grad_slack = which ? 256 : 0}; /* another order of sums */
-        if (!check_way(f, c, &way, r)) return;
+        if (!fn(f, c, &way, r)) return;
     }
 }
 
@@ -261,7 +260,7 @@ static bool check_graph(const td_graph *g, prog_result *r) {
     bool ok = is_sound(g, TD_STAGE_PROGRAM);
     if (ok) return true;
     r->verdict = PROG_DIFFER;
-    sum_up(r->kind, sizeof r->kind, "program", td_message(g->cx));
+    prog_sum_up(r->kind, sizeof r->kind, "program", td_message(g->cx));
     snprintf(r->why, sizeof r->why, "%s", td_message(g->cx));
     td_clear(g->cx);
     return false;
@@ -280,7 +279,7 @@ static void check_text(const char *text, size_t n, td_dtype floats, prog_result 
         r->verdict = PROG_AGREE;
         for (int i = 0; ok && i < f->graphs.n; i++) ok = check_graph(f->graphs.v[i], r);
         for (int i = 0; ok && i < f->cases.n; i++) {
-            check_case(f, f->cases.v[i], td__hash(text, n, 0), r);
+            prog_each_way(f, f->cases.v[i], td__hash(text, n, 0), check_way, r);
             ok = r->verdict != PROG_DIFFER;
         }
     }
@@ -319,6 +318,10 @@ static bool is_noise(const char *text, size_t n, const prog_result *r) {
 }
 
 void prog_check(const char *text, size_t n, prog_result *r) {
+    if (prog_faults) {
+        prog_check_faults(text, n, r);
+        return;
+    }
     check_text(text, n, TD_F32, r);
     if (!is_noise(text, n, r)) return;
     r->verdict = PROG_AGREE;
@@ -327,19 +330,26 @@ void prog_check(const char *text, size_t n, prog_result *r) {
 
 /* ---- rehearsals --------------------------------------------------------- */
 
-static bool run_way(const td_gfile *f, const td_gcase *c, const case_way *way,
-                    prog_result *r) {
+td_code prog_run(const td_gfile *f, const td_gcase *c, const case_way *way, char *why,
+                 size_t cap) {
     case_run run = {.file = f, .c = c, .way = way};
     td_ctx  *cx = f->cx;
     uint64_t seed = cx->rng_seed, offset = cx->rng_offset;
     bool     grad = cx->grad_enabled, inference = cx->inference;
-    (void)r;
-    if (!is_asked_for(way->name)) return true;
     case_run_all(&run);
+    td_code code = td_error(cx);
+    if (cap) snprintf(why, cap, "%s", td_message(cx));
     td_clear(cx);
     td_rng_set(cx, seed, offset);
     cx->grad_enabled = grad;
     cx->inference = inference;
+    return code;
+}
+
+static bool run_way(const td_gfile *f, const td_gcase *c, const case_way *way,
+                    prog_result *r) {
+    (void)r;
+    if (prog_is_asked_for(way->name)) prog_run(f, c, way, NULL, 0);
     return true;
 }
 

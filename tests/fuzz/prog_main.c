@@ -286,11 +286,16 @@ static int stretch(const char *part, const char *way, bool wide, int n) {
     return n;
 }
 
-/* Plain programs in every way, then each part, then all at once for many sizes. */
+/* Plain programs in every way, then each part, then all at once for many sizes, then
+ * all at once with some of their allocations failing. */
 static int stretches(void) {
     int n = stretch("", NULL, false, SMOKE);
     for (int i = 0; i < N_PARTS; i++) n += stretch(parts[i], NULL, i % 2, SMOKE_PART);
-    return n + stretch("all", "dynamic", true, SMOKE_WIDE);
+    n += stretch("all", "dynamic", true, SMOKE_WIDE);
+    prog_faults = 5;
+    n += stretch("all", NULL, true, SMOKE_PART);
+    prog_faults = 0;
+    return n;
 }
 
 static int by_name(const void *a, const void *b) {
@@ -327,8 +332,8 @@ static int run_as_test(const char *word) {
 static const char help[] =
     "usage: programs [--seed=N] [--count=N] [--seconds=N] [--size=N] [--save=DIR]\n"
     "                [--way=[!]WORD,...] [--wide] [--public] [--coverage]\n"
-    "                [--print] [--batch=N] [--with=PART,...]\n"
-    "       programs [--way=[!]WORD,...] --replay FILE...\n"
+    "                [--print] [--batch=N] [--with=PART,...] [--faults=N]\n"
+    "       programs [--way=[!]WORD,...] [--faults=N] --replay FILE...\n"
     "       programs [WORD]    the kept programs, then fixed stretches of seeds\n"
     "Random programs, run eagerly and in every other way; see docs/testing.md.\n";
 
@@ -346,6 +351,7 @@ static bool option(const char *arg) {
     else if (number(arg, "--seconds=", &n)) opt.seconds = n;
     else if (number(arg, "--size=", &n)) opt.size = n > 0 ? (int)n : 1;
     else if (number(arg, "--most-bad=", &n)) opt.most_bad = (int)n;
+    else if (number(arg, "--faults=", &n)) prog_faults = n > 0 ? (int)n : 0;
     else if (number(arg, "--batch=", &n)) opt.batch = n > 0 ? (int)n : 1;
     else if (!strncmp(arg, "--save=", 7)) opt.save = arg + 7;
     else if (!strncmp(arg, "--way=", 6)) prog_only = arg + 6;
