@@ -263,7 +263,8 @@ static td_gval *open_result(td_parser *ps, const char *name) {
         td_gval *v = td__graph_result(b->g, n, &open->cap);
         char    *own =
             v ? td__arena_printf(&b->g->arena, "%s.%d", base, (int)v->nr) : NULL;
-        if (!own || !td__parse_name(ps, v, own)) return NULL;
+        if (!own) return td__fail_memory(ps->lx.cx), NULL;
+        if (!td__parse_name(ps, v, own)) return NULL;
     }
     return n->out[nr];
 }

@@ -86,8 +86,9 @@ td_tag *td__record_new_tag(td_record *r, td_tensor *t) {
 /* Gives t's tag, a new one unless it waits for its value, the value v. */
 static td_tag *put_tag(td_record *r, td_tensor *t, td_gval *v, int32_t storage) {
     td_tag *tag = td__record_tag(r, t);
+    if (!(v->look = look_at(r, t, storage))) return NULL; /* a new tag has a value */
     if (!tag || tag->v) tag = td__record_new_tag(r, t);
-    if (!tag || !(v->look = look_at(r, t, storage))) return NULL;
+    if (!tag) return NULL;
     tag->v = v;
     tag->look = v->look;
     tag->storage = storage;
