@@ -1,0 +1,15 @@
+# Dynamic: eager fails to add the second gradient of a leaf turned under inference, compiled does not.
+func @f() {
+  %v0 = randn([1,0], bf16)
+  %v1 = requires_grad_(%v0)
+  %v4 = relu(%v0)
+  %v6 = randn([1], f32)
+  inference {
+    %v8 = t_(%v1)
+  }
+  return %v6, %v4
+}
+case "a_leaf_turned_under_inference" {
+  call @f()
+  backward %out.1 create_graph=true
+}
