@@ -128,8 +128,8 @@ static bool leads_alike(const td_tensor *t, const td_tensor *q) {
     return td__dims_eq(t->size, q->size, q->rank - 2);
 }
 
-/* The gradient of keys or values that several heads share is a sum over these; of halves
- * it is added up in f32, and so is all else. */
+/* The gradient of keys or values that several heads share is a sum over these; of
+ * halves it is added up in f32, and so is all else. */
 static td_tensor *blocked(td_opcall *c, double scale) {
     td_tensor *in[4], *lse;
     td_dtype   dt = (td_dtype)td__in(c, 0)->dtype;

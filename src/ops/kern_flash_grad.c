@@ -3,10 +3,11 @@
  *
  *   dV = P^T G,  dS = P (G V^T - delta),  dK = scale dS^T Q,  dQ = scale dS K
  *
- * with delta = sum(G * out) - the gradient of the log, per query. Where out is a half its
- * rounding would be most of the error of dS; then delta comes first, from the weights, as
- * sum(P * G V^T). A task has a head's keys, or each n-th block of them where there are few
- * heads; what such tasks give a query is added up at the end, in order. */
+ * with delta = sum(G * out) - the gradient of the log, per query. Where out is a half,
+ * its rounding would be most of the error of dS; then delta comes first, from the
+ * weights, as sum(P * G V^T). A task has a head's keys, or each n-th block of them
+ * where there are few heads; what such tasks give a query is added up at the end, in
+ * order. */
 #include "ops/flash.h"
 #include "ops/gemm.h"
 

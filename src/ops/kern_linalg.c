@@ -80,7 +80,7 @@ bool td__shape_dot(td_opcall *c) {
 }
 
 /* self (argument 0) broadcasts to the product; beta and alpha are 3 and 4. They
- * fit the dtype of computation, f32 for halves; for addmv, as in ATen, a half itself. */
+ * fit the dtype of computation, f32 for halves; for addmv, as in ATen, a half. */
 static bool shape_add_form(td_opcall *c, bool half) {
     const td_tensor *self = td__in(c, 0);
     int64_t          stride[TD_MAX_RANK];

@@ -166,8 +166,8 @@ static td_tensor *two_over(td_tensor *g, int64_t count, double less) {
     return t_mul(g, t_div(two, n));
 }
 
-/* 2 / (n - correction) * g * (self - mean); args: dim, correction, keepdim. Of halves in
- * f32, for the caller to round. */
+/* 2 / (n - correction) * g * (self - mean); args: dim, correction, keepdim. Of halves
+ * in f32, for the caller to round. */
 static td_tensor *var_grad(td_vjp *v, td_tensor *g) {
     td_tensor *x = t_wide(v->in[0].u.t);
     td_value   dim = v->in[1];
