@@ -206,8 +206,12 @@ bool td__broadcast(int *rank, int64_t *size, int rank_b, const int64_t *size_b);
 /* Strides of t seen as sizes (rank,size) it broadcasts to; false: it does not. */
 bool td__expand_strides(const td_tensor *t, int rank, const int64_t *size,
                         int64_t *stride);
-/* Two elements at one address? Exact for small cases, else the sorted-stride test. */
+/* Elements at one address, because a stride is 0? Other overlaps are not looked for. */
 bool td__overlaps_itself(const td_tensor *t);
+/* The dims whose elements lie apart, in kept_size and kept_stride; the number of them.
+ * again[i]: dim i has all its elements in one place. */
+int  td__dims_apart(int rank, const int64_t *size, const int64_t *stride,
+                    int64_t *kept_size, int64_t *kept_stride, bool *again);
 typedef enum td_overlap {
     TD_OVERLAP_NO,
     TD_OVERLAP_FULL,

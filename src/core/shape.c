@@ -138,6 +138,18 @@ bool td__overlaps_itself(const td_tensor *t) {
     return false;
 }
 
+int td__dims_apart(int rank, const int64_t *size, const int64_t *stride,
+                   int64_t *kept_size, int64_t *kept_stride, bool *again) {
+    int n = 0;
+    for (int i = 0; i < rank; i++) {
+        again[i] = td__dim_seems_eq(stride[i], 0) && td__dim_seems_lt(1, size[i]);
+        if (again[i]) continue;
+        kept_size[n] = size[i];
+        kept_stride[n++] = stride[i];
+    }
+    return n;
+}
+
 /* First bytes of the first and the last element that t addresses. */
 static void byte_range(const td_tensor *t, int64_t *first, int64_t *last) {
     int64_t bytes = td__dtype_bytes[t->dtype], span = 0;

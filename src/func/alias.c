@@ -243,14 +243,26 @@ static td_tensor *list_of(td_func *f, td_tensor *t, int64_t offset, int64_t n) {
     return td__func_call1(f, TD_OP_as_strided, in, 4);
 }
 
+td_tensor *td__func_put(td_func *f, td_tensor *to, td_tensor *value, const td_geom *g,
+                        int64_t at) {
+    int64_t size[TD_MAX_RANK], stride[TD_MAX_RANK];
+    bool    again[TD_MAX_RANK];
+    int     rank = td__dims_apart(g->rank, g->size, g->stride, size, stride, again);
+    for (int d = g->rank - 1; value && d >= 0; d--) {
+        td_value in[3] = {td_value_tensor(value), td_value_int(d), td_value_int(0)};
+        if (again[d]) value = td__func_call1(f, TD_OP_select, in, 3);
+    }
+    if (!value) return NULL;
+    td_value in[5] = {td_value_tensor(to), td_value_tensor(value), ints(size, rank),
+                      ints(stride, rank), td_value_int(at)};
+    return td__func_call1(f, TD_OP_as_strided_scatter, in, 5);
+}
+
 static td_tensor *put_piece(td_func *f, td_tensor *list, const td_fval *v) {
     td_dtype dt = (td_dtype)list->dtype;
     list = as_dtype(f, list, v->geom.dtype);
     if (!list) return NULL;
-    td_value in[5] = {td_value_tensor(list), td_value_tensor(v->inner),
-                      ints(v->geom.size, v->geom.rank),
-                      ints(v->geom.stride, v->geom.rank), td_value_int(v->geom.offset)};
-    list = td__func_call1(f, TD_OP_as_strided_scatter, in, 5);
+    list = td__func_put(f, list, v->inner, &v->geom, v->geom.offset);
     return list ? as_dtype(f, list, dt) : NULL;
 }
 

@@ -190,11 +190,8 @@ static td_tensor *put_by_geometry(td_fval *v, td_fval *base, td_tensor *value) {
     const td_geom *g = &v->geom;
     td_tensor     *to = td__fval_value(base);
     if (!to) return NULL;
-    int64_t  at = td__dim_add(td__dim_sub(g->offset, base->geom.offset), to->offset);
-    td_value in[5] = {td_value_tensor(to), td_value_tensor(value),
-                      ints(g->size, g->rank), ints(g->stride, g->rank),
-                      td_value_int(at)};
-    return td__func_call1(td__group_of(v)->f, TD_OP_as_strided_scatter, in, 5);
+    int64_t at = td__dim_add(td__dim_sub(g->offset, base->geom.offset), to->offset);
+    return td__func_put(td__group_of(v)->f, to, value, g, at);
 }
 
 /* inverse(base, new view, number of the result where there are several, arguments) */

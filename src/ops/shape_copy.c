@@ -349,7 +349,16 @@ bool td__shape_as_strided_scatter(td_opcall *c) {
     if (td__overlaps_itself(self)) /* the copy is a dense one */
         bytes = td__dim_mul(self->numel, td__dtype_bytes[self->dtype]);
     if (td__dim_is_sym(bytes)) bytes = INT64_MAX; /* checked when it is a number */
-    return td__as_strided_part(c, &part, &c->in[2], bytes) && src_fits(c, &part);
+    if (!td__as_strided_part(c, &part, &c->in[2], bytes)) return false;
+    bool    again[TD_MAX_RANK];
+    int64_t room[2][TD_MAX_RANK];
+    if (td__dims_apart(part.rank, part.size, part.stride, room[0], room[1], again) <
+            part.rank &&
+        !td__dim_seems_eq(td__numel(part.rank, part.size), 0))
+        return td__op_fail(c, TD_E_ALIAS,
+                           "several elements of src would be written to one place in "
+                           "memory");
+    return src_fits(c, &part);
 }
 
 /* ---- backwards ---------------------------------------------------------- */

@@ -171,6 +171,9 @@ bool td__vjp_as_strided_scatter(td_vjp *v) {
     td_value       off = v->in[4];
     td_ints        size = ints(v->in[2].u.ints, (int)v->in[2].n);
     td_ints        stride = ints(v->in[3].u.ints, (int)v->in[3].n);
+    if (td__dim_seems_eq(td__numel(m->rank, m->size), 0)) /* shows nothing of src */
+        return (!v->need[0] || give(v, 0, v->g[0])) &&
+               (!v->need[1] || give(v, 1, zeros(v, s)));
     if (!td__is_dense(m->rank, m->size, m->stride) || m->offset != 0)
         return td__fail(
             v->cx, TD_E_UNSUPPORTED,

@@ -63,6 +63,9 @@ static void check_in_place(td_ctx *cx, report *r, const inputs *plain) {
 static void check_inverse(td_ctx *cx, report *r, const inputs *plain) {
     const td_opdef *def = &td__ops[plain->op];
     if (!def->inverse || plain->n_out != 1 || td_numel(plain->out[0]) == 0) return;
+    if (!strcmp(def->inverse, "as_strided_scatter") &&
+        td__overlaps_itself(plain->out[0]))
+        return; /* refused */
     td_tensor *view = plain->out[0], *changed, *whole;
     td_op      op = td__op_find(def->inverse), flip = td__op_find("bitwise_not");
     td_value   v[TD_MAX_ARGS + 2] = {td_value_tensor(view)};
