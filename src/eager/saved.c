@@ -102,6 +102,7 @@ bool td__save(td_saved *s, td_tensor *t, bool output, int nr) {
             td__type_str(t));
     bool history = output && td__is_float((td_dtype)t->dtype);
     s->version = td__version(t);
+    s->st = t->st;
     s->nr = nr;
     s->flags = output ? TD_SV_OUTPUT : 0;
     const td_saved_hooks *h = packer(cx);
@@ -130,7 +131,9 @@ static const char *saved_name(const td_node *n, const td_saved *s) {
 
 static bool fail_version(td_node *n, const td_saved *s) {
     td_tensor  *t = s->t;
-    const char *writer = t->st->writer ? t->st->writer : "a write";
+    const char *writer = t->st != s->st     ? "set_"
+                         : t->st->writer ? t->st->writer
+                                         : "a write";
     td_buf      made = {0};
     n->cx->stale = td_ok(n->cx);
     if (s->arg >= 0 && t->ag && t->ag->fn)
@@ -203,7 +206,8 @@ bool td__fail_second(const td_node *n) {
 td_tensor *td__unpack(td_node *n, const td_saved *s) {
     if (s->flags & TD_SV_FREED) return td__fail_second(n), NULL;
     if (s->pack) return unpack_hooks(n, s);
-    if (TD_UNLIKELY(s->version != td__version(s->t)) && !(s->flags & TD_SV_PLAIN)) {
+    if (TD_UNLIKELY(s->version != td__version(s->t) || s->st != s->t->st) &&
+        !(s->flags & TD_SV_PLAIN)) {
         fail_version(n, s);
         return NULL;
     }

@@ -80,6 +80,8 @@ static void plan_terms(const td_opcall *c, plan *p) {
     /* A writer whose row has no derivative (logical_or_) takes no history from what it
      * reads; the written argument's own history ends there. */
     bool reads = !p->zero || p->none || p->rule->vjp[0] != '!';
+    /* set_ with sizes takes the bytes of its source, not the tensor. */
+    if (c->info->op == TD_OP_set_ && !td__in_none(c, 3)) reads = false;
     for (int i = 0; i < c->n_in; i++) {
         if (!value_needs(c->in[i]) || !(p->zero || has_term(c, p->rule, i))) continue;
         if (!reads && !c->info->s.in[i].write) continue;
@@ -238,6 +240,8 @@ static bool call_plain(td_mode *m, td_opcall *c) {
     if (c->def->flags & TD_OPF_VIEW) {
         mark_views(c);
         if (!c->info->differentiable) return true;
+        /* It is an inference tensor too. */
+        if (c->in[c->info->view_of].u.t->flags & TD_TF_INFERENCE) return true;
     }
     if (!td__recording(c->cx) || !any_needs(c)) return true;
     if (!c->info->differentiable && !(c->def->vjp && c->def->vjp[0] == '0'))

@@ -16,6 +16,20 @@ TEST(a_saved_input_that_was_written_is_refused) {
     td_close(cx);
 }
 
+TEST(a_saved_input_that_set_moved_is_refused) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = MADE(cx, 1, 4), *z = td_tensor1(cx, 5, 6);
+    td_sqrt_(x); /* version 1, which z has after set_ too */
+    td_tensor *y = td_sin(x);
+
+    td_set_(x, z);
+    CHECK(!td_backward(td_sum(y)));
+
+    CHECK_FAILS(cx, "sin: its backward needs");
+    CHECK_FAILS(cx, "modified in place by set_");
+    td_close(cx);
+}
+
 TEST(a_saved_result_that_was_written_is_refused) {
     td_ctx    *cx = td_open();
     td_tensor *y = td_exp(LEAF(cx, 1, 2));
