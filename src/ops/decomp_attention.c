@@ -11,12 +11,27 @@ static td_tensor *additive(td_ctx *cx, td_tensor *mask, td_dtype dt) {
     return td_op_masked_fill(zero, td_op_logical_not(mask), td_value_float(-INFINITY));
 }
 
+/* Has the mask, broadcast, the sizes of the scores? */
+static bool mask_fits(const td_attention *a, const td_tensor *scores) {
+    int64_t size[TD_MAX_RANK];
+    int     rank = scores->rank;
+    for (int i = 0; i < rank; i++) size[i] = scores->size[i];
+    bool ok = td__broadcast(&rank, size, a->mask->rank, a->mask->size) &&
+              rank == scores->rank;
+    for (int i = 0; ok && i < rank; i++) ok = td__dim_eq(size[i], scores->size[i]);
+    return ok || td__fail(a->cx, TD_E_SHAPE,
+                          "scaled_dot_product_attention: attn_mask %s does not "
+                          "broadcast to %s",
+                          td__type_str(a->mask), td__type_str(scores));
+}
+
 /* Both sides are scaled by the root: less overflow in f16. */
 td_tensor *td__attention_scores(const td_attention *a) {
     td_tensor *q = a->q, *k = a->k;
     double     half = sqrt(fabs(a->scale));
     td_tensor *p = td_op_matmul(t_scale(q, a->scale < 0 ? -half : half),
                                 t_transposed(t_scale(k, half)));
+    if (a->mask && !td_is_nil(p) && !mask_fits(a, p)) return td_nil(a->cx);
     if (a->mask) p = t_add(p, a->mask);
     if (a->causal) {
         td_tensor *all =
@@ -187,6 +202,11 @@ bool td__decomp_attention(td_opcall *c) {
         return td__op_fail(c, TD_E_DTYPE,
                            "query, key and value must have one dtype, got %s, %s, %s",
                            td__type_str(q), td__type_str(k), td__type_str(v));
+    const td_tensor *mask = td__in(c, 3);
+    if (mask && mask->dtype != TD_BOOL && mask->dtype != TD_F32 && mask->dtype != q->dtype)
+        return td__op_fail(c, TD_E_DTYPE,
+                           "attn_mask must be bool, f32 or of query's dtype, got %s",
+                           td__type_str(mask));
     if (!sizes_fit(c)) return false;
     double p = td__in_f(c, 4);
     if (!(p >= 0 && p <= 1))

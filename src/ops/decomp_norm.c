@@ -2,6 +2,8 @@
 #include "ops/geom.h"
 #include "ops/terms.h"
 
+#include <float.h>
+
 static bool set_out(td_opcall *c, td_tensor *t) {
     c->out[0] = t;
     return true;
@@ -30,14 +32,7 @@ bool td__decomp_native_layer_norm(td_opcall *c) {
     return true;
 }
 
-static double epsilon_of(td_dtype dt) {
-    switch (dt) {
-    case TD_F64: return 0x1p-52;
-    case TD_F16: return 0x1p-10;
-    case TD_BF16: return 0x1p-7;
-    default: return 0x1p-23;
-    }
-}
+static double epsilon_of(td_dtype dt) { return dt == TD_F64 ? DBL_EPSILON : FLT_EPSILON; }
 
 /* x / sqrt(mean(x^2) + eps), computed in f32 for halves. */
 bool td__decomp_rms_norm(td_opcall *c) {
@@ -87,6 +82,11 @@ bool td__decomp_group_norm(td_opcall *c) {
     if (td__dim_eq(x->size[1], 0) || td__dim_eq(hw, 0))
         return td__op_fail(c, TD_E_SHAPE,
                            "input %s has no channels or no elements in one",
+                           td__type_str(x));
+    if (td__dim_eq(td__dim_mul(td__dim_mul(x->size[0], x->size[1]), hw),
+                   td__in_int(c, 1)))
+        return td__op_fail(c, TD_E_SHAPE,
+                           "needs more than one value per channel, got input %s",
                            td__type_str(x));
     return set_out(c, td_op_native_group_norm(x, td__in(c, 2), td__in(c, 3), x->size[0],
                                               x->size[1], hw, td__in_int(c, 1),

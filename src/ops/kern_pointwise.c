@@ -179,6 +179,11 @@ void td__pw_begin(td_pw *w, td_opcall *c) {
     for (int k = 0; k < a->n_scalars; k++) {
         w->p.f[k] = td__value_f(c->in[a->scalar[k]]);
         w->p.i[k] = td__value_i(c->in[a->scalar[k]]);
+        if (w->common == TD_U8 && w->op == TD_OP_threshold)
+            w->p.i[k] = (uint8_t)w->p.i[k]; /* -1 is 255 */
+        if (w->common != TD_BOOL) continue;
+        w->p.i[k] = w->p.f[k] != 0; /* true, which no number of terms takes back */
+        w->p.f[k] = (double)w->p.i[k];
     }
 }
 

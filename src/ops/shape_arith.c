@@ -159,6 +159,10 @@ static bool bound_fits(td_opcall *c, int arg, bool is_min, td_dtype dt) {
     int64_t  low, high;
     td_value v = c->in[arg];
     if (td__is_float(dt)) return td__number_fits(c, arg, dt);
+    if (v.kind == TD_K_FLOAT) { /* counts as a whole number */
+        if (!td__number_fits(c, arg, TD_I64)) return false;
+        v = td_value_int(td__value_i(v));
+    }
     if (v.kind != TD_K_INT || td__dim_is_symbolic(v.u.i)) return true;
     int_range(dt, &low, &high);
     if (is_min ? v.u.i <= high : v.u.i >= low) return true;
@@ -248,15 +252,7 @@ bool td__shape_gelu(td_opcall *c) {
 }
 
 bool td__shape_hardtanh(td_opcall *c) {
-    double low = td__in_f(c, 1), high = td__in_f(c, 2);
-    if (low > high)
-        return td__op_fail(c, TD_E_ARG,
-                           "min_val must not be greater than max_val, got %g and %g",
-                           low, high);
-    if (!td__is_float((td_dtype)td__in(c, 0)->dtype) &&
-        !(isfinite(low) && isfinite(high)))
-        return td__op_fail(
-            c, TD_E_ARG,
-            "min_val and max_val of integers must be finite, got %g and %g", low, high);
-    return td__shape_pointwise(c);
+    td_dtype dt = (td_dtype)td__in(c, 0)->dtype;
+    return bound_fits(c, 1, true, dt) && bound_fits(c, 2, false, dt) &&
+           td__shape_pointwise(c);
 }

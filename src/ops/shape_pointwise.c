@@ -216,11 +216,16 @@ static bool broadcast(td_opcall *c, const td_pw_args *a, td_meta *m, bool *plain
     return true;
 }
 
+/* The op, or the one of which it is the in-place form. */
+static td_op pure_op(const td_opcall *c) {
+    return c->info->pure == TD_OP_COUNT ? c->info->op : c->info->pure;
+}
+
 /* The dtype in which ATen takes a number argument: of halves, bounds and replacements
  * are converted to the half itself, factors to f32, in which the loop computes. */
 static td_dtype number_dtype(const td_opcall *c, int arg, td_dtype common) {
     if (!td__is_half(common)) return common;
-    switch (c->info->op) {
+    switch (pure_op(c)) {
     case TD_OP_add:
     case TD_OP_sub:
     case TD_OP_rsub:
@@ -235,7 +240,8 @@ static td_dtype number_dtype(const td_opcall *c, int arg, td_dtype common) {
 /* Numbers of type Scalar are converted to the dtype of the computation and must be in
  * its range. Bounds of integers are taken as the end of the range instead. */
 static bool scalars_fit(td_opcall *c, const td_pw_args *a, td_dtype common) {
-    bool bounds = c->info->op == TD_OP_clamp || c->info->op == TD_OP_hardtanh;
+    td_op op = pure_op(c);
+    bool  bounds = op == TD_OP_clamp || op == TD_OP_hardtanh;
     if (bounds && !td__is_float(common)) return true;
     for (int k = 0; k < a->n_scalars; k++) {
         int     i = a->scalar[k];

@@ -55,14 +55,23 @@ bool td__simpler_elu_backward(td_opcall *c) {
 }
 
 /* Unlike clamp it is flat at the bounds; integers have no slope. */
+bool td__simpler_threshold(td_opcall *c) {
+    td_tensor *a = td__in(c, 0);
+    td_value   least = c->in[1];
+    if (a->dtype == TD_U8) least = td_value_int((uint8_t)td__value_i(least));
+    return set_out(c, td_op_where(td_op_le(a, least), c->in[2], td_value_tensor(a)));
+}
+
 bool td__simpler_hardtanh(td_opcall *c) {
     td_tensor *a = td__in(c, 0);
     td_value   low = c->in[1], high = c->in[2];
-    bool       nan = isnan(td__value_f(low)) || isnan(td__value_f(high));
-    if (nan || !td__is_float((td_dtype)a->dtype))
+    if (!td__is_float((td_dtype)a->dtype))
+        return set_out(c, td_op_clamp(a, td_value_int(td__value_i(low)),
+                                      td_value_int(td__value_i(high))));
+    if (isnan(td__value_f(low)) || isnan(td__value_f(high)))
         return set_out(c, td_op_clamp(a, low, high));
-    td_tensor *r = td_op_where(td_op_ge(a, high), high, td_value_tensor(a));
-    return set_out(c, td_op_where(td_op_le(a, low), low, td_value_tensor(r)));
+    td_tensor *r = td_op_where(td_op_le(a, low), low, td_value_tensor(a));
+    return set_out(c, td_op_where(td_op_ge(r, high), high, td_value_tensor(r)));
 }
 
 /* A factor counts in the dtype of the result. */
