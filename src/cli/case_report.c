@@ -232,6 +232,12 @@ static void report_context(case_run *run) {
     json_flag(run->out, "inference", td_inference_enabled(cx));
 }
 
+void case_report_draws(case_run *run) {
+    if (run->draws.n)
+        td__buf_printf(run->out, ",\n    \"draws\":[%s]", td__buf_str(&run->draws));
+    run->draws.n = 0;
+}
+
 void case_report_outputs(case_run *run, const td_gstep *s) {
     if (!run->out) return;
     begin_list(run, "outputs");
@@ -239,9 +245,7 @@ void case_report_outputs(case_run *run, const td_gstep *s) {
         entry(run, i, s->out[i]->name, run->r.val[s->out[i]->id]);
     end_list(run);
     if (!run->json) return;
-    if (run->draws.n)
-        td__buf_printf(run->out, ",\n    \"draws\":[%s]", td__buf_str(&run->draws));
-    run->draws.n = 0;
+    case_report_draws(run);
     report_aliases(run, s);
     report_context(run);
 }

@@ -153,6 +153,7 @@ static bool run_call(case_run *run, const td_gstep *s) {
     for (int i = 0; ok && i < s->n_out; i++)
         ok = td__replay_set(&run->r, s->out[i], out[i]);
     td__free(in);
+    if (!ok) case_report_draws(run);
     if (ok) case_report_outputs(run, s);
     if (ok) case_report_inputs(run, s, "inputs_after");
     if (!s->rehearse) run->last = s;

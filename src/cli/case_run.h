@@ -129,6 +129,8 @@ void case_report_begin(case_run *run);
 void case_report_end(case_run *run, bool ok);
 void case_report_call(case_run *run, const td_gstep *s);
 void case_report_inputs(case_run *run, const td_gstep *s, const char *key);
+/* What was drawn since the last report; a call that fails has drawn too. */
+void case_report_draws(case_run *run);
 void case_report_outputs(case_run *run, const td_gstep *s);
 void case_report_backward(case_run *run, const td_gstep *s, const td_tensors *roots,
                           const td_tensors *grads);

@@ -4,6 +4,7 @@
 
     --count=N     N random programs of build/fuzz/programs, from --seed=S (1) on
     --wide        random programs with wider cases (docs/testing.md)
+    --with=PARTS  random programs of a grown grammar (docs/testing.md)
     --aot         compares PyTorch eager with PyTorch under aot_eager as well
     --save=DIR    small forms of unexplained programs (build/judge)
     --most=N      makes at most N of them small (10)
@@ -11,7 +12,8 @@
 
 Values, dtypes, strides, aliasing, writes, versions, flags, gradients and errors of
 every case are compared. Each difference must belong to a class of differences.ini,
-which docs/differences.md documents; any other fails.
+which docs/differences.md documents; any other fails. PyTorch runs in a child process:
+where it dies, that is a difference of its program, and the others go on.
 
 Developer-only: needs a Python with torch, build/tandem and build/fuzz/programs.
 """
@@ -26,16 +28,18 @@ import warnings
 
 import torch
 
+import judge_child
 import judge_classes
 import judge_shrink
 import td_text
-from case_compare import Loosely, differences
+from case_compare import Difference, Loosely, Within, differences
 from tandem_run import ROOT, run_file, run_text
 from torch_case import Case, drawn_inputs
 from torch_code import DRAWS, Unsupported
 
 FUZZ = os.environ.get("TANDEM_FUZZ", os.path.join(ROOT, "build", "fuzz", "programs"))
 BATCH = 250  # random programs of one process
+RUNS = 6     # with other rounding, where values differ
 
 Program = collections.namedtuple("Program", "label text funcs stmts theirs draws")
 
@@ -56,16 +60,22 @@ def file_programs(path):
 
 def text_programs(label, text):
     funcs, cases = td_text.parse(text)
-    report = run_text(text)
+    try:
+        report = run_text(text)
+    except RuntimeError as e:
+        if len(cases) == 1:
+            yield Program(label, text, funcs, cases[0][1], {"dies": str(e)}, {})
+            return
+        raise
     draws = drawn_inputs(cases, run_text)
     for (_, stmts), theirs in zip(cases, report["cases"]):
         yield Program(label, text, funcs, stmts, theirs, draws)
 
 
-def random_texts(seed, count, wide):
+def random_texts(seed, count, options):
     """(seed, text) of random programs, each with one case called "seed N"."""
     command = [FUZZ, f"--seed={seed}", f"--count={count}", "--print", "--public"]
-    r = subprocess.run(command + ["--wide"] * wide, capture_output=True, text=True)
+    r = subprocess.run(command + options, capture_output=True, text=True)
     if r.returncode:
         raise SystemExit(r.stderr or f"{FUZZ}: status {r.returncode}")
     rest = r.stdout
@@ -82,34 +92,54 @@ def renamed(text, seed):
     return re.sub(r"@([A-Za-z_]\w*)", rf"@\1_{seed}", text)
 
 
-def random_programs(seed, count, wide):
-    for first in range(seed, seed + count, BATCH):
-        texts = dict(random_texts(first, min(BATCH, seed + count - first), wide))
-        whole = "".join(renamed(t, s) for s, t in texts.items())
-        if not whole:
-            continue
-        for p in text_programs("", whole):
+def batch_programs(texts):
+    whole = "".join(renamed(t, s) for s, t in texts.items())
+    try:
+        for p in text_programs("", whole) if whole else []:
             own = int(p.theirs["case"].split()[1])
             yield p._replace(label=f"seed {own}", text=texts[own])
+    except RuntimeError:  # Tandem dies on one of them
+        for s, t in texts.items():
+            yield from text_programs(f"seed {s}", t)
 
 
-def programs(files, seed, count, wide):
+def batches(files, seed, count, options):
+    """Lists of programs."""
     for name in files:
         found = sorted(glob.glob(name + "/**/*.td", recursive=True))
         for path in found if os.path.isdir(name) else [name]:
-            yield from file_programs(path)
-    yield from random_programs(seed, count, wide)
+            yield list(file_programs(path))
+    for first in range(seed, seed + count, BATCH):
+        texts = dict(random_texts(first, min(BATCH, seed + count - first), options))
+        yield list(batch_programs(texts))
 
 
 # ---- judging ----
 
 def judge(p, classes):
     """(differences with their class or None, whether values were compared)."""
+    if "dies" in p.theirs:
+        return [(Difference("tandem dies", p.theirs["dies"], 0), None)], False
     got = Case(p.funcs, p.stmts, p.theirs, p.draws).run()
     if got["loose"]:
         drop_elements(got)
-    found = differences(got, p.theirs, Loosely())
-    return list(judge_classes.sort(found, p.text, classes)), not got["loose"]
+    found = list(judge_classes.sort(differences(got, p.theirs, Loosely()), p.text, classes))
+    if any(c is None and d.kind.endswith(".elements") for d, c in found):
+        found = judge_rounding(p, got, classes)
+    return found, not got["loose"]
+
+
+def judge_rounding(p, got, classes):
+    """The same, where what PyTorch itself computes when it rounds otherwise is taken
+    for equal: the first difference then says so."""
+    runs = [Case(p.funcs, p.stmts, p.theirs, p.draws,
+                 nudges=torch.Generator().manual_seed(i)).run() for i in range(RUNS)]
+    within = Within(runs)
+    within.settle(got, p.theirs)
+    found = list(differences(got, p.theirs, Loosely()))
+    if within.used:
+        found.insert(0, Difference("elements", "rounded otherwise", 0, "last-bits"))
+    return list(judge_classes.sort(found, p.text, classes))
 
 
 def drop_elements(report):
@@ -119,13 +149,34 @@ def drop_elements(report):
                 v.pop("elements", None)
 
 
+def judged(p, classes, aot=False):
+    """What a child does with a program: (found, compared), or why PyTorch cannot run it."""
+    try:
+        for d in judge_aot(p) if aot else []:
+            print(f"{p.label}: aot_eager: {d.kind}: {d.text}"[:400], flush=True)
+        return judge(p, classes)
+    except Unsupported as e:
+        return str(e)
+
+
+def judge_all(ps, classes, aot=False):
+    for p, outcome in judge_child.each(ps, lambda p: judged(p, classes, aot)):
+        if isinstance(outcome, judge_child.Died):
+            died = [Difference("torch dies", outcome.how, 0)]
+            outcome = list(judge_classes.sort(died, p.text, classes)), False
+        yield p, outcome
+
+
 def judge_text(text, classes):
     """The unexplained differences of a program given as text; None: it cannot run."""
     try:
-        p = next(text_programs("", text))
-        return [d for d, c in judge(p, classes)[0] if c is None]
-    except (Unsupported, SyntaxError, RuntimeError, StopIteration, KeyError, IndexError):
+        ps = list(text_programs("", text))[:1]
+    except (SyntaxError, RuntimeError, KeyError, IndexError):
         return None
+    for _, outcome in judge_all(ps, classes):
+        if not isinstance(outcome, str):
+            return [d for d, c in outcome[0] if c is None]
+    return None
 
 
 # What compiling by PyTorch is free to change.
@@ -155,7 +206,7 @@ class Tally:
     def add(self, p, found, compared):
         unexplained = [d for d, c in found if c is None]
         self.n["programs"] += 1
-        self.n["fail in both"] += not found and not p.theirs["ok"]
+        self.n["fail in both"] += not found and not p.theirs.get("ok")
         self.n["values not compared"] += not compared
         for c in {c.name for _, c in found if c}:
             self.classes[c] += 1
@@ -170,6 +221,8 @@ class Tally:
     def skip(self, p, why):
         self.n["programs"] += 1
         self.skipped[re.sub(r"\d+", "N", str(why))[:70]] += 1
+        if self.verbose:
+            print(f"{p.label}: {why}"[:400], flush=True)
 
     def report(self, seconds):
         agree = self.n["programs"] - sum(self.skipped.values()) - len(self.bad)
@@ -195,7 +248,7 @@ def save_small(bad, folder, most, classes):
 
 def options(args):
     opt = {"seed": 1, "count": 0, "save": os.path.join(ROOT, "build", "judge"), "most": 10,
-           "wide": False, "aot": False, "verbose": False}
+           "wide": False, "with": "", "aot": False, "verbose": False}
     files = []
     for a in args:
         key, eq, value = a[2:].partition("=")
@@ -214,13 +267,13 @@ def main():
     opt, files = options(sys.argv[1:])
     classes = judge_classes.read()
     tally, start = Tally(opt["verbose"]), time.time()
-    for p in programs(files, opt["seed"], opt["count"], opt["wide"]):
-        try:
-            tally.add(p, *judge(p, classes))
-            for d in judge_aot(p) if opt["aot"] else []:
-                print(f"{p.label}: aot_eager: {d.kind}: {d.text}"[:400])
-        except Unsupported as e:
-            tally.skip(p, e)
+    fuzz = ["--wide"] * opt["wide"] + [f"--with={opt['with']}"] * bool(opt["with"])
+    for ps in batches(files, opt["seed"], opt["count"], fuzz):
+        for p, outcome in judge_all(ps, classes, opt["aot"]):
+            if isinstance(outcome, str):
+                tally.skip(p, outcome)
+            else:
+                tally.add(p, *outcome)
     tally.report(time.time() - start)
     save_small(tally.bad, opt["save"], opt["most"], classes)
     sys.exit(bool(tally.bad))

@@ -7,6 +7,7 @@ import contextlib
 import json
 import math
 import re
+import warnings
 
 import numpy
 import torch
@@ -15,6 +16,7 @@ from torch.utils.checkpoint import checkpoint
 
 from td_text import Dtype, Ref, Size
 from torch_code import DRAWS, DT, UNSET, Code, Draws, Unsupported, as_list, constant, is_zeroed
+from torch_watch import Watch
 
 DT_NAME = {v: k for k, v in DT.items()}
 REGIONS = {"no_grad": torch.no_grad, "enable_grad": torch.enable_grad,
@@ -70,6 +72,22 @@ def surroundings(kwargs):
         yield
 
 
+@contextlib.contextmanager
+def named_failures():
+    """A backward that misses a saved value says in which node."""
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        with torch.autograd.set_detect_anomaly(True, check_nan=False):
+            try:
+                yield
+            except RuntimeError as e:
+                found = re.findall(r"Error detected in ([\w:]+)",
+                                   " ".join(str(w.message) for w in said))
+                if not found or "modified by an inplace" not in str(e):
+                    raise
+                raise RuntimeError(f"{found[0]}: {e}") from e
+
+
 def wants_grad(v):
     return isinstance(v, torch.Tensor) and v.requires_grad
 
@@ -80,20 +98,22 @@ def take_grads(out, args):
     by = [v for v in args if wants_grad(v)]
     if not roots or not by:
         return [None] * len(args)
-    found = iter(torch.autograd.grad(roots, by, [torch.ones_like(r) for r in roots],
-                                     create_graph=True, allow_unused=True))
+    with named_failures():
+        found = iter(torch.autograd.grad(roots, by, [torch.ones_like(r) for r in roots],
+                                         create_graph=True, allow_unused=True))
     return [next(found) if wants_grad(v) else None for v in args]
 
 
 class Case:
     """theirs: Tandem's report of the case. draws: see drawn_inputs. wrap: applied to
-    each function, torch.compile for instance. uncounted: ops after which versions are
-    not reported."""
+    each function, torch.compile for instance; then no op is watched. uncounted: ops
+    after which versions are not reported. nudges: see torch_watch.py."""
 
-    def __init__(self, funcs, stmts, theirs, draws, wrap=lambda fn: fn, uncounted=()):
+    def __init__(self, funcs, stmts, theirs, draws, wrap=None, uncounted=(), nudges=None):
         self.stmts, self.theirs, self.drawn = stmts, theirs, draws
         self.draws = Draws()
-        self.code = Code(self.draws)
+        self.watch = Watch(nudges)
+        self.code = Code(self.draws, None if wrap else self.watch)
         self.funcs, self.compiled, self.wrap = funcs, {}, wrap
         self.env, self.leaves, self.last = {}, [], []
         self.kept, self.storages, self.steps = [], [], []
@@ -113,7 +133,7 @@ class Case:
              "strides": list(t.stride()), "offset": t.storage_offset(),
              "storage": self.storage(t)}
         if not t.is_inference() and not self.code.ops & self.uncounted:
-            r["version"] = t._version
+            r["version"] = self.watch.version(t)
         try:  # PyTorch brings a stale view up to date here, or refuses
             r.update(grad_fn=fn_name(t.grad_fn), requires_grad=t.requires_grad,
                      is_leaf=t.is_leaf)
@@ -121,9 +141,11 @@ class Case:
             pass
         r.update(is_view=t._is_view(), is_inference=t.is_inference())
         flat = t.detach().reshape(-1)
+        flat = torch.zeros_like(flat) if t._is_zerotensor() else flat
         flat = flat.double() if flat.dtype == torch.bfloat16 else flat
         r["elements"] = [number(t, v) for v in flat.tolist()]
-        return r
+        why = self.watch.why(t)
+        return dict(r, why=why) if why else r
 
     def value(self, v, name=None):
         r = {} if name is None else {"name": name}
@@ -165,7 +187,9 @@ class Case:
 
     def function(self, name):
         if name not in self.compiled:
-            self.compiled[name] = self.wrap(self.code.function(self.funcs[name]))
+            self.compiled[name] = self.code.function(self.funcs[name])
+            if self.wrap:
+                self.compiled[name] = self.wrap(self.compiled[name])
         return self.compiled[name]
 
     def their_step(self):
@@ -223,6 +247,7 @@ class Case:
             t = torch.ones_like(r.detach())
             if "seed" in s.kwargs and i < len(theirs):
                 t.copy_(as_tensor(theirs[i]))
+                self.watch.nudge(t)
             out.append(t)
         return out
 
@@ -233,7 +258,7 @@ class Case:
             raise RuntimeError("nothing requires grad")
         tangents = self.tangents(s, roots)
         step = {"backward": len(roots)}
-        with surroundings(s.kwargs):
+        with surroundings(s.kwargs), named_failures():
             torch.autograd.backward(roots, tangents,
                                     retain_graph=s.kwargs.get("retain_graph"),
                                     create_graph=s.kwargs.get("create_graph", False))
@@ -253,6 +278,7 @@ class Case:
             if out is None:
                 raise Unsupported(f"a draw of {s.op} from other tensors")
             out = out.clone()
+            self.watch.nudge(out)
         elif s.op == "tensor":
             out = constant(*[self.arg(a) for a in s.args])
         elif s.op == "load":
@@ -295,6 +321,9 @@ class Case:
             self.code.unset |= s.op in UNSET and not is_zeroed(s, after)
             self.statement(s)
 
+    def failed_op(self, error):
+        return self.code.failed_op(error) or self.op
+
     def run(self):
         """The report. `loose` says that values mean nothing: drawn or unset."""
         error = None
@@ -303,11 +332,11 @@ class Case:
         except Unsupported:
             raise
         except OURS as e:
-            raise Unsupported(f"{type(e).__name__}: {e}") from e
+            raise Unsupported(f"{self.failed_op(e)}: {type(e).__name__}: {e}") from e
         except Exception as e:
+            op = self.failed_op(e)
             if "failed to match any schema" in str(e):
-                raise Unsupported("schema: " + str(e).split("\n")[-2]) from e
-            op = self.code.failed_op(e) or self.op
+                raise Unsupported(f"{op}: no schema of PyTorch's takes this") from e
             error = f"{op}: {str(e).strip()}".split("\n")[0]
         r = {"steps": self.steps, "ok": error is None}
         if error is not None:

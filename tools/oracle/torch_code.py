@@ -3,10 +3,11 @@
 A function becomes source text and is compiled by Python, so that it runs at
 PyTorch's own speed and torch.compile can trace it like a user's function.
 
-    code = Code(draws)
+    code = Code(draws, watch)
     fn = code.function(func)       # fn(*args) returns the list of results
 
-`draws` gives the numbers of random ops (see Draws); `code.ops` has the name of
+`draws` gives the numbers of random ops (see Draws), `watch` hears all ops
+(torch_watch.py; None: nobody does); `code.ops` has the name of
 every op that the functions call, `code.unset` says that elements stay unset.
 """
 import math
@@ -118,9 +119,12 @@ def cond(flag, yes, no, operands):
     return own_results((yes if bool(flag) else no)(*operands), operands)
 
 
-def custom(forward, backward, roles, args, fixed, options):
+def custom(forward, backward, roles, args, fixed, options, watch=None):
     """A torch.autograd.Function; roles are the descriptors of both functions."""
     results, given, grads = roles
+    options = dict(options)
+    for i in options.get("dirty", []) if watch else []:
+        watch.note_versions(args[i], "dirty-version")
     n_fixed = options.pop("fixed")
 
     class Fn(torch.autograd.Function):
@@ -164,11 +168,12 @@ def is_zeroed(s, after):
 # ---- source text ----
 
 class Code:
-    def __init__(self, draws):
+    def __init__(self, draws, watch=None):
         self.ops, self.draws, self.unset = set(), draws, False
+        self.watch = watch
         self.sources = {}  # lines of text by function name
         self.space = {"torch": torch, "as_list": as_list, "cond": cond, "custom": custom,
-                      "min": min, "max": max}
+                      "min": min, "max": max, "watch": watch}
 
     def function(self, fn):
         """Compiles fn; its nested functions and literals become globals."""
@@ -205,6 +210,8 @@ class Code:
             self.space[key] = torch_ops.find(name)
             if self.space[key] is None:
                 raise Unsupported(f"no PyTorch op {name}; torch_ops.py may map it")
+        if self.watch:
+            self.space[key] = self.watch.watched(name, self.space[key])
         return key
 
 
@@ -306,6 +313,6 @@ class Source:
         roles.insert(1, [i.desc for i in backward.inputs])
         options = dict(s.kwargs, fixed=len(forward.inputs) - len(args))
         parts = [self.expr(a) for a in (forward, backward)] + [repr(roles)]
-        parts += [self.expr(args), self.expr(fixed), repr(options)]
+        parts += [self.expr(args), self.expr(fixed), repr(options), "watch"]
         # Tandem's op also returns the saved values; nobody else reads them
         return f"as_list(custom({', '.join(parts)})) + [None] * {len(s.names)}"

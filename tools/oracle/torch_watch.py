@@ -1,0 +1,196 @@
+"""Watches the ops that a case calls in PyTorch, so that what PyTorch leaves open is
+compared all the same, and what is meant to differ is known by the tensor it is about.
+
+A new tensor's version counts from 0, whatever made it (PyTorch's composites write
+into their results). Where an op reads what it writes through another argument, the
+values are those of reading first. Notes name classes of differences.ini: of a
+storage (its versions, or that writes overlapped) and of a tensor (its is_view).
+"""
+import torch
+
+# Composites whose result may be a view of a temporary, in PyTorch or in Tandem.
+OF_TEMPORARIES = {"conv1d", "max_pool1d", "matmul", "scaled_dot_product_attention",
+                  "native_layer_norm", "sum_to_size", "unique", "copy"}
+SUBTRACT = {"log_softmax", "_log_softmax", "layer_norm", "native_layer_norm", "group_norm", "native_group_norm",
+         "batch_norm", "instance_norm"}
+STATISTICS = {"batch_norm": (3, 4), "instance_norm": (3, 4)}
+
+
+def tensors(values):
+    for v in values:
+        if isinstance(v, torch.Tensor):
+            yield v
+        elif isinstance(v, (list, tuple)):
+            yield from tensors(v)
+
+
+def storage_of(t):
+    return t.untyped_storage()._cdata
+
+
+def overlaps_itself(t):
+    """May two elements lie in one place? Exact for what programs have: few elements."""
+    if t.numel() < 2:
+        return False
+    places = torch.zeros(1, dtype=torch.int64)
+    for n, s in zip(t.size(), t.stride()):
+        places = (places.unsqueeze(-1) + torch.arange(n) * s).reshape(-1)
+    return places.unique().numel() < places.numel()
+
+
+def is_write(op):
+    return op.endswith("_") and op not in ("requires_grad_", "detach_", "set_", "resize_")
+
+
+# The integer of a float's bits, and those of its bits that only rounded results have.
+BITS = {torch.float64: (torch.int64, 0xff), torch.float32: (torch.int32, 0xff),
+        torch.float16: (torch.int16, 0x3), torch.bfloat16: (torch.int16, 0x1)}
+HALVES = (torch.float16, torch.bfloat16)
+
+
+class Watch:
+    """nudges: a generator by which rounded results change by up to two units, as they
+    may with another library; None: they stay."""
+
+    def __init__(self, nudges=None):
+        self.nudges = nudges
+        self.kept = []      # tensors: what is noted by identity stays alive
+        self.born = {}      # storage: the version its first tensor came with
+        self.versions = {}  # storage: why its versions differ
+        self.views = {}     # tensor: why its is_view differs
+        self.overlapped = set()  # storages written where elements overlap
+        self.values = ""    # why elements differ from now on
+
+    # ---- what reports ask ----
+
+    def version(self, t):
+        return t._version - self.born.get(storage_of(t), 0)
+
+    def why(self, t):
+        """The class of each field of a tensor's report that may differ."""
+        out = {}
+        if storage_of(t) in self.versions:
+            out["version"] = self.versions[storage_of(t)]
+        if t.numel() == 0:
+            out["offset"] = "offset-of-nothing"
+        if t.is_inference():
+            out["is_view"] = "inference-views"
+        if id(t) in self.views:
+            out["is_view"] = self.views[id(t)]
+        if self.values:
+            out["elements"] = self.values
+        return out
+
+    def note_versions(self, t, why):
+        self.kept.append(t.untyped_storage())
+        self.versions[storage_of(t)] = why
+
+    # ---- around a call ----
+
+    def watched(self, op, fn):
+        def call(*args, **kwargs):
+            given = list(tensors(list(args) + list(kwargs.values())))
+            before = {storage_of(t) for t in given}
+            first = read_first(op, fn, args, kwargs) if is_write(op) else None
+            self.before(op, args)
+            out = fn(*args, **kwargs)
+            if first is not None:
+                args[0].data.copy_(first)
+            if self.nudges and op in SUBTRACT:
+                self.nudge_terms(fn, args, kwargs, out)
+            for t in tensors([out]):
+                self.after(op, t, before)
+                if is_write(op) or storage_of(t) not in before:
+                    self.nudge(t, t.dtype in HALVES)
+            return out
+        return call
+
+    def nudge_terms(self, fn, args, kwargs, out):
+        """Differences of elements to a mean or a sum: rounding goes with the elements."""
+        x = args[0].detach().clone()
+        self.nudge(x, exact=True)
+        with torch.no_grad():
+            again = fn(x, *[a.clone() if isinstance(a, torch.Tensor) else a
+                            for a in args[1:]], **kwargs)
+        for t, u in zip(tensors([out]), tensors([again])):
+            t.data.copy_(u)
+
+    def nudge(self, t, exact=False):
+        if not self.nudges or t.dtype not in BITS or overlaps_itself(t):
+            return
+        integer, rounded = BITS[t.dtype]
+        rounded = -1 if exact else rounded
+        bits = t.data.contiguous().view(integer)
+        by = torch.randint(-2, 3, bits.shape, generator=self.nudges, dtype=integer)
+        by[(bits & rounded) == 0] = 0
+        t.data.copy_((bits + by).view(t.dtype))
+
+    def before(self, op, args):
+        for i in STATISTICS.get(op, ()):
+            if len(args) > i and isinstance(args[i], torch.Tensor):
+                self.note_versions(args[i], "running-statistics")
+        if op == "set_":
+            for t in args[:2]:
+                self.note_versions(t, "storage-versions")
+        if is_write(op):
+            up_to_date(args[0])
+        if is_write(op) and overlaps_itself(args[0]):
+            self.values = "overlapping-write"
+
+    def after(self, op, t, before):
+        if storage_of(t) not in before and not is_write(op) and not t.is_inference():
+            self.kept.append(t.untyped_storage())
+            self.born.setdefault(storage_of(t), t._version)
+        if op == "view_dtype" or op in OF_TEMPORARIES:
+            self.kept.append(t)
+            self.views[id(t)] = "view-flag"
+        if op == "view_dtype" and torch.is_inference_mode_enabled():
+            self.note_versions(t, "inference-views")
+
+
+def up_to_date(t):
+    """PyTorch takes a view that is behind its base for a leaf, until it is asked."""
+    try:
+        return t.grad_fn
+    except RuntimeError:
+        return None
+
+
+def read_first(op, fn, args, kwargs):
+    """What args[0] holds after a write that reads all arguments first; None: no other
+    argument lies in its storage, or PyTorch refuses the call."""
+    x = args[0]
+    others = [t for t in tensors(args[1:]) if storage_of(t) == storage_of(x)]
+    if not others or overlaps_itself(x) or x.is_inference():
+        return None
+
+    def apart(v):
+        if isinstance(v, (list, tuple)):
+            return [apart(e) for e in v]
+        return v.detach().clone() if isinstance(v, torch.Tensor) else v
+
+    with torch.no_grad():
+        try:
+            fn(*together(args), **kwargs)
+            copy = apart(x)
+            fn(copy, *apart(args[1:]), **kwargs)
+        except RuntimeError:
+            return None
+    return copy
+
+
+def together(args):
+    """Copies of arguments that share storages as the arguments do."""
+    made = {}
+
+    def copied(v):
+        if isinstance(v, (list, tuple)):
+            return [copied(e) for e in v]
+        if not isinstance(v, torch.Tensor):
+            return v
+        if storage_of(v) not in made:
+            made[storage_of(v)] = v.untyped_storage().clone()
+        new = torch.empty(0, dtype=v.dtype)
+        return new.set_(made[storage_of(v)], v.storage_offset(), v.size(), v.stride())
+
+    return copied(args)
