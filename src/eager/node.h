@@ -37,13 +37,13 @@ enum {
 };
 
 typedef struct td_saved {
-    td_tensor *t;    /* held */
-    td_pack   *pack; /* set: t is NULL and hooks hold the value */
-    uint64_t   version;
-    const void *st;       /* its storage then: set_ may have moved it */
-    int32_t    nr;        /* TD_SV_OUTPUT: which result */
-    int16_t    arg, item; /* argument and place in its list, or -1 - result */
-    uint8_t    flags;
+    td_tensor  *t;    /* held */
+    td_pack    *pack; /* set: t is NULL and hooks hold the value */
+    uint64_t    version;
+    const void *st;        /* its storage then: set_ may have moved it */
+    int32_t     nr;        /* TD_SV_OUTPUT: which result */
+    int16_t     arg, item; /* argument and place in its list, or -1 - result */
+    uint8_t     flags;
 } td_saved;
 
 /* What a kind of node does. grads[] come in as NULL and are filled with tensors of

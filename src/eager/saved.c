@@ -131,7 +131,7 @@ static const char *saved_name(const td_node *n, const td_saved *s) {
 
 static bool fail_version(td_node *n, const td_saved *s) {
     td_tensor  *t = s->t;
-    const char *writer = t->st != s->st     ? "set_"
+    const char *writer = t->st != s->st  ? "set_"
                          : t->st->writer ? t->st->writer
                                          : "a write";
     td_buf      made = {0};

@@ -203,7 +203,8 @@ bool td__decomp_attention(td_opcall *c) {
                            "query, key and value must have one dtype, got %s, %s, %s",
                            td__type_str(q), td__type_str(k), td__type_str(v));
     const td_tensor *mask = td__in(c, 3);
-    if (mask && mask->dtype != TD_BOOL && mask->dtype != TD_F32 && mask->dtype != q->dtype)
+    if (mask && mask->dtype != TD_BOOL && mask->dtype != TD_F32 &&
+        mask->dtype != q->dtype)
         return td__op_fail(c, TD_E_DTYPE,
                            "attn_mask must be bool, f32 or of query's dtype, got %s",
                            td__type_str(mask));

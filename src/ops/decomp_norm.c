@@ -32,7 +32,9 @@ bool td__decomp_native_layer_norm(td_opcall *c) {
     return true;
 }
 
-static double epsilon_of(td_dtype dt) { return dt == TD_F64 ? DBL_EPSILON : FLT_EPSILON; }
+static double epsilon_of(td_dtype dt) {
+    return dt == TD_F64 ? DBL_EPSILON : FLT_EPSILON;
+}
 
 /* x / sqrt(mean(x^2) + eps), computed in f32 for halves. */
 bool td__decomp_rms_norm(td_opcall *c) {

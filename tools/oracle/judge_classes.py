@@ -46,6 +46,8 @@ def distance(d):
     if not m or "elements" not in d.kind:
         return 0
     a, b = (float(v) if v not in ("True", "False") else v == "True" for v in m.groups())
+    if not (math.isfinite(a) and math.isfinite(b)):
+        return math.inf
     return abs(a - b) / max(abs(a), abs(b)) if a != b else 0
 
 
