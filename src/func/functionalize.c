@@ -26,7 +26,7 @@ static bool find_inputs(run *r, const td_value *in) {
         if (r->in[i].kind != TD_K_TENSOR) continue;
         r->real[i] = r->in[i].u.t;
         if (!(r->outer[i] = td__fake_copy(&r->fakes, r->real[i]))) return false;
-        r->outer[i]->flags |= TD_TF_UNTAPED; /* who writes leaves is the tape's to ask */
+        r->outer[i]->flags |= TD_TF_UNTAPED; /* the tape asks who writes leaves */
     }
     return true;
 }

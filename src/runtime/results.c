@@ -92,8 +92,8 @@ static td_tensor *lie_in(const td_pcall *c, const td_result *r) {
 
 /* ---- all ---------------------------------------------------------------- */
 
-/* Eager's result is a view, which may not be detached in place and has views of its base
- * for views: t becomes its base, and both have the history. */
+/* Eager's result is a view, which may not be detached in place and has views of its
+ * base for views: t becomes its base, and both have the history. */
 static td_tensor *view_of(td_tensor *t) {
     td_ctx *cx = t->cx;
     bool    grad = cx->grad_enabled, inference = cx->inference;

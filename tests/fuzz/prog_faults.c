@@ -10,12 +10,18 @@
 
 int prog_faults;
 
-/* The run of a way whose n-th allocation fails. *all: how many it asked for. */
-static td_code run_without(const td_gfile *f, const td_gcase *c, const case_way *way,
-                           int64_t n, bool sticky, int64_t *all, prog_result *r) {
+typedef struct job {
+    const td_gfile *f;
+    const td_gcase *c;
+    const case_way *way;
+    int64_t         all; /* allocations the last run asked for */
+} job;
+
+/* The run of a way whose n-th allocation fails, and all after it if it is sticky. */
+static td_code run_without(job *j, int64_t n, bool sticky, prog_result *r) {
     td__fault_arm(n, sticky);
-    td_code code = prog_run(f, c, way, r->why, sizeof r->why);
-    *all = td__fault_count();
+    td_code code = prog_run(j->f, j->c, j->way, r->why, sizeof r->why);
+    j->all = td__fault_count();
     td__fault_arm(-1, false);
     return code;
 }
@@ -26,17 +32,18 @@ static bool is_right(td_code got, td_code want) {
 
 static bool fail_in_turn(const td_gfile *f, const td_gcase *c, const case_way *way,
                          prog_result *r) {
-    int64_t  all, most;
+    job      j = {f, c, way, 0};
     char     why[sizeof r->why];
     prog_rng rng = {td__hash(c->name, strlen(c->name), strlen(way->name))};
     if (!prog_is_asked_for(way->name) || (way->of_graphs && case_needs_body(c)))
         return true;
-    td_code want = run_without(f, c, way, INT64_MAX, false, &most, r);
+    td_code want = run_without(&j, INT64_MAX, false, r);
+    int64_t most = j.all;
     if (want != TD_OK) r->failed = true;
     for (int i = 0; i < prog_faults && most > 0; i++) {
         int64_t n = (int64_t)(prog_next(&rng) % (uint64_t)most);
         bool    sticky = prog_chance(&rng, 25);
-        td_code code = run_without(f, c, way, n, sticky, &all, r);
+        td_code code = run_without(&j, n, sticky, r);
         if (is_right(code, want)) continue;
         snprintf(why, sizeof why, "%.300s (allocation %lld%s)", r->why, (long long)n,
                  sticky ? " and all after it" : "");
