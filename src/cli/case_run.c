@@ -228,7 +228,7 @@ static bool run_grad(case_run *run, const td_gstep *s) {
 
 bool case_step(case_run *run, int i) {
     const td_gstep *s = &run->c->steps.v[i];
-    td_here = (td_where){run->file->name, s->line};
+    td_here = (td_where){run->file->name, s->line}; /* case_run_all restores it */
     switch ((td_gstep_kind)s->kind) {
     case TD_STEP_NODE: return run_node(run, s);
     case TD_STEP_TENSOR:
@@ -261,7 +261,8 @@ void case_end(case_run *run) {
 }
 
 bool case_run_all(case_run *run) {
-    td_ctx *cx = run->file->cx;
+    td_ctx  *cx = run->file->cx;
+    td_where here = td_here; /* steps name the file, which may be dropped next */
     td_scope_begin(cx, run->c->name);
     bool ok = case_begin(run);
     case_report_begin(run);
@@ -269,6 +270,7 @@ bool case_run_all(case_run *run) {
     case_report_end(run, ok);
     case_end(run);
     td_scope_end(cx, run->c->name, NULL);
+    td_here = here;
     return ok;
 }
 

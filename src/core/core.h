@@ -271,6 +271,10 @@ typedef struct td_ended {
 } td_ended;
 enum { TD_ENDED_KEPT = 64 };
 
+/* A file's name for a td_where that is kept, valid until the process ends (place.c).
+ * NULL for NULL, and after td__fail. */
+const char *td__place_file(td_ctx *cx, const char *name);
+
 /* What the rooms to the right hang on a context. */
 typedef struct td_ctx_hooks {
     void (*free_autograd)(td_tensor *t);  /* t->ag != NULL, t is dying */

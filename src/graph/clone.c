@@ -4,8 +4,7 @@
 typedef struct copy {
     const td_graph *from;
     td_graph       *to;
-    td_gval       **twin;             /* by id in from */
-    const char     *file, *file_twin; /* the last place's */
+    td_gval       **twin; /* by id in from */
 } copy;
 
 static bool same_dims(copy *c) {
@@ -78,12 +77,6 @@ static bool copy_node(copy *c, const td_gnode *n) {
     m->origin = n->origin;
     m->tags = n->tags;
     m->here = n->here;
-    if (n->here.file != c->file) {
-        c->file = n->here.file;
-        c->file_twin = td__graph_str(c->to, n->here.file);
-        if (c->file && !c->file_twin) return false;
-    }
-    m->here.file = c->file_twin;
     return !n->scope || (m->scope = td__graph_str(c->to, n->scope)) != NULL;
 }
 

@@ -12,7 +12,7 @@
 bool td__body_begin(td_parser *ps, td_pbody *b, const char *name) {
     *b = (td_pbody){0};
     b->g = td__graph_make(ps->lx.cx, name);
-    if (b->g) b->file = td__graph_str(b->g, ps->lx.file);
+    if (b->g) b->file = td__place_file(b->g->cx, ps->lx.file);
     ps->body = b;
     if (!b->file) ps->lx.failed = true;
     return b->file != NULL;
@@ -217,7 +217,7 @@ static bool parse_all(td_parser *ps) {
 td_gfile *td__gfile_parse(td_ctx *cx, const char *text, size_t n, const char *name) {
     td_gfile *f = td__handle_make(cx, TD_H_GFILE, sizeof *f);
     if (!f) return NULL;
-    f->name = td__arena_strdup(&f->arena, name);
+    f->name = td__place_file(cx, name);
     if (f->name) {
         td_parser ps = {.file = f};
         td__lex_begin(&ps.lx, cx, text, n, f->name);

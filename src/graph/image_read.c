@@ -9,8 +9,7 @@ typedef struct reading {
     td_graph       *g;
     const td_graph *from;
     TD_VEC(td_gval *) made; /* by number */
-    int         deep;
-    const char *file, *file_copy; /* the last place's */
+    int deep;
 } reading;
 
 static td_graph *read_graph(td_reader *r, td_ctx *cx, const td_graph *from, int deep);
@@ -132,31 +131,20 @@ static bool read_arg(reading *x, td_garg *a, int deep) {
 
 /* ---- nodes -------------------------------------------------------------- */
 
-/* Places are seldom new. */
-static bool put_file(reading *x, const char *file, td_gnode *n) {
-    if (file != x->file) {
-        x->file = file;
-        x->file_copy = td__graph_str(x->g, file);
-        if (file && !x->file_copy) return bad(x);
-    }
-    n->here.file = x->file_copy;
-    return true;
-}
-
 static bool read_place(reading *x, td_gnode *n) {
     td_reader *r = x->r;
     int what = td__get_below(r, INT32_MAX), most = x->from ? x->from->nodes.n : 0;
     if (what == 0) return !r->bad;
     if (what == 1) {
-        n->here.file = td__get_text(r, &x->g->arena);
+        const char *file = td__get_text(r, &x->g->arena);
+        n->here.file = td__place_file(x->g->cx, file);
         n->here.line = (int)td__get_int(r);
         n->scope = td__get_text(r, &x->g->arena);
-        return !r->bad;
+        return !r->bad && (!file || n->here.file);
     }
     if (what - 2 >= most) return bad(x);
     const td_gnode *like = x->from->nodes.v[what - 2];
-    n->here.line = like->here.line;
-    if (!put_file(x, like->here.file, n)) return false;
+    n->here = like->here;
     return !like->scope || (n->scope = td__graph_str(x->g, like->scope)) || bad(x);
 }
 

@@ -177,7 +177,8 @@ static bool parse_place(td_parser *ps, td_gnode *n) {
     td__lex_next(lx);
     if (lx->tok.kind != TD_TOK_STRING)
         return td__lex_fail(lx, "a place is @\"file\":line");
-    n->here.file = td__lex_text(lx, &ps->body->g->arena);
+    n->here.file = td__place_file(lx->cx, td__lex_text(lx, &ps->body->g->arena));
+    if (!n->here.file) return lx->failed = true, false;
     td__lex_next(lx);
     if (!td__lex_need(lx, ":") || !td__parse_integer(ps, &line)) return false;
     if (line < 0 || line > INT32_MAX) return td__lex_fail(lx, "no such line");

@@ -245,7 +245,7 @@ bool td__sym_record(td_symenv *e, td_symrel rel, int64_t a, int64_t b, bool runt
     g.a = td__sym_now(e, a);
     g.b = td__sym_now(e, b);
     if (td_here.file && td_here.file != e->file) {
-        e->file_copy = td__arena_strdup(&e->arena, td_here.file);
+        e->file_copy = td__place_file(e->cx, td_here.file);
         e->file = e->file_copy ? td_here.file : NULL;
     }
     if (td_here.file) g.here = (td_where){e->file_copy, td_here.line};

@@ -134,7 +134,7 @@ struct td_record {
     int               first_scope;      /* labels from here on make the path */
     td_buf            path;             /* of the last op */
     const char       *scope;            /* the same in the graph's arena */
-    const char       *file, *file_copy; /* of the last op, and in the graph's arena */
+    const char       *file, *file_copy; /* of the last op, and what nodes hold */
     struct td_symenv *sym;    /* whose symbols sizes are; NULL: all are numbers */
     int               guards; /* of it that were looked at */
 };

@@ -32,7 +32,7 @@ static bool find_scope(td_record *r) {
 static bool find_file(td_record *r) {
     if (td_here.file == r->file) return true;
     r->file = td_here.file;
-    r->file_copy = td__graph_str(r->g, td_here.file);
+    r->file_copy = td__place_file(r->cx, td_here.file);
     return r->file_copy || !r->file;
 }
 

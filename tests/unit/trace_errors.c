@@ -238,3 +238,24 @@ TEST(running_out_of_memory_at_any_point_leaves_no_trace) {
         if (!hit) break;
     }
 }
+
+/* The place that an error of backward names is the graph's, which is gone. */
+TEST(a_history_outlives_the_graph_that_made_it) {
+    static const char text[] = "func @f(%x: f32[2] grad) {\n"
+                               "  %y = mul(%x, %x)\n"
+                               "  return %y\n"
+                               "}\n";
+    td_ctx           *cx = td_open();
+    td_tensor        *x = td_set_requires_grad(td_ones(cx, TD_SHAPE(2)), true);
+    td_value          in[1] = {td_value_tensor(x)}, out[1];
+    td_gfile         *f = td__gfile_parse(cx, text, sizeof text - 1, "gone.td");
+    CHECK(td__graph_replay(f->graphs.v[0], in, out));
+    td__gfile_drop(f);
+    td_grad_mode was = td_no_grad_begin(cx);
+    td_add_(x, 1.0);
+    td_no_grad_end(cx, was);
+    td_backward(td_sum(out[0].u.t));
+    CHECK(td_error(cx) == TD_E_GRAD);
+    CHECK(strstr(td_message(cx), "gone.td:2") != NULL);
+    td_close(cx);
+}
