@@ -372,6 +372,8 @@ coverage: ## lines and branches that tests run, by room; FILES=1: by file, too
 	    tools/run-tests.sh '' build/cov/unit build/cov/programs/ops_native
 	-@TD_TEST_QUICK=1 TD_BACKEND=native TD_CC_FLAGS=-O0 TD_CACHE_DISK_MB=0 \
 	    tools/run-tests.sh '' build/cov/faults/aot
+	-@build/cov/fuzz/programs --with=all --wide --faults=40 --count=2000 --seconds=120 \
+	    --save=build/cov/found | grep ' disagree$$'
 	@FILES='$(FILES)' tools/coverage.sh build/cov/obj
 
 check-all: setup ## everything: tests, lint, all sanitizers, valgrind, fuzzing
