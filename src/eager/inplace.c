@@ -178,7 +178,7 @@ static bool apply_writer(td_node *n, td_tensor *part, const bool *need,
     return ok;
 }
 
-/* Elements of an expanded part that lie in one place were written with one value: `in`
+/* Elements of an expanded part that share a place were written with one value: `in`
  * has one of them left, and size and stride too, in room. */
 static td_tensor *one_of_each(td_tensor *in, td_ints *size, td_ints *stride,
                               int64_t room[2][TD_MAX_RANK]) {

@@ -10,9 +10,9 @@
 /* What is known of a tensor, or of a storage, at the end of the program. -1: none. */
 typedef struct td_joint_spot {
     int        input, result; /* the first it is; of a tensor */
-    int        lies, came;    /* the first input that lies in it, that came in it */
-    int        sharers;       /* different tensors among the results that lie in it */
-    td_tensor *all;           /* a list of all its elements; NULL: nobody has asked */
+    int        at_end, came; /* the first input that uses it at the end, at the start */
+    int        sharers;      /* different tensors among the results that use it */
+    td_tensor *all;          /* a list of all its elements; NULL: nobody has asked */
 } td_joint_spot;
 
 typedef struct td_joint_run {

@@ -1,8 +1,8 @@
 /* results.c -- what each result of a program is: a value the graph computes, an input,
  * or a view of either that is made again outside. Results that share storage with an
  * input or with each other must do so after every call; only a result that is alone
- * in its storage is taken as the graph gives it. Elements that lie in a result's
- * storage and that the result does not show come with it: eager can show them later. */
+ * in its storage is taken as the graph gives it. Elements of a result's
+ * storage that the result does not show come with it: eager can show them later. */
 #include "joint/joint_int.h"
 #include "ops/geom.h"
 
@@ -25,7 +25,7 @@ static int same_result(const td_joint_run *r, const td_tensor *t, int below) {
 /* The input t was made of, the nearest. -1: none. */
 static int made_of(const td_joint_run *r, const td_tensor *t) {
     int best = -1, least = 0;
-    if (!base_of(t) || td__joint_spot(r, t->st)->lies < 0) return -1;
+    if (!base_of(t) || td__joint_spot(r, t->st)->at_end < 0) return -1;
     for (int i = r->to->n_primals - 1; i >= 0; i--) {
         const td_tensor *u = r->outer[i];
         int              n = -1;
@@ -125,7 +125,7 @@ static void made_from(td_joint_run *r, td_result *to, td_tensor *root) {
 /* t, a result or base, is no view, or is to be none: where it lies. */
 static void place(td_joint_run *r, td_result *to, td_tensor *t) {
     const td_joint_spot *spot = td__joint_spot(r, t->st);
-    int                  input = spot->lies, came = spot->came;
+    int                  input = spot->at_end, came = spot->came;
     bool                 fresh = input < 0 && came < 0;
     to->history = !to->stale && td__joint_has_history(t);
     if (t == spot->all) return;
@@ -229,7 +229,7 @@ static bool is_own(const td_result *to, td_tensor *t) {
 /* Of a fresh tensor nobody else sees, and nothing tells it from one? */
 static bool is_plain(td_joint_run *r, const td_result *to, td_tensor *t) {
     const td_joint_spot *spot = td__joint_spot(r, t->st);
-    return spot->lies < 0 && spot->came < 0 && spot->sharers == 1 &&
+    return spot->at_end < 0 && spot->came < 0 && spot->sharers == 1 &&
            to->creation == TD_MADE_PLAIN && !to->stale && !meets_set(t) &&
            (td__joint_has_history(t->base) || !td__needs_grad(t)) && !hides(r, t);
 }

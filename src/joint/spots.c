@@ -35,11 +35,11 @@ td_tensor *td__joint_list(td_joint_run *r, const td_tensor *t) {
 
 static bool note_input(td_joint_run *r, int i) {
     const td_tensor *t = r->outer[i];
-    td_joint_spot   *s = spot_for(r, t), *lies = spot_for(r, t->st);
+    td_joint_spot   *s = spot_for(r, t), *at = spot_for(r, t->st);
     td_joint_spot   *came = spot_for(r, r->f.in.v[r->nr[i]].st);
-    if (!s || !lies || !came) return td__fail_memory(r->cx);
+    if (!s || !at || !came) return td__fail_memory(r->cx);
     if (s->input < 0) s->input = i;
-    if (lies->lies < 0) lies->lies = i;
+    if (at->at_end < 0) at->at_end = i;
     if (came->came < 0) came->came = i;
     return true;
 }
@@ -47,11 +47,11 @@ static bool note_input(td_joint_run *r, int i) {
 static bool note_result(td_joint_run *r, int i) {
     const td_tensor *t = r->out[i].kind == TD_K_TENSOR ? r->out[i].u.t : NULL;
     if (!t) return true;
-    td_joint_spot *s = spot_for(r, t), *lies = spot_for(r, t->st);
-    if (!s || !lies) return td__fail_memory(r->cx);
+    td_joint_spot *s = spot_for(r, t), *at = spot_for(r, t->st);
+    if (!s || !at) return td__fail_memory(r->cx);
     if (s->result >= 0) return true;
     s->result = i;
-    lies->sharers++;
+    at->sharers++;
     return true;
 }
 

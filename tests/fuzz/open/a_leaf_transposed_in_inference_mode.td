@@ -1,4 +1,4 @@
-# Dynamic: eager fails to add the second gradient of a leaf turned under inference, compiled does not.
+# Dynamic: eager fails to add the second gradient of a leaf that t_ transposed in inference mode, compiled does not.
 func @f() {
   %v0 = randn([1,0], bf16)
   %v1 = requires_grad_(%v0)
@@ -9,7 +9,7 @@ func @f() {
   }
   return %v6, %v4
 }
-case "a_leaf_turned_under_inference" {
+case "a_leaf_transposed_in_inference_mode" {
   call @f()
   backward %out.1 create_graph=true
 }
