@@ -81,7 +81,8 @@ static bool rounds(const td_gnode *n) {
 static rounding find_rounding(td_ctx *cx, inputs *in, td_values args) {
     rounding   is = {false, false};
     td_staged *s = td_stage_capture(cx, body, in, args, NULL);
-    for (int i = 0; s && i < td_stage_joint(s)->nodes.n; i++) {
+    bool       ok = !td_is_nil(s);
+    for (int i = 0; ok && i < td_stage_joint(s)->nodes.n; i++) {
         const td_gnode *n = td_stage_joint(s)->nodes.v[i];
         is.grads |= rounds(n);
         is.results |= rounds(n) && n->origin != TD_FROM_BACKWARD;
@@ -103,7 +104,7 @@ static bool compute(td_ctx *cx, const report *r, td_op op, inputs *to, td_fn **f
     td_value out[64];
     memset(to, 0, sizeof *to);
     td_rng_set(cx, 5, 0);
-    if (td_is_nil(f)) return inputs_call(cx, r->s, op, NULL, to);
+    if (!f) return inputs_call(cx, r->s, op, NULL, to);
     if (!inputs_build(cx, r->s, op, NULL, to)) return false;
     each_tensor(to, add_arg, &args);
     *may = find_rounding(cx, to, (td_values){args.v, args.n});
