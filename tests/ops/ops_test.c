@@ -193,6 +193,10 @@ int main(int argc, char **argv) {
     bool whole = u.n_words == 0 && u.every < 2 && !u.native && !u.twice;
     if (whole) u.failed += check_table(u.seen, u.graded);
     if (!ok) u.failed++;
+    if (u.native && u.n_words == 0 && u.compiled.exact == u.compiled.compared) {
+        printf("FAIL no sample rounds otherwise: was any of them compiled?\n");
+        u.failed++;
+    }
     if (u.native)
         printf("native code against eager: %d compared, %d bit for bit, %d with "
                "gradients; %d refused\n",
