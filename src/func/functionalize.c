@@ -288,7 +288,8 @@ static bool trace(run *r, const td_ambient *outside) {
     td__modes_resume(cx, outside);
     r->f.recording = td__recording(cx);
     r->f.alone = true;
-    ok = ok && td__graph_replay(r->program, r->in, r->out);
+    ok = ok && td__graph_replay(r->program, r->in, r->out) &&
+         td__record_asserts(&r->rec);
     cx->grad_enabled = cx->inference = false;
     ok = ok && finish(r);
     td__func_end(&r->f);

@@ -1,4 +1,4 @@
-# Compiled: sum_to_size of a size known only at run time is not checked where nobody reads it.
+# Refused: the check of a size is the last thing the program does, and nothing is recorded behind it.
 func @f(%p0: i64[2,2,2] @0) {
   %v1 = logical_or(%p0, %p0) prefer_save 1
   %v6 = randint(0, 2, [2,2], bool)
