@@ -79,7 +79,7 @@ bool td__decomp_diff(td_opcall *c) {
                            "needs n >= 0 and at least one dim, got n = %lld, %s",
                            (long long)n, td__type_str(t));
     if (n == 0) t = td_op_clone(t, false);
-    for (; n > 0 && !td_is_nil(t) && !td__dim_eq(t->size[dim], 0); n--) {
+    for (; n > 0 && !td_is_nil(t) && !td__dim_seems_eq(t->size[dim], 0); n--) {
         int64_t    len = td__dim_sub(t->size[dim], 1);
         td_tensor *hi = td_op_narrow(t, dim, 1, len),
                   *lo = td_op_narrow(t, dim, 0, len);

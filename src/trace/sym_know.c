@@ -275,7 +275,12 @@ static bool unbacked(const td_symenv *e, int64_t dim) {
     return x && x->unbacked;
 }
 
-/* Proves with the unbacked sizes narrowed to [lo, hi]; the ranges come back. */
+/* Where rules only order strides, a size that run time knows is taken for as large as
+ * it may be: u - 2 is then more than 1, as it is for all but the smallest u. */
+static const td_symrange MANY = {(int64_t)1 << 20, TD_DIM_HUGE};
+
+/* Proves with the unbacked sizes narrowed to [lo, hi], or with the largest they may be
+ * where that is less; the ranges come back. */
 static int prove_within(td_symenv *e, int64_t a, td_symrel rel, int64_t b,
                         td_symrange by) {
     td_arena_mark mark = td__arena_mark(&e->scratch);
@@ -288,6 +293,7 @@ static int prove_within(td_symenv *e, int64_t a, td_symrel rel, int64_t b,
         if (s->letter != 'u' || !s->size) continue;
         narrow(&s->range, by);
         if (s->range.lo > s->range.hi) s->range = old[i];
+        if (by.lo > old[i].hi && old[i].hi > 1) s->range.lo = old[i].hi;
     }
     e->gen++;
     int r = td__sym_prove(e, a, rel, b);
@@ -341,6 +347,7 @@ static bool holds_unbacked(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
     int general = prove_within(e, a, rel, b, (td_symrange){2, TD_DIM_HUGE});
     e->assumed = true;
     if (general < 0 && rel == TD_SYM_EQ) return td__sym_assert(e, a, rel, b);
+    if (general < 0 && rel == TD_SYM_LT && b == 0) return assert_size(e, a);
     if (general < 0) return td__sym_fail_unbacked(e, a, rel, b);
     int one = prove_within(e, a, rel, b, (td_symrange){1, 1});
     if (one != general && !refuse_one(e, a, b)) return false;
@@ -366,11 +373,19 @@ bool td__sym_seems(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
     if (r >= 0) return r;
     if (!unbacked(e, a) && !unbacked(e, b)) return td__sym_holds(e, a, rel, b);
     e->assumed = true;
-    return prove_within(e, a, rel, b, (td_symrange){2, TD_DIM_HUGE}) == 1;
+    r = prove_within(e, a, rel, b, (td_symrange){2, TD_DIM_HUGE});
+    if (r < 0) r = prove_within(e, a, rel, b, MANY);
+    return r == 1;
 }
 
 bool td__sym_assert(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
-    int r = td__sym_prove(e, a, rel, b);
+    int  r = td__sym_prove(e, a, rel, b);
+    bool swap = (rel == TD_SYM_EQ || rel == TD_SYM_NE) && !td__sym_at(e, a);
+    if (swap) { /* a message speaks of what it is first, then of what it should be */
+        int64_t of = b;
+        b = a;
+        a = of;
+    }
     if (r == 1) return true;
     if (r == 0) {
         td_buf   text = {0};
