@@ -185,6 +185,17 @@ static bool asks_base(const td_joint_run *r, int i, const td_update *u) {
            td__needs_grad(r->outer[i]);
 }
 
+/* Does an input that came in the bytes u ends in show all that u shows? Then its own
+ * update puts the elements there. */
+static bool is_shown(const td_joint_run *r, const td_update *u) {
+    const td_storage *st = r->outer[u->input]->st;
+    for (int k = 0; k < r->to->n_primals; k++)
+        if (r->outer[k] && r->f.in.v[r->nr[k]].st == st &&
+            td__geom_covers_bytes(&r->geom[k], &u->end))
+            return true;
+    return false;
+}
+
 static bool put_output(td_joint_run *r, td_update *u, td_tensor *v, int *out) {
     td_desc d = {TD_D_UPDATE, u->input, NULL};
     *out = td__joint_output(r, v, d);
@@ -197,8 +208,7 @@ static bool put_elements(td_joint_run *r, td_update *u, int nr, bool data) {
     if (data && !u->meta && !u->history && is_covered(r, u->input)) return true;
     bool same = u->moved == TD_HOME_SAME;
     bool one = u->meta && same && shows_all(&r->geom[u->input], &u->end);
-    bool shown =
-        u->moved == TD_HOME_INPUT && td__geom_covers_bytes(&r->geom[u->home], &u->end);
+    bool shown = u->moved == TD_HOME_INPUT && is_shown(r, u);
     bool late = u->meta && !shown && (data || !same);
     u->late = u->history && u->meta && same && !one;
     if (u->late && r->real[u->input]->base)
