@@ -44,9 +44,23 @@ bool td__grad_fits(const td_tensor *leaf, const td_tensor *g) {
            obeys_layout(g, leaf);
 }
 
-/* The first gradient is taken over when nobody else can see it. */
+static bool has_sizes_of(const td_tensor *g, const td_tensor *t) {
+    for (int i = 0; i < t->rank; i++)
+        if (!td__dim_same(g->size[i], t->size[i])) return false;
+    return g->rank == t->rank;
+}
+
+/* The first gradient is taken over when nobody else can see it. One of other sizes is
+ * none that a trace can foretell: with create_graph it is copied, and fails. */
 static bool first(td_tensor *leaf, td_tensor *g) {
     if (td__grad_fits(leaf, g)) {
+        if (leaf->cx->fake && !has_sizes_of(g, leaf)) {
+            td__unref(g);
+            return td__fail(leaf->cx, TD_E_UNSUPPORTED,
+                            "a leaf gets a gradient of the sizes it had before they "
+                            "were changed without gradients; change those of a view "
+                            "of it");
+        }
         leaf->ag->grad = g;
         return true;
     }
