@@ -125,19 +125,30 @@ const char *td__dir_danger(int fd) {
 
 static const char secret_name[] = "secret";
 
-static const char *read_secret(td_disk *d) {
+typedef enum secret {
+    SECRET_READ,
+    SECRET_NONE,
+    SECRET_WRONG,  /* what is there is no file that only this user can read */
+    SECRET_UNREAD, /* it may be a good one; errno says what failed */
+} secret;
+
+static secret read_secret(td_disk *d) {
     struct stat st;
-    const char *bad = NULL;
-    int fd = openat(d->fd, secret_name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-    if (fd < 0) return errno == ENOENT ? "is not there" : strerror(errno);
-    if (fstat(fd, &st) != 0) bad = strerror(errno);
-    else if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || (st.st_mode & 077) ||
-             st.st_size != TD_SECRET_BYTES)
-        bad = "is not a file that only this user can read";
-    else if (!td__read_all(fd, d->secret, sizeof d->secret)) bad = strerror(errno);
+    secret      got = SECRET_WRONG;
+    const int   how = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK;
+    int         fd = td__io_fault() ? -1 : openat(d->fd, secret_name, how);
+    if (fd < 0 && errno == ENOENT) return SECRET_NONE;
+    if (fd < 0) return errno == ELOOP || errno == EACCES ? SECRET_WRONG : SECRET_UNREAD;
+    if (fstat(fd, &st) != 0) got = SECRET_UNREAD;
+    else if (S_ISREG(st.st_mode) && st.st_uid == geteuid() && !(st.st_mode & 077) &&
+             st.st_size == TD_SECRET_BYTES)
+        got =
+            td__read_all(fd, d->secret, sizeof d->secret) ? SECRET_READ : SECRET_UNREAD;
+    int why = got == SECRET_WRONG ? EPERM : errno;
     close(fd);
-    d->signs = !bad;
-    return bad;
+    errno = why;
+    d->signs = got == SECRET_READ;
+    return got;
 }
 
 /* Creates it where there is none: of several processes the first one's is used. A file
@@ -163,15 +174,20 @@ static bool make_secret(td_disk *d, bool replace) {
     return ok;
 }
 
-/* False: there is no secret, and none can be made. */
-static bool find_secret(td_disk *d) {
-    const char *bad = read_secret(d);
-    if (!bad) return true;
-    bool replace = strcmp(bad, "is not there") != 0;
-    if (replace)
-        td__log(d->cx, TD_LOG_cache, "the secret of %s is made anew: it %s", d->dir,
-                bad);
-    return make_secret(d, replace) && !read_secret(d);
+/* NULL, or what cannot be done, with errno: there is no secret to be had. One that only
+ * cannot be read now stays, and with it all that it signed. */
+static const char *find_secret(td_disk *d) {
+    secret got = read_secret(d);
+    if (got == SECRET_WRONG)
+        td__log(d->cx, TD_LOG_cache,
+                "the secret of %s is made anew: it is not a file that only this user "
+                "can read",
+                d->dir);
+    if (got == SECRET_NONE || got == SECRET_WRONG) {
+        if (!make_secret(d, got == SECRET_WRONG)) return "cannot write in ";
+        got = read_secret(d);
+    }
+    return got == SECRET_READ ? NULL : "cannot read the secret of ";
 }
 
 /* ---- opening ------------------------------------------------------------ */
@@ -224,14 +240,11 @@ void td__disk_open(td_disk *d, td_ctx *cx, bool make) {
         if (make) warn_unused(d, "cannot open ", strerror(errno));
         return;
     }
-    const char *why = td__dir_danger(d->fd);
-    if (why) warn_unused(d, "", why);
+    const char *bad = td__dir_danger(d->fd);
+    if (bad) warn_unused(d, "", bad);
     else if (!make) (void)read_secret(d);
-    else if (!find_secret(d)) {
-        why = strerror(errno);
-        warn_unused(d, "cannot write in ", why);
-    }
-    if (why) td__disk_close(d);
+    else if ((bad = find_secret(d))) warn_unused(d, bad, strerror(errno));
+    if (bad) td__disk_close(d);
 }
 
 void td__disk_close(td_disk *d) {

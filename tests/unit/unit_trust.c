@@ -237,6 +237,31 @@ TEST(a_secret_that_others_can_read_or_that_is_none_is_replaced) {
     leave();
 }
 
+/* Too many open files, for one: nothing is wrong with what lies there. */
+TEST(a_secret_that_cannot_be_read_now_is_not_replaced) {
+    outcome o = {0};
+    td_disk d;
+    int     refused = 0;
+    enter();
+    load((wish){.by = 31});
+    td_ctx *cx = open_at(place);
+    td_log_to(cx, listen, &o);
+    for (int64_t n = 0, more = 1; more; n++) {
+        td__fault_arm(n, false);
+        td__disk_open(&d, cx, true);
+        more = td__fault_count() > n;
+        td__fault_arm(-1, false);
+        refused += d.fd < 0;
+        CHECK(!more || d.fd < 0);
+        td__disk_close(&d);
+    }
+    CHECK(refused >= 2 && o.warnings == 1);
+    CHECK(strstr(o.warning, "cannot read the secret of /tmp/td-cache-"));
+    td_close(cx);
+    CHECK(load((wish){.by = 31}).found);
+    leave();
+}
+
 /* ---- compilers ---------------------------------------------------------- */
 
 /* A compiler that is a script, at place/name. */
@@ -323,10 +348,10 @@ TEST(a_cache_on_a_disk_without_programs_is_used) {
         bool ok = unshare(CLONE_NEWNS) == 0 &&
                   mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
                   mount("x", place, "tmpfs", MS_NOEXEC, "mode=0700") == 0;
-        if (!ok) td_test_leave(true); /* not for everybody */
+        if (!ok) child_leaves(true); /* not for everybody */
         outcome a = load((wish){.by = 31}), b = load((wish){.by = 31});
-        td_test_leave(a.stored && b.found && !b.made && !a.warnings && !b.warnings);
+        child_leaves(a.stored && b.found && !b.made && !a.warnings && !b.warnings);
     }
-    CHECK(waitpid(pid, &status, 0) == pid && td_test_child_ok(status));
+    CHECK(waitpid(pid, &status, 0) == pid && child_was_ok(status));
     leave();
 }
