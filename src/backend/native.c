@@ -363,13 +363,15 @@ const td_native *td__native_of(const td_runner *r) {
     return p && p->walk == td__native_walk ? p->walk_env : NULL;
 }
 
-/* With all that was not kept, but no code. NULL: no memory. */
+/* With all that was not kept, but no code. NULL: no memory, which is no failure; an
+ * older one stays. */
 static td_native *make_again(const td_native *c) {
+    bool       good = td_ok(c->g->cx);
     td_native *a = td__zalloc(sizeof *a);
     if (!a) return NULL;
     if ((a->g = td__graph_clone(c->g)) && build(a)) return a;
     td__native_drop(a);
-    td_clear(c->g->cx);
+    if (good) td_clear(c->g->cx);
     return NULL;
 }
 

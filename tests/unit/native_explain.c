@@ -120,6 +120,27 @@ TEST(code_that_was_found_on_disk_is_said_to_be) {
     leave(&s);
 }
 
+/* Loops of what was found are made again for an explanation, which may fail. */
+TEST(an_explanation_without_memory_keeps_an_older_failure) {
+    scene s;
+    enter(&s, "64");
+    call(&s);
+    td_fn_drop(s.f);
+    s.f = td_aot_graph(td_graphs_at(s.file, 0), NULL);
+    call(&s);
+    td_fail(s.cx, TD_E_ARG, "an older failure");
+    for (int64_t n = 0, more = 1; more; n++) {
+        td__fault_arm(n, false);
+        td_explain(s.f, s.text, sizeof s.text);
+        more = td__fault_count() > n;
+        td__fault_arm(-1, false);
+        CHECK(td_error(s.cx) == TD_E_ARG);
+    }
+    CHECK(strstr(s.text, "its code: 2 kernels"));
+    td_clear(s.cx);
+    leave(&s);
+}
+
 /* ---- traces ------------------------------------------------------------- */
 
 static double number(const cJSON *e, const char *key) {
