@@ -308,7 +308,7 @@ native: ## every sample of every op as native code, and its gradients of gradien
 # kernels in the process, and no cache, so that they meet all of the backend.
 native-unit: $(B)/unit $(FAULTS) ## unit and fault tests with native code
 	@TD_BACKEND=native TD_CC_FLAGS=-O0 tools/run-tests.sh '$(T)' $(B)/unit
-	@TD_BACKEND=native TD_CC_FLAGS=-O0 TD_CACHE_DISK_MB=0 \
+	@TD_BACKEND=native TD_CC_FLAGS=-O0 TD_CACHE_DISK_MB=0 TD_TEST_WHOLE=1 \
 	    tools/run-tests.sh '$(T)' $(FAULTS)
 
 NATIVE_SAN := -O0 -fsanitize=address,undefined -fno-sanitize-recover=undefined
@@ -360,9 +360,12 @@ fuzz: build/fuzz/programs ## fuzz for N=60 seconds in all, replaying the kept in
 
 # At -O0 a branch of the source is a branch of the program. All unit tests run in one
 # process: counts are written when it ends.
-COVER := $(MAKE) --no-print-directory INPROC=1 OPT=-O0 B=build/cov SAN=--coverage
+COVER := $(MAKE) --no-print-directory INPROC=1 OPT=-O0 B=build/cov \
+         SAN='--coverage -DTD_COVERAGE'
 COVERED := unit ops-test golden programs/cases programs/cli programs/cli_check \
-           programs/check programs/twice fuzz/programs $(FAULTS:$(B)/%=%)
+           programs/check programs/twice programs/entries \
+           programs/cache programs/cache_cli programs/mistakes programs/report \
+           fuzz/programs fuzz/replay $(FAULTS:$(B)/%=%)
 .PHONY: coverage
 coverage: ## lines and branches that tests run, by room; FILES=1: by file, too
 	+@find build/cov -name '*.gcda' -delete 2>/dev/null; \
@@ -370,8 +373,11 @@ coverage: ## lines and branches that tests run, by room; FILES=1: by file, too
 	-@TD_TEST_QUICK=1 tools/run-tests.sh '' $(addprefix build/cov/,$(COVERED))
 	-@TD_TEST_QUICK=1 TD_BACKEND=native TD_CC_FLAGS=-O0 \
 	    tools/run-tests.sh '' build/cov/unit build/cov/programs/ops_native
-	-@TD_TEST_QUICK=1 TD_BACKEND=native TD_CC_FLAGS=-O0 TD_CACHE_DISK_MB=0 \
-	    tools/run-tests.sh '' build/cov/faults/aot
+	-@TD_BACKEND=native TD_CC_FLAGS=-O0 TD_CACHE_DISK_MB=0 TD_TEST_WHOLE=1 \
+	    tools/run-tests.sh '' $(addprefix build/cov/faults/,native aot_entry step)
+	-@TD_BACKEND=native TD_CC_FLAGS=-O0 TD_CACHE_DISK_MB=0 build/cov/fuzz/programs \
+	    --with=all --wide --count=300 --batch=300 --way=compiled \
+	    --save=build/cov/found | grep ' disagree$$'
 	-@build/cov/fuzz/programs --with=all --wide --faults=40 --count=2000 --seconds=120 \
 	    --save=build/cov/found | grep ' disagree$$'
 	@FILES='$(FILES)' tools/coverage.sh build/cov/obj

@@ -102,10 +102,10 @@ static double looped(td_ctx *cx) {
     return sum;
 }
 
-static const td_fault_case cases[] = {{"plain", plain, false},
-                                      {"kept", kept, false},
-                                      {"cut", cut_inside, false},
-                                      {"looped", looped, false}};
+static const td_fault_case cases[] = {{.name = "plain", .run = plain},
+                                      {.name = "kept", .run = kept},
+                                      {.name = "cut", .run = cut_inside},
+                                      {.name = "looped", .run = looped}};
 
 int main(int argc, char **argv) {
     return fault_main(cases, TD_COUNT(cases), argc, argv);

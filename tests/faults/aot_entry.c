@@ -71,10 +71,12 @@ static double exported(td_ctx *cx) {
     return sum;
 }
 
-static const td_fault_case cases[] = {{"module", module_step, false},
-                                      {"boxed", boxed, false},
-                                      {"staged", staged, false},
-                                      {"exported", exported, true}};
+static const td_fault_case cases[] = {{.name = "module", .run = module_step},
+                                      {.name = "boxed", .run = boxed},
+                                      {.name = "staged", .run = staged},
+                                      {.name = "exported",
+                                       .run = exported,
+                                       .io = true}};
 
 int main(int argc, char **argv) {
     if (!mkdtemp(folder)) return perror(folder), 1;

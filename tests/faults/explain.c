@@ -40,7 +40,7 @@ static double explained(td_ctx *cx) {
     return sum;
 }
 
-static const td_fault_case cases[] = {{"explain", explained, false}};
+static const td_fault_case cases[] = {{.name = "explain", .run = explained}};
 
 int main(int argc, char **argv) {
     return fault_main(cases, TD_COUNT(cases), argc, argv);

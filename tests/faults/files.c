@@ -40,8 +40,10 @@ static double safetensors(td_ctx *cx) {
     return sum;
 }
 
-static const td_fault_case cases[] = {{"npy", npy, true},
-                                      {"safetensors", safetensors, true}};
+static const td_fault_case cases[] = {{.name = "npy", .run = npy, .io = true},
+                                      {.name = "safetensors",
+                                       .run = safetensors,
+                                       .io = true}};
 
 int main(int argc, char **argv) {
     if (!mkdtemp(folder)) return perror(folder), 1;

@@ -57,9 +57,9 @@ static double files(td_ctx *cx) {
     return sum;
 }
 
-static const td_fault_case cases[] = {{"make", make, false},
-                                      {"change", change, false},
-                                      {"files", files, true}};
+static const td_fault_case cases[] = {{.name = "make", .run = make},
+                                      {.name = "change", .run = change},
+                                      {.name = "files", .run = files, .io = true}};
 
 int main(int argc, char **argv) {
     if (!mkdtemp(folder)) return perror(folder), 1;

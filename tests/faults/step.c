@@ -43,8 +43,8 @@ static double run(td_ctx *cx, bool keep) {
 static double inside(td_ctx *cx) { return run(cx, false); }
 static double stays(td_ctx *cx) { return run(cx, true); }
 
-static const td_fault_case cases[] = {{"inside", inside, false},
-                                      {"stays", stays, false}};
+static const td_fault_case cases[] = {{.name = "inside", .run = inside},
+                                      {.name = "stays", .run = stays}};
 
 int main(int argc, char **argv) {
     return fault_main(cases, (int)(sizeof cases / sizeof *cases), argc, argv);

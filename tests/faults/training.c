@@ -163,14 +163,14 @@ static double load(td_ctx *cx) {
 }
 
 static const td_fault_case cases[] = {
-    {"make", make, false},
-    {"train_adam", train_adam, false},
-    {"train_muon", train_muon, false},
-    {"train_others", train_others, false},
-    {"recur", recur, false},
-    {"compiled", compiled, false},
-    {"files", files, true},
-    {"load", load, true},
+    {.name = "make", .run = make},
+    {.name = "train_adam", .run = train_adam},
+    {.name = "train_muon", .run = train_muon},
+    {.name = "train_others", .run = train_others},
+    {.name = "recur", .run = recur},
+    {.name = "compiled", .run = compiled},
+    {.name = "files", .run = files, .io = true},
+    {.name = "load", .run = load, .io = true},
 };
 
 int main(int argc, char **argv) {

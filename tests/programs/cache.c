@@ -1,5 +1,6 @@
 /* cache.c -- the cache of compiled code under processes that are killed at any moment,
  * and under many at once: every load gives the right kernels, every file is whole. */
+#include "../unit/child.h"
 #include "backend/disk.h"
 #include "backend/unit.h"
 #include "tandem/tandem.h"
@@ -85,6 +86,7 @@ static void work(int first, unsigned seed, int rounds, const char *mb) {
     if (!ok) printf("%s\n", td_ok(cx) ? "a wrong kernel" : td_message(cx));
     fflush(stdout);
     td_close(cx);
+    child_counts();
     _exit(ok && !warnings ? 0 : 1);
 }
 

@@ -4,6 +4,7 @@
  * those that say so may return NULL. The calls are generated from the headers
  * (tools/gen-entries.sh). A crash ends a child process; the next one goes on. */
 #define TD_NO_SUGAR
+#include "../unit/child.h"
 #include "core/handle.h"
 #include "tandem/tandem.h"
 
@@ -398,6 +399,7 @@ static void run_child(int from, int n, const char *only) {
         alarm(60);
         call_all(e);
     }
+    child_counts();
     _exit(0);
 }
 

@@ -1,5 +1,4 @@
 /* core_errors.c -- the first failure sticks, nil flows on, nothing else happens. */
-#include "child.h"
 #include "op_help.h"
 
 #include "core/core.h"

@@ -6,7 +6,6 @@
 #include "unit_help.h"
 
 #include <stdlib.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -78,10 +77,7 @@ static inline void in_child(const wish *w, outcome *o) {
     if (w->flags) td_config_set(cx, "cc_flags", w->flags);
     if (w->cc) td_config_set(cx, "cc", w->cc);
     td_log_to(cx, listen, o);
-    if (w->most_bytes) {
-        signal(SIGXFSZ, SIG_IGN);
-        setrlimit(RLIMIT_FSIZE, &(struct rlimit){w->most_bytes, w->most_bytes});
-    }
+    if (w->most_bytes) child_limits_files(w->most_bytes);
     for (int i = 0; i < n; i++) k[i] = scale_kernel(w->by + i);
     o->ok = td__kernels_load(cx, k, n);
     for (int i = 0; i < n && o->ok; i++) {
@@ -102,7 +98,7 @@ static inline outcome load(wish w) {
     if (pid == 0) {
         in_child(&w, &o);
         bool ok = write(p[1], &o, sizeof o) == sizeof o;
-        td_test_leave(ok);
+        child_leaves(ok);
     }
     close(p[1]);
     bool ok = read(p[0], &o, sizeof o) == sizeof o;

@@ -1,6 +1,5 @@
 /* Unit tests of the thread pool: every item once, whatever the size, the nesting,
  * the threads that call, and the resizing meanwhile. */
-#include "child.h"
 #include "td_test.h"
 
 #include "base/base.h"

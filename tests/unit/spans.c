@@ -7,7 +7,6 @@
 
 #include <cjson/cJSON.h>
 #include <pthread.h>
-#include <sys/resource.h>
 
 #define PATH files_path("trace.json")
 
@@ -194,7 +193,7 @@ TEST(a_forked_child_does_not_write_into_its_parents_file) {
     pid_t child = fork();
     if (child == 0) {
         td__span_begin(cx, "child");
-        td_test_leave(true);
+        child_leaves(true);
     }
     int status;
     CHECK(waitpid(child, &status, 0) == child);
@@ -217,11 +216,11 @@ TEST(processes_do_not_write_into_one_file) {
         ok = ok && td_trace_start(own, files_path("own-%p.json"));
         td__span_begin(own, "child");
         td_close(own);
-        td_test_leave(ok);
+        child_leaves(ok);
     }
     int  status;
     char own[64];
-    CHECK(waitpid(child, &status, 0) == child && td_test_child_ok(status));
+    CHECK(waitpid(child, &status, 0) == child && child_was_ok(status));
     snprintf(own, sizeof own, "own-%ld.json", (long)child);
     CHECK(files_read(own, text, sizeof text) > 0 && strstr(text, "child"));
     td__span_begin(cx, "parent");
@@ -250,13 +249,6 @@ TEST(a_file_that_cannot_be_written_is_one_warning) {
     td_close(cx);
 }
 
-/* Files of this process may grow to that size, then writes fail. */
-static void limit_files(size_t bytes) {
-    struct rlimit l = {bytes, bytes};
-    signal(SIGXFSZ, SIG_IGN);
-    setrlimit(RLIMIT_FSIZE, &l);
-}
-
 TEST(a_full_disk_ends_the_trace_and_nothing_else) {
     files_begin();
     pid_t child = fork();
@@ -265,7 +257,7 @@ TEST(a_full_disk_ends_the_trace_and_nothing_else) {
         warnings = 0; /* other tests may have run in this process */
         td_log_to(cx, hear, NULL);
         bool ok = td_trace_start(cx, PATH);
-        limit_files(1000);
+        child_limits_files(1000);
         for (int i = 0; i < 100; i++) {
             td__span_begin(cx, "stage");
             td__span_end(cx, "stage");
@@ -273,10 +265,10 @@ TEST(a_full_disk_ends_the_trace_and_nothing_else) {
         ok = ok && warnings == 1 && td_ok(cx) && !cx->spans.on;
         ok = ok && strstr(last, "ends here, it cannot be written: File too large");
         td_close(cx);
-        td_test_leave(ok);
+        child_leaves(ok);
     }
     int status;
-    CHECK(waitpid(child, &status, 0) == child && td_test_child_ok(status));
+    CHECK(waitpid(child, &status, 0) == child && child_was_ok(status));
     CHECK(count_events("B") >= 2);
     files_end();
 }

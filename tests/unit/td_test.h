@@ -15,12 +15,12 @@
 #ifndef TD_TEST_H
 #define TD_TEST_H
 
+#include "child.h"
+
 #include <math.h>
-#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/wait.h>
 
 #define TEST(name) TD_TEST_IN(TD_SUITE, name)
 
@@ -74,17 +74,6 @@ static inline bool td_test_says(const char *message, const char *text) {
 /* NaN is near NaN, and an infinity near itself only. */
 static inline bool td_test_near(double a, double b, double tol) {
     return a == b || (isnan(a) && isnan(b)) || fabs(a - b) <= tol;
-}
-
-/* How a forked child gives its verdict. Not by exit: a leak checker would look at
- * the child then, and miss what its parent's other threads held. */
-static inline void td_test_leave(bool ok) {
-    signal(SIGTERM, SIG_DFL);
-    raise(ok ? SIGTERM : SIGKILL);
-}
-
-static inline bool td_test_child_ok(int status) {
-    return WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM;
 }
 
 #define CHECK(cond) TD_CHECK_THAT(cond, "%s", #cond)

@@ -157,9 +157,9 @@ TEST(what_a_killed_process_left_is_swept_up_after_a_day) {
     if (pid == 0) {
         td_ctx   *cx = open_plain();
         td_kernel k = scale_kernel(20);
-        td_test_leave(td__kernels_load(cx, &k, 1));
+        child_leaves(td__kernels_load(cx, &k, 1));
     }
-    CHECK(waitpid(pid, &status, 0) == pid && td_test_child_ok(status));
+    CHECK(waitpid(pid, &status, 0) == pid && child_was_ok(status));
     for (int i = 0; i < TD_COUNT(names); i++) {
         snprintf(path, sizeof path, "%s/%s", place, names[i]);
         bool there = access(path, F_OK) == 0;

@@ -149,9 +149,9 @@ TEST(a_fork_while_a_kernel_is_compiled_leaves_it_free) {
         td_kernel k = scale_kernel(700), other = scale_kernel(701);
         td_config_set(cx, "cc", path);
         bool ok = td__kernels_load(cx, &k, 1) && td__kernels_load(cx, &other, 1);
-        td_test_leave(ok && k.run);
+        child_leaves(ok && k.run);
     }
-    CHECK(waitpid(pid, &status, 0) == pid && td_test_child_ok(status));
+    CHECK(waitpid(pid, &status, 0) == pid && child_was_ok(status));
     pthread_join(t, NULL);
     unlink(path);
 }
