@@ -1061,7 +1061,7 @@ TD_API td_tensor *td_op_as_strided_(td_tensor *self, td_ints size, td_ints strid
 /* Gives `self` new sizes, row-major, growing its storage when it is too small; elements beyond the old ones are undefined. */
 TD_API td_tensor *td_op_resize_(td_tensor *self, td_ints size);
 
-/* Gives `self` the storage of `source`, with its sizes, strides and offset or those given: storage_offset counts from the offset of `source`, which must be contiguous; no stride means row-major. */
+/* Gives `self` the storage of `source`, with its sizes, strides and offset or those given: storage_offset counts from the offset of `source`, which must be contiguous; no stride means row-major. The storage grows for it, unless `self` has this geometry already. */
 TD_API td_tensor *td_op_set_(td_tensor *self, td_tensor *source, td_value storage_offset, td_ints size, td_ints stride);
 
 /* td_set_requires_grad as modes hear it; the tape does it. */

@@ -66,6 +66,8 @@ td_kernel_fn td__kern_clamp_max;
 td_vjp_fn td__vjp_clamp_max;
 td_decomp_fn td__simpler_threshold;
 td_shape_fn td__shape_second_first;
+td_shape_fn td__shape_leaky_relu_backward;
+td_shape_fn td__shape_elu_backward;
 td_vjp_fn td__vjp_elu_backward;
 td_decomp_fn td__simpler_elu_backward;
 td_decomp_fn td__decomp_celu;

@@ -242,6 +242,23 @@ bool td__shape_softshrink(td_opcall *c) {
            td__shape_pointwise(c);
 }
 
+/* Below 0 a result tells the sign of its argument only if the slope is positive. */
+static bool sign_shows(td_opcall *c, int slope, int is_result) {
+    if (!td__in_bool(c, is_result) || !(td__in_f(c, slope) < 0)) return true;
+    return td__op_fail(c, TD_E_ARG,
+                       "%s %g is negative, and a result does not show "
+                       "the sign of its argument then; pass the argument",
+                       c->info->s.in[slope].name, td__in_f(c, slope));
+}
+
+bool td__shape_leaky_relu_backward(td_opcall *c) {
+    return sign_shows(c, 2, 3) && td__shape_second_first(c);
+}
+
+bool td__shape_elu_backward(td_opcall *c) {
+    return sign_shows(c, 1, 4) && td__shape_pointwise(c);
+}
+
 bool td__shape_gelu(td_opcall *c) {
     const char *how = c->in[c->n_in - 1].u.s;
     if (strcmp(how, "none") && strcmp(how, "tanh"))

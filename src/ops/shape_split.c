@@ -192,5 +192,9 @@ bool td__shape_set(td_opcall *c) {
                            td__sizes_str(source->rank, source->stride));
     int64_t bytes = source->st->open ? INT64_MAX : (int64_t)source->st->bytes;
     m->offset = td__dim_add(source->offset, td__in_int(c, 2));
-    return take_geometry(c, m, &size, &stride) && fits_storage(c, bytes, m);
+    if (!take_geometry(c, m, &size, &stride)) return false;
+    /* The storage grows for a new geometry, as in PyTorch; self's own has to fit. */
+    bool same = m->rank == self->rank && td__dims_eq(m->size, self->size, m->rank) &&
+                td__dims_eq(m->stride, self->stride, m->rank);
+    return !same || fits_storage(c, bytes, m);
 }

@@ -20,7 +20,7 @@ func @fresh(%p: f32[1,1]) {
 }
 func @moved(%p: f32[]) {
   %v = reshape_as(%p, %p)
-  set_(%v, %v, 1, [], [])
+  set_(%v, %v, 1, [1], [1])
   return %v
 }
 case "turned" {

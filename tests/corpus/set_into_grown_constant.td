@@ -2,7 +2,7 @@
 
 func @f(%p0: f32[2,2,2]) {
   %v0 = tensor([1, 2], f32, [1,2])
-  %v1 = set_(%p0, %v0, 0, [2,2,2], none)
+  %v1 = set_(%p0, %v0, 0, [4,2], none)
   bernoulli_(%v1, 1.0)
   return 
 }

@@ -2,7 +2,7 @@
 
 func @f(%p1: i64[1] @0) {
   %v2 = randint(-1, 1, [1,1], i64)
-  %v3 = set_(%p1, %v2, 1, [1], [1])
+  %v3 = set_(%p1, %v2, 1, [1], [2])
   %v5 = movedim(%p1, [0], [0])
   %v9 = as_strided_(%v5, [1], [1], 0)
   return %v9

@@ -30,6 +30,16 @@ case "set_ beyond the storage" {
   %a = tensor([9, 9], f32)
   call @set_beyond(%a, %b)
 }
+func @set_grown(%a: f32[2], %b: f32[1]) {
+  set_(%a, %b, 2, [1,3])
+  fill_(%a, 3)
+  return
+}
+case "set_ to other sizes beyond the storage" {
+  %b = tensor([7], f32)
+  %a = tensor([9, 9], f32)
+  call @set_grown(%a, %b)
+}
 func @set_turned(%a: f32[2], %b: f32[2,2]) {
   set_(%a, %b, 0, [2])
   return
