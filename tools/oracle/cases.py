@@ -37,11 +37,13 @@ def run_case(funcs, stmts, theirs, draws):
     """PyTorch's report; `close` says that a library decides the last bits."""
     case = Case(funcs, stmts, theirs, draws, uncounted=UNCOUNTED)
     got = case.run()
-    if got.pop("loose"):
-        for step in got["steps"]:
-            for values in step.values():
-                for v in values if isinstance(values, list) else []:
-                    v.pop("elements", None)
+    got.pop("notes")
+    dropped = {"why"} | ({"elements"} if got.pop("loose") else set())
+    for step in got["steps"]:
+        for values in step.values():
+            for v in values if isinstance(values, list) else []:
+                for key in dropped:
+                    v.pop(key, None)
     if {op.rstrip("_") for op in case.code.ops} & CLOSE:
         got["close"] = True
     return got

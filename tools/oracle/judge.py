@@ -36,6 +36,7 @@ from case_compare import Difference, Loosely, Within, differences
 from tandem_run import ROOT, run_file, run_text
 from torch_case import Case, drawn_inputs
 from torch_code import DRAWS, Unsupported
+from torch_ops import FORMULAS
 
 FUZZ = os.environ.get("TANDEM_FUZZ", os.path.join(ROOT, "build", "fuzz", "programs"))
 BATCH = 250  # random programs of one process
@@ -121,12 +122,51 @@ def judge(p, classes):
     if "dies" in p.theirs:
         return [(Difference("tandem dies", p.theirs["dies"], 0), None)], False
     got = Case(p.funcs, p.stmts, p.theirs, p.draws).run()
+    if sum(orders(p.stmts)) > 1 and any(op in p.text for op in FORMULAS):
+        take_gradients(got, Case(p.funcs, p.stmts, p.theirs, p.draws, formulas=True).run())
     if got["loose"]:
         drop_elements(got)
-    found = list(judge_classes.sort(differences(got, p.theirs, Loosely()), p.text, classes))
+    found = list(judge_classes.sort(differences(got, p.theirs, Loosely()), p.text, classes,
+                                    got["notes"]))
     if any(c is None and d.kind.endswith(".elements") for d, c in found):
         found = judge_rounding(p, got, classes)
+    if any(c is None and CHECKPOINT.search(d.text) for d, c in found):
+        found = judge_checkpoint(p, found, classes)
     return found, not got["loose"]
+
+
+# A checkpoint of PyTorch's does not see that its region wrote what backward reads.
+CHECKPOINT = re.compile("td_checkpoint: backward needs a value .* modified it in place")
+MODIFIED = re.compile("needed for gradient computation has been modified by an inplace")
+
+
+def judge_checkpoint(p, found, classes):
+    """The same, where PyTorch without the checkpoint says what Tandem says with it."""
+    stmts = [s._replace(kwargs={k: v for k, v in s.kwargs.items() if k != "checkpoint"})
+             for s in p.stmts]
+    plain = Case(p.funcs, stmts, p.theirs, p.draws).run()
+    if plain["ok"] or not MODIFIED.search(plain["torch_says"]):
+        return found
+    named = [d._replace(why="checkpoint-versions") if CHECKPOINT.search(d.text) else d
+             for d, _ in found]
+    return list(judge_classes.sort(named, p.text, classes, plain["notes"]))
+
+
+def orders(stmts):
+    """For each statement, by how much it raises the order of the gradients there are."""
+    for s in stmts:
+        if s.kind == "region":
+            yield from orders(s.body)
+        else:
+            yield bool(s.kwargs.get("create_graph")) + bool(s.kwargs.get("grads"))
+
+
+def take_gradients(got, by):
+    """Gives the gradients of a report the elements of another run's."""
+    for step, other in zip(got["steps"], by["steps"]):
+        for g, h in zip(step.get("gradients", []), other.get("gradients", [])):
+            if "elements" in g and "elements" in h:
+                g["elements"] = h["elements"]
 
 
 def judge_rounding(p, got, classes):
@@ -139,7 +179,7 @@ def judge_rounding(p, got, classes):
     found = list(differences(got, p.theirs, Loosely()))
     if within.used:
         found.insert(0, Difference("elements", "rounded otherwise", 0, "last-bits"))
-    return list(judge_classes.sort(found, p.text, classes))
+    return list(judge_classes.sort(found, p.text, classes, got["notes"]))
 
 
 def drop_elements(report):

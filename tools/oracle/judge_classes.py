@@ -6,6 +6,7 @@ A section is one class. Its keys, all regular expressions but for `rest`:
               none: PyTorch's report names the class (torch_watch.py)
     text      found in the difference's text; default: any
     program   found in the program's text; default: any
+    noted     yes: only where torch_watch.py noted that the run came to such a thing
     within    the numbers of "is A, Tandem B" lie so near, relatively; default: any
     rest      yes: what differs at this step or later is a consequence
 
@@ -22,7 +23,7 @@ from tandem_run import ROOT
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAGE = os.path.join(ROOT, "docs", "differences.md")
 
-Class = namedtuple("Class", "name kind text program within rest")
+Class = namedtuple("Class", "name kind text program noted within rest")
 
 
 def read():
@@ -35,7 +36,8 @@ def read():
         raise SystemExit(f"differences.ini and docs/differences.md name different classes: "
                          f"{sorted(documented ^ set(ini.sections()))}")
     return [Class(name, re.compile(s["kind"]) if "kind" in s else None, re.compile(s.get("text", "")),
-                  re.compile(s.get("program", "")), s.getfloat("within", math.inf),
+                  re.compile(s.get("program", "")), s.getboolean("noted", False),
+                  s.getfloat("within", math.inf),
                   s.getboolean("rest", False))
             for name, s in ini.items() if name != "DEFAULT"]
 
@@ -51,21 +53,22 @@ def distance(d):
     return abs(a - b) / max(abs(a), abs(b)) if a != b else 0
 
 
-def class_of(d, program, classes):
+def class_of(d, program, classes, notes):
     for c in classes:
         if d.why == c.name:
             return c
         if (c.kind and c.kind.fullmatch(d.kind) and c.text.search(d.text) and
-                c.program.search(program) and distance(d) <= c.within):
+                c.program.search(program) and distance(d) <= c.within and
+                (c.name in notes or not c.noted)):
             return c
     return None
 
 
-def sort(found, program, classes):
+def sort(found, program, classes, notes=()):
     """(difference, its class or None); consequences take the class of their cause."""
     cause = None
     for d in found:
-        c = class_of(d, program, classes) or cause
+        c = class_of(d, program, classes, notes) or cause
         if c and c.rest:
             cause = c
         yield d, c

@@ -107,13 +107,16 @@ def take_grads(out, args):
 class Case:
     """theirs: Tandem's report of the case. draws: see drawn_inputs. wrap: applied to
     each function, torch.compile for instance; then no op is watched. uncounted: ops
-    after which versions are not reported. nudges: see torch_watch.py."""
+    after which versions are not reported. nudges: see torch_watch.py. formulas: see
+    torch_ops.py."""
 
-    def __init__(self, funcs, stmts, theirs, draws, wrap=None, uncounted=(), nudges=None):
+    def __init__(self, funcs, stmts, theirs, draws, wrap=None, uncounted=(), nudges=None,
+                 formulas=False):
         self.stmts, self.theirs, self.drawn = stmts, theirs, draws
         self.draws = Draws()
         self.watch = Watch(nudges)
         self.code = Code(self.draws, None if wrap else self.watch)
+        self.code.formulas = formulas
         self.funcs, self.compiled, self.wrap = funcs, {}, wrap
         self.env, self.leaves, self.last = {}, [], []
         self.kept, self.storages, self.steps = [], [], []
@@ -214,7 +217,13 @@ class Case:
                 out = [self.draws.call("dropout", [v, 0.5, train], {})
                        if isinstance(v, torch.Tensor) and v.is_floating_point() else v
                        for v in out]
-            return out + take_grads(out, xs) if s.kwargs.get("grads") else out
+            if not s.kwargs.get("grads"):
+                return out
+            grads = take_grads(out, xs)
+            for g in grads:
+                if g is not None:
+                    self.watch.fresh(g)
+            return out + grads
 
         with surroundings(s.kwargs):
             if s.kwargs.get("checkpoint"):
@@ -341,7 +350,8 @@ class Case:
         r = {"steps": self.steps, "ok": error is None}
         if error is not None:
             r["torch_says"] = error[:160]
-        r["loose"] = self.draws.missing or self.code.unset
+        r["loose"] = self.draws.missing or self.code.unset or self.watch.unset
+        r["notes"] = sorted(self.watch.notes)
         return r
 
 

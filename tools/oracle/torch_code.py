@@ -22,11 +22,9 @@ DT = {"f64": torch.float64, "f32": torch.float32, "f16": torch.float16,
       "bf16": torch.bfloat16, "i64": torch.int64, "i32": torch.int32,
       "i16": torch.int16, "i8": torch.int8, "u8": torch.uint8, "bool": torch.bool}
 
-DROPOUTS = {"dropout", "dropout_"}
+DROPOUTS = {"dropout", "dropout_", "native_dropout"}
 DRAWS_IN_PLACE = {"bernoulli_", "normal_", "uniform_", "exponential_", "random_"}
-# The numbers drawn are no result: PyTorch cannot be given them.
-DRAWS_INSIDE = {"native_dropout"}
-DRAWS = DROPOUTS | DRAWS_IN_PLACE | {"native_dropout"} | {
+DRAWS = DROPOUTS | DRAWS_IN_PLACE | {
     "rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like",
     "bernoulli", "bernoulli_p", "normal", "uniform", "exponential", "random",
     "multinomial"}
@@ -51,10 +49,12 @@ class Draws:
         self.missing = False  # a draw found none: values are not comparable
 
     def next(self, op, shape):
-        """The next draw of the op; ops that use drawn numbers only inside are passed."""
-        while self.queue and self.queue[0][0] != op:
-            self.queue.pop(0)
-        t = self.queue.pop(0)[1] if self.queue else None
+        """The next draw of the op, with what was drawn before it; a dropout may be
+        reported as the dropout it is made of."""
+        alike = DROPOUTS if op in DROPOUTS else {op}
+        at = next((i for i, d in enumerate(self.queue) if d[0] in alike), None)
+        t = None if at is None else self.queue[at][1]
+        del self.queue[:0 if at is None else at + 1]
         if t is None or tuple(t.shape) != tuple(shape):
             self.missing = True
             return None
@@ -64,9 +64,6 @@ class Draws:
         if op in DROPOUTS:
             return self.dropout(op, *args)
         out = torch_ops.call(op, args, kwargs)
-        if op in DRAWS_INSIDE:
-            self.missing = True
-            return out
         values = self.next(op, out.shape)
         if values is not None:
             with torch.no_grad():
@@ -75,12 +72,16 @@ class Draws:
 
     def dropout(self, op, x, p=0.5, train=True):
         """Multiplies by the mask of Tandem's result; one at 0 or NaN shows no mask."""
+        if not train or p in (0, 1) or x.numel() == 0:
+            return torch_ops.call(op, [x, p, train], {})
         values = self.next(op, x.shape)
-        if not train or p in (0, 1) or x.numel() == 0 or values is None:
+        if values is None:
             return torch_ops.call(op, [x, p, train], {})
         with torch.no_grad():
             self.missing |= bool(((x == 0) | x.isnan() | values.isnan()).any())
             mask = torch.empty_like(x).copy_((values != 0).to(x.dtype)).div_(1 - p)
+        if op == "native_dropout":
+            return x * mask, mask != 0
         return x.mul_(mask) if op == "dropout_" else x * mask
 
 
@@ -120,9 +121,10 @@ def cond(flag, yes, no, operands):
 
 
 def custom(forward, backward, roles, args, fixed, options, watch=None):
-    """A torch.autograd.Function; roles are the descriptors of both functions."""
+    """A torch.autograd.Function; roles are the descriptors of both functions. The list
+    that forward returned: results, and saved values as they are inside."""
     results, given, grads = roles
-    options = dict(options)
+    options, inside = dict(options), []
     for i in options.get("dirty", []) if watch else []:
         watch.note_versions(args[i], "dirty-version")
     n_fixed = options.pop("fixed")
@@ -132,7 +134,8 @@ def custom(forward, backward, roles, args, fixed, options, watch=None):
         def forward(ctx, *xs):
             ctx.set_materialize_grads(options.get("materialize", True))
             out, saved = [], {}
-            for v, desc in zip(forward(*xs, *fixed[:n_fixed]), results):
+            inside[:] = forward(*xs, *fixed[:n_fixed])
+            for v, desc in zip(inside, results):
                 if desc and desc[0] == "saved":
                     saved[int(desc[1])] = v
                 else:
@@ -156,7 +159,22 @@ def custom(forward, backward, roles, args, fixed, options, watch=None):
                 out[int(desc[1])] = v
             return tuple(out)
 
-    return Fn.apply(*args)
+    out = iter(as_list(Fn.apply(*args)))
+    made = [None if d and d[0] == "saved" else next(out) for d in results]
+    return [m if m is not None else same(v, inside, made) for v, m in zip(inside, made)]
+
+
+def same(v, inside, made):
+    """A saved value outside: the result that it is, or itself."""
+    return next((m for w, m in zip(inside, made) if w is v and m is not None), v)
+
+
+def leave_grad(t, grad):
+    t.grad = grad
+
+
+def is_own_grad(desc):
+    return bool(desc) and desc[0] == "own_grad"
 
 
 def is_zeroed(s, after):
@@ -170,10 +188,11 @@ def is_zeroed(s, after):
 class Code:
     def __init__(self, draws, watch=None):
         self.ops, self.draws, self.unset = set(), draws, False
+        self.formulas = False  # see torch_ops.FORMULAS
         self.watch = watch
         self.sources = {}  # lines of text by function name
         self.space = {"torch": torch, "as_list": as_list, "cond": cond, "custom": custom,
-                      "min": min, "max": max, "watch": watch}
+                      "min": min, "max": max, "watch": watch, "leave_grad": leave_grad}
 
     def function(self, fn):
         """Compiles fn; its nested functions and literals become globals."""
@@ -207,7 +226,7 @@ class Code:
         if name in DRAWS:
             self.space[key] = lambda *a, **k: self.draws.call(name, a, k)
         else:
-            self.space[key] = torch_ops.find(name)
+            self.space[key] = torch_ops.find(name, self.formulas)
             if self.space[key] is None:
                 raise Unsupported(f"no PyTorch op {name}; torch_ops.py may map it")
         if self.watch:
@@ -222,8 +241,11 @@ class Source:
         self.code, self.lists = code, set()
 
     def text(self, fn, name):
-        args = ", ".join(self.name(i.name) for i in fn.inputs)
-        lines = [f"def {name}({args}):"] + self.symbols(fn)
+        args = [self.name(i.name) for i in fn.inputs if not is_own_grad(i.desc)]
+        lines = [f"def {name}({', '.join(args)}):"] + self.symbols(fn)
+        lines += [f"  {self.name(i.name)} = {args[int(i.desc[1])]}.grad"
+                  for i in fn.inputs if is_own_grad(i.desc)]
+        self.inputs = args
         self.block(fn.body, "  ", lines)
         if not any(s.kind == "return" for s in fn.body):
             lines.append("  return []")
@@ -270,11 +292,21 @@ class Source:
                 lines.append(f"{indent}with {REGIONS[s.op]}:")
                 self.block(s.body, indent + "  ", lines)
             elif s.kind == "return":
-                lines.append(indent + "return " + self.expr(s.args))
+                self.leave(s, indent, lines)
             elif s.kind == "op":
                 lines.append(indent + self.statement(s))
             else:
                 lines.append(indent + "pass")
+
+    def leave(self, s, indent, lines):
+        """Returns the results; gradients of inputs stay at the inputs."""
+        out = []
+        for a, d in zip(s.args, s.descs):
+            if is_own_grad(d):
+                lines.append(f"{indent}leave_grad({self.inputs[int(d[1])]}, {self.expr(a)})")
+            else:
+                out.append(a)
+        lines.append(indent + "return " + self.expr(out))
 
     def statement(self, s):
         value = self.value(s)
@@ -314,5 +346,4 @@ class Source:
         options = dict(s.kwargs, fixed=len(forward.inputs) - len(args))
         parts = [self.expr(a) for a in (forward, backward)] + [repr(roles)]
         parts += [self.expr(args), self.expr(fixed), repr(options), "watch"]
-        # Tandem's op also returns the saved values; nobody else reads them
-        return f"as_list(custom({', '.join(parts)})) + [None] * {len(s.names)}"
+        return f"custom({', '.join(parts)})"

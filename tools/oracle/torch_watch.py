@@ -2,9 +2,10 @@
 compared all the same, and what is meant to differ is known by the tensor it is about.
 
 A new tensor's version counts from 0, whatever made it (PyTorch's composites write
-into their results). Where an op reads what it writes through another argument, the
-values are those of reading first. Notes name classes of differences.ini: of a
-storage (its versions, or that writes overlapped) and of a tensor (its is_view).
+into their results), and what lies between its elements is zero. Where an op reads what
+it writes through another argument, the values are those of reading first. Notes name
+classes of differences.ini: of a storage (its versions, or that writes overlapped), of a
+tensor (its is_view), and of the whole run (`notes`: it came to what the class is about).
 """
 import torch
 
@@ -32,10 +33,8 @@ def overlaps_itself(t):
     """May two elements lie in one place? Exact for what programs have: few elements."""
     if t.numel() < 2:
         return False
-    places = torch.zeros(1, dtype=torch.int64)
-    for n, s in zip(t.size(), t.stride()):
-        places = (places.unsqueeze(-1) + torch.arange(n) * s).reshape(-1)
-    return places.unique().numel() < places.numel()
+    at = places(t)
+    return at.unique().numel() < at.numel()
 
 
 def is_write(op):
@@ -60,6 +59,10 @@ class Watch:
         self.views = {}     # tensor: why its is_view differs
         self.overlapped = set()  # storages written where elements overlap
         self.values = ""    # why elements differ from now on
+        self.notes = set()  # classes that may apply to this run
+        self.unset = False  # there are elements that nothing has written
+        self.bits = set()   # tensors: views of another dtype, and what shows them
+        self.left = []      # tensors a view of which set_ took to another storage
 
     # ---- what reports ask ----
 
@@ -75,11 +78,19 @@ class Watch:
             out["offset"] = "offset-of-nothing"
         if t.is_inference():
             out["is_view"] = "inference-views"
+        if any(t is b or t._base is b for b in self.left):
+            out.update(dict.fromkeys(("requires_grad", "is_leaf", "grad_fn"), "views-set-away"))
         if id(t) in self.views:
             out["is_view"] = self.views[id(t)]
         if self.values:
             out["elements"] = self.values
         return out
+
+    def fresh(self, t):
+        """A tensor that appeared by itself, a gradient: how it was made is free."""
+        self.kept.append(t)
+        self.born.setdefault(storage_of(t), t._version)
+        self.views[id(t)] = "view-flag"
 
     def note_versions(self, t, why):
         self.kept.append(t.untyped_storage())
@@ -98,12 +109,22 @@ class Watch:
                 args[0].data.copy_(first)
             if self.nudges and op in SUBTRACT:
                 self.nudge_terms(fn, args, kwargs, out)
+            self.note_run(given, out)
             for t in tensors([out]):
                 self.after(op, t, before)
                 if is_write(op) or storage_of(t) not in before:
                     self.nudge(t, t.dtype in HALVES)
             return out
         return call
+
+    def note_run(self, given, out):
+        for t in tensors([out]):
+            if any(id(g) in self.bits and storage_of(g) == storage_of(t) for g in given):
+                self.kept.append(t)
+                self.bits.add(id(t))
+        if (not torch.is_inference_mode_enabled() and
+                any(g.is_inference() and g.requires_grad for g in given)):
+            self.notes.add("inference-leaves")
 
     def nudge_terms(self, fn, args, kwargs, out):
         """Differences of elements to a mean or a sum: rounding goes with the elements."""
@@ -132,20 +153,55 @@ class Watch:
         if op == "set_":
             for t in args[:2]:
                 self.note_versions(t, "storage-versions")
+            self.before_set(*args)
         if is_write(op):
             up_to_date(args[0])
+        if (id(args[0]) in self.bits and torch.is_grad_enabled() if args else False) and (
+                op == "detach_" or is_write(op) and any(t.requires_grad for t in tensors(args))):
+            self.notes.add("views-of-bits")
         if is_write(op) and overlaps_itself(args[0]):
             self.values = "overlapping-write"
 
+    def before_set(self, t, source, offset=None, size=None, stride=None):
+        if t._is_view():
+            self.left.append(t._base)
+        if size is not None and 0 not in size:
+            steps = zip(size, stride or torch.empty(size).stride())
+            end = source.storage_offset() + offset + 1 + sum((n - 1) * s for n, s in steps)
+            self.unset |= end * source.itemsize > source.untyped_storage().nbytes()
+
     def after(self, op, t, before):
-        if storage_of(t) not in before and not is_write(op) and not t.is_inference():
+        new = storage_of(t) not in before and not is_write(op)
+        if new and not t.is_inference():
             self.kept.append(t.untyped_storage())
             self.born.setdefault(storage_of(t), t._version)
-        if op == "view_dtype" or op in OF_TEMPORARIES:
+        if new and op not in ("set_", "as_strided_scatter"):
+            clear_gaps(t)
+        if op == "view_dtype" or op in OF_TEMPORARIES or new and t._is_view():
             self.kept.append(t)
             self.views[id(t)] = "view-flag"
+        if op == "view_dtype":
+            self.bits.add(id(t))
         if op == "view_dtype" and torch.is_inference_mode_enabled():
             self.note_versions(t, "inference-views")
+
+
+def places(t):
+    """Where the elements lie, from the start of the storage, in elements."""
+    at = torch.tensor([t.storage_offset()])
+    for n, s in zip(t.size(), t.stride()):
+        at = (at.unsqueeze(-1) + torch.arange(n) * s).reshape(-1)
+    return at
+
+
+def clear_gaps(t):
+    whole = t.untyped_storage().nbytes() // t.itemsize
+    if t.numel() == whole or not t.numel():
+        return
+    flat = torch.empty(0, dtype=t.dtype).set_(t.untyped_storage(), 0, [whole], [1])
+    shown = torch.zeros(whole, dtype=torch.bool)
+    shown[places(t)] = True
+    flat[~shown] = 0
 
 
 def up_to_date(t):
