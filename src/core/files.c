@@ -1,10 +1,13 @@
 /* files.c -- mapping files, and writing them so that they appear complete or not
- * at all: a temporary file in the same directory, flushed, then renamed. */
+ * at all: a temporary file in the same directory, flushed, then renamed. A rename
+ * would replace a device or a pipe by a regular file, so those are written directly. */
 #include "core/files.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -112,25 +115,34 @@ int64_t td__mapping_bad_bool(const td_mapping *m, size_t at, int64_t n) {
 
 /* ---- writing ------------------------------------------------------------ */
 
+/* Closes the file and frees the names. */
+static void end_out(td_out *o) {
+    if (o->fd >= 0) close(o->fd);
+    td__free(o->temp);
+    td__free(o->target);
+    o->fd = -1;
+    o->temp = o->target = NULL;
+}
+
 /* Records errno, removes what there is of the file. */
 static bool give_up(td_out *o, const char *what) {
     td__fail(o->cx, TD_E_IO, "%s: %s: %s: %s", o->who, o->path, what, strerror(errno));
-    if (o->fd >= 0) close(o->fd);
     if (o->temp) unlink(o->temp);
-    td__free(o->temp);
-    o->fd = -1;
-    o->temp = NULL;
+    end_out(o);
     return false;
 }
 
 /* A name no other writer of this or another process uses now. */
 static bool open_temp(td_out *o) {
     static _Atomic unsigned counter;
-    size_t                  cap = strlen(o->path) + 48;
-    if (!(o->temp = td__alloc(cap))) return td__fail_memory(o->cx);
+    size_t                  cap = strlen(o->target) + 48;
+    if (!(o->temp = td__alloc(cap))) {
+        end_out(o);
+        return td__fail_memory(o->cx);
+    }
     for (int tries = 0; tries < 100 && o->fd < 0; tries++) {
         unsigned nr = atomic_fetch_add_explicit(&counter, 1, memory_order_relaxed);
-        snprintf(o->temp, cap, "%s.%ld-%u.tmp", o->path, (long)getpid(), nr);
+        snprintf(o->temp, cap, "%s.%ld-%u.tmp", o->target, (long)getpid(), nr);
         o->fd = io_fault()
                     ? -1
                     : open(o->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
@@ -144,9 +156,38 @@ static bool open_temp(td_out *o) {
     return give_up(o, "cannot create a file beside it");
 }
 
+/* A device, pipe or socket: its bytes go where it leads. Opening a pipe waits for its
+ * reader. */
+static bool open_direct(td_out *o) {
+    o->fd = io_fault() ? -1 : open(o->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
+    return o->fd >= 0 || give_up(o, "cannot open");
+}
+
+/* The name that the file is to have. Through a symbolic link it is that of the file the
+ * link leads to, which is replaced while the link stays. */
+static bool find_target(td_out *o) {
+    char        real[PATH_MAX];
+    struct stat st;
+    const char *name = o->path;
+    if (lstat(o->path, &st) == 0 && S_ISLNK(st.st_mode)) {
+        if (!realpath(o->path, real))
+            return give_up(o, "cannot follow the symbolic link; create the file it "
+                              "leads to, or remove the link");
+        name = real;
+    }
+    size_t n = strlen(name) + 1;
+    if (!(o->target = td__alloc(n))) return td__fail_memory(o->cx);
+    memcpy(o->target, name, n);
+    return true;
+}
+
 bool td__out_open(td_out *o, td_ctx *cx, const char *who, const char *path) {
+    struct stat st;
     *o = (td_out){.cx = cx, .who = who, .path = path, .fd = -1};
-    return td__has(cx, who, "the path", path) && open_temp(o);
+    if (!td__has(cx, who, "the path", path)) return false;
+    bool exists = stat(path, &st) == 0;
+    if (exists && !S_ISREG(st.st_mode)) return open_direct(o);
+    return find_target(o) && open_temp(o);
 }
 
 bool td__out_write(td_out *o, const void *p, size_t n) {
@@ -217,14 +258,14 @@ static void flush_directory(td_out *o) {
 }
 
 bool td__out_finish(td_out *o) {
-    if (io_fault() || fsync(o->fd) != 0) return give_up(o, "cannot flush");
+    /* what is no regular file has nothing to flush */
+    if (io_fault() || (fsync(o->fd) != 0 && o->temp)) return give_up(o, "cannot flush");
     int bad = close(o->fd);
     o->fd = -1;
     if (bad) return give_up(o, "cannot close");
-    if (io_fault() || rename(o->temp, o->path) != 0)
+    if (o->temp && (io_fault() || rename(o->temp, o->target) != 0))
         return give_up(o, "cannot put it in place");
-    flush_directory(o);
-    td__free(o->temp);
-    o->temp = NULL;
+    if (o->temp) flush_directory(o);
+    end_out(o);
     return true;
 }

@@ -26,11 +26,13 @@ td_tensor  *td__mapping_tensor(td_ctx *cx, td_mapping *m, size_t at,
  * rely on it for bool. */
 int64_t     td__mapping_bad_bool(const td_mapping *m, size_t at, int64_t n);
 
-/* A file being written under a temporary name beside `path`. */
+/* A file being written. A regular or new file is written under a temporary name beside
+ * `target`, what else `path` leads to (a device, a pipe) directly. */
 typedef struct td_out {
     td_ctx     *cx;
     const char *who, *path;
-    char       *temp;
+    char       *target; /* path, or where the symbolic link there leads */
+    char       *temp;   /* NULL: written directly */
     int         fd;
 } td_out;
 

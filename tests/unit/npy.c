@@ -5,6 +5,9 @@
 #include "td_files.h"
 #include "td_test.h"
 
+#include <fcntl.h>
+#include <sys/stat.h>
+
 /* A file of version 1.0 with this header and n zero bytes behind it. */
 static td_tensor *load(td_ctx *cx, const char *header, size_t n) {
     static unsigned char file[4096];
@@ -246,6 +249,52 @@ TEST(a_failed_write_leaves_the_old_file) {
     CHECK(ok && td_item(td_sum(td_load_npy(cx, files_path("x.npy")))) == 0);
     CHECK(!td_save_npy(x, "/dev/full/x.npy"));
     CHECK(says(cx, TD_E_IO, "cannot create"));
+    files_end();
+    td_close(cx);
+}
+
+/* Saving renames a finished file over the name; a device or pipe must survive that. */
+TEST(saving_to_a_pipe_or_device_writes_into_it) {
+    td_ctx     *cx = td_open();
+    char        bytes[512];
+    struct stat st;
+    files_begin();
+    CHECK(mkfifo(files_path("pipe"), 0600) == 0);
+    int fd = open(files_path("pipe"), O_RDONLY | O_NONBLOCK);
+    CHECK(td_save_npy(td_ones(cx, TD_SHAPE(2)), files_path("pipe")));
+    CHECK_OK(cx);
+    CHECK(lstat(files_path("pipe"), &st) == 0 && S_ISFIFO(st.st_mode));
+    ssize_t n = read(fd, bytes, sizeof bytes);
+    CHECK(n > 8 && memcmp(bytes, "\x93NUMPY", 6) == 0 && files_count() == 1);
+    close(fd);
+
+    CHECK(!td_save_npy(td_ones(cx, TD_SHAPE(2)), "/dev/full"));
+    CHECK(says(cx, TD_E_IO, "cannot write"));
+    if (geteuid() == 0 && mknod(files_path("null"), S_IFCHR | 0600, 1 << 8 | 3) == 0) {
+        CHECK(td_save_npy(td_ones(cx, TD_SHAPE(2)), files_path("null")));
+        CHECK(lstat(files_path("null"), &st) == 0 && S_ISCHR(st.st_mode));
+    }
+    CHECK(!td_save_npy(td_ones(cx, TD_SHAPE(2)), files_dir));
+    CHECK(says(cx, TD_E_IO, "cannot open"));
+    files_end();
+    td_close(cx);
+}
+
+TEST(saving_through_a_symbolic_link_replaces_the_file_it_leads_to) {
+    td_ctx     *cx = td_open();
+    struct stat st;
+    char        link[512];
+    files_begin();
+    strcpy(link, files_path("link.npy"));
+    CHECK(symlink("x.npy", link) == 0);
+    CHECK(!td_save_npy(td_ones(cx, TD_SHAPE(2)), link));
+    CHECK(says(cx, TD_E_IO, "cannot follow the symbolic link"));
+
+    CHECK(td_save_npy(td_zeros(cx, TD_SHAPE(3)), files_path("x.npy")));
+    CHECK(td_save_npy(td_ones(cx, TD_SHAPE(3)), link));
+    CHECK_OK(cx);
+    CHECK(lstat(link, &st) == 0 && S_ISLNK(st.st_mode) && files_count() == 2);
+    CHECK(td_item(td_sum(td_load_npy(cx, files_path("x.npy")))) == 3);
     files_end();
     td_close(cx);
 }
