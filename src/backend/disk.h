@@ -24,6 +24,8 @@ typedef struct td_disk {
     td_ctx *cx;
     int     fd;        /* of the directory; -1: there is no cache */
     bool    signs;     /* `secret` is there */
+    bool    bound;     /* the thread cannot be cancelled until it is closed */
+    int     cancel;    /* ...and its state of cancellation before */
     char    dir[1024]; /* "" where none is set */
     uint8_t secret[TD_SECRET_BYTES];
 } td_disk;

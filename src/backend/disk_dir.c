@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -230,7 +231,8 @@ static bool open_dir(td_disk *d) {
 }
 
 void td__disk_open(td_disk *d, td_ctx *cx, bool make) {
-    *d = (td_disk){.cx = cx, .fd = -1};
+    *d = (td_disk){.cx = cx, .fd = -1, .bound = true};
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &d->cancel);
     if (td__config(cx)->cache_disk_mb == 0 || !choose_dir(d)) return;
     if (!open_dir(d) && make && errno == ENOENT) {
         make_dir(d->dir);
@@ -250,4 +252,6 @@ void td__disk_open(td_disk *d, td_ctx *cx, bool make) {
 void td__disk_close(td_disk *d) {
     if (d->fd >= 0) close(d->fd);
     d->fd = -1;
+    if (d->bound) pthread_setcancelstate(d->cancel, NULL);
+    d->bound = false;
 }

@@ -337,10 +337,13 @@ bool td__kernels_release(td_ctx *cx) {
 
 /* ---- the door ----------------------------------------------------------- */
 
-/* Fills in the functions of k[0..n). */
+/* Fills in the functions of k[0..n). The thread cannot be cancelled meanwhile: it would
+ * end as the one that builds a kernel, and others would wait for it forever. */
 static bool get(td_ctx *cx, td_kernel *k, int n, bool finds) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     job                   j;
+    int                   cancel;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     pthread_once(&once, guard_forks);
     bool ok = make_job(&j, cx, k, n, finds) && work(&j);
     for (int i = 0; i < n && ok; i++) {
@@ -349,6 +352,7 @@ static bool get(td_ctx *cx, td_kernel *k, int n, bool finds) {
         k[i].end = j.entry[i]->end;
     }
     end_job(&j);
+    pthread_setcancelstate(cancel, NULL);
     return ok;
 }
 

@@ -73,9 +73,7 @@ static void send(td_ctx *cx, td_topic topic, const char *text) {
     const char *name = td__topics[topic].name;
     if (l->busy) return;
     if (!l->fn) {
-        flockfile(stderr);
-        fprintf(stderr, "tandem: %s: %s\n", name, text);
-        funlockfile(stderr);
+        fprintf(stderr, "tandem: %s: %s\n", name, text); /* one call, one line */
         return;
     }
     l->busy = true;

@@ -32,6 +32,20 @@ struct td_trace_file {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below */
 static td_trace_file  *files;
 
+/* Files are written under the lock. A thread that was cancelled there would leave it
+ * locked, so it cannot be. Returns what leave_lock takes. */
+static int take_lock(void) {
+    int cancel;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    pthread_mutex_lock(&lock);
+    return cancel;
+}
+
+static void leave_lock(int cancel) {
+    pthread_mutex_unlock(&lock);
+    pthread_setcancelstate(cancel, NULL);
+}
+
 /* ---- writing ------------------------------------------------------------ */
 
 static long thread_id(void) { return syscall(SYS_gettid); }
@@ -90,14 +104,14 @@ static bool append(td_trace_file *f, char *text, size_t n) {
 static bool send_event(td_ctx *cx, td_trace_file *f, char *text, size_t n) {
     int why = 0;
     if (getpid() != f->pid) return true;
-    pthread_mutex_lock(&lock);
+    int  cancel = take_lock();
     bool was_dead = f->dead;
     if (!was_dead && !append(f, text, n)) {
         why = errno;
         f->dead = true;
     }
     bool dead = f->dead;
-    pthread_mutex_unlock(&lock);
+    leave_lock(cancel);
     if (why)
         td__warn(cx, "the trace file %s ends here, it cannot be written: %s", f->path,
                  strerror(why));
@@ -212,7 +226,7 @@ td_trace_file *td__trace_open(td_ctx *cx, const char *name) {
     int                   why = 0;
     expand(name, path, sizeof path);
     pthread_once(&once, guard_forks);
-    pthread_mutex_lock(&lock);
+    int            cancel = take_lock();
     td_trace_file *f = entry_of(path);
     bool           ok = f && (f->refs > 0 || start(f));
     if (!f) why = ENOMEM;
@@ -220,13 +234,13 @@ td_trace_file *td__trace_open(td_ctx *cx, const char *name) {
         f->refs++;
         f->told = 0;
     } else if (errno != f->told) why = f->told = errno;
-    pthread_mutex_unlock(&lock);
+    leave_lock(cancel);
     if (why) td__warn(cx, "no trace is written, %s cannot be: %s", path, reason(why));
     return ok ? f : NULL;
 }
 
 void td__trace_close(td_trace_file *f) {
-    pthread_mutex_lock(&lock);
+    int cancel = take_lock();
     if (--f->refs == 0) close(f->fd);
-    pthread_mutex_unlock(&lock);
+    leave_lock(cancel);
 }

@@ -139,11 +139,14 @@ static void insert(td_prim *p) {
 
 td_prim *td__prim_get(const td_prim_key *key, td_prim_build *build) {
     td_prim *p = find(key);
+    int      cancel; /* a thread that ends in here would leave the lock locked */
     if (p) return p;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     pthread_mutex_lock(&building);
     p = find(key);
     if (!p && (p = make(key, build))) insert(p);
     pthread_mutex_unlock(&building);
+    pthread_setcancelstate(cancel, NULL);
     return p;
 }
 

@@ -126,20 +126,27 @@ static void *load_slowly(void *arg) {
     td_kernel k = scale_kernel(700);
     td_config_set(cx, "cc", arg);
     (void)td__kernels_load(cx, &k, 1);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL); /* leaves nothing open */
     td_close(cx);
     return NULL;
+}
+
+/* A compiler that takes a second. */
+static void make_slow(char *path) {
+    int   fd = mkstemp(path);
+    FILE *f = fd >= 0 ? fdopen(fd, "w") : NULL;
+    CHECK(f != NULL);
+    fprintf(f, "#!/bin/sh\nsleep 1\nexec cc \"$@\"\n");
+    fclose(f);
+    CHECK(chmod(path, 0700) == 0);
 }
 
 /* The child has the lock and what is being compiled, but not the thread that does. */
 TEST(a_fork_while_a_kernel_is_compiled_leaves_it_free) {
     pthread_t t;
     char      path[] = "/tmp/td-slow-XXXXXX";
-    int       fd = mkstemp(path), status;
-    FILE     *f = fd >= 0 ? fdopen(fd, "w") : NULL;
-    CHECK(f != NULL);
-    fprintf(f, "#!/bin/sh\nsleep 1\nexec cc \"$@\"\n");
-    fclose(f);
-    CHECK(chmod(path, 0700) == 0);
+    int       status;
+    make_slow(path);
     CHECK(pthread_create(&t, NULL, load_slowly, path) == 0);
     usleep(300 * 1000);
     pid_t pid = fork();
@@ -153,5 +160,29 @@ TEST(a_fork_while_a_kernel_is_compiled_leaves_it_free) {
     }
     CHECK(waitpid(pid, &status, 0) == pid && child_was_ok(status));
     pthread_join(t, NULL);
+    unlink(path);
+}
+
+/* ---- cancelled threads --------------------------------------------------- */
+
+/* The thread that compiles is cancelled; who wants the same kernel then must not wait
+ * for it forever. */
+TEST(a_thread_cancelled_while_it_compiles_leaves_nobody_waiting) {
+    pthread_t t;
+    char      path[] = "/tmp/td-slow-XXXXXX";
+    void     *end = NULL;
+    make_slow(path);
+    CHECK(pthread_create(&t, NULL, load_slowly, path) == 0);
+    alarm(60);
+    while (td__kernels_loaded() == 0) usleep(1000); /* until it is its to build */
+    usleep(300 * 1000);
+    CHECK(pthread_cancel(t) == 0);
+    td_ctx   *cx = open_plain();
+    td_kernel k = scale_kernel(700);
+    td_config_set(cx, "cc", path);
+    CHECK(td__kernels_load(cx, &k, 1) && k.run);
+    CHECK(pthread_join(t, &end) == 0);
+    alarm(0);
+    td_close(cx);
     unlink(path);
 }
