@@ -194,7 +194,7 @@ const char *td__state_form(const td_fn *f);
 void        td__state_difference(td_buf *b, const td_fn *f, const td_spec *s);
 td_module  *td__state_module(const td_fn *f); /* NULL: it has none */
 /* Names and kinds of the first inputs of a program. */
-bool        td__state_name(const td_fn *f, td_graph *program);
+bool        td__state_name(const td_fn *f, td_graph *program, const td_deps *d);
 
 /* ---- step.c ------------------------------------------------------------- */
 

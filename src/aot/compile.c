@@ -108,7 +108,7 @@ td_graph *td__spec_capture(td_fn *f, td_values args, td_faker *fakes, td_deps *d
     cx->deps = was;
     if (!g) return NULL;
     g->name = td__graph_str(g, f->name);
-    if (g->name && td__state_name(f, g)) return g;
+    if (g->name && td__state_name(f, g, deps)) return g;
     td__graph_drop(g);
     return NULL;
 }

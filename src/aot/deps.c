@@ -8,6 +8,33 @@
 #include <stdio.h>
 #include <string.h>
 
+/* ---- names of tensors --------------------------------------------------- */
+
+bool td__deps_name(td_ctx *cx, td_dep_name n) {
+    td_deps *d = cx->deps;
+    if (!d) return true;
+    if ((n.name = td__strdup(n.name)) && td__vec_push(&d->names, n)) return true;
+    td__free(n.name);
+    return td__fail_memory(cx);
+}
+
+/* Members of a module that is no argument: "Linear.weight". */
+static bool name_members(td_ctx *cx, td_module *m) {
+    td_flat *flat = td__module_flat(m);
+    td_buf   b = {0};
+    bool     ok = flat != NULL;
+    for (int i = 0; ok && i < flat->n_params + flat->n_buffers; i++) {
+        b.n = 0;
+        td__buf_printf(&b, "%s.%s", m->label, flat->entries[i].names[0]);
+        ok = !b.failed || td__fail_memory(cx);
+        ok = ok &&
+             td__deps_name(cx, (td_dep_name){.t = flat->entries[i].t, .name = b.s});
+    }
+    td__flat_free(flat);
+    td__buf_free(&b);
+    return ok;
+}
+
 /* ---- modules ------------------------------------------------------------ */
 
 /* The way to a module that may be freed meanwhile; NULL after td__fail. */
@@ -60,8 +87,9 @@ void td__module_used(const td_module *m) {
     if (TD_LIKELY(!d) || td__ptrmap_get(&d->seen, m)) return;
     cx->deps = NULL; /* what follows asks modules, too */
     if (!d->modules.n) d->epoch = td__module_epoch();
-    (void)add_module(d, (td_module *)(uintptr_t)m);
+    bool ok = add_module(d, (td_module *)(uintptr_t)m);
     cx->deps = d;
+    if (ok) (void)name_members(cx, (td_module *)(uintptr_t)m);
 }
 
 /* The form it has now; NULL: it was freed, or after td__fail. */
@@ -74,6 +102,54 @@ static bool same_form(const td_used_module *u) {
     bool   same = form_now(u, &b) && !strcmp(td__buf_str(&b), u->form);
     td__buf_free(&b);
     return same;
+}
+
+/* ---- other objects ------------------------------------------------------ */
+
+td_revision *td__revision_make(void) {
+    td_revision *r = td__alloc(sizeof *r);
+    if (r) *r = (td_revision){1, 0};
+    return r;
+}
+
+static void drop_revision(td_revision *r) {
+    if (--r->refs == 0) td__free(r);
+}
+
+void td__revision_end(td_revision *r) {
+    if (!r) return;
+    r->nr++;
+    drop_revision(r);
+}
+
+bool td__deps_use(td_ctx *cx, td_revision *r, const char *what, bool *first) {
+    td_deps *d = cx->deps;
+    *first = d != NULL;
+    for (int i = 0; d && i < d->objects.n; i++)
+        if (d->objects.v[i].now == r) *first = false;
+    if (!*first) return true;
+    td_used_object u = {r, r->nr, what};
+    if (!td__vec_push(&d->objects, u)) return td__fail_memory(cx);
+    r->refs++;
+    return true;
+}
+
+void td__deps_name_of(td_buf *b, const td_deps *d, const td_tensor *t,
+                      const char *(*of)(void *env, const td_tensor *t), void *env) {
+    const char *name = of(env, t);
+    if (name) {
+        td__buf_add(b, name);
+        return;
+    }
+    for (int i = 0; i < d->names.n; i++) {
+        const td_dep_name *n = &d->names.v[i];
+        if (n->t != t) continue;
+        size_t was = b->n;
+        if (n->of && n->of != t) td__deps_name_of(b, d, n->of, of, env);
+        if (b->n != was) td__buf_add(b, ".");
+        if (b->n != was || !n->of) td__buf_add(b, n->name);
+        return;
+    }
 }
 
 /* ---- bytes -------------------------------------------------------------- */
@@ -126,6 +202,8 @@ bool td__deps_hold(td_deps *d) {
         const td_watched *w = &d->watched.v[i];
         if (memcmp(w->at, w->copy, w->n)) return false;
     }
+    for (int i = 0; i < d->objects.n; i++)
+        if (d->objects.v[i].now->nr != d->objects.v[i].was) return false;
     uint64_t epoch = td__module_epoch();
     if (!d->modules.n || d->epoch == epoch) return true;
     for (int i = 0; i < d->modules.n; i++)
@@ -137,8 +215,12 @@ bool td__deps_hold(td_deps *d) {
 void td__deps_free(td_deps *d) {
     for (int i = 0; i < d->watched.n; i++) drop_watched(&d->watched.v[i]);
     for (int i = 0; i < d->modules.n; i++) drop_module(&d->modules.v[i]);
+    for (int i = 0; i < d->objects.n; i++) drop_revision(d->objects.v[i].now);
+    for (int i = 0; i < d->names.n; i++) td__free(d->names.v[i].name);
     td__vec_free(&d->watched);
     td__vec_free(&d->modules);
+    td__vec_free(&d->objects);
+    td__vec_free(&d->names);
     td__ptrmap_free(&d->seen);
     *d = (td_deps){0};
 }
@@ -195,6 +277,12 @@ void td__deps_difference(td_buf *b, const td_deps *d) {
         if (differ_watched(b, d, i)) return;
     for (int i = 0; i < d->modules.n; i++)
         if (differ_module(b, &d->modules.v[i])) return;
+    for (int i = 0; i < d->objects.n; i++) {
+        const td_used_object *u = &d->objects.v[i];
+        if (u->now->nr == u->was) continue;
+        td__buf_printf(b, "%s was changed or freed since", u->what);
+        return;
+    }
 }
 
 void td__deps_each(const td_deps *d, void (*fn)(void *env, const char *text),
@@ -210,6 +298,11 @@ void td__deps_each(const td_deps *d, void (*fn)(void *env, const char *text),
     for (int i = 0; i < d->modules.n; i++) {
         b.n = 0;
         td__buf_printf(&b, "module %s: modes and members", d->modules.v[i].name);
+        fn(env, td__buf_str(&b));
+    }
+    for (int i = 0; i < d->objects.n; i++) {
+        b.n = 0;
+        td__buf_printf(&b, "%s: groups and parameters", d->objects.v[i].what);
         fn(env, td__buf_str(&b));
     }
     td__buf_free(&b);

@@ -184,13 +184,50 @@ static bool name_given(const td_fn *f, td_graph *g, int first) {
     return true;
 }
 
-bool td__state_name(const td_fn *f, td_graph *g) {
+/* The name an argument of the state has; NULL: t is none of it. */
+typedef struct naming {
+    const td_fn    *f;
+    const td_graph *g;
+} naming;
+
+static const char *state_name(void *env, const td_tensor *t) {
+    const naming *n = env;
+    for (int i = 0; i < n->f->n_state && i < n->g->inputs.n; i++)
+        if (n->f->members[i].u.t == t) return n->g->inputs.v[i]->name;
+    return NULL;
+}
+
+static bool is_taken(const td_graph *g, const char *name) {
+    for (int i = 0; i < g->inputs.n; i++)
+        if (g->inputs.v[i]->name && !strcmp(g->inputs.v[i]->name, name)) return true;
+    return false;
+}
+
+/* Tensors the body closes over keep their numbers where nobody names them. */
+static bool name_closed(const td_fn *f, td_graph *g, const td_deps *d) {
+    td_buf b = {0};
+    naming n = {f, g};
+    bool   ok = true;
+    for (int i = 0; ok && d->names.n && i < g->inputs.n; i++) {
+        const td_desc *in = &g->in_desc.v[i];
+        if (in->kind != TD_D_CONST || in->index < 0) continue;
+        b.n = 0;
+        td__deps_name_of(&b, d, g->consts.v[in->index], state_name, &n);
+        if (!b.n || is_taken(g, td__buf_str(&b))) continue;
+        g->inputs.v[i]->name = td__graph_str(g, td__buf_str(&b));
+        ok = g->inputs.v[i]->name != NULL;
+    }
+    td__buf_free(&b);
+    return ok;
+}
+
+bool td__state_name(const td_fn *f, td_graph *g, const td_deps *d) {
     const td_flat *flat = f->state ? f->state->flat : NULL;
     int            n = flat ? flat->n_params + flat->n_buffers : 0;
     for (int i = 0; i < n; i++)
         if (!name_input(g, i, flat->entries[i].names[0], i >= flat->n_params))
             return false;
-    return name_given(f, g, n) && name_grads(g);
+    return name_given(f, g, n) && name_closed(f, g, d) && name_grads(g);
 }
 
 /* ---- making ------------------------------------------------------------- */

@@ -26,13 +26,19 @@ static void end(void *object) {
     for (int i = 0; i < o->groups.n; i++) free_group(&o->groups.v[i]);
     td__vec_free(&o->groups);
     td__vec_free(&o->grads);
+    td__revision_end(o->revision);
     td__handle_free(o, TD_H_OPTIM);
 }
 
 td_optim *td_optim_make(td_ctx *cx) {
     if (!TD_ENTER_CTX(cx) || !td_ok(cx)) return TD_NIL(cx, OPTIM);
     td_optim *o = td__handle_make(cx, TD_H_OPTIM, sizeof *o);
-    return o ? td__handle_own(o, end) : TD_NIL(cx, OPTIM);
+    if (!o) return TD_NIL(cx, OPTIM);
+    td__handle_own(o, end);
+    if ((o->revision = td__revision_make())) return o;
+    td__fail_memory(cx);
+    td_optim_free(o);
+    return TD_NIL(cx, OPTIM);
 }
 
 void td_optim_free(td_optim *o) {
@@ -123,7 +129,10 @@ int td_optim_add(td_optim *o, td_tensors params, td_rule rule) {
     td_scope_end(o->cx, "td_optim_add", NULL);
     td_no_grad_end(o->cx, was);
     if (ok && !td__vec_push(&o->groups, g)) ok = td__fail_memory(o->cx);
-    if (ok) return o->groups.n - 1;
+    if (ok) {
+        o->revision->nr++;
+        return o->groups.n - 1;
+    }
     o->grads.n = room;
     free_group(&g);
     return -1;
@@ -196,7 +205,7 @@ double td_optim_lr(const td_optim *o, int group) {
 /* ---- gradients ---------------------------------------------------------- */
 
 bool td__optim_grads(td_optim *o) {
-    if (!td_ok(o->cx)) return false;
+    if (!td_ok(o->cx) || !td__optim_used(o)) return false;
     int n = td_optim_params(o, o->grads.v, o->grads.n);
     for (int i = 0; i < n; i++) {
         td_tensor *g = td_grad_of(o->grads.v[i]);
@@ -237,6 +246,7 @@ static bool take_grads(td_optim *o, const char *who, td_tensors grads) {
 
 /* With what o->grads has. */
 static bool step(td_optim *o) {
+    if (!td__optim_used(o)) return false;
     int          at = 0;
     td_grad_mode was = td_no_grad_begin(o->cx);
     td_scope_begin(o->cx, "optim");
@@ -260,7 +270,7 @@ bool td_optim_step_with(td_optim *o, td_tensors grads) {
 }
 
 void td_optim_zero_grad(td_optim *o) {
-    if (!TD_ENTER(o, OPTIM)) return;
+    if (!TD_ENTER(o, OPTIM) || !td__optim_used(o)) return;
     for (int i = 0; i < o->groups.n; i++)
         for (int k = 0; k < o->groups.v[i].at.n; k++)
             td_zero_grad(o->groups.v[i].at.v[k].p);

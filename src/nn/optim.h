@@ -2,6 +2,7 @@
 #ifndef TD_OPTIM_ROOM_H
 #define TD_OPTIM_ROOM_H
 
+#include "aot/deps.h"
 #include "nn/nn.h"
 #include "tandem/optim.h"
 
@@ -33,7 +34,8 @@ struct td_optim {
     TD_OWNED_FIELDS;
     TD_VEC(td_group) groups;
     TD_VEC(td_tensor *) grads; /* room for one per parameter */
-    bool sums;
+    bool         sums;
+    td_revision *revision; /* moves with groups and parameters */
 };
 
 extern const char *const td__slot_names[TD_S_COUNT];
@@ -45,6 +47,9 @@ bool     td__rule_check(td_ctx *cx, const td_rule *r);
 /* One step of a group; grads[i] of its i-th parameter, NULL: none. */
 void     td__rule_step(const td_group *g, td_tensor *const *grads);
 
+/* A capture under way depends on groups and parameters, and knows the tensors of the
+ * state by the names of these. False after td__fail. */
+bool td__optim_used(td_optim *o);
 /* The gradients the parameters have, in o->grads; NULL: none. False after td__fail. */
 bool td__optim_grads(td_optim *o);
 

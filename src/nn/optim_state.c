@@ -11,22 +11,26 @@ enum { NAME = 64 };
 /* ---- names -------------------------------------------------------------- */
 
 typedef struct listed {
-    td_tensor *t;
-    char       name[NAME];
+    td_tensor  *t, *of; /* of: the parameter whose state it is; NULL: the group's */
+    char        name[NAME];
+    const char *slot; /* the last part of the name */
 } listed;
 
 typedef bool visit_fn(void *env, const listed *it);
 
 static bool visit_group(const td_group *g, int nr, int first, visit_fn *fn, void *env) {
-    listed it = {.t = g->lr};
+    listed it = {.t = g->lr, .slot = "lr"};
     snprintf(it.name, NAME, "group.%d.lr", nr);
     if (!fn(env, &it)) return false;
     it.t = g->steps;
+    it.slot = "step";
     snprintf(it.name, NAME, "group.%d.step", nr);
     if (!fn(env, &it)) return false;
     for (int i = 0; i < g->at.n; i++)
         for (int k = 0; k < TD_S_COUNT; k++) {
             if (!(it.t = g->at.v[i].state[k])) continue;
+            it.of = g->at.v[i].p;
+            it.slot = td__slot_names[k];
             snprintf(it.name, NAME, "state.%d.%s", first + i, td__slot_names[k]);
             if (!fn(env, &it)) return false;
         }
@@ -60,6 +64,18 @@ int td_optim_tensors(const td_optim *o, td_tensor **out, int cap) {
     lister l = {.out = out, .cap = cap};
     visit(o, list_one, &l);
     return l.n;
+}
+
+static bool name_one(void *env, const listed *it) {
+    char name[NAME];
+    snprintf(name, NAME, "%s", it->of ? it->slot : it->name);
+    return td__deps_name(((td_optim *)env)->cx, (td_dep_name){it->t, it->of, name});
+}
+
+bool td__optim_used(td_optim *o) {
+    bool first;
+    return td__deps_use(o->cx, o->revision, "the optimizer", &first) &&
+           (!first || visit(o, name_one, o));
 }
 
 typedef struct finder {
