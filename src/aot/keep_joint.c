@@ -6,7 +6,7 @@
 _Static_assert(sizeof(td_joint) == 152 && sizeof(td_update) == 104 &&
                    sizeof(td_result) == 80 && sizeof(td_relation) == 24 &&
                    sizeof(td_room) == 16 && sizeof(td_tangent) == 72 &&
-                   sizeof(td_target) == 16 && sizeof(td_view_op) == 32 &&
+                   sizeof(td_target) == 24 && sizeof(td_view_op) == 32 &&
                    sizeof(td_geom) == 32,
                "a field of the joint graph is not written");
 _Static_assert(sizeof(td_halves) == 128 && sizeof(td_kept) == 16 &&
@@ -126,6 +126,7 @@ static void put_target(td_image *m, const td_target *t) {
     put_flag(m, t->base);
     put_flag(m, t->leaf);
     put_big(m, t->from);
+    put_big(m, t->gives);
 }
 
 bool td__put_joint(td_image *m, const td_joint *j) {

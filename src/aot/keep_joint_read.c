@@ -163,6 +163,7 @@ static void get_target(source *s, td_target *t) {
     t->base = flag(s);
     t->leaf = flag(s);
     t->from = td__get_uint(s->r);
+    t->gives = td__get_uint(s->r);
 }
 
 /* Counts, and room for all that is counted; each thing takes a byte at least. */

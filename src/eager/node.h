@@ -18,6 +18,7 @@ typedef struct td_pack    td_pack; /* a saved value that went through hooks (sav
 typedef struct td_edge {
     td_node *node; /* held; NULL: no gradient is wanted */
     int32_t  nr;   /* which result of it */
+    bool     mute; /* a node's: the derivative gave nothing when last asked for it */
 } td_edge;
 
 /* What a tensor looked like; dims lie in the node. */

@@ -171,7 +171,7 @@ static bool prune(pruning *p, uint64_t missing, const td_target *to) {
     bool ok = true;
     for (int i = 0; ok && i < n; i++) ok = prune_node(p, all[i]);
     for (int i = 0; ok && i < g->outputs.n; i++)
-        prune_output(p, &g->outputs.v[i], to && to[i].from & ~missing);
+        prune_output(p, &g->outputs.v[i], to && to[i].gives & ~missing);
     td__free(all);
     return ok && p->ok && td__graph_dce(g) && td__graph_fix_storages(g);
 }
@@ -185,7 +185,7 @@ td_graph *td__graph_without(const td_graph *g, uint64_t missing, const td_target
     p.stand = td__zalloc(sizeof *p.stand * n);
     bool ok = (p.state && p.stand) || td__fail_memory(g->cx);
     for (int i = 0; ok && i < p.g->outputs.n; i++)
-        if (to && !(to[i].from & ~missing)) p.g->outputs.v[i] = (td_garg){0};
+        if (to && !(to[i].gives & ~missing)) p.g->outputs.v[i] = (td_garg){0};
     ok = ok && prune(&p, missing, to);
     td__free(p.state);
     td__free((void *)p.stand);

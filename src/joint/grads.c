@@ -54,7 +54,7 @@ static bool base_moved(td_joint_run *r, int i, bool *moved) {
 static bool find_late_edge(td_joint_run *r, int i) {
     td_node *n = r->outer[i] ? td__known_accumulator(r->outer[i]) : NULL;
     if (!n || r->edge[i].node) return false;
-    r->edge[i] = (td_edge){td__node_ref(n), 0};
+    r->edge[i] = (td_edge){.node = td__node_ref(n)};
     return true;
 }
 
@@ -210,7 +210,7 @@ static bool find_broken(td_joint_run *r, const td_edge *to, td_tensor **grads) {
 static bool takes_gradient(td_joint_run *r, td_tensor *leaf, bool *takes) {
     td_joint  *j = r->to;
     int        n = j->n_targets;
-    td_edge    e = {td__known_accumulator(leaf), 0};
+    td_edge    e = {.node = td__known_accumulator(leaf)};
     td_tensor *g = NULL;
     if (!e.node) return *takes = false, true;
     td__node_ref(e.node);
@@ -269,9 +269,13 @@ bool td__joint_differentiate(td_joint_run *r) {
     for (int i = 0; i < j->n_tangents; i++)
         if (!add_tangent(r, i)) return false;
     if (!find_targets(r, to) || !note_looks(r, looks)) return false;
-    if (!td__joint_reach(r, to) || !check_sizes(r)) return false;
+    if (!td__joint_reach(r, to, false) || !check_sizes(r)) return false;
     bool ok = go_back(r, to, grads);
-    if (!ok && is_eagers(td_error(r->cx))) ok = find_broken(r, to, grads);
+    if (ok) ok = td__joint_reach(r, to, true);
+    else {
+        for (int i = 0; i < j->n_targets; i++) j->targets[i].gives = j->targets[i].from;
+        ok = is_eagers(td_error(r->cx)) && find_broken(r, to, grads);
+    }
     ok = ok && check_leaves(r) && check_looks(r, looks) && put_grads(r, grads) &&
          write_late(r, writes);
     tag_backward(j->g, first);

@@ -25,6 +25,8 @@ typedef struct td_target {
     bool     base;
     bool     leaf; /* that it is, at least for a while, in the program only */
     uint64_t from; /* tangents that lead to it, a bit each; from the 65th on: all */
+    uint64_t
+        gives; /* ...those of them that give it a gradient, by way of no mute edge */
 } td_target;
 
 /* The bytes an input lies in at the end. */

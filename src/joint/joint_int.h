@@ -111,7 +111,8 @@ bool td__joint_leads(const td_result *to, td_tensor *t, td_edge end);
 /* ---- reach.c ------------------------------------------------------------ */
 
 /* Fills in td_target.from; to[] are the targets' edges. */
-bool td__joint_reach(td_joint_run *r, const td_edge *to);
+/* Finds td_target.from; ran: backward has run from all tangents, finds `gives`. */
+bool td__joint_reach(td_joint_run *r, const td_edge *to, bool ran);
 
 /* ---- passes.c, shield.c ------------------------------------------------- */
 

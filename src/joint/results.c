@@ -155,7 +155,7 @@ static void find_own_history(td_joint_run *r, td_result *to, td_tensor *t,
     if (fresh && !to->stale && td__has_node(t) && from->flags & TD_TF_NEEDS_GRAD &&
         (leaf || behind)) {
         /* from became a leaf in here, and may take after its base from now on */
-        td_edge own = {td__known_accumulator(from), 0};
+        td_edge own = {.node = td__known_accumulator(from)};
         bool    leads = own.node && td__joint_leads(to, t, own);
         bool    silent = leaf && from->base && !td__needs_grad(from->base);
         to->history = behind && !silent ? leads : !leads;

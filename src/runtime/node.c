@@ -283,7 +283,7 @@ static bool run_again(td_node *n, td_tensor *const *g, const bool *need,
     ok = ok && f->p->again.call(f->p->again.env, missing, in, out);
     if (j->random) td_rng_set(cx, seed, offset);
     for (int i = 0; ok && i < j->n_targets; i++)
-        if (need[i] && out[i].kind == TD_K_TENSOR && j->targets[i].from & ~missing)
+        if (need[i] && out[i].kind == TD_K_TENSOR && j->targets[i].gives & ~missing)
             grads[i] = out[i].u.t;
     td__free(in);
     return ok;
@@ -400,7 +400,7 @@ static bool save(td_pcall *c, td_node *n, int i) {
 }
 
 static bool leaf_edge(td_tensor *t, td_edge *e) {
-    *e = (td_edge){td__accumulator(t), 0};
+    *e = (td_edge){.node = td__accumulator(t)};
     return e->node != NULL;
 }
 
