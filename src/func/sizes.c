@@ -83,7 +83,7 @@ bool td__functional_replay(const td_functional *f, const td_value *in, td_value 
     for (int i = 0; ok && i < f->n_homes; i++) {
         td_home *h = &f->homes[i];
         ok = settle(f, &h->span);
-        h->bytes = (size_t)h->span;
+        h->bytes = h->span > 0 ? (size_t)h->span : 0; /* below: it has no element */
     }
     return ok;
 }
