@@ -146,7 +146,28 @@ static bool product(td_opcall *c) {
 bool td__kern_mm(td_opcall *c) { return product(c); }
 bool td__kern_bmm(td_opcall *c) { return product(c); }
 bool td__kern_mv(td_opcall *c) { return product(c); }
-bool td__kern_dot(td_opcall *c) { return product(c); }
+/* The sum of the products goes by the layout of the vectors. Elements that lie apart
+ * are put together first: a vector has one product, whoever laid it out. */
+bool td__kern_dot(td_opcall *c) {
+    td_value   in[2] = {c->in[0], c->in[1]};
+    td_tensor *own[2] = {NULL, NULL};
+    bool       ok = true;
+    for (int i = 0; ok && i < 2; i++) {
+        td_tensor *t = in[i].u.t;
+        td_meta    m;
+        if (t->numel < 2 || t->stride[0] == 1) continue;
+        td__meta_dense(&m, (td_dtype)t->dtype, t->rank, t->size);
+        own[i] = td__tensor_make(c->cx, &m, false);
+        ok = own[i] && td__copy_into(own[i], t);
+        if (ok) c->in[i].u.t = own[i];
+    }
+    ok = ok && product(c);
+    for (int i = 0; i < 2; i++) {
+        c->in[i] = in[i];
+        if (own[i]) td_drop(own[i]);
+    }
+    return ok;
+}
 
 /* Which kernel multiplies goes by the layout of the result: what is written in place
  * gets the bits of a fresh result all the same. */
