@@ -340,7 +340,8 @@ static bool assert_size(td_symenv *e, int64_t a) {
 }
 
 /* Rules take a size that only run time knows to be neither 0 nor 1. An empty one goes
- * the general way; a 1, which would broadcast or squeeze, is refused when it comes.
+ * the general way, unless the order of two sizes would be another with it; a 1, which
+ * would broadcast or squeeze, is refused when it comes.
  * What may be equal, and is asked about, has to be: nearly all rules that ask refuse
  * what is not. */
 static bool holds_unbacked(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
@@ -353,6 +354,10 @@ static bool holds_unbacked(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
     if (one != general && !refuse_one(e, a, b)) return false;
     if (rel == TD_SYM_LT && b == 0 && !general && !is_size(e, a))
         return assert_size(e, a);
+    int       none = prove_within(e, a, rel, b, (td_symrange){0, 0});
+    td_symrel found = general ? rel : opposite(rel);
+    if (rel == TD_SYM_LT && none != general && !td__sym_assert(e, a, found, b))
+        return false;
     return general;
 }
 
