@@ -165,7 +165,7 @@ static bool run_var(td_opcall *c, bool root, bool with_mean) {
     if (ok) {
         double over = (double)w.reds - td__in_f(c, 2);
         for (size_t i = 0; i < n; i++) {
-            m2[i] /= over > 0 ? over : 0;
+            m2[i] /= over > 0 && w.reds > 0 ? over : 0; /* of nothing: NaN */
             if (root) m2[i] = sqrt(m2[i]);
         }
         spread(&w, m2, c->out[0]);

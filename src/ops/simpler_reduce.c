@@ -44,8 +44,9 @@ bool td__simpler_nansum(td_opcall *c) {
     return set_out(c, td_op_sum(x, t_ints(c->in[1]), td__in_bool(c, 2), dt));
 }
 
-/* a / max(n - less, 0) */
+/* a / max(n - less, 0); of nothing it is NaN, for a negative less too */
 static td_tensor *share_less(td_tensor *a, int64_t n, double less) {
+    if (less < 0 && td__dim_eq(n, 0)) less = 0;
     if (less == floor(less))
         return t_share(a, td__dim_max(td__dim_sub(n, (int64_t)less), 0));
     return t_over(a, fmax((double)td__dim_fixed(n) - less, 0));
