@@ -1,19 +1,17 @@
 """The classes of documented differences: differences.ini.
 
-A section is one class. Its keys, all regular expressions but for `rest`:
+A section is one class. Its keys, all regular expressions but for `noted` and `rest`:
 
     kind      of the difference, matched whole (case_compare.py has the kinds);
               none: PyTorch's report names the class (torch_watch.py)
     text      found in the difference's text; default: any
     program   found in the program's text; default: any
     noted     yes: only where torch_watch.py noted that the run came to such a thing
-    within    the numbers of "is A, Tandem B" lie so near, relatively; default: any
     rest      yes: what differs at this step or later is a consequence
 
 docs/differences.md has a heading for every class, which gives the reason.
 """
 import configparser
-import math
 import os
 import re
 from collections import namedtuple
@@ -23,7 +21,7 @@ from tandem_run import ROOT
 HERE = os.path.dirname(os.path.abspath(__file__))
 PAGE = os.path.join(ROOT, "docs", "differences.md")
 
-Class = namedtuple("Class", "name kind text program noted within rest")
+Class = namedtuple("Class", "name kind text program noted rest")
 
 
 def read():
@@ -37,20 +35,8 @@ def read():
                          f"{sorted(documented ^ set(ini.sections()))}")
     return [Class(name, re.compile(s["kind"]) if "kind" in s else None, re.compile(s.get("text", "")),
                   re.compile(s.get("program", "")), s.getboolean("noted", False),
-                  s.getfloat("within", math.inf),
                   s.getboolean("rest", False))
             for name, s in ini.items() if name != "DEFAULT"]
-
-
-def distance(d):
-    """How far the two numbers of a difference are apart, relatively; 0: it has none."""
-    m = re.search(r" is (\S+), Tandem (\S+)$", d.text)
-    if not m or "elements" not in d.kind:
-        return 0
-    a, b = (float(v) if v not in ("True", "False") else v == "True" for v in m.groups())
-    if not (math.isfinite(a) and math.isfinite(b)):
-        return math.inf
-    return abs(a - b) / max(abs(a), abs(b)) if a != b else 0
 
 
 def class_of(d, program, classes, notes):
@@ -58,7 +44,7 @@ def class_of(d, program, classes, notes):
         if d.why == c.name:
             return c
         if (c.kind and c.kind.fullmatch(d.kind) and c.text.search(d.text) and
-                c.program.search(program) and distance(d) <= c.within and
+                c.program.search(program) and
                 (c.name in notes or not c.noted)):
             return c
     return None

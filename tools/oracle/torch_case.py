@@ -75,15 +75,16 @@ def surroundings(kwargs):
 @contextlib.contextmanager
 def named_failures():
     """A backward that misses a saved value says in which node."""
-    with warnings.catch_warnings(record=True) as said:
+    with warnings.catch_warnings(record=True) as heard:
         warnings.simplefilter("always")
         with torch.autograd.set_detect_anomaly(True, check_nan=False):
             try:
                 yield
             except RuntimeError as e:
                 found = re.findall(r"Error detected in ([\w:]+)",
-                                   " ".join(str(w.message) for w in said))
-                if not found or "modified by an inplace" not in str(e):
+                                   " ".join(str(w.message) for w in heard))
+                said = "modified by an inplace", "through the graph a second time"
+                if not found or not any(s in str(e) for s in said):
                     raise
                 raise RuntimeError(f"{found[0]}: {e}") from e
 
@@ -346,7 +347,8 @@ class Case:
             op = self.failed_op(e)
             if "failed to match any schema" in str(e):
                 raise Unsupported(f"{op}: no schema of PyTorch's takes this") from e
-            error = f"{op}: {str(e).strip()}".split("\n")[0]
+            error = f"{op}: {str(e).strip()}".split("\n")[0].replace(
+                "CopySlices:", f"CopySlices({','.join(sorted(self.watch.slices))}):")
         r = {"steps": self.steps, "ok": error is None}
         if error is not None:
             r["torch_says"] = error[:160]

@@ -60,6 +60,13 @@ class Draws:
             return None
         return t
 
+    def skip(self, out):
+        """Passes over the result of an op that drew nothing, where one is reported."""
+        at = next((i for i, d in enumerate(self.queue) if d[0] in DROPOUTS), None)
+        if at is not None and self.queue[at][1].shape == out.shape and torch.allclose(
+                self.queue[at][1], out.detach(), equal_nan=True):
+            del self.queue[:at + 1]
+
     def call(self, op, args, kwargs):
         if op in DROPOUTS:
             return self.dropout(op, *args)
@@ -73,7 +80,9 @@ class Draws:
     def dropout(self, op, x, p=0.5, train=True):
         """Multiplies by the mask of Tandem's result; one at 0 or NaN shows no mask."""
         if not train or p in (0, 1) or x.numel() == 0:
-            return torch_ops.call(op, [x, p, train], {})
+            out = torch_ops.call(op, [x, p, train], {})
+            self.skip(as_list(out)[0])
+            return out
         values = self.next(op, x.shape)
         if values is None:
             return torch_ops.call(op, [x, p, train], {})

@@ -11,9 +11,10 @@ import torch
 
 # Composites whose result may be a view of a temporary, in PyTorch or in Tandem.
 OF_TEMPORARIES = {"conv1d", "max_pool1d", "matmul", "scaled_dot_product_attention",
-                  "native_layer_norm", "sum_to_size", "unique", "copy"}
+                  "native_layer_norm", "sum_to_size", "unique", "copy", "linear"}
 SUBTRACT = {"log_softmax", "_log_softmax", "layer_norm", "native_layer_norm", "group_norm", "native_group_norm",
          "batch_norm", "instance_norm"}
+INDEXING = {"index", "index_put", "index_put_"}
 STATISTICS = {"batch_norm": (3, 4), "instance_norm": (3, 4)}
 
 
@@ -62,6 +63,7 @@ class Watch:
         self.notes = set()  # classes that may apply to this run
         self.unset = False  # there are elements that nothing has written
         self.bits = set()   # tensors: views of another dtype, and what shows them
+        self.slices = set() # ops that wrote views
         self.left = []      # tensors a view of which set_ took to another storage
 
     # ---- what reports ask ----
@@ -156,6 +158,11 @@ class Watch:
             self.before_set(*args)
         if is_write(op):
             up_to_date(args[0])
+            self.slices |= {op.rstrip("_")} if args[0]._is_view() else set()
+        if op in INDEXING and any(t.dtype == torch.bool and t.dim() == 0 for t in tensors(args[1:2])):
+            self.notes.add("masks-of-no-dims")
+        if op == "view_dtype" and args[0].numel() == 0:
+            self.notes.add("offset-of-nothing")
         if (id(args[0]) in self.bits and torch.is_grad_enabled() if args else False) and (
                 op == "detach_" or is_write(op) and any(t.requires_grad for t in tensors(args))):
             self.notes.add("views-of-bits")
