@@ -1,6 +1,7 @@
 /* module_change.c -- what is done to a whole module at once: modes, gradients, dtypes,
  * copies. */
 #include "aot/module_int.h"
+#include "eager/node.h"
 
 #include <string.h>
 
@@ -97,7 +98,7 @@ static void count_write(td_storage *st, uint64_t version) {
  * histories that saved the tensor, or a view of what it was. */
 static void do_swap(const swap *s) {
     td_meta  meta;
-    uint64_t version = td_version(s->t) + 1;
+    uint64_t version = td__version(s->t) + 1;
     count_write(s->t->st, version);
     td__tensor_meta(s->fresh, &meta);
     (void)td__tensor_set_geometry(s->t, &meta); /* of the same rank: no memory needed */

@@ -5,7 +5,8 @@
 #include <string.h>
 
 /* A captured body that closes over a tensor computes with a copy of it and may change
- * the copy's sizes and flags. */
+ * the copy's sizes and flags. A body that reads only those closes over it as well: they
+ * decided what it did. */
 td_tensor *td__seen_as(const td_tensor *t) {
     const td_mode *m = t->cx->fake && !td__is_fake(t) ? t->cx->top : NULL;
     while (m && !m->seen_as) m = m->below;
@@ -23,6 +24,7 @@ td_ctx *td_ctx_of(const td_tensor *t) {
 }
 td_dtype td_dtype_of(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return TD_F32;
+    t = seen(t);
     return (td_dtype)t->dtype;
 }
 int td_rank(const td_tensor *t) {
@@ -37,13 +39,27 @@ bool td_is_view(const td_tensor *t) {
 }
 td_tensor *td_base(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return TD_NIL_BY(t, TENSOR);
+    (void)seen(t); /* whether it is a view matters; its base is closed over if used */
     return t->base ? t->base : &t->cx->nil;
 }
 td_tensor *td_nil(td_ctx *cx) { return TD_NIL(cx, TENSOR); }
-size_t     td_storage_bytes(const td_tensor *t) {
-        if (!TD_ENTER(t, TENSOR)) return 0;
-    t = seen(t);
-        return t->st->bytes;
+
+/* ---- what no key compares ----------------------------------------------- */
+
+bool td__from_outside(const td_tensor *t) {
+    return t->cx->fake && !(t->flags & TD_TF_TRACED);
+}
+
+/* `what` of a tensor that a captured body was given, or of its storage, is none of the
+ * things a later call is compared in: what the body did with it would be frozen. */
+bool td__may_ask(const td_tensor *t, const char *who, const char *what) {
+    if (TD_LIKELY(!t->cx->fake)) return true;
+    if (!td__from_outside(t) && !(t->base && td__from_outside(t->base))) return true;
+    return td__fail(t->cx, TD_E_TRACE,
+                    "%s: a captured body cannot read %s of a tensor from outside: it "
+                    "may differ in the next call of the same code. Read it outside "
+                    "and pass it as an argument",
+                    who, what);
 }
 
 /* ---- numbers ------------------------------------------------------------ */
@@ -64,16 +80,16 @@ static int64_t dim_entry(const td_tensor *t, const int64_t *list, int64_t dim) {
     return 0;
 }
 
-/* A list is read as numbers, and so may hold nothing else. */
-static td_ints list_of(const td_tensor *t, const int64_t *list, const char *who) {
-    bool sym = false;
+/* A list is read as numbers: symbols become the ones they have in this trace, guarded.
+ * These are the sizes of a tensor without bytes that the innermost scope owns. */
+static td_ints list_of(const td_tensor *t, const int64_t *list) {
+    bool    sym = false;
+    td_meta m = {.dtype = TD_BOOL, .rank = t->rank, .strided = true};
     for (int d = 0; d < t->rank; d++) sym |= td__dim_is_sym(list[d]);
     if (TD_LIKELY(!sym)) return (td_ints){list, t->rank};
-    td__fail(t->cx, TD_E_TRACE,
-             "%s: %s has symbolic sizes in this capture (%s:%d); td_sym_sizes gives a "
-             "list to pass to ops, td_size one number, which fixes it",
-             who, td__type_str(t), td_here.file ? td_here.file : "?", td_here.line);
-    return (td_ints){NULL, 0};
+    for (int d = 0; d < t->rank; d++) m.size[d] = number(list[d]);
+    const td_tensor *numbers = td__tensor_make(t->cx, &m, true);
+    return (td_ints){numbers ? numbers->size : t->cx->nil.size, numbers ? t->rank : 0};
 }
 
 int64_t(td_size)(const td_tensor *t, int64_t dim) {
@@ -89,12 +105,12 @@ int64_t(td_stride)(const td_tensor *t, int64_t dim) {
 td_ints(td_sizes)(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return td__sizes(&td__ctx_of_any(t)->nil);
     t = seen(t);
-    return list_of(t, t->size, "td_sizes");
+    return list_of(t, t->size);
 }
 td_ints(td_strides)(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return td__strides(&td__ctx_of_any(t)->nil);
     t = seen(t);
-    return list_of(t, t->stride, "td_strides");
+    return list_of(t, t->stride);
 }
 int64_t(td_offset)(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return 0;
@@ -105,6 +121,11 @@ int64_t(td_numel)(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return 0;
     t = seen(t);
     return number(t->numel);
+}
+size_t td_storage_bytes(const td_tensor *t) {
+    if (!TD_ENTER(t, TENSOR)) return 0;
+    if (!td__may_ask(t, "td_storage_bytes", "the size of the storage")) return 0;
+    return TD_UNLIKELY(t->st->open) ? (size_t)number(t->st->span) : t->st->bytes;
 }
 
 int64_t td_sym_size(const td_tensor *t, int64_t dim) {
@@ -146,7 +167,7 @@ bool td_is_contiguous(const td_tensor *t) {
 
 uint64_t td_version(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return 0;
-    t = seen(t);
+    if (!td__may_ask(t, "td_version", "the version")) return 0;
     return atomic_load_explicit(&t->st->version, memory_order_relaxed);
 }
 

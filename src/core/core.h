@@ -175,10 +175,14 @@ static inline char *td__ptr(const td_tensor *t) {
     return t->st->data ? (char *)t->st->data + t->offset * td__dtype_bytes[t->dtype]
                        : NULL;
 }
-static inline bool    td__is_fake(const td_tensor *t) { return t->st->fake; }
+static inline bool td__is_fake(const td_tensor *t) { return t->st->fake; }
 /* The copy of t whose sizes and flags a captured body sees; NULL: t's own. What is
  * public reads these. */
-td_tensor            *td__seen_as(const td_tensor *t);
+td_tensor         *td__seen_as(const td_tensor *t);
+/* In a captured body: was t there before it, rather than made by the body? */
+bool               td__from_outside(const td_tensor *t);
+/* May `who` read `what` of t, or is that frozen in a capture? False after td__fail. */
+bool               td__may_ask(const td_tensor *t, const char *who, const char *what);
 /* As lists for ops; entries may be symbolic, unlike those of td_sizes. */
 static inline td_ints td__sizes(const td_tensor *t) {
     return (td_ints){t->size, t->rank};
@@ -295,8 +299,8 @@ struct td_mode {
     /* What stands for t, a real tensor, in a captured body; NULL: t itself. nil after
      * td__fail. */
     td_tensor *(*stand_in)(td_mode *m, td_tensor *t);
-    /* The copy whose sizes and flags a body reads as those of t, a real tensor; NULL:
-     * t itself. */
+    /* The copy whose sizes and flags a body reads as those of t, a real tensor, which
+     * the body closes over from then on; NULL: t itself. */
     td_tensor *(*seen_as)(const td_mode *m, const td_tensor *t);
     /* Frees it, where it is still pushed in the end; NULL: the pusher's own. */
     void (*drop)(td_mode *m);

@@ -42,8 +42,8 @@ static bool may_export(const td_tensor *t, const char *who) {
         return td__fail(t->cx, TD_E_GRAD,
                         "%s: %s needs a gradient; detach it before it leaves", who,
                         td__type_str(t));
-    if (t->st->fake)
-        return td__fail(t->cx, TD_E_TRACE, "%s: a tensor without bytes", who);
+    if (t->st->fake || t->cx->fake)
+        return td__fail_no_bytes(t->cx, who, "a tensor without bytes");
     return true;
 }
 

@@ -54,11 +54,20 @@ static bool map_fd(int fd, void **bytes, size_t *n, const char **why) {
     return *bytes != MAP_FAILED;
 }
 
+/* What a captured body reads from a file would be frozen into its program. */
+bool td__may_read_file(td_ctx *cx, const char *who) {
+    return TD_LIKELY(!cx->fake) ||
+           td__fail(cx, TD_E_TRACE,
+                    "%s: a captured body cannot read a file: the program would keep "
+                    "what it held. Read it outside and pass the tensors as arguments",
+                    who);
+}
+
 td_mapping *td__mapping_open(td_ctx *cx, const char *who, const char *path) {
     void       *bytes = NULL;
     size_t      n = 0;
     const char *why = NULL;
-    if (!td__has(cx, who, "the path", path)) return NULL;
+    if (!td__has(cx, who, "the path", path) || !td__may_read_file(cx, who)) return NULL;
     int  fd = io_fault() ? -1 : open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     bool ok = fd >= 0 && map_fd(fd, &bytes, &n, &why);
     if (!ok)

@@ -13,6 +13,8 @@ typedef struct td_mapping {
     bool            mapped; /* else borrowed from a caller */
 } td_mapping;
 
+/* May a file be read now? Not in a captured body. False after td__fail. */
+bool        td__may_read_file(td_ctx *cx, const char *who);
 /* NULL after td__fail. `who` is the public function, for messages. */
 td_mapping *td__mapping_open(td_ctx *cx, const char *who, const char *path);
 /* Borrowed bytes, which must outlive all that holds the mapping (tests). */

@@ -273,7 +273,9 @@ const char *td_safetensors_note(const td_safetensors *f, const char *key) {
 td_tensor *td_safetensors_get(td_safetensors *f, const char *name) {
     if (!TD_ENTER(f, SAFETENSORS)) return TD_NIL_BY(f, TENSOR);
     td_ctx *cx = f->cx;
-    if (!td__has(cx, "td_safetensors_get", "the name", name)) return &cx->nil;
+    if (!td__has(cx, "td_safetensors_get", "the name", name) ||
+        !td__may_read_file(cx, "td_safetensors_get"))
+        return &cx->nil;
     const entry *e = td__map_get(&f->by_name, name);
     if (!e)
         return td_fail(cx, TD_E_ARG, "td_safetensors_get: %s has no tensor \"%.80s\"",

@@ -31,10 +31,13 @@ typedef enum td_grad_use {
     TD_GRAD_WANTED = 8 /* td_grad computed one, which is not kept */
 } td_grad_use;
 unsigned   td__grad_use(const td_tensor *t);
-void       td__grad_came(td_tensor *t);
+/* t, new in a capture, has the gradient g from the start, whose sizes need not be t's:
+ * those of the original may have changed since. False after td__fail. */
+bool       td__grad_came(td_tensor *t, td_tensor *g);
 void       td__grad_want(td_tensor *t);      /* notes TD_GRAD_WANTED */
 td_tensor *td__own_grad(const td_tensor *t); /* not td_grad_of's; NULL: none */
 bool       td__has_hooks(const td_tensor *t);
+bool       td__retains_grad(const td_tensor *t); /* also of what a capture was given */
 /* The tensor that counts where t's gradient is meant; in a capture its copy. */
 td_tensor *td__stand_in(td_tensor *t);
 

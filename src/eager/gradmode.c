@@ -90,7 +90,8 @@ bool td_requires_grad(const td_tensor *t) {
 }
 bool td_is_inference(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return false;
-    return (t->flags & TD_TF_INFERENCE) != 0;
+    const td_tensor *copy = td__seen_as(t);
+    return ((copy ? copy : t)->flags & TD_TF_INFERENCE) != 0;
 }
 
 bool td_is_leaf(td_tensor *t) {
@@ -147,8 +148,12 @@ td_tensor *td__set_requires_grad(td_tensor *t, bool on) {
 /* ---- gradients ---------------------------------------------------------- */
 
 unsigned td__grad_use(const td_tensor *t) { return t->ag ? t->ag->use : 0; }
-void     td__grad_came(td_tensor *t) {
-        if (t->ag) t->ag->use = 0;
+bool     td__grad_came(td_tensor *t, td_tensor *g) {
+        if (!td__state(t)) return false;
+    if (t->ag->grad) td__unref(t->ag->grad);
+    t->ag->grad = td__ref(g);
+        t->ag->use = 0;
+        return true;
 }
 void td__grad_want(td_tensor *t) {
     if (t->ag) t->ag->use |= TD_GRAD_WANTED;

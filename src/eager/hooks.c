@@ -1,7 +1,8 @@
 /* hooks.c -- callbacks on gradients, leaves and nodes. A hook on a leaf stays with
  * the tensor; one on another tensor stays with the node that made it, so a later
  * write leaves it at the older value. Retained gradients are hooks that move along.
- * Hooks may remove hooks: while any runs, removed ones stay in their lists as husks. */
+ * Hooks may remove hooks: while any runs, removed ones stay in their lists as husks.
+ * Hooks may register hooks: a list runs those it had when the first of it began. */
 #include "eager/eager_int.h"
 
 #include <string.h>
@@ -71,7 +72,16 @@ void td__hooks_free(td_ctx *cx, td_hookrec **list) {
     }
 }
 
-static void enter(td_eager *e) { e->hooks_running++; }
+/* Gives the newest hook there is: a list that begins to run now stops behind it. */
+static td_hook enter(td_eager *e) {
+    e->hooks_running++;
+    return e->last_hook;
+}
+
+/* Does h run in a list that was entered when `last` was the newest hook? */
+static bool runs(const td_hookrec *h, td_hook_kind kind, td_hook last) {
+    return h->kind == kind && h->id && h->id <= last;
+}
 
 static void leave(td_eager *e) {
     if (--e->hooks_running > 0 || !e->hooks_removed) return;
@@ -183,9 +193,15 @@ bool td_retain_grad(td_tensor *t) {
     return t->ag->retains = true;
 }
 
+bool td__retains_grad(const td_tensor *t) { return t->ag && t->ag->retains; }
+
+/* Of a tensor that a captured body was given nothing compares it: see td__may_ask. */
 bool td_retains_grad(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return false;
-    return t->ag && t->ag->retains;
+    if (TD_UNLIKELY(td__from_outside(t)) &&
+        !td__may_ask(t, "td_retains_grad", "whether its gradient is retained"))
+        return false;
+    return td__retains_grad(t);
 }
 
 /* A copy, so that later stages may write the gradient they get. */
@@ -216,10 +232,10 @@ static bool replace(td_ctx *cx, td_tensor **g, td_tensor *by) {
 }
 
 bool td__hooks_grad(td_ctx *cx, td_hookrec *list, td_tensor **g, int n) {
-    bool ok = true;
-    enter(td__eager(cx));
+    bool    ok = true;
+    td_hook last = enter(td__eager(cx));
     for (td_hookrec *h = list; h && ok; h = h->next)
-        if (h->kind == TD_HOOK_GRAD && h->id && h->nr < n && g[h->nr])
+        if (runs(h, TD_HOOK_GRAD, last) && h->nr < n && g[h->nr])
             ok = replace(cx, &g[h->nr], h->fn.grad(h->env, g[h->nr])) && td_ok(cx);
     for (td_hookrec *h = list; h && ok; h = h->next)
         if (h->kind == TD_HOOK_RETAIN && h->id && h->nr < n && g[h->nr])
@@ -229,10 +245,10 @@ bool td__hooks_grad(td_ctx *cx, td_hookrec *list, td_tensor **g, int n) {
 }
 
 bool td__hooks_pre(td_ctx *cx, td_hookrec *list, td_tensor **g, int n) {
-    bool ok = true;
-    enter(td__eager(cx));
+    bool    ok = true;
+    td_hook last = enter(td__eager(cx));
     for (td_hookrec *h = list; h && ok; h = h->next) {
-        if (h->kind != TD_HOOK_PRE || !h->id) continue;
+        if (!runs(h, TD_HOOK_PRE, last)) continue;
         td_tensor *few[8],
             **copy = n <= TD_COUNT(few) ? few : td__alloc(sizeof *copy * (size_t)n);
         if (!copy) {
@@ -253,10 +269,10 @@ bool td__hooks_pre(td_ctx *cx, td_hookrec *list, td_tensor **g, int n) {
 /* `made` is not held: its tensors belong to the innermost scope. */
 bool td__hooks_post(td_ctx *cx, td_hookrec *list, td_tensor **made, int n_made,
                     td_tensor *const *g, int n) {
-    bool ok = true;
-    enter(td__eager(cx));
+    bool    ok = true;
+    td_hook last = enter(td__eager(cx));
     for (td_hookrec *h = list; h && ok; h = h->next)
-        if (h->kind == TD_HOOK_POST && h->id)
+        if (runs(h, TD_HOOK_POST, last))
             ok = h->fn.post(h->env, made, n_made, g, n) ||
                  td__fail(cx, TD_E_GRAD, "a node hook failed");
     leave(td__eager(cx));
@@ -264,10 +280,10 @@ bool td__hooks_post(td_ctx *cx, td_hookrec *list, td_tensor **made, int n_made,
 }
 
 bool td__hooks_leaf(td_tensor *t) {
-    bool ok = true;
-    enter(td__eager(t->cx));
+    bool    ok = true;
+    td_hook last = enter(td__eager(t->cx));
     for (td_hookrec *h = t->ag->hooks; h && ok; h = h->next)
-        if (h->kind == TD_HOOK_LEAF && h->id)
+        if (runs(h, TD_HOOK_LEAF, last))
             ok = h->fn.leaf(h->env, t) ||
                  td__fail(t->cx, TD_E_GRAD, "a leaf hook failed");
     leave(td__eager(t->cx));

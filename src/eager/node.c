@@ -265,8 +265,9 @@ td_tensor *td__op2(td_ctx *cx, td_op op, td_tensor *a, td_value b) {
 
 td_node *td_grad_fn(td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return NULL;
-    td_node *fn = NULL;
-    return td_is_nil(t) || !td__fn_of(t, &fn) ? NULL : fn;
+    td_node   *fn = NULL;
+    td_tensor *copy = td__seen_as(t);
+    return !td__fn_of(copy ? copy : t, &fn) ? NULL : fn;
 }
 
 const char *td_grad_fn_name(td_tensor *t) {

@@ -88,7 +88,7 @@ static td_tensor *copy_as(td_tensor *t, const td_geom *g, size_t bytes) {
 
 static bool is_written(const taped *r, int i) {
     return r->in[i].kind == TD_K_TENSOR &&
-           td_version(r->in[i].u.t) != r->f->homes[r->f->in[i].came].version;
+           td__version(r->in[i].u.t) != r->f->homes[r->f->in[i].came].version;
 }
 
 static void mark(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
@@ -178,7 +178,7 @@ static td_tensor *make_result(taped *r, int i) {
     else if (r->base[p->home]) t = view_of(r->base[p->home], &p->geom);
     else if (!has_strides(t, &p->geom) && !td__geom_overlaps_itself(&p->geom))
         t = copy_as(t, &p->geom, h->bytes);
-    else if (td_version(t) != h->version) t = stand_in(t); /* it may be saved */
+    else if (td__version(t) != h->version) t = stand_in(t); /* it may be saved */
     if (!t || td_is_nil(t)) return NULL;
     if (!h->given && !r->base[p->home]) {
         td_is_leaf(t); /* a copy may be a view: its history is told now */
@@ -188,7 +188,8 @@ static td_tensor *make_result(taped *r, int i) {
     if (p->multi && !t->base) t = td_op_alias(t);
     if (td_is_nil(t)) return NULL;
     if (p->multi) t->creation = TD_MADE_MULTI_OUTPUT;
-    if (p->behind && h->given && t->base) t->seen = td_version(t) - 1; /* as in eager */
+    if (p->behind && h->given && t->base)
+        t->seen = td__version(t) - 1; /* as in eager */
     return t;
 }
 

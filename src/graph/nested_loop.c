@@ -166,7 +166,7 @@ static bool turn_back(going_back *b, int turn) {
 static bool no_turn(going_back *b) {
     for (int i = b->n_grads - b->n_sums; i < b->n_grads; i++) {
         const td_tensor *t = b->g[i];
-        b->g[i] = td_op_zeros(t->cx, td_sizes(t), (td_dtype)t->dtype);
+        b->g[i] = td_op_zeros(t->cx, td__sizes(t), (td_dtype)t->dtype);
         if (td_is_nil(b->g[i])) return false;
     }
     return true;

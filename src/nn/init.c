@@ -50,7 +50,7 @@ td_tensor *td_init_trunc_normal(td_tensor *t, double mean, double std) {
     double       edge = erf(sqrt(2.0));
     td_grad_mode was = td_no_grad_begin(cx);
     td_scope_begin(cx, "init");
-    td_tensor *u = td_empty(cx, td_sizes(t), TD_F64);
+    td_tensor *u = td_empty(cx, td__sizes(t), TD_F64);
     td_uniform_(u, -edge, edge);
     double *v = td_data(u);
     for (int64_t i = 0; v && i < td_numel(u); i++)
@@ -155,7 +155,7 @@ td_tensor *td_init_orthogonal(td_tensor *t, double gain) {
         td_randn(cx, wide ? TD_SHAPE(rows, cols) : TD_SHAPE(cols, rows), TD_F64);
     double *data = td_data(v);
     if (data) orthogonal_rows(data, wide ? rows : cols, wide ? cols : rows, gain);
-    td_tensor *written = td_copy_(t, td_reshape(wide ? v : td_t(v), td_sizes(t)));
+    td_tensor *written = td_copy_(t, td_reshape(wide ? v : td_t(v), td__sizes(t)));
     td_scope_end(cx, "init", NULL);
     return end(t, was, written);
 }

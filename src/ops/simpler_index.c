@@ -22,7 +22,7 @@ static classes classes_of(td_tensor *target, td_tensor *w, int64_t ignore) {
     k.at = choose(k.counts, td_op_to(target, TD_I64, false), NULL);
     if (!w) return k;
     td_tensor *picked = td_op_index_select(w, 0, td_op_reshape(k.at, TD_SHAPE(-1)));
-    k.weight = td_op_reshape(picked, td_sizes(target));
+    k.weight = td_op_reshape(picked, td__sizes(target));
     return k;
 }
 

@@ -137,5 +137,5 @@ bool td__simpler_logsumexp(td_opcall *c) {
     td_tensor *m = cut(td_op_amax(x, dim, true));
     m = choose(td_op_isinf(m), td_value_int(0), m);
     td_tensor *s = td_op_log(t_sum(td_op_exp(t_sub(x, m)), dim, keep));
-    return set_out(c, t_add(s, td_op_reshape(m, td_sizes(s))));
+    return set_out(c, t_add(s, td_op_reshape(m, td__sizes(s))));
 }

@@ -245,7 +245,7 @@ static bool put_result(td_record *r, td_value v, int i) {
     char    who[32];
     snprintf(who, sizeof who, "result %d", i);
     if (v.kind == TD_K_TENSOR) {
-        if (td_retains_grad(v.u.t))
+        if (td__retains_grad(v.u.t))
             return td__fail(r->cx, TD_E_TRACE,
                             "%s keeps its gradient (td_retain_grad); ask for that "
                             "outside the body",
@@ -294,7 +294,7 @@ static bool run_body(td_record *r, const td_outside *o, td_body *body, td_call *
     begin_recording(r, &o->was);
     bool ok = body(c);
     if (!ok && td_ok(r->cx))
-        td__fail(r->cx, TD_E_TRACE,
+        td__fail(r->cx, TD_E_ARG,
                  "the body returned false without an error; end it with td_return, or "
                  "record the reason with td_fail");
     ok = td_ok(r->cx) && check_left(r, o) && td__record_generator(r, "td_capture") &&

@@ -74,7 +74,7 @@ static bool tidy(td_call *c, room *r) {
 static bool no_grads(room *r) {
     for (int i = 0; i < r->n_with; i++) {
         td_tensor *t = r->with[i];
-        r->grad[i] = td_op_zeros(t->cx, td_sizes(t), (td_dtype)t->dtype);
+        r->grad[i] = td_op_zeros(t->cx, td__sizes(t), (td_dtype)t->dtype);
         if (td_is_nil(r->grad[i])) return false;
     }
     return true;
@@ -218,7 +218,7 @@ static bool add_state_grad(td_vjp *v, looped *l, int i) {
 /* A sum begins with what changes nothing that is added to it. */
 static bool add_sum(looped *l, const td_tensor *t) {
     l->n_sums++;
-    return add_grad(l, td_op_full(t->cx, td_sizes(t), td_value_float(-0.0),
+    return add_grad(l, td_op_full(t->cx, td__sizes(t), td_value_float(-0.0),
                                   (td_dtype)t->dtype));
 }
 

@@ -219,8 +219,7 @@ static bool copy_grad(td_faker *f, td_tensor *real, td_tensor *t) {
     td_tensor *g = td__own_grad(real);
     if (!g) return true;
     td_tensor *copy = td__fake_copy(f, g);
-    if (!copy || !td_set_grad(t, copy)) return false;
-    td__grad_came(t);
+    if (!copy || !td__grad_came(t, copy)) return false;
     if (td__ptrmap_get(&f->grads, copy)) return true;
     td_fake_grad *of = td__arena_alloc(&f->arena, sizeof *of);
     if (of) *of = (td_fake_grad){t, g};
@@ -277,7 +276,7 @@ static td_tensor *make_copy(td_faker *f, td_tensor *real) {
     bool unasked = n.due && t->base && !td__has_node(real);
     bool behind = view && !n.due && real->seen != td__version(real); /* or would be */
     if (unasked) td__clear_history(t);
-    if (n.lost || behind || unasked) t->seen = td_version(t) - 1;
+    if (n.lost || behind || unasked) t->seen = td__version(t) - 1;
     bool ok = hold(f, t, real) && td__ptrmap_put(&f->copies, real, t);
     return ok ? t : (td__fail_memory(f->cx), NULL);
 }

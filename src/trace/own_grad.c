@@ -54,7 +54,7 @@ static bool put_output(td_record *r, const td_gval *owner, td_tensor *now) {
 static bool check_use(td_record *r, const td_tensor *copy, const td_tensor *real,
                       const td_gval *v) {
     unsigned use = td__grad_use(copy);
-    if (td_retains_grad(copy))
+    if (td__retains_grad(copy))
         return refuse(r, v, "asks for td_retain_grad of an argument; do that outside");
     if (use & TD_GRAD_FED && td__has_hooks(real))
         return refuse(r, v,
@@ -73,7 +73,7 @@ static bool end_one(td_record *r, td_tensor *copy, td_tensor *real) {
     unsigned   use = td__grad_use(copy);
     td_gval   *v = input_of(r, copy);
     td_tensor *came = td__own_grad(real), *now = td__own_grad(copy);
-    if (!use && !td_retains_grad(copy)) return true;
+    if (!use && !td__retains_grad(copy)) return true;
     if (!v && td__record_tag(r, copy)) return true; /* made anew by the body */
     if (!check_use(r, copy, real, v)) return false;
     if (!v && use & TD_GRAD_FED)

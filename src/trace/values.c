@@ -211,16 +211,34 @@ static td_tag *adopt(td_record *r, td_tensor **t, const char *who) {
     return tag;
 }
 
-td_tensor *td__record_seen_as(const td_mode *m, const td_tensor *t) {
-    const td_record *r = (const td_record *)m;
+/* The copy of t there is already; NULL: none. */
+static td_tensor *copy_of(const td_record *r, const td_tensor *t) {
     const td_tensor *given = t;
     td_tensor       *copy = td__ptrmap_get(&r->closed, t), *outer = NULL;
     if (copy) return copy;
-    if (r->outer) outer = td__record_seen_as(&r->outer->mode, t);
+    if (r->outer) outer = copy_of(r->outer, t);
     if (r->close.fakes) given = td__ptrmap_get(&r->close.fakes->copies, t);
     if (outer) given = outer;
     copy = given ? td__ptrmap_get(&r->fakes.copies, given) : NULL;
     return copy ? copy : outer;
+}
+
+/* Is what t is to be an input of the program, because a body reads its sizes or flags?
+ * Not where no key compares it: a nested body of eager code, and a program whose
+ * arguments share its bytes. What the body made is the same in each run. */
+static bool must_close(td_record *r, const td_tensor *t) {
+    const td_fake_store *s = td__fake_store_of(&r->fakes, t);
+    if (t->flags & TD_TF_TRACED || td__ptrmap_get(&r->closed, t)) return false;
+    return !r->lift && (r->close.aliases || !s || !s->given);
+}
+
+td_tensor *td__record_seen_as(const td_mode *m, const td_tensor *t) {
+    td_record *r = (td_record *)(uintptr_t)m, *outermost = r;
+    td_tensor *real = (td_tensor *)(uintptr_t)t;
+    while (outermost->outer) outermost = outermost->outer;
+    if (must_close(outermost, t) && !td__record_value(outermost, &real, "a question"))
+        return NULL;
+    return copy_of(r, t);
 }
 
 bool td__record_close(td_record *r, td_tensor **t) {

@@ -62,11 +62,17 @@ static bool reads_sizes(td_call *c) {
     return td_return(c, td_zeros(td_call_ctx(c), s));
 }
 
-TEST(a_list_of_numbers_is_refused_with_a_remedy) {
-    td_ctx *cx = td_open();
-    CHECK(td_is_nil(td_capture_with(cx, reads_sizes, NULL,
-                                    TD_ARGS(td_ones(cx, TD_SHAPE(4, 3))), &all_sizes)));
-    CHECK(td_error(cx) == TD_E_TRACE && strstr(td_message(cx), "td_sym_sizes"));
+TEST(a_list_of_sizes_that_is_read_is_fixed) {
+    td_ctx     *cx = td_open();
+    td_value    out[1];
+    td_program *p = td_capture_with(cx, reads_sizes, NULL,
+                                    TD_ARGS(td_ones(cx, TD_SHAPE(4, 3))), &all_sizes);
+    CHECK_OK(cx);
+    CHECK(td_program_run(p, TD_ARGS(td_ones(cx, TD_SHAPE(4, 3))), out, 1));
+    CHECK(td_size(out[0].u.t, 0) == 4 && td_size(out[0].u.t, 1) == 3);
+    CHECK(!td_program_run(p, TD_ARGS(td_ones(cx, TD_SHAPE(5, 3))), out, 1));
+    CHECK(td_error(cx) == TD_E_GUARD && strstr(td_message(cx), "s0 == 4"));
+    td_program_drop(p);
     td_close(cx);
 }
 
