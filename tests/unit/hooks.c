@@ -111,6 +111,65 @@ TEST(a_hook_can_remove_itself_and_the_next) {
     td_close(cx);
 }
 
+/* Each hook registers itself once more, on the same list. */
+typedef struct breeder {
+    td_tensor *t;
+    td_node   *n;
+    int        runs;
+} breeder;
+
+static bool       bred_too_often(breeder *b) { return ++b->runs > 100; }
+static td_tensor *breed_grad(void *env, td_tensor *g) {
+    breeder *b = env;
+    (void)g;
+    if (!bred_too_often(b)) td_on_grad(b->t, breed_grad, b);
+    return NULL;
+}
+static bool breed_leaf(void *env, td_tensor *t) {
+    if (!bred_too_often(env)) td_on_accumulated(t, breed_leaf, env);
+    return true;
+}
+static bool breed_pre(void *env, td_tensor **g, int n) {
+    breeder *b = env;
+    (void)g;
+    (void)n;
+    if (!bred_too_often(b)) td_on_node_pre(b->n, breed_pre, b);
+    return true;
+}
+static bool breed_post(void *env, td_tensor **made, int n_made, td_tensor *const *g,
+                       int n) {
+    breeder *b = env;
+    (void)made;
+    (void)n_made;
+    (void)g;
+    (void)n;
+    if (!bred_too_often(b)) td_on_node_post(b->n, breed_post, b);
+    return true;
+}
+
+/* PyTorch: 1 run in the first backward, 2 more in the second. */
+TEST(a_hook_that_a_hook_registers_runs_from_the_next_backward_on) {
+    td_ctx          *cx = td_open();
+    td_tensor       *x = LEAF(cx, 1, 2), *y = td_mul(x, 2.0), *sum = td_sum(y);
+    breeder          leaf = {.t = x}, made = {.t = y}, end = {.t = x};
+    breeder          pre = {.n = td_grad_fn(y)}, post = {.n = td_grad_fn(y)};
+    td_backward_opts o = {TD_BACKWARD_OPTS, .retain_graph = true};
+
+    td_on_grad(x, breed_grad, &leaf);
+    td_on_grad(y, breed_grad, &made);
+    td_on_accumulated(x, breed_leaf, &end);
+    td_on_node_pre(pre.n, breed_pre, &pre);
+    td_on_node_post(post.n, breed_post, &post);
+
+    for (int want = 1; want <= 7; want += want + 1) {
+        td_backward_with(TD_LIST(sum), (td_tensors){0}, &o);
+        CHECK_OK(cx);
+        CHECK(leaf.runs == want && made.runs == want && end.runs == want);
+        CHECK(pre.runs == want && post.runs == want);
+    }
+    td_close(cx);
+}
+
 TEST(a_hook_needs_a_tensor_that_requires_grad) {
     td_ctx *cx = td_open();
 
