@@ -1,4 +1,5 @@
 /* fn.c -- compiled functions: td_aot_function, td_invoke. */
+#include "core/callback.h"
 #include "aot/aot.h"
 #include "trace/sym.h"
 
@@ -265,9 +266,13 @@ int td_invoke_values(td_fn *f, td_values args, td_value *out, int n_out) {
         td__nil_values(td__ctx_of_any(f), out, n_out);
         return -1;
     }
+    td_callback b; /* backends and passes are the user's, too */
+    int         n;
     f->calls++; /* the code may drop the function */
-    int n = f->state ? td__state_call(f, args, NULL, out, n_out)
-                     : td__fn_call(f, args, NULL, out, n_out);
+    td__callback_begin(&b, f->cx);
+    n = f->state ? td__state_call(f, args, NULL, out, n_out)
+                 : td__fn_call(f, args, NULL, out, n_out);
+    td__callback_end(&b);
     td__fn_leave(f);
     return n;
 }

@@ -1,5 +1,6 @@
 /* module_walk.c -- walks over a module and all below it, in the order of PyTorch's
  * state dicts: own parameters, own buffers, then the children. */
+#include "core/callback.h"
 #include "aot/module_int.h"
 
 #include <string.h>
@@ -50,7 +51,8 @@ static bool visit_own(walk *w, td_module *m, const td_own_tensor *own) {
     if (!path_add(w, own->name, &was)) return false;
     td_member it = {td__buf_str(&w->path), own->t, m, own->buffer, own->persistent};
     if (!own->buffer) it.persistent = true;
-    bool ok = w->fn(w->env, &it);
+    bool ok;
+    TD_CALLBACK(w->cx, ok = w->fn(w->env, &it));
     path_back(w, was);
     return ok;
 }

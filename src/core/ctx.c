@@ -1,5 +1,5 @@
 /* ctx.c -- a context: its scopes, the tensors they own, and the mode stack. */
-#include "core/core.h"
+#include "core/callback.h"
 
 #include <pthread.h>
 #include <stdlib.h>
@@ -64,11 +64,32 @@ td_ctx *td__ctx_orphan(void) {
     return &orphan;
 }
 
+/* ---- callbacks ---------------------------------------------------------- */
+
+static TD_HOT_LOCAL td_callback *running; /* innermost first */
+
+void td__callback_begin(td_callback *b, const td_ctx *cx) {
+    *b = (td_callback){cx, cx->scopes.n, running};
+    running = b;
+}
+
+void td__callback_end(const td_callback *b) { running = b->outer; }
+
+const td_callback *td__callback_of(const td_ctx *cx) {
+    const td_callback *b = running;
+    while (b && b->cx != cx) b = b->outer;
+    return b;
+}
+
+/* ---- the end ------------------------------------------------------------ */
+
 /* Everything is freed, also what the user kept or did not free: the context owns it
  * all. Autograd state goes first, while all tensors that graphs refer to still
  * stand. */
 void td__ctx_free(td_ctx *cx) {
+    td_callback freeing; /* td_close in a destructor is refused */
     if (!cx) return;
+    td__callback_begin(&freeing, cx);
     td__handles_end(cx);
     td__modes_drop(cx, cx->tape);
     for (td_tensor *t = cx->all; t; t = t->next) t->refs++; /* hold all */
@@ -91,6 +112,7 @@ void td__ctx_free(td_ctx *cx) {
     td__arena_free(&cx->scratch);
     td__spans_free(cx);
     td__config_free(cx);
+    td__callback_end(&freeing);
     td__handle_free(cx, TD_H_CTX);
 }
 
@@ -198,6 +220,15 @@ td_tensor *(td_scope_end)(td_ctx *cx, const char *label, td_tensor *result) {
         return result;
     }
     while (at >= 0 && !same_label(cx->scopes.v[at].label, want)) at--;
+    const td_callback *in = td__callback_of(cx);
+    if (at >= 0 && in && at < in->scopes) {
+        td__fail(cx, TD_E_ARG,
+                 "td_scope_end: this code runs inside a call of the library (as a "
+                 "body, hook, mode or the like), and \"%s\" is a scope that it did "
+                 "not begin; end it after that call",
+                 want);
+        return result;
+    }
     if (at < 0) {
         td__fail(cx, TD_E_ARG, "td_scope_end: no open scope is called \"%s\"", want);
         return result;

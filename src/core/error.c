@@ -1,6 +1,6 @@
 /* error.c -- the first failure sticks to its context. Every failure passes
  * td__fail: break there. Failing allocates nothing. */
-#include "core/core.h"
+#include "core/callback.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -76,7 +76,8 @@ static void record(td_ctx *cx, td_code code, const char *fmt, va_list ap) {
     append_path(cx);
     append(cx, fmt, ap);
     append_place(cx, td_here);
-    if (cx->on_error) cx->on_error(cx->on_error_env, code, cx->message);
+    if (cx->on_error)
+        TD_CALLBACK(cx, cx->on_error(cx->on_error_env, code, cx->message));
     if (td__config(cx)->strict) {
         fprintf(stderr, "tandem: %s\n", cx->message);
         abort(); /* only on request: TD_STRICT=1 */

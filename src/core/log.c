@@ -1,6 +1,7 @@
 /* log.c -- messages by topic, to stderr or to the user's callback. A message is put
  * together first and written at once, so that threads do not mix theirs; a long one
  * for which there is no memory is cut. */
+#include "core/callback.h"
 #include "core/core.h"
 
 #include <stdio.h>
@@ -64,7 +65,7 @@ static void call_sink(td_ctx *cx, const char *topic, const char *text) {
     td_outside o;
     bool       traced = cx->fake;
     if (traced && !td__ambient_clear(cx, &o)) return;
-    cx->log.fn(cx->log.env, topic, text);
+    TD_CALLBACK(cx, cx->log.fn(cx->log.env, topic, text));
     if (traced) td__ambient_restore(cx, &o, true);
 }
 

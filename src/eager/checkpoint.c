@@ -5,6 +5,7 @@
  * in the first run it runs the region again, and in a later one it finds the values
  * of that run. During a capture nothing is hooked: the region's ops are marked, and who
  * compiles the graph decides. */
+#include "core/callback.h"
 #include "eager/eager_int.h"
 
 #include <string.h>
@@ -153,7 +154,9 @@ static bool call_again(frame *f, td_tensor **in, td_tensor **out, uint64_t *vers
         in[i] = f->in[i];
         version[i] = in[i] ? td__version(in[i]) : 0;
     }
-    if (!f->fn(f->env, in, f->n_in, out, f->n_out) || !td_ok(f->cx)) return false;
+    bool ok;
+    TD_CALLBACK(f->cx, ok = f->fn(f->env, in, f->n_in, out, f->n_out));
+    if (!ok || !td_ok(f->cx)) return false;
     for (int i = 0; i < f->n_in; i++)
         if (f->in[i] && td__needs_grad(f->in[i]) && td__version(f->in[i]) != version[i])
             return td__fail(f->cx, TD_E_GRAD,
@@ -243,7 +246,8 @@ static bool run_first(td_ctx *cx, frame *f, td_tensor **out) {
     td_saved_hooks hooks = {count_value, give_value, drop_value, f};
     bool           tape = td__recording(cx);
     if (tape && !td__saved_hooks_push(cx, &hooks)) return false;
-    bool ok = f->fn(f->env, f->in, f->n_in, out, f->n_out);
+    bool ok;
+    TD_CALLBACK(cx, ok = f->fn(f->env, f->in, f->n_in, out, f->n_out));
     if (tape) td_saved_hooks_pop(cx);
     f->done = true;
     forget_values(f);
@@ -300,7 +304,8 @@ static bool run_marked(const frame *f, td_tensors in, td_tensor **out,
                     .draws = &draws};
     for (int i = 0; i < f->n_out; i++) out[i] = NULL;
     cx->wish = &wish;
-    bool ok = f->fn(f->env, in.v, in.n, out, f->n_out) && td_ok(cx);
+    bool ok;
+    TD_CALLBACK(cx, ok = f->fn(f->env, in.v, in.n, out, f->n_out) && td_ok(cx));
     cx->wish = was;
     if (was && draws) *was->draws = true;
     for (int i = 0; i < f->n_out && ok; i++) ok = out[i] && !td_is_nil(out[i]);

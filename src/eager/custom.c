@@ -2,6 +2,7 @@
  * results get one node whose derivative is the user's backward. What becomes of a
  * result that is an input, a view, written or not differentiable follows PyTorch's
  * autograd.Function. */
+#include "core/callback.h"
 #include "eager/eager_int.h"
 
 /* One call. With a node it lives as long as that; else as long as the call. */
@@ -137,7 +138,8 @@ static bool run_backward(td_node *n, td_tensor **g, const bool *need,
     }
     const bool *was = f->need;
     f->need = need;
-    bool ok = f->fn.backward(f, g, n->n_out, grads, n->n_edge);
+    bool ok;
+    TD_CALLBACK(f->cx, ok = f->fn.backward(f, g, n->n_out, grads, n->n_edge));
     f->need = was;
     for (int i = 0; i < n->n_edge && ok; i++)
         if (grads[i]) ok = !td_is_nil(grads[i]);
@@ -290,8 +292,9 @@ static bool run_forward(td_fcall *f, td_tensor **out, int n_out) {
     if (n_out > TD_COUNT(few) && !(before = td__alloc(sizeof *before * (size_t)n_out)))
         return td__fail_memory(cx);
     td_grad_mode was = td_no_grad_begin(cx);
-    bool         ok = f->fn.forward(f, f->in, f->n_in, out, n_out) ||
-              td__fail(cx, TD_E_ARG, "%s: forward failed", f->fn.name);
+    bool         ok;
+    TD_CALLBACK(cx, ok = f->fn.forward(f, f->in, f->n_in, out, n_out));
+    ok = ok || td__fail(cx, TD_E_ARG, "%s: forward failed", f->fn.name);
     ok = ok && check_results(f, out, n_out);
     for (int i = 0; i < n_out && ok; i++) before[i] = out[i];
     ok = ok && place_results(f, out, n_out);
@@ -399,8 +402,9 @@ void td__fcall_close(td_fcall *f) { free_call(f); }
 
 bool td__fcall_forward(td_fcall *f, td_tensor *const *in, td_tensor **out, int n_out) {
     f->in = in;
-    bool ok = f->fn.forward(f, in, f->n_in, out, n_out) ||
-              td__fail(f->cx, TD_E_ARG, "%s: forward failed", f->fn.name);
+    bool ok;
+    TD_CALLBACK(f->cx, ok = f->fn.forward(f, in, f->n_in, out, n_out));
+    ok = ok || td__fail(f->cx, TD_E_ARG, "%s: forward failed", f->fn.name);
     return ok && check_results(f, out, n_out);
 }
 
@@ -409,8 +413,9 @@ bool td__fcall_backward(td_fcall *f, const td_fkept *kept, td_tensor *const *g,
     f->in = NULL;
     f->kept = kept->all;
     f->n_saved = kept->n_saved;
-    return f->fn.backward(f, g, n_out, grad, f->n_in) ||
-           td__fail(f->cx, TD_E_GRAD, "%s: backward failed", f->fn.name);
+    bool ok;
+    TD_CALLBACK(f->cx, ok = f->fn.backward(f, g, n_out, grad, f->n_in));
+    return ok || td__fail(f->cx, TD_E_GRAD, "%s: backward failed", f->fn.name);
 }
 
 void td__fcall_said(const td_fcall *f, td_fsaid *s) {

@@ -1,6 +1,7 @@
 /* gradcheck.c -- derivatives against central differences, in f64. The Jacobian of
  * every result by every input that requires grad is taken once through backward,
  * one result element at a time, and once by varying one input element at a time. */
+#include "core/callback.h"
 #include "eager/eager_int.h"
 
 #include <math.h>
@@ -23,8 +24,9 @@ static bool varied(const td_tensor *t) { return t && td__needs_grad(t); }
 
 static bool run(check *k, td_tensor **out) {
     for (int i = 0; i < k->n_out; i++) out[i] = NULL;
-    if (!k->fn(k->env, k->in.v, k->in.n, out, k->n_out))
-        return td__fail(k->cx, TD_E_GRAD, "%s: the function failed", k->who);
+    bool ok;
+    TD_CALLBACK(k->cx, ok = k->fn(k->env, k->in.v, k->in.n, out, k->n_out));
+    if (!ok) return td__fail(k->cx, TD_E_GRAD, "%s: the function failed", k->who);
     for (int i = 0; i < k->n_out; i++)
         if (!out[i] || td_is_nil(out[i]))
             return td__fail(k->cx, TD_E_GRAD, "%s: no result %d", k->who, i);

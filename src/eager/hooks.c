@@ -3,6 +3,7 @@
  * write leaves it at the older value. Retained gradients are hooks that move along.
  * Hooks may remove hooks: while any runs, removed ones stay in their lists as husks.
  * Hooks may register hooks: a list runs those it had when the first of it began. */
+#include "core/callback.h"
 #include "eager/eager_int.h"
 
 #include <string.h>
@@ -73,8 +74,9 @@ void td__hooks_free(td_ctx *cx, td_hookrec **list) {
 }
 
 /* Gives the newest hook there is: a list that begins to run now stops behind it. */
-static td_hook enter(td_eager *e) {
+static td_hook enter(td_eager *e, td_callback *b) {
     e->hooks_running++;
+    td__callback_begin(b, e->cx);
     return e->last_hook;
 }
 
@@ -83,7 +85,8 @@ static bool runs(const td_hookrec *h, td_hook_kind kind, td_hook last) {
     return h->kind == kind && h->id && h->id <= last;
 }
 
-static void leave(td_eager *e) {
+static void leave(td_eager *e, const td_callback *b) {
+    td__callback_end(b);
     if (--e->hooks_running > 0 || !e->hooks_removed) return;
     e->hooks_removed = false;
     for (td_hookrec *h = e->hooks, *next; h; h = next) {
@@ -232,21 +235,23 @@ static bool replace(td_ctx *cx, td_tensor **g, td_tensor *by) {
 }
 
 bool td__hooks_grad(td_ctx *cx, td_hookrec *list, td_tensor **g, int n) {
-    bool    ok = true;
-    td_hook last = enter(td__eager(cx));
+    bool        ok = true;
+    td_callback b;
+    td_hook     last = enter(td__eager(cx), &b);
     for (td_hookrec *h = list; h && ok; h = h->next)
         if (runs(h, TD_HOOK_GRAD, last) && h->nr < n && g[h->nr])
             ok = replace(cx, &g[h->nr], h->fn.grad(h->env, g[h->nr])) && td_ok(cx);
     for (td_hookrec *h = list; h && ok; h = h->next)
         if (h->kind == TD_HOOK_RETAIN && h->id && h->nr < n && g[h->nr])
             ok = store_retained(h->t, g[h->nr]);
-    leave(td__eager(cx));
+    leave(td__eager(cx), &b);
     return ok;
 }
 
 bool td__hooks_pre(td_ctx *cx, td_hookrec *list, td_tensor **g, int n) {
-    bool    ok = true;
-    td_hook last = enter(td__eager(cx));
+    bool        ok = true;
+    td_callback b;
+    td_hook     last = enter(td__eager(cx), &b);
     for (td_hookrec *h = list; h && ok; h = h->next) {
         if (!runs(h, TD_HOOK_PRE, last)) continue;
         td_tensor *few[8],
@@ -262,30 +267,32 @@ bool td__hooks_pre(td_ctx *cx, td_hookrec *list, td_tensor **g, int n) {
             if (g[i]) ok = replace(cx, &g[i], copy[i]);
         if (copy != few) td__free(copy);
     }
-    leave(td__eager(cx));
+    leave(td__eager(cx), &b);
     return ok && td_ok(cx);
 }
 
 /* `made` is not held: its tensors belong to the innermost scope. */
 bool td__hooks_post(td_ctx *cx, td_hookrec *list, td_tensor **made, int n_made,
                     td_tensor *const *g, int n) {
-    bool    ok = true;
-    td_hook last = enter(td__eager(cx));
+    bool        ok = true;
+    td_callback b;
+    td_hook     last = enter(td__eager(cx), &b);
     for (td_hookrec *h = list; h && ok; h = h->next)
         if (runs(h, TD_HOOK_POST, last))
             ok = h->fn.post(h->env, made, n_made, g, n) ||
                  td__fail(cx, TD_E_GRAD, "a node hook failed");
-    leave(td__eager(cx));
+    leave(td__eager(cx), &b);
     return ok && td_ok(cx);
 }
 
 bool td__hooks_leaf(td_tensor *t) {
-    bool    ok = true;
-    td_hook last = enter(td__eager(t->cx));
+    bool        ok = true;
+    td_callback b;
+    td_hook     last = enter(td__eager(t->cx), &b);
     for (td_hookrec *h = t->ag->hooks; h && ok; h = h->next)
         if (runs(h, TD_HOOK_LEAF, last))
             ok = h->fn.leaf(h->env, t) ||
                  td__fail(t->cx, TD_E_GRAD, "a leaf hook failed");
-    leave(td__eager(t->cx));
+    leave(td__eager(t->cx), &b);
     return ok && td_ok(t->cx);
 }

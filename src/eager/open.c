@@ -1,5 +1,6 @@
 /* open.c -- opens and closes contexts: core's part, the op table, and the tape as
  * the bottom of the mode stack. */
+#include "core/callback.h"
 #include "eager/eager_int.h"
 
 /* At the end of a trace, or of the context. */
@@ -55,5 +56,11 @@ td_ctx *td_open(void) {
 }
 
 void td_close(td_ctx *cx) {
-    if (TD_MAY_FREE(cx, CTX)) td__ctx_free(cx);
+    if (!TD_MAY_FREE(cx, CTX)) return;
+    if (cx->unwinding || td__callback_of(cx))
+        td__fail(cx, TD_E_ARG,
+                 "td_close: the context is in use: this code runs inside a call of the "
+                 "library (as a body, hook, mode or the like). Nothing was freed; "
+                 "close it after that call");
+    else td__ctx_free(cx);
 }

@@ -2,6 +2,7 @@
  * alias without history, put back on their node when they are read. Each remembers
  * the version of its storage: a write in between is an error that names both ops.
  * The hooks on the context's stack may hold something else in a value's place. */
+#include "core/callback.h"
 #include "eager/eager_int.h"
 
 /* A value that went through hooks: their product, and what brings the history
@@ -52,7 +53,7 @@ static void *run_pack(td_ctx *cx, const td_saved_hooks *h, td_tensor *t) {
     void          *value = NULL;
     cx->top = &e->mode;
     if (plain && td_saved_hooks_push(cx, NULL)) {
-        value = hooks.pack(hooks.env, plain);
+        TD_CALLBACK(cx, value = hooks.pack(hooks.env, plain));
         td_saved_hooks_pop(cx);
         if (!value)
             td__fail(cx, TD_E_GRAD, "the pack hook of a saved value gave nothing");
@@ -182,7 +183,8 @@ td_tensor *td__alias_at(td_tensor *t, td_edge e) {
 static td_tensor *unpack_hooks(td_node *n, const td_saved *s) {
     td_ctx    *cx = n->cx;
     td_pack   *p = s->pack;
-    td_tensor *t = p->hooks.unpack(p->hooks.env, p->value, cx);
+    td_tensor *t;
+    TD_CALLBACK(cx, t = p->hooks.unpack(p->hooks.env, p->value, cx));
     if (!t || td_is_nil(t)) {
         td__fail(cx, TD_E_GRAD, "%s: the unpack hook of a saved value gave nothing",
                  n->name);

@@ -1,6 +1,7 @@
 /* capture.c -- runs a body once on copies without bytes, under the recorder and the
  * tape, and gives the graph. Whatever happens inside, the context is afterwards as it
  * was before, but for an error. */
+#include "core/callback.h"
 #include "trace/trace_int.h"
 
 #include <stdio.h>
@@ -187,7 +188,8 @@ int td_call_body(td_ctx *cx, td_body *body, void *env, td_values args, td_value 
         return -1;
     }
     td_call c = {.handle = TD_LIVE(CALL, cx), .env = env, .args = args};
-    bool    ok = body(&c);
+    bool    ok;
+    TD_CALLBACK(cx, ok = body(&c));
     if (!ok && td_ok(cx))
         td__fail(cx, TD_E_ARG,
                  "the body returned false without an error; end it with td_return, or "
@@ -285,14 +287,13 @@ static bool check_left(const td_record *r, const td_outside *o) {
         return td__fail(cx, TD_E_TRACE,
                         "the body left saved-tensor hooks pushed; td_saved_hooks_pop "
                         "them");
-    if (cx->scopes.n <= o->scopes)
-        return td__fail(cx, TD_E_TRACE, "the body ended a scope that it did not begin");
     return true;
 }
 
 static bool run_body(td_record *r, const td_outside *o, td_body *body, td_call *c) {
     begin_recording(r, &o->was);
-    bool ok = body(c);
+    bool ok;
+    TD_CALLBACK(r->cx, ok = body(c));
     if (!ok && td_ok(r->cx))
         td__fail(r->cx, TD_E_ARG,
                  "the body returned false without an error; end it with td_return, or "

@@ -1,5 +1,6 @@
 /* modes.c -- modes written by users: a link in the context's mode stack that calls
  * the user's function. */
+#include "core/callback.h"
 #include "trace/trace.h"
 
 #include "ops/call.h"
@@ -25,7 +26,8 @@ struct td_heard {
 static bool hear(td_mode *m, td_opcall *c) {
     const td_mode_hook *hook = ((mode_link *)m)->hook;
     td_heard            h = {.handle = TD_LIVE(HEARD, c->cx), .mode = m, .c = c};
-    bool                ok = hook->call(hook->env, &h);
+    bool                ok;
+    TD_CALLBACK(c->cx, ok = hook->call(hook->env, &h));
     TD_ENDED(&h, HEARD);
     if (!ok) {
         if (td_ok(c->cx))
