@@ -189,12 +189,24 @@ static bool refuse_freed(const td_handle *h, td_handle_kind kind, const char *wh
     return td__fail(td__ctx_of_any(h), TD_E_ARG, "%s: %s", who, text);
 }
 
+/* What made it nil was recorded, and is reported until td_clear: then the use of nil is
+ * an error of its own. A tensor is nil also where there is none, without an error. */
+static bool refuse_nil(const td_handle *h, td_handle_kind kind, const char *who) {
+    td_ctx *cx = h->cx;
+    if (kind == TD_H_TENSOR) return td__refuse_nil(h, kind, who);
+    if (!td__is_live(cx, TD_H_CTX) || cx->code != TD_OK) return false;
+    return td__fail(cx, TD_E_ARG,
+                    "%s: the %s is nil: the call that should have made it failed, or "
+                    "found an earlier error not cleared yet; check td_ok there",
+                    who, kind_names[kind]);
+}
+
 bool td__refuse(const void *object, td_handle_kind kind, const char *who) {
     const td_handle *h = object;
     const char      *name = kind_names[kind];
     if (!h)
         return td__fail(td__current_ctx(), TD_E_ARG, "%s: the %s is NULL", who, name);
-    if (h->tag == (TD_TAG_NIL | kind)) return td__refuse_nil(h, kind, who);
+    if (h->tag == (TD_TAG_NIL | kind)) return refuse_nil(h, kind, who);
     if (h->tag == (TD_TAG_FREED | kind)) return refuse_freed(h, kind, who);
     const char *is = is_ours(h) ? kind_names[h->tag & TD_TAG_KIND] : NULL;
     return td__fail(td__ctx_of_any(h), TD_E_ARG, "%s: this is %s %s, not %s %s", who,
