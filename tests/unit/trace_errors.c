@@ -89,7 +89,7 @@ static bool ignores_failure(td_call *c) {
     return true;
 }
 TEST(a_body_that_fails_gives_no_program) {
-    check_refused(says_false, TD_E_TRACE, "without an error");
+    check_refused(says_false, TD_E_ARG, "without an error");
     check_refused(fails_itself, TD_E_ARG, "not today");
     check_refused(returns_twice, TD_E_ARG, "called twice");
     check_refused(ignores_failure, TD_E_SHAPE, "add: ");
