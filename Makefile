@@ -147,6 +147,9 @@ $(B)/obj/src/%.o: WARN += $(FRAMES)
 $(B)/obj/src/backend/cc.o: CPPFLAGS += -DTD_LOOP_FLAGS='"$(LOOP_C)"' \
     $(foreach i,$(ISAS),-DTD_FLAGS_$(i)='"$(ISA_$(i))"')
 
+# It links C++ programs with the library.
+$(B)/obj/tests/programs/headers.o: CPPFLAGS += -DTD_LIBS='"$(LIBS)"' -DTD_SAN='"$(SAN)"'
+
 # What is kept on disk counts for the sources that made it.
 SOURCES := $(shell find src include -name '*.[ch]' -o -name '*.def' | LC_ALL=C sort | xargs cat | \
              sha256sum | cut -c1-16)

@@ -121,8 +121,8 @@ typedef struct td_aot_opts {
     td_pass pass                   TD_0; /* on the joint graph */
     td_chooser chooser             TD_0;
     td_module *module              TD_0; /* of td_aot_step: its members are state, */
-    td_tensors state   TD_0; /* ...and these tensors, state_names their names */
-    const char *stages TD_0; /* a version of pass and chooser: with one, what they
+    td_tensor_list state TD_0; /* ...and these tensors, state_names their names */
+    const char *stages   TD_0; /* a version of pass and chooser: with one, what they
                                 * did is kept on disk (docs/cache.md) */
     const char *version
         TD_0; /* of body, env, pass and chooser: where this is the same, so

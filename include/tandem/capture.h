@@ -161,17 +161,29 @@ TD_API void   td_program_drop(td_program *p); /* NULL is fine */
 #ifdef __cplusplus
 } /* extern "C" */
 
-template <int n> struct td__value_list {
-    td_value v[n + 1];
-             operator td_values() const { return td_values{v, n}; }
-};
-template <class... T> td__value_list<sizeof...(T)> td__values(T... x) {
-    return {{td__v(x)..., td_value_none()}};
+template <std::size_t N>
+td__list<td_values, td_value, (int)N> td__values(const td__any (&&v)[N]) {
+    td__list<td_values, td_value, (int)N> list = {};
+    for (std::size_t i = 0; i < N; i++) list.v[i] = v[i].value;
+    return list;
 }
-#define TD_ARGS(...) TD__STORED(td_values, (td__values(__VA_ARGS__)))
+inline td__list<td_values, td_value, 0> td__values(td__no_entries) { return {}; }
+#define TD_ARGS(...) td__values({__VA_ARGS__})
 #define TD_ARGS_OF(p, n) (td_values{(p), (int)(n)})
-template <class... T> bool td_return(td_call *c, T... x) {
-    return td_return_values(c, td__values(x...));
+
+/* td_return(c, y, z). The first three are td__any, which knows NULL from a number. */
+static inline bool td_return(td_call *c) {
+    return td_return_values(c, td_values{nullptr, 0});
+}
+static inline bool td_return(td_call *c, td__any x0) {
+    return td_return_values(c, td__values({x0}));
+}
+static inline bool td_return(td_call *c, td__any x0, td__any x1) {
+    return td_return_values(c, td__values({x0, x1}));
+}
+template <class... T>
+bool td_return(td_call *c, td__any x0, td__any x1, td__any x2, T... x) {
+    return td_return_values(c, td__values({x0, x1, x2, td__any(x)...}));
 }
 #else
 

@@ -38,19 +38,19 @@ TD_API bool       td_retains_grad(const td_tensor *t);
 
 /* Options carry their size: write {TD_BACKWARD_OPTS, .retain_graph = true}. */
 typedef struct td_backward_opts {
-    size_t size       TD_SIZE(td_backward_opts);
-    bool retain_graph TD_0; /* saved values stay for another backward */
-    bool create_graph TD_0; /* gradients have a history; implies retain_graph */
-    td_tensors inputs TD_0; /* accumulate into these only; none: every leaf */
+    size_t size           TD_SIZE(td_backward_opts);
+    bool retain_graph     TD_0; /* saved values stay for another backward */
+    bool create_graph     TD_0; /* gradients have a history; implies retain_graph */
+    td_tensor_list inputs TD_0; /* accumulate into these only; none: every leaf */
 } td_backward_opts;
 #define TD_BACKWARD_OPTS .size = sizeof(td_backward_opts)
 
 typedef struct td_grad_opts {
     size_t size       TD_SIZE(td_grad_opts);
     bool retain_graph TD_0, create_graph TD_0;
-    bool allow_unused TD_0; /* an input that was not used has gradient nil */
-    bool materialize  TD_0; /* ...or zeros; implies allow_unused */
-    td_tensors grads  TD_0; /* of the outputs; none or a NULL entry: one */
+    bool allow_unused    TD_0; /* an input that was not used has gradient nil */
+    bool materialize     TD_0; /* ...or zeros; implies allow_unused */
+    td_tensor_list grads TD_0; /* of the outputs; none or a NULL entry: one */
 } td_grad_opts;
 #define TD_GRAD_OPTS .size = sizeof(td_grad_opts)
 

@@ -26,10 +26,13 @@ typedef struct td_modules {
     int               n;
 } td_modules;
 #ifndef __cplusplus
-#define TD_MODULES(...)                                             \
-    ((td_modules){(td_module *const[]){__VA_ARGS__},                \
-                  (int)(sizeof((td_module *const[]){__VA_ARGS__}) / \
-                        sizeof(td_module *))})
+#define TD_MODULES(...) \
+    td__modules_until((td_module *const[]){__VA_ARGS__, TD__END(td_module)})
+TD__OUTLINE td_modules td__modules_until(td_module *const *v) {
+    td_modules list = {v, 0};
+    while (v[list.n] != TD__END(td_module)) list.n++;
+    return list;
+}
 #endif
 
 /* These take the modules over, also when they fail: then all are freed. A NULL among
@@ -71,9 +74,9 @@ TD_API td_module *td_nn_embedding(td_ctx *cx, int64_t count, int64_t dim,
 
 /* Lists have an entry for each dim, or one for all. */
 typedef struct td_nn_conv_opts {
-    size_t size    TD_SIZE(td_nn_conv_opts);
-    td_ints stride TD_0, padding TD_0, dilation TD_0; /* none: 1, 0, 1 */
-    int64_t groups TD_0;                              /* 0: 1 */
+    size_t size        TD_SIZE(td_nn_conv_opts);
+    td_int_list stride TD_0, padding TD_0, dilation TD_0; /* none: 1, 0, 1 */
+    int64_t groups TD_0;                                  /* 0: 1 */
     bool no_bias   TD_0;
 } td_nn_conv_opts;
 #define TD_NN_CONV_OPTS .size = sizeof(td_nn_conv_opts)
@@ -205,14 +208,15 @@ TD_API double     td_init_gain(const char *what, double a);
 #ifdef __cplusplus
 } /* extern "C" */
 
-template <int n> struct td__module_list {
-    td_module *v[n + 1];
-               operator td_modules() const { return td_modules{v, n}; }
-};
-template <class... T> td__module_list<sizeof...(T)> td__modules(T... x) {
-    return {{x..., nullptr}};
+template <std::size_t N>
+constexpr td__list<td_modules, td_module *, (int)N> td__modules(
+    td_module *const (&&v)[N]) {
+    return td__list_of<td_modules, td_module *>(v);
 }
-#define TD_MODULES(...) TD__STORED(td_modules, (td__modules(__VA_ARGS__)))
+constexpr td__list<td_modules, td_module *, 0> td__modules(td__no_entries) {
+    return {{nullptr}};
+}
+#define TD_MODULES(...) td__modules({__VA_ARGS__})
 #endif
 
 #endif

@@ -1492,14 +1492,12 @@ TD_API td_tensor *td_op_random_state(td_ctx *cx, td_tensor *set);
         static_assert(sizeof(int) == 0, "wrong number of arguments: " usage); \
         return nullptr; \
     }())
-#define TD__IN(T, ...) T{__VA_ARGS__}
 #else
 #define TD__WRONG(usage) \
     ((td_tensor *)sizeof(struct { \
         _Static_assert(0, "wrong number of arguments: " usage); \
         int end; \
     }))
-#define TD__IN(T, ...) ((T){__VA_ARGS__, .end = 0})
 #endif
 #define TD__PICK_1_1(name, ...) \
     TD__NTH(__VA_ARGS__, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##N, name##1, 0)
@@ -1777,1834 +1775,1625 @@ TD_API td_tensor *td_op_random_state(td_ctx *cx, td_tensor *set);
 #define td_empty(...) TD__PICK_2_3(TD__empty_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__empty_N(...) TD__WRONG("td_empty(cx, size, [dtype])")
 #define TD__empty_2(cx, x0) \
-    (TD__AT, td_op_empty((cx), (x0), TD_DTYPE_NONE))
+    TD__CALL(td_op_empty, cx, x0, TD_DTYPE_NONE)
 #define TD__empty_3(cx, x0, x1) \
-    (TD__AT, td_op_empty((cx), (x0), (x1)))
+    TD__CALL(td_op_empty, cx, x0, x1)
 #define td_empty_strided(...) TD__PICK_3_4(TD__empty_strided_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__empty_strided_N(...) TD__WRONG("td_empty_strided(cx, size, stride, [dtype])")
 #define TD__empty_strided_3(cx, x0, x1) \
-    (TD__AT, td_op_empty_strided((cx), (x0), (x1), TD_DTYPE_NONE))
+    TD__CALL(td_op_empty_strided, cx, x0, x1, TD_DTYPE_NONE)
 #define TD__empty_strided_4(cx, x0, x1, x2) \
-    (TD__AT, td_op_empty_strided((cx), (x0), (x1), (x2)))
+    TD__CALL(td_op_empty_strided, cx, x0, x1, x2)
 #define td_zeros(...) TD__PICK_2_3(TD__zeros_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__zeros_N(...) TD__WRONG("td_zeros(cx, size, [dtype])")
 #define TD__zeros_2(cx, x0) \
-    (TD__AT, td_op_zeros((cx), (x0), TD_DTYPE_NONE))
+    TD__CALL(td_op_zeros, cx, x0, TD_DTYPE_NONE)
 #define TD__zeros_3(cx, x0, x1) \
-    (TD__AT, td_op_zeros((cx), (x0), (x1)))
+    TD__CALL(td_op_zeros, cx, x0, x1)
 #define td_ones(...) TD__PICK_2_3(TD__ones_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__ones_N(...) TD__WRONG("td_ones(cx, size, [dtype])")
 #define TD__ones_2(cx, x0) \
-    (TD__AT, td_op_ones((cx), (x0), TD_DTYPE_NONE))
+    TD__CALL(td_op_ones, cx, x0, TD_DTYPE_NONE)
 #define TD__ones_3(cx, x0, x1) \
-    (TD__AT, td_op_ones((cx), (x0), (x1)))
+    TD__CALL(td_op_ones, cx, x0, x1)
 #define td_full(...) TD__PICK_3_4(TD__full_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__full_N(...) TD__WRONG("td_full(cx, size, value, [dtype])")
 #define TD__full_3(cx, x0, x1) \
-    (TD__AT, td_op_full((cx), (x0), TD_V(x1), TD_DTYPE_NONE))
+    TD__CALL(td_op_full, cx, x0, TD_V(x1), TD_DTYPE_NONE)
 #define TD__full_4(cx, x0, x1, x2) \
-    (TD__AT, td_op_full((cx), (x0), TD_V(x1), (x2)))
+    TD__CALL(td_op_full, cx, x0, TD_V(x1), x2)
 #define td_scalar_tensor(...) TD__PICK_2_3(TD__scalar_tensor_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__scalar_tensor_N(...) TD__WRONG("td_scalar_tensor(cx, value, [dtype])")
 #define TD__scalar_tensor_2(cx, x0) \
-    (TD__AT, td_op_scalar_tensor((cx), TD_V(x0), TD_DTYPE_NONE))
+    TD__CALL(td_op_scalar_tensor, cx, TD_V(x0), TD_DTYPE_NONE)
 #define TD__scalar_tensor_3(cx, x0, x1) \
-    (TD__AT, td_op_scalar_tensor((cx), TD_V(x0), (x1)))
+    TD__CALL(td_op_scalar_tensor, cx, TD_V(x0), x1)
 #define td_eye(...) TD__PICK_2_4(TD__eye_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__eye_N(...) TD__WRONG("td_eye(cx, n, [m], [dtype])")
 #define TD__eye_2(cx, x0) \
-    (TD__AT, td_op_eye((cx), (x0), TD_NONE, TD_DTYPE_NONE))
+    TD__CALL(td_op_eye, cx, x0, TD_NONE, TD_DTYPE_NONE)
 #define TD__eye_3(cx, x0, x1) \
-    (TD__AT, td_op_eye((cx), (x0), TD_V(x1), TD_DTYPE_NONE))
+    TD__CALL(td_op_eye, cx, x0, TD_V(x1), TD_DTYPE_NONE)
 #define TD__eye_4(cx, x0, x1, x2) \
-    (TD__AT, td_op_eye((cx), (x0), TD_V(x1), (x2)))
+    TD__CALL(td_op_eye, cx, x0, TD_V(x1), x2)
 #define td_arange(...) TD__PICK_2_5(TD__arange_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__arange_N(...) TD__WRONG("td_arange(cx, [start], end, [step], [dtype])")
 #define TD__arange_2(cx, x0) \
-    (TD__AT, td_op_arange((cx), td_value_int(0), TD_V(x0), td_value_int(1), TD_DTYPE_NONE))
+    TD__CALL(td_op_arange, cx, td_value_int(0), TD_V(x0), td_value_int(1), TD_DTYPE_NONE)
 #define TD__arange_3(cx, x0, x1) \
-    (TD__AT, td_op_arange((cx), TD_V(x0), TD_V(x1), td_value_int(1), TD_DTYPE_NONE))
+    TD__CALL(td_op_arange, cx, TD_V(x0), TD_V(x1), td_value_int(1), TD_DTYPE_NONE)
 #define TD__arange_4(cx, x0, x1, x2) \
-    (TD__AT, td_op_arange((cx), TD_V(x0), TD_V(x1), TD_V(x2), TD_DTYPE_NONE))
+    TD__CALL(td_op_arange, cx, TD_V(x0), TD_V(x1), TD_V(x2), TD_DTYPE_NONE)
 #define TD__arange_5(cx, x0, x1, x2, x3) \
-    (TD__AT, td_op_arange((cx), TD_V(x0), TD_V(x1), TD_V(x2), (x3)))
+    TD__CALL(td_op_arange, cx, TD_V(x0), TD_V(x1), TD_V(x2), x3)
 #define td_linspace(...) TD__PICK_4_5(TD__linspace_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__linspace_N(...) TD__WRONG("td_linspace(cx, start, end, steps, [dtype])")
 #define TD__linspace_4(cx, x0, x1, x2) \
-    (TD__AT, td_op_linspace((cx), TD_V(x0), TD_V(x1), (x2), TD_DTYPE_NONE))
+    TD__CALL(td_op_linspace, cx, TD_V(x0), TD_V(x1), x2, TD_DTYPE_NONE)
 #define TD__linspace_5(cx, x0, x1, x2, x3) \
-    (TD__AT, td_op_linspace((cx), TD_V(x0), TD_V(x1), (x2), (x3)))
+    TD__CALL(td_op_linspace, cx, TD_V(x0), TD_V(x1), x2, x3)
 #define td_tril_indices(...) TD__PICK_3_5(TD__tril_indices_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__tril_indices_N(...) TD__WRONG("td_tril_indices(cx, row, col, [offset], [dtype])")
 #define TD__tril_indices_3(cx, x0, x1) \
-    (TD__AT, td_op_tril_indices((cx), (x0), (x1), 0, TD_DTYPE_NONE))
+    TD__CALL(td_op_tril_indices, cx, x0, x1, 0, TD_DTYPE_NONE)
 #define TD__tril_indices_4(cx, x0, x1, x2) \
-    (TD__AT, td_op_tril_indices((cx), (x0), (x1), (x2), TD_DTYPE_NONE))
+    TD__CALL(td_op_tril_indices, cx, x0, x1, x2, TD_DTYPE_NONE)
 #define TD__tril_indices_5(cx, x0, x1, x2, x3) \
-    (TD__AT, td_op_tril_indices((cx), (x0), (x1), (x2), (x3)))
+    TD__CALL(td_op_tril_indices, cx, x0, x1, x2, x3)
 #define td_triu_indices(...) TD__PICK_3_5(TD__triu_indices_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__triu_indices_N(...) TD__WRONG("td_triu_indices(cx, row, col, [offset], [dtype])")
 #define TD__triu_indices_3(cx, x0, x1) \
-    (TD__AT, td_op_triu_indices((cx), (x0), (x1), 0, TD_DTYPE_NONE))
+    TD__CALL(td_op_triu_indices, cx, x0, x1, 0, TD_DTYPE_NONE)
 #define TD__triu_indices_4(cx, x0, x1, x2) \
-    (TD__AT, td_op_triu_indices((cx), (x0), (x1), (x2), TD_DTYPE_NONE))
+    TD__CALL(td_op_triu_indices, cx, x0, x1, x2, TD_DTYPE_NONE)
 #define TD__triu_indices_5(cx, x0, x1, x2, x3) \
-    (TD__AT, td_op_triu_indices((cx), (x0), (x1), (x2), (x3)))
+    TD__CALL(td_op_triu_indices, cx, x0, x1, x2, x3)
 #define td_empty_like(...) TD__PICK_1_2(TD__empty_like_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__empty_like_N(...) TD__WRONG("td_empty_like(self, [dtype])")
 #define TD__empty_like_1(x0) \
-    (TD__AT, td_op_empty_like((x0), TD_DTYPE_NONE))
+    TD__CALL(td_op_empty_like, x0, TD_DTYPE_NONE)
 #define TD__empty_like_2(x0, x1) \
-    (TD__AT, td_op_empty_like((x0), (x1)))
+    TD__CALL(td_op_empty_like, x0, x1)
 #define td_zeros_like(...) TD__PICK_1_2(TD__zeros_like_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__zeros_like_N(...) TD__WRONG("td_zeros_like(self, [dtype])")
 #define TD__zeros_like_1(x0) \
-    (TD__AT, td_op_zeros_like((x0), TD_DTYPE_NONE))
+    TD__CALL(td_op_zeros_like, x0, TD_DTYPE_NONE)
 #define TD__zeros_like_2(x0, x1) \
-    (TD__AT, td_op_zeros_like((x0), (x1)))
+    TD__CALL(td_op_zeros_like, x0, x1)
 #define td_ones_like(...) TD__PICK_1_2(TD__ones_like_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__ones_like_N(...) TD__WRONG("td_ones_like(self, [dtype])")
 #define TD__ones_like_1(x0) \
-    (TD__AT, td_op_ones_like((x0), TD_DTYPE_NONE))
+    TD__CALL(td_op_ones_like, x0, TD_DTYPE_NONE)
 #define TD__ones_like_2(x0, x1) \
-    (TD__AT, td_op_ones_like((x0), (x1)))
+    TD__CALL(td_op_ones_like, x0, x1)
 #define td_full_like(...) TD__PICK_2_3(TD__full_like_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__full_like_N(...) TD__WRONG("td_full_like(self, value, [dtype])")
 #define TD__full_like_2(x0, x1) \
-    (TD__AT, td_op_full_like((x0), TD_V(x1), TD_DTYPE_NONE))
+    TD__CALL(td_op_full_like, x0, TD_V(x1), TD_DTYPE_NONE)
 #define TD__full_like_3(x0, x1, x2) \
-    (TD__AT, td_op_full_like((x0), TD_V(x1), (x2)))
+    TD__CALL(td_op_full_like, x0, TD_V(x1), x2)
 #define td_new_empty(...) TD__PICK_2_3(TD__new_empty_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__new_empty_N(...) TD__WRONG("td_new_empty(self, size, [dtype])")
 #define TD__new_empty_2(x0, x1) \
-    (TD__AT, td_op_new_empty((x0), (x1), TD_DTYPE_NONE))
+    TD__CALL(td_op_new_empty, x0, x1, TD_DTYPE_NONE)
 #define TD__new_empty_3(x0, x1, x2) \
-    (TD__AT, td_op_new_empty((x0), (x1), (x2)))
+    TD__CALL(td_op_new_empty, x0, x1, x2)
 #define td_new_empty_strided(...) TD__PICK_3_4(TD__new_empty_strided_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__new_empty_strided_N(...) TD__WRONG("td_new_empty_strided(self, size, stride, [dtype])")
 #define TD__new_empty_strided_3(x0, x1, x2) \
-    (TD__AT, td_op_new_empty_strided((x0), (x1), (x2), TD_DTYPE_NONE))
+    TD__CALL(td_op_new_empty_strided, x0, x1, x2, TD_DTYPE_NONE)
 #define TD__new_empty_strided_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_new_empty_strided((x0), (x1), (x2), (x3)))
+    TD__CALL(td_op_new_empty_strided, x0, x1, x2, x3)
 #define td_new_zeros(...) TD__PICK_2_3(TD__new_zeros_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__new_zeros_N(...) TD__WRONG("td_new_zeros(self, size, [dtype])")
 #define TD__new_zeros_2(x0, x1) \
-    (TD__AT, td_op_new_zeros((x0), (x1), TD_DTYPE_NONE))
+    TD__CALL(td_op_new_zeros, x0, x1, TD_DTYPE_NONE)
 #define TD__new_zeros_3(x0, x1, x2) \
-    (TD__AT, td_op_new_zeros((x0), (x1), (x2)))
+    TD__CALL(td_op_new_zeros, x0, x1, x2)
 #define td_new_ones(...) TD__PICK_2_3(TD__new_ones_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__new_ones_N(...) TD__WRONG("td_new_ones(self, size, [dtype])")
 #define TD__new_ones_2(x0, x1) \
-    (TD__AT, td_op_new_ones((x0), (x1), TD_DTYPE_NONE))
+    TD__CALL(td_op_new_ones, x0, x1, TD_DTYPE_NONE)
 #define TD__new_ones_3(x0, x1, x2) \
-    (TD__AT, td_op_new_ones((x0), (x1), (x2)))
+    TD__CALL(td_op_new_ones, x0, x1, x2)
 #define td_new_full(...) TD__PICK_3_4(TD__new_full_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__new_full_N(...) TD__WRONG("td_new_full(self, size, value, [dtype])")
 #define TD__new_full_3(x0, x1, x2) \
-    (TD__AT, td_op_new_full((x0), (x1), TD_V(x2), TD_DTYPE_NONE))
+    TD__CALL(td_op_new_full, x0, x1, TD_V(x2), TD_DTYPE_NONE)
 #define TD__new_full_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_new_full((x0), (x1), TD_V(x2), (x3)))
-#define td_neg(x0) \
-    (TD__AT, td_op_neg((x0)))
-#define td_neg_(x0) \
-    (TD__AT, td_op_neg_((x0)))
-#define td_abs(x0) \
-    (TD__AT, td_op_abs((x0)))
-#define td_abs_(x0) \
-    (TD__AT, td_op_abs_((x0)))
-#define td_sign(x0) \
-    (TD__AT, td_op_sign((x0)))
-#define td_sign_(x0) \
-    (TD__AT, td_op_sign_((x0)))
-#define td_sgn(x0) \
-    (TD__AT, td_op_sgn((x0)))
-#define td_sgn_(x0) \
-    (TD__AT, td_op_sgn_((x0)))
-#define td_exp(x0) \
-    (TD__AT, td_op_exp((x0)))
-#define td_exp_(x0) \
-    (TD__AT, td_op_exp_((x0)))
-#define td_exp2(x0) \
-    (TD__AT, td_op_exp2((x0)))
-#define td_exp2_(x0) \
-    (TD__AT, td_op_exp2_((x0)))
-#define td_expm1(x0) \
-    (TD__AT, td_op_expm1((x0)))
-#define td_expm1_(x0) \
-    (TD__AT, td_op_expm1_((x0)))
-#define td_log(x0) \
-    (TD__AT, td_op_log((x0)))
-#define td_log_(x0) \
-    (TD__AT, td_op_log_((x0)))
-#define td_log2(x0) \
-    (TD__AT, td_op_log2((x0)))
-#define td_log2_(x0) \
-    (TD__AT, td_op_log2_((x0)))
-#define td_log10(x0) \
-    (TD__AT, td_op_log10((x0)))
-#define td_log10_(x0) \
-    (TD__AT, td_op_log10_((x0)))
-#define td_log1p(x0) \
-    (TD__AT, td_op_log1p((x0)))
-#define td_log1p_(x0) \
-    (TD__AT, td_op_log1p_((x0)))
-#define td_sqrt(x0) \
-    (TD__AT, td_op_sqrt((x0)))
-#define td_sqrt_(x0) \
-    (TD__AT, td_op_sqrt_((x0)))
-#define td_rsqrt(x0) \
-    (TD__AT, td_op_rsqrt((x0)))
-#define td_rsqrt_(x0) \
-    (TD__AT, td_op_rsqrt_((x0)))
-#define td_reciprocal(x0) \
-    (TD__AT, td_op_reciprocal((x0)))
-#define td_reciprocal_(x0) \
-    (TD__AT, td_op_reciprocal_((x0)))
-#define td_sin(x0) \
-    (TD__AT, td_op_sin((x0)))
-#define td_sin_(x0) \
-    (TD__AT, td_op_sin_((x0)))
-#define td_cos(x0) \
-    (TD__AT, td_op_cos((x0)))
-#define td_cos_(x0) \
-    (TD__AT, td_op_cos_((x0)))
-#define td_tan(x0) \
-    (TD__AT, td_op_tan((x0)))
-#define td_tan_(x0) \
-    (TD__AT, td_op_tan_((x0)))
-#define td_asin(x0) \
-    (TD__AT, td_op_asin((x0)))
-#define td_asin_(x0) \
-    (TD__AT, td_op_asin_((x0)))
-#define td_acos(x0) \
-    (TD__AT, td_op_acos((x0)))
-#define td_acos_(x0) \
-    (TD__AT, td_op_acos_((x0)))
-#define td_atan(x0) \
-    (TD__AT, td_op_atan((x0)))
-#define td_atan_(x0) \
-    (TD__AT, td_op_atan_((x0)))
-#define td_sinh(x0) \
-    (TD__AT, td_op_sinh((x0)))
-#define td_sinh_(x0) \
-    (TD__AT, td_op_sinh_((x0)))
-#define td_cosh(x0) \
-    (TD__AT, td_op_cosh((x0)))
-#define td_cosh_(x0) \
-    (TD__AT, td_op_cosh_((x0)))
-#define td_tanh(x0) \
-    (TD__AT, td_op_tanh((x0)))
-#define td_tanh_(x0) \
-    (TD__AT, td_op_tanh_((x0)))
-#define td_sigmoid(x0) \
-    (TD__AT, td_op_sigmoid((x0)))
-#define td_sigmoid_(x0) \
-    (TD__AT, td_op_sigmoid_((x0)))
-#define td_erf(x0) \
-    (TD__AT, td_op_erf((x0)))
-#define td_erf_(x0) \
-    (TD__AT, td_op_erf_((x0)))
-#define td_erfc(x0) \
-    (TD__AT, td_op_erfc((x0)))
-#define td_erfc_(x0) \
-    (TD__AT, td_op_erfc_((x0)))
-#define td_square(x0) \
-    (TD__AT, td_op_square((x0)))
-#define td_square_(x0) \
-    (TD__AT, td_op_square_((x0)))
-#define td_floor(x0) \
-    (TD__AT, td_op_floor((x0)))
-#define td_floor_(x0) \
-    (TD__AT, td_op_floor_((x0)))
-#define td_ceil(x0) \
-    (TD__AT, td_op_ceil((x0)))
-#define td_ceil_(x0) \
-    (TD__AT, td_op_ceil_((x0)))
-#define td_trunc(x0) \
-    (TD__AT, td_op_trunc((x0)))
-#define td_trunc_(x0) \
-    (TD__AT, td_op_trunc_((x0)))
+    TD__CALL(td_op_new_full, x0, x1, TD_V(x2), x3)
+#define td_neg(...) TD__CALL(td_op_neg, __VA_ARGS__)
+#define td_neg_(...) TD__CALL(td_op_neg_, __VA_ARGS__)
+#define td_abs(...) TD__CALL(td_op_abs, __VA_ARGS__)
+#define td_abs_(...) TD__CALL(td_op_abs_, __VA_ARGS__)
+#define td_sign(...) TD__CALL(td_op_sign, __VA_ARGS__)
+#define td_sign_(...) TD__CALL(td_op_sign_, __VA_ARGS__)
+#define td_sgn(...) TD__CALL(td_op_sgn, __VA_ARGS__)
+#define td_sgn_(...) TD__CALL(td_op_sgn_, __VA_ARGS__)
+#define td_exp(...) TD__CALL(td_op_exp, __VA_ARGS__)
+#define td_exp_(...) TD__CALL(td_op_exp_, __VA_ARGS__)
+#define td_exp2(...) TD__CALL(td_op_exp2, __VA_ARGS__)
+#define td_exp2_(...) TD__CALL(td_op_exp2_, __VA_ARGS__)
+#define td_expm1(...) TD__CALL(td_op_expm1, __VA_ARGS__)
+#define td_expm1_(...) TD__CALL(td_op_expm1_, __VA_ARGS__)
+#define td_log(...) TD__CALL(td_op_log, __VA_ARGS__)
+#define td_log_(...) TD__CALL(td_op_log_, __VA_ARGS__)
+#define td_log2(...) TD__CALL(td_op_log2, __VA_ARGS__)
+#define td_log2_(...) TD__CALL(td_op_log2_, __VA_ARGS__)
+#define td_log10(...) TD__CALL(td_op_log10, __VA_ARGS__)
+#define td_log10_(...) TD__CALL(td_op_log10_, __VA_ARGS__)
+#define td_log1p(...) TD__CALL(td_op_log1p, __VA_ARGS__)
+#define td_log1p_(...) TD__CALL(td_op_log1p_, __VA_ARGS__)
+#define td_sqrt(...) TD__CALL(td_op_sqrt, __VA_ARGS__)
+#define td_sqrt_(...) TD__CALL(td_op_sqrt_, __VA_ARGS__)
+#define td_rsqrt(...) TD__CALL(td_op_rsqrt, __VA_ARGS__)
+#define td_rsqrt_(...) TD__CALL(td_op_rsqrt_, __VA_ARGS__)
+#define td_reciprocal(...) TD__CALL(td_op_reciprocal, __VA_ARGS__)
+#define td_reciprocal_(...) TD__CALL(td_op_reciprocal_, __VA_ARGS__)
+#define td_sin(...) TD__CALL(td_op_sin, __VA_ARGS__)
+#define td_sin_(...) TD__CALL(td_op_sin_, __VA_ARGS__)
+#define td_cos(...) TD__CALL(td_op_cos, __VA_ARGS__)
+#define td_cos_(...) TD__CALL(td_op_cos_, __VA_ARGS__)
+#define td_tan(...) TD__CALL(td_op_tan, __VA_ARGS__)
+#define td_tan_(...) TD__CALL(td_op_tan_, __VA_ARGS__)
+#define td_asin(...) TD__CALL(td_op_asin, __VA_ARGS__)
+#define td_asin_(...) TD__CALL(td_op_asin_, __VA_ARGS__)
+#define td_acos(...) TD__CALL(td_op_acos, __VA_ARGS__)
+#define td_acos_(...) TD__CALL(td_op_acos_, __VA_ARGS__)
+#define td_atan(...) TD__CALL(td_op_atan, __VA_ARGS__)
+#define td_atan_(...) TD__CALL(td_op_atan_, __VA_ARGS__)
+#define td_sinh(...) TD__CALL(td_op_sinh, __VA_ARGS__)
+#define td_sinh_(...) TD__CALL(td_op_sinh_, __VA_ARGS__)
+#define td_cosh(...) TD__CALL(td_op_cosh, __VA_ARGS__)
+#define td_cosh_(...) TD__CALL(td_op_cosh_, __VA_ARGS__)
+#define td_tanh(...) TD__CALL(td_op_tanh, __VA_ARGS__)
+#define td_tanh_(...) TD__CALL(td_op_tanh_, __VA_ARGS__)
+#define td_sigmoid(...) TD__CALL(td_op_sigmoid, __VA_ARGS__)
+#define td_sigmoid_(...) TD__CALL(td_op_sigmoid_, __VA_ARGS__)
+#define td_erf(...) TD__CALL(td_op_erf, __VA_ARGS__)
+#define td_erf_(...) TD__CALL(td_op_erf_, __VA_ARGS__)
+#define td_erfc(...) TD__CALL(td_op_erfc, __VA_ARGS__)
+#define td_erfc_(...) TD__CALL(td_op_erfc_, __VA_ARGS__)
+#define td_square(...) TD__CALL(td_op_square, __VA_ARGS__)
+#define td_square_(...) TD__CALL(td_op_square_, __VA_ARGS__)
+#define td_floor(...) TD__CALL(td_op_floor, __VA_ARGS__)
+#define td_floor_(...) TD__CALL(td_op_floor_, __VA_ARGS__)
+#define td_ceil(...) TD__CALL(td_op_ceil, __VA_ARGS__)
+#define td_ceil_(...) TD__CALL(td_op_ceil_, __VA_ARGS__)
+#define td_trunc(...) TD__CALL(td_op_trunc, __VA_ARGS__)
+#define td_trunc_(...) TD__CALL(td_op_trunc_, __VA_ARGS__)
 #define td_round(...) TD__PICK_1_2(TD__round_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__round_N(...) TD__WRONG("td_round(a, [decimals])")
 #define TD__round_1(x0) \
-    (TD__AT, td_op_round((x0), 0))
+    TD__CALL(td_op_round, x0, 0)
 #define TD__round_2(x0, x1) \
-    (TD__AT, td_op_round((x0), (x1)))
+    TD__CALL(td_op_round, x0, x1)
 #define td_round_(...) TD__PICK_1_2(TD__round__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__round__N(...) TD__WRONG("td_round_(a, [decimals])")
 #define TD__round__1(x0) \
-    (TD__AT, td_op_round_((x0), 0))
+    TD__CALL(td_op_round_, x0, 0)
 #define TD__round__2(x0, x1) \
-    (TD__AT, td_op_round_((x0), (x1)))
-#define td_frac(x0) \
-    (TD__AT, td_op_frac((x0)))
-#define td_frac_(x0) \
-    (TD__AT, td_op_frac_((x0)))
+    TD__CALL(td_op_round_, x0, x1)
+#define td_frac(...) TD__CALL(td_op_frac, __VA_ARGS__)
+#define td_frac_(...) TD__CALL(td_op_frac_, __VA_ARGS__)
 #define td_logit(...) TD__PICK_1_2(TD__logit_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__logit_N(...) TD__WRONG("td_logit(a, [eps])")
 #define TD__logit_1(x0) \
-    (TD__AT, td_op_logit((x0), TD_NONE))
+    TD__CALL(td_op_logit, x0, TD_NONE)
 #define TD__logit_2(x0, x1) \
-    (TD__AT, td_op_logit((x0), TD_V(x1)))
+    TD__CALL(td_op_logit, x0, TD_V(x1))
 #define td_logit_(...) TD__PICK_1_2(TD__logit__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__logit__N(...) TD__WRONG("td_logit_(a, [eps])")
 #define TD__logit__1(x0) \
-    (TD__AT, td_op_logit_((x0), TD_NONE))
+    TD__CALL(td_op_logit_, x0, TD_NONE)
 #define TD__logit__2(x0, x1) \
-    (TD__AT, td_op_logit_((x0), TD_V(x1)))
+    TD__CALL(td_op_logit_, x0, TD_V(x1))
 #define td_nan_to_num(...) TD__PICK_1_4(TD__nan_to_num_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__nan_to_num_N(...) TD__WRONG("td_nan_to_num(a, [nan], [posinf], [neginf])")
 #define TD__nan_to_num_1(x0) \
-    (TD__AT, td_op_nan_to_num((x0), TD_NONE, TD_NONE, TD_NONE))
+    TD__CALL(td_op_nan_to_num, x0, TD_NONE, TD_NONE, TD_NONE)
 #define TD__nan_to_num_2(x0, x1) \
-    (TD__AT, td_op_nan_to_num((x0), TD_V(x1), TD_NONE, TD_NONE))
+    TD__CALL(td_op_nan_to_num, x0, TD_V(x1), TD_NONE, TD_NONE)
 #define TD__nan_to_num_3(x0, x1, x2) \
-    (TD__AT, td_op_nan_to_num((x0), TD_V(x1), TD_V(x2), TD_NONE))
+    TD__CALL(td_op_nan_to_num, x0, TD_V(x1), TD_V(x2), TD_NONE)
 #define TD__nan_to_num_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_nan_to_num((x0), TD_V(x1), TD_V(x2), TD_V(x3)))
+    TD__CALL(td_op_nan_to_num, x0, TD_V(x1), TD_V(x2), TD_V(x3))
 #define td_nan_to_num_(...) TD__PICK_1_4(TD__nan_to_num__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__nan_to_num__N(...) TD__WRONG("td_nan_to_num_(a, [nan], [posinf], [neginf])")
 #define TD__nan_to_num__1(x0) \
-    (TD__AT, td_op_nan_to_num_((x0), TD_NONE, TD_NONE, TD_NONE))
+    TD__CALL(td_op_nan_to_num_, x0, TD_NONE, TD_NONE, TD_NONE)
 #define TD__nan_to_num__2(x0, x1) \
-    (TD__AT, td_op_nan_to_num_((x0), TD_V(x1), TD_NONE, TD_NONE))
+    TD__CALL(td_op_nan_to_num_, x0, TD_V(x1), TD_NONE, TD_NONE)
 #define TD__nan_to_num__3(x0, x1, x2) \
-    (TD__AT, td_op_nan_to_num_((x0), TD_V(x1), TD_V(x2), TD_NONE))
+    TD__CALL(td_op_nan_to_num_, x0, TD_V(x1), TD_V(x2), TD_NONE)
 #define TD__nan_to_num__4(x0, x1, x2, x3) \
-    (TD__AT, td_op_nan_to_num_((x0), TD_V(x1), TD_V(x2), TD_V(x3)))
-#define td_isnan(x0) \
-    (TD__AT, td_op_isnan((x0)))
-#define td_isinf(x0) \
-    (TD__AT, td_op_isinf((x0)))
-#define td_isfinite(x0) \
-    (TD__AT, td_op_isfinite((x0)))
-#define td_logical_not(x0) \
-    (TD__AT, td_op_logical_not((x0)))
-#define td_logical_not_(x0) \
-    (TD__AT, td_op_logical_not_((x0)))
-#define td_bitwise_not(x0) \
-    (TD__AT, td_op_bitwise_not((x0)))
-#define td_bitwise_not_(x0) \
-    (TD__AT, td_op_bitwise_not_((x0)))
+    TD__CALL(td_op_nan_to_num_, x0, TD_V(x1), TD_V(x2), TD_V(x3))
+#define td_isnan(...) TD__CALL(td_op_isnan, __VA_ARGS__)
+#define td_isinf(...) TD__CALL(td_op_isinf, __VA_ARGS__)
+#define td_isfinite(...) TD__CALL(td_op_isfinite, __VA_ARGS__)
+#define td_logical_not(...) TD__CALL(td_op_logical_not, __VA_ARGS__)
+#define td_logical_not_(...) TD__CALL(td_op_logical_not_, __VA_ARGS__)
+#define td_bitwise_not(...) TD__CALL(td_op_bitwise_not, __VA_ARGS__)
+#define td_bitwise_not_(...) TD__CALL(td_op_bitwise_not_, __VA_ARGS__)
 #define td_add(...) TD__PICK_2_3(TD__add_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__add_N(...) TD__WRONG("td_add(a, b, [alpha])")
 #define TD__add_2(x0, x1) \
-    (TD__AT, td_op_add((x0), TD_V(x1), td_value_int(1)))
+    TD__CALL(td_op_add, x0, TD_V(x1), td_value_int(1))
 #define TD__add_3(x0, x1, x2) \
-    (TD__AT, td_op_add((x0), TD_V(x1), TD_V(x2)))
+    TD__CALL(td_op_add, x0, TD_V(x1), TD_V(x2))
 #define td_add_(...) TD__PICK_2_3(TD__add__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__add__N(...) TD__WRONG("td_add_(a, b, [alpha])")
 #define TD__add__2(x0, x1) \
-    (TD__AT, td_op_add_((x0), TD_V(x1), td_value_int(1)))
+    TD__CALL(td_op_add_, x0, TD_V(x1), td_value_int(1))
 #define TD__add__3(x0, x1, x2) \
-    (TD__AT, td_op_add_((x0), TD_V(x1), TD_V(x2)))
+    TD__CALL(td_op_add_, x0, TD_V(x1), TD_V(x2))
 #define td_sub(...) TD__PICK_2_3(TD__sub_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__sub_N(...) TD__WRONG("td_sub(a, b, [alpha])")
 #define TD__sub_2(x0, x1) \
-    (TD__AT, td_op_sub((x0), TD_V(x1), td_value_int(1)))
+    TD__CALL(td_op_sub, x0, TD_V(x1), td_value_int(1))
 #define TD__sub_3(x0, x1, x2) \
-    (TD__AT, td_op_sub((x0), TD_V(x1), TD_V(x2)))
+    TD__CALL(td_op_sub, x0, TD_V(x1), TD_V(x2))
 #define td_sub_(...) TD__PICK_2_3(TD__sub__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__sub__N(...) TD__WRONG("td_sub_(a, b, [alpha])")
 #define TD__sub__2(x0, x1) \
-    (TD__AT, td_op_sub_((x0), TD_V(x1), td_value_int(1)))
+    TD__CALL(td_op_sub_, x0, TD_V(x1), td_value_int(1))
 #define TD__sub__3(x0, x1, x2) \
-    (TD__AT, td_op_sub_((x0), TD_V(x1), TD_V(x2)))
+    TD__CALL(td_op_sub_, x0, TD_V(x1), TD_V(x2))
 #define td_rsub(...) TD__PICK_2_3(TD__rsub_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__rsub_N(...) TD__WRONG("td_rsub(a, b, [alpha])")
 #define TD__rsub_2(x0, x1) \
-    (TD__AT, td_op_rsub((x0), TD_V(x1), td_value_int(1)))
+    TD__CALL(td_op_rsub, x0, TD_V(x1), td_value_int(1))
 #define TD__rsub_3(x0, x1, x2) \
-    (TD__AT, td_op_rsub((x0), TD_V(x1), TD_V(x2)))
+    TD__CALL(td_op_rsub, x0, TD_V(x1), TD_V(x2))
 #define td_mul(x0, x1) \
-    (TD__AT, td_op_mul((x0), TD_V(x1)))
+    TD__CALL(td_op_mul, x0, TD_V(x1))
 #define td_mul_(x0, x1) \
-    (TD__AT, td_op_mul_((x0), TD_V(x1)))
+    TD__CALL(td_op_mul_, x0, TD_V(x1))
 #define td_div(...) TD__PICK_2_3(TD__div_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__div_N(...) TD__WRONG("td_div(a, b, [rounding_mode])")
 #define TD__div_2(x0, x1) \
-    (TD__AT, td_op_div((x0), TD_V(x1), ""))
+    TD__CALL(td_op_div, x0, TD_V(x1), "")
 #define TD__div_3(x0, x1, x2) \
-    (TD__AT, td_op_div((x0), TD_V(x1), (x2)))
+    TD__CALL(td_op_div, x0, TD_V(x1), x2)
 #define td_div_(...) TD__PICK_2_3(TD__div__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__div__N(...) TD__WRONG("td_div_(a, b, [rounding_mode])")
 #define TD__div__2(x0, x1) \
-    (TD__AT, td_op_div_((x0), TD_V(x1), ""))
+    TD__CALL(td_op_div_, x0, TD_V(x1), "")
 #define TD__div__3(x0, x1, x2) \
-    (TD__AT, td_op_div_((x0), TD_V(x1), (x2)))
+    TD__CALL(td_op_div_, x0, TD_V(x1), x2)
 #define td_floor_divide(x0, x1) \
-    (TD__AT, td_op_floor_divide((x0), TD_V(x1)))
+    TD__CALL(td_op_floor_divide, x0, TD_V(x1))
 #define td_floor_divide_(x0, x1) \
-    (TD__AT, td_op_floor_divide_((x0), TD_V(x1)))
+    TD__CALL(td_op_floor_divide_, x0, TD_V(x1))
 #define td_remainder(x0, x1) \
-    (TD__AT, td_op_remainder((x0), TD_V(x1)))
+    TD__CALL(td_op_remainder, x0, TD_V(x1))
 #define td_remainder_(x0, x1) \
-    (TD__AT, td_op_remainder_((x0), TD_V(x1)))
+    TD__CALL(td_op_remainder_, x0, TD_V(x1))
 #define td_fmod(x0, x1) \
-    (TD__AT, td_op_fmod((x0), TD_V(x1)))
+    TD__CALL(td_op_fmod, x0, TD_V(x1))
 #define td_fmod_(x0, x1) \
-    (TD__AT, td_op_fmod_((x0), TD_V(x1)))
+    TD__CALL(td_op_fmod_, x0, TD_V(x1))
 #define td_pow(x0, x1) \
-    (TD__AT, td_op_pow(TD_V(x0), TD_V(x1)))
+    TD__CALL(td_op_pow, TD_V(x0), TD_V(x1))
 #define td_pow_(x0, x1) \
-    (TD__AT, td_op_pow_((x0), TD_V(x1)))
-#define td_maximum(x0, x1) \
-    (TD__AT, td_op_maximum((x0), (x1)))
-#define td_minimum(x0, x1) \
-    (TD__AT, td_op_minimum((x0), (x1)))
-#define td_atan2(x0, x1) \
-    (TD__AT, td_op_atan2((x0), (x1)))
-#define td_atan2_(x0, x1) \
-    (TD__AT, td_op_atan2_((x0), (x1)))
-#define td_hypot(x0, x1) \
-    (TD__AT, td_op_hypot((x0), (x1)))
-#define td_hypot_(x0, x1) \
-    (TD__AT, td_op_hypot_((x0), (x1)))
+    TD__CALL(td_op_pow_, x0, TD_V(x1))
+#define td_maximum(...) TD__CALL(td_op_maximum, __VA_ARGS__)
+#define td_minimum(...) TD__CALL(td_op_minimum, __VA_ARGS__)
+#define td_atan2(...) TD__CALL(td_op_atan2, __VA_ARGS__)
+#define td_atan2_(...) TD__CALL(td_op_atan2_, __VA_ARGS__)
+#define td_hypot(...) TD__CALL(td_op_hypot, __VA_ARGS__)
+#define td_hypot_(...) TD__CALL(td_op_hypot_, __VA_ARGS__)
 #define td_copysign(x0, x1) \
-    (TD__AT, td_op_copysign((x0), TD_V(x1)))
+    TD__CALL(td_op_copysign, x0, TD_V(x1))
 #define td_copysign_(x0, x1) \
-    (TD__AT, td_op_copysign_((x0), TD_V(x1)))
+    TD__CALL(td_op_copysign_, x0, TD_V(x1))
 #define td_xlogy(x0, x1) \
-    (TD__AT, td_op_xlogy((x0), TD_V(x1)))
+    TD__CALL(td_op_xlogy, x0, TD_V(x1))
 #define td_xlogy_(x0, x1) \
-    (TD__AT, td_op_xlogy_((x0), TD_V(x1)))
+    TD__CALL(td_op_xlogy_, x0, TD_V(x1))
 #define td_eq(x0, x1) \
-    (TD__AT, td_op_eq((x0), TD_V(x1)))
+    TD__CALL(td_op_eq, x0, TD_V(x1))
 #define td_eq_(x0, x1) \
-    (TD__AT, td_op_eq_((x0), TD_V(x1)))
+    TD__CALL(td_op_eq_, x0, TD_V(x1))
 #define td_ne(x0, x1) \
-    (TD__AT, td_op_ne((x0), TD_V(x1)))
+    TD__CALL(td_op_ne, x0, TD_V(x1))
 #define td_ne_(x0, x1) \
-    (TD__AT, td_op_ne_((x0), TD_V(x1)))
+    TD__CALL(td_op_ne_, x0, TD_V(x1))
 #define td_lt(x0, x1) \
-    (TD__AT, td_op_lt((x0), TD_V(x1)))
+    TD__CALL(td_op_lt, x0, TD_V(x1))
 #define td_lt_(x0, x1) \
-    (TD__AT, td_op_lt_((x0), TD_V(x1)))
+    TD__CALL(td_op_lt_, x0, TD_V(x1))
 #define td_le(x0, x1) \
-    (TD__AT, td_op_le((x0), TD_V(x1)))
+    TD__CALL(td_op_le, x0, TD_V(x1))
 #define td_le_(x0, x1) \
-    (TD__AT, td_op_le_((x0), TD_V(x1)))
+    TD__CALL(td_op_le_, x0, TD_V(x1))
 #define td_gt(x0, x1) \
-    (TD__AT, td_op_gt((x0), TD_V(x1)))
+    TD__CALL(td_op_gt, x0, TD_V(x1))
 #define td_gt_(x0, x1) \
-    (TD__AT, td_op_gt_((x0), TD_V(x1)))
+    TD__CALL(td_op_gt_, x0, TD_V(x1))
 #define td_ge(x0, x1) \
-    (TD__AT, td_op_ge((x0), TD_V(x1)))
+    TD__CALL(td_op_ge, x0, TD_V(x1))
 #define td_ge_(x0, x1) \
-    (TD__AT, td_op_ge_((x0), TD_V(x1)))
-#define td_logical_and(x0, x1) \
-    (TD__AT, td_op_logical_and((x0), (x1)))
-#define td_logical_and_(x0, x1) \
-    (TD__AT, td_op_logical_and_((x0), (x1)))
-#define td_logical_or(x0, x1) \
-    (TD__AT, td_op_logical_or((x0), (x1)))
-#define td_logical_or_(x0, x1) \
-    (TD__AT, td_op_logical_or_((x0), (x1)))
-#define td_logical_xor(x0, x1) \
-    (TD__AT, td_op_logical_xor((x0), (x1)))
-#define td_logical_xor_(x0, x1) \
-    (TD__AT, td_op_logical_xor_((x0), (x1)))
+    TD__CALL(td_op_ge_, x0, TD_V(x1))
+#define td_logical_and(...) TD__CALL(td_op_logical_and, __VA_ARGS__)
+#define td_logical_and_(...) TD__CALL(td_op_logical_and_, __VA_ARGS__)
+#define td_logical_or(...) TD__CALL(td_op_logical_or, __VA_ARGS__)
+#define td_logical_or_(...) TD__CALL(td_op_logical_or_, __VA_ARGS__)
+#define td_logical_xor(...) TD__CALL(td_op_logical_xor, __VA_ARGS__)
+#define td_logical_xor_(...) TD__CALL(td_op_logical_xor_, __VA_ARGS__)
 #define td_bitwise_and(x0, x1) \
-    (TD__AT, td_op_bitwise_and((x0), TD_V(x1)))
+    TD__CALL(td_op_bitwise_and, x0, TD_V(x1))
 #define td_bitwise_and_(x0, x1) \
-    (TD__AT, td_op_bitwise_and_((x0), TD_V(x1)))
+    TD__CALL(td_op_bitwise_and_, x0, TD_V(x1))
 #define td_bitwise_or(x0, x1) \
-    (TD__AT, td_op_bitwise_or((x0), TD_V(x1)))
+    TD__CALL(td_op_bitwise_or, x0, TD_V(x1))
 #define td_bitwise_or_(x0, x1) \
-    (TD__AT, td_op_bitwise_or_((x0), TD_V(x1)))
+    TD__CALL(td_op_bitwise_or_, x0, TD_V(x1))
 #define td_bitwise_xor(x0, x1) \
-    (TD__AT, td_op_bitwise_xor((x0), TD_V(x1)))
+    TD__CALL(td_op_bitwise_xor, x0, TD_V(x1))
 #define td_bitwise_xor_(x0, x1) \
-    (TD__AT, td_op_bitwise_xor_((x0), TD_V(x1)))
+    TD__CALL(td_op_bitwise_xor_, x0, TD_V(x1))
 #define td_bitwise_left_shift(x0, x1) \
-    (TD__AT, td_op_bitwise_left_shift((x0), TD_V(x1)))
+    TD__CALL(td_op_bitwise_left_shift, x0, TD_V(x1))
 #define td_bitwise_left_shift_(x0, x1) \
-    (TD__AT, td_op_bitwise_left_shift_((x0), TD_V(x1)))
+    TD__CALL(td_op_bitwise_left_shift_, x0, TD_V(x1))
 #define td_bitwise_right_shift(x0, x1) \
-    (TD__AT, td_op_bitwise_right_shift((x0), TD_V(x1)))
+    TD__CALL(td_op_bitwise_right_shift, x0, TD_V(x1))
 #define td_bitwise_right_shift_(x0, x1) \
-    (TD__AT, td_op_bitwise_right_shift_((x0), TD_V(x1)))
+    TD__CALL(td_op_bitwise_right_shift_, x0, TD_V(x1))
 #define td_where(x0, x1, x2) \
-    (TD__AT, td_op_where((x0), TD_V(x1), TD_V(x2)))
+    TD__CALL(td_op_where, x0, TD_V(x1), TD_V(x2))
 #define td_masked_fill(x0, x1, x2) \
-    (TD__AT, td_op_masked_fill((x0), (x1), TD_V(x2)))
+    TD__CALL(td_op_masked_fill, x0, x1, TD_V(x2))
 #define td_masked_fill_(x0, x1, x2) \
-    (TD__AT, td_op_masked_fill_((x0), (x1), TD_V(x2)))
+    TD__CALL(td_op_masked_fill_, x0, x1, TD_V(x2))
 #define td_lerp(x0, x1, x2) \
-    (TD__AT, td_op_lerp((x0), (x1), TD_V(x2)))
+    TD__CALL(td_op_lerp, x0, x1, TD_V(x2))
 #define td_lerp_(x0, x1, x2) \
-    (TD__AT, td_op_lerp_((x0), (x1), TD_V(x2)))
+    TD__CALL(td_op_lerp_, x0, x1, TD_V(x2))
 #define td_addcmul(...) TD__PICK_3_4(TD__addcmul_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__addcmul_N(...) TD__WRONG("td_addcmul(a, tensor1, tensor2, [value])")
 #define TD__addcmul_3(x0, x1, x2) \
-    (TD__AT, td_op_addcmul((x0), (x1), (x2), td_value_int(1)))
+    TD__CALL(td_op_addcmul, x0, x1, x2, td_value_int(1))
 #define TD__addcmul_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_addcmul((x0), (x1), (x2), TD_V(x3)))
+    TD__CALL(td_op_addcmul, x0, x1, x2, TD_V(x3))
 #define td_addcmul_(...) TD__PICK_3_4(TD__addcmul__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__addcmul__N(...) TD__WRONG("td_addcmul_(a, tensor1, tensor2, [value])")
 #define TD__addcmul__3(x0, x1, x2) \
-    (TD__AT, td_op_addcmul_((x0), (x1), (x2), td_value_int(1)))
+    TD__CALL(td_op_addcmul_, x0, x1, x2, td_value_int(1))
 #define TD__addcmul__4(x0, x1, x2, x3) \
-    (TD__AT, td_op_addcmul_((x0), (x1), (x2), TD_V(x3)))
+    TD__CALL(td_op_addcmul_, x0, x1, x2, TD_V(x3))
 #define td_addcdiv(...) TD__PICK_3_4(TD__addcdiv_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__addcdiv_N(...) TD__WRONG("td_addcdiv(a, tensor1, tensor2, [value])")
 #define TD__addcdiv_3(x0, x1, x2) \
-    (TD__AT, td_op_addcdiv((x0), (x1), (x2), td_value_int(1)))
+    TD__CALL(td_op_addcdiv, x0, x1, x2, td_value_int(1))
 #define TD__addcdiv_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_addcdiv((x0), (x1), (x2), TD_V(x3)))
+    TD__CALL(td_op_addcdiv, x0, x1, x2, TD_V(x3))
 #define td_addcdiv_(...) TD__PICK_3_4(TD__addcdiv__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__addcdiv__N(...) TD__WRONG("td_addcdiv_(a, tensor1, tensor2, [value])")
 #define TD__addcdiv__3(x0, x1, x2) \
-    (TD__AT, td_op_addcdiv_((x0), (x1), (x2), td_value_int(1)))
+    TD__CALL(td_op_addcdiv_, x0, x1, x2, td_value_int(1))
 #define TD__addcdiv__4(x0, x1, x2, x3) \
-    (TD__AT, td_op_addcdiv_((x0), (x1), (x2), TD_V(x3)))
+    TD__CALL(td_op_addcdiv_, x0, x1, x2, TD_V(x3))
 #define td_clamp(...) TD__PICK_1_3(TD__clamp_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__clamp_N(...) TD__WRONG("td_clamp(a, [min], [max])")
 #define TD__clamp_1(x0) \
-    (TD__AT, td_op_clamp((x0), TD_NONE, TD_NONE))
+    TD__CALL(td_op_clamp, x0, TD_NONE, TD_NONE)
 #define TD__clamp_2(x0, x1) \
-    (TD__AT, td_op_clamp((x0), TD_V(x1), TD_NONE))
+    TD__CALL(td_op_clamp, x0, TD_V(x1), TD_NONE)
 #define TD__clamp_3(x0, x1, x2) \
-    (TD__AT, td_op_clamp((x0), TD_V(x1), TD_V(x2)))
+    TD__CALL(td_op_clamp, x0, TD_V(x1), TD_V(x2))
 #define td_clamp_(...) TD__PICK_1_3(TD__clamp__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__clamp__N(...) TD__WRONG("td_clamp_(a, [min], [max])")
 #define TD__clamp__1(x0) \
-    (TD__AT, td_op_clamp_((x0), TD_NONE, TD_NONE))
+    TD__CALL(td_op_clamp_, x0, TD_NONE, TD_NONE)
 #define TD__clamp__2(x0, x1) \
-    (TD__AT, td_op_clamp_((x0), TD_V(x1), TD_NONE))
+    TD__CALL(td_op_clamp_, x0, TD_V(x1), TD_NONE)
 #define TD__clamp__3(x0, x1, x2) \
-    (TD__AT, td_op_clamp_((x0), TD_V(x1), TD_V(x2)))
+    TD__CALL(td_op_clamp_, x0, TD_V(x1), TD_V(x2))
 #define td_clamp_tensor(...) TD__PICK_1_3(TD__clamp_tensor_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__clamp_tensor_N(...) TD__WRONG("td_clamp_tensor(a, [min], [max])")
 #define TD__clamp_tensor_1(x0) \
-    (TD__AT, td_op_clamp_tensor((x0), NULL, NULL))
+    TD__CALL(td_op_clamp_tensor, x0, NULL, NULL)
 #define TD__clamp_tensor_2(x0, x1) \
-    (TD__AT, td_op_clamp_tensor((x0), (x1), NULL))
+    TD__CALL(td_op_clamp_tensor, x0, x1, NULL)
 #define TD__clamp_tensor_3(x0, x1, x2) \
-    (TD__AT, td_op_clamp_tensor((x0), (x1), (x2)))
+    TD__CALL(td_op_clamp_tensor, x0, x1, x2)
 #define td_clamp_tensor_(...) TD__PICK_1_3(TD__clamp_tensor__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__clamp_tensor__N(...) TD__WRONG("td_clamp_tensor_(a, [min], [max])")
 #define TD__clamp_tensor__1(x0) \
-    (TD__AT, td_op_clamp_tensor_((x0), NULL, NULL))
+    TD__CALL(td_op_clamp_tensor_, x0, NULL, NULL)
 #define TD__clamp_tensor__2(x0, x1) \
-    (TD__AT, td_op_clamp_tensor_((x0), (x1), NULL))
+    TD__CALL(td_op_clamp_tensor_, x0, x1, NULL)
 #define TD__clamp_tensor__3(x0, x1, x2) \
-    (TD__AT, td_op_clamp_tensor_((x0), (x1), (x2)))
+    TD__CALL(td_op_clamp_tensor_, x0, x1, x2)
 #define td_clamp_min(x0, x1) \
-    (TD__AT, td_op_clamp_min((x0), TD_V(x1)))
+    TD__CALL(td_op_clamp_min, x0, TD_V(x1))
 #define td_clamp_min_(x0, x1) \
-    (TD__AT, td_op_clamp_min_((x0), TD_V(x1)))
+    TD__CALL(td_op_clamp_min_, x0, TD_V(x1))
 #define td_clamp_max(x0, x1) \
-    (TD__AT, td_op_clamp_max((x0), TD_V(x1)))
+    TD__CALL(td_op_clamp_max, x0, TD_V(x1))
 #define td_clamp_max_(x0, x1) \
-    (TD__AT, td_op_clamp_max_((x0), TD_V(x1)))
-#define td_relu(x0) \
-    (TD__AT, td_op_relu((x0)))
-#define td_relu_(x0) \
-    (TD__AT, td_op_relu_((x0)))
+    TD__CALL(td_op_clamp_max_, x0, TD_V(x1))
+#define td_relu(...) TD__CALL(td_op_relu, __VA_ARGS__)
+#define td_relu_(...) TD__CALL(td_op_relu_, __VA_ARGS__)
 #define td_threshold(x0, x1, x2) \
-    (TD__AT, td_op_threshold((x0), TD_V(x1), TD_V(x2)))
+    TD__CALL(td_op_threshold, x0, TD_V(x1), TD_V(x2))
 #define td_threshold_(x0, x1, x2) \
-    (TD__AT, td_op_threshold_((x0), TD_V(x1), TD_V(x2)))
+    TD__CALL(td_op_threshold_, x0, TD_V(x1), TD_V(x2))
 #define td_leaky_relu(...) TD__PICK_1_2(TD__leaky_relu_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__leaky_relu_N(...) TD__WRONG("td_leaky_relu(a, [negative_slope])")
 #define TD__leaky_relu_1(x0) \
-    (TD__AT, td_op_leaky_relu((x0), td_value_float(0.01)))
+    TD__CALL(td_op_leaky_relu, x0, td_value_float(0.01))
 #define TD__leaky_relu_2(x0, x1) \
-    (TD__AT, td_op_leaky_relu((x0), TD_V(x1)))
+    TD__CALL(td_op_leaky_relu, x0, TD_V(x1))
 #define td_leaky_relu_(...) TD__PICK_1_2(TD__leaky_relu__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__leaky_relu__N(...) TD__WRONG("td_leaky_relu_(a, [negative_slope])")
 #define TD__leaky_relu__1(x0) \
-    (TD__AT, td_op_leaky_relu_((x0), td_value_float(0.01)))
+    TD__CALL(td_op_leaky_relu_, x0, td_value_float(0.01))
 #define TD__leaky_relu__2(x0, x1) \
-    (TD__AT, td_op_leaky_relu_((x0), TD_V(x1)))
+    TD__CALL(td_op_leaky_relu_, x0, TD_V(x1))
 #define td_elu(...) TD__PICK_1_4(TD__elu_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__elu_N(...) TD__WRONG("td_elu(a, [alpha], [scale], [input_scale])")
 #define TD__elu_1(x0) \
-    (TD__AT, td_op_elu((x0), td_value_int(1), td_value_int(1), td_value_int(1)))
+    TD__CALL(td_op_elu, x0, td_value_int(1), td_value_int(1), td_value_int(1))
 #define TD__elu_2(x0, x1) \
-    (TD__AT, td_op_elu((x0), TD_V(x1), td_value_int(1), td_value_int(1)))
+    TD__CALL(td_op_elu, x0, TD_V(x1), td_value_int(1), td_value_int(1))
 #define TD__elu_3(x0, x1, x2) \
-    (TD__AT, td_op_elu((x0), TD_V(x1), TD_V(x2), td_value_int(1)))
+    TD__CALL(td_op_elu, x0, TD_V(x1), TD_V(x2), td_value_int(1))
 #define TD__elu_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_elu((x0), TD_V(x1), TD_V(x2), TD_V(x3)))
+    TD__CALL(td_op_elu, x0, TD_V(x1), TD_V(x2), TD_V(x3))
 #define td_elu_(...) TD__PICK_1_4(TD__elu__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__elu__N(...) TD__WRONG("td_elu_(a, [alpha], [scale], [input_scale])")
 #define TD__elu__1(x0) \
-    (TD__AT, td_op_elu_((x0), td_value_int(1), td_value_int(1), td_value_int(1)))
+    TD__CALL(td_op_elu_, x0, td_value_int(1), td_value_int(1), td_value_int(1))
 #define TD__elu__2(x0, x1) \
-    (TD__AT, td_op_elu_((x0), TD_V(x1), td_value_int(1), td_value_int(1)))
+    TD__CALL(td_op_elu_, x0, TD_V(x1), td_value_int(1), td_value_int(1))
 #define TD__elu__3(x0, x1, x2) \
-    (TD__AT, td_op_elu_((x0), TD_V(x1), TD_V(x2), td_value_int(1)))
+    TD__CALL(td_op_elu_, x0, TD_V(x1), TD_V(x2), td_value_int(1))
 #define TD__elu__4(x0, x1, x2, x3) \
-    (TD__AT, td_op_elu_((x0), TD_V(x1), TD_V(x2), TD_V(x3)))
+    TD__CALL(td_op_elu_, x0, TD_V(x1), TD_V(x2), TD_V(x3))
 #define td_celu(...) TD__PICK_1_2(TD__celu_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__celu_N(...) TD__WRONG("td_celu(a, [alpha])")
 #define TD__celu_1(x0) \
-    (TD__AT, td_op_celu((x0), td_value_int(1)))
+    TD__CALL(td_op_celu, x0, td_value_int(1))
 #define TD__celu_2(x0, x1) \
-    (TD__AT, td_op_celu((x0), TD_V(x1)))
+    TD__CALL(td_op_celu, x0, TD_V(x1))
 #define td_celu_(...) TD__PICK_1_2(TD__celu__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__celu__N(...) TD__WRONG("td_celu_(a, [alpha])")
 #define TD__celu__1(x0) \
-    (TD__AT, td_op_celu_((x0), td_value_int(1)))
+    TD__CALL(td_op_celu_, x0, td_value_int(1))
 #define TD__celu__2(x0, x1) \
-    (TD__AT, td_op_celu_((x0), TD_V(x1)))
-#define td_selu(x0) \
-    (TD__AT, td_op_selu((x0)))
-#define td_selu_(x0) \
-    (TD__AT, td_op_selu_((x0)))
+    TD__CALL(td_op_celu_, x0, TD_V(x1))
+#define td_selu(...) TD__CALL(td_op_selu, __VA_ARGS__)
+#define td_selu_(...) TD__CALL(td_op_selu_, __VA_ARGS__)
 #define td_gelu(...) TD__PICK_1_2(TD__gelu_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__gelu_N(...) TD__WRONG("td_gelu(a, [approximate])")
 #define TD__gelu_1(x0) \
-    (TD__AT, td_op_gelu((x0), "none"))
+    TD__CALL(td_op_gelu, x0, "none")
 #define TD__gelu_2(x0, x1) \
-    (TD__AT, td_op_gelu((x0), (x1)))
+    TD__CALL(td_op_gelu, x0, x1)
 #define td_gelu_(...) TD__PICK_1_2(TD__gelu__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__gelu__N(...) TD__WRONG("td_gelu_(a, [approximate])")
 #define TD__gelu__1(x0) \
-    (TD__AT, td_op_gelu_((x0), "none"))
+    TD__CALL(td_op_gelu_, x0, "none")
 #define TD__gelu__2(x0, x1) \
-    (TD__AT, td_op_gelu_((x0), (x1)))
-#define td_silu(x0) \
-    (TD__AT, td_op_silu((x0)))
-#define td_silu_(x0) \
-    (TD__AT, td_op_silu_((x0)))
-#define td_mish(x0) \
-    (TD__AT, td_op_mish((x0)))
-#define td_mish_(x0) \
-    (TD__AT, td_op_mish_((x0)))
+    TD__CALL(td_op_gelu_, x0, x1)
+#define td_silu(...) TD__CALL(td_op_silu, __VA_ARGS__)
+#define td_silu_(...) TD__CALL(td_op_silu_, __VA_ARGS__)
+#define td_mish(...) TD__CALL(td_op_mish, __VA_ARGS__)
+#define td_mish_(...) TD__CALL(td_op_mish_, __VA_ARGS__)
 #define td_softplus(...) TD__PICK_1_3(TD__softplus_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__softplus_N(...) TD__WRONG("td_softplus(a, [beta], [threshold])")
 #define TD__softplus_1(x0) \
-    (TD__AT, td_op_softplus((x0), td_value_int(1), td_value_int(20)))
+    TD__CALL(td_op_softplus, x0, td_value_int(1), td_value_int(20))
 #define TD__softplus_2(x0, x1) \
-    (TD__AT, td_op_softplus((x0), TD_V(x1), td_value_int(20)))
+    TD__CALL(td_op_softplus, x0, TD_V(x1), td_value_int(20))
 #define TD__softplus_3(x0, x1, x2) \
-    (TD__AT, td_op_softplus((x0), TD_V(x1), TD_V(x2)))
+    TD__CALL(td_op_softplus, x0, TD_V(x1), TD_V(x2))
 #define td_hardtanh(...) TD__PICK_1_3(TD__hardtanh_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__hardtanh_N(...) TD__WRONG("td_hardtanh(a, [min_val], [max_val])")
 #define TD__hardtanh_1(x0) \
-    (TD__AT, td_op_hardtanh((x0), td_value_int(-1), td_value_int(1)))
+    TD__CALL(td_op_hardtanh, x0, td_value_int(-1), td_value_int(1))
 #define TD__hardtanh_2(x0, x1) \
-    (TD__AT, td_op_hardtanh((x0), TD_V(x1), td_value_int(1)))
+    TD__CALL(td_op_hardtanh, x0, TD_V(x1), td_value_int(1))
 #define TD__hardtanh_3(x0, x1, x2) \
-    (TD__AT, td_op_hardtanh((x0), TD_V(x1), TD_V(x2)))
+    TD__CALL(td_op_hardtanh, x0, TD_V(x1), TD_V(x2))
 #define td_hardtanh_(...) TD__PICK_1_3(TD__hardtanh__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__hardtanh__N(...) TD__WRONG("td_hardtanh_(a, [min_val], [max_val])")
 #define TD__hardtanh__1(x0) \
-    (TD__AT, td_op_hardtanh_((x0), td_value_int(-1), td_value_int(1)))
+    TD__CALL(td_op_hardtanh_, x0, td_value_int(-1), td_value_int(1))
 #define TD__hardtanh__2(x0, x1) \
-    (TD__AT, td_op_hardtanh_((x0), TD_V(x1), td_value_int(1)))
+    TD__CALL(td_op_hardtanh_, x0, TD_V(x1), td_value_int(1))
 #define TD__hardtanh__3(x0, x1, x2) \
-    (TD__AT, td_op_hardtanh_((x0), TD_V(x1), TD_V(x2)))
-#define td_relu6(x0) \
-    (TD__AT, td_op_relu6((x0)))
-#define td_relu6_(x0) \
-    (TD__AT, td_op_relu6_((x0)))
-#define td_hardswish(x0) \
-    (TD__AT, td_op_hardswish((x0)))
-#define td_hardswish_(x0) \
-    (TD__AT, td_op_hardswish_((x0)))
-#define td_hardsigmoid(x0) \
-    (TD__AT, td_op_hardsigmoid((x0)))
-#define td_hardsigmoid_(x0) \
-    (TD__AT, td_op_hardsigmoid_((x0)))
+    TD__CALL(td_op_hardtanh_, x0, TD_V(x1), TD_V(x2))
+#define td_relu6(...) TD__CALL(td_op_relu6, __VA_ARGS__)
+#define td_relu6_(...) TD__CALL(td_op_relu6_, __VA_ARGS__)
+#define td_hardswish(...) TD__CALL(td_op_hardswish, __VA_ARGS__)
+#define td_hardswish_(...) TD__CALL(td_op_hardswish_, __VA_ARGS__)
+#define td_hardsigmoid(...) TD__CALL(td_op_hardsigmoid, __VA_ARGS__)
+#define td_hardsigmoid_(...) TD__CALL(td_op_hardsigmoid_, __VA_ARGS__)
 #define td_hardshrink(...) TD__PICK_1_2(TD__hardshrink_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__hardshrink_N(...) TD__WRONG("td_hardshrink(a, [lambd])")
 #define TD__hardshrink_1(x0) \
-    (TD__AT, td_op_hardshrink((x0), td_value_float(0.5)))
+    TD__CALL(td_op_hardshrink, x0, td_value_float(0.5))
 #define TD__hardshrink_2(x0, x1) \
-    (TD__AT, td_op_hardshrink((x0), TD_V(x1)))
+    TD__CALL(td_op_hardshrink, x0, TD_V(x1))
 #define td_softshrink(...) TD__PICK_1_2(TD__softshrink_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__softshrink_N(...) TD__WRONG("td_softshrink(a, [lambd])")
 #define TD__softshrink_1(x0) \
-    (TD__AT, td_op_softshrink((x0), td_value_float(0.5)))
+    TD__CALL(td_op_softshrink, x0, td_value_float(0.5))
 #define TD__softshrink_2(x0, x1) \
-    (TD__AT, td_op_softshrink((x0), TD_V(x1)))
-#define td_log_sigmoid(x0) \
-    (TD__AT, td_op_log_sigmoid((x0)))
-#define td_softsign(x0) \
-    (TD__AT, td_op_softsign((x0)))
-#define td_tanhshrink(x0) \
-    (TD__AT, td_op_tanhshrink((x0)))
+    TD__CALL(td_op_softshrink, x0, TD_V(x1))
+#define td_log_sigmoid(...) TD__CALL(td_op_log_sigmoid, __VA_ARGS__)
+#define td_softsign(...) TD__CALL(td_op_softsign, __VA_ARGS__)
+#define td_tanhshrink(...) TD__CALL(td_op_tanhshrink, __VA_ARGS__)
 #define td_sum(...) TD__PICK_1_4(TD__sum_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__sum_N(...) TD__WRONG("td_sum(self, [dim], [keepdim], [dtype])")
 #define TD__sum_1(x0) \
-    (TD__AT, td_op_sum((x0), TD_ALL, false, TD_DTYPE_NONE))
+    TD__CALL(td_op_sum, x0, TD_ALL, false, TD_DTYPE_NONE)
 #define TD__sum_2(x0, x1) \
-    (TD__AT, td_op_sum((x0), (x1), false, TD_DTYPE_NONE))
+    TD__CALL(td_op_sum, x0, x1, false, TD_DTYPE_NONE)
 #define TD__sum_3(x0, x1, x2) \
-    (TD__AT, td_op_sum((x0), (x1), (x2), TD_DTYPE_NONE))
+    TD__CALL(td_op_sum, x0, x1, x2, TD_DTYPE_NONE)
 #define TD__sum_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_sum((x0), (x1), (x2), (x3)))
+    TD__CALL(td_op_sum, x0, x1, x2, x3)
 #define td_nansum(...) TD__PICK_1_4(TD__nansum_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__nansum_N(...) TD__WRONG("td_nansum(self, [dim], [keepdim], [dtype])")
 #define TD__nansum_1(x0) \
-    (TD__AT, td_op_nansum((x0), TD_ALL, false, TD_DTYPE_NONE))
+    TD__CALL(td_op_nansum, x0, TD_ALL, false, TD_DTYPE_NONE)
 #define TD__nansum_2(x0, x1) \
-    (TD__AT, td_op_nansum((x0), (x1), false, TD_DTYPE_NONE))
+    TD__CALL(td_op_nansum, x0, x1, false, TD_DTYPE_NONE)
 #define TD__nansum_3(x0, x1, x2) \
-    (TD__AT, td_op_nansum((x0), (x1), (x2), TD_DTYPE_NONE))
+    TD__CALL(td_op_nansum, x0, x1, x2, TD_DTYPE_NONE)
 #define TD__nansum_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_nansum((x0), (x1), (x2), (x3)))
+    TD__CALL(td_op_nansum, x0, x1, x2, x3)
 #define td_mean(...) TD__PICK_1_4(TD__mean_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__mean_N(...) TD__WRONG("td_mean(self, [dim], [keepdim], [dtype])")
 #define TD__mean_1(x0) \
-    (TD__AT, td_op_mean((x0), TD_ALL, false, TD_DTYPE_NONE))
+    TD__CALL(td_op_mean, x0, TD_ALL, false, TD_DTYPE_NONE)
 #define TD__mean_2(x0, x1) \
-    (TD__AT, td_op_mean((x0), (x1), false, TD_DTYPE_NONE))
+    TD__CALL(td_op_mean, x0, x1, false, TD_DTYPE_NONE)
 #define TD__mean_3(x0, x1, x2) \
-    (TD__AT, td_op_mean((x0), (x1), (x2), TD_DTYPE_NONE))
+    TD__CALL(td_op_mean, x0, x1, x2, TD_DTYPE_NONE)
 #define TD__mean_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_mean((x0), (x1), (x2), (x3)))
+    TD__CALL(td_op_mean, x0, x1, x2, x3)
 #define td_prod(...) TD__PICK_1_2(TD__prod_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__prod_N(...) TD__WRONG("td_prod(self, [dtype])")
 #define TD__prod_1(x0) \
-    (TD__AT, td_op_prod((x0), TD_DTYPE_NONE))
+    TD__CALL(td_op_prod, x0, TD_DTYPE_NONE)
 #define TD__prod_2(x0, x1) \
-    (TD__AT, td_op_prod((x0), (x1)))
+    TD__CALL(td_op_prod, x0, x1)
 #define td_prod_dim(...) TD__PICK_2_4(TD__prod_dim_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__prod_dim_N(...) TD__WRONG("td_prod_dim(self, dim, [keepdim], [dtype])")
 #define TD__prod_dim_2(x0, x1) \
-    (TD__AT, td_op_prod_dim((x0), (x1), false, TD_DTYPE_NONE))
+    TD__CALL(td_op_prod_dim, x0, x1, false, TD_DTYPE_NONE)
 #define TD__prod_dim_3(x0, x1, x2) \
-    (TD__AT, td_op_prod_dim((x0), (x1), (x2), TD_DTYPE_NONE))
+    TD__CALL(td_op_prod_dim, x0, x1, x2, TD_DTYPE_NONE)
 #define TD__prod_dim_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_prod_dim((x0), (x1), (x2), (x3)))
+    TD__CALL(td_op_prod_dim, x0, x1, x2, x3)
 #define td_count_nonzero(...) TD__PICK_1_2(TD__count_nonzero_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__count_nonzero_N(...) TD__WRONG("td_count_nonzero(self, [dim])")
 #define TD__count_nonzero_1(x0) \
-    (TD__AT, td_op_count_nonzero((x0), TD_ALL))
+    TD__CALL(td_op_count_nonzero, x0, TD_ALL)
 #define TD__count_nonzero_2(x0, x1) \
-    (TD__AT, td_op_count_nonzero((x0), (x1)))
-#define td_trace(x0) \
-    (TD__AT, td_op_trace((x0)))
-#define td_sum_to_size(x0, x1) \
-    (TD__AT, td_op_sum_to_size((x0), (x1)))
+    TD__CALL(td_op_count_nonzero, x0, x1)
+#define td_trace(...) TD__CALL(td_op_trace, __VA_ARGS__)
+#define td_sum_to_size(...) TD__CALL(td_op_sum_to_size, __VA_ARGS__)
 #define td_all(...) TD__PICK_1_3(TD__all_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__all_N(...) TD__WRONG("td_all(self, [dim], [keepdim])")
 #define TD__all_1(x0) \
-    (TD__AT, td_op_all((x0), TD_ALL, false))
+    TD__CALL(td_op_all, x0, TD_ALL, false)
 #define TD__all_2(x0, x1) \
-    (TD__AT, td_op_all((x0), (x1), false))
+    TD__CALL(td_op_all, x0, x1, false)
 #define TD__all_3(x0, x1, x2) \
-    (TD__AT, td_op_all((x0), (x1), (x2)))
+    TD__CALL(td_op_all, x0, x1, x2)
 #define td_any(...) TD__PICK_1_3(TD__any_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__any_N(...) TD__WRONG("td_any(self, [dim], [keepdim])")
 #define TD__any_1(x0) \
-    (TD__AT, td_op_any((x0), TD_ALL, false))
+    TD__CALL(td_op_any, x0, TD_ALL, false)
 #define TD__any_2(x0, x1) \
-    (TD__AT, td_op_any((x0), (x1), false))
+    TD__CALL(td_op_any, x0, x1, false)
 #define TD__any_3(x0, x1, x2) \
-    (TD__AT, td_op_any((x0), (x1), (x2)))
+    TD__CALL(td_op_any, x0, x1, x2)
 #define td_amax(...) TD__PICK_1_3(TD__amax_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__amax_N(...) TD__WRONG("td_amax(self, [dim], [keepdim])")
 #define TD__amax_1(x0) \
-    (TD__AT, td_op_amax((x0), TD_SHAPE(), false))
+    TD__CALL(td_op_amax, x0, TD_SHAPE(), false)
 #define TD__amax_2(x0, x1) \
-    (TD__AT, td_op_amax((x0), (x1), false))
+    TD__CALL(td_op_amax, x0, x1, false)
 #define TD__amax_3(x0, x1, x2) \
-    (TD__AT, td_op_amax((x0), (x1), (x2)))
+    TD__CALL(td_op_amax, x0, x1, x2)
 #define td_amin(...) TD__PICK_1_3(TD__amin_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__amin_N(...) TD__WRONG("td_amin(self, [dim], [keepdim])")
 #define TD__amin_1(x0) \
-    (TD__AT, td_op_amin((x0), TD_SHAPE(), false))
+    TD__CALL(td_op_amin, x0, TD_SHAPE(), false)
 #define TD__amin_2(x0, x1) \
-    (TD__AT, td_op_amin((x0), (x1), false))
+    TD__CALL(td_op_amin, x0, x1, false)
 #define TD__amin_3(x0, x1, x2) \
-    (TD__AT, td_op_amin((x0), (x1), (x2)))
-#define td_max(x0) \
-    (TD__AT, td_op_max((x0)))
-#define td_min(x0) \
-    (TD__AT, td_op_min((x0)))
+    TD__CALL(td_op_amin, x0, x1, x2)
+#define td_max(...) TD__CALL(td_op_max, __VA_ARGS__)
+#define td_min(...) TD__CALL(td_op_min, __VA_ARGS__)
 #define td_max_dim(...) TD__PICK_3_4(TD__max_dim_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__max_dim_N(...) TD__WRONG("td_max_dim(self, dim, [keepdim], &indices)")
 #define TD__max_dim_3(x0, x1, x2) \
-    (TD__AT, td_op_max_dim((x0), (x1), false, (x2)))
+    TD__CALL(td_op_max_dim, x0, x1, false, x2)
 #define TD__max_dim_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_max_dim((x0), (x1), (x2), (x3)))
+    TD__CALL(td_op_max_dim, x0, x1, x2, x3)
 #define td_min_dim(...) TD__PICK_3_4(TD__min_dim_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__min_dim_N(...) TD__WRONG("td_min_dim(self, dim, [keepdim], &indices)")
 #define TD__min_dim_3(x0, x1, x2) \
-    (TD__AT, td_op_min_dim((x0), (x1), false, (x2)))
+    TD__CALL(td_op_min_dim, x0, x1, false, x2)
 #define TD__min_dim_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_min_dim((x0), (x1), (x2), (x3)))
+    TD__CALL(td_op_min_dim, x0, x1, x2, x3)
 #define td_aminmax(...) TD__PICK_2_4(TD__aminmax_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__aminmax_N(...) TD__WRONG("td_aminmax(self, [dim], [keepdim], &max)")
 #define TD__aminmax_2(x0, x1) \
-    (TD__AT, td_op_aminmax((x0), TD_NONE, false, (x1)))
+    TD__CALL(td_op_aminmax, x0, TD_NONE, false, x1)
 #define TD__aminmax_3(x0, x1, x2) \
-    (TD__AT, td_op_aminmax((x0), TD_V(x1), false, (x2)))
+    TD__CALL(td_op_aminmax, x0, TD_V(x1), false, x2)
 #define TD__aminmax_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_aminmax((x0), TD_V(x1), (x2), (x3)))
+    TD__CALL(td_op_aminmax, x0, TD_V(x1), x2, x3)
 #define td_argmax(...) TD__PICK_1_3(TD__argmax_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__argmax_N(...) TD__WRONG("td_argmax(self, [dim], [keepdim])")
 #define TD__argmax_1(x0) \
-    (TD__AT, td_op_argmax((x0), TD_NONE, false))
+    TD__CALL(td_op_argmax, x0, TD_NONE, false)
 #define TD__argmax_2(x0, x1) \
-    (TD__AT, td_op_argmax((x0), TD_V(x1), false))
+    TD__CALL(td_op_argmax, x0, TD_V(x1), false)
 #define TD__argmax_3(x0, x1, x2) \
-    (TD__AT, td_op_argmax((x0), TD_V(x1), (x2)))
+    TD__CALL(td_op_argmax, x0, TD_V(x1), x2)
 #define td_argmin(...) TD__PICK_1_3(TD__argmin_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__argmin_N(...) TD__WRONG("td_argmin(self, [dim], [keepdim])")
 #define TD__argmin_1(x0) \
-    (TD__AT, td_op_argmin((x0), TD_NONE, false))
+    TD__CALL(td_op_argmin, x0, TD_NONE, false)
 #define TD__argmin_2(x0, x1) \
-    (TD__AT, td_op_argmin((x0), TD_V(x1), false))
+    TD__CALL(td_op_argmin, x0, TD_V(x1), false)
 #define TD__argmin_3(x0, x1, x2) \
-    (TD__AT, td_op_argmin((x0), TD_V(x1), (x2)))
+    TD__CALL(td_op_argmin, x0, TD_V(x1), x2)
 #define td_var(...) TD__PICK_1_4(TD__var_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__var_N(...) TD__WRONG("td_var(self, [dim], [correction], [keepdim])")
 #define TD__var_1(x0) \
-    (TD__AT, td_op_var((x0), TD_ALL, td_value_int(1), false))
+    TD__CALL(td_op_var, x0, TD_ALL, td_value_int(1), false)
 #define TD__var_2(x0, x1) \
-    (TD__AT, td_op_var((x0), (x1), td_value_int(1), false))
+    TD__CALL(td_op_var, x0, x1, td_value_int(1), false)
 #define TD__var_3(x0, x1, x2) \
-    (TD__AT, td_op_var((x0), (x1), TD_V(x2), false))
+    TD__CALL(td_op_var, x0, x1, TD_V(x2), false)
 #define TD__var_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_var((x0), (x1), TD_V(x2), (x3)))
+    TD__CALL(td_op_var, x0, x1, TD_V(x2), x3)
 #define td_std(...) TD__PICK_1_4(TD__std_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__std_N(...) TD__WRONG("td_std(self, [dim], [correction], [keepdim])")
 #define TD__std_1(x0) \
-    (TD__AT, td_op_std((x0), TD_ALL, td_value_int(1), false))
+    TD__CALL(td_op_std, x0, TD_ALL, td_value_int(1), false)
 #define TD__std_2(x0, x1) \
-    (TD__AT, td_op_std((x0), (x1), td_value_int(1), false))
+    TD__CALL(td_op_std, x0, x1, td_value_int(1), false)
 #define TD__std_3(x0, x1, x2) \
-    (TD__AT, td_op_std((x0), (x1), TD_V(x2), false))
+    TD__CALL(td_op_std, x0, x1, TD_V(x2), false)
 #define TD__std_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_std((x0), (x1), TD_V(x2), (x3)))
+    TD__CALL(td_op_std, x0, x1, TD_V(x2), x3)
 #define td_var_mean(...) TD__PICK_2_5(TD__var_mean_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__var_mean_N(...) TD__WRONG("td_var_mean(self, [dim], [correction], [keepdim], &mean)")
 #define TD__var_mean_2(x0, x1) \
-    (TD__AT, td_op_var_mean((x0), TD_ALL, td_value_int(1), false, (x1)))
+    TD__CALL(td_op_var_mean, x0, TD_ALL, td_value_int(1), false, x1)
 #define TD__var_mean_3(x0, x1, x2) \
-    (TD__AT, td_op_var_mean((x0), (x1), td_value_int(1), false, (x2)))
+    TD__CALL(td_op_var_mean, x0, x1, td_value_int(1), false, x2)
 #define TD__var_mean_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_var_mean((x0), (x1), TD_V(x2), false, (x3)))
+    TD__CALL(td_op_var_mean, x0, x1, TD_V(x2), false, x3)
 #define TD__var_mean_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_var_mean((x0), (x1), TD_V(x2), (x3), (x4)))
+    TD__CALL(td_op_var_mean, x0, x1, TD_V(x2), x3, x4)
 #define td_std_mean(...) TD__PICK_2_5(TD__std_mean_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__std_mean_N(...) TD__WRONG("td_std_mean(self, [dim], [correction], [keepdim], &mean)")
 #define TD__std_mean_2(x0, x1) \
-    (TD__AT, td_op_std_mean((x0), TD_ALL, td_value_int(1), false, (x1)))
+    TD__CALL(td_op_std_mean, x0, TD_ALL, td_value_int(1), false, x1)
 #define TD__std_mean_3(x0, x1, x2) \
-    (TD__AT, td_op_std_mean((x0), (x1), td_value_int(1), false, (x2)))
+    TD__CALL(td_op_std_mean, x0, x1, td_value_int(1), false, x2)
 #define TD__std_mean_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_std_mean((x0), (x1), TD_V(x2), false, (x3)))
+    TD__CALL(td_op_std_mean, x0, x1, TD_V(x2), false, x3)
 #define TD__std_mean_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_std_mean((x0), (x1), TD_V(x2), (x3), (x4)))
+    TD__CALL(td_op_std_mean, x0, x1, TD_V(x2), x3, x4)
 #define td_norm(...) TD__PICK_1_5(TD__norm_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__norm_N(...) TD__WRONG("td_norm(self, [p], [dim], [keepdim], [dtype])")
 #define TD__norm_1(x0) \
-    (TD__AT, td_op_norm((x0), td_value_int(2), TD_ALL, false, TD_DTYPE_NONE))
+    TD__CALL(td_op_norm, x0, td_value_int(2), TD_ALL, false, TD_DTYPE_NONE)
 #define TD__norm_2(x0, x1) \
-    (TD__AT, td_op_norm((x0), TD_V(x1), TD_ALL, false, TD_DTYPE_NONE))
+    TD__CALL(td_op_norm, x0, TD_V(x1), TD_ALL, false, TD_DTYPE_NONE)
 #define TD__norm_3(x0, x1, x2) \
-    (TD__AT, td_op_norm((x0), TD_V(x1), (x2), false, TD_DTYPE_NONE))
+    TD__CALL(td_op_norm, x0, TD_V(x1), x2, false, TD_DTYPE_NONE)
 #define TD__norm_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_norm((x0), TD_V(x1), (x2), (x3), TD_DTYPE_NONE))
+    TD__CALL(td_op_norm, x0, TD_V(x1), x2, x3, TD_DTYPE_NONE)
 #define TD__norm_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_norm((x0), TD_V(x1), (x2), (x3), (x4)))
+    TD__CALL(td_op_norm, x0, TD_V(x1), x2, x3, x4)
 #define td_linalg_vector_norm(...) TD__PICK_1_5(TD__linalg_vector_norm_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__linalg_vector_norm_N(...) TD__WRONG("td_linalg_vector_norm(self, [ord], [dim], [keepdim], [dtype])")
 #define TD__linalg_vector_norm_1(x0) \
-    (TD__AT, td_op_linalg_vector_norm((x0), td_value_int(2), TD_ALL, false, TD_DTYPE_NONE))
+    TD__CALL(td_op_linalg_vector_norm, x0, td_value_int(2), TD_ALL, false, TD_DTYPE_NONE)
 #define TD__linalg_vector_norm_2(x0, x1) \
-    (TD__AT, td_op_linalg_vector_norm((x0), TD_V(x1), TD_ALL, false, TD_DTYPE_NONE))
+    TD__CALL(td_op_linalg_vector_norm, x0, TD_V(x1), TD_ALL, false, TD_DTYPE_NONE)
 #define TD__linalg_vector_norm_3(x0, x1, x2) \
-    (TD__AT, td_op_linalg_vector_norm((x0), TD_V(x1), (x2), false, TD_DTYPE_NONE))
+    TD__CALL(td_op_linalg_vector_norm, x0, TD_V(x1), x2, false, TD_DTYPE_NONE)
 #define TD__linalg_vector_norm_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_linalg_vector_norm((x0), TD_V(x1), (x2), (x3), TD_DTYPE_NONE))
+    TD__CALL(td_op_linalg_vector_norm, x0, TD_V(x1), x2, x3, TD_DTYPE_NONE)
 #define TD__linalg_vector_norm_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_linalg_vector_norm((x0), TD_V(x1), (x2), (x3), (x4)))
+    TD__CALL(td_op_linalg_vector_norm, x0, TD_V(x1), x2, x3, x4)
 #define td_logsumexp(...) TD__PICK_2_3(TD__logsumexp_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__logsumexp_N(...) TD__WRONG("td_logsumexp(self, dim, [keepdim])")
 #define TD__logsumexp_2(x0, x1) \
-    (TD__AT, td_op_logsumexp((x0), (x1), false))
+    TD__CALL(td_op_logsumexp, x0, x1, false)
 #define TD__logsumexp_3(x0, x1, x2) \
-    (TD__AT, td_op_logsumexp((x0), (x1), (x2)))
+    TD__CALL(td_op_logsumexp, x0, x1, x2)
 #define td_cumsum(...) TD__PICK_2_3(TD__cumsum_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__cumsum_N(...) TD__WRONG("td_cumsum(self, dim, [dtype])")
 #define TD__cumsum_2(x0, x1) \
-    (TD__AT, td_op_cumsum((x0), (x1), TD_DTYPE_NONE))
+    TD__CALL(td_op_cumsum, x0, x1, TD_DTYPE_NONE)
 #define TD__cumsum_3(x0, x1, x2) \
-    (TD__AT, td_op_cumsum((x0), (x1), (x2)))
+    TD__CALL(td_op_cumsum, x0, x1, x2)
 #define td_cumsum_(...) TD__PICK_2_3(TD__cumsum__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__cumsum__N(...) TD__WRONG("td_cumsum_(self, dim, [dtype])")
 #define TD__cumsum__2(x0, x1) \
-    (TD__AT, td_op_cumsum_((x0), (x1), TD_DTYPE_NONE))
+    TD__CALL(td_op_cumsum_, x0, x1, TD_DTYPE_NONE)
 #define TD__cumsum__3(x0, x1, x2) \
-    (TD__AT, td_op_cumsum_((x0), (x1), (x2)))
+    TD__CALL(td_op_cumsum_, x0, x1, x2)
 #define td_cumprod(...) TD__PICK_2_3(TD__cumprod_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__cumprod_N(...) TD__WRONG("td_cumprod(self, dim, [dtype])")
 #define TD__cumprod_2(x0, x1) \
-    (TD__AT, td_op_cumprod((x0), (x1), TD_DTYPE_NONE))
+    TD__CALL(td_op_cumprod, x0, x1, TD_DTYPE_NONE)
 #define TD__cumprod_3(x0, x1, x2) \
-    (TD__AT, td_op_cumprod((x0), (x1), (x2)))
+    TD__CALL(td_op_cumprod, x0, x1, x2)
 #define td_cumprod_(...) TD__PICK_2_3(TD__cumprod__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__cumprod__N(...) TD__WRONG("td_cumprod_(self, dim, [dtype])")
 #define TD__cumprod__2(x0, x1) \
-    (TD__AT, td_op_cumprod_((x0), (x1), TD_DTYPE_NONE))
+    TD__CALL(td_op_cumprod_, x0, x1, TD_DTYPE_NONE)
 #define TD__cumprod__3(x0, x1, x2) \
-    (TD__AT, td_op_cumprod_((x0), (x1), (x2)))
-#define td_logcumsumexp(x0, x1) \
-    (TD__AT, td_op_logcumsumexp((x0), (x1)))
-#define td_cummax(x0, x1, x2) \
-    (TD__AT, td_op_cummax((x0), (x1), (x2)))
-#define td_cummin(x0, x1, x2) \
-    (TD__AT, td_op_cummin((x0), (x1), (x2)))
+    TD__CALL(td_op_cumprod_, x0, x1, x2)
+#define td_logcumsumexp(...) TD__CALL(td_op_logcumsumexp, __VA_ARGS__)
+#define td_cummax(...) TD__CALL(td_op_cummax, __VA_ARGS__)
+#define td_cummin(...) TD__CALL(td_op_cummin, __VA_ARGS__)
 #define td_diff(...) TD__PICK_1_3(TD__diff_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__diff_N(...) TD__WRONG("td_diff(self, [n], [dim])")
 #define TD__diff_1(x0) \
-    (TD__AT, td_op_diff((x0), 1, -1))
+    TD__CALL(td_op_diff, x0, 1, -1)
 #define TD__diff_2(x0, x1) \
-    (TD__AT, td_op_diff((x0), (x1), -1))
+    TD__CALL(td_op_diff, x0, x1, -1)
 #define TD__diff_3(x0, x1, x2) \
-    (TD__AT, td_op_diff((x0), (x1), (x2)))
+    TD__CALL(td_op_diff, x0, x1, x2)
 #define td_sort(...) TD__PICK_2_5(TD__sort_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__sort_N(...) TD__WRONG("td_sort(self, [dim], [descending], [stable], &indices)")
 #define TD__sort_2(x0, x1) \
-    (TD__AT, td_op_sort((x0), -1, false, false, (x1)))
+    TD__CALL(td_op_sort, x0, -1, false, false, x1)
 #define TD__sort_3(x0, x1, x2) \
-    (TD__AT, td_op_sort((x0), (x1), false, false, (x2)))
+    TD__CALL(td_op_sort, x0, x1, false, false, x2)
 #define TD__sort_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_sort((x0), (x1), (x2), false, (x3)))
+    TD__CALL(td_op_sort, x0, x1, x2, false, x3)
 #define TD__sort_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_sort((x0), (x1), (x2), (x3), (x4)))
+    TD__CALL(td_op_sort, x0, x1, x2, x3, x4)
 #define td_argsort(...) TD__PICK_1_4(TD__argsort_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__argsort_N(...) TD__WRONG("td_argsort(self, [dim], [descending], [stable])")
 #define TD__argsort_1(x0) \
-    (TD__AT, td_op_argsort((x0), -1, false, false))
+    TD__CALL(td_op_argsort, x0, -1, false, false)
 #define TD__argsort_2(x0, x1) \
-    (TD__AT, td_op_argsort((x0), (x1), false, false))
+    TD__CALL(td_op_argsort, x0, x1, false, false)
 #define TD__argsort_3(x0, x1, x2) \
-    (TD__AT, td_op_argsort((x0), (x1), (x2), false))
+    TD__CALL(td_op_argsort, x0, x1, x2, false)
 #define TD__argsort_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_argsort((x0), (x1), (x2), (x3)))
+    TD__CALL(td_op_argsort, x0, x1, x2, x3)
 #define td_topk(...) TD__PICK_3_6(TD__topk_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__topk_N(...) TD__WRONG("td_topk(self, k, [dim], [largest], [sorted], &indices)")
 #define TD__topk_3(x0, x1, x2) \
-    (TD__AT, td_op_topk((x0), (x1), -1, true, true, (x2)))
+    TD__CALL(td_op_topk, x0, x1, -1, true, true, x2)
 #define TD__topk_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_topk((x0), (x1), (x2), true, true, (x3)))
+    TD__CALL(td_op_topk, x0, x1, x2, true, true, x3)
 #define TD__topk_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_topk((x0), (x1), (x2), (x3), true, (x4)))
+    TD__CALL(td_op_topk, x0, x1, x2, x3, true, x4)
 #define TD__topk_6(x0, x1, x2, x3, x4, x5) \
-    (TD__AT, td_op_topk((x0), (x1), (x2), (x3), (x4), (x5)))
+    TD__CALL(td_op_topk, x0, x1, x2, x3, x4, x5)
 #define td_kthvalue(...) TD__PICK_3_5(TD__kthvalue_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__kthvalue_N(...) TD__WRONG("td_kthvalue(self, k, [dim], [keepdim], &indices)")
 #define TD__kthvalue_3(x0, x1, x2) \
-    (TD__AT, td_op_kthvalue((x0), (x1), -1, false, (x2)))
+    TD__CALL(td_op_kthvalue, x0, x1, -1, false, x2)
 #define TD__kthvalue_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_kthvalue((x0), (x1), (x2), false, (x3)))
+    TD__CALL(td_op_kthvalue, x0, x1, x2, false, x3)
 #define TD__kthvalue_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_kthvalue((x0), (x1), (x2), (x3), (x4)))
+    TD__CALL(td_op_kthvalue, x0, x1, x2, x3, x4)
 #define td_median_dim(...) TD__PICK_2_4(TD__median_dim_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__median_dim_N(...) TD__WRONG("td_median_dim(self, [dim], [keepdim], &indices)")
 #define TD__median_dim_2(x0, x1) \
-    (TD__AT, td_op_median_dim((x0), -1, false, (x1)))
+    TD__CALL(td_op_median_dim, x0, -1, false, x1)
 #define TD__median_dim_3(x0, x1, x2) \
-    (TD__AT, td_op_median_dim((x0), (x1), false, (x2)))
+    TD__CALL(td_op_median_dim, x0, x1, false, x2)
 #define TD__median_dim_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_median_dim((x0), (x1), (x2), (x3)))
-#define td_median(x0) \
-    (TD__AT, td_op_median((x0)))
+    TD__CALL(td_op_median_dim, x0, x1, x2, x3)
+#define td_median(...) TD__CALL(td_op_median, __VA_ARGS__)
 #define td_softmax(...) TD__PICK_2_3(TD__softmax_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__softmax_N(...) TD__WRONG("td_softmax(self, dim, [dtype])")
 #define TD__softmax_2(x0, x1) \
-    (TD__AT, td_op_softmax((x0), (x1), TD_DTYPE_NONE))
+    TD__CALL(td_op_softmax, x0, x1, TD_DTYPE_NONE)
 #define TD__softmax_3(x0, x1, x2) \
-    (TD__AT, td_op_softmax((x0), (x1), (x2)))
+    TD__CALL(td_op_softmax, x0, x1, x2)
 #define td_log_softmax(...) TD__PICK_2_3(TD__log_softmax_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__log_softmax_N(...) TD__WRONG("td_log_softmax(self, dim, [dtype])")
 #define TD__log_softmax_2(x0, x1) \
-    (TD__AT, td_op_log_softmax((x0), (x1), TD_DTYPE_NONE))
+    TD__CALL(td_op_log_softmax, x0, x1, TD_DTYPE_NONE)
 #define TD__log_softmax_3(x0, x1, x2) \
-    (TD__AT, td_op_log_softmax((x0), (x1), (x2)))
-#define td__softmax(x0, x1, x2) \
-    (TD__AT, td_op__softmax((x0), (x1), (x2)))
-#define td__log_softmax(x0, x1, x2) \
-    (TD__AT, td_op__log_softmax((x0), (x1), (x2)))
-#define td__softmax_backward_data(x0, x1, x2, x3) \
-    (TD__AT, td_op__softmax_backward_data((x0), (x1), (x2), (x3)))
-#define td__log_softmax_backward_data(x0, x1, x2, x3) \
-    (TD__AT, td_op__log_softmax_backward_data((x0), (x1), (x2), (x3)))
-#define td_mm(x0, x1) \
-    (TD__AT, td_op_mm((x0), (x1)))
-#define td_bmm(x0, x1) \
-    (TD__AT, td_op_bmm((x0), (x1)))
-#define td_mv(x0, x1) \
-    (TD__AT, td_op_mv((x0), (x1)))
-#define td_dot(x0, x1) \
-    (TD__AT, td_op_dot((x0), (x1)))
+    TD__CALL(td_op_log_softmax, x0, x1, x2)
+#define td__softmax(...) TD__CALL(td_op__softmax, __VA_ARGS__)
+#define td__log_softmax(...) TD__CALL(td_op__log_softmax, __VA_ARGS__)
+#define td__softmax_backward_data(...) TD__CALL(td_op__softmax_backward_data, __VA_ARGS__)
+#define td__log_softmax_backward_data(...) TD__CALL(td_op__log_softmax_backward_data, __VA_ARGS__)
+#define td_mm(...) TD__CALL(td_op_mm, __VA_ARGS__)
+#define td_bmm(...) TD__CALL(td_op_bmm, __VA_ARGS__)
+#define td_mv(...) TD__CALL(td_op_mv, __VA_ARGS__)
+#define td_dot(...) TD__CALL(td_op_dot, __VA_ARGS__)
 #define td_addmm(...) TD__PICK_3_5(TD__addmm_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__addmm_N(...) TD__WRONG("td_addmm(self, a, b, [beta], [alpha])")
 #define TD__addmm_3(x0, x1, x2) \
-    (TD__AT, td_op_addmm((x0), (x1), (x2), td_value_int(1), td_value_int(1)))
+    TD__CALL(td_op_addmm, x0, x1, x2, td_value_int(1), td_value_int(1))
 #define TD__addmm_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_addmm((x0), (x1), (x2), TD_V(x3), td_value_int(1)))
+    TD__CALL(td_op_addmm, x0, x1, x2, TD_V(x3), td_value_int(1))
 #define TD__addmm_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_addmm((x0), (x1), (x2), TD_V(x3), TD_V(x4)))
+    TD__CALL(td_op_addmm, x0, x1, x2, TD_V(x3), TD_V(x4))
 #define td_addmm_(...) TD__PICK_3_5(TD__addmm__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__addmm__N(...) TD__WRONG("td_addmm_(self, a, b, [beta], [alpha])")
 #define TD__addmm__3(x0, x1, x2) \
-    (TD__AT, td_op_addmm_((x0), (x1), (x2), td_value_int(1), td_value_int(1)))
+    TD__CALL(td_op_addmm_, x0, x1, x2, td_value_int(1), td_value_int(1))
 #define TD__addmm__4(x0, x1, x2, x3) \
-    (TD__AT, td_op_addmm_((x0), (x1), (x2), TD_V(x3), td_value_int(1)))
+    TD__CALL(td_op_addmm_, x0, x1, x2, TD_V(x3), td_value_int(1))
 #define TD__addmm__5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_addmm_((x0), (x1), (x2), TD_V(x3), TD_V(x4)))
+    TD__CALL(td_op_addmm_, x0, x1, x2, TD_V(x3), TD_V(x4))
 #define td_baddbmm(...) TD__PICK_3_5(TD__baddbmm_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__baddbmm_N(...) TD__WRONG("td_baddbmm(self, a, b, [beta], [alpha])")
 #define TD__baddbmm_3(x0, x1, x2) \
-    (TD__AT, td_op_baddbmm((x0), (x1), (x2), td_value_int(1), td_value_int(1)))
+    TD__CALL(td_op_baddbmm, x0, x1, x2, td_value_int(1), td_value_int(1))
 #define TD__baddbmm_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_baddbmm((x0), (x1), (x2), TD_V(x3), td_value_int(1)))
+    TD__CALL(td_op_baddbmm, x0, x1, x2, TD_V(x3), td_value_int(1))
 #define TD__baddbmm_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_baddbmm((x0), (x1), (x2), TD_V(x3), TD_V(x4)))
+    TD__CALL(td_op_baddbmm, x0, x1, x2, TD_V(x3), TD_V(x4))
 #define td_baddbmm_(...) TD__PICK_3_5(TD__baddbmm__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__baddbmm__N(...) TD__WRONG("td_baddbmm_(self, a, b, [beta], [alpha])")
 #define TD__baddbmm__3(x0, x1, x2) \
-    (TD__AT, td_op_baddbmm_((x0), (x1), (x2), td_value_int(1), td_value_int(1)))
+    TD__CALL(td_op_baddbmm_, x0, x1, x2, td_value_int(1), td_value_int(1))
 #define TD__baddbmm__4(x0, x1, x2, x3) \
-    (TD__AT, td_op_baddbmm_((x0), (x1), (x2), TD_V(x3), td_value_int(1)))
+    TD__CALL(td_op_baddbmm_, x0, x1, x2, TD_V(x3), td_value_int(1))
 #define TD__baddbmm__5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_baddbmm_((x0), (x1), (x2), TD_V(x3), TD_V(x4)))
+    TD__CALL(td_op_baddbmm_, x0, x1, x2, TD_V(x3), TD_V(x4))
 #define td_addmv(...) TD__PICK_3_5(TD__addmv_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__addmv_N(...) TD__WRONG("td_addmv(self, a, v, [beta], [alpha])")
 #define TD__addmv_3(x0, x1, x2) \
-    (TD__AT, td_op_addmv((x0), (x1), (x2), td_value_int(1), td_value_int(1)))
+    TD__CALL(td_op_addmv, x0, x1, x2, td_value_int(1), td_value_int(1))
 #define TD__addmv_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_addmv((x0), (x1), (x2), TD_V(x3), td_value_int(1)))
+    TD__CALL(td_op_addmv, x0, x1, x2, TD_V(x3), td_value_int(1))
 #define TD__addmv_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_addmv((x0), (x1), (x2), TD_V(x3), TD_V(x4)))
+    TD__CALL(td_op_addmv, x0, x1, x2, TD_V(x3), TD_V(x4))
 #define td_addmv_(...) TD__PICK_3_5(TD__addmv__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__addmv__N(...) TD__WRONG("td_addmv_(self, a, v, [beta], [alpha])")
 #define TD__addmv__3(x0, x1, x2) \
-    (TD__AT, td_op_addmv_((x0), (x1), (x2), td_value_int(1), td_value_int(1)))
+    TD__CALL(td_op_addmv_, x0, x1, x2, td_value_int(1), td_value_int(1))
 #define TD__addmv__4(x0, x1, x2, x3) \
-    (TD__AT, td_op_addmv_((x0), (x1), (x2), TD_V(x3), td_value_int(1)))
+    TD__CALL(td_op_addmv_, x0, x1, x2, TD_V(x3), td_value_int(1))
 #define TD__addmv__5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_addmv_((x0), (x1), (x2), TD_V(x3), TD_V(x4)))
-#define td_outer(x0, x1) \
-    (TD__AT, td_op_outer((x0), (x1)))
-#define td_matmul(x0, x1) \
-    (TD__AT, td_op_matmul((x0), (x1)))
+    TD__CALL(td_op_addmv_, x0, x1, x2, TD_V(x3), TD_V(x4))
+#define td_outer(...) TD__CALL(td_op_outer, __VA_ARGS__)
+#define td_matmul(...) TD__CALL(td_op_matmul, __VA_ARGS__)
 #define td_linear(...) TD__PICK_2_3(TD__linear_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__linear_N(...) TD__WRONG("td_linear(input, weight, [bias])")
 #define TD__linear_2(x0, x1) \
-    (TD__AT, td_op_linear((x0), (x1), NULL))
+    TD__CALL(td_op_linear, x0, x1, NULL)
 #define TD__linear_3(x0, x1, x2) \
-    (TD__AT, td_op_linear((x0), (x1), (x2)))
-typedef struct td__in_einsum {
-    const char *equation;
-    td_tensors tensors;
-    char end TD_0;
-} td__in_einsum;
-static inline td_tensor *td__list_einsum(td__in_einsum in) {
-    return td_op_einsum(in.equation, in.tensors);
-}
-#define td_einsum(...) (TD__AT, td__list_einsum(TD__IN(td__in_einsum, __VA_ARGS__)))
-#define td_view(x0, x1) \
-    (TD__AT, td_op_view((x0), (x1)))
-#define td_view_dtype(x0, x1) \
-    (TD__AT, td_op_view_dtype((x0), (x1)))
-#define td_view_as(x0, x1) \
-    (TD__AT, td_op_view_as((x0), (x1)))
-#define td_reshape(x0, x1) \
-    (TD__AT, td_op_reshape((x0), (x1)))
-#define td_reshape_as(x0, x1) \
-    (TD__AT, td_op_reshape_as((x0), (x1)))
+    TD__CALL(td_op_linear, x0, x1, x2)
+#define td_einsum(...) TD__CALL(td_op_einsum, __VA_ARGS__)
+#define td_view(...) TD__CALL(td_op_view, __VA_ARGS__)
+#define td_view_dtype(...) TD__CALL(td_op_view_dtype, __VA_ARGS__)
+#define td_view_as(...) TD__CALL(td_op_view_as, __VA_ARGS__)
+#define td_reshape(...) TD__CALL(td_op_reshape, __VA_ARGS__)
+#define td_reshape_as(...) TD__CALL(td_op_reshape_as, __VA_ARGS__)
 #define td_flatten(...) TD__PICK_1_3(TD__flatten_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__flatten_N(...) TD__WRONG("td_flatten(self, [start_dim], [end_dim])")
 #define TD__flatten_1(x0) \
-    (TD__AT, td_op_flatten((x0), 0, -1))
+    TD__CALL(td_op_flatten, x0, 0, -1)
 #define TD__flatten_2(x0, x1) \
-    (TD__AT, td_op_flatten((x0), (x1), -1))
+    TD__CALL(td_op_flatten, x0, x1, -1)
 #define TD__flatten_3(x0, x1, x2) \
-    (TD__AT, td_op_flatten((x0), (x1), (x2)))
-#define td_unflatten(x0, x1, x2) \
-    (TD__AT, td_op_unflatten((x0), (x1), (x2)))
-#define td_ravel(x0) \
-    (TD__AT, td_op_ravel((x0)))
-#define td_expand(x0, x1) \
-    (TD__AT, td_op_expand((x0), (x1)))
-#define td_expand_as(x0, x1) \
-    (TD__AT, td_op_expand_as((x0), (x1)))
-#define td_squeeze(x0) \
-    (TD__AT, td_op_squeeze((x0)))
-#define td_squeeze_dim(x0, x1) \
-    (TD__AT, td_op_squeeze_dim((x0), (x1)))
-#define td_squeeze_dims(x0, x1) \
-    (TD__AT, td_op_squeeze_dims((x0), (x1)))
-#define td_unsqueeze(x0, x1) \
-    (TD__AT, td_op_unsqueeze((x0), (x1)))
-#define td_transpose(x0, x1, x2) \
-    (TD__AT, td_op_transpose((x0), (x1), (x2)))
-#define td_t(x0) \
-    (TD__AT, td_op_t((x0)))
-#define td_permute(x0, x1) \
-    (TD__AT, td_op_permute((x0), (x1)))
-#define td_movedim(x0, x1, x2) \
-    (TD__AT, td_op_movedim((x0), (x1), (x2)))
-#define td_swapaxes(x0, x1, x2) \
-    (TD__AT, td_op_swapaxes((x0), (x1), (x2)))
-#define td_select(x0, x1, x2) \
-    (TD__AT, td_op_select((x0), (x1), (x2)))
+    TD__CALL(td_op_flatten, x0, x1, x2)
+#define td_unflatten(...) TD__CALL(td_op_unflatten, __VA_ARGS__)
+#define td_ravel(...) TD__CALL(td_op_ravel, __VA_ARGS__)
+#define td_expand(...) TD__CALL(td_op_expand, __VA_ARGS__)
+#define td_expand_as(...) TD__CALL(td_op_expand_as, __VA_ARGS__)
+#define td_squeeze(...) TD__CALL(td_op_squeeze, __VA_ARGS__)
+#define td_squeeze_dim(...) TD__CALL(td_op_squeeze_dim, __VA_ARGS__)
+#define td_squeeze_dims(...) TD__CALL(td_op_squeeze_dims, __VA_ARGS__)
+#define td_unsqueeze(...) TD__CALL(td_op_unsqueeze, __VA_ARGS__)
+#define td_transpose(...) TD__CALL(td_op_transpose, __VA_ARGS__)
+#define td_t(...) TD__CALL(td_op_t, __VA_ARGS__)
+#define td_permute(...) TD__CALL(td_op_permute, __VA_ARGS__)
+#define td_movedim(...) TD__CALL(td_op_movedim, __VA_ARGS__)
+#define td_swapaxes(...) TD__CALL(td_op_swapaxes, __VA_ARGS__)
+#define td_select(...) TD__CALL(td_op_select, __VA_ARGS__)
 #define td_slice(...) TD__PICK_1_5(TD__slice_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__slice_N(...) TD__WRONG("td_slice(self, [dim], [start], [end], [step])")
 #define TD__slice_1(x0) \
-    (TD__AT, td_op_slice((x0), 0, TD_NONE, TD_NONE, 1))
+    TD__CALL(td_op_slice, x0, 0, TD_NONE, TD_NONE, 1)
 #define TD__slice_2(x0, x1) \
-    (TD__AT, td_op_slice((x0), (x1), TD_NONE, TD_NONE, 1))
+    TD__CALL(td_op_slice, x0, x1, TD_NONE, TD_NONE, 1)
 #define TD__slice_3(x0, x1, x2) \
-    (TD__AT, td_op_slice((x0), (x1), TD_V(x2), TD_NONE, 1))
+    TD__CALL(td_op_slice, x0, x1, TD_V(x2), TD_NONE, 1)
 #define TD__slice_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_slice((x0), (x1), TD_V(x2), TD_V(x3), 1))
+    TD__CALL(td_op_slice, x0, x1, TD_V(x2), TD_V(x3), 1)
 #define TD__slice_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_slice((x0), (x1), TD_V(x2), TD_V(x3), (x4)))
-#define td_narrow(x0, x1, x2, x3) \
-    (TD__AT, td_op_narrow((x0), (x1), (x2), (x3)))
+    TD__CALL(td_op_slice, x0, x1, TD_V(x2), TD_V(x3), x4)
+#define td_narrow(...) TD__CALL(td_op_narrow, __VA_ARGS__)
 #define td_split(...) TD__PICK_4_5(TD__split_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__split_N(...) TD__WRONG("td_split(self, split_size, [dim], out, cap)")
 #define TD__split_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_split((x0), (x1), 0, (x2), (x3)))
+    TD__CALL(td_op_split, x0, x1, 0, x2, x3)
 #define TD__split_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_split((x0), (x1), (x2), (x3), (x4)))
+    TD__CALL(td_op_split, x0, x1, x2, x3, x4)
 #define td_split_with_sizes(...) TD__PICK_4_5(TD__split_with_sizes_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__split_with_sizes_N(...) TD__WRONG("td_split_with_sizes(self, split_sizes, [dim], out, cap)")
 #define TD__split_with_sizes_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_split_with_sizes((x0), (x1), 0, (x2), (x3)))
+    TD__CALL(td_op_split_with_sizes, x0, x1, 0, x2, x3)
 #define TD__split_with_sizes_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_split_with_sizes((x0), (x1), (x2), (x3), (x4)))
+    TD__CALL(td_op_split_with_sizes, x0, x1, x2, x3, x4)
 #define td_chunk(...) TD__PICK_4_5(TD__chunk_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__chunk_N(...) TD__WRONG("td_chunk(self, chunks, [dim], out, cap)")
 #define TD__chunk_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_chunk((x0), (x1), 0, (x2), (x3)))
+    TD__CALL(td_op_chunk, x0, x1, 0, x2, x3)
 #define TD__chunk_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_chunk((x0), (x1), (x2), (x3), (x4)))
+    TD__CALL(td_op_chunk, x0, x1, x2, x3, x4)
 #define td_unbind(...) TD__PICK_3_4(TD__unbind_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__unbind_N(...) TD__WRONG("td_unbind(self, [dim], out, cap)")
 #define TD__unbind_3(x0, x1, x2) \
-    (TD__AT, td_op_unbind((x0), 0, (x1), (x2)))
+    TD__CALL(td_op_unbind, x0, 0, x1, x2)
 #define TD__unbind_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_unbind((x0), (x1), (x2), (x3)))
+    TD__CALL(td_op_unbind, x0, x1, x2, x3)
 #define td_diagonal(...) TD__PICK_1_4(TD__diagonal_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__diagonal_N(...) TD__WRONG("td_diagonal(self, [offset], [dim1], [dim2])")
 #define TD__diagonal_1(x0) \
-    (TD__AT, td_op_diagonal((x0), 0, 0, 1))
+    TD__CALL(td_op_diagonal, x0, 0, 0, 1)
 #define TD__diagonal_2(x0, x1) \
-    (TD__AT, td_op_diagonal((x0), (x1), 0, 1))
+    TD__CALL(td_op_diagonal, x0, x1, 0, 1)
 #define TD__diagonal_3(x0, x1, x2) \
-    (TD__AT, td_op_diagonal((x0), (x1), (x2), 1))
+    TD__CALL(td_op_diagonal, x0, x1, x2, 1)
 #define TD__diagonal_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_diagonal((x0), (x1), (x2), (x3)))
-#define td_unfold(x0, x1, x2, x3) \
-    (TD__AT, td_op_unfold((x0), (x1), (x2), (x3)))
+    TD__CALL(td_op_diagonal, x0, x1, x2, x3)
+#define td_unfold(...) TD__CALL(td_op_unfold, __VA_ARGS__)
 #define td_as_strided(...) TD__PICK_3_4(TD__as_strided_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__as_strided_N(...) TD__WRONG("td_as_strided(self, size, stride, [storage_offset])")
 #define TD__as_strided_3(x0, x1, x2) \
-    (TD__AT, td_op_as_strided((x0), (x1), (x2), TD_NONE))
+    TD__CALL(td_op_as_strided, x0, x1, x2, TD_NONE)
 #define TD__as_strided_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_as_strided((x0), (x1), (x2), TD_V(x3)))
-#define td_alias(x0) \
-    (TD__AT, td_op_alias((x0)))
-#define td_detach(x0) \
-    (TD__AT, td_op_detach((x0)))
-#define td_t_(x0) \
-    (TD__AT, td_op_t_((x0)))
-#define td_transpose_(x0, x1, x2) \
-    (TD__AT, td_op_transpose_((x0), (x1), (x2)))
-#define td_squeeze_(x0) \
-    (TD__AT, td_op_squeeze_((x0)))
-#define td_squeeze_dim_(x0, x1) \
-    (TD__AT, td_op_squeeze_dim_((x0), (x1)))
-#define td_squeeze_dims_(x0, x1) \
-    (TD__AT, td_op_squeeze_dims_((x0), (x1)))
-#define td_unsqueeze_(x0, x1) \
-    (TD__AT, td_op_unsqueeze_((x0), (x1)))
+    TD__CALL(td_op_as_strided, x0, x1, x2, TD_V(x3))
+#define td_alias(...) TD__CALL(td_op_alias, __VA_ARGS__)
+#define td_detach(...) TD__CALL(td_op_detach, __VA_ARGS__)
+#define td_t_(...) TD__CALL(td_op_t_, __VA_ARGS__)
+#define td_transpose_(...) TD__CALL(td_op_transpose_, __VA_ARGS__)
+#define td_squeeze_(...) TD__CALL(td_op_squeeze_, __VA_ARGS__)
+#define td_squeeze_dim_(...) TD__CALL(td_op_squeeze_dim_, __VA_ARGS__)
+#define td_squeeze_dims_(...) TD__CALL(td_op_squeeze_dims_, __VA_ARGS__)
+#define td_unsqueeze_(...) TD__CALL(td_op_unsqueeze_, __VA_ARGS__)
 #define td_as_strided_(...) TD__PICK_3_4(TD__as_strided__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__as_strided__N(...) TD__WRONG("td_as_strided_(self, size, stride, [storage_offset])")
 #define TD__as_strided__3(x0, x1, x2) \
-    (TD__AT, td_op_as_strided_((x0), (x1), (x2), TD_NONE))
+    TD__CALL(td_op_as_strided_, x0, x1, x2, TD_NONE)
 #define TD__as_strided__4(x0, x1, x2, x3) \
-    (TD__AT, td_op_as_strided_((x0), (x1), (x2), TD_V(x3)))
-#define td_resize_(x0, x1) \
-    (TD__AT, td_op_resize_((x0), (x1)))
+    TD__CALL(td_op_as_strided_, x0, x1, x2, TD_V(x3))
+#define td_resize_(...) TD__CALL(td_op_resize_, __VA_ARGS__)
 #define td_set_(...) TD__PICK_2_5(TD__set__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__set__N(...) TD__WRONG("td_set_(self, source, [storage_offset], [size], [stride])")
 #define TD__set__2(x0, x1) \
-    (TD__AT, td_op_set_((x0), (x1), TD_NONE, TD_ALL, TD_ALL))
+    TD__CALL(td_op_set_, x0, x1, TD_NONE, TD_ALL, TD_ALL)
 #define TD__set__3(x0, x1, x2) \
-    (TD__AT, td_op_set_((x0), (x1), TD_V(x2), TD_ALL, TD_ALL))
+    TD__CALL(td_op_set_, x0, x1, TD_V(x2), TD_ALL, TD_ALL)
 #define TD__set__4(x0, x1, x2, x3) \
-    (TD__AT, td_op_set_((x0), (x1), TD_V(x2), (x3), TD_ALL))
+    TD__CALL(td_op_set_, x0, x1, TD_V(x2), x3, TD_ALL)
 #define TD__set__5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_set_((x0), (x1), TD_V(x2), (x3), (x4)))
+    TD__CALL(td_op_set_, x0, x1, TD_V(x2), x3, x4)
 #define td_clone(...) TD__PICK_1_2(TD__clone_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__clone_N(...) TD__WRONG("td_clone(self, [contiguous])")
 #define TD__clone_1(x0) \
-    (TD__AT, td_op_clone((x0), false))
+    TD__CALL(td_op_clone, x0, false)
 #define TD__clone_2(x0, x1) \
-    (TD__AT, td_op_clone((x0), (x1)))
-#define td_contiguous(x0) \
-    (TD__AT, td_op_contiguous((x0)))
+    TD__CALL(td_op_clone, x0, x1)
+#define td_contiguous(...) TD__CALL(td_op_contiguous, __VA_ARGS__)
 #define td_to(...) TD__PICK_2_3(TD__to_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__to_N(...) TD__WRONG("td_to(self, dtype, [copy])")
 #define TD__to_2(x0, x1) \
-    (TD__AT, td_op_to((x0), (x1), false))
+    TD__CALL(td_op_to, x0, x1, false)
 #define TD__to_3(x0, x1, x2) \
-    (TD__AT, td_op_to((x0), (x1), (x2)))
+    TD__CALL(td_op_to, x0, x1, x2)
 #define td_copy(...) TD__PICK_2_3(TD__copy_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__copy_N(...) TD__WRONG("td_copy(self, src, [non_blocking])")
 #define TD__copy_2(x0, x1) \
-    (TD__AT, td_op_copy((x0), (x1), false))
+    TD__CALL(td_op_copy, x0, x1, false)
 #define TD__copy_3(x0, x1, x2) \
-    (TD__AT, td_op_copy((x0), (x1), (x2)))
+    TD__CALL(td_op_copy, x0, x1, x2)
 #define td_copy_(...) TD__PICK_2_3(TD__copy__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__copy__N(...) TD__WRONG("td_copy_(self, src, [non_blocking])")
 #define TD__copy__2(x0, x1) \
-    (TD__AT, td_op_copy_((x0), (x1), false))
+    TD__CALL(td_op_copy_, x0, x1, false)
 #define TD__copy__3(x0, x1, x2) \
-    (TD__AT, td_op_copy_((x0), (x1), (x2)))
+    TD__CALL(td_op_copy_, x0, x1, x2)
 #define td_fill(x0, x1) \
-    (TD__AT, td_op_fill((x0), TD_V(x1)))
+    TD__CALL(td_op_fill, x0, TD_V(x1))
 #define td_fill_(x0, x1) \
-    (TD__AT, td_op_fill_((x0), TD_V(x1)))
-#define td_zero(x0) \
-    (TD__AT, td_op_zero((x0)))
-#define td_zero_(x0) \
-    (TD__AT, td_op_zero_((x0)))
-typedef struct td__in_cat {
-    td_tensors tensors;
-    int64_t dim TD_0;
-    char end TD_0;
-} td__in_cat;
-static inline td_tensor *td__list_cat(td__in_cat in) {
-    return td_op_cat(in.tensors, in.dim);
-}
-#define td_cat(...) (TD__AT, td__list_cat(TD__IN(td__in_cat, __VA_ARGS__)))
-typedef struct td__in_stack {
-    td_tensors tensors;
-    int64_t dim TD_0;
-    char end TD_0;
-} td__in_stack;
-static inline td_tensor *td__list_stack(td__in_stack in) {
-    return td_op_stack(in.tensors, in.dim);
-}
-#define td_stack(...) (TD__AT, td__list_stack(TD__IN(td__in_stack, __VA_ARGS__)))
-#define td_repeat(x0, x1) \
-    (TD__AT, td_op_repeat((x0), (x1)))
-#define td_tile(x0, x1) \
-    (TD__AT, td_op_tile((x0), (x1)))
-#define td_flip(x0, x1) \
-    (TD__AT, td_op_flip((x0), (x1)))
+    TD__CALL(td_op_fill_, x0, TD_V(x1))
+#define td_zero(...) TD__CALL(td_op_zero, __VA_ARGS__)
+#define td_zero_(...) TD__CALL(td_op_zero_, __VA_ARGS__)
+#define td_cat(...) TD__PICK_1_2(TD__cat_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__cat_N(...) TD__WRONG("td_cat(tensors, [dim])")
+#define TD__cat_1(x0) \
+    TD__CALL(td_op_cat, x0, 0)
+#define TD__cat_2(x0, x1) \
+    TD__CALL(td_op_cat, x0, x1)
+#define td_stack(...) TD__PICK_1_2(TD__stack_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__stack_N(...) TD__WRONG("td_stack(tensors, [dim])")
+#define TD__stack_1(x0) \
+    TD__CALL(td_op_stack, x0, 0)
+#define TD__stack_2(x0, x1) \
+    TD__CALL(td_op_stack, x0, x1)
+#define td_repeat(...) TD__CALL(td_op_repeat, __VA_ARGS__)
+#define td_tile(...) TD__CALL(td_op_tile, __VA_ARGS__)
+#define td_flip(...) TD__CALL(td_op_flip, __VA_ARGS__)
 #define td_roll(...) TD__PICK_2_3(TD__roll_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__roll_N(...) TD__WRONG("td_roll(self, shifts, [dims])")
 #define TD__roll_2(x0, x1) \
-    (TD__AT, td_op_roll((x0), (x1), TD_SHAPE()))
+    TD__CALL(td_op_roll, x0, x1, TD_SHAPE())
 #define TD__roll_3(x0, x1, x2) \
-    (TD__AT, td_op_roll((x0), (x1), (x2)))
+    TD__CALL(td_op_roll, x0, x1, x2)
 #define td_constant_pad_nd(...) TD__PICK_2_3(TD__constant_pad_nd_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__constant_pad_nd_N(...) TD__WRONG("td_constant_pad_nd(self, pad, [value])")
 #define TD__constant_pad_nd_2(x0, x1) \
-    (TD__AT, td_op_constant_pad_nd((x0), (x1), td_value_int(0)))
+    TD__CALL(td_op_constant_pad_nd, x0, x1, td_value_int(0))
 #define TD__constant_pad_nd_3(x0, x1, x2) \
-    (TD__AT, td_op_constant_pad_nd((x0), (x1), TD_V(x2)))
+    TD__CALL(td_op_constant_pad_nd, x0, x1, TD_V(x2))
 #define td_pad(...) TD__PICK_2_4(TD__pad_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__pad_N(...) TD__WRONG("td_pad(self, pad, [mode], [value])")
 #define TD__pad_2(x0, x1) \
-    (TD__AT, td_op_pad((x0), (x1), "constant", TD_NONE))
+    TD__CALL(td_op_pad, x0, x1, "constant", TD_NONE)
 #define TD__pad_3(x0, x1, x2) \
-    (TD__AT, td_op_pad((x0), (x1), (x2), TD_NONE))
+    TD__CALL(td_op_pad, x0, x1, x2, TD_NONE)
 #define TD__pad_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_pad((x0), (x1), (x2), TD_V(x3)))
+    TD__CALL(td_op_pad, x0, x1, x2, TD_V(x3))
 #define td_tril(...) TD__PICK_1_2(TD__tril_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__tril_N(...) TD__WRONG("td_tril(self, [diagonal])")
 #define TD__tril_1(x0) \
-    (TD__AT, td_op_tril((x0), 0))
+    TD__CALL(td_op_tril, x0, 0)
 #define TD__tril_2(x0, x1) \
-    (TD__AT, td_op_tril((x0), (x1)))
+    TD__CALL(td_op_tril, x0, x1)
 #define td_tril_(...) TD__PICK_1_2(TD__tril__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__tril__N(...) TD__WRONG("td_tril_(self, [diagonal])")
 #define TD__tril__1(x0) \
-    (TD__AT, td_op_tril_((x0), 0))
+    TD__CALL(td_op_tril_, x0, 0)
 #define TD__tril__2(x0, x1) \
-    (TD__AT, td_op_tril_((x0), (x1)))
+    TD__CALL(td_op_tril_, x0, x1)
 #define td_triu(...) TD__PICK_1_2(TD__triu_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__triu_N(...) TD__WRONG("td_triu(self, [diagonal])")
 #define TD__triu_1(x0) \
-    (TD__AT, td_op_triu((x0), 0))
+    TD__CALL(td_op_triu, x0, 0)
 #define TD__triu_2(x0, x1) \
-    (TD__AT, td_op_triu((x0), (x1)))
+    TD__CALL(td_op_triu, x0, x1)
 #define td_triu_(...) TD__PICK_1_2(TD__triu__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__triu__N(...) TD__WRONG("td_triu_(self, [diagonal])")
 #define TD__triu__1(x0) \
-    (TD__AT, td_op_triu_((x0), 0))
+    TD__CALL(td_op_triu_, x0, 0)
 #define TD__triu__2(x0, x1) \
-    (TD__AT, td_op_triu_((x0), (x1)))
-#define td_select_scatter(x0, x1, x2, x3) \
-    (TD__AT, td_op_select_scatter((x0), (x1), (x2), (x3)))
+    TD__CALL(td_op_triu_, x0, x1)
+#define td_select_scatter(...) TD__CALL(td_op_select_scatter, __VA_ARGS__)
 #define td_slice_scatter(...) TD__PICK_2_6(TD__slice_scatter_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__slice_scatter_N(...) TD__WRONG("td_slice_scatter(self, src, [dim], [start], [end], [step])")
 #define TD__slice_scatter_2(x0, x1) \
-    (TD__AT, td_op_slice_scatter((x0), (x1), 0, TD_NONE, TD_NONE, 1))
+    TD__CALL(td_op_slice_scatter, x0, x1, 0, TD_NONE, TD_NONE, 1)
 #define TD__slice_scatter_3(x0, x1, x2) \
-    (TD__AT, td_op_slice_scatter((x0), (x1), (x2), TD_NONE, TD_NONE, 1))
+    TD__CALL(td_op_slice_scatter, x0, x1, x2, TD_NONE, TD_NONE, 1)
 #define TD__slice_scatter_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_slice_scatter((x0), (x1), (x2), TD_V(x3), TD_NONE, 1))
+    TD__CALL(td_op_slice_scatter, x0, x1, x2, TD_V(x3), TD_NONE, 1)
 #define TD__slice_scatter_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_slice_scatter((x0), (x1), (x2), TD_V(x3), TD_V(x4), 1))
+    TD__CALL(td_op_slice_scatter, x0, x1, x2, TD_V(x3), TD_V(x4), 1)
 #define TD__slice_scatter_6(x0, x1, x2, x3, x4, x5) \
-    (TD__AT, td_op_slice_scatter((x0), (x1), (x2), TD_V(x3), TD_V(x4), (x5)))
+    TD__CALL(td_op_slice_scatter, x0, x1, x2, TD_V(x3), TD_V(x4), x5)
 #define td_diagonal_scatter(...) TD__PICK_2_5(TD__diagonal_scatter_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__diagonal_scatter_N(...) TD__WRONG("td_diagonal_scatter(self, src, [offset], [dim1], [dim2])")
 #define TD__diagonal_scatter_2(x0, x1) \
-    (TD__AT, td_op_diagonal_scatter((x0), (x1), 0, 0, 1))
+    TD__CALL(td_op_diagonal_scatter, x0, x1, 0, 0, 1)
 #define TD__diagonal_scatter_3(x0, x1, x2) \
-    (TD__AT, td_op_diagonal_scatter((x0), (x1), (x2), 0, 1))
+    TD__CALL(td_op_diagonal_scatter, x0, x1, x2, 0, 1)
 #define TD__diagonal_scatter_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_diagonal_scatter((x0), (x1), (x2), (x3), 1))
+    TD__CALL(td_op_diagonal_scatter, x0, x1, x2, x3, 1)
 #define TD__diagonal_scatter_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_diagonal_scatter((x0), (x1), (x2), (x3), (x4)))
+    TD__CALL(td_op_diagonal_scatter, x0, x1, x2, x3, x4)
 #define td_as_strided_scatter(...) TD__PICK_4_5(TD__as_strided_scatter_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__as_strided_scatter_N(...) TD__WRONG("td_as_strided_scatter(self, src, size, stride, [storage_offset])")
 #define TD__as_strided_scatter_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_as_strided_scatter((x0), (x1), (x2), (x3), TD_NONE))
+    TD__CALL(td_op_as_strided_scatter, x0, x1, x2, x3, TD_NONE)
 #define TD__as_strided_scatter_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_as_strided_scatter((x0), (x1), (x2), (x3), TD_V(x4)))
-#define td_gather(x0, x1, x2) \
-    (TD__AT, td_op_gather((x0), (x1), (x2)))
-#define td_scatter(x0, x1, x2, x3) \
-    (TD__AT, td_op_scatter((x0), (x1), (x2), (x3)))
-#define td_scatter_(x0, x1, x2, x3) \
-    (TD__AT, td_op_scatter_((x0), (x1), (x2), (x3)))
+    TD__CALL(td_op_as_strided_scatter, x0, x1, x2, x3, TD_V(x4))
+#define td_gather(...) TD__CALL(td_op_gather, __VA_ARGS__)
+#define td_scatter(...) TD__CALL(td_op_scatter, __VA_ARGS__)
+#define td_scatter_(...) TD__CALL(td_op_scatter_, __VA_ARGS__)
 #define td_scatter_value(x0, x1, x2, x3) \
-    (TD__AT, td_op_scatter_value((x0), (x1), (x2), TD_V(x3)))
+    TD__CALL(td_op_scatter_value, x0, x1, x2, TD_V(x3))
 #define td_scatter_value_(x0, x1, x2, x3) \
-    (TD__AT, td_op_scatter_value_((x0), (x1), (x2), TD_V(x3)))
-#define td_scatter_add(x0, x1, x2, x3) \
-    (TD__AT, td_op_scatter_add((x0), (x1), (x2), (x3)))
-#define td_scatter_add_(x0, x1, x2, x3) \
-    (TD__AT, td_op_scatter_add_((x0), (x1), (x2), (x3)))
+    TD__CALL(td_op_scatter_value_, x0, x1, x2, TD_V(x3))
+#define td_scatter_add(...) TD__CALL(td_op_scatter_add, __VA_ARGS__)
+#define td_scatter_add_(...) TD__CALL(td_op_scatter_add_, __VA_ARGS__)
 #define td_scatter_reduce(...) TD__PICK_5_6(TD__scatter_reduce_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__scatter_reduce_N(...) TD__WRONG("td_scatter_reduce(self, dim, index, src, reduce, [include_self])")
 #define TD__scatter_reduce_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_scatter_reduce((x0), (x1), (x2), (x3), (x4), true))
+    TD__CALL(td_op_scatter_reduce, x0, x1, x2, x3, x4, true)
 #define TD__scatter_reduce_6(x0, x1, x2, x3, x4, x5) \
-    (TD__AT, td_op_scatter_reduce((x0), (x1), (x2), (x3), (x4), (x5)))
+    TD__CALL(td_op_scatter_reduce, x0, x1, x2, x3, x4, x5)
 #define td_scatter_reduce_(...) TD__PICK_5_6(TD__scatter_reduce__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__scatter_reduce__N(...) TD__WRONG("td_scatter_reduce_(self, dim, index, src, reduce, [include_self])")
 #define TD__scatter_reduce__5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_scatter_reduce_((x0), (x1), (x2), (x3), (x4), true))
+    TD__CALL(td_op_scatter_reduce_, x0, x1, x2, x3, x4, true)
 #define TD__scatter_reduce__6(x0, x1, x2, x3, x4, x5) \
-    (TD__AT, td_op_scatter_reduce_((x0), (x1), (x2), (x3), (x4), (x5)))
+    TD__CALL(td_op_scatter_reduce_, x0, x1, x2, x3, x4, x5)
 #define td_take_along_dim(...) TD__PICK_2_3(TD__take_along_dim_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__take_along_dim_N(...) TD__WRONG("td_take_along_dim(self, indices, [dim])")
 #define TD__take_along_dim_2(x0, x1) \
-    (TD__AT, td_op_take_along_dim((x0), (x1), TD_NONE))
+    TD__CALL(td_op_take_along_dim, x0, x1, TD_NONE)
 #define TD__take_along_dim_3(x0, x1, x2) \
-    (TD__AT, td_op_take_along_dim((x0), (x1), TD_V(x2)))
-#define td_index_select(x0, x1, x2) \
-    (TD__AT, td_op_index_select((x0), (x1), (x2)))
+    TD__CALL(td_op_take_along_dim, x0, x1, TD_V(x2))
+#define td_index_select(...) TD__CALL(td_op_index_select, __VA_ARGS__)
 #define td_index_add(...) TD__PICK_4_5(TD__index_add_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__index_add_N(...) TD__WRONG("td_index_add(self, dim, index, source, [alpha])")
 #define TD__index_add_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_index_add((x0), (x1), (x2), (x3), td_value_int(1)))
+    TD__CALL(td_op_index_add, x0, x1, x2, x3, td_value_int(1))
 #define TD__index_add_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_index_add((x0), (x1), (x2), (x3), TD_V(x4)))
+    TD__CALL(td_op_index_add, x0, x1, x2, x3, TD_V(x4))
 #define td_index_add_(...) TD__PICK_4_5(TD__index_add__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__index_add__N(...) TD__WRONG("td_index_add_(self, dim, index, source, [alpha])")
 #define TD__index_add__4(x0, x1, x2, x3) \
-    (TD__AT, td_op_index_add_((x0), (x1), (x2), (x3), td_value_int(1)))
+    TD__CALL(td_op_index_add_, x0, x1, x2, x3, td_value_int(1))
 #define TD__index_add__5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_index_add_((x0), (x1), (x2), (x3), TD_V(x4)))
-#define td_index_copy(x0, x1, x2, x3) \
-    (TD__AT, td_op_index_copy((x0), (x1), (x2), (x3)))
-#define td_index_copy_(x0, x1, x2, x3) \
-    (TD__AT, td_op_index_copy_((x0), (x1), (x2), (x3)))
+    TD__CALL(td_op_index_add_, x0, x1, x2, x3, TD_V(x4))
+#define td_index_copy(...) TD__CALL(td_op_index_copy, __VA_ARGS__)
+#define td_index_copy_(...) TD__CALL(td_op_index_copy_, __VA_ARGS__)
 #define td_index_fill(x0, x1, x2, x3) \
-    (TD__AT, td_op_index_fill((x0), (x1), (x2), TD_V(x3)))
+    TD__CALL(td_op_index_fill, x0, x1, x2, TD_V(x3))
 #define td_index_fill_(x0, x1, x2, x3) \
-    (TD__AT, td_op_index_fill_((x0), (x1), (x2), TD_V(x3)))
-typedef struct td__in_index {
-    td_tensor *self;
-    td_tensors indices;
-    char end TD_0;
-} td__in_index;
-static inline td_tensor *td__list_index(td__in_index in) {
-    return td_op_index(in.self, in.indices);
-}
-#define td_index(...) (TD__AT, td__list_index(TD__IN(td__in_index, __VA_ARGS__)))
-typedef struct td__in_index_put {
-    td_tensor *self;
-    td_tensors indices;
-    td_tensor *values;
-    bool accumulate TD_0;
-    char end TD_0;
-} td__in_index_put;
-static inline td_tensor *td__list_index_put(td__in_index_put in) {
-    return td_op_index_put(in.self, in.indices, in.values, in.accumulate);
-}
-#define td_index_put(...) (TD__AT, td__list_index_put(TD__IN(td__in_index_put, __VA_ARGS__)))
-typedef struct td__in_index_put_ {
-    td_tensor *self;
-    td_tensors indices;
-    td_tensor *values;
-    bool accumulate TD_0;
-    char end TD_0;
-} td__in_index_put_;
-static inline td_tensor *td__list_index_put_(td__in_index_put_ in) {
-    return td_op_index_put_(in.self, in.indices, in.values, in.accumulate);
-}
-#define td_index_put_(...) (TD__AT, td__list_index_put_(TD__IN(td__in_index_put_, __VA_ARGS__)))
-typedef struct td__in__index_put_ {
-    td_tensor *self;
-    td_tensors indices;
-    td_tensor *values;
-    bool accumulate TD_0;
-    char end TD_0;
-} td__in__index_put_;
-static inline td_tensor *td__list__index_put_(td__in__index_put_ in) {
-    return td_op__index_put_(in.self, in.indices, in.values, in.accumulate);
-}
-#define td__index_put_(...) (TD__AT, td__list__index_put_(TD__IN(td__in__index_put_, __VA_ARGS__)))
-#define td_nonzero(x0) \
-    (TD__AT, td_op_nonzero((x0)))
-#define td_masked_select(x0, x1) \
-    (TD__AT, td_op_masked_select((x0), (x1)))
+    TD__CALL(td_op_index_fill_, x0, x1, x2, TD_V(x3))
+#define td_index(...) TD__CALL(td_op_index, __VA_ARGS__)
+#define td_index_put(...) TD__PICK_3_4(TD__index_put_, __VA_ARGS__)(__VA_ARGS__)
+#define TD__index_put_N(...) TD__WRONG("td_index_put(self, indices, values, [accumulate])")
+#define TD__index_put_3(x0, x1, x2) \
+    TD__CALL(td_op_index_put, x0, x1, x2, false)
+#define TD__index_put_4(x0, x1, x2, x3) \
+    TD__CALL(td_op_index_put, x0, x1, x2, x3)
+#define td_index_put_(...) TD__PICK_3_4(TD__index_put__, __VA_ARGS__)(__VA_ARGS__)
+#define TD__index_put__N(...) TD__WRONG("td_index_put_(self, indices, values, [accumulate])")
+#define TD__index_put__3(x0, x1, x2) \
+    TD__CALL(td_op_index_put_, x0, x1, x2, false)
+#define TD__index_put__4(x0, x1, x2, x3) \
+    TD__CALL(td_op_index_put_, x0, x1, x2, x3)
+#define td__index_put_(...) TD__PICK_3_4(TD___index_put__, __VA_ARGS__)(__VA_ARGS__)
+#define TD___index_put__N(...) TD__WRONG("td__index_put_(self, indices, values, [accumulate])")
+#define TD___index_put__3(x0, x1, x2) \
+    TD__CALL(td_op__index_put_, x0, x1, x2, false)
+#define TD___index_put__4(x0, x1, x2, x3) \
+    TD__CALL(td_op__index_put_, x0, x1, x2, x3)
+#define td_nonzero(...) TD__CALL(td_op_nonzero, __VA_ARGS__)
+#define td_masked_select(...) TD__CALL(td_op_masked_select, __VA_ARGS__)
 #define td_unique(...) TD__PICK_3_5(TD__unique_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__unique_N(...) TD__WRONG("td_unique(self, [return_inverse], [return_counts], &inverse, &counts)")
 #define TD__unique_3(x0, x1, x2) \
-    (TD__AT, td_op_unique((x0), false, false, (x1), (x2)))
+    TD__CALL(td_op_unique, x0, false, false, x1, x2)
 #define TD__unique_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_unique((x0), (x1), false, (x2), (x3)))
+    TD__CALL(td_op_unique, x0, x1, false, x2, x3)
 #define TD__unique_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_unique((x0), (x1), (x2), (x3), (x4)))
-#define td_masked_scatter(x0, x1, x2) \
-    (TD__AT, td_op_masked_scatter((x0), (x1), (x2)))
-#define td_masked_scatter_(x0, x1, x2) \
-    (TD__AT, td_op_masked_scatter_((x0), (x1), (x2)))
+    TD__CALL(td_op_unique, x0, x1, x2, x3, x4)
+#define td_masked_scatter(...) TD__CALL(td_op_masked_scatter, __VA_ARGS__)
+#define td_masked_scatter_(...) TD__CALL(td_op_masked_scatter_, __VA_ARGS__)
 #define td_one_hot(...) TD__PICK_1_2(TD__one_hot_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__one_hot_N(...) TD__WRONG("td_one_hot(self, [num_classes])")
 #define TD__one_hot_1(x0) \
-    (TD__AT, td_op_one_hot((x0), -1))
+    TD__CALL(td_op_one_hot, x0, -1)
 #define TD__one_hot_2(x0, x1) \
-    (TD__AT, td_op_one_hot((x0), (x1)))
+    TD__CALL(td_op_one_hot, x0, x1)
 #define td_embedding(...) TD__PICK_2_4(TD__embedding_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__embedding_N(...) TD__WRONG("td_embedding(weight, indices, [padding_idx], [scale_grad_by_freq])")
 #define TD__embedding_2(x0, x1) \
-    (TD__AT, td_op_embedding((x0), (x1), -1, false))
+    TD__CALL(td_op_embedding, x0, x1, -1, false)
 #define TD__embedding_3(x0, x1, x2) \
-    (TD__AT, td_op_embedding((x0), (x1), (x2), false))
+    TD__CALL(td_op_embedding, x0, x1, x2, false)
 #define TD__embedding_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_embedding((x0), (x1), (x2), (x3)))
+    TD__CALL(td_op_embedding, x0, x1, x2, x3)
 #define td_layer_norm(...) TD__PICK_2_5(TD__layer_norm_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__layer_norm_N(...) TD__WRONG("td_layer_norm(input, normalized_shape, [weight], [bias], [eps])")
 #define TD__layer_norm_2(x0, x1) \
-    (TD__AT, td_op_layer_norm((x0), (x1), NULL, NULL, 1.0000000000000001e-05))
+    TD__CALL(td_op_layer_norm, x0, x1, NULL, NULL, 1.0000000000000001e-05)
 #define TD__layer_norm_3(x0, x1, x2) \
-    (TD__AT, td_op_layer_norm((x0), (x1), (x2), NULL, 1.0000000000000001e-05))
+    TD__CALL(td_op_layer_norm, x0, x1, x2, NULL, 1.0000000000000001e-05)
 #define TD__layer_norm_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_layer_norm((x0), (x1), (x2), (x3), 1.0000000000000001e-05))
+    TD__CALL(td_op_layer_norm, x0, x1, x2, x3, 1.0000000000000001e-05)
 #define TD__layer_norm_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_layer_norm((x0), (x1), (x2), (x3), (x4)))
-#define td_native_layer_norm(x0, x1, x2, x3, x4, x5, x6) \
-    (TD__AT, td_op_native_layer_norm((x0), (x1), (x2), (x3), (x4), (x5), (x6)))
+    TD__CALL(td_op_layer_norm, x0, x1, x2, x3, x4)
+#define td_native_layer_norm(...) TD__CALL(td_op_native_layer_norm, __VA_ARGS__)
 #define td_rms_norm(...) TD__PICK_2_4(TD__rms_norm_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__rms_norm_N(...) TD__WRONG("td_rms_norm(input, normalized_shape, [weight], [eps])")
 #define TD__rms_norm_2(x0, x1) \
-    (TD__AT, td_op_rms_norm((x0), (x1), NULL, TD_NONE))
+    TD__CALL(td_op_rms_norm, x0, x1, NULL, TD_NONE)
 #define TD__rms_norm_3(x0, x1, x2) \
-    (TD__AT, td_op_rms_norm((x0), (x1), (x2), TD_NONE))
+    TD__CALL(td_op_rms_norm, x0, x1, x2, TD_NONE)
 #define TD__rms_norm_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_rms_norm((x0), (x1), (x2), TD_V(x3)))
+    TD__CALL(td_op_rms_norm, x0, x1, x2, TD_V(x3))
 #define td_group_norm(...) TD__PICK_2_5(TD__group_norm_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__group_norm_N(...) TD__WRONG("td_group_norm(input, num_groups, [weight], [bias], [eps])")
 #define TD__group_norm_2(x0, x1) \
-    (TD__AT, td_op_group_norm((x0), (x1), NULL, NULL, 1.0000000000000001e-05))
+    TD__CALL(td_op_group_norm, x0, x1, NULL, NULL, 1.0000000000000001e-05)
 #define TD__group_norm_3(x0, x1, x2) \
-    (TD__AT, td_op_group_norm((x0), (x1), (x2), NULL, 1.0000000000000001e-05))
+    TD__CALL(td_op_group_norm, x0, x1, x2, NULL, 1.0000000000000001e-05)
 #define TD__group_norm_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_group_norm((x0), (x1), (x2), (x3), 1.0000000000000001e-05))
+    TD__CALL(td_op_group_norm, x0, x1, x2, x3, 1.0000000000000001e-05)
 #define TD__group_norm_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_group_norm((x0), (x1), (x2), (x3), (x4)))
-#define td_native_group_norm(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9) \
-    (TD__AT, td_op_native_group_norm((x0), (x1), (x2), (x3), (x4), (x5), (x6), (x7), (x8), (x9)))
+    TD__CALL(td_op_group_norm, x0, x1, x2, x3, x4)
+#define td_native_group_norm(...) TD__CALL(td_op_native_group_norm, __VA_ARGS__)
 #define td_batch_norm(...) TD__PICK_6_8(TD__batch_norm_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__batch_norm_N(...) TD__WRONG("td_batch_norm(input, weight, bias, running_mean, running_var, training, [momentum], [eps])")
 #define TD__batch_norm_6(x0, x1, x2, x3, x4, x5) \
-    (TD__AT, td_op_batch_norm((x0), (x1), (x2), (x3), (x4), (x5), 0.10000000000000001, 1.0000000000000001e-05))
+    TD__CALL(td_op_batch_norm, x0, x1, x2, x3, x4, x5, 0.10000000000000001, 1.0000000000000001e-05)
 #define TD__batch_norm_7(x0, x1, x2, x3, x4, x5, x6) \
-    (TD__AT, td_op_batch_norm((x0), (x1), (x2), (x3), (x4), (x5), (x6), 1.0000000000000001e-05))
+    TD__CALL(td_op_batch_norm, x0, x1, x2, x3, x4, x5, x6, 1.0000000000000001e-05)
 #define TD__batch_norm_8(x0, x1, x2, x3, x4, x5, x6, x7) \
-    (TD__AT, td_op_batch_norm((x0), (x1), (x2), (x3), (x4), (x5), (x6), (x7)))
-#define td_native_batch_norm(x0, x1, x2, x3, x4, x5, x6, x7, x8, x9) \
-    (TD__AT, td_op_native_batch_norm((x0), (x1), (x2), (x3), (x4), (x5), (x6), (x7), (x8), (x9)))
+    TD__CALL(td_op_batch_norm, x0, x1, x2, x3, x4, x5, x6, x7)
+#define td_native_batch_norm(...) TD__CALL(td_op_native_batch_norm, __VA_ARGS__)
 #define td_instance_norm(...) TD__PICK_1_8(TD__instance_norm_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__instance_norm_N(...) TD__WRONG("td_instance_norm(input, [weight], [bias], [running_mean], [running_var], [use_input_stats], [momentum], [eps])")
 #define TD__instance_norm_1(x0) \
-    (TD__AT, td_op_instance_norm((x0), NULL, NULL, NULL, NULL, true, 0.10000000000000001, 1.0000000000000001e-05))
+    TD__CALL(td_op_instance_norm, x0, NULL, NULL, NULL, NULL, true, 0.10000000000000001, 1.0000000000000001e-05)
 #define TD__instance_norm_2(x0, x1) \
-    (TD__AT, td_op_instance_norm((x0), (x1), NULL, NULL, NULL, true, 0.10000000000000001, 1.0000000000000001e-05))
+    TD__CALL(td_op_instance_norm, x0, x1, NULL, NULL, NULL, true, 0.10000000000000001, 1.0000000000000001e-05)
 #define TD__instance_norm_3(x0, x1, x2) \
-    (TD__AT, td_op_instance_norm((x0), (x1), (x2), NULL, NULL, true, 0.10000000000000001, 1.0000000000000001e-05))
+    TD__CALL(td_op_instance_norm, x0, x1, x2, NULL, NULL, true, 0.10000000000000001, 1.0000000000000001e-05)
 #define TD__instance_norm_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_instance_norm((x0), (x1), (x2), (x3), NULL, true, 0.10000000000000001, 1.0000000000000001e-05))
+    TD__CALL(td_op_instance_norm, x0, x1, x2, x3, NULL, true, 0.10000000000000001, 1.0000000000000001e-05)
 #define TD__instance_norm_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_instance_norm((x0), (x1), (x2), (x3), (x4), true, 0.10000000000000001, 1.0000000000000001e-05))
+    TD__CALL(td_op_instance_norm, x0, x1, x2, x3, x4, true, 0.10000000000000001, 1.0000000000000001e-05)
 #define TD__instance_norm_6(x0, x1, x2, x3, x4, x5) \
-    (TD__AT, td_op_instance_norm((x0), (x1), (x2), (x3), (x4), (x5), 0.10000000000000001, 1.0000000000000001e-05))
+    TD__CALL(td_op_instance_norm, x0, x1, x2, x3, x4, x5, 0.10000000000000001, 1.0000000000000001e-05)
 #define TD__instance_norm_7(x0, x1, x2, x3, x4, x5, x6) \
-    (TD__AT, td_op_instance_norm((x0), (x1), (x2), (x3), (x4), (x5), (x6), 1.0000000000000001e-05))
+    TD__CALL(td_op_instance_norm, x0, x1, x2, x3, x4, x5, x6, 1.0000000000000001e-05)
 #define TD__instance_norm_8(x0, x1, x2, x3, x4, x5, x6, x7) \
-    (TD__AT, td_op_instance_norm((x0), (x1), (x2), (x3), (x4), (x5), (x6), (x7)))
-#define td_convolution(x0, x1, x2, x3, x4, x5, x6) \
-    (TD__AT, td_op_convolution((x0), (x1), (x2), (x3), (x4), (x5), (x6)))
+    TD__CALL(td_op_instance_norm, x0, x1, x2, x3, x4, x5, x6, x7)
+#define td_convolution(...) TD__CALL(td_op_convolution, __VA_ARGS__)
 #define td_conv2d(...) TD__PICK_2_7(TD__conv2d_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__conv2d_N(...) TD__WRONG("td_conv2d(input, weight, [bias], [stride], [padding], [dilation], [groups])")
 #define TD__conv2d_2(x0, x1) \
-    (TD__AT, td_op_conv2d((x0), (x1), NULL, TD_SHAPE(1), TD_SHAPE(0), TD_SHAPE(1), 1))
+    TD__CALL(td_op_conv2d, x0, x1, NULL, TD_SHAPE(1), TD_SHAPE(0), TD_SHAPE(1), 1)
 #define TD__conv2d_3(x0, x1, x2) \
-    (TD__AT, td_op_conv2d((x0), (x1), (x2), TD_SHAPE(1), TD_SHAPE(0), TD_SHAPE(1), 1))
+    TD__CALL(td_op_conv2d, x0, x1, x2, TD_SHAPE(1), TD_SHAPE(0), TD_SHAPE(1), 1)
 #define TD__conv2d_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_conv2d((x0), (x1), (x2), (x3), TD_SHAPE(0), TD_SHAPE(1), 1))
+    TD__CALL(td_op_conv2d, x0, x1, x2, x3, TD_SHAPE(0), TD_SHAPE(1), 1)
 #define TD__conv2d_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_conv2d((x0), (x1), (x2), (x3), (x4), TD_SHAPE(1), 1))
+    TD__CALL(td_op_conv2d, x0, x1, x2, x3, x4, TD_SHAPE(1), 1)
 #define TD__conv2d_6(x0, x1, x2, x3, x4, x5) \
-    (TD__AT, td_op_conv2d((x0), (x1), (x2), (x3), (x4), (x5), 1))
+    TD__CALL(td_op_conv2d, x0, x1, x2, x3, x4, x5, 1)
 #define TD__conv2d_7(x0, x1, x2, x3, x4, x5, x6) \
-    (TD__AT, td_op_conv2d((x0), (x1), (x2), (x3), (x4), (x5), (x6)))
+    TD__CALL(td_op_conv2d, x0, x1, x2, x3, x4, x5, x6)
 #define td_conv1d(...) TD__PICK_2_7(TD__conv1d_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__conv1d_N(...) TD__WRONG("td_conv1d(input, weight, [bias], [stride], [padding], [dilation], [groups])")
 #define TD__conv1d_2(x0, x1) \
-    (TD__AT, td_op_conv1d((x0), (x1), NULL, TD_SHAPE(1), TD_SHAPE(0), TD_SHAPE(1), 1))
+    TD__CALL(td_op_conv1d, x0, x1, NULL, TD_SHAPE(1), TD_SHAPE(0), TD_SHAPE(1), 1)
 #define TD__conv1d_3(x0, x1, x2) \
-    (TD__AT, td_op_conv1d((x0), (x1), (x2), TD_SHAPE(1), TD_SHAPE(0), TD_SHAPE(1), 1))
+    TD__CALL(td_op_conv1d, x0, x1, x2, TD_SHAPE(1), TD_SHAPE(0), TD_SHAPE(1), 1)
 #define TD__conv1d_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_conv1d((x0), (x1), (x2), (x3), TD_SHAPE(0), TD_SHAPE(1), 1))
+    TD__CALL(td_op_conv1d, x0, x1, x2, x3, TD_SHAPE(0), TD_SHAPE(1), 1)
 #define TD__conv1d_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_conv1d((x0), (x1), (x2), (x3), (x4), TD_SHAPE(1), 1))
+    TD__CALL(td_op_conv1d, x0, x1, x2, x3, x4, TD_SHAPE(1), 1)
 #define TD__conv1d_6(x0, x1, x2, x3, x4, x5) \
-    (TD__AT, td_op_conv1d((x0), (x1), (x2), (x3), (x4), (x5), 1))
+    TD__CALL(td_op_conv1d, x0, x1, x2, x3, x4, x5, 1)
 #define TD__conv1d_7(x0, x1, x2, x3, x4, x5, x6) \
-    (TD__AT, td_op_conv1d((x0), (x1), (x2), (x3), (x4), (x5), (x6)))
+    TD__CALL(td_op_conv1d, x0, x1, x2, x3, x4, x5, x6)
 #define td_l1_loss(...) TD__PICK_2_3(TD__l1_loss_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__l1_loss_N(...) TD__WRONG("td_l1_loss(self, target, [reduction])")
 #define TD__l1_loss_2(x0, x1) \
-    (TD__AT, td_op_l1_loss((x0), (x1), "mean"))
+    TD__CALL(td_op_l1_loss, x0, x1, "mean")
 #define TD__l1_loss_3(x0, x1, x2) \
-    (TD__AT, td_op_l1_loss((x0), (x1), (x2)))
+    TD__CALL(td_op_l1_loss, x0, x1, x2)
 #define td_mse_loss(...) TD__PICK_2_3(TD__mse_loss_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__mse_loss_N(...) TD__WRONG("td_mse_loss(self, target, [reduction])")
 #define TD__mse_loss_2(x0, x1) \
-    (TD__AT, td_op_mse_loss((x0), (x1), "mean"))
+    TD__CALL(td_op_mse_loss, x0, x1, "mean")
 #define TD__mse_loss_3(x0, x1, x2) \
-    (TD__AT, td_op_mse_loss((x0), (x1), (x2)))
+    TD__CALL(td_op_mse_loss, x0, x1, x2)
 #define td_smooth_l1_loss(...) TD__PICK_2_4(TD__smooth_l1_loss_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__smooth_l1_loss_N(...) TD__WRONG("td_smooth_l1_loss(self, target, [reduction], [beta])")
 #define TD__smooth_l1_loss_2(x0, x1) \
-    (TD__AT, td_op_smooth_l1_loss((x0), (x1), "mean", 1))
+    TD__CALL(td_op_smooth_l1_loss, x0, x1, "mean", 1)
 #define TD__smooth_l1_loss_3(x0, x1, x2) \
-    (TD__AT, td_op_smooth_l1_loss((x0), (x1), (x2), 1))
+    TD__CALL(td_op_smooth_l1_loss, x0, x1, x2, 1)
 #define TD__smooth_l1_loss_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_smooth_l1_loss((x0), (x1), (x2), (x3)))
+    TD__CALL(td_op_smooth_l1_loss, x0, x1, x2, x3)
 #define td_huber_loss(...) TD__PICK_2_4(TD__huber_loss_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__huber_loss_N(...) TD__WRONG("td_huber_loss(self, target, [reduction], [delta])")
 #define TD__huber_loss_2(x0, x1) \
-    (TD__AT, td_op_huber_loss((x0), (x1), "mean", 1))
+    TD__CALL(td_op_huber_loss, x0, x1, "mean", 1)
 #define TD__huber_loss_3(x0, x1, x2) \
-    (TD__AT, td_op_huber_loss((x0), (x1), (x2), 1))
+    TD__CALL(td_op_huber_loss, x0, x1, x2, 1)
 #define TD__huber_loss_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_huber_loss((x0), (x1), (x2), (x3)))
+    TD__CALL(td_op_huber_loss, x0, x1, x2, x3)
 #define td_bce_with_logits(...) TD__PICK_2_5(TD__bce_with_logits_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__bce_with_logits_N(...) TD__WRONG("td_bce_with_logits(self, target, [weight], [pos_weight], [reduction])")
 #define TD__bce_with_logits_2(x0, x1) \
-    (TD__AT, td_op_bce_with_logits((x0), (x1), NULL, NULL, "mean"))
+    TD__CALL(td_op_bce_with_logits, x0, x1, NULL, NULL, "mean")
 #define TD__bce_with_logits_3(x0, x1, x2) \
-    (TD__AT, td_op_bce_with_logits((x0), (x1), (x2), NULL, "mean"))
+    TD__CALL(td_op_bce_with_logits, x0, x1, x2, NULL, "mean")
 #define TD__bce_with_logits_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_bce_with_logits((x0), (x1), (x2), (x3), "mean"))
+    TD__CALL(td_op_bce_with_logits, x0, x1, x2, x3, "mean")
 #define TD__bce_with_logits_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_bce_with_logits((x0), (x1), (x2), (x3), (x4)))
+    TD__CALL(td_op_bce_with_logits, x0, x1, x2, x3, x4)
 #define td_kl_div(...) TD__PICK_2_4(TD__kl_div_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__kl_div_N(...) TD__WRONG("td_kl_div(self, target, [reduction], [log_target])")
 #define TD__kl_div_2(x0, x1) \
-    (TD__AT, td_op_kl_div((x0), (x1), "mean", false))
+    TD__CALL(td_op_kl_div, x0, x1, "mean", false)
 #define TD__kl_div_3(x0, x1, x2) \
-    (TD__AT, td_op_kl_div((x0), (x1), (x2), false))
+    TD__CALL(td_op_kl_div, x0, x1, x2, false)
 #define TD__kl_div_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_kl_div((x0), (x1), (x2), (x3)))
+    TD__CALL(td_op_kl_div, x0, x1, x2, x3)
 #define td_nll_loss(...) TD__PICK_2_5(TD__nll_loss_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__nll_loss_N(...) TD__WRONG("td_nll_loss(self, target, [weight], [reduction], [ignore_index])")
 #define TD__nll_loss_2(x0, x1) \
-    (TD__AT, td_op_nll_loss((x0), (x1), NULL, "mean", -100))
+    TD__CALL(td_op_nll_loss, x0, x1, NULL, "mean", -100)
 #define TD__nll_loss_3(x0, x1, x2) \
-    (TD__AT, td_op_nll_loss((x0), (x1), (x2), "mean", -100))
+    TD__CALL(td_op_nll_loss, x0, x1, x2, "mean", -100)
 #define TD__nll_loss_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_nll_loss((x0), (x1), (x2), (x3), -100))
+    TD__CALL(td_op_nll_loss, x0, x1, x2, x3, -100)
 #define TD__nll_loss_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_nll_loss((x0), (x1), (x2), (x3), (x4)))
+    TD__CALL(td_op_nll_loss, x0, x1, x2, x3, x4)
 #define td_cross_entropy(...) TD__PICK_2_6(TD__cross_entropy_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__cross_entropy_N(...) TD__WRONG("td_cross_entropy(self, target, [weight], [reduction], [ignore_index], [label_smoothing])")
 #define TD__cross_entropy_2(x0, x1) \
-    (TD__AT, td_op_cross_entropy((x0), (x1), NULL, "mean", -100, 0))
+    TD__CALL(td_op_cross_entropy, x0, x1, NULL, "mean", -100, 0)
 #define TD__cross_entropy_3(x0, x1, x2) \
-    (TD__AT, td_op_cross_entropy((x0), (x1), (x2), "mean", -100, 0))
+    TD__CALL(td_op_cross_entropy, x0, x1, x2, "mean", -100, 0)
 #define TD__cross_entropy_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_cross_entropy((x0), (x1), (x2), (x3), -100, 0))
+    TD__CALL(td_op_cross_entropy, x0, x1, x2, x3, -100, 0)
 #define TD__cross_entropy_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_cross_entropy((x0), (x1), (x2), (x3), (x4), 0))
+    TD__CALL(td_op_cross_entropy, x0, x1, x2, x3, x4, 0)
 #define TD__cross_entropy_6(x0, x1, x2, x3, x4, x5) \
-    (TD__AT, td_op_cross_entropy((x0), (x1), (x2), (x3), (x4), (x5)))
+    TD__CALL(td_op_cross_entropy, x0, x1, x2, x3, x4, x5)
 #define td_scaled_dot_product_attention(...) TD__PICK_3_7(TD__scaled_dot_product_attention_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__scaled_dot_product_attention_N(...) TD__WRONG("td_scaled_dot_product_attention(query, key, value, [attn_mask], [dropout_p], [is_causal], [scale])")
 #define TD__scaled_dot_product_attention_3(x0, x1, x2) \
-    (TD__AT, td_op_scaled_dot_product_attention((x0), (x1), (x2), NULL, 0, false, TD_NONE))
+    TD__CALL(td_op_scaled_dot_product_attention, x0, x1, x2, NULL, 0, false, TD_NONE)
 #define TD__scaled_dot_product_attention_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_scaled_dot_product_attention((x0), (x1), (x2), (x3), 0, false, TD_NONE))
+    TD__CALL(td_op_scaled_dot_product_attention, x0, x1, x2, x3, 0, false, TD_NONE)
 #define TD__scaled_dot_product_attention_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_scaled_dot_product_attention((x0), (x1), (x2), (x3), (x4), false, TD_NONE))
+    TD__CALL(td_op_scaled_dot_product_attention, x0, x1, x2, x3, x4, false, TD_NONE)
 #define TD__scaled_dot_product_attention_6(x0, x1, x2, x3, x4, x5) \
-    (TD__AT, td_op_scaled_dot_product_attention((x0), (x1), (x2), (x3), (x4), (x5), TD_NONE))
+    TD__CALL(td_op_scaled_dot_product_attention, x0, x1, x2, x3, x4, x5, TD_NONE)
 #define TD__scaled_dot_product_attention_7(x0, x1, x2, x3, x4, x5, x6) \
-    (TD__AT, td_op_scaled_dot_product_attention((x0), (x1), (x2), (x3), (x4), (x5), TD_V(x6)))
+    TD__CALL(td_op_scaled_dot_product_attention, x0, x1, x2, x3, x4, x5, TD_V(x6))
 #define td_max_pool2d_with_indices(...) TD__PICK_3_7(TD__max_pool2d_with_indices_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__max_pool2d_with_indices_N(...) TD__WRONG("td_max_pool2d_with_indices(self, kernel_size, [stride], [padding], [dilation], [ceil_mode], &indices)")
 #define TD__max_pool2d_with_indices_3(x0, x1, x2) \
-    (TD__AT, td_op_max_pool2d_with_indices((x0), (x1), TD_SHAPE(), TD_SHAPE(0), TD_SHAPE(1), false, (x2)))
+    TD__CALL(td_op_max_pool2d_with_indices, x0, x1, TD_SHAPE(), TD_SHAPE(0), TD_SHAPE(1), false, x2)
 #define TD__max_pool2d_with_indices_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_max_pool2d_with_indices((x0), (x1), (x2), TD_SHAPE(0), TD_SHAPE(1), false, (x3)))
+    TD__CALL(td_op_max_pool2d_with_indices, x0, x1, x2, TD_SHAPE(0), TD_SHAPE(1), false, x3)
 #define TD__max_pool2d_with_indices_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_max_pool2d_with_indices((x0), (x1), (x2), (x3), TD_SHAPE(1), false, (x4)))
+    TD__CALL(td_op_max_pool2d_with_indices, x0, x1, x2, x3, TD_SHAPE(1), false, x4)
 #define TD__max_pool2d_with_indices_6(x0, x1, x2, x3, x4, x5) \
-    (TD__AT, td_op_max_pool2d_with_indices((x0), (x1), (x2), (x3), (x4), false, (x5)))
+    TD__CALL(td_op_max_pool2d_with_indices, x0, x1, x2, x3, x4, false, x5)
 #define TD__max_pool2d_with_indices_7(x0, x1, x2, x3, x4, x5, x6) \
-    (TD__AT, td_op_max_pool2d_with_indices((x0), (x1), (x2), (x3), (x4), (x5), (x6)))
+    TD__CALL(td_op_max_pool2d_with_indices, x0, x1, x2, x3, x4, x5, x6)
 #define td_max_pool2d(...) TD__PICK_2_6(TD__max_pool2d_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__max_pool2d_N(...) TD__WRONG("td_max_pool2d(self, kernel_size, [stride], [padding], [dilation], [ceil_mode])")
 #define TD__max_pool2d_2(x0, x1) \
-    (TD__AT, td_op_max_pool2d((x0), (x1), TD_SHAPE(), TD_SHAPE(0), TD_SHAPE(1), false))
+    TD__CALL(td_op_max_pool2d, x0, x1, TD_SHAPE(), TD_SHAPE(0), TD_SHAPE(1), false)
 #define TD__max_pool2d_3(x0, x1, x2) \
-    (TD__AT, td_op_max_pool2d((x0), (x1), (x2), TD_SHAPE(0), TD_SHAPE(1), false))
+    TD__CALL(td_op_max_pool2d, x0, x1, x2, TD_SHAPE(0), TD_SHAPE(1), false)
 #define TD__max_pool2d_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_max_pool2d((x0), (x1), (x2), (x3), TD_SHAPE(1), false))
+    TD__CALL(td_op_max_pool2d, x0, x1, x2, x3, TD_SHAPE(1), false)
 #define TD__max_pool2d_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_max_pool2d((x0), (x1), (x2), (x3), (x4), false))
+    TD__CALL(td_op_max_pool2d, x0, x1, x2, x3, x4, false)
 #define TD__max_pool2d_6(x0, x1, x2, x3, x4, x5) \
-    (TD__AT, td_op_max_pool2d((x0), (x1), (x2), (x3), (x4), (x5)))
+    TD__CALL(td_op_max_pool2d, x0, x1, x2, x3, x4, x5)
 #define td_max_pool1d(...) TD__PICK_2_6(TD__max_pool1d_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__max_pool1d_N(...) TD__WRONG("td_max_pool1d(self, kernel_size, [stride], [padding], [dilation], [ceil_mode])")
 #define TD__max_pool1d_2(x0, x1) \
-    (TD__AT, td_op_max_pool1d((x0), (x1), TD_SHAPE(), TD_SHAPE(0), TD_SHAPE(1), false))
+    TD__CALL(td_op_max_pool1d, x0, x1, TD_SHAPE(), TD_SHAPE(0), TD_SHAPE(1), false)
 #define TD__max_pool1d_3(x0, x1, x2) \
-    (TD__AT, td_op_max_pool1d((x0), (x1), (x2), TD_SHAPE(0), TD_SHAPE(1), false))
+    TD__CALL(td_op_max_pool1d, x0, x1, x2, TD_SHAPE(0), TD_SHAPE(1), false)
 #define TD__max_pool1d_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_max_pool1d((x0), (x1), (x2), (x3), TD_SHAPE(1), false))
+    TD__CALL(td_op_max_pool1d, x0, x1, x2, x3, TD_SHAPE(1), false)
 #define TD__max_pool1d_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_max_pool1d((x0), (x1), (x2), (x3), (x4), false))
+    TD__CALL(td_op_max_pool1d, x0, x1, x2, x3, x4, false)
 #define TD__max_pool1d_6(x0, x1, x2, x3, x4, x5) \
-    (TD__AT, td_op_max_pool1d((x0), (x1), (x2), (x3), (x4), (x5)))
+    TD__CALL(td_op_max_pool1d, x0, x1, x2, x3, x4, x5)
 #define td_avg_pool2d(...) TD__PICK_2_7(TD__avg_pool2d_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__avg_pool2d_N(...) TD__WRONG("td_avg_pool2d(self, kernel_size, [stride], [padding], [ceil_mode], [count_include_pad], [divisor_override])")
 #define TD__avg_pool2d_2(x0, x1) \
-    (TD__AT, td_op_avg_pool2d((x0), (x1), TD_SHAPE(), TD_SHAPE(0), false, true, TD_NONE))
+    TD__CALL(td_op_avg_pool2d, x0, x1, TD_SHAPE(), TD_SHAPE(0), false, true, TD_NONE)
 #define TD__avg_pool2d_3(x0, x1, x2) \
-    (TD__AT, td_op_avg_pool2d((x0), (x1), (x2), TD_SHAPE(0), false, true, TD_NONE))
+    TD__CALL(td_op_avg_pool2d, x0, x1, x2, TD_SHAPE(0), false, true, TD_NONE)
 #define TD__avg_pool2d_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_avg_pool2d((x0), (x1), (x2), (x3), false, true, TD_NONE))
+    TD__CALL(td_op_avg_pool2d, x0, x1, x2, x3, false, true, TD_NONE)
 #define TD__avg_pool2d_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_avg_pool2d((x0), (x1), (x2), (x3), (x4), true, TD_NONE))
+    TD__CALL(td_op_avg_pool2d, x0, x1, x2, x3, x4, true, TD_NONE)
 #define TD__avg_pool2d_6(x0, x1, x2, x3, x4, x5) \
-    (TD__AT, td_op_avg_pool2d((x0), (x1), (x2), (x3), (x4), (x5), TD_NONE))
+    TD__CALL(td_op_avg_pool2d, x0, x1, x2, x3, x4, x5, TD_NONE)
 #define TD__avg_pool2d_7(x0, x1, x2, x3, x4, x5, x6) \
-    (TD__AT, td_op_avg_pool2d((x0), (x1), (x2), (x3), (x4), (x5), TD_V(x6)))
+    TD__CALL(td_op_avg_pool2d, x0, x1, x2, x3, x4, x5, TD_V(x6))
 #define td_avg_pool1d(...) TD__PICK_2_6(TD__avg_pool1d_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__avg_pool1d_N(...) TD__WRONG("td_avg_pool1d(self, kernel_size, [stride], [padding], [ceil_mode], [count_include_pad])")
 #define TD__avg_pool1d_2(x0, x1) \
-    (TD__AT, td_op_avg_pool1d((x0), (x1), TD_SHAPE(), TD_SHAPE(0), false, true))
+    TD__CALL(td_op_avg_pool1d, x0, x1, TD_SHAPE(), TD_SHAPE(0), false, true)
 #define TD__avg_pool1d_3(x0, x1, x2) \
-    (TD__AT, td_op_avg_pool1d((x0), (x1), (x2), TD_SHAPE(0), false, true))
+    TD__CALL(td_op_avg_pool1d, x0, x1, x2, TD_SHAPE(0), false, true)
 #define TD__avg_pool1d_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_avg_pool1d((x0), (x1), (x2), (x3), false, true))
+    TD__CALL(td_op_avg_pool1d, x0, x1, x2, x3, false, true)
 #define TD__avg_pool1d_5(x0, x1, x2, x3, x4) \
-    (TD__AT, td_op_avg_pool1d((x0), (x1), (x2), (x3), (x4), true))
+    TD__CALL(td_op_avg_pool1d, x0, x1, x2, x3, x4, true)
 #define TD__avg_pool1d_6(x0, x1, x2, x3, x4, x5) \
-    (TD__AT, td_op_avg_pool1d((x0), (x1), (x2), (x3), (x4), (x5)))
-#define td_adaptive_avg_pool2d(x0, x1) \
-    (TD__AT, td_op_adaptive_avg_pool2d((x0), (x1)))
-#define td_adaptive_avg_pool1d(x0, x1) \
-    (TD__AT, td_op_adaptive_avg_pool1d((x0), (x1)))
+    TD__CALL(td_op_avg_pool1d, x0, x1, x2, x3, x4, x5)
+#define td_adaptive_avg_pool2d(...) TD__CALL(td_op_adaptive_avg_pool2d, __VA_ARGS__)
+#define td_adaptive_avg_pool1d(...) TD__CALL(td_op_adaptive_avg_pool1d, __VA_ARGS__)
 #define td_upsample_nearest2d(...) TD__PICK_2_4(TD__upsample_nearest2d_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__upsample_nearest2d_N(...) TD__WRONG("td_upsample_nearest2d(self, output_size, [scales_h], [scales_w])")
 #define TD__upsample_nearest2d_2(x0, x1) \
-    (TD__AT, td_op_upsample_nearest2d((x0), (x1), TD_NONE, TD_NONE))
+    TD__CALL(td_op_upsample_nearest2d, x0, x1, TD_NONE, TD_NONE)
 #define TD__upsample_nearest2d_3(x0, x1, x2) \
-    (TD__AT, td_op_upsample_nearest2d((x0), (x1), TD_V(x2), TD_NONE))
+    TD__CALL(td_op_upsample_nearest2d, x0, x1, TD_V(x2), TD_NONE)
 #define TD__upsample_nearest2d_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_upsample_nearest2d((x0), (x1), TD_V(x2), TD_V(x3)))
+    TD__CALL(td_op_upsample_nearest2d, x0, x1, TD_V(x2), TD_V(x3))
 #define td_upsample_nearest1d(...) TD__PICK_2_3(TD__upsample_nearest1d_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__upsample_nearest1d_N(...) TD__WRONG("td_upsample_nearest1d(self, output_size, [scales])")
 #define TD__upsample_nearest1d_2(x0, x1) \
-    (TD__AT, td_op_upsample_nearest1d((x0), (x1), TD_NONE))
+    TD__CALL(td_op_upsample_nearest1d, x0, x1, TD_NONE)
 #define TD__upsample_nearest1d_3(x0, x1, x2) \
-    (TD__AT, td_op_upsample_nearest1d((x0), (x1), TD_V(x2)))
+    TD__CALL(td_op_upsample_nearest1d, x0, x1, TD_V(x2))
 #define td_interpolate(...) TD__PICK_1_4(TD__interpolate_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__interpolate_N(...) TD__WRONG("td_interpolate(input, [size], [scale_factor], [mode])")
 #define TD__interpolate_1(x0) \
-    (TD__AT, td_op_interpolate((x0), TD_ALL, TD_NONE, "nearest"))
+    TD__CALL(td_op_interpolate, x0, TD_ALL, TD_NONE, "nearest")
 #define TD__interpolate_2(x0, x1) \
-    (TD__AT, td_op_interpolate((x0), (x1), TD_NONE, "nearest"))
+    TD__CALL(td_op_interpolate, x0, x1, TD_NONE, "nearest")
 #define TD__interpolate_3(x0, x1, x2) \
-    (TD__AT, td_op_interpolate((x0), (x1), TD_V(x2), "nearest"))
+    TD__CALL(td_op_interpolate, x0, x1, TD_V(x2), "nearest")
 #define TD__interpolate_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_interpolate((x0), (x1), TD_V(x2), (x3)))
+    TD__CALL(td_op_interpolate, x0, x1, TD_V(x2), x3)
 #define td_rand(...) TD__PICK_2_3(TD__rand_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__rand_N(...) TD__WRONG("td_rand(cx, size, [dtype])")
 #define TD__rand_2(cx, x0) \
-    (TD__AT, td_op_rand((cx), (x0), TD_DTYPE_NONE))
+    TD__CALL(td_op_rand, cx, x0, TD_DTYPE_NONE)
 #define TD__rand_3(cx, x0, x1) \
-    (TD__AT, td_op_rand((cx), (x0), (x1)))
+    TD__CALL(td_op_rand, cx, x0, x1)
 #define td_randn(...) TD__PICK_2_3(TD__randn_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__randn_N(...) TD__WRONG("td_randn(cx, size, [dtype])")
 #define TD__randn_2(cx, x0) \
-    (TD__AT, td_op_randn((cx), (x0), TD_DTYPE_NONE))
+    TD__CALL(td_op_randn, cx, x0, TD_DTYPE_NONE)
 #define TD__randn_3(cx, x0, x1) \
-    (TD__AT, td_op_randn((cx), (x0), (x1)))
+    TD__CALL(td_op_randn, cx, x0, x1)
 #define td_randint(...) TD__PICK_3_5(TD__randint_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__randint_N(...) TD__WRONG("td_randint(cx, [low], high, size, [dtype])")
 #define TD__randint_3(cx, x0, x1) \
-    (TD__AT, td_op_randint((cx), 0, (x0), (x1), TD_DTYPE_NONE))
+    TD__CALL(td_op_randint, cx, 0, x0, x1, TD_DTYPE_NONE)
 #define TD__randint_4(cx, x0, x1, x2) \
-    (TD__AT, td_op_randint((cx), (x0), (x1), (x2), TD_DTYPE_NONE))
+    TD__CALL(td_op_randint, cx, x0, x1, x2, TD_DTYPE_NONE)
 #define TD__randint_5(cx, x0, x1, x2, x3) \
-    (TD__AT, td_op_randint((cx), (x0), (x1), (x2), (x3)))
+    TD__CALL(td_op_randint, cx, x0, x1, x2, x3)
 #define td_randperm(...) TD__PICK_2_3(TD__randperm_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__randperm_N(...) TD__WRONG("td_randperm(cx, n, [dtype])")
 #define TD__randperm_2(cx, x0) \
-    (TD__AT, td_op_randperm((cx), (x0), TD_DTYPE_NONE))
+    TD__CALL(td_op_randperm, cx, x0, TD_DTYPE_NONE)
 #define TD__randperm_3(cx, x0, x1) \
-    (TD__AT, td_op_randperm((cx), (x0), (x1)))
+    TD__CALL(td_op_randperm, cx, x0, x1)
 #define td_rand_like(...) TD__PICK_1_2(TD__rand_like_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__rand_like_N(...) TD__WRONG("td_rand_like(self, [dtype])")
 #define TD__rand_like_1(x0) \
-    (TD__AT, td_op_rand_like((x0), TD_DTYPE_NONE))
+    TD__CALL(td_op_rand_like, x0, TD_DTYPE_NONE)
 #define TD__rand_like_2(x0, x1) \
-    (TD__AT, td_op_rand_like((x0), (x1)))
+    TD__CALL(td_op_rand_like, x0, x1)
 #define td_randn_like(...) TD__PICK_1_2(TD__randn_like_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__randn_like_N(...) TD__WRONG("td_randn_like(self, [dtype])")
 #define TD__randn_like_1(x0) \
-    (TD__AT, td_op_randn_like((x0), TD_DTYPE_NONE))
+    TD__CALL(td_op_randn_like, x0, TD_DTYPE_NONE)
 #define TD__randn_like_2(x0, x1) \
-    (TD__AT, td_op_randn_like((x0), (x1)))
+    TD__CALL(td_op_randn_like, x0, x1)
 #define td_randint_like(...) TD__PICK_3_4(TD__randint_like_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__randint_like_N(...) TD__WRONG("td_randint_like(self, low, high, [dtype])")
 #define TD__randint_like_3(x0, x1, x2) \
-    (TD__AT, td_op_randint_like((x0), (x1), (x2), TD_DTYPE_NONE))
+    TD__CALL(td_op_randint_like, x0, x1, x2, TD_DTYPE_NONE)
 #define TD__randint_like_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_randint_like((x0), (x1), (x2), (x3)))
+    TD__CALL(td_op_randint_like, x0, x1, x2, x3)
 #define td_uniform(...) TD__PICK_1_3(TD__uniform_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__uniform_N(...) TD__WRONG("td_uniform(self, [from], [to])")
 #define TD__uniform_1(x0) \
-    (TD__AT, td_op_uniform((x0), 0, 1))
+    TD__CALL(td_op_uniform, x0, 0, 1)
 #define TD__uniform_2(x0, x1) \
-    (TD__AT, td_op_uniform((x0), (x1), 1))
+    TD__CALL(td_op_uniform, x0, x1, 1)
 #define TD__uniform_3(x0, x1, x2) \
-    (TD__AT, td_op_uniform((x0), (x1), (x2)))
+    TD__CALL(td_op_uniform, x0, x1, x2)
 #define td_uniform_(...) TD__PICK_1_3(TD__uniform__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__uniform__N(...) TD__WRONG("td_uniform_(self, [from], [to])")
 #define TD__uniform__1(x0) \
-    (TD__AT, td_op_uniform_((x0), 0, 1))
+    TD__CALL(td_op_uniform_, x0, 0, 1)
 #define TD__uniform__2(x0, x1) \
-    (TD__AT, td_op_uniform_((x0), (x1), 1))
+    TD__CALL(td_op_uniform_, x0, x1, 1)
 #define TD__uniform__3(x0, x1, x2) \
-    (TD__AT, td_op_uniform_((x0), (x1), (x2)))
+    TD__CALL(td_op_uniform_, x0, x1, x2)
 #define td_normal(...) TD__PICK_1_3(TD__normal_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__normal_N(...) TD__WRONG("td_normal(self, [mean], [std])")
 #define TD__normal_1(x0) \
-    (TD__AT, td_op_normal((x0), 0, 1))
+    TD__CALL(td_op_normal, x0, 0, 1)
 #define TD__normal_2(x0, x1) \
-    (TD__AT, td_op_normal((x0), (x1), 1))
+    TD__CALL(td_op_normal, x0, x1, 1)
 #define TD__normal_3(x0, x1, x2) \
-    (TD__AT, td_op_normal((x0), (x1), (x2)))
+    TD__CALL(td_op_normal, x0, x1, x2)
 #define td_normal_(...) TD__PICK_1_3(TD__normal__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__normal__N(...) TD__WRONG("td_normal_(self, [mean], [std])")
 #define TD__normal__1(x0) \
-    (TD__AT, td_op_normal_((x0), 0, 1))
+    TD__CALL(td_op_normal_, x0, 0, 1)
 #define TD__normal__2(x0, x1) \
-    (TD__AT, td_op_normal_((x0), (x1), 1))
+    TD__CALL(td_op_normal_, x0, x1, 1)
 #define TD__normal__3(x0, x1, x2) \
-    (TD__AT, td_op_normal_((x0), (x1), (x2)))
+    TD__CALL(td_op_normal_, x0, x1, x2)
 #define td_exponential(...) TD__PICK_1_2(TD__exponential_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__exponential_N(...) TD__WRONG("td_exponential(self, [lambd])")
 #define TD__exponential_1(x0) \
-    (TD__AT, td_op_exponential((x0), 1))
+    TD__CALL(td_op_exponential, x0, 1)
 #define TD__exponential_2(x0, x1) \
-    (TD__AT, td_op_exponential((x0), (x1)))
+    TD__CALL(td_op_exponential, x0, x1)
 #define td_exponential_(...) TD__PICK_1_2(TD__exponential__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__exponential__N(...) TD__WRONG("td_exponential_(self, [lambd])")
 #define TD__exponential__1(x0) \
-    (TD__AT, td_op_exponential_((x0), 1))
+    TD__CALL(td_op_exponential_, x0, 1)
 #define TD__exponential__2(x0, x1) \
-    (TD__AT, td_op_exponential_((x0), (x1)))
+    TD__CALL(td_op_exponential_, x0, x1)
 #define td_random(...) TD__PICK_1_3(TD__random_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__random_N(...) TD__WRONG("td_random(self, [from], [to])")
 #define TD__random_1(x0) \
-    (TD__AT, td_op_random((x0), TD_NONE, TD_NONE))
+    TD__CALL(td_op_random, x0, TD_NONE, TD_NONE)
 #define TD__random_2(x0, x1) \
-    (TD__AT, td_op_random((x0), TD_V(x1), TD_NONE))
+    TD__CALL(td_op_random, x0, TD_V(x1), TD_NONE)
 #define TD__random_3(x0, x1, x2) \
-    (TD__AT, td_op_random((x0), TD_V(x1), TD_V(x2)))
+    TD__CALL(td_op_random, x0, TD_V(x1), TD_V(x2))
 #define td_random_(...) TD__PICK_1_3(TD__random__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__random__N(...) TD__WRONG("td_random_(self, [from], [to])")
 #define TD__random__1(x0) \
-    (TD__AT, td_op_random_((x0), TD_NONE, TD_NONE))
+    TD__CALL(td_op_random_, x0, TD_NONE, TD_NONE)
 #define TD__random__2(x0, x1) \
-    (TD__AT, td_op_random_((x0), TD_V(x1), TD_NONE))
+    TD__CALL(td_op_random_, x0, TD_V(x1), TD_NONE)
 #define TD__random__3(x0, x1, x2) \
-    (TD__AT, td_op_random_((x0), TD_V(x1), TD_V(x2)))
-#define td_bernoulli(x0) \
-    (TD__AT, td_op_bernoulli((x0)))
+    TD__CALL(td_op_random_, x0, TD_V(x1), TD_V(x2))
+#define td_bernoulli(...) TD__CALL(td_op_bernoulli, __VA_ARGS__)
 #define td_bernoulli_p(...) TD__PICK_1_2(TD__bernoulli_p_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__bernoulli_p_N(...) TD__WRONG("td_bernoulli_p(self, [p])")
 #define TD__bernoulli_p_1(x0) \
-    (TD__AT, td_op_bernoulli_p((x0), 0.5))
+    TD__CALL(td_op_bernoulli_p, x0, 0.5)
 #define TD__bernoulli_p_2(x0, x1) \
-    (TD__AT, td_op_bernoulli_p((x0), (x1)))
+    TD__CALL(td_op_bernoulli_p, x0, x1)
 #define td_bernoulli_(...) TD__PICK_1_2(TD__bernoulli__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__bernoulli__N(...) TD__WRONG("td_bernoulli_(self, [p])")
 #define TD__bernoulli__1(x0) \
-    (TD__AT, td_op_bernoulli_((x0), 0.5))
+    TD__CALL(td_op_bernoulli_, x0, 0.5)
 #define TD__bernoulli__2(x0, x1) \
-    (TD__AT, td_op_bernoulli_((x0), (x1)))
+    TD__CALL(td_op_bernoulli_, x0, x1)
 #define td_multinomial(...) TD__PICK_2_3(TD__multinomial_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__multinomial_N(...) TD__WRONG("td_multinomial(self, num_samples, [replacement])")
 #define TD__multinomial_2(x0, x1) \
-    (TD__AT, td_op_multinomial((x0), (x1), false))
+    TD__CALL(td_op_multinomial, x0, x1, false)
 #define TD__multinomial_3(x0, x1, x2) \
-    (TD__AT, td_op_multinomial((x0), (x1), (x2)))
+    TD__CALL(td_op_multinomial, x0, x1, x2)
 #define td_native_dropout(...) TD__PICK_3_4(TD__native_dropout_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__native_dropout_N(...) TD__WRONG("td_native_dropout(input, p, [train], &mask)")
 #define TD__native_dropout_3(x0, x1, x2) \
-    (TD__AT, td_op_native_dropout((x0), (x1), true, (x2)))
+    TD__CALL(td_op_native_dropout, x0, x1, true, x2)
 #define TD__native_dropout_4(x0, x1, x2, x3) \
-    (TD__AT, td_op_native_dropout((x0), (x1), (x2), (x3)))
+    TD__CALL(td_op_native_dropout, x0, x1, x2, x3)
 #define td_dropout(...) TD__PICK_1_3(TD__dropout_, __VA_ARGS__)(__VA_ARGS__)
 #define TD__dropout_N(...) TD__WRONG("td_dropout(input, [p], [train])")
 #define TD__dropout_1(x0) \
-    (TD__AT, td_op_dropout((x0), 0.5, true))
+    TD__CALL(td_op_dropout, x0, 0.5, true)
 #define TD__dropout_2(x0, x1) \
-    (TD__AT, td_op_dropout((x0), (x1), true))
+    TD__CALL(td_op_dropout, x0, x1, true)
 #define TD__dropout_3(x0, x1, x2) \
-    (TD__AT, td_op_dropout((x0), (x1), (x2)))
+    TD__CALL(td_op_dropout, x0, x1, x2)
 #define td_dropout_(...) TD__PICK_1_3(TD__dropout__, __VA_ARGS__)(__VA_ARGS__)
 #define TD__dropout__N(...) TD__WRONG("td_dropout_(input, [p], [train])")
 #define TD__dropout__1(x0) \
-    (TD__AT, td_op_dropout_((x0), 0.5, true))
+    TD__CALL(td_op_dropout_, x0, 0.5, true)
 #define TD__dropout__2(x0, x1) \
-    (TD__AT, td_op_dropout_((x0), (x1), true))
+    TD__CALL(td_op_dropout_, x0, x1, true)
 #define TD__dropout__3(x0, x1, x2) \
-    (TD__AT, td_op_dropout_((x0), (x1), (x2)))
+    TD__CALL(td_op_dropout_, x0, x1, x2)
 
 #endif
 

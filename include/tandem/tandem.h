@@ -20,6 +20,7 @@
 #include "tandem/tree.h"
 #include "tandem/io.h"
 #include "tandem/dlpack.h"
+#include "tandem/cpp.h"
 #include "tandem/place.h" /* last: it makes macros of the names above */
 
 #endif

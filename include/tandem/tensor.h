@@ -6,8 +6,6 @@
 #include <stddef.h>
 #include <stdint.h>
 #ifdef __cplusplus
-#include <cstddef>
-#include <type_traits>
 extern "C" {
 #endif
 
@@ -110,9 +108,12 @@ typedef struct td_tensors {
     int               n;
 } td_tensors;
 
-/* Lists in place: TD_SHAPE(2, 3), TD_DIMS(0, -1), TD_LIST(a, b). They live to the end
- * of the enclosing block in C; in C++ until the same line runs again on this thread.
- * Lists from an array of n: TD_SHAPE_OF(sizes, n), TD_LIST_OF(tensors, n). */
+/* Lists in place: TD_SHAPE(2, 3), TD_DIMS(0, -1), TD_LIST(a, b). In C they live to the
+ * end of the enclosing block, in C++ to the end of the full expression: there a list
+ * with a name is `auto s = TD_SHAPE(2, 3)`, never a td_ints (docs/cpp.md).
+ * Lists from an array of n: TD_SHAPE_OF(sizes, n), TD_LIST_OF(tensors, n). Most names
+ * of functions are macros, which take the comma of (td_ints){sizes, n} for their own:
+ * write one of these two, or put parentheses around it. */
 #ifndef __cplusplus
 #define TD_SHAPE(...)                                                               \
     ((td_ints){(const int64_t[]){0, __VA_ARGS__} + 1,                               \
@@ -121,10 +122,30 @@ typedef struct td_tensors {
 #define TD_ALL ((td_ints){NULL, 0}) /* no list given: every dim, or the default */
 #define TD_SHAPE_OF(p, n) ((td_ints){(p), (int)(n)})
 #define TD_LIST_OF(p, n) ((td_tensors){(p), (int)(n)})
-#define TD_LIST(...)                                                \
-    ((td_tensors){(td_tensor *const[]){__VA_ARGS__},                \
-                  (int)(sizeof((td_tensor *const[]){__VA_ARGS__}) / \
-                        sizeof(td_tensor *))})
+#define TD_LIST(...) \
+    td__list_until((td_tensor *const[]){__VA_ARGS__, TD__END(td_tensor)})
+
+/* What ends a list in place. Counting up to it, instead of a sizeof, leaves one copy of
+ * the entries in the expansion: with two, lists in lists would double at each level. */
+#define TD__END(T) ((T *)UINTPTR_MAX)
+/* Not inline: hundreds of its loops in one function took compilers long. */
+#if defined(__GNUC__)
+#define TD__OUTLINE __attribute__((noinline, unused)) static
+#else
+#define TD__OUTLINE static inline
+#endif
+TD__OUTLINE td_tensors td__list_until(td_tensor *const *v) {
+    td_tensors list = {v, 0};
+    while (v[list.n] != TD__END(td_tensor)) list.n++;
+    return list;
+}
+
+/* The fields of options that hold lists: in C++ these types own a copy. */
+typedef td_ints    td_int_list;
+typedef td_tensors td_tensor_list;
+
+/* Options in place, as an argument: TD_OPTS(td_aot_opts, .module = net). */
+#define TD_OPTS(T, ...) (&(T){.size = sizeof(T), __VA_ARGS__})
 #endif
 #define TD_DIMS(...) TD_SHAPE(__VA_ARGS__)
 
@@ -147,6 +168,9 @@ static inline td_value td_value_float(double f) {
     v.u.f = f;
     return v;
 }
+static inline td_value td_value_long_double(long double f) {
+    return td_value_float((double)f);
+}
 /* A number beyond the largest int64_t becomes a float. */
 static inline td_value td_value_uint(uint64_t u) {
     return u > INT64_MAX ? td_value_float((double)u) : td_value_int((int64_t)u);
@@ -164,19 +188,35 @@ static inline td_value td_value_null(void *p) {
     return td_value_tensor((td_tensor *)p);
 }
 
-/* Turns a tensor or a number into a td_value. Anything else does not compile. */
+/* Turns a tensor or a number into a td_value. Anything else does not compile. The
+ * statement expression has x once: _Generic(x)(x) would double nested calls at each
+ * level. Nested variables shadow each other, which clang warns of where asked to. */
 #ifndef __cplusplus
 /* clang-format off */
-#define TD_V(x)                                                              \
+#define TD__VALUE(x)                                                         \
     _Generic((x), td_tensor *: td_value_tensor, td_value: td_value_same,     \
              void *: td_value_null, _Bool: td_value_bool,                    \
              float: td_value_float, double: td_value_float,                  \
-             long double: td_value_float, char: td_value_int,                \
+             long double: td_value_long_double, char: td_value_int,          \
              signed char: td_value_int, unsigned char: td_value_int,         \
              short: td_value_int, unsigned short: td_value_int,              \
              int: td_value_int, unsigned: td_value_uint,                     \
              long: td_value_int, unsigned long: td_value_uint,               \
              long long: td_value_int, unsigned long long: td_value_uint)(x)
+#if defined(__clang__)
+#define TD_V(x)                                                              \
+    __extension__({                                                          \
+        _Pragma("clang diagnostic push")                                     \
+        _Pragma("clang diagnostic ignored \"-Wshadow\"")                     \
+        __auto_type td__x = (x);                                             \
+        _Pragma("clang diagnostic pop")                                      \
+        TD__VALUE(td__x);                                                    \
+    })
+#elif defined(__GNUC__)
+#define TD_V(x) __extension__({ __auto_type td__x = (x); TD__VALUE(td__x); })
+#else
+#define TD_V(x) TD__VALUE(x)
+#endif
 /* clang-format on */
 #endif
 
@@ -232,7 +272,8 @@ TD_API const char *td_code_name(td_code code);
 /* Called at each first failure; NULL removes it. */
 TD_API void td_on_error(td_ctx *cx, void (*hook)(void *env, td_code, const char *),
                         void   *env);
-/* Record a failure of your own (custom functions, bodies). Returns nil. */
+/* Record a failure of your own (custom functions, bodies). Returns nil. cx is NULL: a
+ * failure of the context that this thread named last. */
 TD_API td_tensor *td_fail(td_ctx *cx, td_code code, const char *fmt, ...);
 
 /* ---- looking at tensors ------------------------------------------------- */
@@ -287,10 +328,15 @@ TD_API bool    td_write(td_tensor *t, td_dtype from, const void *in, size_t byte
 
 /* A tensor of values you hold: copied, row-major. */
 TD_API td_tensor *td_from(td_ctx *cx, td_dtype dt, td_ints shape, const void *data);
+TD_API td_tensor *td_from_doubles(td_ctx *cx, const double *v, int n); /* f32[n] */
+/* td_tensor1(cx, 1, 2.5): f32[2] of numbers in place. */
+#ifdef __cplusplus
+#define td_tensor1(cx, ...) TD__CALL(td__tensor1, (cx), td__numbers(__VA_ARGS__))
+#else
 #define td_tensor1(cx, ...)                              \
     td_from_doubles((cx), (const double[]){__VA_ARGS__}, \
                     (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)))
-TD_API td_tensor *td_from_doubles(td_ctx *cx, const double *v, int n); /* f32[n] */
+#endif
 /* No copy: the tensor reads and writes `data`; release(env) runs when the storage
  * dies. */
 TD_API td_tensor *td_wrap(td_ctx *cx, td_dtype dt, td_ints shape, td_ints strides,
@@ -334,46 +380,6 @@ typedef struct td_where {
 extern TD_API thread_local td_where td_here;
 } /* extern "C" */
 
-/* The same words for C++ (17 and later). */
-static inline td_value      td__v(td_tensor *t) { return td_value_tensor(t); }
-static inline td_value      td__v(td_value v) { return v; }
-static inline td_value      td__v(std::nullptr_t) { return td_value_tensor(nullptr); }
-template <class T> td_value td__v(T x) {
-    static_assert(std::is_arithmetic<T>::value || std::is_enum<T>::value,
-                  "a td_tensor *, a td_value or a number is expected here");
-    if (std::is_same<T, bool>::value) return td_value_bool(x != T());
-    if (std::is_floating_point<T>::value) return td_value_float((double)x);
-    if (std::is_unsigned<T>::value) return td_value_uint((uint64_t)x);
-    return td_value_int((int64_t)x);
-}
-#define TD_V(x) td__v(x)
-
-template <int n> struct td__int_list {
-    int64_t v[n + 1];
-            operator td_ints() const { return td_ints{v, n}; }
-};
-template <int n> struct td__tensor_list {
-    td_tensor *v[n + 1];
-               operator td_tensors() const { return td_tensors{v, n}; }
-};
-template <class... T> td__int_list<sizeof...(T)> td__ints(T... x) {
-    return {{(int64_t)x..., 0}};
-}
-template <class... T> td__tensor_list<sizeof...(T)> td__tensors(T... x) {
-    return {{x..., nullptr}};
-}
-/* The list of one line of the program: a variable may hold what refers to it. */
-#define TD__STORED(T, list)                        \
-    ([&]() -> T {                                  \
-        static thread_local decltype(list) stored; \
-        stored = list;                             \
-        return stored;                             \
-    }())
-#define TD_SHAPE(...) TD__STORED(td_ints, (td__ints(__VA_ARGS__)))
-#define TD_LIST(...) TD__STORED(td_tensors, (td__tensors(__VA_ARGS__)))
-#define TD_SHAPE_OF(p, n) (td_ints{(p), (int)(n)})
-#define TD_LIST_OF(p, n) (td_tensors{(p), (int)(n)})
-#define TD_ALL (td_ints{nullptr, 0})
 #else
 extern TD_API _Thread_local td_where td_here;
 #endif
@@ -381,16 +387,27 @@ extern TD_API _Thread_local td_where td_here;
 /* Each op and function notes the line it is called from, for messages and graphs: ops.h
  * and place.h make macros of their names. A library built on Tandem defines
  * TD_KEEP_PLACE, so that messages name the line of its own caller. */
-#ifndef TD_NO_SUGAR
 static inline void td__at(const char *file, int line) {
     td_here.file = file;
     td_here.line = line;
 }
-#ifdef TD_KEEP_PLACE
-#define TD__AT ((void)0)
+#if defined(TD_KEEP_PLACE) || defined(TD_NO_SUGAR)
+#define TD__CALL(f, ...) f(__VA_ARGS__)
+#elif defined(__cplusplus)
+/* The expansion begins with a name, so that `::td_clear(cx)` has a meaning. */
+/* clang-format off */
+template <class F> F *td__from(const char *file, int line, F *f) {
+    td__at(file, line);
+    return f;
+}
+/* clang-format on */
+#define TD__CALL(f, ...) td__from(__FILE__, __LINE__, f)(__VA_ARGS__)
 #else
-#define TD__AT td__at(__FILE__, __LINE__)
+#define TD__CALL(f, ...) (td__at(__FILE__, __LINE__), f(__VA_ARGS__))
 #endif
+
+#ifdef __cplusplus
+#include "tandem/cpp_lists.h"
 #endif
 
 #endif

@@ -124,7 +124,8 @@ bool td__fail_no_bytes(td_ctx *cx, const char *who, const char *rule) {
 
 td_tensor *td_fail(td_ctx *cx, td_code code, const char *fmt, ...) {
     va_list ap;
-    if (!TD_ENTER_CTX(cx)) return &td__current_ctx()->nil;
+    if (!cx) cx = td__current_ctx();
+    else if (!TD_ENTER_CTX(cx)) return &td__current_ctx()->nil;
     if (code <= TD_OK || code >= TD_E_COUNT) code = TD_E_ARG;
     va_start(ap, fmt);
     record(cx, code, fmt ? fmt : "td_fail without a message", ap);

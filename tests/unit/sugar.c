@@ -24,9 +24,9 @@ TEST(arguments_that_have_defaults_can_be_left_out) {
     CHECK(td_item(td_sum(td_arange(cx, 1, 5))) == 10);
     CHECK(td_chunk(td_arange(cx, 6), 3, h, 3) == 3 && td_item(td_sum(h[2])) == 9);
     CHECK(td_numel(td_randint(cx, 7, TD_SHAPE(3))) == 3);
-    CHECK(td_size(td_stack((td_tensors){at, 2}), 0) == 2);
+    CHECK(td_size(td_stack(TD_LIST_OF(at, 2)), 0) == 2);
     CHECK(td_size(td_stack(TD_LIST_OF(at, 2), 1), 1) == 2);
-    CHECK(td_numel(td_cat((td_tensors){at, 2})) == 10 && td_ok(cx));
+    CHECK(td_numel(td_cat(TD_LIST_OF(at, 2))) == 10 && td_ok(cx));
     td_close(cx);
 }
 

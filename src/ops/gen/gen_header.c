@@ -54,7 +54,9 @@ static int results_given(const td_schema *s) {
     return td__gen_is_list(s) ? 2 : s->n_out > 1 ? s->n_out - 1 : 0;
 }
 
-/* One macro that takes `given` parameters from `from` on and fills in the rest. */
+/* One macro that takes `given` parameters from `from` on and fills in the rest. They
+ * stand without parentheses: (td_ints){v, n} counts as two, and what the compiler says
+ * of the call then is one line. */
 static void write_macro(FILE *f, td_op op, const char *macro, int from, int given) {
     const td_schema *s = &td__gen_schemas[op];
     const char      *sep = "";
@@ -63,17 +65,15 @@ static void write_macro(FILE *f, td_op op, const char *macro, int from, int give
     fprintf(f, "#define %s(", macro);
     if (create) fprintf(f, "cx"), sep = ", ";
     for (int i = 0; i < given + outs; i++, sep = ", ") fprintf(f, "%sx%d", sep, i);
-    fprintf(f, ") \\\n    (TD__AT, td_op_%s(", td__ops[op].name);
-    sep = "";
-    if (create) fprintf(f, "(cx)"), sep = ", ";
-    for (int i = 0; i < s->n_in; i++, sep = ", ") {
-        fprintf(f, "%s", sep);
+    fprintf(f, ") \\\n    TD__CALL(td_op_%s%s", td__ops[op].name, create ? ", cx" : "");
+    for (int i = 0; i < s->n_in; i++) {
+        fprintf(f, ", ");
         if (i < from) fprintf(f, "%s", first_default(op));
         else if (i - from >= given) write_default(f, &s->in[i]);
-        else fprintf(f, takes_number(&s->in[i]) ? "TD_V(x%d)" : "(x%d)", i - from);
+        else fprintf(f, takes_number(&s->in[i]) ? "TD_V(x%d)" : "x%d", i - from);
     }
-    for (int i = 0; i < outs; i++) fprintf(f, ", (x%d)", given + i);
-    fprintf(f, "))\n");
+    for (int i = 0; i < outs; i++) fprintf(f, ", x%d", given + i);
+    fprintf(f, ")\n");
 }
 
 /* What an op takes, for the message of a call with another count. */
@@ -91,40 +91,6 @@ static void write_usage(FILE *f, td_op op, int required) {
     fprintf(f, ")");
 }
 
-/* A list of tensors among the arguments: they are taken as the fields of a struct, so
- * that (td_tensors){v, n} can stand among them. */
-static bool takes_list(const td_schema *s) {
-    bool list = false;
-    if (s->n_out != 1 || td__gen_is_list(s)) return false;
-    for (int i = 0; i < s->n_in; i++) {
-        const td_param *p = &s->in[i];
-        list |= p->type == TD_T_TENSORS || p->type == TD_T_OPT_TENSORS;
-        bool zero =
-            !p->has_default ||
-            ((p->def.kind == TD_K_INT || p->def.kind == TD_K_BOOL) && !p->def.u.i);
-        if (takes_number(p) || !zero) return false;
-    }
-    return list;
-}
-
-static void write_fields(FILE *f, td_op op) {
-    const td_schema *s = &td__gen_schemas[op];
-    const char      *name = td__ops[op].name;
-    fprintf(f, "typedef struct td__in_%s {\n", name);
-    for (int i = 0; i < s->n_in; i++)
-        fprintf(f, "    %s%s%s;\n", td__gen_c_type(&s->in[i]), s->in[i].name,
-                s->in[i].has_default ? " TD_0" : "");
-    fprintf(f, "    char end TD_0;\n} td__in_%s;\n", name);
-    fprintf(f, "static inline td_tensor *td__list_%s(td__in_%s in) {\n", name, name);
-    fprintf(f, "    return td_op_%s(", name);
-    for (int i = 0; i < s->n_in; i++)
-        fprintf(f, "%sin.%s", i ? ", " : "", s->in[i].name);
-    fprintf(f,
-            ");\n}\n#define td_%s(...) (TD__AT, td__list_%s(TD__IN(td__in_%s, "
-            "__VA_ARGS__)))\n",
-            name, name, name);
-}
-
 static void write_sugar(FILE *f, td_op op) {
     const td_schema *s = &td__gen_schemas[op];
     const char      *name = td__ops[op].name;
@@ -132,13 +98,14 @@ static void write_sugar(FILE *f, td_op op) {
     char             macro[80];
     int              outs = results_given(s);
     while (required < s->n_in && !s->in[required].has_default) required++;
-    if (takes_list(s)) {
-        write_fields(f, op);
-        return;
-    }
     if (required == s->n_in && !first_default(op)) {
+        bool plain = true;
+        for (int i = 0; i < s->n_in; i++) plain &= !takes_number(&s->in[i]);
         snprintf(macro, sizeof macro, "td_%s", name);
-        write_macro(f, op, macro, 0, s->n_in);
+        if (!plain) write_macro(f, op, macro, 0, s->n_in);
+        else
+            fprintf(f, "#define %s(...) TD__CALL(td_op_%s, __VA_ARGS__)\n", macro,
+                    name);
         return;
     }
     int least = required - (first_default(op) != NULL), fixed = extra + outs;
@@ -194,14 +161,12 @@ static const char middle[] =
     "\\\n"
     "        return nullptr; \\\n"
     "    }())\n"
-    "#define TD__IN(T, ...) T{__VA_ARGS__}\n"
     "#else\n"
     "#define TD__WRONG(usage) \\\n"
     "    ((td_tensor *)sizeof(struct { \\\n"
     "        _Static_assert(0, \"wrong number of arguments: \" usage); \\\n"
     "        int end; \\\n"
     "    }))\n"
-    "#define TD__IN(T, ...) ((T){__VA_ARGS__, .end = 0})\n"
     "#endif\n";
 
 bool td__gen_header(const char *dir) {
