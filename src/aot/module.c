@@ -59,8 +59,22 @@ void td__module_destroy(td_module *m) {
     td__handle_free(m, TD_H_MODULE);
 }
 
+/* Names of children are labels of scopes while their forward runs. */
+static bool is_running(const td_module *m) {
+    for (int i = 0; i < m->children.n; i++)
+        if (is_running(m->children.v[i].m)) return true;
+    return m->running > 0;
+}
+
 void td_module_free(td_module *m) {
     if (!TD_MAY_FREE(m, MODULE)) return;
+    if (is_running(m)) {
+        td__fail(m->cx, TD_E_ARG,
+                 "td_module_free: the forward of this %s, or of a child of it, is "
+                 "running; free it after that call",
+                 m->type->name);
+        return;
+    }
     if (m->parents) {
         td__fail(m->cx, TD_E_ARG,
                  "td_module_free: this %s is the child \"%s\" of another module, and "
@@ -322,7 +336,12 @@ bool td_module_body(td_call *c) {
     td_module *m = td_call_env(c);
     if (!TD_ENTER(m, MODULE)) return false;
     td__module_used(m);
-    if (m->type->forward) return m->type->forward(m, c);
+    if (m->type->forward) {
+        m->running++;
+        bool ok = m->type->forward(m, c);
+        m->running--;
+        return ok;
+    }
     return td__fail(m->cx, TD_E_ARG, "%s has no forward; call its children",
                     m->type->name);
 }

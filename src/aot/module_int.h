@@ -31,7 +31,8 @@ struct td_module {
     const td_module_type *type;
     void                 *state;
     bool                  training;
-    const char           *label; /* of its scope: the name it was first given */
+    int                   running; /* calls of its forward that have not returned */
+    const char           *label;   /* of its scope: the name it was first given */
     TD_VEC(td_own_tensor) tensors;
     TD_VEC(td_own_child) children;
     td_module_link *link; /* held; NULL: nobody asked for one */

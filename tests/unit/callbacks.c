@@ -237,6 +237,39 @@ TEST(a_release_function_cannot_close_the_context_that_calls_it) {
     td_close(shared);
 }
 
+/* ---- modules ------------------------------------------------------------ */
+
+static td_module *parent;
+
+static bool frees_parent(td_module *m, td_call *c) {
+    (void)m;
+    td_module_free(parent);
+    return td_return(c, td_arg(c, 0));
+}
+static bool calls_child(td_module *m, td_call *c) {
+    td_module *child = td_module_child_at(m, 0, NULL);
+    return td_return(c, td_module_call(child, TD_ARGS(td_arg(c, 0))));
+}
+static const td_module_type child_type = {.name = "Child", .forward = frees_parent};
+static const td_module_type parent_type = {.name = "Parent", .forward = calls_child};
+
+TEST(a_module_cannot_be_freed_while_a_child_of_it_runs) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_ones(cx, TD_SHAPE(2)), *y;
+    parent = td_module_make(cx, &parent_type);
+    td_module_child(parent, "kid", td_module_make(cx, &child_type));
+
+    td_module_call(parent, TD_ARGS(x));
+    CHECK_FAILS(cx, "kid: td_module_free: the forward of this Parent, or of a child");
+    td_clear(cx);
+    CHECK(!td_invoke(td_aot_module(parent, NULL), TD_ARGS(x), &y, 1));
+    CHECK_FAILS(cx, "td_module_free: the forward of this Parent, or of a child");
+    td_clear(cx);
+    td_module_free(parent);
+    CHECK_OK(cx);
+    td_close(cx);
+}
+
 /* ---- boxed calls -------------------------------------------------------- */
 
 static bool product(td_call *c) {
