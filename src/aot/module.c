@@ -153,7 +153,7 @@ static bool check_tensor(td_module *m, const char *who, const char *name, td_ten
         return td__fail(m->cx, TD_E_GRAD,
                         "%s: %s \"%.80s\" was made by %s: a parameter is a leaf; make "
                         "it under td_no_grad_begin, or td_detach it",
-                        who, kind, name, td_grad_fn_name(t));
+                        who, kind, name, td__made_by(t));
     return true;
 }
 

@@ -40,7 +40,7 @@ static bool is_a_leaf(void *env, const td_member *m) {
            td__fail(m->owner->cx, TD_E_GRAD,
                     "td_module_requires_grad: \"%s\" has become the result of %s, and "
                     "is no leaf any more",
-                    m->name, td_grad_fn_name(m->t));
+                    m->name, td__made_by(m->t));
 }
 
 static bool set_grad(void *env, const td_member *m) {

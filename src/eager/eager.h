@@ -42,7 +42,10 @@ bool       td__retains_grad(const td_tensor *t); /* also of what a capture was g
 td_tensor *td__stand_in(td_tensor *t);
 
 /* td_is_leaf of t itself, not of the copy that a captured body sees. */
-bool td__is_leaf(td_tensor *t);
+bool        td__is_leaf(td_tensor *t);
+/* td_grad_fn and td_grad_fn_name, likewise. */
+td_node    *td__grad_fn(td_tensor *t);
+const char *td__made_by(td_tensor *t);
 
 /* What the checkpoint region around the ops of a capture asks for them. */
 struct td_wish {

@@ -263,22 +263,39 @@ td_tensor *td__op2(td_ctx *cx, td_op op, td_tensor *a, td_value b) {
 
 /* ---- looking at the graph ----------------------------------------------- */
 
+td_node *td__grad_fn(td_tensor *t) {
+    td_node *fn = NULL;
+    return td__fn_of(t, &fn) ? fn : NULL;
+}
+
+const char *td__made_by(td_tensor *t) {
+    const td_node *fn = td__grad_fn(t);
+    return fn ? fn->name : "";
+}
+
+/* The copy of a tensor from outside has a history in place of the original's: whether
+ * there is one is part of what a captured body is compiled for, which is not. */
+static td_node *fn_for(td_tensor *t, const char *who) {
+    td_tensor *copy = td__seen_as(t);
+    td_node   *fn = td__grad_fn(copy ? copy : t);
+    if (!fn || !td__from_outside(t)) return fn;
+    return td__may_ask(t, who, "the op that made it") ? fn : NULL;
+}
+
 td_node *td_grad_fn(td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return NULL;
-    td_node   *fn = NULL;
-    td_tensor *copy = td__seen_as(t);
-    return !td__fn_of(copy ? copy : t, &fn) ? NULL : fn;
+    return fn_for(t, "td_grad_fn");
 }
 
 const char *td_grad_fn_name(td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return "";
-    td_node *fn = td_grad_fn(t);
-    return fn ? td_node_name(fn) : "";
+    td_node *fn = fn_for(t, "td_grad_fn_name");
+    return fn ? fn->name : "";
 }
 
 int td_output_nr(td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return 0;
-    return td_grad_fn(t) ? t->ag->nr : 0;
+    return fn_for(t, "td_output_nr") ? t->ag->nr : 0;
 }
 
 const char *td_node_name(const td_node *n) {

@@ -29,7 +29,7 @@ static void close_eager(td_ctx *cx) {
 }
 
 static const td_ctx_hooks hooks = {.free_autograd = td__state_free,
-                                   .made_by = td_grad_fn_name,
+                                   .made_by = td__made_by,
                                    .free_ambient = free_ambient,
                                    .close = close_eager};
 

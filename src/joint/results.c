@@ -174,7 +174,7 @@ static bool is_older(td_joint_run *r, const td_result *to, td_tensor *t,
     td_edge was = r->base_edge[to->from];
     if (!was.node || td__needs_grad(from->base) || !td__has_node(t)) return false;
     if (to->creation == TD_MADE_NO_GRAD) return true;
-    const td_node *n = to->stale ? NULL : td_grad_fn(t);
+    const td_node *n = to->stale ? NULL : td__grad_fn(t);
     while (n && n != was.node && n->n_edge == 1 && n->def &&
            n->def->flags & (TD_OPF_VIEW | TD_OPF_META))
         n = n->edge[0].node;
@@ -197,7 +197,7 @@ static bool place_parted(td_joint_run *r, td_result *to, td_tensor *t) {
     bool alone = td__joint_spot(r, t->st)->sharers == 1;
     bool plain = t->creation == TD_MADE_PLAIN;
     bool fine = plain && alone && td__joint_has_history(t->base);
-    if (fine) to->stale = !td_grad_fn(t) && !td_ok(r->cx);
+    if (fine) to->stale = !td__grad_fn(t) && !td_ok(r->cx);
     place(r, to, t);
     if (!td__is_float((td_dtype)t->dtype) || fine || (plain && !td__needs_grad(t)))
         return td_ok(r->cx);
@@ -209,7 +209,7 @@ static bool place_parted(td_joint_run *r, td_result *to, td_tensor *t) {
 
 /* Does the history of t, a view, meet set_ on its way to that of its base? */
 static bool meets_set(td_tensor *t) {
-    const td_node *n = td_grad_fn(t), *end = td_grad_fn(t->base);
+    const td_node *n = td__grad_fn(t), *end = td__grad_fn(t->base);
     while (n && n != end && n->def && n->n_edge > 0) {
         if (n->flags & TD_NF_NONE) return true;
         if (!(n->def->flags & (TD_OPF_VIEW | TD_OPF_META))) return false;
@@ -242,7 +242,7 @@ static bool is_silent(const td_result *to, const td_tensor *t) {
 /* Does its history end at a leaf that the program made, and not at what the view is
  * made of outside? */
 static bool ends_inside(const td_joint_run *r, td_tensor *t, const td_tensor *from) {
-    const td_node *n = td_grad_fn(t);
+    const td_node *n = td__grad_fn(t);
     while (n && n->def && n->def->flags & (TD_OPF_VIEW | TD_OPF_META) && n->n_edge == 1)
         n = n->edge[0].node;
     if (!n || n->def || n->n_edge > 0 || n == td__known_accumulator(from)) return false;

@@ -98,7 +98,7 @@ static bool is_lent(const td_joint_run *r, int i) {
     const td_node *was = r->edge[i].node, *below = r->base_edge[i].node;
     if (!td__joint_base(t) || !td__has_node(t) || td__needs_grad(t->base)) return false;
     if (!was) return true;
-    const td_node *n = td__joint_is_stale(t) ? NULL : td_grad_fn(t);
+    const td_node *n = td__joint_is_stale(t) ? NULL : td__grad_fn(t);
     while (n && n != was && n != below && n->def && n->n_edge == 1 &&
            n->def->flags & (TD_OPF_VIEW | TD_OPF_META))
         n = n->edge[0].node;
@@ -125,7 +125,7 @@ static bool find_history(td_joint_run *r, int i, td_update *u, bool data) {
     if (does &&
         !compare(by_base ? t->base : t, by_base ? r->base_edge[i] : r->edge[i], &same))
         return false;
-    const td_node *fn = does && !td__joint_is_stale(t) ? td_grad_fn(t) : NULL;
+    const td_node *fn = does && !td__joint_is_stale(t) ? td__grad_fn(t) : NULL;
     bool           none;
     int            turns = count_turns(fn, r->edge[i], &none);
     bool           own = none || turns > 1; /* not one step from where it stood */

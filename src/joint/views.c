@@ -75,7 +75,7 @@ static bool lead_to(td_joint_run *r, const td_result *to, td_tensor *from) {
 /* A step has a history only where what it viewed had one then: it may require grad
  * since, and a result that gradients do not pass must not get one. */
 static void find_silent(td_result *to, td_tensor *t) {
-    td_node *n = to->stale ? NULL : td_grad_fn(t);
+    td_node *n = to->stale ? NULL : td__grad_fn(t);
     if (to->stale) return;
     for (int i = to->n_views - 1; i >= 0; i--) {
         td_view_op *v = &to->views[i];
@@ -91,7 +91,7 @@ static void find_silent(td_result *to, td_tensor *t) {
 /* Does its history end at a view that was made without gradients? Of one step it would
  * lead on. */
 static bool leads_nowhere(td_tensor *t) {
-    const td_node *n = td_grad_fn(t);
+    const td_node *n = td__grad_fn(t);
     while (n && n->def && n->def->flags & (TD_OPF_VIEW | TD_OPF_META) && n->n_edge == 1)
         n = n->edge[0].node;
     return !n;
@@ -125,7 +125,7 @@ bool td__joint_in_base(td_joint_run *r, td_tensor *t) {
 
 /* Do the ops, replayed, take the result's history to this place? */
 bool td__joint_leads(const td_result *to, td_tensor *t, td_edge end) {
-    const td_node *n = td_grad_fn(t);
+    const td_node *n = td__grad_fn(t);
     for (int i = to->n_views - 1; i >= 0; i--) {
         if (!n || n->def != &td__ops[to->views[i].op] || n->n_edge != 1) return false;
         n = n->edge[0].node;

@@ -72,7 +72,7 @@ static bool check_param(td_optim *o, td_tensors ps, int nr, const td_rule *r) {
         return td__fail(o->cx, TD_E_GRAD,
                         "%s: parameter %d was made by %s: only leaves "
                         "can be stepped",
-                        who, nr, td_grad_fn_name(p));
+                        who, nr, td__made_by(p));
     if (r->kind == TD_RULE_MUON && td_rank(p) != 2)
         return td__fail(o->cx, TD_E_SHAPE,
                         "%s: parameter %d is %s, and Muon is for matrices; give it a "

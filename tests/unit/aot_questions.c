@@ -23,14 +23,12 @@ static double ask_dense(void) { return td_is_contiguous(held); }
 static double ask_wants(void) { return td_requires_grad(held); }
 static double ask_leaf(void) { return td_is_leaf(held); }
 static double ask_shares(void) { return td_same_storage(held, other); }
-static double ask_made(void) { return td_grad_fn(held) != NULL; }
-static double ask_made_by(void) { return td_grad_fn_name(held)[0] != 0; }
 static double ask_has_grad(void) { return td_has_grad(held); }
 
 static double (*const questions[])(void) = {
-    ask_rank,      ask_size,      ask_stride, ask_sizes,   ask_strides,  ask_sym_size,
-    ask_sym_sizes, ask_sym_numel, ask_offset, ask_numel,   ask_dense,    ask_wants,
-    ask_leaf,      ask_shares,    ask_made,   ask_made_by, ask_has_grad,
+    ask_rank,     ask_size,      ask_stride,    ask_sizes,  ask_strides,
+    ask_sym_size, ask_sym_sizes, ask_sym_numel, ask_offset, ask_numel,
+    ask_dense,    ask_wants,     ask_leaf,      ask_shares, ask_has_grad,
 };
 static int question;
 
@@ -151,6 +149,24 @@ TEST(what_no_key_compares_is_refused_in_a_body) {
     CHECK(code_of(cx, asks_version_of_view, "td_version: ") == TD_E_TRACE);
     CHECK(code_of(cx, asks_retained, "td_retains_grad: ") == TD_E_TRACE);
     CHECK(code_of(cx, asks_storage, "td_storage_bytes: ") == TD_E_TRACE);
+    td_close(cx);
+}
+
+/* A leaf has none, and that is part of the key; a history is not. */
+static bool asks_history(td_call *c) {
+    bool made = td_grad_fn(held) || td_output_nr(held) || *td_grad_fn_name(held);
+    return td_return(c, td_mul(td_arg(c, 0), made ? 10.0 : 1.0));
+}
+TEST(the_op_that_made_a_tensor_from_outside_is_not_asked_for) {
+    td_ctx    *cx = td_open();
+    td_fn     *f = td_aot_function(cx, asks_history, NULL, NULL);
+    td_tensor *x = td_ones(cx, TD_SHAPE(2)), *y;
+    held = values(cx, TD_SHAPE(2), 1);
+    CHECK(td_invoke(f, TD_ARGS(x), &y, 1));
+    CHECK(td_item(td_sum(y)) == 2.0);
+    td_mul_(held, leaf(cx, TD_SHAPE(2), 1));
+    CHECK(!td_invoke(f, TD_ARGS(x), &y, 1));
+    CHECK(td_error(cx) == TD_E_TRACE && strstr(td_message(cx), "td_grad_fn: "));
     td_close(cx);
 }
 
