@@ -339,6 +339,8 @@ typedef struct td_regrad {
 bool td__again_reruns(const td_graph *program, const td_joint *j);
 /* A body of primals and tangents that gives the gradients; env is a td_regrad. */
 bool td__regrad(td_call *c);
+/* May the program of such a body be differentiated? False after td__fail (linear.c). */
+bool td__regrad_linear(td_fn *f, const td_graph *g);
 bool td__regrad_check(const td_joint *j, const td_graph *program,
                       const char *name); /* false: refused */
 

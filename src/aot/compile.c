@@ -120,6 +120,7 @@ static bool capture(td_fn *f, td_spec *s, td_values args) {
     if (f->graph && !td__graph_verify(f->graph, TD_STAGE_PROGRAM)) return false;
     if (!is_program && !(s->program = td__spec_capture(f, args, s->fakes, &s->deps)))
         return false;
+    if (f->body == td__regrad && !td__regrad_linear(f, s->program)) return false;
     end(f, TD_SPENT_CAPTURE, td__spec_program(f, s));
     td__log_graph(f, s, TD_LOG_capture, "program", td__spec_program(f, s));
     return true;

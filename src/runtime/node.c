@@ -230,12 +230,15 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
 /* ---- gradients of gradients --------------------------------------------- */
 
 /* A primal that was overwritten comes back as the copy kept of it, in its old place in
- * the history. */
+ * the history; so does one that no gradient reads, for a custom function may lead to it
+ * all the same. */
 static td_tensor *old_primal(td_node *n, int i, td_tensor *t) {
     const td_plan  *p = ((frame *)n->data)->p;
     const td_joint *j = p->j;
-    if (p->keep[p->held[i]].came) return t;
-    for (int k = 0; k < j->n_targets && j->written[i]; k++)
+    const td_hold  *h = &p->keep[p->held[i]];
+    bool            idle = h->out < 0 && !h->checked;
+    if (h->came) return t;
+    for (int k = 0; k < j->n_targets && (j->written[i] || idle); k++)
         if (j->targets[k].input == i && !j->targets[k].base && n->edge[k].node)
             return td__alias_at(t, n->edge[k]);
     return t;

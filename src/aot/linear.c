@@ -1,0 +1,130 @@
+/* linear.c -- is the backward of a custom function linear in the gradients that come?
+ * Eager calls it once, with the sum of all gradients of a result. The compiled gradient
+ * of a gradient computes the result again and calls it for each of the two, which is
+ * the same where it is linear. What is not known to be linear counts as if it were
+ * not. */
+#include "aot/aot.h"
+
+/* What a value has to do with the gradients that come. A value that is zeros is linear. */
+enum { FREE, LINEAR, OTHER };
+
+typedef struct state {
+    uint8_t *of; /* by value id */
+    int      n[3];
+} state;
+
+static void count(void *env, td_gval *v) {
+    state *s = env;
+    s->n[s->of[v->id]]++;
+}
+
+static bool is_zeros(const td_gnode *n) {
+    return n->op == TD_OP_zeros || n->op == TD_OP_zeros_like ||
+           n->op == TD_OP_new_zeros;
+}
+
+/* Linear in all its tensors at once: a sum of terms, or the elements of one. */
+static bool joins(const td_gnode *n) {
+    bool view = td__opinfo(n->op)->view_of >= 0;
+    return view || n->op == TD_OP_add || n->op == TD_OP_sub || n->op == TD_OP_neg ||
+           n->op == TD_OP_cat || n->op == TD_OP_stack || n->op == TD_OP_clone ||
+           n->op == TD_OP__to_copy || n->op == TD_OP_expand;
+}
+
+/* Linear in each of its tensors alone. */
+static bool scales(const td_gnode *n) {
+    switch (n->op) {
+    case TD_OP_mul:
+    case TD_OP_mm:
+    case TD_OP_bmm:
+    case TD_OP_mv:
+    case TD_OP_dot:
+    case TD_OP_matmul:
+    case TD_OP_einsum:
+    case TD_OP_sum:
+    case TD_OP_mean:
+    case TD_OP_sum_to_size: return true;
+    default: return false;
+    }
+}
+
+static uint8_t state_of(state *s, const td_gnode *n) {
+    s->n[FREE] = s->n[LINEAR] = s->n[OTHER] = 0;
+    for (int i = 0; i < n->n_in; i++) td__garg_each(&n->in[i], count, s);
+    if (is_zeros(n)) return LINEAR;
+    if (s->n[OTHER]) return OTHER;
+    if (!s->n[LINEAR]) return FREE;
+    if (joins(n) && !s->n[FREE]) return LINEAR;
+    if (scales(n) && s->n[LINEAR] == 1) return LINEAR;
+    bool first = n->in[0].kind == TD_G_VALUE && s->of[n->in[0].u.v->id] == LINEAR;
+    if (n->op == TD_OP_div && first && s->n[LINEAR] == 1) return LINEAR;
+    return n->op == TD_OP_where && !first && s->n[FREE] == 1 ? LINEAR : OTHER;
+}
+
+static bool is_linear(const td_graph *g, state *s) {
+    bool linear = true;
+    for (int i = 0; i < g->inputs.n; i++)
+        s->of[g->inputs.v[i]->id] =
+            g->in_desc.v[i].kind == TD_D_TANGENT ? LINEAR : FREE;
+    for (int i = 0; i < g->nodes.n; i++) {
+        const td_gnode *n = g->nodes.v[i];
+        uint8_t         is = n->kind == TD_N_OP ? state_of(s, n) : (uint8_t)OTHER;
+        for (int k = 0; k < n->n_out; k++) s->of[n->out[k]->id] = is;
+    }
+    for (int i = 0; i < g->outputs.n; i++) {
+        const td_garg *a = &g->outputs.v[i];
+        if (a->kind == TD_G_VALUE) linear &= s->of[a->u.v->id] == LINEAR;
+    }
+    return linear;
+}
+
+/* The backward of a custom function's node; NULL: n is no such node. */
+static const td_graph *backward_of(const td_gnode *n) {
+    const td_graph *g = NULL;
+    if (n->kind != TD_N_OP || n->op != TD_OP_custom) return NULL;
+    for (int i = 0; i < n->n_in; i++)
+        if (n->in[i].kind == TD_G_GRAPH) g = n->in[i].u.g; /* forward comes first */
+    return g;
+}
+
+typedef struct reading {
+    const td_gnode *of;
+    bool            any;
+} reading;
+
+static void note_read(void *env, td_gval *v) {
+    reading *r = env;
+    r->any |= v->node == r->of;
+}
+
+/* Is a result of the node read, so that gradients of gradients go through it? */
+static bool is_read(const td_graph *g, const td_gnode *of) {
+    reading r = {of, false};
+    for (int i = 0; i < g->nodes.n; i++)
+        for (int k = 0; k < g->nodes.v[i]->n_in; k++)
+            td__garg_each(&g->nodes.v[i]->in[k], note_read, &r);
+    for (int i = 0; i < g->outputs.n; i++)
+        td__garg_each(&g->outputs.v[i], note_read, &r);
+    return r.any;
+}
+
+static bool check_node(td_fn *f, const td_graph *g, const td_gnode *n) {
+    const td_graph *back = backward_of(n);
+    if (!back || !is_read(g, n)) return true;
+    state s = {.of = td__zalloc((size_t)back->n_values + 1)};
+    if (!s.of) return td__fail_memory(f->cx);
+    bool ok = is_linear(back, &s);
+    td__free(s.of);
+    return ok ||
+           td__fail(f->cx, TD_E_UNSUPPORTED,
+                    "%s: gradients of gradients go through the result of a custom "
+                    "function (%s) whose backward is not known to be linear in the "
+                    "gradient it gets; call that function outside of the body",
+                    f->name, n->in[0].kind == TD_G_STR ? n->in[0].u.s : "custom");
+}
+
+bool td__regrad_linear(td_fn *f, const td_graph *g) {
+    for (int i = 0; i < g->nodes.n; i++)
+        if (!check_node(f, g, g->nodes.v[i])) return false;
+    return true;
+}
