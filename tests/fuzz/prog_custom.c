@@ -37,6 +37,18 @@ static const form forms[] = {
     /* a backward that writes what it gets */
     {"", 1, "      %z = mul(%a, 2.0)\n      return %z\n", "",
      "      %c = clone(%g)\n      mul_(%c, 2.0)\n      return %c <grad 0>\n"},
+    /* backwards that are not linear in what they get */
+    {"", 1, "      %z = sin(%a)\n      return %z\n", "",
+     "      %h = clamp(%g, -0.5, 0.5)\n      return %h <grad 0>\n"},
+    {"", 1, "      %z = sin(%a)\n      return %z, %z <saved 0>\n", "%z: T <saved 0>, ",
+     "      %h = add(%g, %z)\n      return %h <grad 0>\n"},
+    {"", 1, "      %z = mul(%a, %a)\n      return %z, %z <saved 0>\n",
+     "%z: T <saved 0>, ", "      %h = mul(%z, 2.0)\n      return %h <grad 0>\n"},
+    /* a gradient for an input that forward does not read */
+    {"", 1, "      %z = mul(%a, 2.0)\n      return %z, %z <saved 0>\n",
+     "%z: T <saved 0>, ",
+     "      %h = mul(%z, %g)\n      %k = mul(%g, 5.0)\n"
+     "      return %h <grad 0>, %k <grad 1>\n"},
 };
 
 /* Appends text with T and S replaced. */
@@ -49,15 +61,20 @@ static void fill_in(td_buf *b, const char *text, const td_tensor *t) {
     }
 }
 
+/* Is its input given twice, as %a and %b? */
+static bool is_two(const form *f) { return strstr(f->backward, "<grad 1>") != NULL; }
+
 static void print_custom(td_buf *b, const form *f, const prog_val *x) {
     td__buf_add(b, "custom(\"own\", func @forward(%a: ");
-    fill_in(b, "T) {\n", x->t);
+    fill_in(b, is_two(f) ? "T, %b: T) {\n" : "T) {\n", x->t);
     fill_in(b, f->forward, x->t);
     td__buf_add(b, "    }, func @backward(");
     fill_in(b, f->saved, x->t);
     fill_in(b, "%g: T <tangent 0>) {\n", x->t);
     fill_in(b, f->backward, x->t);
-    td__buf_printf(b, "    }, [%s], []%s)\n", x->name, f->results);
+    td__buf_printf(b, "    }, [%s", x->name);
+    if (is_two(f)) td__buf_printf(b, ", %s", x->name);
+    td__buf_printf(b, "], []%s)\n", f->results);
 }
 
 /* Runs the call on x itself; false: it fails. */
