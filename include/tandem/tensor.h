@@ -301,7 +301,8 @@ TD_API bool        td_dtype_is_float(td_dtype dt);
  * that is symbolic is fixed to the one it has now, and the program is guarded by it.
  * The following keep it symbolic. Outside such captures they give the number itself;
  * inside, a handle: pass it to ops where they take an integer or a list, combine
- * handles with td_sym_add and the like, and compute nothing from it by other means. */
+ * handles with td_sym_add and the like, and compute nothing from it by other means: C
+ * would compute with its bits, which only debug_asserts notices. */
 TD_API int64_t td_sym_size(const td_tensor *t, int64_t dim);
 TD_API td_ints td_sym_sizes(const td_tensor *t); /* borrowed */
 TD_API int64_t td_sym_numel(const td_tensor *t);

@@ -517,6 +517,54 @@ TEST(a_guard_that_does_not_hold_is_the_reason) {
     td_close(cx);
 }
 
+/* A gradient is taken over or copied by its strides, which are symbols equal to those
+ * of the parameter. */
+static bool goes_back(td_call *c) {
+    env       *e = td_call_env(c);
+    td_tensor *loss = td_mean(td_square(td_module_call(e->net, TD_ARGS(td_arg(c, 0)))));
+    if (!td_backward(loss)) return false;
+    td_module_zero_grad(e->net);
+    return td_return(c, loss);
+}
+TEST(a_body_that_goes_backward_is_the_same_for_all_sizes) {
+    td_ctx *cx = open_quiet();
+    env     e = {.net = td_nn_linear(cx, 8, 8, NULL)};
+    td_config_set(cx, "debug_asserts", "on");
+    td_config_set(cx, "dynamic", "on");
+    td_aot_opts o = {TD_AOT_OPTS, .module = e.net};
+    td_fn      *f = td_aot_step(cx, goes_back, &e, &o);
+    for (int i = 0; i < 9; i++) value_of(f, td_ones(cx, TD_SHAPE(3 + i % 4, 8)));
+    CHECK_OK(cx);
+    td_fn_drop(f);
+    td_module_free(e.net);
+    td_close(cx);
+}
+
+/* What C computes from a handle for a size, nobody sees but debug_asserts. */
+static bool compares_a_handle(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    return td_return(c, td_sym_size(x, 0) > 5 ? td_sum(x) : td_neg(td_sum(x)));
+}
+static bool divides_by_a_handle(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    return td_return(c, td_mul(td_sum(x), 1.0 / (double)td_sym_size(x, 0)));
+}
+TEST(a_number_made_of_a_handle_is_found) {
+    td_body *bodies[] = {compares_a_handle, divides_by_a_handle};
+    for (int k = 0; k < 2; k++) {
+        td_ctx *cx = open_quiet();
+        td_config_set(cx, "debug_asserts", "on");
+        td_config_set(cx, "dynamic", "on");
+        td_fn *f = td_aot_function(cx, bodies[k], NULL, NULL);
+        for (int i = 0; i < 2; i++) value_of(f, td_ones(cx, TD_SHAPE(8, 2)));
+        CHECK(td_error(cx) == TD_E_GUARD);
+        CHECK(strstr(td_message(cx), "captured again at call 2"));
+        td_clear(cx);
+        td_fn_drop(f);
+        td_close(cx);
+    }
+}
+
 TEST(the_form_of_a_module_is_the_reason) {
     td_ctx    *cx = open_quiet();
     td_module *m = td_nn_sequential(cx, TD_MODULES(td_nn_linear(cx, 4, 4, NULL),
