@@ -191,6 +191,6 @@ bool td__is_slip(const char *typed, const char *meant); /* near enough to ask */
 typedef void td_pool_fn(void *arg, int64_t begin, int64_t end);
 void         td__pool_run(int64_t n, int64_t grain, td_pool_fn *fn, void *arg);
 int          td__pool_size(void);    /* TD_NUM_THREADS, else the machine's cores */
-void         td__pool_resize(int n); /* at any time, from any thread */
+void         td__pool_resize(int n); /* at any time; 0: the cores */
 
 #endif

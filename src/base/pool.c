@@ -242,5 +242,6 @@ int td__pool_size(void) {
  * to be used again when it grows. */
 void td__pool_resize(int n) {
     pthread_once(&once, start);
-    atomic_store_explicit(&pool.size, clamp_size(n), memory_order_release);
+    int size = clamp_size(n ? n : pool.cores);
+    atomic_store_explicit(&pool.size, size, memory_order_release);
 }

@@ -5,6 +5,7 @@
 #include "base/base.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -49,8 +50,11 @@ TEST(a_region_covers_every_item_once) {
 }
 
 TEST(a_size_out_of_range_is_brought_into_it) {
-    td__pool_resize(0);
-    CHECK(td__pool_size() == 1);
+    cpu_set_t set;
+    td__pool_resize(1);
+    td__pool_resize(0); /* one for each core */
+    CHECK(sched_getaffinity(0, sizeof set, &set) != 0 ||
+          td__pool_size() == CPU_COUNT(&set));
     td__pool_resize(-5);
     CHECK(td__pool_size() == 1);
     td__pool_resize(1 << 30);
