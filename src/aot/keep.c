@@ -342,7 +342,7 @@ static bool put_head(td_buf *b, const td_spec *s) {
     for (int i = 0; i < s->key.n; i++) td__put_int(b, s->key.v[i]);
     td__put_uint(b, s->guards != NULL);
     if (s->guards) {
-        td__put_text(b, s->guard_text);
+        td__put_guard_text(b, s->guard_text);
         td__put_guards(b, s->guards);
     }
     return !b->failed;

@@ -9,6 +9,14 @@ _Static_assert(sizeof(td_guard_prog) == 72 && sizeof(td_guard_load) == 12 &&
                    sizeof(td_guard_step) == 8,
                "a field of the guards is not written");
 
+void td__put_guard_text(td_buf *b, const char *text) {
+    td_buf plain = {0};
+    if (text) td__guard_text_unplaced(text, &plain);
+    td__put_text(b, text ? td__buf_str(&plain) : NULL);
+    if (plain.failed) b->failed = true;
+    td__buf_free(&plain);
+}
+
 void td__put_guards(td_buf *b, const td_guard_prog *p) {
     td__put_uint(b, (uint64_t)p->loads.n);
     for (int i = 0; i < p->loads.n; i++) {
@@ -19,7 +27,7 @@ void td__put_guards(td_buf *b, const td_guard_prog *p) {
     td__put_uint(b, (uint64_t)p->consts.n);
     for (int i = 0; i < p->consts.n; i++) td__put_int(b, p->consts.v[i]);
     td__put_uint(b, (uint64_t)p->texts.n);
-    for (int i = 0; i < p->texts.n; i++) td__put_text(b, p->texts.v[i]);
+    for (int i = 0; i < p->texts.n; i++) td__put_guard_text(b, p->texts.v[i]);
     td__put_int(b, p->n_regs);
     td__put_uint(b, (uint64_t)p->steps.n);
     for (int i = 0; i < p->steps.n; i++) {

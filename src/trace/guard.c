@@ -2,6 +2,8 @@
  * what the trace has decided on the way, with the op and place that asked. */
 #include "trace/sym.h"
 
+#include <string.h>
+
 static const char *const signs[] = {" == ", " != ", " < ", " >= "};
 
 void td__guard_print(const td_symenv *e, const td_guard *g, td_buf *out) {
@@ -43,5 +45,27 @@ void td__guards_print(const td_symenv *e, td_buf *out) {
         if (out->n) td__buf_add(out, ", ");
         if (e->guards.v[i].runtime) td__buf_add(out, "at run time ");
         td__guard_print(e, &e->guards.v[i], out);
+    }
+}
+
+/* The length of " at FILE:LINE" at p, as td__guard_print ends a guard with it; 0: there
+ * is none. */
+static size_t place_at(const char *p) {
+    if (strncmp(p, " at ", 4) != 0) return 0;
+    for (const char *colon = strchr(p, ':'); colon; colon = strchr(colon + 1, ':')) {
+        size_t digits = strspn(colon + 1, "0123456789");
+        if (digits && colon[digits + 1] == ')' && strchr(",", colon[digits + 2]))
+            return (size_t)(colon - p) + 1 + digits;
+    }
+    return 0;
+}
+
+void td__guard_text_unplaced(const char *text, td_buf *out) {
+    bool word = false; /* in the word behind a bracket: "(read" */
+    while (*text) {
+        size_t skip = word ? place_at(text) : 0;
+        word = *text == '(' || (word && *text != ' ');
+        if (skip) text += skip;
+        else td__buf_addn(out, text++, 1);
     }
 }

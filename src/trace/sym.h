@@ -225,6 +225,8 @@ bool td__sym_from_graph(td_symenv *e, const td_graph *g, int64_t *bound);
 
 /* "s0 == x.size(0), s0 >= 2, s0 % 8 == 0 (view at model.c:41)" */
 void td__guards_print(const td_symenv *e, td_buf *out);
+/* A text of guards without the places in the user's source: "s0 == 3 (read)". */
+void td__guard_text_unplaced(const char *text, td_buf *out);
 void td__guard_print(const td_symenv *e, const td_guard *g, td_buf *out);
 
 typedef struct td_guard_load {

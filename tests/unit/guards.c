@@ -199,3 +199,15 @@ TEST(a_dim_of_another_trace_is_refused) {
     CHECK(td_error(cx) == TD_E_TRACE && strstr(td_message(cx), "another trace"));
     end();
 }
+
+/* What is kept on disk serves programs whose files have other names and lines. */
+TEST(a_text_of_guards_can_do_without_places) {
+    td_buf b = {0};
+    td__guard_text_unplaced(
+        "s0 == x0.size(0), s0 >= 2, s0 == 3 (read at my dir/a.c:5), at run time s1 < 4 "
+        "(asserted at b.c:12), s2 != 1 (cat at c.c:7)",
+        &b);
+    CHECK_STR(td__buf_str(&b), "s0 == x0.size(0), s0 >= 2, s0 == 3 (read), at run time "
+                               "s1 < 4 (asserted), s2 != 1 (cat)");
+    td__buf_free(&b);
+}
