@@ -38,9 +38,9 @@ static bool root(td_call *c) {
 }
 
 static void show(td_program *p) {
-    size_t n = p ? td_program_text(p, NULL, 0) : 0;
+    size_t n = td_program_text(p, NULL, 0); /* 0 for nil, of a capture that failed */
     char  *s = malloc(n + 1);
-    if (p && s && td_program_text(p, s, n + 1)) printf("%s\n", s);
+    if (s && td_program_text(p, s, n + 1)) printf("%s\n", s);
     free(s);
 }
 
@@ -50,14 +50,14 @@ int main(void) {
     td_program *clip = td_capture(cx, clipped, NULL, TD_ARGS(x));
     td_value    y, r;
     show(clip);
-    if (clip && td_program_run(clip, TD_ARGS(x), &y, 1)) {
+    if (td_program_run(clip, TD_ARGS(x), &y, 1)) {
         td_backward(td_sum(td_mul(y.u.t, y.u.t))); /* through the branch taken */
         td_print(y.u.t);
     }
     td_tensor  *two = td_full(cx, TD_SHAPE(1), 2.0);
     td_program *newton = td_capture(cx, root, NULL, TD_ARGS(two));
     show(newton);
-    if (newton && td_program_run(newton, TD_ARGS(two), &r, 1)) td_print(r.u.t);
+    if (td_program_run(newton, TD_ARGS(two), &r, 1)) td_print(r.u.t);
     td_program_drop(clip);
     td_program_drop(newton);
     bool ok = td_ok(cx);

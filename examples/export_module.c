@@ -1,5 +1,6 @@
 /* export_module.c -- a module exported with its loss and gradients, saved, loaded and
  * run by its signature alone: what the text says is enough. */
+#define _DEFAULT_SOURCE /* mkstemp, also with -std=c11 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <tandem/tandem.h>

@@ -1,6 +1,7 @@
 /* module.c -- a small network as modules: trained, saved, loaded, asked again. It
  * learns which of eight symbols follows which; the table of symbols is also the
  * head that names the next one, one parameter under two names. */
+#define _DEFAULT_SOURCE /* mkstemps, also with -std=c11 */
 #include <stdio.h>
 #include <stdlib.h>
 #include <tandem/tandem.h>

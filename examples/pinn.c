@@ -6,6 +6,8 @@
 #include <tandem/optim.h>
 #include <tandem/tandem.h>
 
+#define PI 3.14159265358979323846
+
 typedef struct solver {
     td_module *net;
     td_optim  *opt;
@@ -32,7 +34,7 @@ static bool step(td_call *c) {
 }
 
 static double worst_error(td_ctx *cx, const solver *s) {
-    td_tensor *x = td_linspace(cx, 0.0, M_PI, 101);
+    td_tensor *x = td_linspace(cx, 0.0, PI, 101);
     td_tensor *u = td_module_call(s->net, TD_ARGS(td_unsqueeze(x, 1)));
     return td_item(td_max(td_abs(td_sub(td_squeeze_dim(u, 1), td_sin(x)))));
 }
@@ -50,9 +52,9 @@ int main(void) {
     double before = worst_error(cx, &s);
     for (int i = 0; i < 400 && td_ok(cx); i++) {
         td_scope_begin(cx, "step");
-        td_tensor *x = td_mul(td_rand(cx, TD_SHAPE(64, 1)), M_PI), *loss;
+        td_tensor *x = td_mul(td_rand(cx, TD_SHAPE(64, 1)), PI), *loss;
         td_optim_set_lr(s.opt, 0, td_lr_cosine(i, 400, 5e-3, 1e-4));
-        td_tensor *ends = td_reshape(td_tensor1(cx, 0.0, M_PI), TD_SHAPE(2, 1));
+        td_tensor *ends = td_reshape(td_tensor1(cx, 0.0, PI), TD_SHAPE(2, 1));
         td_invoke(f, TD_ARGS(td_requires_grad_(x), ends), &loss, 1);
         td_scope_end(cx, "step", NULL);
     }

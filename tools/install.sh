@@ -34,7 +34,11 @@ fill tandem-config-version.cmake.in >"$to/lib/cmake/tandem/tandem-config-version
 
 tools/man.sh "$build/tandem" "$build/man"
 install -m 644 "$build"/man/*.1 "$to/share/man/man1"
-install -m 644 README.md CHANGELOG.md LICENSE "$to/share/doc/tandem"
-install -m 644 docs/*.md "$to/share/doc/tandem/docs"
-install -m 644 examples/*.c examples/*.cpp "$to/share/doc/tandem/examples"
+doc=$to/share/doc/tandem
+install -d "$doc/docs/plots" "$doc/examples/gpt2"
+install -m 644 README.md CHANGELOG.md CONTRIBUTING.md SECURITY.md LICENSE "$doc"
+install -m 644 docs/*.md docs/*.png "$doc/docs"
+install -m 644 docs/plots/* "$doc/docs/plots"
+install -m 644 examples/*.c examples/*.cpp "$doc/examples"
+install -m 644 examples/gpt2/* "$doc/examples/gpt2"
 echo "installed in $to"

@@ -43,8 +43,11 @@ static void test_files(void) {
                                         "share/man/man1/tandem.1",
                                         "share/man/man1/tandem-check.1",
                                         "share/doc/tandem/README.md",
+                                        "share/doc/tandem/CONTRIBUTING.md",
                                         "share/doc/tandem/docs/guide.md",
-                                        "share/doc/tandem/examples/first.c"};
+                                        "share/doc/tandem/docs/report.png",
+                                        "share/doc/tandem/examples/first.c",
+                                        "share/doc/tandem/examples/gpt2/model.c"};
     for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
         char line[256];
         snprintf(line, sizeof line, "test -s \"$R/%s\"", files[i]);
@@ -81,6 +84,11 @@ int main(int argc, char **argv) {
     check(works(line), "tools/install.sh");
     test_files();
     test_programs();
+    snprintf(line, sizeof line, "tools/uninstall.sh '' %s", root);
+    check(works(line), "tools/uninstall.sh");
+    check(works("rm -f $R/first $R/p $R/p.cc; "
+                "test \"$(find $R -type f | sed \"s|$R/||\")\" = log"),
+          "no file is left after it");
     snprintf(line, sizeof line, "rm -rf '%s'", root);
     check(system(line) == 0, "the installed tree is removed again");
     printf("%d passed, %d failed, %d skipped\n", passed, failed, skipped);
