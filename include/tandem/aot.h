@@ -134,8 +134,8 @@ typedef struct td_fn td_fn;
 
 /* `body` and `env` must stay valid as long as the function. opts may be NULL.
  *
- *   returns  NULL after a failure
- *   owns     the caller, until td_fn_drop, which comes before td_close
+ *   returns  nil after a failure
+ *   owns     the caller, until td_fn_drop or td_close, in any order
  *   since    0.1
  */
 TD_API td_fn *td_aot_function(td_ctx *cx, td_body *body, void *env,
@@ -178,7 +178,7 @@ TD_API bool td_invoke_boxed(td_fn *f, td_tensor **args, int n, td_tensor **out,
  * parameters. m must outlive the function; n_params, n_buffers and state_names of opts
  * are the module's own.
  *
- *   returns  NULL after a failure
+ *   returns  nil after a failure
  *   owns     the caller, until td_fn_drop
  *   since    0.1
  */
@@ -214,7 +214,7 @@ TD_API td_fn *td_aot_module_flat(td_module *m, const td_aot_opts *opts);
  * It does what td_call_body would, gradients that are left in tensors (td_grad_of)
  * included, but that results have no history: a loss comes back detached.
  *
- *   returns  NULL after a failure
+ *   returns  nil after a failure
  *   owns     the caller, until td_fn_drop; body, env and module must outlive it
  *   fails    TD_E_UNSUPPORTED: the body leaves a history in a tensor it writes
  *   since    0.1
@@ -254,7 +254,7 @@ typedef struct td_slot {
 /* A call between its stages: captured and joined, not yet compiled. */
 typedef struct td_staged td_staged;
 /* For arguments like these, with TD_SHAPES_DYNAMIC also of other sizes; they are looked
- * at, not called with. NULL after a failure, as td_invoke fails. */
+ * at, not called with. nil after a failure, as td_invoke fails. */
 TD_API td_staged *td_stage_capture(td_ctx *cx, td_body *body, void *env, td_values args,
                                    const td_aot_opts *opts);
 TD_API td_staged *td_stage_module(td_module *m, td_values args,
@@ -271,7 +271,7 @@ TD_API td_slot         td_stage_output(const td_staged *s, int i);
 /* A copy of g is the joint graph from now on. False after a failure, and nothing has
  * changed: TD_E_ARG, it is no joint graph, or has other inputs and outputs. */
 TD_API bool            td_stage_replace(td_staged *s, const td_graph *g);
-/* Once; the function serves calls like the staged one. NULL after a failure. */
+/* Once; the function serves calls like the staged one. nil after a failure. */
 TD_API td_fn          *td_stage_compile(td_staged *s);
 TD_API void            td_stage_drop(td_staged *s); /* NULL is fine */
 

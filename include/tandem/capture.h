@@ -113,8 +113,8 @@ TD_API bool td_while(td_ctx *cx, td_loop of, td_tensors state, td_tensor **out);
 
 /* ---- programs ----------------------------------------------------------- */
 
-/* Runs the body once for arguments like these and gives the program, NULL after a
- * failure. Arguments are looked at, not changed. Drop it before the context closes.
+/* Runs the body once for arguments like these and gives the program, nil after a
+ * failure. Arguments are looked at, not changed. td_close drops it if nobody did.
  *   fails  TD_E_TRACE  the body did what cannot be part of a program
  *          any other   as the body itself would fail */
 TD_API td_program *td_capture(td_ctx *cx, td_body *body, void *env, td_values args);

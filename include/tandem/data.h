@@ -48,7 +48,7 @@ typedef struct td_loader_opts {
 
 typedef struct td_loader td_loader;
 
-/* NULL after a failure; closed before its context.
+/* nil after a failure; td_close closes it if nobody did.
  *
  *   fails  TD_E_IO   no such file; its size is not a whole number of tokens; a
  *                    malformed .npy; fewer tokens than one batch wants

@@ -42,8 +42,8 @@ typedef struct td_export_opts {
 
 /* For arguments like these, in the mode the module is in.
  *
- *   returns  NULL after a failure
- *   owns     the caller, until td_exported_drop, which comes before td_close
+ *   returns  nil after a failure
+ *   owns     the caller, until td_exported_drop or td_close, in any order
  *   fails    TD_E_UNSUPPORTED  what docs/aot.md lists
  *            TD_E_ARG          no such result; a tree of other leaves
  *            TD_E_GRAD         the loss is no scalar, or requires no grad

@@ -14,8 +14,8 @@ typedef struct td_graph td_graph; /* a function; belongs to its file */
 
 /* Reads a .td file, or text in memory.
  *
- *   returns  NULL when it fails
- *   owns     the caller, until td_graphs_drop, which comes before td_close
+ *   returns  nil after a failure
+ *   owns     the caller, until td_graphs_drop or td_close, in any order
  *   fails    TD_E_IO   no such file
  *            TD_E_ARG  "file:line:column: rule"
  *   since    0.1

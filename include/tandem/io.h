@@ -40,7 +40,7 @@ TD_API bool td_save_npy(const td_tensor *t, const char *path);
 
 typedef struct td_safetensors td_safetensors; /* an open file */
 
-/* NULL when it fails. Belongs to the context, closed at the latest before it. */
+/* nil after a failure. Belongs to the context; td_close closes it if nobody did. */
 TD_API td_safetensors *td_safetensors_open(td_ctx *cx, const char *path);
 TD_API void            td_safetensors_close(td_safetensors *f); /* NULL is fine */
 

@@ -18,8 +18,8 @@
  *     td_tensor *y = td_module_call(m, TD_ARGS(x));
  *     td_module_free(m);
  *
- * A module holds its tensors until it is freed, which comes before td_close. It
- * belongs to its context's thread. */
+ * A module holds its tensors until it is freed, by td_close at the latest. It belongs
+ * to its context's thread. */
 #ifndef TANDEM_MODULE_H
 #define TANDEM_MODULE_H
 
@@ -33,7 +33,7 @@ typedef struct td_module td_module;
 
 /* What modules of a kind have in common; must outlive them. */
 typedef struct td_module_type {
-    const char *name TD_0;                          /* "Linear", for messages */
+    const char *name TD_0;                          /* "Linear", for messages; needed */
     size_t bytes     TD_0;                          /* of the state; may be 0 */
     bool (*forward)(td_module *m, td_call *c) TD_0; /* NULL: only holds others */
     void (*drop)(td_module *m) TD_0; /* the state's own things; or NULL */
@@ -44,7 +44,7 @@ typedef struct td_module_type {
 
 /* ---- making ------------------------------------------------------------- */
 
-/* With zeroed state, in training mode. NULL after a failure. */
+/* With zeroed state, in training mode. nil after a failure. */
 TD_API td_module  *td_module_make(td_ctx *cx, const td_module_type *type);
 /* Frees it and the children nobody else has. NULL is fine; a child is freed with its
  * parents and refused here. */
@@ -65,7 +65,7 @@ TD_API td_tensor *td_module_param(td_module *m, const char *name, td_tensor *t);
 TD_API td_tensor *td_module_buffer(td_module *m, const char *name, td_tensor *t,
                                    bool persistent);
 /* m takes the child over. One module may be a child under several names; not its own
- * ancestor. Returns the child, NULL after a failure: then it is still the caller's. */
+ * ancestor. Returns the child, nil after a failure: then it is still the caller's. */
 TD_API td_module *td_module_child(td_module *m, const char *name, td_module *child);
 
 /* *slot is the tensor (child) of that own name from now on: td_module_set changes it
@@ -77,7 +77,7 @@ TD_API bool td_module_follow_child(td_module *m, const char *name, td_module **s
 
 /* "layers.0.weight": NULL when it is absent, nil and an error when there is none. */
 TD_API td_tensor *td_module_get(td_module *m, const char *name);
-/* "layers.0"; "" is m itself. NULL and an error when there is none. */
+/* "layers.0"; "" is m itself. nil and an error when there is none. */
 TD_API td_module *td_module_find(td_module *m, const char *name);
 /* Another tensor under this name, and this one only; NULL: absent. A parameter takes
  * gradients if the one before did. Fails as td_module_param does. */
@@ -125,7 +125,7 @@ typedef struct td_flat {
     int                  n_params, n_buffers; /* parameters come first */
     const td_flat_entry *entries;
 } td_flat;
-/* Holds its tensors. NULL after a failure. */
+/* Holds its tensors. nil after a failure. */
 TD_API td_flat *td_module_flat(td_module *m);
 TD_API void     td_flat_drop(td_flat *f); /* NULL is fine */
 
@@ -139,7 +139,7 @@ TD_API bool       td_module_requires_grad(td_module *m, bool on); /* all paramet
  * the same objects. All of them or, after a failure, none. */
 TD_API bool       td_module_to(td_module *m, td_dtype dtype);
 /* A copy of everything: ties and shared children stay so, gradients are left out.
- * Tensors that only share bytes get bytes of their own. NULL after a failure. */
+ * Tensors that only share bytes get bytes of their own. nil after a failure. */
 TD_API td_module *td_module_copy(td_module *m);
 
 /* ---- calling ------------------------------------------------------------ */

@@ -7,7 +7,7 @@
  *     td_tensor *y = td_module_call(net, TD_ARGS(x));
  *     td_module_free(net);
  *
- * A constructor gives NULL after a failure. Parameters are f32 (td_module_to makes
+ * A constructor gives nil after a failure. Parameters are f32 (td_module_to makes
  * them others) and start as PyTorch's do: the same distributions, drawn from the
  * context's generator. Options may be NULL; what is left zero is PyTorch's default. */
 #ifndef TANDEM_NN_H
@@ -35,17 +35,17 @@ TD__OUTLINE td_modules td__modules_until(td_module *const *v) {
 }
 #endif
 
-/* These take the modules over, also when they fail: then all are freed. A NULL among
- * them, a constructor that failed, makes them fail.
+/* These take the modules over, also when they fail: then all are freed. A nil among
+ * them, from a constructor that failed, or a NULL makes them fail.
  *
  * Children "0", "1", ...; each gets the result of the one before. */
 TD_API td_module *td_nn_sequential(td_ctx *cx, td_modules of);
 /* Children "0", "1", ... without a forward. */
 TD_API td_module *td_nn_list(td_ctx *cx, td_modules of);
-/* One more, at the end of either. Gives it back, NULL after a failure. */
+/* One more, at the end of either. Gives it back, nil after a failure. */
 TD_API td_module *td_nn_append(td_module *list, td_module *child);
 /* td_module_child for constructors in place: a child that cannot be adopted is freed.
- * m may be NULL after a failure. */
+ * m may be nil, after a failure. */
 TD_API td_module *td_nn_add(td_module *m, const char *name, td_module *child);
 
 /* ---- linear maps and tables --------------------------------------------- */

@@ -77,10 +77,10 @@ TD_API td_rule td_muon(double lr);
 
 typedef struct td_optim td_optim;
 
-/* Without groups. NULL after a failure. Belongs to the context's thread; free it before
- * td_close. */
+/* Without groups. nil after a failure. Belongs to the context's thread; td_close frees
+ * it if td_optim_free did not. */
 TD_API td_optim *td_optim_make(td_ctx *cx);
-/* All parameters of a module in one group; NULL for NULL, a module that failed. */
+/* All parameters of a module in one group; nil for a nil module. */
 TD_API td_optim *td_optim_module(td_module *m, td_rule rule);
 TD_API void      td_optim_free(td_optim *o); /* NULL is fine */
 /* One more group. It holds its parameters and makes their state.

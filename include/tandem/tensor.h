@@ -338,8 +338,8 @@ TD_API td_tensor *td_from_doubles(td_ctx *cx, const double *v, int n); /* f32[n]
     td_from_doubles((cx), (const double[]){__VA_ARGS__}, \
                     (int)(sizeof((const double[]){__VA_ARGS__}) / sizeof(double)))
 #endif
-/* No copy: the tensor reads and writes `data`; release(env) runs when the storage
- * dies. */
+/* No copy: the tensor reads and writes `data`; release(env) runs when the storage dies,
+ * and not after a failure: then data stays yours. */
 TD_API td_tensor *td_wrap(td_ctx *cx, td_dtype dt, td_ints shape, td_ints strides,
                           void *data, void (*release)(void *env), void *env);
 /* The same bytes as a tensor of another context (for use on another thread). */
@@ -365,7 +365,7 @@ TD_API void     td_rng_set(td_ctx *cx, uint64_t seed, uint64_t offset);
 
 /* ---- machine ------------------------------------------------------------ */
 
-TD_API void   td_set_threads(int n); /* the one pool of the process */
+TD_API void   td_set_threads(int n); /* of the process; 0: one per core */
 TD_API int    td_threads(void);
 TD_API size_t td_memory_live(void); /* bytes of all storages now */
 TD_API size_t td_memory_peak(void); /* the most since td_memory_peak_reset */

@@ -24,8 +24,8 @@ typedef enum td_tree_kind {
     TD_TREE_DICT
 } td_tree_kind;
 
-/* An empty tree; NULL when memory is exhausted. Drop it before the context closes:
- * it keeps the tensors in it alive. */
+/* An empty tree; nil after a failure. It keeps the tensors in it alive; td_close drops
+ * it if nobody did. */
 TD_API td_tree *td_tree_make(td_ctx *cx);
 TD_API void     td_tree_drop(td_tree *t); /* NULL is fine */
 
@@ -43,7 +43,7 @@ TD_API bool td_tree_put(td_tree *t, const char *key, td_value leaf);
 /* Both are borrowed from the tree. NULL, no values: the tree is not finished. */
 TD_API const char *td_tree_spec(td_tree *t);
 TD_API td_values   td_tree_leaves(td_tree *t);
-/* NULL after a failure: TD_E_ARG names the column of a wrong spec, or both counts. */
+/* nil after a failure: TD_E_ARG names the column of a wrong spec, or both counts. */
 TD_API td_tree    *td_tree_from(td_ctx *cx, const char *spec, td_values leaves);
 
 /* ---- reading ------------------------------------------------------------ */
