@@ -227,8 +227,15 @@ bool td__key_owners(td_spec *s, td_values args);
 /* What two keys first differ in: "argument 0: size 4 at dim 1, was 3". Nothing where
  * they are the same. */
 void td__key_difference(td_buf *b, const td_key *now, const td_key *was);
+/* Of which kind the difference is that td__key_difference describes. */
+typedef enum td_key_change {
+    TD_CHANGE_OTHER,
+    TD_CHANGE_NUMBER,
+    TD_CHANGE_SIZE
+} td_key_change;
+td_key_change td__key_change(const td_key *now, const td_key *was);
 /* How many words differ; of other lengths: a lot. */
-int  td__key_distance(const td_key *a, const td_key *b);
+int           td__key_distance(const td_key *a, const td_key *b);
 /* Calls fn with one line of text for each thing a key promises. */
 void td__key_each(const td_key *k, void (*fn)(void *env, const char *text), void *env);
 

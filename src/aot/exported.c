@@ -3,6 +3,7 @@
 #include "aot/slots.h"
 #include "core/files.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* ---- making and dropping ------------------------------------------------ */
@@ -128,12 +129,27 @@ static bool check_input(const td_exported *e, int i, td_value x, const int64_t *
     const td_gval   *v = e->g->inputs.v[passed(e->g, i)];
     const td_look   *l = v->look;
     const td_tensor *t = x.kind == TD_K_TENSOR ? x.u.t : NULL;
-    bool             fits = t && !td_is_nil(t) && t->cx == e->cx;
-    if (l && l->kind == TD_K_TENSOR && fits) fits = has_sizes(e->g, l, t, bound);
-    return fits || td__fail(e->cx, TD_E_ARG,
-                            "td_exported_run: input %d, %%%.60s, is nil, of another "
-                            "context, or has not the dtype and sizes of the graph's",
-                            i, v->name ? v->name : "");
+    int64_t          want[TD_MAX_RANK];
+    char             who[100], is[160];
+    snprintf(who, sizeof who, "td_exported_run: input %d, %%%.60s,", i,
+             v->name ? v->name : "");
+    if (!t) return td__fail(e->cx, TD_E_ARG, "%s is no tensor", who);
+    if (td_is_nil(t))
+        return td__enter_in(e->cx, t, TD_H_TENSOR, who) || !td_ok(e->cx)
+                   ? false
+                   : td__fail(e->cx, TD_E_ARG, "%s is nil", who);
+    if (t->cx != e->cx)
+        return td__fail(e->cx, TD_E_ARG,
+                        "%s belongs to another context (td_share gives it to this one)",
+                        who);
+    if (!l || l->kind != TD_K_TENSOR || has_sizes(e->g, l, t, bound)) return true;
+    snprintf(is, sizeof is, "%s", td__type_str(t));
+    for (int d = 0; d < l->rank; d++) want[d] = td__gdim_value(e->g, l->size[d], bound);
+    return td__fail(e->cx, TD_E_ARG,
+                    "%s is %s, but the graph takes %s%s; export it for "
+                    "these sizes, or with sizes that may change (td_export_opts)",
+                    who, is, td_dtype_name((td_dtype)l->dtype),
+                    td__sizes_str(l->rank, want));
 }
 
 /* What the graph was traced for. */

@@ -129,7 +129,7 @@ static int run_as_is(td_fn *f, td_values args, td_value *out, int n_out) {
 static bool bad_arg(td_fn *f, int i, const td_tensor *t) {
     char who[80];
     snprintf(who, sizeof who, "%.40s: argument %d", f->name, i - f->n_state);
-    td__enter(t, TD_H_TENSOR, who);
+    td__enter_in(f->cx, t, TD_H_TENSOR, who);
     return !td_ok(f->cx) ? false : td__fail(f->cx, TD_E_ARG, "%s is nil", who);
 }
 
@@ -250,8 +250,22 @@ static int call(td_fn *f, td_values args, bool *own, td_value *out, int n_out) {
     return ok ? n : -1;
 }
 
+/* A body that is captured may call its own function, as far as the calls end: each runs
+ * the body again. Without an end they would exhaust the stack. */
+enum { DEEPEST_CALL = 100 };
+
+static bool ends(const td_fn *f) {
+    return !f->cx->fake || f->calls <= DEEPEST_CALL ||
+           td__fail(f->cx, TD_E_TRACE,
+                    "%s is being compiled and calls itself, %d calls deep; a body may "
+                    "call its own function only where these calls end, as with a "
+                    "number that counts down: call another function, or write a loop",
+                    f->name, DEEPEST_CALL);
+}
+
 int td__fn_call(td_fn *f, td_values args, bool *own, td_value *out, int n_out) {
-    return heard(f) ? run_as_is(f, args, out, n_out) : call(f, args, own, out, n_out);
+    if (!heard(f)) return call(f, args, own, out, n_out);
+    return ends(f) ? run_as_is(f, args, out, n_out) : -1;
 }
 
 static bool may_call(td_fn *f, td_values args, const void *out, int n_out,

@@ -3,6 +3,8 @@
 #include "aot/aot.h"
 #include "trace/sym.h"
 
+#include <string.h>
+
 void td__spec_difference(td_buf *b, td_fn *f, td_values args, const td_spec *s) {
     size_t was = b->n;
     td__state_difference(b, f, s);
@@ -30,14 +32,32 @@ static const td_spec *nearest(td_fn *f, td_values args) {
     return best;
 }
 
+/* What to do about calls that differ from s as f->key does from its key. */
+static void add_remedy(td_buf *b, td_fn *f, td_values args, const td_spec *s) {
+    bool          made = s && td__key_make(f, &f->key, args, s);
+    td_key_change change = made ? td__key_change(&f->key, &s->key) : TD_CHANGE_OTHER;
+    const char   *read = s && s->guard_text ? strstr(s->guard_text, "(read") : NULL;
+    if (change == TD_CHANGE_NUMBER)
+        td__buf_add(b, "each value of a number is compiled for: pass a number that "
+                       "changes as a tensor without dims, td_full(cx, TD_SHAPE(), v)");
+    else if (change == TD_CHANGE_SIZE && read) {
+        const char *place = strncmp(read, "(read at ", 9) ? NULL : read + 9;
+        td__buf_add(b, "the body reads this size as a number");
+        if (place) td__buf_printf(b, " at %.*s", (int)strcspn(place, ")"), place);
+        td__buf_add(b, ", and each value is compiled for: read it with td_sym_size");
+    } else td__buf_add(b, "make the calls alike");
+    td__buf_add(b, "; or raise specialization_limit (td_aot_opts.limit)");
+}
+
 bool td__fail_limit(td_fn *f, td_values args, int64_t limit) {
     td_buf         why = {0};
     const td_spec *s = nearest(f, args);
     if (s) td__spec_difference(&why, f, args, s);
+    td__buf_add(&why, "; ");
+    add_remedy(&why, f, args, s);
     td__fail(f->cx, TD_E_UNSUPPORTED,
              "%s: %d specializations exist, which is the limit (%lld); this call "
-             "differs from #%d: %s; raise specialization_limit (td_aot_opts.limit), or "
-             "make the calls alike",
+             "differs from #%d: %s",
              f->name, f->n_specs, (long long)limit, s ? s->nr : 0, td__buf_str(&why));
     td__buf_free(&why);
     return false;

@@ -22,7 +22,9 @@ static void end(void *object) {
 }
 
 td_module *td_module_make(td_ctx *cx, const td_module_type *type) {
-    if (!TD_ENTER_CTX(cx) || !td__has(cx, "td_module_make", "the type", type))
+    static const char who[] = "td_module_make";
+    if (!TD_ENTER_CTX(cx) || !td__has(cx, who, "the type", type) ||
+        !td__has(cx, who, "the name of the type, for messages,", type->name))
         return TD_NIL(cx, MODULE);
     td_module *m = td__handle_make(cx, TD_H_MODULE, sizeof *m);
     void      *state = m ? td__zalloc(type->bytes + 1) : NULL;
@@ -34,7 +36,7 @@ td_module *td_module_make(td_ctx *cx, const td_module_type *type) {
     m->type = type;
     m->state = state;
     m->training = true;
-    m->label = type->name ? type->name : "module";
+    m->label = type->name;
     return td__handle_own(m, end);
 }
 
@@ -44,7 +46,7 @@ void td__module_destroy(td_module *m) {
     td__module_unlink(m->link);
     if (m->type->drop) m->type->drop(m);
     for (int i = 0; i < m->tensors.n; i++) {
-        if (m->tensors.v[i].t) td__unref(m->tensors.v[i].t);
+        if (m->tensors.v[i].t) td__unref_held(m->tensors.v[i].t);
         td__free(m->tensors.v[i].name);
     }
     for (int i = 0; i < m->children.n; i++) {
@@ -131,7 +133,7 @@ static bool check_tensor(td_module *m, const char *who, const char *name, td_ten
                          bool buffer) {
     const char *kind = m->type->name;
     if (!t) return true;
-    if (!td__enter(t, TD_H_TENSOR, who))
+    if (!td__enter_in(m->cx, t, TD_H_TENSOR, who))
         return td_ok(m->cx) ? td__fail(m->cx, TD_E_ARG, "%s: %s \"%.80s\" is nil", who,
                                        kind, name)
                             : false;
@@ -211,7 +213,8 @@ bool td__module_adopt(td_module *m, const char *name, td_module *child) {
 
 td_module *td_module_child(td_module *m, const char *name, td_module *child) {
     static const char who[] = "td_module_child";
-    if (!TD_ENTER(m, MODULE) || !TD_ENTER(child, MODULE) || !check_name(m, who, name))
+    if (!TD_ENTER(m, MODULE) || !td__enter_in(m->cx, child, TD_H_MODULE, who) ||
+        !check_name(m, who, name))
         return TD_NIL_BY(m, MODULE);
     if (child->cx != m->cx || contains(child, m)) {
         td__fail(m->cx, TD_E_ARG, "%s: %s \"%.80s\" %s", who, m->type->name, name,
@@ -310,7 +313,7 @@ bool td_module_set(td_module *m, const char *name, td_tensor *t) {
     bool grad = !own->t || td_requires_grad(own->t);
     if (t && !own->buffer && td_is_nil(td_set_requires_grad(t, grad))) return false;
     if (t) td__ref(t);
-    if (own->t) td__unref(own->t);
+    if (own->t) td__unref_held(own->t);
     own->t = t;
     if (own->slot) *own->slot = t;
     td__module_changed();

@@ -1,6 +1,7 @@
 /* module_state.c -- modules to and from .safetensors files. Loading checks names,
  * sizes, dtypes and ties first; what it then does is copy bytes, which cannot fail. */
 #include "aot/module_int.h"
+#include "core/files.h"
 #include "tandem/io.h"
 
 #include <stdio.h>
@@ -213,7 +214,7 @@ bool td_module_load(td_module *m, const char *path, const td_load_opts *opts) {
     if (m->cx->fake)
         return td__fail_no_bytes(m->cx, "td_module_load", "parameters are fixed there");
     if (!td_ok(m->cx) || !td__scope_push(m->cx)) return false;
-    l.file = td_safetensors_open(m->cx, path);
+    l.file = td__safetensors_open(m->cx, "td_module_load", path);
     bool ok = !td_is_nil(l.file) && load_checked(&l, m);
     td_safetensors_close(l.file);
     td__map_free(&l.names);

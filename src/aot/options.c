@@ -39,11 +39,58 @@ static bool copy_names(td_held *h) {
     return true;
 }
 
-static bool check(td_ctx *cx, const td_aot_opts *o) {
-    if (o->config && !td__config_check(cx, "td_aot_opts", o->config)) return false;
+static bool check_backend(td_ctx *cx, const char *field, const td_backend *b) {
+    return !b || b->compile ||
+           td__fail(cx, TD_E_ARG,
+                    "td_aot_opts.%s: the backend %.40s has no compile; set the "
+                    "function, or leave the field NULL for the usual backend",
+                    field, b->name ? b->name : "without a name");
+}
+
+/* A callback of the user's: with any other field of its struct comes the function. */
+static bool check_callback(td_ctx *cx, const char *field, bool function, bool any) {
+    return function || !any ||
+           td__fail(cx, TD_E_ARG,
+                    "td_aot_opts.%s is NULL, but other fields of the struct are set; "
+                    "set the function, or leave all of them zero",
+                    field);
+}
+
+static bool check_callbacks(td_ctx *cx, const td_aot_opts *o) {
+    const td_pass    *p = &o->pass;
+    const td_chooser *c = &o->chooser;
+    return check_backend(cx, "forward", o->forward) &&
+           check_backend(cx, "backward", o->backward) &&
+           check_backend(cx, "inference", o->inference) &&
+           check_callback(cx, "pass.run", p->run, p->name || p->env || p->drop) &&
+           check_callback(cx, "chooser.choose", c->choose,
+                          c->name || c->env || c->drop);
+}
+
+static bool check_numbers(td_ctx *cx, const td_aot_opts *o) {
     if (o->n_params < 0 || o->n_buffers < 0)
         return td__fail(cx, TD_E_ARG, "td_aot_opts: %d parameters and %d buffers",
                         o->n_params, o->n_buffers);
+    if ((unsigned)o->partition > TD_PARTITION_DEFAULT)
+        return td__fail(cx, TD_E_ARG,
+                        "td_aot_opts.partition is %d, and must be TD_PARTITION_MINCUT "
+                        "or TD_PARTITION_DEFAULT",
+                        (int)o->partition);
+    if ((unsigned)o->dynamic > TD_SHAPES_STATIC)
+        return td__fail(cx, TD_E_ARG,
+                        "td_aot_opts.dynamic is %d, and must be TD_SHAPES_AUTO, "
+                        "TD_SHAPES_DYNAMIC or TD_SHAPES_STATIC",
+                        (int)o->dynamic);
+    return o->limit >= 0 ||
+           td__fail(cx, TD_E_ARG,
+                    "td_aot_opts.limit is %d, and must be at least 0, where 0 takes "
+                    "the limit of the settings",
+                    o->limit);
+}
+
+static bool check(td_ctx *cx, const td_aot_opts *o) {
+    if (o->config && !td__config_check(cx, "td_aot_opts", o->config)) return false;
+    if (!check_numbers(cx, o) || !check_callbacks(cx, o)) return false;
     char        bad[40] = "";
     const char *near = NULL;
     if (o->log) td__log_parse(o->log, bad, sizeof bad, &near);

@@ -137,7 +137,8 @@ static bool is_open(const td_staged *s, const char *who) {
 }
 
 bool td_stage_replace(td_staged *s, const td_graph *g) {
-    if (!TD_ENTER(s, STAGED) || !TD_ENTER(g, GRAPH)) return false;
+    if (!TD_ENTER(s, STAGED) || !td__enter_in(s->cx, g, TD_H_GRAPH, __func__))
+        return false;
     static const char who[] = "td_stage_replace";
     return is_open(s, who) && td__joint_become(s->j, g, who) &&
            td__joint_tidy(s->j, s->s->set.cse);

@@ -20,13 +20,14 @@ static bool step_body(td_call *c) {
 }
 
 static bool check_state(td_ctx *cx, const td_aot_opts *o) {
-    if (o->module && !td__enter(o->module, TD_H_MODULE, "td_aot_step")) return false;
+    if (o->module && !td__enter_in(cx, o->module, TD_H_MODULE, "td_aot_step"))
+        return false;
     if (!td__has_list(cx, "td_aot_step", o->state.v, o->state.n)) return false;
     if (o->module && td_module_ctx(o->module) != cx)
         return td__fail(cx, TD_E_ARG, "td_aot_step: the module is of another context");
     for (int i = 0; i < o->state.n; i++) {
         const td_tensor *t = o->state.v[i];
-        if (!td__enter(t, TD_H_TENSOR, "td_aot_step")) return false;
+        if (!td__enter_in(cx, t, TD_H_TENSOR, "td_aot_step")) return false;
         if (t->cx != cx)
             return td__fail(cx, TD_E_ARG,
                             "td_aot_step: state %d belongs to another context", i);

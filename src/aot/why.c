@@ -253,6 +253,29 @@ void td__key_difference(td_buf *b, const td_key *now, const td_key *was) {
     differ_words(b, now, was);
 }
 
+static td_key_change change_of(const said *now, const said *was) {
+    if (now->kind != was->kind || now->owner >= 0) return TD_CHANGE_OTHER;
+    if (now->kind != TD_K_TENSOR) return TD_CHANGE_NUMBER;
+    bool same = dtype_of(now) == dtype_of(was) && now->rank == was->rank;
+    for (int d = 0; same && d < now->rank; d++)
+        if (now->size[d] != was->size[d]) return TD_CHANGE_SIZE;
+    return TD_CHANGE_OTHER;
+}
+
+td_key_change td__key_change(const td_key *now, const td_key *was) {
+    td_buf b = {0};
+    int    at = 2, old = 2;
+    if (now->v[0] != was->v[0] || now->v[1] != was->v[1]) return TD_CHANGE_OTHER;
+    for (int i = 0; at < now->n && old < was->n; i++) {
+        said a = next_said(now, &at), c = next_said(was, &old);
+        bool differ = differ_value(&b, meant(&a, i, (int)now->v[0]), &a, &c);
+        td__buf_free(&b);
+        if (differ) return change_of(&a, &c);
+        b = (td_buf){0};
+    }
+    return TD_CHANGE_OTHER;
+}
+
 int td__key_distance(const td_key *a, const td_key *b) {
     int n = 0;
     if (a->n != b->n) return 1 << 20;

@@ -72,11 +72,12 @@ static int64_t number(int64_t dim) {
 }
 
 /* One dim of t's sizes or strides; 0 and an error when out of range. */
-static int64_t dim_entry(const td_tensor *t, const int64_t *list, int64_t dim) {
+static int64_t dim_entry(const td_tensor *t, const int64_t *list, int64_t dim,
+                         const char *who) {
     int d = t->rank ? td__wrap_dim(dim, t->rank) : -1;
     if (d >= 0) return list[d];
-    td__fail(t->cx, TD_E_INDEX, "dim %lld is out of range for %s", (long long)dim,
-             td__type_str(t));
+    td__fail(t->cx, TD_E_INDEX, "%s: dim %lld is out of range for %s, which has %d",
+             who, (long long)dim, td__type_str(t), t->rank);
     return 0;
 }
 
@@ -95,12 +96,12 @@ static td_ints list_of(const td_tensor *t, const int64_t *list) {
 int64_t(td_size)(const td_tensor *t, int64_t dim) {
     if (!TD_ENTER(t, TENSOR)) return 0;
     t = seen(t);
-    return number(dim_entry(t, t->size, dim));
+    return number(dim_entry(t, t->size, dim, __func__));
 }
 int64_t(td_stride)(const td_tensor *t, int64_t dim) {
     if (!TD_ENTER(t, TENSOR)) return 0;
     t = seen(t);
-    return number(dim_entry(t, t->stride, dim));
+    return number(dim_entry(t, t->stride, dim, __func__));
 }
 td_ints(td_sizes)(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return td__sizes(&td__ctx_of_any(t)->nil);
@@ -131,7 +132,7 @@ size_t td_storage_bytes(const td_tensor *t) {
 int64_t td_sym_size(const td_tensor *t, int64_t dim) {
     if (!TD_ENTER(t, TENSOR)) return 0;
     t = seen(t);
-    return dim_entry(t, t->size, dim);
+    return dim_entry(t, t->size, dim, __func__);
 }
 td_ints td_sym_sizes(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return td__sizes(&td__ctx_of_any(t)->nil);
@@ -183,7 +184,8 @@ void td_bump(td_tensor *t) {
 }
 
 bool td_same_storage(const td_tensor *a, const td_tensor *b) {
-    if (!TD_ENTER(a, TENSOR) || !TD_ENTER(b, TENSOR)) return false;
+    if (!TD_ENTER(a, TENSOR) || !td__enter_in(a->cx, b, TD_H_TENSOR, __func__))
+        return false;
     a = seen(a);
     b = seen(b);
     return a->st == b->st || (a->st->data && a->st->data == b->st->data);
@@ -394,7 +396,8 @@ td_tensor *td_wrap(td_ctx *cx, td_dtype dt, td_ints shape, td_ints strides, void
 }
 
 td_tensor *td_share(td_ctx *cx, const td_tensor *t) {
-    if (!TD_ENTER_CTX(cx) || !TD_ENTER(t, TENSOR)) return TD_NIL(cx, TENSOR);
+    if (!TD_ENTER_CTX(cx) || !td__enter_in(cx, t, TD_H_TENSOR, __func__))
+        return TD_NIL(cx, TENSOR);
     td_meta m;
     td__tensor_meta(t, &m);
     td_tensor *s = td__tensor_over(cx, t->st, &m);

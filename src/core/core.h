@@ -129,15 +129,20 @@ struct td_tensor {
     int64_t      *size;   /* [rank], inline or heap */
     int64_t      *stride; /* [rank], right behind size's room */
     td_storage   *st;
-    td_tensor    *base;        /* the tensor viewed in the end; NULL: not a view */
-    td_view_step *steps;       /* how base became this; NULL: not a view */
-    td_autograd  *ag;          /* NULL: no autograd state */
-    void         *payload;     /* for the mode that wraps it */
-    uint64_t      seen;        /* view: version of the storage its history is from */
-    td_tensor    *prev, *next; /* all tensors of the context, or the freed ones */
-    int64_t       dims[2 * TD_INLINE_RANK];
-    int32_t       dims_cap; /* rank that fits at size */
-    bool          plain;    /* known to be row-major to the letter, and not empty */
+    td_tensor    *base;    /* the tensor viewed in the end; NULL: not a view */
+    td_view_step *steps;   /* how base became this; NULL: not a view */
+    td_autograd  *ag;      /* NULL: no autograd state */
+    void         *payload; /* for the mode that wraps it */
+    uint64_t      seen;    /* view: version of the storage its history is from */
+    union {
+        td_tensor  *prev;       /* of all tensors of the context */
+        const char *freed_file; /* freed by td_drop: where; NULL: not known */
+    };
+    td_tensor *next; /* of all tensors of the context, or of the freed ones */
+    int64_t    dims[2 * TD_INLINE_RANK];
+    int32_t    dims_cap;   /* rank that fits at size */
+    int32_t    freed_line; /* beside freed_file */
+    bool       plain;      /* known to be row-major to the letter, and not empty */
 };
 
 /* What an op will return: filled by shape rules, before any byte exists. */
@@ -169,6 +174,10 @@ static inline td_tensor *td__ref(td_tensor *t) {
 void td__tensor_retire(td_tensor *t);
 void td__tensors_leave(td_ctx *cx); /* the retired ones outlive their context */
 void td__unref(td_tensor *t);       /* frees at zero, without recursion over graphs */
+/* The same for an object of the user's that held it, and ends. */
+void td__unref_held(td_tensor *t);
+/* What td_drop does; messages about the freed tensor say how: TD_RELEASED_... */
+void td__drop_as(td_tensor *t, uint32_t how);
 
 /* The address of the first element. */
 static inline char *td__ptr(const td_tensor *t) {
@@ -263,6 +272,7 @@ enum {
     TD_RELEASED_DROP,  /* by td_drop */
     TD_RELEASED_INNER, /* with a scope of the library's own */
     TD_RELEASED_CLOSE, /* with its context */
+    TD_RELEASED_OWNER, /* with the module or optimizer that held it */
     TD_RELEASED_SCOPE  /* the first number of a scope */
 };
 
@@ -273,7 +283,11 @@ typedef struct td_ended {
     const char *file; /* NULL: not known */
     char        label[40];
 } td_ended;
+#ifdef TD_DEBUG_LIFETIMES
+enum { TD_ENDED_KEPT = 1 << 14 };
+#else
 enum { TD_ENDED_KEPT = 64 };
+#endif
 
 /* A file's name for a td_where that is kept, valid until the process ends (place.c).
  * NULL for NULL, and after td__fail. */
@@ -365,17 +379,19 @@ struct td_ctx {
     td_logger   log;
     td_spans    spans;
 
-    td_handle  nils[TD_H_COUNT]; /* of other kinds than tensors */
-    td_owned  *owned_objects;    /* what the user has to free, newest first */
-    td_tensor  nil;
-    td_tensor  no_gradient; /* a nil that td_grad_of gives: using it is an error */
-    td_where   no_gradient_at;
-    td_storage nil_storage;
-    td_tensor *all;                  /* every living tensor */
-    td_tensor *freed, *freed_newest; /* structs of freed ones, oldest first */
-    int        n_freed;
-    td_ended   ended[TD_ENDED_KEPT]; /* a ring, by number */
-    uint32_t   n_ended;
+    td_handle   nils[TD_H_COUNT]; /* of other kinds than tensors */
+    td_owned   *owned_objects;    /* what the user has to free, newest first */
+    td_tensor   nil;
+    td_tensor   no_gradient; /* a nil that td_grad_of gives: using it is an error */
+    const char *making;      /* the op whose results are made; NULL: none */
+    td_where    no_gradient_at;
+    bool        no_gradient_leaf; /* it was asked of a leaf */
+    td_storage  nil_storage;
+    td_tensor  *all;                  /* every living tensor */
+    td_tensor  *freed, *freed_newest; /* structs of freed ones, oldest first */
+    int         n_freed;
+    td_ended    ended[TD_ENDED_KEPT]; /* a ring, by number */
+    uint32_t    n_ended;
     TD_VEC(td_tensor *) owned; /* by scopes, outermost first; entries may be NULL */
     TD_VEC(td_scope) scopes;
     td_tensor *dying;     /* td__unref's work list, linked by payload */

@@ -208,7 +208,7 @@ td_tensor *(td_scope_end)(td_ctx *cx, const char *label, td_tensor *result) {
     int         at = cx->scopes.n - 1;
     if (!result) result = &cx->nil;
     else if (!td__is_live(result, TD_H_TENSOR)) {
-        td__refuse(result, TD_H_TENSOR, "td_scope_end");
+        td__refuse_in(cx, result, TD_H_TENSOR, "td_scope_end");
         result = &cx->nil;
     } else if (result->cx != cx) {
         td__fail(cx, TD_E_ARG, "td_scope_end: the result (%s) is of another context",
@@ -245,20 +245,32 @@ td_tensor *td_keep(td_tensor *t) {
     return td__ref(t);
 }
 
-void td_drop(td_tensor *t) {
-    if (!TD_MAY_FREE(t, TENSOR)) return;
+void td__unref_held(td_tensor *t) {
+    if (!t->kept && t->slot < 0) t->serial = TD_RELEASED_OWNER;
+    td__unref(t);
+}
+
+void td__drop_as(td_tensor *t, uint32_t how) {
     if (t->kept > 0) t->kept--;
     else if (t->slot >= 0) {
         t->cx->owned.v[t->slot] = NULL;
         t->slot = -1;
-        t->serial = TD_RELEASED_DROP;
     } else {
-        td__fail(t->cx, TD_E_ARG, "td_drop: this tensor was not kept (%s)",
+        td__fail(t->cx, TD_E_ARG,
+                 "td_drop: this tensor (%s) was not kept; call td_drop once for each "
+                 "td_keep",
                  td__type_str(t));
         return;
     }
-    if (!t->kept && t->slot < 0) t->serial = TD_RELEASED_DROP;
+    if (!t->kept && t->slot < 0) t->serial = how;
     td__unref(t);
+    if (t->tag != (TD_TAG_FREED | TD_H_TENSOR)) return;
+    t->freed_file = td_here.file;
+    t->freed_line = td_here.line;
+}
+
+void td_drop(td_tensor *t) {
+    if (TD_MAY_FREE(t, TENSOR)) td__drop_as(t, TD_RELEASED_DROP);
 }
 
 /* ---- modes -------------------------------------------------------------- */

@@ -238,7 +238,7 @@ td_tensor *td_from_dlpack(td_ctx *cx, DLManagedTensorVersioned *m) {
         if (m) delete_import(m);
         return TD_NIL(cx, TENSOR);
     }
-    if (!m) return td_fail(cx, TD_E_ARG, "td_from_dlpack: NULL");
+    if (!m) return td_fail(cx, TD_E_ARG, "td_from_dlpack: the managed tensor is NULL");
     if (m->version.major != DLPACK_MAJOR_VERSION) {
         td__fail(cx, TD_E_UNSUPPORTED, "td_from_dlpack: DLPack %u.%u, this is %d.x",
                  (unsigned)m->version.major, (unsigned)m->version.minor,
@@ -255,6 +255,8 @@ td_tensor *td_from_dlpack_legacy(td_ctx *cx, DLManagedTensor *m) {
         if (m) delete_import_legacy(m);
         return TD_NIL(cx, TENSOR);
     }
-    if (!m) return td_fail(cx, TD_E_ARG, "td_from_dlpack: NULL");
+    if (!m)
+        return td_fail(cx, TD_E_ARG,
+                       "td_from_dlpack_legacy: the managed tensor is NULL");
     return import(cx, &m->dl_tensor, false, delete_import_legacy, m);
 }

@@ -23,17 +23,29 @@ static void append(td_ctx *cx, const char *fmt, va_list ap) {
     vsnprintf(cx->message + n, sizeof cx->message - n, fmt, ap);
 }
 
-static void append_path(td_ctx *cx) {
-    size_t n = 0, cap = sizeof cx->message / 4;
+/* Begins the message with the labels of the open scopes, "net/fc1: ". Gives the length
+ * before the last of them. */
+static size_t append_path(td_ctx *cx) {
+    size_t n = 0, last = 0, cap = sizeof cx->message / 4;
     bool   any = false;
     for (int i = 0; i < cx->scopes.n && n < cap; i++) {
         const char *label = cx->scopes.v[i].label;
         if (!label) continue;
+        last = any ? n + 1 : n;
         n += (size_t)snprintf(cx->message + n, cap - n, any ? "/%s" : "%s", label);
         any = true;
     }
     if (n >= cap) n = cap - 1;
     if (any) snprintf(cx->message + n, sizeof cx->message - n, ": ");
+    return last;
+}
+
+/* Many a message begins with the name that is the innermost scope's label, too: once is
+ * enough. */
+static void drop_double(td_ctx *cx, size_t last, size_t text) {
+    size_t n = text - last;
+    if (last < text && !strncmp(cx->message + last, cx->message + text, n))
+        memmove(cx->message + last, cx->message + text, strlen(cx->message + text) + 1);
 }
 
 /* Appends `here` to the message and keeps it for td_error_place. The file's name is
@@ -73,8 +85,9 @@ static void record(td_ctx *cx, td_code code, const char *fmt, va_list ap) {
     cx->code = code;
     cx->message[0] = 0;
     cx->failed_at = (td_where){0};
-    append_path(cx);
+    size_t last = append_path(cx), text = strlen(cx->message);
     append(cx, fmt, ap);
+    drop_double(cx, last, text);
     append_place(cx, td_here);
     if (cx->on_error)
         TD_CALLBACK(cx, cx->on_error(cx->on_error_env, code, cx->message));
@@ -107,10 +120,10 @@ bool td__fail_memory_for(td_ctx *cx, size_t bytes, td_dtype dt, int rank,
                          const int64_t *size) {
     td__refused_bytes = 0;
     return td__fail(cx, TD_E_MEMORY,
-                    "out of memory: %zu bytes for a tensor %s%s could not be "
+                    "%s%sout of memory: %zu bytes for a tensor %s%s could not be "
                     "allocated; tensors hold %zu bytes now",
-                    bytes, td_dtype_name(dt), td__sizes_str(rank, size),
-                    td__block_live());
+                    cx->making ? cx->making : "", cx->making ? ": " : "", bytes,
+                    td_dtype_name(dt), td__sizes_str(rank, size), td__block_live());
 }
 
 bool td__fail_no_bytes(td_ctx *cx, const char *who, const char *rule) {
@@ -223,27 +236,36 @@ static void released_by_scope(const td_ctx *cx, uint32_t nr, char *out, size_t c
                  e->line);
 }
 
+static void released_by_drop(const td_tensor *t, char *out, size_t cap) {
+    if (!t->freed_file) snprintf(out, cap, "by td_drop");
+    else snprintf(out, cap, "by td_drop at %s:%d", t->freed_file, t->freed_line);
+}
+
 void td__released_text(const td_tensor *t, char *out, size_t cap) {
     td__unpoison(t, sizeof *t);
-    char type[80] = "", how[200] = "already";
-    bool open = td__is_live(t->cx, TD_H_CTX), inside = t->flags & TD_TF_TRACED;
+    char        type[80] = "", how[200] = "already";
+    const char *instead = "keep it with td_keep";
+    bool        open = td__is_live(t->cx, TD_H_CTX), inside = t->flags & TD_TF_TRACED;
     if (t->rank <= TD_INLINE_RANK && !inside)
         snprintf(type, sizeof type, " (%.70s)", td__type_str(t));
-    if (t->serial == TD_RELEASED_CLOSE || !open)
+    if (t->serial == TD_RELEASED_CLOSE || !open) {
         snprintf(how, sizeof how, "when its context closed");
-    else if (t->serial == TD_RELEASED_DROP) snprintf(how, sizeof how, "by td_drop");
-    else if (t->serial >= TD_RELEASED_SCOPE)
+        instead = "give it to another context with td_share before td_close";
+    } else if (t->serial == TD_RELEASED_OWNER) {
+        snprintf(how, sizeof how, "with the module or optimizer that held it");
+        instead = "keep it with td_keep before freeing that";
+    } else if (t->serial == TD_RELEASED_DROP) {
+        released_by_drop(t, how, sizeof how);
+        instead = "call td_drop once for each td_keep, after the last use";
+    } else if (t->serial >= TD_RELEASED_SCOPE) {
         released_by_scope(t->cx, t->serial, how, sizeof how);
+        instead = "keep it with td_keep, or pass it to td_scope_end as the result";
+    }
     if (inside)
         snprintf(out, cap,
                  "this tensor belongs to a body that was captured and is valid only "
                  "inside it; return it from the body with td_return");
-    else
-        snprintf(out, cap, "this tensor%s was freed %s; keep it with td_keep%s", type,
-                 how,
-                 t->serial >= TD_RELEASED_SCOPE
-                     ? ", or pass it to td_scope_end as the result"
-                     : "");
+    else snprintf(out, cap, "this tensor%s was freed %s; %s", type, how, instead);
 }
 
 bool td__refuse_nil(const td_handle *h, td_handle_kind kind, const char *who) {
@@ -257,6 +279,10 @@ bool td__refuse_nil(const td_handle *h, td_handle_kind kind, const char *who) {
                  cx->no_gradient_at.line);
     return td__fail(h->cx, TD_E_GRAD,
                     "%s: this is the result of td_grad_of%s for a tensor that has no "
-                    "gradient; call td_backward first, or test it with td_has_grad",
-                    who, at);
+                    "gradient; call %s, or test it with td_has_grad",
+                    who, at,
+                    cx->no_gradient_leaf
+                        ? "td_backward first"
+                        : "td_retain_grad on it before td_backward, which keeps no "
+                          "gradients of op results else");
 }

@@ -178,15 +178,17 @@ static const char *article(const char *noun) {
     return strchr("aeiou", noun[0]) ? "an" : "a";
 }
 
-static bool refuse_freed(const td_handle *h, td_handle_kind kind, const char *who) {
+static bool refuse_freed(td_ctx *to, const td_handle *h, td_handle_kind kind,
+                         const char *who) {
     char text[400];
     if (kind == TD_H_TENSOR) td__released_text((const td_tensor *)h, text, sizeof text);
+    else if (kind == TD_H_CTX)
+        snprintf(text, sizeof text, "this context was closed already");
     else
         snprintf(text, sizeof text, "this %s was freed%s", kind_names[kind],
-                 kind != TD_H_CTX && !td__is_live(h->cx, TD_H_CTX)
-                     ? " when its context closed"
-                     : " already");
-    return td__fail(td__ctx_of_any(h), TD_E_ARG, "%s: %s", who, text);
+                 td__is_live(h->cx, TD_H_CTX) ? " already"
+                                              : " when its context closed");
+    return td__fail(to, TD_E_ARG, "%s: %s", who, text);
 }
 
 /* What made it nil was recorded, and is reported until td_clear: then the use of nil is
@@ -201,23 +203,29 @@ static bool refuse_nil(const td_handle *h, td_handle_kind kind, const char *who)
                     who, kind_names[kind]);
 }
 
-bool td__refuse(const void *object, td_handle_kind kind, const char *who) {
+bool td__refuse_in(td_ctx *cx, const void *object, td_handle_kind kind,
+                   const char *who) {
     const td_handle *h = object;
     const char      *name = kind_names[kind];
-    if (!h)
-        return td__fail(td__current_ctx(), TD_E_ARG, "%s: the %s is NULL", who, name);
+    if (!h) return td__fail(cx, TD_E_ARG, "%s: the %s is NULL", who, name);
     if (h->tag == (TD_TAG_NIL | kind)) return refuse_nil(h, kind, who);
-    if (h->tag == (TD_TAG_FREED | kind)) return refuse_freed(h, kind, who);
+    if (h->tag == (TD_TAG_FREED | kind)) return refuse_freed(cx, h, kind, who);
     const char *is = is_ours(h) ? kind_names[h->tag & TD_TAG_KIND] : NULL;
-    return td__fail(td__ctx_of_any(h), TD_E_ARG, "%s: this is %s %s, not %s %s", who,
+    return td__fail(cx, TD_E_ARG, "%s: this is %s %s, not %s %s", who,
                     is ? article(is) : "no object", is ? is : "of this library",
                     article(name), name);
+}
+
+bool td__refuse(const void *object, td_handle_kind kind, const char *who) {
+    return td__refuse_in(td__ctx_of_any(object), object, kind, who);
 }
 
 bool td__may_free(const void *object, td_handle_kind kind, const char *who) {
     const td_handle *h = object;
     if (!h || h->tag == (TD_TAG_NIL | kind)) return false;
-    if (h->tag == (TD_TAG_FREED | kind) && !td__is_live(h->cx, TD_H_CTX)) return false;
+    if (h->tag == (TD_TAG_FREED | kind) && kind != TD_H_CTX &&
+        !td__is_live(h->cx, TD_H_CTX))
+        return false;
     return td__enter(object, kind, who);
 }
 

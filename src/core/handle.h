@@ -89,6 +89,14 @@ bool               td__refuse(const void *object, td_handle_kind kind, const cha
 static inline bool td__enter(const void *object, td_handle_kind kind, const char *who) {
     return TD_LIKELY(td__is_live(object, kind)) || td__refuse(object, kind, who);
 }
+/* The same where the call has a context already, of another argument: the failure is
+ * recorded there, also when the object's own context is another one or closed. */
+bool               td__refuse_in(td_ctx *cx, const void *object, td_handle_kind kind,
+                                 const char *who);
+static inline bool td__enter_in(td_ctx *cx, const void *object, td_handle_kind kind,
+                                const char *who) {
+    return TD_LIKELY(td__is_live(object, kind)) || td__refuse_in(cx, object, kind, who);
+}
 /* May this public function use the object? Errors name the function. */
 #define TD_ENTER(object, KIND) td__enter((object), TD_H_##KIND, __func__)
 
@@ -136,7 +144,7 @@ void *td__handle_own(void *object, void (*end)(void *object));
 void  td__handle_disown(void *object);
 void  td__handles_end(td_ctx *cx); /* ends all that is owned, newest first */
 /* May the user's request to free it be granted? NULL, nil and what td_close has ended
- * are not errors; an object that was freed already is. */
+ * are not errors; an object that was freed already is, and a closed context. */
 bool  td__may_free(const void *object, td_handle_kind kind, const char *who);
 #define TD_MAY_FREE(object, KIND) td__may_free((object), TD_H_##KIND, __func__)
 

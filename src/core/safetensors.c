@@ -44,6 +44,7 @@ struct td_safetensors {
     TD_OWNED_FIELDS;
     td_mapping  *map;
     char        *path;
+    const char  *who;  /* the user's call that opened it */
     size_t       data; /* where the buffer starts */
     cJSON       *root;
     const cJSON *notes; /* __metadata__, NULL: none */
@@ -56,10 +57,9 @@ static void close_file(void *object);
 /* ---- rules -------------------------------------------------------------- */
 
 static bool wrong(const td_safetensors *f, const char *name, const char *what) {
-    if (!name)
-        return td__fail(f->cx, TD_E_IO, "td_safetensors_open: %s: %s", f->path, what);
-    return td__fail(f->cx, TD_E_IO, "td_safetensors_open: %s: tensor \"%.80s\": %s",
-                    f->path, name, what);
+    if (!name) return td__fail(f->cx, TD_E_IO, "%s: %s: %s", f->who, f->path, what);
+    return td__fail(f->cx, TD_E_IO, "%s: %s: tensor \"%.80s\": %s", f->who, f->path,
+                    name, what);
 }
 
 /* What must hold before a JSON reader sees the text: UTF-8, no NUL in any form
@@ -211,7 +211,8 @@ static bool read_header(td_safetensors *f) {
     return check_layout(f);
 }
 
-td_safetensors *td__safetensors_read(td_ctx *cx, td_mapping *m, const char *path) {
+static td_safetensors *read_for(td_ctx *cx, const char *who, td_mapping *m,
+                                const char *path) {
     td_safetensors *f = td__handle_make(cx, TD_H_SAFETENSORS, sizeof *f);
     if (!f) return NULL;
     if (!(f->path = td__strdup(path))) {
@@ -219,6 +220,7 @@ td_safetensors *td__safetensors_read(td_ctx *cx, td_mapping *m, const char *path
         td__fail_memory(cx);
         return NULL;
     }
+    f->who = who;
     f->map = m;
     atomic_fetch_add_explicit(&m->refs, 1, memory_order_relaxed);
     if (read_header(f)) return f;
@@ -226,13 +228,21 @@ td_safetensors *td__safetensors_read(td_ctx *cx, td_mapping *m, const char *path
     return NULL;
 }
 
-td_safetensors *td_safetensors_open(td_ctx *cx, const char *path) {
-    if (!TD_ENTER_CTX(cx)) return TD_NIL(cx, SAFETENSORS);
-    td_mapping *m = td__mapping_open(cx, "td_safetensors_open", path);
+td_safetensors *td__safetensors_read(td_ctx *cx, td_mapping *m, const char *path) {
+    return read_for(cx, "td_safetensors_open", m, path);
+}
+
+td_safetensors *td__safetensors_open(td_ctx *cx, const char *who, const char *path) {
+    td_mapping *m = td__mapping_open(cx, who, path);
     if (!m) return TD_NIL(cx, SAFETENSORS);
-    td_safetensors *f = td__safetensors_read(cx, m, path);
+    td_safetensors *f = read_for(cx, who, m, path);
     td__mapping_drop(m);
     return f ? td__handle_own(f, close_file) : TD_NIL(cx, SAFETENSORS);
+}
+
+td_safetensors *td_safetensors_open(td_ctx *cx, const char *path) {
+    if (!TD_ENTER_CTX(cx)) return TD_NIL(cx, SAFETENSORS);
+    return td__safetensors_open(cx, "td_safetensors_open", path);
 }
 
 void td_safetensors_close(td_safetensors *f) {

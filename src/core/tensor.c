@@ -124,6 +124,7 @@ void td__tensor_retire(td_tensor *t) {
     }
     t->tag = TD_TAG_FREED | TD_H_TENSOR;
     t->next = NULL;
+    t->freed_file = NULL;
     if (cx->freed_newest) cx->freed_newest->next = t;
     else cx->freed = t;
     cx->freed_newest = t;
@@ -196,14 +197,17 @@ td_tensor *td__tensor_make(td_ctx *cx, const td_meta *m, bool fake) {
     int64_t bytes = td__dim_mul(extent(m, n), td__dtype_bytes[m->dtype]);
     for (int i = 0; i < m->rank; i++)
         if (td__dim_is_negative(m->size[i])) {
-            td__fail(cx, TD_E_SHAPE, "negative size in %s",
+            td__fail(cx, TD_E_SHAPE, "%s%snegative size in %s",
+                     cx->making ? cx->making : "", cx->making ? ": " : "",
                      td__sizes_str(m->rank, m->size));
             return NULL;
         }
     if ((!td__dim_is_sym(bytes) && bytes >= TD_DIM_HUGE) ||
         (!td__dim_is_sym(n) && n >= TD_DIM_HUGE / 8)) {
-        td__fail(cx, TD_E_SHAPE, "too many elements: %s",
-                 td__sizes_str(m->rank, m->size));
+        td__fail(cx, TD_E_SHAPE,
+                 "%s%stoo many elements: %s%s takes more bytes than there can be",
+                 cx->making ? cx->making : "", cx->making ? ": " : "",
+                 td_dtype_name(m->dtype), td__sizes_str(m->rank, m->size));
         return NULL;
     }
     bool        sym = td__dim_is_sym(bytes);

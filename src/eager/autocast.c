@@ -145,7 +145,10 @@ td_autocast_mode td_autocast_begin(td_ctx *cx, td_dtype dtype) {
     if (!TD_ENTER_CTX(cx)) return (td_autocast_mode){0};
     bool known = dtype == TD_BF16 || dtype == TD_F16;
     if (known) return change(cx, true, dtype);
-    td__fail(cx, TD_E_DTYPE, "td_autocast_begin: the dtype must be bf16 or f16");
+    td__fail(cx, TD_E_DTYPE,
+             "td_autocast_begin: dtype is %s, and must be TD_BF16 or TD_F16; td_to "
+             "converts single tensors to others",
+             td_dtype_name(dtype));
     return change(cx, of(cx)->on, of(cx)->dtype);
 }
 

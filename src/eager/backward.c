@@ -91,7 +91,8 @@ static bool enter_roots(td_walk *w, td_tensors roots, td_rec **recs, const char 
                 w->cx, TD_E_GRAD,
                 "%s: root %d, %s, does not require grad and has no history: "
                 "no tensor it was computed from requires grad "
-                "(td_requires_grad_), or it was computed under no_grad",
+                "(td_requires_grad_), or it was computed under no_grad, or it is a "
+                "result of td_aot_step, whose body calls td_backward itself",
                 who, i, td__type_str(roots.v[i]));
         if (!td__edge_of(roots.v[i], &e)) return false;
         if (!e.node)
@@ -132,7 +133,8 @@ static bool usable(td_tensors list, bool holes, const char *who, td_ctx **cx) {
     for (int i = 0; i < list.n; i++) {
         td_tensor *t = list.v[i];
         if (!t && holes) continue;
-        if (!td__enter(t, TD_H_TENSOR, who)) return false;
+        if (!td__enter_in(*cx ? *cx : td__ctx_of_any(t), t, TD_H_TENSOR, who))
+            return false;
         if (!*cx) *cx = t->cx;
         if (t->cx != *cx)
             return td__fail(*cx, TD_E_ARG, "backward: tensors of two contexts");
@@ -168,7 +170,9 @@ static bool want_inputs(td_walk *w, td_tensors inputs) {
         td_edge    e = {0};
         if (!t || !td__needs_grad(t))
             return td__fail(w->cx, TD_E_GRAD,
-                            "td_backward: input %d does not require grad", i);
+                            "td_backward: input %d, %s, does not require grad; call "
+                            "td_requires_grad_ on it before it is used",
+                            i, t ? td__type_str(t) : "NULL");
         if (!td_is_leaf(t) && !td_retain_grad(t)) return false;
         if (!td__edge_of(t, &e)) return false;
         if (!e.node) continue;
@@ -223,8 +227,10 @@ static bool capture_inputs(td_walk *w, td_tensors inputs, td_tensor **to) {
         td_tensor *t = inputs.v[i];
         td_edge    e = {0};
         if (!t || !td__needs_grad(t))
-            return td__fail(w->cx, TD_E_GRAD, "td_grad: input %d does not require grad",
-                            i);
+            return td__fail(w->cx, TD_E_GRAD,
+                            "td_grad: input %d, %s, does not require grad; call "
+                            "td_requires_grad_ on it before it is used",
+                            i, t ? td__type_str(t) : "NULL");
         if (!td__edge_of(t, &e)) return false;
         if (w->cx->fake) td__grad_want(t);
         bool ok = capture_edge(w, e, &to[i]);

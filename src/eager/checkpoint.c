@@ -328,7 +328,7 @@ bool td_checkpoint_with(td_ctx *cx, td_tensors in, td_tensor **out, int n_out,
         return false;
     }
     for (int i = 0; i < in.n; i++)
-        if (in.v[i] && !td__enter(in.v[i], TD_H_TENSOR, who)) {
+        if (in.v[i] && !td__enter_in(cx, in.v[i], TD_H_TENSOR, who)) {
             td__nil_tensors(cx, out, n_out);
             return false;
         }

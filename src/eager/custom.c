@@ -94,7 +94,7 @@ bool td_fcall_stash(td_fcall *f, td_tensors kept) {
     if (!TD_ENTER(f, FCALL)) return false;
     if (!td__has_list(f->cx, f->fn.name, kept.v, kept.n)) return false;
     for (int i = 0; i < kept.n; i++) {
-        if (!TD_ENTER(kept.v[i], TENSOR)) return false;
+        if (!td__enter_in(f->cx, kept.v[i], TD_H_TENSOR, __func__)) return false;
         if (!td__vec_push(&f->stash, kept.v[i])) return td__fail_memory(f->cx);
         td__ref(kept.v[i]);
     }
@@ -352,7 +352,7 @@ bool td_function_call(td_ctx *cx, const td_function *fn, void *payload, td_tenso
     for (int i = 0; i < n_out; i++) out[i] = NULL;
     for (int i = 0; i < in.n; i++) {
         if (!in.v[i]) continue;
-        if (!TD_ENTER(in.v[i], TENSOR)) {
+        if (!td__enter_in(cx, in.v[i], TD_H_TENSOR, __func__)) {
             ok = false;
             continue;
         }

@@ -183,7 +183,8 @@ static bool ready(const check *k) {
     if (k->n_out < 0 || k->in.n > 32 || k->n_out > 32)
         return td__fail(k->cx, TD_E_ARG, "%s: more than 32 inputs or results", k->who);
     for (int i = 0; i < k->in.n; i++) {
-        if (k->in.v[i] && !td__enter(k->in.v[i], TD_H_TENSOR, k->who)) return false;
+        if (k->in.v[i] && !td__enter_in(k->cx, k->in.v[i], TD_H_TENSOR, k->who))
+            return false;
         if (varied(k->in.v[i]) && k->in.v[i]->dtype != TD_F64)
             return td__fail(k->cx, TD_E_DTYPE, "%s: input %d is %s, it must be f64",
                             k->who, i, td__type_str(k->in.v[i]));

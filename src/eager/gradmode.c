@@ -175,8 +175,10 @@ static bool note(td_tensor *t, td_grad_use use) {
     return true;
 }
 
-static td_tensor *no_gradient(td_ctx *cx) {
+static td_tensor *no_gradient(td_tensor *t) {
+    td_ctx *cx = t->cx;
     cx->no_gradient_at = td_here;
+    cx->no_gradient_leaf = td_is_leaf(t);
     return &cx->no_gradient;
 }
 
@@ -189,7 +191,7 @@ td_tensor *(td_grad_of)(td_tensor *t) {
     if (TD_UNLIKELY(td_is_nil(t = td__stand_in(t))) || !note(t, TD_GRAD_ASKED))
         return &t->cx->nil;
     td_tensor *g = t->ag ? t->ag->grad : NULL;
-    if (!g) return no_gradient(t->cx);
+    if (!g) return no_gradient(t);
     if (g->slot >= 0 || g->kept > 0) return g;
     td__ref(g);
     if (td__scope_own(g)) return g;
@@ -201,7 +203,7 @@ bool td_set_grad(td_tensor *t, td_tensor *grad) {
     if (!TD_ENTER(t, TENSOR)) return false;
     if (td_is_nil(t = td__stand_in(t))) return false;
     if (grad && grad->tag == (TD_TAG_FREED | TD_H_TENSOR))
-        return TD_ENTER(grad, TENSOR);
+        return td__enter_in(t->cx, grad, TD_H_TENSOR, __func__);
     if (!grad || td_is_nil(grad)) {
         td_zero_grad(t);
         return true;

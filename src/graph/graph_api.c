@@ -81,7 +81,8 @@ static bool check_inputs(const td_graph *g, const td_value *in, int n_in) {
                         td_graph_inputs(g), n_in);
     for (int i = 0; i < n_in; i++) {
         bool tensor = in[i].kind == TD_K_TENSOR;
-        if (tensor && in[i].u.t && !td__enter(in[i].u.t, TD_H_TENSOR, "td_graph_run"))
+        if (tensor && in[i].u.t &&
+            !td__enter_in(g->cx, in[i].u.t, TD_H_TENSOR, "td_graph_run"))
             return false;
         if (tensor && (!in[i].u.t || in[i].u.t->cx != g->cx))
             return td__fail(g->cx, TD_E_ARG,

@@ -109,7 +109,7 @@ static bool read_inputs(const attention *a, td_call *c, td_tensor **in) {
 static bool attention_forward(td_module *m, td_call *c) {
     const attention *a = td_module_state(m);
     td_tensor       *in[3], *qkv[3];
-    if (!read_inputs(a, c, in)) return false;
+    if (!td__nn_takes(m, c, 5) || !read_inputs(a, c, in)) return false;
     project_all(a, in, qkv);
     td_tensor *padding = optional(c, 4);
     bool       single = td_rank(td_arg(c, 0)) == 2;

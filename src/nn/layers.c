@@ -9,7 +9,7 @@ typedef struct linear {
 
 static bool linear_forward(td_module *m, td_call *c) {
     const linear *l = td_module_state(m);
-    return td_return(c, td_linear(td_arg(c, 0), l->weight, l->bias));
+    return td_return(c, td_linear(td__nn_arg(m, c), l->weight, l->bias));
 }
 
 static const td_module_type linear_type = {.name = "Linear",
@@ -45,7 +45,7 @@ typedef struct embedding {
 
 static bool embedding_forward(td_module *m, td_call *c) {
     const embedding *e = td_module_state(m);
-    return td_return(c, td_embedding(e->weight, td_arg(c, 0), e->padding));
+    return td_return(c, td_embedding(e->weight, td__nn_arg(m, c), e->padding));
 }
 
 static const td_module_type embedding_type = {.name = "Embedding",
@@ -95,7 +95,7 @@ static bool conv_forward(td_module *m, td_call *c) {
     const conv *v = td_module_state(m);
     td_ints     stride = {v->stride, v->dims}, padding = {v->padding, v->dims};
     td_ints     dilation = {v->dilation, v->dims};
-    td_tensor  *x = td_arg(c, 0);
+    td_tensor  *x = td__nn_arg(m, c);
     if (v->dims == 1)
         return td_return(c, td_conv1d(x, v->weight, v->bias, stride, padding, dilation,
                                       v->groups));
@@ -143,6 +143,10 @@ static bool conv_read(td_ctx *cx, conv *v, td_ints kernel, const td_nn_conv_opts
                         "%s: %lld to %lld channels do not make %lld groups", who,
                         (long long)in, (long long)size[0], (long long)v->groups);
     size[1] = in / v->groups;
+    if (!kernel.v || !kernel.n)
+        return td__fail(cx, TD_E_ARG,
+                        "%s: kernel has no entries; pass its sizes, TD_SHAPE(3, 3)",
+                        who);
     return conv_list(cx, v->dims, (conv_arg){"kernel", kernel, 1, 1}, size + 2) &&
            conv_list(cx, v->dims, (conv_arg){"stride", o->stride, 1, 1}, v->stride) &&
            conv_list(cx, v->dims, (conv_arg){"padding", o->padding, 0, 0},

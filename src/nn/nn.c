@@ -54,6 +54,18 @@ bool td__nn_fraction(td_ctx *cx, const char *who, const char *what, double v) {
                     v);
 }
 
+bool td__nn_takes(td_module *m, td_call *c, int most) {
+    int n = td_arg_count(c);
+    return n <= most ||
+           td__fail(td_module_ctx(m), TD_E_ARG,
+                    "%s: called with %d arguments, and takes %s%d", td_module_name(m),
+                    n, most > 1 ? "at most " : "", most);
+}
+
+td_tensor *td__nn_arg(td_module *m, td_call *c) {
+    return td__nn_takes(m, c, 1) ? td_arg(c, 0) : td_nil(td_module_ctx(m));
+}
+
 td_tensor *td__nn_uniform(td_ctx *cx, td_ints shape, int64_t fan) {
     double bound = 1 / sqrt((double)fan);
     return td_uniform_(td_empty(cx, shape), -bound, bound);
@@ -78,10 +90,26 @@ td_module *td_nn_add(td_module *m, const char *name, td_module *child) {
     return TD_NIL(cx, MODULE);
 }
 
+static const td_module_type sequential_type, list_type;
+
+/* Does the module call its children, or give them out, by their numbers? */
+static bool is_list(const td_module *m) {
+    const char *name = td_module_name(m);
+    return name == sequential_type.name || name == list_type.name;
+}
+
 td_module *td_nn_append(td_module *list, td_module *child) {
     char name[16];
     snprintf(name, sizeof name, "%d", td_is_nil(list) ? 0 : td_module_children(list));
-    return td_nn_add(list, name, child);
+    if (td_is_nil(list) || is_list(list)) return td_nn_add(list, name, child);
+    td_ctx *cx = td_module_ctx(list);
+    td__fail(
+        cx, TD_E_ARG,
+        "td_nn_append: the list is a %s, and must be a Sequential or a ModuleList; "
+        "td_nn_add gives any module a child with a name",
+        td_module_name(list));
+    if (!td_is_nil(child) && !contains(child, list)) td_module_free(child);
+    return TD_NIL(cx, MODULE);
 }
 
 /* Frees what has not been adopted, each once. */
@@ -111,7 +139,7 @@ static td_module *make_holder(td_ctx *cx, const td_module_type *type, td_modules
 }
 
 static bool sequential_forward(td_module *m, td_call *c) {
-    td_tensor *x = td_arg(c, 0);
+    td_tensor *x = td__nn_arg(m, c);
     for (int i = 0; i < td_module_children(m); i++)
         x = td_module_call(td_module_child_at(m, i, NULL), TD_ARGS(x));
     return td_return(c, x);

@@ -32,6 +32,11 @@ bool td__nn_positive(td_ctx *cx, const char *who, const char *what, int64_t v);
 /* A number in [0, 1]. */
 bool td__nn_fraction(td_ctx *cx, const char *who, const char *what, double v);
 
+/* Is the module called with at most this many arguments? False after td__fail. */
+bool       td__nn_takes(td_module *m, td_call *c, int most);
+/* The one argument of a layer that takes one; nil after td__fail. */
+td_tensor *td__nn_arg(td_module *m, td_call *c);
+
 /* A list made elsewhere, inside the sugar of ops. */
 static inline td_tensors td__nn_list(td_tensor *const *v, int n) {
     return (td_tensors){v, n};

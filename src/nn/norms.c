@@ -18,26 +18,27 @@ typedef struct norm {
 static bool layer_forward(td_module *m, td_call *c) {
     const norm *n = td_module_state(m);
     td_ints     shape = {n->shape, n->rank};
-    return td_return(c, td_layer_norm(td_arg(c, 0), shape, n->weight, n->bias, n->eps));
+    return td_return(c, td_layer_norm(td__nn_arg(m, c), shape, n->weight, n->bias,
+                                      n->eps));
 }
 
 static bool rms_forward(td_module *m, td_call *c) {
     const norm *n = td_module_state(m);
     td_ints     shape = {n->shape, n->rank};
-    td_tensor  *x = td_arg(c, 0);
+    td_tensor  *x = td__nn_arg(m, c);
     if (n->eps == 0) return td_return(c, td_rms_norm(x, shape, n->weight));
     return td_return(c, td_rms_norm(x, shape, n->weight, n->eps));
 }
 
 static bool group_forward(td_module *m, td_call *c) {
     const norm *n = td_module_state(m);
-    return td_return(c, td_group_norm(td_arg(c, 0), n->groups, n->weight, n->bias,
+    return td_return(c, td_group_norm(td__nn_arg(m, c), n->groups, n->weight, n->bias,
                                       n->eps));
 }
 
 static bool batch_forward(td_module *m, td_call *c) {
     const norm *n = td_module_state(m);
-    td_tensor  *x = td_arg(c, 0);
+    td_tensor  *x = td__nn_arg(m, c);
     bool        training = td_module_training(m), flat = n->groups == 1;
     if (td_is_nil(x)) return false;
     if (flat ? td_rank(x) != 2 && td_rank(x) != 3 : td_rank(x) != 4)

@@ -8,7 +8,7 @@
 /* ---- making and freeing ------------------------------------------------- */
 
 static void drop(td_tensor *t) {
-    if (t) td_drop(t);
+    if (t) td__drop_as(t, TD_RELEASED_OWNER);
 }
 
 static void free_group(td_group *g) {
@@ -61,7 +61,7 @@ static bool check_param(td_optim *o, td_tensors ps, int nr, const td_rule *r) {
     static const char who[] = "td_optim_add";
     td_tensor        *p = ps.v[nr];
     bool              again = false;
-    if (!td__enter(p, TD_H_TENSOR, who)) return false;
+    if (!td__enter_in(o->cx, p, TD_H_TENSOR, who)) return false;
     if (td_ctx_of(p) != o->cx)
         return td__fail(o->cx, TD_E_ARG, "%s: parameter %d is another context's", who,
                         nr);
@@ -214,11 +214,19 @@ bool td__optim_grads(td_optim *o) {
     return td_ok(o->cx);
 }
 
+/* Of one dtype and the same sizes? Symbolic ones are compared by the ops of the step:
+ * looking at them here would fix them. */
+static bool same_type(const td_tensor *a, const td_tensor *b) {
+    bool same = a->rank == b->rank && a->dtype == b->dtype;
+    for (int d = 0; same && d < a->rank; d++)
+        same = a->size[d] == b->size[d] || td__dim_is_sym(a->size[d]) ||
+               td__dim_is_sym(b->size[d]);
+    return same;
+}
+
 static bool check_grad(td_optim *o, const char *who, int nr, td_tensor *p,
                        td_tensor *g) {
-    bool same = td_rank(g) == td_rank(p) && td_dtype_of(g) == td_dtype_of(p);
-    for (int d = 0; same && d < td_rank(p); d++) same = td_size(g, d) == td_size(p, d);
-    if (same) return true;
+    if (same_type(g, p)) return true;
     char is[128];
     snprintf(is, sizeof is, "%s", td__type_str(g));
     return td__fail(o->cx, TD_E_SHAPE,
@@ -244,9 +252,39 @@ static bool take_grads(td_optim *o, const char *who, td_tensors grads) {
 
 /* ---- stepping ----------------------------------------------------------- */
 
+/* May parameter nr be stepped with gradient g? Its state and gradient have its dtype
+ * and sizes, which td_module_to and others may have changed since they were made. */
+static bool check_state(td_optim *o, const char *who, int nr, const td_trained *t,
+                        const td_tensor *g) {
+    char        p[128], is[128];
+    const char *what = g && !same_type(t->p, g) ? "gradient" : NULL;
+    snprintf(p, sizeof p, "%s", td__type_str(t->p));
+    if (what) snprintf(is, sizeof is, "%s", td__type_str(g));
+    for (int k = 0; !what && k < TD_S_COUNT; k++) {
+        if (!t->state[k] || same_type(t->p, t->state[k])) continue;
+        what = td__slot_names[k];
+        snprintf(is, sizeof is, "%s", td__type_str(t->state[k]));
+    }
+    return !what ||
+           td__fail(o->cx, TD_E_DTYPE,
+                    "%s: %s of parameter %d is %s, but the parameter is %s now; make "
+                    "the optimizer after td_module_to, and compute gradients after it",
+                    who, what, nr, is, p);
+}
+
+/* Everything a step could fail at, but for memory, before anything is written. */
+static bool check_step(td_optim *o, const char *who) {
+    for (int i = 0, at = 0; i < o->groups.n; i++)
+        for (int k = 0; k < o->groups.v[i].at.n; k++, at++)
+            if (o->grads.v[at] &&
+                !check_state(o, who, at, &o->groups.v[i].at.v[k], o->grads.v[at]))
+                return false;
+    return true;
+}
+
 /* With what o->grads has. */
-static bool step(td_optim *o) {
-    if (!td__optim_used(o)) return false;
+static bool step(td_optim *o, const char *who) {
+    if (!check_step(o, who) || !td__optim_used(o)) return false;
     int          at = 0;
     td_grad_mode was = td_no_grad_begin(o->cx);
     td_scope_begin(o->cx, "optim");
@@ -261,12 +299,12 @@ static bool step(td_optim *o) {
 
 bool td_optim_step(td_optim *o) {
     if (!TD_ENTER(o, OPTIM)) return false;
-    return td__optim_grads(o) && step(o);
+    return td__optim_grads(o) && step(o, "td_optim_step");
 }
 
 bool td_optim_step_with(td_optim *o, td_tensors grads) {
     if (!TD_ENTER(o, OPTIM)) return false;
-    return take_grads(o, "td_optim_step_with", grads) && step(o);
+    return take_grads(o, "td_optim_step_with", grads) && step(o, "td_optim_step_with");
 }
 
 void td_optim_zero_grad(td_optim *o) {
@@ -327,7 +365,8 @@ bool td_optim_add_to_sums(td_optim *o, td_tensors grads, double scale) {
 
 bool td_optim_step_sums(td_optim *o) {
     if (!TD_ENTER(o, OPTIM)) return false;
-    if (!list_sums(o, "td_optim_step_sums", o->grads.v) || !step(o)) return false;
+    static const char who[] = "td_optim_step_sums";
+    if (!list_sums(o, who, o->grads.v) || !step(o, who)) return false;
     td_grad_mode was = td_no_grad_begin(o->cx);
     for (int i = 0; i < o->grads.n; i++) td_zero_(o->grads.v[i]);
     td_no_grad_end(o->cx, was);

@@ -16,7 +16,7 @@ struct plain {
 
 static bool plain_forward(td_module *m, td_call *c) {
     plain      p = *(const plain *)td_module_state(m);
-    td_tensor *x = td_arg(c, 0);
+    td_tensor *x = td__nn_arg(m, c);
     p.training = td_module_training(m);
     return td_return(c, td_is_nil(x) ? x : p.fn(&p, x));
 }

@@ -64,9 +64,10 @@ static td_tensor *optional(td_call *c, int i) {
 }
 
 /* rank: with a batch; one dim less without. */
-static bool check_input(td_module *m, td_tensor *x, int rank) {
+static bool check_input(td_module *m, td_call *c, int rank) {
     const recurrent *r = td_module_state(m);
-    if (td_is_nil(x)) return false;
+    td_tensor       *x = td_arg(c, 0);
+    if (td_is_nil(x) || !td__nn_takes(m, c, r->gates == 4 ? 3 : 2)) return false;
     bool fits = td_rank(x) == rank || td_rank(x) == rank - 1;
     if (fits && td_size(x, -1) == r->in && (rank == 2 || td_size(x, 0) > 0))
         return true;
@@ -96,7 +97,7 @@ static td_tensor *read_state(td_module *m, td_tensor *s, td_tensor *like) {
 static bool cell_forward(td_module *m, td_call *c) {
     const recurrent *r = td_module_state(m);
     td_tensor       *x = td_arg(c, 0);
-    if (!check_input(m, x, 2)) return false;
+    if (!check_input(m, c, 2)) return false;
     td_ints sizes =
         td_rank(x) == 1 ? TD_SHAPE(r->hidden) : TD_SHAPE(td_sym_size(x, 0), r->hidden);
     td_tensor *zero = td_zeros(td_module_ctx(m), sizes, td_dtype_of(x));
@@ -158,7 +159,7 @@ static bool layers_forward(td_module *m, td_call *c) {
     const recurrent *r = td_module_state(m);
     td_ctx          *cx = td_module_ctx(m);
     td_tensor       *x = td_arg(c, 0), *last[2][2 * MAX_LAYERS];
-    if (!check_input(m, x, 3)) return false;
+    if (!check_input(m, c, 3)) return false;
     bool single = td_rank(x) == 2;
     int  n = r->layers * r->sides;
     x = with_batch(x, single, r->batch_first);

@@ -26,6 +26,10 @@ const td_opinfo *td__composite_enter(const td_opinfo *info) {
 }
 void td__composite_leave(const td_opinfo *outer) { composite = outer; }
 
+const char *td__op_name(const td_opcall *c) {
+    return (composite ? composite : c->info)->s.name;
+}
+
 bool td__op_fail(td_opcall *c, td_code code, const char *fmt, ...) {
     char    text[1024];
     va_list ap;
@@ -127,7 +131,7 @@ static int refuse_tensor(td_opcall *c, const td_param *p, const td_tensor *t) {
     snprintf(who, sizeof who, "%.60s: argument %.40s", c->info->s.name, p->name);
     if (!td__is_live(t, TD_H_TENSOR)) {
         bool ok = c->cx->code == TD_OK, nil = t->tag == (TD_TAG_NIL | TD_H_TENSOR);
-        td__enter(t, TD_H_TENSOR, who);
+        td__enter_in(c->cx, t, TD_H_TENSOR, who);
         bool failed = ok && c->cx->code != TD_OK;
         if (nil && !failed && t->cx == c->cx) return 1;
         if (nil && ok && !failed)

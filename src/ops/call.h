@@ -13,6 +13,8 @@ bool td__call_is_fake(const td_opcall *c);
  * in brackets. Enter returns what leave restores. */
 const td_opinfo *td__composite_enter(const td_opinfo *info);
 void             td__composite_leave(const td_opinfo *outer);
+/* The op the user called: c's, or the composite it is a part of. */
+const char      *td__op_name(const td_opcall *c);
 
 /* ---- parts.c ------------------------------------------------------------ */
 

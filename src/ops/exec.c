@@ -259,6 +259,11 @@ static bool exec_write(td_opcall *c) {
 }
 
 bool td__exec(td_opcall *c) {
-    if (c->info->writes) return exec_write(c);
-    return c->def->flags & TD_OPF_VIEW ? exec_view(c) : exec_plain(c);
+    const char *outer = c->cx->making;
+    c->cx->making = td__op_name(c);
+    bool ok = c->info->writes               ? exec_write(c)
+              : c->def->flags & TD_OPF_VIEW ? exec_view(c)
+                                            : exec_plain(c);
+    c->cx->making = outer;
+    return ok;
 }

@@ -124,13 +124,16 @@ static bool cat_channels_last(td_value list, int rank) {
     return true;
 }
 
-static bool cat_add(td_opcall *c, td_meta *m, const td_tensor *t, int dim) {
-    bool fits = t->rank == m->rank;
+static bool cat_add(td_opcall *c, td_meta *m, uint32_t nr, int dim) {
+    const td_tensor *t = c->in[0].u.ts[nr];
+    bool             fits = t->rank == m->rank;
     for (int d = 0; fits && d < m->rank; d++)
         fits = d == dim || td__dim_eq(t->size[d], m->size[d]);
     if (!fits)
-        return td__op_fail(c, TD_E_SHAPE, "sizes must agree except in dim %d, %s vs %s",
-                           dim, td__sizes_str(m->rank, m->size), td__type_str(t));
+        return td__op_fail(c, TD_E_SHAPE,
+                           "tensor %u of the list is %s, and must have the sizes %s of "
+                           "those before it, except in dim %d",
+                           nr, td__type_str(t), td__sizes_str(m->rank, m->size), dim);
     m->size[dim] = td__dim_add(m->size[dim], t->size[dim]);
     return true;
 }
@@ -157,7 +160,7 @@ bool td__shape_cat(td_opcall *c) {
         const td_tensor *t = list.u.ts[i];
         if (skipped(t)) continue;
         if (begun) {
-            if (!cat_add(c, m, t, dim)) return false;
+            if (!cat_add(c, m, i, dim)) return false;
             continue;
         }
         if ((dim = td__op_dim(c, td__in_int(c, 1), t->rank)) < 0) return false;
@@ -194,8 +197,10 @@ bool td__shape_stack(td_opcall *c) {
     td__meta_dense(m, td__result_type(c->cx, &list, 1), first->rank, first->size);
     for (uint32_t i = 1; i < list.n; i++)
         if (!same_sizes(list.u.ts[i], m))
-            return td__op_fail(c, TD_E_SHAPE, "sizes must agree, %s vs %s",
-                               td__type_str(first), td__type_str(list.u.ts[i]));
+            return td__op_fail(c, TD_E_SHAPE,
+                               "tensor %u of the list is %s, and must have the sizes "
+                               "of the first, %s",
+                               i, td__type_str(list.u.ts[i]), td__type_str(first));
     memmove(m->size + dim + 1, m->size + dim,
             sizeof(int64_t) * (size_t)(m->rank - dim));
     m->size[dim] = list.n;

@@ -45,7 +45,8 @@ static bool run_giving(td_pcall *c, bool *give) {
     td_runner taker = {.run = run_taking, .env = &t};
     for (int i = 0; i < p->j->n_primals; i++)
         give[i] = c->own[i] && !p->late[i] && c->in[i].kind == TD_K_TENSOR;
-    bool ok = td__plan_run(p, p->fwd.take ? &taker : &p->fwd, c->in, c->vals);
+    bool ok = td__plan_run(p, td__plan_forward(p), p->fwd.take ? &taker : &p->fwd,
+                           c->in, c->vals);
     for (int i = 0; i < p->j->n_primals; i++) {
         if (!give[i]) continue;
         if (!p->fwd.take) td_drop(c->in[i].u.t);
@@ -58,7 +59,7 @@ static bool run_giving(td_pcall *c, bool *give) {
 bool td__plan_code(td_pcall *c) {
     td_plan *p = c->p;
     bool     few[64], *give = few;
-    if (!c->own) return td__plan_run(p, &p->fwd, c->in, c->vals);
+    if (!c->own) return td__plan_run(p, td__plan_forward(p), &p->fwd, c->in, c->vals);
     if (p->j->n_primals > TD_COUNT(few) && !(give = td__alloc((size_t)p->j->n_primals)))
         return td__fail_memory(p->cx);
     bool ok = run_giving(c, give);

@@ -219,7 +219,7 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
         ok = (!g[i] && !f->sizes) || (t && !td_is_nil(t));
         v[p->n_kept + i] = t ? td_value_tensor(t) : TD_NONE;
     }
-    ok = ok && td__plan_run(p, &b->code, v, out) &&
+    ok = ok && td__plan_run(p, b->g, &b->code, v, out) &&
          (!p->asserts || td__plan_check_grads(p, out));
     for (int i = 0; ok && i < p->j->n_targets; i++)
         if (need[i] && out[i].kind == TD_K_TENSOR) grads[i] = out[i].u.t;

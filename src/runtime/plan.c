@@ -208,7 +208,7 @@ static bool plan_backward(td_plan *p, const td_plan_opts *o) {
 }
 
 static bool compile_now(td_plan *p, const td_plan_opts *o) {
-    const td_graph *g = p->h ? p->h->fwd : p->j->g;
+    const td_graph *g = td__plan_forward(p);
     p->n_vals = g->outputs.n;
     p->info.half = p->h ? TD_FORWARD : TD_INFERENCE;
     if (!td__plan_late(p) || !td__compile(p->cx, o->fwd, g, &p->info, &p->fwd))
@@ -261,17 +261,40 @@ void td__plan_drop(td_plan *p) {
 
 /* ---- a call ------------------------------------------------------------- */
 
-bool td__plan_run(td_plan *p, const td_runner *code, const td_value *in,
-                  td_value *out) {
+/* Tensors of the graph are tensors in `out`: a backend of the user's may have left some
+ * out. */
+static bool check_filled(const td_plan *p, const td_graph *g, const td_value *out) {
+    for (int i = 0; i < g->outputs.n; i++) {
+        if (g->outputs.v[i].kind != TD_G_VALUE) continue;
+        const td_look *l = g->outputs.v[i].u.v->look;
+        if (!l || l->kind != TD_K_TENSOR) continue;
+        if (TD_LIKELY(out[i].kind == TD_K_TENSOR &&
+                      td__is_live(out[i].u.t, TD_H_TENSOR)))
+            continue;
+        return td__fail(p->cx, TD_E_ARG,
+                        "%s: the backend's code returned true, but left out[%d] "
+                        "without a tensor; run of td_runner must fill all %d outputs",
+                        p->name, i, g->outputs.n);
+    }
+    return true;
+}
+
+bool td__plan_run(td_plan *p, const td_graph *g, const td_runner *code,
+                  const td_value *in, td_value *out) {
     td_ctx *cx = p->cx;
     bool    grad = cx->grad_enabled;
     cx->grad_enabled = false;
+    for (int i = 0; i < g->outputs.n; i++) out[i] = TD_NONE;
     bool ok = code->run(code->env, cx, in, out);
     cx->grad_enabled = grad;
     if (!ok && td_ok(cx))
         td__fail(cx, TD_E_ARG, "%s: the compiled code failed without a reason",
                  p->name);
-    return ok && td_ok(cx);
+    return ok && td_ok(cx) && check_filled(p, g, out);
+}
+
+const td_graph *td__plan_forward(const td_plan *p) {
+    return p->h ? p->h->fwd : p->j->g;
 }
 
 /* Counters of new storages, before anything remembers them: as if each write of the

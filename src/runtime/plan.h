@@ -115,24 +115,27 @@ typedef struct td_pcall {
     td_storage    **rooms;        /* held; NULL: none, or not made yet */
 } td_pcall;
 
-bool td__now_make(td_pcall *c);     /* now.c: sets c->now and c->j */
-bool td__now_tangents(td_pcall *c); /* after the code */
-void td__now_drop(td_now *n);       /* NULL is fine */
-/* Runs one half; false after td__fail, also when the code gave no reason. */
-bool td__plan_run(td_plan *p, const td_runner *code, const td_value *in, td_value *out);
-bool td__plan_late(td_plan *p);     /* boxed.c: fills late */
-bool td__plan_code(td_pcall *c);    /* td__plan_run of forward; drops what it may */
-bool td__plan_node(td_pcall *c);    /* node.c: makes c->node with what it saves */
-void td__plan_came(td_pcall *c);    /* writes.c: before anything runs */
-bool td__plan_flags(td_pcall *c);   /* inputs that require grad now */
-bool td__plan_detach(td_pcall *c);  /* inputs whose history ends */
-bool td__plan_updates(td_pcall *c); /* after the code */
-void td__plan_saved(td_pcall *c);   /* node.c: after the updates */
-void td__plan_left(td_pcall *c);    /* at the end */
-bool td__plan_results(td_pcall *c); /* results.c */
-bool td__plan_used(td_plan *p, bool twice); /* used.c: fills in td_hold.used */
+bool            td__now_make(td_pcall *c);          /* now.c: sets c->now and c->j */
+bool            td__now_tangents(td_pcall *c);      /* after the code */
+void            td__now_drop(td_now *n);            /* NULL is fine */
+const td_graph *td__plan_forward(const td_plan *p); /* what fwd is the code of */
+/* Runs the code of a half, g. False after td__fail, also when the code gave no reason,
+ * or left an output of g out. */
+bool            td__plan_run(td_plan *p, const td_graph *g, const td_runner *code,
+                             const td_value *in, td_value *out);
+bool            td__plan_late(td_plan *p); /* boxed.c: fills late */
+bool       td__plan_code(td_pcall *c);  /* td__plan_run of forward; drops what it may */
+bool       td__plan_node(td_pcall *c);  /* node.c: makes c->node with what it saves */
+void       td__plan_came(td_pcall *c);  /* writes.c: before anything runs */
+bool       td__plan_flags(td_pcall *c); /* inputs that require grad now */
+bool       td__plan_detach(td_pcall *c);          /* inputs whose history ends */
+bool       td__plan_updates(td_pcall *c);         /* after the code */
+void       td__plan_saved(td_pcall *c);           /* node.c: after the updates */
+void       td__plan_left(td_pcall *c);            /* at the end */
+bool       td__plan_results(td_pcall *c);         /* results.c */
+bool       td__plan_used(td_plan *p, bool twice); /* used.c: fills in td_hold.used */
 /* Is there room for one more backward where there are n? False after td__fail. */
-bool td__plan_room(const td_plan *p, int n, const char *what);
+bool       td__plan_room(const td_plan *p, int n, const char *what);
 /* One view op made again, in the modes that hold; NULL after td__fail. */
 td_tensor *td__plan_view(td_ctx *cx, const td_view_op *v, td_tensor *from);
 bool       td__plan_compile_back(td_plan *p, td_back *b); /* node.c: unless it is */

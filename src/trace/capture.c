@@ -110,7 +110,7 @@ bool(td_expect)(td_tensor *t, int64_t dim, const char *rel, int64_t than) {
 static bool take_result(td_call *c, td_value v) {
     if (v.kind == TD_K_TENSOR && !td__is_live(v.u.t, TD_H_TENSOR)) {
         if (v.u.t && v.u.t->tag != (TD_TAG_NIL | TD_H_TENSOR))
-            return td__enter(v.u.t, TD_H_TENSOR, "td_return");
+            return td__enter_in(c->cx, v.u.t, TD_H_TENSOR, "td_return");
         v = TD_NONE;
     }
     if (v.kind != TD_K_NONE && v.kind != TD_K_TENSOR && !is_number((td_kind)v.kind))

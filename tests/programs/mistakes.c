@@ -39,6 +39,22 @@ static bool body_seed(td_call *c) {
     return td_return(c, td_dropout(td_arg(c, 0), 0.5));
 }
 
+static bool body_number(td_call *c) {
+    return td_return(c, td_mul(td_arg(c, 0), td_arg_number(c, 1)));
+}
+static bool body_size(td_call *c) {
+    td_tensor *x = td_arg(c, 0);
+    return td_return(c, td_div(td_sum(x), td_size(x, 0)));
+}
+static bool body_loss(td_call *c) { return td_return(c, td_sum(td_arg(c, 0))); }
+
+static td_fn *endless;
+static bool   body_endless(td_call *c) {
+      td_tensor *y;
+      td_invoke(endless, TD_ARGS(td_arg(c, 0)), &y, 1);
+      return td_return(c, y);
+}
+
 static void call(scene *s, td_body *body, td_values args) {
     td_fn *f = td_aot_function(s->cx, body, NULL, &(td_aot_opts){TD_AOT_OPTS});
     td_invoke(f, args, s->out, 1);
@@ -159,6 +175,11 @@ static void losses(scene *s) {
 static void values(scene *s) {
     MISTAKE("a negative size", td_zeros(s->cx, TD_SHAPE(2, -3)));
     MISTAKE("more memory than there is", td_zeros(s->cx, TD_SHAPE((int64_t)1 << 48)));
+    MISTAKE("more elements than can be counted",
+            td_zeros(s->cx, TD_SHAPE((int64_t)1 << 40, (int64_t)1 << 30)));
+    MISTAKE("the size of a dim that is not there", td_size(s->x, 7));
+    MISTAKE("autocast to f64", td_autocast_begin(s->cx, TD_F64));
+    MISTAKE("no DLPack tensor", td_from_dlpack(s->cx, NULL));
     MISTAKE("item of many elements", td_item(s->x));
     MISTAKE("read into too small a buffer", {
         float f[2];
@@ -187,6 +208,8 @@ static void gradients(scene *s) {
     MISTAKE("td_grad of an unused input",
             td_grad(TD_LIST(td_sum(td_exp(s->leaf))),
                     TD_LIST(td_requires_grad_(td_clone(s->x))), s->out, NULL));
+    MISTAKE("td_grad by a tensor without gradients",
+            td_grad(TD_LIST(td_sum(s->leaf)), TD_LIST(s->x), s->out, NULL));
     MISTAKE("a write to an expanded tensor",
             td_add_(td_expand(td_ones(s->cx, TD_SHAPE(1, 3)), TD_SHAPE(4, 3)), 1));
     MISTAKE("in place with a larger result",
@@ -194,7 +217,90 @@ static void gradients(scene *s) {
     MISTAKE("in place into integers", td_add_(s->i, 0.5));
 }
 
+static void lifetimes(scene *s) {
+    MISTAKE("a tensor of a context that was closed", {
+        td_ctx    *other = td_open();
+        td_tensor *t = td_keep(td_ones(other, TD_SHAPE(4, 3)));
+        td_close(other);
+        td_add(s->x, t);
+    });
+    MISTAKE("a tensor of a scope that ended", {
+        td_scope_begin(s->cx, "step");
+        td_tensor *t = td_exp(s->x);
+        td_scope_end(s->cx, "step", NULL);
+        td_neg(t);
+    });
+    MISTAKE("a weight after its module was freed", {
+        td_module *m = td_nn_linear(s->cx, 3, 3, NULL);
+        td_tensor *w = td_module_get(m, "weight");
+        td_module_free(m);
+        td_exp(w);
+    });
+    MISTAKE("one td_drop too many", {
+        td_tensor *t = td_keep(td_ones(s->cx, TD_SHAPE(2)));
+        for (int i = 0; i < 3; i++) td_drop(t);
+    });
+    MISTAKE("td_drop of a parameter that was not kept",
+            td_drop(td_module_get(s->net, "weight")));
+    MISTAKE("the gradient of a result", {
+        td_tensor *h = td_mul(s->leaf, 2);
+        td_backward(td_sum(td_mul(h, h)));
+        td_neg(td_grad_of(h));
+    });
+    MISTAKE("a gradient before backward", td_neg(td_grad_of(s->leaf)));
+    MISTAKE("a context that is closed twice", {
+        td_ctx *other = td_open();
+        td_close(other);
+        td_scope_begin(s->cx, NULL); /* names the context */
+        td_scope_end(s->cx, NULL, NULL);
+        td_close(other);
+    });
+}
+
+static void options(scene *s) {
+    td_backend  none = {.name = "mine"};
+    td_aot_opts o = {TD_AOT_OPTS, .forward = &none};
+    MISTAKE("a backend without compile", td_aot_function(s->cx, body_ok, NULL, &o));
+    o = (td_aot_opts){TD_AOT_OPTS, .pass = {.name = "mine"}};
+    MISTAKE("a pass without run", td_aot_function(s->cx, body_ok, NULL, &o));
+    o = (td_aot_opts){TD_AOT_OPTS, .chooser = {.name = "mine"}};
+    MISTAKE("a chooser without choose", td_aot_function(s->cx, body_ok, NULL, &o));
+    o = (td_aot_opts){TD_AOT_OPTS, .partition = (td_partition)77};
+    MISTAKE("a partition that is none", td_aot_function(s->cx, body_ok, NULL, &o));
+    o = (td_aot_opts){TD_AOT_OPTS, .dynamic = (td_shapes)99};
+    MISTAKE("shapes that are none", td_aot_function(s->cx, body_ok, NULL, &o));
+    o = (td_aot_opts){TD_AOT_OPTS, .limit = -1};
+    MISTAKE("a limit below 0", td_aot_function(s->cx, body_ok, NULL, &o));
+}
+
+static void training(scene *s) {
+    MISTAKE("a learning rate below 0",
+            td_optim_free(td_optim_module(s->net, td_adam(-1))));
+    MISTAKE("another dtype after the optimizer was made", {
+        td_module *m = td_nn_linear(s->cx, 3, 3, NULL);
+        td_optim  *opt = td_optim_module(m, td_adamw(0.1));
+        td_module_to(m, TD_F64);
+        td_tensor *x = td_to(s->x, TD_F64);
+        td_backward(td_sum(td_module_call(m, TD_ARGS(x))));
+        td_optim_step(opt);
+        td_optim_free(opt);
+        td_module_free(m);
+    });
+}
+
 static void modules(scene *s) {
+    static const td_module_type nameless = {.bytes = 8};
+    MISTAKE("a module type without a name", td_module_make(s->cx, &nameless));
+    MISTAKE("more arguments than a layer takes",
+            td_module_call(s->net, TD_ARGS(s->x, s->x, s->x)));
+    MISTAKE("an input of another size for an LSTM", {
+        td_module *m = td_nn_lstm(s->cx, 3, 4, NULL);
+        td_module_call(m, TD_ARGS(td_ones(s->cx, TD_SHAPE(5, 2, 7))));
+        td_module_free(m);
+    });
+    MISTAKE("a convolution without a kernel",
+            td_nn_conv2d(s->cx, 3, 4, (td_ints){NULL, 0}, NULL));
+    MISTAKE("a layer appended to a layer", td_nn_append(s->net, td_nn_relu(s->cx)));
     MISTAKE("a layer of size 0", td_module_free(td_nn_linear(s->cx, 0, 2, NULL)));
     MISTAKE("a layer called with other sizes", td_module_call(s->net, TD_ARGS(s->y)));
     MISTAKE("a layer called without arguments",
@@ -216,8 +322,35 @@ static void bodies(scene *s) {
     MISTAKE("a number where the body wants a tensor", call(s, body_ok, TD_ARGS(2.0)));
     MISTAKE("a mistake inside a compiled body", call(s, body_shape, TD_ARGS(s->x)));
     MISTAKE("a seed set inside a compiled body", call(s, body_seed, TD_ARGS(s->x)));
-    MISTAKE("a learning rate below 0",
-            td_optim_free(td_optim_module(s->net, td_adam(-1))));
+    td_aot_opts two = {TD_AOT_OPTS, .limit = 2};
+    MISTAKE("a number that changes from call to call", {
+        td_fn *f = td_aot_function(s->cx, body_number, NULL, &two);
+        for (int i = 0; i < 3; i++) td_invoke(f, TD_ARGS(s->x, 0.5 * i), s->out, 1);
+        td_fn_drop(f);
+    });
+    MISTAKE("a size that the body reads as a number", {
+        td_fn *f = td_aot_function(s->cx, body_size, NULL, &two);
+        for (int i = 0; i < 3; i++)
+            td_invoke(f, TD_ARGS(td_ones(s->cx, TD_SHAPE(3 + i))), s->out, 1);
+        td_fn_drop(f);
+    });
+    MISTAKE("an export called with other sizes", {
+        td_exported *e = td_export_joint(s->cx, body_loss, NULL, TD_ARGS(s->y), NULL);
+        td_value     v;
+        td_exported_run(e, TD_ARGS(td_ones(s->cx, TD_SHAPE(4))), &v, 1);
+        td_exported_drop(e);
+    });
+    MISTAKE("backward of the loss of a compiled step", {
+        td_fn *f = td_aot_step(s->cx, body_loss, NULL, NULL);
+        td_invoke(f, TD_ARGS(s->leaf), s->out, 1);
+        td_backward(s->out[0]);
+        td_fn_drop(f);
+    });
+    MISTAKE("a compiled body that calls itself without an end", {
+        endless = td_aot_function(s->cx, body_endless, NULL, NULL);
+        td_invoke(endless, TD_ARGS(s->x), s->out, 1);
+        td_fn_drop(endless);
+    });
 }
 
 /* The whole file, or NULL. */
@@ -234,6 +367,7 @@ int main(int argc, char **argv) {
     if (argc > 1 && !strcmp(argv[1], "--bless")) to = fopen(FILE_NAME, "w");
     char *text = to ? NULL : read_all();
     scene s = {.cx = td_open()};
+    td_config_set(s.cx, "cache_disk_mb", "0"); /* it keeps no places */
     s.net = td_nn_linear(s.cx, 3, 2, NULL);
     from = text;
     shapes(&s);
@@ -241,7 +375,10 @@ int main(int argc, char **argv) {
     losses(&s);
     values(&s);
     gradients(&s);
+    lifetimes(&s);
     modules(&s);
+    options(&s);
+    training(&s);
     bodies(&s);
     if (text && from && *from) failed++, printf("FAIL more in the file: %s\n", from);
     if (to) fclose(to);

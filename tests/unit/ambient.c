@@ -33,6 +33,8 @@ static const field_row ctx_rows[] = {
     {"TD_HANDLE_FIELDS", "a constant: what kind of object a context is"},
     {"nils", "constants"},
     {"no_gradient", "a constant"},
+    {"no_gradient_leaf", "goes with no_gradient_at"},
+    {"making", "for messages: the op that runs, further up the stack"},
     {"no_gradient_at", "for the message about a gradient that does not exist"},
     {"owned_objects", "memory: what td_close frees if the user does not"},
     {"freed", "memory: structs of freed tensors"},

@@ -194,6 +194,53 @@ TEST(a_backend_compiles_each_half_and_is_dropped_once) {
     CHECK(s.drops == s.compiled[0] + s.compiled[1] + s.compiled[2]);
 }
 
+static bool fill_nothing(void *env, td_ctx *cx, const td_value *in, td_value *out) {
+    return (void)env, (void)cx, (void)in, (void)out, true;
+}
+static bool lazy_compile(void *env, const td_graph *g, const td_compile_info *info,
+                         td_runner *code) {
+    (void)env, (void)g, (void)info;
+    code->run = fill_nothing;
+    return true;
+}
+TEST(code_that_leaves_out_a_result_is_an_error_in_either_half) {
+    td_backend  lazy = {.name = "lazy", .compile = lazy_compile};
+    td_aot_opts opts[2] = {{TD_AOT_OPTS, .name = "pair", .forward = &lazy},
+                           {TD_AOT_OPTS, .name = "pair", .backward = &lazy}};
+    for (int half = 0; half < 2; half++) {
+        td_ctx    *cx = td_open();
+        td_fn     *f = td_aot_function(cx, product_body, NULL, &opts[half]);
+        td_tensor *a = leaf(cx, TD_SHAPE(2, 3), 1), *y;
+        CHECK(td_invoke(f, TD_ARGS(a, a), &y, 1) == (half == 1));
+        if (half) td_backward(td_sum(y));
+        CHECK(td_error(cx) == TD_E_ARG &&
+              strstr(td_message(cx), "left out[0] without a tensor"));
+        td_fn_drop(f);
+        td_close(cx);
+    }
+}
+
+/* ---- functions that call themselves -------------------------------------- */
+
+static td_fn *itself;
+static bool   counts_down(td_call *c) {
+      td_tensor *x = td_mul(td_arg(c, 0), 2.0);
+      int64_t    n = (int64_t)td_arg_number(c, 1);
+      if (n != 0) td_invoke(itself, TD_ARGS(x, n - 1), &x, 1);
+    return td_return(c, x);
+}
+TEST(a_body_may_call_its_own_function_as_long_as_that_ends) {
+    td_ctx    *cx = td_open();
+    td_tensor *one = td_ones(cx, TD_SHAPE(1)), *y;
+    itself = td_aot_function(cx, counts_down, NULL, NULL);
+    CHECK(td_invoke(itself, TD_ARGS(one, 9), &y, 1));
+    CHECK_NEAR(td_item(y), 1024, 0);
+    CHECK(!td_invoke(itself, TD_ARGS(one, -1), &y, 1));
+    CHECK(td_error(cx) == TD_E_TRACE && strstr(td_message(cx), "calls itself"));
+    td_fn_drop(itself);
+    td_close(cx);
+}
+
 TEST(a_backend_that_cannot_compile_is_named) {
     for (int silent = 0; silent < 2; silent++) {
         td_ctx    *cx = td_open();

@@ -141,7 +141,7 @@ TEST(regions_nest_and_switch_off) {
     CHECK(td_dtype_of(td_mm(x, x)) == TD_F32);
     CHECK(cx->top == cx->tape);
     td_autocast_begin(cx, TD_F32);
-    CHECK(strstr(td_message(cx), "bf16 or f16"));
+    CHECK(strstr(td_message(cx), "dtype is f32, and must be TD_BF16 or TD_F16"));
     td_clear(cx);
     td_close(cx); /* with a region open */
 }

@@ -83,7 +83,7 @@ TEST(without_a_context_the_last_error_has_it) {
     CHECK(strstr(td_last_error(), "zeros: the context is NULL"));
     CHECK_STR(td_message(NULL), td_last_error());
     td_scope_begin(cx, "late");
-    CHECK(strstr(td_last_error(), "td_scope_begin: this context was freed already"));
+    CHECK(strstr(td_last_error(), "td_scope_begin: this context was closed already"));
     td_clear(NULL);
     CHECK(!*td_last_error());
 }
@@ -106,8 +106,9 @@ TEST(a_context_may_close_first) {
     td_fn_drop(g);
     td_tree_drop(t);
     td_drop(x);
-    td_close(cx);
     CHECK(!*td_last_error());
+    td_close(cx);
+    CHECK(strstr(td_last_error(), "td_close: this context was closed already"));
     CHECK(!td_optim_step(o) &&
           strstr(td_last_error(), "freed when its context closed"));
     CHECK(!td_invoke(f, TD_ARGS(x), &y, 1) && td_is_nil(y));
@@ -215,6 +216,31 @@ static bool keeps(td_call *c) {
     td_tensor **slot = td_call_env(c);
     *slot = td_mul(td_arg(c, 0), 2.0);
     return td_return(c, *slot);
+}
+
+/* The result is nil in cx: so the error has to be there, too. */
+TEST(a_freed_argument_is_an_error_of_the_context_of_another_argument) {
+    td_ctx    *cx = td_open(), *other = td_open(), *third = td_open();
+    td_tensor *x = td_ones(cx, TD_SHAPE(3)), *freed[2];
+    freed[0] = td_keep(td_ones(other, TD_SHAPE(3)));
+    freed[1] = td_keep(td_ones(third, TD_SHAPE(3)));
+    td_close(other);
+    td_drop(freed[1]);
+    td_drop(freed[1]);
+    for (int i = 0; i < 2; i++) {
+        const char *part = i ? "was freed by td_drop" : "td_share before td_close";
+        CHECK(td_is_nil(td_add(x, freed[i])) && says(cx, TD_E_ARG, part));
+        CHECK(td_is_nil(td_add(freed[i], x)) && says(cx, TD_E_ARG, part));
+        CHECK(td_is_nil(td_matmul(x, freed[i])) && says(cx, TD_E_ARG, part));
+        CHECK(td_is_nil(td_copy_(x, freed[i])) && says(cx, TD_E_ARG, part));
+        CHECK(td_is_nil(td_cat(TD_LIST(x, freed[i]), 0)) && says(cx, TD_E_ARG, part));
+        CHECK(td_is_nil(td_share(cx, freed[i])) && says(cx, TD_E_ARG, part));
+        CHECK(!td_same_storage(x, freed[i]) && says(cx, TD_E_ARG, part));
+        CHECK(!td_set_grad(x, freed[i]) && says(cx, TD_E_ARG, part));
+        CHECK(td_ok(third));
+    }
+    td_close(third);
+    td_close(cx);
 }
 
 TEST(a_tensor_that_escapes_a_captured_body_is_recognized) {

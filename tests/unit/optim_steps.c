@@ -97,6 +97,28 @@ TEST(what_cannot_be_stepped_is_refused) {
     td_close(cx);
 }
 
+/* A step that cannot be done whole does nothing: neither decay nor counts. */
+TEST(a_step_after_the_parameters_changed_their_dtype_writes_nothing) {
+    td_ctx    *cx = td_open();
+    td_module *m = td_nn_linear(cx, 3, 3, NULL);
+    td_optim  *o = td_optim_module(m, td_adamw(0.1));
+    td_tensor *w = td_init_ones(td_module_get(m, "weight")), *t[2], *g[2];
+    td_module_to(m, TD_F64);
+    td_tensor *x = td_ones(cx, TD_SHAPE(2, 3), TD_F64);
+    td_backward(td_sum(td_module_call(m, TD_ARGS(x))));
+    CHECK(!td_optim_step(o));
+    CHECK(
+        says(cx, TD_E_DTYPE,
+             "td_optim_step: exp_avg of parameter 0 is f32[3,3], but the parameter is "
+             "f64[3,3] now; make the optimizer after td_module_to"));
+    for (int i = 0; i < 2; i++) g[i] = td_grad_of(i ? td_module_get(m, "bias") : w);
+    CHECK(!td_optim_step_with(o, (td_tensors){g, 2}));
+    CHECK(says(cx, TD_E_DTYPE, "td_optim_step_with: exp_avg of parameter 0"));
+    td_optim_tensors(o, t, 2);
+    CHECK(td_item(td_sum(w)) == 9 && td_item(td_sum(t[1])) == 0);
+    td_close(cx);
+}
+
 TEST(numbers_out_of_range_are_refused_by_name) {
     td_ctx   *cx = td_open();
     td_optim *o = td_optim_make(cx);
