@@ -1,6 +1,6 @@
 /* decomp_index.c -- composite ops of the index family. Masks become integer index
  * tensors here, so that the ops below have results of known sizes. */
-#include "ops/ops.h"
+#include "ops/index.h"
 
 static td_ints ints(const int64_t *v, int n) { return (td_ints){v, n}; }
 
@@ -132,6 +132,8 @@ bool td__decomp_one_hot(td_opcall *c) {
             return td__op_fail(c, TD_E_INDEX, "class values must not be negative");
         classes = td__dim_add(classes, 1);
     }
+    bool read = !c->cx->fake && !td__is_fake(self);
+    if (read && !td__class_check(c, self, classes)) return false;
     for (int d = 0; d < self->rank; d++) size[d] = self->size[d];
     size[self->rank] = classes;
     td_tensor *zeros = td_op_zeros(c->cx, ints(size, self->rank + 1), TD_I64);

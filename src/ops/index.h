@@ -51,6 +51,8 @@ bool td__index_dtype(td_opcall *c, const td_tensor *index, const char *name,
  * the first bad one and where it is. */
 bool td__index_check(td_opcall *c, const td_tensor *index, int64_t limit, bool negative,
                      int dim);
+/* Is each entry a class, from 0 to n - 1? False after td__op_fail. */
+bool td__class_check(td_opcall *c, const td_tensor *classes, int64_t n);
 
 /* The value at linear position p of a checked index, for slow paths. */
 int64_t td__index_at(const td_tensor *index, int64_t p);

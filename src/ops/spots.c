@@ -368,12 +368,27 @@ static const char *place(const td_tensor *t, int64_t p) {
     return td__sizes_str(t->rank, at);
 }
 
-bool td__index_check(td_opcall *c, const td_tensor *index, int64_t limit, bool negative,
-                     int dim) {
-    scan s = {index, negative ? -limit : 0, limit, INT64_MAX};
+/* The position of the first index that is not in [least, limit); INT64_MAX: none. */
+static int64_t first_bad(const td_tensor *index, int64_t least, int64_t limit) {
+    scan s = {index, least, limit, INT64_MAX};
     bool dense = td__is_dense(index->rank, index->size, index->stride);
     td__pool_run(index->numel, 65536, dense ? scan_dense : scan_strided, &s);
-    int64_t bad = atomic_load(&s.bad);
+    return atomic_load(&s.bad);
+}
+
+bool td__class_check(td_opcall *c, const td_tensor *classes, int64_t n) {
+    int64_t bad = first_bad(classes, 0, n);
+    return bad == INT64_MAX ||
+           td__op_fail(c, TD_E_INDEX,
+                       "class %lld at position %s is not below num_classes, %lld, or "
+                       "is negative",
+                       (long long)td__index_at(classes, bad), place(classes, bad),
+                       (long long)n);
+}
+
+bool td__index_check(td_opcall *c, const td_tensor *index, int64_t limit, bool negative,
+                     int dim) {
+    int64_t bad = first_bad(index, negative ? -limit : 0, limit);
     if (bad == INT64_MAX) return true;
     return td__op_fail(
         c, TD_E_INDEX,

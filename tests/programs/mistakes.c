@@ -142,6 +142,7 @@ static void indices(scene *s) {
     MISTAKE("gather with floats", td_gather(s->x, 0, s->x));
     MISTAKE("embedding with floats", td_embedding(s->w, s->y));
     MISTAKE("embedding out of range", td_embedding(s->w, td_mul(s->i, 9)));
+    MISTAKE("one_hot with too few classes", td_one_hot(td_arange(s->cx, 5), 3));
     MISTAKE("cat of other sizes", td_cat(TD_LIST(s->x, s->w), 0));
     MISTAKE("stack of other sizes", td_stack(TD_LIST(s->x, s->w)));
     MISTAKE("expand to a smaller size", td_expand(s->x, TD_SHAPE(4, 2)));
