@@ -387,7 +387,10 @@ extern TD_API _Thread_local td_where td_here;
 
 /* Each op and function notes the line it is called from, for messages and graphs: ops.h
  * and place.h make macros of their names. A library built on Tandem defines
- * TD_KEEP_PLACE, so that messages name the line of its own caller. */
+ * TD_KEEP_PLACE, so that messages name lines of its callers: the last one that called a
+ * function of Tandem, or of the library where its header notes the line as well:
+ *
+ *     #define mylayer(...) (TD_AT, mylayer(__VA_ARGS__)) */
 static inline void td__at(const char *file, int line) {
     td_here.file = file;
     td_here.line = line;
@@ -405,6 +408,11 @@ template <class F> F *td__from(const char *file, int line, F *f) {
 #define TD__CALL(f, ...) td__from(__FILE__, __LINE__, f)(__VA_ARGS__)
 #else
 #define TD__CALL(f, ...) (td__at(__FILE__, __LINE__), f(__VA_ARGS__))
+#endif
+#ifdef TD_KEEP_PLACE
+#define TD_AT ((void)0)
+#else
+#define TD_AT td__at(__FILE__, __LINE__)
 #endif
 
 #ifdef __cplusplus

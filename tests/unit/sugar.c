@@ -45,3 +45,18 @@ TEST(more_than_sixteen_arguments_fit) {
     CHECK(out.u.i == 70);
     td_close(cx);
 }
+
+/* ---- places in libraries built on this one ------------------------------- */
+
+/* As a library that defines TD_KEEP_PLACE: no line of its own is noted. */
+static td_tensor *layer(td_tensor *x) { return td_op_matmul(x, x); }
+#define layer(...) (TD_AT, layer(__VA_ARGS__))
+
+TEST(a_library_can_note_the_line_that_calls_it) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = td_ones(cx, TD_SHAPE(2, 3));
+    int        line = 0, wanted = __LINE__ + 1;
+    layer(x);
+    CHECK(td_error_place(cx, &line) != NULL && line == wanted);
+    td_close(cx);
+}
