@@ -1,6 +1,7 @@
 /* options.c -- reads the command line. */
 #include "options.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -90,6 +91,12 @@ static bool set(options *o, const char *name, const char *v) {
 
 /* ---- all ----------------------------------------------------------------- */
 
+static bool refuse(const char *name, const char *v) {
+    if (v) fprintf(stderr, "gpt2: no option %s, or not with the value %s\n\n", name, v);
+    else fprintf(stderr, "gpt2: no option %s, or it has no value\n\n", name);
+    return false;
+}
+
 bool options_read(options *o, int argc, char **argv) {
     *o = (options){.sizes = gpt2_small,
                    .batch = 4,
@@ -103,7 +110,8 @@ bool options_read(options *o, int argc, char **argv) {
     for (int i = 1; i < argc; i++) {
         if (is(argv[i], "--eager")) o->eager = true;
         else if (is(argv[i], "--recompute")) o->recompute = true;
-        else if (i + 1 == argc || !set(o, argv[i], argv[i + 1])) return false;
+        else if (i + 1 == argc || !set(o, argv[i], argv[i + 1]))
+            return refuse(argv[i], argv[i + 1]);
         else i++;
     }
     return (o->data || o->from) && o->sizes.width % o->sizes.heads == 0;
