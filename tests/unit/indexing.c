@@ -266,7 +266,7 @@ TEST(one_hot_finds_or_checks_the_number_of_classes) {
     td_ctx *cx = td_open();
     CHECK_VALUES(td_one_hot(longs(cx, TD_DIMS(0, 2))), 1, 0, 0, 0, 0, 1);
     td_one_hot(longs(cx, TD_DIMS(0, 3)), 3);
-    CHECK_FAILS(cx, TD_E_INDEX, "index 3");
+    CHECK_FAILS(cx, TD_E_INDEX, "class 3");
     td_close(cx);
 }
 
