@@ -174,6 +174,8 @@ td_fn *td__fn_of_module(td_module *m, const td_aot_opts *opts, bool fixed);
 void   td__fn_leave(td_fn *f);
 /* Calls it with all arguments, a module's members first. own as in td__spec_call. */
 int    td__fn_call(td_fn *f, td_values args, bool *own, td_value *out, int n_out);
+/* Are n results as many as were asked for? False after td__fail. */
+bool   td__fn_gives(const td_fn *f, const char *who, int n, int n_out);
 
 /* ---- module_fn.c -------------------------------------------------------- */
 

@@ -89,7 +89,8 @@ bool td_invoke_boxed(td_fn *f, td_tensor **args, int n, td_tensor **out, int n_o
     bool ok = td_ok(f->cx) && open(f, &b, n, n_out);
     f->calls++;
     if (ok) fill(&b, args, n);
-    ok = ok && call(f, &b, n, n_out) >= 0;
+    int got = ok ? call(f, &b, n, n_out) : -1;
+    ok = got >= 0 && td__fn_gives(f, who, got, n_out);
     ok = b.v && drop_all(f, &b, args, n, ok ? n_out : 0) && ok;
     for (int i = 0; i < n; i++) drop_again(&args[i]); /* where no memory was left */
     for (int i = 0; i < n_out; i++) {

@@ -287,8 +287,16 @@ int td_invoke_values(td_fn *f, td_values args, td_value *out, int n_out) {
     n = f->state ? td__state_call(f, args, NULL, out, n_out)
                  : td__fn_call(f, args, NULL, out, n_out);
     td__callback_end(&b);
+    if (n < 0) td__nil_values(f->cx, out, n_out);
     td__fn_leave(f);
     return n;
+}
+
+bool td__fn_gives(const td_fn *f, const char *who, int n, int n_out) {
+    return n >= n_out ||
+           td__fail(f->cx, TD_E_ARG,
+                    "%s: n_out is %d, but @%s returned %d result%s (td_return)", who,
+                    n_out, f->name, n, n == 1 ? "" : "s");
 }
 
 bool td_invoke(td_fn *f, td_values args, td_tensor **out, int n_out) {
@@ -297,14 +305,12 @@ bool td_invoke(td_fn *f, td_values args, td_tensor **out, int n_out) {
         return false;
     }
     td_value few[16], *v = few;
-    if (n_out > TD_COUNT(few) && !(v = td__alloc(sizeof *v * (size_t)n_out)))
+    if (n_out > TD_COUNT(few) && !(v = td__alloc(sizeof *v * (size_t)n_out))) {
+        td__nil_tensors(f->cx, out, n_out);
         return td__fail_memory(f->cx);
+    }
     int  n = td_invoke_values(f, args, v, n_out);
-    bool ok = n >= n_out;
-    if (n >= 0 && n < n_out)
-        td__fail(f->cx, TD_E_ARG,
-                 "td_invoke: n_out is %d, but @%s returned %d result%s (td_return)",
-                 n_out, f->name, n, n == 1 ? "" : "s");
+    bool ok = n >= 0 && td__fn_gives(f, "td_invoke", n, n_out);
     for (int i = 0; i < n_out; i++)
         out[i] = ok && v[i].kind == TD_K_TENSOR && v[i].u.t ? v[i].u.t : td_nil(f->cx);
     if (v != few) td__free(v);

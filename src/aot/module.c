@@ -81,7 +81,7 @@ void td_module_free(td_module *m) {
         td__fail(m->cx, TD_E_ARG,
                  "td_module_free: this %s is the child \"%s\" of another module, and "
                  "is freed with it",
-                 m->type->name, m->label);
+                 td_module_name(m), m->label);
         return;
     }
     end(m);
@@ -124,14 +124,14 @@ static bool check_name(td_module *m, const char *who, const char *name) {
     else if (td__module_own(m, name) || own_child(m, name, strlen(name)))
         why = "the name is taken; td_module_set replaces a tensor";
     if (!why) return true;
-    return td__fail(m->cx, TD_E_ARG, "%s: %s \"%.80s\": %s", who, m->type->name,
+    return td__fail(m->cx, TD_E_ARG, "%s: %s \"%.80s\": %s", who, td_module_name(m),
                     name ? name : "", why);
 }
 
 /* May t stand under this name? */
 static bool check_tensor(td_module *m, const char *who, const char *name, td_tensor *t,
                          bool buffer) {
-    const char *kind = m->type->name;
+    const char *kind = td_module_name(m);
     if (!t) return true;
     if (!td__enter_in(m->cx, t, TD_H_TENSOR, who))
         return td_ok(m->cx) ? td__fail(m->cx, TD_E_ARG, "%s: %s \"%.80s\" is nil", who,
@@ -217,7 +217,7 @@ td_module *td_module_child(td_module *m, const char *name, td_module *child) {
         !check_name(m, who, name))
         return TD_NIL_BY(m, MODULE);
     if (child->cx != m->cx || contains(child, m)) {
-        td__fail(m->cx, TD_E_ARG, "%s: %s \"%.80s\" %s", who, m->type->name, name,
+        td__fail(m->cx, TD_E_ARG, "%s: %s \"%.80s\" %s", who, td_module_name(m), name,
                  child->cx != m->cx ? "belongs to another context"
                                     : "has the module itself inside");
         return TD_NIL(m->cx, MODULE);
@@ -226,8 +226,8 @@ td_module *td_module_child(td_module *m, const char *name, td_module *child) {
 }
 
 static bool no_name(td_module *m, const char *who, const char *what, const char *name) {
-    return td__fail(m->cx, TD_E_ARG, "%s: %s has no %s \"%.200s\"", who, m->type->name,
-                    what, name);
+    return td__fail(m->cx, TD_E_ARG, "%s: %s has no %s \"%.200s\"", who,
+                    td_module_name(m), what, name);
 }
 
 bool td_module_follow(td_module *m, const char *name, td_tensor **slot) {
@@ -298,7 +298,7 @@ bool td__module_may_change(td_module *m, const char *who) {
            td__fail(m->cx, TD_E_TRACE,
                     "%s: a captured body cannot change a module (%s): compiled code "
                     "would not do it again; change it around the call",
-                    who, m->type->name);
+                    who, td_module_name(m));
 }
 
 bool td_module_set(td_module *m, const char *name, td_tensor *t) {
@@ -346,13 +346,12 @@ bool td_module_body(td_call *c) {
         return ok;
     }
     return td__fail(m->cx, TD_E_ARG, "%s has no forward; call its children",
-                    m->type->name);
+                    td_module_name(m));
 }
 
 /* Ends the call's scope, and those left open inside; results go to the parent. */
 static void leave(td_ctx *cx, int depth, td_tensor **results, int n) {
-    while (cx->scopes.n > depth + 1) td__scope_pop(cx, NULL, 0);
-    td__scope_pop(cx, results, n);
+    while (cx->scopes.n > depth) td__scope_pop(cx, results, n);
 }
 
 int td_module_call_values(td_module *m, td_values args, td_value *out, int n_out) {
@@ -391,5 +390,5 @@ td_tensor *td_module_call(td_module *m, td_values args) {
     return td_fail(m->cx, TD_E_ARG,
                    "td_module_call: the first result of %s is a number; "
                    "td_module_call_values gives it",
-                   m->type->name);
+                   td_module_name(m));
 }

@@ -143,7 +143,7 @@ static bool can_copy(void *env, td_module *m, const char *name) {
     return td__fail(m->cx, TD_E_ARG,
                     "td_module_copy: \"%s\": a %s has a drop for its state and no "
                     "copy; give its td_module_type one",
-                    name, m->type->name);
+                    name, td_module_name(m));
 }
 
 /* Where a slot of `from` is in its copy; NULL: outside the state. */

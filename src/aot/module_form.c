@@ -19,7 +19,7 @@ typedef struct form {
 static bool add_module(void *env, td_module *m, const char *path) {
     form *f = env;
     td__buf_printf(f->b, "m %s %d %s\n", *path ? path : ".", m->training,
-                   m->type->name);
+                   td_module_name(m));
     return true;
 }
 
