@@ -7,6 +7,7 @@
 #include "joint/absent.h"
 
 #include <stdio.h>
+#include <string.h>
 
 /* One for each set of tangents that does not arrive: eager leaves out what would only
  * add zeros, and their history. */
@@ -26,9 +27,10 @@ typedef struct again {
 } again;
 
 /* The joint graph with its gradients only; written inputs are read, not written. */
-static td_graph *gradients_of(const td_joint *j, uint64_t missing) {
-    td_graph *g =
-        missing ? td__graph_without(j->g, missing, NULL) : td__graph_clone(j->g);
+static td_graph *gradients_of(const td_joint *j, const uint64_t *missing) {
+    bool      all = !td__set_any(missing, td__set_words(j->n_tangents));
+    td_graph *g = all ? td__graph_clone(j->g)
+                      : td__graph_without(j->g, missing, NULL, j->n_tangents);
     if (!g) return NULL;
     int at = 0;
     for (int i = j->n_fwd; i < g->outputs.n; i++, at++) {
@@ -64,15 +66,18 @@ static bool make_fn(again *a, variant *v) {
     return true;
 }
 
-static variant *variant_for(again *a, uint64_t missing) {
+static variant *variant_for(again *a, const uint64_t *missing) {
+    size_t size = sizeof *missing * (size_t)td__set_words(a->p->j->n_tangents);
     for (variant *v = a->all; v; v = v->next)
-        if (v->cut.missing == missing) return v;
+        if (!memcmp(v->cut.missing, missing, size)) return v;
     td_again *all = &a->p->again;
     if (!td__plan_room(a->p, all->n, "gradients of gradients")) return NULL;
-    variant *v = td__zalloc(sizeof *v);
+    variant *v = td__zalloc(sizeof *v + size);
     if (!v) return td__fail_memory(a->p->cx), NULL;
     all->n++;
-    *v = (variant){.next = a->all, .cut = {a->p->j, a->program, missing}};
+    uint64_t *own = (uint64_t *)(v + 1); /* behind it */
+    memcpy(own, missing, size);
+    *v = (variant){.next = a->all, .cut = {a->p->j, a->program, own}};
     return a->all = v;
 }
 
@@ -97,7 +102,8 @@ static bool invoke(td_fn *f, td_values args, td_value *out, int n_out) {
     return ok;
 }
 
-static bool call(void *env, uint64_t missing, const td_value *in, td_value *out) {
+static bool call(void *env, const uint64_t *missing, const td_value *in,
+                 td_value *out) {
     again   *a = env;
     variant *v = check(a) ? variant_for(a, missing) : NULL;
     if (!v) return false;

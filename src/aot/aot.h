@@ -341,7 +341,7 @@ bool td__again_make(td_fn *f, td_spec *s);
 typedef struct td_regrad {
     const td_joint *j;
     const td_graph *program;
-    uint64_t        missing; /* tangents that do not arrive, a bit each */
+    const uint64_t *missing; /* a set: tangents that do not arrive */
 } td_regrad;
 /* Do gradients of gradients take a run of the program, because history ends inside?
  * Otherwise the joint graph gives them. */

@@ -133,14 +133,15 @@ static bool close_tangents(exporting *x) {
     if (loss < 0) return false;
     for (int i = 0; i < j->n_tangents; i++)
         j->g->in_desc.v[j->n_primals + i].index = i == loss;
-    td_graph *g = td__graph_without(j->g, 1, NULL);
+    const uint64_t others = 1;
+    td_graph      *g = td__graph_without(j->g, &others, NULL, 1);
     if (!g) return false;
     td__graph_drop(j->g);
     j->g = g;
     if (!put_ones(g, g->inputs.v[j->n_primals + loss])) return false;
     g->inputs.n = g->in_desc.n = j->n_primals;
-    for (int i = 0; i < j->n_targets && loss < 64; i++)
-        if (!(j->targets[i].from >> loss & 1))
+    for (int i = 0; i < j->n_targets; i++)
+        if (!td__set_has(j->targets[i].from, loss))
             g->outputs.v[j->n_fwd + i] = (td_garg){0};
     return td__graph_dce(g);
 }

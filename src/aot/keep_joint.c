@@ -111,22 +111,26 @@ static bool put_input(td_image *m, const td_joint *j, int i) {
     return put_views(m, r->views, r->n_views);
 }
 
-static void put_tangent(td_image *m, const td_tangent *t) {
+static void put_set(td_image *m, const td_joint *j, const uint64_t *set) {
+    for (int w = 0; w < td__set_words(j->n_tangents); w++) put_big(m, set[w]);
+}
+
+static void put_tangent(td_image *m, const td_joint *j, const td_tangent *t) {
     put_nr(m, (int)t->of);
     put_nr(m, t->index);
     put_geom(m, &t->geom);
     for (int i = 0; i < t->geom.rank; i++) put_nr(m, t->order[i]);
     put_nr(m, (int)t->code);
     td__put_text(m->b, t->broken);
-    put_big(m, t->clash);
+    put_set(m, j, t->clash);
 }
 
-static void put_target(td_image *m, const td_target *t) {
+static void put_target(td_image *m, const td_joint *j, const td_target *t) {
     put_nr(m, t->input);
     put_flag(m, t->base);
     put_flag(m, t->leaf);
-    put_big(m, t->from);
-    put_big(m, t->gives);
+    put_set(m, j, t->from);
+    put_set(m, j, t->gives);
 }
 
 bool td__put_joint(td_image *m, const td_joint *j) {
@@ -145,8 +149,8 @@ bool td__put_joint(td_image *m, const td_joint *j) {
         put_big(m, j->rooms[i].bytes);
         put_big(m, j->rooms[i].version);
     }
-    for (int i = 0; i < j->n_tangents; i++) put_tangent(m, &j->tangents[i]);
-    for (int i = 0; i < j->n_targets; i++) put_target(m, &j->targets[i]);
+    for (int i = 0; i < j->n_tangents; i++) put_tangent(m, j, &j->tangents[i]);
+    for (int i = 0; i < j->n_targets; i++) put_target(m, j, &j->targets[i]);
     return ok && !m->b->failed;
 }
 

@@ -144,6 +144,13 @@ static void get_order(source *s, td_tangent *t) {
     }
 }
 
+static uint64_t *get_set(source *s) {
+    int       words = td__set_words(s->j->n_tangents);
+    uint64_t *set = room(s, words, sizeof *set);
+    for (int w = 0; set && w < words; w++) set[w] = td__get_uint(s->r);
+    return set;
+}
+
 static void get_tangent(source *s, td_tangent *t) {
     const td_joint *j = s->j;
     t->of = (td_tangent_of)within(s, 0, TD_TANGENT_BASE + 1);
@@ -155,15 +162,15 @@ static void get_tangent(source *s, td_tangent *t) {
     get_order(s, t);
     t->code = (td_code)within(s, 0, 256);
     t->broken = td__get_text(s->r, &s->j->arena);
-    t->clash = td__get_uint(s->r);
+    t->clash = get_set(s);
 }
 
 static void get_target(source *s, td_target *t) {
     t->input = within(s, 0, s->j->n_primals);
     t->base = flag(s);
     t->leaf = flag(s);
-    t->from = td__get_uint(s->r);
-    t->gives = td__get_uint(s->r);
+    t->from = get_set(s);
+    t->gives = get_set(s);
 }
 
 /* Counts, and room for all that is counted; each thing takes a byte at least. */

@@ -177,7 +177,7 @@ static bool differentiate(run *r) {
     const td_joint *j = r->of->j;
     int             n = 0;
     for (int i = 0; i < j->n_tangents; i++) {
-        bool       gone = i < 64 && r->of->missing >> i & 1;
+        bool       gone = td__set_has(r->of->missing, i);
         td_tensor *root =
             gone || j->tangents[i].broken ? NULL : root_of(r, &j->tangents[i]);
         if (!root) continue;

@@ -13,6 +13,7 @@ typedef struct pruning {
     td_graph *g;
     uint8_t  *state; /* by id */
     td_gval **stand; /* by id: what is read in its place; NULL: itself */
+    int       words; /* of sets of tangents */
     bool      there, absent, faint, plain, ok;
 } pruning;
 
@@ -155,7 +156,7 @@ static void prune_output(pruning *p, td_garg *a, bool due) {
     else td__garg_map(a, stand_in, p);
 }
 
-static bool prune(pruning *p, uint64_t missing, const td_target *to) {
+static bool prune(pruning *p, const uint64_t *missing, const td_target *to) {
     td_graph  *g = p->g;
     int        n = g->nodes.n;
     td_gnode **all = td__alloc(sizeof *all * (size_t)(n + 1));
@@ -165,19 +166,22 @@ static bool prune(pruning *p, uint64_t missing, const td_target *to) {
     for (int i = 0; i < g->inputs.n; i++) {
         const td_desc *d = &g->in_desc.v[i];
         if (d->kind != TD_D_TANGENT) continue;
-        bool gone = d->index < 64 && missing >> d->index & 1;
+        bool gone = td__set_has(missing, d->index);
         p->state[g->inputs.v[i]->id] = gone ? ABSENT : THERE;
     }
     bool ok = true;
     for (int i = 0; ok && i < n; i++) ok = prune_node(p, all[i]);
     for (int i = 0; ok && i < g->outputs.n; i++)
-        prune_output(p, &g->outputs.v[i], to && to[i].gives & ~missing);
+        prune_output(p, &g->outputs.v[i],
+                     to && td__set_leaves(to[i].gives, missing, p->words));
     td__free(all);
     return ok && p->ok && td__graph_dce(g) && td__graph_fix_storages(g);
 }
 
-td_graph *td__graph_without(const td_graph *g, uint64_t missing, const td_target *to) {
-    pruning p = {.g = td__graph_clone(g), .ok = true};
+td_graph *td__graph_without(const td_graph *g, const uint64_t *missing,
+                            const td_target *to, int n_tangents) {
+    pruning p = {.g = td__graph_clone(g), .words = td__set_words(n_tangents)};
+    p.ok = true;
     if (!p.g) return NULL;
     /* For each value four may come: zeros, room, a copy in it, an expanded view. */
     size_t n = 6 * (size_t)p.g->n_values + 1;
@@ -185,7 +189,8 @@ td_graph *td__graph_without(const td_graph *g, uint64_t missing, const td_target
     p.stand = td__zalloc(sizeof *p.stand * n);
     bool ok = (p.state && p.stand) || td__fail_memory(g->cx);
     for (int i = 0; ok && i < p.g->outputs.n; i++)
-        if (to && !(to[i].gives & ~missing)) p.g->outputs.v[i] = (td_garg){0};
+        if (to && !td__set_leaves(to[i].gives, missing, p.words))
+            p.g->outputs.v[i] = (td_garg){0};
     ok = ok && prune(&p, missing, to);
     td__free(p.state);
     td__free((void *)p.stand);

@@ -245,10 +245,12 @@ static bool check_leaves(td_joint_run *r) {
  * call or before it: nobody knows those when they change in the call. */
 static bool check_sizes(td_joint_run *r) {
     td_joint *j = r->to;
+    int       words = td__set_words(j->n_tangents);
     for (int i = 0; i < j->n_targets; i++) {
         int  in = j->targets[i].input;
         bool leaf = j->targets[i].leaf || td__joint_is_leaf(r->real[in]);
-        if (!leaf || j->targets[i].base || !j->targets[i].from) continue;
+        if (!leaf || j->targets[i].base || !td__set_any(j->targets[i].from, words))
+            continue;
         if (!td__joint_same_sizes(r, in)) return td__joint_fail_sizes(r, in);
     }
     return true;

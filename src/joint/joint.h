@@ -18,15 +18,42 @@
 
 #include "func/func.h"
 
+/* Sets of tangents: a bit each, in words (td__set_words of all tangents there are). */
+static inline int  td__set_words(int n_tangents) { return n_tangents / 64 + 1; }
+static inline bool td__set_has(const uint64_t *s, int i) {
+    return s[i / 64] >> i % 64 & 1;
+}
+static inline void td__set_add(uint64_t *s, int i) {
+    s[i / 64] |= (uint64_t)1 << i % 64;
+}
+static inline bool td__set_any(const uint64_t *s, int words) {
+    for (int w = 0; w < words; w++)
+        if (s[w]) return true;
+    return false;
+}
+static inline void td__set_join(uint64_t *s, const uint64_t *with, int words) {
+    for (int w = 0; w < words; w++) s[w] |= with[w];
+}
+/* Is one of s in `of`, or one of them not? */
+static inline bool td__set_meets(const uint64_t *s, const uint64_t *of, int words) {
+    for (int w = 0; w < words; w++)
+        if (s[w] & of[w]) return true;
+    return false;
+}
+static inline bool td__set_leaves(const uint64_t *s, const uint64_t *of, int words) {
+    for (int w = 0; w < words; w++)
+        if (s[w] & ~of[w]) return true;
+    return false;
+}
+
 /* Where a gradient goes: to the edge of an input, or to that of the tensor it is a
  * view of, when several inputs are views of it and one was written. */
 typedef struct td_target {
-    int      input;
-    bool     base;
-    bool     leaf; /* that it is, at least for a while, in the program only */
-    uint64_t from; /* tangents that lead to it, a bit each; from the 65th on: all */
-    uint64_t
-        gives; /* ...those of them that give it a gradient, by way of no mute edge */
+    int       input;
+    bool      base;
+    bool      leaf;  /* that it is, at least for a while, in the program only */
+    uint64_t *from;  /* a set: tangents that lead to it */
+    uint64_t *gives; /* ...those that give it a gradient, by way of no mute edge */
 } td_target;
 
 /* The bytes an input lies in at the end. */
@@ -116,7 +143,7 @@ typedef struct td_tangent {
     uint8_t      *order;  /* dims by those strides, outermost first */
     td_code       code;   /* eager's backward from there fails with this, */
     const char   *broken; /* ...and says this; NULL: it works */
-    uint64_t      clash;  /* tangents whose backward uses up what this one's needs */
+    uint64_t     *clash;  /* a set: whose backward uses up what this one's needs */
 } td_tangent;
 
 /* Strides without gaps for these sizes, in the tangent's order of dims. */

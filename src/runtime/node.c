@@ -10,12 +10,16 @@
 
 /* Lies in the node, before its dims. */
 typedef struct frame {
-    td_plan *p;     /* held */
-    td_now  *sizes; /* held; NULL: all are numbers */
-    uint64_t seed, offset;
-    uint64_t now, spent; /* tangents that came last, and all whose values are gone */
+    td_plan  *p;     /* held */
+    td_now   *sizes; /* held; NULL: all are numbers */
+    uint64_t  seed, offset;
+    /* Sets of tangents behind it: those that came last, those that did not, and all
+     * whose values are gone. */
+    uint64_t *now, *missing, *spent;
 } frame;
 enum { FRAME_INTS = sizeof(frame) / sizeof(int64_t) };
+
+static int words_of(const td_plan *p) { return td__set_words(p->j->n_tangents); }
 
 static const td_joint *joint_of(const td_node *n) {
     const frame *f = n->data;
@@ -142,10 +146,13 @@ static td_tensor *tangent(td_node *n, int i, td_tensor *g) {
     return td_op_expand(zero, (td_ints){want->size, want->rank});
 }
 
-static uint64_t missing_of(const td_node *n, td_tensor *const *g) {
-    uint64_t m = 0;
-    for (int i = 0; i < n->n_out && i < 64; i++) m |= (uint64_t)!g[i] << i;
-    return m;
+/* Which tangents came, and which did not. */
+static void look_at(const td_node *n, td_tensor *const *g) {
+    frame *f = n->data;
+    size_t size = sizeof *f->now * (size_t)words_of(f->p);
+    memset(f->now, 0, size);
+    memset(f->missing, 0, size);
+    for (int i = 0; i < n->n_out; i++) td__set_add(g[i] ? f->now : f->missing, i);
 }
 
 static void note_read(void *env, td_gval *v) {
@@ -183,17 +190,18 @@ bool td__plan_room(const td_plan *p, int n, const char *what) {
 
 /* The backward for tangents that did not all arrive: eager leaves out what would
  * only add zeros, and gradients that nothing flows to stay away. */
-static td_back *back_for(td_plan *p, uint64_t missing) {
-    td_back *b = &p->back;
-    while (b && b->missing != missing) b = b->next;
+static td_back *back_for(td_plan *p, const uint64_t *missing) {
+    size_t   size = sizeof *missing * (size_t)words_of(p);
+    td_back *b = td__set_any(missing, words_of(p)) ? p->back.next : &p->back;
+    while (b && b != &p->back && memcmp(b->missing, missing, size)) b = b->next;
     bool first = b == &p->back && !b->code.run;
     int  n = p->n_back + (p->back.code.run != NULL);
     if ((first || !b) && !td__plan_room(p, n, "backward")) return NULL;
     if (!b) {
-        b = td__zalloc(sizeof *b);
+        b = td__zalloc(sizeof *b + size);
         if (!b) return td__fail_memory(p->cx), NULL;
-        *b = (td_back){.missing = missing, .next = p->back.next};
-        b->g = td__graph_without(p->h->bwd, missing, p->j->targets);
+        *b = (td_back){.missing = memcpy(b + 1, missing, size), .next = p->back.next};
+        b->g = td__graph_without(p->h->bwd, missing, p->j->targets, p->j->n_tangents);
         if (!b->g) return td__free(b), NULL;
         p->back.next = b;
         p->n_back++;
@@ -205,7 +213,7 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
                      td_tensor **grads) {
     frame   *f = n->data;
     td_plan *p = f->p;
-    td_back *b = back_for(p, missing_of(n, g));
+    td_back *b = back_for(p, f->missing);
     size_t   room = (size_t)(p->n_kept + n->n_out + p->j->n_targets) + 1;
     td_value few[24], *v = few;
     if (!b) return false;
@@ -280,13 +288,13 @@ static bool run_again(td_node *n, td_tensor *const *g, const bool *need,
     if (!in) return td__fail_memory(cx);
     td_value *out = in + j->n_primals + n->n_out;
     uint64_t  seed = cx->rng_seed, offset = cx->rng_offset;
-    uint64_t  missing = missing_of(n, g);
     bool      ok = again_args(n, g, in);
     if (ok && j->random) td_rng_set(cx, f->seed, f->offset);
-    ok = ok && f->p->again.call(f->p->again.env, missing, in, out);
+    ok = ok && f->p->again.call(f->p->again.env, f->missing, in, out);
     if (j->random) td_rng_set(cx, seed, offset);
     for (int i = 0; ok && i < j->n_targets; i++)
-        if (need[i] && out[i].kind == TD_K_TENSOR && j->targets[i].gives & ~missing)
+        if (need[i] && out[i].kind == TD_K_TENSOR &&
+            td__set_meets(j->targets[i].gives, f->now, words_of(f->p)))
             grads[i] = out[i].u.t;
     td__free(in);
     return ok;
@@ -295,13 +303,13 @@ static bool run_again(td_node *n, td_tensor *const *g, const bool *need,
 static bool apply(td_node *n, td_tensor *const *g, const bool *need,
                   td_tensor **grads) {
     frame *f = n->data;
-    f->now = 0;
+    look_at(n, g);
     for (int i = 0; i < n->n_out; i++) {
         const td_tangent *t = &f->p->j->tangents[i];
         if (!g[i]) continue;
-        f->now |= i < 64 ? (uint64_t)1 << i : UINT64_MAX;
         if (t->broken) return td__fail(n->cx, t->code, "%s", t->broken);
-        if (t->clash & f->spent) return td__fail_second(n);
+        if (td__set_meets(t->clash, f->spent, words_of(f->p)))
+            return td__fail_second(n);
     }
     if (!td__recording(n->cx)) return run_back(n, g, need, grads);
     if (f->p->again.call) return run_again(n, g, need, grads);
@@ -315,8 +323,8 @@ static bool apply(td_node *n, td_tensor *const *g, const bool *need,
 /* Can a value still be read by a backward that eager would not refuse? */
 static bool is_needed(const frame *f, const td_hold *k, int n_out) {
     for (int i = 0; i < n_out; i++)
-        if (k->used >> (i < 64 ? i : 63) & 1 &&
-            !(f->p->j->tangents[i].clash & f->spent))
+        if ((!k->used || td__set_has(k->used, i)) &&
+            !td__set_meets(f->p->j->tangents[i].clash, f->spent, words_of(f->p)))
             return true;
     return false;
 }
@@ -325,7 +333,7 @@ static bool is_needed(const frame *f, const td_hold *k, int n_out) {
  * the node goes. */
 static void release(td_node *n) {
     frame *f = n->data;
-    f->spent |= f->now;
+    td__set_join(f->spent, f->now, words_of(f->p));
     for (int i = 0; i < n->n_saved; i++)
         if (n->refs <= 0 || !is_needed(f, &f->p->keep[i], n->n_out))
             td__saved_free(&n->saved[i]);
@@ -340,7 +348,7 @@ static void destroy(td_node *n) {
 /* Its results are one node, whatever of them goes backward. */
 static bool apart(const td_node *n, int i) {
     const frame *f = n->data;
-    return !(f->p->j->targets[i].from & f->now);
+    return !td__set_meets(f->p->j->targets[i].from, f->now, words_of(f->p));
 }
 
 static const td_node_kind compiled_kind = {.name = "compiled",
@@ -409,10 +417,12 @@ static bool leaf_edge(td_tensor *t, td_edge *e) {
 
 static bool fill(td_pcall *c, td_node *n, int64_t *ints) {
     const td_joint *j = c->j;
+    int             words = words_of(c->p);
     for (int i = 0; i < n->n_edge; i++) {
         td_tensor *t = target_of(c, i);
         td__note(&n->note[i], t, true, &ints);
-        if (!j->targets[i].from) continue; /* no tangent leads there */
+        if (!td__set_any(j->targets[i].from, words))
+            continue; /* no tangent leads there */
         if (!(j->targets[i].leaf ? leaf_edge(t, &n->edge[i])
                                  : td__edge_of(t, &n->edge[i])))
             return false;
@@ -438,17 +448,21 @@ bool td__plan_node(td_pcall *c) {
     td_node_plan size = {.n_edge = p->j->n_targets,
                          .n_out = p->j->n_tangents,
                          .n_saved = p->n_keep,
-                         .n_ints = p->node_dims + FRAME_INTS};
+                         .n_ints = p->node_dims + FRAME_INTS + 3 * words_of(p)};
     int64_t     *ints;
     td_node     *n = td__node_make(p->cx, &compiled_kind, &size, &ints, NULL);
     if (!n) return false;
     frame *f = (frame *)(void *)ints;
     *f = (frame){.p = p, .sizes = c->now, .seed = c->seed, .offset = c->offset};
+    f->now = (uint64_t *)(f + 1);
+    f->missing = f->now + words_of(p);
+    f->spent = f->missing + words_of(p);
+    memset(f->spent, 0, sizeof *f->spent * (size_t)words_of(p));
     p->refs++;
     if (c->now) c->now->refs++;
     n->data = f;
     n->name = p->name;
     n->n_saved = 0; /* counts as they come */
     c->node = n;
-    return fill(c, n, ints + FRAME_INTS);
+    return fill(c, n, ints + FRAME_INTS + 3 * words_of(p));
 }

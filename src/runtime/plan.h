@@ -11,18 +11,18 @@
 
 /* How the value of one fwd output (or primal) is kept for backward. */
 typedef struct td_hold {
-    int      out;     /* of the forward code; -1: primal `index` */
-    int      index;   /* the primal */
-    int      nr;      /* result of the node this output is; -1: none */
-    bool     checked; /* a write before backward is an error */
-    bool     number;  /* a size, not a tensor */
-    bool     came;    /* a primal in the geometry and the place in history it came in */
-    uint64_t used;    /* tangents whose backward reads it, a bit each */
+    int       out;     /* of the forward code; -1: primal `index` */
+    int       index;   /* the primal */
+    int       nr;      /* result of the node this output is; -1: none */
+    bool      checked; /* a write before backward is an error */
+    bool      number;  /* a size, not a tensor */
+    bool      came; /* a primal in the geometry and the place in history it came in */
+    uint64_t *used; /* a set: tangents whose backward reads it; NULL: all */
 } td_hold;
 
 /* A backward for one pattern of tangents that arrived. */
 typedef struct td_back {
-    uint64_t        missing; /* bit per tangent */
+    const uint64_t *missing; /* a set of tangents */
     td_graph       *g;       /* owned, but for the first */
     td_runner       code;
     bool           *reads; /* by input of g: does it read it? Owned */
@@ -32,7 +32,7 @@ typedef struct td_back {
 /* What a plan needs from the room that made it, for gradients of gradients. */
 typedef struct td_again {
     /* Calls the function (primals, tangents) -> gradients with history. */
-    bool (*call)(void *env, uint64_t missing, const td_value *in, td_value *out);
+    bool (*call)(void *env, const uint64_t *missing, const td_value *in, td_value *out);
     void (*drop)(void *env);
     void *env;
     int   n; /* of them: one for each set of tangents that came */

@@ -87,7 +87,7 @@ static double back(td_ctx *cx, sides *s, int from) {
 TEST(gradients_of_many_results_are_eagers) {
     td_ctx *cx = td_open();
     td_fn  *f = td_aot_function(cx, products, NULL, NULL);
-    for (int from = 0; from < 64; from += 33) {
+    for (int from = 0; from < MANY; from += 23) {
         sides    a, b;
         td_value out[MANY];
         make(cx, &a);
@@ -102,6 +102,51 @@ TEST(gradients_of_many_results_are_eagers) {
         CHECK(want > 0);
         CHECK_NEAR(got, want, 1e-6 * want);
     }
+    CHECK_OK(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+/* One result after the other, without retain_graph: each has its own gradients, those of
+ * the others are not there, and none uses up what another needs. */
+TEST(backward_of_one_of_many_results_is_eagers) {
+    static const int order[] = {0, 69, 62, 63, 64, 67, 1, 65};
+    td_ctx          *cx = td_open();
+    td_fn           *f = td_aot_function(cx, products, NULL, NULL);
+    sides            s;
+    make(cx, &s);
+    CHECK(td_invoke(f, (td_values){s.args, MANY}, s.y, MANY));
+    for (int k = 0; k < TD_COUNT(order); k++) {
+        int i = order[k], next = (i + 1) % MANY;
+        for (int n = 0; n < MANY; n++) td_zero_grad(s.x[n]);
+        td_backward(td_sum(s.y[i]));
+        CHECK_OK(cx);
+        for (int n = 0; n < MANY; n++)
+            TD_CHECK_THAT(td_has_grad(s.x[n]) == (n == i || n == next),
+                          "result %d, gradient %d", i, n);
+        CHECK_NEAR(td_item(td_sum(td_grad_of(s.x[i]))), 4 * (1 + next / 64.0), 1e-4);
+        CHECK_NEAR(td_item(td_sum(td_grad_of(s.x[next]))), 4 * (1 + i / 64.0), 1e-4);
+    }
+    CHECK(!td_backward(td_sum(s.y[67])) && td_error(cx) == TD_E_GRAD); /* again */
+    td_clear(cx);
+    td_fn_drop(f);
+    td_close(cx);
+}
+
+/* Gradients of gradients of the last ones. */
+TEST(second_gradients_of_one_of_many_results_are_eagers) {
+    td_ctx      *cx = td_open();
+    td_fn       *f = td_aot_function(cx, products, NULL, NULL);
+    td_grad_opts o = {TD_GRAD_OPTS, .create_graph = true};
+    sides        s;
+    td_tensor   *g, *h;
+    make(cx, &s);
+    CHECK(td_invoke(f, (td_values){s.args, MANY}, s.y, MANY));
+    td_tensor *y = td_sum(td_mul(s.y[66], s.y[66]));
+    CHECK(td_grad(TD_LIST(y), TD_LIST(s.x[66]), &g, &o));
+    CHECK(td_grad(TD_LIST(td_sum(g)), TD_LIST(s.x[67]), &h, NULL));
+    /* d/db of 2 a b^2 */
+    CHECK_NEAR(td_item(td_sum(h)), 4 * 4 * (1 + 66 / 64.0) * (1 + 67 / 64.0), 1e-3);
     CHECK_OK(cx);
     td_fn_drop(f);
     td_close(cx);
