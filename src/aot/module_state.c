@@ -117,7 +117,7 @@ static void list_end(td_buf *b, int n) {
 }
 
 static void tell(const loading *l, const char *name, bool missing) {
-    if (l->opts && l->opts->tell) l->opts->tell(l->opts->env, name, missing);
+    if (l->opts->tell) l->opts->tell(l->opts->env, name, missing);
     td__log(l->cx, TD_LOG_modules, "%s: %s %s", l->path,
             missing ? "missing" : "unexpected", name);
 }
@@ -139,7 +139,7 @@ static bool check_names(const loading *l) {
         list_name(&b, "unexpected", td_safetensors_name(l->file, i), extra++);
     }
     list_end(&b, extra);
-    bool ok = (missing + extra == 0) || (l->opts && l->opts->partial);
+    bool ok = missing + extra == 0 || l->opts->partial;
     if (!ok)
         td__fail(l->cx, TD_E_ARG,
                  "td_module_load: %s: %d names missing, %d unexpected; "
@@ -170,7 +170,7 @@ static size_t bytes_of(const td_tensor *t) {
 static bool check_item(const loading *l, const item *it) {
     const item *first = td__ptrmap_get(&l->loaded, it->to);
     if (!same_sizes(it->from, it->to)) return wrong(l, TD_E_SHAPE, it, "");
-    if (it->from->dtype != it->to->dtype && !(l->opts && l->opts->cast))
+    if (it->from->dtype != it->to->dtype && !l->opts->cast)
         return wrong(l, TD_E_DTYPE, it, "; the option `cast` converts");
     if (it->to->st->readonly)
         return wrong(l, TD_E_ALIAS, it, ", where it lies in a read-only file");

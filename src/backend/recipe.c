@@ -91,11 +91,12 @@ static bool plain_arg(const td_gnode *n, int i, td_tensor *t, td_value *to) {
     return true;
 }
 
-/* Is argument i a number that only run time knows? `to` gets one of its kind. */
+/* Is argument i, which is given, a number that only run time knows? `to` gets one of its
+ * kind. */
 static bool late_number(const td_gnode *n, int i, td_value *to) {
-    const td_garg *a = i < n->n_in ? &n->in[i] : NULL;
-    const td_look *l = a && a->kind == TD_G_VALUE ? a->u.v->look : NULL;
-    bool           whole = a && (a->kind == TD_G_SYM || (l && l->kind == TD_K_INT));
+    const td_garg *a = &n->in[i];
+    const td_look *l = a->kind == TD_G_VALUE ? a->u.v->look : NULL;
+    bool           whole = a->kind == TD_G_SYM || (l && l->kind == TD_K_INT);
     bool           real = l && l->kind == TD_K_FLOAT;
     *to = real ? td_value_float(1) : td_value_int(1);
     return whole || real;
@@ -133,9 +134,7 @@ static int operand(cook *c, const td_pw *w, int k, const td_tensor *t) {
                                 .dtype = (uint8_t)type,
                                 .ptr = (int16_t)arg});
     if (v.kind != TD_K_TENSOR) return number(c, type, td__pw_number(w, v));
-    const td_gval *of = tensor_arg(c->node, (int)(v.u.t - t));
-    int            s = of ? load(c, of) : 0;
-    c->failed |= !of;
+    int s = load(c, tensor_arg(c->node, (int)(v.u.t - t)));
     if (w->masks >> k & 1) return s;
     return cast(c, s, td__pw_keeps(w, v.u.t) ? type : w->common);
 }
