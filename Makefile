@@ -206,7 +206,7 @@ $(B)/obj/tests/programs/entries.o: CPPFLAGS += -I$(B)
 $(B)/programs/gpt2: | $(B)/gpt2
 $(B)/programs/gpt2_files: $(call obj,$(filter-out %/train.c,$(wildcard examples/gpt2/*.c)))
 $(B)/programs/ops_native $(B)/programs/ops_twice: | $(B)/ops-test
-$(B)/programs/native: | $(B)/tandem
+$(B)/programs/native $(B)/programs/explained: | $(B)/tandem
 $(B)/programs/install: | $(B)/tandem $(B)/libtandem.so
 # Tables of the docs as C, so that what they say compiles and runs.
 $(B)/docs/from_pytorch_rows.h: docs/from-pytorch.md tools/doc-rows.sh
@@ -366,7 +366,7 @@ fuzz: build/fuzz/programs ## fuzz for N=60 seconds in all, replaying the kept in
 COVER := $(MAKE) --no-print-directory INPROC=1 OPT=-O0 B=build/cov \
          SAN='--coverage -DTD_COVERAGE'
 COVERED := unit ops-test golden programs/cases programs/cli programs/cli_check \
-           programs/check programs/twice programs/entries \
+           programs/check programs/twice programs/entries programs/explained \
            programs/cache programs/cache_cli programs/mistakes programs/report \
            fuzz/programs fuzz/replay $(FAULTS:$(B)/%=%)
 .PHONY: coverage
@@ -376,11 +376,13 @@ coverage: ## lines and branches that tests run, by room; FILES=1: by file, too
 	-@TD_TEST_QUICK=1 tools/run-tests.sh '' $(addprefix build/cov/,$(COVERED))
 	-@TD_TEST_QUICK=1 TD_BACKEND=native TD_CC_FLAGS=-O0 \
 	    tools/run-tests.sh '' build/cov/unit build/cov/programs/ops_native
-	-@TD_BACKEND=native TD_CC_FLAGS=-O0 TD_CACHE_DISK_MB=0 TD_TEST_WHOLE=1 \
-	    tools/run-tests.sh '' $(addprefix build/cov/faults/,native aot_entry step)
+	-@TD_BACKEND=native TD_CC_FLAGS=-O0 TD_CACHE_DISK_MB=0 \
+	    tools/run-tests.sh '' $(addprefix build/cov/faults/,aot_entry step)
 	-@TD_BACKEND=native TD_CC_FLAGS=-O0 TD_CACHE_DISK_MB=0 build/cov/fuzz/programs \
 	    --with=all --wide --count=300 --batch=300 --way=compiled \
 	    --save=build/cov/found | grep ' disagree$$'
+	-@TD_BACKEND=interp build/cov/fuzz/programs --faults=30 --way=compiled \
+	    --replay tests/corpus/*.td | grep ' disagree$$'
 	-@build/cov/fuzz/programs --with=all --wide --faults=40 --count=2000 --seconds=120 \
 	    --save=build/cov/found | grep ' disagree$$'
 	@FILES='$(FILES)' tools/coverage.sh build/cov/obj
