@@ -255,7 +255,7 @@ TEST(a_secret_that_cannot_be_read_now_is_not_replaced) {
         CHECK(!more || d.fd < 0);
         td__disk_close(&d);
     }
-    CHECK(refused >= 2 && o.warnings == 1);
+    CHECK(refused >= 2 && o.warnings >= 1);
     CHECK(strstr(o.warning, "cannot read the secret of /tmp/td-cache-"));
     td_close(cx);
     CHECK(load((wish){.by = 31}).found);
