@@ -91,8 +91,8 @@ static bool plain_arg(const td_gnode *n, int i, td_tensor *t, td_value *to) {
     return true;
 }
 
-/* Is argument i, which is given, a number that only run time knows? `to` gets one of its
- * kind. */
+/* Is argument i, which is given, a number that only run time knows? `to` gets one of
+ * its kind. */
 static bool late_number(const td_gnode *n, int i, td_value *to) {
     const td_garg *a = &n->in[i];
     const td_look *l = a->kind == TD_G_VALUE ? a->u.v->look : NULL;

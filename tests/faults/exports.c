@@ -1,5 +1,6 @@
-/* exports.c -- failures of allocations and file calls while graphs are exported, written
- * as text and to files, read back and run. What comes back computes what was exported. */
+/* exports.c -- failures of allocations and file calls while graphs are exported,
+ * written as text and to files, read back and run. What comes back computes what was
+ * exported. */
 #include "faults.h"
 
 #include "../unit/export_help.h"

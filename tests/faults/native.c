@@ -1,6 +1,6 @@
 /* native.c -- failures of allocations and file calls while functions are lowered to
- * native code, called, explained, kept on disk and found there. What is not kept is made
- * again, so none of them may fail a call but for want of memory; what lies on disk
+ * native code, called, explained, kept on disk and found there. What is not kept is
+ * made again, so none of them may fail a call but for want of memory; what lies on disk
  * afterwards is whole. */
 #include "faults.h"
 

@@ -1,7 +1,7 @@
 /* explained.c -- `tandem explain` on every case, with TD_TEST_WHOLE=1 on every kept
- * program too, as text and as JSON, with graphs: both tell the same of each input, result
- * and guard. `explained WORD` takes the files whose path contains WORD. The command is
- * looked for beside this program. */
+ * program too, as text and as JSON, with graphs: both tell the same of each input,
+ * result and guard. `explained WORD` takes the files whose path contains WORD. The
+ * command is looked for beside this program. */
 #include <cjson/cJSON.h>
 #include <glob.h>
 #include <stdbool.h>

@@ -1,5 +1,5 @@
-/* aot_lies.c -- backends whose code gives other things than the graph says, each in
- * another way: debug_asserts names the value, the call fails, and the next one works. */
+/* aot_lies.c -- backends whose code gives other things than the graph says, each
+ * in another way: debug_asserts names the value, the call fails, the next one works. */
 #include "aot_help.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* aot_many_args.c -- more arguments, results and gradients than any table on the stack
- * has room for, compiled in each way of calling: what eager gives; and without memory an
+ * has room for, compiled in each way of calling: what eager gives; without memory an
  * error, after which the call works. */
 #include "aot_help.h"
 
@@ -107,8 +107,8 @@ TEST(gradients_of_many_results_are_eagers) {
     td_close(cx);
 }
 
-/* One result after the other, without retain_graph: each has its own gradients, those of
- * the others are not there, and none uses up what another needs. */
+/* One result after the other, without retain_graph: each has its own gradients, those
+ * of the others are not there, and none uses up what another needs. */
 TEST(backward_of_one_of_many_results_is_eagers) {
     static const int order[] = {0, 69, 62, 63, 64, 67, 1, 65};
     td_ctx          *cx = td_open();

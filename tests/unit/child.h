@@ -19,7 +19,7 @@ static inline void child_limits_files(rlim_t bytes) {
     setrlimit(RLIMIT_FSIZE, &l);
 }
 
-/* Counters of `make coverage` are written at exit, which such a child does not reach. */
+/* Counters of `make coverage` are written at exit, which such a child never reaches. */
 static inline void child_counts(void) {
 #ifdef TD_COVERAGE
     void          __gcov_dump(void);

@@ -1,5 +1,5 @@
-/* module_load.c -- files that do not fit a module: what is missing is listed, counted and
- * told, and where values cannot go nothing is written. */
+/* module_load.c -- files that do not fit a module: what is missing is listed, counted
+ * and told, and where values cannot go nothing is written. */
 #include "base/base.h"
 #include "td_files.h"
 #include "td_test.h"
