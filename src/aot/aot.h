@@ -11,7 +11,7 @@
  * key.c writes it, why.c reads it:
  *
  *   count of arguments, modes (grad mode, inference mode << 1, default dtype <<
- *   TD_KEY_DTYPE, autocast << TD_KEY_AUTOCAST, TD_KEY_PASSES), then for each argument,
+ *   TD_KEY_DTYPE, autocast << TD_KEY_AUTOCAST, TD_KEY_PASSES, TD_KEY_HOOKED), then for each argument,
  *   tensor closed over, and tensor that some of them are views of its td_kind, and for
  *   a tensor: bits, alias, sizes, strides, offset if
  *   TD_KEY_OFFSET; for a number: its bits. TD_KEY_ANY stands for what guards look
@@ -27,6 +27,7 @@ typedef enum td_key_bit {
     TD_KEY_DTYPE = 8, /* of the modes; a tensor's is in bits 0..7 */
     TD_KEY_AUTOCAST = 16,
     TD_KEY_PASSES = 24, /* of the modes: td_graph.wanted, td__history_passes */
+    TD_KEY_HOOKED,      /* of the modes: a gradient hook on one of td_spec.reached */
     TD_KEY_RANK = 8,
     TD_KEY_NEEDS = 16, /* requires grad */
     TD_KEY_LEAF,       /* ...and is a leaf */
@@ -94,10 +95,11 @@ typedef struct td_spec {
     td_graph       *program; /* owned; NULL: the function's own graph */
     td_plan        *plan;    /* NULL: such calls run as they are */
     td_key          key;
-    TD_VEC(int32_t) owners; /* values of the key whose gradient the program reads, */
-    TD_VEC(int32_t) bare;   /* ...and those that kept none */
-    bool       offsets;     /* storage offsets of inputs count */
-    bool       views;       /* whether they are views counts, without gradients too */
+    TD_VEC(int32_t) owners;  /* values of the key whose gradient the program reads, */
+    TD_VEC(int32_t) bare;    /* ...and those that kept none */
+    TD_VEC(int32_t) reached; /* values that a backward in the body may end in */
+    bool       offsets;      /* storage offsets of inputs count */
+    bool       views;        /* whether they are views counts, without gradients too */
     bool       differentiates; /* the body runs a backward inside */
     td_joint  *j;              /* between trace and plan */
     td_faker  *fakes;          /* while it is traced for many sizes: of its arguments */

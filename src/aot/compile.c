@@ -400,6 +400,7 @@ void td__spec_drop(td_spec *s) {
     td__vec_free(&s->key);
     td__vec_free(&s->owners);
     td__vec_free(&s->bare);
+    td__vec_free(&s->reached);
     td__free(s);
 }
 

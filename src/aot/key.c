@@ -65,12 +65,22 @@ bool td__key_owners(td_spec *spec, td_values args) {
     const td_graph *p = spec->program;
     subject         s = {.args = args, .spec = spec, .program = p, .closed = p};
     bool            ok = true;
-    spec->owners.n = spec->bare.n = 0;
+    spec->owners.n = spec->bare.n = spec->reached.n = 0;
     for (int i = 0; p && ok && i < p->inputs.n; i++)
         if (p->in_desc.v[i].kind == TD_D_OWN_GRAD)
             ok = td__vec_push(&spec->owners, value_of(&s, p->in_desc.v[i].index));
     for (int i = 0; p && ok && i < p->bare.n; i++)
         ok = td__vec_push(&spec->bare, value_of(&s, p->bare.v[i]));
+    /* td_grad ends in what is wanted; td_backward adds to a gradient that it read, or
+     * found absent, or that the body replaced */
+    for (int i = 0; ok && i < spec->owners.n; i++)
+        ok = td__vec_push(&spec->reached, spec->owners.v[i]);
+    for (int i = 0; ok && i < spec->bare.n; i++)
+        ok = td__vec_push(&spec->reached, spec->bare.v[i]);
+    for (int i = 0; p && ok && i < p->wanted.n; i++)
+        ok = td__vec_push(&spec->reached, value_of(&s, p->wanted.v[i]));
+    for (int i = p ? td__graph_results(p) : 0; p && ok && i < p->outputs.n; i++)
+        ok = td__vec_push(&spec->reached, value_of(&s, p->out_desc.v[i].index));
     return ok;
 }
 
@@ -265,6 +275,15 @@ static bool any_passes(const subject *s, td_ctx *cx) {
     return !td_ok(cx);
 }
 
+/* Has a tensor hooks that a backward in the body would run? */
+static bool any_hooked(const subject *s) {
+    for (int i = 0; i < s->spec->reached.n; i++) {
+        const td_tensor *t = tensor_at(s, s->spec->reached.v[i]);
+        if (t && td__grad_hooked(t, true)) return true;
+    }
+    return false;
+}
+
 static bool put_all(td_fn *f, subject *s, const td_spec *spec) {
     s->spec = spec;
     s->program = spec->program;
@@ -276,6 +295,7 @@ static bool put_all(td_fn *f, subject *s, const td_spec *spec) {
     int64_t modes = modes_word(&f->cx->ambient);
     if (TD_UNLIKELY(s->program && s->program->wanted.n > 0))
         modes |= bit(TD_KEY_PASSES, any_passes(s, f->cx));
+    modes |= bit(TD_KEY_HOOKED, any_hooked(s));
     if (!put(s, s->args.n) || !put(s, modes)) return false;
     if (!find_kin(&f->kins, s)) return td__fail_memory(f->cx);
     find_bases(&f->kins, s);

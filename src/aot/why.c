@@ -209,6 +209,9 @@ static bool differ_modes(td_buf *b, int64_t now, int64_t was) {
     if ((now ^ was) & 1) td__buf_printf(b, "grad mode %s", now & 1 ? "on" : "off");
     else if ((now ^ was) & 2)
         td__buf_printf(b, "inference mode %s", now & 2 ? "on" : "off");
+    else if ((now ^ was) >> TD_KEY_HOOKED)
+        td__buf_printf(b, "a tensor whose gradient the body computes %s gradient hooks",
+                       now >> TD_KEY_HOOKED ? "has" : "no longer has");
     else if ((now ^ was) >> TD_KEY_PASSES)
         td__buf_printf(b,
                        "the history of one tensor %s through another, whose "

@@ -36,8 +36,10 @@ unsigned   td__grad_use(const td_tensor *t);
 bool       td__grad_came(td_tensor *t, td_tensor *g);
 void       td__grad_want(td_tensor *t);      /* notes TD_GRAD_WANTED */
 td_tensor *td__own_grad(const td_tensor *t); /* not td_grad_of's; NULL: none */
-bool       td__has_hooks(const td_tensor *t);
 bool       td__retains_grad(const td_tensor *t); /* also of what a capture was given */
+/* Does a hook or td_retain_grad see a gradient that reaches t? td_on_accumulated sees
+ * only what a backward adds to the gradient that t keeps. (hooks.c) */
+bool       td__grad_hooked(const td_tensor *t, bool accumulated);
 /* The tensor that counts where t's gradient is meant; in a capture its copy. */
 td_tensor *td__stand_in(td_tensor *t);
 

@@ -159,7 +159,6 @@ void td__grad_want(td_tensor *t) {
     if (t->ag) t->ag->use |= TD_GRAD_WANTED;
 }
 td_tensor *td__own_grad(const td_tensor *t) { return t->ag ? t->ag->grad : NULL; }
-bool       td__has_hooks(const td_tensor *t) { return t->ag && t->ag->hooks; }
 
 td_tensor *td__stand_in(td_tensor *t) {
     const td_ctx *cx = t->cx;

@@ -159,6 +159,19 @@ td_hook td_on_node_post(td_node *n, td_post_hook *fn, void *env) {
     return h->id;
 }
 
+bool td__grad_hooked(const td_tensor *t, bool accumulated) {
+    const td_autograd *a = t->ag;
+    const td_hookrec  *h = !a ? NULL : a->fn ? a->fn->hooks : a->hooks;
+    if (h && td__is_behind(t)) return a->retains; /* that alone moves to the new node */
+    for (; h; h = h->next) {
+        bool sees = h->kind == TD_HOOK_GRAD || h->kind == TD_HOOK_RETAIN;
+        if (h->id && ((sees && (!a->fn || h->nr == a->nr)) ||
+                      (h->kind == TD_HOOK_LEAF && accumulated)))
+            return true;
+    }
+    return false;
+}
+
 /* ---- retained gradients ------------------------------------------------- */
 
 static td_hookrec *find_retain(td_node *n, const td_tensor *t) {

@@ -56,8 +56,7 @@ int td__history_passes(td_tensor *from, td_tensor *to) {
 
 /* ---- while a body is captured ------------------------------------------- */
 
-/* What a tensor that was captured stands for, where sizes are symbols. */
-static td_tensor *real_of(const td_record *r, td_tensor *t) {
+td_tensor *td__record_real(const td_record *r, td_tensor *t) {
     const td_faker *f = r->close.fakes;
     for (int i = 0; f && i + 1 < f->held.n; i += 2)
         if (f->held.v[i] == t) return f->held.v[i + 1];
@@ -67,11 +66,17 @@ static td_tensor *real_of(const td_record *r, td_tensor *t) {
 /* td_grad asked for the gradient of one, the pair at `to`. */
 static bool check_wanted(td_record *r, int to) {
     td_tensor **held = r->fakes.held.v;
-    td_tensor  *wanted = real_of(r, held[to + 1]);
+    td_tensor  *wanted = td__record_real(r, held[to + 1]);
+    if (td__grad_hooked(wanted, false))
+        return td__fail(r->cx, TD_E_UNSUPPORTED,
+                        "td_grad in the body asks for the gradient of a tensor with "
+                        "gradient hooks (td_on_grad, td_retain_grad), which a program "
+                        "cannot run; td_hook_remove them, or pass a td_alias of the "
+                        "tensor and do in the body what they do");
     for (int i = 0; i + 1 < r->fakes.held.n; i += 2) {
         const td_tag *tag = td__record_tag(r, held[i]);
         if (!tag || i == to) continue;
-        int outside = td__history_passes(real_of(r, held[i + 1]), wanted);
+        int outside = td__history_passes(td__record_real(r, held[i + 1]), wanted);
         if (outside < 0) return false;
         if (outside)
             return td__fail(r->cx, TD_E_UNSUPPORTED,

@@ -51,15 +51,16 @@ static bool put_output(td_record *r, const td_gval *owner, td_tensor *now) {
     return td__graph_output(r->g, a, (td_desc){TD_D_OWN_GRAD, owner->nr, NULL});
 }
 
-static bool check_use(td_record *r, const td_tensor *copy, const td_tensor *real,
+static bool check_use(td_record *r, const td_tensor *copy, td_tensor *real,
                       const td_gval *v) {
     unsigned use = td__grad_use(copy);
     if (td__retains_grad(copy))
         return refuse(r, v, "asks for td_retain_grad of an argument; do that outside");
-    if (use & TD_GRAD_FED && td__has_hooks(real))
+    if (use & TD_GRAD_FED && td__grad_hooked(td__record_real(r, real), true))
         return refuse(r, v,
-                      "has td_backward reach a tensor with hooks, which a program "
-                      "cannot run; take them off, or use td_grad");
+                      "has td_backward reach a tensor with gradient hooks, which a "
+                      "program cannot run; td_hook_remove them, or do in the body what "
+                      "they do");
     if (r->lift && use & (TD_GRAD_FED | TD_GRAD_SET))
         return refuse(r, v,
                       "of a branch, loop or custom function changes a gradient that a "

@@ -24,16 +24,18 @@ td_graph *td__retrace(td_retrace *a, const td_value *in);
 
 /* ---- values.c ----------------------------------------------------------- */
 
-td_tag *td__record_tag(const td_record *r, const td_tensor *t); /* NULL: none */
+td_tag    *td__record_tag(const td_record *r, const td_tensor *t); /* NULL: none */
+/* What t, a tensor of the outside for r, stands for where sizes are symbols. */
+td_tensor *td__record_real(const td_record *r, td_tensor *t);
 /* A tag that waits for its value. NULL after td__fail. */
-td_tag *td__record_new_tag(td_record *r, td_tensor *t);
-td_garg td__record_int(td_record *r, int64_t i);     /* a number, or symbolic */
-bool    td__record_place(td_record *r, td_gnode *n); /* source and scope */
+td_tag    *td__record_new_tag(td_record *r, td_tensor *t);
+td_garg    td__record_int(td_record *r, int64_t i);     /* a number, or symbolic */
+bool       td__record_place(td_record *r, td_gnode *n); /* source and scope */
 /* An argument of a call; a real tensor in v becomes its copy. */
-bool    td__record_arg(td_record *r, td_value *v, td_garg *a, const char *who);
+bool       td__record_arg(td_record *r, td_value *v, td_garg *a, const char *who);
 /* Tags the results of a call of which n is the node. */
-bool    td__record_results(td_record *r, const td_opcall *c, const td_value *in,
-                           td_gnode *n, int32_t hidden);
+bool       td__record_results(td_record *r, const td_opcall *c, const td_value *in,
+                              td_gnode *n, int32_t hidden);
 
 /* ---- own_grad.c --------------------------------------------------------- */
 

@@ -196,3 +196,90 @@ TEST(anomaly_mode_names_the_compiled_call) {
     td_fn_drop(f);
     td_close(cx);
 }
+
+/* ---- a backward inside the body ------------------------------------------ */
+
+/* Hooks on what a backward in the body ends in are not run by compiled code. With them
+ * the call is refused, also where it was compiled before they were registered. */
+
+static td_tensor *closed;
+
+static bool backs_closed(td_call *c) {
+    td_tensor *l = td_sum(td_mul(td_mul(closed, closed), td_arg(c, 0)));
+    return td_backward(l) && td_return(c, td_detach(l));
+}
+static bool backs_argument(td_call *c) {
+    td_tensor *k = td_arg(c, 1), *l = td_sum(td_mul(td_mul(k, k), td_arg(c, 0)));
+    return td_backward(l) && td_return(c, td_detach(l));
+}
+static bool grads_closed(td_call *c) {
+    td_tensor *l = td_sum(td_mul(td_mul(closed, closed), td_arg(c, 0))), *g;
+    return td_grad(TD_LIST(l), TD_LIST(closed), &g, NULL) && td_return(c, g);
+}
+static bool grads_argument(td_call *c) {
+    td_tensor *k = td_arg(c, 1), *g;
+    td_tensor *l = td_sum(td_mul(td_mul(k, k), td_arg(c, 0)));
+    return td_grad(TD_LIST(l), TD_LIST(k), &g, NULL) && td_return(c, g);
+}
+
+static td_tensor *tenfold(void *env, td_tensor *g) {
+    (void)env;
+    return td_mul(g, 10.0);
+}
+static bool left_alone(void *env, td_tensor *t) { return (void)env, !td_is_nil(t); }
+
+static bool refuses(td_ctx *cx, const char *part) {
+    bool ok = td_error(cx) == TD_E_UNSUPPORTED && strstr(td_message(cx), part);
+    if (!ok) fprintf(stderr, "%s: %s\n", td_code_name(td_error(cx)), td_message(cx));
+    td_clear(cx);
+    return ok;
+}
+
+static void hooks_come_and_go(td_fn *f, td_tensor *k, td_values args, bool keeps) {
+    td_ctx    *cx = td_ctx_of(k);
+    td_tensor *y;
+    for (int i = 0; i < 3; i++) CHECK(td_invoke(f, args, &y, 1));
+    int     specs = td_fn_specializations(f);
+    td_hook hook = td_on_grad(k, tenfold, NULL);
+    CHECK(!td_invoke(f, args, &y, 1));
+    CHECK(refuses(cx, "gradient hooks"));
+    td_hook_remove(cx, hook);
+    CHECK(td_invoke(f, args, &y, 1));
+    CHECK(td_fn_specializations(f) == specs);
+    hook = td_on_accumulated(k, left_alone, NULL); /* td_grad accumulates nothing */
+    CHECK(td_invoke(f, args, &y, 1) == !keeps);
+    if (keeps) CHECK(refuses(cx, "gradient hooks"));
+    CHECK_OK(cx);
+}
+
+TEST(hooks_on_what_a_backward_in_the_body_reaches_are_refused) {
+    td_body *bodies[] = {backs_closed, backs_argument, grads_closed, grads_argument};
+    for (int i = 0; i < 8; i++) {
+        td_ctx    *cx = td_open();
+        td_body   *b = bodies[i / 2];
+        td_tensor *x = values(cx, TD_SHAPE(3), 1.0), *k = leaf(cx, TD_SHAPE(3), 0.5);
+        td_fn     *f =
+            i % 2 ? td_aot_step(cx, b, NULL, NULL) : td_aot_function(cx, b, NULL, NULL);
+        closed = k;
+        bool arg = i / 2 % 2 == 1;
+        hooks_come_and_go(f, k, arg ? TD_ARGS(x, k) : TD_ARGS(x), i < 4);
+        td_close(cx);
+    }
+}
+
+/* A tensor that is no leaf: its hooks are on the node that made it. */
+TEST(td_grad_in_a_body_refuses_a_hooked_tensor_that_is_no_leaf) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = values(cx, TD_SHAPE(3), 1.0), *y;
+    td_tensor *k = td_mul(leaf(cx, TD_SHAPE(3), 0.5), 2.0);
+    td_tensor *r = td_mul(leaf(cx, TD_SHAPE(3), 0.5), 2.0);
+    td_fn     *f = td_aot_function(cx, grads_argument, NULL, NULL);
+    CHECK(td_invoke(f, TD_ARGS(x, k), &y, 1) && td_invoke(f, TD_ARGS(x, r), &y, 1));
+    td_on_grad(k, tenfold, NULL);
+    td_retain_grad(r);
+    CHECK(!td_invoke(f, TD_ARGS(x, k), &y, 1));
+    CHECK(refuses(cx, "gradient hooks"));
+    CHECK(!td_invoke(f, TD_ARGS(x, r), &y, 1));
+    CHECK(refuses(cx, "td_retain_grad"));
+    td_close(cx);
+}

@@ -202,6 +202,6 @@ TEST(a_backward_that_leaves_the_body_is_refused) {
     check_refused(backward, td_view(leaf(cx, TD_SHAPE(6), 0.3), TD_SHAPE(2, 3)),
                   "is a view of");
     td_on_accumulated(x, heard_leaf, NULL);
-    check_refused(backward, x, "with hooks");
+    check_refused(backward, x, "with gradient hooks");
     td_close(cx);
 }
