@@ -123,6 +123,8 @@ static const row doubtful[] = {
 #define N(rows) (sizeof(rows) / sizeof *(rows))
 static const char path[] = "build/headers.test";
 
+static const char strict[] = "-Wall -Wextra -Wshadow -Werror";
+
 static char said[1 << 16]; /* what the last command printed */
 static int  failed, tried;
 
@@ -179,21 +181,23 @@ static void test_depth(const char *compiler) {
         {"td_cat(TD_LIST(x, ", "))"},
         {"td_module_call(NULL, TD_ARGS(x, ", "))"},
     };
+    static char text[N(calls)][2048];
+    row         deep[N(calls)];
     for (size_t i = 0; i < N(calls); i++) {
-        char text[2048] = "";
-        for (int k = 0; k < 20; k++) strcat(text, calls[i][0]);
-        strcat(text, "x");
-        for (int k = 0; k < 20; k++) strcat(text, calls[i][1]);
-        strcat(text, ";");
-        row deep = {"", text, NULL};
-        check(compile(compiler, "-Wall -Wextra -Wshadow -Werror", &deep, 1), compiler,
-              text);
+        *text[i] = 0;
+        for (int k = 0; k < 20; k++) strcat(text[i], calls[i][0]);
+        strcat(text[i], "x");
+        for (int k = 0; k < 20; k++) strcat(text[i], calls[i][1]);
+        strcat(text[i], ";");
+        deep[i] = (row){"", text[i], NULL};
     }
+    check(compile(compiler, strict, deep, N(deep)), compiler, "calls in calls");
 }
 
 static void test_rows(const char *compiler) {
-    static const char strict[] = "-Wall -Wextra -Wshadow -Werror";
     check(compile(compiler, strict, fine, N(fine)), compiler, "what users write");
+    test_depth(compiler);
+    if (strstr(compiler, "c++20")) return; /* the errors are those of C++17 */
     for (size_t i = 0; i < N(wrong); i++)
         if (is_for(&wrong[i], compiler))
             check(!compile(compiler, "-w", &wrong[i], 1) &&
@@ -204,7 +208,6 @@ static void test_rows(const char *compiler) {
             check(!compile(compiler, "-Werror", &doubtful[i], 1) &&
                       strstr(said, doubtful[i].message),
                   compiler, doubtful[i].text);
-    test_depth(compiler);
 }
 
 /* Compiles a C++ file with the library of `build` and runs it. The library's sanitizers
@@ -237,7 +240,8 @@ int main(int argc, char **argv) {
         if (!is_installed(compilers[c])) continue;
         test_rows(compilers[c]);
         test_program(compilers[c], build, "tests/programs/cpp.cpp");
-        test_program(compilers[c], build, "examples/regression.cpp");
+        if (strstr(compilers[c], "c++17"))
+            test_program(compilers[c], build, "examples/regression.cpp");
     }
     remove(path);
     printf("%d texts, %d wrong\n", tried, failed);
