@@ -26,6 +26,10 @@ typedef bool td_walk_fn(void *env, td_replay *r);
 bool         td__runner_make(const td_graph *g, td_walk_fn *walk, void *env,
                              void (*env_drop)(void *env), td_runner *to);
 td_replay   *td__runner_replay(const td_runner *r); /* NULL: it was not made so */
+/* Runs a backward graph op by op under the modes that are pushed. They hear the ops of
+ * derivatives; ops of the forward that it recomputes they have heard, or were not there
+ * to hear. Its outputs are plain tensors, like those of compiled code. */
+bool         td__replay_heard(const td_graph *g, const td_value *in, td_value *out);
 
 /* What native code is made of, in lines; nothing where it is not native. */
 void td__native_report(td_buf *b, const td_runner *r, const char *what);

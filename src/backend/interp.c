@@ -81,6 +81,32 @@ td_replay *td__runner_replay(const td_runner *r) {
     return r->run == run ? &((replayed *)r->env)->room : NULL;
 }
 
+/* ---- under modes --------------------------------------------------------- */
+
+static bool walk_heard(void *env, td_replay *r) {
+    td_ctx  *cx = r->g->cx;
+    td_mode *top = cx->top;
+    bool     ok = true;
+    (void)env;
+    for (int i = 0; ok && i < r->g->nodes.n; i++) {
+        const td_gnode *n = r->g->nodes.v[i];
+        if (n->dead) continue;
+        cx->top = n->origin == TD_FROM_BACKWARD ? top : NULL;
+        ok = td__replay_node(r, n);
+    }
+    cx->top = top;
+    return ok;
+}
+
+bool td__replay_heard(const td_graph *g, const td_value *in, td_value *out) {
+    td_replay r;
+    bool      ok = td__replay_begin_whole(&r, g);
+    r.walk = walk_heard;
+    ok = ok && td__replay_whole(&r, in, out) && plain_outputs(g->cx, g, out);
+    td__replay_end(&r);
+    return ok;
+}
+
 /* ---- debug_asserts ------------------------------------------------------ */
 
 /* A symbol that nothing has told yet may be any number. */

@@ -209,6 +209,20 @@ static td_back *back_for(td_plan *p, const uint64_t *missing) {
     return td__plan_compile_back(p, b) ? b : NULL;
 }
 
+/* Is a mode pushed that hears ops? Autocast was there when the call was compiled. */
+static bool heard(const td_ctx *cx) { return td__modes_below_autocast(cx) != cx->tape; }
+
+/* As compiled, or op by op where a mode listens. */
+static bool run_code(td_plan *p, const td_back *b, const td_value *in, td_value *out) {
+    td_ctx *cx = p->cx;
+    if (TD_LIKELY(!heard(cx))) return td__plan_run(p, b->g, &b->code, in, out);
+    bool grad = cx->grad_enabled;
+    cx->grad_enabled = false;
+    bool ok = td__replay_heard(b->g, in, out);
+    cx->grad_enabled = grad;
+    return ok && td_ok(cx);
+}
+
 static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
                      td_tensor **grads) {
     frame   *f = n->data;
@@ -227,8 +241,7 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
         ok = (!g[i] && !f->sizes) || (t && !td_is_nil(t));
         v[p->n_kept + i] = t ? td_value_tensor(t) : TD_NONE;
     }
-    ok = ok && td__plan_run(p, b->g, &b->code, v, out) &&
-         (!p->asserts || td__plan_check_grads(p, out));
+    ok = ok && run_code(p, b, v, out) && (!p->asserts || td__plan_check_grads(p, out));
     for (int i = 0; ok && i < p->j->n_targets; i++)
         if (need[i] && out[i].kind == TD_K_TENSOR) grads[i] = out[i].u.t;
     if (v != few) td__free(v);
@@ -312,6 +325,13 @@ static bool apply(td_node *n, td_tensor *const *g, const bool *need,
             return td__fail_second(n);
     }
     if (!td__recording(n->cx)) return run_back(n, g, need, grads);
+    if (heard(n->cx))
+        return td__fail(n->cx, TD_E_UNSUPPORTED,
+                        "%s: a mode is pushed, and gradients of a compiled call that "
+                        "get a history (create_graph) are computed from its arguments "
+                        "anew: the mode would hear the forward a second time; pop the "
+                        "mode, or push it before the call, which then runs op by op",
+                        f->p->name);
     if (f->p->again.call) return run_again(n, g, need, grads);
     return td__fail(n->cx, TD_E_UNSUPPORTED,
                     "%s was compiled with double_backward off: its gradients have no "

@@ -1,6 +1,8 @@
 /* aot_hooks.c -- hooks around compiled calls see what they see around eager ones. */
 #include "aot_sides.h"
 
+#include <string.h>
+
 static side *now; /* the side that plays; hooks write there */
 
 static td_tensor *seen_grad(void *env, td_tensor *g) {
@@ -281,5 +283,57 @@ TEST(td_grad_in_a_body_refuses_a_hooked_tensor_that_is_no_leaf) {
     CHECK(refuses(cx, "gradient hooks"));
     CHECK(!td_invoke(f, TD_ARGS(x, r), &y, 1));
     CHECK(refuses(cx, "td_retain_grad"));
+    td_close(cx);
+}
+
+/* ---- modes --------------------------------------------------------------- */
+
+/* Counts muls, and multiplies what they give. */
+static bool tenfold_mul(void *env, td_heard *h) {
+    int *n = env;
+    if (!td_heard_go(h)) return false;
+    if (strcmp(td_heard_name(h), "mul") != 0) return true;
+    ++*n;
+    return td_heard_answer(h, 0, td_mul(td_heard_result(h, 0), 10.0));
+}
+
+static bool tanh_body(td_call *c) {
+    return td_return(c, td_tanh(td_mul(td_arg(c, 0), 3.0)));
+}
+
+/* Pushed after the call, it hears the derivative and nothing of the forward, which a
+ * compiled backward may compute once more. */
+static void mode_after_call(side *s) {
+    int          n = 0;
+    td_mode_hook m = {.name = "tenfold", .call = tenfold_mul, .env = &n};
+    td_tensor   *x = leaf(s->cx, TD_SHAPE(3), 0.1), *y = ask1(s, TD_ARGS(x)), *g;
+    td_tensor   *sum = td_sum(y);
+    td_grad_opts keep = {TD_GRAD_OPTS, .retain_graph = true};
+    td_mode_push(s->cx, &m);
+    td_grad(TD_LIST(sum), TD_LIST(x), &g, &keep);
+    td_mode_pop(s->cx, &m);
+    say(s, "%d muls\n", n);
+    tell_grad(s, "heard", g);
+    td_grad(TD_LIST(sum), TD_LIST(x), &g, &keep);
+    tell_grad(s, "not heard", g);
+}
+TEST(a_mode_pushed_after_a_compiled_call_hears_its_backward) {
+    check_scene(mode_after_call, tanh_body);
+}
+
+TEST(a_mode_and_create_graph_refuse_a_compiled_backward) {
+    td_ctx      *cx = td_open();
+    int          n = 0;
+    td_mode_hook m = {.name = "tenfold", .call = tenfold_mul, .env = &n};
+    td_fn       *f = td_aot_function(cx, tanh_body, NULL, NULL);
+    td_tensor   *x = leaf(cx, TD_SHAPE(3), 0.1), *y, *g;
+    td_grad_opts create = {TD_GRAD_OPTS, .create_graph = true};
+    CHECK(td_invoke(f, TD_ARGS(x), &y, 1));
+    td_tensor *sum = td_sum(y);
+    td_mode_push(cx, &m);
+    CHECK(!td_grad(TD_LIST(sum), TD_LIST(x), &g, &create));
+    td_mode_pop(cx, &m);
+    CHECK(refuses(cx, "a mode is pushed"));
+    CHECK(td_grad(TD_LIST(sum), TD_LIST(x), &g, &create));
     td_close(cx);
 }
