@@ -11,7 +11,8 @@
  * key.c writes it, why.c reads it:
  *
  *   count of arguments, modes (grad mode, inference mode << 1, default dtype <<
- *   TD_KEY_DTYPE, autocast << TD_KEY_AUTOCAST, TD_KEY_PASSES, TD_KEY_HOOKED), then for each argument,
+ *   TD_KEY_DTYPE, autocast << TD_KEY_AUTOCAST, TD_KEY_PASSES, TD_KEY_HOOKED), then for
+ *   each argument,
  *   tensor closed over, and tensor that some of them are views of its td_kind, and for
  *   a tensor: bits, alias, sizes, strides, offset if
  *   TD_KEY_OFFSET; for a number: its bits. TD_KEY_ANY stands for what guards look

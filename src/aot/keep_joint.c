@@ -5,7 +5,7 @@
 
 _Static_assert(sizeof(td_joint) == 152 && sizeof(td_update) == 104 &&
                    sizeof(td_result) == 80 && sizeof(td_relation) == 24 &&
-                   sizeof(td_room) == 16 && sizeof(td_tangent) == 72 &&
+                   sizeof(td_room) == 16 && sizeof(td_tangent) == 80 &&
                    sizeof(td_target) == 24 && sizeof(td_view_op) == 32 &&
                    sizeof(td_geom) == 32,
                "a field of the joint graph is not written");
@@ -95,6 +95,7 @@ static bool put_result(td_image *m, const td_result *r) {
     put_flag(m, r->early);
     put_flag(m, r->behind);
     put_flag(m, r->view);
+    put_flag(m, r->feeds);
     put_big(m, r->creation);
     put_geom(m, &r->geom);
     return put_views(m, r->views, r->n_views);
@@ -123,6 +124,7 @@ static void put_tangent(td_image *m, const td_joint *j, const td_tangent *t) {
     put_nr(m, (int)t->code);
     td__put_text(m->b, t->broken);
     put_set(m, j, t->clash);
+    put_set(m, j, t->feeds);
 }
 
 static void put_target(td_image *m, const td_joint *j, const td_target *t) {

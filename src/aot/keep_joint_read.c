@@ -117,6 +117,7 @@ static void get_result(source *s, td_result *r) {
     r->early = flag(s);
     r->behind = flag(s);
     r->view = flag(s);
+    r->feeds = flag(s);
     r->creation = (uint8_t)td__get_below(s->r, 256);
     get_geom(s, &r->geom);
     r->views = get_views(s, &r->n_views);
@@ -163,6 +164,7 @@ static void get_tangent(source *s, td_tangent *t) {
     t->code = (td_code)within(s, 0, 256);
     t->broken = td__get_text(s->r, &s->j->arena);
     t->clash = get_set(s);
+    t->feeds = get_set(s);
 }
 
 static void get_target(source *s, td_target *t) {

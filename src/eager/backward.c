@@ -233,7 +233,7 @@ static bool capture_inputs(td_walk *w, td_tensors inputs, td_tensor **to) {
                             i, t ? td__type_str(t) : "NULL");
         if (!td__edge_of(t, &e)) return false;
         if (w->cx->fake) td__grad_want(t);
-        bool ok = capture_edge(w, e, &to[i]);
+        bool ok = td__grad_arrives(t, e.node, "td_grad") && capture_edge(w, e, &to[i]);
         if (e.node) td__node_drop(e.node); /* the record holds it */
         if (!ok) return false;
     }

@@ -108,6 +108,11 @@ td_autocast_mode td__autocast_resume(td_ctx *cx, int state); /* of td__autocast_
 
 /* ---- hooks.c ------------------------------------------------------------ */
 
+/* False after td__fail: a hook sees a gradient that td__grad_whole refuses. */
+bool td__hooks_whole(const td_node *n, const td_hookrec *list, td_tensor *const *g);
+/* Is g[nr] all that eager would send to result nr of n, whose kind has `passes`? False
+ * after td__fail. (engine.c) */
+bool td__grad_whole(const td_node *n, td_tensor *const *g, int nr);
 bool td__hooks_grad(td_ctx *cx, td_hookrec *list, td_tensor **g, int n);
 bool td__hooks_pre(td_ctx *cx, td_hookrec *list, td_tensor **g, int n);
 bool td__hooks_post(td_ctx *cx, td_hookrec *list, td_tensor **made, int n_made,

@@ -388,6 +388,21 @@ static bool capture(td_walk *w, td_rec *r) {
     return true;
 }
 
+bool td__grad_whole(const td_node *n, td_tensor *const *g, int nr) {
+    for (int i = 0; i < n->n_out; i++)
+        if (g[i] && i != nr && n->kind->passes(n, i, nr))
+            return n->kind->refuse(n, i, nr);
+    return true;
+}
+
+/* Is a gradient asked for, or hooked, that the node does not have all of? */
+static bool check_asked(const td_rec *r) {
+    const td_node *n = r->node;
+    for (const td_capture *c = r->capture; c; c = c->next)
+        if (!td__grad_whole(n, r->buf, c->nr)) return false;
+    return td__hooks_whole(n, n->hooks, r->buf);
+}
+
 static bool pass_all(td_walk *w, const td_node *n) {
     for (int i = 0; i < n->n_edge; i++)
         if (!pass_by(w, &n->edge[i])) return false;
@@ -398,6 +413,7 @@ static bool run_rec(td_walk *w, td_rec *r) {
     td_node    *n = r->node;
     td_hookrec *hooks = grad_hooks(n);
     if (!r->reached) return pass_all(w, n);
+    if (n->kind->passes && (r->capture || n->hooks) && !check_asked(r)) return false;
     if (r->capture && !capture(w, r)) return false;
     if (!r->wanted) {
         drop_buf(r);

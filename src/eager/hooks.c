@@ -95,6 +95,16 @@ static void leave(td_eager *e, const td_callback *b) {
     }
 }
 
+bool td__grad_arrives(const td_tensor *t, const td_node *fn, const char *who) {
+    if (!fn || TD_LIKELY(!(fn->flags & TD_NF_MISSED))) return true;
+    return td__fail(t->cx, TD_E_UNSUPPORTED,
+                    "%s: %s is a view that a compiled call returned or wrote, and "
+                    "another result of the call was computed from it; the compiled "
+                    "function passes no gradient of the one through the other. Compute "
+                    "that result outside of the compiled function",
+                    who, td__type_str(t));
+}
+
 /* The list hooks of t's gradient live in; NULL after td__fail. */
 static td_hookrec **list_of(td_tensor *t, const char *who, int *nr) {
     td_node *fn;
@@ -103,7 +113,7 @@ static td_hookrec **list_of(td_tensor *t, const char *who, int *nr) {
                  td__type_str(t));
         return NULL;
     }
-    if (!td__fn_of(t, &fn)) return NULL;
+    if (!td__fn_of(t, &fn) || !td__grad_arrives(t, fn, who)) return NULL;
     *nr = fn ? t->ag->nr : 0;
     if (fn) return &fn->hooks;
     return td__state(t) ? &t->ag->hooks : NULL;
@@ -203,7 +213,7 @@ bool td_retain_grad(td_tensor *t) {
     if (!td__needs_grad(t))
         return td__fail(t->cx, TD_E_GRAD, "td_retain_grad: %s does not require grad",
                         td__type_str(t));
-    if (!td__fn_of(t, &fn)) return false;
+    if (!td__fn_of(t, &fn) || !td__grad_arrives(t, fn, "td_retain_grad")) return false;
     if (!fn || t->ag->retains) return true; /* leaves have theirs anyway */
     if (!add_retain(t, fn, t->ag->nr)) return false;
     return t->ag->retains = true;
@@ -259,6 +269,14 @@ bool td__hooks_grad(td_ctx *cx, td_hookrec *list, td_tensor **g, int n) {
             ok = store_retained(h->t, g[h->nr]);
     leave(td__eager(cx), &b);
     return ok;
+}
+
+bool td__hooks_whole(const td_node *n, const td_hookrec *list, td_tensor *const *g) {
+    for (const td_hookrec *h = list; h; h = h->next)
+        if (h->id && (h->kind == TD_HOOK_GRAD || h->kind == TD_HOOK_RETAIN) &&
+            !td__grad_whole(n, g, h->nr))
+            return false;
+    return true;
 }
 
 bool td__hooks_pre(td_ctx *cx, td_hookrec *list, td_tensor **g, int n) {

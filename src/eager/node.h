@@ -58,9 +58,21 @@ typedef struct td_node_kind {
     /* Did nothing that came lead to edge i? What lies behind is as if it were not
      * there. NULL: never. */
     bool (*apart)(const td_node *n, int i);
+    /* Would eager send the gradient of result `from` through result `to`, both of this
+     * one node? NULL: never. */
+    bool (*passes)(const td_node *n, int from, int to);
+    /* td__fail, with the names the user knows the two by. */
+    bool (*refuse)(const td_node *n, int from, int to);
 } td_node_kind;
 
-enum { TD_NF_FREED = 1, TD_NF_ZERO = 2, TD_NF_NONE = 4 };
+enum {
+    TD_NF_FREED = 1,
+    TD_NF_ZERO = 2,
+    TD_NF_NONE = 4,
+    /* of a view that a compiled call returned or wrote: other results of the call were
+     * computed from it, and their gradients do not pass here */
+    TD_NF_MISSED = 8
+};
 
 struct td_node {
     TD_HANDLE_FIELDS;
@@ -134,6 +146,8 @@ td_node     *td__known_accumulator(const td_tensor *leaf);
 bool         td__is_behind(const td_tensor *t);
 /* The node of t, brought up to date for a view whose base was written. */
 bool         td__fn_of(td_tensor *t, td_node **fn);
+/* May the gradient of t, of node fn, be asked for? False after td__fail. (hooks.c) */
+bool         td__grad_arrives(const td_tensor *t, const td_node *fn, const char *who);
 
 /* ---- saved.c ------------------------------------------------------------ */
 

@@ -115,6 +115,7 @@ typedef struct td_result {
     bool          early;    /* a view: older than the end of its input's history */
     bool          behind;   /* a view: made before the last write, of no history yet */
     bool          view;     /* VALUE: a view of a tensor that nobody else sees */
+    bool          feeds;    /* VIEW: what has a tangent was computed from it inside */
     uint8_t       creation; /* td_creation of a view */
     int           n_views;
     td_view_op   *views;
@@ -144,6 +145,7 @@ typedef struct td_tangent {
     td_code       code;   /* eager's backward from there fails with this, */
     const char   *broken; /* ...and says this; NULL: it works */
     uint64_t     *clash;  /* a set: whose backward uses up what this one's needs */
+    uint64_t     *feeds;  /* a set: tangents of what was computed from it inside */
 } td_tangent;
 
 /* Strides without gaps for these sizes, in the tangent's order of dims. */

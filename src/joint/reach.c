@@ -1,13 +1,24 @@
 /* reach.c -- which tangents lead to which gradients, and which of them share what a
  * backward uses up. What the engine gives depends on
  * the tape and not on the elements: a gradient may be zeros that no tangent has a
- * part in, and is there only when a tangent arrives that leads to it. */
+ * part in, and is there only when a tangent arrives that leads to it.
+ *
+ * Also which results eager sends the gradients of others through: a compiled call is
+ * one node and cannot, so that asking for those gradients is refused. */
 #include "joint/joint_int.h"
+
+#include <string.h>
 
 typedef struct reached {
     td_node  *node;
     uint64_t *from; /* a set of tangents */
 } reached;
+
+/* A result or written input whose place in the history others may pass. */
+typedef struct watched {
+    td_edge   at;   /* held */
+    uint64_t *from; /* a set: tangents that pass */
+} watched;
 
 typedef struct reaching {
     td_joint_run  *r;
@@ -17,7 +28,10 @@ typedef struct reaching {
     td_ptrmap      at; /* node: its number, plus one */
     TD_VEC(reached) all;
     TD_VEC(int) open; /* numbers of nodes whose edges are to be followed */
-    bool ran;         /* edges that are mute are known */
+    bool      ran;    /* edges that are mute are known */
+    watched  *watch;  /* by tangent, then by result; node NULL: none */
+    int       n_watch;
+    td_ptrmap watches; /* nodes among them */
 } reaching;
 
 /* Gradients end where they are asked for. */
@@ -49,12 +63,21 @@ static bool arrive(reaching *w, td_edge e, const uint64_t *from) {
     return td__vec_push(&w->open, (int)nr - 1);
 }
 
+static void pass(reaching *w, td_edge e, const uint64_t *from) {
+    if (!e.node || !td__ptrmap_get(&w->watches, e.node)) return;
+    for (int i = 0; i < w->n_watch; i++)
+        if (w->watch[i].at.node == e.node && w->watch[i].at.nr == e.nr)
+            td__set_join(w->watch[i].from, from, w->words);
+}
+
 static bool follow(reaching *w) {
     while (w->open.n) {
         reached now = w->all.v[w->open.v[--w->open.n]];
         for (int i = 0; i < now.node->n_edge; i++) {
             td_edge e = now.node->edge[i];
-            if (!(w->ran && e.mute) && !arrive(w, e, now.from)) return false;
+            if (w->ran && e.mute) continue;
+            pass(w, e, now.from);
+            if (!arrive(w, e, now.from)) return false;
         }
     }
     return true;
@@ -75,10 +98,13 @@ static void find_clashes(const reaching *w) {
 
 /* All sets of the joint graph, empty, in one block; false: no memory. */
 static bool make_sets(td_joint *j, int words) {
-    size_t    n = (size_t)(j->n_tangents + 2 * j->n_targets + 1) * (size_t)words;
+    int       sets = 2 * (j->n_tangents + j->n_targets) + 1;
+    size_t    n = (size_t)sets * (size_t)words;
     uint64_t *at = td__arena_zalloc(&j->arena, sizeof *at * n);
-    for (int i = 0; at && i < j->n_tangents; i++, at += words)
+    for (int i = 0; at && i < j->n_tangents; i++, at += 2 * words) {
         j->tangents[i].clash = at;
+        j->tangents[i].feeds = at + words;
+    }
     for (int i = 0; at && i < j->n_targets; i++, at += 2 * words) {
         j->targets[i].from = at;
         j->targets[i].gives = at + words;
@@ -86,27 +112,75 @@ static bool make_sets(td_joint *j, int words) {
     return at != NULL;
 }
 
+/* A view that is made anew outside; its history here is that of the op that made it.
+ * One that a write has left behind has no place that anything passes. */
+static bool is_view(const td_result *to, const td_tensor *t) {
+    return to->how == TD_RESULT_VIEW && !to->history && t && td__has_node(t) &&
+           !td__is_behind(t);
+}
+
+/* False after td__fail, or where there is no memory. Places that eager refuses to tell
+ * are left out. */
+static bool find_place(reaching *w, int i, td_tensor *t) {
+    td_edge *at = &w->watch[i].at;
+    w->watch[i].from =
+        td__arena_zalloc(&w->arena, sizeof *w->watch->from * (size_t)w->words);
+    if (!w->watch[i].from) return false;
+    if (!td__edge_of(t, at)) {
+        if (td_error(t->cx) != TD_E_GRAD) return false;
+        td_clear(t->cx);
+    }
+    return !at->node || td__ptrmap_put(&w->watches, at->node, at->node);
+}
+
+static bool find_places(reaching *w) {
+    const td_joint *j = w->r->to;
+    bool            ok = true;
+    w->n_watch = j->n_tangents + j->n_results;
+    w->watch = td__zalloc(sizeof *w->watch * ((size_t)w->n_watch + 1));
+    if (!w->watch) return w->n_watch = 0, false;
+    for (int i = 0; ok && i < j->n_tangents; i++) ok = find_place(w, i, w->r->roots[i]);
+    for (int i = 0; ok && i < j->n_results; i++) {
+        td_tensor *t = w->r->out[i].kind == TD_K_TENSOR ? w->r->out[i].u.t : NULL;
+        if (is_view(&j->results[i], t)) ok = find_place(w, j->n_tangents + i, t);
+    }
+    return ok;
+}
+
+static void note_passes(const reaching *w) {
+    td_joint *j = w->r->to;
+    size_t bytes = sizeof(uint64_t) * (size_t)w->words;
+    for (int i = 0; i < j->n_tangents; i++)
+        memcpy(j->tangents[i].feeds, w->watch[i].from, bytes);
+    for (int i = 0; i < j->n_results; i++) {
+        const uint64_t *from = w->watch[j->n_tangents + i].from;
+        j->results[i].feeds = from && td__set_any(from, w->words);
+    }
+}
+
+static void free_reaching(reaching *w) {
+    for (int i = 0; i < w->n_watch; i++)
+        if (w->watch[i].at.node) td__node_drop(w->watch[i].at.node);
+    td__free(w->watch);
+    td__arena_free(&w->arena);
+    td__ptrmap_free(&w->watches);
+    td__ptrmap_free(&w->at);
+    td__vec_free(&w->all);
+    td__vec_free(&w->open);
+}
+
 bool td__joint_reach(td_joint_run *r, const td_edge *to, bool ran) {
     int       words = td__set_words(r->to->n_tangents);
     reaching  w = {.r = r, .to = to, .ran = ran, .words = words};
     uint64_t *one = td__arena_zalloc(&w.arena, sizeof *one * (size_t)words);
-    bool      ok = one && (ran || make_sets(r->to, words));
+    bool      ok = one && (ran || make_sets(r->to, words)) && find_places(&w);
     for (int i = 0; ok && i < r->to->n_tangents; i++) {
-        td_edge e = {0};
-        if (!td__edge_of(r->roots[i], &e)) { /* eager fails there, too */
-            ok = td_error(r->cx) == TD_E_GRAD;
-            if (ok) td_clear(r->cx);
-            continue;
-        }
         td__set_add(one, i);
-        ok = arrive(&w, e, one) && follow(&w);
+        ok = arrive(&w, w.watch[i].at, one) && follow(&w);
         one[i / 64] = 0;
-        if (e.node) td__node_drop(e.node);
     }
     if (ok && !ran) find_clashes(&w);
-    td__arena_free(&w.arena);
-    td__ptrmap_free(&w.at);
-    td__vec_free(&w.all);
-    td__vec_free(&w.open);
+    if (ok) note_passes(&w);
+    free_reaching(&w);
     return ok || (td_ok(r->cx) ? td__fail_memory(r->cx) : false);
 }

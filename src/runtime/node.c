@@ -6,6 +6,7 @@
 #include "ops/cast.h"
 #include "runtime/plan.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Lies in the node, before its dims. */
@@ -371,11 +372,41 @@ static bool apart(const td_node *n, int i) {
     return !td__set_meets(f->p->j->targets[i].from, f->now, words_of(f->p));
 }
 
+static bool passes(const td_node *n, int from, int to) {
+    const td_tangent *t = ((const frame *)n->data)->p->j->tangents;
+    return from != to && td__set_has(t[to].feeds, from);
+}
+
+/* "result 1", "argument 0". */
+static const char *called(const td_joint *j, int nr, char out[64]) {
+    const td_tangent *t = &j->tangents[nr];
+    if (t->of == TD_TANGENT_OUTPUT) snprintf(out, 64, "result %d", t->index);
+    else if (t->of == TD_TANGENT_INPUT)
+        snprintf(out, 64, "argument %d, which it wrote", j->updates[t->index].input);
+    else snprintf(out, 64, "the tensor that results are views of");
+    return out;
+}
+
+static bool refuse(const td_node *n, int from, int to) {
+    const td_joint *j = ((const frame *)n->data)->p->j;
+    char            a[64], b[64];
+    return td__fail(
+        n->cx, TD_E_UNSUPPORTED,
+        "%s: %s was computed from %s, whose gradient is asked for (td_grad, "
+        "td_on_grad, td_retain_grad, inputs of td_backward); the compiled "
+        "function passes no gradient of the one through the other. Compute "
+        "%s outside of the compiled function",
+        n->name, called(j, from, a), called(j, to, b),
+        j->tangents[from].of == TD_TANGENT_OUTPUT ? a : "it");
+}
+
 static const td_node_kind compiled_kind = {.name = "compiled",
                                            .apply = apply,
                                            .release = release,
                                            .destroy = destroy,
-                                           .apart = apart};
+                                           .apart = apart,
+                                           .passes = passes,
+                                           .refuse = refuse};
 
 /* ---- making one --------------------------------------------------------- */
 

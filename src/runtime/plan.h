@@ -145,6 +145,8 @@ bool       td__plan_check_values(const td_pcall *c);
 bool       td__plan_check_grads(const td_plan *p, const td_value *grads);
 /* Writes elements where gradients do not see it. */
 bool       td__plan_put(td_tensor *t, td_tensor *value);
+/* Marks the node of t, a view, as TD_NF_MISSED. */
+bool       td__plan_miss(td_tensor *t);
 /* Makes t a leaf that requires grad, in inference mode where t was made there. */
 bool       td__plan_want(td_tensor *t);
 int td__plan_nr(const td_plan *p, td_tangent_of of, int index); /* -1: no tangent */

@@ -117,6 +117,7 @@ static bool make(td_pcall *c, const td_result *r, int i, bool base) {
     } else t = how == TD_RESULT_VIEW ? replay_views(c, r) : lie_in(c, r);
     if (!t || td_is_nil(t)) return false;
     *to = td_value_tensor(t);
+    if (r->feeds && r->n_views && td__has_node(t) && !td__plan_miss(t)) return false;
     set_inference(t, r->inference);
     int nr = r->history
                  ? td__plan_nr(c->p, base ? TD_TANGENT_BASE : TD_TANGENT_OUTPUT, i)

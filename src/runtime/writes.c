@@ -241,6 +241,35 @@ static bool put_all(td_pcall *c, int turn) {
     return true;
 }
 
+bool td__plan_miss(td_tensor *t) {
+    td_node *fn = NULL;
+    if (!td__fn_of(t, &fn)) return false;
+    if (fn) fn->flags |= TD_NF_MISSED;
+    return true;
+}
+
+static bool feeds(const td_joint *j, int nr) {
+    return td__set_any(j->tangents[nr].feeds, td__set_words(j->n_tangents));
+}
+
+/* The history of a view that was written is its base's, which goes on to the compiled
+ * node. */
+static bool miss_views(const td_pcall *c) {
+    const td_joint *j = c->j;
+    for (int i = 0; i < j->n_updates; i++) {
+        td_tensor *t = input(c, &j->updates[i]);
+        int        nr = j->updates[i].history && t->base && !(t->flags & TD_TF_CUT)
+                            ? td__plan_nr(c->p, TD_TANGENT_INPUT, i)
+                            : -1;
+        if (nr < 0 || !feeds(j, nr) || !td__has_node(t)) continue;
+        td_node *fn = NULL;
+        if (!td__fn_of(t, &fn)) return false;
+        if (fn == c->node) continue;
+        if (!td__plan_miss(t) || !td__plan_miss(t->base)) return false;
+    }
+    return td_ok(c->p->cx);
+}
+
 bool td__plan_updates(td_pcall *c) {
     const td_joint *j = c->j;
     if (j->n_updates == 0) return true;
@@ -252,7 +281,7 @@ bool td__plan_updates(td_pcall *c) {
         if (j->updates[i].now >= 0 ? !put_elements(c, i, j->updates[i].now)
                                    : !put_history(c, i))
             return false;
-    return set_versions(c);
+    return set_versions(c) && miss_views(c);
 }
 
 bool td__plan_detach(td_pcall *c) {

@@ -10,16 +10,23 @@ typedef struct search {
     TD_VEC(td_node *) open;
 } search;
 
+/* Is e the place `to`, or a result that was computed from it in one node? */
+static bool is_at(td_edge e, td_edge to) {
+    if (e.node != to.node) return false;
+    return e.nr == to.nr || (to.node->kind->passes && /* a compiled call */
+                             to.node->kind->passes(to.node, e.nr, to.nr));
+}
+
 /* Does a gradient of `from` flow through result to.nr of to.node? -1: no memory. */
 static int leads_to(td_edge from, td_edge to) {
     search s = {0};
     int    found = td__vec_push(&s.open, from.node) ? 0 : -1;
-    if (from.node == to.node) found = from.nr == to.nr;
+    if (from.node == to.node) found = is_at(from, to);
     while (found == 0 && s.open.n) {
         td_node *n = s.open.v[--s.open.n];
         for (int i = 0; found == 0 && i < n->n_edge; i++) {
             td_edge e = n->edge[i];
-            if (e.node == to.node && e.nr == to.nr) found = 1;
+            if (is_at(e, to)) found = 1;
             else if (e.node && !td__ptrmap_get(&s.seen, e.node) &&
                      (!td__ptrmap_put(&s.seen, e.node, e.node) ||
                       !td__vec_push(&s.open, e.node)))
@@ -73,6 +80,9 @@ static bool check_wanted(td_record *r, int to) {
                         "gradient hooks (td_on_grad, td_retain_grad), which a program "
                         "cannot run; td_hook_remove them, or pass a td_alias of the "
                         "tensor and do in the body what they do");
+    td_node *fn = NULL;
+    if (td__has_node(wanted) && !td__fn_of(wanted, &fn)) return false;
+    if (!td__grad_arrives(wanted, fn, "td_grad in the body")) return false;
     for (int i = 0; i + 1 < r->fakes.held.n; i += 2) {
         const td_tag *tag = td__record_tag(r, held[i]);
         if (!tag || i == to) continue;
