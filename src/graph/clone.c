@@ -1,4 +1,5 @@
 /* clone.c -- a copy of a graph that shares nothing with it but constants. */
+#include "core/stack.h"
 #include "graph/graph_int.h"
 
 typedef struct copy {
@@ -55,6 +56,7 @@ static td_gval *twin_of(void *env, td_gval *v) { return ((copy *)env)->twin[v->i
 static bool own_arg(copy *c, td_garg *a) {
     td__garg_map(a, twin_of, c);
     if (a->kind == TD_G_GRAPH) {
+        if (!td__stack_holds(c->to->cx, "a nested graph")) return false;
         if (!(a->u.g = td__graph_clone(a->u.g))) return false;
         return td__graph_own(c->to, a->u.g);
     }

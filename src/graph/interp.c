@@ -1,6 +1,7 @@
 /* interp.c -- what a graph means: its ops called one after another. Everything goes
  * through the context's modes, so the same walk records, fakes, functionalizes or
  * simply computes. Nothing recurses over nodes. */
+#include "core/stack.h"
 #include "graph/graph_int.h"
 
 /* ---- values ------------------------------------------------------------- */
@@ -269,6 +270,9 @@ static void forget_read(void *env, td_gval *v) { td__replay_read(env, v); }
 
 bool td__replay_node(td_replay *r, const td_gnode *n) {
     if (n->kind != TD_N_OP) return change_mode(r, n);
+    if (td__ops[n->op].flags & TD_OPF_NESTS &&
+        !td__stack_holds(r->g->cx, td__ops[n->op].name))
+        return false;
     td_where was = td_here;
     td_ctx  *cx = r->g->cx;
     uint32_t tags = cx->tags; /* a region holds inside an op too */

@@ -9,6 +9,7 @@
  * outputs independent of tangents.
  * half: also, with tangents (backward) nothing is saved; without (forward) there
  * are no gradients, and saved values stand last. */
+#include "core/stack.h"
 #include "graph/graph_int.h"
 
 #include <stdio.h>
@@ -79,6 +80,7 @@ static void check_read(void *env, td_gval *v) {
 
 static bool check_nested(checker *c, const td_garg *a) {
     if (a->kind == TD_G_GRAPH) {
+        if (!td__stack_holds(c->g->cx, "a nested graph")) return c->ok = false;
         if (a->u.g && td__graph_verify(a->u.g, c->stage)) return true;
         return c->ok = false;
     }

@@ -2,6 +2,7 @@
  * tape, and gives the graph. Whatever happens inside, the context is afterwards as it
  * was before, but for an error. */
 #include "core/callback.h"
+#include "core/stack.h"
 #include "trace/trace_int.h"
 
 #include <stdio.h>
@@ -342,7 +343,8 @@ static bool take_known(td_record *r, const td_graph *known) {
 /* *late: what the body closes over must be known from the start. */
 static bool capture_into(td_graph *g, td_body *body, void *env, td_values args,
                          const around *how, bool *late) {
-    td_ctx    *cx = g->cx;
+    td_ctx *cx = g->cx;
+    if (how->lift && !td__stack_holds(cx, "a body inside another")) return false;
     td_record  r, *outer = how->lift ? recorder_of(cx) : NULL;
     td_outside o;
     td_value  *copies = td__zalloc(sizeof *copies * ((size_t)args.n + 1));

@@ -119,3 +119,41 @@ TEST(compiled_softmaxes_of_4096_doubles_need_less) { run(softmaxes_of_long_rows)
 TEST(a_kernel_of_14_sums_needs_less) { run(many_sums); }
 TEST(a_kernel_of_14_sums_over_long_rows_needs_less) { run(many_long_sums); }
 TEST(norms_with_dropout_need_less) { run(many_norms); }
+
+/* ---- nested graphs ------------------------------------------------------- */
+
+/* The user decides how deep branches nest; a capture, its derivative and its replay
+ * recurse over them. */
+static bool nest_body(td_call *c) {
+    int       *left = td_call_env(c);
+    td_tensor *x = td_arg(c, 0), *y;
+    if (--*left <= 0) return td_return(c, td_mul(x, 2.0));
+    td_branches of = {nest_body, nest_body, left};
+    td_tensor  *on = td_ones(td_call_ctx(c), TD_SHAPE());
+    return td_cond(on, of, TD_ARGS(x), &y, 1) && td_return(c, y);
+}
+
+static bool nest(td_ctx *cx, int depth) {
+    td_fn     *f = td_aot_function(cx, nest_body, &depth, NULL);
+    td_tensor *x = td_set_requires_grad(td_ones(cx, TD_SHAPE(3)), true), *y;
+    return td_invoke(f, TD_ARGS(x), &y, 1) && td_backward(td_sum(y)) &&
+           td_item(td_sum(td_grad_of(x))) == 6;
+}
+
+static void nest_few(td_ctx *cx) { CHECK(nest(cx, 4)); }
+
+static void nest_many(td_ctx *cx) {
+    for (int depth = 10; depth < 1000; depth += depth) {
+        bool ok = nest(cx, depth);
+        CHECK(ok == td_ok(cx));
+        if (ok) continue;
+        CHECK(td_error(cx) == TD_E_UNSUPPORTED);
+        TD_CHECK_THAT(strstr(td_message(cx), "a larger stack"), "%s", td_message(cx));
+        td_clear(cx);
+        return;
+    }
+    CHECK(false);
+}
+
+TEST(branches_that_nest_a_few_levels_fit_a_small_stack) { run(nest_few); }
+TEST(branches_that_nest_too_deep_for_the_stack_are_refused) { run(nest_many); }
