@@ -34,8 +34,8 @@ unsigned   td__grad_use(const td_tensor *t);
 /* t, new in a capture, has the gradient g from the start, whose sizes need not be t's:
  * those of the original may have changed since. False after td__fail. */
 bool       td__grad_came(td_tensor *t, td_tensor *g);
-void       td__grad_want(td_tensor *t);      /* notes TD_GRAD_WANTED */
-td_tensor *td__own_grad(const td_tensor *t); /* not td_grad_of's; NULL: none */
+void       td__grad_want(td_tensor *t);          /* notes TD_GRAD_WANTED */
+td_tensor *td__own_grad(const td_tensor *t);     /* not td_grad_of's; NULL: none */
 bool       td__retains_grad(const td_tensor *t); /* also of what a capture was given */
 /* Does a hook or td_retain_grad see a gradient that reaches t? td_on_accumulated sees
  * only what a backward adds to the gradient that t keeps. (hooks.c) */

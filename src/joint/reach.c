@@ -149,7 +149,7 @@ static bool find_places(reaching *w) {
 
 static void note_passes(const reaching *w) {
     td_joint *j = w->r->to;
-    size_t bytes = sizeof(uint64_t) * (size_t)w->words;
+    size_t    bytes = sizeof(uint64_t) * (size_t)w->words;
     for (int i = 0; i < j->n_tangents; i++)
         memcpy(j->tangents[i].feeds, w->watch[i].from, bytes);
     for (int i = 0; i < j->n_results; i++) {

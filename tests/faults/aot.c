@@ -71,8 +71,9 @@ static double steps(td_ctx *cx, td_fn *f) {
 
 static double run(td_ctx *cx, td_body *body, const td_aot_opts *opts) {
     td_fn *f = td_aot_function(cx, body, NULL, opts);
-    double sum = f ? steps(cx, f) : 0;
-    if (f && !td_ok(cx)) { /* the function is still good */
+    bool   made = !td_is_nil(f);
+    double sum = made ? steps(cx, f) : 0;
+    if (made && !td_ok(cx)) { /* the function is still good */
         td_clear(cx);
         (void)steps(cx, f);
         if (td_ok(cx)) td_fail(cx, TD_E_MEMORY, "once");
@@ -96,7 +97,7 @@ static double looped(td_ctx *cx) {
     td_fn     *f = td_aot_function(cx, looping, NULL, NULL);
     td_tensor *x = td_requires_grad_(td_mul(td_ones(cx, TD_SHAPE(3)), 0.3)), *y[2];
     td_tensor *w = td_requires_grad_(td_mul(td_ones(cx, TD_SHAPE(3)), 0.2));
-    if (f && td_invoke(f, TD_ARGS(x, w), y, 2)) td_backward(td_sum(y[1]));
+    if (td_invoke(f, TD_ARGS(x, w), y, 2)) td_backward(td_sum(y[1]));
     double sum = td_ok(cx) ? grad_sum(w) + grad_sum(x) : 0;
     td_fn_drop(f);
     return sum;

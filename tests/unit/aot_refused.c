@@ -113,7 +113,7 @@ TEST(inputs_of_an_exported_graph_are_checked_one_by_one) {
             td_value in[2] = {td_value_tensor(a), td_value_tensor(b)};
             char     says[40];
             in[k] = wrong[i];
-            snprintf(says, sizeof says, "td_exported_run: input %d, %%x%d, is", k, k);
+            snprintf(says, sizeof says, "td_exported_run: input %d, %%x%d, ", k, k);
             CHECK(!td_exported_run(e, (td_values){in, 2}, out, 3));
             CHECK(aot_says(cx, TD_E_ARG, says));
             CHECK(td_is_nil(out[0].u.t) && td_is_nil(out[2].u.t));

@@ -5,13 +5,14 @@
 #include "td_test.h"
 #include "tower_help.h"
 
-/* A type needs no name; messages call it a module. */
+static const td_module_type bare = {.name = "module", .bytes = 8};
 static const td_module_type nameless = {.bytes = 8};
 
-TEST(a_type_without_a_name_is_called_a_module) {
+TEST(messages_call_a_module_by_its_type) {
     td_ctx    *cx = td_open();
-    td_module *m = td_module_make(cx, &nameless),
-              *child = td_module_make(cx, &nameless);
+    td_module *m = td_module_make(cx, &bare), *child = td_module_make(cx, &bare);
+    CHECK(td_is_nil(td_module_make(cx, &nameless)));
+    CHECK(aot_says(cx, TD_E_ARG, "td_module_make: the name of the type"));
     CHECK_STR(td_module_name(m), "module");
     td_module_param(m, "a.b", td_ones(cx, TD_SHAPE(2)));
     CHECK(
