@@ -5,7 +5,7 @@
  * not. */
 #include "aot/aot.h"
 
-/* What a value has to do with the gradients that come. A value that is zeros is linear. */
+/* What a value has to do with the gradients that come; zeros are linear in them. */
 enum { FREE, LINEAR, OTHER };
 
 typedef struct state {
