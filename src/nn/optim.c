@@ -256,14 +256,22 @@ static bool take_grads(td_optim *o, const char *who, td_tensors grads) {
  * and sizes, which td_module_to and others may have changed since they were made. */
 static bool check_state(td_optim *o, const char *who, int nr, const td_trained *t,
                         const td_tensor *g) {
-    char        p[128], is[128];
-    const char *what = g && !same_type(t->p, g) ? "gradient" : NULL;
-    snprintf(p, sizeof p, "%s", td__type_str(t->p));
-    if (what) snprintf(is, sizeof is, "%s", td__type_str(g));
-    for (int k = 0; !what && k < TD_S_COUNT; k++) {
-        if (!t->state[k] || same_type(t->p, t->state[k])) continue;
-        what = td__slot_names[k];
-        snprintf(is, sizeof is, "%s", td__type_str(t->state[k]));
+    const char      *what = g && !same_type(t->p, g) ? "gradient" : NULL;
+    const td_tensor *other = g;
+    char             p[128] = "", is[128] = "";
+    if (t->p->st->readonly)
+        return td__fail(o->cx, TD_E_ARG,
+                        "%s: parameter %d lies in memory or a file that may only be "
+                        "read; give the optimizer a clone of it",
+                        who, nr);
+    for (int k = 0; !what && k < TD_S_COUNT; k++)
+        if (t->state[k] && !same_type(t->p, t->state[k])) {
+            what = td__slot_names[k];
+            other = t->state[k];
+        }
+    if (what) {
+        snprintf(p, sizeof p, "%s", td__type_str(t->p));
+        snprintf(is, sizeof is, "%s", td__type_str(other));
     }
     return !what ||
            td__fail(o->cx, TD_E_DTYPE,

@@ -1,5 +1,6 @@
 /* optim_steps.c -- optimizers: groups, mistakes, state in files, sums, clipping, rates,
  * and whole steps in compiled functions. Numbers of the rules: optim_torch.c. */
+#include "core/core.h"
 #include "nn_help.h"
 #include "td_files.h"
 
@@ -116,6 +117,23 @@ TEST(a_step_after_the_parameters_changed_their_dtype_writes_nothing) {
     CHECK(says(cx, TD_E_DTYPE, "td_optim_step_with: exp_avg of parameter 0"));
     td_optim_tensors(o, t, 2);
     CHECK(td_item(td_sum(w)) == 9 && td_item(td_sum(t[1])) == 0);
+    td_close(cx);
+}
+
+TEST(a_step_of_a_parameter_that_may_only_be_read_writes_nothing) {
+    td_ctx    *cx = td_open();
+    td_tensor *a = td_requires_grad_(td_ones(cx, TD_SHAPE(1)));
+    td_tensor *b = td_requires_grad_(td_ones(cx, TD_SHAPE(1)));
+    td_optim  *o = td_optim_make(cx);
+    td_optim_add(o, TD_LIST(a, b), td_sgd(0.1));
+    td_backward(td_sum(td_mul(a, b)));
+    b->st->readonly = true; /* as a mapped file is */
+    CHECK(!td_optim_step(o));
+    CHECK(says(cx, TD_E_ARG, "td_optim_step: parameter 1 lies in memory or a file"));
+    CHECK(td_item(td_detach(a)) == 1);
+    b->st->readonly = false;
+    CHECK(td_optim_step(o) && td_item(td_detach(a)) != 1);
+    td_optim_free(o);
     td_close(cx);
 }
 
