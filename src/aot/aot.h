@@ -353,6 +353,8 @@ bool td__again_reruns(const td_graph *program, const td_joint *j);
 bool td__regrad(td_call *c);
 /* May the program of such a body be differentiated? False after td__fail (linear.c). */
 bool td__regrad_linear(td_fn *f, const td_graph *g);
+/* May its gradients be compiled, whichever of its results get one? */
+bool td__custom_check(td_fn *f, const td_graph *program, const td_joint *j);
 bool td__regrad_check(const td_joint *j, const td_graph *program,
                       const char *name); /* false: refused */
 

@@ -139,7 +139,8 @@ static td_joint *join(td_fn *f, td_spec *s, const td_value *in) {
     if (!td_ok(f->cx)) return NULL;
     begin(f, TD_SPENT_JOINT);
     td_joint *j = td__joint(program, in, &o);
-    if (!j || !td__step_check(f, j)) return td__joint_drop(j), NULL;
+    if (!j || !td__step_check(f, j) || !td__custom_check(f, program, j))
+        return td__joint_drop(j), NULL;
     end(f, TD_SPENT_JOINT, j->g);
     td__log_graph(f, s, TD_LOG_joint, "joint graph, as traced", j->g);
     begin(f, TD_SPENT_PASSES);

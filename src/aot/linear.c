@@ -5,12 +5,14 @@
  * not. */
 #include "aot/aot.h"
 
+#include <string.h>
+
 /* What a value has to do with the gradients that come; zeros are linear in them. */
-enum { FREE, LINEAR, OTHER };
+enum { FREE, LINEAR, OTHER, WITH_FREE }; /* the last: a sum with a term that is FREE */
 
 typedef struct state {
     uint8_t *of; /* by value id */
-    int      n[3];
+    int      n[4];
 } state;
 
 static void count(void *env, td_gval *v) {
@@ -49,9 +51,11 @@ static bool scales(const td_gnode *n) {
 }
 
 static uint8_t state_of(state *s, const td_gnode *n) {
-    s->n[FREE] = s->n[LINEAR] = s->n[OTHER] = 0;
+    memset(s->n, 0, sizeof s->n);
     for (int i = 0; i < n->n_in; i++) td__garg_each(&n->in[i], count, s);
     if (is_zeros(n)) return LINEAR;
+    if (s->n[WITH_FREE] || (joins(n) && s->n[FREE] && s->n[LINEAR] + s->n[OTHER]))
+        return WITH_FREE;
     if (s->n[OTHER]) return OTHER;
     if (!s->n[LINEAR]) return FREE;
     if (joins(n) && !s->n[FREE]) return LINEAR;
@@ -61,8 +65,11 @@ static uint8_t state_of(state *s, const td_gnode *n) {
     return n->op == TD_OP_where && !first && s->n[FREE] == 1 ? LINEAR : OTHER;
 }
 
-static bool is_linear(const td_graph *g, state *s) {
-    bool linear = true;
+/* The most that any gradient it gives is, FREE counting most: linear, other, free. */
+enum { ALL_LINEAR, SOME_OTHER, SOME_FREE };
+
+static int kind_of(const td_graph *g, state *s) {
+    int kind = ALL_LINEAR;
     for (int i = 0; i < g->inputs.n; i++)
         s->of[g->inputs.v[i]->id] =
             g->in_desc.v[i].kind == TD_D_TANGENT ? LINEAR : FREE;
@@ -73,9 +80,11 @@ static bool is_linear(const td_graph *g, state *s) {
     }
     for (int i = 0; i < g->outputs.n; i++) {
         const td_garg *a = &g->outputs.v[i];
-        if (a->kind == TD_G_VALUE) linear &= s->of[a->u.v->id] == LINEAR;
+        int            is = a->kind == TD_G_VALUE ? s->of[a->u.v->id] : LINEAR;
+        if (is == FREE || is == WITH_FREE) kind = SOME_FREE;
+        else if (is == OTHER && kind == ALL_LINEAR) kind = SOME_OTHER;
     }
-    return linear;
+    return kind;
 }
 
 /* The backward of a custom function's node; NULL: n is no such node. */
@@ -85,6 +94,21 @@ static const td_graph *backward_of(const td_gnode *n) {
     for (int i = 0; i < n->n_in; i++)
         if (n->in[i].kind == TD_G_GRAPH) g = n->in[i].u.g; /* forward comes first */
     return g;
+}
+
+/* The same of a node; ALL_LINEAR: it is no custom function; -1 after td__fail. */
+static int custom_kind(td_fn *f, const td_gnode *n) {
+    const td_graph *back = backward_of(n);
+    if (!back) return ALL_LINEAR;
+    state s = {.of = td__zalloc((size_t)back->n_values + 1)};
+    if (!s.of) return td__fail_memory(f->cx), -1;
+    int kind = kind_of(back, &s);
+    td__free(s.of);
+    return kind;
+}
+
+static const char *name_of(const td_gnode *n) {
+    return n->in[0].kind == TD_G_STR ? n->in[0].u.s : "custom";
 }
 
 typedef struct reading {
@@ -109,18 +133,37 @@ static bool is_read(const td_graph *g, const td_gnode *of) {
 }
 
 static bool check_node(td_fn *f, const td_graph *g, const td_gnode *n) {
-    const td_graph *back = backward_of(n);
-    if (!back || !is_read(g, n)) return true;
-    state s = {.of = td__zalloc((size_t)back->n_values + 1)};
-    if (!s.of) return td__fail_memory(f->cx);
-    bool ok = is_linear(back, &s);
-    td__free(s.of);
-    return ok ||
+    int kind = backward_of(n) && is_read(g, n) ? custom_kind(f, n) : ALL_LINEAR;
+    if (kind < 0) return false;
+    return kind == ALL_LINEAR ||
            td__fail(f->cx, TD_E_UNSUPPORTED,
                     "%s: gradients of gradients go through the result of a custom "
                     "function (%s) whose backward is not known to be linear in the "
                     "gradient it gets; call that function outside of the body",
-                    f->name, n->in[0].kind == TD_G_STR ? n->in[0].u.s : "custom");
+                    f->name, name_of(n));
+}
+
+/* A gradient that depends on none that comes is there when its function's result gets
+ * one; the compiled backward knows which come, but not to which of them it belongs. */
+static bool check_alone(td_fn *f, const td_graph *g) {
+    for (int i = 0; i < g->nodes.n; i++) {
+        int kind = custom_kind(f, g->nodes.v[i]);
+        if (kind < 0) return false;
+        if (kind == SOME_FREE)
+            return td__fail(f->cx, TD_E_UNSUPPORTED,
+                            "%s: has several results with gradients, and the backward "
+                            "of a custom function (%s) gives a gradient that does not "
+                            "depend on the one it gets; return one result, or call "
+                            "that function outside of the body",
+                            f->name, name_of(g->nodes.v[i]));
+    }
+    for (int i = 0; i < g->nested.n; i++)
+        if (!check_alone(f, g->nested.v[i])) return false;
+    return true;
+}
+
+bool td__custom_check(td_fn *f, const td_graph *program, const td_joint *j) {
+    return j->n_tangents < 2 || check_alone(f, program);
 }
 
 bool td__regrad_linear(td_fn *f, const td_graph *g) {

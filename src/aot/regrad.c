@@ -168,7 +168,9 @@ static td_tensor *root_of(const run *r, const td_tangent *t) {
     if (t->of == TD_TANGENT_OUTPUT) return r->out[t->index].u.t;
     for (int i = 0; i < j->n_results; i++)
         if (j->results[i].source == TD_OF_BASE && j->results[i].from == t->index &&
-            (j->results[i].how == TD_RESULT_VIEW || j->results[i].how == TD_RESULT_LIE))
+            (j->results[i].how == TD_RESULT_VIEW ||
+             j->results[i].how == TD_RESULT_LIE) &&
+            r->out[i].u.t->base && td__needs_grad(r->out[i].u.t->base))
             return r->out[i].u.t->base;
     return NULL;
 }
