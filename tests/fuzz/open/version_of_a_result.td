@@ -1,0 +1,12 @@
+# Dynamic: a result has version 1, in eager 0.
+
+func @f( %p1) {
+  %v3 = full([2,2,2], 0, bool)
+  %v4 = masked_select(%p1, %v3)
+  resize_(%v4, [0])
+  return %v4
+}
+case "seed 341026296" {
+  %a0 = randint(-2, 2, [2,2,2], f32,)
+  call @f( %a0)
+}
