@@ -108,7 +108,9 @@ td_graph *td__spec_capture(td_fn *f, td_values args, td_faker *fakes, td_deps *d
     cx->deps = was;
     if (!g) return NULL;
     g->name = td__graph_str(g, f->name);
-    if (g->name && td__state_name(f, g, deps)) return g;
+    bool named = g->name && td__state_name(f, g, deps);
+    td__deps_forget_names(deps);
+    if (named) return g;
     td__graph_drop(g);
     return NULL;
 }

@@ -18,6 +18,11 @@ bool td__deps_name(td_ctx *cx, td_dep_name n) {
     return td__fail_memory(cx);
 }
 
+void td__deps_forget_names(td_deps *d) {
+    for (int i = 0; i < d->names.n; i++) td__free(d->names.v[i].name);
+    td__vec_free(&d->names);
+}
+
 /* Members of a module that is no argument: "Linear.weight". */
 static bool name_members(td_ctx *cx, td_module *m) {
     td_flat *flat = td__module_flat(m);
@@ -134,24 +139,6 @@ bool td__deps_use(td_ctx *cx, td_revision *r, const char *what, bool *first) {
     return true;
 }
 
-void td__deps_name_of(td_buf *b, const td_deps *d, const td_tensor *t,
-                      const char *(*of)(void *env, const td_tensor *t), void *env) {
-    const char *name = of(env, t);
-    if (name) {
-        td__buf_add(b, name);
-        return;
-    }
-    for (int i = 0; i < d->names.n; i++) {
-        const td_dep_name *n = &d->names.v[i];
-        if (n->t != t) continue;
-        size_t was = b->n;
-        if (n->of && n->of != t) td__deps_name_of(b, d, n->of, of, env);
-        if (b->n != was) td__buf_add(b, ".");
-        if (b->n != was || !n->of) td__buf_add(b, n->name);
-        return;
-    }
-}
-
 /* ---- bytes -------------------------------------------------------------- */
 
 static td_watched *find_watched(td_deps *d, const void *at, size_t n) {
@@ -216,11 +203,10 @@ void td__deps_free(td_deps *d) {
     for (int i = 0; i < d->watched.n; i++) drop_watched(&d->watched.v[i]);
     for (int i = 0; i < d->modules.n; i++) drop_module(&d->modules.v[i]);
     for (int i = 0; i < d->objects.n; i++) drop_revision(d->objects.v[i].now);
-    for (int i = 0; i < d->names.n; i++) td__free(d->names.v[i].name);
+    td__deps_forget_names(d);
     td__vec_free(&d->watched);
     td__vec_free(&d->modules);
     td__vec_free(&d->objects);
-    td__vec_free(&d->names);
     td__ptrmap_free(&d->seen);
     *d = (td_deps){0};
 }

@@ -66,9 +66,7 @@ static inline bool td__deps_any(const td_deps *d) {
  * it did not before; name its tensors. False after td__fail. */
 bool td__deps_use(td_ctx *cx, td_revision *r, const char *what, bool *first);
 bool td__deps_name(td_ctx *cx, td_dep_name n); /* name is copied */
-/* The name of t, printed into b; nothing: it has none. `of` gives those of others. */
-void td__deps_name_of(td_buf *b, const td_deps *d, const td_tensor *t,
-                      const char *(*of)(void *env, const td_tensor *t), void *env);
+void td__deps_forget_names(td_deps *d);        /* when the program has them */
 /* Is everything as it was when the body was captured? False after td__fail, too. */
 bool td__deps_hold(td_deps *d);
 /* "module Dropout is in eval mode, was in training mode"; nothing where all is the

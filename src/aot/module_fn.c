@@ -184,41 +184,45 @@ static bool name_given(const td_fn *f, td_graph *g, int first) {
     return true;
 }
 
-/* The name an argument of the state has; NULL: t is none of it. */
-typedef struct naming {
-    const td_fn    *f;
-    const td_graph *g;
-} naming;
-
-static const char *state_name(void *env, const td_tensor *t) {
-    const naming *n = env;
-    for (int i = 0; i < n->f->n_state && i < n->g->inputs.n; i++)
-        if (n->f->members[i].u.t == t) return n->g->inputs.v[i]->name;
-    return NULL;
-}
-
-static bool is_taken(const td_graph *g, const char *name) {
-    for (int i = 0; i < g->inputs.n; i++)
-        if (g->inputs.v[i]->name && !strcmp(g->inputs.v[i]->name, name)) return true;
-    return false;
-}
-
-/* Tensors the body closes over keep their numbers where nobody names them. */
-static bool name_closed(const td_fn *f, td_graph *g, const td_deps *d) {
-    td_buf b = {0};
-    naming n = {f, g};
-    bool   ok = true;
-    for (int i = 0; ok && d->names.n && i < g->inputs.n; i++) {
-        const td_desc *in = &g->in_desc.v[i];
-        if (in->kind != TD_D_CONST || in->index < 0) continue;
-        b.n = 0;
-        td__deps_name_of(&b, d, g->consts.v[in->index], state_name, &n);
-        if (!b.n || is_taken(g, td__buf_str(&b))) continue;
-        g->inputs.v[i]->name = td__graph_str(g, td__buf_str(&b));
-        ok = g->inputs.v[i]->name != NULL;
+/* Tensor -> name, in g's arena: the state's, then those that d has, state of a
+ * parameter behind the parameter. False: no memory. */
+static bool find_names(const td_fn *f, td_graph *g, const td_deps *d,
+                       td_ptrmap *names) {
+    bool ok = true;
+    for (int i = 0; ok && i < f->n_state && i < g->inputs.n; i++)
+        ok = td__ptrmap_put(names, f->members[i].u.t,
+                            (void *)(uintptr_t)g->inputs.v[i]->name);
+    for (int k = 0; ok && k < 2 * d->names.n; k++) {
+        const td_dep_name *n = &d->names.v[k % d->names.n];
+        bool               of_one = k >= d->names.n; /* these come second */
+        if ((n->of != NULL) != of_one || td__ptrmap_get(names, n->t)) continue;
+        const char *of = n->of ? td__ptrmap_get(names, n->of) : NULL;
+        if (n->of && !of) continue;
+        char *name =
+            td__arena_printf(&g->arena, "%s%s%s", of ? of : "", of ? "." : "", n->name);
+        ok = name && td__ptrmap_put(names, n->t, name);
     }
-    td__buf_free(&b);
     return ok;
+}
+
+/* Tensors the body closes over keep their numbers where nobody names them, or another
+ * has the name. */
+static bool name_closed(const td_fn *f, td_graph *g, const td_deps *d) {
+    td_ptrmap names = {0};
+    td_map    taken = {0};
+    bool      ok = d->names.n == 0 || find_names(f, g, d, &names);
+    for (int i = 0; ok && d->names.n && i < g->inputs.n; i++) {
+        td_gval       *v = g->inputs.v[i];
+        const td_desc *in = &g->in_desc.v[i];
+        bool           closed = in->kind == TD_D_CONST && in->index >= 0;
+        const char    *name =
+            closed ? td__ptrmap_get(&names, g->consts.v[in->index]) : NULL;
+        if (name && !td__map_get(&taken, name)) v->name = name;
+        ok = !v->name || td__map_put(&taken, v->name, v);
+    }
+    td__ptrmap_free(&names);
+    td__map_free(&taken);
+    return ok || td__fail_memory(g->cx);
 }
 
 bool td__state_name(const td_fn *f, td_graph *g, const td_deps *d) {
