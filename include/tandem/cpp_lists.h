@@ -10,8 +10,8 @@
 #include <type_traits>
 
 /* A tensor, a number or nothing on its way to a td_value. With one constructor for each
- * type, g++ warns of NULL, which is an integer in C++. clang++ is told to; it knows
- * only that a constant is 0 and a long. */
+ * type, g++ warns of NULL, which is an integer in C++. For clang++ an attribute asks
+ * for the warning; clang++ sees only that a constant is 0 and a long. */
 #if defined(__clang__)
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wgcc-compat"

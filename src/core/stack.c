@@ -5,14 +5,14 @@
 
 /* What a level and the ops inside it may need. The largest frame has 48 KB, which the
  * compiler checks; sanitizers make frames several times as large. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-enum { RESERVE = 768 * 1024 };
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-enum { RESERVE = 768 * 1024 };
+#if defined(__has_feature)
+#define HAS(x) __has_feature(x) /* clang */
 #else
-enum { RESERVE = 96 * 1024 };
+#define HAS(x) 0
 #endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    HAS(address_sanitizer) || HAS(thread_sanitizer)
+enum { RESERVE = 768 * 1024 };
 #else
 enum { RESERVE = 96 * 1024 };
 #endif

@@ -261,8 +261,8 @@ static bool check_state(td_optim *o, const char *who, int nr, const td_trained *
     char             p[128] = "", is[128] = "";
     if (t->p->st->readonly)
         return td__fail(o->cx, TD_E_ARG,
-                        "%s: parameter %d lies in memory or a file that may only be "
-                        "read; give the optimizer a clone of it",
+                        "%s: parameter %d is read-only: it shares the bytes of a "
+                        "mapped file; give the optimizer a clone of it",
                         who, nr);
     for (int k = 0; !what && k < TD_S_COUNT; k++)
         if (t->state[k] && !same_type(t->p, t->state[k])) {

@@ -110,7 +110,7 @@ static bool check_alone(const td_pcall *c) {
         if (given[i] && c->vals[i].kind == TD_K_TENSOR && c->vals[i].u.t->numel > 0 &&
             !is_alone(c, i, given))
             ok = fail(c->p, c->vals[i].u.t, "output", i,
-                      "it must lie in bytes of its own");
+                      "it must have a storage of its own");
     td__free(given);
     return ok;
 }

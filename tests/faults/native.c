@@ -80,7 +80,7 @@ static void clear(void) {
 }
 static double warm(td_ctx *cx) { return one(set(cx, "16", "off"), NULL); }
 static double warm_many(td_ctx *cx) { return one(set(cx, "16", "on"), NULL); }
-static double vouched(td_ctx *cx) { return one(set(cx, "16", "on"), "1"); }
+static double signed_entry(td_ctx *cx) { return one(set(cx, "16", "on"), "1"); }
 
 static double told; /* lines */
 
@@ -135,7 +135,7 @@ static const td_fault_case cases[] = {
     {.name = "cold", .run = warm, .slow = true, .before = clear},
     {.name = "warm", .run = warm, .slow = true},
     {.name = "warm many", .run = warm_many, .slow = true},
-    {.name = "vouched", .run = vouched, .slow = true},
+    {.name = "signed_entry", .run = signed_entry, .slow = true},
     {.name = "shown", .run = shown, .slow = true},
     {.name = "logged", .run = logged, .slow = true}};
 

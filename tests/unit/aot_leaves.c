@@ -1,5 +1,5 @@
 /* aot_leaves.c -- what a compiled body leaves behind beside its results: grad modes,
- * and results that lie in bytes which none of them shows all of. */
+ * and results that share a storage of which none shows every element. */
 #include "aot_help.h"
 
 /* ---- grad modes ----------------------------------------------------------- */

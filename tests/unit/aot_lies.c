@@ -84,8 +84,8 @@ TEST(debug_asserts_name_each_lie_of_a_backend) {
         [RANK] = "output 1 is f32[1,2,3]",
         [SIZES] = "output 1 is f32[1,3]",
         [STRIDES] = "result 1 is f32[2,3] with strides [1,2]; eager's has another",
-        [TWICE] = "it must lie in bytes of its own",
-        [AN_INPUT] = "it must lie in bytes of its own"};
+        [TWICE] = "it must have a storage of its own",
+        [AN_INPUT] = "it must have a storage of its own"};
     static const char *const of_bwd[LIES] = {
         [DTYPE] = "gradient 0 is f64[2,3]",
         [RANK] = "gradient 0 is f32[1,2,3]",

@@ -129,7 +129,7 @@ TEST(a_step_of_a_parameter_that_may_only_be_read_writes_nothing) {
     td_backward(td_sum(td_mul(a, b)));
     b->st->readonly = true; /* as a mapped file is */
     CHECK(!td_optim_step(o));
-    CHECK(says(cx, TD_E_ARG, "td_optim_step: parameter 1 lies in memory or a file"));
+    CHECK(says(cx, TD_E_ARG, "td_optim_step: parameter 1 is read-only"));
     CHECK(td_item(td_detach(a)) == 1);
     b->st->readonly = false;
     CHECK(td_optim_step(o) && td_item(td_detach(a)) != 1);
