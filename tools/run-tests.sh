@@ -5,7 +5,8 @@
 # `N passed, N failed` on its last such line; Criterion's summary is understood
 # as well. A program that says neither is one test, and its exit status the
 # verdict. WRAP is put before every program. The output of a passing program is
-# shown only with VERBOSE=1; that of a failing one always.
+# shown only with VERBOSE=1; that of a failing one always, and its end once more
+# after the table, where a reader of the last lines finds it.
 #
 # Functions are compiled for the interpreter unless a program asks for more: most
 # tests are about what surrounds the code, and native code takes a compiler's time.
@@ -14,10 +15,10 @@ export TD_BACKEND=${TD_BACKEND:-interp}
 word=$1
 shift
 passed=0 failed=0
-log=$(mktemp)
+log=$(mktemp) failures=$(mktemp)
 # Compiled code is kept with the build, not among the user's own.
 export TD_CACHE_DIR="${TD_CACHE_DIR:-$PWD/build/cache}"
-trap 'rm -f "$log"' EXIT
+trap 'rm -f "$log" "$failures"' EXIT
 
 run() { # PROGRAM: into $log
     local args=()
@@ -47,6 +48,12 @@ count() { # STATUS: sets p and f from $log
     return 0
 }
 
+keep() { # PROGRAM STATUS: the lines of $log that say what failed, into $failures
+    echo "-- $1 (status $2)"
+    grep -aE 'FAIL|CRASH|----|[Ff]ailed|TIMEOUT|differs|ERROR|rror:' "$log" | tail -20
+    echo "   ..." && tail -n 15 "$log"
+} >>"$failures"
+
 for program in "$@"; do
     start=$(date +%s%N)
     run "$program"
@@ -54,10 +61,12 @@ for program in "$@"; do
     count $status
     ms=$((($(date +%s%N) - start) / 1000000))
     [ "$f" -ne 0 ] || [ -n "${VERBOSE:-}" ] && cat "$log"
+    [ "$f" -ne 0 ] && keep "$program" $status
     printf '%-28s %5d passed %4d failed %7d ms' "$program" "$p" "$f" "$ms"
     [ $status -gt 1 ] && printf '  (status %d)' $status
     printf '\n'
     passed=$((passed + p)) failed=$((failed + f))
 done
+cat "$failures"
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ] && [ $((passed + failed)) -gt 0 -o -n "$word" ]

@@ -194,7 +194,7 @@ TEST(debug_asserts_catch_a_backend_that_lies) {
     CHECK_STR(told(false, false, "on"), "");
     CHECK_STR(told(true, false, "off"), "");
     CHECK(strstr(told(true, false, "on"), "output 0 is f32[3]"));
-    CHECK(strstr(told(true, false, "on"), "bytes of its own"));
+    CHECK(strstr(told(true, false, "on"), "a storage of its own"));
     CHECK(strstr(told(false, true, "on"), "output 0 is f64[3]"));
 }
 
