@@ -70,8 +70,14 @@ static bool take_over(const td_native *c, td_replay *r, const td_gval *v,
     return td__replay_set(r, v, td_value_tensor(t));
 }
 
+/* From its first element to the end of its storage. */
+static int64_t bytes_behind(const td_tensor *t) {
+    return (int64_t)t->st->bytes - t->offset * td__dtype_bytes[t->dtype];
+}
+
 /* Kernels load what does not change before their loops, and so also where these make
- * no turn: what has no elements lends them a zero. */
+ * no turn: what begins behind the last byte of its storage lends them a zero. A tensor
+ * without elements may have a storage that views of it show (as_strided). */
 static void find_pointers(const td_native *c, const td_replay *r, td_launch *k) {
     static const int64_t none = 0;
     for (int i = 0; i < k->b.bytes.n; i++) {
@@ -80,9 +86,10 @@ static void find_pointers(const td_native *c, const td_replay *r, td_launch *k) 
         bool            tensor = x->kind == TD_K_TENSOR;
         const td_stay  *s = tensor ? NULL : td__memory_stay(c, y->v);
         char           *p = tensor ? td__ptr(x->u.t) : c->mem.arena + s->at;
-        int64_t         at = extent(k, y->offset) * td__dtype_bytes[y->dtype];
-        bool            any = tensor ? x->u.t->numel > 0 : s->bytes > 0;
-        k->ptr[i] = any ? p + at : (char *)(uintptr_t)&none;
+        int64_t         item = td__dtype_bytes[y->dtype];
+        int64_t         at = extent(k, y->offset) * item;
+        int64_t         left = tensor ? bytes_behind(x->u.t) : (int64_t)s->bytes;
+        k->ptr[i] = left >= at + item ? p + at : (char *)(uintptr_t)&none;
     }
 }
 

@@ -190,6 +190,34 @@ static void copy_of(cook *c, int arg) {
     if (v) cast(c, load(c, v), (td_dtype)c->p->v->look->dtype);
 }
 
+/* Has each element a place of its own, for all that can be seen? Each dim, from the
+ * smallest stride on, must step over all that the ones before it reach. */
+static bool lies_apart(const td_look *l) {
+    int64_t reach = 0;
+    bool    done[TD_MAX_RANK] = {0};
+    if (l->dense) return true;
+    for (int n = 0; n < l->rank; n++) {
+        int at = -1;
+        for (int d = 0; d < l->rank; d++) {
+            if (td__dim_is_sym(l->size[d]) || td__dim_is_sym(l->stride[d]))
+                return false;
+            if (!done[d] && (at < 0 || l->stride[d] < l->stride[at])) at = d;
+        }
+        done[at] = true;
+        if (l->size[at] == 1) continue;
+        if (l->stride[at] <= reach) return false;
+        reach += (l->size[at] - 1) * l->stride[at];
+    }
+    return true;
+}
+
+/* `copy` keeps strides also where elements share places, and then the last one written
+ * is what all of them are. */
+static void copy_exactly(cook *c) {
+    c->failed |= !c->p->writes && !lies_apart(c->p->v->look);
+    copy_of(c, 1);
+}
+
 static void constant(cook *c, td_value v) {
     td_dtype dt = (td_dtype)c->p->v->look->dtype;
     int64_t  bits = 0;
@@ -337,7 +365,7 @@ static void by_op(cook *c) {
     case TD_OP_clone:
     case TD_OP__to_copy: copy_of(c, 0); break;
     case TD_OP_copy:
-    case TD_OP_copy_: copy_of(c, 1); break;
+    case TD_OP_copy_: copy_exactly(c); break;
     case TD_OP_zeros:
     case TD_OP_zeros_like:
     case TD_OP_new_zeros:
