@@ -157,9 +157,11 @@ static double correction(td_value v) {
 }
 
 /* g * (2 / (count - less)). A symbolic count has no fraction that is a number: it is
- * computed when the program runs. */
+ * computed when the program runs. A trace records the same ops for a count that is a
+ * number, so that a body captured again for numbers is the same program; constants are
+ * folded later. */
 static td_tensor *two_over(td_tensor *g, int64_t count, double less) {
-    if (!td__dim_is_symbolic(count)) return t_scale(g, 2 / ((double)count - less));
+    if (!g->cx->fake) return t_scale(g, 2 / ((double)count - less));
     td_tensor *n = td_op_scalar_tensor(g->cx, td_value_int(count), TD_F64);
     n = td_op_sub(n, td_value_float(less), td_value_int(1));
     td_tensor *two = td_op_scalar_tensor(g->cx, td_value_float(2), TD_F64);
