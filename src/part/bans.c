@@ -1,7 +1,8 @@
 /* bans.c -- which forward nodes are not done a second time in backward. First what
  * a node shows by itself: effects, randomness, heavy ops, results backward reads from
  * memory anyway, reductions. Then two rules that look at the graph: readers far apart,
- * and long chains. Only forward nodes are banned: others are done once either way. */
+ * and long chains. Only forward nodes are banned: others are done once either way, and
+ * in forward where they read what is written. */
 #include "part/part_int.h"
 
 enum { CHAIN = 100, LOOK_AHEAD = 1000 };
@@ -182,7 +183,7 @@ bool td__part_bans(td_part *p, td_bans b) {
     l.seen = td__part_room(p, (size_t)p->n_nodes, sizeof *l.seen);
     if (!todo || !l.q.v || !l.seen) return false;
     for (int i = 0; i < p->n_nodes; i++)
-        p->why[i] = (uint8_t)(p->fw[i] ? why_not(p, i, b, todo) : TD_WHY_FREE);
+        p->why[i] = p->fw[i] ? (uint8_t)why_not(p, i, b, todo) : p->firm[i];
     for (int v = 0; v < p->n_values && b.far_apart; v++)
         if (p->maker[v] >= 0 && p->fw[p->maker[v]]) ban_far_apart(&l, v);
     for (int i = 0; i < p->n_nodes; i++) l.seen[i] = 0;

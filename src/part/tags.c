@@ -30,6 +30,12 @@ static void find_written(const td_part *p) {
     }
 }
 
+/* Only backward wants it, but it reads an input that is written by then: forward
+ * computes it, and it is kept. */
+static bool is_now_or_never(const td_part *p, int i) {
+    return !p->late[i] && !p->view[i] && reads_written(p, i);
+}
+
 static td_why why_firm(const td_part *p, int i) {
     const td_gnode *n = p->g->nodes.v[i];
     td_policy       policy = TD_TAG_POLICY(n->tags);
@@ -67,7 +73,10 @@ void td__part_tags(td_part *p) {
     bool any = false;
     find_written(p);
     for (int i = 0; i < p->n_nodes; i++) {
-        if (!p->fw[i]) continue;
+        if (!p->fw[i]) {
+            if (is_now_or_never(p, i)) p->firm[i] = TD_WHY_EFFECT;
+            continue;
+        }
         p->firm[i] = (uint8_t)why_firm(p, i);
         p->again[i] = p->firm[i] == TD_WHY_FREE && wants_again(p->g->nodes.v[i]);
         any |= p->g->nodes.v[i]->tags != 0;
