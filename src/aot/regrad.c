@@ -89,14 +89,37 @@ static bool make_room(run *r, void **heap) {
     return true;
 }
 
-/* An argument that no gradient depends on was kept without its history; a gradient may
- * end there all the same. */
-static td_tensor *take_arg(const run *r, int i) {
-    const td_look *l = r->of->j->g->inputs.v[i]->look;
-    td_tensor     *t = td_arg(r->c, i);
-    if (t && l && l->grad && !td__needs_grad(t))
-        t = td_set_requires_grad(td_op_detach(t), true);
+/* The argument at which the gradients of target k end. */
+static int target_at(const td_joint *j, int k) {
+    int at = j->targets[k].input;
+    return j->targets[k].base ? j->related[at].base : at;
+}
+
+static bool is_target(const td_joint *j, int i) {
+    for (int k = 0; k < j->n_targets; k++)
+        if (target_at(j, k) == i) return true;
+    return false;
+}
+
+/* A view that requires grad because t, a leaf, does; no gradient passes it. */
+static td_tensor *view_apart(td_tensor *t) {
+    td_grad_mode was = td_no_grad_begin(t->cx);
+    t = td_op_alias(t);
+    td_no_grad_end(t->cx, was);
     return t;
+}
+
+/* Argument i, or a copy of it. One that no gradient depends on was kept without its
+ * history; a gradient may end there all the same. If none does, it was a view made
+ * without gradients, and is one again: for those the tape saves less. */
+static td_tensor *take_arg(const run *r, int i, bool copy) {
+    const td_joint *j = r->of->j;
+    const td_look  *l = j->g->inputs.v[i]->look;
+    td_tensor      *t = td_arg(r->c, i);
+    bool            lost = t && l && l->grad && !td__needs_grad(t);
+    if (lost) t = td_set_requires_grad(td_op_detach(t), true);
+    if (t && copy) t = td_op_clone(t, false);
+    return lost && !is_target(j, i) ? view_apart(t) : t;
 }
 
 static td_tensor *make_view(td_ctx *cx, const td_relation *o, td_tensor *t) {
@@ -147,18 +170,14 @@ static bool take_args(run *r) {
     for (int views = 0; views < 2; views++)
         for (int i = 0; i < j->n_primals; i++) {
             if (j->related[i].same < i || is_view(j, i) != (views == 1)) continue;
-            td_tensor *t = views ? take_view(r, i) : take_arg(r, i);
-            if (t && !views && touches(j, i)) t = td_op_clone(t, false);
+            td_tensor *t = views ? take_view(r, i) : take_arg(r, i, touches(j, i));
             if (t ? td_is_nil(t) : views) return false;
             r->in[i] = t ? td_value_tensor(t) : TD_NONE;
         }
     for (int i = 0; i < j->n_primals; i++)
         if (j->related[i].same < i) r->in[i] = r->in[j->related[i].same];
-    for (int i = 0; i < j->n_targets; i++) {
-        int at = j->targets[i].input;
-        if (j->targets[i].base) at = j->related[at].base;
-        if (!td__edge_of(r->in[at].u.t, &r->to[i])) return false;
-    }
+    for (int i = 0; i < j->n_targets; i++)
+        if (!td__edge_of(r->in[target_at(j, i)].u.t, &r->to[i])) return false;
     return true;
 }
 
