@@ -41,7 +41,8 @@ typedef enum td_key_bit {
     TD_KEY_OFFSET,
     TD_KEY_BASE,  /* not passed: what a tensor before it is a view of */
     TD_KEY_MOVED, /* a view whose base lies in other bytes */
-    TD_KEY_OWN    /* a view that requires grad for itself, as its base need not */
+    TD_KEY_OWN,   /* a view that requires grad for itself, as its base need not */
+    TD_KEY_APART  /* a view whose history is not its base's */
 } td_key_bit;
 
 /* Which values of a call lie in the same bytes. */

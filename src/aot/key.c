@@ -159,15 +159,15 @@ static bool any_needs(const subject *s) {
 }
 
 /* Writes into one of several views move the history of the tensor they are views of, or
- * give it one where any argument has. A view of another making than the plain one is
- * traced with its base in any case. */
+ * give it one where any argument has. A view of another making than the plain one, or
+ * with a history of its own, is traced with its base in any case. */
 static void find_bases(td_kins *k, subject *s) {
     int n = count(s), needs = -1; /* not asked yet */
     s->kin = k->kin;
     for (int i = 0; i < n; i++) {
         td_tensor *t = tensor_at(s, i);
         if (!t || !t->base) continue;
-        if (t->creation == TD_MADE_PLAIN) {
+        if (t->creation == TD_MADE_PLAIN && !td__is_apart(t)) {
             if (!is_shared(s, i)) continue;
             if (needs < 0) needs = any_needs(s);
             if (!needs) continue;
@@ -203,7 +203,8 @@ static int64_t nature(const subject *s, td_tensor *t) {
            bit(TD_KEY_NUMBER, (t->flags & TD_TF_NUMBER) != 0) |
            bit(TD_KEY_READONLY, t->st->readonly) | bit(TD_KEY_STALE, stale) |
            bit(TD_KEY_MOVED, t->base && t->base->st != t->st) |
-           bit(TD_KEY_OWN, view && needs && t->flags & TD_TF_NEEDS_GRAD);
+           bit(TD_KEY_OWN, view && needs && t->flags & TD_TF_NEEDS_GRAD) |
+           bit(TD_KEY_APART, view && td__is_apart(t));
 }
 
 /* The look of the next argument where guards count; NULL: none. */

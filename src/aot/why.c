@@ -85,6 +85,8 @@ static const flag_words flags[] = {
     {TD_KEY_STALE, "is a view that is out of date now", "is up to date again"},
     {TD_KEY_OWN, "is a view that requires grad for itself now",
      "is no longer a view that requires grad for itself"},
+    {TD_KEY_APART, "is a view with a history other than its base's now",
+     "is no longer a view with a history other than its base's"},
     {TD_KEY_MOVED, "is a view whose base has another storage now",
      "is no longer a view whose base has another storage"},
 };
@@ -330,6 +332,7 @@ static void tensor_words(td_buf *b, subject s, const said *t) {
     if (has(t, TD_KEY_READONLY)) td__buf_add(b, ", read-only");
     if (has(t, TD_KEY_STALE)) td__buf_add(b, ", out of date");
     if (has(t, TD_KEY_MOVED)) td__buf_add(b, ", its base elsewhere");
+    if (has(t, TD_KEY_APART)) td__buf_add(b, ", its history not its base's");
     if (!t->alias) return;
     subject k = {(int)((t->alias - 1) / 2), s.n_args, false, false};
     td__buf_printf(b, ", %s %s",

@@ -225,6 +225,25 @@ bool td__is_behind(const td_tensor *t) {
            (td__has_node(t) || t->base->flags & TD_TF_NEEDS_GRAD);
 }
 
+/* The node behind ops that only show elements otherwise. set_, which has no derivative,
+ * is none of them. */
+static const td_node *behind_views(const td_node *n) {
+    while (n && n->def && n->n_edge == 1 && !(n->flags & TD_NF_NONE) &&
+           n->def->flags & (TD_OPF_VIEW | TD_OPF_META))
+        n = n->edge[0].node;
+    return n;
+}
+
+bool td__is_apart(const td_tensor *t) {
+    const td_tensor *base = td__is_diff_view(t) ? t->base : NULL;
+    if (!base || base->st != t->st || !td__has_node(t) || td__is_behind(t) ||
+        !td__needs_grad(base))
+        return false;
+    const td_node *from =
+        td__has_node(base) ? base->ag->fn : td__known_accumulator(base);
+    return behind_views(t->ag->fn) != behind_views(from);
+}
+
 bool td__fn_of(td_tensor *t, td_node **fn) {
     if (td__is_behind(t) && !td__regenerate(t)) return false;
     *fn = t->ag ? t->ag->fn : NULL;

@@ -144,6 +144,9 @@ td_node     *td__accumulator(td_tensor *leaf);
 td_node     *td__known_accumulator(const td_tensor *leaf);
 /* A view that has, or gets, its history from its base, which was written since. */
 bool         td__is_behind(const td_tensor *t);
+/* Is t a view, up to date, whose history is not its base's? A write goes by that of the
+ * base, and t's own is lost with it. */
+bool         td__is_apart(const td_tensor *t);
 /* The node of t, brought up to date for a view whose base was written. */
 bool         td__fn_of(td_tensor *t, td_node **fn);
 /* May the gradient of t, of node fn, be asked for? False after td__fail. (hooks.c) */

@@ -74,7 +74,7 @@ static bool turns(const td_graph *p, bool *unseen) {
  * ordinary history, or none. */
 static bool is_plain(const td_graph *p, const td_tensor *t, bool leaves) {
     if (!t->base) return true;
-    if (t->creation != TD_MADE_PLAIN) return false;
+    if (t->creation != TD_MADE_PLAIN || td__is_apart(t)) return false;
     if (!td__needs_grad(t)) return !leaves;
     if (td__overlaps_itself(t)) return false; /* its base has a place for each */
     bool unseen, any = turns(p, &unseen);
