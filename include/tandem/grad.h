@@ -187,9 +187,10 @@ typedef bool td_region(void *env, td_tensor *const *in, int n_in, td_tensor **ou
 
 /* Runs the region, keeps its inputs only, and computes what its backward reads by
  * running it again, with the same random numbers. env must stay valid as long as
- * the results' history. A backward inside the region runs it again too. The region
- * should not write tensors that outlive it: it would do so each time it runs, and how
- * often that is may change. */
+ * the results' history. A backward inside the region runs it again too. Inputs may not
+ * be written between the call and the backward, nor by the region: the backward fails.
+ * The region should not write other tensors that outlive it either: it would do so each
+ * time it runs, and how often that is may change. */
 TD_API bool td_checkpoint(td_ctx *cx, td_region *fn, void *env, td_tensors in,
                           td_tensor **out, int n_out);
 /* The same for a region without random numbers, or one that may draw anew. Captured,

@@ -23,19 +23,26 @@ typedef struct item {
     bool     gone;  /* nobody can ask for it any more */
 } item;
 
+/* What the region was called with; the second run must find it as it was. */
+typedef struct given {
+    td_tensor  *t; /* held; may be NULL */
+    uint64_t    version;
+    const void *st; /* its storage then */
+} given;
+
 /* One checkpointed call; held by every value it saved. */
 typedef struct frame {
-    td_ctx     *cx;
-    int         refs;
-    td_region  *fn;
-    void       *env;
-    int         n_in, n_out;
-    td_tensor **in; /* held; entries may be NULL */
-    bool        same_random;
-    uint64_t    seed, offset;
-    int         autocast; /* what was on */
-    bool        done;     /* the first run is over */
-    int         count;    /* values caught while recomputing */
+    td_ctx    *cx;
+    int        refs;
+    td_region *fn;
+    void      *env;
+    int        n_in, n_out;
+    given     *in;
+    bool       same_random;
+    uint64_t   seed, offset;
+    int        autocast; /* what was on */
+    bool       done;     /* the first run is over */
+    int        count;    /* values caught while recomputing */
     TD_VEC(item) items;
 } frame;
 
@@ -56,7 +63,7 @@ static void drop_frame(frame *f) {
     if (--f->refs > 0) return;
     forget_values(f);
     for (int i = 0; i < f->n_in; i++)
-        if (f->in[i]) td__unref(f->in[i]);
+        if (f->in[i].t) td__unref(f->in[i].t);
     td__vec_free(&f->items);
     td__free(f->in);
     td__free(f);
@@ -145,29 +152,35 @@ static void drop_own(void *env, void *packed) {
     td__free(c);
 }
 
+/* An input that was written since, by the region too, would give the second run other
+ * values than the first had. */
+static bool check_inputs(const frame *f) {
+    for (int i = 0; i < f->n_in; i++) {
+        const given *in = &f->in[i];
+        if (!in->t || (in->st == in->t->st && in->version == td__version(in->t)))
+            continue;
+        f->cx->stale = td_ok(f->cx);
+        return td__fail(f->cx, TD_E_GRAD,
+                        "td_checkpoint: backward runs the region again, but its input "
+                        "%d (%s) has been modified in place since the call; write to a "
+                        "clone",
+                        i, td__type_str(in->t));
+    }
+    return true;
+}
+
 /* The inputs themselves, as the first run had them: a compiled call inside must find
  * the same leaves, views and tensors given twice, or it is another specialization,
  * which saves other values. The history that the second run makes behind them goes with
  * its scope. */
-static bool call_again(frame *f, td_tensor **in, td_tensor **out, uint64_t *version) {
-    for (int i = 0; i < f->n_in; i++) {
-        in[i] = f->in[i];
-        version[i] = in[i] ? td__version(in[i]) : 0;
-    }
+static bool call_again(frame *f, td_tensor **in, td_tensor **out) {
+    for (int i = 0; i < f->n_in; i++) in[i] = f->in[i].t;
     bool ok;
     TD_CALLBACK(f->cx, ok = f->fn(f->env, in, f->n_in, out, f->n_out));
-    if (!ok || !td_ok(f->cx)) return false;
-    for (int i = 0; i < f->n_in; i++)
-        if (f->in[i] && td__needs_grad(f->in[i]) && td__version(f->in[i]) != version[i])
-            return td__fail(f->cx, TD_E_GRAD,
-                            "td_checkpoint: the region writes input %d (%s), which "
-                            "requires grad, and wrote it twice because it ran again; "
-                            "write a clone",
-                            i, td__type_str(f->in[i]));
-    return true;
+    return ok && td_ok(f->cx);
 }
 
-static bool run_again(frame *f, td_tensor **in, td_tensor **out, uint64_t *version) {
+static bool run_again(frame *f, td_tensor **in, td_tensor **out) {
     td_ctx        *cx = f->cx;
     td_saved_hooks hooks = {catch_value, own_value, drop_own, f};
     uint64_t       seed = cx->rng_seed, offset = cx->rng_offset;
@@ -175,7 +188,7 @@ static bool run_again(frame *f, td_tensor **in, td_tensor **out, uint64_t *versi
     if (f->same_random) td_rng_set(cx, f->seed, f->offset);
     td_autocast_mode was = td__autocast_resume(cx, f->autocast);
     f->count = 0;
-    bool ok = call_again(f, in, out, version);
+    bool ok = call_again(f, in, out);
     td_autocast_end(cx, was);
     if (f->same_random) td_rng_set(cx, seed, offset);
     td_saved_hooks_pop(cx);
@@ -190,14 +203,15 @@ static bool run_again(frame *f, td_tensor **in, td_tensor **out, uint64_t *versi
 }
 
 static bool recompute(frame *f) {
-    td_ctx     *cx = f->cx;
-    size_t      n = (size_t)(f->n_in + f->n_out + 1);
-    td_tensor **room = td__zalloc((sizeof *room + sizeof(uint64_t)) * n);
+    td_ctx *cx = f->cx;
+    size_t  n = (size_t)(f->n_in + f->n_out + 1);
+    if (!check_inputs(f)) return false;
+    td_tensor **room = td__zalloc(sizeof *room * n);
     if (!room) return td__fail_memory(cx);
     bool ok = td__scope_push(cx);
     if (ok) {
         td_grad_mode was = td_enable_grad_begin(cx);
-        ok = run_again(f, room, room + f->n_in, (uint64_t *)(void *)(room + n));
+        ok = run_again(f, room, room + f->n_in);
         td_enable_grad_end(cx, was);
         td__scope_pop(cx, NULL, 0);
     }
@@ -223,8 +237,8 @@ static td_tensor *give_value(void *env, void *packed, td_ctx *cx) {
 /* ---- the call ----------------------------------------------------------- */
 
 static frame *make_frame(td_ctx *cx, td_tensors in) {
-    frame      *f = td__zalloc(sizeof *f);
-    td_tensor **copy = td__alloc(sizeof *copy * (size_t)(in.n + 1));
+    frame *f = td__zalloc(sizeof *f);
+    given *copy = td__zalloc(sizeof *copy * (size_t)(in.n + 1));
     if (!f || !copy) {
         td__free(f);
         td__free(copy);
@@ -238,16 +252,18 @@ static frame *make_frame(td_ctx *cx, td_tensors in) {
                  .seed = cx->rng_seed,
                  .offset = cx->rng_offset,
                  .autocast = td__autocast_state(&cx->ambient)};
-    for (int i = 0; i < in.n; i++) copy[i] = in.v[i] ? td__ref(in.v[i]) : NULL;
+    for (int i = 0; i < in.n; i++)
+        if (in.v[i])
+            copy[i] = (given){td__ref(in.v[i]), td__version(in.v[i]), in.v[i]->st};
     return f;
 }
 
-static bool run_first(td_ctx *cx, frame *f, td_tensor **out) {
+static bool run_first(td_ctx *cx, frame *f, td_tensor *const *in, td_tensor **out) {
     td_saved_hooks hooks = {count_value, give_value, drop_value, f};
     bool           tape = td__recording(cx);
     if (tape && !td__saved_hooks_push(cx, &hooks)) return false;
     bool ok;
-    TD_CALLBACK(cx, ok = f->fn(f->env, f->in, f->n_in, out, f->n_out));
+    TD_CALLBACK(cx, ok = f->fn(f->env, in, f->n_in, out, f->n_out));
     if (tape) td_saved_hooks_pop(cx);
     f->done = true;
     forget_values(f);
@@ -268,7 +284,7 @@ static bool start(const frame *f, td_tensors in, td_tensor **out) {
         call->env = f->env;
         call->n_out = f->n_out;
         call->same_random = f->same_random;
-        ok = run_first(cx, call, out);
+        ok = run_first(cx, call, in.v, out);
         td__scope_pop(cx, out, ok ? f->n_out : 0);
     }
     if (call) drop_frame(call);

@@ -439,6 +439,13 @@ static td_tensor *as_it_came(const td_pcall *c, int i, td_tensor *t) {
     return t;
 }
 
+/* Holds a primal that no gradient depends on: eager saves no such value, so that hooks
+ * on saved values, those of a checkpoint too, do not see it. */
+static bool save_idle(td_saved *s, td_tensor *t) {
+    *s = (td_saved){.t = td__ref(t), .version = td__version(t), .st = t->st};
+    return true;
+}
+
 static bool save(td_pcall *c, td_node *n, int i) {
     const td_hold *k = &c->p->keep[i];
     td_saved      *s = &n->saved[n->n_saved++];
@@ -456,7 +463,8 @@ static bool save(td_pcall *c, td_node *n, int i) {
     if (own && !came && !(t = td__tensor_alias(c->p->cx, t))) return false;
     if (own || came) t->flags = (uint8_t)((t->flags & ~TD_TF_INFERENCE) | cut);
     *s = (td_saved){.arg = k->nr >= 0 ? (int16_t)-1 : (int16_t)0};
-    if (!td__save(s, t, k->nr >= 0, k->nr < 0 ? 0 : k->nr)) return false;
+    if (idle ? !save_idle(s, t) : !td__save(s, t, k->nr >= 0, k->nr < 0 ? 0 : k->nr))
+        return false;
     if (!k->checked) s->flags |= TD_SV_PLAIN;
     return !c->now || td__geom_copy(c->p->cx, &c->now->arena, &c->now->looks[i], t);
 }
