@@ -20,7 +20,8 @@ typedef struct case_verdict {
     int         differences; /* found; `why` has the first few */
     bool        values_only; /* the way has no history: gradients were not compared */
     bool        vain;        /* a gradient has history in one run, and to no effect */
-    td_buf      why;         /* one line; free it */
+    double      off; /* how far elements are apart, relative to the larger or 1 */
+    td_buf      why; /* one line; free it */
 } case_verdict;
 
 /* Leaves the context as it was: error cleared, mode, generator and scopes. Running

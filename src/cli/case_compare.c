@@ -179,6 +179,23 @@ static int64_t find_element(const case_pair *p, const td_tensor *x, const td_ten
     return -1;
 }
 
+/* How far apart numbers are at most; infinite where one is none. */
+static double farthest(const td_tensor *x, const td_tensor *y) {
+    int64_t  at[TD_MAX_RANK] = {0}, a = 0, b = 0;
+    int64_t  item = (int64_t)td__dtype_bytes[x->dtype];
+    td_dtype dt = (td_dtype)x->dtype;
+    double   most = 0;
+    for (int64_t i = 0; i < x->numel; i++) {
+        double u = td__load_f(dt, td__ptr(x) + a * item);
+        double v = td__load_f(dt, td__ptr(y) + b * item);
+        double off = fabs(u - v) / fmax(1, fmax(fabs(u), fabs(v)));
+        if (u != v && !(isnan(u) && isnan(v)))
+            most = isfinite(off) ? fmax(most, off) : INFINITY;
+        advance(x, y, at, &a, &b);
+    }
+    return most;
+}
+
 static void compare_elements(const case_pair *p, const char *name, const char *what,
                              const td_tensor *x, const td_tensor *y) {
     const char *pa, *pb;
@@ -192,6 +209,7 @@ static void compare_elements(const case_pair *p, const char *name, const char *w
     if (grad && units > 0) slack = fmax(slack, COARSE * coarsest(p->eager));
     int64_t i = find_element(p, x, y, slack, &pa, &pb);
     if (i < 0) return;
+    p->v->off = fmax(p->v->off, td__is_float(dt) ? farthest(x, y) : INFINITY);
     if (td__is_float(dt))
         case_differ(p, "%%%s%s: element %lld is %.17g, %s %.17g", name, what,
                     (long long)i, td__load_f(dt, pa), p->other->way->name,

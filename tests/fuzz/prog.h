@@ -158,6 +158,7 @@ typedef struct prog_result {
     prog_verdict verdict;
     bool         failed;    /* the case fails, in all ways alike */
     bool         rounds;    /* it only rounds otherwise; `why` says where */
+    double       off;       /* of the difference: case_verdict.off */
     char         kind[96];  /* of the difference or refusal: which way, what */
     char         why[1200]; /* for people */
 } prog_result;
@@ -165,6 +166,8 @@ typedef struct prog_result {
 /* Only the ways whose name has one of these words, with commas between, in it; NULL:
  * all. */
 extern const char *prog_only;
+/* One way more, whose results are off by 2^-14: is it noticed? */
+extern bool        prog_mistaken;
 
 void prog_check(const char *text, size_t n, prog_result *r);
 /* Runs it once in each compiled way, nothing compared: what would be compiled? */

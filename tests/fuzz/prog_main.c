@@ -26,6 +26,7 @@ static struct {
 /* ---- a crash tells its program ------------------------------------------ */
 
 #define KEPT "tests/corpus"
+#define ROUNDS "tests/fuzz/rounds"
 enum { CALM = 60, LONG = 600 }; /* seconds a program may take; where it is compiled */
 
 static td_buf current;
@@ -298,27 +299,59 @@ static int stretches(void) {
     return n;
 }
 
+/* Programs whose gradients round otherwise: they count as that, and a gradient that is
+ * off by less, but in every dtype, does not. How many verdicts are wrong. */
+static int judge_rounding(int argc, char **argv) {
+    int bad = 0;
+    for (int i = 0; i < argc; i++) {
+        prog_result r = {.verdict = PROG_BROKEN, .why = "cannot be read"}, wrong = r;
+        if (read_text(argv[i], &current)) {
+            prog_check(td__buf_str(&current), current.n, &r);
+            prog_mistaken = true;
+            prog_check(td__buf_str(&current), current.n, &wrong);
+            prog_mistaken = false;
+        }
+        if (r.verdict == PROG_AGREE && r.rounds && wrong.verdict == PROG_DIFFER)
+            continue;
+        bad++;
+        printf("FAIL %s\n     %s; with a mistake: %s\n", argv[i], r.why, wrong.why);
+    }
+    td__buf_free(&current);
+    return bad;
+}
+
 static int by_name(const void *a, const void *b) {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* The kept programs whose name has `word` in it, then fixed stretches of seeds. */
-static int run_as_test(const char *word) {
+/* Calls fn for the programs of a folder whose name has `word` in it: how many it finds
+ * bad; *n counts all. */
+static int each_kept(const char *folder, const char        *word,
+                     int (*fn)(int argc, char **argv), int *n) {
     static char *paths[4096];
     char         path[512];
-    int          n = 0;
-    DIR         *d = opendir(KEPT);
-    for (struct dirent *e; d && (e = readdir(d)) && n < 4096;) {
+    int          found = 0;
+    DIR         *d = opendir(folder);
+    for (struct dirent *e; d && (e = readdir(d)) && found < 4096;) {
         size_t len = strlen(e->d_name);
         if (len < 4 || strcmp(e->d_name + len - 3, ".td")) continue;
         if (word && !strstr(e->d_name, word)) continue;
-        snprintf(path, sizeof path, "%s/%.255s", KEPT, e->d_name);
-        paths[n++] = strdup(path);
+        snprintf(path, sizeof path, "%s/%.255s", folder, e->d_name);
+        paths[found++] = strdup(path);
     }
     if (d) closedir(d);
-    if (n) qsort(paths, (size_t)n, sizeof *paths, by_name);
-    int bad = replay(n, paths);
-    for (int i = 0; i < n; i++) free(paths[i]);
+    if (found) qsort(paths, (size_t)found, sizeof *paths, by_name);
+    int bad = fn(found, paths);
+    for (int i = 0; i < found; i++) free(paths[i]);
+    *n += found;
+    return bad;
+}
+
+/* The kept programs whose name has `word` in it, then fixed stretches of seeds. */
+static int run_as_test(const char *word) {
+    int n = 0;
+    int bad = each_kept(KEPT, word, replay, &n);
+    bad += each_kept(ROUNDS, word, judge_rounding, &n);
     if (!word || strstr("programs", word)) {
         n += stretches();
         report(0);
