@@ -57,6 +57,15 @@ static const int64_t *numbers(setting *s, const int64_t *list, int n) {
     return own;
 }
 
+/* The same of a value the code makes: what only that knows is INT64_MIN. */
+static const int64_t *known_numbers(setting *s, const int64_t *list, int n) {
+    int64_t *own = td__arena_alloc(s->a, sizeof *own * ((size_t)n + 1));
+    for (int i = 0; own && i < n; i++)
+        own[i] = td__gdim_value(s->j->g, list[i], s->bound);
+    if (!own) s->ok = td__fail_memory(s->j->cx);
+    return own;
+}
+
 static td_geom geom_now(setting *s, const td_geom *g) {
     td_geom now = *g;
     now.offset = number(s, g->offset);
@@ -97,7 +106,11 @@ static void set_all(setting *s, td_joint *to) {
     for (int i = 0; i < to->n_updates && s->ok; i++)
         to->updates[i].end = geom_now(s, &to->updates[i].end);
     for (int i = 0; i < to->n_results && s->ok; i++) {
-        if (to->results[i].how == TD_RESULT_VALUE) continue; /* as the code gives it */
+        td_geom *g = &to->results[i].geom;
+        if (to->results[i].how == TD_RESULT_VALUE) { /* as the code gives it */
+            g->stride = known_numbers(s, g->stride, g->rank);
+            continue;
+        }
         to->results[i].geom = geom_now(s, &to->results[i].geom);
         to->results[i].views =
             views_now(s, to->results[i].views, to->results[i].n_views);

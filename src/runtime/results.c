@@ -90,6 +90,14 @@ static td_tensor *lie_in(const td_pcall *c, const td_result *r) {
     return t;
 }
 
+/* Strides along which no step can be taken are free in the graph, and not to who asks
+ * for them: eager's say whether the bits may be read as another dtype. */
+static void set_idle_strides(td_tensor *t, const td_geom *g) {
+    for (int d = 0; d < t->rank; d++)
+        if ((t->size[d] == 1 || t->numel == 0) && g->stride[d] != INT64_MIN)
+            t->stride[d] = g->stride[d];
+}
+
 /* ---- all ---------------------------------------------------------------- */
 
 /* Eager's result is a view, which may not be detached in place and has views of its
@@ -114,6 +122,7 @@ static bool make(td_pcall *c, const td_result *r, int i, bool base) {
         *to = r->out >= 0 ? c->vals[r->out] : TD_NONE;
         if (to->kind != TD_K_TENSOR) return true;
         t = to->u.t;
+        set_idle_strides(t, &r->geom);
     } else t = how == TD_RESULT_VIEW ? replay_views(c, r) : lie_in(c, r);
     if (!t || td_is_nil(t)) return false;
     *to = td_value_tensor(t);
