@@ -4,6 +4,7 @@
  * that derivative is apply.c's. Calls that need no gradient pay for a scan of their
  * arguments' flags. */
 #include "eager/eager_int.h"
+#include "ops/call.h"
 
 #include <string.h>
 
@@ -284,11 +285,7 @@ static bool check_written(td_opcall *c, bool history) {
     for (int i = 0; i < c->n_in; i++) {
         td_tensor *t = c->info->s.in[i].write ? td__in(c, i) : NULL;
         if (!t) continue;
-        if (t->flags & TD_TF_INFERENCE && !c->cx->inference)
-            return td__op_fail(
-                c, TD_E_GRAD,
-                "an inference tensor cannot be written outside inference "
-                "mode; write a clone of it");
+        if (!td__may_write_inference(c, t)) return false;
         if (c->def == td__eager(c->cx)->resize && td__needs_grad(t))
             return td__op_fail(c, TD_E_GRAD,
                                "cannot resize a tensor that requires grad");

@@ -372,7 +372,19 @@ static const char *history_lost(const td_func *f, const td_opcall *c) {
 
 /* ---- the mode ----------------------------------------------------------- */
 
+/* Without a tape above nobody else refuses to write inference tensors. Who changes
+ * flags alone writes nothing. */
+static bool writes_inference(const td_func *f, td_opcall *c) {
+    bool flags = c->info->op == TD_OP_requires_grad_ || c->info->op == TD_OP_detach_;
+    for (int i = 0; f->alone && !flags && i < c->n_in; i++)
+        if (c->info->s.in[i].write && td__in(c, i) &&
+            !td__may_write_inference(c, td__in(c, i)))
+            return true;
+    return false;
+}
+
 static bool call_writer(td_func *f, td_opcall *c) {
+    if (writes_inference(f, c)) return false;
     return c->def->flags & TD_OPF_META ? call_meta(f, c) : call_write(f, c);
 }
 

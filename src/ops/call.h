@@ -6,6 +6,9 @@
 
 /* Runs one non-composite op below all modes: shape rule, results, kernel. */
 bool td__exec(td_opcall *c);
+/* May t be written in the mode that holds, if it is an inference tensor? False after
+ * td__fail. Asked by the tape, and by who records a program without one. */
+bool td__may_write_inference(td_opcall *c, const td_tensor *t);
 /* Are there no bytes to compute with, or none wanted? */
 bool td__call_is_fake(const td_opcall *c);
 

@@ -175,6 +175,13 @@ static bool may_write(td_opcall *c, const td_param *p, td_tensor *t) {
     return true;
 }
 
+bool td__may_write_inference(td_opcall *c, const td_tensor *t) {
+    if (!(t->flags & TD_TF_INFERENCE) || c->cx->inference) return true;
+    return td__op_fail(c, TD_E_GRAD,
+                       "an inference tensor cannot be written outside inference mode; "
+                       "write a clone of it");
+}
+
 bool td__resize_is_same(const td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
     const td_value  *size = &c->in[1];
