@@ -175,6 +175,13 @@ static bool may_write(td_opcall *c, const td_param *p, td_tensor *t) {
     return true;
 }
 
+/* Is a size of the tensor the one asked for? Rules take a size that only run time knows
+ * to be not 0; an empty tensor that is resized to no elements is not written at all, so
+ * that size is refused when it comes. */
+static bool has_size(int64_t size, int64_t wanted) {
+    return td__dim_eq(size, wanted) || !td__dim_expect(size, TD_DIM_IS_NE, wanted);
+}
+
 bool td__may_write_inference(td_opcall *c, const td_tensor *t) {
     if (!(t->flags & TD_TF_INFERENCE) || c->cx->inference) return true;
     return td__op_fail(c, TD_E_GRAD,
@@ -187,7 +194,7 @@ bool td__resize_is_same(const td_opcall *c) {
     const td_value  *size = &c->in[1];
     bool             same = c->info->op == TD_OP_resize_ && (int)size->n == t->rank;
     for (int i = 0; same && i < t->rank; i++)
-        same = td__dim_eq(size->u.ints[i], t->size[i]);
+        same = has_size(t->size[i], size->u.ints[i]);
     return same;
 }
 
