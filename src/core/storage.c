@@ -82,11 +82,11 @@ void td__storage_drop(td_storage *s) {
 /* False: no memory, or foreign memory, which is another library's to size. Inline
  * data moves out; its room stays unused until the header's block is freed. */
 bool td__storage_resize(td_storage *s, size_t bytes) {
-    if (s->release) return false;
     if (s->fake) {
         s->bytes = bytes;
         return true;
     }
+    if (s->release) return false;
     void *data = bytes ? td__block_alloc(bytes) : NULL;
     if (bytes && !data) return false;
     size_t common = bytes < s->bytes ? bytes : s->bytes;

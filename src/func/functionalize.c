@@ -1,6 +1,7 @@
 /* functionalize.c -- a program replayed under the functional mode and the recorder:
  * the graph that computes what the program does and writes nothing. */
 #include "func/func_int.h"
+#include "ops/call.h"
 #include "trace/sym.h"
 
 #include <string.h>
@@ -289,7 +290,7 @@ static bool trace(run *r, const td_ambient *outside) {
     r->f.recording = td__recording(cx);
     r->f.alone = true;
     ok = ok && td__graph_replay(r->program, r->in, r->out) &&
-         td__record_asserts(&r->rec);
+         td__copies_returned(cx, r->out, r->to->n_out) && td__record_asserts(&r->rec);
     cx->grad_enabled = cx->inference = false;
     ok = ok && finish(r);
     td__func_end(&r->f);

@@ -3,6 +3,7 @@
  * Outer tensors look and alias as eager's do and carry eager's history; the recorder,
  * below, sees pure ops only. */
 #include "joint/joint_int.h"
+#include "ops/call.h"
 
 #include <stdio.h>
 
@@ -232,7 +233,7 @@ static bool trace(td_joint_run *r, const td_ambient *outside) {
     td__modes_resume(cx, outside);
     cx->grad_enabled &= r->opts.train;
     ok = ok && td__graph_replay(r->program, r->in, r->out) &&
-         td__record_asserts(&r->rec);
+         td__copies_returned(cx, r->out, j->n_results) && td__record_asserts(&r->rec);
     cx->grad_enabled = cx->inference = false;
     note_behind(r);
     j->random = r->f.draws;

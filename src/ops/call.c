@@ -277,6 +277,8 @@ static outcome call(td_opcall *c, td_op op, const td_value *in, int n_in) {
     if (c->n_out > TD_FEW && !td__call_results(c, c->n_out)) return FAILED;
     int state = bind(c, in, n_in);
     if (state) return state == 1 ? NIL : FAILED;
+    if (TD_UNLIKELY(c->cx->fake) && c->info->writes && !td__copies_written(c))
+        return FAILED;
     return dispatch(c->cx->top, c) ? DONE : FAILED;
 }
 

@@ -30,4 +30,16 @@ bool td__call_simpler(td_mode *m, td_opcall *c);
  * below m has of them: those have the sizes, flags and versions the body has made. */
 bool td__call_as_recorded(td_mode *m, td_opcall *c);
 
+/* ---- guess.c ------------------------------------------------------------ */
+
+/* `copy` was made of `from` for its layout: where a size is 0 or 1, none would be. */
+void td__copy_by_layout(const td_tensor *from, const td_tensor *copy);
+/* Behind the op the user called, if that was `ok`: is its result such a copy of its
+ * argument? False after td__fail. */
+bool td__copy_noted(td_opcall *c, bool ok);
+/* Before a write: may what it writes be another's copy, or have one? */
+bool td__copies_written(td_opcall *c);
+/* Results of a body: the same of any two of them. */
+bool td__copies_returned(td_ctx *cx, const td_value *out, int n);
+
 #endif

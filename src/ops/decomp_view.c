@@ -1,4 +1,5 @@
 /* decomp_view.c -- composite views and copies, as the ops they are made of. */
+#include "ops/call.h"
 #include "ops/geom.h"
 
 #include <string.h>
@@ -15,6 +16,12 @@ static bool give(td_opcall *c, td_tensor *t) {
     return t && !td_is_nil(t);
 }
 
+/* The same of a copy that the layout of t takes. */
+static bool give_copy(td_opcall *c, const td_tensor *t, td_tensor *copy) {
+    td__copy_by_layout(t, copy);
+    return give(c, copy);
+}
+
 /* ---- sizes -------------------------------------------------------------- */
 
 bool td__decomp_reshape(td_opcall *c) {
@@ -24,7 +31,7 @@ bool td__decomp_reshape(td_opcall *c) {
     if (!td__infer_sizes(c, &c->in[1], t->numel, size)) return false;
     if (td__view_strides(t->rank, t->size, t->stride, n, size, stride))
         return give(c, td_op_view(t, ints(size, n)));
-    return give(c, td_op__reshape_copy(t, ints(size, n)));
+    return give_copy(c, t, td_op__reshape_copy(t, ints(size, n)));
 }
 
 bool td__decomp_flatten(td_opcall *c) {
@@ -338,8 +345,8 @@ bool td__decomp_as_strided_backward(td_opcall *c) {
 
 bool td__decomp_contiguous(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
-    return give(c,
-                td__is_dense(t->rank, t->size, t->stride) ? t : td_op_clone(t, true));
+    if (td__is_dense(t->rank, t->size, t->stride)) return give(c, t);
+    return give_copy(c, t, td_op_clone(t, true));
 }
 
 bool td__decomp_to(td_opcall *c) {

@@ -24,7 +24,7 @@ static bool grow(td_opcall *c, td_storage *st, const td_meta *m) {
     if (td__dim_expect(td__storage_span(st), TD_DIM_IS_GE, need)) return true;
     if (td__dim_is_sym(need) || st->span)
         return td__op_fail(c, TD_E_UNSUPPORTED, "a storage grows to a symbolic size");
-    if (st->release || st->readonly)
+    if ((st->release && !st->fake) || st->readonly)
         return td__op_fail(c, TD_E_ALIAS,
                            "%lld bytes are needed, and the storage of %lld "
                            "is foreign memory that cannot grow",

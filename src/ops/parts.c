@@ -65,6 +65,7 @@ bool td__call_parts(td_opcall *c) {
                           : c->info->decomp ? run_formula(c, c->info->decomp)
                                             : run_twin(c);
     if (!nests) td__composite_leave(outer);
+    if (TD_UNLIKELY(c->cx->fake) && !outer) ok = td__copy_noted(c, ok);
     return finish(c, ok);
 }
 

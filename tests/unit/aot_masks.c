@@ -35,6 +35,14 @@ static bool makes_mask(td_call *c) {
                                td_sum(td_index(x, TD_LIST(td_arg(c, 1))))));
 }
 
+/* Eager's contiguous copies where there is more than one row; nobody can tell. */
+static bool lays_out(td_call *c) {
+    td_tensor *mask = td_select(td_arg(c, 1), 1, 0);
+    td_tensor *rows = td_index(td_sin(td_arg(c, 0)), TD_LIST(mask));
+    td_tensor *y = td_contiguous(td_transpose(rows, 0, 1));
+    return td_return(c, td_mul(y, y));
+}
+
 /* Masks of 0, 1, some and all elements. */
 static void each_mask(side *s) {
     static const int n[] = {5, 0, 1, 2, 12};
@@ -66,3 +74,4 @@ TEST(a_mask_says_where_is_written_in_place) { check_masks(adds_in_place); }
 TEST(masked_select_is_differentiable) { check_masks(selects); }
 TEST(rows_are_picked_by_nonzero) { check_masks(by_rows); }
 TEST(a_mask_is_made_inside) { check_masks(makes_mask); }
+TEST(what_a_mask_picks_is_laid_out_anew) { check_masks(lays_out); }

@@ -1,0 +1,102 @@
+/* guess.c -- copies that an op takes because of a size that only run time knows. A
+ * trace takes such a size to be above 1; of size 0 or 1 every layout is contiguous, so
+ * that eager's contiguous and reshape give their argument, or a view of it, and no
+ * copy. As long as nobody can tell the two apart, the trace is right for all sizes.
+ * Who writes one of them, or returns both, can: then the sizes must be above 1 when
+ * the program runs. Storages without bytes hold what was guessed about them. */
+#include "ops/call.h"
+
+typedef struct guess {
+    int refs; /* storages that may be one */
+    TD_VEC(int64_t) sizes;
+} guess;
+
+/* Of the innermost copy that the op at work has taken. */
+static TD_HOT_LOCAL struct {
+    const td_storage *from, *copy; /* copy NULL: none */
+    int               rank;
+    int64_t           size[TD_MAX_RANK];
+} last;
+
+void td__copy_by_layout(const td_tensor *from, const td_tensor *copy) {
+    bool symbolic = false;
+    if (!td__dim_tracing() || td_is_nil(copy)) return;
+    for (int d = 0; d < from->rank; d++) {
+        last.size[d] = from->size[d];
+        symbolic |= td__dim_is_sym(from->size[d]);
+    }
+    last.from = from->st;
+    last.copy = symbolic ? copy->st : NULL;
+    last.rank = from->rank;
+}
+
+static bool above_one(td_ctx *cx, const int64_t *size, int n) {
+    for (int i = 0; i < n; i++)
+        if (td__dim_is_sym(size[i]) && !td__dim_expect(size[i], TD_DIM_IS_GE, 2))
+            return td__fail(cx, TD_E_UNSUPPORTED,
+                            "contiguous or reshape copies, but not where a size that "
+                            "depends on values is 0 or 1; the copy is written, "
+                            "returned beside its source or made in another grad mode, "
+                            "which tells them apart: take a clone instead");
+    return true;
+}
+
+static void drop(void *env) {
+    guess *g = env;
+    if (--g->refs > 0) return;
+    td__vec_free(&g->sizes);
+    td__free(g);
+}
+
+static guess *guess_of(const td_storage *st) {
+    return st->fake && st->release == drop ? st->env : NULL;
+}
+
+static void hold(td_storage *st, guess *g) {
+    if (guess_of(st)) drop(st->env);
+    st->release = drop;
+    st->env = g;
+    g->refs++;
+}
+
+/* The two storages, and all that may be the first, may be one. */
+static bool relate(td_ctx *cx, td_storage *from, td_storage *copy) {
+    guess *g = guess_of(from);
+    if (!g && !(g = td__zalloc(sizeof *g))) return td__fail_memory(cx);
+    hold(copy, g);
+    if (guess_of(from) != g) hold(from, g);
+    for (int d = 0; d < last.rank; d++)
+        if (!td__vec_push(&g->sizes, last.size[d])) return td__fail_memory(cx);
+    return true;
+}
+
+bool td__copy_noted(td_opcall *c, bool ok) {
+    const td_storage *copy = last.copy;
+    td_tensor        *t = td__in(c, 0), *r = c->out[0];
+    last.copy = NULL; /* also of an op that failed behind it */
+    if (!ok || !copy || !t) return ok;
+    if (r->st != copy || t->st != last.from || !t->st->fake) return true;
+    if ((t->flags ^ r->flags) & (TD_TF_INFERENCE | TD_TF_NEEDS_GRAD))
+        return above_one(c->cx, last.size, last.rank);
+    return relate(c->cx, t->st, r->st);
+}
+
+bool td__copies_written(td_opcall *c) {
+    for (int i = 0; i < c->n_in; i++) {
+        td_tensor *t = c->info->s.in[i].write ? td__in(c, i) : NULL;
+        guess     *g = t ? guess_of(t->st) : NULL;
+        if (g && !above_one(c->cx, g->sizes.v, g->sizes.n)) return false;
+    }
+    return true;
+}
+
+bool td__copies_returned(td_ctx *cx, const td_value *out, int n) {
+    for (int i = 0; i < n; i++) {
+        guess *g = out[i].kind == TD_K_TENSOR ? guess_of(out[i].u.t->st) : NULL;
+        for (int k = 0; g && k < i; k++)
+            if (out[k].kind == TD_K_TENSOR && out[k].u.t->st != out[i].u.t->st &&
+                guess_of(out[k].u.t->st) == g && !above_one(cx, g->sizes.v, g->sizes.n))
+                return false;
+    }
+    return true;
+}
