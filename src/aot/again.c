@@ -14,7 +14,8 @@
 typedef struct variant {
     struct variant *next;
     td_regrad       cut; /* program NULL: the joint graph gives them */
-    td_fn          *fn;  /* NULL until needed */
+    td_fn          *fn;
+    bool           *reads; /* by primal: the gradients depend on it */
 } variant;
 
 typedef struct again {
@@ -51,9 +52,23 @@ static td_graph *gradients_of(const td_joint *j, const uint64_t *missing) {
     return NULL;
 }
 
-static bool make_fn(again *a, variant *v) {
-    td_graph *g = a->program ? NULL : gradients_of(a->p->j, v->cut.missing);
-    if (!g && !a->program) return false;
+static void note_read(void *env, td_gval *v) {
+    if (!v->node) ((bool *)env)[v->nr] = true;
+}
+
+static void find_reads(const td_graph *g, bool *reads) {
+    for (int i = 0; i < g->nodes.n; i++)
+        for (int k = 0; k < g->nodes.v[i]->n_in; k++)
+            td__garg_each(&g->nodes.v[i]->in[k], note_read, reads);
+    for (int i = 0; i < g->outputs.n; i++)
+        td__garg_each(&g->outputs.v[i], note_read, reads);
+}
+
+/* Takes over g, the gradients as a graph. A program that is run once more depends on
+ * the same primals. */
+static bool make_fn(again *a, variant *v, td_graph *g) {
+    find_reads(g, v->reads);
+    if (a->program) td__graph_drop(g), g = NULL;
     a->held->refs++;
     td_fn *f = td__fn_make(a->p->cx, a->held, a->name);
     if (!f) return td__graph_drop(g), false;
@@ -66,18 +81,34 @@ static bool make_fn(again *a, variant *v) {
     return true;
 }
 
+static variant *make_variant(again *a, const uint64_t *missing) {
+    const td_joint *j = a->p->j;
+    size_t          words = (size_t)td__set_words(j->n_tangents);
+    size_t          set = sizeof *missing * words, all = set + (size_t)j->g->inputs.n;
+    td_graph       *g = gradients_of(j, missing);
+    variant        *v = g ? td__zalloc(sizeof *v + all + 1) : NULL;
+    if (!v) {
+        if (g) td__fail_memory(j->cx);
+        return td__graph_drop(g), NULL;
+    }
+    uint64_t *own = (uint64_t *)(v + 1); /* behind it */
+    memcpy(own, missing, set);
+    *v = (variant){.cut = {j, a->program, own}, .reads = (bool *)(own + words)};
+    if (make_fn(a, v, g)) return v;
+    td__free(v);
+    return NULL;
+}
+
 static variant *variant_for(again *a, const uint64_t *missing) {
     size_t size = sizeof *missing * (size_t)td__set_words(a->p->j->n_tangents);
     for (variant *v = a->all; v; v = v->next)
         if (!memcmp(v->cut.missing, missing, size)) return v;
     td_again *all = &a->p->again;
     if (!td__plan_room(a->p, all->n, "gradients of gradients")) return NULL;
-    variant *v = td__zalloc(sizeof *v + size);
-    if (!v) return td__fail_memory(a->p->cx), NULL;
+    variant *v = make_variant(a, missing);
+    if (!v) return NULL;
     all->n++;
-    uint64_t *own = (uint64_t *)(v + 1); /* behind it */
-    memcpy(own, missing, size);
-    *v = (variant){.next = a->all, .cut = {a->p->j, a->program, own}};
+    v->next = a->all;
     return a->all = v;
 }
 
@@ -102,14 +133,19 @@ static bool invoke(td_fn *f, td_values args, td_value *out, int n_out) {
     return ok;
 }
 
+static const bool *reads(void *env, const uint64_t *missing) {
+    again   *a = env;
+    variant *v = check(a) ? variant_for(a, missing) : NULL;
+    return v ? v->reads : NULL;
+}
+
 static bool call(void *env, const uint64_t *missing, const td_value *in,
                  td_value *out) {
     again   *a = env;
-    variant *v = check(a) ? variant_for(a, missing) : NULL;
+    variant *v = variant_for(a, missing);
     if (!v) return false;
     const td_joint *j = a->p->j;
     td_values       args = {in, j->n_primals + j->n_tangents};
-    if (!v->fn && !make_fn(a, v)) return false;
     return invoke(v->fn, args, out, j->n_targets);
 }
 
@@ -152,7 +188,8 @@ bool td__again_make(td_fn *f, td_spec *s) {
                  .name = td__strdup(name)};
     f->held->refs++;
     const td_graph *program = td__spec_program(f, s);
-    s->plan->again = (td_again){s->set.double_backward ? call : NULL, drop, a, 0};
+    s->plan->again =
+        (td_again){s->set.double_backward ? call : NULL, reads, drop, a, 0};
     if (!a->name) return td__fail_memory(f->cx);
     return !td__again_reruns(program, s->plan->j) || (a->program = on_copies(program));
 }

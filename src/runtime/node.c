@@ -266,16 +266,26 @@ static td_tensor *old_primal(td_node *n, int i, td_tensor *t) {
     return t;
 }
 
+/* Primal i for gradients that `read` it or do not: then its elements may have been
+ * written since, as eager does not unpack what a backward does not pass. */
+static td_tensor *held_primal(td_node *n, int i, bool read) {
+    const td_saved *s = &n->saved[((frame *)n->data)->p->held[i]];
+    bool       unread = !read && s->t && s->t->st == s->st && !(s->flags & TD_SV_ALIAS);
+    td_tensor *t = unread ? s->t : td__unpack(n, s);
+    return t ? old_primal(n, i, t) : NULL;
+}
+
 static bool again_args(td_node *n, td_tensor *const *g, td_value *in) {
     frame          *f = n->data;
     const td_joint *j = joint_of(n);
+    const bool     *reads = f->p->again.reads(f->p->again.env, f->missing);
+    if (!reads) return false;
     for (int i = 0; i < j->n_primals; i++) {
         if (f->p->held[i] < 0) { /* where sizes are symbols, it says them */
             in[i] = stand_in(n->cx, f->sizes ? &f->sizes->given[i] : NULL);
             continue;
         }
-        td_tensor *t = td__unpack(n, &n->saved[f->p->held[i]]);
-        if (t) t = old_primal(n, i, t);
+        td_tensor *t = held_primal(n, i, reads[i]);
         if (!t) return false;
         in[i] = td_value_tensor(t);
     }

@@ -33,6 +33,8 @@ typedef struct td_back {
 typedef struct td_again {
     /* Calls the function (primals, tangents) -> gradients with history. */
     bool (*call)(void *env, const uint64_t *missing, const td_value *in, td_value *out);
+    /* By primal: do the gradients depend on its elements? NULL after td__fail. */
+    const bool *(*reads)(void *env, const uint64_t *missing);
     void (*drop)(void *env);
     void *env;
     int   n; /* of them: one for each set of tangents that came */
