@@ -103,7 +103,9 @@ TD_API td_node    *td_node_edge(const td_node *n, int i);
 
 /* ---- hooks -------------------------------------------------------------- */
 
-/* Names one hook; 0 is no hook. td_hook_remove of a hook that is gone is fine. */
+/* Names one hook; 0 is no hook. td_hook_remove of a hook that is gone is fine. A list
+ * of hooks runs those it had when it began: one that another hook of the same list
+ * removes still runs that time, and needs its env until the backward is over. */
 typedef uint64_t td_hook;
 
 /* Sees the gradient of a tensor; returns another in its place, NULL to leave it,

@@ -31,8 +31,9 @@ typedef enum td_hook_kind {
 struct td_hookrec {
     td_hookrec  *next;           /* of the owner, in order of registration */
     td_hookrec  *before, *after; /* of the context */
-    td_hookrec **owner;          /* NULL: removed while hooks run */
+    td_hookrec **owner;
     uint64_t     id;
+    uint64_t     gone; /* when it was removed, in the same count; 0: it is there */
     td_hook_kind kind;
     int32_t      nr; /* which result of the node */
     td_tensor   *t;  /* RETAIN: not held */
@@ -66,9 +67,9 @@ typedef struct td_eager {
     td_hookrec     *hooks; /* all of the context */
     int             hooks_running;
     bool            hooks_removed;
-    uint64_t        last_hook;
-    td_arena        walks; /* records of backward walks, nested ones on top */
-    td_walk_room    idle;  /* of the last walk, for the next */
+    uint64_t        last_hook; /* counts registrations, and removals while hooks run */
+    td_arena        walks;     /* records of backward walks, nested ones on top */
+    td_walk_room    idle;      /* of the last walk, for the next */
     const td_opdef *resize;
 } td_eager;
 

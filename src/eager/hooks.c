@@ -1,8 +1,9 @@
 /* hooks.c -- callbacks on gradients, leaves and nodes. A hook on a leaf stays with
  * the tensor; one on another tensor stays with the node that made it, so a later
  * write leaves it at the older value. Retained gradients are hooks that move along.
- * Hooks may remove hooks: while any runs, removed ones stay in their lists as husks.
- * Hooks may register hooks: a list runs those it had when the first of it began. */
+ * Hooks may register and remove hooks: a list runs those it had when it began, as in
+ * PyTorch, which copies it. While any hook runs, removed ones stay in their lists. The
+ * hooks of one result of a node are a list, and so are those of a node, and a leaf. */
 #include "core/callback.h"
 #include "eager/eager_int.h"
 
@@ -49,7 +50,7 @@ static void drop_hook(td_eager *e, td_hookrec *h) {
         take_out(e, h);
         return;
     }
-    h->id = 0; /* a husk */
+    if (!h->gone) h->gone = ++e->last_hook;
     e->hooks_removed = true;
 }
 
@@ -57,7 +58,7 @@ void td_hook_remove(td_ctx *cx, td_hook hook) {
     if (!TD_ENTER_CTX(cx)) return;
     td_eager *e = td__eager(cx);
     for (td_hookrec *h = e->hooks; h && hook; h = h->after)
-        if (h->id == hook) {
+        if (h->id == hook && !h->gone) {
             drop_hook(e, h);
             return;
         }
@@ -73,16 +74,16 @@ void td__hooks_free(td_ctx *cx, td_hookrec **list) {
     }
 }
 
-/* Gives the newest hook there is: a list that begins to run now stops behind it. */
+/* Gives the time, by which a list that begins to run now chooses its hooks. */
 static td_hook enter(td_eager *e, td_callback *b) {
     e->hooks_running++;
     td__callback_begin(b, e->cx);
     return e->last_hook;
 }
 
-/* Does h run in a list that was entered when `last` was the newest hook? */
-static bool runs(const td_hookrec *h, td_hook_kind kind, td_hook last) {
-    return h->kind == kind && h->id && h->id <= last;
+/* Was h there when its list began to run? */
+static bool runs(const td_hookrec *h, td_hook_kind kind, td_hook began) {
+    return h->kind == kind && h->id <= began && (!h->gone || h->gone > began);
 }
 
 static void leave(td_eager *e, const td_callback *b) {
@@ -91,7 +92,7 @@ static void leave(td_eager *e, const td_callback *b) {
     e->hooks_removed = false;
     for (td_hookrec *h = e->hooks, *next; h; h = next) {
         next = h->after;
-        if (h->id == 0) take_out(e, h);
+        if (h->gone) take_out(e, h);
     }
 }
 
@@ -175,8 +176,8 @@ bool td__grad_hooked(const td_tensor *t, bool accumulated) {
     if (h && td__is_behind(t)) return a->retains; /* that alone moves to the new node */
     for (; h; h = h->next) {
         bool sees = h->kind == TD_HOOK_GRAD || h->kind == TD_HOOK_RETAIN;
-        if (h->id && ((sees && (!a->fn || h->nr == a->nr)) ||
-                      (h->kind == TD_HOOK_LEAF && accumulated)))
+        if (!h->gone && ((sees && (!a->fn || h->nr == a->nr)) ||
+                         (h->kind == TD_HOOK_LEAF && accumulated)))
             return true;
     }
     return false;
@@ -186,7 +187,7 @@ bool td__grad_hooked(const td_tensor *t, bool accumulated) {
 
 static td_hookrec *find_retain(td_node *n, const td_tensor *t) {
     for (td_hookrec *h = n->hooks; h; h = h->next)
-        if (h->kind == TD_HOOK_RETAIN && h->t == t && h->id) return h;
+        if (h->kind == TD_HOOK_RETAIN && h->t == t && !h->gone) return h;
     return NULL;
 }
 
@@ -201,7 +202,7 @@ static bool add_retain(td_tensor *t, td_node *n, int nr) {
 bool td__retain_move(td_tensor *t, td_node *from, td_node *to, int nr) {
     td_hookrec *h = find_retain(from, t);
     if (h) {
-        h->t = NULL; /* a husk must not reach a dead tensor */
+        h->t = NULL; /* it may die before the record does */
         drop_hook(td__eager(t->cx), h);
     }
     return !to || add_retain(t, to, nr);
@@ -257,15 +258,32 @@ static bool replace(td_ctx *cx, td_tensor **g, td_tensor *by) {
     return true;
 }
 
+/* Is h the first hook on its result? */
+static bool begins(const td_hookrec *list, const td_hookrec *h) {
+    if (h->kind != TD_HOOK_GRAD) return false;
+    while (list->kind != TD_HOOK_GRAD || list->nr != h->nr) list = list->next;
+    return list == h;
+}
+
+/* The hooks on one result, of which h is the first. */
+static bool run_grad(td_ctx *cx, td_hookrec *h, td_tensor **g) {
+    td_hook began = td__eager(cx)->last_hook;
+    int     nr = h->nr;
+    bool    ok = true;
+    for (; h && ok; h = h->next)
+        if (h->nr == nr && runs(h, TD_HOOK_GRAD, began))
+            ok = replace(cx, g, h->fn.grad(h->env, *g)) && td_ok(cx);
+    return ok;
+}
+
 bool td__hooks_grad(td_ctx *cx, td_hookrec *list, td_tensor **g, int n) {
     bool        ok = true;
     td_callback b;
-    td_hook     last = enter(td__eager(cx), &b);
+    enter(td__eager(cx), &b);
     for (td_hookrec *h = list; h && ok; h = h->next)
-        if (runs(h, TD_HOOK_GRAD, last) && h->nr < n && g[h->nr])
-            ok = replace(cx, &g[h->nr], h->fn.grad(h->env, g[h->nr])) && td_ok(cx);
+        if (h->nr < n && g[h->nr] && begins(list, h)) ok = run_grad(cx, h, &g[h->nr]);
     for (td_hookrec *h = list; h && ok; h = h->next)
-        if (h->kind == TD_HOOK_RETAIN && h->id && h->nr < n && g[h->nr])
+        if (h->kind == TD_HOOK_RETAIN && !h->gone && h->nr < n && g[h->nr])
             ok = store_retained(h->t, g[h->nr]);
     leave(td__eager(cx), &b);
     return ok;
@@ -273,7 +291,7 @@ bool td__hooks_grad(td_ctx *cx, td_hookrec *list, td_tensor **g, int n) {
 
 bool td__hooks_whole(const td_node *n, const td_hookrec *list, td_tensor *const *g) {
     for (const td_hookrec *h = list; h; h = h->next)
-        if (h->id && (h->kind == TD_HOOK_GRAD || h->kind == TD_HOOK_RETAIN) &&
+        if (!h->gone && (h->kind == TD_HOOK_GRAD || h->kind == TD_HOOK_RETAIN) &&
             !td__grad_whole(n, g, h->nr))
             return false;
     return true;
@@ -282,9 +300,9 @@ bool td__hooks_whole(const td_node *n, const td_hookrec *list, td_tensor *const 
 bool td__hooks_pre(td_ctx *cx, td_hookrec *list, td_tensor **g, int n) {
     bool        ok = true;
     td_callback b;
-    td_hook     last = enter(td__eager(cx), &b);
+    td_hook     began = enter(td__eager(cx), &b);
     for (td_hookrec *h = list; h && ok; h = h->next) {
-        if (!runs(h, TD_HOOK_PRE, last)) continue;
+        if (!runs(h, TD_HOOK_PRE, began)) continue;
         td_tensor *few[8],
             **copy = n <= TD_COUNT(few) ? few : td__alloc(sizeof *copy * (size_t)n);
         if (!copy) {
@@ -307,9 +325,9 @@ bool td__hooks_post(td_ctx *cx, td_hookrec *list, td_tensor **made, int n_made,
                     td_tensor *const *g, int n) {
     bool        ok = true;
     td_callback b;
-    td_hook     last = enter(td__eager(cx), &b);
+    td_hook     began = enter(td__eager(cx), &b);
     for (td_hookrec *h = list; h && ok; h = h->next)
-        if (runs(h, TD_HOOK_POST, last))
+        if (runs(h, TD_HOOK_POST, began))
             ok = h->fn.post(h->env, made, n_made, g, n) ||
                  td__fail(cx, TD_E_GRAD, "a node hook failed");
     leave(td__eager(cx), &b);
@@ -319,9 +337,9 @@ bool td__hooks_post(td_ctx *cx, td_hookrec *list, td_tensor **made, int n_made,
 bool td__hooks_leaf(td_tensor *t) {
     bool        ok = true;
     td_callback b;
-    td_hook     last = enter(td__eager(t->cx), &b);
+    td_hook     began = enter(td__eager(t->cx), &b);
     for (td_hookrec *h = t->ag->hooks; h && ok; h = h->next)
-        if (runs(h, TD_HOOK_LEAF, last))
+        if (runs(h, TD_HOOK_LEAF, began))
             ok = h->fn.leaf(h->env, t) ||
                  td__fail(t->cx, TD_E_GRAD, "a leaf hook failed");
     leave(td__eager(t->cx), &b);

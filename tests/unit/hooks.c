@@ -107,7 +107,79 @@ TEST(a_hook_can_remove_itself_and_the_next) {
     td_backward(td_sum(x));
     td_backward(td_sum(x));
 
+    CHECK_STR(trail, "rn"); /* the list was copied when it began, as in PyTorch */
+    td_close(cx);
+}
+
+static bool remove_after(void *env, td_tensor *t) {
+    (void)t;
+    return remove_both(env, NULL), true;
+}
+static bool remove_before(void *env, td_tensor **g, int n) {
+    (void)g, (void)n;
+    return remove_both(env, NULL), true;
+}
+static bool remove_behind(void *env, td_tensor **made, int n_made, td_tensor *const *g,
+                          int n) {
+    (void)made, (void)n_made, (void)g, (void)n;
+    return remove_both(env, NULL), true;
+}
+static bool say_after(void *env, td_tensor *t) {
+    (void)t;
+    return say(env, NULL), true;
+}
+static bool say_before(void *env, td_tensor **g, int n) {
+    (void)g, (void)n;
+    return say(env, NULL), true;
+}
+static bool say_behind(void *env, td_tensor **made, int n_made, td_tensor *const *g,
+                       int n) {
+    (void)made, (void)n_made, (void)g, (void)n;
+    return say(env, NULL), true;
+}
+
+/* PyTorch: post-accumulate hooks, and pre- and post-hooks of a node. */
+TEST(every_list_runs_the_hooks_it_began_with) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = LEAF(cx, 1, 2), *y = td_mul(x, 2.0);
+    remover    leaf = {.cx = cx}, pre = {.cx = cx}, post = {.cx = cx};
+    td_node   *n = td_grad_fn(y);
+    begin_trail();
+
+    leaf.me = td_on_accumulated(x, remove_after, &leaf);
+    leaf.next = td_on_accumulated(x, say_after, "1");
+    pre.me = td_on_node_pre(n, remove_before, &pre);
+    pre.next = td_on_node_pre(n, say_before, "2");
+    post.me = td_on_node_post(n, remove_behind, &post);
+    post.next = td_on_node_post(n, say_behind, "3");
+    for (int i = 0; i < 2; i++)
+        td_backward_with(TD_LIST(td_sum(y)), (td_tensors){0},
+                         &(td_backward_opts){TD_BACKWARD_OPTS, .retain_graph = true});
+
+    CHECK_OK(cx);
+    CHECK_STR(trail, "r2r3r1");
+    td_close(cx);
+}
+
+TEST(a_hook_removed_before_its_list_begins_is_silent) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = LEAF(cx, 1, 2), *y = td_mul(x, 2.0), *row[2];
+    remover    r = {.cx = cx}, p = {.cx = cx};
+    begin_trail();
+
+    r.me = td_on_grad(y, remove_both, &r);
+    r.next = td_on_node_pre(td_grad_fn(y), say_before, "n");
+    td_backward(td_sum(y));
     CHECK_STR(trail, "r");
+
+    begin_trail(); /* results of one node have a list each */
+    td_unbind(td_stack(TD_LIST(x, x), 0), 0, row, 2);
+    p.me = td_on_grad(row[0], remove_both, &p);
+    p.next = td_on_grad(row[1], say, "1");
+    td_on_grad(row[1], say, "2");
+    td_on_grad(row[0], say, "3");
+    td_backward(td_sum(td_add(row[0], row[1])));
+    CHECK_STR(trail, "r32");
     td_close(cx);
 }
 
