@@ -109,10 +109,11 @@ static bool checks_more(const check *k) {
 }
 
 /* The other way computes values again where eager has kept them: its backward says
- * that what it computes them from was overwritten since. */
+ * that what it computes them from was overwritten since. Where eager checks less, it
+ * may go on from there to another error. */
 static bool stops(const check *k) {
-    return !k->eager.code && (k->other.stale || checks_more(k)) &&
-           k->other.run.way->saves_copies;
+    bool stale = k->other.stale && !k->eager.code;
+    return (stale || checks_more(k)) && k->other.run.way->saves_copies;
 }
 
 /* Eager failed at an op that fails for certain values. A trace does not see those, and
