@@ -258,14 +258,12 @@ static bool are_apart(const td_joint *j, int i, int k) {
     return at != (y->base < 0 ? y->same : j->related[y->base].same);
 }
 
-/* A view that requires grad, of an argument that does not, or of its bits. */
+/* A view that requires grad, of an argument that does not. */
 static bool is_leaf_view(const td_joint *j, int i) {
     const td_relation *x = &j->related[i];
     const td_look     *l = j->g->inputs.v[i]->look;
     const td_look     *o = x->base < 0 ? NULL : j->g->inputs.v[x->base]->look;
     if (!o || !l || !l->grad || !is_view(j, i)) return false;
-    for (int k = 0; k < x->n_views; k++)
-        if (x->views[k].op == TD_OP_view_dtype) return true;
     return !o->grad;
 }
 

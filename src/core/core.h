@@ -104,7 +104,6 @@ enum {
     TD_TF_NUMBER = 4,     /* wraps a plain number: weak in type promotion */
     TD_TF_NIL = 8,        /* the context's nil tensor */
     TD_TF_HOT = 16,       /* ag holds hooks or retained gradients */
-    TD_TF_CUT = 32,       /* a view that history does not pass: it reinterprets bits */
     TD_TF_TRACED = 64,    /* made during a capture */
     TD_TF_UNTAPED = 128   /* requires grad and is no leaf, though no tape says so */
 };

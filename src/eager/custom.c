@@ -203,10 +203,10 @@ static td_node *make_node(td_fcall *f, td_tensors in, int n_out) {
 
 /* A written input: its history continues through this node. */
 static bool rebase_dirty(td_fcall *f, td_tensor *t, int nr, int in) {
-    if (td__is_diff_view(t) && t->creation != TD_MADE_PLAIN)
+    if (t->base && t->creation != TD_MADE_PLAIN)
         return td__fail(f->cx, TD_E_GRAD, "%s: writes a view that may not be written",
                         f->fn.name);
-    const td_tensor *owner = td__is_diff_view(t) ? t->base : t;
+    const td_tensor *owner = t->base ? t->base : t;
     bool inner = (owner->ag && owner->ag->fn) || owner->flags & TD_TF_UNTAPED;
     if (td__needs_grad(t) && !inner)
         return td__fail(f->cx, TD_E_GRAD,
@@ -248,11 +248,11 @@ static bool place_results(td_fcall *f, td_tensor **out, int n_out) {
                     find(f->plain.v, f->plain.n, t) < 0;
         bool kept = find(f->dirty.v, f->dirty.n, t) >= 0;
         if (!place_result(f, &out[i], i, diff)) return false;
-        if (td__is_diff_view(out[i]) && !kept) out[i]->creation = TD_MADE_CUSTOM;
+        if (out[i]->base && !kept) out[i]->creation = TD_MADE_CUSTOM;
         count += diff;
     }
     for (int i = 0; i < n_out && count > 1; i++)
-        if (td__is_diff_view(out[i])) out[i]->creation = TD_MADE_MULTI_OUTPUT;
+        if (out[i]->base) out[i]->creation = TD_MADE_MULTI_OUTPUT;
     return true;
 }
 

@@ -8,11 +8,10 @@
 #include "tandem/autocast.h"
 #include "tandem/grad.h"
 
-/* Takes part in differentiation? A view does when its base does, unless it
- * reinterprets bits. */
+/* Takes part in differentiation? A view does when its base does. */
 static inline bool td__needs_grad(const td_tensor *t) {
     if (t->flags & TD_TF_NEEDS_GRAD) return true;
-    return t->base && t->base->flags & TD_TF_NEEDS_GRAD && !(t->flags & TD_TF_CUT) &&
+    return t->base && t->base->flags & TD_TF_NEEDS_GRAD &&
            td__is_float((td_dtype)t->dtype);
 }
 

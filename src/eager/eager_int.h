@@ -74,10 +74,6 @@ typedef struct td_eager {
 } td_eager;
 
 static inline td_eager *td__eager(const td_ctx *cx) { return cx->eager; }
-/* A view in the sense of autograd. */
-static inline bool      td__is_diff_view(const td_tensor *t) {
-         return t->base && !(t->flags & TD_TF_CUT);
-}
 
 /* ---- tape.c: the mode --------------------------------------------------- */
 

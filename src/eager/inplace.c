@@ -57,7 +57,7 @@ static bool fail_view(td_opcall *c, const td_tensor *t) {
 /* May t be written while recording a write that needs gradients? */
 bool td__check_write(td_opcall *c, td_tensor *t) {
     bool needs = td__needs_grad(t);
-    if (td__is_diff_view(t)) {
+    if (t->base) {
         if (t->creation != TD_MADE_PLAIN) return fail_view(c, t);
         if (needs && !td__has_node(t->base))
             return td__op_fail(
@@ -306,7 +306,7 @@ static td_node *make_slices(td_tensor *t, td_node *fn, int nr, int self) {
 }
 
 bool td__rebase(td_tensor *t, td_node *n, int nr, int self) {
-    if (!td__is_diff_view(t)) return td__set_history(t, n, nr);
+    if (!t->base) return td__set_history(t, n, nr);
     td_node *all = make_slices(t, n, nr, self);
     if (!all) return false;
     bool ok = td__set_history(t->base, all, 0);
@@ -323,7 +323,7 @@ td_tensor *td_detach_(td_tensor *t) {
 }
 
 td_tensor *td__detach_in_place(td_tensor *t) {
-    if (td__is_diff_view(t))
+    if (t->base)
         return td_fail(t->cx, TD_E_GRAD,
                        "detach_: a view cannot be detached in place; use detach");
     td__clear_history(t);

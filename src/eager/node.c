@@ -221,7 +221,7 @@ void td__clear_history(td_tensor *t) {
 bool td__has_node(const td_tensor *t) { return t->ag && t->ag->fn; }
 
 bool td__is_behind(const td_tensor *t) {
-    return td__is_diff_view(t) && td__needs_grad(t) && t->seen != td__version(t) &&
+    return t->base && td__needs_grad(t) && t->seen != td__version(t) &&
            (td__has_node(t) || t->base->flags & TD_TF_NEEDS_GRAD);
 }
 
@@ -235,7 +235,7 @@ static const td_node *behind_views(const td_node *n) {
 }
 
 bool td__is_apart(const td_tensor *t) {
-    const td_tensor *base = td__is_diff_view(t) ? t->base : NULL;
+    const td_tensor *base = t->base;
     if (!base || base->st != t->st || !td__has_node(t) || td__is_behind(t) ||
         !td__needs_grad(base))
         return false;

@@ -179,10 +179,8 @@ static bool find_place(run *r, int i) {
     return true;
 }
 
-/* Where its history comes from: a view that reinterprets bits has its own. */
-static const td_tensor *source_of(const td_tensor *t) {
-    return t->base && !(t->flags & TD_TF_CUT) ? t->base : t;
-}
+/* The tensor its history comes from. */
+static const td_tensor *source_of(const td_tensor *t) { return t->base ? t->base : t; }
 
 /* Do arguments that share bytes share their history? */
 static bool one_history(run *r, int i, int k) {

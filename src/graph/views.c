@@ -39,7 +39,6 @@ static td_gval *viewed(const viewing *w, const td_gnode *n) {
     if (at != 0 || n->n_in < 1 || n->in[0].kind != TD_G_VALUE) return NULL;
     if (flags & (TD_OPF_DETACH | TD_OPF_MULTI) || td__opinfo(n->op)->writes)
         return NULL;
-    if (n->op == TD_OP_view_dtype) return NULL;
     td_gval *v = n->in[0].u.v;
     if (w->e.moved[v->id] || w->e.moved[n->out[0]->id]) return NULL;
     return is_concrete(v->look) && is_concrete(n->out[0]->look) ? v : NULL;

@@ -48,11 +48,6 @@ static inline bool td__same_edge(td_edge a, td_edge b) {
     return a.node == b.node && a.nr == b.nr;
 }
 
-/* The tensor whose history is that of t, a view; NULL: t has one of its own. */
-static inline td_tensor *td__joint_base(const td_tensor *t) {
-    return t->flags & TD_TF_CUT ? NULL : t->base;
-}
-
 /* Is it that of a write of geometry? */
 static inline bool td__joint_turns(const td_node *n) {
     return n->def && n->def->flags & TD_OPF_META && n->info->writes;
@@ -101,9 +96,8 @@ bool td__joint_tangents(td_joint_run *r); /* names what gets one */
 /* ---- views.c ------------------------------------------------------------ */
 
 /* t is a view; the ops that make it of `from`, a tensor it was made of or shares a
- * base with. !*made: none do, for its geometry was written and history passes it by. */
-bool td__joint_views(td_joint_run *r, td_result *to, td_tensor *t, td_tensor *from,
-                     bool *made);
+ * base with. False after td__fail. */
+bool td__joint_views(td_joint_run *r, td_result *to, td_tensor *t, td_tensor *from);
 int  td__joint_steps(const td_view_step *s, const td_view_step *until); /* -1 */
 bool td__joint_in_base(td_joint_run *r, td_tensor *t);
 bool td__joint_leads(const td_result *to, td_tensor *t, td_edge end);

@@ -121,7 +121,7 @@ static void note_region(events *e, const td_gnode *n) {
 
 /* A view that set_ has parted from its base is none for the trace. */
 static bool is_parted(const td_tensor *t) {
-    return t && t->base && !(t->flags & TD_TF_CUT) && t->base->st != t->st;
+    return t && t->base && t->base->st != t->st;
 }
 
 /* One tensor may be several inputs; what happens to it is told of the first. */

@@ -28,17 +28,15 @@ static bool find_base(td_joint_run *r, int i) {
     td_relation *o = &r->to->related[i];
     td_tensor   *t = r->outer[i];
     td_result    made = {.stale = td__joint_is_stale(t)};
-    bool         by_views;
     for (int k = 0; t->base && k < r->to->n_primals; k++) {
         if (r->outer[k] != t->base) continue;
         if (!td__geom_copy(r->cx, &r->to->arena, &made.geom, t) ||
-            !td__joint_views(r, &made, t, t->base, &by_views))
+            !td__joint_views(r, &made, t, t->base))
             return false;
-        if (!by_views) return true;
         o->base = k;
         o->views = made.views;
         o->n_views = made.n_views;
-        if (!td__needs_grad(t->base) || t->flags & TD_TF_CUT) restore_modes(o, t);
+        if (!td__needs_grad(t->base)) restore_modes(o, t);
         return true;
     }
     return true;

@@ -184,7 +184,7 @@ static bool is_older(td_joint_run *r, const td_result *to, td_tensor *t,
 /* No view can be made of a base that set_ has taken elsewhere. */
 static bool check_base(td_joint_run *r, const td_tensor *t) {
     bool grad = t->base && (td__needs_grad(t->base) || td__has_node(t));
-    if (!grad || base_of(t) || t->flags & TD_TF_CUT) return true;
+    if (!grad || base_of(t)) return true;
     return td__fail(r->cx, TD_E_UNSUPPORTED,
                     "@%.60s: a result is a view of a tensor that requires grad, and "
                     "set_ has parted them; return a clone",
@@ -218,12 +218,9 @@ static bool meets_set(td_tensor *t) {
     return false;
 }
 
-/* Views that history does not pass, and those of custom functions, may have one of
- * their own. */
-static bool is_own(const td_result *to, td_tensor *t) {
-    if (to->stale) return false;
-    return t->creation == TD_MADE_CUSTOM ||
-           (t->flags & TD_TF_CUT && td__joint_has_history(t));
+/* Views that custom functions return may have a history of their own. */
+static bool is_own(const td_result *to, const td_tensor *t) {
+    return !to->stale && t->creation == TD_MADE_CUSTOM;
 }
 
 /* Of a fresh tensor nobody else sees, and nothing tells it from one? */
@@ -258,18 +255,13 @@ static bool find_place(td_joint_run *r, td_result *to, td_tensor *t) {
     bool plain = base_of(t) && !is_own(to, t) && input < 0 && is_plain(r, to, t);
     if (!base_of(t) || is_own(to, t) || plain) {
         place(r, to, t);
-        to->view = plain && to->how == TD_RESULT_VALUE && !(t->flags & TD_TF_CUT);
+        to->view = plain && to->how == TD_RESULT_VALUE;
         return check_base(r, t);
     }
     bool fresh = input < 0 || td__joint_spot(r, t->st)->came < 0;
     if (fresh && !td__joint_in_base(r, t)) return place_parted(r, to, t);
     td_tensor *from = input < 0 ? t->base : r->outer[input];
-    bool       made;
-    if (!td__joint_views(r, to, t, from, &made)) return false;
-    if (!made) {
-        place(r, to, t);
-        return true;
-    }
+    if (!td__joint_views(r, to, t, from)) return false;
     to->how = TD_RESULT_VIEW;
     if (input < 0) made_from(r, to, from);
     else {

@@ -160,7 +160,7 @@ static bool find_edges(td_joint_run *r) {
         if (!t || !td__needs_grad(t)) continue;
         bool lost = td__joint_is_stale(t) && t->creation != TD_MADE_PLAIN;
         if (!lost && !td__edge_of(t, &r->edge[i])) return false;
-        td_tensor *base = td__joint_base(t);
+        td_tensor *base = t->base;
         if (base && td__needs_grad(base) && !td__edge_of(base, &r->base_edge[i]))
             return false;
     }

@@ -61,11 +61,11 @@ static bool may_be_written(const td_joint_run *r, int i) {
  * or another view of that? Then elements and history are put there. From a base that
  * set_ took elsewhere the view has its history as well, when it next asks. */
 static bool has_deputy(const td_joint_run *r, int i) {
-    const td_tensor *t = r->outer[i], *base = td__joint_base(t);
+    const td_tensor *t = r->outer[i], *base = t->base;
     if (base && !may_be_written(r, i)) return true;
     for (int k = 0; base && k < r->to->n_primals; k++) {
         const td_tensor *u = r->outer[k];
-        if (!u || u == t || (u != base && td__joint_base(u) != base)) continue;
+        if (!u || u == t || (u != base && u->base != base)) continue;
         if (u == base && r->f.in.v[r->nr[k]].st != u->st && t->st != u->st) return true;
         if (!stays(r, k) && !(u == base && shows_still(r, k))) continue;
         if (!td__geom_covers_bytes(&r->geom[k], &r->geom[i])) continue;
@@ -96,7 +96,7 @@ static int count_turns(const td_node *fn, td_edge was, bool *none) {
 static bool is_lent(const td_joint_run *r, int i) {
     td_tensor     *t = r->outer[i];
     const td_node *was = r->edge[i].node, *below = r->base_edge[i].node;
-    if (!td__joint_base(t) || !td__has_node(t) || td__needs_grad(t->base)) return false;
+    if (!t->base || !td__has_node(t) || td__needs_grad(t->base)) return false;
     if (!was) return true;
     const td_node *n = td__joint_is_stale(t) ? NULL : td__grad_fn(t);
     while (n && n != was && n != below && n->def && n->n_edge == 1 &&
@@ -108,7 +108,7 @@ static bool is_lent(const td_joint_run *r, int i) {
 /* Compares where the input stands in the history with where it stood. A view stands
  * where its base does: any write in the storage has it ask there again. */
 static bool find_history(td_joint_run *r, int i, td_update *u, bool data) {
-    td_tensor *t = r->outer[i], *base = td__joint_base(t);
+    td_tensor *t = r->outer[i], *base = t->base;
     bool       did = r->edge[i].node != NULL, does = td__needs_grad(t), same = true;
     bool       by_base = r->base_edge[i].node != NULL;
     bool       lost = td__joint_is_stale(t) && td__has_node(t->base);
@@ -179,8 +179,8 @@ static bool is_covered(const td_joint_run *r, int i) {
  * are next asked. */
 static bool asks_base(const td_joint_run *r, int i, const td_update *u) {
     const td_tensor *t = r->real[i];
-    return t->base && t->base->st == t->st && !(t->flags & TD_TF_CUT) && u->versions &&
-           u->moved == TD_HOME_SAME && !u->turned && !u->late &&
+    return t->base && t->base->st == t->st && u->versions && u->moved == TD_HOME_SAME &&
+           !u->turned && !u->late &&
            (t->creation == TD_MADE_PLAIN || !r->outer[i]->base) &&
            td__needs_grad(r->outer[i]);
 }

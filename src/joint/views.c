@@ -133,11 +133,9 @@ bool td__joint_leads(const td_result *to, td_tensor *t, td_edge end) {
     return n == end.node;
 }
 
-bool td__joint_views(td_joint_run *r, td_result *to, td_tensor *t, td_tensor *from,
-                     bool *made) {
+bool td__joint_views(td_joint_run *r, td_result *to, td_tensor *t, td_tensor *from) {
     const td_view_step *until = t->base == from ? NULL : from->steps;
     int                 n = td__joint_steps(t->steps, until);
-    *made = true;
     if (n >= 0) {
         if (!copy_steps(r, to, t, n)) return false;
         find_silent(to, t);
@@ -145,8 +143,7 @@ bool td__joint_views(td_joint_run *r, td_result *to, td_tensor *t, td_tensor *fr
         if (!td_ok(r->cx)) return false;
         to->n_views = 0;
     }
-    *made = !(t->flags & TD_TF_CUT);
-    if (!*made || !one_step(r, to)) return !*made;
+    if (!one_step(r, to)) return false;
     find_silent(to, t);
     if (!to->stale && leads_nowhere(t)) to->views->grad = false;
     return true;

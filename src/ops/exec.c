@@ -112,7 +112,6 @@ static td_view_step *make_step(td_opcall *c, int out_nr) {
 
 static bool exec_view(td_opcall *c) {
     td_tensor *src = td__in(c, c->info->view_of);
-    uint8_t    cut = c->info->differentiable ? src->flags & TD_TF_CUT : TD_TF_CUT;
     if (!c->def->shape(c)) return false;
     for (int i = 0; i < c->n_out; i++) {
         td_tensor *v = td__tensor_over(c->cx, src->st, &c->meta[i]);
@@ -124,7 +123,6 @@ static bool exec_view(td_opcall *c) {
         if (c->def->flags & TD_OPF_DETACH || src->flags & TD_TF_INFERENCE) continue;
         if (!(v->steps = make_step(c, i))) return false;
         v->base = td__ref(src->base ? src->base : src);
-        v->flags |= cut;
     }
     return true;
 }

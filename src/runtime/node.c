@@ -468,10 +468,9 @@ static bool save(td_pcall *c, td_node *n, int i) {
     bool       idle = k->out < 0 && !k->checked; /* nothing depends on it */
     bool own = td_is_inference(t) || idle; /* or eager did not save it, or had failed */
     bool came = !idle && (k->came || (own && k->out < 0));
-    uint8_t cut = t->flags & TD_TF_CUT;
     if (came && !(t = as_it_came(c, k->index, t))) return false;
     if (own && !came && !(t = td__tensor_alias(c->p->cx, t))) return false;
-    if (own || came) t->flags = (uint8_t)((t->flags & ~TD_TF_INFERENCE) | cut);
+    if (own || came) t->flags &= (uint8_t)~TD_TF_INFERENCE;
     *s = (td_saved){.arg = k->nr >= 0 ? (int16_t)-1 : (int16_t)0};
     if (idle ? !save_idle(s, t) : !td__save(s, t, k->nr >= 0, k->nr < 0 ? 0 : k->nr))
         return false;

@@ -56,7 +56,7 @@ bool td__plan_want(td_tensor *t) {
 static bool put_with_history(td_pcall *c, td_tensor *t, td_tensor *value, int nr) {
     td_ctx *cx = t->cx;
     bool    grad = cx->grad_enabled;
-    if (!t->base || t->flags & TD_TF_CUT) {
+    if (!t->base) {
         if (!td__plan_put(t, value)) return false;
         if (td_is_leaf(t)) td__clear_history(t); /* the program has detached it */
         return td__set_history(t, c->node, nr);
@@ -258,7 +258,7 @@ static bool miss_views(const td_pcall *c) {
     const td_joint *j = c->j;
     for (int i = 0; i < j->n_updates; i++) {
         td_tensor *t = input(c, &j->updates[i]);
-        int        nr = j->updates[i].history && t->base && !(t->flags & TD_TF_CUT)
+        int        nr = j->updates[i].history && t->base
                             ? td__plan_nr(c->p, TD_TANGENT_INPUT, i)
                             : -1;
         if (nr < 0 || !feeds(j, nr) || !td__has_node(t)) continue;

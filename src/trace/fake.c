@@ -76,7 +76,7 @@ typedef struct nature {
 
 static void leave_inference(td_tensor *t, const td_tensor *real) {
     t->flags = (uint8_t)((t->flags & ~TD_TF_INFERENCE) |
-                         (real->flags & (TD_TF_INFERENCE | TD_TF_CUT | TD_TF_NUMBER)));
+                         (real->flags & (TD_TF_INFERENCE | TD_TF_NUMBER)));
 }
 
 /* Its geometry, with the symbols it was given and what is known of them by now. */
@@ -182,7 +182,7 @@ static td_tensor *remake_view(td_faker *f, const td_tensor *real, td_tensor *bas
     return same_geometry(t, m) || td__tensor_set_geometry(t, m) ? t : NULL;
 }
 
-/* A view whose base was cut off since, or that reinterprets bits, has a history of its
+/* A view whose base was cut off since has a history of its
  * own: that of an op on a leaf. */
 static bool give_own_history(td_faker *f, td_tensor *t) {
     td_tensor *leaf = td__tensor_alias(f->cx, t);

@@ -130,3 +130,44 @@ case "nansum of whole numbers" {
   %x = tensor([1, nan, 3], f32)
   call @nansum_whole(%x)
 }
+
+func @write_bits(%x: f32[4], %w: f16[2]) {
+  %y = mul(%x, 1.0)
+  %b = view_dtype(%y, f16)
+  %c = slice(%b, 0, 0, 2)
+  %d = slice(%b, 0, 1, 3)
+  mul_(%c, %w)
+  return %b, %c, %d
+}
+case "views of a view of another dtype follow its history" {
+  %x = tensor([1, 2, 3, 4], f32, requires_grad=true)
+  %w = tensor([2, 4], f16, requires_grad=true)
+  call @write_bits(%x, %w)
+  backward
+}
+
+func @write_bits_given(%b: f16[8], %c: f16[2], %d: f16[2], %w: f16[2]) {
+  mul_(%c, %w)
+  %e = mul(%d, 2.0)
+  return %b, %e
+}
+case "the same of arguments" {
+  %x = tensor([1, 2, 3, 4], f32)
+  %w = tensor([2, 4], f16, requires_grad=true)
+  %b = view_dtype(%x, f16)
+  %c = slice(%b, 0, 0, 2)
+  %d = slice(%b, 0, 1, 3)
+  call @write_bits_given(%b, %c, %d, %w)
+  backward
+}
+
+func @detach_bits(%b: f16[8]) {
+  %c = slice(%b, 0, 0, 2)
+  detach_(%c)
+  return %c
+}
+case "a view of a view of another dtype cannot be detached in place" {
+  %x = tensor([1, 2, 3, 4], f32)
+  %b = view_dtype(%x, f16)
+  call @detach_bits(%b)
+}
