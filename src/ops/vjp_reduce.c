@@ -127,12 +127,14 @@ bool td__vjp_amax(td_vjp *v) {
     return give(v, 0, t_div(t_mul(g, mask), count));
 }
 
-/* Of all elements: as above, with every NaN equal to a NaN result. */
+/* Of all elements: as above, with every NaN equal to a NaN result. Elements that are
+ * not the result get 0, also where the gradient is no finite number. */
 bool td__vjp_max(td_vjp *v) {
     td_tensor *x = v->in[0].u.t, *out = v->out[0];
     td_tensor *nan = td_op_logical_and(td_op_isnan(x), td_op_isnan(out));
     td_tensor *mask = td_op_logical_or(td_op_eq(x, td_value_tensor(out)), nan);
-    return give(v, 0, t_mul(mask, t_div(v->g[0], t_sum(mask, TD_ALL, false))));
+    td_tensor *share = t_div(v->g[0], t_sum(mask, TD_ALL, false));
+    return give(v, 0, td_op_where(mask, td_value_tensor(share), td_value_int(0)));
 }
 
 bool td__vjp_select_dim(td_vjp *v) {

@@ -171,3 +171,21 @@ case "a view of a view of another dtype cannot be detached in place" {
   %b = view_dtype(%x, f16)
   call @detach_bits(%b)
 }
+
+func @extremes(%x: f32[4]) {
+  %a = min(%x)
+  %b = max(%x)
+  %c = median(%x)
+  %d = log(%a)
+  return %b, %c, %d
+}
+case "an infinite gradient of min reaches the least elements only" {
+  %x = tensor([0, 2, 3, 0], f32, requires_grad=true)
+  call @extremes(%x)
+  backward
+}
+case "a NaN shares the gradient with the other NaNs" {
+  %x = tensor([1, nan, 3, nan], f32, requires_grad=true)
+  call @extremes(%x)
+  backward
+}
