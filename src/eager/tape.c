@@ -53,15 +53,24 @@ static bool value_needs(td_value v) {
     return false;
 }
 
-static bool several_terms(const td_opcall *c) {
-    int n = 0;
-    for (int i = 0; i < c->n_in; i++) n += c->info->term[i].f != NULL;
-    return n != 1;
+/* Arguments that are saved whichever argument a gradient arrives at: all, if one
+ * argument alone has a derivative or one function computes those of all, else the ones
+ * that several derivatives read. */
+static uint32_t read_by_several(const td_opcall *c, const td_opdef *rule) {
+    uint32_t once = 0, twice = 0;
+    int      n = 0;
+    for (int i = 0; i < c->n_in; i++) {
+        if (!c->info->term[i].f) continue;
+        n++;
+        twice |= once & c->info->term[i].reads_in;
+        once |= c->info->term[i].reads_in;
+    }
+    return rule->vjp_fn || n == 1 ? UINT32_MAX : twice;
 }
 
 /* Will a gradient that flows to t arrive anywhere? A view made under no_grad needs
- * grad as its base does, yet leads nowhere; as in eager PyTorch nothing is saved for
- * its sake, unless it is the only argument with a derivative. */
+ * grad as its base does, yet leads nowhere; as in eager PyTorch no argument is saved
+ * for its sake alone. */
 static bool connected(const td_tensor *t) {
     if (t->ag && (t->ag->fn || t->ag->wants)) return true;
     return td__needs_grad(t) && t->seen != td__version(t); /* will be regenerated */
@@ -78,17 +87,18 @@ static void plan_terms(const td_opcall *c, plan *p) {
     p->rule = rule_of(c);
     p->zero = !c->info->differentiable;
     p->none = p->zero && c->def->flags & TD_OPF_META;
+    uint32_t always = read_by_several(c, p->rule);
     /* A writer whose row has no derivative (logical_or_) takes no history from what it
      * reads; the written argument's own history ends there. */
-    bool reads = !p->zero || p->none || p->rule->vjp[0] != '!';
+    bool     reads = !p->zero || p->none || p->rule->vjp[0] != '!';
     /* set_ with sizes takes the bytes of its source, not the tensor. */
     if (c->info->op == TD_OP_set_ && !td__in_none(c, 3)) reads = false;
     for (int i = 0; i < c->n_in; i++) {
         if (!value_needs(c->in[i]) || !(p->zero || has_term(c, p->rule, i))) continue;
         if (!reads && !c->info->s.in[i].write) continue;
         p->needs |= 1u << i;
-        if (!value_connected(c->in[i]) && several_terms(c)) continue;
-        p->keep_in |= c->info->term[i].reads_in;
+        bool leads = value_connected(c->in[i]);
+        p->keep_in |= c->info->term[i].reads_in & (leads ? UINT32_MAX : always);
         p->keep_out |= c->info->term[i].reads_out;
     }
     if (p->zero) p->keep_in = p->keep_out = 0;

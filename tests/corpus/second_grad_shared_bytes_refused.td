@@ -1,7 +1,7 @@
 # Refused: gradients of gradients where one input is written through another in its bytes.
 
 func @f(%p0: f32[1], %p1: f32[1]) {
-  %v1, %v2, %v3 = native_layer_norm_backward(%p1, %p0, [1], %p0, %p1, %p0, [0,0,1])
+  %v3 = mul(%p1, 2.0)
   no_grad {
     ge_(%p0, %v3)
   }

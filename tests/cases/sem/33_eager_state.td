@@ -189,3 +189,34 @@ case "a NaN shares the gradient with the other NaNs" {
   call @extremes(%x)
   backward
 }
+
+func @max_of_silent_view(%x: f32[3]) {
+  %y = mul(%x, 1.0)
+  no_grad {
+    %v = view(%y, [3])
+  }
+  %m = max(%v)
+  mul_(%m, 2.0)
+  return %m
+}
+case "max of a view made under no_grad saves its result" {
+  %x = tensor([1, 2, 3], f32, requires_grad=true)
+  call @max_of_silent_view(%x)
+  backward
+}
+
+func @scatter_silent_view(%x: f32[3], %i: i64[2]) {
+  %y = mul(%x, 1.0)
+  no_grad {
+    %v = view(%y, [3])
+  }
+  %s = scatter(%v, 0, %i, %v)
+  return %s
+}
+case "scatter of a view made under no_grad saves its index, which two derivatives read" {
+  %x = tensor([1, 2, 3], f32, requires_grad=true)
+  %i = tensor([2, 0], i64)
+  call @scatter_silent_view(%x, %i)
+  backward
+  backward
+}
