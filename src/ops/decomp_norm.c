@@ -69,7 +69,7 @@ bool td__decomp_rms_norm(td_opcall *c) {
     td_tensor *r = td_op_rsqrt(td_op_add(mean, td_value_float(eps), td_value_int(1)));
     td_tensor *y = t_mul(wide, r);
     if (w) y = t_mul(y, w);
-    if (td__is_half(dt)) y = td_op_to(y, dt, false);
+    y = td_op_to(y, dt, false); /* whatever the weight's is */
     return set_out(c, td__is_channels_last(x) ? y : td_op_contiguous(y));
 }
 

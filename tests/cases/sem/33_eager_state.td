@@ -220,3 +220,14 @@ case "scatter of a view made under no_grad saves its index, which two derivative
   backward
   backward
 }
+
+func @rms(%x: f32[2,2], %w: f64[2]) {
+  %y = rms_norm(%x, [2], %w, 0.0)
+  return %y
+}
+case "rms_norm has the dtype of its input, whatever that of the weight" {
+  %x = tensor([1, 1, 2, 2], f32, [2,2], requires_grad=true)
+  %w = tensor([2, 3], f64, requires_grad=true)
+  call @rms(%x, %w)
+  backward
+}
