@@ -1349,7 +1349,7 @@ TD_API td_tensor *td_op_cross_entropy(td_tensor *self, td_tensor *target, td_ten
 /* softmax that gives zeros, not NaN, where everything along `dim` is -inf. */
 TD_API td_tensor *td_op__safe_softmax(td_tensor *self, int64_t dim);
 
-/* scaled_dot_product_attention of [B,H,T,D] by blocks, so that scores are never stored; also the log of the sum of each query's exponentials, 0 where a mask hides all. */
+/* scaled_dot_product_attention of [B,H,T,D] by blocks, so that scores are never stored; also the log of the sum of each query's exponentials, 0 where all scores are -inf. */
 TD_API td_tensor *td_op__flash_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *attn_mask, bool is_causal, double scale, td_tensor **logsumexp);
 
 /* Gradients of _flash_attention, the weights being computed again by blocks. */

@@ -54,15 +54,9 @@ td_tensor *td__attention_pull(const td_attention_grad *d) {
 
 /* ---- the blocked ops in plain products ----------------------------------- */
 
-/* The weights of softmax: zeros where a mask hides everything. */
-static td_tensor *soften(td_tensor *scores, bool masked) {
-    return masked ? td_op__safe_softmax(scores, -1)
-                  : td_op_softmax(scores, -1, TD_DTYPE_NONE);
-}
-
-/* The log of the sum of exponentials of each row, 0 where a mask hides all. */
-static td_tensor *log_sums(td_tensor *s, bool masked) {
-    if (!masked) return td_op_logsumexp(s, TD_DIMS(-1), false);
+/* The log of the sum of exponentials of each row, 0 where all scores are -inf, as after
+ * a mask that hides all: such a row of weights is 0. */
+static td_tensor *log_sums(td_tensor *s) {
     td_tensor *most = td_op_amax(s, TD_DIMS(-1), true);
     td_tensor *dead = td_op_eq(most, td_value_float(-INFINITY));
     td_tensor *live = td_op_masked_fill(s, dead, td_value_int(0));
@@ -74,9 +68,8 @@ bool td__simpler_flash_attention(td_opcall *c) {
     td_attention a = {c->cx,        td__in(c, 0),      td__in(c, 1),
                       td__in(c, 3), td__in_bool(c, 4), td__in_f(c, 5)};
     td_tensor   *s = td__attention_scores(&a);
-    bool         masked = a.mask || a.causal;
-    c->out[0] = td_op_matmul(soften(s, masked), td__in(c, 2));
-    c->out[1] = log_sums(s, masked);
+    c->out[0] = td_op_matmul(td_op__safe_softmax(s, -1), td__in(c, 2));
+    c->out[1] = log_sums(s);
     return true;
 }
 
@@ -171,7 +164,7 @@ static td_tensor *unblocked(td_opcall *c, double scale) {
     }
     td_attention a = {c->cx, in[0], in[1], NULL, td__in_bool(c, 5), scale};
     a.mask = additive(c->cx, in[3], half ? TD_F32 : dt);
-    td_tensor *p = soften(td__attention_scores(&a), a.mask || a.causal);
+    td_tensor *p = td_op__safe_softmax(td__attention_scores(&a), -1);
     if (td__in_f(c, 4) > 0) p = td_op_dropout(p, td__in_f(c, 4), true);
     p = td_op_matmul(p, in[2]);
     return half ? td_op_to(p, dt, false) : p;

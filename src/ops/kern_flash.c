@@ -52,7 +52,7 @@ static void finish(const forward *t, td_flash_block b, scratch *w) {
     const td_flash *f = &t->f;
     void *const     stat[] = {w->max, w->total, w->factor};
     char           *lse = td__ptr(t->lse) + (b.head * f->t + b.i) * f->size;
-    f->f->attend_end(b.n, f->mask || f->causal, stat, lse);
+    f->f->attend_end(b.n, stat, lse);
     td_flash_span at = {b.head, b.i, b.n};
     bool          direct = td__flash_in_place(f, t->out, b.n);
     td_flash_rows to = {w->sum, f->d};

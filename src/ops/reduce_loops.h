@@ -93,8 +93,8 @@ typedef struct td_float_loops {
      * by. False: all factors are 1. */
     bool (*attend)(void *x, int64_t rows, int64_t n, void *const *stat);
     /* After the last block: lse = max + log(total); where all was -inf, 0 and a total
-     * of 1 with a mask, infinite and 0 without. */
-    void (*attend_end)(int64_t n, bool masked, void *const *stat, void *lse);
+     * of 1. */
+    void (*attend_end)(int64_t n, void *const *stat, void *lse);
     /* stat = {lse, delta}: p becomes exp(p - lse), d becomes p * (d - delta). */
     void (*attend_grad)(void *p, void *d, int64_t rows, int64_t n,
                         const void *const *stat);

@@ -231,3 +231,22 @@ case "rms_norm has the dtype of its input, whatever that of the weight" {
   call @rms(%x, %w)
   backward
 }
+
+func @attend(%q, %k, %v) {
+  %y = scaled_dot_product_attention(%q, %k, %v)
+  return %y
+}
+case "attention to scores of -inf alone is 0" {
+  %q = tensor([-inf, 0, 1, 1], f32, [1,2,2])
+  %k = full([1,2,2], 2.0)
+  %v = full([1,2,2], 1.0, requires_grad=true)
+  call @attend(%q, %k, %v)
+  backward
+}
+case "the same with heads" {
+  %q = tensor([-inf, 0, 1, 1], f32, [1,1,2,2])
+  %k = full([1,1,2,2], 2.0)
+  %v = full([1,1,2,2], 1.0, requires_grad=true)
+  call @attend(%q, %k, %v)
+  backward
+}
