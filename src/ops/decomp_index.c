@@ -15,59 +15,73 @@ static bool is_mask(const td_tensor *t) {
     return t && (t->dtype == TD_BOOL || t->dtype == TD_U8);
 }
 
+/* Indices without masks. */
+typedef struct opened {
+    td_tensor *self; /* with a dim of size 1 for each mask without dims */
+    td_tensor *list[TD_MAX_RANK];
+    int        n; /* how many: the dims of self they cover */
+} opened;
+
 /* The mask must have the sizes of the dims of self it stands for. */
-static bool mask_fits(td_opcall *c, const td_tensor *mask, int nr, int at) {
-    const td_tensor *self = td__in(c, 0);
-    bool             fits = at + mask->rank <= self->rank;
+static bool mask_fits(td_opcall *c, const td_tensor *mask, int nr, const opened *o) {
+    const td_tensor *self = o->self;
+    bool             fits = o->n + mask->rank <= self->rank;
     for (int d = 0; fits && d < mask->rank; d++)
-        fits = td__dim_eq(mask->size[d], self->size[at + d]);
+        fits = td__dim_eq(mask->size[d], self->size[o->n + d]);
     if (fits) return true;
     return td__op_fail(c, TD_E_INDEX, "mask %d, %s, does not match %s from dim %d on",
-                       nr, td__type_str(mask), td__type_str(self), at);
+                       nr, td__type_str(mask), td__type_str(self), o->n);
 }
 
-/* Replaces each mask by one index tensor a dim; *n counts the dims covered. */
-static bool open_masks(td_opcall *c, td_tensor **list, int *n) {
+/* Replaces each mask by one index tensor a dim. A mask without dims stands for no dim
+ * of self: it is one of size [1] over a dim that self gets for it. */
+static bool open_masks(td_opcall *c, opened *o) {
     td_value given = c->in[1];
-    *n = 0;
+    *o = (opened){.self = td__in(c, 0)};
     for (uint32_t i = 0; i < given.n; i++) {
         td_tensor *t = given.u.ts[i];
-        if (*n >= TD_MAX_RANK) return td__op_fail(c, TD_E_INDEX, "too many indices");
+        if (o->n >= TD_MAX_RANK) return td__op_fail(c, TD_E_INDEX, "too many indices");
         if (!is_mask(t)) {
-            list[(*n)++] = t;
+            o->list[o->n++] = t;
             continue;
         }
-        if (!mask_fits(c, t, (int)i, *n)) return false;
+        if (t->rank == 0 && o->n <= o->self->rank) {
+            o->self = td_op_unsqueeze(o->self, o->n);
+            t = td_op_unsqueeze(t, 0);
+        }
+        if (td_is_nil(o->self) || td_is_nil(t) || !mask_fits(c, t, (int)i, o))
+            return false;
         td_tensor *hits = td_op_nonzero(t);
         for (int d = 0; d < t->rank; d++) {
-            list[*n] = td_op_select(hits, 1, d);
-            if (td_is_nil(list[(*n)++])) return false;
+            o->list[o->n] = td_op_select(hits, 1, d);
+            if (td_is_nil(o->list[o->n++])) return false;
         }
     }
     return true;
 }
 
 bool td__decomp_index(td_opcall *c) {
-    td_tensor *list[TD_MAX_RANK];
-    int        n;
-    return open_masks(c, list, &n) &&
-           give(c, td_op__index(td__in(c, 0), (td_tensors){list, n}));
+    opened o;
+    return open_masks(c, &o) &&
+           give(c, td_op__index(o.self, (td_tensors){o.list, o.n}));
 }
 
 bool td__decomp_index_put(td_opcall *c) {
-    td_tensor *list[TD_MAX_RANK];
-    int        n;
-    return open_masks(c, list, &n) &&
-           give(c, td_op__index_put(td__in(c, 0), (td_tensors){list, n}, td__in(c, 2),
-                                    td__in_bool(c, 3)));
+    opened     o;
+    td_tensor *self = td__in(c, 0);
+    if (!open_masks(c, &o)) return false;
+    td_tensor *y = td_op__index_put(o.self, (td_tensors){o.list, o.n}, td__in(c, 2),
+                                    td__in_bool(c, 3));
+    return give(c, o.self == self ? y : td_op_reshape(y, td__sizes(self)));
 }
 
 bool td__decomp_index_put_write(td_opcall *c) {
-    td_tensor *list[TD_MAX_RANK];
-    int        n;
-    return open_masks(c, list, &n) &&
-           give(c, td_op__index_put_(td__in(c, 0), (td_tensors){list, n}, td__in(c, 2),
-                                     td__in_bool(c, 3)));
+    opened     o;
+    td_tensor *self = td__in(c, 0);
+    return open_masks(c, &o) &&
+           !td_is_nil(td_op__index_put_(o.self, (td_tensors){o.list, o.n}, td__in(c, 2),
+                                        td__in_bool(c, 3))) &&
+           give(c, self);
 }
 
 /* ---- others ------------------------------------------------------------- */

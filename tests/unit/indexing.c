@@ -179,6 +179,26 @@ TEST(a_mask_stands_for_as_many_dims_as_it_has) {
     td_close(cx);
 }
 
+/* As in Python's x[mask]. ATen leaves a mask without dims out beside other indices,
+ * also one that is false. */
+TEST(a_mask_without_dims_takes_no_dim) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = count(cx, TD_SHAPE(2, 2)), *i = longs(cx, TD_DIMS(1, 0));
+    td_tensor *yes = td_full(cx, TD_SHAPE(), 1.0, TD_BOOL);
+    td_tensor *no = td_full(cx, TD_SHAPE(), 0.0, TD_BOOL);
+
+    CHECK_SHAPE(td_index(x, TD_LIST(yes)), 1, 2, 2);
+    CHECK_SHAPE(td_index(x, TD_LIST(no)), 0, 2, 2);
+    CHECK_VALUES(td_index(x, TD_LIST(i, yes)), 2, 3, 0, 1);
+    CHECK_SHAPE(td_index(count(cx, TD_SHAPE()), TD_LIST(yes)), 1);
+    CHECK_VALUES(td_index_put(x, TD_LIST(no), td_full(cx, TD_SHAPE(), 9.0)), 0, 1, 2,
+                 3);
+    td_index_put_(x, TD_LIST(yes, longs(cx, TD_DIMS(1))), td_full(cx, TD_SHAPE(), 9.0));
+    CHECK_OK(cx);
+    CHECK_VALUES(x, 0, 1, 9, 9);
+    td_close(cx);
+}
+
 TEST(an_index_of_a_transposed_tensor_keeps_its_layout) {
     td_ctx    *cx = td_open();
     td_tensor *x = td_transpose(count(cx, TD_SHAPE(4, 3, 5)), 0, 2); /* [5,3,4] */
