@@ -87,6 +87,13 @@ static bool take(const scan *s, lanes *run, const lanes *x, int k) {
     return true;
 }
 
+/* A sum begins at 0, so that the first one of -0 is 0; that of a 0-dim tensor is a
+ * copy. */
+static void begin(const scan *s, lanes *run, const lanes *x, int k) {
+    run->i[k] = x->i[k];
+    if (s->op == SCAN_SUM && !s->ints && s->t->rank > 0) run->f[k] += 0.0;
+}
+
 /* `count` neighbouring lines from line `first` on. */
 static void scan_lines(const scan *s, int64_t first, int count) {
     size_t   in_size = td__dtype_bytes[s->t->dtype];
@@ -103,7 +110,7 @@ static void scan_lines(const scan *s, int64_t first, int count) {
             int64_t to = out_at[k] + i * s->out_step;
             load_lane(s, td__ptr(s->t) + (in_at[k] + i * s->in_step) * (int64_t)in_size,
                       &x, k);
-            if (i == 0) run.i[k] = x.i[k];
+            if (i == 0) begin(s, &run, &x, k);
             else if (take(s, &run, &x, k)) index[k] = i;
             char *p = td__ptr(s->out) + to * (int64_t)out_size;
             if (s->ints) td__store_i(out, p, run.i[k]);
@@ -143,7 +150,7 @@ static void sum_dense(void *arg, int64_t begin, int64_t end) {
 
 static bool is_plain(const scan *s) {
     const td_tensor *t = s->t, *o = s->out;
-    return s->op <= SCAN_PROD && s->inner == 1 && t->dtype == o->dtype &&
+    return s->op <= SCAN_PROD && s->inner == 1 && t->rank > 0 && t->dtype == o->dtype &&
            (t->dtype == TD_F32 || t->dtype == TD_F64) &&
            td__is_dense(t->rank, t->size, t->stride) &&
            td__is_dense(o->rank, o->size, o->stride);
