@@ -71,6 +71,7 @@ static void put_update(td_image *m, const td_update *u) {
     put_flag(m, u->in_graph);
     put_flag(m, u->meta);
     put_flag(m, u->turned);
+    put_flag(m, u->set);
     put_nr(m, (int)u->moved);
     put_nr(m, u->home);
     put_big(m, u->bytes);

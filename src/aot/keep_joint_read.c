@@ -80,6 +80,7 @@ static void get_update(source *s, td_update *u) {
     u->in_graph = flag(s);
     u->meta = flag(s);
     u->turned = flag(s);
+    u->set = flag(s);
     u->moved = (td_home_kind)within(s, 0, TD_HOME_FRESH + 1);
     int most = u->moved == TD_HOME_FRESH ? j->n_updates : j->n_primals;
     u->home = within(s, u->moved == TD_HOME_INPUT ? 0 : -1, most);

@@ -21,6 +21,19 @@ td_node *td__accumulator(td_tensor *leaf) {
     return n;
 }
 
+void td__accumulator_renew(td_tensor *leaf) {
+    td_autograd *s = leaf->ag;
+    /* A capture knows its inputs by their accumulators; it refuses a leaf that takes
+     * gradients and changes its sizes. */
+    if (!s || !s->accum || leaf->cx->fake) return;
+    const td_note *was = &s->accum->out_note[0];
+    if (was->rank == leaf->rank && td__dims_seem_eq(leaf->size, was->dims, was->rank))
+        return;
+    if (s->borrows) td__node_drop(s->accum);
+    s->borrows = false;
+    s->accum = NULL;
+}
+
 /* Would g do as the gradient of t as it is? Dense leaves want their own strides,
  * others a row-major gradient. */
 static bool obeys_layout(const td_tensor *g, const td_tensor *t) {

@@ -33,6 +33,9 @@ unsigned   td__grad_use(const td_tensor *t);
 /* t, new in a capture, has the gradient g from the start, whose sizes need not be t's:
  * those of the original may have changed since. False after td__fail. */
 bool       td__grad_came(td_tensor *t, td_tensor *g);
+/* set_ may have given t other sizes: ops that read it from now on send gradients of
+ * these, ops that read it before those of the old ones. */
+void       td__accumulator_renew(td_tensor *t);
 void       td__grad_want(td_tensor *t);          /* notes TD_GRAD_WANTED */
 td_tensor *td__own_grad(const td_tensor *t);     /* not td_grad_of's; NULL: none */
 bool       td__retains_grad(const td_tensor *t); /* also of what a capture was given */

@@ -91,7 +91,7 @@ bool td__node_saves(const td_node *n) {
 static void bury(td_node *n) {
     if (n->kind == &td__accumulate_kind) {
         td_tensor *leaf = n->data;
-        if (leaf->ag) leaf->ag->accum = NULL;
+        if (leaf->ag && leaf->ag->accum == n) leaf->ag->accum = NULL;
         td__unref(leaf);
     }
     td__node_release(n);

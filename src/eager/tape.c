@@ -374,6 +374,12 @@ static bool change_flags(td_opcall *c) {
     return !td_is_nil(c->out[0]);
 }
 
+static bool set_untracked(td_mode *m, td_opcall *c) {
+    bool ok = td__call_below(m, c);
+    if (ok) td__accumulator_renew(td__in(c, 0));
+    return ok;
+}
+
 static bool call_write(td_mode *m, td_opcall *c) {
     plan p = {0};
     if (c->info->op == TD_OP_requires_grad_ || c->info->op == TD_OP_detach_)
@@ -388,7 +394,8 @@ static bool call_write(td_mode *m, td_opcall *c) {
         result |= t && result_of(c, i) >= 0 ? float_result(t) : false;
     }
     for (int k = 0; k < c->info->s.n_out; k++) result |= !c->info->s.out[k].alias;
-    if (!track || !result) return td__call_below(m, c);
+    if (!track || !result)
+        return c->info->op == TD_OP_set_ ? set_untracked(m, c) : td__call_below(m, c);
     if (!td__scope_push(c->cx)) return false;
     bool ok = run_write(m, c, &p);
     td__scope_pop(c->cx, c->out, ok ? c->n_out : 0);

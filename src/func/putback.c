@@ -55,6 +55,7 @@ static bool put_meta(const td_functional *f, td_storage **st, td_tensor *t,
         return td__fail_memory(f->cx);
     if (c->storage) td__tensor_set_storage(t, st[c->home]);
     if (!td__tensor_set_geometry(t, &m)) return false;
+    if (c->storage) td__accumulator_renew(t);
     if (grown) return true;
     return put(f->cx, t->st, &c->end, out[c->now].u.t);
 }

@@ -74,6 +74,7 @@ typedef struct td_update {
     bool         in_graph; /* the graph itself writes it: copy_ at its end */
     bool         meta;     /* sizes, strides or offset become those of `end` */
     bool         turned;   /* ...where gradients count, and nothing else is new */
+    bool         set;      /* ...by set_ */
     td_home_kind moved;
     int          home;
     size_t       bytes;    /* of the storage it ends in, at least */

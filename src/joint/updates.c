@@ -265,7 +265,7 @@ static bool find_update(td_joint_run *r, int i) {
     td_joint   *j = r->to;
     int         nr = r->nr[i];
     td_func_in *in = &r->f.in.v[nr];
-    td_update   u = {.input = i, .out = -1, .now = -1};
+    td_update   u = {.input = i, .out = -1, .now = -1, .set = in->n_set > 0};
     bool        data = td__func_writes(&r->f, nr) > 0;
     if (td__func_writes_outside(&r->f, nr))
         return refuse(r, i,

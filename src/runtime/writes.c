@@ -145,7 +145,9 @@ static bool move(td_pcall *c, const td_update *u) {
               td__storage_resize(st, u->bytes) || td__fail_memory(c->p->cx);
     if (ok && u->moved != TD_HOME_SAME) td__tensor_set_storage(t, st);
     td__storage_drop(st);
-    return ok && put_geometry(u, t);
+    if (!ok || !put_geometry(u, t)) return false;
+    if (u->set) td__accumulator_renew(t);
+    return true;
 }
 
 /* ---- versions ----------------------------------------------------------- */

@@ -164,3 +164,45 @@ case "test_real_weights_in_symbolic_mode_with_inplace_ops" {
   %x = randn([2], seed=1)
   call @constant_resized(%x)
 }
+
+func @read_leaf(%x) {
+  %w = mul(%x, 3.0)
+  return %w
+}
+func @set_leaf_silently(%x, %z) {
+  no_grad {
+    set_(%x, %z)
+  }
+  return
+}
+case "a leaf that set_ gave other sizes takes gradients of these" {
+  %x = tensor([1, 2, 3], f32, requires_grad=true)
+  %z = tensor([4, 5], f32)
+  %a = call @read_leaf(%x)
+  call @set_leaf_silently(%x, %z)
+  %b = call @read_leaf(%x)
+  backward %b
+}
+case "one of the same sizes takes both" {
+  %x = tensor([1, 2, 3], f32, requires_grad=true)
+  %z = tensor([4, 5, 6], f32)
+  %a = call @read_leaf(%x)
+  call @set_leaf_silently(%x, %z)
+  %b = call @read_leaf(%x)
+  backward %a
+  backward %b
+}
+
+func @set_leaf_itself(%x) {
+  no_grad {
+    set_(%x, %x, 1, [2])
+  }
+  return
+}
+case "the same of a part of its own storage" {
+  %x = tensor([1, 2, 3], f32, requires_grad=true)
+  %a = call @read_leaf(%x)
+  call @set_leaf_itself(%x)
+  %b = call @read_leaf(%x)
+  backward %b
+}
