@@ -14,7 +14,7 @@ OF_TEMPORARIES = {"conv1d", "max_pool1d", "matmul", "scaled_dot_product_attentio
                   "native_layer_norm", "sum_to_size", "unique", "copy", "linear"}
 SUBTRACT = {"log_softmax", "_log_softmax", "layer_norm", "native_layer_norm", "group_norm", "native_group_norm",
          "batch_norm", "instance_norm"}
-INDEXING = {"index", "index_put", "index_put_"}
+GELU = {"gelu", "gelu_"}
 STATISTICS = {"batch_norm": (3, 4), "instance_norm": (3, 4)}
 
 
@@ -24,6 +24,10 @@ def tensors(values):
             yield v
         elif isinstance(v, (list, tuple)):
             yield from tensors(v)
+
+
+def is_tracked_int(t):
+    return t.requires_grad and not t.is_floating_point()
 
 
 def storage_of(t):
@@ -62,7 +66,7 @@ class Watch:
         self.values = ""    # why elements differ from now on
         self.notes = set()  # classes that may apply to this run
         self.unset = False  # there are elements that nothing has written
-        self.bits = set()   # tensors: views of another dtype, and what shows them
+        self.ints = set()   # tensors: the gradients of which all come to integers
         self.slices = set() # ops that wrote views
         self.left = []      # tensors a view of which set_ took to another storage
 
@@ -82,6 +86,9 @@ class Watch:
             out["is_view"] = "inference-views"
         if any(t is b or t._base is b for b in self.left):
             out.update(dict.fromkeys(("requires_grad", "is_leaf", "grad_fn"), "views-set-away"))
+        if id(t) in self.ints:
+            out.update(dict.fromkeys(("requires_grad", "is_leaf", "grad_fn"),
+                                     "integers-without-gradients"))
         if id(t) in self.views:
             out["is_view"] = self.views[id(t)]
         if self.values:
@@ -106,12 +113,13 @@ class Watch:
             before = {storage_of(t) for t in given}
             first = read_first(op, fn, args, kwargs) if is_write(op) else None
             self.before(op, args)
-            out = fn(*args, **kwargs)
+            out = (self.gelu_by_tanh(op, args[0]) if self.nudges and op in GELU and "tanh" in args
+                   else fn(*args, **kwargs))
             if first is not None:
                 args[0].data.copy_(first)
             if self.nudges and op in SUBTRACT:
                 self.nudge_terms(fn, args, kwargs, out)
-            self.note_run(given, out)
+            self.note_run(op, given, out)
             for t in tensors([out]):
                 self.after(op, t, before)
                 if is_write(op) or storage_of(t) not in before:
@@ -119,14 +127,28 @@ class Watch:
             return out
         return call
 
-    def note_run(self, given, out):
-        for t in tensors([out]):
-            if any(id(g) in self.bits and storage_of(g) == storage_of(t) for g in given):
-                self.kept.append(t)
-                self.bits.add(id(t))
-        if (not torch.is_inference_mode_enabled() and
-                any(g.is_inference() and g.requires_grad for g in given)):
+    def note_run(self, op, given, out):
+        """What an op did to histories."""
+        if any(id(g) in self.ints or is_tracked_int(g) for g in given) and not any(
+                g.requires_grad and id(g) not in self.ints and not is_tracked_int(g)
+                for g in given):
+            self.kept += tensors([out])
+            self.ints |= {id(t) for t in tensors([out])}
+        if (given and not torch.is_inference_mode_enabled() and
+                all(g.is_inference() for g in given) and any(g.requires_grad for g in given)):
             self.notes.add("inference-leaves")
+        if op == "scaled_dot_product_attention" and not any(
+                "Flash" in t.grad_fn.name() for t in tensors([out]) if t.grad_fn):
+            self.notes.add("attention-saves")
+
+    def gelu_by_tanh(self, op, x):
+        """With another rounding of the tanh, to which 1 is added: below 0 few digits are left
+        of the sum, and of the derivative."""
+        y = x.clone()
+        t = ((y + 0.044715 * y * y * y) * 0.7978845608028654).tanh()
+        self.nudge(t, exact=True)
+        out = 0.5 * y * (1 + t)
+        return x.copy_(out) if op == "gelu_" else out
 
     def nudge_terms(self, fn, args, kwargs, out):
         """Differences of elements to a mean or a sum: rounding goes with the elements."""
@@ -159,13 +181,8 @@ class Watch:
         if is_write(op):
             up_to_date(args[0])
             self.slices |= {op.rstrip("_")} if args[0]._is_view() else set()
-        if op in INDEXING and any(t.dtype == torch.bool and t.dim() == 0 for t in tensors(args[1:2])):
-            self.notes.add("masks-of-no-dims")
         if op == "view_dtype" and args[0].numel() == 0:
             self.notes.add("offset-of-nothing")
-        if (id(args[0]) in self.bits and torch.is_grad_enabled() if args else False) and (
-                op == "detach_" or is_write(op) and any(t.requires_grad for t in tensors(args))):
-            self.notes.add("views-of-bits")
         if is_write(op) and overlaps_itself(args[0]):
             self.values = "overlapping-write"
 
@@ -184,11 +201,9 @@ class Watch:
             self.born.setdefault(storage_of(t), t._version)
         if new and op not in ("set_", "as_strided_scatter"):
             clear_gaps(t)
-        if op == "view_dtype" or op in OF_TEMPORARIES or new and t._is_view():
+        if op in OF_TEMPORARIES or new and t._is_view():
             self.kept.append(t)
             self.views[id(t)] = "view-flag"
-        if op == "view_dtype":
-            self.bits.add(id(t))
         if op == "view_dtype" and torch.is_inference_mode_enabled():
             self.note_versions(t, "inference-views")
 
