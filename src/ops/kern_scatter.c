@@ -163,6 +163,7 @@ bool td__kern_index_add(td_opcall *c) {
     if (once) return reduce_into(c, td__spots_entries, TD_SPOT_ADD, c->in[4]);
     td__spots_entries(&s, td__in(c, 2), c->out[0], td__in(c, 3), dim);
     s.alpha = c->in[4];
+    if (s.dtype == TD_BOOL) s.alpha = td_value_int(td__value_f(c->in[4]) != 0);
     td__spots_run(&s, TD_SPOT_ADD);
     return true;
 }
