@@ -1070,6 +1070,24 @@ TD_API td_tensor *td_op_requires_grad_(td_tensor *self, bool on);
 /* td_detach_ as modes hear it; the tape does it. */
 TD_API td_tensor *td_op_detach_(td_tensor *self);
 
+/* A value of compiled code becomes a new tensor of the modes that hold. */
+TD_API td_tensor *td_op__made(td_tensor *self);
+
+/* `self` gets the elements of `value`, and its history where that has one; it was written `writes` times. */
+TD_API td_tensor *td_op__assign(td_tensor *self, td_tensor *value, int64_t writes);
+
+/* `self` was written `writes` times, and others bring the elements. */
+TD_API td_tensor *td_op__bump(td_tensor *self, int64_t writes);
+
+/* Brings the history of a view up to date. */
+TD_API td_tensor *td_op__touch(td_tensor *self);
+
+/* `self` gets the history of `value`, as the result of a custom function. */
+TD_API td_tensor *td_op__give(td_tensor *self, td_tensor *value, int64_t creation, bool in_place);
+
+/* Gradients that the node of `value` has for its edge go to `self`, a leaf. */
+TD_API td_tensor *td_op__bind(td_tensor *self, td_tensor *value, int64_t edge);
+
 /* A copy that keeps the order of dims in memory, or is row-major. */
 TD_API td_tensor *td_op_clone(td_tensor *self, bool contiguous);
 
@@ -1087,6 +1105,12 @@ TD_API td_tensor *td_op_copy(td_tensor *self, td_tensor *src, bool non_blocking)
 
 /* Writes the result of copy into its first argument. */
 TD_API td_tensor *td_op_copy_(td_tensor *self, td_tensor *src, bool non_blocking);
+
+/* copy, also where elements of `self` share places; those of one are equal. */
+TD_API td_tensor *td_op__put(td_tensor *self, td_tensor *src);
+
+/* Writes the result of _put into its first argument. */
+TD_API td_tensor *td_op__put_(td_tensor *self, td_tensor *src);
 
 /* Every element the number or 0-dim tensor given. */
 TD_API td_tensor *td_op_fill(td_tensor *self, td_value value);
@@ -2810,6 +2834,7 @@ TD_API td_tensor *td_op_random_state(td_ctx *cx, td_tensor *set);
     TD__CALL(td_op_copy_, x0, x1, false)
 #define TD__copy__3(x0, x1, x2) \
     TD__CALL(td_op_copy_, x0, x1, x2)
+#define td__put_(...) TD__CALL(td_op__put_, __VA_ARGS__)
 #define td_fill(x0, x1) \
     TD__CALL(td_op_fill, x0, TD_V(x1))
 #define td_fill_(x0, x1) \

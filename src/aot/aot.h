@@ -149,6 +149,7 @@ struct td_fn {
     bool             staged;  /* its specialization is all it has */
     int              calls;   /* under way: */
     bool             gone;    /* ...dropped with the last of them */
+    td_ends         *ends;    /* of an export: filled in with the joint graph */
     bool             forward; /* nothing is differentiated, whatever requires grad */
     struct td_step  *step;    /* of td_aot_step; NULL: it is none */
 };
@@ -266,6 +267,9 @@ bool td__spec_recheck(td_fn *f, td_spec *s, td_values args);
 td_graph *td__spec_capture(td_fn *f, td_values args, td_faker *fakes, td_deps *deps);
 /* The arguments by input of the specialization's program. False after td__fail. */
 bool      td__spec_inputs(const td_spec *s, td_values args, td_value *in);
+/* Those of the n inputs that are arguments, which come first, and how many they are: a
+ * captured program takes tensors only, a graph of the user's numbers too. */
+int       td__spec_given(const td_spec *s, td_values args, td_value *in, int n);
 
 /* The settings that hold for what is compiled now. */
 td_config       td__fn_settings(const td_fn *f);
@@ -309,19 +313,16 @@ static inline const td_halves *td__spec_kept(const td_spec *s) {
     return s->plan->h ? s->plan->h : s->step;
 }
 
-/* ---- explain.c, explain_parts.c, explain_json.c, explain_log.c ---------- */
+/* ---- explain.c, explain_json.c, explain_log.c, explain_parts.c ---------- */
 
 enum { TD_EXPLAIN_GRAPHS = 1, TD_EXPLAIN_TIMES = 2 };
 /* All three append; false: no memory. */
 bool td__explain(td_buf *b, const td_fn *f, unsigned how);
 bool td__explain_json(td_buf *b, const td_fn *f, unsigned how);
-/* Inputs, results and bases: what a call does besides running code. */
+/* Inputs, results and bases: what a call does besides running code (explain.h). */
 void td__explain_wrappers(td_buf *b, const td_spec *s);
 
-/* One line each, without an end. */
-void td__explain_input(td_buf *b, const td_joint *j, int i); /* "" if left alone */
-void td__explain_result(td_buf *b, const td_joint *j, int i);
-void td__explain_type(td_buf *b, const td_graph *g, const td_geom *geom);
+void        td__explain_type(td_buf *b, const td_graph *g, const td_geom *geom);
 /* "12 B", "4.0 KiB". Returns out. */
 const char *td__size_text(char out[32], int64_t bytes);
 

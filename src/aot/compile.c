@@ -8,15 +8,19 @@
 
 /* ---- arguments ---------------------------------------------------------- */
 
-/* By input of the program: its tensors in order (a captured program has no others),
- * then consts and gradients. A graph's own inputs may be numbers too. */
-static bool inputs_of(const td_spec *s, const td_graph *program, td_values args,
-                      td_value *in) {
+int td__spec_given(const td_spec *s, td_values args, td_value *in, int n) {
     int at = 0;
-    for (int i = 0; i < args.n && at < program->inputs.n; i++) {
+    for (int i = 0; i < args.n && at < n; i++) {
         bool tensor = args.v[i].kind == TD_K_TENSOR && args.v[i].u.t;
         if (tensor || !s->program) in[at++] = args.v[i];
     }
+    return at;
+}
+
+/* By input of the program: arguments, then consts and gradients. */
+static bool inputs_of(const td_spec *s, const td_graph *program, td_values args,
+                      td_value *in) {
+    int at = td__spec_given(s, args, in, program->inputs.n);
     for (; at < program->inputs.n; at++) {
         const td_desc *d = &program->in_desc.v[at];
         if (d->kind == TD_D_OWN_GRAD && s->program) continue;
@@ -136,6 +140,7 @@ static void log_joint(const td_fn *f, const td_spec *s, const td_joint *j) {
 static td_joint *join(td_fn *f, td_spec *s, const td_value *in) {
     const td_graph *program = td__spec_program(f, s);
     td_joint_opts   o = {.keep_mutations = s->set.keep_mutations,
+                         .ends = f->ends,
                          .train = td__recording(f->cx) && !f->forward};
     td__log_facts(f, program, in);
     if (!td_ok(f->cx)) return NULL;
@@ -145,6 +150,7 @@ static td_joint *join(td_fn *f, td_spec *s, const td_value *in) {
         return td__joint_drop(j), NULL;
     end(f, TD_SPENT_JOINT, j->g);
     td__log_graph(f, s, TD_LOG_joint, "joint graph, as traced", j->g);
+    if (j->epilogue) td__log_graph(f, s, TD_LOG_joint, "epilogue", j->epilogue);
     begin(f, TD_SPENT_PASSES);
     bool ok = td__joint_change(f, j, s->set.cse) &&
               (f->staged || td__joint_clean(j, s->set.cse));
@@ -208,7 +214,7 @@ static bool has_offsets(const td_graph *g) {
     for (int i = 0; i < g->nodes.n; i++) {
         td_op op = g->nodes.v[i]->op;
         if (op == TD_OP_as_strided || op == TD_OP_as_strided_scatter ||
-            op == TD_OP_as_strided_ || op == TD_OP_set_)
+            op == TD_OP_as_strided_ || op == TD_OP_set_ || op == TD_OP_resize_)
             return true;
     }
     return false;
@@ -218,16 +224,7 @@ static bool has_offsets(const td_graph *g) {
  * input's storage? Then another offset is another specialization; what did nothing for
  * this one may do something there. */
 static bool counts_offsets(const td_graph *program, const td_joint *j) {
-    if (has_offsets(program) || has_offsets(j->g)) return true;
-    for (int i = 0; i < j->n_updates; i++)
-        if (j->updates[i].meta) return true;
-    for (int i = 0; i < j->n_results; i++) {
-        const td_result *r = &j->results[i];
-        if (r->how == TD_RESULT_LIE && r->source == TD_OF_INPUT) return true;
-        for (int k = 0; k < r->n_views; k++)
-            if (r->views[k].op == TD_OP_as_strided) return true;
-    }
-    return false;
+    return has_offsets(program) || has_offsets(j->g) || has_offsets(j->epilogue);
 }
 
 /* Does it matter whether an input is a view that takes no gradients? */
@@ -435,15 +432,11 @@ static bool call_owning(td_spec *s, td_values args, bool *own, td_value *in,
 }
 
 /* Gradients that inputs are left with; the scope does not hold those made for it. */
-static bool leave_grads(const td_joint *j, const td_graph *program, const td_value *in,
+static bool leave_grads(const td_plan *p, const td_graph *program, const td_value *in,
                         td_value *out) {
     if (!td__own_grads_leave(program, in, out)) return false;
-    for (int i = td__graph_results(program); i < j->n_results; i++) {
-        td_result_how how = j->results[i].how;
-        if (out[i].kind == TD_K_TENSOR && how != TD_RESULT_INPUT &&
-            how != TD_RESULT_AGAIN)
-            td_drop(out[i].u.t);
-    }
+    for (int i = td__graph_results(program); i < p->j->n_results; i++)
+        if (out[i].kind == TD_K_TENSOR && p->fresh[i]) td_drop(out[i].u.t);
     return true;
 }
 
@@ -460,7 +453,7 @@ bool td__spec_call(td_fn *f, td_spec *s, td_values args, bool *own, td_value *ou
     bool ok =
         inputs_of(s, program, args, in) &&
         (own ? call_owning(s, args, own, in, out) : td__plan_call(p, in, NULL, out)) &&
-        leave_grads(p->j, program, in, out);
+        leave_grads(p, program, in, out);
     if (in != few) td__spare_give(&p->inputs, in);
     td__graph_drop(program);
     td__plan_drop(p);

@@ -1,6 +1,6 @@
 /* explain.c -- what was compiled, as a short report. Every line says one thing that
  * was decided; docs/explain.md reads one aloud. */
-#include "aot/aot.h"
+#include "aot/explain.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -24,13 +24,6 @@ static int wide(int least, const char *text, int most) {
 static void type_of_look(char *out, size_t cap, const td_graph *g, const td_look *l) {
     td_buf b = {0};
     if (l) td__look_print(&b, g, l);
-    put(out, cap, &b);
-    td__buf_free(&b);
-}
-
-static void type_of_geom(char *out, size_t cap, const td_graph *g, const td_geom *m) {
-    td_buf b = {0};
-    td__explain_type(&b, g, m);
     put(out, cap, &b);
     td__buf_free(&b);
 }
@@ -65,17 +58,13 @@ static void inputs(td_buf *b, const td_joint *j) {
     }
 }
 
-/* Only what is made by the call has a type of its own. */
+/* Only tensors that the call makes have a type of their own. */
 static row result_row(const td_joint *j, int i) {
-    const td_result *r = &j->results[i];
-    row              to = {"", ""};
-    bool             value = r->how == TD_RESULT_VALUE;
-    bool             tensor = r->how == TD_RESULT_VIEW || r->how == TD_RESULT_LIE;
-    if (value && r->out >= 0 && j->g->outputs.v[r->out].kind == TD_G_VALUE) {
-        const td_look *l = j->g->outputs.v[r->out].u.v->look;
-        tensor = l && l->kind == TD_K_TENSOR;
-    }
-    if (tensor) type_of_geom(to.type, sizeof to.type, j->g, &r->geom);
+    row    to = {"", ""};
+    td_buf b = {0};
+    if (td__after_is_new(j, i)) td__after_type(&b, j, j->epilogue->outputs.v[i].u.v);
+    put(to.type, sizeof to.type, &b);
+    td__buf_free(&b);
     return to;
 }
 
@@ -92,15 +81,24 @@ static void results(td_buf *b, const td_joint *j) {
 }
 
 static void bases(td_buf *b, const td_joint *j) {
-    if (j->n_bases)
-        td__buf_add(b, "  bases: what results are views of, and no result is\n");
-    for (int i = 0; i < j->n_bases; i++) {
-        char           type[100] = "";
-        const td_garg *a = &j->g->outputs.v[j->bases[i].out];
-        if (a->kind == TD_G_VALUE) type_of_look(type, sizeof type, j->g, a->u.v->look);
-        td__buf_printf(b, "    %d  %s  computed%s\n", i, type,
-                       j->bases[i].history ? ", with history" : "");
+    int n = td__after_n_bases(j);
+    if (n)
+        td__buf_add(b,
+                    "  bases: new tensors that are no results, but share storage with "
+                    "results or inputs\n");
+    for (int i = 0; i < n; i++) {
+        td__buf_printf(b, "    %d  ", i);
+        td__after_type(b, j, td__after_base(j, i));
+        td__buf_add(b, "  ");
+        td__explain_base(b, j, i);
+        td__buf_add(b, "\n");
     }
+}
+
+static void step_line(void *env, const char *line) {
+    td_buf *b = env;
+    if (line) td__buf_printf(b, "    %s\n", line);
+    else b->failed = true;
 }
 
 void td__explain_wrappers(td_buf *b, const td_spec *s) {
@@ -108,19 +106,21 @@ void td__explain_wrappers(td_buf *b, const td_spec *s) {
     inputs(b, j);
     results(b, j);
     bases(b, j);
+    td__buf_add(b, "  after the forward code, whose outputs are %f0, %f1, ...\n");
+    td__after_lines(j, step_line, b);
     if (j->left) td__buf_add(b, "  leaves another grad mode behind\n");
 }
 
 /* ---- gradients ---------------------------------------------------------- */
 
 static void tangents(td_buf *b, const td_joint *j) {
-    static const char *const of[] = {"written input", "result", "base"};
     for (int i = 0; i < j->n_tangents; i++) {
         const td_tangent *t = &j->tangents[i];
-        char              type[100];
-        int k = t->of == TD_TANGENT_INPUT ? j->updates[t->index].input : t->index;
-        type_of_geom(type, sizeof type, j->g, &t->geom);
-        td__buf_printf(b, "    in   %s %d: %s\n", of[t->of], k, type);
+        td__buf_add(b, "    in   ");
+        td__explain_tangent(b, j, i);
+        td__buf_add(b, ": ");
+        td__explain_type(b, j->g, &t->geom);
+        td__buf_add(b, "\n");
         if (t->broken) td__buf_printf(b, "         fails as eager's: %s\n", t->broken);
     }
 }
@@ -131,10 +131,9 @@ static void gradients(td_buf *b, const td_joint *j) {
     tangents(b, j);
     for (int i = 0; i < j->n_targets; i++) {
         bool none = j->g->outputs.v[j->n_fwd + i].kind == TD_G_NONE;
-        row  r = input_row(j, j->targets[i].input);
-        td__buf_printf(b, "    out  %sinput %d %s%s\n",
-                       j->targets[i].base ? "what is viewed by " : "",
-                       j->targets[i].input, r.name, none ? ": always none" : "");
+        td__buf_add(b, "    out  ");
+        td__explain_target(b, j, i);
+        td__buf_add(b, none ? ": always none\n" : "\n");
     }
 }
 
@@ -234,9 +233,9 @@ static void graphs(td_buf *b, const td_fn *f, const td_spec *s) {
     const td_halves *h = s->plan->h;
     graph(b, "program", td__spec_program(f, s));
     graph(b, h ? "joint graph" : "inference graph", s->plan->j->g);
-    if (!h) return;
-    graph(b, "forward", h->fwd);
-    graph(b, "backward", h->bwd);
+    if (h) graph(b, "forward", h->fwd);
+    if (h) graph(b, "backward", h->bwd);
+    graph(b, "plan", s->plan->j->epilogue);
 }
 
 /* ---- all ---------------------------------------------------------------- */

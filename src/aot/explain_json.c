@@ -1,6 +1,6 @@
 /* explain_json.c -- explanations for programs. docs/explain.md describes the fields;
  * they stay, new ones may come. */
-#include "aot/aot.h"
+#include "aot/explain.h"
 
 #include <inttypes.h>
 
@@ -26,11 +26,32 @@ static void flag(td_buf *b, const char *name, bool on, bool *any) {
     td__buf_add(b, on ? "true" : "false");
 }
 
-static void type(td_buf *b, const td_graph *g, const td_geom *m, bool *any) {
+/* The text of t, which ends here. */
+static void text_of(td_buf *b, const char *name, td_buf *t, bool *any) {
+    text(b, name, td__buf_str(t), any);
+    b->failed |= t->failed;
+    td__buf_free(t);
+}
+
+static void type_of(td_buf *b, const char *name, const td_joint *j, const td_gval *v,
+                    bool *any) {
     td_buf t = {0};
-    td__explain_type(&t, g, m);
-    text(b, "type", td__buf_str(&t), any);
-    td__buf_free(&t);
+    td__after_type(&t, j, v);
+    text_of(b, name, &t, any);
+}
+
+/* A list of strings; each is a td_line_fn. */
+typedef struct strings {
+    td_buf *b;
+    bool    any;
+} strings;
+
+static void add_string(void *env, const char *s) {
+    strings *l = env;
+    td__buf_add(l->b, l->any ? "," : "");
+    if (s) td__json_string(l->b, s);
+    else l->b->failed = true;
+    l->any = true;
 }
 
 /* A list of objects. */
@@ -50,26 +71,37 @@ static void  list(td_buf *b, const td_spec *s, const char *name, int n, item_fn 
 
 /* ---- inputs and results ------------------------------------------------- */
 
-static void update(td_buf *b, const td_joint *j, const td_update *u, bool *any) {
-    static const char *const homes[] = {"same", "input", "new"};
-    const char              *how = u->in_graph                  ? "graph"
-                                   : u->out >= 0 || u->now >= 0 ? "copy_"
-                                                                : "none";
-    text(b, "written", how, any);
-    flag(b, "history", u->history, any);
-    text(b, "storage", homes[u->moved], any);
-    if (u->moved == TD_HOME_INPUT) number(b, "storage_of", u->home, any);
-    if (u->moved == TD_HOME_FRESH && u->home >= 0)
-        number(b, "storage_of", j->updates[u->home].input, any);
-    if (u->meta) {
-        td_buf t = {0};
-        td__explain_type(&t, j->g, &u->end);
-        text(b, "becomes", td__buf_str(&t), any);
-        td__buf_free(&t);
-    }
-    flag(b, "detached", u->detached, any);
-    flag(b, "requires_grad_now", u->wants, any);
-    number(b, "versions", u->versions, any);
+static void effects(td_buf *b, const td_joint *j, const td_gval *v, bool *any) {
+    key(b, "steps", any);
+    td__buf_add(b, "[");
+    td__after_effect_lines(j, v, add_string, &(strings){b, false});
+    td__buf_add(b, "]");
+}
+
+/* Where set_ has moved a tensor. */
+static void storage(td_buf *b, const td_joint *j, const td_gval *to, bool *any) {
+    while (to && td__after_viewed(to)) to = td__after_viewed(to);
+    text(b, "storage", !to ? "same" : to->node ? "new" : "input", any);
+    if (to && !to->node) number(b, "storage_of", td__after_name(j, to).index, any);
+}
+
+static void update(td_buf *b, const td_joint *j, int i, bool *any) {
+    const td_gval *v = j->epilogue->inputs.v[i];
+    td_effect_sum  sum = td__after_sum(j, v);
+    bool           code = td__after_code_writes(j, i), inner = false;
+    int64_t        versions = td__after_versions(j, i);
+    if (!sum.any && !code && !versions) return;
+    key(b, "update", any);
+    td__buf_add(b, "{");
+    text(b, "written", code ? "graph" : sum.written ? "copy_" : "none", &inner);
+    flag(b, "history", sum.history, &inner);
+    storage(b, j, sum.moved_to, &inner);
+    if (sum.geometry) type_of(b, "becomes", j, v, &inner);
+    flag(b, "detached", sum.detached, &inner);
+    flag(b, "requires_grad_now", sum.requires_grad, &inner);
+    number(b, "versions", versions, &inner);
+    effects(b, j, v, &inner);
+    td__buf_add(b, "}");
 }
 
 static void input(td_buf *b, const td_spec *s, int i, bool *any) {
@@ -78,86 +110,94 @@ static void input(td_buf *b, const td_spec *s, int i, bool *any) {
     td_buf          t = {0};
     text(b, "name", v->name ? v->name : "", any);
     if (v->look) td__look_print(&t, j->g, v->look);
-    text(b, "type", td__buf_str(&t), any);
-    td__buf_free(&t);
+    text_of(b, "type", &t, any);
     flag(b, "requires_grad", v->look && v->look->grad, any);
     flag(b, "changes", j->written[i], any);
-    for (int k = 0; k < j->n_updates; k++)
-        if (j->updates[k].input == i) {
-            bool inner = false;
-            key(b, "update", any);
-            td__buf_add(b, "{");
-            update(b, j, &j->updates[k], &inner);
-            td__buf_add(b, "}");
-        }
+    update(b, j, i, any);
 }
 
-static void views(td_buf *b, const td_result *r, bool *any) {
+static const char *kind_of(const td_joint *j, int i) {
+    const td_garg *a = &j->epilogue->outputs.v[i];
+    if (a->kind == TD_G_NONE) return "absent";
+    if (a->kind != TD_G_VALUE) return "number";
+    if (td__after_name(j, a->u.v).as == TD_NAMED_INPUT) return "input";
+    if (!td__after_is_new(j, i)) return "again";
+    if (td__after_made_of(j, a->u.v) >= 0) return "value";
+    return td__after_is_detached(j, a->u.v) ? "lies" : "view";
+}
+
+static const char *const named[] = {"input", "result", "base", "view"};
+
+static void view(td_buf *b, const td_joint *j, const td_gval *v, bool *any) {
+    const td_gval *of = td__after_origin(j, v);
+    td_named       name = td__after_name(j, of);
+    text(b, "of", named[name.as], any);
+    number(b, "from", name.index, any);
     key(b, "views", any);
     td__buf_add(b, "[");
-    for (int i = 0; i < r->n_views; i++) {
-        td_buf t = {0};
-        td__view_op_print(&t, &r->views[i]);
-        if (i) td__buf_add(b, ",");
-        td__json_string(b, td__buf_str(&t));
-        td__buf_free(&t);
-    }
+    td__after_views(j, v, of, add_string, &(strings){b, false});
     td__buf_add(b, "]");
 }
 
-static const char *kind_of(const td_joint *j, const td_result *r) {
-    static const char *const words[] = {"value", "input", "again", "view", "lies"};
-    if (r->how != TD_RESULT_VALUE) return words[r->how];
-    const td_garg *a = r->out >= 0 ? &j->g->outputs.v[r->out] : NULL;
-    if (!a || a->kind == TD_G_NONE) return "absent";
-    bool tensor =
-        a->kind == TD_G_VALUE && a->u.v->look && a->u.v->look->kind == TD_K_TENSOR;
-    return tensor ? "value" : "number";
+/* Type, history and flags of a tensor that the call makes. */
+static void tensor(td_buf *b, const td_joint *j, const td_gval *v, bool *any) {
+    td_effect_sum sum = td__after_sum(j, v);
+    int           made = td__after_made_of(j, v);
+    type_of(b, "type", j, v, any);
+    flag(b, "history", sum.history || (made >= 0 && j->fwd[made].tangent >= 0), any);
+    flag(b, "requires_grad_leaf", sum.requires_grad, any);
+    effects(b, j, v, any);
 }
 
 static void result(td_buf *b, const td_spec *s, int i, bool *any) {
-    static const char *const of[] = {"input", "result", "base",
-                                     "left storage of input"};
-    const td_joint          *j = s->plan->j;
-    const td_result         *r = &j->results[i];
-    const char              *kind = kind_of(j, r);
-    text(b, "kind", kind, any);
-    if (r->how == TD_RESULT_VIEW || r->how == TD_RESULT_LIE)
-        text(b, "of", of[r->source], any);
-    if (r->how != TD_RESULT_VALUE) number(b, "from", r->from, any);
-    if (r->how == TD_RESULT_VIEW) views(b, r, any);
-    if (*kind == 'v' || *kind == 'l') type(b, j->g, &r->geom, any);
-    flag(b, "history", r->history, any);
-    flag(b, "requires_grad_leaf", r->wants, any);
+    const td_joint *j = s->plan->j;
+    const td_garg  *a = &j->epilogue->outputs.v[i];
+    bool            is_new = td__after_is_new(j, i);
+    text(b, "kind", kind_of(j, i), any);
+    if (a->kind == TD_G_VALUE && !is_new)
+        number(b, "from", td__after_name(j, a->u.v).index, any);
+    if (is_new && td__after_viewed(a->u.v)) view(b, j, a->u.v, any);
+    if (is_new) tensor(b, j, a->u.v, any);
+    else flag(b, "history", false, any), flag(b, "requires_grad_leaf", false, any);
 }
 
 static void base(td_buf *b, const td_spec *s, int i, bool *any) {
-    const td_joint *j = s->plan->j;
-    const td_garg  *a = &j->g->outputs.v[j->bases[i].out];
-    td_buf          t = {0};
-    if (a->kind == TD_G_VALUE && a->u.v->look) td__look_print(&t, j->g, a->u.v->look);
-    text(b, "type", td__buf_str(&t), any);
-    td__buf_free(&t);
-    flag(b, "history", j->bases[i].history, any);
+    tensor(b, s->plan->j, td__after_base(s->plan->j, i), any);
+}
+
+static void plan(td_buf *b, const td_joint *j, bool *any) {
+    key(b, "plan", any);
+    td__buf_add(b, "[");
+    td__after_lines(j, add_string, &(strings){b, false});
+    td__buf_add(b, "]");
 }
 
 /* ---- gradients, memory -------------------------------------------------- */
 
 static void tangent(td_buf *b, const td_spec *s, int i, bool *any) {
-    static const char *const of[] = {"input", "result", "base"};
-    const td_joint          *j = s->plan->j;
-    const td_tangent        *t = &j->tangents[i];
-    int k = t->of == TD_TANGENT_INPUT ? j->updates[t->index].input : t->index;
-    text(b, "of", of[t->of], any);
-    number(b, "index", k, any);
-    type(b, j->g, &t->geom, any);
+    const td_joint   *j = s->plan->j;
+    const td_tangent *t = &j->tangents[i];
+    const td_gnode   *n = td__after_user(j, t->index);
+    const td_gval    *v = !n ? NULL : n->op == TD_OP__made ? n->out[0] : n->in[0].u.v;
+    td_buf            type = {0};
+    if (v && td__after_name(j, v).as == TD_NAMED_VIEW) v = td__after_origin(j, v);
+    text(b, "of", v ? named[td__after_name(j, v).as] : "output", any);
+    number(b, "index", v ? td__after_name(j, v).index : t->index, any);
+    flag(b, "written", n && n->op != TD_OP__made, any);
+    td__explain_type(&type, j->g, &t->geom);
+    text_of(b, "type", &type, any);
 }
 
 static void target(td_buf *b, const td_spec *s, int i, bool *any) {
     const td_joint *j = s->plan->j;
+    const td_gval  *leaf = td__after_leaf(j, i);
+    td_buf          t = {0};
     number(b, "input", j->targets[i].input, any);
     flag(b, "base", j->targets[i].base, any);
     flag(b, "none", j->g->outputs.v[j->n_fwd + i].kind == TD_G_NONE, any);
+    if (!leaf) return;
+    td__after_name_print(&t, j, leaf);
+    text_of(b, "leaf", &t, any);
 }
 
 static void note(td_buf *b, const td_spec *s, int i, bool *any) {
@@ -182,18 +222,6 @@ static void memory(td_buf *b, const td_halves *h, bool *any) {
 
 /* ---- guards, times, graphs ---------------------------------------------- */
 
-typedef struct strings {
-    td_buf *b;
-    bool    any;
-} strings;
-
-static void guard(void *env, const char *s) {
-    strings *l = env;
-    td__buf_add(l->b, l->any ? "," : "");
-    td__json_string(l->b, s);
-    l->any = true;
-}
-
 static void times(td_buf *b, const td_spec *s, bool *any) {
     bool inner = false;
     key(b, "times_ns", any);
@@ -206,12 +234,13 @@ static void times(td_buf *b, const td_spec *s, bool *any) {
 static void graphs(td_buf *b, const td_fn *f, const td_spec *s, bool *any) {
     const td_halves *h = s->plan->h;
     const td_graph  *g[] = {td__spec_program(f, s), s->plan->j->g, h ? h->fwd : NULL,
-                           h ? h->bwd : NULL};
-    const char *names[] = {"program", h ? "joint" : "inference", "forward", "backward"};
+                           h ? h->bwd : NULL, s->plan->j->epilogue};
+    const char *names[] = {"program", h ? "joint" : "inference", "forward", "backward",
+                           "plan"};
     bool        inner = false;
     key(b, "graphs", any);
     td__buf_add(b, "{");
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < TD_COUNT(g); i++) {
         if (!g[i]) continue;
         key(b, names[i], &inner);
         td__graph_json(b, g[i]);
@@ -267,7 +296,8 @@ static void compiled(td_buf *b, const td_fn *f, const td_spec *s, bool *any) {
     captured(b, f, s, any);
     list(b, s, "inputs", j->n_primals, input, any);
     list(b, s, "results", j->n_results, result, any);
-    list(b, s, "bases", j->n_bases, base, any);
+    list(b, s, "bases", td__after_n_bases(j), base, any);
+    plan(b, j, any);
     list(b, s, "tangents", j->n_tangents, tangent, any);
     list(b, s, "gradients", j->n_targets, target, any);
     const td_halves *kept = td__spec_kept(s);
@@ -285,9 +315,9 @@ static void spec(td_buf *b, const td_fn *f, const td_spec *s, unsigned how) {
     if (s->plan) compiled(b, f, s, &any);
     key(b, "guards", &any);
     td__buf_add(b, "[");
-    td__key_each(&s->key, guard, &guards);
-    td__deps_each(&s->deps, guard, &guards);
-    if (s->guard_text && *s->guard_text) guard(&guards, s->guard_text);
+    td__key_each(&s->key, add_string, &guards);
+    td__deps_each(&s->deps, add_string, &guards);
+    if (s->guard_text && *s->guard_text) add_string(&guards, s->guard_text);
     td__buf_add(b, "]");
     if (how & TD_EXPLAIN_TIMES) times(b, s, &any);
     if (how & TD_EXPLAIN_TIMES) flag(b, "found", s->kept.found, &any);

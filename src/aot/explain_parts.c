@@ -1,6 +1,6 @@
 /* explain_parts.c -- pieces of explanations that text, JSON and logs share: what is
  * done to an input, what a result is, types and counts. */
-#include "aot/aot.h"
+#include "aot/explain.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -40,99 +40,91 @@ td_op_counts td__count_ops(const td_graph *g) {
 
 /* ---- inputs ------------------------------------------------------------- */
 
-/* Adds to a list of words. */
-static void word(td_buf *b, size_t start, const char *text) {
-    if (b->n > start) td__buf_add(b, ", ");
-    td__buf_add(b, text);
-}
-
-static void elements(td_buf *b, size_t start, const td_update *u) {
-    bool back = u->out >= 0 || u->now >= 0;
-    if (u->in_graph) word(b, start, "written by the graph itself");
-    else if (back) word(b, start, "written back by copy_");
-    else if (u->history) word(b, start, "gets a history");
-    if (u->in_graph || back)
-        td__buf_add(b, u->history ? " with history" : " without history");
-}
-
-static void geometry(td_buf *b, size_t start, const td_joint *j, const td_update *u) {
-    if (!u->meta) return;
-    if (u->moved == TD_HOME_SAME) word(b, start, "as_strided_ to ");
-    else if (u->moved == TD_HOME_INPUT || u->home >= 0) {
-        int k = u->moved == TD_HOME_INPUT ? u->home : j->updates[u->home].input;
-        word(b, start, "set_ to the bytes ");
-        td__buf_printf(b, "input %d %s, as ", k,
-                       u->moved == TD_HOME_INPUT ? "came in" : "ends in");
-    } else word(b, start, "set_ to new bytes, as ");
-    td__explain_type(b, j->g, &u->end);
-}
-
-static void update_words(td_buf *b, const td_joint *j, const td_update *u) {
-    size_t start = b->n;
-    elements(b, start, u);
-    geometry(b, start, j, u);
-    if (b->n == start)
-        word(b, start,
-             j->written[u->input] ? "written through another input"
-                                  : "elements left alone");
-    if (u->detached) word(b, start, "its history ends (detach_)");
-    if (u->wants) word(b, start, "requires grad from now on");
-    if (u->versions) {
-        word(b, start, "version ");
-        td__buf_printf(b, "+%lld", (long long)u->versions);
-    }
+/* What happens to an input though no step of the epilogue names it. */
+static void passive_words(td_lines *l, const td_joint *j, int i) {
+    int first = j->related[i].same;
+    if (first != i && j->touched[first]) {
+        td__after_join(l, "the same tensor as input ");
+        td__buf_printf(l->b, "%d", first);
+    } else if (j->written[i]) td__after_join(l, "written through another input");
 }
 
 void td__explain_input(td_buf *b, const td_joint *j, int i) {
-    for (int k = 0; k < j->n_updates; k++)
-        if (j->updates[k].input == i) {
-            update_words(b, j, &j->updates[k]);
-            return;
-        }
-    if (j->written[i]) td__buf_add(b, "written through another input");
+    td_lines  l = {b, false};
+    long long versions = (long long)td__after_versions(j, i);
+    if (td__after_code_writes(j, i))
+        td__after_join(&l, "written by the code itself without history");
+    td__after_effect_lines(j, j->epilogue->inputs.v[i], td__after_join, &l);
+    if (!l.any) passive_words(&l, j, i);
+    if (!versions) return;
+    if (l.any) td__buf_printf(b, ", version +%lld", versions);
+    else td__buf_printf(b, "only its version counter moves, by %lld", versions);
 }
 
 /* ---- results ------------------------------------------------------------ */
 
-static void value_words(td_buf *b, const td_joint *j, const td_result *r) {
-    const td_garg *a = r->out >= 0 ? &j->g->outputs.v[r->out] : NULL;
-    bool           value = a && a->kind == TD_G_VALUE;
-    if (!a || a->kind == TD_G_NONE) td__buf_add(b, "absent");
-    else if (value && a->u.v->look && a->u.v->look->kind == TD_K_TENSOR)
-        td__buf_add(b, "computed");
-    else td__buf_add(b, "a number");
+static void made_words(td_buf *b, const td_joint *j, const td_gval *v) {
+    td__buf_add(b, "computed");
+    if (j->fwd[td__after_made_of(j, v)].tangent >= 0) td__buf_add(b, ", with history");
+    if (td__after_is_inference(j, v->node)) td__buf_add(b, ", an inference tensor");
 }
 
-static void source_words(td_buf *b, const td_result *r) {
-    static const char *const of[] = {"input", "result", "base", "input", "room"};
-    td__buf_printf(b, "%s %d", of[r->source], r->from);
-    if (r->source == TD_OF_CAME) td__buf_add(b, " came in");
+static void view_words(td_buf *b, const td_joint *j, const td_gval *v) {
+    const td_gval *of = td__after_origin(j, v);
+    bool           detached = td__after_is_detached(j, v);
+    td__buf_add(b, detached ? "in the storage of " : "view of ");
+    td__after_name_print(b, j, of);
+    td__buf_add(b, ": ");
+    td__after_views_print(b, j, v, of);
+    if (!detached && td__after_is_no_grad(j, v->node))
+        td__buf_add(b, ", made under no_grad");
 }
 
-static void view_words(td_buf *b, const td_result *r) {
-    td__buf_add(b, "view of ");
-    source_words(b, r);
-    for (int i = 0; i < r->n_views; i++) {
-        td__buf_add(b, i ? ", " : ": ");
-        td__view_op_print(b, &r->views[i]);
-    }
+static void tensor_words(td_buf *b, const td_joint *j, const td_gval *v) {
+    if (td__after_made_of(j, v) >= 0) made_words(b, j, v);
+    else view_words(b, j, v);
+    td__after_effect_lines(j, v, td__after_join, &(td_lines){b, true});
 }
 
 void td__explain_result(td_buf *b, const td_joint *j, int i) {
-    const td_result *r = &j->results[i];
-    switch (r->how) {
-    case TD_RESULT_VALUE: value_words(b, j, r); break;
-    case TD_RESULT_INPUT: td__buf_printf(b, "input %d itself", r->from); break;
-    case TD_RESULT_AGAIN: td__buf_printf(b, "result %d itself", r->from); break;
-    case TD_RESULT_VIEW: view_words(b, r); break;
-    case TD_RESULT_LIE:
-        td__buf_add(b, "in the bytes of ");
-        source_words(b, r);
-        break;
+    const td_garg *a = &j->epilogue->outputs.v[i];
+    if (a->kind == TD_G_NONE) td__buf_add(b, "absent");
+    else if (a->kind != TD_G_VALUE) td__buf_add(b, "a number");
+    else if (!td__after_is_new(j, i)) {
+        td__after_name_print(b, j, a->u.v);
+        td__buf_add(b, " itself");
+    } else tensor_words(b, j, a->u.v);
+}
+
+void td__explain_base(td_buf *b, const td_joint *j, int i) {
+    tensor_words(b, j, td__after_base(j, i));
+}
+
+/* ---- gradients ---------------------------------------------------------- */
+
+void td__explain_tangent(td_buf *b, const td_joint *j, int i) {
+    const td_gnode *n = td__after_user(j, j->tangents[i].index);
+    if (!n) {
+        td__buf_printf(b, "forward output %d", j->tangents[i].index);
+        return;
     }
-    if (r->history) td__buf_add(b, ", with history");
-    if (r->wants) td__buf_add(b, ", a leaf that requires grad");
-    if (r->inference) td__buf_add(b, ", an inference tensor");
-    if (r->how == TD_RESULT_VIEW && r->creation == TD_MADE_NO_GRAD)
-        td__buf_add(b, ", made in no_grad");
+    bool           made = n->op == TD_OP__made;
+    const td_gval *v = made ? n->out[0] : n->in[0].u.v;
+    bool           view = td__after_name(j, v).as == TD_NAMED_VIEW;
+    const td_gval *of = view ? td__after_origin(j, v) : v;
+    if (!made) td__buf_add(b, "written ");
+    td__after_name_print(b, j, of);
+    if (view) td__buf_add(b, " through ");
+    if (view) td__after_views_print(b, j, v, of);
+}
+
+void td__explain_target(td_buf *b, const td_joint *j, int i) {
+    const td_target *t = &j->targets[i];
+    const td_gval   *leaf = td__after_leaf(j, i), *in = leaf;
+    if (t->input >= 0) in = j->epilogue->inputs.v[t->input];
+    if (t->base) td__buf_add(b, "the base of ");
+    if (in) td__after_name_print(b, j, in);
+    else td__buf_add(b, "a leaf that the call makes and does not return");
+    if (in && !in->node && in->name) td__buf_printf(b, " %%%.64s", in->name);
+    if (leaf) td__buf_add(b, ", once it is a leaf");
 }

@@ -11,6 +11,7 @@ typedef struct exporting {
     td_fn         *f;
     td_spec       *s;
     td_joint      *j;
+    td_ends        ends;
     td_body       *body; /* the function's own */
     void          *env;
     td_export_opts o;
@@ -25,16 +26,18 @@ static bool refuse(const exporting *x, int input, const char *what) {
 
 /* ---- what cannot be said in a graph ------------------------------------- */
 
-static bool check_update(const exporting *x, const td_update *u) {
-    if (u->moved == TD_HOME_INPUT)
-        return refuse(x, u->input,
+static bool check_end(const exporting *x, int input) {
+    const td_end *e = &x->ends.in[input];
+    if (e->shares)
+        return refuse(x, input,
                       "is moved into the bytes of another input (set_); return it "
                       "instead");
-    if (u->wants || u->detached)
-        return refuse(x, u->input,
+    if (e->flagged)
+        return refuse(x, input,
                       "begins or ceases to require grad inside; do that outside");
-    if (x->s->program->in_desc.v[u->input].kind == TD_D_CONST)
-        return refuse(x, u->input,
+    bool written = e->meta || x->j->written[input];
+    if (written && x->s->program->in_desc.v[input].kind == TD_D_CONST)
+        return refuse(x, input,
                       "is written, and is neither a member nor an argument; make it a "
                       "buffer");
     return true;
@@ -55,6 +58,21 @@ static bool check_closed(const exporting *x) {
     return true;
 }
 
+/* Gradients are of inputs, for those that take none there is no output. */
+static bool check_target(const exporting *x, int i) {
+    const td_joint  *j = x->j;
+    const td_target *t = &j->targets[i];
+    if (j->g->outputs.v[j->n_fwd + i].kind != TD_G_VALUE) return true;
+    if (t->leaf)
+        return td__fail(x->f->cx, TD_E_UNSUPPORTED,
+                        "export: %s: a tensor begins to require grad inside, and takes "
+                        "gradients; do that outside",
+                        x->f->name);
+    return !t->base || refuse(x, t->input,
+                              "overlaps another that is written, so that its gradient "
+                              "is that of their base; pass clones");
+}
+
 static bool check(const exporting *x) {
     const td_joint *j = x->j;
     if (j->left)
@@ -63,15 +81,12 @@ static bool check(const exporting *x) {
                         "back before it returns",
                         x->f->name);
     if (!check_closed(x)) return false;
-    for (int i = 0; i < j->n_updates; i++)
-        if (!check_update(x, &j->updates[i])) return false;
+    for (int i = 0; i < j->n_primals; i++)
+        if (!check_end(x, i)) return false;
     for (int i = 0; i < j->n_targets; i++)
-        if (j->targets[i].base)
-            return refuse(x, j->targets[i].input,
-                          "overlaps another that is written, so that its gradient is "
-                          "that of their base; pass clones");
+        if (!check_target(x, i)) return false;
     for (int i = 0; i < j->n_results; i++)
-        if (j->results[i].how != TD_RESULT_VALUE)
+        if (x->ends.out[i] < 0)
             return td__fail(x->f->cx, TD_E_UNSUPPORTED,
                             "export: result %d of %s is no value of its own", i,
                             x->f->name);
@@ -94,7 +109,7 @@ static int find_loss(const exporting *x) {
                -1;
     for (int i = 0; i < j->n_tangents; i++) {
         const td_tangent *t = &j->tangents[i];
-        if (t->of != TD_TANGENT_OUTPUT || t->index != loss) continue;
+        if (t->index != x->ends.out[loss]) continue;
         if (t->broken) return td__fail(cx, t->code, "%s", t->broken), -1;
         if (td__numel(t->geom.rank, t->geom.size) == 1) return i;
         td__fail(cx, TD_E_GRAD, loss_who, loss, name,
@@ -148,14 +163,8 @@ static bool close_tangents(exporting *x) {
 
 /* A tangent is that of a graph output. */
 static void name_tangents(td_joint *j) {
-    for (int i = 0; i < j->n_tangents; i++) {
-        const td_tangent *t = &j->tangents[i];
-        int               out = t->of == TD_TANGENT_OUTPUT  ? j->results[t->index].out
-                                : t->of == TD_TANGENT_INPUT ? j->updates[t->index].out
-                                                            : -1;
-        if (t->of == TD_TANGENT_INPUT && out < 0) out = j->updates[t->index].now;
-        j->g->in_desc.v[j->n_primals + i].index = out;
-    }
+    for (int i = 0; i < j->n_tangents; i++)
+        j->g->in_desc.v[j->n_primals + i].index = j->tangents[i].index;
 }
 
 static bool differentiate(exporting *x) {
@@ -170,11 +179,10 @@ static bool differentiate(exporting *x) {
 /* ---- outputs in order --------------------------------------------------- */
 
 /* The tensor an input has become, where only its geometry is another. */
-static td_gval *turned(td_graph *g, const td_update *u) {
-    const td_geom *e = &u->end;
-    td_gval       *v = g->inputs.v[u->input];
-    td_garg        in[4] = {td__garg_value(v), td__garg_ints(e->size, e->rank),
-                            td__garg_ints(e->stride, e->rank), td__garg_int(e->offset)};
+static td_gval *turned(td_graph *g, int input, const td_geom *e) {
+    td_gval *v = g->inputs.v[input];
+    td_garg  in[4] = {td__garg_value(v), td__garg_ints(e->size, e->rank),
+                      td__garg_ints(e->stride, e->rank), td__garg_int(e->offset)};
     if (td__dim_is_sym(e->offset)) in[3].kind = TD_G_SYM;
     td_gnode *n = td__graph_op(g, TD_OP_as_strided, in, 4, 1);
     if (!n) return NULL;
@@ -191,7 +199,7 @@ static td_gval *turned(td_graph *g, const td_update *u) {
 
 typedef struct outputs {
     td_garg *old;
-    int     *at; /* by old output: where it is now */
+    int     *at; /* by old output: where it is now; -1: nowhere */
 } outputs;
 
 static bool move(td_graph *g, outputs *o, int from, td_desc d) {
@@ -200,19 +208,22 @@ static bool move(td_graph *g, outputs *o, int from, td_desc d) {
     return td__graph_output(g, o->old[from], d);
 }
 
-static bool put_update(td_graph *g, outputs *o, const td_update *u) {
-    td_desc data = {TD_D_UPDATE, u->input, NULL},
-            meta = {TD_D_META_UPDATE, u->input, NULL};
-    if (!move(g, o, u->out, data) || !move(g, o, u->now, meta)) return false;
-    if (!u->meta || u->now >= 0) return true;
-    td_gval *v = turned(g, u);
+static bool put_update(const exporting *x, outputs *o, int input) {
+    td_graph     *g = x->j->g;
+    const td_end *e = &x->ends.in[input];
+    td_desc       data = {TD_D_UPDATE, input, NULL};
+    td_desc       meta = {TD_D_META_UPDATE, input, NULL};
+    if (!move(g, o, e->out, data) || !move(g, o, e->now, meta)) return false;
+    if (!e->meta || e->now >= 0) return true;
+    td_gval *v = turned(g, input, &e->geom);
     return v && td__graph_output(g, td__garg_value(v), meta);
 }
 
 static bool put_grads(const exporting *x, outputs *o) {
     td_graph *g = x->j->g;
     for (int i = 0; i < x->j->n_targets; i++) {
-        int     input = x->j->targets[i].input;
+        int input = x->j->targets[i].input;
+        if (x->j->targets[i].base || input < 0) continue;
         td_desc d = {TD_D_GRAD, input, g->in_desc.v[input].name};
         if (!td__graph_output(g, o->old[x->j->n_fwd + i], d)) return false;
     }
@@ -222,16 +233,26 @@ static bool put_grads(const exporting *x, outputs *o) {
 static bool put_outputs(const exporting *x, outputs *o) {
     td_joint *j = x->j;
     td_graph *g = j->g;
-    for (int in = 0; in < j->n_primals; in++)
-        for (int i = 0; i < j->n_updates; i++)
-            if (j->updates[i].input == in && !put_update(g, o, &j->updates[i]))
-                return false;
+    for (int i = 0; i < j->n_primals; i++)
+        if (!put_update(x, o, i)) return false;
     for (int i = 0; i < j->n_results; i++) {
         bool    loss = x->o.what == TD_EXPORT_LOSS && i == x->o.loss;
         td_desc d = loss ? (td_desc){TD_D_LOSS, i, NULL} : TD_PLAIN_DESC;
-        if (!move(g, o, j->results[i].out, d)) return false;
+        if (!move(g, o, x->ends.out[i], d)) return false;
     }
     return put_grads(x, o);
+}
+
+/* A history that an input has for a while, or by a view alone, is that of no output. */
+static bool place_tangent(const exporting *x, int i, const int *at) {
+    td_desc *d = &x->j->g->in_desc.v[i];
+    if (at[d->index] < 0)
+        return td__fail(x->f->cx, TD_E_UNSUPPORTED,
+                        "export: %s writes several times where gradients count, and "
+                        "changes geometry in between; write to a clone",
+                        x->f->name);
+    d->index = at[d->index];
+    return true;
 }
 
 static bool order_outputs(const exporting *x) {
@@ -241,12 +262,12 @@ static bool order_outputs(const exporting *x) {
     bool      ok = (o.old && o.at) || td__fail_memory(g->cx);
     if (ok) {
         memcpy(o.old, g->outputs.v, sizeof *o.old * (n - 1));
+        for (int i = 0; i < g->outputs.n; i++) o.at[i] = -1;
         g->outputs.n = g->out_desc.n = 0;
         ok = put_outputs(x, &o);
     }
     for (int i = 0; ok && i < g->inputs.n; i++)
-        if (g->in_desc.v[i].kind == TD_D_TANGENT && g->in_desc.v[i].index >= 0)
-            g->in_desc.v[i].index = o.at[g->in_desc.v[i].index];
+        if (g->in_desc.v[i].kind == TD_D_TANGENT) ok = place_tangent(x, i, o.at);
     td__free(o.old);
     td__free(o.at);
     return ok;
@@ -351,6 +372,7 @@ static td_exported *make(td_fn *f, td_values args, int n_args,
     f->body = values_body;
     f->env = &x;
     f->staged = true;
+    f->ends = &x.ends;
     f->forward = o->what == TD_EXPORT_FORWARD;
     if (export(&x, args)) {
         e = td__exported_make(x.j->g, NULL, o->in_tree, o->out_tree);

@@ -196,6 +196,17 @@ static bool get_program(td_reader *r, td_fn *f, td_spec *s) {
     return p && (!inside || td__graph_verify(p, TD_STAGE_PROGRAM));
 }
 
+static td_joint *get_joint(td_reader *r, td_ctx *cx, const td_spec *s,
+                           const td_graph *program) {
+    td_arena  a = {0};
+    int       n = program->inputs.n;
+    td_value *in = td__arena_zalloc(&a, sizeof *in * ((size_t)n + 1));
+    if (in) td__spec_given(s, s->kept.args, in, n);
+    td_joint *j = in ? td__get_joint(r, cx, program, in) : NULL;
+    td__arena_free(&a);
+    return j;
+}
+
 /* All of an entry: s->j, s->kept.h, guards, flags. */
 static bool get_entry(td_reader *r, td_fn *f, td_spec *s) {
     td_key words = {0};
@@ -207,7 +218,7 @@ static bool get_entry(td_reader *r, td_fn *f, td_spec *s) {
     get_guards(r, s);
     if (!ok || r->bad || !get_program(r, f, s)) return false;
     const td_graph *program = td__spec_program(f, s);
-    if (!(s->j = td__get_joint(r, f->cx, program))) return false;
+    if (!(s->j = get_joint(r, f->cx, s, program))) return false;
     bool halves = td__get_bool(r);
     if (r->bad || halves != (s->j->n_tangents > 0)) return false;
     if (halves) s->kept.h = td__get_halves(r, s->j, program);

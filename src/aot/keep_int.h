@@ -9,8 +9,10 @@
 
 bool       td__put_joint(td_image *m, const td_joint *j);
 bool       td__put_halves(td_image *m, const td_halves *h);
-/* NULL: the reader is bad. Every number of what comes is within its bounds. */
-td_joint  *td__get_joint(td_reader *r, td_ctx *cx, const td_graph *program);
+/* NULL: the reader is bad. Every number of what comes is within its bounds, and inputs
+ * have the types of `in`, by input of the program; NONE says nothing. */
+td_joint  *td__get_joint(td_reader *r, td_ctx *cx, const td_graph *program,
+                         const td_value *in);
 td_halves *td__get_halves(td_reader *r, const td_joint *j, const td_graph *program);
 
 /* ---- keep_guards.c ------------------------------------------------------ */

@@ -3,10 +3,9 @@
  * it in keep_joint_read.c, and changes the number. */
 #include "aot/keep_int.h"
 
-_Static_assert(sizeof(td_joint) == 152 && sizeof(td_update) == 104 &&
-                   sizeof(td_result) == 80 && sizeof(td_relation) == 24 &&
-                   sizeof(td_room) == 16 && sizeof(td_tangent) == 80 &&
-                   sizeof(td_target) == 24 && sizeof(td_view_op) == 32 &&
+_Static_assert(sizeof(td_joint) == 128 && sizeof(td_fwd) == 56 &&
+                   sizeof(td_relation) == 24 && sizeof(td_tangent) == 80 &&
+                   sizeof(td_target) == 32 && sizeof(td_view_op) == 32 &&
                    sizeof(td_geom) == 32,
                "a field of the joint graph is not written");
 _Static_assert(sizeof(td_halves) == 128 && sizeof(td_kept) == 16 &&
@@ -61,56 +60,26 @@ static bool put_views(td_image *m, const td_view_op *v, int n) {
 
 /* ---- the joint graph ---------------------------------------------------- */
 
-static void put_update(td_image *m, const td_update *u) {
-    put_nr(m, u->input);
-    put_nr(m, u->out);
-    put_nr(m, u->now);
-    put_flag(m, u->history);
-    put_flag(m, u->detached);
-    put_flag(m, u->wants);
-    put_flag(m, u->in_graph);
-    put_flag(m, u->meta);
-    put_flag(m, u->turned);
-    put_flag(m, u->set);
-    put_nr(m, (int)u->moved);
-    put_nr(m, u->home);
-    put_big(m, u->bytes);
-    put_big(m, u->grown);
-    put_flag(m, u->late);
-    put_nr(m, u->versions);
-    put_big(m, u->version);
-    put_geom(m, &u->end);
-}
-
-static bool put_result(td_image *m, const td_result *r) {
-    put_nr(m, (int)r->how);
-    put_nr(m, (int)r->source);
-    put_nr(m, r->from);
-    put_nr(m, r->out);
-    put_big(m, r->version);
-    put_flag(m, r->fill);
-    put_flag(m, r->history);
-    put_flag(m, r->wants);
-    put_flag(m, r->inference);
-    put_flag(m, r->stale);
-    put_flag(m, r->early);
-    put_flag(m, r->behind);
-    put_flag(m, r->view);
-    put_flag(m, r->feeds);
-    put_big(m, r->creation);
-    put_geom(m, &r->geom);
-    return put_views(m, r->views, r->n_views);
-}
-
 static bool put_input(td_image *m, const td_joint *j, int i) {
     const td_relation *r = &j->related[i];
     put_flag(m, j->written[i]);
-    put_flag(m, j->stale[i]);
-    put_flag(m, j->behind[i]);
+    put_flag(m, j->touched[i]);
     put_nr(m, r->same);
     put_flag(m, r->shared);
     put_nr(m, r->base);
     return put_views(m, r->views, r->n_views);
+}
+
+static void put_fwd(td_image *m, const td_fwd *f) {
+    put_flag(m, f->made);
+    put_flag(m, f->written);
+    put_flag(m, f->turned);
+    put_nr(m, f->input);
+    put_nr(m, f->result);
+    put_nr(m, f->tangent);
+    put_nr(m, f->event);
+    put_flag(m, f->whole);
+    if (f->made) put_geom(m, &f->geom);
 }
 
 static void put_set(td_image *m, const td_joint *j, const uint64_t *set) {
@@ -118,7 +87,6 @@ static void put_set(td_image *m, const td_joint *j, const uint64_t *set) {
 }
 
 static void put_tangent(td_image *m, const td_joint *j, const td_tangent *t) {
-    put_nr(m, (int)t->of);
     put_nr(m, t->index);
     put_geom(m, &t->geom);
     for (int i = 0; i < t->geom.rank; i++) put_nr(m, t->order[i]);
@@ -132,26 +100,23 @@ static void put_target(td_image *m, const td_joint *j, const td_target *t) {
     put_nr(m, t->input);
     put_flag(m, t->base);
     put_flag(m, t->leaf);
+    put_nr(m, t->event);
     put_set(m, j, t->from);
     put_set(m, j, t->gives);
 }
 
 bool td__put_joint(td_image *m, const td_joint *j) {
-    const int counts[] = {j->n_primals, j->n_fwd,   j->n_updates,  j->n_results,
-                          j->n_bases,   j->n_rooms, j->n_tangents, j->n_targets};
-    bool      ok = td__image_graph(m, j->g);
+    const int counts[] = {j->n_primals, j->n_fwd, j->n_results, j->n_tangents,
+                          j->n_targets};
+    bool      ok = td__image_graph(m, j->g) && td__image_graph(m, j->epilogue);
     for (int i = 0; i < TD_COUNT(counts); i++) put_nr(m, counts[i]);
     put_nr(m, j->left);
     put_flag(m, j->random);
+    put_flag(m, j->releases);
     put_flag(m, j->detaches);
-    for (int i = 0; i < j->n_updates; i++) put_update(m, &j->updates[i]);
-    for (int i = 0; ok && i < j->n_results; i++) ok = put_result(m, &j->results[i]);
-    for (int i = 0; ok && i < j->n_bases; i++) ok = put_result(m, &j->bases[i]);
     for (int i = 0; ok && i < j->n_primals; i++) ok = put_input(m, j, i);
-    for (int i = 0; i < j->n_rooms; i++) {
-        put_big(m, j->rooms[i].bytes);
-        put_big(m, j->rooms[i].version);
-    }
+    for (int i = 0; i < j->n_results; i++) put_flag(m, j->feeds[i]);
+    for (int i = 0; i < j->n_fwd; i++) put_fwd(m, &j->fwd[i]);
     for (int i = 0; i < j->n_tangents; i++) put_tangent(m, j, &j->tangents[i]);
     for (int i = 0; i < j->n_targets; i++) put_target(m, j, &j->targets[i]);
     return ok && !m->b->failed;

@@ -4,8 +4,9 @@
 
 /* What is being read: sizes count in the joint graph's table. */
 typedef struct source {
-    td_reader *r;
-    td_joint  *j;
+    td_reader      *r;
+    td_joint       *j;
+    const td_value *in; /* of this call, by input of the program; NONE: not passed */
 } source;
 
 static bool flag(source *s) { return td__get_bool(s->r); }
@@ -69,70 +70,28 @@ static td_view_op *get_views(source *s, int *n) {
 
 /* ---- the joint graph ---------------------------------------------------- */
 
-static void get_update(source *s, td_update *u) {
-    const td_joint *j = s->j;
-    u->input = within(s, 0, j->n_primals);
-    u->out = within(s, -1, j->n_fwd);
-    u->now = within(s, -1, j->n_fwd);
-    u->history = flag(s);
-    u->detached = flag(s);
-    u->wants = flag(s);
-    u->in_graph = flag(s);
-    u->meta = flag(s);
-    u->turned = flag(s);
-    u->set = flag(s);
-    u->moved = (td_home_kind)within(s, 0, TD_HOME_FRESH + 1);
-    int most = u->moved == TD_HOME_FRESH ? j->n_updates : j->n_primals;
-    u->home = within(s, u->moved == TD_HOME_INPUT ? 0 : -1, most);
-    u->bytes = td__get_uint(s->r);
-    u->grown = td__get_uint(s->r);
-    u->late = flag(s);
-    u->versions = td__get_int(s->r);
-    u->version = td__get_uint(s->r);
-    get_geom(s, &u->end);
-}
-
-/* What `from` of a result counts in. */
-static int count_of(const td_joint *j, const td_result *r) {
-    if (r->how == TD_RESULT_VALUE) return INT32_MAX;
-    if (r->how == TD_RESULT_AGAIN) return j->n_results;
-    if (r->how == TD_RESULT_INPUT) return j->n_primals;
-    return r->source == TD_OF_RESULT ? j->n_results
-           : r->source == TD_OF_BASE ? j->n_bases
-           : r->source == TD_OF_ROOM ? j->n_rooms
-                                     : j->n_primals;
-}
-
-static void get_result(source *s, td_result *r) {
-    const td_joint *j = s->j;
-    r->how = (td_result_how)within(s, 0, TD_RESULT_LIE + 1);
-    r->source = (td_source)within(s, 0, TD_OF_ROOM + 1);
-    r->from = within(s, r->how == TD_RESULT_VALUE ? INT32_MIN : 0, count_of(j, r));
-    r->out = within(s, r->how == TD_RESULT_VALUE ? 0 : -1, j->n_fwd);
-    r->version = td__get_uint(s->r);
-    r->fill = flag(s);
-    r->history = flag(s);
-    r->wants = flag(s);
-    r->inference = flag(s);
-    r->stale = flag(s);
-    r->early = flag(s);
-    r->behind = flag(s);
-    r->view = flag(s);
-    r->feeds = flag(s);
-    r->creation = (uint8_t)td__get_below(s->r, 256);
-    get_geom(s, &r->geom);
-    r->views = get_views(s, &r->n_views);
-}
-
 static void get_input(source *s, int i) {
     td_relation *r = &s->j->related[i];
     s->j->written[i] = flag(s);
-    s->j->stale[i] = flag(s);
-    s->j->behind[i] = flag(s);
-    r->same = within(s, -1, s->j->n_primals);
+    s->j->touched[i] = flag(s);
+    r->same = within(s, 0, i + 1);
     r->shared = flag(s);
     r->base = within(s, -1, s->j->n_primals);
     r->views = get_views(s, &r->n_views);
+}
+
+/* The event is one of a program that runs again: how many it has, only that run
+ * knows. */
+static void get_fwd(source *s, td_fwd *f) {
+    f->made = flag(s);
+    f->written = flag(s);
+    f->turned = flag(s);
+    f->input = within(s, -1, s->j->n_primals);
+    f->result = within(s, -1, s->j->n_results);
+    f->tangent = within(s, -1, s->j->n_tangents);
+    f->event = within(s, f->tangent < 0 ? -1 : 0, INT32_MAX);
+    f->whole = flag(s);
+    if (f->made) get_geom(s, &f->geom);
 }
 
 /* Every dim once. */
@@ -154,12 +113,7 @@ static uint64_t *get_set(source *s) {
 }
 
 static void get_tangent(source *s, td_tangent *t) {
-    const td_joint *j = s->j;
-    t->of = (td_tangent_of)within(s, 0, TD_TANGENT_BASE + 1);
-    t->index = within(s, 0,
-                      t->of == TD_TANGENT_INPUT    ? j->n_updates
-                      : t->of == TD_TANGENT_OUTPUT ? j->n_results
-                                                   : j->n_bases);
+    t->index = within(s, 0, s->j->n_fwd);
     get_geom(s, &t->geom);
     get_order(s, t);
     t->code = (td_code)within(s, 0, 256);
@@ -168,48 +122,44 @@ static void get_tangent(source *s, td_tangent *t) {
     t->feeds = get_set(s);
 }
 
+/* What is no input is a leaf that the program makes. */
 static void get_target(source *s, td_target *t) {
-    t->input = within(s, 0, s->j->n_primals);
+    t->input = within(s, -1, s->j->n_primals);
     t->base = flag(s);
     t->leaf = flag(s);
+    t->event = within(s, 0, INT32_MAX);
     t->from = get_set(s);
     t->gives = get_set(s);
+    if (t->input < 0 && (!t->leaf || t->base)) s->r->bad = true;
 }
 
 /* Counts, and room for all that is counted; each thing takes a byte at least. */
 static bool get_counts(source *s) {
     td_joint *j = s->j;
-    int      *counts[] = {&j->n_primals, &j->n_fwd,   &j->n_updates,  &j->n_results,
-                          &j->n_bases,   &j->n_rooms, &j->n_tangents, &j->n_targets};
+    int      *counts[] = {&j->n_primals, &j->n_fwd, &j->n_results, &j->n_tangents,
+                          &j->n_targets};
     int64_t   left = s->r->end - s->r->p;
     int       most = left < INT32_MAX ? (int)left : INT32_MAX;
     for (int i = 0; i < TD_COUNT(counts); i++) *counts[i] = within(s, 0, most);
     j->left = within(s, 0, TD_R_COUNT + 1);
     j->random = flag(s);
+    j->releases = flag(s);
     j->detaches = flag(s);
-    j->updates = room(s, j->n_updates, sizeof *j->updates);
-    j->results = room(s, j->n_results, sizeof *j->results);
-    j->bases = room(s, j->n_bases, sizeof *j->bases);
-    j->rooms = room(s, j->n_rooms, sizeof *j->rooms);
     j->related = room(s, j->n_primals, sizeof *j->related);
+    j->written = room(s, j->n_primals, sizeof *j->written);
+    j->touched = room(s, j->n_primals, sizeof *j->touched);
+    j->feeds = room(s, j->n_results, sizeof *j->feeds);
+    j->fwd = room(s, j->n_fwd, sizeof *j->fwd);
     j->tangents = room(s, j->n_tangents, sizeof *j->tangents);
     j->targets = room(s, j->n_targets, sizeof *j->targets);
-    j->written = room(s, j->n_primals, sizeof *j->written);
-    j->stale = room(s, j->n_primals, sizeof *j->stale);
-    j->behind = room(s, j->n_primals, sizeof *j->behind);
     return !s->r->bad;
 }
 
 static void get_all(source *s) {
     td_joint *j = s->j;
-    for (int i = 0; !s->r->bad && i < j->n_updates; i++) get_update(s, &j->updates[i]);
-    for (int i = 0; !s->r->bad && i < j->n_results; i++) get_result(s, &j->results[i]);
-    for (int i = 0; !s->r->bad && i < j->n_bases; i++) get_result(s, &j->bases[i]);
     for (int i = 0; !s->r->bad && i < j->n_primals; i++) get_input(s, i);
-    for (int i = 0; !s->r->bad && i < j->n_rooms; i++) {
-        j->rooms[i].bytes = td__get_uint(s->r);
-        j->rooms[i].version = td__get_uint(s->r);
-    }
+    for (int i = 0; !s->r->bad && i < j->n_results; i++) j->feeds[i] = flag(s);
+    for (int i = 0; !s->r->bad && i < j->n_fwd; i++) get_fwd(s, &j->fwd[i]);
     for (int i = 0; !s->r->bad && i < j->n_tangents; i++)
         get_tangent(s, &j->tangents[i]);
     for (int i = 0; !s->r->bad && i < j->n_targets; i++) get_target(s, &j->targets[i]);
@@ -230,27 +180,27 @@ static const td_look *out_look(const td_graph *g, int i) {
     return a->kind == TD_G_VALUE ? a->u.v->look : NULL;
 }
 
-/* Does result i of the program have the kind that output `out` of the joint graph has?
- * A program from text has no types but those of its inputs: then nothing is known. */
-static bool result_fits(const td_joint *j, int out, const td_graph *program, int i) {
-    const td_garg *a = &program->outputs.v[i];
-    if (out < 0) return a->kind != TD_G_VALUE;
-    if (a->kind == TD_G_VALUE && !a->u.v->look) return true;
-    return same_kind(out_look(j->g, out), out_look(program, i));
-}
+static bool is_tensor(const td_look *l) { return l && l->kind == TD_K_TENSOR; }
 
-static bool is_tensor(const td_graph *g, int out) {
-    const td_look *l = out < 0 ? NULL : out_look(g, out);
-    return out < 0 || (l && l->kind == TD_K_TENSOR);
-}
-
-/* The inputs g[0..n) are those of `of`, which in text may have no type. */
+/* The inputs g[0..n) are those of `of`. */
 static bool inputs_alike(const td_graph *g, const td_graph *of, int n) {
-    for (int i = 0; i < n; i++) {
-        const td_look *said = of->inputs.v[i]->look;
-        if (said && !same_kind(g->inputs.v[i]->look, said)) return false;
-    }
+    for (int i = 0; i < n; i++)
+        if (!same_kind(g->inputs.v[i]->look, of->inputs.v[i]->look)) return false;
     return true;
+}
+
+/* Is input i of the joint graph what it is in this call? A tensor that the program
+ * closes over, and one that it is given, may have another type than it has there; in
+ * text an input may have no type. */
+static bool input_fits(const source *s, const td_graph *program, int i) {
+    const td_look   *l = s->j->g->inputs.v[i]->look, *said = program->inputs.v[i]->look;
+    const td_desc   *d = &program->in_desc.v[i];
+    const td_tensor *t = s->in[i].kind == TD_K_TENSOR ? s->in[i].u.t : NULL;
+    if (s->in[i].kind == TD_K_NONE && d->kind == TD_D_CONST && d->index >= 0 &&
+        d->index < program->consts.n)
+        t = program->consts.v[d->index];
+    if (!t) return !said || same_kind(l, said);
+    return is_tensor(l) && l->dtype == t->dtype && l->rank == t->rank;
 }
 
 static bool outputs_alike(const td_graph *g, const td_graph *of, int n) {
@@ -261,47 +211,156 @@ static bool outputs_alike(const td_graph *g, const td_graph *of, int n) {
     return true;
 }
 
-/* What becomes of inputs, and results that are views, are tensors; so are gradients,
- * where there are any. */
-static bool joint_kinds_fit(const td_joint *j, const td_graph *program) {
-    if (!inputs_alike(j->g, program, j->n_primals)) return false;
-    for (int i = 0; i < j->n_updates; i++) {
-        const td_update *u = &j->updates[i];
-        const td_look   *l = j->g->inputs.v[u->input]->look;
-        if (!l || l->kind != TD_K_TENSOR || !is_tensor(j->g, u->out) ||
-            !is_tensor(j->g, u->now))
+/* What code writes, of its inputs, are tensors. */
+static bool writes_fit(const td_graph *g) {
+    for (int i = 0; i < g->nodes.n; i++) {
+        const td_gnode *n = g->nodes.v[i];
+        if (td__opinfo(n->op)->writes && !is_tensor(n->in[0].u.v->look)) return false;
+    }
+    return true;
+}
+
+/* Tangents are those of forward outputs, one each; gradients are tensors where there
+ * are any, and go to tensors. */
+static bool joint_kinds_fit(const source *s, const td_graph *program) {
+    const td_joint *j = s->j;
+    for (int i = 0; i < j->n_primals; i++)
+        if (!input_fits(s, program, i)) return false;
+    for (int i = 0; i < j->n_fwd; i++) {
+        const td_fwd  *f = &j->fwd[i];
+        const td_look *l = out_look(j->g, i);
+        if ((f->made || f->tangent >= 0) && !is_tensor(l)) return false;
+        if (f->made && (f->geom.dtype != l->dtype || f->geom.rank != l->rank))
+            return false;
+        if (f->tangent >= 0 && j->tangents[f->tangent].index != i) return false;
+    }
+    for (int i = 0; i < j->n_tangents; i++) {
+        const td_tangent *t = &j->tangents[i];
+        const td_look    *l = j->g->inputs.v[j->n_primals + i]->look;
+        if (j->fwd[t->index].tangent != i || !same_kind(l, out_look(j->g, t->index)) ||
+            t->geom.dtype != l->dtype || t->geom.rank != l->rank)
             return false;
     }
-    for (int i = 0; i < j->n_results; i++) {
-        const td_result *r = &j->results[i];
-        if (r->how == TD_RESULT_VALUE ? !result_fits(j, r->out, program, i)
-                                      : !is_tensor(j->g, r->out))
+    for (int i = 0; i < j->n_targets; i++)
+        if (j->targets[i].input >= 0 &&
+            !is_tensor(j->g->inputs.v[j->targets[i].input]->look))
             return false;
-    }
-    for (int i = 0; i < j->n_bases; i++)
-        if (!is_tensor(j->g, j->bases[i].out)) return false;
     for (int i = j->n_fwd; i < j->g->outputs.n; i++)
-        if (j->g->outputs.v[i].kind != TD_G_NONE && !is_tensor(j->g, i)) return false;
+        if (j->g->outputs.v[i].kind != TD_G_NONE && !is_tensor(out_look(j->g, i)))
+            return false;
     return true;
 }
 
 /* Do the counts say what the graphs do? */
-static bool counts_fit(const td_joint *j, const td_graph *program) {
-    bool whole = j->n_tangents || j->n_targets;
+static bool counts_fit(const source *s, const td_graph *program) {
+    const td_joint *j = s->j;
+    bool            whole = j->n_tangents || j->n_targets;
     return j->n_primals == program->inputs.n && j->n_results == program->outputs.n &&
            j->g->inputs.n == j->n_primals + j->n_tangents &&
            j->g->outputs.n == j->n_fwd + (whole ? j->n_targets : 0) &&
-           td__graph_verify(j->g, TD_STAGE_JOINT) && joint_kinds_fit(j, program);
+           td__graph_verify(j->g, TD_STAGE_JOINT) && writes_fit(j->g) &&
+           joint_kinds_fit(s, program);
 }
 
-td_joint *td__get_joint(td_reader *r, td_ctx *cx, const td_graph *program) {
+/* ---- the epilogue ------------------------------------------------------- */
+
+/* The tensor of the forward code that an argument is; NULL: something else. */
+static const td_fwd *fwd_of(const td_joint *j, const td_garg *a) {
+    bool input = a->kind == TD_G_VALUE && !a->u.v->node && is_tensor(a->u.v->look);
+    return input && a->u.v->nr >= j->n_primals ? &j->fwd[a->u.v->nr - j->n_primals]
+                                               : NULL;
+}
+
+/* A result of an op is a tensor; an input is what its look says. */
+static bool is_tensor_arg(const td_garg *a) {
+    return a->kind == TD_G_VALUE && (a->u.v->node || is_tensor(a->u.v->look));
+}
+
+static bool is_within(const td_garg *a, int64_t least, int64_t below) {
+    return a->kind == TD_G_INT && a->u.i >= least && a->u.i < below;
+}
+
+/* Does the step have what it takes for granted? Other ops are eager's, which check
+ * their arguments; the epilogue has such that compute nothing. */
+static bool step_fits(const td_joint *j, const td_gnode *n) {
+    const td_garg *in = n->in;
+    if (n->n_in < 1 || !is_tensor_arg(&in[0])) return false;
+    const td_fwd *self = fwd_of(j, &in[0]);
+    const td_fwd *value = n->n_in > 1 ? fwd_of(j, &in[1]) : NULL;
+    switch (n->op) {
+    case TD_OP__made: return self && self->made;
+    case TD_OP__bump: return is_within(&in[1], 1, INT32_MAX);
+    case TD_OP__assign: return value && is_within(&in[2], 1, INT32_MAX);
+    case TD_OP__give:
+        return (value || in[1].kind == TD_G_NONE) &&
+               is_within(&in[2], 0, TD_MADE_CUSTOM + 1);
+    case TD_OP__bind:
+        return in[1].kind == TD_G_VALUE && !in[1].u.v->node &&
+               in[1].u.v->nr == j->n_primals + j->n_fwd &&
+               is_within(&in[2], 0, j->n_targets) && j->targets[in[2].u.i].leaf;
+    case TD_OP_copy_:
+    case TD_OP__put_: return true;
+    default: break;
+    }
+    return td__ops[n->op].flags & (TD_OPF_VIEW | TD_OPF_META);
+}
+
+/* Its inputs are the program's, then the forward outputs. Of an argument that is not
+ * passed, and of numbers, it says nothing. */
+static bool epilogue_inputs_fit(const td_joint *j) {
+    const td_graph *g = j->epilogue;
+    for (int i = 0; i < j->n_primals; i++) {
+        const td_look *l = g->inputs.v[i]->look;
+        if (l && !same_kind(l, j->g->inputs.v[i]->look)) return false;
+    }
+    for (int i = 0; i < j->n_fwd; i++) {
+        const td_look *l = g->inputs.v[j->n_primals + i]->look;
+        const td_garg *of = &j->g->outputs.v[i];
+        if (of->kind == TD_G_VALUE ? !same_kind(l, of->u.v->look)
+                                   : of->kind != TD_G_SYM || !l || l->kind != TD_K_INT)
+            return false;
+    }
+    return true;
+}
+
+/* Of a program from text, an input may have no type: then nothing is known. */
+static bool result_fits(const td_garg *a, const td_garg *program) {
+    bool is = is_tensor_arg(a);
+    if (a->kind == TD_G_STR || a->kind == TD_G_GRAPH) return false;
+    if (program->kind != TD_G_VALUE) return !is;
+    const td_gval *v = program->u.v;
+    return v->look ? is == is_tensor(v->look) : is || !v->node;
+}
+
+static bool epilogue_fits(const td_joint *j, const td_graph *program) {
+    const td_graph *g = j->epilogue;
+    int more = g->inputs.n - j->n_primals - j->n_fwd; /* the compiled node's */
+    if (more < 0 || more > (j->n_tangents > 0) || g->outputs.n != j->n_results ||
+        !td__graph_verify(g, TD_STAGE_PROGRAM) || !epilogue_inputs_fit(j))
+        return false;
+    for (int i = 0; i < g->nodes.n; i++)
+        if (g->nodes.v[i]->kind == TD_N_OP && !step_fits(j, g->nodes.v[i]))
+            return false;
+    for (int i = 0; i < g->outputs.n; i++)
+        if (!result_fits(&g->outputs.v[i], &program->outputs.v[i])) return false;
+    return true;
+}
+
+static bool get_joint(source *s, const td_graph *program) {
+    td_joint *j = s->j;
+    if (!(j->g = td__image_read(s->r, j->cx, program))) return false;
+    if (!(j->epilogue = td__image_read(s->r, j->cx, program))) return false;
+    if (get_counts(s)) get_all(s);
+    return !s->r->bad && counts_fit(s, program) && epilogue_fits(j, program);
+}
+
+td_joint *td__get_joint(td_reader *r, td_ctx *cx, const td_graph *program,
+                        const td_value *in) {
     td_joint *j = td__zalloc(sizeof *j);
-    source    s = {r, j};
+    source    s = {r, j, in};
     if (j) {
         j->cx = cx;
-        j->g = td__image_read(r, cx, program);
-        if (j->g && get_counts(&s)) get_all(&s);
-        if (!r->bad && counts_fit(j, program)) return j;
+        if (get_joint(&s, program)) return j;
     }
     td__joint_drop(j);
     r->bad = true;
@@ -387,7 +446,8 @@ static bool halves_fit(const td_halves *h, const td_joint *j) {
            h->bwd->inputs.n == h->n_kept + j->n_tangents &&
            h->bwd->outputs.n == j->n_targets &&
            td__graph_verify(h->fwd, TD_STAGE_HALF) &&
-           td__graph_verify(h->bwd, TD_STAGE_HALF) && kept_fit(h, j);
+           td__graph_verify(h->bwd, TD_STAGE_HALF) && writes_fit(h->fwd) &&
+           writes_fit(h->bwd) && kept_fit(h, j);
 }
 
 static bool get_halves(td_reader *r, td_halves *h, const td_joint *j,

@@ -4,6 +4,7 @@
  * the program itself is run once more and the engine asked for its gradients, with
  * history; that is a body, and is compiled like any other. */
 #include "aot/aot.h"
+#include "joint/log.h"
 
 #include <string.h>
 
@@ -26,15 +27,8 @@ static bool has_cuts(const td_graph *g) {
 /* Is an input with history written through another one without? Its elements come from
  * there then, and its history does not. */
 static bool writes_past(const td_joint *j) {
-    for (int i = 0; i < j->n_updates; i++) {
-        const td_update *u = &j->updates[i];
-        const td_look   *l = j->g->inputs.v[u->input]->look;
-        if (u->history || !l || !j->related[u->input].shared) continue;
-        for (int k = 0; k < j->n_primals; k++) {
-            const td_look *o = j->g->inputs.v[k]->look;
-            if (k != u->input && o && o->grad && o->storage == l->storage) return true;
-        }
-    }
+    for (int i = 0; i < j->n_primals; i++)
+        if (j->touched[i] && j->related[i].shared) return true;
     return false;
 }
 
@@ -55,11 +49,7 @@ bool td__again_reruns(const td_graph *program, const td_joint *j) {
 }
 
 /* Does the program write it, or what it looks like, or in its bytes? */
-static bool touches(const td_joint *j, int i) {
-    bool any = j->written[i];
-    for (int k = 0; k < j->n_updates && !any; k++) any = j->updates[k].input == i;
-    return any;
-}
+static bool touches(const td_joint *j, int i) { return j->written[i] || j->touched[i]; }
 
 /* ---- the body ----------------------------------------------------------- */
 
@@ -69,6 +59,7 @@ typedef struct run {
     td_value        *in, *out; /* of the program */
     td_tensor      **roots, **with, **grads;
     td_edge         *to;
+    td_log           log;
 } run;
 
 static bool make_room(run *r, void **heap) {
@@ -122,11 +113,24 @@ static td_tensor *take_arg(const run *r, int i, bool copy) {
     return lost && !is_target(j, i) ? view_apart(t) : t;
 }
 
+/* One view op made again, in the modes that hold; NULL after td__fail. */
+static td_tensor *call_view(td_ctx *cx, const td_view_op *v, td_tensor *from) {
+    td_value   in[TD_MAX_ARGS];
+    td_tensor *few[8], **out = few, *t = NULL;
+    if (v->nr >= TD_COUNT(few) && !(out = td__alloc(sizeof *out * (size_t)(v->nr + 1))))
+        return td__fail_memory(cx), NULL;
+    memcpy(in, v->in, sizeof *in * (size_t)v->n_in);
+    in[td__opinfo(v->op)->view_of] = td_value_tensor(from);
+    if (td__call(cx, v->op, in, v->n_in, out, v->nr + 1)) t = out[v->nr];
+    if (out != few) td__free(out);
+    return t;
+}
+
 static td_tensor *make_view(td_ctx *cx, const td_relation *o, td_tensor *t) {
     for (int i = 0; i < o->n_views && t; i++) {
         td_grad_mode was = td_enable_grad_begin(cx);
         td_set_grad_enabled(cx, o->views[i].grad);
-        t = td__plan_view(cx, &o->views[i], t);
+        t = call_view(cx, &o->views[i], t);
         td_enable_grad_end(cx, was);
     }
     return t;
@@ -159,8 +163,7 @@ static bool goes_to_base(const td_joint *j, int i) {
 
 static bool is_view(const td_joint *j, int i) {
     const td_relation *o = &j->related[i];
-    return o->base >= 0 &&
-           (goes_to_base(j, i) || (touches(j, i) && touches(j, o->base)));
+    return o->base >= 0 && (goes_to_base(j, i) || touches(j, o->base));
 }
 
 /* Arguments as they are, but for those the program writes or turns: these are copied,
@@ -176,27 +179,35 @@ static bool take_args(run *r) {
         }
     for (int i = 0; i < j->n_primals; i++)
         if (j->related[i].same < i) r->in[i] = r->in[j->related[i].same];
-    for (int i = 0; i < j->n_targets; i++)
+    for (int i = 0; i < j->n_targets; i++) {
+        if (j->targets[i].leaf) continue; /* once it is one */
         if (!td__edge_of(r->in[target_at(j, i)].u.t, &r->to[i])) return false;
+    }
     return true;
 }
 
 static td_tensor *root_of(const run *r, const td_tangent *t) {
+    const td_fwd   *f = &r->of->j->fwd[t->index];
+    const td_event *e = f->event < r->log.all.n ? &r->log.all.v[f->event] : NULL;
+    return !e ? NULL : f->whole ? e->whole_root : e->root;
+}
+
+/* Leaves that the program made. */
+static void find_leaves(run *r) {
     const td_joint *j = r->of->j;
-    if (t->of == TD_TANGENT_INPUT) return r->in[j->updates[t->index].input].u.t;
-    if (t->of == TD_TANGENT_OUTPUT) return r->out[t->index].u.t;
-    for (int i = 0; i < j->n_results; i++)
-        if (j->results[i].source == TD_OF_BASE && j->results[i].from == t->index &&
-            (j->results[i].how == TD_RESULT_VIEW ||
-             j->results[i].how == TD_RESULT_LIE) &&
-            r->out[i].u.t->base && td__needs_grad(r->out[i].u.t->base))
-            return r->out[i].u.t->base;
-    return NULL;
+    for (int i = 0; i < j->n_targets; i++) {
+        const td_target *t = &j->targets[i];
+        td_node         *n = t->leaf && t->event < r->log.all.n
+                                 ? td__known_accumulator(r->log.all.v[t->event].t)
+                                 : NULL;
+        if (n) r->to[i] = (td_edge){.node = td__node_ref(n)};
+    }
 }
 
 static bool differentiate(run *r) {
     const td_joint *j = r->of->j;
     int             n = 0;
+    find_leaves(r);
     for (int i = 0; i < j->n_tangents; i++) {
         bool       gone = td__set_has(r->of->missing, i);
         td_tensor *root =
@@ -206,7 +217,8 @@ static bool differentiate(run *r) {
         r->with[n++] = td_arg(r->c, j->n_primals + i);
     }
     td_grad_opts o = {TD_GRAD_OPTS, .create_graph = true, .grads = {r->with, n}};
-    return td__grad_edges((td_tensors){r->roots, n}, r->to, j->n_targets, r->grads, &o);
+    return n == 0 ||
+           td__grad_edges((td_tensors){r->roots, n}, r->to, j->n_targets, r->grads, &o);
 }
 
 static bool give_back(run *r) {
@@ -224,11 +236,15 @@ bool td__regrad(td_call *c) {
     void            *heap;
     if (!make_room(&r, &heap)) return false;
     td_grad_mode was = td_enable_grad_begin(cx);
-    bool         ok = take_args(&r) && td__graph_replay(of->program, r.in, r.out);
+    bool         ok = take_args(&r);
+    if (ok) td__log_begin(&r.log, cx, NULL);
+    ok = ok && td__graph_replay(of->program, r.in, r.out);
+    td__log_end(&r.log);
     td_enable_grad_end(cx, was);
     ok = ok && differentiate(&r) && give_back(&r);
     for (int i = 0; i < of->j->n_targets; i++)
         if (r.to[i].node) td__node_drop(r.to[i].node);
+    td__log_free(&r.log);
     td__free(heap);
     return ok;
 }
@@ -267,13 +283,6 @@ static bool is_leaf_view(const td_joint *j, int i) {
     return !o->grad;
 }
 
-static bool fail_leaf(const td_joint *j, const char *name, int input) {
-    return td__fail(j->cx, TD_E_UNSUPPORTED,
-                    "%s: gradients of gradients of a body in which input %d comes to "
-                    "require grad; let it require grad before",
-                    name, input);
-}
-
 /* Is there a node that says so? It takes leaves, and copies are none. */
 static bool lets_go(const td_graph *program) {
     for (int i = 0; i < program->nodes.n; i++)
@@ -281,20 +290,13 @@ static bool lets_go(const td_graph *program) {
     return false;
 }
 
-/* A leaf that the program makes of an argument is one behind what it did to it. */
+/* Copies are no leaves, which such a node takes. */
 static bool check_leaves(const td_joint *j, const td_graph *program, const char *name) {
-    for (int i = 0; i < j->n_updates; i++) {
-        int input = j->updates[i].input;
-        if (j->updates[i].wants) return fail_leaf(j, name, input);
-        if (j->updates[i].detached && lets_go(program))
-            return td__fail(j->cx, TD_E_UNSUPPORTED,
-                            "%s: gradients of gradients of a body that has input %d no "
-                            "longer require grad; detach it there",
-                            name, input);
-    }
-    for (int i = 0; i < j->n_targets; i++)
-        if (j->targets[i].leaf) return fail_leaf(j, name, j->targets[i].input);
-    return true;
+    if (!j->releases || !lets_go(program)) return true;
+    return td__fail(j->cx, TD_E_UNSUPPORTED,
+                    "%s: gradients of gradients of a body that has an input no longer "
+                    "require grad; detach it there",
+                    name);
 }
 
 bool td__regrad_check(const td_joint *j, const td_graph *program, const char *name) {

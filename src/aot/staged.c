@@ -93,12 +93,48 @@ int td_stage_outputs(const td_staged *s) {
     return s->j ? s->j->g->outputs.n : 0;
 }
 
+/* The result that forward output k is; -1: none. */
+static int result_of(const td_joint *j, int k) {
+    const td_graph *e = j->epilogue;
+    for (int i = 0; i < e->outputs.n; i++) {
+        const td_gval *v = e->outputs.v[i].kind == TD_G_VALUE ? e->outputs.v[i].u.v : 0;
+        const td_gnode *n = v ? v->node : NULL;
+        if (n && n->op == TD_OP__made && n->in[0].u.v->nr == j->n_primals + k) return i;
+    }
+    return -1;
+}
+
+/* Does the epilogue change the geometry of an input before it writes output k there? */
+static bool is_turned(const td_joint *j, int input, int k) {
+    const td_graph *e = j->epilogue;
+    bool            turned = false;
+    for (int i = 0; i < e->nodes.n; i++) {
+        const td_gnode *n = e->nodes.v[i];
+        if (n->kind != TD_N_OP || n->in[0].u.v != e->inputs.v[input]) continue;
+        bool writes = n->n_in > 1 && n->in[1].kind == TD_G_VALUE;
+        if (writes && n->in[1].u.v == e->inputs.v[j->n_primals + k]) return turned;
+        turned |= td__ops[n->op].flags & TD_OPF_META &&
+                  !(td__ops[n->op].flags & TD_OPF_INTERNAL) &&
+                  n->op != TD_OP_requires_grad_ && n->op != TD_OP_detach_;
+    }
+    return false;
+}
+
+/* What forward output k is for. */
+static td_slot forward_slot(const td_joint *j, int k) {
+    td_slot s = td__slot_out(j->g, k);
+    if (s.kind == TD_SLOT_PLAIN) s.index = result_of(j, k);
+    else if (s.kind == TD_SLOT_UPDATE && is_turned(j, s.index, k))
+        s.kind = TD_SLOT_META_UPDATE;
+    return s;
+}
+
 static void name_tangent(const td_joint *j, const td_tangent *t, td_slot *s) {
-    s->index = t->index;
-    if (t->of == TD_TANGENT_BASE) s->kind = TD_SLOT_BASE_TANGENT;
-    if (t->of != TD_TANGENT_INPUT) return;
-    s->kind = TD_SLOT_UPDATE_TANGENT;
-    s->index = j->updates[t->index].input;
+    td_slot of = forward_slot(j, t->index);
+    s->index = of.index;
+    if (of.kind == TD_SLOT_BASE) s->kind = TD_SLOT_BASE_TANGENT;
+    if (of.kind == TD_SLOT_UPDATE || of.kind == TD_SLOT_META_UPDATE)
+        s->kind = TD_SLOT_UPDATE_TANGENT;
 }
 
 td_slot td_stage_input(const td_staged *s, int i) {
@@ -118,15 +154,12 @@ td_slot td_stage_output(const td_staged *s, int i) {
     if (!TD_ENTER(s, STAGED)) return (td_slot){.index = -1};
     const td_joint *j = s->j;
     if (!j) return (td_slot){.index = -1};
+    if (i >= 0 && i < j->n_fwd) return forward_slot(j, i);
     td_slot slot = td__slot_out(j->g, i);
     if (slot.kind == TD_SLOT_GRAD) {
         slot.index = j->targets[i - j->n_fwd].input;
-        slot.name = j->g->in_desc.v[slot.index].name;
+        slot.name = slot.index < 0 ? NULL : j->g->in_desc.v[slot.index].name;
     }
-    for (int r = 0; slot.kind == TD_SLOT_PLAIN && r < j->n_results; r++)
-        if (j->results[r].out == i) slot.index = r;
-    for (int u = 0; u < j->n_updates; u++)
-        if (j->updates[u].now == i) slot.kind = TD_SLOT_META_UPDATE;
     return slot;
 }
 

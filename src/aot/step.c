@@ -57,9 +57,9 @@ td_fn *td_aot_step(td_ctx *cx, td_body *body, void *env, const td_aot_opts *opts
 
 bool td__step_check(const td_fn *f, const td_joint *j) {
     if (!f->step || j->n_tangents == 0) return true;
-    const td_tangent *t = &j->tangents[0];
-    int         input = t->of == TD_TANGENT_INPUT ? j->updates[t->index].input : -1;
-    const char *name = input >= 0 ? j->g->inputs.v[input]->name : NULL;
+    const td_desc *d = &j->g->out_desc.v[j->tangents[0].index];
+    int            input = d->kind == TD_D_UPDATE ? d->index : -1;
+    const char    *name = input >= 0 ? j->g->inputs.v[input]->name : NULL;
     return td__fail(f->cx, TD_E_UNSUPPORTED,
                     "%s: %s%s is left with a history: write it under td_no_grad_begin, "
                     "or detach what is written",

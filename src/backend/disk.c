@@ -19,7 +19,7 @@ typedef struct tail {
     uint64_t hi, lo;        /* code of all before it, and of the fields above */
 } tail;
 
-static const char magic[8] = "TDcode2";
+static const char magic[8] = "TDcode3";
 
 static td_hash128 sign(const td_disk *d, const char *bytes, size_t n) {
     return td__mac128(d->secret, bytes, n - 2 * sizeof(uint64_t));

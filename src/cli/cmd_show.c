@@ -17,7 +17,8 @@ static const cli_option options[] = {
      CLI_FLAG, &types, 0, 0, NULL},
     {"places", NULL, "Show source lines and scopes.", CLI_FLAG, &places, 0, 0, NULL},
     {"after", "STAGE",
-     "Show what a stage makes of it: capture, functional, joint, forward or backward.",
+     "Show what a stage makes of it: capture, functional, joint, forward, backward or "
+     "plan.",
      CLI_WORD, &after, 0, 0, NULL},
     {"decompose", "OPS",
      "Replace ops by simpler ones: all, or names with commas between.", CLI_WORD,
@@ -90,7 +91,7 @@ static bool show_stage(td_buf *b, const td_graph *g, int nth) {
 
 static bool is_compiled(const char *stage) {
     return !strcmp(stage, "joint") || !strcmp(stage, "forward") ||
-           !strcmp(stage, "backward");
+           !strcmp(stage, "backward") || !strcmp(stage, "plan");
 }
 
 static bool is_stage(const char *word) {
@@ -100,6 +101,7 @@ static bool is_stage(const char *word) {
 /* The graph of a stage; NULL after td__fail. */
 static td_graph *stage_of(const td_plan *p) {
     if (!strcmp(after, "joint")) return p->j->g;
+    if (!strcmp(after, "plan")) return p->j->epilogue;
     if (!strcmp(after, "forward")) return p->h ? p->h->fwd : p->j->g;
     if (p->h) return p->h->bwd;
     td__fail(p->cx, TD_E_ARG,
@@ -158,7 +160,7 @@ static int run(int argc, char **argv) {
     if (after && !is_stage(after))
         return cli_misuse("show",
                           "--after=%s: the stages are: capture, functional, joint, "
-                          "forward, backward",
+                          "forward, backward, plan",
                           after);
     if (after && dynamic && is_compiled(after))
         return cli_misuse("show", "--dynamic goes with --after=capture and functional");
@@ -189,14 +191,19 @@ const cli_command cli_show = {
         "same functions and cases. docs/text-format.md describes the form.\n"
         "\n"
         "With --after the stages of compiling run for inputs of the types given,\n"
-        "leaves that require grad where the type says `grad`. `tandem explain` tells\n"
-        "what else was decided.\n"
+        "leaves that require grad where the type says `grad`. --after=plan prints "
+        "what\n"
+        "a call does once the forward code has run: new tensors, views, writes, "
+        "changes\n"
+        "of geometry and of requires_grad; %f0, %f1, ... are the forward outputs.\n"
+        "`tandem explain` tells what else was decided.\n"
         "\n"
         "The status is 2 when FILE is not right; the line on stderr begins with\n"
         "file, line and column.\n",
     .examples = "tandem show --types f.td\n"
                 "tandem show --after=functional f.td\n"
                 "tandem show --after=backward f.td\n"
+                "tandem show --after=plan f.td\n"
                 "tandem show --after=functional --decompose=all f.td\n"
                 "tandem show --dot --function=f f.td | dot -Tsvg >f.svg\n"
                 "tandem show --json f.td | jq '.[0].nodes | length'\n",

@@ -231,6 +231,18 @@ static bool place_result(td_fcall *f, td_tensor **out, int nr, bool differentiab
     return !td_is_nil(t) && td__set_history(t, f->node, nr);
 }
 
+static bool tell_given(td_fcall *f, td_tensor *const *out, int n_out) {
+    const td_listener *l = &td__eager(f->cx)->listener;
+    for (int i = 0; i < n_out && l->given; i++) {
+        bool dirty = find(f->dirty.v, f->dirty.n, out[i]) >= 0;
+        bool history = f->node && td__last_node(dirty && out[i]->base
+                                                    ? out[i]->base
+                                                    : out[i]) != NULL;
+        if (!l->given(l->env, out[i], history, dirty)) return false;
+    }
+    return true;
+}
+
 static bool place_results(td_fcall *f, td_tensor **out, int n_out) {
     int count = 0;
     for (int i = 0; i < f->dirty.n; i++) {
@@ -253,7 +265,7 @@ static bool place_results(td_fcall *f, td_tensor **out, int n_out) {
     }
     for (int i = 0; i < n_out && count > 1; i++)
         if (out[i]->base) out[i]->creation = TD_MADE_MULTI_OUTPUT;
-    return true;
+    return tell_given(f, out, n_out);
 }
 
 /* Results are saved once they have their history. */

@@ -71,6 +71,7 @@ typedef struct td_eager {
     td_arena        walks;     /* records of backward walks, nested ones on top */
     td_walk_room    idle;      /* of the last walk, for the next */
     const td_opdef *resize;
+    td_listener     listener; /* functions NULL: none */
 } td_eager;
 
 static inline td_eager *td__eager(const td_ctx *cx) { return cx->eager; }

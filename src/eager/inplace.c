@@ -128,7 +128,8 @@ bool td__regenerate(td_tensor *t) {
     cx->grad_enabled = grad;
     cx->inference = inference;
     td__scope_pop(cx, NULL, 0);
-    return ok;
+    const td_listener *l = &td__eager(cx)->listener;
+    return ok && (!l->touched || l->touched(l->env, t));
 }
 
 /* ---- layouts ------------------------------------------------------------ */

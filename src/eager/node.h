@@ -138,6 +138,7 @@ void         td__clear_history(td_tensor *t);
 bool         td__edge_of(td_tensor *t, td_edge *e);
 /* Has it a grad function, up to date or not? */
 bool         td__has_node(const td_tensor *t);
+td_node     *td__last_node(const td_tensor *t); /* the same function; NULL: none */
 /* The accumulation node of a leaf, with a reference; NULL after td__fail. */
 td_node     *td__accumulator(td_tensor *leaf);
 /* The same if there is one, also when the leaf no longer wants gradients; not held. */
@@ -151,6 +152,18 @@ bool         td__is_apart(const td_tensor *t);
 bool         td__fn_of(td_tensor *t, td_node **fn);
 /* May the gradient of t, of node fn, be asked for? False after td__fail. (hooks.c) */
 bool         td__grad_arrives(const td_tensor *t, const td_node *fn, const char *who);
+
+/* Changes of history that are no op calls, told to one listener. */
+typedef struct td_listener {
+    /* t, a view, takes its history from its base anew. */
+    bool (*touched)(void *env, td_tensor *t);
+    /* A custom function gave t, its result, a creation mark and, where recorded, a
+     * history; in_place: t is an input it wrote. */
+    bool (*given)(void *env, td_tensor *t, bool recorded, bool in_place);
+    void *env;
+} td_listener;
+/* Who listens from now on; returns who did. */
+td_listener td__tape_listen(td_ctx *cx, td_listener to);
 
 /* ---- saved.c ------------------------------------------------------------ */
 
@@ -168,6 +181,17 @@ td_tensor *td__alias_at(td_tensor *t, td_edge e);
 
 /* After a write: t's history is now n, result nr; writes into a view rebase. */
 bool td__rebase(td_tensor *t, td_node *n, int nr, int self_edge);
+
+/* ---- steps.c ------------------------------------------------------------ */
+
+/* What a compiled call does that is no op of a program; false after td__fail. */
+
+bool td__step_made(td_tensor *t);
+bool td__step_touch(td_tensor *t);
+bool td__step_assign(td_tensor *t, td_tensor *value, uint64_t writes);
+bool td__step_bump(td_tensor *t, uint64_t writes);
+bool td__step_give(td_tensor *t, td_tensor *value, td_creation creation, bool in_place);
+bool td__step_bind(td_tensor *leaf, td_tensor *value, int edge);
 
 /* ---- backward.c --------------------------------------------------------- */
 

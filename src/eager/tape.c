@@ -368,10 +368,41 @@ static bool run_write(td_mode *m, td_opcall *c, plan *p) {
 /* Flags are changed here and no further down: nothing is written. */
 static bool change_flags(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
-    c->out[0] = c->info->op == TD_OP_detach_
-                    ? td__detach_in_place(t)
-                    : td__set_requires_grad(t, td__in_bool(c, 1));
+    c->out[0] = t;
+    switch (c->info->op) {
+    case TD_OP_detach_: c->out[0] = td__detach_in_place(t); break;
+    case TD_OP_requires_grad_:
+        c->out[0] = td__set_requires_grad(t, td__in_bool(c, 1));
+        break;
+    case TD_OP__made: return td__step_made(t);
+    case TD_OP__touch: return td__step_touch(t);
+    case TD_OP__assign:
+        return td__step_assign(t, td__in(c, 1), (uint64_t)td__in_int(c, 2));
+    case TD_OP__bump:
+        if (td__in_int(c, 1) < 0) return td__op_fail(c, TD_E_ARG, "writes is negative");
+        return td__step_bump(t, (uint64_t)td__in_int(c, 1));
+    case TD_OP__give:
+        return td__step_give(t, td__in(c, 1), (td_creation)td__in_int(c, 2),
+                             td__in_bool(c, 3));
+    case TD_OP__bind: return td__step_bind(t, td__in(c, 1), (int)td__in_int(c, 2));
+    default: break;
+    }
     return !td_is_nil(c->out[0]);
+}
+
+/* Rows that the tape does itself. */
+static bool is_flags(const td_opcall *c) {
+    switch (c->info->op) {
+    case TD_OP_requires_grad_:
+    case TD_OP_detach_:
+    case TD_OP__made:
+    case TD_OP__assign:
+    case TD_OP__bump:
+    case TD_OP__touch:
+    case TD_OP__give:
+    case TD_OP__bind: return true;
+    default: return false;
+    }
 }
 
 static bool set_untracked(td_mode *m, td_opcall *c) {
@@ -382,8 +413,7 @@ static bool set_untracked(td_mode *m, td_opcall *c) {
 
 static bool call_write(td_mode *m, td_opcall *c) {
     plan p = {0};
-    if (c->info->op == TD_OP_requires_grad_ || c->info->op == TD_OP_detach_)
-        return change_flags(c);
+    if (is_flags(c)) return change_flags(c);
     bool track = td__recording(c->cx) && any_needs(c);
     if (track) plan_terms(c, &p);
     track = p.needs != 0;

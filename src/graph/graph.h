@@ -300,6 +300,8 @@ enum {
 bool td__graph_print(td_buf *b, const td_graph *g, unsigned how);
 bool td__graph_json(td_buf *b, const td_graph *g);
 bool td__graph_dot(td_buf *b, const td_graph *g);
+/* "select(0, 1)": the op with all arguments but its first one. */
+void td__gnode_call_print(td_buf *b, const td_graph *g, const td_gnode *n);
 /* "f32[4,3]{1,4}": the type alone, dims as g names them. */
 void td__look_print(td_buf *b, const td_graph *g, const td_look *look);
 /* Pieces of JSON: numbers read back exactly; inf and nan are strings. */

@@ -248,6 +248,21 @@ void td__text_node(td_buf *b, const td_labels *l, const td_gnode *n, unsigned ho
     }
 }
 
+void td__gnode_call_print(td_buf *b, const td_graph *g, const td_gnode *n) {
+    td_labels l;
+    if (!td__labels_make(&l, g, false)) {
+        b->failed = true;
+        return;
+    }
+    td__buf_printf(b, "%s(", td__ops[n->op].name);
+    for (int i = 1; i < n->n_in; i++) {
+        if (i > 1) td__buf_add(b, ", ");
+        td__text_arg(b, &l, &n->in[i], 0);
+    }
+    td__buf_add(b, ")");
+    td__labels_free(&l);
+}
+
 /* Deep regions stop moving in, or a million of them would print a square. */
 static void begin_line(td_buf *b, int indent) {
     td__buf_printf(b, "%*s", indent > 32 ? 32 : indent, "");

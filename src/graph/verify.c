@@ -199,8 +199,8 @@ static bool check_joint_output(checker *c, int i, bool *grads) {
     bool           grad = d->kind == TD_D_GRAD;
     if (*grads && !grad) return wrong(c, "output %d stands behind a gradient", i);
     *grads |= grad;
-    if (grad && d->index >= c->g->inputs.n)
-        return wrong(c, "output %d: gradient of an input that is not there", i);
+    if (grad && d->index >= c->g->outputs.n)
+        return wrong(c, "output %d: a gradient with a number it cannot have", i);
     return grad || !c->reads_tangent || wrong(c, "output %d depends on a tangent", i);
 }
 

@@ -24,40 +24,6 @@ static bool add_tangent(td_joint_run *r, int i) {
     return td__func_make(&r->f, outer, inner);
 }
 
-static bool has_moved(td_tensor *t, td_edge was, bool *moved) {
-    td_edge now = {0};
-    if (td__joint_is_stale(t)) return *moved = true;
-    if (!td__edge_of(t, &now)) return false;
-    *moved |= !td__same_edge(now, was);
-    if (now.node) td__node_drop(now.node);
-    return true;
-}
-
-/* Once a base, or any input that is a view of it, has another history, gradients of all
- * those inputs arrive at the base. */
-static bool base_moved(td_joint_run *r, int i, bool *moved) {
-    *moved = false;
-    if (!r->base_edge[i].node) return true;
-    const td_tensor *base = r->outer[i]->base;
-    for (int k = 0; k < r->to->n_primals; k++) {
-        td_tensor *t = r->outer[k];
-        if (!t || t->base != base || !r->base_edge[k].node) continue;
-        if (!has_moved(t, r->edge[k], moved) ||
-            !has_moved(t->base, r->base_edge[k], moved))
-            return false;
-    }
-    return true;
-}
-
-/* A leaf that came to require grad in the program, and was used there. It may no longer
- * require it. */
-static bool find_late_edge(td_joint_run *r, int i) {
-    td_node *n = r->outer[i] ? td__known_accumulator(r->outer[i]) : NULL;
-    if (!n || r->edge[i].node) return false;
-    r->edge[i] = (td_edge){.node = td__node_ref(n)};
-    return true;
-}
-
 static void add_target(td_joint *j, td_edge *to, td_edge e, td_target t) {
     for (int k = 0; k < j->n_targets; k++)
         if (td__same_edge(to[k], e)) return;
@@ -65,20 +31,55 @@ static void add_target(td_joint *j, td_edge *to, td_edge e, td_target t) {
     j->targets[j->n_targets++] = t;
 }
 
-/* What used an input while it was a leaf of its own leads to it, whatever becomes of
- * its base. */
+/* Target k is the leaf of event i from there on. */
+static void bind_at(td_joint_run *r, int k, int i) {
+    td_target *t = &r->to->targets[k];
+    if (t->leaf) r->log.all.v[t->event].bind = -1;
+    t->leaf = true;
+    t->event = i;
+    r->log.all.v[i].bind = k;
+}
+
+/* Leaves that come to require grad inside take gradients from then on; those that get
+ * another geometry before anything reads them have it when they take the first. */
+static bool find_bound(td_joint_run *r, td_edge *to) {
+    td_joint *j = r->to;
+    for (int i = 0; i < r->log.all.n; i++) {
+        const td_event *e = &r->log.all.v[i];
+        bool            turns = e->kind == TD_EV_META && !e->used;
+        bool            begins =
+            e->kind == TD_EV_FLAG && e->op == TD_OP_requires_grad_ && e->in[1].u.i;
+        td_node *n = e->kept && (turns || begins) ? td__known_accumulator(e->t) : NULL;
+        int      k = 0;
+        if (!n) continue;
+        while (k < j->n_targets && to[k].node != n) k++;
+        if (k < j->n_targets && begins && !j->targets[k].leaf)
+            continue; /* was before */
+        if (k == j->n_targets)
+            add_target(j, to, (td_edge){.node = td__node_ref(n)},
+                       (td_target){.input = -1});
+        bind_at(r, k, i);
+    }
+    return true;
+}
+
+/* A leaf that came as one, and was read. */
+static void find_first_read(td_joint_run *r, int i) {
+    const td_tensor *t = r->real[i];
+    bool             leaf = t && t->flags & TD_TF_NEEDS_GRAD && !td__has_node(t);
+    td_node         *n = leaf ? td__known_accumulator(r->outer[i]) : NULL;
+    if (n && !r->edge[i].node) r->edge[i] = (td_edge){.node = td__node_ref(n)};
+}
+
 static bool find_targets(td_joint_run *r, td_edge *to) {
     td_joint *j = r->to;
     for (int i = 0; i < j->n_primals; i++) {
-        bool moved, late = find_late_edge(r, i);
-        if (!r->edge[i].node) continue;
-        if (!base_moved(r, i, &moved)) return false;
-        if (late || !moved)
-            add_target(j, to, r->edge[i], (td_target){.input = i, .leaf = late});
-        if (moved)
+        find_first_read(r, i);
+        if (r->edge[i].node) add_target(j, to, r->edge[i], (td_target){.input = i});
+        if (r->base_edge[i].node)
             add_target(j, to, r->base_edge[i], (td_target){.input = i, .base = true});
     }
-    return true;
+    return find_bound(r, to);
 }
 
 /* A backward inside the program is forward's; what comes from node `first` on is
@@ -96,7 +97,7 @@ static void tag_backward(td_graph *g, int first) {
 }
 
 /* It stands for the write that made the value, and has its place in the source. */
-static bool add_write(td_joint_run *r, int input, td_gval *v) {
+bool td__joint_add_write(td_joint_run *r, int input, td_gval *v) {
     td_graph *g = r->to->g;
     td_garg   in[2] = {td__garg_value(g->inputs.v[input]), td__garg_value(v)};
     td_gnode *n = td__graph_op(g, TD_OP_copy_, in, 2, 1);
@@ -113,7 +114,7 @@ static bool write_late(td_joint_run *r, const int *writes) {
         if (!r->outer[i] || td__func_writes(&r->f, r->nr[i]) == writes[i]) continue;
         td_tensor *t = td__func_given_value(&r->f, r->nr[i]);
         td_gval   *v = t ? td__record_value(&r->rec, &t, "an update") : NULL;
-        if (!v || !add_write(r, i, v)) return false;
+        if (!v || !td__joint_add_write(r, i, v)) return false;
     }
     return true;
 }
@@ -138,15 +139,6 @@ static bool check_looks(td_joint_run *r, const td_geom *was) {
                             "or strides of input %d; let it work on a view of its own",
                             r->program->name, i);
     }
-    return true;
-}
-
-/* Elements the graph itself writes into inputs, after everything has read them. */
-bool td__joint_write_updates(td_joint_run *r) {
-    for (int i = 0; i < r->to->n_updates; i++)
-        if (r->to->updates[i].in_graph &&
-            !add_write(r, r->to->updates[i].input, r->write[i]))
-            return false;
     return true;
 }
 
@@ -206,60 +198,10 @@ static bool find_broken(td_joint_run *r, const td_edge *to, td_tensor **grads) {
     return go_back(r, to, grads);
 }
 
-/* Does a gradient reach the leaf, or would eager fail on the way? */
-static bool takes_gradient(td_joint_run *r, td_tensor *leaf, bool *takes) {
-    td_joint  *j = r->to;
-    int        n = j->n_targets;
-    td_edge    e = {.node = td__known_accumulator(leaf)};
-    td_tensor *g = NULL;
-    if (!e.node) return *takes = false, true;
-    td__node_ref(e.node);
-    j->n_targets = 1;
-    bool ok = go_back(r, &e, &g);
-    j->n_targets = n;
-    td__node_drop(e.node);
-    *takes = g || !ok;
-    if (!ok && is_eagers(td_error(r->cx))) td_clear(r->cx);
-    return td_ok(r->cx);
-}
-
-/* A leaf that the program makes and returns takes gradients from results that were
- * computed from it; the compiled function has no way to send them there. */
-static bool check_leaves(td_joint_run *r) {
-    td_joint *j = r->to;
-    for (int i = 0; i < j->n_results; i++) {
-        bool       takes;
-        td_tensor *leaf = r->out[i].kind == TD_K_TENSOR ? r->out[i].u.t : NULL;
-        if (!leaf || j->results[i].how == TD_RESULT_INPUT) continue;
-        if (!takes_gradient(r, leaf, &takes)) return false;
-        if (takes)
-            return td__fail(r->cx, TD_E_UNSUPPORTED,
-                            "@%.60s: result %d is a leaf made inside that other "
-                            "results depend on; pass it as an argument",
-                            r->program->name, i);
-    }
-    return true;
-}
-
-/* Where gradients of a leaf arrive, it has the sizes it was first used with, inside the
- * call or before it: nobody knows those when they change in the call. */
-static bool check_sizes(td_joint_run *r) {
-    td_joint *j = r->to;
-    int       words = td__set_words(j->n_tangents);
-    for (int i = 0; i < j->n_targets; i++) {
-        int  in = j->targets[i].input;
-        bool leaf = j->targets[i].leaf || td__joint_is_leaf(r->real[in]);
-        if (!leaf || j->targets[i].base || !td__set_any(j->targets[i].from, words))
-            continue;
-        if (!td__joint_same_sizes(r, in)) return td__joint_fail_sizes(r, in);
-    }
-    return true;
-}
-
 bool td__joint_differentiate(td_joint_run *r) {
     td_joint   *j = r->to;
     td_arena   *a = &j->arena;
-    size_t      n = (size_t)j->n_primals + 1;
+    size_t      n = (size_t)j->n_primals + 1 + (size_t)r->log.all.n;
     int         first = j->g->nodes.n;
     td_edge    *to = td__arena_zalloc(a, sizeof *to * 2 * n);
     td_tensor **grads = td__arena_zalloc(a, sizeof *grads * 2 * n);
@@ -271,15 +213,14 @@ bool td__joint_differentiate(td_joint_run *r) {
     for (int i = 0; i < j->n_tangents; i++)
         if (!add_tangent(r, i)) return false;
     if (!find_targets(r, to) || !note_looks(r, looks)) return false;
-    if (!td__joint_reach(r, to, false) || !check_sizes(r)) return false;
+    if (!td__joint_reach(r, to, false)) return false;
     bool ok = go_back(r, to, grads);
     if (ok) ok = td__joint_reach(r, to, true);
     else {
         for (int i = 0; i < j->n_targets; i++) j->targets[i].gives = j->targets[i].from;
         ok = is_eagers(td_error(r->cx)) && find_broken(r, to, grads);
     }
-    ok = ok && check_leaves(r) && check_looks(r, looks) && put_grads(r, grads) &&
-         write_late(r, writes);
+    ok = ok && check_looks(r, looks) && put_grads(r, grads) && write_late(r, writes);
     tag_backward(j->g, first);
     return ok;
 }

@@ -4,12 +4,12 @@
  * the ordinary engine for the gradients: what eager autograd does, written down.
  *
  * Inputs, in order: the program's inputs (its consts too), then the tangents
- * (<tangent k>). Outputs, in order: n_fwd forward outputs (updates of written inputs,
- * then results, then intermediate bases), then one gradient (<grad k>) for each
- * target, NONE where it is known to be none. Nodes the engine made have origin
- * TD_FROM_BACKWARD and the place of the op they are the derivative of. A program
- * without anything to differentiate has neither tangents nor targets: then this is its
- * inference graph.
+ * (<tangent k>). Outputs, in order: n_fwd forward outputs (values that become tensors
+ * of the caller's or are written into some, in program order), then one gradient
+ * (<grad k>) for each target, NONE where it is known to be none. Nodes the engine made
+ * have origin TD_FROM_BACKWARD and the place of the op they are the derivative of. A
+ * program without anything to differentiate has neither tangents nor targets: then this
+ * is its inference graph.
  *
  * The rest says what the caller of the compiled halves does outside: which inputs
  * it writes, which results it makes views of what. */
@@ -52,76 +52,10 @@ typedef struct td_target {
     int       input;
     bool      base;
     bool      leaf;  /* that it is, at least for a while, in the program only */
+    int       event; /* leaf: the event that makes it one */
     uint64_t *from;  /* a set: tangents that lead to it */
     uint64_t *gives; /* ...those that give it a gradient, by way of no mute edge */
 } td_target;
-
-/* The bytes an input lies in at the end. */
-typedef enum td_home_kind {
-    TD_HOME_SAME,  /* those it came in */
-    TD_HOME_INPUT, /* those input `home` came in (set_) */
-    TD_HOME_FRESH  /* new ones; `home` >= 0: those of the update with that number */
-} td_home_kind;
-
-/* What becomes of a written input. */
-typedef struct td_update {
-    int          input;
-    int          out;      /* forward output: elements where they came; -1: none */
-    int          now;      /* forward output: elements as it ends; -1: none */
-    bool         history;  /* the write is differentiated: a tangent comes in for it */
-    bool         detached; /* its history ends: detach_ */
-    bool         wants;    /* a leaf that requires grad from now on */
-    bool         in_graph; /* the graph itself writes it: copy_ at its end */
-    bool         meta;     /* sizes, strides or offset become those of `end` */
-    bool         turned;   /* ...where gradients count, and nothing else is new */
-    bool         set;      /* ...by set_ */
-    td_home_kind moved;
-    int          home;
-    size_t       bytes;    /* of the storage it ends in, at least */
-    size_t       grown;    /* of the storage it came in, when that grew; else 0 */
-    bool         late;     /* its history is put after its geometry */
-    int64_t      versions; /* how far the counter of the storage it came in moves */
-    uint64_t     version;  /* of a fresh storage */
-    td_geom      end;
-} td_update;
-
-typedef enum td_result_how {
-    TD_RESULT_VALUE, /* forward output `out` as it is; numbers and absent ones too */
-    TD_RESULT_INPUT, /* input `from` itself */
-    TD_RESULT_AGAIN, /* result `from` itself */
-    TD_RESULT_VIEW,  /* view ops on the source */
-    TD_RESULT_LIE    /* in the source's storage, without its history */
-} td_result_how;
-
-typedef enum td_source {
-    TD_OF_INPUT,
-    TD_OF_RESULT,
-    TD_OF_BASE,
-    TD_OF_CAME, /* the bytes input `from` came in and has left */
-    TD_OF_ROOM  /* bytes made for it and other results: room `from` */
-} td_source;
-
-/* What a result of the program is. */
-typedef struct td_result {
-    td_result_how how;
-    td_source     source; /* VIEW, LIE */
-    int           from;
-    int           out;     /* forward output; -1: none */
-    uint64_t      version; /* of its storage, when that is made by the call */
-    bool          fill;    /* LIE: its elements are put there */
-    bool          history; /* made by the compiled function: a tangent comes in */
-    bool          wants;   /* a leaf that requires grad */
-    bool          inference;
-    bool          stale;    /* a view: written behind its back since it was made */
-    bool          early;    /* a view: older than the end of its input's history */
-    bool          behind;   /* a view: made before the last write, of no history yet */
-    bool          view;     /* VALUE: a view of a tensor that nobody else sees */
-    bool          feeds;    /* VIEW: what has a tangent was computed from it inside */
-    uint8_t       creation; /* td_creation of a view */
-    int           n_views;
-    td_view_op   *views;
-    td_geom       geom;
-} td_result;
 
 /* What an input was before the call, where it is not a tensor of its own. */
 typedef struct td_relation {
@@ -132,15 +66,8 @@ typedef struct td_relation {
     td_view_op *views; /* that make it of that one */
 } td_relation;
 
-/* Bytes that results share without being views of one another. */
-typedef struct td_room {
-    size_t   bytes;
-    uint64_t version;
-} td_room;
-
 typedef struct td_tangent {
-    td_tangent_of of;
-    int           index;  /* in updates, results or bases */
+    int         index;  /* the forward output it is that of */
     td_geom       geom;   /* sizes, and the strides the graph was made for */
     uint8_t      *order;  /* dims by those strides, outermost first */
     td_code       code;   /* eager's backward from there fails with this, */
@@ -149,6 +76,33 @@ typedef struct td_tangent {
     uint64_t     *feeds;  /* a set: tangents of what was computed from it inside */
 } td_tangent;
 
+/* A forward output, where the plan is a program. */
+typedef struct td_fwd {
+    bool    made;    /* it is a tensor of the caller's, and not only copied */
+    bool    written; /* the epilogue writes into it: nothing else may read it */
+    bool    turned;  /* the epilogue changes its geometry */
+    int     tangent; /* its history is this result of the compiled node; -1: none */
+    int     input, result; /* what it becomes or is written into, the first; -1 */
+    int     event;         /* the event of the log that gave it its history */
+    bool    whole;         /* ...a write through a view; the history is its base's */
+    td_geom geom;          /* made: eager's */
+} td_fwd;
+
+/* What the program leaves of an input, for who runs the graph without the epilogue. */
+typedef struct td_end {
+    int     out;     /* forward output: elements where they came; -1: none is new */
+    int     now;     /* ...elements as it ends, if that is elsewhere; -1: none */
+    bool    meta;    /* sizes, strides, offset or bytes are others: those of `geom` */
+    bool    shares;  /* ...bytes that another input came in (set_) */
+    bool    flagged; /* it begins or ceases to require grad */
+    td_geom geom;
+} td_end;
+
+typedef struct td_ends {
+    td_end *in;  /* by input; of those that are one tensor only the first is told of */
+    int    *out; /* by result: forward output; -1: it is no value of its own */
+} td_ends;
+
 /* Strides without gaps for these sizes, in the tangent's order of dims. */
 void td__tangent_strides(const td_tangent *t, const int64_t *size, int64_t *stride);
 
@@ -156,26 +110,29 @@ typedef struct td_joint {
     td_ctx      *cx;
     td_arena     arena;
     td_graph    *g;
+    /* What the call does behind the forward code. Its inputs are the program's, then
+     * the forward outputs, then, where it binds leaves, a tensor of the compiled node. */
+    td_graph    *epilogue;
+    td_fwd      *fwd;      /* by forward output, with an epilogue */
+    bool        *feeds;    /* by result that is a view: what has a tangent was computed
+                              from it inside */
     int          n_primals, n_fwd;
-    int          n_updates, n_results, n_bases, n_rooms, n_tangents, n_targets;
-    td_update   *updates;
-    td_result   *results;
-    td_result   *bases; /* no results, but results are views of them; all have `out` */
-    td_room     *rooms;
+    int          n_results, n_tangents, n_targets;
     td_relation *related;  /* by input */
     td_tangent  *tangents; /* inputs n_primals.. of g, in order */
     td_target   *targets;  /* outputs n_fwd.. of g, in order */
     bool        *written;  /* by input: its elements change, also by another tensor */
-    bool        *stale;    /* by input: a view, written behind its back at the end, */
-    bool        *behind;   /* ...also where it takes no gradients so far */
+    bool        *touched;  /* by input: ...or its geometry or flags, or its storage's */
     int          left;     /* grad mode it leaves: td_graph.left of the program */
     bool         random;
+    bool         releases; /* an input no longer requires grad */
     bool         detaches; /* an op cuts a history, perhaps inside a composite */
 } td_joint;
 
 typedef struct td_joint_opts {
-    bool keep_mutations; /* writes without history stay in the graph */
-    bool train;          /* false: an inference graph, whatever requires grad */
+    bool     keep_mutations; /* writes without history stay in the graph */
+    bool     train;          /* false: an inference graph, whatever requires grad */
+    td_ends *ends; /* filled in, what it says lies in td_joint.arena; NULL: no need */
 } td_joint_opts;
 
 /* For a call of the program on inputs like these (by input, NONE takes a const), in the

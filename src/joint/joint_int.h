@@ -4,16 +4,9 @@
 
 #include "eager/node.h"
 #include "joint/joint.h"
+#include "joint/log.h"
 
 #include <string.h>
-
-/* What is known of a tensor, or of a storage, at the end of the program. -1: none. */
-typedef struct td_joint_spot {
-    int        input, result; /* the first it is; of a tensor */
-    int        at_end, came; /* the first input that uses it at the end, at the start */
-    int        sharers;      /* different tensors among the results that use it */
-    td_tensor *all;          /* a list of all its elements; NULL: nobody has asked */
-} td_joint_spot;
 
 typedef struct td_joint_run {
     td_joint       *to;
@@ -23,18 +16,18 @@ typedef struct td_joint_run {
     td_value       *in, *out; /* of the replay: outer tensors and numbers */
     td_tensor     **real, **outer;
     td_edge        *edge, *base_edge; /* by input: where it stood before */
-    uint64_t       *version;          /* by input: of its storage before */
     td_geom        *geom;             /* by input: as it came */
     int            *nr;               /* by input: which of the mode's arguments */
-    td_gval       **write;            /* by update: what the graph writes */
-    td_tensor     **bases;            /* intermediate ones, outer */
-    td_storage    **rooms;            /* outer */
+    td_gval       **write;            /* by input: what the graph writes; or NULL */
     td_tensor     **roots;            /* by tangent: what it is the tangent of */
     td_tensor     **tangent;          /* outer */
-    td_ptrmap       spots;            /* by tensor and storage */
     td_faker        fakes;
     td_record       rec;
     td_func         f;
+    td_log          log;
+    td_tensor     **values;          /* by forward output: inner; NULL: a number, */
+    int64_t        *numbers;         /* ...a symbol that only run time knows */
+    bool            grad, inference; /* modes of the call */
 } td_joint_run;
 
 /* ---- trace.c ------------------------------------------------------------ */
@@ -62,45 +55,39 @@ static inline bool td__joint_is_leaf(const td_tensor *real) {
     return !td__has_node(real) && !td__is_behind(real);
 }
 
-/* ---- spots.c ------------------------------------------------------------ */
-
-bool                 td__joint_find_spots(td_joint_run *r);
-const td_joint_spot *td__joint_spot(const td_joint_run *r, const void *of);
-/* A tensor of one dim that shows all bytes of a storage as t's dtype, one for each
- * storage; NULL after td__fail. */
-td_tensor           *td__joint_list(td_joint_run *r, const td_tensor *t);
-
 /* ---- relate.c ---------------------------------------------------------- */
 
 /* Before the program runs; shared: by input. */
 bool td__joint_relate(td_joint_run *r, const int *shared);
-/* leaves.c: false after td__fail, where leaves come and go among inputs that share
- * bytes. */
-bool td__joint_leaves(td_joint_run *r, const int *sharers);
 
 /* ---- grads.c ------------------------------------------------------------ */
 
 /* Tangents in, gradients out. */
 bool td__joint_differentiate(td_joint_run *r);
-/* Elements the graph itself writes into inputs, after everything has read them. */
-bool td__joint_write_updates(td_joint_run *r);
+/* Elements of an input become v at the end of the graph. */
+bool td__joint_add_write(td_joint_run *r, int input, td_gval *v);
 
-/* ---- updates.c, results.c ----------------------------------------------- */
+/* ---- inside.c ----------------------------------------------------------- */
 
-bool td__joint_updates(td_joint_run *r);
-bool td__joint_same_sizes(const td_joint_run *r, int i); /* as it came in */
-bool td__joint_fail_sizes(const td_joint_run *r, int i); /* of a leaf */
-bool td__joint_results(td_joint_run *r);
-bool td__joint_tangents(td_joint_run *r); /* names what gets one */
+/* Which writes stay in the graph; before forward outputs are named. */
+bool td__joint_choose_inside(td_joint_run *r);
+/* Puts them there, after everything has read what they write. */
+bool td__joint_write_inside(td_joint_run *r);
 
-/* ---- views.c ------------------------------------------------------------ */
+/* ---- tangents.c --------------------------------------------------------- */
 
-/* t is a view; the ops that make it of `from`, a tensor it was made of or shares a
- * base with. False after td__fail. */
-bool td__joint_views(td_joint_run *r, td_result *to, td_tensor *t, td_tensor *from);
-int  td__joint_steps(const td_view_step *s, const td_view_step *until); /* -1 */
-bool td__joint_in_base(td_joint_run *r, td_tensor *t);
-bool td__joint_leads(const td_result *to, td_tensor *t, td_edge end);
+/* A tangent comes in for forward output `index`, which has the history of t. */
+bool td__joint_want(td_joint_run *r, int index, td_tensor *t);
+
+/* ---- merge.c, slice.c, values.c, epilogue.c: in this order --------------- */
+
+bool td__log_merge(td_joint_run *r); /* one write where several will not be told */
+bool td__log_slice(td_joint_run *r); /* sets td_event.kept */
+bool td__epilogue_values(td_joint_run *r); /* names forward outputs and tangents */
+bool td__epilogue_write(td_joint_run *r);  /* behind the gradients: the graph */
+
+/* ends.c: finds td_joint.ends, where asked to; behind td__epilogue_values. */
+bool td__joint_ends(td_joint_run *r);
 
 /* ---- reach.c ------------------------------------------------------------ */
 

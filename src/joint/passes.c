@@ -74,27 +74,39 @@ static bool same_place(const td_look *l, const td_geom *g) {
 
 /* Gives a result or base a copy of its value, if somebody else may see that, or it
  * does not have eager's strides. */
-static bool separate(td_joint *j, const td_result *r, bool *taken) {
-    if (r->how != TD_RESULT_VALUE || r->out < 0) return true;
-    td_garg *a = &j->g->outputs.v[r->out];
+static bool separate_output(td_joint *j, int out, const td_geom *geom, bool *taken) {
+    td_garg *a = &j->g->outputs.v[out];
+    bool     alone = j->fwd[out].written;
     if (a->kind != TD_G_VALUE) return true;
     td_gval       *root = td__joint_root(a->u.v);
     const td_look *l = a->u.v->look;
-    bool           like = !l || l->rank != r->geom.rank || same_place(l, &r->geom);
-    if (like && root->node && !taken[root->id]) return taken[root->id] = true;
-    td_gval *copy = td__joint_copy(j->g, a->u.v, like ? l->stride : r->geom.stride);
+    bool           like = !l || l->rank != geom->rank || same_place(l, geom);
+    if (like && root->node && !taken[root->id] && !alone) return taken[root->id] = true;
+    td_gval *copy = td__joint_copy(j->g, a->u.v, like ? l->stride : geom->stride);
     if (copy) a->u.v = copy;
     return copy != NULL;
 }
 
 /* A copy has a place for each element, and so no such strides. */
-static bool repeats(const td_result *r) {
+static bool repeats(const td_geom *g) {
     bool repeats = false, empty = false;
-    for (int d = 0; d < r->geom.rank; d++) {
-        repeats |= r->geom.stride[d] == 0 && r->geom.size[d] > 1;
-        empty |= r->geom.size[d] == 0;
+    for (int d = 0; d < g->rank; d++) {
+        repeats |= g->stride[d] == 0 && g->size[d] > 1;
+        empty |= g->size[d] == 0;
     }
     return repeats && !empty;
+}
+
+/* Outputs that become tensors of the caller's. Others are only read, and inputs that
+ * the epilogue writes are read through copies (shield.c). */
+static bool separate_all(td_joint *j, bool *taken) {
+    for (int last = 0; last < 2; last++) /* what cannot be copied comes first */
+        for (int i = 0; i < j->n_fwd; i++) {
+            const td_geom *g = &j->fwd[i].geom;
+            if (!j->fwd[i].made || repeats(g) == (last == 1)) continue;
+            if (!separate_output(j, i, g, taken)) return false;
+        }
+    return true;
 }
 
 bool td__joint_separate(td_joint *j) {
@@ -102,11 +114,7 @@ bool td__joint_separate(td_joint *j) {
     int       first = g->nodes.n;
     bool     *taken = td__zalloc((size_t)g->n_values + 1);
     bool      ok = taken || td__fail_memory(j->cx);
-    for (int last = 0; last < 2; last++) /* what cannot be copied comes first */
-        for (int i = 0; ok && i < j->n_results; i++)
-            if (repeats(&j->results[i]) != (last == 1))
-                ok = separate(j, &j->results[i], taken);
-    for (int i = 0; ok && i < j->n_bases; i++) ok = separate(j, &j->bases[i], taken);
+    ok = ok && separate_all(j, taken);
     td__free(taken);
     return ok && (g->nodes.n == first || move_up(g, first)) && td__graph_index(g);
 }

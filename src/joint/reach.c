@@ -114,9 +114,8 @@ static bool make_sets(td_joint *j, int words) {
 
 /* A view that is made anew outside; its history here is that of the op that made it.
  * One that a write has left behind has no place that anything passes. */
-static bool is_view(const td_result *to, const td_tensor *t) {
-    return to->how == TD_RESULT_VIEW && !to->history && t && td__has_node(t) &&
-           !td__is_behind(t);
+static bool is_view(const td_tensor *t) {
+    return t && t->base && td__has_node(t) && !td__is_behind(t);
 }
 
 /* False after td__fail, or where there is no memory. Places that eager refuses to tell
@@ -142,7 +141,7 @@ static bool find_places(reaching *w) {
     for (int i = 0; ok && i < j->n_tangents; i++) ok = find_place(w, i, w->r->roots[i]);
     for (int i = 0; ok && i < j->n_results; i++) {
         td_tensor *t = w->r->out[i].kind == TD_K_TENSOR ? w->r->out[i].u.t : NULL;
-        if (is_view(&j->results[i], t)) ok = find_place(w, j->n_tangents + i, t);
+        if (is_view(t)) ok = find_place(w, j->n_tangents + i, t);
     }
     return ok;
 }
@@ -154,7 +153,7 @@ static void note_passes(const reaching *w) {
         memcpy(j->tangents[i].feeds, w->watch[i].from, bytes);
     for (int i = 0; i < j->n_results; i++) {
         const uint64_t *from = w->watch[j->n_tangents + i].from;
-        j->results[i].feeds = from && td__set_any(from, w->words);
+        j->feeds[i] = from && td__set_any(from, w->words);
     }
 }
 

@@ -9,28 +9,22 @@ static void keep_list(td_graph *g, const int64_t *list, int n) {
     for (int i = 0; i < n; i++) own[i] = td__graph_dim(g, own[i]);
 }
 
-/* One as_strided step may share its lists with a geometry: that has been seen to. */
-static void keep_views(td_graph *g, td_view_op *views, int n, const td_geom *seen) {
+static void keep_views(td_graph *g, td_view_op *views, int n) {
     for (int i = 0; i < n; i++)
         for (int k = 0; k < views[i].n_in; k++) {
             td_value *v = &views[i].in[k];
-            bool same = seen && (v->u.ints == seen->size || v->u.ints == seen->stride);
             if (v->kind == TD_K_INT) v->u.i = td__graph_dim(g, v->u.i);
-            else if (v->kind == TD_K_INTS && !same) keep_list(g, v->u.ints, (int)v->n);
+            else if (v->kind == TD_K_INTS) keep_list(g, v->u.ints, (int)v->n);
         }
 }
 
 bool td__joint_keep_sizes(td_joint *j) {
     td_graph *g = j->g;
-    for (int i = 0; i < j->n_updates; i++) td__geom_keep(g, &j->updates[i].end);
-    for (int i = 0; i < j->n_results; i++) {
-        td__geom_keep(g, &j->results[i].geom);
-        keep_views(g, j->results[i].views, j->results[i].n_views, &j->results[i].geom);
-    }
     for (int i = 0; i < j->n_primals; i++)
-        keep_views(g, j->related[i].views, j->related[i].n_views, NULL);
-    for (int i = 0; i < j->n_bases; i++) td__geom_keep(g, &j->bases[i].geom);
+        keep_views(g, j->related[i].views, j->related[i].n_views);
     for (int i = 0; i < j->n_tangents; i++) td__geom_keep(g, &j->tangents[i].geom);
+    for (int i = 0; i < j->n_fwd; i++)
+        if (j->fwd[i].made) td__geom_keep(g, &j->fwd[i].geom);
     return td_ok(j->cx);
 }
 
@@ -55,23 +49,6 @@ static const int64_t *numbers(setting *s, const int64_t *list, int n) {
     for (int i = 0; own && i < n; i++) own[i] = number(s, list[i]);
     if (!own) s->ok = td__fail_memory(s->j->cx);
     return own;
-}
-
-/* The same of a value the code makes: what only that knows is INT64_MIN. */
-static const int64_t *known_numbers(setting *s, const int64_t *list, int n) {
-    int64_t *own = td__arena_alloc(s->a, sizeof *own * ((size_t)n + 1));
-    for (int i = 0; own && i < n; i++)
-        own[i] = td__gdim_value(s->j->g, list[i], s->bound);
-    if (!own) s->ok = td__fail_memory(s->j->cx);
-    return own;
-}
-
-static td_geom geom_now(setting *s, const td_geom *g) {
-    td_geom now = *g;
-    now.offset = number(s, g->offset);
-    now.size = numbers(s, g->size, g->rank);
-    now.stride = numbers(s, g->stride, g->rank);
-    return now;
 }
 
 static td_view_op *views_now(setting *s, const td_view_op *views, int n) {
@@ -102,23 +79,6 @@ static void *copy_array(setting *s, const void *from, int n, size_t item) {
     return to;
 }
 
-static void set_all(setting *s, td_joint *to) {
-    for (int i = 0; i < to->n_updates && s->ok; i++)
-        to->updates[i].end = geom_now(s, &to->updates[i].end);
-    for (int i = 0; i < to->n_results && s->ok; i++) {
-        td_geom *g = &to->results[i].geom;
-        if (to->results[i].how == TD_RESULT_VALUE) { /* as the code gives it */
-            g->stride = known_numbers(s, g->stride, g->rank);
-            continue;
-        }
-        to->results[i].geom = geom_now(s, &to->results[i].geom);
-        to->results[i].views =
-            views_now(s, to->results[i].views, to->results[i].n_views);
-    }
-    for (int i = 0; i < to->n_bases && s->ok; i++)
-        to->bases[i].geom = geom_now(s, &to->bases[i].geom);
-}
-
 static bool bind(setting *s, const td_value *in) {
     s->bound = td__arena_alloc(s->a, sizeof *s->bound * ((size_t)s->j->g->dims.n + 1));
     if (!s->ok || !s->bound) return td__fail_memory(s->j->cx);
@@ -137,13 +97,8 @@ static bool judge(const setting *s) {
 bool td__joint_at(const td_joint *j, const td_value *in, td_arena *a, td_joint *to) {
     setting s = {.j = j, .a = a, .ok = true};
     *to = *j;
-    to->updates = copy_array(&s, j->updates, j->n_updates, sizeof *j->updates);
-    to->results = copy_array(&s, j->results, j->n_results, sizeof *j->results);
-    to->bases = copy_array(&s, j->bases, j->n_bases, sizeof *j->bases);
     to->tangents = copy_array(&s, j->tangents, j->n_tangents, sizeof *j->tangents);
-    if (!bind(&s, in)) return false;
-    set_all(&s, to);
-    return judge(&s);
+    return bind(&s, in) && judge(&s);
 }
 
 bool td__relation_at(const td_joint *j, const td_value *in, td_arena *a,

@@ -43,6 +43,14 @@ static bool makes_leaves(const td_graph *p) {
     return false;
 }
 
+const td_gval *td__joint_written(const td_gnode *n) {
+    const td_gval *v = n->in[0].kind == TD_G_VALUE ? n->in[0].u.v : NULL;
+    while (v && v->node && td__opinfo(v->node->op)->writes &&
+           v->node->in[0].kind == TD_G_VALUE)
+        v = v->node->in[0].u.v;
+    return v && !v->node ? v : NULL;
+}
+
 /* detach_ refuses a view: inputs it is asked of stay what they are. */
 static void find_detached(const td_joint_run *r, int *keep) {
     const td_graph *p = r->program;
@@ -93,7 +101,7 @@ static bool find_inputs(td_joint_run *r, const td_value *in) {
     int *sharers =
         td__arena_zalloc(&r->to->arena, sizeof *sharers * (size_t)(p->inputs.n + 1));
     if (!sharers) return td__fail_memory(r->cx);
-    if (!count_sharers(r, sharers) || !td__joint_leaves(r, sharers)) return false;
+    if (!count_sharers(r, sharers)) return false;
     find_detached(r, sharers);
     for (int grads = 1; grads >= 0; grads--) /* before those they are copied with */
         for (int i = 0; i < p->inputs.n; i++) {
@@ -136,7 +144,6 @@ static bool give_input(td_joint_run *r, int i, td_ptrmap *aliases) {
     td_tensor *t = inner_input(r, i, aliases);
     r->nr[i] = r->f.in.n;
     r->in[i] = td_value_tensor(r->outer[i]);
-    r->version[i] = td__version(r->outer[i]);
     return t && td__geom_copy(r->cx, &r->to->arena, &r->geom[i], r->outer[i]) &&
            td__func_give(&r->f, r->outer[i], t);
 }
@@ -158,8 +165,11 @@ static bool find_edges(td_joint_run *r) {
     for (int i = 0; i < r->to->n_primals; i++) {
         td_tensor *t = r->outer[i];
         if (!t || !td__needs_grad(t)) continue;
-        bool lost = td__joint_is_stale(t) && t->creation != TD_MADE_PLAIN;
-        if (!lost && !td__edge_of(t, &r->edge[i])) return false;
+        /* Nobody asks a view that is behind before the program does; of a leaf there is
+         * one from the moment it is first read. */
+        bool later = td__joint_is_stale(t) ||
+                     (!td__has_node(t) && !td__known_accumulator(r->real[i]));
+        if (!later && !td__edge_of(t, &r->edge[i])) return false;
         td_tensor *base = t->base;
         if (base && td__needs_grad(base) && !td__edge_of(base, &r->base_edge[i]))
             return false;
@@ -204,25 +214,19 @@ static void end_recording(td_joint_run *r) {
     td__record_end(&r->rec);
 }
 
-/* Eager fails only when such a result is used; that cannot be made to happen here. */
-static bool refuse(td_joint_run *r) {
-    char why[400];
-    if (td_error(r->cx) != TD_E_GRAD) return false;
-    snprintf(why, sizeof why, "%.380s", td_message(r->cx));
-    td_clear(r->cx);
-    return td__fail(r->cx, TD_E_UNSUPPORTED,
-                    "@%.60s leaves a tensor whose history is out of date: %s",
-                    r->program->name, why);
-}
-
-/* Before anybody asks for histories, which brings them up to date. */
-static void note_behind(td_joint_run *r) {
-    for (int i = 0; i < r->to->n_primals; i++) {
-        const td_tensor *t = r->outer[i];
-        if (!t) continue;
-        r->to->stale[i] = td__joint_is_stale(t);
-        r->to->behind[i] = r->real[i]->base && t->seen != td__version(t);
-    }
+static bool plan_program(td_joint_run *r) {
+    td_joint *j = r->to;
+    for (int i = 0; i < j->n_primals; i++)
+        if (r->outer[i]) j->written[i] = td__func_writes(&r->f, r->nr[i]) > 0;
+    size_t n = (size_t)r->log.all.n + 1;
+    r->roots = td__arena_zalloc(&j->arena, sizeof *r->roots * n);
+    r->tangent = td__arena_zalloc(&j->arena, sizeof *r->tangent * n);
+    j->tangents = td__arena_zalloc(&j->arena, sizeof *j->tangents * n);
+    n += 2 * (size_t)j->n_primals;
+    j->targets = td__arena_zalloc(&j->arena, sizeof *j->targets * n);
+    if (!r->roots || !r->tangent || !j->tangents || !j->targets)
+        return td__fail_memory(r->cx);
+    return td__epilogue_values(r) && td__joint_ends(r);
 }
 
 static bool trace(td_joint_run *r, const td_ambient *outside) {
@@ -232,19 +236,21 @@ static bool trace(td_joint_run *r, const td_ambient *outside) {
     bool ok = give_inputs(r) && find_edges(r);
     td__modes_resume(cx, outside);
     cx->grad_enabled &= r->opts.train;
+    r->grad = cx->grad_enabled;
+    r->inference = cx->inference;
+    td__log_begin(&r->log, cx, &r->f);
     ok = ok && td__graph_replay(r->program, r->in, r->out) &&
          td__copies_returned(cx, r->out, j->n_results) && td__record_asserts(&r->rec);
+    td__log_end(&r->log);
     cx->grad_enabled = cx->inference = false;
-    note_behind(r);
     j->random = r->f.draws;
     j->detaches = r->f.detaches;
     j->left = r->program->left;
-    ok = ok && td__joint_find_spots(r) &&
-         ((td__joint_updates(r) && td__joint_results(r)) || refuse(r)) &&
-         td__joint_tangents(r);
+    ok = ok && plan_program(r);
     j->n_fwd = j->g->outputs.n;
     if (ok && j->n_tangents) ok = td__joint_differentiate(r);
-    ok = ok && td__joint_write_updates(r) && td__joint_keep_sizes(j);
+    ok = ok && td__epilogue_write(r);
+    ok = ok && td__joint_write_inside(r) && td__joint_keep_sizes(j);
     end_recording(r);
     return ok && td__graph_verify(j->g, TD_STAGE_JOINT);
 }
@@ -261,25 +267,13 @@ static bool make_room(td_joint_run *r) {
     ok &= (r->outer = td__arena_zalloc(a, sizeof *r->outer * n)) != NULL;
     ok &= (r->edge = td__arena_zalloc(a, sizeof *r->edge * n)) != NULL;
     ok &= (r->base_edge = td__arena_zalloc(a, sizeof *r->base_edge * n)) != NULL;
-    ok &= (r->version = td__arena_zalloc(a, sizeof *r->version * n)) != NULL;
     ok &= (r->geom = td__arena_zalloc(a, sizeof *r->geom * n)) != NULL;
     ok &= (r->nr = td__arena_zalloc(a, sizeof *r->nr * n)) != NULL;
-    ok &= (r->bases = td__arena_zalloc(a, sizeof *r->bases * 2 * m)) != NULL;
-    ok &= (r->rooms = td__arena_zalloc(a, sizeof *r->rooms * m)) != NULL;
-    ok &= (r->roots = td__arena_zalloc(a, sizeof *r->roots * (n + 3 * m))) != NULL;
-    ok &= (r->tangent = td__arena_zalloc(a, sizeof *r->tangent * (n + 3 * m))) != NULL;
-    ok &= (j->updates = td__arena_zalloc(a, sizeof *j->updates * n)) != NULL;
     ok &= (r->write = td__arena_zalloc(a, sizeof *r->write * n)) != NULL;
-    ok &= (j->results = td__arena_zalloc(a, sizeof *j->results * m)) != NULL;
-    ok &= (j->rooms = td__arena_zalloc(a, sizeof *j->rooms * m)) != NULL;
-    ok &= (j->bases = td__arena_zalloc(a, sizeof *j->bases * 2 * m)) != NULL;
-    ok &=
-        (j->tangents = td__arena_zalloc(a, sizeof *j->tangents * (n + 3 * m))) != NULL;
-    ok &= (j->targets = td__arena_zalloc(a, sizeof *j->targets * 2 * n)) != NULL;
     ok &= (j->related = td__arena_zalloc(a, sizeof *j->related * n)) != NULL;
     ok &= (j->written = td__arena_zalloc(a, sizeof *j->written * n)) != NULL;
-    ok &= (j->stale = td__arena_zalloc(a, sizeof *j->stale * n)) != NULL;
-    ok &= (j->behind = td__arena_zalloc(a, sizeof *j->behind * n)) != NULL;
+    ok &= (j->feeds = td__arena_zalloc(a, sizeof *j->feeds * m)) != NULL;
+    ok &= (j->touched = td__arena_zalloc(a, sizeof *j->touched * n)) != NULL;
     return ok || td__fail_memory(r->cx);
 }
 
@@ -289,8 +283,8 @@ static bool run(td_joint_run *r, const td_value *in) {
     r->to->g = td__graph_make(r->cx, r->program->name);
     bool ok = r->to->g && find_inputs(r, in) && trace(r, &o.was);
     td__ambient_restore(r->cx, &o, ok);
+    td__log_free(&r->log);
     td__faker_end(&r->fakes);
-    td__ptrmap_free(&r->spots);
     return ok;
 }
 
@@ -318,6 +312,7 @@ td_joint *td__joint(const td_graph *program, const td_value *in,
 void td__joint_drop(td_joint *j) {
     if (!j) return;
     td__graph_drop(j->g);
+    td__graph_drop(j->epilogue);
     td__arena_free(&j->arena);
     td__free(j);
 }

@@ -1794,6 +1794,36 @@ td_tensor *td_op_detach_(td_tensor *self) {
     return td__call1(td__args_ctx(in, 1), TD_OP_detach_, in, 1);
 }
 
+td_tensor *td_op__made(td_tensor *self) {
+    td_value in[] = {td_value_tensor(self)};
+    return td__call1(td__args_ctx(in, 1), TD_OP__made, in, 1);
+}
+
+td_tensor *td_op__assign(td_tensor *self, td_tensor *value, int64_t writes) {
+    td_value in[] = {td_value_tensor(self), td_value_tensor(value), td_value_int(writes)};
+    return td__call1(td__args_ctx(in, 3), TD_OP__assign, in, 3);
+}
+
+td_tensor *td_op__bump(td_tensor *self, int64_t writes) {
+    td_value in[] = {td_value_tensor(self), td_value_int(writes)};
+    return td__call1(td__args_ctx(in, 2), TD_OP__bump, in, 2);
+}
+
+td_tensor *td_op__touch(td_tensor *self) {
+    td_value in[] = {td_value_tensor(self)};
+    return td__call1(td__args_ctx(in, 1), TD_OP__touch, in, 1);
+}
+
+td_tensor *td_op__give(td_tensor *self, td_tensor *value, int64_t creation, bool in_place) {
+    td_value in[] = {td_value_tensor(self), td_value_tensor(value), td_value_int(creation), td_value_bool(in_place)};
+    return td__call1(td__args_ctx(in, 4), TD_OP__give, in, 4);
+}
+
+td_tensor *td_op__bind(td_tensor *self, td_tensor *value, int64_t edge) {
+    td_value in[] = {td_value_tensor(self), td_value_tensor(value), td_value_int(edge)};
+    return td__call1(td__args_ctx(in, 3), TD_OP__bind, in, 3);
+}
+
 td_tensor *td_op_clone(td_tensor *self, bool contiguous) {
     td_value in[] = {td_value_tensor(self), td_value_bool(contiguous)};
     return td__call1(td__args_ctx(in, 2), TD_OP_clone, in, 2);
@@ -1822,6 +1852,16 @@ td_tensor *td_op_copy(td_tensor *self, td_tensor *src, bool non_blocking) {
 td_tensor *td_op_copy_(td_tensor *self, td_tensor *src, bool non_blocking) {
     td_value in[] = {td_value_tensor(self), td_value_tensor(src), td_value_bool(non_blocking)};
     return td__call1(td__args_ctx(in, 3), TD_OP_copy_, in, 3);
+}
+
+td_tensor *td_op__put(td_tensor *self, td_tensor *src) {
+    td_value in[] = {td_value_tensor(self), td_value_tensor(src)};
+    return td__call1(td__args_ctx(in, 2), TD_OP__put, in, 2);
+}
+
+td_tensor *td_op__put_(td_tensor *self, td_tensor *src) {
+    td_value in[] = {td_value_tensor(self), td_value_tensor(src)};
+    return td__call1(td__args_ctx(in, 2), TD_OP__put_, in, 2);
 }
 
 td_tensor *td_op_fill(td_tensor *self, td_value value) {

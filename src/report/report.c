@@ -148,6 +148,8 @@ static bool joint_section(td_buf *b, const td_fn *f, const td_spec *s) {
     else td__buf_printf(b, "<p>%d nodes: too many for a picture.</p>\n", g->nodes.n);
     td__report_graph_text(b, "the program as captured", td__spec_program(f, s));
     td__report_graph_text(b, "the graph as text", g);
+    td__report_graph_text(b, "what a call does after the forward code",
+                          s->plan->j->epilogue);
     td__report_explained(b, f);
     td__report_close(b);
     return ok;

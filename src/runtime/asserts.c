@@ -101,11 +101,7 @@ static bool check_alone(const td_pcall *c) {
     const td_joint *j = c->p->j;
     bool           *given = td__zalloc((size_t)c->p->n_vals + 1), ok = true;
     if (!given) return td__fail_memory(c->p->cx);
-    for (int i = 0; i < j->n_results; i++)
-        if (j->results[i].how == TD_RESULT_VALUE && j->results[i].out >= 0)
-            given[j->results[i].out] = true;
-    for (int i = 0; i < j->n_bases; i++)
-        if (j->bases[i].how == TD_RESULT_VALUE) given[j->bases[i].out] = true;
+    for (int i = 0; i < j->n_fwd; i++) given[i] = j->fwd[i].made;
     for (int i = 0; ok && i < c->p->n_vals; i++)
         if (given[i] && c->vals[i].kind == TD_K_TENSOR && c->vals[i].u.t->numel > 0 &&
             !is_alone(c, i, given))
@@ -117,17 +113,16 @@ static bool check_alone(const td_pcall *c) {
 
 static bool check_results(const td_pcall *c) {
     const td_joint *j = c->p->j;
-    for (int i = 0; i < j->n_results; i++) {
-        const td_result *r = &j->results[i];
-        if (r->how != TD_RESULT_VALUE || r->out < 0 ||
-            c->vals[r->out].kind != TD_K_TENSOR)
-            continue;
-        td_look l = {.dtype = (uint8_t)r->geom.dtype,
-                     .rank = (uint8_t)r->geom.rank,
-                     .size = r->geom.size,
-                     .stride = r->geom.stride};
-        if (!looks_like(c->vals[r->out].u.t, &l, true))
-            return fail(c->p, c->vals[r->out].u.t, "result", i,
+    for (int i = 0; i < j->n_fwd; i++) {
+        const td_geom *g = &j->fwd[i].geom;
+        if (!j->fwd[i].made || c->vals[i].kind != TD_K_TENSOR) continue;
+        td_look l = {.dtype = (uint8_t)g->dtype,
+                     .rank = (uint8_t)g->rank,
+                     .size = g->size,
+                     .stride = g->stride};
+        if (!looks_like(c->vals[i].u.t, &l, true))
+            return fail(c->p, c->vals[i].u.t, j->fwd[i].result < 0 ? "value" : "result",
+                        j->fwd[i].result < 0 ? i : j->fwd[i].result,
                         "eager's has another type or other strides");
     }
     return true;
@@ -139,20 +134,12 @@ bool td__plan_check_values(const td_pcall *c) {
 
 /* ---- gradients ---------------------------------------------------------- */
 
-/* Has the input become a leaf of other sizes than it came with? */
-static bool is_turned_leaf(const td_joint *j, int input) {
-    for (int i = 0; i < j->n_updates; i++)
-        if (j->updates[i].input == input) return j->updates[i].wants;
-    return false;
-}
-
 bool td__plan_check_grads(const td_plan *p, const td_value *grads) {
     const td_joint *j = p->j;
     for (int i = 0; i < j->n_targets; i++) {
+        if (j->targets[i].leaf) continue; /* of the sizes it has when it becomes one */
         const td_look *l = j->g->inputs.v[j->targets[i].input]->look;
-        if (grads[i].kind != TD_K_TENSOR || j->targets[i].base || !l ||
-            is_turned_leaf(j, j->targets[i].input))
-            continue;
+        if (grads[i].kind != TD_K_TENSOR || j->targets[i].base || !l) continue;
         if (!looks_like(grads[i].u.t, l, false))
             return fail(p, grads[i].u.t, "gradient", i,
                         "its input has another dtype or other sizes");

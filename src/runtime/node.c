@@ -251,6 +251,13 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
 
 /* ---- gradients of gradients --------------------------------------------- */
 
+/* Is input i a leaf whose place in the history the epilogue finds? */
+static bool is_late(const td_joint *j, int i) {
+    for (int k = 0; k < j->n_targets; k++)
+        if (j->targets[k].input == i && j->targets[k].leaf) return true;
+    return false;
+}
+
 /* A primal that was overwritten comes back as the copy kept of it, in its old place in
  * the history; so does one that no gradient reads, for a custom function may lead to it
  * all the same. */
@@ -259,8 +266,9 @@ static td_tensor *old_primal(td_node *n, int i, td_tensor *t) {
     const td_joint *j = p->j;
     const td_hold  *h = &p->keep[p->held[i]];
     bool            idle = h->out < 0 && !h->checked;
-    if (h->came) return t;
-    for (int k = 0; k < j->n_targets && (j->written[i] || idle); k++)
+    bool            late = is_late(j, i);
+    if (h->came && !late) return t;
+    for (int k = 0; k < j->n_targets && (j->written[i] || idle || late); k++)
         if (j->targets[k].input == i && !j->targets[k].base && n->edge[k].node)
             return td__alias_at(t, n->edge[k]);
     return t;
@@ -389,10 +397,9 @@ static bool passes(const td_node *n, int from, int to) {
 
 /* "result 1", "argument 0". */
 static const char *called(const td_joint *j, int nr, char out[64]) {
-    const td_tangent *t = &j->tangents[nr];
-    if (t->of == TD_TANGENT_OUTPUT) snprintf(out, 64, "result %d", t->index);
-    else if (t->of == TD_TANGENT_INPUT)
-        snprintf(out, 64, "argument %d, which it wrote", j->updates[t->index].input);
+    const td_fwd *f = &j->fwd[j->tangents[nr].index];
+    if (f->input >= 0) snprintf(out, 64, "argument %d, which it wrote", f->input);
+    else if (f->result >= 0) snprintf(out, 64, "result %d", f->result);
     else snprintf(out, 64, "the tensor that results are views of");
     return out;
 }
@@ -407,7 +414,7 @@ static bool refuse(const td_node *n, int from, int to) {
         "function passes no gradient of the one through the other. Compute "
         "%s outside of the compiled function",
         n->name, called(j, from, a), called(j, to, b),
-        j->tangents[from].of == TD_TANGENT_OUTPUT ? a : "it");
+        j->fwd[j->tangents[from].index].result >= 0 ? a : "it");
 }
 
 static const td_node_kind compiled_kind = {.name = "compiled",
@@ -421,7 +428,8 @@ static const td_node_kind compiled_kind = {.name = "compiled",
 /* ---- making one --------------------------------------------------------- */
 
 static td_tensor *target_of(const td_pcall *c, int i) {
-    td_target  to = c->p->j->targets[i];
+    td_target to = c->p->j->targets[i];
+    if (to.leaf) return NULL; /* bound when it is one */
     td_tensor *t = c->in[to.input].u.t;
     return to.base && t->base ? t->base : t;
 }
@@ -442,6 +450,7 @@ static td_tensor *as_it_came(const td_pcall *c, int i, td_tensor *t) {
     td_edge    e = {0};
     bool       lost = td__is_behind(in) && in->creation != TD_MADE_PLAIN;
     bool       needs = c->j->g->inputs.v[i]->look->grad; /* the call may have it so */
+    if (is_late(c->j, i)) needs = false; /* old_primal knows its place */
     if (needs && td__needs_grad(in) && !lost && !td__edge_of(in, &e)) return NULL;
     if (!e.node) return td__tensor_alias(c->p->cx, t);
     t = td__alias_at(t, e);
@@ -468,6 +477,8 @@ static bool save(td_pcall *c, td_node *n, int i) {
     bool       idle = k->out < 0 && !k->checked; /* nothing depends on it */
     bool own = td_is_inference(t) || idle; /* or eager did not save it, or had failed */
     bool came = !idle && (k->came || (own && k->out < 0));
+    bool turned = k->out >= 0 && k->out < c->j->n_fwd && c->j->fwd[k->out].turned;
+    if (turned && !(t = td__tensor_alias(c->p->cx, t))) return false;
     if (came && !(t = as_it_came(c, k->index, t))) return false;
     if (own && !came && !(t = td__tensor_alias(c->p->cx, t))) return false;
     if (own || came) t->flags &= (uint8_t)~TD_TF_INFERENCE;
@@ -478,22 +489,20 @@ static bool save(td_pcall *c, td_node *n, int i) {
     return !c->now || td__geom_copy(c->p->cx, &c->now->arena, &c->now->looks[i], t);
 }
 
-static bool leaf_edge(td_tensor *t, td_edge *e) {
-    *e = (td_edge){.node = td__accumulator(t)};
-    return e->node != NULL;
-}
-
 static bool fill(td_pcall *c, td_node *n, int64_t *ints) {
     const td_joint *j = c->j;
     int             words = words_of(c->p);
     for (int i = 0; i < n->n_edge; i++) {
         td_tensor *t = target_of(c, i);
+        if (!t) {
+            n->note[i] = (td_note){.dims = ints};
+            ints += 2 * TD_MAX_RANK;
+            continue;
+        }
         td__note(&n->note[i], t, true, &ints);
         if (!td__set_any(j->targets[i].from, words))
             continue; /* no tangent leads there */
-        if (!(j->targets[i].leaf ? leaf_edge(t, &n->edge[i])
-                                 : td__edge_of(t, &n->edge[i])))
-            return false;
+        if (!td__edge_of(t, &n->edge[i])) return false;
     }
     for (int i = 0; i < j->n_tangents; i++)
         note_result(&n->out_note[i], &j->tangents[i].geom);
@@ -507,8 +516,7 @@ static bool fill(td_pcall *c, td_node *n, int64_t *ints) {
 void td__plan_saved(td_pcall *c) {
     td_node *n = c->node;
     for (int i = 0; n && i < n->n_saved; i++)
-        if (c->p->keep[i].out < 0 && n->saved[i].t)
-            n->saved[i].version = td__version(n->saved[i].t);
+        if (n->saved[i].t) n->saved[i].version = td__version(n->saved[i].t);
 }
 
 bool td__plan_node(td_pcall *c) {

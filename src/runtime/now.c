@@ -34,41 +34,14 @@ bool td__now_make(td_pcall *c) {
     return td__joint_at(p->j, c->in, &n->arena, &n->j) && note_given(c);
 }
 
-/* The value a tangent is that of. */
-static const td_tensor *root_of(const td_pcall *c, const td_tangent *t) {
-    const td_joint  *j = c->j;
-    const td_update *u = &j->updates[t->of == TD_TANGENT_INPUT ? t->index : 0];
-    int              out = t->of == TD_TANGENT_INPUT ? (u->now >= 0 ? u->now : u->out)
-                           : t->of == TD_TANGENT_OUTPUT ? j->results[t->index].out
-                                                        : j->bases[t->index].out;
-    return out < 0 ? NULL : c->vals[out].u.t;
-}
-
-/* An input that has only its geometry written: tangents of that. */
-static bool turned_tangent(td_pcall *c, td_tangent *to) {
-    const td_geom *end = &c->j->updates[to->index].end;
-    size_t         n = sizeof(int64_t) * ((size_t)end->rank + 1);
-    int64_t       *stride = td__arena_alloc(&c->now->arena, n);
-    if (!stride) return td__fail_memory(c->p->cx);
-    td__tangent_strides(to, end->size, stride);
-    to->geom = *end;
-    to->geom.stride = stride;
-    to->geom.offset = 0;
-    return true;
-}
-
 bool td__now_tangents(td_pcall *c) {
     if (!c->now) return true;
     for (int i = 0; i < c->j->n_tangents; i++) {
         td_tangent      *to = &c->now->j.tangents[i];
-        const td_tensor *t = root_of(c, to);
-        if (!t) {
-            if (!turned_tangent(c, to)) return false;
-            continue;
-        }
-        size_t   n = sizeof(int64_t) * (size_t)(t->rank + 1);
-        int64_t *size = td__arena_alloc(&c->now->arena, n);
-        int64_t *stride = td__arena_alloc(&c->now->arena, n);
+        const td_tensor *t = c->vals[to->index].u.t;
+        size_t           n = sizeof(int64_t) * (size_t)(t->rank + 1);
+        int64_t         *size = td__arena_alloc(&c->now->arena, n);
+        int64_t         *stride = td__arena_alloc(&c->now->arena, n);
         if (!size || !stride) return td__fail_memory(c->p->cx);
         memcpy(size, t->size, n - sizeof *size);
         td__tangent_strides(to, size, stride);

@@ -3,17 +3,11 @@
 
 #include <string.h>
 
-int td__plan_nr(const td_plan *p, td_tangent_of of, int index) {
-    return p->h ? p->nr[of][index] : -1;
-}
-
 /* ---- what is kept ------------------------------------------------------- */
 
 /* Who is who, looked up while a plan is made. */
 typedef struct keeping {
     td_plan  *p;
-    int      *result;    /* by forward output: 1 + the result it is, */
-    int      *base;      /* ...1 + the base */
     int      *by_out;    /* by forward output: 1 + the entry of keep */
     int      *by_primal; /* the same by primal */
     td_gval **shield;    /* by primal: the copy it is read through, one it writes */
@@ -34,18 +28,11 @@ static void *find_places(keeping *k) {
     const td_joint *j = k->p->j;
     size_t          out = (size_t)k->p->h->fwd->outputs.n + (size_t)j->n_primals + 1;
     size_t          in = (size_t)j->n_primals + 1;
-    void *heap = td__zalloc(sizeof *k->shield * in + sizeof(int) * (3 * out + in));
+    void *heap = td__zalloc(sizeof *k->shield * in + sizeof(int) * (out + in));
     if (!heap) return td__fail_memory(k->p->cx), NULL;
     k->shield = heap;
-    k->result = (int *)(void *)(k->shield + in);
-    k->base = k->result + out;
-    k->by_out = k->base + out;
+    k->by_out = (int *)(void *)(k->shield + in);
     k->by_primal = k->by_out + out;
-    for (int i = j->n_results - 1; i >= 0; i--)
-        if (j->results[i].how == TD_RESULT_VALUE && j->results[i].out >= 0)
-            k->result[j->results[i].out] = i + 1;
-    for (int i = j->n_bases - 1; i >= 0; i--)
-        if (j->bases[i].how == TD_RESULT_VALUE) k->base[j->bases[i].out] = i + 1;
     find_shields(k);
     return heap;
 }
@@ -57,17 +44,15 @@ static int32_t storage_of(const td_graph *g, int out) {
 
 /* Which result of the node a forward output is; *seen: a caller sees it. */
 static int node_result(const keeping *k, int out, bool *seen) {
-    *seen = k->result[out] || k->base[out];
-    if (k->result[out]) return td__plan_nr(k->p, TD_TANGENT_OUTPUT, k->result[out] - 1);
-    return *seen ? td__plan_nr(k->p, TD_TANGENT_BASE, k->base[out] - 1) : -1;
+    *seen = k->p->j->fwd[out].made;
+    return *seen ? k->p->j->fwd[out].tangent : -1;
 }
 
 /* Does a forward output that a caller sees lie in the same bytes? */
 static bool is_shown(const keeping *k, int out) {
     int32_t at = storage_of(k->p->h->fwd, out);
     for (int i = 0; at >= 0 && i < k->p->h->n_fwd; i++)
-        if ((k->result[i] || k->base[i]) && storage_of(k->p->h->fwd, i) == at)
-            return true;
+        if (k->p->j->fwd[i].made && storage_of(k->p->h->fwd, i) == at) return true;
     return false;
 }
 
@@ -83,15 +68,9 @@ static td_hold keep_of(const keeping *k, int i) {
     return to;
 }
 
-static bool turns(const td_joint *j, int primal) {
-    for (int i = 0; i < j->n_updates; i++)
-        if (j->updates[i].input == primal && j->updates[i].meta) return true;
-    return false;
-}
-
 static void add_keep(keeping *k, td_hold to) {
     td_plan *p = k->p;
-    to.came = to.out < 0 && turns(p->j, to.index);
+    to.came = to.out < 0 && p->j->touched[to.index];
     p->keep[p->n_keep++] = to;
     if (to.out >= 0) k->by_out[to.out] = p->n_keep;
     else k->by_primal[to.index] = p->n_keep;
@@ -155,25 +134,7 @@ static bool hold_primal(keeping *k, int i, bool all) {
     if (!*known) add_keep(k, to);
     p->held[i] = *known - 1;
     p->keep[p->held[i]].index = i;
-    p->keep[p->held[i]].came |= p->j->related[i].shared || turns(p->j, i);
-    return true;
-}
-
-/* By update, result and base: which result of the node it is. */
-static bool find_nrs(td_plan *p) {
-    const td_joint *j = p->j;
-    int             n[3] = {0};
-    n[TD_TANGENT_INPUT] = j->n_updates;
-    n[TD_TANGENT_OUTPUT] = j->n_results;
-    n[TD_TANGENT_BASE] = j->n_bases;
-    for (int of = 0; of < 3; of++) {
-        size_t room = sizeof(int) * ((size_t)n[of] + 1);
-        p->nr[of] = td__arena_alloc(&p->h->arena, room);
-        if (!p->nr[of]) return td__fail_memory(p->cx);
-        memset(p->nr[of], -1, room);
-    }
-    for (int i = 0; i < j->n_tangents; i++)
-        p->nr[j->tangents[i].of][j->tangents[i].index] = i;
+    p->keep[p->held[i]].came |= p->j->related[i].shared || p->j->touched[i];
     return true;
 }
 
@@ -198,20 +159,38 @@ static bool plan_backward(td_plan *p, const td_plan_opts *o) {
     p->needs = td__arena_zalloc(&p->h->arena, n);
     if (!p->keep || !p->held || !p->needs) return td__fail_memory(p->cx);
     p->back.g = p->h->bwd;
-    for (int i = 0; i < j->n_targets; i++) {
-        const td_look *l = j->g->inputs.v[j->targets[i].input]->look;
-        /* bases may be of any rank */
-        p->node_dims += 2 * (l && !j->targets[i].base ? l->rank : TD_MAX_RANK);
+    for (int i = 0; i < j->n_targets; i++) { /* bases, and leaves, may be of any rank */
+        const td_target *t = &j->targets[i];
+        const td_look   *l = t->leaf || t->base ? NULL : j->g->inputs.v[t->input]->look;
+        p->node_dims += 2 * (l ? l->rank : TD_MAX_RANK);
     }
-    return find_nrs(p) && plan_keeping(p, o) && td__plan_used(p, o->twice) &&
+    return plan_keeping(p, o) && td__plan_used(p, o->twice) &&
            td__half_unshield(p->h->fwd);
+}
+
+/* Results that are tensors of the call's own, each once. */
+static bool find_fresh(td_plan *p) {
+    const td_graph *g = p->j->epilogue;
+    p->fresh = td__arena_zalloc(&p->j->arena, (size_t)g->outputs.n + 1);
+    bool *seen = td__zalloc((size_t)g->n_values + 1);
+    bool  ok = (p->fresh && seen) || td__fail_memory(p->cx);
+    for (int i = 0; ok && i < g->outputs.n; i++) {
+        const td_gval *v =
+            g->outputs.v[i].kind == TD_G_VALUE ? g->outputs.v[i].u.v : NULL;
+        if (!v || !v->node || seen[v->id]) continue;
+        p->fresh[i] = seen[v->id] = true;
+    }
+    td__free(seen);
+    return ok;
 }
 
 static bool compile_now(td_plan *p, const td_plan_opts *o) {
     const td_graph *g = td__plan_forward(p);
     p->n_vals = g->outputs.n;
     p->info.half = p->h ? TD_FORWARD : TD_INFERENCE;
-    if (!td__plan_late(p) || !td__compile(p->cx, o->fwd, g, &p->info, &p->fwd))
+    if (!td__steps_make(&p->steps, p->j->epilogue) || !td__plan_late(p) ||
+        !find_fresh(p) || !td__plan_inside(p) ||
+        !td__compile(p->cx, o->fwd, g, &p->info, &p->fwd))
         return false;
     return !p->h || o->lazy_backward || td__plan_compile_back(p, &p->back);
 }
@@ -251,6 +230,7 @@ void td__plan_drop(td_plan *p) {
         td__free(b->reads);
         td__free(b);
     }
+    td__steps_free(&p->steps);
     if (p->again.drop) p->again.drop(p->again.env);
     td__halves_drop(p->h);
     td__joint_drop(p->j);
@@ -261,16 +241,22 @@ void td__plan_drop(td_plan *p) {
 
 /* ---- a call ------------------------------------------------------------- */
 
-/* Tensors of the graph are tensors in `out`: a backend of the user's may have left some
- * out. */
+/* Tensors of the graph are tensors of that dtype and rank in `out`: a backend of the
+ * user's may have left some out, or given others. */
 static bool check_filled(const td_plan *p, const td_graph *g, const td_value *out) {
     for (int i = 0; i < g->outputs.n; i++) {
         if (g->outputs.v[i].kind != TD_G_VALUE) continue;
         const td_look *l = g->outputs.v[i].u.v->look;
         if (!l || l->kind != TD_K_TENSOR) continue;
-        if (TD_LIKELY(out[i].kind == TD_K_TENSOR &&
-                      td__is_live(out[i].u.t, TD_H_TENSOR)))
-            continue;
+        const td_tensor *t = out[i].kind == TD_K_TENSOR ? out[i].u.t : NULL;
+        if (TD_LIKELY(t && td__is_live(t, TD_H_TENSOR))) {
+            if (TD_LIKELY(t->dtype == l->dtype && t->rank == l->rank)) continue;
+            return td__fail(p->cx, TD_E_ARG,
+                            "%s: the backend's code put %s into out[%d], which the "
+                            "graph says is %s of rank %d",
+                            p->name, td__type_str(t), i,
+                            td_dtype_name((td_dtype)l->dtype), l->rank);
+        }
         return td__fail(p->cx, TD_E_ARG,
                         "%s: the backend's code returned true, but left out[%d] "
                         "without a tensor; run of td_runner must fill all %d outputs",
@@ -297,22 +283,6 @@ const td_graph *td__plan_forward(const td_plan *p) {
     return p->h ? p->h->fwd : p->j->g;
 }
 
-/* Counters of new storages, before anything remembers them: as if each write of the
- * program had happened. */
-static void set_versions(td_pcall *c) {
-    const td_joint *j = c->j;
-    for (int i = 0; i < j->n_results; i++) {
-        const td_result *r = &j->results[i];
-        if (r->how != TD_RESULT_VALUE || c->vals[r->out].kind != TD_K_TENSOR) continue;
-        atomic_store_explicit(&c->vals[r->out].u.t->st->version, r->version,
-                              memory_order_relaxed);
-    }
-    for (int i = 0; i < j->n_bases; i++)
-        if (j->bases[i].how == TD_RESULT_VALUE)
-            atomic_store_explicit(&c->vals[j->bases[i].out].u.t->st->version,
-                                  j->bases[i].version, memory_order_relaxed);
-}
-
 /* Grad mode the program leaves behind. */
 static void leave_mode(const td_plan *p) {
     td_ctx *cx = p->cx;
@@ -334,13 +304,13 @@ static void leave_mode(const td_plan *p) {
 static bool run(td_pcall *c) {
     td_plan *p = c->p;
     if (p->asserts && !td__plan_check_inputs(c)) return false;
+    td__plan_count(c);
     if (!td__plan_code(c)) return false;
+    td__plan_uncount(c);
     if (p->asserts && !td__plan_check_values(c)) return false;
     if (!td__now_tangents(c)) return false;
-    set_versions(c);
-    bool ok = td__plan_flags(c) && (!p->h || td__plan_node(c)) && td__plan_updates(c) &&
-              td__plan_results(c);
-    if (ok && p->j->n_updates) td__plan_saved(c);
+    bool ok = (!p->h || td__plan_node(c)) && td__plan_epilogue(c);
+    if (ok) td__plan_saved(c);
     if (c->node) td__node_drop(c->node);
     if (ok) leave_mode(p);
     return ok;
@@ -361,42 +331,39 @@ static void end_scope(td_pcall *c, bool ok) {
 
 static bool make_room(td_pcall *c, void **heap) {
     size_t vals = sizeof *c->vals * (size_t)c->p->n_vals;
-    size_t came = sizeof *c->came * (size_t)c->p->j->n_updates;
-    *heap = td__spare_take(&c->p->room, vals + came);
+    size_t counts = sizeof *c->counts * (size_t)c->p->n_inside;
+    *heap = td__spare_take(&c->p->room, vals + counts);
     if (!*heap) return td__fail_memory(c->p->cx);
     c->vals = *heap;
-    c->came = (td_came *)(void *)((char *)*heap + vals);
+    c->counts = (uint64_t *)(void *)((char *)*heap + vals);
     return true;
 }
 
 bool td__plan_call(td_plan *p, td_value *in, bool *own, td_value *out) {
     td_ctx  *cx = p->cx;
     td_value few[16];
-    td_came  few_came[4];
+    uint64_t few_counts[16];
     void    *heap = NULL;
     td_pcall c = {.p = p,
                   .in = in,
                   .own = own,
                   .vals = few,
                   .out = out,
-                  .came = few_came,
+                  .counts = few_counts,
                   .seed = cx->rng_seed,
                   .offset = cx->rng_offset};
     for (int i = 0; i < p->j->n_results; i++) out[i] = TD_NONE;
-    if ((p->n_vals > TD_COUNT(few) || p->j->n_updates > TD_COUNT(few_came)) &&
+    if ((p->n_vals > TD_COUNT(few) || p->n_inside > TD_COUNT(few_counts)) &&
         !make_room(&c, &heap))
         return false;
     p->refs++; /* a hook may drop the function */
     bool ok = td__now_make(&c);
-    if (ok) td__plan_came(&c);
-    bool came = ok;
     ok = ok && td__scope_push(cx);
     if (ok) {
         ok = run(&c);
         end_scope(&c, ok);
         ok = ok && td_ok(cx);
     }
-    if (came) td__plan_left(&c);
     td__now_drop(c.now);
     td__spare_give(&p->room, heap);
     td__plan_drop(p);

@@ -8,6 +8,7 @@
 #include "backend/backend.h"
 #include "eager/node.h"
 #include "part/part.h"
+#include "runtime/steps.h"
 
 /* How the value of one fwd output (or primal) is kept for backward. */
 typedef struct td_hold {
@@ -58,12 +59,15 @@ typedef struct td_plan {
     int               n_kept;       /* of them, what the backward code takes */
     int              *held;         /* by primal: which entry of keep holds it; -1 */
     bool             *needs;        /* by primal: gradients depend on it */
-    int              *nr[3];        /* td__plan_nr, by td_tangent_of */
     bool             *late;         /* by primal: the call needs it behind its code */
+    bool             *fresh;        /* by result: a new tensor, named here first */
+    int              *inside;       /* primals the code writes, */
+    int               n_inside;     /* ...so many */
     int               node_dims;    /* room in the node */
     bool              asserts;      /* calls check what was promised (asserts.c) */
     td_spare          inputs, room; /* of a call: its caller's, and its own */
     td_again          again;
+    td_steps          steps; /* of the epilogue */
 } td_plan;
 
 typedef struct td_plan_opts {
@@ -86,12 +90,6 @@ bool     td__plan_call(td_plan *p, td_value *in, bool *own, td_value *out);
 
 /* ---- private ------------------------------------------------------------ */
 
-/* Where a written input came, and the counter there. */
-typedef struct td_came {
-    td_storage *st; /* held */
-    uint64_t    version;
-} td_came;
-
 /* With symbolic sizes: what they are in one call. The call and its node hold it. */
 typedef struct td_now {
     int      refs;
@@ -113,8 +111,7 @@ typedef struct td_pcall {
     td_value       *out;
     td_node        *node;         /* NULL: no history */
     uint64_t        seed, offset; /* of the generator before */
-    td_came        *came;         /* by update */
-    td_storage    **rooms;        /* held; NULL: none, or not made yet */
+    uint64_t       *counts;       /* by primal the code writes: its counter before */
 } td_pcall;
 
 bool            td__now_make(td_pcall *c);          /* now.c: sets c->now and c->j */
@@ -125,32 +122,21 @@ const td_graph *td__plan_forward(const td_plan *p); /* what fwd is the code of *
  * or left an output of g out. */
 bool            td__plan_run(td_plan *p, const td_graph *g, const td_runner *code,
                              const td_value *in, td_value *out);
-bool            td__plan_late(td_plan *p); /* boxed.c: fills late */
-bool       td__plan_code(td_pcall *c);  /* td__plan_run of forward; drops what it may */
-bool       td__plan_node(td_pcall *c);  /* node.c: makes c->node with what it saves */
-void       td__plan_came(td_pcall *c);  /* writes.c: before anything runs */
-bool       td__plan_flags(td_pcall *c); /* inputs that require grad now */
-bool       td__plan_detach(td_pcall *c);          /* inputs whose history ends */
-bool       td__plan_updates(td_pcall *c);         /* after the code */
-void       td__plan_saved(td_pcall *c);           /* node.c: after the updates */
-void       td__plan_left(td_pcall *c);            /* at the end */
-bool       td__plan_results(td_pcall *c);         /* results.c */
-bool       td__plan_used(td_plan *p, bool twice); /* used.c: fills in td_hold.used */
+bool            td__plan_late(td_plan *p);           /* boxed.c: fills late */
+bool            td__plan_inside(td_plan *p);         /* inside.c: fills inside */
+void            td__plan_count(td_pcall *c);         /* before the code, */
+void            td__plan_uncount(const td_pcall *c); /* ...after it */
+bool td__plan_code(td_pcall *c);     /* td__plan_run of forward; drops what it may */
+bool td__plan_node(td_pcall *c);     /* node.c: makes c->node with what it saves */
+void td__plan_saved(td_pcall *c);    /* node.c: behind the epilogue */
+bool td__plan_epilogue(td_pcall *c); /* epilogue.c */
+bool td__plan_used(td_plan *p, bool twice); /* used.c: fills in td_hold.used */
 /* Is there room for one more backward where there are n? False after td__fail. */
-bool       td__plan_room(const td_plan *p, int n, const char *what);
-/* One view op made again, in the modes that hold; NULL after td__fail. */
-td_tensor *td__plan_view(td_ctx *cx, const td_view_op *v, td_tensor *from);
-bool       td__plan_compile_back(td_plan *p, td_back *b); /* node.c: unless it is */
+bool td__plan_room(const td_plan *p, int n, const char *what);
+bool td__plan_compile_back(td_plan *p, td_back *b); /* node.c: unless it is */
 /* asserts.c: false after td__fail. */
-bool       td__plan_check_inputs(const td_pcall *c);
-bool       td__plan_check_values(const td_pcall *c);
-bool       td__plan_check_grads(const td_plan *p, const td_value *grads);
-/* Writes elements where gradients do not see it. */
-bool       td__plan_put(td_tensor *t, td_tensor *value);
-/* Marks the node of t, a view, as TD_NF_MISSED. */
-bool       td__plan_miss(td_tensor *t);
-/* Makes t a leaf that requires grad, in inference mode where t was made there. */
-bool       td__plan_want(td_tensor *t);
-int td__plan_nr(const td_plan *p, td_tangent_of of, int index); /* -1: no tangent */
+bool td__plan_check_inputs(const td_pcall *c);
+bool td__plan_check_values(const td_pcall *c);
+bool td__plan_check_grads(const td_plan *p, const td_value *grads);
 
 #endif

@@ -16,6 +16,15 @@ unsigned prog_with;
 typedef enum family { ANY_OP, VIEWS, WRITERS, METAS, RANDOMS, MASKS } family;
 
 /* Puts a changed view back: only functionalization calls it. */
+/* What only the plan of a compiled call has. */
+static bool is_step(td_op op) {
+    static const td_op steps[] = {TD_OP__made, TD_OP__assign, TD_OP__bump, TD_OP__touch,
+                                  TD_OP__give, TD_OP__bind,   TD_OP__put,  TD_OP__put_};
+    for (int i = 0; i < TD_COUNT(steps); i++)
+        if (steps[i] == op) return true;
+    return false;
+}
+
 static bool is_inverse(td_op op) {
     for (int i = 0; i < TD_OP_COUNT; i++)
         if (td__ops[i].inverse && !strcmp(td__ops[i].inverse, td__ops[op].name))
@@ -26,6 +35,7 @@ static bool is_inverse(td_op op) {
 /* Graphs are no arguments we could make, and bytes taken over are gone for others. */
 static bool is_left_out(td_op op) {
     if (prog_public && td__ops[op].flags & TD_OPF_INTERNAL) return true;
+    if (is_step(op)) return true;
     return td__ops[op].flags & (TD_OPF_NESTS | TD_OPF_SHARE) || is_inverse(op);
 }
 

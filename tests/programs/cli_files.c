@@ -160,10 +160,13 @@ static void test_good(void) {
     check("show --after=capture", 0, "  add_(%s, 1.0)");
     check("show --after=functional", 0, " <update 1>, ");
     check("show --after=joint", 0, " <update 1>, ");
+    check("show --after=plan", 0, "  _assign(%s, %f0, 1)");
     check("show --after=backward", 2, "has no backward");
     check("show --after=lunch", 2, "the stages are: capture, functional");
-    check("explain --case=fine", 0, "written back by copy_ without history");
+    check("explain --case=fine", 0, "written without history, version +1\n");
+    check("explain --case=fine", 0, "\n    _assign(%s, %f0, 1)\n");
     check("explain --case=fine --graphs", 0, "\n  forward\n    func @f");
+    check("explain --case=fine --graphs", 0, "\n  plan\n    func @f");
     check("explain --json", 1, "\"explained\":[\n{\"case\":\"fine\"");
     check("explain --case=nothing", 2, "has no case with \"nothing\" in its name");
     check("run", 1, "backward: nothing requires grad");

@@ -1,7 +1,7 @@
 /* explained.c -- `tandem explain` on every case, with TD_TEST_WHOLE=1 on every kept
- * program too, as text and as JSON, with graphs: both tell the same of each input,
- * result and guard. `explained WORD` takes the files whose path contains WORD. The
- * command is looked for beside this program. */
+ * program too, as text and as JSON, with graphs: both tell the same steps of each
+ * input, the same kind of each result, and the same guards. `explained WORD` takes the
+ * files whose path contains WORD. The command is looked for beside this program. */
 #include <cjson/cJSON.h>
 #include <glob.h>
 #include <stdbool.h>
@@ -28,6 +28,27 @@ static char *output(const char *command, const char *how, const char *path) {
 
 /* ---- what both say ---------------------------------------------------------- */
 
+/* What a line of a table says of an input or a result: its last column. */
+static const char *last_column(const char *line) {
+    for (const char *next; (next = strstr(line, "  "));) line = next + 2;
+    return line + strspn(line, " ");
+}
+
+/* The steps of an input, without what JSON has as numbers and flags. */
+static void say_steps_of_text(FILE *to, int nr, char *line) {
+    static const char *const none[] = {"only ", "written through another input",
+                                       "the same tensor as input "};
+    char                    *end = strstr(line, "; requires grad");
+    const char              *words;
+    fprintf(to, "input %d%s", nr, end ? ", requires grad" : "");
+    if (end) *end = 0;
+    if ((end = strstr(line, ", version +"))) *end = 0;
+    words = last_column(line);
+    for (int i = 0; i < 3; i++)
+        if (!strncmp(words, none[i], strlen(none[i]))) words = "";
+    fprintf(to, ": %s\n", words);
+}
+
 static void say_of_text(FILE *to, const char *text) {
     char        part = 0, line[4096];
     const char *next;
@@ -46,17 +67,43 @@ static void say_of_text(FILE *to, const char *text) {
                                                   : 0;
         if (part == 'g' && line[2] == ' ') fprintf(to, "guard %s\n", line + 4);
         if (sscanf(line, "    %d  %n", &nr, &at) != 1 || !at) continue;
-        if (part == 'r') fprintf(to, "result %d\n", nr);
-        if (part == 'i')
-            fprintf(to, "input %d%s%s%s\n", nr,
-                    strstr(line, "; requires grad") ? ", requires grad" : "",
-                    strstr(line, "its history ends (detach_)") ? ", detached" : "",
-                    strstr(line, "requires grad from now on") ? ", from now on" : "");
+        const char *words = last_column(line);
+        if (part == 'r')
+            fprintf(to, "result %d: %.*s\n", nr, (int)strcspn(words, " ,"), words);
+        if (part == 'i') say_steps_of_text(to, nr, line);
     }
 }
 
 static bool is(const cJSON *o, const char *key) {
     return cJSON_IsTrue(cJSON_GetObjectItem(o, key));
+}
+
+static const char *string(const cJSON *o, const char *key) {
+    const char *s = cJSON_GetStringValue(cJSON_GetObjectItem(o, key));
+    return s ? s : "";
+}
+
+static void say_steps_of_json(FILE *to, int nr, const cJSON *input) {
+    const cJSON *u = cJSON_GetObjectItem(input, "update"), *e;
+    bool         any = !strcmp(string(u, "written"), "graph");
+    fprintf(to, "input %d%s: %s", nr,
+            is(input, "requires_grad") ? ", requires grad" : "",
+            any ? "written by the code itself without history" : "");
+    cJSON_ArrayForEach(e, cJSON_GetObjectItem(u, "steps")) {
+        fprintf(to, "%s%s", any ? ", " : "", cJSON_GetStringValue(e));
+        any = true;
+    }
+    fprintf(to, "\n");
+}
+
+/* The first word of the text for a kind of result. */
+static const char *word_of(const char *kind) {
+    static const char *const words[][2] = {{"value", "computed"}, {"input", "input"},
+                                           {"again", "result"},   {"view", "view"},
+                                           {"lies", "in"},        {"number", "a"}};
+    for (int i = 0; i < 6; i++)
+        if (!strcmp(kind, words[i][0])) return words[i][1];
+    return kind;
 }
 
 static void say_of_one(FILE *to, const cJSON *s) {
@@ -68,16 +115,11 @@ static void say_of_one(FILE *to, const cJSON *s) {
             !strcmp(kind, "training")    ? "forward and backward"
             : !strcmp(kind, "inference") ? "forward only"
                                          : kind);
-    cJSON_ArrayForEach(e, cJSON_GetObjectItem(s, "inputs")) {
-        const cJSON *u = cJSON_GetObjectItem(e, "update");
-        fprintf(to, "input %d%s%s%s\n", i++,
-                is(e, "requires_grad") ? ", requires grad" : "",
-                is(u, "detached") ? ", detached" : "",
-                is(u, "requires_grad_now") ? ", from now on" : "");
-    }
+    cJSON_ArrayForEach(e, cJSON_GetObjectItem(s, "inputs"))
+        say_steps_of_json(to, i++, e);
     i = 0;
     cJSON_ArrayForEach(e, cJSON_GetObjectItem(s, "results"))
-        fprintf(to, "result %d\n", i++);
+        fprintf(to, "result %d: %s\n", i++, word_of(string(e, "kind")));
     cJSON_ArrayForEach(e, cJSON_GetObjectItem(s, "guards"))
         fprintf(to, "guard %s\n", cJSON_GetStringValue(e));
 }

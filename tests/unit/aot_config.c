@@ -9,6 +9,14 @@ static td_spec *first_call(td_fn *f, td_values args) {
     return td_invoke(f, args, out, 1) ? f->specs : NULL;
 }
 
+/* Does the compiled graph itself write an input? */
+static bool writes_inside(const td_spec *s) {
+    const td_graph *g = s->plan->h ? s->plan->h->fwd : s->plan->j->g;
+    for (int i = 0; i < g->nodes.n; i++)
+        if (g->nodes.v[i]->op == TD_OP_copy_) return true;
+    return false;
+}
+
 TEST(a_function_takes_the_settings_of_the_moment_it_is_compiled) {
     td_ctx    *cx = td_open();
     td_tensor *x = td_ones(cx, TD_SHAPE(4, 3)), *w = td_ones(cx, TD_SHAPE(3, 2));
@@ -17,10 +25,10 @@ TEST(a_function_takes_the_settings_of_the_moment_it_is_compiled) {
 
     td_config_set(cx, "keep_mutations", "on");
     td_spec *s = first_call(f, TD_ARGS(x, w, seen));
-    CHECK(s && s->plan->j->n_updates == 1 && s->plan->j->updates[0].in_graph);
+    CHECK(s && writes_inside(s));
     td_config_set(cx, "keep_mutations", "off");
     s = first_call(f, TD_ARGS(x, td_ones(cx, TD_SHAPE(3, 5)), seen));
-    CHECK(s && !s->plan->j->updates[0].in_graph);
+    CHECK(s && !writes_inside(s));
 
     CHECK_OK(cx);
     td_fn_drop(f);

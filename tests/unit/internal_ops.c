@@ -63,11 +63,22 @@ static const char *const bad[] = {
     "unfold_inverse(%a, %b, 7, 1, 1)",
     "as_strided_backward(%a, [2,3], [1], 0, [2,3], [3,1], 0)",
     "requires_grad_(%i, true)",
+    "_put(%b, %a)",
+    "_put_(%b, %a)",
+    "_assign(%a, %b, 1)",
+    "_assign(%a, %i, 1)",
+    "_bump(%a, -1)",
+    "_give(%a, %b, 0, false)",
+    "_give(%a, none, 9, false)",
+    "_bind(%i, %a, 0)",
+    "_bind(%a, %b, 0)",
+    "requires_grad_(%s, true)\n  %e = exp(%s)\n  _bind(%a, %e, 0)",
 };
 
 /* Take any tensor, or give back what they were given. */
-static const char *const never[] = {"_to_copy", "_scale", "alias_inverse",
-                                    "detach_inverse", "detach_"};
+static const char *const never[] = {"_to_copy",       "_scale",  "alias_inverse",
+                                    "detach_inverse", "detach_", "_made",
+                                    "_touch"};
 
 /* The first `rank` of these sizes; a single one is the number of classes, 3. */
 static td_value zeros(td_ctx *cx, td_dtype dt, int rank) {

@@ -25,6 +25,9 @@ specialization 0: forward and backward
     2  %b  f32[64]     only read; requires grad
   results
     0  f32[64,64]  computed, with history
+  after the forward code, whose outputs are %f0, %f1, ...
+    %4 = _made(%f0)
+    return %4
   gradients
     in   result 0: f32[64,64]
     out  input 1 %w
@@ -56,6 +59,9 @@ specialization 0: forward only
     1  %y  f32[4]  only read
   results
     0  f32[4]  computed
+  after the forward code, whose outputs are %f0, %f1, ...
+    %3 = _made(%f0)
+    return %3
   guards
     grad mode on, default dtype f32
     argument 0: f32[4]

@@ -14,10 +14,15 @@ specialization 0: forward and backward
   inputs
     0  %x     f32[4,3]  only read
     1  %w     f32[3,2]  only read; requires grad
-    2  %seen  f32[]     written back by copy_ without history, version +1
+    2  %seen  f32[]     written without history, version +1
   results
     0  f32[4,2]       computed, with history
     1  f32[2,4]{1,2}  view of result 0: transpose(0, 1)
+  after the forward code, whose outputs are %f0, %f1, ...
+    _assign(%seen, %f0, 1)
+    %6 = _made(%f1)
+    %7 = transpose(%6, 0, 1)
+    return %6, %7
   gradients
     in   result 0: f32[4,2]
     out  input 1 %w

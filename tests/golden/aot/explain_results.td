@@ -29,11 +29,18 @@ specialization 0: forward and backward
     2  f32[3,2]{1,3}  view of base 0: transpose(0, 1)
     3  f32[6]         view of base 0: view([6])
     4                 result 1 itself
-    5  f32[2,3]       in the bytes of base 0
+    5  f32[2,3]       in the storage of base 0: detach()
     6                 a number
     7                 absent
-  bases: what results are views of, and no result is
+  bases: new tensors that are no results, but share storage with results or inputs
     0  f32[2,3]  computed, with history
+  after the forward code, whose outputs are %f0, %f1, ...
+    %3 = select(%x, 0, 1)
+    %4 = _made(%f0)
+    %5 = transpose(%4, 0, 1)
+    %6 = view(%4, [6])
+    %7 = detach(%4)
+    return %x, %3, %5, %6, %3, %7, 0, none
   gradients
     in   base 0: f32[2,3]
     out  input 0 %x
@@ -53,10 +60,14 @@ specialization 0: forward and backward
   inputs
     0  %x  f32[4]  only read; requires grad
   results
-    0  f32[2]    view of base 0: split(2, 0)#0
-    1  f32[2]+2  view of base 0: split(2, 0)#1
-  bases: what results are views of, and no result is
+    0  f32[2]    view of base 0: split(2)#0
+    1  f32[2]+2  view of base 0: split(2)#1
+  bases: new tensors that are no results, but share storage with results or inputs
     0  f32[4]  computed, with history
+  after the forward code, whose outputs are %f0, %f1, ...
+    %2 = _made(%f0)
+    %3, %4 = split(%2, 2)
+    return %3, %4
   gradients
     in   base 0: f32[4]
     out  input 0 %x

@@ -22,6 +22,9 @@ specialization 0: forward and backward
     0  %x  f32[3]  only read; requires grad
   results
     0  f32[3]  computed, with history
+  after the forward code, whose outputs are %f0, %f1, ...
+    %2 = _made(%f0)
+    return %2
   gradients
     in   result 0: f32[3]
     out  input 0 %x
@@ -42,6 +45,9 @@ specialization 0: forward only
     0  %x  f32[3]  only read
   results
     0  f32[3]  computed
+  after the forward code, whose outputs are %f0, %f1, ...
+    %2 = _made(%f0)
+    return %2
   guards
     grad mode on, default dtype f32
     argument 0: f32[3]
@@ -55,6 +61,11 @@ specialization 0: forward and backward
     1  f32[3,2]{1,3}  view of result 0: transpose(0, 1)
     2  f32[3]+3       view of input 0: select(0, 1)
     3                 input 0 itself
+  after the forward code, whose outputs are %f0, %f1, ...
+    %2 = _made(%f0)
+    %3 = transpose(%2, 0, 1)
+    %4 = select(%x, 0, 1)
+    return %2, %3, %4, %x
   gradients
     in   result 0: f32[2,3]
     out  input 0 %x

@@ -1,0 +1,279 @@
+/* explain_after.c -- tensors of an epilogue: what the caller knows each of them as,
+ * which view ops lead to it, its type in the end and how far its version counter
+ * moves. */
+#include "aot/explain.h"
+
+#include <string.h>
+
+/* ---- names -------------------------------------------------------------- */
+
+static bool is_made(const td_gval *v) { return v->node && v->node->op == TD_OP__made; }
+
+static int result_of(const td_joint *j, const td_gval *v) {
+    const td_graph *g = j->epilogue;
+    for (int i = 0; i < g->outputs.n; i++)
+        if (g->outputs.v[i].kind == TD_G_VALUE && g->outputs.v[i].u.v == v) return i;
+    return -1;
+}
+
+/* Is node i the one that makes a base? */
+static bool makes_base(const td_joint *j, int i) {
+    const td_gnode *n = j->epilogue->nodes.v[i];
+    return n->kind == TD_N_OP && n->op == TD_OP__made && result_of(j, n->out[0]) < 0;
+}
+
+int td__after_n_bases(const td_joint *j) {
+    int nr = 0;
+    for (int i = 0; i < j->epilogue->nodes.n; i++) nr += makes_base(j, i);
+    return nr;
+}
+
+const td_gval *td__after_base(const td_joint *j, int nr) {
+    for (int i = 0; i < j->epilogue->nodes.n; i++)
+        if (makes_base(j, i) && nr-- == 0) return j->epilogue->nodes.v[i]->out[0];
+    return NULL;
+}
+
+static int base_nr(const td_joint *j, const td_gval *v) {
+    int nr = 0;
+    for (int i = 0; i < j->epilogue->nodes.n; i++) {
+        if (j->epilogue->nodes.v[i] == v->node) return nr;
+        nr += makes_base(j, i);
+    }
+    return -1;
+}
+
+td_named td__after_name(const td_joint *j, const td_gval *v) {
+    if (!v->node) return (td_named){TD_NAMED_INPUT, v->nr};
+    int r = result_of(j, v);
+    if (r >= 0) return (td_named){TD_NAMED_RESULT, r};
+    if (is_made(v)) return (td_named){TD_NAMED_BASE, base_nr(j, v)};
+    return (td_named){TD_NAMED_VIEW, -1};
+}
+
+bool td__after_is_new(const td_joint *j, int i) {
+    const td_garg *a = &j->epilogue->outputs.v[i];
+    td_named       name = {TD_NAMED_INPUT, 0};
+    if (a->kind == TD_G_VALUE) name = td__after_name(j, a->u.v);
+    return name.as == TD_NAMED_RESULT && name.index == i;
+}
+
+void td__after_name_print(td_buf *b, const td_joint *j, const td_gval *v) {
+    static const char *const words[] = {"input", "result", "base"};
+    td_named                 name = td__after_name(j, v);
+    if (name.as == TD_NAMED_VIEW) {
+        td__buf_add(b, "a view of ");
+        name = td__after_name(j, td__after_origin(j, v));
+    }
+    td__buf_printf(b, "%s %d", words[name.as], name.index);
+}
+
+int td__after_made_of(const td_joint *j, const td_gval *v) {
+    return is_made(v) ? v->node->in[0].u.v->nr - j->n_primals : -1;
+}
+
+/* ---- views -------------------------------------------------------------- */
+
+const td_gval *td__after_viewed(const td_gval *v) {
+    int of = v->node ? td__opinfo(v->node->op)->view_of : -1;
+    return of < 0 ? NULL : v->node->in[of].u.v;
+}
+
+const td_gval *td__after_origin(const td_joint *j, const td_gval *v) {
+    const td_gval *at = td__after_viewed(v);
+    while (at && td__after_name(j, at).as == TD_NAMED_VIEW) at = td__after_viewed(at);
+    return at;
+}
+
+static void view_line(const td_joint *j, const td_gval *v, td_line_fn *fn, void *env) {
+    td_buf b = {0};
+    td__gnode_call_print(&b, j->epilogue, v->node);
+    if (td__ops[v->node->op].flags & TD_OPF_MULTI) td__buf_printf(&b, "#%d", v->nr);
+    fn(env, b.failed ? NULL : td__buf_str(&b));
+    td__buf_free(&b);
+}
+
+void td__after_views(const td_joint *j, const td_gval *v, const td_gval *of,
+                     td_line_fn *fn, void *env) {
+    int n = 0;
+    for (const td_gval *at = v; at && at != of; at = td__after_viewed(at)) n++;
+    while (n-- > 0) {
+        const td_gval *at = v;
+        for (int i = 0; i < n; i++) at = td__after_viewed(at);
+        view_line(j, at, fn, env);
+    }
+}
+
+void td__after_join(void *env, const char *line) {
+    td_lines *l = env;
+    if (!line) l->b->failed = true;
+    if (l->any) td__buf_add(l->b, ", ");
+    if (line) td__buf_add(l->b, line);
+    l->any = true;
+}
+
+void td__after_views_print(td_buf *b, const td_joint *j, const td_gval *v,
+                           const td_gval *of) {
+    td__after_views(j, v, of, td__after_join, &(td_lines){b, false});
+}
+
+bool td__after_is_detached(const td_joint *j, const td_gval *v) {
+    const td_gval *origin = td__after_origin(j, v);
+    bool           any = false;
+    for (const td_gval *at = v; origin && at != origin; at = td__after_viewed(at))
+        any |= (td__ops[at->node->op].flags & TD_OPF_DETACH) != 0;
+    return any;
+}
+
+/* ---- types -------------------------------------------------------------- */
+
+/* As the last write of its geometry left it, before node `end`; NULL: none did, or its
+ * type is not known. */
+static const td_look *changed_look(const td_joint *j, const td_gval *v, int end) {
+    for (int i = end - 1; i >= 0; i--) {
+        const td_gnode *n = j->epilogue->nodes.v[i];
+        if (n->kind == TD_N_OP && n->n_in && n->in[0].u.v == v && n->out[0]->look &&
+            td__ops[n->op].flags & TD_OPF_META)
+            return n->out[0]->look;
+    }
+    return NULL;
+}
+
+void td__after_type(td_buf *b, const td_joint *j, const td_gval *v) {
+    const td_look *l = changed_look(j, v, j->epilogue->nodes.n);
+    if (!l) l = v->look;
+    if (l) td__look_print(b, j->epilogue, l);
+    else if (is_made(v))
+        td__explain_type(b, j->g, &j->fwd[td__after_made_of(j, v)].geom);
+}
+
+/* ---- version counters --------------------------------------------------- */
+
+/* resize_ to the sizes it has does nothing. */
+static bool keeps_sizes(const td_joint *j, int i) {
+    const td_gnode *n = j->epilogue->nodes.v[i];
+    const td_gval  *v = n->in[0].u.v;
+    const td_look  *now = n->out[0]->look, *was = changed_look(j, v, i);
+    if (!was) was = is_made(v) ? v->node->in[0].u.v->look : v->look;
+    return now && was && now->rank == was->rank &&
+           !memcmp(now->size, was->size, sizeof *now->size * now->rank);
+}
+
+/* How often node i counts as a write. */
+static int64_t writes_of(const td_joint *j, int i) {
+    const td_gnode *n = j->epilogue->nodes.v[i];
+    switch (n->op) {
+    case TD_OP__assign: return n->in[2].u.i;
+    case TD_OP__bump: return n->in[1].u.i;
+    case TD_OP__made:
+    case TD_OP__touch:
+    case TD_OP__give:
+    case TD_OP__bind:
+    case TD_OP_detach_:
+    case TD_OP_requires_grad_: return 0;
+    case TD_OP_resize_: return !keeps_sizes(j, i);
+    default: return td__opinfo(n->op)->writes;
+    }
+}
+
+/* Did inputs i and k come in one storage? */
+static bool came_together(const td_joint *j, int i, int k) {
+    const td_look *a = j->g->inputs.v[i]->look, *b = j->g->inputs.v[k]->look;
+    return i == k || j->related[k].same == j->related[i].same ||
+           (a && b && a->storage >= 0 && a->storage == b->storage);
+}
+
+/* Is v, before node `end`, in the storage that input i came in? */
+static bool is_in_storage(const td_joint *j, const td_gval *v, int i, int end) {
+    for (int k = end - 1; k >= 0; k--) {
+        const td_gnode *n = j->epilogue->nodes.v[k];
+        if (n->kind != TD_N_OP || !n->n_in) continue;
+        if (n->op == TD_OP_set_ && n->in[0].u.v == v) v = n->in[1].u.v;
+        else if (n == v->node) {
+            v = td__after_viewed(v);
+            if (!v) return false; /* new */
+        }
+    }
+    return v->nr < j->n_primals && came_together(j, i, v->nr);
+}
+
+int64_t td__after_versions(const td_joint *j, int i) {
+    int64_t writes = 0;
+    for (int k = 0; k < j->epilogue->nodes.n; k++) {
+        const td_gnode *n = j->epilogue->nodes.v[k];
+        int64_t         more = n->kind == TD_N_OP ? writes_of(j, k) : 0;
+        if (more && is_in_storage(j, n->in[0].u.v, i, k + 1)) writes += more;
+    }
+    return writes;
+}
+
+/* ---- forward outputs, targets ------------------------------------------- */
+
+const td_gnode *td__after_user(const td_joint *j, int k) {
+    for (int i = 0; i < j->epilogue->nodes.n; i++) {
+        const td_gnode *n = j->epilogue->nodes.v[i];
+        int             at = n->op == TD_OP__made ? 0 : 1;
+        if (n->kind == TD_N_OP && n->op != TD_OP__bind && n->n_in > at &&
+            n->in[at].kind == TD_G_VALUE && !n->in[at].u.v->node &&
+            n->in[at].u.v->nr == j->n_primals + k)
+            return n;
+    }
+    return NULL;
+}
+
+const td_gval *td__after_leaf(const td_joint *j, int i) {
+    for (int k = 0; k < j->epilogue->nodes.n; k++) {
+        const td_gnode *n = j->epilogue->nodes.v[k];
+        if (n->kind == TD_N_OP && n->op == TD_OP__bind && n->in[2].u.i == i)
+            return n->in[0].u.v;
+    }
+    return NULL;
+}
+
+bool td__after_code_writes(const td_joint *j, int i) {
+    for (int k = 0; k < j->g->nodes.n; k++) {
+        const td_gnode *n = j->g->nodes.v[k];
+        if (n->kind == TD_N_OP && td__opinfo(n->op)->writes && n->n_in &&
+            n->in[0].kind == TD_G_VALUE && n->in[0].u.v == j->g->inputs.v[i])
+            return true;
+    }
+    return false;
+}
+
+/* ---- regions, text ------------------------------------------------------ */
+
+/* The innermost region around a node among those in the set; TD_R_COUNT: none. */
+static td_gregion region_of(const td_joint *j, const td_gnode *n, unsigned set) {
+    int i = 0, closed = 0;
+    while (i < j->epilogue->nodes.n && j->epilogue->nodes.v[i] != n) i++;
+    while (i-- > 0) {
+        const td_gnode *at = j->epilogue->nodes.v[i];
+        if (at->kind == TD_N_LEAVE) closed++;
+        if (at->kind != TD_N_ENTER || closed-- > 0) continue;
+        closed = 0;
+        if (set >> at->region & 1) return (td_gregion)at->region;
+    }
+    return TD_R_COUNT;
+}
+
+bool td__after_is_no_grad(const td_joint *j, const td_gnode *n) {
+    td_gregion r = region_of(j, n, ~0u);
+    return r == TD_R_NO_GRAD || r == TD_R_INFERENCE;
+}
+
+bool td__after_is_inference(const td_joint *j, const td_gnode *n) {
+    return region_of(j, n, 1u << TD_R_INFERENCE | 1u << TD_R_PLAIN) == TD_R_INFERENCE;
+}
+
+/* The lines of its text between the first, which begins the function, and the last. */
+void td__after_lines(const td_joint *j, td_line_fn *fn, void *env) {
+    td_buf text = {0};
+    td__graph_print(&text, j->epilogue, TD_PRINT_OPS | TD_PRINT_BRIEF);
+    if (text.failed) fn(env, NULL);
+    char *at = text.failed ? NULL : strchr(text.s, '\n');
+    for (char *end; at && (end = strchr(at + 1, '\n')) && end[1]; at = end) {
+        *end = 0;
+        fn(env, at + 3); /* behind the indentation of the body */
+    }
+    td__buf_free(&text);
+}

@@ -1,0 +1,87 @@
+/* steps.c -- rows of the op table that only the epilogue of a compiled call has: they
+ * change the state of a tensor as an op or a custom function did while the program was
+ * traced. */
+#include "eager/eager_int.h"
+#include "ops/cast.h"
+
+/* A new tensor, as the modes that hold make it; nothing has written it yet. */
+bool td__step_made(td_tensor *t) {
+    bool inference = t->cx->inference;
+    atomic_store_explicit(&t->st->version, 0, memory_order_relaxed);
+    t->seen = 0;
+    t->flags =
+        (uint8_t)(inference ? t->flags | TD_TF_INFERENCE : t->flags & ~TD_TF_INFERENCE);
+    return true;
+}
+
+bool td__step_touch(td_tensor *t) {
+    td_node *fn;
+    return td__fn_of(t, &fn);
+}
+
+bool td__step_bump(td_tensor *t, uint64_t writes) {
+    atomic_fetch_add_explicit(&t->st->version, writes, memory_order_relaxed);
+    return true;
+}
+
+/* Texts may be written by hand. */
+static bool check_value(const char *op, const td_tensor *t, const td_tensor *value) {
+    if (t->dtype == value->dtype && t->rank == value->rank &&
+        td__dims_eq(t->size, value->size, t->rank))
+        return true;
+    return td__fail(t->cx, TD_E_SHAPE, "%s: a value of %s for a tensor of %s", op,
+                    td__type_str(value), td__type_str(t));
+}
+
+bool td__step_assign(td_tensor *t, td_tensor *value, uint64_t writes) {
+    td_node *fn = td__last_node(value);
+    if (!check_value("_assign", t, value)) return false;
+    if (t->st->readonly || td__overlaps_itself(t))
+        return td__fail(t->cx, TD_E_ALIAS, "_assign: %s cannot be written",
+                        td__type_str(t));
+    if (t->numel > 0) td__copy_into(t, value);
+    return td__step_bump(t, writes) && (!fn || td__set_history(t, fn, value->ag->nr));
+}
+
+/* As copy_ does it, whose elements are there and counted already. */
+static bool rebase(td_tensor *t, td_tensor *value) {
+    td_ctx  *cx = t->cx;
+    uint64_t was = td__version(t);
+    bool     grad = cx->grad_enabled;
+    td_mode *top = cx->top;
+    cx->top = &td__eager(cx)->mode; /* so that it is on the tape */
+    cx->grad_enabled = true;
+    bool ok = !td_is_nil(td_op_copy_(t, value, false));
+    cx->grad_enabled = grad;
+    cx->top = top;
+    atomic_store_explicit(&t->st->version, was, memory_order_relaxed);
+    t->seen = was;
+    return ok;
+}
+
+bool td__step_give(td_tensor *t, td_tensor *value, td_creation creation,
+                   bool in_place) {
+    td_node *fn = value ? td__last_node(value) : NULL;
+    if (value && !check_value("_give", t, value)) return false;
+    if ((unsigned)creation > TD_MADE_CUSTOM)
+        return td__fail(t->cx, TD_E_ARG, "_give: no creation %d", (int)creation);
+    if (fn && in_place && t->base) return rebase(t, value);
+    if (fn && !td__set_history(t, fn, value->ag->nr)) return false;
+    if (t->base && !in_place) t->creation = (uint8_t)creation;
+    return true;
+}
+
+bool td__step_bind(td_tensor *leaf, td_tensor *value, int edge) {
+    td_node *n = td__last_node(value);
+    if (!td__is_float((td_dtype)leaf->dtype) || td__has_node(leaf))
+        return td__fail(leaf->cx, TD_E_ARG, "_bind: %s is no leaf that takes gradients",
+                        td__type_str(leaf));
+    if (!n || !n->kind->apart || edge < 0 || edge >= n->n_edge) /* others do not wait */
+        return td__fail(leaf->cx, TD_E_ARG, "_bind: %s has no edge %d to bind",
+                        n ? n->name : "a value without a history", edge);
+    if (n->edge[edge].node) return true;
+    int64_t *dims = (int64_t *)(uintptr_t)n->note[edge].dims; /* room for them */
+    n->edge[edge] = (td_edge){.node = td__accumulator(leaf)};
+    td__note(&n->note[edge], leaf, true, &dims);
+    return n->edge[edge].node != NULL;
+}

@@ -1,0 +1,324 @@
+/* epilogue.c -- what a call does when its forward code has run: the events of the
+ * program that somebody outside can see, in program order, with values of the forward
+ * code in place of what computed them. It is an ordinary graph of eager's own ops. */
+#include "joint/joint_int.h"
+
+#include <stdio.h>
+
+typedef struct writing {
+    td_joint_run *r;
+    td_graph     *g;
+    td_ptrmap     vals;            /* by tensor */
+    bool          grad, inference; /* of the regions that are open */
+    int           open;
+} writing;
+
+static bool leave_all(writing *w) {
+    for (; w->open; w->open--)
+        if (!td__graph_leave(w->g)) return false;
+    w->grad = w->r->grad;
+    w->inference = w->r->inference;
+    return true;
+}
+
+static bool enter(writing *w, td_gregion region) {
+    w->open++;
+    return td__graph_enter(w->g, region);
+}
+
+/* The modes an event happened in. */
+static bool use_modes(writing *w, bool grad, bool inference) {
+    if (w->grad == grad && w->inference == inference) return true;
+    if (!leave_all(w)) return false;
+    if (w->inference != inference) {
+        if (!enter(w, inference ? TD_R_INFERENCE : TD_R_PLAIN)) return false;
+        w->grad = !inference;
+    }
+    if (w->grad != grad && !enter(w, grad ? TD_R_ENABLE_GRAD : TD_R_NO_GRAD))
+        return false;
+    w->grad = grad;
+    w->inference = inference;
+    return true;
+}
+
+/* Steps that no mode tells apart stay in those that hold. */
+static bool use_modes_of(writing *w, const td_event *e) {
+    bool any = e->kind == TD_EV_TOUCH || e->kind == TD_EV_GIVEN ||
+               (e->kind == TD_EV_WRITE && e->how != TD_HOW_COPY);
+    if (any) return true;
+    if (e->kind == TD_EV_MADE && w->inference == e->inference) return true;
+    return use_modes(w, e->grad, e->inference);
+}
+
+static td_gval *value_of(writing *w, const td_tensor *t) {
+    td_gval *v = td__ptrmap_get(&w->vals, t);
+    if (!v && td_ok(w->r->cx))
+        td__fail(w->r->cx, TD_E_TRACE,
+                 "@%.60s: the plan reads a tensor it has not made",
+                 w->r->program->name);
+    return v;
+}
+
+static bool name_value(writing *w, const td_tensor *t, td_gval *v) {
+    return td__ptrmap_put(&w->vals, t, v) || td__fail_memory(w->r->cx);
+}
+
+static bool arg_of(writing *w, const td_value *v, td_garg *to) {
+    td_graph *g = w->g;
+    *to = (td_garg){0};
+    switch ((td_kind)v->kind) {
+    case TD_K_TENSOR:
+        if (!v->u.t) return true;
+        *to = td__garg_value(value_of(w, v->u.t));
+        return to->u.v != NULL;
+    case TD_K_INT:
+        *to = td__garg_int(td__graph_dim(g, v->u.i));
+        if (g->dim_in && td__dim_is_sym(v->u.i)) to->kind = TD_G_SYM;
+        return true;
+    case TD_K_INTS: {
+        int64_t *own = td__arena_alloc(&g->arena, sizeof *own * ((size_t)v->n + 1));
+        if (!own) return td__fail_memory(w->r->cx);
+        for (uint32_t i = 0; i < v->n; i++) own[i] = td__graph_dim(g, v->u.ints[i]);
+        *to = td__garg_ints(own, (int)v->n);
+        return true;
+    }
+    case TD_K_FLOAT:
+        to->kind = TD_G_FLOAT;
+        to->u.f = v->u.f;
+        return true;
+    case TD_K_BOOL:
+        to->kind = TD_G_BOOL;
+        to->u.i = v->u.i;
+        return true;
+    case TD_K_DTYPE:
+        to->kind = TD_G_DTYPE;
+        to->u.dt = v->u.dt;
+        return true;
+    case TD_K_NONE: return true;
+    default: break;
+    }
+    return td__fail(w->r->cx, TD_E_TRACE,
+                    "@%.60s: the plan has an argument it cannot "
+                    "write down",
+                    w->r->program->name);
+}
+
+static td_gnode *put(writing *w, const td_event *e, td_op op, const td_garg *in,
+                     int n_in) {
+    int       n_out = e->kind == TD_EV_VIEW ? e->n_out : 1;
+    td_gnode *n = td__graph_op(w->g, op, in, n_in, n_out);
+    if (n) n->here = e->here;
+    return n;
+}
+
+/* A type as it was then: of an input as it came, of a tensor with another geometry. */
+static const td_look *look_of(td_graph *g, const td_geom *from) {
+    int64_t size[TD_MAX_RANK], stride[TD_MAX_RANK];
+    td_look l = {.kind = TD_K_TENSOR,
+                 .dtype = (uint8_t)from->dtype,
+                 .rank = (uint8_t)from->rank,
+                 .offset = td__graph_dim(g, from->offset),
+                 .storage = -1,
+                 .size = size,
+                 .stride = stride};
+    for (int d = 0; d < from->rank; d++) {
+        size[d] = td__graph_dim(g, from->size[d]);
+        stride[d] = td__graph_dim(g, from->stride[d]);
+    }
+    return td__graph_look_of(g, l);
+}
+
+/* The event's own op once more. */
+static bool put_again(writing *w, const td_event *e) {
+    td_garg in[TD_MAX_ARGS];
+    for (int i = 0; i < e->n_in; i++)
+        if (!arg_of(w, &e->in[i], &in[i])) return false;
+    td_gnode *n = put(w, e, e->op, in, e->n_in);
+    if (!n) return false;
+    if (e->kind == TD_EV_META && !(n->out[0]->look = look_of(w->g, &e->geom)))
+        return false;
+    for (int i = 0; e->kind == TD_EV_VIEW && i < e->n_out; i++) {
+        n->out[i]->look =
+            td__graph_look(w->g, e->out[i], td__needs_grad(e->out[i]), -1);
+        if (!n->out[i]->look || !name_value(w, e->out[i], n->out[i])) return false;
+    }
+    return true;
+}
+
+/* One more write that only the version counter tells of. */
+static bool put_bump(writing *w, const td_event *e, td_garg self) {
+    td_gnode *last = w->g->nodes.n ? w->g->nodes.v[w->g->nodes.n - 1] : NULL;
+    int       at = !last || last->kind != TD_N_OP ? -1
+                   : last->op == TD_OP__bump      ? 1
+                   : last->op == TD_OP__assign    ? 2
+                                                  : -1;
+    td_garg   in[2] = {self, td__garg_int(1)};
+    if (at < 0 || last->in[0].u.v != self.u.v)
+        return put(w, e, TD_OP__bump, in, 2) != NULL;
+    last->in[at].u.i++;
+    return true;
+}
+
+static bool put_write(writing *w, const td_event *e, td_garg *in) {
+    in[2] = td__garg_int(1);
+    bool ok = e->how == TD_HOW_BUMP        ? put_bump(w, e, in[0])
+              : e->how == TD_HOW_ASSIGN    ? put(w, e, TD_OP__assign, in, 3) != NULL
+              : td__overlaps_itself(e->to) ? put(w, e, TD_OP__put_, in, 2) != NULL
+                                           : put(w, e, TD_OP_copy_, in, 2) != NULL;
+    if (!ok || !e->touch) return ok;
+    in[0] = td__garg_value(value_of(w, e->touch));
+    return in[0].u.v && put(w, e, TD_OP__touch, in, 1);
+}
+
+/* A value of the forward code takes the place of what computed it. */
+static bool put_value(writing *w, const td_event *e) {
+    td_gval *k = e->out_nr < 0 ? NULL : w->g->inputs.v[w->r->to->n_primals + e->out_nr];
+    td_garg  in[4] = {{0}};
+    if (e->kind == TD_EV_MADE) {
+        in[0] = td__garg_value(k);
+        td_gnode *n = put(w, e, TD_OP__made, in, 1);
+        return n && name_value(w, e->t, n->out[0]);
+    }
+    td_gval *v = value_of(w, e->to);
+    if (!v) return false;
+    in[0] = td__garg_value(v);
+    if (k) in[1] = td__garg_value(k);
+    if (e->kind == TD_EV_WRITE) return put_write(w, e, in);
+    if (e->kind == TD_EV_TOUCH) return put(w, e, TD_OP__touch, in, 1) != NULL;
+    in[2] = td__garg_int(e->creation);
+    in[3].kind = TD_G_BOOL;
+    in[3].u.i = e->in_place;
+    return put(w, e, TD_OP__give, in, 4) != NULL;
+}
+
+/* From here on the leaf takes gradients of the compiled node, which the last input
+ * stands for. */
+static bool put_bind(writing *w, const td_event *e) {
+    if (e->bind < 0) return true;
+    td_gval *node = w->g->inputs.v[w->g->inputs.n - 1];
+    td_garg  in[3] = {td__garg_value(value_of(w, e->t)), td__garg_value(node),
+                      td__garg_int(e->bind)};
+    return in[0].u.v && put(w, e, TD_OP__bind, in, 3);
+}
+
+static bool binds(const td_joint_run *r) {
+    for (int i = 0; i < r->log.all.n; i++)
+        if (r->log.all.v[i].kept && r->log.all.v[i].bind >= 0) return true;
+    return false;
+}
+
+static const td_look *look_of_number(td_graph *g, int64_t dim) {
+    td_look l = {.kind = TD_K_INT, .storage = -1, .offset = td__graph_dim(g, dim)};
+    return td__graph_look_of(g, l);
+}
+
+static bool write_inputs(writing *w) {
+    td_joint_run   *r = w->r;
+    const td_graph *p = r->program, *g = r->to->g;
+    char            name[24];
+    for (int i = 0; i < p->inputs.n; i++) {
+        const td_look *l = r->outer[i] ? look_of(w->g, &r->geom[i]) : NULL;
+        td_gval *v = td__graph_input(w->g, p->inputs.v[i]->name, l, TD_PLAIN_DESC);
+        if (!v || (r->outer[i] && !td__ptrmap_get(&w->vals, r->outer[i]) &&
+                   !name_value(w, r->outer[i], v)))
+            return false;
+    }
+    for (int i = 0; i < r->to->n_fwd; i++) {
+        snprintf(name, sizeof name, "f%d", i);
+        td_desc d = g->out_desc.v[i];
+        d.name = d.name ? td__graph_str(w->g, d.name) : NULL;
+        const td_look *l = r->values[i] ? td__graph_look(w->g, r->values[i], false, -1)
+                                        : look_of_number(w->g, r->numbers[i]);
+        if (!l || !td__graph_input(w->g, td__graph_str(w->g, name), l, d)) return false;
+    }
+    return true;
+}
+
+/* A tensor that has the history of the first tangent, where leaves are bound. */
+static bool write_node(writing *w) {
+    td_joint_run *r = w->r;
+    if (!binds(r)) return true;
+    int            of = r->to->tangents[0].index;
+    const td_look *l = td__graph_look(w->g, r->values[of], true, -1);
+    return l && td__graph_input(w->g, "node", l, TD_PLAIN_DESC);
+}
+
+static bool write_outputs(writing *w) {
+    td_joint_run *r = w->r;
+    for (int i = 0; i < r->to->n_results; i++) {
+        td_garg a;
+        if (!arg_of(w, &r->out[i], &a) ||
+            !td__graph_output(w->g, a, r->program->out_desc.v[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool write_events(writing *w) {
+    td_joint_run *r = w->r;
+    for (int i = 0; i < r->log.all.n; i++) {
+        const td_event *e = &r->log.all.v[i];
+        if (!e->kept) continue;
+        if (!use_modes_of(w, e)) return false;
+        bool again =
+            e->kind == TD_EV_VIEW || e->kind == TD_EV_META || e->kind == TD_EV_FLAG;
+        if (!(again ? put_again(w, e) : put_value(w, e)) || !put_bind(w, e))
+            return false;
+    }
+    return leave_all(w);
+}
+
+/* Does the compiled node send gradients to leaf t, or did something before the call? */
+static bool is_target(const td_joint_run *r, const td_tensor *t) {
+    const td_joint *j = r->to;
+    int             words = td__set_words(j->n_tangents);
+    for (int i = 0; i < j->n_primals; i++)
+        if (r->outer[i] == t && td__known_accumulator(r->real[i])) return true;
+    for (int i = 0; i < j->n_targets; i++) {
+        const td_target *to = &j->targets[i];
+        const td_tensor *at = to->leaf   ? r->log.all.v[to->event].t
+                              : to->base ? NULL
+                                         : r->outer[to->input];
+        if (at == t && td__set_any(to->from, words)) return true;
+    }
+    return false;
+}
+
+/* Does the epilogue make a view of the leaf before event i? */
+static bool is_viewed(const td_joint_run *r, int i) {
+    const td_event *all = r->log.all.v;
+    for (int k = 0; k < i; k++)
+        if (all[k].kept && all[k].kind == TD_EV_VIEW && all[k].t == all[i].t &&
+            all[k].grad)
+            return true;
+    return false;
+}
+
+/* Gradients of a leaf have the sizes it was first read with. The compiled node sees to
+ * that where it sends some; else eager may have such a leaf, for as long as anything
+ * computed from it lives, and the compiled call has none. */
+static bool check_leaves(td_joint_run *r) {
+    for (int i = 0; i < r->log.all.n; i++) {
+        const td_event *e = &r->log.all.v[i];
+        if (!e->kept || !e->late || is_target(r, e->t) || is_viewed(r, i)) continue;
+        return td__fail(r->cx, TD_E_UNSUPPORTED,
+                        "@%.60s: a leaf that takes gradients is read, and then its "
+                        "sizes change; change those of a view of it",
+                        r->program->name);
+    }
+    return true;
+}
+
+bool td__epilogue_write(td_joint_run *r) {
+    if (!check_leaves(r)) return false;
+    writing w = {.r = r, .grad = r->grad, .inference = r->inference};
+    w.g = r->to->epilogue = td__graph_make(r->cx, r->program->name);
+    if (!w.g) return false;
+    w.g->dim_in = r->to->g->dim_in;
+    w.g->dim_env = r->to->g->dim_env;
+    bool ok = write_inputs(&w) && write_node(&w) && write_events(&w) && write_outputs(&w);
+    w.g->dim_in = NULL;
+    w.g->dim_env = NULL;
+    td__ptrmap_free(&w.vals);
+    return ok && td__graph_verify(w.g, TD_STAGE_PROGRAM);
+}

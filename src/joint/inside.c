@@ -1,0 +1,46 @@
+/* inside.c -- writes that stay in the graph (keep_mutations): elements of an input that
+ * the graph itself writes at its end, when everything has been read. The epilogue then
+ * only counts the write. */
+#include "joint/joint_int.h"
+
+/* The input a write is of, as it came; -1: none. */
+static int input_of(const td_joint_run *r, const td_event *e) {
+    for (int i = 0; i < r->to->n_primals; i++)
+        if (r->outer[i] && r->outer[i] == e->to)
+            return r->f.in.v[r->nr[i]].st == e->st ? i : -1;
+    return -1;
+}
+
+/* The code writes before the epilogue begins: no step of that may come between which
+ * writes the same bytes, or says where they lie. */
+static bool is_first(const td_joint_run *r, const td_event *e) {
+    for (int i = 0; i < r->log.all.n; i++) {
+        const td_event *o = &r->log.all.v[i];
+        bool            near = o->st == e->st || o->was == e->st;
+        if (o == e || !o->kept || !near) continue;
+        if (o->kind == TD_EV_WRITE && o->how != TD_HOW_BUMP) return false;
+        if (o->kind == TD_EV_META && o < e) return false;
+    }
+    return true;
+}
+
+bool td__joint_choose_inside(td_joint_run *r) {
+    for (int i = 0; r->opts.keep_mutations && i < r->log.all.n; i++) {
+        td_event *e = &r->log.all.v[i];
+        bool      plain = e->kept && e->kind == TD_EV_WRITE && e->put && !e->hist;
+        int       input = plain ? input_of(r, e) : -1;
+        if (input < 0 || td__overlaps_itself(r->real[input]) || !is_first(r, e))
+            continue;
+        r->write[input] = td__record_value(&r->rec, &e->put, "an update");
+        if (!r->write[input]) return false;
+        e->how = TD_HOW_BUMP;
+        e->put = NULL;
+    }
+    return true;
+}
+
+bool td__joint_write_inside(td_joint_run *r) {
+    for (int i = 0; i < r->to->n_primals; i++)
+        if (r->write[i] && !td__joint_add_write(r, i, r->write[i])) return false;
+    return true;
+}

@@ -1,0 +1,266 @@
+/* log.c -- writes the events of a program down. The mode hears what the tape hears:
+ * composites in their parts, each op once. Two kinds of events are no ops; the tape
+ * tells them to its listener. */
+#include "joint/log.h"
+
+#include <string.h>
+
+/* ---- one event ---------------------------------------------------------- */
+
+static void drop(td_event *e) {
+    td__unref(e->t);
+    if (e->value) td__unref(e->value);
+    if (e->root) td__unref(e->root);
+    if (e->whole) td__unref(e->whole);
+    if (e->whole_root) td__unref(e->whole_root);
+    for (int i = 0; i < e->n_out; i++) td__unref(e->out[i]);
+    td__storage_drop(e->st);
+    if (e->was != e->st) td__storage_drop(e->was);
+}
+
+/* The event is the log's from here on, also when there is no memory for it: tensors of
+ * it are held, or let go of. NULL after td__fail. */
+static td_event *add(td_log *l, td_event e) {
+    const td_ctx *cx = l->cx;
+    e.grad = cx->grad_enabled;
+    e.inference = cx->inference;
+    e.here = td_here;
+    e.bind = e.out_nr = -1;
+    e.st = e.t->st;
+    if (!e.was) e.was = e.st;
+    td__ref(e.t);
+    if (e.value) td__ref(e.value);
+    for (int i = 0; i < e.n_out; i++) td__ref(e.out[i]);
+    td__storage_keep(e.st);
+    if (e.was != e.st) td__storage_keep(e.was);
+    if (td__vec_push(&l->all, e)) return &l->all.v[l->all.n - 1];
+    drop(&e);
+    td__fail_memory(l->cx);
+    return NULL;
+}
+
+static bool copy_list(td_log *l, td_value *v) {
+    size_t item = v->kind == TD_K_INTS ? sizeof(int64_t) : sizeof(td_tensor *);
+    void  *own = td__arena_alloc(&l->arena, item * ((size_t)v->n + 1));
+    if (!own) return td__fail_memory(l->cx);
+    if (v->n) memcpy(own, v->u.ints, item * v->n);
+    if (v->kind == TD_K_INTS) v->u.ints = own;
+    else v->u.ts = own;
+    return true;
+}
+
+/* Arguments that outlive the call. Tensors among them are those of other events. */
+static bool copy_args(td_log *l, td_event *e, const td_opcall *c) {
+    e->op = c->info->op;
+    e->n_in = c->n_in;
+    e->in = td__arena_alloc(&l->arena, sizeof *e->in * (size_t)(c->n_in + 1));
+    if (!e->in) return td__fail_memory(l->cx);
+    for (int i = 0; i < c->n_in; i++) {
+        e->in[i] = c->in[i];
+        bool list = c->in[i].kind == TD_K_INTS || c->in[i].kind == TD_K_TENSORS;
+        if (list && !copy_list(l, &e->in[i])) return false;
+    }
+    return true;
+}
+
+/* Its elements now, where somebody knows them. */
+static bool note_value(td_log *l, td_event *e) {
+    if (l->f) e->value = td__func_value(l->f, e->t);
+    return !l->f || e->value;
+}
+
+/* The history t has now, by an alias of it that the caller holds; t has one, and it is
+ * up to date. NULL after td__fail. */
+static td_tensor *root_of(td_tensor *t) {
+    td_edge at;
+    if (!td__edge_of(t, &at)) return NULL;
+    td_tensor *root = at.node ? td__alias_at(t, at) : NULL;
+    if (at.node) td__node_drop(at.node);
+    return root ? td__ref(root) : NULL;
+}
+
+static bool note_root(td_event *e) {
+    e->recorded = true;
+    return (e->root = root_of(e->t)) != NULL;
+}
+
+/* Of a write through a view, all that its base shows from then on. */
+static bool note_whole(td_log *l, td_event *e) {
+    td_tensor *base = e->t->base;
+    td_geom    a, b;
+    if (!base || base->st != e->t->st) return true;
+    if (!td__geom_copy(l->cx, &l->arena, &a, base) ||
+        !td__geom_copy(l->cx, &l->arena, &b, e->t))
+        return false;
+    if (!td__geom_covers_bytes(&a, &b)) return true;
+    td_tensor *value = l->f ? td__func_value(l->f, base) : base;
+    if (!value) return false;
+    e->whole = td__ref(value);
+    return !e->recorded || (e->whole_root = root_of(base));
+}
+
+/* ---- ops ---------------------------------------------------------------- */
+
+/* What an op is about to write. */
+typedef struct before {
+    td_tensor  *t;
+    td_storage *st;   /* held */
+    td_node    *fn;   /* held; of t, or of what it is a view of */
+    bool        used; /* a leaf that some op has read, then its sizes: */
+    int         rank;
+    int64_t     size[TD_MAX_RANK];
+} before;
+
+static td_node *node_of(const td_tensor *t) {
+    const td_tensor *owner = t->base ? t->base : t;
+    return td__last_node(owner);
+}
+
+static before look(td_tensor *t) {
+    before b = {.t = t, .st = t->st, .fn = node_of(t), .rank = t->rank};
+    b.used = td__known_accumulator(t) != NULL;
+    if (b.used && t->rank) memcpy(b.size, t->size, sizeof *b.size * t->rank);
+    td__storage_keep(b.st);
+    if (b.fn) td__node_ref(b.fn);
+    return b;
+}
+
+static void look_away(const before *b) {
+    td__storage_drop(b->st);
+    if (b->fn) td__node_drop(b->fn);
+}
+
+static bool log_made(td_log *l, td_tensor *t) {
+    td_event e = {.kind = TD_EV_MADE, .t = t};
+    if (!note_value(l, &e) || !td__geom_copy(l->cx, &l->arena, &e.geom, t))
+        return false;
+    td_event *to = add(l, e);
+    return to && (!td__has_node(t) || note_root(to));
+}
+
+static bool log_view(td_log *l, const td_opcall *c) {
+    td_event e = {.kind = TD_EV_VIEW, .t = c->in[c->info->view_of].u.t};
+    e.out = td__arena_alloc(&l->arena, sizeof *e.out * (size_t)(c->n_out + 1));
+    if (!e.out) return td__fail_memory(l->cx);
+    e.n_out = c->n_out;
+    for (int i = 0; i < c->n_out; i++) e.out[i] = c->out[i];
+    return copy_args(l, &e, c) && add(l, e);
+}
+
+static bool same_sizes(const before *b) {
+    bool same = b->rank == b->t->rank;
+    for (int d = 0; same && d < b->rank; d++)
+        same = td__dim_same(b->size[d], b->t->size[d]);
+    return same;
+}
+
+/* Elements of b->t, or its geometry or flags, were written. */
+static bool log_write(td_log *l, const td_opcall *c, const before *b) {
+    bool meta = c->def->flags & TD_OPF_META;
+    bool flag = meta && c->info->pure == TD_OP_COUNT && c->info->op != TD_OP_set_ &&
+                c->info->op != TD_OP_resize_;
+    td_event e = {.t = b->t, .was = b->st};
+    e.kind = flag ? TD_EV_FLAG : meta ? TD_EV_META : TD_EV_WRITE;
+    e.used = b->used;
+    e.late = b->used && !flag && !same_sizes(b);
+    if (meta && !copy_args(l, &e, c)) return false;
+    if (!meta && !note_value(l, &e)) return false;
+    if (e.kind == TD_EV_META && !td__geom_copy(l->cx, &l->arena, &e.geom, e.t))
+        return false;
+    td_event *to = add(l, e);
+    bool      recorded = !flag && node_of(b->t) != b->fn;
+    if (!to) return false;
+    /* Statistics are written past the tape, also where they require grad. */
+    if (!meta && !recorded && td__needs_grad(b->t)) to->grad = false;
+    return (!recorded || note_root(to)) && (meta || note_whole(l, to));
+}
+
+static bool log_results(td_log *l, const td_opcall *c, const before *b, int n) {
+    if (c->def->flags & TD_OPF_VIEW) return log_view(l, c);
+    for (int i = 0; i < n; i++)
+        if (!log_write(l, c, &b[i])) return false;
+    for (int i = 0; i < c->n_out; i++) {
+        bool written = false;
+        for (int k = 0; k < n; k++) written |= b[k].t == c->out[i];
+        if (!written && !log_made(l, c->out[i])) return false;
+    }
+    return true;
+}
+
+/* A writer brings the history of what it writes up to date, and will again. */
+static void forget_touches(td_log *l, int first, const before *b, int n) {
+    int at = first;
+    for (int i = first; i < l->all.n; i++) {
+        bool own = false;
+        for (int k = 0; k < n; k++) own |= l->all.v[i].t == b[k].t;
+        if (own && l->all.v[i].kind == TD_EV_TOUCH) drop(&l->all.v[i]);
+        else l->all.v[at++] = l->all.v[i];
+    }
+    l->all.n = at;
+}
+
+static bool log_call(td_mode *m, td_opcall *c) {
+    td_log *l = (td_log *)m;
+    before  b[TD_MAX_ARGS];
+    int     n = 0;
+    for (int i = 0; i < c->n_in; i++) {
+        td_tensor *t = c->info->s.in[i].write ? td__in(c, i) : NULL;
+        if (t) b[n++] = look(t);
+    }
+    int  first = l->all.n;
+    bool ok = td__call_below(m, c);
+    forget_touches(l, first, b, n);
+    ok = ok && log_results(l, c, b, n);
+    for (int i = 0; i < n; i++) look_away(&b[i]);
+    return ok;
+}
+
+/* ---- what is no op ------------------------------------------------------ */
+
+static bool log_touched(void *env, td_tensor *t) {
+    return add(env, (td_event){.kind = TD_EV_TOUCH, .t = t}) != NULL;
+}
+
+static bool log_given(void *env, td_tensor *t, bool recorded, bool in_place) {
+    td_log  *l = env;
+    td_event e = {.kind = TD_EV_GIVEN,
+                  .t = t,
+                  .creation = t->creation,
+                  .in_place = in_place};
+    if (!recorded && (in_place || !t->base)) return true; /* nothing is new */
+    if (!note_value(l, &e)) return false;
+    td_event *to = add(l, e);
+    return to && (!recorded || note_root(to));
+}
+
+/* ---- beginning and end -------------------------------------------------- */
+
+/* Where the tape is hung, from the top. */
+static td_mode **place_of_tape(td_ctx *cx) {
+    td_mode **at = &cx->top;
+    while (*at && *at != cx->tape) at = &(*at)->below;
+    return at;
+}
+
+void td__log_begin(td_log *l, td_ctx *cx, td_func *f) {
+    td_mode **at = place_of_tape(cx);
+    *l = (td_log){.mode = {.name = "log", .call = log_call, .below = *at},
+                  .cx = cx,
+                  .f = f};
+    *at = &l->mode;
+    l->was = td__tape_listen(cx, (td_listener){log_touched, log_given, l});
+}
+
+void td__log_end(td_log *l) {
+    if (!l->cx) return;
+    td_mode **at = &l->cx->top;
+    while (*at && *at != &l->mode) at = &(*at)->below;
+    if (*at) *at = l->mode.below;
+    td__tape_listen(l->cx, l->was);
+}
+
+void td__log_free(td_log *l) {
+    for (int i = 0; i < l->all.n; i++) drop(&l->all.v[i]);
+    td__vec_free(&l->all);
+    td__arena_free(&l->arena);
+}

@@ -1,0 +1,77 @@
+/* joint/log.h -- the events of a program: everything it does besides computing values.
+ * A mode above the tape writes them down in program order while the program is replayed
+ * on tensors without bytes: which tensors are made, viewed, written, given another
+ * geometry or other flags, and which views bring their history up to date. The plan of
+ * a call (plan_graph.c) is made of them. */
+#ifndef TD_LOG_H
+#define TD_LOG_H
+
+#include "eager/node.h"
+#include "func/func.h"
+
+/* How an epilogue does a write (merge.c). */
+typedef enum td_write_how {
+    TD_HOW_COPY,   /* copy_, as eager: through views and regions */
+    TD_HOW_ASSIGN, /* elements and history of `to`, which is no view, are replaced */
+    TD_HOW_BUMP    /* others bring the elements: the version counter of `to` moves */
+} td_write_how;
+
+typedef enum td_event_kind {
+    TD_EV_MADE,  /* an op gave `t`, a tensor with a storage of its own */
+    TD_EV_VIEW,  /* a view op gave out[] */
+    TD_EV_WRITE, /* elements of `t` were written */
+    TD_EV_META,  /* sizes, strides, offset or storage of `t` were written */
+    TD_EV_FLAG,  /* requires_grad_ or detach_ of `t` */
+    TD_EV_TOUCH, /* `t`, a view, took its history from its base anew */
+    TD_EV_GIVEN  /* a custom function gave `t`, which exists, its history */
+} td_event_kind;
+
+/* Tensors are those of the run (outer ones), held. */
+typedef struct td_event {
+    uint8_t     kind;      /* td_event_kind */
+    bool        grad;      /* modes it happened in */
+    bool        inference; /* ... */
+    bool        recorded;  /* the tape made it part of a history */
+    bool        used;      /* META: of a leaf that an op has read before, */
+    bool        late;      /* ...with other sizes */
+    bool        in_place;  /* GIVEN: `t` is an input the function wrote */
+    td_op       op;        /* VIEW, META, FLAG */
+    int         n_in, n_out;
+    td_value   *in;
+    td_tensor **out; /* VIEW */
+    td_tensor  *t;
+    td_tensor  *value; /* MADE, WRITE: inner, its elements then */
+    td_tensor  *root;  /* recorded: an alias of t with the history it got */
+    td_tensor  *whole; /* WRITE of a view: value and root of what it is a view of, */
+    td_tensor  *whole_root; /* ...where that shows all of t */
+    td_storage *was, *st;   /* of t before and after */
+    td_where    here;
+    td_geom     geom;     /* MADE, META: of t then */
+    uint8_t     creation; /* GIVEN: td_creation of t then */
+    /* merge.c: what the epilogue writes, and where; not held */
+    uint8_t     how; /* td_write_how */
+    td_tensor  *to, *put, *hist;
+    int         hist_event; /* whose root, or whole_root, `hist` is */
+    td_tensor  *touch; /* a view that has its history from there, brought up to date */
+    /* epilogue.c: */
+    bool        kept;   /* somebody outside sees it */
+    int         out_nr; /* the forward output that is its value; -1: none */
+    int         bind;   /* FLAG: the target that is this leaf; -1: none */
+} td_event;
+
+typedef struct td_log {
+    td_mode  mode; /* first: the mode is this */
+    td_ctx  *cx;
+    td_func *f; /* knows values; NULL: they do not count */
+    td_arena arena;
+    TD_VEC(td_event) all;
+    td_listener was; /* who listened to the tape before */
+} td_log;
+
+/* Puts the mode right above the tape and listens to that; it must end before f does. */
+void td__log_begin(td_log *l, td_ctx *cx, td_func *f);
+void td__log_end(td_log *l);
+/* Lets go of all events. */
+void td__log_free(td_log *l);
+
+#endif

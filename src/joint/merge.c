@@ -1,0 +1,172 @@
+/* merge.c -- makes the epilogue cheap before it is written. Writes of one storage that
+ * nothing observes in between become one; what is left of the others is that the
+ * version counter moves. A tensor written in the run it is made in is made with the
+ * last value.
+ *
+ * A run is a sequence of writes of one storage without an event between them that sees
+ * or changes geometry, flags or storages of its tensors, or histories by a custom
+ * function. Views made inside a run are no such events: they are out of date after the
+ * next write and take their history from their base. */
+#include "joint/joint_int.h"
+
+/* ---- one run ------------------------------------------------------------ */
+
+typedef struct run {
+    int               first, last; /* events; first -1: no write so far */
+    int               made; /* the event that makes a tensor of the storage; -1: none */
+    bool              same; /* all writes are of one tensor */
+    bool              whole; /* ...or of views of one tensor, `base`, or of that */
+    td_tensor        *t, *base;
+    const td_storage *st;
+    struct run       *next; /* all */
+} run;
+
+typedef struct merging {
+    td_joint_run *r;
+    td_ptrmap     runs; /* by storage */
+    run          *all;
+    td_arena      arena;
+} merging;
+
+/* A view for the caller, whatever it is in the trace. */
+static bool is_view(const td_joint_run *r, const td_tensor *t) {
+    for (int i = 0; i < r->to->n_primals; i++)
+        if (r->outer[i] == t) return r->real[i]->base != NULL;
+    return t->base != NULL;
+}
+
+/* A tensor the epilogue can name: passed, or made inside. What an input is a view of is
+ * neither, unless it is passed itself. */
+static bool has_name(const td_joint_run *r, const td_tensor *t) {
+    for (int i = 0; i < r->to->n_primals; i++)
+        if (r->outer[i] == t) return true;
+    for (int i = 0; i < r->log.all.n; i++) {
+        const td_event *e = &r->log.all.v[i];
+        if (e->kind == TD_EV_MADE && e->t == t) return true;
+        for (int k = 0; e->kind == TD_EV_VIEW && k < e->n_out; k++)
+            if (e->out[k] == t) return true;
+    }
+    return false;
+}
+
+static bool is_write_of(const td_event *e, const td_storage *st) {
+    return e->kind == TD_EV_WRITE && e->st == st;
+}
+
+static td_tensor *value_for(const td_event *e, const td_tensor *to) {
+    return e->t == to ? e->value : e->whole;
+}
+
+static td_tensor *root_for(const td_event *e, const td_tensor *to) {
+    return e->t == to ? e->root : e->whole_root;
+}
+
+/* The tensor all writes of the run may be done through; NULL: none. */
+static td_tensor *target_of(const merging *m, const run *u) {
+    const td_event *all = m->r->log.all.v;
+    if (u->whole && u->base && u->made >= 0 && all[u->made].t == u->base)
+        return u->base;
+    if (u->same) return u->t;
+    return u->whole && u->base && has_name(m->r, u->base) ? u->base : NULL;
+}
+
+/* Behind the last write, a view it was done through has its history. */
+static void keep_touch(td_event *last, const td_tensor *to) {
+    if (last->recorded && last->t != to) last->touch = last->t;
+}
+
+static void close_run(const merging *m, const run *u) {
+    td_event  *all = m->r->log.all.v;
+    td_tensor *to = u->first < 0 ? NULL : target_of(m, u);
+    td_event  *made = u->made >= 0 && to == all[u->made].t ? &all[u->made] : NULL;
+    td_event  *recorded = NULL, *begins = NULL, *last = to ? &all[u->last] : NULL;
+    for (int i = u->first; to && i <= u->last; i++) {
+        td_event *e = &all[i];
+        if (!is_write_of(e, u->st)) continue;
+        e->how = TD_HOW_BUMP;
+        e->to = to;
+        e->put = e->hist = NULL;
+        if (e->recorded) recorded = e;
+        if (e->recorded && !begins) begins = e;
+    }
+    if (!to) return;
+    keep_touch(last, to);
+    td_event *at = made ? made : begins ? begins : last;
+    at->put = value_for(last, to);
+    if (recorded) at->hist = root_for(recorded, to);
+    if (recorded) at->hist_event = (int)(recorded - all);
+    if (made) return;
+    bool whole = !is_view(m->r, to) && !td__overlaps_itself(to);
+    at->how = whole ? TD_HOW_ASSIGN : TD_HOW_COPY;
+}
+
+/* ---- all ---------------------------------------------------------------- */
+
+static run *run_of(merging *m, const td_storage *st) {
+    run *u = td__ptrmap_get(&m->runs, st);
+    if (u) return u;
+    u = td__arena_zalloc(&m->arena, sizeof *u);
+    if (!u || !td__ptrmap_put(&m->runs, st, u)) return NULL;
+    *u = (run){.first = -1, .last = -1, .made = -1, .next = m->all};
+    u->st = st;
+    return m->all = u;
+}
+
+static bool end_run(merging *m, const td_storage *st) {
+    run *u = run_of(m, st), *next;
+    if (!u) return false;
+    close_run(m, u);
+    next = u->next;
+    *u = (run){.first = -1, .last = -1, .made = -1, .next = next, .st = st};
+    return true;
+}
+
+static bool add_write(merging *m, int i) {
+    const td_event *e = &m->r->log.all.v[i];
+    run            *u = run_of(m, e->st);
+    td_tensor      *base = e->whole ? e->t->base : e->t;
+    if (!u) return false;
+    if (u->first < 0) {
+        u->first = i;
+        u->same = u->whole = true;
+        u->t = e->t;
+        u->base = base;
+    }
+    u->same &= u->t == e->t;
+    u->whole &= u->base == base;
+    u->last = i;
+    return true;
+}
+
+static bool add_event(merging *m, int i) {
+    td_event *e = &m->r->log.all.v[i];
+    e->how = TD_HOW_COPY;
+    e->to = e->t;
+    e->put = e->value;
+    e->hist = e->root;
+    e->hist_event = i;
+    switch ((td_event_kind)e->kind) {
+    case TD_EV_MADE: {
+        run *u = run_of(m, e->st);
+        if (u) u->made = i;
+        return u != NULL;
+    }
+    case TD_EV_WRITE: return add_write(m, i);
+    case TD_EV_META:
+    case TD_EV_FLAG:
+    case TD_EV_GIVEN: return end_run(m, e->was) && end_run(m, e->st);
+    case TD_EV_VIEW:
+    case TD_EV_TOUCH: break;
+    }
+    return true;
+}
+
+bool td__log_merge(td_joint_run *r) {
+    merging m = {.r = r};
+    bool    ok = true;
+    for (int i = 0; ok && i < r->log.all.n; i++) ok = add_event(&m, i);
+    for (run *u = m.all; ok && u; u = u->next) close_run(&m, u);
+    td__ptrmap_free(&m.runs);
+    td__arena_free(&m.arena);
+    return ok || td__fail_memory(r->cx);
+}

@@ -1,0 +1,34 @@
+/* runtime/steps.h -- the epilogue of a call as the flat list that a warm call walks. */
+#ifndef TD_STEPS_H
+#define TD_STEPS_H
+
+#include "eager/node.h"
+#include "graph/graph.h"
+
+typedef struct td_plan_step {
+    uint8_t   code;
+    int32_t   a, b; /* slots; of an op: a is its first result's */
+    int64_t   n;
+    td_op     op;
+    int       n_in, n_out;
+    td_value *in;   /* what is no tensor, by argument */
+    int32_t  *from; /* slot of a tensor, by argument; -1: none */
+} td_plan_step;
+
+typedef struct td_steps {
+    bool          flat; /* else the epilogue is run as a graph */
+    int           n, n_slots;
+    td_plan_step *v;
+    td_value     *outs;     /* what is no tensor, by output */
+    int32_t      *out_slot; /* -1: none */
+    td_arena      arena;
+} td_steps;
+
+/* In the modes that hold now. To be freed either way; false after td__fail. */
+bool td__steps_make(td_steps *s, const td_graph *epilogue);
+void td__steps_free(td_steps *s);
+/* slot[n_slots] begins with the inputs of the epilogue. */
+bool td__steps_run(const td_steps *s, td_ctx *cx, td_value *slot, td_value *out,
+                   int n_out);
+
+#endif
