@@ -67,10 +67,16 @@ static void take_sample(td_disk *d, const char *name) {
     td__disk_entry_free(&e);
 }
 
+/* Its epilogue has values, views, writes with a history and without, a geometry, and a
+ * leaf that is made inside. */
 static bool body(td_call *c) {
     td_tensor *h = td_tanh(td_matmul(td_arg(c, 0), td_arg(c, 1)));
+    td_tensor *leaf = td_requires_grad_(td_ones(td_call_ctx(c), TD_SHAPE(3, 2)));
     td_add_(td_arg(c, 2), 1.0);
-    return td_return(c, td_sum(td_mul(h, h)), td_transpose(h, 0, 1));
+    td_mul_(td_arg(c, 3), td_sum(h));
+    td_op_t_(td_arg(c, 4));
+    td_tensor *y = td_sum(td_mul(td_mul(h, leaf), td_arg(c, 3)));
+    return td_return(c, y, td_transpose(h, 0, 1), leaf);
 }
 
 /* A call and its backward, by the entry that is there. */
@@ -78,9 +84,9 @@ static void call(td_ctx *c) {
     td_scope_begin(c, "call");
     td_tensor *x = td_ones(c, TD_SHAPE(3, 4)), *s = td_zeros(c, TD_SHAPE());
     td_tensor *w = td_requires_grad_(td_ones(c, TD_SHAPE(4, 2)));
-    td_tensor *out[2];
+    td_tensor *v = td_sum(w), *t = td_ones(c, TD_SHAPE(2, 3)), *out[3];
     td_fn     *f = td_aot_function(c, body, NULL, NULL);
-    if (td_invoke(f, TD_ARGS(x, w, s), out, 2)) td_backward(out[0]);
+    if (td_invoke(f, TD_ARGS(x, w, s, v, t), out, 3)) td_backward(out[0]);
     td_clear(c);
     td_fn_drop(f);
     td_scope_end(c, "call", NULL);
