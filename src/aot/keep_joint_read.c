@@ -267,8 +267,8 @@ static bool counts_fit(const source *s, const td_graph *program) {
 /* The tensor of the forward code that an argument is; NULL: something else. */
 static const td_fwd *fwd_of(const td_joint *j, const td_garg *a) {
     bool input = a->kind == TD_G_VALUE && !a->u.v->node && is_tensor(a->u.v->look);
-    return input && a->u.v->nr >= j->n_primals ? &j->fwd[a->u.v->nr - j->n_primals]
-                                               : NULL;
+    int  at = input ? a->u.v->nr - j->n_primals : -1;
+    return at >= 0 && at < j->n_fwd ? &j->fwd[at] : NULL;
 }
 
 /* A result of an op is a tensor; an input is what its look says. */

@@ -105,7 +105,14 @@ static void take_input(const sample *s, td_garg *of) {
     of->u.v = s->j->epilogue->inputs.v[0];
 }
 
-enum { FORGERIES = 26 };
+/* The last input of the epilogue, which stands for the compiled node. */
+static void take_node(const sample *s, td_garg *of) {
+    const td_graph *e = s->j->epilogue;
+    CHECK(e->inputs.n == s->j->n_primals + s->j->n_fwd + 1);
+    of->u.v = e->inputs.v[e->inputs.n - 1];
+}
+
+enum { FORGERIES = 29 };
 
 static void forge(sample *s, int nr) {
     td_joint *j = s->j;
@@ -137,6 +144,9 @@ static void forge(sample *s, int nr) {
     case 23: leaf(s)->event = -1; break;
     case 24: j->targets[0].input = j->n_primals; break;
     case 25: j->related[2].same = -1; break;
+    case 26: take_node(s, &node(s, TD_OP__made)->in[0]); break;
+    case 27: take_node(s, &node(s, TD_OP__assign)->in[1]); break;
+    case 28: node(s, TD_OP__bind)->in[1] = td__garg_value(e->inputs.v[3]); break;
     default: break;
     }
 }
