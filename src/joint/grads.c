@@ -82,6 +82,22 @@ static bool find_targets(td_joint_run *r, td_edge *to) {
     return find_bound(r, to);
 }
 
+/* Bases and leaves made inside that no tangent leads to are nobody's business. */
+static void drop_unreached(td_joint_run *r, td_edge *to) {
+    td_joint *j = r->to;
+    int       n = 0, words = td__set_words(j->n_tangents);
+    for (int i = 0; i < j->n_targets; i++) {
+        td_target t = j->targets[i];
+        bool      bound = t.leaf && r->log.all.v[t.event].bind == i;
+        if (bound) r->log.all.v[t.event].bind = -1;
+        if ((t.base || t.leaf) && !td__set_any(t.from, words)) continue;
+        if (bound) r->log.all.v[t.event].bind = n;
+        to[n] = to[i];
+        j->targets[n++] = t;
+    }
+    j->n_targets = n;
+}
+
 /* A backward inside the program is forward's; what comes from node `first` on is
  * backward's. What is expected of sizes is checked forward already, where they are
  * known there. */
@@ -214,6 +230,7 @@ bool td__joint_differentiate(td_joint_run *r) {
         if (!add_tangent(r, i)) return false;
     if (!find_targets(r, to) || !note_looks(r, looks)) return false;
     if (!td__joint_reach(r, to, false)) return false;
+    drop_unreached(r, to);
     bool ok = go_back(r, to, grads);
     if (ok) ok = td__joint_reach(r, to, true);
     else {

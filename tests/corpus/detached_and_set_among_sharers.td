@@ -1,4 +1,4 @@
-# Refused: written after it was detached and set to bytes of another input.
+# Written after it was detached and set to bytes of another input.
 
 func @f(%p0: f32[], %p1: f32[]) {
   detach_(%p0)

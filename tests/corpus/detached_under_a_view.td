@@ -1,4 +1,4 @@
-# Refused: a history ends and begins anew while a view has the old one.
+# A history ends and begins anew while a view has the old one.
 
 func @f(%p0: f32[1,1]) {
   %v0 = reshape_as(%p0, %p0)

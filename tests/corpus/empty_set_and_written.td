@@ -1,4 +1,4 @@
-# Refused: an empty argument that set_ gives a history.
+# An empty argument that set_ gives a history.
 
 func @f(%p0: f32[0] @0, %p4: f32[0] @0) {
   %v1 = set_(%p0, %p4, none)

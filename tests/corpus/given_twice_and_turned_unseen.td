@@ -1,4 +1,4 @@
-# Refused: one tensor, given twice, is turned with gradients and without.
+# One tensor, given twice, is turned with gradients and without.
 
 func @f(%p0: f32[2,1] @0, %p1: f32[2,1] @0) {
   unsqueeze_(%p0, 0)

@@ -1,4 +1,4 @@
-# Refused: a view that has the history of its base, which is detached after that.
+# A view that has the history of its base, which is detached after that.
 
 func @f( %p1: f32[3,3,3] @1, %p2: f32[3,3,3] @1) {
   cosh_(%p2)

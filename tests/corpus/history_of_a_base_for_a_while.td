@@ -1,4 +1,4 @@
-# Refused: a view that is read while its base requires grad, which it does not in the end.
+# A view that is read while its base requires grad, which it does not in the end.
 
 func @f(%p0: f32[4] @0, %p1: f32[4] @0) {
   %v7 = tensor([-1, 0, 1, 1], f32, [4])

@@ -1,4 +1,4 @@
-# Refused: a view that has the history its base had for a while, written since.
+# A view that has the history its base had for a while, written since.
 
 func @f(%p0, %p1) {
   exponential_(%p0, 1.5)

@@ -1,4 +1,4 @@
-# Refused: a leaf among inputs that share bytes, one of which is set away.
+# A leaf among inputs that share bytes, one of which is set away.
 
 func @f(%p0: f32[1,1], %p1: f32[1,1]) {
   requires_grad_(%p1, false)

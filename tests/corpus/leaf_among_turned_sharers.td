@@ -1,4 +1,4 @@
-# Refused: a leaf among inputs that share bytes, one of which is turned.
+# A leaf among inputs that share bytes, one of which is turned.
 
 func @f(%p0: f32[2,2,1] @0, %p2: f32[2,2,1] @0) {
   %v1 = requires_grad_(%p2, true)

@@ -1,4 +1,4 @@
-# Refused: sizes of a leaf change before gradients arrive there.
+# Sizes of a leaf change before gradients arrive there.
 
 func @f(%p0: f32[2,2]) {
   %v0 = unsqueeze_(%p0, -1)

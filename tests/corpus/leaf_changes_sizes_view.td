@@ -1,4 +1,4 @@
-# Refused: a view of a leaf whose sizes change.
+# A view of a leaf whose sizes change.
 
 func @f(%p0: f32[1,2] @0) {
   %v1 = expand_as(%p0, %p0)

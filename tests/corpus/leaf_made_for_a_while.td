@@ -1,4 +1,4 @@
-# Refused: a result that was a leaf while others were computed from it.
+# A result that was a leaf while others were computed from it.
 
 func @made(%x: f32[2,2]) {
   %v = transpose(%x, 0, 1)

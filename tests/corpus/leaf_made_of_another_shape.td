@@ -1,4 +1,4 @@
-# Refused: an input is turned and then made a leaf, whose gradient has other sizes.
+# An input is turned and then made a leaf, whose gradient has other sizes.
 
 func @f(%p0) {
   unsqueeze_(%p0, 0)

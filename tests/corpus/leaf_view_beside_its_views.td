@@ -1,4 +1,4 @@
-# Refused: a leaf made inside of a view without gradients is returned together with a view
+# A leaf made inside of a view without gradients is returned together with a view
 # of it, whose gradient must arrive at the leaf.
 
 func @f(%p0: f32[4]) {

@@ -1,4 +1,4 @@
-# Refused: a view that is a leaf for itself, which another result depends on.
+# A view that is a leaf for itself, which another result depends on.
 
 func @f(%p0: f32[1,1]) {
   %v1 = permute(%p0, [0,-1])

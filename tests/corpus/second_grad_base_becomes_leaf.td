@@ -1,4 +1,4 @@
-# Refused: gradients of gradients where an input comes to require grad.
+# Gradients of gradients where an input comes to require grad.
 
 func @f(%p0: f32[], %p2: f32[1]) {
   requires_grad_(%p0)

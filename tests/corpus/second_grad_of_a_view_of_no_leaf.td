@@ -1,4 +1,4 @@
-# Refused: a second gradient; a view of an input without gradients is written.
+# A second gradient; a view of an input without gradients is written.
 
 func @f(%p0: f32[], %p3: f32[1], %p4: f32[1]) {
   no_grad {

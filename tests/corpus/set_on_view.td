@@ -1,4 +1,4 @@
-# Refused: set_ on an argument that is a view.
+# Set_ on an argument that is a view.
 
 func @f(%p0: f32[1,1] @0, %p1: f32[1] @1) {
   set_(%p1, %p0, 0, [1])

@@ -1,4 +1,4 @@
-# Refused: an input is turned with gradients and in inference mode.
+# An input is turned with gradients and in inference mode.
 
 func @f(%p0: f32[2,2]) {
   squeeze_dims_(%p0, [1,0])

@@ -1,4 +1,4 @@
-# Refused: a view is written after as_strided_ gave its base other elements.
+# A view is written after as_strided_ gave its base other elements.
 
 func @f(%p0: f32[2,2], %p1: f32[2,2]) {
   as_strided_(%p1, [2], [2], 1)

@@ -1,4 +1,4 @@
-# Refused: a view of an input that set_ takes to a leaf is written.
+# A view of an input that set_ takes to a leaf is written.
 
 func @f(%p0: f32[1,1], %p1: f32[1,1]) {
   %v2 = ravel(%p0)
