@@ -85,12 +85,28 @@ static void ask_args(slicing *s, const td_event *e) {
     for (int i = 0; e->kind == TD_EV_VIEW && i < e->n_out; i++)
         if (e->out[i]->base && is_asked(s, e->out[i])) ask(s, e->t);
     for (int i = 0; e->kind == TD_EV_META && i < e->n_in; i++)
-        if (e->in[i].kind == TD_K_TENSOR && e->in[i].u.t) ask(s, e->in[i].u.t);
+        if (e->in[i].kind == TD_K_TENSOR && e->in[i].u.t && e->in[i].u.t != e->t)
+            ask(s, e->in[i].u.t);
+}
+
+/* Does the event replace the history of a tensor that nothing but writes of elements
+ * and geometry has seen? Nobody can ask for the one before. */
+static bool replaces(const slicing *s, const td_event *e) {
+    const td_log *l = &s->r->log;
+    if (e->kind != TD_EV_WRITE || e->how != TD_HOW_ASSIGN || !e->hist) return false;
+    for (int i = 0; i < l->all.n; i++) {
+        const td_event *o = &l->all.v[i];
+        bool plain = o->kind == TD_EV_WRITE || o->kind == TD_EV_META ||
+                     o->kind == TD_EV_MADE;
+        if (o->t == e->to ? !plain : o->t->base == e->to) return false;
+    }
+    return true;
 }
 
 static void enliven_args(slicing *s, td_event *e) {
     td_tensor *t = e->kind == TD_EV_WRITE ? e->to : e->t;
     if (e->hist && !is_asked(s, t)) e->hist = NULL;
+    if (replaces(s, e)) s->ok &= td__ptrmap_put(&s->asked, t, NULL);
     ask_args(s, e);
     enliven(s, t);
     if (e->kind == TD_EV_WRITE || e->kind == TD_EV_TOUCH) enliven(s, t->base);

@@ -202,6 +202,36 @@ TEST(inputs_that_require_grad_may_be_written) {
     td_close(cx);
 }
 
+static bool writes_turned(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *w = td_arg(c, 1);
+    td_mul_(x, w);
+    td_t_(x);
+    td_mul_(x, w);
+    return td_return(c);
+}
+
+/* One tangent comes in, for what the input is in the end. */
+TEST(inputs_may_be_written_before_and_after_their_geometry) {
+    td_ctx      *cx = td_open();
+    td_tensor   *b = td_set_requires_grad(td_randn(cx, TD_SHAPE(2, 2)), true);
+    td_tensor   *x = td_mul(b, 1.0), *w = td_randn(cx, TD_SHAPE(2, 2));
+    td_tensor   *t = td_randn(cx, TD_SHAPE(2, 2)), *g;
+    td_exported *e = td_export_joint(cx, writes_turned, NULL, TD_ARGS(x, w), NULL);
+    td_value     out[ROOM];
+    CHECK_OK(cx);
+
+    CHECK(td_exported_inputs(e) == 3 && td_exported_outputs(e) == 2);
+    CHECK(td_exported_run(e, TD_ARGS(x, w, t), out, 2));
+
+    CHECK(td_call_body(cx, writes_turned, NULL, TD_ARGS(x, w), NULL, 0) == 0);
+    td_grad_opts o = {TD_GRAD_OPTS, .grads = TD_LIST(t)};
+    CHECK(td_grad(TD_LIST(x), TD_LIST(b), &g, &o));
+    CHECK(aot_near(out[0].u.t, x) && aot_near(out[1].u.t, g));
+    CHECK_OK(cx);
+    td_exported_drop(e);
+    td_close(cx);
+}
+
 static bool several(td_call *c) {
     td_tensor *h = td_mul(td_arg(c, 0), td_arg(c, 1));
     return td_return(c, h, td_sum(h));
@@ -289,6 +319,15 @@ static bool leaves(td_call *c) {
     return td_return(c, td_neg(td_arg(c, 0)));
 }
 
+/* The row has a history of its own, and the input another. */
+static bool writes_row(td_call *c) {
+    td_tensor *x = td_arg(c, 0), *row = td_select(x, 0, 0);
+    td_mul_(row, td_arg(c, 1));
+    td_t_(x);
+    td_mul_(row, td_arg(c, 1));
+    return td_return(c);
+}
+
 TEST(what_a_graph_cannot_say_is_refused) {
     td_ctx    *cx = td_open();
     td_tensor *b = td_set_requires_grad(td_randn(cx, TD_SHAPE(2, 3)), true);
@@ -305,6 +344,9 @@ TEST(what_a_graph_cannot_say_is_refused) {
     CHECK(aot_says(cx, TD_E_UNSUPPORTED, "leaves gradients switched"));
     CHECK(td_is_nil(td_export_joint(cx, writes_both, NULL, TD_ARGS(x, y), NULL)));
     CHECK(aot_says(cx, TD_E_UNSUPPORTED, "pass clones"));
+    x = td_ones(cx, TD_SHAPE(3));
+    CHECK(td_is_nil(td_export_joint(cx, writes_row, NULL, TD_ARGS(v, x), NULL)));
+    CHECK(aot_says(cx, TD_E_UNSUPPORTED, "write to a clone"));
     td_close(cx);
 }
 
