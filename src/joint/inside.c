@@ -3,12 +3,29 @@
  * only counts the write. */
 #include "joint/joint_int.h"
 
-/* The input a write is of, as it came; -1: none. */
+/* Was the geometry of a tensor in that storage written? */
+static bool is_turned(const td_joint_run *r, const td_storage *st) {
+    for (int i = 0; i < r->log.all.n; i++) {
+        const td_event *e = &r->log.all.v[i];
+        if (e->kind == TD_EV_META && (e->st == st || e->was == st)) return true;
+    }
+    return false;
+}
+
+/* The input a write is of, as it came: itself, or one that shows all that is written,
+ * as that of a detached alias. -1: none. */
 static int input_of(const td_joint_run *r, const td_event *e) {
-    for (int i = 0; i < r->to->n_primals; i++)
-        if (r->outer[i] && r->outer[i] == e->to)
-            return r->f.in.v[r->nr[i]].st == e->st ? i : -1;
-    return -1;
+    const td_tensor *t = e->to;
+    td_geom          at = {(td_dtype)t->dtype, t->rank, t->offset, t->size, t->stride};
+    int              shows = -1;
+    bool             turned = is_turned(r, e->st);
+    for (int i = 0; i < r->to->n_primals; i++) {
+        if (!r->outer[i] || r->f.in.v[r->nr[i]].st != e->st) continue;
+        if (td__overlaps_itself(r->real[i])) continue;
+        if (r->outer[i] == t) return i;
+        if (shows < 0 && !turned && td__geom_covers_bytes(&r->geom[i], &at)) shows = i;
+    }
+    return shows;
 }
 
 /* The code writes before the epilogue begins: no step of that may come between which
@@ -29,9 +46,10 @@ bool td__joint_choose_inside(td_joint_run *r) {
         td_event *e = &r->log.all.v[i];
         bool      plain = e->kept && e->kind == TD_EV_WRITE && e->put && !e->hist;
         int       input = plain ? input_of(r, e) : -1;
-        if (input < 0 || td__overlaps_itself(r->real[input]) || !is_first(r, e))
-            continue;
-        r->write[input] = td__record_value(&r->rec, &e->put, "an update");
+        if (input < 0 || !is_first(r, e)) continue;
+        td_tensor *value = td__func_given_value(&r->f, r->nr[input]);
+        if (!value) return false;
+        r->write[input] = td__record_value(&r->rec, &value, "an update");
         if (!r->write[input]) return false;
         e->how = TD_HOW_BUMP;
         e->put = NULL;
