@@ -235,9 +235,8 @@ static bool tell_given(td_fcall *f, td_tensor *const *out, int n_out) {
     const td_listener *l = &td__eager(f->cx)->listener;
     for (int i = 0; i < n_out && l->given; i++) {
         bool dirty = find(f->dirty.v, f->dirty.n, out[i]) >= 0;
-        bool history = f->node && td__last_node(dirty && out[i]->base
-                                                    ? out[i]->base
-                                                    : out[i]) != NULL;
+        bool history = f->node && td__last_node(dirty && out[i]->base ? out[i]->base
+                                                                      : out[i]) != NULL;
         if (!l->given(l->env, out[i], history, dirty)) return false;
     }
     return true;

@@ -316,7 +316,8 @@ bool td__epilogue_write(td_joint_run *r) {
     if (!w.g) return false;
     w.g->dim_in = r->to->g->dim_in;
     w.g->dim_env = r->to->g->dim_env;
-    bool ok = write_inputs(&w) && write_node(&w) && write_events(&w) && write_outputs(&w);
+    bool ok =
+        write_inputs(&w) && write_node(&w) && write_events(&w) && write_outputs(&w);
     w.g->dim_in = NULL;
     w.g->dim_env = NULL;
     td__ptrmap_free(&w.vals);

@@ -21,7 +21,7 @@ static int input_of(const td_joint_run *r, const td_event *e) {
     bool             turned = is_turned(r, e->st);
     for (int i = 0; i < r->to->n_primals; i++) {
         if (!r->outer[i] || r->f.in.v[r->nr[i]].st != e->st) continue;
-        if (td__overlaps_itself(r->real[i])) continue;
+        if (!r->to->written[i] || td__overlaps_itself(r->real[i])) continue;
         if (r->outer[i] == t) return i;
         if (shows < 0 && !turned && td__geom_covers_bytes(&r->geom[i], &at)) shows = i;
     }

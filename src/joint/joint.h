@@ -68,15 +68,15 @@ typedef struct td_relation {
 
 typedef struct td_tangent {
     int         index;  /* the forward output it is that of */
-    td_geom       geom;   /* sizes, and the strides the graph was made for */
-    uint8_t      *order;  /* dims by those strides, outermost first */
-    td_code       code;   /* eager's backward from there fails with this, */
-    const char   *broken; /* ...and says this; NULL: it works */
-    uint64_t     *clash;  /* a set: whose backward uses up what this one's needs */
-    uint64_t     *feeds;  /* a set: tangents of what was computed from it inside */
+    td_geom     geom;   /* sizes, and the strides the graph was made for */
+    uint8_t    *order;  /* dims by those strides, outermost first */
+    td_code     code;   /* eager's backward from there fails with this, */
+    const char *broken; /* ...and says this; NULL: it works */
+    uint64_t   *clash;  /* a set: whose backward uses up what this one's needs */
+    uint64_t   *feeds;  /* a set: tangents of what was computed from it inside */
 } td_tangent;
 
-/* A forward output, where the plan is a program. */
+/* A forward output, which the epilogue makes a tensor of or writes into one. */
 typedef struct td_fwd {
     bool    made;    /* it is a tensor of the caller's, and not only copied */
     bool    written; /* the epilogue writes into it: nothing else may read it */
@@ -111,10 +111,10 @@ typedef struct td_joint {
     td_arena     arena;
     td_graph    *g;
     /* What the call does behind the forward code. Its inputs are the program's, then
-     * the forward outputs, then, where it binds leaves, a tensor of the compiled node. */
+     * the forward outputs, then, where it binds leaves, one of the compiled node. */
     td_graph    *epilogue;
-    td_fwd      *fwd;      /* by forward output, with an epilogue */
-    bool        *feeds;    /* by result that is a view: what has a tangent was computed
+    td_fwd      *fwd;   /* by forward output */
+    bool        *feeds; /* by result that is a view: what has a tangent was computed
                               from it inside */
     int          n_primals, n_fwd;
     int          n_results, n_tangents, n_targets;

@@ -96,8 +96,8 @@ static bool replaces(const slicing *s, const td_event *e) {
     if (e->kind != TD_EV_WRITE || e->how != TD_HOW_ASSIGN || !e->hist) return false;
     for (int i = 0; i < l->all.n; i++) {
         const td_event *o = &l->all.v[i];
-        bool plain = o->kind == TD_EV_WRITE || o->kind == TD_EV_META ||
-                     o->kind == TD_EV_MADE;
+        bool            plain =
+            o->kind == TD_EV_WRITE || o->kind == TD_EV_META || o->kind == TD_EV_MADE;
         if (o->t == e->to ? !plain : o->t->base == e->to) return false;
     }
     return true;

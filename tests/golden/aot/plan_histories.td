@@ -36,14 +36,15 @@ func @leaves(
     %w: f32[3],
     %f0: f32[3],
     %f1: f32[3],
-    %f2: f32[3] <update 0>) {
-  %5 = _made(%f0)
-  requires_grad_(%5)
-  _bind(%5, %f1, 1)
-  %8 = _made(%f1)
+    %f2: f32[3] <update 0>,
+    %node: f32[3] grad) {
+  %6 = _made(%f0)
+  requires_grad_(%6)
+  _bind(%6, %node, 1)
+  %9 = _made(%f1)
   _assign(%x, %f2, 1)
   detach_(%x)
-  return %5, %8
+  return %6, %9
 }
 
 func @views(%x: f32[2,3], %n, %f0: f32[2,3] <base>, %f1: f32[2,3]) {
