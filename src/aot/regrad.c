@@ -192,22 +192,24 @@ static td_tensor *root_of(const run *r, const td_tangent *t) {
     return !e ? NULL : f->whole ? e->whole_root : e->root;
 }
 
-/* Leaves that the program made. */
-static void find_leaves(run *r) {
+/* Leaves that the program made; of a copy of an input, what it is a copy of. */
+static bool find_leaves(run *r) {
     const td_joint *j = r->of->j;
     for (int i = 0; i < j->n_targets; i++) {
         const td_target *t = &j->targets[i];
-        td_node         *n = t->leaf && t->event < r->log.all.n
-                                 ? td__known_accumulator(r->log.all.v[t->event].t)
-                                 : NULL;
+        const td_event  *e =
+            t->leaf && t->event < r->log.all.n ? &r->log.all.v[t->event] : NULL;
+        td_node *n = e ? td__known_accumulator(e->t) : NULL;
         if (n) r->to[i] = (td_edge){.node = td__node_ref(n)};
+        else if (e && e->root && !td__edge_of(e->root, &r->to[i])) return false;
     }
+    return true;
 }
 
 static bool differentiate(run *r) {
     const td_joint *j = r->of->j;
     int             n = 0;
-    find_leaves(r);
+    if (!find_leaves(r)) return false;
     for (int i = 0; i < j->n_tangents; i++) {
         bool       gone = td__set_has(r->of->missing, i);
         td_tensor *root =

@@ -40,6 +40,12 @@ static void bind_at(td_joint_run *r, int k, int i) {
     r->log.all.v[i].bind = k;
 }
 
+static int input_of(const td_joint_run *r, const td_tensor *t) {
+    for (int i = 0; i < r->to->n_primals; i++)
+        if (r->outer[i] == t) return i;
+    return -1;
+}
+
 /* Leaves that come to require grad inside take gradients from then on; those that get
  * another geometry before anything reads them have it when they take the first. */
 static bool find_bound(td_joint_run *r, td_edge *to) {
@@ -57,7 +63,7 @@ static bool find_bound(td_joint_run *r, td_edge *to) {
             continue; /* was before */
         if (k == j->n_targets)
             add_target(j, to, (td_edge){.node = td__node_ref(n)},
-                       (td_target){.input = -1});
+                       (td_target){.input = input_of(r, e->t)});
         bind_at(r, k, i);
     }
     return true;

@@ -172,6 +172,9 @@ static bool log_write(td_log *l, const td_opcall *c, const before *b) {
     if (!to) return false;
     /* Statistics are written past the tape, also where they require grad. */
     if (!meta && !recorded && td__needs_grad(b->t)) to->grad = false;
+    /* In a run on copies of the inputs, a leaf of the program may have a history. */
+    if (meta && !recorded && !l->f && td__has_node(b->t) && !td__is_behind(b->t))
+        return note_root(to);
     return (!recorded || note_root(to)) && (meta || note_whole(l, to));
 }
 

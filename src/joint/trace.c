@@ -79,6 +79,13 @@ static bool turns(const td_graph *p, bool *unseen) {
     return any;
 }
 
+static bool has_set(const td_graph *p) {
+    for (int i = 0; i < p->nodes.n; i++)
+        if (p->nodes.v[i]->kind == TD_N_OP && p->nodes.v[i]->op == TD_OP_set_)
+            return true;
+    return false;
+}
+
 /* Would nothing tell t from a tensor that is no view? It may be written, and has an
  * ordinary history, or none. */
 static bool is_plain(const td_graph *p, const td_tensor *t, bool leaves) {
@@ -86,6 +93,7 @@ static bool is_plain(const td_graph *p, const td_tensor *t, bool leaves) {
     if (t->creation != TD_MADE_PLAIN || td__is_apart(t)) return false;
     if (!td__needs_grad(t)) return !leaves;
     if (td__overlaps_itself(t)) return false; /* its base has a place for each */
+    if (has_set(p)) return false; /* writes then go by the history of the base */
     bool unseen, any = turns(p, &unseen);
     /* unseen: it takes after its base; else views of a leaf may not be turned */
     return td__has_node(t) && td__needs_grad(t->base) && !unseen &&

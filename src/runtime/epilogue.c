@@ -12,14 +12,17 @@ static void set_idle_strides(td_tensor *t, const td_geom *g) {
             t->stride[d] = g->stride[d];
 }
 
-/* Value i as a result of the compiled node. What is only copied may be an input, or
- * another value, as well: an alias has the history. */
+/* Value i as a result of the compiled node, where gradients count for it. What is only
+ * copied may be an input, or another value, as well: an alias has the history. */
 static bool give_history(td_pcall *c, int i) {
     const td_fwd *f = &c->j->fwd[i];
+    bool          history = c->node && f->tangent >= 0;
     td_tensor    *t = c->vals[i].u.t;
-    if (!f->made && !(t = td__tensor_alias(c->p->cx, t))) return false;
-    c->vals[i].u.t = t;
-    return td__set_history(t, c->node, f->tangent);
+    if (!f->made && (history || c->p->twin[i]) &&
+        !(t = td__tensor_alias(c->p->cx, t)))
+        return false;
+    if (c->vals[i].kind == TD_K_TENSOR) c->vals[i].u.t = t;
+    return !history || td__set_history(t, c->node, f->tangent);
 }
 
 /* A tensor by which the epilogue knows the compiled node. */
@@ -33,7 +36,7 @@ static bool prepare(td_pcall *c) {
     const td_joint *j = c->j;
     for (int i = 0; i < j->n_fwd; i++) {
         if (j->fwd[i].made) set_idle_strides(c->vals[i].u.t, &j->fwd[i].geom);
-        if (c->node && j->fwd[i].tangent >= 0 && !give_history(c, i)) return false;
+        if (!give_history(c, i)) return false;
     }
     return true;
 }

@@ -184,12 +184,29 @@ static bool find_fresh(td_plan *p) {
     return ok;
 }
 
+/* Values that are only read, where another output is the same value: the code gives one
+ * tensor for both, and a history belongs to one. */
+static bool find_twins(td_plan *p) {
+    const td_graph *g = td__plan_forward(p);
+    int             n = p->j->n_fwd;
+    int            *count = td__zalloc(sizeof *count * ((size_t)g->n_values + 1));
+    p->twin = td__arena_zalloc(&p->j->arena, (size_t)n + 1);
+    bool ok = (p->twin && count) || td__fail_memory(p->cx);
+    for (int i = 0; ok && i < n; i++)
+        if (g->outputs.v[i].kind == TD_G_VALUE) count[g->outputs.v[i].u.v->id]++;
+    for (int i = 0; ok && i < n; i++)
+        if (g->outputs.v[i].kind == TD_G_VALUE && !p->j->fwd[i].made)
+            p->twin[i] = count[g->outputs.v[i].u.v->id] > 1;
+    td__free(count);
+    return ok;
+}
+
 static bool compile_now(td_plan *p, const td_plan_opts *o) {
     const td_graph *g = td__plan_forward(p);
     p->n_vals = g->outputs.n;
     p->info.half = p->h ? TD_FORWARD : TD_INFERENCE;
     if (!td__steps_make(&p->steps, p->j->epilogue) || !td__plan_late(p) ||
-        !find_fresh(p) || !td__plan_inside(p) ||
+        !find_fresh(p) || !find_twins(p) || !td__plan_inside(p) ||
         !td__compile(p->cx, o->fwd, g, &p->info, &p->fwd))
         return false;
     return !p->h || o->lazy_backward || td__plan_compile_back(p, &p->back);

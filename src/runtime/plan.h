@@ -61,6 +61,7 @@ typedef struct td_plan {
     bool             *needs;        /* by primal: gradients depend on it */
     bool             *late;         /* by primal: the call needs it behind its code */
     bool             *fresh;        /* by result: a new tensor, named here first */
+    bool             *twin;         /* by forward output: another one is the same */
     int              *inside;       /* primals the code writes, */
     int               n_inside;     /* ...so many */
     int               node_dims;    /* room in the node */
