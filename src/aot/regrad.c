@@ -110,7 +110,7 @@ static td_tensor *take_arg(const run *r, int i, bool copy) {
     bool            lost = t && l && l->grad && !td__needs_grad(t);
     if (lost) t = td_set_requires_grad(td_op_detach(t), true);
     if (t && copy) t = td_op_clone(t, false);
-    return lost && !is_target(j, i) ? view_apart(t) : t;
+    return lost && !copy && !is_target(j, i) ? view_apart(t) : t;
 }
 
 /* One view op made again, in the modes that hold; NULL after td__fail. */

@@ -161,10 +161,10 @@ static bool put_bump(writing *w, const td_event *e, td_garg self) {
 
 static bool put_write(writing *w, const td_event *e, td_garg *in) {
     in[2] = td__garg_int(1);
-    bool ok = e->how == TD_HOW_BUMP        ? put_bump(w, e, in[0])
-              : e->how == TD_HOW_ASSIGN    ? put(w, e, TD_OP__assign, in, 3) != NULL
-              : td__overlaps_itself(e->to) ? put(w, e, TD_OP__put_, in, 2) != NULL
-                                           : put(w, e, TD_OP_copy_, in, 2) != NULL;
+    bool ok = e->how == TD_HOW_BUMP     ? put_bump(w, e, in[0])
+              : e->how == TD_HOW_ASSIGN ? put(w, e, TD_OP__assign, in, 3) != NULL
+              : e->shares               ? put(w, e, TD_OP__put_, in, 2) != NULL
+                                        : put(w, e, TD_OP_copy_, in, 2) != NULL;
     if (!ok || !e->touch) return ok;
     in[0] = td__garg_value(value_of(w, e->touch));
     return in[0].u.v && put(w, e, TD_OP__touch, in, 1);
@@ -268,39 +268,30 @@ static bool write_events(writing *w) {
     return leave_all(w);
 }
 
-/* Does the compiled node send gradients to leaf t, or did something before the call? */
-static bool is_target(const td_joint_run *r, const td_tensor *t) {
-    const td_joint *j = r->to;
-    int             words = td__set_words(j->n_tangents);
-    for (int i = 0; i < j->n_primals; i++)
+/* Had leaf t an accumulator before the call? */
+static bool came_with_one(const td_joint_run *r, const td_tensor *t) {
+    for (int i = 0; i < r->to->n_primals; i++)
         if (r->outer[i] == t && td__known_accumulator(r->real[i])) return true;
-    for (int i = 0; i < j->n_targets; i++) {
-        const td_target *to = &j->targets[i];
-        const td_tensor *at = to->leaf   ? r->log.all.v[to->event].t
-                              : to->base ? NULL
-                                         : r->outer[to->input];
-        if (at == t && td__set_any(to->from, words)) return true;
+    return false;
+}
+
+/* Is there a view of the leaf, or a value with a history, from before event i? */
+static bool lives_on(const td_joint_run *r, int i) {
+    const td_event *all = r->log.all.v;
+    for (int k = 0; k < i; k++) {
+        bool view = all[k].kind == TD_EV_VIEW && all[k].t == all[i].t && all[k].grad;
+        if (all[k].kept && (view || all[k].hist)) return true;
     }
     return false;
 }
 
-/* Does the epilogue make a view of the leaf before event i? */
-static bool is_viewed(const td_joint_run *r, int i) {
-    const td_event *all = r->log.all.v;
-    for (int k = 0; k < i; k++)
-        if (all[k].kept && all[k].kind == TD_EV_VIEW && all[k].t == all[i].t &&
-            all[k].grad)
-            return true;
-    return false;
-}
-
-/* Gradients of a leaf have the sizes it was first read with. The compiled node sees to
- * that where it sends some; else eager may have such a leaf, for as long as anything
- * computed from it lives, and the compiled call has none. */
+/* Gradients of a leaf have the sizes it was first read with, as long as anything that
+ * was computed from it lives. Where nothing that was is left, eager has an accumulator
+ * of the old sizes or one of the new, by how long temporaries live. */
 static bool check_leaves(td_joint_run *r) {
     for (int i = 0; i < r->log.all.n; i++) {
         const td_event *e = &r->log.all.v[i];
-        if (!e->kept || !e->late || is_target(r, e->t) || is_viewed(r, i)) continue;
+        if (!e->kept || !e->late || came_with_one(r, e->t) || lives_on(r, i)) continue;
         return td__fail(r->cx, TD_E_UNSUPPORTED,
                         "@%.60s: a leaf that takes gradients is read, and then its "
                         "sizes change; change those of a view of it",

@@ -161,6 +161,8 @@ static bool log_write(td_log *l, const td_opcall *c, const before *b) {
                 c->info->op != TD_OP_resize_;
     td_event e = {.t = b->t, .was = b->st};
     e.kind = flag ? TD_EV_FLAG : meta ? TD_EV_META : TD_EV_WRITE;
+    e.shares = td__overlaps_itself(b->t);
+    e.whole_shares = b->t->base && td__overlaps_itself(b->t->base);
     e.used = b->used;
     e.late = b->used && !flag && !same_sizes(b);
     if (meta && !copy_args(l, &e, c)) return false;

@@ -28,14 +28,16 @@ typedef enum td_event_kind {
 
 /* Tensors are those of the run (outer ones), held. */
 typedef struct td_event {
-    uint8_t     kind;      /* td_event_kind */
-    bool        grad;      /* modes it happened in */
-    bool        inference; /* ... */
-    bool        recorded;  /* the tape made it part of a history */
-    bool        used;      /* META: of a leaf that an op has read before, */
-    bool        late;      /* ...with other sizes */
-    bool        in_place;  /* GIVEN: `t` is an input the function wrote */
-    td_op       op;        /* VIEW, META, FLAG */
+    uint8_t     kind;         /* td_event_kind */
+    bool        grad;         /* modes it happened in */
+    bool        inference;    /* ... */
+    bool        recorded;     /* the tape made it part of a history */
+    bool        used;         /* META: of a leaf that an op has read before, */
+    bool        late;         /* ...with other sizes */
+    bool        shares;       /* WRITE: elements of t share places, */
+    bool        whole_shares; /* ...of what it is a view of */
+    bool        in_place;     /* GIVEN: `t` is an input the function wrote */
+    td_op       op;           /* VIEW, META, FLAG */
     int         n_in, n_out;
     td_value   *in;
     td_tensor **out; /* VIEW */

@@ -96,8 +96,8 @@ static void close_run(const merging *m, const run *u) {
     if (recorded) at->hist = root_for(recorded, to);
     if (recorded) at->hist_event = (int)(recorded - all);
     if (made) return;
-    bool whole = !is_view(m->r, to) && !td__overlaps_itself(to);
-    at->how = whole ? TD_HOW_ASSIGN : TD_HOW_COPY;
+    at->shares = last->t == to ? last->shares : last->whole_shares;
+    at->how = !is_view(m->r, to) && !at->shares ? TD_HOW_ASSIGN : TD_HOW_COPY;
 }
 
 /* ---- all ---------------------------------------------------------------- */

@@ -18,8 +18,7 @@ static bool give_history(td_pcall *c, int i) {
     const td_fwd *f = &c->j->fwd[i];
     bool          history = c->node && f->tangent >= 0;
     td_tensor    *t = c->vals[i].u.t;
-    if (!f->made && (history || c->p->twin[i]) &&
-        !(t = td__tensor_alias(c->p->cx, t)))
+    if (!f->made && (history || c->p->twin[i]) && !(t = td__tensor_alias(c->p->cx, t)))
         return false;
     if (c->vals[i].kind == TD_K_TENSOR) c->vals[i].u.t = t;
     return !history || td__set_history(t, c->node, f->tangent);
