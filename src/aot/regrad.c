@@ -292,8 +292,20 @@ static bool lets_go(const td_graph *program) {
     return false;
 }
 
-/* Copies are no leaves, which such a node takes. */
+/* A leaf that the program makes takes gradients from then on only. Run again, it would
+ * be another tensor, or a copy with its history from the start. */
+static bool begins_inside(const td_joint *j, const td_target *t) {
+    return t->leaf && (t->input < 0 || !j->g->inputs.v[t->input]->look->grad);
+}
+
 static bool check_leaves(const td_joint *j, const td_graph *program, const char *name) {
+    for (int i = 0; i < j->n_targets; i++)
+        if (begins_inside(j, &j->targets[i]))
+            return td__fail(j->cx, TD_E_UNSUPPORTED,
+                            "%s: gradients of gradients of a body in which a tensor "
+                            "comes to require grad; let it require grad before the "
+                            "call",
+                            name);
     if (!j->releases || !lets_go(program)) return true;
     return td__fail(j->cx, TD_E_UNSUPPORTED,
                     "%s: gradients of gradients of a body that has an input no longer "

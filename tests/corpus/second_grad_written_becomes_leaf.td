@@ -1,4 +1,4 @@
-# The same, of an input that was written before.
+# Refused: the same, of an input that was written before.
 
 func @f(%p0) {
   cosh_(%p0)
