@@ -33,27 +33,36 @@ static bool check_value(const char *op, const td_tensor *t, const td_tensor *val
                     td__type_str(value), td__type_str(t));
 }
 
+/* copy_, on the tape. */
+static bool copy_recorded(td_tensor *t, td_tensor *value) {
+    td_ctx  *cx = t->cx;
+    bool     grad = cx->grad_enabled;
+    td_mode *top = cx->top;
+    cx->top = &td__eager(cx)->mode;
+    cx->grad_enabled = true;
+    bool ok = !td_is_nil(td_op_copy_(t, value, false));
+    cx->grad_enabled = grad;
+    cx->top = top;
+    return ok;
+}
+
+/* The history of a view is its base's, and changes as copy_ changes it. */
 bool td__step_assign(td_tensor *t, td_tensor *value, uint64_t writes) {
     td_node *fn = td__last_node(value);
     if (!check_value("_assign", t, value)) return false;
     if (t->st->readonly || td__overlaps_itself(t))
         return td__fail(t->cx, TD_E_ALIAS, "_assign: %s cannot be written",
                         td__type_str(t));
+    if (fn && t->base)
+        return td__step_bump(t, writes - 1) && copy_recorded(t, value);
     if (t->numel > 0) td__copy_into(t, value);
     return td__step_bump(t, writes) && (!fn || td__set_history(t, fn, value->ag->nr));
 }
 
-/* As copy_ does it, whose elements are there and counted already. */
+/* Elements are there, and counted already. */
 static bool rebase(td_tensor *t, td_tensor *value) {
-    td_ctx  *cx = t->cx;
     uint64_t was = td__version(t);
-    bool     grad = cx->grad_enabled;
-    td_mode *top = cx->top;
-    cx->top = &td__eager(cx)->mode; /* so that it is on the tape */
-    cx->grad_enabled = true;
-    bool ok = !td_is_nil(td_op_copy_(t, value, false));
-    cx->grad_enabled = grad;
-    cx->top = top;
+    bool     ok = copy_recorded(t, value);
     atomic_store_explicit(&t->st->version, was, memory_order_relaxed);
     t->seen = was;
     return ok;
