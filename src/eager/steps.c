@@ -53,8 +53,7 @@ bool td__step_assign(td_tensor *t, td_tensor *value, uint64_t writes) {
     if (t->st->readonly || td__overlaps_itself(t))
         return td__fail(t->cx, TD_E_ALIAS, "_assign: %s cannot be written",
                         td__type_str(t));
-    if (fn && t->base)
-        return td__step_bump(t, writes - 1) && copy_recorded(t, value);
+    if (fn && t->base) return td__step_bump(t, writes - 1) && copy_recorded(t, value);
     if (t->numel > 0) td__copy_into(t, value);
     return td__step_bump(t, writes) && (!fn || td__set_history(t, fn, value->ag->nr));
 }
