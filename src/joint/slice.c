@@ -105,7 +105,10 @@ static bool replaces(const slicing *s, const td_event *e) {
 
 static void enliven_args(slicing *s, td_event *e) {
     td_tensor *t = e->kind == TD_EV_WRITE ? e->to : e->t;
-    if (e->hist && !is_asked(s, t)) e->hist = NULL;
+    if (e->hist && !is_asked(s, t)) {
+        e->hist = NULL;
+        if (e->kind == TD_EV_WRITE) e->grad = false; /* its elements alone count */
+    }
     if (replaces(s, e)) s->ok &= td__ptrmap_put(&s->asked, t, NULL);
     ask_args(s, e);
     enliven(s, t);
