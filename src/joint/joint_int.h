@@ -33,17 +33,10 @@ typedef struct td_joint_run {
 /* ---- trace.c ------------------------------------------------------------ */
 
 /* The value of an outer tensor becomes the next output; its number, -1 on failure. */
-int  td__joint_output(td_joint_run *r, td_tensor *value, td_desc d);
-/* Is there a history, that is, anything to send a gradient to? */
-bool td__joint_has_history(td_tensor *t);
+int td__joint_output(td_joint_run *r, td_tensor *value, td_desc d);
 
 static inline bool td__same_edge(td_edge a, td_edge b) {
     return a.node == b.node && a.nr == b.nr;
-}
-
-/* Is it that of a write of geometry? */
-static inline bool td__joint_turns(const td_node *n) {
-    return n->def && n->def->flags & TD_OPF_META && n->info->writes;
 }
 
 /* A view whose storage was written since its history was last looked up: asking for it

@@ -164,10 +164,6 @@ static bool give_inputs(td_joint_run *r) {
     return ok || (td_ok(r->cx) ? td__fail_memory(r->cx) : false);
 }
 
-bool td__joint_has_history(td_tensor *t) {
-    return td__needs_grad(t) && !td_is_leaf(t) && td_ok(t->cx);
-}
-
 /* Where the inputs stand in the history before the program runs. */
 static bool find_edges(td_joint_run *r) {
     for (int i = 0; i < r->to->n_primals; i++) {
