@@ -80,6 +80,11 @@ static bool is_seen(const slicing *s, const td_event *e) {
     return lives(s, e->t);
 }
 
+/* Flags say who has which history; does nobody ask for that? */
+static bool is_idle(const slicing *s, const td_event *e) {
+    return e->kind == TD_EV_FLAG && !is_asked(s, e->t);
+}
+
 /* Whose history the event's is made of, where somebody asks for that. */
 static void ask_args(slicing *s, const td_event *e) {
     for (int i = 0; e->kind == TD_EV_VIEW && i < e->n_out; i++)
@@ -123,7 +128,8 @@ bool td__log_slice(td_joint_run *r) {
     for (int i = r->log.all.n - 1; s.ok && i >= 0; i--) {
         td_event *e = &r->log.all.v[i];
         e->out_nr = -1;
-        if (!(e->kept = is_seen(&s, e))) continue;
+        if (!(e->kept = is_seen(&s, e) && !is_idle(&s, e))) continue;
+        if (e->kind == TD_EV_META && !is_asked(&s, e->t)) e->grad = false;
         if (e->touch && !lives(&s, e->touch)) e->touch = NULL;
         enliven_args(&s, e);
     }

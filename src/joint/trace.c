@@ -218,6 +218,19 @@ static void end_recording(td_joint_run *r) {
     td__record_end(&r->rec);
 }
 
+/* How far a storage grows is known when sizes are, and so is what is in it then. */
+static bool check_growth(td_joint_run *r) {
+    for (int i = 0; td__dim_tracing() && i < r->to->n_primals; i++) {
+        const td_func_in *in = r->outer[i] ? &r->f.in.v[r->nr[i]] : NULL;
+        if (in && in->st->bytes != in->bytes)
+            return td__fail(r->cx, TD_E_UNSUPPORTED,
+                            "@%.60s: the storage of input %d grows, and there are "
+                            "sizes that are not numbers; resize it before the call",
+                            r->program->name, i);
+    }
+    return true;
+}
+
 static bool plan_program(td_joint_run *r) {
     td_joint *j = r->to;
     for (int i = 0; i < j->n_primals; i++)
@@ -230,7 +243,7 @@ static bool plan_program(td_joint_run *r) {
     j->targets = td__arena_zalloc(&j->arena, sizeof *j->targets * n);
     if (!r->roots || !r->tangent || !j->tangents || !j->targets)
         return td__fail_memory(r->cx);
-    return td__epilogue_values(r) && td__joint_ends(r);
+    return check_growth(r) && td__epilogue_values(r) && td__joint_ends(r);
 }
 
 static bool trace(td_joint_run *r, const td_ambient *outside) {

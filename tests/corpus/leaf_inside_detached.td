@@ -1,4 +1,4 @@
-# A leaf made inside takes gradients, although it was detached since.
+# Refused: a leaf made inside takes gradients, although it was detached since.
 
 func @f() {
   %v0 = randn([1,1])
