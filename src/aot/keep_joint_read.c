@@ -335,8 +335,9 @@ static bool result_fits(const td_garg *a, const td_garg *program) {
 static bool epilogue_fits(const td_joint *j, const td_graph *program) {
     const td_graph *g = j->epilogue;
     int more = g->inputs.n - j->n_primals - j->n_fwd; /* the compiled node's */
-    if (more < 0 || more > (j->n_tangents > 0) || g->outputs.n != j->n_results ||
-        !td__graph_verify(g, TD_STAGE_PROGRAM) || !epilogue_inputs_fit(j))
+    if (more < 0 || more > (j->n_tangents > 0 ? 1 : 0) ||
+        g->outputs.n != j->n_results || !td__graph_verify(g, TD_STAGE_PROGRAM) ||
+        !epilogue_inputs_fit(j))
         return false;
     for (int i = 0; i < g->nodes.n; i++)
         if (g->nodes.v[i]->kind == TD_N_OP && !step_fits(j, g->nodes.v[i]))

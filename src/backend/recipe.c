@@ -196,13 +196,13 @@ static bool lies_apart(const td_look *l) {
     int64_t reach = 0;
     bool    done[TD_MAX_RANK] = {0};
     if (l->dense) return true;
+    for (int d = 0; d < l->rank; d++)
+        if (td__dim_is_sym(l->size[d]) || td__dim_is_sym(l->stride[d])) return false;
     for (int n = 0; n < l->rank; n++) {
-        int at = -1;
-        for (int d = 0; d < l->rank; d++) {
-            if (td__dim_is_sym(l->size[d]) || td__dim_is_sym(l->stride[d]))
-                return false;
-            if (!done[d] && (at < 0 || l->stride[d] < l->stride[at])) at = d;
-        }
+        int at = 0;
+        while (done[at]) at++;
+        for (int d = at; d < l->rank; d++)
+            if (!done[d] && l->stride[d] < l->stride[at]) at = d;
         done[at] = true;
         if (l->size[at] == 1) continue;
         if (l->stride[at] <= reach) return false;

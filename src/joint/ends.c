@@ -36,9 +36,8 @@ static bool is_covered(const td_joint_run *r, int i) {
         const td_tensor *t = r->outer[k];
         if (!t || t == r->outer[i] || came_in(r, k) != came_in(r, i) || !stays(r, k))
             continue;
-        if (td__geom_covers_bytes(&r->geom[k], &r->geom[i]) &&
-            (k < i || !td__geom_covers_bytes(&r->geom[i], &r->geom[k])))
-            return true;
+        bool first = k < i || !td__geom_covers_bytes(&r->geom[i], &r->geom[k]);
+        if (first && td__geom_covers_bytes(&r->geom[k], &r->geom[i])) return true;
     }
     return false;
 }
