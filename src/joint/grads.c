@@ -61,9 +61,11 @@ static bool find_bound(td_joint_run *r, td_edge *to) {
         while (k < j->n_targets && to[k].node != n) k++;
         if (k < j->n_targets && begins && !j->targets[k].leaf)
             continue; /* was before */
-        if (k == j->n_targets)
+        if (k == j->n_targets) {
+            if (!td__vec_push(&r->bound, n)) return td__fail_memory(r->cx);
             add_target(j, to, (td_edge){.node = td__node_ref(n)},
                        (td_target){.input = input_of(r, e->t)});
+        }
         bind_at(r, k, i);
     }
     return true;

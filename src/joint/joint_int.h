@@ -25,9 +25,10 @@ typedef struct td_joint_run {
     td_record       rec;
     td_func         f;
     td_log          log;
-    td_tensor     **values;          /* by forward output: inner; NULL: a number, */
-    int64_t        *numbers;         /* ...a symbol that only run time knows */
-    bool            grad, inference; /* modes of the call */
+    TD_VEC(td_node *) bound;     /* held: accumulators of leaves that begin inside */
+    td_tensor **values;          /* by forward output: inner; NULL: a number, */
+    int64_t    *numbers;         /* ...a symbol that only run time knows */
+    bool        grad, inference; /* modes of the call */
 } td_joint_run;
 
 /* ---- trace.c ------------------------------------------------------------ */

@@ -186,6 +186,8 @@ static void drop_edges(td_joint_run *r) {
         if (r->edge[i].node) td__node_drop(r->edge[i].node);
         if (r->base_edge[i].node) td__node_drop(r->base_edge[i].node);
     }
+    for (int i = 0; i < r->bound.n; i++) td__node_drop(r->bound.v[i]);
+    td__vec_free(&r->bound);
 }
 
 /* ---- outputs ------------------------------------------------------------ */
