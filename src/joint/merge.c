@@ -70,9 +70,11 @@ static td_tensor *target_of(const merging *m, const run *u) {
     return u->whole && u->base && has_name(m->r, u->base) ? u->base : NULL;
 }
 
-/* Behind the last write, a view it was done through has its history. */
-static void keep_touch(td_event *last, const td_tensor *to) {
-    if (last->recorded && last->t != to) last->touch = last->t;
+/* Behind the last write, a view it was done through has its history up to date; where
+ * only a count is left of that write, the epilogue must see to it. */
+static void keep_touch(const merging *m, td_event *last, const td_event *at) {
+    bool counted = last != at && is_view(m->r, last->t);
+    if (last->recorded && (last->t != last->to || counted)) last->touch = last->t;
 }
 
 static void close_run(const merging *m, const run *u) {
@@ -90,8 +92,8 @@ static void close_run(const merging *m, const run *u) {
         if (e->recorded && !begins) begins = e;
     }
     if (!to) return;
-    keep_touch(last, to);
     td_event *at = made ? made : begins ? begins : last;
+    keep_touch(m, last, at);
     at->put = value_for(last, to);
     if (recorded) at->hist = root_for(recorded, to);
     if (recorded) at->hist_event = (int)(recorded - all);
