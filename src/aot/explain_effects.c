@@ -1,5 +1,6 @@
 /* explain_effects.c -- what an epilogue does to one tensor, step by step in program
- * order. A write through a view is told of every tensor the view was made of. */
+ * order. A write through a view counts as a write of every tensor the view was made
+ * of. */
 #include "aot/explain.h"
 
 /* ---- steps -------------------------------------------------------------- */

@@ -179,7 +179,7 @@ static bool differentiate(exporting *x) {
 /* ---- outputs in order --------------------------------------------------- */
 
 /* The tensor an input has become, where only its geometry is another. */
-static td_gval *turned(td_graph *g, int input, const td_geom *e) {
+static td_gval *with_geometry(td_graph *g, int input, const td_geom *e) {
     td_gval *v = g->inputs.v[input];
     td_garg  in[4] = {td__garg_value(v), td__garg_ints(e->size, e->rank),
                       td__garg_ints(e->stride, e->rank), td__garg_int(e->offset)};
@@ -215,7 +215,7 @@ static bool put_update(const exporting *x, outputs *o, int input) {
     td_desc       meta = {TD_D_META_UPDATE, input, NULL};
     if (!move(g, o, e->out, data) || !move(g, o, e->now, meta)) return false;
     if (!e->meta || e->now >= 0) return true;
-    td_gval *v = turned(g, input, &e->geom);
+    td_gval *v = with_geometry(g, input, &e->geom);
     return v && td__graph_output(g, td__garg_value(v), meta);
 }
 

@@ -73,7 +73,7 @@ static bool put_input(td_image *m, const td_joint *j, int i) {
 static void put_fwd(td_image *m, const td_fwd *f) {
     put_flag(m, f->made);
     put_flag(m, f->written);
-    put_flag(m, f->turned);
+    put_flag(m, f->meta_written);
     put_nr(m, f->input);
     put_nr(m, f->result);
     put_nr(m, f->tangent);

@@ -85,7 +85,7 @@ static void get_input(source *s, int i) {
 static void get_fwd(source *s, td_fwd *f) {
     f->made = flag(s);
     f->written = flag(s);
-    f->turned = flag(s);
+    f->meta_written = flag(s);
     f->input = within(s, -1, s->j->n_primals);
     f->result = within(s, -1, s->j->n_results);
     f->tangent = within(s, -1, s->j->n_tangents);

@@ -105,17 +105,17 @@ static int result_of(const td_joint *j, int k) {
 }
 
 /* Does the epilogue change the geometry of an input before it writes output k there? */
-static bool is_turned(const td_joint *j, int input, int k) {
+static bool is_behind_meta_write(const td_joint *j, int input, int k) {
     const td_graph *e = j->epilogue;
-    bool            turned = false;
+    bool            changed = false;
     for (int i = 0; i < e->nodes.n; i++) {
         const td_gnode *n = e->nodes.v[i];
         if (n->kind != TD_N_OP || n->in[0].u.v != e->inputs.v[input]) continue;
         bool writes = n->n_in > 1 && n->in[1].kind == TD_G_VALUE;
-        if (writes && n->in[1].u.v == e->inputs.v[j->n_primals + k]) return turned;
-        turned |= td__ops[n->op].flags & TD_OPF_META &&
-                  !(td__ops[n->op].flags & TD_OPF_INTERNAL) &&
-                  n->op != TD_OP_requires_grad_ && n->op != TD_OP_detach_;
+        if (writes && n->in[1].u.v == e->inputs.v[j->n_primals + k]) return changed;
+        changed |= td__ops[n->op].flags & TD_OPF_META &&
+                   !(td__ops[n->op].flags & TD_OPF_INTERNAL) &&
+                   n->op != TD_OP_requires_grad_ && n->op != TD_OP_detach_;
     }
     return false;
 }
@@ -124,7 +124,7 @@ static bool is_turned(const td_joint *j, int input, int k) {
 static td_slot forward_slot(const td_joint *j, int k) {
     td_slot s = td__slot_out(j->g, k);
     if (s.kind == TD_SLOT_PLAIN) s.index = result_of(j, k);
-    else if (s.kind == TD_SLOT_UPDATE && is_turned(j, s.index, k))
+    else if (s.kind == TD_SLOT_UPDATE && is_behind_meta_write(j, s.index, k))
         s.kind = TD_SLOT_META_UPDATE;
     return s;
 }

@@ -65,7 +65,7 @@ static bool give(td_joint_run *r, int i, td_tensor *value, int *out) {
         if (own && j->g->outputs.v[k].u.v == v) return *out = k, true;
     }
     *out = j->g->outputs.n;
-    j->fwd[*out] = (td_fwd){.tangent = -1, .event = -1};
+    j->fwd[*out] = TD_FWD_UNREAD;
     r->values[*out] = value;
     return td__graph_output(j->g, td__garg_value(v), (td_desc){TD_D_UPDATE, i, NULL});
 }
@@ -129,7 +129,7 @@ static bool give_number(td_joint_run *r, int i, int *out) {
         a.u.i = sym ? td__graph_dim(j->g, v.u.i) : v.u.i;
     }
     *out = j->g->outputs.n;
-    j->fwd[*out] = (td_fwd){.tangent = -1, .event = -1};
+    j->fwd[*out] = TD_FWD_UNREAD;
     r->numbers[*out] = v.kind == TD_K_INT ? v.u.i : 0;
     return td__graph_output(j->g, a, r->program->out_desc.v[i]);
 }

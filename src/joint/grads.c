@@ -40,12 +40,6 @@ static void bind_at(td_joint_run *r, int k, int i) {
     r->log.all.v[i].bind = k;
 }
 
-static int input_of(const td_joint_run *r, const td_tensor *t) {
-    for (int i = 0; i < r->to->n_primals; i++)
-        if (r->outer[i] == t) return i;
-    return -1;
-}
-
 /* Leaves that come to require grad inside take gradients from then on; those that get
  * another geometry before anything reads them have it when they take the first. */
 static bool find_bound(td_joint_run *r, td_edge *to) {
@@ -64,7 +58,7 @@ static bool find_bound(td_joint_run *r, td_edge *to) {
         if (k == j->n_targets) {
             if (!td__vec_push(&r->bound, n)) return td__fail_memory(r->cx);
             add_target(j, to, (td_edge){.node = td__node_ref(n)},
-                       (td_target){.input = input_of(r, e->t)});
+                       (td_target){.input = td__joint_input(r, e->t)});
         }
         bind_at(r, k, i);
     }

@@ -4,7 +4,7 @@
 #include "joint/joint_int.h"
 
 /* Was the geometry of a tensor in that storage written? */
-static bool is_turned(const td_joint_run *r, const td_storage *st) {
+static bool has_meta_write(const td_joint_run *r, const td_storage *st) {
     for (int i = 0; i < r->log.all.n; i++) {
         const td_event *e = &r->log.all.v[i];
         if (e->kind == TD_EV_META && (e->st == st || e->was == st)) return true;
@@ -18,12 +18,12 @@ static int input_of(const td_joint_run *r, const td_event *e) {
     const td_tensor *t = e->to;
     td_geom          at = {(td_dtype)t->dtype, t->rank, t->offset, t->size, t->stride};
     int              shows = -1;
-    bool             turned = is_turned(r, e->st);
+    bool             moved = has_meta_write(r, e->st);
     for (int i = 0; i < r->to->n_primals; i++) {
         if (!r->outer[i] || r->f.in.v[r->nr[i]].st != e->st) continue;
         if (!r->to->written[i] || td__overlaps_itself(r->real[i])) continue;
         if (r->outer[i] == t) return i;
-        if (shows < 0 && !turned && td__geom_covers_bytes(&r->geom[i], &at)) shows = i;
+        if (shows < 0 && !moved && td__geom_covers_bytes(&r->geom[i], &at)) shows = i;
     }
     return shows;
 }

@@ -78,15 +78,18 @@ typedef struct td_tangent {
 
 /* A forward output, which the epilogue makes a tensor of or writes into one. */
 typedef struct td_fwd {
-    bool    made;    /* it is a tensor of the caller's, and not only copied */
-    bool    written; /* the epilogue writes into it: nothing else may read it */
-    bool    turned;  /* the epilogue changes its geometry */
+    bool    made;         /* it is a tensor of the caller's, and not only copied */
+    bool    written;      /* the epilogue writes into it: nothing else may read it */
+    bool    meta_written; /* the epilogue changes its geometry */
     int     tangent; /* its history is this result of the compiled node; -1: none */
     int     input, result; /* what it becomes or is written into, the first; -1 */
     int     event;         /* the event of the log that gave it its history */
     bool    whole;         /* ...a write through a view; the history is its base's */
     td_geom geom;          /* made: eager's */
 } td_fwd;
+
+/* One that the epilogue does not read. */
+#define TD_FWD_UNREAD ((td_fwd){.input = -1, .result = -1, .tangent = -1, .event = -1})
 
 /* What the program leaves of an input, for who runs the graph without the epilogue. */
 typedef struct td_end {

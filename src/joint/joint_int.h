@@ -36,6 +36,9 @@ typedef struct td_joint_run {
 /* The value of an outer tensor becomes the next output; its number, -1 on failure. */
 int td__joint_output(td_joint_run *r, td_tensor *value, td_desc d);
 
+/* The first input that is t, a tensor of the run; -1: none. */
+int td__joint_input(const td_joint_run *r, const td_tensor *t);
+
 static inline bool td__same_edge(td_edge a, td_edge b) {
     return a.node == b.node && a.nr == b.nr;
 }

@@ -95,7 +95,7 @@ static bool is_plain(const td_graph *p, const td_tensor *t, bool leaves) {
     if (td__overlaps_itself(t)) return false; /* its base has a place for each */
     if (has_set(p)) return false; /* writes then go by the history of the base */
     bool unseen, any = turns(p, &unseen);
-    /* unseen: it takes after its base; else views of a leaf may not be turned */
+    /* unseen: its history is its base's; else geometry of views of a leaf is fixed */
     return td__has_node(t) && td__needs_grad(t->base) && !unseen &&
            (!any || td__has_node(t->base));
 }
@@ -191,6 +191,12 @@ static void drop_edges(td_joint_run *r) {
 }
 
 /* ---- outputs ------------------------------------------------------------ */
+
+int td__joint_input(const td_joint_run *r, const td_tensor *t) {
+    for (int i = 0; i < r->to->n_primals; i++)
+        if (r->outer[i] == t) return i;
+    return -1;
+}
 
 int td__joint_output(td_joint_run *r, td_tensor *value, td_desc d) {
     td_gval *g = value ? td__record_value(&r->rec, &value, "an output") : NULL;

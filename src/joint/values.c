@@ -3,12 +3,6 @@
 #include "joint/joint_int.h"
 #include "trace/sym.h"
 
-static int input_of(const td_joint_run *r, const td_tensor *t) {
-    for (int i = 0; i < r->to->n_primals; i++)
-        if (r->outer[i] == t) return i;
-    return -1;
-}
-
 static int result_of(const td_joint_run *r, const td_tensor *t) {
     for (int i = 0; i < r->to->n_results; i++)
         if (r->out[i].kind == TD_K_TENSOR && r->out[i].u.t == t) return i;
@@ -17,7 +11,7 @@ static int result_of(const td_joint_run *r, const td_tensor *t) {
 
 /* What the forward output is for, in the words of descriptors. */
 static td_desc desc_of(const td_joint_run *r, const td_event *e) {
-    int input = input_of(r, e->to), result = result_of(r, e->to);
+    int input = td__joint_input(r, e->to), result = result_of(r, e->to);
     if (e->kind == TD_EV_MADE && result >= 0) return r->program->out_desc.v[result];
     if (input >= 0) return (td_desc){TD_D_UPDATE, input, NULL};
     return (td_desc){TD_D_BASE, -1, NULL};
@@ -46,7 +40,7 @@ static bool is_written(const td_joint_run *r, int i) {
     return false;
 }
 
-static bool is_turned(const td_joint_run *r, const td_tensor *t) {
+static bool is_meta_written(const td_joint_run *r, const td_tensor *t) {
     for (int i = 0; i < r->log.all.n; i++) {
         const td_event *e = &r->log.all.v[i];
         if (e->kept && e->kind == TD_EV_META && e->t == t) return true;
@@ -61,14 +55,14 @@ static bool name_output(td_joint_run *r, td_event *e) {
     r->values[k] = e->put;
     td_fwd *to = &j->fwd[k];
     *to = (td_fwd){.made = e->kind == TD_EV_MADE,
-                   .input = input_of(r, e->to),
+                   .input = td__joint_input(r, e->to),
                    .result = result_of(r, e->to),
                    .event = e->hist_event,
                    .whole = e->hist && e->hist != r->log.all.v[e->hist_event].root,
                    .tangent = e->hist ? j->n_tangents : -1};
     if (to->made && !keep_geom(r, &to->geom, &e->geom)) return false;
     to->written = to->made && is_written(r, (int)(e - r->log.all.v));
-    to->turned = to->made && is_turned(r, e->t);
+    to->meta_written = to->made && is_meta_written(r, e->t);
     return !e->hist || td__joint_want(r, k, e->hist);
 }
 
@@ -100,7 +94,7 @@ static bool name_symbol(td_joint_run *r, int64_t dim) {
     int k = j->g->outputs.n;
     a.kind = TD_G_SYM;
     r->numbers[k] = dim;
-    j->fwd[k] = (td_fwd){.tangent = -1, .event = -1, .input = -1, .result = -1};
+    j->fwd[k] = TD_FWD_UNREAD;
     return td__graph_output(j->g, a, TD_PLAIN_DESC);
 }
 

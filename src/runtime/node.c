@@ -477,8 +477,9 @@ static bool save(td_pcall *c, td_node *n, int i) {
     bool       idle = k->out < 0 && !k->checked; /* nothing depends on it */
     bool own = td_is_inference(t) || idle; /* or eager did not save it, or had failed */
     bool came = !idle && (k->came || (own && k->out < 0));
-    bool turned = k->out >= 0 && k->out < c->j->n_fwd && c->j->fwd[k->out].turned;
-    if (turned && !(t = td__tensor_alias(c->p->cx, t))) return false;
+    bool changes =
+        k->out >= 0 && k->out < c->j->n_fwd && c->j->fwd[k->out].meta_written;
+    if (changes && !(t = td__tensor_alias(c->p->cx, t))) return false;
     if (came && !(t = as_it_came(c, k->index, t))) return false;
     if (own && !came && !(t = td__tensor_alias(c->p->cx, t))) return false;
     if (own || came) t->flags &= (uint8_t)~TD_TF_INFERENCE;
