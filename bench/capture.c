@@ -4,7 +4,7 @@
  * arguments too, the rest are pointwise ops and products. */
 #include "bench.h"
 
-#include "func/func.h"
+#include "joint/joint.h"
 
 #include "tandem/tandem.h"
 

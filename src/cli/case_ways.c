@@ -2,7 +2,7 @@
  * and those that must do the same. */
 #include "cli/case_run.h"
 #include "eager/node.h"
-#include "func/func.h"
+#include "joint/joint.h"
 
 static bool call_eager(case_run *run, const td_graph *fn, const td_value *in,
                        td_value *out) {

@@ -2,7 +2,7 @@
  * its outputs are, for the inputs of every case. */
 #include "cli/case_run.h"
 #include "cli/cli.h"
-#include "func/func.h"
+#include "joint/joint.h"
 #include "trace/sym_args.h"
 
 #include <string.h>

@@ -182,7 +182,7 @@ static bool find_output(td_facts_run *r, int i) {
     td_tensor      *t = out_tensor(r, i);
     *to = (td_output_fact){.base = -1, .raw = (uint8_t)r->out[i].kind};
     if (!t) return true;
-    td_fval *v = td__fval_of(&r->f, t);
+    td_fval *v = td__fval_of(r->f, t);
     if (!v || !td__geom_copy(r->cx, &r->to->arena, &to->geom, t)) return false;
     to->requires_grad = td_requires_grad(t);
     to->for_backward = to->requires_grad && (!t->base || !td__facts_is_leaf(r, t));
@@ -196,7 +196,7 @@ static bool find_output(td_facts_run *r, int i) {
 
 bool td__facts_outputs(td_facts_run *r) {
     for (int i = 0; i < r->to->n_out; i++)
-        if (out_tensor(r, i) && !td__fval_of(&r->f, out_tensor(r, i))) return false;
+        if (out_tensor(r, i) && !td__fval_of(r->f, out_tensor(r, i))) return false;
     for (int i = 0; i < r->to->n_out; i++)
         if (!find_output(r, i)) return false;
     return true;

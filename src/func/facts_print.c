@@ -1,5 +1,5 @@
 /* facts_print.c -- facts as a table a person can read. */
-#include "func/func.h"
+#include "func/facts.h"
 
 #include <string.h>
 

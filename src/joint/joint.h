@@ -16,7 +16,7 @@
 #ifndef TD_JOINT_H
 #define TD_JOINT_H
 
-#include "func/func.h"
+#include "func/facts.h"
 
 /* Sets of tangents: a bit each, in words (td__set_words of all tangents there are). */
 static inline int  td__set_words(int n_tangents) { return n_tangents / 64 + 1; }
@@ -143,6 +143,9 @@ typedef struct td_joint_opts {
 td_joint *td__joint(const td_graph *program, const td_value *in,
                     const td_joint_opts *opts);
 void      td__joint_drop(td_joint *j); /* NULL is fine */
+/* The facts of that trace alone, which ends when the program has run. NULL after
+ * td__fail. */
+td_facts *td__facts(const td_graph *program, const td_value *in, bool keep_mutations);
 /* Every forward output that is returned as it is gets bytes of its own: no input's,
  * no other output's. Passes that merge values call for it. */
 bool      td__joint_separate(td_joint *j);

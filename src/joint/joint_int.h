@@ -29,6 +29,8 @@ typedef struct td_joint_run {
     td_tensor **values;          /* by forward output: inner; NULL: a number, */
     int64_t    *numbers;         /* ...a symbol that only run time knows */
     bool        grad, inference; /* modes of the call */
+    bool        facts_only;
+    td_facts   *facts;
 } td_joint_run;
 
 /* ---- trace.c ------------------------------------------------------------ */

@@ -254,30 +254,55 @@ static bool plan_program(td_joint_run *r) {
     return check_growth(r) && td__epilogue_values(r) && td__joint_ends(r);
 }
 
-static bool trace(td_joint_run *r, const td_ambient *outside) {
-    td_joint *j = r->to;
-    td_ctx   *cx = r->cx;
-    begin_recording(r);
-    bool ok = give_inputs(r) && find_edges(r);
+/* Replays the program in the modes of the call. */
+static bool run_program(td_joint_run *r, const td_ambient *outside) {
+    td_ctx *cx = r->cx;
+    bool    ok = give_inputs(r) && find_edges(r);
     td__modes_resume(cx, outside);
     cx->grad_enabled &= r->opts.train;
     r->grad = cx->grad_enabled;
     r->inference = cx->inference;
     td__log_begin(&r->log, cx, &r->f);
     ok = ok && td__graph_replay(r->program, r->in, r->out) &&
-         td__copies_returned(cx, r->out, j->n_results) && td__record_asserts(&r->rec);
+         td__copies_returned(cx, r->out, r->to->n_results) &&
+         td__record_asserts(&r->rec);
     td__log_end(&r->log);
     cx->grad_enabled = cx->inference = false;
+    return ok;
+}
+
+static bool find_facts(td_joint_run *r, const td_ambient *outside) {
+    td_facts_run f = {.program = r->program,
+                      .cx = r->cx,
+                      .f = &r->f,
+                      .real = r->real,
+                      .outer = r->outer,
+                      .nr = r->nr,
+                      .out = r->out};
+    td__modes_resume(r->cx, outside);
+    r->facts = td__facts_find(&f, r->opts.keep_mutations);
+    r->cx->grad_enabled = r->cx->inference = false;
+    return r->facts != NULL;
+}
+
+static bool finish(td_joint_run *r) {
+    td_joint *j = r->to;
     j->random = r->f.draws;
     j->detaches = r->f.detaches;
     j->left = r->program->left;
-    ok = ok && plan_program(r);
+    bool ok = plan_program(r);
     j->n_fwd = j->g->outputs.n;
     if (ok && j->n_tangents) ok = td__joint_differentiate(r);
-    ok = ok && td__epilogue_write(r);
-    ok = ok && td__joint_write_inside(r) && td__joint_keep_sizes(j);
+    return ok && td__epilogue_write(r) && td__joint_write_inside(r) &&
+           td__joint_keep_sizes(j);
+}
+
+static bool trace(td_joint_run *r, const td_ambient *outside) {
+    begin_recording(r);
+    bool ok =
+        run_program(r, outside) && (r->facts_only ? find_facts(r, outside) : finish(r));
     end_recording(r);
-    return ok && td__graph_verify(j->g, TD_STAGE_JOINT);
+    return ok && (r->facts_only || td__graph_verify(r->to->g, TD_STAGE_JOINT));
 }
 
 /* ---- room --------------------------------------------------------------- */
@@ -313,25 +338,38 @@ static bool run(td_joint_run *r, const td_value *in) {
     return ok;
 }
 
+static td_joint *make(td_joint_run *r, const td_value *in) {
+    r->to = td__zalloc(sizeof *r->to);
+    if (!r->to) return td__fail_memory(r->cx), NULL;
+    r->to->cx = r->fakes.cx = r->cx;
+    r->to->n_primals = r->program->inputs.n;
+    r->to->n_results = r->program->outputs.n;
+    if (run(r, in)) return r->to;
+    td__joint_drop(r->to);
+    return NULL;
+}
+
 td_joint *td__joint(const td_graph *program, const td_value *in,
                     const td_joint_opts *opts) {
-    td_ctx   *cx = program->cx;
-    td_joint *to = td__zalloc(sizeof *to);
-    if (!to) return td__fail_memory(cx), NULL;
-    to->cx = cx;
-    to->n_primals = program->inputs.n;
-    to->n_results = program->outputs.n;
-    td_joint_run *r = td__zalloc(sizeof *r);
-    bool          ok = r || td__fail_memory(cx);
-    if (r) {
-        *r = (td_joint_run){
-            .to = to, .program = program, .opts = *opts, .cx = cx, .fakes = {.cx = cx}};
-        ok = run(r, in);
-    }
+    td_joint_run *r = td__zalloc(sizeof *r); /* too large for a small stack */
+    if (!r) return td__fail_memory(program->cx), NULL;
+    *r = (td_joint_run){.program = program, .opts = *opts, .cx = program->cx};
+    td_joint *to = make(r, in);
     td__free(r);
-    if (ok) return to;
-    td__joint_drop(to);
-    return NULL;
+    return to;
+}
+
+td_facts *td__facts(const td_graph *program, const td_value *in, bool keep_mutations) {
+    td_joint_run *r = td__zalloc(sizeof *r);
+    if (!r) return td__fail_memory(program->cx), NULL;
+    *r = (td_joint_run){.program = program,
+                        .opts = {.keep_mutations = keep_mutations, .train = true},
+                        .cx = program->cx,
+                        .facts_only = true};
+    td__joint_drop(make(r, in));
+    td_facts *facts = r->facts;
+    td__free(r);
+    return facts;
 }
 
 void td__joint_drop(td_joint *j) {

@@ -2,7 +2,7 @@
  * graph and collecting its facts, in turn. Each time out of memory must be reported
  * (or that block not have been needed), nothing leaked, and the same context must do
  * the work afterwards. Twice: one failure, and failure from there on. */
-#include "func/func.h"
+#include "joint/joint.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * backward do is what the program does, without calling them again. */
 #include "trace_help.h"
 
-#include "func/func.h"
+#include "joint/joint.h"
 
 #include <math.h>
 

@@ -4,7 +4,7 @@
 
 #include "op_help.h"
 
-#include "func/func.h"
+#include "joint/joint.h"
 
 /* ---- cases -------------------------------------------------------------- */
 
