@@ -1,13 +1,25 @@
 /* nested.c -- ops that take graphs, in the functional mode: their graphs become
  * functional too, each by a run of its own. */
 #include "func/func_int.h"
+#include "ops/call.h"
 
-/* Operands by input of g. */
-static bool make_inputs(td_func *f, const td_graph *g, const td_value *args, int n_args,
-                        td_value *in) {
+/* One run of a nested graph. Operands are never written, so that nothing has to be put
+ * back: what it gives is a graph of its results. */
+typedef struct run {
+    const td_graph *g;
+    td_graph       *to;
+    td_ctx         *cx;
+    td_value       *in, *out;
+    td_faker        fakes; /* outer copies */
+    td_func         f;
+    td_record       rec;
+} run;
+
+/* Operands by input of g, among them the tensors it holds. */
+static bool make_inputs(run *r, const td_value *args, int n_args) {
     int at = 0, arg = 0;
-    for (int i = 0; i < g->inputs.n; i++) {
-        if (td__graph_holds(g, i)) continue;
+    for (int i = 0; i < r->g->inputs.n; i++) {
+        if (td__graph_holds(r->g, i)) continue;
         while (arg < n_args &&
                (args[arg].kind != TD_K_TENSORS || at >= (int)args[arg].n)) {
             at = 0;
@@ -15,10 +27,78 @@ static bool make_inputs(td_func *f, const td_graph *g, const td_value *args, int
         }
         td_tensor *t = arg < n_args ? td__template(args[arg].u.ts[at++], false) : NULL;
         if (!t)
-            return td__fail(f->cx, TD_E_ARG, "@%.60s: an operand is missing", g->name);
-        in[i] = td_value_tensor(t);
+            return td__fail(r->cx, TD_E_ARG, "@%.60s: an operand is missing",
+                            r->g->name);
+        r->in[i] = td_value_tensor(t);
+    }
+    return td__program_inputs(r->g, r->in, r->in);
+}
+
+/* The recorder's copy of an operand, or of a tensor that g holds. */
+static td_tensor *inner_input(run *r, int i, td_tensor *t) {
+    const td_graph *g = r->g;
+    if (td__graph_holds(g, i))
+        return td__record_value(&r->rec, &t, "a constant") ? t : NULL;
+    t = td__record_input(&r->rec, t, g->inputs.v[i]->name);
+    if (t) r->to->in_desc.v[i] = g->in_desc.v[i];
+    return t;
+}
+
+static bool give_inputs(run *r) {
+    for (int i = 0; i < r->g->inputs.n; i++) {
+        td_tensor *t = r->in[i].u.t, *outer = td__fake_copy(&r->fakes, t);
+        td_tensor *inner = outer ? inner_input(r, i, t) : NULL;
+        if (!inner || !td__func_give(&r->f, outer, inner)) return false;
+        r->in[i] = td_value_tensor(outer);
     }
     return true;
+}
+
+static bool put_results(run *r) {
+    for (int i = 0; i < r->g->outputs.n; i++) {
+        td_tensor *t = td__func_value(&r->f, r->out[i].u.t);
+        td_gval   *v = t ? td__record_value(&r->rec, &t, "a result") : NULL;
+        if (!v ||
+            !td__graph_output(r->to, td__garg_value(v), r->g->out_desc.v[i]))
+            return false;
+    }
+    return true;
+}
+
+static bool check_writes(run *r) {
+    for (int i = 0; i < r->f.in.n; i++)
+        if (td__func_writes(&r->f, i))
+            return td__fail(r->cx, TD_E_UNSUPPORTED,
+                            "@%.60s, a nested graph, writes its inputs; return the new "
+                            "values",
+                            r->g->name);
+    return true;
+}
+
+/* The mode stack becomes tape, functional mode, recorder. Gradients are the business of
+ * the tape that hears the call. */
+static bool trace(run *r, const td_ambient *outside) {
+    td_ctx  *cx = r->cx;
+    td_mode *below = cx->tape->below;
+    cx->grad_enabled = cx->inference = false;
+    td__record_begin(&r->rec, r->to);
+    r->rec.mode.composites = false;
+    r->rec.mode.below = NULL;
+    td__func_begin(&r->f, cx, &r->rec.mode);
+    cx->tape->below = &r->f.mode;
+    cx->top = cx->tape;
+    cx->fake = true;
+    bool ok = give_inputs(r);
+    td__modes_resume(cx, outside);
+    ok = ok && td__graph_replay(r->g, r->in, r->out) &&
+         td__copies_returned(cx, r->out, r->g->outputs.n) &&
+         td__record_asserts(&r->rec) && check_writes(r);
+    cx->grad_enabled = cx->inference = false;
+    ok = ok && put_results(r);
+    td__func_end(&r->f);
+    td__record_end(&r->rec);
+    cx->tape->below = below;
+    return ok && td__graph_verify(r->to, TD_STAGE_FUNCTIONAL);
 }
 
 /* Results require grad as they did: the tape asks when it hears the call. */
@@ -34,34 +114,37 @@ static bool copy_flags(td_graph *to, const td_graph *from) {
     return true;
 }
 
-/* The run has a mode stack of its own: nothing stands below the tape. */
-static td_functional *run(td_func *f, const td_graph *g, const td_value *in) {
-    td_mode *below = f->cx->tape->below;
-    f->cx->tape->below = NULL;
-    td_functional *to = td__functionalize(g, in);
-    f->cx->tape->below = below;
-    return to;
+static bool make(run *r, const td_value *args, int n_args) {
+    td_arena *a = &r->cx->scratch;
+    size_t    n = (size_t)r->g->inputs.n + 1, m = (size_t)r->g->outputs.n + 1;
+    r->in = td__arena_zalloc(a, sizeof *r->in * n);
+    r->out = td__arena_zalloc(a, sizeof *r->out * m);
+    r->to = td__graph_make(r->cx, r->g->name);
+    td_outside o;
+    if (!r->in || !r->out || !r->to) return td__fail_memory(r->cx);
+    if (!make_inputs(r, args, n_args) || !td__ambient_clear(r->cx, &o)) return false;
+    bool ok = trace(r, &o.was) && copy_flags(r->to, r->g);
+    td__ambient_restore(r->cx, &o, ok);
+    td__faker_end(&r->fakes);
+    return ok;
 }
 
-static td_graph *functional(td_func *f, const td_graph *g, const td_value *args,
+/* g without writes, for operands like these. NULL after td__fail. */
+static td_graph *functional(td_ctx *cx, const td_graph *g, const td_value *args,
                             int n_args) {
-    size_t    n = sizeof(td_value) * ((size_t)g->inputs.n + 1);
-    td_value *in = td__arena_zalloc(&f->cx->scratch, n);
-    if (!in) return td__fail_memory(f->cx), NULL;
-    if (!td__scope_push(f->cx)) return NULL;
-    td_functional *to = make_inputs(f, g, args, n_args, in) ? run(f, g, in) : NULL;
-    td__scope_pop(f->cx, NULL, 0);
-    td_graph *pure = NULL;
-    if (to && to->g->outputs.n != to->n_out)
-        td__fail(f->cx, TD_E_UNSUPPORTED,
-                 "@%.60s, a nested graph, writes its inputs; return the new values",
-                 g->name);
-    else if (to && copy_flags(to->g, g)) {
-        pure = to->g;
-        to->g = NULL;
+    run *r = td__zalloc(sizeof *r); /* too large for a small stack */
+    if (!r) return td__fail_memory(cx), NULL;
+    *r = (run){.g = g, .cx = cx, .fakes = {.cx = cx}};
+    bool ok = td__scope_push(cx);
+    if (ok) {
+        ok = make(r, args, n_args);
+        td__scope_pop(cx, NULL, 0);
     }
-    td__functional_drop(to);
-    return pure;
+    td_graph *to = r->to;
+    td__free(r);
+    if (ok) return to;
+    td__graph_drop(to);
+    return NULL;
 }
 
 bool td__func_nested(td_func *f, const td_opcall *c, td_value *in, td_tensor **out) {
@@ -69,7 +152,7 @@ bool td__func_nested(td_func *f, const td_opcall *c, td_value *in, td_tensor **o
     bool      ok = true;
     for (int i = 0; i < c->n_in && ok; i++) {
         if (in[i].kind != TD_K_GRAPH) continue;
-        made[i] = functional(f, in[i].u.g, in, c->n_in);
+        made[i] = functional(f->cx, in[i].u.g, in, c->n_in);
         ok = made[i] != NULL;
         in[i] = td__value_graph(made[i]);
     }
