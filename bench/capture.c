@@ -61,18 +61,18 @@ static bool once(td_ctx *cx, work *k, td_value *in, spent *s) {
     td_graph *g = td__capture(cx, body, k, (td_values){in, k->n_in});
     double    t1 = bench_now(), m1 = held();
     if (!g) return false;
-    td_functional *f = td__functionalize(g, in);
-    double         t2 = bench_now(), m2 = held();
-    td_facts      *facts = f ? td__facts(g, in, true) : NULL;
-    double         t3 = bench_now();
-    bool           ok = facts != NULL;
+    td_joint *f = td__functional_form(g, in, NULL);
+    double    t2 = bench_now(), m2 = held();
+    td_facts *facts = f ? td__facts(g, in, true) : NULL;
+    double    t3 = bench_now();
+    bool      ok = facts != NULL;
     if (t1 - t0 < s->capture) s->capture = t1 - t0;
     if (t2 - t1 < s->functional) s->functional = t2 - t1;
     if (t3 - t2 < s->facts) s->facts = t3 - t2;
     s->capture_bytes = (m1 - m0) / k->n_ops;
     s->functional_bytes = (m2 - m1) / k->n_ops;
     td__facts_drop(facts);
-    td__functional_drop(f);
+    td__joint_drop(f);
     td__graph_drop(g);
     return ok;
 }

@@ -131,31 +131,13 @@ void case_hooks_end(case_run *run, const td_gstep *s) {
 
 /* ---- autocast ----------------------------------------------------------- */
 
-/* The function with its casts. Where flags are no longer eager's, the rules of the tape
- * do not count: then nothing requires grad. */
-static td_graph *with_casts(const case_run *run, const td_graph *fn,
-                            const td_value *in) {
-    td_closure close = {0};
-    td_value  *to = td__zalloc(sizeof *to * ((size_t)fn->inputs.n + 1));
-    if (!to) return td__fail_memory(fn->cx), NULL;
-    for (int i = 0; i < fn->inputs.n; i++) {
-        to[i] = in[i];
-        if (in[i].kind != TD_K_TENSOR || !run->values_only) continue;
-        to[i] = td_value_tensor(td_op_detach(in[i].u.t));
-        for (int k = 0; k < i; k++)
-            if (in[k].kind == TD_K_TENSOR && in[k].u.t == in[i].u.t) to[i] = to[k];
-    }
-    td_graph *g = td__capture_cast(fn, to, &close);
-    td__free(to);
-    return g;
-}
-
-/* With autocast off. */
+/* The function with its casts, with autocast off. */
 static bool call_cast(case_run *run, const td_gstep *s, const td_value *in,
                       td_value *out) {
-    td_ctx   *cx = run->file->cx;
-    td_graph *g = with_casts(run, s->fn, in);
-    td_value *to = g ? td__zalloc(sizeof *to * ((size_t)g->inputs.n + 1)) : NULL;
+    td_ctx    *cx = run->file->cx;
+    td_closure close = {0};
+    td_graph  *g = td__capture_cast(s->fn, in, &close);
+    td_value  *to = g ? td__zalloc(sizeof *to * ((size_t)g->inputs.n + 1)) : NULL;
     run->refused = !g;
     if (g && !to) td__fail_memory(cx);
     if (!to) return td__graph_drop(g), false;

@@ -82,7 +82,6 @@ static void compare_states(const check *k) {
 }
 
 static void compare(check *k) {
-    k->p.history = !k->other.run.values_only;
     case_compare(&k->p);
     compare_states(k);
 }
@@ -141,33 +140,21 @@ static bool refuses(const check *k) {
     return compiles && (code == TD_E_UNSUPPORTED || code == TD_E_TRACE);
 }
 
-/* A way that gives values only leaves flags of arguments as they were: the tape may
- * refuse later what eager, whose flags have changed, does. */
-static bool keeps_flags(const check *k) {
-    return k->other.run.values_only && !k->eager.code && k->other.code == TD_E_GRAD;
-}
-
 /* At least one side failed at this step. */
 static void judge_failure(check *k) {
     const side   *a = &k->eager, *b = &k->other;
     case_verdict *v = k->p.v;
-    /* without a history nothing is refused for its sake, but what comes later may be */
-    bool          free = a->code == TD_E_GRAD && b->run.values_only;
-    if (free && !b->code) return;
     /* of several nodes of a backward that fail, any may be the first */
-    bool both = a->code && b->code && (k->backward || by_value(a));
+    bool          both = a->code && b->code && (k->backward || by_value(a));
     if (a->code == b->code || both) {
         v->result = CASE_BOTH_FAIL;
         td__buf_printf(&v->why, "%s", a->message);
     } else if (goes_on(k)) {
         v->result = a->code && b->code ? CASE_BOTH_FAIL : CASE_GOES_ON;
         td__buf_printf(&v->why, "%s", a->code ? a->message : b->message);
-    } else if (stops(k) || refuses(k) || keeps_flags(k)) {
+    } else if (stops(k) || refuses(k)) {
         v->result = CASE_REFUSED;
         td__buf_printf(&v->why, "%s", b->message);
-    } else if (free) {
-        v->result = CASE_BOTH_FAIL;
-        td__buf_printf(&v->why, "%s", a->message);
     } else if (a->code && b->code)
         case_differ(&k->p, "both fail: %s; %s: %s", a->message, b->run.way->name,
                     b->message);
@@ -181,7 +168,6 @@ static bool run_both(check *k, bool looks) {
     for (int i = 0; i < k->c->steps.n; i++) {
         k->p.line = k->c->steps.v[i].line;
         bool a = step(k, &k->eager, i), b = step(k, &k->other, i);
-        k->eager.run.values_only = k->other.run.values_only; /* no backward there */
         k->backward = k->c->steps.v[i].kind == TD_STEP_BACKWARD;
         if (!a || !b) return judge_failure(k), false;
         if (looks && k->c->steps.v[i].kind >= TD_STEP_CALL) compare(k);
@@ -199,15 +185,14 @@ static bool write(check *k, side *s, int id) {
     td_dtype dt = (td_dtype)v.u.t->dtype;
     set_state(cx, s->s);
     bool leaf = td_requires_grad(v.u.t) && td_is_leaf(v.u.t);
-    if (leaf || s->run.values_only) td_set_grad_enabled(cx, false);
+    if (leaf) td_set_grad_enabled(cx, false);
     td_tensor *t = dt == TD_BOOL ? td_op_logical_not_(v.u.t)
                                  : td_op_add_(v.u.t, td_value_int(2), td_value_int(1));
     td_set_grad_enabled(cx, s->s.grad);
     return pause(k, s, !td_is_nil(t));
 }
 
-/* Writes output i of the last call on both sides and compares. Eager may refuse what
- * the other can do where that has no history. */
+/* Writes output i of the last call on both sides and compares. */
 static void write_output(check *k, int i) {
     const td_gstep *s = k->eager.run.last;
     int             id = s->out[i]->id;
@@ -217,8 +202,7 @@ static void write_output(check *k, int i) {
     k->p.written = s->out[i]->name ? s->out[i]->name : "?";
     bool a = write(k, &k->eager, id), b = write(k, &k->other, id);
     if (a && b) compare(k);
-    else if (k->eager.code != k->other.code && !(k->other.run.values_only && !a))
-        judge_failure(k);
+    else if (k->eager.code != k->other.code) judge_failure(k);
 }
 
 /* ---- runs --------------------------------------------------------------- */
@@ -239,7 +223,6 @@ static int run_once(check *k, const case_way *way, const td_gfile *f, int nr) {
         outputs = k->eager.run.last ? k->eager.run.last->n_out : 0;
         if (nr >= 0 && nr < outputs) write_output(k, nr);
     }
-    k->p.v->values_only |= k->other.run.values_only != NULL;
     case_end(&k->eager.run);
     case_end(&k->other.run);
     if (opened) td__scope_pop(cx, NULL, 0);

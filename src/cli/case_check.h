@@ -18,7 +18,6 @@ typedef enum case_result {
 typedef struct case_verdict {
     case_result result;
     int         differences; /* found; `why` has the first few */
-    bool        values_only; /* the way has no history: gradients were not compared */
     bool        vain;        /* a gradient has history in one run, and to no effect */
     double      off; /* how far elements are apart, relative to the larger or 1 */
     td_buf      why; /* one line; free it */
@@ -34,7 +33,6 @@ case_result case_check(const td_gfile *f, const td_gcase *c, const case_way *way
 /* Two runs of one case at the same step. */
 typedef struct case_pair {
     case_run     *eager, *other;
-    bool          history;  /* flags and gradients count */
     bool          gradient; /* the value compared is one */
     int           line;     /* of the step */
     const char   *written;  /* the output written since; NULL: none */

@@ -153,10 +153,6 @@ void case_report_end(case_run *run, bool ok) {
     td_ctx *cx = run->file->cx;
     if (run->open) td__buf_add(b, "}");
     if (run->json) td__buf_printf(b, "],\n   \"ok\":%s", ok ? "true" : "false");
-    if (run->json && run->values_only) {
-        td__buf_add(b, ",\n   \"values_only\":");
-        td__json_string(b, run->values_only);
-    }
     if (!ok && run->json) {
         td__buf_printf(b, ",\n   \"error\":{\"code\":\"%s\",\"line\":%d,\"message\":",
                        td_code_name(td_error(cx)), (td_error_place(cx, &line), line));

@@ -190,10 +190,8 @@ static bool make_tangents(case_run *run, const td_gstep *s, td_tensors roots,
     return td_ok(cx);
 }
 
-/* Without history there is nothing to go back through. */
 static bool run_backward(case_run *run, const td_gstep *s) {
-    td_ctx *cx = run->file->cx;
-    if (run->values_only) return true;
+    td_ctx          *cx = run->file->cx;
     td_backward_opts opts = {TD_BACKWARD_OPTS, .retain_graph = s->retain_graph,
                              .create_graph = s->create_graph};
     int              most = s->n_args ? s->n_args : run->last ? run->last->n_out : 0;
@@ -217,7 +215,6 @@ static bool run_backward(case_run *run, const td_gstep *s) {
 static bool run_grad(case_run *run, const td_gstep *s) {
     td_value x = run->r.val[s->args[0].u.v->id];
     run->higher++;
-    if (run->values_only) return td__replay_set(&run->r, s->out[0], TD_NONE);
     td_tensor *g = x.kind == TD_K_TENSOR ? td_grad_of(x.u.t) : NULL;
     if (!g || td_is_nil(g))
         return td__fail(run->file->cx, TD_E_GRAD, "grad: there is none");
@@ -253,7 +250,6 @@ void case_end(case_run *run) {
     for (int i = 0; i < run->consts.n; i++) td__free(run->consts.v[i].copy);
     td__vec_free(&run->leaves);
     td__vec_free(&run->storages);
-    td__vec_free(&run->partial);
     case_fns_end(run);
     case_call_end(run);
     td__vec_free(&run->consts);

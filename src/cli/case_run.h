@@ -8,7 +8,7 @@
 typedef struct case_run case_run;
 
 /* Executes a function on inputs; for a const, in[i] is the run's own copy. May say
- * in run->refused or run->values_only what it cannot do. */
+ * in run->refused that it cannot. */
 typedef bool case_call_fn(case_run *run, const td_graph *fn, const td_value *in,
                           td_value *out);
 
@@ -22,7 +22,6 @@ typedef struct case_way {
     /* What it saves for backward is its own: where eager's backward fails because the
      * program has written a saved value, it may go on. */
     bool                   saves_copies;
-    bool                   on_demand; /* only where --way names it */
     bool                   of_graphs; /* cannot run bodies: see case_needs_body */
     /* What it is compared with; NULL: eager. */
     const struct case_way *against;
@@ -46,15 +45,13 @@ struct case_run {
     const td_gfile *file;
     const td_gcase *c;
     const case_way *way;
-    td_replay       r;                 /* the case's values */
-    const td_gstep *step;              /* the call under way */
-    const td_gstep *last;              /* the last call, whose outputs go backward */
-    bool            refused;           /* the way said no, the context why */
-    int             higher;            /* how often gradients were taken as values */
-    const char     *values_only;       /* why results have no history; NULL: they do */
-    TD_VEC(const td_tensor *) partial; /* results with td_place.partial */
-    TD_VEC(const td_gval *) leaves;    /* values that require grad, in order */
-    TD_VEC(td_storage *) storages;     /* met so far: their numbers in reports */
+    td_replay       r;              /* the case's values */
+    const td_gstep *step;           /* the call under way */
+    const td_gstep *last;           /* the last call, whose outputs go backward */
+    bool            refused;        /* the way said no, the context why */
+    int             higher;         /* how often gradients were taken as values */
+    TD_VEC(const td_gval *) leaves; /* values that require grad, in order */
+    TD_VEC(td_storage *) storages;  /* met so far: their numbers in reports */
     TD_VEC(case_consts) consts;
     TD_VEC(case_fn) fns;                  /* way_compiled.c's */
     TD_VEC(struct case_region *) regions; /* case_call.c's, of checkpoints, */
@@ -74,15 +71,6 @@ extern const case_way case_compiled[CASE_COMPILED]; /* way_compiled.c */
 extern const case_way case_as_set; /* compiled as the settings say, for `cache why` */
 /* The same with the graphs of native code replayed: what it is made of. */
 extern const case_way case_replayed[CASE_COMPILED];
-
-/* Before a functional run: false, and refused, where fn addresses elements by their
- * place in a storage, or detaches in place, and an argument is a result that an earlier
- * run gave in part. */
-struct td_functional;
-bool case_functional_may(case_run *run, const td_graph *fn, const td_value *in);
-/* Behind it: notes such results. */
-void case_functional_ran(case_run *run, const struct td_functional *f,
-                         const td_value *out);
 
 /* Runs the case inside a scope of its own, reporting as it goes. False: it failed
  * and the context says why and where. */

@@ -27,7 +27,7 @@ static const cli_option options[] = {
     {0}};
 
 typedef struct counts {
-    int equal, both_fail, goes_on, values_only, refused, differ;
+    int equal, both_fail, goes_on, refused, differ;
 } counts;
 
 typedef struct report {
@@ -40,7 +40,6 @@ typedef struct report {
 
 static void count(counts *n, const case_verdict *v) {
     n->equal += v->result == CASE_EQUAL;
-    n->values_only += v->result == CASE_EQUAL && v->values_only;
     n->both_fail += v->result == CASE_BOTH_FAIL;
     n->goes_on += v->result == CASE_GOES_ON;
     n->refused += v->result == CASE_REFUSED;
@@ -51,8 +50,7 @@ static void tell(const td_gfile *f, const td_gcase *c, const case_verdict *v) {
     const char *why = td__buf_str(&v->why);
     switch (v->result) {
     case CASE_EQUAL:
-        if (!quiet)
-            printf("ok      %s%s\n", c->name, v->values_only ? " (values only)" : "");
+        if (!quiet) printf("ok      %s\n", c->name);
         break;
     case CASE_BOTH_FAIL:
         if (!quiet) printf("ok      %s (both fail: %s)\n", c->name, why);
@@ -89,8 +87,7 @@ static void add_run(td_buf *b, const td_gfile *f, const td_gcase *c,
 static void add_verdict(td_buf *b, const case_way *way, const case_verdict *v) {
     td__buf_add(b, "{\"way\":");
     td__json_string(b, way->name);
-    td__buf_printf(b, ",\"result\":\"%s\",\"values_only\":%s,\"differences\":%d",
-                   results[v->result], v->values_only ? "true" : "false",
+    td__buf_printf(b, ",\"result\":\"%s\",\"differences\":%d", results[v->result],
                    v->differences);
     td__buf_add(b, ",\"why\":");
     td__json_string(b, td__buf_str(&v->why));
@@ -104,7 +101,7 @@ static int badness(const case_verdict *v) {
                               [CASE_GOES_ON] = 2,
                               [CASE_REFUSED] = 3,
                               [CASE_DIFFERS] = 4};
-    return 2 * bad[v->result] + v->values_only;
+    return bad[v->result];
 }
 
 static void check_way(const td_gfile *f, const td_gcase *c, const case_way *way,
@@ -156,8 +153,7 @@ static void check_case(const td_gfile *f, const td_gcase *c, report *r) {
     if (json) add_run(&r->runs, f, c, &case_eager);
     for (int i = 0; case_ways[i] && n < MOST_WAYS; i++) {
         const case_way *way = case_ways[i];
-        bool skips = way->on_demand || (way->of_graphs && case_needs_body(c));
-        if (only_way ? strcmp(only_way, way->name) != 0 : skips) continue;
+        if (only_way && strcmp(only_way, way->name) != 0) continue;
         ways[n] = way;
         check_way(f, c, way, r, &v[n++]);
     }
@@ -245,15 +241,15 @@ static void sum_up(const report *r) {
     const counts *n = &r->n;
     if (json)
         printf("],\n\"counts\":{\"files\":%d,\"cases\":%d,\"equal\":%d,"
-               "\"values_only\":%d,\"both_fail\":%d,\"goes_on\":%d,\"refused\":%d,"
+               "\"both_fail\":%d,\"goes_on\":%d,\"refused\":%d,"
                "\"differ\":%d}}\n",
-               r->files, r->cases, n->equal, n->values_only, n->both_fail, n->goes_on,
-               n->refused, n->differ);
+               r->files, r->cases, n->equal, n->both_fail, n->goes_on, n->refused,
+               n->differ);
     else
-        printf("%d file%s, %d case%s: %d equal (%d in values only), %d fail both ways, "
+        printf("%d file%s, %d case%s: %d equal, %d fail both ways, "
                "%d eagerly only, %d refused, %d differ\n",
                r->files, cli_s(r->files), r->cases, cli_s(r->cases), n->equal,
-               n->values_only, n->both_fail, n->goes_on, n->refused, n->differ);
+               n->both_fail, n->goes_on, n->refused, n->differ);
 }
 
 static int check_way_name(void) {
@@ -315,9 +311,6 @@ const cli_command cli_check = {
         "and everything is compared again: that shows who shares bytes with whom.\n"
         "\n"
         "The ways are:\n"
-        "  functional  the graph without writes is run, then written inputs are put\n"
-        "              back. Where it has no history only values are compared; the\n"
-        "              line says so.\n"
         "  compiled    the function compiled ahead of time; -all keeps all that\n"
         "              backward reads instead of what min-cut chooses, -keep leaves\n"
         "              writes in the graph, -dynamic has symbols for sizes.\n"

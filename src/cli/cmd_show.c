@@ -57,11 +57,12 @@ static bool print_graph(td_buf *b, td_graph *g, int nth) {
 
 /* The program without writes, for these arguments. */
 static bool show_functional(td_buf *b, const td_graph *g, const td_value *in, int nth) {
-    td_functional *f = dynamic ? td__functionalize_dynamic(g, in, TD_DYNAMIC_ALL)
-                               : td__functionalize(g, in);
-    bool           ok = f && print_graph(b, f->g, nth);
-    if (ok && f->guard_text) print_guards(b, f->guard_text);
-    td__functional_drop(f);
+    td_buf    guards = {0};
+    td_joint *j = td__functional_form(g, in, dynamic ? &guards : NULL);
+    bool      ok = j && print_graph(b, j->g, nth);
+    if (ok && dynamic) print_guards(b, td__buf_str(&guards));
+    td__buf_free(&guards);
+    td__joint_drop(j);
     return ok;
 }
 

@@ -38,16 +38,6 @@ td_tensor *td__func_given_value(td_func *f, int nr) {
     return td__fval_value(f->in.v[nr].given);
 }
 
-/* Elements that no op has made, in the gaps of a copy with strides, do not count. */
-bool td__func_hides(td_func *f, td_tensor *outer) {
-    const td_fval *v = td__fval_of(f, outer), *root = v ? td__group_of(v)->root : NULL;
-    if (!root) return v != NULL;
-    int64_t all = td__dim_mul(td__numel(root->geom.rank, root->geom.size),
-                              td__dtype_bytes[root->geom.dtype]);
-    int64_t shown = td__dim_mul(outer->numel, td__dtype_bytes[outer->dtype]);
-    return v->overlap || !td__dim_same(all, shown);
-}
-
 bool td__func_make(td_func *f, td_tensor *outer, td_tensor *inner) {
     return td__fval_fresh(f, outer, inner);
 }

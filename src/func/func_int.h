@@ -25,7 +25,6 @@ struct td_group {
     uint64_t    gen;                  /* writes so far */
     int         writes, quiet_writes; /* all; with gradients off */
     bool        outside; /* a write reached elements that no argument shows */
-    bool        views;   /* view ops were called in it */
 };
 
 typedef enum td_fkind {
@@ -58,7 +57,6 @@ struct td_fval {
     td_geom         geom;  /* of the outer tensor */
     td_tensor      *inner; /* held; NULL: not computed yet */
     uint64_t        gen;   /* of the group when inner was current */
-    uint64_t        born;  /* a view: version of the outer storage when it was made */
     td_where        here;  /* of the op that made it, and its tags */
     uint32_t        tags;
 };
@@ -97,20 +95,6 @@ bool td__func_nested(td_func *f, const td_opcall *c, td_value *in, td_tensor **o
 int64_t td__geom_last(const td_geom *g); /* the place of the last element */
 bool    td__geom_overlaps_itself(const td_geom *g);
 bool    td__geom_overlap(const td_geom *a, const td_geom *b); /* of one storage */
-
-/* ---- sizes.c ------------------------------------------------------------ */
-
-/* Geometry of arguments and results goes over into the graph's symbols. */
-bool td__functional_keep(td_functional *f);
-/* A copy for one run, whose sizes td__functional_replay makes numbers. Its arena is to
- * be freed either way. */
-bool td__functional_open(const td_functional *f, td_functional *run);
-bool td__functional_replay(const td_functional *f, const td_value *in, td_value *out);
-
-/* ---- puttaped.c --------------------------------------------------------- */
-
-/* td__functional_run with histories. */
-bool td__put_taped(const td_functional *f, const td_value *in, td_value *out);
 
 /* ---- regen.c ------------------------------------------------------------ */
 

@@ -141,7 +141,6 @@ static td_fval *make_view(td_func *f, td_fval *up, td_tensor *t, td_fstep *s, in
     td_fval *v = td__fval_make(f, kind, td__group_of(up), t);
     if (!v) return NULL;
     v->multi = up->multi || td__ops[s->op].flags & TD_OPF_MULTI;
-    v->born = atomic_load(&t->st->version);
     t->payload = v;
     if (kind == TD_F_PIECE) return v->from = up, v;
     v->overlap |= up->overlap;
@@ -149,16 +148,6 @@ static td_fval *make_view(td_func *f, td_fval *up, td_tensor *t, td_fstep *s, in
     v->step = s;
     v->nr = nr;
     return v;
-}
-
-static bool covers_places(const td_fval *by, const td_fval *v) {
-    return td__geom_same(&by->geom, &v->geom) || td__geom_covers(&by->geom, &v->geom);
-}
-
-/* No gradient comes back to what lies beside a tensor. */
-static void note_around(td_func *f, const td_fval *v) {
-    if (!f->no_history && v->from && !covers_places(v->from, v))
-        f->no_history = "it reads around a tensor";
 }
 
 static bool call_view(td_func *f, td_opcall *c) {
@@ -176,8 +165,6 @@ static bool call_view(td_func *f, td_opcall *c) {
         td_fval *v = make_view(f, up, c->out[i], s, i);
         if (!v) return false;
         if (s->peers) s->peers[i] = v;
-        td__group_of(v)->views = true;
-        note_around(f, v);
     }
     return true;
 }
@@ -209,13 +196,6 @@ static bool call_set(td_func *f, td_opcall *c) {
     return true;
 }
 
-/* As it came? Then one write of geometry puts back what was done. */
-static bool is_given(const td_func *f, const td_fval *v) {
-    for (int i = 0; i < f->in.n; i++)
-        if (f->in.v[i].given == v) return true;
-    return false;
-}
-
 static bool call_meta(td_func *f, td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     td_fval   *up = td__fval_of(f, t);
@@ -228,7 +208,6 @@ static bool call_meta(td_func *f, td_opcall *c) {
         if (!v) return false;
         t->payload = v;
         v->from = up;
-        note_around(f, v);
         return true;
     }
     if (c->info->pure == TD_OP_COUNT) { /* flags alone: the tape's, if there is one */
@@ -238,9 +217,6 @@ static bool call_meta(td_func *f, td_opcall *c) {
     if (!run_outer(c)) return false;
     td_fstep *s = make_step(f, c, c->info->pure);
     td_fval  *v = s ? make_view(f, up, t, s, 0) : NULL;
-    if (v && !is_given(f, up)) note_around(f, v);
-    if (v && !f->no_history && td__group_of(v)->views && !covers_places(v, up))
-        f->no_history = "it shows less of a tensor than its views do";
     return v != NULL;
 }
 
@@ -270,10 +246,7 @@ static bool write(td_func *f, td_tensor *t, td_tensor *value) {
     if (value->dtype != t->dtype) {
         td_value in[2] = {td_value_tensor(value), td__value_dtype((td_dtype)t->dtype)};
         value = td__func_call1(f, TD_OP__to_copy, in, 2);
-        if (!f->no_history) f->no_history = "it writes a result of another dtype";
     }
-    if (!f->no_history && value && value->numel == 0)
-        f->no_history = "it writes a tensor without elements";
     if (!value || !td__fval_store(v, value)) return false;
     td_group *g = td__group_of(v);
     if (!note_shown(f, v)) return false;
@@ -291,21 +264,6 @@ static bool share_places(td_func *f, td_tensor *a, td_tensor *b) {
 }
 
 /* Eager writes statistics without a word to the tape, also leaves that require grad. */
-static void note_stats(td_func *f, const td_opcall *c) {
-    for (int i = 3; i < 5; i++)
-        if (!f->no_history && td__in(c, i) && td__needs_grad(td__in(c, i)))
-            f->no_history = "it writes statistics that require grad";
-}
-
-/* A running statistic takes a new value and none of its history: eager's tape does not
- * record the write. A graph that runs under the tape must say so. */
-static bool write_stat(td_func *f, td_tensor *t, td_tensor *value) {
-    td_value in = td_value_tensor(value);
-    if (!t) return true;
-    if (f->alone) value = td__func_call1(f, TD_OP_detach, &in, 1);
-    return value && write(f, t, value);
-}
-
 /* Batch norm writes its running statistics: two arguments, beside its results. */
 static bool call_batch_norm(td_func *f, td_opcall *c) {
     td_tensor *out[5];
@@ -315,14 +273,13 @@ static bool call_batch_norm(td_func *f, td_opcall *c) {
                            "running_mean and running_var share places in memory, so "
                            "that the result depends on the order of writing; clone "
                            "one of them");
-    note_stats(f, c);
     if (!inner_args(f, c, in) ||
         !td__func_call(f, TD_OP__batch_norm_functional, in, c->n_in, out, 5))
         return false;
     for (int i = 0; i < c->n_out; i++)
         if (!td__fval_fresh(f, c->out[i], out[i])) return false;
     for (int i = 3; i < 5; i++)
-        if (!write_stat(f, td__in(c, i), out[i])) return false;
+        if (td__in(c, i) && !write(f, td__in(c, i), out[i])) return false;
     return true;
 }
 
@@ -353,68 +310,22 @@ static bool call_write(td_func *f, td_opcall *c) {
     return value && write(f, td__in(c, 0), value);
 }
 
-/* ---- histories ---------------------------------------------------------- */
-
-/* What the inner values cannot say: pure ops have one grad mode, and no value has the
- * history of another. */
-static const char *history_lost(const td_func *f, const td_opcall *c) {
-    if (td__recording(f->cx) != f->recording) return "it changes the grad mode";
-    if (c->info->op == TD_OP_detach || c->info->op == TD_OP_detach_)
-        return "it detaches";
-    if (c->info->op == TD_OP_requires_grad_) return "it sets requires_grad";
-    if (c->info->op == TD_OP_set_) return "it exchanges storages";
-    if (c->info->op == TD_OP_view_dtype) return "it reinterprets bits";
-    if (c->info->writes && c->info->pure < TD_OP_COUNT &&
-        td__ops[c->info->pure].flags & TD_OPF_BOOL_OUT)
-        return "it writes a comparison"; /* of derivative zero; its twin has none */
-    return NULL;
-}
-
 /* ---- the mode ----------------------------------------------------------- */
 
-/* Without a tape above nobody else refuses to write inference tensors. Who changes
- * flags alone writes nothing. */
-static bool writes_inference(const td_func *f, td_opcall *c) {
-    bool flags = c->info->op == TD_OP_requires_grad_ || c->info->op == TD_OP_detach_;
-    for (int i = 0; f->alone && !flags && i < c->n_in; i++)
-        if (c->info->s.in[i].write && td__in(c, i) &&
-            !td__may_write_inference(c, td__in(c, i)))
-            return true;
-    return false;
-}
-
 static bool call_writer(td_func *f, td_opcall *c) {
-    if (writes_inference(f, c)) return false;
     return c->def->flags & TD_OPF_META ? call_meta(f, c) : call_write(f, c);
-}
-
-/* Without the tape nobody says what requires grad, and some composites ask: eager's
- * max_pool1d has another layout then. */
-static void note_grad(const td_opcall *c) {
-    bool needs = false;
-    for (int i = 0; i < c->n_in; i++) {
-        const td_value *v = &c->in[i];
-        needs |= v->kind == TD_K_TENSOR && td__needs_grad(v->u.t);
-        for (uint32_t k = 0; v->kind == TD_K_TENSORS && k < v->n; k++)
-            needs |= v->u.ts[k] && td__needs_grad(v->u.ts[k]);
-    }
-    for (int i = 0; needs && i < c->n_out; i++)
-        if (td__is_float((td_dtype)c->out[i]->dtype))
-            c->out[i]->flags |= TD_TF_NEEDS_GRAD | TD_TF_UNTAPED;
 }
 
 static bool func_call(td_mode *m, td_opcall *c) {
     td_func *f = (td_func *)m;
     f->draws |= (c->def->flags & TD_OPF_RANDOM) != 0;
     if (!know_args(f, c)) return false;
-    if (!f->no_history) f->no_history = history_lost(f, c);
     f->detaches |= (c->def->flags & TD_OPF_DETACH) != 0;
     const char *outer = td__symenv_op(c->info->s.name);
     bool        ok = c->info->writes               ? call_writer(f, c)
                      : c->def->flags & TD_OPF_VIEW ? call_view(f, c)
                                                    : call_plain(f, c);
     td__symenv_op_end(outer);
-    if (ok && f->alone && td__recording(f->cx) && c->info->differentiable) note_grad(c);
     return ok;
 }
 

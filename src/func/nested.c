@@ -58,8 +58,7 @@ static bool put_results(run *r) {
     for (int i = 0; i < r->g->outputs.n; i++) {
         td_tensor *t = td__func_value(&r->f, r->out[i].u.t);
         td_gval   *v = t ? td__record_value(&r->rec, &t, "a result") : NULL;
-        if (!v ||
-            !td__graph_output(r->to, td__garg_value(v), r->g->out_desc.v[i]))
+        if (!v || !td__graph_output(r->to, td__garg_value(v), r->g->out_desc.v[i]))
             return false;
     }
     return true;

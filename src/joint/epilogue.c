@@ -113,14 +113,16 @@ static td_gnode *put(writing *w, const td_event *e, td_op op, const td_garg *in,
 
 /* A type as it was then: of an input as it came, of a tensor with another geometry. */
 static const td_look *look_of(td_graph *g, const td_geom *from) {
-    int64_t size[TD_MAX_RANK], stride[TD_MAX_RANK];
+    int64_t size[TD_MAX_RANK], stride[TD_MAX_RANK], plain[TD_MAX_RANK];
+    td__strides_dense(from->rank, from->size, plain);
+    bool    dense = !memcmp(plain, from->stride, sizeof *plain * (size_t)from->rank);
     td_look l = {.kind = TD_K_TENSOR,
                  .dtype = (uint8_t)from->dtype,
                  .rank = (uint8_t)from->rank,
                  .offset = td__graph_dim(g, from->offset),
                  .storage = -1,
                  .size = size,
-                 .stride = stride};
+                 .stride = dense ? NULL : stride}; /* as products of the graph's */
     for (int d = 0; d < from->rank; d++) {
         size[d] = td__graph_dim(g, from->size[d]);
         stride[d] = td__graph_dim(g, from->stride[d]);

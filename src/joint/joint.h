@@ -143,6 +143,10 @@ typedef struct td_joint_opts {
 td_joint *td__joint(const td_graph *program, const td_value *in,
                     const td_joint_opts *opts);
 void      td__joint_drop(td_joint *j); /* NULL is fine */
+/* The functional form: td__joint with train off. guards: sizes of inputs are symbols,
+ * and the text of their guards is added to it. */
+td_joint *td__functional_form(const td_graph *program, const td_value *in,
+                              td_buf *guards);
 /* The facts of that trace alone, which ends when the program has run. NULL after
  * td__fail. */
 td_facts *td__facts(const td_graph *program, const td_value *in, bool keep_mutations);

@@ -96,7 +96,10 @@ bool td__joint_reach(td_joint_run *r, const td_edge *to, bool ran);
 
 /* ---- passes.c, shield.c ------------------------------------------------- */
 
-bool     td__joint_keep_sizes(td_joint *j); /* sizes.c: at the end of the trace */
+/* sizes.c, at the end of the trace: numbers and symbols of the trace become the graph's
+ * own. */
+bool     td__joint_keep_sizes(td_joint *j);
+void     td__geom_keep(td_graph *g, td_geom *of);
 td_gval *td__joint_root(td_gval *v);
 /* A copy of v with these strides, as the last node; NULL after td__fail. */
 td_gval *td__joint_copy(td_graph *g, td_gval *v, const int64_t *stride);

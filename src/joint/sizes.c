@@ -9,6 +9,12 @@ static void keep_list(td_graph *g, const int64_t *list, int n) {
     for (int i = 0; i < n; i++) own[i] = td__graph_dim(g, own[i]);
 }
 
+void td__geom_keep(td_graph *g, td_geom *of) {
+    of->offset = td__graph_dim(g, of->offset);
+    keep_list(g, of->size, of->rank);
+    keep_list(g, of->stride, of->rank);
+}
+
 static void keep_views(td_graph *g, td_view_op *views, int n) {
     for (int i = 0; i < n; i++)
         for (int k = 0; k < views[i].n_in; k++) {

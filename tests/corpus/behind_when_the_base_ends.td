@@ -1,4 +1,4 @@
-# Refused: a view that is behind, whose base ceases to require grad in the call.
+# A view that is behind, whose base ceases to require grad in the call.
 
 func @f( %p2: f32[2,3], %p3: f32[2,3]) {
   detach_(%p3)

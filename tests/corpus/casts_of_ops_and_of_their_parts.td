@@ -1,4 +1,4 @@
-# A functional graph has other ops than its program (addmm for addmm_, dot for a product of
+# A traced graph has other ops than its program (addmm for addmm_, dot for a product of
 # vectors, parts for losses), which autocast takes for something else: casts are stated
 # before, and what comes of them runs with autocast off.
 

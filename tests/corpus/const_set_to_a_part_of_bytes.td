@@ -1,4 +1,4 @@
-# Refused: a constant is set to a part of bytes made inside, and shows the rest later.
+# A constant is set to a part of bytes made inside, and shows the rest later.
 
 func @f() {
   %v1 = tensor([1, 0, 3, -1, 0, 3, 1, -1], f32, [2,2,2])

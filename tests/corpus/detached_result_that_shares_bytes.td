@@ -1,4 +1,4 @@
-# Refused: by the functional way, whose runs do not tell which of two results is a view of the other.
+# Two results share bytes, and one of them, a view of the other, is detached in place later.
 
 func @f(%p: f32[1]) {
   %a = randint(-1, 1, [], f32)

@@ -1,5 +1,4 @@
-# Refused: by the functional way, which leaves requires_grad of the argument as it was: its view, made
-# without gradients, may not be read after the write then.
+# The argument ceases to require grad: its view, made without gradients, may be read after the write.
 
 func @f(%p: f32[1]) {
   detach_(%p)

@@ -1,4 +1,4 @@
-# Refused: by the functional way. Elements that lie in the storage of a result, and that it does not
+# Elements that lie in the storage of a result, and that it does not
 # show, are those of eager: behind a write to a part of a tensor, and behind resize_.
 
 func @part(%p: f32[9]) {

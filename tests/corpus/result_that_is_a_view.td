@@ -1,4 +1,4 @@
-# Refused: in part, by the functional way. A result that is a view of a tensor nobody else sees is a
+# A result that is a view of a tensor nobody else sees is a
 # view: it may not be detached in place, and a view of it that is made without gradients may be
 # written, since the base requires none.
 

@@ -1,5 +1,4 @@
-# Refused: a view whose base has got a history since, and that has not asked for it: eager switches its
-# requires_grad off, a trace would ask first.
+# A view whose base has got a history since, and that has not asked for it, ceases to require grad.
 
 func @f(%p: f32[3,2,3,3]) {
   %v = requires_grad_(%p, false)

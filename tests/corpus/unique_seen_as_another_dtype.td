@@ -1,4 +1,4 @@
-# Refused by the functional way. A size only run time knows must be even; nothing comes after.
+# Refused where the program is captured for the sizes at hand. A size only run time knows must be even; nothing comes after.
 
 func @f() {
   %v9 = randint(-1, 1, [1,1], f16)

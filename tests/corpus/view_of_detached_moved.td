@@ -1,4 +1,4 @@
-# Refused: a view with a history, whose base is detached and moved away.
+# A view with a history, whose base is detached and moved away.
 
 func @f(%p0: f32[3,3]) {
   %v0 = movedim(%p0, [-2,1], [1,0])

@@ -1,4 +1,4 @@
-# Refused: elements are written that an argument showed only for a while.
+# Elements are written that an argument showed only for a while.
 
 func @f(%p0: i64[2,3,3]) {
   %v0 = resize_(%p0, [2,2,3,3])

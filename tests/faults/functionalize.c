@@ -2,7 +2,7 @@
  * graph and collecting its facts, in turn. Each time out of memory must be reported
  * (or that block not have been needed), nothing leaked, and the same context must do
  * the work afterwards. Twice: one failure, and failure from there on. */
-#include "joint/joint.h"
+#include "../unit/pure_help.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -69,25 +69,24 @@ static void work_close(work *w) {
 
 /* The same with symbols for sizes. */
 static bool work_symbolic(work *w) {
-    td_value       out[1];
-    td_functional *f =
-        td__functionalize_dynamic(w->file->graphs.v[1], w->in, TD_DYNAMIC_ALL);
-    bool ok = f && td__functional_run(f, w->in, out);
-    td__functional_drop(f);
+    td_value out[1];
+    td_plan *f = pure_form(w->file->graphs.v[1], w->in, true);
+    bool     ok = pure_call(f, w->in, out);
+    td__plan_drop(f);
     return ok;
 }
 
 static bool work_do(work *w) {
     td_value out[5];
     td_scope_begin(w->cx, "work");
-    td_functional *f = td__functionalize(w->file->graphs.v[0], w->in);
-    td_facts      *facts = f ? td__facts(w->file->graphs.v[0], w->in, true) : NULL;
-    td_buf         b = {0};
-    bool           ok = facts && td__facts_print(&b, facts);
-    ok = ok && td__functional_run(f, w->in, out) && work_symbolic(w);
+    td_plan  *f = pure_form(w->file->graphs.v[0], w->in, false);
+    td_facts *facts = f ? td__facts(w->file->graphs.v[0], w->in, true) : NULL;
+    td_buf    b = {0};
+    bool      ok = facts && td__facts_print(&b, facts);
+    ok = ok && pure_call(f, w->in, out) && work_symbolic(w);
     td__buf_free(&b);
     td__facts_drop(facts);
-    td__functional_drop(f);
+    td__plan_drop(f);
     td_scope_end(w->cx, "work", NULL);
     return ok;
 }
@@ -122,12 +121,12 @@ static bool same_context(int64_t n, bool sticky, bool *done) {
     if (!work_open(&w)) return fail(n, "cannot open");
     td_scope_begin(w.cx, NULL);
     td__fault_arm(n, sticky);
-    td_functional *f = td__functionalize(w.file->graphs.v[0], w.in);
-    td_facts      *facts = td__facts(w.file->graphs.v[0], w.in, true);
+    td_plan  *f = pure_form(w.file->graphs.v[0], w.in, false);
+    td_facts *facts = td__facts(w.file->graphs.v[0], w.in, true);
     *done = td__fault_count() <= n;
     td__fault_arm(-1, false);
     td__facts_drop(facts);
-    td__functional_drop(f);
+    td__plan_drop(f);
     td_scope_end(w.cx, NULL, NULL);
     td_clear(w.cx);
     bool ok = work_do(&w) || fail(n, td_message(w.cx));

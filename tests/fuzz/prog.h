@@ -5,7 +5,7 @@
 #ifndef TD_PROG_H
 #define TD_PROG_H
 
-#include "func/func.h"
+#include "joint/joint.h"
 
 /* ---- chance (prog_rand.c) ----------------------------------------------- */
 

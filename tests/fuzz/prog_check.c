@@ -1,7 +1,7 @@
 /* prog_check.c -- is a program the same in every way of running it? The ways of
  * `tandem check`, and more that only a fuzzer needs: captured again, cleaned up by
- * the passes, both for the program and its functional graph. On the way every graph
- * goes through text and back and is verified. */
+ * the passes, both for the program and its joint graph. On the way every graph goes
+ * through text and back and is verified. */
 #include "prog.h"
 
 #include "cli/case_check.h"
@@ -88,30 +88,29 @@ static bool call_captured(case_run *run, const td_graph *fn, const td_value *in,
     return ok;
 }
 
-/* The facts must be there wherever the functional graph is. They come first, for
- * they know the rules of the tape. */
-static bool has_facts(const td_graph *fn, const td_value *in) {
-    td_facts *a = td__facts(fn, in, false), *b = a ? td__facts(fn, in, true) : NULL;
-    td__facts_drop(a);
-    td__facts_drop(b);
-    return b != NULL;
+/* Is the joint graph sound, and its plan, as traced and after passes? Facts must be there
+ * wherever it is; whether it must be there is for the compiled ways to say. */
+static bool has_joint(const td_graph *fn, const td_value *in, unsigned pass) {
+    td_ctx   *cx = fn->cx;
+    td_joint *j = td__joint(fn, in, &(td_joint_opts){.train = true});
+    td_facts *facts = j ? td__facts(fn, in, pass == NO_PASS) : NULL;
+    bool      ok = !j || facts || broken(cx, "facts", td_message(cx));
+    if (j && ok)
+        ok = is_sound(j->g, TD_STAGE_JOINT) &&
+             is_sound(j->epilogue, TD_STAGE_PROGRAM) &&
+             clean(j->g, TD_STAGE_JOINT, pass);
+    if (!j && td_error(cx) != TD_E_MEMORY) td_clear(cx);
+    td__facts_drop(facts);
+    td__joint_drop(j);
+    return ok && td_ok(cx);
 }
 
-static bool call_functional(case_run *run, const td_graph *fn, const td_value *in,
-                            td_value *out) {
-    bool again = run->values_only; /* flags are no longer eager's */
-    if (!case_functional_may(run, fn, in)) return false;
-    td_functional *f = again || has_facts(fn, in) ? td__functionalize(fn, in) : NULL;
-    run->values_only = "the functional graph has none";
-    run->refused = td_is_nil(f);
-    if (f && again) f->no_history = run->values_only;
-    bool ok = f && is_sound(f->g, TD_STAGE_FUNCTIONAL);
-    ok = ok && clean(f->g, TD_STAGE_FUNCTIONAL, *(unsigned *)run->way->env);
+/* Eager, behind a look at the graphs that compiling makes first. */
+static bool call_joint(case_run *run, const td_graph *fn, const td_value *in,
+                       td_value *out) {
+    bool ok = n_texts <= 0 || has_joint(fn, in, *(unsigned *)run->way->env);
     n_texts--;
-    ok = ok && td__functional_run(f, in, out);
-    if (ok) case_functional_ran(run, f, out);
-    td__functional_drop(f);
-    return ok;
+    return ok && td__graph_replay(fn, in, out);
 }
 
 const char *prog_only;
@@ -258,11 +257,10 @@ void prog_each_way(const td_gfile *f, const td_gcase *c, uint64_t hash, prog_way
                    prog_result *r) {
     static const char *const names[2][3] = {{"captured", "cleaned",
                                              "cleaned by one pass"},
-                                            {"functional in text", "functional cleaned",
-                                             "functional cleaned by one"}};
+                                            {"joint in text", "joint cleaned",
+                                             "joint cleaned by one pass"}};
     for (int i = 0; case_ways[i]; i++)
-        if ((!case_ways[i]->on_demand || prog_only) && !fn(f, c, case_ways[i], r))
-            return;
+        if (!fn(f, c, case_ways[i], r)) return;
     if (prog_mistaken && !fn(f, c, &mistaken, r)) return;
     if (!on_budget(f, c, hash, fn, r)) return;
     for (int k = 0; k < 2; k++, hash /= 16) { /* one of three each: time is short */
@@ -271,7 +269,7 @@ void prog_each_way(const td_gfile *f, const td_gcase *c, uint64_t hash, prog_way
                         : which == 1 ? N_PASSES
                                      : (unsigned)(hash / 3 % N_PASSES);
         case_way way = {.name = names[k][which],
-                        .call = k ? call_functional : call_captured,
+                        .call = k ? call_joint : call_captured,
                         .env = &pass,
                         .of_graphs = true,
                         .grad_slack = which ? 256 : 0}; /* another order of sums */

@@ -52,18 +52,18 @@ static bool functionalize(td_gfile *f, int i, td_buf *b, bool dynamic) {
     td_graph *g = f->graphs.v[i];
     td_value *in = calloc((size_t)g->inputs.n + 1, sizeof *in);
     bool      ok = in && td__inputs_like(g, in);
-
-    td_functional *to = NULL;
-    if (ok && dynamic) to = td__functionalize_dynamic(g, in, TD_DYNAMIC_ALL);
-    else if (ok) to = td__functionalize(g, in);
+    td_buf    guards = {0};
+    td_joint *to = ok ? td__functional_form(g, in, dynamic ? &guards : NULL) : NULL;
     free(in);
-    if (!to) return false;
-    if (dynamic) td__buf_printf(b, "# @%s: %s\n", g->name, to->guard_text);
-    f->graphs.v[i] = to->g;
-    to->g = NULL;
-    td__functional_drop(to);
-    td__graph_drop(g);
-    return true;
+    if (to) {
+        if (dynamic) td__buf_printf(b, "# @%s: %s\n", g->name, td__buf_str(&guards));
+        f->graphs.v[i] = to->g;
+        to->g = NULL;
+        td__graph_drop(g);
+    }
+    td__joint_drop(to);
+    td__buf_free(&guards);
+    return to != NULL;
 }
 
 /* Compiled for inputs of its types; NULL after a failure. */

@@ -2,7 +2,7 @@
  * again there; nodes carry what the region asks for, through text and every replay. */
 #include "trace_help.h"
 
-#include "func/func.h"
+#include "joint/joint.h"
 
 static bool layer(void *env, td_tensor *const *in, int n_in, td_tensor **out, int n) {
     (void)env, (void)n_in, (void)n;
@@ -65,10 +65,10 @@ TEST(nodes_carry_what_their_region_asks_for) {
     td__graph_drop(twin);
     td__graph_drop(again);
     td__gfile_drop(f);
-    td_functional *pure = td__functionalize(g, in);
+    td_joint *pure = td__functional_form(g, in, NULL);
     TD_CHECK_THAT(pure != NULL, "%s", td_message(cx));
     check_tags(pure->g, TD_OP_mm);
-    td__functional_drop(pure);
+    td__joint_drop(pure);
     td__graph_drop(g);
     td__buf_free(&b);
     td_close(cx);

@@ -2,7 +2,7 @@
  * derivatives. */
 #include "trace_help.h"
 
-#include "joint/joint.h"
+#include "pure_help.h"
 
 /* ---- what a captured branch does ---------------------------------------- */
 
@@ -219,19 +219,19 @@ static void check_functional(td_body *body, int n_out) {
         td_ctx      *cx = td_open();
         static world a, b;
         prepare(cx, &a, two, (nature)n);
-        td_graph      *g = td__capture(cx, body, NULL, (td_values){a.in, 2});
-        td_functional *f = g ? td__functionalize(g, a.in) : NULL;
+        td_graph *g = td__capture(cx, body, NULL, (td_values){a.in, 2});
+        td_plan  *f = g ? pure_form(g, a.in, false) : NULL;
         TD_CHECK_THAT(f != NULL, "%s", td_message(cx));
         td_facts *facts = td__facts(g, a.in, false);
         TD_CHECK_THAT(facts != NULL, "%s", td_message(cx));
         prepare(cx, &b, two, (nature)n);
         td_grad_mode was = td_no_grad_begin(cx);
-        CHECK(td__graph_replay(g, a.in, a.out) && td__functional_run(f, b.in, b.out));
+        CHECK(td__graph_replay(g, a.in, a.out) && pure_call(f, b.in, b.out));
         td_no_grad_end(cx, was);
         for (int i = 0; i < n_out; i++) check_values(b.out[i].u.t, a.out[i].u.t);
         for (int i = 0; i < 2; i++) check_values(b.in[i].u.t, a.in[i].u.t);
         td__facts_drop(facts);
-        td__functional_drop(f);
+        td__plan_drop(f);
         td__graph_drop(g);
         td_close(cx);
     }

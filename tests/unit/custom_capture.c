@@ -2,7 +2,7 @@
  * backward do is what the program does, without calling them again. */
 #include "trace_help.h"
 
-#include "joint/joint.h"
+#include "pure_help.h"
 
 #include <math.h>
 
@@ -338,12 +338,12 @@ TEST(a_captured_function_is_functionalized) {
         td_ctx      *cx = td_open();
         static world a, b;
         prepare(cx, &a, two, MADE_GRAD);
-        td_graph      *g = td__capture(cx, bodies[i], NULL, (td_values){a.in, 2});
-        td_functional *f = g ? td__functionalize(g, a.in) : NULL;
+        td_graph *g = td__capture(cx, bodies[i], NULL, (td_values){a.in, 2});
+        td_plan  *f = g ? pure_form(g, a.in, false) : NULL;
         TD_CHECK_THAT(f != NULL, "%d: %s", i, td_message(cx));
         prepare(cx, &b, two, MADE_GRAD);
         td_grad_mode was = td_no_grad_begin(cx);
-        CHECK(td__graph_replay(g, a.in, a.out) && td__functional_run(f, b.in, b.out));
+        CHECK(td__graph_replay(g, a.in, a.out) && pure_call(f, b.in, b.out));
         td_no_grad_end(cx, was);
         for (int k = 0; k < g->outputs.n; k++) {
             double x[64], y[64];
@@ -352,7 +352,7 @@ TEST(a_captured_function_is_functionalized) {
             CHECK(td_read(b.out[k].u.t, TD_F64, y, n));
             TD_CHECK_THAT(!memcmp(x, y, n), "%d: result %d differs", i, k);
         }
-        td__functional_drop(f);
+        td__plan_drop(f);
         td__graph_drop(g);
         td_close(cx);
     }

@@ -1,7 +1,8 @@
-/* func.c -- the functional graph of a program, with its arguments put back, does what
- * the program does: values, writes, geometry, aliasing. The programs are the files in
+/* func.c -- the functional graph of a program, with its plan behind it, does what the
+ * program does: values, writes, geometry, aliasing. The programs are the files in
  * tests/cases/func; each case calls one. */
 #include "func_help.h"
+#include "pure_help.h"
 
 /* ---- comparing ---------------------------------------------------------- */
 
@@ -67,10 +68,11 @@ static void compare(const td_gcase *c, side *a, side *b) {
 
 /* ---- running ------------------------------------------------------------ */
 
-static void show(const td_functional *f) {
+static void show(const td_plan *p) {
     td_buf b = {0};
     if (!getenv("TD_SHOW")) return;
-    td__graph_print(&b, f->g, TD_PRINT_TYPES);
+    td__graph_print(&b, p->j->g, TD_PRINT_TYPES);
+    td__graph_print(&b, p->j->epilogue, TD_PRINT_TYPES);
     fprintf(stderr, "%s\n", td__buf_str(&b));
     td__buf_free(&b);
 }
@@ -90,30 +92,29 @@ static void check_case(td_ctx *cx, const td_gcase *c, fate fails, bool symbols) 
     td_clear(cx);
     uint64_t offset = cx->rng_offset;
     td_seed(cx, 7);
-    td_functional *f = symbols ? td__functionalize_dynamic(b.fn, b.in, TD_DYNAMIC_ALL)
-                               : td__functionalize(b.fn, b.in);
+    td_plan *f = pure_form(b.fn, b.in, symbols);
     if (symbols && !f && strstr(td_message(cx), "grows to a symbolic size")) {
         CHECK(td_error(cx) == TD_E_UNSUPPORTED && !fails);
         td_clear(cx);
     } else if (fails) {
-        CHECK(!f && td_error(cx) && (fails == OURS || td_error(cx) == code));
+        TD_CHECK_THAT(!f && td_error(cx) && (fails == OURS || td_error(cx) == code),
+                      "%s: %s", c->name, td_message(cx));
         td_clear(cx);
     } else {
         TD_CHECK_THAT(td_ok(cx), "%s: %s", c->name, td_message(cx));
         show(f);
         CHECK(cx->rng_offset == 0);
-        td__functional_run(f, b.in, b.out);
+        pure_call(f, b.in, b.out);
         TD_CHECK_THAT(td_ok(cx), "%s: %s", c->name, td_message(cx));
         CHECK(cx->rng_offset == offset);
         compare(c, &a, &b);
     }
-    td__functional_drop(f);
+    td__plan_drop(f);
     td__replay_end(&a.r);
     td__replay_end(&b.r);
     td_scope_end(cx, NULL, NULL);
 }
 
-/* Golden: a function f.functional says what the graph of f is. */
 static int check_file(const char *path, fate fails) {
     td_ctx   *cx = td_open();
     td_gfile *file = td__gfile_read(cx, path);

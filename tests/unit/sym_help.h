@@ -5,7 +5,7 @@
 
 #include "trace_help.h"
 
-#include "func/func.h"
+#include "pure_help.h"
 #include "trace/sym_args.h"
 
 /* Which sizes the arguments are made with; 0: those of the capture. */
@@ -62,12 +62,11 @@ static inline void check_sizes(td_body *body, make_fn *make, nature n, int64_t k
 }
 
 /* Captured and made functional in one trace. */
-static inline td_functional *functional_at(td_ctx *cx, td_body *body, make_fn *make,
-                                           nature n) {
-    static world   model;
-    td_symargs     a;
-    td_symenv     *e = td__symenv_make(cx);
-    td_functional *f = NULL;
+static inline td_plan *functional_at(td_ctx *cx, td_body *body, make_fn *make,
+                                     nature n) {
+    static world model;
+    td_symargs   a;
+    td_symenv   *e = td__symenv_make(cx);
     grown = 0;
     prepare(cx, &model, make, n);
     td__symenv_begin(e);
@@ -76,10 +75,10 @@ static inline td_functional *functional_at(td_ctx *cx, td_body *body, make_fn *m
     td_graph *g = td__capture(cx, body, NULL, (td_values){a.v, a.n});
     CHECK_OK(cx);
     check_text(cx, g);
-    f = td__functionalize(g, a.v);
+    td_plan *f = pure_plan(td__joint(g, a.v, &(td_joint_opts){0}));
     TD_CHECK_THAT(f != NULL, "%s", td_message(cx));
-    check_text(cx, f->g);
-    f->guards = td__guards_compile(e);
+    check_text(cx, f->j->g);
+    check_text(cx, f->j->epilogue);
     td__symargs_drop(&a);
     td__symenv_end(e);
     td__symenv_drop(e);
@@ -116,18 +115,18 @@ static inline void check_places(const world *a, const world *b, nature n) {
 }
 
 static inline void check_functional(td_body *body, make_fn *make, nature n, int64_t k) {
-    td_ctx        *cx = td_open();
-    static world   a, b;
-    td_functional *f = functional_at(cx, body, make, n);
+    td_ctx      *cx = td_open();
+    static world a, b;
+    td_plan     *f = functional_at(cx, body, make, n);
     grown = k;
     prepare(cx, &a, make, n);
     run_eager(cx, &a, body, NULL);
     prepare(cx, &b, make, n);
-    b.n_out = f->n_out;
-    bool ok = td__functional_run(f, b.in, b.out);
+    b.n_out = f->j->n_results;
+    bool ok = pure_call(f, b.in, b.out);
     TD_CHECK_THAT(ok, "functional, sizes %d: %s", (int)k, td_message(cx));
     check_places(&a, &b, n);
-    td__functional_drop(f);
+    td__plan_drop(f);
     td_close(cx);
 }
 

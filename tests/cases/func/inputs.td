@@ -283,3 +283,15 @@ case "lists without names" {
   %x = randn([2,3], seed=1)
   call @unnamed(%x)
 }
+
+func @write_outside(%a: f32[2,3]+3) {
+  %v = as_strided(%a, [3], [1], 0)
+  add_(%v, 1.0)
+  return %v
+}
+
+case "write_outside" {
+  %x = randn([4,3], seed=1)
+  %a = slice(%x, 0, 1, 3)
+  call @write_outside(%a)
+}

@@ -252,3 +252,15 @@ case "write_old_view_after_set" {
   %x = randn([4,3], seed=1)
   call @write_old_view_after_set(%x)
 }
+
+func @grow_use_shrink(%a: f32[0]) {
+  resize_(%a, [8])
+  fill_(%a, 3.0)
+  %y = add(%a, 1.0)
+  resize_(%a, [0])
+  return %y
+}
+case "test_input_mutation_storage_resize_up_down" {
+  %a = zeros([0])
+  call @grow_use_shrink(%a)
+}

@@ -45,7 +45,7 @@ func @grown(%x: f32[3]) {
 func @transposed(%x: f32[4,3] @0) {
   %1 = t(%x) : f32[3,4]{1,3} @0
   %2 = mul(%1, 2.0) : f32[3,4]{1,3}
-  return %1 <meta_update 0>, %2
+  return %2
 }
 
 func @written_and_transposed(%x: f32[4,3] @0) {
@@ -54,19 +54,18 @@ func @written_and_transposed(%x: f32[4,3] @0) {
   %3 = mul(%2, 2.0) : f32[4]
   %4 = select_scatter(%1, %3, 0, 0) : f32[3,4]{1,3} @1
   t(%4) : f32[4,3] @1
-  return %4 <update 0>, %4
+  %6 = select(%4, 0, 0) : f32[4]{3} @1
+  return %6 <base>
 }
 
-func @cancelled(%x: f32[4,3] @0) {
-  %1 = unsqueeze(%x, 0) : f32[1,4,3] @0
-  %2 = squeeze_dim(%1, 0) : f32[4,3] @0
-  return %2
+func @cancelled(%x: f32[4,3]) {
+  return
 }
 
 func @moved(%a: f32[3], %b: f32[3]) {
   %2 = mul(%b, 2.0) : f32[3]
   %3 = add(%2, %2) : f32[3]
-  return %2 <meta_update 0>, %2 <update 1>, %3
+  return %2 <update 1>, %3
 }
 
 func @moved_back(%a: f32[3], %b: f32[3]) {
@@ -81,5 +80,5 @@ func @grown(%x: f32[3]) {
   %4 = as_strided(%3, [5], [1], 0) : f32[5] @0
   %5 = fill(%4, 2.0) : f32[5]
   as_strided_scatter(%3, %5, [5], [1], 0) : f32[5]
-  return %5
+  return %1, %5 <base>
 }

@@ -37,7 +37,7 @@ func @row_and_whole(%r: f32[3]+3 @0, %x: f32[4,3] @0) {
   %2 = add(%r, 1.0) : f32[3]
   %3 = as_strided_scatter(%x, %2, [3], [1], 3) : f32[4,3]
   %4 = mul(%3, 2.0) : f32[4,3]
-  return %2 <update 0>, %3 <update 1>, %4
+  return %2 <update 0>, %4
 }
 
 func @partly(%a: f32[6] @0, %b: f32[6]+3 @0) {
@@ -49,7 +49,7 @@ func @partly(%a: f32[6] @0, %b: f32[6]+3 @0) {
   %7 = as_strided_scatter(%4, %6, [6], [1], 3) : f32[9] @2
   %8 = as_strided(%7, [6], [1], 0) : f32[6] @2
   %9 = add(%8, %6) : f32[6]
-  return %8 <update 0>, %6 <update 1>, %9
+  return %2 <update 0>, %6 <update 1>, %9
 }
 
 func @apart(%a: f32[2,3] @0, %b: f32[2,3]+6 @0) {

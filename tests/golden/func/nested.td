@@ -39,7 +39,7 @@ func @branch(%x: f32[2], %p: f32[]) {
     return %1
   }, [%x]) : f32[2]
   %3 = mul(%x, %2) : f32[2]
-  return %3 <update 0>, %2
+  return %2, %3 <update 0>
 }
 
 func @custom(%x: f32[2]) {

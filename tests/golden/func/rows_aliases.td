@@ -152,28 +152,27 @@ func @grouped(%x: f32[3,2]) {
 func @write_alias(%a: f32[2] @0, %b: f32[2] @0) {
   %2 = add(%a, 1.0) : f32[2]
   %3 = add(%2, %2) : f32[2]
-  return %2 <update 0>, %2 <update 1>, %3
+  return %2 <update 0>, %3
 }
 
 func @write_row(%a: f32[2] @0, %b: f32[2,2] @0) {
   %2 = add(%a, 1.0) : f32[2]
   %3 = as_strided_scatter(%b, %2, [2], [1], 0) : f32[2,2]
   %4 = add(%2, %3) : f32[2,2]
-  return %2 <update 0>, %3 <update 1>, %4
+  return %2 <update 0>, %4
 }
 
 func @output_alias(%a: f32[2,2] @0, %b: f32[2,2], %c: f32[2,2] @0) {
-  %3 = mul(%c, 2.0) : f32[2,2] @1
+  %3 = mul(%c, 2.0) : f32[2,2]
   %4 = add(%b, 1.0) : f32[2,2]
-  %5 = view(%3, [-1]) : f32[4] @1
-  return %3 <update 0>, %3 <update 2>, %4, %5
+  return %3 <update 2>, %4
 }
 
 func @three(%a: f32[4] @0, %b: f32[4] @0, %c: f32[4]) {
   %3 = mul(%a, 2.0) : f32[4]
   %4 = add(%3, 1.0) : f32[4]
   %5 = add(%c, 1.0) : f32[4]
-  return %3 <update 0>, %3 <update 1>, %4, %5
+  return %3 <update 0>, %4, %5
 }
 
 func @out_of_order(%a: f32[4] @0, %b: f32[4] @1, %c: f32[4] @0, %d: f32[4] @1) {
@@ -181,18 +180,13 @@ func @out_of_order(%a: f32[4] @0, %b: f32[4] @1, %c: f32[4] @0, %d: f32[4] @1) {
   %5 = add(%a, %c) : f32[4]
   %6 = unsqueeze(%4, 0) : f32[1,4] @2
   %7 = add(%5, %6) : f32[1,4]
-  %8 = view(%4, [-1]) : f32[4] @2
-  return %4 <update 1>, %6 <update 3>, %7, %8
+  return %4 <update 1>, %7
 }
 
-func @everything(%a: f32[2,2] @0, %b: f32[2,2] @1, %c: f32[2,2] @0) {
+func @everything(%a: f32[2,2] @0, %b: f32[2,2], %c: f32[2,2] @0) {
   %3 = mul(%c, 2.0) : f32[2,2]
-  %4 = add(%3, %3) : f32[2,2] @2
-  %5 = t(%b) : f32[2,2]{1,2} @1
-  %6 = view(%4, [-1]) : f32[4] @2
-  %7 = t(%5) : f32[2,2] @1
-  %8 = unsqueeze(%6, 0) : f32[1,4] @2
-  return %3 <update 0>, %5 <meta_update 1>, %3 <update 2>, %6, %7, %8
+  %4 = add(%3, %3) : f32[2,2]
+  return %3 <update 2>, %4 <base>
 }
 
 func @blocks(%a: f32[2,4] @0, %b: f32[2,4]+8 @0) {
@@ -221,17 +215,18 @@ func @squares_overlap(%a: f32[4,4]{9,1} @0, %b: f32[4,4]{9,1}+24 @0) {
   %2 = mul(%a, 3.0) : f32[4,4]
   %3 = as_strided(%a, [55], [1], 0) : f32[55] @0
   %4 = as_strided_scatter(%3, %2, [4,4], [9,1], 0) : f32[55] @1
-  %5 = as_strided(%4, [4,4], [9,1], 24) : f32[4,4]{9,1}+24 @1
-  %6 = mul(%5, 2.0) : f32[4,4]
-  %7 = as_strided_scatter(%4, %6, [4,4], [9,1], 24) : f32[55] @2
-  %8 = as_strided(%7, [4,4], [9,1], 0) : f32[4,4]{9,1} @2
-  %9 = clone(%8, true) : f32[4,4] @3
-  %10 = as_strided(%7, [4,4], [9,1], 24) : f32[4,4]{9,1}+24 @2
-  %11 = clone(%10, true) : f32[4,4] @4
-  %12 = view(%9, [-1]) : f32[16] @3
-  %13 = view(%11, [-1]) : f32[16] @4
-  %14 = add(%12, %13) : f32[16]
-  return %8 <update 0>, %10 <update 1>, %14
+  %5 = as_strided(%4, [4,4], [9,1], 0) : f32[4,4]{9,1} @1
+  %6 = as_strided(%4, [4,4], [9,1], 24) : f32[4,4]{9,1}+24 @1
+  %7 = mul(%6, 2.0) : f32[4,4]
+  %8 = as_strided_scatter(%4, %7, [4,4], [9,1], 24) : f32[55] @2
+  %9 = as_strided(%8, [4,4], [9,1], 24) : f32[4,4]{9,1}+24 @2
+  %10 = as_strided(%8, [4,4], [9,1], 0) : f32[4,4]{9,1} @2
+  %11 = clone(%10, true) : f32[4,4] @3
+  %12 = clone(%9, true) : f32[4,4] @4
+  %13 = view(%11, [-1]) : f32[16] @3
+  %14 = view(%12, [-1]) : f32[16] @4
+  %15 = add(%13, %14) : f32[16]
+  return %5 <update 0>, %9 <update 1>, %15
 }
 
 func @unwritten(%a: f32[4] @0, %b: f32[4]+2 @0) {
@@ -239,50 +234,37 @@ func @unwritten(%a: f32[4] @0, %b: f32[4]+2 @0) {
   return %2
 }
 
-func @view(%a: f32[4,3] @0) {
-  %1 = view(%a, [-1]) : f32[12] @0
-  return %1
+func @view(%a: f32[4,3]) {
+  return
 }
 
-func @write_two(%a: f32[4], %b: f32[4] @0, %c: f32[4]) {
+func @write_two(%a: f32[4], %b: f32[4], %c: f32[4]) {
   %3 = mul(%a, 2.0) : f32[4]
-  %4 = mul(%c, 3.0) : f32[4] @1
-  %5 = view(%b, [2,2]) : f32[2,2] @0
-  %6 = view(%4, [2,2]) : f32[2,2] @1
-  return %3 <update 0>, %4 <update 2>, %5, %6
+  %4 = mul(%c, 3.0) : f32[4]
+  return %3 <update 0>, %4 <update 2>
 }
 
 func @write_and_view(%a: f32[3,3]) {
-  %1 = add(%a, 1.0) : f32[3,3] @0
-  %2 = view(%1, [-1]) : f32[9] @0
-  return %1 <update 0>, %2
+  %1 = add(%a, 1.0) : f32[3,3]
+  return %1 <update 0>
 }
 
 func @own_inputs(%a: f32[4] @0, %b: f32[2] @0) {
-  %2 = view(%a, [4]) : f32[4] @0
-  %3 = view(%b, [2]) : f32[2] @0
-  return %2, %3
+  return
 }
 
 func @single(%a: f32[3,3]) {
-  %1 = mul(%a, 3.0) : f32[3,3] @0
-  %2 = view(%1, [-1]) : f32[9] @0
-  return %2
+  %1 = mul(%a, 3.0) : f32[3,3]
+  return %1 <base>
 }
 
 func @mixed(%a: f32[3,3]) {
-  %1 = mul(%a, 3.0) : f32[3,3] @0
-  %2 = mul(%a, 4.0) : f32[3,3] @1
-  %3 = view(%1, [-1]) : f32[9] @0
-  %4 = transpose(%2, 1, 0) : f32[3,3]{1,3} @1
-  %5 = transpose(%1, 1, 0) : f32[3,3]{1,3} @0
-  return %3, %4, %5
+  %1 = mul(%a, 3.0) : f32[3,3]
+  %2 = mul(%a, 4.0) : f32[3,3]
+  return %1 <base>, %2 <base>
 }
 
-func @grouped(%x: f32[3,2] @0) {
+func @grouped(%x: f32[3,2]) {
   %1 = sin(%x) : f32[3,2]
-  %2, %3, %4 = unbind(%x) : (f32[2] @0, f32[2]+2 @0, f32[2]+4 @0)
-  %5 = unsqueeze(%4, 0) : f32[1,2]+4 @0
-  %6 = unsqueeze(%2, 0) : f32[1,2] @0
-  return %5, %1, %6
+  return %1
 }

@@ -103,25 +103,19 @@ func @torture(%x: f32[3,3], %y: f32[3,3]) {
 func @transposed(%a: f32[4,3] @0, %b: f32[3,4]) {
   %2 = transpose(%a, 1, 0) : f32[3,4]{1,3} @0
   %3 = add(%2, %b) : f32[3,4]{1,3}
-  return %2 <meta_update 0>, %3
+  return %3
 }
 
-func @views_of_three(%a: f32[4] @0, %b: f32[4], %c: f32[2,2] @1) {
-  %3 = mul(%b, 3.0) : f32[4] @2
-  %4 = t(%c) : f32[2,2]{1,2} @1
-  %5 = view(%a, [2,2]) : f32[2,2] @0
-  %6 = view(%3, [2,2]) : f32[2,2] @2
-  %7 = view(%4, [2,2]) : f32[2,2]{1,2} @1
-  return %3 <update 1>, %4 <meta_update 2>, %5, %6, %7
+func @views_of_three(%a: f32[4], %b: f32[4], %c: f32[2,2]) {
+  %3 = mul(%b, 3.0) : f32[4]
+  return %3 <update 1>
 }
 
-func @view_multiple(%a: f32[2,4], %b: f32[2,4] @0, %c: f32[2,4], %d: f32[4]) {
+func @view_multiple(%a: f32[2,4], %b: f32[2,4], %c: f32[2,4], %d: f32[4]) {
   %4 = add(%c, 1.0) : f32[2,4]
   %5 = add(%d, 1.0) : f32[4]
   %6 = add(%a, %4) : f32[2,4]
-  %7 = transpose(%b, 1, 0) : f32[4,2]{1,4} @0
-  %8 = diagonal(%7) : f32[2]{5} @0
-  return %7 <meta_update 1>, %4 <update 2>, %5, %8, %6
+  return %4 <update 2>, %5, %6
 }
 
 func @row_written(%a: f32[4,4] @0) {
@@ -130,21 +124,18 @@ func @row_written(%a: f32[4,4] @0) {
   %3 = mul(%2, 2.0) : f32[4]
   %4 = select_scatter(%1, %3, 0, 0) : f32[4,4]{1,4} @1
   t(%4) : f32[4,4] @1
-  %6 = view(%4, [4,4]) : f32[4,4]{1,4} @1
-  return %4 <update 0>, %6
+  %6 = select(%4, 0, 0) : f32[4]{4} @1
+  return %6 <base>
 }
 
-func @view_and_inplace_view(%a: f32[2,2] @0, %b: f32[2,2] @1) {
-  %2 = t(%a) : f32[2,2]{1,2} @0
-  %3 = view(%b, [2,2]) : f32[2,2] @1
-  %4 = view(%2, [2,2]) : f32[2,2]{1,2} @0
-  return %2 <meta_update 0>, %3, %4
+func @view_and_inplace_view(%a: f32[2,2], %b: f32[2,2]) {
+  return
 }
 
 func @aliases_transposed(%a: f32[2,2] @0, %b: f32[2,2] @0) {
   %2 = t(%a) : f32[2,2]{1,2} @0
   %3 = add(%2, %b) : f32[2,2]{1,2}
-  return %2 <meta_update 0>, %3
+  return %3
 }
 
 func @there_and_back(%a: f32[4,3] @0) {
@@ -157,7 +148,7 @@ func @there_and_back(%a: f32[4,3] @0) {
 func @set_then_write_source(%a: f32[3], %b: f32[3]) {
   %2 = mul(%b, 2.0) : f32[3]
   %3 = add(%2, %2) : f32[3]
-  return %2 <meta_update 0>, %2 <update 1>, %3
+  return %2 <update 1>, %3
 }
 
 func @set_and_back(%a: f32[3], %b: f32[3]) {
@@ -170,15 +161,14 @@ func @grow_and_fill(%a: f32[0]) {
   %2 = ones([8]) : f32[8]
   %3 = as_strided(%1, [8], [1], 0) : f32[8] @0
   %4 = copy(%3, %2) : f32[8]
-  %5 = as_strided_scatter(%1, %4, [8], [1], 0) : f32[8] @1
+  as_strided_scatter(%1, %4, [8], [1], 0) : f32[8]
   %6 = add(%4, 1.0) : f32[8]
-  %7 = as_strided(%5, [0], [1], 0) : f32[0] @1
-  return %7 <update 0>, %4 <meta_update 0>, %6
+  return %4 <update 0>, %6
 }
 
 func @torture(%x: f32[3,3] @0, %y: f32[3,3] @1) {
   %2 = t(%x) : f32[3,3]{1,3} @0
   %3 = unsqueeze(%y, 0) : f32[1,3,3] @1
   %4 = add(%2, %3) : f32[1,3,3]{9,1,3}
-  return %2 <meta_update 0>, %3 <meta_update 1>, %4
+  return %4
 }

@@ -97,7 +97,7 @@ func @write(%a: f32[3,3]) {
 
 func @write_return(%a: f32[3,3]) {
   %1 = mul(%a, 2.0) : f32[3,3]
-  return %1 <update 0>, %1
+  return %1 <update 0>
 }
 
 func @write_two(%a: f32[3,3], %b: f32[3,3], %c: f32[3,3]) {
@@ -111,7 +111,7 @@ func @write_two(%a: f32[3,3], %b: f32[3,3], %c: f32[3,3]) {
 func @write_out(%a: f32[3,3], %b: f32[3,3]) {
   %2 = sin(%a) : f32[3,3]
   %3 = copy(%b, %2) : f32[3,3]
-  return %3 <update 1>, %3
+  return %3 <update 1>
 }
 
 func @write_view_no_grad(%a: f32[4] @0) {
@@ -119,7 +119,7 @@ func @write_view_no_grad(%a: f32[4] @0) {
   %2 = mul(%1, 2.0) : f32[4] @1
   %3 = view(%2, [4]) : f32[4] @1
   %4 = add(%3, 1.0) : f32[4]
-  return %3 <update 0>, %4
+  return %2 <base>, %4
 }
 
 func @batch_norm_eval(
@@ -136,7 +136,7 @@ func @batch_norm_eval(
 
 func @add_into(%x: f32[4], %y: f32[4]) {
   %2 = add(%x, %y) : f32[4]
-  return %2 <update 0>, %2
+  return %2 <update 0>
 }
 
 func @module_norm(
@@ -147,10 +147,8 @@ func @module_norm(
     %v: f32[3],
     %n: i64[]) {
   %6 = add(%n, 1) : i64[]
-  %7, %8, %9, %10, %11 = _batch_norm_functional(%x, %w, %b, %m, %v, 0.1, 1e-05) : (f32[4,3], f32[3], f32[3], f32[3] @0, f32[3] @1)
-  %12 = detach(%10) : f32[3] @0
-  %13 = detach(%11) : f32[3] @1
-  return %12 <update 3>, %13 <update 4>, %6 <update 5>, %7
+  %7, %8, %9, %10, %11 = _batch_norm_functional(%x, %w, %b, %m, %v, 0.1, 1e-05) : (f32[4,3], f32[3], f32[3], f32[3], f32[3])
+  return %6 <update 5>, %10 <update 3>, %11 <update 4>, %7
 }
 
 func @write_expanded(%x: i64[3] @0) {
@@ -160,7 +158,9 @@ func @write_expanded(%x: i64[3] @0) {
   %4 = add(%3, 5) : i64[]
   %5 = as_strided_scatter(%x, %4, [], [], 0) : i64[3] @1
   %6 = expand(%5, [3,3]) : i64[3,3]{0,1} @1
-  return %5 <update 0>, %6
+  %7 = select(%6, 0, 0) : i64[3] @1
+  %8 = select(%7, 0, 0) : i64[] @1
+  return %8 <base>
 }
 
 func @write_nothing(%x: f32[4], %y: f32[4]) {

@@ -1,5 +1,22 @@
-/* looks.c -- arguments made of looks alone, for functions nobody has called yet. */
+/* program.c -- questions about programs: which tensors their inputs are, what inputs
+ * of their types look like, whether their sizes may vary. */
 #include "func/func.h"
+
+bool td__program_inputs(const td_graph *p, const td_value *in, td_value *to) {
+    for (int i = 0; i < p->inputs.n; i++) {
+        const td_desc *d = &p->in_desc.v[i];
+        td_value       v = in[i];
+        if (v.kind == TD_K_NONE && d->kind == TD_D_CONST && d->index >= 0 &&
+            d->index < p->consts.n)
+            v = td_value_tensor(p->consts.v[d->index]);
+        to[i] = v;
+        if (v.kind == TD_K_TENSOR && (!v.u.t || td_is_nil(v.u.t)))
+            return td__fail(p->cx, TD_E_ARG, "@%.60s: input %d is missing", p->name, i);
+    }
+    return true;
+}
+
+/* ---- arguments made of types, for functions nobody has called yet -------- */
 
 static bool make_like(const td_graph *g, const td_look *l, td_storage **st,
                       td_value *to) {
@@ -42,4 +59,21 @@ bool td__inputs_like(const td_graph *g, td_value *in) {
     }
     td__free(st);
     return ok;
+}
+
+/* ---- sizes --------------------------------------------------------------- */
+
+static bool counts_bytes(const td_gnode *n) {
+    if (n->kind != TD_N_OP) return false;
+    return n->op == TD_OP_as_strided || n->op == TD_OP_as_strided_ ||
+           (n->op == TD_OP_set_ && n->n_in > 2) || td__ops[n->op].flags & TD_OPF_WHOLE;
+}
+
+bool td__program_may_vary(const td_graph *g) {
+    for (int i = 0; i < g->nodes.n; i++)
+        if (counts_bytes(g->nodes.v[i]))
+            return td__fail(g->cx, TD_E_UNSUPPORTED,
+                            "%s counts in bytes, which symbols do not",
+                            td__ops[g->nodes.v[i]->op].name);
+    return true;
 }

@@ -1,4 +1,4 @@
-# Functional: windows of a leaf whose elements share places; the gradient of the functional run is spread over them.
+# Windows of a leaf whose elements share places.
 
 func @f(%p0: f32[2,3,1,2]) {
   %v5 = unfold(%p0, -1, 1, 2)

@@ -1,4 +1,4 @@
-# Functional, cleaned: a view read while its base requires grad has a history in eager, and none here.
+# A view read while its base requires grad has a history, also when the base has none any more.
 
 func @f(%p0: f32[4] @0, %p1: f32[4] @0) {
   %v7 = tensor([-1, 0, 1, 1], f32, [4])
