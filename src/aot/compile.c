@@ -140,6 +140,9 @@ static void log_joint(const td_fn *f, const td_spec *s, const td_joint *j) {
 static td_joint *join(td_fn *f, td_spec *s, const td_value *in) {
     const td_graph *program = td__spec_program(f, s);
     td_joint_opts   o = {.keep_mutations = s->set.keep_mutations,
+                         .merge_writes = s->set.merge_writes,
+                         .merge_made = s->set.merge_made,
+                         .assign_writes = s->set.assign_writes,
                          .ends = f->ends,
                          .train = td__recording(f->cx) && !f->forward};
     td__log_facts(f, program, in);

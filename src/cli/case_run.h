@@ -66,7 +66,7 @@ struct case_run {
 /* case_ways.c: eagerly, and the other ways there are; the table ends with NULL. */
 extern const case_way        case_eager;
 extern const case_way *const case_ways[];
-enum { CASE_COMPILED = 6 };
+enum { CASE_COMPILED = 7 };
 extern const case_way case_compiled[CASE_COMPILED]; /* way_compiled.c */
 extern const case_way case_as_set; /* compiled as the settings say, for `cache why` */
 /* The same with the graphs of native code replayed: what it is made of. */

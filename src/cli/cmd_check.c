@@ -314,6 +314,8 @@ const cli_command cli_check = {
         "  compiled    the function compiled ahead of time; -all keeps all that\n"
         "              backward reads instead of what min-cut chooses, -keep leaves\n"
         "              writes in the graph, -dynamic has symbols for sizes.\n"
+        "  functional  the graph without writes as it was traced, interpreted, and\n"
+        "              every write a step behind it: no pass that may be left out.\n"
         "\n"
         "A line per case says ok; where a way differs or refuses, a line for each\n"
         "such way says so and why. A case counts once, by its worst way.\n"

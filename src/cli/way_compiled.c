@@ -9,10 +9,11 @@
 
 /* What the ways differ in. */
 typedef struct variant {
-    td_partition partition;
-    bool         keep; /* writes of inputs may stay in the graph */
-    td_shapes    sizes;
-    bool         replayed;
+    bool all;      /* partition=default */
+    bool keep;     /* writes of inputs may stay in the graph */
+    bool dynamic;  /* symbols for sizes; else as the settings say */
+    bool traced;   /* all, interpreted, without any pass that may be left out */
+    bool replayed; /* by the graphs of native code */
 } variant;
 
 /* ---- bodies ------------------------------------------------------------- */
@@ -82,9 +83,13 @@ static bool run_closure(td_call *c) {
 static td_fn *make(const td_graph *fn, case_closure *k, const variant *v) {
     td_config c = {TD_CONFIG};
     if (!td_config_get(fn->cx, &c)) return NULL;
-    if (v) c.partition = v->partition;
+    if (v) c.partition = v->all ? TD_PARTITION_DEFAULT : TD_PARTITION_MINCUT;
     if (v) c.keep_mutations = v->keep;
-    if (v && v->sizes != TD_SHAPES_AUTO) c.dynamic = v->sizes;
+    if (v && v->dynamic) c.dynamic = TD_SHAPES_DYNAMIC;
+    if (v && v->traced) {
+        c.merge_writes = c.merge_made = c.assign_writes = c.cse = false;
+        c.backend = TD_BACKEND_INTERP;
+    }
     const td_backend *b = v && v->replayed ? &td__replayed : NULL;
     td_aot_opts       opts = {TD_AOT_OPTS, .config = &c, .forward = b, .backward = b,
                               .inference = b};
@@ -144,19 +149,16 @@ void case_fns_end(case_run *run) {
         .name = of, .call = call_compiled, .env = &(variant){__VA_ARGS__}, .slack = 4, \
         .grad_slack = 256, .saves_copies = true                                        \
     }
-#define VARIANTS(replayed)                                                            \
+#define VARIANTS(by)                                                                  \
     {                                                                                 \
-        COMPILED("compiled", TD_PARTITION_MINCUT, false, TD_SHAPES_AUTO, replayed),   \
-            COMPILED("compiled-all", TD_PARTITION_DEFAULT, false, TD_SHAPES_AUTO,     \
-                     replayed),                                                       \
-            COMPILED("compiled-keep", TD_PARTITION_MINCUT, true, TD_SHAPES_AUTO,      \
-                     replayed),                                                       \
-            COMPILED("compiled-all-keep", TD_PARTITION_DEFAULT, true, TD_SHAPES_AUTO, \
-                     replayed),                                                       \
-            COMPILED("compiled-dynamic", TD_PARTITION_MINCUT, false,                  \
-                     TD_SHAPES_DYNAMIC, replayed),                                    \
-            COMPILED("compiled-dynamic-all-keep", TD_PARTITION_DEFAULT, true,         \
-                     TD_SHAPES_DYNAMIC, replayed)                                     \
+        COMPILED("compiled", .replayed = by),                                         \
+            COMPILED("compiled-all", .all = true, .replayed = by),                    \
+            COMPILED("compiled-keep", .keep = true, .replayed = by),                  \
+            COMPILED("compiled-all-keep", .all = true, .keep = true, .replayed = by), \
+            COMPILED("compiled-dynamic", .dynamic = true, .replayed = by),            \
+            COMPILED("compiled-dynamic-all-keep", .all = true, .keep = true,          \
+                     .dynamic = true, .replayed = by),                                \
+            COMPILED("functional", .all = true, .traced = true, .replayed = by)       \
     }
 
 const case_way case_as_set = {.name = "compiled", .call = call_compiled};

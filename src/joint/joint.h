@@ -134,6 +134,9 @@ typedef struct td_joint {
 
 typedef struct td_joint_opts {
     bool     keep_mutations; /* writes without history stay in the graph */
+    bool     merge_writes;   /* merge.c's passes: writes of one run become one, */
+    bool     merge_made;     /* ...those of a new tensor none, */
+    bool     assign_writes;  /* ...those of no view no copy_ */
     bool     train;          /* false: an inference graph, whatever requires grad */
     td_ends *ends; /* filled in, what it says lies in td_joint.arena; NULL: no need */
 } td_joint_opts;

@@ -99,7 +99,8 @@ static void close_run(const merging *m, const run *u) {
     if (recorded) at->hist_event = (int)(recorded - all);
     if (made) return;
     at->shares = last->t == to ? last->shares : last->whole_shares;
-    at->how = !is_view(m->r, to) && !at->shares ? TD_HOW_ASSIGN : TD_HOW_COPY;
+    bool assign = m->r->opts.assign_writes && !is_view(m->r, to) && !at->shares;
+    at->how = assign ? TD_HOW_ASSIGN : TD_HOW_COPY;
 }
 
 /* ---- all ---------------------------------------------------------------- */
@@ -137,7 +138,7 @@ static bool add_write(merging *m, int i) {
     u->same &= u->t == e->t;
     u->whole &= u->base == base;
     u->last = i;
-    return true;
+    return m->r->opts.merge_writes || end_run(m, e->st);
 }
 
 static bool add_event(merging *m, int i) {
@@ -150,7 +151,7 @@ static bool add_event(merging *m, int i) {
     switch ((td_event_kind)e->kind) {
     case TD_EV_MADE: {
         run *u = run_of(m, e->st);
-        if (u) u->made = i;
+        if (u && m->r->opts.merge_made) u->made = i;
         return u != NULL;
     }
     case TD_EV_WRITE: return add_write(m, i);

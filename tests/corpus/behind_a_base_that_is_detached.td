@@ -1,4 +1,4 @@
-# Refused: a view that was written behind its back, and its base is detached before anybody asks.
+# A view whose base was written, and detached before anybody asks the view for its history.
 
 func @f(%p0: f32[1] @0, %p2: f32[1] @0) {
     detach_(%p0)

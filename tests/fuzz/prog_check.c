@@ -6,6 +6,7 @@
 
 #include "cli/case_check.h"
 #include "core/config.h"
+#include "joint/joint.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -235,19 +236,25 @@ static bool check_way(const td_gfile *f, const td_gcase *c, const case_way *way,
     return is != CASE_DIFFERS;
 }
 
-/* ---- with little memory ------------------------------------------------- */
+/* ---- with other settings ------------------------------------------------ */
 
-/* Calls fn for a compiled way with less memory for what is kept, and with what calls
- * promise checked. */
-static bool on_budget(const td_gfile *f, const td_gcase *c, uint64_t hash,
-                      prog_way_fn *fn, prog_result *r) {
-    char      name[64];
+/* Calls fn for a compiled way with less memory for what is kept, without some of the
+ * passes over the plan, and with what calls promise checked. */
+static bool with_settings(const td_gfile *f, const td_gcase *c, uint64_t hash,
+                          prog_way_fn *fn, prog_result *r) {
+    char      name[128];
     td_config was = *td__config(f->cx), now = was;
     case_way  way = case_compiled[hash / 2 % CASE_COMPILED];
     now.memory_budget = (double)(hash % 2) / 2;
     now.debug_asserts = true;
-    snprintf(name, sizeof name, "%s with %s", way.name,
-             hash % 2 ? "half the budget" : "budget 0");
+    now.merge_writes = hash >> 32 & 1;
+    now.merge_made = hash >> 33 & 1;
+    now.assign_writes = hash >> 34 & 1;
+    snprintf(name, sizeof name, "%s with %s%s%s%s", way.name,
+             hash % 2 ? "half the budget" : "budget 0",
+             now.merge_writes ? "" : ", merge_writes=off",
+             now.merge_made ? "" : ", merge_made=off",
+             now.assign_writes ? "" : ", assign_writes=off");
     way.name = name;
     bool ok = td_config_put(f->cx, &now) && fn(f, c, &way, r);
     return td_config_put(f->cx, &was) && ok;
@@ -262,7 +269,7 @@ void prog_each_way(const td_gfile *f, const td_gcase *c, uint64_t hash, prog_way
     for (int i = 0; case_ways[i]; i++)
         if (!fn(f, c, case_ways[i], r)) return;
     if (prog_mistaken && !fn(f, c, &mistaken, r)) return;
-    if (!on_budget(f, c, hash, fn, r)) return;
+    if (!with_settings(f, c, hash, fn, r)) return;
     for (int k = 0; k < 2; k++, hash /= 16) { /* one of three each: time is short */
         unsigned which = (unsigned)(hash % 3);
         unsigned pass = which == 0   ? NO_PASS
@@ -390,7 +397,7 @@ void prog_rehearse(const char *text, size_t n) {
     for (int i = 0; f && i < f->cases.n; i++) {
         for (int k = 0; k < CASE_COMPILED; k++)
             run_way(f, f->cases.v[i], &case_compiled[k], NULL);
-        on_budget(f, f->cases.v[i], td__hash(text, n, 0), run_way, NULL);
+        with_settings(f, f->cases.v[i], td__hash(text, n, 0), run_way, NULL);
     }
     td__gfile_drop(f);
     if (cx) td_close(cx);

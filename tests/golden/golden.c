@@ -12,8 +12,10 @@
  *   json dot                          print that instead of text
  *   default mincut mincut=0.5         print both halves and the report
  *   explain                           print what compiling decided
+ *   NAME=VALUE                        a setting, for the words behind it
  *
- * A file without such a line is for others to read. A failure prints as
+ * A file with several such lines is run for each, and each result has its line as a
+ * heading. A file without such a line is for others to read. A failure prints as
  * `error: message`. `golden WORD` runs the files whose path
  * contains WORD; `golden --bless` rewrites what is below the rule. */
 #include "aot/aot.h"
@@ -112,6 +114,13 @@ static bool is_cut(const char *word) {
     return !strcmp(word, "default") || !strncmp(word, "mincut", 6);
 }
 
+/* A setting; a word that is none fails as such. */
+static bool set(td_ctx *cx, char *word) {
+    char *is = strchr(word, '=');
+    *is = 0;
+    return td_config_set(cx, word, is + 1);
+}
+
 static bool is_form(const char *word) {
     return !strcmp(word, "json") || !strcmp(word, "dot") || is_cut(word) ||
            !strcmp(word, "explain");
@@ -149,6 +158,7 @@ static void run_words(td_ctx *cx, td_gfile *f, char *words, td_buf *b) {
         bool     dynamic = !strcmp(word, "dynamic"), to = !strncmp(word, "to_", 3);
         bool     func = dynamic || !strcmp(word, "functionalize");
         if (is_form(word)) form = word;
+        else if (strchr(word, '=')) ok = set(cx, word);
         else if (!pass && !func && !to && *word)
             ok = td__fail(cx, TD_E_ARG, "no word \"%s\" in the run line", word);
         for (int i = 0; ok && pass && i < f->graphs.n; i++) ok = pass(f->graphs.v[i]);
@@ -206,24 +216,32 @@ static void report(const char *path, const char *input, const char *want,
     printf("FAIL %s\n--- expected\n%s--- got\n%s", path, want, got);
 }
 
-static void run_text(const char *path, char *text, char *words) {
-    const char *want = cut(text), *slash = strrchr(path, '/');
+/* The functions of a text, by the words of one of its lines. */
+static void run_line(const char *path, const char *text, char *words, td_buf *b) {
+    const char *slash = strrchr(path, '/');
     td_ctx     *cx = td_open();
-    td_buf      b = {0};
     td_gfile   *f = td__gfile_parse(cx, text, strlen(text), slash ? slash + 1 : path);
-    if (f) run_words(cx, f, words, &b);
-    if (!td_ok(cx)) td__buf_printf(&b, "error: %s\n", td_message(cx));
-    report(path, text, want, td__buf_str(&b));
-    td__buf_free(&b);
+    if (f) run_words(cx, f, words, b);
+    if (!td_ok(cx)) td__buf_printf(b, "error: %s\n", td_message(cx));
     td__gfile_drop(f);
     td_close(cx);
 }
 
+#define RUN "# run: "
+
 static void run_file(const char *path) {
-    char *text = read_all(path), *line = text ? strstr(text, "# run:") : NULL;
-    char  words[256] = "";
-    if (line && sscanf(line, "# run: %255[^\n]", words) == 1)
-        run_text(path, text, words);
+    char       *text = read_all(path), *first = text ? strstr(text, RUN) : NULL;
+    td_buf      b = {0};
+    const char *want = first ? cut(text) : "";
+    for (char *line = first; line; line = strstr(line + 1, RUN)) {
+        char words[256] = "";
+        sscanf(line + strlen(RUN), "%255[^\n]", words);
+        if (strstr(first + 1, RUN))
+            td__buf_printf(&b, "%s# %s\n", line == first ? "" : "\n", words);
+        run_line(path, text, words, &b);
+    }
+    if (first) report(path, text, want, td__buf_str(&b));
+    td__buf_free(&b);
     free(text);
 }
 

@@ -32,7 +32,11 @@ static sample take(td_ctx *cx) {
     td_requires_grad_(t[1]);
     t[0] = td_mul(t[1], 3.0);
     for (int i = 0; i < 3; i++) s.in[i] = td_value_tensor(t[i]);
-    s.j = td__joint(s.program, s.in, &(td_joint_opts){.train = true});
+    s.j = td__joint(s.program, s.in,
+                    &(td_joint_opts){.train = true,
+                                     .merge_writes = true,
+                                     .merge_made = true,
+                                     .assign_writes = true});
     CHECK_OK(cx);
     CHECK(s.j && s.j->epilogue);
     return s;
