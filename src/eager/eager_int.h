@@ -92,9 +92,9 @@ bool       td__saved_hooks_push(td_ctx *cx, const td_saved_hooks *hooks);
 
 bool           td__check_write(td_opcall *c, td_tensor *t);
 bool           td__regenerate(td_tensor *t); /* a view behind its storage */
-/* The base of a copy_slices node as it was written, without history, over the bytes
- * st. NULL after td__fail. */
-td_tensor     *td__slices_whole(const td_node *n, td_storage *st);
+/* `data`, elements that the writer of a copy_slices node gave, as a view of what that
+ * node gives. NULL after td__fail. */
+td_tensor     *td__slices_view(td_node *n, td_tensor *data);
 const td_node *td__slices_writer(const td_node *n);
 /* A copy of g with the strides of the note. nil on failure. */
 td_tensor     *td__copy_like(td_ctx *cx, td_tensor *g, const td_note *like);

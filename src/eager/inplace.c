@@ -99,36 +99,58 @@ static td_tensor *base_with_history(td_tensor *t, td_edge e) {
     return a && (!moved || move_away(a)) ? a : td_nil(t->cx);
 }
 
+/* t gets the history of a view of `whole`. */
+static bool take_from(td_tensor *t, td_tensor *whole) {
+    td_tensor *v = td_op_as_strided(whole, td__sizes(t), td__strides(t),
+                                    td_value_int(t->offset));
+    if (td_is_nil(v)) return false;
+    if (v->ag && v->ag->fn) return td__set_history(t, v->ag->fn, v->ag->nr);
+    td__clear_history(t);
+    return true;
+}
+
 static bool take_history(td_tensor *t) {
     td_edge e;
     if (!td__edge_of(t->base, &e)) return false;
-    td_tensor *v = td_op_as_strided(base_with_history(t, e), td__sizes(t),
-                                    td__strides(t), td_value_int(t->offset));
-    bool       ok = !td_is_nil(v);
-    if (ok && v->ag && v->ag->fn) ok = td__set_history(t, v->ag->fn, v->ag->nr);
-    else if (ok) td__clear_history(t);
+    bool ok = take_from(t, base_with_history(t, e));
     if (ok) t->seen = td__version(t);
     if (e.node) td__node_drop(e.node);
     return ok;
 }
 
-bool td__regenerate(td_tensor *t) {
-    td_ctx  *cx = t->cx;
-    td_mode *tape = &td__eager(cx)->mode, *top = cx->top, *below = tape->below;
-    bool     grad = cx->grad_enabled, inference = cx->inference;
-    if (t->creation != TD_MADE_PLAIN) return fail_view(NULL, t);
+/* Where only the history of ops is wanted: the tape alone hears them, in a scope of
+ * their own. */
+typedef struct alone {
+    td_mode *top, *below;
+    bool     grad, inference;
+} alone;
+
+static bool hear_alone(td_ctx *cx, alone *was) {
+    td_mode *tape = &td__eager(cx)->mode;
+    *was = (alone){cx->top, tape->below, cx->grad_enabled, cx->inference};
     if (!td__scope_push(cx)) return false;
     cx->top = tape;
-    tape->below = NULL; /* only the history is wanted */
+    tape->below = NULL;
     cx->grad_enabled = true;
     cx->inference = false;
-    bool ok = take_history(t);
-    cx->top = top;
-    tape->below = below;
-    cx->grad_enabled = grad;
-    cx->inference = inference;
+    return true;
+}
+
+static void hear_all(td_ctx *cx, const alone *was) {
+    cx->top = was->top;
+    td__eager(cx)->mode.below = was->below;
+    cx->grad_enabled = was->grad;
+    cx->inference = was->inference;
     td__scope_pop(cx, NULL, 0);
-    const td_listener *l = &td__eager(cx)->listener;
+}
+
+bool td__regenerate(td_tensor *t) {
+    if (t->creation != TD_MADE_PLAIN) return fail_view(NULL, t);
+    const td_listener *l = &td__eager(t->cx)->listener;
+    alone              was;
+    if (!hear_alone(t->cx, &was)) return false;
+    bool ok = take_history(t);
+    hear_all(t->cx, &was);
     return ok && (!l->touched || l->touched(l->env, t));
 }
 
@@ -254,12 +276,33 @@ const td_node_kind td__slices_kind = {.name = "copy_slices",
                                       .release = slices_release,
                                       .destroy = slices_destroy};
 
-td_tensor *td__slices_whole(const td_node *n, td_storage *st) {
+/* The base as it was written, over the bytes st, with the history that n gives it. */
+static td_tensor *whole_of(td_node *n, td_storage *st) {
     const slices *s = n->data;
     td_meta       m;
-    if (s->whole) return td__tensor_alias(n->cx, s->whole);
     td__note_meta(&n->note[s->self], &m);
-    return td__tensor_over(n->cx, st, &m);
+    td_tensor *a = s->whole ? td__tensor_alias(n->cx, s->whole)
+                            : td__tensor_over(n->cx, st, &m);
+    return a && td__set_history(a, n, 0) ? a : NULL;
+}
+
+td_tensor *td__slices_view(td_node *n, td_tensor *data) {
+    const slices *s = n->data;
+    td_tensor    *a = whole_of(n, data->st), *v;
+    alone         was;
+    if (!a) return NULL;
+    if (!s->whole || s->whole->st == data->st) {
+        v = td_op_as_strided(a, td__sizes(data), td__strides(data),
+                             td_value_int(data->offset));
+        return td_is_nil(v) ? NULL : v;
+    }
+    /* set_ had the view elsewhere: the base, which the tracer knows, has not its
+     * elements. */
+    v = td__tensor_alias(n->cx, data);
+    if (!v || !move_away(a) || !hear_alone(n->cx, &was)) return NULL;
+    bool ok = take_from(v, a);
+    hear_all(n->cx, &was);
+    return ok ? v : NULL;
 }
 
 const td_node *td__slices_writer(const td_node *n) {

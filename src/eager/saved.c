@@ -154,16 +154,8 @@ static bool fail_version(td_node *n, const td_saved *s) {
 /* The alias becomes result s->nr of its node again. Of a write into a view the
  * result is a view of what CopySlices gives. */
 static td_tensor *reattach(td_node *n, td_tensor *data, int nr) {
-    td_ctx    *cx = n->cx;
-    td_tensor *a;
-    if (n->owner) {
-        a = td__slices_whole(n->owner, data->st);
-        if (!a || !td__set_history(a, n->owner, 0)) return NULL;
-        a = td_op_as_strided(a, td__sizes(data), td__strides(data),
-                             td_value_int(data->offset));
-        return td_is_nil(a) ? NULL : a;
-    }
-    a = td__tensor_alias(cx, data);
+    if (n->owner) return td__slices_view(n->owner, data);
+    td_tensor *a = td__tensor_alias(n->cx, data);
     return a && td__set_history(a, n, nr) ? a : NULL;
 }
 
