@@ -31,7 +31,7 @@ typedef struct again {
 static td_graph *gradients_of(const td_joint *j, const uint64_t *missing) {
     bool      all = !td__set_any(missing, td__set_words(j->n_tangents));
     td_graph *g = all ? td__graph_clone(j->g)
-                      : td__graph_without(j->g, missing, NULL, j->n_tangents);
+                      : td__graph_without(j->g, missing, j);
     if (!g) return NULL;
     int at = 0;
     for (int i = j->n_fwd; i < g->outputs.n; i++, at++) {

@@ -146,18 +146,19 @@ static bool close_tangents(exporting *x) {
     td_joint *j = x->j;
     int       loss = find_loss(x);
     if (loss < 0) return false;
-    for (int i = 0; i < j->n_tangents; i++)
-        j->g->in_desc.v[j->n_primals + i].index = i == loss;
-    const uint64_t others = 1;
-    td_graph      *g = td__graph_without(j->g, &others, NULL, 1);
+    size_t    words = (size_t)td__set_words(j->n_tangents);
+    uint64_t *others = td__arena_zalloc(&j->arena, sizeof *others * words);
+    if (!others) return td__fail_memory(j->cx);
+    for (int i = 0; i < j->n_tangents; i++) {
+        j->g->in_desc.v[j->n_primals + i].index = i;
+        if (i != loss) td__set_add(others, i);
+    }
+    td_graph *g = td__graph_without(j->g, others, j);
     if (!g) return false;
     td__graph_drop(j->g);
     j->g = g;
     if (!put_ones(g, g->inputs.v[j->n_primals + loss])) return false;
     g->inputs.n = g->in_desc.n = j->n_primals;
-    for (int i = 0; i < j->n_targets; i++)
-        if (!td__set_has(j->targets[i].from, loss))
-            g->outputs.v[j->n_fwd + i] = (td_garg){0};
     return td__graph_dce(g);
 }
 

@@ -33,6 +33,12 @@ static bool joins(const td_gnode *n) {
            n->op == TD_OP__to_copy || n->op == TD_OP_expand;
 }
 
+/* Is a number added, or subtracted? */
+static bool adds_number(const td_gnode *n) {
+    return (n->op == TD_OP_add || n->op == TD_OP_sub) &&
+           n->in[1].kind != TD_G_VALUE;
+}
+
 /* Linear in each of its tensors alone. */
 static bool scales(const td_gnode *n) {
     switch (n->op) {
@@ -54,7 +60,8 @@ static uint8_t state_of(state *s, const td_gnode *n) {
     memset(s->n, 0, sizeof s->n);
     for (int i = 0; i < n->n_in; i++) td__garg_each(&n->in[i], count, s);
     if (is_zeros(n)) return LINEAR;
-    if (s->n[WITH_FREE] || (joins(n) && s->n[FREE] && s->n[LINEAR] + s->n[OTHER]))
+    bool free = s->n[FREE] || adds_number(n);
+    if (s->n[WITH_FREE] || (joins(n) && free && s->n[LINEAR] + s->n[OTHER]))
         return WITH_FREE;
     if (s->n[OTHER]) return OTHER;
     if (!s->n[LINEAR]) return FREE;

@@ -55,6 +55,7 @@ typedef struct td_node_kind {
     void (*release)(td_node *n); /* lets go of saved values; NULL: the standard way */
     void (*destroy)(td_node *n); /* the rest of `data`; may be NULL */
     bool hungry;                 /* runs also when no gradient arrived */
+    bool (*fills)(const td_node *n); /* are those zeros for it then? NULL: no */
     /* Did nothing that came lead to edge i? What lies behind is as if it were not
      * there. NULL: never. */
     bool (*apart)(const td_node *n, int i);

@@ -14,6 +14,8 @@ typedef struct pruning {
     uint8_t  *state; /* by id */
     td_gval **stand; /* by id: what is read in its place; NULL: itself */
     int       words; /* of sets of tangents */
+    int       first; /* outputs from there on are gradients, */
+    const td_target *to; /* ...of these */
     bool      there, absent, faint, plain, ok;
 } pruning;
 
@@ -147,16 +149,24 @@ static bool prune_node(pruning *p, td_gnode *n) {
     return p->ok && (td__vec_push(&p->g->nodes, n) || td__fail_memory(p->g->cx));
 }
 
-/* due: a tangent that is there leads to it, which may be by way of zeros. */
-static void prune_output(pruning *p, td_garg *a, bool due) {
+/* to: where the gradient goes, NULL: it is none. A tangent that is there leads to it,
+ * perhaps by way of zeros. */
+static void prune_output(pruning *p, td_garg *a, const uint64_t *missing,
+                         const td_target *to) {
     look_at(p, a, 1);
-    due = due && p->faint;
+    bool due = to && (td__set_leaves(to->fills, missing, p->words) ||
+                      (p->faint && td__set_leaves(to->gives, missing, p->words)));
     if (p->absent && due) td__garg_each(a, need_zeros, p);
     if (p->absent && !p->there && !due) *a = (td_garg){0};
     else td__garg_map(a, stand_in, p);
 }
 
-static bool prune(pruning *p, const uint64_t *missing, const td_target *to) {
+/* Where output i goes, a gradient; NULL: it is none. */
+static const td_target *target_of(const pruning *p, int i) {
+    return i < p->first ? NULL : &p->to[i - p->first];
+}
+
+static bool prune(pruning *p, const uint64_t *missing) {
     td_graph  *g = p->g;
     int        n = g->nodes.n;
     td_gnode **all = td__alloc(sizeof *all * (size_t)(n + 1));
@@ -172,26 +182,28 @@ static bool prune(pruning *p, const uint64_t *missing, const td_target *to) {
     bool ok = true;
     for (int i = 0; ok && i < n; i++) ok = prune_node(p, all[i]);
     for (int i = 0; ok && i < g->outputs.n; i++)
-        prune_output(p, &g->outputs.v[i],
-                     to && td__set_leaves(to[i].gives, missing, p->words));
+        prune_output(p, &g->outputs.v[i], missing, target_of(p, i));
     td__free(all);
     return ok && p->ok && td__graph_dce(g) && td__graph_fix_storages(g);
 }
 
 td_graph *td__graph_without(const td_graph *g, const uint64_t *missing,
-                            const td_target *to, int n_tangents) {
-    pruning p = {.g = td__graph_clone(g), .words = td__set_words(n_tangents)};
-    p.ok = true;
+                            const td_joint *j) {
+    pruning p = {.g = td__graph_clone(g),
+                 .words = td__set_words(j->n_tangents),
+                 .to = j->targets,
+                 .first = g->outputs.n - j->n_targets,
+                 .ok = true};
     if (!p.g) return NULL;
     /* For each value four may come: zeros, room, a copy in it, an expanded view. */
     size_t n = 6 * (size_t)p.g->n_values + 1;
     p.state = td__zalloc(n);
     p.stand = td__zalloc(sizeof *p.stand * n);
     bool ok = (p.state && p.stand) || td__fail_memory(g->cx);
-    for (int i = 0; ok && i < p.g->outputs.n; i++)
-        if (to && !td__set_leaves(to[i].gives, missing, p.words))
+    for (int i = p.first; ok && i < p.g->outputs.n; i++)
+        if (!td__set_leaves(target_of(&p, i)->gives, missing, p.words))
             p.g->outputs.v[i] = (td_garg){0};
-    ok = ok && prune(&p, missing, to);
+    ok = ok && prune(&p, missing);
     td__free(p.state);
     td__free((void *)p.stand);
     if (ok) return p.g;

@@ -55,6 +55,8 @@ typedef struct td_target {
     int       event; /* leaf: the event that makes it one */
     uint64_t *from;  /* a set: tangents that lead to it */
     uint64_t *gives; /* ...those that give it a gradient, by way of no mute edge */
+    uint64_t *fills; /* ...those that do so also where the values are zeros: by way of
+                        a custom function that gets zeros for what does not arrive */
 } td_target;
 
 /* What an input was before the call, where it is not a tensor of its own. */

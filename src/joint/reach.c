@@ -1,7 +1,8 @@
 /* reach.c -- which tangents lead to which gradients, and which of them share what a
- * backward uses up. What the engine gives depends on
- * the tape and not on the elements: a gradient may be zeros that no tangent has a
- * part in, and is there only when a tangent arrives that leads to it.
+ * backward uses up. What the engine gives depends on the tape and not on the elements:
+ * a gradient may be zeros that no tangent has a part in, and is there only when a
+ * tangent arrives that leads to it. The engine also hands on that there is no gradient,
+ * and a custom function makes zeros of that.
  *
  * Also which results eager sends the gradients of others through: a compiled call is
  * one node and cannot, so that asking for those gradients is refused. */
@@ -9,9 +10,16 @@
 
 #include <string.h>
 
+/* What comes from which tangents, as sets. */
+typedef struct coming {
+    uint64_t *from;  /* gradients; before backward has run, all that may come */
+    uint64_t *met;   /* ...or the news that there is none */
+    uint64_t *fills; /* gradients of which a custom function has seen to it */
+} coming;
+
 typedef struct reached {
-    td_node  *node;
-    uint64_t *from; /* a set of tangents */
+    td_node *node;
+    coming   by;
 } reached;
 
 /* A result or written input whose place in the history others may pass. */
@@ -23,6 +31,7 @@ typedef struct watched {
 typedef struct reaching {
     td_joint_run  *r;
     int            words;
+    uint64_t      *none; /* the empty set */
     td_arena       arena;
     const td_edge *to; /* by target */
     td_ptrmap      at; /* node: its number, plus one */
@@ -34,32 +43,51 @@ typedef struct reaching {
     td_ptrmap watches; /* nodes among them */
 } reaching;
 
+static bool leaves(const coming *a, const coming *b, int words) {
+    return td__set_leaves(a->from, b->from, words) ||
+           td__set_leaves(a->met, b->met, words) ||
+           td__set_leaves(a->fills, b->fills, words);
+}
+
+static void join(const coming *to, const coming *with, int words) {
+    td__set_join(to->from, with->from, words);
+    td__set_join(to->met, with->met, words);
+    td__set_join(to->fills, with->fills, words);
+}
+
 /* Gradients end where they are asked for. */
-static bool ends(reaching *w, td_edge e, const uint64_t *from) {
+static bool ends(reaching *w, td_edge e, const coming *by) {
     td_joint *j = w->r->to;
     bool      end = false;
     for (int i = 0; i < j->n_targets; i++)
         if (w->to[i].node == e.node && w->to[i].nr == e.nr) {
             td_target *t = &j->targets[i];
-            td__set_join(w->ran ? t->gives : t->from, from, w->words);
+            td__set_join(w->ran ? t->gives : t->from, by->from, w->words);
+            if (w->ran) td__set_join(t->fills, by->fills, w->words);
             end = true;
         }
     return end;
 }
 
-static bool arrive(reaching *w, td_edge e, const uint64_t *from) {
-    if (!e.node || ends(w, e, from)) return true;
+static bool make_coming(reaching *w, coming *to) {
+    size_t    n = (size_t)w->words;
+    uint64_t *at = td__arena_zalloc(&w->arena, 3 * sizeof *at * n);
+    if (at) *to = (coming){at, at + n, at + 2 * n};
+    return at != NULL;
+}
+
+static bool arrive(reaching *w, td_edge e, const coming *by) {
+    if (!e.node || ends(w, e, by)) return true;
     uintptr_t nr = (uintptr_t)td__ptrmap_get(&w->at, e.node);
     if (!nr) {
-        size_t  size = sizeof *from * (size_t)w->words;
-        reached one = {e.node, td__arena_zalloc(&w->arena, size)};
-        if (!one.from || !td__vec_push(&w->all, one)) return false;
+        reached one = {.node = e.node};
+        if (!make_coming(w, &one.by) || !td__vec_push(&w->all, one)) return false;
         nr = (uintptr_t)w->all.n;
         if (!td__ptrmap_put(&w->at, e.node, (void *)nr)) return false; /* NOLINT */
     }
     reached *to = &w->all.v[nr - 1];
-    if (!td__set_leaves(from, to->from, w->words)) return true;
-    td__set_join(to->from, from, w->words);
+    if (!leaves(by, &to->by, w->words)) return true;
+    join(&to->by, by, w->words);
     return td__vec_push(&w->open, (int)nr - 1);
 }
 
@@ -70,14 +98,24 @@ static void pass(reaching *w, td_edge e, const uint64_t *from) {
             td__set_join(w->watch[i].from, from, w->words);
 }
 
+/* What a node sends on. One that takes zeros for gradients that do not arrive runs, as
+ * the engine does it, when it hears that there is none. */
+static coming sent_by(const reached *r) {
+    const td_node_kind *k = r->node->kind;
+    bool                fills = k->fills && k->fills(r->node);
+    return fills ? (coming){r->by.met, r->by.met, r->by.met} : r->by;
+}
+
 static bool follow(reaching *w) {
     while (w->open.n) {
         reached now = w->all.v[w->open.v[--w->open.n]];
+        coming  sent = sent_by(&now);
         for (int i = 0; i < now.node->n_edge; i++) {
             td_edge e = now.node->edge[i];
-            if (w->ran && e.mute) continue;
-            pass(w, e, now.from);
-            if (!arrive(w, e, now.from)) return false;
+            bool    mute = w->ran && e.mute;
+            coming  by = mute ? (coming){w->none, now.by.met, w->none} : sent;
+            pass(w, e, by.from);
+            if (!arrive(w, e, &by)) return false;
         }
     }
     return true;
@@ -88,7 +126,7 @@ static bool follow(reaching *w) {
 static void find_clashes(const reaching *w) {
     td_joint *j = w->r->to;
     for (int i = 0; i < w->all.n; i++) {
-        const uint64_t *from = w->all.v[i].from;
+        const uint64_t *from = w->all.v[i].by.from;
         if (!td__node_saves(w->all.v[i].node)) continue;
         for (int k = 0; k < j->n_tangents; k++)
             if (td__set_has(from, k))
@@ -98,16 +136,17 @@ static void find_clashes(const reaching *w) {
 
 /* All sets of the joint graph, empty, in one block; false: no memory. */
 static bool make_sets(td_joint *j, int words) {
-    int       sets = 2 * (j->n_tangents + j->n_targets) + 1;
+    int       sets = 2 * j->n_tangents + 3 * j->n_targets + 1;
     size_t    n = (size_t)sets * (size_t)words;
     uint64_t *at = td__arena_zalloc(&j->arena, sizeof *at * n);
     for (int i = 0; at && i < j->n_tangents; i++, at += 2 * words) {
         j->tangents[i].clash = at;
         j->tangents[i].feeds = at + words;
     }
-    for (int i = 0; at && i < j->n_targets; i++, at += 2 * words) {
+    for (int i = 0; at && i < j->n_targets; i++, at += 3 * words) {
         j->targets[i].from = at;
         j->targets[i].gives = at + words;
+        j->targets[i].fills = at + 2 * words;
     }
     return at != NULL;
 }
@@ -171,12 +210,14 @@ static void free_reaching(reaching *w) {
 bool td__joint_reach(td_joint_run *r, const td_edge *to, bool ran) {
     int       words = td__set_words(r->to->n_tangents);
     reaching  w = {.r = r, .to = to, .ran = ran, .words = words};
-    uint64_t *one = td__arena_zalloc(&w.arena, sizeof *one * (size_t)words);
-    bool      ok = one && (ran || make_sets(r->to, words)) && find_places(&w);
+    coming    first = {0};
+    w.none = td__arena_zalloc(&w.arena, sizeof *w.none * (size_t)words);
+    bool ok = w.none && make_coming(&w, &first) && (ran || make_sets(r->to, words)) && find_places(&w);
     for (int i = 0; ok && i < r->to->n_tangents; i++) {
-        td__set_add(one, i);
-        ok = arrive(&w, w.watch[i].at, one) && follow(&w);
-        one[i / 64] = 0;
+        td__set_add(first.from, i);
+        td__set_add(first.met, i);
+        ok = arrive(&w, w.watch[i].at, &first) && follow(&w);
+        first.from[i / 64] = first.met[i / 64] = 0;
     }
     if (ok && !ran) find_clashes(&w);
     if (ok) note_passes(&w);

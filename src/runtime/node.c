@@ -202,7 +202,7 @@ static td_back *back_for(td_plan *p, const uint64_t *missing) {
         b = td__zalloc(sizeof *b + size);
         if (!b) return td__fail_memory(p->cx), NULL;
         *b = (td_back){.missing = memcpy(b + 1, missing, size), .next = p->back.next};
-        b->g = td__graph_without(p->h->bwd, missing, p->j->targets, p->j->n_tangents);
+        b->g = td__graph_without(p->h->bwd, missing, p->j);
         if (!b->g) return td__free(b), NULL;
         p->back.next = b;
         p->n_back++;
