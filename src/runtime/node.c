@@ -444,13 +444,23 @@ static void note_result(td_note *note, const td_geom *g) {
     note->strided = false;
 }
 
+/* Is input i a leaf that nothing has read with gradients, before the call or in it? It
+ * has no place in the history, and would have the sizes of now from here on. */
+static bool is_unread(const td_pcall *c, int i) {
+    const td_tensor *in = c->in[i].u.t;
+    if (td__has_node(in) || in->base || td__known_accumulator(in)) return false;
+    for (int k = 0; k < c->j->n_targets; k++)
+        if (c->j->targets[k].input == i && !c->j->targets[k].base) return false;
+    return true;
+}
+
 /* The value t of a primal, as the primal came. */
 static td_tensor *as_it_came(const td_pcall *c, int i, td_tensor *t) {
     td_tensor *in = c->in[i].u.t;
     td_edge    e = {0};
     bool       lost = td__is_behind(in) && in->creation != TD_MADE_PLAIN;
     bool       needs = c->j->g->inputs.v[i]->look->grad; /* the call may have it so */
-    if (is_late(c->j, i)) needs = false; /* old_primal knows its place */
+    if (is_late(c->j, i) || is_unread(c, i)) needs = false; /* see old_primal */
     if (needs && td__needs_grad(in) && !lost && !td__edge_of(in, &e)) return NULL;
     if (!e.node) return td__tensor_alias(c->p->cx, t);
     t = td__alias_at(t, e);
