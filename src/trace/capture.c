@@ -361,7 +361,9 @@ static bool capture_into(td_graph *g, td_body *body, void *env, td_values args,
     bool    ok = take_args(&r, args, copies) && td__record_bind(&r, copies) &&
               take_known(&r, how->known) && take_lifted(&r) &&
               run_body(&r, &o, body, &c);
-    *late = r.late && !how->known;
+    /* A body that failed may close over more than it came to. */
+    int known = how->known ? how->known->consts.n : -1;
+    *late = r.late && (known < 0 || (!ok && g->consts.n > known));
     td__ambient_restore(cx, &o, true);
     td__record_end(&r);
     td__free(copies);

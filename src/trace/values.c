@@ -179,15 +179,17 @@ static bool may_close(td_record *r, const td_tensor *seen, const char *who) {
                     who);
 }
 
-/* The input that stands for a real tensor the body closes over, `copy` in this capture.
- * Where copy has a tag, it is an argument too and the body reads that. */
-static td_tag *add_const(td_record *r, td_tensor *real, const td_tensor *seen,
-                         td_tensor *copy) {
-    td_tag *tag = td__record_tag(r, copy);
-    char    name[24];
+static td_gval *add_const(td_record *r, td_tensor *real) {
+    char name[24];
     snprintf(name, sizeof name, "c%d", r->g->consts.n);
-    td_gval *v = td__graph_const(r->g, name, real);
-    if (!v) return NULL;
+    return td__graph_const(r->g, name, real);
+}
+
+/* v stands for a real tensor the body closes over, `copy` in this capture. Where copy
+ * has a tag, it is an argument too and the body reads that. */
+static td_tag *tag_const(td_record *r, td_gval *v, const td_tensor *real,
+                         const td_tensor *seen, td_tensor *copy) {
+    td_tag *tag = td__record_tag(r, copy);
     if (tag) return v->look = tag->v->look, tag;
     int32_t nr = storage_nr(r, td__fake_store_of(&r->fakes, seen));
     if (!(v->look = look_at(r, copy, nr))) return NULL;
@@ -203,9 +205,12 @@ static td_tag *adopt(td_record *r, td_tensor **t, const char *who) {
     if (copy) return td__record_tag(r, *t = copy);
     if (r->close.fakes) seen = td__fake_copy(r->close.fakes, real);
     if (!seen || !may_close(r, seen, who)) return NULL;
-    if (!(copy = td__fake_copy(&r->fakes, seen))) return NULL;
+    /* It is known from here on: a view of what the body has moved cannot be copied any
+     * more, and is an input from the start when the body is captured again. */
+    td_gval *v = add_const(r, real);
+    if (!v || !(copy = td__fake_copy(&r->fakes, seen))) return NULL;
     *t = copy;
-    td_tag *tag = add_const(r, real, seen, copy);
+    td_tag *tag = tag_const(r, v, real, seen, copy);
     if (tag && !td__ptrmap_put(&r->closed, real, copy))
         return td__fail_memory(r->cx), NULL;
     return tag;
