@@ -196,14 +196,22 @@ void td__text_arg(td_buf *b, const td_labels *l, const td_garg *a, unsigned how)
 
 /* ---- statements --------------------------------------------------------- */
 
-static void types_text(td_buf *b, const td_labels *l, const td_gnode *n) {
+/* Where the tensors begin that a graph is given is not what it does. */
+static void type_text(td_buf *b, const td_labels *l, const td_look *look,
+                      unsigned how) {
+    td_look any = *look;
+    if (how & TD_PRINT_OPS && any.kind == TD_K_TENSOR) any.offset = 0;
+    td__text_look(b, l, &any);
+}
+
+static void types_text(td_buf *b, const td_labels *l, const td_gnode *n, unsigned how) {
     int known = 0;
     for (int i = 0; i < n->n_out; i++) known += n->out[i]->look != NULL;
     if (!known) return;
     td__buf_add(b, n->n_out > 1 ? " : (" : " : ");
     for (int i = 0; i < n->n_out; i++) {
         if (i) td__buf_add(b, ", ");
-        if (n->out[i]->look) td__text_look(b, l, n->out[i]->look);
+        if (n->out[i]->look) type_text(b, l, n->out[i]->look, how);
         else td__buf_add(b, "_");
     }
     if (n->n_out > 1) td__buf_add(b, ")");
@@ -231,7 +239,7 @@ void td__text_node(td_buf *b, const td_labels *l, const td_gnode *n, unsigned ho
         td__text_arg(b, l, &n->in[i], how);
     }
     td__buf_add(b, ")");
-    if (how & TD_PRINT_TYPES) types_text(b, l, n);
+    if (how & TD_PRINT_TYPES) types_text(b, l, n, how);
     if (n->origin == TD_FROM_BACKWARD) td__buf_add(b, " backward");
     if (n->origin == TD_FROM_AGAIN) td__buf_add(b, " again");
     if (n->tags)

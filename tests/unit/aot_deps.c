@@ -495,6 +495,27 @@ TEST(with_debug_asserts_bodies_that_read_nothing_in_secret_pass) {
     }
 }
 
+/* Writes its argument and returns views of it: all of them begin where that does. */
+static bool writes_and_views(td_call *c) {
+    td_tensor *x = td_mul_(td_arg(c, 0), 2.0);
+    return td_return(c, td_narrow(x, 1, 1, 2), td_select(x, 0, 0));
+}
+
+TEST(with_debug_asserts_an_argument_may_begin_anywhere) {
+    const char *const shapes[] = {"off", "on", "auto"};
+    for (int i = 0; i < TD_COUNT(shapes); i++) {
+        td_ctx    *cx = open_asserting(shapes[i]);
+        td_fn     *f = td_aot_function(cx, writes_and_views, NULL, NULL);
+        td_tensor *all = td_zeros(cx, TD_SHAPE(20, 4)), *out[2];
+        for (int call = 0; call < 17; call++) {
+            td_invoke(f, TD_ARGS(td_narrow(all, 0, call, 2)), out, 2);
+            CHECK_OK(cx);
+        }
+        td_fn_drop(f);
+        td_close(cx);
+    }
+}
+
 /* ---- reasons ------------------------------------------------------------ */
 
 static bool halves(td_call *c) {
