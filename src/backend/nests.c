@@ -191,9 +191,23 @@ static int place(builder *b, const td_access *leaf, const td_access *seen) {
     return add(b, s);
 }
 
+/* A fold of one element is that element. Sums begin with 0, also that of one: -0 shows
+ * it. */
+static int fold_one(builder *b, td_stmt s) {
+    static const td_scalars once = {{1}, {1}};
+    if (s.how != TD_FOLD_SUM || !td__is_float((td_dtype)s.dtype)) return s.a[0];
+    bool    wide = s.dtype == TD_F64;
+    td_stmt sum = {.kind = TD_S_EXPR, .op = TD_OP_add, .dtype = s.dtype, .n = 2};
+    sum.compute = wide ? TD_COMPUTE_F64 : TD_COMPUTE_F32;
+    sum.p = &once;
+    sum.a[0] = s.a[0];
+    sum.a[1] = add(b, (td_stmt){.kind = TD_S_NUM, .dtype = s.dtype});
+    return add(b, sum);
+}
+
 /* What a fold comes to in this nest. */
 static int fold(builder *b, const td_point *p, td_stmt s) {
-    if (p->reach == TD_FOLDS_NOT) return s.a[0];
+    if (p->reach == TD_FOLDS_NOT) return fold_one(b, s);
     if (p->level == TD_AT_ROW) return add(b, s);
     if (p->level == TD_AT_ONCE && p->walks == TD_AT_POINT) s.a[0] = add(b, s);
     s.wide = p->level == TD_AT_END;
