@@ -106,6 +106,17 @@ static bool counts(const td_joint *j, const td_gnode *n) {
     return n->op == TD_OP_as_strided_scatter || has_gaps(n->in[0].u.v->look);
 }
 
+/* Such a node reads the input itself and not an alias, which will be one of the copy. */
+static void read_behind_aliases(const td_graph *g) {
+    for (int i = 0; i < g->nodes.n; i++) {
+        td_gnode *n = g->nodes.v[i];
+        if (!(td__ops[n->op].flags & TD_OPF_EXACT)) continue;
+        td_garg *a = &n->in[0];
+        while (a->kind == TD_G_VALUE && a->u.v->node && a->u.v->node->op == TD_OP_alias)
+            *a = a->u.v->node->in[0];
+    }
+}
+
 /* Puts the nodes that reach, and then the copies from `first` on, to the front. */
 static bool move_front(const td_joint *j, int first) {
     td_graph  *g = j->g;
@@ -181,6 +192,7 @@ bool td__joint_shield(td_joint *j) {
     td_gval **twin = td__zalloc(sizeof *twin * n);
     bool      ok = twin ? add_clones(j, first, twin) : td__fail_memory(j->cx);
     if (ok && g->nodes.n > first) {
+        read_behind_aliases(g);
         read_twins(j, first, twin);
         copy_views(j);
         ok = move_front(j, first) && look_again(j);
