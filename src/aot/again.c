@@ -30,8 +30,7 @@ typedef struct again {
 /* The joint graph with its gradients only; written inputs are read, not written. */
 static td_graph *gradients_of(const td_joint *j, const uint64_t *missing) {
     bool      all = !td__set_any(missing, td__set_words(j->n_tangents));
-    td_graph *g = all ? td__graph_clone(j->g)
-                      : td__graph_without(j->g, missing, j);
+    td_graph *g = all ? td__graph_clone(j->g) : td__graph_without(j->g, missing, j);
     if (!g) return NULL;
     int at = 0;
     for (int i = j->n_fwd; i < g->outputs.n; i++, at++) {

@@ -35,8 +35,7 @@ static bool joins(const td_gnode *n) {
 
 /* Is a number added, or subtracted? */
 static bool adds_number(const td_gnode *n) {
-    return (n->op == TD_OP_add || n->op == TD_OP_sub) &&
-           n->in[1].kind != TD_G_VALUE;
+    return (n->op == TD_OP_add || n->op == TD_OP_sub) && n->in[1].kind != TD_G_VALUE;
 }
 
 /* Linear in each of its tensors alone. */

@@ -101,8 +101,8 @@ static td_tensor *base_with_history(td_tensor *t, td_edge e) {
 
 /* t gets the history of a view of `whole`. */
 static bool take_from(td_tensor *t, td_tensor *whole) {
-    td_tensor *v = td_op_as_strided(whole, td__sizes(t), td__strides(t),
-                                    td_value_int(t->offset));
+    td_tensor *v =
+        td_op_as_strided(whole, td__sizes(t), td__strides(t), td_value_int(t->offset));
     if (td_is_nil(v)) return false;
     if (v->ag && v->ag->fn) return td__set_history(t, v->ag->fn, v->ag->nr);
     td__clear_history(t);
@@ -281,8 +281,8 @@ static td_tensor *whole_of(td_node *n, td_storage *st) {
     const slices *s = n->data;
     td_meta       m;
     td__note_meta(&n->note[s->self], &m);
-    td_tensor *a = s->whole ? td__tensor_alias(n->cx, s->whole)
-                            : td__tensor_over(n->cx, st, &m);
+    td_tensor *a =
+        s->whole ? td__tensor_alias(n->cx, s->whole) : td__tensor_over(n->cx, st, &m);
     return a && td__set_history(a, n, 0) ? a : NULL;
 }
 

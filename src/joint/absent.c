@@ -10,13 +10,13 @@
 enum { PLAIN, THERE, ABSENT, FAINT };
 
 typedef struct pruning {
-    td_graph *g;
-    uint8_t  *state; /* by id */
-    td_gval **stand; /* by id: what is read in its place; NULL: itself */
-    int       words; /* of sets of tangents */
-    int       first; /* outputs from there on are gradients, */
-    const td_target *to; /* ...of these */
-    bool      there, absent, faint, plain, ok;
+    td_graph        *g;
+    uint8_t         *state; /* by id */
+    td_gval        **stand; /* by id: what is read in its place; NULL: itself */
+    int              words; /* of sets of tangents */
+    int              first; /* outputs from there on are gradients, */
+    const td_target *to;    /* ...of these */
+    bool             there, absent, faint, plain, ok;
 } pruning;
 
 static bool is_absent(const pruning *p, const td_gval *v) {

@@ -208,11 +208,12 @@ static void free_reaching(reaching *w) {
 }
 
 bool td__joint_reach(td_joint_run *r, const td_edge *to, bool ran) {
-    int       words = td__set_words(r->to->n_tangents);
-    reaching  w = {.r = r, .to = to, .ran = ran, .words = words};
-    coming    first = {0};
+    int      words = td__set_words(r->to->n_tangents);
+    reaching w = {.r = r, .to = to, .ran = ran, .words = words};
+    coming   first = {0};
     w.none = td__arena_zalloc(&w.arena, sizeof *w.none * (size_t)words);
-    bool ok = w.none && make_coming(&w, &first) && (ran || make_sets(r->to, words)) && find_places(&w);
+    bool ok = w.none && make_coming(&w, &first) && (ran || make_sets(r->to, words)) &&
+              find_places(&w);
     for (int i = 0; ok && i < r->to->n_tangents; i++) {
         td__set_add(first.from, i);
         td__set_add(first.met, i);

@@ -106,7 +106,7 @@ static bool counts(const td_joint *j, const td_gnode *n) {
     return n->op == TD_OP_as_strided_scatter || has_gaps(n->in[0].u.v->look);
 }
 
-/* Such a node reads the input itself and not an alias, which will be one of the copy. */
+/* Such a node reads the input itself, not an alias, which will be one of the copy. */
 static void read_behind_aliases(const td_graph *g) {
     for (int i = 0; i < g->nodes.n; i++) {
         td_gnode *n = g->nodes.v[i];

@@ -89,8 +89,8 @@ static bool call_captured(case_run *run, const td_graph *fn, const td_value *in,
     return ok;
 }
 
-/* Is the joint graph sound, and its plan, as traced and after passes? Facts must be there
- * wherever it is; whether it must be there is for the compiled ways to say. */
+/* Is the joint graph sound, and its plan, as traced and after passes? Facts must be
+ * there wherever it is; whether it must be there is for the compiled ways to say. */
 static bool has_joint(const td_graph *fn, const td_value *in, unsigned pass) {
     td_ctx   *cx = fn->cx;
     td_joint *j = td__joint(fn, in, &(td_joint_opts){.train = true});
