@@ -24,9 +24,8 @@ number() {
 run() {
     words=$1 with=--with=$2 name=$1-$2$3 batch=1
     [ "$2" = none ] && with=
-    [ "$1$2" = functionalall ] && with=--with=$(echo "$graphs" | tr ' ' ,)
     case $1 in
-    functional) words=functional,captured,cleaned ;;
+    functional) words=functional,captured,cleaned,joint ;;
     compiled) words='compiled,!dynamic' ;;
     native) words='compiled,!dynamic' batch=500 ;;
     esac
@@ -43,14 +42,11 @@ run() {
     printf '%-11s %-16s %s\n' "$1" "$2${3:+ wide}" "$line"
 }
 
-# Graphs alone have no gradients or modules inside.
-graphs='closed hooks checkpoint autocast custom masks functions'
+parts='none closed hooks checkpoint autocast custom masks functions grads module all'
 mkdir -p "$save"
 rows=
 for way; do
     first=$seed start=$(date +%s) done=0 refused=0 disagree=0 round=0 backend=interp
-    parts="none $graphs grads module all"
-    [ "$way" = functional ] && parts="none $graphs all"
     [ "$way" = native ] && backend=native
     # shellcheck disable=SC2086
     each=$(set -- $parts && echo $(((count + 2 * $# - 1) / (2 * $#))))
