@@ -162,17 +162,45 @@ static void drop(void *env) {
     td__free(a);
 }
 
+/* Does n give another geometry to an input that is a leaf? Gradients are off there, and
+ * the leaf takes those of its new sizes; a copy has a history, of its old ones. */
+static bool turns_leaf(const td_joint *j, const td_gnode *n) {
+    if (n->kind != TD_N_OP || !(td__ops[n->op].flags & TD_OPF_META)) return false;
+    const td_gval *v =
+        td__opinfo(n->op)->pure == TD_OP_COUNT ? NULL : td__joint_written(n);
+    for (int i = 0; v && i < j->n_targets; i++)
+        if (j->targets[i].leaf && j->targets[i].input == v->nr) return true;
+    return false;
+}
+
+/* Node i, in a region with gradients on. */
+static bool record(td_graph *g, int i) {
+    if (!td__graph_enter(g, TD_R_ENABLE_GRAD) || !td__graph_leave(g)) return false;
+    td_gnode **v = g->nodes.v, *enter = v[g->nodes.n - 2], *leave = v[g->nodes.n - 1];
+    memmove(v + i + 3, v + i + 1, sizeof *v * (size_t)(g->nodes.n - i - 3));
+    v[i + 1] = v[i];
+    v[i] = enter;
+    v[i + 2] = leave;
+    return true;
+}
+
 /* The program, to be run on copies of its arguments, which are no leaves: where it says
- * that one requires no gradient any more, its history ends. */
-static td_graph *on_copies(const td_graph *program) {
+ * that one requires no gradient any more, its history ends; where it gives one another
+ * geometry, its history goes on. */
+static td_graph *on_copies(const td_graph *program, const td_joint *j) {
     td_graph *g = td__graph_clone(program);
-    for (int i = 0; g && i < g->nodes.n; i++) {
+    bool      ok = g != NULL;
+    for (int i = 0; ok && i < g->nodes.n; i++) {
         td_gnode *n = g->nodes.v[i];
-        if (!td__gnode_lets_go(n) || !td__joint_written(n)) continue;
-        n->op = TD_OP_detach_;
-        n->n_in = 1;
+        if (turns_leaf(j, n)) ok = record(g, i), i += 2;
+        else if (td__gnode_lets_go(n) && td__joint_written(n)) {
+            n->op = TD_OP_detach_;
+            n->n_in = 1;
+        }
     }
-    return g;
+    if (ok) return g;
+    td__graph_drop(g);
+    return NULL;
 }
 
 bool td__again_make(td_fn *f, td_spec *s) {
@@ -190,5 +218,6 @@ bool td__again_make(td_fn *f, td_spec *s) {
     s->plan->again =
         (td_again){s->set.double_backward ? call : NULL, reads, drop, a, 0};
     if (!a->name) return td__fail_memory(f->cx);
-    return !td__again_reruns(program, s->plan->j) || (a->program = on_copies(program));
+    return !td__again_reruns(program, s->plan->j) ||
+           (a->program = on_copies(program, s->plan->j));
 }

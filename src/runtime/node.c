@@ -258,6 +258,26 @@ static bool is_late(const td_joint *j, int i) {
     return false;
 }
 
+/* Has the call given another geometry to the leaf that edge k leads to? Then m is what it
+ * had when it took its place in the history, and t shows it as it came. */
+static bool is_turned(const td_node *n, int k, const td_tensor *t, td_meta *m) {
+    td__note_meta(&n->note[k], m);
+    bool same = m->rank == t->rank && m->offset == t->offset;
+    for (int d = 0; same && d < t->rank; d++)
+        same = m->size[d] == t->size[d] && m->stride[d] == t->stride[d];
+    return !same;
+}
+
+/* t, with those of its elements that such a leaf shows taken from the leaf. */
+static td_tensor *before_turn(td_node *n, int k, td_tensor *t, const td_meta *m) {
+    td_tensor *leaf = td__tensor_over(n->cx, t->st, m);
+    if (!leaf || !(leaf = td__alias_at(leaf, n->edge[k]))) return NULL;
+    t = td_op_as_strided_scatter(t, leaf, (td_ints){m->size, m->rank},
+                                 (td_ints){m->stride, m->rank},
+                                 td_value_int(m->offset));
+    return td_is_nil(t) ? NULL : t;
+}
+
 /* A primal that was overwritten comes back as the copy kept of it, in its old place in
  * the history; so does one that no gradient reads, for a custom function may lead to it
  * all the same. */
@@ -267,10 +287,18 @@ static td_tensor *old_primal(td_node *n, int i, td_tensor *t) {
     const td_hold  *h = &p->keep[p->held[i]];
     bool            idle = h->out < 0 && !h->checked;
     bool            late = is_late(j, i);
+    td_meta         m;
     if (h->came && !late) return t;
     for (int k = 0; k < j->n_targets && (j->written[i] || idle || late); k++)
-        if (j->targets[k].input == i && !j->targets[k].base && n->edge[k].node)
-            return td__alias_at(t, n->edge[k]);
+        if (j->targets[k].input == i && !j->targets[k].base && n->edge[k].node) {
+            if (!late || !is_turned(n, k, t, &m)) return td__alias_at(t, n->edge[k]);
+            if (h->out < 0) return before_turn(n, k, t, &m);
+            td__fail(n->cx, TD_E_UNSUPPORTED,
+                     "%s: gradients of gradients of leaf %d, which the call writes and "
+                     "gives another geometry; do that to a view of it",
+                     p->name, i);
+            return NULL;
+        }
     return t;
 }
 
