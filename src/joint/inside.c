@@ -3,22 +3,13 @@
  * only counts the write. */
 #include "joint/joint_int.h"
 
-/* Was the geometry of a tensor in that storage written? */
-static bool has_meta_write(const td_joint_run *r, const td_storage *st) {
-    for (int i = 0; i < r->log.all.n; i++) {
-        const td_event *e = &r->log.all.v[i];
-        if (e->kind == TD_EV_META && (e->st == st || e->was == st)) return true;
-    }
-    return false;
-}
-
 /* The input a write is of, as it came: itself, or one that shows all that is written,
  * as that of a detached alias. -1: none. */
 static int input_of(const td_joint_run *r, const td_event *e) {
     const td_tensor *t = e->to;
     td_geom          at = {(td_dtype)t->dtype, t->rank, t->offset, t->size, t->stride};
     int              shows = -1;
-    bool             moved = has_meta_write(r, e->st);
+    bool             moved = td__about_storage(r, e->st)->meta;
     for (int i = 0; i < r->to->n_primals; i++) {
         if (!r->outer[i] || r->f.in.v[r->nr[i]].st != e->st) continue;
         if (!r->to->written[i] || td__overlaps_itself(r->real[i])) continue;
@@ -31,14 +22,9 @@ static int input_of(const td_joint_run *r, const td_event *e) {
 /* The code writes before the epilogue begins: no step of that may come between which
  * writes the same bytes, or says where they lie. */
 static bool is_first(const td_joint_run *r, const td_event *e) {
-    for (int i = 0; i < r->log.all.n; i++) {
-        const td_event *o = &r->log.all.v[i];
-        bool            near = o->st == e->st || o->was == e->st;
-        if (o == e || !o->kept || !near) continue;
-        if (o->kind == TD_EV_WRITE && o->how != TD_HOW_BUMP) return false;
-        if (o->kind == TD_EV_META && o < e) return false;
-    }
-    return true;
+    const td_about_storage *st = td__about_storage(r, e->st);
+    bool meta = st->first_meta >= 0 && st->first_meta < (int)(e - r->log.all.v);
+    return st->n_writes == 1 && !meta;
 }
 
 bool td__joint_choose_inside(td_joint_run *r) {
@@ -52,6 +38,7 @@ bool td__joint_choose_inside(td_joint_run *r) {
         r->write[input] = td__record_value(&r->rec, &value, "an update");
         if (!r->write[input]) return false;
         e->how = TD_HOW_BUMP;
+        td__about_storage(r, e->st)->n_writes--;
         e->put = NULL;
     }
     return true;

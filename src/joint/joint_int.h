@@ -25,10 +25,11 @@ typedef struct td_joint_run {
     td_record       rec;
     td_func         f;
     td_log          log;
-    TD_VEC(td_node *) bound;     /* held: accumulators of leaves that begin inside */
-    td_tensor **values;          /* by forward output: inner; NULL: a number, */
-    int64_t    *numbers;         /* ...a symbol that only run time knows */
-    bool        grad, inference; /* modes of the call */
+    TD_VEC(td_node *) bound;       /* held: accumulators of leaves that begin inside */
+    td_tensor **values;            /* by forward output: inner; NULL: a number, */
+    int64_t    *numbers;           /* ...a symbol that only run time knows */
+    bool        grad, inference;   /* modes of the call */
+    td_ptrmap   tensors, storages; /* index.c's */
     bool        facts_only;
     td_facts   *facts;
 } td_joint_run;
@@ -37,9 +38,6 @@ typedef struct td_joint_run {
 
 /* The value of an outer tensor becomes the next output; its number, -1 on failure. */
 int td__joint_output(td_joint_run *r, td_tensor *value, td_desc d);
-
-/* The first input that is t, a tensor of the run; -1: none. */
-int td__joint_input(const td_joint_run *r, const td_tensor *t);
 
 static inline bool td__same_edge(td_edge a, td_edge b) {
     return a.node == b.node && a.nr == b.nr;
@@ -52,6 +50,41 @@ static inline bool td__joint_is_stale(const td_tensor *t) { return td__is_behind
 /* Did it come as a leaf? A view that is behind has a history when it is asked. */
 static inline bool td__joint_is_leaf(const td_tensor *real) {
     return !td__has_node(real) && !td__is_behind(real);
+}
+
+/* ---- index.c ------------------------------------------------------------ */
+
+/* What a tensor of the run is, and what its events do to it. */
+typedef struct td_about_tensor {
+    int  input, result; /* the first that is this; -1: none */
+    bool named;         /* passed, or made inside: the epilogue can name it */
+    bool touched;       /* elements, geometry or flags of it are written */
+    bool observed;      /* an event that is no write is of it, or any is of a view */
+    bool meta_written;  /* its geometry is, by an event that is kept */
+} td_about_tensor;
+
+/* Events whose tensor is there before or after. */
+typedef struct td_about_storage {
+    bool changed;    /* elements or geometry of a tensor there are written, */
+    bool meta;       /* ...geometry */
+    int  n_writes;   /* kept, and more than a bump of the version */
+    int  last_write; /* ...the last, of a tensor that is there after; -1: none */
+    int  first_meta; /* kept; -1: none */
+} td_about_storage;
+
+/* When the program has run; what depends on td_event.kept, behind td__log_slice. */
+bool td__log_index(td_joint_run *r);
+void td__log_index_kept(td_joint_run *r);
+void td__log_index_free(td_joint_run *r);
+
+/* What all fields are where there is no event. */
+const td_about_tensor *td__about_tensor(const td_joint_run *r, const td_tensor *t);
+/* NULL: no event is of it. */
+td_about_storage      *td__about_storage(const td_joint_run *r, const td_storage *st);
+
+/* The first input that is t, a tensor of the run; -1: none. */
+static inline int td__joint_input(const td_joint_run *r, const td_tensor *t) {
+    return td__about_tensor(r, t)->input;
 }
 
 /* ---- relate.c ---------------------------------------------------------- */

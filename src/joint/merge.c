@@ -12,45 +12,26 @@
 /* ---- one run ------------------------------------------------------------ */
 
 typedef struct run {
-    int               first, last; /* events; first -1: no write so far */
-    int               made; /* the event that makes a tensor of the storage; -1: none */
-    bool              same; /* all writes are of one tensor */
-    bool              whole; /* ...or of views of one tensor, `base`, or of that */
-    td_tensor        *t, *base;
-    const td_storage *st;
-    struct run       *next; /* all */
+    int         first, last; /* events; first -1: no write so far */
+    int         made;  /* the event that makes a tensor of the storage; -1: none */
+    bool        same;  /* all writes are of one tensor */
+    bool        whole; /* ...or of views of one tensor, `base`, or of that */
+    td_tensor  *t, *base;
+    struct run *next; /* all */
 } run;
 
 typedef struct merging {
     td_joint_run *r;
     td_ptrmap     runs; /* by storage */
     run          *all;
+    int          *next; /* by event, a write: the next of its run; -1: none */
     td_arena      arena;
 } merging;
 
 /* A view for the caller, whatever it is in the trace. */
 static bool is_view(const td_joint_run *r, const td_tensor *t) {
-    for (int i = 0; i < r->to->n_primals; i++)
-        if (r->outer[i] == t) return r->real[i]->base != NULL;
-    return t->base != NULL;
-}
-
-/* A tensor the epilogue can name: passed, or made inside. What an input is a view of is
- * neither, unless it is passed itself. */
-static bool has_name(const td_joint_run *r, const td_tensor *t) {
-    for (int i = 0; i < r->to->n_primals; i++)
-        if (r->outer[i] == t) return true;
-    for (int i = 0; i < r->log.all.n; i++) {
-        const td_event *e = &r->log.all.v[i];
-        if (e->kind == TD_EV_MADE && e->t == t) return true;
-        for (int k = 0; e->kind == TD_EV_VIEW && k < e->n_out; k++)
-            if (e->out[k] == t) return true;
-    }
-    return false;
-}
-
-static bool is_write_of(const td_event *e, const td_storage *st) {
-    return e->kind == TD_EV_WRITE && e->st == st;
+    int input = td__joint_input(r, t);
+    return (input < 0 ? t : r->real[input])->base != NULL;
 }
 
 static td_tensor *value_for(const td_event *e, const td_tensor *to) {
@@ -67,7 +48,9 @@ static td_tensor *target_of(const merging *m, const run *u) {
     if (u->whole && u->base && u->made >= 0 && all[u->made].t == u->base)
         return u->base;
     if (u->same) return u->t;
-    return u->whole && u->base && has_name(m->r, u->base) ? u->base : NULL;
+    /* What an input is a view of has no name, unless it is passed itself. */
+    bool named = u->base && td__about_tensor(m->r, u->base)->named;
+    return u->whole && named ? u->base : NULL;
 }
 
 /* Behind the last write, a view it was done through has its history up to date; where
@@ -82,16 +65,15 @@ static void close_run(const merging *m, const run *u) {
     td_tensor *to = u->first < 0 ? NULL : target_of(m, u);
     td_event  *made = u->made >= 0 && to == all[u->made].t ? &all[u->made] : NULL;
     td_event  *recorded = NULL, *begins = NULL, *last = to ? &all[u->last] : NULL;
-    for (int i = u->first; to && i <= u->last; i++) {
+    if (!to) return;
+    for (int i = u->first; i >= 0; i = m->next[i]) {
         td_event *e = &all[i];
-        if (!is_write_of(e, u->st)) continue;
         e->how = TD_HOW_BUMP;
         e->to = to;
         e->put = e->hist = NULL;
         if (e->recorded) recorded = e;
         if (e->recorded && !begins) begins = e;
     }
-    if (!to) return;
     td_event *at = made ? made : begins ? begins : last;
     keep_touch(m, last, at);
     at->put = value_for(last, to);
@@ -111,7 +93,6 @@ static run *run_of(merging *m, const td_storage *st) {
     u = td__arena_zalloc(&m->arena, sizeof *u);
     if (!u || !td__ptrmap_put(&m->runs, st, u)) return NULL;
     *u = (run){.first = -1, .last = -1, .made = -1, .next = m->all};
-    u->st = st;
     return m->all = u;
 }
 
@@ -120,7 +101,7 @@ static bool end_run(merging *m, const td_storage *st) {
     if (!u) return false;
     close_run(m, u);
     next = u->next;
-    *u = (run){.first = -1, .last = -1, .made = -1, .next = next, .st = st};
+    *u = (run){.first = -1, .last = -1, .made = -1, .next = next};
     return true;
 }
 
@@ -137,6 +118,8 @@ static bool add_write(merging *m, int i) {
     }
     u->same &= u->t == e->t;
     u->whole &= u->base == base;
+    if (u->last >= 0) m->next[u->last] = i;
+    m->next[i] = -1;
     u->last = i;
     return m->r->opts.merge_writes || end_run(m, e->st);
 }
@@ -166,7 +149,8 @@ static bool add_event(merging *m, int i) {
 
 bool td__log_merge(td_joint_run *r) {
     merging m = {.r = r};
-    bool    ok = true;
+    m.next = td__arena_alloc(&m.arena, sizeof *m.next * (size_t)(r->log.all.n + 1));
+    bool ok = m.next != NULL;
     for (int i = 0; ok && i < r->log.all.n; i++) ok = add_event(&m, i);
     for (run *u = m.all; ok && u; u = u->next) close_run(&m, u);
     td__ptrmap_free(&m.runs);

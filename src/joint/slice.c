@@ -58,8 +58,7 @@ static void find_visible(slicing *s) {
     }
     for (int i = 0; i < r->log.all.n; i++) { /* storages inputs were in for a while */
         const td_event *e = &r->log.all.v[i];
-        for (int k = 0; e->kind == TD_EV_META && k < r->to->n_primals; k++)
-            if (r->outer[k] == e->t) enliven(s, e->st);
+        if (e->kind == TD_EV_META && td__joint_input(r, e->t) >= 0) enliven(s, e->st);
     }
 }
 
@@ -97,15 +96,8 @@ static void ask_args(slicing *s, const td_event *e) {
 /* Does the event replace the history of a tensor that nothing but writes of elements
  * and geometry has seen? Nobody can ask for the one before. */
 static bool replaces(const slicing *s, const td_event *e) {
-    const td_log *l = &s->r->log;
-    if (e->kind != TD_EV_WRITE || e->how != TD_HOW_ASSIGN || !e->hist) return false;
-    for (int i = 0; i < l->all.n; i++) {
-        const td_event *o = &l->all.v[i];
-        bool            plain =
-            o->kind == TD_EV_WRITE || o->kind == TD_EV_META || o->kind == TD_EV_MADE;
-        if (o->t == e->to ? !plain : o->t->base == e->to) return false;
-    }
-    return true;
+    return e->kind == TD_EV_WRITE && e->how == TD_HOW_ASSIGN && e->hist &&
+           !td__about_tensor(s->r, e->to)->observed;
 }
 
 static void enliven_args(slicing *s, td_event *e) {

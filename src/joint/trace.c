@@ -192,12 +192,6 @@ static void drop_edges(td_joint_run *r) {
 
 /* ---- outputs ------------------------------------------------------------ */
 
-int td__joint_input(const td_joint_run *r, const td_tensor *t) {
-    for (int i = 0; i < r->to->n_primals; i++)
-        if (r->outer[i] == t) return i;
-    return -1;
-}
-
 int td__joint_output(td_joint_run *r, td_tensor *value, td_desc d) {
     td_gval *g = value ? td__record_value(&r->rec, &value, "an output") : NULL;
     if (!g || !td__graph_output(r->to->g, td__garg_value(g), d)) return -1;
@@ -333,6 +327,7 @@ static bool run(td_joint_run *r, const td_value *in) {
     r->to->g = td__graph_make(r->cx, r->program->name);
     bool ok = r->to->g && find_inputs(r, in) && trace(r, &o.was);
     td__ambient_restore(r->cx, &o, ok);
+    td__log_index_free(r);
     td__log_free(&r->log);
     td__faker_end(&r->fakes);
     return ok;

@@ -3,15 +3,10 @@
 #include "joint/joint_int.h"
 #include "trace/sym.h"
 
-static int result_of(const td_joint_run *r, const td_tensor *t) {
-    for (int i = 0; i < r->to->n_results; i++)
-        if (r->out[i].kind == TD_K_TENSOR && r->out[i].u.t == t) return i;
-    return -1;
-}
-
 /* What the forward output is for, in the words of descriptors. */
 static td_desc desc_of(const td_joint_run *r, const td_event *e) {
-    int input = td__joint_input(r, e->to), result = result_of(r, e->to);
+    int input = td__about_tensor(r, e->to)->input;
+    int result = td__about_tensor(r, e->to)->result;
     if (e->kind == TD_EV_MADE && result >= 0) return r->program->out_desc.v[result];
     if (input >= 0) return (td_desc){TD_D_UPDATE, input, NULL};
     return (td_desc){TD_D_BASE, -1, NULL};
@@ -29,57 +24,37 @@ static bool keep_geom(td_joint_run *r, td_geom *to, const td_geom *from) {
     return true;
 }
 
-/* Is the storage of a tensor that event i made written behind it? */
-static bool is_written(const td_joint_run *r, int i) {
-    const td_storage *st = r->log.all.v[i].st;
-    for (int k = i + 1; k < r->log.all.n; k++) {
-        const td_event *e = &r->log.all.v[k];
-        if (e->kept && e->kind == TD_EV_WRITE && e->st == st && e->how != TD_HOW_BUMP)
-            return true;
-    }
-    return false;
-}
-
-static bool is_meta_written(const td_joint_run *r, const td_tensor *t) {
-    for (int i = 0; i < r->log.all.n; i++) {
-        const td_event *e = &r->log.all.v[i];
-        if (e->kept && e->kind == TD_EV_META && e->t == t) return true;
-    }
-    return false;
-}
-
 static bool name_output(td_joint_run *r, td_event *e) {
     td_joint *j = r->to;
     int       k = e->out_nr = td__joint_output(r, e->put, desc_of(r, e));
     if (k < 0) return false;
     r->values[k] = e->put;
-    td_fwd *to = &j->fwd[k];
+    td_fwd                *to = &j->fwd[k];
+    const td_about_tensor *t = td__about_tensor(r, e->to);
+    int                    last_write = td__about_storage(r, e->st)->last_write;
     *to = (td_fwd){.made = e->kind == TD_EV_MADE,
-                   .input = td__joint_input(r, e->to),
-                   .result = result_of(r, e->to),
+                   .input = t->input,
+                   .result = t->result,
                    .event = e->hist_event,
                    .whole = e->hist && e->hist != r->log.all.v[e->hist_event].root,
                    .tangent = e->hist ? j->n_tangents : -1};
     if (to->made && !keep_geom(r, &to->geom, &e->geom)) return false;
-    to->written = to->made && is_written(r, (int)(e - r->log.all.v));
-    to->meta_written = to->made && is_meta_written(r, e->t);
+    to->written = to->made && last_write > (int)(e - r->log.all.v);
+    to->meta_written = to->made && t->meta_written;
     return !e->hist || td__joint_want(r, k, e->hist);
 }
 
 static void find_touched(td_joint_run *r) {
+    for (int k = 0; k < r->to->n_primals; k++) {
+        if (!r->outer[k]) continue;
+        const td_about_storage *st = td__about_storage(r, r->f.in.v[r->nr[k]].st);
+        r->to->touched[k] =
+            td__about_tensor(r, r->outer[k])->touched || (st && st->changed);
+    }
     for (int i = 0; i < r->log.all.n; i++) {
         const td_event *e = &r->log.all.v[i];
-        bool            change = e->kind == TD_EV_WRITE || e->kind == TD_EV_META;
-        bool            flag = e->kind == TD_EV_FLAG;
-        for (int k = 0; (change || flag) && k < r->to->n_primals; k++) {
-            if (!r->outer[k]) continue;
-            const td_storage *st = r->f.in.v[r->nr[k]].st;
-            bool              own = r->outer[k] == e->t;
-            if (own || (change && (st == e->was || st == e->st)))
-                r->to->touched[k] = true;
-            r->to->releases |=
-                own && flag && e->op == TD_OP_requires_grad_ && !e->in[1].u.i;
-        }
+        if (e->kind == TD_EV_FLAG && e->op == TD_OP_requires_grad_ && !e->in[1].u.i)
+            r->to->releases |= td__joint_input(r, e->t) >= 0;
     }
 }
 
@@ -140,9 +115,11 @@ static bool make_room(td_joint_run *r) {
 }
 
 bool td__epilogue_values(td_joint_run *r) {
+    if (!td__log_index(r)) return false;
     find_touched(r);
-    if (!td__log_merge(r)) return false;
-    if (!make_room(r) || !td__log_slice(r) || !td__joint_choose_inside(r)) return false;
+    if (!td__log_merge(r) || !make_room(r) || !td__log_slice(r)) return false;
+    td__log_index_kept(r);
+    if (!td__joint_choose_inside(r)) return false;
     for (int i = 0; i < r->log.all.n; i++) {
         td_event *e = &r->log.all.v[i];
         if (!e->kept || !e->put || (e->kind == TD_EV_GIVEN && !e->hist)) continue;

@@ -1,0 +1,101 @@
+/* index.c -- what the events of a log say about a tensor or a storage, found once, so
+ * that no pass over the events looks through all of them again. */
+#include "joint/joint_int.h"
+
+static td_about_tensor *add_tensor(td_joint_run *r, const td_tensor *t) {
+    td_about_tensor *a = td__ptrmap_get(&r->tensors, t);
+    if (a) return a;
+    a = td__arena_alloc(&r->log.arena, sizeof *a);
+    if (!a || !td__ptrmap_put(&r->tensors, t, a)) return td__fail_memory(r->cx), NULL;
+    *a = (td_about_tensor){.input = -1, .result = -1};
+    return a;
+}
+
+static td_about_storage *add_storage(td_joint_run *r, const td_storage *st) {
+    td_about_storage *a = td__ptrmap_get(&r->storages, st);
+    if (a) return a;
+    a = td__arena_alloc(&r->log.arena, sizeof *a);
+    if (!a || !td__ptrmap_put(&r->storages, st, a)) return td__fail_memory(r->cx), NULL;
+    *a = (td_about_storage){.last_write = -1, .first_meta = -1};
+    return a;
+}
+
+static bool index_inputs(td_joint_run *r) {
+    for (int i = 0; i < r->to->n_primals; i++) {
+        td_about_tensor *a = r->outer[i] ? add_tensor(r, r->outer[i]) : NULL;
+        if (r->outer[i] && !a) return false;
+        if (a && a->input < 0) a->input = i;
+        if (a) a->named = true;
+    }
+    return true;
+}
+
+static bool index_results(td_joint_run *r) {
+    for (int i = 0; i < r->to->n_results; i++) {
+        if (r->out[i].kind != TD_K_TENSOR || !r->out[i].u.t) continue;
+        td_about_tensor *a = add_tensor(r, r->out[i].u.t);
+        if (!a) return false;
+        if (a->result < 0) a->result = i;
+    }
+    return true;
+}
+
+static bool index_event(td_joint_run *r, const td_event *e) {
+    bool             change = e->kind == TD_EV_WRITE || e->kind == TD_EV_META;
+    td_about_tensor *t = add_tensor(r, e->t), *of;
+    if (!t) return false;
+    t->touched |= change || e->kind == TD_EV_FLAG;
+    t->observed |= !change && e->kind != TD_EV_MADE;
+    t->named |= e->kind == TD_EV_MADE;
+    if (e->t->base && !(of = add_tensor(r, e->t->base))) return false;
+    if (e->t->base) of->observed = true;
+    for (int k = 0; e->kind == TD_EV_VIEW && k < e->n_out; k++) {
+        if (!(of = add_tensor(r, e->out[k]))) return false;
+        of->named = true;
+    }
+    td_about_storage *was = add_storage(r, e->was), *st = add_storage(r, e->st);
+    if (!was || !st) return false;
+    if (change) was->changed = st->changed = true;
+    if (e->kind == TD_EV_META) was->meta = st->meta = true;
+    return true;
+}
+
+bool td__log_index(td_joint_run *r) {
+    if (!index_inputs(r) || !index_results(r)) return false;
+    for (int i = 0; i < r->log.all.n; i++)
+        if (!index_event(r, &r->log.all.v[i])) return false;
+    return true;
+}
+
+/* A storage that an event moves a tensor from and to counts for both. */
+static void index_kept(td_joint_run *r, const td_event *e, int i) {
+    td_about_storage *at[2] = {td__ptrmap_get(&r->storages, e->st),
+                               td__ptrmap_get(&r->storages, e->was)};
+    for (int k = 0; k < (at[0] == at[1] ? 1 : 2); k++) {
+        if (e->kind == TD_EV_META && at[k]->first_meta < 0) at[k]->first_meta = i;
+        if (e->kind == TD_EV_WRITE && e->how != TD_HOW_BUMP) at[k]->n_writes++;
+    }
+    if (e->kind == TD_EV_WRITE && e->how != TD_HOW_BUMP) at[0]->last_write = i;
+    if (e->kind == TD_EV_META)
+        ((td_about_tensor *)td__ptrmap_get(&r->tensors, e->t))->meta_written = true;
+}
+
+void td__log_index_kept(td_joint_run *r) {
+    for (int i = 0; i < r->log.all.n; i++)
+        if (r->log.all.v[i].kept) index_kept(r, &r->log.all.v[i], i);
+}
+
+void td__log_index_free(td_joint_run *r) {
+    td__ptrmap_free(&r->tensors);
+    td__ptrmap_free(&r->storages);
+}
+
+const td_about_tensor *td__about_tensor(const td_joint_run *r, const td_tensor *t) {
+    static const td_about_tensor nothing = {.input = -1, .result = -1};
+    const td_about_tensor       *a = td__ptrmap_get(&r->tensors, t);
+    return a ? a : &nothing;
+}
+
+td_about_storage *td__about_storage(const td_joint_run *r, const td_storage *st) {
+    return td__ptrmap_get(&r->storages, st);
+}
