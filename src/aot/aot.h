@@ -106,8 +106,7 @@ typedef struct td_spec {
     td_joint  *j;              /* between trace and plan */
     td_faker  *fakes;          /* while it is traced for many sizes: of its arguments */
     td_halves *step;           /* what backwards inside compute again; NULL: nothing */
-    struct td_guard_prog *guards; /* on sizes; NULL: the key has them as numbers */
-    char                 *guard_text;
+    struct td_guard_prog *guards;  /* on sizes; NULL: the key has them as numbers */
     int                   mode;    /* td_fn.mode it was made in */
     td_deps               deps;    /* what else the body read */
     uint64_t              n_calls; /* with debug_asserts */
@@ -321,6 +320,9 @@ bool td__explain(td_buf *b, const td_fn *f, unsigned how);
 bool td__explain_json(td_buf *b, const td_fn *f, unsigned how);
 /* Inputs, results and bases: what a call does besides running code (explain.h). */
 void td__explain_wrappers(td_buf *b, const td_spec *s);
+/* Each guard in words, those on sizes in one text. */
+void td__spec_guards(const td_spec *s, void (*fn)(void *env, const char *text),
+                     void          *env);
 
 void        td__explain_type(td_buf *b, const td_graph *g, const td_geom *geom);
 /* "12 B", "4.0 KiB". Returns out. */

@@ -398,7 +398,6 @@ void td__spec_drop(td_spec *s) {
     td__buf_free(&s->kept.bytes);
     td__graph_drop(s->program);
     td__guards_drop(s->guards);
-    td__free(s->guard_text);
     td__deps_free(&s->deps);
     td__vec_free(&s->key);
     td__vec_free(&s->owners);

@@ -95,12 +95,13 @@ static bool make_args(td_symargs *a, td_symenv *e, td_values args, td_symplan pl
 }
 
 static bool take_guards(td_spec *s, td_symenv *e) {
-    td_buf b = {0};
-    if (!td__sym_facts(e, s->j->g)) return false;
-    td__guards_print(e, &b);
-    s->guard_text = b.s;
-    if (b.failed) return td__fail_memory(e->cx);
-    return (s->guards = td__guards_compile(e)) != NULL;
+    return td__sym_facts(e, s->j->g) && (s->guards = td__guards_compile(e));
+}
+
+/* Guards of an entry know the places of ops; those of reads in the body are where the
+ * capture just met them. */
+static bool place_guards(td_spec *s, const td_symenv *e) {
+    return !s->guards || td__guards_place(s->guards, e) || td__fail_memory(e->cx);
 }
 
 static bool trace(td_fn *f, td_spec *s, td_values args, td_symplan plan,
@@ -112,8 +113,9 @@ static bool trace(td_fn *f, td_spec *s, td_values args, td_symplan plan,
     s->fakes = &a.fakes;
     bool ok = make_args(&a, e, args, plan, marks) &&
               td__spec_trace(f, s, (td_values){a.v, a.n}) &&
-              (s->kept.found ||
-               (td__program_may_vary(td__spec_program(f, s)) && take_guards(s, e)));
+              (s->kept.found
+                   ? place_guards(s, e)
+                   : td__program_may_vary(td__spec_program(f, s)) && take_guards(s, e));
     s->fakes = NULL;
     td__symargs_drop(&a);
     td__symenv_end(e);
@@ -135,6 +137,20 @@ static bool *find_fixed(const td_fn *f, td_values args, bool members_too) {
     return fixed;
 }
 
+static bool fail_marked(td_fn *f, const td_spec *s, int arg, int dim, int64_t size) {
+    td_buf b = {0};
+    if (s->guards) td__guard_lines_print(&s->guards->all, &b);
+    else td__buf_add(&b, "a parameter");
+    td__fail(
+        f->cx, TD_E_GUARD,
+        "%s: dim %d of argument %d is marked dynamic (td_mark_dynamic), but the "
+        "program holds for size %lld only: %.300s; read sizes with td_sym_size, or "
+        "do not mark the dim",
+        f->name, dim, arg, (long long)size, td__buf_str(&b));
+    td__buf_free(&b);
+    return false;
+}
+
 /* A dim that the user marked is a symbol, or 0 or 1. */
 static bool check_marked(td_fn *f, const td_spec *s, td_values args) {
     const td_graph *g = s->j->g;
@@ -145,13 +161,7 @@ static bool check_marked(td_fn *f, const td_spec *s, td_values args) {
         at++;
         for (int d = 0; t && l && d < t->rank && d < 32; d++)
             if (t->marks >> d & 1 && t->size[d] > 1 && !td__dim_is_sym(l->size[d]))
-                return td__fail(f->cx, TD_E_GUARD,
-                                "%s: dim %d of argument %d is marked dynamic "
-                                "(td_mark_dynamic), but the program holds for size "
-                                "%lld only: %.300s; read sizes with td_sym_size, or do "
-                                "not mark the dim",
-                                f->name, d, i - f->n_state, (long long)t->size[d],
-                                s->guard_text ? s->guard_text : "a parameter");
+                return fail_marked(f, s, i - f->n_state, d, t->size[d]);
     }
     return true;
 }

@@ -1,6 +1,7 @@
 /* explain.c -- what was compiled, as a short report. Every line says one thing that
  * was decided; docs/explain.md reads one aloud. */
 #include "aot/explain.h"
+#include "trace/sym.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -185,6 +186,16 @@ static void memory(td_buf *b, const td_halves *h) {
 
 /* ---- guards, time, graphs ----------------------------------------------- */
 
+void td__spec_guards(const td_spec *s, void (*fn)(void *env, const char *text),
+                     void          *env) {
+    td_buf b = {0};
+    td__key_each(&s->key, fn, env);
+    td__deps_each(&s->deps, fn, env);
+    if (s->guards) td__guard_lines_print(&s->guards->all, &b);
+    if (b.n) fn(env, td__buf_str(&b));
+    td__buf_free(&b);
+}
+
 static void guard_line(void *env, const char *text) {
     td__buf_printf(env, "    %s\n", text);
 }
@@ -269,9 +280,7 @@ static void spec(td_buf *b, const td_fn *f, const td_spec *s, unsigned how) {
     td__native_report(b, &s->plan->fwd, h ? "forward" : "its");
     td__native_report(b, &s->plan->back.code, "backward");
     td__buf_add(b, "  guards\n");
-    td__key_each(&s->key, guard_line, b);
-    td__deps_each(&s->deps, guard_line, b);
-    if (s->guard_text && *s->guard_text) guard_line(b, s->guard_text);
+    td__spec_guards(s, guard_line, b);
     if (h) backward_state(b, s->plan);
     if (how & TD_EXPLAIN_TIMES) times(b, s);
     if (how & TD_EXPLAIN_GRAPHS) graphs(b, f, s);

@@ -315,9 +315,7 @@ static void spec(td_buf *b, const td_fn *f, const td_spec *s, unsigned how) {
     if (s->plan) compiled(b, f, s, &any);
     key(b, "guards", &any);
     td__buf_add(b, "[");
-    td__key_each(&s->key, add_string, &guards);
-    td__deps_each(&s->deps, add_string, &guards);
-    if (s->guard_text && *s->guard_text) add_string(&guards, s->guard_text);
+    td__spec_guards(s, add_string, &guards);
     td__buf_add(b, "]");
     if (how & TD_EXPLAIN_TIMES) times(b, s, &any);
     if (how & TD_EXPLAIN_TIMES) flag(b, "found", s->kept.found, &any);

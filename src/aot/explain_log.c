@@ -58,9 +58,7 @@ void td__log_spec(const td_fn *f, const td_spec *s) {
         b = (td_buf){0};
     }
     if (td__log_on(cx, TD_LOG_guards)) {
-        td__key_each(&s->key, guard_line, &b);
-        td__deps_each(&s->deps, guard_line, &b);
-        if (s->guard_text && *s->guard_text) guard_line(&b, s->guard_text);
+        td__spec_guards(s, guard_line, &b);
         say(f, s, TD_LOG_guards, "guards", &b);
     }
 }

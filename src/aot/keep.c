@@ -159,27 +159,14 @@ static bool get_key(td_reader *r, td_key *k) {
     return !r->bad;
 }
 
-static void get_guards(td_reader *r, td_spec *s) {
-    td_arena a = {0};
-    if (td__get_bool(r)) {
-        const char *text = td__get_text(r, &a); /* NULL: there are none, as it is */
-        s->guard_text = text ? td__strdup(text) : NULL;
-        s->guards = td__get_guards(r, s->kept.args);
-        if (text && !s->guard_text) r->bad = true;
-    }
-    td__arena_free(&a);
-}
-
 /* Lets go of all that an entry gave. */
 static void forget(td_fn *f, td_spec *s) {
     td__joint_drop(s->j);
     td__halves_drop(s->kept.h);
     td__guards_drop(s->guards);
-    td__free(s->guard_text);
     s->j = NULL;
     s->kept.h = NULL;
     s->guards = NULL;
-    s->guard_text = NULL;
     s->key.n = 0;
     if (f->opts.version && !f->graph) {
         td__graph_drop(s->program);
@@ -215,9 +202,10 @@ static bool get_entry(td_reader *r, td_fn *f, td_spec *s) {
     bool ok = get_key(r, &words);
     td__vec_free(&s->key);
     s->key.v = words.v, s->key.n = words.n, s->key.cap = words.cap;
-    get_guards(r, s);
     if (!ok || r->bad || !get_program(r, f, s)) return false;
     const td_graph *program = td__spec_program(f, s);
+    if (td__get_bool(r)) s->guards = td__get_guards(r, s->kept.args, program);
+    if (r->bad) return false;
     if (!(s->j = get_joint(r, f->cx, s, program))) return false;
     bool halves = td__get_bool(r);
     if (r->bad || halves != (s->j->n_tangents > 0)) return false;
@@ -315,6 +303,12 @@ static bool put_program(td_buf *b, const td_fn *f, const td_spec *s) {
     return ok;
 }
 
+static bool put_guards(td_buf *b, const td_spec *s, const td_graph *program) {
+    td__put_uint(b, s->guards != NULL);
+    if (s->guards) td__put_guards(b, s->guards, program);
+    return !b->failed;
+}
+
 void td__keep_note(td_fn *f, td_spec *s, const td_joint *j, const td_halves *h) {
     const td_graph *program = td__spec_program(f, s);
     td_buf         *b = &s->kept.bytes;
@@ -334,8 +328,8 @@ void td__keep_note(td_fn *f, td_spec *s, const td_joint *j, const td_halves *h) 
                 f->name);
         return;
     }
-    bool ok = put_program(b, f, s) && td__image_begin(&m, b, program, false) &&
-              td__put_joint(&m, j);
+    bool ok = put_program(b, f, s) && put_guards(b, s, program) &&
+              td__image_begin(&m, b, program, false) && td__put_joint(&m, j);
     td__put_uint(b, h != NULL);
     ok = ok && (!h || td__put_halves(&m, h));
     td__image_end(&m);
@@ -351,11 +345,6 @@ static bool put_head(td_buf *b, const td_spec *s) {
     td__put_uint(b, s->views);
     td__put_uint(b, (uint64_t)s->key.n);
     for (int i = 0; i < s->key.n; i++) td__put_int(b, s->key.v[i]);
-    td__put_uint(b, s->guards != NULL);
-    if (s->guards) {
-        td__put_guard_text(b, s->guard_text);
-        td__put_guards(b, s->guards);
-    }
     return !b->failed;
 }
 

@@ -17,9 +17,11 @@ td_halves *td__get_halves(td_reader *r, const td_joint *j, const td_graph *progr
 
 /* ---- keep_guards.c ------------------------------------------------------ */
 
-void                  td__put_guards(td_buf *b, const struct td_guard_prog *p);
-void                  td__put_guard_text(td_buf *b, const char *text); /* no places */
+/* Places are those of the program's nodes: whoever reads has a program of its own, with
+ * other files and lines. */
+void td__put_guards(td_buf *b, const struct td_guard_prog *p, const td_graph *program);
 /* For calls on arguments like these. NULL: the reader is bad. */
-struct td_guard_prog *td__get_guards(td_reader *r, td_values args);
+struct td_guard_prog *td__get_guards(td_reader *r, td_values args,
+                                     const td_graph *program);
 
 #endif

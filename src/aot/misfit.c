@@ -13,8 +13,10 @@ void td__spec_difference(td_buf *b, td_fn *f, td_values args, const td_spec *s) 
         td__key_difference(b, &f->key, &s->key);
     if (b->n != was || !td_ok(f->cx)) return;
     int guard = s->guards ? td__guards_run(s->guards, args.v) : -1;
-    if (guard >= 0)
-        td__buf_printf(b, "the guard %s does not hold", s->guards->texts.v[guard]);
+    if (guard < 0) return;
+    td__buf_add(b, "the guard ");
+    td__guard_line_print(&s->guards->checks.v[guard], b);
+    td__buf_add(b, " does not hold");
 }
 
 /* The specialization that is most like the call; NULL: none. */
@@ -32,18 +34,27 @@ static const td_spec *nearest(td_fn *f, td_values args) {
     return best;
 }
 
+/* The guard that is there because the body reads a size as a number; NULL: none. */
+static const td_guard_line *read_guard(const td_spec *s) {
+    for (int i = 0; s && s->guards && i < s->guards->all.n; i++) {
+        const td_guard_line *l = &s->guards->all.v[i];
+        if (l->why && !strcmp(l->why, "read")) return l;
+    }
+    return NULL;
+}
+
 /* What to do about calls that differ from s as f->key does from its key. */
 static void add_remedy(td_buf *b, td_fn *f, td_values args, const td_spec *s) {
     bool          made = s && td__key_make(f, &f->key, args, s);
     td_key_change change = made ? td__key_change(&f->key, &s->key) : TD_CHANGE_OTHER;
-    const char   *read = s && s->guard_text ? strstr(s->guard_text, "(read") : NULL;
+    const td_guard_line *read = read_guard(s);
     if (change == TD_CHANGE_NUMBER)
         td__buf_add(b, "each value of a number is compiled for: pass a number that "
                        "changes as a tensor without dims, td_full(cx, TD_SHAPE(), v)");
     else if (change == TD_CHANGE_SIZE && read) {
-        const char *place = strncmp(read, "(read at ", 9) ? NULL : read + 9;
         td__buf_add(b, "the body reads this size as a number");
-        if (place) td__buf_printf(b, " at %.*s", (int)strcspn(place, ")"), place);
+        if (read->here.file)
+            td__buf_printf(b, " at %s:%d", read->here.file, read->here.line);
         td__buf_add(b, ", and each value is compiled for: read it with td_sym_size");
     } else td__buf_add(b, "make the calls alike");
     td__buf_add(b, "; or raise specialization_limit (td_aot_opts.limit)");

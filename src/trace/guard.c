@@ -6,15 +6,65 @@
 
 static const char *const signs[] = {" == ", " != ", " < ", " >= "};
 
-void td__guard_print(const td_symenv *e, const td_guard *g, td_buf *out) {
-    td__sym_print(e, g->a, out);
-    td__buf_add(out, signs[g->rel]);
-    td__sym_print(e, g->b, out);
-    if (!g->op && !g->here.file) return;
-    td__buf_printf(out, " (%s", g->op ? g->op : g->runtime ? "asserted" : "read");
-    if (g->here.file) td__buf_printf(out, " at %s:%d", g->here.file, g->here.line);
+/* ---- lines -------------------------------------------------------------- */
+
+static bool add_line(td_guard_lines *to, td_buf *text, const char *why, td_where here) {
+    td_guard_line l = {.text = text->s, .why = why ? td__strdup(why) : NULL};
+    bool          ok = !text->failed && text->s && (l.why || !why);
+    l.here = here;
+    if (ok && td__vec_push(to, l)) return true;
+    td__buf_free(text);
+    td__free(l.why);
+    return false;
+}
+
+/* "at run time" where the guard is in a list with others. */
+static bool add_guard(const td_symenv *e, const td_guard *g, bool when,
+                      td_guard_lines *to) {
+    td_buf      text = {0};
+    const char *none = g->runtime ? "asserted" : "read";
+    if (when && g->runtime) td__buf_add(&text, "at run time ");
+    td__sym_print(e, g->a, &text);
+    td__buf_add(&text, signs[g->rel]);
+    td__sym_print(e, g->b, &text);
+    return add_line(to, &text, g->op ? g->op : g->here.file ? none : NULL, g->here);
+}
+
+bool td__guard_line_add(const td_symenv *e, const td_guard *g, td_guard_lines *to) {
+    return add_guard(e, g, false, to);
+}
+
+void td__guard_line_print(const td_guard_line *l, td_buf *out) {
+    td__buf_add(out, l->text);
+    if (!l->why) return;
+    td__buf_printf(out, " (%s", l->why);
+    if (l->here.file) td__buf_printf(out, " at %s:%d", l->here.file, l->here.line);
     td__buf_add(out, ")");
 }
+
+void td__guard_lines_print(const td_guard_lines *l, td_buf *out) {
+    for (int i = 0; i < l->n; i++) {
+        if (out->n) td__buf_add(out, ", ");
+        td__guard_line_print(&l->v[i], out);
+    }
+}
+
+void td__guard_lines_free(td_guard_lines *l) {
+    for (int i = 0; i < l->n; i++) {
+        td__free(l->v[i].text);
+        td__free(l->v[i].why);
+    }
+    td__vec_free(l);
+}
+
+void td__guard_print(const td_symenv *e, const td_guard *g, td_buf *out) {
+    td_guard_lines l = {0};
+    if (td__guard_line_add(e, g, &l)) td__guard_line_print(&l.v[0], out);
+    else out->failed = true;
+    td__guard_lines_free(&l);
+}
+
+/* ---- all of a trace ----------------------------------------------------- */
 
 static void print_symbol(const td_symenv *e, const td_symbol *s, td_buf *out) {
     const char *from = s->read == TD_SYM_INSIDE ? "comes from" : "==";
@@ -36,36 +86,36 @@ static void print_symbol(const td_symenv *e, const td_symbol *s, td_buf *out) {
                        (long long)s->first.hi);
 }
 
-void td__guards_print(const td_symenv *e, td_buf *out) {
+bool td__guard_lines_of(const td_symenv *e, td_guard_lines *to) {
     for (int i = 0; i < e->symbols.n; i++) {
-        if (out->n) td__buf_add(out, ", ");
-        print_symbol(e, &e->symbols.v[i], out);
+        td_buf text = {0};
+        print_symbol(e, &e->symbols.v[i], &text);
+        if (!add_line(to, &text, NULL, (td_where){0})) return false;
     }
-    for (int i = 0; i < e->guards.n; i++) {
-        if (out->n) td__buf_add(out, ", ");
-        if (e->guards.v[i].runtime) td__buf_add(out, "at run time ");
-        td__guard_print(e, &e->guards.v[i], out);
-    }
+    for (int i = 0; i < e->guards.n; i++)
+        if (!add_guard(e, &e->guards.v[i], true, to)) return false;
+    return true;
 }
 
-/* The length of " at FILE:LINE" at p, as td__guard_print ends a guard with it; 0: there
- * is none. */
-static size_t place_at(const char *p) {
-    if (strncmp(p, " at ", 4) != 0) return 0;
-    for (const char *colon = strchr(p, ':'); colon; colon = strchr(colon + 1, ':')) {
-        size_t digits = strspn(colon + 1, "0123456789");
-        if (digits && colon[digits + 1] == ')' && strchr(",", colon[digits + 2]))
-            return (size_t)(colon - p) + 1 + digits;
-    }
-    return 0;
+void td__guards_print(const td_symenv *e, td_buf *out) {
+    td_guard_lines l = {0};
+    if (td__guard_lines_of(e, &l)) td__guard_lines_print(&l, out);
+    else out->failed = true;
+    td__guard_lines_free(&l);
 }
 
-void td__guard_text_unplaced(const char *text, td_buf *out) {
-    bool word = false; /* in the word behind a bracket: "(read" */
-    while (*text) {
-        size_t skip = word ? place_at(text) : 0;
-        word = *text == '(' || (word && *text != ' ');
-        if (skip) text += skip;
-        else td__buf_addn(out, text++, 1);
-    }
+static void place_lines(td_guard_lines *l, const td_guard_lines *of) {
+    for (int i = 0; i < l->n; i++)
+        for (int k = 0; l->v[i].why && !l->v[i].here.file && k < of->n; k++)
+            if (of->v[k].why && !strcmp(of->v[k].text, l->v[i].text))
+                l->v[i].here = of->v[k].here;
+}
+
+bool td__guards_place(td_guard_prog *p, const td_symenv *e) {
+    td_guard_lines l = {0};
+    bool           ok = td__guard_lines_of(e, &l);
+    if (ok) place_lines(&p->all, &l);
+    if (ok) place_lines(&p->checks, &l);
+    td__guard_lines_free(&l);
+    return ok;
 }

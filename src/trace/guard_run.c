@@ -87,13 +87,10 @@ static int reg_of(builder *b, int64_t dim) {
 /* A test and its text. */
 static void add_check(builder *b, const td_guard *g) {
     td_guard_prog *p = b->p;
-    td_buf         text = {0};
-    td_guard_step  s = {(uint8_t)(CHECK + g->rel), (uint16_t)p->texts.n,
+    td_guard_step  s = {(uint8_t)(CHECK + g->rel), (uint16_t)p->checks.n,
                         (uint16_t)reg_of(b, g->a), (uint16_t)reg_of(b, g->b)};
-    td__guard_print(b->e, g, &text);
-    b->fits = b->fits && !text.failed && p->texts.n < MOST_REGS &&
-              td__vec_push(&p->steps, s) && td__vec_push(&p->texts, text.s);
-    if (!b->fits) td__buf_free(&text);
+    b->fits = b->fits && p->checks.n < MOST_REGS && td__vec_push(&p->steps, s) &&
+              td__guard_line_add(b->e, g, &p->checks);
 }
 
 /* Guards that hold before any step runs: what a symbol was made with. */
@@ -144,6 +141,7 @@ td_guard_prog *td__guards_compile(td_symenv *e) {
         each_guard(&b, gather_guard);
         b.p->n_regs = b.p->loads.n + b.p->consts.n;
         each_guard(&b, add_check);
+        ok = td__guard_lines_of(e, &b.p->all);
     }
     td__free(b.reg);
     td__free(b.load);
@@ -154,11 +152,11 @@ td_guard_prog *td__guards_compile(td_symenv *e) {
 
 void td__guards_drop(td_guard_prog *p) {
     if (!p) return;
-    for (int i = 0; i < p->texts.n; i++) td__free(p->texts.v[i]);
     td__vec_free(&p->loads);
     td__vec_free(&p->consts);
     td__vec_free(&p->steps);
-    td__vec_free(&p->texts);
+    td__guard_lines_free(&p->checks);
+    td__guard_lines_free(&p->all);
     td__free(p);
 }
 
@@ -238,4 +236,17 @@ int td__guards_run(const td_guard_prog *p, const td_value *in) {
 
 int td__guards_run_loaded(const td_guard_prog *p, const int64_t *values) {
     return with_regs(p, NULL, values);
+}
+
+bool td__guards_hold(const td_guard_prog *p, const td_graph *g, const td_value *in) {
+    int    failed = td__guards_run(p, in);
+    td_buf text = {0};
+    if (failed < 0) return true;
+    td__guard_line_print(&p->checks.v[failed], &text);
+    td__fail(g->cx, TD_E_GUARD,
+             "@%.60s: the guard %s does not hold for these arguments; capture it for "
+             "them",
+             g->name, td__buf_str(&text));
+    td__buf_free(&text);
+    return false;
 }

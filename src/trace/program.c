@@ -188,20 +188,12 @@ static bool same_sharing(td_program *p, const td_value *in, int n) {
     return ok;
 }
 
-static bool guards_hold(const td_program *p, const td_value *in) {
-    int failed = p->guards ? td__guards_run(p->guards, in) : -1;
-    return failed < 0 ||
-           td__fail(p->g->cx, TD_E_GUARD,
-                    "program: the guard %s does not hold for these arguments; capture "
-                    "it for them",
-                    p->guards->texts.v[failed]);
-}
-
 static bool run(td_program *p, td_values args, td_value *in, td_value *out) {
     int at = 0;
     for (int i = 0; i < args.n; i++)
         if (!take_arg(p, args.v[i], i, in, &at)) return false;
-    return same_sharing(p, in, at) && guards_hold(p, in) &&
+    return same_sharing(p, in, at) &&
+           (!p->guards || td__guards_hold(p->guards, p->g, in)) &&
            td__program_replay(p->g, in, out);
 }
 

@@ -225,9 +225,22 @@ bool td__sym_from_graph(td_symenv *e, const td_graph *g, int64_t *bound);
 
 /* "s0 == x.size(0), s0 >= 2, s0 % 8 == 0 (view at model.c:41)" */
 void td__guards_print(const td_symenv *e, td_buf *out);
-/* A text of guards without the places in the user's source: "s0 == 3 (read)". */
-void td__guard_text_unplaced(const char *text, td_buf *out);
 void td__guard_print(const td_symenv *e, const td_guard *g, td_buf *out);
+
+/* A guard in words, its place in the user's source apart. */
+typedef struct td_guard_line {
+    char    *text; /* "s0 % 8 == 0" */
+    char    *why;  /* the op that asked for it, "read" or "asserted"; NULL: no op */
+    td_where here; /* file NULL: not known */
+} td_guard_line;
+typedef TD_VEC(td_guard_line) td_guard_lines;
+
+/* One guard, and all that td__guards_print prints. False: no memory. */
+bool td__guard_line_add(const td_symenv *e, const td_guard *g, td_guard_lines *to);
+bool td__guard_lines_of(const td_symenv *e, td_guard_lines *to);
+void td__guard_line_print(const td_guard_line *l, td_buf *out);
+void td__guard_lines_print(const td_guard_lines *l, td_buf *out);
+void td__guard_lines_free(td_guard_lines *l);
 
 typedef struct td_guard_load {
     uint8_t read; /* td_symread */
@@ -246,18 +259,23 @@ typedef struct td_guard_prog {
     TD_VEC(td_guard_load) loads;
     TD_VEC(int64_t) consts;
     TD_VEC(td_guard_step) steps;
-    TD_VEC(char *) texts; /* of each guard */
-    int n_regs;
+    td_guard_lines checks; /* of each guard that is run */
+    td_guard_lines all;    /* what td__guards_print prints */
+    int            n_regs;
 } td_guard_prog;
 
 /* The entry guards of e. NULL after td__fail. */
 td_guard_prog *td__guards_compile(td_symenv *e);
 void           td__guards_drop(td_guard_prog *p); /* NULL is fine */
-/* -1 when all hold, else the index of the first guard that does not, for texts.v.
+/* Places that p does not know and equal guards of e do. False: no memory. */
+bool           td__guards_place(td_guard_prog *p, const td_symenv *e);
+/* -1 when all hold, else the index of the first guard that does not, for checks.v.
  * in[] are the inputs by argument number: tensors, or integers. */
 int            td__guards_run(const td_guard_prog *p, const td_value *in);
-/* The same from the values of the loads. */
-int            td__guards_run_loaded(const td_guard_prog *p, const int64_t *loaded);
+/* False, after td__fail with the guard, for arguments that the graph is not for. */
+bool td__guards_hold(const td_guard_prog *p, const td_graph *g, const td_value *in);
+/* The same as td__guards_run from the values of the loads. */
+int  td__guards_run_loaded(const td_guard_prog *p, const int64_t *loaded);
 
 /* ---- inside the room ---------------------------------------------------- */
 

@@ -166,7 +166,7 @@ static void check_other(report *r, maker *m, const inputs *plain, const args *sy
     for (int i = 0; i < m->e->symbols.n; i++)
         hints[i] = loads[i] = m->e->symbols.v[i].hint;
     int bad = td__guards_run_loaded(p, loads);
-    if (bad >= 0) fail_sample(r, "guard %s fails its own trace", p->texts.v[bad]);
+    if (bad >= 0) fail_sample(r, "guard %s fails its own trace", p->checks.v[bad].text);
     else if (other_sizes(m->e, p, values, hints)) {
         if (!replace_all(m, sym->in, plain->n_in, values, &other)) {
             td_clear(m->cx);

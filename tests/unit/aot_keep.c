@@ -138,6 +138,41 @@ TEST(many_sizes_are_one_entry_with_its_guards) {
     leave(cx);
 }
 
+/* One body twice, on other lines: reads a size, and an op asks for another. */
+#define BODY(name, line)                                                     \
+    static int  line;                                                        \
+    static bool name(td_call *c) {                                           \
+        line = __LINE__;                                                     \
+        td_tensor *x = td_arg(c, 0), *y = td_arg(c, 1);                      \
+        td_tensor *z = td_mul(x, (double)td_size(x, 0));                     \
+        return td_return(c, td_add(td_view(y, TD_SHAPE(-1, 4)), td_sum(z))); \
+    }
+BODY(first, first_line)
+BODY(second, second_line)
+
+/* Whoever finds an entry has the program at hand, in files and on lines of its own. */
+TEST(guards_that_were_found_say_where_they_come_from) {
+    td_ctx     *cx = enter("cache");
+    td_aot_opts o = {TD_AOT_OPTS, .name = "f", .dynamic = TD_SHAPES_DYNAMIC};
+    td_body    *bodies[] = {first, first, second};
+    for (int i = 0; i < 3; i++) {
+        td_fn     *f = td_aot_function(cx, bodies[i], NULL, &o);
+        td_tensor *x = td_ones(cx, TD_SHAPE(5)), *y = td_ones(cx, TD_SHAPE(8)), *out;
+        td_buf     b = {0}, read = {0}, view = {0};
+        CHECK(td_invoke(f, TD_ARGS(x, y), &out, 1) && f->specs->guards);
+        CHECK(count("hit: f_") == i && td__explain(&b, f, 0));
+        int line = i < 2 ? first_line : second_line;
+        td__buf_printf(&read, " == 5 (read at %s:%d)", __FILE__, line);
+        td__buf_printf(&view, " (view at %s:%d)", __FILE__, line);
+        TD_CHECK_THAT(strstr(b.s, read.s) && strstr(b.s, view.s), "%d: %s", i, b.s);
+        td__buf_free(&b);
+        td__buf_free(&read);
+        td__buf_free(&view);
+        td_fn_drop(f);
+    }
+    leave(cx);
+}
+
 /* ---- what lies there ---------------------------------------------------- */
 
 /* The name of the one entry. */
