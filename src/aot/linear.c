@@ -20,55 +20,33 @@ static void count(void *env, td_gval *v) {
     s->n[s->of[v->id]]++;
 }
 
-static bool is_zeros(const td_gnode *n) {
-    return n->op == TD_OP_zeros || n->op == TD_OP_zeros_like ||
-           n->op == TD_OP_new_zeros;
-}
-
-/* Linear in all its tensors at once: a sum of terms, or the elements of one. */
-static bool joins(const td_gnode *n) {
+static td_linear linear_of(const td_gnode *n) {
     bool view = td__opinfo(n->op)->view_of >= 0;
-    return view || n->op == TD_OP_add || n->op == TD_OP_sub || n->op == TD_OP_neg ||
-           n->op == TD_OP_cat || n->op == TD_OP_stack || n->op == TD_OP_clone ||
-           n->op == TD_OP__to_copy || n->op == TD_OP_expand;
+    return view ? TD_LINEAR_SUM : (td_linear)td__ops[n->op].linear;
 }
 
-/* Is a number added, or subtracted? */
+/* A term that is a number: added, or subtracted. */
 static bool adds_number(const td_gnode *n) {
     return (n->op == TD_OP_add || n->op == TD_OP_sub) && n->in[1].kind != TD_G_VALUE;
 }
 
-/* Linear in each of its tensors alone. */
-static bool scales(const td_gnode *n) {
-    switch (n->op) {
-    case TD_OP_mul:
-    case TD_OP_mm:
-    case TD_OP_bmm:
-    case TD_OP_mv:
-    case TD_OP_dot:
-    case TD_OP_matmul:
-    case TD_OP_einsum:
-    case TD_OP_sum:
-    case TD_OP_mean:
-    case TD_OP_sum_to_size: return true;
-    default: return false;
-    }
-}
-
 static uint8_t state_of(state *s, const td_gnode *n) {
+    td_linear is = linear_of(n);
     memset(s->n, 0, sizeof s->n);
     for (int i = 0; i < n->n_in; i++) td__garg_each(&n->in[i], count, s);
-    if (is_zeros(n)) return LINEAR;
+    if (is == TD_LINEAR_ZERO) return LINEAR;
     bool free = s->n[FREE] || adds_number(n);
-    if (s->n[WITH_FREE] || (joins(n) && free && s->n[LINEAR] + s->n[OTHER]))
-        return WITH_FREE;
+    bool mixed = is == TD_LINEAR_SUM && free && s->n[LINEAR] + s->n[OTHER];
+    if (s->n[WITH_FREE] || mixed) return WITH_FREE;
     if (s->n[OTHER]) return OTHER;
     if (!s->n[LINEAR]) return FREE;
-    if (joins(n) && !s->n[FREE]) return LINEAR;
-    if (scales(n) && s->n[LINEAR] == 1) return LINEAR;
     bool first = n->in[0].kind == TD_G_VALUE && s->of[n->in[0].u.v->id] == LINEAR;
-    if (n->op == TD_OP_div && first && s->n[LINEAR] == 1) return LINEAR;
-    return n->op == TD_OP_where && !first && s->n[FREE] == 1 ? LINEAR : OTHER;
+    bool ok = is == TD_LINEAR_SUM     ? !s->n[FREE]
+              : is == TD_LINEAR_EACH  ? s->n[LINEAR] == 1
+              : is == TD_LINEAR_FIRST ? first && s->n[LINEAR] == 1
+              : is == TD_LINEAR_REST  ? !first && s->n[FREE] == 1
+                                      : false;
+    return ok ? LINEAR : OTHER;
 }
 
 /* The most that any gradient it gives is, FREE counting most: linear, other, free. */

@@ -87,6 +87,7 @@ struct td_opdef {
     const char *work;     /* of heavy ops: multiply-adds, see td__work_parse */
     uint32_t    flags;    /* TD_OPF_... */
     uint8_t     autocast; /* td_cast: what it computes in under autocast */
+    uint8_t     linear;   /* td_linear; views are linear in what they view */
 };
 
 typedef enum td_cast {
@@ -95,6 +96,16 @@ typedef enum td_cast {
     TD_CAST_F32,
     TD_CAST_WIDEST /* in the widest dtype of its arguments */
 } td_cast;
+
+/* What it is linear in, of its tensors; NONE: nothing, or not known. */
+typedef enum td_linear {
+    TD_LINEAR_NONE,
+    TD_LINEAR_SUM,   /* all of them at once: a sum of terms, or the elements of one */
+    TD_LINEAR_EACH,  /* each of them, while the others stay */
+    TD_LINEAR_FIRST, /* the first, while the others stay */
+    TD_LINEAR_REST,  /* all but the first at once, while that stays */
+    TD_LINEAR_ZERO   /* it is zero */
+} td_linear;
 
 #define TD_NO_GRAD(why) "!" why /* has no derivative, and why */
 #define TD_ZERO_GRAD "0"        /* derivative is zero everywhere: no history */
