@@ -60,16 +60,28 @@ static bool open_masks(td_opcall *c, opened *o) {
     return true;
 }
 
+/* The same where holes alone are given: the first dim is taken in its order. */
+static bool open_indices(td_opcall *c, opened *o) {
+    if (!open_masks(c, o)) return false;
+    for (int i = 0; i < o->n; i++)
+        if (o->list[i]) return true;
+    if (o->self->rank == 0) return true; /* for the op below to refuse */
+    if (o->n == 0) o->n = 1;
+    o->list[0] = td_op_arange(c->cx, td_value_int(0), td_value_int(o->self->size[0]),
+                              td_value_int(1), TD_I64);
+    return !td_is_nil(o->list[0]);
+}
+
 bool td__decomp_index(td_opcall *c) {
     opened o;
-    return open_masks(c, &o) &&
+    return open_indices(c, &o) &&
            give(c, td_op__index(o.self, (td_tensors){o.list, o.n}));
 }
 
 bool td__decomp_index_put(td_opcall *c) {
     opened     o;
     td_tensor *self = td__in(c, 0);
-    if (!open_masks(c, &o)) return false;
+    if (!open_indices(c, &o)) return false;
     td_tensor *y = td_op__index_put(o.self, (td_tensors){o.list, o.n}, td__in(c, 2),
                                     td__in_bool(c, 3));
     return give(c, o.self == self ? y : td_op_reshape(y, td__sizes(self)));
@@ -78,7 +90,7 @@ bool td__decomp_index_put(td_opcall *c) {
 bool td__decomp_index_put_write(td_opcall *c) {
     opened     o;
     td_tensor *self = td__in(c, 0);
-    return open_masks(c, &o) &&
+    return open_indices(c, &o) &&
            !td_is_nil(td_op__index_put_(o.self, (td_tensors){o.list, o.n}, td__in(c, 2),
                                         td__in_bool(c, 3))) &&
            give(c, self);
