@@ -105,7 +105,7 @@ typedef struct DLManagedTensorVersioned {
  *            the other side (td_bump does)
  *   fails    TD_E_GRAD   t needs a gradient; pass td_detach(t)
  *            TD_E_TRACE  t has no bytes
- *            TD_E_ALIAS  _legacy only: t lies in a read-only file, which the old
+ *            TD_E_ALIAS  _legacy only: t is read-only, which the old
  *                        form cannot say; the new one sets its flag
  *   cost     no copy
  *   since    0.1

@@ -2,6 +2,7 @@
  * sizes, dtypes and ties first; what it then does is copy bytes, which cannot fail. */
 #include "aot/module_int.h"
 #include "core/files.h"
+#include "core/readonly.h"
 #include "tandem/io.h"
 
 #include <stdio.h>
@@ -173,7 +174,9 @@ static bool check_item(const loading *l, const item *it) {
     if (it->from->dtype != it->to->dtype && !l->opts->cast)
         return wrong(l, TD_E_DTYPE, it, "; the option `cast` converts");
     if (it->to->st->readonly)
-        return wrong(l, TD_E_ALIAS, it, ", where it lies in a read-only file");
+        return wrong(l, TD_E_ALIAS, it,
+                     ", where it " TD_READONLY
+                     "; put a clone of it into the module (td_clone)");
     if (td__overlaps_itself(it->to))
         return wrong(l, TD_E_ALIAS, it, ", where elements share memory");
     bool same = first->from->dtype == it->from->dtype &&

@@ -2,6 +2,7 @@
  * pool, other ops called. Values live in the replay as they do for the interpreter;
  * only what makes them differs. */
 #include "backend/native.h"
+#include "core/readonly.h"
 
 #include "ops/pointwise.h"
 #include "ops/rooms.h"
@@ -183,8 +184,7 @@ static bool run_kernel(const td_native *c, td_launch *k) {
 static bool may_write(const td_native *c, const td_replay *r, const td_launch *k) {
     for (int i = 0; i < k->b.writes.n; i++)
         if (r->val[k->b.writes.v[i]->id].u.t->st->readonly)
-            return td__fail(c->g->cx, TD_E_ALIAS,
-                            "copy_: self lies in a read-only file; clone it first");
+            return td__fail(c->g->cx, TD_E_ALIAS, "copy_: self " TD_READONLY_CLONE);
     return true;
 }
 

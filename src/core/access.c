@@ -1,5 +1,6 @@
 /* access.c -- the public look at a tensor: geometry, flags, bytes in and out. */
 #include "core/core.h"
+#include "core/readonly.h"
 
 #include <math.h>
 #include <string.h>
@@ -284,7 +285,7 @@ bool(td_write)(td_tensor *t, td_dtype from, const void *in, size_t bytes) {
     if (!TD_ENTER(t, TENSOR)) return false;
     if (!may_transfer(t, "td_write", from, in, bytes)) return false;
     if (t->st->readonly)
-        return td__fail(t->cx, TD_E_ALIAS, "td_write: %s lies in a read-only file",
+        return td__fail(t->cx, TD_E_ALIAS, "td_write: %s " TD_READONLY_CLONE,
                         td__type_str(t));
     td_bump(t);
     t->st->writer = "td_write";

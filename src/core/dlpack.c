@@ -3,6 +3,7 @@
  * imported becomes a storage that calls the producer's deleter when it dies. */
 #include "tandem/dlpack.h"
 #include "core/core.h"
+#include "core/readonly.h"
 
 #include <string.h>
 
@@ -91,7 +92,9 @@ DLManagedTensor *td_to_dlpack_legacy(const td_tensor *t) {
     if (!may_export(t, "td_to_dlpack_legacy")) return NULL;
     if (t->st->readonly) {
         td__fail(t->cx, TD_E_ALIAS,
-                 "td_to_dlpack_legacy: %s lies in a read-only file; clone it first",
+                 "td_to_dlpack_legacy: %s " TD_READONLY
+                 ", which the legacy struct cannot say; export a clone of it "
+                 "(td_clone), or use td_to_dlpack",
                  td__type_str(t));
         return NULL;
     }

@@ -1,6 +1,7 @@
 /* optim.c -- optimizers: groups, steps, clipping. What a rule does is in rules.c, files
  * are optim_state.c. */
 #include "nn/optim.h"
+#include "core/readonly.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -261,8 +262,8 @@ static bool check_state(td_optim *o, const char *who, int nr, const td_trained *
     char             p[128] = "", is[128] = "";
     if (t->p->st->readonly)
         return td__fail(o->cx, TD_E_ARG,
-                        "%s: parameter %d is read-only: it shares the bytes of a "
-                        "mapped file; give the optimizer a clone of it",
+                        "%s: parameter %d " TD_READONLY "; give the optimizer a clone "
+                        "of it (td_clone)",
                         who, nr);
     for (int k = 0; !what && k < TD_S_COUNT; k++)
         if (t->state[k] && !same_type(t->p, t->state[k])) {

@@ -2,6 +2,7 @@
  * remember how they were made; writers change an argument after every check has
  * passed; the rest get fresh results and a kernel. The rules that hold for all
  * ops (overlap, versions, fake tensors) live here, once. */
+#include "core/readonly.h"
 #include "ops/call.h"
 #include "ops/cast.h"
 #include "ops/rooms.h"
@@ -156,8 +157,7 @@ static bool may_read_beside(td_opcall *c, int i, const td_tensor *t, bool apart)
 
 static bool may_write(td_opcall *c, const td_param *p, td_tensor *t) {
     if (t->st->readonly)
-        return td__op_fail(c, TD_E_ALIAS, "%s lies in a read-only file; clone it first",
-                           p->name);
+        return td__op_fail(c, TD_E_ALIAS, "%s " TD_READONLY_CLONE, p->name);
     const td_opdef *pure =
         c->info->pure == TD_OP_COUNT ? c->def : &td__ops[c->info->pure];
     if (td__overlaps_itself(t) && !(pure->flags & TD_OPF_UNIFORM))

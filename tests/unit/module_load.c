@@ -94,7 +94,8 @@ TEST(what_cannot_be_written_is_refused_before_anything_is) {
     td_module_buffer(m, "map", td_safetensors_get(file, "map"), true);
     CHECK_OK(cx);
     CHECK(!td_module_load(m, files_path("m.safetensors"), NULL));
-    CHECK(aot_says(cx, TD_E_ALIAS, "where it lies in a read-only file"));
+    CHECK(aot_says(cx, TD_E_ALIAS,
+                   "where it is read-only: its storage is mapped from a file"));
     CHECK(td_module_set(m, "map", td_expand(td_ones(cx, TD_SHAPE(1)), TD_SHAPE(2))));
     CHECK(!td_module_load(m, files_path("m.safetensors"), NULL));
     CHECK(aot_says(cx, TD_E_ALIAS, "where elements share memory"));

@@ -1,0 +1,12 @@
+/* core/readonly.h -- how messages tell that a storage may not be written
+ * (td_storage.readonly), and what to do. */
+#ifndef TD_READONLY_H
+#define TD_READONLY_H
+
+/* "copy_: self " TD_READONLY "; write to a clone of it (td_clone)" */
+#define TD_READONLY                                                                  \
+    "is read-only: its storage is mapped from a file, or was imported by DLPack as " \
+    "read-only"
+#define TD_READONLY_CLONE TD_READONLY "; write to a clone of it (td_clone)"
+
+#endif
