@@ -212,32 +212,21 @@ static bool plan(td_fn *f, td_spec *s, td_joint *j) {
     return true;
 }
 
-/* Is there an op that counts elements from the start of a storage? */
-static bool has_offsets(const td_graph *g) {
-    for (int i = 0; i < g->nodes.n; i++) {
-        td_op op = g->nodes.v[i]->op;
-        if (op == TD_OP_as_strided || op == TD_OP_as_strided_scatter ||
-            op == TD_OP_as_strided_ || op == TD_OP_set_ || op == TD_OP_resize_)
-            return true;
-    }
-    return false;
-}
-
 /* Does the program, its graph, or what the plan does, count from the start of an
  * input's storage? Then another offset is another specialization; what did nothing for
  * this one may do something there. */
 static bool counts_offsets(const td_graph *program, const td_joint *j) {
-    return has_offsets(program) || has_offsets(j->g) || has_offsets(j->epilogue);
+    return td__graph_flags(program, TD_OPF_PLACES) ||
+           td__graph_flags(j->g, TD_OPF_PLACES) ||
+           td__graph_flags(j->epilogue, TD_OPF_PLACES);
 }
 
 /* Does it matter whether an input is a view that takes no gradients? */
 static bool counts_views(const td_graph *program) {
     for (int i = 0; i < program->nodes.n; i++) {
         const td_gnode *n = program->nodes.v[i];
-        if (n->kind == TD_N_OP &&
-            (n->op == TD_OP_detach_ || n->op == TD_OP_requires_grad_ ||
-             n->op == TD_OP_set_))
-            return true;
+        uint64_t        flags = n->kind == TD_N_OP ? td__ops[n->op].flags : 0;
+        if (flags & TD_OPF_META && flags & TD_OPF_CUTS) return true;
     }
     return false;
 }

@@ -11,9 +11,7 @@
 /* ---- cuts --------------------------------------------------------------- */
 
 static bool cuts(const td_gnode *n) {
-    return n->kind != TD_N_OP || n->op == TD_OP_detach || n->op == TD_OP_detach_ ||
-           n->op == TD_OP_requires_grad_ || n->op == TD_OP_custom ||
-           n->op == TD_OP_view_dtype || n->op == TD_OP_set_;
+    return n->kind != TD_N_OP || td__ops[n->op].flags & (TD_OPF_CUTS | TD_OPF_DETACH);
 }
 
 static bool has_cuts(const td_graph *g) {

@@ -16,7 +16,7 @@ static const cli_option options[] = {{"json", NULL,
 /* ---- what a row says ---------------------------------------------------- */
 
 static const struct {
-    uint32_t    bit;
+    uint64_t    bit;
     const char *name;
 } flag_names[] = {
     {TD_OPF_POINTWISE, "pointwise"},
@@ -29,7 +29,9 @@ static const struct {
     {TD_OPF_RANDOM, "random"},
     {TD_OPF_DYNAMIC, "sizes-from-values"},
     {TD_OPF_META, "writes-geometry"},
-    {TD_OPF_DETACH, "cuts-history"},
+    {TD_OPF_DETACH | TD_OPF_CUTS, "cuts-history"},
+    {TD_OPF_PLACES, "counts-from-storage-start"},
+    {TD_OPF_TAPE, "done-by-tape"},
     {TD_OPF_CREATE, "creates"},
     {TD_OPF_MULTI, "list-of-views"},
     {TD_OPF_FLOAT_ONLY, "floats-only"},
@@ -90,7 +92,7 @@ static bool add_text(cJSON *to, const char *key, const char *text) {
     return cJSON_AddStringToObject(to, key, one);
 }
 
-static bool add_flags(cJSON *to, uint32_t flags) {
+static bool add_flags(cJSON *to, uint64_t flags) {
     cJSON *list = cJSON_AddArrayToObject(to, "flags");
     for (int i = 0; list && i < TD_COUNT(flag_names); i++) {
         if (!(flags & flag_names[i].bit)) continue;

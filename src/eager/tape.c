@@ -390,21 +390,6 @@ static bool change_flags(td_opcall *c) {
     return !td_is_nil(c->out[0]);
 }
 
-/* Rows that the tape does itself. */
-static bool is_flags(const td_opcall *c) {
-    switch (c->info->op) {
-    case TD_OP_requires_grad_:
-    case TD_OP_detach_:
-    case TD_OP__made:
-    case TD_OP__assign:
-    case TD_OP__bump:
-    case TD_OP__touch:
-    case TD_OP__give:
-    case TD_OP__bind: return true;
-    default: return false;
-    }
-}
-
 static bool set_untracked(td_mode *m, td_opcall *c) {
     bool ok = td__call_below(m, c);
     if (ok) td__accumulator_renew(td__in(c, 0));
@@ -413,7 +398,7 @@ static bool set_untracked(td_mode *m, td_opcall *c) {
 
 static bool call_write(td_mode *m, td_opcall *c) {
     plan p = {0};
-    if (is_flags(c)) return change_flags(c);
+    if (c->def->flags & TD_OPF_TAPE) return change_flags(c);
     bool track = td__recording(c->cx) && any_needs(c);
     if (track) plan_terms(c, &p);
     track = p.needs != 0;

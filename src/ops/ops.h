@@ -58,6 +58,10 @@ enum {
     /* written in place, it refuses arguments that overlap the written one */
     TD_OPF_APART = 1 << 30
 };
+/* More, beyond the bits of an int. */
+#define TD_OPF_PLACES ((uint64_t)1 << 31) /* counts from the start of a storage */
+#define TD_OPF_CUTS ((uint64_t)1 << 32)   /* ends or exchanges a history, and no view */
+#define TD_OPF_TAPE ((uint64_t)1 << 33) /* flags, histories: done by the tape itself */
 
 /* One op. Rows live in *.def as TD_OP(id, .field = ...,). FN(x) names the C
  * function td__x. Exactly one of expr, cpu, decomp, decomp_fn, pure, or VIEW
@@ -85,7 +89,7 @@ struct td_opdef {
     const char *inverse;  /* of a view: the op that puts a changed view back */
     const char *expr;     /* C over $args, for loops and code generation */
     const char *work;     /* of heavy ops: multiply-adds, see td__work_parse */
-    uint32_t    flags;    /* TD_OPF_... */
+    uint64_t    flags;    /* TD_OPF_... */
     uint8_t     autocast; /* td_cast: what it computes in under autocast */
     uint8_t     linear;   /* td_linear; views are linear in what they view */
 };

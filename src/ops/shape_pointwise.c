@@ -71,7 +71,7 @@ static td_dtype shared_dtype(const td_opcall *c, const td_pw_args *a) {
 td_dtype td__pw_common(const td_opcall *c, const td_pw_args *a) {
     td_value in[TD_LOOP_INPUTS];
     int      n = 0;
-    uint32_t flags = c->def->flags;
+    uint64_t flags = c->def->flags;
     if (flags & TD_OPF_FIRST_DTYPE) return (td_dtype)td__in(c, a->in[0])->dtype;
     td_dtype dt = shared_dtype(c, a);
     if (dt == TD_DTYPE_NONE) {
@@ -83,7 +83,7 @@ td_dtype td__pw_common(const td_opcall *c, const td_pw_args *a) {
 }
 
 bool td__pw_check(td_opcall *c, td_dtype common) {
-    uint32_t flags = c->def->flags;
+    uint64_t flags = c->def->flags;
     if (TD_LIKELY(!(flags & (TD_OPF_INT_ONLY | TD_OPF_FLOAT_ONLY | TD_OPF_NO_BOOL))))
         return true;
     if (flags & TD_OPF_INT_ONLY && td__is_float(common))

@@ -18,7 +18,7 @@ static bool one_of(const char *name, const char *words) {
 }
 
 static wanted what_fits(const prog_call *c, const td_param *p) {
-    uint32_t flags = td__ops[c->op].flags;
+    uint64_t flags = td__ops[c->op].flags;
     bool     mask = prog_with & PROG_MASKS && one_of(p->name, "indices") &&
                 prog_chance(&c->w->r, 60);
     if (mask) return MASK;

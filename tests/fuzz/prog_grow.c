@@ -56,7 +56,7 @@ static bool takes_mask(td_op op) {
 
 static bool is_of(td_op op, family f) {
     const td_opinfo *i = td__opinfo(op);
-    uint32_t         flags = td__ops[op].flags;
+    uint64_t         flags = td__ops[op].flags;
     bool             alias = i->s.n_out > 0 && i->s.out[0].alias && !i->writes;
     switch (f) {
     case ANY_OP: return true;

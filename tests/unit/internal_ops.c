@@ -127,7 +127,7 @@ static bool is_among(const char *name, const char *const *list, size_t n) {
 
 TEST(every_internal_op_has_a_bad_call) {
     for (int op = 0; op < TD_OP_COUNT; op++) {
-        uint32_t flags = td__ops[op].flags;
+        uint64_t flags = td__ops[op].flags;
         if (!(flags & TD_OPF_INTERNAL) || flags & (TD_OPF_POINTWISE | TD_OPF_NESTS))
             continue;
         const char *name = td__ops[op].name;
