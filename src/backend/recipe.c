@@ -62,6 +62,14 @@ static const td_gval *tensor_arg(const td_gnode *n, int i) {
     return v && v->look && v->look->kind == TD_K_TENSOR ? v : NULL;
 }
 
+/* The argument of that name; -1: there is none. */
+static int arg_named(const cook *c, const char *name) {
+    const td_schema *s = &td__opinfo(c->node->op)->s;
+    for (int i = 0; i < s->n_in; i++)
+        if (!strcmp(s->in[i].name, name)) return i;
+    return -1;
+}
+
 /* Argument i as a call would get it, tensors as `t`; false: only run time knows. */
 static bool plain_arg(const td_gnode *n, int i, td_tensor *t, td_value *to) {
     const td_param *p = &td__opinfo(n->op)->s.in[i];
@@ -284,14 +292,14 @@ static bool place_result(cook *c) {
 }
 
 /* Elements are cast to `as` first, where that is a dtype. */
-static void fold(cook *c, td_fold how, int dim_arg, td_dtype as) {
+static void fold(cook *c, td_fold how, td_dtype as) {
     const td_gval *v = tensor_arg(c->node, 0);
     td_dtype       out = (td_dtype)c->p->v->look->dtype;
     c->failed |= !v || v->look->rank > TD_SPACE_DIMS;
     if (c->failed) return;
     c->space = v->look;
     c->p->reach = TD_FOLDS_SOME;
-    c->failed |= !find_folded(c, dim_arg) || !place_result(c);
+    c->failed |= !find_folded(c, arg_named(c, "dim")) || !place_result(c);
     int x = c->failed ? 0 : load(c, v);
     if (as != TD_DTYPE_NONE) x = cast(c, x, as);
     bool     sums = how == TD_FOLD_SUM || how == TD_FOLD_PROD;
@@ -304,12 +312,12 @@ static void fold(cook *c, td_fold how, int dim_arg, td_dtype as) {
 }
 
 /* sum and prod: a dtype given is what each element becomes first. */
-static void fold_sum(cook *c, td_fold how, int dim_arg, int dtype_arg) {
+static void fold_sum(cook *c, td_fold how) {
     td_tensor t;
     td_value  dt;
-    bool      known = plain_arg(c->node, dtype_arg, &t, &dt);
+    bool      known = plain_arg(c->node, arg_named(c, "dtype"), &t, &dt);
     c->failed |= !known;
-    if (known) fold(c, how, dim_arg, dt.kind == TD_K_DTYPE ? dt.u.dt : TD_DTYPE_NONE);
+    if (known) fold(c, how, dt.kind == TD_K_DTYPE ? dt.u.dt : TD_DTYPE_NONE);
 }
 
 /* all and any: the least and the greatest of what is not zero. Of nothing they are
@@ -323,7 +331,7 @@ static void fold_truth(cook *c, td_fold how) {
     /* An empty list of dims reduces none. */
     c->failed |=
         c->node->n_in > 1 && c->node->in[1].kind == TD_G_INTS && c->node->in[1].n == 0;
-    if (!c->failed) fold(c, how, 1, TD_BOOL);
+    if (!c->failed) fold(c, how, TD_BOOL);
 }
 
 /* ---- random numbers ------------------------------------------------------ */
@@ -354,45 +362,32 @@ static void draw(cook *c, td_draw_kind kind, double p) {
 static void coins(cook *c) {
     td_tensor t;
     td_value  p;
-    c->failed |= !plain_arg(c->node, 1, &t, &p);
+    c->failed |= !plain_arg(c->node, arg_named(c, "p"), &t, &p);
     if (!c->failed) draw(c, TD_DRAW_COIN, td__value_f(p));
 }
 
 /* ---- all of them --------------------------------------------------------- */
 
-static void by_op(cook *c) {
-    switch (c->node->op) {
-    case TD_OP_clone:
-    case TD_OP__to_copy: copy_of(c, 0); break;
-    case TD_OP_copy:
-    case TD_OP_copy_: copy_exactly(c); break;
-    case TD_OP_zeros:
-    case TD_OP_zeros_like:
-    case TD_OP_new_zeros:
-    case TD_OP_zero: constant(c, td_value_int(0)); break;
-    case TD_OP_ones:
-    case TD_OP_ones_like:
-    case TD_OP_new_ones: constant(c, td_value_int(1)); break;
-    case TD_OP_full:
-    case TD_OP_full_like:
-    case TD_OP_fill: constant_arg(c, 1); break;
-    case TD_OP_scalar_tensor: constant_arg(c, 0); break;
-    case TD_OP_new_full: constant_arg(c, 2); break;
-    case TD_OP_arange: arange(c); break;
-    case TD_OP_sum: fold_sum(c, TD_FOLD_SUM, 1, 3); break;
-    case TD_OP_prod: fold_sum(c, TD_FOLD_PROD, -1, 1); break;
-    case TD_OP_amax: fold(c, TD_FOLD_MAX, 1, TD_DTYPE_NONE); break;
-    case TD_OP_amin: fold(c, TD_FOLD_MIN, 1, TD_DTYPE_NONE); break;
-    case TD_OP_max: fold(c, TD_FOLD_MAX, -1, TD_DTYPE_NONE); break;
-    case TD_OP_min: fold(c, TD_FOLD_MIN, -1, TD_DTYPE_NONE); break;
-    case TD_OP_all: fold_truth(c, TD_FOLD_MIN); break;
-    case TD_OP_any: fold_truth(c, TD_FOLD_MAX); break;
-    case TD_OP_rand:
-    case TD_OP_rand_like: draw(c, TD_DRAW_UNIFORM, 0); break;
-    case TD_OP_randn:
-    case TD_OP_randn_like: draw(c, TD_DRAW_NORMAL, 0); break;
-    case TD_OP_bernoulli_p: coins(c); break;
-    default: c->failed = true;
+/* A writer's elements are its functional twin's. */
+static void by_row(cook *c) {
+    td_op op = c->p->writes ? td__opinfo(c->node->op)->pure : c->node->op;
+    switch ((td_element)td__ops[op].element) {
+    case TD_EL_CALLED: c->failed = true; break;
+    case TD_EL_COPY: copy_of(c, 0); break;
+    case TD_EL_COPY_INTO: copy_exactly(c); break;
+    case TD_EL_ZERO: constant(c, td_value_int(0)); break;
+    case TD_EL_ONE: constant(c, td_value_int(1)); break;
+    case TD_EL_VALUE: constant_arg(c, arg_named(c, "value")); break;
+    case TD_EL_RANGE: arange(c); break;
+    case TD_EL_SUM: fold_sum(c, TD_FOLD_SUM); break;
+    case TD_EL_PROD: fold_sum(c, TD_FOLD_PROD); break;
+    case TD_EL_MAX: fold(c, TD_FOLD_MAX, TD_DTYPE_NONE); break;
+    case TD_EL_MIN: fold(c, TD_FOLD_MIN, TD_DTYPE_NONE); break;
+    case TD_EL_ALL: fold_truth(c, TD_FOLD_MIN); break;
+    case TD_EL_ANY: fold_truth(c, TD_FOLD_MAX); break;
+    case TD_EL_UNIFORM: draw(c, TD_DRAW_UNIFORM, 0); break;
+    case TD_EL_NORMAL: draw(c, TD_DRAW_NORMAL, 0); break;
+    case TD_EL_COIN: coins(c); break;
     }
 }
 
@@ -421,7 +416,7 @@ bool td__recipe(td_lowered *l, td_point *p) {
     if (has_none(c.space)) return false;
     if (!p->writes && p->v->look->offset != 0) return false; /* loops begin at 0 */
     if (td__ops[c.node->op].flags & TD_OPF_POINTWISE) pointwise(&c);
-    else by_op(&c);
+    else by_row(&c);
     if (c.failed || c.n == 0) return false;
     const td_gval *to = p->writes ? tensor_arg(c.node, 0) : p->v;
     if (!p->reach && (!to || !td__access_of(l, to, p->v->look, &p->own))) return false;

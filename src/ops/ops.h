@@ -92,6 +92,7 @@ struct td_opdef {
     uint64_t    flags;    /* TD_OPF_... */
     uint8_t     autocast; /* td_cast: what it computes in under autocast */
     uint8_t     linear;   /* td_linear; views are linear in what they view */
+    uint8_t     element;  /* td_element, of ops without expr */
 };
 
 typedef enum td_cast {
@@ -110,6 +111,27 @@ typedef enum td_linear {
     TD_LINEAR_REST,  /* all but the first at once, while that stays */
     TD_LINEAR_ZERO   /* it is zero */
 } td_linear;
+
+/* What an element of the result is, for loops of compiled code. Arguments are found by
+ * their names: `value`, `dim`, `dtype`, `p`. */
+typedef enum td_element {
+    TD_EL_CALLED,    /* only the kernel knows */
+    TD_EL_COPY,      /* that of the first argument */
+    TD_EL_COPY_INTO, /* ...of the second, with the strides of the first */
+    TD_EL_ZERO,
+    TD_EL_ONE,
+    TD_EL_VALUE,
+    TD_EL_RANGE, /* from the first argument in steps of the third */
+    TD_EL_SUM,   /* reductions, over `dim` or all */
+    TD_EL_PROD,
+    TD_EL_MAX,
+    TD_EL_MIN,
+    TD_EL_ALL,
+    TD_EL_ANY,
+    TD_EL_UNIFORM, /* draws */
+    TD_EL_NORMAL,
+    TD_EL_COIN
+} td_element;
 
 #define TD_NO_GRAD(why) "!" why /* has no derivative, and why */
 #define TD_ZERO_GRAD "0"        /* derivative is zero everywhere: no history */
