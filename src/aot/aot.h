@@ -14,8 +14,8 @@
  *   TD_KEY_DTYPE, autocast << TD_KEY_AUTOCAST, TD_KEY_PASSES, TD_KEY_HOOKED), then for
  *   each argument,
  *   tensor closed over, and tensor that some of them are views of its td_kind, and for
- *   a tensor: bits, alias, sizes, strides, offset if
- *   TD_KEY_OFFSET; for a number: its bits. TD_KEY_ANY stands for what guards look
+ *   a tensor: bits, alias, sizes, strides, offset if TD_KEY_OFFSET, bytes of its storage
+ *   behind its last element if TD_KEY_REST; for a number: its bits. TD_KEY_ANY stands for what guards look
  *   after. For each gradient they keep (.grad) that the program reads TD_KEY_GRAD,
  *   which value keeps it, and the same as for a value; for each that it found absent
  *   TD_K_NONE, or TD_K_BOOL 1 where it is there.
@@ -42,7 +42,8 @@ typedef enum td_key_bit {
     TD_KEY_BASE,  /* not passed: what a tensor before it is a view of */
     TD_KEY_MOVED, /* a view whose base lies in other bytes */
     TD_KEY_OWN,   /* a view that requires grad for itself, as its base need not */
-    TD_KEY_APART  /* a view whose history is not its base's */
+    TD_KEY_APART, /* a view whose history is not its base's */
+    TD_KEY_REST
 } td_key_bit;
 
 /* Which values of a call lie in the same bytes. */
@@ -100,7 +101,7 @@ typedef struct td_spec {
     TD_VEC(int32_t) owners;  /* values of the key whose gradient the program reads, */
     TD_VEC(int32_t) bare;    /* ...and those that kept none */
     TD_VEC(int32_t) reached; /* values that a backward in the body may end in */
-    bool       offsets;      /* storage offsets of inputs count */
+    bool       offsets;      /* storage offsets of inputs count, and where those end */
     bool       views;        /* whether they are views counts, without gradients too */
     bool       differentiates; /* the body runs a backward inside */
     td_joint  *j;              /* between trace and plan */

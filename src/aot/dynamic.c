@@ -23,7 +23,8 @@ static bool mark_arg(uint32_t *marks, const td_key *now, const td_key *was, int 
     if (a[1] != b[1] || a[2] != b[2]) return false;
     for (int d = 0; d < rank && d < 32; d++)
         if (a[3 + d] != b[3 + d]) *marks |= (uint32_t)1 << d;
-    *at += 3 + 2 * rank + (int)(a[1] >> TD_KEY_OFFSET & 1);
+    *at += 3 + 2 * rank + (int)(a[1] >> TD_KEY_OFFSET & 1) +
+           (int)(a[1] >> TD_KEY_REST & 1);
     return true;
 }
 

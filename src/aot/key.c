@@ -218,11 +218,26 @@ static int64_t known(const subject *s, const td_look *l, int64_t want, int64_t i
     return s->any || (l && td__dim_is_sym(want)) ? TD_KEY_ANY : is;
 }
 
+/* Bytes of its storage behind its last element: whether as_strided reads there, and
+ * resize_ grows, goes by them. Of a tensor with symbolic sizes a trace knows only
+ * whether there are any. */
+static int64_t rest_of(const td_tensor *t, const td_look *l) {
+    int64_t last = t->offset;
+    bool    symbolic = false;
+    for (int d = 0; d < t->rank; d++) {
+        if (t->size[d] > 0) last += (t->size[d] - 1) * t->stride[d];
+        symbolic |= l && td__dim_is_sym(l->size[d]);
+    }
+    int64_t end = t->numel ? last + 1 : 0;
+    int64_t rest = (int64_t)t->st->bytes - end * td__dtype_bytes[t->dtype];
+    return symbolic ? rest != 0 : rest;
+}
+
 static bool put_tensor(subject *s, int i, td_tensor *t) {
     bool           offset = s->offsets || is_shared(s, i);
     const td_look *l = next_look(s, i);
     s->tensors++;
-    if (!put(s, nature(s, t) | bit(TD_KEY_OFFSET, offset) |
+    if (!put(s, nature(s, t) | bit(TD_KEY_OFFSET, offset) | bit(TD_KEY_REST, s->offsets) |
                     bit(TD_KEY_BASE, i >= count(s))) ||
         !put(s, alias_word(s, i)))
         return false;
@@ -232,7 +247,8 @@ static bool put_tensor(subject *s, int i, td_tensor *t) {
     /* Also where there is one element: results keep such strides. */
     for (int d = 0; d < t->rank; d++)
         if (!put(s, known(s, l, l ? l->stride[d] : 0, t->stride[d]))) return false;
-    return !offset || put(s, known(s, l, l ? l->offset : 0, t->offset));
+    if (offset && !put(s, known(s, l, l ? l->offset : 0, t->offset))) return false;
+    return !s->offsets || put(s, s->any ? TD_KEY_ANY : rest_of(t, l));
 }
 
 static bool put_value(subject *s, int i) {

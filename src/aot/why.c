@@ -17,6 +17,7 @@ typedef struct said {
     int            rank;
     const int64_t *size, *stride;
     int64_t        offset; /* with TD_KEY_OFFSET */
+    int64_t        rest;   /* with TD_KEY_REST */
 } said;
 
 /* The key from word *at on; moves behind it. */
@@ -36,6 +37,7 @@ static said next_said(const td_key *k, int *at) {
     s.stride = s.size + s.rank;
     *at += 2 * s.rank;
     if (s.bits >> TD_KEY_OFFSET & 1) s.offset = k->v[(*at)++];
+    if (s.bits >> TD_KEY_REST & 1) s.rest = k->v[(*at)++];
     return s;
 }
 
@@ -151,10 +153,13 @@ static bool differ_tensor(td_buf *b, subject s, const said *now, const said *was
         differ_flags(b, who, now, was) ||
         differ_dims(b, who, "stride", now->rank, strides))
         return true;
-    if (now->offset == was->offset) return false;
-    td__buf_printf(b, "%s begins at element %" PRId64 " of its storage, was %" PRId64,
-                   who, now->offset, was->offset);
-    return true;
+    if (now->offset != was->offset)
+        td__buf_printf(b,
+                       "%s begins at element %" PRId64 " of its storage, was %" PRId64,
+                       who, now->offset, was->offset);
+    else if (now->rest != was->rest)
+        td__buf_printf(b, "the storage of %s ends elsewhere", who);
+    return now->offset != was->offset || now->rest != was->rest;
 }
 
 static void number_text(td_buf *b, const said *s) {
