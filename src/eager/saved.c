@@ -10,7 +10,9 @@
 struct td_pack {
     td_saved_hooks hooks;
     void          *value;
-    td_edge        edge; /* held; of an input */
+    td_edge        edge;  /* held; of an input */
+    bool           loose; /* an input that requires grad and has no place in a history:
+                             a view, made without gradients, of what requires it */
 };
 
 /* ---- packing ------------------------------------------------------------ */
@@ -68,10 +70,12 @@ static bool pack(td_saved *s, td_tensor *t, bool output, const td_saved_hooks *h
     td_pack *p = td__alloc(sizeof *p);
     if (!p) return td__fail_memory(cx);
     *p = (td_pack){.hooks = *h};
-    if (!output && td__needs_grad(t) && !td__edge_of(t, &p->edge)) {
+    bool needs = !output && td__needs_grad(t);
+    if (needs && !td__edge_of(t, &p->edge)) {
         td__free(p);
         return false;
     }
+    p->loose = needs && !p->edge.node;
     p->value = run_pack(cx, h, t);
     s->pack = p;
     if (p->value) return true;
@@ -185,7 +189,10 @@ static td_tensor *unpack_hooks(td_node *n, const td_saved *s) {
     if (!td__recording(cx)) return t;
     if (s->flags & TD_SV_OUTPUT)
         return td__is_float((td_dtype)t->dtype) ? reattach(n, t, s->nr) : t;
-    return p->edge.node ? td__alias_at(t, p->edge) : t;
+    if (p->edge.node) return td__alias_at(t, p->edge);
+    if (!p->loose) return t;
+    t = td__tensor_alias(cx, t);
+    return t && !td_is_nil(td_set_requires_grad(t, true)) ? t : NULL;
 }
 
 bool td__fail_second(const td_node *n) {
