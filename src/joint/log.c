@@ -106,6 +106,7 @@ typedef struct before {
     td_tensor  *t;
     td_storage *st;   /* held */
     td_node    *fn;   /* held; of t, or of what it is a view of */
+    bool        own;  /* t requires grad, and not only what it is a view of */
     bool        used; /* a leaf that some op has read, then its sizes: */
     int         rank;
     int64_t     size[TD_MAX_RANK];
@@ -118,6 +119,7 @@ static td_node *node_of(const td_tensor *t) {
 
 static before look(td_tensor *t) {
     before b = {.t = t, .st = t->st, .fn = node_of(t), .rank = t->rank};
+    b.own = t->flags & TD_TF_NEEDS_GRAD;
     b.used = td__known_accumulator(t) != NULL;
     if (b.used && t->rank) memcpy(b.size, t->size, sizeof *b.size * t->rank);
     td__storage_keep(b.st);
@@ -163,6 +165,8 @@ static bool log_write(td_log *l, const td_opcall *c, const before *b) {
     e.kind = flag ? TD_EV_FLAG : meta ? TD_EV_META : TD_EV_WRITE;
     e.shares = td__overlaps_itself(b->t);
     e.whole_shares = b->t->base && td__overlaps_itself(b->t->base);
+    e.idle = c->info->op == TD_OP_requires_grad_ &&
+             b->own == ((b->t->flags & TD_TF_NEEDS_GRAD) != 0);
     e.used = b->used;
     e.late = b->used && !flag && !same_sizes(b);
     if (meta && !copy_args(l, &e, c)) return false;

@@ -79,9 +79,9 @@ static bool is_seen(const slicing *s, const td_event *e) {
     return lives(s, e->t);
 }
 
-/* Flags say who has which history; does nobody ask for that? */
+/* Flags say who has which history; does nobody ask for that, or was it so before? */
 static bool is_idle(const slicing *s, const td_event *e) {
-    return e->kind == TD_EV_FLAG && !is_asked(s, e->t);
+    return e->kind == TD_EV_FLAG && (e->idle || !is_asked(s, e->t));
 }
 
 /* Whose history the event's is made of, where somebody asks for that. */

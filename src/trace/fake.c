@@ -238,8 +238,7 @@ static bool hold(td_faker *f, td_tensor *copy, td_tensor *real) {
  * that is an error of whoever asks, and the copy must give it again. Where eager would
  * tell it nobody asks either, for a view that was asked keeps what it got. */
 static bool find_nature(td_faker *f, td_tensor *real, nature *n) {
-    bool view = real->base && real->base->st == real->st &&
-                !(real->flags & TD_TF_NEEDS_GRAD && !td__has_node(real));
+    bool view = real->base && real->base->st == real->st;
     if (view && td__is_behind(real) && real->creation == TD_MADE_PLAIN) {
         *n = (nature){true, false, false, true}; /* also of a base that was cut off */
         return true;
@@ -276,6 +275,9 @@ static td_tensor *make_copy(td_faker *f, td_tensor *real) {
     bool unasked = n.due && t->base && !td__has_node(real);
     bool behind = view && !n.due && real->seen != td__version(real); /* or would be */
     if (unasked) td__clear_history(t);
+    if (unasked && real->flags & TD_TF_NEEDS_GRAD && /* it was a leaf of its own */
+        td_is_nil(td_set_requires_grad(t, true)))
+        return NULL;
     if (n.lost || behind || unasked) t->seen = td__version(t) - 1;
     bool ok = hold(f, t, real) && td__ptrmap_put(&f->copies, real, t);
     return ok ? t : (td__fail_memory(f->cx), NULL);
