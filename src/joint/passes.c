@@ -45,6 +45,38 @@ td_gval *td__joint_copy(td_graph *g, td_gval *v, const int64_t *stride) {
     return n->out[0]->look ? n->out[0] : NULL;
 }
 
+/* A copy that lies as `geom` says, also where that does not begin at the start of its
+ * bytes; numbers only. */
+static td_gval *copy_at(td_graph *g, td_gval *v, const td_geom *geom) {
+    int64_t end = geom->offset + 1;
+    for (int d = 0; d < geom->rank; d++) end += (geom->size[d] - 1) * geom->stride[d];
+    const int64_t one = 1;
+    td_garg       shape[3] = {
+        td__garg_ints(&end, 1), td__garg_ints(&one, 1), {.kind = TD_G_DTYPE}};
+    shape[2].u.dt = (td_dtype)v->look->dtype;
+    td_gnode *room = td__graph_op(g, TD_OP_empty_strided, shape, 3, 1);
+    td_look   l = {.kind = TD_K_TENSOR, .dtype = v->look->dtype, .rank = 1};
+    l.storage = g->n_storages++;
+    l.size = &end;
+    l.stride = &one;
+    if (!room || !(room->out[0]->look = td__graph_look_of(g, l))) return NULL;
+    td_garg   view[4] = {td__garg_value(room->out[0]),
+                         td__garg_ints(geom->size, geom->rank),
+                         td__garg_ints(geom->stride, geom->rank),
+                         td__garg_int(geom->offset)};
+    td_gnode *part = td__graph_op(g, TD_OP_as_strided, view, 4, 1);
+    l = *v->look;
+    l.grad = false;
+    l.storage = room->out[0]->look->storage;
+    l.stride = geom->stride;
+    l.offset = geom->offset;
+    if (!part || !(part->out[0]->look = td__graph_look_of(g, l))) return NULL;
+    td_garg   in[2] = {td__garg_value(part->out[0]), td__garg_value(v)};
+    td_gnode *n = td__graph_op(g, TD_OP_copy, in, 2, 1);
+    l.storage = g->n_storages++;
+    return n && (n->out[0]->look = td__graph_look_of(g, l)) ? n->out[0] : NULL;
+}
+
 /* New nodes stand at the end; they belong before all others that come after what
  * they read, for a write at the end of the graph would change it. */
 static bool move_up(td_graph *g, int first) {
@@ -61,9 +93,19 @@ static bool move_up(td_graph *g, int first) {
     return true;
 }
 
+/* Does all of it consist of numbers, and does it begin behind the start of its bytes? So
+ * do the results of a few ops. */
+static bool begins_late(const td_geom *g) {
+    bool other = td__dim_is_sym(g->offset); /* or without elements */
+    for (int d = 0; d < g->rank; d++)
+        other |= g->size[d] <= 0 || td__dim_is_sym(g->stride[d]); /* symbols are, too */
+    return !other && g->offset != 0;
+}
+
 /* Others may be views of it: it begins where eager's does. */
 static bool same_place(const td_look *l, const td_geom *g) {
-    bool same = g->offset != 0 || l->offset == 0 || td__dim_is_sym(l->offset);
+    bool late = begins_late(g), any = g->offset != 0 || td__dim_is_sym(l->offset);
+    bool same = late ? l->offset == g->offset : any || l->offset == 0;
     bool empty = false;
     for (int d = 0; d < g->rank; d++) {
         empty |= l->size[d] == 0;
@@ -82,7 +124,10 @@ static bool separate_output(td_joint *j, int out, const td_geom *geom, bool *tak
     const td_look *l = a->u.v->look;
     bool           like = !l || l->rank != geom->rank || same_place(l, geom);
     if (like && root->node && !taken[root->id] && !alone) return taken[root->id] = true;
-    td_gval *copy = td__joint_copy(j->g, a->u.v, like ? l->stride : geom->stride);
+    bool     late = l && l->rank == geom->rank && begins_late(geom);
+    td_gval *copy =
+        late ? copy_at(j->g, a->u.v, geom)
+             : td__joint_copy(j->g, a->u.v, like ? l->stride : geom->stride);
     if (copy) a->u.v = copy;
     return copy != NULL;
 }
