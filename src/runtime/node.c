@@ -280,12 +280,12 @@ static td_tensor *before_turn(td_node *n, int k, td_tensor *t, const td_meta *m)
 
 /* A primal that was overwritten comes back as the copy kept of it, in its old place in
  * the history; so does one that no gradient reads, for a custom function may lead to it
- * all the same. */
-static td_tensor *old_primal(td_node *n, int i, td_tensor *t) {
+ * all the same, and it may be a view that eager refuses to ask since. */
+static td_tensor *old_primal(td_node *n, int i, td_tensor *t, bool unread) {
     const td_plan  *p = ((frame *)n->data)->p;
     const td_joint *j = p->j;
     const td_hold  *h = &p->keep[p->held[i]];
-    bool            idle = h->out < 0 && !h->checked;
+    bool            idle = unread || (h->out < 0 && !h->checked);
     bool            late = is_late(j, i);
     td_meta         m;
     if (h->came && !late) return t;
@@ -308,7 +308,7 @@ static td_tensor *held_primal(td_node *n, int i, bool read) {
     const td_saved *s = &n->saved[((frame *)n->data)->p->held[i]];
     bool       unread = !read && s->t && s->t->st == s->st && !(s->flags & TD_SV_ALIAS);
     td_tensor *t = unread ? s->t : td__unpack(n, s);
-    return t ? old_primal(n, i, t) : NULL;
+    return t ? old_primal(n, i, t, unread) : NULL;
 }
 
 static bool again_args(td_node *n, td_tensor *const *g, td_value *in) {
