@@ -49,6 +49,17 @@ static const form forms[] = {
      "%z: T <saved 0>, ",
      "      %h = mul(%z, %g)\n      %k = mul(%g, 5.0)\n"
      "      return %h <grad 0>, %k <grad 1>\n"},
+    /* two results with gradients, each to an input of its own */
+    {"", 2,
+     "      %z = mul(%a, 2.0)\n      %y = sin(%b)\n      return %z, %y, %b <saved 0>\n",
+     "%b: T <saved 0>, %k: T <tangent 1>, ",
+     "      %h = mul(%g, 2.0)\n      %l = mul(%k, %b)\n"
+     "      return %h <grad 0>, %l <grad 1>\n"},
+    /* ...both to one, and one to the other */
+    {"", 2, "      %z = mul(%a, %b)\n      %y = add(%a, 1.0)\n      return %z, %y\n",
+     "%k: T <tangent 1>, ",
+     "      %h = add(%g, %k)\n      %l = neg(%k)\n"
+     "      return %h <grad 0>, %l <grad 1>\n"},
 };
 
 /* Appends text with T and S replaced. */
@@ -61,10 +72,12 @@ static void fill_in(td_buf *b, const char *text, const td_tensor *t) {
     }
 }
 
-/* Is its input given twice, as %a and %b? */
+/* Has it two inputs, %a and %b? */
 static bool is_two(const form *f) { return strstr(f->backward, "<grad 1>") != NULL; }
 
-static void print_custom(td_buf *b, const form *f, const prog_val *x) {
+/* x is %a, y is %b, which may be the same value. */
+static void print_custom(td_buf *b, const form *f, const prog_val *x,
+                         const prog_val *y) {
     td__buf_add(b, "custom(\"own\", func @forward(%a: ");
     fill_in(b, is_two(f) ? "T, %b: T) {\n" : "T) {\n", x->t);
     fill_in(b, f->forward, x->t);
@@ -73,20 +86,22 @@ static void print_custom(td_buf *b, const form *f, const prog_val *x) {
     fill_in(b, "%g: T <tangent 0>) {\n", x->t);
     fill_in(b, f->backward, x->t);
     td__buf_printf(b, "    }, [%s", x->name);
-    if (is_two(f)) td__buf_printf(b, ", %s", x->name);
+    if (is_two(f)) td__buf_printf(b, ", %s", y->name);
     td__buf_printf(b, "], []%s)\n", f->results);
 }
 
-/* Runs the call on x itself; false: it fails. */
-static bool run_custom(prog_world *w, const form *f, const prog_val *x, td_value *out) {
+/* Runs the call on x and y themselves; false: it fails. */
+static bool run_custom(prog_world *w, const form *f, const prog_val *x,
+                       const prog_val *y, td_value *out) {
     td_buf b = {0};
-    td__buf_printf(&b, "func @t(%s) {\n  %%r0%s = ", x->name,
-                   f->n_out > 1 ? ", %r1" : "");
-    print_custom(&b, f, x);
+    bool   two = strcmp(x->name, y->name) != 0;
+    td__buf_printf(&b, "func @t(%s%s%s) {\n  %%r0%s = ", x->name, two ? ", " : "",
+                   two ? y->name : "", f->n_out > 1 ? ", %r1" : "");
+    print_custom(&b, f, x, y);
     td__buf_printf(&b, "  return %%r0%s\n}\n", f->n_out > 1 ? ", %r1" : "");
     td_gfile *file = td__gfile_parse(w->cx, td__buf_str(&b), b.n, "custom.td");
-    td_value  in = td_value_tensor(x->t);
-    bool      ok = file && td__graph_replay(file->graphs.v[0], &in, out);
+    td_value  in[2] = {td_value_tensor(x->t), td_value_tensor(y->t)};
+    bool      ok = file && td__graph_replay(file->graphs.v[0], in, out);
     td__gfile_drop(file);
     td__buf_free(&b);
     return ok;
@@ -100,12 +115,24 @@ static const prog_val *some_float_value(prog_world *w) {
     return NULL;
 }
 
+/* A value of x's type, x itself where no other is found. */
+static const prog_val *one_like(prog_world *w, const prog_val *x) {
+    for (int tries = 0; tries < 8; tries++) {
+        const prog_val *v = &w->vals.v[prog_upto(&w->r, w->vals.n)];
+        if (v->t->dtype == x->t->dtype && v->t->rank == x->t->rank &&
+            td__dims_eq(v->t->size, x->t->size, x->t->rank))
+            return v;
+    }
+    return x;
+}
+
 bool prog_custom(prog_world *w) {
     const form     *f = &forms[prog_upto(&w->r, (int)(sizeof forms / sizeof *forms))];
     const prog_val *x = some_float_value(w);
+    const prog_val *y = x && is_two(f) ? one_like(w, x) : x;
     td_value        out[2] = {TD_NONE, TD_NONE};
-    if (!x || !run_custom(w, f, x, out)) return td_clear(w->cx), false;
-    prog_val of = *x; /* naming results moves the values */
+    if (!x || !run_custom(w, f, x, y, out)) return td_clear(w->cx), false;
+    prog_val of = *x, with = *y; /* naming results moves the values */
     prog_indent(&w->text, w);
     for (int i = 0; i < f->n_out; i++) {
         prog_val v = {.t = out[i].u.t};
@@ -114,6 +141,6 @@ bool prog_custom(prog_world *w) {
         if (out[i].kind == TD_K_TENSOR) td__vec_push(&w->vals, v);
     }
     td__buf_add(&w->text, " = ");
-    print_custom(&w->text, f, &of);
+    print_custom(&w->text, f, &of, &with);
     return true;
 }
