@@ -14,11 +14,11 @@
  *   TD_KEY_DTYPE, autocast << TD_KEY_AUTOCAST, TD_KEY_PASSES, TD_KEY_HOOKED), then for
  *   each argument,
  *   tensor closed over, and tensor that some of them are views of its td_kind, and for
- *   a tensor: bits, alias, sizes, strides, offset if TD_KEY_OFFSET, bytes of its storage
- *   behind its last element if TD_KEY_REST; for a number: its bits. TD_KEY_ANY stands for what guards look
- *   after. For each gradient they keep (.grad) that the program reads TD_KEY_GRAD,
- *   which value keeps it, and the same as for a value; for each that it found absent
- *   TD_K_NONE, or TD_K_BOOL 1 where it is there.
+ *   a tensor: bits, alias, sizes, strides, offset if TD_KEY_OFFSET, bytes of its
+ *   storage behind its last element if TD_KEY_REST; for a number: its bits.
+ *   TD_KEY_ANY stands for what guards look after. For each gradient they keep (.grad)
+ *   that the program reads TD_KEY_GRAD, which value keeps it, and the same as for a
+ *   value; for each that it found absent TD_K_NONE, or TD_K_BOOL 1 where it is there.
  *
  * alias: 2k + 1, the same tensor as the k-th; 2k + 2, in the same bytes; 0, neither. */
 typedef TD_VEC(int64_t) td_key;

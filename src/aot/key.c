@@ -237,8 +237,8 @@ static bool put_tensor(subject *s, int i, td_tensor *t) {
     bool           offset = s->offsets || is_shared(s, i);
     const td_look *l = next_look(s, i);
     s->tensors++;
-    if (!put(s, nature(s, t) | bit(TD_KEY_OFFSET, offset) | bit(TD_KEY_REST, s->offsets) |
-                    bit(TD_KEY_BASE, i >= count(s))) ||
+    if (!put(s, nature(s, t) | bit(TD_KEY_OFFSET, offset) |
+                    bit(TD_KEY_REST, s->offsets) | bit(TD_KEY_BASE, i >= count(s))) ||
         !put(s, alias_word(s, i)))
         return false;
     if (l && l->rank != t->rank) l = NULL;

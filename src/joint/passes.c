@@ -51,8 +51,9 @@ static td_gval *copy_at(td_graph *g, td_gval *v, const td_geom *geom) {
     int64_t end = geom->offset + 1;
     for (int d = 0; d < geom->rank; d++) end += (geom->size[d] - 1) * geom->stride[d];
     const int64_t one = 1;
-    td_garg       shape[3] = {
-        td__garg_ints(&end, 1), td__garg_ints(&one, 1), {.kind = TD_G_DTYPE}};
+    td_garg       shape[3] = {td__garg_ints(&end, 1),
+                              td__garg_ints(&one, 1),
+                              {.kind = TD_G_DTYPE}};
     shape[2].u.dt = (td_dtype)v->look->dtype;
     td_gnode *room = td__graph_op(g, TD_OP_empty_strided, shape, 3, 1);
     td_look   l = {.kind = TD_K_TENSOR, .dtype = v->look->dtype, .rank = 1};
@@ -93,8 +94,8 @@ static bool move_up(td_graph *g, int first) {
     return true;
 }
 
-/* Does all of it consist of numbers, and does it begin behind the start of its bytes? So
- * do the results of a few ops. */
+/* Does it consist of numbers, and begin behind the start of its bytes? So do results of
+ * a few ops. */
 static bool begins_late(const td_geom *g) {
     bool other = td__dim_is_sym(g->offset); /* or without elements */
     for (int d = 0; d < g->rank; d++)
@@ -125,9 +126,9 @@ static bool separate_output(td_joint *j, int out, const td_geom *geom, bool *tak
     bool           like = !l || l->rank != geom->rank || same_place(l, geom);
     if (like && root->node && !taken[root->id] && !alone) return taken[root->id] = true;
     bool     late = l && l->rank == geom->rank && begins_late(geom);
-    td_gval *copy =
-        late ? copy_at(j->g, a->u.v, geom)
-             : td__joint_copy(j->g, a->u.v, like ? l->stride : geom->stride);
+    td_gval *copy = late
+                        ? copy_at(j->g, a->u.v, geom)
+                        : td__joint_copy(j->g, a->u.v, like ? l->stride : geom->stride);
     if (copy) a->u.v = copy;
     return copy != NULL;
 }
