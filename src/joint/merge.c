@@ -6,7 +6,8 @@
  * A run is a sequence of writes of one storage without an event between them that sees
  * or changes geometry, flags or storages of its tensors, or histories by a custom
  * function. Views made inside a run are no such events: they are out of date after the
- * next write and take their history from their base. */
+ * next write and take their history from their base. Views of one of several views are:
+ * that may not be asked once its base has a history, which the run may bring early. */
 #include "joint/joint_int.h"
 
 /* ---- one run ------------------------------------------------------------ */
@@ -142,6 +143,7 @@ static bool add_event(merging *m, int i) {
     case TD_EV_FLAG:
     case TD_EV_GIVEN: return end_run(m, e->was) && end_run(m, e->st);
     case TD_EV_VIEW:
+        return !e->t->base || e->t->creation == TD_MADE_PLAIN || end_run(m, e->st);
     case TD_EV_TOUCH: break;
     }
     return true;
