@@ -17,8 +17,13 @@ td_gval *td__joint_root(td_gval *v) {
 
 /* ---- outputs of their own ----------------------------------------------- */
 
+/* For sure: of symbols it is known only where it is row-major. */
 static bool is_packed(const td_look *l) {
-    return l && td__is_packed(l->rank, l->size, l->stride);
+    bool symbolic = false;
+    for (int d = 0; l && d < l->rank; d++)
+        symbolic |= td__dim_is_sym(l->size[d]) || td__dim_is_sym(l->stride[d]);
+    if (!l || symbolic) return l && l->dense;
+    return td__is_packed(l->rank, l->size, l->stride);
 }
 
 td_gval *td__joint_copy(td_graph *g, td_gval *v, const int64_t *stride) {
