@@ -57,6 +57,7 @@ static bool index_event(td_joint_run *r, const td_event *e) {
     if (!was || !st) return false;
     if (change) was->changed = st->changed = true;
     if (e->kind == TD_EV_META) was->meta = st->meta = true;
+    if (e->kind == TD_EV_FLAG) st->flagged = true;
     return true;
 }
 

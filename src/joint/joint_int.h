@@ -67,6 +67,7 @@ typedef struct td_about_tensor {
 typedef struct td_about_storage {
     bool changed;    /* elements or geometry of a tensor there are written, */
     bool meta;       /* ...geometry */
+    bool flagged;    /* flags of one are: it may cease to have a history */
     int  n_writes;   /* kept, and more than a bump of the version */
     int  last_write; /* ...the last, of a tensor that is there after; -1: none */
     int  first_meta; /* kept; -1: none */

@@ -125,6 +125,14 @@ static bool add_write(merging *m, int i) {
     return m->r->opts.merge_writes || end_run(m, e->st);
 }
 
+/* A view from before its base had a history has none when the base has lost it again:
+ * where that may come, the history is not given when the base is made. */
+static bool add_view(merging *m, const td_event *e) {
+    run *u = run_of(m, e->st);
+    if (u && td__about_storage(m->r, e->st)->flagged) u->made = -1;
+    return u && (!e->t->base || e->t->creation == TD_MADE_PLAIN || end_run(m, e->st));
+}
+
 static bool add_event(merging *m, int i) {
     td_event *e = &m->r->log.all.v[i];
     e->how = TD_HOW_COPY;
@@ -142,8 +150,7 @@ static bool add_event(merging *m, int i) {
     case TD_EV_META:
     case TD_EV_FLAG:
     case TD_EV_GIVEN: return end_run(m, e->was) && end_run(m, e->st);
-    case TD_EV_VIEW:
-        return !e->t->base || e->t->creation == TD_MADE_PLAIN || end_run(m, e->st);
+    case TD_EV_VIEW: return add_view(m, e);
     case TD_EV_TOUCH: break;
     }
     return true;

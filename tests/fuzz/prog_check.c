@@ -330,10 +330,11 @@ static void check_text(const char *text, size_t n, td_dtype floats, prog_result 
 
 /* ---- with more digits --------------------------------------------------- */
 
-/* The program with f64 in place of every other float. */
-static bool widen(td_buf *to, const char *text, size_t n) {
+/* The program with f64 in place of every other float, up to a line of its case. */
+static bool widen(td_buf *to, const char *text, size_t n, int line) {
     static const char *const names[] = {"bf16", "f16", "f32"};
-    for (size_t i = 0; i < n;) {
+    for (size_t i = 0; i < n && line > 0;) {
+        line -= text[i] == '\n';
         size_t len = 0;
         for (int k = 0; k < 3 && !len; k++)
             if (!strncmp(text + i, names[k], strlen(names[k]))) len = strlen(names[k]);
@@ -341,6 +342,7 @@ static bool widen(td_buf *to, const char *text, size_t n) {
         else td__buf_addn(to, text + i, 1);
         i += len ? len : 1;
     }
+    if (to->n && strcmp(td__buf_str(to) + to->n - 2, "}\n")) td__buf_add(to, "}\n");
     return !to->failed;
 }
 
@@ -349,15 +351,17 @@ static bool widen(td_buf *to, const char *text, size_t n) {
  * more, so a part of that will do. */
 enum { SMALLER = 1 << 20 };
 
-/* Gradients of gradients may be what is left of large terms, and the order of a sum
- * decides what that is. With more digits it goes away, or shrinks with their unit; a
+/* Gradients may be what is left of large terms, and the order of a sum decides what that
+ * is. With more digits it goes away, or shrinks with their unit; a
  * mistake does not. */
 static bool is_noise(const char *text, size_t n, const prog_result *r) {
     td_buf      wide = {0};
     prog_result more;
     const char *why = strstr(r->why, ": ");
-    if (r->verdict != PROG_DIFFER || !strstr(text, "create_graph") || !why ||
-        !only_numbers(why + 2) || !widen(&wide, text, n))
+    int         line = 0;
+    if (r->verdict != PROG_DIFFER || !strstr(text, "backward") || !why ||
+        !only_numbers(why + 2) || sscanf(why, ": line %d:", &line) != 1 ||
+        !widen(&wide, text, n, line))
         return td__buf_free(&wide), false;
     rounding = isfinite(r->off) ? r->off / SMALLER : 0;
     check_text(td__buf_str(&wide), wide.n, TD_F64, &more);
