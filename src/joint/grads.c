@@ -41,12 +41,14 @@ static void bind_at(td_joint_run *r, int k, int i) {
 }
 
 /* Leaves that come to require grad inside take gradients from then on; those that get
- * another geometry before anything reads them have it when they take the first. */
+ * another geometry before anything reads them have it when they take the first, and
+ * those that set_ gives other sizes begin anew. */
 static bool find_bound(td_joint_run *r, td_edge *to) {
     td_joint *j = r->to;
     for (int i = 0; i < r->log.all.n; i++) {
         const td_event *e = &r->log.all.v[i];
-        bool            turns = e->kind == TD_EV_META && !e->used;
+        bool            renewed = e->op == TD_OP_set_ && e->late;
+        bool            turns = e->kind == TD_EV_META && (!e->used || renewed);
         bool            begins =
             e->kind == TD_EV_FLAG && e->op == TD_OP_requires_grad_ && e->in[1].u.i;
         td_node *n = e->kept && (turns || begins) ? td__known_accumulator(e->t) : NULL;

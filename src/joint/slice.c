@@ -71,10 +71,12 @@ static bool is_seen(const slicing *s, const td_event *e) {
         return false;
     case TD_EV_WRITE: return stored || lives(s, e->to);
     case TD_EV_META: return stored || lives(s, e->t);
+    case TD_EV_GIVEN: /* in place, of a view: its base gets the history */
+        if (e->in_place && e->t->base && lives(s, e->t->base)) return true;
+        break;
     case TD_EV_MADE:
     case TD_EV_FLAG:
-    case TD_EV_TOUCH:
-    case TD_EV_GIVEN: break;
+    case TD_EV_TOUCH: break;
     }
     return lives(s, e->t);
 }
@@ -109,7 +111,8 @@ static void enliven_args(slicing *s, td_event *e) {
     if (replaces(s, e)) s->ok &= td__ptrmap_put(&s->asked, t, NULL);
     ask_args(s, e);
     enliven(s, t);
-    if (e->kind == TD_EV_WRITE || e->kind == TD_EV_TOUCH) enliven(s, t->base);
+    if (e->kind == TD_EV_WRITE || e->kind == TD_EV_TOUCH || e->kind == TD_EV_GIVEN)
+        enliven(s, t->base);
     for (int i = 0; i < e->n_in; i++)
         if (e->in[i].kind == TD_K_TENSOR && e->in[i].u.t) enliven(s, e->in[i].u.t);
 }

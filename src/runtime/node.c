@@ -258,8 +258,8 @@ static bool is_late(const td_joint *j, int i) {
     return false;
 }
 
-/* Has the call given another geometry to the leaf that edge k leads to? Then m is what it
- * had when it took its place in the history, and t shows it as it came. */
+/* Has the call given another geometry to the leaf that edge k leads to? Then m is what
+ * it had when it took its place in the history, and t shows it as it came. */
 static bool is_turned(const td_node *n, int k, const td_tensor *t, td_meta *m) {
     td__note_meta(&n->note[k], m);
     bool same = m->rank == t->rank && m->offset == t->offset;

@@ -351,8 +351,8 @@ static bool widen(td_buf *to, const char *text, size_t n, int line) {
  * more, so a part of that will do. */
 enum { SMALLER = 1 << 20 };
 
-/* Gradients may be what is left of large terms, and the order of a sum decides what that
- * is. With more digits it goes away, or shrinks with their unit; a
+/* Gradients may be what is left of large terms, and the order of a sum decides what
+ * that is. With more digits it goes away, or shrinks with their unit; a
  * mistake does not. */
 static bool is_noise(const char *text, size_t n, const prog_result *r) {
     td_buf      wide = {0};

@@ -1,4 +1,4 @@
-# Compiled: a leaf is given other sizes by set_ under no_grad and read then; pieces of it are passed too. Its gradient has the old sizes.
+# A leaf that views of it are passed with is given other sizes by set_, and read then: it takes gradients of its new sizes.
 
 func @f(%p0: f32[1,2]{2,1}+2 @0, %p1: f32[2,2] @0, %p2: f32[1,2] @0, %p3: f32[2,2] @0) {
   no_grad {
