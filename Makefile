@@ -14,6 +14,7 @@ endif
 endif
 
 B       := build
+G        = $(B)/gen-out
 SAN     :=
 OPT     := -O2
 PREFIX  := /usr/local
@@ -44,7 +45,7 @@ HARDEN_C := $(if $(SAN)$(filter -O0,$(OPT)),,$(HARDEN_C))
 HARDEN_L := $(if $(SAN),,-Wl,-z,relro,-z,now)
 # Threads may have stacks of 256 KB, of which the C library and OpenBLAS take 64.
 FRAMES   := $(if $(SAN)$(filter -O0,$(OPT)),,-Wframe-larger-than=49152)
-CPPFLAGS := -D_GNU_SOURCE -Iinclude -Isrc
+CPPFLAGS := -D_GNU_SOURCE -Iinclude -Isrc -I$(G)/src
 # The debug variant remembers freed objects longer and caches no tensor bytes, so that a
 # sanitizer or valgrind sees each of them freed (docs/lifetimes.md).
 CPPFLAGS += $(if $(DEBUG),-DTD_DEBUG_LIFETIMES -DTD_NO_CACHE)
@@ -70,6 +71,10 @@ endif
 ROOMS     := $(filter-out cli,$(notdir $(patsubst %/,%,$(wildcard src/*/))))
 UNIT      := $(basename $(notdir $(wildcard tests/unit/*.c)))
 LIB_SRCS  := $(filter-out src/ops/table_text.c,$(foreach r,$(ROOMS),$(wildcard src/$(r)/*.c)))
+# What the generator writes for the library, named as below $(G), see "generated files".
+GEN_LIB   := $(foreach r,$(ROOMS),$(filter src/$(r)/%,src/ops/ops_api.c src/backend/helpers_text.c))
+GEN_LOOPS := $(if $(filter ops,$(ROOMS)),$(addprefix src/ops/loops/,convert.c loops_f32.c \
+               loops_f64.c loops_i32.c loops_i64.c))
 # The demo trains the model of the GPT-2 example.
 CLI_SRCS  := $(wildcard src/cli/*.c) examples/gpt2/model.c
 LOOP_SRCS := $(if $(filter ops,$(ROOMS)),$(wildcard src/ops/loops/*.c))
@@ -78,8 +83,8 @@ GEN_SRCS  := $(wildcard src/base/*.c src/ops/gen/*.c src/ops/schema.c \
                src/ops/expr.c src/ops/table_text.c)
 
 obj = $(patsubst %.c,$(B)/obj/%.o,$(1))
-LIB_OBJS  := $(call obj,$(LIB_SRCS)) \
-             $(foreach i,$(ISAS),$(LOOP_SRCS:%.c=$(B)/obj/%.$(i).o))
+LIB_OBJS  := $(call obj,$(LIB_SRCS) $(GEN_LIB)) $(foreach i,$(ISAS), \
+               $(patsubst %.c,$(B)/obj/%.$(i).o,$(LOOP_SRCS) $(GEN_LOOPS)))
 CLI_OBJS  := $(call obj,$(CLI_SRCS))
 CASE_OBJS := $(call obj,$(wildcard src/cli/case_*.c src/cli/way_*.c))
 GEN_OBJS  := $(call obj,$(GEN_SRCS))
@@ -126,42 +131,47 @@ $(call stamp,$(FLAGS),$(B)/flags)
 $(call stamp,$(LIB_OBJS) $(CLI_OBJS) $(UNIT_SRCS) $(OPS_SRCS),$(B)/objects)
 
 MAKEDEPS = -MMD -MP -MF $(@:.o=.d)
-$(B)/obj/%.o: %.c $(B)/flags
-	@mkdir -p $(@D)
-	@echo '  cc   $@'
-	$(Q)$(CC) $(ALL_C) $(MAKEDEPS) -c $< -o $@
-
-$(B)/obj/tests/unit/%.o: tests/unit/%.c $(B)/flags
-	@mkdir -p $(@D)
-	@echo '  cc   $@'
-	$(Q)$(CC) $(ALL_C) $(UNIT_C) -DTD_SUITE=$* $(MAKEDEPS) -c $< -o $@
+define compile
+@mkdir -p $(@D)
+@echo '  cc   $@'
+$(Q)$(CC) $(ALL_C) $(1) $(MAKEDEPS) -c $< -o $@
+endef
+# The generator comes first: other objects wait until its files are there.
+$(GEN_OBJS): $(B)/obj/%.o: %.c $(B)/flags
+	$(call compile)
+$(B)/obj/%.o: %.c $(B)/flags | $(G)/stamp
+	$(call compile)
+$(call obj,$(GEN_LIB)): $(B)/obj/%.o: $(G)/%.c $(B)/flags
+	$(call compile)
+$(B)/obj/tests/unit/%.o: tests/unit/%.c $(B)/flags | $(G)/stamp
+	$(call compile,$(UNIT_C) -DTD_SUITE=$*)
 
 # The library's own calls of ops keep the line of the user's call.
-$(B)/obj/src/%.o: CPPFLAGS += -DTD_KEEP_PLACE
+$(B)/obj/src/%.o: private CPPFLAGS += -DTD_KEEP_PLACE
 
 # For examples/gpt2/model.h.
-$(B)/obj/src/cli/%.o: CPPFLAGS += -I.
-$(B)/obj/src/%.o: WARN += $(FRAMES)
+$(B)/obj/src/cli/%.o: private CPPFLAGS += -I.
+$(B)/obj/src/%.o: private WARN += $(FRAMES)
 
 # Emitted code is compiled as the loops are.
-$(B)/obj/src/backend/cc.o: CPPFLAGS += -DTD_LOOP_FLAGS='"$(LOOP_C)"' \
+$(B)/obj/src/backend/cc.o: private CPPFLAGS += -DTD_LOOP_FLAGS='"$(LOOP_C)"' \
     $(foreach i,$(ISAS),-DTD_FLAGS_$(i)='"$(ISA_$(i))"')
 
 # It links C++ programs with the library.
-$(B)/obj/tests/programs/headers.o: CPPFLAGS += -DTD_LIBS='"$(LIBS)"' -DTD_SAN='"$(SAN)"'
+$(B)/obj/tests/programs/headers.o: private CPPFLAGS += -DTD_LIBS='"$(LIBS)"' -DTD_SAN='"$(SAN)"'
 
 # What is kept on disk counts for the sources that made it.
 SOURCES := $(shell find src include -name '*.[ch]' -o -name '*.def' | LC_ALL=C sort | xargs cat | \
              sha256sum | cut -c1-16)
 $(call stamp,$(SOURCES),$(B)/sources)
-$(B)/obj/src/core/sources.o: CPPFLAGS += -DTD_SOURCES='"$(SOURCES)"'
+$(B)/obj/src/core/sources.o: private CPPFLAGS += -DTD_SOURCES='"$(SOURCES)"'
 $(B)/obj/src/core/sources.o: $(B)/sources
 
 define loop_rule
-$(B)/obj/src/ops/loops/%.$(1).o: src/ops/loops/%.c $(B)/flags
-	@mkdir -p $$(@D)
-	@echo '  cc   $$@'
-	$$(Q)$$(CC) $$(ALL_C) $$(LOOP_C) -DTD_ISA=$(1) $$(ISA_$(1)) $$(MAKEDEPS) -c $$< -o $$@
+$(B)/obj/src/ops/loops/%.$(1).o: src/ops/loops/%.c $(B)/flags | $(G)/stamp
+	$$(call compile,$$(LOOP_C) -DTD_ISA=$(1) $$(ISA_$(1)))
+$(B)/obj/src/ops/loops/%.$(1).o: $(G)/src/ops/loops/%.c $(B)/flags
+	$$(call compile,$$(LOOP_C) -DTD_ISA=$(1) $$(ISA_$(1)))
 endef
 $(foreach i,$(ISAS),$(eval $(call loop_rule,$(i))))
 
@@ -202,7 +212,7 @@ $(B)/entries.inc: tools/gen-entries.sh $(wildcard include/tandem/*.h)
 	@mkdir -p $(@D)
 	@tools/gen-entries.sh $(CC) >$@
 $(B)/obj/tests/programs/entries.o: $(B)/entries.inc
-$(B)/obj/tests/programs/entries.o: CPPFLAGS += -I$(B)
+$(B)/obj/tests/programs/entries.o: private CPPFLAGS += -I$(B)
 $(B)/programs/gpt2: | $(B)/gpt2
 $(B)/programs/gpt2_files: $(call obj,$(filter-out %/train.c,$(wildcard examples/gpt2/*.c)))
 $(B)/programs/ops_native $(B)/programs/ops_twice: | $(B)/ops-test
@@ -213,7 +223,7 @@ $(B)/docs/from_pytorch_rows.h: docs/from-pytorch.md tools/doc-rows.sh
 	@mkdir -p $(@D)
 	$(Q)tools/doc-rows.sh $< >$@
 $(B)/obj/tests/docs/from_pytorch.o: $(B)/docs/from_pytorch_rows.h
-$(B)/obj/tests/docs/from_pytorch.o: CPPFLAGS += -I$(B)/docs
+$(B)/obj/tests/docs/from_pytorch.o: private CPPFLAGS += -I$(B)/docs
 $(B)/docs/from_pytorch: $(B)/obj/tests/docs/from_pytorch.o $(B)/libtandem.a
 	@mkdir -p $(@D)
 	$(link) $(LIBS)
@@ -224,10 +234,10 @@ $(B)/fuzz_%: $(B)/obj/tests/fuzz/fuzz_%.o $(B)/libtandem.a
 	$(link) -fsanitize=fuzzer $(LIBS)
 TOKENIZER := $(call obj,$(addprefix examples/gpt2/,tokenizer.c vocab.c pieces.c))
 $(B)/fuzz_tokenizer: $(TOKENIZER)
-$(B)/obj/tests/fuzz/%.o: CPPFLAGS += -I.
+$(B)/obj/tests/fuzz/%.o: private CPPFLAGS += -I.
 # Kept inputs of all fuzzers in one program, which needs no fuzzing runtime.
 FUZZ_NAMES := $(FUZZ_SRCS:tests/fuzz/%.c=%)
-$(B)/obj/tests/fuzz/replay.o: CPPFLAGS += -DTARGETS='$(foreach n,$(FUZZ_NAMES),TARGET($(n)))'
+$(B)/obj/tests/fuzz/replay.o: private CPPFLAGS += -DTARGETS='$(foreach n,$(FUZZ_NAMES),TARGET($(n)))'
 $(B)/obj/replay/%.o: $(B)/obj/tests/fuzz/%.o
 	@mkdir -p $(@D)
 	$(Q)objcopy --redefine-sym LLVMFuzzerTestOneInput=$* $< $@
@@ -371,8 +381,8 @@ COVERED := unit ops-test golden programs/cases programs/cli programs/cli_check \
            fuzz/programs fuzz/replay $(FAULTS:$(B)/%=%)
 .PHONY: coverage
 coverage: ## lines and branches that tests run, by room; FILES=1: by file, too
-	+@find build/cov -name '*.gcda' -delete 2>/dev/null; \
-	    $(COVER) all $(addprefix build/cov/,$(COVERED) programs/ops_native)
+	+@$(COVER) all $(addprefix build/cov/,$(COVERED) programs/ops_native)
+	@find build/cov -name '*.gcda' -delete
 	-@TD_TEST_QUICK=1 tools/run-tests.sh '' $(addprefix build/cov/,$(COVERED))
 	-@TD_TEST_QUICK=1 TD_BACKEND=native TD_CC_FLAGS=-O0 \
 	    tools/run-tests.sh '' build/cov/unit build/cov/programs/ops_native
@@ -411,35 +421,42 @@ examples: $(patsubst %.c,$(B)/%,$(wildcard examples/*.c)) $(B)/gpt2 ## every pro
 
 # ---- generated files ---------------------------------------------------------
 
-# build/gen DIR writes the files below DIR, where their folders already exist.
+# build/gen DIR writes files below DIR, where their folders already exist: from the rows
+# the public header, its functions, prototypes, loops and casts and docs/ops.md, and from
+# the math headers their text. It leaves a file that would not change alone, so that
+# nothing is compiled in vain. The build reads what is below $(G)/src.
 # place.h has macros for the functions of all public headers but those of ops.h.
-PLACED   := $(filter-out include/tandem/ops.h include/tandem/place.h,$(wildcard include/tandem/*.h))
-GEN_DIRS := include/tandem src/ops/loops src/backend docs
-ifneq ($(wildcard src/ops/gen/*.c),)
-gen: $(B)/gen ## rewrite what is generated from the op table
-	@mkdir -p $(GEN_DIRS)
-	$(B)/gen .
-	tools/gen-place.sh $(PLACED) >include/tandem/place.h
+PLACED    := $(filter-out include/tandem/ops.h include/tandem/place.h,$(wildcard include/tandem/*.h))
+COMMITTED := include/tandem/ops.h include/tandem/place.h docs/ops.md
+GENERATED := $(GEN_LIB) $(GEN_LOOPS) src/ops/rules_gen.h include/tandem/ops.h docs/ops.md
+$(G)/stamp: $(B)/gen $(wildcard src/ops/*.h src/ops/loops/*.h)
+	@mkdir -p $(addprefix $(G)/,include/tandem src/ops/loops src/backend docs)
+	@echo '  gen  $(G)'
+	$(Q)$(B)/gen $(G)
+	@cmp -s $(G)/include/tandem/ops.h include/tandem/ops.h || \
+	    echo 'include/tandem/ops.h is stale: run make gen'
+	@touch $@
+$(addprefix $(G)/,$(GENERATED)): $(G)/stamp
+	@:
+$(G)/include/tandem/place.h: tools/gen-place.sh $(PLACED)
+	@mkdir -p $(@D)
+	$(Q)tools/gen-place.sh $(PLACED) >$@
 
-gen-check: $(B)/gen ## fail when a generated file is stale
-	@rm -rf $(B)/gen-out && mkdir -p $(addprefix $(B)/gen-out/,$(GEN_DIRS))
-	@$(B)/gen $(B)/gen-out
-	@tools/gen-place.sh $(PLACED) >$(B)/gen-out/include/tandem/place.h
-	@cd $(B)/gen-out && find . -type f | while read -r f; do \
-	    cmp -s "$$f" "$(CURDIR)/$$f" || echo "stale, run make gen: $$f"; \
+gen: $(addprefix $(G)/,$(COMMITTED)) ## rewrite the generated files that are committed
+	@for f in $(COMMITTED); do cmp -s $(G)/$$f $$f || cp -v $(G)/$$f $$f; done
+
+gen-check: $(addprefix $(G)/,$(COMMITTED)) ## fail when a committed generated file is stale
+	@for f in $(COMMITTED); do cmp -s $(G)/$$f $$f || echo "stale, run make gen: $$f"; \
 	    done | (! grep .)
-else
-gen gen-check:
-endif
 
 # ---- taste -------------------------------------------------------------------
 
 lint: gen-check ## format, layers, limits, lone headers, pure asserts, fresh files
-	@CC='$(CC)' tools/lint.sh $(FORMATTED)
+	@CC='$(CC)' GEN='$(G)' tools/lint.sh $(FORMATTED)
 
 .PHONY: analysis
-analysis: ## static analysis by cppcheck
-	@tools/analysis.sh
+analysis: $(G)/stamp ## static analysis by cppcheck
+	@GEN='$(G)' tools/analysis.sh
 
 fmt: ## settle the format of every file
 	clang-format -i $(FORMATTED)

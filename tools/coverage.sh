@@ -2,8 +2,9 @@
 # coverage.sh OBJECTS -- lines and branches that tests have run, by room, from the
 # .gcda files below the directory OBJECTS (build/cov/obj), which `make coverage` makes.
 # With FILES=1 also every file, the one with most branches missed first. A branch is an
-# outcome of a condition (&& and || have their own), as gcov counts at -O0. Generated
-# loops (src/ops/loops), which are compiled once per instruction level, are left out.
+# outcome of a condition (&& and || have their own), as gcov counts at -O0. Loops
+# (src/ops/loops), which are compiled once per instruction level, and generated files are
+# left out.
 set -u
 objects=$1
 export LC_ALL=C

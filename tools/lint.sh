@@ -1,6 +1,6 @@
 #!/bin/bash
 # lint.sh FILE... -- every check of taste on the sources FILE..., one line each.
-# Prints what each finds and a closing `N passed, N failed`.
+# GEN is the folder of generated files. Prints what each finds and a closing `N passed, N failed`.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 passed=0 failed=0
@@ -24,7 +24,7 @@ syntax() { # LANGUAGE HEADER COMPILER OPTIONS...
     local language=$1 header=$2
     shift 2
     printf '#include "%s"\ntypedef int td_alone;\n' "$header" |
-        "$@" -I. -Iinclude -Isrc -Wall -Wextra -Werror -fsyntax-only -x "$language" -
+        "$@" -I. -Iinclude -Isrc -I"$GEN/src" -Wall -Wextra -Werror -fsyntax-only -x "$language" -
 }
 
 lone_headers() {

@@ -1,4 +1,5 @@
-/* backend/helpers.h -- the table that helpers_text.c fills and helpers.c reads. */
+/* backend/helpers.h -- the table that helpers.c reads. helpers_text.c fills it, which
+ * src/ops/gen/gen_helpers.c writes below the build folder. */
 #ifndef TD_HELPERS_H
 #define TD_HELPERS_H
 

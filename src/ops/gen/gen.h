@@ -13,6 +13,7 @@ extern td_schema td__gen_schemas[TD_OP_COUNT];
 FILE *td__gen_open(const char *dir, const char *path); /* NULL: said why */
 bool  td__gen_close(FILE *f, const char *path);
 
+/* Each writes the files behind it below `dir`. */
 bool td__gen_header(const char *dir);  /* include/tandem/ops.h */
 bool td__gen_api(const char *dir);     /* src/ops/ops_api.c */
 bool td__gen_rules(const char *dir);   /* src/ops/rules_gen.h */
