@@ -161,8 +161,8 @@ $(B)/obj/src/backend/cc.o: private CPPFLAGS += -DTD_LOOP_FLAGS='"$(LOOP_C)"' \
 $(B)/obj/tests/programs/headers.o: private CPPFLAGS += -DTD_LIBS='"$(LIBS)"' -DTD_SAN='"$(SAN)"'
 
 # What is kept on disk counts for the sources that made it.
-SOURCES := $(shell find src include -name '*.[ch]' -o -name '*.def' | LC_ALL=C sort | xargs cat | \
-             sha256sum | cut -c1-16)
+SOURCES := $(shell find src include -name '*.[ch]' -o -name '*.def' -o -name '*.inc' | LC_ALL=C sort | \
+             xargs cat | sha256sum | cut -c1-16)
 $(call stamp,$(SOURCES),$(B)/sources)
 $(B)/obj/src/core/sources.o: private CPPFLAGS += -DTD_SOURCES='"$(SOURCES)"'
 $(B)/obj/src/core/sources.o: $(B)/sources
