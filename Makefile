@@ -392,7 +392,7 @@ coverage: ## lines and branches that tests run, by room; FILES=1: by file, too
 	    --with=all --wide --count=300 --batch=300 --way=compiled \
 	    --save=build/cov/found | grep ' disagree$$'
 	-@TD_BACKEND=interp build/cov/fuzz/programs --faults=30 --way=compiled \
-	    --replay tests/corpus/*.td | grep ' disagree$$'
+	    --replay tests/corpus/*/*.td | grep ' disagree$$'
 	-@build/cov/fuzz/programs --with=all --wide --faults=40 --count=2000 --seconds=120 \
 	    --save=build/cov/found | grep ' disagree$$'
 	@FILES='$(FILES)' tools/coverage.sh build/cov/obj

@@ -2,8 +2,8 @@
 # fuzz.sh SECONDS PROGRAM... -- replay each fuzzer's kept inputs, then fuzz, the
 # time shared evenly. Kept inputs are tests/fuzz/corpus/NAME/; new ones stay in
 # build/fuzz/corpus/NAME/, and an input that breaks something in build/fuzz/.
-# build/fuzz/programs comes first: random programs, whose kept ones are
-# tests/corpus/; what it finds is made small and saved in build/fuzz/found/.
+# build/fuzz/programs comes first: random programs, whose kept ones are in the folders
+# of tests/corpus/; what it finds is made small and saved in build/fuzz/found/.
 # fuzz.sh can -- the status says whether clang has its fuzzing runtime here.
 set -u
 can() {
@@ -19,7 +19,7 @@ each=$(($1 / $#))
 shift
 mkdir -p build/fuzz/found
 bad=0
-build/fuzz/programs --replay tests/corpus/*.td || bad=1
+build/fuzz/programs --replay tests/corpus/*/*.td || bad=1
 build/fuzz/programs --seed="$(date +%s)000" --count=1000000000 --coverage \
     --seconds=$((each > 0 ? each : 1)) || bad=1
 for program in "$@"; do

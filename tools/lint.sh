@@ -52,11 +52,15 @@ limits() { awk -f tools/limits.awk tools/limits.allow "$@"; }
 # A set-uid program must not believe its caller's environment.
 environment() { ! grep -nwE 'getenv' src/*/*.c src/*/*.h | grep -v '^src/cli/term.c:'; }
 
+# Runners look for kept programs in the folders of tests/corpus, see its README.
+corpus() { ! find tests/corpus -name '*.td' ! -regex 'tests/corpus/[^/]*/[^/]*' | grep .; }
+
 check format format "$@"
 check layers sh tools/layers.sh
 check limits limits "$@"
 check 'lone headers' lone_headers
 check readme readme
 check environment environment
+check corpus corpus
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -4,8 +4,8 @@
 
 #include "backend/nest.h"
 
-#include <dirent.h>
 #include <fcntl.h>
+#include <glob.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +25,8 @@ static struct {
 
 /* ---- a crash tells its program ------------------------------------------ */
 
-#define KEPT "tests/corpus"
-#define ROUNDS "tests/fuzz/rounds"
+#define KEPT "tests/corpus/*/*.td"
+#define ROUNDS "tests/fuzz/rounds/*.td"
 enum { CALM = 60, LONG = 600 }; /* seconds a program may take; where it is compiled */
 
 static td_buf current;
@@ -320,30 +320,20 @@ static int judge_rounding(int argc, char **argv) {
     return bad;
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-/* Calls fn for the programs of a folder whose name has `word` in it: how many it finds
- * bad; *n counts all. */
-static int each_kept(const char *folder, const char        *word,
+/* Calls fn for the programs of a pattern whose path behind tests/ has `word` in it, in
+ * order of their names: how many it finds bad; *n counts all. */
+static int each_kept(const char *pattern, const char       *word,
                      int (*fn)(int argc, char **argv), int *n) {
-    static char *paths[4096];
-    char         path[512];
-    int          found = 0;
-    DIR         *d = opendir(folder);
-    for (struct dirent *e; d && (e = readdir(d)) && found < 4096;) {
-        size_t len = strlen(e->d_name);
-        if (len < 4 || strcmp(e->d_name + len - 3, ".td")) continue;
-        if (word && !strstr(e->d_name, word)) continue;
-        snprintf(path, sizeof path, "%s/%.255s", folder, e->d_name);
-        paths[found++] = strdup(path);
+    glob_t found;
+    int    bad = 0;
+    if (glob(pattern, 0, NULL, &found))
+        return ++*n, printf("FAIL %s: no such files\n", pattern), 1;
+    for (size_t i = 0; i < found.gl_pathc; i++) {
+        if (word && !strstr(found.gl_pathv[i] + strlen("tests/"), word)) continue;
+        bad += fn(1, &found.gl_pathv[i]);
+        ++*n;
     }
-    if (d) closedir(d);
-    if (found) qsort(paths, (size_t)found, sizeof *paths, by_name);
-    int bad = fn(found, paths);
-    for (int i = 0; i < found; i++) free(paths[i]);
-    *n += found;
+    globfree(&found);
     return bad;
 }
 

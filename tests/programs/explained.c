@@ -168,7 +168,7 @@ static void check(const char *command, const char *path) {
 }
 
 int main(int argc, char **argv) {
-    static const char *const where[] = {"tests/cases/*/*.td", "tests/corpus/*.td"};
+    static const char *const where[] = {"tests/cases/*/*.td", "tests/corpus/*/*.td"};
     bool                     whole = getenv("TD_TEST_WHOLE") || argc > 1;
     char                     command[1024];
     const char              *slash = strrchr(argv[0], '/');

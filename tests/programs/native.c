@@ -32,7 +32,7 @@ static void check(const char *command, const char *path) {
 }
 
 int main(int argc, char **argv) {
-    static const char *const where[] = {"tests/cases/*/*.td", "tests/corpus/*.td"};
+    static const char *const where[] = {"tests/cases/*/*.td", "tests/corpus/*/*.td"};
     char                     command[1024];
     const char              *slash = strrchr(argv[0], '/');
     const char              *word = argc > 1 ? argv[1] : "";

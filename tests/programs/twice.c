@@ -84,7 +84,7 @@ static void check_all(const char *pattern, const char *word, const char *backend
 int main(int argc, char **argv) {
     const char *word = argc > 1 ? argv[1] : "";
     check_all("tests/cases/*/*.td", word, "interp");
-    check_all("tests/corpus/*.td", word, "interp");
+    check_all("tests/corpus/*/*.td", word, "interp");
     check_all("tests/cases/aot/*.td", word, "native");
     check_all("tests/cases/sym/*.td", word, "native");
     if (!*word && hits == 0) printf("FAIL nothing was found\n"), failed++;
