@@ -1,4 +1,4 @@
-# ...also when the call itself detaches the base.
+# A view keeps requiring grad when the call itself detaches its base.
 
 func @f(%p0: f32[2,1,1,2] @0, %p2: f32[2,1,1,2] @0) {
   detach_(%p2)

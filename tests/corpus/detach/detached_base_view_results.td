@@ -1,4 +1,4 @@
-# ...and its views are results.
+# A view of a base that the call detaches and writes is a result.
 
 func @f(%p0: f32[1] @0, %p1: f32[] @0) {
   %v0 = ravel(%p0)

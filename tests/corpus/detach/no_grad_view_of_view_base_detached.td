@@ -1,4 +1,4 @@
-# Was: compiled: line 14: %out.0 has requires_grad, compiled does not; line 14: %out.0 does not have is_leaf, compiled does
+# A view of a view made under no_grad requires grad as eager's does, although the base is detached later.
 
 func @f(%p0, %p2) {
   no_grad {

@@ -1,4 +1,4 @@
-# ...and loses it when the base is written.
+# A view loses its history when its detached base is written.
 
 func @f(%p0: f32[], %p1: f32[]) {
   asin_(%p0)

@@ -1,4 +1,4 @@
-# The same on the way back to the base.
+# A write through a transposed view of another dtype goes back to the base, one element of it at a time.
 
 func @f(%p0: f32[2,2,2] @0) {
   %v0 = view_dtype(%p0, f64)

@@ -1,4 +1,4 @@
-# The same views, of a tensor of another size: gradients arrive there.
+# The second call has views of a tensor of another size: gradients arrive there.
 
 func @f(%p0, %p1) {
   mul_(%p0, 2)

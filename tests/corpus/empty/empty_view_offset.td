@@ -1,4 +1,4 @@
-# Was: compiled: line 11: %out.0 has offset 3, compiled 1
+# An empty view that is a result has the offset of eager's.
 
 func @f(%p0) {
   %v0 = tensor([1], bool, [])

@@ -1,4 +1,4 @@
-# The same where values decide.
+# A backward that fails because of values, although its gradient goes nowhere.
 
 func @f(%p1) {
   no_grad {

@@ -1,4 +1,4 @@
-# No mode but inference mode writes an inference tensor; functional graphs have no tape that says so.
+# No mode but inference mode writes an inference tensor.
 
 func @f(%p0: f32[1]) {
   %v3 = logical_and_(%p0, %p0)

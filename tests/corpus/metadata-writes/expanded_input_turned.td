@@ -1,4 +1,4 @@
-# The same for an expanded one.
+# A view of an expanded input whose sizes the call writes.
 
 func @f(%p0: f32[1,3], %p2: f32[3,3]) {
   %v2 = unsqueeze_(%p2, 1)

@@ -1,3 +1,4 @@
+# A leaf is made after another value's geometry was written: gradients arrive at both.
 func @f(%w) {
   %y = mul(%w, 2.0)
   t_(%y)

@@ -1,4 +1,4 @@
-# ...also where geometry is written after it.
+# set_ of a tensor to itself ends its history in an error, also where its geometry is written after that.
 
 func @f(%p0: f32[3,3,4]) {
   set_(%p0, %p0, 0, [3,3,4], none)

@@ -1,4 +1,4 @@
-# Nor has it when the base becomes a leaf later.
+# A view whose geometry is written has no history when its base becomes a leaf later.
 
 func @f(%p0: f32[2,2], %p3: f32[2,2]) {
   t_(%p0)

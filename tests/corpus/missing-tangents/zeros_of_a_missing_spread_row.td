@@ -1,4 +1,4 @@
-# ...also where they would be spread.
+# Zeros for a gradient that does not arrive are laid out as it would have been, also where it would be expanded.
 
 func @f(%p0: i64[2], %p1: f32[2], %p2: f16[2,2,2], %p3: f16[2,2,2], %p4: f16[2,2,2]) {
   %v3... = split(%p3, 1, -2)

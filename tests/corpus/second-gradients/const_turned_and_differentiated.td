@@ -1,4 +1,4 @@
-# The same of a constant.
+# A constant whose geometry is written is not written again for a second gradient.
 
 func @f(%p0: f32[3,1] @0) {
   %v0 = mish(%p0)

@@ -1,4 +1,4 @@
-# Was: compiled: line 10: works, compiled fails: requires_grad can be changed for leaves only; f32[2,1,1,2] is a result of clone, use detach
+# Second gradient: the base of a view, an argument too, ceases to require grad in the call.
 
 func @f(%p0: f32[4] @0, %p1: f32[2,1,1,2] @0) {
   requires_grad_(%p1, false)

@@ -1,4 +1,4 @@
-# Was: compiled: line 11: works, compiled fails: requires_grad can be changed for leaves only; f32[1,0,1] is a result of clone, use detach
+# Second gradient: an argument ceases to require grad and is written then.
 
 func @f( %p1: f32[1,0,1], %p2: f32[1]) {
   requires_grad_(%p1, false)

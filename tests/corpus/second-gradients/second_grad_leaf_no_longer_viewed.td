@@ -1,4 +1,4 @@
-# Was: compiled: line 10: works, compiled fails: requires_grad can be changed for leaves only; f32[1,1,1] is a result of clone, use detach
+# Second gradient: an argument ceases to require grad after a view of it was made.
 
 func @f(%p0) {
   %v1 = unflatten(%p0, -1, [1])

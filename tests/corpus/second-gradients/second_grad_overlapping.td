@@ -1,4 +1,4 @@
-# The same as a strided tangent, of elements that share their place.
+# A tangent whose elements share their places, second gradient.
 
 func @f(%p0: f32[3,3,3]) {
   %v4 = narrow(%p0, -2, 1, 2)

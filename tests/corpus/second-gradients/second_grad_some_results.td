@@ -1,4 +1,4 @@
-# Was: compiled: line 13: %g0 does not have requires_grad, compiled does; line 13: %g0 has is_leaf, compiled does not
+# Backward with create_graph from one result: the gradient requires no grad where that of the others would.
 
 func @f( %p1) {
     %v1 = randint(0, 2, [2], i64)

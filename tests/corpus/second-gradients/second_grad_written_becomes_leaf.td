@@ -1,4 +1,4 @@
-# Refused: the same, of an input that was written before.
+# Refused: gradients of gradients where an input is written and then comes to require grad.
 
 func @f(%p0) {
   cosh_(%p0)

@@ -1,4 +1,4 @@
-# The same, with pieces of the base.
+# A base and a view of one of its chunks, written where history is cut: second gradients.
 
 func @f( %p1: f32[1,2], %p3: f32[2,2]) {
   %v16... = chunk(%p3, 2)

@@ -1,4 +1,4 @@
-# The same tensor twice, then once as an alias, beside one that shares its bytes.
+# One tensor is passed twice, then once as an alias, beside one that shares its bytes.
 
 func @f(%p0: f16[6] @0, %p1: f32[3] @0, %p2: f32[3] @0) {
   return %p2

@@ -1,4 +1,4 @@
-# What set_ brought into a storage that grew is put back.
+# A constant is set into a storage that grew: the call leaves it there.
 
 func @f(%p0: f32[2,2,2]) {
   %v0 = tensor([1, 2], f32, [1,2])
