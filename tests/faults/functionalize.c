@@ -1,7 +1,8 @@
-/* functionalize.c -- fails every allocation of functionalizing a program, running its
- * graph and collecting its facts, in turn. Each time out of memory must be reported
- * (or that block not have been needed), nothing leaked, and the same context must do
- * the work afterwards. Twice: one failure, and failure from there on. */
+/* functionalize.c -- fails every allocation of making the functional form of a program,
+ * running its graph and plan and collecting its facts, in turn. Each time out of memory
+ * must be reported (or that block not have been needed), nothing leaked, and the same
+ * context must do the work afterwards. Twice: one failure, and failure from there on.
+ */
 #include "../unit/pure_help.h"
 
 #include <stdio.h>

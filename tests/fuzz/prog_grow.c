@@ -15,7 +15,7 @@ unsigned prog_with;
 
 typedef enum family { ANY_OP, VIEWS, WRITERS, METAS, RANDOMS, MASKS } family;
 
-/* Puts a changed view back: only functionalization calls it. */
+/* Puts a changed view back: only the functional mode calls it. */
 /* What only the plan of a compiled call has. */
 static bool is_step(td_op op) {
     static const td_op steps[] = {TD_OP__made, TD_OP__assign, TD_OP__bump, TD_OP__touch,

@@ -1,5 +1,5 @@
-# chains.td -- views of views, and writes on either side of them; the functional graph with the arguments put
-# back does what eager does.
+# chains.td -- views of views, and writes on either side of them;
+# every way of execution does what eager does.
 
 func @views_of_views(%x: f32[4,3]) {
   %a = transpose(%x, 0, 1)

@@ -1,5 +1,5 @@
-# errors.td -- what eager refuses is refused; the functional graph with the arguments put
-# back does what eager does.
+# errors.td -- what eager refuses is refused;
+# every way of execution does what eager does.
 
 func @write_expanded(%x: f32[4,3]) {
   %a = select(%x, 0, 2)

@@ -1,5 +1,5 @@
-# history.td -- functions whose inputs require grad: the functional graph, with the
-# arguments put back by ordinary ops, has the gradients and flags of eager.
+# history.td -- functions whose inputs require grad: every way of execution has the
+# gradients and flags of eager.
 
 func @write_one_of_two(%x: f32[4,3], %w: f32[4,3]) {
   mul_(%w, 2.0)
@@ -7,7 +7,7 @@ func @write_one_of_two(%x: f32[4,3], %w: f32[4,3]) {
   return %y, %w
 }
 
-# Both lie in one storage: what sine saves must not be the storage put back later.
+# Both lie in one storage: what sine saves must not be the storage that is written later.
 case "write one of two" {
   %b0 = randn([8,3], seed=1, requires_grad=true)
   %b = mul(%b0, 1.0)

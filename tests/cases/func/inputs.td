@@ -1,5 +1,5 @@
-# inputs.td -- arguments that alias, overlap or have gaps; the functional graph with the arguments put
-# back does what eager does.
+# inputs.td -- arguments that alias, overlap or have gaps;
+# every way of execution does what eager does.
 
 func @same_tensor(%a: f32[3], %b: f32[3]) {
   add_(%a, 1.0)

@@ -1,5 +1,5 @@
-# meta.td -- writes of geometry and storages; the functional graph with the arguments put
-# back does what eager does.
+# meta.td -- writes of geometry and storages;
+# every way of execution does what eager does.
 
 func @t_(%x: f32[4,3]) {
   t_(%x)

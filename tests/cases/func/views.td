@@ -1,5 +1,5 @@
-# views.td -- every view op, written through; the functional graph with the arguments put
-# back does what eager does.
+# views.td -- every view op, written through;
+# every way of execution does what eager does.
 
 func @view(%x: f32[4,3]) {
   %v = view(%x, [3,4])

@@ -1,5 +1,5 @@
-# writers.td -- every kind of writer; the functional graph with the arguments put
-# back does what eager does.
+# writers.td -- every kind of writer;
+# every way of execution does what eager does.
 
 func @copy_plain(%x: f32[4,3], %y: f32[4,3]) {
   copy_(%x, %y)
