@@ -23,10 +23,7 @@ td_node *td__accumulator(td_tensor *leaf) {
 
 void td__accumulator_renew(td_tensor *leaf) {
     td_autograd *s = leaf->ag;
-    /* A capture knows its inputs by their accumulators; it refuses a leaf that takes
-     * gradients and changes its sizes. A log knows them by events. */
-    bool         captures = leaf->cx->fake && !td__eager(leaf->cx)->listener.touched;
-    if (!s || !s->accum || captures) return;
+    if (!s || !s->accum) return;
     const td_note *was = &s->accum->out_note[0];
     if (was->rank == leaf->rank && td__dims_seem_eq(leaf->size, was->dims, was->rank))
         return;
