@@ -104,9 +104,10 @@ typedef struct td_spec {
     bool       offsets;      /* storage offsets of inputs count, and where those end */
     bool       views;        /* whether they are views counts, without gradients too */
     bool       differentiates; /* the body runs a backward inside */
-    td_joint  *j;              /* between trace and plan */
-    td_faker  *fakes;          /* while it is traced for many sizes: of its arguments */
-    td_halves *step;           /* what backwards inside compute again; NULL: nothing */
+    bool       varies; /* symbols stand for sizes of arguments; while it is traced */
+    td_joint  *j;      /* between trace and plan */
+    td_faker  *fakes;  /* while it is traced for many sizes: of its arguments */
+    td_halves *step;   /* what backwards inside compute again; NULL: nothing */
     struct td_guard_prog *guards;  /* on sizes; NULL: the key has them as numbers */
     int                   mode;    /* td_fn.mode it was made in */
     td_deps               deps;    /* what else the body read */
@@ -265,8 +266,6 @@ bool td__spec_recheck(td_fn *f, td_spec *s, td_values args);
 /* The program the body makes of these arguments, which fakes made where their sizes are
  * symbols (else NULL); what else it read goes to deps. NULL after td__fail. */
 td_graph *td__spec_capture(td_fn *f, td_values args, td_faker *fakes, td_deps *deps);
-/* The arguments by input of the specialization's program. False after td__fail. */
-bool      td__spec_inputs(const td_spec *s, td_values args, td_value *in);
 /* Those of the n inputs that are arguments, which come first, and how many they are: a
  * captured program takes tensors only, a graph of the user's numbers too. */
 int       td__spec_given(const td_spec *s, td_values args, td_value *in, int n);
@@ -283,8 +282,13 @@ td_spec  *td__spec_make(td_fn *f, td_values args);
 td_joint *td__spec_join(td_fn *f, td_spec *s, td_values args, bool sizes);
 bool      td__spec_plan(td_fn *f, td_spec *s, td_joint *j);
 void      td__spec_drop(td_spec *s); /* NULL is fine */
-/* From the body to s->j, for arguments like these. */
-bool      td__spec_trace(td_fn *f, td_spec *s, td_values args);
+/* From the body to s->program, for arguments like these. Where s->program is there
+ * already, for other sizes, it is replayed: the body has had its run. */
+bool      td__spec_program_for(td_fn *f, td_spec *s, td_values args);
+/* From s->program to s->j, for the same arguments. */
+bool      td__spec_joint_for(td_fn *f, td_spec *s, td_values args);
+/* s->program replayed for these arguments, of other sizes. NULL after td__fail. */
+td_graph *td__spec_replay(const td_spec *s, td_values args);
 
 /* ---- keep.c ------------------------------------------------------------- */
 
@@ -299,10 +303,17 @@ void td__keep_store(td_fn *f, td_spec *s); /* when it is made */
 
 /* ---- dynamic.c ---------------------------------------------------------- */
 
-/* The same with symbols in the place of sizes, and the guards; `values`: only for sizes
- * that depend on values. False after td__fail, or without a failure when the settings
- * see no reason for symbols. */
-bool td__spec_trace_sizes(td_fn *f, td_spec *s, td_values args, bool values);
+typedef enum td_vary {
+    TD_SIZES_NUMBERS,  /* sizes of arguments stay numbers */
+    TD_SIZES_MAY_VARY, /* the settings choose; numbers where symbols will not do */
+    TD_SIZES_MUST_VARY /* all are symbols, or it fails */
+} td_vary;
+/* From the body to s->j and the guards; s->varies tells whether sizes of arguments were
+ * symbols. Sizes that depend on values are symbols in any case. False after td__fail:
+ * where s->varies, numbers may still do. */
+bool      td__spec_trace(td_fn *f, td_spec *s, td_values args, td_vary how);
+/* td__spec_capture for the sizes at hand. */
+td_graph *td__spec_capture_numbers(td_fn *f, td_values args, td_deps *deps);
 
 /* own[i]: argument i is the call's to drop, and no longer own when it was; own may be
  * NULL. */

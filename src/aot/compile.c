@@ -119,14 +119,31 @@ td_graph *td__spec_capture(td_fn *f, td_values args, td_faker *fakes, td_deps *d
     return NULL;
 }
 
+td_graph *td__spec_replay(const td_spec *s, td_values args) {
+    const td_graph *p = s->program;
+    td_value       *in = td__zalloc(sizeof *in * (size_t)(p->inputs.n + 1));
+    if (!in) return td__fail_memory(p->cx), NULL;
+    td_graph *g = inputs_of(s, p, args, in) ? td__capture_replay(p, in) : NULL;
+    td__free(in);
+    return g;
+}
+
 /* A graph is a program as it is, but where autocast adds casts to it. */
-static bool capture(td_fn *f, td_spec *s, td_values args) {
-    bool is_program = f->graph && !td__autocast_state(&f->cx->ambient);
-    begin(f, TD_SPENT_CAPTURE);
+static bool make_program(td_fn *f, td_spec *s, td_values args) {
+    td_graph *was = s->program;
     if (f->graph && !td__graph_verify(f->graph, TD_STAGE_PROGRAM)) return false;
-    if (!is_program && !(s->program = td__spec_capture(f, args, s->fakes, &s->deps)))
-        return false;
-    if (f->body == td__regrad && !td__regrad_linear(f, s->program)) return false;
+    if (was) s->program = td__spec_replay(s, args);
+    else if (f->graph && !td__autocast_state(&f->cx->ambient)) return true;
+    else s->program = td__spec_capture(f, args, s->fakes, &s->deps);
+    td__graph_drop(was);
+    if (!s->program) return false;
+    return f->body != td__regrad || td__regrad_linear(f, s->program);
+}
+
+bool td__spec_program_for(td_fn *f, td_spec *s, td_values args) {
+    begin(f, TD_SPENT_CAPTURE);
+    if (!make_program(f, s, args)) return false;
+    td_here = (td_where){0}; /* later stages are of no one place */
     end(f, TD_SPENT_CAPTURE, td__spec_program(f, s));
     td__log_graph(f, s, TD_LOG_capture, "program", td__spec_program(f, s));
     return true;
@@ -237,9 +254,7 @@ static bool has_backward(const td_graph *program) {
     return false;
 }
 
-bool td__spec_trace(td_fn *f, td_spec *s, td_values args) {
-    if (!capture(f, s, args)) return false;
-    td_here = (td_where){0}; /* later stages are of no one place */
+bool td__spec_joint_for(td_fn *f, td_spec *s, td_values args) {
     if (td__keep_find(f, s, args)) return true;
     const td_graph *program = td__spec_program(f, s);
     td_value       *in = td__zalloc(sizeof *in * (size_t)(program->inputs.n + 1));
@@ -250,29 +265,24 @@ bool td__spec_trace(td_fn *f, td_spec *s, td_values args) {
     return s->j != NULL;
 }
 
-/* Forgets a trace that came to nothing. */
+/* Forgets a trace with symbols that came to nothing; the program stays. */
 static void start_over(td_fn *f, td_spec *s) {
+    td__log(f->cx, TD_LOG_guards, "%s: not for other sizes: %s", f->name,
+            td_message(f->cx));
     td_clear(f->cx);
     td__joint_drop(s->j);
-    td__graph_drop(s->program);
     s->j = NULL;
-    s->program = NULL;
 }
 
-/* With symbolic sizes where the settings want them, or where sizes depend on values.
- * What cannot be traced so is traced for the sizes at hand, which the log tells. */
+/* With symbolic sizes where the settings want them. A program that cannot be joined so
+ * is replayed for the sizes at hand; only a body that has failed with symbols runs once
+ * more with numbers: it may have computed with a handle (td_sym_size) in C. */
 static bool trace(td_fn *f, td_spec *s, td_values args) {
-    bool may = s->set.dynamic != TD_SHAPES_STATIC;
-    if (may && td__spec_trace_sizes(f, s, args, false)) return true;
-    if (td_error(f->cx) == TD_E_MEMORY || td_error(f->cx) == TD_E_GUARD) return false;
-    if (!td_ok(f->cx) && td__log_on(f->cx, TD_LOG_guards))
-        td__log(f->cx, TD_LOG_guards, "%s: not for other sizes: %s", f->name,
-                td_message(f->cx));
+    if (td__spec_trace(f, s, args, TD_SIZES_MAY_VARY)) return true;
+    td_code code = td_error(f->cx);
+    if (!s->varies || code == TD_E_MEMORY || code == TD_E_GUARD) return false;
     start_over(f, s);
-    if (td__spec_trace(f, s, args)) return true;
-    if (!may || td_error(f->cx) != TD_E_TRACE) return false;
-    start_over(f, s);
-    return td__spec_trace_sizes(f, s, args, true);
+    return td__spec_trace(f, s, args, TD_SIZES_NUMBERS);
 }
 
 static bool specialize(td_fn *f, td_spec *s, td_values args) {
@@ -335,16 +345,6 @@ td_spec *td__spec_make(td_fn *f, td_values args) {
 
 /* ---- in two steps ------------------------------------------------------- */
 
-/* For many sizes; the reason where that cannot be. */
-static bool trace_any(td_fn *f, td_spec *s, td_values args) {
-    if (td__spec_trace_sizes(f, s, args, false)) return true;
-    if (!td_ok(f->cx)) return false;
-    return td__fail(f->cx, TD_E_UNSUPPORTED,
-                    "%s: not for other sizes: an argument is a view that requires "
-                    "grad; pass a clone, or leave `dynamic` off",
-                    f->name);
-}
-
 /* Other offsets are other calls whatever graph comes in between. */
 td_joint *td__spec_join(td_fn *f, td_spec *s, td_values args, bool sizes) {
     uint32_t topics = log_more(f);
@@ -353,9 +353,10 @@ td_joint *td__spec_join(td_fn *f, td_spec *s, td_values args, bool sizes) {
     s->set = td__fn_settings(f);
     s->offsets = true;
     td__span_begin(f->cx, "specialize");
-    bool ok = (sizes ? trace_any(f, s, args) : td__spec_trace(f, s, args)) &&
-              (td__key_owners(s, args) || td__fail_memory(f->cx)) &&
-              td__key_make(f, &s->key, args, s);
+    bool ok =
+        td__spec_trace(f, s, args, sizes ? TD_SIZES_MUST_VARY : TD_SIZES_NUMBERS) &&
+        (td__key_owners(s, args) || td__fail_memory(f->cx)) &&
+        td__key_make(f, &s->key, args, s);
     td__span_end(f->cx, "specialize");
     f->cx->log.topics = topics;
     td_here = here;
@@ -393,10 +394,6 @@ void td__spec_drop(td_spec *s) {
     td__vec_free(&s->bare);
     td__vec_free(&s->reached);
     td__free(s);
-}
-
-bool td__spec_inputs(const td_spec *s, td_values args, td_value *in) {
-    return inputs_of(s, s->program, args, in);
 }
 
 /* Which inputs of the program are the call's to drop; behind it, which of the arguments

@@ -33,8 +33,8 @@ static bool mark_arg(uint32_t *marks, const td_key *now, const td_key *was, int 
 static bool mark_changes(td_fn *f, const td_spec *s, td_values args, uint32_t *marks) {
     int at = 2;
     if (!td__key_make(f, &f->key, args, s) || f->key.n != s->key.n) return false;
-    if (s->guards || f->key.v[0] != s->key.v[0] || f->key.v[1] != s->key.v[1])
-        return false;
+    if (s->guards && s->guards->loads.n > 0) return false; /* it is for many already */
+    if (f->key.v[0] != s->key.v[0] || f->key.v[1] != s->key.v[1]) return false;
     for (int i = 0; i < args.n; i++)
         if (!mark_arg(&marks[i], &f->key, &s->key, &at)) return false;
     return !memcmp(f->key.v + at, s->key.v + at,
@@ -95,33 +95,56 @@ static bool make_args(td_symargs *a, td_symenv *e, td_values args, td_symplan pl
     return ok;
 }
 
-static bool take_guards(td_spec *s, td_symenv *e) {
-    return td__sym_facts(e, s->j->g) && (s->guards = td__guards_compile(e));
-}
-
 /* Guards of an entry know the places of ops; those of reads in the body are where the
  * capture just met them. */
 static bool place_guards(td_spec *s, const td_symenv *e) {
     return !s->guards || td__guards_place(s->guards, e) || td__fail_memory(e->cx);
 }
 
-static bool trace(td_fn *f, td_spec *s, td_values args, td_symplan plan,
+/* Behind the capture: is the program for other sizes still? */
+static bool still_varies(const td_fn *f, const td_symenv *e) {
+    return !e->fixed || td__fail(f->cx, TD_E_UNSUPPORTED, "%s", e->why);
+}
+
+/* What the trace found out about sizes. */
+static bool take_guards(const td_fn *f, td_spec *s, td_symenv *e) {
+    if (s->kept.found) return place_guards(s, e);
+    return !e->symbols.n ||
+           (td__program_may_vary(td__spec_program(f, s)) && td__sym_facts(e, s->j->g) &&
+            (s->guards = td__guards_compile(e)) != NULL);
+}
+
+/* marks: where the sizes of arguments are symbols; NULL: nowhere. */
+static bool trace(td_fn *f, td_spec *s, td_values args, const td_symplan *plan,
                   uint32_t *marks) {
     td_symenv *e = td__symenv_make(f->cx);
-    td_symargs a;
+    td_symargs a = {0};
+    bool       ok = true;
     if (!e) return false;
+    e->may_fix = plan->may_fix;
     td__symenv_begin(e);
-    s->fakes = &a.fakes;
-    bool ok = make_args(&a, e, args, plan, marks) &&
-              td__spec_trace(f, s, (td_values){a.v, a.n}) &&
-              (s->kept.found
-                   ? place_guards(s, e)
-                   : td__program_may_vary(td__spec_program(f, s)) && take_guards(s, e));
+    if (s->varies) {
+        s->fakes = &a.fakes;
+        ok = make_args(&a, e, args, *plan, marks);
+        args = (td_values){a.v, a.n};
+    }
+    ok = ok && td__spec_program_for(f, s, args) && still_varies(f, e) &&
+         td__spec_joint_for(f, s, args) && take_guards(f, s, e);
     s->fakes = NULL;
     td__symargs_drop(&a);
     td__symenv_end(e);
     td__symenv_drop(e);
     return ok;
+}
+
+td_graph *td__spec_capture_numbers(td_fn *f, td_values args, td_deps *deps) {
+    td_symenv *e = td__symenv_make(f->cx);
+    if (!e) return NULL;
+    td__symenv_begin(e);
+    td_graph *g = td__spec_capture(f, args, NULL, deps);
+    td__symenv_end(e);
+    td__symenv_drop(e);
+    return g;
 }
 
 /* Parameters and buffers keep their sizes unless the settings want otherwise; what is
@@ -167,20 +190,35 @@ static bool check_marked(td_fn *f, const td_spec *s, td_values args) {
     return true;
 }
 
-bool td__spec_trace_sizes(td_fn *f, td_spec *s, td_values args, bool values) {
+/* Which sizes are symbols: none, where the settings see no reason. False after fail. */
+static bool choose_sizes(td_fn *f, td_spec *s, td_values args, td_vary how,
+                         uint32_t *marks) {
+    bool all = how == TD_SIZES_MUST_VARY || s->set.dynamic == TD_SHAPES_DYNAMIC;
+    s->varies = how != TD_SIZES_NUMBERS && s->set.dynamic != TD_SHAPES_STATIC &&
+                may_vary(args) && (all || find_marks(f, args, marks));
+    if (s->varies || how != TD_SIZES_MUST_VARY) return td_ok(f->cx);
+    return td__fail(f->cx, TD_E_UNSUPPORTED,
+                    "%s: not for other sizes: an argument is a view that requires "
+                    "grad; pass a clone, or leave `dynamic` off",
+                    f->name);
+}
+
+bool td__spec_trace(td_fn *f, td_spec *s, td_values args, td_vary how) {
+    bool dynamic = s->set.dynamic == TD_SHAPES_DYNAMIC;
+    if (s->set.dynamic == TD_SHAPES_STATIC || (f->staged && how == TD_SIZES_NUMBERS))
+        return td__spec_program_for(f, s, args) && td__spec_joint_for(f, s, args);
     uint32_t  *marks = td__zalloc(sizeof *marks * ((size_t)args.n + 1));
     bool      *fixed = find_fixed(f, args, s->set.static_params);
-    td_symplan plan = {.dynamic = TD_DYNAMIC_ALL,
+    td_symplan plan = {.dynamic = dynamic ? TD_DYNAMIC_ALL : TD_DYNAMIC_MARKED,
                        .no_duck = !s->set.duck_sizes,
                        .by_argument = true,
+                       .may_fix = how == TD_SIZES_MAY_VARY,
                        .named_as = f->graph,
                        .fixed = fixed};
     bool       ok = (marks && fixed) || td__fail_memory(f->cx);
-    if (values || s->set.dynamic == TD_SHAPES_AUTO) plan.dynamic = TD_DYNAMIC_MARKED;
-    bool some = ok && (values || (may_vary(args) && (plan.dynamic == TD_DYNAMIC_ALL ||
-                                                     find_marks(f, args, marks))));
-    bool traced = some && trace(f, s, args, plan, marks) && check_marked(f, s, args);
+    ok = ok && choose_sizes(f, s, args, how, marks) &&
+         trace(f, s, args, &plan, marks) && (!s->varies || check_marked(f, s, args));
     td__free(marks);
     td__free(fixed);
-    return traced;
+    return ok;
 }

@@ -19,11 +19,7 @@ static bool is_due(td_spec *s) {
 /* The compiled program for the sizes at hand, to be compared with a capture for these
  * sizes. NULL: it cannot be made, or after td__fail. */
 static td_graph *for_these_sizes(td_fn *f, const td_spec *s, td_values args) {
-    td_value *in = td__zalloc(sizeof *in * (size_t)(s->program->inputs.n + 1));
-    if (!in) return td__fail_memory(f->cx), NULL;
-    td_graph *g =
-        td__spec_inputs(s, args, in) ? td__capture_graph(s->program, in) : NULL;
-    td__free(in);
+    td_graph *g = td__spec_replay(s, args);
     if (td_error(f->cx) != TD_E_MEMORY) td_clear(f->cx);
     return g;
 }
@@ -104,7 +100,7 @@ static bool same_programs(td_fn *f, const td_spec *s, const td_graph *was,
 bool td__spec_recheck(td_fn *f, td_spec *s, td_values args) {
     if (!s->set.debug_asserts || !s->program || f->inner || !is_due(s)) return true;
     td_deps   deps = {0}; /* those of the specialization stay */
-    td_graph *now = td__spec_capture(f, args, NULL, &deps);
+    td_graph *now = td__spec_capture_numbers(f, args, &deps);
     td__deps_free(&deps);
     if (!now) return false;
     td_graph *was = s->guards ? for_these_sizes(f, s, args) : NULL;

@@ -38,11 +38,15 @@ static int64_t of_numbers(int op, wide a, wide b) {
 
 int64_t td__dim_slow(int op, int64_t a, int64_t b) {
     bool symbolic = td__dim_is_sym(a) || td__dim_is_sym(b);
-    return symbolic && serving.fn ? serving.fn(serving.env, op, a, b)
-                                  : of_numbers(op, a, b);
+    return symbolic && td__dim_tracing() ? serving.fn(serving.env, op, a, b)
+                                         : of_numbers(op, a, b);
 }
 
-bool td__dim_tracing(void) { return serving.fn != NULL; }
+bool td__dim_served(void) { return serving.fn != NULL; }
+
+bool td__dim_tracing(void) {
+    return serving.fn && serving.fn(serving.env, TD_DIM_TRACES, 0, 0);
+}
 
 void td__dim_text(int64_t dim, td_buf *out) {
     if (td__dim_is_sym(dim) && serving.text) serving.text(serving.env, dim, out);
@@ -51,7 +55,7 @@ void td__dim_text(int64_t dim, td_buf *out) {
 
 bool td__dim_expect(int64_t a, td_dim_rel rel, int64_t b) {
     bool symbolic = td__dim_is_sym(a) || td__dim_is_sym(b);
-    if (symbolic && serving.fn)
+    if (symbolic && td__dim_tracing())
         return serving.fn(serving.env, TD_DIM_EXPECT + (int)rel, a, b) != 0;
     return rel == TD_DIM_IS_EQ   ? a == b
            : rel == TD_DIM_IS_NE ? a != b

@@ -31,8 +31,9 @@ enum {
     TD_DIM_SAME,                /* are a and b known to be equal? Guards nothing */
     TD_DIM_SEEMS_EQ,            /* EQ and LT that ask nothing of run time */
     TD_DIM_SEEMS_LT,
-    TD_DIM_FRESH, /* a size of [a, b] that only run time knows */
-    TD_DIM_EXPECT /* + td_dim_rel: it holds whenever the program runs */
+    TD_DIM_FRESH,  /* a size of [a, b] that only run time knows */
+    TD_DIM_TRACES, /* are there symbols in this trace? */
+    TD_DIM_EXPECT  /* + td_dim_rel: it holds whenever the program runs */
 };
 typedef enum td_dim_rel {
     TD_DIM_IS_EQ,
@@ -43,7 +44,9 @@ typedef enum td_dim_rel {
 } td_dim_rel;
 
 static inline bool td__dim_is_sym(int64_t a) { return a < TD_DIM_SYM_LIMIT; }
-bool td__dim_tracing(void); /* is the thread tracing? Else there are no symbols */
+bool               td__dim_tracing(
+                  void);   /* does the thread trace with symbols? Else there are none */
+bool td__dim_served(void); /* ...or may it, when a size turns out to be unknown? */
 /* A symbol, as opposed to a number a user made up. */
 static inline bool td__dim_is_symbolic(int64_t a) {
     return TD_UNLIKELY(td__dim_is_sym(a)) && td__dim_tracing();

@@ -73,7 +73,7 @@ static bool arg_of(writing *w, const td_value *v, td_garg *to) {
         return to->u.v != NULL;
     case TD_K_INT:
         *to = td__garg_int(td__graph_dim(g, v->u.i));
-        if (g->dim_in && td__dim_is_sym(v->u.i)) to->kind = TD_G_SYM;
+        if (g->dim_in && td__dim_is_symbolic(v->u.i)) to->kind = TD_G_SYM;
         return true;
     case TD_K_INTS: {
         int64_t *own = td__arena_alloc(&g->arena, sizeof *own * ((size_t)v->n + 1));

@@ -65,7 +65,7 @@ static bool exec_plain(td_opcall *c) {
     if (c->def->flags & TD_OPF_NESTS) return c->def->cpu(c);
     if (c->def->flags & TD_OPF_DYNAMIC) {
         if (!fake) return c->def->cpu(c);
-        if (!td__dim_tracing())
+        if (!td__dim_served())
             return td__fail_no_bytes(c->cx, c->info->s.name,
                                      "the size of the result depends on values, which "
                                      "takes a capture with dynamic sizes");

@@ -321,9 +321,8 @@ static bool take_lifted(td_record *r) {
 
 /* What a capture has beside its body and arguments. */
 typedef struct around {
-    td_lift        *lift; /* NULL: what is closed over is a const */
-    td_closure      close;
-    const td_graph *known; /* a capture of the same body: what it closes over; NULL */
+    td_lift   *lift; /* NULL: what is closed over is a const */
+    td_closure close;
 } around;
 
 /* The capture that a nested one is part of; NULL: none. */
@@ -333,18 +332,8 @@ static td_record *recorder_of(const td_ctx *cx) {
     return NULL;
 }
 
-/* Tensors that the body is known to close over are inputs from the start. */
-static bool take_known(td_record *r, const td_graph *known) {
-    for (int i = 0; known && i < known->consts.n; i++) {
-        td_tensor *t = known->consts.v[i];
-        if (!(t->flags & TD_TF_TRACED) && !td__record_close(r, &t)) return false;
-    }
-    return true;
-}
-
-/* *late: what the body closes over must be known from the start. */
 static bool capture_into(td_graph *g, td_body *body, void *env, td_values args,
-                         const around *how, bool *late) {
+                         const around *how) {
     td_ctx *cx = g->cx;
     if (how->lift && !td__stack_holds(cx, "a body inside another")) return false;
     td_record  r, *outer = how->lift ? recorder_of(cx) : NULL;
@@ -359,35 +348,20 @@ static bool capture_into(td_graph *g, td_body *body, void *env, td_values args,
     r.close = how->close;
     td_call c = {.handle = TD_LIVE(CALL, cx), .env = env, .args = {copies, args.n}};
     bool    ok = take_args(&r, args, copies) && td__record_bind(&r, copies) &&
-              take_known(&r, how->known) && take_lifted(&r) &&
+              (r.lift || td__record_siblings(&r)) && take_lifted(&r) &&
               run_body(&r, &o, body, &c);
-    /* A body that failed may close over more than it came to. */
-    int known = how->known ? how->known->consts.n : -1;
-    *late = r.late && (known < 0 || (!ok && g->consts.n > known));
     td__ambient_restore(cx, &o, true);
     td__record_end(&r);
     td__free(copies);
     return ok;
 }
 
-/* A tensor that is read first behind writes to the bytes it shares looks as it did
- * before them: then the body is captured again with all it closes over as inputs. */
 static td_graph *capture(td_ctx *cx, td_body *body, void *env, td_values args,
                          const around *how) {
-    bool late = false;
-    if (!td_ok(cx)) return NULL;
-    td_graph *g = td__graph_make(cx, "f"), *to = NULL;
-    if (!g) return NULL;
-    bool ok = capture_into(g, body, env, args, how, &late);
-    if (ok && !late) return g;
-    if (late && td_error(cx) != TD_E_MEMORY) {
-        around again = *how;
-        again.known = g;
-        td_clear(cx);
-        to = capture(cx, body, env, args, &again);
-    }
+    td_graph *g = td_ok(cx) ? td__graph_make(cx, "f") : NULL;
+    if (!g || capture_into(g, body, env, args, how)) return g;
     td__graph_drop(g);
-    return to;
+    return NULL;
 }
 
 td_graph *td__capture_nested(td_ctx *cx, td_body *body, void *env, td_values args,

@@ -28,7 +28,7 @@ static int64_t extent(const td_meta *m) {
 
 static bool is_symbolic(const td_meta *m) {
     for (int d = 0; m && d < m->rank; d++)
-        if (td__dim_is_sym(m->size[d])) return true;
+        if (td__dim_is_sym(td__dim_now(m->size[d]))) return true;
     return false;
 }
 

@@ -154,6 +154,11 @@ static bool record_call(td_mode *m, td_opcall *c) {
     const char *outer = td__symenv_op(who);
     born        b = {c, r->sym ? r->sym->symbols.n : 0};
     bool        ok = td__call_below(m, c);
+    if (!ok && td__record_fix_call(r, c, in)) {
+        r->parts.n = r->whole.first;
+        td__hidden_begin(r, c);
+        ok = td__call_below(m, c);
+    }
     if (r->sym && c->info->op == TD_OP_expect) r->guards = r->sym->guards.n;
     ok = ok && record_asserts(r, &b, KNOWN_BEFORE);
     td__symenv_op_end(outer);

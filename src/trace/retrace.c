@@ -61,6 +61,35 @@ td_graph *td__retrace(td_retrace *a, const td_value *in) {
     return to;
 }
 
+/* Input i is a tensor that the body closes over, as it was in the original. */
+static bool keep_const(td_graph *to, int i, td_tensor *t) {
+    if (!td__vec_push(&to->consts, t)) return td__fail_memory(to->cx);
+    td__ref(t);
+    to->in_desc.v[i].index = to->consts.n - 1;
+    return true;
+}
+
+static bool keep_inputs(td_graph *to, const td_graph *g) {
+    for (int i = 0; i < g->inputs.n; i++) {
+        const td_desc *d = &g->in_desc.v[i];
+        if (d->kind == TD_D_CONST && !keep_const(to, i, g->consts.v[d->index]))
+            return false;
+    }
+    to->bare.n = to->wanted.n = 0;
+    for (int i = 0; i < g->bare.n; i++)
+        if (!td__vec_push(&to->bare, g->bare.v[i])) return td__fail_memory(g->cx);
+    for (int i = 0; i < g->wanted.n; i++)
+        if (!td__vec_push(&to->wanted, g->wanted.v[i])) return td__fail_memory(g->cx);
+    return true;
+}
+
+td_graph *td__capture_replay(const td_graph *program, const td_value *in) {
+    td_graph *to = td__capture_graph(program, in);
+    if (!to || keep_inputs(to, program)) return to;
+    td__graph_drop(to);
+    return NULL;
+}
+
 td_graph *td__capture_cast(const td_graph *g, const td_value *in,
                            const td_closure *close) {
     return capture(&(td_retrace){g, NULL}, in, close);

@@ -125,6 +125,9 @@ typedef struct td_symenv {
     int         trying;   /* a proof is sought: what is too long is given up quietly */
     bool        assumed;  /* an answer was taken for the usual case, not proved */
     bool        in_facts; /* facts are being asked: resolving them asks no others */
+    bool        may_fix;  /* numbers will do where symbols will not: */
+    bool        fixed;    /* ...which happened (td__sym_fix_all), */
+    char        why[200]; /* ...for this reason */
     const char *op;       /* at work */
     const char *file, *file_copy;
     struct td_symenv *outer; /* what served the thread before */
@@ -189,6 +192,10 @@ bool    td__sym_holds(td_symenv *e, int64_t a, td_symrel rel, int64_t b);
 bool    td__sym_seems(td_symenv *e, int64_t a, td_symrel rel, int64_t b);
 /* 1 proved, 0 refuted, -1 open. Records nothing. */
 int     td__sym_prove(td_symenv *e, int64_t a, td_symrel rel, int64_t b);
+/* Makes every size of an input the number it has, guarded, as td__sym_holds does for
+ * one. The failure that showed that symbols will not do is cleared. False: nothing was
+ * done, because the trace may not, or has no symbols left to fix. */
+bool    td__sym_fix_all(td_symenv *e);
 /* The expression with all that is known put in. */
 int64_t td__sym_now(td_symenv *e, int64_t dim);
 

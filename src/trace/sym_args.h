@@ -10,6 +10,7 @@ typedef struct td_symplan {
     td_dynamic      dynamic;
     bool            no_duck;     /* equal sizes get symbols of their own */
     bool            by_argument; /* guards count arguments, not tensors */
+    bool            may_fix;     /* numbers will do where symbols will not */
     const td_graph *named_as;    /* whose inputs they are; NULL: x0, x1... */
     const bool     *fixed; /* by argument: its sizes stay (parameters); NULL: none */
 } td_symplan;

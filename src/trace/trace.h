@@ -119,7 +119,6 @@ struct td_record {
     td_lift   *lift;  /* of a nested capture; NULL: what is closed over is a const */
     td_record *outer; /* of a nested capture: that of the body around it, or NULL */
     td_closure close;
-    bool       late;      /* one shares bytes with what the body had used before */
     td_ptrmap  closed;    /* real tensors the body closes over: their copies */
     td_ptrmap  own_grads; /* inputs (td_gval) whose gradient is an input too */
     bool       start_grad, start_inference; /* before the first op */
@@ -146,8 +145,9 @@ void       td__record_begin(td_record *r, td_graph *g);
 td_tensor *td__record_input(td_record *r, td_tensor *real, const char *name);
 /* Before the body runs: the copies it reads in the place of close.bound. */
 bool       td__record_bind(td_record *r, const td_value *copies);
-/* A real tensor of the outside becomes what the capture reads in its place. */
-bool       td__record_close(td_record *r, td_tensor **t);
+/* Copies every tensor that shares bytes with what the body can reach so far: one that
+ * the body reads behind a write to these bytes must have been there before it. */
+bool       td__record_siblings(td_record *r);
 /* The same by the capture around this one, if there is one. */
 bool       td__record_outer(td_record *r, td_tensor **t);
 /* What stands for a tensor: *t may become its copy. NULL after td__fail. */
@@ -175,6 +175,9 @@ td_graph *td__capture_closing(td_ctx *cx, td_body *body, void *env, td_values ar
 /* The same from a graph: its replay is the body, `in` are its inputs, absent for consts
  * it holds. Names and descriptors stay. */
 td_graph *td__capture_graph(const td_graph *g, const td_value *in);
+/* The same from a captured program, as if its body ran for these inputs, consts and
+ * gradients among them: what the body closes over and asks of gradients stays. */
+td_graph *td__capture_replay(const td_graph *program, const td_value *in);
 /* The same with the casts of the autocast region around: the program to run there, with
  * autocast off. */
 td_graph *td__capture_cast(const td_graph *g, const td_value *in,

@@ -12,6 +12,14 @@
 /* TD_E_TRACE "who: what (file:line)"; false. */
 bool td__record_fail(td_record *r, const char *who, const char *what);
 
+/* ---- sym_fix.c ---------------------------------------------------------- */
+
+/* td__sym_fix_all, and every copy there is has numbers for sizes. */
+bool td__record_fix(td_record *r);
+/* The same for a call that failed, of arguments in[], which is ready to be made once
+ * more. */
+bool td__record_fix_call(td_record *r, td_opcall *c, td_value *in);
+
 /* ---- retrace.c ---------------------------------------------------------- */
 
 /* What is replayed, and which ops by simpler ones; NULL: none. */

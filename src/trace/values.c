@@ -62,7 +62,7 @@ static int64_t dim_of(td_record *r, int64_t i) { return td__graph_dim(r->g, i); 
 
 td_garg td__record_int(td_record *r, int64_t i) {
     td_garg a = td__garg_int(dim_of(r, i));
-    if (r->g->dim_in && td__dim_is_sym(i)) a.kind = TD_G_SYM;
+    if (r->sym && td__sym_at(r->sym, i)) a.kind = TD_G_SYM;
     return a;
 }
 
@@ -161,11 +161,23 @@ bool td__record_bind(td_record *r, const td_value *copies) {
     return true;
 }
 
-/* May the body close over t, the tensor `seen` in this trace? */
-static bool may_close(td_record *r, const td_tensor *seen, const char *who) {
+/* Has the body changed a tensor so far? */
+static bool has_written(const td_graph *g) {
+    for (int i = 0; i < g->nodes.n; i++) {
+        const td_gnode *n = g->nodes.v[i];
+        if (n->kind == TD_N_OP &&
+            (td__opinfo(n->op)->writes || td__ops[n->op].flags & TD_OPF_META))
+            return true;
+    }
+    return false;
+}
+
+/* May the body close over t, the tensor `seen` in this trace? Where sizes are symbols a
+ * copy among them takes numbers; behind a write it comes too late, and the body has to
+ * run for numbers from the start. */
+static bool may_close(td_record *r, td_tensor *seen, const char *who) {
     const td_fake_store *s = td__fake_store_of(&r->fakes, seen);
     if (!s) return true;
-    r->late |= r->g->nodes.n > 0;
     if (!s->given) return true;
     if (!r->close.aliases)
         return td__record_fail(
@@ -173,10 +185,11 @@ static bool may_close(td_record *r, const td_tensor *seen, const char *who) {
             "the body reaches an argument's bytes through a tensor it closes over; "
             "use td_arg");
     if (!seen->st->open) return true;
-    return td__fail(r->cx, TD_E_UNSUPPORTED,
-                    "%s: the body closes over a tensor that shares bytes with an "
-                    "argument whose sizes are dynamic; use td_arg",
-                    who);
+    td__fail(r->cx, TD_E_UNSUPPORTED,
+             "%s: the body closes over a tensor that shares bytes with an argument "
+             "whose sizes are dynamic; use td_arg",
+             who);
+    return !has_written(r->g) && td__record_fix(r);
 }
 
 static td_gval *add_const(td_record *r, td_tensor *real) {
@@ -188,14 +201,45 @@ static td_gval *add_const(td_record *r, td_tensor *real) {
 /* v stands for a real tensor the body closes over, `copy` in this capture. Where copy
  * has a tag, it is an argument too and the body reads that. */
 static td_tag *tag_const(td_record *r, td_gval *v, const td_tensor *real,
-                         const td_tensor *seen, td_tensor *copy) {
+                         td_tensor *seen, td_tensor *copy) {
     td_tag *tag = td__record_tag(r, copy);
     if (tag) return v->look = tag->v->look, tag;
-    int32_t nr = storage_nr(r, td__fake_store_of(&r->fakes, seen));
-    if (!(v->look = look_at(r, copy, nr))) return NULL;
-    if (!made_here(real)) return put_tag(r, copy, v, nr);
+    int32_t        nr = storage_nr(r, td__fake_store_of(&r->fakes, seen));
+    const td_look *first = td__graph_look(r->g, copy, td__needs_grad(seen), nr);
+    if (!(v->look = first)) return NULL;
+    if (!made_here(real)) {
+        tag = put_tag(r, copy, v, nr);
+        v->look = first; /* as it was before the body wrote to its bytes */
+        return tag;
+    }
     td_gval *fresh = add_clone(r, v);
     return fresh ? put_tag(r, copy, fresh, r->g->n_storages++) : NULL;
+}
+
+/* Is there another tensor over these bytes? */
+static bool is_shared(const td_storage *st) {
+    return atomic_load(&st->refs) > 1 || st->release;
+}
+
+/* A copy that cannot be made is missed by nobody but a body that reads the tensor. */
+static bool copy_sibling(td_record *r, td_tensor *t) {
+    td_faker *first = r->close.fakes;
+    if (first && (t = td__fake_copy(first, t)) && t->st->open) return true;
+    if ((t && td__fake_copy(&r->fakes, t)) || td_error(r->cx) == TD_E_MEMORY)
+        return td_ok(r->cx);
+    td_clear(r->cx);
+    return true;
+}
+
+bool td__record_siblings(td_record *r) {
+    td_faker *f = r->close.fakes ? r->close.fakes : &r->fakes;
+    for (td_tensor *t = r->cx->all; t; t = t->next) {
+        const td_fake_store *s =
+            is_shared(t->st) && !td__is_fake(t) ? td__fake_store_of(f, t) : NULL;
+        if (s && !s->st->open && !td__ptrmap_get(&f->copies, t) && !copy_sibling(r, t))
+            return false;
+    }
+    return true;
 }
 
 /* A real tensor the body reaches around its arguments. */
@@ -205,15 +249,13 @@ static td_tag *adopt(td_record *r, td_tensor **t, const char *who) {
     if (copy) return td__record_tag(r, *t = copy);
     if (r->close.fakes) seen = td__fake_copy(r->close.fakes, real);
     if (!seen || !may_close(r, seen, who)) return NULL;
-    /* It is known from here on: a view of what the body has moved cannot be copied any
-     * more, and is an input from the start when the body is captured again. */
     td_gval *v = add_const(r, real);
     if (!v || !(copy = td__fake_copy(&r->fakes, seen))) return NULL;
     *t = copy;
     td_tag *tag = tag_const(r, v, real, seen, copy);
     if (tag && !td__ptrmap_put(&r->closed, real, copy))
         return td__fail_memory(r->cx), NULL;
-    return tag;
+    return !is_shared(real->st) || td__record_siblings(r) ? tag : NULL;
 }
 
 /* The copy of t there is already; NULL: none. */
@@ -246,8 +288,10 @@ td_tensor *td__record_seen_as(const td_mode *m, const td_tensor *t) {
     return copy_of(r, t);
 }
 
-bool td__record_close(td_record *r, td_tensor **t) {
-    return adopt(r, t, "a tensor closed over") != NULL;
+/* A number may be what was a symbol when the metadata was noted. */
+static bool is_dim(td_record *r, int64_t noted, int64_t now) {
+    return noted == dim_of(r, now) ||
+           (td__dim_is_sym(noted) && r->sym && r->sym->fixed);
 }
 
 /* Does t look as its value does now? Not so an alias the tape kept of a tensor whose
@@ -255,11 +299,11 @@ bool td__record_close(td_record *r, td_tensor **t) {
 static bool is_current(td_record *r, const td_tensor *t, const td_tag *tag) {
     const td_look *l = tag->look;
     bool           same = l->rank == t->rank && l->dtype == t->dtype && !tag->moved &&
-                l->offset == dim_of(r, t->offset);
+                is_dim(r, l->offset, t->offset);
     bool plain = same && l->dense && td__is_row_major(t);
     for (int d = 0; d < t->rank && same; d++)
-        same = l->size[d] == dim_of(r, t->size[d]) &&
-               (plain || l->stride[d] == dim_of(r, t->stride[d]));
+        same = is_dim(r, l->size[d], t->size[d]) &&
+               (plain || is_dim(r, l->stride[d], t->stride[d]));
     return same;
 }
 
