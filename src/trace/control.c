@@ -70,7 +70,28 @@ typedef struct branch {
     void       *env;
     int         n_out;
     const bool *written; /* by argument: the body gets a copy; NULL: none */
+    td_graph   *g;       /* the body, once it has run; */
+    td_lift    *lift;    /* ...what it closes over */
 } branch;
+
+/* The captured body in its place; args as the body gets them. */
+static bool replay_branch(const branch *b, td_values args, td_value *out) {
+    td_value *in = td__zalloc(sizeof *in * ((size_t)b->g->inputs.n + 1));
+    int       at = 0;
+    if (!in) return td__fail_memory(b->g->cx);
+    for (int i = 0; i < args.n; i++)
+        if (args.v[i].kind == TD_K_TENSOR && args.v[i].u.t) in[at++] = args.v[i];
+    for (int i = 0; at < b->g->inputs.n; i++)
+        in[at++] = td_value_tensor(b->lift->tensors.v[i]);
+    bool ok = td__graph_replay(b->g, in, out);
+    td__free(in);
+    return ok;
+}
+
+static bool run_branch(td_ctx *cx, const branch *b, td_values args, td_value *out) {
+    if (b->g) return replay_branch(b, args, out);
+    return call_body(cx, b->body, b->env, args, out, b->n_out);
+}
 
 /* The user's body on copies of what it writes; the copies are results too. */
 static bool branch_body(td_call *c) {
@@ -89,7 +110,7 @@ static bool branch_body(td_call *c) {
         in[i] = td_value_tensor(td_op_clone(in[i].u.t, false));
         ok = !td_is_nil(in[i].u.t);
     }
-    ok = ok && call_body(cx, b->body, b->env, (td_values){in, args.n}, out, b->n_out);
+    ok = ok && run_branch(cx, b, (td_values){in, args.n}, out);
     for (int i = 0; i < args.n && ok; i++)
         if (b->written && b->written[i]) out[at++] = in[i];
     ok = ok && td_return_values(c, (td_values){out, at});
@@ -119,10 +140,14 @@ static void drop_graphs(choice *k) {
     }
 }
 
+/* Graphs that are there already are replayed, on copies of what they write. */
 static bool capture_branches(choice *k, const bool *written) {
     for (int i = 0; i < 2; i++) {
-        branch b = {i ? k->of.no : k->of.yes, k->of.env, k->n_out, written};
+        td_graph *was = k->g[i];
+        branch    b = {
+               i ? k->of.no : k->of.yes, k->of.env, k->n_out, written, was, &k->lift};
         k->g[i] = td__capture_nested(k->cx, branch_body, &b, k->args, &k->lift);
+        td__graph_drop(was);
         if (!k->g[i] || !(k->g[i]->name = td__graph_str(k->g[i], branch_names[i])))
             return false;
         if (k->g[i]->left)
@@ -244,10 +269,7 @@ static bool capture_cond(choice *k, td_tensor *pred, td_tensor **out) {
         return td__fail(k->cx, TD_E_TRACE,
                         "td_cond: a branch writes an argument and closes over one; use "
                         "td_arg for all of them");
-    if (k->n_written) { /* once more, on copies */
-        drop_graphs(k);
-        if (!capture_branches(k, k->written)) return false;
-    }
+    if (k->n_written && !capture_branches(k, k->written)) return false;
     if (!check_results(k, k->g[0]) || !check_results(k, k->g[1])) return false;
     size_t      room = sizeof(td_tensor *) * (size_t)(k->n_out + k->n_written + 1);
     td_tensor **got = td__alloc(room);

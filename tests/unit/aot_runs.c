@@ -144,6 +144,23 @@ static bool differentiates(td_call *c) {
     return td_return(c, g);
 }
 
+/* Both branches run once each, one of them writes its argument. */
+static bool adds(td_call *c) {
+    ((scene *)td_call_env(c))->runs += 100;
+    td_add_(td_arg(c, 0), 1.0);
+    return td_return(c, td_mul(td_arg(c, 0), ((scene *)td_call_env(c))->held));
+}
+static bool sines(td_call *c) {
+    ((scene *)td_call_env(c))->runs += 10000;
+    return td_return(c, td_sin(td_arg(c, 0)));
+}
+static bool chooses(td_call *c) {
+    scene     *s = enter(c);
+    td_tensor *x = td_mul(td_arg(c, 0), 2.0), *y = NULL;
+    td_cond(td_gt(td_sum(x), 0.0), (td_branches){adds, sines, s}, TD_ARGS(x), &y, 1);
+    return td_return(c, td_add(x, y));
+}
+
 /* ---- functions ---------------------------------------------------------- */
 
 static const calls cases[] = {
@@ -172,6 +189,17 @@ TEST(a_body_runs_once_for_each_specialization) {
     bool ok = true;
     for (int i = 0; i < TD_COUNT(cases); i++) ok &= check_runs(&cases[i], 0);
     CHECK(ok);
+}
+
+TEST(a_branch_that_writes_runs_once) {
+    td_ctx *cx = td_open();
+    scene   s = {.held = rows_of(cx, 1, false)};
+    calls   k = {.name = "branches", .body = chooses};
+    td_fn  *f = td_aot_function(cx, chooses, &s, NULL);
+    for (int i = 0; i < 3; i++) compare(f, &k, &s, rows_of(cx, 4 + i, false));
+    CHECK(td_fn_specializations(f) == 2 && s.runs == 2 * 10101);
+    td_fn_drop(f);
+    td_close(cx);
 }
 
 /* The arguments are views of what the body closes over. */
