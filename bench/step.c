@@ -127,7 +127,7 @@ static bool time_stages(gpt *g, td_tensor *x) {
     }
     for (int i = 0; i < TD_SPENT_FORWARD; i++) {
         char name[64];
-        snprintf(name, sizeof name, "step_gpt2_%s", td__spent_names[i]);
+        snprintf(name, sizeof name, "step_gpt2_%s", td__stages[i].name);
         if (i != TD_SPENT_PARTITION) bench_print(name, best[i], "ms");
     }
     bench_print("step_gpt2_all_stages", all, "ms");

@@ -66,9 +66,10 @@ typedef struct td_kins {
     uint64_t     stamp;
 } td_kins;
 
-/* The stages of compiling, also names of spans. */
+/* The stages of compiling: rows of td__stages (stages.c). */
 typedef enum td_spent {
     TD_SPENT_CAPTURE,
+    TD_SPENT_FACTS, /* where somebody listens */
     TD_SPENT_JOINT,
     TD_SPENT_PASSES,
     TD_SPENT_PARTITION,
@@ -78,18 +79,16 @@ typedef enum td_spent {
     TD_SPENT_INFERENCE,
     TD_SPENT_COUNT
 } td_spent;
-extern const char *const td__spent_names[TD_SPENT_COUNT];
 
 /* What keep.c knows of a specialization while it is made. */
 typedef struct td_entry {
-    bool       on;     /* it may be found on disk, or kept there */
-    bool       found;  /* it was */
-    td_values  args;   /* of the call; valid until it is made */
-    td_halves *h;      /* found, until the plan takes them; NULL: none */
-    uint64_t   before; /* what they were like: tracing may bring views up to date */
-    td_buf     bytes;  /* to be kept */
-    char       name[48];
-    int        slot; /* which entry of that name to write; -1: any */
+    bool      on;     /* it may be found on disk, or kept there */
+    bool      found;  /* it was */
+    td_values args;   /* of the call; valid until it is made */
+    uint64_t  before; /* what they were like: tracing may bring views up to date */
+    td_buf    bytes;  /* to be kept */
+    char      name[48];
+    int       slot; /* which entry of that name to write; -1: any */
 } td_entry;
 
 typedef struct td_spec {
@@ -105,7 +104,9 @@ typedef struct td_spec {
     bool       views;        /* whether they are views counts, without gradients too */
     bool       differentiates; /* the body runs a backward inside */
     bool       varies; /* symbols stand for sizes of arguments; while it is traced */
-    td_joint  *j;      /* between trace and plan */
+    uint8_t    has;    /* what the stages have made so far */
+    td_joint  *j;      /* until the plan takes it */
+    td_halves *h;      /* the same; NULL: none */
     td_faker  *fakes;  /* while it is traced for many sizes: of its arguments */
     td_halves *step;   /* what backwards inside compute again; NULL: nothing */
     struct td_guard_prog *guards;  /* on sizes; NULL: the key has them as numbers */
@@ -263,9 +264,8 @@ bool td__spec_recheck(td_fn *f, td_spec *s, td_values args);
 
 /* ---- compile.c ---------------------------------------------------------- */
 
-/* The program the body makes of these arguments, which fakes made where their sizes are
- * symbols (else NULL); what else it read goes to deps. NULL after td__fail. */
-td_graph *td__spec_capture(td_fn *f, td_values args, td_faker *fakes, td_deps *deps);
+/* The arguments by input of the program, to be freed. NULL after td__fail. */
+td_value *td__spec_inputs(const td_spec *s, const td_graph *program, td_values args);
 /* Those of the n inputs that are arguments, which come first, and how many they are: a
  * captured program takes tensors only, a graph of the user's numbers too. */
 int       td__spec_given(const td_spec *s, td_values args, td_value *in, int n);
@@ -277,16 +277,49 @@ const td_graph *td__spec_program(const td_fn *f, const td_spec *s);
 /* A specialization for these arguments; NULL after td__fail. */
 td_spec  *td__spec_make(td_fn *f, td_values args);
 /* The same in two steps, for a staged function: up to the joint graph, which is tidy,
- * and from there. The second takes over j. With `sizes` it is for many sizes, or fails
- * where that cannot be. */
-td_joint *td__spec_join(td_fn *f, td_spec *s, td_values args, bool sizes);
+ * and from there. The second takes over j. Where the setting `dynamic` is on it is for
+ * many sizes, or fails. */
+td_joint *td__spec_join(td_fn *f, td_spec *s, td_values args);
 bool      td__spec_plan(td_fn *f, td_spec *s, td_joint *j);
 void      td__spec_drop(td_spec *s); /* NULL is fine */
-/* From the body to s->program, for arguments like these. Where s->program is there
- * already, for other sizes, it is replayed: the body has had its run. */
-bool      td__spec_program_for(td_fn *f, td_spec *s, td_values args);
-/* From s->program to s->j, for the same arguments. */
-bool      td__spec_joint_for(td_fn *f, td_spec *s, td_values args);
+
+/* ---- stages.c ----------------------------------------------------------- */
+
+typedef bool td_stage_fn(td_fn *f, td_spec *s, td_values args);
+
+/* A graph or a text that a stage makes, to be shown. */
+typedef struct td_made {
+    const char *name;  /* for `tandem show --after`; NULL: it is not shown there */
+    const char *title; /* in logs; NULL: it is not logged */
+    td_topic    topic;
+    const td_graph *(*graph)(const td_fn *f, const td_spec *s); /* gives NULL: none */
+    void (*text)(td_buf *b, const td_spec *s);
+} td_made;
+
+/* A stage. What is done for all of them wraps rows: spans and times, logs, checks with
+ * debug_asserts, the cache on disk. */
+enum { TD_STAGE_MAKES = 5 };
+typedef struct td_stage_row {
+    const char  *name; /* also of its span */
+    td_stage_fn *run;  /* NULL: the backend does, when the plan is made or later */
+    uint8_t      needs, makes; /* sets of what td_spec.has counts */
+    bool         finds;   /* before it: is what it and the next ones make on disk? */
+    bool         keeps;   /* what there is goes to disk */
+    td_topic     for_log; /* it is run for this topic alone; 0: always */
+    td_made      made[TD_STAGE_MAKES];
+} td_stage_row;
+extern const td_stage_row td__stages[TD_SPENT_COUNT];
+
+/* Runs the rows from first to last but those whose work is done. False after fail. */
+bool           td__stages_run(td_fn *f, td_spec *s, td_values args, td_spent first,
+                              td_spent last);
+/* s->j, and perhaps s->h, were found on disk. */
+void           td__stages_found(td_spec *s);
+/* What `tandem show --after=name` shows; NULL: nothing has that name. */
+const td_made *td__stage_made(const char *name);
+/* The program the body makes of these arguments, which fakes made where their sizes are
+ * symbols (else NULL); what else it read goes to deps. NULL after td__fail. */
+td_graph *td__spec_capture(td_fn *f, td_values args, td_faker *fakes, td_deps *deps);
 /* s->program replayed for these arguments, of other sizes. NULL after td__fail. */
 td_graph *td__spec_replay(const td_spec *s, td_values args);
 
@@ -346,10 +379,8 @@ typedef struct td_op_counts {
 td_op_counts td__count_ops(const td_graph *g);
 
 /* Logs, each where somebody listens. */
-void td__log_graph(const td_fn *f, const td_spec *s, td_topic topic, const char *what,
-                   const td_graph *g);
-void td__log_facts(const td_fn *f, const td_graph *program, const td_value *in);
-void td__log_spec(const td_fn *f, const td_spec *s); /* what was compiled */
+void td__stage_log(const td_fn *f, const td_spec *s, const td_stage_row *r);
+void td__log_guards(const td_fn *f, const td_spec *s);
 
 /* ---- again.c, regrad.c -------------------------------------------------- */
 

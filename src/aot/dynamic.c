@@ -128,8 +128,10 @@ static bool trace(td_fn *f, td_spec *s, td_values args, const td_symplan *plan,
         ok = make_args(&a, e, args, *plan, marks);
         args = (td_values){a.v, a.n};
     }
-    ok = ok && td__spec_program_for(f, s, args) && still_varies(f, e) &&
-         td__spec_joint_for(f, s, args) && take_guards(f, s, e);
+    ok = ok && td__stages_run(f, s, args, TD_SPENT_CAPTURE, TD_SPENT_CAPTURE) &&
+         still_varies(f, e) &&
+         td__stages_run(f, s, args, TD_SPENT_FACTS, TD_SPENT_PASSES) &&
+         take_guards(f, s, e);
     s->fakes = NULL;
     td__symargs_drop(&a);
     td__symenv_end(e);
@@ -206,7 +208,7 @@ static bool choose_sizes(td_fn *f, td_spec *s, td_values args, td_vary how,
 bool td__spec_trace(td_fn *f, td_spec *s, td_values args, td_vary how) {
     bool dynamic = s->set.dynamic == TD_SHAPES_DYNAMIC;
     if (s->set.dynamic == TD_SHAPES_STATIC || (f->staged && how == TD_SIZES_NUMBERS))
-        return td__spec_program_for(f, s, args) && td__spec_joint_for(f, s, args);
+        return td__stages_run(f, s, args, TD_SPENT_CAPTURE, TD_SPENT_PASSES);
     uint32_t  *marks = td__zalloc(sizeof *marks * ((size_t)args.n + 1));
     bool      *fixed = find_fixed(f, args, s->set.static_params);
     td_symplan plan = {.dynamic = dynamic ? TD_DYNAMIC_ALL : TD_DYNAMIC_MARKED,

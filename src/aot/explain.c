@@ -208,7 +208,7 @@ static void times(td_buf *b, const td_spec *s) {
     td__buf_printf(b, "  compiled in %.3f ms (", (double)all * 1e-6);
     for (int i = 0; i < TD_SPENT_COUNT; i++) {
         if (s->ns[i] < 500) continue;
-        td__buf_printf(b, "%s%s %.3f", any ? ", " : "", td__spent_names[i],
+        td__buf_printf(b, "%s%s %.3f", any ? ", " : "", td__stages[i].name,
                        (double)s->ns[i] * 1e-6);
         any = true;
     }

@@ -227,7 +227,7 @@ static void times(td_buf *b, const td_spec *s, bool *any) {
     key(b, "times_ns", any);
     td__buf_add(b, "{");
     for (int i = 0; i < TD_SPENT_COUNT; i++)
-        number(b, td__spent_names[i], s->ns[i], &inner);
+        number(b, td__stages[i].name, s->ns[i], &inner);
     td__buf_add(b, "}");
 }
 

@@ -325,10 +325,6 @@ static bool trees_fit(const exporting *x) {
            check_tree(x, x->o.out_tree, x->j->n_results, "results");
 }
 
-static bool is_dynamic(const exporting *x) {
-    return td__fn_settings(x->f).dynamic == TD_SHAPES_DYNAMIC;
-}
-
 static bool export(exporting *x, td_values args) {
     td_ctx *cx = x->f->cx;
     if (x->o.what != TD_EXPORT_FORWARD && !td__recording(cx))
@@ -337,7 +333,7 @@ static bool export(exporting *x, td_values args) {
                         "none in the graph; switch them on");
     x->s = td__zalloc(sizeof *x->s);
     if (!x->s) return td__fail_memory(cx);
-    x->j = td__spec_join(x->f, x->s, args, is_dynamic(x));
+    x->j = td__spec_join(x->f, x->s, args);
     if (!x->j || !trees_fit(x) || !check(x) || !td__joint_clean(x->j, x->s->set.cse))
         return false;
     name_tangents(x->j);

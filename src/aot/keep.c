@@ -162,10 +162,10 @@ static bool get_key(td_reader *r, td_key *k) {
 /* Lets go of all that an entry gave. */
 static void forget(td_fn *f, td_spec *s) {
     td__joint_drop(s->j);
-    td__halves_drop(s->kept.h);
+    td__halves_drop(s->h);
     td__guards_drop(s->guards);
     s->j = NULL;
-    s->kept.h = NULL;
+    s->h = NULL;
     s->guards = NULL;
     s->key.n = 0;
     if (f->opts.version && !f->graph) {
@@ -194,7 +194,7 @@ static td_joint *get_joint(td_reader *r, td_ctx *cx, const td_spec *s,
     return j;
 }
 
-/* All of an entry: s->j, s->kept.h, guards, flags. */
+/* All of an entry: s->j, s->h, guards, flags. */
 static bool get_entry(td_reader *r, td_fn *f, td_spec *s) {
     td_key words = {0};
     s->offsets = td__get_bool(r);
@@ -209,7 +209,7 @@ static bool get_entry(td_reader *r, td_fn *f, td_spec *s) {
     if (!(s->j = get_joint(r, f->cx, s, program))) return false;
     bool halves = td__get_bool(r);
     if (r->bad || halves != (s->j->n_tangents > 0)) return false;
-    if (halves) s->kept.h = td__get_halves(r, s->j, program);
+    if (halves) s->h = td__get_halves(r, s->j, program);
     return !r->bad && r->p == r->end;
 }
 
@@ -266,6 +266,7 @@ static bool find(td_fn *f, td_spec *s, td_values args) {
     td__span_arg(f->cx, "found", s->kept.found);
     td__span_end(f->cx, "find");
     td_clear(f->cx); /* what cannot be read is made */
+    if (s->kept.found) td__stages_found(s);
     return s->kept.found;
 }
 

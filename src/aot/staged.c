@@ -25,12 +25,11 @@ static td_staged *stage(td_fn *f, td_values args) {
     td_ctx    *cx = f->cx;
     td_staged *st = td__handle_make(cx, TD_H_STAGED, sizeof *st);
     td_spec   *s = td__zalloc(sizeof *s);
-    bool       sizes = td__fn_settings(f).dynamic == TD_SHAPES_DYNAMIC;
     f->staged = true;
     if (st && s) {
         st->f = f;
         st->s = s;
-        st->j = td__spec_join(f, s, args, sizes);
+        st->j = td__spec_join(f, s, args);
         if (st->j) return st;
         end(st);
         return NULL;

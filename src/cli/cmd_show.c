@@ -90,26 +90,27 @@ static bool show_stage(td_buf *b, const td_graph *g, int nth) {
     return ok;
 }
 
+/* A stage of the pipeline that a text file goes through like a body does; a capture of
+ * one is shown by itself. */
 static bool is_compiled(const char *stage) {
-    return !strcmp(stage, "joint") || !strcmp(stage, "forward") ||
-           !strcmp(stage, "backward") || !strcmp(stage, "plan");
+    return td__stage_made(stage) && strcmp(stage, "capture") != 0;
 }
 
 static bool is_stage(const char *word) {
-    return !strcmp(word, "capture") || !strcmp(word, "functional") || is_compiled(word);
+    return !strcmp(word, "functional") || td__stage_made(word);
 }
 
 /* The graph of a stage; NULL after td__fail. */
-static td_graph *stage_of(const td_plan *p) {
-    if (!strcmp(after, "joint")) return p->j->g;
-    if (!strcmp(after, "plan")) return p->j->epilogue;
-    if (!strcmp(after, "forward")) return p->h ? p->h->fwd : p->j->g;
-    if (p->h) return p->h->bwd;
-    td__fail(p->cx, TD_E_ARG,
-             "@%.60s has no backward: nothing it returns or writes depends on an input "
-             "that requires grad (`grad` behind its type)",
-             p->name);
-    return NULL;
+static const td_graph *stage_of(const td_fn *f) {
+    const td_spec  *s = f->specs;
+    const td_graph *g = td__stage_made(after)->graph(f, s);
+    if (!g && !strcmp(after, "forward")) return s->plan->j->g; /* all of it */
+    if (!g)
+        td__fail(f->cx, TD_E_ARG,
+                 "@%.60s has no backward: nothing it returns or writes depends on an "
+                 "input that requires grad (`grad` behind its type)",
+                 f->name);
+    return g;
 }
 
 /* What is compiled for arguments that look as its inputs do, as leaves. */
@@ -120,8 +121,8 @@ static bool show_compiled(td_buf *b, const td_graph *g, int nth) {
     td_scope_begin(g->cx, NULL);
     bool ok =
         f && td__inputs_like(g, in) && td__fn_prepare(f, (td_values){in, g->inputs.n});
-    td_graph *to = ok ? stage_of(f->specs->plan) : NULL;
-    ok = to && print_graph(b, to, nth);
+    const td_graph *to = ok ? stage_of(f) : NULL;
+    ok = to && print_graph(b, (td_graph *)(uintptr_t)to, nth);
     td_scope_end(g->cx, NULL, NULL);
     td_fn_drop(f);
     td__free(in);

@@ -1,0 +1,277 @@
+/* stages.c -- the pipeline: a table of stages, and the one function that runs its rows.
+ * Spans, times, logs, dumps, checks and the cache on disk wrap rows; none is called
+ * from inside a stage. */
+#include "aot/aot.h"
+
+#include <string.h>
+
+/* ---- capture ------------------------------------------------------------ */
+
+/* A graph, by its replay. */
+static td_graph *capture_graph(td_fn *f, td_values args, const td_closure *close) {
+    size_t    n = (size_t)(f->graph->inputs.n > args.n ? f->graph->inputs.n : args.n);
+    td_value *in = td__zalloc(sizeof *in * (n + 1));
+    if (!in) return td__fail_memory(f->cx), NULL;
+    for (int i = 0; i < args.n; i++) in[i] = args.v[i];
+    td_graph *g = td__capture_cast(f->graph, in, close);
+    td__free(in);
+    return g;
+}
+
+td_graph *td__spec_capture(td_fn *f, td_values args, td_faker *fakes, td_deps *deps) {
+    td_ctx    *cx = f->cx;
+    td_deps   *was = cx->deps;
+    td_closure close = {{f->members, f->n_state}, fakes, true};
+    if (!td__deps_begin(deps, td__state_module(f))) return NULL;
+    cx->deps = deps;
+    td_graph *g = f->graph ? capture_graph(f, args, &close)
+                           : td__capture_closing(cx, f->body, f->env, args, &close);
+    cx->deps = was;
+    if (!g) return NULL;
+    g->name = td__graph_str(g, f->name);
+    bool named = g->name && td__state_name(f, g, deps);
+    td__deps_forget_names(deps);
+    if (named) return g;
+    td__graph_drop(g);
+    return NULL;
+}
+
+td_graph *td__spec_replay(const td_spec *s, td_values args) {
+    td_value *in = td__spec_inputs(s, s->program, args);
+    td_graph *g = in ? td__capture_replay(s->program, in) : NULL;
+    td__free(in);
+    return g;
+}
+
+/* A program that is there already is replayed: the body has had its run. A graph is a
+ * program as it is, but where autocast adds casts to it. */
+static bool capture(td_fn *f, td_spec *s, td_values args) {
+    td_graph *was = s->program;
+    if (f->graph && !td__graph_verify(f->graph, TD_STAGE_PROGRAM)) return false;
+    if (was) s->program = td__spec_replay(s, args);
+    else if (f->graph && !td__autocast_state(&f->cx->ambient)) return true;
+    else s->program = td__spec_capture(f, args, s->fakes, &s->deps);
+    td__graph_drop(was);
+    td_here = (td_where){0}; /* later stages are of no one place */
+    if (!s->program) return false;
+    return f->body != td__regrad || td__regrad_linear(f, s->program);
+}
+
+/* ---- facts, joint, passes ----------------------------------------------- */
+
+/* For the log alone: the joint graph is traced without them, and says better why that
+ * cannot be. */
+static bool facts(td_fn *f, td_spec *s, td_values args) {
+    const td_graph *program = td__spec_program(f, s);
+    td_value       *in = td__spec_inputs(s, program, args);
+    td_facts       *made = in ? td__facts(program, in, s->set.keep_mutations) : NULL;
+    td_buf          b = {0};
+    if (made && td__facts_print(&b, made))
+        td__log_text(f->cx, TD_LOG_facts, f->name, td__buf_str(&b));
+    td__buf_free(&b);
+    td__facts_drop(made);
+    td__free(in);
+    if (td_error(f->cx) != TD_E_MEMORY) td_clear(f->cx);
+    return td_ok(f->cx);
+}
+
+/* Does it matter whether an input is a view that takes no gradients? */
+static bool counts_views(const td_graph *program) {
+    for (int i = 0; i < program->nodes.n; i++) {
+        const td_gnode *n = program->nodes.v[i];
+        uint64_t        flags = n->kind == TD_N_OP ? td__ops[n->op].flags : 0;
+        if (flags & TD_OPF_META && flags & TD_OPF_CUTS) return true;
+    }
+    return false;
+}
+
+static bool join(td_fn *f, td_spec *s, td_values args) {
+    const td_graph *program = td__spec_program(f, s);
+    td_value       *in = td__spec_inputs(s, program, args);
+    td_joint_opts   o = {.keep_mutations = s->set.keep_mutations,
+                         .merge_writes = s->set.merge_writes,
+                         .merge_made = s->set.merge_made,
+                         .assign_writes = s->set.assign_writes,
+                         .ends = f->ends,
+                         .train = td__recording(f->cx) && !f->forward};
+    s->j = in ? td__joint(program, in, &o) : NULL;
+    td__free(in);
+    s->views = counts_views(program);
+    return s->j && td__step_check(f, s->j) && td__custom_check(f, program, s->j);
+}
+
+static bool clean(td_fn *f, td_spec *s, td_values args) {
+    (void)args;
+    return td__joint_change(f, s->j, s->set.cse) &&
+           (f->staged || td__joint_clean(s->j, s->set.cse));
+}
+
+/* ---- partition ---------------------------------------------------------- */
+
+static td_part_opts part_opts(const td_config *c) {
+    td_part_opts o = td__part_defaults();
+    o.budget = c->memory_budget;
+    o.cse = c->cse;
+    o.recompute_views = c->recompute_views;
+    o.aggressive = c->aggressive_recompute;
+    o.ban_far_apart = c->ban_far_apart;
+    o.ban_long_chains = c->ban_long_chains;
+    o.ban_materialized = c->ban_materialized;
+    o.ban_reductions = c->ban_reductions;
+    o.free_params = c->free_params;
+    o.knapsack = c->knapsack;
+    return o;
+}
+
+/* What backwards inside, those of a step, find kept. */
+static bool part_step(td_spec *s, td_part_opts o) {
+    if (s->set.partition == TD_PARTITION_DEFAULT) o.budget = 1;
+    return td__half_unshield(s->j->g) && td__part_step(s->j, &o, &s->step);
+}
+
+static bool part(td_fn *f, td_spec *s, td_values args) {
+    td_part_opts o = part_opts(&s->set);
+    (void)args;
+    if (!s->j->n_tangents) return part_step(s, o);
+    s->h = f->opts.chooser.choose && !f->inner
+               ? td__part_given(s->j, &o, &f->opts.chooser)
+           : s->set.partition == TD_PARTITION_DEFAULT ? td__part_default(s->j, &o)
+                                                      : td__part_mincut(s->j, &o);
+    return s->h != NULL;
+}
+
+/* ---- plan --------------------------------------------------------------- */
+
+/* The caller's backend, or the one of the settings. */
+static const td_backend *backend_of(const td_spec *s, const td_backend *b) {
+    if (b) return b;
+    return s->set.backend == TD_BACKEND_NATIVE   ? &td__native
+           : s->set.backend == TD_BACKEND_INTERP ? &td__interp
+                                                 : &td__auto;
+}
+
+/* The plan takes over the joint graph and its halves. */
+static bool plan(td_fn *f, td_spec *s, td_values args) {
+    td_joint    *j = s->j;
+    td_halves   *h = s->h;
+    td_plan_opts o = {.info = {.size = sizeof o.info, .id = f->id, .nr = s->nr},
+                      .lazy_backward = s->set.lazy_backward,
+                      .asserts = s->set.debug_asserts,
+                      .limit = s->set.backward_limit,
+                      .twice = s->set.double_backward,
+                      .hold_all = td__again_reruns(td__spec_program(f, s), j)};
+    (void)args;
+    o.info.name = f->name;
+    o.fwd = backend_of(s, j->n_tangents ? f->opts.forward : f->opts.inference);
+    o.bwd = backend_of(s, f->opts.backward);
+    s->j = NULL;
+    s->h = NULL;
+    return (s->plan = td__plan_make(j, h, &o)) != NULL;
+}
+
+/* ---- the table ---------------------------------------------------------- */
+
+static const td_joint *joint_of(const td_spec *s) {
+    return s->plan ? s->plan->j : s->j;
+}
+/* What there is after a stage: the joint graph, or what becomes one. */
+static const td_graph *latest(const td_fn *f, const td_spec *s) {
+    return joint_of(s) ? joint_of(s)->g : td__spec_program(f, s);
+}
+static const td_graph *epilogue(const td_fn *f, const td_spec *s) {
+    (void)f;
+    return joint_of(s)->epilogue;
+}
+static const td_graph *forward(const td_fn *f, const td_spec *s) {
+    (void)f;
+    return s->plan->h ? s->plan->h->fwd : NULL;
+}
+static const td_graph *backward(const td_fn *f, const td_spec *s) {
+    (void)f;
+    return s->plan->h ? s->plan->h->bwd : NULL;
+}
+static void kept(td_buf *b, const td_spec *s) {
+    if (td__spec_kept(s)) td__halves_report(b, td__spec_kept(s));
+}
+
+enum {
+    PROGRAM = 1,
+    FACTS = 2,
+    TRACED = 4,
+    JOINT = 8,
+    HALVES = 16,
+    PLAN = 32,
+    CODE = 64
+};
+
+/* clang-format off */
+const td_stage_row td__stages[TD_SPENT_COUNT] = {
+    [TD_SPENT_CAPTURE] = {"capture", capture, 0, PROGRAM, .made = {
+        {"capture", "program", TD_LOG_capture, latest, NULL}}},
+    [TD_SPENT_FACTS] = {"facts", facts, PROGRAM, FACTS, .for_log = TD_LOG_facts,
+        .finds = true},
+    [TD_SPENT_JOINT] = {"joint", join, PROGRAM, TRACED, .made = {
+        {NULL, "joint graph, as traced", TD_LOG_joint, latest, NULL},
+        {NULL, "epilogue", TD_LOG_joint, epilogue, NULL}}},
+    [TD_SPENT_PASSES] = {"passes", clean, TRACED, JOINT, .made = {
+        {"joint", "joint graph", TD_LOG_joint, latest, NULL}}},
+    [TD_SPENT_PARTITION] = {"partition", part, JOINT, HALVES, .keeps = true},
+    [TD_SPENT_PLAN] = {"plan", plan, JOINT | HALVES, PLAN, .made = {
+        {"forward", "forward graph", TD_LOG_graphs, forward, NULL},
+        {"backward", "backward graph", TD_LOG_graphs, backward, NULL},
+        {"plan", NULL, TD_LOG_graphs, epilogue, NULL},
+        {NULL, "kept for backward", TD_LOG_partition, NULL, kept},
+        {NULL, "around the code", TD_LOG_wrappers, NULL, td__explain_wrappers}}},
+    /* By the backend, while the plan is made or at the first backward. */
+    [TD_SPENT_FORWARD] = {"compile forward", NULL, PLAN, CODE},
+    [TD_SPENT_BACKWARD] = {"compile backward", NULL, PLAN, CODE},
+    [TD_SPENT_INFERENCE] = {"compile inference", NULL, PLAN, CODE},
+};
+/* clang-format on */
+
+const td_made *td__stage_made(const char *name) {
+    for (int i = 0; i < TD_SPENT_COUNT * TD_STAGE_MAKES; i++) {
+        const td_made *m = &td__stages[i / TD_STAGE_MAKES].made[i % TD_STAGE_MAKES];
+        if (m->name && !strcmp(m->name, name)) return m;
+    }
+    return NULL;
+}
+
+/* ---- running ------------------------------------------------------------ */
+
+void td__stages_found(td_spec *s) {
+    s->has = PROGRAM | FACTS | TRACED | JOINT | (s->h ? HALVES : 0);
+}
+
+/* A row and what wraps it. What fails leaves its span open, and the whole ends it. */
+static bool run_row(td_fn *f, td_spec *s, td_values args, const td_stage_row *r) {
+    td__span_begin(f->cx, r->name);
+    if (!r->run(f, s, args)) return false;
+    td_stage contract = joint_of(s) ? TD_STAGE_JOINT : TD_STAGE_PROGRAM;
+    td__span_arg(f->cx, "nodes", latest(f, s)->nodes.n);
+    td__span_end(f->cx, r->name);
+    if (s->set.debug_asserts && !td__graph_verify(latest(f, s), contract)) return false;
+    s->has |= r->makes;
+    td__stage_log(f, s, r);
+    return true;
+}
+
+/* A joint graph without tangents is cut in place, also when it was found: it is kept as
+ * it is before that. Others are kept with their halves. */
+static void keep(td_fn *f, td_spec *s, const td_stage_row *r) {
+    bool halves = (s->has & r->makes) != 0;
+    if (r->keeps && halves == (s->j->n_tangents > 0)) td__keep_note(f, s, s->j, s->h);
+}
+
+bool td__stages_run(td_fn *f, td_spec *s, td_values args, td_spent first,
+                    td_spent last) {
+    for (const td_stage_row *r = td__stages + first; r <= td__stages + last; r++) {
+        if (r->finds) (void)td__keep_find(f, s, args);
+        if (s->has & r->makes || (r->for_log && !td__log_on(f->cx, r->for_log)))
+            continue;
+        keep(f, s, r);
+        if ((s->has & r->needs) != r->needs || !run_row(f, s, args, r)) return false;
+        keep(f, s, r);
+    }
+    return true;
+}
