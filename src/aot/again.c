@@ -173,9 +173,9 @@ static bool turns_leaf(const td_joint *j, const td_gnode *n) {
     return false;
 }
 
-/* Node i, in a region with gradients on. */
+/* Node i, in a region with gradients on and inference mode off. */
 static bool record(td_graph *g, int i) {
-    if (!td__graph_enter(g, TD_R_ENABLE_GRAD) || !td__graph_leave(g)) return false;
+    if (!td__graph_enter(g, TD_R_PLAIN) || !td__graph_leave(g)) return false;
     td_gnode **v = g->nodes.v, *enter = v[g->nodes.n - 2], *leave = v[g->nodes.n - 1];
     memmove(v + i + 3, v + i + 1, sizeof *v * (size_t)(g->nodes.n - i - 3));
     v[i + 1] = v[i];
