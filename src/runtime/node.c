@@ -285,11 +285,12 @@ static td_tensor *old_primal(td_node *n, int i, td_tensor *t, bool unread) {
     const td_plan  *p = ((frame *)n->data)->p;
     const td_joint *j = p->j;
     const td_hold  *h = &p->keep[p->held[i]];
-    bool            idle = unread || (h->out < 0 && !h->checked);
+    bool            idle = h->out < 0 && !h->checked; /* kept without its place */
     bool            late = is_late(j, i);
     td_meta         m;
-    if (h->came && !late) return t;
-    for (int k = 0; k < j->n_targets && (j->written[i] || idle || late); k++)
+    if (h->came && !idle && !late) return t;
+    bool moved = j->written[i] || unread || idle || late;
+    for (int k = 0; k < j->n_targets && moved; k++)
         if (j->targets[k].input == i && !j->targets[k].base && n->edge[k].node) {
             if (!late || !is_turned(n, k, t, &m)) return td__alias_at(t, n->edge[k]);
             if (h->out < 0) return before_turn(n, k, t, &m);
