@@ -184,7 +184,8 @@ static void part_of(const td_node *n, td_tensor *whole, td_ints *size, td_ints *
     const slices *s = n->data;
     *size = td__note_sizes(&s->view);
     *stride = (td_ints){s->view.dims + s->view.rank, s->view.rank};
-    *offset = td_value_int(whole->offset + s->view.offset - n->note[s->self].offset);
+    int64_t before = td__dim_sub(s->view.offset, n->note[s->self].offset);
+    *offset = td_value_int(td__dim_add(whole->offset, before));
 }
 
 /* Runs the writer's derivative on the written part of the base's gradient. */
