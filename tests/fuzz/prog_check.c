@@ -307,9 +307,12 @@ static bool check_graph(const td_graph *g, prog_result *r) {
     return false;
 }
 
+static bool is_native; /* the backend of the last program */
+
 static void check_text(const char *text, size_t n, td_dtype floats, prog_result *r) {
     td_ctx *cx = td_open();
     if (cx) cx->default_dtype = floats;
+    is_native = cx && td__config(cx)->backend != TD_BACKEND_INTERP;
     *r = (prog_result){.verdict = PROG_BROKEN};
     td_gfile *f = cx ? td__gfile_parse(cx, text, n, "program.td") : NULL;
     if (td_is_nil(f) || f->cases.n == 0) {
@@ -352,15 +355,15 @@ static bool widen(td_buf *to, const char *text, size_t n, int line) {
 enum { SMALLER = 1 << 20 };
 
 /* Gradients may be what is left of large terms, and the order of a sum decides what
- * that is. With more digits it goes away, or shrinks with their unit; a
- * mistake does not. */
+ * that is; so may what native code adds up, and an f64 shows all digits of f32 sums.
+ * With more digits it goes away, or shrinks with their unit; a mistake does not. */
 static bool is_noise(const char *text, size_t n, const prog_result *r) {
     td_buf      wide = {0};
     prog_result more;
     const char *why = strstr(r->why, ": ");
     int         line = 0;
-    if (r->verdict != PROG_DIFFER || !strstr(text, "backward") || !why ||
-        !only_numbers(why + 2) || sscanf(why, ": line %d:", &line) != 1 ||
+    if (r->verdict != PROG_DIFFER || (!is_native && !strstr(text, "backward")) ||
+        !why || !only_numbers(why + 2) || sscanf(why, ": line %d:", &line) != 1 ||
         !widen(&wide, text, n, line))
         return td__buf_free(&wide), false;
     rounding = isfinite(r->off) ? r->off / SMALLER : 0;
