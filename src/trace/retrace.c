@@ -71,9 +71,8 @@ static bool keep_const(td_graph *to, int i, td_tensor *t) {
 
 static bool keep_inputs(td_graph *to, const td_graph *g) {
     for (int i = 0; i < g->inputs.n; i++) {
-        const td_desc *d = &g->in_desc.v[i];
-        if (d->kind == TD_D_CONST && !keep_const(to, i, g->consts.v[d->index]))
-            return false;
+        if (!td__graph_holds(g, i)) continue; /* or it is passed like any other */
+        if (!keep_const(to, i, g->consts.v[g->in_desc.v[i].index])) return false;
     }
     to->bare.n = to->wanted.n = 0;
     for (int i = 0; i < g->bare.n; i++)
