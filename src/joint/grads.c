@@ -48,7 +48,8 @@ static bool find_bound(td_joint_run *r, td_edge *to) {
     for (int i = 0; i < r->log.all.n; i++) {
         const td_event *e = &r->log.all.v[i];
         bool            renewed = e->op == TD_OP_set_ && e->late;
-        bool            turns = e->kind == TD_EV_META && (!e->used || renewed);
+        bool            leaf = td__needs_grad(e->t) && !td__has_node(e->t); /* still */
+        bool            turns = e->kind == TD_EV_META && (!e->used || renewed) && leaf;
         bool            begins =
             e->kind == TD_EV_FLAG && e->op == TD_OP_requires_grad_ && e->in[1].u.i;
         td_node *n = e->kept && (turns || begins) ? td__known_accumulator(e->t) : NULL;
