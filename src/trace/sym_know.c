@@ -340,8 +340,9 @@ static bool assert_size(td_symenv *e, int64_t a) {
 }
 
 /* Rules take a size that only run time knows to be neither 0 nor 1. An empty one goes
- * the general way, unless the order of two sizes would be another with it; a 1, which
- * would broadcast or squeeze, is refused when it comes.
+ * the general way, unless the order of two sizes would be another with it or two that
+ * are equal would not be; a 1, which would broadcast or squeeze, is refused when it
+ * comes.
  * What may be equal, and is asked about, has to be: nearly all rules that ask refuse
  * what is not. */
 static bool holds_unbacked(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
@@ -356,8 +357,8 @@ static bool holds_unbacked(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
         return assert_size(e, a);
     int       none = prove_within(e, a, rel, b, (td_symrange){0, 0});
     td_symrel found = general ? rel : opposite(rel);
-    if (rel == TD_SYM_LT && none != general && !td__sym_assert(e, a, found, b))
-        return false;
+    bool      ordered = rel == TD_SYM_LT || (rel == TD_SYM_EQ && general);
+    if (ordered && none != general && !td__sym_assert(e, a, found, b)) return false;
     return general;
 }
 
