@@ -223,9 +223,9 @@ const td_stage_row td__stages[TD_SPENT_COUNT] = {
         {NULL, "kept for backward", TD_LOG_partition, NULL, kept},
         {NULL, "around the code", TD_LOG_wrappers, NULL, td__explain_wrappers}}},
     /* By the backend, while the plan is made or at the first backward. */
-    [TD_SPENT_FORWARD] = {"compile forward", NULL, PLAN, CODE},
-    [TD_SPENT_BACKWARD] = {"compile backward", NULL, PLAN, CODE},
-    [TD_SPENT_INFERENCE] = {"compile inference", NULL, PLAN, CODE},
+    [TD_SPENT_FORWARD] = {"compile forward", NULL, PLAN, .makes = CODE},
+    [TD_SPENT_BACKWARD] = {"compile backward", NULL, PLAN, .makes = CODE},
+    [TD_SPENT_INFERENCE] = {"compile inference", NULL, PLAN, .makes = CODE},
 };
 /* clang-format on */
 
