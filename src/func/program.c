@@ -20,17 +20,11 @@ bool td__program_inputs(const td_graph *p, const td_value *in, td_value *to) {
 
 static bool make_like(const td_graph *g, const td_look *l, td_storage **st,
                       td_value *to) {
-    td_meta m = {.dtype = (td_dtype)l->dtype,
-                 .rank = l->rank,
-                 .strided = true,
-                 .offset = l->offset};
-    for (int d = 0; d < l->rank; d++) {
-        m.size[d] = l->size[d];
-        m.stride[d] = l->stride[d];
+    td_meta m = td__look_meta(l);
+    for (int d = 0; d < l->rank; d++)
         if (td__dim_is_sym(m.size[d]) || td__dim_is_sym(m.stride[d]))
             return td__fail(g->cx, TD_E_UNSUPPORTED,
                             "@%.60s has symbolic sizes: give it a case", g->name);
-    }
     td_storage *shared = l->storage >= 0 ? st[l->storage] : NULL;
     td_tensor  *t = td__tensor_make(g->cx, &m, true);
     if (!t) return false;

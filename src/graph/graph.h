@@ -221,6 +221,8 @@ const td_look *td__graph_look(td_graph *g, const td_tensor *t, bool grad,
                               int32_t storage);
 /* A look of these sizes; stride NULL: row-major. */
 const td_look *td__graph_look_of(td_graph *g, td_look l);
+/* For making a tensor of that type. */
+td_meta        td__look_meta(const td_look *l);
 const td_look *td__graph_look_number(td_graph *g, td_kind kind);
 const char    *td__graph_str(td_graph *g, const char *s); /* NULL for NULL */
 /* Brings a to the type of the schema; false: it does not fit. */

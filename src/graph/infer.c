@@ -59,14 +59,7 @@ static bool storage_number(inferring *f, const td_gnode *n, td_tensor *t, int32_
 /* A tensor of that look without bytes; inputs of one storage share it. */
 static td_tensor *fake_input(inferring *f, const td_look *l, int32_t *nr) {
     td_ctx *cx = f->g->cx;
-    td_meta m = {.dtype = (td_dtype)l->dtype,
-                 .rank = l->rank,
-                 .strided = true,
-                 .offset = l->offset};
-    for (int d = 0; d < l->rank; d++) {
-        m.size[d] = l->size[d];
-        m.stride[d] = l->stride[d];
-    }
+    td_meta m = td__look_meta(l);
     *nr = l->storage >= 0 ? f->renamed[l->storage] : -1;
     if (*nr >= 0) return td__tensor_over(cx, f->storages.v[*nr], &m);
     td_tensor *t = td__tensor_make(cx, &m, true);

@@ -147,14 +147,7 @@ static bool backward_body(td_call *c) {
 
 /* A tensor without bytes that looks like this; those of one storage share it. */
 static td_tensor *tensor_like(capturing *k, const td_look *l, td_tensor **by_storage) {
-    td_meta m = {.dtype = (td_dtype)l->dtype,
-                 .rank = l->rank,
-                 .strided = true,
-                 .offset = l->offset};
-    for (int d = 0; d < l->rank; d++) {
-        m.size[d] = l->size[d];
-        m.stride[d] = l->stride[d];
-    }
+    td_meta    m = td__look_meta(l);
     td_tensor *first = l->storage >= 0 ? by_storage[l->storage] : NULL;
     if (first) return td__tensor_over(k->cx, first->st, &m);
     td_tensor *t = td__tensor_make(k->cx, &m, true);
