@@ -301,7 +301,7 @@ static bool check_leaves(const td_joint *j, const td_graph *program, const char 
         if (begins_inside(j, &j->targets[i]))
             return td__fail(j->cx, TD_E_UNSUPPORTED,
                             "%s: gradients of gradients of a body in which a tensor "
-                            "comes to require grad; set requires_grad before the "
+                            "is set to require grad; set requires_grad before the "
                             "call",
                             name);
     if (!j->releases || !lets_go(program)) return true;

@@ -39,6 +39,9 @@ struct td_func {
 
 /* Begins without touching the mode stack; `below` hears what the mode computes. */
 void       td__func_begin(td_func *f, td_ctx *cx, td_mode *below);
+/* Begins a trace into g, with gradients off: the mode stack becomes tape, functional
+ * mode, recorder. */
+void       td__func_record(td_func *f, td_ctx *cx, td_record *rec, td_graph *g);
 /* Lets go of everything; outer tensors that live on are ordinary fake ones. */
 void       td__func_end(td_func *f);
 /* `outer`, a tensor without bytes, becomes an argument with this value. All arguments

@@ -334,6 +334,17 @@ void td__func_begin(td_func *f, td_ctx *cx, td_mode *below) {
                    .cx = cx};
 }
 
+void td__func_record(td_func *f, td_ctx *cx, td_record *rec, td_graph *g) {
+    cx->grad_enabled = cx->inference = false;
+    td__record_begin(rec, g);
+    rec->mode.composites = false;
+    rec->mode.below = NULL;
+    td__func_begin(f, cx, &rec->mode);
+    cx->tape->below = &f->mode;
+    cx->top = cx->tape;
+    cx->fake = true;
+}
+
 td_tensor *td__func_value(td_func *f, td_tensor *outer) {
     td_fval *v = td__fval_of(f, outer);
     return v ? td__fval_value(v) : NULL;

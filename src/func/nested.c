@@ -79,14 +79,7 @@ static bool check_writes(run *r) {
 static bool trace(run *r, const td_ambient *outside) {
     td_ctx  *cx = r->cx;
     td_mode *below = cx->tape->below;
-    cx->grad_enabled = cx->inference = false;
-    td__record_begin(&r->rec, r->to);
-    r->rec.mode.composites = false;
-    r->rec.mode.below = NULL;
-    td__func_begin(&r->f, cx, &r->rec.mode);
-    cx->tape->below = &r->f.mode;
-    cx->top = cx->tape;
-    cx->fake = true;
+    td__func_record(&r->f, cx, &r->rec, r->to);
     bool ok = give_inputs(r);
     td__modes_resume(cx, outside);
     ok = ok && td__graph_replay(r->g, r->in, r->out) &&

@@ -50,8 +50,7 @@ td_gval *td__joint_copy(td_graph *g, td_gval *v, const int64_t *stride) {
     return n->out[0]->look ? n->out[0] : NULL;
 }
 
-/* A copy that lies as `geom` says, also where that does not begin at the start of its
- * bytes; numbers only. */
+/* A copy with the sizes, strides and offset of `geom`; numbers only. */
 static td_gval *copy_at(td_graph *g, td_gval *v, const td_geom *geom) {
     int64_t end = geom->offset + 1;
     for (int d = 0; d < geom->rank; d++) end += (geom->size[d] - 1) * geom->stride[d];

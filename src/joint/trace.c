@@ -95,7 +95,7 @@ static bool is_plain(const td_graph *p, const td_tensor *t, bool leaves) {
     if (td__overlaps_itself(t)) return false; /* its base has a place for each */
     if (has_set(p)) return false; /* writes then go by the history of the base */
     bool unseen, any = turns(p, &unseen);
-    /* unseen: its history is its base's; else geometry of views of a leaf is fixed */
+    /* a view has the history of its base; geometry of views of a leaf is fixed */
     return td__has_node(t) && td__needs_grad(t->base) && !unseen &&
            (!any || td__has_node(t->base));
 }
@@ -200,18 +200,6 @@ int td__joint_output(td_joint_run *r, td_tensor *value, td_desc d) {
 
 /* ---- the run ------------------------------------------------------------ */
 
-static void begin_recording(td_joint_run *r) {
-    td_ctx *cx = r->cx;
-    cx->grad_enabled = cx->inference = false;
-    td__record_begin(&r->rec, r->to->g);
-    r->rec.mode.composites = false;
-    r->rec.mode.below = NULL;
-    td__func_begin(&r->f, cx, &r->rec.mode);
-    cx->tape->below = &r->f.mode;
-    cx->top = cx->tape;
-    cx->fake = true;
-}
-
 static void end_recording(td_joint_run *r) {
     td_ctx *cx = r->cx;
     drop_edges(r);
@@ -292,7 +280,7 @@ static bool finish(td_joint_run *r) {
 }
 
 static bool trace(td_joint_run *r, const td_ambient *outside) {
-    begin_recording(r);
+    td__func_record(&r->f, r->cx, &r->rec, r->to->g);
     bool ok =
         run_program(r, outside) && (r->facts_only ? find_facts(r, outside) : finish(r));
     end_recording(r);
