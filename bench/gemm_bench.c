@@ -4,8 +4,8 @@
  * has. Contestants take turns and each keeps its best time; pauses let the one
  * before fall asleep, since its idle threads spin on a core that is then missing. */
 #include "base/base.h"
-#include "ops/gemm.h"
-#include "ops/prim.h"
+#include "kernels/gemm.h"
+#include "kernels/prim.h"
 
 #include <cblas.h>
 #include <dlfcn.h>
@@ -167,25 +167,24 @@ static void run(shape s, int threads) {
     b.a = fill(s.batch * s.m * s.k);
     b.b = fill(s.batch * s.n * s.k);
     b.c = fill(s.batch * s.m * s.n);
-    b.g = (td_gemm){TD_F32,
-                    s.batch,
-                    s.m,
-                    s.n,
-                    s.k,
-                    b.a,
-                    b.b,
-                    b.c,
-                    s.ta ? 1 : s.k,
-                    s.ta ? s.m : 1,
-                    s.tb ? 1 : s.n,
-                    s.tb ? s.k : 1,
-                    s.n,
-                    1,
-                    s.m * s.k,
-                    s.k * s.n,
-                    s.m * s.n,
-                    1,
-                    0};
+    b.g = (td_gemm){.dtype = TD_F32,
+                    .batch = s.batch,
+                    .m = s.m,
+                    .n = s.n,
+                    .k = s.k,
+                    .a = b.a,
+                    .b = b.b,
+                    .c = b.c,
+                    .a_row = s.ta ? 1 : s.k,
+                    .a_col = s.ta ? s.m : 1,
+                    .b_row = s.tb ? 1 : s.n,
+                    .b_col = s.tb ? s.k : 1,
+                    .c_row = s.n,
+                    .c_col = 1,
+                    .a_batch = s.m * s.k,
+                    .b_batch = s.k * s.n,
+                    .c_batch = s.m * s.n,
+                    .alpha = 1};
     td__pool_resize(threads);
     width(threads);
 #if TD_HAVE_DNNL

@@ -32,7 +32,7 @@ int main(void) {
     for (int i = 0; i < CALLS; i++) failed += td__guards_run(p, &in) != -1;
     double each = (now_ns() - start) / CALLS;
     printf("{\"bench\": \"guards\", \"guards\": %d, \"ns\": %.1f, \"failed\": %lld}\n",
-           p->texts.n, each, (long long)failed);
+           p->checks.n, each, (long long)failed);
     td__guards_drop(p);
     td__symenv_drop(e);
     td_close(cx);

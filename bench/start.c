@@ -6,7 +6,7 @@
 
 #include "../examples/gpt2/model.h"
 #include "aot/aot.h"
-#include "backend/disk.h"
+#include "build/disk.h"
 
 #include <sys/resource.h>
 #include <sys/wait.h>

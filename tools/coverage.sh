@@ -3,7 +3,7 @@
 # .gcda files below the directory OBJECTS (build/cov/obj), which `make coverage` makes.
 # With FILES=1 also every file, the one with most branches missed first. A branch is an
 # outcome of a condition (&& and || have their own), as gcov counts at -O0. Loops
-# (src/ops/loops), which are compiled once per instruction level, and generated files are
+# (src/kernels/loops), which are compiled once per instruction level, and generated files are
 # left out.
 set -u
 objects=$1

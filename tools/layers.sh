@@ -1,7 +1,8 @@
 #!/bin/sh
 # layers.sh -- a file may include its own room and rooms to its left, no others,
 # and nobody may include another room's private header (room/room_int.h).
-rooms="base core ops graph eager trace func joint part backend runtime aot nn report cli"
+rooms="base core ops rules kernels graph eager trace func joint part build backend runtime \
+       module aot export nn report cli"
 grep -rn '^ *# *include "' src --include='*.[ch]' --include='*.def' |
 awk -v order="$rooms" '
 BEGIN { n = split(order, r, " "); for (i = 1; i <= n; i++) rank[r[i]] = i }

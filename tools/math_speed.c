@@ -1,7 +1,7 @@
-/* math_speed.c: elements per nanosecond of every function of ops/math.h over
+/* math_speed.c: elements per nanosecond of every function of kernels/math.h over
  * 64 K elements in cache, f32 then f64. How to build it: docs/numerics.md. */
 #define _POSIX_C_SOURCE 199309L
-#include "ops/math.h"
+#include "kernels/math.h"
 
 #include <stdio.h>
 #include <time.h>

@@ -3,7 +3,7 @@
 #ifndef TD_AOT_H
 #define TD_AOT_H
 
-#include "aot/deps.h"
+#include "module/deps.h"
 #include "runtime/plan.h"
 #include "tandem/export.h"
 
@@ -80,7 +80,7 @@ typedef enum td_spent {
     TD_SPENT_COUNT
 } td_spent;
 
-/* What keep.c knows of a specialization while it is made. */
+/* What cache.c knows of a specialization while it is made. */
 typedef struct td_entry {
     bool      on;     /* it may be found on disk, or kept there */
     bool      found;  /* it was */
@@ -323,7 +323,7 @@ td_graph *td__spec_capture(td_fn *f, td_values args, td_faker *fakes, td_deps *d
 /* s->program replayed for these arguments, of other sizes. NULL after td__fail. */
 td_graph *td__spec_replay(const td_spec *s, td_values args);
 
-/* ---- keep.c ------------------------------------------------------------- */
+/* ---- cache.c ------------------------------------------------------------ */
 
 /* Before anything is traced: decides whether s may be kept, and finds it on disk where
  * the caller vouches for the program. True: s->program, s->j and the rest are there. */
@@ -357,7 +357,7 @@ static inline const td_halves *td__spec_kept(const td_spec *s) {
     return s->plan->h ? s->plan->h : s->step;
 }
 
-/* ---- explain.c, explain_json.c, explain_log.c, explain_parts.c ---------- */
+/* ---- explain.c, explain_json.c, explain_parts.c, stage_log.c ------------ */
 
 enum { TD_EXPLAIN_GRAPHS = 1, TD_EXPLAIN_TIMES = 2 };
 /* All three append; false: no memory. */

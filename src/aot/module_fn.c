@@ -3,7 +3,7 @@
  * moment. Which of its forms the module is in (names, ties, modes) is a number that
  * specializations compare. */
 #include "aot/aot.h"
-#include "aot/module_int.h"
+#include "module/modules.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* staged.c -- the pipeline in two steps, with the joint graph in the user's hands in
  * between. */
 #include "aot/aot.h"
-#include "aot/module_int.h"
+#include "module/modules.h"
 #include "aot/slots.h"
 
 struct td_staged {

@@ -2,7 +2,7 @@
  * launches a kernel or calls an op (native_run.c). */
 #include "backend/native.h"
 
-#include "backend/disk.h"
+#include "build/disk.h"
 #include "trace/trace.h"
 
 #include <stdio.h>

@@ -158,7 +158,7 @@ bool td__group_folds(const td_lowered *l, const td_group *g);
 /* Merges the groups of p and q, which read the same elements as operands k and j. */
 bool td__group_share(td_lowered *l, int p, int k, int q, int j);
 
-/* ---- order (units.c) ---------------------------------------------------- */
+/* ---- order (schedule.c) ---------------------------------------------------- */
 
 /* A unit of work: a group by its number, a node that is called by ~its position. */
 enum { TD_NO_UNIT = INT32_MAX };

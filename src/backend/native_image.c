@@ -3,12 +3,12 @@
  * and all that kernels depend on; kernels are found by their names, so that code is
  * there once. What no run needs (loops as data, texts) is not kept: reports make it
  * again. */
-#include "backend/disk.h"
+#include "build/disk.h"
 #include "backend/native.h"
-#include "backend/unit.h"
+#include "build/unit.h"
 #include "core/sources.h"
 #include "graph/image.h"
-#include "ops/pointwise.h"
+#include "kernels/pointwise.h"
 
 #include <stdio.h>
 #include <string.h>

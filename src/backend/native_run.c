@@ -4,7 +4,7 @@
 #include "backend/native.h"
 #include "core/readonly.h"
 
-#include "ops/pointwise.h"
+#include "kernels/pointwise.h"
 #include "ops/rooms.h"
 
 /* Elements worth a thread, and a part of a sum over rows. */

@@ -2,8 +2,8 @@
  * Pointwise rows say themselves which loop they would run (td__pw_tell); copies,
  * constants, reductions and draws are written here. What has no recipe is called. */
 #include "backend/native.h"
-#include "ops/pointwise.h"
-#include "ops/reduce.h"
+#include "kernels/pointwise.h"
+#include "kernels/reduce.h"
 
 #include <string.h>
 

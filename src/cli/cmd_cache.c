@@ -1,7 +1,7 @@
 /* cmd_cache.c -- `tandem cache`: what is kept on disk, what finding it depends on,
  * whether it is whole, and getting rid of it. */
-#include "backend/disk.h"
-#include "backend/unit.h"
+#include "build/disk.h"
+#include "build/unit.h"
 #include "cli/case_run.h"
 #include "cli/cli.h"
 #include "tandem/tandem.h"

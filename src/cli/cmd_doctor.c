@@ -1,10 +1,10 @@
 /* cmd_doctor.c -- `tandem doctor`: what this build and this machine are. Paste its
  * output into a bug report. */
-#include "backend/disk.h"
-#include "backend/unit.h"
+#include "build/disk.h"
+#include "build/unit.h"
 #include "cli/cli.h"
 #include "core/cpu.h"
-#include "ops/libs.h"
+#include "kernels/libs.h"
 #include "tandem/tandem.h"
 
 #include <cblas.h>

@@ -1,7 +1,7 @@
 /* facts_out.c -- what outputs are: which input or intermediate they alias, by which
  * views, and which gradients come in for them. */
 #include "func/facts_int.h"
-#include "ops/geom.h"
+#include "rules/geom.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* relate.c -- how the inputs of a program are related before it runs: whoever runs it
  * once more, on copies of them, makes the copies related alike. */
 #include "joint/joint_int.h"
-#include "ops/geom.h"
+#include "rules/geom.h"
 
 /* ---- view ops ----------------------------------------------------------- */
 

@@ -1,6 +1,6 @@
 /* tangents.c -- what a gradient that comes in from outside looks like. */
 #include "joint/joint_int.h"
-#include "ops/geom.h"
+#include "rules/geom.h"
 
 void td__tangent_strides(const td_tangent *t, const int64_t *size, int64_t *stride) {
     int64_t step = 1;

@@ -1,6 +1,6 @@
 /* nn/nn.h -- what layers, optimizers and loaders share. The room stands on the public
  * interface; from other rooms it takes memory (base), mapped files (core) and, for
- * optimizers, what a capture depends on (aot/deps.h). */
+ * optimizers, what a capture depends on (module/deps.h). */
 #ifndef TD_NN_ROOM_H
 #define TD_NN_ROOM_H
 

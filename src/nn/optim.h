@@ -2,7 +2,7 @@
 #ifndef TD_OPTIM_ROOM_H
 #define TD_OPTIM_ROOM_H
 
-#include "aot/deps.h"
+#include "module/deps.h"
 #include "nn/nn.h"
 #include "tandem/optim.h"
 

@@ -4,7 +4,8 @@
 #ifndef TD_EXPR_H
 #define TD_EXPR_H
 
-#include "ops/loops/loops.h"
+#include "ops/compute.h"
+#include "ops/ops.h"
 
 /* A type loops compute in, by td_compute. */
 typedef struct td_expr_type {

@@ -1,7 +1,7 @@
 /* report.c -- td_report, and the frame and small pieces of every page. */
 #include "report/report.h"
 
-#include "ops/loops/loops.h"
+#include "kernels/loops/loops.h"
 #include "tandem/tandem.h"
 
 #include <errno.h>

@@ -1,6 +1,6 @@
 /* now.c -- symbolic sizes as they are in one call: numbers in the place of symbols, for
  * everything the plan does besides running code. */
-#include "ops/geom.h"
+#include "rules/geom.h"
 #include "runtime/plan.h"
 
 #include <string.h>

@@ -4,7 +4,7 @@
  * afterwards is whole. */
 #include "faults.h"
 
-#include "backend/disk.h"
+#include "build/disk.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -5,7 +5,7 @@
  * The first byte chooses what; the rest are bytes, or changes of a fresh entry by four
  * bytes each: a place (two), a value, and whether it is put or flips a bit. */
 #include "aot/aot.h"
-#include "backend/disk.h"
+#include "build/disk.h"
 #include "backend/native.h"
 #include "graph/image.h"
 #include "tandem/tandem.h"

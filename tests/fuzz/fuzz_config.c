@@ -1,7 +1,7 @@
 /* fuzz_config.c -- any bytes as settings, by call and by the environment, and as the
  * words of a compiler's command: what is wrong changes nothing, what is right reads
  * back as itself. The first byte chooses the setting, 255 one by its name. */
-#include "backend/unit.h"
+#include "build/unit.h"
 #include "core/config.h"
 #include "tandem/tandem.h"
 

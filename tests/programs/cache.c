@@ -1,8 +1,8 @@
 /* cache.c -- the cache of compiled code under processes that are killed at any moment,
  * and under many at once: every load gives the right kernels, every file is whole. */
 #include "../unit/child.h"
-#include "backend/disk.h"
-#include "backend/unit.h"
+#include "build/disk.h"
+#include "build/unit.h"
 #include "tandem/tandem.h"
 
 #include <ftw.h>

@@ -1,7 +1,7 @@
 /* setuid.c -- a set-uid program does not believe the environment of its caller: no
  * setting, no directory and no compiler of it is used. Needs root, which alone can make
  * such a program; others see 0 tests. */
-#include "backend/unit.h"
+#include "build/unit.h"
 #include "tandem/tandem.h"
 
 #include <fcntl.h>

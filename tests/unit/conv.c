@@ -1,9 +1,9 @@
 /* conv.c -- convolution in its three directions against plain loops.
  * Operands hold small whole numbers: sums are exact, agreement is to the bit. */
-#include "ops/conv.h"
+#include "kernels/conv.h"
 
 #include "base/base.h"
-#include "ops/math.h"
+#include "kernels/math.h"
 #include "td_test.h"
 
 #include <pthread.h>

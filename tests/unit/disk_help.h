@@ -2,7 +2,7 @@
 #ifndef TD_DISK_HELP_H
 #define TD_DISK_HELP_H
 
-#include "backend/disk.h"
+#include "build/disk.h"
 #include "unit_help.h"
 
 #include <stdlib.h>

@@ -5,7 +5,8 @@
 #include "td_files.h"
 #include "td_test.h"
 
-#include "backend/unit.h"
+#include "backend/nest.h"
+#include "build/unit.h"
 
 #include <dlfcn.h>
 

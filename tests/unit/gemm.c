@@ -1,10 +1,10 @@
 /* gemm.c -- td__gemm against three loops.
  * Operands hold small whole numbers, so that every sum is exact in every dtype
  * and the two must agree to the last bit whatever the order of additions. */
-#include "ops/gemm.h"
+#include "kernels/gemm.h"
 
 #include "base/base.h"
-#include "ops/math.h"
+#include "kernels/math.h"
 #include "td_test.h"
 
 #include <pthread.h>

@@ -3,7 +3,7 @@
 #define TD_KEEP_HELP_H
 
 #include "aot_help.h"
-#include "backend/disk.h"
+#include "build/disk.h"
 
 #include <stdlib.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* keep_joint.c -- joint graphs as bytes: what was written is read back alike, and what
  * says things that cannot be is not read at all. */
-#include "aot/keep_int.h"
+#include "aot/cache_int.h"
 #include "aot_help.h"
 
 /* Its plan has every step but those of custom functions. */

@@ -2,8 +2,8 @@
  * and OpenBLAS. */
 #include "core/cpu.h"
 #include "core/core.h"
-#include "ops/libs.h"
-#include "ops/loops/loops.h"
+#include "kernels/libs.h"
+#include "kernels/loops/loops.h"
 #include "tandem/tandem.h"
 #include "td_test.h"
 

@@ -1,12 +1,12 @@
-/* Unit tests of ops/math.h and ops/philox.h: error bounds, special values,
+/* Unit tests of kernels/math.h and kernels/philox.h: error bounds, special values,
  * half precision, random numbers.
  *
  * Each bound is the one docs/numerics.md states. TD_MATH_REPORT=1 prints the
  * measured maxima; TD_MATH_POINTS sets the sample points per function and sweep. */
 #include "td_test.h"
 
-#include "ops/math.h"
-#include "ops/philox.h"
+#include "kernels/math.h"
+#include "kernels/philox.h"
 
 #include <float.h>
 #include <stdlib.h>

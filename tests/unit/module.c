@@ -2,7 +2,7 @@
  * and failures that leave everything as it was. */
 #include "module_help.h"
 
-#include "aot/module_int.h"
+#include "module/modules.h"
 #include "module_torch.h"
 #include "td_files.h"
 #include "td_test.h"

@@ -2,7 +2,7 @@
  * that are wrong in any way are a miss, and nothing worse. */
 #include "graph_help.h"
 
-#include "backend/disk.h"
+#include "build/disk.h"
 #include "backend/native.h"
 
 #include <dirent.h>

@@ -2,7 +2,7 @@
  * running statistics, refusals and derivatives of two orders. */
 #include "op_help.h"
 
-#include "ops/reduce.h"
+#include "kernels/reduce.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* random.c -- draws: distributions, and that they depend on seed, offset and
  * element index alone. */
-#include "ops/draw.h"
+#include "kernels/draw.h"
 #include "tandem/tandem.h"
 #include "td_test.h"
 

@@ -3,7 +3,7 @@
  * threads. Norm layers and softmax are in norms.c. */
 #include "op_help.h"
 
-#include "ops/reduce.h"
+#include "kernels/reduce.h"
 
 #include <string.h>
 

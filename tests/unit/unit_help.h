@@ -2,7 +2,7 @@
 #ifndef TD_UNIT_HELP_H
 #define TD_UNIT_HELP_H
 
-#include "backend/unit.h"
+#include "build/unit.h"
 #include "tandem/tandem.h"
 #include "td_test.h"
 

@@ -19,7 +19,7 @@ bool td__gen_api(const char *dir);     /* src/ops/ops_api.c */
 bool td__gen_rules(const char *dir);   /* src/ops/rules_gen.h */
 bool td__gen_docs(const char *dir);    /* docs/ops.md */
 bool td__gen_loops(const char *dir);   /* src/ops/loops/loops_*.c */
-bool td__gen_helpers(const char *dir); /* src/backend/helpers_text.c */
+bool td__gen_helpers(const char *dir); /* src/build/helpers_text.c */
 
 const char *td__gen_c_type(const td_param *p);   /* of a parameter in the flat ABI */
 bool        td__gen_is_list(const td_schema *s); /* the result is a Tensor[] */

@@ -1,0 +1,374 @@
+/* cache.c -- specializations on disk. What tracing, differentiating and partitioning
+ * come to is kept under a hash of all that decides about it: the program as captured,
+ * what the call looks like, settings and options, and the build of the library. The
+ * next process captures, hashes, and reads; with td_aot_opts.version it need not even
+ * capture. What only a look at an entry can tell (offsets, guards on sizes) makes
+ * several entries under one hash. Nothing here fails a call. docs/cache.md has more. */
+#include "aot/cache_int.h"
+#include "build/disk.h"
+#include "build/unit.h"
+#include "core/sources.h"
+#include "trace/sym.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { MOST_ENTRIES = 8 }; /* of one hash */
+
+/* ---- whether ------------------------------------------------------------ */
+
+/* NULL, or why this function is not kept. */
+static const char *refusal(const td_fn *f) {
+    const td_aot_opts *o = &f->opts;
+    bool               vouched = o->version || o->stages || f->inner;
+    if (f->staged) return "its stages are taken one by one";
+    if (td__log_on(f->cx, TD_LOG_facts) || td__log_on(f->cx, TD_LOG_joint))
+        return "somebody listens to its stages";
+    if (o->pass.run && !vouched) return "its pass has no version (td_aot_opts.stages)";
+    if (o->chooser.choose && !vouched)
+        return "its partitioner has no version (td_aot_opts.stages)";
+    return NULL;
+}
+
+/* ---- names -------------------------------------------------------------- */
+
+/* Settings that change no graph, or that others look after. */
+static bool counts(int knob) {
+    switch (knob) {
+    case TD_KNOB_NR_specialization_limit:
+    case TD_KNOB_NR_fallback:
+    case TD_KNOB_NR_debug_asserts:
+    case TD_KNOB_NR_backend:
+    case TD_KNOB_NR_lazy_backward:
+    case TD_KNOB_NR_backward_limit:
+    case TD_KNOB_NR_cc_seconds:
+    case TD_KNOB_NR_cache_disk_mb:
+    case TD_KNOB_NR_strict: return false;
+    default: return td__knobs[knob].kind != TD_KNOB_TEXT;
+    }
+}
+
+static void add_settings(td_buf *b, const td_config *c) {
+    static const size_t bytes[] = {sizeof(bool), sizeof(int64_t), sizeof(double),
+                                   sizeof(int), 0};
+    for (int i = 0; i < TD_KNOB_FIELDS; i++)
+        if (counts(i))
+            td__buf_addn(b, (const char *)c + td__knobs[i].at,
+                         bytes[td__knobs[i].kind]);
+}
+
+static void add_options(td_buf *b, const td_fn *f) {
+    const td_aot_opts *o = &f->opts;
+    bool               own = !f->inner; /* the user's stages have their turn */
+    bool               pass = own && o->pass.run, chooser = own && o->chooser.choose;
+    const bool         is[] = {f->forward,       f->inner, f->step != NULL,
+                               f->graph != NULL, pass,     chooser};
+    for (int i = 0; i < TD_COUNT(is); i++) td__put_uint(b, is[i]);
+    td__put_text(b, f->name);
+    td__put_text(b, own ? o->decompose : NULL);
+    td__put_text(b, own ? o->stages : NULL);
+    td__put_int(b, o->n_params);
+    td__put_int(b, o->n_buffers);
+}
+
+static uint64_t take_hash(td_buf *b) {
+    uint64_t h = td__hash(td__buf_str(b), b->n, 0);
+    b->n = 0;
+    return h;
+}
+
+/* The parts of a name, so that logs can tell which of them is another. */
+typedef struct parts {
+    uint64_t settings, options, call, program;
+} parts;
+
+static void add_words(td_buf *b, const td_key *k) {
+    td__buf_addn(b, (const char *)k->v, sizeof *k->v * (size_t)k->n);
+}
+
+/* Of a program that the caller vouches for; a module's form is part of it. */
+static void add_version(td_buf *b, const td_fn *f) {
+    td__put_text(b, f->opts.version);
+    td__put_text(b, td__state_form(f));
+}
+
+static bool add_program(td_buf *b, const td_graph *program) {
+    td_image m;
+    bool     ok = td__image_begin(&m, b, NULL, true) && td__image_graph(&m, program);
+    td__image_end(&m);
+    return ok;
+}
+
+/* False: no memory. */
+static bool find_parts(td_fn *f, const td_spec *s, td_values args, parts *p) {
+    td_buf b = {0};
+    bool   ok = true;
+    add_settings(&b, &s->set);
+    p->settings = take_hash(&b);
+    add_options(&b, f);
+    p->options = take_hash(&b);
+    if (f->opts.version) ok = td__key_make_any(f, &f->key, args);
+    else ok = td__key_make(f, &f->key, args, s);
+    if (ok) add_words(&b, &f->key);
+    p->call = take_hash(&b);
+    if (f->opts.version) add_version(&b, f);
+    else ok = ok && add_program(&b, td__spec_program(f, s));
+    p->program = take_hash(&b);
+    ok = ok && !b.failed;
+    td__buf_free(&b);
+    return ok;
+}
+
+/* What all entries of this build of the library begin their footer with. */
+static bool library_key(td_buf *b) {
+    td__unit_library(b);
+    td__buf_printf(b, "sources %s\n", td__sources);
+    return !b->failed;
+}
+
+static bool choose_name(td_fn *f, td_spec *s, td_values args) {
+    td_buf b = {0};
+    parts  p = {0};
+    bool   ok = find_parts(f, s, args, &p) && library_key(&b);
+    td__buf_addn(&b, (const char *)&p, sizeof p);
+    ok = ok && !b.failed;
+    if (ok) {
+        td_hash128 h = td__hash128(b.s, b.n);
+        snprintf(s->kept.name, sizeof s->kept.name, "f_%016llx%016llx",
+                 (unsigned long long)h.hi, (unsigned long long)h.lo);
+        td__log(f->cx, TD_LOG_cache,
+                "%s is %s: program %08x, call %08x, settings %08x, options %08x",
+                f->name, s->kept.name, (unsigned)p.program, (unsigned)p.call,
+                (unsigned)p.settings, (unsigned)p.options);
+    }
+    td__buf_free(&b);
+    return ok;
+}
+
+static void entry_name(const td_spec *s, int nr, char *to, size_t cap) {
+    snprintf(to, cap, "%s-%d", s->kept.name, nr);
+}
+
+/* ---- reading ------------------------------------------------------------ */
+
+static bool get_key(td_reader *r, td_key *k) {
+    int n = td__get_count(r);
+    k->n = 0;
+    for (int i = 0; !r->bad && i < n; i++)
+        if (!td__vec_push(k, td__get_int(r))) r->bad = true;
+    return !r->bad;
+}
+
+/* Lets go of all that an entry gave. */
+static void forget(td_fn *f, td_spec *s) {
+    td__joint_drop(s->j);
+    td__halves_drop(s->h);
+    td__guards_drop(s->guards);
+    s->j = NULL;
+    s->h = NULL;
+    s->guards = NULL;
+    s->key.n = 0;
+    if (f->opts.version && !f->graph) {
+        td__graph_drop(s->program);
+        s->program = NULL;
+    }
+    td_clear(f->cx);
+}
+
+static bool get_program(td_reader *r, td_fn *f, td_spec *s) {
+    bool inside = td__get_bool(r);
+    if (r->bad || inside != (f->opts.version && !f->graph)) return false;
+    if (inside) s->program = td__image_read(r, f->cx, NULL);
+    const td_graph *p = td__spec_program(f, s);
+    return p && (!inside || td__graph_verify(p, TD_STAGE_PROGRAM));
+}
+
+static td_joint *get_joint(td_reader *r, td_ctx *cx, const td_spec *s,
+                           const td_graph *program) {
+    td_arena  a = {0};
+    int       n = program->inputs.n;
+    td_value *in = td__arena_zalloc(&a, sizeof *in * ((size_t)n + 1));
+    if (in) td__spec_given(s, s->kept.args, in, n);
+    td_joint *j = in ? td__get_joint(r, cx, program, in) : NULL;
+    td__arena_free(&a);
+    return j;
+}
+
+/* All of an entry: s->j, s->h, guards, flags. */
+static bool get_entry(td_reader *r, td_fn *f, td_spec *s) {
+    td_key words = {0};
+    s->offsets = td__get_bool(r);
+    s->views = td__get_bool(r);
+    bool ok = get_key(r, &words);
+    td__vec_free(&s->key);
+    s->key.v = words.v, s->key.n = words.n, s->key.cap = words.cap;
+    if (!ok || r->bad || !get_program(r, f, s)) return false;
+    const td_graph *program = td__spec_program(f, s);
+    if (td__get_bool(r)) s->guards = td__get_guards(r, s->kept.args, program);
+    if (r->bad) return false;
+    if (!(s->j = get_joint(r, f->cx, s, program))) return false;
+    bool halves = td__get_bool(r);
+    if (r->bad || halves != (s->j->n_tangents > 0)) return false;
+    if (halves) s->h = td__get_halves(r, s->j, program);
+    return !r->bad && r->p == r->end;
+}
+
+/* Is it for this call? */
+static bool serves(td_fn *f, td_spec *s) {
+    td_values args = s->kept.args;
+    return td__key_owners(s, args) && td__key_fits(f, args, s) &&
+           (!s->guards || td__guards_run(s->guards, args.v) < 0);
+}
+
+/* 1: it serves; 0: there may be others; -1: there are no more. */
+static int try_entry(td_fn *f, td_spec *s, td_disk *d, const char *key, int nr) {
+    char          name[64];
+    td_disk_entry m;
+    entry_name(s, nr, name, sizeof name);
+    const char *bad = td__disk_read(d, name, key, &m);
+    bool        none = bad != NULL, whole = false, fits = false;
+    if (!bad) {
+        td_reader r = td__reader(m.bytes, m.payload);
+        whole = get_entry(&r, f, s);
+        if (!whole) bad = "is not what it says, or memory is out";
+        else if (!(fits = serves(f, s))) bad = "is for other sizes or offsets";
+    }
+    td__disk_entry_free(&m);
+    if (fits) td__log(f->cx, TD_LOG_cache, "hit: %s, %s", name, f->name);
+    else
+        td__log(f->cx, TD_LOG_cache, "miss: %s %s %.200s", name, bad,
+                td_message(f->cx));
+    if (fits) return 1;
+    forget(f, s);
+    if (!whole && s->kept.slot < 0) s->kept.slot = nr; /* else it is for other calls */
+    return none ? -1 : 0;
+}
+
+static bool find_entry(td_fn *f, td_spec *s) {
+    td_disk d;
+    td_buf  key = {0};
+    int     got = 0;
+    s->kept.slot = -1;
+    td__disk_open(&d, f->cx, true);
+    bool ok = library_key(&key) && d.fd >= 0;
+    for (int i = 0; ok && got == 0 && i < MOST_ENTRIES; i++)
+        got = try_entry(f, s, &d, key.s, i);
+    td__disk_close(&d);
+    td__buf_free(&key);
+    return got > 0;
+}
+
+static bool find(td_fn *f, td_spec *s, td_values args) {
+    td__span_begin(f->cx, "find");
+    bool ok = choose_name(f, s, args);
+    if (!ok) *s->kept.name = 0;
+    s->kept.found = ok && find_entry(f, s);
+    td__span_arg(f->cx, "found", s->kept.found);
+    td__span_end(f->cx, "find");
+    td_clear(f->cx); /* what cannot be read is made */
+    if (s->kept.found) td__stages_found(s);
+    return s->kept.found;
+}
+
+/* What the arguments are like; 0: no memory. */
+static uint64_t look_at(td_fn *f, td_values args) {
+    if (td__key_make_any(f, &f->key, args))
+        return td__hash(f->key.v, sizeof *f->key.v * (size_t)f->key.n, 1);
+    td_clear(f->cx);
+    return 0;
+}
+
+bool td__keep_vouched(td_fn *f, td_spec *s, td_values args) {
+    const char *no = refusal(f);
+    s->kept.args = args;
+    s->kept.on = !no && s->set.cache_disk_mb > 0;
+    s->kept.before = s->kept.on ? look_at(f, args) : 0;
+    if (no) td__log(f->cx, TD_LOG_cache, "bypass: %s: %s", f->name, no);
+    return s->kept.on && f->opts.version && !f->graph && find(f, s, args);
+}
+
+bool td__keep_find(td_fn *f, td_spec *s, td_values args) {
+    if (!s->kept.on || (f->opts.version && !f->graph)) return false;
+    return find(f, s, args);
+}
+
+/* ---- writing ------------------------------------------------------------ */
+
+static bool put_program(td_buf *b, const td_fn *f, const td_spec *s) {
+    bool inside = f->opts.version && !f->graph;
+    td__put_uint(b, inside);
+    if (!inside) return true;
+    td_image m;
+    bool ok = td__image_begin(&m, b, NULL, false) && td__image_graph(&m, s->program);
+    td__image_end(&m);
+    return ok;
+}
+
+static bool put_guards(td_buf *b, const td_spec *s, const td_graph *program) {
+    td__put_uint(b, s->guards != NULL);
+    if (s->guards) td__put_guards(b, s->guards, program);
+    return !b->failed;
+}
+
+void td__keep_note(td_fn *f, td_spec *s, const td_joint *j, const td_halves *h) {
+    const td_graph *program = td__spec_program(f, s);
+    td_buf         *b = &s->kept.bytes;
+    td_image        m = {0};
+    if (!s->kept.on || s->kept.found || !*s->kept.name) return;
+    if (f->opts.version && !f->graph && program->consts.n) {
+        td__log(f->cx, TD_LOG_cache,
+                "bypass: %s closes over %d tensors, which its version cannot say; give "
+                "them as td_aot_opts.state",
+                f->name, program->consts.n);
+        return;
+    }
+    if (f->opts.version && td__deps_any(&s->deps)) {
+        td__log(f->cx, TD_LOG_cache,
+                "bypass: %s calls modules or watches values, which its version cannot "
+                "say; give the module as td_aot_opts.module",
+                f->name);
+        return;
+    }
+    bool ok = put_program(b, f, s) && put_guards(b, s, program) &&
+              td__image_begin(&m, b, program, false) && td__put_joint(&m, j);
+    td__put_uint(b, h != NULL);
+    ok = ok && (!h || td__put_halves(&m, h));
+    td__image_end(&m);
+    if (ok && !b->failed) return;
+    if (m.why) td__log(f->cx, TD_LOG_cache, "bypass: %s: %s", f->name, m.why);
+    td__buf_free(b);
+    *b = (td_buf){0};
+    td_clear(f->cx);
+}
+
+static bool put_head(td_buf *b, const td_spec *s) {
+    td__put_uint(b, s->offsets);
+    td__put_uint(b, s->views);
+    td__put_uint(b, (uint64_t)s->key.n);
+    for (int i = 0; i < s->key.n; i++) td__put_int(b, s->key.v[i]);
+    return !b->failed;
+}
+
+void td__keep_store(td_fn *f, td_spec *s) {
+    td_buf  b = {0}, key = {0};
+    td_disk d;
+    char    name[64], note[200];
+    if (!s->kept.bytes.n) return;
+    if (look_at(f, s->kept.args) != s->kept.before) {
+        td__log(f->cx, TD_LOG_cache, "bypass: %s: a view was out of date", f->name);
+        return;
+    }
+    bool ok = put_head(&b, s) && library_key(&key);
+    td__buf_addn(&b, s->kept.bytes.s, s->kept.bytes.n);
+    int slot = s->kept.slot >= 0 ? s->kept.slot : s->nr % MOST_ENTRIES;
+    entry_name(s, slot, name, sizeof name);
+    snprintf(note, sizeof note, "function %.60s, %d nodes%s", f->name,
+             s->plan->j->g->nodes.n, s->guards ? ", for many sizes" : "");
+    td__disk_open(&d, f->cx, true);
+    if (ok && !b.failed) td__disk_keep(&d, name, key.s, note, &b);
+    td__disk_close(&d);
+    td__buf_free(&b);
+    td__buf_free(&key);
+    td__buf_free(&s->kept.bytes);
+    s->kept.bytes = (td_buf){0};
+}

@@ -1,0 +1,480 @@
+/* cache_joint_read.c -- joint graphs and halves from bytes, in the order cache_joint.c
+ * has written them. */
+#include "aot/cache_int.h"
+
+/* What is being read: sizes count in the joint graph's table. */
+typedef struct source {
+    td_reader      *r;
+    td_joint       *j;
+    const td_value *in; /* of this call, by input of the program; NONE: not passed */
+} source;
+
+static bool flag(source *s) { return td__get_bool(s->r); }
+static int  within(source *s, int least, int below) {
+     return td__get_within(s->r, least, below);
+}
+static void *room(source *s, int n, size_t item) {
+    return td__get_room(s->r, &s->j->arena, n, item);
+}
+
+static void get_geom(source *s, td_geom *g) {
+    g->dtype = (td_dtype)within(s, -1, TD_DTYPE_COUNT + 1);
+    g->rank = within(s, 0, TD_MAX_RANK + 1);
+    g->offset = td__get_dim(s->r, s->j->g);
+    g->size = td__get_dims(s->r, &s->j->arena, s->j->g, g->rank);
+    g->stride = td__get_dims(s->r, &s->j->arena, s->j->g, g->rank);
+}
+
+/* ---- view ops ----------------------------------------------------------- */
+
+static void get_value(source *s, td_value *v) {
+    td_reader *r = s->r;
+    v->kind = (uint32_t)td__get_below(r, TD_K_GRAPH);
+    switch ((td_kind)v->kind) {
+    case TD_K_NONE: break;
+    case TD_K_INT: v->u.i = td__get_dim(r, s->j->g); break;
+    case TD_K_BOOL: v->u.b = flag(s); break;
+    case TD_K_FLOAT: v->u.f = td__get_f64(r); break;
+    case TD_K_DTYPE: v->u.dt = (td_dtype)within(s, 0, TD_DTYPE_COUNT); break;
+    case TD_K_STR:
+        if (!(v->u.s = td__get_text(r, &s->j->arena))) r->bad = true;
+        break;
+    case TD_K_INTS:
+        v->n = (uint32_t)td__get_count(r);
+        v->u.ints = td__get_dims(r, &s->j->arena, s->j->g, (int)v->n);
+        break;
+    default: r->bad = true;
+    }
+}
+
+/* A view op takes what it views first, which is not written. */
+static void get_view(source *s, td_view_op *v) {
+    v->op = (td_op)td__get_below(s->r, TD_OP_COUNT);
+    v->nr = within(s, 0, INT32_MAX);
+    v->grad = flag(s);
+    v->inference = flag(s);
+    v->n_in = td__get_count(s->r);
+    v->in = room(s, v->n_in, sizeof *v->in);
+    for (int i = 0; v->in && i < v->n_in; i++) get_value(s, &v->in[i]);
+    if (s->r->bad || v->n_in < 1 || v->n_in > td__opinfo(v->op)->s.n_in ||
+        td__opinfo(v->op)->view_of != 0)
+        s->r->bad = true;
+}
+
+static td_view_op *get_views(source *s, int *n) {
+    *n = td__get_count(s->r);
+    td_view_op *v = room(s, *n, sizeof *v);
+    for (int i = 0; v && !s->r->bad && i < *n; i++) get_view(s, &v[i]);
+    return v;
+}
+
+/* ---- the joint graph ---------------------------------------------------- */
+
+static void get_input(source *s, int i) {
+    td_relation *r = &s->j->related[i];
+    s->j->written[i] = flag(s);
+    s->j->touched[i] = flag(s);
+    r->same = within(s, 0, i + 1);
+    r->shared = flag(s);
+    r->base = within(s, -1, s->j->n_primals);
+    r->views = get_views(s, &r->n_views);
+}
+
+/* The event is one of a program that runs again: how many it has, only that run
+ * knows. */
+static void get_fwd(source *s, td_fwd *f) {
+    f->made = flag(s);
+    f->written = flag(s);
+    f->meta_written = flag(s);
+    f->input = within(s, -1, s->j->n_primals);
+    f->result = within(s, -1, s->j->n_results);
+    f->tangent = within(s, -1, s->j->n_tangents);
+    f->event = within(s, f->tangent < 0 ? -1 : 0, INT32_MAX);
+    f->whole = flag(s);
+    if (f->made) get_geom(s, &f->geom);
+}
+
+/* Every dim once. */
+static void get_order(source *s, td_tangent *t) {
+    uint64_t seen = 0;
+    t->order = room(s, t->geom.rank, 1);
+    for (int i = 0; !s->r->bad && i < t->geom.rank; i++) {
+        t->order[i] = (uint8_t)within(s, 0, t->geom.rank);
+        s->r->bad |= seen >> t->order[i] & 1;
+        seen |= (uint64_t)1 << t->order[i];
+    }
+}
+
+static uint64_t *get_set(source *s) {
+    int       words = td__set_words(s->j->n_tangents);
+    uint64_t *set = room(s, words, sizeof *set);
+    for (int w = 0; set && w < words; w++) set[w] = td__get_uint(s->r);
+    return set;
+}
+
+static void get_tangent(source *s, td_tangent *t) {
+    t->index = within(s, 0, s->j->n_fwd);
+    get_geom(s, &t->geom);
+    get_order(s, t);
+    t->code = (td_code)within(s, 0, 256);
+    t->broken = td__get_text(s->r, &s->j->arena);
+    t->clash = get_set(s);
+    t->feeds = get_set(s);
+}
+
+/* What is no input is a leaf that the program makes. */
+static void get_target(source *s, td_target *t) {
+    t->input = within(s, -1, s->j->n_primals);
+    t->base = flag(s);
+    t->leaf = flag(s);
+    t->event = within(s, 0, INT32_MAX);
+    t->from = get_set(s);
+    t->gives = get_set(s);
+    t->fills = get_set(s);
+    if (t->input < 0 && (!t->leaf || t->base)) s->r->bad = true;
+}
+
+/* Counts, and room for all that is counted; each thing takes a byte at least. */
+static bool get_counts(source *s) {
+    td_joint *j = s->j;
+    int      *counts[] = {&j->n_primals, &j->n_fwd, &j->n_results, &j->n_tangents,
+                          &j->n_targets};
+    int64_t   left = s->r->end - s->r->p;
+    int       most = left < INT32_MAX ? (int)left : INT32_MAX;
+    for (int i = 0; i < TD_COUNT(counts); i++) *counts[i] = within(s, 0, most);
+    j->left = within(s, 0, TD_R_COUNT + 1);
+    j->random = flag(s);
+    j->releases = flag(s);
+    j->detaches = flag(s);
+    j->related = room(s, j->n_primals, sizeof *j->related);
+    j->written = room(s, j->n_primals, sizeof *j->written);
+    j->touched = room(s, j->n_primals, sizeof *j->touched);
+    j->feeds = room(s, j->n_results, sizeof *j->feeds);
+    j->fwd = room(s, j->n_fwd, sizeof *j->fwd);
+    j->tangents = room(s, j->n_tangents, sizeof *j->tangents);
+    j->targets = room(s, j->n_targets, sizeof *j->targets);
+    return !s->r->bad;
+}
+
+static void get_all(source *s) {
+    td_joint *j = s->j;
+    for (int i = 0; !s->r->bad && i < j->n_primals; i++) get_input(s, i);
+    for (int i = 0; !s->r->bad && i < j->n_results; i++) j->feeds[i] = flag(s);
+    for (int i = 0; !s->r->bad && i < j->n_fwd; i++) get_fwd(s, &j->fwd[i]);
+    for (int i = 0; !s->r->bad && i < j->n_tangents; i++)
+        get_tangent(s, &j->tangents[i]);
+    for (int i = 0; !s->r->bad && i < j->n_targets; i++) get_target(s, &j->targets[i]);
+}
+
+/* ---- kinds -------------------------------------------------------------- */
+
+/* Both tensors of one dtype and rank, both numbers of one kind, or both nothing.
+ * Whoever runs a graph takes an output for a tensor where another graph says so. */
+static bool same_kind(const td_look *a, const td_look *b) {
+    if (!a || !b) return a == b;
+    if (a->kind != b->kind) return false;
+    return a->kind != TD_K_TENSOR || (a->dtype == b->dtype && a->rank == b->rank);
+}
+
+static const td_look *out_look(const td_graph *g, int i) {
+    const td_garg *a = &g->outputs.v[i];
+    return a->kind == TD_G_VALUE ? a->u.v->look : NULL;
+}
+
+static bool is_tensor(const td_look *l) { return l && l->kind == TD_K_TENSOR; }
+
+/* The inputs g[0..n) are those of `of`. */
+static bool inputs_alike(const td_graph *g, const td_graph *of, int n) {
+    for (int i = 0; i < n; i++)
+        if (!same_kind(g->inputs.v[i]->look, of->inputs.v[i]->look)) return false;
+    return true;
+}
+
+/* Is input i of the joint graph what it is in this call? A tensor that the program
+ * closes over, and one that it is given, may have another type than it has there; in
+ * text an input may have no type. */
+static bool input_fits(const source *s, const td_graph *program, int i) {
+    const td_look   *l = s->j->g->inputs.v[i]->look, *said = program->inputs.v[i]->look;
+    const td_desc   *d = &program->in_desc.v[i];
+    const td_tensor *t = s->in[i].kind == TD_K_TENSOR ? s->in[i].u.t : NULL;
+    if (s->in[i].kind == TD_K_NONE && d->kind == TD_D_CONST && d->index >= 0 &&
+        d->index < program->consts.n)
+        t = program->consts.v[d->index];
+    if (!t) return !said || same_kind(l, said);
+    return is_tensor(l) && l->dtype == t->dtype && l->rank == t->rank;
+}
+
+static bool outputs_alike(const td_graph *g, const td_graph *of, int n) {
+    for (int i = 0; i < n; i++)
+        if (g->outputs.v[i].kind != of->outputs.v[i].kind ||
+            !same_kind(out_look(g, i), out_look(of, i)))
+            return false;
+    return true;
+}
+
+/* What code writes, of its inputs, are tensors. */
+static bool writes_fit(const td_graph *g) {
+    for (int i = 0; i < g->nodes.n; i++) {
+        const td_gnode *n = g->nodes.v[i];
+        if (td__opinfo(n->op)->writes && !is_tensor(n->in[0].u.v->look)) return false;
+    }
+    return true;
+}
+
+/* Tangents are those of forward outputs, one each; gradients are tensors where there
+ * are any, and go to tensors. */
+static bool joint_kinds_fit(const source *s, const td_graph *program) {
+    const td_joint *j = s->j;
+    for (int i = 0; i < j->n_primals; i++)
+        if (!input_fits(s, program, i)) return false;
+    for (int i = 0; i < j->n_fwd; i++) {
+        const td_fwd  *f = &j->fwd[i];
+        const td_look *l = out_look(j->g, i);
+        if ((f->made || f->tangent >= 0) && !is_tensor(l)) return false;
+        if (f->made && (f->geom.dtype != l->dtype || f->geom.rank != l->rank))
+            return false;
+        if (f->tangent >= 0 && j->tangents[f->tangent].index != i) return false;
+    }
+    for (int i = 0; i < j->n_tangents; i++) {
+        const td_tangent *t = &j->tangents[i];
+        const td_look    *l = j->g->inputs.v[j->n_primals + i]->look;
+        if (j->fwd[t->index].tangent != i || !same_kind(l, out_look(j->g, t->index)) ||
+            t->geom.dtype != l->dtype || t->geom.rank != l->rank)
+            return false;
+    }
+    for (int i = 0; i < j->n_targets; i++)
+        if (j->targets[i].input >= 0 &&
+            !is_tensor(j->g->inputs.v[j->targets[i].input]->look))
+            return false;
+    for (int i = j->n_fwd; i < j->g->outputs.n; i++)
+        if (j->g->outputs.v[i].kind != TD_G_NONE && !is_tensor(out_look(j->g, i)))
+            return false;
+    return true;
+}
+
+/* Do the counts say what the graphs do? */
+static bool counts_fit(const source *s, const td_graph *program) {
+    const td_joint *j = s->j;
+    bool            whole = j->n_tangents || j->n_targets;
+    return j->n_primals == program->inputs.n && j->n_results == program->outputs.n &&
+           j->g->inputs.n == j->n_primals + j->n_tangents &&
+           j->g->outputs.n == j->n_fwd + (whole ? j->n_targets : 0) &&
+           td__graph_verify(j->g, TD_STAGE_JOINT) && writes_fit(j->g) &&
+           joint_kinds_fit(s, program);
+}
+
+/* ---- the epilogue ------------------------------------------------------- */
+
+/* The tensor of the forward code that an argument is; NULL: something else. */
+static const td_fwd *fwd_of(const td_joint *j, const td_garg *a) {
+    bool input = a->kind == TD_G_VALUE && !a->u.v->node && is_tensor(a->u.v->look);
+    int  at = input ? a->u.v->nr - j->n_primals : -1;
+    return at >= 0 && at < j->n_fwd ? &j->fwd[at] : NULL;
+}
+
+/* A result of an op is a tensor; an input is what its look says. */
+static bool is_tensor_arg(const td_garg *a) {
+    return a->kind == TD_G_VALUE && (a->u.v->node || is_tensor(a->u.v->look));
+}
+
+static bool is_within(const td_garg *a, int64_t least, int64_t below) {
+    return a->kind == TD_G_INT && a->u.i >= least && a->u.i < below;
+}
+
+/* Does the step have what it takes for granted? Other ops are eager's, which check
+ * their arguments; the epilogue has such that compute nothing. */
+static bool step_fits(const td_joint *j, const td_gnode *n) {
+    const td_garg *in = n->in;
+    if (n->n_in < 1 || !is_tensor_arg(&in[0])) return false;
+    const td_fwd *self = fwd_of(j, &in[0]);
+    const td_fwd *value = n->n_in > 1 ? fwd_of(j, &in[1]) : NULL;
+    switch (n->op) {
+    case TD_OP__made: return self && self->made;
+    case TD_OP__bump: return is_within(&in[1], 1, INT32_MAX);
+    case TD_OP__assign: return value && is_within(&in[2], 1, INT32_MAX);
+    case TD_OP__give:
+        return (value || in[1].kind == TD_G_NONE) &&
+               is_within(&in[2], 0, TD_MADE_CUSTOM + 1);
+    case TD_OP__bind:
+        return in[1].kind == TD_G_VALUE && !in[1].u.v->node &&
+               in[1].u.v->nr == j->n_primals + j->n_fwd &&
+               is_within(&in[2], 0, j->n_targets) && j->targets[in[2].u.i].leaf;
+    case TD_OP_copy_:
+    case TD_OP__put_: return true;
+    default: break;
+    }
+    return td__ops[n->op].flags & (TD_OPF_VIEW | TD_OPF_META);
+}
+
+/* Its inputs are the program's, then the forward outputs. Of an argument that is not
+ * passed, and of numbers, it says nothing. */
+static bool epilogue_inputs_fit(const td_joint *j) {
+    const td_graph *g = j->epilogue;
+    for (int i = 0; i < j->n_primals; i++) {
+        const td_look *l = g->inputs.v[i]->look;
+        if (l && !same_kind(l, j->g->inputs.v[i]->look)) return false;
+    }
+    for (int i = 0; i < j->n_fwd; i++) {
+        const td_look *l = g->inputs.v[j->n_primals + i]->look;
+        const td_garg *of = &j->g->outputs.v[i];
+        if (of->kind == TD_G_VALUE ? !same_kind(l, of->u.v->look)
+                                   : of->kind != TD_G_SYM || !l || l->kind != TD_K_INT)
+            return false;
+    }
+    return true;
+}
+
+/* Of a program from text, an input may have no type: then nothing is known. */
+static bool result_fits(const td_garg *a, const td_garg *program) {
+    bool is = is_tensor_arg(a);
+    if (a->kind == TD_G_STR || a->kind == TD_G_GRAPH) return false;
+    if (program->kind != TD_G_VALUE) return !is;
+    const td_gval *v = program->u.v;
+    return v->look ? is == is_tensor(v->look) : is || !v->node;
+}
+
+static bool epilogue_fits(const td_joint *j, const td_graph *program) {
+    const td_graph *g = j->epilogue;
+    int more = g->inputs.n - j->n_primals - j->n_fwd; /* the compiled node's */
+    if (more < 0 || more > (j->n_tangents > 0 ? 1 : 0) ||
+        g->outputs.n != j->n_results || !td__graph_verify(g, TD_STAGE_PROGRAM) ||
+        !epilogue_inputs_fit(j))
+        return false;
+    for (int i = 0; i < g->nodes.n; i++)
+        if (g->nodes.v[i]->kind == TD_N_OP && !step_fits(j, g->nodes.v[i]))
+            return false;
+    for (int i = 0; i < g->outputs.n; i++)
+        if (!result_fits(&g->outputs.v[i], &program->outputs.v[i])) return false;
+    return true;
+}
+
+static bool get_joint(source *s, const td_graph *program) {
+    td_joint *j = s->j;
+    if (!(j->g = td__image_read(s->r, j->cx, program))) return false;
+    if (!(j->epilogue = td__image_read(s->r, j->cx, program))) return false;
+    if (get_counts(s)) get_all(s);
+    return !s->r->bad && counts_fit(s, program) && epilogue_fits(j, program);
+}
+
+td_joint *td__get_joint(td_reader *r, td_ctx *cx, const td_graph *program,
+                        const td_value *in) {
+    td_joint *j = td__zalloc(sizeof *j);
+    source    s = {r, j, in};
+    if (j) {
+        j->cx = cx;
+        if (get_joint(&s, program)) return j;
+    }
+    td__joint_drop(j);
+    r->bad = true;
+    return NULL;
+}
+
+/* ---- halves ------------------------------------------------------------- */
+
+static bool get_kept(td_reader *r, td_halves *h, const td_joint *j) {
+    h->kept = td__get_room(r, &h->arena, h->n_kept, sizeof *h->kept);
+    for (int i = 0; !r->bad && i < h->n_kept; i++) {
+        td_kept *k = &h->kept[i];
+        k->from = (td_saved_from)td__get_within(r, 0, TD_SAVED_FRESH + 1);
+        k->index = td__get_within(r, 0,
+                                  k->from == TD_SAVED_PRIMAL   ? j->n_primals
+                                  : k->from == TD_SAVED_OUTPUT ? h->n_fwd
+                                                               : h->fwd->outputs.n);
+        k->bytes = td__get_int(r);
+    }
+    return !r->bad;
+}
+
+static bool get_notes(td_reader *r, td_halves *h) {
+    h->n_notes = td__get_count(r);
+    h->notes = td__get_room(r, &h->arena, h->n_notes, sizeof *h->notes);
+    for (int i = 0; !r->bad && i < h->n_notes; i++) {
+        td_part_note *n = &h->notes[i];
+        n->value = td__get_text(r, &h->arena);
+        n->op = td__get_text(r, &h->arena);
+        n->why = td__get_text(r, &h->arena);
+        n->bytes = td__get_int(r);
+        n->saved = td__get_bool(r);
+        n->recomputed = td__get_bool(r);
+        if (!n->value || !n->op || !n->why) r->bad = true;
+    }
+    return !r->bad;
+}
+
+/* Inputs say which tangent, or which kept value, they are. */
+static bool inputs_fit(const td_graph *g, int n_tangents, int n_kept) {
+    for (int i = 0; i < g->inputs.n; i++) {
+        const td_desc *d = &g->in_desc.v[i];
+        int            n = d->kind == TD_D_TANGENT ? n_tangents
+                           : d->kind == TD_D_SAVED ? n_kept
+                                                   : INT32_MAX;
+        if (n < INT32_MAX && (d->index < 0 || d->index >= n)) return false;
+    }
+    return true;
+}
+
+/* Is output i of the forward half what backward takes as `l`? A saved size may be an
+ * expression of sizes instead of a value. */
+static bool output_fits(const td_graph *fwd, int i, const td_look *l, bool number) {
+    const td_garg *a = &fwd->outputs.v[i];
+    if (a->kind == TD_G_VALUE) return same_kind(a->u.v->look, l);
+    return number && a->kind != TD_G_NONE;
+}
+
+/* What the forward half keeps is what the backward half takes. */
+static bool kept_fit(const td_halves *h, const td_joint *j) {
+    for (int i = 0; i < h->bwd->inputs.n; i++) {
+        const td_desc *d = &h->bwd->in_desc.v[i];
+        const td_look *l = h->bwd->inputs.v[i]->look;
+        if (d->kind == TD_D_TANGENT &&
+            !same_kind(l, j->g->inputs.v[j->n_primals + d->index]->look))
+            return false;
+        if (d->kind != TD_D_SAVED) continue;
+        const td_kept *k = &h->kept[d->index];
+        bool           number = d->index >= h->n_kept - h->n_kept_syms;
+        if (!l || number != (l->kind != TD_K_TENSOR)) return false;
+        if (k->from == TD_SAVED_PRIMAL ? !same_kind(l, h->fwd->inputs.v[k->index]->look)
+                                       : !output_fits(h->fwd, k->index, l, number))
+            return false;
+    }
+    return inputs_alike(h->fwd, j->g, j->n_primals) &&
+           outputs_alike(h->fwd, j->g, j->n_fwd);
+}
+
+static bool halves_fit(const td_halves *h, const td_joint *j) {
+    return inputs_fit(j->g, j->n_tangents, 0) && inputs_fit(h->fwd, 0, 0) &&
+           inputs_fit(h->bwd, j->n_tangents, h->n_kept) && h->n_fwd == j->n_fwd &&
+           h->fwd->inputs.n == j->n_primals && h->fwd->outputs.n >= h->n_fwd &&
+           h->bwd->inputs.n == h->n_kept + j->n_tangents &&
+           h->bwd->outputs.n == j->n_targets &&
+           td__graph_verify(h->fwd, TD_STAGE_HALF) &&
+           td__graph_verify(h->bwd, TD_STAGE_HALF) && writes_fit(h->fwd) &&
+           writes_fit(h->bwd) && kept_fit(h, j);
+}
+
+static bool get_halves(td_reader *r, td_halves *h, const td_joint *j,
+                       const td_graph *program) {
+    int64_t *bytes[] = {&h->bytes_kept, &h->bytes_most, &h->peak, &h->peak_most};
+    if (!(h->fwd = td__image_read(r, j->cx, program))) return false;
+    if (!(h->bwd = td__image_read(r, j->cx, program))) return false;
+    h->n_fwd = td__get_within(r, 0, h->fwd->outputs.n + 1);
+    h->n_kept = td__get_within(r, 0, h->bwd->inputs.n + 1);
+    h->n_kept_syms = td__get_within(r, 0, h->n_kept + 1);
+    h->n_draws = td__get_within(r, 0, h->n_kept + 1);
+    if (!get_kept(r, h, j) || !get_notes(r, h)) return false;
+    for (int i = 0; i < TD_COUNT(bytes); i++) *bytes[i] = td__get_int(r);
+    h->cost_again = td__get_f64(r);
+    h->fell_back = td__get_bool(r);
+    return !r->bad && halves_fit(h, j);
+}
+
+td_halves *td__get_halves(td_reader *r, const td_joint *j, const td_graph *program) {
+    td_halves *h = td__zalloc(sizeof *h);
+    if (h) {
+        h->cx = j->cx;
+        if (get_halves(r, h, j, program)) return h;
+    }
+    td__halves_drop(h);
+    r->bad = true;
+    return NULL;
+}

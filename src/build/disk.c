@@ -1,0 +1,241 @@
+/* disk.c -- files of the cache: reading after a check, loading, storing. A file is read
+ * once, into memory, and all that happens afterwards happens to those bytes. Nothing
+ * here fails a call: what is not there is made. */
+#include "build/disk.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- the footer --------------------------------------------------------- */
+
+/* The end of a file. A change of layout is another magic. */
+typedef struct tail {
+    char     magic[8];
+    uint64_t payload, text; /* bytes */
+    uint64_t hi, lo;        /* code of all before it, and of the fields above */
+} tail;
+
+static const char magic[8] = "TDcode3";
+
+static td_hash128 sign(const td_disk *d, const char *bytes, size_t n) {
+    return td__mac128(d->secret, bytes, n - 2 * sizeof(uint64_t));
+}
+
+/* Of a whole file in memory: NULL, or what is wrong with it. */
+static const char *check_file(const td_disk *d, const char *bytes, size_t n, tail *t) {
+    if (n < sizeof *t) return "is cut off";
+    memcpy(t, bytes + n - sizeof *t, sizeof *t);
+    if (memcmp(t->magic, magic, sizeof magic))
+        return "is cut off, or of another version";
+    if (t->payload > n || t->text > n || t->payload + t->text + sizeof *t != n)
+        return "has another size than it says";
+    if (!d->signs) return "cannot be checked: the secret of the cache is missing";
+    td_hash128 h = sign(d, bytes, n);
+    return h.hi == t->hi && h.lo == t->lo
+               ? NULL
+               : "is damaged, or was not written by this cache: its checksum is wrong";
+}
+
+/* ---- reading ------------------------------------------------------------ */
+
+void td__disk_entry_free(td_disk_entry *e) {
+    td__free(e->bytes);
+    if (e->fd >= 0) close(e->fd);
+    *e = (td_disk_entry){.fd = -1};
+}
+
+/* Opens a file of ours: NULL, or why not. Anything else under that name, such as a
+ * pipe, a device or a link, is a miss, and does not block. */
+static const char *open_file(const td_disk *d, const char *name, td_disk_entry *e) {
+    struct stat st;
+    int64_t     most = td__config(d->cx)->cache_disk_mb * 1048576;
+    const int   how = O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+    *e = (td_disk_entry){.fd = -1};
+    if (!td__io_fault()) e->fd = openat(d->fd, name, how);
+    if (e->fd < 0) return errno == ENOENT ? "is not there" : strerror(errno);
+    if (fstat(e->fd, &st) != 0) return strerror(errno);
+    if (!S_ISREG(st.st_mode) || st.st_uid != geteuid()) return "is not a file of ours";
+    if (st.st_mode & (S_IWGRP | S_IWOTH)) return "can be written by others";
+    if (st.st_size == 0) return "is empty";
+    if (st.st_size > most) return "is larger than the whole cache may be";
+    e->n = (size_t)st.st_size;
+    return NULL;
+}
+
+static const char *read_file(const td_disk *d, const char *name, td_disk_entry *e) {
+    const char *bad = open_file(d, name, e);
+    if (bad) return bad;
+    if (!(e->bytes = td__alloc(e->n))) return "does not fit in memory";
+    return td__read_all(e->fd, e->bytes, e->n) ? NULL : strerror(errno);
+}
+
+bool td__disk_check(const td_disk *d, const char *name, td_buf *key, char *why,
+                    size_t cap) {
+    td_disk_entry e;
+    tail          t = {0};
+    const char   *bad = read_file(d, name, &e);
+    if (!bad) bad = check_file(d, e.bytes, e.n, &t);
+    if (!bad) td__buf_addn(key, e.bytes + t.payload, t.text);
+    td__disk_entry_free(&e);
+    snprintf(why, cap, "%s", bad ? bad : "");
+    return !bad;
+}
+
+/* Text of a footer: does it begin with `line`? Goes on behind it. */
+static bool skip_text(const char **at, size_t *left, const char *line) {
+    size_t n = strlen(line);
+    if (*left < n || memcmp(*at, line, n)) return false;
+    *at += n;
+    *left -= n;
+    return true;
+}
+
+/* NULL, or why the file cannot serve. The text of the footer begins with the key. A
+ * file with one name has that next: a whole file under another name is not what it
+ * seems. Libraries have a symbol for each name. */
+static const char *verify(const td_disk *d, td_disk_entry *e, const char *name,
+                          const char *key) {
+    tail        t;
+    char        line[80];
+    const char *bad = check_file(d, e->bytes, e->n, &t);
+    if (bad) return bad;
+    const char *at = e->bytes + t.payload;
+    size_t      left = t.text;
+    snprintf(line, sizeof line, "entry %.64s\n", name);
+    if (!skip_text(&at, &left, key)) return "was made by another compiler or version";
+    if (name[0] != 'k' && !skip_text(&at, &left, line)) return "has another name";
+    e->payload = t.payload;
+    return NULL;
+}
+
+const char *td__disk_read(td_disk *d, const char *name, const char *key,
+                          td_disk_entry *e) {
+    *e = (td_disk_entry){.fd = -1};
+    if (d->fd < 0) return "there is no cache";
+    const char *bad = read_file(d, name, e);
+    if (!bad) bad = verify(d, e, name, key);
+    if (!bad) (void)futimens(e->fd, NULL); /* used just now */
+    return bad;
+}
+
+void *td__disk_load(td_disk *d, const char *name, const char *key) {
+    char          why[300];
+    td_disk_entry e;
+    void         *lib = NULL;
+    if (d->fd < 0) return NULL;
+    const char *bad = td__disk_read(d, name, key, &e);
+    if (!bad) {
+        lib = td__load_bytes(d->cx, name, e.bytes, e.payload, why, sizeof why);
+        if (!lib) {
+            bad = why;
+            td__disk_warn(d->cx, "cannot load code from ", d->dir, why,
+                          "it is compiled at every start");
+        }
+    }
+    if (bad) td__log(d->cx, TD_LOG_cache, "miss: %s %.300s", name, bad);
+    td__disk_entry_free(&e);
+    return lib;
+}
+
+/* ---- storing ------------------------------------------------------------ */
+
+/* The footer behind the payload; false: no memory. */
+static bool add_footer(const td_disk *d, td_buf *b, const char *key, const char *note) {
+    tail t = {0};
+    memcpy(t.magic, magic, sizeof magic);
+    t.payload = b->n;
+    td__buf_add(b, key);
+    td__buf_add(b, note);
+    td__buf_add(b, "\n");
+    t.text = b->n - t.payload;
+    td__buf_addn(b, (const char *)&t, sizeof t);
+    if (b->failed) return false;
+    td_hash128 h = sign(d, b->s, b->n);
+    t.hi = h.hi, t.lo = h.lo;
+    memcpy(b->s + b->n - sizeof t, &t, sizeof t);
+    return true;
+}
+
+/* Puts the file `temp` under each name as well. A name that is taken is replaced. Not
+ * flushed: what a crash of the machine cuts off is a miss, as its code tells. */
+static bool link_names(const td_disk *d, const char *temp, const char *const *names,
+                       int n) {
+    char one[64];
+    for (int i = 0; i < n; i++) {
+        td__temp_name(one, sizeof one);
+        if (td__io_fault() || linkat(d->fd, temp, d->fd, one, 0) != 0) return false;
+        if (!td__io_fault() && renameat(d->fd, one, d->fd, names[i]) == 0) continue;
+        int why = errno;
+        unlinkat(d->fd, one, 0);
+        errno = why;
+        return false;
+    }
+    return true;
+}
+
+static bool put(const td_disk *d, const td_buf *b, const char *const *names, int n) {
+    char temp[64];
+    td__temp_name(temp, sizeof temp);
+    int how = O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC;
+    int fd = td__io_fault() ? -1 : openat(d->fd, temp, how, 0600);
+    if (fd < 0) return false;
+    bool ok = td__write_all(fd, b->s, b->n);
+    int  why = errno;
+    if (close(fd) != 0 && ok) ok = false, why = errno;
+    if (ok) ok = link_names(d, temp, names, n), why = errno;
+    unlinkat(d->fd, temp, 0);
+    errno = why;
+    return ok;
+}
+
+/* Looks at the whole directory now and then only: at first, and after what this
+ * process has stored since could matter. */
+static void bound(const td_disk *d, size_t stored) {
+    static _Atomic int64_t since = INT64_MAX / 2;
+    int64_t                most = td__config(d->cx)->cache_disk_mb * 1048576;
+    int64_t now = atomic_fetch_add(&since, (int64_t)stored) + (int64_t)stored;
+    if (now < most / 16) return;
+    atomic_store(&since, 0);
+    int gone = td__disk_evict(d, most);
+    if (gone)
+        td__log(d->cx, TD_LOG_cache, "%d files were not used for long and went", gone);
+}
+
+/* False: nothing was stored, which is a warning. */
+static bool store(td_disk *d, const td_buf *b, const char *const *names, int n) {
+    if (put(d, b, names, n)) return bound(d, b->n), true;
+    td__disk_warn(d->cx, "cannot write in ", d->dir, strerror(errno),
+                  "compiled code is not kept");
+    return false;
+}
+
+void td__disk_store(td_disk *d, const td_buf *library, const char *key,
+                    const char *const *names, int n) {
+    td_buf b = {0}, note = {0};
+    if (d->fd < 0 || !d->signs || !library->n) return;
+    td__buf_add(&note, "kernels");
+    for (int i = 0; i < n; i++) td__buf_printf(&note, " %s", names[i]);
+    td__buf_addn(&b, library->s, library->n);
+    bool ok = !note.failed && add_footer(d, &b, key, note.s) && store(d, &b, names, n);
+    if (ok)
+        td__log(d->cx, TD_LOG_cache, "stored %d kernel%s, %zu bytes", n,
+                n == 1 ? "" : "s", b.n);
+    td__buf_free(&b);
+    td__buf_free(&note);
+}
+
+void td__disk_keep(td_disk *d, const char *name, const char *key, const char *note,
+                   const td_buf *bytes) {
+    td_buf b = {0}, more = {0};
+    if (d->fd < 0 || !d->signs || !bytes->n) return;
+    td__buf_addn(&b, bytes->s, bytes->n);
+    td__buf_printf(&more, "entry %s\n%s", name, note);
+    bool ok = !more.failed && add_footer(d, &b, key, more.s) && store(d, &b, &name, 1);
+    if (ok) td__log(d->cx, TD_LOG_cache, "stored %s, %zu bytes", name, b.n);
+    td__buf_free(&b);
+    td__buf_free(&more);
+}

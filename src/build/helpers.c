@@ -1,0 +1,56 @@
+/* helpers.c -- what emitted code uses of the math headers, as text. A unit begins with
+ * it: no header is included, which saves more time than the rest of a small unit
+ * takes. */
+#include "build/helpers.h"
+
+#include "build/kernel.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Is `name`, of n letters, one of the words? */
+static bool is_among(const char *words, const char *name, size_t n) {
+    for (const char *w = words; *w; w += strspn(w, " ")) {
+        size_t m = strcspn(w, " ");
+        if (m == n && !strncmp(w, name, n)) return true;
+        w += m;
+    }
+    return false;
+}
+
+static int find(const char *name, size_t n) {
+    for (int i = 0; i < td__n_helpers; i++)
+        if (is_among(td__helpers[i].names, name, n)) return i;
+    return -1;
+}
+
+/* Items use earlier ones only: from the last to the first, one walk marks all. */
+static void mark_uses(bool *need) {
+    for (int i = td__n_helpers - 1; i >= 0; i--) {
+        char *end;
+        for (const char *p = td__helpers[i].uses; need[i] && *p; p = end) {
+            need[strtol(p, &end, 10)] = true;
+            if (end == p) break;
+        }
+    }
+}
+
+bool td__helpers_text(td_buf *b, const char *names) {
+    bool *need = td__zalloc((size_t)td__n_helpers * sizeof *need);
+    bool  ok = need != NULL;
+    if (!need) b->failed = true;
+    for (const char *p = names + strspn(names, "\n"); ok && *p; p += strspn(p, "\n")) {
+        size_t n = strcspn(p, "\n");
+        int    i = find(p, n);
+        ok = i >= 0;
+        if (ok) need[i] = true;
+        p += n;
+    }
+    if (ok) {
+        mark_uses(need);
+        for (int i = 0; i < td__n_helpers; i++)
+            if (need[i]) td__buf_add(b, td__helpers[i].text);
+    }
+    td__free(need);
+    return ok && !b->failed;
+}

@@ -1,0 +1,104 @@
+/* load_bytes.c -- a shared library from bytes in memory. dlopen takes a path only, and
+ * between a check of a file and dlopen of its path the file can be another. So bytes
+ * are copied to a sealed file in memory, which has no name in any directory; where that
+ * is not to be had, to a file in a private directory. */
+#include "build/disk.h"
+#include "build/unit.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#ifndef MFD_EXEC
+#define MFD_EXEC 0x10U /* Linux 6.3: the file may be mapped as code */
+#endif
+
+static unsigned next_nr(void) {
+    static _Atomic unsigned counter;
+    return atomic_fetch_add_explicit(&counter, 1, memory_order_relaxed);
+}
+
+/* The loader takes two libraries of equal paths for one, and numbers of descriptors are
+ * used again. So each load spells the path in another way: a slash, or a slash and a
+ * dot, for each bit of a number. */
+static void spell_path(char *out, int fd) {
+    unsigned nr = next_nr();
+    out += sprintf(out, "/proc/self/fd");
+    for (int bit = 0; bit < 32; bit++)
+        out += sprintf(out, "%s", nr >> bit & 1 ? "/." : "/");
+    sprintf(out, "/%d", fd);
+}
+
+/* What dlopen has to say, without the path it begins with. */
+static void *open_path(const char *path, char *why, size_t cap) {
+    void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (lib) return lib;
+    const char *said = dlerror();
+    size_t      n = strlen(path);
+    if (!said) said = "the loader does not say why";
+    if (!strncmp(said, path, n) && said[n] == ':') said += n + 2;
+    snprintf(why, cap, "%s", said);
+    return NULL;
+}
+
+/* A sealed file in memory with these bytes; -1: errno says why not. */
+static int make_sealed(const char *label, const void *bytes, size_t n) {
+    const unsigned how = MFD_CLOEXEC | MFD_ALLOW_SEALING;
+    if (td__io_fault()) return -1;
+    int fd = memfd_create(label, how | MFD_EXEC);
+    if (fd < 0 && errno == EINVAL) fd = memfd_create(label, how);
+    if (fd < 0) return -1;
+    const int seals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE | F_SEAL_SEAL;
+    if (td__write_all(fd, bytes, n) && fcntl(fd, F_ADD_SEALS, seals) == 0) return fd;
+    int why_not = errno;
+    close(fd);
+    errno = why_not;
+    return -1;
+}
+
+/* NULL: *made says whether there was a file, *why what failed. */
+static void *load_sealed(const char *label, const void *bytes, size_t n, bool *made,
+                         char *why, size_t cap) {
+    char path[128];
+    int  fd = make_sealed(label, bytes, n);
+    *made = fd >= 0;
+    if (fd < 0) return NULL;
+    spell_path(path, fd);
+    void *lib = open_path(path, why, cap);
+    close(fd);
+    return lib;
+}
+
+/* Nobody else can write in the directory, or replace it (td__temp_dir). */
+static void *load_private(td_ctx *cx, const void *bytes, size_t n, char *why,
+                          size_t cap) {
+    char  dir[512], path[600];
+    void *lib = NULL;
+    if (!td__temp_dir(cx, dir, sizeof dir)) {
+        snprintf(why, cap, "%s", td_message(cx));
+        td_clear(cx);
+        return NULL;
+    }
+    snprintf(path, sizeof path, "%s/load%u.so", dir, next_nr());
+    int  fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    bool ok = fd >= 0 && td__write_all(fd, bytes, n);
+    if (!ok) snprintf(why, cap, "cannot write %.200s: %s", path, strerror(errno));
+    if (fd >= 0) close(fd);
+    if (ok) lib = open_path(path, why, cap);
+    td__temp_remove(dir);
+    return lib;
+}
+
+/* A context that has failed already keeps its first error: no second try then. */
+void *td__load_bytes(td_ctx *cx, const char *label, const void *bytes, size_t n,
+                     char *why, size_t cap) {
+    char  other[400];
+    bool  made;
+    void *lib = load_sealed(label, bytes, n, &made, why, cap);
+    if (lib || !td_ok(cx)) return lib;
+    return load_private(cx, bytes, n, made ? other : why, made ? sizeof other : cap);
+}

@@ -1,0 +1,366 @@
+/* exported.c -- an exported graph: its signature, its text, its file, a run. */
+#include "export/export_int.h"
+#include "aot/slots.h"
+#include "core/files.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* ---- making and dropping ------------------------------------------------ */
+
+static void end(void *object) {
+    td_exported *e = object;
+    if (e->file) td__gfile_drop(e->file);
+    else td__graph_drop(e->g);
+    td__free(e->in_tree);
+    td__free(e->out_tree);
+    td__handle_free(e, TD_H_EXPORTED);
+}
+
+td_exported *td__exported_make(td_graph *g, td_gfile *file, const char *in_tree,
+                               const char *out_tree) {
+    td_ctx      *cx = g->cx;
+    td_exported *e = td__handle_make(cx, TD_H_EXPORTED, sizeof *e);
+    if (e) {
+        e->g = g;
+        e->file = file;
+        e->in_tree = in_tree ? td__strdup(in_tree) : NULL;
+        e->out_tree = out_tree ? td__strdup(out_tree) : NULL;
+        if ((!in_tree || e->in_tree) && (!out_tree || e->out_tree))
+            return td__handle_own(e, end);
+        end(e);
+    } else if (file) td__gfile_drop(file);
+    else td__graph_drop(g);
+    td__fail_memory(cx);
+    return TD_NIL(cx, EXPORTED);
+}
+
+void td_exported_drop(td_exported *e) {
+    if (!TD_MAY_FREE(e, EXPORTED)) return;
+    td__handle_disown(e);
+    end(e);
+}
+
+/* ---- the signature ------------------------------------------------------ */
+
+const td_graph *td_exported_graph(const td_exported *e) {
+    if (!TD_ENTER(e, EXPORTED)) return TD_NIL_BY(e, GRAPH);
+    return e->g;
+}
+int td_exported_inputs(const td_exported *e) {
+    if (!TD_ENTER(e, EXPORTED)) return 0;
+    return td_graph_inputs(e->g);
+}
+int td_exported_outputs(const td_exported *e) {
+    if (!TD_ENTER(e, EXPORTED)) return 0;
+    return e->g->outputs.n;
+}
+const char *td_exported_in_tree(const td_exported *e) {
+    if (!TD_ENTER(e, EXPORTED)) return NULL;
+    return e->in_tree;
+}
+const char *td_exported_out_tree(const td_exported *e) {
+    if (!TD_ENTER(e, EXPORTED)) return NULL;
+    return e->out_tree;
+}
+
+/* The i-th input that somebody passes. */
+static int passed(const td_graph *g, int i) {
+    for (int k = 0; k < g->inputs.n; k++)
+        if (!td__graph_holds(g, k) && i-- == 0) return k;
+    return -1;
+}
+
+/* A tangent's number is that of a graph output. */
+td_slot td_exported_input(const td_exported *e, int i) {
+    if (!TD_ENTER(e, EXPORTED)) return (td_slot){.index = -1};
+    td_slot s = td__slot_in(e->g, passed(e->g, i));
+    if (s.kind != TD_SLOT_TANGENT) return s;
+    td_slot of = td__slot_out(e->g, s.index);
+    bool    update = of.kind == TD_SLOT_UPDATE || of.kind == TD_SLOT_META_UPDATE;
+    s.index = of.index;
+    s.name = of.name;
+    if (update) s.kind = TD_SLOT_UPDATE_TANGENT;
+    return s;
+}
+
+td_slot td_exported_output(const td_exported *e, int i) {
+    if (!TD_ENTER(e, EXPORTED)) return (td_slot){.index = -1};
+    return td__slot_out(e->g, i);
+}
+
+int td_exported_find_input(const td_exported *e, td_slot_kind kind, int index) {
+    if (!TD_ENTER(e, EXPORTED)) return -1;
+    for (int i = 0; i < td_exported_inputs(e); i++) {
+        td_slot s = td_exported_input(e, i);
+        if (s.kind == kind && s.index == index) return i;
+    }
+    return -1;
+}
+
+int td_exported_find_output(const td_exported *e, td_slot_kind kind, int index) {
+    if (!TD_ENTER(e, EXPORTED)) return -1;
+    for (int i = 0; i < e->g->outputs.n; i++) {
+        td_slot s = td_exported_output(e, i);
+        if (s.kind == kind && s.index == index) return i;
+    }
+    return -1;
+}
+
+int td_exported_loss(const td_exported *e) {
+    if (!TD_ENTER(e, EXPORTED)) return -1;
+    for (int i = 0; i < e->g->outputs.n; i++)
+        if (e->g->out_desc.v[i].kind == TD_D_LOSS) return i;
+    return -1;
+}
+
+/* ---- a run -------------------------------------------------------------- */
+
+/* Sizes may be symbols; bound[] says what they are in this run. */
+static bool has_sizes(const td_graph *g, const td_look *l, const td_tensor *t,
+                      const int64_t *bound) {
+    if (t->dtype != l->dtype || t->rank != l->rank) return false;
+    for (int d = 0; d < l->rank; d++)
+        if (td__gdim_value(g, l->size[d], bound) != t->size[d]) return false;
+    return true;
+}
+
+static bool check_input(const td_exported *e, int i, td_value x, const int64_t *bound) {
+    const td_gval   *v = e->g->inputs.v[passed(e->g, i)];
+    const td_look   *l = v->look;
+    const td_tensor *t = x.kind == TD_K_TENSOR ? x.u.t : NULL;
+    int64_t          want[TD_MAX_RANK];
+    char             who[100], is[160];
+    snprintf(who, sizeof who, "td_exported_run: input %d, %%%.60s,", i,
+             v->name ? v->name : "");
+    if (!t) return td__fail(e->cx, TD_E_ARG, "%s is no tensor", who);
+    if (td_is_nil(t))
+        return td__enter_in(e->cx, t, TD_H_TENSOR, who) || !td_ok(e->cx)
+                   ? false
+                   : td__fail(e->cx, TD_E_ARG, "%s is nil", who);
+    if (t->cx != e->cx)
+        return td__fail(e->cx, TD_E_ARG,
+                        "%s belongs to another context (td_share gives it to this one)",
+                        who);
+    if (!l || l->kind != TD_K_TENSOR || has_sizes(e->g, l, t, bound)) return true;
+    snprintf(is, sizeof is, "%s", td__type_str(t));
+    for (int d = 0; d < l->rank; d++) want[d] = td__gdim_value(e->g, l->size[d], bound);
+    return td__fail(e->cx, TD_E_ARG,
+                    "%s is %s, but the graph takes %s%s; export it for "
+                    "these sizes, or with sizes that may change (td_export_opts)",
+                    who, is, td_dtype_name((td_dtype)l->dtype),
+                    td__sizes_str(l->rank, want));
+}
+
+/* What the graph was traced for. */
+static bool check_facts(const td_exported *e, const int64_t *bound) {
+    for (int i = 0; i < e->g->facts.n; i++) {
+        const td_gfact *f = &e->g->facts.v[i];
+        if (td__gfact_holds(e->g, f, bound)) continue;
+        td_buf b = {0};
+        td__gfact_text(&b, e->g, f);
+        td__fail(e->cx, TD_E_ARG,
+                 "td_exported_run: of sizes of its inputs %.200s does not hold, which "
+                 "the graph is for; export it for such inputs",
+                 td__buf_str(&b));
+        td__buf_free(&b);
+        return false;
+    }
+    return true;
+}
+
+/* Do inputs a and b lie to each other as they did when it was traced? */
+static bool lie_alike(const td_graph *g, int a, int b, const td_value *all,
+                      const int64_t *bound) {
+    const td_look   *l = g->inputs.v[a]->look, *m = g->inputs.v[b]->look;
+    const td_tensor *t = all[a].u.t, *u = all[b].u.t;
+    bool             shared = l->storage >= 0 && l->storage == m->storage;
+    if (!shared) return t->st != u->st || t->numel == 0 || u->numel == 0;
+    int64_t apart =
+        td__gdim_value(g, l->offset, bound) - td__gdim_value(g, m->offset, bound);
+    if (t->st != u->st || t->offset - u->offset != apart) return false;
+    for (int d = 0; d < l->rank; d++)
+        if (td__gdim_value(g, l->stride[d], bound) != t->stride[d]) return false;
+    for (int d = 0; d < m->rank; d++)
+        if (td__gdim_value(g, m->stride[d], bound) != u->stride[d]) return false;
+    return true;
+}
+
+static bool has_updates(const td_graph *g) {
+    for (int i = 0; i < g->outputs.n; i++) {
+        uint8_t kind = g->out_desc.v[i].kind;
+        if (kind == TD_D_UPDATE || kind == TD_D_META_UPDATE) return true;
+    }
+    for (int i = 0; i < g->nodes.n; i++)
+        if (td__opinfo(g->nodes.v[i]->op)->writes) return true;
+    return false;
+}
+
+/* What is written is seen through whatever shares its bytes. */
+static bool check_aliases(const td_exported *e, const td_value *all,
+                          const int64_t *bound) {
+    const td_graph *g = e->g;
+    if (!has_updates(g)) return true;
+    for (int a = 0; a < g->inputs.n; a++)
+        for (int b = 0; all[a].kind == TD_K_TENSOR && b < a; b++) {
+            bool known = g->inputs.v[a]->look && g->inputs.v[b]->look;
+            if (all[b].kind != TD_K_TENSOR || !known) continue;
+            if (lie_alike(g, b, a, all, bound)) continue;
+            return td__fail(
+                e->cx, TD_E_ARG,
+                "td_exported_run: %%%.60s and %%%.60s share bytes otherwise "
+                "than those the graph was made for, which writes inputs; "
+                "export it for such inputs",
+                g->inputs.v[b]->name ? g->inputs.v[b]->name : "",
+                g->inputs.v[a]->name ? g->inputs.v[a]->name : "");
+        }
+    return true;
+}
+
+static bool check_inputs(const td_exported *e, td_values in) {
+    const td_graph *g = e->g;
+    if (in.n != td_exported_inputs(e)) return true; /* said by td_graph_run */
+    td_value *all = td__zalloc(sizeof *all * ((size_t)g->inputs.n + 1));
+    int64_t  *bound = td__zalloc(sizeof *bound * ((size_t)g->dims.n + 1));
+    bool      ok = (all && bound) || td__fail_memory(e->cx);
+    for (int i = 0; ok && i < in.n; i++)
+        if (in.v[i].kind == TD_K_TENSOR && in.v[i].u.t) all[passed(g, i)] = in.v[i];
+    if (ok) td__gdim_bind(g, all, bound);
+    if (ok) td__gdim_solve(g, bound);
+    for (int i = 0; ok && i < in.n; i++) ok = check_input(e, i, in.v[i], bound);
+    ok = ok && check_facts(e, bound) && check_aliases(e, all, bound);
+    td__free(all);
+    td__free(bound);
+    return ok;
+}
+
+bool td_exported_run(const td_exported *e, td_values in, td_value *out, int n_out) {
+    bool ok = TD_ENTER(e, EXPORTED) && td_ok(e->cx) &&
+              td__has_list(e->cx, "td_exported_run", in.v, in.n) &&
+              td__has_room(e->cx, "td_exported_run", out, n_out) && check_inputs(e, in);
+    if (!ok) {
+        td__nil_values(td__ctx_of_any(e), out, n_out);
+        return false;
+    }
+    td_ctx *cx = e->cx;
+    bool    grad = cx->grad_enabled;
+    cx->grad_enabled = false;
+    ok = td_graph_run(e->g, in.v, in.n, out, n_out);
+    cx->grad_enabled = grad;
+    return ok;
+}
+
+/* ---- text --------------------------------------------------------------- */
+
+static const char head[] = "# tandem export 1\n",
+                  in_head[] = "# in: ", out_head[] = "# out: ";
+
+static bool print(const td_exported *e, td_buf *b) {
+    td__buf_add(b, head);
+    if (e->in_tree) td__buf_printf(b, "%s%s\n", in_head, e->in_tree);
+    if (e->out_tree) td__buf_printf(b, "%s%s\n", out_head, e->out_tree);
+    return (td__graph_print(b, e->g, TD_PRINT_TYPES) && !b->failed) ||
+           td__fail_memory(e->cx);
+}
+
+size_t td_exported_text(const td_exported *e, char *out, size_t cap) {
+    if (!TD_ENTER(e, EXPORTED)) return td__text_out("", 0, out, cap);
+    td_buf b = {0};
+    size_t n = print(e, &b) ? b.n : 0;
+    td__text_out(td__buf_str(&b), n, out, cap);
+    td__buf_free(&b);
+    return n;
+}
+
+/* What stands behind `word` at the beginning of a line, among the comments at the top;
+ * *out is the caller's, NULL where there is no such line. */
+static bool find_line(td_ctx *cx, const char *text, size_t n, const char *word,
+                      char **out) {
+    size_t      len = strlen(word);
+    const char *end = text + n;
+    *out = NULL;
+    while (text < end && *text == '#') {
+        const char *stop = memchr(text, '\n', (size_t)(end - text));
+        if (!stop) stop = end;
+        if ((size_t)(stop - text) >= len && !memcmp(text, word, len)) {
+            size_t got = (size_t)(stop - text) - len;
+            *out = td__zalloc(got + 1);
+            if (!*out) return td__fail_memory(cx);
+            memcpy(*out, text + len, got);
+            return true;
+        }
+        text = stop + (stop < end);
+    }
+    return true;
+}
+
+static bool check_tree(td_ctx *cx, const char *spec) {
+    int n = 0;
+    for (const char *p = spec; p && *p; p++) n += *p == '*';
+    td_value *none = td__zalloc(sizeof *none * ((size_t)n + 1));
+    if (!none) return td__fail_memory(cx);
+    td_tree *t = spec ? td_tree_from(cx, spec, (td_values){none, n}) : NULL;
+    bool     ok = !spec || !td_is_nil(t);
+    td__free(none);
+    td_tree_drop(t);
+    return ok;
+}
+
+static td_exported *with_trees(td_graph *g, td_gfile *f, const char *text, size_t n) {
+    char *in = NULL, *out = NULL;
+    bool  ok = find_line(g->cx, text, n, in_head, &in) &&
+              find_line(g->cx, text, n, out_head, &out) && check_tree(g->cx, in) &&
+              check_tree(g->cx, out);
+    td_exported *e = ok ? td__exported_make(g, f, in, out) : TD_NIL(g->cx, EXPORTED);
+    if (!ok) td__gfile_drop(f);
+    td__free(in);
+    td__free(out);
+    return e;
+}
+
+td_exported *td_exported_parse(td_ctx *cx, const char *text, size_t n,
+                               const char *name) {
+    if (!TD_ENTER_CTX(cx)) return TD_NIL(cx, EXPORTED);
+    size_t magic = sizeof head - 1;
+    if (!td_ok(cx) || (n && !td__has(cx, "td_exported_parse", "the text", text)))
+        return TD_NIL(cx, EXPORTED);
+    if (!name) name = "text";
+    if (n < magic || memcmp(text, head, magic) != 0) {
+        td__fail(cx, TD_E_IO,
+                 "%.200s: no exported graph: its first line is not \"%.*s\"", name,
+                 (int)magic - 1, head);
+        return TD_NIL(cx, EXPORTED);
+    }
+    td_gfile *f = td__gfile_parse(cx, text, n, name);
+    if (!f) return TD_NIL(cx, EXPORTED);
+    if (f->graphs.n == 1 && td__graph_verify(f->graphs.v[0], TD_STAGE_JOINT))
+        return with_trees(f->graphs.v[0], f, text, n);
+    if (td_ok(cx))
+        td__fail(cx, TD_E_ARG, "%.200s: an exported file has one function, not %d",
+                 name, f->graphs.n);
+    td__gfile_drop(f);
+    return TD_NIL(cx, EXPORTED);
+}
+
+/* ---- files -------------------------------------------------------------- */
+
+bool td_exported_save(const td_exported *e, const char *path) {
+    if (!TD_ENTER(e, EXPORTED)) return false;
+    td_buf b = {0};
+    td_out o;
+    bool   ok = td_ok(e->cx) && print(e, &b) &&
+              td__out_open(&o, e->cx, "td_exported_save", path) &&
+              td__out_write(&o, b.s, b.n) && td__out_finish(&o);
+    td__buf_free(&b);
+    return ok;
+}
+
+td_exported *td_exported_load(td_ctx *cx, const char *path) {
+    if (!TD_ENTER_CTX(cx)) return TD_NIL(cx, EXPORTED);
+    if (!td_ok(cx)) return TD_NIL(cx, EXPORTED);
+    td_mapping *m = td__mapping_open(cx, "td_exported_load", path);
+    if (!m) return TD_NIL(cx, EXPORTED);
+    td_exported *e = td_exported_parse(cx, (const char *)m->bytes, m->n, path);
+    td__mapping_drop(m);
+    return e;
+}

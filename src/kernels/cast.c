@@ -1,0 +1,64 @@
+/* cast.c -- copies and fills as elementwise runs of one operand. */
+#include "ops/cast.h"
+
+#include "kernels/iter.h"
+
+#include <string.h>
+
+static void copy_parts(void *arg, int64_t begin, int64_t end) {
+    char *const *two = arg;
+    memcpy(two[0] + begin, two[1] + begin, (size_t)(end - begin));
+}
+
+static bool both_dense(const td_tensor *a, const td_tensor *b) {
+    return a->numel == b->numel && a->rank == b->rank &&
+           td__is_dense(a->rank, a->size, a->stride) &&
+           td__is_dense(b->rank, b->size, b->stride);
+}
+
+bool td__copy_into(td_tensor *dst, const td_tensor *src) {
+    td_dtype to = (td_dtype)dst->dtype, from = (td_dtype)src->dtype;
+    uint8_t  bytes = td__dtype_bytes[to];
+    if (dst->numel == 0) return true;
+    if (to == from && both_dense(dst, src)) {
+        char *two[2] = {td__ptr(dst), td__ptr(src)};
+        if (two[0] != two[1])
+            td__pool_run(dst->numel * bytes, (int64_t)TD_RUN_GRAIN * 4, copy_parts,
+                         two);
+        return true;
+    }
+    td_run r;
+    r.loop = NULL;
+    r.isa = td__isa();
+    r.side[0] = (td_side){.same = true, .mem = bytes, .loop = bytes};
+    r.side[1] = (td_side){.convert = r.isa->convert[from][to],
+                          .same = to == from,
+                          .mem = td__dtype_bytes[from],
+                          .loop = bytes};
+    td__iter_build(&r.it, (const td_tensor *const[]){dst, src}, 2);
+    td__run(&r);
+    return true;
+}
+
+bool td__fill(td_tensor *t, td_value number) {
+    td_dtype dt = (td_dtype)t->dtype;
+    uint8_t  bytes = td__dtype_bytes[dt];
+    td_run   r;
+    if (t->numel == 0) return true;
+    r.loop = NULL;
+    r.isa = td__isa();
+    r.side[0] = r.side[1] = (td_side){.convert = r.isa->convert[dt][dt],
+                                      .same = true,
+                                      .mem = bytes,
+                                      .loop = bytes};
+    td__store_value(dt, &r.number[1], number);
+    td__iter_build(&r.it, (const td_tensor *const[]){t, NULL}, 2);
+    r.it.ptr[1] = (char *)&r.number[1];
+    td__run(&r);
+    return true;
+}
+
+void td__cast_run(int64_t n, td_dtype to, void *dst, td_dtype from, const void *src) {
+    td__isa()->convert[from][to](n, dst, td__dtype_bytes[to], src,
+                                 td__dtype_bytes[from]);
+}

@@ -1,0 +1,232 @@
+/* conv.c -- convolution: checks, empty cases, halves, bias gradient, reference.
+ * f32 goes to conv_dnnl.c, whatever that declines and f64 to conv_cols.c. */
+#include "kernels/conv.h"
+
+#include "kernels/loops/loops.h"
+#include "kernels/math.h"
+
+#include <string.h>
+
+enum { CAST_GRAIN = 1 << 14 };
+
+bool td__conv_is_valid(const td_conv *p) {
+    return (unsigned)p->dtype <= TD_BF16 && p->n >= 0 && p->c >= 0 && p->h >= 0 &&
+           p->w >= 0 && p->o >= 0 && p->kh >= 1 && p->kw >= 1 && p->stride_h >= 1 &&
+           p->stride_w >= 1 && p->pad_h >= 0 && p->pad_w >= 0 && p->dil_h >= 1 &&
+           p->dil_w >= 1 && p->groups >= 1 && p->c % p->groups == 0 &&
+           p->o % p->groups == 0;
+}
+
+/* ---- sizes -------------------------------------------------------------- */
+
+static size_t item_size(td_dtype t) { return t == TD_F64 ? 8 : t == TD_F32 ? 4 : 2; }
+
+static int64_t x_count(const td_conv *p) { return p->n * p->c * p->h * p->w; }
+static int64_t w_count(const td_conv *p) {
+    return p->o * (p->c / p->groups) * p->kh * p->kw;
+}
+static int64_t y_count(const td_conv *p) {
+    return p->n * p->o * td__conv_out_h(p) * td__conv_out_w(p);
+}
+
+static int64_t a_count(const td_conv *p, td_conv_dir dir) {
+    return dir == TD_CONV_DATA ? y_count(p) : x_count(p);
+}
+static int64_t b_count(const td_conv *p, td_conv_dir dir) {
+    return dir == TD_CONV_WEIGHTS ? y_count(p) : w_count(p);
+}
+static int64_t out_count(const td_conv *p, td_conv_dir dir) {
+    return dir == TD_CONV_FORWARD ? y_count(p)
+           : dir == TD_CONV_DATA  ? x_count(p)
+                                  : w_count(p);
+}
+
+/* ---- halves ------------------------------------------------------------- */
+
+typedef struct cast {
+    td_dtype    from, to;
+    const void *in;
+    void       *out;
+} cast;
+
+static void cast_range(void *arg, int64_t begin, int64_t end) {
+    const cast   *c = arg;
+    const int64_t in = (int64_t)item_size(c->from), out = (int64_t)item_size(c->to);
+    td__isa()->convert[c->from][c->to](end - begin, (char *)c->out + begin * out, out,
+                                       (const char *)c->in + begin * in, in);
+}
+
+static void widen(td_dtype half, const void *in, float *out, int64_t n) {
+    td__pool_run(n, CAST_GRAIN, cast_range, &(cast){half, TD_F32, in, out});
+}
+
+static bool floats(const td_conv *p, td_conv_dir dir, const td_conv_args *t) {
+    if (p->dtype == TD_F32 && td__conv_dnnl(p, dir, t)) return true;
+    return td__conv_cols(p, dir, t);
+}
+
+/* The same convolution in f32, on widened copies. */
+static bool halves(const td_conv *p, td_conv_dir dir, const td_conv_args *t) {
+    const int64_t na = a_count(p, dir), nb = b_count(p, dir), no = out_count(p, dir);
+    const int64_t bias = t->bias ? p->o : 0;
+    const size_t  bytes = (size_t)(na + nb + no + bias) * sizeof(float);
+    float        *s = td__block_alloc(bytes);
+    if (!s) return false;
+    td_conv      wide = *p;
+    td_conv_args f = {.a = s, .b = s + na, .out = s + na + nb};
+    if (bias) f.bias = s + na + nb + no;
+    wide.dtype = TD_F32;
+    widen(p->dtype, t->a, s, na);
+    widen(p->dtype, t->b, s + na, nb);
+    if (bias) widen(p->dtype, t->bias, s + na + nb + no, bias);
+    bool ok = floats(&wide, dir, &f);
+    if (ok)
+        td__pool_run(no, CAST_GRAIN, cast_range,
+                     &(cast){TD_F32, p->dtype, f.out, t->out});
+    td__block_free(s, bytes);
+    return ok;
+}
+
+/* ---- entry -------------------------------------------------------------- */
+
+/* Nothing to multiply: zeros, or the bias alone. */
+static void empty(const td_conv *p, td_conv_dir dir, const td_conv_args *t) {
+    const size_t item = item_size(p->dtype);
+    const size_t bytes = (size_t)out_count(p, dir) * item;
+    if (bytes) memset(t->out, 0, bytes);
+    if (!t->bias || dir != TD_CONV_FORWARD) return;
+    const int64_t area = td__conv_out_h(p) * td__conv_out_w(p);
+    for (int64_t i = 0; i < p->n * p->o * area; i++)
+        memcpy((char *)t->out + (size_t)i * item,
+               (const char *)t->bias + (size_t)(i / area % p->o) * item, item);
+}
+
+bool td__conv(const td_conv *p, td_conv_dir dir, const td_conv_args *t) {
+    if (!td__conv_is_valid(p)) return false;
+    if (out_count(p, dir) == 0) return true;
+    if (a_count(p, dir) == 0 || b_count(p, dir) == 0) {
+        empty(p, dir, t);
+        return true;
+    }
+    return item_size(p->dtype) == 2 ? halves(p, dir, t) : floats(p, dir, t);
+}
+
+/* ---- scalars ------------------------------------------------------------ */
+
+static double load(td_dtype t, const void *p, int64_t i) {
+    switch (t) {
+    case TD_F64: return ((const double *)p)[i];
+    case TD_F32: return (double)((const float *)p)[i];
+    case TD_F16: return (double)td_m_f16_to_f32(((const uint16_t *)p)[i]);
+    default: return (double)td_m_bf16_to_f32(((const uint16_t *)p)[i]);
+    }
+}
+
+static void store(td_dtype t, void *p, int64_t i, double x) {
+    switch (t) {
+    case TD_F64: ((double *)p)[i] = x; break;
+    case TD_F32: ((float *)p)[i] = (float)x; break;
+    case TD_F16: ((uint16_t *)p)[i] = td_m_f32_to_f16((float)x); break;
+    default: ((uint16_t *)p)[i] = td_m_f32_to_bf16((float)x);
+    }
+}
+
+/* ---- bias gradient ------------------------------------------------------ */
+
+typedef struct bias_job {
+    const td_conv *p;
+    const void    *dy;
+    void          *db;
+    int64_t        area;
+} bias_job;
+
+/* Eight sums at once, so that additions do not wait for each other. */
+static double sum_f32(const float *x, int64_t n) {
+    double  s[8] = {0}, all = 0;
+    int64_t i = 0;
+    for (; i + 8 <= n; i += 8)
+        for (int k = 0; k < 8; k++) s[k] += (double)x[i + k];
+    for (; i < n; i++) all += (double)x[i];
+    for (int k = 0; k < 8; k++) all += s[k];
+    return all;
+}
+
+static void bias_channels(void *arg, int64_t begin, int64_t end) {
+    const bias_job *j = arg;
+    const td_conv  *p = j->p;
+    for (int64_t o = begin; o < end; o++) {
+        double sum = 0;
+        for (int64_t n = 0; n < p->n; n++) {
+            const int64_t at = (n * p->o + o) * j->area;
+            if (p->dtype == TD_F32) sum += sum_f32((const float *)j->dy + at, j->area);
+            else
+                for (int64_t i = 0; i < j->area; i++)
+                    sum += load(p->dtype, j->dy, at + i);
+        }
+        store(p->dtype, j->db, o, sum);
+    }
+}
+
+bool td__conv_backward_bias(const td_conv *p, const void *dy, void *db) {
+    if (!td__conv_is_valid(p)) return false;
+    bias_job j = {p, dy, db, td__conv_out_h(p) * td__conv_out_w(p)};
+    td__pool_run(p->o, 1 + 4 * CAST_GRAIN / (p->n * j.area + 1), bias_channels, &j);
+    return true;
+}
+
+/* ---- reference ---------------------------------------------------------- */
+
+/* One term of the sum: y[y] += x[x] * w[w], whichever of them is the output. */
+typedef struct term {
+    int64_t x, w, y;
+} term;
+
+static void add_term(const td_conv *p, td_conv_dir dir, const td_conv_args *t,
+                     double *sum, term at) {
+    switch (dir) {
+    case TD_CONV_FORWARD:
+        sum[at.y] += load(p->dtype, t->a, at.x) * load(p->dtype, t->b, at.w);
+        break;
+    case TD_CONV_DATA:
+        sum[at.x] += load(p->dtype, t->a, at.y) * load(p->dtype, t->b, at.w);
+        break;
+    case TD_CONV_WEIGHTS:
+        sum[at.w] += load(p->dtype, t->a, at.x) * load(p->dtype, t->b, at.y);
+        break;
+    }
+}
+
+/* All terms that touch output pixel i of channel o of image n. */
+static void naive_pixel(const td_conv *p, td_conv_dir dir, const td_conv_args *t,
+                        double *sum, const int64_t at[3]) {
+    const int64_t ow = td__conv_out_w(p), cg = p->c / p->groups;
+    const int64_t n = at[0], o = at[1], i = at[2], area = td__conv_out_h(p) * ow;
+    const int64_t c0 = o / (p->o / p->groups) * cg;
+    for (int64_t q = 0; q < cg * p->kh * p->kw; q++) {
+        const int64_t c = q / (p->kh * p->kw), r = q / p->kw % p->kh, s = q % p->kw;
+        const int64_t y = i / ow * p->stride_h - p->pad_h + r * p->dil_h;
+        const int64_t x = i % ow * p->stride_w - p->pad_w + s * p->dil_w;
+        if (y < 0 || y >= p->h || x < 0 || x >= p->w) continue;
+        term e = {((n * p->c + c0 + c) * p->h + y) * p->w + x,
+                  o * cg * p->kh * p->kw + q, (n * p->o + o) * area + i};
+        add_term(p, dir, t, sum, e);
+    }
+}
+
+bool td__conv_naive(const td_conv *p, td_conv_dir dir, const td_conv_args *t) {
+    if (!td__conv_is_valid(p)) return false;
+    const int64_t count = out_count(p, dir),
+                  area = td__conv_out_h(p) * td__conv_out_w(p);
+    double *sum = td__zalloc((size_t)(count + 1) * sizeof *sum);
+    if (!sum) return false;
+    for (int64_t u = 0; u < p->n * p->o * area; u++)
+        naive_pixel(p, dir, t, sum,
+                    (int64_t[3]){u / area / p->o, u / area % p->o, u % area});
+    for (int64_t i = 0; i < count; i++) {
+        if (dir == TD_CONV_FORWARD && t->bias)
+            sum[i] += load(p->dtype, t->bias, i / area % p->o);
+        store(p->dtype, t->out, i, sum[i]);
+    }
+    td__free(sum);
+    return true;
+}

@@ -1,0 +1,332 @@
+/* conv_dnnl.c -- f32 convolution by oneDNN primitives on our pool.
+ * The caller's plain NCHW is reordered into the layout the kernels like; the
+ * reorders are part of every measurement below. Each thread takes a piece of the
+ * batch, or of the channels where the weights outweigh the images. */
+#include "kernels/conv.h"
+
+#include "base/base.h"
+#include "kernels/gemm.h"
+#include "kernels/prim.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#if TD_HAVE_DNNL
+
+enum { SPLIT_WORK = 1 << 19, PIECES_MAX = 64, SUM_GRAIN = 1 << 14, CHANNEL_GRAIN = 16 };
+
+/* The key: what the primitive depends on. KEY_C_ALL and KEY_O_ALL are the channels
+ * of the caller's arrays, more than KEY_C or KEY_O when those are cut. */
+enum {
+    KEY_KIND,
+    KEY_DIR,
+    KEY_LAYOUT,
+    KEY_N,
+    KEY_C,
+    KEY_H,
+    KEY_W,
+    KEY_O,
+    KEY_KH,
+    KEY_KW,
+    KEY_SH,
+    KEY_SW,
+    KEY_PH,
+    KEY_PW,
+    KEY_DH,
+    KEY_DW,
+    KEY_GROUPS,
+    KEY_BIAS,
+    KEY_C_ALL,
+    KEY_O_ALL,
+    KEY_COUNT
+};
+_Static_assert(KEY_COUNT <= (int)TD_PRIM_KEY, "a convolution's key fits");
+
+static atomic_int forced = TD_CONV_AUTO;
+
+void td__conv_set_layout(td_conv_layout layout) { atomic_store(&forced, (int)layout); }
+
+/* Which layout to reorder into. In GF/s with reorders, one Zen 4 core, N=4
+ * (blocked / nhwc / nchw): 3x3 128 channels @28 forward 118/117/87, weights
+ * 111/111/82; 3x3/2 @56 weights 106/95/77; depthwise 42/21/4. Blocked reorders
+ * cost half of nhwc's or less. Ice Lake runs nhwc forward 1.2 to 1.75 times as
+ * fast as blocked for kernels above 1x1, and weights at stride 1 as much.
+ * The data gradient towards few channels has no good kernel but nchw's: 3
+ * channels 22/22/71, 1 channel 7/7/48. */
+static td_conv_layout layout_of(const td_conv *p, td_conv_dir dir) {
+    td_conv_layout want = (td_conv_layout)atomic_load(&forced);
+    if (want != TD_CONV_AUTO) return want;
+    if (dir == TD_CONV_DATA && p->groups == 1 && p->c < 8) return TD_CONV_NCHW;
+#if defined(__x86_64__)
+    bool wide = p->groups == 1 && p->kh * p->kw > 1;
+    bool flat = dir == TD_CONV_WEIGHTS && p->stride_h == 1 && p->stride_w == 1;
+    if (wide && (flat || dir == TD_CONV_FORWARD) && __builtin_cpu_is("intel"))
+        return TD_CONV_NHWC;
+#endif
+    return TD_CONV_BLOCKED;
+}
+
+/* ---- building ----------------------------------------------------------- */
+
+typedef struct shapes {
+    td_md x, w, y, bias;
+} shapes;
+
+static void free_shapes(shapes *s) {
+    td__md_free(&s->x);
+    td__md_free(&s->w);
+    td__md_free(&s->y);
+    td__md_free(&s->bias);
+}
+
+static bool tagged(td_md *md, int rank, const dnnl_dims_t dims, dnnl_format_tag_t tag) {
+    return td__md_tagged(md, rank, dims, dnnl_f32, tag);
+}
+
+/* The caller's arrays, and what is asked of the library in their place. */
+static bool describe(const int64_t *v, shapes *outer, shapes *inner) {
+    const int64_t g = v[KEY_GROUPS], kh = v[KEY_KH], kw = v[KEY_KW];
+    const int64_t h = v[KEY_H], w = v[KEY_W];
+    const int64_t oh = (h + 2 * v[KEY_PH] - v[KEY_DH] * (kh - 1) - 1) / v[KEY_SH] + 1;
+    const int64_t ow = (w + 2 * v[KEY_PW] - v[KEY_DW] * (kw - 1) - 1) / v[KEY_SW] + 1;
+    const int64_t all = v[KEY_C_ALL] / g * kh * kw; /* one output channel */
+    const int     flat = g == 1;                    /* no dimension for groups */
+    const dnnl_dims_t x = {v[KEY_N], v[KEY_C], h, w}, y = {v[KEY_N], v[KEY_O], oh, ow};
+    const dnnl_dims_t x_step = {v[KEY_C_ALL] * h * w, h * w, w, 1};
+    const dnnl_dims_t y_step = {v[KEY_O_ALL] * oh * ow, oh * ow, ow, 1};
+    const dnnl_dims_t bias = {v[KEY_O]};
+    dnnl_dims_t       f = {g, v[KEY_O] / g, v[KEY_C] / g, kh, kw};
+    dnnl_dims_t       f_step = {v[KEY_O] / g * all, all, kh * kw, kw, 1};
+    dnnl_format_tag_t tag = dnnl_format_tag_any;
+    if (v[KEY_LAYOUT] == TD_CONV_NCHW) tag = dnnl_nchw;
+    if (v[KEY_LAYOUT] == TD_CONV_NHWC) tag = dnnl_nhwc;
+    if (flat) {
+        memmove(f, f + 1, 4 * sizeof f[0]);
+        memmove(f_step, f_step + 1, 4 * sizeof f_step[0]);
+    }
+    return td__md_strided(&outer->x, 4, x, x_step) &&
+           td__md_strided(&outer->y, 4, y, y_step) &&
+           td__md_strided(&outer->w, 5 - flat, f, f_step) &&
+           tagged(&outer->bias, 1, bias, dnnl_a) && tagged(&inner->x, 4, x, tag) &&
+           tagged(&inner->y, 4, y, tag) && tagged(&inner->bias, 1, bias, dnnl_a) &&
+           tagged(&inner->w, 5 - flat, f, dnnl_format_tag_any);
+}
+
+/* Backward descriptors need forward's as a hint. */
+static bool describe_op(const int64_t *v, const shapes *in, dnnl_engine_t eng,
+                        dnnl_primitive_attr_t attr, dnnl_primitive_desc_t *pd) {
+    const td_dnnl_conv    c = {.eng = eng,
+                               .attr = attr,
+                               .x = td__md(&in->x),
+                               .w = td__md(&in->w),
+                               .bias = v[KEY_BIAS] ? td__md(&in->bias) : NULL,
+                               .y = td__md(&in->y),
+                               .stride = {v[KEY_SH], v[KEY_SW]},
+                               .dilation = {v[KEY_DH] - 1, v[KEY_DW] - 1},
+                               .pad = {v[KEY_PH], v[KEY_PW]}};
+    dnnl_primitive_desc_t hint;
+    if (!td__dnnl_conv(&hint, &c)) return false;
+    if (v[KEY_DIR] == TD_CONV_FORWARD) {
+        *pd = hint;
+        return true;
+    }
+    bool ok = v[KEY_DIR] == TD_CONV_DATA ? td__dnnl_conv_data(pd, &c, hint)
+                                         : td__dnnl_conv_weights(pd, &c, hint);
+    dnnl_primitive_desc_destroy(hint);
+    return ok;
+}
+
+/* Operand i is argument `arg`; its inner layout is the one the library chose. */
+static bool operand(td_prim *p, int i, int arg, dnnl_primitive_desc_t pd,
+                    const td_md *outer) {
+    td_md_ref md = dnnl_primitive_desc_query_md(pd, dnnl_query_exec_arg_md, arg);
+    if (!md) return false;
+    p->arg[i] = arg;
+    return td__md_copy(&p->outer[i], td__md(outer)) && td__md_copy(&p->inner[i], md);
+}
+
+static bool set_operands(td_prim *p, const shapes *out, dnnl_primitive_desc_t pd) {
+    const int64_t *v = p->key.v;
+    switch ((td_conv_dir)v[KEY_DIR]) {
+    case TD_CONV_FORWARD:
+        return operand(p, TD_PRIM_A, DNNL_ARG_SRC, pd, &out->x) &&
+               operand(p, TD_PRIM_B, DNNL_ARG_WEIGHTS, pd, &out->w) &&
+               operand(p, TD_PRIM_OUT, DNNL_ARG_DST, pd, &out->y) &&
+               (!v[KEY_BIAS] ||
+                operand(p, TD_PRIM_BIAS, DNNL_ARG_BIAS, pd, &out->bias));
+    case TD_CONV_DATA:
+        return operand(p, TD_PRIM_A, DNNL_ARG_DIFF_DST, pd, &out->y) &&
+               operand(p, TD_PRIM_B, DNNL_ARG_WEIGHTS, pd, &out->w) &&
+               operand(p, TD_PRIM_OUT, DNNL_ARG_DIFF_SRC, pd, &out->x);
+    case TD_CONV_WEIGHTS:
+        return operand(p, TD_PRIM_A, DNNL_ARG_SRC, pd, &out->x) &&
+               operand(p, TD_PRIM_B, DNNL_ARG_DIFF_DST, pd, &out->y) &&
+               operand(p, TD_PRIM_OUT, DNNL_ARG_DIFF_WEIGHTS, pd, &out->w);
+    }
+    return false;
+}
+
+static bool build(td_prim *p, dnnl_engine_t eng, dnnl_primitive_attr_t attr,
+                  dnnl_primitive_desc_t *pd) {
+    shapes out, in;
+    memset(&out, 0, sizeof out);
+    memset(&in, 0, sizeof in);
+    bool ok =
+        describe(p->key.v, &out, &in) && describe_op(p->key.v, &in, eng, attr, pd);
+    if (ok && !set_operands(p, &out, *pd)) {
+        dnnl_primitive_desc_destroy(*pd);
+        ok = false;
+    }
+    free_shapes(&out);
+    free_shapes(&in);
+    return ok;
+}
+
+/* ---- pieces ------------------------------------------------------------- */
+
+/* What the pool cuts: images, output channels, or input channels. */
+typedef enum cut { CUT_N, CUT_O, CUT_C } cut;
+
+typedef struct job {
+    const td_conv      *p;
+    td_conv_dir         dir;
+    const td_conv_args *t;
+    cut                 by;
+    int64_t             pieces, step; /* a piece is `step` items, the last fewer */
+    float              *partial;      /* CUT_N of weights: pieces 1.. end here */
+    atomic_bool         failed;
+} job;
+
+static int64_t weight_count(const td_conv *p) {
+    return p->o * (p->c / p->groups) * p->kh * p->kw;
+}
+
+static bool run_piece(const job *j, const td_conv *s,
+                      void *const ptr[TD_PRIM_OPERANDS]) {
+    td_prim_key key = {{'c',
+                        (int64_t)j->dir,
+                        (int64_t)layout_of(j->p, j->dir),
+                        s->n,
+                        s->c,
+                        s->h,
+                        s->w,
+                        s->o,
+                        s->kh,
+                        s->kw,
+                        s->stride_h,
+                        s->stride_w,
+                        s->pad_h,
+                        s->pad_w,
+                        s->dil_h,
+                        s->dil_w,
+                        s->groups,
+                        ptr[TD_PRIM_BIAS] != NULL,
+                        j->p->c,
+                        j->p->o}};
+    td_prim    *p = td__prim_get(&key, build);
+    if (!p) return false;
+    bool ok = td__prim_run(p, ptr);
+    td__prim_put(p);
+    return ok;
+}
+
+/* x, w, y and b are where piece i begins in each array, in elements. */
+static void piece(job *j, int64_t i) {
+    const td_conv *p = j->p;
+    td_conv        s = *p;
+    const int64_t  at = i * j->step, cg = p->c / p->groups, cell = p->kh * p->kw;
+    const int64_t  area = td__conv_out_h(p) * td__conv_out_w(p);
+    int64_t        x = 0, w = 0, y = 0, b = 0;
+    int64_t       *size = j->by == CUT_N ? &s.n : j->by == CUT_O ? &s.o : &s.c;
+    *size = *size - at < j->step ? *size - at : j->step;
+    if (j->by == CUT_N) x = at * p->c * p->h * p->w, y = at * p->o * area;
+    if (j->by == CUT_O) w = at * cg * cell, y = at * area, b = at;
+    if (j->by == CUT_C) x = at * p->h * p->w, w = at * cell;
+    const td_conv_args *t = j->t;
+    float *a = (float *)(uintptr_t)t->a, *f = (float *)(uintptr_t)t->b, *out = t->out;
+    float *bias = t->bias ? (float *)(uintptr_t)t->bias + b : NULL;
+    if (j->dir == TD_CONV_FORWARD) a += x, f += w, out += y;
+    if (j->dir == TD_CONV_DATA) a += y, f += w, out += x;
+    if (j->dir == TD_CONV_WEIGHTS) a += x, f += y, out += w;
+    if (j->partial && i > 0) out = j->partial + (i - 1) * weight_count(p);
+    if (!run_piece(j, &s, (void *[]){a, f, out, bias})) atomic_store(&j->failed, true);
+}
+
+static void pieces(void *arg, int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; i++) piece(arg, i);
+}
+
+/* The pieces' weight gradients are added in their order, whoever made them. */
+static void add_partials(void *arg, int64_t begin, int64_t end) {
+    const job    *j = arg;
+    const int64_t count = weight_count(j->p);
+    float        *out = j->t->out;
+    for (int64_t k = 1; k < j->pieces; k++) {
+        const float *from = j->partial + (k - 1) * count;
+        for (int64_t i = begin; i < end; i++) out[i] += from[i];
+    }
+}
+
+static int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
+
+/* Every thread reorders what its piece shares with the others: the weights when
+ * images are cut, the images (`shared`) when channels are. The smaller wins. */
+static void choose_cut(job *j) {
+    const td_conv *p = j->p;
+    const double   work = (double)(p->n * p->o) *
+                        (double)(p->c / p->groups * p->kh * p->kw) *
+                        (double)(td__conv_out_h(p) * td__conv_out_w(p));
+    const int64_t shared = j->dir == TD_CONV_DATA
+                               ? p->n * p->o * td__conv_out_h(p) * td__conv_out_w(p)
+                               : p->n * p->c * p->h * p->w;
+    int64_t       threads = td__pool_size(), size = p->n, grain = 1;
+    j->by = CUT_N;
+    if (p->groups == 1 && (p->n == 1 || weight_count(p) > shared)) {
+        j->by = j->dir == TD_CONV_DATA ? CUT_C : CUT_O;
+        size = j->by == CUT_C ? p->c : p->o;
+        grain = CHANNEL_GRAIN;
+    }
+    if (threads > PIECES_MAX) threads = PIECES_MAX;
+    if (threads > 1 + (int64_t)(work / SPLIT_WORK))
+        threads = 1 + (int64_t)(work / SPLIT_WORK);
+    j->step = ceil_div(ceil_div(size, threads), grain) * grain;
+    j->pieces = ceil_div(size, j->step);
+}
+
+/* 1x1 at stride 1 is a plain product on NCHW as it lies: 106 against 78 GF/s
+ * forward, 64 to 256 channels @56, one core. Its weight gradient is a tie. */
+static bool is_product(const td_conv *p, td_conv_dir dir) {
+    return dir != TD_CONV_WEIGHTS && p->kh == 1 && p->kw == 1 && p->stride_h == 1 &&
+           p->stride_w == 1 && p->pad_h == 0 && p->pad_w == 0 && p->groups == 1;
+}
+
+bool td__conv_dnnl(const td_conv *p, td_conv_dir dir, const td_conv_args *t) {
+    if (atomic_load(&forced) == TD_CONV_AUTO &&
+        (is_product(p, dir) || td__conv_at_once(p, dir)))
+        return false;
+    job    j = {.p = p, .dir = dir, .t = t};
+    size_t bytes = 0;
+    atomic_init(&j.failed, false);
+    choose_cut(&j);
+    if (dir == TD_CONV_WEIGHTS && j.by == CUT_N && j.pieces > 1) {
+        bytes = (size_t)((j.pieces - 1) * weight_count(p)) * sizeof(float);
+        j.partial = td__block_alloc(bytes);
+        if (!j.partial) return false;
+    }
+    td__pool_run(j.pieces, 1, pieces, &j);
+    bool ok = !atomic_load(&j.failed);
+    if (ok && j.partial) td__pool_run(weight_count(p), SUM_GRAIN, add_partials, &j);
+    if (j.partial) td__block_free(j.partial, bytes);
+    return ok;
+}
+
+#else
+
+void td__conv_set_layout(td_conv_layout layout) { (void)layout; }
+
+bool td__conv_dnnl(const td_conv *p, td_conv_dir dir, const td_conv_args *t) {
+    (void)p, (void)dir, (void)t;
+    return false;
+}
+
+#endif

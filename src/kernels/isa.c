@@ -1,0 +1,20 @@
+/* isa.c -- the vector loops that are compiled for the instruction level in use. */
+#include "core/cpu.h"
+#include "kernels/loops/loops.h"
+
+#define LEVEL(isa)                                                            \
+    {                                                                         \
+#isa, {td__loops_f32_##isa, td__loops_f64_##isa, td__loops_i32_##isa, \
+               td__loops_i64_##isa },                                         \
+               td__convert_##isa, td__transpose_##isa, td__max_tap_##isa      \
+    }
+
+static const td_isa levels[TD_CPU_COUNT] = {
+    LEVEL(base),
+#ifdef __x86_64__
+    LEVEL(avx2),
+    LEVEL(avx512),
+#endif
+};
+
+const td_isa *td__isa(void) { return &levels[td__cpu_level()]; }

@@ -1,0 +1,151 @@
+/* kern_create.c -- kernels of creation: one value, or a sequence. */
+#include "ops/cast.h"
+#include "rules/create.h"
+#include "kernels/fresh.h"
+
+#include <math.h>
+
+#define GRAIN 32768 /* elements below which a second thread does not pay */
+
+/* ---- one value ---------------------------------------------------------- */
+
+bool td__kern_empty(td_opcall *c) { return c->out[0] != NULL; }
+bool td__kern_zeros(td_opcall *c) { return td__fill(c->out[0], td_value_int(0)); }
+bool td__kern_ones(td_opcall *c) { return td__fill(c->out[0], td_value_int(1)); }
+bool td__kern_full(td_opcall *c) {
+    return td__fill(c->out[0], c->in[td__scalar_arg(c)]);
+}
+
+/* All of it is in the shape rule. */
+bool td__kern_expect(td_opcall *c) { return c->n_out == 0; }
+
+bool td__kern_eye(td_opcall *c) {
+    td_tensor *t = c->out[0];
+    size_t     item = td__dtype_bytes[t->dtype];
+    td__fill(t, td_value_int(0));
+    for (int64_t i = 0; i < t->size[0] && i < t->size[1]; i++)
+        td__store_i((td_dtype)t->dtype,
+                    td__ptr(t) + (size_t)(i * (t->size[1] + 1)) * item, 1);
+    return true;
+}
+
+/* ---- sequences ---------------------------------------------------------- */
+
+typedef struct range_job {
+    char    *p;
+    td_dtype dt;
+    td_range range;         /* floats, and linspace of integers */
+    double   end;           /* linspace */
+    int64_t  first, stride; /* arange of integers */
+} range_job;
+
+static double rounded(td_dtype dt, double v) {
+    char item[8];
+    td__store_f(dt, item, v);
+    return td__load_f(dt, item);
+}
+
+static void arange_ints(const range_job *j, int64_t begin, int64_t end) {
+    size_t   item = td__dtype_bytes[j->dt];
+    uint64_t first = (uint64_t)j->first, stride = (uint64_t)j->stride;
+    for (int64_t i = begin; i < end && j->dt == TD_I64; i++)
+        ((uint64_t *)(void *)j->p)[i] = first + (uint64_t)i * stride;
+    for (int64_t i = begin; i < end && j->dt != TD_I64; i++)
+        td__store_i(j->dt, j->p + (size_t)i * item,
+                    (int64_t)(first + (uint64_t)i * stride));
+}
+
+static void arange_halves(const range_job *j, int64_t begin, int64_t end) {
+    const td_range *r = &j->range;
+    float           step = (float)r->step, start = (float)r->start;
+    for (int64_t i = begin; i < end; i++) {
+        int64_t v = td__range_vector(r, i, 16);
+        float   base = (float)rounded(j->dt, (double)fmaf(step, (float)v, start));
+        td__store_f(j->dt, j->p + 2 * i, (double)fmaf(step, (float)(i - v), base));
+    }
+}
+
+static void arange_range(void *arg, int64_t begin, int64_t end) {
+    const range_job *j = arg;
+    void            *p = j->p;
+    if (j->dt == TD_F32) td__fresh_loops()->range_f32(&j->range, begin, end, p);
+    else if (j->dt == TD_F64) td__fresh_loops()->range_f64(&j->range, begin, end, p);
+    else if (td__is_half(j->dt)) arange_halves(j, begin, end);
+    else arange_ints(j, begin, end);
+}
+
+bool td__kern_arange(td_opcall *c) {
+    td_tensor *t = c->out[0];
+    range_job  j = {.p = td__ptr(t),
+                    .dt = (td_dtype)t->dtype,
+                    .range = {td__in_f(c, 0), td__in_f(c, 2), t->numel},
+                    .first = td__value_i(c->in[0]),
+                    .stride = td__value_i(c->in[2])};
+    if (t->numel) td__pool_run(t->numel, GRAIN, arange_range, &j);
+    return true;
+}
+
+/* From start up to the middle, from end after it, so that both ends are exact.
+ * Product and sum round once together, except for f16, as in ATen. */
+static void linspace_range(void *arg, int64_t begin, int64_t end) {
+    const range_job *j = arg;
+    size_t           item = td__dtype_bytes[j->dt];
+    const td_range  *r = &j->range;
+    float            step = (float)r->step;
+    for (int64_t i = begin; i < end; i++) {
+        bool    head = i < r->n / 2;
+        int64_t k = head ? i : i - (r->n - 1); /* steps from that end */
+        double  from = head ? r->start : j->end, v;
+        if (j->dt == TD_F32 || j->dt == TD_BF16)
+            v = (double)fmaf(step, (float)k, (float)from);
+        else if (j->dt == TD_F16) v = (double)((float)from + step * (float)k);
+        else v = fma(r->step, (double)k, from);
+        td__store_f(j->dt, j->p + (size_t)i * item, v);
+    }
+}
+
+/* Bounds are rounded to the dtype, the step is not: 16-bit floats take one of
+ * float, integers one of double. */
+bool td__kern_linspace(td_opcall *c) {
+    td_tensor *t = c->out[0];
+    td_dtype   dt = (td_dtype)t->dtype;
+    double     gaps = (double)(t->numel - 1);
+    range_job  j = {.p = td__ptr(t), .dt = dt, .range = {0, 0, t->numel}};
+    char       ends[2][8];
+    if (t->numel < 2) return t->numel ? td__fill(t, c->in[0]) : true;
+    td__store_value(dt, ends[0], c->in[0]);
+    td__store_value(dt, ends[1], c->in[1]);
+    double start = td__load_f(dt, ends[0]), end = td__load_f(dt, ends[1]);
+    j.range.start = start;
+    j.range.step = (end - start) / gaps;
+    j.end = end;
+    if (td__is_float(dt) && dt != TD_F64)
+        j.range.step = (double)(((float)end - (float)start) / (float)gaps);
+    td__pool_run(t->numel, GRAIN, linspace_range, &j);
+    return true;
+}
+
+/* ---- triangles ---------------------------------------------------------- */
+
+/* Writes the row and column of each element from `low` to `high` of every row. */
+static bool tri_indices(td_opcall *c, bool upper) {
+    td_tensor *t = c->out[0];
+    td_dtype   dt = (td_dtype)t->dtype;
+    int64_t    rows = td__in_int(c, 0), cols = td__in_int(c, 1), k = td__in_int(c, 2);
+    size_t     item = td__dtype_bytes[dt];
+    char      *row = td__ptr(t), *col = row ? row + (size_t)t->size[1] * item : NULL;
+    if (k > cols) k = cols;
+    if (k < -rows) k = -rows;
+    for (int64_t i = 0; i < rows && row; i++) {
+        int64_t low = upper && i + k > 0 ? i + k : 0;
+        int64_t high = upper || i + k >= cols ? cols : i + k + 1;
+        for (int64_t j = low; j < high; j++, row += item, col += item) {
+            td__store_i(dt, row, i);
+            td__store_i(dt, col, j);
+        }
+    }
+    return true;
+}
+
+bool td__kern_tril_indices(td_opcall *c) { return tri_indices(c, false); }
+bool td__kern_triu_indices(td_opcall *c) { return tri_indices(c, true); }

@@ -1,0 +1,436 @@
+/* kern_pointwise.c -- kernels of pointwise ops: from a call to a run of the op's
+ * loop. Small dense calls take a short way past the iterator. Rows with options
+ * (rounding modes, absent bounds, exponents with a cheaper form) choose a loop. */
+#include "kernels/pointwise.h"
+
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+static const uint8_t compute_of[TD_DTYPE_COUNT] = {
+    [TD_F64] = TD_COMPUTE_F64,  [TD_F32] = TD_COMPUTE_F32, [TD_F16] = TD_COMPUTE_F32,
+    [TD_BF16] = TD_COMPUTE_F32, [TD_I64] = TD_COMPUTE_I64, [TD_I32] = TD_COMPUTE_I32,
+    [TD_I16] = TD_COMPUTE_I32,  [TD_I8] = TD_COMPUTE_I32,  [TD_U8] = TD_COMPUTE_I32,
+    [TD_BOOL] = TD_COMPUTE_I32};
+static const uint8_t compute_dtype[TD_COMPUTE_COUNT] = {[TD_COMPUTE_F32] = TD_F32,
+                                                        [TD_COMPUTE_F64] = TD_F64,
+                                                        [TD_COMPUTE_I32] = TD_I32,
+                                                        [TD_COMPUTE_I64] = TD_I64};
+
+/* ---- the way for dense tensors ------------------------------------------ */
+
+/* All tensors row-major, of the output's element count and the loop's types. */
+typedef struct dense {
+    td_loop_fn       *loop;
+    const td_scalars *p;
+    td_convert_fn    *fill;
+    int               n_in;
+    uint8_t           bytes[TD_RUN_OPERANDS]; /* per element; 0: a number */
+    char             *ptr[TD_RUN_OPERANDS];   /* the output first */
+    int64_t           number[TD_LOOP_INPUTS];
+    uint8_t           width; /* bytes of the loop's type */
+} dense;
+
+static void dense_part(void *arg, int64_t begin, int64_t end) {
+    const dense *d = arg;
+    const void  *in[TD_LOOP_INPUTS];
+    for (int k = 0; k < d->n_in; k++) in[k] = d->ptr[k + 1] + begin * d->bytes[k + 1];
+    d->loop(end - begin, d->ptr[0] + begin * d->bytes[0], in, d->p);
+}
+
+/* With numbers among the operands: each fills a buffer once, and the range goes by
+ * in chunks of that length. */
+static void dense_part_numbers(void *arg, int64_t begin, int64_t end) {
+    _Alignas(64) char buf[TD_LOOP_INPUTS][TD_RUN_CHUNK * 8];
+    const dense      *d = arg;
+    int64_t           most = end - begin < TD_RUN_CHUNK ? end - begin : TD_RUN_CHUNK;
+    const void       *in[TD_LOOP_INPUTS];
+    for (int k = 0; k < d->n_in; k++)
+        if (!d->bytes[k + 1])
+            d->fill(most, buf[k], d->width, (const char *)&d->number[k], 0);
+    for (int64_t i = begin, n; i < end; i += n) {
+        n = end - i < most ? end - i : most;
+        for (int k = 0; k < d->n_in; k++)
+            in[k] = d->bytes[k + 1] ? d->ptr[k + 1] + i * d->bytes[k + 1] : buf[k];
+        d->loop(n, d->ptr[0] + i * d->bytes[0], in, d->p);
+    }
+}
+
+/* A number as the loop's type sees it: cast to the common dtype first, except that
+ * ATen multiplies and divides half floats by the unrounded number. */
+static bool keeps_number(td_op op) {
+    return op == TD_OP_mul || op == TD_OP_div || op == TD_OP_floor_divide ||
+           op == TD_OP_div_trunc || op == TD_OP_lerp;
+}
+
+static int64_t number_bits(const td_pw *w, const td_isa *isa, td_value v) {
+    td_dtype loop = (td_dtype)compute_dtype[compute_of[w->common]];
+    int64_t  narrow = 0, bits = 0;
+    bool     keep = td__is_half(w->common) && keeps_number(w->op);
+    td__store_value(keep ? loop : w->common, &narrow, v);
+    if (keep || loop == w->common) return narrow;
+    isa->convert[w->common][loop](1, (char *)&bits, 8, (const char *)&narrow, 8);
+    return bits;
+}
+
+/* Is t a row-major tensor of n elements of this dtype? n is not 0. */
+static inline bool is_plain(const td_tensor *t, int64_t n, td_dtype dt) {
+    if (t->numel != n || t->dtype != dt) return false;
+    int64_t step = 1;
+    for (int d = t->rank - 1; d >= 0; d--) {
+        if (t->stride[d] != step && t->size[d] != 1) return false;
+        step *= t->size[d];
+    }
+    return true;
+}
+
+static bool run_dense(const td_pw *w, const td_isa *isa, td_loop_fn *loop,
+                      td_tensor *out, td_dtype out_type) {
+    dense    d; /* large: only what is read gets set */
+    int64_t  n = out->numel;
+    bool     numbers = false;
+    td_dtype dt = w->common;
+    if (!is_plain(out, n, out_type)) return false;
+    for (int k = 0; k < w->n; k++) {
+        bool mask = w->masks >> k & 1;
+        if (w->in[k].kind == TD_K_TENSOR) {
+            td_tensor *t = w->in[k].u.t;
+            if (!is_plain(t, n, mask ? TD_BOOL : dt)) return false;
+            d.ptr[k + 1] = td__ptr(t);
+            d.bytes[k + 1] = mask ? 1 : td__dtype_bytes[dt];
+            continue;
+        }
+        d.bytes[k + 1] = 0;
+        d.number[k] = number_bits(w, isa, w->in[k]);
+        numbers = true;
+    }
+    d.loop = loop;
+    d.p = &w->p;
+    d.n_in = w->n;
+    d.width = td__dtype_bytes[dt];
+    d.fill = isa->convert[dt][dt];
+    d.ptr[0] = td__ptr(out);
+    d.bytes[0] = td__dtype_bytes[out_type];
+    td_pool_fn *part = numbers ? dense_part_numbers : dense_part;
+    if (n <= TD_RUN_GRAIN) part(&d, 0, n);
+    else td__pool_run(n, TD_RUN_GRAIN, part, &d);
+    return true;
+}
+
+/* ---- the general way ----------------------------------------------------- */
+
+bool td__pw_keeps(const td_pw *w, const td_tensor *t) {
+    return td__is_half(w->common) && t->rank == 0 && keeps_number(w->op);
+}
+
+static td_side input_side(const td_pw *w, const td_isa *isa, int k, td_dtype loop) {
+    bool     mask = w->masks >> k & 1;
+    td_dtype to = mask ? TD_BOOL : loop, from = to, via = to;
+    td_side  s = {.loop = td__dtype_bytes[to]};
+    if (w->in[k].kind == TD_K_TENSOR) {
+        td_tensor *t = w->in[k].u.t;
+        from = (td_dtype)t->dtype;
+        if (!mask && from != w->common && w->common != loop && !td__pw_keeps(w, t)) {
+            via = w->common;
+            s.widen = isa->convert[via][loop];
+            s.via = td__dtype_bytes[via];
+        }
+    }
+    s.same = from == to;
+    s.mem = td__dtype_bytes[from];
+    s.convert = isa->convert[from][via];
+    return s;
+}
+
+static void run_general(const td_pw *w, const td_isa *isa, td_loop_fn *loop,
+                        td_tensor *out, td_dtype loop_out) {
+    td_run           r;
+    const td_tensor *t[TD_RUN_OPERANDS] = {out};
+    td_dtype         type = (td_dtype)compute_dtype[compute_of[w->common]];
+    td_dtype         mem = (td_dtype)out->dtype;
+    r.loop = loop;
+    r.isa = isa;
+    r.p = w->p;
+    r.side[0] = (td_side){.convert = isa->convert[loop_out][mem],
+                          .same = mem == loop_out,
+                          .mem = td__dtype_bytes[mem],
+                          .loop = td__dtype_bytes[loop_out]};
+    for (int k = 0; k < w->n; k++) {
+        t[k + 1] = w->in[k].kind == TD_K_TENSOR ? w->in[k].u.t : NULL;
+        r.side[k + 1] = input_side(w, isa, k, type);
+    }
+    td__iter_build(&r.it, t, w->n + 1);
+    for (int k = 0; k < w->n; k++) {
+        if (t[k + 1]) continue;
+        r.number[k + 1] = number_bits(w, isa, w->in[k]);
+        r.it.ptr[k + 1] = (char *)&r.number[k + 1];
+    }
+    td__run(&r);
+}
+
+void td__pw_begin(td_pw *w, td_opcall *c) {
+    const td_pw_args *a = td__pw_args(c->def);
+    w->op = (td_op)(c->def - td__ops);
+    w->n = a->n_in;
+    w->masks = a->masks;
+    w->common =
+        c->def->flags & TD_OPF_BOOL_OUT ? td__pw_common(c, a) : c->meta[0].dtype;
+    for (int k = 0; k < a->n_in; k++) w->in[k] = c->in[a->in[k]];
+    for (int k = 0; k < a->n_scalars; k++) {
+        w->p.f[k] = td__value_f(c->in[a->scalar[k]]);
+        w->p.i[k] = td__value_i(c->in[a->scalar[k]]);
+        if (w->common == TD_U8 && w->op == TD_OP_threshold)
+            w->p.i[k] = (uint8_t)w->p.i[k]; /* -1 is 255 */
+        if (w->common != TD_BOOL) continue;
+        w->p.i[k] = w->p.f[k] != 0; /* true, which no number of terms takes back */
+        w->p.f[k] = (double)w->p.i[k];
+    }
+}
+
+/* Notes the run for td__pw_tell instead of doing it; a second one is one too many. */
+static bool tell(const td_pw *w, td_opcall *c) {
+    bool first = c->told->op == TD_OP_COUNT;
+    *c->told = *w;
+    return first;
+}
+
+bool td__pw_run(td_pw *w, td_opcall *c) {
+    if (TD_UNLIKELY(c->told)) return tell(w, c);
+    const td_isa *isa = td__isa();
+    int           type = compute_of[w->common];
+    td_loop_fn   *loop = isa->loops[type][w->op];
+    td_tensor    *out = c->out[0];
+    bool          bools = td__ops[w->op].flags & TD_OPF_BOOL_OUT;
+    if (!loop)
+        return td__op_fail(c, TD_E_DTYPE, "is not defined on %s",
+                           td_dtype_name(w->common));
+    if (out->numel == 0) return true;
+    td_dtype loop_out = bools ? TD_BOOL : (td_dtype)compute_dtype[type];
+    if (compute_dtype[type] == w->common && run_dense(w, isa, loop, out, loop_out))
+        return true;
+    run_general(w, isa, loop, out, loop_out);
+    return true;
+}
+
+bool td__kern_pointwise(td_opcall *c) {
+    td_pw w;
+    td__pw_begin(&w, c);
+    return td__pw_run(&w, c);
+}
+
+td_dtype td__pw_compute_dtype(td_dtype common) {
+    return (td_dtype)compute_dtype[compute_of[common]];
+}
+
+int64_t td__pw_number(const td_pw *w, td_value v) {
+    return number_bits(w, td__isa(), v);
+}
+
+bool td__pw_tell(td_ctx *cx, td_pw *w, td_op op, const td_value *in, td_dtype out) {
+    td_value  args[TD_MAX_ARGS];
+    td_meta   meta = {.dtype = out};
+    td_tensor none = {.numel = 0, .dtype = (uint8_t)out}, *result = &none;
+    td_opcall c = {.cx = cx, .def = &td__ops[op], .info = td__opinfo(op)};
+    c.in = args;
+    c.n_in = c.info->s.n_in;
+    c.n_out = 1;
+    c.out = &result;
+    c.meta = &meta;
+    c.told = w;
+    for (int i = 0; i < c.n_in; i++) args[i] = in[i];
+    w->op = TD_OP_COUNT;
+    if (!c.def->cpu(&c) || w->op == TD_OP_COUNT) return false;
+    if (c.def->flags & TD_OPF_PICKY && !td__is_float(w->common)) return false;
+    return td__isa()->loops[compute_of[w->common]][w->op] != NULL;
+}
+
+/* ---- rows that choose a loop --------------------------------------------- */
+
+static bool run_op(td_opcall *c, td_op op) {
+    td_pw w;
+    td__pw_begin(&w, c);
+    w.op = op;
+    return td__pw_run(&w, c);
+}
+
+bool td__kern_bitwise_not(td_opcall *c) {
+    return run_op(c,
+                  td__in(c, 0)->dtype == TD_BOOL ? TD_OP_not_bool : TD_OP_bitwise_not);
+}
+
+bool td__kern_gelu(td_opcall *c) {
+    return run_op(c, strcmp(c->in[1].u.s, "tanh") ? TD_OP_gelu_erf : TD_OP_gelu_tanh);
+}
+
+bool td__kern_gelu_backward(td_opcall *c) {
+    return run_op(c, strcmp(c->in[2].u.s, "tanh") ? TD_OP_gelu_erf_backward
+                                                  : TD_OP_gelu_tanh_backward);
+}
+
+/* Rounds at 10^decimals, or 10^-decimals when that is what is whole. */
+bool td__kern_round(td_opcall *c) {
+    int64_t decimals = td__in_int(c, 1);
+    td_pw   w;
+    td__pw_begin(&w, c);
+    if (decimals == 0 || !td__is_float(w.common)) return td__pw_run(&w, c);
+    w.op = decimals < 0 ? TD_OP_round_tens : TD_OP_round_decimals;
+    w.p.f[0] = pow(10.0, fabs((double)decimals));
+    return td__pw_run(&w, c);
+}
+
+/* ---- division ------------------------------------------------------------ */
+
+/* Looks for a zero in an integer tensor. */
+static bool has_zero(const td_tensor *t) {
+    int64_t buf[256], idx[TD_MAX_RANK] = {0};
+    td_iter it;
+    if (t->numel == 0) return false;
+    td__iter_build(&it, &t, 1);
+    td_convert_fn *cast = td__isa()->convert[t->dtype][TD_I64];
+    for (char *row = it.ptr[0];;) {
+        for (int64_t i = 0, n; i < it.size[0]; i += n) {
+            n = it.size[0] - i < TD_COUNT(buf) ? it.size[0] - i : TD_COUNT(buf);
+            cast(n, (char *)buf, 8, row + i * it.stride[0][0], it.stride[0][0]);
+            for (int64_t k = 0; k < n; k++)
+                if (buf[k] == 0) return true;
+        }
+        int d = 1;
+        for (; d < it.rank; d++) {
+            row += it.stride[0][d];
+            if (++idx[d] < it.size[d]) break;
+            row -= it.size[d] * it.stride[0][d];
+            idx[d] = 0;
+        }
+        if (d == it.rank) return false;
+    }
+}
+
+static bool divides_by_zero(const td_pw *w, td_opcall *c) {
+    if (td__is_float(w->common) || c->out[0]->numel == 0) return false;
+    td_value b = w->in[1];
+    if (b.kind == TD_K_TENSOR ? !has_zero(b.u.t) : td__value_i(b) != 0) return false;
+    td__op_fail(c, TD_E_ARG, "integer division by zero");
+    return true;
+}
+
+/* Between tensors of half floats ATen rounds the quotient before it truncates. */
+static bool divide_trunc(td_pw *w, td_opcall *c) {
+    td_value b = w->in[1];
+    bool     twice = td__is_half(w->common) && c->out[0]->dtype == w->common &&
+                 b.kind == TD_K_TENSOR && b.u.t->rank > 0;
+    w->op = twice ? TD_OP_div : TD_OP_div_trunc;
+    if (divides_by_zero(w, c) || !td__pw_run(w, c)) return false;
+    if (!twice) return true;
+    w->op = TD_OP_trunc;
+    w->n = 1;
+    w->in[0] = td_value_tensor(c->out[0]);
+    return td__pw_run(w, c);
+}
+
+/* remainder, fmod and floor_divide. */
+bool td__kern_int_div(td_opcall *c) {
+    td_pw w;
+    td__pw_begin(&w, c);
+    return !divides_by_zero(&w, c) && td__pw_run(&w, c);
+}
+
+bool td__kern_div(td_opcall *c) {
+    const char *mode = c->in[2].u.s;
+    td_pw       w;
+    td__pw_begin(&w, c);
+    if (!*mode) return td__pw_run(&w, c);
+    if (*mode == 't') return divide_trunc(&w, c);
+    w.op = TD_OP_floor_divide;
+    return !divides_by_zero(&w, c) && td__pw_run(&w, c);
+}
+
+bool td__kern_div_trunc(td_opcall *c) {
+    td_pw w;
+    td__pw_begin(&w, c);
+    return divide_trunc(&w, c);
+}
+
+/* ---- powers -------------------------------------------------------------- */
+
+/* Exponents that ATen computes by other means than pow; the roots not in f16. */
+static td_op cheap_power(double e, td_dtype dt) {
+    if (e == 0.5 && dt != TD_F16) return TD_OP_sqrt;
+    if (e == -0.5 && dt != TD_F16) return TD_OP_rsqrt;
+    if (e == -1.0) return TD_OP_reciprocal;
+    if (e == -2.0) return TD_OP_pow_minus_2;
+    if (e == 3.0) return TD_OP_pow_3;
+    return TD_OP_COUNT;
+}
+
+bool td__kern_pow(td_opcall *c) {
+    td_pw w;
+    td__pw_begin(&w, c);
+    if (w.in[1].kind == TD_K_TENSOR) return td__pw_run(&w, c);
+    double e = td__value_f(w.in[1]);
+    td_op  cheap = td__is_float(w.common) ? cheap_power(e, w.common) : TD_OP_COUNT;
+    if (e == 2.0) {
+        w.op = TD_OP_mul;
+        w.in[1] = w.in[0];
+    } else if (cheap != TD_OP_COUNT) {
+        w.op = cheap;
+        w.n = 1;
+    }
+    return td__pw_run(&w, c);
+}
+
+/* ---- bounds and replacements --------------------------------------------- */
+
+bool td__kern_clamp(td_opcall *c) {
+    td_pw w;
+    td__pw_begin(&w, c);
+    for (int k = 0; k < 2; k++) {
+        td_value bound = td__clamp_bound(c->in[1 + k], k == 0, w.common);
+        w.p.f[k] = td__value_f(bound);
+        w.p.i[k] = td__value_i(bound);
+    }
+    return td__pw_run(&w, c);
+}
+
+static bool clamp_one(td_opcall *c, bool is_min) {
+    td_pw w;
+    td__pw_begin(&w, c);
+    w.in[1] = td__clamp_bound(w.in[1], is_min, w.common);
+    return td__pw_run(&w, c);
+}
+
+bool td__kern_clamp_min(td_opcall *c) { return clamp_one(c, true); }
+bool td__kern_clamp_max(td_opcall *c) { return clamp_one(c, false); }
+
+bool td__kern_clamp_tensor(td_opcall *c) {
+    td_pw w;
+    td__pw_begin(&w, c);
+    if (td__in(c, 1) && td__in(c, 2)) return td__pw_run(&w, c);
+    w.n = 2;
+    w.op = td__in(c, 1) ? TD_OP_maximum : TD_OP_minimum;
+    w.in[1] = td__in(c, 1) ? c->in[1] : c->in[2];
+    return td__pw_run(&w, c);
+}
+
+/* Infinities become the largest numbers of the tensor's dtype unless given. */
+bool td__kern_nan_to_num(td_opcall *c) {
+    static const double most[] = {[TD_F64] = DBL_MAX,
+                                  [TD_F32] = FLT_MAX,
+                                  [TD_F16] = 65504.0,
+                                  [TD_BF16] = 3.3895313892515355e38};
+    td_pw               w;
+    td__pw_begin(&w, c);
+    if (!td__is_float(w.common)) return td__pw_run(&w, c);
+    if (td__in_none(c, 1)) w.p.f[0] = 0.0;
+    if (td__in_none(c, 2)) w.p.f[1] = most[w.common];
+    if (td__in_none(c, 3)) w.p.f[2] = -most[w.common];
+    return td__pw_run(&w, c);
+}
+
+/* eps below 0 stands for none: nothing is clamped. */
+bool td__kern_logit(td_opcall *c) {
+    int   eps = c->n_in - 1;
+    td_pw w;
+    td__pw_begin(&w, c);
+    if (td__in_none(c, eps)) w.p.f[0] = -1.0;
+    return td__pw_run(&w, c);
+}

@@ -1,0 +1,409 @@
+/* kern_random.c -- kernels that draw. A result is cut into chunks of whole
+ * Philox blocks, so any split over threads gives the same numbers; a chunk is
+ * made in a buffer in row-major order and then laid out by the strides. */
+#include "core/cpu.h"
+#include "ops/cast.h"
+#include "rules/create.h"
+#include "kernels/draw.h"
+#include "kernels/fresh.h"
+#include "kernels/loops/loops.h"
+
+#include <string.h>
+
+#define CHUNK 1024 /* elements made at once; a multiple of every block's */
+#define GRAIN (8 * CHUNK)
+
+/* ---- the loops of this machine ------------------------------------------ */
+
+extern const td_fresh_loops td__fresh_base;
+#ifdef __x86_64__
+extern const td_fresh_loops td__fresh_avx2, td__fresh_avx512;
+#endif
+
+const td_fresh_loops *td__fresh_loops(void) {
+#ifdef __x86_64__
+    if (td__cpu_level() == TD_CPU_AVX2) return &td__fresh_avx2;
+    if (td__cpu_level() == TD_CPU_AVX512) return &td__fresh_avx512;
+#endif
+    return &td__fresh_base;
+}
+
+/* ---- walking a tensor in row-major order -------------------------------- */
+
+typedef struct walk {
+    const td_tensor *t;
+    char            *p;
+    int64_t          at[TD_MAX_RANK];
+} walk;
+
+static void walk_start(walk *w, const td_tensor *t, int64_t index) {
+    int64_t bytes = td__dtype_bytes[t->dtype];
+    w->t = t;
+    w->p = td__ptr(t);
+    for (int d = t->rank - 1; d >= 0; d--) {
+        w->at[d] = index % t->size[d];
+        index /= t->size[d];
+        w->p += w->at[d] * t->stride[d] * bytes;
+    }
+}
+
+static void walk_next(walk *w) {
+    const td_tensor *t = w->t;
+    int64_t          bytes = td__dtype_bytes[t->dtype];
+    for (int d = t->rank - 1; d >= 0; d--) {
+        w->p += t->stride[d] * bytes;
+        if (++w->at[d] < t->size[d]) return;
+        w->p -= t->size[d] * t->stride[d] * bytes;
+        w->at[d] = 0;
+    }
+}
+
+/* ---- one draw ----------------------------------------------------------- */
+
+typedef struct draw draw;
+
+/* Makes elements [first, first + n) of the draw, n at most CHUNK, from the words of
+ * their blocks into `buf`, which has room for whole blocks. */
+typedef void make_fn(const draw *d, const uint32_t *w, int64_t first, int64_t n,
+                     void *buf);
+
+struct draw {
+    td_tensor            *out;
+    const td_tensor      *p; /* bernoulli of a tensor: its probabilities */
+    make_fn              *make;
+    const td_fresh_loops *loops;
+    td_dtype              work; /* dtype of what make gives; cast to out's */
+    int                   per;  /* elements a block serves */
+    uint64_t              seed, offset;
+    double                a, b;  /* from, width; mean, std; p; rate */
+    uint64_t              range; /* integers: how many, 0 for 2^64 */
+    int64_t               low;   /* integers: the first */
+    bool                  dense;
+};
+
+static void lay_out(const draw *d, int64_t first, int64_t n, const void *items) {
+    size_t bytes = td__dtype_bytes[d->out->dtype];
+    walk   w;
+    if (d->dense) {
+        memcpy(td__ptr(d->out) + (size_t)first * bytes, items, (size_t)n * bytes);
+        return;
+    }
+    walk_start(&w, d->out, first);
+    for (int64_t i = 0; i < n; i++, walk_next(&w))
+        memcpy(w.p, (const char *)items + (size_t)i * bytes, bytes);
+}
+
+static void draw_range(void *arg, int64_t begin, int64_t end) {
+    const draw *d = arg;
+    uint64_t    made[CHUNK], cast[CHUNK];
+    uint32_t    w[2 * CHUNK]; /* at most two words an element */
+    for (int64_t i = begin; i < end; i += CHUNK) {
+        int64_t     n = end - i < CHUNK ? end - i : CHUNK;
+        const void *items = made;
+        d->loops->words(d->seed, d->offset + (uint64_t)(i / d->per),
+                        (n + d->per - 1) / d->per, w);
+        d->make(d, w, i, n, made);
+        if (d->work != (td_dtype)d->out->dtype) {
+            td__cast_run(n, (td_dtype)d->out->dtype, cast, d->work, made);
+            items = cast;
+        }
+        lay_out(d, i, n, items);
+    }
+}
+
+/* Takes the offset range and fills d->out. */
+static bool run(td_opcall *c, draw *d) {
+    td_tensor *t = d->out;
+    td__draw(c, (uint64_t)((t->numel + d->per - 1) / d->per));
+    d->loops = td__fresh_loops();
+    d->seed = c->seed;
+    d->offset = c->offset;
+    d->dense = td_is_contiguous(t);
+    if (t->numel) td__pool_run(t->numel, GRAIN, draw_range, d);
+    return true;
+}
+
+/* ---- floats ------------------------------------------------------------- */
+
+static int64_t whole_blocks(int64_t n) { return (n + 3) / 4 * 4; }
+
+static void make_uniform_f32(const draw *d, const uint32_t *w, int64_t first, int64_t n,
+                             void *buf) {
+    float *o = buf, from = (float)d->a, width = (float)d->b;
+    (void)first;
+    if (d->out->dtype == TD_F32)
+        d->loops->uniform_f32(w, whole_blocks(n), from, width, o);
+    else if (d->out->dtype == TD_F16)
+        for (int64_t i = 0; i < n; i++) o[i] = td_uniform_f16(w[i]) * width + from;
+    else
+        for (int64_t i = 0; i < n; i++) o[i] = td_uniform_bf16(w[i]) * width + from;
+}
+
+static void make_uniform_f64(const draw *d, const uint32_t *w, int64_t first, int64_t n,
+                             void *buf) {
+    double *o = buf;
+    (void)first;
+    for (int64_t i = 0; i < n; i++)
+        o[i] = td_uniform_f64(w[2 * i], w[2 * i + 1]) * d->b + d->a;
+}
+
+static void make_normal_f32(const draw *d, const uint32_t *w, int64_t first, int64_t n,
+                            void *buf) {
+    (void)first;
+    d->loops->normal_f32(w, whole_blocks(n), (float)d->a, (float)d->b, buf);
+}
+
+static void make_normal_f64(const draw *d, const uint32_t *w, int64_t first, int64_t n,
+                            void *buf) {
+    (void)first;
+    d->loops->normal_f64(w, (n + 1) / 2 * 2, d->a, d->b, buf);
+}
+
+static void make_exponential(const draw *d, const uint32_t *w, int64_t first, int64_t n,
+                             void *buf) {
+    double *o = buf;
+    (void)first;
+    for (int64_t i = 0; i < n; i++)
+        o[i] = td_draw_exponential(w[2 * i], w[2 * i + 1], d->a);
+}
+
+static bool run_uniform(td_opcall *c, double from, double to) {
+    bool f64 = c->out[0]->dtype == TD_F64;
+    return run(c, &(draw){.out = c->out[0],
+                          .make = f64 ? make_uniform_f64 : make_uniform_f32,
+                          .work = f64 ? TD_F64 : TD_F32,
+                          .per = f64 ? 2 : 4,
+                          .a = from,
+                          .b = to - from});
+}
+
+static bool run_normal(td_opcall *c, double mean, double std) {
+    bool f64 = c->out[0]->dtype == TD_F64;
+    return run(c, &(draw){.out = c->out[0],
+                          .make = f64 ? make_normal_f64 : make_normal_f32,
+                          .work = f64 ? TD_F64 : TD_F32,
+                          .per = f64 ? 2 : 4,
+                          .a = mean,
+                          .b = std});
+}
+
+bool td__kern_rand(td_opcall *c) { return run_uniform(c, 0, 1); }
+bool td__kern_randn(td_opcall *c) { return run_normal(c, 0, 1); }
+bool td__kern_uniform(td_opcall *c) {
+    return run_uniform(c, td__in_f(c, 1), td__in_f(c, 2));
+}
+bool td__kern_normal(td_opcall *c) {
+    return run_normal(c, td__in_f(c, 1), td__in_f(c, 2));
+}
+bool td__kern_exponential(td_opcall *c) {
+    return run(c, &(draw){.out = c->out[0],
+                          .make = make_exponential,
+                          .work = TD_F64,
+                          .per = 2,
+                          .a = td__in_f(c, 1)});
+}
+
+/* ---- integers ----------------------------------------------------------- */
+
+static void make_ints(const draw *d, const uint32_t *w, int64_t first, int64_t n,
+                      void *buf) {
+    uint64_t *o = buf;
+    (void)first;
+    for (int64_t i = 0; i < n; i++)
+        o[i] = td_draw_below(w[2 * i], w[2 * i + 1], d->range) + (uint64_t)d->low;
+}
+
+static bool run_ints(td_opcall *c, int64_t low, uint64_t range) {
+    return run(c, &(draw){.out = c->out[0],
+                          .make = make_ints,
+                          .work = TD_I64,
+                          .per = 2,
+                          .low = low,
+                          .range = range});
+}
+
+bool td__kern_randint(td_opcall *c) {
+    int64_t low = td__in_int(c, 0), high = td__in_int(c, 1);
+    return run_ints(c, low, (uint64_t)high - (uint64_t)low);
+}
+
+bool td__kern_randint_like(td_opcall *c) {
+    int64_t low = td__in_int(c, 1), high = td__in_int(c, 2);
+    return run_ints(c, low, (uint64_t)high - (uint64_t)low);
+}
+
+/* The largest integer random_ gives without a bound. */
+static int64_t counts_to(td_dtype dt) {
+    switch (dt) {
+    case TD_F64: return (int64_t)1 << 53;
+    case TD_F32: return 1 << 24;
+    case TD_F16: return 1 << 11;
+    case TD_BF16: return 1 << 8;
+    case TD_I64: return INT64_MAX;
+    case TD_I32: return INT32_MAX;
+    case TD_I16: return INT16_MAX;
+    case TD_I8: return INT8_MAX;
+    case TD_U8: return UINT8_MAX;
+    default: return 1;
+    }
+}
+
+bool td__kern_random(td_opcall *c) {
+    int64_t from = td__in_none(c, 1) ? 0 : td__in_int(c, 1);
+    int64_t last = td__in_none(c, 2) ? counts_to((td_dtype)c->out[0]->dtype)
+                                     : td__in_int(c, 2) - 1;
+    if (last < from) last = from;
+    return run_ints(c, from, (uint64_t)last - (uint64_t)from + 1);
+}
+
+/* Fisher-Yates from the front; step i reads the i-th draw below n - i. */
+static void shuffle(td_opcall *c, int64_t *v, int64_t n) {
+    uint32_t w[2 * CHUNK];
+    for (int64_t i = 0; i < n; i++) {
+        int64_t at = i % CHUNK;
+        if (at == 0)
+            td__fresh_loops()->words(c->seed, c->offset + (uint64_t)(i / 2), CHUNK / 2,
+                                     w);
+        int64_t j =
+            i + (int64_t)td_draw_below(w[2 * at], w[2 * at + 1], (uint64_t)(n - i));
+        int64_t x = v[i];
+        v[i] = v[j];
+        v[j] = x;
+    }
+}
+
+bool td__kern_randperm(td_opcall *c) {
+    td_tensor *t = c->out[0];
+    int64_t    n = t->numel;
+    size_t     bytes = (size_t)n * sizeof(int64_t);
+    int64_t   *v = n ? td__block_alloc(bytes) : NULL;
+    if (n && !v) return td__fail_memory(c->cx);
+    td__draw(c, (uint64_t)((n + 1) / 2));
+    for (int64_t i = 0; i < n; i++) v[i] = i;
+    shuffle(c, v, n);
+    if (n) {
+        td__cast_run(n, (td_dtype)t->dtype, td__ptr(t), TD_I64, v);
+        td__block_free(v, bytes);
+    }
+    return true;
+}
+
+/* ---- coins -------------------------------------------------------------- */
+
+static void make_coins(const draw *d, const uint32_t *w, int64_t first, int64_t n,
+                       void *buf) {
+    (void)first;
+    d->loops->coins(w, n, d->a, buf);
+}
+
+static void make_coins_each(const draw *d, const uint32_t *w, int64_t first, int64_t n,
+                            void *buf) {
+    uint8_t *o = buf;
+    td_dtype dt = (td_dtype)d->p->dtype;
+    walk     p;
+    walk_start(&p, d->p, first);
+    for (int64_t i = 0; i < n; i++, walk_next(&p))
+        o[i] = (uint8_t)td_draw_bernoulli(w[i], td__load_f(dt, p.p));
+}
+
+static bool run_coins(td_opcall *c, td_tensor *out, double p) {
+    return run(
+        c, &(draw){.out = out, .make = make_coins, .work = TD_BOOL, .per = 4, .a = p});
+}
+
+bool td__kern_bernoulli_p(td_opcall *c) {
+    return run_coins(c, c->out[0], td__in_f(c, 1));
+}
+
+bool td__kern_bernoulli(td_opcall *c) {
+    td_tensor *p = td__in(c, 0);
+    walk       w;
+    if (p->numel) walk_start(&w, p, 0);
+    for (int64_t i = 0; i < p->numel; i++, walk_next(&w)) {
+        double v = td__load_f((td_dtype)p->dtype, w.p);
+        if (!(v >= 0 && v <= 1))
+            return td__op_fail(c, TD_E_ARG,
+                               "element %lld of self is %g, not from 0 to 1",
+                               (long long)i, v);
+    }
+    return run(c, &(draw){.out = c->out[0],
+                          .p = p,
+                          .make = make_coins_each,
+                          .work = TD_BOOL,
+                          .per = 4});
+}
+
+/* ---- dropout ------------------------------------------------------------ */
+
+typedef struct drop_job {
+    td_tensor *x, *out, *mask;
+    double     scale;
+} drop_job;
+
+/* x * mask * scale with every product rounded to the dtype, as ATen does it: a
+ * dropped NaN or infinity stays NaN. Both results have one layout; `begin` and
+ * `end` count their elements as they lie in memory. */
+static void drop_run_f32(const drop_job *j, int64_t begin, int64_t end) {
+    const float *x = (const float *)(const void *)td__ptr(j->x);
+    float       *o = (float *)(void *)td__ptr(j->out), scale = (float)j->scale;
+    const char  *m = td__ptr(j->mask);
+    for (int64_t i = begin; i < end; i++) o[i] = x[i] * (float)m[i] * scale;
+}
+
+static double rounded(td_dtype dt, double v) {
+    char item[8];
+    td__store_f(dt, item, v);
+    return td__load_f(dt, item);
+}
+
+static void drop_walk(const drop_job *j, int64_t begin, int64_t end) {
+    td_dtype dt = (td_dtype)j->x->dtype;
+    double   scale = dt == TD_F64 ? j->scale : (double)(float)j->scale;
+    walk     x, o, m;
+    walk_start(&x, j->x, begin);
+    walk_start(&o, j->out, begin);
+    walk_start(&m, j->mask, begin);
+    for (int64_t i = begin; i < end; i++) {
+        double v = rounded(dt, td__load_f(dt, x.p) * (double)*m.p);
+        td__store_f(dt, o.p, v * scale);
+        walk_next(&x);
+        walk_next(&o);
+        walk_next(&m);
+    }
+}
+
+static void drop_range(void *arg, int64_t begin, int64_t end) {
+    const drop_job  *j = arg;
+    const td_tensor *x = j->x, *o = j->out;
+    bool same = x->dtype == TD_F32 && td__is_packed(x->rank, x->size, x->stride) &&
+                !memcmp(x->stride, o->stride, sizeof(int64_t) * x->rank);
+    if (same) drop_run_f32(j, begin, end);
+    else drop_walk(j, begin, end);
+}
+
+bool td__kern_native_dropout(td_opcall *c) {
+    double   p = td__in_f(c, 1);
+    drop_job j = {td__in(c, 0), c->out[0], c->out[1], p == 1 ? 0 : 1 / (1 - p)};
+    if (!td__in_bool(c, 2))
+        return td__fill(j.mask, td_value_bool(true)) && td__copy_into(j.out, j.x);
+    if (j.x->numel && !td__is_float(j.x->dtype))
+        return td__op_fail(c, TD_E_DTYPE, "needs a float dtype, got %s",
+                           td_dtype_name(j.x->dtype));
+    if (!run_coins(c, j.mask, 1 - p)) return false;
+    if (j.x->numel) td__pool_run(j.x->numel, GRAIN, drop_range, &j);
+    return true;
+}
+
+/* ---- the generator itself ----------------------------------------------- */
+
+bool td__kern_random_state(td_opcall *c) {
+    const td_tensor *set = td__in(c, 0);
+    td_ctx          *cx = c->cx;
+    int64_t         *was = (void *)td__ptr(c->out[0]);
+    was[0] = (int64_t)cx->rng_seed;
+    was[1] = (int64_t)cx->rng_offset;
+    if (!set) return true;
+    const int64_t *to = (const void *)td__ptr(set);
+    td_rng_set(cx, (uint64_t)to[0], (uint64_t)to[set->stride[0]]);
+    return true;
+}

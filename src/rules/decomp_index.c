@@ -1,0 +1,204 @@
+/* decomp_index.c -- composite ops of the index family. Masks become integer index
+ * tensors here, so that the ops below have results of known sizes. */
+#include "rules/index_args.h"
+
+static td_ints ints(const int64_t *v, int n) { return (td_ints){v, n}; }
+
+static bool give(td_opcall *c, td_tensor *t) {
+    c->out[0] = t;
+    return t && !td_is_nil(t);
+}
+
+/* ---- masks among the indices -------------------------------------------- */
+
+static bool is_mask(const td_tensor *t) {
+    return t && (t->dtype == TD_BOOL || t->dtype == TD_U8);
+}
+
+/* Indices without masks. */
+typedef struct opened {
+    td_tensor *self; /* with a dim of size 1 for each mask without dims */
+    td_tensor *list[TD_MAX_RANK];
+    int        n; /* how many: the dims of self they cover */
+} opened;
+
+/* The mask must have the sizes of the dims of self it stands for. */
+static bool mask_fits(td_opcall *c, const td_tensor *mask, int nr, const opened *o) {
+    const td_tensor *self = o->self;
+    bool             fits = o->n + mask->rank <= self->rank;
+    for (int d = 0; fits && d < mask->rank; d++)
+        fits = td__dim_eq(mask->size[d], self->size[o->n + d]);
+    if (fits) return true;
+    return td__op_fail(c, TD_E_INDEX, "mask %d, %s, does not match %s from dim %d on",
+                       nr, td__type_str(mask), td__type_str(self), o->n);
+}
+
+/* Replaces each mask by one index tensor a dim. A mask without dims stands for no dim
+ * of self: it is one of size [1] over a dim that self gets for it. */
+static bool open_masks(td_opcall *c, opened *o) {
+    td_value given = c->in[1];
+    *o = (opened){.self = td__in(c, 0)};
+    for (uint32_t i = 0; i < given.n; i++) {
+        td_tensor *t = given.u.ts[i];
+        if (o->n >= TD_MAX_RANK) return td__op_fail(c, TD_E_INDEX, "too many indices");
+        if (!is_mask(t)) {
+            o->list[o->n++] = t;
+            continue;
+        }
+        if (t->rank == 0 && o->n <= o->self->rank) {
+            o->self = td_op_unsqueeze(o->self, o->n);
+            t = td_op_unsqueeze(t, 0);
+        }
+        if (td_is_nil(o->self) || td_is_nil(t) || !mask_fits(c, t, (int)i, o))
+            return false;
+        td_tensor *hits = td_op_nonzero(t);
+        for (int d = 0; d < t->rank; d++) {
+            o->list[o->n] = td_op_select(hits, 1, d);
+            if (td_is_nil(o->list[o->n++])) return false;
+        }
+    }
+    return true;
+}
+
+/* The same where holes alone are given: the first dim is taken in its order. */
+static bool open_indices(td_opcall *c, opened *o) {
+    if (!open_masks(c, o)) return false;
+    for (int i = 0; i < o->n; i++)
+        if (o->list[i]) return true;
+    if (o->self->rank == 0) return true; /* for the op below to refuse */
+    if (o->n == 0) o->n = 1;
+    o->list[0] = td_op_arange(c->cx, td_value_int(0), td_value_int(o->self->size[0]),
+                              td_value_int(1), TD_I64);
+    return !td_is_nil(o->list[0]);
+}
+
+bool td__decomp_index(td_opcall *c) {
+    opened o;
+    return open_indices(c, &o) &&
+           give(c, td_op__index(o.self, (td_tensors){o.list, o.n}));
+}
+
+bool td__decomp_index_put(td_opcall *c) {
+    opened     o;
+    td_tensor *self = td__in(c, 0);
+    if (!open_indices(c, &o)) return false;
+    td_tensor *y = td_op__index_put(o.self, (td_tensors){o.list, o.n}, td__in(c, 2),
+                                    td__in_bool(c, 3));
+    return give(c, o.self == self ? y : td_op_reshape(y, td__sizes(self)));
+}
+
+bool td__decomp_index_put_write(td_opcall *c) {
+    opened     o;
+    td_tensor *self = td__in(c, 0);
+    return open_indices(c, &o) &&
+           !td_is_nil(td_op__index_put_(o.self, (td_tensors){o.list, o.n}, td__in(c, 2),
+                                        td__in_bool(c, 3))) &&
+           give(c, self);
+}
+
+/* ---- others ------------------------------------------------------------- */
+
+/* t with the sizes of both, except in dim. */
+static td_tensor *broadcast_beside(td_tensor *t, const td_tensor *other, int dim) {
+    int64_t size[TD_MAX_RANK];
+    for (int d = 0; d < t->rank; d++)
+        size[d] =
+            d == dim || td__dim_eq(other->size[d], 1) ? t->size[d] : other->size[d];
+    return td_op_expand(t, ints(size, t->rank));
+}
+
+bool td__decomp_take_along_dim(td_opcall *c) {
+    td_tensor *self = td__in(c, 0), *index = td__in(c, 1);
+    int64_t    all = -1;
+    bool       flat = td__in_none(c, 2);
+    if (index->dtype != TD_I64 && !(flat && index->dtype == TD_I32))
+        return td__op_fail(c, TD_E_DTYPE, "indices must be i64%s, got %s",
+                           flat ? " or i32" : "", td__type_str(index));
+    if (flat)
+        return give(c, td_op_gather(td_op_reshape(self, ints(&all, 1)), 0,
+                                    td_op_reshape(index, ints(&all, 1))));
+    if (self->rank != index->rank)
+        return td__op_fail(c, TD_E_SHAPE,
+                           "indices %s must have as many dims as self %s",
+                           td__type_str(index), td__type_str(self));
+    if (self->rank == 0)
+        return td__op_fail(c, TD_E_INDEX, "a 0-dim tensor has no dim to take along");
+    int dim = td__op_dim(c, td__in_int(c, 2), self->rank);
+    if (dim < 0) return false;
+    if (!td__dim_eq(self->size[dim], 0))
+        index = td_op_remainder(index, td_value_int(self->size[dim]));
+    if (td_is_nil(index)) return false;
+    td_tensor *wide = broadcast_beside(self, index, dim);
+    return give(c, td_op_gather(wide, dim, broadcast_beside(index, self, dim)));
+}
+
+bool td__decomp_one_hot(td_opcall *c) {
+    td_tensor *self = td__in(c, 0);
+    int64_t    classes = td__in_int(c, 1), size[TD_MAX_RANK];
+    if (self->dtype != TD_I64)
+        return td__op_fail(c, TD_E_DTYPE, "takes i64 classes, got %s",
+                           td__type_str(self));
+    if (self->rank == TD_MAX_RANK) return td__op_fail(c, TD_E_SHAPE, "too many dims");
+    if (td__dim_eq(self->numel, 0) && classes <= 0)
+        return td__op_fail(c, TD_E_ARG,
+                           "num_classes must be given for a tensor without "
+                           "elements");
+    if (classes < -1)
+        return td__op_fail(c, TD_E_ARG, "num_classes %lld is negative",
+                           (long long)classes);
+    if (classes == -1) {
+        if (c->cx->fake || td__is_fake(self))
+            return td__fail_no_bytes(c->cx, c->info->s.name,
+                                     "the number of classes depends on values");
+        td_tensor *most = td_op_amax(self, TD_ALL, false);
+        if (td_is_nil(most)) return false;
+        classes = (td_item_int)(most); /* not the user's line */
+        if (!td_ok(c->cx)) return false;
+        if (classes < 0)
+            return td__op_fail(c, TD_E_INDEX, "class values must not be negative");
+        classes = td__dim_add(classes, 1);
+    }
+    bool read = !c->cx->fake && !td__is_fake(self);
+    if (read && !td__class_check(c, self, classes)) return false;
+    for (int d = 0; d < self->rank; d++) size[d] = self->size[d];
+    size[self->rank] = classes;
+    td_tensor *zeros = td_op_zeros(c->cx, ints(size, self->rank + 1), TD_I64);
+    td_tensor *index = td_op_unsqueeze(self, -1);
+    return give(c, td_op_scatter_value(zeros, -1, index, td_value_int(1)));
+}
+
+/* ---- different values --------------------------------------------------- */
+
+/* Of a sorted list: is an element another than the one before it? */
+static td_tensor *begins(td_tensor *sorted) {
+    td_value   none = td_value_none(), one = td_value_int(1);
+    td_tensor *head = td_op_slice(sorted, 0, none, one, 1);
+    td_tensor *next = td_op_slice(sorted, 0, one, none, 1);
+    td_tensor *before = td_op_slice(sorted, 0, none, td_value_int(-1), 1);
+    td_tensor *parts[2] = {td_op_ones_like(head, TD_BOOL),
+                           td_op_ne(next, td_value_tensor(before))};
+    return td_op_cat((td_tensors){parts, 2}, 0);
+}
+
+/* All results have one size that depends on values: that of nonzero. */
+bool td__decomp_unique(td_opcall *c) {
+    td_tensor *self = td__in(c, 0), *order = NULL;
+    int64_t    all = -1, zero = 0;
+    td_tensor *sorted =
+        td_op_sort(td_op_reshape(self, ints(&all, 1)), 0, false, true, &order);
+    td_tensor *first = begins(sorted);
+    td_tensor *at = td_op_select(td_op_nonzero(first), 1, 0);
+    td_tensor *place = td_op_sub(td_op_cumsum(first, 0, TD_DTYPE_NONE), td_value_int(1),
+                                 td_value_int(1));
+    td_tensor *ones = td_op_ones_like(place, TD_DTYPE_NONE);
+    c->out[0] = td_op_index_select(sorted, 0, at);
+    c->out[1] =
+        td__in_bool(c, 1)
+            ? td_op_reshape(td_op_scatter(place, 0, order, place), td__sizes(self))
+            : td_op_new_zeros(place, ints(&zero, 1), TD_DTYPE_NONE);
+    c->out[2] = td__in_bool(c, 2)
+                    ? td_op_index_add(td_op_zeros_like(at, TD_DTYPE_NONE), 0, place,
+                                      ones, td_value_int(1))
+                    : td_op_new_zeros(place, ints(&zero, 1), TD_DTYPE_NONE);
+    return td_ok(c->cx);
+}

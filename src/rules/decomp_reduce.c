@@ -1,0 +1,120 @@
+/* decomp_reduce.c -- reductions made of other ops. */
+#include "rules/reduce_dims.h"
+#include "rules/terms.h"
+
+/* g has the kept dims only, or all with size 1 where reduced: give it every dim,
+ * then repeat. Dims of size 1 in front need not be put there. */
+bool td__decomp_expand_reduced(td_opcall *c) {
+    td_tensor *g = td__in(c, 0);
+    td_ints    size = t_ints(c->in[1]);
+    int64_t    full[TD_MAX_RANK];
+    bool       mask[TD_MAX_RANK + 1], seen_kept = false, gap = false;
+    if (size.n > TD_MAX_RANK) return td__op_fail(c, TD_E_SHAPE, "too many dims");
+    for (uint32_t i = 0; c->in[2].kind == TD_K_INTS && i < c->in[2].n; i++)
+        if (td__op_dim(c, c->in[2].u.ints[i], size.n) < 0) return false;
+    if (!td__in_bool(c, 3) && g->rank > 0) {
+        td__reduce_mask(&c->in[2], size.n, true, mask);
+        for (int i = 0, k = 0; i < size.n; i++) {
+            gap |= mask[i] && seen_kept;
+            seen_kept |= !mask[i];
+            full[i] = mask[i] || k >= g->rank ? 1 : g->size[k++];
+        }
+        if (gap) g = td_op_view(g, (td_ints){full, size.n});
+    }
+    c->out[0] = size.n == 0 ? g : td_op_expand(g, size);
+    return true;
+}
+
+bool td__decomp_sum_to_size(td_opcall *c) {
+    td_tensor *t = td__in(c, 0);
+    td_ints    size = t_ints(c->in[1]);
+    int64_t    dims[TD_MAX_RANK];
+    int        n = 0, lead = t->rank - size.n;
+    bool       fits = lead >= 0;
+    for (int i = 0; fits && i < t->rank; i++) {
+        int64_t want = i < lead ? 1 : size.v[i - lead];
+        bool    same = i >= lead && td__dim_eq(want, t->size[i]);
+        fits = same || td__dim_eq(want, 1);
+        if (!same) dims[n++] = i;
+    }
+    if (!fits)
+        return td__op_fail(c, TD_E_SHAPE, "size %s does not broadcast to that of %s",
+                           td__sizes_str(size.n, size.v), td__type_str(t));
+    /* A 0-dim tensor is summed like ATen's: a fresh result, i64 of integers. */
+    c->out[0] = n == 0 && t->rank > 0 ? t : t_sum(t, (td_ints){dims, n}, true);
+    if (lead > 0) c->out[0] = td_op_view(c->out[0], size);
+    return true;
+}
+
+bool td__decomp_trace(td_opcall *c) {
+    td_tensor *t = td__in(c, 0);
+    if (t->rank != 2)
+        return td__op_fail(c, TD_E_SHAPE, "needs a matrix, got %s", td__type_str(t));
+    c->out[0] = t_sum(td_op_diagonal(t, 0, 0, 1), TD_ALL, false);
+    return true;
+}
+
+bool td__decomp_aminmax(td_opcall *c) {
+    td_tensor *t = td__in(c, 0);
+    int64_t    dim = td__in_int(c, 1);
+    td_ints    dims = td__in_none(c, 1) ? TD_DIMS() : (td_ints){&dim, 1};
+    c->out[0] = td_op_amin(t, dims, td__in_bool(c, 2));
+    c->out[1] = td_op_amax(t, dims, td__in_bool(c, 2));
+    return true;
+}
+
+bool td__decomp_argsort(td_opcall *c) {
+    td_op_sort(td__in(c, 0), td__in_int(c, 1), td__in_bool(c, 2), td__in_bool(c, 3),
+               &c->out[0]);
+    return true;
+}
+
+bool td__decomp_diff(td_opcall *c) {
+    td_tensor *t = td__in(c, 0);
+    int64_t    n = td__in_int(c, 1);
+    int        dim = td__op_dim(c, td__in_int(c, 2), t->rank);
+    if (dim < 0) return false;
+    if (n < 0 || t->rank == 0)
+        return td__op_fail(c, TD_E_ARG,
+                           "needs n >= 0 and at least one dim, got n = %lld, %s",
+                           (long long)n, td__type_str(t));
+    if (n == 0) t = td_op_clone(t, false);
+    for (; n > 0 && !td_is_nil(t) && !td__dim_seems_eq(t->size[dim], 0); n--) {
+        int64_t    len = td__dim_sub(t->size[dim], 1);
+        td_tensor *hi = td_op_narrow(t, dim, 1, len),
+                  *lo = td_op_narrow(t, dim, 0, len);
+        t = t->dtype == TD_BOOL ? td_op_ne(hi, td_value_tensor(lo)) : t_sub(hi, lo);
+    }
+    c->out[0] = t;
+    return true;
+}
+
+/* Zeros of the input's sizes with the gradient at the selected places. */
+bool td__decomp_select_backward(td_opcall *c) {
+    td_tensor *g = td__in(c, 0), *ix = td__in(c, 2);
+    int64_t    dim = td__in_int(c, 1);
+    td_ints    sizes = t_ints(c->in[3]);
+    if (!td__in_bool(c, 4) && sizes.n > 0) {
+        if ((dim = td__op_dim(c, dim, sizes.n)) < 0) return false;
+        g = td_op_unsqueeze(g, dim);
+        ix = td_op_unsqueeze(ix, dim);
+    }
+    c->out[0] = td_op_scatter(td_op_new_zeros(g, sizes, TD_DTYPE_NONE), dim, ix, g);
+    return true;
+}
+
+static td_tensor *converted(td_opcall *c) {
+    td_tensor *t = td__in(c, 0);
+    td_dtype   dt = td__in_dtype(c, 2, (td_dtype)t->dtype);
+    return dt == (td_dtype)t->dtype ? t : td_op_to(t, dt, false);
+}
+
+bool td__decomp_softmax(td_opcall *c) {
+    c->out[0] = td_op__softmax(converted(c), td__in_int(c, 1), false);
+    return true;
+}
+
+bool td__decomp_log_softmax(td_opcall *c) {
+    c->out[0] = td_op__log_softmax(converted(c), td__in_int(c, 1), false);
+    return true;
+}

@@ -1,0 +1,274 @@
+/* shape_pointwise.c -- what a pointwise op returns: broadcast sizes, promoted dtype,
+ * and the strides ATen's TensorIterator would give a fresh result. */
+#include "rules/iter_order.h"
+#include "rules/pointwise_args.h"
+
+#include <ctype.h>
+#include <pthread.h>
+#include <string.h>
+
+/* ---- which arguments the loop reads ------------------------------------- */
+
+static td_pw_args     table[TD_OP_COUNT];
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static atomic_bool    ready; /* table is filled: spares the call of pthread_once */
+
+static bool is_mask(const char *expr, const char *name) {
+    size_t n = strlen(name);
+    for (const char *p = expr ? strchr(expr, '%') : NULL; p; p = strchr(p + 1, '%'))
+        if (!strncmp(p + 1, name, n) && !isalnum((unsigned char)p[1 + n])) return true;
+    return false;
+}
+
+static void read_args(td_pw_args *a, const td_schema *s, const char *expr) {
+    for (int i = 0; i < s->n_in; i++) {
+        uint8_t type = s->in[i].type;
+        if (type == TD_T_TENSOR || type == TD_T_OPT_TENSOR || type == TD_T_OPERAND) {
+            if (a->n_in == TD_LOOP_INPUTS) continue;
+            if (is_mask(expr, s->in[i].name)) a->masks |= (uint8_t)(1u << a->n_in);
+            a->in[a->n_in++] = (uint8_t)i;
+        } else if (type == TD_T_SCALAR || type == TD_T_OPT_SCALAR || type == TD_T_INT ||
+                   type == TD_T_OPT_INT || type == TD_T_FLOAT ||
+                   type == TD_T_OPT_FLOAT || type == TD_T_BOOL) {
+            if (a->n_scalars < TD_LOOP_SCALARS) a->scalar[a->n_scalars++] = (uint8_t)i;
+        }
+    }
+}
+
+static void read_table(void) {
+    for (int op = 0; op < TD_OP_COUNT; op++)
+        if (td__ops[op].flags & TD_OPF_POINTWISE)
+            read_args(&table[op], &td__opinfo((td_op)op)->s, td__ops[op].expr);
+    atomic_store_explicit(&ready, true, memory_order_release);
+}
+
+const td_pw_args *td__pw_args(const td_opdef *def) {
+    if (TD_UNLIKELY(!atomic_load_explicit(&ready, memory_order_acquire)))
+        pthread_once(&once, read_table);
+    return &table[def - td__ops];
+}
+
+/* ---- dtypes ------------------------------------------------------------- */
+
+/* The dtype all operands share, counting numbers as weaker than a float tensor; or
+ * NONE: promotion has to look closer. */
+static td_dtype shared_dtype(const td_opcall *c, const td_pw_args *a) {
+    td_dtype dt = TD_DTYPE_NONE;
+    bool     numbers = false;
+    for (int k = 0; k < a->n_in; k++) {
+        td_value v = c->in[a->in[k]];
+        if (a->masks >> k & 1) continue;
+        if (v.kind != TD_K_TENSOR) {
+            numbers = true;
+            continue;
+        }
+        if (v.u.t->flags & TD_TF_NUMBER) return TD_DTYPE_NONE;
+        if (dt != TD_DTYPE_NONE && dt != v.u.t->dtype) return TD_DTYPE_NONE;
+        dt = (td_dtype)v.u.t->dtype;
+    }
+    return numbers && !td__is_float(dt) ? TD_DTYPE_NONE : dt;
+}
+
+td_dtype td__pw_common(const td_opcall *c, const td_pw_args *a) {
+    td_value in[TD_LOOP_INPUTS];
+    int      n = 0;
+    uint64_t flags = c->def->flags;
+    if (flags & TD_OPF_FIRST_DTYPE) return (td_dtype)td__in(c, a->in[0])->dtype;
+    td_dtype dt = shared_dtype(c, a);
+    if (dt == TD_DTYPE_NONE) {
+        for (int k = 0; k < a->n_in; k++)
+            if (!(a->masks >> k & 1)) in[n++] = c->in[a->in[k]];
+        dt = td__result_type(c->cx, in, n);
+    }
+    return flags & TD_OPF_FLOAT && !td__is_float(dt) ? c->cx->default_dtype : dt;
+}
+
+bool td__pw_check(td_opcall *c, td_dtype common) {
+    uint64_t flags = c->def->flags;
+    if (TD_LIKELY(!(flags & (TD_OPF_INT_ONLY | TD_OPF_FLOAT_ONLY | TD_OPF_NO_BOOL))))
+        return true;
+    if (flags & TD_OPF_INT_ONLY && td__is_float(common))
+        return td__op_fail(c, TD_E_DTYPE, "is not defined on floats, got %s",
+                           td_dtype_name(common));
+    if (flags & TD_OPF_FLOAT_ONLY && !td__is_float(common))
+        return td__op_fail(c, TD_E_DTYPE, "is defined on floats only, got %s",
+                           td_dtype_name(common));
+    if (flags & TD_OPF_NO_BOOL && common == TD_BOOL)
+        return td__op_fail(c, TD_E_DTYPE, "is not defined on bool");
+    return true;
+}
+
+/* ---- layout ------------------------------------------------------------- */
+
+/* Row-major to the letter: strides of size-1 dims included, and not empty. */
+static bool is_canonical(const td_tensor *t) {
+    int64_t step = 1;
+    if (TD_LIKELY(t->plain)) return true;
+    for (int d = t->rank - 1; d >= 0; d--) {
+        if (!td__dim_seems_eq(t->stride[d], step) || td__dim_seems_eq(t->size[d], 0))
+            return false;
+        step = td__dim_mul(step, t->size[d]);
+    }
+    return true;
+}
+
+/* The operands whose strides have a say, after ATen's conversion to the common
+ * dtype: a converted operand is a packed copy. */
+typedef struct voices {
+    int     n;
+    bool    same_shape; /* all of the result's sizes, no number among them */
+    int64_t stride[TD_LOOP_INPUTS][TD_MAX_RANK];
+} voices;
+
+static void hear(voices *v, const td_tensor *t, bool converted, const td_meta *m) {
+    int64_t  own[TD_MAX_RANK];
+    int64_t *to = v->stride[v->n++];
+    int      add = m->rank - t->rank;
+    if (converted) td__strides_like(t->rank, t->size, t->stride, own);
+    else if (t->rank > 0) memcpy(own, t->stride, sizeof(int64_t) * t->rank);
+    for (int d = 0; d < add; d++) to[d] = 0;
+    v->same_shape &= add == 0;
+    for (int d = 0; d < t->rank; d++) {
+        bool same = td__dim_eq(t->size[d], m->size[add + d]);
+        to[add + d] = same ? own[d] : 0;
+        v->same_shape &= same;
+    }
+}
+
+static bool channels_last(const int64_t *size, const int64_t *stride) {
+    static const int order[] = {1, 3, 2, 0};
+    int64_t          step = 1;
+    for (int i = 0; i < 4; i++) {
+        if (td__dim_seems_eq(size[order[i]], 1)) continue;
+        if (!td__dim_seems_eq(stride[order[i]], step)) return false;
+        step = td__dim_mul(step, size[order[i]]);
+    }
+    return true;
+}
+
+/* All operands of one shape: contiguous wins, then channels last, then the strides
+ * they share. False: the general rule decides. */
+static bool shared_layout(td_meta *m, voices *v) {
+    bool   dense = true, last = m->rank == 4, packed = true;
+    size_t bytes = sizeof(int64_t) * (size_t)m->rank;
+    for (int k = 0; k < v->n; k++) {
+        dense &= td__is_dense(m->rank, m->size, v->stride[k]);
+        last = last && channels_last(m->size, v->stride[k]);
+        packed = packed && td__is_packed(m->rank, m->size, v->stride[k]) &&
+                 td__dims_seem_eq(v->stride[k], v->stride[0], m->rank);
+    }
+    if (dense) return true;
+    if (!last && !packed) return false;
+    m->strided = true;
+    memcpy(m->stride, v->stride[0], bytes);
+    if (!last) return true;
+    m->stride[1] = 1;
+    m->stride[3] = m->size[1];
+    m->stride[2] = td__dim_mul(m->stride[3], m->size[3]);
+    m->stride[0] = td__dim_mul(m->stride[2], m->size[2]);
+    return true;
+}
+
+static void general_layout(td_meta *m, voices *v) {
+    int     order[TD_MAX_RANK];
+    bool    row_major = true;
+    int64_t step = 1;
+    td__iter_order(m->rank, m->size, v->n, v->stride, order);
+    for (int i = 0; i < m->rank; i++) {
+        row_major &= order[i] == m->rank - 1 - i;
+        m->stride[order[i]] = step;
+        step = td__dim_mul(step, m->size[order[i]]);
+    }
+    m->strided = !row_major;
+}
+
+static void lay_out(td_opcall *c, const td_pw_args *a, td_dtype common, td_meta *m) {
+    voices v = {.n = 0, .same_shape = true};
+    for (int k = 0; k < a->n_in; k++) {
+        const td_tensor *t = td__in(c, a->in[k]);
+        if (!t) v.same_shape &= td__in_none(c, a->in[k]);
+        else hear(&v, t, t->dtype != common && !(a->masks >> k & 1), m);
+    }
+    if (v.same_shape && shared_layout(m, &v)) return;
+    general_layout(m, &v);
+}
+
+/* The sizes all tensors broadcast to; *plain: all have them and are row-major. */
+static bool broadcast(td_opcall *c, const td_pw_args *a, td_meta *m, bool *plain) {
+    const td_tensor *first = NULL;
+    m->rank = 0;
+    *plain = true;
+    for (int k = 0; k < a->n_in; k++) {
+        const td_tensor *t = td__in(c, a->in[k]);
+        if (!t) continue;
+        if (!first) {
+            first = t;
+            m->rank = t->rank;
+            for (int d = 0; d < t->rank; d++) m->size[d] = t->size[d];
+        } else if (t->rank != m->rank ||
+                   memcmp(t->size, m->size, sizeof(int64_t) * t->rank)) {
+            *plain = false;
+            if (!td__broadcast(&m->rank, m->size, t->rank, t->size))
+                return td__op_fail(c, TD_E_SHAPE, "cannot broadcast %s with %s",
+                                   td__type_str(first), td__type_str(t));
+        }
+        if (*plain) *plain = is_canonical(t);
+    }
+    return true;
+}
+
+/* The op, or the one of which it is the in-place form. */
+static td_op pure_op(const td_opcall *c) {
+    return c->info->pure == TD_OP_COUNT ? c->info->op : c->info->pure;
+}
+
+/* The dtype in which ATen takes a number argument: of halves, bounds and replacements
+ * are converted to the half itself, factors to f32, in which the loop computes. */
+static td_dtype number_dtype(const td_opcall *c, int arg, td_dtype common) {
+    if (!td__is_half(common)) return common;
+    switch (pure_op(c)) {
+    case TD_OP_add:
+    case TD_OP_sub:
+    case TD_OP_rsub:
+    case TD_OP_clamp:
+    case TD_OP_hardtanh:
+    case TD_OP_hardshrink: return common;
+    case TD_OP_threshold: return arg == 2 ? common : TD_F32;
+    default: return TD_F32;
+    }
+}
+
+/* Numbers of type Scalar are converted to the dtype of the computation and must be in
+ * its range. Bounds of integers are taken as the end of the range instead. */
+static bool scalars_fit(td_opcall *c, const td_pw_args *a, td_dtype common) {
+    td_op op = pure_op(c);
+    bool  bounds = op == TD_OP_clamp || op == TD_OP_hardtanh;
+    if (bounds && !td__is_float(common)) return true;
+    for (int k = 0; k < a->n_scalars; k++) {
+        int     i = a->scalar[k];
+        uint8_t type = c->info->s.in[i].type;
+        if ((type == TD_T_SCALAR || type == TD_T_OPT_SCALAR) &&
+            !td__number_fits(c, i, number_dtype(c, i, common)))
+            return false;
+    }
+    return true;
+}
+
+bool td__pw_meta(td_opcall *c, const td_pw_args *a, td_dtype common, td_dtype result) {
+    td_meta *m = &c->meta[0];
+    bool     plain;
+    if (a->n_scalars && !scalars_fit(c, a, common)) return false;
+    m->dtype = result;
+    m->strided = false;
+    m->offset = 0;
+    if (!broadcast(c, a, m, &plain)) return false;
+    if (!plain) lay_out(c, a, common, m);
+    return true;
+}
+
+bool td__shape_pointwise(td_opcall *c) {
+    const td_pw_args *a = td__pw_args(c->def);
+    td_dtype          dt = td__pw_common(c, a);
+    if (!td__pw_check(c, dt)) return false;
+    return td__pw_meta(c, a, dt, c->def->flags & TD_OPF_BOOL_OUT ? TD_BOOL : dt);
+}

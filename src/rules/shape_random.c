@@ -1,0 +1,221 @@
+/* shape_random.c -- shape rules of the random family, with the checks of ranges
+ * and parameters, and the rules of dropout that are not kernels. */
+#include "rules/create.h"
+
+#include <math.h>
+
+/* ---- shared checks ------------------------------------------------------ */
+
+static bool floats_only(td_opcall *c, td_dtype dt) {
+    if (td__is_float(dt)) return true;
+    return td__op_fail(c, TD_E_DTYPE, "needs a float dtype, got %s", td_dtype_name(dt));
+}
+
+/* The integers a dtype holds; of a float, those up to its largest value. */
+static bool int_in(td_dtype dt, double v) {
+    switch (dt) {
+    case TD_BOOL: return v == 0 || v == 1;
+    case TD_U8: return v >= 0 && v <= UINT8_MAX;
+    case TD_I8: return v >= INT8_MIN && v <= INT8_MAX;
+    case TD_I16: return v >= INT16_MIN && v <= INT16_MAX;
+    case TD_I32: return v >= INT32_MIN && v <= INT32_MAX;
+    case TD_F16: return fabs(v) <= 65504;
+    default: return true;
+    }
+}
+
+static bool check_range(td_opcall *c, td_dtype dt, int64_t from, int64_t to) {
+    if (from >= to)
+        return td__op_fail(c, TD_E_ARG, "the range [%lld, %lld) is empty",
+                           (long long)from, (long long)to);
+    if (!int_in(dt, (double)from) || !int_in(dt, (double)(to - 1)))
+        return td__op_fail(c, TD_E_ARG, "%s does not hold all of [%lld, %lld)",
+                           td_dtype_name(dt), (long long)from, (long long)to);
+    return true;
+}
+
+static bool check_probability(td_opcall *c, double p) {
+    if (p >= 0 && p <= 1) return true;
+    return td__op_fail(c, TD_E_ARG, "p must be from 0 to 1, got %g", p);
+}
+
+/* Result 0 is shaped like argument 0, which must be a float tensor. */
+static bool like_float(td_opcall *c) {
+    td__create_like(c);
+    return floats_only(c, c->meta[0].dtype);
+}
+
+/* ---- rules -------------------------------------------------------------- */
+
+bool td__shape_rand(td_opcall *c) {
+    td_dtype dt = td__create_dtype(c, c->cx->default_dtype);
+    return floats_only(c, dt) && td__create_sizes(c, 0, dt);
+}
+
+bool td__shape_rand_like(td_opcall *c) { return like_float(c); }
+
+bool td__shape_randint(td_opcall *c) {
+    td_dtype dt = td__create_dtype(c, TD_I64);
+    return check_range(c, dt, td__in_int(c, 0), td__in_int(c, 1)) &&
+           td__create_sizes(c, 2, dt);
+}
+
+bool td__shape_randint_like(td_opcall *c) {
+    td__create_like(c);
+    return check_range(c, c->meta[0].dtype, td__in_int(c, 1), td__in_int(c, 2));
+}
+
+/* Counting must stay exact: a float holds integers up to 2^digits. */
+static double counts_to(td_dtype dt) {
+    switch (dt) {
+    case TD_F64: return 0x1p53;
+    case TD_F32: return 0x1p24;
+    case TD_F16: return 0x1p11;
+    case TD_BF16: return 0x1p8;
+    case TD_I32: return INT32_MAX;
+    case TD_I16: return INT16_MAX;
+    case TD_I8: return INT8_MAX;
+    case TD_U8: return UINT8_MAX;
+    default: return 0x1p62;
+    }
+}
+
+bool td__shape_randperm(td_opcall *c) {
+    td_dtype dt = td__create_dtype(c, TD_I64);
+    int64_t  n = td__in_int(c, 0);
+    if (td__dim_lt(n, 0))
+        return td__op_fail(c, TD_E_ARG, "n is negative: %lld", (long long)n);
+    if (dt == TD_BOOL) return td__op_fail(c, TD_E_DTYPE, "has no bool form");
+    if (!td__dim_is_sym(n) && (double)n - 1 > counts_to(dt))
+        return td__op_fail(c, TD_E_ARG, "%s does not count to %lld", td_dtype_name(dt),
+                           (long long)n - 1);
+    td__meta_dense(&c->meta[0], dt, 1, &n);
+    return true;
+}
+
+bool td__shape_uniform(td_opcall *c) {
+    double from = td__in_f(c, 1), to = td__in_f(c, 2);
+    if (!like_float(c)) return false;
+    if (!(from <= to))
+        return td__op_fail(c, TD_E_ARG, "from %g is not below to %g", from, to);
+    if (isinf(from) || isinf(to))
+        return td__op_fail(c, TD_E_ARG, "the range [%g, %g) has no end", from, to);
+    td_dtype dt = c->meta[0].dtype;
+    if (!td__number_fits(c, 1, dt) || !td__number_fits(c, 2, dt)) return false;
+    return td__dtype_holds(dt, td_value_float(to - from)) ||
+           td__op_fail(c, TD_E_ARG,
+                       "the range [%g, %g) is longer than %s can represent", from, to,
+                       td_dtype_name(dt));
+}
+
+bool td__shape_normal(td_opcall *c) {
+    if (!like_float(c)) return false;
+    if (td__in_f(c, 2) >= 0) return true;
+    return td__op_fail(c, TD_E_ARG, "std must be 0 or more, got %g", td__in_f(c, 2));
+}
+
+bool td__shape_exponential(td_opcall *c) {
+    if (!like_float(c)) return false;
+    if (td__in_f(c, 1) > 0) return true;
+    return td__op_fail(c, TD_E_ARG, "lambd must be over 0, got %g", td__in_f(c, 1));
+}
+
+bool td__shape_random(td_opcall *c) {
+    td__create_like(c);
+    td_dtype dt = c->meta[0].dtype;
+    int64_t  from = td__in_none(c, 1) ? 0 : td__in_int(c, 1);
+    if (!td__in_none(c, 2)) return check_range(c, dt, from, td__in_int(c, 2));
+    if (!int_in(dt, (double)from))
+        return td__op_fail(c, TD_E_ARG, "%s does not hold from = %lld",
+                           td_dtype_name(dt), (long long)from);
+    return true;
+}
+
+bool td__shape_bernoulli(td_opcall *c) {
+    td_tensor *p = td__in(c, 0);
+    td__meta_dense(&c->meta[0], (td_dtype)p->dtype, p->rank, p->size);
+    return floats_only(c, (td_dtype)p->dtype);
+}
+
+bool td__shape_bernoulli_p(td_opcall *c) {
+    td_tensor *t = td__in(c, 0);
+    td__meta_dense(&c->meta[0], (td_dtype)t->dtype, t->rank, t->size);
+    return check_probability(c, td__in_f(c, 1));
+}
+
+bool td__shape_multinomial(td_opcall *c) {
+    td_tensor *p = td__in(c, 0);
+    int64_t    n = td__in_int(c, 1), size[2];
+    if (!floats_only(c, (td_dtype)p->dtype)) return false;
+    if (p->rank != 1 && p->rank != 2)
+        return td__op_fail(c, TD_E_SHAPE, "needs a vector or a matrix, got %s",
+                           td__type_str(p));
+    int64_t choices = p->size[p->rank - 1];
+    if (n <= 0)
+        return td__op_fail(c, TD_E_ARG, "num_samples must be over 0, got %lld",
+                           (long long)n);
+    if (td__dim_eq(choices, 0))
+        return td__op_fail(c, TD_E_SHAPE, "there is nothing to choose from in %s",
+                           td__type_str(p));
+    if (!td__in_bool(c, 2) && td__dim_lt(choices, n))
+        return td__op_fail(c, TD_E_ARG,
+                           "%lld samples without replacement from %lld choices",
+                           (long long)n, (long long)choices);
+    size[0] = p->rank == 2 ? p->size[0] : n;
+    size[p->rank - 1] = n;
+    td__meta_dense(&c->meta[0], TD_I64, p->rank, size);
+    return true;
+}
+
+/* ---- dropout ------------------------------------------------------------ */
+
+/* Of nothing any dtype is dropped; where only run time knows the size, the kernel
+ * asks again. */
+bool td__shape_native_dropout(td_opcall *c) {
+    int64_t n = td__in(c, 0)->numel;
+    td__meta_like(&c->meta[0], td__in(c, 0));
+    c->meta[1] = c->meta[0];
+    c->meta[1].dtype = TD_BOOL;
+    if (!check_probability(c, td__in_f(c, 1))) return false;
+    if (!td__in_bool(c, 2) || !n || td__dim_is_symbolic(n)) return true;
+    return floats_only(c, c->meta[0].dtype);
+}
+
+/* Kept elements were multiplied by 1 / (1 - p), or left alone outside training. */
+bool td__vjp_native_dropout(td_vjp *v) {
+    double p = td__value_f(v->in[1]), scale = p == 1 ? 0 : 1 / (1 - p);
+    if (!v->g[0] || !v->need[0]) return true;
+    if (!v->in[2].u.i) scale = 1;
+    v->grad[0] = td_op_native_dropout_backward(v->g[0], v->out[1], scale);
+    return !td_is_nil(v->grad[0]);
+}
+
+/* Outside training, for p = 0 and for empty tensors nothing is drawn. */
+static bool drops_nothing(td_opcall *c) {
+    return td__in_f(c, 1) == 0 || !td__in_bool(c, 2) ||
+           !td__dim_expect(td__in(c, 0)->numel, TD_DIM_IS_NE, 0);
+}
+
+bool td__decomp_dropout(td_opcall *c) {
+    td_tensor *x = td__in(c, 0);
+    double     p = td__in_f(c, 1);
+    if (!check_probability(c, p)) return false;
+    c->out[0] = drops_nothing(c) ? x : td_op_native_dropout(x, p, true, NULL);
+    return true;
+}
+
+bool td__decomp_dropout_(td_opcall *c) {
+    td_tensor *x = td__in(c, 0);
+    if (!td__decomp_dropout(c)) return false;
+    if (c->out[0] != x) c->out[0] = td_op_copy_(x, c->out[0], false);
+    return true;
+}
+
+bool td__shape_random_state(td_opcall *c) {
+    static const int64_t two = 2;
+    const td_tensor     *set = td__in(c, 0);
+    if (set && (set->dtype != TD_I64 || set->rank != 1 || !td__dim_eq(set->size[0], 2)))
+        return td__op_fail(c, TD_E_SHAPE, "set is %s, not i64[2]", td__type_str(set));
+    td__meta_dense(&c->meta[0], TD_I64, 1, &two);
+    return true;
+}
