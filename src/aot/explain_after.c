@@ -162,18 +162,11 @@ static bool keeps_sizes(const td_joint *j, int i) {
 /* How often node i counts as a write. */
 static int64_t writes_of(const td_joint *j, int i) {
     const td_gnode *n = j->epilogue->nodes.v[i];
-    switch (n->op) {
-    case TD_OP__assign: return n->in[2].u.i;
-    case TD_OP__bump: return n->in[1].u.i;
-    case TD_OP__made:
-    case TD_OP__touch:
-    case TD_OP__give:
-    case TD_OP__bind:
-    case TD_OP_detach_:
-    case TD_OP_requires_grad_: return 0;
-    case TD_OP_resize_: return !keeps_sizes(j, i);
-    default: return td__opinfo(n->op)->writes;
-    }
+    int             count = td__op_arg(n->op, "writes");
+    if (count >= 0) return n->in[count].u.i;
+    if (td__ops[n->op].flags & TD_OPF_TAPE) return 0;
+    if (n->op == TD_OP_resize_) return !keeps_sizes(j, i);
+    return td__opinfo(n->op)->writes;
 }
 
 /* Did inputs i and k come in one storage? */

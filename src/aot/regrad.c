@@ -256,8 +256,7 @@ static bool counts_bytes(const td_graph *program, const td_look *l) {
     if (l->offset == 0 && td__is_packed(l->rank, l->size, l->stride)) return false;
     for (int i = 0; i < program->nodes.n; i++) {
         const td_gnode *n = program->nodes.v[i];
-        if (n->kind == TD_N_OP &&
-            (n->op == TD_OP_as_strided || n->op == TD_OP_as_strided_))
+        if (n->kind == TD_N_OP && td__op_view_kind(n->op) == TD_VIEW_STRIDED)
             return true;
     }
     return false;

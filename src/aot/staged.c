@@ -112,9 +112,7 @@ static bool is_behind_meta_write(const td_joint *j, int input, int k) {
         if (n->kind != TD_N_OP || n->in[0].u.v != e->inputs.v[input]) continue;
         bool writes = n->n_in > 1 && n->in[1].kind == TD_G_VALUE;
         if (writes && n->in[1].u.v == e->inputs.v[j->n_primals + k]) return changed;
-        changed |= td__ops[n->op].flags & TD_OPF_META &&
-                   !(td__ops[n->op].flags & TD_OPF_INTERNAL) &&
-                   n->op != TD_OP_requires_grad_ && n->op != TD_OP_detach_;
+        changed |= td__op_writes_geometry(n->op);
     }
     return false;
 }

@@ -62,14 +62,6 @@ static const td_gval *tensor_arg(const td_gnode *n, int i) {
     return v && v->look && v->look->kind == TD_K_TENSOR ? v : NULL;
 }
 
-/* The argument of that name; -1: there is none. */
-static int arg_named(const cook *c, const char *name) {
-    const td_schema *s = &td__opinfo(c->node->op)->s;
-    for (int i = 0; i < s->n_in; i++)
-        if (!strcmp(s->in[i].name, name)) return i;
-    return -1;
-}
-
 /* Argument i as a call would get it, tensors as `t`; false: only run time knows. */
 static bool plain_arg(const td_gnode *n, int i, td_tensor *t, td_value *to) {
     const td_param *p = &td__opinfo(n->op)->s.in[i];
@@ -173,7 +165,7 @@ static void pointwise(cook *c) {
         c->p->pw = pw;
     }
     td_dtype type = td__pw_compute_dtype(w.common);
-    bool     truth = td__ops[w.op].flags & TD_OPF_BOOL_OUT;
+    bool     truth = td__ops[w.op].dtypes & TD_DT_BOOL_OUT;
     td_stmt  s = {.kind = TD_S_EXPR, .op = w.op, .masks = w.masks};
     s.compute = (uint8_t)compute_of(type);
     s.dtype = (uint8_t)(truth                               ? TD_BOOL
@@ -299,7 +291,7 @@ static void fold(cook *c, td_fold how, td_dtype as) {
     if (c->failed) return;
     c->space = v->look;
     c->p->reach = TD_FOLDS_SOME;
-    c->failed |= !find_folded(c, arg_named(c, "dim")) || !place_result(c);
+    c->failed |= !find_folded(c, td__op_arg(c->node->op, "dim")) || !place_result(c);
     int x = c->failed ? 0 : load(c, v);
     if (as != TD_DTYPE_NONE) x = cast(c, x, as);
     bool     sums = how == TD_FOLD_SUM || how == TD_FOLD_PROD;
@@ -315,7 +307,7 @@ static void fold(cook *c, td_fold how, td_dtype as) {
 static void fold_sum(cook *c, td_fold how) {
     td_tensor t;
     td_value  dt;
-    bool      known = plain_arg(c->node, arg_named(c, "dtype"), &t, &dt);
+    bool      known = plain_arg(c->node, td__op_arg(c->node->op, "dtype"), &t, &dt);
     c->failed |= !known;
     if (known) fold(c, how, dt.kind == TD_K_DTYPE ? dt.u.dt : TD_DTYPE_NONE);
 }
@@ -362,7 +354,7 @@ static void draw(cook *c, td_draw_kind kind, double p) {
 static void coins(cook *c) {
     td_tensor t;
     td_value  p;
-    c->failed |= !plain_arg(c->node, arg_named(c, "p"), &t, &p);
+    c->failed |= !plain_arg(c->node, td__op_arg(c->node->op, "p"), &t, &p);
     if (!c->failed) draw(c, TD_DRAW_COIN, td__value_f(p));
 }
 
@@ -377,7 +369,7 @@ static void by_row(cook *c) {
     case TD_EL_COPY_INTO: copy_exactly(c); break;
     case TD_EL_ZERO: constant(c, td_value_int(0)); break;
     case TD_EL_ONE: constant(c, td_value_int(1)); break;
-    case TD_EL_VALUE: constant_arg(c, arg_named(c, "value")); break;
+    case TD_EL_VALUE: constant_arg(c, td__op_arg(c->node->op, "value")); break;
     case TD_EL_RANGE: arange(c); break;
     case TD_EL_SUM: fold_sum(c, TD_FOLD_SUM); break;
     case TD_EL_PROD: fold_sum(c, TD_FOLD_PROD); break;

@@ -15,16 +15,14 @@ static const cli_option options[] = {{"json", NULL,
 
 /* ---- what a row says ---------------------------------------------------- */
 
-static const struct {
-    uint64_t    bit;
+typedef struct flag_name {
+    uint32_t    bits;
     const char *name;
-} flag_names[] = {
+} flag_name;
+
+static const flag_name flag_names[] = {
     {TD_OPF_POINTWISE, "pointwise"},
     {TD_OPF_VIEW, "view"},
-    {TD_OPF_BOOL_OUT, "bool-result"},
-    {TD_OPF_FLOAT, "integers-become-float"},
-    {TD_OPF_INT_ONLY, "integers-only"},
-    {TD_OPF_NO_BOOL, "no-bool"},
     {TD_OPF_COMMUTES, "commutes"},
     {TD_OPF_RANDOM, "random"},
     {TD_OPF_DYNAMIC, "sizes-from-values"},
@@ -34,10 +32,15 @@ static const struct {
     {TD_OPF_TAPE, "done-by-tape"},
     {TD_OPF_CREATE, "creates"},
     {TD_OPF_MULTI, "list-of-views"},
-    {TD_OPF_FLOAT_ONLY, "floats-only"},
     {TD_OPF_INTERNAL, "internal"},
-    {TD_OPF_KEEP_INT, "keeps-integers"},
     {TD_OPF_CHEAP, "cheap"},
+};
+
+static const flag_name dtype_names[] = {
+    {TD_DT_BOOL_OUT, "bool-result"},       {TD_DT_FLOAT, "integers-become-float"},
+    {TD_DT_INT_ONLY, "integers-only"},     {TD_DT_NO_BOOL, "no-bool"},
+    {TD_DT_FLOAT_ONLY, "floats-only"},     {TD_DT_FIRST, "dtype-of-first"},
+    {TD_DT_SATURATES, "numbers-saturate"},
 };
 
 /* The schema; a writer without one is its twin's with the first argument written. */
@@ -92,14 +95,20 @@ static bool add_text(cJSON *to, const char *key, const char *text) {
     return cJSON_AddStringToObject(to, key, one);
 }
 
-static bool add_flags(cJSON *to, uint64_t flags) {
-    cJSON *list = cJSON_AddArrayToObject(to, "flags");
-    for (int i = 0; list && i < TD_COUNT(flag_names); i++) {
-        if (!(flags & flag_names[i].bit)) continue;
-        cJSON *s = cJSON_CreateString(flag_names[i].name);
+/* Adds the name of each entry that has a bit of `bits`. */
+static bool add_names(cJSON *list, const flag_name *names, int n, uint32_t bits) {
+    for (int i = 0; list && i < n; i++) {
+        if (!(bits & names[i].bits)) continue;
+        cJSON *s = cJSON_CreateString(names[i].name);
         if (!s || !cJSON_AddItemToArray(list, s)) return false;
     }
     return list != NULL;
+}
+
+static bool add_flags(cJSON *to, const td_opdef *def) {
+    cJSON *list = cJSON_AddArrayToObject(to, "flags");
+    return add_names(list, flag_names, TD_COUNT(flag_names), def->flags) &&
+           add_names(list, dtype_names, TD_COUNT(dtype_names), def->dtypes);
 }
 
 static bool add_row(cJSON *list, td_op op) {
@@ -116,7 +125,7 @@ static bool add_row(cJSON *list, td_op op) {
               add_text(row, "inverse", def->inverse);
     cJSON *d = cJSON_AddObjectToObject(row, "derivative");
     return ok && d && add_text(d, "kind", derivative_kind(def)) &&
-           add_text(d, "text", derivative_text(def)) && add_flags(row, def->flags);
+           add_text(d, "text", derivative_text(def)) && add_flags(row, def);
 }
 
 static int print_json(const td_op *ops, int n) {
@@ -162,6 +171,12 @@ static void print_line(const cli_term *t, td_op op) {
     wrapped(t, td__ops[op].doc, 4, 4);
 }
 
+static void print_names(const cli_term *t, const flag_name *names, int n,
+                        uint32_t bits) {
+    for (int i = 0; i < n; i++)
+        if (bits & names[i].bits) fprintf(t->out, " %s", names[i].name);
+}
+
 static void print_row(const cli_term *t, td_op op) {
     const td_opdef *def = &td__ops[op];
     const char     *kind = derivative_kind(def), *text = derivative_text(def);
@@ -174,8 +189,8 @@ static void print_row(const cli_term *t, td_op op) {
     if (text) wrapped(t, text, 17, 17);
     if (def->inverse) fprintf(t->out, "    inverse      %s\n", def->inverse);
     if (def->flags) fprintf(t->out, "    flags       ");
-    for (int i = 0; i < TD_COUNT(flag_names); i++)
-        if (def->flags & flag_names[i].bit) fprintf(t->out, " %s", flag_names[i].name);
+    print_names(t, flag_names, TD_COUNT(flag_names), def->flags);
+    print_names(t, dtype_names, TD_COUNT(dtype_names), def->dtypes);
     if (def->flags) fputc('\n', t->out);
 }
 

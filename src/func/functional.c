@@ -131,8 +131,9 @@ static td_fstep *make_step(td_func *f, const td_opcall *c, td_op op) {
 }
 
 static td_fkind kind_of(td_op op) {
-    if (op == TD_OP_as_strided) return TD_F_PIECE;
-    return op == TD_OP_alias || op == TD_OP_detach ? TD_F_SAME : TD_F_VIEW;
+    td_view_kind kind = td__op_view_kind(op);
+    if (kind == TD_VIEW_STRIDED) return TD_F_PIECE;
+    return kind == TD_VIEW_SAME ? TD_F_SAME : TD_F_VIEW;
 }
 
 /* A record of `t`, made of `up` by the step. */

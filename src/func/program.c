@@ -59,7 +59,7 @@ bool td__inputs_like(const td_graph *g, td_value *in) {
 
 static bool counts_bytes(const td_gnode *n) {
     if (n->kind != TD_N_OP) return false;
-    return n->op == TD_OP_as_strided || n->op == TD_OP_as_strided_ ||
+    return td__op_view_kind(n->op) == TD_VIEW_STRIDED ||
            (n->op == TD_OP_set_ && n->n_in > 2) || td__ops[n->op].flags & TD_OPF_WHOLE;
 }
 

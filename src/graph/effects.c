@@ -4,9 +4,9 @@
 #include "graph/graph_int.h"
 
 /* A writer has those of its functional twin. */
-static uint64_t flags_of(td_op op) {
+static uint32_t flags_of(td_op op) {
     td_op    pure = td__opinfo(op)->pure;
-    uint64_t twin = pure != TD_OP_COUNT ? td__ops[pure].flags : 0;
+    uint32_t twin = pure != TD_OP_COUNT ? td__ops[pure].flags : 0;
     return td__ops[op].flags | twin;
 }
 
@@ -14,7 +14,7 @@ bool td__op_draws(td_op op) {
     return (flags_of(op) & (TD_OPF_RANDOM | TD_OPF_DRAWS)) != 0;
 }
 
-bool td__graph_flags(const td_graph *g, uint64_t flags) {
+bool td__graph_flags(const td_graph *g, uint32_t flags) {
     for (int i = 0; i < g->nodes.n; i++) {
         const td_gnode *n = g->nodes.v[i];
         if (n->kind == TD_N_OP && flags_of(n->op) & flags) return true;
@@ -43,7 +43,7 @@ bool td__gnode_shows(const td_gnode *n) {
 /* Division fails for integers only; a view was looked at when it was traced, unless
  * nobody knew then how large the storage is. */
 static bool may_fail(const td_gnode *n) {
-    uint64_t       flags = td__ops[n->op].flags;
+    uint32_t       flags = td__ops[n->op].flags;
     const td_look *l = n->n_out > 0 ? n->out[0]->look : NULL;
     if (!(flags & TD_OPF_PICKY) || n->origin == TD_FROM_BEFORE) return false;
     if (flags & TD_OPF_VIEW)

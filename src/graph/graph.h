@@ -423,7 +423,7 @@ bool td__graph_infer(td_graph *g);
 /* ---- clean-up (effects.c and one file each) ----------------------------- */
 
 /* Has an op of the graph, or the twin of a writer, one of these flags (TD_OPF_...)? */
-bool td__graph_flags(const td_graph *g, uint64_t flags);
+bool td__graph_flags(const td_graph *g, uint32_t flags);
 
 /* Does an op draw random numbers, itself or through its parts? */
 bool td__op_draws(td_op op);

@@ -35,7 +35,7 @@ static bool same_geometry(const td_look *a, const td_look *b) {
 static td_gval *viewed(const viewing *w, const td_gnode *n) {
     if (!n || n->kind != TD_N_OP || !w->free[n->id] || n->n_out != 1) return NULL;
     int      at = td__opinfo(n->op)->view_of;
-    uint64_t flags = td__ops[n->op].flags;
+    uint32_t flags = td__ops[n->op].flags;
     if (at != 0 || n->n_in < 1 || n->in[0].kind != TD_G_VALUE) return NULL;
     if (flags & (TD_OPF_DETACH | TD_OPF_MULTI) || td__opinfo(n->op)->writes)
         return NULL;
@@ -64,9 +64,8 @@ static bool find_same(viewing *w, td_gnode *n, bool *done) {
 
 /* ---- sizes of sizes ----------------------------------------------------- */
 
-static bool is_resize(td_op op) {
-    return op == TD_OP_view || op == TD_OP_squeeze || op == TD_OP_squeeze_dim ||
-           op == TD_OP_squeeze_dims || op == TD_OP_unsqueeze;
+static bool is_kind(const td_gnode *n, td_view_kind kind) {
+    return td__op_view_kind(n->op) == kind;
 }
 
 static bool join_sizes(viewing *w, td_gnode *n, bool *done) {
@@ -74,7 +73,8 @@ static bool join_sizes(viewing *w, td_gnode *n, bool *done) {
     const td_look  *l = n->out[0]->look;
     td_gval        *root = viewed(w, first);
     int64_t         stride[TD_MAX_RANK];
-    if (!root || !is_resize(n->op) || !is_resize(first->op)) return true;
+    if (!root || !is_kind(n, TD_VIEW_RESHAPE) || !is_kind(first, TD_VIEW_RESHAPE))
+        return true;
     if (td__numel(root->look->rank, root->look->size) != td__numel(l->rank, l->size))
         return true;
     if (!td__view_strides(root->look->rank, root->look->size, root->look->stride,
@@ -91,22 +91,24 @@ static bool join_sizes(viewing *w, td_gnode *n, bool *done) {
 /* A dim counted from the front, -1: there is none. */
 static int64_t wrapped(int64_t d, int rank) { return td__wrap_dim(d, rank); }
 
-/* Which dim of its argument each dim of the result is; false: no such op. */
+/* dims[d]: the dim of the argument that is dim d of the result. False: the node does
+ * not permute dims, or by sizes that are not known. */
 static bool dims_of(const td_gnode *n, int64_t *dims) {
     int rank = n->out[0]->look->rank;
-    for (int d = 0; d < rank; d++) dims[d] = d;
-    if (n->op == TD_OP_t && rank == 2) {
-        dims[0] = 1, dims[1] = 0;
+    if (!is_kind(n, TD_VIEW_PERMUTE)) return false;
+    if (n->n_in == 1) {
+        for (int d = 0; d < rank; d++) dims[d] = rank - 1 - d;
         return true;
     }
-    if (n->op == TD_OP_permute && n->n_in == 2 && n->in[1].kind == TD_G_INTS) {
+    for (int d = 0; d < rank; d++) dims[d] = d;
+    if (n->n_in == 2 && n->in[1].kind == TD_G_INTS) {
         if (n->in[1].n != (uint32_t)rank) return false;
         for (int d = 0; d < rank; d++)
             if ((dims[d] = wrapped(n->in[1].u.ints[d], rank)) < 0) return false;
         return true;
     }
-    if (n->op != TD_OP_transpose || n->n_in != 3 || n->in[1].kind != TD_G_INT ||
-        n->in[2].kind != TD_G_INT || rank == 0)
+    if (n->n_in != 3 || n->in[1].kind != TD_G_INT || n->in[2].kind != TD_G_INT ||
+        rank == 0)
         return false;
     int64_t a = wrapped(n->in[1].u.i, rank), b = wrapped(n->in[2].u.i, rank);
     if (a < 0 || b < 0) return false;
@@ -132,7 +134,8 @@ static bool join_expands(viewing *w, td_gnode *n, bool *done) {
     const td_gnode *first = n->in[0].u.v->node;
     td_gval        *root = viewed(w, first);
     const td_look  *l = n->out[0]->look;
-    if (!root || n->op != TD_OP_expand || first->op != TD_OP_expand) return true;
+    if (!root || !is_kind(n, TD_VIEW_EXPAND) || !is_kind(first, TD_VIEW_EXPAND))
+        return true;
     td_garg in[2] = {td__garg_value(root), td__garg_ints(l->size, l->rank)};
     *done = true;
     return td__graph_become(w->g, n, TD_OP_expand, in, 2);

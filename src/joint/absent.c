@@ -126,7 +126,7 @@ static void give_state(pruning *p, const td_gnode *n, uint8_t state) {
 /* A gradient is linear in tangents: a term of it, or a part, that has nothing to do
  * with them is zeros. Arguments of other ops may be factors. */
 static bool joins_gradients(const td_gnode *n) {
-    return n->op == TD_OP_add || n->op == TD_OP_cat || n->op == TD_OP_stack;
+    return td__ops[n->op].linear == TD_LINEAR_SUM;
 }
 
 static bool prune_node(pruning *p, td_gnode *n) {

@@ -158,9 +158,8 @@ static bool same_sizes(const before *b) {
 
 /* Elements of b->t, or its geometry or flags, were written. */
 static bool log_write(td_log *l, const td_opcall *c, const before *b) {
-    bool meta = c->def->flags & TD_OPF_META;
-    bool flag = meta && c->info->pure == TD_OP_COUNT && c->info->op != TD_OP_set_ &&
-                c->info->op != TD_OP_resize_;
+    bool     meta = c->def->flags & TD_OPF_META;
+    bool     flag = meta && !td__op_writes_geometry(c->info->op);
     td_event e = {.t = b->t, .was = b->st};
     e.kind = flag ? TD_EV_FLAG : meta ? TD_EV_META : TD_EV_WRITE;
     e.shares = td__overlaps_itself(b->t);

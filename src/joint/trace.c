@@ -72,8 +72,7 @@ static bool turns(const td_graph *p, bool *unseen) {
     for (int i = 0; i < p->nodes.n; i++) {
         const td_gnode *n = p->nodes.v[i];
         region |= n->kind == TD_N_ENTER;
-        any |= n->kind == TD_N_OP && td__ops[n->op].flags & TD_OPF_META &&
-               n->op != TD_OP_requires_grad_ && n->op != TD_OP_detach_;
+        any |= n->kind == TD_N_OP && td__op_writes_geometry(n->op);
     }
     *unseen = any && (region || !p->cx->grad_enabled);
     return any;

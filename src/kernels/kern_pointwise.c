@@ -56,17 +56,17 @@ static void dense_part_numbers(void *arg, int64_t begin, int64_t end) {
     }
 }
 
-/* A number as the loop's type sees it: cast to the common dtype first, except that
- * ATen multiplies and divides half floats by the unrounded number. */
-static bool keeps_number(td_op op) {
-    return op == TD_OP_mul || op == TD_OP_div || op == TD_OP_floor_divide ||
-           op == TD_OP_div_trunc || op == TD_OP_lerp;
+/* Is a number operand of halves passed to the loop, which computes in f32, without
+ * rounding it to the half first? */
+static bool is_exact_number(const td_pw *w) {
+    return td__is_half(w->common) && td__ops[w->op].dtypes & TD_DT_EXACT_NUMBER;
 }
 
+/* The bits of number operand v in the type the loop computes in. */
 static int64_t number_bits(const td_pw *w, const td_isa *isa, td_value v) {
     td_dtype loop = (td_dtype)compute_dtype[compute_of[w->common]];
     int64_t  narrow = 0, bits = 0;
-    bool     keep = td__is_half(w->common) && keeps_number(w->op);
+    bool     keep = is_exact_number(w);
     td__store_value(keep ? loop : w->common, &narrow, v);
     if (keep || loop == w->common) return narrow;
     isa->convert[w->common][loop](1, (char *)&bits, 8, (const char *)&narrow, 8);
@@ -120,7 +120,7 @@ static bool run_dense(const td_pw *w, const td_isa *isa, td_loop_fn *loop,
 /* ---- the general way ----------------------------------------------------- */
 
 bool td__pw_keeps(const td_pw *w, const td_tensor *t) {
-    return td__is_half(w->common) && t->rank == 0 && keeps_number(w->op);
+    return t->rank == 0 && is_exact_number(w);
 }
 
 static td_side input_side(const td_pw *w, const td_isa *isa, int k, td_dtype loop) {
@@ -174,13 +174,11 @@ void td__pw_begin(td_pw *w, td_opcall *c) {
     w->n = a->n_in;
     w->masks = a->masks;
     w->common =
-        c->def->flags & TD_OPF_BOOL_OUT ? td__pw_common(c, a) : c->meta[0].dtype;
+        c->def->dtypes & TD_DT_BOOL_OUT ? td__pw_common(c, a) : c->meta[0].dtype;
     for (int k = 0; k < a->n_in; k++) w->in[k] = c->in[a->in[k]];
     for (int k = 0; k < a->n_scalars; k++) {
         w->p.f[k] = td__value_f(c->in[a->scalar[k]]);
         w->p.i[k] = td__value_i(c->in[a->scalar[k]]);
-        if (w->common == TD_U8 && w->op == TD_OP_threshold)
-            w->p.i[k] = (uint8_t)w->p.i[k]; /* -1 is 255 */
         if (w->common != TD_BOOL) continue;
         w->p.i[k] = w->p.f[k] != 0; /* true, which no number of terms takes back */
         w->p.f[k] = (double)w->p.i[k];
@@ -200,7 +198,7 @@ bool td__pw_run(td_pw *w, td_opcall *c) {
     int           type = compute_of[w->common];
     td_loop_fn   *loop = isa->loops[type][w->op];
     td_tensor    *out = c->out[0];
-    bool          bools = td__ops[w->op].flags & TD_OPF_BOOL_OUT;
+    bool          bools = td__ops[w->op].dtypes & TD_DT_BOOL_OUT;
     if (!loop)
         return td__op_fail(c, TD_E_DTYPE, "is not defined on %s",
                            td_dtype_name(w->common));
@@ -215,6 +213,14 @@ bool td__pw_run(td_pw *w, td_opcall *c) {
 bool td__kern_pointwise(td_opcall *c) {
     td_pw w;
     td__pw_begin(&w, c);
+    return td__pw_run(&w, c);
+}
+
+/* ATen converts both numbers to the dtype of the tensor; in u8, -1 becomes 255. */
+bool td__kern_threshold(td_opcall *c) {
+    td_pw w;
+    td__pw_begin(&w, c);
+    for (int k = 0; k < 2 && w.common == TD_U8; k++) w.p.i[k] = (uint8_t)w.p.i[k];
     return td__pw_run(&w, c);
 }
 

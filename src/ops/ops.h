@@ -16,52 +16,73 @@ typedef bool td_kernel_fn(td_opcall *c); /* fills the bytes of c->out */
 typedef bool td_decomp_fn(td_opcall *c); /* sets c->out by calling other ops */
 typedef bool td_vjp_fn(td_vjp *v);       /* sets v->grad by calling other ops */
 
+/* Properties of an op that passes and the call path ask for. */
 enum {
+    /* -- how it is computed -- */
     TD_OPF_POINTWISE = 1 << 0, /* .expr on each element; sizes broadcast */
-    TD_OPF_VIEW = 1 << 1,      /* shares storage with its first argument */
-    TD_OPF_BOOL_OUT = 1 << 2,  /* pointwise: result is bool */
-    TD_OPF_FLOAT = 1 << 3,     /* pointwise: integers compute as default float */
-    TD_OPF_INT_ONLY = 1 << 4,  /* refuses floats (bitwise ops) */
-    TD_OPF_NO_BOOL = 1 << 5,   /* refuses bool */
-    TD_OPF_COMMUTES = 1 << 6,
-    TD_OPF_RANDOM = 1 << 7,    /* draws: c->seed, c->offset are set, see td__draw */
-    TD_OPF_DYNAMIC = 1 << 8,   /* sizes depend on values: the kernel makes c->out; the
-                              * shape rule says what a trace knows of them */
-    TD_OPF_WRITES_OK = 1 << 9, /* kernel may run with out[0] == in[0] */
-    TD_OPF_META = 1 << 10, /* writes geometry only (t_, squeeze_...): kernel does it */
-    TD_OPF_DETACH = 1 << 11,     /* result shares bytes, not history */
-    TD_OPF_CREATE = 1 << 12,     /* no tensor argument: takes the context */
-    TD_OPF_MULTI = 1 << 13,      /* view with a list of results */
-    TD_OPF_FLOAT_ONLY = 1 << 14, /* refuses integers and bool */
-    TD_OPF_INTERNAL = 1 << 15,   /* for formulas; documented, not in the sugar */
-    TD_OPF_KEEP_INT = 1 << 16, /* pointwise: integers are returned unchanged (floor) */
-    TD_OPF_FIRST_DTYPE =
-        1 << 17, /* pointwise: result and computation in in[0]'s dtype */
-    TD_OPF_SHARE =
-        1 << 18, /* takes over in[0]'s bytes, which nobody else sees: no view */
-    TD_OPF_NUMBER =
-        1 << 19, /* its last argument is a number or a 0-dim tensor, which is
-                              * read as a number before anything is written */
-    TD_OPF_UNIFORM = 1 << 20, /* may write elements that share their place */
-    TD_OPF_DRAWS = 1 << 21,   /* composite: some of its parts may draw */
-    TD_OPF_FILLS = 1 << 22,   /* gives every element the same value */
-    TD_OPF_CHEAP = 1 << 23,   /* one pass over its arguments: may be done twice */
-    TD_OPF_NESTS = 1 << 24,   /* takes graphs; its kernel makes c->out, also of fakes */
-    TD_OPF_PICKY = 1 << 25,   /* fails for certain values: indices, integers over 0 */
-    TD_OPF_WHOLE = 1 << 26,   /* copies the storage of its first argument whole */
-    TD_OPF_FUSES = 1 << 27,   /* the simpler form is loops that compile into few */
-    TD_OPF_EXACT = 1 << 28,   /* has the layout of its first argument, gaps too */
-    /* linear in each tensor argument, with coefficients that are not negative: the
-     * same call on absolute values is the magnitude of what is added up, and bounds
-     * rounding */
-    TD_OPF_SUMS = 1 << 29,
-    /* written in place, it refuses arguments that overlap the written one */
-    TD_OPF_APART = 1 << 30
+    TD_OPF_COMMUTES = 1 << 1,  /* the first two arguments may be exchanged */
+    TD_OPF_CREATE = 1 << 2, /* no tensor argument: its C function takes the context */
+    TD_OPF_RANDOM = 1 << 3, /* draws: c->seed and c->offset are set, see td__draw */
+    TD_OPF_DRAWS = 1 << 4,  /* composite, and some of its parts may be RANDOM */
+    TD_OPF_NESTS = 1 << 5,  /* takes graphs; its kernel makes c->out, also for fakes */
+    /* Result sizes depend on values: the kernel makes c->out, and the shape rule gives
+     * what a trace may assume of the sizes. */
+    TD_OPF_DYNAMIC = 1 << 6,
+    TD_OPF_CHEAP = 1 << 7, /* one pass over its arguments: backward may recompute it */
+    TD_OPF_FUSES = 1 << 8, /* the code generator prefers the simpler form: its loops
+                            * fuse with those around them */
+    TD_OPF_PICKY = 1 << 9, /* fails for certain values: indices, integers over 0 */
+    /* Linear in each tensor argument with coefficients >= 0: the same call on absolute
+     * values is the magnitude of what is summed, which bounds the rounding error. */
+    TD_OPF_SUMS = 1 << 10,
+    TD_OPF_FILLS = 1 << 11,    /* gives every element the same value */
+    TD_OPF_INTERNAL = 1 << 12, /* for formulas: documented, but without a td_ macro */
+
+    /* -- storage and layout of results -- */
+    TD_OPF_VIEW = 1 << 13,   /* the result shares the storage of one argument */
+    TD_OPF_MULTI = 1 << 14,  /* view with a list of results */
+    TD_OPF_DETACH = 1 << 15, /* view that shares the storage but not the history */
+    /* The result takes over the storage of in[0], which no other tensor uses any more:
+     * it is not a view. */
+    TD_OPF_SHARE = 1 << 16,
+    TD_OPF_WHOLE = 1 << 17,  /* copies the whole storage of its first argument */
+    TD_OPF_EXACT = 1 << 18,  /* has the strides of its first argument, gaps included */
+    TD_OPF_PLACES = 1 << 19, /* its offsets count from the start of the storage */
+
+    /* -- writing -- */
+    TD_OPF_WRITES_OK = 1 << 20, /* kernel may run with out[0] == in[0] */
+    TD_OPF_META = 1 << 21, /* writes metadata only (t_, squeeze_...), by its kernel */
+    /* The last argument is a number or a 0-dim tensor that is read before the first
+     * element is written. */
+    TD_OPF_NUMBER = 1 << 22,
+    TD_OPF_UNIFORM = 1 << 23, /* may write elements that share one address */
+    TD_OPF_APART = 1 << 24,   /* in place: refuses arguments that overlap the written */
+
+    /* -- autograd -- */
+    TD_OPF_CUTS = 1 << 25, /* ends or exchanges the history of a tensor; not a view */
+    TD_OPF_TAPE = 1 << 26, /* sets flags or history; the tape does it, not a kernel */
+
+    /* -- the C function -- */
+    TD_OPF_FROM_ZERO = 1 << 27 /* the macro may omit the first argument, which is 0 */
 };
-/* More, beyond the bits of an int. */
-#define TD_OPF_PLACES ((uint64_t)1 << 31) /* counts from the start of a storage */
-#define TD_OPF_CUTS ((uint64_t)1 << 32)   /* ends or exchanges a history, and no view */
-#define TD_OPF_TAPE ((uint64_t)1 << 33) /* flags, histories: done by the tape itself */
+
+/* How a pointwise op treats dtypes and numbers. Without a bit, all operands are
+ * promoted to one dtype, in which it computes and returns. */
+enum {
+    TD_DT_FLOAT = 1 << 0,      /* integers compute as the default float */
+    TD_DT_FLOAT_ONLY = 1 << 1, /* integers and bool are errors */
+    TD_DT_INT_ONLY = 1 << 2,   /* floats are errors (bitwise ops) */
+    TD_DT_NO_BOOL = 1 << 3,    /* bool is an error */
+    TD_DT_FIRST = 1 << 4,      /* computes in and returns the dtype of in[0] */
+    TD_DT_BOOL_OUT = 1 << 5,   /* returns bool */
+    /* Where the common dtype is f16 or bf16, ATen computes in f32 and takes numbers as
+     * f32, with two exceptions: */
+    TD_DT_HALF_SCALARS = 1 << 6, /* a Scalar must be representable in the half itself */
+    TD_DT_EXACT_NUMBER = 1 << 7, /* a number operand is not rounded to the half first */
+    /* Integers: a Scalar beyond the dtype's range means the end of the range; other ops
+     * report it as an error. */
+    TD_DT_SATURATES = 1 << 8
+};
 
 /* One op. Rows live in *.def as TD_OP(id, .field = ...,). FN(x) names the C
  * function td__x. Exactly one of expr, cpu, decomp, decomp_fn, pure, or VIEW
@@ -89,7 +110,9 @@ struct td_opdef {
     const char *inverse;  /* of a view: the op that puts a changed view back */
     const char *expr;     /* C over $args, for loops and code generation */
     const char *work;     /* of heavy ops: multiply-adds, see td__work_parse */
-    uint64_t    flags;    /* TD_OPF_... */
+    uint32_t    flags;    /* TD_OPF_... */
+    uint16_t    dtypes;   /* TD_DT_..., of pointwise ops */
+    uint8_t     view;     /* td_view_kind, of views */
     uint8_t     autocast; /* td_cast: what it computes in under autocast */
     uint8_t     linear;   /* td_linear; views are linear in what they view */
     uint8_t     element;  /* td_element, of ops without expr */
@@ -111,6 +134,18 @@ typedef enum td_linear {
     TD_LINEAR_REST,  /* all but the first at once, while that stays */
     TD_LINEAR_ZERO   /* it is zero */
 } td_linear;
+
+/* What a view does to the dims of its argument, for passes that merge views. */
+typedef enum td_view_kind {
+    TD_VIEW_OTHER,   /* selects elements, or anything else */
+    TD_VIEW_SAME,    /* nothing: sizes, strides and offset are the argument's */
+    TD_VIEW_RESHAPE, /* other sizes, the same elements in row-major order */
+    /* The same dims in another order: a list of them, two that change places, or no
+     * argument, which reverses them. */
+    TD_VIEW_PERMUTE,
+    TD_VIEW_EXPAND, /* size-1 dims repeat, by stride 0 */
+    TD_VIEW_STRIDED /* any sizes and strides, an offset into the storage */
+} td_view_kind;
 
 /* What an element of the result is, for loops of compiled code. Arguments are found by
  * their names: `value`, `dim`, `dtype`, `p`. */
@@ -242,8 +277,16 @@ bool             td__table_init(void); /* idempotent; false: td__table_why says 
 const char      *td__table_why(void);
 const td_opinfo *td__opinfo(td_op op);
 td_op            td__op_find(const char *name); /* TD_OP_COUNT when unknown */
+int td__op_arg(td_op op, const char *name);     /* index of that argument, -1: none */
+/* The row's view kind; of an op that writes metadata, that of its functional twin. */
+td_view_kind       td__op_view_kind(td_op op);
+/* Does it change sizes, strides, offset or storage of its first argument? META ops that
+ * the tape does change flags and histories only. */
+static inline bool td__op_writes_geometry(td_op op) {
+    return (td__ops[op].flags & (TD_OPF_META | TD_OPF_TAPE)) == TD_OPF_META;
+}
 /* The op that was probably meant by a name that is none; NULL: no name is close. */
-const char      *td__op_near(const char *name);
+const char *td__op_near(const char *name);
 
 /* ---- calls (call.c) ----------------------------------------------------- */
 

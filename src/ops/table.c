@@ -29,6 +29,18 @@ td_op td__op_find(const char *name) {
     return def ? (td_op)(def - td__ops) : TD_OP_COUNT;
 }
 
+int td__op_arg(td_op op, const char *name) {
+    const td_schema *s = &infos[op].s;
+    for (int i = 0; i < s->n_in; i++)
+        if (!strcmp(s->in[i].name, name)) return i;
+    return -1;
+}
+
+td_view_kind td__op_view_kind(td_op op) {
+    bool own = infos[op].pure == TD_OP_COUNT;
+    return (td_view_kind)td__ops[own ? op : infos[op].pure].view;
+}
+
 const char *td__op_near(const char *name) {
     const char *near = NULL;
     int         least = 99;

@@ -72,28 +72,28 @@ static td_dtype shared_dtype(const td_opcall *c, const td_pw_args *a) {
 td_dtype td__pw_common(const td_opcall *c, const td_pw_args *a) {
     td_value in[TD_LOOP_INPUTS];
     int      n = 0;
-    uint64_t flags = c->def->flags;
-    if (flags & TD_OPF_FIRST_DTYPE) return (td_dtype)td__in(c, a->in[0])->dtype;
+    unsigned dtypes = c->def->dtypes;
+    if (dtypes & TD_DT_FIRST) return (td_dtype)td__in(c, a->in[0])->dtype;
     td_dtype dt = shared_dtype(c, a);
     if (dt == TD_DTYPE_NONE) {
         for (int k = 0; k < a->n_in; k++)
             if (!(a->masks >> k & 1)) in[n++] = c->in[a->in[k]];
         dt = td__result_type(c->cx, in, n);
     }
-    return flags & TD_OPF_FLOAT && !td__is_float(dt) ? c->cx->default_dtype : dt;
+    return dtypes & TD_DT_FLOAT && !td__is_float(dt) ? c->cx->default_dtype : dt;
 }
 
 bool td__pw_check(td_opcall *c, td_dtype common) {
-    uint64_t flags = c->def->flags;
-    if (TD_LIKELY(!(flags & (TD_OPF_INT_ONLY | TD_OPF_FLOAT_ONLY | TD_OPF_NO_BOOL))))
+    unsigned dtypes = c->def->dtypes;
+    if (TD_LIKELY(!(dtypes & (TD_DT_INT_ONLY | TD_DT_FLOAT_ONLY | TD_DT_NO_BOOL))))
         return true;
-    if (flags & TD_OPF_INT_ONLY && td__is_float(common))
+    if (dtypes & TD_DT_INT_ONLY && td__is_float(common))
         return td__op_fail(c, TD_E_DTYPE, "is not defined on floats, got %s",
                            td_dtype_name(common));
-    if (flags & TD_OPF_FLOAT_ONLY && !td__is_float(common))
+    if (dtypes & TD_DT_FLOAT_ONLY && !td__is_float(common))
         return td__op_fail(c, TD_E_DTYPE, "is defined on floats only, got %s",
                            td_dtype_name(common));
-    if (flags & TD_OPF_NO_BOOL && common == TD_BOOL)
+    if (dtypes & TD_DT_NO_BOOL && common == TD_BOOL)
         return td__op_fail(c, TD_E_DTYPE, "is not defined on bool");
     return true;
 }
@@ -217,38 +217,16 @@ static bool broadcast(td_opcall *c, const td_pw_args *a, td_meta *m, bool *plain
     return true;
 }
 
-/* The op, or the one of which it is the in-place form. */
-static td_op pure_op(const td_opcall *c) {
-    return c->info->pure == TD_OP_COUNT ? c->info->op : c->info->pure;
-}
-
-/* The dtype in which ATen takes a number argument: of halves, bounds and replacements
- * are converted to the half itself, factors to f32, in which the loop computes. */
-static td_dtype number_dtype(const td_opcall *c, int arg, td_dtype common) {
-    if (!td__is_half(common)) return common;
-    switch (pure_op(c)) {
-    case TD_OP_add:
-    case TD_OP_sub:
-    case TD_OP_rsub:
-    case TD_OP_clamp:
-    case TD_OP_hardtanh:
-    case TD_OP_hardshrink: return common;
-    case TD_OP_threshold: return arg == 2 ? common : TD_F32;
-    default: return TD_F32;
-    }
-}
-
-/* Numbers of type Scalar are converted to the dtype of the computation and must be in
- * its range. Bounds of integers are taken as the end of the range instead. */
+/* Scalars are converted to the dtype of the computation and must be in its range. */
 static bool scalars_fit(td_opcall *c, const td_pw_args *a, td_dtype common) {
-    td_op op = pure_op(c);
-    bool  bounds = op == TD_OP_clamp || op == TD_OP_hardtanh;
-    if (bounds && !td__is_float(common)) return true;
+    unsigned dtypes = c->def->dtypes;
+    bool     half = dtypes & TD_DT_HALF_SCALARS || !td__is_half(common);
+    if (dtypes & TD_DT_SATURATES && !td__is_float(common)) return true;
     for (int k = 0; k < a->n_scalars; k++) {
         int     i = a->scalar[k];
         uint8_t type = c->info->s.in[i].type;
         if ((type == TD_T_SCALAR || type == TD_T_OPT_SCALAR) &&
-            !td__number_fits(c, i, number_dtype(c, i, common)))
+            !td__number_fits(c, i, half ? common : TD_F32))
             return false;
     }
     return true;
@@ -270,5 +248,12 @@ bool td__shape_pointwise(td_opcall *c) {
     const td_pw_args *a = td__pw_args(c->def);
     td_dtype          dt = td__pw_common(c, a);
     if (!td__pw_check(c, dt)) return false;
-    return td__pw_meta(c, a, dt, c->def->flags & TD_OPF_BOOL_OUT ? TD_BOOL : dt);
+    return td__pw_meta(c, a, dt, c->def->dtypes & TD_DT_BOOL_OUT ? TD_BOOL : dt);
+}
+
+/* The replacement becomes an element, so a half must represent it; the threshold is
+ * compared in f32. */
+bool td__shape_threshold(td_opcall *c) {
+    td_dtype dt = (td_dtype)td__in(c, 0)->dtype;
+    return (!td__is_half(dt) || td__number_fits(c, 2, dt)) && td__shape_pointwise(c);
 }

@@ -18,14 +18,14 @@ static bool one_of(const char *name, const char *words) {
 }
 
 static wanted what_fits(const prog_call *c, const td_param *p) {
-    uint64_t flags = td__ops[c->op].flags;
+    unsigned dtypes = td__ops[c->op].dtypes;
     bool     mask = prog_with & PROG_MASKS && one_of(p->name, "indices") &&
                 prog_chance(&c->w->r, 60);
     if (mask) return MASK;
     if (one_of(p->name, "index indices target")) return INDEX;
     if (one_of(p->name, "mask condition")) return MASK;
-    if (flags & TD_OPF_FLOAT_ONLY) return FLOATS;
-    if (flags & TD_OPF_INT_ONLY) return INTS;
+    if (dtypes & TD_DT_FLOAT_ONLY) return FLOATS;
+    if (dtypes & TD_DT_INT_ONLY) return INTS;
     return ANY;
 }
 

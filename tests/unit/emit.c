@@ -61,7 +61,7 @@ static bool make_row(maker *m, row_case *c) {
     for (int k = 0; k < TD_LOOP_SCALARS; k++) p->f[k] = 0.25 + k, p->i[k] = k + 1;
     e.p = p;
     e.dtype =
-        td__ops[c->op].flags & TD_OPF_BOOL_OUT ? TD_BOOL : (uint8_t)dtype_of[c->type];
+        td__ops[c->op].dtypes & TD_DT_BOOL_OUT ? TD_BOOL : (uint8_t)dtype_of[c->type];
     STORE(m, maker_add(m, e), 1);
     c->n = e.n;
     c->masks = e.masks;

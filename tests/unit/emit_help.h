@@ -109,7 +109,7 @@ static inline int op3(maker *m, td_op op, int a, int b, int c) {
     if (op == TD_OP_where) s.masks = 1;
     td_dtype dt = (td_dtype)m->stmt[s.masks ? b : a].dtype;
     s.compute = (uint8_t)compute_of(dt);
-    s.dtype = td__ops[op].flags & TD_OPF_BOOL_OUT ? TD_BOOL : (uint8_t)dt;
+    s.dtype = td__ops[op].dtypes & TD_DT_BOOL_OUT ? TD_BOOL : (uint8_t)dt;
     return maker_add(m, s);
 }
 static inline int op2(maker *m, td_op op, int a, int b) { return op3(m, op, a, b, -1); }

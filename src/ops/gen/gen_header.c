@@ -42,12 +42,10 @@ static bool takes_number(const td_param *p) {
            p->type == TD_T_OPT_FLOAT;
 }
 
-/* Ops whose first argument may be left out, as in PyTorch: arange(end). */
+/* The C text of a first argument that a call leaves out, arange(end); NULL: it may not. */
 static const char *first_default(td_op op) {
-    const char *name = td__ops[op].name;
-    return !strcmp(name, "arange")    ? "td_value_int(0)"
-           : !strcmp(name, "randint") ? "0"
-                                      : NULL;
+    if (!(td__ops[op].flags & TD_OPF_FROM_ZERO)) return NULL;
+    return takes_number(&td__gen_schemas[op].in[0]) ? "td_value_int(0)" : "0";
 }
 
 static int results_given(const td_schema *s) {

@@ -52,7 +52,7 @@ static void add_locals(writer *w) {
 }
 
 static void add_loop(writer *w, const td_opdef *def) {
-    const char *out = def->flags & TD_OPF_BOOL_OUT ? "uint8_t" : w->t->c;
+    const char *out = def->dtypes & TD_DT_BOOL_OUT ? "uint8_t" : w->t->c;
     char        lead[64];
     td__buf_printf(&w->out,
                    "\nstatic void op_%s(int64_t n, void *out, const void *const *in,\n"
