@@ -5,7 +5,9 @@
 
 #include "rules/terms.h"
 
-/* What scores are made of; the mask is of the dtype of q, or NULL. */
+/* The operands of the scores. q is [.., T, E], k is [.., S, E]; mask broadcasts to [..,
+ * T, S] and has the dtype of q, or is NULL. `causal` hides key j from query i where j >
+ * i. */
 typedef struct td_attention {
     td_ctx    *cx;
     td_tensor *q, *k, *mask;
@@ -15,16 +17,20 @@ typedef struct td_attention {
 
 /* All below give nil when something failed. */
 
-/* scale * q @ k^T + mask; what is hidden is -inf. */
+/* scale * q @ k^T + mask, [.., T, S]; hidden scores are -inf. Nil after td__fail, as in
+ * all functions below. */
 td_tensor *td__attention_scores(const td_attention *a);
-/* exp(scores - lse) */
+/* exp(scores - lse), [.., T, S]. lse is [.., T], the log of the sum of exponentials of
+ * each row, which a forward pass returned. */
 td_tensor *td__attention_weights(const td_attention *a, td_tensor *lse);
 
-/* A gradient that arrives, and what it is held against; g_lse may be NULL. */
+/* The gradient g of `out` [.., T, E], the values v [.., S, E] and g_lse, the gradient
+ * of lse, or NULL when it is zero. */
 typedef struct td_attention_grad {
     td_tensor *g, *v, *out, *g_lse;
 } td_attention_grad;
-/* g @ v^T - (sum(g * out) - g_lse): times the weights, the gradient of the scores. */
+/* g @ v^T - (sum(g * out) - g_lse), [.., T, S]. Multiplied by the weights it is the
+ * gradient of the scores. */
 td_tensor *td__attention_pull(const td_attention_grad *d);
 
 static inline td_tensor *t_transposed(td_tensor *t) {

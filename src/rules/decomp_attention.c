@@ -46,6 +46,9 @@ td_tensor *td__attention_weights(const td_attention *a, td_tensor *lse) {
     return td_op_exp(t_sub(td__attention_scores(a), t_column(lse)));
 }
 
+/* The row sum of g * out replaces the row sum of weights times their gradient, which
+ * softmax's derivative subtracts: both are equal, and this one needs no [.., T, S]
+ * tensor. */
 td_tensor *td__attention_pull(const td_attention_grad *d) {
     td_tensor *delta = t_sum(t_mul(d->g, d->out), TD_DIMS(-1), true);
     if (d->g_lse) delta = t_sub(delta, t_column(d->g_lse));
@@ -64,6 +67,8 @@ static td_tensor *log_sums(td_tensor *s) {
                              td_op_squeeze_dim(dead, -1), td_value_int(0));
 }
 
+/* in: query, key, value, attn_mask, is_causal, scale. Results: attention [B,H,T,D] and
+ * lse [B,H,T]. */
 bool td__simpler_flash_attention(td_opcall *c) {
     td_attention a = {c->cx,        td__in(c, 0),      td__in(c, 1),
                       td__in(c, 3), td__in_bool(c, 4), td__in_f(c, 5)};
@@ -73,6 +78,9 @@ bool td__simpler_flash_attention(td_opcall *c) {
     return true;
 }
 
+/* in: grad, query, key, value, attn_mask, out, lse, grad_lse, is_causal, scale.
+ * Results: gradients of query, key and value. The formulas are derived at the top of
+ * vjp_attention.c. */
 bool td__simpler_flash_attention_backward(td_opcall *c) {
     td_attention      a = {c->cx,        td__in(c, 1),      td__in(c, 2),
                            td__in(c, 4), td__in_bool(c, 8), td__in_f(c, 9)};
@@ -87,7 +95,8 @@ bool td__simpler_flash_attention_backward(td_opcall *c) {
 
 /* ---- the composite op ---------------------------------------------------- */
 
-/* Can t be had as [.., n, D] with the leading dims of q? */
+/* Is t [.., n, D] with D as in q, and leading dims that equal those of q or are 1? Then
+ * the kernel reads t with stride 0 along the repeated dims. */
 static bool beside(const td_tensor *t, const td_tensor *q, int64_t n) {
     int  r = q->rank;
     bool ok = t->rank == r && td__dim_eq(t->size[r - 2], n) &&
@@ -97,6 +106,8 @@ static bool beside(const td_tensor *t, const td_tensor *q, int64_t n) {
     return ok;
 }
 
+/* Can the mask, or none, be read by the kernel: bool or of q's dtype, each dim equal to
+ * that of the scores [.., T, keys] or 1? */
 static bool mask_beside(const td_tensor *m, const td_tensor *q, int64_t keys) {
     int  r = q->rank, lead = m ? r - m->rank : 0;
     bool ok = !m || (lead >= 0 && (m->dtype == TD_BOOL || m->dtype == q->dtype));
@@ -107,7 +118,8 @@ static bool mask_beside(const td_tensor *m, const td_tensor *q, int64_t keys) {
     return ok;
 }
 
-/* Does the blocked kernel take it? */
+/* The blocked kernel takes 3 or 4 dims, floats, no dropout, and at least one query and
+ * one key. All else is computed in plain products. */
 static bool is_blocked(td_opcall *c) {
     td_tensor *q = td__in(c, 0), *k = td__in(c, 1);
     int        r = q->rank;
@@ -185,6 +197,8 @@ static bool sizes_fit(td_opcall *c) {
     return true;
 }
 
+/* in: query [.., T, E], key [.., S, E], value [.., S, Ev], attn_mask, dropout_p,
+ * is_causal, scale. scale is 1 / sqrt(E) unless given. */
 bool td__decomp_attention(td_opcall *c) {
     td_tensor *q = td__in(c, 0), *k = td__in(c, 1), *v = td__in(c, 2);
     if (q->rank < 2 || k->rank < 2 || v->rank < 2)

@@ -1,7 +1,8 @@
 /* decomp_conv.c -- convolutions as users call them, in terms of the op with 4 dims. */
 #include "ops/ops.h"
 
-/* A list of one entry serves both dims. */
+/* pair[0] and pair[1] are the entries of list argument i; a list of one entry serves
+ * both dims. False after td__op_fail for any other length. */
 static bool widen(td_opcall *c, int i, int64_t *pair) {
     td_value v = c->in[i];
     if (v.n != 1 && v.n != 2)
@@ -12,6 +13,8 @@ static bool widen(td_opcall *c, int i, int64_t *pair) {
     return true;
 }
 
+/* input is [N,C,..] with `rank` dims or one sample [C,..] without N; weight always has
+ * `rank` dims. */
 static bool want_rank(td_opcall *c, int rank) {
     const td_tensor *x = td__in(c, 0), *w = td__in(c, 1);
     return ((x->rank == rank || x->rank == rank - 1) && w->rank == rank) ||
@@ -20,6 +23,8 @@ static bool want_rank(td_opcall *c, int rank) {
                        rank - 1, rank, rank, td__type_str(x), td__type_str(w));
 }
 
+/* in: input [N,C,H,W] or [C,H,W], weight, bias, stride, padding, dilation, groups. A
+ * sample without N gets an N of 1 for the call. */
 bool td__decomp_conv2d(td_opcall *c) {
     td_tensor *x = td__in(c, 0);
     int64_t    stride[2], pad[2], dil[2];
@@ -35,7 +40,8 @@ bool td__decomp_conv2d(td_opcall *c) {
     return true;
 }
 
-/* One dim more, of size 1, in front of the length. */
+/* in: as conv2d, of [N,C,L] or [C,L]. A dim of size 1 is put in front of L, and the op
+ * with 4 dims computes on [N,C,1,L]. */
 bool td__decomp_conv1d(td_opcall *c) {
     td_tensor *x = td__in(c, 0), *w = td__in(c, 1);
     if (!want_rank(c, 3)) return false;

@@ -2,8 +2,11 @@
  * tensors here, so that the ops below have results of known sizes. */
 #include "rules/index_args.h"
 
+/* A list of n sizes or dims as ops take it. */
 static td_ints ints(const int64_t *v, int n) { return (td_ints){v, n}; }
 
+/* Sets result 0; false when the call that made t failed, so that a rule ends with
+ * `return give(...)`. */
 static bool give(td_opcall *c, td_tensor *t) {
     c->out[0] = t;
     return t && !td_is_nil(t);
@@ -11,6 +14,7 @@ static bool give(td_opcall *c, td_tensor *t) {
 
 /* ---- masks among the indices -------------------------------------------- */
 
+/* PyTorch takes bool tensors, and u8 ones of old programs, as masks. */
 static bool is_mask(const td_tensor *t) {
     return t && (t->dtype == TD_BOOL || t->dtype == TD_U8);
 }
@@ -72,12 +76,16 @@ static bool open_indices(td_opcall *c, opened *o) {
     return !td_is_nil(o->list[0]);
 }
 
+/* in: self, indices (a list of index tensors, masks and holes). Masks are opened into
+ * index tensors first, so that _index sees integers only. */
 bool td__decomp_index(td_opcall *c) {
     opened o;
     return open_indices(c, &o) &&
            give(c, td_op__index(o.self, (td_tensors){o.list, o.n}));
 }
 
+/* in: self, indices, values, accumulate. open_indices may have inserted dims of size 1
+ * into self; the result gets the sizes of self back. */
 bool td__decomp_index_put(td_opcall *c) {
     opened     o;
     td_tensor *self = td__in(c, 0);
@@ -87,6 +95,8 @@ bool td__decomp_index_put(td_opcall *c) {
     return give(c, o.self == self ? y : td_op_reshape(y, td__sizes(self)));
 }
 
+/* index_put_: writes through o.self, which is self or a view of it, and returns
+ * self. */
 bool td__decomp_index_put_write(td_opcall *c) {
     opened     o;
     td_tensor *self = td__in(c, 0);
@@ -98,7 +108,8 @@ bool td__decomp_index_put_write(td_opcall *c) {
 
 /* ---- others ------------------------------------------------------------- */
 
-/* t with the sizes of both, except in dim. */
+/* t expanded to the sizes of `other` in every dim but `dim`; both have the same
+ * rank. */
 static td_tensor *broadcast_beside(td_tensor *t, const td_tensor *other, int dim) {
     int64_t size[TD_MAX_RANK];
     for (int d = 0; d < t->rank; d++)
@@ -107,6 +118,8 @@ static td_tensor *broadcast_beside(td_tensor *t, const td_tensor *other, int dim
     return td_op_expand(t, ints(size, t->rank));
 }
 
+/* in: self, indices, dim or none. Without a dim both are flattened first. Indices wrap
+ * around, as in ATen: the remainder by the size makes negative ones positive. */
 bool td__decomp_take_along_dim(td_opcall *c) {
     td_tensor *self = td__in(c, 0), *index = td__in(c, 1);
     int64_t    all = -1;
@@ -132,6 +145,9 @@ bool td__decomp_take_along_dim(td_opcall *c) {
     return give(c, td_op_gather(wide, dim, broadcast_beside(index, self, dim)));
 }
 
+/* in: self i64, num_classes. num_classes -1 means max(self) + 1, which a trace cannot
+ * know; then the op is unsupported on fake tensors. Classes are checked here, before
+ * the scatter. */
 bool td__decomp_one_hot(td_opcall *c) {
     td_tensor *self = td__in(c, 0);
     int64_t    classes = td__in_int(c, 1), size[TD_MAX_RANK];
@@ -169,7 +185,8 @@ bool td__decomp_one_hot(td_opcall *c) {
 
 /* ---- different values --------------------------------------------------- */
 
-/* Of a sorted list: is an element another than the one before it? */
+/* For a sorted vector: bool, true at each element that differs from the one before it;
+ * the first is true. */
 static td_tensor *begins(td_tensor *sorted) {
     td_value   none = td_value_none(), one = td_value_int(1);
     td_tensor *head = td_op_slice(sorted, 0, none, one, 1);
@@ -180,7 +197,9 @@ static td_tensor *begins(td_tensor *sorted) {
     return td_op_cat((td_tensors){parts, 2}, 0);
 }
 
-/* All results have one size that depends on values: that of nonzero. */
+/* in: self, return_inverse, return_counts. Results: the values in ascending order, for
+ * each element of self its place among them, and how often each occurs. The number of
+ * values is known at run time only: it is that of nonzero(first). */
 bool td__decomp_unique(td_opcall *c) {
     td_tensor *self = td__in(c, 0), *order = NULL;
     int64_t    all = -1, zero = 0;

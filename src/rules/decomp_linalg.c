@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+/* a * f for derivatives of addmm and others; f = 1, the common case, costs no op. */
 bool td__decomp_scale(td_opcall *c) {
     td_value f = c->in[1];
     bool     one = td__value_f(f) == 1;
@@ -10,6 +11,9 @@ bool td__decomp_scale(td_opcall *c) {
     return true;
 }
 
+/* a @ b for the gradient of an argument with strides c->in[2]. Where that argument is
+ * column-major, the product is computed transposed, so that the gradient gets the
+ * argument's layout, as ATen's does. */
 bool td__decomp_mm_for(td_opcall *c) {
     td_tensor     *a = td__in(c, 0), *b = td__in(c, 1);
     const int64_t *s = c->in[2].u.ints;
@@ -19,6 +23,7 @@ bool td__decomp_mm_for(td_opcall *c) {
     return true;
 }
 
+/* a [n] and b [m] to [n, m]. */
 bool td__decomp_outer(td_opcall *c) {
     td_tensor *a = td__in(c, 0), *b = td__in(c, 1);
     if (a->rank != 1 || b->rank != 1)
@@ -42,8 +47,9 @@ static td_tensor *fold(td_tensor *a, td_tensor *b) {
     return td_op__unsafe_view(td_op_mm(flat, b), (td_ints){size, n + 1});
 }
 
-/* Both have leading dims (or one has and the other would be expanded): broadcast
- * them, flatten them into one stack, multiply, restore. */
+/* a [.., m, k] @ b [.., k, p], of which at least one has leading dims: these are
+ * broadcast, flattened into one batch, multiplied by bmm, restored. Nil after
+ * td__op_fail when they do not broadcast. */
 static td_tensor *stack_product(td_opcall *c, td_tensor *a, td_tensor *b) {
     int     na = a->rank - 2, nb = b->rank - 2, n = na;
     int64_t lead[TD_MAX_RANK], full[TD_MAX_RANK], batch = 1;
@@ -85,6 +91,8 @@ static td_tensor *fold_transposed(td_tensor *a, td_tensor *b) {
         td_op_transpose(fold(td_op_transpose(b, -2, -1), td_op_t(a)), -2, -1));
 }
 
+/* The cases of ATen's matmul by rank, in its order. Which product is chosen decides how
+ * gradients of broadcast operands are summed, so the order is part of the contract. */
 static td_tensor *matmul(td_opcall *c, td_tensor *a, td_tensor *b) {
     td_tensor *one;
     if (a->rank == 1 && b->rank == 1) return td_op_dot(a, b);
@@ -101,6 +109,8 @@ static td_tensor *matmul(td_opcall *c, td_tensor *a, td_tensor *b) {
     return stack_product(c, a, b);
 }
 
+/* in: a, b, each with at least one dim and one dtype. Checks the inner sizes, then
+ * chooses the product by rank. */
 bool td__decomp_matmul(td_opcall *c) {
     td_tensor *a = td__in(c, 0), *b = td__in(c, 1);
     if (a->rank == 0 || b->rank == 0)
@@ -139,6 +149,9 @@ static bool check_bias(td_opcall *c) {
                        td__type_str(bias), td__sizes_str(x->rank, size));
 }
 
+/* in: input [.., in], weight [out, in] or [in], bias. With a bias, addmm where the
+ * input is a matrix or a contiguous stack of rows; else a matmul and an add, as ATen
+ * does. */
 bool td__decomp_linear(td_opcall *c) {
     td_tensor *x = td__in(c, 0), *w = td__in(c, 1), *bias = td__in(c, 2);
     if (w->rank < 1 || w->rank > 2 || x->rank < 1)

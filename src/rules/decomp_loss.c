@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+/* A tensor as an operand. */
 static td_value   T(td_tensor *t) { return td_value_tensor(t); }
 static td_tensor *sum_all(td_tensor *a) { return t_sum(a, TD_ALL, false); }
 
@@ -16,12 +17,14 @@ static bool check_reduction(td_opcall *c, int i, bool batchmean) {
                        batchmean ? " or batchmean" : "", r);
 }
 
+/* Applies the word that check_reduction has accepted. */
 static td_tensor *reduce(td_tensor *t, const char *how) {
     if (!strcmp(how, "mean")) return t_mean(t, TD_ALL, false);
     if (!strcmp(how, "sum")) return sum_all(t);
     return t;
 }
 
+/* in: self, target, reduction. reduce(|self - target|). */
 bool td__decomp_l1_loss(td_opcall *c) {
     if (!check_reduction(c, 2, false)) return false;
     c->out[0] = reduce(td_op_abs(t_sub(td__in(c, 0), td__in(c, 1))), c->in[2].u.s);
@@ -53,6 +56,7 @@ static td_tensor *difference(td_opcall *c) {
     return t_sub(a, b);
 }
 
+/* in: self, target, reduction. reduce((self - target)^2). */
 bool td__decomp_mse_loss(td_opcall *c) {
     if (!check_reduction(c, 2, false) || !check_one_float(c)) return false;
     c->out[0] = reduce(td_op_square(difference(c)), c->in[2].u.s);
@@ -68,6 +72,7 @@ static td_tensor *smooth(td_tensor *difference, double beta) {
     return td_op_where(td_op_lt(d, td_value_float(beta)), T(small), T(large));
 }
 
+/* in: self, target, reduction, beta. beta = 0 is l1_loss. */
 bool td__decomp_smooth_l1_loss(td_opcall *c) {
     double beta = td__in_f(c, 3);
     if (!check_reduction(c, 2, false) || !check_one_float(c)) return false;
@@ -101,6 +106,7 @@ bool td__decomp_huber_loss(td_opcall *c) {
     return true;
 }
 
+/* Equal rank and sizes; sizes that only run time knows are guarded to be equal. */
 static bool same_sizes(const td_tensor *a, const td_tensor *b) {
     bool same = a->rank == b->rank;
     for (int d = 0; same && d < a->rank; d++) same = td__dim_eq(a->size[d], b->size[d]);
@@ -134,6 +140,9 @@ bool td__decomp_bce_with_logits(td_opcall *c) {
     return true;
 }
 
+/* in: self (log probabilities), target, reduction, log_target. target * (log(target) -
+ * self), where a target of 0 gives 0 (xlogy); batchmean divides the sum by the batch
+ * size. */
 bool td__decomp_kl_div(td_opcall *c) {
     td_tensor  *x = td__in(c, 0), *y = td__in(c, 1), *loss;
     const char *how = c->in[2].u.s;
@@ -148,6 +157,8 @@ bool td__decomp_kl_div(td_opcall *c) {
     return true;
 }
 
+/* in: self, target, weight, reduction, ignore_index. The op with a kernel returns the
+ * total weight as well, for its derivative. */
 bool td__decomp_nll_loss(td_opcall *c) {
     if (!check_reduction(c, 3, false)) return false;
     c->out[0] = td_op_nll_loss_forward(td__in(c, 0), td__in(c, 1), td__in(c, 2),
@@ -209,6 +220,9 @@ static td_tensor *smooth_part(td_opcall *c, td_tensor *log_p, int class_dim) {
     return td_op_div(sum_all(part), T(sum_all(w)), "");
 }
 
+/* in: self [C], [N,C] or [N,C,..], target, weight [C], reduction, ignore_index,
+ * label_smoothing. An integer target holds class indices, a float target probabilities
+ * in the sizes of self. */
 bool td__decomp_cross_entropy(td_opcall *c) {
     td_tensor *x = td__in(c, 0), *y = td__in(c, 1), *weight = td__in(c, 2);
     double     smooth = td__in_f(c, 5);

@@ -4,17 +4,20 @@
 
 #include <float.h>
 
+/* Sets result 0. The caller of a composite looks for nil results. */
 static bool set_out(td_opcall *c, td_tensor *t) {
     c->out[0] = t;
     return true;
 }
 
-/* Statistics as users see them: without history, in bytes of their own. */
+/* Statistics of the public native_ ops carry no history in PyTorch: a detached copy in
+ * a storage of its own. */
 static td_tensor *plain(td_tensor *t) {
     bool needs = t && t->flags & TD_TF_NEEDS_GRAD;
     return needs ? td_op_clone(td_op_detach(t), false) : t;
 }
 
+/* in: input, normalized_shape, weight, bias, eps. *mean and *rstd may be NULL. */
 static td_tensor *layer_norm(td_opcall *c, td_tensor **mean, td_tensor **rstd) {
     return td_op__layer_norm_stats(td__in(c, 0), t_ints(c->in[1]), td__in(c, 2),
                                    td__in(c, 3), td__in_f(c, 4), mean, rstd);
@@ -24,6 +27,7 @@ bool td__decomp_layer_norm(td_opcall *c) {
     return set_out(c, layer_norm(c, NULL, NULL));
 }
 
+/* The same with the statistics as results 1 and 2. */
 bool td__decomp_native_layer_norm(td_opcall *c) {
     td_tensor *mean = NULL, *rstd = NULL;
     c->out[0] = layer_norm(c, &mean, &rstd);
@@ -32,6 +36,8 @@ bool td__decomp_native_layer_norm(td_opcall *c) {
     return true;
 }
 
+/* The eps that PyTorch's rms_norm takes when none is given: that of the dtype it
+ * computes in. */
 static double epsilon_of(td_dtype dt) {
     return dt == TD_F64 ? DBL_EPSILON : FLT_EPSILON;
 }
@@ -73,6 +79,8 @@ bool td__decomp_rms_norm(td_opcall *c) {
     return set_out(c, td__is_channels_last(x) ? y : td_op_contiguous(y));
 }
 
+/* in: input [N,C,..], num_groups, weight, bias, eps. The native op takes N, C and the
+ * product of the other sizes as numbers. */
 bool td__decomp_group_norm(td_opcall *c) {
     td_tensor *x = td__in(c, 0);
     int64_t    hw = 1;
@@ -98,7 +106,9 @@ bool td__decomp_group_norm(td_opcall *c) {
 /* ---- batch norm -------------------------------------------------------- */
 
 /* in: input, weight, bias, running_mean, running_var, training, momentum, eps. */
-/* In training one value per channel has no variance; as in torch.nn.functional. */
+/* in: input, weight, bias, running_mean, running_var, training, momentum, eps. In
+ * training one value per channel has no variance; torch.nn.functional refuses it
+ * too. */
 static bool check_training(td_opcall *c) {
     td_tensor *x = td__in(c, 0);
     int64_t    n = 1;
@@ -115,6 +125,8 @@ static bool check_training(td_opcall *c) {
                        td__type_str(x));
 }
 
+/* Arguments as above. Outside training the native op has no batch statistics: *mean and
+ * *rstd become empty tensors, as in ATen. Nil after td__op_fail. */
 static td_tensor *batch_norm(td_opcall *c, td_tensor **mean, td_tensor **rstd) {
     td_tensor *x = td__in(c, 0), *w = td__in(c, 1), *b = td__in(c, 2);
     td_tensor *rm = td__in(c, 3), *rv = td__in(c, 4);

@@ -2,6 +2,7 @@
  * state. */
 #include "ops/ops.h"
 
+/* celu(a, alpha) = elu(a, alpha, 1, 1 / alpha). */
 bool td__decomp_celu(td_opcall *c) {
     double alpha = td__in_f(c, 1);
     if (alpha == 0.0) return td__op_fail(c, TD_E_ARG, "alpha must not be 0");

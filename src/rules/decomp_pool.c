@@ -6,6 +6,8 @@
 
 static td_ints list_of(td_value v) { return (td_ints){v.u.ints, (int)v.n}; }
 
+/* in: self, kernel_size, stride, padding, dilation, ceil_mode. The op with a kernel
+ * returns the indices of the maxima as well, for its derivative. */
 bool td__decomp_max_pool2d(td_opcall *c) {
     c->out[0] =
         td_op_max_pool2d_with_indices(td__in(c, 0), list_of(c->in[1]),
@@ -16,6 +18,7 @@ bool td__decomp_max_pool2d(td_opcall *c) {
 
 /* ---- one dim ------------------------------------------------------------ */
 
+/* One-dim pools take [C,L] or [N,C,L]. */
 static bool want_length(td_opcall *c) {
     const td_tensor *x = td__in(c, 0);
     return x->rank == 2 || x->rank == 3 ||
@@ -40,6 +43,7 @@ static bool widen_window(td_opcall *c, int64_t *k, int64_t *stride, int64_t *pad
            widen(c, c->in[2].n ? 2 : 1, 1, stride) && widen(c, 3, 0, pad);
 }
 
+/* in: as max_pool2d, lists of one entry. */
 bool td__decomp_max_pool1d(td_opcall *c) {
     td_tensor *x = td__in(c, 0);
     int64_t    k[2], stride[2], pad[2], dil[2];
@@ -58,6 +62,7 @@ bool td__decomp_max_pool1d(td_opcall *c) {
     return true;
 }
 
+/* in: self, kernel_size, stride, padding, ceil_mode, count_include_pad. */
 bool td__decomp_avg_pool1d(td_opcall *c) {
     int64_t k[2], stride[2], pad[2];
     if (!widen_window(c, k, stride, pad)) return false;
@@ -68,6 +73,7 @@ bool td__decomp_avg_pool1d(td_opcall *c) {
     return true;
 }
 
+/* in: self, output_size of one entry. */
 bool td__decomp_adaptive_pool1d(td_opcall *c) {
     int64_t to[2];
     if (!want_length(c) || !widen(c, 1, 1, to)) return false;
@@ -143,6 +149,8 @@ static bool target_sizes(td_opcall *c, int spatial, int64_t *to) {
     return true;
 }
 
+/* in: input [N,C,L] or [N,C,H,W], size, scale_factor, mode. Only mode "nearest" exists.
+ * The scale is passed on: the op maps indices by it, not by the ratio of sizes. */
 bool td__decomp_interpolate(td_opcall *c) {
     td_tensor *x = td__in(c, 0);
     int64_t    to[2];

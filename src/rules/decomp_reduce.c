@@ -2,8 +2,9 @@
 #include "rules/reduce_dims.h"
 #include "rules/terms.h"
 
-/* g has the kept dims only, or all with size 1 where reduced: give it every dim,
- * then repeat. Dims of size 1 in front need not be put there. */
+/* in: g, sizes of the reduced tensor, dim, keepdim. g has the kept dims only, or all
+ * with size 1 where reduced: it gets every dim, then is expanded. Leading dims need no
+ * view, because expand adds them. */
 bool td__decomp_expand_reduced(td_opcall *c) {
     td_tensor *g = td__in(c, 0);
     td_ints    size = t_ints(c->in[1]);
@@ -25,6 +26,7 @@ bool td__decomp_expand_reduced(td_opcall *c) {
     return true;
 }
 
+/* in: self, size. Sums over the dims in which `size` is 1 or absent and self is not. */
 bool td__decomp_sum_to_size(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     td_ints    size = t_ints(c->in[1]);
@@ -46,6 +48,7 @@ bool td__decomp_sum_to_size(td_opcall *c) {
     return true;
 }
 
+/* The sum of the diagonal of a matrix. */
 bool td__decomp_trace(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     if (t->rank != 2)
@@ -54,6 +57,7 @@ bool td__decomp_trace(td_opcall *c) {
     return true;
 }
 
+/* in: self, dim or none, keepdim. Results: minimum, maximum. */
 bool td__decomp_aminmax(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     int64_t    dim = td__in_int(c, 1);
@@ -63,12 +67,15 @@ bool td__decomp_aminmax(td_opcall *c) {
     return true;
 }
 
+/* in: self, dim, descending, stable: the second result of sort. */
 bool td__decomp_argsort(td_opcall *c) {
     td_op_sort(td__in(c, 0), td__in_int(c, 1), td__in_bool(c, 2), td__in_bool(c, 3),
                &c->out[0]);
     return true;
 }
 
+/* in: self, n, dim. n differences one after another; of bool, whether neighbours
+ * differ. */
 bool td__decomp_diff(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     int64_t    n = td__in_int(c, 1);
@@ -89,7 +96,9 @@ bool td__decomp_diff(td_opcall *c) {
     return true;
 }
 
-/* Zeros of the input's sizes with the gradient at the selected places. */
+/* in: grad, dim, indices, sizes, keepdim. Zeros of `sizes` with the gradient at the
+ * indices along dim; without keepdim, grad and indices get that dim back with size 1
+ * first. */
 bool td__decomp_select_backward(td_opcall *c) {
     td_tensor *g = td__in(c, 0), *ix = td__in(c, 2);
     int64_t    dim = td__in_int(c, 1);
@@ -103,6 +112,7 @@ bool td__decomp_select_backward(td_opcall *c) {
     return true;
 }
 
+/* in: self, dim, dtype. softmax casts before it computes. */
 static td_tensor *converted(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     td_dtype   dt = td__in_dtype(c, 2, (td_dtype)t->dtype);

@@ -24,6 +24,9 @@ static bool give_copy(td_opcall *c, const td_tensor *t, td_tensor *copy) {
 
 /* ---- sizes -------------------------------------------------------------- */
 
+/* in: self, size. A view where the strides of self allow the sizes, else a copy. The
+ * choice is recorded (ops/guess.c): for a symbolic size of 0 or 1 eager would take a
+ * view. */
 bool td__decomp_reshape(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     int64_t    size[TD_MAX_RANK], stride[TD_MAX_RANK];
@@ -34,6 +37,8 @@ bool td__decomp_reshape(td_opcall *c) {
     return give_copy(c, t, td_op__reshape_copy(t, ints(size, n)));
 }
 
+/* in: self, start_dim, end_dim. The dims from start_dim to end_dim become one; a 0-dim
+ * tensor becomes [1]. */
 bool td__decomp_flatten(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     int        first = td__op_dim(c, td__in_int(c, 1), t->rank);
@@ -52,6 +57,7 @@ bool td__decomp_flatten(td_opcall *c) {
     return give(c, td_op_reshape(t, ints(size, n)));
 }
 
+/* in: self, dim, sizes with at most one -1: dim becomes the dims of these sizes. */
 bool td__decomp_unflatten(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     td_value   cut = c->in[2];
@@ -87,6 +93,7 @@ bool td__decomp_expand_inverse(td_opcall *c) {
 
 /* ---- order of dims ------------------------------------------------------ */
 
+/* in: self, src, dims. result dim dims[i] is dim i of src. */
 bool td__decomp_permute_inverse(td_opcall *c) {
     int64_t back[TD_MAX_RANK] = {0}; /* a dim twice leaves a gap: permute refuses */
     int     n = (int)c->in[2].n;
@@ -122,6 +129,7 @@ static bool place_dims(td_opcall *c, int rank, int64_t *dims, uint64_t *taken) {
     return true;
 }
 
+/* in: self, source, destination. Dims that are not named keep their order. */
 bool td__decomp_movedim(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     int64_t    dims[TD_MAX_RANK];
@@ -139,6 +147,8 @@ bool td__decomp_movedim(td_opcall *c) {
 
 /* ---- parts -------------------------------------------------------------- */
 
+/* in: self, dim, start, length. start may count from the end; unlike slice, nothing is
+ * clamped. */
 bool td__decomp_narrow(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     int64_t    start = td__in_int(c, 2), length = td__in_int(c, 3);
@@ -162,7 +172,8 @@ bool td__decomp_narrow(td_opcall *c) {
     return give(c, td_op_slice(t, dim, td_value_int(start), td_value_int(end), 1));
 }
 
-/* Empty dims give as many empty pieces as were asked for. */
+/* in: self, chunks, dim. At most `chunks` pieces of equal size, the last may be
+ * shorter. A dim of size 0 gives exactly `chunks` empty pieces. */
 bool td__decomp_chunk(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     int64_t    chunks = td__in_int(c, 1);
@@ -192,7 +203,7 @@ bool td__decomp_chunk(td_opcall *c) {
                                   (int)count) >= 0;
 }
 
-/* The piece that starts at `at` along dim and is as long as src. */
+/* Result 0: self with src in place of the entries at .. at + size of src along dim. */
 static bool put_piece(td_opcall *c, int64_t dim, int64_t at) {
     td_tensor *self = td__in(c, 0), *src = td__in(c, 1);
     int        d = td__op_dim(c, dim, self->rank);
@@ -203,11 +214,14 @@ static bool put_piece(td_opcall *c, int64_t dim, int64_t at) {
     return give(c, td_op_slice_scatter(self, src, d, td_value_int(at), end, 1));
 }
 
+/* in: self, src, nr, split_size, dim. Piece nr starts at nr * split_size. */
 bool td__decomp_split_inverse(td_opcall *c) {
     return put_piece(c, td__in_int(c, 4),
                      td__dim_mul(td__in_int(c, 2), td__in_int(c, 3)));
 }
 
+/* in: self, src, nr, split_sizes, dim. Piece nr starts where the sizes before it
+ * end. */
 bool td__decomp_split_with_sizes_inverse(td_opcall *c) {
     int64_t at = 0;
     for (int64_t i = 0; i < td__in_int(c, 2) && i < c->in[3].n; i++)
@@ -215,7 +229,9 @@ bool td__decomp_split_with_sizes_inverse(td_opcall *c) {
     return put_piece(c, td__in_int(c, 4), at);
 }
 
-/* The windows side by side, copied to the entries they were taken from. */
+/* in: self, src, dimension, size, step. The windows of src are laid side by side and
+ * copied to the entries they were taken from; where windows overlap, the last one
+ * wins. */
 bool td__decomp_unfold_inverse(td_opcall *c) {
     td_tensor *self = td__in(c, 0), *v = td__in(c, 1);
     int        dim = td__op_dim(c, td__in_int(c, 2), self->rank);
@@ -240,6 +256,7 @@ typedef struct geometry {
     int64_t size[TD_MAX_RANK], stride[TD_MAX_RANK], offset;
 } geometry;
 
+/* Appends a dim. */
 static void add_dim(geometry *g, int64_t size, int64_t stride) {
     g->size[g->rank] = size;
     g->stride[g->rank++] = stride;
@@ -265,6 +282,7 @@ static bool may_overlap(const geometry *g) {
     return false;
 }
 
+/* The index of the last element of g in a storage, plus 1. */
 static int64_t places_needed(const geometry *g) {
     int64_t last = g->offset;
     for (int d = 0; d < g->rank; d++)
@@ -343,12 +361,15 @@ bool td__decomp_as_strided_backward(td_opcall *c) {
 
 /* ---- copies ------------------------------------------------------------- */
 
+/* self itself when it is row-major, else a copy; see td__decomp_reshape for what is
+ * recorded. */
 bool td__decomp_contiguous(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     if (td__is_dense(t->rank, t->size, t->stride)) return give(c, t);
     return give_copy(c, t, td_op_clone(t, true));
 }
 
+/* in: self, dtype, copy. self itself when nothing changes and no copy is asked for. */
 bool td__decomp_to(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     td_dtype   dt = td__in_dtype(c, 1, (td_dtype)t->dtype);
@@ -357,6 +378,7 @@ bool td__decomp_to(td_opcall *c) {
                        : td_op__to_copy(t, dt));
 }
 
+/* in: self, dims. Missing leading repeats count 1, then repeat. */
 bool td__decomp_tile(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     int64_t    reps[TD_MAX_RANK];
@@ -368,6 +390,7 @@ bool td__decomp_tile(td_opcall *c) {
     return give(c, td_op_repeat(t, ints(reps, n + add)));
 }
 
+/* in: input, pad, mode, value. Only mode "constant" exists. */
 bool td__decomp_pad(td_opcall *c) {
     td_value value = td__in_none(c, 3) ? td_value_int(0) : c->in[3];
     if (strcmp(c->in[2].u.s, "constant"))

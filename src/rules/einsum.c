@@ -22,6 +22,7 @@ typedef struct equation {
     int         dots_place, n_out, rank;
 } equation;
 
+/* a..z are 0..25, A..Z are 26..51. */
 static int letter(char ch) {
     return islower((unsigned char)ch) ? ch - 'a' : ch - 'A' + 26;
 }
@@ -30,6 +31,7 @@ static bool is_dots(const char *p, const char *end) {
     return end - p >= 3 && p[0] == '.' && p[1] == '.' && p[2] == '.';
 }
 
+/* An error that quotes the equation. */
 static bool refuse(equation *e, const char *what) {
     return td__op_fail(e->c, TD_E_ARG, "%s in \"%s\"", what, e->c->in[0].u.s);
 }
@@ -57,6 +59,7 @@ static bool scan_term(equation *e, int i) {
     return true;
 }
 
+/* Cuts the text at commas and "->" and scans each operand's subscripts. */
 static bool split_terms(equation *e) {
     const char *text = e->c->in[0].u.s, *arrow = strstr(text, "->");
     const char *end = arrow ? arrow : text + strlen(text);
@@ -79,6 +82,8 @@ static bool split_terms(equation *e) {
     return true;
 }
 
+/* Gives the letters after "->" their places, in order; each must occur in an operand,
+ * and once only. */
 static bool place_given(equation *e) {
     const char *end = e->out + e->out_len;
     bool        dots = false;
@@ -169,6 +174,8 @@ typedef struct groups {
     int     n_batch, n_left, n_right, n_sum;
 } groups;
 
+/* Sums over dim d, which stays with size 1: the common order of labels must not
+ * shift. */
 static td_tensor *sum_dim(td_tensor *t, int d) {
     return td_op_sum(t, TD_DIMS(d), true, TD_DTYPE_NONE);
 }
@@ -189,17 +196,22 @@ static void sort_dims(td_tensor **l, td_tensor **r, const bool *summed, groups *
     }
 }
 
+/* The product of the sizes of these dims. */
 static int64_t size_of(const td_tensor *t, const int64_t *dims, int n) {
     int64_t s = 1;
     for (int i = 0; i < n; i++) s = td__dim_mul(s, t->size[dims[i]]);
     return s;
 }
 
+/* Appends dims to an order; returns its new length. */
 static int append(int64_t *to, int n, const int64_t *dims, int count) {
     memcpy(to + n, dims, sizeof(int64_t) * (size_t)count);
     return n + count;
 }
 
+/* Both operands have all labels as dims, size 1 where absent. Permuted to [batch, left,
+ * sum] and [batch, sum, right], multiplied by one bmm, and permuted back; summed dims
+ * have size 1 afterwards. */
 static td_tensor *multiply(td_tensor *l, td_tensor *r, const bool *summed) {
     groups  g = {.n_batch = 0};
     int64_t order[TD_MAX_RANK], back[TD_MAX_RANK], size[TD_MAX_RANK];
@@ -250,6 +262,7 @@ static bool summed_at(const equation *e, int i, bool *summed) {
     return false;
 }
 
+/* A letter has one size in all operands, or 1, which broadcasts. */
 static bool sizes_agree(equation *e, const td_tensor *a, const td_tensor *b) {
     int     n = a->rank;
     int64_t size[TD_MAX_RANK];
@@ -259,6 +272,8 @@ static bool sizes_agree(equation *e, const td_tensor *a, const td_tensor *b) {
                        "operands have different sizes for one letter");
 }
 
+/* in: equation, operands. Folds the operands from left to right; a label is summed as
+ * soon as the last operand that has it is folded in. */
 bool td__decomp_einsum(td_opcall *c) {
     equation e = {.c = c};
     bool     summed[TD_MAX_RANK];

@@ -52,6 +52,7 @@ bool td__shape_row_major(td_opcall *c) {
     return true;
 }
 
+/* A bool tensor or a bool number. */
 static bool is_bool(td_value v) {
     return v.kind == TD_K_BOOL || (v.kind == TD_K_TENSOR && v.u.t->dtype == TD_BOOL);
 }
@@ -74,6 +75,7 @@ bool td__shape_rsub(td_opcall *c) {
     return td__shape_sub(c) && second_first(c, (td_dtype)c->meta[0].dtype);
 }
 
+/* ATen negates no bool. */
 bool td__shape_neg(td_opcall *c) {
     if (is_bool(c->in[0]))
         return td__op_fail(c, TD_E_DTYPE,
@@ -82,6 +84,8 @@ bool td__shape_neg(td_opcall *c) {
     return td__shape_pointwise(c);
 }
 
+/* Without a rounding mode integers give the default float; with one they keep their
+ * dtype, and bool is an error. */
 bool td__shape_div(td_opcall *c) {
     const td_pw_args *a = td__pw_args(c->def);
     td_dtype          dt = td__pw_common(c, a);
@@ -96,6 +100,8 @@ bool td__shape_div(td_opcall *c) {
     return td__pw_meta(c, a, dt, dt);
 }
 
+/* A negative whole exponent of an integer tensor has no integer result: an error, as in
+ * ATen. Of halves only the exponent must be representable; the base is taken as f32. */
 bool td__shape_pow(td_opcall *c) {
     const td_pw_args *a = td__pw_args(c->def);
     td_dtype          dt = td__pw_common(c, a);
@@ -115,6 +121,7 @@ bool td__shape_pow(td_opcall *c) {
     return td__pw_meta(c, a, dt, dt);
 }
 
+/* decimals other than 0 are for floats. */
 bool td__shape_round(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     if (td__in_int(c, 1) != 0 && !td__is_float((td_dtype)t->dtype))
@@ -124,6 +131,8 @@ bool td__shape_round(td_opcall *c) {
     return td__shape_pointwise(c);
 }
 
+/* condition is bool, or u8 as in old programs; only the two values take part in
+ * promotion. */
 bool td__shape_where(td_opcall *c) {
     td_tensor        *mask = td__in(c, 0);
     const td_pw_args *a = td__pw_args(c->def);
@@ -208,6 +217,8 @@ static bool one_bound(td_opcall *c, bool is_min) {
 bool td__shape_clamp_min(td_opcall *c) { return one_bound(c, true); }
 bool td__shape_clamp_max(td_opcall *c) { return one_bound(c, false); }
 
+/* ATen refuses integer division here, since true division would change the dtype of
+ * self. */
 bool td__shape_addcdiv(td_opcall *c) {
     const td_tensor *x = td__in(c, 1), *y = td__in(c, 2);
     if (!td__is_float((td_dtype)x->dtype) && !td__is_float((td_dtype)y->dtype))
@@ -217,6 +228,7 @@ bool td__shape_addcdiv(td_opcall *c) {
     return td__shape_pointwise(c);
 }
 
+/* lerp promotes nothing. A weight without dims may have another dtype. */
 static bool same_dtype(td_opcall *c, int arg) {
     td_tensor *t = td__in(c, arg), *first = td__in(c, 0);
     if (!t || t->dtype == first->dtype || (t->rank == 0 && arg == 2)) return true;
@@ -232,6 +244,7 @@ bool td__shape_lerp(td_opcall *c) {
     return same_dtype(c, 1) && same_dtype(c, 2) && td__shape_pointwise(c);
 }
 
+/* lambd is a distance: finite and not negative. */
 bool td__shape_softshrink(td_opcall *c) {
     if (!(td__in_f(c, 1) >= 0))
         return td__op_fail(c, TD_E_ARG, "lambd must not be negative, got %g",
@@ -259,6 +272,7 @@ bool td__shape_elu_backward(td_opcall *c) {
     return sign_shows(c, 1, 4) && td__shape_pointwise(c);
 }
 
+/* approximate is the last argument, of gelu and of its backward op. */
 bool td__shape_gelu(td_opcall *c) {
     const char *how = c->in[c->n_in - 1].u.s;
     if (strcmp(how, "none") && strcmp(how, "tanh"))
@@ -268,6 +282,7 @@ bool td__shape_gelu(td_opcall *c) {
     return td__shape_pointwise(c);
 }
 
+/* Bounds are checked as those of clamp. */
 bool td__shape_hardtanh(td_opcall *c) {
     td_dtype dt = (td_dtype)td__in(c, 0)->dtype;
     return bound_fits(c, 1, true, dt) && bound_fits(c, 2, false, dt) &&

@@ -11,6 +11,8 @@ static bool is_like(td_opcall *c, int i, td_dtype dt, int rank, const int64_t *s
                        td_dtype_name(dt), td__sizes_str(rank, size), td__type_str(t));
 }
 
+/* The mask, or none, has the dtype of q and broadcasts to [B,H,T,keys] without
+ * enlarging it. */
 static bool mask_fits(td_opcall *c, int at, const td_tensor *q, int64_t keys) {
     td_tensor *m = td__in(c, at);
     int64_t    size[TD_MAX_RANK] = {q->size[0], q->size[1], q->size[2], keys};
@@ -51,10 +53,13 @@ static void meta_rows(td_meta *m, const td_tensor *t) {
         td__meta_dense(m, (td_dtype)t->dtype, t->rank, t->size);
 }
 
+/* lse is f32 for halves and f32: it is compared in exponents, where a half would be too
+ * coarse. */
 static td_dtype sum_dtype(const td_tensor *q) {
     return q->dtype == TD_F64 ? TD_F64 : TD_F32;
 }
 
+/* Results: [B,H,T,D] in the layout of q, and lse [B,H,T]. */
 bool td__shape_flash_attention(td_opcall *c) {
     td_tensor *q = td__in(c, 0);
     if (!heads_fit(c, 0)) return false;
@@ -66,6 +71,7 @@ bool td__shape_flash_attention(td_opcall *c) {
     return true;
 }
 
+/* Results: gradients in the layouts of query, key and value. */
 bool td__shape_flash_attention_backward(td_opcall *c) {
     td_tensor *q = td__in(c, 1);
     if (!heads_fit(c, 1) || !is_like(c, 0, (td_dtype)q->dtype, 4, q->size) ||
@@ -77,6 +83,7 @@ bool td__shape_flash_attention_backward(td_opcall *c) {
     return true;
 }
 
+/* in: self, dim. */
 bool td__shape_safe_softmax(td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
     if (!td__is_float((td_dtype)t->dtype))

@@ -2,6 +2,8 @@
 #include "rules/conv_args.h"
 #include "rules/geom.h"
 
+/* floor((in + 2 pad - dil (k - 1) - 1) / stride) + 1, or 0 when the kernel is larger
+ * than the padded input. */
 static int64_t out_size(int64_t in, int64_t k, int64_t stride, int64_t pad,
                         int64_t dil) {
     int64_t span = td__dim_add(td__dim_mul(dil, td__dim_sub(k, 1)), 1);
@@ -20,6 +22,8 @@ int64_t td__conv_out_w(const td_conv *p) {
 /* The parameters shared by the three rows start at this argument. */
 enum { STRIDE = 3, PADDING, DILATION, GROUPS };
 
+/* A list of exactly two ints, each at least `least` and at most INT32_MAX, so that
+ * products of them stay in range. */
 static bool read_pair(td_opcall *c, int i, int64_t least, int64_t *h, int64_t *w) {
     td_value v = c->in[i];
     if (v.n != 2)
@@ -34,6 +38,7 @@ static bool read_pair(td_opcall *c, int i, int64_t least, int64_t *h, int64_t *w
                        td__sizes_str(2, v.u.ints));
 }
 
+/* stride, padding, dilation and groups into p. */
 static bool read_options(td_opcall *c, td_conv *p) {
     p->groups = td__in_int(c, GROUPS);
     if (p->groups < 1)
@@ -75,6 +80,7 @@ bool td__conv_sizes(td_opcall *c, td_conv *p, const int64_t *x, const int64_t *w
     return true;
 }
 
+/* Argument i has 4 dims and is not bool. */
 static bool want_4d(td_opcall *c, int i) {
     const td_tensor *t = td__in(c, i);
     if (t->rank != 4)
@@ -86,6 +92,7 @@ static bool want_4d(td_opcall *c, int i) {
     return true;
 }
 
+/* Argument k, when given, has the dtype of argument i. */
 static bool same_dtype(td_opcall *c, int i, int k) {
     const td_tensor *a = td__in(c, i), *b = td__in(c, k);
     return !b || a->dtype == b->dtype ||
@@ -94,6 +101,8 @@ static bool same_dtype(td_opcall *c, int i, int k) {
                        td__type_str(b));
 }
 
+/* in: input [N,C,H,W], weight [O,C/groups,kh,kw], bias [O], then the options. The
+ * result is channels-last when input or weight is, as in ATen. */
 bool td__shape_convolution(td_opcall *c) {
     td_conv          p;
     const td_tensor *x = td__in(c, 0), *w = td__in(c, 1), *bias = td__in(c, 2);
@@ -127,11 +136,13 @@ static bool grad_fits(td_opcall *c, td_conv *p, const int64_t *x, const int64_t 
                                td__sizes_str(4, want), td__type_str(g));
 }
 
+/* The sizes of an input or of a weight. */
 static bool list_of_4(td_opcall *c, int i) {
     return c->in[i].n == 4 || td__op_fail(c, TD_E_ARG, "%s must have 4 entries, got %u",
                                           c->info->s.in[i].name, c->in[i].n);
 }
 
+/* in: grad, weight, input_sizes, options. Result: the gradient of the input. */
 bool td__shape_conv_data_grad(td_opcall *c) {
     td_conv        p;
     const int64_t *x = c->in[2].u.ints;
@@ -141,6 +152,7 @@ bool td__shape_conv_data_grad(td_opcall *c) {
     return true;
 }
 
+/* in: grad, input, weight_sizes, options. Result: the gradient of the weight. */
 bool td__shape_conv_weight_grad(td_opcall *c) {
     td_conv        p;
     const int64_t *w = c->in[2].u.ints;

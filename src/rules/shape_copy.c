@@ -12,6 +12,7 @@ static void keep_order(td_meta *m) {
     td__strides_like(m->rank, m->size, m->stride, m->stride);
 }
 
+/* Sizes and order of dims of t, packed. */
 static void meta_clone(td_meta *m, const td_tensor *t) {
     td__tensor_meta(t, m);
     keep_order(m);
@@ -55,12 +56,14 @@ void td__strides_channels_last(int rank, const int64_t *size, int64_t *stride) {
     }
 }
 
+/* Fresh and channels-last. */
 static void use_channels_last(td_meta *m) {
     m->strided = true;
     m->offset = 0;
     td__strides_channels_last(m->rank, m->size, m->stride);
 }
 
+/* Equal rank and sizes. */
 static bool same_sizes(const td_tensor *t, const td_meta *m) {
     bool same = t->rank == m->rank;
     for (int i = 0; same && i < m->rank; i++) same = td__dim_eq(t->size[i], m->size[i]);
@@ -69,6 +72,7 @@ static bool same_sizes(const td_tensor *t, const td_meta *m) {
 
 /* ---- the same elements -------------------------------------------------- */
 
+/* in: self, contiguous. Row-major when asked for, else in the order of dims of self. */
 bool td__shape_clone(td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
     if (td__in_bool(c, 1))
@@ -77,12 +81,15 @@ bool td__shape_clone(td_opcall *c) {
     return true;
 }
 
+/* in: self, dtype. */
 bool td__shape_to_copy(td_opcall *c) {
     meta_clone(&c->meta[0], td__in(c, 0));
     c->meta[0].dtype = td__in_dtype(c, 1, c->meta[0].dtype);
     return true;
 }
 
+/* in: self, src. src broadcasts to self; the result has the strides of self, gaps
+ * included, because it stands for self after a write. */
 bool td__shape_copy(td_opcall *c) {
     const td_tensor *self = td__in(c, 0), *src = td__in(c, 1);
     int64_t          stride[TD_MAX_RANK];
@@ -93,6 +100,8 @@ bool td__shape_copy(td_opcall *c) {
     return true;
 }
 
+/* in: self, value. Through an expanded view only a number can be written: a tensor
+ * might overlap the elements it fills. */
 bool td__shape_fill(td_opcall *c) {
     const td_tensor *value = c->n_in > 1 ? td__in(c, 1) : NULL;
     if (value && value->rank > 0)
@@ -117,6 +126,7 @@ static bool skipped(const td_tensor *t) {
     return t->rank == 1 && td__dim_eq(t->size[0], 0);
 }
 
+/* Are all tensors channels-last? Then so is the result. */
 static bool cat_channels_last(td_value list, int rank) {
     for (uint32_t i = 0; i < list.n; i++)
         if (list.u.ts[i]->rank != rank || !td__is_channels_last(list.u.ts[i]))
@@ -124,6 +134,7 @@ static bool cat_channels_last(td_value list, int rank) {
     return true;
 }
 
+/* Adds tensor nr to the sizes so far; all sizes but that of `dim` must agree. */
 static bool cat_add(td_opcall *c, td_meta *m, uint32_t nr, int dim) {
     const td_tensor *t = c->in[0].u.ts[nr];
     bool             fits = t->rank == m->rank;
@@ -138,6 +149,7 @@ static bool cat_add(td_opcall *c, td_meta *m, uint32_t nr, int dim) {
     return true;
 }
 
+/* At least one tensor, each with dims. */
 static bool cat_list(td_opcall *c) {
     td_value list = c->in[0];
     if (list.n == 0) return td__op_fail(c, TD_E_ARG, "the list of tensors is empty");
@@ -148,6 +160,7 @@ static bool cat_list(td_opcall *c) {
     return true;
 }
 
+/* in: tensors, dim. dim is wrapped by the rank of the first tensor that counts. */
 bool td__shape_cat(td_opcall *c) {
     td_value list = c->in[0];
     td_meta *m = &c->meta[0];
@@ -184,6 +197,7 @@ static bool stack_channels_last(td_value list, int dim) {
     return true;
 }
 
+/* in: tensors, dim. All have the same sizes; the new dim has one entry for each. */
 bool td__shape_stack(td_opcall *c) {
     td_value list = c->in[0];
     td_meta *m = &c->meta[0];
@@ -209,6 +223,7 @@ bool td__shape_stack(td_opcall *c) {
     return true;
 }
 
+/* in: self, repeats. Missing leading dims of self count as 1. */
 bool td__shape_repeat(td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
     td_value         r = c->in[1];
@@ -229,6 +244,7 @@ bool td__shape_repeat(td_opcall *c) {
 
 /* ---- elsewhere ---------------------------------------------------------- */
 
+/* in: self, dims, each named once. */
 bool td__shape_flip(td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
     uint64_t         set = 0;
@@ -254,6 +270,8 @@ static bool roll_channels_last(const td_tensor *t, td_value shifts, td_value dim
     return last;
 }
 
+/* in: self, shifts, dims: as many shifts as dims, or one shift and no dim, which rolls
+ * the flattened tensor. */
 bool td__shape_roll(td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
     td_value         shifts = c->in[1], dims = c->in[2];
@@ -276,6 +294,8 @@ static int64_t pad_at(td_value pad, int rank, int d, int side) {
     return k < pad.n ? pad.u.ints[k] : 0;
 }
 
+/* in: self, pad, value. Negative entries cut off. Without growth the result keeps the
+ * order of dims, as ATen's slice and clone do. */
 bool td__shape_pad(td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
     td_meta         *m = &c->meta[0];
@@ -303,6 +323,7 @@ bool td__shape_pad(td_opcall *c) {
     return true;
 }
 
+/* tril and triu take matrices or stacks of them. */
 bool td__shape_tri(td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
     if (t->rank < 2)
@@ -323,6 +344,7 @@ static bool src_fits(td_opcall *c, const td_meta *part) {
                        td__type_str(src), td__sizes_str(part->rank, part->size));
 }
 
+/* in: self, src, dim, index. */
 bool td__shape_select_scatter(td_opcall *c) {
     td_meta part;
     meta_exact(&c->meta[0], td__in(c, 0));
@@ -331,6 +353,7 @@ bool td__shape_select_scatter(td_opcall *c) {
            src_fits(c, &part);
 }
 
+/* in: self, src, dim, start, end, step. */
 bool td__shape_slice_scatter(td_opcall *c) {
     td_meta part;
     meta_exact(&c->meta[0], td__in(c, 0));
@@ -338,6 +361,7 @@ bool td__shape_slice_scatter(td_opcall *c) {
     return td__slice_part(c, &part, &c->in[2]) && src_fits(c, &part);
 }
 
+/* in: self, src, offset, dim1, dim2. */
 bool td__shape_diagonal_scatter(td_opcall *c) {
     td_meta part;
     meta_exact(&c->meta[0], td__in(c, 0));
@@ -345,6 +369,8 @@ bool td__shape_diagonal_scatter(td_opcall *c) {
     return td__diagonal_part(c, &part, &c->in[2]) && src_fits(c, &part);
 }
 
+/* in: self, src, size, stride, storage_offset. The geometry addresses the storage of
+ * self, or of its dense copy where elements of self overlap. */
 bool td__shape_as_strided_scatter(td_opcall *c) {
     const td_tensor *self = td__in(c, 0);
     td_meta          part;
@@ -381,6 +407,7 @@ static bool start_backward(td_opcall *c, td_meta *part) {
     return true;
 }
 
+/* The gradient has the sizes of the part. */
 static bool grad_fits(td_opcall *c, const td_meta *part) {
     const td_tensor *g = td__in(c, 0);
     if (same_sizes(g, part)) return true;
@@ -388,6 +415,7 @@ static bool grad_fits(td_opcall *c, const td_meta *part) {
                        td__type_str(g), td__sizes_str(part->rank, part->size));
 }
 
+/* in: grad, input_sizes, dim, index. */
 bool td__shape_select_backward(td_opcall *c) {
     td_meta part;
     return start_backward(c, &part) &&
@@ -395,18 +423,22 @@ bool td__shape_select_backward(td_opcall *c) {
            grad_fits(c, &part);
 }
 
+/* in: grad, input_sizes, dim, start, end, step. */
 bool td__shape_slice_backward(td_opcall *c) {
     td_meta part;
     return start_backward(c, &part) && td__slice_part(c, &part, &c->in[2]) &&
            grad_fits(c, &part);
 }
 
+/* in: grad, input_sizes, offset, dim1, dim2. */
 bool td__shape_diagonal_backward(td_opcall *c) {
     td_meta part;
     return start_backward(c, &part) && td__diagonal_part(c, &part, &c->in[2]) &&
            grad_fits(c, &part);
 }
 
+/* in: grad, input_sizes, dim, size, step. grad has the sizes that unfold gives for an
+ * input of input_sizes. */
 bool td__shape_unfold_backward(td_opcall *c) {
     td_meta part;
     int64_t size = td__in_int(c, 3), step = td__in_int(c, 4);

@@ -48,6 +48,8 @@ static bool check_fill(td_opcall *c) {
     return true;
 }
 
+/* Sizes are argument `size`, strides the next; zero strides are allowed, negative ones
+ * are not. */
 static bool strided(td_opcall *c, int size, td_dtype dt) {
     td_value stride = c->in[size + 1];
     td_meta *m = &c->meta[0];
@@ -66,38 +68,47 @@ static bool strided(td_opcall *c, int size, td_dtype dt) {
 
 /* ---- rules -------------------------------------------------------------- */
 
+/* in: size, dtype. empty, zeros, ones. */
 bool td__shape_create(td_opcall *c) {
     return td__create_sizes(c, 0, td__create_dtype(c, c->cx->default_dtype));
 }
 
+/* in: size, stride, dtype. */
 bool td__shape_create_strided(td_opcall *c) {
     return strided(c, 0, td__create_dtype(c, c->cx->default_dtype));
 }
 
+/* in: size, value, dtype. Without a dtype, that of the value: bool, i64 or the default
+ * float. */
 bool td__shape_full(td_opcall *c) {
     td_dtype dt = td__result_type(c->cx, &c->in[1], 1);
     return td__create_sizes(c, 0, td__create_dtype(c, dt)) && check_fill(c);
 }
 
+/* in: value, dtype. */
 bool td__shape_scalar_tensor(td_opcall *c) {
     td__meta_dense(&c->meta[0], td__create_dtype(c, c->cx->default_dtype), 0, NULL);
     return check_fill(c);
 }
 
+/* in: self, .., dtype. The order of dims of self is kept. */
 bool td__shape_like(td_opcall *c) {
     td__create_like(c);
     return check_fill(c);
 }
 
+/* in: self, size, .., dtype: the sizes given, the dtype of self. */
 bool td__shape_new(td_opcall *c) {
     td_dtype dt = td__create_dtype(c, (td_dtype)td__in(c, 0)->dtype);
     return td__create_sizes(c, 1, dt) && check_fill(c);
 }
 
+/* in: self, size, stride, dtype. */
 bool td__shape_new_strided(td_opcall *c) {
     return strided(c, 1, td__create_dtype(c, (td_dtype)td__in(c, 0)->dtype));
 }
 
+/* in: n, m or none, dtype. */
 bool td__shape_eye(td_opcall *c) {
     int64_t n = td__in_int(c, 0), m = td__in_none(c, 1) ? n : td__in_int(c, 1);
     if (td__dim_lt(n, 0) || td__dim_lt(m, 0))
@@ -169,6 +180,8 @@ bool td__shape_arange(td_opcall *c) {
     return true;
 }
 
+/* in: start, end, steps, dtype. end is not read when steps is 1, so only then it need
+ * not be representable. */
 bool td__shape_linspace(td_opcall *c) {
     td_dtype dt = td__create_dtype(c, c->cx->default_dtype);
     int64_t  n = td__in_int(c, 2);
@@ -194,6 +207,8 @@ static int64_t count_lower(int64_t n, int64_t m, int64_t k) {
     return td__dim_add(rise, td__dim_mul(n - full, m));
 }
 
+/* in: row, col, offset, dtype. [2, number of elements of the triangle]; tril_indices
+ * and triu_indices share the rule. */
 bool td__shape_tri_indices(td_opcall *c) {
     int64_t  n = td__in_int(c, 0), m = td__in_int(c, 1), k = td__in_int(c, 2);
     td_dtype dt = td__create_dtype(c, TD_I64);
@@ -215,6 +230,9 @@ bool td__shape_tri_indices(td_opcall *c) {
 
 /* ---- checks ------------------------------------------------------------- */
 
+/* in: a, relation, b, guess. The check of a captured program at run time; has no
+ * result. `guess`: the relation was assumed by the trace, not stated by the user, and
+ * the message says so. */
 bool td__shape_expect(td_opcall *c) {
     static const char *const words[] = {"==", "!=", "<", ">="};
     const char              *rel = c->in[1].u.s;

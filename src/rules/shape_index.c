@@ -12,6 +12,7 @@ bool td__index_dtype(td_opcall *c, const td_tensor *index, const char *name,
                        i32_too ? " or i32" : "", td__type_str(index));
 }
 
+/* The index family casts nothing: values have the dtype of self. */
 static bool same_dtype(td_opcall *c, const td_tensor *a, const td_tensor *b,
                        const char *name) {
     if (a->dtype == b->dtype) return true;
@@ -40,6 +41,7 @@ static bool within(td_opcall *c, const td_tensor *index, const td_tensor *t, int
                        dim < 0 ? "" : " in every dim but dim");
 }
 
+/* in: self, dim, index. The result has the sizes of index. */
 bool td__shape_gather(td_opcall *c) {
     const td_tensor *self = td__in(c, 0), *index = td__in(c, 2);
     int              dim = td__op_dim(c, td__in_int(c, 1), self->rank);
@@ -66,6 +68,7 @@ bool td__shape_scatter(td_opcall *c) {
     return dense_like_self(c);
 }
 
+/* in: self, dim, index, src, reduce, include_self. */
 bool td__shape_scatter_reduce(td_opcall *c) {
     static const char *const known[] = {"sum", "prod", "mean", "amax", "amin"};
     for (int i = 0; i < TD_COUNT(known); i++)
@@ -77,6 +80,7 @@ bool td__shape_scatter_reduce(td_opcall *c) {
 
 /* ---- whole entries ------------------------------------------------------ */
 
+/* index is a vector or 0-dim, and i64 (or i32 where ATen takes it). */
 static bool vector_index(td_opcall *c, const td_tensor *index, bool i32_too) {
     if (!td__index_dtype(c, index, "index", i32_too)) return false;
     if (index->rank <= 1) return true;
@@ -84,6 +88,7 @@ static bool vector_index(td_opcall *c, const td_tensor *index, bool i32_too) {
                        td__type_str(index));
 }
 
+/* in: self, dim, index. Dim `dim` gets one entry per index. */
 bool td__shape_index_select(td_opcall *c) {
     const td_tensor *self = td__in(c, 0), *index = td__in(c, 2);
     int              dim = td__op_dim(c, td__in_int(c, 1), self->rank);
@@ -109,6 +114,7 @@ static bool source_fits(td_opcall *c, int dim) {
                        (long long)index->numel, dim);
 }
 
+/* in: self, dim, index, source, alpha. */
 bool td__shape_index_add(td_opcall *c) {
     const td_tensor *self = td__in(c, 0);
     int              dim = td__op_dim(c, td__in_int(c, 1), self->rank);
@@ -131,6 +137,7 @@ bool td__shape_index_copy(td_opcall *c) {
     return (lone || source_fits(c, dim)) && dense_like_self(c);
 }
 
+/* in: self, dim, index, value. */
 bool td__shape_index_fill(td_opcall *c) {
     const td_tensor *value = td__in(c, 3);
     if (td__op_dim(c, td__in_int(c, 1), td__in(c, 0)->rank) < 0 ||
@@ -175,6 +182,8 @@ static bool read_indices(td_opcall *c, td_index_plan *p, bool *adjacent) {
            td__op_fail(c, TD_E_ARG, "at least one index must be given");
 }
 
+/* ATen's rule: where the indexed dims stand side by side, the dims of the indices take
+ * their place; else they come first. */
 bool td__index_plan(td_opcall *c, td_index_plan *p) {
     const td_tensor *self = td__in(c, 0);
     td_value         list = c->in[1];
@@ -277,6 +286,7 @@ static void result_layout(td_opcall *c, const td_index_plan *p, td_meta *m) {
     }
 }
 
+/* in: self, indices. */
 bool td__shape_index(td_opcall *c) {
     td_index_plan p;
     if (!td__index_part(c, &c->meta[0]) || !td__index_plan(c, &p)) return false;
@@ -284,6 +294,7 @@ bool td__shape_index(td_opcall *c) {
     return true;
 }
 
+/* in: self, indices, values, accumulate. values broadcast to what the indices pick. */
 bool td__shape_index_put(td_opcall *c) {
     const td_tensor *self = td__in(c, 0), *values = td__in(c, 2);
     td_meta          m;
@@ -299,6 +310,7 @@ bool td__shape_index_put(td_opcall *c) {
 
 /* ---- masks and tables --------------------------------------------------- */
 
+/* u8 is no mask here. */
 static bool bool_mask(td_opcall *c, const td_tensor *mask) {
     if (mask->dtype == TD_BOOL) return true;
     return td__op_fail(c, TD_E_DTYPE, "mask must be bool, got %s", td__type_str(mask));
@@ -310,6 +322,8 @@ static bool count_later(td_opcall *c, int64_t most, int64_t *n) {
     return *n != TD_DIM_HUGE || td__op_fail(c, TD_E_TRACE, "has no size in this trace");
 }
 
+/* [number of nonzero elements, rank], column-major as ATen's: a column is the index
+ * along one dim. */
 bool td__shape_nonzero(td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
     int64_t          hits;
@@ -322,6 +336,7 @@ bool td__shape_nonzero(td_opcall *c) {
     return true;
 }
 
+/* in: self, mask. Both broadcast; a vector of the chosen elements. */
 bool td__shape_masked_select(td_opcall *c) {
     const td_tensor *self = td__in(c, 0), *mask = td__in(c, 1);
     int64_t          size[TD_MAX_RANK], hits;
@@ -336,6 +351,8 @@ bool td__shape_masked_select(td_opcall *c) {
     return true;
 }
 
+/* in: self, mask, source. Only the kernel can count whether source has enough
+ * elements. */
 bool td__shape_masked_scatter(td_opcall *c) {
     const td_tensor *self = td__in(c, 0), *mask = td__in(c, 1);
     td_meta         *m = &c->meta[0];
@@ -347,6 +364,7 @@ bool td__shape_masked_scatter(td_opcall *c) {
                        td__type_str(mask), td__type_str(self));
 }
 
+/* in: grad, mask, sizes of source. */
 bool td__shape_masked_scatter_backward(td_opcall *c) {
     const td_tensor *g = td__in(c, 0), *mask = td__in(c, 1);
     int64_t          stride[TD_MAX_RANK];
@@ -358,6 +376,8 @@ bool td__shape_masked_scatter_backward(td_opcall *c) {
     return true;
 }
 
+/* in: weight [n, d], indices, padding_idx, scale_grad_by_freq. The sizes of indices,
+ * then d. */
 bool td__shape_embedding(td_opcall *c) {
     const td_tensor *weight = td__in(c, 0), *indices = td__in(c, 1);
     td_meta         *m = &c->meta[0];
@@ -372,6 +392,7 @@ bool td__shape_embedding(td_opcall *c) {
     return true;
 }
 
+/* in: grad, indices, num_weights, padding_idx, scale_grad_by_freq. [num_weights, d]. */
 bool td__shape_embedding_dense_backward(td_opcall *c) {
     const td_tensor *g = td__in(c, 0), *indices = td__in(c, 1);
     bool             fits = g->rank == indices->rank + 1;

@@ -1,6 +1,7 @@
 /* shape_linalg.c -- sizes, dtypes and argument checks of the products. */
 #include "ops/ops.h"
 
+/* Argument i has exactly this many dims. */
 static bool want_rank(td_opcall *c, int i, int rank) {
     const td_tensor *t = td__in(c, i);
     if (t->rank == rank) return true;
@@ -8,6 +9,7 @@ static bool want_rank(td_opcall *c, int i, int rank) {
                        c->info->s.in[i].name, rank, td__type_str(t));
 }
 
+/* Products promote nothing: arguments i and k have one dtype, and none is bool. */
 static bool same_dtype(td_opcall *c, int i, int k) {
     const td_tensor *a = td__in(c, i), *b = td__in(c, k);
     if (a->dtype != b->dtype)
@@ -21,6 +23,7 @@ static bool same_dtype(td_opcall *c, int i, int k) {
     return true;
 }
 
+/* The summed dim has one size on both sides. */
 static bool inner_fits(td_opcall *c, int i, int dim_a, int k, int dim_b) {
     const td_tensor *a = td__in(c, i), *b = td__in(c, k);
     if (td__dim_eq(a->size[dim_a], b->size[dim_b])) return true;
@@ -28,11 +31,12 @@ static bool inner_fits(td_opcall *c, int i, int dim_a, int k, int dim_b) {
                        td__type_str(b));
 }
 
+/* Meta 0: fresh, row-major, of the dtype of argument i. */
 static void result(td_opcall *c, int i, int rank, const int64_t *size) {
     td__meta_dense(&c->meta[0], (td_dtype)td__in(c, i)->dtype, rank, size);
 }
 
-/* The product of arguments i and i+1, matrices. */
+/* Arguments i [n,k] and i+1 [k,m] give [n,m]. */
 static bool shape_product(td_opcall *c, int i) {
     if (!want_rank(c, i, 2) || !want_rank(c, i + 1, 2) || !same_dtype(c, i, i + 1) ||
         !inner_fits(c, i, 1, i + 1, 0))
@@ -41,6 +45,7 @@ static bool shape_product(td_opcall *c, int i) {
     return true;
 }
 
+/* Arguments i [b,n,k] and i+1 [b,k,m] give [b,n,m]; the batch does not broadcast. */
 static bool shape_batch_product(td_opcall *c, int i) {
     if (!want_rank(c, i, 3) || !want_rank(c, i + 1, 3) || !same_dtype(c, i, i + 1))
         return false;
@@ -54,6 +59,7 @@ static bool shape_batch_product(td_opcall *c, int i) {
     return true;
 }
 
+/* Arguments i [n,k] and i+1 [k] give [n]. */
 static bool shape_vector_product(td_opcall *c, int i) {
     if (!want_rank(c, i, 2) || !want_rank(c, i + 1, 1) || !same_dtype(c, i, i + 1) ||
         !inner_fits(c, i, 1, i + 1, 0))
@@ -66,6 +72,7 @@ bool td__shape_mm(td_opcall *c) { return shape_product(c, 0); }
 bool td__shape_bmm(td_opcall *c) { return shape_batch_product(c, 0); }
 bool td__shape_mv(td_opcall *c) { return shape_vector_product(c, 0); }
 
+/* Two vectors of one length give a 0-dim tensor. */
 bool td__shape_dot(td_opcall *c) {
     if (!want_rank(c, 0, 1) || !want_rank(c, 1, 1) || !same_dtype(c, 0, 1) ||
         !inner_fits(c, 0, 0, 1, 0))

@@ -25,12 +25,16 @@ static bool target_fits(td_opcall *c, int rank, const int64_t *size,
     return true;
 }
 
+/* weight, when given, has one entry for each class. */
 static bool weight_fits(td_opcall *c, const td_tensor *w, int64_t classes) {
     return !w || (w->rank == 1 && td__dim_eq(w->size[0], classes)) ||
            td__op_fail(c, TD_E_SHAPE, "weight must have %lld entries, got %s",
                        (long long)classes, td__type_str(w));
 }
 
+/* in: self, target, weight, reduction. Results: the loss, with the sizes of target
+ * under reduction "none", and the total weight, 0-dim, which the derivative divides
+ * by. */
 bool td__shape_nll_loss(td_opcall *c) {
     const td_tensor *x = td__in(c, SELF), *y = td__in(c, TARGET),
                     *w = td__in(c, WEIGHT);
@@ -50,6 +54,7 @@ bool td__shape_nll_loss(td_opcall *c) {
     return true;
 }
 
+/* Argument i, when given, is floating. */
 static bool want_float(td_opcall *c, int i) {
     const td_tensor *t = td__in(c, i);
     return !t || td__is_float((td_dtype)t->dtype) ||
@@ -57,6 +62,7 @@ static bool want_float(td_opcall *c, int i) {
                        c->info->s.in[i].name, td__type_str(t));
 }
 
+/* Argument i has these sizes. */
 static bool want_like(td_opcall *c, int i, int rank, const int64_t *size) {
     const td_tensor *t = td__in(c, i);
     bool             same = t->rank == rank;
@@ -66,6 +72,7 @@ static bool want_like(td_opcall *c, int i, int rank, const int64_t *size) {
                        td__sizes_str(rank, size), td__type_str(t));
 }
 
+/* in: grad, target, weight, total_weight, sizes of self, reduction, ignore_index. */
 bool td__shape_nll_loss_backward(td_opcall *c) {
     const td_tensor *g = td__in(c, 0), *y = td__in(c, TARGET);
     td_value         size = c->in[4];

@@ -35,6 +35,7 @@ static bool is_vector(td_opcall *c, int arg, int64_t n) {
                        td__type_str(td__in(c, 0)));
 }
 
+/* grad_out and input have the same sizes. */
 static bool same_sizes(td_opcall *c, const td_tensor *a, const td_tensor *b) {
     bool same = a->rank == b->rank;
     for (int i = 0; same && i < a->rank; i++) same = td__dim_eq(a->size[i], b->size[i]);
@@ -42,6 +43,7 @@ static bool same_sizes(td_opcall *c, const td_tensor *a, const td_tensor *b) {
                                td__type_str(a), td__type_str(b));
 }
 
+/* Argument arg, when given, is floating. */
 static bool is_floating(td_opcall *c, int arg) {
     td_tensor *t = td__in(c, arg);
     return !t || td__is_float((td_dtype)t->dtype) ||
@@ -107,6 +109,7 @@ static bool packed_last(const td_tensor *x) {
 
 /* ---- layer norm -------------------------------------------------------- */
 
+/* The last sizes of x are normalized_shape. */
 static bool shape_ends_with(td_opcall *c, const td_tensor *x, const td_value *norm) {
     int n = (int)norm->n, lead = x->rank - n;
     if (n < 1)
@@ -120,6 +123,7 @@ static bool shape_ends_with(td_opcall *c, const td_tensor *x, const td_value *no
                        td__sizes_str(n, norm->u.ints), td__type_str(x));
 }
 
+/* weight or bias, when given, has the sizes of normalized_shape. */
 static bool fits_norm(td_opcall *c, int arg, const td_value *norm) {
     td_tensor *p = td__in(c, arg);
     if (!p) return true;
@@ -132,6 +136,8 @@ static bool fits_norm(td_opcall *c, int arg, const td_value *norm) {
                        td__sizes_str((int)norm->n, norm->u.ints), td__type_str(p));
 }
 
+/* in: input, normalized_shape, weight, bias, eps. Results: out, then mean and rstd with
+ * size 1 in the normalized dims. */
 bool td__shape_layer_norm(td_opcall *c) {
     static const int params[] = {2, 3};
     td_tensor       *x = td__in(c, 0);
@@ -146,6 +152,7 @@ bool td__shape_layer_norm(td_opcall *c) {
     return true;
 }
 
+/* in: grad_out, input, normalized_shape, mean, rstd, weight, bias, output_mask. */
 bool td__shape_layer_norm_backward(td_opcall *c) {
     td_tensor *x = td__in(c, 1), *w = td__in(c, 5);
     td_value  *norm = &c->in[2];
@@ -182,6 +189,8 @@ static bool group_args(td_opcall *c, const td_tensor *x, int at) {
     return true;
 }
 
+/* in: input, weight, bias, N, C, HxW, group, eps. Results: out, then mean and rstd [N,
+ * group]. */
 bool td__shape_group_norm(td_opcall *c) {
     static const int params[] = {1, 2};
     td_tensor       *x = td__in(c, 0);
@@ -197,6 +206,7 @@ bool td__shape_group_norm(td_opcall *c) {
     return true;
 }
 
+/* in: grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask. */
 bool td__shape_group_norm_backward(td_opcall *c) {
     td_tensor *x = td__in(c, 1), *w = td__in(c, 4);
     int64_t    ch = td__in_int(c, 6), stats[2] = {td__in_int(c, 5), td__in_int(c, 8)};
@@ -212,6 +222,7 @@ bool td__shape_group_norm_backward(td_opcall *c) {
 
 /* ---- batch norm -------------------------------------------------------- */
 
+/* input is [N,C,..] and each of the parameters named, when given, is [C]. */
 static bool batch_args(td_opcall *c, const int *params, int n, td_dtype *dt) {
     td_tensor *x = td__in(c, 0);
     if (x->rank < 2)
@@ -223,6 +234,8 @@ static bool batch_args(td_opcall *c, const int *params, int n, td_dtype *dt) {
     return stat_dtype(c, params, n, dt);
 }
 
+/* in: input, weight, bias, running_mean, running_var, momentum, eps. Results: out, then
+ * mean and rstd of the batch [C]. */
 bool td__shape_batch_norm_train(td_opcall *c) {
     static const int params[] = {1, 2, 3, 4};
     td_tensor       *x = td__in(c, 0);
@@ -237,6 +250,8 @@ bool td__shape_batch_norm_train(td_opcall *c) {
     return true;
 }
 
+/* The same, with the new running statistics as results 3 and 4 instead of writes; empty
+ * where none were given. */
 bool td__shape_batch_norm_functional(td_opcall *c) {
     static const int64_t none = 0;
     td_dtype             dt = (td_dtype)td__in(c, 0)->dtype;
@@ -249,6 +264,7 @@ bool td__shape_batch_norm_functional(td_opcall *c) {
     return true;
 }
 
+/* in: input, weight, bias, running_mean, running_var, eps. */
 bool td__shape_batch_norm_eval(td_opcall *c) {
     static const int params[] = {1, 2, 3, 4};
     td_dtype         dt;
@@ -257,6 +273,7 @@ bool td__shape_batch_norm_eval(td_opcall *c) {
     return true;
 }
 
+/* in: grad_out, input, mean, rstd, weight, output_mask. */
 bool td__shape_batch_norm_backward(td_opcall *c) {
     td_tensor *x = td__in(c, 1), *w = td__in(c, 4);
     td_dtype   dt = w ? (td_dtype)w->dtype : (td_dtype)x->dtype;

@@ -13,6 +13,7 @@ static td_pw_args     table[TD_OP_COUNT];
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static atomic_bool    ready; /* table is filled: spares the call of pthread_once */
 
+/* Does the expression read argument `name` as %name? */
 static bool is_mask(const char *expr, const char *name) {
     size_t n = strlen(name);
     for (const char *p = expr ? strchr(expr, '%') : NULL; p; p = strchr(p + 1, '%'))
@@ -20,6 +21,8 @@ static bool is_mask(const char *expr, const char *name) {
     return false;
 }
 
+/* Numbers the operands and the scalars of a schema in the order in which the generated
+ * loop takes them (td__expr_operand, td__expr_number). */
 static void read_args(td_pw_args *a, const td_schema *s, const char *expr) {
     for (int i = 0; i < s->n_in; i++) {
         uint8_t type = s->in[i].type;
@@ -35,6 +38,7 @@ static void read_args(td_pw_args *a, const td_schema *s, const char *expr) {
     }
 }
 
+/* Once per process, when the first pointwise op is called. */
 static void read_table(void) {
     for (int op = 0; op < TD_OP_COUNT; op++)
         if (td__ops[op].flags & TD_OPF_POINTWISE)
@@ -69,6 +73,8 @@ static td_dtype shared_dtype(const td_opcall *c, const td_pw_args *a) {
     return numbers && !td__is_float(dt) ? TD_DTYPE_NONE : dt;
 }
 
+/* Masks do not take part. An integer result of promotion becomes the default float
+ * where the row says TD_DT_FLOAT. */
 td_dtype td__pw_common(const td_opcall *c, const td_pw_args *a) {
     td_value in[TD_LOOP_INPUTS];
     int      n = 0;
@@ -83,6 +89,7 @@ td_dtype td__pw_common(const td_opcall *c, const td_pw_args *a) {
     return dtypes & TD_DT_FLOAT && !td__is_float(dt) ? c->cx->default_dtype : dt;
 }
 
+/* Reports dtypes that the row excludes. */
 bool td__pw_check(td_opcall *c, td_dtype common) {
     unsigned dtypes = c->def->dtypes;
     if (TD_LIKELY(!(dtypes & (TD_DT_INT_ONLY | TD_DT_FLOAT_ONLY | TD_DT_NO_BOOL))))
@@ -232,6 +239,7 @@ static bool scalars_fit(td_opcall *c, const td_pw_args *a, td_dtype common) {
     return true;
 }
 
+/* Row-major operands of one shape need no layout: the result is row-major. */
 bool td__pw_meta(td_opcall *c, const td_pw_args *a, td_dtype common, td_dtype result) {
     td_meta *m = &c->meta[0];
     bool     plain;
@@ -244,6 +252,7 @@ bool td__pw_meta(td_opcall *c, const td_pw_args *a, td_dtype common, td_dtype re
     return true;
 }
 
+/* The rule of most rows: promotion, the row's dtype bits, broadcasting. */
 bool td__shape_pointwise(td_opcall *c) {
     const td_pw_args *a = td__pw_args(c->def);
     td_dtype          dt = td__pw_common(c, a);

@@ -27,6 +27,8 @@ static bool read_pair(td_opcall *c, int i, int64_t least, int64_t *h, int64_t *w
                        td__sizes_str((int)v.n, v.u.ints));
 }
 
+/* kernel_size, stride, padding and dilation from argument `at` on. An empty stride
+ * means that of kernel_size: windows do not overlap. */
 static bool read_window(td_opcall *c, int at, bool dilated, td_planes *p) {
     bool own_stride = c->in[at + 1].n > 0;
     p->dh = p->dw = 1;
@@ -106,10 +108,12 @@ static void planes_meta(td_meta *m, const td_tensor *like, const td_tensor *form
     }
 }
 
+/* Fresh, with the sizes and memory format of x. */
 static void meta_as(td_meta *m, const td_tensor *x) {
     planes_meta(m, x, x, x->size[x->rank - 2], x->size[x->rank - 1]);
 }
 
+/* Argument i is floating, or of the one other dtype that ATen's kernel takes. */
 static bool want_float(td_opcall *c, int i, td_dtype also) {
     const td_tensor *x = td__in(c, i);
     return td__is_float((td_dtype)x->dtype) || x->dtype == also ||
@@ -142,6 +146,8 @@ static bool want_grad(td_opcall *c, int64_t h, int64_t w) {
 
 /* ---- maximum ------------------------------------------------------------ */
 
+/* in: self, kernel_size, stride, padding, dilation, ceil_mode. Results: the maxima, and
+ * the index of each in its plane. */
 bool td__shape_max_pool2d(td_opcall *c) {
     const td_tensor *x = td__in(c, 0);
     td_planes        p;
@@ -155,6 +161,7 @@ bool td__shape_max_pool2d(td_opcall *c) {
     return true;
 }
 
+/* in: grad_output, self, the five window arguments, indices. */
 bool td__shape_max_pool2d_backward(td_opcall *c) {
     const td_tensor *x = td__in(c, 1), *index = td__in(c, 7);
     td_planes        p;
@@ -170,11 +177,14 @@ bool td__shape_max_pool2d_backward(td_opcall *c) {
 
 /* ---- average ------------------------------------------------------------ */
 
+/* divisor_override, when given, is not 0. */
 static bool want_divisor(td_opcall *c, int i) {
     return td__in_none(c, i) || td__in_int(c, i) != 0 ||
            td__op_fail(c, TD_E_ARG, "divisor_override must not be zero");
 }
 
+/* in: self, kernel_size, stride, padding, ceil_mode, count_include_pad,
+ * divisor_override. */
 bool td__shape_avg_pool2d(td_opcall *c) {
     const td_tensor *x = td__in(c, 0);
     td_planes        p;
@@ -185,6 +195,7 @@ bool td__shape_avg_pool2d(td_opcall *c) {
     return true;
 }
 
+/* in: grad_output, self, then as avg_pool2d. */
 bool td__shape_avg_pool2d_backward(td_opcall *c) {
     td_planes p;
     if (!td__planes_window(c, 2, false, &p) || !want_divisor(c, 7) ||
@@ -205,6 +216,7 @@ static bool want_adaptive(td_opcall *c, int i) {
                              td__type_str(x));
 }
 
+/* in: self, output_size of two entries. */
 bool td__shape_adaptive_pool(td_opcall *c) {
     const td_tensor *x = td__in(c, 0);
     td_value         v = c->in[1];
@@ -219,6 +231,7 @@ bool td__shape_adaptive_pool(td_opcall *c) {
     return empty || want_float(c, 0, TD_DTYPE_NONE); /* ATen asks when it computes */
 }
 
+/* in: grad_output, self. */
 bool td__shape_adaptive_pool_backward(td_opcall *c) {
     const td_tensor *g = td__in(c, 0), *x = td__in(c, 1);
     if (!want_adaptive(c, 1)) return false;
@@ -269,6 +282,7 @@ static bool upsample(td_opcall *c, int spatial) {
     return true;
 }
 
+/* in: grad_output, output_size, input_size of all dims, scales. */
 static bool upsample_backward(td_opcall *c, int spatial) {
     const td_tensor *g = td__in(c, 0);
     int              rank = spatial + 2;

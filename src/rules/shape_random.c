@@ -6,6 +6,7 @@
 
 /* ---- shared checks ------------------------------------------------------ */
 
+/* The distributions are continuous: integers are an error. */
 static bool floats_only(td_opcall *c, td_dtype dt) {
     if (td__is_float(dt)) return true;
     return td__op_fail(c, TD_E_DTYPE, "needs a float dtype, got %s", td_dtype_name(dt));
@@ -24,6 +25,7 @@ static bool int_in(td_dtype dt, double v) {
     }
 }
 
+/* [from, to) has elements, and dt represents the first and the last. */
 static bool check_range(td_opcall *c, td_dtype dt, int64_t from, int64_t to) {
     if (from >= to)
         return td__op_fail(c, TD_E_ARG, "the range [%lld, %lld) is empty",
@@ -34,6 +36,7 @@ static bool check_range(td_opcall *c, td_dtype dt, int64_t from, int64_t to) {
     return true;
 }
 
+/* p is from 0 to 1; NaN is neither. */
 static bool check_probability(td_opcall *c, double p) {
     if (p >= 0 && p <= 1) return true;
     return td__op_fail(c, TD_E_ARG, "p must be from 0 to 1, got %g", p);
@@ -47,6 +50,7 @@ static bool like_float(td_opcall *c) {
 
 /* ---- rules -------------------------------------------------------------- */
 
+/* in: size, dtype. rand and randn. */
 bool td__shape_rand(td_opcall *c) {
     td_dtype dt = td__create_dtype(c, c->cx->default_dtype);
     return floats_only(c, dt) && td__create_sizes(c, 0, dt);
@@ -54,12 +58,14 @@ bool td__shape_rand(td_opcall *c) {
 
 bool td__shape_rand_like(td_opcall *c) { return like_float(c); }
 
+/* in: low, high, size, dtype. */
 bool td__shape_randint(td_opcall *c) {
     td_dtype dt = td__create_dtype(c, TD_I64);
     return check_range(c, dt, td__in_int(c, 0), td__in_int(c, 1)) &&
            td__create_sizes(c, 2, dt);
 }
 
+/* in: self, low, high, dtype. */
 bool td__shape_randint_like(td_opcall *c) {
     td__create_like(c);
     return check_range(c, c->meta[0].dtype, td__in_int(c, 1), td__in_int(c, 2));
@@ -80,6 +86,7 @@ static double counts_to(td_dtype dt) {
     }
 }
 
+/* in: n, dtype. dt must represent n - 1 exactly, or entries would repeat. */
 bool td__shape_randperm(td_opcall *c) {
     td_dtype dt = td__create_dtype(c, TD_I64);
     int64_t  n = td__in_int(c, 0);
@@ -93,6 +100,8 @@ bool td__shape_randperm(td_opcall *c) {
     return true;
 }
 
+/* in: self, from, to. The length of the range must be representable as well: the kernel
+ * multiplies by it. */
 bool td__shape_uniform(td_opcall *c) {
     double from = td__in_f(c, 1), to = td__in_f(c, 2);
     if (!like_float(c)) return false;
@@ -108,18 +117,21 @@ bool td__shape_uniform(td_opcall *c) {
                        td_dtype_name(dt));
 }
 
+/* in: self, mean, std. */
 bool td__shape_normal(td_opcall *c) {
     if (!like_float(c)) return false;
     if (td__in_f(c, 2) >= 0) return true;
     return td__op_fail(c, TD_E_ARG, "std must be 0 or more, got %g", td__in_f(c, 2));
 }
 
+/* in: self, lambd. */
 bool td__shape_exponential(td_opcall *c) {
     if (!like_float(c)) return false;
     if (td__in_f(c, 1) > 0) return true;
     return td__op_fail(c, TD_E_ARG, "lambd must be over 0, got %g", td__in_f(c, 1));
 }
 
+/* in: self, from, to. Without `to` the range ends with the dtype. */
 bool td__shape_random(td_opcall *c) {
     td__create_like(c);
     td_dtype dt = c->meta[0].dtype;
@@ -131,18 +143,22 @@ bool td__shape_random(td_opcall *c) {
     return true;
 }
 
+/* in: p, whose elements are probabilities; the kernel checks their values. */
 bool td__shape_bernoulli(td_opcall *c) {
     td_tensor *p = td__in(c, 0);
     td__meta_dense(&c->meta[0], (td_dtype)p->dtype, p->rank, p->size);
     return floats_only(c, (td_dtype)p->dtype);
 }
 
+/* in: self, p. self gives sizes and dtype only. */
 bool td__shape_bernoulli_p(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     td__meta_dense(&c->meta[0], (td_dtype)t->dtype, t->rank, t->size);
     return check_probability(c, td__in_f(c, 1));
 }
 
+/* in: self (weights [k] or [n,k]), num_samples, replacement. i64 [num_samples] or [n,
+ * num_samples]. */
 bool td__shape_multinomial(td_opcall *c) {
     td_tensor *p = td__in(c, 0);
     int64_t    n = td__in_int(c, 1), size[2];
@@ -196,6 +212,8 @@ static bool drops_nothing(td_opcall *c) {
            !td__dim_expect(td__in(c, 0)->numel, TD_DIM_IS_NE, 0);
 }
 
+/* in: input, p, train. Returns input itself when nothing is dropped: PyTorch draws no
+ * numbers then. */
 bool td__decomp_dropout(td_opcall *c) {
     td_tensor *x = td__in(c, 0);
     double     p = td__in_f(c, 1);
@@ -204,6 +222,7 @@ bool td__decomp_dropout(td_opcall *c) {
     return true;
 }
 
+/* dropout, then a copy into input. */
 bool td__decomp_dropout_(td_opcall *c) {
     td_tensor *x = td__in(c, 0);
     if (!td__decomp_dropout(c)) return false;
@@ -211,6 +230,7 @@ bool td__decomp_dropout_(td_opcall *c) {
     return true;
 }
 
+/* in: set, i64[2] or none. Result: seed and offset of the generator before the call. */
 bool td__shape_random_state(td_opcall *c) {
     static const int64_t two = 2;
     const td_tensor     *set = td__in(c, 0);

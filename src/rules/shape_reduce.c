@@ -15,10 +15,12 @@ void td__reduce_mask(const td_value *dim, int rank, bool empty_is_all, bool *mas
         mask[td__wrap_dim(dim->u.ints[k], rank)] = true;
 }
 
+/* The reduced tensor is always the first argument. */
 static td_tensor *self_of(td_opcall *c) { return td__in(c, 0); }
 
 /* ---- dims -------------------------------------------------------------- */
 
+/* Adds one dim to the mask; naming it twice is an error. */
 static bool mark_dim(td_opcall *c, int64_t dim, int rank, bool *mask) {
     int d = td__op_dim(c, dim, rank);
     if (d < 0) return false;
@@ -42,6 +44,7 @@ static bool read_dims(td_opcall *c, int arg, bool empty_is_all, bool *mask) {
     return true;
 }
 
+/* Sizes of t without the masked dims, or with size 1 there when `keep`. */
 static void reduced_meta(td_meta *m, const td_tensor *t, const bool *mask, bool keep,
                          td_dtype dt) {
     int64_t size[TD_MAX_RANK];
@@ -64,6 +67,7 @@ static bool not_empty(td_opcall *c, const bool *mask) {
     return true;
 }
 
+/* self must be floating. */
 static bool float_only(td_opcall *c) {
     const td_tensor *t = self_of(c);
     return td__is_float((td_dtype)t->dtype) ||
@@ -73,11 +77,14 @@ static bool float_only(td_opcall *c) {
 
 /* ---- sums -------------------------------------------------------------- */
 
+/* The dtype given in argument `arg`, else i64 for integers and bool: ATen sums them
+ * there. */
 static td_dtype sum_dtype(td_opcall *c, int arg) {
     td_dtype dt = (td_dtype)self_of(c)->dtype;
     return td__in_dtype(c, arg, td__is_float(dt) ? dt : TD_I64);
 }
 
+/* in: self, dim, keepdim, dtype. Also prod_dim and nansum. */
 bool td__shape_sum(td_opcall *c) {
     bool mask[TD_MAX_RANK + 1];
     if (!read_dims(c, 1, true, mask)) return false;
@@ -85,6 +92,7 @@ bool td__shape_sum(td_opcall *c) {
     return true;
 }
 
+/* in: self, dim, keepdim, dtype. The dtype given, or that of self, must be floating. */
 bool td__shape_mean(td_opcall *c) {
     const td_tensor *t = self_of(c);
     bool             mask[TD_MAX_RANK + 1];
@@ -98,11 +106,13 @@ bool td__shape_mean(td_opcall *c) {
     return true;
 }
 
+/* in: self, dtype. 0-dim. */
 bool td__shape_prod(td_opcall *c) {
     td__meta_dense(c->meta, sum_dtype(c, 1), 0, NULL);
     return true;
 }
 
+/* in: self, dim. i64. */
 bool td__shape_count_nonzero(td_opcall *c) {
     bool mask[TD_MAX_RANK + 1];
     if (!read_dims(c, 1, true, mask)) return false;
@@ -110,6 +120,7 @@ bool td__shape_count_nonzero(td_opcall *c) {
     return true;
 }
 
+/* in: self, dim, keepdim. An empty list of dims reduces none, unlike in sum. */
 bool td__shape_all(td_opcall *c) {
     bool     mask[TD_MAX_RANK + 1];
     td_dtype dt = self_of(c)->dtype == TD_U8 ? TD_U8 : TD_BOOL;
@@ -120,6 +131,7 @@ bool td__shape_all(td_opcall *c) {
 
 /* ---- extremes ---------------------------------------------------------- */
 
+/* in: self, dim, keepdim. */
 bool td__shape_amax(td_opcall *c) {
     const td_tensor *t = self_of(c);
     bool             mask[TD_MAX_RANK + 1];
@@ -128,6 +140,7 @@ bool td__shape_amax(td_opcall *c) {
     return true;
 }
 
+/* A maximum of no elements does not exist; a symbolic size is guarded to be above 0. */
 static bool some_elements(td_opcall *c) {
     const td_tensor *t = self_of(c);
     for (int i = 0; i < t->rank; i++)
@@ -137,18 +150,21 @@ static bool some_elements(td_opcall *c) {
     return true;
 }
 
+/* in: self. 0-dim. */
 bool td__shape_max(td_opcall *c) {
     if (!some_elements(c)) return false;
     td__meta_dense(c->meta, (td_dtype)self_of(c)->dtype, 0, NULL);
     return true;
 }
 
+/* ATen has no sorting or arg-reduction of bool. */
 static bool not_bool(td_opcall *c) {
     const td_tensor *t = self_of(c);
     return t->dtype != TD_BOOL ||
            td__op_fail(c, TD_E_DTYPE, "bool has no order here, %s", td__type_str(t));
 }
 
+/* in: self. 0-dim; NaN for an empty tensor, hence no check of its size. */
 bool td__shape_median(td_opcall *c) {
     if (!not_bool(c)) return false;
     td__meta_dense(c->meta, (td_dtype)self_of(c)->dtype, 0, NULL);
@@ -157,6 +173,7 @@ bool td__shape_median(td_opcall *c) {
 
 bool td__shape_median_dim(td_opcall *c) { return not_bool(c) && td__shape_max_dim(c); }
 
+/* in: self, dim, keepdim. Results: values, indices. */
 bool td__shape_max_dim(td_opcall *c) {
     const td_tensor *t = self_of(c);
     bool             mask[TD_MAX_RANK + 1];
@@ -166,6 +183,7 @@ bool td__shape_max_dim(td_opcall *c) {
     return true;
 }
 
+/* in: self, dim or none, keepdim. */
 bool td__shape_argmax(td_opcall *c) {
     const td_tensor *t = self_of(c);
     bool             mask[TD_MAX_RANK + 1];
@@ -187,6 +205,8 @@ bool td__shape_var(td_opcall *c) {
     return true;
 }
 
+/* in: self, p, dim, keepdim, dtype. The norms with negative p and with p = inf have no
+ * value on empty dims. */
 bool td__shape_norm(td_opcall *c) {
     const td_tensor *t = self_of(c);
     bool             mask[TD_MAX_RANK + 1];
@@ -201,6 +221,7 @@ bool td__shape_norm(td_opcall *c) {
     return true;
 }
 
+/* in: self, dim, keepdim. Integers give the default float. */
 bool td__shape_logsumexp(td_opcall *c) {
     const td_tensor *t = self_of(c);
     bool             mask[TD_MAX_RANK + 1];
@@ -213,6 +234,8 @@ bool td__shape_logsumexp(td_opcall *c) {
 
 /* ---- scans ------------------------------------------------------------- */
 
+/* in: self, dim, dtype. cumsum and cumprod; in place, dtype may only repeat that of
+ * self. */
 bool td__shape_cumsum(td_opcall *c) {
     const td_tensor *t = self_of(c);
     td_dtype         own = (td_dtype)t->dtype;
@@ -226,6 +249,7 @@ bool td__shape_cumsum(td_opcall *c) {
     return true;
 }
 
+/* in: self, dim. */
 bool td__shape_logcumsumexp(td_opcall *c) {
     const td_tensor *t = self_of(c);
     if (!float_only(c) || td__op_dim(c, td__in_int(c, 1), t->rank) < 0) return false;
@@ -233,6 +257,7 @@ bool td__shape_logcumsumexp(td_opcall *c) {
     return true;
 }
 
+/* in: self, dim. Results: values, indices. */
 bool td__shape_cummax(td_opcall *c) {
     const td_tensor *t = self_of(c);
     if (td__op_dim(c, td__in_int(c, 1), t->rank) < 0) return false;
@@ -241,6 +266,7 @@ bool td__shape_cummax(td_opcall *c) {
     return true;
 }
 
+/* in: a, b, dim, reverse. a and b have one dtype and the same sizes. */
 bool td__shape_linear_scan(td_opcall *c) {
     const td_tensor *a = td__in(c, 0), *b = td__in(c, 1);
     bool             same = a->rank == b->rank && a->dtype == b->dtype;
@@ -255,6 +281,8 @@ bool td__shape_linear_scan(td_opcall *c) {
 
 /* ---- sorting ----------------------------------------------------------- */
 
+/* in: self, dim, descending, stable. Results: values, indices, both in the layout of
+ * self. */
 bool td__shape_sort(td_opcall *c) {
     const td_tensor *t = self_of(c);
     td_meta         *m = c->meta;
@@ -269,6 +297,7 @@ bool td__shape_sort(td_opcall *c) {
     return true;
 }
 
+/* in: self, k, dim, largest, sorted. Results: values, indices, with size k in dim. */
 bool td__shape_topk(td_opcall *c) {
     const td_tensor *t = self_of(c);
     int64_t          k = td__in_int(c, 1);
@@ -284,6 +313,7 @@ bool td__shape_topk(td_opcall *c) {
     return true;
 }
 
+/* in: self, k, dim, keepdim. k counts from 1. */
 bool td__shape_kthvalue(td_opcall *c) {
     const td_tensor *t = self_of(c);
     int64_t          k = td__in_int(c, 1);
@@ -301,6 +331,7 @@ bool td__shape_kthvalue(td_opcall *c) {
 
 /* ---- softmax ----------------------------------------------------------- */
 
+/* in: self, dim, half_to_float. */
 bool td__shape_softmax(td_opcall *c) {
     const td_tensor *t = self_of(c);
     if (!float_only(c) || td__op_dim(c, td__in_int(c, 1), t->rank) < 0) return false;
@@ -310,6 +341,7 @@ bool td__shape_softmax(td_opcall *c) {
     return true;
 }
 
+/* in: grad_output, output, dim, input_dtype. */
 bool td__shape_softmax_backward(td_opcall *c) {
     const td_tensor *g = td__in(c, 0), *y = td__in(c, 1);
     bool             same = g->rank == y->rank && g->dtype == y->dtype;

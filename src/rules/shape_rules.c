@@ -23,11 +23,14 @@ typedef struct weights {
     td_dtype dims, zero, number; /* TD_DTYPE_NONE: none seen */
 } weights;
 
+/* Promotes two dtypes of one category, either of which may be absent. */
 static td_dtype either(td_dtype a, td_dtype b) {
     if (a == TD_DTYPE_NONE) return b;
     return b == TD_DTYPE_NONE ? a : td__promote(a, b);
 }
 
+/* Adds v to its category. A tensor that a number was wrapped in (TD_TF_NUMBER) weighs
+ * as the number. */
 static void weigh(td_ctx *cx, weights *w, td_value v) {
     if (v.kind == TD_K_TENSOR && v.u.t) {
         td_dtype dt = (td_dtype)v.u.t->dtype;

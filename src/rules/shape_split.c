@@ -21,6 +21,8 @@ static void piece(td_opcall *c, int i, int dim, int64_t at, int64_t size) {
     m->size[dim] = size;
 }
 
+/* in: self, split_size, dim. The last piece may be shorter. The number of results must
+ * be known, so a symbolic quotient is fixed. */
 bool td__shape_split(td_opcall *c) {
     int64_t size = td__in_int(c, 1);
     int     dim = cut_dim(c, td__in_int(c, 2));
@@ -45,6 +47,7 @@ bool td__shape_split(td_opcall *c) {
     return true;
 }
 
+/* in: self, split_sizes, dim. The sizes must add up to that of dim. */
 bool td__shape_split_with_sizes(td_opcall *c) {
     const td_value *sizes = &c->in[1];
     int             dim = cut_dim(c, td__in_int(c, 2));
@@ -69,6 +72,7 @@ bool td__shape_split_with_sizes(td_opcall *c) {
     return true;
 }
 
+/* in: self, dim. One view for each entry of dim. */
 bool td__shape_unbind(td_opcall *c) {
     int dim = cut_dim(c, td__in_int(c, 1));
     if (dim < 0) return false;
@@ -122,6 +126,7 @@ static bool take_geometry(td_opcall *c, td_meta *m, const td_value *size,
     return true;
 }
 
+/* An absent storage_offset keeps that of the meta. */
 bool td__as_strided_part(td_opcall *c, td_meta *m, const td_value *args,
                          int64_t bytes) {
     m->strided = true;
@@ -132,6 +137,7 @@ bool td__as_strided_part(td_opcall *c, td_meta *m, const td_value *args,
     return take_geometry(c, m, &args[0], &args[1]) && fits_storage(c, bytes, m);
 }
 
+/* in: self, size, stride, storage_offset. */
 bool td__shape_as_strided(td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
     td__tensor_meta(t, &c->meta[0]);
@@ -139,6 +145,8 @@ bool td__shape_as_strided(td_opcall *c) {
     return td__as_strided_part(c, &c->meta[0], &c->in[1], bytes);
 }
 
+/* in: self, size. The same sizes keep the strides; others are row-major from the same
+ * offset. */
 bool td__shape_resize(td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
     const td_value  *w = &c->in[1];
@@ -163,6 +171,8 @@ bool td__shape_resize(td_opcall *c) {
     return true;
 }
 
+/* in: self, source, storage_offset, size, stride. Without sizes, the geometry of
+ * source. */
 bool td__shape_set(td_opcall *c) {
     const td_tensor *self = td__in(c, 0), *source = td__in(c, 1);
     td_meta         *m = &c->meta[0];

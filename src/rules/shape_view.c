@@ -11,12 +11,14 @@ static td_meta *start(td_opcall *c) {
     return m;
 }
 
+/* TD_MAX_RANK bounds the arrays of every geometry. */
 static bool rank_ok(td_opcall *c, int64_t rank) {
     if (rank <= TD_MAX_RANK) return true;
     return td__op_fail(c, TD_E_SHAPE, "%lld dims are more than the %d there may be",
                        (long long)rank, TD_MAX_RANK);
 }
 
+/* Dims after it move up by one; the offset stays. */
 static void remove_dim(td_meta *m, int dim) {
     for (int i = dim; i + 1 < m->rank; i++) {
         m->size[i] = m->size[i + 1];
@@ -51,6 +53,7 @@ static bool read_sizes(td_opcall *c, const td_value *want, int64_t *known, int *
     return true;
 }
 
+/* numel is that of the tensor, or the size of the one dim that unflatten replaces. */
 bool td__infer_sizes(td_opcall *c, const td_value *want, int64_t numel, int64_t *size) {
     int64_t known;
     int     hole, rank = (int)want->n;
@@ -72,6 +75,8 @@ bool td__infer_sizes(td_opcall *c, const td_value *want, int64_t numel, int64_t 
     return true;
 }
 
+/* in: self, size. An error where the strides of self do not allow the sizes; reshape
+ * copies then. */
 bool td__shape_view(td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
     td_meta         *m = start(c);
@@ -85,6 +90,7 @@ bool td__shape_view(td_opcall *c) {
                        td__sizes_str(t->rank, t->stride));
 }
 
+/* in: self, size. The copy that reshape takes: row-major. */
 bool td__shape_reshape_copy(td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
     int64_t          size[TD_MAX_RANK];
@@ -114,6 +120,7 @@ static bool join_items(td_opcall *c, td_meta *m, int64_t ratio) {
     return true;
 }
 
+/* One old item becomes `ratio` new ones: sizes and strides are counted in items. */
 static void cut_items(td_meta *m, int64_t ratio) {
     for (int i = 0; i + 1 < m->rank; i++)
         m->stride[i] = td__dim_mul(m->stride[i], ratio);
@@ -121,6 +128,7 @@ static void cut_items(td_meta *m, int64_t ratio) {
     m->offset = td__dim_mul(m->offset, ratio);
 }
 
+/* in: self, dtype. Another item size scales the last dim, which must be dense. */
 bool td__shape_view_dtype(td_opcall *c) {
     td_meta *m = start(c);
     int      old = td__dtype_bytes[m->dtype];
@@ -173,6 +181,7 @@ bool td__shape_expand(td_opcall *c) {
     return true;
 }
 
+/* Removes every dim of size 1; a symbolic size is guarded to be 1 or not. */
 bool td__shape_squeeze(td_opcall *c) {
     td_meta *m = start(c);
     for (int i = m->rank - 1; i >= 0; i--)
@@ -180,6 +189,7 @@ bool td__shape_squeeze(td_opcall *c) {
     return true;
 }
 
+/* in: self, dim. A dim of another size stays. */
 bool td__shape_squeeze_dim(td_opcall *c) {
     td_meta *m = start(c);
     int      dim = td__op_dim(c, td__in_int(c, 1), m->rank);
@@ -202,6 +212,7 @@ static bool dim_set(td_opcall *c, int i, int rank, uint64_t *set) {
     return true;
 }
 
+/* in: self, dims. */
 bool td__shape_squeeze_dims(td_opcall *c) {
     td_meta *m = start(c);
     uint64_t set;
@@ -211,6 +222,7 @@ bool td__shape_squeeze_dims(td_opcall *c) {
     return true;
 }
 
+/* Its stride continues those of the dims after it, as ATen's. */
 void td__insert_dim(td_meta *m, int dim) {
     int64_t stride = 1;
     if (dim < m->rank) stride = td__dim_mul(m->size[dim], m->stride[dim]);
@@ -223,6 +235,7 @@ void td__insert_dim(td_meta *m, int dim) {
     m->rank++;
 }
 
+/* in: self, dim, which may also be the rank. */
 bool td__shape_unsqueeze(td_opcall *c) {
     td_meta *m = start(c);
     int      dim = td__op_dim(c, td__in_int(c, 1), m->rank + 1);
@@ -233,6 +246,7 @@ bool td__shape_unsqueeze(td_opcall *c) {
 
 /* ---- order of dims ------------------------------------------------------ */
 
+/* Exchanges sizes and strides of two dims. */
 static void swap_dims(td_meta *m, int a, int b) {
     int64_t size = m->size[a], stride = m->stride[a];
     m->size[a] = m->size[b];
@@ -241,6 +255,7 @@ static void swap_dims(td_meta *m, int a, int b) {
     m->stride[b] = stride;
 }
 
+/* in: self, dim0, dim1. */
 bool td__shape_transpose(td_opcall *c) {
     td_meta *m = start(c);
     int      a = td__op_dim(c, td__in_int(c, 1), m->rank);
@@ -250,6 +265,7 @@ bool td__shape_transpose(td_opcall *c) {
     return true;
 }
 
+/* Matrices are transposed; vectors and numbers stay. */
 bool td__shape_t(td_opcall *c) {
     td_meta *m = start(c);
     if (m->rank > 2)
@@ -259,6 +275,7 @@ bool td__shape_t(td_opcall *c) {
     return true;
 }
 
+/* in: self, dims: every dim once. */
 bool td__shape_permute(td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
     td_meta         *m = start(c);
@@ -277,6 +294,7 @@ bool td__shape_permute(td_opcall *c) {
 
 /* ---- parts -------------------------------------------------------------- */
 
+/* The dim goes; the offset moves to the entry. */
 bool td__select_part(td_opcall *c, td_meta *m, int64_t dim_arg, int64_t index) {
     if (m->rank == 0)
         return td__op_fail(c, TD_E_SHAPE, "a 0-dim tensor has nothing to select from");
@@ -355,6 +373,8 @@ bool td__shape_diagonal(td_opcall *c) {
     return td__diagonal_part(c, start(c), &c->in[1]);
 }
 
+/* in: self, dim, size, step. dim counts the windows; their elements are a new last dim,
+ * so windows may overlap in storage. */
 bool td__shape_unfold(td_opcall *c) {
     td_meta *m = start(c);
     int      rank = m->rank, dim = td__op_dim(c, td__in_int(c, 1), rank);

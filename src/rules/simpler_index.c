@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+/* where(which, yes, no); NULL stands for 0. */
 static td_tensor *choose(td_tensor *which, td_tensor *yes, td_tensor *no) {
     td_value zero = td_value_int(0);
     return td_op_where(which, yes ? td_value_tensor(yes) : zero,
@@ -17,6 +18,8 @@ typedef struct classes {
     td_tensor *counts, *at, *weight; /* weight NULL: 1 */
 } classes;
 
+/* target [..], weight [C]. Ignored places get class 0, so that gathers stay in range;
+ * `counts` masks them afterwards. */
 static classes classes_of(td_tensor *target, td_tensor *w, int64_t ignore) {
     classes k = {td_op_ne(target, td_value_int(ignore)), NULL, NULL};
     k.at = choose(k.counts, td_op_to(target, TD_I64, false), NULL);

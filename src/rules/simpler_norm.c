@@ -12,6 +12,7 @@ static td_tensor *normalized(const td_norm_frame *f, const td_tensor *x, td_tens
     return t_shaped(y, x->size, x->rank);
 }
 
+/* 1 / sqrt(var + eps). */
 static td_tensor *root(td_tensor *var, double eps) {
     return td_op_rsqrt(td_op_add(var, td_value_float(eps), td_value_int(1)));
 }
@@ -42,11 +43,13 @@ static bool forward(td_opcall *c, td_norm_kind kind, int64_t k, int w, double ep
     return true;
 }
 
+/* in: input, normalized_shape, weight, bias, eps. */
 bool td__simpler_layer_norm(td_opcall *c) {
     td_tensor *var;
     return forward(c, TD_NORM_LAYER, c->in[1].n, 2, td__in_f(c, 4), &var);
 }
 
+/* in: input, weight, bias, N, C, HxW, group, eps. */
 bool td__simpler_group_norm(td_opcall *c) {
     td_tensor *var;
     return forward(c, TD_NORM_GROUP, td__in_int(c, 6), 1, td__in_f(c, 7), &var);
@@ -76,6 +79,8 @@ static bool batch_norm(td_opcall *c, td_tensor **news) {
     return true;
 }
 
+/* in: input, weight, bias, running_mean, running_var, momentum, eps. Running statistics
+ * that were not given become empty tensors, as the kernel returns them. */
 bool td__simpler_batch_norm_functional(td_opcall *c) {
     td_tensor *x = td__in(c, 0);
     if (!batch_norm(c, &c->out[3])) return false;
@@ -84,6 +89,7 @@ bool td__simpler_batch_norm_functional(td_opcall *c) {
     return true;
 }
 
+/* The same with writes of the running statistics. */
 bool td__simpler_batch_norm_train(td_opcall *c) {
     td_tensor *news[2];
     bool       ok = batch_norm(c, news);
@@ -107,11 +113,14 @@ bool td__simpler_batch_norm_eval(td_opcall *c) {
 
 /* ---- gradients ---------------------------------------------------------- */
 
-/* Which arguments a backward op takes what from. */
+/* Argument indices of a backward op: grad_out, input, mean, rstd, weight,
+ * output_mask. */
 typedef struct places {
     int g, x, mean, rstd, w, mask;
 } places;
 
+/* Sums over the dims that a parameter is shared over; m has the sizes of the
+ * parameter. */
 static td_tensor *over_shared(const td_norm_frame *f, td_tensor *t, const td_meta *m) {
     if (f->shared.n) t = t_sum(t, f->shared, true); /* no dims would mean all */
     return t_shaped(t, m->size, m->rank);

@@ -7,21 +7,25 @@
 
 #include <string.h>
 
+/* a + k. */
 static td_tensor *plus(td_tensor *a, double k) {
     return td_op_add(a, td_value_float(k), td_value_int(1));
 }
 
+/* Sets result 0; the caller looks for nil. */
 static bool set_out(td_opcall *c, td_tensor *t) {
     c->out[0] = t;
     return true;
 }
 
+/* in: a, approximate. */
 bool td__simpler_gelu(td_opcall *c) {
     bool erf = strcmp(c->in[1].u.s, "tanh") != 0;
     return set_out(c,
                    erf ? td_op_gelu_erf(td__in(c, 0)) : td_op_gelu_tanh(td__in(c, 0)));
 }
 
+/* in: grad_output, a, approximate. */
 bool td__simpler_gelu_backward(td_opcall *c) {
     td_tensor *g = td__in(c, 0), *a = td__in(c, 1);
     bool       erf = strcmp(c->in[2].u.s, "tanh") != 0;

@@ -4,15 +4,19 @@
 
 #include <math.h>
 
+/* Sets result 0; the caller looks for nil. */
 static bool set_out(td_opcall *c, td_tensor *t) {
     c->out[0] = t;
     return true;
 }
 
+/* t without history: a shift by it does not change the result, so its derivative is
+ * left out. */
 static td_tensor *cut(td_tensor *t) {
     return t->flags & TD_TF_NEEDS_GRAD ? td_op_detach(t) : t;
 }
 
+/* where(which, yes, no). */
 static td_tensor *choose(td_tensor *which, td_value yes, td_tensor *no) {
     return td_op_where(which, yes, td_value_tensor(no));
 }
@@ -28,6 +32,8 @@ static int64_t count(const td_tensor *t, td_ints dim) {
     return n;
 }
 
+/* in: self, dim, keepdim, dtype. sum / count, in the dtype given; halves are summed in
+ * f32. */
 bool td__simpler_mean(td_opcall *c) {
     td_tensor *x = td__in(c, 0);
     td_ints    dim = t_ints(c->in[1]);
@@ -36,6 +42,7 @@ bool td__simpler_mean(td_opcall *c) {
     return set_out(c, t_share(t_sum(x, dim, td__in_bool(c, 2)), count(x, dim)));
 }
 
+/* in: self, dim, keepdim, dtype. */
 bool td__simpler_nansum(td_opcall *c) {
     td_tensor *x = td__in(c, 0);
     td_dtype   dt = td__in_dtype(c, 3, TD_DTYPE_NONE);

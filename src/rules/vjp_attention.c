@@ -9,10 +9,12 @@
  * for D and Z = P (U D + G c^T) for S; out and lse are inputs like the others. */
 #include "rules/attention.h"
 
+/* Argument i as it was saved; NULL: it was not a tensor. */
 static td_tensor *saved(td_vjp *v, int i) {
     return v->in[i].kind == TD_K_TENSOR ? v->in[i].u.t : NULL;
 }
 
+/* False when a gradient is nil, after td__fail. */
 static bool all_made(td_vjp *v) {
     for (int i = 0; i < v->info->s.n_in; i++)
         if (v->grad[i] && td_is_nil(v->grad[i])) return false;
@@ -46,6 +48,7 @@ bool td__vjp_flash_attention(td_vjp *v) {
 /* Arguments of the backward op. */
 enum { GRAD, QUERY, KEY, VALUE, MASK, OUT, LSE, GRAD_LSE, CAUSAL, SCALE };
 
+/* Adds t to the gradient of argument i, if that is needed. */
 static void give(td_vjp *v, int i, td_tensor *t) {
     if (v->need[i]) v->grad[i] = t_join(v->grad[i], t);
 }
@@ -75,6 +78,8 @@ static void through_scores(td_vjp *v, const td_attention *s, td_tensor *z) {
     give(v, LSE, td_op_neg(t_sum(z, TD_DIMS(-1), false)));
 }
 
+/* g: cotangents a, b, c of dQ, dK, dV, each of which may be missing; see the top of the
+ * file. */
 bool td__vjp_flash_attention_backward(td_vjp *v) {
     td_tensor        *a = t_wide(v->g[0]), *b = t_wide(v->g[1]), *c = t_wide(v->g[2]);
     td_attention      s = {v->cx,

@@ -7,10 +7,12 @@ static td_ints    ints(const int64_t *v, int n) { return (td_ints){v, n}; }
 static td_value   tv(td_tensor *t) { return td_value_tensor(t); }
 static td_tensor *over(td_tensor *a, td_tensor *b) { return td_op_div(a, tv(b), ""); }
 
+/* Zeros with the sizes of m and the dtype of g. */
 static td_tensor *zeros_for(td_tensor *g, const td_meta *m) {
     return td_op_new_zeros(g, ints(m->size, m->rank), TD_DTYPE_NONE);
 }
 
+/* Sets the gradient of argument i; false when it could not be computed. */
 static bool give(td_vjp *v, int i, td_tensor *g) {
     v->grad[i] = g;
     return g && !td_is_nil(g);
@@ -26,16 +28,20 @@ bool td__vjp_index_select(td_vjp *v) {
                                 td_value_int(1)));
 }
 
+/* The index tensors, argument 1. */
 static td_tensors list_of(const td_vjp *v) {
     return (td_tensors){v->in[1].u.ts, (int)v->in[1].n};
 }
 
+/* in: self, indices. Elements picked several times add up, hence accumulate = true. */
 bool td__vjp_index(td_vjp *v) {
     td_tensor *g = v->g[0];
     return give(v, 0,
                 td_op__index_put(zeros_for(g, v->in_meta[0]), list_of(v), g, true));
 }
 
+/* in: self, indices, values, accumulate. self: g, with zeros where values replaced
+ * elements. values: what the indices pick from g. */
 bool td__vjp_index_put(td_vjp *v) {
     td_tensor *g = v->g[0], *self = g;
     bool       add = v->in[3].u.i != 0;
@@ -47,6 +53,8 @@ bool td__vjp_index_put(td_vjp *v) {
     return !v->need[2] || give(v, 2, td_op__index(g, list_of(v)));
 }
 
+/* in: self, mask. g is spread over the places of the mask, in the broadcast sizes; the
+ * engine sums them to those of self. */
 bool td__vjp_masked_select(td_vjp *v) {
     const td_meta *m = v->in_meta[0];
     td_tensor     *g = v->g[0], *mask = v->in[1].u.t;
@@ -60,6 +68,7 @@ bool td__vjp_masked_select(td_vjp *v) {
 
 /* ---- tables ------------------------------------------------------------- */
 
+/* in: weight, indices, padding_idx, scale_grad_by_freq. */
 bool td__vjp_embedding(td_vjp *v) {
     return give(v, 0,
                 td_op_embedding_dense_backward(v->g[0], v->in[1].u.t,
@@ -79,6 +88,8 @@ static td_tensor *frequencies(td_tensor *g, td_tensor *indices, int64_t rows) {
     return td_op_unsqueeze(td_op_reshape_as(count, indices), -1);
 }
 
+/* The gradient of grad_output: each takes the row of g that it was added to, 0 for the
+ * padding row, divided by the frequency where the op divided. */
 bool td__vjp_embedding_dense_backward(td_vjp *v) {
     td_tensor *g = v->g[0], *indices = v->in[1].u.t;
     int64_t    pad = v->in[3].u.i;
@@ -101,10 +112,13 @@ typedef struct reduction {
     td_tensor  *grad_self, *grad_src;
 } reduction;
 
+/* gather(t, dim, index). */
 static td_tensor *at_index(const reduction *r, td_tensor *t) {
     return td_op_gather(t, r->dim, r->index);
 }
 
+/* n counts the terms of each mean; a mean of no terms keeps self, so its n becomes
+ * 1. */
 static void mean_grads(reduction *r) {
     td_tensor *ones = td_op_ones_like(r->src, TD_DTYPE_NONE);
     td_tensor *n = r->with_self ? td_op_ones_like(r->g, TD_DTYPE_NONE)
@@ -150,6 +164,8 @@ static void prod_grads(reduction *r) {
     r->grad_src = td_op_where(single, tv(lone), tv(common));
 }
 
+/* in: self, dim, index, src, reduce, include_self. Without self, the elements of self
+ * that were replaced get 0. */
 bool td__vjp_scatter_reduce(td_vjp *v) {
     reduction r = {.self = v->in[0].u.t,
                    .index = v->in[2].u.t,

@@ -61,6 +61,7 @@ void td__norm_frame_tensors(td_norm_frame *f, td_norm_kind kind, td_tensor *x,
     f->w = t_shaped(mrw[2], f->w_size, rank);
 }
 
+/* t with the sizes of m. */
 static td_tensor *like(td_tensor *t, const td_meta *m) {
     return td_op_reshape(t, (td_ints){m->size, m->rank});
 }
@@ -98,10 +99,13 @@ static bool give_forward(td_vjp *v, const td_norm_frame *f, td_tensor *const *d,
     return true;
 }
 
+/* Argument i as it was saved; NULL: it was not a tensor. */
 static td_tensor *saved(td_vjp *v, int i) {
     return v->in[i].kind == TD_K_TENSOR ? v->in[i].u.t : NULL;
 }
 
+/* in: input, normalized_shape, weight, bias, eps. The results mean and rstd are saved;
+ * their own gradients arrive in g[1] and g[2]. */
 bool td__vjp_layer_norm(td_vjp *v) {
     td_tensor    *x = saved(v, 0), *w = saved(v, 2), *d[3] = {NULL, NULL, NULL};
     td_ints       norm = t_ints(v->in[1]);
@@ -116,6 +120,7 @@ bool td__vjp_layer_norm(td_vjp *v) {
     return give_forward(v, &f, d, 2);
 }
 
+/* in: input, weight, bias, N, C, HxW, group, eps. */
 bool td__vjp_group_norm(td_vjp *v) {
     td_tensor    *x = saved(v, 0), *w = saved(v, 1), *d[3] = {NULL, NULL, NULL};
     td_ints       mask = TD_DIMS(v->need[0], v->need[1], v->need[2]);
@@ -131,6 +136,8 @@ bool td__vjp_group_norm(td_vjp *v) {
     return give_forward(v, &f, d, 1);
 }
 
+/* in: input, weight, bias, running_mean, running_var, momentum, eps. Running statistics
+ * have no derivative. */
 bool td__vjp_batch_norm_train(td_vjp *v) {
     td_tensor    *x = saved(v, 0), *w = saved(v, 1), *d[3] = {NULL, NULL, NULL};
     td_ints       mask = TD_DIMS(v->need[0], v->need[1], v->need[2]);
@@ -166,7 +173,7 @@ bool td__vjp_batch_norm_eval(td_vjp *v) {
 
 /* ---- backward ops ------------------------------------------------------ */
 
-/* Which arguments a backward op takes what from. */
+/* Argument indices of a backward op: grad_out, input, mean, rstd, weight. */
 typedef struct places {
     int g, x, mean, rstd, w;
 } places;
@@ -226,6 +233,8 @@ static bool backward_of(td_vjp *v, const td_norm_frame *f, const places *at) {
     return true;
 }
 
+/* Builds the frame of the saved tensors and fills the gradients; k as in
+ * td__norm_frame. */
 static bool backward_rule(td_vjp *v, td_norm_kind kind, int64_t k, const places *at) {
     td_tensor    *x = saved(v, at->x);
     td_norm_frame f;

@@ -32,16 +32,19 @@ static td_tensor *times_scalar(td_tensor *g, td_value by, bool minus) {
     return minus ? td_op_neg(g) : g;
 }
 
+/* a + alpha b: g and alpha g. */
 bool td__vjp_add(td_vjp *v) {
     if (v->need[0] && !give(v, 0, v->g[0])) return false;
     return !v->need[1] || give(v, 1, times_scalar(v->g[0], v->in[2], false));
 }
 
+/* a - alpha b: g and -alpha g. */
 bool td__vjp_sub(td_vjp *v) {
     if (v->need[0] && !give(v, 0, v->g[0])) return false;
     return !v->need[1] || give(v, 1, times_scalar(v->g[0], v->in[2], true));
 }
 
+/* b - alpha a: -alpha g and g. */
 bool td__vjp_rsub(td_vjp *v) {
     if (v->need[0] && !give(v, 0, times_scalar(v->g[0], v->in[2], true))) return false;
     return !v->need[1] || give(v, 1, v->g[0]);
@@ -49,6 +52,7 @@ bool td__vjp_rsub(td_vjp *v) {
 
 /* ---- quotients and powers ------------------------------------------------ */
 
+/* a / b, true division. */
 static td_tensor *divided(td_tensor *a, td_value b) { return td_op_div(a, b, ""); }
 
 /* a / b: g / b and -g * (a / b) / b; a rounded quotient is flat. */
@@ -200,6 +204,7 @@ static td_tensor *gelu_tanh_second(td_tensor *x) {
     return times(plus(td_op_neg(times(t, t)), 1.0), sum);
 }
 
+/* in: grad_output, a. Linear in grad_output; a takes g * grad_output * gelu''. */
 bool td__vjp_gelu_tanh_backward(td_vjp *v) {
     td_tensor *g = v->g[0], *go = v->in[0].u.t, *x = v->in[1].u.t;
     if (v->need[0] && !give(v, 0, td_op_gelu_tanh_backward(g, x))) return false;
@@ -213,6 +218,7 @@ static td_tensor *gelu_erf_second(td_tensor *x) {
     return times(plus(td_op_neg(x2), 2.0), bell);
 }
 
+/* in: grad_output, a, approximate. */
 bool td__vjp_gelu_backward(td_vjp *v) {
     td_tensor  *g = v->g[0], *go = v->in[0].u.t, *x = v->in[1].u.t;
     const char *how = v->in[2].u.s;

@@ -5,11 +5,13 @@
 
 #include <math.h>
 
+/* Sets the gradient of an argument; false when it could not be computed. */
 static bool give(td_vjp *v, int arg, td_tensor *g) {
     v->grad[arg] = g;
     return !td_is_nil(g);
 }
 
+/* The sizes of m as an argument. */
 static td_ints sizes_of(const td_meta *m) { return (td_ints){m->size, m->rank}; }
 
 /* Repeats g along the dims that were reduced. */
@@ -39,6 +41,7 @@ static int64_t reduced_count(td_vjp *v, td_value dim) {
     return n;
 }
 
+/* g repeated over the reduced dims, divided by their number of elements. */
 static td_tensor *mean_grad(td_vjp *v, td_tensor *g, td_value dim, bool keepdim) {
     return td_op_div(expand(v, g, dim, keepdim), td_value_int(reduced_count(v, dim)),
                      "");
@@ -79,6 +82,7 @@ static td_tensor *as_result(td_vjp *v, td_tensor *self) {
     return dt == (td_dtype)self->dtype ? self : td_op_to(self, dt, false);
 }
 
+/* in: self, dtype. g times the product of all other elements. */
 bool td__vjp_prod(td_vjp *v) {
     td_tensor *x = as_result(v, v->in[0].u.t);
     if (x->rank == 0) return give(v, 0, v->g[0]);
@@ -86,6 +90,7 @@ bool td__vjp_prod(td_vjp *v) {
     return give(v, 0, td_op_reshape(t_mul(flat, v->g[0]), sizes_of(v->in_meta[0])));
 }
 
+/* in: self, dim, keepdim, dtype. */
 bool td__vjp_prod_dim(td_vjp *v) {
     td_tensor *x = as_result(v, v->in[0].u.t);
     if (x->rank == 0) return give(v, 0, v->g[0]);
@@ -137,6 +142,8 @@ bool td__vjp_max(td_vjp *v) {
     return give(v, 0, td_op_where(mask, td_value_tensor(share), td_value_int(0)));
 }
 
+/* in: self, dim, keepdim; result 1 is the indices. g goes to the selected elements, as
+ * for max_dim, min_dim and median_dim. */
 bool td__vjp_select_dim(td_vjp *v) {
     if (!v->g[0]) return true;
     return give(v, 0,
@@ -146,6 +153,8 @@ bool td__vjp_select_dim(td_vjp *v) {
                                                          (v->in[2].u.i != 0)));
 }
 
+/* in: self, dim; result 1 is the indices. An element that was the maximum of several
+ * prefixes takes the sum of their gradients. */
 bool td__vjp_cummax(td_vjp *v) {
     if (!v->g[0]) return true;
     td_tensor *zero = td_op_zeros_like(v->g[0], TD_DTYPE_NONE);
@@ -154,6 +163,7 @@ bool td__vjp_cummax(td_vjp *v) {
 
 /* ---- moments ----------------------------------------------------------- */
 
+/* The correction of var; none means 1. */
 static double correction(td_value v) {
     return v.kind == TD_K_NONE ? 1 : td__value_f(v);
 }
@@ -195,6 +205,7 @@ static td_tensor *std_grad(td_tensor *g, td_tensor *std) {
     return td_op_masked_fill(t_div(t_wide(g), twice), zero, td_value_int(0));
 }
 
+/* The gradient of self, rounded to its dtype once, at the end. */
 static bool give_rounded(td_vjp *v, td_tensor *g) {
     return give(v, 0, t_as(g, v->in_meta[0]->dtype));
 }
@@ -205,6 +216,8 @@ bool td__vjp_std(td_vjp *v) {
     return give_rounded(v, var_grad(v, std_grad(v->g[0], v->out[0])));
 }
 
+/* var_mean and std_mean: g_var is the gradient of the variance, NULL: it is zero; that
+ * of the mean is g[1]. */
 static bool with_mean(td_vjp *v, td_tensor *g_var) {
     td_tensor *g = g_var ? var_grad(v, g_var) : NULL;
     if (v->g[1])
@@ -222,10 +235,12 @@ bool td__vjp_std_mean(td_vjp *v) {
 
 /* ---- norms ------------------------------------------------------------- */
 
+/* t, with 0 where at_zero is 0. */
 static td_tensor *zero_where(td_tensor *t, td_tensor *at_zero) {
     return td_op_masked_fill(t, td_op_eq(at_zero, td_value_int(0)), td_value_int(0));
 }
 
+/* t^p. */
 static td_tensor *power(td_tensor *t, double p) {
     return td_op_pow(td_value_tensor(t), td_value_float(p));
 }
@@ -255,6 +270,7 @@ static td_tensor *norm_grad(td_tensor *x, double p, td_tensor *g, td_tensor *nor
     return t_mul(s, zero_where(t_div(g, power(norm, p - 1)), norm));
 }
 
+/* in: self, p, dim, keepdim, dtype. */
 bool td__vjp_norm(td_vjp *v) {
     td_value dim = v->in[2];
     bool     keep = (v->in[3].u.i != 0);
@@ -265,6 +281,7 @@ bool td__vjp_norm(td_vjp *v) {
                 norm_grad(v->in[0].u.t, td__value_f(v->in[1]), g, norm, t_ints(dim)));
 }
 
+/* in: self, dim, keepdim. g exp(self - out), the softmax of self times g. */
 bool td__vjp_logsumexp(td_vjp *v) {
     bool       keep = (v->in[2].u.i != 0);
     td_tensor *g = restore(v, v->g[0], v->in[1], keep);

@@ -5,6 +5,7 @@
 
 static td_ints ints(const int64_t *v, int n) { return (td_ints){v, n}; }
 
+/* Zeros with the sizes and dtype of m. */
 static td_tensor *zeros(const td_vjp *v, const td_meta *m) {
     return td_op_zeros(v->cx, ints(m->size, m->rank), m->dtype);
 }
@@ -15,6 +16,7 @@ static bool give(td_vjp *v, int i, td_tensor *g) {
     return g && !td_is_nil(g);
 }
 
+/* in: self, dims. The inverse permutation. */
 bool td__vjp_permute(td_vjp *v) {
     int64_t back[TD_MAX_RANK];
     int     n = (int)v->in[1].n;
@@ -33,6 +35,8 @@ static td_tensor **all_grads(const td_vjp *v) {
     return g;
 }
 
+/* The gradient of a tensor that was cut along dim: those of the pieces side by side, or
+ * stacked where the pieces lack the dim. */
 static bool join_grads(td_vjp *v, int64_t dim, bool stacked) {
     if (v->n_out == 0) return give(v, 0, zeros(v, v->in_meta[0]));
     td_tensor **g = all_grads(v);
@@ -76,6 +80,7 @@ bool td__vjp_cat(td_vjp *v) {
     return true;
 }
 
+/* in: tensors, dim. Each takes its entry of g. */
 bool td__vjp_stack(td_vjp *v) {
     for (uint32_t k = 0; k < v->in[0].n; k++) {
         if (!v->list_need[0][k]) continue;
@@ -111,6 +116,8 @@ bool td__vjp_repeat(td_vjp *v) {
 
 /* ---- elsewhere ---------------------------------------------------------- */
 
+/* *out gets the negated list, to be freed by the caller; false after
+ * td__fail_memory. */
 static bool negated(const td_vjp *v, td_value list, int64_t **out) {
     *out = td__alloc(sizeof(int64_t) * (list.n + 1));
     if (!*out) return td__fail_memory(v->cx);
@@ -126,6 +133,7 @@ static int64_t shift_back(int64_t shift, int64_t size) {
     return td__dim_sub(0, far ? td__dim_mod(shift, size) : shift);
 }
 
+/* in: self, shifts, dims. Rolls back. */
 bool td__vjp_roll(td_vjp *v) {
     int64_t *back;
     td_value shifts = v->in[1], dims = v->in[2];
@@ -142,6 +150,8 @@ bool td__vjp_roll(td_vjp *v) {
     return ok;
 }
 
+/* in: self, pad, value. Padding by the negated numbers cuts the padding off, and pads
+ * with zeros what was cut. */
 bool td__vjp_pad(td_vjp *v) {
     int64_t *back;
     if (!negated(v, v->in[1], &back)) return false;
@@ -153,6 +163,8 @@ bool td__vjp_pad(td_vjp *v) {
 
 /* ---- as_strided --------------------------------------------------------- */
 
+/* in: self, size, stride, storage_offset. The geometry of self at the call is saved in
+ * in_meta. */
 bool td__vjp_as_strided(td_vjp *v) {
     const td_meta *m = v->in_meta[0];
     int64_t        off = v->in[3].kind == TD_K_NONE ? m->offset : v->in[3].u.i;
