@@ -163,7 +163,7 @@ static double cpu_now(void) {
 
 static void report_all(const work *k, const td_fn *f, double cpu, double warm_cpu) {
     double all = 0;
-    for (int i = 0; i < TD_SPENT_FORWARD; i++) {
+    for (int i = 0; i < TD_PIPE_FORWARD; i++) {
         report(k, td__stages[i].name, (double)f->specs->ns[i]);
         all += (double)f->specs->ns[i];
     }

@@ -32,7 +32,7 @@ static bool measure(long n) {
     double start = bench_now();
     td_invoke(f, TD_ARGS(x, w, b), &y, 1);
     double stages = 0;
-    for (int i = 0; td_ok(cx) && i < TD_SPENT_FORWARD; i++)
+    for (int i = 0; td_ok(cx) && i < TD_PIPE_FORWARD; i++)
         stages += 1e-9 * (double)f->specs->ns[i];
     if (td_ok(cx)) td_backward(td_sum(y));
     bool ok = td_ok(cx);

@@ -107,16 +107,16 @@ static void calls(void *env, long reps) {
 
 /* The least of five of each stage. */
 static bool time_stages(gpt *g, td_tensor *x) {
-    double best[TD_SPENT_COUNT], all = 1e9;
+    double best[TD_PIPE_COUNT], all = 1e9;
     int    nodes = 0;
-    for (int i = 0; i < TD_SPENT_COUNT; i++) best[i] = 1e9;
+    for (int i = 0; i < TD_PIPE_COUNT; i++) best[i] = 1e9;
     for (int k = 0; k < 5; k++) {
         double sum = 0;
         td_fn *f =
             td_aot_step(g->cx, step, g, &(td_aot_opts){TD_AOT_OPTS, .module = g->all});
         td_invoke(f, TD_ARGS(x, x), NULL, 0);
         if (!td_ok(g->cx)) return td_fn_drop(f), false;
-        for (int i = 0; i < TD_SPENT_FORWARD; i++) {
+        for (int i = 0; i < TD_PIPE_FORWARD; i++) {
             double ms = 1e-6 * (double)f->specs->ns[i];
             if (ms < best[i]) best[i] = ms;
             sum += ms;
@@ -125,10 +125,10 @@ static bool time_stages(gpt *g, td_tensor *x) {
         nodes = f->specs->plan->j->g->nodes.n;
         td_fn_drop(f);
     }
-    for (int i = 0; i < TD_SPENT_FORWARD; i++) {
+    for (int i = 0; i < TD_PIPE_FORWARD; i++) {
         char name[64];
         snprintf(name, sizeof name, "step_gpt2_%s", td__stages[i].name);
-        if (i != TD_SPENT_PARTITION) bench_print(name, best[i], "ms");
+        if (i != TD_PIPE_PARTITION) bench_print(name, best[i], "ms");
     }
     bench_print("step_gpt2_all_stages", all, "ms");
     bench_print("step_gpt2_nodes", nodes, "nodes");

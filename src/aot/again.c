@@ -19,12 +19,12 @@ typedef struct variant {
 } variant;
 
 typedef struct again {
-    variant  *all;
-    td_plan  *p;       /* not held: it owns this */
-    td_graph *program; /* NULL: the joint graph gives them */
-    td_held  *held;    /* the backends, also where only backward needs them */
-    td_config config;  /* the settings of the specialization */
-    char     *name;
+    variant        *all;
+    td_plan        *p;       /* not held: it owns this */
+    td_graph       *program; /* NULL: the joint graph gives them */
+    td_shared_opts *held;    /* the backends, also where only backward needs them */
+    td_config       config;  /* the settings of the specialization */
+    char           *name;
 } again;
 
 /* The joint graph with its gradients only; written inputs are read, not written. */
@@ -156,7 +156,7 @@ static void drop(void *env) {
         td__fn_free(v->fn);
         td__free(v);
     }
-    td__held_drop(a->held);
+    td__shared_opts_drop(a->held);
     td__graph_drop(a->program);
     td__free(a->name);
     td__free(a);
@@ -210,10 +210,10 @@ bool td__again_make(td_fn *f, td_spec *s) {
     if (!a) return td__fail_memory(f->cx);
     snprintf(name, sizeof name, "%.60s'", f->name);
     *a = (again){.p = s->plan,
-                 .held = f->held,
+                 .held = f->shared,
                  .config = s->set,
                  .name = td__strdup(name)};
-    f->held->refs++;
+    f->shared->refs++;
     const td_graph *program = td__spec_program(f, s);
     s->plan->again =
         (td_again){s->set.double_backward ? call : NULL, reads, drop, a, 0};

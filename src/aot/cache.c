@@ -1,9 +1,10 @@
-/* cache.c -- specializations on disk. What tracing, differentiating and partitioning
- * come to is kept under a hash of all that decides about it: the program as captured,
- * what the call looks like, settings and options, and the build of the library. The
- * next process captures, hashes, and reads; with td_aot_opts.version it need not even
- * capture. What only a look at an entry can tell (offsets, guards on sizes) makes
- * several entries under one hash. Nothing here fails a call. docs/cache.md has more. */
+/* cache.c -- specializations on disk. The result of tracing, differentiating and
+ * partitioning is stored under a hash of everything that determines it: the captured
+ * program, the call's key, settings, options and the build of the library. The next
+ * process captures, hashes and reads; with td_aot_opts.version it does not even
+ * capture. Properties that only an entry knows (whether offsets matter, guards on
+ * sizes) allow several entries per hash. No failure here fails a call: a miss
+ * compiles. docs/cache.md has the details. */
 #include "aot/cache_int.h"
 #include "build/disk.h"
 #include "build/unit.h"
@@ -13,17 +14,17 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { MOST_ENTRIES = 8 }; /* of one hash */
+enum { MOST_ENTRIES = 8 }; /* per hash */
 
 /* ---- whether ------------------------------------------------------------ */
 
-/* NULL, or why this function is not kept. */
-static const char *refusal(const td_fn *f) {
+/* Why the function is not cached; NULL: it is. */
+static const char *bypass_reason(const td_fn *f) {
     const td_aot_opts *o = &f->opts;
     bool               vouched = o->version || o->stages || f->inner;
-    if (f->staged) return "its stages are taken one by one";
+    if (f->staged) return "it is compiled in two stages";
     if (td__log_on(f->cx, TD_LOG_facts) || td__log_on(f->cx, TD_LOG_joint))
-        return "somebody listens to its stages";
+        return "the log topics facts or joint need every stage to run";
     if (o->pass.run && !vouched) return "its pass has no version (td_aot_opts.stages)";
     if (o->chooser.choose && !vouched)
         return "its partitioner has no version (td_aot_opts.stages)";
@@ -32,8 +33,9 @@ static const char *refusal(const td_fn *f) {
 
 /* ---- names -------------------------------------------------------------- */
 
-/* Settings that change no graph, or that others look after. */
-static bool counts(int knob) {
+/* Does the setting influence the graphs? Text settings and those of the backend,
+ * which has its own cache, do not. */
+static bool affects_graphs(int knob) {
     switch (knob) {
     case TD_KNOB_NR_specialization_limit:
     case TD_KNOB_NR_fallback:
@@ -52,14 +54,16 @@ static void add_settings(td_buf *b, const td_config *c) {
     static const size_t bytes[] = {sizeof(bool), sizeof(int64_t), sizeof(double),
                                    sizeof(int), 0};
     for (int i = 0; i < TD_KNOB_FIELDS; i++)
-        if (counts(i))
+        if (affects_graphs(i))
             td__buf_addn(b, (const char *)c + td__knobs[i].at,
                          bytes[td__knobs[i].kind]);
 }
 
+/* The options that influence the graphs. An inner function (of a backward) ignores
+ * the user's passes. */
 static void add_options(td_buf *b, const td_fn *f) {
     const td_aot_opts *o = &f->opts;
-    bool               own = !f->inner; /* the user's stages have their turn */
+    bool               own = !f->inner; /* the user's passes run */
     bool               pass = own && o->pass.run, chooser = own && o->chooser.choose;
     const bool         is[] = {f->forward,       f->inner, f->step != NULL,
                                f->graph != NULL, pass,     chooser};
@@ -71,13 +75,14 @@ static void add_options(td_buf *b, const td_fn *f) {
     td__put_int(b, o->n_buffers);
 }
 
+/* The hash of b's bytes; empties b. */
 static uint64_t take_hash(td_buf *b) {
     uint64_t h = td__hash(td__buf_str(b), b->n, 0);
     b->n = 0;
     return h;
 }
 
-/* The parts of a name, so that logs can tell which of them is another. */
+/* The hashes that make up a name; logs print each, to show which one changed. */
 typedef struct parts {
     uint64_t settings, options, call, program;
 } parts;
@@ -86,12 +91,14 @@ static void add_words(td_buf *b, const td_key *k) {
     td__buf_addn(b, (const char *)k->v, sizeof *k->v * (size_t)k->n);
 }
 
-/* Of a program that the caller vouches for; a module's form is part of it. */
+/* Instead of the program: the version that the caller gives it, and the module's
+ * form. */
 static void add_version(td_buf *b, const td_fn *f) {
     td__put_text(b, f->opts.version);
     td__put_text(b, td__state_form(f));
 }
 
+/* The program's bytes, without source lines. */
 static bool add_program(td_buf *b, const td_graph *program) {
     td_image m;
     bool     ok = td__image_begin(&m, b, NULL, true) && td__image_graph(&m, program);
@@ -99,7 +106,7 @@ static bool add_program(td_buf *b, const td_graph *program) {
     return ok;
 }
 
-/* False: no memory. */
+/* Computes the four hashes. False: out of memory. */
 static bool find_parts(td_fn *f, const td_spec *s, td_values args, parts *p) {
     td_buf b = {0};
     bool   ok = true;
@@ -119,13 +126,14 @@ static bool find_parts(td_fn *f, const td_spec *s, td_values args, parts *p) {
     return ok;
 }
 
-/* What all entries of this build of the library begin their footer with. */
+/* Identifies this build of the library; every entry's footer begins with it. */
 static bool library_key(td_buf *b) {
     td__unit_library(b);
     td__buf_printf(b, "sources %s\n", td__sources);
     return !b->failed;
 }
 
+/* Fills s->cache.name with "f_" and a 128-bit hash. False: out of memory. */
 static bool choose_name(td_fn *f, td_spec *s, td_values args) {
     td_buf b = {0};
     parts  p = {0};
@@ -134,11 +142,11 @@ static bool choose_name(td_fn *f, td_spec *s, td_values args) {
     ok = ok && !b.failed;
     if (ok) {
         td_hash128 h = td__hash128(b.s, b.n);
-        snprintf(s->kept.name, sizeof s->kept.name, "f_%016llx%016llx",
+        snprintf(s->cache.name, sizeof s->cache.name, "f_%016llx%016llx",
                  (unsigned long long)h.hi, (unsigned long long)h.lo);
         td__log(f->cx, TD_LOG_cache,
                 "%s is %s: program %08x, call %08x, settings %08x, options %08x",
-                f->name, s->kept.name, (unsigned)p.program, (unsigned)p.call,
+                f->name, s->cache.name, (unsigned)p.program, (unsigned)p.call,
                 (unsigned)p.settings, (unsigned)p.options);
     }
     td__buf_free(&b);
@@ -146,7 +154,7 @@ static bool choose_name(td_fn *f, td_spec *s, td_values args) {
 }
 
 static void entry_name(const td_spec *s, int nr, char *to, size_t cap) {
-    snprintf(to, cap, "%s-%d", s->kept.name, nr);
+    snprintf(to, cap, "%s-%d", s->cache.name, nr);
 }
 
 /* ---- reading ------------------------------------------------------------ */
@@ -159,8 +167,8 @@ static bool get_key(td_reader *r, td_key *k) {
     return !r->bad;
 }
 
-/* Lets go of all that an entry gave. */
-static void forget(td_fn *f, td_spec *s) {
+/* Frees everything that get_entry set, and clears the error. */
+static void discard_entry(td_fn *f, td_spec *s) {
     td__joint_drop(s->j);
     td__halves_drop(s->h);
     td__guards_drop(s->guards);
@@ -175,6 +183,9 @@ static void forget(td_fn *f, td_spec *s) {
     td_clear(f->cx);
 }
 
+/* Reads the program, which an entry contains only if the caller gave a version. Every
+ * get_ function validates what it reads; false, or a bad reader: the entry is
+ * unusable. */
 static bool get_program(td_reader *r, td_fn *f, td_spec *s) {
     bool inside = td__get_bool(r);
     if (r->bad || inside != (f->opts.version && !f->graph)) return false;
@@ -183,18 +194,19 @@ static bool get_program(td_reader *r, td_fn *f, td_spec *s) {
     return p && (!inside || td__graph_verify(p, TD_STAGE_PROGRAM));
 }
 
+/* Reads the joint graph; its inputs must have the types of this call's arguments. */
 static td_joint *get_joint(td_reader *r, td_ctx *cx, const td_spec *s,
                            const td_graph *program) {
     td_arena  a = {0};
     int       n = program->inputs.n;
     td_value *in = td__arena_zalloc(&a, sizeof *in * ((size_t)n + 1));
-    if (in) td__spec_given(s, s->kept.args, in, n);
+    if (in) td__spec_args(s, s->cache.args, in, n);
     td_joint *j = in ? td__get_joint(r, cx, program, in) : NULL;
     td__arena_free(&a);
     return j;
 }
 
-/* All of an entry: s->j, s->h, guards, flags. */
+/* Reads a whole entry: s->key, s->program, s->guards, s->j, s->h and flags. */
 static bool get_entry(td_reader *r, td_fn *f, td_spec *s) {
     td_key words = {0};
     s->offsets = td__get_bool(r);
@@ -204,7 +216,7 @@ static bool get_entry(td_reader *r, td_fn *f, td_spec *s) {
     s->key.v = words.v, s->key.n = words.n, s->key.cap = words.cap;
     if (!ok || r->bad || !get_program(r, f, s)) return false;
     const td_graph *program = td__spec_program(f, s);
-    if (td__get_bool(r)) s->guards = td__get_guards(r, s->kept.args, program);
+    if (td__get_bool(r)) s->guards = td__get_guards(r, s->cache.args, program);
     if (r->bad) return false;
     if (!(s->j = get_joint(r, f->cx, s, program))) return false;
     bool halves = td__get_bool(r);
@@ -213,14 +225,14 @@ static bool get_entry(td_reader *r, td_fn *f, td_spec *s) {
     return !r->bad && r->p == r->end;
 }
 
-/* Is it for this call? */
-static bool serves(td_fn *f, td_spec *s) {
-    td_values args = s->kept.args;
-    return td__key_owners(s, args) && td__key_fits(f, args, s) &&
+/* Does the entry's key fit this call, and do its guards pass? */
+static bool fits_call(td_fn *f, td_spec *s) {
+    td_values args = s->cache.args;
+    return td__key_find_grads(s, args) && td__key_fits(f, args, s) &&
            (!s->guards || td__guards_run(s->guards, args.v) < 0);
 }
 
-/* 1: it serves; 0: there may be others; -1: there are no more. */
+/* Reads entry number nr. 1: it fits; 0: not, but there may be others; -1: no more. */
 static int try_entry(td_fn *f, td_spec *s, td_disk *d, const char *key, int nr) {
     char          name[64];
     td_disk_entry m;
@@ -230,8 +242,8 @@ static int try_entry(td_fn *f, td_spec *s, td_disk *d, const char *key, int nr) 
     if (!bad) {
         td_reader r = td__reader(m.bytes, m.payload);
         whole = get_entry(&r, f, s);
-        if (!whole) bad = "is not what it says, or memory is out";
-        else if (!(fits = serves(f, s))) bad = "is for other sizes or offsets";
+        if (!whole) bad = "is damaged, or memory ran out";
+        else if (!(fits = fits_call(f, s))) bad = "is for other sizes or offsets";
     }
     td__disk_entry_free(&m);
     if (fits) td__log(f->cx, TD_LOG_cache, "hit: %s, %s", name, f->name);
@@ -239,8 +251,8 @@ static int try_entry(td_fn *f, td_spec *s, td_disk *d, const char *key, int nr) 
         td__log(f->cx, TD_LOG_cache, "miss: %s %s %.200s", name, bad,
                 td_message(f->cx));
     if (fits) return 1;
-    forget(f, s);
-    if (!whole && s->kept.slot < 0) s->kept.slot = nr; /* else it is for other calls */
+    discard_entry(f, s);
+    if (!whole && s->cache.slot < 0) s->cache.slot = nr; /* a whole one serves others */
     return none ? -1 : 0;
 }
 
@@ -248,7 +260,7 @@ static bool find_entry(td_fn *f, td_spec *s) {
     td_disk d;
     td_buf  key = {0};
     int     got = 0;
-    s->kept.slot = -1;
+    s->cache.slot = -1;
     td__disk_open(&d, f->cx, true);
     bool ok = library_key(&key) && d.fd >= 0;
     for (int i = 0; ok && got == 0 && i < MOST_ENTRIES; i++)
@@ -258,42 +270,44 @@ static bool find_entry(td_fn *f, td_spec *s) {
     return got > 0;
 }
 
+/* Sets s->cache.found and, if true, everything that get_entry reads. */
 static bool find(td_fn *f, td_spec *s, td_values args) {
     td__span_begin(f->cx, "find");
     bool ok = choose_name(f, s, args);
-    if (!ok) *s->kept.name = 0;
-    s->kept.found = ok && find_entry(f, s);
-    td__span_arg(f->cx, "found", s->kept.found);
+    if (!ok) *s->cache.name = 0;
+    s->cache.found = ok && find_entry(f, s);
+    td__span_arg(f->cx, "found", s->cache.found);
     td__span_end(f->cx, "find");
-    td_clear(f->cx); /* what cannot be read is made */
-    if (s->kept.found) td__stages_found(s);
-    return s->kept.found;
+    td_clear(f->cx); /* a miss is no error */
+    if (s->cache.found) td__stages_found(s);
+    return s->cache.found;
 }
 
-/* What the arguments are like; 0: no memory. */
-static uint64_t look_at(td_fn *f, td_values args) {
+/* A hash of the arguments' key without sizes; 0: out of memory. */
+static uint64_t args_hash(td_fn *f, td_values args) {
     if (td__key_make_any(f, &f->key, args))
         return td__hash(f->key.v, sizeof *f->key.v * (size_t)f->key.n, 1);
     td_clear(f->cx);
     return 0;
 }
 
-bool td__keep_vouched(td_fn *f, td_spec *s, td_values args) {
-    const char *no = refusal(f);
-    s->kept.args = args;
-    s->kept.on = !no && s->set.cache_disk_mb > 0;
-    s->kept.before = s->kept.on ? look_at(f, args) : 0;
+bool td__cache_find_version(td_fn *f, td_spec *s, td_values args) {
+    const char *no = bypass_reason(f);
+    s->cache.args = args;
+    s->cache.on = !no && s->set.cache_disk_mb > 0;
+    s->cache.before = s->cache.on ? args_hash(f, args) : 0;
     if (no) td__log(f->cx, TD_LOG_cache, "bypass: %s: %s", f->name, no);
-    return s->kept.on && f->opts.version && !f->graph && find(f, s, args);
+    return s->cache.on && f->opts.version && !f->graph && find(f, s, args);
 }
 
-bool td__keep_find(td_fn *f, td_spec *s, td_values args) {
-    if (!s->kept.on || (f->opts.version && !f->graph)) return false;
+bool td__cache_find(td_fn *f, td_spec *s, td_values args) {
+    if (!s->cache.on || (f->opts.version && !f->graph)) return false;
     return find(f, s, args);
 }
 
 /* ---- writing ------------------------------------------------------------ */
 
+/* Writes the program if the caller gave a version; see get_program. */
 static bool put_program(td_buf *b, const td_fn *f, const td_spec *s) {
     bool inside = f->opts.version && !f->graph;
     td__put_uint(b, inside);
@@ -310,22 +324,22 @@ static bool put_guards(td_buf *b, const td_spec *s, const td_graph *program) {
     return !b->failed;
 }
 
-void td__keep_note(td_fn *f, td_spec *s, const td_joint *j, const td_halves *h) {
+void td__cache_serialize(td_fn *f, td_spec *s, const td_joint *j, const td_halves *h) {
     const td_graph *program = td__spec_program(f, s);
-    td_buf         *b = &s->kept.bytes;
+    td_buf         *b = &s->cache.bytes;
     td_image        m = {0};
-    if (!s->kept.on || s->kept.found || !*s->kept.name) return;
+    if (!s->cache.on || s->cache.found || !*s->cache.name) return;
     if (f->opts.version && !f->graph && program->consts.n) {
         td__log(f->cx, TD_LOG_cache,
-                "bypass: %s closes over %d tensors, which its version cannot say; give "
-                "them as td_aot_opts.state",
+                "bypass: %s closes over %d tensors, which td_aot_opts.version does not "
+                "cover; pass them as td_aot_opts.state",
                 f->name, program->consts.n);
         return;
     }
     if (f->opts.version && td__deps_any(&s->deps)) {
         td__log(f->cx, TD_LOG_cache,
-                "bypass: %s calls modules or watches values, which its version cannot "
-                "say; give the module as td_aot_opts.module",
+                "bypass: %s calls modules or watches values, which td_aot_opts.version "
+                "does not cover; pass the module as td_aot_opts.module",
                 f->name);
         return;
     }
@@ -341,6 +355,7 @@ void td__keep_note(td_fn *f, td_spec *s, const td_joint *j, const td_halves *h) 
     td_clear(f->cx);
 }
 
+/* What get_entry reads before the program: flags and the key. */
 static bool put_head(td_buf *b, const td_spec *s) {
     td__put_uint(b, s->offsets);
     td__put_uint(b, s->views);
@@ -349,18 +364,20 @@ static bool put_head(td_buf *b, const td_spec *s) {
     return !b->failed;
 }
 
-void td__keep_store(td_fn *f, td_spec *s) {
+void td__cache_store(td_fn *f, td_spec *s) {
     td_buf  b = {0}, key = {0};
     td_disk d;
     char    name[64], note[200];
-    if (!s->kept.bytes.n) return;
-    if (look_at(f, s->kept.args) != s->kept.before) {
-        td__log(f->cx, TD_LOG_cache, "bypass: %s: a view was out of date", f->name);
+    if (!s->cache.bytes.n) return;
+    if (args_hash(f, s->cache.args) != s->cache.before) {
+        td__log(f->cx, TD_LOG_cache,
+                "bypass: %s: an argument was a stale view, which the trace refreshed",
+                f->name);
         return;
     }
     bool ok = put_head(&b, s) && library_key(&key);
-    td__buf_addn(&b, s->kept.bytes.s, s->kept.bytes.n);
-    int slot = s->kept.slot >= 0 ? s->kept.slot : s->nr % MOST_ENTRIES;
+    td__buf_addn(&b, s->cache.bytes.s, s->cache.bytes.n);
+    int slot = s->cache.slot >= 0 ? s->cache.slot : s->nr % MOST_ENTRIES;
     entry_name(s, slot, name, sizeof name);
     snprintf(note, sizeof note, "function %.60s, %d nodes%s", f->name,
              s->plan->j->g->nodes.n, s->guards ? ", for many sizes" : "");
@@ -369,6 +386,6 @@ void td__keep_store(td_fn *f, td_spec *s) {
     td__disk_close(&d);
     td__buf_free(&b);
     td__buf_free(&key);
-    td__buf_free(&s->kept.bytes);
-    s->kept.bytes = (td_buf){0};
+    td__buf_free(&s->cache.bytes);
+    s->cache.bytes = (td_buf){0};
 }

@@ -1,5 +1,5 @@
-/* cache_guards.c -- guards as bytes. A program of guards is whole in itself; read back,
- * its registers, arguments and texts are there. */
+/* cache_guards.c -- guards as bytes. Everything a guard program refers to (registers,
+ * arguments, texts) is written with it and checked when it is read. */
 #include "aot/cache_int.h"
 #include "trace/sym.h"
 
@@ -11,7 +11,8 @@ _Static_assert(sizeof(td_guard_prog) == 88 && sizeof(td_guard_load) == 12 &&
                    sizeof(td_guard_step) == 8,
                "a field of the guards is not written");
 
-/* 1 + the first node with that place; 0: none. */
+/* 1 + the index of the first node with that source line; 0: none. Source lines are
+ * stored as nodes, because the process that reads has its own paths. */
 static int node_at(const td_graph *g, td_where here) {
     for (int i = 0; here.file && i < g->nodes.n; i++) {
         td_where at = g->nodes.v[i]->here;
@@ -21,6 +22,7 @@ static int node_at(const td_graph *g, td_where here) {
     return 0;
 }
 
+/* Texts, reasons and source lines of guards. */
 static void put_lines(td_buf *b, const td_guard_lines *l, const td_graph *program) {
     td__put_uint(b, (uint64_t)l->n);
     for (int i = 0; i < l->n; i++) {
@@ -51,7 +53,7 @@ void td__put_guards(td_buf *b, const td_guard_prog *p, const td_graph *program) 
     }
 }
 
-/* Does the argument have what is read of it? */
+/* Does the argument have what the load reads: an int, an offset, or that dim? */
 static bool can_load(td_values args, const td_guard_load *l) {
     const td_value *v = &args.v[l->arg];
     if (l->read == TD_SYM_INT) return v->kind == TD_K_INT;
@@ -75,6 +77,7 @@ static void get_consts(td_reader *r, td_guard_prog *p) {
         if (!td__vec_push(&p->consts, td__get_int(r))) r->bad = true;
 }
 
+/* Reads a guard's text; false: the reader is bad, or out of memory. */
 static bool get_line(td_reader *r, td_arena *a, const td_graph *program,
                      td_guard_line *to) {
     const char *text = td__get_text(r, a), *why = td__get_text(r, a);
@@ -100,7 +103,8 @@ static void get_lines(td_reader *r, td_guard_lines *to, const td_graph *program)
     td__arena_free(&a);
 }
 
-/* The last step is a test: what fails to compute is the failure of the next one. */
+/* The last step must be a check: a computation that fails reports the check after it.
+ */
 static void get_steps(td_reader *r, td_guard_prog *p) {
     int n = td__get_count(r), most = p->n_regs;
     for (int i = 0; !r->bad && i < n; i++) {

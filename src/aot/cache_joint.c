@@ -1,6 +1,6 @@
-/* cache_joint.c -- joint graphs and halves as bytes: what the caller of compiled code
- * does, beside the graphs. Whoever adds a field to one of these writes it here, reads
- * it in keep_joint_read.c, and changes the number. */
+/* cache_joint.c -- writes joint graphs and halves as bytes. Whoever adds a field to
+ * one of these structs writes it here, reads it in cache_joint_read.c, and updates
+ * the size below. */
 #include "aot/cache_int.h"
 
 _Static_assert(sizeof(td_joint) == 128 && sizeof(td_fwd) == 56 &&
@@ -26,6 +26,7 @@ static void put_geom(td_image *m, const td_geom *g) {
 
 /* ---- view ops ----------------------------------------------------------- */
 
+/* An argument of a view op. False: it cannot be written. */
 static bool put_value(td_image *m, const td_value *v) {
     put_big(m, v->kind);
     switch ((td_kind)v->kind) {
@@ -39,11 +40,12 @@ static bool put_value(td_image *m, const td_value *v) {
         put_big(m, v->n);
         for (uint32_t i = 0; i < v->n; i++) put_nr(m, v->u.ints[i]);
         break;
-    default: m->why = "a view holds a tensor"; return false;
+    default: m->why = "a view op has a tensor argument"; return false;
     }
     return true;
 }
 
+/* A chain of view ops with their modes. */
 static bool put_views(td_image *m, const td_view_op *v, int n) {
     put_big(m, (uint64_t)n);
     for (int i = 0; i < n; i++) {
@@ -60,6 +62,7 @@ static bool put_views(td_image *m, const td_view_op *v, int n) {
 
 /* ---- the joint graph ---------------------------------------------------- */
 
+/* What the joint graph records about input i. */
 static bool put_input(td_image *m, const td_joint *j, int i) {
     const td_relation *r = &j->related[i];
     put_flag(m, j->written[i]);
@@ -82,6 +85,7 @@ static void put_fwd(td_image *m, const td_fwd *f) {
     if (f->made) put_geom(m, &f->geom);
 }
 
+/* A set of tangents. */
 static void put_set(td_image *m, const td_joint *j, const uint64_t *set) {
     for (int w = 0; w < td__set_words(j->n_tangents); w++) put_big(m, set[w]);
 }
@@ -125,6 +129,7 @@ bool td__put_joint(td_image *m, const td_joint *j) {
 
 /* ---- halves ------------------------------------------------------------- */
 
+/* A line of the partition's table. */
 static void put_note(td_image *m, const td_part_note *n) {
     td__put_text(m->b, n->value);
     td__put_text(m->b, n->op);

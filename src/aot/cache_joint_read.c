@@ -1,19 +1,25 @@
-/* cache_joint_read.c -- joint graphs and halves from bytes, in the order cache_joint.c
- * has written them. */
+/* cache_joint_read.c -- reads joint graphs and halves, in the order of cache_joint.c.
+ * The bytes may be damaged: every index is checked against its range, and every graph
+ * against the others and the call, so that later code can rely on them. A check that
+ * fails sets reader.bad; the get_ functions then return anything. */
 #include "aot/cache_int.h"
 
-/* What is being read: sizes count in the joint graph's table. */
+/* What is being read. Symbolic sizes refer to the table of j->g. */
 typedef struct source {
-    td_reader      *r;
-    td_joint       *j;
-    const td_value *in; /* of this call, by input of the program; NONE: not passed */
+    td_reader *r;
+    td_joint  *j;
+    const td_value
+        *in; /* the call's arguments by input of the program; NONE: unknown */
 } source;
 
 static bool flag(source *s) { return td__get_bool(s->r); }
 static int  within(source *s, int least, int below) {
      return td__get_within(s->r, least, below);
 }
-static void *room(source *s, int n, size_t item) {
+
+/* n zeroed items in the joint graph's arena; NULL and a bad reader if n exceeds the
+ * bytes that are left. */
+static void *items(source *s, int n, size_t item) {
     return td__get_room(s->r, &s->j->arena, n, item);
 }
 
@@ -47,14 +53,14 @@ static void get_value(source *s, td_value *v) {
     }
 }
 
-/* A view op takes what it views first, which is not written. */
+/* Argument 0, the viewed tensor, is not written. */
 static void get_view(source *s, td_view_op *v) {
     v->op = (td_op)td__get_below(s->r, TD_OP_COUNT);
     v->nr = within(s, 0, INT32_MAX);
     v->grad = flag(s);
     v->inference = flag(s);
     v->n_in = td__get_count(s->r);
-    v->in = room(s, v->n_in, sizeof *v->in);
+    v->in = items(s, v->n_in, sizeof *v->in);
     for (int i = 0; v->in && i < v->n_in; i++) get_value(s, &v->in[i]);
     if (s->r->bad || v->n_in < 1 || v->n_in > td__opinfo(v->op)->s.n_in ||
         td__opinfo(v->op)->view_of != 0)
@@ -63,7 +69,7 @@ static void get_view(source *s, td_view_op *v) {
 
 static td_view_op *get_views(source *s, int *n) {
     *n = td__get_count(s->r);
-    td_view_op *v = room(s, *n, sizeof *v);
+    td_view_op *v = items(s, *n, sizeof *v);
     for (int i = 0; v && !s->r->bad && i < *n; i++) get_view(s, &v[i]);
     return v;
 }
@@ -80,8 +86,8 @@ static void get_input(source *s, int i) {
     r->views = get_views(s, &r->n_views);
 }
 
-/* The event is one of a program that runs again: how many it has, only that run
- * knows. */
+/* The event is an index into a future run of the program, so its upper bound is
+ * unknown. */
 static void get_fwd(source *s, td_fwd *f) {
     f->made = flag(s);
     f->written = flag(s);
@@ -94,10 +100,10 @@ static void get_fwd(source *s, td_fwd *f) {
     if (f->made) get_geom(s, &f->geom);
 }
 
-/* Every dim once. */
+/* A permutation of the dims. */
 static void get_order(source *s, td_tangent *t) {
     uint64_t seen = 0;
-    t->order = room(s, t->geom.rank, 1);
+    t->order = items(s, t->geom.rank, 1);
     for (int i = 0; !s->r->bad && i < t->geom.rank; i++) {
         t->order[i] = (uint8_t)within(s, 0, t->geom.rank);
         s->r->bad |= seen >> t->order[i] & 1;
@@ -107,7 +113,7 @@ static void get_order(source *s, td_tangent *t) {
 
 static uint64_t *get_set(source *s) {
     int       words = td__set_words(s->j->n_tangents);
-    uint64_t *set = room(s, words, sizeof *set);
+    uint64_t *set = items(s, words, sizeof *set);
     for (int w = 0; set && w < words; w++) set[w] = td__get_uint(s->r);
     return set;
 }
@@ -122,7 +128,7 @@ static void get_tangent(source *s, td_tangent *t) {
     t->feeds = get_set(s);
 }
 
-/* What is no input is a leaf that the program makes. */
+/* A target that is no input must be a leaf that the program makes. */
 static void get_target(source *s, td_target *t) {
     t->input = within(s, -1, s->j->n_primals);
     t->base = flag(s);
@@ -134,7 +140,8 @@ static void get_target(source *s, td_target *t) {
     if (t->input < 0 && (!t->leaf || t->base)) s->r->bad = true;
 }
 
-/* Counts, and room for all that is counted; each thing takes a byte at least. */
+/* Reads the counts and allocates the arrays. Each counted item takes at least one
+ * byte, so no count may exceed the bytes left. */
 static bool get_counts(source *s) {
     td_joint *j = s->j;
     int      *counts[] = {&j->n_primals, &j->n_fwd, &j->n_results, &j->n_tangents,
@@ -146,13 +153,13 @@ static bool get_counts(source *s) {
     j->random = flag(s);
     j->releases = flag(s);
     j->detaches = flag(s);
-    j->related = room(s, j->n_primals, sizeof *j->related);
-    j->written = room(s, j->n_primals, sizeof *j->written);
-    j->touched = room(s, j->n_primals, sizeof *j->touched);
-    j->feeds = room(s, j->n_results, sizeof *j->feeds);
-    j->fwd = room(s, j->n_fwd, sizeof *j->fwd);
-    j->tangents = room(s, j->n_tangents, sizeof *j->tangents);
-    j->targets = room(s, j->n_targets, sizeof *j->targets);
+    j->related = items(s, j->n_primals, sizeof *j->related);
+    j->written = items(s, j->n_primals, sizeof *j->written);
+    j->touched = items(s, j->n_primals, sizeof *j->touched);
+    j->feeds = items(s, j->n_results, sizeof *j->feeds);
+    j->fwd = items(s, j->n_fwd, sizeof *j->fwd);
+    j->tangents = items(s, j->n_tangents, sizeof *j->tangents);
+    j->targets = items(s, j->n_targets, sizeof *j->targets);
     return !s->r->bad;
 }
 
@@ -166,10 +173,10 @@ static void get_all(source *s) {
     for (int i = 0; !s->r->bad && i < j->n_targets; i++) get_target(s, &j->targets[i]);
 }
 
-/* ---- kinds -------------------------------------------------------------- */
+/* ---- types -------------------------------------------------------------- */
 
-/* Both tensors of one dtype and rank, both numbers of one kind, or both nothing.
- * Whoever runs a graph takes an output for a tensor where another graph says so. */
+/* Two tensors of one dtype and rank, two numbers of one kind, or two absent values.
+ * The runtime takes an output for a tensor if another graph says it is one. */
 static bool same_kind(const td_look *a, const td_look *b) {
     if (!a || !b) return a == b;
     if (a->kind != b->kind) return false;
@@ -183,16 +190,15 @@ static const td_look *out_look(const td_graph *g, int i) {
 
 static bool is_tensor(const td_look *l) { return l && l->kind == TD_K_TENSOR; }
 
-/* The inputs g[0..n) are those of `of`. */
+/* Do the first n inputs of both graphs have the same kinds? */
 static bool inputs_alike(const td_graph *g, const td_graph *of, int n) {
     for (int i = 0; i < n; i++)
         if (!same_kind(g->inputs.v[i]->look, of->inputs.v[i]->look)) return false;
     return true;
 }
 
-/* Is input i of the joint graph what it is in this call? A tensor that the program
- * closes over, and one that it is given, may have another type than it has there; in
- * text an input may have no type. */
+/* Does input i of the joint graph have the type of this call's argument or
+ * closed-over tensor? A program from text may leave an input untyped. */
 static bool input_fits(const source *s, const td_graph *program, int i) {
     const td_look   *l = s->j->g->inputs.v[i]->look, *said = program->inputs.v[i]->look;
     const td_desc   *d = &program->in_desc.v[i];
@@ -212,7 +218,7 @@ static bool outputs_alike(const td_graph *g, const td_graph *of, int n) {
     return true;
 }
 
-/* What code writes, of its inputs, are tensors. */
+/* Every input that a node writes must be a tensor. */
 static bool writes_fit(const td_graph *g) {
     for (int i = 0; i < g->nodes.n; i++) {
         const td_gnode *n = g->nodes.v[i];
@@ -221,8 +227,8 @@ static bool writes_fit(const td_graph *g) {
     return true;
 }
 
-/* Tangents are those of forward outputs, one each; gradients are tensors where there
- * are any, and go to tensors. */
+/* Each tangent belongs to one forward output of its type; gradients are tensors, and
+ * belong to tensors. */
 static bool joint_kinds_fit(const source *s, const td_graph *program) {
     const td_joint *j = s->j;
     for (int i = 0; i < j->n_primals; i++)
@@ -252,7 +258,7 @@ static bool joint_kinds_fit(const source *s, const td_graph *program) {
     return true;
 }
 
-/* Do the counts say what the graphs do? */
+/* Do the counts agree with the graphs, and are the graphs valid? */
 static bool counts_fit(const source *s, const td_graph *program) {
     const td_joint *j = s->j;
     bool            whole = j->n_tangents || j->n_targets;
@@ -265,14 +271,14 @@ static bool counts_fit(const source *s, const td_graph *program) {
 
 /* ---- the epilogue ------------------------------------------------------- */
 
-/* The tensor of the forward code that an argument is; NULL: something else. */
+/* The forward output that an argument of the epilogue is; NULL: something else. */
 static const td_fwd *fwd_of(const td_joint *j, const td_garg *a) {
     bool input = a->kind == TD_G_VALUE && !a->u.v->node && is_tensor(a->u.v->look);
     int  at = input ? a->u.v->nr - j->n_primals : -1;
     return at >= 0 && at < j->n_fwd ? &j->fwd[at] : NULL;
 }
 
-/* A result of an op is a tensor; an input is what its look says. */
+/* A node's result in an epilogue is a tensor; an input is one if its type says so. */
 static bool is_tensor_arg(const td_garg *a) {
     return a->kind == TD_G_VALUE && (a->u.v->node || is_tensor(a->u.v->look));
 }
@@ -281,8 +287,8 @@ static bool is_within(const td_garg *a, int64_t least, int64_t below) {
     return a->kind == TD_G_INT && a->u.i >= least && a->u.i < below;
 }
 
-/* Does the step have what it takes for granted? Other ops are eager's, which check
- * their arguments; the epilogue has such that compute nothing. */
+/* Does a step of the epilogue have what steps.c relies on? Other ops are eager ops,
+ * which check their own arguments; only ops that compute nothing are allowed. */
 static bool step_fits(const td_joint *j, const td_gnode *n) {
     const td_garg *in = n->in;
     if (n->n_in < 1 || !is_tensor_arg(&in[0])) return false;
@@ -306,8 +312,8 @@ static bool step_fits(const td_joint *j, const td_gnode *n) {
     return td__ops[n->op].flags & (TD_OPF_VIEW | TD_OPF_META);
 }
 
-/* Its inputs are the program's, then the forward outputs. Of an argument that is not
- * passed, and of numbers, it says nothing. */
+/* The epilogue's inputs are the program's, then the forward outputs. Absent arguments
+ * and numbers have no type there. */
 static bool epilogue_inputs_fit(const td_joint *j) {
     const td_graph *g = j->epilogue;
     for (int i = 0; i < j->n_primals; i++) {
@@ -324,7 +330,8 @@ static bool epilogue_inputs_fit(const td_joint *j) {
     return true;
 }
 
-/* Of a program from text, an input may have no type: then nothing is known. */
+/* Is a result a tensor if the program's is? An untyped input of a program from text
+ * may be either. */
 static bool result_fits(const td_garg *a, const td_garg *program) {
     bool is = is_tensor_arg(a);
     if (a->kind == TD_G_STR || a->kind == TD_G_GRAPH) return false;
@@ -333,9 +340,11 @@ static bool result_fits(const td_garg *a, const td_garg *program) {
     return v->look ? is == is_tensor(v->look) : is || !v->node;
 }
 
+/* Checks the whole epilogue. One more input, the compiled node, exists only with
+ * tangents. */
 static bool epilogue_fits(const td_joint *j, const td_graph *program) {
     const td_graph *g = j->epilogue;
-    int more = g->inputs.n - j->n_primals - j->n_fwd; /* the compiled node's */
+    int more = g->inputs.n - j->n_primals - j->n_fwd; /* 1: the compiled node */
     if (more < 0 || more > (j->n_tangents > 0 ? 1 : 0) ||
         g->outputs.n != j->n_results || !td__graph_verify(g, TD_STAGE_PROGRAM) ||
         !epilogue_inputs_fit(j))
@@ -401,7 +410,7 @@ static bool get_notes(td_reader *r, td_halves *h) {
     return !r->bad;
 }
 
-/* Inputs say which tangent, or which kept value, they are. */
+/* Are the indices of tangents and saved values in range? */
 static bool inputs_fit(const td_graph *g, int n_tangents, int n_kept) {
     for (int i = 0; i < g->inputs.n; i++) {
         const td_desc *d = &g->in_desc.v[i];
@@ -413,15 +422,16 @@ static bool inputs_fit(const td_graph *g, int n_tangents, int n_kept) {
     return true;
 }
 
-/* Is output i of the forward half what backward takes as `l`? A saved size may be an
- * expression of sizes instead of a value. */
+/* Does output i of the forward graph have the type that backward takes? A saved size
+ * may be an expression of sizes instead of a value. */
 static bool output_fits(const td_graph *fwd, int i, const td_look *l, bool number) {
     const td_garg *a = &fwd->outputs.v[i];
     if (a->kind == TD_G_VALUE) return same_kind(a->u.v->look, l);
     return number && a->kind != TD_G_NONE;
 }
 
-/* What the forward half keeps is what the backward half takes. */
+/* Each input of the backward graph is a tangent, or a saved value that the forward
+ * graph has with the same type. */
 static bool kept_fit(const td_halves *h, const td_joint *j) {
     for (int i = 0; i < h->bwd->inputs.n; i++) {
         const td_desc *d = &h->bwd->in_desc.v[i];

@@ -1,5 +1,5 @@
-/* compile.c -- a specialization: what happens between a call that fits nothing compiled
- * so far and a plan that serves it. The stages are in stages.c. */
+/* compile.c -- compiles a specialization for a call that fits none, and calls one.
+ * The stages of the pipeline are in stages.c. */
 #include "aot/aot.h"
 #include "trace/sym.h"
 
@@ -8,7 +8,7 @@
 
 /* ---- arguments ---------------------------------------------------------- */
 
-int td__spec_given(const td_spec *s, td_values args, td_value *in, int n) {
+int td__spec_args(const td_spec *s, td_values args, td_value *in, int n) {
     int at = 0;
     for (int i = 0; i < args.n && at < n; i++) {
         bool tensor = args.v[i].kind == TD_K_TENSOR && args.v[i].u.t;
@@ -17,22 +17,25 @@ int td__spec_given(const td_spec *s, td_values args, td_value *in, int n) {
     return at;
 }
 
-/* By input of the program: arguments, then consts and gradients. */
+/* Fills in[]: arguments, then consts and the .grad tensors the program reads. False
+ * after td__fail. */
 static bool inputs_of(const td_spec *s, const td_graph *program, td_values args,
                       td_value *in) {
-    int at = td__spec_given(s, args, in, program->inputs.n);
+    int at = td__spec_args(s, args, in, program->inputs.n);
     for (; at < program->inputs.n; at++) {
         const td_desc *d = &program->in_desc.v[at];
         if (d->kind == TD_D_OWN_GRAD && s->program) continue;
         if (d->kind != TD_D_CONST || d->index < 0 || d->index >= program->consts.n)
-            return td__fail(program->cx, TD_E_ARG, "@%.60s takes %d inputs, not %d",
-                            program->name, program->inputs.n, args.n);
+            return td__fail(program->cx, TD_E_ARG,
+                            "@%.60s takes %d inputs; the call passes %d", program->name,
+                            program->inputs.n, args.n);
         td_tensor *t = program->consts.v[d->index];
         if (s->fakes && !(t = td__fake_copy(s->fakes, t))) return false;
         in[at] = td_value_tensor(t);
     }
     return !s->program || td__own_grads_read(program, in) ||
-           td__fail(program->cx, TD_E_ARG, "@%.60s: gradients of its inputs changed",
+           td__fail(program->cx, TD_E_ARG,
+                    "@%.60s: an input's .grad that the program reads was dropped",
                     program->name);
 }
 
@@ -56,19 +59,20 @@ td_config td__fn_settings(const td_fn *f) {
     if (f->opts.keep_mutations) c.keep_mutations = true;
     if (f->opts.limit > 0) c.specialization_limit = f->opts.limit;
     if (f->opts.dynamic) c.dynamic = f->opts.dynamic;
-    c.log = c.trace_file = ""; /* the context's business */
+    c.log = c.trace_file = ""; /* these are settings of the context */
     return c;
 }
 
-/* Does the program, its graph, or what the plan does, count from the start of an
- * input's storage? Then another offset is another specialization; what did nothing for
- * this one may do something there. */
-static bool counts_offsets(const td_graph *program, const td_joint *j) {
+/* Does the program, the joint graph or the epilogue address storage directly
+ * (as_strided, set_)? Then another offset is another specialization: a no-op for this
+ * offset may write for another. */
+static bool addresses_storage(const td_graph *program, const td_joint *j) {
     return td__graph_flags(program, TD_OPF_PLACES) ||
            td__graph_flags(j->g, TD_OPF_PLACES) ||
            td__graph_flags(j->epilogue, TD_OPF_PLACES);
 }
 
+/* Does the body run a backward? */
 static bool has_backward(const td_graph *program) {
     for (int i = 0; i < program->nodes.n; i++)
         if (program->nodes.v[i]->origin == TD_FROM_BACKWARD) return true;
@@ -77,9 +81,9 @@ static bool has_backward(const td_graph *program) {
 
 /* ---- all stages --------------------------------------------------------- */
 
-/* Forgets a trace with symbols that came to nothing; the program stays. */
+/* Discards a failed trace with symbolic sizes; the captured program stays. */
 static void start_over(td_fn *f, td_spec *s) {
-    td__log(f->cx, TD_LOG_guards, "%s: not for other sizes: %s", f->name,
+    td__log(f->cx, TD_LOG_guards, "%s: compiled for these sizes only: %s", f->name,
             td_message(f->cx));
     td_clear(f->cx);
     td__joint_drop(s->j);
@@ -87,9 +91,9 @@ static void start_over(td_fn *f, td_spec *s) {
     s->has = 0;
 }
 
-/* With symbolic sizes where the settings want them. A program that cannot be joined so
- * is replayed for the sizes at hand; only a body that has failed with symbols runs once
- * more with numbers: it may have computed with a handle (td_sym_size) in C. */
+/* Traces with symbolic sizes if the settings say so. If that fails, the captured
+ * program is replayed with numbers. The body runs a second time only if the capture
+ * itself failed: it may have computed with a symbolic size in C (td_sym_size). */
 static bool trace(td_fn *f, td_spec *s, td_values args) {
     if (td__spec_trace(f, s, args, TD_SIZES_MAY_VARY)) return true;
     td_code code = td_error(f->cx);
@@ -98,23 +102,25 @@ static bool trace(td_fn *f, td_spec *s, td_values args) {
     return td__spec_trace(f, s, args, TD_SIZES_NUMBERS);
 }
 
+/* All stages, or what the disk cache has of them, then the key. False after td__fail.
+ */
 static bool specialize(td_fn *f, td_spec *s, td_values args) {
-    if (!td__keep_vouched(f, s, args) && !trace(f, s, args)) return false;
+    if (!td__cache_find_version(f, s, args) && !trace(f, s, args)) return false;
     const td_graph *program = td__spec_program(f, s);
-    if (s->kept.found) td__stage_log(f, s, &td__stages[TD_SPENT_PASSES]);
-    s->offsets = counts_offsets(program, s->j);
+    if (s->cache.found) td__stage_log(f, s, &td__stages[TD_PIPE_PASSES]);
+    s->offsets = addresses_storage(program, s->j);
     s->differentiates = has_backward(program);
-    if (!td__key_owners(s, args)) return td__fail_memory(f->cx);
-    if (!td__stages_run(f, s, args, TD_SPENT_PARTITION, TD_SPENT_PLAN) ||
+    if (!td__key_find_grads(s, args)) return td__fail_memory(f->cx);
+    if (!td__stages_run(f, s, args, TD_PIPE_PARTITION, TD_PIPE_PLAN) ||
         !td__again_make(f, s) || !td__key_make(f, &s->key, args, s))
         return false;
-    td__keep_store(f, s);
+    td__cache_store(f, s);
     td__log_guards(f, s);
     return true;
 }
 
-/* Some of the stages, with the time each took. What the function wants logged is,
- * beside what the context does; a failure of no one line is the call's. */
+/* Runs some of the stages with the function's log topics on, and adds the time of
+ * each stage to s->ns. Errors that no source line caused are reported at the call. */
 static bool timed(td_fn *f, td_spec *s, td_values args, td_stage_fn *run) {
     td_ctx     *cx = f->cx;
     uint32_t    topics = cx->log.topics;
@@ -125,12 +131,12 @@ static bool timed(td_fn *f, td_spec *s, td_values args, td_stage_fn *run) {
         cx->log.topics |= td__log_parse(f->opts.log, bad, sizeof bad, &near);
     td_here = (td_where){0};
     td__span_collect(cx, true);
-    for (int i = 0; i < TD_SPENT_COUNT; i++)
+    for (int i = 0; i < TD_PIPE_COUNT; i++)
         s->ns[i] -= td__span_total(cx, td__stages[i].name).self_ns;
     td__span_begin(cx, "specialize");
     bool ok = run(f, s, args);
     td__span_end(cx, "specialize");
-    for (int i = 0; i < TD_SPENT_COUNT; i++)
+    for (int i = 0; i < TD_PIPE_COUNT; i++)
         s->ns[i] += td__span_total(cx, td__stages[i].name).self_ns;
     td__span_collect(cx, false);
     td_here = here;
@@ -152,20 +158,23 @@ td_spec *td__spec_make(td_fn *f, td_values args) {
 
 /* ---- in two steps ------------------------------------------------------- */
 
+/* The first half of a staged compilation, up to the cleaned joint graph. */
 static bool stage_joint(td_fn *f, td_spec *s, td_values args) {
     bool any = s->set.dynamic == TD_SHAPES_DYNAMIC;
     return td__spec_trace(f, s, args, any ? TD_SIZES_MUST_VARY : TD_SIZES_NUMBERS) &&
-           (td__key_owners(s, args) || td__fail_memory(f->cx)) &&
+           (td__key_find_grads(s, args) || td__fail_memory(f->cx)) &&
            td__key_make(f, &s->key, args, s);
 }
 
+/* The second half, from the joint graph, which the user may have replaced. */
 static bool stage_plan(td_fn *f, td_spec *s, td_values args) {
     return td__joint_clean(s->j, s->set.cse) &&
-           td__stages_run(f, s, args, TD_SPENT_PARTITION, TD_SPENT_PLAN) &&
+           td__stages_run(f, s, args, TD_PIPE_PARTITION, TD_PIPE_PLAN) &&
            td__again_make(f, s);
 }
 
-/* Other offsets are other calls whatever graph comes in between. */
+/* s->offsets is set in any case: the graph that the user puts in between may address
+ * storage. */
 td_joint *td__spec_join(td_fn *f, td_spec *s, td_values args) {
     s->mode = f->mode;
     s->set = td__fn_settings(f);
@@ -181,7 +190,7 @@ bool td__spec_plan(td_fn *f, td_spec *s, td_joint *j) {
     return timed(f, s, (td_values){0}, stage_plan);
 }
 
-/* ---- one ---------------------------------------------------------------- */
+/* ---- freeing and calling ------------------------------------------------- */
 
 void td__spec_drop(td_spec *s) {
     if (!s) return;
@@ -189,19 +198,19 @@ void td__spec_drop(td_spec *s) {
     td__joint_drop(s->j);
     td__halves_drop(s->step);
     td__halves_drop(s->h);
-    td__buf_free(&s->kept.bytes);
+    td__buf_free(&s->cache.bytes);
     td__graph_drop(s->program);
     td__guards_drop(s->guards);
     td__deps_free(&s->deps);
     td__vec_free(&s->key);
-    td__vec_free(&s->owners);
-    td__vec_free(&s->bare);
-    td__vec_free(&s->reached);
+    td__vec_free(&s->grads_read);
+    td__vec_free(&s->grads_absent);
+    td__vec_free(&s->grad_targets);
     td__free(s);
 }
 
-/* Which inputs of the program are the call's to drop; behind it, which of the arguments
- * still are. */
+/* Maps own[] between arguments and inputs of the program: before the call to inputs,
+ * after it (back) to the arguments that the call did not drop. */
 static void own_inputs(const td_spec *s, td_values args, bool *own, bool *in,
                        bool back) {
     for (int i = 0, at = 0; i < args.n; i++) {
@@ -212,6 +221,8 @@ static void own_inputs(const td_spec *s, td_values args, bool *own, bool *in,
     }
 }
 
+/* td__plan_call, in which the code may drop the arguments in own. False after
+ * td__fail. */
 static bool call_owning(td_spec *s, td_values args, bool *own, td_value *in,
                         td_value *out) {
     bool *mine = td__zalloc((size_t)(s->plan->j->n_primals + args.n) + 1);
@@ -223,7 +234,8 @@ static bool call_owning(td_spec *s, td_values args, bool *own, td_value *in,
     return ok;
 }
 
-/* Gradients that inputs are left with; the scope does not hold those made for it. */
+/* Stores the gradients that the program computed as .grad of its inputs. The inputs
+ * own them; the references of the scope are dropped. */
 static bool leave_grads(const td_plan *p, const td_graph *program, const td_value *in,
                         td_value *out) {
     if (!td__own_grads_leave(program, in, out)) return false;
@@ -232,7 +244,8 @@ static bool leave_grads(const td_plan *p, const td_graph *program, const td_valu
     return true;
 }
 
-/* The code may have the function forget what runs. */
+/* The code may drop the function or its specializations (td_fn_forget), so the plan
+ * and the program are held by a reference during the call. */
 bool td__spec_call(td_fn *f, td_spec *s, td_values args, bool *own, td_value *out) {
     td_graph *program = (td_graph *)(uintptr_t)td__spec_program(f, s);
     td_plan  *p = s->plan;

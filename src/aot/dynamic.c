@@ -1,7 +1,7 @@
-/* dynamic.c -- specializations for many sizes. A specialization is traced with symbols
- * in the place of sizes, and holds for all calls that pass its guards. Which sizes: all
- * (but 0 and 1), or, when the setting is auto, those in which a call differs from an
- * earlier one that it is like otherwise. */
+/* dynamic.c -- specializations for many sizes: traced with symbols in the place of
+ * sizes, valid for every call that passes the guards. Symbols are: all sizes but 0
+ * and 1 (setting dynamic), or, by default, the sizes in which a call differs from an
+ * earlier one that agrees in everything else. */
 #include "aot/aot.h"
 #include "trace/sym_args.h"
 
@@ -9,9 +9,9 @@
 
 /* ---- which sizes -------------------------------------------------------- */
 
-/* Marks the dims of argument i whose size or stride is another in the key of an earlier
- * call; *at is where its words begin, and moves behind them. False: it differs in more
- * than that. */
+/* Marks the dims of an argument whose size differs between two keys. *at is the
+ * item's first word and moves past it. False: the argument differs in more than sizes
+ * and strides. */
 static bool mark_arg(uint32_t *marks, const td_key *now, const td_key *was, int *at) {
     const int64_t *a = now->v + *at, *b = was->v + *at;
     if (a[0] != b[0]) return false;
@@ -28,12 +28,12 @@ static bool mark_arg(uint32_t *marks, const td_key *now, const td_key *was, int 
     return true;
 }
 
-/* Is the call like an earlier one but for sizes of its arguments? Then these are
- * marked. */
+/* Marks the sizes in which the call differs from s. False: it differs in other
+ * properties, or s has symbolic sizes already. */
 static bool mark_changes(td_fn *f, const td_spec *s, td_values args, uint32_t *marks) {
     int at = 2;
     if (!td__key_make(f, &f->key, args, s) || f->key.n != s->key.n) return false;
-    if (s->guards && s->guards->loads.n > 0) return false; /* it is for many already */
+    if (s->guards && s->guards->loads.n > 0) return false; /* symbolic already */
     if (f->key.v[0] != s->key.v[0] || f->key.v[1] != s->key.v[1]) return false;
     for (int i = 0; i < args.n; i++)
         if (!mark_arg(&marks[i], &f->key, &s->key, &at)) return false;
@@ -41,6 +41,8 @@ static bool mark_changes(td_fn *f, const td_spec *s, td_values args, uint32_t *m
                    sizeof *s->key.v * (size_t)(s->key.n - at));
 }
 
+/* Fills marks, a bit per dim and argument: td_mark_dynamic, and mark_changes against
+ * every specialization. False: nothing is marked, or td__fail. */
 static bool find_marks(td_fn *f, td_values args, uint32_t *marks) {
     size_t    bytes = sizeof *marks * ((size_t)args.n + 1);
     uint32_t *more = td__alloc(bytes);
@@ -63,8 +65,8 @@ static bool find_marks(td_fn *f, td_values args, uint32_t *marks) {
     return any;
 }
 
-/* A view that takes gradients is made again by its chain of view ops, whose numbers are
- * what they are: such calls are for their sizes. */
+/* A view that requires grad is rebuilt by its chain of view ops, whose arguments are
+ * numbers; such calls need numbers. */
 static bool may_vary(td_values args) {
     for (int i = 0; i < args.n; i++) {
         const td_tensor *t = args.v[i].kind == TD_K_TENSOR ? args.v[i].u.t : NULL;
@@ -75,7 +77,7 @@ static bool may_vary(td_values args) {
 
 /* ---- tracing ------------------------------------------------------------ */
 
-/* For the length of the set-up arguments carry the marks. */
+/* Exchanges td_tensor.marks and marks[]; two calls restore both. */
 static void swap_marks(td_values args, uint32_t *marks) {
     for (int i = 0; i < args.n; i++) {
         td_tensor *t = args.v[i].kind == TD_K_TENSOR ? args.v[i].u.t : NULL;
@@ -86,6 +88,7 @@ static void swap_marks(td_values args, uint32_t *marks) {
     }
 }
 
+/* Makes fake arguments with symbolic sizes. False after td__fail. */
 static bool make_args(td_symargs *a, td_symenv *e, td_values args, td_symplan plan,
                       uint32_t *marks) {
     bool some = plan.dynamic == TD_DYNAMIC_MARKED;
@@ -95,26 +98,27 @@ static bool make_args(td_symargs *a, td_symenv *e, td_values args, td_symplan pl
     return ok;
 }
 
-/* Guards of an entry know the places of ops; those of reads in the body are where the
- * capture just met them. */
+/* Guards from disk know the source lines of ops; those of size reads in the body are
+ * filled in from the capture. */
 static bool place_guards(td_spec *s, const td_symenv *e) {
     return !s->guards || td__guards_place(s->guards, e) || td__fail_memory(e->cx);
 }
 
-/* Behind the capture: is the program for other sizes still? */
+/* After the capture: false after td__fail if a size had to become a number. */
 static bool still_varies(const td_fn *f, const td_symenv *e) {
     return !e->fixed || td__fail(f->cx, TD_E_UNSUPPORTED, "%s", e->why);
 }
 
-/* What the trace found out about sizes. */
+/* Compiles the guards that the trace recorded. False after td__fail. */
 static bool take_guards(const td_fn *f, td_spec *s, td_symenv *e) {
-    if (s->kept.found) return place_guards(s, e);
+    if (s->cache.found) return place_guards(s, e);
     return !e->symbols.n ||
            (td__program_may_vary(td__spec_program(f, s)) && td__sym_facts(e, s->j->g) &&
             (s->guards = td__guards_compile(e)) != NULL);
 }
 
-/* marks: where the sizes of arguments are symbols; NULL: nowhere. */
+/* The stages capture to passes in a symbolic environment. marks: which sizes are
+ * symbols; unused unless s->varies. */
 static bool trace(td_fn *f, td_spec *s, td_values args, const td_symplan *plan,
                   uint32_t *marks) {
     td_symenv *e = td__symenv_make(f->cx);
@@ -128,9 +132,9 @@ static bool trace(td_fn *f, td_spec *s, td_values args, const td_symplan *plan,
         ok = make_args(&a, e, args, *plan, marks);
         args = (td_values){a.v, a.n};
     }
-    ok = ok && td__stages_run(f, s, args, TD_SPENT_CAPTURE, TD_SPENT_CAPTURE) &&
+    ok = ok && td__stages_run(f, s, args, TD_PIPE_CAPTURE, TD_PIPE_CAPTURE) &&
          still_varies(f, e) &&
-         td__stages_run(f, s, args, TD_SPENT_FACTS, TD_SPENT_PASSES) &&
+         td__stages_run(f, s, args, TD_PIPE_FACTS, TD_PIPE_PASSES) &&
          take_guards(f, s, e);
     s->fakes = NULL;
     td__symargs_drop(&a);
@@ -149,8 +153,8 @@ td_graph *td__spec_capture_numbers(td_fn *f, td_values args, td_deps *deps) {
     return g;
 }
 
-/* Parameters and buffers keep their sizes unless the settings want otherwise; what is
- * closed over does in any case. */
+/* Arguments whose sizes stay numbers: parameters and buffers (setting static_params),
+ * and closed-over tensors. NULL: out of memory. */
 static bool *find_fixed(const td_fn *f, td_values args, bool members_too) {
     bool *fixed = td__zalloc((size_t)args.n + 1);
     int   members = f->n_state + (f->inner ? 0 : f->opts.n_params + f->opts.n_buffers);
@@ -163,6 +167,7 @@ static bool *find_fixed(const td_fn *f, td_values args, bool members_too) {
     return fixed;
 }
 
+/* Fails: a dim that the user marked dynamic has a fixed size. Returns false. */
 static bool fail_marked(td_fn *f, const td_spec *s, int arg, int dim, int64_t size) {
     td_buf b = {0};
     if (s->guards) td__guard_lines_print(&s->guards->all, &b);
@@ -170,14 +175,15 @@ static bool fail_marked(td_fn *f, const td_spec *s, int arg, int dim, int64_t si
     td__fail(
         f->cx, TD_E_GUARD,
         "%s: dim %d of argument %d is marked dynamic (td_mark_dynamic), but the "
-        "program holds for size %lld only: %.300s; read sizes with td_sym_size, or "
+        "program is only valid for size %lld: %.300s. Read sizes with td_sym_size, or "
         "do not mark the dim",
         f->name, dim, arg, (long long)size, td__buf_str(&b));
     td__buf_free(&b);
     return false;
 }
 
-/* A dim that the user marked is a symbol, or 0 or 1. */
+/* Every dim that the user marked must be a symbol, unless its size is 0 or 1. False
+ * after td__fail. */
 static bool check_marked(td_fn *f, const td_spec *s, td_values args) {
     const td_graph *g = s->j->g;
     for (int i = 0, at = 0; i < args.n; i++) {
@@ -192,7 +198,7 @@ static bool check_marked(td_fn *f, const td_spec *s, td_values args) {
     return true;
 }
 
-/* Which sizes are symbols: none, where the settings see no reason. False after fail. */
+/* Sets s->varies and marks. False after td__fail: TD_SIZES_MUST_VARY is impossible. */
 static bool choose_sizes(td_fn *f, td_spec *s, td_values args, td_vary how,
                          uint32_t *marks) {
     bool all = how == TD_SIZES_MUST_VARY || s->set.dynamic == TD_SHAPES_DYNAMIC;
@@ -200,15 +206,15 @@ static bool choose_sizes(td_fn *f, td_spec *s, td_values args, td_vary how,
                 may_vary(args) && (all || find_marks(f, args, marks));
     if (s->varies || how != TD_SIZES_MUST_VARY) return td_ok(f->cx);
     return td__fail(f->cx, TD_E_UNSUPPORTED,
-                    "%s: not for other sizes: an argument is a view that requires "
-                    "grad; pass a clone, or leave `dynamic` off",
+                    "%s: unsupported with dynamic sizes: an argument is a view that "
+                    "requires grad. Pass td_clone of it, or switch `dynamic` off",
                     f->name);
 }
 
 bool td__spec_trace(td_fn *f, td_spec *s, td_values args, td_vary how) {
     bool dynamic = s->set.dynamic == TD_SHAPES_DYNAMIC;
     if (s->set.dynamic == TD_SHAPES_STATIC || (f->staged && how == TD_SIZES_NUMBERS))
-        return td__stages_run(f, s, args, TD_SPENT_CAPTURE, TD_SPENT_PASSES);
+        return td__stages_run(f, s, args, TD_PIPE_CAPTURE, TD_PIPE_PASSES);
     uint32_t  *marks = td__zalloc(sizeof *marks * ((size_t)args.n + 1));
     bool      *fixed = find_fixed(f, args, s->set.static_params);
     td_symplan plan = {.dynamic = dynamic ? TD_DYNAMIC_ALL : TD_DYNAMIC_MARKED,

@@ -1,5 +1,5 @@
-/* explain.c -- what was compiled, as a short report. Every line says one thing that
- * was decided; docs/explain.md reads one aloud. */
+/* explain.c -- td_explain: what was compiled, as text. docs/explain.md explains each
+ * line. */
 #include "aot/explain.h"
 #include "trace/sym.h"
 
@@ -13,16 +13,19 @@ typedef struct row {
     char name[72], type[100];
 } row;
 
+/* Copies b to out, cut to fit. */
 static void put(char *out, size_t cap, const td_buf *b) {
     snprintf(out, cap, "%s", td__buf_str(b));
 }
 
+/* The width of a column: at least `least`, at most `most`. */
 static int wide(int least, const char *text, int most) {
     int n = (int)strlen(text);
     return n <= least ? least : n < most ? n : most;
 }
 
-static void type_of_look(char *out, size_t cap, const td_graph *g, const td_look *l) {
+/* Writes the type in l; "" for NULL. */
+static void type_text(char *out, size_t cap, const td_graph *g, const td_look *l) {
     td_buf b = {0};
     if (l) td__look_print(&b, g, l);
     put(out, cap, &b);
@@ -35,7 +38,7 @@ static row input_row(const td_joint *j, int i) {
     const td_gval *v = j->g->inputs.v[i];
     row            r = {"", ""};
     if (v->name) snprintf(r.name, sizeof r.name, "%%%.64s", v->name);
-    type_of_look(r.type, sizeof r.type, j->g, v->look);
+    type_text(r.type, sizeof r.type, j->g, v->look);
     return r;
 }
 
@@ -59,11 +62,11 @@ static void inputs(td_buf *b, const td_joint *j) {
     }
 }
 
-/* Only tensors that the call makes have a type of their own. */
+/* A result that is an input or an earlier result has no type of its own. */
 static row result_row(const td_joint *j, int i) {
     row    to = {"", ""};
     td_buf b = {0};
-    if (td__after_is_new(j, i)) td__after_type(&b, j, j->epilogue->outputs.v[i].u.v);
+    if (td__epi_is_new(j, i)) td__epi_type(&b, j, j->epilogue->outputs.v[i].u.v);
     put(to.type, sizeof to.type, &b);
     td__buf_free(&b);
     return to;
@@ -81,15 +84,16 @@ static void results(td_buf *b, const td_joint *j) {
     }
 }
 
+/* Bases: new tensors that are no results. */
 static void bases(td_buf *b, const td_joint *j) {
-    int n = td__after_n_bases(j);
+    int n = td__epi_n_bases(j);
     if (n)
-        td__buf_add(b,
-                    "  bases: new tensors that are no results, but share storage with "
-                    "results or inputs\n");
+        td__buf_add(
+            b, "  bases: new tensors that are not returned, but share storage with "
+               "results or inputs\n");
     for (int i = 0; i < n; i++) {
         td__buf_printf(b, "    %d  ", i);
-        td__after_type(b, j, td__after_base(j, i));
+        td__epi_type(b, j, td__epi_base(j, i));
         td__buf_add(b, "  ");
         td__explain_base(b, j, i);
         td__buf_add(b, "\n");
@@ -107,13 +111,15 @@ void td__explain_wrappers(td_buf *b, const td_spec *s) {
     inputs(b, j);
     results(b, j);
     bases(b, j);
-    td__buf_add(b, "  after the forward code, whose outputs are %f0, %f1, ...\n");
-    td__after_lines(j, step_line, b);
-    if (j->left) td__buf_add(b, "  leaves another grad mode behind\n");
+    td__buf_add(
+        b, "  epilogue, after the forward code, whose outputs are %f0, %f1, ...\n");
+    td__epi_lines(j, step_line, b);
+    if (j->left) td__buf_add(b, "  the grad mode is another one after the call\n");
 }
 
 /* ---- gradients ---------------------------------------------------------- */
 
+/* The incoming gradients. */
 static void tangents(td_buf *b, const td_joint *j) {
     for (int i = 0; i < j->n_tangents; i++) {
         const td_tangent *t = &j->tangents[i];
@@ -122,10 +128,13 @@ static void tangents(td_buf *b, const td_joint *j) {
         td__buf_add(b, ": ");
         td__explain_type(b, j->g, &t->geom);
         td__buf_add(b, "\n");
-        if (t->broken) td__buf_printf(b, "         fails as eager's: %s\n", t->broken);
+        if (t->broken)
+            td__buf_printf(b, "         backward fails as in eager: %s\n", t->broken);
     }
 }
 
+/* Incoming gradients (in), and the tensors that backward computes gradients of (out).
+ */
 static void gradients(td_buf *b, const td_joint *j) {
     if (!j->n_tangents) return;
     td__buf_add(b, "  gradients\n");
@@ -134,12 +143,13 @@ static void gradients(td_buf *b, const td_joint *j) {
         bool none = j->g->outputs.v[j->n_fwd + i].kind == TD_G_NONE;
         td__buf_add(b, "    out  ");
         td__explain_target(b, j, i);
-        td__buf_add(b, none ? ": always none\n" : "\n");
+        td__buf_add(b, none ? ": no gradient reaches it\n" : "\n");
     }
 }
 
-/* ---- kept and computed again -------------------------------------------- */
+/* ---- saved and recomputed ------------------------------------------------ */
 
+/* The partition's table: each value that backward needs. */
 static void notes(td_buf *b, const td_halves *h) {
     int  value = 5, op = 5;
     char size[32];
@@ -150,37 +160,36 @@ static void notes(td_buf *b, const td_halves *h) {
     td__buf_add(b, "  for backward\n");
     for (int i = 0; i < h->n_notes; i++) {
         const td_part_note *n = &h->notes[i];
-        td__buf_printf(b, "    %%%-*s  %-*s  %10s  %-14s  %s\n", value, n->value, op,
+        td__buf_printf(b, "    %%%-*s  %-*s  %10s  %-10s  %s\n", value, n->value, op,
                        n->op, td__size_text(size, n->bytes),
-                       n->saved ? "kept" : "computed again", n->why);
+                       n->saved ? "saved" : "recomputed", n->why);
     }
-    if (!h->n_notes) td__buf_add(b, "    nothing is kept\n");
+    if (!h->n_notes) td__buf_add(b, "    nothing is saved\n");
 }
 
-/* Values kept beyond those, for gradients of gradients. */
-static void held(td_buf *b, const td_plan *p) {
+/* Inputs that only double backward reads. */
+static void saved_for_double(td_buf *b, const td_plan *p) {
     for (int i = p->n_kept; i < p->n_keep; i++) {
         for (int k = 0; k < p->j->n_primals; k++)
             if (p->held[k] == i && p->needs[k])
-                td__buf_printf(b,
-                               "    input %d is held as well, for gradients of "
-                               "gradients\n",
+                td__buf_printf(b, "    input %d is saved too, for double backward\n",
                                k);
     }
 }
 
+/* Bytes saved and the estimated peak, against saving everything as eager does. */
 static void memory(td_buf *b, const td_halves *h) {
     char one[32], most[32];
-    td__buf_printf(b, "  memory, beside inputs and gradients that come in\n");
-    td__buf_printf(b, "    kept  %10s  of %s that backward reads\n",
+    td__buf_printf(b, "  memory, without inputs and incoming gradients\n");
+    td__buf_printf(b, "    saved %10s  of %s that backward reads\n",
                    td__size_text(one, h->bytes_kept),
                    td__size_text(most, h->bytes_most));
-    td__buf_printf(b, "    peak  %10s  estimated; %s with all that kept\n",
+    td__buf_printf(b, "    peak  %10s  estimated; %s if all of it were saved\n",
                    td__size_text(one, h->peak), td__size_text(most, h->peak_most));
     if (h->fell_back)
-        td__buf_add(b, "    all is kept: computing again would raise the peak\n");
+        td__buf_add(b, "    everything is saved: recomputing would raise the peak\n");
     if (h->n_draws)
-        td__buf_printf(b, "    %d random ops are drawn again, with the same numbers\n",
+        td__buf_printf(b, "    %d random ops are recomputed with the same numbers\n",
                        h->n_draws);
 }
 
@@ -200,13 +209,15 @@ static void guard_line(void *env, const char *text) {
     td__buf_printf(env, "    %s\n", text);
 }
 
+/* Total and per stage, in milliseconds; stages below 0.5 us are left out. */
 static void times(td_buf *b, const td_spec *s) {
     int64_t all = 0;
     bool    any = false;
-    for (int i = 0; i < TD_SPENT_COUNT; i++) all += s->ns[i];
-    if (s->kept.found) td__buf_printf(b, "  found on disk, %s\n", s->kept.name);
+    for (int i = 0; i < TD_PIPE_COUNT; i++) all += s->ns[i];
+    if (s->cache.found)
+        td__buf_printf(b, "  read from the disk cache, %s\n", s->cache.name);
     td__buf_printf(b, "  compiled in %.3f ms (", (double)all * 1e-6);
-    for (int i = 0; i < TD_SPENT_COUNT; i++) {
+    for (int i = 0; i < TD_PIPE_COUNT; i++) {
         if (s->ns[i] < 500) continue;
         td__buf_printf(b, "%s%s %.3f", any ? ", " : "", td__stages[i].name,
                        (double)s->ns[i] * 1e-6);
@@ -215,18 +226,20 @@ static void times(td_buf *b, const td_spec *s) {
     td__buf_add(b, ")\n");
 }
 
+/* How many variants of the backward and of double backward are compiled. */
 static void backward_state(td_buf *b, const td_plan *p) {
     int n = p->back.code.run != NULL;
     for (const td_back *k = p->back.next; k; k = k->next) n += k->code.run != NULL;
-    if (n == 0) td__buf_add(b, "  backward is compiled when it first runs\n");
+    if (n == 0) td__buf_add(b, "  backward will be compiled when it first runs\n");
     else
         td__buf_printf(b, "  backward is compiled, %d variant%s\n", n,
-                       n == 1 ? "" : "s, by which gradients come in");
+                       n == 1 ? "" : "s, one per set of arrived gradients");
     if (p->again.n)
-        td__buf_printf(b, "  gradients of gradients are compiled, %d variant%s\n",
-                       p->again.n, p->again.n == 1 ? "" : "s");
+        td__buf_printf(b, "  double backward is compiled, %d variant%s\n", p->again.n,
+                       p->again.n == 1 ? "" : "s");
 }
 
+/* A graph's text, indented under a title. */
 static void graph(td_buf *b, const char *what, const td_graph *g) {
     td__buf_printf(b, "  %s\n", what);
     td_buf text = {0};
@@ -251,6 +264,7 @@ static void graphs(td_buf *b, const td_fn *f, const td_spec *s) {
 
 /* ---- all ---------------------------------------------------------------- */
 
+/* Counts of ops in the captured program. */
 static void captured(td_buf *b, const td_fn *f, const td_spec *s) {
     td_op_counts c = td__count_ops(td__spec_program(f, s));
     td__buf_printf(b, "  captured %d op%s: %d view%s, %d write%s, %d random draw%s\n",
@@ -259,10 +273,11 @@ static void captured(td_buf *b, const td_fn *f, const td_spec *s) {
                    c.draws == 1 ? "" : "s");
 }
 
+/* One specialization. */
 static void spec(td_buf *b, const td_fn *f, const td_spec *s, unsigned how) {
     td__buf_printf(b, "specialization %d: ", s->nr);
     if (!s->plan) {
-        td__buf_add(b, "not compiled, runs as it is\n");
+        td__buf_add(b, "not compiled, runs eagerly\n");
         return;
     }
     const td_halves *h = s->plan->h;
@@ -274,9 +289,9 @@ static void spec(td_buf *b, const td_fn *f, const td_spec *s, unsigned how) {
     captured(b, f, s);
     td__explain_wrappers(b, s);
     gradients(b, s->plan->j);
-    if (td__spec_kept(s)) notes(b, td__spec_kept(s));
-    if (h) held(b, s->plan);
-    if (td__spec_kept(s)) memory(b, td__spec_kept(s));
+    if (td__spec_partition(s)) notes(b, td__spec_partition(s));
+    if (h) saved_for_double(b, s->plan);
+    if (td__spec_partition(s)) memory(b, td__spec_partition(s));
     td__native_report(b, &s->plan->fwd, h ? "forward" : "its");
     td__native_report(b, &s->plan->back.code, "backward");
     td__buf_add(b, "  guards\n");
@@ -286,7 +301,7 @@ static void spec(td_buf *b, const td_fn *f, const td_spec *s, unsigned how) {
     if (how & TD_EXPLAIN_GRAPHS) graphs(b, f, s);
 }
 
-/* In the order they were made; the list has the last used first. */
+/* In the order of compilation; the list is by last use. */
 bool td__explain(td_buf *b, const td_fn *f, unsigned how) {
     td_config c = td__fn_settings(f);
     td__buf_printf(b, "@%s: ", f->name);
@@ -302,6 +317,7 @@ bool td__explain(td_buf *b, const td_fn *f, unsigned how) {
 
 /* ---- public ------------------------------------------------------------- */
 
+/* td__text_out of b, which is freed; the empty text if it failed. */
 static size_t hand_out(td_buf *b, char *out, size_t cap) {
     size_t n = td__text_out(td__buf_str(b), b->failed ? 0 : b->n, out, cap);
     td__buf_free(b);

@@ -1,10 +1,10 @@
-/* explain_effects.c -- what an epilogue does to one tensor, step by step in program
- * order. A write through a view counts as a write of every tensor the view was made
- * of. */
+/* explain_effects.c -- the effects of an epilogue on one tensor, in program order. A
+ * write through a view is a write to every tensor that the view was made from. */
 #include "aot/explain.h"
 
 /* ---- steps -------------------------------------------------------------- */
 
+/* The effect of a node on its first argument. */
 static td_effect_kind kind_of(const td_gnode *n) {
     switch (n->op) {
     case TD_OP__made:
@@ -16,7 +16,7 @@ static td_effect_kind kind_of(const td_gnode *n) {
     case TD_OP_set_: return TD_EFFECT_MOVE;
     case TD_OP_detach_: return TD_EFFECT_DETACH;
     case TD_OP_requires_grad_:
-        return td__gnode_lets_go(n) ? TD_EFFECT_CEASE : TD_EFFECT_BEGIN;
+        return td__gnode_lets_go(n) ? TD_EFFECT_GRAD_OFF : TD_EFFECT_GRAD_ON;
     default: break;
     }
     if (!td__opinfo(n->op)->writes) return TD_EFFECT_COUNT;
@@ -24,19 +24,18 @@ static td_effect_kind kind_of(const td_gnode *n) {
 }
 
 static bool is_view_of(const td_gval *v, const td_gval *of) {
-    while (v && v != of) v = td__after_viewed(v);
+    while (v && v != of) v = td__epi_viewed(v);
     return v != NULL;
 }
 
-/* Does the value that a write or a custom function brings have a history? */
+/* Is the value that a write or a custom function brings differentiated? */
 static bool has_history(const td_joint *j, const td_gnode *n) {
     bool value = n->n_in > 1 && n->in[1].kind == TD_G_VALUE && !n->in[1].u.v->node;
     int  k = value ? n->in[1].u.v->nr - j->n_primals : -1;
     return k >= 0 && j->fwd[k].tangent >= 0;
 }
 
-void td__after_effects(const td_joint *j, const td_gval *v, td_effect_fn *fn,
-                       void *env) {
+void td__epi_effects(const td_joint *j, const td_gval *v, td_effect_fn *fn, void *env) {
     for (int i = 0; i < j->epilogue->nodes.n; i++) {
         const td_gnode *n = j->epilogue->nodes.v[i];
         if (n->kind != TD_N_OP || !n->n_in || n->in[0].kind != TD_G_VALUE) continue;
@@ -47,12 +46,12 @@ void td__after_effects(const td_joint *j, const td_gval *v, td_effect_fn *fn,
             continue;
         bool brings = e.kind == TD_EFFECT_WRITE || e.kind == TD_EFFECT_GIVE;
         e.history = brings && has_history(j, n);
-        e.no_grad = td__after_is_no_grad(j, n);
+        e.no_grad = td__epi_is_no_grad(j, n);
         fn(env, &e);
     }
 }
 
-/* ---- all of them -------------------------------------------------------- */
+/* ---- combined ------------------------------------------------------------ */
 
 static void add_up(void *env, const td_effect *e) {
     td_effect_sum *sum = env;
@@ -69,63 +68,64 @@ static void add_up(void *env, const td_effect *e) {
         sum->detached = true;
         sum->requires_grad = false;
         break;
-    case TD_EFFECT_BEGIN: sum->requires_grad = true; break;
-    case TD_EFFECT_CEASE: sum->requires_grad = false; break;
+    case TD_EFFECT_GRAD_ON: sum->requires_grad = true; break;
+    case TD_EFFECT_GRAD_OFF: sum->requires_grad = false; break;
     case TD_EFFECT_REFRESH:
     case TD_EFFECT_GIVE:
     case TD_EFFECT_COUNT: break;
     }
 }
 
-td_effect_sum td__after_sum(const td_joint *j, const td_gval *v) {
+td_effect_sum td__epi_sum(const td_joint *j, const td_gval *v) {
     td_effect_sum sum = {0};
-    td__after_effects(j, v, add_up, &sum);
+    td__epi_effects(j, v, add_up, &sum);
     return sum;
 }
 
-/* ---- in words ----------------------------------------------------------- */
+/* ---- as text ------------------------------------------------------------- */
 
-typedef struct telling {
+/* The tensor that effects are described of, and where the lines go. */
+typedef struct line_writer {
     const td_joint *j;
     const td_gval  *v;
     td_line_fn     *fn;
     void           *env;
-} telling;
+} line_writer;
 
-static void write_words(td_buf *b, const telling *t, const td_effect *e) {
+/* "written through select(0, 1) with history". */
+static void write_text(td_buf *b, const line_writer *t, const td_effect *e) {
     td__buf_add(b, "written");
     if (e->n->in[0].u.v != t->v) {
         td__buf_add(b, " through ");
-        td__after_views_print(b, t->j, e->n->in[0].u.v, t->v);
+        td__epi_views_print(b, t->j, e->n->in[0].u.v, t->v);
     }
     td__buf_add(b, e->history ? " with history" : " without history");
 }
 
-/* A change of sizes, strides, offset or storage; the type it leads to where that is
- * known. */
-static void geometry_words(td_buf *b, const telling *t, const td_effect *e) {
+/* A change of sizes, strides, offset or storage, with the new type if it is known. */
+static void geometry_text(td_buf *b, const line_writer *t, const td_effect *e) {
     const td_look *l = e->n->out[0]->look;
     if (e->kind == TD_EFFECT_MOVE) {
         td__buf_add(b, "set_ to the storage of ");
-        td__after_name_print(b, t->j, e->n->in[1].u.v);
+        td__epi_name_print(b, t->j, e->n->in[1].u.v);
     } else td__gnode_call_print(b, t->j->epilogue, e->n);
     if (l) td__buf_add(b, e->kind == TD_EFFECT_MOVE ? ", as " : " to ");
     if (l) td__look_print(b, t->j->epilogue, l);
     if (e->no_grad) td__buf_add(b, " under no_grad");
 }
 
-static void tell(void *env, const td_effect *e) {
-    const telling *t = env;
-    td_buf         b = {0};
+static void write_line(void *env, const td_effect *e) {
+    const line_writer *t = env;
+    td_buf             b = {0};
     switch (e->kind) {
-    case TD_EFFECT_WRITE: write_words(&b, t, e); break;
+    case TD_EFFECT_WRITE: write_text(&b, t, e); break;
     case TD_EFFECT_GEOMETRY:
-    case TD_EFFECT_MOVE: geometry_words(&b, t, e); break;
-    case TD_EFFECT_DETACH: td__buf_add(&b, "its history ends (detach_)"); break;
-    case TD_EFFECT_BEGIN: td__buf_add(&b, "begins to require grad"); break;
-    case TD_EFFECT_CEASE: td__buf_add(&b, "ceases to require grad"); break;
+    case TD_EFFECT_MOVE: geometry_text(&b, t, e); break;
+    case TD_EFFECT_DETACH: td__buf_add(&b, "detached (detach_)"); break;
+    case TD_EFFECT_GRAD_ON: td__buf_add(&b, "requires grad from here on"); break;
+    case TD_EFFECT_GRAD_OFF: td__buf_add(&b, "no longer requires grad"); break;
     case TD_EFFECT_REFRESH:
-        td__buf_add(&b, "its grad_fn is derived from its base again");
+        td__buf_add(&b, "its grad_fn is recomputed from its base");
         break;
     case TD_EFFECT_GIVE:
         td__buf_add(&b, e->history ? "a custom function becomes its grad_fn"
@@ -137,7 +137,7 @@ static void tell(void *env, const td_effect *e) {
     td__buf_free(&b);
 }
 
-void td__after_effect_lines(const td_joint *j, const td_gval *v, td_line_fn *fn,
-                            void *env) {
-    td__after_effects(j, v, tell, &(telling){j, v, fn, env});
+void td__epi_effect_lines(const td_joint *j, const td_gval *v, td_line_fn *fn,
+                          void *env) {
+    td__epi_effects(j, v, write_line, &(line_writer){j, v, fn, env});
 }

@@ -1,11 +1,12 @@
-/* explain_json.c -- explanations for programs. docs/explain.md describes the fields;
- * they stay, new ones may come. */
+/* explain_json.c -- td_explain_json. docs/explain.md describes the fields; fields stay,
+ * new ones may be added. */
 #include "aot/explain.h"
 
 #include <inttypes.h>
 
 /* ---- pieces ------------------------------------------------------------- */
 
+/* Each function appends a member of an object; *any tells whether it needs a comma. */
 static void key(td_buf *b, const char *name, bool *any) {
     td__buf_printf(b, "%s\"%s\":", *any ? "," : "", name);
     *any = true;
@@ -26,7 +27,7 @@ static void flag(td_buf *b, const char *name, bool on, bool *any) {
     td__buf_add(b, on ? "true" : "false");
 }
 
-/* The text of t, which ends here. */
+/* The text in t, which is freed. */
 static void text_of(td_buf *b, const char *name, td_buf *t, bool *any) {
     text(b, name, td__buf_str(t), any);
     b->failed |= t->failed;
@@ -36,11 +37,11 @@ static void text_of(td_buf *b, const char *name, td_buf *t, bool *any) {
 static void type_of(td_buf *b, const char *name, const td_joint *j, const td_gval *v,
                     bool *any) {
     td_buf t = {0};
-    td__after_type(&t, j, v);
+    td__epi_type(&t, j, v);
     text_of(b, name, &t, any);
 }
 
-/* A list of strings; each is a td_line_fn. */
+/* An array of strings; add_string is its td_line_fn. */
 typedef struct strings {
     td_buf *b;
     bool    any;
@@ -54,7 +55,7 @@ static void add_string(void *env, const char *s) {
     l->any = true;
 }
 
-/* A list of objects. */
+/* Appends the members of the i-th object of an array. */
 typedef void item_fn(td_buf *b, const td_spec *s, int i, bool *any);
 static void  list(td_buf *b, const td_spec *s, const char *name, int n, item_fn *item,
                   bool *any) {
@@ -71,25 +72,27 @@ static void  list(td_buf *b, const td_spec *s, const char *name, int n, item_fn 
 
 /* ---- inputs and results ------------------------------------------------- */
 
+/* The effects on v as lines of text. */
 static void effects(td_buf *b, const td_joint *j, const td_gval *v, bool *any) {
     key(b, "steps", any);
     td__buf_add(b, "[");
-    td__after_effect_lines(j, v, add_string, &(strings){b, false});
+    td__epi_effect_lines(j, v, add_string, &(strings){b, false});
     td__buf_add(b, "]");
 }
 
-/* Where set_ has moved a tensor. */
+/* Which storage set_ gave a tensor: the same, a new one, or an input's. */
 static void storage(td_buf *b, const td_joint *j, const td_gval *to, bool *any) {
-    while (to && td__after_viewed(to)) to = td__after_viewed(to);
+    while (to && td__epi_viewed(to)) to = td__epi_viewed(to);
     text(b, "storage", !to ? "same" : to->node ? "new" : "input", any);
-    if (to && !to->node) number(b, "storage_of", td__after_name(j, to).index, any);
+    if (to && !to->node) number(b, "storage_of", td__epi_name(j, to).index, any);
 }
 
+/* How the call changes input i; nothing if it only reads it. */
 static void update(td_buf *b, const td_joint *j, int i, bool *any) {
     const td_gval *v = j->epilogue->inputs.v[i];
-    td_effect_sum  sum = td__after_sum(j, v);
-    bool           code = td__after_code_writes(j, i), inner = false;
-    int64_t        versions = td__after_versions(j, i);
+    td_effect_sum  sum = td__epi_sum(j, v);
+    bool           code = td__epi_code_writes(j, i), inner = false;
+    int64_t        versions = td__epi_versions(j, i);
     if (!sum.any && !code && !versions) return;
     key(b, "update", any);
     td__buf_add(b, "{");
@@ -116,33 +119,35 @@ static void input(td_buf *b, const td_spec *s, int i, bool *any) {
     update(b, j, i, any);
 }
 
+/* What result i is; docs/explain.md lists the kinds. */
 static const char *kind_of(const td_joint *j, int i) {
     const td_garg *a = &j->epilogue->outputs.v[i];
     if (a->kind == TD_G_NONE) return "absent";
     if (a->kind != TD_G_VALUE) return "number";
-    if (td__after_name(j, a->u.v).as == TD_NAMED_INPUT) return "input";
-    if (!td__after_is_new(j, i)) return "again";
-    if (td__after_made_of(j, a->u.v) >= 0) return "value";
-    return td__after_is_detached(j, a->u.v) ? "lies" : "view";
+    if (td__epi_name(j, a->u.v).as == TD_NAMED_INPUT) return "input";
+    if (!td__epi_is_new(j, i)) return "duplicate";
+    if (td__epi_made_of(j, a->u.v) >= 0) return "value";
+    return td__epi_is_detached(j, a->u.v) ? "detached" : "view";
 }
 
 static const char *const named[] = {"input", "result", "base", "view"};
 
+/* The origin of a view and the view ops that lead to it. */
 static void view(td_buf *b, const td_joint *j, const td_gval *v, bool *any) {
-    const td_gval *of = td__after_origin(j, v);
-    td_named       name = td__after_name(j, of);
+    const td_gval *of = td__epi_origin(j, v);
+    td_named       name = td__epi_name(j, of);
     text(b, "of", named[name.as], any);
     number(b, "from", name.index, any);
     key(b, "views", any);
     td__buf_add(b, "[");
-    td__after_views(j, v, of, add_string, &(strings){b, false});
+    td__epi_views(j, v, of, add_string, &(strings){b, false});
     td__buf_add(b, "]");
 }
 
 /* Type, history and flags of a tensor that the call makes. */
 static void tensor(td_buf *b, const td_joint *j, const td_gval *v, bool *any) {
-    td_effect_sum sum = td__after_sum(j, v);
-    int           made = td__after_made_of(j, v);
+    td_effect_sum sum = td__epi_sum(j, v);
+    int           made = td__epi_made_of(j, v);
     type_of(b, "type", j, v, any);
     flag(b, "history", sum.history || (made >= 0 && j->fwd[made].tangent >= 0), any);
     flag(b, "requires_grad_leaf", sum.requires_grad, any);
@@ -152,23 +157,24 @@ static void tensor(td_buf *b, const td_joint *j, const td_gval *v, bool *any) {
 static void result(td_buf *b, const td_spec *s, int i, bool *any) {
     const td_joint *j = s->plan->j;
     const td_garg  *a = &j->epilogue->outputs.v[i];
-    bool            is_new = td__after_is_new(j, i);
+    bool            is_new = td__epi_is_new(j, i);
     text(b, "kind", kind_of(j, i), any);
     if (a->kind == TD_G_VALUE && !is_new)
-        number(b, "from", td__after_name(j, a->u.v).index, any);
-    if (is_new && td__after_viewed(a->u.v)) view(b, j, a->u.v, any);
+        number(b, "from", td__epi_name(j, a->u.v).index, any);
+    if (is_new && td__epi_viewed(a->u.v)) view(b, j, a->u.v, any);
     if (is_new) tensor(b, j, a->u.v, any);
     else flag(b, "history", false, any), flag(b, "requires_grad_leaf", false, any);
 }
 
 static void base(td_buf *b, const td_spec *s, int i, bool *any) {
-    tensor(b, s->plan->j, td__after_base(s->plan->j, i), any);
+    tensor(b, s->plan->j, td__epi_base(s->plan->j, i), any);
 }
 
+/* The epilogue, line by line. */
 static void plan(td_buf *b, const td_joint *j, bool *any) {
     key(b, "plan", any);
     td__buf_add(b, "[");
-    td__after_lines(j, add_string, &(strings){b, false});
+    td__epi_lines(j, add_string, &(strings){b, false});
     td__buf_add(b, "]");
 }
 
@@ -177,12 +183,12 @@ static void plan(td_buf *b, const td_joint *j, bool *any) {
 static void tangent(td_buf *b, const td_spec *s, int i, bool *any) {
     const td_joint   *j = s->plan->j;
     const td_tangent *t = &j->tangents[i];
-    const td_gnode   *n = td__after_user(j, t->index);
+    const td_gnode   *n = td__epi_user(j, t->index);
     const td_gval    *v = !n ? NULL : n->op == TD_OP__made ? n->out[0] : n->in[0].u.v;
     td_buf            type = {0};
-    if (v && td__after_name(j, v).as == TD_NAMED_VIEW) v = td__after_origin(j, v);
-    text(b, "of", v ? named[td__after_name(j, v).as] : "output", any);
-    number(b, "index", v ? td__after_name(j, v).index : t->index, any);
+    if (v && td__epi_name(j, v).as == TD_NAMED_VIEW) v = td__epi_origin(j, v);
+    text(b, "of", v ? named[td__epi_name(j, v).as] : "output", any);
+    number(b, "index", v ? td__epi_name(j, v).index : t->index, any);
     flag(b, "written", n && n->op != TD_OP__made, any);
     td__explain_type(&type, j->g, &t->geom);
     text_of(b, "type", &type, any);
@@ -190,22 +196,22 @@ static void tangent(td_buf *b, const td_spec *s, int i, bool *any) {
 
 static void target(td_buf *b, const td_spec *s, int i, bool *any) {
     const td_joint *j = s->plan->j;
-    const td_gval  *leaf = td__after_leaf(j, i);
+    const td_gval  *leaf = td__epi_leaf(j, i);
     td_buf          t = {0};
     number(b, "input", j->targets[i].input, any);
     flag(b, "base", j->targets[i].base, any);
     flag(b, "none", j->g->outputs.v[j->n_fwd + i].kind == TD_G_NONE, any);
     if (!leaf) return;
-    td__after_name_print(&t, j, leaf);
+    td__epi_name_print(&t, j, leaf);
     text_of(b, "leaf", &t, any);
 }
 
 static void note(td_buf *b, const td_spec *s, int i, bool *any) {
-    const td_part_note *n = &td__spec_kept(s)->notes[i];
+    const td_part_note *n = &td__spec_partition(s)->notes[i];
     text(b, "value", n->value, any);
     text(b, "op", n->op, any);
     number(b, "bytes", n->bytes, any);
-    flag(b, "kept", n->saved, any);
+    flag(b, "saved", n->saved, any);
     text(b, "why", n->why, any);
 }
 
@@ -213,8 +219,8 @@ static void memory(td_buf *b, const td_halves *h, bool *any) {
     bool inner = false;
     key(b, "memory", any);
     td__buf_add(b, "{");
-    number(b, "kept", h->bytes_kept, &inner);
-    number(b, "kept_most", h->bytes_most, &inner);
+    number(b, "saved", h->bytes_kept, &inner);
+    number(b, "saved_most", h->bytes_most, &inner);
     number(b, "peak", h->peak, &inner);
     number(b, "peak_most", h->peak_most, &inner);
     td__buf_add(b, "}");
@@ -226,7 +232,7 @@ static void times(td_buf *b, const td_spec *s, bool *any) {
     bool inner = false;
     key(b, "times_ns", any);
     td__buf_add(b, "{");
-    for (int i = 0; i < TD_SPENT_COUNT; i++)
+    for (int i = 0; i < TD_PIPE_COUNT; i++)
         number(b, td__stages[i].name, s->ns[i], &inner);
     td__buf_add(b, "}");
 }
@@ -250,6 +256,7 @@ static void graphs(td_buf *b, const td_fn *f, const td_spec *s, bool *any) {
 
 /* ---- native code -------------------------------------------------------- */
 
+/* The kernels of compiled code, with their C if the graphs are wanted. */
 static void steps(td_buf *b, const char *name, const td_runner *r, unsigned how,
                   bool *any) {
     int n = td__native_parts(r);
@@ -296,11 +303,11 @@ static void compiled(td_buf *b, const td_fn *f, const td_spec *s, bool *any) {
     captured(b, f, s, any);
     list(b, s, "inputs", j->n_primals, input, any);
     list(b, s, "results", j->n_results, result, any);
-    list(b, s, "bases", td__after_n_bases(j), base, any);
+    list(b, s, "bases", td__epi_n_bases(j), base, any);
     plan(b, j, any);
     list(b, s, "tangents", j->n_tangents, tangent, any);
     list(b, s, "gradients", j->n_targets, target, any);
-    const td_halves *kept = td__spec_kept(s);
+    const td_halves *kept = td__spec_partition(s);
     list(b, s, "for_backward", kept ? kept->n_notes : 0, note, any);
     if (kept) memory(b, kept, any);
     if (h) flag(b, "backward_compiled", s->plan->back.code.run != NULL, any);
@@ -318,7 +325,7 @@ static void spec(td_buf *b, const td_fn *f, const td_spec *s, unsigned how) {
     td__spec_guards(s, add_string, &guards);
     td__buf_add(b, "]");
     if (how & TD_EXPLAIN_TIMES) times(b, s, &any);
-    if (how & TD_EXPLAIN_TIMES) flag(b, "found", s->kept.found, &any);
+    if (how & TD_EXPLAIN_TIMES) flag(b, "found", s->cache.found, &any);
     if (s->plan) native(b, s, how, &any);
     if (s->plan && (how & TD_EXPLAIN_GRAPHS)) graphs(b, f, s, &any);
     td__buf_add(b, "}");

@@ -1,4 +1,6 @@
-/* fn.c -- compiled functions: td_aot_function, td_invoke. */
+/* fn.c -- compiled functions: making and freeing them (td_aot_function,
+ * td_aot_graph), and calling them (td_invoke): check the arguments, pick or compile a
+ * specialization, run it. */
 #include "core/callback.h"
 #include "aot/aot.h"
 #include "trace/sym.h"
@@ -9,24 +11,26 @@
 
 /* ---- making ------------------------------------------------------------- */
 
+/* Functions are numbered from 1, for backends that name their code. */
 static atomic_int last_id;
 
-td_fn *td__fn_make(td_ctx *cx, td_held *h, const char *name) {
+td_fn *td__fn_make(td_ctx *cx, td_shared_opts *h, const char *name) {
     td_fn *f = h ? td__handle_make(cx, TD_H_FN, sizeof *f) : NULL;
     char  *copy = f ? td__strdup(name) : NULL;
     if (copy) {
         f->id = atomic_fetch_add(&last_id, 1) + 1;
-        f->held = h;
+        f->shared = h;
         f->opts = h->opts;
         f->name = copy;
         return f;
     }
     td__handle_free(f, TD_H_FN);
-    td__held_drop(h);
+    td__shared_opts_drop(h);
     if (td_ok(cx)) td__fail_memory(cx);
     return NULL;
 }
 
+/* Frees f now, or after the last call that is still running in it. */
 static void end(void *object) { td__fn_free(object); }
 
 td_fn *td__fn_give(td_ctx *cx, td_fn *f) {
@@ -34,8 +38,8 @@ td_fn *td__fn_give(td_ctx *cx, td_fn *f) {
 }
 
 td_fn *td__fn_of_body(td_ctx *cx, td_body *body, void *env, const td_aot_opts *opts) {
-    td_held *h = td__held_make(cx, opts);
-    td_fn   *f = td__fn_make(cx, h, td__held_name(h, "f"));
+    td_shared_opts *h = td__shared_opts_make(cx, opts);
+    td_fn          *f = td__fn_make(cx, h, td__shared_opts_name(h, "f"));
     if (!f) return NULL;
     f->body = body;
     f->env = env;
@@ -49,11 +53,12 @@ td_fn *td_aot_function(td_ctx *cx, td_body *body, void *env, const td_aot_opts *
     return td__fn_give(cx, td__fn_of_body(cx, body, env, opts));
 }
 
-/* The function holds the graph: its file may be dropped before. */
+/* The function owns a reference to the graph, so that the file it came from may be
+ * dropped. */
 td_fn *td_aot_graph(const td_graph *g, const td_aot_opts *opts) {
     if (!TD_ENTER(g, GRAPH)) return TD_NIL_BY(g, FN);
-    td_held *h = td__held_make(g->cx, opts);
-    td_fn   *f = td__fn_make(g->cx, h, td__held_name(h, g->name));
+    td_shared_opts *h = td__shared_opts_make(g->cx, opts);
+    td_fn          *f = td__fn_make(g->cx, h, td__shared_opts_name(h, g->name));
     if (f) {
         td__graph_keep((td_graph *)(uintptr_t)g);
         f->graph = g;
@@ -80,7 +85,7 @@ void td__fn_free(td_fn *f) {
     if (!f) return;
     td__handle_disown(f);
     if (f->calls) {
-        f->gone = true;
+        f->dropped = true;
         return;
     }
     td_fn_forget(f);
@@ -88,14 +93,14 @@ void td__fn_free(td_fn *f) {
     td__free(f->step);
     if (f->owns_graph) td__graph_drop((td_graph *)(uintptr_t)f->graph);
     td__vec_free(&f->key);
-    td__kins_free(&f->kins);
+    td__arg_aliases_free(&f->aliases);
     td__free(f->name);
-    td__held_drop(f->held);
+    td__shared_opts_drop(f->shared);
     td__handle_free(f, TD_H_FN);
 }
 
 void td__fn_leave(td_fn *f) {
-    if (--f->calls == 0 && f->gone) td__fn_free(f);
+    if (--f->calls == 0 && f->dropped) td__fn_free(f);
 }
 
 int td_fn_specializations(const td_fn *f) {
@@ -105,14 +110,17 @@ int td_fn_specializations(const td_fn *f) {
 
 /* ---- calling ------------------------------------------------------------ */
 
-/* Is somebody listening to the ops of the body? Then it runs as it is. Autocast is
- * heard by the capture and needs no listening later. */
-static bool heard(const td_fn *f) {
+/* Does a mode other than autograd and autocast see the ops of the body, or is the
+ * call part of a fake run? Then the body runs op by op. The capture has applied
+ * autocast already. */
+static bool is_intercepted(const td_fn *f) {
     const td_ctx *cx = f->cx;
     return td__modes_below_autocast(cx) != cx->tape || cx->fake;
 }
 
-static int run_as_is(td_fn *f, td_values args, td_value *out, int n_out) {
+/* Runs the body, or replays the graph, without compiling. Returns the number of
+ * results, -1 after td__fail. */
+static int run_eager(td_fn *f, td_values args, td_value *out, int n_out) {
     if (!f->graph) return td_call_body(f->cx, f->body, f->env, args, out, n_out);
     int       n = f->graph->outputs.n;
     td_value *all = td__zalloc(sizeof *all * (size_t)(n + 1));
@@ -125,7 +133,7 @@ static int run_as_is(td_fn *f, td_values args, td_value *out, int n_out) {
     return ok ? n : -1;
 }
 
-/* Argument i is nil, or was freed. */
+/* Fails for argument i, which is nil or was freed. */
 static bool bad_arg(td_fn *f, int i, const td_tensor *t) {
     char who[80];
     snprintf(who, sizeof who, "%.40s: argument %d", f->name, i - f->n_state);
@@ -133,43 +141,53 @@ static bool bad_arg(td_fn *f, int i, const td_tensor *t) {
     return !td_ok(f->cx) ? false : td__fail(f->cx, TD_E_ARG, "%s is nil", who);
 }
 
+/* Every tensor argument must be alive and of this context, and the state that the
+ * options promise must be there. False after td__fail. */
 static bool check_args(td_fn *f, td_values args) {
     for (int i = 0; i < args.n; i++) {
         const td_value *v = &args.v[i];
         if (v->kind != TD_K_TENSOR || !v->u.t) continue;
         if (!td__is_live(v->u.t, TD_H_TENSOR)) return bad_arg(f, i, v->u.t);
         if (v->u.t->cx != f->cx)
-            return td__fail(
-                f->cx, TD_E_ARG,
-                "%s: argument %d belongs to another context (td_share gives "
-                "it to this one)",
-                f->name, i - f->n_state);
+            return td__fail(f->cx, TD_E_ARG,
+                            "%s: argument %d belongs to another context; pass "
+                            "td_share(cx, tensor), "
+                            "which makes it usable in this one",
+                            f->name, i - f->n_state);
     }
     int given = args.n - f->n_state, state = f->opts.n_params + f->opts.n_buffers;
     return f->inner || given >= state ||
-           td__fail(f->cx, TD_E_ARG, "%s: %d arguments, but %d parameters and buffers",
+           td__fail(f->cx, TD_E_ARG,
+                    "%s: called with %d arguments; td_aot_opts promises %d parameters "
+                    "and buffers before the inputs",
                     f->name, given, state);
 }
 
+/* May the call run s? The module's form, the modules and bytes the body read, the key
+ * and the guards on sizes must all match. mismatch.c explains failures in the same
+ * order. */
 static bool fits(td_fn *f, td_spec *s, td_values args) {
     return s->mode == f->mode && td__deps_hold(&s->deps) && td__key_fits(f, args, s) &&
            (!s->guards || td__guards_run(s->guards, args.v) < 0);
 }
 
-/* What cannot be compiled runs as it is, where the settings want that. */
-static bool falls_back(td_fn *f, const td_config *c, bool *told) {
+/* With the setting fallback=eager, turns "cannot be compiled" into a warning (once
+ * per *warned) and clears the error. False: the error stands. */
+static bool falls_back(td_fn *f, const td_config *c, bool *warned) {
     td_code code = td_error(f->cx);
     if (c->fallback != TD_FALLBACK_EAGER) return false;
     if (code != TD_E_UNSUPPORTED && code != TD_E_TRACE && code != TD_E_BUILD)
         return false;
-    if (!*told) td__warn(f->cx, "%s runs as it is: %s", f->name, td_message(f->cx));
-    *told = true;
+    if (!*warned)
+        td__warn(f->cx, "%s is not compiled and runs eagerly: %s", f->name,
+                 td_message(f->cx));
+    *warned = true;
     td_clear(f->cx);
     return true;
 }
 
-/* A specialization that calls the body. */
-static td_spec *as_is(td_fn *f, td_values args, const td_config *c) {
+/* A specialization without a plan: calls that fit it run eagerly. */
+static td_spec *make_eager_spec(td_fn *f, td_values args, const td_config *c) {
     td_spec *s = td__zalloc(sizeof *s);
     if (!s) return td__fail_memory(f->cx), NULL;
     s->nr = f->n_specs;
@@ -180,36 +198,36 @@ static td_spec *as_is(td_fn *f, td_values args, const td_config *c) {
     return NULL;
 }
 
-/* A new specialization, the first in the list; NULL: after td__fail, or run it as it
- * is. */
+/* Compiles a specialization and puts it first in the list. NULL: after td__fail, or,
+ * without an error, run the call eagerly. */
 static td_spec *add_spec(td_fn *f, td_values args) {
     td_config c = td__fn_settings(f);
-    bool      told = false;
+    bool      warned = false;
     if (f->staged) {
         td_buf why = {0};
         if (f->specs) td__spec_difference(&why, f, args, f->specs);
         td__fail(f->cx, TD_E_UNSUPPORTED,
-                 "%s: staged for other arguments than these: %s; stage a function for "
-                 "them as well (td_stage_capture)",
+                 "%s: this function was staged for other arguments: %s. Stage another "
+                 "function for these (td_stage_capture)",
                  f->name, td__buf_str(&why));
         td__buf_free(&why);
         return NULL;
     }
     if (f->n_specs >= c.specialization_limit) {
         td__fail_limit(f, args, c.specialization_limit);
-        falls_back(f, &c, &f->over);
+        falls_back(f, &c, &f->limit_warned);
         return NULL;
     }
     td_spec *s = td__spec_make(f, args);
-    if (!s && falls_back(f, &c, &told)) s = as_is(f, args, &c);
+    if (!s && falls_back(f, &c, &warned)) s = make_eager_spec(f, args, &c);
     if (!s) return NULL;
     s->next = f->specs;
     f->n_specs++;
     return f->specs = s;
 }
 
-/* The specialization for these arguments, now the first in the list; NULL: as
- * add_spec says. */
+/* The specialization that the call fits, moved to the front of the list; compiles one
+ * if there is none. NULL: as for add_spec. */
 static td_spec *pick(td_fn *f, td_values args) {
     for (td_spec **at = &f->specs; *at; at = &(*at)->next) {
         td_spec *s = *at;
@@ -219,7 +237,7 @@ static td_spec *pick(td_fn *f, td_values args) {
         return f->specs = s;
     }
     if (!td_ok(f->cx)) return NULL;
-    td__log_misfit(f, args);
+    td__log_mismatch(f, args);
     return td_ok(f->cx) ? add_spec(f, args) : NULL;
 }
 
@@ -228,16 +246,18 @@ bool td__fn_prepare(td_fn *f, td_values args) {
     return td_ok(f->cx);
 }
 
-/* Anomaly mode checks the gradients of every op of a backward, of one inside the body
- * too; compiled code has no such ops. */
+/* Anomaly mode checks the gradients of every op of a backward, also of one inside the
+ * body. Compiled code has no such ops, so the body runs eagerly then. */
 static bool must_check(const td_fn *f, const td_spec *s) {
     return f->cx->anomaly && s->differentiates && !f->graph;
 }
 
+/* Runs the call compiled, or eagerly where there is no compiled code. Returns the
+ * number of results, -1 after td__fail. */
 static int call(td_fn *f, td_values args, bool *own, td_value *out, int n_out) {
     td_spec *s = check_args(f, args) ? pick(f, args) : NULL;
     if (!td_ok(f->cx)) return -1;
-    if (!s || !s->plan || must_check(f, s)) return run_as_is(f, args, out, n_out);
+    if (!s || !s->plan || must_check(f, s)) return run_eager(f, args, out, n_out);
     if (!td__spec_recheck(f, s, args)) return -1;
     int      n = td__graph_results(td__spec_program(f, s));
     int      room = s->plan->j->n_results; /* gradients that are left, too */
@@ -254,20 +274,24 @@ static int call(td_fn *f, td_values args, bool *own, td_value *out, int n_out) {
  * the body again. Without an end they would exhaust the stack. */
 enum { DEEPEST_CALL = 100 };
 
-static bool ends(const td_fn *f) {
+/* While a body is captured, calls of its own function run the body. Recursion that
+ * does not end would exhaust the stack, so its depth is limited. */
+static bool recursion_ends(const td_fn *f) {
     return !f->cx->fake || f->calls <= DEEPEST_CALL ||
            td__fail(f->cx, TD_E_TRACE,
-                    "%s is being compiled and calls itself, %d calls deep; a body may "
-                    "call its own function only where these calls end, as with a "
-                    "number that counts down: call another function, or write a loop",
+                    "%s: the body calls its own function, %d calls deep; a recursion "
+                    "must end during the capture, for example by a number that counts "
+                    "down. Call another function, or write a loop",
                     f->name, DEEPEST_CALL);
 }
 
 int td__fn_call(td_fn *f, td_values args, bool *own, td_value *out, int n_out) {
-    if (!heard(f)) return call(f, args, own, out, n_out);
-    return ends(f) ? run_as_is(f, args, out, n_out) : -1;
+    if (!is_intercepted(f)) return call(f, args, own, out, n_out);
+    return recursion_ends(f) ? run_eager(f, args, out, n_out) : -1;
 }
 
+/* Are f, its context, the argument list and the result array usable? False after
+ * td__fail. */
 static bool may_call(td_fn *f, td_values args, const void *out, int n_out,
                      const char *who) {
     return td__enter(f, TD_H_FN, who) && td_ok(f->cx) &&
@@ -292,11 +316,12 @@ int td_invoke_values(td_fn *f, td_values args, td_value *out, int n_out) {
     return n;
 }
 
-bool td__fn_gives(const td_fn *f, const char *who, int n, int n_out) {
+bool td__fn_check_results(const td_fn *f, const char *who, int n, int n_out) {
     return n >= n_out ||
            td__fail(f->cx, TD_E_ARG,
-                    "%s: n_out is %d, but @%s returned %d result%s (td_return)", who,
-                    n_out, f->name, n, n == 1 ? "" : "s");
+                    "%s: n_out is %d, but @%s returned %d result%s; the body returns "
+                    "results with td_return",
+                    who, n_out, f->name, n, n == 1 ? "" : "s");
 }
 
 bool td_invoke(td_fn *f, td_values args, td_tensor **out, int n_out) {
@@ -310,7 +335,7 @@ bool td_invoke(td_fn *f, td_values args, td_tensor **out, int n_out) {
         return td__fail_memory(f->cx);
     }
     int  n = td_invoke_values(f, args, v, n_out);
-    bool ok = n >= 0 && td__fn_gives(f, "td_invoke", n, n_out);
+    bool ok = n >= 0 && td__fn_check_results(f, "td_invoke", n, n_out);
     for (int i = 0; i < n_out; i++)
         out[i] = ok && v[i].kind == TD_K_TENSOR && v[i].u.t ? v[i].u.t : td_nil(f->cx);
     if (v != few) td__free(v);

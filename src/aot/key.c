@@ -1,58 +1,61 @@
-/* key.c -- what a call looks like, as a list of words. Two calls with the same words
- * run the same code. A list is written, to be remembered, or held against one that
- * was: the same walk, which then stops at the first word that differs. */
+/* key.c -- the key of a call (layout in aot.h). One walk over the values writes a
+ * key, or compares it with a key word by word and stops at the first difference.
+ * Comparison is on the path of every call, so it allocates nothing in the steady
+ * state. */
 #include "aot/aot.h"
 
 #include <string.h>
 
-/* The values a key speaks of: arguments, the tensors closed over, gradients that
- * these keep, then what those that share bytes and take gradients are views of. */
+/* The walk's state. Values are numbered: arguments, closed-over tensors, gradients
+ * that the program reads, then bases of views. */
 typedef struct subject {
     td_values       args;
     const td_spec  *spec;
-    const td_graph *program; /* captured; NULL: none yet, or it is the user's graph */
-    const td_graph *closed;  /* whose consts are the tensors closed over; NULL: none */
-    const td_graph *guarded; /* whose inputs' symbolic sizes guards look after; NULL */
-    const td_kin   *kin;     /* by value */
-    int             n_bases;
-    bool            offsets, views;
-    bool            any;     /* sizes do not count */
-    int             tensors; /* arguments that were tensors, so far */
-    td_key         *to;      /* written, or */
-    const td_key   *with;    /* ...compared, from `at` on */
-    int             at;
+    const td_graph *program;   /* captured; NULL: not yet, or it is the user's graph */
+    const td_graph *closed;    /* its consts are the closed-over tensors; NULL: none */
+    const td_graph *guarded;   /* guards check its symbolic sizes; NULL: no guards */
+    const td_arg_alias *group; /* by value */
+    int                 n_bases;
+    bool                offsets, views;
+    bool                any;     /* write TD_KEY_ANY for sizes, strides and offsets */
+    int                 tensors; /* tensor arguments walked so far */
+    td_key             *to;      /* write the key here, or */
+    const td_key       *with;    /* compare it with this one, from word `at` on */
+    int                 at;
 } subject;
 
-/* The next word. False: it is another, or there is no memory. */
+/* Writes or compares the next word. False: it differs, or out of memory. */
 static inline bool put(subject *s, int64_t word) {
     if (s->with) return s->at < s->with->n && s->with->v[s->at++] == word;
     return td__vec_push(s->to, word);
 }
 
+/* Arguments and closed-over tensors. */
 static int count_given(const subject *s) {
     return s->args.n + (s->closed ? s->closed->consts.n : 0);
 }
-/* Without bases. */
-static int count(const subject *s) { return count_given(s) + s->spec->owners.n; }
+/* All values but the bases. */
+static int count(const subject *s) { return count_given(s) + s->spec->grads_read.n; }
 
 /* Of consts, gradients that are kept, and bases. */
-static td_tensor *tensor_behind(const subject *s, int i);
+static td_tensor *tensor_after_args(const subject *s, int i);
 
-/* NULL when the i-th is no tensor, or a gradient that is not there. */
+/* The tensor of value i; NULL: it is no tensor, or the gradient does not exist. */
 static inline td_tensor *tensor_at(const subject *s, int i) {
-    if (i >= s->args.n) return tensor_behind(s, i);
+    if (i >= s->args.n) return tensor_after_args(s, i);
     return s->args.v[i].kind == TD_K_TENSOR ? s->args.v[i].u.t : NULL;
 }
 
-static td_tensor *tensor_behind(const subject *s, int i) {
+/* The tensor of a value that is no argument: a const, a gradient or a base. */
+static td_tensor *tensor_after_args(const subject *s, int i) {
     int given = count_given(s);
-    if (i >= count(s)) return tensor_at(s, s->kin[i].view)->base;
+    if (i >= count(s)) return tensor_at(s, s->group[i].view)->base;
     if (i < given) return s->closed->consts.v[i - s->args.n];
-    const td_tensor *owner = tensor_at(s, s->spec->owners.v[i - given]);
+    const td_tensor *owner = tensor_at(s, s->spec->grads_read.v[i - given]);
     return owner ? td__own_grad(owner) : NULL;
 }
 
-/* The value that input nr of the program is. */
+/* The number of the value that is input nr of the program. */
 static int value_of(const subject *s, int nr) {
     const td_desc *d = &s->program->in_desc.v[nr];
     if (d->kind == TD_D_CONST && d->index >= 0) return s->args.n + d->index;
@@ -61,96 +64,100 @@ static int value_of(const subject *s, int nr) {
     return s->args.n;
 }
 
-bool td__key_owners(td_spec *spec, td_values args) {
+bool td__key_find_grads(td_spec *spec, td_values args) {
     const td_graph *p = spec->program;
     subject         s = {.args = args, .spec = spec, .program = p, .closed = p};
     bool            ok = true;
-    spec->owners.n = spec->bare.n = spec->reached.n = 0;
+    spec->grads_read.n = spec->grads_absent.n = spec->grad_targets.n = 0;
     for (int i = 0; p && ok && i < p->inputs.n; i++)
         if (p->in_desc.v[i].kind == TD_D_OWN_GRAD)
-            ok = td__vec_push(&spec->owners, value_of(&s, p->in_desc.v[i].index));
+            ok = td__vec_push(&spec->grads_read, value_of(&s, p->in_desc.v[i].index));
     for (int i = 0; p && ok && i < p->bare.n; i++)
-        ok = td__vec_push(&spec->bare, value_of(&s, p->bare.v[i]));
-    /* td_grad ends in what is wanted; td_backward adds to a gradient that it read, or
-     * found absent, or that the body replaced */
-    for (int i = 0; ok && i < spec->owners.n; i++)
-        ok = td__vec_push(&spec->reached, spec->owners.v[i]);
-    for (int i = 0; ok && i < spec->bare.n; i++)
-        ok = td__vec_push(&spec->reached, spec->bare.v[i]);
+        ok = td__vec_push(&spec->grads_absent, value_of(&s, p->bare.v[i]));
+    /* The targets of a backward inside: td_grad's inputs (wanted), and for td_backward
+     * every tensor whose .grad it read, found absent, or that the body replaced. */
+    for (int i = 0; ok && i < spec->grads_read.n; i++)
+        ok = td__vec_push(&spec->grad_targets, spec->grads_read.v[i]);
+    for (int i = 0; ok && i < spec->grads_absent.n; i++)
+        ok = td__vec_push(&spec->grad_targets, spec->grads_absent.v[i]);
     for (int i = 0; p && ok && i < p->wanted.n; i++)
-        ok = td__vec_push(&spec->reached, value_of(&s, p->wanted.v[i]));
+        ok = td__vec_push(&spec->grad_targets, value_of(&s, p->wanted.v[i]));
     for (int i = p ? td__graph_results(p) : 0; p && ok && i < p->outputs.n; i++)
-        ok = td__vec_push(&spec->reached, value_of(&s, p->out_desc.v[i].index));
+        ok = td__vec_push(&spec->grad_targets, value_of(&s, p->out_desc.v[i].index));
     return ok;
 }
 
-/* ---- who shares bytes --------------------------------------------------- */
+/* ---- values by storage --------------------------------------------------- */
 
-static bool make_room(td_kins *k, int n) {
+/* Makes room for n values and their bases. False: out of memory. */
+static bool reserve(td_arg_aliases *k, int n) {
     n *= 2; /* each may have a base */
     if (n <= k->room) return true;
     size_t slots = 16;
     while (slots < 3 * (size_t)n) slots *= 2; /* bytes, and tensors that share them */
-    td_kin      *kin = td__alloc(sizeof *kin * (size_t)n);
-    td_kin_slot *slot = td__zalloc(sizeof *slot * slots);
-    if (!kin || !slot) {
-        td__free(kin);
+    td_arg_alias  *group = td__alloc(sizeof *group * (size_t)n);
+    td_alias_slot *slot = td__zalloc(sizeof *slot * slots);
+    if (!group || !slot) {
+        td__free(group);
         td__free(slot);
         return false;
     }
-    td__kins_free(k);
-    *k = (td_kins){kin, slot, n, slots - 1, 0};
+    td__arg_aliases_free(k);
+    *k = (td_arg_aliases){group, slot, n, slots - 1, 0};
     return true;
 }
 
-void td__kins_free(td_kins *k) {
-    td__free(k->kin);
+void td__arg_aliases_free(td_arg_aliases *k) {
+    td__free(k->group);
     td__free(k->slot);
-    *k = (td_kins){0};
+    *k = (td_arg_aliases){0};
 }
 
-/* The first value with that key: i itself when it is new. */
-static int first_of(td_kins *k, const void *key, int i) {
+/* The first value with that table key; i itself if the key is new. */
+static int first_of(td_arg_aliases *k, const void *key, int i) {
     size_t at = (size_t)((uintptr_t)key * 0x9e3779b97f4a7c15u >> 20) & k->mask;
     for (;; at = (at + 1) & k->mask) {
-        td_kin_slot *s = &k->slot[at];
+        td_alias_slot *s = &k->slot[at];
         if (s->stamp == k->stamp && s->key == key) return s->first;
         if (s->stamp == k->stamp) continue;
-        *s = (td_kin_slot){key, k->stamp, i};
+        *s = (td_alias_slot){key, k->stamp, i};
         return i;
     }
 }
 
-/* The first value that is t, value i, in the bytes of value `first`. */
-static int same_as(td_kins *k, const subject *s, const td_tensor *t, int first, int i) {
+/* The first value that is tensor t (value i), whose storage begins with value
+ * `first`. */
+static int same_as(td_arg_aliases *k, const subject *s, const td_tensor *t, int first,
+                   int i) {
     if (first == i || tensor_at(s, first) == t) return first;
     return first_of(k, t, i);
 }
 
-/* Storages made of the same memory count as one. Slots of earlier calls have other
- * stamps: nothing is cleared. */
-static bool find_kin(td_kins *k, const subject *s) {
+/* Groups the values by storage. Two storages over the same memory count as one.
+ * False: out of memory. */
+static bool find_groups(td_arg_aliases *k, const subject *s) {
     int n = count(s);
-    if (!make_room(k, n)) return false;
+    if (!reserve(k, n)) return false;
     k->stamp++;
     for (int i = 0; i < n; i++) {
         const td_tensor *t = tensor_at(s, i);
-        k->kin[i] = (td_kin){i, i, -1, false};
+        k->group[i] = (td_arg_alias){i, i, -1, false};
         if (!t) continue;
         int first = first_of(k, t->st->data ? t->st->data : (const void *)t->st, i);
-        k->kin[i].first = first;
-        k->kin[i].same = same_as(k, s, t, first, i);
-        if (k->kin[i].same != first) k->kin[i].shared = k->kin[first].shared = true;
+        k->group[i].first = first;
+        k->group[i].same = same_as(k, s, t, first, i);
+        if (k->group[i].same != first)
+            k->group[i].shared = k->group[first].shared = true;
     }
     return true;
 }
 
-/* Is there another tensor in its bytes? */
+/* Does another tensor among the values share its storage? */
 static bool is_shared(const subject *s, int i) {
-    return s->kin[i].shared || s->kin[s->kin[i].first].shared;
+    return s->group[i].shared || s->group[s->group[i].first].shared;
 }
 
-/* May a history come to be among the arguments? */
+/* Can the call give a history to one of its values? Then bases of views matter. */
 static bool any_needs(const subject *s) {
     if (s->views) return true;
     for (int i = 0, n = count(s); i < n; i++)
@@ -158,12 +165,13 @@ static bool any_needs(const subject *s) {
     return false;
 }
 
-/* Writes into one of several views move the history of the tensor they are views of, or
- * give it one where any argument has. A view of another making than the plain one, or
- * with a history of its own, is traced with its base in any case. */
-static void find_bases(td_kins *k, subject *s) {
-    int n = count(s), needs = -1; /* not asked yet */
-    s->kin = k->kin;
+/* Adds the bases whose state decides what the call does. A write through one of
+ * several views changes the base's history, or gives it one if any value requires
+ * grad. A view that was made under no_grad, by split or by a custom function, or that
+ * has its own grad_fn, is always traced with its base. */
+static void find_bases(td_arg_aliases *k, subject *s) {
+    int n = count(s), needs = -1; /* not computed yet */
+    s->group = k->group;
     for (int i = 0; i < n; i++) {
         td_tensor *t = tensor_at(s, i);
         if (!t || !t->base) continue;
@@ -172,15 +180,15 @@ static void find_bases(td_kins *k, subject *s) {
             if (needs < 0) needs = any_needs(s);
             if (!needs) continue;
         }
-        int first = k->kin[i].first, at = n + s->n_bases++;
-        k->kin[at] = (td_kin){first, same_as(k, s, t->base, first, at), i, true};
+        int first = k->group[i].first, at = n + s->n_bases++;
+        k->group[at] =
+            (td_arg_alias){first, same_as(k, s, t->base, first, at), i, true};
     }
 }
 
-/* How a tensor is related to those before it: 2k + 1, the same as the k-th; 2k + 2,
- * in the bytes of the k-th, which is the first there; 0, neither. */
+/* The alias word of value i; aot.h has its encoding. */
 static int64_t alias_word(const subject *s, int i) {
-    const td_kin *k = &s->kin[i];
+    const td_arg_alias *k = &s->group[i];
     if (k->first == i) return 0;
     return k->same != i ? 2 * k->same + 1 : 2 * k->first + 2;
 }
@@ -189,12 +197,11 @@ static int64_t alias_word(const subject *s, int i) {
 
 static int64_t bit(td_key_bit at, bool on) { return (int64_t)on << at; }
 
-/* Flags of a tensor that eager's rules look at. */
-static int64_t nature(const subject *s, td_tensor *t) {
+/* The bits word of a tensor: dtype, rank and the flags that eager's rules depend on. */
+static int64_t bits_word(const subject *s, td_tensor *t) {
     bool needs = td__needs_grad(t);
     bool view = t->base && (needs || s->views);
-    bool stale =
-        view && t->seen != td__version(t); /* asking for its history may fail */
+    bool stale = view && t->seen != td__version(t); /* then td_is_leaf may fail */
     return (int64_t)t->dtype | (int64_t)t->rank << TD_KEY_RANK |
            bit(TD_KEY_NEEDS, needs) |
            bit(TD_KEY_LEAF, needs && (stale ? !td__has_node(t) : td_is_leaf(t))) |
@@ -207,20 +214,22 @@ static int64_t nature(const subject *s, td_tensor *t) {
            bit(TD_KEY_APART, view && td__is_apart(t));
 }
 
-/* The look of the next argument where guards count; NULL: none. */
-static const td_look *next_look(subject *s, int i) {
+/* The type of argument i as the guarded graph has it; NULL: guards do not concern it.
+ */
+static const td_look *guarded_type(subject *s, int i) {
     if (!s->guarded || i >= s->args.n) return NULL;
     int at = s->program ? s->tensors : i;
     return at < s->guarded->inputs.n ? s->guarded->inputs.v[at]->look : NULL;
 }
 
-static int64_t known(const subject *s, const td_look *l, int64_t want, int64_t is) {
+/* The word for a size, stride or offset: TD_KEY_ANY if guards check it. */
+static int64_t size_word(const subject *s, const td_look *l, int64_t want, int64_t is) {
     return s->any || (l && td__dim_is_sym(want)) ? TD_KEY_ANY : is;
 }
 
-/* Bytes of its storage behind its last element: whether as_strided reads there, and
- * resize_ grows, goes by them. Of a tensor with symbolic sizes a trace knows only
- * whether there are any. */
+/* Bytes of the storage after the tensor's last element. as_strided may read them, and
+ * resize_ grows the storage only beyond them. With symbolic sizes a trace
+ * distinguishes only 0 from more. */
 static int64_t rest_of(const td_tensor *t, const td_look *l) {
     int64_t last = t->offset;
     bool    symbolic = false;
@@ -235,22 +244,23 @@ static int64_t rest_of(const td_tensor *t, const td_look *l) {
 
 static bool put_tensor(subject *s, int i, td_tensor *t) {
     bool           offset = s->offsets || is_shared(s, i);
-    const td_look *l = next_look(s, i);
+    const td_look *l = guarded_type(s, i);
     s->tensors++;
-    if (!put(s, nature(s, t) | bit(TD_KEY_OFFSET, offset) |
+    if (!put(s, bits_word(s, t) | bit(TD_KEY_OFFSET, offset) |
                     bit(TD_KEY_REST, s->offsets) | bit(TD_KEY_BASE, i >= count(s))) ||
         !put(s, alias_word(s, i)))
         return false;
     if (l && l->rank != t->rank) l = NULL;
     for (int d = 0; d < t->rank; d++)
-        if (!put(s, known(s, l, l ? l->size[d] : 0, t->size[d]))) return false;
+        if (!put(s, size_word(s, l, l ? l->size[d] : 0, t->size[d]))) return false;
     /* Also where there is one element: results keep such strides. */
     for (int d = 0; d < t->rank; d++)
-        if (!put(s, known(s, l, l ? l->stride[d] : 0, t->stride[d]))) return false;
-    if (offset && !put(s, known(s, l, l ? l->offset : 0, t->offset))) return false;
+        if (!put(s, size_word(s, l, l ? l->stride[d] : 0, t->stride[d]))) return false;
+    if (offset && !put(s, size_word(s, l, l ? l->offset : 0, t->offset))) return false;
     return !s->offsets || put(s, s->any ? TD_KEY_ANY : rest_of(t, l));
 }
 
+/* A value's words; what is no argument and no tensor is an absent gradient. */
 static bool put_value(subject *s, int i) {
     td_tensor *t = tensor_at(s, i);
     if (t) return put(s, TD_K_TENSOR) && put_tensor(s, i, t);
@@ -262,15 +272,17 @@ static bool put_value(subject *s, int i) {
     return put(s, v.kind) && (v.kind == TD_K_NONE || put(s, bits));
 }
 
-/* What follows is the gradient of the i-th. */
-static bool put_owner(subject *s, int i) { return put(s, TD_KEY_GRAD) && put(s, i); }
+/* Introduces the gradient of value i. */
+static bool put_grad_of(subject *s, int i) { return put(s, TD_KEY_GRAD) && put(s, i); }
 
+/* Whether value i has a .grad, without its type. */
 static bool put_presence(subject *s, int i) {
     const td_tensor *t = tensor_at(s, i);
     bool             there = t && td__own_grad(t);
     return put(s, there ? TD_K_BOOL : TD_K_NONE) && (!there || put(s, 1));
 }
 
+/* Grad mode, inference mode, default dtype and autocast as bits. */
 static int64_t modes_word(const td_ambient *a) {
     td_modes m = td__modes_of(a);
     return (int64_t)m.grad | (int64_t)m.inference << 1 |
@@ -278,8 +290,8 @@ static int64_t modes_word(const td_ambient *a) {
            (int64_t)m.autocast << TD_KEY_AUTOCAST;
 }
 
-/* Does the history of one value pass through another, whose gradient a td_grad in the
- * body computes? */
+/* Does the history of one value pass through another whose gradient the body computes
+ * with td_grad? Then the gradient depends on history outside of the program. */
 static bool any_passes(const subject *s, td_ctx *cx) {
     const td_graph *p = s->program;
     for (int k = 0; p && k < p->wanted.n; k++) {
@@ -292,15 +304,18 @@ static bool any_passes(const subject *s, td_ctx *cx) {
     return !td_ok(cx);
 }
 
-/* Has a tensor hooks that a backward in the body would run? */
+/* Does a target of the body's backward have gradient hooks? Compiled code would skip
+ * them. */
 static bool any_hooked(const subject *s) {
-    for (int i = 0; i < s->spec->reached.n; i++) {
-        const td_tensor *t = tensor_at(s, s->spec->reached.v[i]);
+    for (int i = 0; i < s->spec->grad_targets.n; i++) {
+        const td_tensor *t = tensor_at(s, s->spec->grad_targets.v[i]);
         if (t && td__grad_hooked(t, true)) return true;
     }
     return false;
 }
 
+/* The whole walk. False: a word differs, or out of memory (then td__fail may not have
+ * run). */
 static bool put_all(td_fn *f, subject *s, const td_spec *spec) {
     s->spec = spec;
     s->program = spec->program;
@@ -314,15 +329,17 @@ static bool put_all(td_fn *f, subject *s, const td_spec *spec) {
         modes |= bit(TD_KEY_PASSES, any_passes(s, f->cx));
     modes |= bit(TD_KEY_HOOKED, any_hooked(s));
     if (!put(s, s->args.n) || !put(s, modes)) return false;
-    if (!find_kin(&f->kins, s)) return td__fail_memory(f->cx);
-    find_bases(&f->kins, s);
+    if (!find_groups(&f->aliases, s)) return td__fail_memory(f->cx);
+    find_bases(&f->aliases, s);
     int given = count_given(s);
     for (int i = 0; i < given; i++)
         if (!put_value(s, i)) return false;
-    for (int i = 0; i < spec->owners.n; i++)
-        if (!put_owner(s, spec->owners.v[i]) || !put_value(s, given + i)) return false;
-    for (int i = 0; i < spec->bare.n; i++)
-        if (!put_owner(s, spec->bare.v[i]) || !put_presence(s, spec->bare.v[i]))
+    for (int i = 0; i < spec->grads_read.n; i++)
+        if (!put_grad_of(s, spec->grads_read.v[i]) || !put_value(s, given + i))
+            return false;
+    for (int i = 0; i < spec->grads_absent.n; i++)
+        if (!put_grad_of(s, spec->grads_absent.v[i]) ||
+            !put_presence(s, spec->grads_absent.v[i]))
             return false;
     for (int i = 0; i < s->n_bases; i++)
         if (!put_value(s, count(s) + i)) return false;

@@ -1,27 +1,28 @@
-/* module_fn.c -- compiled modules, and the state of compiled steps. A module's members
- * are arguments like any others, before the user's; each call takes those it has at the
- * moment. Which of its forms the module is in (names, ties, modes) is a number that
- * specializations compare. */
+/* module_fn.c -- compiled modules, and the state of compiled training steps. A
+ * module's members are arguments before the user's own; each call passes the current
+ * ones. The module's form (names, ties, train or eval mode) is numbered, and a
+ * specialization is valid for one number. */
 #include "aot/aot.h"
 #include "module/modules.h"
 
 #include <string.h>
 
+/* The members of a compiled module or step. */
 typedef struct td_state {
     td_module *m;     /* NULL: none */
-    td_weak    alive; /* is m still the module it was? */
-    bool       fixed; /* members are those it had at first */
-    td_tensors more;  /* held: further members, behind the module's */
-    uint64_t   epoch; /* of `flat` and td_fn.mode */
-    td_flat   *flat;
+    td_weak    alive; /* detects that m was freed */
+    bool       fixed; /* members must not change (td_aot_module_flat) */
+    td_tensors more;  /* members after the module's; one reference each */
+    uint64_t   epoch; /* td__module_epoch when flat and td_fn.mode were read */
+    td_flat   *flat;  /* owned: the module's members */
     td_arena   arena;
-    TD_VEC(const char *) forms; /* every one there was, by mode */
-    td_spare args;              /* of a call */
+    TD_VEC(const char *) forms; /* every form so far, by td_fn.mode */
+    td_spare args;              /* scratch memory for td__state_args */
 } td_state;
 
 /* ---- forms -------------------------------------------------------------- */
 
-/* The number of this form, a new one if need be; -1 after td__fail. */
+/* The number of this form, added if it is new; -1 after td__fail. */
 static int form_nr(td_state *s, td_ctx *cx, const char *form) {
     for (int i = 0; i < s->forms.n; i++)
         if (!strcmp(s->forms.v[i], form)) return i;
@@ -45,6 +46,7 @@ void td__state_difference(td_buf *b, const td_fn *f, const td_spec *spec) {
 
 td_module *td__state_module(const td_fn *f) { return f->state ? f->state->m : NULL; }
 
+/* The same tensors in the same order? */
 static bool same_members(const td_flat *a, const td_flat *b) {
     int n = a->n_params + a->n_buffers;
     if (n != b->n_params + b->n_buffers) return false;
@@ -53,13 +55,15 @@ static bool same_members(const td_flat *a, const td_flat *b) {
     return true;
 }
 
+/* Makes `now` and `mode` the current ones, taking over `now`. False after td__fail:
+ * the members are fixed and have changed. */
 static bool take(td_fn *f, td_flat *now, int mode) {
     td_state *s = f->state;
     if (s->fixed && s->flat && (mode != f->mode || !same_members(s->flat, now)))
         return td__fail(f->cx, TD_E_ARG,
-                        "%s: the module's members or mode have changed since "
-                        "td_aot_module_flat; make another function, or td_aot_module, "
-                        "which follows them",
+                        "%s: the module's members or mode changed after "
+                        "td_aot_module_flat; compile it once more, or use "
+                        "td_aot_module, which follows such changes",
                         f->name);
     td_flat *was = s->flat;
     s->flat = now;
@@ -69,14 +73,15 @@ static bool take(td_fn *f, td_flat *now, int mode) {
     return true;
 }
 
+/* Cheap if no module changed since the last call: the epoch is global. */
 bool td__state_renew(td_fn *f) {
     td_state *s = f->state;
     uint64_t  epoch = td__module_epoch();
     if (!s->m) return f->n_state = s->more.n, true;
     if (!td__weak_live(s->alive, TD_H_MODULE))
         return td__fail(f->cx, TD_E_ARG,
-                        "%s: the module of this function was freed; free the function "
-                        "before its module",
+                        "%s: the module of this function was freed; drop the function "
+                        "before the module",
                         f->name);
     if (s->flat && s->epoch == epoch) return true;
     td_buf   form = {0};
@@ -118,6 +123,7 @@ bool td__state_args(td_fn *f, td_values args, td_values *all) {
     return true;
 }
 
+/* own has no entries for members, which are never the call's to drop. */
 static int call_owning(td_fn *f, td_values all, bool *own, td_value *out, int n_out) {
     bool *mine = td__zalloc((size_t)all.n + 1);
     if (!mine) return td__fail_memory(f->cx), -1;
@@ -145,6 +151,7 @@ void td__state_give(td_fn *f, td_values all) {
 
 /* ---- names -------------------------------------------------------------- */
 
+/* Names input i and describes it as parameter or buffer. False after td__fail. */
 static bool name_input(td_graph *g, int i, const char *name, bool buffer) {
     td_gval *v = g->inputs.v[i];
     if (!(v->name = td__graph_str(g, name))) return false;
@@ -152,12 +159,13 @@ static bool name_input(td_graph *g, int i, const char *name, bool buffer) {
     return true;
 }
 
+/* Names an unnamed parameter or buffer p0, p1, ... or b0, b1, ... */
 static bool name_nr(td_graph *g, int i, int nr, bool buffer) {
     const char *name = td__arena_printf(&g->arena, "%c%d", buffer ? 'b' : 'p', nr);
     return name ? name_input(g, i, name, buffer) : td__fail_memory(g->cx);
 }
 
-/* Gradients that named inputs keep are called after them. */
+/* The .grad inputs are named after the input that has them: "weight.grad". */
 static bool name_grads(td_graph *g) {
     for (int i = 0; i < g->inputs.n; i++) {
         const td_desc *d = &g->in_desc.v[i];
@@ -169,7 +177,8 @@ static bool name_grads(td_graph *g) {
     return true;
 }
 
-/* Those the options name: of a step they stand behind the module's members. */
+/* Names the inputs that td_aot_opts lists; of a step they follow the module's
+ * members. */
 static bool name_given(const td_fn *f, td_graph *g, int first) {
     const td_aot_opts *o = &f->opts;
     int n = f->state ? f->state->more.n : o->n_params + o->n_buffers, nr[2] = {0};
@@ -184,8 +193,9 @@ static bool name_given(const td_fn *f, td_graph *g, int first) {
     return true;
 }
 
-/* Tensor -> name, in g's arena: the state's, then those that d has, state of a
- * parameter behind the parameter. False: no memory. */
+/* Fills `names`, tensor to name in g's arena: members first, then what the capture
+ * saw (d->names). Optimizer state named after a parameter comes last, as
+ * "weight.exp_avg". False: out of memory. */
 static bool find_names(const td_fn *f, td_graph *g, const td_deps *d,
                        td_ptrmap *names) {
     bool ok = true;
@@ -194,7 +204,7 @@ static bool find_names(const td_fn *f, td_graph *g, const td_deps *d,
                             (void *)(uintptr_t)g->inputs.v[i]->name);
     for (int k = 0; ok && k < 2 * d->names.n; k++) {
         const td_dep_name *n = &d->names.v[k % d->names.n];
-        bool               of_one = k >= d->names.n; /* these come second */
+        bool               of_one = k >= d->names.n; /* second pass */
         if ((n->of != NULL) != of_one || td__ptrmap_get(names, n->t)) continue;
         const char *of = n->of ? td__ptrmap_get(names, n->of) : NULL;
         if (n->of && !of) continue;
@@ -205,8 +215,8 @@ static bool find_names(const td_fn *f, td_graph *g, const td_deps *d,
     return ok;
 }
 
-/* Tensors the body closes over keep their numbers where nobody names them, or another
- * has the name. */
+/* Names closed-over tensors. One without a name, or with a name that is taken, keeps
+ * its number. */
 static bool name_closed(const td_fn *f, td_graph *g, const td_deps *d) {
     td_ptrmap names = {0};
     td_map    taken = {0};
@@ -236,6 +246,8 @@ bool td__state_name(const td_fn *f, td_graph *g, const td_deps *d) {
 
 /* ---- making ------------------------------------------------------------- */
 
+/* The body that is compiled: the module's forward on the arguments after its members.
+ */
 static bool module_body(td_call *c) {
     td_fn *f = td_call_env(c);
     return td__call_inner(c, td_module_body, f->state->m, f->n_state);
@@ -255,12 +267,12 @@ bool td__state_make(td_fn *f, td_module *m, td_tensors more, bool fixed) {
 }
 
 td_fn *td__fn_of_module(td_module *m, const td_aot_opts *opts, bool fixed) {
-    td_held *h = td__held_make(m->cx, opts);
+    td_shared_opts *h = td__shared_opts_make(m->cx, opts);
     if (h) {
         h->opts.n_params = h->opts.n_buffers = 0;
         h->opts.state_names = NULL;
     }
-    td_fn *f = td__fn_make(m->cx, h, td__held_name(h, td_module_name(m)));
+    td_fn *f = td__fn_make(m->cx, h, td__shared_opts_name(h, td_module_name(m)));
     if (!f) return NULL;
     f->body = module_body;
     f->env = f;

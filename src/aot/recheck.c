@@ -1,6 +1,6 @@
-/* recheck.c -- with debug_asserts, a body is captured again from time to time: another
- * program than the compiled one means that the body read something that is no part of
- * its key. Such a call fails and names the op that changed. */
+/* recheck.c -- with debug_asserts, the body is captured again at some calls. If the
+ * capture differs from the compiled program, the body read something that its key
+ * does not contain; the call fails and names the op that changed. */
 #include "aot/aot.h"
 
 #include <stdio.h>
@@ -16,8 +16,8 @@ static bool is_due(td_spec *s) {
 
 /* ---- the two programs --------------------------------------------------- */
 
-/* The compiled program for the sizes at hand, to be compared with a capture for these
- * sizes. NULL: it cannot be made, or after td__fail. */
+/* The compiled program with numbers in the place of symbolic sizes. NULL: it cannot
+ * be replayed for these sizes, or td__fail for lack of memory. */
 static td_graph *for_these_sizes(td_fn *f, const td_spec *s, td_values args) {
     td_graph *g = td__spec_replay(s, args);
     if (td_error(f->cx) != TD_E_MEMORY) td_clear(f->cx);
@@ -26,7 +26,8 @@ static td_graph *for_these_sizes(td_fn *f, const td_spec *s, td_values args) {
 
 /* ---- comparing ---------------------------------------------------------- */
 
-/* Line k of a text, without its end; "" behind the last. */
+/* Line k of a text without indentation and newline; its length goes to *n. Past the
+ * last line: "". */
 static const char *line_at(const char *text, int k, int *n) {
     while (k-- > 0 && *text) {
         text += strcspn(text, "\n");
@@ -37,7 +38,7 @@ static const char *line_at(const char *text, int k, int *n) {
     return text;
 }
 
-/* The first line behind the head in which two graphs differ; 0: none. */
+/* The first line after the head in which two texts differ; 0: none. */
 static int first_difference(const char *a, const char *b) {
     for (int k = 1;; k++) {
         int         n, m;
@@ -47,7 +48,7 @@ static int first_difference(const char *a, const char *b) {
     }
 }
 
-/* Appends line k of the graph with its place in the user's source. */
+/* Appends line k of the graph's text, with types and the user's source line. */
 static void add_line(td_buf *to, const td_graph *g, int k) {
     td_buf b = {0};
     int    n;
@@ -58,15 +59,18 @@ static void add_line(td_buf *to, const td_graph *g, int k) {
     td__buf_free(&b);
 }
 
+/* Fails with what changed and what to do. Returns false. */
 static bool fail_changed(td_fn *f, const td_spec *s, const char *what) {
-    return td__fail(f->cx, TD_E_GUARD,
-                    "debug_asserts: %s: captured again at call %llu, the body does "
-                    "something else: %s; it reads a value that is no part of the key: "
-                    "pass it as an argument, td_watch it, or td_fn_forget the function "
-                    "after changing it",
-                    f->name, (unsigned long long)s->n_calls, what);
+    return td__fail(
+        f->cx, TD_E_GUARD,
+        "debug_asserts: %s: at call %llu the body does something else than "
+        "what was compiled: %s. It reads a value that compiled calls do not "
+        "check: pass it as an argument, td_watch it, or call td_fn_forget "
+        "after changing it",
+        f->name, (unsigned long long)s->n_calls, what);
 }
 
+/* Does the body close over the same tensors? False after td__fail. */
 static bool same_consts(td_fn *f, const td_spec *s, const td_graph *now) {
     char text[160];
     for (int i = 0; i < now->consts.n && i < s->program->consts.n; i++) {
@@ -78,6 +82,8 @@ static bool same_consts(td_fn *f, const td_spec *s, const td_graph *now) {
     return true;
 }
 
+/* Compares the two programs as text, then their consts. False after td__fail. Types
+ * are left out with guards, as sizes are symbols in one of them. */
 static bool same_programs(td_fn *f, const td_spec *s, const td_graph *was,
                           const td_graph *now) {
     unsigned how = TD_PRINT_BARE | TD_PRINT_OPS | (s->guards ? 0 : TD_PRINT_TYPES);

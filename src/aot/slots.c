@@ -1,6 +1,8 @@
-/* slots.c -- what the inputs and outputs of a graph stand for, as users ask. */
+/* slots.c -- td_slot, the public description of a graph's inputs and outputs, from
+ * the descriptors of the graph. */
 #include "aot/slots.h"
 
+/* A slot with the type in l, which may be NULL; its index is -1. */
 static td_slot typed(const td_look *l) {
     td_slot s = {.index = -1};
     if (!l || l->kind != TD_K_TENSOR) return s;
@@ -27,7 +29,7 @@ static td_slot_kind kind_of(const td_desc *d) {
     }
 }
 
-/* How many of the descriptors before number i are of its kind. */
+/* The number of descriptors before i that have its kind, or the kind `or`. */
 static int nth(const td_desc *d, int i, uint8_t or) {
     int n = 0;
     for (int k = 0; k < i; k++) n += d[k].kind == d[i].kind || d[k].kind == or ;
@@ -44,7 +46,7 @@ td_slot td__slot_in(const td_graph *g, int i) {
     return s;
 }
 
-/* The member an update or a gradient is about. */
+/* For an update or a gradient: the name of the input that it belongs to. */
 static const char *name_of(const td_graph *g, const td_slot *s) {
     bool about = s->kind == TD_SLOT_UPDATE || s->kind == TD_SLOT_META_UPDATE ||
                  s->kind == TD_SLOT_GRAD;

@@ -1,5 +1,6 @@
-/* aot/slots.h -- inputs and outputs of a graph by descriptor. Results without one
- * count from 0, the loss among them. */
+/* aot/slots.h -- describes inputs and outputs of a graph as td_slot. An output
+ * without a descriptor is a plain result; results are numbered from 0, the loss among
+ * them. Index out of range: a slot with index -1. */
 #ifndef TD_SLOTS_H
 #define TD_SLOTS_H
 

@@ -1,20 +1,21 @@
-/* stage_log.c -- what the pipeline says while it compiles, by topic. Nothing is put
- * together when nobody listens. */
+/* stage_log.c -- logs of the pipeline, by topic. Text is built only if its topic is
+ * on. */
 #include "aot/aot.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static void say(const td_fn *f, const td_spec *s, td_topic topic, const char *what,
-                td_buf *text) {
+/* Logs text under "@name #nr: what", and frees it. */
+static void log_text(const td_fn *f, const td_spec *s, td_topic topic, const char *what,
+                     td_buf *text) {
     char heading[160];
     snprintf(heading, sizeof heading, "@%.60s #%d: %.60s", f->name, s->nr, what);
     if (!text->failed) td__log_text(f->cx, topic, heading, td__buf_str(text));
     td__buf_free(text);
 }
 
-/* A graph under its own topic, or with all other graphs. */
-static void log_made(const td_fn *f, const td_spec *s, const td_made *m) {
+/* A graph is logged under its own topic, or under `graphs` if that is on. */
+static void log_artifact(const td_fn *f, const td_spec *s, const td_artifact *m) {
     bool     graphs = m->graph && td__log_on(f->cx, TD_LOG_graphs);
     td_topic topic = graphs ? TD_LOG_graphs : m->topic;
     td_buf   b = {0};
@@ -26,13 +27,13 @@ static void log_made(const td_fn *f, const td_spec *s, const td_made *m) {
                             TD_PRINT_BRIEF);
     else if (m->text) m->text(&b, s);
     bool inference = m->name && !strcmp(m->name, "joint") && !s->j->n_tangents;
-    if (b.n) say(f, s, topic, inference ? "inference graph" : m->title, &b);
+    if (b.n) log_text(f, s, topic, inference ? "inference graph" : m->title, &b);
     else td__buf_free(&b);
 }
 
 void td__stage_log(const td_fn *f, const td_spec *s, const td_stage_row *r) {
-    for (int i = 0; i < TD_STAGE_MAKES; i++)
-        if (r->made[i].title) log_made(f, s, &r->made[i]);
+    for (int i = 0; i < TD_STAGE_ARTIFACTS; i++)
+        if (r->artifacts[i].title) log_artifact(f, s, &r->artifacts[i]);
 }
 
 static void guard_line(void *env, const char *text) {
@@ -43,5 +44,5 @@ void td__log_guards(const td_fn *f, const td_spec *s) {
     td_buf b = {0};
     if (!td__log_on(f->cx, TD_LOG_guards)) return;
     td__spec_guards(s, guard_line, &b);
-    say(f, s, TD_LOG_guards, "guards", &b);
+    log_text(f, s, TD_LOG_guards, "guards", &b);
 }

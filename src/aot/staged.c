@@ -1,12 +1,14 @@
-/* staged.c -- the pipeline in two steps, with the joint graph in the user's hands in
- * between. */
+/* staged.c -- td_staged: the pipeline in two steps, between which the user may
+ * inspect and replace the joint graph. */
 #include "aot/aot.h"
 #include "module/modules.h"
 #include "aot/slots.h"
 
+/* A function that is traced but not compiled. After td_stage_compile all fields are
+ * NULL. */
 struct td_staged {
     TD_OWNED_FIELDS;
-    td_fn    *f; /* NULL: compiled, and the caller's, with its specialization */
+    td_fn    *f; /* owned; NULL: td_stage_compile gave it to the user */
     td_spec  *s;
     td_joint *j;
 };
@@ -19,7 +21,8 @@ static void end(void *object) {
     td__handle_free(s, TD_H_STAGED);
 }
 
-/* Takes over f, which may be NULL after td__fail. */
+/* Traces f on the arguments. Takes over f, which may be NULL after td__fail. NULL
+ * after td__fail. */
 static td_staged *stage(td_fn *f, td_values args) {
     if (!f) return NULL;
     td_ctx    *cx = f->cx;
@@ -41,6 +44,7 @@ static td_staged *stage(td_fn *f, td_values args) {
     return NULL;
 }
 
+/* Hands s to the user, who owns it until td_stage_drop; the nil object for NULL. */
 static td_staged *give(td_ctx *cx, td_staged *s) {
     return s ? td__handle_own(s, end) : TD_NIL(cx, STAGED);
 }
@@ -73,7 +77,7 @@ void td_stage_drop(td_staged *s) {
     end(s);
 }
 
-/* ---- looking ------------------------------------------------------------ */
+/* ---- inspecting ---------------------------------------------------------- */
 
 const td_graph *td_stage_program(const td_staged *s) {
     if (!TD_ENTER(s, STAGED)) return TD_NIL_BY(s, GRAPH);
@@ -92,7 +96,7 @@ int td_stage_outputs(const td_staged *s) {
     return s->j ? s->j->g->outputs.n : 0;
 }
 
-/* The result that forward output k is; -1: none. */
+/* The result that the epilogue makes of forward output k; -1: none. */
 static int result_of(const td_joint *j, int k) {
     const td_graph *e = j->epilogue;
     for (int i = 0; i < e->outputs.n; i++) {
@@ -103,8 +107,9 @@ static int result_of(const td_joint *j, int k) {
     return -1;
 }
 
-/* Does the epilogue change the geometry of an input before it writes output k there? */
-static bool is_behind_meta_write(const td_joint *j, int input, int k) {
+/* Does the epilogue change the input's sizes, strides or offset before it writes
+ * output k to it? */
+static bool follows_meta_write(const td_joint *j, int input, int k) {
     const td_graph *e = j->epilogue;
     bool            changed = false;
     for (int i = 0; i < e->nodes.n; i++) {
@@ -117,15 +122,16 @@ static bool is_behind_meta_write(const td_joint *j, int input, int k) {
     return false;
 }
 
-/* What forward output k is for. */
+/* The slot of forward output k. */
 static td_slot forward_slot(const td_joint *j, int k) {
     td_slot s = td__slot_out(j->g, k);
     if (s.kind == TD_SLOT_PLAIN) s.index = result_of(j, k);
-    else if (s.kind == TD_SLOT_UPDATE && is_behind_meta_write(j, s.index, k))
+    else if (s.kind == TD_SLOT_UPDATE && follows_meta_write(j, s.index, k))
         s.kind = TD_SLOT_META_UPDATE;
     return s;
 }
 
+/* Refines a tangent's slot by what its forward output is. */
 static void name_tangent(const td_joint *j, const td_tangent *t, td_slot *s) {
     td_slot of = forward_slot(j, t->index);
     s->index = of.index;
@@ -160,10 +166,13 @@ td_slot td_stage_output(const td_staged *s, int i) {
     return slot;
 }
 
-/* ---- going on ----------------------------------------------------------- */
+/* ---- replacing and compiling --------------------------------------------- */
 
 static bool is_open(const td_staged *s, const char *who) {
-    return s->j || td__fail(s->cx, TD_E_ARG, "%s: the stage has been compiled", who);
+    return s->j ||
+           td__fail(s->cx, TD_E_ARG,
+                    "%s: this td_staged was compiled already; stage the function again",
+                    who);
 }
 
 bool td_stage_replace(td_staged *s, const td_graph *g) {

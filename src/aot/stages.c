@@ -1,13 +1,13 @@
-/* stages.c -- the pipeline: a table of stages, and the one function that runs its rows.
- * Spans, times, logs, dumps, checks and the cache on disk wrap rows; none is called
- * from inside a stage. */
+/* stages.c -- the pipeline: a table of stages, and the one function that runs its
+ * rows. Spans, times, logs, verification and the disk cache wrap the rows; no stage
+ * calls them. */
 #include "aot/aot.h"
 
 #include <string.h>
 
 /* ---- capture ------------------------------------------------------------ */
 
-/* A graph, by its replay. */
+/* Captures a graph by replaying it on the arguments. */
 static td_graph *capture_graph(td_fn *f, td_values args, const td_closure *close) {
     size_t    n = (size_t)(f->graph->inputs.n > args.n ? f->graph->inputs.n : args.n);
     td_value *in = td__zalloc(sizeof *in * (n + 1));
@@ -43,8 +43,8 @@ td_graph *td__spec_replay(const td_spec *s, td_values args) {
     return g;
 }
 
-/* A program that is there already is replayed: the body has had its run. A graph is a
- * program as it is, but where autocast adds casts to it. */
+/* A program that exists already is replayed: the body must not run twice. A graph is
+ * its own program, unless autocast adds casts to it. */
 static bool capture(td_fn *f, td_spec *s, td_values args) {
     td_graph *was = s->program;
     if (f->graph && !td__graph_verify(f->graph, TD_STAGE_PROGRAM)) return false;
@@ -52,15 +52,16 @@ static bool capture(td_fn *f, td_spec *s, td_values args) {
     else if (f->graph && !td__autocast_state(&f->cx->ambient)) return true;
     else s->program = td__spec_capture(f, args, s->fakes, &s->deps);
     td__graph_drop(was);
-    td_here = (td_where){0}; /* later stages are of no one place */
+    td_here = (td_where){0}; /* later stages have no source line */
     if (!s->program) return false;
     return f->body != td__regrad || td__regrad_linear(f, s->program);
 }
 
 /* ---- facts, joint, passes ----------------------------------------------- */
 
-/* For the log alone: the joint graph is traced without them, and says better why that
- * cannot be. */
+/* Computes what inputs and outputs are, for the log only. The joint stage does not
+ * use it and reports unsupported programs better, so errors but for memory are
+ * cleared. */
 static bool facts(td_fn *f, td_spec *s, td_values args) {
     const td_graph *program = td__spec_program(f, s);
     td_value       *in = td__spec_inputs(s, program, args);
@@ -75,8 +76,9 @@ static bool facts(td_fn *f, td_spec *s, td_values args) {
     return td_ok(f->cx);
 }
 
-/* Does it matter whether an input is a view that takes no gradients? */
-static bool counts_views(const td_graph *program) {
+/* Does the program change the metadata of a tensor that it detaches? Then the code
+ * depends on whether an input is a view, even if it requires no grad. */
+static bool depends_on_views(const td_graph *program) {
     for (int i = 0; i < program->nodes.n; i++) {
         const td_gnode *n = program->nodes.v[i];
         uint32_t        flags = n->kind == TD_N_OP ? td__ops[n->op].flags : 0;
@@ -85,6 +87,7 @@ static bool counts_views(const td_graph *program) {
     return false;
 }
 
+/* Traces the joint graph and the epilogue of the program. False after td__fail. */
 static bool join(td_fn *f, td_spec *s, td_values args) {
     const td_graph *program = td__spec_program(f, s);
     td_value       *in = td__spec_inputs(s, program, args);
@@ -96,10 +99,12 @@ static bool join(td_fn *f, td_spec *s, td_values args) {
                          .train = td__recording(f->cx) && !f->forward};
     s->j = in ? td__joint(program, in, &o) : NULL;
     td__free(in);
-    s->views = counts_views(program);
+    s->views = depends_on_views(program);
     return s->j && td__step_check(f, s->j) && td__custom_check(f, program, s->j);
 }
 
+/* The user's pass and decompositions, then the joint graph's own passes. A staged
+ * function is cleaned after the user has seen the graph. */
 static bool clean(td_fn *f, td_spec *s, td_values args) {
     (void)args;
     return td__joint_change(f, s->j, s->set.cse) &&
@@ -108,6 +113,7 @@ static bool clean(td_fn *f, td_spec *s, td_values args) {
 
 /* ---- partition ---------------------------------------------------------- */
 
+/* The partitioner's options from the settings. */
 static td_part_opts part_opts(const td_config *c) {
     td_part_opts o = td__part_defaults();
     o.budget = c->memory_budget;
@@ -123,12 +129,15 @@ static td_part_opts part_opts(const td_config *c) {
     return o;
 }
 
-/* What backwards inside, those of a step, find kept. */
+/* A training step has its backward inside: chooses which of the values it reads are
+ * recomputed in it. */
 static bool part_step(td_spec *s, td_part_opts o) {
     if (s->set.partition == TD_PARTITION_DEFAULT) o.budget = 1;
     return td__half_unshield(s->j->g) && td__part_step(s->j, &o, &s->step);
 }
 
+/* Cuts the joint graph into forward and backward, by the user's partitioner or a
+ * built-in one. Without tangents there is nothing to cut. */
 static bool part(td_fn *f, td_spec *s, td_values args) {
     td_part_opts o = part_opts(&s->set);
     (void)args;
@@ -142,7 +151,7 @@ static bool part(td_fn *f, td_spec *s, td_values args) {
 
 /* ---- plan --------------------------------------------------------------- */
 
-/* The caller's backend, or the one of the settings. */
+/* b, or the backend in the settings. */
 static const td_backend *backend_of(const td_spec *s, const td_backend *b) {
     if (b) return b;
     return s->set.backend == TD_BACKEND_NATIVE   ? &td__native
@@ -150,7 +159,7 @@ static const td_backend *backend_of(const td_spec *s, const td_backend *b) {
                                                  : &td__auto;
 }
 
-/* The plan takes over the joint graph and its halves. */
+/* The plan takes over s->j and s->h. */
 static bool plan(td_fn *f, td_spec *s, td_values args) {
     td_joint    *j = s->j;
     td_halves   *h = s->h;
@@ -174,7 +183,7 @@ static bool plan(td_fn *f, td_spec *s, td_values args) {
 static const td_joint *joint_of(const td_spec *s) {
     return s->plan ? s->plan->j : s->j;
 }
-/* What there is after a stage: the joint graph, or what becomes one. */
+/* The joint graph if there is one, else the program. */
 static const td_graph *latest(const td_fn *f, const td_spec *s) {
     return joint_of(s) ? joint_of(s)->g : td__spec_program(f, s);
 }
@@ -190,8 +199,10 @@ static const td_graph *backward(const td_fn *f, const td_spec *s) {
     (void)f;
     return s->plan->h ? s->plan->h->bwd : NULL;
 }
-static void kept(td_buf *b, const td_spec *s) {
-    if (td__spec_kept(s)) td__halves_report(b, td__spec_kept(s));
+
+/* The partition's table: each value and whether it is saved or recomputed. */
+static void partition_text(td_buf *b, const td_spec *s) {
+    if (td__spec_partition(s)) td__halves_report(b, td__spec_partition(s));
 }
 
 enum {
@@ -205,33 +216,35 @@ enum {
 };
 
 /* clang-format off */
-const td_stage_row td__stages[TD_SPENT_COUNT] = {
-    [TD_SPENT_CAPTURE] = {"capture", capture, 0, PROGRAM, .made = {
+const td_stage_row td__stages[TD_PIPE_COUNT] = {
+    [TD_PIPE_CAPTURE] = {"capture", capture, 0, PROGRAM, .artifacts = {
         {"capture", "program", TD_LOG_capture, latest, NULL}}},
-    [TD_SPENT_FACTS] = {"facts", facts, PROGRAM, FACTS, .for_log = TD_LOG_facts,
-        .finds = true},
-    [TD_SPENT_JOINT] = {"joint", join, PROGRAM, TRACED, .made = {
+    [TD_PIPE_FACTS] = {"facts", facts, PROGRAM, FACTS, .for_log = TD_LOG_facts,
+        .looks_up = true},
+    [TD_PIPE_JOINT] = {"joint", join, PROGRAM, TRACED, .artifacts = {
         {NULL, "joint graph, as traced", TD_LOG_joint, latest, NULL},
         {NULL, "epilogue", TD_LOG_joint, epilogue, NULL}}},
-    [TD_SPENT_PASSES] = {"passes", clean, TRACED, JOINT, .made = {
+    [TD_PIPE_PASSES] = {"passes", clean, TRACED, JOINT, .artifacts = {
         {"joint", "joint graph", TD_LOG_joint, latest, NULL}}},
-    [TD_SPENT_PARTITION] = {"partition", part, JOINT, HALVES, .keeps = true},
-    [TD_SPENT_PLAN] = {"plan", plan, JOINT | HALVES, PLAN, .made = {
+    [TD_PIPE_PARTITION] = {"partition", part, JOINT, HALVES, .stores = true},
+    [TD_PIPE_PLAN] = {"plan", plan, JOINT | HALVES, PLAN, .artifacts = {
         {"forward", "forward graph", TD_LOG_graphs, forward, NULL},
         {"backward", "backward graph", TD_LOG_graphs, backward, NULL},
         {"plan", NULL, TD_LOG_graphs, epilogue, NULL},
-        {NULL, "kept for backward", TD_LOG_partition, NULL, kept},
-        {NULL, "around the code", TD_LOG_wrappers, NULL, td__explain_wrappers}}},
+        {NULL, "saved for backward", TD_LOG_partition, NULL, partition_text},
+        {NULL, "inputs and results of a call", TD_LOG_wrappers, NULL,
+            td__explain_wrappers}}},
     /* By the backend, while the plan is made or at the first backward. */
-    [TD_SPENT_FORWARD] = {"compile forward", NULL, PLAN, .makes = CODE},
-    [TD_SPENT_BACKWARD] = {"compile backward", NULL, PLAN, .makes = CODE},
-    [TD_SPENT_INFERENCE] = {"compile inference", NULL, PLAN, .makes = CODE},
+    [TD_PIPE_FORWARD] = {"compile forward", NULL, PLAN, .makes = CODE},
+    [TD_PIPE_BACKWARD] = {"compile backward", NULL, PLAN, .makes = CODE},
+    [TD_PIPE_INFERENCE] = {"compile inference", NULL, PLAN, .makes = CODE},
 };
 /* clang-format on */
 
-const td_made *td__stage_made(const char *name) {
-    for (int i = 0; i < TD_SPENT_COUNT * TD_STAGE_MAKES; i++) {
-        const td_made *m = &td__stages[i / TD_STAGE_MAKES].made[i % TD_STAGE_MAKES];
+const td_artifact *td__stage_artifact(const char *name) {
+    for (int i = 0; i < TD_PIPE_COUNT * TD_STAGE_ARTIFACTS; i++) {
+        const td_artifact *m =
+            &td__stages[i / TD_STAGE_ARTIFACTS].artifacts[i % TD_STAGE_ARTIFACTS];
         if (m->name && !strcmp(m->name, name)) return m;
     }
     return NULL;
@@ -243,7 +256,8 @@ void td__stages_found(td_spec *s) {
     s->has = PROGRAM | FACTS | TRACED | JOINT | (s->h ? HALVES : 0);
 }
 
-/* A row and what wraps it. What fails leaves its span open, and the whole ends it. */
+/* Runs one row with its span, verification and log. A row that fails leaves its span
+ * open; the span around the whole pipeline closes it. */
 static bool run_row(td_fn *f, td_spec *s, td_values args, const td_stage_row *r) {
     td__span_begin(f->cx, r->name);
     if (!r->run(f, s, args)) return false;
@@ -256,22 +270,23 @@ static bool run_row(td_fn *f, td_spec *s, td_values args, const td_stage_row *r)
     return true;
 }
 
-/* A joint graph without tangents is cut in place, also when it was found: it is kept as
- * it is before that. Others are kept with their halves. */
-static void keep(td_fn *f, td_spec *s, const td_stage_row *r) {
+/* Serializes for the disk cache at the right moment: a joint graph without tangents
+ * before the partition, which modifies it, any other together with its two halves. */
+static void serialize(td_fn *f, td_spec *s, const td_stage_row *r) {
     bool halves = (s->has & r->makes) != 0;
-    if (r->keeps && halves == (s->j->n_tangents > 0)) td__keep_note(f, s, s->j, s->h);
+    if (r->stores && halves == (s->j->n_tangents > 0))
+        td__cache_serialize(f, s, s->j, s->h);
 }
 
-bool td__stages_run(td_fn *f, td_spec *s, td_values args, td_spent first,
-                    td_spent last) {
+bool td__stages_run(td_fn *f, td_spec *s, td_values args, td_pipe_stage first,
+                    td_pipe_stage last) {
     for (const td_stage_row *r = td__stages + first; r <= td__stages + last; r++) {
-        if (r->finds) (void)td__keep_find(f, s, args);
+        if (r->looks_up) (void)td__cache_find(f, s, args);
         if (s->has & r->makes || (r->for_log && !td__log_on(f->cx, r->for_log)))
             continue;
-        keep(f, s, r);
+        serialize(f, s, r);
         if ((s->has & r->needs) != r->needs || !run_row(f, s, args, r)) return false;
-        keep(f, s, r);
+        serialize(f, s, r);
     }
     return true;
 }

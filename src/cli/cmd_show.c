@@ -93,17 +93,17 @@ static bool show_stage(td_buf *b, const td_graph *g, int nth) {
 /* A stage of the pipeline that a text file goes through like a body does; a capture of
  * one is shown by itself. */
 static bool is_compiled(const char *stage) {
-    return td__stage_made(stage) && strcmp(stage, "capture") != 0;
+    return td__stage_artifact(stage) && strcmp(stage, "capture") != 0;
 }
 
 static bool is_stage(const char *word) {
-    return !strcmp(word, "functional") || td__stage_made(word);
+    return !strcmp(word, "functional") || td__stage_artifact(word);
 }
 
 /* The graph of a stage; NULL after td__fail. */
 static const td_graph *stage_of(const td_fn *f) {
     const td_spec  *s = f->specs;
-    const td_graph *g = td__stage_made(after)->graph(f, s);
+    const td_graph *g = td__stage_artifact(after)->graph(f, s);
     if (!g && !strcmp(after, "forward")) return s->plan->j->g; /* all of it */
     if (!g)
         td__fail(f->cx, TD_E_ARG,

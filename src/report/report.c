@@ -111,10 +111,10 @@ bool td__report_save(td_ctx *cx, const char *who, const td_buf *b, const char *p
 enum { DRAWN = 400 };
 
 static void cards(td_buf *b, const td_fn *f, const td_spec *s) {
-    const td_halves *h = td__spec_kept(s);
+    const td_halves *h = td__spec_partition(s);
     char             one[64], two[160], most[32];
     int64_t          ns = 0;
-    for (int i = 0; i < TD_SPENT_COUNT; i++) ns += s->ns[i];
+    for (int i = 0; i < TD_PIPE_COUNT; i++) ns += s->ns[i];
     td__buf_add(b, "<div class=\"cards\">\n");
     snprintf(one, sizeof one, "%d", f->n_specs);
     td__report_card(b, one,
@@ -123,8 +123,8 @@ static void cards(td_buf *b, const td_fn *f, const td_spec *s) {
                                       "that was called last");
     snprintf(one, sizeof one, "%.1f ms", (double)ns * 1e-6);
     td__report_card(b, one,
-                    s->kept.found ? "to find it in the cache on disk"
-                                  : "to compile it");
+                    s->cache.found ? "to find it in the cache on disk"
+                                   : "to compile it");
     if (h) {
         snprintf(two, sizeof two, "saved for backward, of %s that backward reads",
                  td__size_text(most, h->bytes_most));
@@ -180,7 +180,7 @@ static bool kernel_section(td_buf *b, td_ctx *cx, const char *id, const char *ti
 
 static bool write_sections(td_buf *b, const td_fn *f, const td_spec *s) {
     const td_plan   *p = s->plan;
-    const td_halves *h = td__spec_kept(s);
+    const td_halves *h = td__spec_partition(s);
     td__report_begin(b, f->name,
                      f->step
                          ? "A training step: forward, backward and update in one graph."

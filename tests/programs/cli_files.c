@@ -208,9 +208,9 @@ static void test_native(void) {
     check("explain", 0, " 1 x 512, reads 2048 B, writes 2048 B, 512 flops, ");
     check("explain", 0, " called 1 time, reads 6144 B, writes 2048 B, 32768 flops, ");
     check("explain", 0, " us\n    peak memory of a run: ");
-    check("explain", 0, "\n  found on disk, f_"); /* by now */
+    check("explain", 0, "\n  read from the disk cache, f_"); /* by now */
     check("explain --no-times", 0, " flops\n    peak memory of a run: ");
-    check_that(!strstr(text, "found on disk"), "nothing of this run");
+    check_that(!strstr(text, "read from the disk cache"), "nothing of this run");
     setenv("TD_BACKEND", "interp", 1);
     unsetenv("TD_CC_FLAGS");
 }

@@ -88,7 +88,7 @@ static void say_steps_of_json(FILE *to, int nr, const cJSON *input) {
     bool         any = !strcmp(string(u, "written"), "graph");
     fprintf(to, "input %d%s: %s", nr,
             is(input, "requires_grad") ? ", requires grad" : "",
-            any ? "written by the code itself without history" : "");
+            any ? "written by the compiled code, without history" : "");
     cJSON_ArrayForEach(e, cJSON_GetObjectItem(u, "steps")) {
         fprintf(to, "%s%s", any ? ", " : "", cJSON_GetStringValue(e));
         any = true;
@@ -98,9 +98,9 @@ static void say_steps_of_json(FILE *to, int nr, const cJSON *input) {
 
 /* The first word of the text for a kind of result. */
 static const char *word_of(const char *kind) {
-    static const char *const words[][2] = {{"value", "computed"}, {"input", "input"},
-                                           {"again", "result"},   {"view", "view"},
-                                           {"lies", "in"},        {"number", "a"}};
+    static const char *const words[][2] = {{"value", "computed"},    {"input", "input"},
+                                           {"duplicate", "result"},  {"view", "view"},
+                                           {"detached", "detached"}, {"number", "a"}};
     for (int i = 0; i < 6; i++)
         if (!strcmp(kind, words[i][0])) return words[i][1];
     return kind;

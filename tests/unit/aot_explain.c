@@ -88,9 +88,10 @@ TEST(the_log_has_the_graph_of_each_stage) {
 
 TEST(the_log_has_facts_partition_wrappers_and_guards) {
     CHECK(strstr(log_of("facts"), "@layer: training graph\n"));
-    CHECK(strstr(log_of("partition"), "partition: @layer #0: kept for backward\n"));
+    CHECK(strstr(log_of("partition"), "partition: @layer #0: saved for backward\n"));
     CHECK(strstr(heard, "kept 32 B of 32 B"));
-    CHECK(strstr(log_of("wrappers"), "wrappers: @layer #0: around the code\n"));
+    CHECK(strstr(log_of("wrappers"),
+                 "wrappers: @layer #0: inputs and results of a call\n"));
     CHECK(strstr(heard, "written without history, version +1\n"));
     CHECK(strstr(log_of("guards"), "guards: @layer #0: guards\ngrad mode on"));
     CHECK(strstr(log_of("compile"), "forward graph of "));
@@ -104,8 +105,8 @@ TEST(each_stage_is_a_span_and_its_time_is_kept) {
     td__span_collect(cx, true);
     td_fn *f = called_layer(cx);
     CHECK(td__span_total(cx, "specialize").count == 1);
-    for (int i = 0; i <= TD_SPENT_FORWARD; i++) {
-        bool runs = i != TD_SPENT_FACTS; /* for the log alone */
+    for (int i = 0; i <= TD_PIPE_FORWARD; i++) {
+        bool runs = i != TD_PIPE_FACTS; /* for the log alone */
         CHECK(td__span_total(cx, td__stages[i].name).count == runs);
         CHECK(f->specs->ns[i] == td__span_total(cx, td__stages[i].name).self_ns);
     }

@@ -236,7 +236,8 @@ TEST(a_body_may_call_its_own_function_as_long_as_that_ends) {
     CHECK(td_invoke(itself, TD_ARGS(one, 9), &y, 1));
     CHECK_NEAR(td_item(y), 1024, 0);
     CHECK(!td_invoke(itself, TD_ARGS(one, -1), &y, 1));
-    CHECK(td_error(cx) == TD_E_TRACE && strstr(td_message(cx), "calls itself"));
+    CHECK(td_error(cx) == TD_E_TRACE &&
+          strstr(td_message(cx), "calls its own function"));
     td_fn_drop(itself);
     td_close(cx);
 }

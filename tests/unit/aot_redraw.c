@@ -90,14 +90,14 @@ static void check_drawn(const char *backend, double budget, const char *words) {
 }
 
 TEST(regions_draw_the_same_numbers_again) {
-    check_drawn("interp", 1, "6 random ops are drawn again, with the same numbers");
+    check_drawn("interp", 1, "6 random ops are recomputed with the same numbers");
 }
 TEST(regions_draw_the_same_numbers_again_in_native_code) {
-    check_drawn("native", 1, "6 random ops are drawn again, with the same numbers");
+    check_drawn("native", 1, "6 random ops are recomputed with the same numbers");
 }
 TEST(a_budget_draws_more_again) {
-    check_drawn("interp", 0, "8 random ops are drawn again, with the same numbers");
-    check_drawn("native", 0, "8 random ops are drawn again, with the same numbers");
+    check_drawn("interp", 0, "8 random ops are recomputed with the same numbers");
+    check_drawn("native", 0, "8 random ops are recomputed with the same numbers");
 }
 
 TEST(the_generators_state_is_read_and_set) {

@@ -17,16 +17,16 @@ typedef struct change {
 
 /* Of the joint graph of `layer`. */
 static const change changes[] = {
-    {"<tangent 0>) {", "<tangent 0>,\n    %extra: f32[]) {", "input 5 is one too many"},
-    {"%t0: f32[4,2] <tangent 0>", "%t0: f32[4,2]", "input 4 stands for something else"},
+    {"<tangent 0>) {", "<tangent 0>,\n    %extra: f32[]) {", "input 5 does not exist"},
+    {"%t0: f32[4,2] <tangent 0>", "%t0: f32[4,2]", "input 4 has another descriptor"},
     {"%x1: f32[]", "%x1: f32[1]", "input 1 has another dtype or other sizes"},
     {"%t0: f32[4,2] <tangent 0>", "%t0: f32[4,1] <tangent 0>",
      "input 4 has another dtype or other sizes"},
-    {" %7, %10 <", " 3, %10 <", "output 1 is no tensor"},
-    {"none <grad 1>", "%5 <grad 1>", "output 3 is a tensor"},
+    {" %7, %10 <", " 3, %10 <", "output 1 must be a tensor"},
+    {"none <grad 1>", "%5 <grad 1>", "output 3 must not be a tensor"},
     {" %7, %10 <", " %5b, %10 <", "output 1 has another dtype or other sizes"},
-    {"%10 <grad 0>", "%10 <grad 1>", "output 2 stands for something else"},
-    {"none <grad 1>", "none <grad 1>, %7", "output 4 is one too many"},
+    {"%10 <grad 0>", "%10 <grad 1>", "output 2 has another descriptor"},
+    {"none <grad 1>", "none <grad 1>, %7", "output 4 does not exist"},
     {", none <grad 1>", "", "output 3 is missing"},
 };
 
@@ -64,7 +64,7 @@ TEST(a_graph_that_is_no_joint_graph_for_a_stage_is_refused_with_the_place) {
     td_ctx   *other = td_open();
     td_gfile *f = edited(other, td_stage_joint(s), &(change){"@f", "@g", ""});
     CHECK(!td_stage_replace(s, td_graphs_at(f, 0)));
-    CHECK(aot_says(cx, TD_E_ARG, "the graph is of another context"));
+    CHECK(aot_says(cx, TD_E_ARG, "the new graph belongs to another context"));
     td_graphs_drop(f);
     td_close(other);
 

@@ -318,8 +318,8 @@ static void check_no_step(td_body *body, const char *words) {
     net_close(&n);
 }
 TEST(histories_that_outlive_a_step_are_refused) {
-    check_no_step(leaves_history, "is left with a history");
-    check_no_step(leaves_gradient, "a gradient that a tensor keeps is left");
+    check_no_step(leaves_history, "has a grad_fn");
+    check_no_step(leaves_gradient, "the .grad of a tensor has");
 }
 
 TEST(state_of_another_context_is_refused) {

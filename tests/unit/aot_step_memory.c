@@ -108,7 +108,7 @@ TEST(regions_in_a_step_save_memory_and_change_no_bit) {
         TD_CHECK_THAT(less.peak < all.peak * 2 / 3, "%s: %zu bytes, %zu without",
                       backends[i], less.peak, all.peak);
         TD_CHECK_THAT(strstr(less.text, "checkpoint region 1"), "%s", less.text);
-        CHECK(strstr(less.text, "8 random ops are drawn again, with the same numbers"));
+        CHECK(strstr(less.text, "8 random ops are recomputed with the same numbers"));
         TD_CHECK_THAT(!strstr(all.text, "for backward"), "%s", all.text);
     }
 }
@@ -140,5 +140,5 @@ TEST(every_backward_of_a_step_has_its_regions) {
     TD_CHECK_THAT(less.peak < all.peak, "%zu bytes, %zu without", less.peak, all.peak);
     TD_CHECK_THAT(least.peak < all.peak, "%zu bytes, %zu without", least.peak,
                   all.peak);
-    CHECK(strstr(less.text, "32 random ops are drawn again"));
+    CHECK(strstr(less.text, "32 random ops are recomputed"));
 }

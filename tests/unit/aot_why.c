@@ -82,7 +82,7 @@ TEST(alias_patterns_that_differ_are_named) {
               "argument 1 is the same tensor as argument 0 now");
     td_fn_drop(h);
     CHECK_STR(why(g, TD_ARGS(a, b), TD_ARGS(a, td_detach(a))),
-              "argument 0 and argument 1 share bytes now");
+              "argument 0 and argument 1 share storage now");
     CHECK_OK(cx);
     td_fn_drop(f);
     td_fn_drop(g);

@@ -65,7 +65,7 @@ TEST(a_view_of_an_older_state_or_of_a_base_elsewhere_is_named) {
     td_tensor *fresh = td_view(a, TD_SHAPE(2)), *old = td_view(b, TD_SHAPE(2));
     td_mul_(b, 2.0);
     CHECK_STR(why(cx, (td_tensor *[]){x, fresh}, (td_tensor *[]){x, old}),
-              "argument 1 is a view that is out of date now");
+              "argument 1 is a stale view now (its base was written)");
     CHECK_OK(cx);
     td_close(cx);
 }
@@ -175,7 +175,7 @@ TEST(closed_over_tensors_and_bases_have_names) {
     CHECK(td_invoke(f, TD_ARGS(x), out, 1));
     td_explain(f, text, sizeof text);
     TD_CHECK_THAT(strstr(text, "closed-over tensor 1: f32[2]+2") &&
-                      strstr(text, "in the bytes of closed-over tensor 0") &&
+                      strstr(text, "shares storage with closed-over tensor 0") &&
                       strstr(text, "the base of a view: f32[4]"),
                   "%s", text);
     CHECK_OK(cx);
@@ -189,7 +189,7 @@ TEST(bytes_no_longer_shared_are_named_and_where_a_view_begins) {
     td_tensor *p = td_slice(b, 0, 0, 2), *q = td_slice(b, 0, 2, 4);
     td_tensor *r = td_slice(b, 0, 4, 6);
     CHECK_STR(why(cx, (td_tensor *[]){p, q}, (td_tensor *[]){p, c}),
-              "argument 0 and argument 1 no longer share bytes");
+              "argument 0 and argument 1 no longer share storage");
     CHECK_STR(why(cx, (td_tensor *[]){p, q}, (td_tensor *[]){p, r}),
               "argument 1 begins at element 4 of its storage, was 2");
     CHECK_OK(cx);

@@ -111,11 +111,11 @@ TEST(code_that_was_found_on_disk_is_said_to_be) {
     enter(&s, "64");
     call(&s);
     td_explain(s.f, s.text, sizeof s.text);
-    CHECK(!strstr(s.text, "found on disk"));
+    CHECK(!strstr(s.text, "read from the disk cache"));
     td_fn_drop(s.f);
     s.f = td_aot_graph(td_graphs_at(s.file, 0), NULL);
     call(&s);
-    CHECK(!strncmp(line(&s, "\n  found on disk,"), "f_", 2));
+    CHECK(!strncmp(line(&s, "\n  read from the disk cache,"), "f_", 2));
     CHECK_STR(line(&s, "\n  its code:"), "2 kernels"); /* as when it was made */
     leave(&s);
 }

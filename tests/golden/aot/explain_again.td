@@ -25,7 +25,7 @@ specialization 0: forward and backward
     2  %b  f32[64]     only read; requires grad
   results
     0  f32[64,64]  computed, with history
-  after the forward code, whose outputs are %f0, %f1, ...
+  epilogue, after the forward code, whose outputs are %f0, %f1, ...
     %4 = _made(%f0)
     return %4
   gradients
@@ -33,24 +33,24 @@ specialization 0: forward and backward
     out  input 1 %w
     out  input 2 %b
   for backward
-    %x      input             16.0 KiB  kept            an input
-    %b      input                256 B  kept            an input
-    %4      mm                16.0 KiB  kept            heavy: not repeated
-    %5      add               16.0 KiB  computed again  cheap: pointwise
-    %6      tanh              16.0 KiB  computed again  cheap: pointwise
-    %7      exp               16.0 KiB  computed again  cheap: pointwise
-    %8      native_dropout    16.0 KiB  kept            random: drawing takes long
-    %9      native_dropout     4.0 KiB  kept            random: drawing takes long
-    input 1 is held as well, for gradients of gradients
-  memory, beside inputs and gradients that come in
-    kept    36.0 KiB  of 52.0 KiB that backward reads
-    peak   100.0 KiB  estimated; 100.0 KiB with all that kept
+    %x      input             16.0 KiB  saved       an input
+    %b      input                256 B  saved       an input
+    %4      mm                16.0 KiB  saved       heavy: not repeated
+    %5      add               16.0 KiB  recomputed  cheap: pointwise
+    %6      tanh              16.0 KiB  recomputed  cheap: pointwise
+    %7      exp               16.0 KiB  recomputed  cheap: pointwise
+    %8      native_dropout    16.0 KiB  saved       random: drawing takes long
+    %9      native_dropout     4.0 KiB  saved       random: drawing takes long
+    input 1 is saved too, for double backward
+  memory, without inputs and incoming gradients
+    saved   36.0 KiB  of 52.0 KiB that backward reads
+    peak   100.0 KiB  estimated; 100.0 KiB if all of it were saved
   guards
     grad mode on, default dtype f32
     argument 0: f32[64,64]
     argument 1: f32[64,64], requires grad, a leaf
     argument 2: f32[64], requires grad, a leaf
-  backward is compiled when it first runs
+  backward will be compiled when it first runs
 @plain: 1 specialization of at most 64
 specialization 0: forward only
   captured 1 op: 0 views, 0 writes, 0 random draws
@@ -59,7 +59,7 @@ specialization 0: forward only
     1  %y  f32[4]  only read
   results
     0  f32[4]  computed
-  after the forward code, whose outputs are %f0, %f1, ...
+  epilogue, after the forward code, whose outputs are %f0, %f1, ...
     %3 = _made(%f0)
     return %3
   guards

@@ -18,7 +18,7 @@ specialization 0: forward and backward
   results
     0  f32[4,2]       computed, with history
     1  f32[2,4]{1,2}  view of result 0: transpose(0, 1)
-  after the forward code, whose outputs are %f0, %f1, ...
+  epilogue, after the forward code, whose outputs are %f0, %f1, ...
     _assign(%seen, %f0, 1)
     %6 = _made(%f1)
     %7 = transpose(%6, 0, 1)
@@ -27,15 +27,15 @@ specialization 0: forward and backward
     in   result 0: f32[4,2]
     out  input 1 %w
   for backward
-    %x      input        48 B  kept            an input
-    %7      tanh         32 B  kept            the cheapest place to cut
-    input 1 is held as well, for gradients of gradients
-  memory, beside inputs and gradients that come in
-    kept        32 B  of 32 B that backward reads
-    peak        92 B  estimated; 92 B with all that kept
+    %x      input        48 B  saved       an input
+    %7      tanh         32 B  saved       the cheapest place to cut
+    input 1 is saved too, for double backward
+  memory, without inputs and incoming gradients
+    saved       32 B  of 32 B that backward reads
+    peak        92 B  estimated; 92 B if all of it were saved
   guards
     grad mode on, default dtype f32
     argument 0: f32[4,3]
     argument 1: f32[3,2], requires grad, a leaf
     argument 2: f32[]
-  backward is compiled when it first runs
+  backward will be compiled when it first runs

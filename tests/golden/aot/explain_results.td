@@ -29,12 +29,12 @@ specialization 0: forward and backward
     2  f32[3,2]{1,3}  view of base 0: transpose(0, 1)
     3  f32[6]         view of base 0: view([6])
     4                 result 1 itself
-    5  f32[2,3]       in the storage of base 0: detach()
+    5  f32[2,3]       detached view of base 0: detach()
     6                 a number
     7                 absent
-  bases: new tensors that are no results, but share storage with results or inputs
+  bases: new tensors that are not returned, but share storage with results or inputs
     0  f32[2,3]  computed, with history
-  after the forward code, whose outputs are %f0, %f1, ...
+  epilogue, after the forward code, whose outputs are %f0, %f1, ...
     %3 = select(%x, 0, 1)
     %4 = _made(%f0)
     %5 = transpose(%4, 0, 1)
@@ -45,15 +45,15 @@ specialization 0: forward and backward
     in   base 0: f32[2,3]
     out  input 0 %x
   for backward
-    nothing is kept
-  memory, beside inputs and gradients that come in
-    kept         0 B  of 0 B that backward reads
-    peak        48 B  estimated; 48 B with all that kept
+    nothing is saved
+  memory, without inputs and incoming gradients
+    saved        0 B  of 0 B that backward reads
+    peak        48 B  estimated; 48 B if all of it were saved
   guards
     grad mode on, default dtype f32
     argument 0: f32[2,3], requires grad, a leaf
     argument 1: 0
-  backward is compiled when it first runs
+  backward will be compiled when it first runs
 @parts: 1 specialization of at most 64
 specialization 0: forward and backward
   captured 2 ops: 1 view, 0 writes, 0 random draws
@@ -62,9 +62,9 @@ specialization 0: forward and backward
   results
     0  f32[2]    view of base 0: split(2)#0
     1  f32[2]+2  view of base 0: split(2)#1
-  bases: new tensors that are no results, but share storage with results or inputs
+  bases: new tensors that are not returned, but share storage with results or inputs
     0  f32[4]  computed, with history
-  after the forward code, whose outputs are %f0, %f1, ...
+  epilogue, after the forward code, whose outputs are %f0, %f1, ...
     %2 = _made(%f0)
     %3, %4 = split(%2, 2)
     return %3, %4
@@ -72,11 +72,11 @@ specialization 0: forward and backward
     in   base 0: f32[4]
     out  input 0 %x
   for backward
-    %x      input        16 B  kept            an input
-  memory, beside inputs and gradients that come in
-    kept         0 B  of 0 B that backward reads
-    peak        48 B  estimated; 48 B with all that kept
+    %x      input        16 B  saved       an input
+  memory, without inputs and incoming gradients
+    saved        0 B  of 0 B that backward reads
+    peak        48 B  estimated; 48 B if all of it were saved
   guards
     grad mode on, default dtype f32
     argument 0: f32[4], requires grad, a leaf
-  backward is compiled when it first runs
+  backward will be compiled when it first runs

@@ -22,22 +22,22 @@ specialization 0: forward and backward
     0  %x  f32[3]  only read; requires grad
   results
     0  f32[3]  computed, with history
-  after the forward code, whose outputs are %f0, %f1, ...
+  epilogue, after the forward code, whose outputs are %f0, %f1, ...
     %2 = _made(%f0)
     return %2
   gradients
     in   result 0: f32[3]
     out  input 0 %x
   for backward
-    %2      exp          12 B  kept            the cheapest place to cut
-    input 0 is held as well, for gradients of gradients
-  memory, beside inputs and gradients that come in
-    kept        12 B  of 12 B that backward reads
-    peak        24 B  estimated; 24 B with all that kept
+    %2      exp          12 B  saved       the cheapest place to cut
+    input 0 is saved too, for double backward
+  memory, without inputs and incoming gradients
+    saved       12 B  of 12 B that backward reads
+    peak        24 B  estimated; 24 B if all of it were saved
   guards
     grad mode on, default dtype f32
     argument 0: f32[3], requires grad, a leaf
-  backward is compiled when it first runs
+  backward will be compiled when it first runs
 @test_compiled_forward_no_codegen_for_inference: 1 specialization of at most 64
 specialization 0: forward only
   captured 1 op: 0 views, 0 writes, 0 random draws
@@ -45,7 +45,7 @@ specialization 0: forward only
     0  %x  f32[3]  only read
   results
     0  f32[3]  computed
-  after the forward code, whose outputs are %f0, %f1, ...
+  epilogue, after the forward code, whose outputs are %f0, %f1, ...
     %2 = _made(%f0)
     return %2
   guards
@@ -61,7 +61,7 @@ specialization 0: forward and backward
     1  f32[3,2]{1,3}  view of result 0: transpose(0, 1)
     2  f32[3]+3       view of input 0: select(0, 1)
     3                 input 0 itself
-  after the forward code, whose outputs are %f0, %f1, ...
+  epilogue, after the forward code, whose outputs are %f0, %f1, ...
     %2 = _made(%f0)
     %3 = transpose(%2, 0, 1)
     %4 = select(%x, 0, 1)
@@ -70,11 +70,11 @@ specialization 0: forward and backward
     in   result 0: f32[2,3]
     out  input 0 %x
   for backward
-    nothing is kept
-  memory, beside inputs and gradients that come in
-    kept         0 B  of 0 B that backward reads
-    peak        48 B  estimated; 48 B with all that kept
+    nothing is saved
+  memory, without inputs and incoming gradients
+    saved        0 B  of 0 B that backward reads
+    peak        48 B  estimated; 48 B if all of it were saved
   guards
     grad mode on, default dtype f32
     argument 0: f32[2,3], requires grad, a leaf
-  backward is compiled when it first runs
+  backward will be compiled when it first runs

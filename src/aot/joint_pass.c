@@ -1,17 +1,17 @@
-/* change.c -- what the user does to a joint graph: ops replaced by simpler ones, and a
- * pass that may put another graph in its place. */
+/* joint_pass.c -- the user's changes to a joint graph: decompositions into simpler
+ * ops, and a pass that may replace the graph. */
 #include "aot/aot.h"
 #include "trace/sym.h"
 
 #include <string.h>
 
-/* ---- another graph ------------------------------------------------------ */
+/* ---- replacing the graph ------------------------------------------------- */
 
 static bool same_desc(const td_desc *a, const td_desc *b) {
     return a->kind == b->kind && a->index == b->index;
 }
 
-/* Numbers and unknown looks are not compared. */
+/* Same dtype, rank and sizes. Untyped values match anything. */
 static bool same_type(const td_look *a, const td_look *b) {
     if (!a || !b) return true;
     return a->kind == b->kind && a->dtype == b->dtype && a->rank == b->rank &&
@@ -19,28 +19,32 @@ static bool same_type(const td_look *a, const td_look *b) {
             !memcmp(a->size, b->size, sizeof *a->size * (size_t)a->rank));
 }
 
-static bool wrong(const td_graph *g, const char *who, const char *which, int i,
-                  const char *what) {
+/* Fails: the new graph's input or output i is not the old one's. Returns false. */
+static bool reject(const td_graph *g, const char *who, const char *which, int i,
+                   const char *what) {
     return td__fail(g->cx, TD_E_ARG,
-                    "%.60s: @%.60s is no joint graph for this: %s %d %s", who, g->name,
-                    which, i, what);
+                    "%.60s: @%.60s cannot replace the joint graph: its %s %d %s", who,
+                    g->name, which, i, what);
 }
 
 static bool check_inputs(const td_graph *old, const td_graph *g, const char *who) {
     for (int i = 0; i < g->inputs.n; i++) {
         if (i >= old->inputs.n) {
             bool literal = g->in_desc.v[i].kind == TD_D_CONST;
-            return wrong(g, who, "input", i,
-                         literal ? "is a literal; make it with full or arange"
-                                 : "is one too many");
+            return reject(g, who, "input", i,
+                          literal
+                              ? "is a literal tensor; compute it with full or arange"
+                              : "does not exist in the joint graph");
         }
         if (!same_desc(&old->in_desc.v[i], &g->in_desc.v[i]))
-            return wrong(g, who, "input", i, "stands for something else");
+            return reject(g, who, "input", i,
+                          "has another descriptor (argument, parameter, tangent, ...)");
         if (!same_type(old->inputs.v[i]->look, g->inputs.v[i]->look))
-            return wrong(g, who, "input", i, "has another dtype or other sizes");
+            return reject(g, who, "input", i,
+                          "has another dtype or other sizes than in the joint graph");
     }
     return g->inputs.n == old->inputs.n ||
-           wrong(g, who, "input", g->inputs.n, "is missing");
+           reject(g, who, "input", g->inputs.n, "is missing");
 }
 
 static const td_look *look_of(const td_garg *a) {
@@ -51,25 +55,31 @@ static bool check_outputs(const td_graph *old, const td_graph *g, const char *wh
     for (int i = 0; i < g->outputs.n && i < old->outputs.n; i++) {
         const td_garg *a = &old->outputs.v[i], *b = &g->outputs.v[i];
         if (!same_desc(&old->out_desc.v[i], &g->out_desc.v[i]))
-            return wrong(g, who, "output", i, "stands for something else");
+            return reject(g, who, "output", i,
+                          "has another descriptor (argument, parameter, tangent, ...)");
         if ((a->kind == TD_G_VALUE) != (b->kind == TD_G_VALUE))
-            return wrong(g, who, "output", i,
-                         a->kind == TD_G_VALUE ? "is no tensor" : "is a tensor");
+            return reject(g, who, "output", i,
+                          a->kind == TD_G_VALUE ? "must be a tensor"
+                                                : "must not be a tensor");
         if (!same_type(look_of(a), look_of(b)))
-            return wrong(g, who, "output", i, "has another dtype or other sizes");
+            return reject(g, who, "output", i,
+                          "has another dtype or other sizes than in the joint graph");
     }
     if (g->outputs.n > old->outputs.n)
-        return wrong(g, who, "output", old->outputs.n, "is one too many");
+        return reject(g, who, "output", old->outputs.n,
+                      "does not exist in the joint graph");
     return g->outputs.n == old->outputs.n ||
-           wrong(g, who, "output", g->outputs.n, "is missing");
+           reject(g, who, "output", g->outputs.n, "is missing");
 }
 
+/* Sets *late[1] if v depends on a tangent. */
 static void mark(void *env, td_gval *v) {
     bool **late = env;
     if (late[0][v->id]) *late[1] = true;
 }
 
-/* What depends on a tangent belongs to backward, whatever the text says. */
+/* Marks every node that depends on a tangent as backward; a graph from text does not
+ * say. */
 static bool mark_backward(td_graph *g) {
     bool *late = td__zalloc((size_t)g->n_values + 1), reads = false,
          *env[2] = {late, &reads};
@@ -88,8 +98,9 @@ static bool mark_backward(td_graph *g) {
     return true;
 }
 
-/* Whether an input requires grad is the call's affair; so is the name. */
-static bool take_words(td_graph *g, const td_graph *old) {
+/* Keeps the function's name, and requires_grad of the inputs: both belong to the
+ * call. */
+static bool take_names(td_graph *g, const td_graph *old) {
     if (!(g->name = td__graph_str(g, old->name))) return false;
     for (int i = 0; i < g->inputs.n; i++) {
         const td_look *was = old->inputs.v[i]->look;
@@ -104,10 +115,11 @@ static bool take_words(td_graph *g, const td_graph *old) {
 
 bool td__joint_become(td_joint *j, const td_graph *g, const char *who) {
     if (g->cx != j->cx)
-        return td__fail(j->cx, TD_E_ARG, "%.60s: the graph is of another context", who);
+        return td__fail(j->cx, TD_E_ARG,
+                        "%.60s: the new graph belongs to another context", who);
     td_graph *to = td__graph_clone(g);
     bool      ok = to && mark_backward(to) && check_inputs(j->g, to, who) &&
-              take_words(to, j->g) && td__graph_infer(to) &&
+              take_names(to, j->g) && td__graph_infer(to) &&
               check_outputs(j->g, to, who) && td__graph_verify(to, TD_STAGE_JOINT);
     if (!ok) {
         td__graph_drop(to);
@@ -118,8 +130,9 @@ bool td__joint_become(td_joint *j, const td_graph *g, const char *who) {
     return true;
 }
 
-/* ---- simpler ops -------------------------------------------------------- */
+/* ---- decompositions ------------------------------------------------------ */
 
+/* Replaces the listed ops by their decompositions. False after td__fail. */
 static bool simplify(td_joint *j, const char *ops, bool cse) {
     td_ctx *cx = j->cx;
     bool    grad = cx->grad_enabled;
@@ -136,14 +149,18 @@ static bool simplify(td_joint *j, const char *ops, bool cse) {
 
 /* ---- the user's pass ---------------------------------------------------- */
 
+/* Runs the user's pass, and takes over the graph that it leaves. False after
+ * td__fail. */
 static bool run_pass(td_joint *j, const td_pass *p, bool cse) {
     const char     *name = p->name ? p->name : "pass";
     const td_graph *g = j->g;
     bool            ok = p->run(p->env, &g);
     if (!ok && td_ok(j->cx))
-        td__fail(j->cx, TD_E_ARG, "%.60s: returned false without an error", name);
+        td__fail(j->cx, TD_E_ARG,
+                 "%.60s: the pass returned false without reporting an error", name);
     if (!ok || !td_ok(j->cx)) return false;
-    if (!g) return td__fail(j->cx, TD_E_ARG, "%.60s: left no graph", name);
+    if (!g)
+        return td__fail(j->cx, TD_E_ARG, "%.60s: the pass set the graph to NULL", name);
     return g == j->g || (td__joint_become(j, g, name) && td__joint_tidy(j, cse));
 }
 

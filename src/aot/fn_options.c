@@ -1,22 +1,24 @@
-/* options.c -- a function's options, copied with all they point to, and the one place
- * where callbacks of the user are dropped. */
+/* fn_options.c -- a function's options: checked, copied with everything they point
+ * to, and the one place that calls the drop functions of the user's callbacks. */
 #include "aot/aot.h"
 
 #include <string.h>
 
-static bool copy_text(td_held *h, const char **text) {
+/* Replaces *text by a copy in the arena. False: out of memory. */
+static bool copy_text(td_shared_opts *h, const char **text) {
     return !*text || (*text = td__arena_strdup(&h->arena, *text)) != NULL;
 }
 
-static bool copy_backend(td_held *h, int i, const td_backend **b) {
+/* Replaces *b by a copy in h->backends[i]. False: out of memory. */
+static bool copy_backend(td_shared_opts *h, int i, const td_backend **b) {
     if (!*b) return true;
     h->backends[i] = **b;
     *b = &h->backends[i];
     return copy_text(h, &h->backends[i].name);
 }
 
-/* What its own settings do not say is the context's. */
-static void take_config(td_held *h, td_ctx *cx) {
+/* Settings that a shorter, older td_config does not have come from the context. */
+static void take_config(td_shared_opts *h, td_ctx *cx) {
     const td_config *c = h->opts.config;
     if (!c) return;
     h->config = *td__config(cx);
@@ -25,7 +27,8 @@ static void take_config(td_held *h, td_ctx *cx) {
     h->opts.config = &h->config;
 }
 
-static bool copy_names(td_held *h) {
+/* Copies state_names: one per parameter, buffer and state tensor. */
+static bool copy_names(td_shared_opts *h) {
     td_aot_opts *o = &h->opts;
     int          n = o->n_params + o->n_buffers + o->state.n;
     if (!o->state_names) return true;
@@ -47,7 +50,7 @@ static bool check_backend(td_ctx *cx, const char *field, const td_backend *b) {
                     field, b->name ? b->name : "without a name");
 }
 
-/* A callback of the user's: with any other field of its struct comes the function. */
+/* A user callback: if any field of its struct is set, its function must be. */
 static bool check_callback(td_ctx *cx, const char *field, bool function, bool any) {
     return function || !any ||
            td__fail(cx, TD_E_ARG,
@@ -88,6 +91,7 @@ static bool check_numbers(td_ctx *cx, const td_aot_opts *o) {
                     o->limit);
 }
 
+/* Checks all options before anything is copied. False after td__fail. */
 static bool check(td_ctx *cx, const td_aot_opts *o) {
     if (o->config && !td__config_check(cx, "td_aot_opts", o->config)) return false;
     if (!check_numbers(cx, o) || !check_callbacks(cx, o)) return false;
@@ -99,20 +103,22 @@ static bool check(td_ctx *cx, const td_aot_opts *o) {
                     near ? "; did you mean " : "", near ? near : "");
 }
 
-/* Backends that are one to the user have one drop. */
+/* Calls each drop function once. Two backends with the same drop and env are the same
+ * backend to the user. */
 static void drop_callbacks(const td_aot_opts *o) {
     const td_backend *b[3] = {o->forward, o->backward, o->inference};
     for (int i = 0; i < 3; i++) {
-        bool again = !b[i] || !b[i]->drop;
-        for (int k = 0; k < i && !again; k++)
-            again = b[k] && b[k]->drop == b[i]->drop && b[k]->env == b[i]->env;
-        if (!again) b[i]->drop(b[i]->env);
+        bool done = !b[i] || !b[i]->drop;
+        for (int k = 0; k < i && !done; k++)
+            done = b[k] && b[k]->drop == b[i]->drop && b[k]->env == b[i]->env;
+        if (!done) b[i]->drop(b[i]->env);
     }
     if (o->pass.drop) o->pass.drop(o->pass.env);
     if (o->chooser.drop) o->chooser.drop(o->chooser.env);
 }
 
-static bool fill(td_held *h) {
+/* Copies everything that the options point to. False: out of memory. */
+static bool fill(td_shared_opts *h) {
     td_aot_opts *o = &h->opts;
     return copy_backend(h, 0, &o->forward) && copy_backend(h, 1, &o->backward) &&
            copy_backend(h, 2, &o->inference) && copy_text(h, &o->name) &&
@@ -122,10 +128,10 @@ static bool fill(td_held *h) {
            copy_names(h);
 }
 
-td_held *td__held_make(td_ctx *cx, const td_aot_opts *opts) {
+td_shared_opts *td__shared_opts_make(td_ctx *cx, const td_aot_opts *opts) {
     td_aot_opts o;
-    bool     ok = td__opts_take(cx, "td_aot_opts", &o, sizeof o, opts, "TD_AOT_OPTS");
-    td_held *h = ok && td_ok(cx) && check(cx, &o) ? td__zalloc(sizeof *h) : NULL;
+    bool ok = td__opts_take(cx, "td_aot_opts", &o, sizeof o, opts, "TD_AOT_OPTS");
+    td_shared_opts *h = ok && td_ok(cx) && check(cx, &o) ? td__zalloc(sizeof *h) : NULL;
     if (h) {
         h->refs = 1;
         h->opts = o;
@@ -139,13 +145,13 @@ td_held *td__held_make(td_ctx *cx, const td_aot_opts *opts) {
     return NULL;
 }
 
-void td__held_drop(td_held *h) {
+void td__shared_opts_drop(td_shared_opts *h) {
     if (!h || --h->refs > 0) return;
     drop_callbacks(&h->opts);
     td__arena_free(&h->arena);
     td__free(h);
 }
 
-const char *td__held_name(const td_held *h, const char *usual) {
+const char *td__shared_opts_name(const td_shared_opts *h, const char *usual) {
     return h && h->opts.name ? h->opts.name : usual;
 }

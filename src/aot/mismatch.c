@@ -1,5 +1,6 @@
-/* misfit.c -- why a call fits no specialization: one reason, always. A call is compared
- * with what each specialization was made for in the order of fits() in fn.c. */
+/* mismatch.c -- why a call fits no specialization, for logs and the error at the
+ * limit. The checks run in the order of fits() in fn.c, and the first that fails is
+ * the reason. */
 #include "aot/aot.h"
 #include "trace/sym.h"
 
@@ -19,7 +20,7 @@ void td__spec_difference(td_buf *b, td_fn *f, td_values args, const td_spec *s) 
     td__buf_add(b, " does not hold");
 }
 
-/* The specialization that is most like the call; NULL: none. */
+/* The specialization whose key differs in the fewest words; NULL: none, or td__fail. */
 static const td_spec *nearest(td_fn *f, td_values args) {
     const td_spec *best = NULL;
     int            least = 0;
@@ -34,7 +35,7 @@ static const td_spec *nearest(td_fn *f, td_values args) {
     return best;
 }
 
-/* The guard that is there because the body reads a size as a number; NULL: none. */
+/* The guard that exists because the body read a size as a number; NULL: none. */
 static const td_guard_line *read_guard(const td_spec *s) {
     for (int i = 0; s && s->guards && i < s->guards->all.n; i++) {
         const td_guard_line *l = &s->guards->all.v[i];
@@ -43,20 +44,22 @@ static const td_guard_line *read_guard(const td_spec *s) {
     return NULL;
 }
 
-/* What to do about calls that differ from s as f->key does from its key. */
+/* Appends advice against more specializations like this one. */
 static void add_remedy(td_buf *b, td_fn *f, td_values args, const td_spec *s) {
     bool          made = s && td__key_make(f, &f->key, args, s);
     td_key_change change = made ? td__key_change(&f->key, &s->key) : TD_CHANGE_OTHER;
     const td_guard_line *read = read_guard(s);
     if (change == TD_CHANGE_NUMBER)
-        td__buf_add(b, "each value of a number is compiled for: pass a number that "
-                       "changes as a tensor without dims, td_full(cx, TD_SHAPE(), v)");
+        td__buf_add(b,
+                    "every value of a number argument needs code of its own: pass a "
+                    "number that changes as a 0-d tensor, td_full(cx, TD_SHAPE(), v)");
     else if (change == TD_CHANGE_SIZE && read) {
         td__buf_add(b, "the body reads this size as a number");
         if (read->here.file)
             td__buf_printf(b, " at %s:%d", read->here.file, read->here.line);
-        td__buf_add(b, ", and each value is compiled for: read it with td_sym_size");
-    } else td__buf_add(b, "make the calls alike");
+        td__buf_add(b,
+                    ", so every value needs code of its own: read it with td_sym_size");
+    } else td__buf_add(b, "make the calls agree in this");
     td__buf_add(b, "; or raise specialization_limit (td_aot_opts.limit)");
 }
 
@@ -74,7 +77,7 @@ bool td__fail_limit(td_fn *f, td_values args, int64_t limit) {
     return false;
 }
 
-void td__log_misfit(td_fn *f, td_values args) {
+void td__log_mismatch(td_fn *f, td_values args) {
     if (!f->specs || !td__log_on(f->cx, TD_LOG_guards)) return;
     for (const td_spec *s = f->specs; s; s = s->next) {
         td_buf b = {0};

@@ -1,5 +1,6 @@
-/* why.c -- keys in words: what a specialization promises, and why a call does not fit
- * it. The layout of keys is in aot.h. */
+/* key_diff.c -- keys as text: the properties that a specialization relies on, and the
+ * first difference between a call and a specialization. aot.h has the layout of keys.
+ */
 #include "aot/aot.h"
 
 #include <inttypes.h>
@@ -8,21 +9,21 @@
 
 /* ---- reading a key ------------------------------------------------------ */
 
-/* One argument of a key, a tensor the body closed over, or a gradient. */
-typedef struct said {
-    int            owner; /* of a gradient; -1: it is none */
+/* One value of a key: an argument, a closed-over tensor, a gradient or a base. */
+typedef struct key_item {
+    int            owner; /* the value whose .grad it is; -1: no gradient */
     td_kind        kind;
-    int64_t        bits; /* of a tensor, or of a number */
+    int64_t        bits; /* td_key_bit of a tensor, or the bits of a number */
     int64_t        alias;
     int            rank;
     const int64_t *size, *stride;
-    int64_t        offset; /* with TD_KEY_OFFSET */
-    int64_t        rest;   /* with TD_KEY_REST */
-} said;
+    int64_t        offset; /* if TD_KEY_OFFSET */
+    int64_t        rest;   /* if TD_KEY_REST */
+} key_item;
 
-/* The key from word *at on; moves behind it. */
-static said next_said(const td_key *k, int *at) {
-    said s = {.owner = -1};
+/* Decodes the item at word *at and moves *at past it. */
+static key_item next_item(const td_key *k, int *at) {
+    key_item s = {.owner = -1};
     if (k->v[*at] == TD_KEY_GRAD) {
         s.owner = (int)k->v[*at + 1];
         *at += 2;
@@ -41,22 +42,22 @@ static said next_said(const td_key *k, int *at) {
     return s;
 }
 
-static td_dtype dtype_of(const said *s) { return (td_dtype)(s->bits & 255); }
+static td_dtype dtype_of(const key_item *s) { return (td_dtype)(s->bits & 255); }
 
-static bool has(const said *s, td_key_bit bit) { return s->bits >> bit & 1; }
+static bool has(const key_item *s, td_key_bit bit) { return s->bits >> bit & 1; }
 
-static bool is_base(const said *s) {
+static bool is_base(const key_item *s) {
     return s->kind == TD_K_TENSOR && has(s, TD_KEY_BASE);
 }
 
-/* "argument 2", "closed-over tensor 0", the gradient of one of these, or a tensor they
- * are views of. */
+/* How messages name an item: "argument 2", "closed-over tensor 0", "the gradient of
+ * argument 1", "the base of a view". */
 typedef struct subject {
     int  i, n_args;
     bool grad, base;
 } subject;
 
-static const char *called(subject s, char out[64]) {
+static const char *subject_text(subject s, char out[64]) {
     const char *of = s.grad ? "the gradient of " : "";
     if (s.base) snprintf(out, 64, "the base of a view");
     else if (s.i < s.n_args) snprintf(out, 64, "%sargument %d", of, s.i);
@@ -64,19 +65,20 @@ static const char *called(subject s, char out[64]) {
     return out;
 }
 
-/* The i-th of a key is this. */
-static subject meant(const said *s, int i, int n_args) {
+/* The name of item s, the i-th of its key. */
+static subject subject_of(const key_item *s, int i, int n_args) {
     return (subject){s->owner < 0 ? i : s->owner, n_args, s->owner >= 0, is_base(s)};
 }
 
 /* ---- differences -------------------------------------------------------- */
 
-typedef struct flag_words {
+/* What to print when a flag of a tensor changes. */
+typedef struct flag_text {
     td_key_bit  bit;
     const char *now, *no_more;
-} flag_words;
+} flag_text;
 
-static const flag_words flags[] = {
+static const flag_text flags[] = {
     {TD_KEY_NEEDS, "requires grad now", "no longer requires grad"},
     {TD_KEY_LEAF, "is a leaf now", "is no longer a leaf"},
     {TD_KEY_INFERENCE, "is an inference tensor now",
@@ -84,16 +86,20 @@ static const flag_words flags[] = {
     {TD_KEY_VIEW, "is a view now", "is no longer a view"},
     {TD_KEY_NUMBER, "is a wrapped number now", "is no longer a wrapped number"},
     {TD_KEY_READONLY, "is read-only now", "is no longer read-only"},
-    {TD_KEY_STALE, "is a view that is out of date now", "is up to date again"},
-    {TD_KEY_OWN, "is a view that requires grad for itself now",
-     "is no longer a view that requires grad for itself"},
-    {TD_KEY_APART, "is a view with a history other than its base's now",
-     "is no longer a view with a history other than its base's"},
+    {TD_KEY_STALE, "is a stale view now (its base was written)",
+     "is no longer a stale view"},
+    {TD_KEY_OWN, "is a view that requires grad by itself now",
+     "is no longer a view that requires grad by itself"},
+    {TD_KEY_APART, "is a view whose grad_fn is not its base's now",
+     "is no longer a view whose grad_fn is not its base's"},
     {TD_KEY_MOVED, "is a view whose base has another storage now",
      "is no longer a view whose base has another storage"},
 };
 
-static bool differ_flags(td_buf *b, const char *who, const said *now, const said *was) {
+/* Each differ_ function appends the first difference it finds and returns true, or
+ * returns false. */
+static bool differ_flags(td_buf *b, const char *who, const key_item *now,
+                         const key_item *was) {
     for (int i = 0; i < TD_COUNT(flags); i++) {
         bool a = has(now, flags[i].bit), c = has(was, flags[i].bit);
         if (a == c) continue;
@@ -106,24 +112,27 @@ static bool differ_flags(td_buf *b, const char *who, const said *now, const said
     return true;
 }
 
-static bool differ_alias(td_buf *b, subject s, const said *now, const said *was) {
+static bool differ_alias(td_buf *b, subject s, const key_item *now,
+                         const key_item *was) {
     char who[64], other[64];
     if (now->alias == was->alias) return false;
-    const said *one = now->alias ? now : was;
-    subject     k = {(int)((one->alias - 1) / 2), s.n_args, false, false};
-    bool        same = one->alias & 1;
+    const key_item *one = now->alias ? now : was;
+    subject         k = {(int)((one->alias - 1) / 2), s.n_args, false, false};
+    bool            same = one->alias & 1;
     if (now->alias && same)
-        td__buf_printf(b, "%s is the same tensor as %s now", called(s, who),
-                       called(k, other));
+        td__buf_printf(b, "%s is the same tensor as %s now", subject_text(s, who),
+                       subject_text(k, other));
     else if (now->alias)
-        td__buf_printf(b, "%s and %s share bytes now", called(k, other),
-                       called(s, who));
+        td__buf_printf(b, "%s and %s share storage now", subject_text(k, other),
+                       subject_text(s, who));
     else
-        td__buf_printf(b, "%s and %s no longer %s", called(k, other), called(s, who),
-                       same ? "are the same tensor" : "share bytes");
+        td__buf_printf(b, "%s and %s no longer %s", subject_text(k, other),
+                       subject_text(s, who),
+                       same ? "are the same tensor" : "share storage");
     return true;
 }
 
+/* Compares sizes or strides; v[0] is the call's, v[1] the specialization's. */
 static bool differ_dims(td_buf *b, const char *who, const char *what, int rank,
                         const int64_t *const v[2]) {
     for (int d = 0; d < rank; d++) {
@@ -135,11 +144,13 @@ static bool differ_dims(td_buf *b, const char *who, const char *what, int rank,
     return false;
 }
 
-static bool differ_tensor(td_buf *b, subject s, const said *now, const said *was) {
+/* In the order of likelihood: dtype, rank, sizes, aliasing, flags, strides, offset. */
+static bool differ_tensor(td_buf *b, subject s, const key_item *now,
+                          const key_item *was) {
     char           who[64];
     const int64_t *sizes[2] = {now->size, was->size};
     const int64_t *strides[2] = {now->stride, was->stride};
-    called(s, who);
+    subject_text(s, who);
     if (dtype_of(now) != dtype_of(was)) {
         td__buf_printf(b, "%s: dtype %s, was %s", who, td_dtype_name(dtype_of(now)),
                        td_dtype_name(dtype_of(was)));
@@ -158,11 +169,11 @@ static bool differ_tensor(td_buf *b, subject s, const said *now, const said *was
                        "%s begins at element %" PRId64 " of its storage, was %" PRId64,
                        who, now->offset, was->offset);
     else if (now->rest != was->rest)
-        td__buf_printf(b, "the storage of %s ends elsewhere", who);
+        td__buf_printf(b, "the storage of %s has another size after it", who);
     return now->offset != was->offset || now->rest != was->rest;
 }
 
-static void number_text(td_buf *b, const said *s) {
+static void number_text(td_buf *b, const key_item *s) {
     double f;
     memcpy(&f, &s->bits, sizeof f);
     if (s->kind == TD_K_FLOAT) td__buf_printf(b, "%g", f);
@@ -181,21 +192,22 @@ static const char *kind_word(td_kind kind) {
     }
 }
 
-static bool differ_value(td_buf *b, subject s, const said *now, const said *was) {
+static bool differ_value(td_buf *b, subject s, const key_item *now,
+                         const key_item *was) {
     char who[64];
     if (s.grad && now->kind != was->kind) {
-        td__buf_printf(b, "%s is %s now", called(s, who),
+        td__buf_printf(b, "%s is %s now", subject_text(s, who),
                        now->kind == TD_K_NONE ? "gone" : "there");
         return true;
     }
     if (now->kind != was->kind) {
-        td__buf_printf(b, "%s is %s, was %s", called(s, who), kind_word(now->kind),
-                       kind_word(was->kind));
+        td__buf_printf(b, "%s is %s, was %s", subject_text(s, who),
+                       kind_word(now->kind), kind_word(was->kind));
         return true;
     }
     if (now->kind == TD_K_TENSOR) return differ_tensor(b, s, now, was);
     if (now->kind == TD_K_NONE || now->bits == was->bits) return false;
-    td__buf_printf(b, "%s is ", called(s, who));
+    td__buf_printf(b, "%s is ", subject_text(s, who));
     number_text(b, now);
     td__buf_add(b, ", was ");
     number_text(b, was);
@@ -212,6 +224,7 @@ static const char *autocast(int64_t modes) {
     return state ? td_dtype_name((td_dtype)(state - 1)) : "off";
 }
 
+/* Words 1 of both keys. */
 static bool differ_modes(td_buf *b, int64_t now, int64_t was) {
     if ((now ^ was) & 1) td__buf_printf(b, "grad mode %s", now & 1 ? "on" : "off");
     else if ((now ^ was) & 2)
@@ -221,8 +234,8 @@ static bool differ_modes(td_buf *b, int64_t now, int64_t was) {
                        now >> TD_KEY_HOOKED ? "has" : "no longer has");
     else if ((now ^ was) >> TD_KEY_PASSES)
         td__buf_printf(b,
-                       "the history of one tensor %s through another, whose "
-                       "gradient the body asks for",
+                       "the history of one tensor %s through another whose gradient "
+                       "the body computes",
                        now >> TD_KEY_PASSES ? "passes now" : "no longer passes");
     else if ((now ^ was) >> TD_KEY_AUTOCAST)
         td__buf_printf(b, "autocast %s, was %s", autocast(now), autocast(was));
@@ -232,14 +245,13 @@ static bool differ_modes(td_buf *b, int64_t now, int64_t was) {
     return now != was;
 }
 
-/* Whatever is left: tensors that are compared in one key only, or a word that has no
- * text of its own. */
+/* The last resort: keys of different lengths, or a word without a text of its own. */
 static void differ_words(td_buf *b, const td_key *now, const td_key *was) {
     int i = 0;
     if (now->n != was->n) {
         td__buf_printf(b,
-                       "%d words of tensors, their gradients and bases, were %d: "
-                       "another number of them shares bytes or keeps a gradient",
+                       "the key has %d words, had %d: a different number of tensors "
+                       "share storage or have a .grad",
                        now->n, was->n);
         return;
     }
@@ -257,13 +269,14 @@ void td__key_difference(td_buf *b, const td_key *now, const td_key *was) {
     }
     if (differ_modes(b, now->v[1], was->v[1])) return;
     for (int i = 0; at < now->n && old < was->n; i++) {
-        said a = next_said(now, &at), c = next_said(was, &old);
-        if (differ_value(b, meant(&a, i, (int)now->v[0]), &a, &c)) return;
+        key_item a = next_item(now, &at), c = next_item(was, &old);
+        if (differ_value(b, subject_of(&a, i, (int)now->v[0]), &a, &c)) return;
     }
     differ_words(b, now, was);
 }
 
-static td_key_change change_of(const said *now, const said *was) {
+/* The td_key_change of two items that differ. */
+static td_key_change change_of(const key_item *now, const key_item *was) {
     if (now->kind != was->kind || now->owner >= 0) return TD_CHANGE_OTHER;
     if (now->kind != TD_K_TENSOR) return TD_CHANGE_NUMBER;
     bool same = dtype_of(now) == dtype_of(was) && now->rank == was->rank;
@@ -277,8 +290,8 @@ td_key_change td__key_change(const td_key *now, const td_key *was) {
     int    at = 2, old = 2;
     if (now->v[0] != was->v[0] || now->v[1] != was->v[1]) return TD_CHANGE_OTHER;
     for (int i = 0; at < now->n && old < was->n; i++) {
-        said a = next_said(now, &at), c = next_said(was, &old);
-        bool differ = differ_value(&b, meant(&a, i, (int)now->v[0]), &a, &c);
+        key_item a = next_item(now, &at), c = next_item(was, &old);
+        bool     differ = differ_value(&b, subject_of(&a, i, (int)now->v[0]), &a, &c);
         td__buf_free(&b);
         if (differ) return change_of(&a, &c);
         b = (td_buf){0};
@@ -295,6 +308,7 @@ int td__key_distance(const td_key *a, const td_key *b) {
 
 /* ---- a key in words ----------------------------------------------------- */
 
+/* "[4,*]": * is a size that guards check. */
 static void dims_text(td_buf *b, const char *ends, const int64_t *v, int n) {
     td__buf_addn(b, ends, 1);
     for (int d = 0; d < n; d++) {
@@ -305,9 +319,9 @@ static void dims_text(td_buf *b, const char *ends, const int64_t *v, int n) {
     td__buf_add(b, ends + 1);
 }
 
-/* Strides as if there were no dims of size 1? Behind a size that may be any, numbers
- * say nothing. */
-static bool is_dense(const said *s) {
+/* Are the strides those of a contiguous tensor? Before a symbolic size only the
+ * symbols' own strides are known, so the rest counts as dense. */
+static bool is_dense(const key_item *s) {
     int64_t step = 1;
     for (int d = s->rank - 1; d >= 0; d--) {
         if (s->stride[d] >= 0 && s->stride[d] != step) return false;
@@ -317,9 +331,10 @@ static bool is_dense(const said *s) {
     return true;
 }
 
-static void tensor_words(td_buf *b, subject s, const said *t) {
-    static const char *const made[] = {NULL, "one of several views", "made in no_grad",
-                                       "made in inference mode",
+/* Appends a tensor's type, flags and aliasing. */
+static void tensor_text(td_buf *b, subject s, const key_item *t) {
+    static const char *const made[] = {NULL, "one of several views",
+                                       "made under no_grad", "made in inference mode",
                                        "made by a custom function"};
     char                     other[64];
     int64_t                  how = t->bits >> TD_KEY_CREATION & 15;
@@ -335,14 +350,14 @@ static void tensor_words(td_buf *b, subject s, const said *t) {
     if (has(t, TD_KEY_INFERENCE)) td__buf_add(b, ", an inference tensor");
     if (has(t, TD_KEY_NUMBER)) td__buf_add(b, ", a wrapped number");
     if (has(t, TD_KEY_READONLY)) td__buf_add(b, ", read-only");
-    if (has(t, TD_KEY_STALE)) td__buf_add(b, ", out of date");
-    if (has(t, TD_KEY_MOVED)) td__buf_add(b, ", its base elsewhere");
-    if (has(t, TD_KEY_APART)) td__buf_add(b, ", its history not its base's");
+    if (has(t, TD_KEY_STALE)) td__buf_add(b, ", a stale view");
+    if (has(t, TD_KEY_MOVED)) td__buf_add(b, ", its base in another storage");
+    if (has(t, TD_KEY_APART)) td__buf_add(b, ", its grad_fn not its base's");
     if (!t->alias) return;
     subject k = {(int)((t->alias - 1) / 2), s.n_args, false, false};
     td__buf_printf(b, ", %s %s",
-                   t->alias & 1 ? "the same tensor as" : "in the bytes of",
-                   called(k, other));
+                   t->alias & 1 ? "the same tensor as" : "shares storage with",
+                   subject_text(k, other));
 }
 
 void td__key_each(const td_key *k, void (*fn)(void *env, const char *text), void *env) {
@@ -355,11 +370,11 @@ void td__key_each(const td_key *k, void (*fn)(void *env, const char *text), void
         td__buf_printf(&b, ", autocast %s", autocast(k->v[1]));
     fn(env, td__buf_str(&b));
     for (int i = 0, at = 2; at < k->n; i++) {
-        said    v = next_said(k, &at);
-        subject s = meant(&v, i, (int)k->v[0]);
+        key_item v = next_item(k, &at);
+        subject  s = subject_of(&v, i, (int)k->v[0]);
         b.n = 0;
-        td__buf_printf(&b, "%s: ", called(s, who));
-        if (v.kind == TD_K_TENSOR) tensor_words(&b, s, &v);
+        td__buf_printf(&b, "%s: ", subject_text(s, who));
+        if (v.kind == TD_K_TENSOR) tensor_text(&b, s, &v);
         else if (v.kind == TD_K_NONE) td__buf_add(&b, "absent");
         else if (s.grad) td__buf_add(&b, "there");
         else number_text(&b, &v);

@@ -1,6 +1,6 @@
-/* explain_after.c -- tensors of an epilogue: what the caller knows each of them as,
- * which view ops lead to it, its type in the end and how far its version counter
- * moves. */
+/* explain_epilogue.c -- the tensors of an epilogue: their names, the view ops that
+ * lead to them, their types when the call returns, and how far their versions
+ * advance. */
 #include "aot/explain.h"
 
 #include <string.h>
@@ -9,6 +9,7 @@
 
 static bool is_made(const td_gval *v) { return v->node && v->node->op == TD_OP__made; }
 
+/* The first result that v is; -1: none. */
 static int result_of(const td_joint *j, const td_gval *v) {
     const td_graph *g = j->epilogue;
     for (int i = 0; i < g->outputs.n; i++)
@@ -16,24 +17,25 @@ static int result_of(const td_joint *j, const td_gval *v) {
     return -1;
 }
 
-/* Is node i the one that makes a base? */
+/* Does node i make a base, a new tensor that is no result? */
 static bool makes_base(const td_joint *j, int i) {
     const td_gnode *n = j->epilogue->nodes.v[i];
     return n->kind == TD_N_OP && n->op == TD_OP__made && result_of(j, n->out[0]) < 0;
 }
 
-int td__after_n_bases(const td_joint *j) {
+int td__epi_n_bases(const td_joint *j) {
     int nr = 0;
     for (int i = 0; i < j->epilogue->nodes.n; i++) nr += makes_base(j, i);
     return nr;
 }
 
-const td_gval *td__after_base(const td_joint *j, int nr) {
+const td_gval *td__epi_base(const td_joint *j, int nr) {
     for (int i = 0; i < j->epilogue->nodes.n; i++)
         if (makes_base(j, i) && nr-- == 0) return j->epilogue->nodes.v[i]->out[0];
     return NULL;
 }
 
+/* The number of the base v. */
 static int base_nr(const td_joint *j, const td_gval *v) {
     int nr = 0;
     for (int i = 0; i < j->epilogue->nodes.n; i++) {
@@ -43,7 +45,7 @@ static int base_nr(const td_joint *j, const td_gval *v) {
     return -1;
 }
 
-td_named td__after_name(const td_joint *j, const td_gval *v) {
+td_named td__epi_name(const td_joint *j, const td_gval *v) {
     if (!v->node) return (td_named){TD_NAMED_INPUT, v->nr};
     int r = result_of(j, v);
     if (r >= 0) return (td_named){TD_NAMED_RESULT, r};
@@ -51,40 +53,41 @@ td_named td__after_name(const td_joint *j, const td_gval *v) {
     return (td_named){TD_NAMED_VIEW, -1};
 }
 
-bool td__after_is_new(const td_joint *j, int i) {
+bool td__epi_is_new(const td_joint *j, int i) {
     const td_garg *a = &j->epilogue->outputs.v[i];
     td_named       name = {TD_NAMED_INPUT, 0};
-    if (a->kind == TD_G_VALUE) name = td__after_name(j, a->u.v);
+    if (a->kind == TD_G_VALUE) name = td__epi_name(j, a->u.v);
     return name.as == TD_NAMED_RESULT && name.index == i;
 }
 
-void td__after_name_print(td_buf *b, const td_joint *j, const td_gval *v) {
+void td__epi_name_print(td_buf *b, const td_joint *j, const td_gval *v) {
     static const char *const words[] = {"input", "result", "base"};
-    td_named                 name = td__after_name(j, v);
+    td_named                 name = td__epi_name(j, v);
     if (name.as == TD_NAMED_VIEW) {
         td__buf_add(b, "a view of ");
-        name = td__after_name(j, td__after_origin(j, v));
+        name = td__epi_name(j, td__epi_origin(j, v));
     }
     td__buf_printf(b, "%s %d", words[name.as], name.index);
 }
 
-int td__after_made_of(const td_joint *j, const td_gval *v) {
+int td__epi_made_of(const td_joint *j, const td_gval *v) {
     return is_made(v) ? v->node->in[0].u.v->nr - j->n_primals : -1;
 }
 
 /* ---- views -------------------------------------------------------------- */
 
-const td_gval *td__after_viewed(const td_gval *v) {
+const td_gval *td__epi_viewed(const td_gval *v) {
     int of = v->node ? td__opinfo(v->node->op)->view_of : -1;
     return of < 0 ? NULL : v->node->in[of].u.v;
 }
 
-const td_gval *td__after_origin(const td_joint *j, const td_gval *v) {
-    const td_gval *at = td__after_viewed(v);
-    while (at && td__after_name(j, at).as == TD_NAMED_VIEW) at = td__after_viewed(at);
+const td_gval *td__epi_origin(const td_joint *j, const td_gval *v) {
+    const td_gval *at = td__epi_viewed(v);
+    while (at && td__epi_name(j, at).as == TD_NAMED_VIEW) at = td__epi_viewed(at);
     return at;
 }
 
+/* One view op as a line; an op with several results adds "#nr". */
 static void view_line(const td_joint *j, const td_gval *v, td_line_fn *fn, void *env) {
     td_buf b = {0};
     td__gnode_call_print(&b, j->epilogue, v->node);
@@ -93,18 +96,18 @@ static void view_line(const td_joint *j, const td_gval *v, td_line_fn *fn, void 
     td__buf_free(&b);
 }
 
-void td__after_views(const td_joint *j, const td_gval *v, const td_gval *of,
-                     td_line_fn *fn, void *env) {
+void td__epi_views(const td_joint *j, const td_gval *v, const td_gval *of,
+                   td_line_fn *fn, void *env) {
     int n = 0;
-    for (const td_gval *at = v; at && at != of; at = td__after_viewed(at)) n++;
+    for (const td_gval *at = v; at && at != of; at = td__epi_viewed(at)) n++;
     while (n-- > 0) {
         const td_gval *at = v;
-        for (int i = 0; i < n; i++) at = td__after_viewed(at);
+        for (int i = 0; i < n; i++) at = td__epi_viewed(at);
         view_line(j, at, fn, env);
     }
 }
 
-void td__after_join(void *env, const char *line) {
+void td__epi_join(void *env, const char *line) {
     td_lines *l = env;
     if (!line) l->b->failed = true;
     if (l->any) td__buf_add(l->b, ", ");
@@ -112,24 +115,24 @@ void td__after_join(void *env, const char *line) {
     l->any = true;
 }
 
-void td__after_views_print(td_buf *b, const td_joint *j, const td_gval *v,
-                           const td_gval *of) {
-    td__after_views(j, v, of, td__after_join, &(td_lines){b, false});
+void td__epi_views_print(td_buf *b, const td_joint *j, const td_gval *v,
+                         const td_gval *of) {
+    td__epi_views(j, v, of, td__epi_join, &(td_lines){b, false});
 }
 
-bool td__after_is_detached(const td_joint *j, const td_gval *v) {
-    const td_gval *origin = td__after_origin(j, v);
+bool td__epi_is_detached(const td_joint *j, const td_gval *v) {
+    const td_gval *origin = td__epi_origin(j, v);
     bool           any = false;
-    for (const td_gval *at = v; origin && at != origin; at = td__after_viewed(at))
+    for (const td_gval *at = v; origin && at != origin; at = td__epi_viewed(at))
         any |= (td__ops[at->node->op].flags & TD_OPF_DETACH) != 0;
     return any;
 }
 
 /* ---- types -------------------------------------------------------------- */
 
-/* As the last write of its geometry left it, before node `end`; NULL: none did, or its
- * type is not known. */
-static const td_look *changed_look(const td_joint *j, const td_gval *v, int end) {
+/* v's type after the last metadata write before node `end`; NULL: there was none, or
+ * the type is not known. */
+static const td_look *type_before(const td_joint *j, const td_gval *v, int end) {
     for (int i = end - 1; i >= 0; i--) {
         const td_gnode *n = j->epilogue->nodes.v[i];
         if (n->kind == TD_N_OP && n->n_in && n->in[0].u.v == v && n->out[0]->look &&
@@ -139,27 +142,26 @@ static const td_look *changed_look(const td_joint *j, const td_gval *v, int end)
     return NULL;
 }
 
-void td__after_type(td_buf *b, const td_joint *j, const td_gval *v) {
-    const td_look *l = changed_look(j, v, j->epilogue->nodes.n);
+void td__epi_type(td_buf *b, const td_joint *j, const td_gval *v) {
+    const td_look *l = type_before(j, v, j->epilogue->nodes.n);
     if (!l) l = v->look;
     if (l) td__look_print(b, j->epilogue, l);
-    else if (is_made(v))
-        td__explain_type(b, j->g, &j->fwd[td__after_made_of(j, v)].geom);
+    else if (is_made(v)) td__explain_type(b, j->g, &j->fwd[td__epi_made_of(j, v)].geom);
 }
 
-/* ---- version counters --------------------------------------------------- */
+/* ---- versions ------------------------------------------------------------ */
 
-/* resize_ to the sizes it has does nothing. */
+/* resize_ to the current sizes does nothing, and does not advance the version. */
 static bool keeps_sizes(const td_joint *j, int i) {
     const td_gnode *n = j->epilogue->nodes.v[i];
     const td_gval  *v = n->in[0].u.v;
-    const td_look  *now = n->out[0]->look, *was = changed_look(j, v, i);
+    const td_look  *now = n->out[0]->look, *was = type_before(j, v, i);
     if (!was) was = is_made(v) ? v->node->in[0].u.v->look : v->look;
     return now && was && now->rank == was->rank &&
            !memcmp(now->size, was->size, sizeof *now->size * now->rank);
 }
 
-/* How often node i counts as a write. */
+/* By how much node i advances a version. */
 static int64_t writes_of(const td_joint *j, int i) {
     const td_gnode *n = j->epilogue->nodes.v[i];
     int             count = td__op_arg(n->op, "writes");
@@ -169,28 +171,29 @@ static int64_t writes_of(const td_joint *j, int i) {
     return td__opinfo(n->op)->writes;
 }
 
-/* Did inputs i and k come in one storage? */
-static bool came_together(const td_joint *j, int i, int k) {
+/* Did inputs i and k share a storage at the start of the call? */
+static bool shared_storage(const td_joint *j, int i, int k) {
     const td_look *a = j->g->inputs.v[i]->look, *b = j->g->inputs.v[k]->look;
     return i == k || j->related[k].same == j->related[i].same ||
            (a && b && a->storage >= 0 && a->storage == b->storage);
 }
 
-/* Is v, before node `end`, in the storage that input i came in? */
+/* Does v, before node `end`, have the storage that input i had at the start? Walks
+ * backward through set_ and view ops. */
 static bool is_in_storage(const td_joint *j, const td_gval *v, int i, int end) {
     for (int k = end - 1; k >= 0; k--) {
         const td_gnode *n = j->epilogue->nodes.v[k];
         if (n->kind != TD_N_OP || !n->n_in) continue;
         if (n->op == TD_OP_set_ && n->in[0].u.v == v) v = n->in[1].u.v;
         else if (n == v->node) {
-            v = td__after_viewed(v);
+            v = td__epi_viewed(v);
             if (!v) return false; /* new */
         }
     }
-    return v->nr < j->n_primals && came_together(j, i, v->nr);
+    return v->nr < j->n_primals && shared_storage(j, i, v->nr);
 }
 
-int64_t td__after_versions(const td_joint *j, int i) {
+int64_t td__epi_versions(const td_joint *j, int i) {
     int64_t writes = 0;
     for (int k = 0; k < j->epilogue->nodes.n; k++) {
         const td_gnode *n = j->epilogue->nodes.v[k];
@@ -202,7 +205,7 @@ int64_t td__after_versions(const td_joint *j, int i) {
 
 /* ---- forward outputs, targets ------------------------------------------- */
 
-const td_gnode *td__after_user(const td_joint *j, int k) {
+const td_gnode *td__epi_user(const td_joint *j, int k) {
     for (int i = 0; i < j->epilogue->nodes.n; i++) {
         const td_gnode *n = j->epilogue->nodes.v[i];
         int             at = n->op == TD_OP__made ? 0 : 1;
@@ -214,7 +217,7 @@ const td_gnode *td__after_user(const td_joint *j, int k) {
     return NULL;
 }
 
-const td_gval *td__after_leaf(const td_joint *j, int i) {
+const td_gval *td__epi_leaf(const td_joint *j, int i) {
     for (int k = 0; k < j->epilogue->nodes.n; k++) {
         const td_gnode *n = j->epilogue->nodes.v[k];
         if (n->kind == TD_N_OP && n->op == TD_OP__bind && n->in[2].u.i == i)
@@ -223,7 +226,7 @@ const td_gval *td__after_leaf(const td_joint *j, int i) {
     return NULL;
 }
 
-bool td__after_code_writes(const td_joint *j, int i) {
+bool td__epi_code_writes(const td_joint *j, int i) {
     for (int k = 0; k < j->g->nodes.n; k++) {
         const td_gnode *n = j->g->nodes.v[k];
         if (n->kind == TD_N_OP && td__opinfo(n->op)->writes && n->n_in &&
@@ -235,7 +238,7 @@ bool td__after_code_writes(const td_joint *j, int i) {
 
 /* ---- regions, text ------------------------------------------------------ */
 
-/* The innermost region around a node among those in the set; TD_R_COUNT: none. */
+/* The innermost region around a node, among those in the set; TD_R_COUNT: none. */
 static td_gregion region_of(const td_joint *j, const td_gnode *n, unsigned set) {
     int i = 0, closed = 0;
     while (i < j->epilogue->nodes.n && j->epilogue->nodes.v[i] != n) i++;
@@ -249,24 +252,24 @@ static td_gregion region_of(const td_joint *j, const td_gnode *n, unsigned set) 
     return TD_R_COUNT;
 }
 
-bool td__after_is_no_grad(const td_joint *j, const td_gnode *n) {
+bool td__epi_is_no_grad(const td_joint *j, const td_gnode *n) {
     td_gregion r = region_of(j, n, ~0u);
     return r == TD_R_NO_GRAD || r == TD_R_INFERENCE;
 }
 
-bool td__after_is_inference(const td_joint *j, const td_gnode *n) {
+bool td__epi_is_inference(const td_joint *j, const td_gnode *n) {
     return region_of(j, n, 1u << TD_R_INFERENCE | 1u << TD_R_PLAIN) == TD_R_INFERENCE;
 }
 
-/* The lines of its text between the first, which begins the function, and the last. */
-void td__after_lines(const td_joint *j, td_line_fn *fn, void *env) {
+/* The lines of the epilogue's text without the first (its signature) and the last. */
+void td__epi_lines(const td_joint *j, td_line_fn *fn, void *env) {
     td_buf text = {0};
     td__graph_print(&text, j->epilogue, TD_PRINT_OPS | TD_PRINT_BRIEF);
     if (text.failed) fn(env, NULL);
     char *at = text.failed ? NULL : strchr(text.s, '\n');
     for (char *end; at && (end = strchr(at + 1, '\n')) && end[1]; at = end) {
         *end = 0;
-        fn(env, at + 3); /* behind the indentation of the body */
+        fn(env, at + 3); /* after newline and indentation */
     }
     td__buf_free(&text);
 }

@@ -1,18 +1,20 @@
-/* linear.c -- is the backward of a custom function linear in the gradients that come?
- * Eager calls it once, with the sum of all gradients of a result. The compiled gradient
- * of a gradient computes the result again and calls it for each of the two, which is
- * the same where it is linear. What is not known to be linear counts as if it were
- * not. */
+/* custom_linear.c -- is the backward of a custom function linear in its incoming
+ * gradients?
+ *
+ * Eager calls that backward once, with the sum of all gradients of a result. Compiled
+ * double backward recomputes the result and calls it once per use, which is the same
+ * only if it is linear. Anything not known to be linear counts as not linear. */
 #include "aot/aot.h"
 
 #include <string.h>
 
-/* What a value has to do with the gradients that come; zeros are linear in them. */
-enum { FREE, LINEAR, OTHER, WITH_FREE }; /* the last: a sum with a term that is FREE */
+/* How a value depends on the incoming gradients: not at all, linearly (also zeros),
+ * otherwise, or as a sum with a term that does not depend on them. */
+enum { FREE, LINEAR, OTHER, WITH_FREE };
 
 typedef struct state {
-    uint8_t *of; /* by value id */
-    int      n[4];
+    uint8_t *of;   /* dependence by value id */
+    int      n[4]; /* a node's operands by dependence */
 } state;
 
 static void count(void *env, td_gval *v) {
@@ -20,16 +22,18 @@ static void count(void *env, td_gval *v) {
     s->n[s->of[v->id]]++;
 }
 
+/* The op's row says in which operands it is linear; views are linear in all. */
 static td_linear linear_of(const td_gnode *n) {
     bool view = td__opinfo(n->op)->view_of >= 0;
     return view ? TD_LINEAR_SUM : (td_linear)td__ops[n->op].linear;
 }
 
-/* A term that is a number: added, or subtracted. */
+/* Does it add or subtract a number, which no gradient scales? */
 static bool adds_number(const td_gnode *n) {
     return (n->op == TD_OP_add || n->op == TD_OP_sub) && n->in[1].kind != TD_G_VALUE;
 }
 
+/* The dependence of a node's results, from those of its operands. */
 static uint8_t state_of(state *s, const td_gnode *n) {
     td_linear is = linear_of(n);
     memset(s->n, 0, sizeof s->n);
@@ -49,9 +53,11 @@ static uint8_t state_of(state *s, const td_gnode *n) {
     return ok ? LINEAR : OTHER;
 }
 
-/* The most that any gradient it gives is, FREE counting most: linear, other, free. */
+/* Summary of a backward, worst last: all gradients are linear, some are not, some do
+ * not depend on the incoming gradients at all. */
 enum { ALL_LINEAR, SOME_OTHER, SOME_FREE };
 
+/* The worst dependence among the gradients that the backward g returns. */
 static int kind_of(const td_graph *g, state *s) {
     int kind = ALL_LINEAR;
     for (int i = 0; i < g->inputs.n; i++)
@@ -71,16 +77,18 @@ static int kind_of(const td_graph *g, state *s) {
     return kind;
 }
 
-/* The backward of a custom function's node; NULL: n is no such node. */
+/* The backward graph of a custom function's node; NULL: n is no such node. */
 static const td_graph *backward_of(const td_gnode *n) {
     const td_graph *g = NULL;
     if (n->kind != TD_N_OP || n->op != TD_OP_custom) return NULL;
     for (int i = 0; i < n->n_in; i++)
-        if (n->in[i].kind == TD_G_GRAPH) g = n->in[i].u.g; /* forward comes first */
+        if (n->in[i].kind == TD_G_GRAPH)
+            g = n->in[i].u.g; /* the last graph; the forward is before it */
     return g;
 }
 
-/* The same of a node; ALL_LINEAR: it is no custom function; -1 after td__fail. */
+/* kind_of the node's backward; ALL_LINEAR if it is no custom function; -1 after
+ * td__fail. */
 static int custom_kind(td_fn *f, const td_gnode *n) {
     const td_graph *back = backward_of(n);
     if (!back) return ALL_LINEAR;
@@ -105,7 +113,8 @@ static void note_read(void *env, td_gval *v) {
     r->any |= v->node == r->of;
 }
 
-/* Is a result of the node read, so that gradients of gradients go through it? */
+/* Does anything read a result of the node, so that double backward passes through it?
+ */
 static bool is_read(const td_graph *g, const td_gnode *of) {
     reading r = {of, false};
     for (int i = 0; i < g->nodes.n; i++)
@@ -116,38 +125,41 @@ static bool is_read(const td_graph *g, const td_gnode *of) {
     return r.any;
 }
 
+/* False after td__fail: double backward through this node would be wrong. */
 static bool check_node(td_fn *f, const td_graph *g, const td_gnode *n) {
     int kind = backward_of(n) && is_read(g, n) ? custom_kind(f, n) : ALL_LINEAR;
     if (kind < 0) return false;
     return kind == ALL_LINEAR ||
            td__fail(f->cx, TD_E_UNSUPPORTED,
-                    "%s: gradients of gradients go through the result of a custom "
-                    "function (%s) whose backward is not known to be linear in the "
-                    "gradient it gets; call that function outside of the body",
+                    "%s: unsupported: double backward passes through a result of the "
+                    "custom function %s, whose backward is not known to be linear in "
+                    "its incoming gradient. Call that function outside of the body",
                     f->name, name_of(n));
 }
 
-/* A gradient that depends on none that comes is there when its function's result gets
- * one; the compiled backward knows which come, but not to which of them it belongs. */
-static bool check_alone(td_fn *f, const td_graph *g) {
+/* A gradient that does not depend on the incoming ones exists as soon as its
+ * function's result gets any. With several results, compiled backward cannot tell to
+ * which of the arrived gradients it belongs. False after td__fail. */
+static bool check_constant_grads(td_fn *f, const td_graph *g) {
     for (int i = 0; i < g->nodes.n; i++) {
         int kind = custom_kind(f, g->nodes.v[i]);
         if (kind < 0) return false;
         if (kind == SOME_FREE)
-            return td__fail(f->cx, TD_E_UNSUPPORTED,
-                            "%s: has several results with gradients, and the backward "
-                            "of a custom function (%s) gives a gradient that does not "
-                            "depend on the one it gets; return one result, or call "
-                            "that function outside of the body",
-                            f->name, name_of(g->nodes.v[i]));
+            return td__fail(
+                f->cx, TD_E_UNSUPPORTED,
+                "%s: unsupported: the function has several differentiable "
+                "results, and the backward of the custom function %s returns "
+                "a gradient that does not depend on its incoming one. "
+                "Return one result, or call %s outside of the body",
+                f->name, name_of(g->nodes.v[i]), name_of(g->nodes.v[i]));
     }
     for (int i = 0; i < g->nested.n; i++)
-        if (!check_alone(f, g->nested.v[i])) return false;
+        if (!check_constant_grads(f, g->nested.v[i])) return false;
     return true;
 }
 
 bool td__custom_check(td_fn *f, const td_graph *program, const td_joint *j) {
-    return j->n_tangents < 2 || check_alone(f, program);
+    return j->n_tangents < 2 || check_constant_grads(f, program);
 }
 
 bool td__regrad_linear(td_fn *f, const td_graph *g) {
