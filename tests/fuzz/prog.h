@@ -187,6 +187,18 @@ td_code prog_run(const td_gfile *f, const td_gcase *c, const struct case_way *wa
 /* A way and the first difference without what is another's in every program. */
 void    prog_sum_up(char *out, size_t cap, const char *way, const char *why);
 
+/* For prog_noise.c: checks a program whose floats are of this dtype by default. */
+void prog_check_text(const char *text, size_t n, td_dtype floats, prog_result *r);
+bool prog_only_numbers(const char *why); /* all differences are of elements */
+/* In a run with more digits: how far numbers may be apart there; 0: as in any run. */
+extern double prog_rounding;
+extern bool   prog_native; /* the last program checked ran in native code */
+
+/* ---- rounding (prog_noise.c) -------------------------------------------- */
+
+/* Is the difference that r reports one of rounding alone? */
+bool prog_is_noise(const char *text, size_t n, const prog_result *r);
+
 /* ---- without memory (prog_faults.c) ------------------------------------- */
 
 /* How many allocations of each way fail in turn; 0: the ways are compared instead. */

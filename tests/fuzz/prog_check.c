@@ -185,8 +185,7 @@ bool prog_is_asked_for(const char *name) {
     return asked;
 }
 
-/* Are all differences told of elements? */
-static bool only_numbers(const char *why) {
+bool prog_only_numbers(const char *why) {
     for (const char *end;; why = end + 2) {
         const char *at = strstr(why, ": element ");
         end = strstr(why, "; ");
@@ -195,12 +194,11 @@ static bool only_numbers(const char *why) {
     }
 }
 
-/* In a run with more digits: how far numbers may be apart there; 0: as in any run. */
-static double rounding;
+double prog_rounding;
 
 /* Is the difference one of rounding that more digits have made smaller? */
 static bool shrinks(case_verdict *v) {
-    return v->off <= rounding && only_numbers(td__buf_str(&v->why));
+    return v->off <= prog_rounding && prog_only_numbers(td__buf_str(&v->why));
 }
 
 /* Native code is made of simpler forms, which round otherwise than the kernels of norms
@@ -212,7 +210,7 @@ static bool only_rounds(const td_gfile *f, const td_gcase *c, const case_way *wa
     case_verdict v = {0};
     case_way     w = *way;
     if (td__config(f->cx)->backend == TD_BACKEND_INTERP) return false;
-    if (!only_numbers(why)) return false;
+    if (!prog_only_numbers(why)) return false;
     for (int i = 0; i < CASE_COMPILED; i++)
         if (way->env == case_compiled[i].env) w.against = &case_replayed[i];
     bool same = w.against && case_check(f, c, &w, &v) != CASE_DIFFERS;
@@ -307,12 +305,12 @@ static bool check_graph(const td_graph *g, prog_result *r) {
     return false;
 }
 
-static bool is_native; /* the backend of the last program */
+bool prog_native;
 
-static void check_text(const char *text, size_t n, td_dtype floats, prog_result *r) {
+void prog_check_text(const char *text, size_t n, td_dtype floats, prog_result *r) {
     td_ctx *cx = td_open();
     if (cx) cx->default_dtype = floats;
-    is_native = cx && td__config(cx)->backend != TD_BACKEND_INTERP;
+    prog_native = cx && td__config(cx)->backend != TD_BACKEND_INTERP;
     *r = (prog_result){.verdict = PROG_BROKEN};
     td_gfile *f = cx ? td__gfile_parse(cx, text, n, "program.td") : NULL;
     if (td_is_nil(f) || f->cases.n == 0) {
@@ -331,55 +329,13 @@ static void check_text(const char *text, size_t n, td_dtype floats, prog_result 
     if (cx) td_close(cx);
 }
 
-/* ---- with more digits --------------------------------------------------- */
-
-/* The program with f64 in place of every other float, up to a line of its case. */
-static bool widen(td_buf *to, const char *text, size_t n, int line) {
-    static const char *const names[] = {"bf16", "f16", "f32"};
-    for (size_t i = 0; i < n && line > 0;) {
-        line -= text[i] == '\n';
-        size_t len = 0;
-        for (int k = 0; k < 3 && !len; k++)
-            if (!strncmp(text + i, names[k], strlen(names[k]))) len = strlen(names[k]);
-        if (len) td__buf_add(to, "f64");
-        else td__buf_addn(to, text + i, 1);
-        i += len ? len : 1;
-    }
-    if (to->n && strcmp(td__buf_str(to) + to->n - 2, "}\n")) td__buf_add(to, "}\n");
-    return !to->failed;
-}
-
-/* A difference that comes of rounding is smaller with more digits by as much as their
- * unit is: from f32 to f64 2^29 times. Elements are drawn anew in f64 and may cancel
- * more, so a part of that will do. */
-enum { SMALLER = 1 << 20 };
-
-/* Gradients may be what is left of large terms, and the order of a sum decides what
- * that is; so may what native code adds up, and an f64 shows all digits of f32 sums.
- * With more digits it goes away, or shrinks with their unit; a mistake does not. */
-static bool is_noise(const char *text, size_t n, const prog_result *r) {
-    td_buf      wide = {0};
-    prog_result more;
-    const char *why = strstr(r->why, ": ");
-    int         line = 0;
-    if (r->verdict != PROG_DIFFER || (!is_native && !strstr(text, "backward")) ||
-        !why || !only_numbers(why + 2) || sscanf(why, ": line %d:", &line) != 1 ||
-        !widen(&wide, text, n, line))
-        return td__buf_free(&wide), false;
-    rounding = isfinite(r->off) ? r->off / SMALLER : 0;
-    check_text(td__buf_str(&wide), wide.n, TD_F64, &more);
-    rounding = 0;
-    td__buf_free(&wide);
-    return more.verdict == PROG_AGREE && !more.failed;
-}
-
 void prog_check(const char *text, size_t n, prog_result *r) {
     if (prog_faults) {
         prog_check_faults(text, n, r);
         return;
     }
-    check_text(text, n, TD_F32, r);
-    if (!is_noise(text, n, r)) return;
+    prog_check_text(text, n, TD_F32, r);
+    if (!prog_is_noise(text, n, r)) return;
     r->verdict = PROG_AGREE;
     r->rounds = true;
 }
