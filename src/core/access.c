@@ -170,7 +170,7 @@ bool td_is_contiguous(const td_tensor *t) {
 uint64_t td_version(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return 0;
     if (!td__may_ask(t, "td_version", "the version")) return 0;
-    return atomic_load_explicit(&t->st->version, memory_order_relaxed);
+    return td__version(t);
 }
 
 void td_bump(td_tensor *t) {

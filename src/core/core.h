@@ -132,7 +132,8 @@ struct td_tensor {
     td_view_step *steps;   /* how base became this; NULL: not a view */
     td_autograd  *ag;      /* NULL: no autograd state */
     void         *payload; /* for the mode that wraps it */
-    uint64_t      seen;    /* view: version of the storage its history is from */
+    uint64_t      seen;    /* view: its version when it got its history */
+    uint64_t      moves;   /* set_ calls that gave it a storage */
     union {
         td_tensor  *prev;       /* of all tensors of the context */
         const char *freed_file; /* freed by td_drop: where; NULL: not known */
@@ -143,6 +144,12 @@ struct td_tensor {
     int32_t    freed_line; /* beside freed_file */
     bool       plain;      /* known to be row-major to the letter, and not empty */
 };
+
+/* Writes so far: those of the storage, and set_ calls on this tensor alone, so that a
+ * tensor that left a storage and came back has another version. */
+static inline uint64_t td__version(const td_tensor *t) {
+    return atomic_load_explicit(&t->st->version, memory_order_relaxed) + t->moves;
+}
 
 /* What an op will return: filled by shape rules, before any byte exists. */
 typedef struct td_meta {

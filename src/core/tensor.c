@@ -228,7 +228,9 @@ td_tensor *td__tensor_alias(td_ctx *cx, td_tensor *t) {
     td_meta m;
     td__tensor_meta(t, &m);
     td_tensor *a = td__tensor_over(cx, t->st, &m);
-    if (a) a->payload = t->payload; /* to a mode it is the same value */
+    if (!a) return NULL;
+    a->payload = t->payload; /* to a mode it is the same value */
+    a->moves = t->moves;     /* a saved alias has the version of what was saved */
     return a;
 }
 

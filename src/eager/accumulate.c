@@ -44,7 +44,16 @@ static bool obeys_layout(const td_tensor *g, const td_tensor *t) {
 }
 
 static td_tensor *copy_for(td_tensor *t, td_tensor *g) {
+    int64_t stride[TD_MAX_RANK];
     if (!td__is_packed(t->rank, t->size, t->stride)) return td_op_clone(g, true);
+    if (!td__expand_strides(g, t->rank, t->size, stride)) {
+        td__fail(t->cx, TD_E_SHAPE,
+                 "backward: the gradient of a leaf has shape %s, but the leaf has "
+                 "shape %s since a write of its metadata; call backward before that "
+                 "write, or change the shape of a view of the leaf",
+                 td__sizes_str(g->rank, g->size), td__sizes_str(t->rank, t->size));
+        return &t->cx->nil;
+    }
     td_tensor *r =
         td_op_empty_strided(t->cx, td__sizes(t), td__strides(t), (td_dtype)g->dtype);
     return td_is_nil(r) ? r : td_op_copy_(r, g, false);

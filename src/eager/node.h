@@ -101,10 +101,6 @@ struct td_node {
     void               *extra; /* heap memory of out_note, or NULL */
 };
 
-static inline uint64_t td__version(const td_tensor *t) {
-    return atomic_load_explicit(&t->st->version, memory_order_relaxed);
-}
-
 /* ---- node.c: nodes and tensor states ------------------------------------ */
 
 /* Room for a node with its arrays in one block; arrays are not set. */

@@ -138,6 +138,7 @@ static bool fail_version(td_node *n, const td_saved *s) {
     td_tensor  *t = s->t;
     const char *writer = t->st != s->st  ? "set_"
                          : t->st->writer ? t->st->writer
+                         : t->moves > 0  ? "set_"
                                          : "a write";
     td_buf      made = {0};
     n->cx->stale = td_ok(n->cx);

@@ -60,10 +60,10 @@ bool td__step_assign(td_tensor *t, td_tensor *value, uint64_t writes) {
 
 /* Elements are there, and counted already. */
 static bool rebase(td_tensor *t, td_tensor *value) {
-    uint64_t was = td__version(t);
+    uint64_t was = atomic_load_explicit(&t->st->version, memory_order_relaxed);
     bool     ok = copy_recorded(t, value);
     atomic_store_explicit(&t->st->version, was, memory_order_relaxed);
-    t->seen = was;
+    t->seen = td__version(t);
     return ok;
 }
 

@@ -22,7 +22,13 @@ bool td__call_is_fake(const td_opcall *c) {
     return false;
 }
 
+/* Counts a write. set_ gives t a storage and writes none of its elements: other
+ * tensors in that storage are as they were. */
 static void bump(td_opcall *c, td_tensor *t) {
+    if (c->info->op == TD_OP_set_) {
+        t->moves++;
+        return;
+    }
     atomic_fetch_add_explicit(&t->st->version, 1, memory_order_relaxed);
     t->st->writer = td__ops[c->info->op].name;
 }

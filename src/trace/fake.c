@@ -272,6 +272,8 @@ static td_tensor *make_copy(td_faker *f, td_tensor *real) {
                    : n.lost                                ? copy_parted(f, real, n)
                                                            : copy_whole(f, real, n);
     if (!t || !copy_grad(f, real, t)) return NULL;
+    t->moves = real->moves; /* its version, and that of its history, with them */
+    t->seen += real->moves;
     bool unasked = n.due && t->base && !td__has_node(real);
     bool behind = view && !n.due && real->seen != td__version(real); /* or would be */
     if (unasked) td__clear_history(t);

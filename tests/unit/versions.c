@@ -30,6 +30,30 @@ TEST(a_saved_input_that_set_moved_is_refused) {
     td_close(cx);
 }
 
+TEST(set_to_a_saved_storage_writes_nothing) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = MADE(cx, 1, 4), *y = td_mul(x, x), *z = td_tensor1(cx, 5, 6);
+
+    td_set_(z, x);
+    CHECK(td_version(x) == 0);
+    CHECK(td_version(z) == 1);
+    CHECK(td_backward(td_sum(y)));
+
+    td_close(cx);
+}
+
+TEST(a_saved_tensor_that_left_its_storage_and_came_back_is_refused) {
+    td_ctx    *cx = td_open();
+    td_tensor *x = MADE(cx, 1, 4), *y = td_mul(x, x), *was = td_detach(x);
+
+    td_set_(x, td_tensor1(cx, 5, 6));
+    td_set_(x, was);
+    CHECK(!td_backward(td_sum(y)));
+
+    CHECK_FAILS(cx, "modified in place by set_ (version 2)");
+    td_close(cx);
+}
+
 TEST(a_saved_result_that_was_written_is_refused) {
     td_ctx    *cx = td_open();
     td_tensor *y = td_exp(LEAF(cx, 1, 2));
