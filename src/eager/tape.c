@@ -258,7 +258,7 @@ static bool call_plain(td_mode *m, td_opcall *c) {
     if (!c->info->differentiable && !(c->def->vjp && c->def->vjp[0] == '0'))
         return true;
     plan p = {0};
-    bool any = false;
+    bool any = c->n_out == 0; /* of a size of 0: brings its argument up to date */
     int  ranks = 0;
     for (int i = 0; i < c->n_out; i++) {
         any |= takes_history(c, i);

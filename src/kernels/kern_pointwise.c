@@ -120,7 +120,8 @@ static bool run_dense(const td_pw *w, const td_isa *isa, td_loop_fn *loop,
 /* ---- the general way ----------------------------------------------------- */
 
 bool td__pw_keeps(const td_pw *w, const td_tensor *t) {
-    return t->rank == 0 && is_exact_number(w);
+    return td__is_half(w->common) && t->rank == 0 &&
+           td__ops[w->op].dtypes & TD_DT_EXACT_0_DIM;
 }
 
 static td_side input_side(const td_pw *w, const td_isa *isa, int k, td_dtype loop) {

@@ -50,12 +50,13 @@ static inline int64_t pick(const line *l, int64_t j) {
 
 /* ---- reductions of any dtype, one element at a time --------------------- */
 
+/* a: what is there. Of two zeros it stays, as in ATen, whatever their signs. */
 static double reduce_f(td_spot_op op, double a, double b) {
     switch (op) {
     case TD_SPOT_ADD: return a + b;
     case TD_SPOT_MUL: return a * b;
-    case TD_SPOT_MAX: return isnan(a) || a > b ? a : b;
-    case TD_SPOT_MIN: return isnan(a) || a < b ? a : b;
+    case TD_SPOT_MAX: return isnan(a) || a >= b ? a : b;
+    case TD_SPOT_MIN: return isnan(a) || a <= b ? a : b;
     default: return b;
     }
 }

@@ -76,12 +76,13 @@ enum {
     TD_DT_FIRST = 1 << 4,      /* computes in and returns the dtype of in[0] */
     TD_DT_BOOL_OUT = 1 << 5,   /* returns bool */
     /* Where the common dtype is f16 or bf16, ATen computes in f32 and takes numbers as
-     * f32, with two exceptions: */
+     * f32, with these exceptions: */
     TD_DT_HALF_SCALARS = 1 << 6, /* a Scalar must be representable in the half itself */
     TD_DT_EXACT_NUMBER = 1 << 7, /* a number operand is not rounded to the half first */
     /* Integers: a Scalar beyond the dtype's range means the end of the range; other ops
      * report it as an error. */
-    TD_DT_SATURATES = 1 << 8
+    TD_DT_SATURATES = 1 << 8,
+    TD_DT_EXACT_0_DIM = 1 << 9 /* like EXACT_NUMBER, for a tensor without dims */
 };
 
 /* One op. Rows live in *.def as TD_OP(id, .field = ...,). FN(x) names the C

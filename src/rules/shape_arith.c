@@ -237,10 +237,11 @@ static bool same_dtype(td_opcall *c, int arg) {
                        td__type_str(first));
 }
 
+/* A weight of another dtype has no dims: it promotes a result without dims only. */
 bool td__shape_lerp(td_opcall *c) {
     td_dtype dt = (td_dtype)td__in(c, 0)->dtype;
-    if (td__is_float(dt) && !td__number_fits(c, 2, td__is_half(dt) ? TD_F32 : dt))
-        return false;
+    if (!td__pw_check(c, dt)) return false;
+    if (!td__number_fits(c, 2, td__is_half(dt) ? TD_F32 : dt)) return false;
     return same_dtype(c, 1) && same_dtype(c, 2) && td__shape_pointwise(c);
 }
 

@@ -180,8 +180,10 @@ static bool group_args(td_opcall *c, const td_tensor *x, int at) {
         !td__dim_eq(td__dim_mul(td__dim_mul(n, ch), hw), td__numel(x->rank, x->size)))
         return td__op_fail(c, TD_E_SHAPE, "N, C and HxW do not describe %s",
                            td__type_str(x));
-    if (td__dim_lt(hw, 1))
-        return td__op_fail(c, TD_E_SHAPE, "each channel needs elements, got %s",
+    if (td__dim_lt(ch, 1) || td__dim_lt(hw, 1))
+        return td__op_fail(c, TD_E_SHAPE,
+                           "input is %s; it needs at least one channel, and each "
+                           "channel at least one element",
                            td__type_str(x));
     if (group < 1 || !td__dim_eq(td__dim_mod(ch, group), 0))
         return td__op_fail(c, TD_E_ARG, "%lld groups do not divide the channels of %s",
