@@ -132,6 +132,8 @@ def judge(p, classes):
         found = judge_rounding(p, got, classes)
     if any(c is None and CHECKPOINT.search(d.text) for d, c in found):
         found = judge_checkpoint(p, found, classes)
+    if any(c is None and is_saved_more(d) for d, c in found):
+        found = judge_saved(p, found, classes)
     return found, not got["loose"]
 
 
@@ -152,6 +154,28 @@ def judge_checkpoint(p, found, classes):
     return list(judge_classes.sort(named, p.text, classes, plain["notes"]))
 
 
+def is_saved_more(d):
+    """PyTorch misses a value in backward, and Tandem goes on."""
+    return d.kind in ("torch fails", "fail elsewhere") and MISSES.search(d.text)
+
+
+MISSES = re.compile(r"^backward: \S+: (one of the variables needed for gradient computation has "
+                    "been modified by an inplace|Trying to backward through the graph a second)")
+
+
+def judge_saved(p, found, classes):
+    """The same, where Tandem's gradients are those of a PyTorch that saves copies: then
+    Tandem does not read what was written, or reads what it was."""
+    got = Case(p.funcs, p.stmts, p.theirs, p.draws, by_value=True).run()
+    if got["loose"]:
+        drop_elements(got)
+    rest = judge_rounding(p, got, classes, by_value=True)
+    if any(c is None for _, c in rest):
+        return found
+    named = [d._replace(why="fewer-saved-values") if is_saved_more(d) else d for d, _ in found]
+    return list(judge_classes.sort(named, p.text, classes, got["notes"])) + rest
+
+
 def orders(stmts):
     """For each statement, by how much it raises the order of the gradients there are."""
     for s in stmts:
@@ -169,11 +193,10 @@ def take_gradients(got, by):
                 g["elements"] = h["elements"]
 
 
-def judge_rounding(p, got, classes):
+def judge_rounding(p, got, classes, **how):
     """The same, where what PyTorch itself computes when it rounds otherwise is taken
     for equal: the first difference then says so."""
-    runs = [Case(p.funcs, p.stmts, p.theirs, p.draws,
-                 nudges=torch.Generator().manual_seed(i)).run() for i in range(RUNS)]
+    runs = [Case(p.funcs, p.stmts, p.theirs, p.draws, run=i, **how).run() for i in range(RUNS)]
     within = Within(runs)
     within.settle(got, p.theirs)
     found = list(differences(got, p.theirs, Loosely()))

@@ -108,14 +108,16 @@ def take_grads(out, args):
 class Case:
     """theirs: Tandem's report of the case. draws: see drawn_inputs. wrap: applied to
     each function, torch.compile for instance; then no op is watched. uncounted: ops
-    after which versions are not reported. nudges: see torch_watch.py. formulas: see
-    torch_ops.py."""
+    after which versions are not reported. run: see torch_watch.py. formulas: see
+    torch_ops.py. by_value: nodes save copies, which no write changes, for any number of
+    backwards."""
 
-    def __init__(self, funcs, stmts, theirs, draws, wrap=None, uncounted=(), nudges=None,
-                 formulas=False):
+    def __init__(self, funcs, stmts, theirs, draws, wrap=None, uncounted=(), run=None,
+                 formulas=False, by_value=False):
         self.stmts, self.theirs, self.drawn = stmts, theirs, draws
         self.draws = Draws()
-        self.watch = Watch(nudges)
+        self.watch = Watch(run)
+        self.by_value = by_value
         self.code = Code(self.draws, None if wrap else self.watch)
         self.code.formulas = formulas
         self.funcs, self.compiled, self.wrap = funcs, {}, wrap
@@ -270,7 +272,7 @@ class Case:
         step = {"backward": len(roots)}
         with surroundings(s.kwargs), named_failures():
             torch.autograd.backward(roots, tangents,
-                                    retain_graph=s.kwargs.get("retain_graph"),
+                                    retain_graph=self.by_value or s.kwargs.get("retain_graph"),
                                     create_graph=s.kwargs.get("create_graph", False))
         step["tangents"] = [self.value(g) for g in tangents]
         step["gradients"] = [self.value(t.grad, n) for n, t in self.leaves]
@@ -338,7 +340,8 @@ class Case:
         """The report. `loose` says that values mean nothing: drawn or unset."""
         error = None
         try:
-            self.block(self.stmts)
+            with saved_tensors_hooks(*HOOKS["clone"]) if self.by_value else contextlib.nullcontext():
+                self.block(self.stmts)
         except Unsupported:
             raise
         except OURS as e:
@@ -352,8 +355,9 @@ class Case:
         r = {"steps": self.steps, "ok": error is None}
         if error is not None:
             r["torch_says"] = error[:160]
-        r["loose"] = self.draws.missing or self.code.unset or self.watch.unset
-        r["notes"] = sorted(self.watch.notes)
+        unset = self.code.unset or self.watch.unset
+        r["loose"] = self.draws.missing or unset
+        r["notes"] = sorted(self.watch.notes | ({"unset-elements"} if unset else set()))
         return r
 
 

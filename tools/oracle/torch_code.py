@@ -90,8 +90,25 @@ class Draws:
             self.missing |= bool(((x == 0) | x.isnan() | values.isnan()).any())
             mask = torch.empty_like(x).copy_((values != 0).to(x.dtype)).div_(1 - p)
         if op == "native_dropout":
-            return x * mask, mask != 0
+            return NativeDropout.apply(x, mask)
         return x.mul_(mask) if op == "dropout_" else x * mask
+
+
+class NativeDropout(torch.autograd.Function):
+    """Its backward reads the mask that it returns, which then may not be written."""
+
+    @staticmethod
+    def forward(ctx, x, scaled):
+        mask = scaled != 0
+        ctx.scale = scaled.max() if scaled.numel() else 1
+        ctx.save_for_backward(mask)
+        ctx.mark_non_differentiable(mask)
+        return x * scaled, mask
+
+    @staticmethod
+    def backward(ctx, g, _):
+        mask, = ctx.saved_tensors
+        return g * mask * ctx.scale, None
 
 
 # ---- what the text's own ops do ----

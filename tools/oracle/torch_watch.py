@@ -15,7 +15,14 @@ OF_TEMPORARIES = {"conv1d", "max_pool1d", "matmul", "scaled_dot_product_attentio
 SUBTRACT = {"log_softmax", "_log_softmax", "layer_norm", "native_layer_norm", "group_norm", "native_group_norm",
          "batch_norm", "instance_norm"}
 GELU = {"gelu", "gelu_"}
-STATISTICS = {"batch_norm": (3, 4), "instance_norm": (3, 4)}
+STATISTICS = {"batch_norm": (3, 4), "instance_norm": (3, 4), "native_batch_norm": (3, 4)}
+# Ops whose zeros have either sign: in PyTorch it depends on the place in a vector register, or
+# on a bias of 0 that is added.
+ZEROS = {"softshrink", "maximum", "minimum", "amax", "amin", "max", "min", "aminmax", "layer_norm",
+         "native_layer_norm"}
+
+
+META_WRITES = {"t_", "transpose_", "squeeze_", "squeeze_dim_", "squeeze_dims_", "unsqueeze_", "as_strided_"}
 
 
 def tensors(values):
@@ -53,11 +60,13 @@ HALVES = (torch.float16, torch.bfloat16)
 
 
 class Watch:
-    """nudges: a generator by which rounded results change by up to two units, as they
-    may with another library; None: they stay."""
+    """run: the number of a run in which rounded results change by up to two units, as they
+    may with another library, NaNs in sign and payload, and zeros of some ops in sign; in runs
+    0 and 1 all NaNs have one sign. None: results stay."""
 
-    def __init__(self, nudges=None):
-        self.nudges = nudges
+    def __init__(self, run=None):
+        self.run = run
+        self.nudges = None if run is None else torch.Generator().manual_seed(run)
         self.kept = []      # tensors: what is noted by identity stays alive
         self.born = {}      # storage: the version its first tensor came with
         self.versions = {}  # storage: why its versions differ
@@ -68,7 +77,9 @@ class Watch:
         self.unset = False  # there are elements that nothing has written
         self.ints = set()   # tensors: the gradients of which all come to integers
         self.slices = set() # ops that wrote views
+        self.nodes = []     # whose gradients are rounded otherwise
         self.left = []      # tensors a view of which set_ took to another storage
+        self.moved = []     # tensors that set_ took to another storage, away from their views
 
     # ---- what reports ask ----
 
@@ -84,7 +95,8 @@ class Watch:
             out["offset"] = "offset-of-nothing"
         if t.is_inference():
             out["is_view"] = "inference-views"
-        if any(t is b or t._base is b for b in self.left):
+        if any(t is b or t._base is b for b in self.left) or any(
+                t._base is b and storage_of(t) != storage_of(b) for b in self.moved):
             out.update(dict.fromkeys(("requires_grad", "is_leaf", "grad_fn"), "views-set-away"))
         if id(t) in self.ints:
             out.update(dict.fromkeys(("requires_grad", "is_leaf", "grad_fn"),
@@ -112,6 +124,9 @@ class Watch:
             given = list(tensors(list(args) + list(kwargs.values())))
             before = {storage_of(t) for t in given}
             first = read_first(op, fn, args, kwargs) if is_write(op) else None
+            if (given and not torch.is_inference_mode_enabled() and
+                    all(g.is_inference() for g in given) and any(g.requires_grad for g in given)):
+                self.notes.add("inference-leaves")
             self.before(op, args)
             out = (self.gelu_by_tanh(op, args[0]) if self.nudges and op in GELU and "tanh" in args
                    else fn(*args, **kwargs))
@@ -123,7 +138,8 @@ class Watch:
             for t in tensors([out]):
                 self.after(op, t, before)
                 if is_write(op) or storage_of(t) not in before:
-                    self.nudge(t, t.dtype in HALVES)
+                    self.nudge(t, t.dtype in HALVES, op.rstrip("_") in ZEROS)
+                    self.nudge_gradients(up_to_date(t))
             return out
         return call
 
@@ -134,9 +150,6 @@ class Watch:
                 for g in given):
             self.kept += tensors([out])
             self.ints |= {id(t) for t in tensors([out])}
-        if (given and not torch.is_inference_mode_enabled() and
-                all(g.is_inference() for g in given) and any(g.requires_grad for g in given)):
-            self.notes.add("inference-leaves")
         if op == "scaled_dot_product_attention" and not any(
                 "Flash" in t.grad_fn.name() for t in tensors([out]) if t.grad_fn):
             self.notes.add("attention-saves")
@@ -160,15 +173,35 @@ class Watch:
         for t, u in zip(tensors([out]), tensors([again])):
             t.data.copy_(u)
 
-    def nudge(self, t, exact=False):
+    def nudge(self, t, exact=False, zeros=False):
         if not self.nudges or t.dtype not in BITS or overlaps_itself(t):
             return
         integer, rounded = BITS[t.dtype]
         rounded = -1 if exact else rounded
         bits = t.data.contiguous().view(integer)
         by = torch.randint(-2, 3, bits.shape, generator=self.nudges, dtype=integer)
-        by[(bits & rounded) == 0] = 0
-        t.data.copy_((bits + by).view(t.dtype))
+        by[((bits & rounded) == 0) | (t.data == 0) | ~t.data.isfinite()] = 0
+        new = (bits + by).view(t.dtype)
+        sign = torch.randint(0, 2, bits.shape, generator=self.nudges) * 2 - 1
+        if zeros:
+            new = torch.where(new == 0, torch.zeros_like(new).copysign(sign), new)
+        sign = [torch.ones_like(sign), -torch.ones_like(sign), sign][min(self.run, 2)]
+        nan = torch.full_like(new, float("nan")).copysign(sign)
+        t.data.copy_(torch.where(new.isnan(), nan, new))
+
+    def nudge_gradients(self, node):
+        """The gradients that a derivative gives are rounded too."""
+        if not self.nudges or node is None or node in self.nodes:
+            return
+
+        def nudged(g):
+            if g is None:
+                return None
+            other = g.detach().clone()
+            self.nudge(other, other.dtype in HALVES)
+            return g + (other - g.detach()).nan_to_num(0, 0, 0)
+        self.nodes.append(node)
+        node.register_hook(lambda given, _: tuple(map(nudged, given)))
 
     def before(self, op, args):
         for i in STATISTICS.get(op, ()):
@@ -181,14 +214,30 @@ class Watch:
         if is_write(op):
             up_to_date(args[0])
             self.slices |= {op.rstrip("_")} if args[0]._is_view() else set()
+        if op in ("view_dtype", "detach") and (
+                args[0].is_inference() or torch.is_inference_mode_enabled()):
+            self.notes.add("inference-views")
         if op == "view_dtype" and args[0].numel() == 0:
             self.notes.add("offset-of-nothing")
+        if op in META_WRITES and args[0].requires_grad and args[0].is_leaf:
+            self.notes.add("accumulators-of-temporaries")
+        if op == "matmul" and args[0].dim() == 2 and args[0].requires_grad and args[1].dim() > 2:
+            self.notes.add("matmul-saves")
+        if op in ("tile", "repeat") and args[0].numel() == 0:
+            self.notes.add("negative-repeats")
+        if is_write(op) and self.versions.get(storage_of(args[0])) == "storage-versions":
+            self.notes.add("writes-after-set")
+        if is_write(op) and not args[0].is_floating_point() and any(
+                t.requires_grad for t in tensors(args[1:])):
+            self.notes.add("integers-in-views")
         if is_write(op) and overlaps_itself(args[0]):
             self.values = "overlapping-write"
 
     def before_set(self, t, source, offset=None, size=None, stride=None):
         if t._is_view():
             self.left.append(t._base)
+        else:
+            self.moved.append(t)
         if size is not None and 0 not in size:
             steps = zip(size, stride or torch.empty(size).stride())
             end = source.storage_offset() + offset + 1 + sum((n - 1) * s for n, s in steps)
