@@ -52,6 +52,12 @@ limits() { awk -f tools/limits.awk tools/limits.allow "$@"; }
 # A set-uid program must not believe its caller's environment.
 environment() { ! grep -nwE 'getenv' src/*/*.c src/*/*.h | grep -v '^src/cli/term.c:'; }
 
+# The mode stack is spliced in one place; others use td__modes_enter and its kin.
+modes() {
+    ! grep -nE '\b(cx|ctx)->top = |(->|\.)below = [^=]|&cx->top' src/*/*.c src/*/*.h |
+        grep -vE '^src/(core/(modes.c|core.h)|base/arena.c):|\{\.|^[^:]*:[0-9]*: +\.'
+}
+
 # Runners look for kept programs in the folders of tests/corpus, see its README.
 corpus() { ! find tests/corpus -name '*.td' ! -regex 'tests/corpus/[^/]*/[^/]*' | grep .; }
 
@@ -61,6 +67,7 @@ check limits limits "$@"
 check 'lone headers' lone_headers
 check readme readme
 check environment environment
+check modes modes
 check corpus corpus
 echo "$passed passed, $failed failed"
 [ $failed -eq 0 ]

@@ -40,14 +40,11 @@ static bool replay(replayed *c, const td_value *in, const bool *own, td_value *o
 
 static bool take(void *env, td_ctx *cx, const td_value *in, const bool *own,
                  td_value *out) {
-    replayed *c = env;
-    td_mode  *top = cx->top;
-    bool      grad = cx->grad_enabled;
-    cx->top = NULL;
+    replayed     *c = env;
+    td_mode_scope outer = td__modes_enter(cx, NULL);
     cx->grad_enabled = false;
     bool ok = replay(c, in, own, out) && plain_outputs(cx, c->room.g, out);
-    cx->top = top;
-    cx->grad_enabled = grad;
+    td__modes_leave(cx, &outer);
     return ok;
 }
 
@@ -91,10 +88,10 @@ static bool walk_heard(void *env, td_replay *r) {
     for (int i = 0; ok && i < r->g->nodes.n; i++) {
         const td_gnode *n = r->g->nodes.v[i];
         if (n->dead) continue;
-        cx->top = n->origin == TD_FROM_BACKWARD ? top : NULL;
+        td__modes_from(cx, n->origin == TD_FROM_BACKWARD ? top : NULL);
         ok = td__replay_node(r, n);
     }
-    cx->top = top;
+    td__modes_from(cx, top);
     return ok;
 }
 

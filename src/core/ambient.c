@@ -21,7 +21,7 @@ bool td__ambient_clear(td_ctx *cx, td_outside *o) {
     if (!td__scope_push(cx)) return false;
     cx->ambient = defaults(cx);
     cx->rng_seed = TRACE_SEED;
-    if (cx->tape) cx->tape->below = NULL;
+    td__modes_tape(cx, NULL);
     td_here = (td_where){0}; /* it may point into a graph that was freed */
     return true;
 }
@@ -30,7 +30,7 @@ void td__ambient_restore(td_ctx *cx, const td_outside *o, bool ok) {
     td__modes_drop(cx, cx->tape);
     while (cx->scopes.n > o->scopes) td__scope_pop(cx, NULL, 0);
     if (cx->hooks && cx->hooks->free_ambient) cx->hooks->free_ambient(cx);
+    td__modes_tape(cx, o->below);
     cx->ambient = o->was;
-    if (cx->tape) cx->tape->below = o->below;
     if (ok) td_here = o->here;
 }

@@ -456,20 +456,55 @@ bool td__ambient_clear(td_ctx *cx, td_outside *o);
  * call. */
 void td__ambient_restore(td_ctx *cx, const td_outside *o, bool ok);
 
-td_ctx  *td__ctx_make(void);
-void     td__ctx_free(td_ctx *cx);
-/* Stands where there is no context. It is not alive: what fails on it is reported by
- * td_last_error, and its objects are all nil. */
-td_ctx  *td__ctx_orphan(void);
+/* ---- the mode stack (modes.c) ------------------------------------------- */
+
+/* Nobody else assigns cx->top or the link of a mode (tools/lint.sh). A mode that is
+ * pushed is popped by its pusher; everything below is for the length of a few calls and
+ * is undone by the function that did it, after a failure too. */
 void     td__mode_push(td_ctx *cx, td_mode *m);
 void     td__mode_pop(td_ctx *cx, td_mode *m);
+/* Puts m right above the tape, under the modes that are pushed. */
+void     td__mode_insert(td_ctx *cx, td_mode *m);
+/* Takes m out, wherever it is; nothing if it is not on the stack. */
+void     td__mode_remove(td_ctx *cx, td_mode *m);
 /* The mode to pop next: the innermost but for one that is always first. */
 td_mode *td__mode_inner(const td_ctx *cx);
 /* Pops and frees what was left pushed above `until`, up to a mode that has no drop. */
 void     td__modes_drop(td_ctx *cx, const td_mode *until);
-bool     td__scope_own(td_tensor *t); /* gives its one reference to the scope */
+/* The stack becomes the tape over `below`; NULL: the tape alone. Without a tape it
+ * becomes empty. */
+void     td__modes_tape(td_ctx *cx, td_mode *below);
+
+/* Op calls start at mode m; NULL: at the kernels. Returns where they started, for the
+ * call that undoes it. */
+static inline td_mode *td__modes_from(td_ctx *cx, td_mode *m) {
+    td_mode *was = cx->top;
+    cx->top = m;
+    return was;
+}
+
+/* The modes of a context, set aside for the length of a few calls that run under
+ * others: the stack, and the switches that decide what a call records. */
+typedef struct td_mode_scope {
+    td_mode *top, *below; /* below: of the tape */
+    bool     grad_enabled, inference, fake;
+} td_mode_scope;
+
+/* Op calls start at mode m until td__modes_leave, which puts back the stack and the
+ * switches, whatever was set in between. */
+td_mode_scope td__modes_enter(td_ctx *cx, td_mode *m);
+/* The same with gradients and inference mode off: what runs has no history. */
+td_mode_scope td__modes_enter_plain(td_ctx *cx, td_mode *m);
+void          td__modes_leave(td_ctx *cx, const td_mode_scope *s);
+
+td_ctx *td__ctx_make(void);
+void    td__ctx_free(td_ctx *cx);
+/* Stands where there is no context. It is not alive: what fails on it is reported by
+ * td_last_error, and its objects are all nil. */
+td_ctx *td__ctx_orphan(void);
+bool    td__scope_own(td_tensor *t); /* gives its one reference to the scope */
 /* An inner scope without a label; _end hands results[0..n) to the parent. */
-bool     td__scope_push(td_ctx *cx);
-void     td__scope_pop(td_ctx *cx, td_tensor **results, int n);
+bool    td__scope_push(td_ctx *cx);
+void    td__scope_pop(td_ctx *cx, td_tensor **results, int n);
 
 #endif

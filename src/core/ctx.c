@@ -272,34 +272,3 @@ void td__drop_as(td_tensor *t, uint32_t how) {
 void td_drop(td_tensor *t) {
     if (TD_MAY_FREE(t, TENSOR)) td__drop_as(t, TD_RELEASED_DROP);
 }
-
-/* ---- modes -------------------------------------------------------------- */
-
-/* Where the next mode goes in, or comes out. */
-static td_mode **place(td_ctx *cx, const td_mode *m) {
-    bool under = cx->top && cx->top->first && cx->top != m && !m->first;
-    return under ? &cx->top->below : &cx->top;
-}
-
-void td__mode_push(td_ctx *cx, td_mode *m) {
-    td_mode **at = place(cx, m);
-    m->below = *at;
-    *at = m;
-}
-
-void td__mode_pop(td_ctx *cx, td_mode *m) {
-    td_mode **at = place(cx, m);
-    TD_ASSERT(*at == m);
-    *at = m->below;
-}
-
-td_mode *td__mode_inner(const td_ctx *cx) {
-    return cx->top && cx->top->first ? cx->top->below : cx->top;
-}
-
-void td__modes_drop(td_ctx *cx, const td_mode *until) {
-    for (td_mode *m; (m = td__mode_inner(cx)) && m != until && m->drop;) {
-        td__mode_pop(cx, m);
-        m->drop(m);
-    }
-}

@@ -120,34 +120,24 @@ static bool take_history(td_tensor *t) {
 
 /* Where only the history of ops is wanted: the tape alone hears them, in a scope of
  * their own. */
-typedef struct alone {
-    td_mode *top, *below;
-    bool     grad, inference;
-} alone;
-
-static bool hear_alone(td_ctx *cx, alone *was) {
-    td_mode *tape = &td__eager(cx)->mode;
-    *was = (alone){cx->top, tape->below, cx->grad_enabled, cx->inference};
+static bool hear_alone(td_ctx *cx, td_mode_scope *outer) {
     if (!td__scope_push(cx)) return false;
-    cx->top = tape;
-    tape->below = NULL;
+    *outer = td__modes_enter(cx, cx->tape);
+    td__modes_tape(cx, NULL);
     cx->grad_enabled = true;
     cx->inference = false;
     return true;
 }
 
-static void hear_all(td_ctx *cx, const alone *was) {
-    cx->top = was->top;
-    td__eager(cx)->mode.below = was->below;
-    cx->grad_enabled = was->grad;
-    cx->inference = was->inference;
+static void hear_all(td_ctx *cx, const td_mode_scope *outer) {
+    td__modes_leave(cx, outer);
     td__scope_pop(cx, NULL, 0);
 }
 
 bool td__regenerate(td_tensor *t) {
     if (t->creation != TD_MADE_PLAIN) return fail_view(NULL, t);
     const td_listener *l = &td__eager(t->cx)->listener;
-    alone              was;
+    td_mode_scope      was;
     if (!hear_alone(t->cx, &was)) return false;
     bool ok = take_history(t);
     hear_all(t->cx, &was);
@@ -290,7 +280,7 @@ static td_tensor *whole_of(td_node *n, td_storage *st) {
 td_tensor *td__slices_view(td_node *n, td_tensor *data) {
     const slices *s = n->data;
     td_tensor    *a = whole_of(n, data->st), *v;
-    alone         was;
+    td_mode_scope was;
     if (!a) return NULL;
     if (!s->whole || s->whole->st == data->st) {
         v = td_op_as_strided(a, td__sizes(data), td__strides(data),

@@ -47,20 +47,18 @@ void td_saved_hooks_pop(td_ctx *cx) {
 
 /* The user's pack, heard by the tape but not by these hooks again. */
 static void *run_pack(td_ctx *cx, const td_saved_hooks *h, td_tensor *t) {
-    td_eager *e = td__eager(cx);
     if (!td__scope_push(cx)) return NULL;
     td_saved_hooks hooks = *h; /* the stack may move */
-    td_mode       *top = cx->top;
     td_tensor     *plain = td__tensor_alias(cx, t);
     void          *value = NULL;
-    cx->top = &e->mode;
+    td_mode       *top = td__modes_from(cx, cx->tape);
     if (plain && td_saved_hooks_push(cx, NULL)) {
         TD_CALLBACK(cx, value = hooks.pack(hooks.env, plain));
         td_saved_hooks_pop(cx);
         if (!value)
             td__fail(cx, TD_E_GRAD, "the pack hook of a saved value gave nothing");
     }
-    cx->top = top;
+    td__modes_from(cx, top);
     td__scope_pop(cx, NULL, 0);
     return value;
 }

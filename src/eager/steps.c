@@ -35,14 +35,11 @@ static bool check_value(const char *op, const td_tensor *t, const td_tensor *val
 
 /* copy_, on the tape. */
 static bool copy_recorded(td_tensor *t, td_tensor *value) {
-    td_ctx  *cx = t->cx;
-    bool     grad = cx->grad_enabled;
-    td_mode *top = cx->top;
-    cx->top = &td__eager(cx)->mode;
+    td_ctx       *cx = t->cx;
+    td_mode_scope outer = td__modes_enter(cx, cx->tape);
     cx->grad_enabled = true;
     bool ok = !td_is_nil(td_op_copy_(t, value, false));
-    cx->grad_enabled = grad;
-    cx->top = top;
+    td__modes_leave(cx, &outer);
     return ok;
 }
 

@@ -311,10 +311,9 @@ static bool clone_written(td_mode *m, td_opcall *c, const plan *p, td_tensor **c
     for (int i = 0; i < c->n_in; i++) {
         td_tensor *t = c->info->s.in[i].write ? td__in(c, i) : NULL;
         if (!t || !(p->keep_in >> i & 1)) continue;
-        td_mode *top = c->cx->top;
-        c->cx->top = m; /* so that the clone is on the tape */
+        td_mode *top = td__modes_from(c->cx, m); /* the clone is on the tape */
         clones[i] = td__op1(c->cx, TD_OP_clone, t);
-        c->cx->top = top;
+        td__modes_from(c->cx, top);
         if (td_is_nil(clones[i])) return false;
     }
     return true;

@@ -37,8 +37,6 @@ struct td_func {
     bool detaches;           /* an op cut a history, perhaps inside a composite */
 };
 
-/* Begins without touching the mode stack; `below` hears what the mode computes. */
-void       td__func_begin(td_func *f, td_ctx *cx, td_mode *below);
 /* Begins a trace into g, with gradients off: the mode stack becomes tape, functional
  * mode, recorder. */
 void       td__func_record(td_func *f, td_ctx *cx, td_record *rec, td_graph *g);

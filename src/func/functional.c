@@ -330,19 +330,15 @@ static bool func_call(td_mode *m, td_opcall *c) {
     return ok;
 }
 
-void td__func_begin(td_func *f, td_ctx *cx, td_mode *below) {
-    *f = (td_func){.mode = {.name = "functional", .call = func_call, .below = below},
-                   .cx = cx};
-}
-
 void td__func_record(td_func *f, td_ctx *cx, td_record *rec, td_graph *g) {
     cx->grad_enabled = cx->inference = false;
     td__record_begin(rec, g);
     rec->mode.composites = false;
-    rec->mode.below = NULL;
-    td__func_begin(f, cx, &rec->mode);
-    cx->tape->below = &f->mode;
-    cx->top = cx->tape;
+    *f = (td_func){.mode = {.name = "functional",
+                            .call = func_call,
+                            .below = &rec->mode},
+                   .cx = cx};
+    td__modes_tape(cx, &f->mode);
     cx->fake = true;
 }
 

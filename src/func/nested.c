@@ -77,8 +77,7 @@ static bool check_writes(run *r) {
 /* The mode stack becomes tape, functional mode, recorder. Gradients are the business of
  * the tape that hears the call. */
 static bool trace(run *r, const td_ambient *outside) {
-    td_ctx  *cx = r->cx;
-    td_mode *below = cx->tape->below;
+    td_ctx *cx = r->cx;
     td__func_record(&r->f, cx, &r->rec, r->to);
     bool ok = give_inputs(r);
     td__modes_resume(cx, outside);
@@ -89,7 +88,7 @@ static bool trace(run *r, const td_ambient *outside) {
     ok = ok && put_results(r);
     td__func_end(&r->f);
     td__record_end(&r->rec);
-    cx->tape->below = below;
+    td__modes_tape(cx, NULL); /* the modes below it ended */
     return ok && td__graph_verify(r->to, TD_STAGE_FUNCTIONAL);
 }
 

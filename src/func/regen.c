@@ -14,16 +14,11 @@ static td_value ints(const int64_t *v, int n) {
  * tape above. */
 bool td__func_call(td_func *f, td_op op, const td_value *in, int n_in, td_tensor **out,
                    int n_out) {
-    td_ctx  *cx = f->cx;
-    td_mode *top = cx->top;
-    bool     grad = cx->grad_enabled, inference = cx->inference;
-    cx->top = f->mode.below;
-    cx->grad_enabled = cx->inference = false;
-    bool ok = td__call(cx, op, in, n_in, out, n_out);
+    td_ctx       *cx = f->cx;
+    td_mode_scope outer = td__modes_enter_plain(cx, f->mode.below);
+    bool          ok = td__call(cx, op, in, n_in, out, n_out);
     for (int i = 0; i < n_out; i++) ok = ok && !td_is_nil(out[i]);
-    cx->top = top;
-    cx->grad_enabled = grad;
-    cx->inference = inference;
+    td__modes_leave(cx, &outer);
     return ok;
 }
 

@@ -63,16 +63,11 @@ static bool is_known(const folding *f, const td_gnode *n, bool *any) {
 /* Below every mode, without history. An op that refuses stays in the graph, to
  * refuse at run time. */
 static bool compute(folding *f, const td_gnode *n) {
-    td_ctx  *cx = f->g->cx;
-    td_mode *top = cx->top;
-    bool     grad = cx->grad_enabled, inference = cx->inference;
-    td_where here = td_here;
-    cx->top = NULL;
-    cx->grad_enabled = cx->inference = false;
-    bool ok = td__replay_node(&f->r, n);
-    cx->top = top;
-    cx->grad_enabled = grad;
-    cx->inference = inference;
+    td_ctx       *cx = f->g->cx;
+    td_where      here = td_here;
+    td_mode_scope outer = td__modes_enter_plain(cx, NULL);
+    bool          ok = td__replay_node(&f->r, n);
+    td__modes_leave(cx, &outer);
     td_here = here;
     if (!ok && td_error(cx) != TD_E_MEMORY) td_clear(cx);
     return ok;

@@ -136,11 +136,9 @@ static bool infer_all(inferring *f) {
     bool       ok = td__replay_begin(&f->r, f->g) && td__ambient_clear(cx, &o);
     if (ok) {
         cx->default_dtype = o.was.default_dtype; /* types depend on it */
-        cx->top = NULL;
-        td__mode_push(cx, &f->mode);
+        td__modes_from(cx, &f->mode);            /* alone: no history is wanted */
         for (int i = 0; ok && i < f->g->inputs.n; i++) ok = set_input(f, i);
         ok = ok && infer_nodes(f);
-        cx->top = NULL; /* without f->mode */
         td__ambient_restore(cx, &o, ok);
     }
     td__replay_end(&f->r);

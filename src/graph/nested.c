@@ -103,20 +103,10 @@ bool td__nested_own(td_opcall *c, const td_graph *g, td_tensors ts, td_tensor **
     return true;
 }
 
-/* ---- what a call hears nothing of --------------------------------------- */
-
-td_nested_around td__nested_down(td_ctx *cx, bool fake) {
-    td_nested_around o = {cx->top, cx->grad_enabled, cx->inference, cx->fake};
-    cx->top = NULL;
+td_mode_scope td__nested_enter(td_ctx *cx, bool fake) {
+    td_mode_scope outer = td__modes_enter(cx, NULL);
     cx->fake = fake;
-    return o;
-}
-
-void td__nested_up(td_ctx *cx, const td_nested_around *o) {
-    cx->top = o->top;
-    cx->grad_enabled = o->grad;
-    cx->inference = o->inference;
-    cx->fake = o->fake;
+    return outer;
 }
 
 bool td__nested_flag(td_opcall *c, const td_tensor *t, const char *what, bool *on) {
@@ -185,9 +175,9 @@ bool td__kern_cond(td_opcall *c) {
     if (!td__nested_flag(c, td__in(c, 0), "pred", &on) || !td__call_results(c, n) ||
         !td__scope_push(cx))
         return false;
-    td_nested_around o = td__nested_down(cx, fake);
-    bool             ok = fake ? both_branches(c, n) : branch(c, on ? 1 : 2, c->out);
-    td__nested_up(cx, &o);
+    td_mode_scope o = td__nested_enter(cx, fake);
+    bool          ok = fake ? both_branches(c, n) : branch(c, on ? 1 : 2, c->out);
+    td__modes_leave(cx, &o);
     td__scope_pop(cx, c->out, ok ? n : 0);
     return ok;
 }

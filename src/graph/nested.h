@@ -5,14 +5,9 @@
 #include "graph/graph_int.h"
 #include "ops/call.h"
 
-/* The modes around a call, which the graphs inside hear nothing of. */
-typedef struct td_nested_around {
-    td_mode *top;
-    bool     grad, inference, fake;
-} td_nested_around;
-
-td_nested_around td__nested_down(td_ctx *cx, bool fake);
-void             td__nested_up(td_ctx *cx, const td_nested_around *o);
+/* Nested graphs run below all modes, on tensors without bytes if `fake`. Ends with
+ * td__modes_leave. */
+td_mode_scope td__nested_enter(td_ctx *cx, bool fake);
 
 /* Results of g, called `which` in errors, on ts; they become the innermost scope's. */
 bool td__nested_run(td_opcall *c, const td_graph *g, const char *which, td_tensors ts,

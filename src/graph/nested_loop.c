@@ -112,12 +112,12 @@ bool td__kern_while_loop(td_opcall *c) {
                  .n_fixed = (int)c->in[3].n};
     if (!make_loop(&l) || !td__call_results(c, l.n) || !td__scope_push(cx))
         return false;
-    td_nested_around o = td__nested_down(cx, fake);
-    bool             ok = all_turns(&l, fake);
+    td_mode_scope o = td__nested_enter(cx, fake);
+    bool          ok = all_turns(&l, fake);
     for (int i = 0; i < l.n; i++) c->out[i] = l.ts[i];
     start_over(&l);
     ok = ok && td__nested_own(c, l.body, all_of(&l), c->out);
-    td__nested_up(cx, &o);
+    td__modes_leave(cx, &o);
     td__scope_pop(cx, c->out, ok ? l.n : 0);
     return ok;
 }
@@ -217,9 +217,9 @@ bool td__kern_while_loop_backward(td_opcall *c) {
     if (!make_loop(&b.l) || !make_back(&b) || !td__call_results(c, b.n_grads) ||
         !td__scope_push(cx))
         return false;
-    td_nested_around o = td__nested_down(cx, fake);
-    bool             ok = go_back(&b, fake);
-    td__nested_up(cx, &o);
+    td_mode_scope o = td__nested_enter(cx, fake);
+    bool          ok = go_back(&b, fake);
+    td__modes_leave(cx, &o);
     td__scope_pop(cx, c->out, ok ? b.n_grads : 0);
     td__vec_free(&b.l.past);
     return ok;

@@ -243,27 +243,15 @@ static bool log_given(void *env, td_tensor *t, bool recorded, bool in_place) {
 
 /* ---- beginning and end -------------------------------------------------- */
 
-/* Where the tape is hung, from the top. */
-static td_mode **place_of_tape(td_ctx *cx) {
-    td_mode **at = &cx->top;
-    while (*at && *at != cx->tape) at = &(*at)->below;
-    return at;
-}
-
 void td__log_begin(td_log *l, td_ctx *cx, td_func *f) {
-    td_mode **at = place_of_tape(cx);
-    *l = (td_log){.mode = {.name = "log", .call = log_call, .below = *at},
-                  .cx = cx,
-                  .f = f};
-    *at = &l->mode;
+    *l = (td_log){.mode = {.name = "log", .call = log_call}, .cx = cx, .f = f};
+    td__mode_insert(cx, &l->mode);
     l->was = td__tape_listen(cx, (td_listener){log_touched, log_given, l});
 }
 
 void td__log_end(td_log *l) {
     if (!l->cx) return;
-    td_mode **at = &l->cx->top;
-    while (*at && *at != &l->mode) at = &(*at)->below;
-    if (*at) *at = l->mode.below;
+    td__mode_remove(l->cx, &l->mode);
     td__tape_listen(l->cx, l->was);
 }
 

@@ -64,11 +64,10 @@ static bool one_step(td_joint_run *r, chain *to) {
  * geometry in between may have left them behind. */
 static bool lead_to(td_joint_run *r, const chain *to, td_tensor *from) {
     td_ctx    *cx = r->cx;
-    td_mode   *top = cx->top;
     td_tensor *t = td__tensor_alias(cx, from), *out[64];
     td_geom    end;
     bool       ok = t != NULL;
-    cx->top = NULL;
+    td_mode   *top = td__modes_from(cx, NULL);
     for (int i = 0; ok && i < to->n_views; i++) {
         const td_view_op *v = &to->views[i];
         td_value          in[TD_MAX_ARGS];
@@ -78,7 +77,7 @@ static bool lead_to(td_joint_run *r, const chain *to, td_tensor *from) {
         if (ok) t = out[v->nr];
         ok = ok && !td_is_nil(t); /* fewer views than there were */
     }
-    cx->top = top;
+    td__modes_from(cx, top);
     if (!ok && td_error(cx) != TD_E_MEMORY) td_clear(cx);
     return ok && td__geom_copy(cx, &r->to->arena, &end, t) &&
            td__geom_same(&end, &to->geom);

@@ -219,10 +219,9 @@ static bool dispatch(td_mode *m, td_opcall *c) {
     if (c->info->composite && !(m && m->composites)) return td__call_parts(c);
     if (!m) return td__exec(c);
     td_ctx  *cx = c->cx;
-    td_mode *top = cx->top;
-    cx->top = m->below;
-    bool ok = m->call(m, c);
-    cx->top = top;
+    td_mode *top = td__modes_from(cx, m->below);
+    bool     ok = m->call(m, c);
+    td__modes_from(cx, top);
     return ok;
 }
 

@@ -148,13 +148,12 @@ bool td__call_as_recorded(td_mode *m, td_opcall *c) {
 }
 
 bool td__call_simpler(td_mode *m, td_opcall *c) {
-    td_ctx  *cx = c->cx;
-    td_mode *top = cx->top;
-    bool     own = c->def->simpler_fn || c->info->simpler, ok = false;
+    td_ctx *cx = c->cx;
+    bool    own = c->def->simpler_fn || c->info->simpler, ok = false;
     if (!td__call_as_recorded(m, c)) return false;
-    cx->top = m;
+    td_mode *top = td__modes_from(cx, m);
     if (c->info->composite) ok = td__call_parts(c);
     else if (td__scope_push(cx)) ok = finish(c, own ? run_simpler(c) : run_twin(c));
-    cx->top = top;
+    td__modes_from(cx, top);
     return ok;
 }

@@ -214,7 +214,7 @@ static void begin_recording(td_record *r, const td_ambient *outside) {
     r->first_scope = cx->scopes.n;
     r->mode.seen_as = td__record_seen_as;
     cx->deps = outside->deps; /* a nested capture's are those of the one around it */
-    cx->tape->below = &r->mark;
+    td__modes_tape(cx, &r->mark);
     td__mode_push(cx, &r->inside);
     td__mode_push(cx, &r->mode);
     if (outside->autocast.on) td_autocast_begin(cx, outside->autocast.dtype);

@@ -289,16 +289,11 @@ td_tensor *td__fake_copy(td_faker *f, td_tensor *real) {
     td_ctx    *cx = f->cx;
     td_tensor *t = td__ptrmap_get(&f->copies, real);
     if (t) return t;
-    td_mode *top = cx->top;
-    bool     grad = cx->grad_enabled, inference = cx->inference, fake = cx->fake;
     if (!td__scope_push(cx)) return NULL;
-    cx->top = cx->tape;
+    td_mode_scope outer = td__modes_enter(cx, cx->tape);
     cx->fake = false;
     t = make_copy(f, real);
-    cx->top = top;
-    cx->fake = fake;
-    cx->grad_enabled = grad;
-    cx->inference = inference;
+    td__modes_leave(cx, &outer);
     td__scope_pop(cx, NULL, 0);
     return t;
 }

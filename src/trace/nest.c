@@ -25,13 +25,12 @@ bool td__lift_pad(td_graph *g, const td_lift *l, int n_args) {
 
 td_tensor *td__template(td_tensor *t, bool grad) {
     td_ctx    *cx = t->cx;
-    td_mode   *top = cx->top;
     td_tensor *a = td__tensor_alias(cx, t);
     if (!a) return NULL;
     a->payload = NULL;
-    cx->top = cx->tape; /* modes above it would hear of the flag */
+    td_mode *top = td__modes_from(cx, cx->tape); /* the flag is no user's op call */
     if (grad) a = td_set_requires_grad(a, true);
-    cx->top = top;
+    td__modes_from(cx, top);
     return td_is_nil(a) ? NULL : a;
 }
 

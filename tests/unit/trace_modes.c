@@ -1,6 +1,7 @@
 /* trace_modes.c -- modes written by users. */
 #include "td_test.h"
 
+#include "core/core.h"
 #include "tandem/tandem.h"
 
 typedef struct diary {
@@ -189,5 +190,43 @@ TEST(a_mode_left_pushed_by_a_body_is_an_error) {
     CHECK(td_is_nil(td_capture(cx, pushes, &m, TD_ARGS(td_ones(cx, TD_SHAPE(2))))));
     CHECK(strstr(td_message(cx), "left a mode pushed"));
     CHECK(m.link == NULL);
+    td_close(cx);
+}
+
+TEST(leaving_a_mode_scope_puts_back_the_stack_and_the_switches) {
+    td_ctx      *cx = td_open();
+    diary        d = {0};
+    td_mode_hook m = {.call = note, .env = &d};
+    td_mode     *tape = cx->tape, under = {.name = "under"};
+    td_mode_push(cx, &m);
+    td_mode *top = cx->top;
+
+    td_mode_scope outer = td__modes_enter_plain(cx, tape);
+    CHECK(cx->top == tape && !cx->grad_enabled && !cx->inference);
+    td__modes_tape(cx, &under);
+    cx->fake = cx->inference = true;
+    td__modes_leave(cx, &outer);
+    td_neg(td_ones(cx, TD_SHAPE(2)));
+
+    CHECK(cx->top == top && !tape->below && cx->grad_enabled);
+    CHECK(!cx->fake && !cx->inference && strcmp(d.text, "ones neg ") == 0);
+    td_mode_pop(cx, &m);
+    td_close(cx);
+}
+
+TEST(an_inserted_mode_is_right_above_the_tape) {
+    td_ctx      *cx = td_open();
+    diary        d = {0};
+    td_mode_hook m = {.call = note, .env = &d};
+    td_mode      low = {.name = "low"};
+    td_mode_push(cx, &m);
+
+    td__mode_insert(cx, &low);
+    CHECK(cx->top->below == &low && low.below == cx->tape);
+    td__mode_remove(cx, &low);
+    td__mode_remove(cx, &low); /* it is gone: nothing happens */
+
+    CHECK(cx->top->below == cx->tape);
+    td_mode_pop(cx, &m);
     td_close(cx);
 }
