@@ -372,7 +372,8 @@ TD_API size_t td_memory_peak(void); /* the most since td_memory_peak_reset */
 TD_API void   td_memory_peak_reset(void);
 TD_API void   td_memory_trim(void); /* give cached blocks back to the system */
 
-/* Where the running op was called from; set by the sugar in ops.h. */
+/* Where the running op was called from; set by the sugar in ops.h. By thread: macros
+ * set it before they evaluate an argument, when no context is known. */
 typedef struct td_where {
     const char *file;
     int         line;

@@ -5,7 +5,6 @@
 #include "core/readonly.h"
 
 #include "kernels/pointwise.h"
-#include "ops/rooms.h"
 
 /* Elements worth a thread, and a part of a sum over rows. */
 enum { GRAIN = 16384, PART = 65536, MOST_PARTS = 32 };
@@ -255,19 +254,21 @@ static bool walk_nodes(td_replay *r) {
     return ok;
 }
 
-/* The results of a call go to the arena where they have a place there. */
+/* The results of a call go to the arena where they have a place there: the first op to
+ * make results takes those storages, but for one that does not fit. */
 static bool take_call(const td_native *c, td_replay *r, const td_gnode *n) {
-    td_storage *rooms[TD_MAX_RESULTS] = {0};
+    td_ctx     *cx = c->g->cx;
+    td_storage *in[TD_MAX_RESULTS] = {0};
     bool        any = false;
     for (int i = 0; c->mem.arena && i < n->n_out && i < TD_MAX_RESULTS; i++) {
         const td_stay *s = td__memory_stay(c, n->out[i]);
-        rooms[i] = s ? s->st : NULL;
+        in[i] = s ? s->st : NULL;
         any |= s != NULL;
     }
     if (!any) return td__replay_node(r, n);
-    td__rooms_set(rooms);
+    cx->results_in = in;
     bool ok = td__replay_node(r, n);
-    td__rooms_set(NULL);
+    cx->results_in = NULL;
     return ok;
 }
 

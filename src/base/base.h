@@ -38,7 +38,8 @@ _Noreturn void td__assert_failed(const char *cond, const char *file, int line);
 
 /* ---- memory (alloc.c, spare.c, block.c, fault.c) --------------------------------- */
 
-/* The size of this thread's last allocation that failed, for td__fail_memory. */
+/* The size of this thread's last failed allocation, for td__fail_memory: by thread,
+ * as allocators know no context. */
 extern _Thread_local size_t td__refused_bytes;
 
 void *td__alloc(size_t n);            /* NULL when memory is exhausted */

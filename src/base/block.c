@@ -55,7 +55,7 @@ typedef struct thread_cache {
 /* A pointer, so that the library needs little thread-local space, and of the
  * general model, so that it can be loaded late (dlopen); NULL until the thread's
  * first small block. */
-static TD_HOT_LOCAL thread_cache *mine;
+static TD_HOT_LOCAL thread_cache *mine; /* so that free lists need no lock */
 
 static void raise_peak(long long to) {
     long long was = atomic_load_explicit(&peak, memory_order_relaxed);

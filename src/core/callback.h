@@ -6,17 +6,20 @@
 
 #include "core/core.h"
 
-/* One per callback that runs on this thread, on the caller's stack. */
+/* One per callback that runs, on the caller's stack, linked from cx->callback. */
 typedef struct td_callback {
-    const td_ctx       *cx;
+    td_ctx             *cx;
     int                 scopes; /* open when it began: not its own */
     struct td_callback *outer;
 } td_callback;
 
-void               td__callback_begin(td_callback *b, const td_ctx *cx);
-void               td__callback_end(const td_callback *b);
-/* The innermost one of a context; NULL: none runs. */
-const td_callback *td__callback_of(const td_ctx *cx);
+static inline void td__callback_begin(td_callback *b, td_ctx *cx) {
+    *b = (td_callback){cx, cx->scopes.n, cx->callback};
+    cx->callback = b;
+}
+static inline void td__callback_end(const td_callback *b) {
+    b->cx->callback = b->outer;
+}
 
 /* Evaluates a call of the user's function, as a statement. */
 #define TD_CALLBACK(cx, ...)                  \

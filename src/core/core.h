@@ -16,6 +16,7 @@
 typedef struct td_storage  td_storage;
 typedef struct td_mode     td_mode;
 typedef struct td_opdef    td_opdef;    /* a row of the op table (ops) */
+typedef struct td_opinfo   td_opinfo;   /* what is derived from a row (ops) */
 typedef struct td_opcall   td_opcall;   /* one call of an op (ops) */
 typedef struct td_autograd td_autograd; /* a tensor's autograd state (eager) */
 typedef struct td_fncall   td_fncall;   /* the call of a custom function (eager) */
@@ -364,11 +365,19 @@ typedef struct td_autocast {
     td_dtype       default_dtype;                                                  \
     td_autocast    autocast;                                                       \
     TD_VEC(struct td_saved_hooks) packers; /* stack; the top one counts (eager) */ \
-    struct td_deps *deps; /* what the captured body read besides arguments (aot) */
+    td_storage *const *results_in; /* storages for the results of the next op */   \
+    struct td_deps    *deps; /* what the captured body read besides arguments (aot) */
 
 typedef struct td_ambient {
     TD_AMBIENT_FIELDS
 } td_ambient;
+
+/* A copy that an op took because of a size that only run time knows (ops/guess.c). */
+typedef struct td_layout_copy {
+    const td_storage *from, *copy; /* copy NULL: none */
+    int               rank;
+    int64_t           size[TD_MAX_RANK]; /* of the source */
+} td_layout_copy;
 
 struct td_ctx {
     TD_HANDLE_FIELDS; /* cx is the context itself */
@@ -390,14 +399,18 @@ struct td_ctx {
     td_tensor   nil;
     td_tensor   no_gradient; /* a nil that td_grad_of gives: using it is an error */
     const char *making;      /* the op whose results are made; NULL: none */
-    td_where    no_gradient_at;
-    bool        no_gradient_leaf; /* it was asked of a leaf */
-    td_storage  nil_storage;
-    td_tensor  *all;                  /* every living tensor */
-    td_tensor  *freed, *freed_newest; /* structs of freed ones, oldest first */
-    int         n_freed;
-    td_ended    ended[TD_ENDED_KEPT]; /* a ring, by number */
-    uint32_t    n_ended;
+    /* The op the user called, while its parts run; NULL: none. */
+    const td_opinfo    *composite;
+    td_layout_copy      layout_copy; /* the last one that the running op took */
+    struct td_callback *callback;    /* the innermost that runs; NULL: none */
+    td_where            no_gradient_at;
+    bool                no_gradient_leaf; /* it was asked of a leaf */
+    td_storage          nil_storage;
+    td_tensor          *all;                  /* every living tensor */
+    td_tensor          *freed, *freed_newest; /* structs of freed ones, oldest first */
+    int                 n_freed;
+    td_ended            ended[TD_ENDED_KEPT]; /* a ring, by number */
+    uint32_t            n_ended;
     TD_VEC(td_tensor *) owned; /* by scopes, outermost first; entries may be NULL */
     TD_VEC(td_scope) scopes;
     td_tensor *dying;     /* td__unref's work list, linked by payload */

@@ -64,23 +64,6 @@ td_ctx *td__ctx_orphan(void) {
     return &orphan;
 }
 
-/* ---- callbacks ---------------------------------------------------------- */
-
-static TD_HOT_LOCAL td_callback *running; /* innermost first */
-
-void td__callback_begin(td_callback *b, const td_ctx *cx) {
-    *b = (td_callback){cx, cx->scopes.n, running};
-    running = b;
-}
-
-void td__callback_end(const td_callback *b) { running = b->outer; }
-
-const td_callback *td__callback_of(const td_ctx *cx) {
-    const td_callback *b = running;
-    while (b && b->cx != cx) b = b->outer;
-    return b;
-}
-
 /* ---- the end ------------------------------------------------------------ */
 
 /* Everything is freed, also what the user kept or did not free: the context owns it
@@ -220,7 +203,7 @@ td_tensor *(td_scope_end)(td_ctx *cx, const char *label, td_tensor *result) {
         return result;
     }
     while (at >= 0 && !same_label(cx->scopes.v[at].label, want)) at--;
-    const td_callback *in = td__callback_of(cx);
+    const td_callback *in = cx->callback;
     if (at >= 0 && in && at < in->scopes) {
         td__fail(cx, TD_E_ARG,
                  "td_scope_end: this code runs inside a call of the library (as a "

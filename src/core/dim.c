@@ -1,6 +1,8 @@
 /* dim.c -- the uncommon half of dim arithmetic: symbols and overflow. */
 #include "core/dim.h"
 
+/* By thread, not by context: dim arithmetic is on plain numbers, far below any function
+ * that knows its context. One trace at a time runs on a thread. */
 static TD_HOT_LOCAL td_dim_hook serving;
 
 td_dim_hook td__dim_set_hook(td_dim_hook hook) {
@@ -8,6 +10,8 @@ td_dim_hook td__dim_set_hook(td_dim_hook hook) {
     serving = hook;
     return was;
 }
+
+void *td__dim_hook_env(void) { return serving.env; }
 
 __extension__ typedef __int128 wide; /* holds any sum or product of two dims */
 

@@ -75,6 +75,7 @@ typedef struct td_dim_hook {
     void *env;
 } td_dim_hook;
 td_dim_hook        td__dim_set_hook(td_dim_hook hook);     /* gives the one before */
+void              *td__dim_hook_env(void);                 /* NULL: nothing serves */
 void               td__dim_text(int64_t dim, td_buf *out); /* "s0*2 + 1", or digits */
 /* A negative number, as opposed to a symbol. */
 static inline bool td__dim_is_negative(int64_t a) {

@@ -62,7 +62,8 @@ static void append_place(td_ctx *cx, td_where here) {
 void td__fail_at(td_ctx *cx, td_where here) {
     if (cx->code != TD_OK) append_place(cx, here);
 }
-/* What failed on this thread where no context could be found. */
+
+/* What failed on this thread where no context could be found, hence by thread. */
 static _Thread_local char last_error[512];
 
 static void record_last(const char *fmt, va_list ap) {
@@ -184,6 +185,7 @@ void td_on_error(td_ctx *cx, void (*hook)(void *, td_code, const char *), void *
 
 #define TEXT_CAP 160
 
+/* By thread: sizes are printed also where neither tensor nor context is at hand. */
 static char *next_text(void) {
     static _Thread_local char texts[4][TEXT_CAP];
     static _Thread_local int  next;

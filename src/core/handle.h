@@ -101,6 +101,7 @@ static inline bool td__enter_in(td_ctx *cx, const void *object, td_handle_kind k
 #define TD_ENTER(object, KIND) td__enter((object), TD_H_##KIND, __func__)
 
 /* The same for a context, which is the thread's current one from now on. */
+/* By thread: it is for calls that no context can be found for. */
 extern TD_HOT_LOCAL td_ctx *td__named_ctx; /* open or closed; see td__current_ctx */
 static inline bool          td__enter_ctx(const td_ctx *cx, const char *who) {
              if (!td__enter(cx, TD_H_CTX, who)) return false;

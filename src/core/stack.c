@@ -38,7 +38,7 @@ static bounds look_up(void) {
 }
 
 bool td__stack_holds(td_ctx *cx, const char *who) {
-    static _Thread_local bounds mine;
+    static _Thread_local bounds mine; /* a stack is its thread's */
     uintptr_t                   here = (uintptr_t)__builtin_frame_address(0);
     if (!mine.known) mine = look_up();
     if (here < mine.low || here >= mine.high || here - mine.low > RESERVE) return true;

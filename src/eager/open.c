@@ -57,7 +57,7 @@ td_ctx *td_open(void) {
 
 void td_close(td_ctx *cx) {
     if (!TD_MAY_FREE(cx, CTX)) return;
-    if (cx->unwinding || td__callback_of(cx))
+    if (cx->unwinding || cx->callback)
         td__fail(cx, TD_E_ARG,
                  "td_close: the context is in use: this code runs inside a call of the "
                  "library (as a body, hook, mode or the like). Nothing was freed; "

@@ -11,6 +11,11 @@ typedef struct visit {
     int       arg, item; /* how far its reads are visited */
 } visit;
 
+typedef struct ranked {
+    int32_t   rank;
+    td_gnode *node;
+} ranked;
+
 typedef struct ordering {
     td_graph *g;
     int32_t  *rank; /* by node id; 0: not visited */
@@ -53,21 +58,25 @@ static void walk_value(void *env, td_gval *v) {
     if (v->node) walk(env, v->node);
 }
 
-static _Thread_local const int32_t *rank_now;
-
 static int by_rank(const void *x, const void *y) {
-    const td_gnode *a = *(td_gnode *const *)x, *b = *(td_gnode *const *)y;
-    return (rank_now[a->id] > rank_now[b->id]) - (rank_now[a->id] < rank_now[b->id]);
+    int32_t a = ((const ranked *)x)->rank, b = ((const ranked *)y)->rank;
+    return (a > b) - (a < b);
 }
 
-/* Sorts what lies between two fixed nodes. */
-static void sort_runs(ordering *o) {
+/* Sorts n nodes; `with` has as many places. */
+static void sort_run(ordering *o, td_gnode **v, int n, ranked *with) {
+    for (int i = 0; i < n; i++) with[i] = (ranked){o->rank[v[i]->id], v[i]};
+    qsort(with, (size_t)n, sizeof *with, by_rank);
+    for (int i = 0; i < n; i++) v[i] = with[i].node;
+}
+
+/* Sorts what stands between two fixed nodes. */
+static void sort_runs(ordering *o, ranked *with) {
     td_gnode **v = o->g->nodes.v;
     int        n = o->g->nodes.n, from = 0;
-    rank_now = o->rank;
     for (int i = 0; i <= n; i++) {
         if (i < n && !td__gnode_is_fixed(v[i])) continue;
-        if (i > from + 1) qsort(v + from, (size_t)(i - from), sizeof *v, by_rank);
+        if (i > from + 1) sort_run(o, v + from, i - from, with);
         from = i + 1;
     }
 }
@@ -77,17 +86,18 @@ bool td__graph_order(td_graph *g) {
     td__graph_pack(g);
     ordering o = {.g = g};
     o.rank = td__pass_room(g, &room, (size_t)g->nodes.n, sizeof *o.rank);
-    if (o.rank) {
+    ranked *with = td__pass_room(g, &room, (size_t)g->nodes.n, sizeof *with);
+    if (o.rank && with) {
         for (int i = 0; i < g->nodes.n; i++)
             if (td__gnode_is_fixed(g->nodes.v[i])) walk(&o, g->nodes.v[i]);
         for (int i = 0; i < g->outputs.n; i++)
             td__garg_each(&g->outputs.v[i], walk_value, &o);
         for (int i = 0; i < g->nodes.n; i++) walk(&o, g->nodes.v[i]);
-        if (!o.failed) sort_runs(&o);
+        if (!o.failed) sort_runs(&o, with);
         if (o.failed) td__fail_memory(g->cx);
         td__graph_pack(g);
     }
-    bool ok = o.rank && !o.failed;
+    bool ok = o.rank && with && !o.failed;
     td__vec_free(&o.todo);
     td__arena_free(&room);
     return ok;

@@ -16,23 +16,14 @@ int64_t td__value_i(td_value v) {
     return v.u.f >= -0x1p63 && v.u.f < 0x1p63 ? (int64_t)v.u.f : INT64_MIN;
 }
 
-/* The op the user called, while its parts run on this thread; NULL: none. */
-static TD_HOT_LOCAL const td_opinfo *composite;
-
-const td_opinfo *td__composite_enter(const td_opinfo *info) {
-    const td_opinfo *outer = composite;
-    if (!outer) composite = info;
-    return outer;
-}
-void td__composite_leave(const td_opinfo *outer) { composite = outer; }
-
 const char *td__op_name(const td_opcall *c) {
-    return (composite ? composite : c->info)->s.name;
+    return (c->cx->composite ? c->cx->composite : c->info)->s.name;
 }
 
 bool td__op_fail(td_opcall *c, td_code code, const char *fmt, ...) {
-    char    text[1024];
-    va_list ap;
+    const td_opinfo *composite = c->cx->composite;
+    char             text[1024];
+    va_list          ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);

@@ -12,12 +12,9 @@ bool td__may_write_inference(td_opcall *c, const td_tensor *t);
 /* Are there no bytes to compute with, or none wanted? */
 bool td__call_is_fake(const td_opcall *c);
 
-/* While the parts of a composite run, errors name the op the user called, and the part
- * in brackets. Enter returns what leave restores. */
-const td_opinfo *td__composite_enter(const td_opinfo *info);
-void             td__composite_leave(const td_opinfo *outer);
-/* The op the user called: c's, or the composite it is a part of. */
-const char      *td__op_name(const td_opcall *c);
+/* The op the user called: c's, or the composite it is a part of (cx->composite). While
+ * the parts of a composite run, errors name it, and the part in brackets. */
+const char *td__op_name(const td_opcall *c);
 
 /* ---- parts.c ------------------------------------------------------------ */
 

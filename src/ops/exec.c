@@ -5,7 +5,6 @@
 #include "core/readonly.h"
 #include "ops/call.h"
 #include "ops/cast.h"
-#include "ops/rooms.h"
 
 #include <string.h>
 
@@ -43,10 +42,6 @@ static bool take_whole(td_opcall *c) {
     return td__storage_resize(to, from->bytes) || td__fail_memory(c->cx);
 }
 
-static TD_HOT_LOCAL td_storage *const *rooms;
-
-void td__rooms_set(td_storage *const *to) { rooms = to; }
-
 /* Without gaps, and as large as the storage. */
 static bool fits(const td_storage *st, const td_meta *m) {
     int64_t bytes = td__numel(m->rank, m->size) * td__dtype_bytes[m->dtype];
@@ -55,8 +50,8 @@ static bool fits(const td_storage *st, const td_meta *m) {
 }
 
 static bool make_results(td_opcall *c, bool fake) {
-    td_storage *const *to = rooms;
-    rooms = NULL;
+    td_storage *const *to = c->cx->results_in;
+    c->cx->results_in = NULL;
     for (int i = 0; i < c->n_out; i++) {
         bool there = to && to[i] && !fake && fits(to[i], &c->meta[i]);
         c->out[i] = there ? td__tensor_over(c->cx, to[i], &c->meta[i])

@@ -11,23 +11,17 @@ typedef struct guess {
     TD_VEC(int64_t) sizes;
 } guess;
 
-/* Of the innermost copy that the op at work has taken. */
-static TD_HOT_LOCAL struct {
-    const td_storage *from, *copy; /* copy NULL: none */
-    int               rank;
-    int64_t           size[TD_MAX_RANK];
-} last;
-
 void td__copy_by_layout(const td_tensor *from, const td_tensor *copy) {
     bool symbolic = false;
     if (!td__dim_tracing() || td_is_nil(copy)) return;
+    td_layout_copy *last = &from->cx->layout_copy;
     for (int d = 0; d < from->rank; d++) {
-        last.size[d] = from->size[d];
+        last->size[d] = from->size[d];
         symbolic |= td__dim_is_sym(from->size[d]);
     }
-    last.from = from->st;
-    last.copy = symbolic ? copy->st : NULL;
-    last.rank = from->rank;
+    last->from = from->st;
+    last->copy = symbolic ? copy->st : NULL;
+    last->rank = from->rank;
 }
 
 static bool above_one(td_ctx *cx, const int64_t *size, int n) {
@@ -61,23 +55,25 @@ static void hold(td_storage *st, guess *g) {
 
 /* The two storages, and all that may be the first, may be one. */
 static bool relate(td_ctx *cx, td_storage *from, td_storage *copy) {
-    guess *g = guess_of(from);
+    const td_layout_copy *last = &cx->layout_copy;
+    guess                *g = guess_of(from);
     if (!g && !(g = td__zalloc(sizeof *g))) return td__fail_memory(cx);
     hold(copy, g);
     if (guess_of(from) != g) hold(from, g);
-    for (int d = 0; d < last.rank; d++)
-        if (!td__vec_push(&g->sizes, last.size[d])) return td__fail_memory(cx);
+    for (int d = 0; d < last->rank; d++)
+        if (!td__vec_push(&g->sizes, last->size[d])) return td__fail_memory(cx);
     return true;
 }
 
 bool td__copy_noted(td_opcall *c, bool ok) {
-    const td_storage *copy = last.copy;
+    td_layout_copy   *last = &c->cx->layout_copy;
+    const td_storage *copy = last->copy;
     td_tensor        *t = td__in(c, 0), *r = c->out[0];
-    last.copy = NULL; /* also of an op that failed behind it */
+    last->copy = NULL; /* also of an op that failed behind it */
     if (!ok || !copy || !t) return ok;
-    if (r->st != copy || t->st != last.from || !t->st->fake) return true;
+    if (r->st != copy || t->st != last->from || !t->st->fake) return true;
     if ((t->flags ^ r->flags) & (TD_TF_INFERENCE | TD_TF_NEEDS_GRAD))
-        return above_one(c->cx, last.size, last.rank);
+        return above_one(c->cx, last->size, last->rank);
     return relate(c->cx, t->st, r->st);
 }
 

@@ -5,7 +5,6 @@
 
 #include "core/core.h"
 
-typedef struct td_opinfo  td_opinfo;
 typedef struct td_formula td_formula;
 typedef struct td_vjp     td_vjp;
 

@@ -60,11 +60,12 @@ static bool finish(td_opcall *c, bool ok) {
 bool td__call_parts(td_opcall *c) {
     if (!td__scope_push(c->cx)) return false;
     bool nests = c->def->flags & TD_OPF_NESTS; /* the user's own ops run inside */
-    const td_opinfo *outer = nests ? NULL : td__composite_enter(c->info);
-    bool             ok = c->def->decomp_fn ? c->def->decomp_fn(c)
-                          : c->info->decomp ? run_formula(c, c->info->decomp)
-                                            : run_twin(c);
-    if (!nests) td__composite_leave(outer);
+    const td_opinfo *outer = nests ? NULL : c->cx->composite;
+    if (!nests && !outer) c->cx->composite = c->info;
+    bool ok = c->def->decomp_fn ? c->def->decomp_fn(c)
+              : c->info->decomp ? run_formula(c, c->info->decomp)
+                                : run_twin(c);
+    if (!nests) c->cx->composite = outer;
     if (TD_UNLIKELY(c->cx->fake) && !outer) ok = td__copy_noted(c, ok);
     return finish(c, ok);
 }

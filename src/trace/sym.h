@@ -130,9 +130,8 @@ typedef struct td_symenv {
     char        why[200]; /* ...for this reason */
     const char *op;       /* at work */
     const char *file, *file_copy;
-    struct td_symenv *outer; /* what served the thread before */
-    td_dim_hook       outer_hook;
-    td_symmemo        memo[TD_SYM_MEMO];
+    td_dim_hook outer_hook;
+    td_symmemo  memo[TD_SYM_MEMO];
 } td_symenv;
 
 /* NULL after td__fail. Drop it when no tensor with its sizes is left. */

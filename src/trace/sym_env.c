@@ -101,9 +101,8 @@ static void print(void *env, int64_t dim, td_buf *out) {
     else td__sym_print(env, dim, out);
 }
 
-static TD_HOT_LOCAL td_symenv *current;
-
-td_symenv *td__symenv_current(void) { return current; }
+/* Nobody else serves dims. */
+td_symenv *td__symenv_current(void) { return td__dim_hook_env(); }
 
 bool td__symenv_assumed(void) {
     const td_symenv *e = td__symenv_current();
@@ -111,9 +110,7 @@ bool td__symenv_assumed(void) {
 }
 
 void td__symenv_begin(td_symenv *e) {
-    e->outer = current;
     e->outer_hook = td__dim_set_hook((td_dim_hook){serve, print, e});
-    current = e;
     td__mode_push(e->cx, &e->mode);
 }
 
@@ -136,17 +133,18 @@ void td__symenv_end(td_symenv *e) {
     blame(e);
     td__mode_pop(e->cx, &e->mode);
     td__dim_set_hook(e->outer_hook);
-    current = e->outer;
 }
 
 const char *td__symenv_op(const char *op) {
-    const char *was = current ? current->op : NULL;
-    if (current && !was) current->op = op;
+    td_symenv  *e = td__symenv_current();
+    const char *was = e ? e->op : NULL;
+    if (e && !was) e->op = op;
     return was;
 }
 
 void td__symenv_op_end(const char *was) {
-    if (current) current->op = was;
+    td_symenv *e = td__symenv_current();
+    if (e) e->op = was;
 }
 
 td_symenv *td__symenv_make(td_ctx *cx) {
