@@ -4,7 +4,6 @@
  * like any other, compiled when first called, and so its own backward can be
  * differentiated in turn, to any order. */
 #include "aot/aot.h"
-#include "joint/absent.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -27,10 +26,21 @@ typedef struct again {
     char           *name;
 } again;
 
+/* The joint graph for these tangents, NULL after td__fail. */
+static td_graph *joint_for(const td_plan *p, const uint64_t *missing) {
+    if (!p->retrace.joint || !td__set_any(missing, td__set_words(p->j->n_tangents)))
+        return td__graph_clone(p->j->g);
+    td_joint *j = p->retrace.joint(p->retrace.env, missing);
+    td_graph *g = j ? j->g : NULL;
+    if (j) j->g = NULL;
+    td__joint_drop(j);
+    return g;
+}
+
 /* The joint graph with its gradients only; written inputs are read, not written. */
-static td_graph *gradients_of(const td_joint *j, const uint64_t *missing) {
-    bool      all = !td__set_any(missing, td__set_words(j->n_tangents));
-    td_graph *g = all ? td__graph_clone(j->g) : td__graph_without(j->g, missing, j);
+static td_graph *gradients_of(const td_plan *p, const uint64_t *missing) {
+    const td_joint *j = p->j;
+    td_graph       *g = joint_for(p, missing);
     if (!g) return NULL;
     int at = 0;
     for (int i = j->n_fwd; i < g->outputs.n; i++, at++) {
@@ -84,7 +94,7 @@ static variant *make_variant(again *a, const uint64_t *missing) {
     const td_joint *j = a->p->j;
     size_t          words = (size_t)td__set_words(j->n_tangents);
     size_t          set = sizeof *missing * words, all = set + (size_t)j->g->inputs.n;
-    td_graph       *g = gradients_of(j, missing);
+    td_graph       *g = gradients_of(a->p, missing);
     variant        *v = g ? td__zalloc(sizeof *v + all + 1) : NULL;
     if (!v) {
         if (g) td__fail_memory(j->cx);

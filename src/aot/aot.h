@@ -168,6 +168,7 @@ struct td_fn {
     int              calls;   /* calls under way */
     bool             dropped; /* dropped meanwhile: the last call frees it */
     td_ends         *ends;    /* of an export: filled in by the joint stage */
+    int              loss;    /* of an export: td_joint_opts.loss */
     bool             forward; /* differentiates nothing, even if inputs require grad */
     struct td_step  *step;    /* of td_aot_step; else NULL */
 };
@@ -241,6 +242,8 @@ bool td__step_check(const td_fn *f, const td_joint *j);
 /* Applies td_aot_opts.decompose and td_aot_opts.pass to the joint graph. Runs dead
  * code elimination and, if cse, CSE around them. False after td__fail. */
 bool td__joint_change(td_fn *f, td_joint *j, bool cse);
+/* Decompositions alone, with the same clean-up around them; ops NULL: the clean-up. */
+bool td__joint_decompose(td_joint *j, const char *ops, bool cse);
 /* Replaces the joint graph by a copy of g, after checking that inputs and outputs
  * have the same meaning and types. `who` is named in errors. False after td__fail. */
 bool td__joint_become(td_joint *j, const td_graph *g, const char *who);
@@ -354,6 +357,8 @@ bool td__stages_run(td_fn *f, td_spec *s, td_values args, td_pipe_stage first,
 void td__stages_found(td_spec *s);
 /* The artifact that `tandem show --after=name` prints; NULL: no such name. */
 const td_artifact *td__stage_artifact(const char *name);
+/* How the settings want the program joined, in the current grad mode. */
+td_joint_opts      td__spec_joint_opts(const td_fn *f, const td_spec *s);
 /* Captures the body on these arguments. fakes made those with symbolic sizes (NULL:
  * none). Modules and bytes that the body reads are recorded in deps. NULL after
  * td__fail. */
@@ -428,6 +433,12 @@ td_op_counts td__count_ops(const td_graph *g);
 void td__stage_log(const td_fn *f, const td_spec *s, const td_stage_row *r);
 void td__log_guards(const td_fn *f, const td_spec *s);
 
+/* ---- missing.c ---------------------------------------------------------- */
+
+/* Fills in s->plan->retrace, for arguments as they are before the call. False after
+ * td__fail. */
+bool td__missing_make(td_fn *f, td_spec *s, td_values args);
+
 /* ---- again.c, regrad.c -------------------------------------------------- */
 
 /* Prepares gradients of gradients for s; false after td__fail. */
@@ -448,9 +459,6 @@ bool td__regrad(td_call *c);
 /* May a program captured from td__regrad be differentiated? False after td__fail
  * (custom_linear.c). */
 bool td__regrad_linear(td_fn *f, const td_graph *g);
-/* Can the gradients of its custom functions be compiled, whichever results get one?
- * False after td__fail. */
-bool td__custom_check(td_fn *f, const td_graph *program, const td_joint *j);
 bool td__regrad_check(const td_joint *j, const td_graph *program,
                       const char *name); /* false after td__fail */
 

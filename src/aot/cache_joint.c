@@ -5,7 +5,7 @@
 
 _Static_assert(sizeof(td_joint) == 128 && sizeof(td_fwd) == 56 &&
                    sizeof(td_relation) == 24 && sizeof(td_tangent) == 80 &&
-                   sizeof(td_target) == 40 && sizeof(td_view_op) == 32 &&
+                   sizeof(td_target) == 24 && sizeof(td_view_op) == 32 &&
                    sizeof(td_geom) == 32,
                "a field of the joint graph is not written");
 _Static_assert(sizeof(td_halves) == 128 && sizeof(td_kept) == 16 &&
@@ -106,8 +106,6 @@ static void put_target(td_image *m, const td_joint *j, const td_target *t) {
     put_flag(m, t->leaf);
     put_nr(m, t->event);
     put_set(m, j, t->from);
-    put_set(m, j, t->gives);
-    put_set(m, j, t->fills);
 }
 
 bool td__put_joint(td_image *m, const td_joint *j) {

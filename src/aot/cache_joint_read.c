@@ -135,8 +135,6 @@ static void get_target(source *s, td_target *t) {
     t->leaf = flag(s);
     t->event = within(s, 0, INT32_MAX);
     t->from = get_set(s);
-    t->gives = get_set(s);
-    t->fills = get_set(s);
     if (t->input < 0 && (!t->leaf || t->base)) s->r->bad = true;
 }
 

@@ -112,7 +112,8 @@ static bool specialize(td_fn *f, td_spec *s, td_values args) {
     s->differentiates = has_backward(program);
     if (!td__key_find_grads(s, args)) return td__fail_memory(f->cx);
     if (!td__stages_run(f, s, args, TD_PIPE_PARTITION, TD_PIPE_PLAN) ||
-        !td__again_make(f, s) || !td__key_make(f, &s->key, args, s))
+        !td__again_make(f, s) || !td__missing_make(f, s, args) ||
+        !td__key_make(f, &s->key, args, s))
         return false;
     td__cache_store(f, s);
     td__log_guards(f, s);

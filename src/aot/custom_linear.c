@@ -8,13 +8,13 @@
 
 #include <string.h>
 
-/* How a value depends on the incoming gradients: not at all, linearly (also zeros),
- * otherwise, or as a sum with a term that does not depend on them. */
-enum { FREE, LINEAR, OTHER, WITH_FREE };
+/* How a value depends on the incoming gradients: not at all, linearly (also zeros), or
+ * otherwise. */
+enum { FREE, LINEAR, OTHER };
 
 typedef struct state {
     uint8_t *of;   /* dependence by value id */
-    int      n[4]; /* a node's operands by dependence */
+    int      n[3]; /* a node's operands by dependence */
 } state;
 
 static void count(void *env, td_gval *v) {
@@ -39,13 +39,10 @@ static uint8_t state_of(state *s, const td_gnode *n) {
     memset(s->n, 0, sizeof s->n);
     for (int i = 0; i < n->n_in; i++) td__garg_each(&n->in[i], count, s);
     if (is == TD_LINEAR_ZERO) return LINEAR;
-    bool free = s->n[FREE] || adds_number(n);
-    bool mixed = is == TD_LINEAR_SUM && free && s->n[LINEAR] + s->n[OTHER];
-    if (s->n[WITH_FREE] || mixed) return WITH_FREE;
     if (s->n[OTHER]) return OTHER;
     if (!s->n[LINEAR]) return FREE;
     bool first = n->in[0].kind == TD_G_VALUE && s->of[n->in[0].u.v->id] == LINEAR;
-    bool ok = is == TD_LINEAR_SUM     ? !s->n[FREE]
+    bool ok = is == TD_LINEAR_SUM     ? !s->n[FREE] && !adds_number(n)
               : is == TD_LINEAR_EACH  ? s->n[LINEAR] == 1
               : is == TD_LINEAR_FIRST ? first && s->n[LINEAR] == 1
               : is == TD_LINEAR_REST  ? !first && s->n[FREE] == 1
@@ -53,13 +50,9 @@ static uint8_t state_of(state *s, const td_gnode *n) {
     return ok ? LINEAR : OTHER;
 }
 
-/* Summary of a backward, worst last: all gradients are linear, some are not, some do
- * not depend on the incoming gradients at all. */
-enum { ALL_LINEAR, SOME_OTHER, SOME_FREE };
-
-/* The worst dependence among the gradients that the backward g returns. */
-static int kind_of(const td_graph *g, state *s) {
-    int kind = ALL_LINEAR;
+/* Are all gradients that the backward g returns linear in its incoming ones? */
+static bool is_linear(const td_graph *g, state *s) {
+    bool linear = true;
     for (int i = 0; i < g->inputs.n; i++)
         s->of[g->inputs.v[i]->id] =
             g->in_desc.v[i].kind == TD_D_TANGENT ? LINEAR : FREE;
@@ -70,11 +63,9 @@ static int kind_of(const td_graph *g, state *s) {
     }
     for (int i = 0; i < g->outputs.n; i++) {
         const td_garg *a = &g->outputs.v[i];
-        int            is = a->kind == TD_G_VALUE ? s->of[a->u.v->id] : LINEAR;
-        if (is == FREE || is == WITH_FREE) kind = SOME_FREE;
-        else if (is == OTHER && kind == ALL_LINEAR) kind = SOME_OTHER;
+        linear &= a->kind != TD_G_VALUE || s->of[a->u.v->id] == LINEAR;
     }
-    return kind;
+    return linear;
 }
 
 /* The backward graph of a custom function's node; NULL: n is no such node. */
@@ -85,18 +76,6 @@ static const td_graph *backward_of(const td_gnode *n) {
         if (n->in[i].kind == TD_G_GRAPH)
             g = n->in[i].u.g; /* the last graph; the forward is before it */
     return g;
-}
-
-/* kind_of the node's backward; ALL_LINEAR if it is no custom function; -1 after
- * td__fail. */
-static int custom_kind(td_fn *f, const td_gnode *n) {
-    const td_graph *back = backward_of(n);
-    if (!back) return ALL_LINEAR;
-    state s = {.of = td__zalloc((size_t)back->n_values + 1)};
-    if (!s.of) return td__fail_memory(f->cx), -1;
-    int kind = kind_of(back, &s);
-    td__free(s.of);
-    return kind;
 }
 
 static const char *name_of(const td_gnode *n) {
@@ -127,39 +106,18 @@ static bool is_read(const td_graph *g, const td_gnode *of) {
 
 /* False after td__fail: double backward through this node would be wrong. */
 static bool check_node(td_fn *f, const td_graph *g, const td_gnode *n) {
-    int kind = backward_of(n) && is_read(g, n) ? custom_kind(f, n) : ALL_LINEAR;
-    if (kind < 0) return false;
-    return kind == ALL_LINEAR ||
+    const td_graph *back = backward_of(n);
+    if (!back || !is_read(g, n)) return true;
+    state s = {.of = td__zalloc((size_t)back->n_values + 1)};
+    if (!s.of) return td__fail_memory(f->cx);
+    bool linear = is_linear(back, &s);
+    td__free(s.of);
+    return linear ||
            td__fail(f->cx, TD_E_UNSUPPORTED,
                     "%s: unsupported: double backward passes through a result of the "
                     "custom function %s, whose backward is not known to be linear in "
                     "its incoming gradient. Call that function outside of the body",
                     f->name, name_of(n));
-}
-
-/* A gradient that does not depend on the incoming ones exists as soon as its
- * function's result gets any. With several results, compiled backward cannot tell to
- * which of the arrived gradients it belongs. False after td__fail. */
-static bool check_constant_grads(td_fn *f, const td_graph *g) {
-    for (int i = 0; i < g->nodes.n; i++) {
-        int kind = custom_kind(f, g->nodes.v[i]);
-        if (kind < 0) return false;
-        if (kind == SOME_FREE)
-            return td__fail(
-                f->cx, TD_E_UNSUPPORTED,
-                "%s: unsupported: the function has several differentiable "
-                "results, and the backward of the custom function %s returns "
-                "a gradient that does not depend on its incoming one. "
-                "Return one result, or call %s outside of the body",
-                f->name, name_of(g->nodes.v[i]), name_of(g->nodes.v[i]));
-    }
-    for (int i = 0; i < g->nested.n; i++)
-        if (!check_constant_grads(f, g->nested.v[i])) return false;
-    return true;
-}
-
-bool td__custom_check(td_fn *f, const td_graph *program, const td_joint *j) {
-    return j->n_tangents < 2 || check_constant_grads(f, program);
 }
 
 bool td__regrad_linear(td_fn *f, const td_graph *g) {

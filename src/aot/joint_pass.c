@@ -132,10 +132,11 @@ bool td__joint_become(td_joint *j, const td_graph *g, const char *who) {
 
 /* ---- decompositions ------------------------------------------------------ */
 
-/* Replaces the listed ops by their decompositions. False after td__fail. */
-static bool simplify(td_joint *j, const char *ops, bool cse) {
+bool td__joint_decompose(td_joint *j, const char *ops, bool cse) {
     td_ctx *cx = j->cx;
     bool    grad = cx->grad_enabled;
+    if (!td__joint_tidy(j, cse)) return false;
+    if (!ops) return true;
     if (td__symenv_current() && !td__sym_facts(td__symenv_current(), j->g))
         return false;
     cx->grad_enabled = false;
@@ -167,7 +168,6 @@ static bool run_pass(td_joint *j, const td_pass *p, bool cse) {
 bool td__joint_change(td_fn *f, td_joint *j, bool cse) {
     bool any = f->staged || f->opts.decompose || f->opts.pass.run;
     if (f->inner || !any) return true;
-    if (!td__joint_tidy(j, cse)) return false;
-    if (f->opts.decompose && !simplify(j, f->opts.decompose, cse)) return false;
+    if (!td__joint_decompose(j, f->opts.decompose, cse)) return false;
     return !f->opts.pass.run || run_pass(j, &f->opts.pass, cse);
 }

@@ -87,20 +87,25 @@ static bool depends_on_views(const td_graph *program) {
     return false;
 }
 
+td_joint_opts td__spec_joint_opts(const td_fn *f, const td_spec *s) {
+    return (td_joint_opts){.keep_mutations = s->set.keep_mutations,
+                           .merge_writes = s->set.merge_writes,
+                           .merge_made = s->set.merge_made,
+                           .assign_writes = s->set.assign_writes,
+                           .train = td__recording(f->cx) && !f->forward};
+}
+
 /* Traces the joint graph and the epilogue of the program. False after td__fail. */
 static bool join(td_fn *f, td_spec *s, td_values args) {
     const td_graph *program = td__spec_program(f, s);
     td_value       *in = td__spec_inputs(s, program, args);
-    td_joint_opts   o = {.keep_mutations = s->set.keep_mutations,
-                         .merge_writes = s->set.merge_writes,
-                         .merge_made = s->set.merge_made,
-                         .assign_writes = s->set.assign_writes,
-                         .ends = f->ends,
-                         .train = td__recording(f->cx) && !f->forward};
+    td_joint_opts   o = td__spec_joint_opts(f, s);
+    o.ends = f->ends;
+    o.loss = f->loss;
     s->j = in ? td__joint(program, in, &o) : NULL;
     td__free(in);
     s->views = depends_on_views(program);
-    return s->j && td__step_check(f, s->j) && td__custom_check(f, program, s->j);
+    return s->j && td__step_check(f, s->j);
 }
 
 /* The user's pass and decompositions, then the joint graph's own passes. A staged

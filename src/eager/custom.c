@@ -12,7 +12,6 @@ struct td_fcall {
     void             *payload;
     td_node          *node; /* not held: it owns this; NULL: nothing is recorded */
     bool              materialize;
-    bool              by_hand; /* ...done by the backward itself */
     int               n_in;
     const bool       *need;      /* backward: gradients that are wanted */
     td_tensor *const *in;        /* during forward */
@@ -158,11 +157,6 @@ static bool custom_apply(td_node *n, td_tensor *const *g, const bool *need,
     return ok;
 }
 
-static bool custom_fills(const td_node *n) {
-    const td_fcall *f = n->data;
-    return f->materialize || f->by_hand;
-}
-
 static void custom_destroy(td_node *n) {
     n->n_saved = 0; /* freed by the release before */
     free_call(n->data);
@@ -171,8 +165,7 @@ static void custom_destroy(td_node *n) {
 static const td_node_kind custom_kind = {.name = "function",
                                          .apply = custom_apply,
                                          .destroy = custom_destroy,
-                                         .hungry = true,
-                                         .fills = custom_fills};
+                                         .hungry = true};
 
 /* ---- forward ------------------------------------------------------------ */
 
@@ -443,11 +436,6 @@ void td__fcall_said(const td_fcall *f, td_fsaid *s) {
                     .plain = {f->plain.v, f->plain.n},
                     .name = f->fn.name,
                     .materialize = f->materialize};
-}
-
-void td__fcall_by_hand(td_fcall *f, bool on) {
-    f->materialize = false;
-    f->by_hand = on;
 }
 
 td_tensor *td__fcall_zeros(const td_fcall *f, int i) {

@@ -99,7 +99,7 @@ static bool forward(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out
         while (at < n_in && !in[at]) at++;
         v[i] = td_value_tensor(at < n_in ? in[at++] : r->fixed[fixed++]);
     }
-    td__fcall_by_hand(f, r->materialize); /* for the results that have tangents */
+    td_fcall_materialize(f, false); /* backward makes the zeros that it needs */
     if (!td__graph_replay(g, v, got)) return false;
     for (int i = 0; i < g->outputs.n; i++)
         if (got[i].kind != TD_K_TENSOR)

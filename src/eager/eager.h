@@ -87,8 +87,6 @@ bool td__fcall_forward(td_fcall *f, td_tensor *const *in, td_tensor **out, int n
 void td__fcall_said(const td_fcall *f, td_fsaid *s);
 bool td__fcall_backward(td_fcall *f, const td_fkept *kept, td_tensor *const *g,
                         int n_out, td_tensor **grad);
-/* Backward itself sees to zeros for gradients that do not arrive; on: it makes them. */
-void td__fcall_by_hand(td_fcall *f, bool on);
 /* In backward of a recorded call: zeros like result i. nil on failure. */
 td_tensor *td__fcall_zeros(const td_fcall *f, int i);
 

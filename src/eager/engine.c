@@ -367,7 +367,6 @@ static bool run_op(td_walk *w, td_rec *r) {
     }
     td_here = was;
     drop_buf(r);
-    for (int i = 0; i < n->n_edge; i++) n->edge[i].mute = need[i] && !grads[i];
     for (int i = 0; i < n->n_edge; i++)
         if (ok && !grads[i] && n->kind->apart && n->kind->apart(n, i))
             ok = pass_by(w, &n->edge[i]);

@@ -18,7 +18,6 @@ typedef struct td_pack    td_pack; /* a saved value that went through hooks (sav
 typedef struct td_edge {
     td_node *node; /* held; NULL: no gradient is wanted */
     int32_t  nr;   /* which result of it */
-    bool     mute; /* a node's: the derivative gave nothing when last asked for it */
 } td_edge;
 
 /* What a tensor looked like; dims lie in the node. */
@@ -55,7 +54,6 @@ typedef struct td_node_kind {
     void (*release)(td_node *n); /* lets go of saved values; NULL: the standard way */
     void (*destroy)(td_node *n); /* the rest of `data`; may be NULL */
     bool hungry;                 /* runs also when no gradient arrived */
-    bool (*fills)(const td_node *n); /* are those zeros for it then? NULL: no */
     /* Did nothing that came lead to edge i? What lies behind is as if it were not
      * there. NULL: never. */
     bool (*apart)(const td_node *n, int i);

@@ -3,7 +3,6 @@
  * of a compiled function would do around the graph becomes outputs of it. */
 #include "export/export_int.h"
 #include "module/modules.h"
-#include "joint/absent.h"
 
 #include <string.h>
 
@@ -141,22 +140,12 @@ static bool put_ones(td_graph *g, td_gval *tangent) {
     return td__graph_index(g);
 }
 
-/* Of all tangents only the loss's is there, and it is one. */
+/* The engine started at the loss alone (td_joint_opts.loss); its tangent is one. */
 static bool close_tangents(exporting *x) {
     td_joint *j = x->j;
     int       loss = find_loss(x);
     if (loss < 0) return false;
-    size_t    words = (size_t)td__set_words(j->n_tangents);
-    uint64_t *others = td__arena_zalloc(&j->arena, sizeof *others * words);
-    if (!others) return td__fail_memory(j->cx);
-    for (int i = 0; i < j->n_tangents; i++) {
-        j->g->in_desc.v[j->n_primals + i].index = i;
-        if (i != loss) td__set_add(others, i);
-    }
-    td_graph *g = td__graph_without(j->g, others, j);
-    if (!g) return false;
-    td__graph_drop(j->g);
-    j->g = g;
+    td_graph *g = j->g;
     if (!put_ones(g, g->inputs.v[j->n_primals + loss])) return false;
     g->inputs.n = g->in_desc.n = j->n_primals;
     return td__graph_dce(g);
@@ -333,6 +322,7 @@ static bool export(exporting *x, td_values args) {
                         "none in the graph; switch them on");
     x->s = td__zalloc(sizeof *x->s);
     if (!x->s) return td__fail_memory(cx);
+    if (x->o.what == TD_EXPORT_LOSS) x->f->loss = x->o.loss + 1;
     x->j = td__spec_join(x->f, x->s, args);
     if (!x->j || !trees_fit(x) || !check(x) || !td__joint_clean(x->j, x->s->set.cse))
         return false;

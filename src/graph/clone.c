@@ -1,31 +1,64 @@
-/* clone.c -- a copy of a graph that shares nothing with it but constants. */
+/* clone.c -- copies of graphs: whole, or behind the nodes of another graph. A copy
+ * shares nothing with the original but constants. */
 #include "core/stack.h"
 #include "graph/graph_int.h"
 
 typedef struct copy {
     const td_graph *from;
     td_graph       *to;
-    td_gval       **twin; /* by id in from */
+    td_gval       **twin;     /* by id in from */
+    int64_t        *dim;      /* by entry of from's dims: the same size in `to` */
+    int32_t         storages; /* numbers of from's storages count from here */
 } copy;
 
-static bool same_dims(copy *c) {
-    for (int i = 0; i < c->from->dims.n; i++) {
-        const td_gdim *d = &c->from->dims.v[i];
-        int64_t        got = d->op == TD_GDIM_SYMBOL
-                                 ? td__gdim_symbol(c->to, d->letter, d->nr)
-                                 : td__gdim_make(c->to, (td_dim_op)d->op, d->a, d->b);
-        if (got == TD_DIM_HUGE) return false;
+static int64_t own_dim(const copy *c, int64_t dim) {
+    const td_gdim *d = td__gdim_at(c->from, dim);
+    return d ? c->dim[d - c->from->dims.v] : dim;
+}
+
+/* Sizes of `from`, in the terms of `to`: symbols of one name are one symbol. */
+static bool copy_dims(copy *c) {
+    const td_graph *from = c->from;
+    c->dim =
+        td__arena_alloc(&c->to->arena, sizeof *c->dim * ((size_t)from->dims.n + 1));
+    if (!c->dim) return td__fail_memory(c->to->cx);
+    for (int i = 0; i < from->dims.n; i++) { /* operands come first */
+        const td_gdim *d = &from->dims.v[i];
+        c->dim[i] = d->op == TD_GDIM_SYMBOL
+                        ? td__gdim_symbol(c->to, d->letter, d->nr)
+                        : td__gdim_make(c->to, (td_dim_op)d->op, own_dim(c, d->a),
+                                        own_dim(c, d->b));
+        if (c->dim[i] == TD_DIM_HUGE) return false;
     }
-    for (int i = 0; i < c->from->facts.n; i++) /* the same order gives the same tags */
-        if (!td__vec_push(&c->to->facts, c->from->facts.v[i]))
-            return td__fail_memory(c->to->cx);
+    for (int i = 0; i < from->facts.n; i++) {
+        td_gfact f = from->facts.v[i];
+        f.a = own_dim(c, f.a);
+        f.b = own_dim(c, f.b);
+        if (!td__vec_push(&c->to->facts, f)) return td__fail_memory(c->to->cx);
+    }
     return true;
+}
+
+static const td_look *own_look(copy *c, const td_look *l) {
+    td_look own = *l;
+    int64_t size[TD_MAX_RANK], stride[TD_MAX_RANK];
+    if (own.storage >= 0) own.storage += c->storages;
+    if (c->from->dims.n) {
+        for (int d = 0; d < l->rank; d++) {
+            size[d] = own_dim(c, l->size[d]);
+            stride[d] = own_dim(c, l->stride[d]);
+        }
+        own.offset = own_dim(c, l->offset);
+        own.size = size;
+        own.stride = stride;
+    }
+    return td__graph_look_of(c->to, own);
 }
 
 static bool copy_value(copy *c, const td_gval *v, td_gval *to) {
     c->twin[v->id] = to;
     if (!to) return false;
-    if (v->look && !(to->look = td__graph_look_of(c->to, *v->look))) return false;
+    if (v->look && !(to->look = own_look(c, v->look))) return false;
     return !v->name || (to->name = td__graph_str(c->to, v->name)) != NULL;
 }
 
@@ -50,20 +83,21 @@ static bool copy_inputs(copy *c) {
     return true;
 }
 
-static td_gval *twin_of(void *env, td_gval *v) { return ((copy *)env)->twin[v->id]; }
-
-/* Reads of the copy, and nested graphs, which a graph owns. */
+/* Makes an argument that td__graph_op copied one of the copy: what it reads, sizes, and
+ * nested graphs, which a graph owns. */
 static bool own_arg(copy *c, td_garg *a) {
-    td__garg_map(a, twin_of, c);
-    if (a->kind == TD_G_GRAPH) {
+    if (a->kind == TD_G_VALUE) a->u.v = c->twin[a->u.v->id];
+    else if (a->kind == TD_G_SYM) a->u.i = own_dim(c, a->u.i);
+    else if (a->kind == TD_G_INTS && c->from->dims.n) {
+        int64_t *ints = (int64_t *)(uintptr_t)a->u.ints;
+        for (uint32_t i = 0; i < a->n; i++) ints[i] = own_dim(c, ints[i]);
+    } else if (a->kind == TD_G_GRAPH) {
         if (!td__stack_holds(c->to->cx, "a nested graph")) return false;
         if (!(a->u.g = td__graph_clone(a->u.g))) return false;
         return td__graph_own(c->to, a->u.g);
     }
     for (uint32_t i = 0; a->kind == TD_G_LIST && i < a->n; i++)
-        if (a->u.list[i].kind == TD_G_GRAPH &&
-            !own_arg(c, (td_garg *)(uintptr_t)&a->u.list[i]))
-            return false;
+        if (!own_arg(c, (td_garg *)(uintptr_t)&a->u.list[i])) return false;
     return true;
 }
 
@@ -83,7 +117,7 @@ static bool copy_node(copy *c, const td_gnode *n) {
 }
 
 static bool copy_all(copy *c) {
-    bool ok = same_dims(c) && copy_inputs(c);
+    bool ok = copy_dims(c) && copy_inputs(c);
     for (int i = 0; ok && i < c->from->nodes.n; i++)
         ok = c->from->nodes.v[i]->dead || copy_node(c, c->from->nodes.v[i]);
     for (int i = 0; ok && i < c->from->outputs.n; i++)
@@ -102,4 +136,26 @@ td_graph *td__graph_clone(const td_graph *g) {
     if (ok) return c.to;
     td__graph_drop(c.to);
     return NULL;
+}
+
+bool td__graph_append(td_graph *to, const td_graph *g, td_gval **twin,
+                      td_append_fn *each, void *env) {
+    copy c = {.from = g, .to = to, .twin = twin, .storages = to->n_storages};
+    bool ok = copy_dims(&c);
+    to->n_storages += g->n_storages;
+    for (int i = 0; ok && i < g->inputs.n; i++) {
+        const td_gval *v = g->inputs.v[i];
+        ok = twin[v->id] ||
+             copy_value(&c, v, td__graph_input(to, NULL, NULL, g->in_desc.v[i]));
+    }
+    for (int i = 0; ok && i < g->nodes.n; i++) {
+        const td_gnode *n = g->nodes.v[i];
+        if (n->dead) continue;
+        ok = copy_node(&c, n);
+        td_gnode *now = ok ? to->nodes.v[to->nodes.n - 1] : NULL, *is = NULL;
+        if (!ok || !(is = each(env, n, now)) || is == now) continue;
+        to->nodes.n--;
+        for (int k = 0; k < n->n_out; k++) twin[n->out[k]->id] = is->out[k];
+    }
+    return ok;
 }

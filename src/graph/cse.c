@@ -63,12 +63,12 @@ static bool same_arg(const td_garg *a, const td_garg *b) {
         for (uint32_t i = 0; i < a->n; i++)
             if (!same_arg(&a->u.list[i], &b->u.list[i])) return false;
         return true;
-    case TD_G_GRAPH: return false;
+    case TD_G_GRAPH: return td__graph_equal(a->u.g, b->u.g, NULL, 0);
     }
     return false;
 }
 
-static bool same_node(const td_gnode *a, const td_gnode *b) {
+bool td__gnode_equal(const td_gnode *a, const td_gnode *b) {
     if (a->op != b->op || a->n_in != b->n_in || a->n_out != b->n_out) return false;
     if (a->tags != b->tags) return false; /* a checkpoint wants them treated apart */
     if ((a->origin == TD_FROM_AGAIN) != (b->origin == TD_FROM_AGAIN)) return false;
@@ -128,7 +128,7 @@ static void merge(merging *m, td_gnode *n) {
     m->hash[n->id] = h;
     for (; m->table[at]; at = (at + 1) & m->mask) {
         td_gnode *first = m->table[at];
-        if (m->hash[first->id] != h || !same_node(first, n) || tells(m, first, n))
+        if (m->hash[first->id] != h || !td__gnode_equal(first, n) || tells(m, first, n))
             continue;
         take_over(m, first, n);
         return;

@@ -281,12 +281,21 @@ void td__graph_replace(td_graph *g, td_gval *from, td_gval *to);
 void td__garg_each(const td_garg *a, void (*fn)(void *env, td_gval *v), void *env);
 /* Rewrites every read of an argument: v becomes fn(env, v). Lists are the graph's. */
 void td__garg_map(td_garg *a, td_gval *(*fn)(void *env, td_gval *v), void *env);
-td_graph *td__graph_clone(const td_graph *g);
-int       td__graph_results(const td_graph *g); /* outputs before any <own_grad> */
+td_graph         *td__graph_clone(const td_graph *g);
+/* Copies the nodes of g behind those of `to`. twin[], by id in g, has what stands for
+ * an input of g in `to`, NULL: a new input; it is filled in for all other values.
+ * `each` hears of every copy, `was` in g and `now` in `to`; where it returns an earlier
+ * node of `to`, that one stands for the copy, which goes. False after td__fail. */
+typedef td_gnode *td_append_fn(void *env, const td_gnode *was, td_gnode *now);
+bool              td__graph_append(td_graph *to, const td_graph *g, td_gval **twin,
+                                   td_append_fn *each, void *env);
+/* Do two nodes of a graph compute the same, if they draw no random numbers? */
+bool              td__gnode_equal(const td_gnode *a, const td_gnode *b);
+int      td__graph_results(const td_graph *g); /* outputs before any <own_grad> */
 /* The same text but for names, places and numbers of storages; `why` gets the first
  * line that differs. */
-bool      td__graph_equal(const td_graph *a, const td_graph *b, char *why, size_t cap);
-uint64_t  td__graph_hash(const td_graph *g); /* stable across processes; 0: no memory */
+bool     td__graph_equal(const td_graph *a, const td_graph *b, char *why, size_t cap);
+uint64_t td__graph_hash(const td_graph *g); /* stable across processes; 0: no memory */
 
 /* ---- text (graph_print.c, graph_json.c, graph_dot.c) -------------------- */
 

@@ -176,7 +176,16 @@ static bool put_grads(td_joint_run *r, td_tensor *const *grads) {
     return true;
 }
 
-/* The engine from those roots that are not broken; the history stays for another. */
+/* Does the tangent arrive in the backward that is traced? */
+static bool arrives(const td_joint_run *r, int i) {
+    const td_joint_opts *o = &r->opts;
+    if (o->missing) return !td__set_has(o->missing, i);
+    bool loss = o->loss > 0 && o->loss <= r->to->n_results;
+    return !loss || r->to->tangents[i].index == o->ends->out[o->loss - 1];
+}
+
+/* Runs the engine once, from all roots whose tangent arrives and whose backward eager
+ * allows. The history stays for another run. */
 static bool go_back(td_joint_run *r, const td_edge *to, td_tensor **grads) {
     td_joint   *j = r->to;
     td_tensor **roots = td__alloc(2 * sizeof *roots * (size_t)(j->n_tangents + 1));
@@ -184,7 +193,7 @@ static bool go_back(td_joint_run *r, const td_edge *to, td_tensor **grads) {
     if (!roots) return td__fail_memory(r->cx);
     td_tensor **with = roots + j->n_tangents + 1;
     for (int i = 0; i < j->n_tangents; i++) {
-        if (j->tangents[i].broken) continue;
+        if (j->tangents[i].broken || !arrives(r, i)) continue;
         roots[n] = r->roots[i];
         with[n++] = r->tangent[i];
     }
@@ -234,14 +243,10 @@ bool td__joint_differentiate(td_joint_run *r) {
     for (int i = 0; i < j->n_tangents; i++)
         if (!add_tangent(r, i)) return false;
     if (!find_targets(r, to) || !note_looks(r, looks)) return false;
-    if (!td__joint_reach(r, to, false)) return false;
+    if (!td__joint_reach(r, to)) return false;
     drop_unreached(r, to);
-    bool ok = go_back(r, to, grads);
-    if (ok) ok = td__joint_reach(r, to, true);
-    else {
-        for (int i = 0; i < j->n_targets; i++) j->targets[i].gives = j->targets[i].from;
-        ok = is_eagers(td_error(r->cx)) && find_broken(r, to, grads);
-    }
+    bool ok = go_back(r, to, grads) ||
+              (is_eagers(td_error(r->cx)) && find_broken(r, to, grads));
     ok = ok && check_looks(r, looks) && put_grads(r, grads) && write_late(r, writes);
     tag_backward(j->g, first);
     return ok;

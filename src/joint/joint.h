@@ -53,10 +53,7 @@ typedef struct td_target {
     bool      base;
     bool      leaf;  /* that it is, at least for a while, in the program only */
     int       event; /* leaf: the event that makes it one */
-    uint64_t *from;  /* a set: tangents that lead to it */
-    uint64_t *gives; /* ...those that give it a gradient, by way of no mute edge */
-    uint64_t *fills; /* ...those that do so also where the values are zeros: by way of
-                        a custom function that gets zeros for what does not arrive */
+    uint64_t *from;  /* a set: tangents whose history leads to it */
 } td_target;
 
 /* What an input was before the call, where it is not a tensor of its own. */
@@ -141,6 +138,10 @@ typedef struct td_joint_opts {
     bool     assign_writes;  /* ...those of no view no copy_ */
     bool     train;          /* false: an inference graph, whatever requires grad */
     td_ends *ends; /* filled in, what it says lies in td_joint.arena; NULL: no need */
+    /* A set of tangents that do not arrive: the engine starts at the other roots alone,
+     * as eager's does. Tangents and targets are numbered as without it. NULL: none. */
+    const uint64_t *missing;
+    int             loss; /* 1 + the result whose tangent alone arrives, by ends; 0 */
 } td_joint_opts;
 
 /* For a call of the program on inputs like these (by input, NONE takes a const), in the

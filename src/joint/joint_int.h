@@ -124,9 +124,9 @@ bool td__joint_ends(td_joint_run *r);
 
 /* ---- reach.c ------------------------------------------------------------ */
 
-/* Fills in td_target.from; to[] are the targets' edges. */
-/* Finds td_target.from; ran: backward has run from all tangents, finds `gives`. */
-bool td__joint_reach(td_joint_run *r, const td_edge *to, bool ran);
+/* Finds td_target.from, td_tangent.clash and feeds, td_joint.feeds; to[] are the edges
+ * of the targets. */
+bool td__joint_reach(td_joint_run *r, const td_edge *to);
 
 /* ---- passes.c, shield.c ------------------------------------------------- */
 

@@ -1,132 +1,94 @@
-/* reach.c -- which tangents lead to which gradients, and which of them share what a
- * backward uses up. What the engine gives depends on the tape and not on the elements:
- * a gradient may be zeros that no tangent has a part in, and is there only when a
- * tangent arrives that leads to it. The engine also hands on that there is no gradient,
- * and a custom function makes zeros of that.
+/* reach.c -- what the tape says about tangents before the engine runs: to which targets
+ * the history of each leads, which of them share saved values, and which results lie on
+ * the way of others.
  *
- * Also which results eager sends the gradients of others through: a compiled call is
- * one node and cannot, so that asking for those gradients is refused. */
+ * td_target.from decides which edges a backward visits at all. td_tangent.clash decides
+ * whether a second backward finds the saved values it needs. The `feeds` sets name the
+ * results that eager sends other results' gradients through: a compiled call is one
+ * node and cannot, so asking for the gradient of such a result is refused. */
 #include "joint/joint_int.h"
 
-#include <string.h>
-
-/* What comes from which tangents, as sets. */
-typedef struct coming {
-    uint64_t *from;  /* gradients; before backward has run, all that may come */
-    uint64_t *met;   /* ...or the news that there is none */
-    uint64_t *fills; /* gradients of which a custom function has seen to it */
-} coming;
-
+/* A node of the history, and the tangents that lead to it, a set. */
 typedef struct reached {
-    td_node *node;
-    coming   by;
+    td_node  *node;
+    uint64_t *from;
 } reached;
 
-/* A result or written input whose place in the history others may pass. */
+/* The edge of a result or written input, and the tangents that pass it. */
 typedef struct watched {
-    td_edge   at;   /* held */
-    uint64_t *from; /* a set: tangents that pass */
+    td_edge   at;   /* held; node NULL: it has no history that anything can pass */
+    uint64_t *from; /* a set */
 } watched;
 
 typedef struct reaching {
     td_joint_run  *r;
-    int            words;
-    uint64_t      *none; /* the empty set */
+    int            words; /* of a set of tangents */
     td_arena       arena;
     const td_edge *to; /* by target */
-    td_ptrmap      at; /* node: its number, plus one */
+    td_ptrmap      at; /* node: 1 + its index in `all` */
     TD_VEC(reached) all;
-    TD_VEC(int) open; /* numbers of nodes whose edges are to be followed */
-    bool      ran;    /* edges that are mute are known */
-    watched  *watch;  /* by tangent, then by result; node NULL: none */
+    TD_VEC(int) open; /* indices of nodes whose edges are still to be followed */
+    watched  *watch;  /* by tangent, then by result */
     int       n_watch;
     td_ptrmap watches; /* nodes among them */
 } reaching;
 
-static bool leaves(const coming *a, const coming *b, int words) {
-    return td__set_leaves(a->from, b->from, words) ||
-           td__set_leaves(a->met, b->met, words) ||
-           td__set_leaves(a->fills, b->fills, words);
+static uint64_t *make_set(reaching *w) {
+    return td__arena_zalloc(&w->arena, sizeof(uint64_t) * (size_t)w->words);
 }
 
-static void join(const coming *to, const coming *with, int words) {
-    td__set_join(to->from, with->from, words);
-    td__set_join(to->met, with->met, words);
-    td__set_join(to->fills, with->fills, words);
-}
-
-/* Gradients end where they are asked for. */
-static bool ends(reaching *w, td_edge e, const coming *by) {
+/* Is e the edge of a target? Gradients stop there. */
+static bool stops(reaching *w, td_edge e, const uint64_t *from) {
     td_joint *j = w->r->to;
-    bool      end = false;
+    bool      stop = false;
     for (int i = 0; i < j->n_targets; i++)
-        if (w->to[i].node == e.node && w->to[i].nr == e.nr) {
-            td_target *t = &j->targets[i];
-            td__set_join(w->ran ? t->gives : t->from, by->from, w->words);
-            if (w->ran) td__set_join(t->fills, by->fills, w->words);
-            end = true;
+        if (td__same_edge(w->to[i], e)) {
+            td__set_join(j->targets[i].from, from, w->words);
+            stop = true;
         }
-    return end;
+    return stop;
 }
 
-static bool make_coming(reaching *w, coming *to) {
-    size_t    n = (size_t)w->words;
-    uint64_t *at = td__arena_zalloc(&w->arena, 3 * sizeof *at * n);
-    if (at) *to = (coming){at, at + n, at + 2 * n};
-    return at != NULL;
-}
-
-static bool arrive(reaching *w, td_edge e, const coming *by) {
-    if (!e.node || ends(w, e, by)) return true;
+/* Tangents `from` lead to e; if any is new to the node, its edges are followed. */
+static bool arrive(reaching *w, td_edge e, const uint64_t *from) {
+    if (!e.node || stops(w, e, from)) return true;
     uintptr_t nr = (uintptr_t)td__ptrmap_get(&w->at, e.node);
     if (!nr) {
-        reached one = {.node = e.node};
-        if (!make_coming(w, &one.by) || !td__vec_push(&w->all, one)) return false;
+        reached one = {e.node, make_set(w)};
+        if (!one.from || !td__vec_push(&w->all, one)) return false;
         nr = (uintptr_t)w->all.n;
         if (!td__ptrmap_put(&w->at, e.node, (void *)nr)) return false; /* NOLINT */
     }
-    reached *to = &w->all.v[nr - 1];
-    if (!leaves(by, &to->by, w->words)) return true;
-    join(&to->by, by, w->words);
+    uint64_t *known = w->all.v[nr - 1].from;
+    if (!td__set_leaves(from, known, w->words)) return true;
+    td__set_join(known, from, w->words);
     return td__vec_push(&w->open, (int)nr - 1);
 }
 
 static void pass(reaching *w, td_edge e, const uint64_t *from) {
     if (!e.node || !td__ptrmap_get(&w->watches, e.node)) return;
     for (int i = 0; i < w->n_watch; i++)
-        if (w->watch[i].at.node == e.node && w->watch[i].at.nr == e.nr)
+        if (td__same_edge(w->watch[i].at, e))
             td__set_join(w->watch[i].from, from, w->words);
-}
-
-/* What a node sends on. One that takes zeros for gradients that do not arrive runs, as
- * the engine does it, when it hears that there is none. */
-static coming sent_by(const reached *r) {
-    const td_node_kind *k = r->node->kind;
-    bool                fills = k->fills && k->fills(r->node);
-    return fills ? (coming){r->by.met, r->by.met, r->by.met} : r->by;
 }
 
 static bool follow(reaching *w) {
     while (w->open.n) {
         reached now = w->all.v[w->open.v[--w->open.n]];
-        coming  sent = sent_by(&now);
         for (int i = 0; i < now.node->n_edge; i++) {
-            td_edge e = now.node->edge[i];
-            bool    mute = w->ran && e.mute;
-            coming  by = mute ? (coming){w->none, now.by.met, w->none} : sent;
-            pass(w, e, by.from);
-            if (!arrive(w, e, &by)) return false;
+            pass(w, now.node->edge[i], now.from);
+            if (!arrive(w, now.node->edge[i], now.from)) return false;
         }
     }
     return true;
 }
 
-/* Tangents that meet in a node which saves values: a backward from either, unless it
- * retains the graph, leaves nothing for the other. */
+/* Two tangents whose histories share a node that saves values clash: a backward from
+ * one, unless it retains the graph, frees what the other needs. */
 static void find_clashes(const reaching *w) {
     td_joint *j = w->r->to;
     for (int i = 0; i < w->all.n; i++) {
-        const uint64_t *from = w->all.v[i].by.from;
+        const uint64_t *from = w->all.v[i].from;
         if (!td__node_saves(w->all.v[i].node)) continue;
         for (int k = 0; k < j->n_tangents; k++)
             if (td__set_has(from, k))
@@ -136,34 +98,28 @@ static void find_clashes(const reaching *w) {
 
 /* All sets of the joint graph, empty, in one block; false: no memory. */
 static bool make_sets(td_joint *j, int words) {
-    int       sets = 2 * j->n_tangents + 3 * j->n_targets + 1;
+    int       sets = 2 * j->n_tangents + j->n_targets + 1;
     size_t    n = (size_t)sets * (size_t)words;
     uint64_t *at = td__arena_zalloc(&j->arena, sizeof *at * n);
     for (int i = 0; at && i < j->n_tangents; i++, at += 2 * words) {
         j->tangents[i].clash = at;
         j->tangents[i].feeds = at + words;
     }
-    for (int i = 0; at && i < j->n_targets; i++, at += 3 * words) {
-        j->targets[i].from = at;
-        j->targets[i].gives = at + words;
-        j->targets[i].fills = at + 2 * words;
-    }
+    for (int i = 0; at && i < j->n_targets; i++, at += words) j->targets[i].from = at;
     return at != NULL;
 }
 
-/* A view that is made anew outside; its history here is that of the op that made it.
- * One that a write has left behind has no place that anything passes. */
+/* Is t a view that the epilogue makes, with a history that gradients can pass? A stale
+ * view has none. */
 static bool is_view(const td_tensor *t) {
     return t && t->base && td__has_node(t) && !td__is_behind(t);
 }
 
-/* False after td__fail, or where there is no memory. Places that eager refuses to tell
- * are left out. */
+/* Finds the edge of t, to be watched as entry i. A view that eager refuses to ask for
+ * its history has none. False after td__fail, or where there is no memory. */
 static bool find_place(reaching *w, int i, td_tensor *t) {
     td_edge *at = &w->watch[i].at;
-    w->watch[i].from =
-        td__arena_zalloc(&w->arena, sizeof *w->watch->from * (size_t)w->words);
-    if (!w->watch[i].from) return false;
+    if (!(w->watch[i].from = make_set(w))) return false;
     if (!td__edge_of(t, at)) {
         if (td_error(t->cx) != TD_E_GRAD) return false;
         td_clear(t->cx);
@@ -207,20 +163,16 @@ static void free_reaching(reaching *w) {
     td__vec_free(&w->open);
 }
 
-bool td__joint_reach(td_joint_run *r, const td_edge *to, bool ran) {
-    int      words = td__set_words(r->to->n_tangents);
-    reaching w = {.r = r, .to = to, .ran = ran, .words = words};
-    coming   first = {0};
-    w.none = td__arena_zalloc(&w.arena, sizeof *w.none * (size_t)words);
-    bool ok = w.none && make_coming(&w, &first) && (ran || make_sets(r->to, words)) &&
-              find_places(&w);
+bool td__joint_reach(td_joint_run *r, const td_edge *to) {
+    reaching  w = {.r = r, .to = to, .words = td__set_words(r->to->n_tangents)};
+    uint64_t *one = make_set(&w);
+    bool      ok = one && make_sets(r->to, w.words) && find_places(&w);
     for (int i = 0; ok && i < r->to->n_tangents; i++) {
-        td__set_add(first.from, i);
-        td__set_add(first.met, i);
-        ok = arrive(&w, w.watch[i].at, &first) && follow(&w);
-        first.from[i / 64] = first.met[i / 64] = 0;
+        td__set_add(one, i);
+        ok = arrive(&w, w.watch[i].at, one) && follow(&w);
+        one[i / 64] = 0;
     }
-    if (ok && !ran) find_clashes(&w);
+    if (ok) find_clashes(&w);
     if (ok) note_passes(&w);
     free_reaching(&w);
     return ok || (td_ok(r->cx) ? td__fail_memory(r->cx) : false);

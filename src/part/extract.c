@@ -11,8 +11,9 @@ typedef struct making {
     td_halves *h;
     int32_t   *kept; /* values, in the order they are kept */
     int        n;
-    int32_t   *draw; /* forward nodes that draw and are done again, as in `order` */
-    td_gnode **note; /* by node: notes the generator's state before such a one */
+    int32_t   *draw;  /* forward nodes that draw and are done again, as in `order` */
+    td_gnode **note;  /* by node: notes the generator's state before such a one, */
+    td_gval  **state; /* ...and what it notes */
     int        n_draws;
     int64_t   *syms;
     int        n_syms;
@@ -241,11 +242,13 @@ static bool find_draws(making *m) {
     td_graph *g = p->g;
     m->draw = td__part_room(p, (size_t)m->n_order, sizeof *m->draw);
     m->note = td__part_room(p, (size_t)p->n_nodes, sizeof *m->note);
-    if (!m->draw || !m->note) return false;
+    m->state = td__part_room(p, (size_t)p->n_nodes, sizeof *m->state);
+    if (!m->draw || !m->note || !m->state) return false;
     for (int i = 0; i < m->n_order; i++) {
         int at = m->order[i];
         if (!p->fw[at] || !td__gnode_draws(g->nodes.v[at])) continue;
         if (!(m->note[at] = td__redraw_note(g))) return false;
+        m->state[at] = m->note[at]->out[0];
         m->draw[m->n_draws++] = at;
     }
     return true;
@@ -254,15 +257,14 @@ static bool find_draws(making *m) {
 static bool take_nodes(making *m) {
     td_graph  *g = m->p->g;
     int        n = 0;
-    td_gnode **v =
-        td__part_room(m->p, (size_t)(m->n_order + 2 * m->n_draws), sizeof *v);
+    td_gnode **v = td__part_room(m->p, 3 * (size_t)m->n_order, sizeof *v);
     if (!v) return false;
     for (int i = 0; i < m->n_order; i++) {
-        int       at = m->order[i];
-        td_gnode *node = g->nodes.v[at], *note = m->note[at];
-        v[n++] = node;
-        if (note && !td__redraw_put(g, node, note->out[0], &v[n - 1])) return false;
-        if (note) n += 2;
+        int      at = m->order[i];
+        td_gval *state = m->state[at];
+        v[n++] = g->nodes.v[at];
+        if (state && !td__redraw_put(g, g->nodes.v[at], state, &v[n - 1])) return false;
+        if (state) n += 2;
     }
     g->nodes.n = 0;
     for (int i = 0; i < n; i++)
@@ -304,5 +306,85 @@ td_halves *td__part_extract(td_part *p) {
     making m = {.p = p, .h = h};
     if (make_halves(&m)) return h;
     td__halves_drop(h);
+    return NULL;
+}
+
+/* ---- a backward half for a forward half that is there ------------------- */
+
+static bool fail_unsaved(const td_part *p, const char *what) {
+    return td__fail(p->cx, TD_E_UNSUPPORTED,
+                    "@%.60s: a backward that starts at some of the results alone needs "
+                    "%s, which the forward code did not save; go backward from all "
+                    "results at once, or compile the ones that are used alone",
+                    p->j->g->name, what);
+}
+
+/* Nodes that draw are done again from a state that forward saved before the draw. */
+static bool find_states(making *m) {
+    td_part *p = m->p;
+    m->state = td__part_room(p, (size_t)p->n_nodes, sizeof *m->state);
+    if (!m->state) return false;
+    for (int i = 0; i < m->n_order; i++) {
+        int at = m->order[i];
+        if (p->late[at] || !td__gnode_draws(p->g->nodes.v[at])) continue;
+        const td_gnode *note = at ? p->g->nodes.v[at - 1] : NULL;
+        if (!note || note->op != TD_OP_random_state || !p->saved[note->out[0]->id])
+            return fail_unsaved(p, "random numbers");
+        m->state[at] = note->out[0];
+    }
+    return true;
+}
+
+/* What the half takes: all that h keeps, in its order, whether it is read or not. */
+static bool take_kept(making *m, const td_halves *h) {
+    td_part        *p = m->p;
+    const td_graph *g = p->g;
+    m->n = h->n_kept - h->n_kept_syms;
+    m->n_syms = h->n_kept_syms;
+    m->kept = td__part_room(p, (size_t)m->n, sizeof *m->kept);
+    m->syms = td__part_room(p, (size_t)m->n_syms, sizeof *m->syms);
+    if (!m->kept || !m->syms) return false;
+    for (int i = 0; i < m->n; i++) {
+        bool primal = h->kept[i].from == TD_SAVED_PRIMAL;
+        m->kept[i] = primal ? h->kept[i].index : g->outputs.v[h->kept[i].index].u.v->id;
+        p->saved[m->kept[i]] = true;
+    }
+    for (int i = 0; i < m->n_syms; i++) {
+        const td_gdim *d =
+            td__gdim_at(h->bwd, h->bwd->inputs.v[m->n + i]->look->offset);
+        m->syms[i] = td__gdim_symbol(p->g, d->letter, d->nr);
+    }
+    return td_ok(p->cx);
+}
+
+/* Is all that the half reads of forward among what is kept? */
+static bool check_reads(making *m) {
+    td_part *p = m->p;
+    int64_t *syms;
+    for (int v = 0; v < p->n_primals; v++)
+        if (p->kept[v] && !p->saved[v]) return fail_unsaved(p, "an argument");
+    for (int i = 0; i < m->n; i++) p->kept[m->kept[i]] = true; /* they show sizes */
+    int n = td__part_symbols(p, &syms);
+    for (int i = 0; i < n; i++) {
+        int k = 0;
+        while (k < m->n_syms && m->syms[k] != syms[i]) k++;
+        if (k == m->n_syms) return fail_unsaved(p, "a size");
+    }
+    return n >= 0;
+}
+
+td_graph *td__part_extract_backward(td_part *p, const td_halves *h) {
+    td_halves to = {.cx = p->cx};
+    making    m = {.p = p, .h = &to};
+    td_graph *g = p->g;
+    if (!take_kept(&m, h)) return NULL;
+    td__part_walk(p);
+    if (!check_reads(&m) || !order_nodes(&m) || !find_states(&m)) return NULL;
+    int first = p->j->n_fwd, n = g->outputs.n - first;
+    memmove(g->outputs.v, g->outputs.v + first, sizeof *g->outputs.v * (size_t)n);
+    memmove(g->out_desc.v, g->out_desc.v + first, sizeof *g->out_desc.v * (size_t)n);
+    g->outputs.n = g->out_desc.n = n;
+    if (make_backward(&m) && td__graph_verify(to.bwd, TD_STAGE_HALF)) return to.bwd;
+    td__graph_drop(to.bwd);
     return NULL;
 }

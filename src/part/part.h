@@ -81,6 +81,10 @@ struct td_chooser;
 td_halves *td__part_given(const td_joint *j, const td_part_opts *opts,
                           const struct td_chooser *chooser);
 void       td__halves_drop(td_halves *h); /* NULL is fine */
+/* A backward half for j, the same program joined with other tangents missing, that
+ * reads what the forward half of h saves: its inputs are those of h->bwd. The two
+ * graphs went through the same passes. NULL after td__fail. */
+td_graph  *td__part_reuse(const td_halves *h, const td_joint *j);
 /* The table of notes as text. */
 bool       td__halves_report(td_buf *b, const td_halves *h);
 

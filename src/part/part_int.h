@@ -174,6 +174,9 @@ bool td__sack_order(const td_sack *s, int32_t *order, td_arena *a);
 
 /* Takes p->g apart. Both need the walks of cut.c done. */
 td_halves *td__part_extract(td_part *p);
+/* The backward half alone, on what h keeps: forward outputs of p->g are the outputs of
+ * the forward half. NULL after td__fail: it needs something else, too. */
+td_graph  *td__part_extract_backward(td_part *p, const td_halves *h);
 bool       td__part_peak(td_part *p, int64_t *peak); /* of the choice */
 bool       td__part_notes(const td_part *p, td_halves *h);
 /* Positions of the backward half's nodes, in an order in which what is computed

@@ -2,7 +2,6 @@
  * gradients, whose results are what tangents come in for, and whose derivative is
  * the backward half. Saved values are held and checked as eager holds and checks
  * its own. */
-#include "joint/absent.h"
 #include "ops/cast.h"
 #include "runtime/plan.h"
 
@@ -136,12 +135,18 @@ static td_tensor *coerce(td_ctx *cx, td_tensor *g, const td_geom *want) {
     return td_is_nil(to) ? NULL : td_op_copy_(to, g, false);
 }
 
-/* One that did not arrive is not read, but may be what says how large things are: then
- * an expanded zero stands for it. */
+/* A missing tangent is zeros to a joint graph of the user's own. Otherwise the code
+ * does not read it, but may take symbolic sizes from it: an expanded zero is enough. */
 static td_tensor *tangent(td_node *n, int i, td_tensor *g) {
     const frame   *f = n->data;
     const td_geom *want = &joint_of(n)->tangents[i].geom;
     if (g) return coerce(n->cx, g, want);
+    if (!f->p->retrace.joint) {
+        td_tensor *t =
+            td_op_empty_strided(n->cx, (td_ints){want->size, want->rank},
+                                (td_ints){want->stride, want->rank}, want->dtype);
+        return td_op_zero_(t);
+    }
     if (!f->sizes) return NULL;
     td_tensor *zero = td_op_zeros(n->cx, (td_ints){NULL, 0}, want->dtype);
     return td_op_expand(zero, (td_ints){want->size, want->rank});
@@ -154,6 +159,13 @@ static void look_at(const td_node *n, td_tensor *const *g) {
     memset(f->now, 0, size);
     memset(f->missing, 0, size);
     for (int i = 0; i < n->n_out; i++) td__set_add(g[i] ? f->now : f->missing, i);
+}
+
+/* Does no tangent that arrived lead to edge i? The call's results share one node, and
+ * eager's backward does not visit such an edge. */
+static bool apart(const td_node *n, int i) {
+    const frame *f = n->data;
+    return !td__set_meets(f->p->j->targets[i].from, f->now, words_of(f->p));
 }
 
 static void note_read(void *env, td_gval *v) {
@@ -189,11 +201,20 @@ bool td__plan_room(const td_plan *p, int n, const char *what) {
                p->name, what, n, (long long)p->limit);
 }
 
-/* The backward for tangents that did not all arrive: eager leaves out what would
- * only add zeros, and gradients that nothing flows to stay away. */
+/* The backward graph for a set of missing tangents: the engine is asked again, from the
+ * roots whose tangents arrived, and reads what the forward code saved. */
+static td_graph *trace_back(const td_plan *p, const uint64_t *missing) {
+    td_joint *j = p->retrace.joint(p->retrace.env, missing);
+    td_graph *g = j ? td__part_reuse(p->h, j) : NULL;
+    td__joint_drop(j);
+    return g;
+}
+
+/* The backward for this set, made at its first use. */
 static td_back *back_for(td_plan *p, const uint64_t *missing) {
     size_t   size = sizeof *missing * (size_t)words_of(p);
-    td_back *b = td__set_any(missing, words_of(p)) ? p->back.next : &p->back;
+    bool     all = !p->retrace.joint || !td__set_any(missing, words_of(p));
+    td_back *b = all ? &p->back : p->back.next;
     while (b && b != &p->back && memcmp(b->missing, missing, size)) b = b->next;
     bool first = b == &p->back && !b->code.run;
     int  n = p->n_back + (p->back.code.run != NULL);
@@ -202,7 +223,7 @@ static td_back *back_for(td_plan *p, const uint64_t *missing) {
         b = td__zalloc(sizeof *b + size);
         if (!b) return td__fail_memory(p->cx), NULL;
         *b = (td_back){.missing = memcpy(b + 1, missing, size), .next = p->back.next};
-        b->g = td__graph_without(p->h->bwd, missing, p->j);
+        b->g = trace_back(p, missing);
         if (!b->g) return td__free(b), NULL;
         p->back.next = b;
         p->n_back++;
@@ -239,12 +260,13 @@ static bool run_back(td_node *n, td_tensor *const *g, const bool *need,
     for (int i = 0; ok && i < p->n_kept; i++) ok = kept_value(n, b, i, &v[i]);
     for (int i = 0; ok && i < n->n_out; i++) {
         td_tensor *t = tangent(n, i, g[i]);
-        ok = (!g[i] && !f->sizes) || (t && !td_is_nil(t));
+        ok = t ? !td_is_nil(t) : !g[i];
         v[p->n_kept + i] = t ? td_value_tensor(t) : TD_NONE;
     }
     ok = ok && run_code(p, b, v, out) && (!p->asserts || td__plan_check_grads(p, out));
     for (int i = 0; ok && i < p->j->n_targets; i++)
-        if (need[i] && out[i].kind == TD_K_TENSOR) grads[i] = out[i].u.t;
+        if (need[i] && out[i].kind == TD_K_TENSOR && !apart(n, i))
+            grads[i] = out[i].u.t;
     if (v != few) td__free(v);
     return ok;
 }
@@ -354,8 +376,7 @@ static bool run_again(td_node *n, td_tensor *const *g, const bool *need,
     ok = ok && f->p->again.call(f->p->again.env, f->missing, in, out);
     if (j->random) td_rng_set(cx, seed, offset);
     for (int i = 0; ok && i < j->n_targets; i++)
-        if (need[i] && out[i].kind == TD_K_TENSOR &&
-            td__set_meets(j->targets[i].gives, f->now, words_of(f->p)))
+        if (need[i] && out[i].kind == TD_K_TENSOR && !apart(n, i))
             grads[i] = out[i].u.t;
     td__free(in);
     return ok;
@@ -411,12 +432,6 @@ static void destroy(td_node *n) {
     frame *f = n->data;
     td__plan_drop(f->p);
     td__now_drop(f->sizes);
-}
-
-/* Its results are one node, whatever of them goes backward. */
-static bool apart(const td_node *n, int i) {
-    const frame *f = n->data;
-    return !td__set_meets(f->p->j->targets[i].from, f->now, words_of(f->p));
 }
 
 static bool passes(const td_node *n, int from, int to) {

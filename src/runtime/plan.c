@@ -248,6 +248,7 @@ void td__plan_drop(td_plan *p) {
         td__free(b);
     }
     td__steps_free(&p->steps);
+    if (p->retrace.drop) p->retrace.drop(p->retrace.env);
     if (p->again.drop) p->again.drop(p->again.env);
     td__halves_drop(p->h);
     td__joint_drop(p->j);

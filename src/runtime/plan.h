@@ -21,10 +21,10 @@ typedef struct td_hold {
     uint64_t *used; /* a set: tangents whose backward reads it; NULL: all */
 } td_hold;
 
-/* A backward for one pattern of tangents that arrived. */
+/* The backward code for one set of missing tangents. */
 typedef struct td_back {
-    const uint64_t *missing; /* a set of tangents */
-    td_graph       *g;       /* owned, but for the first */
+    const uint64_t *missing;
+    td_graph       *g; /* owned, but for the first */
     td_runner       code;
     bool           *reads; /* by input of g: does it read it? Owned */
     struct td_back *next;
@@ -40,6 +40,17 @@ typedef struct td_again {
     void *env;
     int   n; /* of them: one for each set of tangents that came */
 } td_again;
+
+/* How to ask the engine for the gradients of other sets of tangents: made by the room
+ * that knows the program. joint NULL: the joint graph is the user's own, and a missing
+ * tangent is zeros to it. */
+typedef struct td_retrace {
+    /* The joint graph with `missing` as in td_joint_opts, through the same passes as
+     * td_plan.j; the caller drops it. NULL after td__fail. */
+    td_joint *(*joint)(void *env, const uint64_t *missing);
+    void (*drop)(void *env);
+    void *env;
+} td_retrace;
 
 typedef struct td_plan {
     int               refs; /* the function and each node */
@@ -67,6 +78,7 @@ typedef struct td_plan {
     int               node_dims;    /* room in the node */
     bool              asserts;      /* calls check what was promised (asserts.c) */
     td_spare          inputs, room; /* of a call: its caller's, and its own */
+    td_retrace        retrace;
     td_again          again;
     td_steps          steps; /* of the epilogue */
 } td_plan;

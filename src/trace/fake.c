@@ -298,6 +298,19 @@ td_tensor *td__fake_copy(td_faker *f, td_tensor *real) {
     return t;
 }
 
+void td__faker_close(td_faker *f) {
+    int n = f->held.n / 2;
+    for (int i = 0; i < n; i++) {
+        td__unref(f->held.v[2 * i + 1]);
+        f->held.v[i] = f->held.v[2 * i];
+    }
+    f->held.n = n;
+    td__ptrmap_free(&f->copies);
+    td__ptrmap_free(&f->stores);
+    td__ptrmap_free(&f->metas);
+    td__ptrmap_free(&f->grads);
+}
+
 void td__faker_end(td_faker *f) {
     for (int i = f->held.n - 1; i >= 0; i--) td__unref(f->held.v[i]);
     for (int i = 0; i < f->beyond.n; i++) td__unref(f->beyond.v[i]);

@@ -24,7 +24,8 @@ static td_symhow how_for(const td_symargs *a, td_tensor *t) {
     uint32_t dims = a->plan.dynamic == TD_DYNAMIC_ALL ? UINT32_MAX : t->marks;
     if (is_chain(t) || td__ptrmap_get(&a->still, t)) dims = 0;
     if (a->plan.fixed && a->plan.fixed[a->n]) dims = 0;
-    return (td_symhow){dims, a->plan.dynamic == TD_DYNAMIC_ALL && !a->plan.no_duck};
+    bool all = a->plan.dynamic == TD_DYNAMIC_ALL;
+    return (td_symhow){dims, a->plan.duck || (all && !a->plan.no_duck)};
 }
 
 static bool same_numbers(const int64_t *a, const int64_t *b, int n) {

@@ -8,7 +8,8 @@
 /* Which sizes become symbols, and how inputs are called in guards. */
 typedef struct td_symplan {
     td_dynamic      dynamic;
-    bool            no_duck;     /* equal sizes get symbols of their own */
+    bool            no_duck;     /* equal sizes get symbols of their own, */
+    bool            duck;        /* ...or share one, those of marked dims too */
     bool            by_argument; /* guards count arguments, not tensors */
     bool            may_fix;     /* numbers will do where symbols will not */
     const td_graph *named_as;    /* whose inputs they are; NULL: x0, x1... */

@@ -60,6 +60,8 @@ td_tensor     *td__fake_copy(td_faker *f, td_tensor *t);
 /* The copy of t will look like this; before it is made. */
 bool           td__fake_shape(td_faker *f, const td_tensor *real, const td_meta *m);
 td_fake_store *td__fake_store_of(td_faker *f, const td_tensor *real); /* NULL: none */
+/* No more copies will be asked for: lets go of the originals, whose copies stay. */
+void           td__faker_close(td_faker *f);
 void           td__faker_end(td_faker *f);
 
 /* ---- recording (record.c) ----------------------------------------------- */

@@ -1,4 +1,4 @@
-# Refused: the backward of a custom function adds a term that no gradient scales, and its result gets no gradient.
+# The backward of a custom function adds a term that no gradient scales, and its result gets no gradient: eager does not run it.
 func @f(%p0: f32[]) {
   %v0 = custom("own", func @forward(%a: f32[]) {
       %z = sin(%a)

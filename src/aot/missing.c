@@ -1,0 +1,185 @@
+/* missing.c -- joint graphs for calls some of whose tangents are missing. When a set of
+ * tangents arrives for the first time, the program is joined once more and the engine
+ * starts at their roots alone: what it gives, None or zeros, is what eager gives. The
+ * arguments may be gone or changed by then, so the specialization has copies of them
+ * without bytes, as they were before its first call. */
+#include "aot/aot.h"
+#include "trace/sym_args.h"
+
+#include <string.h>
+
+/* What a second trace of a specialization takes. */
+typedef struct tracing {
+    const td_plan  *p;       /* not held: it owns this */
+    td_graph       *program; /* held */
+    td_shared_opts *shared;  /* whose decompositions are applied */
+    td_faker        fakes;
+    td_value       *in;   /* by input of the program: copies */
+    TD_VEC(td_edge) read; /* held: accumulators that inputs had */
+    bool         *fixed;  /* by input: none of its sizes is a symbol */
+    td_joint_opts opts;
+    td_config     set;
+    bool          grad, inference; /* modes of the call */
+    td_dtype      dtype;
+    bool          inner;
+} tracing;
+
+/* ---- arguments ---------------------------------------------------------- */
+
+/* Dims that are symbols in the joint graph are symbols again. */
+static void mark_symbols(tracing *t, int i) {
+    const td_look *l = t->p->j->g->inputs.v[i]->look;
+    td_tensor     *copy = t->in[i].u.t;
+    t->fixed[i] = true;
+    copy->marks = 0;
+    for (int d = 0; l && d < l->rank && d < 32; d++)
+        if (td__dim_is_sym(l->size[d])) {
+            copy->marks |= (uint32_t)1 << d;
+            t->fixed[i] = false;
+        }
+}
+
+/* A leaf that was read before the call has its accumulator: so has the copy. */
+static bool copy_input(tracing *t, int i) {
+    td_tensor *real = t->in[i].u.t, *copy = td__fake_copy(&t->fakes, real);
+    td_edge    e = {0};
+    if (!copy) return false;
+    t->in[i] = td_value_tensor(copy);
+    mark_symbols(t, i);
+    if (td__has_node(real) || !td__known_accumulator(real)) return true;
+    return td__edge_of(copy, &e) &&
+           (!e.node || td__vec_push(&t->read, e) || td__fail_memory(t->p->cx));
+}
+
+static bool copy_inputs(tracing *t, const td_spec *s, td_values args) {
+    td_value *in = td__spec_inputs(s, t->program, args);
+    int       n = t->program->inputs.n;
+    bool      ok = in != NULL;
+    t->in = in;
+    t->fixed = td__zalloc((size_t)n + 1);
+    if (ok && !t->fixed) ok = td__fail_memory(t->p->cx);
+    for (int i = 0; ok && i < n; i++) {
+        bool tensor = in[i].kind == TD_K_TENSOR && in[i].u.t;
+        if (tensor) ok = copy_input(t, i);
+    }
+    td__faker_close(&t->fakes);
+    return ok;
+}
+
+/* ---- tracing ------------------------------------------------------------ */
+
+static bool has_symbols(const tracing *t) {
+    for (int i = 0; i < t->program->inputs.n; i++)
+        if (t->in[i].kind == TD_K_TENSOR && t->in[i].u.t && !t->fixed[i]) return true;
+    return false;
+}
+
+/* Are tangents and targets those of the plan? A trace that differs is a mistake of this
+ * library; it must not give other gradients. */
+static bool check_same(const tracing *t, const td_joint *j) {
+    const td_joint *was = t->p->j;
+    bool            same = j->n_fwd == was->n_fwd && j->n_tangents == was->n_tangents &&
+                j->n_targets == was->n_targets;
+    for (int i = 0; same && i < j->n_targets; i++)
+        same = j->targets[i].input == was->targets[i].input &&
+               j->targets[i].base == was->targets[i].base &&
+               j->targets[i].leaf == was->targets[i].leaf;
+    return same || td__fail(t->p->cx, TD_E_UNSUPPORTED,
+                            "%s: a backward that starts at some of the results alone "
+                            "could not be traced; go backward from all at once",
+                            t->p->name);
+}
+
+static td_joint *join(tracing *t, const td_value *in, const uint64_t *missing) {
+    td_joint_opts o = t->opts;
+    bool          cse = t->set.cse;
+    o.missing = missing;
+    td_joint   *j = td__joint(t->program, in, &o);
+    const char *ops = t->inner ? NULL : t->shared->opts.decompose;
+    bool        ok = j && (!ops || td__joint_decompose(j, ops, cse)) &&
+              td__joint_clean(j, cse) && check_same(t, j);
+    if (ok) return j;
+    td__joint_drop(j);
+    return NULL;
+}
+
+/* The same with symbols for the sizes that were symbols. */
+static td_joint *join_symbolic(tracing *t, td_symenv *e, const uint64_t *missing) {
+    td_symplan plan = {.dynamic = TD_DYNAMIC_MARKED,
+                       .duck = t->set.dynamic == TD_SHAPES_DYNAMIC && t->set.duck_sizes,
+                       .by_argument = true,
+                       .named_as = t->program,
+                       .fixed = t->fixed};
+    td_symargs a;
+    td_values  in = {t->in, t->program->inputs.n};
+    td_joint  *j = td__symargs_make(&a, e, in, plan) ? join(t, a.v, missing) : NULL;
+    if (j && !td__sym_facts(e, j->g)) td__joint_drop(j), j = NULL;
+    td__symargs_drop(&a);
+    return j;
+}
+
+static td_joint *join_sizes(tracing *t, const uint64_t *missing) {
+    if (t->set.dynamic == TD_SHAPES_STATIC) return join(t, t->in, missing);
+    td_symenv *e = td__symenv_make(t->p->cx);
+    if (!e) return NULL;
+    td__symenv_begin(e);
+    td_joint *j =
+        has_symbols(t) ? join_symbolic(t, e, missing) : join(t, t->in, missing);
+    td__symenv_end(e);
+    td__symenv_drop(e);
+    return j;
+}
+
+/* In the modes of the call, whatever backward runs in. */
+static td_joint *joint(void *env, const uint64_t *missing) {
+    tracing *t = env;
+    td_ctx  *cx = t->p->cx;
+    bool     grad = cx->grad_enabled, inference = cx->inference;
+    td_dtype dtype = cx->default_dtype;
+    td_where here = td_here;
+    cx->grad_enabled = t->grad;
+    cx->inference = t->inference;
+    cx->default_dtype = t->dtype;
+    td_joint *j = join_sizes(t, missing);
+    cx->grad_enabled = grad;
+    cx->inference = inference;
+    cx->default_dtype = dtype;
+    td_here = here;
+    return j;
+}
+
+/* ---- making one --------------------------------------------------------- */
+
+static void drop(void *env) {
+    tracing *t = env;
+    for (int i = 0; i < t->read.n; i++) td__node_drop(t->read.v[i].node);
+    td__vec_free(&t->read);
+    td__faker_end(&t->fakes);
+    td__free(t->in);
+    td__free(t->fixed);
+    td__shared_opts_drop(t->shared);
+    td__graph_drop(t->program);
+    td__free(t);
+}
+
+bool td__missing_make(td_fn *f, td_spec *s, td_values args) {
+    td_ctx *cx = f->cx;
+    bool    own = f->staged || (f->opts.pass.run && !f->inner); /* the user's graph */
+    if (s->plan->j->n_tangents < 2 || own) return true;
+    tracing *t = td__zalloc(sizeof *t);
+    if (!t) return td__fail_memory(cx);
+    *t = (tracing){.p = s->plan,
+                   .program = (td_graph *)(uintptr_t)td__spec_program(f, s),
+                   .shared = f->shared,
+                   .fakes = {.cx = cx},
+                   .opts = td__spec_joint_opts(f, s),
+                   .set = s->set,
+                   .grad = cx->grad_enabled,
+                   .inference = cx->inference,
+                   .dtype = cx->default_dtype,
+                   .inner = f->inner};
+    td__graph_keep(t->program);
+    t->shared->refs++;
+    s->plan->retrace = (td_retrace){joint, drop, t};
+    return copy_inputs(t, s, args);
+}
