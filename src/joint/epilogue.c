@@ -271,29 +271,46 @@ static bool write_events(writing *w) {
 }
 
 /* Had leaf t an accumulator before the call? */
-static bool came_with_one(const td_joint_run *r, const td_tensor *t) {
+static bool had_accumulator(const td_joint_run *r, const td_tensor *t) {
     for (int i = 0; i < r->to->n_primals; i++)
         if (r->outer[i] == t && td__known_accumulator(r->real[i])) return true;
     return false;
 }
 
-/* Is there a view of the leaf, or a value with a history, from before event i? */
-static bool lives_on(const td_joint_run *r, int i) {
+/* Does the call return a tensor that event k made, or a view of it? A view that is only
+ * written through is made by the epilogue, and dies in the call. */
+static bool is_returned(const td_joint_run *r, int k) {
     const td_event *all = r->log.all.v;
-    for (int k = 0; k < i; k++) {
-        bool view = all[k].kind == TD_EV_VIEW && all[k].t == all[i].t && all[k].grad;
-        if (all[k].kept && (view || all[k].hist)) return true;
+    for (int i = 0; i < all[k].n_out; i++) {
+        const td_tensor *t = all[k].out[i];
+        if (td__about_tensor(r, t)->result >= 0) return true;
+        for (int m = k + 1; m < r->log.all.n; m++)
+            if (all[m].kind == TD_EV_VIEW && all[m].t == t && is_returned(r, m))
+                return true;
     }
     return false;
 }
 
-/* Gradients of a leaf have the sizes it was first read with, as long as anything that
- * was computed from it lives. Where nothing that was is left, eager has an accumulator
- * of the old sizes or one of the new, by how long temporaries live. */
+/* Is a view of the leaf, or a value with a history, from before event i still alive
+ * after the call? */
+static bool lives_on(const td_joint_run *r, int i) {
+    const td_event *all = r->log.all.v;
+    for (int k = 0; k < i; k++) {
+        bool view = all[k].kind == TD_EV_VIEW && all[k].t == all[i].t && all[k].grad;
+        if (all[k].kept && (all[k].hist || (view && is_returned(r, k)))) return true;
+    }
+    return false;
+}
+
+/* Refuses a leaf that is read and then gets other sizes, unless something that was
+ * computed from it lives on. Its gradients have the sizes it was first read with as
+ * long as its accumulator lives, which temporaries of the body may hold; a program does
+ * not say how long they live. */
 static bool check_leaves(td_joint_run *r) {
     for (int i = 0; i < r->log.all.n; i++) {
         const td_event *e = &r->log.all.v[i];
-        if (!e->kept || !e->late || came_with_one(r, e->t) || lives_on(r, i)) continue;
+        if (!e->kept || !e->late || had_accumulator(r, e->t) || lives_on(r, i))
+            continue;
         return td__fail(r->cx, TD_E_UNSUPPORTED,
                         "@%.60s: a leaf that takes gradients is read, and then its "
                         "sizes change; change those of a view of it",

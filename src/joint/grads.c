@@ -1,13 +1,14 @@
-/* grads.c -- the backward part of a joint graph: tangents come in, the engine goes from
- * what they belong to back to the inputs, and the gradients that arrive are outputs.
- * What eager's backward would refuse is found out here, and told when it is asked. */
+/* grads.c -- the backward part of a joint graph: tangents are inputs, the engine runs
+ * from their roots to the edges of the targets, and the gradients it gives are outputs.
+ * A root from which eager's backward fails is marked, and the compiled backward fails
+ * alike when its tangent arrives. */
 #include "joint/joint_int.h"
 #include "trace/sym.h"
 
 #include <stdio.h>
 
-/* A tangent comes as a dense tensor of its own. */
-static bool add_tangent(td_joint_run *r, int i) {
+/* Makes tangent i an input: a tensor without gaps, in a storage of its own. */
+static bool give_tangent(td_joint_run *r, int i) {
     td_tangent *to = &r->to->tangents[i];
     td_ctx     *cx = r->cx;
     char        name[24];
@@ -24,6 +25,8 @@ static bool add_tangent(td_joint_run *r, int i) {
     return td__func_make(&r->f, outer, inner);
 }
 
+/* Adds a target with edge e, unless another has the same: one tensor passed twice is
+ * one target. */
 static void add_target(td_joint *j, td_edge *to, td_edge e, td_target t) {
     for (int k = 0; k < j->n_targets; k++)
         if (td__same_edge(to[k], e)) return;
@@ -31,7 +34,7 @@ static void add_target(td_joint *j, td_edge *to, td_edge e, td_target t) {
     j->targets[j->n_targets++] = t;
 }
 
-/* Target k is the leaf of event i from there on. */
+/* The epilogue binds target k to the leaf of event i, and no longer where it did. */
 static void bind_at(td_joint_run *r, int k, int i) {
     td_target *t = &r->to->targets[k];
     if (t->leaf) r->log.all.v[t->event].bind = -1;
@@ -40,20 +43,21 @@ static void bind_at(td_joint_run *r, int k, int i) {
     r->log.all.v[i].bind = k;
 }
 
-/* Leaves that come to require grad inside take gradients from then on; those that get
- * another geometry before anything reads them have it when they take the first, and
- * those that set_ gives other sizes begin anew. */
+/* Finds the targets whose edge exists only inside the call: leaves that the program
+ * sets to require grad, leaves whose metadata changes before an op first reads them,
+ * and leaves that set_ gives other sizes, which get a new accumulator. */
 static bool find_bound(td_joint_run *r, td_edge *to) {
     td_joint *j = r->to;
     for (int i = 0; i < r->log.all.n; i++) {
         const td_event *e = &r->log.all.v[i];
         bool            renewed = e->op == TD_OP_set_ && e->late;
         bool            leaf = td__needs_grad(e->t) && !td__has_node(e->t); /* still */
-        bool            turns = e->kind == TD_EV_META && (!e->used || renewed) && leaf;
-        bool            begins =
+        bool changes = e->kind == TD_EV_META && (!e->used || renewed) && leaf;
+        bool begins =
             e->kind == TD_EV_FLAG && e->op == TD_OP_requires_grad_ && e->in[1].u.i;
-        td_node *n = e->kept && (turns || begins) ? td__known_accumulator(e->t) : NULL;
-        int      k = 0;
+        td_node *n =
+            e->kept && (changes || begins) ? td__known_accumulator(e->t) : NULL;
+        int k = 0;
         if (!n) continue;
         while (k < j->n_targets && to[k].node != n) k++;
         if (k < j->n_targets && begins && !j->targets[k].leaf)
@@ -68,7 +72,7 @@ static bool find_bound(td_joint_run *r, td_edge *to) {
     return true;
 }
 
-/* A leaf that came as one, and was read. */
+/* A leaf that nothing had read before the call has its edge since the first read. */
 static void find_first_read(td_joint_run *r, int i) {
     const td_tensor *t = r->real[i];
     bool             leaf = t && t->flags & TD_TF_NEEDS_GRAD && !td__has_node(t);
@@ -76,6 +80,7 @@ static void find_first_read(td_joint_run *r, int i) {
     if (n && !r->edge[i].node) r->edge[i] = (td_edge){.node = td__node_ref(n)};
 }
 
+/* All targets, reached or not; to[] gets their edges. */
 static bool find_targets(td_joint_run *r, td_edge *to) {
     td_joint *j = r->to;
     for (int i = 0; i < j->n_primals; i++) {
@@ -87,7 +92,8 @@ static bool find_targets(td_joint_run *r, td_edge *to) {
     return find_bound(r, to);
 }
 
-/* Bases and leaves made inside that no tangent leads to are nobody's business. */
+/* Drops bases and leaves bound inside that no tangent leads to: the call does not touch
+ * their gradients. Inputs stay, in order. */
 static void drop_unreached(td_joint_run *r, td_edge *to) {
     td_joint *j = r->to;
     int       n = 0, words = td__set_words(j->n_tangents);
@@ -103,9 +109,9 @@ static void drop_unreached(td_joint_run *r, td_edge *to) {
     j->n_targets = n;
 }
 
-/* A backward inside the program is forward's; what comes from node `first` on is
- * backward's. What is expected of sizes is checked forward already, where they are
- * known there. */
+/* Marks the nodes from `first` on as backward's. A backward inside the program belongs
+ * to forward. `expect` nodes are checked in forward already, unless backward has sizes
+ * of its own that depend on values. */
 static void tag_backward(td_graph *g, int first) {
     bool shows = false;
     for (int i = 0; i < first; i++) g->nodes.v[i]->origin = TD_FROM_FORWARD;
@@ -117,39 +123,17 @@ static void tag_backward(td_graph *g, int first) {
                                     : TD_FROM_FORWARD;
 }
 
-/* It stands for the write that made the value, and has its place in the source. */
-bool td__joint_add_write(td_joint_run *r, int input, td_gval *v) {
-    td_graph *g = r->to->g;
-    td_garg   in[2] = {td__garg_value(g->inputs.v[input]), td__garg_value(v)};
-    td_gnode *n = td__graph_op(g, TD_OP_copy_, in, 2, 1);
-    if (!n) return false;
-    n->out[0]->look = g->inputs.v[input]->look;
-    if (v->node) n->here = v->node->here;
-    if (v->node) n->scope = v->node->scope;
-    return true;
-}
-
-/* Inputs the backward itself wrote: the graph writes them at its end. */
-static bool write_late(td_joint_run *r, const int *writes) {
-    for (int i = 0; i < r->to->n_primals; i++) {
-        if (!r->outer[i] || td__func_writes(&r->f, r->nr[i]) == writes[i]) continue;
-        td_tensor *t = td__func_given_value(&r->f, r->nr[i]);
-        td_gval   *v = t ? td__record_value(&r->rec, &t, "an update") : NULL;
-        if (!v || !td__joint_add_write(r, i, v)) return false;
-    }
-    return true;
-}
-
-/* What the inputs look like, into `looks`. */
-static bool note_looks(td_joint_run *r, td_geom *looks) {
+/* The geometry of all inputs. */
+static bool note_geometry(td_joint_run *r, td_geom *to) {
     for (int i = 0; i < r->to->n_primals; i++)
-        if (r->outer[i] && !td__geom_copy(r->cx, &r->to->arena, &looks[i], r->outer[i]))
+        if (r->outer[i] && !td__geom_copy(r->cx, &r->to->arena, &to[i], r->outer[i]))
             return false;
     return true;
 }
 
-/* A backward may write elements; nobody changes an input's geometry after the call. */
-static bool check_looks(td_joint_run *r, const td_geom *was) {
+/* A custom backward may write elements of an input. A change of its metadata would have
+ * to happen when backward runs, which compiled code cannot do. */
+static bool check_geometry(td_joint_run *r, const td_geom *was) {
     td_geom now;
     for (int i = 0; i < r->to->n_primals; i++) {
         if (!r->outer[i]) continue;
@@ -163,6 +147,7 @@ static bool check_looks(td_joint_run *r, const td_geom *was) {
     return true;
 }
 
+/* One output for each target; none where the engine gave no gradient. */
 static bool put_grads(td_joint_run *r, td_tensor *const *grads) {
     for (int i = 0; i < r->to->n_targets; i++) {
         td_desc d = {TD_D_GRAD, (int32_t)i, NULL};
@@ -204,13 +189,13 @@ static bool go_back(td_joint_run *r, const td_edge *to, td_tensor **grads) {
     return ok;
 }
 
-/* Would eager's backward fail with this, too? */
+/* Does eager's backward fail with this error, too? */
 static bool is_eagers(td_code code) {
     return code != TD_E_MEMORY && code != TD_E_TRACE && code != TD_E_UNSUPPORTED;
 }
 
-/* Eager fails when it goes backward from certain roots, and not before: so will the
- * compiled function. Each is tried alone. */
+/* The engine failed: finds the roots from which it fails, one by one, and marks them;
+ * then runs it from the others. */
 static bool find_broken(td_joint_run *r, const td_edge *to, td_tensor **grads) {
     td_joint *j = r->to;
     td_clear(r->cx);
@@ -236,18 +221,19 @@ bool td__joint_differentiate(td_joint_run *r) {
     td_edge    *to = td__arena_zalloc(a, sizeof *to * 2 * n);
     td_tensor **grads = td__arena_zalloc(a, sizeof *grads * 2 * n);
     int        *writes = td__arena_zalloc(a, sizeof *writes * n);
-    td_geom    *looks = td__arena_zalloc(a, sizeof *looks * n);
-    if (!to || !grads || !writes || !looks) return td__fail_memory(r->cx);
+    td_geom    *geoms = td__arena_zalloc(a, sizeof *geoms * n);
+    if (!to || !grads || !writes || !geoms) return td__fail_memory(r->cx);
     for (int i = 0; i < j->n_primals; i++)
         if (r->outer[i]) writes[i] = td__func_writes(&r->f, r->nr[i]);
     for (int i = 0; i < j->n_tangents; i++)
-        if (!add_tangent(r, i)) return false;
-    if (!find_targets(r, to) || !note_looks(r, looks)) return false;
+        if (!give_tangent(r, i)) return false;
+    if (!find_targets(r, to) || !note_geometry(r, geoms)) return false;
     if (!td__joint_reach(r, to)) return false;
     drop_unreached(r, to);
     bool ok = go_back(r, to, grads) ||
               (is_eagers(td_error(r->cx)) && find_broken(r, to, grads));
-    ok = ok && check_looks(r, looks) && put_grads(r, grads) && write_late(r, writes);
+    ok = ok && check_geometry(r, geoms) && put_grads(r, grads) &&
+         td__joint_add_late_writes(r, writes);
     tag_backward(j->g, first);
     return ok;
 }

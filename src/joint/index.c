@@ -1,7 +1,8 @@
-/* index.c -- what the events of a log say about a tensor or a storage, found once, so
- * that no pass over the events looks through all of them again. */
+/* index.c -- a summary of the log by tensor and by storage, made once, so that passes
+ * over the events need not search them. */
 #include "joint/joint_int.h"
 
+/* The row of t, made if there is none. NULL after td__fail. */
 static td_about_tensor *add_tensor(td_joint_run *r, const td_tensor *t) {
     td_about_tensor *a = td__ptrmap_get(&r->tensors, t);
     if (a) return a;
@@ -11,6 +12,7 @@ static td_about_tensor *add_tensor(td_joint_run *r, const td_tensor *t) {
     return a;
 }
 
+/* The same of a storage. */
 static td_about_storage *add_storage(td_joint_run *r, const td_storage *st) {
     td_about_storage *a = td__ptrmap_get(&r->storages, st);
     if (a) return a;
@@ -40,6 +42,8 @@ static bool index_results(td_joint_run *r) {
     return true;
 }
 
+/* Adds what event e says about its tensor, its base, the views it makes, and the
+ * storages before and after. */
 static bool index_event(td_joint_run *r, const td_event *e) {
     bool             change = e->kind == TD_EV_WRITE || e->kind == TD_EV_META;
     td_about_tensor *t = add_tensor(r, e->t), *of;
@@ -68,7 +72,7 @@ bool td__log_index(td_joint_run *r) {
     return true;
 }
 
-/* A storage that an event moves a tensor from and to counts for both. */
+/* Counts event i, which is kept, for its storages: that before and that after it. */
 static void index_kept(td_joint_run *r, const td_event *e, int i) {
     td_about_storage *at[2] = {td__ptrmap_get(&r->storages, e->st),
                                td__ptrmap_get(&r->storages, e->was)};

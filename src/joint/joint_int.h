@@ -15,19 +15,19 @@ typedef struct td_joint_run {
     td_ctx         *cx;
     td_value       *in, *out; /* of the replay: outer tensors and numbers */
     td_tensor     **real, **outer;
-    td_edge        *edge, *base_edge; /* by input: where it stood before */
-    td_geom        *geom;             /* by input: as it came */
-    int            *nr;               /* by input: which of the mode's arguments */
+    td_edge        *edge, *base_edge; /* by input: gradient edges before the call */
+    td_geom        *geom;             /* by input: before the call */
+    int            *nr;               /* by input: its index in td_func.in */
     td_gval       **write;            /* by input: what the graph writes; or NULL */
-    td_tensor     **roots;            /* by tangent: what it is the tangent of */
+    td_tensor     **roots;            /* by tangent: where the engine starts */
     td_tensor     **tangent;          /* outer */
     td_faker        fakes;
     td_record       rec;
     td_func         f;
     td_log          log;
-    TD_VEC(td_node *) bound;       /* held: accumulators of leaves that begin inside */
-    td_tensor **values;            /* by forward output: inner; NULL: a number, */
-    int64_t    *numbers;           /* ...a symbol that only run time knows */
+    TD_VEC(td_node *) bound; /* held: accumulators of leaves that are bound inside */
+    td_tensor **values;      /* by forward output: inner; NULL: it is a number, */
+    int64_t    *numbers;     /* ...a symbol that only run time knows */
     bool        grad, inference;   /* modes of the call */
     td_ptrmap   tensors, storages; /* index.c's */
     bool        facts_only;
@@ -43,44 +43,45 @@ static inline bool td__same_edge(td_edge a, td_edge b) {
     return a.node == b.node && a.nr == b.nr;
 }
 
-/* A view whose storage was written since its history was last looked up: asking for it
- * now may fail, as it would in eager; so nobody asks. */
+/* Is t a stale view: was its storage written since its history was last looked up? To
+ * look it up now may fail, as in eager; so the trace does not. */
 static inline bool td__joint_is_stale(const td_tensor *t) { return td__is_behind(t); }
 
-/* Did it come as a leaf? A view that is behind has a history when it is asked. */
+/* Was it a leaf before the call? A stale view may yet turn out to have a history. */
 static inline bool td__joint_is_leaf(const td_tensor *real) {
     return !td__has_node(real) && !td__is_behind(real);
 }
 
 /* ---- index.c ------------------------------------------------------------ */
 
-/* What a tensor of the run is, and what its events do to it. */
+/* What a tensor of the run is, and what its events do to it; found once (index.c). */
 typedef struct td_about_tensor {
     int  input, result; /* the first that is this; -1: none */
     bool named;         /* passed, or made inside: the epilogue can name it */
-    bool touched;       /* elements, geometry or flags of it are written */
+    bool touched;       /* its elements, metadata or flags are written */
     bool observed;      /* an event that is no write is of it, or any is of a view */
-    bool meta_written;  /* its geometry is, by an event that is kept */
+    bool meta_written;  /* its metadata is, by an event that is kept */
 } td_about_tensor;
 
-/* Events whose tensor is there before or after. */
+/* What the events of tensors that use a storage, before or after the event, do. */
 typedef struct td_about_storage {
-    bool changed;    /* elements or geometry of a tensor there are written, */
-    bool meta;       /* ...geometry */
-    bool flagged;    /* flags of one are: it may cease to have a history */
-    int  n_writes;   /* kept, and more than a bump of the version */
-    int  last_write; /* ...the last, of a tensor that is there after; -1: none */
-    int  first_meta; /* kept; -1: none */
+    bool changed;    /* elements or metadata of a tensor are written, */
+    bool meta;       /* ...metadata */
+    bool flagged;    /* requires_grad_ or detach_: a tensor may lose its history */
+    int  n_writes;   /* kept events that write elements */
+    int  last_write; /* ...the last, of a tensor that uses it afterwards; -1: none */
+    int  first_meta; /* the first kept event that writes metadata; -1: none */
 } td_about_storage;
 
-/* When the program has run; what depends on td_event.kept, behind td__log_slice. */
+/* The first when the program has run; the second, which needs td_event.kept, after
+ * td__log_slice. */
 bool td__log_index(td_joint_run *r);
 void td__log_index_kept(td_joint_run *r);
 void td__log_index_free(td_joint_run *r);
 
-/* What all fields are where there is no event. */
+/* Never NULL: a tensor without events has a row of its own. */
 const td_about_tensor *td__about_tensor(const td_joint_run *r, const td_tensor *t);
-/* NULL: no event is of it. */
+/* NULL: no event concerns it. */
 td_about_storage      *td__about_storage(const td_joint_run *r, const td_storage *st);
 
 /* The first input that is t, a tensor of the run; -1: none. */
@@ -95,22 +96,17 @@ bool td__joint_relate(td_joint_run *r, const int *shared);
 
 /* ---- grads.c ------------------------------------------------------------ */
 
-/* Tangents in, gradients out. */
+/* Adds tangents, runs the engine, adds gradients. */
 bool td__joint_differentiate(td_joint_run *r);
-/* Elements of an input become v at the end of the graph. */
-bool td__joint_add_write(td_joint_run *r, int input, td_gval *v);
 
-/* ---- inside.c ----------------------------------------------------------- */
+/* ---- writes.c ----------------------------------------------------------- */
 
-/* Which writes stay in the graph; before forward outputs are named. */
-bool td__joint_choose_inside(td_joint_run *r);
-/* Puts them there, after everything has read what they write. */
-bool td__joint_write_inside(td_joint_run *r);
-
-/* ---- tangents.c --------------------------------------------------------- */
-
-/* A tangent comes in for forward output `index`, which has the history of t. */
-bool td__joint_want(td_joint_run *r, int index, td_tensor *t);
+/* Chooses the writes that stay in the graph; before forward outputs are added. */
+bool td__joint_choose_writes(td_joint_run *r);
+/* Appends them, after everything has read what they write. */
+bool td__joint_add_writes(td_joint_run *r);
+/* Appends writes of the backward itself; before: by input, how often it was written. */
+bool td__joint_add_late_writes(td_joint_run *r, const int *before);
 
 /* ---- merge.c, slice.c, values.c, epilogue.c: in this order --------------- */
 

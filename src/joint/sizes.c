@@ -1,9 +1,11 @@
-/* sizes.c -- a joint graph with symbolic sizes: what its caller must know is kept in
- * the graph's own symbols and becomes numbers when it is called. */
+/* sizes.c -- a joint graph with symbolic sizes. Geometry outside the graph (tangents,
+ * made tensors, views of inputs) is expressed in the graph's symbols after the trace,
+ * and evaluated for the inputs of each call. */
 #include "joint/joint_int.h"
 
 /* ---- after the trace ---------------------------------------------------- */
 
+/* Turns the tracer's dims of a list into dims of g, in place. */
 static void keep_list(td_graph *g, const int64_t *list, int n) {
     int64_t *own = (int64_t *)(uintptr_t)list;
     for (int i = 0; i < n; i++) own[i] = td__graph_dim(g, own[i]);
@@ -15,6 +17,7 @@ void td__geom_keep(td_graph *g, td_geom *of) {
     keep_list(g, of->stride, of->rank);
 }
 
+/* The same for the arguments of view ops. */
 static void keep_views(td_graph *g, td_view_op *views, int n) {
     for (int i = 0; i < n; i++)
         for (int k = 0; k < views[i].n_in; k++) {
@@ -43,7 +46,7 @@ typedef struct setting {
     bool            ok;
 } setting;
 
-/* While somebody traces, a symbol of that trace will do. */
+/* The value of dim in this call. Inside another trace it may be a symbol of that. */
 static int64_t number(setting *s, int64_t dim) {
     int64_t x = td__gdim_value(s->j->g, dim, s->bound);
     if (x == INT64_MIN || (td__dim_is_sym(x) && !td__dim_tracing())) s->ok = false;
@@ -85,6 +88,7 @@ static void *copy_array(setting *s, const void *from, int n, size_t item) {
     return to;
 }
 
+/* Evaluates the symbols of the graph for these inputs. */
 static bool bind(setting *s, const td_value *in) {
     s->bound = td__arena_alloc(s->a, sizeof *s->bound * ((size_t)s->j->g->dims.n + 1));
     if (!s->ok || !s->bound) return td__fail_memory(s->j->cx);
@@ -92,6 +96,7 @@ static bool bind(setting *s, const td_value *in) {
     return true;
 }
 
+/* Refuses a size that the inputs do not determine. */
 static bool judge(const setting *s) {
     if (s->ok || !td_ok(s->j->cx)) return s->ok;
     return td__fail(s->j->cx, TD_E_UNSUPPORTED,

@@ -1,7 +1,7 @@
-/* trace.c -- makes a joint graph: the program is replayed under tape, functional mode
- * and recorder, then the engine is asked for the gradients, and all of it is recorded.
- * Outer tensors look and alias as eager's do and carry eager's history; the recorder,
- * below, sees pure ops only. */
+/* trace.c -- makes a joint graph: the program is replayed under log, tape, functional
+ * mode and recorder, then the engine runs, and the recorder writes all of it down. The
+ * program works on outer tensors, which have eager's metadata, aliasing and history.
+ * The recorder, below the functional mode, sees pure ops on inner tensors only. */
 #include "joint/joint_int.h"
 #include "ops/call.h"
 
@@ -9,9 +9,8 @@
 
 /* ---- arguments ---------------------------------------------------------- */
 
-/* Do two different tensors among the inputs share bytes with input i? Those keep what
- * they are views of, and so do views that may not be written; any other is a tensor of
- * its own for this run. */
+/* Finds the inputs that share bytes with another tensor among the inputs; sharers[i] is
+ * set for those. They stay views of their base in the trace. */
 static bool count_sharers(td_joint_run *r, int *sharers) {
     td_ptrmap stores = {0};
     bool      ok = true;
@@ -31,8 +30,8 @@ static bool count_sharers(td_joint_run *r, int *sharers) {
     return ok;
 }
 
-/* A view may become a leaf of its own that requires grad, or go where something does
- * (set_); its views do not. */
+/* May the program make an input that is a view a leaf of its own, by requires_grad_, or
+ * by set_ to the storage of a tensor that requires grad? */
 static bool makes_leaves(const td_graph *p) {
     for (int i = 0; i < p->nodes.n; i++) {
         const td_gnode *n = p->nodes.v[i];
@@ -51,7 +50,8 @@ const td_gval *td__joint_written(const td_gnode *n) {
     return v && !v->node ? v : NULL;
 }
 
-/* detach_ refuses a view: inputs it is asked of stay what they are. */
+/* Marks the inputs that detach_ is called on: it fails on views, so they stay views.
+ * Where the op's operand is no input, all views may be meant. */
 static void find_detached(const td_joint_run *r, int *keep) {
     const td_graph *p = r->program;
     for (int i = 0; i < p->nodes.n; i++) {
@@ -66,8 +66,8 @@ static void find_detached(const td_joint_run *r, int *keep) {
     }
 }
 
-/* Is geometry written, and where gradients may be off? */
-static bool turns(const td_graph *p, bool *unseen) {
+/* Does the program write metadata; *unseen: perhaps where grad mode is off? */
+static bool writes_metadata(const td_graph *p, bool *unseen) {
     bool region = false, any = false;
     for (int i = 0; i < p->nodes.n; i++) {
         const td_gnode *n = p->nodes.v[i];
@@ -85,20 +85,23 @@ static bool has_set(const td_graph *p) {
     return false;
 }
 
-/* Would nothing tell t from a tensor that is no view? It may be written, and has an
- * ordinary history, or none. */
+/* Does the program treat view t like a tensor that is no view? Then its copy for the
+ * trace is none, which keeps the graph free of its base: t may be written, and its
+ * history, if it has one, is an ordinary one. */
 static bool is_plain(const td_graph *p, const td_tensor *t, bool leaves) {
     if (!t->base) return true;
     if (t->creation != TD_MADE_PLAIN || td__is_apart(t)) return false;
     if (!td__needs_grad(t)) return !leaves;
     if (td__overlaps_itself(t)) return false; /* its base has a place for each */
     if (has_set(p)) return false; /* writes then go by the history of the base */
-    bool unseen, any = turns(p, &unseen);
+    bool unseen, any = writes_metadata(p, &unseen);
     /* a view has the history of its base; geometry of views of a leaf is fixed */
     return td__has_node(t) && td__needs_grad(t->base) && !unseen &&
            (!any || td__has_node(t->base));
 }
 
+/* Makes the outer tensors: copies of the inputs without bytes. Gradients that inputs
+ * keep (.grad) come first, because their owners are copied with them. */
 static bool find_inputs(td_joint_run *r, const td_value *in) {
     const td_graph *p = r->program;
     bool            leaves = makes_leaves(p);
@@ -120,7 +123,8 @@ static bool find_inputs(td_joint_run *r, const td_value *in) {
     return td__joint_relate(r, sharers);
 }
 
-/* The inner copy of input i: no history, and one for each tensor. */
+/* Adds input i to the graph and gives its inner tensor, an alias without history. A
+ * tensor that is passed twice has one. NULL after td__fail. */
 static td_tensor *inner_input(td_joint_run *r, int i, td_ptrmap *aliases) {
     const td_graph *p = r->program;
     td_tensor      *t = td__ptrmap_get(aliases, r->real[i]);
@@ -141,6 +145,7 @@ static td_tensor *inner_input(td_joint_run *r, int i, td_ptrmap *aliases) {
     return v->look ? t : NULL;
 }
 
+/* Adds input i, and tells the functional mode which inner tensor is its value. */
 static bool give_input(td_joint_run *r, int i, td_ptrmap *aliases) {
     const td_graph *p = r->program;
     if (!r->real[i]) {
@@ -163,13 +168,14 @@ static bool give_inputs(td_joint_run *r) {
     return ok || (td_ok(r->cx) ? td__fail_memory(r->cx) : false);
 }
 
-/* Where the inputs stand in the history before the program runs. */
+/* Finds the gradient edges of inputs and of their bases before the program runs. A
+ * stale view has none yet: asking for its edge would bring it up to date, which eager
+ * does at its first use only. A leaf without accumulator has its edge from the first
+ * read on. */
 static bool find_edges(td_joint_run *r) {
     for (int i = 0; i < r->to->n_primals; i++) {
         td_tensor *t = r->outer[i];
         if (!t || !td__needs_grad(t)) continue;
-        /* Nobody asks a view that is behind before the program does; of a leaf there is
-         * one from the moment it is first read. */
         bool later = td__joint_is_stale(t) ||
                      (!td__has_node(t) && !td__known_accumulator(r->real[i]));
         if (!later && !td__edge_of(t, &r->edge[i])) return false;
@@ -199,6 +205,7 @@ int td__joint_output(td_joint_run *r, td_tensor *value, td_desc d) {
 
 /* ---- the run ------------------------------------------------------------ */
 
+/* Ends the modes; edges go first, while the tape that made them is there. */
 static void end_recording(td_joint_run *r) {
     td_ctx *cx = r->cx;
     drop_edges(r);
@@ -207,7 +214,8 @@ static void end_recording(td_joint_run *r) {
     td__record_end(&r->rec);
 }
 
-/* How far a storage grows is known when sizes are, and so is what is in it then. */
+/* Refuses a storage that grows while sizes are symbols: how far it grows, and which
+ * bytes are new, follow from the numbers. */
 static bool check_growth(td_joint_run *r) {
     for (int i = 0; td__dim_tracing() && i < r->to->n_primals; i++) {
         const td_func_in *in = r->outer[i] ? &r->f.in.v[r->nr[i]] : NULL;
@@ -220,6 +228,7 @@ static bool check_growth(td_joint_run *r) {
     return true;
 }
 
+/* After the replay: finds written inputs, forward outputs and tangents. */
 static bool plan_program(td_joint_run *r) {
     td_joint *j = r->to;
     for (int i = 0; i < j->n_primals; i++)
@@ -235,7 +244,7 @@ static bool plan_program(td_joint_run *r) {
     return check_growth(r) && td__epilogue_values(r) && td__joint_ends(r);
 }
 
-/* Replays the program in the modes of the call. */
+/* Replays the program in the grad mode and default dtype of the call. */
 static bool run_program(td_joint_run *r, const td_ambient *outside) {
     td_ctx *cx = r->cx;
     bool    ok = give_inputs(r) && find_edges(r);
@@ -252,6 +261,7 @@ static bool run_program(td_joint_run *r, const td_ambient *outside) {
     return ok;
 }
 
+/* The facts of the replay (func/facts.c), for td__facts. */
 static bool find_facts(td_joint_run *r, const td_ambient *outside) {
     td_facts_run f = {.program = r->program,
                       .cx = r->cx,
@@ -266,6 +276,7 @@ static bool find_facts(td_joint_run *r, const td_ambient *outside) {
     return r->facts != NULL;
 }
 
+/* From the replayed program to the joint graph and its epilogue. */
 static bool finish(td_joint_run *r) {
     td_joint *j = r->to;
     j->random = r->f.draws;
@@ -274,7 +285,7 @@ static bool finish(td_joint_run *r) {
     bool ok = plan_program(r);
     j->n_fwd = j->g->outputs.n;
     if (ok && j->n_tangents) ok = td__joint_differentiate(r);
-    return ok && td__epilogue_write(r) && td__joint_write_inside(r) &&
+    return ok && td__epilogue_write(r) && td__joint_add_writes(r) &&
            td__joint_keep_sizes(j);
 }
 
@@ -286,9 +297,9 @@ static bool trace(td_joint_run *r, const td_ambient *outside) {
     return ok && (r->facts_only || td__graph_verify(r->to->g, TD_STAGE_JOINT));
 }
 
-/* ---- room --------------------------------------------------------------- */
+/* ---- beginning and end -------------------------------------------------- */
 
-static bool make_room(td_joint_run *r) {
+static bool allocate(td_joint_run *r) {
     td_joint *j = r->to;
     td_arena *a = &j->arena;
     size_t    n = (size_t)j->n_primals + 1, m = (size_t)j->n_results + 1;
@@ -308,9 +319,10 @@ static bool make_room(td_joint_run *r) {
     return ok || td__fail_memory(r->cx);
 }
 
+/* Traces with the ambient state of the context set aside (core/ambient.c). */
 static bool run(td_joint_run *r, const td_value *in) {
     td_outside o;
-    if (!make_room(r) || !td__ambient_clear(r->cx, &o)) return false;
+    if (!allocate(r) || !td__ambient_clear(r->cx, &o)) return false;
     r->to->g = td__graph_make(r->cx, r->program->name);
     bool ok = r->to->g && find_inputs(r, in) && trace(r, &o.was);
     td__ambient_restore(r->cx, &o, ok);
@@ -320,6 +332,7 @@ static bool run(td_joint_run *r, const td_value *in) {
     return ok;
 }
 
+/* NULL after td__fail, and for facts alone. */
 static td_joint *make(td_joint_run *r, const td_value *in) {
     r->to = td__zalloc(sizeof *r->to);
     if (!r->to) return td__fail_memory(r->cx), NULL;

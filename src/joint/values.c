@@ -1,9 +1,56 @@
-/* values.c -- which values of the forward code the epilogue needs, and which of them a
- * tangent comes in for. */
+/* values.c -- the outputs of the forward code: a value for each event that the epilogue
+ * makes a tensor of or writes, a number for each symbolic size that only run time
+ * knows; and a tangent for each value that has a history. */
 #include "joint/joint_int.h"
+#include "rules/geom.h"
 #include "trace/sym.h"
 
-/* What the forward output is for, in the words of descriptors. */
+/* ---- tangents ------------------------------------------------------------ */
+
+void td__tangent_strides(const td_tangent *t, const int64_t *size, int64_t *stride) {
+    int64_t step = 1;
+    for (int k = t->geom.rank - 1; k >= 0; k--) {
+        stride[t->order[k]] = step;
+        step = td__dim_mul(step, td__dim_max(size[t->order[k]], 1));
+    }
+}
+
+/* Sorts the dims by the strides of ones_like(t), outermost first: the layout of the
+ * gradient that the engine makes for t, and most ops that follow t, so that derivatives
+ * see the layout they see in eager. `stride` is scratch, [rank]. */
+static void find_order(td_tangent *to, const td_tensor *t, int64_t *stride) {
+    td__strides_like(t->rank, t->size, t->stride, stride);
+    for (int i = 0; i < t->rank; i++) {
+        int k = i;
+        for (; k > 0 && td__dim_seems_lt(stride[to->order[k - 1]], stride[i]); k--)
+            to->order[k] = to->order[k - 1];
+        to->order[k] = (uint8_t)i;
+    }
+}
+
+/* Adds the tangent of forward output `index`. t is its root: it has the history that
+ * the output gets. */
+static bool add_tangent(td_joint_run *r, int index, td_tensor *t) {
+    td_joint   *j = r->to;
+    td_tangent *to = &j->tangents[j->n_tangents];
+    int64_t    *stride =
+        td__arena_alloc(&j->arena, sizeof *stride * (size_t)(t->rank + 1));
+    *to = (td_tangent){.index = index};
+    to->order = td__arena_alloc(&j->arena, (size_t)t->rank + 1);
+    if (!stride || !to->order) return td__fail_memory(r->cx);
+    if (!td__geom_copy(r->cx, &j->arena, &to->geom, t)) return false;
+    find_order(to, t, stride);
+    td__tangent_strides(to, t->size, stride);
+    to->geom.stride = stride;
+    to->geom.offset = 0;
+    r->roots[j->n_tangents++] = t;
+    return true;
+}
+
+/* ---- values -------------------------------------------------------------- */
+
+/* Describes the output that event e gives: the result it becomes, the input it is
+ * written into, or a tensor that results are views of. */
 static td_desc desc_of(const td_joint_run *r, const td_event *e) {
     int input = td__about_tensor(r, e->to)->input;
     int result = td__about_tensor(r, e->to)->result;
@@ -12,6 +59,7 @@ static td_desc desc_of(const td_joint_run *r, const td_event *e) {
     return (td_desc){TD_D_BASE, -1, NULL};
 }
 
+/* Copies a geometry of the log, which goes with the run. */
 static bool keep_geom(td_joint_run *r, td_geom *to, const td_geom *from) {
     size_t   n = (size_t)from->rank;
     int64_t *dims = td__arena_alloc(&r->to->arena, sizeof *dims * (2 * n + 1));
@@ -24,7 +72,8 @@ static bool keep_geom(td_joint_run *r, td_geom *to, const td_geom *from) {
     return true;
 }
 
-static bool name_output(td_joint_run *r, td_event *e) {
+/* Adds the value of event e as a forward output, with a tangent if it has a history. */
+static bool add_value(td_joint_run *r, td_event *e) {
     td_joint *j = r->to;
     int       k = e->out_nr = td__joint_output(r, e->put, desc_of(r, e));
     if (k < 0) return false;
@@ -41,9 +90,11 @@ static bool name_output(td_joint_run *r, td_event *e) {
     if (to->made && !keep_geom(r, &to->geom, &e->geom)) return false;
     to->written = to->made && last_write > (int)(e - r->log.all.v);
     to->meta_written = to->made && t->meta_written;
-    return !e->hist || td__joint_want(r, k, e->hist);
+    return !e->hist || add_tangent(r, k, e->hist);
 }
 
+/* Finds the inputs whose elements, metadata or flags an event changes, itself or by its
+ * storage, and whether one no longer requires grad. */
 static void find_touched(td_joint_run *r) {
     for (int k = 0; k < r->to->n_primals; k++) {
         if (!r->outer[k]) continue;
@@ -60,8 +111,8 @@ static void find_touched(td_joint_run *r) {
 
 /* ---- sizes that only run time knows -------------------------------------- */
 
-/* The forward code gives each as a number, unless it did before. */
-static bool name_symbol(td_joint_run *r, int64_t dim) {
+/* Adds a symbol as a forward output, once. */
+static bool add_symbol(td_joint_run *r, int64_t dim) {
     td_joint *j = r->to;
     td_garg   a = td__garg_int(td__graph_dim(j->g, dim));
     for (int i = 0; i < j->g->outputs.n; i++)
@@ -73,37 +124,40 @@ static bool name_symbol(td_joint_run *r, int64_t dim) {
     return td__graph_output(j->g, a, TD_PLAIN_DESC);
 }
 
-static bool name_symbols(td_joint_run *r, int64_t dim) {
+/* Adds the symbols of a size that depends on values (unbacked). */
+static bool add_symbols(td_joint_run *r, int64_t dim) {
     const td_symexpr *x = r->rec.sym ? td__sym_at(r->rec.sym, dim) : NULL;
     if (!x || !x->unbacked) return true;
-    if (x->kind == TD_SYM_SYMBOL) return name_symbol(r, dim);
-    if (x->kind != TD_SYM_SUM) return name_symbols(r, x->a) && name_symbols(r, x->b);
+    if (x->kind == TD_SYM_SYMBOL) return add_symbol(r, dim);
+    if (x->kind != TD_SYM_SUM) return add_symbols(r, x->a) && add_symbols(r, x->b);
     for (int i = 0; i < x->nr; i++)
         for (int k = 0; k < x->term[i].n; k++)
-            if (!name_symbols(r, td__sym_tag(x->term[i].atom[k]))) return false;
+            if (!add_symbols(r, td__sym_tag(x->term[i].atom[k]))) return false;
     return true;
 }
 
-static bool name_sizes(td_joint_run *r, const td_value *v) {
-    if (v->kind == TD_K_INT) return name_symbols(r, v->u.i);
+/* Adds those of an argument of the epilogue, or of a result. */
+static bool add_sizes(td_joint_run *r, const td_value *v) {
+    if (v->kind == TD_K_INT) return add_symbols(r, v->u.i);
     for (uint32_t i = 0; v->kind == TD_K_INTS && i < v->n; i++)
-        if (!name_symbols(r, v->u.ints[i])) return false;
+        if (!add_symbols(r, v->u.ints[i])) return false;
     return true;
 }
 
-static bool name_all_sizes(td_joint_run *r) {
+static bool add_all_sizes(td_joint_run *r) {
     for (int i = 0; i < r->log.all.n; i++) {
         const td_event *e = &r->log.all.v[i];
         for (int k = 0; e->kept && k < e->n_in; k++)
-            if (!name_sizes(r, &e->in[k])) return false;
+            if (!add_sizes(r, &e->in[k])) return false;
     }
     for (int i = 0; i < r->to->n_results; i++)
-        if (!name_sizes(r, &r->out[i])) return false;
+        if (!add_sizes(r, &r->out[i])) return false;
     return true;
 }
 
-/* Outputs the forward part may have: a value for each event, symbols, and ends. */
-static bool make_room(td_joint_run *r) {
+/* Allocates for the most forward outputs there can be: a value for each event, all
+ * symbols, and what ends.c adds. */
+static bool allocate(td_joint_run *r) {
     td_joint *j = r->to;
     size_t    n = (size_t)r->log.all.n + 1;
     if (r->rec.sym) n += (size_t)r->rec.sym->symbols.n;
@@ -117,13 +171,13 @@ static bool make_room(td_joint_run *r) {
 bool td__epilogue_values(td_joint_run *r) {
     if (!td__log_index(r)) return false;
     find_touched(r);
-    if (!td__log_merge(r) || !make_room(r) || !td__log_slice(r)) return false;
+    if (!td__log_merge(r) || !allocate(r) || !td__log_slice(r)) return false;
     td__log_index_kept(r);
-    if (!td__joint_choose_inside(r)) return false;
+    if (!td__joint_choose_writes(r)) return false;
     for (int i = 0; i < r->log.all.n; i++) {
         td_event *e = &r->log.all.v[i];
         if (!e->kept || !e->put || (e->kind == TD_EV_GIVEN && !e->hist)) continue;
-        if (!name_output(r, e)) return false;
+        if (!add_value(r, e)) return false;
     }
-    return name_all_sizes(r);
+    return add_all_sizes(r);
 }

@@ -1,0 +1,73 @@
+/* writes.c -- inputs that the joint graph itself writes, by copy_ nodes at its end,
+ * after all reads: writes of the program without a history (keep_mutations), which the
+ * epilogue only counts, and writes by the backward of a custom function. */
+#include "joint/joint_int.h"
+
+/* The input whose elements event e writes: the tensor itself, or an input that covers
+ * all the bytes written, such as the original of a detached alias. -1: none. */
+static int input_of(const td_joint_run *r, const td_event *e) {
+    const td_tensor *t = e->to;
+    td_geom          at = {(td_dtype)t->dtype, t->rank, t->offset, t->size, t->stride};
+    int              shows = -1;
+    bool             moved = td__about_storage(r, e->st)->meta;
+    for (int i = 0; i < r->to->n_primals; i++) {
+        if (!r->outer[i] || r->f.in.v[r->nr[i]].st != e->st) continue;
+        if (!r->to->written[i] || td__overlaps_itself(r->real[i])) continue;
+        if (r->outer[i] == t) return i;
+        if (shows < 0 && !moved && td__geom_covers_bytes(&r->geom[i], &at)) shows = i;
+    }
+    return shows;
+}
+
+/* The code writes before the epilogue runs. So no other write of the storage may be in
+ * the epilogue, and no earlier change of metadata there. */
+static bool is_first(const td_joint_run *r, const td_event *e) {
+    const td_about_storage *st = td__about_storage(r, e->st);
+    bool meta = st->first_meta >= 0 && st->first_meta < (int)(e - r->log.all.v);
+    return st->n_writes == 1 && !meta;
+}
+
+bool td__joint_choose_writes(td_joint_run *r) {
+    for (int i = 0; r->opts.keep_mutations && i < r->log.all.n; i++) {
+        td_event *e = &r->log.all.v[i];
+        bool      plain = e->kept && e->kind == TD_EV_WRITE && e->put && !e->hist;
+        int       input = plain ? input_of(r, e) : -1;
+        if (input < 0 || !is_first(r, e)) continue;
+        td_tensor *value = td__func_given_value(&r->f, r->nr[input]);
+        if (!value) return false;
+        r->write[input] = td__record_value(&r->rec, &value, "an update");
+        if (!r->write[input]) return false;
+        e->how = TD_HOW_BUMP;
+        td__about_storage(r, e->st)->n_writes--;
+        e->put = NULL;
+    }
+    return true;
+}
+
+/* Appends copy_(input, v), which has the source location of the node that made v. */
+static bool add_write(td_joint_run *r, int input, td_gval *v) {
+    td_graph *g = r->to->g;
+    td_garg   in[2] = {td__garg_value(g->inputs.v[input]), td__garg_value(v)};
+    td_gnode *n = td__graph_op(g, TD_OP_copy_, in, 2, 1);
+    if (!n) return false;
+    n->out[0]->look = g->inputs.v[input]->look;
+    if (v->node) n->here = v->node->here;
+    if (v->node) n->scope = v->node->scope;
+    return true;
+}
+
+bool td__joint_add_writes(td_joint_run *r) {
+    for (int i = 0; i < r->to->n_primals; i++)
+        if (r->write[i] && !add_write(r, i, r->write[i])) return false;
+    return true;
+}
+
+bool td__joint_add_late_writes(td_joint_run *r, const int *before) {
+    for (int i = 0; i < r->to->n_primals; i++) {
+        if (!r->outer[i] || td__func_writes(&r->f, r->nr[i]) == before[i]) continue;
+        td_tensor *t = td__func_given_value(&r->f, r->nr[i]);
+        td_gval   *v = t ? td__record_value(&r->rec, &t, "an update") : NULL;
+        if (!v || !add_write(r, i, v)) return false;
+    }
+    return true;
+}
