@@ -1,6 +1,6 @@
-/* epilogue.c -- what a call does when its forward code has run: the events of the
- * program that somebody outside can see, in program order, with values of the forward
- * code in place of what computed them. It is an ordinary graph of eager's own ops. */
+/* epilogue.c -- writes the kept events of the log as a graph: what a call does after
+ * its forward code has run, in program order. Views, metadata writes and flags are the
+ * program's own ops; values of the forward code replace the ops that computed them. */
 #include "joint/joint_int.h"
 
 #include <stdio.h>
@@ -8,11 +8,12 @@
 typedef struct writing {
     td_joint_run *r;
     td_graph     *g;
-    td_ptrmap     vals;            /* by tensor */
-    bool          grad, inference; /* of the regions that are open */
-    int           open;
+    td_ptrmap     vals;            /* tensor of the run: its value in g */
+    bool          grad, inference; /* modes inside the open regions */
+    int           open;            /* regions */
 } writing;
 
+/* Closes all regions: the modes are those of the call. */
 static bool leave_all(writing *w) {
     for (; w->open; w->open--)
         if (!td__graph_leave(w->g)) return false;
@@ -26,7 +27,7 @@ static bool enter(writing *w, td_gregion region) {
     return td__graph_enter(w->g, region);
 }
 
-/* The modes an event happened in. */
+/* Opens the regions in which grad mode and inference mode are these. */
 static bool use_modes(writing *w, bool grad, bool inference) {
     if (w->grad == grad && w->inference == inference) return true;
     if (!leave_all(w)) return false;
@@ -41,7 +42,7 @@ static bool use_modes(writing *w, bool grad, bool inference) {
     return true;
 }
 
-/* Steps that no mode tells apart stay in those that hold. */
+/* The same for event e. A step that does the same in every mode opens none. */
 static bool use_modes_of(writing *w, const td_event *e) {
     bool any = e->kind == TD_EV_TOUCH || e->kind == TD_EV_GIVEN ||
                (e->kind == TD_EV_WRITE && e->how != TD_HOW_COPY);
@@ -50,6 +51,7 @@ static bool use_modes_of(writing *w, const td_event *e) {
     return use_modes(w, e->grad, e->inference);
 }
 
+/* NULL after td__fail: no step before has made t. */
 static td_gval *value_of(writing *w, const td_tensor *t) {
     td_gval *v = td__ptrmap_get(&w->vals, t);
     if (!v && td_ok(w->r->cx))
@@ -63,6 +65,7 @@ static bool name_value(writing *w, const td_tensor *t, td_gval *v) {
     return td__ptrmap_put(&w->vals, t, v) || td__fail_memory(w->r->cx);
 }
 
+/* An argument of the log as one of the graph. */
 static bool arg_of(writing *w, const td_value *v, td_garg *to) {
     td_graph *g = w->g;
     *to = (td_garg){0};
@@ -103,6 +106,7 @@ static bool arg_of(writing *w, const td_value *v, td_garg *to) {
                     w->r->program->name);
 }
 
+/* Appends a step for event e, with its source location. NULL after td__fail. */
 static td_gnode *put(writing *w, const td_event *e, td_op op, const td_garg *in,
                      int n_in) {
     int       n_out = e->kind == TD_EV_VIEW ? e->n_out : 1;
@@ -111,7 +115,8 @@ static td_gnode *put(writing *w, const td_event *e, td_op op, const td_garg *in,
     return n;
 }
 
-/* A type as it was then: of an input as it came, of a tensor with another geometry. */
+/* The type that a geometry of the log is in g: of an input before the call, or of a
+ * tensor after a metadata write. */
 static const td_look *look_of(td_graph *g, const td_geom *from) {
     int64_t size[TD_MAX_RANK], stride[TD_MAX_RANK], plain[TD_MAX_RANK];
     td__strides_dense(from->rank, from->size, plain);
@@ -130,8 +135,8 @@ static const td_look *look_of(td_graph *g, const td_geom *from) {
     return td__graph_look_of(g, l);
 }
 
-/* The event's own op once more. */
-static bool put_again(writing *w, const td_event *e) {
+/* Appends the event's own op: a view, a metadata write or a flag. */
+static bool put_op(writing *w, const td_event *e) {
     td_garg in[TD_MAX_ARGS];
     for (int i = 0; i < e->n_in; i++)
         if (!arg_of(w, &e->in[i], &in[i])) return false;
@@ -147,7 +152,8 @@ static bool put_again(writing *w, const td_event *e) {
     return true;
 }
 
-/* One more write that only the version counter tells of. */
+/* Counts one write of `self` whose elements another step writes; a bump or assign that
+ * stands right before counts it as well. */
 static bool put_bump(writing *w, const td_event *e, td_garg self) {
     td_gnode *last = w->g->nodes.n ? w->g->nodes.v[w->g->nodes.n - 1] : NULL;
     int       at = !last || last->kind != TD_N_OP ? -1
@@ -161,6 +167,8 @@ static bool put_bump(writing *w, const td_event *e, td_garg self) {
     return true;
 }
 
+/* Writes the elements of e->to, in[0], from the value in[1]; a view that has its
+ * history from the write looks it up. */
 static bool put_write(writing *w, const td_event *e, td_garg *in) {
     in[2] = td__garg_int(1);
     bool ok = e->how == TD_HOW_BUMP     ? put_bump(w, e, in[0])
@@ -172,7 +180,8 @@ static bool put_write(writing *w, const td_event *e, td_garg *in) {
     return in[0].u.v && put(w, e, TD_OP__touch, in, 1);
 }
 
-/* A value of the forward code takes the place of what computed it. */
+/* Appends the step by which a value of the forward code becomes a tensor, is written
+ * into one, or gives one its history. */
 static bool put_value(writing *w, const td_event *e) {
     td_gval *k = e->out_nr < 0 ? NULL : w->g->inputs.v[w->r->to->n_primals + e->out_nr];
     td_garg  in[4] = {{0}};
@@ -193,8 +202,7 @@ static bool put_value(writing *w, const td_event *e) {
     return put(w, e, TD_OP__give, in, 4) != NULL;
 }
 
-/* From here on the leaf takes gradients of the compiled node, which the last input
- * stands for. */
+/* Binds edge e->bind of the compiled node, the last input, to the leaf of the event. */
 static bool put_bind(writing *w, const td_event *e) {
     if (e->bind < 0) return true;
     td_gval *node = w->g->inputs.v[w->g->inputs.n - 1];
@@ -203,6 +211,7 @@ static bool put_bind(writing *w, const td_event *e) {
     return in[0].u.v && put(w, e, TD_OP__bind, in, 3);
 }
 
+/* Does an event bind a leaf? */
 static bool binds(const td_joint_run *r) {
     for (int i = 0; i < r->log.all.n; i++)
         if (r->log.all.v[i].kept && r->log.all.v[i].bind >= 0) return true;
@@ -214,6 +223,7 @@ static const td_look *look_of_number(td_graph *g, int64_t dim) {
     return td__graph_look_of(g, l);
 }
 
+/* Inputs: those of the program, then the forward outputs. */
 static bool write_inputs(writing *w) {
     td_joint_run   *r = w->r;
     const td_graph *p = r->program, *g = r->to->g;
@@ -236,7 +246,7 @@ static bool write_inputs(writing *w) {
     return true;
 }
 
-/* A tensor that has the history of the first tangent, where leaves are bound. */
+/* Where leaves are bound, one more input: a tensor whose grad_fn is the node. */
 static bool write_node(writing *w) {
     td_joint_run *r = w->r;
     if (!binds(r)) return true;
@@ -262,10 +272,9 @@ static bool write_events(writing *w) {
         const td_event *e = &r->log.all.v[i];
         if (!e->kept) continue;
         if (!use_modes_of(w, e)) return false;
-        bool again =
+        bool own =
             e->kind == TD_EV_VIEW || e->kind == TD_EV_META || e->kind == TD_EV_FLAG;
-        if (!(again ? put_again(w, e) : put_value(w, e)) || !put_bind(w, e))
-            return false;
+        if (!(own ? put_op(w, e) : put_value(w, e)) || !put_bind(w, e)) return false;
     }
     return leave_all(w);
 }

@@ -1,6 +1,6 @@
-/* log.c -- writes the events of a program down. The mode hears what the tape hears:
- * composites in their parts, each op once. Two kinds of events are no ops; the tape
- * tells them to its listener. */
+/* log.c -- records the events of a program. The mode is called with what the tape is
+ * called with: composites in their parts, each op once. Two kinds of events are no ops;
+ * the tape reports them to its listener. */
 #include "joint/log.h"
 
 #include <string.h>
@@ -18,8 +18,9 @@ static void drop(td_event *e) {
     if (e->was != e->st) td__storage_drop(e->was);
 }
 
-/* The event is the log's from here on, also when there is no memory for it: tensors of
- * it are held, or let go of. NULL after td__fail. */
+/* Appends an event with the modes and the source location of now, and takes references
+ * to its tensors and storages. Its root and wholes are taken over, also on failure.
+ * NULL after td__fail. */
 static td_event *add(td_log *l, td_event e) {
     const td_ctx *cx = l->cx;
     e.grad = cx->grad_enabled;
@@ -49,7 +50,8 @@ static bool copy_list(td_log *l, td_value *v) {
     return true;
 }
 
-/* Arguments that outlive the call. Tensors among them are those of other events. */
+/* Copies the arguments of an op call. Tensors among them are not referenced: they are
+ * those of other events, or inputs. */
 static bool copy_args(td_log *l, td_event *e, const td_opcall *c) {
     e->op = c->info->op;
     e->n_in = c->n_in;
@@ -63,14 +65,14 @@ static bool copy_args(td_log *l, td_event *e, const td_opcall *c) {
     return true;
 }
 
-/* Its elements now, where somebody knows them. */
+/* Sets the value of the event's tensor now; without functional mode there is none. */
 static bool note_value(td_log *l, td_event *e) {
     if (l->f) e->value = td__func_value(l->f, e->t);
     return !l->f || e->value;
 }
 
-/* The history t has now, by an alias of it that the caller holds; t has one, and it is
- * up to date. NULL after td__fail. */
+/* An alias of t with the history t has now, for the engine to start at; t has one and
+ * is not stale. The caller owns it. NULL after td__fail. */
 static td_tensor *root_of(td_tensor *t) {
     td_edge at;
     if (!td__edge_of(t, &at)) return NULL;
@@ -84,7 +86,7 @@ static bool note_root(td_event *e) {
     return (e->root = root_of(e->t)) != NULL;
 }
 
-/* Of a write through a view, all that its base shows from then on. */
+/* Of a write through a view: value and root of its base, if that covers the view. */
 static bool note_whole(td_log *l, td_event *e) {
     td_tensor *base = e->t->base;
     td_geom    a, b;
@@ -101,13 +103,13 @@ static bool note_whole(td_log *l, td_event *e) {
 
 /* ---- ops ---------------------------------------------------------------- */
 
-/* What an op is about to write. */
+/* A tensor that an op is about to write, as it is before. */
 typedef struct before {
     td_tensor  *t;
     td_storage *st;   /* held */
-    td_node    *fn;   /* held; of t, or of what it is a view of */
-    bool        own;  /* t requires grad, and not only what it is a view of */
-    bool        used; /* a leaf that some op has read, then its sizes: */
+    td_node    *fn;   /* held; grad_fn of t, or of its base */
+    bool        own;  /* t requires grad for itself, not only its base */
+    bool        used; /* a leaf with an accumulator; then its sizes are: */
     int         rank;
     int64_t     size[TD_MAX_RANK];
 } before;
@@ -117,7 +119,7 @@ static td_node *node_of(const td_tensor *t) {
     return td__last_node(owner);
 }
 
-static before look(td_tensor *t) {
+static before note_before(td_tensor *t) {
     before b = {.t = t, .st = t->st, .fn = node_of(t), .rank = t->rank};
     b.own = t->flags & TD_TF_NEEDS_GRAD;
     b.used = td__known_accumulator(t) != NULL;
@@ -127,11 +129,12 @@ static before look(td_tensor *t) {
     return b;
 }
 
-static void look_away(const before *b) {
+static void forget_before(const before *b) {
     td__storage_drop(b->st);
     if (b->fn) td__node_drop(b->fn);
 }
 
+/* An op made t, in a storage of its own. */
 static bool log_made(td_log *l, td_tensor *t) {
     td_event e = {.kind = TD_EV_MADE, .t = t};
     if (!note_value(l, &e) || !td__geom_copy(l->cx, &l->arena, &e.geom, t))
@@ -140,6 +143,7 @@ static bool log_made(td_log *l, td_tensor *t) {
     return to && (!td__has_node(t) || note_root(to));
 }
 
+/* A view op made its results; one event for all of them. */
 static bool log_view(td_log *l, const td_opcall *c) {
     td_event e = {.kind = TD_EV_VIEW, .t = c->in[c->info->view_of].u.t};
     e.out = td__arena_alloc(&l->arena, sizeof *e.out * (size_t)(c->n_out + 1));
@@ -156,7 +160,7 @@ static bool same_sizes(const before *b) {
     return same;
 }
 
-/* Elements of b->t, or its geometry or flags, were written. */
+/* The op wrote elements, metadata or flags of b->t. */
 static bool log_write(td_log *l, const td_opcall *c, const before *b) {
     bool     meta = c->def->flags & TD_OPF_META;
     bool     flag = meta && !td__op_writes_geometry(c->info->op);
@@ -183,6 +187,7 @@ static bool log_write(td_log *l, const td_opcall *c, const before *b) {
     return (!recorded || note_root(to)) && (meta || note_whole(l, to));
 }
 
+/* Events of a call that has run: of the n tensors it wrote and of those it made. */
 static bool log_results(td_log *l, const td_opcall *c, const before *b, int n) {
     if (c->def->flags & TD_OPF_VIEW) return log_view(l, c);
     for (int i = 0; i < n; i++)
@@ -195,7 +200,8 @@ static bool log_results(td_log *l, const td_opcall *c, const before *b, int n) {
     return true;
 }
 
-/* A writer brings the history of what it writes up to date, and will again. */
+/* Drops the touches from `first` on of tensors that the op itself wrote: the step that
+ * writes them in the epilogue looks their history up as well. */
 static void forget_touches(td_log *l, int first, const before *b, int n) {
     int at = first;
     for (int i = first; i < l->all.n; i++) {
@@ -213,22 +219,24 @@ static bool log_call(td_mode *m, td_opcall *c) {
     int     n = 0;
     for (int i = 0; i < c->n_in; i++) {
         td_tensor *t = c->info->s.in[i].write ? td__in(c, i) : NULL;
-        if (t) b[n++] = look(t);
+        if (t) b[n++] = note_before(t);
     }
     int  first = l->all.n;
     bool ok = td__call_below(m, c);
     forget_touches(l, first, b, n);
     ok = ok && log_results(l, c, b, n);
-    for (int i = 0; i < n; i++) look_away(&b[i]);
+    for (int i = 0; i < n; i++) forget_before(&b[i]);
     return ok;
 }
 
-/* ---- what is no op ------------------------------------------------------ */
+/* ---- events that are no ops --------------------------------------------- */
 
+/* The tape has looked up the history of a stale view. */
 static bool log_touched(void *env, td_tensor *t) {
     return add(env, (td_event){.kind = TD_EV_TOUCH, .t = t}) != NULL;
 }
 
+/* A custom function has given t, which exists, a history or a creation mark. */
 static bool log_given(void *env, td_tensor *t, bool recorded, bool in_place) {
     td_log  *l = env;
     td_event e = {.kind = TD_EV_GIVEN,

@@ -1,8 +1,8 @@
 /* joint/log.h -- the events of a program: everything it does besides computing values.
- * A mode above the tape writes them down in program order while the program is replayed
- * on tensors without bytes: which tensors are made, viewed, written, given another
- * geometry or other flags, and which views bring their history up to date. The plan of
- * a call (plan_graph.c) is made of them. */
+ * A mode above the tape records them in program order while the program is replayed on
+ * tensors without bytes: which tensors are made, viewed, written, given other metadata
+ * or flags, and which stale views look up their history. The epilogue of a call
+ * (epilogue.c) is made of them. */
 #ifndef TD_LOG_H
 #define TD_LOG_H
 
@@ -22,7 +22,7 @@ typedef enum td_event_kind {
     TD_EV_WRITE, /* elements of `t` were written */
     TD_EV_META,  /* sizes, strides, offset or storage of `t` were written */
     TD_EV_FLAG,  /* requires_grad_ or detach_ of `t` */
-    TD_EV_TOUCH, /* `t`, a view, took its history from its base anew */
+    TD_EV_TOUCH, /* `t`, a stale view, looked up its history */
     TD_EV_GIVEN  /* a custom function gave `t`, which exists, its history */
 } td_event_kind;
 

@@ -1,13 +1,13 @@
-/* merge.c -- makes the epilogue cheap before it is written. Writes of one storage that
- * nothing observes in between become one; what is left of the others is that the
- * version counter moves. A tensor written in the run it is made in is made with the
- * last value.
+/* merge.c -- merges writes before the epilogue is written. Writes of one storage that
+ * nothing observes in between become one; the others only move the version counter. A
+ * tensor written in the run it is made in is made with the last value.
  *
- * A run is a sequence of writes of one storage without an event between them that sees
- * or changes geometry, flags or storages of its tensors, or histories by a custom
- * function. Views made inside a run are no such events: they are out of date after the
- * next write and take their history from their base. Views of one of several views are:
- * that may not be asked once its base has a history, which the run may bring early. */
+ * A run is a sequence of writes of one storage without an event between them that reads
+ * or changes metadata, flags or storages of its tensors, or sets histories by a custom
+ * function. Views made inside a run do not end it: they are stale after the next write
+ * and look up their history in their base. Views of a result of a multi-output view do:
+ * eager refuses to look up its history once its base has one, and the run may give the
+ * base its history earlier than the program does. */
 #include "joint/joint_int.h"
 
 /* ---- one run ------------------------------------------------------------ */
@@ -29,12 +29,13 @@ typedef struct merging {
     td_arena      arena;
 } merging;
 
-/* A view for the caller, whatever it is in the trace. */
+/* Is t a view outside of the trace? An input's copy in it may be none. */
 static bool is_view(const td_joint_run *r, const td_tensor *t) {
     int input = td__joint_input(r, t);
     return (input < 0 ? t : r->real[input])->base != NULL;
 }
 
+/* The value, and below the root, that event e gives tensor `to`: e->t or its base. */
 static td_tensor *value_for(const td_event *e, const td_tensor *to) {
     return e->t == to ? e->value : e->whole;
 }
@@ -43,7 +44,7 @@ static td_tensor *root_for(const td_event *e, const td_tensor *to) {
     return e->t == to ? e->root : e->whole_root;
 }
 
-/* The tensor all writes of the run may be done through; NULL: none. */
+/* The tensor that one write can replace all writes of the run for; NULL: none. */
 static td_tensor *target_of(const merging *m, const run *u) {
     const td_event *all = m->r->log.all.v;
     if (u->whole && u->base && u->made >= 0 && all[u->made].t == u->base)
@@ -54,13 +55,14 @@ static td_tensor *target_of(const merging *m, const run *u) {
     return u->whole && named ? u->base : NULL;
 }
 
-/* Behind the last write, a view it was done through has its history up to date; where
- * only a count is left of that write, the epilogue must see to it. */
+/* After the last write, the view it went through is not stale. If that write became a
+ * bump, the epilogue has the view look up its history after the write at `at`. */
 static void keep_touch(const merging *m, td_event *last, const td_event *at) {
     bool counted = last != at && is_view(m->r, last->t);
     if (last->recorded && (last->t != last->to || counted)) last->touch = last->t;
 }
 
+/* Chooses how the epilogue does the writes of a run that has ended. */
 static void close_run(const merging *m, const run *u) {
     td_event  *all = m->r->log.all.v;
     td_tensor *to = u->first < 0 ? NULL : target_of(m, u);
@@ -88,6 +90,7 @@ static void close_run(const merging *m, const run *u) {
 
 /* ---- all ---------------------------------------------------------------- */
 
+/* The run of a storage, empty if none has begun. NULL: no memory. */
 static run *run_of(merging *m, const td_storage *st) {
     run *u = td__ptrmap_get(&m->runs, st);
     if (u) return u;
@@ -97,6 +100,7 @@ static run *run_of(merging *m, const td_storage *st) {
     return m->all = u;
 }
 
+/* Closes the run of a storage; the next event begins another. */
 static bool end_run(merging *m, const td_storage *st) {
     run *u = run_of(m, st), *next;
     if (!u) return false;
@@ -106,6 +110,7 @@ static bool end_run(merging *m, const td_storage *st) {
     return true;
 }
 
+/* Event i, a write, is the last of its storage's run. */
 static bool add_write(merging *m, int i) {
     const td_event *e = &m->r->log.all.v[i];
     run            *u = run_of(m, e->st);
@@ -125,8 +130,9 @@ static bool add_write(merging *m, int i) {
     return m->r->opts.merge_writes || end_run(m, e->st);
 }
 
-/* A view from before its base had a history has none when the base has lost it again:
- * where that may come, the history is not given when the base is made. */
+/* A view made before its base had a history has none once the base loses it again
+ * (requires_grad_, detach_): then the base must not be made with its later history. A
+ * view of a multi-output view ends the run, see above. */
 static bool add_view(merging *m, const td_event *e) {
     run *u = run_of(m, e->st);
     if (u && td__about_storage(m->r, e->st)->flagged) u->made = -1;

@@ -1,7 +1,8 @@
-/* passes.c -- what is done to every joint graph before it is taken apart. */
+/* passes.c -- passes over every joint graph before it is partitioned: clean-up, and
+ * copies that give each returned value a storage of its own. */
 #include "joint/joint_int.h"
 
-/* The value whose bytes v lies in: the end of a chain of views. */
+/* The value whose storage v shares: the end of a chain of views. */
 td_gval *td__joint_root(td_gval *v) {
     while (v->node) {
         const td_gnode  *n = v->node;
@@ -17,7 +18,7 @@ td_gval *td__joint_root(td_gval *v) {
 
 /* ---- outputs of their own ----------------------------------------------- */
 
-/* For sure: of symbols it is known only where it is row-major. */
+/* Has it no gaps? With symbolic sizes only a row-major layout is known to have none. */
 static bool is_packed(const td_look *l) {
     bool symbolic = false;
     for (int d = 0; l && d < l->rank; d++)
@@ -82,8 +83,8 @@ static td_gval *copy_at(td_graph *g, td_gval *v, const td_geom *geom) {
     return n && (n->out[0]->look = td__graph_look_of(g, l)) ? n->out[0] : NULL;
 }
 
-/* New nodes stand at the end; they belong before all others that come after what
- * they read, for a write at the end of the graph would change it. */
+/* Moves the nodes from `first` on right behind what they read: a write at the end of
+ * the graph would change it. */
 static bool move_up(td_graph *g, int first) {
     int        n = g->nodes.n;
     td_gnode **all = td__alloc(sizeof *all * (size_t)(n + 1));
@@ -98,18 +99,17 @@ static bool move_up(td_graph *g, int first) {
     return true;
 }
 
-/* Does it consist of numbers, and begin behind the start of its bytes? So do results of
- * a few ops. */
-static bool begins_late(const td_geom *g) {
+/* Has a geometry of numbers an offset? Results of a few ops have. */
+static bool has_offset(const td_geom *g) {
     bool other = td__dim_is_sym(g->offset); /* or without elements */
     for (int d = 0; d < g->rank; d++)
         other |= g->size[d] <= 0 || td__dim_is_sym(g->stride[d]); /* symbols are, too */
     return !other && g->offset != 0;
 }
 
-/* Others may be views of it: it begins where eager's does. */
-static bool same_place(const td_look *l, const td_geom *g) {
-    bool late = begins_late(g), any = g->offset != 0 || td__dim_is_sym(l->offset);
+/* Has the value eager's strides and offset? Views of the result are made by them. */
+static bool same_layout(const td_look *l, const td_geom *g) {
+    bool late = has_offset(g), any = g->offset != 0 || td__dim_is_sym(l->offset);
     bool same = late ? l->offset == g->offset : any || l->offset == 0;
     bool empty = false;
     for (int d = 0; d < g->rank; d++) {
@@ -119,17 +119,17 @@ static bool same_place(const td_look *l, const td_geom *g) {
     return same || empty;
 }
 
-/* Gives a result or base a copy of its value, if somebody else may see that, or it
- * does not have eager's strides. */
+/* Gives forward output `out` a copy of its value, if another output or an input shares
+ * its storage, the epilogue writes it, or its layout is not eager's. */
 static bool separate_output(td_joint *j, int out, const td_geom *geom, bool *taken) {
     td_garg *a = &j->g->outputs.v[out];
     bool     alone = j->fwd[out].written;
     if (a->kind != TD_G_VALUE) return true;
     td_gval       *root = td__joint_root(a->u.v);
     const td_look *l = a->u.v->look;
-    bool           like = !l || l->rank != geom->rank || same_place(l, geom);
+    bool           like = !l || l->rank != geom->rank || same_layout(l, geom);
     if (like && root->node && !taken[root->id] && !alone) return taken[root->id] = true;
-    bool     late = l && l->rank == geom->rank && begins_late(geom);
+    bool     late = l && l->rank == geom->rank && has_offset(geom);
     td_gval *copy = late
                         ? copy_at(j->g, a->u.v, geom)
                         : td__joint_copy(j->g, a->u.v, like ? l->stride : geom->stride);
@@ -137,7 +137,7 @@ static bool separate_output(td_joint *j, int out, const td_geom *geom, bool *tak
     return copy != NULL;
 }
 
-/* A copy has a place for each element, and so no such strides. */
+/* Do elements share memory? A copy has strides of its own then. */
 static bool repeats(const td_geom *g) {
     bool repeats = false, empty = false;
     for (int d = 0; d < g->rank; d++) {
@@ -147,8 +147,8 @@ static bool repeats(const td_geom *g) {
     return repeats && !empty;
 }
 
-/* Outputs that become tensors of the caller's. Others are only read, and inputs that
- * the epilogue writes are read through copies (shield.c). */
+/* All outputs that become tensors. Others are only read, and inputs that the epilogue
+ * writes are read through copies (shield.c). */
 static bool separate_all(td_joint *j, bool *taken) {
     for (int last = 0; last < 2; last++) /* what cannot be copied comes first */
         for (int i = 0; i < j->n_fwd; i++) {
@@ -171,7 +171,7 @@ bool td__joint_separate(td_joint *j) {
 
 /* ---- storages ----------------------------------------------------------- */
 
-/* Views lie where what they view lies; passes may have put another value there. */
+/* Gives v the storage number of what it is a view of; a pass may have replaced that. */
 static bool follow(td_graph *g, td_gval *v, int32_t storage) {
     if (!v->look || v->look->storage == storage) return true;
     td_look l = *v->look;

@@ -1,17 +1,16 @@
-/* slice.c -- which events of a program somebody outside can see. That is found from the
- * end. Tensors that live on are inputs, results, and what those are views of; storages
- * that live on are those that any input used at any time and those that live tensors
- * end in. An event stays if it changes a live tensor or a live storage; tensors it
- * reads are live from there upwards.
+/* slice.c -- marks the events whose effect can be observed after the call, from the end
+ * upwards. Inputs, results and their bases are live at the end; so are the storages
+ * that any input used at any time, and those of live tensors. An event is kept if it
+ * changes a live tensor or a live storage; the tensors it reads are live before it.
  *
- * Histories are looked at apart: of a tensor that lives on by a detached alias alone
- * nobody can ask for the history, and no tangent comes in for it. */
+ * Histories are tracked apart: the history of a tensor that lives on by a detached
+ * alias alone cannot be observed, and no tangent is needed for it. */
 #include "joint/joint_int.h"
 
 typedef struct slicing {
     td_joint_run *r;
     td_ptrmap     live;  /* tensors and storages */
-    td_ptrmap     asked; /* tensors somebody may ask for their history */
+    td_ptrmap     asked; /* tensors whose history can be observed */
     bool          ok;
 } slicing;
 
@@ -24,7 +23,7 @@ static bool lives(const slicing *s, const void *what) {
     return td__ptrmap_get(&s->live, what) != NULL;
 }
 
-/* A view has its history from its base. */
+/* The history of t can be observed, and that of its base, which a view has it from. */
 static void ask(slicing *s, const td_tensor *t) {
     const td_tensor *all[2] = {t, t->base};
     for (int i = 0; i < 2 && all[i]; i++)
@@ -32,6 +31,7 @@ static void ask(slicing *s, const td_tensor *t) {
             s->ok &= td__ptrmap_put(&s->asked, all[i], s);
 }
 
+/* Can the history of t be observed? */
 static bool is_asked(const slicing *s, const td_tensor *t) {
     const td_tensor *base = t->base;
     return td__ptrmap_get(&s->asked, t) || (base && td__ptrmap_get(&s->asked, base));
@@ -43,6 +43,7 @@ static void enliven_tensor(slicing *s, const td_tensor *t) {
     ask(s, t);
 }
 
+/* What is observable at the end: inputs, results, their bases and storages. */
 static void find_visible(slicing *s) {
     td_joint_run *r = s->r;
     for (int i = 0; i < r->to->n_primals; i++) {
@@ -62,6 +63,7 @@ static void find_visible(slicing *s) {
     }
 }
 
+/* Does the event change a tensor or storage that is live? */
 static bool is_seen(const slicing *s, const td_event *e) {
     bool stored = lives(s, e->st) || lives(s, e->was);
     switch ((td_event_kind)e->kind) {
@@ -81,12 +83,13 @@ static bool is_seen(const slicing *s, const td_event *e) {
     return lives(s, e->t);
 }
 
-/* Flags say who has which history; does nobody ask for that, or was it so before? */
+/* Is e a flag whose effect cannot be observed: a history that nothing asks for, or a
+ * requires_grad_ that changes nothing? */
 static bool is_idle(const slicing *s, const td_event *e) {
     return e->kind == TD_EV_FLAG && (e->idle || !is_asked(s, e->t));
 }
 
-/* Whose history the event's is made of, where somebody asks for that. */
+/* The histories that an observable history is made of are observable too. */
 static void ask_args(slicing *s, const td_event *e) {
     for (int i = 0; e->kind == TD_EV_VIEW && i < e->n_out; i++)
         if (e->out[i]->base && is_asked(s, e->out[i])) ask(s, e->t);
@@ -95,13 +98,14 @@ static void ask_args(slicing *s, const td_event *e) {
             ask(s, e->in[i].u.t);
 }
 
-/* Does the event replace the history of a tensor that nothing but writes of elements
- * and geometry has seen? Nobody can ask for the one before. */
+/* Does the event replace the history of a tensor that only writes of elements and
+ * metadata have used? Then the history before cannot be observed. */
 static bool replaces(const slicing *s, const td_event *e) {
     return e->kind == TD_EV_WRITE && e->how == TD_HOW_ASSIGN && e->hist &&
            !td__about_tensor(s->r, e->to)->observed;
 }
 
+/* What a kept event reads is live before it. */
 static void enliven_args(slicing *s, td_event *e) {
     td_tensor *t = e->kind == TD_EV_WRITE ? e->to : e->t;
     if (e->hist && !is_asked(s, t)) {
