@@ -1,18 +1,18 @@
-/* joint/joint.h -- the joint graph: what a program computes and what its backward
- * computes, in one pure graph. It is made by running the program once more, on
- * tensors without bytes, under tape, functional mode and recorder, and then asking
- * the ordinary engine for the gradients: what eager autograd does, written down.
+/* joint/joint.h -- the joint graph: the forward and the backward of a program in one
+ * pure graph. It is made by replaying the program on tensors without bytes, under log,
+ * tape, functional mode and recorder, and then running the ordinary engine: what eager
+ * autograd does, recorded.
  *
  * Inputs, in order: the program's inputs (its consts too), then the tangents
  * (<tangent k>). Outputs, in order: n_fwd forward outputs (values that become tensors
  * of the caller's or are written into some, in program order), then one gradient
- * (<grad k>) for each target, NONE where it is known to be none. Nodes the engine made
- * have origin TD_FROM_BACKWARD and the place of the op they are the derivative of. A
- * program without anything to differentiate has neither tangents nor targets: then this
- * is its inference graph.
+ * (<grad k>) for each target, NONE where the engine gave none. Nodes of the engine
+ * have origin TD_FROM_BACKWARD and the source location of the op they are the
+ * derivative of. A program with nothing to differentiate has neither tangents nor
+ * targets: the graph is its inference graph.
  *
- * The rest says what the caller of the compiled halves does outside: which inputs
- * it writes, which results it makes views of what. */
+ * What a call does besides running code (writes of inputs, views, metadata, flags) is
+ * the epilogue, a graph of eager's own ops. */
 #ifndef TD_JOINT_H
 #define TD_JOINT_H
 
@@ -34,7 +34,7 @@ static inline bool td__set_any(const uint64_t *s, int words) {
 static inline void td__set_join(uint64_t *s, const uint64_t *with, int words) {
     for (int w = 0; w < words; w++) s[w] |= with[w];
 }
-/* Is one of s in `of`, or one of them not? */
+/* Do s and `of` have a tangent in common; does s have one that `of` does not have? */
 static inline bool td__set_meets(const uint64_t *s, const uint64_t *of, int words) {
     for (int w = 0; w < words; w++)
         if (s[w] & of[w]) return true;
@@ -46,48 +46,48 @@ static inline bool td__set_leaves(const uint64_t *s, const uint64_t *of, int wor
     return false;
 }
 
-/* Where a gradient goes: to the edge of an input, or to that of the tensor it is a
- * view of, when several inputs are views of it and one was written. */
+/* Where a gradient goes: the edge of an input, that of its base, or that of a leaf
+ * which exists inside the call only. */
 typedef struct td_target {
-    int       input;
-    bool      base;
-    bool      leaf;  /* that it is, at least for a while, in the program only */
-    int       event; /* leaf: the event that makes it one */
+    int       input; /* -1: a leaf that the program makes */
+    bool      base;  /* of its base */
+    bool      leaf;  /* the epilogue binds it, */
+    int       event; /* ...at this event of the log */
     uint64_t *from;  /* a set: tangents whose history leads to it */
 } td_target;
 
-/* What an input was before the call, where it is not a tensor of its own. */
+/* How an input was related to others before the call. */
 typedef struct td_relation {
     int         same;   /* the first input that is the same tensor */
-    bool        shared; /* another tensor among the inputs lies in its bytes */
+    bool        shared; /* another tensor among the inputs shares its storage */
     int         base;   /* the input it is a view of; -1: none, or that is not passed */
     int         n_views;
-    td_view_op *views; /* that make it of that one */
+    td_view_op *views; /* the view ops from base to it */
 } td_relation;
 
 typedef struct td_tangent {
-    int         index;  /* the forward output it is that of */
+    int         index;  /* its forward output */
     td_geom     geom;   /* sizes, and the strides the graph was made for */
     uint8_t    *order;  /* dims by those strides, outermost first */
-    td_code     code;   /* eager's backward from there fails with this, */
-    const char *broken; /* ...and says this; NULL: it works */
-    uint64_t   *clash;  /* a set: whose backward uses up what this one's needs */
-    uint64_t   *feeds;  /* a set: tangents of what was computed from it inside */
+    td_code     code;   /* eager's backward from there fails with this code, */
+    const char *broken; /* ...and this message; NULL: it works */
+    uint64_t   *clash;  /* a set: tangents whose backward frees what this one's needs */
+    uint64_t   *feeds;  /* a set: tangents of values computed from its output */
 } td_tangent;
 
 /* A forward output, which the epilogue makes a tensor of or writes into one. */
 typedef struct td_fwd {
-    bool    made;         /* it is a tensor of the caller's, and not only copied */
-    bool    written;      /* the epilogue writes into it: nothing else may read it */
-    bool    meta_written; /* the epilogue changes its geometry */
-    int     tangent; /* its history is this result of the compiled node; -1: none */
-    int     input, result; /* what it becomes or is written into, the first; -1 */
+    bool    made;          /* it becomes a tensor; else its elements are copied */
+    bool    written;       /* the epilogue writes into it: nothing else may read it */
+    bool    meta_written;  /* the epilogue changes its metadata */
+    int     tangent;       /* the result of the compiled node it is; -1: no history */
+    int     input, result; /* the first it becomes or is written into; -1: none */
     int     event;         /* the event of the log that gave it its history */
-    bool    whole;         /* ...a write through a view; the history is its base's */
-    td_geom geom;          /* made: eager's */
+    bool    whole;         /* ...a write through a view: the history is the base's */
+    td_geom geom;          /* made: that of eager's tensor */
 } td_fwd;
 
-/* One that the epilogue does not read. */
+/* A forward output that the epilogue does not read. */
 #define TD_FWD_UNREAD ((td_fwd){.input = -1, .result = -1, .tangent = -1, .event = -1})
 
 /* What the program leaves of an input, for who runs the graph without the epilogue. */
@@ -112,32 +112,32 @@ typedef struct td_joint {
     td_ctx      *cx;
     td_arena     arena;
     td_graph    *g;
-    /* What the call does behind the forward code. Its inputs are the program's, then
-     * the forward outputs, then, where it binds leaves, one of the compiled node. */
+    /* What the call does after the forward code. Its inputs are the program's, then
+     * the forward outputs, then, where it binds leaves, a result of the node. */
     td_graph    *epilogue;
     td_fwd      *fwd;   /* by forward output */
-    bool        *feeds; /* by result that is a view: what has a tangent was computed
-                              from it inside */
+    bool        *feeds; /* by result that is a view: a value with a tangent was
+                              computed from it */
     int          n_primals, n_fwd;
     int          n_results, n_tangents, n_targets;
     td_relation *related;  /* by input */
     td_tangent  *tangents; /* inputs n_primals.. of g, in order */
     td_target   *targets;  /* outputs n_fwd.. of g, in order */
-    bool        *written;  /* by input: its elements change, also by another tensor */
-    bool        *touched;  /* by input: ...or its geometry or flags, or its storage's */
-    int          left;     /* grad mode it leaves: td_graph.left of the program */
-    bool         random;
-    bool         releases; /* an input no longer requires grad */
-    bool         detaches; /* an op cuts a history, perhaps inside a composite */
+    bool        *written;  /* by input: its elements change, also by an alias */
+    bool        *touched;  /* by input: ...or metadata or flags, or its storage does */
+    int          left;     /* grad mode after it: td_graph.left of the program */
+    bool         random;   /* it draws random numbers */
+    bool         releases; /* requires_grad of an input is switched off */
+    bool         detaches; /* an op detaches a history, perhaps inside a composite */
 } td_joint;
 
 typedef struct td_joint_opts {
     bool     keep_mutations; /* writes without history stay in the graph */
-    bool     merge_writes;   /* merge.c's passes: writes of one run become one, */
-    bool     merge_made;     /* ...those of a new tensor none, */
-    bool     assign_writes;  /* ...those of no view no copy_ */
-    bool     train;          /* false: an inference graph, whatever requires grad */
-    td_ends *ends; /* filled in, what it says lies in td_joint.arena; NULL: no need */
+    bool     merge_writes;   /* docs/plan.md has these three */
+    bool     merge_made;
+    bool     assign_writes;
+    bool     train; /* false: an inference graph, whatever requires grad */
+    td_ends *ends;  /* filled in, what it says lies in td_joint.arena; NULL: no need */
     /* A set of tangents that do not arrive: the engine starts at the other roots alone,
      * as eager's does. Tangents and targets are numbered as without it. NULL: none. */
     const uint64_t *missing;
@@ -153,38 +153,37 @@ void      td__joint_drop(td_joint *j); /* NULL is fine */
  * and the text of their guards is added to it. */
 td_joint *td__functional_form(const td_graph *program, const td_value *in,
                               td_buf *guards);
-/* The facts of that trace alone, which ends when the program has run. NULL after
+/* The facts of the program's trace (func/facts.h), without a graph. NULL after
  * td__fail. */
 td_facts *td__facts(const td_graph *program, const td_value *in, bool keep_mutations);
-/* Every forward output that is returned as it is gets bytes of its own: no input's,
- * no other output's. Passes that merge values call for it. */
+/* Gives every forward output that becomes a tensor a storage of its own: no input's, no
+ * other output's. To be called again after passes that merge values. */
 bool      td__joint_separate(td_joint *j);
-/* With symbolic sizes: *to is j with the numbers they have for these inputs, by input
- * of the program; what it adds lies in `a`. The geometry of tangents is left to the
- * caller, who sees what they are tangents of. False after td__fail. */
+/* Evaluates symbolic sizes for these inputs, by input of the program: *to is j with
+ * numbers, allocated in `a`. The geometry of tangents is left to the caller, which has
+ * the forward outputs. False after td__fail. */
 bool td__joint_at(const td_joint *j, const td_value *in, td_arena *a, td_joint *to);
-/* The input of a program that a writer writes, as such and not through a view; NULL:
- * none. */
+/* The input of a program that n writes directly, not through a view; NULL: none. */
 const td_gval     *td__joint_written(const td_gnode *n);
 /* The same for the views of one relation, which are left out there. */
 bool               td__relation_at(const td_joint *j, const td_value *in, td_arena *a,
                                    td_relation *to);
-/* Does it say that a tensor no longer requires grad? */
+/* Does it switch requires_grad off? */
 static inline bool td__gnode_lets_go(const td_gnode *n) {
     return n->kind == TD_N_OP && n->op == TD_OP_requires_grad_ && n->n_in > 1 &&
            !n->in[1].u.i;
 }
-/* Is it the copy through which an input that is written is read? */
+/* Is it the copy through which a written input is read (shield.c)? */
 bool td__joint_is_shield(const td_gnode *n);
-/* Undoes in a forward half what shields written inputs, where nothing needs it. */
+/* Takes those copies out of a forward half that saves none of them. */
 bool td__half_unshield(td_graph *g);
-/* Views lie in the storage of what they view, also where that is another value now. */
+/* Gives views the storage number of their source, which a pass may have replaced. */
 bool td__graph_fix_storages(td_graph *g);
-/* Dead code, equal nodes unless cse is off, views: what needs no decision. The graph
- * is still one that a person would have written, and it can be done again. */
+/* Dead code elimination, CSE (unless off) and short chains of views. May be repeated;
+ * the graph stays readable. */
 bool td__joint_tidy(td_joint *j, bool cse);
-/* The same, and then once, before the graph is taken apart: copies that keep results
- * and written inputs apart. */
+/* The same, and then, once, the copies that partitioning needs: of written inputs, and
+ * of outputs that share storage. */
 bool td__joint_clean(td_joint *j, bool cse);
 
 #endif

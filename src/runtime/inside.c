@@ -1,8 +1,9 @@
-/* inside.c -- inputs that the forward code itself writes (keep_mutations). How far code
- * moves their version counters is its backend's matter; the epilogue counts the writes
- * as eager does, so behind the code the counters are as before. */
+/* inside.c -- version counters of inputs that the forward code itself writes
+ * (keep_mutations). How often code bumps them depends on the backend. The epilogue
+ * counts the writes as eager does, so the counters are reset after the code. */
 #include "runtime/plan.h"
 
+/* Lists the primals that the forward graph writes; the call needs them afterwards. */
 bool td__plan_inside(td_plan *p) {
     const td_graph *g = td__plan_forward(p);
     p->inside =

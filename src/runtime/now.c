@@ -1,11 +1,12 @@
-/* now.c -- symbolic sizes as they are in one call: numbers in the place of symbols, for
- * everything the plan does besides running code. */
+/* now.c -- symbolic sizes in one call: the numbers that all of the plan but the code
+ * itself needs. */
 #include "rules/geom.h"
 #include "runtime/plan.h"
 
 #include <string.h>
 
-/* Gradients of gradients ask those primals nothing but how large they are. */
+/* Records the geometry of primals that are not saved: double backward needs their sizes
+ * only. */
 static bool note_given(const td_pcall *c) {
     td_now *n = c->now;
     if (!c->p->h) return true;
@@ -19,6 +20,7 @@ static bool note_given(const td_pcall *c) {
     return true;
 }
 
+/* Evaluates the sizes that the inputs determine, before the forward code runs. */
 bool td__now_make(td_pcall *c) {
     td_plan *p = c->p;
     c->j = p->j;
@@ -34,6 +36,8 @@ bool td__now_make(td_pcall *c) {
     return td__joint_at(p->j, c->in, &n->arena, &n->j) && note_given(c);
 }
 
+/* The geometry of tangents is that of the forward outputs, in the tangent's order of
+ * dims. */
 bool td__now_tangents(td_pcall *c) {
     if (!c->now) return true;
     for (int i = 0; i < c->j->n_tangents; i++) {

@@ -1,6 +1,6 @@
-/* used.c -- which tangents a kept value is kept for. A backward that does not retain
- * the graph lets go of what no other can read; a backward without some tangents reads
- * only what the others need. */
+/* used.c -- for which tangents a saved value is saved. A backward that does not retain
+ * the graph frees the saved values that no later backward can read; a backward without
+ * some tangents reads only what the others need. */
 #include "runtime/plan.h"
 
 #include <string.h>
@@ -19,11 +19,13 @@ static uint64_t *set_of(const using *u, uint64_t *sets, const td_gval *v) {
     return sets + (size_t)v->id * (size_t)u->words;
 }
 
+/* Adds the tangents v depends on to u->now. */
 static void gather(void *env, td_gval *v) {
     using *u = env;
     td__set_join(u->now, set_of(u, u->from, v), u->words);
 }
 
+/* Marks v as read by the backwards of u->now. */
 static void spread(void *env, td_gval *v) {
     using *u = env;
     td__set_join(set_of(u, u->used, v), u->now, u->words);
@@ -34,6 +36,8 @@ static void from_args(using *u, const td_gnode *n) {
     for (int k = 0; k < n->n_in; k++) td__garg_each(&n->in[k], gather, u);
 }
 
+/* Forwards: which tangents each value depends on. Backwards from the gradients: for
+ * which tangents each value is read. to[]: targets by output. */
 static void follow(using *u, const td_target *to) {
     const td_graph *g = u->g;
     uint64_t       *own = u->now;
@@ -62,7 +66,7 @@ static void follow(using *u, const td_target *to) {
     }
 }
 
-/* What is held for gradients of gradients is kept for all. */
+/* Sets td_hold.used. Values saved for double backward stay NULL: all need them. */
 static bool note_used(td_plan *p, using *u) {
     size_t size = sizeof(uint64_t) * (size_t)u->words;
     for (int i = 0; i < p->n_kept; i++) {
