@@ -321,8 +321,8 @@ static bool check_leaves(td_joint_run *r) {
         if (!e->kept || !e->late || had_accumulator(r, e->t) || lives_on(r, i))
             continue;
         return td__fail(r->cx, TD_E_UNSUPPORTED,
-                        "@%.60s: a leaf that takes gradients is read, and then its "
-                        "sizes change; change those of a view of it",
+                        "@%.60s: unsupported: a leaf that requires grad is read, and "
+                        "then its sizes change. Change the sizes of a view of it",
                         r->program->name);
     }
     return true;

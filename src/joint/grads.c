@@ -140,8 +140,9 @@ static bool check_geometry(td_joint_run *r, const td_geom *was) {
         if (!td__geom_copy(r->cx, &r->to->arena, &now, r->outer[i])) return false;
         if (!td__geom_same(&now, &was[i]))
             return td__fail(r->cx, TD_E_UNSUPPORTED,
-                            "@%.60s: the backward of a custom function changes sizes "
-                            "or strides of input %d; let it work on a view of its own",
+                            "@%.60s: unsupported: the backward of a custom function "
+                            "changes sizes or strides of input %d. Change those of a "
+                            "view of it",
                             r->program->name, i);
     }
     return true;

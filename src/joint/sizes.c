@@ -100,8 +100,8 @@ static bool bind(setting *s, const td_value *in) {
 static bool judge(const setting *s) {
     if (s->ok || !td_ok(s->j->cx)) return s->ok;
     return td__fail(s->j->cx, TD_E_UNSUPPORTED,
-                    "@%.60s: a size depends on values, which compiled functions do not "
-                    "support",
+                    "@%.60s: unsupported: the sizes of a view or a tangent depend on "
+                    "values. Compute it outside of the compiled function",
                     s->j->g->name);
 }
 

@@ -221,8 +221,9 @@ static bool check_growth(td_joint_run *r) {
         const td_func_in *in = r->outer[i] ? &r->f.in.v[r->nr[i]] : NULL;
         if (in && in->st->bytes != in->bytes)
             return td__fail(r->cx, TD_E_UNSUPPORTED,
-                            "@%.60s: the storage of input %d grows, and there are "
-                            "sizes that are not numbers; resize it before the call",
+                            "@%.60s: unsupported: the storage of input %d grows, and "
+                            "sizes are dynamic. Resize it before the call, or compile "
+                            "for fixed sizes (dynamic=off)",
                             r->program->name, i);
     }
     return true;
