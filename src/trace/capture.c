@@ -1,6 +1,9 @@
-/* capture.c -- runs a body once on copies without bytes, under the recorder and the
- * tape, and gives the graph. Whatever happens inside, the context is afterwards as it
- * was before, but for an error. */
+/* capture.c -- runs a body once on fake tensors, under the recorder and the
+ * tape, and returns the graph. Also td_call_body, which runs a body eagerly,
+ * and what a body may ask of its td_call.
+ *
+ * Whether the capture succeeds or fails, the context's modes, scopes and
+ * generator are restored; only an error remains. */
 #include "core/callback.h"
 #include "core/stack.h"
 #include "ops/call.h"
@@ -12,12 +15,12 @@
 struct td_call {
     TD_HANDLE_FIELDS;
     void     *env;
-    td_values args; /* tensors are copies without bytes */
-    bool      returned;
-    TD_VEC(td_value) results; /* tensors are held */
+    td_values args;           /* borrowed; fake copies during a capture */
+    bool      returned;       /* td_return was called */
+    TD_VEC(td_value) results; /* owned: one reference per tensor */
 };
 
-/* ---- what a body asks --------------------------------------------------- */
+/* ---- arguments and results of a running body ---------------------------- */
 
 td_ctx *td_call_ctx(const td_call *c) {
     if (!TD_ENTER(c, CALL)) return td__current_ctx();
@@ -34,7 +37,8 @@ int td_arg_count(const td_call *c) {
 
 td_values td__call_args(const td_call *c) { return c->args; }
 
-/* A tensor that is NULL is absent. */
+/* The kind of argument i; a NULL tensor counts as absent, an index out of range
+ * as a string, which no accessor accepts. */
 static td_kind kind_of(const td_call *c, int i) {
     if (i < 0 || i >= c->args.n) return TD_K_STR;
     const td_value *v = &c->args.v[i];
@@ -52,7 +56,8 @@ static const char *kind_name(td_kind k) {
     }
 }
 
-/* `wants`: what the body takes the argument for. */
+/* Records the error of accessor `who` for argument i. `wants`: the kind it
+ * returns. */
 static void fail_arg(td_call *c, const char *who, int i, const char *wants) {
     if (i < 0 || i >= c->args.n)
         td__fail(c->cx, TD_E_ARG,
@@ -95,7 +100,8 @@ bool td_arg_absent(const td_call *c, int i) {
     return kind_of(c, i) == TD_K_NONE;
 }
 
-/* "<=" and ">" in terms of the four there are. */
+/* The op `expect` knows ==, !=, < and >=. Here x <= n is x < n + 1 and x > n is
+ * x >= n + 1; sizes are integers. */
 bool(td_expect)(td_tensor *t, int64_t dim, const char *rel, int64_t than) {
     if (!TD_ENTER(t, TENSOR) || !td__has(t->cx, "td_expect", "the relation", rel))
         return false;
@@ -109,6 +115,8 @@ bool(td_expect)(td_tensor *t, int64_t dim, const char *rel, int64_t than) {
                         than + (le || gt), false);
 }
 
+/* Adds one result and takes a reference to it. Nil counts as absent: it is nil
+ * because of a recorded error, and then td_return_values fails anyway. */
 static bool take_result(td_call *c, td_value v) {
     if (v.kind == TD_K_TENSOR && !td__is_live(v.u.t, TD_H_TENSOR)) {
         if (v.u.t && v.u.t->tag != (TD_TAG_NIL | TD_H_TENSOR))
@@ -117,10 +125,12 @@ static bool take_result(td_call *c, td_value v) {
     }
     if (v.kind != TD_K_NONE && v.kind != TD_K_TENSOR && !is_number((td_kind)v.kind))
         return td__fail(c->cx, TD_E_ARG,
-                        "result %d is neither a tensor, a number nor absent",
+                        "td_return: result %d is a list, a string or a dtype; a body "
+                        "returns tensors, numbers or NULL",
                         c->results.n);
     if (v.kind == TD_K_TENSOR && v.u.t->cx != c->cx)
-        return td__fail(c->cx, TD_E_ARG, "result %d belongs to another context",
+        return td__fail(c->cx, TD_E_ARG,
+                        "td_return: result %d belongs to another context than the call",
                         c->results.n);
     if (!td__vec_push(&c->results, v)) return td__fail_memory(c->cx);
     if (v.kind == TD_K_TENSOR) td__ref(v.u.t);
@@ -129,12 +139,15 @@ static bool take_result(td_call *c, td_value v) {
 
 bool td_return_values(td_call *c, td_values results) {
     if (!TD_ENTER(c, CALL)) return false;
-    if (c->returned) return td__fail(c->cx, TD_E_ARG, "td_return: called twice");
+    if (c->returned)
+        return td__fail(
+            c->cx, TD_E_ARG,
+            "td_return: called twice; a body returns once, with all results");
     if (!td__has_list(c->cx, "td_return", results.v, results.n)) return false;
     c->returned = true;
     for (int i = 0; i < results.n; i++)
         if (!take_result(c, results.v[i])) return false;
-    return td_ok(c->cx); /* nil because of a failure is no absent result */
+    return td_ok(c->cx); /* a nil result comes from an error: the call fails */
 }
 
 bool td__call_inner(td_call *c, td_body *body, void *env, int skip) {
@@ -167,10 +180,10 @@ static void drop_results(td_call *c) {
     td__vec_free(&c->results);
 }
 
-/* ---- eagerly ------------------------------------------------------------ */
+/* ---- eager execution of a body ------------------------------------------ */
 
-/* A result no scope owns any more goes to the one around the call. */
-static bool hand_over(td_call *c) {
+/* Gives results whose scope ended inside the body to the innermost open scope. */
+static bool give_to_scope(td_call *c) {
     for (int i = 0; i < c->results.n; i++) {
         td_tensor *t = c->results.v[i].u.t;
         if (c->results.v[i].kind != TD_K_TENSOR || t->slot >= 0 || t->kept > 0)
@@ -181,6 +194,8 @@ static bool hand_over(td_call *c) {
     return true;
 }
 
+/* Returns the number of results, of which n_out are stored; -1 on failure, with
+ * nil in all of out[]. */
 int td_call_body(td_ctx *cx, td_body *body, void *env, td_values args, td_value *out,
                  int n_out) {
     static const char who[] = "td_call_body";
@@ -196,7 +211,7 @@ int td_call_body(td_ctx *cx, td_body *body, void *env, td_values args, td_value 
         td__fail(cx, TD_E_ARG,
                  "the body returned false without an error; end it with td_return, or "
                  "record the reason with td_fail");
-    ok = ok && td_ok(cx) && hand_over(&c);
+    ok = ok && td_ok(cx) && give_to_scope(&c);
     int n = ok ? c.results.n : -1;
     for (int i = 0; i < n_out; i++)
         out[i] = i < n ? c.results.v[i] : ok ? TD_NONE : td_value_tensor(td_nil(cx));
@@ -205,15 +220,15 @@ int td_call_body(td_ctx *cx, td_body *body, void *env, td_values args, td_value 
     return n;
 }
 
-/* ---- before and after --------------------------------------------------- */
+/* ---- the mode stack of a capture ---------------------------------------- */
 
-/* Puts the recorder around the tape. The modes that are part of the call's meaning are
- * those outside; nothing else of the ambient state is. */
+/* Pushes the recorder's modes around the tape (see td_record). Of the state outside,
+ * only autocast and the dependencies being collected carry over into the body. */
 static void begin_recording(td_record *r, const td_ambient *outside) {
     td_ctx *cx = r->cx;
     r->first_scope = cx->scopes.n;
     r->mode.seen_as = td__record_seen_as;
-    cx->deps = outside->deps; /* a nested capture's are those of the one around it */
+    cx->deps = outside->deps; /* a nested capture adds to the enclosing one's */
     td__modes_tape(cx, &r->mark);
     td__mode_push(cx, &r->inside);
     td__mode_push(cx, &r->mode);
@@ -223,6 +238,7 @@ static void begin_recording(td_record *r, const td_ambient *outside) {
 
 /* ---- arguments ---------------------------------------------------------- */
 
+/* Makes an input for each tensor among args; to[i] is what the body receives. */
 static bool take_args(td_record *r, td_values args, td_value *to) {
     char name[24];
     for (int i = 0; i < args.n; i++) {
@@ -231,9 +247,13 @@ static bool take_args(td_record *r, td_values args, td_value *to) {
         if (to[i].kind == TD_K_NONE || is_number((td_kind)to[i].kind)) continue;
         if (to[i].kind != TD_K_TENSOR)
             return td__fail(r->cx, TD_E_ARG,
-                            "argument %d is neither a tensor, a number nor absent", i);
+                            "argument %d is a list, a string or a dtype; a captured "
+                            "body takes tensors, numbers or NULL",
+                            i);
         if (td_is_nil(to[i].u.t) || to[i].u.t->cx != r->cx)
-            return td__fail(r->cx, TD_E_ARG, "argument %d is nil or of another context",
+            return td__fail(r->cx, TD_E_ARG,
+                            "argument %d is nil (an earlier call failed) or belongs to "
+                            "another context",
                             i);
         if (!td__record_outer(r, &to[i].u.t)) return false;
         snprintf(name, sizeof name, "x%d", i);
@@ -244,16 +264,19 @@ static bool take_args(td_record *r, td_values args, td_value *to) {
 
 /* ---- results ------------------------------------------------------------ */
 
+/* Adds result i as an output. A number becomes a constant, or an expression of
+ * symbolic sizes. */
 static bool put_result(td_record *r, td_value v, int i) {
     td_garg a = {0};
     char    who[32];
     snprintf(who, sizeof who, "result %d", i);
     if (v.kind == TD_K_TENSOR) {
         if (td__retains_grad(v.u.t))
-            return td__fail(r->cx, TD_E_TRACE,
-                            "%s keeps its gradient (td_retain_grad); ask for that "
-                            "outside the body",
-                            who);
+            return td__fail(
+                r->cx, TD_E_TRACE,
+                "%s has td_retain_grad set, which a captured program cannot "
+                "record; call td_retain_grad on the result outside the body",
+                who);
         td_gval *g = td__record_value(r, &v.u.t, who);
         if (!g) return false;
         a = td__garg_value(g);
@@ -275,23 +298,29 @@ static bool put_results(td_record *r, const td_call *c) {
     return true;
 }
 
-/* ---- the run ------------------------------------------------------------ */
+/* ---- running the body --------------------------------------------------- */
 
-static bool check_left(const td_record *r, const td_outside *o) {
+/* Fails when the body changed state it must restore: autocast and other regions, a
+ * pushed mode, saved-tensor hooks. */
+static bool check_restored(const td_record *r, const td_outside *o) {
     td_ctx     *cx = r->cx;
     const char *left = td__modes_left(cx, &o->was);
     if (left)
         return td__fail(cx, TD_E_TRACE,
                         "the body left %s changed; end the region it began", left);
     if (td__mode_inner(cx) != &r->mode)
-        return td__fail(cx, TD_E_TRACE, "the body left a mode pushed");
+        return td__fail(cx, TD_E_TRACE,
+                        "the body pushed a mode and did not pop it; td_mode_pop it "
+                        "before td_return");
     if (cx->packers.n)
         return td__fail(cx, TD_E_TRACE,
-                        "the body left saved-tensor hooks pushed; td_saved_hooks_pop "
-                        "them");
+                        "the body pushed saved-tensor hooks and did not pop them; "
+                        "td_saved_hooks_pop them before td_return");
     return true;
 }
 
+/* Runs the body and completes the graph: outputs, .grad outputs, checks of what
+ * a program cannot reproduce. Results are released either way. */
 static bool run_body(td_record *r, const td_outside *o, td_body *body, td_call *c) {
     begin_recording(r, &o->was);
     bool ok;
@@ -300,7 +329,8 @@ static bool run_body(td_record *r, const td_outside *o, td_body *body, td_call *
         td__fail(r->cx, TD_E_ARG,
                  "the body returned false without an error; end it with td_return, or "
                  "record the reason with td_fail");
-    ok = td_ok(r->cx) && check_left(r, o) && td__record_generator(r, "td_capture") &&
+    ok = td_ok(r->cx) && check_restored(r, o) &&
+         td__record_generator(r, "td_capture") &&
          td__copies_returned(r->cx, c->results.v, c->results.n) &&
          td__record_asserts(r) && put_results(r, c) && td__own_grads_end(r) &&
          td__history_check(r) && td__record_finish(r);
@@ -308,7 +338,8 @@ static bool run_body(td_record *r, const td_outside *o, td_body *body, td_call *
     return ok;
 }
 
-/* Those a body before it read; the body is told nothing of them. */
+/* Tensors that an earlier body of the same op lifted are inputs of this one as
+ * well; this body is not told of them. */
 static bool take_lifted(td_record *r) {
     char name[24];
     if (r->lift) r->lift->n_args = r->g->inputs.n;
@@ -319,21 +350,24 @@ static bool take_lifted(td_record *r) {
     return true;
 }
 
-/* What a capture has beside its body and arguments. */
-typedef struct around {
-    td_lift   *lift; /* NULL: what is closed over is a const */
+/* Options of a capture besides body and arguments. */
+typedef struct capture_opts {
+    td_lift   *lift; /* nested capture: lifts what it closes over; NULL: consts */
     td_closure close;
-} around;
+} capture_opts;
 
-/* The capture that a nested one is part of; NULL: none. */
+/* The recorder of the innermost capture that is running; NULL: none. */
 static td_record *recorder_of(const td_ctx *cx) {
     for (td_mode *m = cx->top; m; m = m->below)
         if (m->stand_in == td__record_stand_in && m->composites) return (td_record *)m;
     return NULL;
 }
 
+/* One capture from start to end: set the ambient state aside, begin the
+ * recorder, make inputs, run the body, restore. False after td__fail; g is then
+ * incomplete. */
 static bool capture_into(td_graph *g, td_body *body, void *env, td_values args,
-                         const around *how) {
+                         const capture_opts *how) {
     td_ctx *cx = g->cx;
     if (how->lift && !td__stack_holds(cx, "a body inside another")) return false;
     td_record  r, *outer = how->lift ? recorder_of(cx) : NULL;
@@ -356,8 +390,10 @@ static bool capture_into(td_graph *g, td_body *body, void *env, td_values args,
     return ok;
 }
 
+/* Captures into a new graph; NULL after td__fail, also when an error was there
+ * before. */
 static td_graph *capture(td_ctx *cx, td_body *body, void *env, td_values args,
-                         const around *how) {
+                         const capture_opts *how) {
     td_graph *g = td_ok(cx) ? td__graph_make(cx, "f") : NULL;
     if (!g || capture_into(g, body, env, args, how)) return g;
     td__graph_drop(g);
@@ -366,14 +402,14 @@ static td_graph *capture(td_ctx *cx, td_body *body, void *env, td_values args,
 
 td_graph *td__capture_nested(td_ctx *cx, td_body *body, void *env, td_values args,
                              td_lift *lift) {
-    return capture(cx, body, env, args, &(around){.lift = lift});
+    return capture(cx, body, env, args, &(capture_opts){.lift = lift});
 }
 
 td_graph *td__capture_closing(td_ctx *cx, td_body *body, void *env, td_values args,
                               const td_closure *close) {
-    return capture(cx, body, env, args, &(around){.close = *close});
+    return capture(cx, body, env, args, &(capture_opts){.close = *close});
 }
 
 td_graph *td__capture(td_ctx *cx, td_body *body, void *env, td_values args) {
-    return capture(cx, body, env, args, &(around){0});
+    return capture(cx, body, env, args, &(capture_opts){0});
 }

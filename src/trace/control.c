@@ -1,25 +1,33 @@
-/* control.c -- td_cond and td_while. Eagerly they read the flag and call the body. In
- * a capture the bodies become graphs, what they close over becomes operands, and an op
- * is called that takes them all. */
+/* control.c -- td_cond: a branch that depends on a value. Eagerly it reads the
+ * predicate and calls one body. In a capture both bodies become nested graphs,
+ * the tensors they close over become operands, and the op `cond` takes
+ * predicate, graphs and operands.
+ *
+ * A branch may write its arguments. Graphs of cond are pure, so such arguments
+ * are passed as copies, each branch returns the copies' final values, and these
+ * are copied back into the arguments after the op. */
 #include "trace/trace.h"
 
 #include <string.h>
 
 /* ---- results ------------------------------------------------------------ */
 
-static bool lies_in(const td_tensor *t, const td_value *v, int n) {
+/* Does t share storage with one of v[0..n)? */
+static bool shares_storage(const td_tensor *t, const td_value *v, int n) {
     for (int i = 0; i < n; i++)
         if (v[i].kind == TD_K_TENSOR && v[i].u.t && v[i].u.t->st == t->st) return true;
     return false;
 }
 
-/* A result is no view, no operand, nor shares bytes with one or another result, and
- * was not written, so that it looks the same whichever branch it is from. */
+/* Clones results that are views, operands, written, or share storage with an
+ * operand or an earlier result. Then a result has the same properties whichever
+ * branch it comes from. */
 static bool own_results(td_values args, td_value *out, int n) {
     for (int i = 0; i < n; i++) {
         td_tensor *t = out[i].u.t;
         bool       written = atomic_load(&t->st->version) > 0;
-        if (!t->base && !written && !lies_in(t, args.v, args.n) && !lies_in(t, out, i))
+        if (!t->base && !written && !shares_storage(t, args.v, args.n) &&
+            !shares_storage(t, out, i))
             continue;
         out[i].u.t = td_op_clone(t, false);
         if (td_is_nil(out[i].u.t)) return false;
@@ -27,34 +35,41 @@ static bool own_results(td_values args, td_value *out, int n) {
     return true;
 }
 
-/* Calls a body that must give n tensors. */
+/* Calls a body that must return n tensors. */
 static bool call_body(td_ctx *cx, td_body *body, void *env, td_values args,
                       td_value *out, int n) {
     int got = td_call_body(cx, body, env, args, out, n);
     if (got < 0) return false;
     if (got != n)
-        return td__fail(cx, TD_E_ARG, "td_cond: a branch gives %d results, not %d", got,
-                        n);
+        return td__fail(cx, TD_E_ARG,
+                        "td_cond: a branch returns %d results; the call expects %d",
+                        got, n);
     for (int i = 0; i < n; i++)
         if (out[i].kind != TD_K_TENSOR)
-            return td__fail(cx, TD_E_ARG, "td_cond: result %d is no tensor", i);
+            return td__fail(cx, TD_E_ARG,
+                            "td_cond: result %d of a branch is a number or absent; "
+                            "branches return tensors",
+                            i);
     return own_results(args, out, n);
 }
 
+/* Reads the predicate, a tensor of one element. */
 static bool read_flag(td_tensor *t, bool *on) {
     if (t->numel != 1)
         return td__fail(t->cx, TD_E_SHAPE,
-                        "td_cond: the flag must have one element, got %s",
+                        "td_cond: the predicate is %s; it must have one element",
                         td__type_str(t));
     *on = (td_item)(t) != 0.0;
     return td_ok(t->cx);
 }
 
+/* Stores the results, or nil after a failure. */
 static void give(td_ctx *cx, const td_value *from, bool ok, td_tensor **out, int n) {
     for (int i = 0; i < n; i++) out[i] = ok ? from[i].u.t : td_nil(cx);
 }
 
-/* Tensors among the arguments; what is absent or a number is part of the body. */
+/* Counts the tensors among the arguments; numbers become constants of the
+ * branches. */
 static int count_tensors(td_values args) {
     int n = 0;
     for (int i = 0; i < args.n; i++)
@@ -64,17 +79,18 @@ static int count_tensors(td_values args) {
 
 /* ---- td_cond, captured -------------------------------------------------- */
 
-/* One branch while it is captured. */
+/* One branch during its capture. */
 typedef struct branch {
     td_body    *body;
     void       *env;
     int         n_out;
-    const bool *written; /* by argument: the body gets a copy; NULL: none */
-    td_graph   *g;       /* the body, once it has run; */
-    td_lift    *lift;    /* ...what it closes over */
+    const bool *written; /* by argument: pass a copy; NULL: first capture, none */
+    td_graph   *g;       /* the body as captured before; NULL: call the body */
+    td_lift    *lift;    /* tensors that g closes over */
 } branch;
 
-/* The captured body in its place; args as the body gets them. */
+/* Replays the captured body instead of calling the user's function a second
+ * time. */
 static bool replay_branch(const branch *b, td_values args, td_value *out) {
     td_value *in = td__zalloc(sizeof *in * ((size_t)b->g->inputs.n + 1));
     int       at = 0;
@@ -93,7 +109,8 @@ static bool run_branch(td_ctx *cx, const branch *b, td_values args, td_value *ou
     return call_body(cx, b->body, b->env, args, out, b->n_out);
 }
 
-/* The user's body on copies of what it writes; the copies are results too. */
+/* The body that is captured for a branch: clones the arguments it writes, runs
+ * it on the clones, and returns its results followed by the clones. */
 static bool branch_body(td_call *c) {
     td_ctx       *cx = td_call_ctx(c);
     const branch *b = td_call_env(c);
@@ -118,30 +135,32 @@ static bool branch_body(td_call *c) {
     return ok;
 }
 
-typedef struct choice {
+/* One call of td_cond. */
+typedef struct cond_call {
     td_ctx     *cx;
     td_branches of;
     td_values   args;
-    int         n_args; /* tensors among them */
-    int         n_out;
-    td_lift     lift;
-    td_graph   *g[2];
-    bool       *written; /* by argument */
-    bool       *quiet;   /* ...and only with gradients off */
-    int         n_written;
-} choice;
+    int         n_args;       /* tensors among args */
+    int         n_out;        /* results the caller expects */
+    td_lift     lift;         /* tensors the branches close over */
+    td_graph   *g[2];         /* yes, no; owned */
+    bool       *written;      /* by argument: a branch writes it */
+    bool       *no_grad_only; /* by argument: only under no_grad */
+    int         n_written;    /* arguments written */
+} cond_call;
 
 static const char *const branch_names[] = {"yes", "no"};
 
-static void drop_graphs(choice *k) {
+static void drop_graphs(cond_call *k) {
     for (int i = 0; i < 2; i++) {
         td__graph_drop(k->g[i]);
         k->g[i] = NULL;
     }
 }
 
-/* Graphs that are there already are replayed, on copies of what they write. */
-static bool capture_branches(choice *k, const bool *written) {
+/* Captures both branches. The second time, with `written`, it replays the
+ * graphs of the first on copies of what they write. */
+static bool capture_branches(cond_call *k, const bool *written) {
     for (int i = 0; i < 2; i++) {
         td_graph *was = k->g[i];
         branch    b = {
@@ -152,27 +171,30 @@ static bool capture_branches(choice *k, const bool *written) {
             return false;
         if (k->g[i]->left)
             return td__fail(k->cx, TD_E_TRACE,
-                            "td_cond: branch %s leaves another grad mode behind",
+                            "td_cond: branch %s changes the grad mode and does not "
+                            "restore it; end the region it began",
                             branch_names[i]);
     }
     return td__lift_pad(k->g[0], &k->lift, k->n_args);
 }
 
-/* A result in the bytes of a closed-over tensor is another one at each call. */
-static bool check_results(const choice *k, const td_graph *g) {
+/* Fails if a result shares storage with a closed-over tensor: eager clones only
+ * what shares storage with arguments. */
+static bool check_results(const cond_call *k, const td_graph *g) {
     for (int i = 0; i < g->outputs.n; i++) {
         const td_look *l = g->outputs.v[i].u.v->look;
         for (int j = k->n_args; j < g->inputs.n; j++)
             if (g->inputs.v[j]->look->storage == l->storage && l->storage >= 0)
                 return td__fail(k->cx, TD_E_TRACE,
-                                "td_cond: result %d of branch %s shares bytes with a "
-                                "tensor it closes over; pass that as an argument",
+                                "td_cond: result %d of branch %s shares storage with a "
+                                "tensor that was not passed as an argument; pass it as "
+                                "one",
                                 i, g->name);
     }
     return true;
 }
 
-/* Which other input lies where input i does; -1: none. */
+/* Another input that shares storage with input i; -1: none. */
 static int sharer(const td_graph *g, int i) {
     for (int j = 0; j < g->inputs.n; j++)
         if (j != i && g->inputs.v[j]->look->storage >= 0 &&
@@ -181,32 +203,35 @@ static int sharer(const td_graph *g, int i) {
     return -1;
 }
 
-static bool note_written(choice *k, const td_graph *g, const uint8_t *how) {
+/* Adds the writes of branch g to k->written and k->no_grad_only; how[] is by input.
+ * Fails for writes that copying back cannot reproduce. */
+static bool note_written(cond_call *k, const td_graph *g, const uint8_t *how) {
     for (int i = 0, at = 0; i < k->args.n; i++) {
         td_value v = k->args.v[i];
         if (v.kind != TD_K_TENSOR || !v.u.t) continue;
         int nr = at++;
         if (!how[nr]) continue;
         if (sharer(g, nr) >= 0)
-            return td__fail(k->cx, TD_E_TRACE,
-                            "td_cond: branch %s writes argument %d, which shares bytes "
-                            "with another; pass only one of them",
-                            g->name, i);
+            return td__fail(
+                k->cx, TD_E_TRACE,
+                "td_cond: branch %s writes argument %d, which shares storage "
+                "with another argument; pass only one of them",
+                g->name, i);
         k->n_written += !k->written[i];
-        if (!k->written[i]) k->quiet[i] = true;
+        if (!k->written[i]) k->no_grad_only[i] = true;
         k->written[i] = true;
-        k->quiet[i] &= !(how[nr] & TD_WRITTEN_LOUD);
+        k->no_grad_only[i] &= !(how[nr] & TD_WRITTEN_GRAD);
     }
     for (int j = k->n_args; j < g->inputs.n; j++)
         if (how[j])
             return td__fail(k->cx, TD_E_TRACE,
-                            "td_cond: branch %s writes a tensor it closes over; pass "
-                            "it as an argument",
+                            "td_cond: branch %s writes a tensor that was not passed as "
+                            "an argument; pass it as one",
                             g->name);
     return true;
 }
 
-static bool find_writes(choice *k) {
+static bool find_writes(cond_call *k) {
     for (int i = 0; i < 2; i++) {
         uint8_t *how = td__zalloc((size_t)k->g[i]->inputs.n + 1);
         bool     ok = how || td__fail_memory(k->cx);
@@ -218,9 +243,10 @@ static bool find_writes(choice *k) {
     return true;
 }
 
-/* The tensors among the arguments, then what was lifted. Backward reads operands, so
- * one that will be written is a copy. */
-static bool make_operands(const choice *k, td_tensor **ts) {
+/* The operands of cond: tensors among the arguments, then lifted ones. An
+ * argument that is written afterwards is cloned, because backward reads the
+ * operands. */
+static bool make_operands(const cond_call *k, td_tensor **ts) {
     int at = 0;
     for (int i = 0; i < k->args.n; i++) {
         td_tensor *t = k->args.v[i].u.t;
@@ -232,7 +258,8 @@ static bool make_operands(const choice *k, td_tensor **ts) {
     return true;
 }
 
-static bool call_cond(choice *k, td_tensor *pred, td_tensor **out) {
+/* Calls the op; out[] gets the results, then the final values of written arguments. */
+static bool call_cond(cond_call *k, td_tensor *pred, td_tensor **out) {
     int         n = k->n_args + k->lift.tensors.n;
     td_tensor **ts = td__alloc(sizeof *ts * (size_t)(n + 1));
     if (!ts) return td__fail_memory(k->cx);
@@ -245,30 +272,33 @@ static bool call_cond(choice *k, td_tensor *pred, td_tensor **out) {
     return ok;
 }
 
-/* What a branch wrote into its copies, or left as it was, goes into the operands. */
-static bool write_back(choice *k, td_tensor **out) {
+/* Copies the final values into the arguments. An argument that branches write
+ * under no_grad only is copied under no_grad. */
+static bool write_back(cond_call *k, td_tensor **out) {
     for (int i = 0, at = k->n_out; i < k->args.n; i++) {
         if (!k->written[i]) continue;
         td_grad_mode was = {k->cx->grad_enabled, k->cx->inference};
-        if (k->quiet[i]) was = td_no_grad_begin(k->cx);
+        if (k->no_grad_only[i]) was = td_no_grad_begin(k->cx);
         td_tensor *t = td_op_copy_(k->args.v[i].u.t, out[at++], false);
-        if (k->quiet[i]) td_no_grad_end(k->cx, was);
+        if (k->no_grad_only[i]) td_no_grad_end(k->cx, was);
         if (td_is_nil(t)) return false;
     }
     return true;
 }
 
-static bool capture_cond(choice *k, td_tensor *pred, td_tensor **out) {
+/* td_cond in a capture. Branches that write are captured twice: first to find out what
+ * they write, then on copies of that. */
+static bool capture_cond(cond_call *k, td_tensor *pred, td_tensor **out) {
     size_t n = (size_t)k->args.n + 1;
     k->n_args = count_tensors(k->args);
     k->written = td__zalloc(2 * n);
     if (!k->written) return td__fail_memory(k->cx);
-    k->quiet = k->written + n;
+    k->no_grad_only = k->written + n;
     if (!capture_branches(k, NULL) || !find_writes(k)) return false;
-    if (k->n_written && k->lift.reached)
+    if (k->n_written && k->lift.closes_over_arg)
         return td__fail(k->cx, TD_E_TRACE,
-                        "td_cond: a branch writes an argument and closes over one; use "
-                        "td_arg for all of them");
+                        "td_cond: a branch writes an argument and uses another one "
+                        "without td_arg; read all arguments with td_arg");
     if (k->n_written && !capture_branches(k, k->written)) return false;
     if (!check_results(k, k->g[0]) || !check_results(k, k->g[1])) return false;
     size_t      room = sizeof(td_tensor *) * (size_t)(k->n_out + k->n_written + 1);
@@ -282,7 +312,7 @@ static bool capture_cond(choice *k, td_tensor *pred, td_tensor **out) {
 
 /* ---- td_cond ------------------------------------------------------------ */
 
-static bool eager_cond(choice *k, td_tensor *pred, td_tensor **out) {
+static bool eager_cond(cond_call *k, td_tensor *pred, td_tensor **out) {
     bool on = false;
     if (!read_flag(pred, &on)) return false;
     td_value *got = td__zalloc(sizeof *got * (size_t)(k->n_out + 1));
@@ -304,8 +334,8 @@ bool(td_cond)(td_tensor *pred, td_branches of, td_values args, td_tensor **out,
         !td__has(cx, who, "the branch no", of.no) ||
         !td__has_list(cx, who, args.v, args.n) || !td__has_room(cx, who, out, n_out))
         return false;
-    choice k = {.cx = cx, .of = of, .args = args, .n_out = n_out};
-    bool   ok = cx->fake ? capture_cond(&k, pred, out) : eager_cond(&k, pred, out);
+    cond_call k = {.cx = cx, .of = of, .args = args, .n_out = n_out};
+    bool      ok = cx->fake ? capture_cond(&k, pred, out) : eager_cond(&k, pred, out);
     for (int i = 0; i < n_out && !ok; i++) out[i] = td_nil(cx);
     drop_graphs(&k);
     td__lift_free(&k.lift);

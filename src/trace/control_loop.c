@@ -1,32 +1,42 @@
-/* control_loop.c -- td_while: a loop over a state of tensors. The state and what the
- * body gives are row-major and no views, so that each turn looks like the others. */
+/* control_loop.c -- td_while: a loop over a state of tensors. Eagerly it calls
+ * test and body until the test gives 0. In a capture both become nested graphs
+ * of the op `while_loop`. The state before each iteration and what the body
+ * returns are row-major and not views, so every iteration has the same types
+ * and one graph serves all. */
 #include "trace/trace.h"
 
-typedef struct looping {
+/* One call of td_while. */
+typedef struct loop_call {
     td_ctx   *cx;
-    td_loop   of;
-    int       n;
-    td_value *state, *next; /* [n] */
-    bool     *need;         /* [n]: requires grad, in some turn */
-    td_lift   lift;
-    td_graph *test, *body;
-} looping;
+    td_loop   of;           /* the user's test and body */
+    int       n;            /* tensors in the state */
+    td_value *state, *next; /* [n]: before and after an iteration */
+    bool     *need;         /* [n]: requires grad in at least one iteration */
+    td_lift   lift;         /* tensors that test and body close over */
+    td_graph *test, *body;  /* owned */
+} loop_call;
 
 static bool wrong_results(td_ctx *cx, int got, int want) {
-    return td__fail(cx, TD_E_ARG, "td_while: a body gives %d results, not %d", got,
+    return td__fail(cx, TD_E_ARG,
+                    "td_while: test or body returns %d results; expected %d", got,
                     want);
 }
 
-static bool call(looping *l, td_body *body, td_values args, td_value *out, int n) {
+/* Calls test or body, which must return n tensors. */
+static bool call(loop_call *l, td_body *body, td_values args, td_value *out, int n) {
     int got = td_call_body(l->cx, body, l->of.env, args, out, n);
     if (got < 0) return false;
     if (got != n) return wrong_results(l->cx, got, n);
     for (int i = 0; i < n; i++)
         if (out[i].kind != TD_K_TENSOR)
-            return td__fail(l->cx, TD_E_ARG, "td_while: result %d is no tensor", i);
+            return td__fail(l->cx, TD_E_ARG,
+                            "td_while: result %d is a number or absent; test and body "
+                            "return tensors",
+                            i);
     return true;
 }
 
+/* Clones tensors that are views, written or not row-major. */
 static bool make_dense(td_value *v, int n) {
     for (int i = 0; i < n; i++) {
         const td_tensor *t = v[i].u.t;
@@ -38,36 +48,38 @@ static bool make_dense(td_value *v, int n) {
     return true;
 }
 
-static bool run_test(looping *l, td_values args, td_value *flag) {
+static bool run_test(loop_call *l, td_values args, td_value *flag) {
     if (!call(l, l->of.test, args, flag, 1)) return false;
     if (flag->u.t->numel == 1) return true;
     return td__fail(l->cx, TD_E_SHAPE,
-                    "td_while: the test must give one element, got %s",
+                    "td_while: the test returns %s; it must have one element",
                     td__type_str(flag->u.t));
 }
 
-static bool same_looks(const td_tensor *a, const td_tensor *b) {
+/* Same dtype and sizes? */
+static bool same_type(const td_tensor *a, const td_tensor *b) {
     bool same = a->dtype == b->dtype && a->rank == b->rank;
     for (int d = 0; same && d < a->rank; d++) same = td__dim_eq(a->size[d], b->size[d]);
     return same;
 }
 
-/* Gives new values of the state, alike in dtype and sizes. */
-static bool run_body(looping *l, td_values args, td_value *out) {
+/* Calls the body; the new state must have the dtypes and sizes of the old one. */
+static bool run_body(loop_call *l, td_values args, td_value *out) {
     if (!call(l, l->of.body, args, out, l->n) || !make_dense(out, l->n)) return false;
     for (int i = 0; i < l->n; i++)
-        if (!same_looks(out[i].u.t, args.v[i].u.t))
+        if (!same_type(out[i].u.t, args.v[i].u.t))
             return td__fail(l->cx, TD_E_SHAPE,
-                            "td_while: the body gives %s for state %d, which is %s",
+                            "td_while: the body returns %s for state %d, which is %s; "
+                            "dtype and sizes must not change between iterations",
                             td__type_str(out[i].u.t), i, td__type_str(args.v[i].u.t));
     return true;
 }
 
-/* ---- eagerly ------------------------------------------------------------ */
+/* ---- eager execution ---------------------------------------------------- */
 
-/* One turn in a scope of its own; the old state's tensors are held by nobody but the
- * history. */
-static bool turn(looping *l, td_tensor **keep, bool *on) {
+/* One iteration in a scope of its own, so that its temporaries are freed: keep[] gets a
+ * reference to each tensor of the new state, NULL where the loop ended (*on false). */
+static bool iterate(loop_call *l, td_tensor **keep, bool *on) {
     td_value  flag = TD_NONE;
     td_values args = {l->state, l->n};
     if (!td__scope_push(l->cx)) return false;
@@ -79,7 +91,8 @@ static bool turn(looping *l, td_tensor **keep, bool *on) {
     return ok;
 }
 
-static void take(looping *l, td_tensor **keep, td_tensor **held) {
+/* Makes keep[] the state; held[] are references to the state before. */
+static void take(loop_call *l, td_tensor **keep, td_tensor **held) {
     for (int i = 0; i < l->n; i++) {
         if (held[i]) td__unref(held[i]);
         held[i] = keep[i];
@@ -87,8 +100,9 @@ static void take(looping *l, td_tensor **keep, td_tensor **held) {
     }
 }
 
-/* Results are nobody else's: with no turn at all, copies of the state. */
-static bool finish(looping *l, td_tensors given, td_tensor **out) {
+/* Results share storage with nothing else: after zero iterations they are
+ * clones of the initial state. */
+static bool finish(loop_call *l, td_tensors given, td_tensor **out) {
     for (int i = 0; i < l->n; i++) {
         td_tensor *t = l->state[i].u.t;
         bool       shared = false;
@@ -104,11 +118,11 @@ static bool finish(looping *l, td_tensors given, td_tensor **out) {
     return true;
 }
 
-static bool eager_loop(looping *l, td_tensors given, td_tensor **out) {
+static bool eager_loop(loop_call *l, td_tensors given, td_tensor **out) {
     td_tensor **held = td__zalloc(sizeof *held * (size_t)(2 * l->n + 1));
     bool        ok = held != NULL || td__fail_memory(l->cx), on = ok;
     while (on) {
-        ok = turn(l, held + l->n, &on);
+        ok = iterate(l, held + l->n, &on);
         if (!ok) break;
         if (on) take(l, held + l->n, held);
     }
@@ -128,28 +142,34 @@ static bool test_body(td_call *c) {
 }
 
 static bool loop_body(td_call *c) {
-    looping *l = td_call_env(c);
+    loop_call *l = td_call_env(c);
     return run_body(l, td__call_args(c), l->next) &&
            td_return_values(c, (td_values){l->next, l->n});
 }
 
-static bool check_graph(const looping *l, const td_graph *g) {
+/* Fails if a captured test or body writes an input or changes the grad mode. */
+static bool check_graph(const loop_call *l, const td_graph *g) {
     uint8_t *how = td__zalloc((size_t)g->inputs.n + 1);
     bool     ok = how ? td__graph_writes(g, false, how) : td__fail_memory(l->cx);
     for (int i = 0; ok && i < g->inputs.n; i++)
         if (how[i])
-            ok = td__fail(l->cx, TD_E_TRACE,
-                          "td_while: a captured loop may not write its state or what "
-                          "it closes over; return the new value");
+            ok = td__fail(
+                l->cx, TD_E_TRACE,
+                "td_while: a captured loop writes its state or a tensor from "
+                "outside in place, which is unsupported; return the new value");
     if (ok && g->left)
-        ok = td__fail(l->cx, TD_E_TRACE,
-                      "td_while: a body leaves another grad mode behind");
+        ok = td__fail(
+            l->cx, TD_E_TRACE,
+            "td_while: test or body changes the grad mode and does not restore "
+            "it; end the region it began");
     td__free(how);
     return ok;
 }
 
-/* The first state may be closed over too; what a turn gets is another tensor. */
-static td_graph *capture_one(looping *l, td_body *body, const char *name) {
+/* Captures test or body. Its arguments are templates, not the initial state
+ * itself: a body may close over the initial state, which is another tensor than
+ * the state of an iteration. */
+static td_graph *capture_one(loop_call *l, td_body *body, const char *name) {
     td_value *args = td__zalloc(sizeof *args * (size_t)(l->n + 1));
     td_graph *g = NULL;
     bool      ok = args != NULL || td__fail_memory(l->cx);
@@ -165,8 +185,9 @@ static td_graph *capture_one(looping *l, td_body *body, const char *name) {
     return NULL;
 }
 
-/* Tensors of one storage at the start are several in the next turn. */
-static bool part_state(looping *l) {
+/* Clones state tensors that share storage with an earlier one: after the first
+ * iteration they are separate, and one graph must serve both. */
+static bool unshare_state(loop_call *l) {
     for (int i = 1; i < l->n; i++) {
         td_tensor *t = l->state[i].u.t;
         bool       shared = false;
@@ -177,8 +198,10 @@ static bool part_state(looping *l) {
     return true;
 }
 
-/* A turn may give a history to what had none: then the next one is captured for it. */
-static bool capture_body(looping *l) {
+/* An iteration may give a grad_fn to a state that had none. Then the body is
+ * captured again with requires_grad set, until nothing changes; each round sets
+ * at least one. */
+static bool capture_body(loop_call *l) {
     bool more = true;
     for (int i = 0; i < l->n; i++) l->need[i] = td__needs_grad(l->state[i].u.t);
     while (more) {
@@ -194,8 +217,9 @@ static bool capture_body(looping *l) {
     return true;
 }
 
-static bool capture_loop(looping *l, td_tensor **out) {
-    if (!part_state(l) || !capture_body(l)) return false;
+/* td_while in a capture: two graphs and a call of while_loop. */
+static bool capture_loop(loop_call *l, td_tensor **out) {
+    if (!unshare_state(l) || !capture_body(l)) return false;
     l->test = capture_one(l, test_body, "test");
     if (!l->test || !td__lift_pad(l->body, &l->lift, l->n)) return false;
     if (!check_graph(l, l->test) || !check_graph(l, l->body)) return false;
@@ -216,8 +240,8 @@ static bool capture_loop(looping *l, td_tensor **out) {
 bool td_while(td_ctx *cx, td_loop of, td_tensors state, td_tensor **out) {
     static const char who[] = "td_while";
     if (!TD_ENTER_CTX(cx)) return false;
-    looping l = {.cx = cx, .of = of, .n = state.n};
-    bool    ok = td_ok(cx) && td__has(cx, who, "the test", of.test) &&
+    loop_call l = {.cx = cx, .of = of, .n = state.n};
+    bool      ok = td_ok(cx) && td__has(cx, who, "the test", of.test) &&
               td__has(cx, who, "the body", of.body) &&
               td__has_list(cx, who, state.v, state.n) &&
               td__has_room(cx, who, out, state.n);

@@ -1,29 +1,31 @@
-/* control_vjp.c -- the derivative of a branch: the branch between the backwards of its
- * two graphs; and of a loop: while_loop_backward, with the backward of one turn. Such a
- * backward is captured: it replays the graph and asks the engine for gradients, so it
- * computes again what it reads, and of a branch any order of derivative follows from
- * the ops in it. */
+/* control_vjp.c -- derivatives of cond and while_loop. The derivative of cond
+ * is a cond between the backward graphs of its two branches; that of while_loop
+ * is the op while_loop_backward with the backward graph of one iteration.
+ *
+ * A backward graph is captured from a body that replays the forward graph and
+ * calls td_grad. So it recomputes the forward values it reads, and higher
+ * derivatives of a branch follow from its ops. */
 #include "trace/trace.h"
 
 #include <stdio.h>
 
-/* One backward while it is captured. */
+/* One backward graph to capture. */
 typedef struct job {
-    const td_graph *g;
-    int             n_in, n_out; /* operands and results of the graph */
-    const bool     *need;        /* by operand */
+    const td_graph *g;           /* the forward graph */
+    int             n_in, n_out; /* its operands and results */
+    const bool     *need;        /* by operand: compute its gradient */
     const bool     *have;        /* by result: a gradient arrived */
-    int             sums; /* needed operands from this one on have a sum so far */
+    int             sums; /* operands from this one on get a running sum as input */
 } job;
 
-/* Results and gradients of a run, in one block. */
-typedef struct room {
-    td_value   *in, *out;
-    td_tensor **of, **g, **with, **grad;
+/* Arrays for one run of backward_body, in one allocation. */
+typedef struct buffers {
+    td_value   *in, *out;                /* of the forward graph */
+    td_tensor **of, **g, **with, **grad; /* arguments and results of td_grad */
     int         n_of, n_with;
-} room;
+} buffers;
 
-static bool make_room(td_ctx *cx, const job *j, room *r) {
+static bool make_buffers(td_ctx *cx, const job *j, buffers *r) {
     size_t n = (size_t)(j->g->inputs.n + 1), m = (size_t)(j->n_out + 1);
     char  *p =
         td__zalloc(sizeof(td_value) * (n + m) + sizeof(td_tensor *) * 2 * (2 * n + m));
@@ -37,15 +39,18 @@ static bool make_room(td_ctx *cx, const job *j, room *r) {
     return true;
 }
 
-static void add_root(room *r, td_tensor *t, td_tensor *g) {
+/* Adds t with incoming gradient g to the roots of td_grad, if it requires grad. */
+static void add_root(buffers *r, td_tensor *t, td_tensor *g) {
     if (!td__needs_grad(t)) return;
     r->of[r->n_of] = t;
     r->g[r->n_of++] = g;
 }
 
-/* Which results have a gradient to pass on, and which operands want one. A sum so far
- * comes in at the operand itself: what this run adds is added to it, one by one. */
-static void choose(td_call *c, const job *j, room *r) {
+/* Selects the roots (results whose gradient arrived) and the operands to
+ * differentiate. A running sum is passed as an incoming gradient of the operand
+ * itself: td_grad adds this iteration's contributions to it one by one, in the
+ * order of an unrolled loop. */
+static void choose_roots(td_call *c, const job *j, buffers *r) {
     int at = j->n_in;
     for (int i = 0; i < j->n_out; i++)
         if (j->have[i]) add_root(r, r->out[i].u.t, td_arg(c, at++));
@@ -56,8 +61,9 @@ static void choose(td_call *c, const job *j, room *r) {
     }
 }
 
-/* The same layout whichever branch it is, and nobody else's bytes. */
-static bool tidy(td_call *c, room *r) {
+/* Clones gradients that are not row-major or share storage with an argument or
+ * with each other: both branches must give the same layout. */
+static bool make_private(td_call *c, buffers *r) {
     td_values args = td__call_args(c);
     for (int i = 0; i < r->n_with; i++) {
         td_tensor *t = r->grad[i];
@@ -71,7 +77,8 @@ static bool tidy(td_call *c, room *r) {
     return true;
 }
 
-static bool no_grads(room *r) {
+/* No result requires grad: all gradients are zeros. */
+static bool no_grads(buffers *r) {
     for (int i = 0; i < r->n_with; i++) {
         td_tensor *t = r->with[i];
         r->grad[i] = td_op_zeros(t->cx, td__sizes(t), (td_dtype)t->dtype);
@@ -80,24 +87,27 @@ static bool no_grads(room *r) {
     return true;
 }
 
-static bool differentiate(td_call *c, const job *j, room *r) {
+/* Replays the forward graph, calls td_grad and returns the gradients. */
+static bool differentiate(td_call *c, const job *j, buffers *r) {
     for (int i = 0, at = 0; i < j->g->inputs.n; i++)
         if (!td__graph_holds(j->g, i)) r->in[i] = td_value_tensor(td_arg(c, at++));
     if (!td__graph_replay(j->g, r->in, r->out)) return false;
-    choose(c, j, r);
+    choose_roots(c, j, r);
     td_grad_opts o = {TD_GRAD_OPTS, .create_graph = true, .materialize = true,
                       .grads = {r->g, r->n_of}};
     td_tensors   of = {r->of, r->n_of}, with = {r->with, r->n_with};
     if (r->n_of ? !td_grad(of, with, r->grad, &o) : !no_grads(r)) return false;
-    if (!tidy(c, r)) return false;
+    if (!make_private(c, r)) return false;
     for (int i = 0; i < r->n_with; i++) r->in[i] = td_value_tensor(r->grad[i]);
     return td_return_values(c, (td_values){r->in, r->n_with});
 }
 
+/* The body of a backward graph. Arguments: the operands, the gradients that arrived,
+ * then the running sums. */
 static bool backward_body(td_call *c) {
     const job *j = td_call_env(c);
-    room       r = {0};
-    if (!make_room(td_call_ctx(c), j, &r)) return false;
+    buffers    r = {0};
+    if (!make_buffers(td_call_ctx(c), j, &r)) return false;
     bool ok = differentiate(c, j, &r);
     td__free(r.in);
     return ok;
@@ -105,13 +115,15 @@ static bool backward_body(td_call *c) {
 
 /* ---- branches ----------------------------------------------------------- */
 
+/* Appends a template of t (td__template) to to[]. */
 static bool add_template(td_value *to, int *n, td_tensor *t, bool grad) {
     if (!(t = td__template(t, grad))) return false;
     to[(*n)++] = td_value_tensor(t);
     return true;
 }
 
-/* Inputs of the backward: operands, then gradients that arrived. */
+/* Arguments to capture the backward of a branch with: operands, then gradients
+ * that arrived. */
 static bool make_templates(const td_vjp *v, td_value *to, int *n) {
     td_value ops = v->in[3];
     for (uint32_t i = 0; i < ops.n; i++)
@@ -121,15 +133,16 @@ static bool make_templates(const td_vjp *v, td_value *to, int *n) {
     return true;
 }
 
-/* The backward of j->g, which is the `what` of an op; NULL after td__fail. */
+/* Captures the backward graph of j->g, which is the graph argument `what` of an
+ * op ("yes", "body"). NULL after td__fail. */
 static td_graph *capture_backward(td_ctx *cx, job *j, td_values args,
                                   const char *what) {
     char name[40];
     snprintf(name, sizeof name, "%s_backward", what);
     if (td__graph_draws(j->g)) {
         td__fail(cx, TD_E_UNSUPPORTED,
-                 "%s @%.60s draws random numbers, which its backward would draw anew; "
-                 "draw them outside and pass them as arguments",
+                 "%s @%.60s draws random numbers; its backward recomputes it and would "
+                 "draw different ones. Draw them outside and pass them as arguments",
                  what, j->g->name);
         return NULL;
     }
@@ -141,12 +154,13 @@ static td_graph *capture_backward(td_ctx *cx, job *j, td_values args,
     cx->inference = inference;
     if (g) g->name = td__graph_str(g, name);
     if (g && g->name && td__graph_dce(g))
-        return g; /* results backward has no use for */
+        return g; /* without the forward results, which nothing reads */
     td__graph_drop(g);
     return NULL;
 }
 
-/* Calls cond over the backwards; its results are the gradients that are needed. */
+/* Calls cond with the two backward graphs; its results are the needed
+ * gradients. */
 static bool call_backward(td_vjp *v, td_graph *const *g, td_tensors ts, int n_need) {
     td_value    in[] = {v->in[0], td__value_graph(g[0]), td__value_graph(g[1]),
                         td__value_tensors(ts)};
@@ -159,6 +173,8 @@ static bool call_backward(td_vjp *v, td_graph *const *g, td_tensors ts, int n_ne
     return ok;
 }
 
+/* The derivative of cond with its arrays allocated. Argument 3 of cond is the list of
+ * operands; 1 and 2 are the graphs. */
 static bool run_rule(td_vjp *v, td_value *args, td_tensor **ts, bool *have) {
     int n = 0, n_need = 0;
     if (!make_templates(v, args, &n)) return false;
@@ -183,7 +199,7 @@ static bool run_rule(td_vjp *v, td_value *args, td_tensor **ts, bool *have) {
 
 bool td__vjp_cond(td_vjp *v) {
     size_t n = (size_t)v->in[3].n + (size_t)v->n_out + 1;
-    if (v->in[0].kind != TD_K_TENSOR) return true; /* led nowhere: nothing was saved */
+    if (v->in[0].kind != TD_K_TENSOR) return true; /* no operand needs a gradient */
     td_value *args = td__zalloc((sizeof *args + sizeof(td_tensor *) + 1) * n);
     if (!args) return td__fail_memory(v->cx);
     td_tensor **ts = (td_tensor **)(void *)(args + n);
@@ -194,35 +210,39 @@ bool td__vjp_cond(td_vjp *v) {
 
 /* ---- loops -------------------------------------------------------------- */
 
-/* The call of while_loop_backward in the making. */
-typedef struct looped {
-    td_value   *args; /* templates: the state, fixed tensors, gradients, sums */
-    td_tensor **grads, **out;
-    bool       *need; /* by operand: the float state, and fixed tensors that need it */
-    int         n_args, n_grads, n_sums;
-} looped;
+/* Arguments of a call of while_loop_backward while they are collected. */
+typedef struct loop_grad {
+    td_value   *args;         /* templates: state, fixed tensors, gradients, sums */
+    td_tensor **grads, **out; /* incoming gradients and initial sums; results */
+    bool *need; /* by operand: floating state, fixed tensors that need a gradient */
+    int   n_args, n_grads, n_sums;
+} loop_grad;
 
-static bool add_grad(looped *l, td_tensor *g) {
+/* Appends an incoming gradient or an initial sum. */
+static bool add_grad(loop_grad *l, td_tensor *g) {
     l->grads[l->n_grads++] = g;
     return !td_is_nil(g) && add_template(l->args, &l->n_args, g, false);
 }
 
-/* Gradients come in at the state's own layout, as those between turns do. */
-static bool add_state_grad(td_vjp *v, looped *l, int i) {
+/* The gradient of state i at the end of the loop, row-major as those between
+ * iterations are; zeros if none arrived. */
+static bool add_state_grad(td_vjp *v, loop_grad *l, int i) {
     td_tensor *g = v->g[i] ? v->g[i] : td__vjp_zeros(v, i);
     if (!td_is_nil(g) && !td__is_dense(g->rank, g->size, g->stride))
         g = td_op_clone(g, true);
     return add_grad(l, g);
 }
 
-/* A sum begins with what changes nothing that is added to it. */
-static bool add_sum(looped *l, const td_tensor *t) {
+/* The gradient of a fixed tensor is a sum over iterations. It starts at
+ * -0.0: adding to 0.0 would turn a -0.0 into 0.0. */
+static bool add_sum(loop_grad *l, const td_tensor *t) {
     l->n_sums++;
     return add_grad(l, td_op_full(t->cx, td__sizes(t), td_value_float(-0.0),
                                   (td_dtype)t->dtype));
 }
 
-static bool prepare_loop(td_vjp *v, looped *l) {
+/* Fills *l. Arguments 2 and 3 of while_loop are the state and the fixed tensors. */
+static bool prepare_loop(td_vjp *v, loop_grad *l) {
     td_value state = v->in[2], fixed = v->in[3];
     bool     ok = true;
     for (uint32_t i = 0; ok && i < state.n; i++) {
@@ -240,7 +260,8 @@ static bool prepare_loop(td_vjp *v, looped *l) {
     return ok;
 }
 
-static void give_grads(td_vjp *v, const looped *l) {
+/* Distributes the results to the operands that need them. */
+static void give_grads(td_vjp *v, const loop_grad *l) {
     int at = 0;
     for (uint32_t i = 0; i < v->in[2].n; i++) {
         if (!l->need[i]) continue;
@@ -251,7 +272,7 @@ static void give_grads(td_vjp *v, const looped *l) {
         if (v->list_need[3][i]) v->list_grad[3][i] = l->out[at++];
 }
 
-static bool run_loop_rule(td_vjp *v, looped *l) {
+static bool run_loop_rule(td_vjp *v, loop_grad *l) {
     if (!prepare_loop(v, l)) return false;
     int       n = (int)v->in[2].n;
     job       j = {v->in[1].u.g, n + (int)v->in[3].n, n, l->need, l->need, n};
@@ -274,9 +295,9 @@ static bool run_loop_rule(td_vjp *v, looped *l) {
 }
 
 bool td__vjp_while_loop(td_vjp *v) {
-    if (v->in[2].kind != TD_K_TENSORS) return true; /* led nowhere */
-    size_t most = 2 * ((size_t)v->in[2].n + (size_t)v->in[3].n) + 1;
-    looped l = {0};
+    if (v->in[2].kind != TD_K_TENSORS) return true; /* no operand needs a gradient */
+    size_t    most = 2 * ((size_t)v->in[2].n + (size_t)v->in[3].n) + 1;
+    loop_grad l = {0};
     l.args = td__zalloc((sizeof(td_value) + 2 * sizeof(td_tensor *) + 1) * most);
     if (!l.args) return td__fail_memory(v->cx);
     l.grads = (td_tensor **)(void *)(l.args + most);
@@ -288,7 +309,8 @@ bool td__vjp_while_loop(td_vjp *v) {
 }
 
 bool td__vjp_while_loop_backward(td_vjp *v) {
-    return td__fail(v->cx, TD_E_UNSUPPORTED,
-                    "while_loop_backward: second gradients do not pass through a loop "
-                    "in a graph; unroll it, or take them of the function as it is");
+    return td__fail(
+        v->cx, TD_E_UNSUPPORTED,
+        "while_loop: second derivatives of a captured loop are unsupported; "
+        "unroll the loop, or differentiate the eager function");
 }

@@ -1,28 +1,33 @@
-/* custom_capture.c -- custom functions in a capture. Forward and backward run once
- * each, on tensors without bytes, and become two graphs; the call becomes one of the
- * op `custom`, whose parts replay them. After that nobody calls the user's code. */
+/* custom_capture.c -- custom functions (td_function) in a capture. The user's
+ * forward and backward run once each, on fake tensors, and become two nested
+ * graphs; the call is recorded as op `custom`, which replays them. The user's C
+ * code is not called again. */
 #include "trace/trace.h"
 
+/* One custom function during its capture. */
 typedef struct capturing {
     const td_fncall *call;
     td_ctx          *cx;
-    td_fcall        *f;
-    td_arena         arena;
-    bool            *need; /* by input */
-    td_lift          lift[2];
-    td_graph        *forward, *backward;
-    int              n_saved, n_kept; /* of kept values, saved ones come first */
-    int64_t         *dirty, *plain, *stash;
-    int              n_dirty, n_plain, n_stash;
-    bool             materialize;
+    td_fcall        *f;                  /* the call as the user's functions see it */
+    td_arena         arena;              /* everything below; freed at the end */
+    bool            *need;               /* by input: requires grad */
+    td_lift          lift[2];            /* closed over by forward; by backward */
+    td_graph        *forward, *backward; /* owned */
+    int              n_saved;            /* values saved for backward */
+    int              n_kept;             /* saved values, then stashed ones */
+    int64_t         *dirty, *plain, *stash;     /* indices; see td_fsaid */
+    int              n_dirty, n_plain, n_stash; /* their counts */
+    bool             materialize; /* backward gets zeros for missing gradients */
 } capturing;
 
-static void *room(capturing *k, size_t n) {
+/* n zeroed bytes that live as long as k; NULL after td__fail. */
+static void *scratch(capturing *k, size_t n) {
     void *p = td__arena_zalloc(&k->arena, n + 1);
     if (!p) td__fail_memory(k->cx);
     return p;
 }
 
+/* The index of t in v[0..n); -1: not in it. */
 static int find(td_tensor *const *v, int n, const td_tensor *t) {
     for (int i = 0; i < n; i++)
         if (v[i] == t) return i;
@@ -31,10 +36,11 @@ static int find(td_tensor *const *v, int n, const td_tensor *t) {
 
 /* ---- forward ------------------------------------------------------------ */
 
-/* Numbers of the inputs or results in a list. */
-static bool note_list(capturing *k, td_tensors list, td_tensors among, int64_t **to,
-                      int *n) {
-    *to = room(k, sizeof **to * (size_t)list.n);
+/* Stores the indices in `among` of the tensors of `list`; tensors not in it are
+ * left out. */
+static bool indices_of(capturing *k, td_tensors list, td_tensors among, int64_t **to,
+                       int *n) {
+    *to = scratch(k, sizeof **to * (size_t)list.n);
     if (!*to) return false;
     for (int i = 0; i < list.n; i++) {
         int at = find(among.v, among.n, list.v[i]);
@@ -43,37 +49,42 @@ static bool note_list(capturing *k, td_tensors list, td_tensors among, int64_t *
     return true;
 }
 
-static bool note_said(capturing *k, td_tensor *const *in, td_tensor *const *out,
-                      td_fsaid *s) {
+/* Takes over what forward declared: values saved for backward, inputs marked dirty
+ * (written), outputs marked non-differentiable (plain), stashed tensors. */
+static bool take_declarations(capturing *k, td_tensor *const *in, td_tensor *const *out,
+                              td_fsaid *s) {
     td__fcall_said(k->f, s);
     k->n_saved = s->saved.n;
     k->n_kept = s->saved.n + s->stash.n;
     k->materialize = s->materialize;
     td_tensors ins = {in, k->call->in.n}, outs = {out, k->call->n_out};
-    if (!note_list(k, s->dirty, ins, &k->dirty, &k->n_dirty) ||
-        !note_list(k, s->plain, outs, &k->plain, &k->n_plain))
+    if (!indices_of(k, s->dirty, ins, &k->dirty, &k->n_dirty) ||
+        !indices_of(k, s->plain, outs, &k->plain, &k->n_plain))
         return false;
     if (k->n_dirty < s->dirty.n)
-        return td__fail(k->cx, TD_E_GRAD, "%s: only inputs can be marked dirty",
-                        s->name);
-    k->stash = room(k, sizeof *k->stash * (size_t)s->stash.n);
+        return td__fail(
+            k->cx, TD_E_GRAD,
+            "%s: td_fcall_mark_dirty was given a tensor that is not an input of "
+            "the function",
+            s->name);
+    k->stash = scratch(k, sizeof *k->stash * (size_t)s->stash.n);
     for (int i = 0; k->stash && i < s->stash.n; i++)
         k->stash[k->n_stash++] = k->n_saved + i;
     return k->stash != NULL;
 }
 
-/* Results, then what backward will read. */
+/* Body of the forward graph. Returns the results, then what backward reads. */
 static bool forward_body(td_call *c) {
     capturing  *k = td_call_env(c);
     int         n_in = k->call->in.n, n_out = k->call->n_out;
-    td_tensor **in = room(k, sizeof *in * (size_t)n_in);
-    td_tensor **out = room(k, sizeof *out * (size_t)n_out);
+    td_tensor **in = scratch(k, sizeof *in * (size_t)n_in);
+    td_tensor **out = scratch(k, sizeof *out * (size_t)n_out);
     td_fsaid    s;
     if (!in || !out) return false;
     for (int i = 0; i < n_in; i++) in[i] = td_arg(c, i);
-    if (!td__fcall_forward(k->f, in, out, n_out) || !note_said(k, in, out, &s))
+    if (!td__fcall_forward(k->f, in, out, n_out) || !take_declarations(k, in, out, &s))
         return false;
-    td_value *v = room(k, sizeof *v * (size_t)(n_out + k->n_kept));
+    td_value *v = scratch(k, sizeof *v * (size_t)(n_out + k->n_kept));
     if (!v) return false;
     for (int i = 0; i < n_out; i++) v[i] = td_value_tensor(out[i]);
     for (int i = 0; i < s.saved.n; i++) v[n_out + i] = td_value_tensor(s.saved.v[i]);
@@ -82,17 +93,21 @@ static bool forward_body(td_call *c) {
     return td_return_values(c, (td_values){v, n_out + k->n_kept});
 }
 
+/* Captures forward (grad mode off) or backward (on, and outside of autocast, because
+ * the region has ended when backward runs). NULL after td__fail. */
 static td_graph *capture(capturing *k, td_body *body, td_values args, bool grad) {
     td_ctx *cx = k->cx;
     bool    was = cx->grad_enabled;
     cx->grad_enabled = grad;
     td_autocast_mode cast = {.depth = -1};
-    if (grad) cast = td_autocast_off_begin(cx); /* the region ends before backward */
+    if (grad) cast = td_autocast_off_begin(cx);
     td_graph *g = td__capture_nested(cx, body, k, args, &k->lift[grad]);
     td_autocast_end(cx, cast);
     cx->grad_enabled = was;
     if (g && g->left) {
-        td__fail(cx, TD_E_TRACE, "%s: leaves another grad mode behind",
+        td__fail(cx, TD_E_TRACE,
+                 "%s: the function changes the grad mode and does not restore it; end "
+                 "the region it began",
                  k->call->fn->name ? k->call->fn->name : "function");
         td__graph_drop(g);
         return NULL;
@@ -102,7 +117,7 @@ static td_graph *capture(capturing *k, td_body *body, td_values args, bool grad)
 
 static bool capture_forward(capturing *k) {
     int       n = k->call->in.n;
-    td_value *args = room(k, sizeof *args * (size_t)n);
+    td_value *args = scratch(k, sizeof *args * (size_t)n);
     if (!args) return false;
     for (int i = 0; i < n; i++) {
         td_tensor *t = k->call->in.v[i];
@@ -118,7 +133,8 @@ static bool capture_forward(capturing *k) {
 
 /* ---- backward ----------------------------------------------------------- */
 
-/* Does a gradient come in for result j? */
+/* Does backward get a gradient for result j? Always with `materialize`;
+ * otherwise for floating-point results that were not marked non-differentiable. */
 static bool has_tangent(const capturing *k, int j) {
     if (k->materialize) return true;
     const td_garg *a = &k->forward->outputs.v[j];
@@ -127,14 +143,15 @@ static bool has_tangent(const capturing *k, int j) {
     return td__is_float((td_dtype)a->u.v->look->dtype);
 }
 
-/* Arguments: what is kept, then tangents. */
+/* Body of the backward graph. Arguments: saved and stashed values, then
+ * gradients. */
 static bool backward_body(td_call *c) {
     capturing  *k = td_call_env(c);
     int         n_in = k->call->in.n, n_out = k->call->n_out, at = k->n_kept;
-    td_tensor **kept = room(k, sizeof *kept * (size_t)k->n_kept);
-    td_tensor **g = room(k, sizeof *g * (size_t)n_out);
-    td_tensor **grad = room(k, sizeof *grad * (size_t)n_in);
-    td_value   *v = room(k, sizeof *v * (size_t)n_in);
+    td_tensor **kept = scratch(k, sizeof *kept * (size_t)k->n_kept);
+    td_tensor **g = scratch(k, sizeof *g * (size_t)n_out);
+    td_tensor **grad = scratch(k, sizeof *grad * (size_t)n_in);
+    td_value   *v = scratch(k, sizeof *v * (size_t)n_in);
     if (!kept || !g || !grad || !v) return false;
     for (int i = 0; i < k->n_kept; i++) kept[i] = td_arg(c, i);
     for (int j = 0; j < n_out; j++)
@@ -145,7 +162,8 @@ static bool backward_body(td_call *c) {
     return td_return_values(c, (td_values){v, n_in});
 }
 
-/* A tensor without bytes that looks like this; those of one storage share it. */
+/* A fake tensor of this type. Types with one storage number give tensors that
+ * share a storage; by_storage[] is their table. */
 static td_tensor *tensor_like(capturing *k, const td_look *l, td_tensor **by_storage) {
     td_meta    m = td__look_meta(l);
     td_tensor *first = l->storage >= 0 ? by_storage[l->storage] : NULL;
@@ -155,16 +173,18 @@ static td_tensor *tensor_like(capturing *k, const td_look *l, td_tensor **by_sto
     return t;
 }
 
+/* A fake gradient for a result of this type: row-major. */
 static td_tensor *tangent_like(capturing *k, const td_look *l) {
     td_meta m = {.dtype = (td_dtype)l->dtype, .rank = l->rank};
     for (int d = 0; d < l->rank; d++) m.size[d] = l->size[d];
     return td__tensor_make(k->cx, &m, true);
 }
 
+/* The arguments to capture backward with, from the types of forward's outputs. */
 static bool make_args(capturing *k, td_value *to, int *n) {
     const td_graph *f = k->forward;
     int             n_out = k->call->n_out;
-    td_tensor     **by = room(k, sizeof *by * (size_t)f->n_storages);
+    td_tensor     **by = scratch(k, sizeof *by * (size_t)f->n_storages);
     if (!by) return false;
     for (int i = 0; i < k->n_kept; i++) {
         td_tensor *t = tensor_like(k, f->outputs.v[n_out + i].u.v->look, by);
@@ -180,6 +200,7 @@ static bool make_args(capturing *k, td_value *to, int *n) {
     return true;
 }
 
+/* Sets the descriptors: inputs <saved i>, <tangent j>; outputs <grad i>. */
 static bool describe_backward(capturing *k) {
     td_graph *b = k->backward;
     int       at = k->n_kept;
@@ -193,11 +214,11 @@ static bool describe_backward(capturing *k) {
     return true;
 }
 
-/* With gradients on, so that regions inside are heard; nothing requires grad, so
- * that everything may be written as it may be in eager backward. */
+/* Captured with grad mode on, so that no_grad regions inside are recorded. No
+ * argument requires grad, so backward may write all of them, as in eager. */
 static bool capture_backward(capturing *k) {
     int       n = 0;
-    td_value *args = room(k, sizeof *args * (size_t)(k->n_kept + k->call->n_out));
+    td_value *args = scratch(k, sizeof *args * (size_t)(k->n_kept + k->call->n_out));
     if (!args || !make_args(k, args, &n)) return false;
     k->backward = capture(k, backward_body, (td_values){args, n}, true);
     return k->backward && describe_backward(k);
@@ -209,12 +230,14 @@ static td_value ints(const int64_t *v, int n) {
     return td__value_ints((td_ints){v, n});
 }
 
+/* Records the call of op `custom`. Operands after the inputs are the tensors that
+ * forward closes over, then those of backward. */
 static bool call_custom(capturing *k, const char *name) {
     const td_fncall *call = k->call;
     int              n = k->lift[0].tensors.n, m = k->lift[1].tensors.n;
     int              cap = call->n_out + k->n_kept;
-    td_tensor      **fixed = room(k, sizeof *fixed * (size_t)(n + m));
-    td_tensor      **out = room(k, sizeof *out * (size_t)cap);
+    td_tensor      **fixed = scratch(k, sizeof *fixed * (size_t)(n + m));
+    td_tensor      **out = scratch(k, sizeof *out * (size_t)cap);
     if (!fixed || !out) return false;
     for (int i = 0; i < n; i++) fixed[i] = k->lift[0].tensors.v[i];
     for (int i = 0; i < m; i++) fixed[n + i] = k->lift[1].tensors.v[i];
@@ -233,10 +256,12 @@ static bool call_custom(capturing *k, const char *name) {
     return true;
 }
 
+/* Both captures, then the call. td__fcall_open takes over the payload, so the user's
+ * destroy runs exactly once on every path. */
 static bool run(capturing *k) {
     const td_fncall *call = k->call;
     const char      *name = call->fn->name ? call->fn->name : "function";
-    if (!(k->need = room(k, (size_t)call->in.n))) {
+    if (!(k->need = scratch(k, (size_t)call->in.n))) {
         if (call->fn->destroy) call->fn->destroy(call->payload);
         return false;
     }

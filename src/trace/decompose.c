@@ -1,5 +1,6 @@
-/* decompose.c -- the mode that replaces ops by simpler ones: composites by their parts,
- * and ops with a kernel by the form their row gives. */
+/* decompose.c -- the decomposition mode: replaces chosen ops by simpler ones. A
+ * composite becomes its parts; an op with a kernel becomes the form its row
+ * gives (`simpler`). */
 #include "trace/trace.h"
 
 #include "ops/call.h"
@@ -7,17 +8,19 @@
 
 #include <string.h>
 
+/* One decomposition on the mode stack. */
 typedef struct decompose {
     td_mode mode; /* first: the mode is this */
     bool    want[TD_OP_COUNT];
 } decompose;
 
+/* td_mode.call: decomposes chosen ops, passes the others on. */
 static bool replace(td_mode *m, td_opcall *c) {
     bool want = ((decompose *)m)->want[c->info->op];
     return want ? td__call_simpler(m, c) : td__call_below(m, c);
 }
 
-/* The op called by the first n characters. */
+/* Chooses the op named by the first n characters of name. */
 static bool want_one(td_ctx *cx, decompose *d, const char *name, size_t n) {
     char  word[64];
     td_op op = TD_OP_COUNT;
@@ -27,16 +30,19 @@ static bool want_one(td_ctx *cx, decompose *d, const char *name, size_t n) {
         op = td__op_find(word);
     }
     if (op == TD_OP_COUNT)
-        return td__fail(cx, TD_E_ARG, "decompose: there is no op %.*s",
+        return td__fail(cx, TD_E_ARG,
+                        "decompose: there is no op %.*s; docs/ops.md lists the ops",
                         (int)(n < 60 ? n : 60), name);
     if (!td__opinfo(op)->has_simpler)
         return td__fail(cx, TD_E_ARG,
-                        "decompose: %s has no simpler form (docs/ops.md lists them)",
+                        "decompose: op %s has no decomposition (docs/ops.md lists the "
+                        "ops that do)",
                         td__ops[op].name);
     d->want[op] = true;
     return true;
 }
 
+/* Reads the list of ops: "all" or NULL, or names separated by commas. */
 static bool choose(td_ctx *cx, decompose *d, const char *ops) {
     if (!ops || !strcmp(ops, "all")) {
         for (int op = 0; op < TD_OP_COUNT; op++)
@@ -75,7 +81,8 @@ bool td_decompose_end(td_ctx *cx) {
     td_mode *m = td__mode_inner(cx);
     if (!m || m->call != replace)
         return td__fail(cx, TD_E_ARG,
-                        "td_decompose_end: the innermost mode is not a decomposition");
+                        "td_decompose_end: the innermost mode was not pushed by "
+                        "td_decompose_begin; end regions in reverse order");
     td__mode_pop(cx, m);
     drop(m);
     return true;

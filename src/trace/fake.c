@@ -1,6 +1,10 @@
-/* fake.c -- copies of tensors without their bytes. A copy behaves in every rule as
- * the tensor does: which tensors it shares storage with, what it is a view of, whether
- * it requires grad and has a history. */
+/* fake.c -- fake copies of tensors: geometry without bytes. A copy obeys every
+ * eager rule as its original does: which tensors share its storage, which base
+ * and view ops it has, whether it requires grad, is a leaf, is a stale view,
+ * has a .grad.
+ *
+ * A copy of a non-leaf has a grad_fn of its own: that of a clone of a fake leaf
+ * (td_faker.outer_leaves), which ends the history at the border of the capture. */
 #include "trace/trace.h"
 
 #include "eager/node.h"
@@ -9,7 +13,8 @@
 
 /* ---- storages ----------------------------------------------------------- */
 
-/* Two storages over the same foreign bytes are one. */
+/* The identity of a storage: two storages over the same foreign memory (DLPack,
+ * td_wrap) count as one. */
 static const void *bytes_of(const td_storage *st) {
     return st->data ? st->data : (const void *)st;
 }
@@ -18,7 +23,8 @@ td_fake_store *td__fake_store_of(td_faker *f, const td_tensor *real) {
     return td__ptrmap_get(&f->stores, bytes_of(real->st));
 }
 
-/* Elements from the start of the storage to the last one addressed. */
+/* Number of elements from the start of the storage to the last one addressed,
+ * plus 1. */
 static int64_t extent(const td_meta *m) {
     int64_t last = m->offset;
     for (int d = 0; d < m->rank; d++)
@@ -32,7 +38,9 @@ static bool is_symbolic(const td_meta *m) {
     return false;
 }
 
-/* The storage grows with the tensor where that reaches to its end. */
+/* The symbolic byte size of a fake storage. If the real tensor fills its
+ * storage to the end, the size follows from the tensor's symbolic sizes;
+ * otherwise 0: unknown. */
 static int64_t span_for(const td_faker *f, const td_tensor *real) {
     const td_meta *given = td__ptrmap_get(&f->metas, real);
     td_meta        m;
@@ -44,6 +52,8 @@ static int64_t span_for(const td_faker *f, const td_tensor *real) {
     return td__dim_is_sym(span) ? span : 0;
 }
 
+/* The fake storage for a real tensor's bytes, made on first use with the same
+ * version, so that stale views stay stale. NULL after td__fail. */
 static td_fake_store *store_for(td_faker *f, const td_tensor *real) {
     td_fake_store *s = td__fake_store_of(f, real);
     if (s) return s;
@@ -57,7 +67,7 @@ static td_fake_store *store_for(td_faker *f, const td_tensor *real) {
     atomic_store(&st->version, atomic_load(&real->st->version));
     st->span = td__dim_now(span_for(f, real));
     st->open = real->st->open || is_symbolic(td__ptrmap_get(&f->metas, real));
-    if (st->open) st->bytes = 0; /* span says */
+    if (st->open) st->bytes = 0; /* the size is symbolic: see span */
     st->readonly = real->st->readonly;
     *s = (td_fake_store){.st = st, .nr = -1};
     if (!td__ptrmap_put(&f->stores, bytes_of(real->st), s))
@@ -67,19 +77,21 @@ static td_fake_store *store_for(td_faker *f, const td_tensor *real) {
 
 /* ---- copies ------------------------------------------------------------- */
 
-/* What is true of the original. */
-typedef struct nature {
-    bool needs, leaf;
-    bool lost; /* its history cannot be told */
-    bool due;  /* it is its base's, which it has not been asked for */
-} nature;
+/* The autograd state of an original. */
+typedef struct autograd_state {
+    bool needs, leaf; /* requires_grad; is a leaf */
+    bool lost;        /* eager raises an error when its grad_fn is read */
+    bool due; /* a stale view: its grad_fn is regenerated from its base when read */
+} autograd_state;
 
-static void leave_inference(td_tensor *t, const td_tensor *real) {
+/* Copies the flags "inference tensor" and "wrapped number". */
+static void copy_flags(td_tensor *t, const td_tensor *real) {
     t->flags = (uint8_t)((t->flags & ~TD_TF_INFERENCE) |
                          (real->flags & (TD_TF_INFERENCE | TD_TF_NUMBER)));
 }
 
-/* Its geometry, with the symbols it was given and what is known of them by now. */
+/* The geometry of the copy: the one given by td__fake_shape or the original's,
+ * with symbols replaced by what the trace has learned of them. */
 static void geometry_of(const td_faker *f, const td_tensor *real, td_meta *m) {
     const td_meta *given = td__ptrmap_get(&f->metas, real);
     if (given) *m = *given;
@@ -97,31 +109,33 @@ bool td__fake_shape(td_faker *f, const td_tensor *real, const td_meta *m) {
     return (own && td__ptrmap_put(&f->metas, real, own)) || td__fail_memory(f->cx);
 }
 
-/* Not a view: fresh geometry over the storage; one with a history is the result of
- * an op on a leaf. */
-static td_tensor *copy_whole(td_faker *f, td_tensor *real, nature n) {
+/* Copies a tensor that is not a view (or is copied as if it were not). A
+ * non-leaf becomes a clone of a fake leaf, moved onto the fake storage. */
+static td_tensor *copy_base(td_faker *f, td_tensor *real, autograd_state n) {
     td_fake_store *s = store_for(f, real);
     td_meta        m;
     if (!s) return NULL;
     geometry_of(f, real, &m);
     td_tensor *t = td__tensor_over(f->cx, s->st, &m);
     if (!t) return NULL;
-    leave_inference(t, real);
+    copy_flags(t, real);
     f->cx->inference = td_is_inference(real);
     if (n.needs && td_is_nil(td_set_requires_grad(t, true))) return NULL;
     if (n.needs && !n.leaf) {
-        if (!td__vec_push(&f->beyond, t)) return td__fail_memory(f->cx), NULL;
+        if (!td__vec_push(&f->outer_leaves, t)) return td__fail_memory(f->cx), NULL;
         td__ref(t);
         f->cx->grad_enabled = true;
         f->cx->inference = false;
         t = td_op_clone(t, false);
         if (td_is_nil(t) || !td__tensor_set_geometry(t, &m)) return NULL;
         td__tensor_set_storage(t, s->st);
-        leave_inference(t, real);
+        copy_flags(t, real);
     }
     return t;
 }
 
+/* Calls one view op of the original's chain on `from`, in the grad mode the
+ * original was made in. NULL: it failed, or gave fewer results than before. */
 static td_tensor *view_step(td_faker *f, const td_view_step *s, td_tensor *from) {
     td_ctx     *cx = f->cx;
     td_value    in[TD_MAX_ARGS];
@@ -136,10 +150,10 @@ static td_tensor *view_step(td_faker *f, const td_view_step *s, td_tensor *from)
     bool ok = td__call(cx, info->op, in, s->n_in, out, s->out_nr + 1);
     cx->grad_enabled = grad;
     if (!ok) return NULL;
-    return td_is_nil(out[s->out_nr]) ? NULL : out[s->out_nr]; /* fewer than before */
+    return td_is_nil(out[s->out_nr]) ? NULL : out[s->out_nr];
 }
 
-/* The chain of views, made again from the copy of the base. */
+/* Repeats the original's chain of view ops, from the copy of the base. */
 static td_tensor *copy_views(td_faker *f, const td_tensor *real, td_tensor *base) {
     int n = 0;
     for (const td_view_step *s = real->steps; s; s = s->up) n++;
@@ -159,16 +173,18 @@ static bool same_geometry(const td_tensor *a, const td_meta *b) {
            !memcmp(a->size, b->size, n) && !memcmp(a->stride, b->stride, n);
 }
 
-/* One step for the whole chain: what eager makes of it once the base or the geometry
- * was written. */
-static td_tensor *one_step(const td_tensor *real, td_tensor *base) {
+/* One as_strided in place of a whole chain: eager does the same when it
+ * regenerates the grad_fn of a view after a write to its base. */
+static td_tensor *as_one_step(const td_tensor *real, td_tensor *base) {
     if (real->dtype != base->dtype) return td_op_alias(base);
     return td_op_as_strided(base, td__sizes(real), td__strides(real),
                             td_value_int(real->offset));
 }
 
-/* The view as it was made. Writes of geometry may have left the chain behind, and one
- * with symbols of its own never had one: then one step stands for it. */
+/* The copy of a view, from the copy of its base, with geometry m. The chain may
+ * no longer apply (a metadata write changed base or view since), and a view
+ * with symbolic sizes of its own has no chain in these sizes; then one step
+ * replaces it. */
 static td_tensor *remake_view(td_faker *f, const td_tensor *real, td_tensor *base,
                               const td_meta *m) {
     td_ctx    *cx = f->cx;
@@ -177,13 +193,13 @@ static td_tensor *remake_view(td_faker *f, const td_tensor *real, td_tensor *bas
     bool       fails = !t && td_error(cx) != TD_E_MEMORY;
     bool       other = t && !own && cx->grad_enabled && !same_geometry(t, m);
     if (fails) td_clear(cx);
-    if (fails || other) t = one_step(real, base);
+    if (fails || other) t = as_one_step(real, base);
     if (!t || td_is_nil(t)) return NULL;
     return same_geometry(t, m) || td__tensor_set_geometry(t, m) ? t : NULL;
 }
 
-/* A view whose base was cut off since has a history of its
- * own: that of an op on a leaf. */
+/* A view whose base was detached since it was made keeps its own grad_fn in
+ * eager. The copy gets that of a clone of a fake leaf. */
 static bool give_own_history(td_faker *f, td_tensor *t) {
     td_tensor *leaf = td__tensor_alias(f->cx, t);
     if (!leaf || td_is_nil(td_set_requires_grad(leaf, true))) return false;
@@ -195,7 +211,9 @@ static bool give_own_history(td_faker *f, td_tensor *t) {
     return ok;
 }
 
-static td_tensor *copy_view(td_faker *f, td_tensor *real, nature n) {
+/* Copies a view: copies its base, then repeats the view in the grad mode that
+ * gives the same grad_fn or none. */
+static td_tensor *copy_view(td_faker *f, td_tensor *real, autograd_state n) {
     td_ctx    *cx = f->cx;
     td_tensor *base = td__fake_copy(f, real->base);
     td_meta    m;
@@ -206,7 +224,7 @@ static td_tensor *copy_view(td_faker *f, td_tensor *real, nature n) {
     td_tensor *t = remake_view(f, real, base, &m);
     if (!t) return NULL;
     t->creation = real->creation;
-    leave_inference(t, real);
+    copy_flags(t, real);
     if (n.needs && !n.leaf && !td__has_node(t) && !give_own_history(f, t)) return NULL;
     if (n.needs && n.leaf && real->flags & TD_TF_NEEDS_GRAD &&
         td_is_nil(td_set_requires_grad(t, true)))
@@ -214,7 +232,8 @@ static td_tensor *copy_view(td_faker *f, td_tensor *real, nature n) {
     return t;
 }
 
-/* A gradient the original has: it is there, but as nothing the body was given. */
+/* Copies the original's .grad. It becomes an input of the program only if the
+ * body uses it (input_grad.c). */
 static bool copy_grad(td_faker *f, td_tensor *real, td_tensor *t) {
     td_tensor *g = td__own_grad(real);
     if (!g) return true;
@@ -226,24 +245,28 @@ static bool copy_grad(td_faker *f, td_tensor *real, td_tensor *t) {
     return (of && td__ptrmap_put(&f->grads, copy, of)) || td__fail_memory(f->cx);
 }
 
-static bool hold(td_faker *f, td_tensor *copy, td_tensor *real) {
-    if (!td__vec_push(&f->held, copy)) return false;
+/* Retains the pair until td__faker_end. False: out of memory. */
+static bool retain_pair(td_faker *f, td_tensor *copy, td_tensor *real) {
+    if (!td__vec_push(&f->pairs, copy)) return false;
     td__ref(copy);
-    if (!td__vec_push(&f->held, real)) return false;
+    if (!td__vec_push(&f->pairs, real)) return false;
     td__ref(real);
     return true;
 }
 
-/* A view may have a history that eager refuses to tell, because its base was written:
- * that is an error of whoever asks, and the copy must give it again. Where eager would
- * tell it nobody asks either, for a view that was asked keeps what it got. */
-static bool find_nature(td_faker *f, td_tensor *real, nature *n) {
+/* Reads the autograd state without changing the original. Eager may refuse to
+ * give a view's grad_fn because its base was written in a way autograd cannot
+ * express: that error belongs to whoever reads it, so it is cleared here and
+ * the copy reproduces it. A plain stale view is not read at all: reading would
+ * regenerate its grad_fn, which must happen in the program. */
+static bool read_state(td_faker *f, td_tensor *real, autograd_state *n) {
     bool view = real->base && real->base->st == real->st;
     if (view && td__is_behind(real) && real->creation == TD_MADE_PLAIN) {
-        *n = (nature){true, false, false, true}; /* also of a base that was cut off */
+        *n = (autograd_state){true, false, false,
+                              true}; /* even if the base was detached */
         return true;
     }
-    *n = (nature){td__needs_grad(real), td__is_leaf(real), false, false};
+    *n = (autograd_state){td__needs_grad(real), td__is_leaf(real), false, false};
     if (td_ok(f->cx)) return true;
     n->lost = real->base && td_error(f->cx) != TD_E_MEMORY;
     if (n->lost) td_clear(f->cx);
@@ -251,26 +274,29 @@ static bool find_nature(td_faker *f, td_tensor *real, nature *n) {
     return n->lost;
 }
 
-/* A view that may not be asked, of a base that set_ has taken elsewhere: it tells
- * nothing of itself but that. */
-static td_tensor *copy_parted(td_faker *f, td_tensor *real, nature n) {
+/* A view whose grad_fn cannot be read and whose base was moved to another
+ * storage by set_: the copy keeps the link to the base, which is what the error
+ * depends on. */
+static td_tensor *copy_moved_view(td_faker *f, td_tensor *real, autograd_state n) {
     td_tensor *base = td__fake_copy(f, real->base);
     n.needs &= !n.leaf;
-    td_tensor *t = base ? copy_whole(f, real, n) : NULL;
+    td_tensor *t = base ? copy_base(f, real, n) : NULL;
     if (!t) return NULL;
     t->base = td__ref(base);
     t->creation = real->creation;
     return t;
 }
 
+/* Makes the copy with the tape as the only mode. A stale original gives a stale
+ * copy: its recorded version (`seen`) is older than the storage's. */
 static td_tensor *make_copy(td_faker *f, td_tensor *real) {
-    nature n;
-    if (!td_ok(f->cx) || !find_nature(f, real, &n)) return NULL;
+    autograd_state n;
+    if (!td_ok(f->cx) || !read_state(f, real, &n)) return NULL;
     bool view = real->base && real->base->st == real->st; /* or set_ moved it away */
     bool dangles = n.needs && n.leaf && !(real->flags & TD_TF_NEEDS_GRAD);
     td_tensor *t = view && (!f->flat || dangles || n.lost) ? copy_view(f, real, n)
-                   : n.lost                                ? copy_parted(f, real, n)
-                                                           : copy_whole(f, real, n);
+                   : n.lost                                ? copy_moved_view(f, real, n)
+                                                           : copy_base(f, real, n);
     if (!t || !copy_grad(f, real, t)) return NULL;
     t->moves = real->moves; /* its version, and that of its history, with them */
     t->seen += real->moves;
@@ -281,7 +307,7 @@ static td_tensor *make_copy(td_faker *f, td_tensor *real) {
         td_is_nil(td_set_requires_grad(t, true)))
         return NULL;
     if (n.lost || behind || unasked) t->seen = td__version(t) - 1;
-    bool ok = hold(f, t, real) && td__ptrmap_put(&f->copies, real, t);
+    bool ok = retain_pair(f, t, real) && td__ptrmap_put(&f->copies, real, t);
     return ok ? t : (td__fail_memory(f->cx), NULL);
 }
 
@@ -299,12 +325,12 @@ td_tensor *td__fake_copy(td_faker *f, td_tensor *real) {
 }
 
 void td__faker_close(td_faker *f) {
-    int n = f->held.n / 2;
+    int n = f->pairs.n / 2;
     for (int i = 0; i < n; i++) {
-        td__unref(f->held.v[2 * i + 1]);
-        f->held.v[i] = f->held.v[2 * i];
+        td__unref(f->pairs.v[2 * i + 1]);
+        f->pairs.v[i] = f->pairs.v[2 * i];
     }
-    f->held.n = n;
+    f->pairs.n = n;
     td__ptrmap_free(&f->copies);
     td__ptrmap_free(&f->stores);
     td__ptrmap_free(&f->metas);
@@ -312,11 +338,11 @@ void td__faker_close(td_faker *f) {
 }
 
 void td__faker_end(td_faker *f) {
-    for (int i = f->held.n - 1; i >= 0; i--) td__unref(f->held.v[i]);
-    for (int i = 0; i < f->beyond.n; i++) td__unref(f->beyond.v[i]);
+    for (int i = f->pairs.n - 1; i >= 0; i--) td__unref(f->pairs.v[i]);
+    for (int i = 0; i < f->outer_leaves.n; i++) td__unref(f->outer_leaves.v[i]);
     for (int i = 0; i < f->storages.n; i++) td__storage_drop(f->storages.v[i]);
-    td__vec_free(&f->held);
-    td__vec_free(&f->beyond);
+    td__vec_free(&f->pairs);
+    td__vec_free(&f->outer_leaves);
     td__ptrmap_free(&f->grads);
     td__vec_free(&f->storages);
     td__ptrmap_free(&f->stores);

@@ -1,13 +1,15 @@
-/* guard.c -- guards for people: where each symbol comes from and what it may be, then
- * what the trace has decided on the way, with the op and place that asked. */
+/* guard.c -- guards as text for users: for each symbol where it is read from
+ * and its range, then each comparison the trace depends on, with the op and
+ * source line that made it. */
 #include "trace/sym.h"
 
 #include <string.h>
 
 static const char *const signs[] = {" == ", " != ", " < ", " >= "};
 
-/* ---- lines -------------------------------------------------------------- */
+/* ---- one guard ---------------------------------------------------------- */
 
+/* Appends a line; takes over the text's memory, also on failure (false: no memory). */
 static bool add_line(td_guard_lines *to, td_buf *text, const char *why, td_where here) {
     td_guard_line l = {.text = text->s, .why = why ? td__strdup(why) : NULL};
     bool          ok = !text->failed && text->s && (l.why || !why);
@@ -18,7 +20,7 @@ static bool add_line(td_guard_lines *to, td_buf *text, const char *why, td_where
     return false;
 }
 
-/* "at run time" where the guard is in a list with others. */
+/* Appends a guard. `when`: mark run-time asserts, for lists that mix both. */
 static bool add_guard(const td_symenv *e, const td_guard *g, bool when,
                       td_guard_lines *to) {
     td_buf      text = {0};
@@ -64,8 +66,9 @@ void td__guard_print(const td_symenv *e, const td_guard *g, td_buf *out) {
     td__guard_lines_free(&l);
 }
 
-/* ---- all of a trace ----------------------------------------------------- */
+/* ---- all guards of a trace ---------------------------------------------- */
 
+/* "s0 == x.size(0), s0 >= 2", or for a bound one "x.size(1) == s0*2". */
 static void print_symbol(const td_symenv *e, const td_symbol *s, td_buf *out) {
     const char *from = s->read == TD_SYM_INSIDE ? "comes from" : "==";
     if (s->given != s->tag) {
@@ -104,6 +107,7 @@ void td__guards_print(const td_symenv *e, td_buf *out) {
     td__guard_lines_free(&l);
 }
 
+/* Gives lines without a source line that of an equal guard in `of`. */
 static void place_lines(td_guard_lines *l, const td_guard_lines *of) {
     for (int i = 0; i < l->n; i++)
         for (int k = 0; l->v[i].why && !l->v[i].here.file && k < of->n; k++)

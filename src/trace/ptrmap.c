@@ -1,8 +1,11 @@
-/* ptrmap.c -- a map from pointers to pointers, open addressing. */
+/* ptrmap.c -- a hash map from pointers to pointers: open addressing with linear
+ * probing, a power of two of slots, at most half of them used. Entries are
+ * never removed. */
 #include "trace/trace.h"
 
 #include <string.h>
 
+/* The slot of key, or the free one where it belongs. */
 static int slot_of(const td_ptrmap *m, const void *key) {
     uint64_t h = (uint64_t)(uintptr_t)key * 0x9E3779B97F4A7C15u;
     int      i = (int)(h >> 33) & (m->cap - 1);
@@ -14,6 +17,7 @@ void *td__ptrmap_get(const td_ptrmap *m, const void *key) {
     return m->cap ? m->val[slot_of(m, key)] : NULL;
 }
 
+/* Doubles the table; on failure the map is unchanged. */
 static bool grow(td_ptrmap *m) {
     td_ptrmap big = {.cap = m->cap ? 2 * m->cap : 16};
     size_t    n = (size_t)big.cap;

@@ -1,13 +1,22 @@
-/* record.c -- the mode that writes a graph. It stands on the tape, hears each op call
- * with composites whole, lets it run on tensors without bytes and adds a node. A
- * tensor is found again by the tag on it; a tag dies with its tensor, so nothing here
- * grows with what the body forgets. */
+/* record.c -- the recorder: the mode that writes a graph. It stands above the
+ * tape, receives each op call (a composite op as one call), runs it on fake
+ * tensors through the modes below, and adds a node with the call's arguments
+ * and results.
+ *
+ * A tensor is recognized by the tag in its payload. Tags live in the graph's
+ * arena and tensors drop them when freed, so the recorder holds nothing for
+ * tensors that the body has released.
+ *
+ * Grad-mode changes are not calls; before each call the recorder compares the
+ * context's grad mode with the graph's and opens or closes a region (no_grad {
+ * }). */
 #include "trace/trace_int.h"
 
 #include <stdio.h>
 
-/* ---- regions ------------------------------------------------------------ */
+/* ---- grad-mode regions -------------------------------------------------- */
 
+/* Opens a region in the graph; grad and inference are the modes inside. */
 static bool enter(td_record *r, td_gregion region, bool grad, bool inference) {
     td_open_region was = {r->grad, r->inference};
     if (!td__vec_push(&r->open, was)) return td__fail_memory(r->cx);
@@ -23,8 +32,8 @@ static bool leave(td_record *r) {
     return td__graph_leave(r->g);
 }
 
-/* Brings the graph to the grad mode wanted: out of a region that was entered from
- * it, else into another. */
+/* Brings the end of the graph to the given grad and inference mode: leaves the
+ * innermost region if that restores them, otherwise opens one or two regions. */
 static bool change_mode(td_record *r, bool grad, bool inference) {
     if (r->grad == grad && r->inference == inference) return true;
     if (r->open.n) {
@@ -38,6 +47,7 @@ static bool change_mode(td_record *r, bool grad, bool inference) {
     return enter(r, grad ? TD_R_ENABLE_GRAD : TD_R_NO_GRAD, grad, inference);
 }
 
+/* Before each call: the graph's mode follows the context's. */
 static bool follow_mode(td_record *r) {
     return change_mode(r, r->cx->grad_enabled, r->cx->inference);
 }
@@ -46,11 +56,12 @@ bool td__record_finish(td_record *r) {
     bool grad = r->cx->grad_enabled, inference = r->cx->inference;
     while (r->open.n)
         if (!leave(r)) return false;
-    if (!td__hidden_splice(r)) return false;
+    if (!td__parts_splice(r)) return false;
     if (r->grad == grad && r->inference == inference) return true;
     if (grad && inference)
         return td__fail(r->cx, TD_E_TRACE,
-                        "the body leaves both gradients and inference mode on");
+                        "the body returns with grad mode and inference mode both "
+                        "switched on; end the region it began before td_return");
     r->g->left = (uint8_t)(1 + (r->inference == inference
                                     ? (grad ? TD_R_ENABLE_GRAD : TD_R_NO_GRAD)
                                 : inference ? TD_R_INFERENCE
@@ -64,27 +75,31 @@ bool td__record_fail(td_record *r, const char *who, const char *what) {
 
 /* ---- calls ----------------------------------------------------------- */
 
-/* Random numbers are drawn when the program runs, one op after the other. Here each
- * draw moves the generator by one, so that a body that sets it is found out: the
- * program would not draw the numbers it does. */
+/* A captured program draws random numbers when it runs. During the capture each draw
+ * advances the generator's offset by one; any other state shows that the body set the
+ * generator itself (td_seed), which the program would not repeat. */
 bool td__record_generator(td_record *r, const char *who) {
     if (r->cx->rng_seed == r->seed && r->cx->rng_offset == r->offset) return true;
     return td__record_fail(
         r, who,
-        "the random generator was set in a captured body (td_seed); set it outside");
+        "the body sets the random generator (td_seed), which a captured program cannot "
+        "repeat; seed it before the call");
 }
 
 static const char *const rels[] = {"==", "!=", "<", ">="};
 
-/* When the program knows a size: before the call, behind it, because it is the size of
- * a result, or never, because it is that of a value inside a composite. */
-typedef enum known { KNOWN_BEFORE, KNOWN_BEHIND, KNOWN_NEVER } known;
-typedef struct born {
+/* When a running program can know a data-dependent size: before the call, after it
+ * (the size of one of its results), or never (the size of a value inside a composite,
+ * which checks it itself). The order of the constants matters to later(). */
+typedef enum known { KNOWN_BEFORE, KNOWN_AFTER, KNOWN_NEVER } known;
+/* Symbols from number `first` on were created by call c. */
+typedef struct new_symbols {
     const td_opcall *c;
-    int              first; /* symbols from here on are made by the call */
-} born;
+    int              first;
+} new_symbols;
 
-static bool is_shown(const td_opcall *c, int64_t size) {
+/* Is `size` the size of a result of the call? */
+static bool is_result_size(const td_opcall *c, int64_t size) {
     for (int i = 0; i < c->n_out; i++)
         for (int d = 0; d < c->out[i]->rank; d++)
             if (c->out[i]->size[d] == size) return true;
@@ -93,12 +108,15 @@ static bool is_shown(const td_opcall *c, int64_t size) {
 
 static known later(known a, known b) { return a > b ? a : b; }
 
-static known when_known(const td_symenv *e, int64_t dim, const born *b) {
+/* The latest moment at which all symbols of an expression are known. */
+static known when_known(const td_symenv *e, int64_t dim, const new_symbols *b) {
     const td_symexpr *x = td__sym_at(e, dim);
     known             w = KNOWN_BEFORE;
     if (!x) return w;
     if (x->kind == TD_SYM_SYMBOL)
-        return x->nr < b->first ? w : is_shown(b->c, dim) ? KNOWN_BEHIND : KNOWN_NEVER;
+        return x->nr < b->first            ? w
+               : is_result_size(b->c, dim) ? KNOWN_AFTER
+                                           : KNOWN_NEVER;
     if (x->kind != TD_SYM_SUM)
         return later(when_known(e, x->a, b), when_known(e, x->b, b));
     for (int i = 0; i < x->nr; i++)
@@ -107,6 +125,8 @@ static known when_known(const td_symenv *e, int64_t dim, const born *b) {
     return w;
 }
 
+/* Adds the node expect(a, rel, b, true), which fails at run time if a rel b is
+ * false. */
 static bool record_assert(td_record *r, const td_guard *g) {
     td_garg in[4] = {td__record_int(r, g->a),
                      {TD_G_STR, 0, {0}},
@@ -118,9 +138,10 @@ static bool record_assert(td_record *r, const td_guard *g) {
     return n && td__record_place(r, n);
 }
 
-/* What the call asked of sizes that only run time knows is checked right before it, or
- * right behind it where it makes them itself. A composite checks what is inside. */
-static bool record_asserts(td_record *r, const born *b, known when) {
+/* Adds asserts for the run-time guards that arose since the last call and can
+ * be checked at moment `when`: right before the call, or right after it for
+ * sizes of its own results. b NULL: all of them. */
+static bool record_asserts(td_record *r, const new_symbols *b, known when) {
     td_symenv *e = r->sym;
     for (int i = r->guards; e && i < e->guards.n; i++) {
         td_guard g = e->guards.v[i];
@@ -137,6 +158,8 @@ bool td__record_asserts(td_record *r) {
     return ok;
 }
 
+/* td_mode.call of the recorder. If the call fails with symbolic sizes and the
+ * trace may specialize, all sizes become numbers and the call is repeated once. */
 static bool record_call(td_mode *m, td_opcall *c) {
     td_record  *r = (td_record *)m;
     const char *who = c->info->s.name;
@@ -150,13 +173,13 @@ static bool record_call(td_mode *m, td_opcall *c) {
         in[i] = c->in[i];
     }
     if (!td__record_graphs(r, c, args)) return false;
-    td__hidden_begin(r, c);
+    td__parts_begin(r, c);
     const char *outer = td__symenv_op(who);
-    born        b = {c, r->sym ? r->sym->symbols.n : 0};
+    new_symbols b = {c, r->sym ? r->sym->symbols.n : 0};
     bool        ok = td__call_below(m, c);
     if (!ok && td__record_fix_call(r, c, in)) {
-        r->parts.n = r->whole.first;
-        td__hidden_begin(r, c);
+        r->parts.n = r->expansion.first;
+        td__parts_begin(r, c);
         ok = td__call_below(m, c);
     }
     if (r->sym && c->info->op == TD_OP_expect) r->guards = r->sym->guards.n;
@@ -164,10 +187,10 @@ static bool record_call(td_mode *m, td_opcall *c) {
     td__symenv_op_end(outer);
     td_gnode *n = ok ? td__graph_op(r->g, c->info->op, args, c->n_in, c->n_out) : NULL;
     ok = n && td__record_place(r, n) && td__record_results(r, c, in, n, -1) &&
-         record_asserts(r, &b, KNOWN_BEHIND);
+         record_asserts(r, &b, KNOWN_AFTER);
     if (r->sym) r->guards = r->sym->guards.n;
     if (draws && ok) r->cx->rng_offset = ++r->offset;
-    return td__hidden_end(r, ok ? n : NULL) && ok;
+    return td__parts_end(r, ok ? n : NULL) && ok;
 }
 
 /* ---- beginning and end -------------------------------------------------- */
@@ -189,7 +212,7 @@ void td__record_begin(td_record *r, td_graph *g) {
                      .seed = cx->rng_seed,
                      .offset = cx->rng_offset,
                      .first_scope = cx->scopes.n};
-    td__hidden_init(r);
+    td__parts_init(r);
     r->sym = td__symenv_current();
     if (!r->sym) return;
     g->dim_in = td__sym_to_graph;
@@ -206,7 +229,7 @@ void td__record_end(td_record *r) {
     td__ptrmap_free(&r->closed);
     td__ptrmap_free(&r->own_grads);
     td__vec_free(&r->parts);
-    td__vec_free(&r->wholes);
+    td__vec_free(&r->expansions);
     td__vec_free(&r->open);
     td__buf_free(&r->path);
 }

@@ -1,16 +1,18 @@
-/* retrace.c -- captures a graph: its replay is the body. What comes out is what a C
- * body of the same ops would have given, with every value's look filled in. */
+/* retrace.c -- captures a graph: the body is the graph's replay. The result is
+ * what a C body of the same ops would give, with every value's type filled in. */
 #include "trace/trace_int.h"
 
 #include "tandem/mode.h"
 
+/* Replays the graph, inside a decomposition where one is asked for. */
 static bool replay(td_ctx *cx, const td_retrace *a, const td_value *in, td_value *out) {
     if (!a->simpler) return td__graph_replay(a->g, in, out);
     return td_decompose_begin(cx, a->simpler) && td__graph_replay(a->g, in, out) &&
            td_decompose_end(cx);
 }
 
-/* Arguments are by input of the graph; an absent const is the graph's own. */
+/* The body: its arguments are the graph's inputs in order. A const that is
+ * absent is taken from the graph itself. */
 static bool replay_body(td_call *c) {
     const td_retrace *a = td_call_env(c);
     const td_graph   *g = a->g;
@@ -27,8 +29,9 @@ static bool copy_desc(td_graph *g, td_desc *to, const td_desc *from) {
     return !from->name || (to->name = td__graph_str(g, from->name)) != NULL;
 }
 
-/* Names and descriptors come from the original. */
-static bool copy_words(td_graph *to, const td_graph *g, const td_value *in) {
+/* Copies names and descriptors from the original. Inputs that were not tensors
+ * are constants of the new graph and have no descriptor in it. */
+static bool copy_names(td_graph *to, const td_graph *g, const td_value *in) {
     if (!(to->name = td__graph_str(to, g->name))) return false;
     for (int i = 0, k = 0; i < g->inputs.n; i++) {
         if (in[i].kind != TD_K_TENSOR) continue;
@@ -44,16 +47,18 @@ static bool copy_words(td_graph *to, const td_graph *g, const td_value *in) {
     return true;
 }
 
+/* Captures the replay and copies names; NULL after td__fail. */
 static td_graph *capture(td_retrace *a, const td_value *in, const td_closure *close) {
     const td_graph *g = a->g;
     td_graph       *to =
         td__capture_closing(g->cx, replay_body, a, (td_values){in, g->inputs.n}, close);
-    if (!to || copy_words(to, g, in)) return to;
+    if (!to || copy_names(to, g, in)) return to;
     td__graph_drop(to);
     return NULL;
 }
 
-/* Its casts are in the graph already. */
+/* Autocast is off: the casts of the original capture are nodes of the graph
+ * already. */
 td_graph *td__retrace(td_retrace *a, const td_value *in) {
     td_autocast_mode was = td_autocast_off_begin(a->g->cx);
     td_graph        *to = capture(a, in, &(td_closure){0});
@@ -61,7 +66,8 @@ td_graph *td__retrace(td_retrace *a, const td_value *in) {
     return to;
 }
 
-/* Input i is a tensor that the body closes over, as it was in the original. */
+/* Makes input i a const again: a tensor the body closes over, which the graph
+ * owns. */
 static bool keep_const(td_graph *to, int i, td_tensor *t) {
     if (!td__vec_push(&to->consts, t)) return td__fail_memory(to->cx);
     td__ref(t);
@@ -69,9 +75,11 @@ static bool keep_const(td_graph *to, int i, td_tensor *t) {
     return true;
 }
 
+/* Copies the consts and the lists of inputs whose .grad must be absent (bare) or whose
+ * gradient td_grad computes (wanted); input numbers are the same in both graphs. */
 static bool keep_inputs(td_graph *to, const td_graph *g) {
     for (int i = 0; i < g->inputs.n; i++) {
-        if (!td__graph_holds(g, i)) continue; /* or it is passed like any other */
+        if (!td__graph_holds(g, i)) continue; /* passed as an ordinary input */
         if (!keep_const(to, i, g->consts.v[g->in_desc.v[i].index])) return false;
     }
     to->bare.n = to->wanted.n = 0;

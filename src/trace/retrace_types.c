@@ -1,27 +1,30 @@
-/* retrace_types.c -- captures a graph from the types of its inputs alone: tensors
- * without bytes that look as they say. Symbolic sizes are symbols again, in an
- * environment of their own that knows what the graph says of them; a trace that asks
- * for more is refused, because nobody would check it. */
+/* retrace_types.c -- captures a graph from its input types alone, on fake
+ * tensors of these types. Symbolic sizes become symbols of a new environment
+ * that knows the facts the graph states about them. A capture that needs a
+ * further guard is refused, because no call would check it. */
 #include "trace/trace_int.h"
 
 #include "trace/sym.h"
 
 #include <string.h>
 
+/* State of one capture from types. */
 typedef struct types {
     const td_graph *g;
-    td_symenv      *e;     /* NULL: all sizes are numbers */
-    int64_t        *bound; /* what entries of g->dims are in e */
-    td_storage    **st;    /* by number, then by input without one */
-    td_value       *in;
-    int64_t        *number; /* by input: the symbol an integer is */
+    td_symenv      *e;      /* NULL: all sizes are numbers */
+    int64_t        *bound;  /* by entry of g->dims: the expression in e */
+    td_storage    **st;     /* by storage number, then by input without one; owned */
+    td_value       *in;     /* the inputs to replay with */
+    int64_t        *number; /* by input: the symbol of an integer input */
 } types;
 
+/* Is input i a const whose tensor the graph owns? */
 static bool is_held_const(const td_graph *g, int i) {
     const td_desc *d = &g->in_desc.v[i];
     return d->kind == TD_D_CONST && d->index >= 0 && d->index < g->consts.n;
 }
 
+/* A size of the graph as a size of the new trace. */
 static int64_t dim_of(const types *t, int64_t dim) {
     return t->e ? td__sym_now(t->e, td__gdim_value(t->g, dim, t->bound)) : dim;
 }
@@ -37,7 +40,8 @@ static void meta_of(const types *t, const td_look *l, td_meta *m) {
     }
 }
 
-/* Elements from the start of the storage to the last one addressed. */
+/* Elements from the start of the storage to the last one addressed; 0 if there
+ * are none. */
 static int64_t extent(const td_meta *m) {
     int64_t last = m->offset;
     for (int d = 0; d < m->rank; d++) {
@@ -47,28 +51,32 @@ static int64_t extent(const td_meta *m) {
     return td__dim_add(last, 1);
 }
 
-static bool check_look(const td_graph *g, int i, const td_look *l) {
+/* Only inputs typed as tensors or integers can be made from their type. */
+static bool check_type(const td_graph *g, int i, const td_look *l) {
     const char *name = g->inputs.v[i]->name ? g->inputs.v[i]->name : "";
     if (l && (l->kind == TD_K_TENSOR || l->kind == TD_K_INT)) return true;
     return td__fail(g->cx, TD_E_TRACE,
-                    "@%.60s: input %d, %%%.60s, %s, so the function cannot be captured "
-                    "from its types",
-                    g->name, i, name, !l ? "has no type" : "is a number");
+                    "@%.60s: input %d (%%%.60s) %s; capturing from types needs a "
+                    "tensor or int type for every input",
+                    g->name, i, name, !l ? "has no type" : "is a float or bool");
 }
 
+/* The index in t->st of input i's storage. */
 static int storage_of(const types *t, int i) {
     int32_t nr = t->g->inputs.v[i]->look->storage;
     return nr >= 0 ? nr : t->g->n_storages + i;
 }
 
-/* The storage is as large as its largest input needs; where that depends on sizes, as
- * large as all of them say, or not known. */
-static bool reach(types *t, int i, const td_meta *m) {
+/* Makes or enlarges the storage of input i. A storage is as large as its
+ * largest input needs. With symbolic sizes its byte size is that of all its
+ * inputs, if they agree, else unknown (span 0). */
+static bool fit_storage(types *t, int i, const td_meta *m) {
     td_storage **st = &t->st[storage_of(t, i)];
     int64_t      bytes = td__dim_mul(extent(m), td__dtype_bytes[m->dtype]);
     bool         sym = td__dim_is_sym(bytes), first = !*st;
     if (!sym && bytes >= TD_DIM_HUGE)
-        return td__fail(t->g->cx, TD_E_SHAPE, "@%.60s: input %d is too large",
+        return td__fail(t->g->cx, TD_E_SHAPE,
+                        "@%.60s: input %d has more bytes than a tensor can have",
                         t->g->name, i);
     if (first && !(*st = td__storage_make(sym ? 0 : (size_t)bytes, true)))
         return td__fail_memory(t->g->cx);
@@ -85,10 +93,10 @@ static bool make_storages(types *t) {
         const td_look *l = t->g->inputs.v[i]->look;
         td_meta        m;
         if (is_held_const(t->g, i)) continue;
-        if (!check_look(t->g, i, l)) return false;
+        if (!check_type(t->g, i, l)) return false;
         if (l->kind != TD_K_TENSOR) continue;
         meta_of(t, l, &m);
-        if (!reach(t, i, &m)) return false;
+        if (!fit_storage(t, i, &m)) return false;
     }
     return true;
 }
@@ -102,7 +110,7 @@ static bool make_tensor(types *t, int i, const td_look *l) {
     return true;
 }
 
-/* An integer is the symbol it says it is, or one more. */
+/* An integer input: the symbol its type names, or a new one. */
 static bool make_number(types *t, int i, const td_look *l) {
     td_symbol s = {.letter = 's',
                    .read = TD_SYM_INT,
@@ -129,7 +137,8 @@ static bool make_inputs(types *t) {
 
 /* ---- what was captured -------------------------------------------------- */
 
-/* Numbers are part of what is captured; here they stay inputs, where they were. */
+/* td__retrace made integer inputs constants. Here they become inputs again, at
+ * their old positions. */
 static bool put_numbers(types *t, td_graph *to) {
     const td_graph *g = t->g;
     for (int i = 0, k = -1; i < g->inputs.n; i++) {
@@ -154,13 +163,16 @@ static bool put_numbers(types *t, td_graph *to) {
     return td_ok(g->cx);
 }
 
+/* Marks a symbol that is a size, stride or offset by itself. */
 static void mark_dim(const td_graph *g, bool *shown, int64_t dim) {
     const td_gdim *d = td__gdim_at(g, dim);
     if (d && d->op == TD_GDIM_SYMBOL) shown[d - g->dims.v] = true;
 }
 
-/* Equal sizes are one symbol in the trace; the inputs may show the other alone. */
-static bool shows_all(const td_graph *g) {
+/* Fails unless each symbol is a size of some input by itself, so that a call
+ * can read its value. Two sizes found equal in the trace are one symbol, and
+ * the inputs may show only expressions of it. */
+static bool symbols_readable(const td_graph *g) {
     bool *shown = td__zalloc((size_t)g->dims.n + 1), all = true;
     if (!shown) return td__fail_memory(g->cx);
     for (int i = 0; i < g->inputs.n; i++) {
@@ -174,9 +186,12 @@ static bool shows_all(const td_graph *g) {
         all &= g->dims.v[i].op != TD_GDIM_SYMBOL || shown[i];
     td__free(shown);
     return all || td__fail(g->cx, TD_E_TRACE,
-                           "@%.60s: no input shows a symbolic size by itself", g->name);
+                           "@%.60s: a symbolic size occurs in the input types only "
+                           "inside expressions; one input needs it as a size by itself",
+                           g->name);
 }
 
+/* Copies what the graph states about its symbols. */
 static bool keep_facts(const types *t, td_graph *to) {
     for (int i = 0; i < t->g->facts.n; i++) {
         td_gfact f = t->g->facts.v[i];
@@ -187,24 +202,28 @@ static bool keep_facts(const types *t, td_graph *to) {
     return td_ok(to->cx);
 }
 
-/* Does the trace rely on nothing but what the graph says? */
+/* Fails if the trace depends on a comparison that the graph's facts do not
+ * decide. */
 static bool check_guards(const types *t) {
     td_buf b = {0};
     if (t->e->guards.n == 0) return true;
     td__guard_print(t->e, &t->e->guards.v[0], &b);
     td__fail(t->g->cx, TD_E_TRACE,
-             "@%.60s: holds only where %.200s, which its types do not say", t->g->name,
-             td__buf_str(&b));
+             "@%.60s: the capture is valid only where %.200s, which its types do not "
+             "state",
+             t->g->name, td__buf_str(&b));
     td__buf_free(&b);
     return false;
 }
 
-/* ---- the run ------------------------------------------------------------ */
+/* ---- the capture -------------------------------------------------------- */
 
+/* Makes the inputs and captures; t->e serves the thread if sizes are symbolic. */
 static td_graph *capture(types *t, td_retrace *a) {
     td_graph *to = make_storages(t) && make_inputs(t) ? td__retrace(a, t->in) : NULL;
     if (!t->e || !to) return to;
-    if (check_guards(t) && put_numbers(t, to) && shows_all(to) && keep_facts(t, to))
+    if (check_guards(t) && put_numbers(t, to) && symbols_readable(to) &&
+        keep_facts(t, to))
         return to;
     td__graph_drop(to);
     return NULL;

@@ -1,10 +1,14 @@
-/* sym.c -- expressions in one form, each made once: sums of products. Sums and
- * products are computed here; division, min and max in sym_div.c. */
+/* sym.c -- symbolic expressions in normal form, hash-consed. Sums and products
+ * are computed here; division, modulo, min and max in sym_div.c.
+ *
+ * Coefficients and constants stay within +-TD_DIM_HUGE; intermediate results
+ * use 128 bits. A result that leaves the range or has too many terms is an
+ * error, or makes a proof fail (td_symenv.trying). */
 #include "trace/sym.h"
 
 #include <string.h>
 
-enum { LONGEST = 256, DEEPEST = 64 }; /* terms of a sum, atoms inside atoms */
+enum { LONGEST = 256, DEEPEST = 64 }; /* most terms of a sum; nesting of atoms */
 
 __extension__ typedef __int128 wide;
 
@@ -20,7 +24,8 @@ const td_symexpr *td__sym_at(const td_symenv *e, int64_t dim) {
 
 /* ---- terms -------------------------------------------------------------- */
 
-/* Products of more atoms come first, then those of older atoms. */
+/* The order of terms in a sum: longer products first, then older atoms first.
+ * 0: the same product, whatever the coefficients. */
 static int compare_terms(const td_symterm *x, const td_symterm *y) {
     if (x->n != y->n) return x->n > y->n ? -1 : 1;
     for (int i = 0; i < x->n; i++)
@@ -28,6 +33,7 @@ static int compare_terms(const td_symterm *x, const td_symterm *y) {
     return 0;
 }
 
+/* A limit was reached: an error, or inside a proof just false. */
 static bool too_much(td_symenv *e, const char *what) {
     return !e->trying && td__fail(e->cx, TD_E_TRACE, "a symbolic size %s", what);
 }
@@ -54,6 +60,7 @@ bool td__sym_poly(td_symenv *e, int64_t dim, td_sympoly *p) {
 
 static bool fits(wide v) { return v > -(wide)TD_DIM_HUGE && v < (wide)TD_DIM_HUGE; }
 
+/* Merges two ordered lists of terms; terms that cancel are dropped. */
 bool td__sym_poly_add(td_symenv *e, const td_sympoly *p, const td_sympoly *q, int64_t k,
                       td_sympoly *out) {
     td_symterm *t = td__arena_alloc(&e->scratch, sizeof *t * (size_t)(p->n + q->n + 1));
@@ -76,7 +83,8 @@ bool td__sym_poly_add(td_symenv *e, const td_sympoly *p, const td_sympoly *q, in
     return n <= LONGEST || too_much(e, "has too many terms");
 }
 
-/* x * y, with k already within range. */
+/* The product of two terms: coefficients multiplied, ordered lists of atoms
+ * merged. */
 static bool mul_terms(td_symenv *e, const td_symterm *x, const td_symterm *y,
                       td_symterm *out) {
     int32_t *atom = td__arena_alloc(&e->scratch, sizeof *atom * (size_t)(x->n + y->n));
@@ -91,6 +99,7 @@ static bool mul_terms(td_symenv *e, const td_symterm *x, const td_symterm *y,
     return true;
 }
 
+/* Term by term: (sum p + c)(sum q + d), one row per term of p. */
 bool td__sym_poly_mul(td_symenv *e, const td_sympoly *p, const td_sympoly *q,
                       td_sympoly *out) {
     wide       c = (wide)p->c * q->c;
@@ -117,8 +126,9 @@ bool td__sym_poly_mul(td_symenv *e, const td_sympoly *p, const td_sympoly *q,
     return true;
 }
 
-/* ---- each made once ----------------------------------------------------- */
+/* ---- hash-consing ------------------------------------------------------- */
 
+/* Hash of what identifies an expression, not of its caches. */
 static uint64_t hash_expr(const td_symexpr *x) {
     int64_t  key[4] = {x->kind, x->nr, x->a, x->b};
     uint64_t h = td__hash(key, sizeof key, 0);
@@ -138,6 +148,7 @@ static bool same_expr(const td_symexpr *x, const td_symexpr *y) {
     return true;
 }
 
+/* The slot of x, or the free one where it belongs. Slots hold 1 + index; 0: free. */
 static int32_t *find_slot(td_symenv *e, const td_symexpr *x) {
     unsigned mask = (unsigned)e->n_slots - 1, i = (unsigned)hash_expr(x) & mask;
     while (e->slots[i] && !same_expr(&e->exprs.v[e->slots[i] - 1], x))
@@ -145,6 +156,7 @@ static int32_t *find_slot(td_symenv *e, const td_symexpr *x) {
     return &e->slots[i];
 }
 
+/* Doubles the table; the load stays below one half. False: out of memory. */
 static bool grow_slots(td_symenv *e) {
     int      n = e->n_slots ? e->n_slots * 2 : 64;
     int32_t *slots = td__zalloc(sizeof *slots * (size_t)n);
@@ -156,7 +168,7 @@ static bool grow_slots(td_symenv *e) {
     return true;
 }
 
-/* Terms move to the environment's own memory. */
+/* Copies the terms from scratch memory into the environment's arena. */
 static bool own_terms(td_symenv *e, td_symexpr *x) {
     td_symterm *t = td__arena_alloc(&e->arena, sizeof *t * (size_t)x->nr);
     if (!t) return false;
@@ -176,6 +188,7 @@ static int64_t clamped(wide v) {
     return v < -(wide)TD_DIM_HUGE ? -TD_DIM_HUGE : (int64_t)v;
 }
 
+/* The value of an atom with operands a and b; 0 for a divisor that is not positive. */
 static int64_t atom_hint(const td_symexpr *x, int64_t a, int64_t b) {
     if (x->kind == TD_SYM_MIN) return a < b ? a : b;
     if (x->kind == TD_SYM_MAX) return a > b ? a : b;
@@ -183,7 +196,7 @@ static int64_t atom_hint(const td_symexpr *x, int64_t a, int64_t b) {
     return x->kind == TD_SYM_DIV ? td__dim_div(a, b) : td__dim_mod(a, b);
 }
 
-/* Fills in what follows from the parts. */
+/* Computes hint, depth and `unbacked` of a new expression from its parts. */
 static void finish(const td_symenv *e, td_symexpr *x) {
     wide hint = x->kind == TD_SYM_SUM ? x->a : 0;
     for (int i = 0; x->kind == TD_SYM_SUM && i < x->nr; i++) {
@@ -207,6 +220,7 @@ static void finish(const td_symenv *e, td_symexpr *x) {
     if (x->kind != TD_SYM_SYMBOL) x->hint = (int64_t)hint;
 }
 
+/* The tag of x, new or existing; TD_DIM_HUGE after td__fail. */
 static int64_t intern(td_symenv *e, td_symexpr x) {
     if (e->exprs.n >= e->n_slots / 2 && !grow_slots(e)) return td__sym_fail_memory(e);
     int32_t *slot = find_slot(e, &x);
@@ -240,8 +254,9 @@ int64_t td__sym_intern_poly(td_symenv *e, const td_sympoly *p) {
 
 /* ---- arithmetic --------------------------------------------------------- */
 
-/* k * (x // m) is x * (k / m) where m is known to divide x: the term's quotient as a
- * dim and the factor left over; false: no such atom. */
+/* Finds a factor x // m in a term k * (x // m) * ... where m divides x and k:
+ * the term is (k/m) * x * ... Gives the factor's position, x and k/m; false: no
+ * such factor. */
 static bool exact_quotient(td_symenv *e, const td_symterm *t, int *at, int64_t *x,
                            int64_t *k) {
     for (int i = 0; i < t->n; i++) {
@@ -256,6 +271,7 @@ static bool exact_quotient(td_symenv *e, const td_symterm *t, int *at, int64_t *
     return false;
 }
 
+/* Rewrites all such terms, so that 2 * (s0 // 2) is s0 where s0 is even. */
 static bool without_quotients(td_symenv *e, td_sympoly *p) {
     for (int i = 0; i < p->n; i++) {
         int        at;
@@ -275,7 +291,7 @@ static bool without_quotients(td_symenv *e, td_sympoly *p) {
             !td__sym_poly_add(e, p, &old, -1, p) ||
             !td__sym_poly_add(e, p, &whole, 1, p))
             return false;
-        i = -1; /* the sum is another one now; every round removes a division */
+        i = -1; /* start over; terminates: every round removes a division */
     }
     return true;
 }

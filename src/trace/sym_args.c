@@ -1,6 +1,6 @@
-/* sym_args.c -- the arguments of a call as copies without bytes whose sizes are
- * symbols. Capture and every later stage take them in the place of the tensors, so
- * that all of a trace speaks of the same symbols. */
+/* sym_args.c -- the arguments of a call as fake tensors with symbolic sizes.
+ * The capture and every later stage use them instead of the real tensors, so
+ * that the whole trace shares one set of symbols. */
 #include "trace/sym_args.h"
 
 #include <stdio.h>
@@ -8,10 +8,12 @@
 
 /* ---- geometry ----------------------------------------------------------- */
 
-/* A view that takes gradients is made again by its chain, whose numbers are fixed. */
+/* A view that requires grad is rebuilt through its chain of view ops, whose
+ * arguments are numbers; so its sizes, and its base's, stay numbers. */
 static bool is_chain(td_tensor *t) { return t->base && td_requires_grad(t); }
 
-static bool find_still(td_symargs *a, td_values args) {
+/* Collects the bases of such views. */
+static bool find_fixed_bases(td_symargs *a, td_values args) {
     for (int i = 0; i < args.n; i++) {
         td_tensor *t = args.v[i].kind == TD_K_TENSOR ? args.v[i].u.t : NULL;
         if (t && is_chain(t) && !td__ptrmap_put(&a->still, t->base, t))
@@ -20,6 +22,7 @@ static bool find_still(td_symargs *a, td_values args) {
     return true;
 }
 
+/* Which dims of argument number a->n become symbols. */
 static td_symhow how_for(const td_symargs *a, td_tensor *t) {
     uint32_t dims = a->plan.dynamic == TD_DYNAMIC_ALL ? UINT32_MAX : t->marks;
     if (is_chain(t) || td__ptrmap_get(&a->still, t)) dims = 0;
@@ -32,7 +35,7 @@ static bool same_numbers(const int64_t *a, const int64_t *b, int n) {
     return !memcmp(a, b, sizeof *a * (size_t)n);
 }
 
-/* The gradient t keeps has its sizes. */
+/* The .grad of t gets t's symbolic sizes; its strides must be t's or row-major. */
 static bool shape_grad(td_symargs *a, td_tensor *t, const td_meta *of) {
     td_tensor *g = td__own_grad(t);
     td_meta    m = *of;
@@ -42,15 +45,18 @@ static bool shape_grad(td_symargs *a, td_tensor *t, const td_meta *of) {
     if (same_numbers(g->stride, t->stride, t->rank))
         return td__fake_shape(&a->fakes, g, &m);
     if (!td__is_dense(g->rank, g->size, g->stride))
-        return td__fail(a->e->cx, TD_E_UNSUPPORTED,
-                        "the gradient of argument %d is neither laid out as the "
-                        "argument nor row-major; its sizes cannot be dynamic",
-                        a->n);
+        return td__fail(
+            a->e->cx, TD_E_UNSUPPORTED,
+            "the .grad of argument %d has neither the argument's strides nor "
+            "row-major ones, which dynamic sizes do not support; set a "
+            "contiguous gradient",
+            a->n);
     td__strides_dense(m.rank, m.size, m.stride);
     return td__fake_shape(&a->fakes, g, &m);
 }
 
-/* Says what t looks like; the same tensor once more has the numbers of the first. */
+/* Chooses the geometry of t's copy. A tensor passed twice must have the same
+ * symbols both times. */
 static bool shape(td_symargs *a, const char *name, td_tensor *t) {
     const td_meta *known = td__ptrmap_get(&a->fakes.metas, t);
     td_meta        m;
@@ -81,7 +87,7 @@ static bool shape_all(td_symargs *a, td_values args) {
     return true;
 }
 
-/* Copies come last: that of a view makes that of its base. */
+/* Copies after all geometries are set: copying a view copies its base too. */
 static bool copy_all(td_symargs *a, td_values args) {
     for (int i = 0; i < args.n; i++) {
         td_tensor *t = tensor_of(args.v[i]);
@@ -97,7 +103,7 @@ bool td__symargs_make(td_symargs *a, td_symenv *e, td_values args, td_symplan pl
     *a = (td_symargs){.e = e, .plan = plan, .fakes = {.cx = e->cx}};
     a->v = td__zalloc(sizeof *a->v * ((size_t)args.n + 1));
     if (!a->v) return td__fail_memory(e->cx);
-    return find_still(a, args) && shape_all(a, args) && copy_all(a, args) &&
+    return find_fixed_bases(a, args) && shape_all(a, args) && copy_all(a, args) &&
            td_ok(e->cx);
 }
 

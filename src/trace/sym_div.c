@@ -1,6 +1,7 @@
-/* sym_div.c -- floor division, modulo, min and max of expressions. A rule resolves
- * them only where that is right for every integer in range; the rest stay atoms.
- * Divisors are positive, as everywhere in dims. */
+/* sym_div.c -- floor division, modulo, min and max of expressions. A rule
+ * simplifies only where the result is right for every integer in range;
+ * otherwise the operation stays an atom. Divisors are positive, as everywhere
+ * in dims. */
 #include "trace/sym.h"
 
 #include <string.h>
@@ -17,6 +18,7 @@ static int64_t gcd(int64_t a, int64_t b) {
 
 typedef int64_t rule_fn(td_symenv *e, td_symkind kind, int64_t a, int64_t b);
 
+/* Calls a rule and releases the scratch memory it used. */
 static int64_t in_scratch(td_symenv *e, td_symkind kind, int64_t a, int64_t b,
                           rule_fn *rule) {
     td_arena_mark mark = td__arena_mark(&e->scratch);
@@ -25,7 +27,7 @@ static int64_t in_scratch(td_symenv *e, td_symkind kind, int64_t a, int64_t b,
     return r;
 }
 
-/* ---- what is known to divide -------------------------------------------- */
+/* ---- known divisors ----------------------------------------------------- */
 
 int64_t td__sym_multiple(td_symenv *e, int32_t atom) {
     int64_t m = 1;
@@ -39,7 +41,8 @@ int64_t td__sym_multiple(td_symenv *e, int32_t atom) {
     return m;
 }
 
-/* What is known to divide the term. */
+/* A number known to divide the term: its coefficient times the divisors of its
+ * atoms. */
 static int64_t term_multiple(td_symenv *e, const td_symterm *t) {
     int64_t m = t->k < 0 ? -t->k : t->k, next;
     for (int i = 0; i < t->n; i++) {
@@ -49,6 +52,7 @@ static int64_t term_multiple(td_symenv *e, const td_symterm *t) {
     return m;
 }
 
+/* Is "m divides d" a fact, or does it follow from one? */
 static bool is_fact(td_symenv *e, int64_t m, int64_t d) {
     for (int i = 0; i < e->facts[TD_FACT_MULTIPLE].n; i++) {
         td_symfact f = e->facts[TD_FACT_MULTIPLE].v[i];
@@ -72,7 +76,8 @@ bool td__sym_divides(td_symenv *e, int64_t m, int64_t d) {
 
 /* ---- division by a number ----------------------------------------------- */
 
-/* a = m * q + r with 0 <= r's constant < m and no factor of r a multiple of m. */
+/* a = m*q + r, where no coefficient of r is a multiple of m and its constant is
+ * in [0, m). */
 static bool split(td_symenv *e, const td_sympoly *a, int64_t m, td_sympoly *q,
                   td_sympoly *r) {
     size_t bytes = sizeof(td_symterm) * (size_t)(a->n + 1);
@@ -89,7 +94,8 @@ static bool split(td_symenv *e, const td_sympoly *a, int64_t m, td_sympoly *q,
     return true;
 }
 
-/* floor((g*x + c) / (g*m)) is floor((x + floor(c/g)) / m). */
+/* Divides by the gcd g of the coefficients and the divisor: floor((g*x + c) /
+ * (g*m)) = floor((x + floor(c/g)) / m). */
 static void cancel(td_sympoly *r, int64_t *m) {
     int64_t g = *m;
     for (int i = 0; i < r->n; i++) g = gcd(r->t[i].k, g);
@@ -99,7 +105,7 @@ static void cancel(td_sympoly *r, int64_t *m) {
     *m /= g;
 }
 
-/* (x // p) // m is x // (p*m). */
+/* The atom a // m; (x // p) // m becomes x // (p*m). */
 static int64_t make_quotient(td_symenv *e, int64_t a, int64_t m) {
     const td_symexpr *x = td__sym_at(e, a);
     int64_t           both;
@@ -110,6 +116,8 @@ static int64_t make_quotient(td_symenv *e, int64_t a, int64_t m) {
     return td__sym_intern_atom(e, TD_SYM_DIV, a, m);
 }
 
+/* a // m for a number m: the multiples of m are taken out exactly, the rest vanishes if
+ * its range is within [0, m), or stays as an atom. */
 static int64_t div_number(td_symenv *e, td_symkind kind, int64_t a, int64_t m) {
     td_sympoly p, q, r;
     (void)kind;
@@ -123,7 +131,8 @@ static int64_t div_number(td_symenv *e, td_symkind kind, int64_t a, int64_t m) {
     return td__sym_add(e, whole, make_quotient(e, rest, m), 1);
 }
 
-/* Factors modulo m, dropping what is known to be a multiple. */
+/* a % m for a number m: coefficients are reduced modulo m and terms known to be
+ * multiples dropped. */
 static int64_t mod_number(td_symenv *e, td_symkind kind, int64_t a, int64_t m) {
     td_sympoly p;
     int        n = 0;
@@ -146,7 +155,7 @@ static int64_t mod_number(td_symenv *e, td_symkind kind, int64_t a, int64_t m) {
 
 /* ---- division by an expression ------------------------------------------ */
 
-/* The term with atoms of d removed; false: d does not divide it. */
+/* t / d, if d's atoms and coefficient divide t; false otherwise. */
 static bool term_over(td_symenv *e, const td_symterm *t, const td_symterm *d,
                       td_symterm *q) {
     int32_t *atom = td__arena_alloc(&e->scratch, sizeof *atom * (size_t)(t->n + 1));
@@ -160,7 +169,7 @@ static bool term_over(td_symenv *e, const td_symterm *t, const td_symterm *d,
     return j == d->n;
 }
 
-/* Long division by the leading term: a = q * d + r. True: r is 0. */
+/* Polynomial long division by d's leading term: a = q*d + r. True if r is 0. */
 static bool divide_out(td_symenv *e, const td_sympoly *a, const td_sympoly *d,
                        td_sympoly *q) {
     td_sympoly r = *a;
@@ -178,6 +187,7 @@ static bool divide_out(td_symenv *e, const td_sympoly *a, const td_sympoly *d,
     return r.n == 0 && r.c == 0;
 }
 
+/* divide_out that gives up without an error. */
 static bool goes_into(td_symenv *e, const td_sympoly *a, const td_sympoly *d,
                       td_sympoly *q) {
     e->trying++;
@@ -206,7 +216,8 @@ static int64_t mod_expr(td_symenv *e, td_symkind kind, int64_t a, int64_t b) {
 
 static bool good_divisor(td_symenv *e, int64_t b) {
     if (td__dim_is_sym(b) || b > 0) return true;
-    return td__fail(e->cx, TD_E_TRACE, "a symbolic size is divided by %lld",
+    return td__fail(e->cx, TD_E_TRACE,
+                    "a symbolic size is divided by %lld; divisors must be positive",
                     (long long)b);
 }
 
@@ -228,12 +239,15 @@ int64_t td__sym_mod(td_symenv *e, int64_t a, int64_t b) {
 
 /* ---- min and max -------------------------------------------------------- */
 
-/* Is x an operand of y, an atom of the same kind? min(min(a,b), a) is min(a,b). */
+/* Is x an operand of y, a min or max of the same kind? min(min(a,b), a) is
+ * min(a,b). */
 static bool has_operand(const td_symenv *e, td_symkind kind, int64_t y, int64_t x) {
     const td_symexpr *t = td__sym_at(e, y);
     return t && t->kind == kind && (t->a == x || t->b == x);
 }
 
+/* min or max: an operand where the order is proved, else an atom with its operands in a
+ * fixed order, so that min(a,b) and min(b,a) are one expression. */
 static int64_t extreme(td_symenv *e, td_symkind kind, int64_t a, int64_t b) {
     if (a == b) return a;
     bool min = kind == TD_SYM_MIN;

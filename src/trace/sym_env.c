@@ -1,14 +1,16 @@
-/* sym_env.c -- the environment of a trace: its symbols, where they come from, and the
- * hook that dims arrive at. */
+/* sym_env.c -- the symbol environment of a trace: the hook through which
+ * td__dim_* operations on symbolic sizes arrive, and the creation of symbols
+ * for the geometry of inputs. */
 #include "trace/sym.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- serving a thread --------------------------------------------------- */
+/* ---- serving the thread's dims ------------------------------------------ */
 
-/* Notes the op the user called; its parts go by its name. */
-static bool hear(td_mode *m, td_opcall *c) {
+/* td_mode.call: notes which op runs. The parts of a composite count as the composite,
+ * which is the op the user called. */
+static bool note_op(td_mode *m, td_opcall *c) {
     td_symenv  *e = (td_symenv *)m;
     const char *op = e->op;
     if (!op) e->op = td__ops[c->info->op].name;
@@ -20,6 +22,7 @@ static bool hear(td_mode *m, td_opcall *c) {
 static int64_t fixed(td_symenv *e, int64_t dim);
 static bool    expect(td_symenv *e, int64_t a, td_symrel rel, int64_t b);
 
+/* One td_dim_op on dims of which at least one is symbolic. */
 static int64_t compute(td_symenv *e, int op, int64_t a, int64_t b) {
     switch (op) {
     case TD_DIM_ADD: return td__sym_add(e, a, b, 1);
@@ -40,7 +43,8 @@ static int64_t compute(td_symenv *e, int op, int64_t a, int64_t b) {
     }
 }
 
-/* Only a number will do: the hint, guarded; unbacked ones have none. */
+/* The caller needs a number: gives the hint and guards it. An unbacked size has
+ * no hint: an error. */
 static int64_t fixed(td_symenv *e, int64_t dim) {
     int64_t           now = td__sym_now(e, dim), hint = td__sym_hint(e, now);
     const td_symexpr *x = td__sym_at(e, now);
@@ -49,8 +53,8 @@ static int64_t fixed(td_symenv *e, int64_t dim) {
     return td__sym_holds(e, dim, TD_SYM_EQ, hint) ? hint : TD_DIM_HUGE;
 }
 
-/* What inputs decide is guarded before the program runs, what values decide while it
- * does. */
+/* A condition on input sizes is guarded before the program runs; one on
+ * data-dependent sizes becomes a run-time assert. */
 static bool expect(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
     const td_symexpr *x = td__sym_at(e, a), *y = td__sym_at(e, b);
     if (!(x && x->unbacked) && !(y && y->unbacked)) return td__sym_holds(e, a, rel, b);
@@ -58,7 +62,8 @@ static bool expect(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
     return known < 0 ? td__sym_assert(e, a, rel, b) : known;
 }
 
-/* How many elements a result has that depends on values: at most `most`. */
+/* A new unbacked size in [least, most], for a result whose size depends on data
+ * (nonzero, masked_select). */
 static int64_t fresh(td_symenv *e, int64_t least, int64_t most) {
     td_symrange r = {least, td__sym_range(e, most).hi};
     int64_t     u = td__sym_unbacked(e, e->op ? e->op : "a value", r, true);
@@ -68,13 +73,15 @@ static int64_t fresh(td_symenv *e, int64_t least, int64_t most) {
     return u;
 }
 
-/* A number that only looks like a symbol, or a tag of another environment. */
+/* A number in the range of tags that is no tag of this environment: a tag of
+ * another one, or the result of plain arithmetic on a tag. */
 static bool foreign(const td_symenv *e, int64_t dim) {
     return td__dim_is_sym(dim) && !td__sym_at(e, dim);
 }
 
-/* Answers never change: what was decided once is known or guarded. Expressions get
- * simpler with what is known. */
+/* td_dim_hook.op. Answers to comparisons never change within a trace, because
+ * each is proved or guarded; results of arithmetic may become simpler as facts
+ * are learned, so their cache entries are bound to a generation. */
 static int64_t serve(void *env, int op, int64_t a, int64_t b) {
     td_symenv *e = env;
     int64_t    key[3] = {op, a, b};
@@ -82,8 +89,9 @@ static int64_t serve(void *env, int op, int64_t a, int64_t b) {
     if (foreign(e, a) || foreign(e, b)) {
         td__fail(
             e->cx, TD_E_TRACE,
-            "a size is below -2^62, belongs to another trace, or was computed from a "
-            "symbolic one by other means than td_sym_add and the like");
+            "a size is below -2^62, comes from another trace, or was computed from a "
+            "symbolic size with plain C arithmetic; use td_sym_add and the other "
+            "td_sym functions");
         return op >= TD_DIM_EQ && op != TD_DIM_FRESH ? 0 : TD_DIM_HUGE;
     }
     if (op == TD_DIM_FRESH) return fresh(e, a, b);
@@ -101,7 +109,7 @@ static void print(void *env, int64_t dim, td_buf *out) {
     else td__sym_print(env, dim, out);
 }
 
-/* Nobody else serves dims. */
+/* Only symbol environments serve dims, so the hook's environment is one. */
 td_symenv *td__symenv_current(void) { return td__dim_hook_env(); }
 
 bool td__symenv_assumed(void) {
@@ -114,8 +122,9 @@ void td__symenv_begin(td_symenv *e) {
     td__mode_push(e->cx, &e->mode);
 }
 
-/* Would the program itself fail like this? */
-static void blame(const td_symenv *e) {
+/* An error after an assumption about data-dependent sizes may be the
+ * assumption's fault: it becomes TD_E_TRACE, which says so. */
+static void mark_assumed(const td_symenv *e) {
     td_ctx *cx = e->cx;
     td_code code = td_error(cx);
     char    why[400];
@@ -125,12 +134,13 @@ static void blame(const td_symenv *e) {
     snprintf(why, sizeof why, "%.380s", td_message(cx));
     td_clear(cx);
     td__fail(cx, TD_E_TRACE,
-             "%s; sizes here depend on values, and are taken to be neither 0 nor 1",
+             "%s (some sizes here depend on data; the trace assumes that they are "
+             "neither 0 nor 1)",
              why);
 }
 
 void td__symenv_end(td_symenv *e) {
-    blame(e);
+    mark_assumed(e);
     td__mode_pop(e->cx, &e->mode);
     td__dim_set_hook(e->outer_hook);
 }
@@ -152,7 +162,7 @@ td_symenv *td__symenv_make(td_ctx *cx) {
     if (!e) return td__fail_memory(cx), NULL;
     e->cx = cx;
     e->mode.name = "symbols";
-    e->mode.call = hear;
+    e->mode.call = note_op;
     e->mode.composites = true;
     e->gen = 1;
     if (td__arena_alloc(&e->scratch, 1)) return e; /* its first chunk stays */
@@ -195,8 +205,8 @@ int64_t td__sym_input(td_symenv *e, td_symbol like, const int64_t *given) {
     return to->given;
 }
 
-/* The symbol of another size that is this large now, where sizes share them. */
-static const int64_t *twin_of(const td_symenv *e, int64_t hint) {
+/* Duck sizing: the symbol of another size with this hint; NULL: none. */
+static const int64_t *equal_size(const td_symenv *e, int64_t hint) {
     for (int i = 0; i < e->symbols.n; i++) {
         const td_symbol *s = &e->symbols.v[i];
         if (s->duck && s->given == s->tag && s->hint == hint) return &s->tag;
@@ -204,7 +214,8 @@ static const int64_t *twin_of(const td_symenv *e, int64_t hint) {
     return NULL;
 }
 
-/* One size of an input, symbolic as `how` says. */
+/* One size of an input: a new symbol, the symbol of an equal size, or the
+ * number (for 0, 1 and dims that are not dynamic). */
 static int64_t size_symbol(td_symenv *e, td_symbol s, td_symhow how) {
     int64_t hint = s.hint;
     s.letter = 's';
@@ -213,8 +224,8 @@ static int64_t size_symbol(td_symenv *e, td_symbol s, td_symhow how) {
     s.first = (td_symrange){2, TD_DIM_HUGE};
     if (hint < 2 || !(how.dims >> s.dim & 1)) return td__sym_input(e, s, &hint);
     s.duck = how.duck;
-    const int64_t *twin = how.duck ? twin_of(e, hint) : NULL;
-    int64_t        tag = twin ? *twin : 0; /* symbols may move */
+    const int64_t *twin = how.duck ? equal_size(e, hint) : NULL;
+    int64_t        tag = twin ? *twin : 0; /* a copy: e->symbols may be reallocated */
     return td__sym_input(e, s, twin ? &tag : NULL);
 }
 
@@ -237,7 +248,8 @@ int64_t td__sym_unbacked(td_symenv *e, const char *source, td_symrange r, bool s
 
 /* ---- tensors ------------------------------------------------------------ */
 
-/* A number of the input's geometry: `is` where it follows from others. */
+/* A stride or offset of an input: the expression *is where it follows from
+ * sizes, else a new symbol. */
 static int64_t number_of(td_symenv *e, const char *name, td_symbol s,
                          const int64_t *is) {
     td_arena_mark mark = td__arena_mark(&e->scratch);
@@ -249,7 +261,8 @@ static int64_t number_of(td_symenv *e, const char *name, td_symbol s,
     return r;
 }
 
-/* The stride of dim d where it is that of a dim further in, times that one's size. */
+/* Is the stride of dim d 0, 1 or the stride of an inner dim times its size?
+ * Then *is gets it as an expression. `done`: dims whose stride is known. */
 static bool follows(td_symenv *e, const td_tensor *t, const td_meta *m, uint64_t done,
                     int d, int64_t *is) {
     *is = t->stride[d];
@@ -262,9 +275,10 @@ static bool follows(td_symenv *e, const td_tensor *t, const td_meta *m, uint64_t
     return false;
 }
 
-/* Strides from the smallest up, so that each may follow from those before. */
-static void name_strides(td_symenv *e, const char *name, int32_t arg,
-                         const td_tensor *t, td_symhow how, td_meta *m) {
+/* Sets m->stride, smallest stride first, so that each may follow from those
+ * before. */
+static void stride_symbols(td_symenv *e, const char *name, int32_t arg,
+                           const td_tensor *t, td_symhow how, td_meta *m) {
     uint64_t done = 0;
     for (int n = 0; n < t->rank; n++) {
         int d = -1;
@@ -283,8 +297,9 @@ static void name_strides(td_symenv *e, const char *name, int32_t arg,
     }
 }
 
-static bool name_sizes(td_symenv *e, const char *name, int32_t arg, const td_tensor *t,
-                       td_symhow how, td_meta *m) {
+/* Sets m->size. */
+static bool size_symbols(td_symenv *e, const char *name, int32_t arg,
+                         const td_tensor *t, td_symhow how, td_meta *m) {
     for (int d = 0; d < t->rank; d++) {
         td_arena_mark mark = td__arena_mark(&e->scratch);
         td_symbol     s = {.arg = arg, .dim = d, .hint = t->size[d]};
@@ -299,8 +314,8 @@ static bool name_sizes(td_symenv *e, const char *name, int32_t arg, const td_ten
 bool td__sym_tensor(td_symenv *e, const char *name, int32_t arg, const td_tensor *t,
                     td_symhow how, td_meta *m) {
     td__tensor_meta(t, m);
-    if (!name_sizes(e, name, arg, t, how, m)) return false;
-    name_strides(e, name, arg, t, how, m);
+    if (!size_symbols(e, name, arg, t, how, m)) return false;
+    stride_symbols(e, name, arg, t, how, m);
     td_symbol s = {.letter = 's',
                    .read = TD_SYM_OFFSET,
                    .arg = arg,
@@ -310,8 +325,9 @@ bool td__sym_tensor(td_symenv *e, const char *name, int32_t arg, const td_tensor
     return td_ok(e->cx);
 }
 
-/* ---- the same tensor again ---------------------------------------------- */
+/* ---- a tensor passed twice ---------------------------------------------- */
 
+/* Guards that one number of an input equals `is`. */
 static bool must_be(td_symenv *e, const char *source, td_symbol s, int64_t is) {
     if (!source) return td__fail_memory(e->cx);
     s.letter = 's';

@@ -1,16 +1,19 @@
-/* sym_facts.c -- what a trace knows of its symbols, kept in the graph it made, so that
- * the graph can be traced again when the trace is long gone. */
+/* sym_facts.c -- what a trace knows about its symbols, stored in the graph it
+ * made (td_graph.facts), and loaded from a graph into a new environment. So a
+ * graph with symbolic sizes can be traced again after its trace has ended. */
 #include "trace/sym.h"
 
 #include <stdio.h>
 
-/* ---- into a graph ------------------------------------------------------- */
+/* ---- from a trace into a graph ------------------------------------------ */
 
+/* Adds the fact a rel b. */
 static bool add(td_symenv *e, td_graph *g, td_symrel rel, int64_t a, int64_t b) {
     td_gfact f = {(uint8_t)rel, td__sym_to_graph(e, g, a), td__sym_to_graph(e, g, b)};
     return td_ok(g->cx) && (td__vec_push(&g->facts, f) || td__fail_memory(g->cx));
 }
 
+/* Adds a symbol's range as facts. */
 static bool add_range(td_symenv *e, td_graph *g, const td_symbol *s) {
     td_symrange r = s->first;
     if (r.lo > -TD_DIM_HUGE && !add(e, g, TD_SYM_GE, s->tag, r.lo)) return false;
@@ -31,9 +34,10 @@ bool td__sym_facts(td_symenv *e, td_graph *g) {
     return true;
 }
 
-/* ---- out of one --------------------------------------------------------- */
+/* ---- from a graph into a trace ------------------------------------------ */
 
-/* Nothing is ever decided by the hint: whoever asks refuses guards. */
+/* A symbol of the graph as a new one. Its hint is arbitrary: a trace from types
+ * refuses every guard, so no decision is based on hints. */
 static int64_t make_symbol(td_symenv *e, const td_gdim *d) {
     char      name[24];
     td_symbol s = {.letter = 's',
@@ -53,7 +57,7 @@ bool td__sym_from_graph(td_symenv *e, const td_graph *g, int64_t *bound) {
         if (d->op != TD_GDIM_SYMBOL) continue;
         if (d->letter != 's')
             return td__fail(g->cx, TD_E_TRACE,
-                            "@%.60s: %c%d is known only when it runs, so the function "
+                            "@%.60s: the size %c%d depends on data, so the function "
                             "cannot be captured from its types",
                             g->name, d->letter, (int)d->nr);
         bound[i] = make_symbol(e, d);

@@ -1,21 +1,23 @@
-/* sym_range.c -- between which numbers an expression lies. Interval arithmetic, made
- * sharper in three ways that keep it right: symbols counted from their lower bound, so
- * that s0*s1 - s1 is seen to be positive; min and max replaced by either operand; and
- * divisions bounded by the fraction they round. */
+/* sym_range.c -- intervals that contain all values of an expression. Interval
+ * arithmetic, sharpened in three sound ways: atoms are written as lower bound
+ * plus rest, so that s0*s1 - s1 is seen to be positive; min and max are
+ * replaced by either operand; a floor division is bounded by the fraction it
+ * rounds. */
 #include "trace/sym.h"
 
 __extension__ typedef __int128 wide;
 
-enum { DEEP = 3 }; /* replacements within replacements */
+enum { DEEP = 3 }; /* nested replacements; each doubles the work */
 
 static int64_t clamped(wide v) {
     if (v >= TD_DIM_HUGE) return TD_DIM_HUGE;
     return v <= -(wide)TD_DIM_HUGE ? -TD_DIM_HUGE : (int64_t)v;
 }
 
+/* Is this bound infinite, that is, unknown? */
 static bool endless(int64_t v) { return v == TD_DIM_HUGE || v == -TD_DIM_HUGE; }
 
-/* Bounds that do not exist swallow what is added to them. */
+/* Sum of bounds; an infinite one absorbs what is added to it. */
 static int64_t plus(int64_t a, int64_t b) {
     if (endless(a)) return a;
     return endless(b) ? b : clamped((wide)a + b);
@@ -28,6 +30,7 @@ static td_symrange range_add(td_symrange x, td_symrange y) {
     return r;
 }
 
+/* The extremes of a product are at the corners. */
 static td_symrange range_mul(td_symrange x, td_symrange y) {
     int64_t     v[4] = {times(x.lo, y.lo), times(x.lo, y.hi), times(x.hi, y.lo),
                         times(x.hi, y.hi)};
@@ -46,6 +49,7 @@ static void narrow(td_symrange *r, td_symrange by) {
 
 /* ---- atoms -------------------------------------------------------------- */
 
+/* A symbol's own range, and that of the expression it equals. */
 static td_symrange symbol_range(td_symenv *e, int32_t nr) {
     td_symbol   s = e->symbols.v[nr];
     td_symrange r = s.range;
@@ -53,6 +57,7 @@ static td_symrange symbol_range(td_symenv *e, int32_t nr) {
     return r;
 }
 
+/* Range of a // b; divisors are positive. */
 static td_symrange quotient_range(td_symrange a, td_symrange b) {
     td_symrange r = {a.lo, a.hi};
     if (b.lo < 1) b.lo = 1;
@@ -85,7 +90,8 @@ static td_symrange atom_range(td_symenv *e, int32_t atom) {
 
 /* ---- sums --------------------------------------------------------------- */
 
-/* Term by term; from_low: atoms stand for what they have above their lower bound. */
+/* Range of a sum, term by term. from_low: atoms denote their excess over their
+ * lower bound, as from_lows writes them. */
 static td_symrange plain_range(td_symenv *e, const td_sympoly *p, bool from_low) {
     td_symrange sum = {p->c, p->c};
     for (int i = 0; i < p->n; i++) {
@@ -103,7 +109,7 @@ static td_symrange plain_range(td_symenv *e, const td_sympoly *p, bool from_low)
     return sum;
 }
 
-/* The sum with every atom a written as low(a) + a. */
+/* The sum with every atom a replaced by low(a) + a', where a' >= 0. */
 static bool from_lows(td_symenv *e, const td_sympoly *p, td_sympoly *out) {
     *out = (td_sympoly){.c = p->c};
     for (int i = 0; i < p->n; i++) {
@@ -119,6 +125,8 @@ static bool from_lows(td_symenv *e, const td_sympoly *p, td_sympoly *out) {
     return true;
 }
 
+/* Can from_lows improve the range? Only with products, and coefficients of both
+ * signs. */
 static bool has_products(const td_sympoly *p) {
     bool product = false, up = false, down = false;
     for (int i = 0; i < p->n; i++) {
@@ -135,7 +143,7 @@ typedef struct shifted {
     int64_t dim, add; /* dim + add */
 } shifted;
 
-/* p * m without its term i, plus k * (x.dim + x.add). */
+/* m * p with term i, coefficient k, replaced by k * (x.dim + x.add). */
 static bool replaced(td_symenv *e, const td_sympoly *p, int64_t m, int i, shifted x,
                      td_sympoly *out) {
     td_sympoly by, none = {0}, one = {.t = &p->t[i], .n = 1};
@@ -146,7 +154,8 @@ static bool replaced(td_symenv *e, const td_sympoly *p, int64_t m, int i, shifte
            td__sym_poly_add(e, out, &by, p->t[i].k, out);
 }
 
-/* Term i is k * min(a,b) or max: the sum is one of two others. */
+/* Term i is k * min(a,b) or k * max(a,b): the sum equals one of two sums, with
+ * a or with b, and is a bound of both on one side. */
 static void by_choice(td_symenv *e, const td_sympoly *p, int i, td_symexpr x, int depth,
                       td_symrange *r) {
     td_sympoly pa, pb;
@@ -162,7 +171,8 @@ static void by_choice(td_symenv *e, const td_sympoly *p, int i, td_symexpr x, in
     narrow(r, hull);
 }
 
-/* Term i is k * (a // m): m times the sum lies between two others. */
+/* Term i is k * (a // m). Since a - m < m * (a // m) <= a, m times the sum lies
+ * between two sums without the division. */
 static void by_fraction(td_symenv *e, const td_sympoly *p, int i, td_symexpr x,
                         int depth, td_symrange *r) {
     td_sympoly low, high;

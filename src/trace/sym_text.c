@@ -1,5 +1,5 @@
-/* sym_text.c -- expressions as text and back: s0*4 + 1, (s0 // 2)*s1, min(s0, 8). And
- * from the tracer's table into a graph's. */
+/* sym_text.c -- symbolic expressions as text and back ("s0*4 + 1", "(s0 //
+ * 2)*s1", "min(s0, 8)"), and from the trace's table into a graph's. */
 #include "trace/sym.h"
 
 #include <ctype.h>
@@ -11,6 +11,7 @@
 
 static void print_atom(const td_symenv *e, int64_t dim, bool inside, td_buf *out);
 
+/* An operand of // or %: sums in parentheses. */
 static void print_factor(const td_symenv *e, int64_t dim, td_buf *out) {
     const td_symexpr *x = td__sym_at(e, dim);
     bool              sum = x && x->kind == TD_SYM_SUM;
@@ -20,6 +21,7 @@ static void print_factor(const td_symenv *e, int64_t dim, td_buf *out) {
     if (sum) td__buf_add(out, ")");
 }
 
+/* Anything but a sum. `inside` a larger expression, // and % need parentheses. */
 static void print_atom(const td_symenv *e, int64_t dim, bool inside, td_buf *out) {
     const td_symexpr *x = td__sym_at(e, dim);
     if (!x) {
@@ -28,7 +30,7 @@ static void print_atom(const td_symenv *e, int64_t dim, bool inside, td_buf *out
     }
     if (x->kind == TD_SYM_SYMBOL) {
         const td_symbol *s = &e->symbols.v[x->nr];
-        if (s->nr < 0) td__buf_add(out, s->source); /* fixed: it has no name */
+        if (s->nr < 0) td__buf_add(out, s->source); /* bound by a guard: no name */
         else td__buf_printf(out, "%c%d", s->letter, (int)s->nr);
     } else if (x->kind == TD_SYM_MIN || x->kind == TD_SYM_MAX) {
         td__buf_add(out, x->kind == TD_SYM_MIN ? "min(" : "max(");
@@ -45,6 +47,7 @@ static void print_atom(const td_symenv *e, int64_t dim, bool inside, td_buf *out
     }
 }
 
+/* atom*atom*k, with k given apart from the term for its sign. */
 static void print_term(const td_symenv *e, const td_symterm *t, int64_t k,
                        td_buf *out) {
     for (int i = 0; i < t->n; i++) {
@@ -60,7 +63,7 @@ void td__sym_print(const td_symenv *e, int64_t dim, td_buf *out) {
         print_atom(e, dim, false, out);
         return;
     }
-    int first = 0; /* a sum starts with what is added, if anything is */
+    int first = 0; /* start with a positive term if there is one: s1 - s0 */
     while (first < x->nr && x->term[first].k < 0) first++;
     if (first == x->nr && x->a > 0) td__buf_printf(out, "%lld", (long long)x->a);
     else if (first == x->nr) first = 0, print_term(e, x->term, x->term->k, out);
@@ -80,13 +83,15 @@ void td__sym_print(const td_symenv *e, int64_t dim, td_buf *out) {
 
 enum { DEEPEST = 64 };
 
+/* A recursive-descent parser; DEEPEST bounds its recursion on hostile text. */
 typedef struct reader {
     td_symenv  *e;
-    const char *at;
-    const char *wrong; /* NULL: fine so far */
-    int         depth;
+    const char *at;    /* the next character */
+    const char *wrong; /* the first error; NULL: none */
+    int         depth; /* nesting */
 } reader;
 
+/* Skips blanks and, if it is next, the word. */
 static bool take(reader *r, const char *word) {
     while (*r->at == ' ') r->at++;
     size_t n = strlen(word);
@@ -115,6 +120,7 @@ static int64_t read_symbol(reader *r) {
     return stop(r, "no such symbol");
 }
 
+/* The operands of min( or max(. */
 static int64_t read_pair(reader *r, bool min) {
     int64_t a = read_sum(r);
     if (!take(r, ",")) return stop(r, "a comma expected");
@@ -190,8 +196,9 @@ bool td__sym_parse(td_symenv *e, const char *text, int64_t *dim, char *why,
     return false;
 }
 
-/* ---- into a graph ------------------------------------------------------- */
+/* ---- into a graph's table ----------------------------------------------- */
 
+/* A term with coefficient k as a product in the graph. */
 static int64_t term_in(td_symenv *e, td_graph *g, const td_symterm *t, int64_t k) {
     int64_t v = td__sym_to_graph(e, g, td__sym_tag(t->atom[0]));
     for (int i = 1; i < t->n; i++)

@@ -1,10 +1,15 @@
-/* trace/trace.h -- running a function of tensors without bytes and writing down what
- * it does: fake copies of tensors, the mode that records, and capture.
+/* trace/trace.h -- capture: a C function of tensors runs once on fake tensors
+ * (sizes and strides without bytes) and what it does is recorded as a graph.
  *
- * What is recorded is what the modes hear: op calls, with composites whole, the
- * grad-mode regions around them, and the place of each in the user's source. The
- * tape below keeps requires-grad and views as eager does, so that td_grad inside a
- * body works; the ops it makes the engine call are recorded like any others. */
+ * Three pieces make a capture. The faker copies real tensors into fake ones.
+ * The recorder is a mode on the context's mode stack that turns each op call
+ * into a node. td__capture sets both up, runs the body and gives the graph.
+ *
+ * The recorder sees what modes see: op calls (a composite op is one call), the
+ * grad-mode regions around them, and the user's source line of each. The tape
+ * stands below the recorder and tracks requires_grad and views as in eager
+ * mode, so td_grad inside a body works: the engine's ops are recorded like the
+ * body's own. */
 #ifndef TD_TRACE_H
 #define TD_TRACE_H
 
@@ -14,7 +19,7 @@
 
 /* ---- maps from pointers (ptrmap.c) -------------------------------------- */
 
-/* Zero-initialized is empty. */
+/* Hash map from pointer to pointer. Zero-initialized is empty. NULL is no key. */
 typedef struct td_ptrmap {
     const void **key; /* NULL: free */
     void       **val;
@@ -26,224 +31,267 @@ void  td__ptrmap_free(td_ptrmap *m);
 
 /* ---- fake copies (fake.c) ----------------------------------------------- */
 
-/* What stands for a real storage. */
+/* The fake storage that represents a real one. */
 typedef struct td_fake_store {
-    td_storage *st;    /* held */
-    bool        given; /* an argument lies in it */
-    int32_t     nr;    /* in looks; -1: none yet */
+    td_storage *st;    /* owned: one reference */
+    bool        given; /* an argument of the capture has this storage */
+    int32_t     nr;    /* storage number in the graph's types; -1: not numbered yet */
 } td_fake_store;
 
-/* A gradient that a tensor keeps. */
+/* The .grad of a copied tensor. */
 typedef struct td_fake_grad {
-    td_tensor *owner; /* a copy; the first that has it */
-    td_tensor *real;
+    td_tensor *owner; /* the fake copy whose .grad it is; the first one copied */
+    td_tensor *real;  /* the real gradient */
 } td_fake_grad;
 
-/* Copies without bytes of real tensors. Tensors that share bytes get copies that
- * share storage; a tensor has one copy. */
+/* Makes fake copies of real tensors and owns them. Invariants: a real tensor has at
+ * most one copy; tensors that share bytes have copies that share a fake storage, so
+ * aliasing among copies is the aliasing among originals. */
 typedef struct td_faker {
     td_ctx   *cx;
-    bool      flat; /* copies from here on are no views, but have a history */
+    bool      flat; /* copies made from now on are not views; they have a grad_fn */
     td_arena  arena;
-    td_ptrmap stores;              /* by real bytes: td_fake_store */
-    td_ptrmap copies;              /* by real tensor: its copy */
-    td_ptrmap metas;               /* by real tensor: td_meta its copy gets */
-    td_ptrmap grads;               /* by copy of a gradient: td_fake_grad */
-    TD_VEC(td_tensor *) held;      /* in turn a copy and what it is a copy of */
-    TD_VEC(td_tensor *) beyond;    /* held: leaves where copies got their history */
-    TD_VEC(td_storage *) storages; /* held */
+    td_ptrmap stores;          /* by real bytes: td_fake_store */
+    td_ptrmap copies;          /* by real tensor: its copy */
+    td_ptrmap metas;           /* by real tensor: td_meta its copy gets */
+    td_ptrmap grads;           /* by copy of a gradient: td_fake_grad */
+    TD_VEC(td_tensor *) pairs; /* owned: copy, original, copy, original... */
+    TD_VEC(td_tensor *)
+    outer_leaves;                  /* owned: leaves behind copies that have a grad_fn */
+    TD_VEC(td_storage *) storages; /* owned */
 } td_faker;
 
-/* The copy of t: geometry, dtype, version, requires-grad, leaf or not, and the views
- * that lead from its base to it. Alive until td__faker_end. NULL after td__fail. */
+/* The fake copy of t, made on first use: same sizes, strides, dtype, version,
+ * requires_grad, leaf or non-leaf, and the same chain of view ops from its
+ * base. Owned by f until td__faker_end. NULL after td__fail. */
 td_tensor     *td__fake_copy(td_faker *f, td_tensor *t);
-/* The copy of t will look like this; before it is made. */
+/* Sets the geometry the copy of `real` will have (with symbolic sizes, for
+ * example). Must be called before the copy is made. False after td__fail. */
 bool           td__fake_shape(td_faker *f, const td_tensor *real, const td_meta *m);
-td_fake_store *td__fake_store_of(td_faker *f, const td_tensor *real); /* NULL: none */
-/* No more copies will be asked for: lets go of the originals, whose copies stay. */
+/* The fake storage of a real tensor's bytes; NULL when none was made yet. */
+td_fake_store *td__fake_store_of(td_faker *f, const td_tensor *real);
+/* Releases the originals; their copies stay. No more copies can be made. */
 void           td__faker_close(td_faker *f);
+/* Releases copies, storages and maps; f may be used again after zeroing. */
 void           td__faker_end(td_faker *f);
 
 /* ---- recording (record.c) ----------------------------------------------- */
 
 typedef struct td_record td_record;
 
-/* What a recorder knows of a tensor: it hangs on td_tensor.payload. Every payload
- * starts with the mode that put it there. */
+/* What a recorder knows about a tensor; td_tensor.payload points to it. Every
+ * payload starts with the mode that owns it, so that modes recognize their own. */
 typedef struct td_tag {
-    td_mode       *owner;
-    td_gval       *v;
-    const td_look *look;    /* of the tensor, as it is now; an alias may lag behind */
-    int32_t        storage; /* number in looks */
-    int32_t        hidden;  /* which td_whole it is inside of; -1: none */
-    bool           moved;   /* set_ gave the tensor other bytes; left to aliases */
+    td_mode       *owner; /* the recorder's mode */
+    td_gval       *v;     /* its value in the graph; NULL: its call is still running */
+    const td_look *look;  /* its type after the last metadata write */
+    int32_t        storage; /* storage number in the graph's types */
+    int32_t        hidden;  /* index of the td_expansion it is a part of; -1: none */
+    bool           moved;   /* set_ replaced the storage; aliases keep the old tag */
 } td_tag;
 
-/* A region that is open in the graph, and what held outside. */
+/* A grad-mode region that is open in the graph: the modes that hold outside of
+ * it. */
 typedef struct td_open_region {
     bool grad, inference;
 } td_open_region;
 
-/* A recorded call that made tensors nobody has seen: the parts of a composite, or the
- * copy the tape takes of what is overwritten. td_grad may ask for them. */
-typedef struct td_whole {
-    td_gnode *top;      /* NULL: the call failed */
-    int       first, n; /* its parts in td_record.parts */
-    int       main;     /* how many of them come before top itself; -1: composite */
-    bool      wanted;   /* the graph gets the parts */
-    td_gval **instead;  /* by result of a composite: the part that makes it */
-} td_whole;
+/* A recorded call that computed tensors the body has not received: the parts of a
+ * composite op, or the copy that the tape takes of a value about to be overwritten.
+ * td_grad in the body may read one of them; then the parts replace the call. */
+typedef struct td_expansion {
+    td_gnode *top;      /* the node of the call; NULL: the call failed */
+    int       first, n; /* its parts: td_record.parts[first .. first+n) */
+    int       main;    /* parts that run before top; -1: composite, parts replace top */
+    bool      wanted;  /* a part was read: splice the parts into the graph */
+    td_gval **instead; /* by result of a composite: the part's value that replaces it */
+} td_expansion;
 
-/* Tensors of the outside that a nested body reads around its arguments, held. They
- * are inputs of its graph, behind the arguments. */
+/* Tensors that a nested body (of cond, a loop, a custom function) reads without
+ * receiving them as arguments. They become inputs of its graph after the
+ * arguments ("lifted"), and operands of the op that holds the graph. */
 typedef struct td_lift {
-    TD_VEC(td_tensor *) tensors;
-    int  n_args;  /* inputs before them */
-    bool reached; /* the body closes over one of its arguments */
+    TD_VEC(td_tensor *) tensors; /* owned; in input order */
+    int  n_args;                 /* inputs of the graph before them */
+    bool closes_over_arg;        /* the body closes over one of its own arguments */
 } td_lift;
 
-/* Real tensors that a body reads around its arguments: what they are to a capture. */
+/* How a capture treats real tensors that the body reads without receiving them
+ * as arguments ("closes over"). */
 typedef struct td_closure {
-    td_values bound;   /* the first arguments stand for these: a module's members */
-    td_faker *fakes;   /* made the arguments, whose sizes are symbols; NULL: they are
-                          real themselves */
-    bool      aliases; /* they may be arguments or share bytes with them: the caller
-                          compares that at each call */
+    td_values bound;   /* real tensors that the first arguments represent: a module's
+                          parameters and buffers */
+    td_faker *fakes;   /* made the arguments, with symbolic sizes; NULL: the arguments
+                          are real tensors */
+    bool      aliases; /* closed-over tensors may be arguments or share bytes with
+                          them, because the caller compares aliasing at each call */
 } td_closure;
 
+/* State of one capture. The mode stack during a capture, from the top: `mode`
+ * (records), `inside` (sees the parts of composite ops), the tape, `mark` (tags
+ * results before the tape saves aliases of them), the kernels on fake tensors. */
 struct td_record {
-    td_mode    mode;   /* first: the mode is the recorder */
-    td_mode    inside; /* above the tape: hears the parts of composites */
-    td_mode    mark;   /* below the tape: tags results before the tape keeps them */
-    td_ctx    *cx;
-    td_graph  *g;
-    td_faker   fakes;
-    td_lift   *lift;  /* of a nested capture; NULL: what is closed over is a const */
-    td_record *outer; /* of a nested capture: that of the body around it, or NULL */
+    td_mode   mode;   /* first: the mode is the recorder */
+    td_mode   inside; /* above the tape: hears the parts of composites */
+    td_mode   mark;   /* below the tape: tags results before the tape keeps them */
+    td_ctx   *cx;
+    td_graph *g;
+    td_faker  fakes;
+    td_lift  *lift; /* of a nested capture; NULL: what is closed over is a const */
+    td_record
+        *outer; /* of a nested capture: the enclosing capture's recorder, or NULL */
     td_closure close;
     td_ptrmap  closed;    /* real tensors the body closes over: their copies */
-    td_ptrmap  own_grads; /* inputs (td_gval) whose gradient is an input too */
-    bool       start_grad, start_inference; /* before the first op */
-    bool       grad, inference;             /* what the graph has, up to here */
+    td_ptrmap  own_grads; /* inputs (td_gval) whose .grad is an input as well */
+    bool       start_grad, start_inference; /* modes before the first op */
+    bool       grad, inference;             /* modes at the end of the graph so far */
     TD_VEC(td_open_region) open;
-    td_opcall *current; /* the call being recorded; NULL: none */
-    td_opcall *part;    /* the part of it that is running */
-    td_whole   whole;   /* of it, so far */
-    TD_VEC(td_whole) wholes;
-    TD_VEC(td_gnode *) parts;           /* not in the graph's list */
-    uint64_t          seed, offset;     /* of the generator, one further per draw */
-    int               first_scope;      /* labels from here on make the path */
-    td_buf            path;             /* of the last op */
-    const char       *scope;            /* the same in the graph's arena */
-    const char       *file, *file_copy; /* of the last op, and what nodes hold */
-    struct td_symenv *sym;    /* whose symbols sizes are; NULL: all are numbers */
-    int               guards; /* of it that were looked at */
+    td_opcall   *current;            /* the call being recorded; NULL: none */
+    td_opcall   *part;               /* the part of `current` that is running */
+    td_expansion expansion;          /* expansion of `current` so far */
+    TD_VEC(td_expansion) expansions; /* in the order of the graph's nodes */
+    TD_VEC(td_gnode *) parts;        /* nodes that are not in the graph's list */
+    uint64_t          seed, offset;  /* expected generator state; +1 per draw */
+    int               first_scope;   /* scopes from this one on form the label path */
+    td_buf            path;          /* label path of the last op: "model/attn" */
+    const char       *scope;         /* the same string in the graph's arena */
+    const char       *file, *file_copy; /* source file of the last op; copy for nodes */
+    struct td_symenv *sym;    /* symbolic sizes of the trace; NULL: sizes are numbers */
+    int               guards; /* guards of `sym` that were turned into asserts */
 };
 
-/* Records into g what is called from here on. The mode stack becomes recorder, tape;
- * what stood on it comes back with _end. */
+/* Initializes a recorder that writes into g. It does not touch the mode stack:
+ * the capture pushes the recorder's modes and td__ambient_restore removes them. */
 void       td__record_begin(td_record *r, td_graph *g);
-/* Makes the copy of a real tensor that the body reads as input `v`. NULL after fail. */
+/* Adds an input to the graph and returns the fake copy the body reads for it. A
+ * tensor passed twice is two inputs; the body reads the first. NULL after
+ * td__fail. */
 td_tensor *td__record_input(td_record *r, td_tensor *real, const char *name);
-/* Before the body runs: the copies it reads in the place of close.bound. */
+/* Before the body runs: maps each tensor of close.bound to the copy in
+ * copies[], so that a body that reads the member directly reads the argument. */
 bool       td__record_bind(td_record *r, const td_value *copies);
-/* Copies every tensor that shares bytes with what the body can reach so far: one that
- * the body reads behind a write to these bytes must have been there before it. */
+/* Makes fake copies of every live tensor that shares bytes with a tensor the
+ * body can reach so far. A copy made after the body wrote those bytes would
+ * have the wrong version, so it must exist before. */
 bool       td__record_siblings(td_record *r);
-/* The same by the capture around this one, if there is one. */
+/* In a nested capture: replaces *t by the enclosing capture's copy of it. No
+ * effect without an enclosing capture. False after td__fail. */
 bool       td__record_outer(td_record *r, td_tensor **t);
-/* What stands for a tensor: *t may become its copy. NULL after td__fail. */
+/* The graph value of a tensor. A real tensor becomes an input (lifted or closed
+ * over), and *t its fake copy. `who` names the op in errors. NULL after
+ * td__fail. */
 td_gval   *td__record_value(td_record *r, td_tensor **t, const char *who);
-/* False, with an error, when the body moved the random generator. */
+/* Fails when the body changed the random generator's state other than by
+ * drawing. */
 bool       td__record_generator(td_record *r, const char *who);
-/* Closes regions and notes a grad mode the body left behind. */
+/* After the body: closes open regions, splices requested parts into the graph,
+ * and notes in td_graph.left a grad mode that the body changed and did not
+ * restore. */
 bool       td__record_finish(td_record *r);
-/* Lets go of everything but the graph. */
+/* Releases everything but the graph. Tensors lose their tags. */
 void       td__record_end(td_record *r);
-/* Checks of sizes only run time knows that no recorded call has come after yet. */
+/* Records run-time asserts on data-dependent sizes that arose after the last
+ * op. */
 bool       td__record_asserts(td_record *r);
 
 /* ---- capture (capture.c) ------------------------------------------------ */
 
-/* The program `body` makes of arguments like these, or NULL after td__fail. Inputs
- * are the tensors among args in order, a tensor given twice is two inputs; after
- * them come the tensors the body closed over. Numbers are part of the program. */
+/* Captures `body` for arguments like args. Inputs of the graph are the tensors
+ * among args in order (a tensor passed twice is two inputs), then the tensors
+ * the body closed over. Numbers become constants of the program. The context is
+ * unchanged afterwards, except for an error. NULL after td__fail. */
 td_graph *td__capture(td_ctx *cx, td_body *body, void *env, td_values args);
-/* The same where more is known of what the body closes over. A closed-over tensor that
- * is an argument is an input of its own all the same, which nothing reads: so whoever
- * calls the program knows of it. */
+/* td__capture with a closure policy. With close->aliases, a closed-over tensor
+ * that is also an argument is an input of its own that no node reads: the
+ * caller of the program learns from it that the aliasing matters. */
 td_graph *td__capture_closing(td_ctx *cx, td_body *body, void *env, td_values args,
                               const td_closure *close);
-/* The same from a graph: its replay is the body, `in` are its inputs, absent for consts
- * it holds. Names and descriptors stay. */
+/* Captures a graph by replaying it. in[] are its inputs; absent for a const the
+ * graph owns. Names and descriptors are copied. */
 td_graph *td__capture_graph(const td_graph *g, const td_value *in);
-/* The same from a captured program, as if its body ran for these inputs, consts and
- * gradients among them: what the body closes over and asks of gradients stays. */
+/* td__capture_graph for a captured program, consts and .grad inputs included in
+ * in[]. The result keeps the program's consts and its records of which inputs'
+ * gradients the body reads, as if the body itself had been captured. */
 td_graph *td__capture_replay(const td_graph *program, const td_value *in);
-/* The same with the casts of the autocast region around: the program to run there, with
- * autocast off. */
+/* td__capture_graph inside an autocast region: the casts become nodes. The
+ * result must run with autocast off. */
 td_graph *td__capture_cast(const td_graph *g, const td_value *in,
                            const td_closure *close);
-/* The same for an argument of an op: what the body closes over, values of the capture
- * around it as well as real tensors, becomes inputs. Those in `lift` come first, in
- * order; new ones are added. */
+/* Captures a body that is an argument of an op (cond, while_loop, custom).
+ * Whatever it closes over, values of the enclosing capture and real tensors,
+ * becomes inputs: first the tensors already in `lift`, in order, then new ones,
+ * which are added to it. */
 td_graph *td__capture_nested(td_ctx *cx, td_body *body, void *env, td_values args,
                              td_lift *lift);
+
+/* The arguments of a running body. Borrowed. */
 td_values td__call_args(const td_call *c);
-/* Runs another body as this call's, without the first `skip` arguments. */
+/* Runs another body with this call's arguments from `skip` on; its td_return is
+ * this call's. Returns what the body returned. */
 bool      td__call_inner(td_call *c, td_body *body, void *env, int skip);
-/* Each tensor t among the results becomes fn(t); false when one is nil. */
+/* Replaces each tensor t among the call's results by fn(t); false when fn gives
+ * nil. */
 bool      td__call_map(td_call *c, td_tensor *(*fn)(td_tensor *t));
-/* For inputs as their looks say. */
+/* Captures a graph from its input types alone, without tensors. NULL after
+ * td__fail, which names an input without a type. */
 td_graph *td__capture_types(const td_graph *g);
-/* The same with ops replaced by simpler ones: names with commas between, or "all". */
+/* td__capture_types with ops replaced by their decompositions: op names
+ * separated by commas, or "all". */
 td_graph *td__graph_decompose(const td_graph *g, const char *ops);
 
-/* ---- gradients that inputs keep (own_grad.c) ---------------------------- */
+/* ---- gradients that inputs keep (input_grad.c) ---------------------------- */
 
-/* td_backward adds to the gradient a leaf keeps, td_zero_grad takes it away. To a
- * program that is one more input, <own_grad i>, where it reads or writes the gradient
- * input i came with, and one more output, behind the results, where i is left with
- * another one, or with none. Whoever calls a program reads and leaves them.
+/* A body may change the .grad of its inputs (td_backward accumulates, td_zero_grad
+ * clears). The program has one more input, <own_grad i>, where it reads or accumulates
+ * into the .grad that input i had at entry, and one more output after the results,
+ * <own_grad i>, where input i has another .grad at exit, or none. The caller of a
+ * program fetches these inputs from the tensors and stores these outputs.
  *
- * Fills in[] where a gradient is meant; false, without an error: one is missing, or
- * there is one where there was none. */
+ * Fills in[] for the <own_grad> inputs. False, without an error, when an input lacks
+ * a .grad the program reads, or has one where the program was captured without. */
 bool td__own_grads_read(const td_graph *program, td_value *in);
-/* Gradients among out[] go to their inputs. */
+/* Stores the <own_grad> outputs of out[] as .grad of their inputs. */
 bool td__own_grads_leave(const td_graph *program, const td_value *in,
                          const td_value *out);
-/* td__graph_replay of a program, in[] without gradients. */
+/* td__graph_replay of a captured program, with .grad inputs and outputs
+ * handled. in[] has slots for all inputs; those of <own_grad> inputs are filled
+ * here. */
 bool td__program_replay(const td_graph *program, td_value *in, td_value *out);
 
-/* ---- histories of inputs (history.c) ------------------------------------ */
+/* ---- histories of inputs (history_check.c) ------------------------------------ */
 
-/* Does a gradient of `from`, no view of `to`, flow through operations of the outside to
- * `to`? -1 after td__fail. A program in which td_grad computes the gradient of an input
- * (wanted) is right only where no other input's history passes through it. */
+/* Does the autograd graph lead from `from` to `to`? `from` is not a view of
+ * `to`. 1 yes, 0 no, -1 after td__fail. A program in which td_grad computes the
+ * gradient of an input is valid only if no other input's history passes through
+ * that input: the fake copies do not contain that path. */
 int td__history_passes(td_tensor *from, td_tensor *to);
 
-/* ---- nested graphs (nest.c) --------------------------------------------- */
+/* ---- nested graphs (nested_graphs.c) --------------------------------------------- */
 
 void td__lift_free(td_lift *l);
-/* Inputs that g does not read, so that it has one for each lifted tensor; n_args are
- * there without them. */
+/* Adds unused inputs to g until it has one for each lifted tensor, so that all graphs
+ * of one op take the same operands. n_args: inputs that are not lifted tensors. */
 bool td__lift_pad(td_graph *g, const td_lift *l, int n_args);
 
-/* A tensor to capture with in t's place: over the same bytes, with neither history nor
- * views nor a mode's payload, so that looking at it calls no op. NULL after fail. */
+/* A tensor to capture with instead of t: same geometry over the same storage,
+ * without grad_fn, view chain or payload, so that reading its state calls no
+ * op. requires_grad is `grad`. NULL after td__fail. */
 td_tensor *td__template(td_tensor *t, bool grad);
 
-enum { TD_WRITTEN = 1, TD_WRITTEN_LOUD = 2 };
-/* By input: is it written, and with gradients on; `grad` holds where g begins. */
+/* Flags: the input is written; at least one write happens with grad mode on. */
+enum { TD_WRITTEN = 1, TD_WRITTEN_GRAD = 2 };
+/* Sets how[i] for each input of g. `grad` is the grad mode at the start of g. */
 bool td__graph_writes(const td_graph *g, bool grad, uint8_t *how);
 
-/* The graphs among a call's arguments become the recorded graph's: captured anew for
- * the operands where they do not fit them. */
+/* Prepares the graphs among a call's arguments for the recorded graph: one
+ * whose input types differ from the operands is captured again for them. args[]
+ * and c->in[] get the graphs, which r->g then owns. */
 bool td__record_graphs(td_record *r, td_opcall *c, td_garg *args);
 
 /* ---- custom functions (custom_capture.c) -------------------------------- */
 
-/* td_mode.function of the recorder. */
+/* td_mode.function of the recorder: captures a custom function's forward and
+ * backward and records the call as op `custom`. */
 bool td__record_function(td_mode *m, const td_fncall *call);
 
 #endif

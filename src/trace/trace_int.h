@@ -1,4 +1,6 @@
-/* trace_int.h -- between record.c, values.c and hidden.c. Private to the room. */
+/* trace_int.h -- what the files of the recorder share: record.c,
+ * record_values.c, record_parts.c, input_grad.c, history_check.c, sym_specialize.c,
+ * retrace.c. Private to this directory. */
 #ifndef TD_TRACE_INT_H
 #define TD_TRACE_INT_H
 
@@ -9,69 +11,85 @@
 
 /* ---- record.c ----------------------------------------------------------- */
 
-/* TD_E_TRACE "who: what (file:line)"; false. */
+/* Records the error TD_E_TRACE "who: what" with the user's source line; returns
+ * false. */
 bool td__record_fail(td_record *r, const char *who, const char *what);
 
-/* ---- sym_fix.c ---------------------------------------------------------- */
+/* ---- sym_specialize.c ---------------------------------------------------------- */
 
-/* td__sym_fix_all, and every copy there is has numbers for sizes. */
+/* Specializes every symbolic size to its hint (td__sym_fix_all) and updates the
+ * sizes of all fake tensors. False: nothing was done, or td__fail. */
 bool td__record_fix(td_record *r);
-/* The same for a call that failed, of arguments in[], which is ready to be made once
- * more. */
+/* td__record_fix after a failed call, whose arguments in[] are specialized as
+ * well; c is ready to be called again. */
 bool td__record_fix_call(td_record *r, td_opcall *c, td_value *in);
 
 /* ---- retrace.c ---------------------------------------------------------- */
 
-/* What is replayed, and which ops by simpler ones; NULL: none. */
+/* A graph to replay, and the ops to decompose on the way ("mul,silu"); NULL:
+ * none. */
 typedef struct td_retrace {
     const td_graph *g;
     const char     *simpler;
 } td_retrace;
-/* The graph captured again for these inputs; numbers become part of it. */
+/* Captures the graph by replaying it on these inputs; numbers become constants. */
 td_graph *td__retrace(td_retrace *a, const td_value *in);
 
-/* ---- values.c ----------------------------------------------------------- */
+/* ---- record_values.c ----------------------------------------------------------- */
 
-td_tag    *td__record_tag(const td_record *r, const td_tensor *t); /* NULL: none */
-/* What t, a tensor of the outside for r, stands for where sizes are symbols. */
+/* The tag this recorder put on t; NULL: none. */
+td_tag    *td__record_tag(const td_record *r, const td_tensor *t);
+/* With symbolic sizes, captures start from fake arguments: the real tensor behind t. */
 td_tensor *td__record_real(const td_record *r, td_tensor *t);
-/* A tag that waits for its value. NULL after td__fail. */
+/* Puts a tag without a value on t; the value follows when its call has run.
+ * NULL after td__fail. */
 td_tag    *td__record_new_tag(td_record *r, td_tensor *t);
 td_garg    td__record_int(td_record *r, int64_t i);     /* a number, or symbolic */
 bool       td__record_place(td_record *r, td_gnode *n); /* source and scope */
-/* An argument of a call; a real tensor in v becomes its copy. */
+/* Turns an argument of a call into a graph argument; a real tensor in *v
+ * becomes its fake copy. `who` names the op in errors. */
 bool       td__record_arg(td_record *r, td_value *v, td_garg *a, const char *who);
-/* Tags the results of a call of which n is the node. */
+/* Tags the results of call c, whose node is n and whose arguments were in[].
+ * hidden: the expansion the node is a part of; -1: a node of the graph. */
 bool       td__record_results(td_record *r, const td_opcall *c, const td_value *in,
                               td_gnode *n, int32_t hidden);
 
-/* ---- own_grad.c --------------------------------------------------------- */
+/* ---- input_grad.c --------------------------------------------------------- */
 
-/* t, a copy, as the gradient that an input came with: an input too. NULL: it is none,
- * or after td__fail. */
+/* If t is the fake copy of an input's .grad, makes it an input <own_grad> and
+ * returns its tag. NULL: it is not one, or td__fail. */
 td_tag    *td__own_grad_input(td_record *r, const td_tensor *t);
-/* Behind the body: what became of the gradients inputs came with. */
+/* After the body: adds an output <own_grad> for every input whose .grad
+ * changed; fails for uses that a program cannot reproduce. */
 bool       td__own_grads_end(td_record *r);
-td_tensor *td__record_stand_in(td_mode *m, td_tensor *t); /* of the recorder */
-/* The copy of a real tensor in this capture; NULL: the body has not used it. */
+/* td_mode.stand_in of the recorder: the fake copy of a real tensor; nil on failure. */
+td_tensor *td__record_stand_in(td_mode *m, td_tensor *t);
+/* td_mode.seen_as of the recorder: the copy of a real tensor whose sizes or
+ * flags the body queries, which makes it an input. NULL: the body has not used
+ * it. */
 td_tensor *td__record_seen_as(const td_mode *m, const td_tensor *t);
 
-/* ---- history.c ---------------------------------------------------------- */
+/* ---- history_check.c ---------------------------------------------------------- */
 
-/* Behind the body: false when a td_grad in it would have gone on through what was
- * computed outside. */
+/* After the body: fails when a td_grad in it needs a path of the autograd graph
+ * that lies outside of the capture. */
 bool td__history_check(td_record *r);
 
-/* ---- hidden.c ----------------------------------------------------------- */
+/* ---- record_parts.c ----------------------------------------------------------- */
 
-void    td__hidden_init(td_record *r);
-void    td__hidden_begin(td_record *r, td_opcall *c); /* around the call below */
-bool    td__hidden_end(td_record *r, td_gnode *top);
-/* A hidden value is asked for; false: the call that made it failed. */
-bool    td__hidden_show(td_record *r, const td_tag *tag);
-/* Result i of the call is what a part of it made: from now on it is n's. */
-td_tag *td__hidden_reveal(td_record *r, td_tag *tag, td_gnode *n, int i);
-/* Puts wanted parts in the place of their wholes. */
-bool    td__hidden_splice(td_record *r);
+/* Sets up the modes `inside` and `mark`. */
+void    td__parts_init(td_record *r);
+/* Brackets the execution of a recorded call; `top` is its node, NULL if it failed. */
+void    td__parts_begin(td_record *r, td_opcall *c);
+bool    td__parts_end(td_record *r, td_gnode *top);
+/* Requests the value of a part, so that the parts will replace the call. False:
+ * the call that made it failed. */
+bool    td__parts_request(td_record *r, const td_tag *tag);
+/* Result i of composite n was made by one of its parts, which has `tag`: the
+ * tag now denotes the composite's result. Returns tag; NULL after td__fail. */
+td_tag *td__parts_adopt(td_record *r, td_tag *tag, td_gnode *n, int i);
+/* At the end of the capture: replaces each call with a requested part by its
+ * parts. */
+bool    td__parts_splice(td_record *r);
 
 #endif

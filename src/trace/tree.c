@@ -1,27 +1,29 @@
-/* tree.c -- nested lists, tuples and dictionaries: built, flattened to leaves and a
- * spec, and put together again. Entries lie in one array in the order they came, each
- * with its parent, so that nothing recurses. */
+/* tree.c -- td_tree: nested lists, tuples and dictionaries of values (a
+ * pytree): built entry by entry, flattened to leaves and a spec string, and
+ * rebuilt from both. Entries are in one array in insertion order (depth first),
+ * each with the index of its parent, so nothing recurses. */
 #include "trace/trace.h"
 
 #include "tandem/tree.h"
 
 #include <string.h>
 
+/* One leaf or container. Indices into td_tree.entries; -1: none. */
 typedef struct entry {
     td_tree_kind kind;
-    int          parent, first, last, next; /* -1: none */
-    int          n;                         /* children */
-    const char  *key;
-    int          leaf; /* in leaves */
+    int          parent, first, last, next; /* first and last child; next sibling */
+    int          n;                         /* number of children */
+    const char  *key;                       /* in a dictionary; else NULL */
+    int          leaf;                      /* a leaf's index in leaves */
 } entry;
 
 struct td_tree {
     TD_OWNED_FIELDS;
     td_arena arena;
     TD_VEC(entry) entries;
-    TD_VEC(td_value) leaves; /* tensors are held */
-    int    open;             /* the innermost group being built; -1: none */
-    td_buf spec;
+    TD_VEC(td_value) leaves; /* owned: one reference per tensor */
+    int    open;             /* the innermost container being built; -1: none */
+    td_buf spec;             /* made on first use */
 };
 
 static void end(void *object) {
@@ -51,6 +53,7 @@ void td_tree_drop(td_tree *t) {
 
 /* ---- building ----------------------------------------------------------- */
 
+/* The child of dictionary `at` whose key is the first n characters of key; -1: none. */
 static int child(const td_tree *t, int at, const char *key, size_t n) {
     for (int i = t->entries.v[at].first; i >= 0; i = t->entries.v[i].next) {
         const char *k = t->entries.v[i].key;
@@ -59,20 +62,27 @@ static int child(const td_tree *t, int at, const char *key, size_t n) {
     return -1;
 }
 
+/* Checks that an entry fits here: one root; keys in dictionaries and nowhere else. */
 static bool may_add(td_tree *t, const char *key) {
     if (t->open < 0)
         return t->entries.n == 0 ||
-               td__fail(t->cx, TD_E_ARG, "a tree has one entry at the top");
+               td__fail(t->cx, TD_E_ARG,
+                        "td_tree: the tree has a root already; begin a list, tuple or "
+                        "dictionary to add more than one entry");
     bool dict = t->entries.v[t->open].kind == TD_TREE_DICT;
     if (dict != (key != NULL))
         return td__fail(t->cx, TD_E_ARG, "%s",
-                        dict ? "an entry of a dictionary needs a key"
-                             : "only entries of a dictionary have keys");
+                        dict ? "td_tree: an entry of a dictionary needs a key"
+                             : "td_tree: only entries of a dictionary have a key; pass "
+                               "NULL as key");
     if (dict && (!*key || child(t, t->open, key, strlen(key)) >= 0))
-        return td__fail(t->cx, TD_E_ARG, "key \"%s\" is empty or there already", key);
+        return td__fail(t->cx, TD_E_ARG,
+                        "td_tree: key \"%s\" is empty or in the dictionary already",
+                        key);
     return true;
 }
 
+/* Appends an entry to the open container. On failure the tree is unchanged. */
 static bool add(td_tree *t, td_tree_kind kind, const char *key) {
     entry e = {.kind = kind, .parent = t->open, .first = -1, .last = -1, .next = -1};
     if (!may_add(t, key)) return false;
@@ -92,7 +102,11 @@ static bool add(td_tree *t, td_tree_kind kind, const char *key) {
 bool td_tree_begin(td_tree *t, td_tree_kind kind, const char *key) {
     if (!TD_ENTER(t, TREE)) return false;
     if (kind != TD_TREE_LIST && kind != TD_TREE_TUPLE && kind != TD_TREE_DICT)
-        return td__fail(t->cx, TD_E_ARG, "td_tree_begin: not a list, tuple or dict");
+        return td__fail(
+            t->cx, TD_E_ARG,
+            "td_tree_begin: the kind is %d; use TD_TREE_LIST, TD_TREE_TUPLE "
+            "or TD_TREE_DICT",
+            (int)kind);
     if (!add(t, kind, key)) return false;
     t->open = t->entries.n - 1;
     return true;
@@ -100,7 +114,9 @@ bool td_tree_begin(td_tree *t, td_tree_kind kind, const char *key) {
 
 bool td_tree_end(td_tree *t) {
     if (!TD_ENTER(t, TREE)) return false;
-    if (t->open < 0) return td__fail(t->cx, TD_E_ARG, "td_tree_end: nothing is open");
+    if (t->open < 0)
+        return td__fail(t->cx, TD_E_ARG,
+                        "td_tree_end: no list, tuple or dictionary is open");
     t->open = t->entries.v[t->open].parent;
     return true;
 }
@@ -109,10 +125,13 @@ bool td_tree_put(td_tree *t, const char *key, td_value leaf) {
     if (!TD_ENTER(t, TREE)) return false;
     if (leaf.kind == TD_K_TENSOR && !leaf.u.t) leaf = TD_NONE;
     if (leaf.kind > TD_K_DTYPE)
-        return td__fail(t->cx, TD_E_ARG, "a leaf is a tensor, a number or absent");
+        return td__fail(t->cx, TD_E_ARG,
+                        "td_tree_put: a leaf is a tensor, a number, a dtype or NULL");
     if (leaf.kind == TD_K_TENSOR && !TD_ENTER(leaf.u.t, TENSOR)) return false;
     if (leaf.kind == TD_K_TENSOR && leaf.u.t->cx != t->cx)
-        return td__fail(t->cx, TD_E_ARG, "td_tree_put: the leaf is of another context");
+        return td__fail(
+            t->cx, TD_E_ARG,
+            "td_tree_put: the leaf belongs to another context than the tree");
     if (!td__vec_room(&t->leaves)) return td__fail_memory(t->cx);
     if (!add(t, TD_TREE_LEAF, key)) return false;
     t->entries.v[t->entries.n - 1].leaf = t->leaves.n;
@@ -123,6 +142,7 @@ bool td_tree_put(td_tree *t, const char *key, td_value leaf) {
 
 /* ---- specs -------------------------------------------------------------- */
 
+/* Can the key be printed without quotes? */
 static bool plain_key(const char *k) {
     size_t n = strspn(k, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
                          "0123456789_.");
@@ -144,8 +164,8 @@ static void write_key(td_buf *b, const char *k) {
 
 static const char opening[] = "*[({", closing[] = "*])}";
 
-/* Entries come in the order of the text; those that end are closed on the way to
- * the next one's parent. */
+/* Writes "{a: *, b: [*, *]}". Entries are in the order of the text; containers
+ * that end are closed on the way up to the next entry's parent. */
 static void write_spec(td_tree *t) {
     td_buf *b = &t->spec;
     int     open = -1;
@@ -164,7 +184,9 @@ static void write_spec(td_tree *t) {
 
 static bool finished(td_tree *t) {
     return (t->open < 0 && t->entries.n > 0) ||
-           td__fail(t->cx, TD_E_ARG, "the tree is not finished");
+           td__fail(t->cx, TD_E_ARG,
+                    "td_tree: the tree is empty, or a container is still open; call "
+                    "td_tree_end for each td_tree_begin");
 }
 
 const char *td_tree_spec(td_tree *t) {
@@ -185,12 +207,13 @@ td_values td_tree_leaves(td_tree *t) {
 
 /* ---- from a spec -------------------------------------------------------- */
 
+/* A parser of specs that builds the tree through the public functions. */
 typedef struct reader {
     td_tree    *t;
-    const char *text, *p;
-    td_values   leaves;
-    int         used;
-    td_buf      key;
+    const char *text, *p; /* the spec; the next character */
+    td_values   leaves;   /* values for its leaves, in order */
+    int         used;     /* how many of them are in the tree */
+    td_buf      key;      /* the last key read, unquoted */
 } reader;
 
 static bool wrong(reader *r, const char *what) {
@@ -200,6 +223,7 @@ static bool wrong(reader *r, const char *what) {
 
 static void skip(reader *r) { r->p += strspn(r->p, " \t\n"); }
 
+/* Reads `key:` or `"key":` into r->key. */
 static bool read_key(reader *r) {
     r->key.n = 0;
     if (*r->p == '"') {
@@ -221,6 +245,7 @@ static bool read_key(reader *r) {
     return true;
 }
 
+/* Reads one leaf, or the beginning of a container. */
 static bool read_entry(reader *r) {
     td_tree *t = r->t;
     bool     dict = t->open >= 0 && t->entries.v[t->open].kind == TD_TREE_DICT;
@@ -231,12 +256,15 @@ static bool read_entry(reader *r) {
     r->p++;
     if (c != opening) return td_tree_begin(t, (td_tree_kind)(c - opening), key);
     if (r->used >= r->leaves.n)
-        return td__fail(t->cx, TD_E_ARG, "tree spec: more leaves than the %d values",
-                        r->leaves.n);
+        return td__fail(
+            t->cx, TD_E_ARG,
+            "td_tree_from: the spec has more leaves than the %d values given",
+            r->leaves.n);
     return td_tree_put(t, key, r->leaves.v[r->used++]);
 }
 
-/* Closes what ends here; after it either an entry or the end of the text is due. */
+/* Closes the containers that end here. Afterwards an entry or the end of the
+ * text must follow. */
 static bool read_ends(reader *r) {
     td_tree *t = r->t;
     bool     fresh = t->open >= 0 && t->entries.v[t->open].n == 0;
@@ -263,8 +291,9 @@ static bool read_all(reader *r) {
     while (r->t->open >= 0);
     if (*r->p) return wrong(r, "text after the tree");
     return r->used == r->leaves.n ||
-           td__fail(r->t->cx, TD_E_ARG, "tree spec: %d leaves, %d values", r->used,
-                    r->leaves.n);
+           td__fail(r->t->cx, TD_E_ARG,
+                    "td_tree_from: the spec has %d leaves, but %d values were given",
+                    r->used, r->leaves.n);
 }
 
 td_tree *td_tree_from(td_ctx *cx, const char *spec, td_values leaves) {
@@ -297,7 +326,8 @@ int td_tree_entry(const td_tree *t, int at, int i) {
     return k;
 }
 
-static int step(const td_tree *t, int at, const char *word, size_t n) {
+/* The child of entry `at` that one component of a path names: a key, or an index. */
+static int path_step(const td_tree *t, int at, const char *word, size_t n) {
     if (t->entries.v[at].kind == TD_TREE_DICT) return child(t, at, word, n);
     int i = 0;
     for (size_t k = 0; k < n; k++) {
@@ -313,7 +343,7 @@ int td_tree_find(const td_tree *t, const char *path) {
     int at = t->entries.n ? 0 : -1;
     while (at >= 0 && *path) {
         size_t n = strcspn(path, ".");
-        at = step(t, at, path, n);
+        at = path_step(t, at, path, n);
         path += n + (path[n] == '.');
     }
     return at;

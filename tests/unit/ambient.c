@@ -451,9 +451,9 @@ TEST(state_that_a_body_leaves_or_reads_is_an_error) {
     static const struct {
         td_body    *body;
         const char *text;
-    } rows[] = {{leaves_hooks, "left saved-tensor hooks pushed"},
+    } rows[] = {{leaves_hooks, "pushed saved-tensor hooks"},
                 {wants_anomaly, "td_set_anomaly: a captured body cannot"},
-                {seeds_as_if_fresh, "random generator was set"},
+                {seeds_as_if_fresh, "sets the random generator"},
                 {reads_generator, "td_rng_offset: the generator is read"}};
     for (int i = 0; i < TD_COUNT(rows); i++) {
         td_ctx    *cx = td_open();

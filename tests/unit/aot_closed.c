@@ -287,7 +287,7 @@ TEST(a_program_is_told_what_shares_bytes) {
         td_capture_opts o = {TD_CAPTURE_OPTS,
                              .dynamic = dynamic ? TD_DYNAMIC_ALL : TD_DYNAMIC_OFF};
         CHECK(td_is_nil(td_capture_with(cx, reads, NULL, TD_ARGS(held), &o)));
-        CHECK(aot_says(cx, TD_E_TRACE, "closes over; use td_arg"));
+        CHECK(aot_says(cx, TD_E_TRACE, "read it with td_arg"));
         td_program *p = td_capture_with(cx, reads, NULL, TD_ARGS(x), &o);
         CHECK(p && td_program_run(p, TD_ARGS(x), &v, 1));
         CHECK(!td_program_run(p, TD_ARGS(held), &v, 1));
@@ -320,7 +320,7 @@ TEST(a_gradient_inside_that_would_go_on_outside_is_refused) {
     td_tensor *w = leaf(cx, TD_SHAPE(3), 0.5), *v = leaf(cx, TD_SHAPE(3), 0.1), *y;
     CHECK(td_invoke(f, TD_ARGS(td_sin(v), w), &y, 1));
     CHECK(!td_invoke(f, TD_ARGS(td_sin(w), w), &y, 1)); /* looks the same */
-    CHECK(aot_says(cx, TD_E_UNSUPPORTED, "(input x0) passes through"));
+    CHECK(aot_says(cx, TD_E_UNSUPPORTED, "(input x0) was computed outside of"));
     CHECK(td_invoke(f, TD_ARGS(td_detach(td_sin(w)), w), &y, 1));
     CHECK(td_invoke(f, TD_ARGS(td_sin(v), w), &y, 1));
     CHECK(td_fn_specializations(f) == 2);

@@ -509,11 +509,11 @@ TEST(what_a_branch_cannot_be_is_said) {
     check_refused(differ,
                   "result 0 is f32[3,4] with strides [4,1], in the other branch "
                   "f32[4] with strides [1]");
-    check_refused(write_outside, "writes a tensor it closes over");
-    check_refused(alias_outside, "shares bytes with a tensor it closes over");
-    check_refused(share_bytes, "shares bytes with another");
-    check_refused(reach_around, "use td_arg for all of them");
-    check_refused(squaring, "second gradients do not pass through a loop");
+    check_refused(write_outside, "writes a tensor that was not passed as");
+    check_refused(alias_outside, "shares storage with a tensor that was not");
+    check_refused(share_bytes, "shares storage with another");
+    check_refused(reach_around, "read all arguments with td_arg");
+    check_refused(squaring, "second derivatives of a captured loop are unsupported");
     check_refused(write_loop, "return the new value");
     check_refused(no_flag, "pred must have one element");
     check_refused(random_branch, "draws random numbers");

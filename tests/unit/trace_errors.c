@@ -136,7 +136,7 @@ static bool closes_over_argument(td_call *c) {
     return td_return(c, td_mul(outside, 2));
 }
 TEST(closing_over_an_argument_is_refused) {
-    check_refused(closes_over_argument, TD_E_TRACE, "use td_arg");
+    check_refused(closes_over_argument, TD_E_TRACE, "read it with td_arg");
 }
 
 static bool closes_over(td_call *c) {

@@ -112,8 +112,8 @@ static void check_fails(td_mode_fn *fn, const char *words) {
 }
 
 TEST(a_mode_that_does_not_answer_fails_the_call) {
-    check_fails(silent, "exp: mode bad neither went on nor gave result 0");
-    check_fails(refuse, "exp: mode bad failed");
+    check_fails(silent, "exp: mode bad neither called td_heard_go nor gave result 0");
+    check_fails(refuse, "exp: the function of mode bad returned false");
     check_fails(twice, "called twice");
     check_fails(pops, "not the innermost");
 }
@@ -188,7 +188,7 @@ TEST(a_mode_left_pushed_by_a_body_is_an_error) {
     diary        d = {""};
     td_mode_hook m = {.call = note, .env = &d};
     CHECK(td_is_nil(td_capture(cx, pushes, &m, TD_ARGS(td_ones(cx, TD_SHAPE(2))))));
-    CHECK(strstr(td_message(cx), "left a mode pushed"));
+    CHECK(strstr(td_message(cx), "pushed a mode and did not pop it"));
     CHECK(m.link == NULL);
     td_close(cx);
 }

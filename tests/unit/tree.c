@@ -101,7 +101,7 @@ TEST(a_wrong_spec_is_an_error_with_its_column) {
                  {"* *", "column 3"},
                  {"{a: *, a: *}", "\"a\""},
                  {"[*, *, *]", "2 values"},
-                 {"*", "1 leaves, 2 values"},
+                 {"*", "1 leaves, but 2 values"},
                  {"{\"a: *}", "does not end"},
                  {"[*,, *]", "column 4"},
                  {"{: *}", "empty"}};

@@ -7,4 +7,4 @@ func @refused(%x: f32[6]) {
   return %s
 }
 ---
-error: unbind: whether u0 == 0 is data-dependent: known only when the program runs; say before it what holds with td_expect(tensor, dim, ">=", number), or take a size that does not depend on values (refused.td:6)
+error: unbind: whether u0 == 0 is data-dependent, known only when the program runs; state what holds with td_expect(tensor, dim, ">=", number) before this op, or use a size that does not depend on data (refused.td:6)

@@ -1,20 +1,25 @@
-/* hidden.c -- what goes on inside a recorded call. One mode between recorder and tape
- * hears the parts of composites; one below the tape hears the copies the tape takes of
- * values about to be overwritten, and tags results before the tape keeps aliases of
- * them. Parts and copies are noted beside the graph. Most are never looked at again;
- * when td_grad in the body asks for a value that only such a part has, the recorded
- * call is replaced by its parts at the end. */
+/* record_parts.c -- the parts of a recorded call. The recorder writes a composite op,
+ * or a write, as one node. Two more modes see what happens inside: `inside`,
+ * between recorder and tape, receives the parts of composites; `mark`, below
+ * the tape, receives the copies that the tape takes of values about to be
+ * overwritten, and tags results before the tape saves aliases of them.
+ *
+ * The nodes of parts are kept beside the graph. Most are dropped: nothing reads
+ * their values. If td_grad in the body reads a value that only a part has, the
+ * parts replace the recorded call when the capture ends. */
 #include "trace/trace_int.h"
 
-/* ---- hearing ------------------------------------------------------------ */
+/* ---- recording parts ---------------------------------------------------- */
 
+/* Does t have a value in the graph or among the parts? */
 static bool is_known(const td_record *r, const td_tensor *t) {
     const td_tag *tag = td__record_tag(r, t);
     return tag && tag->v;
 }
 
-/* Can this call be a node? Only if its arguments are values, and the grad mode is
- * the graph's: what autograd does for itself is not. */
+/* Can this inner call become a node? Only if all its tensor arguments have
+ * values and the grad mode is the graph's; calls that autograd makes for itself
+ * run under no_grad and are not parts. */
 static bool is_part(const td_record *r, const td_opcall *c) {
     const td_ctx *cx = r->cx;
     if (!r->current || cx->grad_enabled != r->grad || cx->inference != r->inference)
@@ -28,7 +33,8 @@ static bool is_part(const td_record *r, const td_opcall *c) {
     return true;
 }
 
-static bool hear_part(td_record *r, td_mode *m, td_opcall *c) {
+/* Runs an inner call and keeps its node in r->parts. */
+static bool record_part(td_record *r, td_mode *m, td_opcall *c) {
     td_value in[TD_MAX_ARGS];
     td_garg  args[TD_MAX_ARGS];
     for (int i = 0; i < c->n_in; i++) {
@@ -46,13 +52,13 @@ static bool hear_part(td_record *r, td_mode *m, td_opcall *c) {
     r->g->nodes.n--; /* kept beside the graph until it is needed */
     if (!td__record_place(r, n)) return false;
     if (!td__vec_push(&r->parts, n)) return td__fail_memory(r->cx);
-    return td__record_results(r, c, in, n, r->wholes.n);
+    return td__record_results(r, c, in, n, r->expansions.n);
 }
 
-/* y is about to lose its history. Aliases of it that the tape keeps for derivatives, or
- * with a write through a view, do not: what they are is a value of its own from here
- * on. */
-static bool keep_aliases(td_record *r, const td_tensor *y) {
+/* detach_ is about to remove y's grad_fn. Aliases of y that the tape saved for
+ * derivatives, or as the base of a write through a view, keep theirs; so they
+ * get a value of their own: an alias node before the detach_. */
+static bool separate_aliases(td_record *r, const td_tensor *y) {
     td_tag *tag = td__record_tag(r, y), *own = NULL;
     if (!tag || !tag->v || !td__needs_grad(y)) return true;
     for (td_tensor *t = r->cx->all; t; t = t->next) {
@@ -68,26 +74,29 @@ static bool keep_aliases(td_record *r, const td_tensor *y) {
             if (!td__vec_push(&r->parts, n)) return td__fail_memory(r->cx);
             *own = *tag;
             own->v = n->out[0];
-            own->hidden = r->wholes.n;
+            own->hidden = r->expansions.n;
         }
         t->payload = own;
     }
     return true;
 }
 
+/* td_mode.call of `inside`. r->current itself passes; other calls are its
+ * parts. */
 static bool inside_call(td_mode *m, td_opcall *c) {
     td_record *r = (td_record *)(void *)((char *)m - offsetof(td_record, inside));
     if (c == r->current && c->info->op == TD_OP_detach_) {
-        if (!keep_aliases(r, td__in(c, 0))) return false;
-        r->whole.main = r->parts.n - r->whole.first;
+        if (!separate_aliases(r, td__in(c, 0))) return false;
+        r->expansion.main = r->parts.n - r->expansion.first;
     }
     if (c == r->current || !is_part(r, c)) return td__call_below(m, c);
-    return hear_part(r, m, c);
+    return record_part(r, m, c);
 }
 
-/* The tape gives the copy its history only after this. */
-static bool hear_copy(td_record *r, td_opcall *c) {
-    if (!hear_part(r, &r->mark, c)) return false;
+/* The tape clones a value before it is overwritten. The clone requires grad if
+ * its source does, but the tape sets that only after this call. */
+static bool record_copy(td_record *r, td_opcall *c) {
+    if (!record_part(r, &r->mark, c)) return false;
     if (!td__recording(r->cx) || !td__needs_grad(td__in(c, 0))) return true;
     td_gval *v = r->parts.v[r->parts.n - 1]->out[0];
     td_look  l = *v->look;
@@ -95,47 +104,50 @@ static bool hear_copy(td_record *r, td_opcall *c) {
     return (v->look = td__graph_look_of(r->g, l)) != NULL;
 }
 
-/* Is the current call a custom function? Its results come from ops inside. */
+/* Is the current call one of an op with nested graphs (custom)? Its results are
+ * made by the ops inside. */
 static bool in_function(const td_record *r) {
     return r->current && r->current->def->flags & TD_OPF_NESTS;
 }
 
-/* What the tape was asked for gets tags; what it asks for itself is a copy. */
+/* td_mode.call of `mark`. Calls the recorder knows of (the current one and its
+ * parts) get tags on their results; a clone it does not know of is the tape's
+ * copy. */
 static bool mark_call(td_mode *m, td_opcall *c) {
     td_record *r = (td_record *)(void *)((char *)m - offsetof(td_record, mark));
     bool       asked = c == r->current || c == r->part || in_function(r);
-    if (!asked && c->info->op == TD_OP_clone && is_part(r, c)) return hear_copy(r, c);
+    if (!asked && c->info->op == TD_OP_clone && is_part(r, c)) return record_copy(r, c);
     if (!td__call_below(m, c)) return false;
-    if (c == r->current) r->whole.main = r->parts.n - r->whole.first;
+    if (c == r->current) r->expansion.main = r->parts.n - r->expansion.first;
     for (int i = 0; i < c->n_out && asked; i++)
         if (!td__record_tag(r, c->out[i]) && !td__record_new_tag(r, c->out[i]))
             return false;
     return true;
 }
 
-void td__hidden_init(td_record *r) {
+void td__parts_init(td_record *r) {
     r->inside = (td_mode){.name = "inside", .call = inside_call};
     r->mark = (td_mode){.name = "mark", .call = mark_call};
 }
 
 /* ---- around one recorded call ------------------------------------------- */
 
-void td__hidden_begin(td_record *r, td_opcall *c) {
+void td__parts_begin(td_record *r, td_opcall *c) {
     r->current = c;
-    r->whole = (td_whole){.first = r->parts.n, .main = -1};
+    r->expansion = (td_expansion){.first = r->parts.n, .main = -1};
 }
 
-bool td__hidden_end(td_record *r, td_gnode *top) {
-    td_whole w = r->whole;
+bool td__parts_end(td_record *r, td_gnode *top) {
+    td_expansion w = r->expansion;
     r->current = NULL;
     w.n = r->parts.n - w.first;
     w.top = top;
     if (w.n == 0) return true;
-    return td__vec_push(&r->wholes, w) || td__fail_memory(r->cx);
+    return td__vec_push(&r->expansions, w) || td__fail_memory(r->cx);
 }
 
-td_tag *td__hidden_reveal(td_record *r, td_tag *tag, td_gnode *n, int i) {
-    td_whole *w = &r->whole;
+td_tag *td__parts_adopt(td_record *r, td_tag *tag, td_gnode *n, int i) {
+    td_expansion *w = &r->expansion;
     if (!w->instead)
         w->instead =
             td__arena_zalloc(&r->g->arena, sizeof *w->instead * (size_t)n->n_out);
@@ -145,9 +157,9 @@ td_tag *td__hidden_reveal(td_record *r, td_tag *tag, td_gnode *n, int i) {
     return tag;
 }
 
-bool td__hidden_show(td_record *r, const td_tag *tag) {
-    if (tag->hidden < 0 || tag->hidden >= r->wholes.n) return true;
-    td_whole *w = &r->wholes.v[tag->hidden];
+bool td__parts_request(td_record *r, const td_tag *tag) {
+    if (tag->hidden < 0 || tag->hidden >= r->expansions.n) return true;
+    td_expansion *w = &r->expansions.v[tag->hidden];
     w->wanted = true;
     return w->top != NULL;
 }
@@ -156,7 +168,9 @@ bool td__hidden_show(td_record *r, const td_tag *tag) {
 
 typedef TD_VEC(td_gnode *) node_list;
 
-static bool push_parts(td_record *r, const td_whole *w, node_list *to) {
+/* Appends the parts of w, with its node in their midst unless it is a
+ * composite. */
+static bool push_parts(td_record *r, const td_expansion *w, node_list *to) {
     for (int k = 0; k <= w->n; k++) {
         if (k == w->main && !td__vec_push(to, w->top)) return false;
         if (k < w->n && !td__vec_push(to, r->parts.v[w->first + k])) return false;
@@ -164,18 +178,20 @@ static bool push_parts(td_record *r, const td_whole *w, node_list *to) {
     return true;
 }
 
+/* Maps a value to its replacement, for td__garg_map. */
 static td_gval *replace(void *env, td_gval *v) {
     td_gval *const *instead = env;
     return instead[v->id] ? instead[v->id] : v;
 }
 
-/* Reads of a composite's results become reads of what its parts made. */
+/* Makes nodes and outputs read the parts' values instead of the results of
+ * composites that were replaced. */
 static bool redirect(td_record *r) {
     td_graph *g = r->g;
     td_gval **instead = td__zalloc(sizeof *instead * ((size_t)g->n_values + 1));
     if (!instead) return td__fail_memory(r->cx);
-    for (int i = 0; i < r->wholes.n; i++) {
-        const td_whole *w = &r->wholes.v[i];
+    for (int i = 0; i < r->expansions.n; i++) {
+        const td_expansion *w = &r->expansions.v[i];
         for (int k = 0; w->wanted && w->instead && k < w->top->n_out; k++)
             instead[w->top->out[k]->id] = w->instead[k];
     }
@@ -188,16 +204,19 @@ static bool redirect(td_record *r) {
     return true;
 }
 
+/* Rebuilds the node list with requested parts in it. r->expansions is in node
+ * order. */
 static bool expand(td_record *r) {
     td_graph *g = r->g;
     node_list list = {0};
     bool      ok = true;
     for (int i = 0, k = 0; i < g->nodes.n && ok; i++) {
         td_gnode *n = g->nodes.v[i];
-        while (k < r->wholes.n && !r->wholes.v[k].top) k++;
-        bool whole = k < r->wholes.n && r->wholes.v[k].top == n;
-        ok = whole && r->wholes.v[k].wanted ? push_parts(r, &r->wholes.v[k], &list)
-                                            : td__vec_push(&list, n);
+        while (k < r->expansions.n && !r->expansions.v[k].top) k++;
+        bool whole = k < r->expansions.n && r->expansions.v[k].top == n;
+        ok = whole && r->expansions.v[k].wanted
+                 ? push_parts(r, &r->expansions.v[k], &list)
+                 : td__vec_push(&list, n);
         k += whole;
     }
     if (!ok) return td__vec_free(&list), td__fail_memory(r->cx);
@@ -208,10 +227,10 @@ static bool expand(td_record *r) {
     return redirect(r);
 }
 
-bool td__hidden_splice(td_record *r) {
+bool td__parts_splice(td_record *r) {
     bool any = false;
-    for (int i = 0; i < r->wholes.n; i++) any |= r->wholes.v[i].wanted;
+    for (int i = 0; i < r->expansions.n; i++) any |= r->expansions.v[i].wanted;
     if (any && !expand(r)) return false;
-    if (r->wholes.n) td__graph_pack(r->g);
+    if (r->expansions.n) td__graph_pack(r->g);
     return true;
 }

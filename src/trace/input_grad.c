@@ -1,11 +1,12 @@
-/* own_grad.c -- gradients that the inputs of a program keep: read, added to, replaced
- * and taken away in the body, they are inputs and outputs of the program. Here they are
- * found while a body is captured, and served when a program is called. */
+/* input_grad.c -- the .grad of a program's inputs. A body may read, accumulate
+ * into, replace or clear the .grad of its arguments; the program has inputs and
+ * outputs <own_grad i> for that (trace.h). This file finds them during a
+ * capture, and moves them between tensors and programs at a call. */
 #include "trace/trace_int.h"
 
 #include <stdio.h>
 
-/* ---- while a body runs -------------------------------------------------- */
+/* ---- during the body ---------------------------------------------------- */
 
 td_tensor *td__record_stand_in(td_mode *m, td_tensor *t) {
     td_record *r = (td_record *)m;
@@ -13,13 +14,14 @@ td_tensor *td__record_stand_in(td_mode *m, td_tensor *t) {
     return td__record_value(r, &t, "a tensor from outside") ? t : &r->cx->nil;
 }
 
-/* The input that stands for t, which is a copy; NULL: none does. */
+/* The graph input whose copy t is; NULL: t is no input. */
 static td_gval *input_of(const td_record *r, const td_tensor *t) {
     const td_tag *tag = t ? td__record_tag(r, t) : NULL;
     return tag && tag->v && !tag->v->node ? tag->v : NULL;
 }
 
-/* The gradient `owner` came with becomes an input; false after td__fail. */
+/* Makes `real`, the .grad that input `owner` had at entry, an input; once per
+ * owner. */
 static bool add_input(td_record *r, td_gval *owner, td_tensor *real) {
     char name[96];
     if (td__ptrmap_get(&r->own_grads, owner)) return true;
@@ -36,13 +38,15 @@ td_tag *td__own_grad_input(td_record *r, const td_tensor *t) {
     return owner && add_input(r, owner, of->real) ? td__record_tag(r, t) : NULL;
 }
 
-/* ---- behind the body ---------------------------------------------------- */
+/* ---- after the body ----------------------------------------------------- */
 
+/* Fails with "the body <what> (input <name>)". */
 static bool refuse(td_record *r, const td_gval *v, const char *what) {
     return td__fail(r->cx, TD_E_UNSUPPORTED, "the body %s%s%s%s", what,
                     v ? " (input " : "", v ? v->name : "", v ? ")" : "");
 }
 
+/* Adds the output <own_grad> of `owner`: its .grad at exit, or none. */
 static bool put_output(td_record *r, const td_gval *owner, td_tensor *now) {
     td_garg  a = {0};
     td_gval *v = now ? td__record_value(r, &now, "the gradient of an argument") : NULL;
@@ -51,36 +55,42 @@ static bool put_output(td_record *r, const td_gval *owner, td_tensor *now) {
     return td__graph_output(r->g, a, (td_desc){TD_D_OWN_GRAD, owner->nr, NULL});
 }
 
+/* Fails for uses of .grad that a program cannot reproduce. */
 static bool check_use(td_record *r, const td_tensor *copy, td_tensor *real,
                       const td_gval *v) {
     unsigned use = td__grad_use(copy);
     if (td__retains_grad(copy))
-        return refuse(r, v, "asks for td_retain_grad of an argument; do that outside");
-    if (use & TD_GRAD_FED && td__grad_hooked(td__record_real(r, real), true))
         return refuse(r, v,
-                      "has td_backward reach a tensor with gradient hooks, which a "
-                      "program cannot run; td_hook_remove them, or do in the body what "
-                      "they do");
+                      "calls td_retain_grad on an argument; call it outside the body");
+    if (use & TD_GRAD_FED && td__grad_hooked(td__record_real(r, real), true))
+        return refuse(
+            r, v,
+            "calls td_backward, which reaches a tensor with gradient hooks; a "
+            "captured program does not run them. Remove them with "
+            "td_hook_remove, or do their work in the body");
     if (r->lift && use & (TD_GRAD_FED | TD_GRAD_SET))
         return refuse(r, v,
-                      "of a branch, loop or custom function changes a gradient that a "
-                      "tensor keeps (td_backward, td_set_grad, td_zero_grad); use "
-                      "td_grad and return it");
+                      "of a branch, loop or custom function changes the .grad of a "
+                      "tensor (td_backward, td_set_grad, td_zero_grad); compute the "
+                      "gradient with td_grad and return it");
     return true;
 }
 
-/* What the body did with the gradient of one tensor of the outside. */
-static bool end_one(td_record *r, td_tensor *copy, td_tensor *real) {
+/* One outside tensor: decides from how the body used its .grad (td__grad_use)
+ * whether the program reads it at entry, must find none at entry, or sets it at
+ * exit. */
+static bool finish_one(td_record *r, td_tensor *copy, td_tensor *real) {
     unsigned   use = td__grad_use(copy);
     td_gval   *v = input_of(r, copy);
     td_tensor *came = td__own_grad(real), *now = td__own_grad(copy);
     if (!use && !td__retains_grad(copy)) return true;
-    if (!v && td__record_tag(r, copy)) return true; /* made anew by the body */
+    if (!v && td__record_tag(r, copy)) return true; /* the program makes it itself */
     if (!check_use(r, copy, real, v)) return false;
     if (!v && use & TD_GRAD_FED)
-        return refuse(r, NULL,
-                      "has td_backward reach a tensor that an argument is a view of; "
-                      "pass that tensor, or use td_grad");
+        return refuse(
+            r, NULL,
+            "calls td_backward, which reaches the base of an argument that is "
+            "a view; pass the base as an argument, or use td_grad");
     if (!v || r->lift) return true;
     if (use & TD_GRAD_ASKED && came && !add_input(r, v, came)) return false;
     if (use & TD_GRAD_ASKED && !came && !td__vec_push(&r->g->bare, v->nr))
@@ -91,19 +101,21 @@ static bool end_one(td_record *r, td_tensor *copy, td_tensor *real) {
 }
 
 bool td__own_grads_end(td_record *r) {
-    for (int i = 0; i < r->fakes.beyond.n; i++)
-        if (td__grad_use(r->fakes.beyond.v[i]) & TD_GRAD_FED)
+    for (int i = 0; i < r->fakes.outer_leaves.n; i++)
+        if (td__grad_use(r->fakes.outer_leaves.v[i]) & TD_GRAD_FED)
             return refuse(r, NULL,
-                          "has td_backward go through an argument into the history it "
-                          "came with; detach the argument, name the leaves in "
+                          "calls td_backward, which continues through an argument that "
+                          "is not a leaf into history outside of the body; pass a "
+                          "detached argument, list the leaves in "
                           "td_backward_opts.inputs, or use td_grad");
-    for (int i = 0; i + 1 < r->fakes.held.n; i += 2)
-        if (!end_one(r, r->fakes.held.v[i], r->fakes.held.v[i + 1])) return false;
+    for (int i = 0; i + 1 < r->fakes.pairs.n; i += 2)
+        if (!finish_one(r, r->fakes.pairs.v[i], r->fakes.pairs.v[i + 1])) return false;
     return true;
 }
 
 /* ---- calling a program -------------------------------------------------- */
 
+/* The tensor of input i; NULL: it is a number or absent. */
 static td_tensor *owner_in(const td_value *in, int i) {
     return in[i].kind == TD_K_TENSOR ? in[i].u.t : NULL;
 }
@@ -136,8 +148,8 @@ bool td__own_grads_leave(const td_graph *p, const td_value *in, const td_value *
 bool td__program_replay(const td_graph *p, td_value *in, td_value *out) {
     if (!td__own_grads_read(p, in))
         return td__fail(p->cx, TD_E_ARG,
-                        "@%.60s: made for arguments that keep a gradient where these "
-                        "do not, or the other way round",
+                        "@%.60s: an argument has a .grad where the captured one had "
+                        "none, or the reverse; capture the body for these arguments",
                         p->name);
     return td__graph_replay(p, in, out) && td__own_grads_leave(p, in, out);
 }

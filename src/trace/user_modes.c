@@ -1,5 +1,7 @@
-/* modes.c -- modes written by users: a link in the context's mode stack that calls
- * the user's function. */
+/* user_modes.c -- modes written by users. td_mode_push puts a link on the context's
+ * mode stack; the link's call function hands each op call to the user's
+ * function as a td_heard, through which the user reads and changes arguments,
+ * lets the call continue below, or supplies results. */
 #include "core/callback.h"
 #include "trace/trace.h"
 
@@ -8,22 +10,26 @@
 
 #include <string.h>
 
+/* One pushed user mode. Owned by the stack; hook->link points back. */
 typedef struct mode_link {
     td_mode       mode; /* first: the mode is the link */
     td_mode_hook *hook;
 } mode_link;
 
+/* One op call as the user's function sees it; lives for the length of that
+ * function. */
 struct td_heard {
     TD_HANDLE_FIELDS;
-    td_mode   *mode;
+    td_mode   *mode; /* the link that received the call */
     td_opcall *c;
-    bool       gone; /* td_heard_go was called */
+    bool       gone; /* the call went on below: td_heard_go or td_heard_simpler */
 };
 
 /* ---- the stack ---------------------------------------------------------- */
 
-/* Every result must be there, from below or from the user. */
-static bool hear(td_mode *m, td_opcall *c) {
+/* td_mode.call of a user mode. Afterwards every result must exist, from the
+ * modes below or from td_heard_answer. */
+static bool call_user(td_mode *m, td_opcall *c) {
     const td_mode_hook *hook = ((mode_link *)m)->hook;
     td_heard            h = {.handle = TD_LIVE(HEARD, c->cx), .mode = m, .c = c};
     bool                ok;
@@ -31,14 +37,17 @@ static bool hear(td_mode *m, td_opcall *c) {
     TD_ENDED(&h, HEARD);
     if (!ok) {
         if (td_ok(c->cx))
-            td__fail(c->cx, TD_E_ARG, "%s: mode %s failed", c->info->s.name,
-                     hook->name ? hook->name : "");
+            td__fail(c->cx, TD_E_ARG,
+                     "%s: the function of mode %s returned false without an error; "
+                     "record the reason with td_fail",
+                     c->info->s.name, hook->name ? hook->name : "");
         return false;
     }
     for (int i = 0; i < c->n_out; i++)
         if (!c->out[i] || td_is_nil(c->out[i]))
             return td__fail(c->cx, TD_E_ARG,
-                            "%s: mode %s neither went on nor gave result %d",
+                            "%s: mode %s neither called td_heard_go nor gave result %d "
+                            "with td_heard_answer",
                             c->info->s.name, hook->name ? hook->name : "", i);
     return true;
 }
@@ -55,11 +64,12 @@ bool td_mode_push(td_ctx *cx, td_mode_hook *m) {
     if (m->link || !m->call)
         return td__fail(cx, TD_E_ARG, "td_mode_push: mode %s %s",
                         m->name ? m->name : "",
-                        m->call ? "is pushed already" : "has no function");
+                        m->call ? "is pushed already; pop it first, or push another one"
+                                : "has no call function");
     mode_link *l = td__zalloc(sizeof *l);
     if (!l) return td__fail_memory(cx);
     l->mode = (td_mode){.name = m->name,
-                        .call = hear,
+                        .call = call_user,
                         .composites = m->composites,
                         .drop = drop_link};
     l->hook = m;
@@ -73,7 +83,9 @@ bool td_mode_pop(td_ctx *cx, td_mode_hook *m) {
     if (!td__has(cx, "td_mode_pop", "the mode", m)) return false;
     mode_link *l = m->link;
     if (!l || td__mode_inner(cx) != &l->mode)
-        return td__fail(cx, TD_E_ARG, "td_mode_pop: mode %s is not the innermost one",
+        return td__fail(cx, TD_E_ARG,
+                        "td_mode_pop: mode %s is not the innermost one; pop modes in "
+                        "the reverse order of pushes",
                         m->name ? m->name : "");
     td__mode_pop(cx, &l->mode);
     drop_link(&l->mode);
@@ -95,10 +107,11 @@ int td_heard_args(const td_heard *h) {
     return h->c->n_in;
 }
 
+/* Is i an index below n? Fails otherwise. */
 static bool in_range(const td_heard *h, int i, int n, const char *who) {
     if (i >= 0 && i < n) return true;
-    return td__fail(h->c->cx, TD_E_INDEX, "%s: %s has no %d", who, h->c->info->s.name,
-                    i);
+    return td__fail(h->c->cx, TD_E_INDEX, "%s: index %d; this call of %s has %d", who,
+                    i, h->c->info->s.name, n);
 }
 
 td_value td_heard_arg(const td_heard *h, int i) {
@@ -117,8 +130,8 @@ bool td_heard_writes(const td_heard *h, int i) {
     return in_range(h, i, h->c->n_in, "td_heard_writes") && h->c->info->s.in[i].write;
 }
 
-/* Numbers may take each other's place, and where the op takes either, a tensor
- * that of a number; the kernel checks the rest. */
+/* May v replace argument `was` of parameter p? Numbers may replace each other,
+ * and tensors too where the parameter accepts either; the op checks the rest. */
 static bool fits(const td_param *p, td_value was, td_value v) {
     bool number = v.kind == TD_K_INT || v.kind == TD_K_FLOAT || v.kind == TD_K_BOOL;
     if (v.kind == TD_K_TENSOR && !v.u.t) return false;
@@ -134,8 +147,11 @@ bool td_heard_change(td_heard *h, int i, td_value v) {
     if (!in_range(h, i, c->n_in, "td_heard_change")) return false;
     if (h->gone || !fits(&c->info->s.in[i], c->in[i], v) ||
         (v.kind == TD_K_TENSOR && (v.u.t->cx != c->cx || td_is_nil(v.u.t))))
-        return td__op_fail(c, TD_E_ARG, "a mode cannot put this in the place of %s",
-                           c->info->s.in[i].name);
+        return td__op_fail(
+            c, TD_E_ARG,
+            "td_heard_change: the value for %s has another kind than the "
+            "argument, is nil, or comes after td_heard_go",
+            c->info->s.in[i].name);
     c->in[i] = v;
     return true;
 }
@@ -161,7 +177,7 @@ bool td_heard_simpler(td_heard *h) {
     return td__call_simpler(h->mode, h->c);
 }
 
-/* A list of results has a length only once it is there. */
+/* The length of a list of results is known only after the call went on. */
 int td_heard_results(const td_heard *h) {
     if (!TD_ENTER(h, HEARD)) return 0;
     return h->c->n_out;
@@ -179,7 +195,9 @@ bool td_heard_answer(td_heard *h, int i, td_tensor *t) {
     td_opcall *c = h->c;
     if (!in_range(h, i, c->n_out, "td_heard_answer")) return false;
     if (!t || td_is_nil(t) || t->cx != c->cx)
-        return td__op_fail(c, TD_E_ARG, "a mode answered with no tensor");
+        return td__op_fail(c, TD_E_ARG,
+                           "td_heard_answer: the result is NULL, nil or a tensor of "
+                           "another context");
     c->out[i] = t;
     return true;
 }

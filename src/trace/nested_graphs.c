@@ -1,6 +1,6 @@
-/* nest.c -- graphs inside graphs while recording: tensors lifted out of them, what
- * they write, and graphs that are captured anew because their operands are others
- * than they were made for. */
+/* nested_graphs.c -- nested graphs (of cond, while_loop, custom) during a capture:
+ * tensors lifted out of them, which inputs they write, and graphs that must be
+ * captured again because their operands changed type. */
 #include "trace/trace_int.h"
 
 #include <stdio.h>
@@ -36,13 +36,14 @@ td_tensor *td__template(td_tensor *t, bool grad) {
 
 /* ---- writes ------------------------------------------------------------- */
 
+/* State of td__graph_writes while it visits the written arguments of a node. */
 typedef struct writes {
     const td_graph *g;
-    uint8_t        *how;
-    uint8_t         mark;
+    uint8_t        *how;  /* by input: TD_WRITTEN flags */
+    uint8_t         mark; /* flags of the current node */
 } writes;
 
-/* Inputs that lie where v does. */
+/* Marks v and every input that shares its storage. */
 static void note_write(void *env, td_gval *v) {
     writes *w = env;
     for (int i = 0; i < w->g->inputs.n; i++) {
@@ -53,6 +54,7 @@ static void note_write(void *env, td_gval *v) {
     }
 }
 
+/* The grad mode inside a region. */
 static bool grad_inside(td_gregion r) {
     return r == TD_R_ENABLE_GRAD || r == TD_R_PLAIN;
 }
@@ -69,7 +71,7 @@ bool td__graph_writes(const td_graph *g, bool grad, uint8_t *how) {
         } else if (n->kind == TD_N_LEAVE) grad = outer.v[--outer.n];
         if (n->kind != TD_N_OP) continue;
         const td_schema *s = &td__opinfo(n->op)->s;
-        w.mark = (uint8_t)(TD_WRITTEN | (grad ? TD_WRITTEN_LOUD : 0));
+        w.mark = (uint8_t)(TD_WRITTEN | (grad ? TD_WRITTEN_GRAD : 0));
         for (int k = 0; k < n->n_in; k++)
             if (s->in[k].write) td__garg_each(&n->in[k], note_write, &w);
     }
@@ -79,7 +81,8 @@ bool td__graph_writes(const td_graph *g, bool grad, uint8_t *how) {
 
 /* ---- graphs as arguments ------------------------------------------------ */
 
-static bool looks_as(const td_look *l, const td_tensor *t) {
+/* Does t have this type? */
+static bool has_type(const td_look *l, const td_tensor *t) {
     if (!l || l->kind != TD_K_TENSOR || l->dtype != t->dtype || l->rank != t->rank ||
         l->grad != td__needs_grad(t))
         return false;
@@ -88,7 +91,8 @@ static bool looks_as(const td_look *l, const td_tensor *t) {
     return true;
 }
 
-/* The tensors in lists, in order: a graph of cond or a loop takes the first of them. */
+/* The operands of an op with nested graphs are the tensors of its list
+ * arguments, in order; a graph takes the first ones of them. */
 static int operand_count(const td_opcall *c) {
     int n = 0;
     for (int i = 0; i < c->n_in; i++)
@@ -105,12 +109,13 @@ static td_tensor *operand(const td_opcall *c, int at) {
     return NULL;
 }
 
-/* Was it captured for such operands? */
+/* Was g captured for operands of these types, with all types of its outputs
+ * known? */
 static bool is_current(const td_opcall *c, const td_graph *g) {
     for (int i = 0, at = 0; i < g->inputs.n; i++) {
         if (td__graph_holds(g, i)) continue;
         const td_tensor *t = operand(c, at++);
-        if (!t || !looks_as(g->inputs.v[i]->look, t)) return false;
+        if (!t || !has_type(g->inputs.v[i]->look, t)) return false;
     }
     for (int i = 0; i < g->outputs.n; i++)
         if (g->outputs.v[i].kind == TD_G_VALUE && !g->outputs.v[i].u.v->look)
@@ -118,7 +123,8 @@ static bool is_current(const td_opcall *c, const td_graph *g) {
     return true;
 }
 
-static td_graph *capture_again(const td_opcall *c, const td_graph *g) {
+/* g captured for the operands of call c; NULL after td__fail. */
+static td_graph *recapture(const td_opcall *c, const td_graph *g) {
     td_value *in =
         td__arena_zalloc(&c->cx->scratch, sizeof *in * ((size_t)g->inputs.n + 1));
     int at = 0;
@@ -130,19 +136,20 @@ static td_graph *capture_again(const td_opcall *c, const td_graph *g) {
         if (t) in[i] = td_value_tensor(t);
     }
     if (at <= operand_count(c)) return td__capture_graph(g, in); /* the first of them */
-    td__fail(c->cx, TD_E_ARG, "%s: @%.60s takes %d inputs, there are %d tensors",
+    td__fail(c->cx, TD_E_ARG, "%s: the graph @%.60s takes %d inputs; %d operands given",
              c->info->s.name, g->name, at, operand_count(c));
     return NULL;
 }
 
-/* A recorder of pure graphs is given what the functional mode made. A custom
- * function's graphs stay: nothing in them is asked for by looks. */
+/* A recorder of pure graphs (no composites) receives graphs that the functional
+ * mode made, which fit. The graphs of a custom function stay as well: nothing
+ * reads their types. */
 bool td__record_graphs(td_record *r, td_opcall *c, td_garg *args) {
     bool again = r->mode.composites && !c->info->composite;
     for (int i = 0; c->def->flags & TD_OPF_NESTS && i < c->n_in; i++) {
         td_graph *g = c->in[i].u.g;
         if (c->in[i].kind != TD_K_GRAPH) continue;
-        if (again && !is_current(c, g)) g = capture_again(c, g);
+        if (again && !is_current(c, g)) g = recapture(c, g);
         else td__graph_keep(g);
         if (!g || !td__graph_own(r->g, g)) return false;
         args[i].u.g = c->in[i].u.g = g;

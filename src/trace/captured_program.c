@@ -1,17 +1,18 @@
-/* program.c -- a captured body as users hold it: the graph, and what it was captured
- * for. */
+/* captured_program.c -- td_program: a captured body as users hold it. It owns the graph
+ * and remembers the arguments it was captured for; td_program_run checks that a
+ * call's arguments fit before it replays the graph. */
 #include "trace/sym_args.h"
 
 #include <string.h>
 
 struct td_program {
     TD_OWNED_FIELDS;
-    td_graph      *g;
-    int            n_args;
-    td_value      *args;     /* numbers and what is absent; tensors are NULL */
-    td_guard_prog *guards;   /* NULL: every size is a number */
-    char          *text;     /* of the guards */
-    int            autocast; /* what was on */
+    td_graph      *g;        /* owned */
+    int            n_args;   /* arguments of the body, tensors and others */
+    td_value      *args;     /* numbers as captured; absent ones; tensors are NULL */
+    td_guard_prog *guards;   /* guards on symbolic sizes; NULL: sizes are numbers */
+    char          *text;     /* the guards as text */
+    int            autocast; /* autocast state at capture (td__autocast_state) */
 };
 
 static void end(void *object) {
@@ -31,6 +32,7 @@ void td_program_drop(td_program *p) {
 
 /* ---- capturing ---------------------------------------------------------- */
 
+/* A program without a graph that remembers args; NULL after td__fail. */
 static td_program *make(td_ctx *cx, td_values args) {
     td_program *p = td__handle_make(cx, TD_H_PROGRAM, sizeof *p);
     td_value   *v = p ? td__alloc(sizeof *v * ((size_t)args.n + 1)) : NULL;
@@ -49,6 +51,7 @@ static td_program *make(td_ctx *cx, td_values args) {
     return td__handle_own(p, end);
 }
 
+/* Compiles the trace's guards and keeps their text. */
 static bool take_guards(td_program *p, td_symenv *e) {
     td_buf b = {0};
     td__guards_print(e, &b);
@@ -57,7 +60,8 @@ static bool take_guards(td_program *p, td_symenv *e) {
     return (p->guards = td__guards_compile(e)) != NULL;
 }
 
-/* The trace's symbols live for the length of the capture. */
+/* Captures with symbolic sizes. The symbol environment lives only during the
+ * capture: the graph and the compiled guards have copies of its expressions. */
 static bool capture_symbolic(td_program *p, td_ctx *cx, td_body *body, void *env,
                              td_values args, td_symplan plan) {
     td_symenv *e = td__symenv_make(cx);
@@ -119,8 +123,9 @@ size_t td_program_guards(const td_program *p, char *out, size_t cap) {
 
 /* ---- running ------------------------------------------------------------ */
 
-/* Sizes and strides that may be symbolic are the guards' business. */
-static bool looks_like(const td_program *p, const td_tensor *t, const td_look *l) {
+/* Does t have the type the program was captured for? With guards, they compare
+ * the sizes and strides, which may be symbolic. */
+static bool has_type(const td_program *p, const td_tensor *t, const td_look *l) {
     size_t n = sizeof(int64_t) * t->rank;
     if (l->dtype != t->dtype || l->rank != t->rank || l->grad != td__needs_grad(t))
         return false;
@@ -136,11 +141,15 @@ static bool take_arg(td_program *p, td_value v, int i, td_value *in, int *at) {
     if (was.kind == TD_K_TENSOR) {
         const td_look *l = p->g->inputs.v[*at]->look;
         if (v.kind != TD_K_TENSOR || td_is_nil(v.u.t) || v.u.t->cx != cx)
-            return td__fail(cx, TD_E_ARG, "program: argument %d must be a tensor", i);
-        if (!looks_like(p, v.u.t, l))
             return td__fail(cx, TD_E_ARG,
-                            "program: argument %d is %s, captured was one of another "
-                            "dtype, size, stride or requires-grad: %s[%d dims]",
+                            "td_program_run: argument %d must be a tensor of this "
+                            "context, as at capture",
+                            i);
+        if (!has_type(p, v.u.t, l))
+            return td__fail(cx, TD_E_ARG,
+                            "td_program_run: argument %d is %s; it was captured for "
+                            "%s with %d dims and differs in dtype, sizes, strides or "
+                            "requires_grad. Capture the body for these arguments",
                             i, td__type_str(v.u.t), td_dtype_name((td_dtype)l->dtype),
                             l->rank);
         in[(*at)++] = v;
@@ -149,22 +158,25 @@ static bool take_arg(td_program *p, td_value v, int i, td_value *in, int *at) {
     bool same = v.kind == was.kind &&
                 (v.kind == TD_K_NONE || !memcmp(&v.u.i, &was.u.i, sizeof v.u.i));
     return same || td__fail(cx, TD_E_ARG,
-                            "program: argument %d is another number than at capture; "
-                            "numbers are part of a program",
+                            "td_program_run: argument %d is not the number it was at "
+                            "capture; numbers are constants of a program. Capture the "
+                            "body for this number, or pass it as a tensor",
                             i);
 }
 
-/* Input i: an argument or a tensor closed over; NULL: the gradient of one. */
+/* The tensor of input i: an argument (i < n) or one the body closes over. NULL
+ * for an <own_grad> input. */
 static const td_tensor *tensor_of(const td_graph *g, const td_value *in, int n, int i) {
     const td_desc *d = &g->in_desc.v[i];
     if (i < n) return in[i].u.t;
     return d->kind == TD_D_CONST && d->index >= 0 ? g->consts.v[d->index] : NULL;
 }
 
-/* Which of them share storage decides what a write does to the others. */
+/* Fails unless the same inputs share storage as at capture: what a write does
+ * to the other inputs depends on it. */
 static bool same_sharing(td_program *p, const td_value *in, int n) {
     td_graph *g = p->g;
-    td_ptrmap first = {0}; /* by bytes and by look: the first input with them */
+    td_ptrmap first = {0}; /* by bytes and by storage number: the first input */
     bool      ok = true;
     for (int i = 0; i < g->inputs.n && ok; i++) {
         const td_tensor *t = tensor_of(g, in, n, i);
@@ -175,8 +187,8 @@ static bool same_sharing(td_program *p, const td_value *in, int n) {
         td_gval    *b = td__ptrmap_get(&first, look);
         if (a != b)
             ok = td__fail(g->cx, TD_E_ARG,
-                          "program: tensor %d%s %s storage with another, unlike at "
-                          "capture",
+                          "td_program_run: tensor %d%s %s storage with another one, "
+                          "unlike at capture; capture the body for these arguments",
                           i, i < n ? "" : ", which the body closes over,",
                           a ? "shares" : "does not share");
         else if (!a)
@@ -188,6 +200,7 @@ static bool same_sharing(td_program *p, const td_value *in, int n) {
     return ok;
 }
 
+/* Checks the arguments, fills in[] and replays. */
 static bool run(td_program *p, td_values args, td_value *in, td_value *out) {
     int at = 0;
     for (int i = 0; i < args.n; i++)
@@ -197,14 +210,15 @@ static bool run(td_program *p, td_values args, td_value *in, td_value *out) {
            td__program_replay(p->g, in, out);
 }
 
-/* The program has its casts in it: nothing is cast a second time. */
+/* The casts of an autocast region are nodes of the program, so autocast must be
+ * on as at capture, and is switched off while the program runs. */
 static bool run_as_captured(td_program *p, td_values args, td_value *in,
                             td_value *out) {
     td_ctx *cx = p->g->cx;
     if (p->autocast != td__autocast_state(&cx->ambient))
         return td__fail(cx, TD_E_ARG,
-                        "program: captured with autocast %s, now it is %s; capture it "
-                        "again",
+                        "td_program_run: the program was captured with autocast %s and "
+                        "autocast is %s now; capture it again",
                         p->autocast ? "on" : "off",
                         !td_autocast_enabled(cx) ? "off"
                         : p->autocast            ? "of another dtype"
@@ -231,7 +245,8 @@ bool td_program_run(td_program *p, td_values args, td_value *out, int n_out) {
     bool            ok = false;
     if (!in) td__fail_memory(cx);
     else if (args.n != p->n_args)
-        td__fail(cx, TD_E_ARG, "program: %d arguments, it takes %d", args.n, p->n_args);
+        td__fail(cx, TD_E_ARG, "td_program_run: got %d arguments; the program takes %d",
+                 args.n, p->n_args);
     else ok = run_as_captured(p, args, in, in + g->inputs.n);
     for (int i = 0; i < n_out; i++)
         out[i] = ok && i < n_res ? in[g->inputs.n + i]

@@ -1,6 +1,7 @@
-/* sym_fix.c -- numbers in the place of symbols in the middle of a capture. A body runs
- * once: where it does what symbols cannot say, every size becomes the number it has,
- * under a guard, the tensors there are get these sizes, and the body goes on. */
+/* sym_specialize.c -- specialization in the middle of a capture. A body runs only
+ * once. If it does something that symbolic sizes cannot express, every size
+ * becomes the number it has, under a guard; existing fake tensors get these
+ * sizes, and the body continues. */
 #include "trace/trace_int.h"
 
 #include <stdio.h>
@@ -16,7 +17,7 @@ bool td__sym_fix_all(td_symenv *e) {
     td_clear(e->cx);
     e->fixed = true;
     for (int i = 0; i < e->symbols.n; i++) {
-        td_symbol s = e->symbols.v[i]; /* learning may move them */
+        td_symbol s = e->symbols.v[i]; /* a copy: the array may be reallocated */
         if (s.letter == 's') td__sym_holds(e, s.tag, TD_SYM_EQ, s.hint);
     }
     return td_ok(e->cx);
@@ -24,11 +25,11 @@ bool td__sym_fix_all(td_symenv *e) {
 
 /* ---- tensors ------------------------------------------------------------ */
 
-/* A storage that was as large as its tensor has the bytes of the original. */
-static void close_stores(const td_faker *f) {
-    for (int i = 0; f && i + 1 < f->held.n; i += 2) {
-        td_storage       *st = f->held.v[i]->st;
-        const td_storage *real = f->held.v[i + 1]->st;
+/* Storages whose byte size was symbolic get the byte size of their original. */
+static void fix_storages(const td_faker *f) {
+    for (int i = 0; f && i + 1 < f->pairs.n; i += 2) {
+        td_storage       *st = f->pairs.v[i]->st;
+        const td_storage *real = f->pairs.v[i + 1]->st;
         if (!st->fake || !st->open || real->open) continue;
         st->bytes = real->bytes;
         st->span = 0;
@@ -36,7 +37,8 @@ static void close_stores(const td_faker *f) {
     }
 }
 
-static bool renew(td_tensor *t) {
+/* Replaces the sizes of a fake tensor, and of its storage, by their known values. */
+static bool fix_tensor(td_tensor *t) {
     td_meta     m;
     td_storage *st = t->st;
     int64_t     span = td__dim_now(st->span);
@@ -54,18 +56,18 @@ static bool renew(td_tensor *t) {
     return td__tensor_set_geometry(t, &m);
 }
 
-/* Copies of the outer captures come first: the inner ones are copies of them. */
-static void close_all(const td_record *r) {
-    if (r->outer) close_all(r->outer);
-    close_stores(r->close.fakes);
-    close_stores(&r->fakes);
+/* Enclosing captures first: the originals of inner copies are copies of theirs. */
+static void fix_all_storages(const td_record *r) {
+    if (r->outer) fix_all_storages(r->outer);
+    fix_storages(r->close.fakes);
+    fix_storages(&r->fakes);
 }
 
 bool td__record_fix(td_record *r) {
     if (!td__sym_fix_all(r->sym)) return false;
-    close_all(r);
+    fix_all_storages(r);
     for (td_tensor *t = r->cx->all; t; t = t->next)
-        if (td__is_fake(t) && !renew(t)) return false;
+        if (td__is_fake(t) && !fix_tensor(t)) return false;
     return true;
 }
 

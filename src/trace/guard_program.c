@@ -1,23 +1,28 @@
-/* guard_run.c -- guards compiled to straight-line code over the inputs' sizes, and its
- * evaluation before a call. Every subexpression is computed once. What overflows or
- * divides by zero fails its guard: no trace was made for such sizes. */
+/* guard_program.c -- guards compiled to straight-line code over the inputs' sizes,
+ * and its interpreter, which runs before a call. Each common subexpression is
+ * computed once. An overflow or a division by zero fails the guard that needs
+ * the value: no trace was made for such sizes. */
 #include "trace/sym.h"
 
 #include <string.h>
 
+/* Opcodes from CHECK on compare (CHECK + td_symrel). Registers are 16 bits; up to
+ * FEW_REGS of them are on the stack. */
 enum { CHECK = TD_DIM_MAX + 1, MOST_REGS = 60000, FEW_REGS = 192 };
 
+/* State of a compilation. Registers are numbered loads, constants, steps, so loads and
+ * constants are collected before the first step is added. */
 typedef struct builder {
     td_symenv     *e;
     td_guard_prog *p;
     int32_t       *reg;  /* by expression: 1 + its register; 0: none yet */
     int32_t       *load; /* by symbol: its register */
-    bool           fits;
+    bool           fits; /* false: out of memory or of registers */
 } builder;
 
 /* ---- compiling ---------------------------------------------------------- */
 
-/* Registers of loads and constants are known first: steps come after both. */
+/* The register of a constant, new or existing. */
 static int const_reg(builder *b, int64_t v) {
     td_guard_prog *p = b->p;
     for (int i = 0; i < p->consts.n; i++)
@@ -26,7 +31,7 @@ static int const_reg(builder *b, int64_t v) {
     return p->loads.n + p->consts.n - 1;
 }
 
-/* The constants of an expression, before any step has a register. */
+/* Registers the constants of an expression. */
 static void gather(builder *b, int64_t dim) {
     const td_symexpr *x = td__sym_at(b->e, dim);
     if (!x) {
@@ -47,6 +52,7 @@ static void gather(builder *b, int64_t dim) {
     }
 }
 
+/* Adds r[new] = r[x] op r[y]; returns the new register. */
 static int add_step(builder *b, int op, int x, int y) {
     td_guard_prog *p = b->p;
     td_guard_step  s = {(uint8_t)op, (uint16_t)p->n_regs, (uint16_t)x, (uint16_t)y};
@@ -57,6 +63,7 @@ static int add_step(builder *b, int op, int x, int y) {
 
 static int reg_of(builder *b, int64_t dim);
 
+/* Code for a sum. */
 static int sum_reg(builder *b, td_symexpr x) {
     int sum = -1;
     for (int i = 0; i < x.nr; i++) {
@@ -69,6 +76,7 @@ static int sum_reg(builder *b, td_symexpr x) {
     return x.a ? add_step(b, TD_DIM_ADD, sum, const_reg(b, x.a)) : sum;
 }
 
+/* The register of an expression; its code is added on first use. */
 static int reg_of(builder *b, int64_t dim) {
     static const td_dim_op ops[] = {TD_DIM_EQ,  TD_DIM_ADD, TD_DIM_DIV,
                                     TD_DIM_MOD, TD_DIM_MIN, TD_DIM_MAX};
@@ -84,7 +92,7 @@ static int reg_of(builder *b, int64_t dim) {
     return r;
 }
 
-/* A test and its text. */
+/* Adds a comparison, and its text for messages. */
 static void add_check(builder *b, const td_guard *g) {
     td_guard_prog *p = b->p;
     td_guard_step  s = {(uint8_t)(CHECK + g->rel), (uint16_t)p->checks.n,
@@ -93,8 +101,9 @@ static void add_check(builder *b, const td_guard *g) {
               td__guard_line_add(b->e, g, &p->checks);
 }
 
-/* Guards that hold before any step runs: what a symbol was made with. */
-static bool birth_guard(const td_symbol *s, int which, td_guard *g) {
+/* The guards a symbol was created with. which 0: equals a given expression; 1:
+ * lower bound; 2: upper bound. False: this one does not exist. */
+static bool symbol_guard(const td_symbol *s, int which, td_guard *g) {
     bool given = s->given != s->tag;
     *g = (td_guard){.a = s->tag, .b = s->given};
     if (which == 0) return given;
@@ -105,12 +114,13 @@ static bool birth_guard(const td_symbol *s, int which, td_guard *g) {
     return low ? s->first.lo > -TD_DIM_HUGE : s->first.hi < TD_DIM_HUGE;
 }
 
+/* Calls fn for each guard that is checked before a call. */
 static void each_guard(builder *b, void (*fn)(builder *b, const td_guard *g)) {
     const td_symenv *e = b->e;
     td_guard         g;
     for (int i = 0; i < e->symbols.n; i++)
         for (int k = 0; k < 3 && e->symbols.v[i].read != TD_SYM_INSIDE; k++)
-            if (birth_guard(&e->symbols.v[i], k, &g)) fn(b, &g);
+            if (symbol_guard(&e->symbols.v[i], k, &g)) fn(b, &g);
     for (int i = 0; i < e->guards.n; i++)
         if (!e->guards.v[i].runtime) fn(b, &e->guards.v[i]);
 }
@@ -162,7 +172,7 @@ void td__guards_drop(td_guard_prog *p) {
 
 /* ---- running ------------------------------------------------------------ */
 
-/* False: there is no such number. Divisors are positive where the trace divided. */
+/* One operation; false: overflow or division by zero. */
 static bool step_value(uint8_t op, int64_t a, int64_t b, int64_t *r) {
     switch ((td_dim_op)op) {
     case TD_DIM_ADD: return !__builtin_add_overflow(a, b, r);
@@ -189,13 +199,14 @@ static bool test(int rel, int64_t a, int64_t b) {
     }
 }
 
-/* A value that does not exist is the next guard's failure: steps stand right before
- * the first guard that needs them. */
+/* The guard that needed the value of step i: steps stand right before the first
+ * guard that uses them, so it is the next check. */
 static int failing(const td_guard_prog *p, int i) {
     while (p->steps.v[i].op < CHECK) i++;
     return p->steps.v[i].to;
 }
 
+/* Interprets the program on registers r[]; -1, or the guard that failed. */
 static int run(const td_guard_prog *p, int64_t *r) {
     const td_guard_step *s = p->steps.v;
     for (int i = 0; i < p->steps.n; i++) {
@@ -207,6 +218,7 @@ static int run(const td_guard_prog *p, int64_t *r) {
     return -1;
 }
 
+/* Reads a size, stride, offset or integer from the inputs. */
 static int64_t loaded(const td_guard_load *l, const td_value *in) {
     const td_value *v = &in[l->arg];
     if (l->read == TD_SYM_INT) return v->u.i;
@@ -215,7 +227,8 @@ static int64_t loaded(const td_guard_load *l, const td_value *in) {
     return l->read == TD_SYM_SIZE ? t->size[l->dim] : t->stride[l->dim];
 }
 
-/* Registers beyond a few come from the heap; without memory no guard holds. */
+/* Sets up the registers and runs. More than FEW_REGS come from the heap; out of
+ * memory counts as guard 0 failing. */
 static int with_regs(const td_guard_prog *p, const td_value *in,
                      const int64_t *values) {
     int64_t few[FEW_REGS], *r = few;
@@ -244,8 +257,8 @@ bool td__guards_hold(const td_guard_prog *p, const td_graph *g, const td_value *
     if (failed < 0) return true;
     td__guard_line_print(&p->checks.v[failed], &text);
     td__fail(g->cx, TD_E_GUARD,
-             "@%.60s: the guard %s does not hold for these arguments; capture it for "
-             "them",
+             "@%.60s: the guard %s does not hold for these arguments; capture the "
+             "function for them",
              g->name, td__buf_str(&text));
     td__buf_free(&text);
     return false;

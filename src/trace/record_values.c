@@ -1,12 +1,14 @@
-/* values.c -- what stands for a tensor in the graph being recorded: tags, tensors the
- * body closed over, and op calls turned into nodes. */
+/* record_values.c -- tensors as values of the graph being recorded: tags on tensors,
+ * inputs for tensors the body closes over, arguments and results of nodes, and
+ * the source location and labels of a node. */
 #include "trace/trace_int.h"
 
 #include <stdio.h>
 
-/* ---- places ------------------------------------------------------------- */
+/* ---- source location and labels of a node -------------------------------- */
 
-/* Labels of the scopes the body opened, "model/attn"; the last one is cached. */
+/* Joins the labels of the scopes the body opened ("model/attn") into r->scope. The
+ * last path is cached, because consecutive ops share it. */
 static bool find_scope(td_record *r) {
     const td_ctx *cx = r->cx;
     char          now[512];
@@ -28,7 +30,8 @@ static bool find_scope(td_record *r) {
     return !n || r->scope;
 }
 
-/* File names are copied: the library that holds them may be unloaded. */
+/* Copies the name of the user's source file: the library whose string it is may
+ * be unloaded before the graph is dropped. */
 static bool find_file(td_record *r) {
     if (td_here.file == r->file) return true;
     r->file = td_here.file;
@@ -36,7 +39,7 @@ static bool find_file(td_record *r) {
     return r->file_copy || !r->file;
 }
 
-/* What the checkpoint region around an op asks for it. */
+/* The recomputation policy that the checkpoint region around an op sets for it. */
 static uint32_t tags_of(const td_ctx *cx, td_op op) {
     const td_wish *w = cx->wish;
     if (!w) return TD_TAG_WISH(cx->tags);
@@ -57,7 +60,7 @@ bool td__record_place(td_record *r, td_gnode *n) {
 
 /* ---- values ------------------------------------------------------------- */
 
-/* A tracer's symbol is another in the graph. */
+/* A symbolic size of the trace as an expression of the graph. */
 static int64_t dim_of(td_record *r, int64_t i) { return td__graph_dim(r->g, i); }
 
 td_garg td__record_int(td_record *r, int64_t i) {
@@ -71,7 +74,8 @@ td_tag *td__record_tag(const td_record *r, const td_tensor *t) {
     return tag && tag->owner == &r->mode ? tag : NULL;
 }
 
-static const td_look *look_at(td_record *r, const td_tensor *t, int32_t storage) {
+/* The type of t as it is now, in the graph's memory; NULL after td__fail. */
+static const td_look *type_of(td_record *r, const td_tensor *t, int32_t storage) {
     return td__graph_look(r->g, t, td__needs_grad(t), storage);
 }
 
@@ -83,10 +87,12 @@ td_tag *td__record_new_tag(td_record *r, td_tensor *t) {
     return tag;
 }
 
-/* Gives t's tag, a new one unless it waits for its value, the value v. */
+/* Sets v as the value of t, in the tag that waits for its value or in a new
+ * one. A tag that already has a value may be shared with aliases and is not
+ * changed. */
 static td_tag *put_tag(td_record *r, td_tensor *t, td_gval *v, int32_t storage) {
     td_tag *tag = td__record_tag(r, t);
-    if (!(v->look = look_at(r, t, storage))) return NULL; /* a new tag has a value */
+    if (!(v->look = type_of(r, t, storage))) return NULL;
     if (!tag || tag->v) tag = td__record_new_tag(r, t);
     if (!tag) return NULL;
     tag->v = v;
@@ -95,6 +101,7 @@ static td_tag *put_tag(td_record *r, td_tensor *t, td_gval *v, int32_t storage) 
     return tag;
 }
 
+/* The storage number in the graph's types, assigned on first use. */
 static int32_t storage_nr(td_record *r, td_fake_store *s) {
     if (s->nr < 0) s->nr = r->g->n_storages++;
     return s->nr;
@@ -113,8 +120,8 @@ td_tensor *td__record_input(td_record *r, td_tensor *real, const char *name) {
     return put_tag(r, t, v, storage_nr(r, s)) ? t : NULL;
 }
 
-/* A tensor made in the body outside any op (td_from, a file) is new at each call:
- * the graph copies the one it holds. */
+/* Was t made in the body outside any op (td_from, a file)? Eager makes it anew
+ * at each call, so the graph clones its const. */
 static bool made_here(const td_tensor *t) {
     return t->flags & TD_TF_TRACED && !t->st->release && !t->st->readonly &&
            atomic_load(&t->st->refs) == 1;
@@ -132,8 +139,9 @@ bool td__record_outer(td_record *r, td_tensor **t) {
     return td__record_value(r->outer, t, "a tensor closed over") != NULL;
 }
 
-/* A tensor of the outside that a nested body reads: an input. */
-static td_tag *lift(td_record *r, td_tensor **t) {
+/* In a nested capture: makes an outside tensor an input of the nested graph and
+ * *t its copy. NULL after td__fail. */
+static td_tag *lift_tensor(td_record *r, td_tensor **t) {
     if (!td__record_outer(r, t)) return NULL;
     td_tensor *copy = td__fake_copy(&r->fakes, *t);
     td_tag    *tag = copy ? td__record_tag(r, copy) : NULL;
@@ -145,7 +153,8 @@ static td_tag *lift(td_record *r, td_tensor **t) {
         if (!td__record_input(r, *t, name)) return NULL;
         tag = td__record_tag(r, copy);
     }
-    if (tag && !tag->v->node && tag->v->nr < r->lift->n_args) r->lift->reached = true;
+    if (tag && !tag->v->node && tag->v->nr < r->lift->n_args)
+        r->lift->closes_over_arg = true;
     *t = copy ? copy : *t;
     return tag;
 }
@@ -161,7 +170,7 @@ bool td__record_bind(td_record *r, const td_value *copies) {
     return true;
 }
 
-/* Has the body changed a tensor so far? */
+/* Has the body written a tensor, data or metadata, so far? */
 static bool has_written(const td_graph *g) {
     for (int i = 0; i < g->nodes.n; i++) {
         const td_gnode *n = g->nodes.v[i];
@@ -172,9 +181,10 @@ static bool has_written(const td_graph *g) {
     return false;
 }
 
-/* May the body close over t, the tensor `seen` in this trace? Where sizes are symbols a
- * copy among them takes numbers; behind a write it comes too late, and the body has to
- * run for numbers from the start. */
+/* May the body close over a tensor? `seen` is its fake argument with symbolic
+ * sizes, or the real tensor. If it shares bytes with an argument, the caller
+ * must compare aliasing; with symbolic sizes all sizes are specialized first,
+ * which is too late after a write. */
 static bool may_close(td_record *r, td_tensor *seen, const char *who) {
     const td_fake_store *s = td__fake_store_of(&r->fakes, seen);
     if (!s) return true;
@@ -182,24 +192,28 @@ static bool may_close(td_record *r, td_tensor *seen, const char *who) {
     if (!r->close.aliases)
         return td__record_fail(
             r, who,
-            "the body reaches an argument's bytes through a tensor it closes over; "
-            "use td_arg");
+            "the body uses a tensor that shares storage with an argument but was not "
+            "passed as one; pass it as an argument and read it with td_arg");
     if (!seen->st->open) return true;
     td__fail(r->cx, TD_E_UNSUPPORTED,
-             "%s: the body closes over a tensor that shares bytes with an argument "
-             "whose sizes are dynamic; use td_arg",
+             "%s: the body uses a tensor that was not passed as an argument and shares "
+             "storage with an argument whose sizes are dynamic; pass it as an argument "
+             "and read it with td_arg",
              who);
     return !has_written(r->g) && td__record_fix(r);
 }
 
+/* A const input of the graph for a real tensor. */
 static td_gval *add_const(td_record *r, td_tensor *real) {
     char name[24];
     snprintf(name, sizeof name, "c%d", r->g->consts.n);
     return td__graph_const(r->g, name, real);
 }
 
-/* v stands for a real tensor the body closes over, `copy` in this capture. Where copy
- * has a tag, it is an argument too and the body reads that. */
+/* Tags `copy`, the fake copy of a closed-over tensor, with its const input v.
+ * If copy has a tag already it is an argument as well, and the body reads the
+ * argument. The input's type is the tensor's at the start of the call, before
+ * any write of the body. */
 static td_tag *tag_const(td_record *r, td_gval *v, const td_tensor *real,
                          td_tensor *seen, td_tensor *copy) {
     td_tag *tag = td__record_tag(r, copy);
@@ -209,19 +223,20 @@ static td_tag *tag_const(td_record *r, td_gval *v, const td_tensor *real,
     if (!(v->look = first)) return NULL;
     if (!made_here(real)) {
         tag = put_tag(r, copy, v, nr);
-        v->look = first; /* as it was before the body wrote to its bytes */
+        v->look = first; /* its type at entry */
         return tag;
     }
     td_gval *fresh = add_clone(r, v);
     return fresh ? put_tag(r, copy, fresh, r->g->n_storages++) : NULL;
 }
 
-/* Is there another tensor over these bytes? */
+/* May another tensor have this storage, or foreign code its memory? */
 static bool is_shared(const td_storage *st) {
     return atomic_load(&st->refs) > 1 || st->release;
 }
 
-/* A copy that cannot be made is missed by nobody but a body that reads the tensor. */
+/* Copies t for td__record_siblings. A failure other than out-of-memory is
+ * ignored: it matters only if the body reads t, and is raised then. */
 static bool copy_sibling(td_record *r, td_tensor *t) {
     td_faker *first = r->close.fakes;
     if (first && (t = td__fake_copy(first, t)) && t->st->open) return true;
@@ -242,8 +257,9 @@ bool td__record_siblings(td_record *r) {
     return true;
 }
 
-/* A real tensor the body reaches around its arguments. */
-static td_tag *adopt(td_record *r, td_tensor **t, const char *who) {
+/* Makes a real tensor that the body reads an input, and *t its copy. NULL after
+ * td__fail. */
+static td_tag *close_over(td_record *r, td_tensor **t, const char *who) {
     td_tensor *real = *t, *seen = real;
     td_tensor *copy = td__ptrmap_get(&r->closed, real);
     if (copy) return td__record_tag(r, *t = copy);
@@ -258,7 +274,8 @@ static td_tag *adopt(td_record *r, td_tensor **t, const char *who) {
     return !is_shared(real->st) || td__record_siblings(r) ? tag : NULL;
 }
 
-/* The copy of t there is already; NULL: none. */
+/* The existing copy of t in this capture, else in the enclosing ones; NULL:
+ * none. */
 static td_tensor *copy_of(const td_record *r, const td_tensor *t) {
     const td_tensor *given = t;
     td_tensor       *copy = td__ptrmap_get(&r->closed, t), *outer = NULL;
@@ -270,9 +287,10 @@ static td_tensor *copy_of(const td_record *r, const td_tensor *t) {
     return copy ? copy : outer;
 }
 
-/* Is what t is to be an input of the program, because a body reads its sizes or flags?
- * Not where no key compares it: a nested body of eager code, and a program whose
- * arguments share its bytes. What the body made is the same in each run. */
+/* A body queries sizes or flags of t: must t become an input, so that the key
+ * of a call covers it? Not where no key compares it (a nested body of eager
+ * code, or a program whose arguments share its bytes), nor if the body made t
+ * itself. */
 static bool must_close(td_record *r, const td_tensor *t) {
     const td_fake_store *s = td__fake_store_of(&r->fakes, t);
     if (t->flags & TD_TF_TRACED || td__ptrmap_get(&r->closed, t)) return false;
@@ -288,14 +306,15 @@ td_tensor *td__record_seen_as(const td_mode *m, const td_tensor *t) {
     return copy_of(r, t);
 }
 
-/* A number may be what was a symbol when the metadata was noted. */
+/* Is a size of a type the tensor's size now? A symbol in the type may have been
+ * specialized since. */
 static bool is_dim(td_record *r, int64_t noted, int64_t now) {
     return noted == dim_of(r, now) ||
            (td__dim_is_sym(noted) && r->sym && r->sym->fixed);
 }
 
-/* Does t look as its value does now? Not so an alias the tape kept of a tensor whose
- * geometry was written since. */
+/* Does t have the type its value has now? Not if t is an alias that the tape
+ * saved and the original's metadata was written since. */
 static bool is_current(td_record *r, const td_tensor *t, const td_tag *tag) {
     const td_look *l = tag->look;
     bool           same = l->rank == t->rank && l->dtype == t->dtype && !tag->moved &&
@@ -307,10 +326,14 @@ static bool is_current(td_record *r, const td_tensor *t, const td_tag *tag) {
     return same;
 }
 
+/* Records as_strided to get the saved alias t, with its old metadata, from the value
+ * that has changed since. */
 static td_gval *restore_view(td_record *r, td_tensor *t, td_tag *tag, const char *who) {
     if (tag->moved || tag->look->dtype != t->dtype)
-        return td__record_fail(r, who,
-                               "set_ moved a tensor whose old value is still needed"),
+        return td__record_fail(
+                   r, who,
+                   "backward needs the value that a tensor had before set_ "
+                   "gave it other storage; use a new tensor instead of set_"),
                NULL;
     int64_t size[TD_MAX_RANK], stride[TD_MAX_RANK];
     for (int d = 0; d < t->rank; d++) {
@@ -327,25 +350,26 @@ static td_gval *restore_view(td_record *r, td_tensor *t, td_tag *tag, const char
 td_gval *td__record_value(td_record *r, td_tensor **t, const char *who) {
     td_tag *tag = td__record_tag(r, *t);
     if (tag && !tag->v) tag = NULL; /* of a call that failed */
-    if (tag && !td__hidden_show(r, tag)) tag = NULL;
-    if (!tag && r->lift) tag = lift(r, t);
+    if (tag && !td__parts_request(r, tag)) tag = NULL;
+    if (!tag && r->lift) tag = lift_tensor(r, t);
     else if (!tag && td__is_fake(*t) && !(tag = td__own_grad_input(r, *t))) {
         if (!td_ok(r->cx)) return NULL;
         return td__record_fail(
                    r, who,
-                   "a tensor without bytes that this body neither was given nor made "
-                   "(the base of an argument, or a tensor of another capture); pass it "
-                   "as an argument"),
+                   "the body uses a fake tensor that it neither received nor made (the "
+                   "base of an argument, or a tensor of another capture); pass it as "
+                   "an argument"),
                NULL;
     }
-    if (!tag && !r->lift) tag = adopt(r, t, who);
+    if (!tag && !r->lift) tag = close_over(r, t, who);
     if (!tag || !tag->look) return NULL; /* no memory, now or for its metadata before */
     return is_current(r, *t, tag) ? tag->v : restore_view(r, *t, tag, who);
 }
 
 /* ---- arguments ---------------------------------------------------------- */
 
-/* A list in a graph holds sizes: a number below -2^62 would be taken for a symbol. */
+/* Lists in a graph hold sizes. Numbers below -2^62 are reserved for symbols, so
+ * they are refused. */
 static bool take_ints(td_record *r, td_value v, td_garg *a, const char *who) {
     int64_t *ints = td__arena_alloc(&r->cx->scratch, sizeof *ints * (v.n + 1));
     if (!ints) return td__fail_memory(r->cx);
@@ -353,15 +377,16 @@ static bool take_ints(td_record *r, td_value v, td_garg *a, const char *who) {
         ints[k] = dim_of(r, v.u.ints[k]);
         if (td__dim_is_sym(ints[k]) && td__dim_entry(ints[k], r->g->dims.n) < 0)
             return td__fail(r->cx, TD_E_UNSUPPORTED,
-                            "%s: a list holds %lld; compiled functions take integers "
-                            "from -2^62 on there",
+                            "%s: a list of integers contains %lld; a captured program "
+                            "supports integers from -2^62 on in lists",
                             who, (long long)ints[k]);
     }
     *a = td__garg_ints(ints, (int)v.n);
     return true;
 }
 
-/* Real tensors in a list are replaced in a copy of the list. */
+/* A list of tensors. Real ones are replaced by copies in a new list in scratch
+ * memory: the caller's list stays as it is. */
 static bool take_list(td_record *r, td_value *v, td_garg *a, const char *who) {
     td_arena   *room = &r->cx->scratch;
     td_garg    *list = td__arena_alloc(room, sizeof *list * (v->n + 1));
@@ -418,7 +443,7 @@ bool td__record_arg(td_record *r, td_value *v, td_garg *a, const char *who) {
 
 /* ---- results ------------------------------------------------------------ */
 
-/* The tag of the first argument whose storage is t's, or NULL. */
+/* The tag of the first tensor argument that shares t's storage, or NULL. */
 static td_tag *sharer(const td_record *r, const td_value *in, int n,
                       const td_tensor *t) {
     for (int i = 0; i < n; i++) {
@@ -432,7 +457,8 @@ static td_tag *sharer(const td_record *r, const td_value *in, int n,
     return NULL;
 }
 
-/* Results of one call may share a storage of their own. */
+/* The storage number of result i: that of an argument or an earlier result with
+ * the same storage, else a new one. */
 static int32_t storage_for(td_record *r, const td_opcall *c, const td_value *in,
                            int i) {
     td_tag *tag = sharer(r, in, c->n_in, c->out[i]);
@@ -441,8 +467,10 @@ static int32_t storage_for(td_record *r, const td_opcall *c, const td_value *in,
     return tag ? tag->storage : r->g->n_storages++;
 }
 
-/* A result that is an argument keeps that argument's value. */
-static td_tag *note_again(td_record *r, const td_opcall *c, const td_value *in, int i,
+/* A result that is one of the arguments (an in-place op) keeps that argument's
+ * value; only its type is updated. After set_ the tensor gets a tag of its own:
+ * aliases keep the old storage and the old tag. */
+static td_tag *update_tag(td_record *r, const td_opcall *c, const td_value *in, int i,
                           td_tag *tag) {
     td_tensor *t = c->out[i];
     if (c->info->op == TD_OP_set_) { /* aliases keep the old bytes, and the old tag */
@@ -453,16 +481,17 @@ static td_tag *note_again(td_record *r, const td_opcall *c, const td_value *in, 
         if (tag) tag->v->look = first;
         return tag;
     }
-    return (tag->look = look_at(r, t, tag->storage)) ? tag : NULL;
+    return (tag->look = type_of(r, t, tag->storage)) ? tag : NULL;
 }
 
 bool td__record_results(td_record *r, const td_opcall *c, const td_value *in,
                         td_gnode *n, int32_t hidden) {
     for (int i = 0; i < c->n_out; i++) {
         td_tag *tag = td__record_tag(r, c->out[i]);
-        bool    known = tag && tag->v && (tag->hidden < 0 || tag->hidden < r->wholes.n);
-        if (known) tag = note_again(r, c, in, i, tag);
-        else if (tag && tag->v && hidden < 0) tag = td__hidden_reveal(r, tag, n, i);
+        bool    known =
+            tag && tag->v && (tag->hidden < 0 || tag->hidden < r->expansions.n);
+        if (known) tag = update_tag(r, c, in, i, tag);
+        else if (tag && tag->v && hidden < 0) tag = td__parts_adopt(r, tag, n, i);
         else tag = put_tag(r, c->out[i], n->out[i], storage_for(r, c, in, i));
         if (!tag) return false;
         if (!known) tag->hidden = hidden;

@@ -1,12 +1,16 @@
-/* sym_know.c -- what is known of sizes: proofs from ranges and facts, answers from
- * hints under a guard, and what each answer teaches. */
+/* sym_prove.c -- what a trace knows about sizes: proofs from ranges and facts,
+ * answers from hints with a guard, and what each answer adds to the knowledge.
+ *
+ * All comparisons are reduced to the difference d = a - b: equality asks d ==
+ * 0, the order d >= 0. */
 #include "trace/sym.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- with what is known put in ------------------------------------------ */
+/* ---- substitution of known values --------------------------------------- */
 
+/* td__sym_now for a sum: rebuilt from its parts. */
 static int64_t now_sum(td_symenv *e, td_symexpr x) {
     int64_t sum = x.a;
     for (int i = 0; i < x.nr; i++) {
@@ -18,6 +22,7 @@ static int64_t now_sum(td_symenv *e, td_symexpr x) {
     return sum;
 }
 
+/* td__sym_now for a symbol, division, modulo, min or max. */
 static int64_t now_atom(td_symenv *e, td_symexpr x, int64_t dim) {
     if (x.kind == TD_SYM_SYMBOL) {
         int64_t is = e->symbols.v[x.nr].is;
@@ -47,8 +52,10 @@ int64_t td__sym_now(td_symenv *e, int64_t dim) {
 
 /* ---- proofs ------------------------------------------------------------- */
 
-enum { FACTS_TRIED = 48 };
+enum { FACTS_TRIED = 48 }; /* most recent lower bounds that a proof considers */
 
+/* Is d, or -d, in the list of facts "== 0" or "!= 0"? Resolving a fact may ask for a
+ * proof; e->in_facts stops that recursion. */
 static bool in_facts(td_symenv *e, td_symfact_kind kind, int64_t d) {
     int64_t minus = td__sym_mul(e, d, -1);
     bool    found = false;
@@ -62,7 +69,8 @@ static bool in_facts(td_symenv *e, td_symfact_kind kind, int64_t d) {
     return found;
 }
 
-/* The largest number d is known to be no smaller than. */
+/* The best known lower bound of d: from its range, and from facts f >= m as the
+ * lower bound of d - f, plus m. */
 static int64_t least(td_symenv *e, int64_t d) {
     int64_t low = td__sym_range(e, d).lo;
     int     n = e->facts[TD_FACT_LEAST].n;
@@ -86,7 +94,8 @@ static int64_t gcd(int64_t a, int64_t b) {
     return a < 0 ? -a : a;
 }
 
-/* No integers make 2*s0 + 4*s1 equal to 3. */
+/* Divisibility: no integers make 2*s0 + 4*s1 equal to 3, because the gcd of the
+ * coefficients does not divide the constant. */
 static bool never_zero(td_symenv *e, int64_t d) {
     const td_symexpr *x = td__sym_at(e, d);
     int64_t           g = 0;
@@ -102,6 +111,7 @@ static bool never_zero(td_symenv *e, int64_t d) {
     return g > 1 && x->a % g != 0;
 }
 
+/* Is d == 0? 1 always, 0 never, -1 undecided. */
 static int prove_zero(td_symenv *e, int64_t d) {
     if (!td__sym_at(e, d)) return d == 0;
     if (least(e, d) > 0 || least(e, td__sym_mul(e, d, -1)) > 0) return 0;
@@ -109,7 +119,7 @@ static int prove_zero(td_symenv *e, int64_t d) {
     return in_facts(e, TD_FACT_ZERO, d) ? 1 : -1;
 }
 
-/* Is d >= 0? */
+/* Is d >= 0? 1 always, 0 never, -1 undecided. */
 static int prove_least(td_symenv *e, int64_t d) {
     if (!td__sym_at(e, d)) return d >= 0;
     if (least(e, d) >= 0 || in_facts(e, TD_FACT_ZERO, d)) return 1;
@@ -137,6 +147,7 @@ static bool add_fact(td_symenv *e, td_symfact_kind kind, int64_t d, int64_t m) {
     return td__vec_push(&e->facts[kind], f) || td__fail_memory(e->cx);
 }
 
+/* Does the atom occur anywhere in the expression? */
 static bool contains(const td_symenv *e, int64_t dim, int32_t atom) {
     const td_symexpr *x = td__sym_at(e, dim);
     if (!x) return false;
@@ -147,8 +158,9 @@ static bool contains(const td_symenv *e, int64_t dim, int32_t atom) {
     return x->kind > TD_SYM_SUM && (contains(e, x->a, atom) || contains(e, x->b, atom));
 }
 
-/* A symbol that d == 0 can be solved for: the factor is 1 or -1, and it occurs once.
- * Unbacked ones first, then the youngest. -1: none. */
+/* A symbol for which p == 0 can be solved: its coefficient *k is 1 or -1 and it
+ * does not occur in *rest, the other terms. Unbacked symbols are preferred,
+ * then the youngest. -1: none. */
 static int32_t solvable(td_symenv *e, const td_sympoly *p, int64_t *k, int64_t *rest) {
     int32_t best = -1;
     for (int i = 0; i < p->n; i++) {
@@ -173,8 +185,9 @@ static void narrow(td_symrange *r, td_symrange by) {
     if (by.hi < r->hi) r->hi = by.hi;
 }
 
-/* The symbol is `is` from here on, and what was known of it holds for `is`. */
-static bool become(td_symenv *e, int32_t atom, int64_t is) {
+/* Substitutes the expression `is` for a symbol from now on; the symbol's range
+ * becomes a range or facts about `is`. */
+static bool substitute(td_symenv *e, int32_t atom, int64_t is) {
     td_symbol        *s = &e->symbols.v[e->exprs.v[atom].nr];
     td_symrange       r = s->range;
     const td_symexpr *x = td__sym_at(e, is);
@@ -187,6 +200,8 @@ static bool become(td_symenv *e, int32_t atom, int64_t is) {
            add_fact(e, TD_FACT_LEAST, td__sym_mul(e, is, -1), -r.hi);
 }
 
+/* Learns d == 0: a % b == 0 as a fact of divisibility, a solvable sum as the value of
+ * a symbol, anything else as a fact. */
 static bool learn_zero(td_symenv *e, int64_t d) {
     const td_symexpr *x = td__sym_at(e, d);
     td_sympoly        p;
@@ -195,11 +210,12 @@ static bool learn_zero(td_symenv *e, int64_t d) {
     if (x->kind == TD_SYM_MOD) return add_fact(e, TD_FACT_MULTIPLE, x->a, x->b);
     if (!td__sym_poly(e, d, &p)) return false;
     int32_t atom = solvable(e, &p, &k, &rest);
-    if (atom >= 0) return become(e, atom, td__sym_mul(e, rest, -k));
+    if (atom >= 0) return substitute(e, atom, td__sym_mul(e, rest, -k));
     return add_fact(e, TD_FACT_ZERO, d, 0);
 }
 
-/* k * s + c >= m for a lone symbol says how large s is. */
+/* Learns d >= m. If d is k*s + c with one symbol, its range narrows, rounded to
+ * integers; otherwise it is a fact. */
 static bool learn_least(td_symenv *e, int64_t d, int64_t m) {
     td_sympoly p;
     if (!td__sym_at(e, d)) return true;
@@ -218,6 +234,7 @@ static bool learn_least(td_symenv *e, int64_t d, int64_t m) {
     return true;
 }
 
+/* Learns d != 0; at the end of d's range that is a tighter bound. */
 static bool learn_nonzero(td_symenv *e, int64_t d) {
     td_symrange r = td__sym_range(e, d);
     if (!td__sym_at(e, d)) return true;
@@ -254,6 +271,7 @@ bool td__sym_record(td_symenv *e, td_symrel rel, int64_t a, int64_t b, bool runt
 
 /* ---- answers ------------------------------------------------------------ */
 
+/* The answer for the sizes at trace time. */
 static bool by_hints(const td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
     int64_t x = td__sym_hint(e, a), y = td__sym_hint(e, b);
     switch (rel) {
@@ -275,12 +293,12 @@ static bool unbacked(const td_symenv *e, int64_t dim) {
     return x && x->unbacked;
 }
 
-/* Where rules only order strides, a size that run time knows is taken for as large as
- * it may be: u - 2 is then more than 1, as it is for all but the smallest u. */
+/* Range assumed for unbacked sizes where only the order of strides is at stake: large,
+ * so that u - 2 counts as more than 1, which is right for all but the smallest u. */
 static const td_symrange MANY = {(int64_t)1 << 20, TD_DIM_HUGE};
 
-/* Proves with the unbacked sizes narrowed to [lo, hi], or with the largest they may be
- * where that is less; the ranges come back. */
+/* td__sym_prove with the ranges of unbacked sizes narrowed to `by` (or to their
+ * maximum, where that is smaller). Ranges are restored. */
 static int prove_within(td_symenv *e, int64_t a, td_symrel rel, int64_t b,
                         td_symrange by) {
     td_arena_mark mark = td__arena_mark(&e->scratch);
@@ -303,8 +321,8 @@ static int prove_within(td_symenv *e, int64_t a, td_symrel rel, int64_t b,
     return r;
 }
 
-/* Every unbacked size of the two may not be 1 when the program runs. */
-static bool refuse_one(td_symenv *e, int64_t a, int64_t b) {
+/* Asserts at run time that no unbacked size in a or b is 1. */
+static bool assert_not_one(td_symenv *e, int64_t a, int64_t b) {
     for (int i = 0; i < e->symbols.n; i++) {
         td_symbol s = e->symbols.v[i];
         int32_t   atom = td__sym_index(s.tag);
@@ -321,30 +339,35 @@ bool td__sym_fail_unbacked(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
     td__guard_print(e, &g, &text);
     td__fail(
         e->cx, TD_E_TRACE,
-        "%s: whether %s is data-dependent: known only when the program runs; say "
-        "before it what holds with td_expect(tensor, dim, \">=\", number), or take "
-        "a size that does not depend on values",
+        "%s: whether %s is data-dependent, known only when the program runs; state "
+        "what holds with td_expect(tensor, dim, \">=\", number) before this op, or use "
+        "a size that does not depend on data",
         e->op ? e->op : "a size", td__buf_str(&text));
     td__buf_free(&text);
     return false;
 }
 
-/* Is a, which a rule asks about, at least 0 also where sizes are 0? */
+/* Is a >= 0 even if unbacked sizes are 0? */
 static bool is_size(td_symenv *e, int64_t a) {
     return prove_within(e, a, TD_SYM_LT, 0, (td_symrange){0, 0}) == 0;
 }
 
-/* The rule goes on as for a size. The op may be dropped later, and this stays. */
+/* Asserts a >= 0 and answers "a < 0" with false, so the rule continues as for a
+ * size. The assert stays even if the op is removed as dead code. */
 static bool assert_size(td_symenv *e, int64_t a) {
     return !td__sym_assert(e, a, TD_SYM_GE, 0);
 }
 
-/* Rules take a size that only run time knows to be neither 0 nor 1. An empty one goes
- * the general way, unless the order of two sizes would be another with it or two that
- * are equal would not be; a 1, which would broadcast or squeeze, is refused when it
- * comes.
- * What may be equal, and is asked about, has to be: nearly all rules that ask refuse
- * what is not. */
+/* td__sym_holds for unbacked sizes. Shape rules assume a data-dependent size to
+ * be neither 0 nor 1.
+ *
+ * Size 0 takes the general path too; where the answer would differ for 0 (an
+ * order, or an equality), the general answer is asserted at run time. Size 1
+ * would broadcast or be squeezed; where the answer differs for 1, the size is
+ * asserted to be not 1.
+ *
+ * An equality that can be neither proved nor refuted is asserted: nearly all
+ * rules that compare sizes fail when they differ. */
 static bool holds_unbacked(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
     int general = prove_within(e, a, rel, b, (td_symrange){2, TD_DIM_HUGE});
     e->assumed = true;
@@ -352,7 +375,7 @@ static bool holds_unbacked(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
     if (general < 0 && rel == TD_SYM_LT && b == 0) return assert_size(e, a);
     if (general < 0) return td__sym_fail_unbacked(e, a, rel, b);
     int one = prove_within(e, a, rel, b, (td_symrange){1, 1});
-    if (one != general && !refuse_one(e, a, b)) return false;
+    if (one != general && !assert_not_one(e, a, b)) return false;
     if (rel == TD_SYM_LT && b == 0 && !general && !is_size(e, a))
         return assert_size(e, a);
     int       none = prove_within(e, a, rel, b, (td_symrange){0, 0});
@@ -387,7 +410,7 @@ bool td__sym_seems(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
 bool td__sym_assert(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
     int  r = td__sym_prove(e, a, rel, b);
     bool swap = (rel == TD_SYM_EQ || rel == TD_SYM_NE) && !td__sym_at(e, a);
-    if (swap) { /* a message speaks of what it is first, then of what it should be */
+    if (swap) { /* in messages: the expression first, then the number */
         int64_t of = b;
         b = a;
         a = of;
@@ -397,7 +420,9 @@ bool td__sym_assert(td_symenv *e, int64_t a, td_symrel rel, int64_t b) {
         td_buf   text = {0};
         td_guard g = {.rel = (uint8_t)rel, .a = a, .b = b};
         td__guard_print(e, &g, &text);
-        td__fail(e->cx, TD_E_TRACE, "the assert %s cannot hold", td__buf_str(&text));
+        td__fail(e->cx, TD_E_TRACE,
+                 "%s is required here, but the sizes of this trace rule it out",
+                 td__buf_str(&text));
         td__buf_free(&text);
         return false;
     }
