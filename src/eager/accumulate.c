@@ -1,5 +1,6 @@
-/* accumulate.c -- where gradients end: the accumulation node of a leaf, and the
- * rules by which a gradient is taken over, copied or added. */
+/* accumulate.c -- the accumulation node of a leaf, where gradients end, and the
+ * rules by which a gradient becomes the leaf's .grad: taken over, copied or
+ * added. */
 #include "eager/eager_int.h"
 
 td_node *td__known_accumulator(const td_tensor *leaf) {
@@ -16,7 +17,7 @@ td_node *td__accumulator(td_tensor *leaf) {
     if (!n) return NULL;
     td__note(&n->out_note[0], leaf, false, &ints);
     n->data = td__ref(leaf);
-    n->seq = UINT64_MAX; /* as soon as they are ready */
+    n->seq = UINT64_MAX; /* runs as soon as it is ready */
     s->accum = n;
     return n;
 }
@@ -32,10 +33,10 @@ void td__accumulator_renew(td_tensor *leaf) {
     s->accum = NULL;
 }
 
-/* Would g do as the gradient of t as it is? Dense leaves want their own strides,
- * others a row-major gradient. */
+/* Does g have the layout a .grad of t must have? The strides of t if t is
+ * dense, else row-major. */
 static bool obeys_layout(const td_tensor *g, const td_tensor *t) {
-    if (g->rank != t->rank) return false; /* its geometry was written unseen */
+    if (g->rank != t->rank) return false; /* t changed shape under no_grad */
     if (!td__is_packed(t->rank, t->size, t->stride))
         return td__is_dense(g->rank, g->size, g->stride);
     for (int i = 0; i < t->rank; i++)
@@ -43,6 +44,7 @@ static bool obeys_layout(const td_tensor *g, const td_tensor *t) {
     return true;
 }
 
+/* A copy of g in that layout; nil after td__fail. */
 static td_tensor *copy_for(td_tensor *t, td_tensor *g) {
     int64_t stride[TD_MAX_RANK];
     if (!td__is_packed(t->rank, t->size, t->stride)) return td_op_clone(g, true);
@@ -70,16 +72,18 @@ static bool has_sizes_of(const td_tensor *g, const td_tensor *t) {
     return g->rank == t->rank;
 }
 
-/* The first gradient is taken over when nobody else can see it. One of other sizes is
- * none that a trace can foretell: with create_graph it is copied, and fails. */
+/* The first gradient. It is taken over without a copy if nothing else
+ * references it and the layout is right. In a trace the sizes must be the
+ * leaf's: a later stage could not foresee others. Takes over g. */
 static bool first(td_tensor *leaf, td_tensor *g) {
     if (td__grad_fits(leaf, g)) {
         if (leaf->cx->fake && !has_sizes_of(g, leaf)) {
             td__unref(g);
-            return td__fail(leaf->cx, TD_E_UNSUPPORTED,
-                            "a leaf gets a gradient of the sizes it had before they "
-                            "were changed without gradients; change those of a view "
-                            "of it");
+            return td__fail(
+                leaf->cx, TD_E_UNSUPPORTED,
+                "unsupported in a captured body: backward reaches a leaf "
+                "that changed shape under no_grad after it was used; change "
+                "the shape of a view of it instead");
         }
         leaf->ag->grad = g;
         return true;
@@ -109,7 +113,7 @@ bool td__grad_accumulate(td_tensor *leaf, td_tensor *g) {
     return true;
 }
 
-/* The engine hands gradients of leaves to td__accumulate itself. */
+/* Not used by the engine, which calls td__grad_accumulate through run_leaf. */
 static bool accumulate_apply(td_node *n, td_tensor *const *g, const bool *need,
                              td_tensor **grads) {
     (void)need, (void)grads;

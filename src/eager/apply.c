@@ -1,18 +1,19 @@
-/* apply.c -- evaluates the derivative of one recorded op: puts the saved values and
- * incoming gradients where the row's formulas or its C rule look for them. Summing
- * to the input's sizes and casting to its dtype are left to the engine. */
+/* apply.c -- evaluates the derivative of one recorded op: reads the saved
+ * values, sets up a td_vjp from them and the incoming gradients, and runs the
+ * row's formulas or its C rule. The engine sums to the input's sizes and casts
+ * to its dtype. */
 #include "eager/eager_int.h"
 
 td_tensor *td__vjp_zeros(const td_vjp *v, int i) {
     const td_meta *m = v->out_meta[i];
     td_ints        size = {m->size, m->rank};
-    /* In a trace they go with the gradient that asked for them. */
+    /* new_zeros of a gradient: in a trace it belongs to the backward part */
     for (int k = 0; k < v->n_out; k++)
         if (v->g[k]) return td_op_new_zeros(v->g[k], size, m->dtype);
     return td_op_zeros(v->cx, size, m->dtype);
 }
 
-/* The arrays of a td_vjp. Those by result or by list entry come from the walks'
+/* The arrays of a td_vjp. Arrays by result or list entry are in the walks'
  * arena, the rest is bounded by TD_MAX_ARGS. */
 typedef struct frame {
     td_vjp                v;
@@ -32,6 +33,7 @@ typedef struct frame {
     const td_meta        *one_meta_at;
 } frame;
 
+/* Recorded geometries as a list of td_meta; NULL after td__fail. */
 static const td_meta *const *make_metas(td_ctx *cx, const td_note *notes, int n) {
     td_arena       *a = &td__eager(cx)->walks;
     td_meta        *m = td__arena_alloc(a, sizeof *m * (size_t)n);
@@ -44,6 +46,7 @@ static const td_meta *const *make_metas(td_ctx *cx, const td_note *notes, int n)
     return list;
 }
 
+/* Argument i, a list of tensors. Its gradients are written to grads[] directly. */
 static bool set_list(frame *f, td_node *n, int i, const bool *need, td_tensor **grads) {
     int       first = f->edge[i], count = (int)n->in[i].n;
     td_arena *a = &td__eager(n->cx)->walks;
@@ -56,7 +59,8 @@ static bool set_list(frame *f, td_node *n, int i, const bool *need, td_tensor **
     return true;
 }
 
-/* Arguments: numbers as they were, tensors by their looks. */
+/* Sets the arguments: numbers as recorded, tensors as geometry only; set_saved
+ * adds those that were saved. */
 static bool set_args(frame *f, td_node *n, const bool *need, td_tensor **grads) {
     int e = 0;
     for (int i = 0; i < n->n_in; i++) {
@@ -80,6 +84,7 @@ static bool set_args(frame *f, td_node *n, const bool *need, td_tensor **grads) 
     return true;
 }
 
+/* Sets the results' geometry. */
 static bool set_results(frame *f, td_node *n) {
     if (n->n_out == 1) {
         td__note_meta(&n->out_note[0], &f->one_meta);
@@ -94,8 +99,8 @@ static bool set_results(frame *f, td_node *n) {
     return f->v.out_meta && (f->v.out || td__fail_memory(n->cx));
 }
 
-/* All of them, also those no wanted term reads: as in eager PyTorch, a value that
- * was written makes the node fail whichever gradient is asked for. */
+/* Reads all saved values, even those that no needed gradient uses: as in eager
+ * PyTorch, a saved value that was written makes the node fail in any case. */
 static bool set_saved(frame *f, td_node *n) {
     for (int k = 0; k < n->n_saved; k++) {
         const td_saved *s = &n->saved[k];
@@ -111,13 +116,14 @@ static bool set_saved(frame *f, td_node *n) {
     return true;
 }
 
-/* For gradients that lead nowhere nothing was saved, and nothing is computed. */
+/* Is a gradient needed at all? If not, the rule is not run. */
 static bool any_needed(const td_node *n, const bool *need) {
     for (int i = 0; i < n->n_edge; i++)
         if (need[i]) return true;
     return false;
 }
 
+/* Runs the C rule or the formulas; grads[] by edge. */
 static bool run_rule(frame *f, td_node *n, td_vjp_fn *rule, td_tensor **grads) {
     if (!set_saved(f, n)) return false;
     if (rule && !rule(&f->v))
@@ -128,14 +134,18 @@ static bool run_rule(frame *f, td_node *n, td_vjp_fn *rule, td_tensor **grads) {
             f->grad[i] = td__formula_eval(n->info->term[i].f, &f->v);
         grads[f->edge[i]] = f->grad[i];
     }
-    return td_ok(n->cx); /* the engine starts with a clean context */
+    return td_ok(n->cx); /* any error is this node's: the walk began without one */
 }
 
-/* In a trace the zeros go with the gradient that asked for them. */
+/* A derivative that is zero: zeros, made from the incoming gradient so that in
+ * a trace they belong to the backward part. */
 static bool zero_grads(td_node *n, td_tensor *const *g, const bool *need,
                        td_tensor **grads) {
     if (n->flags & TD_NF_NONE)
-        return td__fail(n->cx, TD_E_GRAD, "%s: has no derivative", n->name);
+        return td__fail(n->cx, TD_E_GRAD,
+                        "backward reaches %s, which has no derivative; detach its "
+                        "argument, or call it under no_grad",
+                        n->name);
     for (int i = 0; i < n->n_edge; i++) {
         if (!need[i]) continue;
         const td_note *t = &n->note[i];
@@ -147,12 +157,14 @@ static bool zero_grads(td_node *n, td_tensor *const *g, const bool *need,
     return true;
 }
 
+/* The C rule of the row, or of its functional twin; NULL: formulas. */
 static td_vjp_fn *rule_of(const td_node *n) {
     const td_opdef *def = n->def;
     if (def->vjp && def->vjp[0] == '@') def = &td__ops[n->info->pure];
     return def->vjp_fn;
 }
 
+/* td_node_kind.apply of recorded ops. */
 static bool op_apply(td_node *n, td_tensor *const *g, const bool *need,
                      td_tensor **grads) {
     if (n->flags & TD_NF_ZERO) return zero_grads(n, g, need, grads);
@@ -178,7 +190,7 @@ static bool op_apply(td_node *n, td_tensor *const *g, const bool *need,
     return ok;
 }
 
-/* Graphs among the arguments are held. */
+/* Graphs among the arguments are referenced by the node. */
 static void op_destroy(td_node *n) {
     for (int i = 0; n->def->flags & TD_OPF_NESTS && i < n->n_in; i++)
         if (n->in[i].kind == TD_K_GRAPH) td__graph_drop(n->in[i].u.g);

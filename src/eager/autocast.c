@@ -1,6 +1,7 @@
-/* autocast.c -- the mode that chooses dtypes. It hears composites whole and before all
- * other modes, so that these hear the casts as ordinary ops. A row's .autocast says
- * what an op takes; the parts of composites without one are heard in turn. */
+/* autocast.c -- the autocast mode, which chooses dtypes. It is always first on
+ * the mode stack and receives composite ops whole, so that the other modes see
+ * the casts as ordinary ops. A row's .autocast says which dtype an op computes
+ * in; a composite without it is decomposed, and its parts are cast one by one. */
 #include "eager/eager_int.h"
 #include "ops/call.h"
 
@@ -8,9 +9,10 @@ static td_autocast *of(const td_ctx *cx) {
     return (td_autocast *)(uintptr_t)&cx->autocast;
 }
 
-/* ---- the cache ---------------------------------------------------------- */
+/* ---- the cache of cast weights ------------------------------------------ */
 
-static void forget(td_autocast *a) {
+/* Empties it: at the end of the outermost region. */
+static void clear_cache(td_autocast *a) {
     for (int i = 0; i < a->cache.n; i++) {
         td__unref(a->cache.v[i].leaf);
         td__unref(a->cache.v[i].cast);
@@ -18,13 +20,15 @@ static void forget(td_autocast *a) {
     td__vec_free(&a->cache);
 }
 
-static bool may_keep(td_autocast *a, td_tensor *t, td_dtype to) {
+/* Only casts of f32 leaves that require grad are cached, as in PyTorch: weights. */
+static bool may_cache(td_autocast *a, td_tensor *t, td_dtype to) {
     return to == a->dtype && t->dtype == TD_F32 && !t->base &&
            t->flags & TD_TF_NEEDS_GRAD && td_is_leaf(t);
 }
 
-/* A weight that was written since, or cast with gradients off, is cast again. */
-static td_tensor *kept(td_ctx *cx, td_autocast *a, td_tensor *t, td_dtype to) {
+/* The cached cast of a weight. It is redone if the weight was written since, or
+ * if it was made in the other grad mode. nil after td__fail. */
+static td_tensor *cached_cast(td_ctx *cx, td_autocast *a, td_tensor *t, td_dtype to) {
     td_kept_cast *k = NULL;
     for (int i = 0; i < a->cache.n && !k; i++)
         if (a->cache.v[i].leaf == t && a->cache.v[i].cast->dtype == to)
@@ -46,6 +50,7 @@ static td_tensor *kept(td_ctx *cx, td_autocast *a, td_tensor *t, td_dtype to) {
 
 /* ---- casting ------------------------------------------------------------ */
 
+/* f64 and integers are never cast. */
 static bool takes_part(const td_tensor *t) {
     return t && td__is_float((td_dtype)t->dtype) && t->dtype != TD_F64;
 }
@@ -53,9 +58,10 @@ static bool takes_part(const td_tensor *t) {
 static td_tensor *cast(td_ctx *cx, td_tensor *t, td_dtype to) {
     td_autocast *a = of(cx);
     if (!takes_part(t) || t->dtype == to) return t;
-    return may_keep(a, t, to) ? kept(cx, a, t, to) : td_op_to(t, to, false);
+    return may_cache(a, t, to) ? cached_cast(cx, a, t, to) : td_op_to(t, to, false);
 }
 
+/* Casts a list argument, into a new list in scratch memory. */
 static bool cast_list(td_opcall *c, td_value *v, td_dtype to) {
     td_tensor **ts = td__arena_alloc(&c->cx->scratch, sizeof *ts * (v->n + 1));
     if (!ts) return td__fail_memory(c->cx);
@@ -78,13 +84,15 @@ static bool cast_all(td_opcall *c, td_dtype to) {
     return true;
 }
 
-/* f32 from the first one on; before that, false for a half other than the region's. */
+/* Sets *to to f32 if t is f32. False: t has a half dtype other than the
+ * region's and no f32 argument came before it. */
 static bool widen(const td_autocast *a, const td_tensor *t, td_dtype *to) {
     if (!takes_part(t)) return true;
     if (t->dtype == TD_F32) *to = TD_F32;
     return *to == TD_F32 || t->dtype == a->dtype;
 }
 
+/* Casts to the widest dtype among the arguments. */
 static bool cast_widest(td_opcall *c) {
     td_autocast *a = of(c->cx);
     td_dtype     to = a->dtype;
@@ -97,11 +105,12 @@ static bool cast_widest(td_opcall *c) {
     }
     if (ok) return cast_all(c, to);
     return td__op_fail(c, TD_E_DTYPE,
-                       "autocast to %s meets a tensor of the other half type; cast it "
-                       "first",
+                       "autocast is on for %s, but an argument has the other 16-bit "
+                       "dtype; convert it with td_to first",
                        td_dtype_name(a->dtype));
 }
 
+/* td_mode.call: casts the arguments as the row says and passes the call on. */
 static bool autocast_call(td_mode *m, td_opcall *c) {
     td_autocast *a = of(c->cx);
     if (a->on && !td__call_as_recorded(m, c)) return false;
@@ -126,6 +135,7 @@ static bool autocast_call(td_mode *m, td_opcall *c) {
 
 /* ---- regions ------------------------------------------------------------ */
 
+/* Begins a region; the first one pushes the mode. Returns the state before. */
 static td_autocast_mode change(td_ctx *cx, bool on, td_dtype dtype) {
     td_autocast     *a = of(cx);
     td_autocast_mode was = {a->on, a->on ? a->dtype : TD_DTYPE_NONE, a->depth};
@@ -157,7 +167,7 @@ td_autocast_mode td_autocast_off_begin(td_ctx *cx) {
     return change(cx, false, of(cx)->dtype);
 }
 
-/* Ends of inner regions may be missing, after an error. */
+/* Also ends inner regions that were left open after an error. */
 void td_autocast_end(td_ctx *cx, td_autocast_mode was) {
     if (!TD_ENTER_CTX(cx)) return;
     td_autocast *a = of(cx);
@@ -167,7 +177,7 @@ void td_autocast_end(td_ctx *cx, td_autocast_mode was) {
     a->depth = was.depth;
     if (a->depth > 0) return;
     td__mode_pop(cx, &a->mode);
-    forget(a);
+    clear_cache(a);
 }
 
 bool td_autocast_enabled(const td_ctx *cx) {
@@ -179,7 +189,7 @@ td_dtype td_autocast_dtype(const td_ctx *cx) {
     return of(cx)->on ? of(cx)->dtype : TD_DTYPE_NONE;
 }
 
-/* ---- for other rooms ---------------------------------------------------- */
+/* ---- for captures and checkpoints --------------------------------------- */
 
 int td__autocast_state(const td_ambient *a) {
     return a->autocast.on ? 1 + (int)a->autocast.dtype : 0;
@@ -190,7 +200,7 @@ td_autocast_mode td__autocast_resume(td_ctx *cx, int state) {
                  : td_autocast_off_begin(cx);
 }
 
-void td__autocast_close(td_ctx *cx) { forget(of(cx)); }
+void td__autocast_close(td_ctx *cx) { clear_cache(of(cx)); }
 
 const td_mode *td__modes_below_autocast(const td_ctx *cx) {
     const td_autocast *a = of(cx);

@@ -1,11 +1,11 @@
-/* backward.c -- td_backward and td_grad: check what is asked, start a walk of
- * engine.c, and put the context back as it was. */
+/* backward.c -- td_backward and td_grad: checks the arguments, starts a walk of
+ * engine.c, and restores the context. */
 #include "eager/engine.h"
 
 #include <string.h>
 
-/* What a walk changes in the context. An older failure is set aside, so that
- * inside, a failed context means that the walk failed. */
+/* What a walk changes in the context. An earlier error is set aside, so that
+ * during the walk a failed context means that the walk failed. */
 typedef struct outer {
     bool          grad, inference;
     uint32_t      tags;
@@ -14,6 +14,7 @@ typedef struct outer {
     td_arena_mark mark;
 } outer;
 
+/* Sets the context up for a walk; false: out of memory, nothing changed. */
 static bool begin(td_walk *w, outer *o) {
     td_ctx *cx = w->cx;
     *o = (outer){.grad = cx->grad_enabled,
@@ -27,7 +28,7 @@ static bool begin(td_walk *w, outer *o) {
     }
     cx->grad_enabled = w->create;
     cx->inference = false;
-    if (cx->fake) cx->tags |= TD_TAG_FROM(TD_FROM_BACKWARD); /* so it is recorded */
+    if (cx->fake) cx->tags |= TD_TAG_FROM(TD_FROM_BACKWARD); /* marks recorded nodes */
     td__walk_begin(w);
     return true;
 }
@@ -41,20 +42,21 @@ static void end(td_walk *w, outer *o) {
     cx->tags = o->tags;
     if (o->code == TD_OK) return;
     cx->code = o->code;
-    strcpy(cx->message, o->message); /* came from there */
+    strcpy(cx->message, o->message); /* fits: it was copied from there */
     td__free(o->message);
 }
 
 /* ---- roots -------------------------------------------------------------- */
 
-/* Holds t beyond the scope it was made in, which ends; NULL after td__fail. */
-static td_tensor *hold(td_ctx *cx, td_tensor *t) {
+/* Ends the scope t was made in and returns a reference to t; NULL if t is nil. */
+static td_tensor *end_scope_with(td_ctx *cx, td_tensor *t) {
     td_tensor *held = td_is_nil(t) ? NULL : td__ref(t);
     td__scope_pop(cx, NULL, 0);
     return held;
 }
 
-/* The gradient of root i, held; NULL after td__fail. */
+/* The incoming gradient of root i, with a reference: the given one, cast to the
+ * root's dtype, or 1 for a scalar. NULL after td__fail. */
 static td_tensor *root_grad(td_tensor *root, td_tensors grads, int i, const char *who) {
     td_ctx    *cx = root->cx;
     td_tensor *g = i < grads.n && grads.v ? grads.v[i] : NULL;
@@ -70,19 +72,22 @@ static td_tensor *root_grad(td_tensor *root, td_tensors grads, int i, const char
             return NULL;
         }
         if (!td__scope_push(cx)) return NULL;
-        return hold(cx, td_op_ones_like(root, TD_DTYPE_NONE));
+        return end_scope_with(cx, td_op_ones_like(root, TD_DTYPE_NONE));
     }
     if (td_is_nil(g)) return NULL;
     if (g->rank != root->rank || !td__dims_eq(g->size, root->size, g->rank)) {
-        td__fail(cx, TD_E_GRAD, "%s: gradient %d is %s for a root of %s", who, i,
-                 td__type_str(g), td__type_str(root));
+        td__fail(cx, TD_E_GRAD,
+                 "%s: gradient %d is %s, but its root is %s; their sizes must be equal",
+                 who, i, td__type_str(g), td__type_str(root));
         return NULL;
     }
     if (g->dtype == root->dtype) return td__ref(g);
     if (!td__scope_push(cx)) return NULL;
-    return hold(cx, td_op_to(g, (td_dtype)root->dtype, false));
+    return end_scope_with(cx, td_op_to(g, (td_dtype)root->dtype, false));
 }
 
+/* Explores the graph from each root. Each root counts as one dependency of its node,
+ * so no node runs before all roots have delivered. */
 static bool enter_roots(td_walk *w, td_tensors roots, td_rec **recs, const char *who) {
     for (int i = 0; i < roots.n; i++) {
         td_edge e;
@@ -96,8 +101,10 @@ static bool enter_roots(td_walk *w, td_tensors roots, td_rec **recs, const char 
                 who, i, td__type_str(roots.v[i]));
         if (!td__edge_of(roots.v[i], &e)) return false;
         if (!e.node)
-            return td__fail(w->cx, TD_E_GRAD, "%s: root %d, %s, has no history", who, i,
-                            td__type_str(roots.v[i]));
+            return td__fail(w->cx, TD_E_GRAD,
+                            "%s: root %d, %s, has no grad_fn: it is a view made under "
+                            "no_grad",
+                            who, i, td__type_str(roots.v[i]));
         recs[i] = td__walk_enter(w, e.node);
         td__node_drop(e.node); /* the record holds it */
         if (!recs[i] || !td__walk_explore(w, recs[i])) return false;
@@ -106,6 +113,7 @@ static bool enter_roots(td_walk *w, td_tensors roots, td_rec **recs, const char 
     return true;
 }
 
+/* Delivers the roots' gradients. */
 static bool feed_roots(td_walk *w, td_tensors roots, td_tensors grads, td_rec **recs,
                        const char *who) {
     for (int i = 0; i < roots.n; i++) {
@@ -126,8 +134,8 @@ static bool walk(td_walk *w, td_tensors roots, td_tensors grads, const char *who
     return feed_roots(w, roots, grads, recs, who) && td__walk_run(w);
 }
 
-/* Entries are live tensors of one context, *cx, or NULL where `holes`. False after
- * td__fail, or when one is nil. */
+/* Checks that entries are live tensors of one context, *cx (set by the first),
+ * or NULL if `holes`. False after td__fail, or when one is nil. */
 static bool usable(td_tensors list, bool holes, const char *who, td_ctx **cx) {
     if (!td__has_list(td__current_ctx(), who, list.v, list.n)) return false;
     for (int i = 0; i < list.n; i++) {
@@ -137,17 +145,20 @@ static bool usable(td_tensors list, bool holes, const char *who, td_ctx **cx) {
             return false;
         if (!*cx) *cx = t->cx;
         if (t->cx != *cx)
-            return td__fail(*cx, TD_E_ARG, "backward: tensors of two contexts");
+            return td__fail(*cx, TD_E_ARG,
+                            "%s: tensor %d belongs to another context than the first",
+                            who, i);
     }
     return true;
 }
 
 static bool has_roots(td_tensors roots, const char *who) {
     return roots.n > 0 ||
-           td__fail(td__current_ctx(), TD_E_ARG, "%s: there are no roots", who);
+           td__fail(td__current_ctx(), TD_E_ARG,
+                    "%s: the list of tensors to differentiate is empty", who);
 }
 
-/* In a capture: the copies of tensors the body reads around its arguments. */
+/* In a capture: replaces real tensors by their fake copies. */
 static bool stand_in(td_ctx *cx, td_tensors *list) {
     if (!cx->fake || list->n == 0 || !list->v) return true;
     td_tensor **to =
@@ -163,7 +174,8 @@ static bool stand_in(td_ctx *cx, td_tensors *list) {
 
 /* ---- td_backward -------------------------------------------------------- */
 
-/* Only these accumulate: leaves by running, others by retaining. */
+/* td_backward_opts.inputs: only these accumulate. A leaf's accumulation node
+ * must run; a non-leaf gets td_retain_grad. */
 static bool want_inputs(td_walk *w, td_tensors inputs) {
     for (int i = 0; i < inputs.n; i++) {
         td_tensor *t = inputs.v[i];
@@ -212,6 +224,7 @@ bool td_backward(td_tensor *root) {
 
 /* ---- td_grad ------------------------------------------------------------ */
 
+/* Requests the gradient at edge e. */
 static bool capture_edge(td_walk *w, td_edge e, td_tensor **to) {
     if (!e.node) return true;
     td_rec     *r = td__walk_enter(w, e.node);
@@ -240,8 +253,9 @@ static bool capture_inputs(td_walk *w, td_tensors inputs, td_tensor **to) {
     return true;
 }
 
-static bool settle(td_ctx *cx, td_tensors inputs, td_tensor **to,
-                   const td_grad_opts *o) {
+/* Inputs that no gradient reached: zeros, NULL or an error, as the options say. */
+static bool fill_missing(td_ctx *cx, td_tensors inputs, td_tensor **to,
+                         const td_grad_opts *o) {
     for (int i = 0; i < inputs.n; i++) {
         if (to[i]) continue;
         if (o->materialize) {
@@ -251,21 +265,22 @@ static bool settle(td_ctx *cx, td_tensors inputs, td_tensor **to,
         } else if (!o->allow_unused)
             return td__fail(
                 cx, TD_E_GRAD,
-                "td_grad: input %d, %s, was not used in the graph; allow_unused "
-                "accepts that",
+                "td_grad: input %d, %s, was not used to compute the outputs; set "
+                "allow_unused to get a nil gradient for it, or materialize for zeros",
                 i, td__type_str(inputs.v[i]));
     }
     return true;
 }
 
-/* Gives held gradients to the innermost scope. */
-static bool hand_over(td_ctx *cx, td_tensor **to, int n, bool ok) {
+/* Gives the referenced gradients to the innermost scope; after a failure all
+ * are nil. */
+static bool give_to_scope(td_ctx *cx, td_tensor **to, int n, bool ok) {
     for (int i = 0; i < n; i++) {
         td_tensor *g = to[i];
         to[i] = &cx->nil;
         if (!g) continue;
         if (!ok || g->slot >= 0)
-            td__unref(g); /* a scope has it already, if it is to live */
+            td__unref(g); /* a scope owns it already, or it is not needed */
         else if (!td__scope_own(g)) {
             td__unref(g);
             ok = false;
@@ -294,17 +309,19 @@ bool td_grad(td_tensors outputs, td_tensors inputs, td_tensor **grads,
                  .keep = o.retain_graph || o.create_graph,
                  .create = o.create_graph,
                  .some = true};
-    if (!begin(&w, &was)) return hand_over(cx, grads, inputs.n, td__fail_memory(cx));
+    if (!begin(&w, &was))
+        return give_to_scope(cx, grads, inputs.n, td__fail_memory(cx));
     bool ok = stand_in(cx, &outputs) && stand_in(cx, &inputs) &&
               stand_in(cx, &o.grads) && capture_inputs(&w, inputs, grads) &&
-              walk(&w, outputs, o.grads, "td_grad") && settle(cx, inputs, grads, &o);
+              walk(&w, outputs, o.grads, "td_grad") &&
+              fill_missing(cx, inputs, grads, &o);
     end(&w, &was);
-    return hand_over(cx, grads, inputs.n, ok);
+    return give_to_scope(cx, grads, inputs.n, ok);
 }
 
-/* To edges: w says how. */
-static bool go_to(td_walk *w, td_tensors outputs, const td_edge *to, int n,
-                  td_tensor **grads, const td_grad_opts *opts) {
+/* td_grad with respect to edges; w->some says which nodes run. */
+static bool grad_to_edges(td_walk *w, td_tensors outputs, const td_edge *to, int n,
+                          td_tensor **grads, const td_grad_opts *opts) {
     td_ctx *cx = NULL;
     outer   was;
     memset(grads, 0, sizeof *grads * (size_t)n);
@@ -320,7 +337,7 @@ static bool go_to(td_walk *w, td_tensors outputs, const td_edge *to, int n,
     for (int i = 0; i < n && ok; i++) ok = capture_edge(w, to[i], &grads[i]);
     ok = ok && walk(w, outputs, opts->grads, "backward");
     end(w, &was);
-    ok = hand_over(cx, grads, n, ok);
+    ok = give_to_scope(cx, grads, n, ok);
     for (int i = 0; i < n; i++)
         if (td_is_nil(grads[i])) grads[i] = NULL;
     return ok;
@@ -329,11 +346,11 @@ static bool go_to(td_walk *w, td_tensors outputs, const td_edge *to, int n,
 bool td__grad_edges(td_tensors outputs, const td_edge *to, int n, td_tensor **grads,
                     const td_grad_opts *opts) {
     td_walk w = {.some = true};
-    return go_to(&w, outputs, to, n, grads, opts);
+    return grad_to_edges(&w, outputs, to, n, grads, opts);
 }
 
 bool td__grad_all(td_tensors outputs, const td_edge *to, int n, td_tensor **grads,
                   const td_grad_opts *opts) {
     td_walk w = {0};
-    return go_to(&w, outputs, to, n, grads, opts);
+    return grad_to_edges(&w, outputs, to, n, grads, opts);
 }

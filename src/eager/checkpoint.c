@@ -1,16 +1,17 @@
-/* checkpoint.c -- regions whose saved values are computed again in backward. In
- * forward, hooks on saved values count them and keep nothing. The first of them
- * that backward asks for runs the region once more, with the same random numbers,
- * and catches its saved values by number. A backward inside the region does the same:
- * in the first run it runs the region again, and in a later one it finds the values
- * of that run. During a capture nothing is hooked: the region's ops are marked, and who
- * compiles the graph decides. */
+/* checkpoint.c -- activation checkpointing: regions whose saved values are
+ * recomputed in backward. In forward, saved-tensor hooks number the values and
+ * store nothing. The first value that backward reads runs the region again,
+ * with the same random numbers, and catches its saved values by number.
+ *
+ * A backward inside the region works alike: in the first run it runs the region
+ * again; in a later run it gets that run's own values. In a capture no hooks
+ * are pushed: the region's ops are marked, and the partitioner decides. */
 #include "core/callback.h"
 #include "eager/eager_int.h"
 
 #include <string.h>
 
-/* A value of a later run, and its version when it was saved. */
+/* A saved value of a later run, and its version when it was saved. */
 typedef struct caught {
     td_tensor *t; /* held */
     uint64_t   version;
@@ -18,19 +19,19 @@ typedef struct caught {
 
 /* One value the region saved. */
 typedef struct item {
-    uint64_t looks; /* hash of dtype and sizes */
-    caught   value; /* once recomputed and not yet handed out; t: NULL else */
-    bool     gone;  /* nobody can ask for it any more */
+    uint64_t looks; /* hash of dtype and sizes, to compare runs */
+    caught   value; /* recomputed and not read yet; else t is NULL */
+    bool     gone;  /* its node released it: no need to catch it */
 } item;
 
-/* What the region was called with; the second run must find it as it was. */
+/* An input of the region; the later run requires it unmodified. */
 typedef struct given {
-    td_tensor  *t; /* held; may be NULL */
-    uint64_t    version;
-    const void *st; /* its storage then */
+    td_tensor  *t;       /* one reference; may be NULL */
+    uint64_t    version; /* at the first run */
+    const void *st;      /* its storage at the first run */
 } given;
 
-/* One checkpointed call; held by every value it saved. */
+/* One checkpointed call. Referenced by every value it saved. */
 typedef struct frame {
     td_ctx    *cx;
     int        refs;
@@ -38,14 +39,15 @@ typedef struct frame {
     void      *env;
     int        n_in, n_out;
     given     *in;
-    bool       same_random;
-    uint64_t   seed, offset;
-    int        autocast; /* what was on */
-    bool       done;     /* the first run is over */
-    int        count;    /* values caught while recomputing */
-    TD_VEC(item) items;
+    bool       same_random;  /* the later run draws the same random numbers */
+    uint64_t   seed, offset; /* generator state at the first run */
+    int        autocast;     /* autocast state at the first run */
+    bool       done;         /* the first run is over */
+    int        count;        /* values caught in the current later run */
+    TD_VEC(item) items;      /* values in the order of saving */
 } frame;
 
+/* What the pack hook returns: a value by number. References the frame. */
 typedef struct ticket {
     frame *f;
     int    nr;
@@ -69,16 +71,18 @@ static void drop_frame(frame *f) {
     td__free(f);
 }
 
-static uint64_t looks_of(const td_tensor *t) {
+/* Hash of dtype and sizes. */
+static uint64_t type_hash(const td_tensor *t) {
     return td__hash(t->size, sizeof(int64_t) * t->rank, t->dtype);
 }
 
 /* ---- forward ------------------------------------------------------------ */
 
+/* pack hook of the first run: numbers the value. */
 static void *count_value(void *env, td_tensor *t) {
     frame  *f = env;
     ticket *k = td__alloc(sizeof *k);
-    item    it = {.looks = looks_of(t)};
+    item    it = {.looks = type_hash(t)};
     if (!k || !td__vec_push(&f->items, it)) {
         td__free(k);
         td__fail_memory(f->cx);
@@ -89,6 +93,7 @@ static void *count_value(void *env, td_tensor *t) {
     return k;
 }
 
+/* drop hook of the first run: the node released the value. */
 static void drop_value(void *env, void *packed) {
     ticket *k = packed;
     item   *i = &k->f->items.v[k->nr];
@@ -102,15 +107,17 @@ static void drop_value(void *env, void *packed) {
 
 /* ---- backward ----------------------------------------------------------- */
 
-/* While the first run goes on, a later run saves more than that has so far. */
+/* pack hook of a later run: stores the value under its number. It must be like
+ * the first run's; while the first run is still going on (a backward inside the
+ * region), there may be more. */
 static void *catch_value(void *env, td_tensor *t) {
     frame *f = env;
     int    nr = f->count++;
     item  *i = nr < f->items.n ? &f->items.v[nr] : NULL;
-    if (i ? i->looks != looks_of(t) : f->done) {
+    if (i ? i->looks != type_hash(t) : f->done) {
         td__fail(f->cx, TD_E_GRAD,
-                 "td_checkpoint: run again, the region saves %s as value %d, which the "
-                 "first run did not; it must do the same each time",
+                 "td_checkpoint: when recomputed, the region saves %s as value %d, "
+                 "unlike the first time; it must compute the same each time",
                  td__type_str(t), nr);
         return NULL;
     }
@@ -124,9 +131,10 @@ static void *catch_value(void *env, td_tensor *t) {
     return own;
 }
 
-/* Saved-tensor hooks check no versions. These know what they have caught: a value that
- * the region wrote after it was saved is an error, as it is without a checkpoint. */
-static bool is_as_saved(const caught *c) {
+/* Saved-tensor hooks are exempt from version checks, so they are done here: a
+ * value that the region wrote after saving it is an error, as it is without a
+ * checkpoint. */
+static bool is_unmodified(const caught *c) {
     td_ctx *cx = c->t->cx;
     if (td__version(c->t) == c->version) return true;
     cx->stale = td_ok(cx);
@@ -136,11 +144,12 @@ static bool is_as_saved(const caught *c) {
                     td__type_str(c->t));
 }
 
-/* For a backward inside the region, in a later run: the value of that run. */
+/* unpack hook of a later run, for a backward inside the region: that run's own
+ * value. */
 static td_tensor *own_value(void *env, void *packed, td_ctx *cx) {
     const caught *c = packed;
     (void)env;
-    if (!is_as_saved(c)) return td_nil(cx);
+    if (!is_unmodified(c)) return td_nil(cx);
     td__ref(c->t);
     return td__scope_own(c->t) ? c->t : td_nil(cx);
 }
@@ -152,35 +161,37 @@ static void drop_own(void *env, void *packed) {
     td__free(c);
 }
 
-/* An input that was written since, by the region too, would give the second run other
- * values than the first had. */
+/* Fails if an input was written since the first run: recomputing would give
+ * other values. */
 static bool check_inputs(const frame *f) {
     for (int i = 0; i < f->n_in; i++) {
         const given *in = &f->in[i];
         if (!in->t || (in->st == in->t->st && in->version == td__version(in->t)))
             continue;
         f->cx->stale = td_ok(f->cx);
-        return td__fail(f->cx, TD_E_GRAD,
-                        "td_checkpoint: backward runs the region again, but its input "
-                        "%d (%s) has been modified in place since the call; write to a "
-                        "clone",
-                        i, td__type_str(in->t));
+        return td__fail(
+            f->cx, TD_E_GRAD,
+            "td_checkpoint: backward must recompute the region, but its "
+            "input %d (%s) has been modified in place since the call; write "
+            "to a clone",
+            i, td__type_str(in->t));
     }
     return true;
 }
 
-/* The inputs themselves, as the first run had them: a compiled call inside must find
- * the same leaves, views and tensors given twice, or it is another specialization,
- * which saves other values. The history that the second run makes behind them goes with
- * its scope. */
-static bool call_again(frame *f, td_tensor **in, td_tensor **out) {
+/* Calls the region with the same input tensors as the first run: a compiled
+ * call inside must find the same leaves, views and duplicates, or it would use
+ * another specialization, which saves other values. */
+static bool call_region(frame *f, td_tensor **in, td_tensor **out) {
     for (int i = 0; i < f->n_in; i++) in[i] = f->in[i].t;
     bool ok;
     TD_CALLBACK(f->cx, ok = f->fn(f->env, in, f->n_in, out, f->n_out));
     return ok && td_ok(f->cx);
 }
 
-static bool run_again(frame *f, td_tensor **in, td_tensor **out) {
+/* A later run: with the first run's random numbers and autocast state, catching saved
+ * values. */
+static bool run_later(frame *f, td_tensor **in, td_tensor **out) {
     td_ctx        *cx = f->cx;
     td_saved_hooks hooks = {catch_value, own_value, drop_own, f};
     uint64_t       seed = cx->rng_seed, offset = cx->rng_offset;
@@ -188,18 +199,17 @@ static bool run_again(frame *f, td_tensor **in, td_tensor **out) {
     if (f->same_random) td_rng_set(cx, f->seed, f->offset);
     td_autocast_mode was = td__autocast_resume(cx, f->autocast);
     f->count = 0;
-    bool ok = call_again(f, in, out);
+    bool ok = call_region(f, in, out);
     td_autocast_end(cx, was);
     if (f->same_random) td_rng_set(cx, seed, offset);
     td_saved_hooks_pop(cx);
     if (ok && f->done && f->count != f->items.n)
-        ok = td__fail(
-            cx, TD_E_GRAD,
-            "td_checkpoint: the region saved %d values, run again only %d; it must "
-            "do the same each time",
-            f->items.n, f->count);
-    return ok ||
-           td__fail(cx, TD_E_GRAD, "td_checkpoint: the region failed when run again");
+        ok = td__fail(cx, TD_E_GRAD,
+                      "td_checkpoint: the region saved %d values at first, but %d when "
+                      "recomputed; it must compute the same each time",
+                      f->items.n, f->count);
+    return ok || td__fail(cx, TD_E_GRAD,
+                          "td_checkpoint: the region returned false when recomputed");
 }
 
 static bool recompute(frame *f) {
@@ -211,7 +221,7 @@ static bool recompute(frame *f) {
     bool ok = td__scope_push(cx);
     if (ok) {
         td_grad_mode was = td_enable_grad_begin(cx);
-        ok = run_again(f, room, room + f->n_in);
+        ok = run_later(f, room, room + f->n_in);
         td_enable_grad_end(cx, was);
         td__scope_pop(cx, NULL, 0);
     }
@@ -219,15 +229,16 @@ static bool recompute(frame *f) {
     return ok;
 }
 
-/* Handed to the innermost scope, so that it dies with the node that reads it. */
+/* unpack hook of the first run. The value goes to the innermost scope, so it is
+ * freed when the node that reads it has run. */
 static td_tensor *give_value(void *env, void *packed, td_ctx *cx) {
     ticket *k = packed;
     frame  *f = k->f;
     (void)env;
-    f->refs++; /* the region may drop things */
+    f->refs++; /* recomputing may drop the last other reference */
     bool       ok = f->items.v[k->nr].value.t || recompute(f);
     caught    *c = &f->items.v[k->nr].value;
-    td_tensor *t = ok && c->t && is_as_saved(c) ? c->t : NULL;
+    td_tensor *t = ok && c->t && is_unmodified(c) ? c->t : NULL;
     if (t) c->t = NULL;
     drop_frame(f);
     if (!t || !td__scope_own(t)) return td_nil(cx);
@@ -236,6 +247,7 @@ static td_tensor *give_value(void *env, void *packed, td_ctx *cx) {
 
 /* ---- the call ----------------------------------------------------------- */
 
+/* A frame with the inputs and the generator's state; NULL after td__fail. */
 static frame *make_frame(td_ctx *cx, td_tensors in) {
     frame *f = td__zalloc(sizeof *f);
     given *copy = td__zalloc(sizeof *copy * (size_t)(in.n + 1));
@@ -268,10 +280,13 @@ static bool run_first(td_ctx *cx, frame *f, td_tensor *const *in, td_tensor **ou
     f->done = true;
     forget_values(f);
     for (int i = 0; i < f->n_out && ok; i++) ok = out[i] && !td_is_nil(out[i]);
-    return ok || td__fail(cx, TD_E_ARG, "td_checkpoint: the region failed");
+    return ok || td__fail(cx, TD_E_ARG,
+                          "td_checkpoint: the region returned false or left a result "
+                          "unset");
 }
 
-/* f is a copy of what the frame starts from. */
+/* An eager checkpointed call. *f has the arguments; the frame itself is on the heap,
+ * because saved values outlive the call. */
 static bool start(const frame *f, td_tensors in, td_tensor **out) {
     td_ctx *cx = f->cx;
     bool    ok = true;
@@ -294,25 +309,30 @@ static bool start(const frame *f, td_tensors in, td_tensor **out) {
 
 /* ---- during a capture --------------------------------------------------- */
 
-/* Run eagerly, backward draws anew, and the generator moves on; compiled code does
- * neither. Where nothing takes gradients, nothing is run again. */
+/* td_checkpoint_fresh draws new random numbers when it recomputes, and advances
+ * the generator. Compiled code does neither: unsupported if a result takes
+ * gradients. */
 static bool check_draws(const frame *f, td_tensor *const *out, bool draws) {
     for (int i = 0; !f->same_random && draws && i < f->n_out; i++)
         if (td__needs_grad(out[i]))
-            return td__fail(f->cx, TD_E_UNSUPPORTED,
-                            "td_checkpoint_fresh: the region draws random numbers, and "
-                            "its backward would draw others, which compiled code does "
-                            "not; use td_checkpoint, whose backward has the same");
+            return td__fail(
+                f->cx, TD_E_UNSUPPORTED,
+                "td_checkpoint_fresh: unsupported in a captured body if the "
+                "region draws random numbers, because compiled code cannot "
+                "draw new ones in backward; use td_checkpoint");
     return true;
 }
 
-/* Ops are marked; what is computed again is decided when the graph is compiled. */
+/* In a capture: runs the region once with its ops marked (td_wish); the
+ * partitioner decides what is recomputed. */
 static bool run_marked(const frame *f, td_tensors in, td_tensor **out,
                        const td_checkpoint_opts *o) {
     td_ctx        *cx = f->cx;
     const td_wish *was = cx->wish;
     if (cx->regions >= TD_REGION_LIMIT || !td__scope_push(cx))
-        return td__fail(cx, TD_E_UNSUPPORTED, "td_checkpoint: too many regions");
+        return td__fail(cx, TD_E_UNSUPPORTED,
+                        "td_checkpoint: a captured body has more than %d regions",
+                        (int)TD_REGION_LIMIT);
     bool    draws = false;
     td_wish wish = {.region = ++cx->regions,
                     .policy = o->policy,
@@ -328,7 +348,9 @@ static bool run_marked(const frame *f, td_tensors in, td_tensor **out,
     ok = ok && check_draws(f, out, draws);
     td__scope_pop(cx, out, ok ? f->n_out : 0);
     for (int i = 0; i < f->n_out && !ok; i++) out[i] = td_nil(cx);
-    return ok || td__fail(cx, TD_E_ARG, "td_checkpoint: the region failed");
+    return ok || td__fail(cx, TD_E_ARG,
+                          "td_checkpoint: the region returned false or left a result "
+                          "unset");
 }
 
 bool td_checkpoint_with(td_ctx *cx, td_tensors in, td_tensor **out, int n_out,

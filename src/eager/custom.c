@@ -1,34 +1,37 @@
-/* custom.c -- functions with a backward of their own. Forward runs unrecorded; its
- * results get one node whose derivative is the user's backward. What becomes of a
- * result that is an input, a view, written or not differentiable follows PyTorch's
- * autograd.Function. */
+/* custom.c -- custom functions (td_function): a forward and a backward in C,
+ * like PyTorch's autograd.Function. Forward runs without recording; its results
+ * get one node whose derivative is the user's backward. What happens to a
+ * result that is an input, a view, written or not differentiable follows
+ * PyTorch case by case. */
 #include "core/callback.h"
 #include "eager/eager_int.h"
 
-/* One call. With a node it lives as long as that; else as long as the call. */
+/* One call. If it is recorded, its node owns it; otherwise it is freed after
+ * the call. */
 struct td_fcall {
     TD_HANDLE_FIELDS;
     td_function       fn;
     void             *payload;
-    td_node          *node; /* not held: it owns this; NULL: nothing is recorded */
-    bool              materialize;
+    td_node          *node;        /* its owner, weak; NULL: not recorded */
+    bool              materialize; /* backward gets zeros for missing gradients */
     int               n_in;
-    const bool       *need;      /* backward: gradients that are wanted */
-    td_tensor *const *in;        /* during forward */
-    TD_VEC(td_tensor *) to_save; /* held until forward is over */
-    TD_VEC(td_tensor *) dirty;   /* forward; not held */
-    TD_VEC(td_tensor *) plain;   /* not differentiable; not held */
-    TD_VEC(td_tensor *) stash;   /* held */
-    td_saved  *saved;            /* the node's */
-    bool       dry;              /* a capture takes it apart: kept and n_saved count */
-    td_tensors kept;             /* dry backward: what was saved, then stashed */
-    int        n_saved;
+    const bool       *need;      /* in backward: gradients to compute; borrowed */
+    td_tensor *const *in;        /* in forward: the inputs; borrowed */
+    TD_VEC(td_tensor *) to_save; /* td_fcall_save; referenced until forward is over */
+    TD_VEC(td_tensor *) dirty;   /* inputs it wrote; borrowed during forward */
+    TD_VEC(td_tensor *) plain;   /* results without gradient; borrowed */
+    TD_VEC(td_tensor *) stash;   /* td_fcall_stash; referenced */
+    td_saved  *saved;            /* memory of node->saved */
+    bool       dry;              /* a capture calls forward and backward separately */
+    td_tensors kept;             /* dry: what backward reads: saved, then stashed */
+    int        n_saved;          /* dry: how many of these are saved */
 };
 
 static void drop_list(td_tensor **v, int n) {
     for (int i = 0; i < n; i++) td__unref(v[i]);
 }
 
+/* Frees the call and destroys the payload. */
 static void free_call(td_fcall *f) {
     drop_list(f->to_save.v, f->to_save.n);
     drop_list(f->stash.v, f->stash.n);
@@ -41,7 +44,7 @@ static void free_call(td_fcall *f) {
     td__handle_free(f, TD_H_FCALL);
 }
 
-/* ---- what forward and backward may ask ---------------------------------- */
+/* ---- functions for use in forward and backward -------------------------- */
 
 td_ctx *td_fcall_ctx(const td_fcall *f) {
     if (!TD_ENTER(f, FCALL)) return td__current_ctx();
@@ -67,12 +70,15 @@ bool td_fcall_save(td_fcall *f, td_tensors saved) {
     if (!TD_ENTER(f, FCALL)) return false;
     if (!td__has_list(f->cx, f->fn.name, saved.v, saved.n)) return false;
     if (f->to_save.n > 0)
-        return td__fail(f->cx, TD_E_ARG, "%s: td_fcall_save is called once",
+        return td__fail(f->cx, TD_E_ARG,
+                        "%s: td_fcall_save was called before; pass all tensors in one "
+                        "call",
                         f->fn.name);
     for (int i = 0; i < saved.n; i++) {
         if (!saved.v[i] || td_is_nil(saved.v[i]))
-            return td__fail(f->cx, TD_E_ARG, "%s: entry %d to save is no tensor",
-                            f->fn.name, i);
+            return td__fail(f->cx, TD_E_ARG,
+                            "%s: td_fcall_save: entry %d is NULL or nil", f->fn.name,
+                            i);
         if (!td__vec_push(&f->to_save, saved.v[i])) return td__fail_memory(f->cx);
         td__ref(saved.v[i]);
     }
@@ -84,8 +90,13 @@ td_tensor *td_fcall_saved(td_fcall *f, int i) {
     td_node *n = f->node;
     if (f->dry && i >= 0 && i < f->n_saved) return f->kept.v[i];
     if (!n || i < 0 || i >= n->n_saved)
-        return td_fail(f->cx, TD_E_ARG, "%s: there is no saved value %d", f->fn.name,
-                       i);
+        return td_fail(f->cx, TD_E_ARG,
+                       "%s: td_fcall_saved: there is no saved value %d; forward saved "
+                       "%d",
+                       f->fn.name, i,
+                       f->dry ? f->n_saved
+                       : n    ? n->n_saved
+                              : 0);
     td_tensor *t = td__unpack(n, &n->saved[i]);
     return t ? t : td_nil(f->cx);
 }
@@ -106,7 +117,8 @@ td_tensor *td_fcall_stashed(td_fcall *f, int i) {
     if (f->dry && i >= 0 && i < f->kept.n - f->n_saved)
         return f->kept.v[f->n_saved + i];
     if (i >= 0 && i < f->stash.n) return f->stash.v[i];
-    return td_fail(f->cx, TD_E_ARG, "%s: there is no stashed value %d", f->fn.name, i);
+    return td_fail(f->cx, TD_E_ARG,
+                   "%s: td_fcall_stashed: there is no stashed value %d", f->fn.name, i);
 }
 
 bool td_fcall_mark_dirty(td_fcall *f, td_tensors written) {
@@ -127,6 +139,7 @@ bool td_fcall_mark_non_differentiable(td_fcall *f, td_tensors results) {
 
 /* ---- backward ----------------------------------------------------------- */
 
+/* Calls the user's backward, with zeros for missing gradients if materialize is on. */
 static bool run_backward(td_node *n, td_tensor **g, const bool *need,
                          td_tensor **grads) {
     td_fcall *f = n->data;
@@ -143,9 +156,11 @@ static bool run_backward(td_node *n, td_tensor **g, const bool *need,
     f->need = was;
     for (int i = 0; i < n->n_edge && ok; i++)
         if (grads[i]) ok = !td_is_nil(grads[i]);
-    return ok || td__fail(n->cx, TD_E_GRAD, "%s: backward failed", f->fn.name);
+    return ok || td__fail(n->cx, TD_E_GRAD,
+                          "%s: backward returned false or a nil gradient", f->fn.name);
 }
 
+/* td_node_kind.apply: on a copy of g[], which belongs to the engine. */
 static bool custom_apply(td_node *n, td_tensor *const *g, const bool *need,
                          td_tensor **grads) {
     td_tensor *few[8], **all = few;
@@ -158,7 +173,7 @@ static bool custom_apply(td_node *n, td_tensor *const *g, const bool *need,
 }
 
 static void custom_destroy(td_node *n) {
-    n->n_saved = 0; /* freed by the release before */
+    n->n_saved = 0; /* released before; the array is f->saved */
     free_call(n->data);
 }
 
@@ -175,7 +190,8 @@ static int find(td_tensor *const *v, int n, const td_tensor *t) {
     return -1;
 }
 
-/* The node owns f from here on; when there is none, f is gone. */
+/* The node of a recorded call; it owns f from here on. NULL after td__fail,
+ * with f freed. */
 static td_node *make_node(td_fcall *f, td_tensors in, int n_out) {
     td_node_plan p = {.n_edge = in.n, .n_out = n_out};
     int64_t     *ints;
@@ -201,21 +217,28 @@ static td_node *make_node(td_fcall *f, td_tensors in, int n_out) {
     return n;
 }
 
-/* A written input: its history continues through this node. */
+/* Result nr is input `in`, marked dirty: its history continues through this
+ * node. */
 static bool rebase_dirty(td_fcall *f, td_tensor *t, int nr, int in) {
     if (t->base && t->creation != TD_MADE_PLAIN)
-        return td__fail(f->cx, TD_E_GRAD, "%s: writes a view that may not be written",
-                        f->fn.name);
+        return td__fail(
+            f->cx, TD_E_GRAD,
+            "%s: the function writes a view that was made under no_grad, in "
+            "inference mode, or with several others by one op; write to a "
+            "clone",
+            f->fn.name);
     const td_tensor *owner = t->base ? t->base : t;
     bool inner = (owner->ag && owner->ag->fn) || owner->flags & TD_TF_UNTAPED;
     if (td__needs_grad(t) && !inner)
         return td__fail(f->cx, TD_E_GRAD,
-                        "%s: a leaf that requires grad has been written in place",
+                        "%s: the function writes a leaf that requires grad in place; "
+                        "write to a clone, or call the function under no_grad",
                         f->fn.name);
     return td__rebase(t, f->node, nr, in);
 }
 
-/* Gives result nr its place in the graph; may put an alias in its stead. */
+/* Gives result nr its grad_fn. A result that is an unmarked input is replaced
+ * by an alias, so that the input keeps its own history. */
 static bool place_result(td_fcall *f, td_tensor **out, int nr, bool differentiable) {
     int        in = find(f->in, f->n_in, *out);
     bool       dirty = find(f->dirty.v, f->dirty.n, *out) >= 0;
@@ -226,11 +249,11 @@ static bool place_result(td_fcall *f, td_tensor **out, int nr, bool differentiab
         return !td_is_nil(t);
     }
     if (dirty) return rebase_dirty(f, t, nr, in);
-    if (in >= 0)
-        *out = t = td_op_alias(t); /* so that the input keeps its own history */
+    if (in >= 0) *out = t = td_op_alias(t);
     return !td_is_nil(t) && td__set_history(t, f->node, nr);
 }
 
+/* Reports the results to the listener (td_listener.given). */
 static bool tell_given(td_fcall *f, td_tensor *const *out, int n_out) {
     const td_listener *l = &td__eager(f->cx)->listener;
     for (int i = 0; i < n_out && l->given; i++) {
@@ -242,15 +265,20 @@ static bool tell_given(td_fcall *f, td_tensor *const *out, int n_out) {
     return true;
 }
 
+/* Checks the dirty marks, gives all results their grad_fn, and marks views: they may
+ * not be written later, because the write would bypass the custom backward. */
 static bool place_results(td_fcall *f, td_tensor **out, int n_out) {
     int count = 0;
     for (int i = 0; i < f->dirty.n; i++) {
         if (find(f->in, f->n_in, f->dirty.v[i]) < 0)
-            return td__fail(f->cx, TD_E_GRAD, "%s: only inputs can be marked dirty",
+            return td__fail(f->cx, TD_E_GRAD,
+                            "%s: td_fcall_mark_dirty was given a tensor that is not an "
+                            "input of the function",
                             f->fn.name);
         if (find(out, n_out, f->dirty.v[i]) < 0)
             return td__fail(f->cx, TD_E_GRAD,
-                            "%s: an input marked dirty was not returned as a result",
+                            "%s: an input marked dirty was not returned as a result; "
+                            "return it",
                             f->fn.name);
     }
     for (int i = 0; i < n_out; i++) {
@@ -267,7 +295,8 @@ static bool place_results(td_fcall *f, td_tensor **out, int n_out) {
     return tell_given(f, out, n_out);
 }
 
-/* Results are saved once they have their history. */
+/* Saves the values for backward, after the results have their grad_fn. before[]
+ * are the results as forward returned them. */
 static bool save_values(td_fcall *f, td_tensor *const *before, int n_out) {
     td_node *n = f->node;
     if (f->to_save.n == 0) return true;
@@ -280,8 +309,8 @@ static bool save_values(td_fcall *f, td_tensor *const *before, int n_out) {
         td_saved  *s = &n->saved[n->n_saved++];
         s->arg = (int16_t)(nr >= 0 ? -1 - nr : 0);
         bool dirty = find(f->dirty.v, f->dirty.n, t) >= 0;
-        if (dirty) nr = find(before, n_out, t);            /* it is a result now */
-        if (find(f->plain.v, f->plain.n, t) >= 0) nr = -1; /* one without history */
+        if (dirty) nr = find(before, n_out, t);            /* saved as a result */
+        if (find(f->plain.v, f->plain.n, t) >= 0) nr = -1; /* has no history */
         if (!td__save(s, t, nr >= 0, nr >= 0 ? nr : 0)) return false;
     }
     drop_list(f->to_save.v, f->to_save.n);
@@ -292,11 +321,14 @@ static bool save_values(td_fcall *f, td_tensor *const *before, int n_out) {
 static bool check_results(td_fcall *f, td_tensor **out, int n_out) {
     for (int i = 0; i < n_out; i++)
         if (!out[i] || td_is_nil(out[i]) || out[i]->cx != f->cx)
-            return td__fail(f->cx, TD_E_ARG, "%s: forward gave no result %d",
+            return td__fail(f->cx, TD_E_ARG,
+                            "%s: forward left result %d unset, or set it to nil or a "
+                            "tensor of another context",
                             f->fn.name, i);
     return true;
 }
 
+/* Calls the user's forward under no_grad, then places the results and saves values. */
 static bool run_forward(td_fcall *f, td_tensor **out, int n_out) {
     td_ctx    *cx = f->cx;
     td_tensor *few[8], **before = few;
@@ -305,7 +337,7 @@ static bool run_forward(td_fcall *f, td_tensor **out, int n_out) {
     td_grad_mode was = td_no_grad_begin(cx);
     bool         ok;
     TD_CALLBACK(cx, ok = f->fn.forward(f, f->in, f->n_in, out, n_out));
-    ok = ok || td__fail(cx, TD_E_ARG, "%s: forward failed", f->fn.name);
+    ok = ok || td__fail(cx, TD_E_ARG, "%s: forward returned false", f->fn.name);
     ok = ok && check_results(f, out, n_out);
     for (int i = 0; i < n_out && ok; i++) before[i] = out[i];
     ok = ok && place_results(f, out, n_out);
@@ -319,6 +351,7 @@ static bool run_forward(td_fcall *f, td_tensor **out, int n_out) {
     return ok;
 }
 
+/* Takes over the payload, also on failure (NULL). */
 static td_fcall *make_call(td_ctx *cx, const td_function *fn, void *payload,
                            td_tensors in) {
     td_fcall *f = td__handle_make(cx, TD_H_FCALL, sizeof *f);
@@ -335,14 +368,15 @@ static td_fcall *make_call(td_ctx *cx, const td_function *fn, void *payload,
     return f;
 }
 
-/* The mode that takes over calls of custom functions: a recorder of programs. */
-static td_mode *listener(const td_ctx *cx) {
+/* The mode that records custom functions as such: a capture's recorder; NULL:
+ * none. */
+static td_mode *function_recorder(const td_ctx *cx) {
     td_mode *m = cx->top;
     while (m && m != cx->tape && !(m->function && m->composites)) m = m->below;
     return m == cx->tape ? NULL : m;
 }
 
-/* Can the function be called at all? Else nothing of it was used. */
+/* Are the arguments valid? If not, the payload is still the caller's. */
 static bool check_function(td_ctx *cx, const td_function *fn, td_tensors in,
                            td_tensor **out, int n_out) {
     static const char who[] = "td_function_call";
@@ -372,7 +406,7 @@ bool td_function_call(td_ctx *cx, const td_function *fn, void *payload, td_tenso
                           fn->name, i);
         needs |= td__needs_grad(in.v[i]);
     }
-    td_mode *m = needs && td__recording(cx) ? listener(cx) : NULL;
+    td_mode *m = needs && td__recording(cx) ? function_recorder(cx) : NULL;
     if (ok && m) {
         td_fncall call = {cx, fn, payload, in, out, n_out};
         ok = m->function(m, &call);
@@ -399,7 +433,7 @@ bool td_function_call(td_ctx *cx, const td_function *fn, void *payload, td_tenso
     return ok;
 }
 
-/* ---- taken apart -------------------------------------------------------- */
+/* ---- forward and backward separately, for captures ---------------------- */
 
 td_fcall *td__fcall_open(const td_fncall *call, const bool *need) {
     td_fcall *f = make_call(call->cx, call->fn, call->payload, call->in);
@@ -415,7 +449,7 @@ bool td__fcall_forward(td_fcall *f, td_tensor *const *in, td_tensor **out, int n
     f->in = in;
     bool ok;
     TD_CALLBACK(f->cx, ok = f->fn.forward(f, in, f->n_in, out, n_out));
-    ok = ok || td__fail(f->cx, TD_E_ARG, "%s: forward failed", f->fn.name);
+    ok = ok || td__fail(f->cx, TD_E_ARG, "%s: forward returned false", f->fn.name);
     return ok && check_results(f, out, n_out);
 }
 
@@ -426,7 +460,7 @@ bool td__fcall_backward(td_fcall *f, const td_fkept *kept, td_tensor *const *g,
     f->n_saved = kept->n_saved;
     bool ok;
     TD_CALLBACK(f->cx, ok = f->fn.backward(f, g, n_out, grad, f->n_in));
-    return ok || td__fail(f->cx, TD_E_GRAD, "%s: backward failed", f->fn.name);
+    return ok || td__fail(f->cx, TD_E_GRAD, "%s: backward returned false", f->fn.name);
 }
 
 void td__fcall_said(const td_fcall *f, td_fsaid *s) {

@@ -1,27 +1,30 @@
-/* custom_replay.c -- the op a captured custom function becomes (ops/nested.def). Its
- * parts are the call of a custom function whose forward and backward replay the two
- * graphs: everything else, histories, writes, views, checks, is custom.c's. */
+/* custom_replay.c -- the op `custom`, which a captured custom function becomes
+ * (ops/nested.def). Its decomposition is a call of a custom function whose
+ * forward and backward replay the two graphs; histories, writes, views and
+ * checks are custom.c's. */
 #include "eager/eager_int.h"
 
 #include <string.h>
 
-/* One call: arguments while forward runs, graphs and fixed tensors to the end. */
+/* The payload of that function. Referenced by the op call and by the node. */
 typedef struct replayed {
     int         refs;
-    td_opcall  *c; /* during forward */
+    td_opcall  *c; /* during forward; else NULL */
     char       *name;
-    td_graph   *forward, *backward; /* held */
-    int         n_results, n_in, n_saved;
-    td_tensor **fixed; /* held; forward's first */
-    int         n_fixed, n_fixed_forward;
-    bool       *stash; /* by saved value */
-    bool        materialize;
-    td_tensor **temps; /* held until the call is over: saved, and nothing else */
+    td_graph   *forward, *backward;       /* one reference each */
+    int         n_results, n_in, n_saved; /* results, inputs, values for backward */
+    td_tensor **fixed;                    /* closed-over tensors, forward's first */
+    int         n_fixed, n_fixed_forward; /* all; those of forward */
+    bool       *stash;                    /* by saved value: stashed, not saved */
+    bool        materialize;              /* zeros for missing gradients */
+    td_tensor **temps; /* saved values that are neither inputs nor results */
     int         n_temps;
 } replayed;
 
+/* Arguments of the op. */
 enum { NAME, FORWARD, BACKWARD, INPUTS, FIXED, DIRTY, PLAIN, STASH, MATERIALIZE };
 
+/* td_function.destroy: drops one reference. */
 static void destroy(void *payload) {
     replayed *r = payload;
     if (--r->refs > 0) return;
@@ -38,7 +41,7 @@ static void destroy(void *payload) {
 
 /* ---- forward ------------------------------------------------------------ */
 
-static bool bad_graph(td_opcall *c, const char *what) {
+static bool fail_graph(td_opcall *c, const char *what) {
     return td__op_fail(c, TD_E_ARG, "%s: %s", c->in[NAME].u.s, what);
 }
 
@@ -48,8 +51,8 @@ static bool is_among(const td_tensor *t, td_tensor *const *v, int n) {
     return false;
 }
 
-/* Keeps what backward will read; values that are neither inputs nor results also
- * for the op, which returns them. */
+/* Saves what backward reads. Values that are neither inputs nor results are
+ * also collected in r->temps, because the op returns them. */
 static bool save(td_fcall *f, replayed *r, td_tensor *const *in, const td_value *got) {
     td_arena   *room = &r->c->cx->scratch;
     size_t      n = sizeof(td_tensor *) * (size_t)(r->forward->outputs.n + 1);
@@ -68,7 +71,7 @@ static bool save(td_fcall *f, replayed *r, td_tensor *const *in, const td_value 
            td_fcall_stash(f, (td_tensors){stash, n_stash});
 }
 
-/* Marks the inputs or results that a list argument names. */
+/* Marks the inputs or results whose indices list argument `arg` has. */
 static bool mark(td_fcall *f, const replayed *r, int arg, td_tensors from,
                  bool (*how)(td_fcall *f, td_tensors list)) {
     td_opcall  *c = r->c;
@@ -78,12 +81,15 @@ static bool mark(td_fcall *f, const replayed *r, int arg, td_tensors from,
     for (int k = 0; k < n; k++) {
         int64_t i = c->in[arg].u.ints[k];
         if (i < 0 || i >= from.n || !from.v[i])
-            return bad_graph(c, "a list names what is not there");
+            return fail_graph(c,
+                              "an index in the list of dirty inputs or plain results "
+                              "is out of range");
         list[k] = from.v[i];
     }
     return how(f, (td_tensors){list, n});
 }
 
+/* td_function.forward: replays the forward graph. */
 static bool forward(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out,
                     int n_out) {
     replayed       *r = td_fcall_payload(f);
@@ -103,7 +109,7 @@ static bool forward(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out
     if (!td__graph_replay(g, v, got)) return false;
     for (int i = 0; i < g->outputs.n; i++)
         if (got[i].kind != TD_K_TENSOR)
-            return bad_graph(r->c, "forward gives something that is no tensor");
+            return fail_graph(r->c, "a result of the forward graph is not a tensor");
     for (int i = 0; i < n_out; i++) out[i] = got[i].u.t;
     return save(f, r, in, got) &&
            mark(f, r, DIRTY, (td_tensors){in, n_in}, td_fcall_mark_dirty) &&
@@ -113,21 +119,26 @@ static bool forward(td_fcall *f, td_tensor *const *in, int n_in, td_tensor **out
 
 /* ---- backward ----------------------------------------------------------- */
 
+/* Value k for backward, from the saved or the stashed ones. */
 static td_tensor *saved_value(td_fcall *f, const replayed *r, int k) {
     int before = 0; /* how many of its kind come first */
     for (int i = 0; i < k; i++) before += r->stash[i] == r->stash[k];
     return r->stash[k] ? td_fcall_stashed(f, before) : td_fcall_saved(f, before);
 }
 
+/* The gradient of result j; zeros if it is missing. nil after td__fail. */
 static td_tensor *tangent(td_fcall *f, const replayed *r, td_tensor *g, int j) {
     if (g) return g;
     if (r->materialize) return td__fcall_zeros(f, j);
     return td_fail(td_fcall_ctx(f), TD_E_TRACE,
-                   "no gradient arrived for result %d, but it was captured with one; "
-                   "let missing gradients be zeros (td_fcall_materialize)",
+                   "the captured backward of a custom function needs a gradient of "
+                   "result %d, and none arrived; call td_fcall_materialize(f, true) in "
+                   "forward to get zeros",
                    j);
 }
 
+/* td_function.backward: replays the backward graph. Its input descriptors say what
+ * each input is: <saved k>, <tangent j>, or a closed-over tensor. */
 static bool backward(td_fcall *f, td_tensor *const *g, int n_out, td_tensor **grad,
                      int n_in) {
     const replayed *r = td_fcall_payload(f);
@@ -163,7 +174,8 @@ static int count_inputs(const td_opcall *c) {
     return n;
 }
 
-/* Do descriptors name what is there? Texts may be written by hand. */
+/* Do the descriptors of the backward graph refer to existing values? Graphs in
+ * text form may be written by hand. */
 static bool check_backward(td_opcall *c, const replayed *r) {
     const td_graph *b = r->backward;
     int             fixed = r->n_fixed_forward;
@@ -173,21 +185,27 @@ static bool check_backward(td_opcall *c, const replayed *r) {
         bool ok = d.kind == TD_D_SAVED     ? d.index >= 0 && d.index < r->n_saved
                   : d.kind == TD_D_TANGENT ? d.index >= 0 && d.index < r->n_results
                                            : fixed++ < r->n_fixed;
-        if (!ok) return bad_graph(c, "backward has an input nothing stands for");
+        if (!ok)
+            return fail_graph(c, "an input of the backward graph is no saved value, "
+                                 "tangent or fixed tensor of the call");
     }
     for (int i = 0; i < b->outputs.n; i++)
         if (b->out_desc.v[i].kind != TD_D_GRAD || b->out_desc.v[i].index < 0)
-            return bad_graph(c, "a result of backward is no <grad>");
+            return fail_graph(c,
+                              "an output of the backward graph is not marked <grad>");
     return true;
 }
 
-/* Results come first in forward, then what is saved. */
+/* Counts inputs, results and saved values. Outputs of the forward graph are the
+ * results, then the values marked <saved>. */
 static bool read_graphs(td_opcall *c, replayed *r) {
     const td_graph *g = r->forward;
     r->n_fixed_forward = -count_inputs(c);
     for (int i = 0; i < g->inputs.n; i++) r->n_fixed_forward += !td__graph_holds(g, i);
     if (r->n_fixed_forward < 0 || r->n_fixed_forward > (int)c->in[FIXED].n)
-        return bad_graph(c, "forward has another number of inputs");
+        return fail_graph(c,
+                          "the forward graph takes another number of inputs than the "
+                          "call has inputs and fixed tensors");
     while (r->n_results < g->outputs.n &&
            g->out_desc.v[r->n_results].kind != TD_D_SAVED)
         r->n_results++;
@@ -196,13 +214,16 @@ static bool read_graphs(td_opcall *c, replayed *r) {
     if (!r->stash) return td__fail_memory(c->cx);
     for (uint32_t k = 0; k < c->in[STASH].n; k++) {
         int64_t i = c->in[STASH].u.ints[k];
-        if (i < 0 || i >= r->n_saved) return bad_graph(c, "there is no such value");
+        if (i < 0 || i >= r->n_saved)
+            return fail_graph(c,
+                              "an index in the list of stashed values is out of range");
         r->stash[i] = true;
     }
     return true;
 }
 
-static bool hold(td_opcall *c, replayed *r) {
+/* Takes references to graphs and fixed tensors, and copies the name. */
+static bool take_references(td_opcall *c, replayed *r) {
     int    n = (int)c->in[FIXED].n;
     size_t room = strlen(c->in[NAME].u.s) + 1;
     td__graph_keep(r->forward);
@@ -225,12 +246,13 @@ static replayed *make_call(td_opcall *c) {
                     .backward = c->in[BACKWARD].u.g,
                     .n_in = (int)c->in[INPUTS].n,
                     .materialize = td__in_bool(c, MATERIALIZE)};
-    if (hold(c, r) && read_graphs(c, r) && check_backward(c, r)) return r;
+    if (take_references(c, r) && read_graphs(c, r) && check_backward(c, r)) return r;
     destroy(r);
     return NULL;
 }
 
-/* Temporaries come behind the results, the scope's like them. */
+/* Results of the op: those of forward, then the temporaries, owned by the scope
+ * as well. */
 static bool give_results(td_opcall *c, const replayed *r, td_tensor *const *out) {
     if (!td__call_results(c, r->n_results + r->n_temps)) return false;
     for (int i = 0; i < r->n_results; i++) c->out[i] = out[i];

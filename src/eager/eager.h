@@ -1,6 +1,7 @@
-/* eager/eager.h -- the tape and the engine, as the rooms to the right see them.
- * The tape is an ordinary mode at the bottom of the stack; it hears every op that
- * is not composite and hangs a node on results that need gradients. */
+/* eager/eager.h -- autograd, as later stages see it. The tape is the mode at
+ * the bottom of the mode stack: it receives every op that is not composite, and
+ * gives results that need gradients a node (their grad_fn). The engine walks
+ * these nodes in backward. */
 #ifndef TD_EAGER_H
 #define TD_EAGER_H
 
@@ -8,58 +9,65 @@
 #include "tandem/autocast.h"
 #include "tandem/grad.h"
 
-/* Takes part in differentiation? A view does when its base does. */
+/* requires_grad of t. A floating-point view requires grad if its base does. */
 static inline bool td__needs_grad(const td_tensor *t) {
     if (t->flags & TD_TF_NEEDS_GRAD) return true;
     return t->base && t->base->flags & TD_TF_NEEDS_GRAD &&
            td__is_float((td_dtype)t->dtype);
 }
 
-/* Is the context recording? */
+/* Does the tape record at the moment? Not under no_grad or in inference mode. */
 static inline bool td__recording(const td_ctx *cx) {
     return cx->grad_enabled && !cx->inference;
 }
 
-/* ---- the gradient a tensor keeps (gradmode.c) --------------------------- */
+/* ---- the .grad of a tensor (gradmode.c) --------------------------------- */
 
-/* What was done with it since td__grad_came; a capture asks that of its copies. */
+/* How the .grad of a tensor was used since td__grad_came. A capture reads it from its
+ * fake copies to learn what the body did with the .grad of its arguments. */
 typedef enum td_grad_use {
-    TD_GRAD_ASKED = 1, /* it mattered whether there was one at first */
-    TD_GRAD_FED = 2,   /* a backward accumulated */
-    TD_GRAD_SET = 4,   /* replaced, or taken away */
-    TD_GRAD_WANTED = 8 /* td_grad computed one, which is not kept */
+    TD_GRAD_ASKED = 1, /* the result depends on the .grad at entry, or its absence */
+    TD_GRAD_FED = 2,   /* a backward accumulated into it */
+    TD_GRAD_SET = 4,   /* it was replaced or cleared */
+    TD_GRAD_WANTED = 8 /* td_grad computed the tensor's gradient */
 } td_grad_use;
 unsigned   td__grad_use(const td_tensor *t);
-/* t, new in a capture, has the gradient g from the start, whose sizes need not be t's:
- * those of the original may have changed since. False after td__fail. */
+/* Sets the .grad that t, a fake copy, has at entry. Its sizes may differ from
+ * t's, if the original's sizes were changed after the backward. False after
+ * td__fail. */
 bool       td__grad_came(td_tensor *t, td_tensor *g);
-/* set_ may have given t other sizes: ops that read it from now on send gradients of
- * these, ops that read it before those of the old ones. */
+/* After set_ gave a leaf other sizes: ops that read it from now on send
+ * gradients of the new sizes to a new accumulation node; earlier ops keep the
+ * old one. */
 void       td__accumulator_renew(td_tensor *t);
-void       td__grad_want(td_tensor *t);          /* notes TD_GRAD_WANTED */
-td_tensor *td__own_grad(const td_tensor *t);     /* not td_grad_of's; NULL: none */
-bool       td__retains_grad(const td_tensor *t); /* also of what a capture was given */
-/* Does a hook or td_retain_grad see a gradient that reaches t? td_on_accumulated sees
- * only what a backward adds to the gradient that t keeps. (hooks.c) */
+void       td__grad_want(td_tensor *t); /* adds TD_GRAD_WANTED */
+/* The .grad of t itself, without noting its use; NULL: none. */
+td_tensor *td__own_grad(const td_tensor *t);
+/* td_retains_grad of t itself, also where a captured body may not ask. */
+bool       td__retains_grad(const td_tensor *t);
+/* Would a hook or td_retain_grad observe a gradient that reaches t? `accumulated`:
+ * count td_on_accumulated hooks, which observe only accumulation into .grad. */
 bool       td__grad_hooked(const td_tensor *t, bool accumulated);
-/* The tensor that counts where t's gradient is meant; in a capture its copy. */
+/* The tensor whose .grad is meant by t: in a capture the fake copy of a real
+ * tensor, else t. */
 td_tensor *td__stand_in(td_tensor *t);
 
-/* td_is_leaf of t itself, not of the copy that a captured body sees. */
+/* td_is_leaf of t itself, not of the fake copy that a captured body sees. */
 bool        td__is_leaf(td_tensor *t);
 /* td_grad_fn and td_grad_fn_name, likewise. */
 td_node    *td__grad_fn(td_tensor *t);
 const char *td__made_by(td_tensor *t);
 
-/* What the checkpoint region around the ops of a capture asks for them. */
+/* What the checkpoint region around ops of a capture requests for them. */
 struct td_wish {
-    int           region; /* 1 upwards */
-    td_policy_fn *policy; /* NULL: TD_PREFER_RECOMPUTE */
-    void         *env;
-    bool         *draws; /* set where an op in it draws random numbers */
+    int           region; /* number of the region, from 1 */
+    td_policy_fn *policy; /* per op; NULL: TD_PREFER_RECOMPUTE for all */
+    void         *env;    /* of policy */
+    bool         *draws;  /* set to true if an op in it draws random numbers */
 };
 
-/* The call of a custom function, for the mode that takes it over. */
+/* The call of a custom function, handed to a mode that records it
+ * (td_mode.function). */
 struct td_fncall {
     td_ctx            *cx;
     const td_function *fn;
@@ -69,55 +77,64 @@ struct td_fncall {
     int                n_out;
 };
 
-/* Such a call taken apart: forward and backward run once each, on tensors without
- * bytes, and what they say is asked for (custom.c). */
+/* A custom function in pieces, for a capture: forward and backward are called
+ * separately, on fake tensors, and what forward declared is read off (custom.c). */
+
+/* What forward declared through td_fcall_*. Borrowed from the td_fcall. */
 typedef struct td_fsaid {
-    td_tensors  saved, stash, dirty, plain; /* after forward */
-    const char *name;
-    bool        materialize;
+    td_tensors  saved; /* td_fcall_save: for backward, with version checks */
+    td_tensors  stash; /* td_fcall_stash: for backward, without checks or history */
+    td_tensors  dirty; /* td_fcall_mark_dirty: inputs it wrote */
+    td_tensors  plain; /* td_fcall_mark_non_differentiable: results */
+    const char *name;  /* of the function */
+    bool        materialize; /* backward gets zeros for missing gradients */
 } td_fsaid;
+/* The values backward reads: saved ones, then stashed ones. */
 typedef struct td_fkept {
-    td_tensors all; /* what was saved, then what was stashed */
+    td_tensors all;
     int        n_saved;
 } td_fkept;
-/* NULL after td__fail; then the payload is gone. need[] by input, while f lives. */
+/* Takes over the payload. need[] is by input and must live as long as the result.
+ * NULL after td__fail, with the payload destroyed. */
 td_fcall *td__fcall_open(const td_fncall *call, const bool *need);
 void      td__fcall_close(td_fcall *f); /* destroys the payload */
 bool td__fcall_forward(td_fcall *f, td_tensor *const *in, td_tensor **out, int n_out);
 void td__fcall_said(const td_fcall *f, td_fsaid *s);
 bool td__fcall_backward(td_fcall *f, const td_fkept *kept, td_tensor *const *g,
                         int n_out, td_tensor **grad);
-/* In backward of a recorded call: zeros like result i. nil on failure. */
+/* Zeros with the sizes and dtype of result i, in backward of a recorded call.
+ * nil on failure. */
 td_tensor *td__fcall_zeros(const td_fcall *f, int i);
 
-/* Zeros of the sizes and dtype of result i, for rules whose gradient i did not
- * arrive. nil on failure. */
+/* Zeros with the sizes and dtype of result i, for derivative rules that need a
+ * gradient that did not arrive. nil on failure. */
 td_tensor *td__vjp_zeros(const td_vjp *v, int i);
 
 /* ---- autocast (autocast.c) ---------------------------------------------- */
 
-/* What is on: 0 nothing, else one number per dtype. Part of what a program was captured
- * for. */
+/* 0 without autocast, else one number per dtype. Part of the key of a compiled
+ * call. */
 int            td__autocast_state(const td_ambient *a);
-/* Who else hears calls, first to last. */
+/* The first mode after autocast. */
 const td_mode *td__modes_below_autocast(const td_ctx *cx);
 
-/* ---- ambient state that has a meaning (gradmode.c) ---------------------- */
+/* ---- modes that affect the result of a call (gradmode.c) ---------------- */
 
-/* The ambient state that is part of the meaning of a call: keys have it as one word,
- * and a capture starts from it. Everything else ambient is invisible to a trace. */
+/* The ambient state that a call's result depends on. Keys of compiled calls contain
+ * it, and a capture starts from it. The rest of the ambient state is hidden from
+ * captures. */
 typedef struct td_modes {
     bool     grad, inference;
     td_dtype default_dtype;
     int      autocast; /* td__autocast_state */
 } td_modes;
 td_modes    td__modes_of(const td_ambient *a);
-/* Grad mode, inference mode and default dtype of `from`, in a context whose ambient
- * state was cleared. Not autocast, which a capture begins itself: the casts are ops of
- * the program, and a replay must not cast again. */
+/* Restores grad mode, inference mode and default dtype of `from` in a context
+ * whose ambient state was cleared. Autocast is not restored: a capture begins
+ * it itself, and in a replay the casts are ops of the program. */
 void        td__modes_resume(td_ctx *cx, const td_ambient *from);
-/* NULL, or which of them differs between the context and a trace's start: the body has
- * left it changed. Grad mode and inference mode may; programs record them. */
+/* Which of these modes (other than grad and inference mode, whose changes
+ * programs record) a body changed and did not restore; NULL: none. */
 const char *td__modes_left(const td_ctx *cx, const td_ambient *from);
 
 #endif

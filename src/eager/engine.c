@@ -1,15 +1,17 @@
-/* engine.c -- the backward walk. From the roots it finds the nodes that lead to
- * what is wanted and counts their readers; then nodes run, latest first, once all
- * gradients of their results have arrived. Sums over broadcast dims and casts to
- * the input's dtype happen here, once, for every op. Nothing recurses over the
- * graph. A hook or a custom backward may start another walk, also over the same
- * nodes: a node points at its record in the innermost walk that reached it, which
- * remembers the one it hides. */
+/* engine.c -- the backward walk. From the roots it finds all reachable nodes,
+ * counts how many edges lead into each, and marks those that lead to a
+ * requested gradient. Then nodes run, latest first, once every edge into them
+ * has delivered. Summing over broadcast dims and casting to the input's dtype
+ * happen here, for every op.
+ *
+ * Nothing recurses over the graph. A hook or a custom backward may start a
+ * nested walk over the same nodes: a node points to its record in the innermost
+ * walk that reached it, and that record remembers the outer one. */
 #include "eager/engine.h"
 
 #include <string.h>
 
-enum { IDLE_RECS = 1024 }; /* room for more is not kept */
+enum { IDLE_RECS = 1024 }; /* larger work lists are freed, not reused */
 
 /* ---- records ------------------------------------------------------------ */
 
@@ -37,6 +39,7 @@ td_rec *td__walk_enter(td_walk *w, td_node *n) {
     return r;
 }
 
+/* Releases a record: its gradients, its node, and the outer walk's record. */
 static void leave_rec(td_rec *r) {
     for (int i = 0; r->buf && i < r->node->n_out; i++)
         if (r->buf[i]) td__unref(r->buf[i]);
@@ -50,7 +53,8 @@ void td__walk_room_free(td_walk_room *room) {
     td__vec_free(&room->path);
 }
 
-/* The room of the walk before; a walk inside another finds none and makes its own. */
+/* Takes over the work lists of the walk before; a nested walk finds none and
+ * makes its own. */
 void td__walk_begin(td_walk *w) {
     td_eager *e = td__eager(w->cx);
     w->room = e->idle;
@@ -67,10 +71,11 @@ void td__walk_end(td_walk *w) {
 
 /* ---- finding the graph -------------------------------------------------- */
 
+/* Must gradients be sent to this node? */
 static bool leads(const td_rec *r) { return r->wanted || r->capture; }
 
-/* Depth first with a stack of its own. A node is wanted when one of the nodes it
- * sends gradients to is; those are finished before it. */
+/* Depth-first with an explicit stack. A node must run if one of the nodes it sends
+ * gradients to must; these are finished before it. */
 bool td__walk_explore(td_walk *w, td_rec *root) {
     if (root->seen) return true;
     root->seen = true;
@@ -128,9 +133,10 @@ static td_rec *pop_ready(td_walk *w) {
     return top;
 }
 
-/* ---- gradients on their way --------------------------------------------- */
+/* ---- delivering gradients ----------------------------------------------- */
 
-/* May `old` be written? Only when nobody else sees it or its bytes. */
+/* May a sum be computed in place in `old`? Only if this is the sole reference to it
+ * and to its storage. */
 static bool unshared(const td_tensor *old) {
     return old->refs == 1 && atomic_load(&old->st->refs) == 1 &&
            td__is_packed(old->rank, old->size, old->stride);
@@ -140,7 +146,7 @@ static bool same_sizes(const td_tensor *g, const td_note *t) {
     return g->rank == t->rank && td__dims_eq(g->size, t->dims, t->rank);
 }
 
-/* Could g have come from broadcasting a tensor like t? */
+/* Can a tensor of t's sizes be broadcast to g's sizes? */
 static bool broadcast_of(const td_tensor *g, const td_note *t) {
     int lead = g->rank - t->rank;
     for (int i = 0; i < t->rank && lead >= 0; i++)
@@ -149,15 +155,18 @@ static bool broadcast_of(const td_tensor *g, const td_note *t) {
     return lead >= 0;
 }
 
-/* A result whose geometry was written unseen, under no_grad, has gradients of sizes
- * its node does not know. Those it could be broadcast to are summed; g is given up. */
+/* A metadata write under no_grad changed the sizes of a result after its node
+ * was made, so its gradient has other sizes. If it is a broadcast of the
+ * recorded sizes it is summed; otherwise an error. Takes over g; NULL after
+ * td__fail. */
 static td_tensor *sum_for(const td_node *n, int nr, td_tensor *g) {
     const td_note *t = &n->out_note[nr];
     td_tensor     *sum = NULL;
     if (!broadcast_of(g, t))
         td__fail(n->cx, TD_E_GRAD,
-                 "%s: a gradient of %s arrived for a result of size %s", n->name,
-                 td__type_str(g), td__sizes_str(t->rank, t->dims));
+                 "%s: a gradient of %s arrived for a result of size %s; the result "
+                 "changed shape under no_grad after it was computed",
+                 n->name, td__type_str(g), td__sizes_str(t->rank, t->dims));
     else if (td__scope_push(n->cx)) {
         sum = td_op_sum_to_size(g, td__note_sizes(t));
         sum = td_is_nil(sum) ? NULL : td__ref(sum);
@@ -167,7 +176,6 @@ static td_tensor *sum_for(const td_node *n, int nr, td_tensor *g) {
     return sum;
 }
 
-/* Adds g, of which one reference is taken over. */
 bool td__walk_add(td_walk *w, td_rec *r, int nr, td_tensor *g) {
     td_ctx    *cx = w->cx;
     td_tensor *old = r->buf[nr];
@@ -197,7 +205,8 @@ bool td__walk_arrive(td_walk *w, td_rec *r) {
     return --r->deps > 0 || push_ready(w, r);
 }
 
-/* Hands gradient g (held, may be NULL) of edge i on. */
+/* Delivers along edge e; g is referenced, or NULL: the edge counts, without a
+ * gradient. */
 static bool deliver(td_walk *w, const td_edge *e, td_tensor *g) {
     td_rec *r = e->node ? find_rec(w, e->node) : NULL;
     if (!r || !leads(r)) {
@@ -207,21 +216,22 @@ static bool deliver(td_walk *w, const td_edge *e, td_tensor *g) {
     return (!g || td__walk_add(w, r, e->nr, g)) && td__walk_arrive(w, r);
 }
 
-/* Nothing comes along the edge, not even that there is no gradient. */
-static bool pass_by(td_walk *w, const td_edge *e) {
+/* The edge counts as delivered, but does not make its node reached. */
+static bool skip_edge(td_walk *w, const td_edge *e) {
     td_rec *r = e->node ? find_rec(w, e->node) : NULL;
     return !r || !leads(r) || --r->deps > 0 || push_ready(w, r);
 }
 
-/* ---- checking what a node made ------------------------------------------ */
+/* ---- checking a node's gradients ---------------------------------------- */
 
-/* Sums g to the input's sizes and casts it to its dtype. */
+/* Sums g to the sizes of input i and casts it to its dtype; NULL after td__fail. */
 static td_tensor *fit(td_node *n, int i, td_tensor *g) {
     const td_note *t = &n->note[i];
     if (!same_sizes(g, t)) {
         if (!broadcast_of(g, t)) {
             td__fail(n->cx, TD_E_GRAD,
-                     "%s: backward gave %s for input %d, which cannot be summed to %s",
+                     "backward of %s returned %s for input %d, whose size is %s; it "
+                     "must have that size, or one the input can be broadcast to",
                      n->name, td__type_str(g), i, td__sizes_str(t->rank, t->dims));
             return NULL;
         }
@@ -241,7 +251,8 @@ static bool has_nan(td_tensor *g) {
     return bad;
 }
 
-static void place(const td_node *n, char *out, size_t cap) {
+/* ", in scope model/attn, called at model.c:41" */
+static void where_made(const td_node *n, char *out, size_t cap) {
     int at = snprintf(out, cap, "%s%s", n->path ? ", in scope " : "",
                       n->path ? n->path : "");
     if (n->here.file && at >= 0 && (size_t)at < cap)
@@ -252,19 +263,21 @@ static void place(const td_node *n, char *out, size_t cap) {
 static bool check_nan(td_node *n, int i, td_tensor *g) {
     char where[512];
     if (!has_nan(g)) return true;
-    place(n, where, sizeof where);
-    return td__fail(n->cx, TD_E_GRAD, "backward of %s gave NaN as gradient %d%s",
+    where_made(n, where, sizeof where);
+    return td__fail(n->cx, TD_E_GRAD,
+                    "backward of %s gave NaN as the gradient of its input %d%s",
                     n->name, i, where);
 }
 
-/* In anomaly mode a failure tells which forward op it belongs to. */
+/* In anomaly mode: adds the forward op's name and source line to the error.
+ * Returns false. */
 static bool explain(td_walk *w, td_node *n) {
     td_ctx *cx = w->cx;
     size_t  at = strlen(cx->message);
     char    where[512];
     if (!cx->anomaly || w->explained) return false;
     w->explained = true;
-    place(n, where, sizeof where);
+    where_made(n, where, sizeof where);
     if (!strstr(cx->message, where) || !where[0])
         snprintf(cx->message + at, sizeof cx->message - at, " (in backward of %s%s)",
                  n->name, where);
@@ -279,13 +292,16 @@ static bool any(td_tensor *const *g, int n) {
     return false;
 }
 
+/* The hooks that see gradients of the node's results; a leaf's are on the tensor. */
 static td_hookrec *grad_hooks(const td_node *n) {
     if (n->kind != &td__accumulate_kind) return n->hooks;
     const td_tensor *leaf = n->data;
     return leaf->ag ? leaf->ag->hooks : NULL;
 }
 
-/* What was a leaf when it was used may be none by now, or want nothing. */
+/* Accumulates into a leaf. Since it was used, the tensor may have become a
+ * non-leaf by a write (an error) or stopped requiring grad (the gradient is
+ * dropped). */
 static bool run_leaf(td_rec *r) {
     td_tensor *leaf = r->node->data, *g = r->buf[0];
     td_node   *fn;
@@ -294,15 +310,17 @@ static bool run_leaf(td_rec *r) {
     if (!td__fn_of(leaf, &fn)) return td__unref(g), false;
     if (fn || !td__needs_grad(leaf)) td__unref(g);
     if (fn)
-        return td__fail(leaf->cx, TD_E_GRAD,
-                        "a gradient arrives for %s, which was a leaf when it was used "
-                        "and has been written since; clone it before the write",
-                        td__type_str(leaf));
+        return td__fail(
+            leaf->cx, TD_E_GRAD,
+            "backward reaches %s, which was a leaf when it was used and has "
+            "been written in place since, so it is no leaf now; write to a "
+            "clone",
+            td__type_str(leaf));
     if (!td__needs_grad(leaf)) return true;
     return td__grad_accumulate(leaf, g) && (!leaf->ag->hooks || td__hooks_leaf(leaf));
 }
 
-/* Which edges lead to something wanted. */
+/* need[i]: edge i leads to a requested gradient. */
 static void wanted_edges(const td_walk *w, const td_node *n, bool *need) {
     for (int i = 0; i < n->n_edge; i++) {
         const td_rec *r = n->edge[i].node ? find_rec(w, n->edge[i].node) : NULL;
@@ -310,6 +328,7 @@ static void wanted_edges(const td_walk *w, const td_node *n, bool *need) {
     }
 }
 
+/* Brings the gradients a node made to their inputs' sizes; NaN check; post hooks. */
 static bool finish(td_walk *w, td_node *n, const bool *need, td_tensor **grads,
                    td_tensor **g) {
     for (int i = 0; i < n->n_edge; i++) {
@@ -324,7 +343,8 @@ static bool finish(td_walk *w, td_node *n, const bool *need, td_tensor **grads,
     return !n->hooks || td__hooks_post(w->cx, n->hooks, grads, n->n_edge, g, n->n_out);
 }
 
-/* Runs the derivative in a scope of its own; grads[] are held when it ends. */
+/* Runs pre hooks, derivative and post hooks inside a scope; grads[] get
+ * references, so they survive it. */
 static bool run_scoped(td_walk *w, td_rec *r, const bool *need, td_tensor **grads) {
     td_node *n = r->node;
     bool     ok = !n->hooks || td__hooks_pre(w->cx, n->hooks, r->buf, n->n_out);
@@ -347,6 +367,8 @@ static void drop_buf(td_rec *r) {
 
 #define FEW_EDGES 8
 
+/* Runs a node and delivers its gradients along its edges. A node without needed edges
+ * runs too, because reading its saved values may fail as in eager. */
 static bool run_op(td_walk *w, td_rec *r) {
     td_node   *n = r->node;
     td_tensor *few[FEW_EDGES], **grads = few;
@@ -357,7 +379,7 @@ static bool run_op(td_walk *w, td_rec *r) {
         need = (bool *)(void *)(grads + n->n_edge);
     }
     if (n->n_edge) memset(grads, 0, sizeof *grads * (size_t)n->n_edge);
-    wanted_edges(w, n, need); /* none: it runs all the same, for its checks */
+    wanted_edges(w, n, need);
     td_where was = td_here;
     td_here = n->here;
     bool ok = td__scope_push(w->cx);
@@ -369,15 +391,15 @@ static bool run_op(td_walk *w, td_rec *r) {
     drop_buf(r);
     for (int i = 0; i < n->n_edge; i++)
         if (ok && !grads[i] && n->kind->apart && n->kind->apart(n, i))
-            ok = pass_by(w, &n->edge[i]);
+            ok = skip_edge(w, &n->edge[i]);
         else if (ok) ok = deliver(w, &n->edge[i], grads[i]);
         else if (grads[i]) td__unref(grads[i]);
     if (grads != few) td__free(grads);
     return ok || explain(w, n);
 }
 
-/* Takes gradients asked for as they stand before the node runs. As in eager
- * PyTorch hooks have changed them only when the node itself does not run. */
+/* Stores requested gradients as they are before the node runs. As in eager
+ * PyTorch, hooks have changed them only if the node itself does not run. */
 static bool capture(td_walk *w, td_rec *r) {
     td_hookrec *hooks = grad_hooks(r->node);
     if (!r->wanted && hooks && !td__hooks_grad(w->cx, hooks, r->buf, r->node->n_out))
@@ -394,7 +416,7 @@ bool td__grad_whole(const td_node *n, td_tensor *const *g, int nr) {
     return true;
 }
 
-/* Is a gradient asked for, or hooked, that the node does not have all of? */
+/* Fails if a requested or hooked gradient of a compiled call is incomplete. */
 static bool check_asked(const td_rec *r) {
     const td_node *n = r->node;
     for (const td_capture *c = r->capture; c; c = c->next)
@@ -402,16 +424,18 @@ static bool check_asked(const td_rec *r) {
     return td__hooks_whole(n, n->hooks, r->buf);
 }
 
-static bool pass_all(td_walk *w, const td_node *n) {
+/* The node was not reached: nor are those beyond it, by this node. */
+static bool skip_edges(td_walk *w, const td_node *n) {
     for (int i = 0; i < n->n_edge; i++)
-        if (!pass_by(w, &n->edge[i])) return false;
+        if (!skip_edge(w, &n->edge[i])) return false;
     return true;
 }
 
+/* One ready node: requests, hooks, then the derivative or accumulation. */
 static bool run_rec(td_walk *w, td_rec *r) {
     td_node    *n = r->node;
     td_hookrec *hooks = grad_hooks(n);
-    if (!r->reached) return pass_all(w, n);
+    if (!r->reached) return skip_edges(w, n);
     if (n->kind->passes && (r->capture || n->hooks) && !check_asked(r)) return false;
     if (r->capture && !capture(w, r)) return false;
     if (!r->wanted) {
@@ -423,7 +447,8 @@ static bool run_rec(td_walk *w, td_rec *r) {
     return run_op(w, r);
 }
 
-/* Does it make no tensor but in a scope of its own? */
+/* Does running it create tensors only in scopes of its own? Then it needs no
+ * scope around it. */
 static bool is_plain(const td_rec *r) {
     const td_node *n = r->node;
     if (r->capture || n->hooks) return false;
@@ -432,7 +457,8 @@ static bool is_plain(const td_rec *r) {
     return leaf->ag && !leaf->ag->hooks && r->buf[0] && td__grad_fits(leaf, r->buf[0]);
 }
 
-/* Hooks and leaves compute in a scope too, so that nothing lingers in the user's. */
+/* Hooks, requests and leaves run in a scope, so that no temporary ends up in
+ * the user's. */
 static bool run_in_scope(td_walk *w, td_rec *r) {
     if (is_plain(r)) return run_rec(w, r);
     if (!td__scope_push(w->cx)) return false;

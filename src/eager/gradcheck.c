@@ -1,12 +1,14 @@
-/* gradcheck.c -- derivatives against central differences, in f64. The Jacobian of
- * every result by every input that requires grad is taken once through backward,
- * one result element at a time, and once by varying one input element at a time. */
+/* gradcheck.c -- td_gradcheck and td_gradgradcheck: compare derivatives with
+ * central differences, in f64. The Jacobian of every result with respect to
+ * every input that requires grad is computed twice: by backward, one result
+ * element at a time, and by varying one input element at a time. */
 #include "core/callback.h"
 #include "eager/eager_int.h"
 
 #include <math.h>
 #include <string.h>
 
+/* One check. */
 typedef struct check {
     td_ctx     *cx;
     td_region  *fn;
@@ -14,28 +16,32 @@ typedef struct check {
     td_tensors  in;
     int         n_out;
     const char *who;
-    double      eps, atol, rtol, nondet;
-    td_tensor **out;  /* [n_out], of the run that is differentiated */
-    int        *rows; /* elements of each result; 0: passed over */
-    double    **jac;  /* [n_out * n_in], analytic, row-major; NULL: no entry */
+    double      eps, atol, rtol, nondet; /* td_check_opts */
+    td_tensor **out;  /* [n_out]: results of the run that is differentiated */
+    int        *rows; /* [n_out]: elements of each result; 0: not differentiable */
+    double    **jac;  /* [n_out * n_in]: Jacobians by backward, row-major; or NULL */
 } check;
 
+/* Is this input varied? */
 static bool varied(const td_tensor *t) { return t && td__needs_grad(t); }
 
 static bool run(check *k, td_tensor **out) {
     for (int i = 0; i < k->n_out; i++) out[i] = NULL;
     bool ok;
     TD_CALLBACK(k->cx, ok = k->fn(k->env, k->in.v, k->in.n, out, k->n_out));
-    if (!ok) return td__fail(k->cx, TD_E_GRAD, "%s: the function failed", k->who);
+    if (!ok)
+        return td__fail(k->cx, TD_E_GRAD, "%s: the checked function returned false",
+                        k->who);
     for (int i = 0; i < k->n_out; i++)
         if (!out[i] || td_is_nil(out[i]))
-            return td__fail(k->cx, TD_E_GRAD, "%s: no result %d", k->who, i);
+            return td__fail(k->cx, TD_E_GRAD,
+                            "%s: the checked function left result %d unset", k->who, i);
     return true;
 }
 
 /* ---- through backward --------------------------------------------------- */
 
-/* d out[o][row] / d inputs, one row of the Jacobians of o. */
+/* Row `row` of the Jacobians of result o: gradients for the unit vector e_row. */
 static bool backward_row(check *k, int o, int64_t row, td_tensor **in,
                          td_tensor **grads, int n) {
     td_ctx    *cx = k->cx;
@@ -52,6 +58,8 @@ static bool backward_row(check *k, int o, int64_t row, td_tensor **in,
            td_grad((td_tensors){&y, 1}, (td_tensors){in, n}, grads, &opts);
 }
 
+/* Stores a row; `again`: compares it with the stored one, to find backwards that give
+ * different results each time. */
 static bool store_row(check *k, int o, int i, int64_t row, td_tensor *g, bool again) {
     size_t  n = (size_t)g->numel;
     double *at = k->jac[o * k->in.n + i] + (size_t)row * n;
@@ -82,6 +90,7 @@ static bool one_row(check *k, int o, int64_t row, bool again) {
     return ok;
 }
 
+/* Fills k->jac; row 0 of each result is computed twice. */
 static bool analytic(check *k) {
     if (!run(k, k->out)) return false;
     bool any = false;
@@ -100,12 +109,15 @@ static bool analytic(check *k) {
             if (!one_row(k, o, r, false)) return false;
         if (y->numel && !one_row(k, o, 0, true)) return false;
     }
-    return any || td__fail(k->cx, TD_E_GRAD, "%s: no result requires grad", k->who);
+    return any || td__fail(k->cx, TD_E_GRAD,
+                           "%s: no result requires grad, so there is nothing to check",
+                           k->who);
 }
 
 /* ---- by differences ----------------------------------------------------- */
 
-/* All results, one after the other, with the inputs as they are. */
+/* Runs the function on the current inputs and stores all results, one after the
+ * other. */
 static bool evaluate(check *k, double *to) {
     td_tensor *out[32];
     if (!td__scope_push(k->cx)) return false;
@@ -114,8 +126,9 @@ static bool evaluate(check *k, double *to) {
     for (int o = 0; o < k->n_out && ok; o++) {
         if (!k->rows[o]) continue;
         if (out[o]->numel != k->rows[o]) {
-            ok =
-                td__fail(k->cx, TD_E_GRAD, "%s: result %d changes its size", k->who, o);
+            ok = td__fail(k->cx, TD_E_GRAD,
+                          "%s: the size of result %d depends on the values of inputs",
+                          k->who, o);
             break;
         }
         ok = td_read(out[o], TD_F64, to, sizeof(double) * (size_t)k->rows[o]);
@@ -126,6 +139,8 @@ static bool evaluate(check *k, double *to) {
     return ok;
 }
 
+/* Compares column e of the Jacobians of input i; lo and hi are results at x - eps and
+ * x + eps. */
 static bool compare(check *k, int i, int64_t e, const double *lo, const double *hi) {
     int64_t n = k->in.v[i]->numel;
     for (int o = 0; o < k->n_out; o++)
@@ -142,6 +157,7 @@ static bool compare(check *k, int i, int64_t e, const double *lo, const double *
     return true;
 }
 
+/* Varies each element of input i and restores it. */
 static bool vary(check *k, int i, double *x, double *lo, double *hi) {
     td_tensor *t = k->in.v[i];
     size_t     bytes = sizeof(double) * (size_t)t->numel;
@@ -175,6 +191,7 @@ static bool numeric(check *k) {
 
 /* ---- the calls ---------------------------------------------------------- */
 
+/* Checks the arguments. */
 static bool ready(const check *k) {
     if (!td__has(k->cx, k->who, "the region", k->fn) ||
         !td__has_list(k->cx, k->who, k->in.v, k->in.n) ||
@@ -186,10 +203,13 @@ static bool ready(const check *k) {
         if (k->in.v[i] && !td__enter_in(k->cx, k->in.v[i], TD_H_TENSOR, k->who))
             return false;
         if (varied(k->in.v[i]) && k->in.v[i]->dtype != TD_F64)
-            return td__fail(k->cx, TD_E_DTYPE, "%s: input %d is %s, it must be f64",
-                            k->who, i, td__type_str(k->in.v[i]));
+            return td__fail(k->cx, TD_E_DTYPE,
+                            "%s: input %d is %s; differences need f64", k->who, i,
+                            td__type_str(k->in.v[i]));
         if (varied(k->in.v[i]) && td__overlaps_itself(k->in.v[i]))
-            return td__fail(k->cx, TD_E_ALIAS, "%s: elements of input %d share memory",
+            return td__fail(k->cx, TD_E_ALIAS,
+                            "%s: elements of input %d share memory, so they cannot be "
+                            "varied one by one; pass a clone",
                             k->who, i);
     }
     return true;
@@ -229,7 +249,8 @@ bool td_gradcheck(td_ctx *cx, td_region *fn, void *env, td_tensors in, int n_out
     return TD_ENTER_CTX(cx) && take_opts(&k, opts) && check_all(&k);
 }
 
-/* The gradients as a function of the inputs and of the results' gradients. */
+/* For gradgradcheck: the gradients of fn as a function of its inputs and of the
+ * incoming gradients. */
 typedef struct inner {
     td_region *fn;
     void      *env;
@@ -254,7 +275,7 @@ static bool gradients(void *env, td_tensor *const *in, int n_in, td_tensor **out
            td_grad((td_tensors){diff, m}, (td_tensors){from, n}, out, &opts);
 }
 
-/* A gradient for result y, with values that are all different. */
+/* An incoming gradient for result y, with distinct values. */
 static td_tensor *some_grad(td_ctx *cx, td_tensor *y, int o) {
     double *v = td__alloc(sizeof *v * (size_t)(y->numel + 1));
     if (!v) return td__fail_memory(cx), td_nil(cx);

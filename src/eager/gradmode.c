@@ -1,5 +1,5 @@
-/* gradmode.c -- who wants gradients: modes of the context, flags and gradients of
- * tensors. */
+/* gradmode.c -- grad and inference mode of the context; requires_grad, is_leaf
+ * and .grad of tensors. */
 #include "eager/eager_int.h"
 
 #include <string.h>
@@ -105,7 +105,6 @@ bool td__is_leaf(td_tensor *t) {
     return td__fn_of(t, &fn) && !fn;
 }
 
-/* Modes above the tape hear changes of flags as ops. */
 bool td__heard(const td_ctx *cx) {
     const td_mode *m = cx->top;
     while (m && m != cx->tape) m = m->below;
@@ -128,7 +127,8 @@ td_tensor *td__set_requires_grad(td_tensor *t, bool on) {
     if (on && t->flags & TD_TF_INFERENCE && !cx->inference)
         return td_fail(
             cx, TD_E_GRAD,
-            "an inference tensor cannot require grad outside inference mode");
+            "requires_grad: an inference tensor cannot require grad outside of "
+            "inference mode; use td_clone of it");
     if (t->ag && t->ag->fn) {
         if (on) return t;
         return td_fail(
@@ -145,7 +145,7 @@ td_tensor *td__set_requires_grad(td_tensor *t, bool on) {
     return t;
 }
 
-/* ---- gradients ---------------------------------------------------------- */
+/* ---- .grad -------------------------------------------------------------- */
 
 unsigned td__grad_use(const td_tensor *t) { return t->ag ? t->ag->use : 0; }
 bool     td__grad_came(td_tensor *t, td_tensor *g) {
@@ -167,13 +167,16 @@ td_tensor *td__stand_in(td_tensor *t) {
     return t;
 }
 
-/* Once it was replaced nobody asks what it was. */
+/* Notes how .grad is used (td_grad_use). After it was replaced, its value at
+ * entry no longer matters, so later reads are not noted. */
 static bool note(td_tensor *t, td_grad_use use) {
     if (!t->ag && !(t->cx->fake && td__state(t))) return !t->cx->fake;
     if (!(t->ag->use & TD_GRAD_SET)) t->ag->use |= (uint8_t)use;
     return true;
 }
 
+/* The nil tensor that stands for a missing .grad; it remembers where it was read, for
+ * the error of an op that uses it. */
 static td_tensor *no_gradient(td_tensor *t) {
     td_ctx *cx = t->cx;
     cx->no_gradient_at = td_here;
@@ -210,14 +213,18 @@ bool td_set_grad(td_tensor *t, td_tensor *grad) {
     grad = td__stand_in(grad);
     if (td_is_nil(grad)) return false;
     if (grad == t)
-        return td__fail(t->cx, TD_E_GRAD, "td_set_grad: a tensor as its own gradient");
+        return td__fail(t->cx, TD_E_GRAD,
+                        "td_set_grad: the gradient is the tensor itself; pass another "
+                        "tensor");
     if (grad->cx != t->cx)
         return td__fail(t->cx, TD_E_ARG,
-                        "td_set_grad: the gradient is of another context");
+                        "td_set_grad: the gradient belongs to another context than the "
+                        "tensor");
     if (grad->rank != t->rank || !td__dims_eq(grad->size, t->size, t->rank) ||
         grad->dtype != t->dtype)
         return td__fail(t->cx, TD_E_GRAD,
-                        "td_set_grad: a gradient of %s for a tensor of %s",
+                        "td_set_grad: the gradient is %s, but the tensor is %s; dtype "
+                        "and sizes must be equal",
                         td__type_str(grad), td__type_str(t));
     if (!td__state(t) || !note(t, TD_GRAD_SET)) return false;
     td__ref(grad);

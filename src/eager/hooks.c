@@ -1,9 +1,12 @@
-/* hooks.c -- callbacks on gradients, leaves and nodes. A hook on a leaf stays with
- * the tensor; one on another tensor stays with the node that made it, so a later
- * write leaves it at the older value. Retained gradients are hooks that move along.
- * Hooks may register and remove hooks: a list runs those it had when it began, as in
- * PyTorch, which copies it. While any hook runs, removed ones stay in their lists. The
- * hooks of one result of a node are a list, and so are those of a node, and a leaf. */
+/* hooks.c -- callbacks on gradients, leaves and nodes. A hook on a leaf belongs
+ * to the tensor; a hook on another tensor belongs to its grad_fn, so after a
+ * write it stays with the older value. td_retain_grad is a hook that moves
+ * along with the tensor.
+ *
+ * Hooks may register and remove hooks. A list runs the hooks it had when it
+ * started, as in PyTorch, which copies it. While any hook runs, removed ones
+ * stay in their lists and are freed afterwards. The hooks on one result of a
+ * node form one list in this sense, and so do those of a node and of a leaf. */
 #include "core/callback.h"
 #include "eager/eager_int.h"
 
@@ -11,12 +14,13 @@
 
 /* ---- registration ------------------------------------------------------- */
 
+/* Appends a hook to its owner's list; NULL after td__fail. */
 static td_hookrec *add(td_ctx *cx, td_hookrec **owner, td_hook_kind kind) {
     td_eager *e = td__eager(cx);
     if (cx->fake && kind != TD_HOOK_RETAIN)
         return td__fail(cx, TD_E_TRACE,
-                        "hooks cannot be part of a captured body; register them on its "
-                        "results"),
+                        "a captured body cannot register gradient hooks; register them "
+                        "on the results of the call, or do their work in the body"),
                NULL;
     td_hookrec *h = td__zalloc(sizeof *h);
     if (!h) return td__fail_memory(cx), NULL;
@@ -45,6 +49,7 @@ static void take_out(td_eager *e, td_hookrec *h) {
     unlink_and_free(e, h);
 }
 
+/* Removes a hook, or marks it removed while hooks run. */
 static void drop_hook(td_eager *e, td_hookrec *h) {
     if (e->hooks_running == 0) {
         take_out(e, h);
@@ -74,18 +79,20 @@ void td__hooks_free(td_ctx *cx, td_hookrec **list) {
     }
 }
 
-/* Gives the time, by which a list that begins to run now chooses its hooks. */
+/* Begins to run a list. Returns the hook clock: hooks registered later do not
+ * run. */
 static td_hook enter(td_eager *e, td_callback *b) {
     e->hooks_running++;
     td__callback_begin(b, e->cx);
     return e->last_hook;
 }
 
-/* Was h there when its list began to run? */
+/* Was h in the list, and not removed, when the list began to run? */
 static bool runs(const td_hookrec *h, td_hook_kind kind, td_hook began) {
     return h->kind == kind && h->id <= began && (!h->gone || h->gone > began);
 }
 
+/* Ends a list; the outermost one frees hooks that were removed meanwhile. */
 static void leave(td_eager *e, const td_callback *b) {
     td__callback_end(b);
     if (--e->hooks_running > 0 || !e->hooks_removed) return;
@@ -106,11 +113,13 @@ bool td__grad_arrives(const td_tensor *t, const td_node *fn, const char *who) {
                     who, td__type_str(t));
 }
 
-/* The list hooks of t's gradient live in; NULL after td__fail. */
+/* The list for hooks on t's gradient, of its grad_fn or of the leaf, and which
+ * result of the grad_fn t is. NULL after td__fail. */
 static td_hookrec **list_of(td_tensor *t, const char *who, int *nr) {
     td_node *fn;
     if (!td__needs_grad(t)) {
-        td__fail(t->cx, TD_E_GRAD, "%s: %s does not require grad", who,
+        td__fail(t->cx, TD_E_GRAD,
+                 "%s: %s does not require grad, so it gets no gradient", who,
                  td__type_str(t));
         return NULL;
     }
@@ -139,7 +148,8 @@ td_hook td_on_accumulated(td_tensor *leaf, td_leaf_hook *fn, void *env) {
     if (!td__has(leaf->cx, "td_on_accumulated", "the hook", fn)) return 0;
     td_hookrec **list = list_of(leaf, "td_on_accumulated", &nr);
     if (list && (!leaf->ag || list != &leaf->ag->hooks)) {
-        td__fail(leaf->cx, TD_E_GRAD, "td_on_accumulated: %s is not a leaf",
+        td__fail(leaf->cx, TD_E_GRAD,
+                 "td_on_accumulated: %s is not a leaf; use td_on_grad",
                  td__type_str(leaf));
         return 0;
     }
@@ -173,7 +183,7 @@ td_hook td_on_node_post(td_node *n, td_post_hook *fn, void *env) {
 bool td__grad_hooked(const td_tensor *t, bool accumulated) {
     const td_autograd *a = t->ag;
     const td_hookrec  *h = !a ? NULL : a->fn ? a->fn->hooks : a->hooks;
-    if (h && td__is_behind(t)) return a->retains; /* that alone moves to the new node */
+    if (h && td__is_behind(t)) return a->retains; /* only it moves to the new grad_fn */
     for (; h; h = h->next) {
         bool sees = h->kind == TD_HOOK_GRAD || h->kind == TD_HOOK_RETAIN;
         if (!h->gone && ((sees && (!a->fn || h->nr == a->nr)) ||
@@ -202,7 +212,7 @@ static bool add_retain(td_tensor *t, td_node *n, int nr) {
 bool td__retain_move(td_tensor *t, td_node *from, td_node *to, int nr) {
     td_hookrec *h = find_retain(from, t);
     if (h) {
-        h->t = NULL; /* it may die before the record does */
+        h->t = NULL; /* t may be freed before the hook record */
         drop_hook(td__eager(t->cx), h);
     }
     return !to || add_retain(t, to, nr);
@@ -215,14 +225,15 @@ bool td_retain_grad(td_tensor *t) {
         return td__fail(t->cx, TD_E_GRAD, "td_retain_grad: %s does not require grad",
                         td__type_str(t));
     if (!td__fn_of(t, &fn) || !td__grad_arrives(t, fn, "td_retain_grad")) return false;
-    if (!fn || t->ag->retains) return true; /* leaves have theirs anyway */
+    if (!fn || t->ag->retains) return true; /* a leaf keeps its gradient anyway */
     if (!add_retain(t, fn, t->ag->nr)) return false;
     return t->ag->retains = true;
 }
 
 bool td__retains_grad(const td_tensor *t) { return t->ag && t->ag->retains; }
 
-/* Of a tensor that a captured body was given nothing compares it: see td__may_ask. */
+/* In a captured body, of an outside tensor: fails, because no key compares it
+ * (td__may_ask). */
 bool td_retains_grad(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return false;
     if (TD_UNLIKELY(td__from_outside(t)) &&
@@ -231,7 +242,7 @@ bool td_retains_grad(const td_tensor *t) {
     return td__retains_grad(t);
 }
 
-/* A copy, so that later stages may write the gradient they get. */
+/* Stores a copy, because nodes that run later may write g in place. */
 static bool store_retained(td_tensor *t, td_tensor *g) {
     td_tensor *old = t->ag->grad;
     td_tensor *now =
@@ -244,28 +255,34 @@ static bool store_retained(td_tensor *t, td_tensor *g) {
 
 /* ---- running ------------------------------------------------------------ */
 
-/* Replaces a held gradient by what a hook returned. */
+/* Replaces *g, which is referenced, by what a hook returned; NULL: unchanged. */
 static bool replace(td_ctx *cx, td_tensor **g, td_tensor *by) {
     td_tensor *old = *g;
     if (!by || by == old) return true;
-    if (td_is_nil(by)) return td__fail(cx, TD_E_GRAD, "a gradient hook failed");
+    if (td_is_nil(by))
+        return td__fail(
+            cx, TD_E_GRAD,
+            "a gradient hook returned nil; return a tensor, or NULL to leave "
+            "the gradient as it is");
     if (by->rank != old->rank || !td__dims_eq(by->size, old->size, old->rank) ||
         by->dtype != old->dtype)
-        return td__fail(cx, TD_E_GRAD, "a hook has changed a gradient from %s to %s",
-                        td__type_str(old), td__type_str(by));
+        return td__fail(cx, TD_E_GRAD,
+                        "a gradient hook returned %s for a gradient of %s; dtype and "
+                        "sizes must stay",
+                        td__type_str(by), td__type_str(old));
     *g = td__ref(by);
     td__unref(old);
     return true;
 }
 
-/* Is h the first hook on its result? */
+/* Is h the first gradient hook on its result? */
 static bool begins(const td_hookrec *list, const td_hookrec *h) {
     if (h->kind != TD_HOOK_GRAD) return false;
     while (list->kind != TD_HOOK_GRAD || list->nr != h->nr) list = list->next;
     return list == h;
 }
 
-/* The hooks on one result, of which h is the first. */
+/* Runs the gradient hooks on one result; h is the first of them. */
 static bool run_grad(td_ctx *cx, td_hookrec *h, td_tensor **g) {
     td_hook began = td__eager(cx)->last_hook;
     int     nr = h->nr;
@@ -320,7 +337,7 @@ bool td__hooks_pre(td_ctx *cx, td_hookrec *list, td_tensor **g, int n) {
     return ok && td_ok(cx);
 }
 
-/* `made` is not held: its tensors belong to the innermost scope. */
+/* made[] are owned by the innermost scope, so replacements need no reference. */
 bool td__hooks_post(td_ctx *cx, td_hookrec *list, td_tensor **made, int n_made,
                     td_tensor *const *g, int n) {
     bool        ok = true;

@@ -1,16 +1,17 @@
-/* inplace.c -- what writes do to history. A write to a tensor makes the writer's
- * node its history. A write to a view changes its base: the base gets a node
- * ("copy_slices") that sends the gradient of the written part through the writer
- * and the rest straight on, and every view of that base finds, when it is next
- * asked, that its own history is out of date and takes it anew from the base.
- * Which writes are refused follows eager PyTorch case by case. */
+/* inplace.c -- what writes do to the autograd history. After a write to a
+ * tensor, the writing op's node is its grad_fn. A write to a view changes its
+ * base: the base gets a copy_slices node, which sends the gradient of the
+ * written part through the writing op and the rest unchanged. Every other view
+ * of the base is then stale; when its grad_fn is next read, it is regenerated
+ * from the base. Which writes fail follows eager PyTorch case by case. */
 #include "eager/eager_int.h"
 
 #include <string.h>
 
-/* ---- refusals ----------------------------------------------------------- */
+/* ---- writes that fail --------------------------------------------------- */
 
-static const char *why_refused(const td_tensor *t) {
+/* Why a view with this creation mark may not be written, and what to do instead. */
+static const char *reason(const td_tensor *t) {
     switch ((td_creation)t->creation) {
     case TD_MADE_MULTI_OUTPUT:
         return "It comes from an op that returns several views; these may not be "
@@ -30,8 +31,8 @@ static const char *why_refused(const td_tensor *t) {
     }
 }
 
-/* `c` is the write itself, or NULL when t is read after another tensor of its
- * storage was written. */
+/* c is the write itself; NULL: t is read after its base or another view was
+ * written. */
 static bool fail_view(td_opcall *c, const td_tensor *t) {
     const td_node *fn = t->ag ? t->ag->fn : NULL;
     bool mode = t->creation == TD_MADE_NO_GRAD || t->creation == TD_MADE_INFERENCE;
@@ -47,14 +48,13 @@ static bool fail_view(td_opcall *c, const td_tensor *t) {
     else
         td__buf_printf(&text, "a view was created %s and %s with grad mode enabled",
                        place, how);
-    td__buf_printf(&text, ". %s", why_refused(t));
+    td__buf_printf(&text, ". %s", reason(t));
     if (c) td__op_fail(c, TD_E_GRAD, "%s", td__buf_str(&text));
     else td__fail(t->cx, TD_E_GRAD, "%s", td__buf_str(&text));
     td__buf_free(&text);
     return false;
 }
 
-/* May t be written while recording a write that needs gradients? */
 bool td__check_write(td_opcall *c, td_tensor *t) {
     bool needs = td__needs_grad(t);
     if (t->base) {
@@ -75,11 +75,12 @@ bool td__check_write(td_opcall *c, td_tensor *t) {
     return true;
 }
 
-/* ---- views that are behind ---------------------------------------------- */
+/* ---- stale views -------------------------------------------------------- */
 
-/* A base that set_ has elsewhere gives its views a history, but no elements: a
- * stand-in, of bytes nobody counts. */
-static bool move_away(td_tensor *t) {
+/* Moves t to an empty storage of unknown size. A base that set_ moved to another
+ * storage still provides its views' history, but not their elements; this makes an
+ * alias of it usable for that. */
+static bool empty_storage(td_tensor *t) {
     td_storage *st = td__storage_make(0, true);
     if (!st) return td__fail_memory(t->cx);
     st->open = true;
@@ -88,19 +89,20 @@ static bool move_away(td_tensor *t) {
     return true;
 }
 
-/* What a view takes its history from: its base, whose place in the history is e, or a
- * stand-in. One for a base that was cut off since leads nowhere. */
+/* The tensor from which stale view t gets its grad_fn: its base, whose edge is
+ * e, or an alias of it if the base was moved. A base that was detached since
+ * gives a history that leads to a new leaf. nil after td__fail. */
 static td_tensor *base_with_history(td_tensor *t, td_edge e) {
     td_tensor *base = t->base, *a;
     bool       moved = base->st != t->st;
     if (e.node && !moved) return base;
     a = e.node ? td__alias_at(base, e) : td__tensor_alias(t->cx, base);
     if (a && !e.node) a = td_set_requires_grad(a, true);
-    return a && (!moved || move_away(a)) ? a : td_nil(t->cx);
+    return a && (!moved || empty_storage(a)) ? a : td_nil(t->cx);
 }
 
-/* t gets the history of a view of `whole`. */
-static bool take_from(td_tensor *t, td_tensor *whole) {
+/* Makes the grad_fn of as_strided(whole) that of t. */
+static bool take_history_of(td_tensor *t, td_tensor *whole) {
     td_tensor *v =
         td_op_as_strided(whole, td__sizes(t), td__strides(t), td_value_int(t->offset));
     if (td_is_nil(v)) return false;
@@ -109,10 +111,12 @@ static bool take_from(td_tensor *t, td_tensor *whole) {
     return true;
 }
 
+/* Gives t the grad_fn of a view of its base, and the current version. */
+/* Gives t the grad_fn of a view of its base, and the current version. */
 static bool take_history(td_tensor *t) {
     td_edge e;
     if (!td__edge_of(t->base, &e)) return false;
-    bool ok = take_from(t, base_with_history(t, e));
+    bool ok = take_history_of(t, base_with_history(t, e));
     if (ok) t->seen = td__version(t);
     if (e.node) td__node_drop(e.node);
     return ok;
@@ -120,7 +124,7 @@ static bool take_history(td_tensor *t) {
 
 /* Where only the history of ops is wanted: the tape alone hears them, in a scope of
  * their own. */
-static bool hear_alone(td_ctx *cx, td_mode_scope *outer) {
+static bool tape_only_begin(td_ctx *cx, td_mode_scope *outer) {
     if (!td__scope_push(cx)) return false;
     *outer = td__modes_enter(cx, cx->tape);
     td__modes_tape(cx, NULL);
@@ -129,7 +133,7 @@ static bool hear_alone(td_ctx *cx, td_mode_scope *outer) {
     return true;
 }
 
-static void hear_all(td_ctx *cx, const td_mode_scope *outer) {
+static void tape_only_end(td_ctx *cx, const td_mode_scope *outer) {
     td__modes_leave(cx, outer);
     td__scope_pop(cx, NULL, 0);
 }
@@ -138,9 +142,9 @@ bool td__regenerate(td_tensor *t) {
     if (t->creation != TD_MADE_PLAIN) return fail_view(NULL, t);
     const td_listener *l = &td__eager(t->cx)->listener;
     td_mode_scope      was;
-    if (!hear_alone(t->cx, &was)) return false;
+    if (!tape_only_begin(t->cx, &was)) return false;
     bool ok = take_history(t);
-    hear_all(t->cx, &was);
+    tape_only_end(t->cx, &was);
     return ok && (!l->touched || l->touched(l->env, t));
 }
 
@@ -160,15 +164,18 @@ static bool same_layout(const td_tensor *t, const td_note *n) {
 
 /* ---- copy_slices -------------------------------------------------------- */
 
+/* td_node.data of a copy_slices node. */
 typedef struct slices {
-    td_node   *fn;    /* held: the writer's node */
-    int        fn_nr; /* which result of it the view is */
-    int        self;  /* the edge that is the view there and the base here */
-    td_note    view;  /* what the view looked like */
-    td_tensor *whole; /* in a trace, held: the base without its history, which the
-                         tracer knows; else NULL */
+    td_node   *fn;    /* the writing op's node; one reference */
+    int        fn_nr; /* the result of fn that is the view */
+    int        self;  /* the edge that is the view in fn and the base here */
+    td_note    view;  /* geometry of the view */
+    td_tensor *whole; /* in a trace: an alias of the base without history, which the
+                         recorder knows, one reference; else NULL */
 } slices;
 
+/* The written part as sizes, strides and offset in `whole`, a tensor laid out like the
+ * base was. */
 static void part_of(const td_node *n, td_tensor *whole, td_ints *size, td_ints *stride,
                     td_value *offset) {
     const slices *s = n->data;
@@ -178,7 +185,7 @@ static void part_of(const td_node *n, td_tensor *whole, td_ints *size, td_ints *
     *offset = td_value_int(td__dim_add(whole->offset, before));
 }
 
-/* Runs the writer's derivative on the written part of the base's gradient. */
+/* Runs the writing op's derivative on the gradient of the written part. */
 static bool apply_writer(td_node *n, td_tensor *part, const bool *need,
                          td_tensor **grads) {
     const slices *s = n->data;
@@ -192,8 +199,9 @@ static bool apply_writer(td_node *n, td_tensor *part, const bool *need,
     return ok;
 }
 
-/* Elements of an expanded part that share a place were written with one value: `in`
- * has one of them left, and size and stride too, in room. */
+/* For a written part with stride 0 (expanded): its elements at one address were
+ * written with one value, so one of them stays. Reduces `in`, size and stride;
+ * `room` is their memory. */
 static td_tensor *one_of_each(td_tensor *in, td_ints *size, td_ints *stride,
                               int64_t room[2][TD_MAX_RANK]) {
     bool again[TD_MAX_RANK];
@@ -205,8 +213,8 @@ static td_tensor *one_of_each(td_tensor *in, td_ints *size, td_ints *stride,
     return in;
 }
 
-/* The gradient of the base: `whole` with `in` for the written part. Out of place,
- * except where that has no second derivative. */
+/* The gradient of the base before the write: `whole` with `in` as the written
+ * part. Out of place, except where as_strided_scatter has no second derivative. */
 static td_tensor *put_back(td_node *n, td_tensor *whole, td_tensor *in) {
     const slices *s = n->data;
     td_ints       size, stride;
@@ -226,14 +234,18 @@ static td_tensor *put_back(td_node *n, td_tensor *whole, td_tensor *in) {
     return td_op_as_strided_scatter(whole, in, size, stride, offset);
 }
 
+/* td_node_kind.apply. The incoming gradient is brought to the base's layout first, so
+ * that the written part can be addressed in it. */
+/* td_node_kind.apply. The incoming gradient is brought to the base's layout first, so
+ * that the written part can be addressed in it. */
 static bool slices_apply(td_node *n, td_tensor *const *g, const bool *need,
                          td_tensor **grads) {
     const slices *s = n->data;
     td_tensor    *whole = g[0];
     td_ints       size, stride;
     td_value      offset;
-    /* Where elements of the base share places no gradient can be laid out so, also not
-     * one that happens to be: copy_ says it. */
+    /* If elements of the base share addresses, no gradient can have its layout; the
+     * copy_ in td__copy_like fails with that reason. */
     if (!same_layout(whole, &n->note[s->self]) || td__overlaps_itself(whole))
         whole = td__copy_like(n->cx, whole, &n->note[s->self]);
     if (td_is_nil(whole)) return false;
@@ -267,7 +279,8 @@ const td_node_kind td__slices_kind = {.name = "copy_slices",
                                       .release = slices_release,
                                       .destroy = slices_destroy};
 
-/* The base as it was written, over the bytes st, with the history that n gives it. */
+/* The base after the write, over storage st, with grad_fn n. NULL after
+ * td__fail. */
 static td_tensor *whole_of(td_node *n, td_storage *st) {
     const slices *s = n->data;
     td_meta       m;
@@ -287,12 +300,12 @@ td_tensor *td__slices_view(td_node *n, td_tensor *data) {
                              td_value_int(data->offset));
         return td_is_nil(v) ? NULL : v;
     }
-    /* set_ had the view elsewhere: the base, which the tracer knows, has not its
-     * elements. */
+    /* set_ moved the view to another storage: the base has other elements and can
+     * only provide the history */
     v = td__tensor_alias(n->cx, data);
-    if (!v || !move_away(a) || !hear_alone(n->cx, &was)) return NULL;
-    bool ok = take_from(v, a);
-    hear_all(n->cx, &was);
+    if (!v || !empty_storage(a) || !tape_only_begin(n->cx, &was)) return NULL;
+    bool ok = take_history_of(v, a);
+    tape_only_end(n->cx, &was);
     return ok ? v : NULL;
 }
 
@@ -300,12 +313,12 @@ const td_node *td__slices_writer(const td_node *n) {
     return ((const slices *)n->data)->fn;
 }
 
-/* The edges of the writer, with the base in place of the view. */
+/* The edges of the writing op's node, with the base in place of the view. */
 static bool slices_edges(td_node *n, td_node *fn, int self, td_tensor *base,
                          int64_t **ints) {
     for (int i = 0; i < fn->n_edge; i++) {
         n->edge[i] = fn->edge[i];
-        n->note[i] = fn->note[i]; /* dims stay in fn, which n holds */
+        n->note[i] = fn->note[i]; /* dims are in fn, which n references */
         if (i == self) n->edge[i].node = NULL;
         else if (n->edge[i].node) td__node_ref(n->edge[i].node);
     }
@@ -313,6 +326,8 @@ static bool slices_edges(td_node *n, td_node *fn, int self, td_tensor *base,
     return td__edge_of(base, &n->edge[self]);
 }
 
+/* The copy_slices node of a write to view t by the op of fn; NULL after td__fail. */
+/* The copy_slices node of a write to view t by the op of fn; NULL after td__fail. */
 static td_node *make_slices(td_tensor *t, td_node *fn, int nr, int self) {
     td_ctx      *cx = t->cx;
     td_tensor   *base = t->base;
@@ -349,7 +364,7 @@ bool td__rebase(td_tensor *t, td_node *n, int nr, int self) {
     return ok && td__regenerate(t);
 }
 
-/* ---- cutting off -------------------------------------------------------- */
+/* ---- detaching in place ------------------------------------------------- */
 
 td_tensor *td_detach_(td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return TD_NIL_BY(t, TENSOR);
@@ -360,7 +375,7 @@ td_tensor *td_detach_(td_tensor *t) {
 td_tensor *td__detach_in_place(td_tensor *t) {
     if (t->base)
         return td_fail(t->cx, TD_E_GRAD,
-                       "detach_: a view cannot be detached in place; use detach");
+                       "detach_: a view cannot be detached in place; use td_detach");
     td__clear_history(t);
     return t;
 }

@@ -1,13 +1,14 @@
-/* node.c -- the parts of the graph: nodes with their arrays in one block, the
- * autograd state of a tensor, and the edges between them. Nodes of common sizes
- * are reused through free lists of the context. */
+/* node.c -- nodes of the autograd graph, each with its arrays in one block; the
+ * autograd state of tensors; edges. Nodes of common sizes are reused through
+ * free lists of the context, because an op call makes one. */
 #include "eager/eager_int.h"
 
 #include <string.h>
 
 /* ---- memory of nodes ---------------------------------------------------- */
 
-static td_node *take_block(td_eager *e, size_t bytes) {
+/* A block for a node, from the free list of its size if there is one. */
+static td_node *alloc_node(td_eager *e, size_t bytes) {
     size_t units = (bytes + 63) / 64;
     if (units < TD_NODE_CLASSES && e->pool[units]) {
         td_node *n = e->pool[units];
@@ -20,7 +21,7 @@ static td_node *take_block(td_eager *e, size_t bytes) {
     return n;
 }
 
-static void give_block(td_eager *e, td_node *n) {
+static void free_node(td_eager *e, td_node *n) {
     if (n->units == 0) {
         td__free(n);
         return;
@@ -29,6 +30,7 @@ static void give_block(td_eager *e, td_node *n) {
     e->pool[n->units] = n;
 }
 
+/* Labels of the open scopes, "model/attn"; NULL: none, or out of memory. */
 static char *scope_path(td_ctx *cx) {
     td_buf b = {0};
     for (int i = 0; i < cx->scopes.n; i++) {
@@ -47,7 +49,7 @@ td_node *td__node_make(td_ctx *cx, const td_node_kind *kind, const td_node_plan 
     size_t    in = sizeof(td_value) * (size_t)p->n_in;
     size_t    bytes = sizeof(td_node) + edges + notes + saved + in +
                    sizeof(int64_t) * (size_t)p->n_ints + (size_t)p->n_chars;
-    td_node *n = take_block(e, bytes);
+    td_node *n = alloc_node(e, bytes);
     if (!n) return NULL;
     uint16_t units = n->units;
     *n = (td_node){.handle = TD_LIVE(NODE, cx),
@@ -70,7 +72,7 @@ td_node *td__node_make(td_ctx *cx, const td_node_kind *kind, const td_node_plan 
     n->in = (td_value *)(void *)(at += saved);
     *ints = (int64_t *)(void *)(at += in);
     if (chars) *chars = at + sizeof(int64_t) * (size_t)p->n_ints;
-    memset(n->edge, 0, edges); /* what is read before it is set */
+    memset(n->edge, 0, edges); /* read even if the node is dropped half filled */
     return n;
 }
 
@@ -88,7 +90,8 @@ bool td__node_saves(const td_node *n) {
     return n->n_saved > 0;
 }
 
-static void bury(td_node *n) {
+/* Frees a node whose last reference is gone. */
+static void destroy_node(td_node *n) {
     if (n->kind == &td__accumulate_kind) {
         td_tensor *leaf = n->data;
         if (leaf->ag && leaf->ag->accum == n) leaf->ag->accum = NULL;
@@ -102,11 +105,12 @@ static void bury(td_node *n) {
     td__free(n->path);
     td__free(n->extra);
     TD_ENDED(n, NODE);
-    give_block(td__eager(n->cx), n);
+    free_node(td__eager(n->cx), n);
 }
 
-/* A node's death kills those only it refers to. They queue here, and tensors that
- * die with them queue in td__unref, so neither calls the other deeper and deeper. */
+/* Freeing a node drops the nodes it references, and so on. Nodes queue in
+ * e->dying, and tensors that are freed with them queue in td__unref, so the
+ * stack depth does not depend on the length of the graph. */
 void td__node_drop(td_node *n) {
     if (--n->refs > 0) return;
     td_eager *e = td__eager(n->cx);
@@ -117,12 +121,12 @@ void td__node_drop(td_node *n) {
     while (e->dying) {
         td_node *dead = e->dying;
         e->dying = dead->next;
-        bury(dead);
+        destroy_node(dead);
     }
     e->burying = false;
 }
 
-/* ---- notes -------------------------------------------------------------- */
+/* ---- recorded geometry -------------------------------------------------- */
 
 void td__note(td_note *note, const td_tensor *t, bool strided, int64_t **ints) {
     int64_t *d = *ints;
@@ -146,8 +150,6 @@ void td__note_meta(const td_note *note, td_meta *m) {
         m->stride[i] = note->dims[note->rank + i];
 }
 
-/* Results come after the node when the op writes; `room` holds n_room int64s of the
- * node for them, else they get memory of their own. */
 bool td__note_outputs(td_node *n, td_tensor *const *out, int n_out, int64_t *room,
                       int n_room) {
     int ints = 0;
@@ -167,7 +169,7 @@ bool td__note_outputs(td_node *n, td_tensor *const *out, int n_out, int64_t *roo
     return true;
 }
 
-/* ---- states of tensors -------------------------------------------------- */
+/* ---- autograd state of tensors ------------------------------------------ */
 
 td_autograd *td__state(td_tensor *t) {
     if (t->ag) return t->ag;
@@ -234,8 +236,8 @@ bool td__is_behind(const td_tensor *t) {
            (td__has_node(t) || t->base->flags & TD_TF_NEEDS_GRAD);
 }
 
-/* The node behind ops that only show elements otherwise. set_, which has no derivative,
- * is none of them. */
+/* Follows view ops and metadata writes back to the node that computed the
+ * elements. set_, which has no derivative, ends the chain. */
 static const td_node *behind_views(const td_node *n) {
     while (n && n->def && n->n_edge == 1 && !(n->flags & TD_NF_NONE) &&
            n->def->flags & (TD_OPF_VIEW | TD_OPF_META))
@@ -289,7 +291,7 @@ td_tensor *td__op2(td_ctx *cx, td_op op, td_tensor *a, td_value b) {
     return out;
 }
 
-/* ---- looking at the graph ----------------------------------------------- */
+/* ---- public access to the graph ----------------------------------------- */
 
 td_node *td__grad_fn(td_tensor *t) {
     td_node *fn = NULL;
@@ -301,8 +303,8 @@ const char *td__made_by(td_tensor *t) {
     return fn ? fn->name : "";
 }
 
-/* The copy of a tensor from outside has a history in place of the original's: whether
- * there is one is part of what a captured body is compiled for, which is not. */
+/* The grad_fn that user code may see. In a captured body, whether an outside
+ * tensor has a grad_fn is part of the key; which op it is, is not: fails then. */
 static td_node *fn_for(td_tensor *t, const char *who) {
     td_tensor *copy = td__seen_as(t);
     td_node   *fn = td__grad_fn(copy ? copy : t);

@@ -1,11 +1,12 @@
-/* eager/node.h -- nodes of the tape: edges, what inputs looked like, saved values. For
- * the tape itself and for rooms to the right that hang kinds of nodes of their own
- * on tensors.
+/* eager/node.h -- nodes of the autograd graph: edges, recorded geometry of
+ * inputs and results, saved values. For the tape, and for later stages that put
+ * node kinds of their own on tensors (compiled calls).
  *
- * Who holds whom: a tensor holds the node that made it (ag->fn); a node holds the
- * nodes its gradients go to and the values it saved; the accumulation node of a
- * leaf holds the leaf, and the leaf knows it without holding it. A saved result is
- * an alias without history, so there are no cycles. */
+ * Ownership: a tensor references the node that made it (ag->fn). A node
+ * references the nodes its gradients go to and the values it saved. The
+ * accumulation node of a leaf references the leaf, which knows the node by a
+ * weak pointer. A saved result is an alias without history. So there are no
+ * cycles. */
 #ifndef TD_NODE_H
 #define TD_NODE_H
 
@@ -15,12 +16,13 @@ typedef struct td_rec     td_rec; /* a node's place in one backward walk (engine
 typedef struct td_hookrec td_hookrec;
 typedef struct td_pack    td_pack; /* a saved value that went through hooks (saved.c) */
 
+/* Where a gradient goes: result nr of a node. */
 typedef struct td_edge {
-    td_node *node; /* held; NULL: no gradient is wanted */
-    int32_t  nr;   /* which result of it */
+    td_node *node; /* one reference; NULL: nowhere */
+    int32_t  nr;
 } td_edge;
 
-/* What a tensor looked like; dims lie in the node. */
+/* The recorded geometry of a tensor; dims are in the node's memory. */
 typedef struct td_note {
     const int64_t *dims; /* sizes, then strides when strided */
     int64_t        offset;
@@ -28,80 +30,86 @@ typedef struct td_note {
     bool           strided;
 } td_note;
 
+/* td_saved.flags */
 enum {
-    TD_SV_OUTPUT = 1, /* a result: reattached to its own node */
-    TD_SV_LEAF = 2,   /* had no grad function */
+    TD_SV_OUTPUT = 1, /* a result of the node: gets the node as grad_fn when read */
+    TD_SV_LEAF = 2,   /* had no grad_fn */
     TD_SV_ALIAS = 4,  /* t is an alias without history; else the tensor itself */
-    TD_SV_FREED = 8,
-    TD_SV_PLAIN = 16 /* no version check, no history (stash) */
+    TD_SV_FREED = 8,  /* released by an earlier backward */
+    TD_SV_PLAIN = 16  /* stashed: no version check, no history */
 };
 
+/* A value saved for backward. Reading it fails if its storage was written since. */
 typedef struct td_saved {
-    td_tensor  *t;    /* held */
-    td_pack    *pack; /* set: t is NULL and hooks hold the value */
-    uint64_t    version;
-    const void *st;        /* its storage then: set_ may have moved it */
+    td_tensor  *t;         /* one reference */
+    td_pack    *pack;      /* set: t is NULL and saved-tensor hooks have the value */
+    uint64_t    version;   /* of the storage when saved */
+    const void *st;        /* the storage then, which set_ may have replaced since */
     int32_t     nr;        /* TD_SV_OUTPUT: which result */
-    int16_t     arg, item; /* argument and place in its list, or -1 - result */
+    int16_t     arg, item; /* argument and index in its list; arg -1 - i: result i */
     uint8_t     flags;
 } td_saved;
 
-/* What a kind of node does. grads[] come in as NULL and are filled with tensors of
- * the innermost scope; need[] and grads[] are by edge. */
+/* The functions of a kind of node. need[] and grads[] are by edge; grads[] is NULL on
+ * entry and gets tensors of the innermost scope. */
 typedef struct td_node_kind {
     const char *name;
     bool (*apply)(td_node *n, td_tensor *const *g, const bool *need, td_tensor **grads);
-    void (*release)(td_node *n); /* lets go of saved values; NULL: the standard way */
-    void (*destroy)(td_node *n); /* the rest of `data`; may be NULL */
-    bool hungry;                 /* runs also when no gradient arrived */
-    /* Did nothing that came lead to edge i? What lies behind is as if it were not
-     * there. NULL: never. */
+    void (*release)(td_node *n); /* frees saved values; NULL: those in n->saved */
+    void (*destroy)(td_node *n); /* frees the rest of `data`; may be NULL */
+    bool hungry;                 /* runs even when no gradient arrived */
+    /* Did no arrived gradient reach edge i? Then the nodes beyond it count as not
+     * reached, as in eager. NULL: never. */
     bool (*apart)(const td_node *n, int i);
     /* Would eager send the gradient of result `from` through result `to`, both of this
      * one node? NULL: never. */
     bool (*passes)(const td_node *n, int from, int to);
-    /* td__fail, with the names the user knows the two by. */
+    /* Fails because of such a pair, with the names the user knows them by. */
     bool (*refuse)(const td_node *n, int from, int to);
 } td_node_kind;
 
+/* td_node.flags */
 enum {
-    TD_NF_FREED = 1,
-    TD_NF_ZERO = 2,
-    TD_NF_NONE = 4,
-    /* of a view that a compiled call returned or wrote: other results of the call were
-     * computed from it, and their gradients do not pass here */
+    TD_NF_FREED = 1, /* its saved values were released */
+    TD_NF_ZERO = 2,  /* the derivative is zero */
+    TD_NF_NONE = 4,  /* there is no derivative: backward through it fails */
+    /* grad_fn of a view that a compiled call returned or wrote, from which other
+     * results of the call were computed: their gradients do not pass through it */
     TD_NF_MISSED = 8
 };
 
+/* A node: one recorded op call, custom function, compiled call, write into a view, or
+ * the accumulation into a leaf. Its arrays are in the same block. */
 struct td_node {
     TD_HANDLE_FIELDS;
     const td_node_kind *kind;
-    const char         *name; /* the op's, the custom function's or the kind's */
+    const char         *name; /* of the op, the custom function or the kind */
     const td_opdef     *def;  /* ops only */
-    const td_opinfo    *info;
+    const td_opinfo    *info; /* ops only */
     int32_t             refs;
     uint16_t            flags; /* TD_NF_... */
-    uint16_t            units; /* size in 64 byte units; 0: from td__alloc */
-    uint64_t            seq;   /* later nodes run first */
-    td_rec             *rec;   /* of the innermost walk that reached it */
-    td_node            *next;  /* in a free list or among the dying */
-    td_where            here;
-    char               *path;  /* scopes, in anomaly mode; else NULL */
+    uint16_t            units; /* block size in 64-byte units; 0: too large to pool */
+    uint64_t            seq;   /* creation order; in backward later nodes run first */
+    td_rec             *rec;   /* record in the innermost walk that reached it */
+    td_node            *next;  /* in a free list or in td_eager.dying */
+    td_where            here;  /* the user's source line */
+    char               *path;  /* scope labels, in anomaly mode; else NULL */
     td_hookrec         *hooks; /* on its results and on itself */
     void               *data;  /* of the kind */
     int32_t             n_edge, n_out, n_saved, n_in;
-    td_edge            *edge;
-    td_note            *note;     /* by edge: the input */
+    td_edge            *edge;     /* one per tensor argument */
+    td_note            *note;     /* by edge: geometry of the argument */
     td_note            *out_note; /* by result */
     td_saved           *saved;
-    td_node            *owner; /* CopySlices that runs it, not held; else NULL */
-    td_value           *in;    /* by argument; tensors are empty */
+    td_node            *owner; /* the copy_slices node that runs it, weak; or NULL */
+    td_value           *in;    /* by argument; tensors are left out */
     void               *extra; /* heap memory of out_note, or NULL */
 };
 
 /* ---- node.c: nodes and tensor states ------------------------------------ */
 
-/* Room for a node with its arrays in one block; arrays are not set. */
+/* The sizes of a node's arrays, which are allocated with it in one block and
+ * not initialized, except edges. */
 typedef struct td_node_plan {
     int n_edge, n_out, n_saved, n_in;
     int n_ints;  /* int64s for dims and lists */
@@ -113,89 +121,112 @@ static inline td_node *td__node_ref(td_node *n) {
     n->refs++;
     return n;
 }
-void td__node_drop(td_node *n); /* without recursion over graphs */
-/* Has it values that go with the first backward? Then a second one fails. */
+void td__node_drop(td_node *n); /* frees chains of nodes without recursion */
+/* Does it have saved values, so that a second backward fails without retain_graph? */
 bool td__node_saves(const td_node *n);
-void td__node_release(td_node *n);
-/* Writes what t looks like; *ints moves on. */
+void td__node_release(td_node *n); /* frees its saved values */
+/* Records the geometry of t in *ints, which advances. strided: strides too. */
 void td__note(td_note *note, const td_tensor *t, bool strided, int64_t **ints);
 void td__note_meta(const td_note *note, td_meta *m);
+/* Records the geometry of results in `room`, n_room int64s of the node's block; if
+ * that is too small, on the heap. */
 bool td__note_outputs(td_node *n, td_tensor *const *out, int n_out, int64_t *room,
                       int n_room);
 
 td_autograd *td__state(td_tensor *t); /* makes one; NULL after td__fail */
 void         td__state_free(td_tensor *t);
-/* Makes n the node of t; t's old node is let go, retained gradients move along. */
+/* Makes result nr of n the grad_fn of t. A retained gradient moves to the new
+ * node. */
 bool         td__set_history(td_tensor *t, td_node *n, int nr);
-/* Takes t off its node and its wish for gradients away. */
+/* Removes grad_fn and requires_grad: t becomes a leaf. */
 void         td__clear_history(td_tensor *t);
-/* Where the gradient of t goes, with a reference; node NULL: nowhere. False: failed. */
+/* Where the gradient of t goes; e->node gets a reference, NULL: nowhere. False
+ * after td__fail. */
 bool         td__edge_of(td_tensor *t, td_edge *e);
-/* Has it a grad function, up to date or not? */
+/* Does it have a grad_fn, stale or not? */
 bool         td__has_node(const td_tensor *t);
-td_node     *td__last_node(const td_tensor *t); /* the same function; NULL: none */
-/* The accumulation node of a leaf, with a reference; NULL after td__fail. */
+td_node     *td__last_node(const td_tensor *t); /* that grad_fn; NULL: none */
+/* The accumulation node of a leaf, with a reference; made on first use. NULL
+ * after td__fail. */
 td_node     *td__accumulator(td_tensor *leaf);
-/* The same if there is one, also when the leaf no longer wants gradients; not held. */
+/* The same node if it exists, even if the leaf no longer requires grad. No
+ * reference. */
 td_node     *td__known_accumulator(const td_tensor *leaf);
-/* A view that has, or gets, its history from its base, which was written since. */
+/* Is t a stale view: one whose grad_fn must be regenerated, because its base or
+ * another view of it was written? */
 bool         td__is_behind(const td_tensor *t);
-/* Is t a view, up to date, whose history is not its base's? A write goes by that of the
- * base, and t's own is lost with it. */
+/* Is t a view, not stale, with a history other than its base's? A write to t
+ * goes into the base's history, and t's own is lost. */
 bool         td__is_apart(const td_tensor *t);
-/* The node of t, brought up to date for a view whose base was written. */
+/* The grad_fn of t; a stale view's is regenerated first. False after td__fail. */
 bool         td__fn_of(td_tensor *t, td_node **fn);
-/* May the gradient of t, of node fn, be asked for? False after td__fail. (hooks.c) */
+/* May `who` (td_grad, a hook) use the gradient of t, whose grad_fn is fn? Fails
+ * if a compiled call makes that gradient incomplete (TD_NF_MISSED). */
 bool         td__grad_arrives(const td_tensor *t, const td_node *fn, const char *who);
 
-/* Changes of history that are no op calls, told to one listener. */
+/* Callbacks for changes of history that are not op calls, so that a trace can log
+ * them. */
 typedef struct td_listener {
-    /* t, a view, takes its history from its base anew. */
+    /* A stale view got a new grad_fn. */
     bool (*touched)(void *env, td_tensor *t);
-    /* A custom function gave t, its result, a creation mark and, where recorded, a
-     * history; in_place: t is an input it wrote. */
+    /* A custom function returned t: its creation mark is set, and its grad_fn if
+     * `recorded`. in_place: t is an input that the function wrote. */
     bool (*given)(void *env, td_tensor *t, bool recorded, bool in_place);
     void *env;
 } td_listener;
-/* Who listens from now on; returns who did. */
+/* Sets the listener; returns the previous one. */
 td_listener td__tape_listen(td_ctx *cx, td_listener to);
 
 /* ---- saved.c ------------------------------------------------------------ */
 
+/* Saves t for backward, through saved-tensor hooks if any are pushed. output: t is
+ * result nr of the node. False after td__fail. */
 bool       td__save(td_saved *s, td_tensor *t, bool output, int nr);
-/* Gives the tensor in the innermost scope (or alive elsewhere); NULL after fail. */
+/* Reads a saved value; fails if its storage was written since. Borrowed from the node
+ * or owned by the innermost scope. NULL after td__fail. */
 td_tensor *td__unpack(td_node *n, const td_saved *s);
-bool       td__fail_second(const td_node *n); /* its saved values are gone */
+bool       td__fail_second(const td_node *n); /* "backward a second time" */
 void       td__saved_free(td_saved *s);
-/* t without its history, held by the caller and no scope; NULL after td__fail. */
+/* An alias of t without history; the caller owns a reference, no scope does.
+ * NULL after td__fail. */
 td_tensor *td__loose_alias(td_tensor *t);
-/* The bytes of t as a tensor whose gradient goes to e; NULL after td__fail. */
+/* An alias of t whose gradient goes to e. NULL after td__fail. */
 td_tensor *td__alias_at(td_tensor *t, td_edge e);
 
 /* ---- inplace.c ---------------------------------------------------------- */
 
-/* After a write: t's history is now n, result nr; writes into a view rebase. */
+/* After t was written by the op of node n: result nr of n becomes t's grad_fn.
+ * If t is a view, its base gets a copy_slices node instead and t's grad_fn is
+ * regenerated. self_edge: the edge of n that is t. */
 bool td__rebase(td_tensor *t, td_node *n, int nr, int self_edge);
 
 /* ---- steps.c ------------------------------------------------------------ */
 
-/* What a compiled call does that is no op of a program; false after td__fail. */
+/* Ops that only epilogues of compiled calls contain. False after td__fail. */
 
+/* Resets version and inference flag: t counts as newly made. */
 bool td__step_made(td_tensor *t);
+/* Regenerates a stale view's grad_fn, as eager did at this point. */
 bool td__step_touch(td_tensor *t);
+/* copy_(t, value) that takes over value's grad_fn; counts as `writes` writes. */
 bool td__step_assign(td_tensor *t, td_tensor *value, uint64_t writes);
+/* Adds to the version of t's storage. */
 bool td__step_bump(td_tensor *t, uint64_t writes);
+/* Gives t the grad_fn of value (or none) and a creation mark, as a custom function
+ * does; in_place: t is an input the function wrote. */
 bool td__step_give(td_tensor *t, td_tensor *value, td_creation creation, bool in_place);
+/* Connects an edge of the compiled node, value's grad_fn, to a leaf that was created
+ * during the call. */
 bool td__step_bind(td_tensor *leaf, td_tensor *value, int edge);
 
 /* ---- backward.c --------------------------------------------------------- */
 
-/* As td_grad, but with respect to edges, where gradients end: what led to an edge gets
- * none of what arrives there. grads[i] is NULL when nothing arrived. */
+/* td_grad with respect to edges. Gradients end there: nodes beyond an edge get
+ * nothing of what arrives at it. grads[i] is NULL if nothing arrived. */
 bool td__grad_edges(td_tensors outputs, const td_edge *to, int n, td_tensor **grads,
                     const td_grad_opts *opts);
-/* The same, but as td_backward does it: nodes that lead to none of them run as well,
- * and may fail. */
+/* td__grad_edges that runs every reachable node, as td_backward does; nodes
+ * that lead to none of the edges may fail. */
 bool td__grad_all(td_tensors outputs, const td_edge *to, int n, td_tensor **grads,
                   const td_grad_opts *opts);
 

@@ -1,18 +1,21 @@
-/* open.c -- opens and closes contexts: core's part, the op table, and the tape as
- * the bottom of the mode stack. */
+/* open.c -- td_open and td_close: a context with core's state, the op table,
+ * and the tape as the bottom of its mode stack. */
 #include "core/callback.h"
 #include "eager/eager_int.h"
 
-/* At the end of a trace, or of the context. */
+/* td_ctx_hooks.free_ambient: frees ambient state of autograd, at the end of a
+ * trace or of the context. */
 static void free_ambient(td_ctx *cx) {
     td__autocast_close(cx);
     td__vec_free(&cx->packers);
 }
 
+/* td_ctx_hooks.close: all tensors and nodes are freed by now, only pools are left. */
+/* td_ctx_hooks.close: all tensors and nodes are freed by now, only pools are left. */
 static void close_eager(td_ctx *cx) {
     td_eager *e = cx->eager;
     free_ambient(cx);
-    TD_ASSERT(e->hooks == NULL); /* their tensors and nodes are gone */
+    TD_ASSERT(e->hooks == NULL); /* freed with their tensors and nodes */
     for (int i = 0; i < TD_NODE_CLASSES; i++)
         for (td_node *n = e->pool[i], *next; n; n = next) {
             next = n->next;
@@ -37,7 +40,7 @@ td_ctx *td_open(void) {
     if (!td__table_init()) return NULL;
     td_ctx   *cx = td__ctx_make();
     td_eager *e = cx ? td__zalloc(sizeof *e) : NULL;
-    /* The first chunk is there before any walk, so that none gives it back. */
+    /* The arena's first chunk is allocated before any walk, so none frees it. */
     if (!e || !td__arena_alloc(&e->walks, 1)) {
         td__free(e);
         td__ctx_free(cx);
@@ -58,9 +61,10 @@ td_ctx *td_open(void) {
 void td_close(td_ctx *cx) {
     if (!TD_MAY_FREE(cx, CTX)) return;
     if (cx->unwinding || cx->callback)
-        td__fail(cx, TD_E_ARG,
-                 "td_close: the context is in use: this code runs inside a call of the "
-                 "library (as a body, hook, mode or the like). Nothing was freed; "
-                 "close it after that call");
+        td__fail(
+            cx, TD_E_ARG,
+            "td_close: the context is in use, because this code runs inside a call "
+            "of the library (as a body, hook or mode). Nothing was freed; close "
+            "the context after that call returns");
     else td__ctx_free(cx);
 }

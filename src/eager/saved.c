@@ -1,23 +1,25 @@
-/* saved.c -- values kept for backward. Inputs are held as they are; results as an
- * alias without history, put back on their node when they are read. Each remembers
- * the version of its storage: a write in between is an error that names both ops.
- * The hooks on the context's stack may hold something else in a value's place. */
+/* saved.c -- values saved for backward. An argument is saved as it is; a result
+ * as an alias without history, which gets its node back when it is read (a
+ * reference to the tensor itself would be a cycle). Each saved value records
+ * the version of its storage: reading it after a write is an error that names
+ * both ops. Saved-tensor hooks on the context's stack may store something else
+ * in place of a value. */
 #include "core/callback.h"
 #include "eager/eager_int.h"
 
-/* A value that went through hooks: their product, and what brings the history
- * back. */
+/* A value that went through saved-tensor hooks: what pack returned, and what
+ * restores the history. */
 struct td_pack {
     td_saved_hooks hooks;
-    void          *value;
-    td_edge        edge;  /* held; of an input */
-    bool           loose; /* an input that requires grad and has no place in a history:
-                             a view, made without gradients, of what requires it */
+    void          *value; /* what pack returned; owned */
+    td_edge        edge;  /* of an argument; one reference */
+    bool           loose; /* an argument that requires grad without a grad_fn: a view,
+                             made under no_grad, of a tensor that requires grad */
 };
 
 /* ---- packing ------------------------------------------------------------ */
 
-/* The hooks of the innermost region; NULL: none. */
+/* The innermost pushed hooks; NULL: none, or a region that disables them. */
 static const td_saved_hooks *packer(const td_ctx *cx) {
     if (cx->packers.n == 0) return NULL;
     const td_saved_hooks *h = &cx->packers.v[cx->packers.n - 1];
@@ -29,8 +31,8 @@ bool td_saved_hooks_push(td_ctx *cx, const td_saved_hooks *hooks) {
     if (cx->fake && hooks && hooks->pack)
         return td__fail(
             cx, TD_E_TRACE,
-            "td_saved_hooks_push: hooks on saved values cannot be part of a "
-            "captured body; push them around its calls");
+            "td_saved_hooks_push: a captured body cannot use saved-tensor hooks; push "
+            "them around the call of the compiled function");
     return td__saved_hooks_push(cx, hooks);
 }
 
@@ -42,13 +44,18 @@ bool td__saved_hooks_push(td_ctx *cx, const td_saved_hooks *hooks) {
 void td_saved_hooks_pop(td_ctx *cx) {
     if (!TD_ENTER_CTX(cx)) return;
     if (cx->packers.n > 0) cx->packers.n--;
-    else td__fail(cx, TD_E_ARG, "td_saved_hooks_pop: none were pushed");
+    else
+        td__fail(cx, TD_E_ARG,
+                 "td_saved_hooks_pop: no hooks are pushed; call it once for each "
+                 "td_saved_hooks_push");
 }
 
-/* The user's pack, heard by the tape but not by these hooks again. */
+/* Calls the user's pack on an alias of t, with the tape as the only mode and
+ * these hooks disabled, so that ops in pack do not recurse. NULL after
+ * td__fail. */
 static void *run_pack(td_ctx *cx, const td_saved_hooks *h, td_tensor *t) {
     if (!td__scope_push(cx)) return NULL;
-    td_saved_hooks hooks = *h; /* the stack may move */
+    td_saved_hooks hooks = *h; /* a copy: the stack may be reallocated */
     td_tensor     *plain = td__tensor_alias(cx, t);
     void          *value = NULL;
     td_mode       *top = td__modes_from(cx, cx->tape);
@@ -56,13 +63,18 @@ static void *run_pack(td_ctx *cx, const td_saved_hooks *h, td_tensor *t) {
         TD_CALLBACK(cx, value = hooks.pack(hooks.env, plain));
         td_saved_hooks_pop(cx);
         if (!value)
-            td__fail(cx, TD_E_GRAD, "the pack hook of a saved value gave nothing");
+            td__fail(
+                cx, TD_E_GRAD,
+                "saved-tensor hooks: pack returned NULL; return what unpack needs, "
+                "or record an error with td_fail");
     }
     td__modes_from(cx, top);
     td__scope_pop(cx, NULL, 0);
     return value;
 }
 
+/* Saves t through hooks h. */
+/* Saves t through hooks h. */
 static bool pack(td_saved *s, td_tensor *t, bool output, const td_saved_hooks *h) {
     td_ctx  *cx = t->cx;
     td_pack *p = td__alloc(sizeof *p);
@@ -98,11 +110,11 @@ td_tensor *td__loose_alias(td_tensor *t) {
 bool td__save(td_saved *s, td_tensor *t, bool output, int nr) {
     td_ctx *cx = t->cx;
     if (t->flags & TD_TF_INFERENCE)
-        return td__fail(
-            cx, TD_E_GRAD,
-            "an inference tensor (%s) cannot be saved for backward; use a clone "
-            "of it, or no_grad in place of inference mode",
-            td__type_str(t));
+        return td__fail(cx, TD_E_GRAD,
+                        "an inference tensor (%s) cannot be saved for backward; use "
+                        "td_clone of it, "
+                        "or compute it under no_grad instead of in inference mode",
+                        td__type_str(t));
     bool history = output && td__is_float((td_dtype)t->dtype);
     s->version = td__version(t);
     s->st = t->st;
@@ -127,11 +139,15 @@ void td__saved_free(td_saved *s) {
 
 /* ---- unpacking ---------------------------------------------------------- */
 
+/* How an error calls the value: the parameter's name, or "its result". */
+/* How an error calls the value: the parameter's name, or "its result". */
 static const char *saved_name(const td_node *n, const td_saved *s) {
     if (s->arg < 0) return "its result";
     return n->info ? n->info->s.in[s->arg].name : "a saved value";
 }
 
+/* The error of a saved value that was written since. */
+/* The error of a saved value that was written since. */
 static bool fail_version(td_node *n, const td_saved *s) {
     td_tensor  *t = s->t;
     const char *writer = t->st != s->st  ? "set_"
@@ -154,8 +170,8 @@ static bool fail_version(td_node *n, const td_saved *s) {
     return false;
 }
 
-/* The alias becomes result s->nr of its node again. Of a write into a view the
- * result is a view of what CopySlices gives. */
+/* An alias of a saved result with its node as grad_fn. The result of a write
+ * into a view is a view of the copy_slices node's result. */
 static td_tensor *reattach(td_node *n, td_tensor *data, int nr) {
     if (n->owner) return td__slices_view(n->owner, data);
     td_tensor *a = td__tensor_alias(n->cx, data);
@@ -175,14 +191,18 @@ td_tensor *td__alias_at(td_tensor *t, td_edge e) {
     return a;
 }
 
+/* Calls the user's unpack and restores the history; NULL after td__fail. */
+/* Calls the user's unpack and restores the history; NULL after td__fail. */
 static td_tensor *unpack_hooks(td_node *n, const td_saved *s) {
     td_ctx    *cx = n->cx;
     td_pack   *p = s->pack;
     td_tensor *t;
     TD_CALLBACK(cx, t = p->hooks.unpack(p->hooks.env, p->value, cx));
     if (!t || td_is_nil(t)) {
-        td__fail(cx, TD_E_GRAD, "%s: the unpack hook of a saved value gave nothing",
-                 n->name);
+        td__fail(
+            cx, TD_E_GRAD,
+            "%s: saved-tensor hooks: unpack returned NULL or nil; return the tensor",
+            n->name);
         return NULL;
     }
     if (!td__recording(cx)) return t;
@@ -198,8 +218,8 @@ bool td__fail_second(const td_node *n) {
     n->cx->gone = td_ok(n->cx);
     return td__fail(
         n->cx, TD_E_GRAD,
-        "%s: trying to backward through the graph a second time, but the values "
-        "saved for it are gone; ask for retain_graph the first time",
+        "%s: trying to backward through the graph a second time, but its saved values "
+        "were freed by the first; set retain_graph in the first backward",
         n->name);
 }
 

@@ -1,10 +1,9 @@
-/* steps.c -- rows of the op table that only the epilogue of a compiled call has: they
- * change the state of a tensor as an op or a custom function did while the program was
- * traced. */
+/* steps.c -- ops that only the epilogue of a compiled call contains (_made,
+ * _touch, _assign, _bump, _give, _bind). They bring a tensor's version, flags
+ * and history to the state that the traced program left it in. */
 #include "eager/eager_int.h"
 #include "ops/cast.h"
 
-/* A new tensor, as the modes that hold make it; nothing has written it yet. */
 bool td__step_made(td_tensor *t) {
     bool inference = t->cx->inference;
     atomic_store_explicit(&t->st->version, 0, memory_order_relaxed);
@@ -24,16 +23,19 @@ bool td__step_bump(td_tensor *t, uint64_t writes) {
     return true;
 }
 
-/* Texts may be written by hand. */
+/* Epilogues in text form may be written by hand, so types are checked. */
 static bool check_value(const char *op, const td_tensor *t, const td_tensor *value) {
     if (t->dtype == value->dtype && t->rank == value->rank &&
         td__dims_eq(t->size, value->size, t->rank))
         return true;
-    return td__fail(t->cx, TD_E_SHAPE, "%s: a value of %s for a tensor of %s", op,
-                    td__type_str(value), td__type_str(t));
+    return td__fail(
+        t->cx, TD_E_SHAPE,
+        "%s: the value is %s, but the tensor is %s; dtype and sizes must be "
+        "equal",
+        op, td__type_str(value), td__type_str(t));
 }
 
-/* copy_, on the tape. */
+/* copy_ with the tape as the top mode and gradients on. */
 static bool copy_recorded(td_tensor *t, td_tensor *value) {
     td_ctx       *cx = t->cx;
     td_mode_scope outer = td__modes_enter(cx, cx->tape);
@@ -43,7 +45,8 @@ static bool copy_recorded(td_tensor *t, td_tensor *value) {
     return ok;
 }
 
-/* The history of a view is its base's, and changes as copy_ changes it. */
+/* A view's history is its base's, so a recorded copy_ rebases it. Any other
+ * tensor just gets value's grad_fn. */
 bool td__step_assign(td_tensor *t, td_tensor *value, uint64_t writes) {
     td_node *fn = td__last_node(value);
     if (!check_value("_assign", t, value)) return false;
@@ -55,7 +58,8 @@ bool td__step_assign(td_tensor *t, td_tensor *value, uint64_t writes) {
     return td__step_bump(t, writes) && (!fn || td__set_history(t, fn, value->ag->nr));
 }
 
-/* Elements are there, and counted already. */
+/* Rebases the history of view t as copy_ does, but leaves the version: the
+ * elements are in place and their write was counted already. */
 static bool rebase(td_tensor *t, td_tensor *value) {
     uint64_t was = atomic_load_explicit(&t->st->version, memory_order_relaxed);
     bool     ok = copy_recorded(t, value);
@@ -69,7 +73,8 @@ bool td__step_give(td_tensor *t, td_tensor *value, td_creation creation,
     td_node *fn = value ? td__last_node(value) : NULL;
     if (value && !check_value("_give", t, value)) return false;
     if ((unsigned)creation > TD_MADE_CUSTOM)
-        return td__fail(t->cx, TD_E_ARG, "_give: no creation %d", (int)creation);
+        return td__fail(t->cx, TD_E_ARG, "_give: creation is %d; known are 0 to %d",
+                        (int)creation, (int)TD_MADE_CUSTOM);
     if (fn && in_place && t->base) return rebase(t, value);
     if (fn && !td__set_history(t, fn, value->ag->nr)) return false;
     if (t->base && !in_place) t->creation = (uint8_t)creation;
@@ -79,13 +84,14 @@ bool td__step_give(td_tensor *t, td_tensor *value, td_creation creation,
 bool td__step_bind(td_tensor *leaf, td_tensor *value, int edge) {
     td_node *n = td__last_node(value);
     if (!td__is_float((td_dtype)leaf->dtype) || td__has_node(leaf))
-        return td__fail(leaf->cx, TD_E_ARG, "_bind: %s is no leaf that takes gradients",
+        return td__fail(leaf->cx, TD_E_ARG, "_bind: %s is not a floating-point leaf",
                         td__type_str(leaf));
-    if (!n || !n->kind->apart || edge < 0 || edge >= n->n_edge) /* others do not wait */
+    if (!n || !n->kind->apart || edge < 0 ||
+        edge >= n->n_edge) /* not a compiled call */
         return td__fail(leaf->cx, TD_E_ARG, "_bind: %s has no edge %d to bind",
                         n ? n->name : "a value without a history", edge);
     if (n->edge[edge].node) return true;
-    int64_t *dims = (int64_t *)(uintptr_t)n->note[edge].dims; /* room for them */
+    int64_t *dims = (int64_t *)(uintptr_t)n->note[edge].dims; /* reserved for it */
     n->edge[edge] = (td_edge){.node = td__accumulator(leaf)};
     td__note(&n->note[edge], leaf, true, &dims);
     return n->edge[edge].node != NULL;

@@ -1,15 +1,16 @@
-/* tape.c -- the autograd mode. It hears each op that is not composite, lets it run
- * and, when an input needs a gradient, hangs a node on the results: where gradients
- * go, what the inputs looked like, and the values the derivative reads. Evaluating
- * that derivative is apply.c's. Calls that need no gradient pay for a scan of their
- * arguments' flags. */
+/* tape.c -- the autograd mode. It receives each op that is not composite, runs
+ * it through the modes below and, if an argument requires grad, gives the
+ * results a node: edges to the arguments' nodes, the arguments' geometry, and
+ * the values the derivative reads. apply.c evaluates the derivative. A call
+ * without gradients costs a scan of its arguments' flags. */
 #include "eager/eager_int.h"
 #include "ops/call.h"
 
 #include <string.h>
 
-/* ---- what a call needs -------------------------------------------------- */
+/* ---- what to record ----------------------------------------------------- */
 
+/* Does any tensor argument require grad? */
 static bool any_needs(const td_opcall *c) {
     for (int i = 0; i < c->n_in; i++) {
         td_value v = c->in[i];
@@ -23,26 +24,28 @@ static bool any_needs(const td_opcall *c) {
     return false;
 }
 
-/* Is there a derivative with respect to argument i? */
+/* Does the row have a derivative with respect to argument i? */
 static bool has_term(const td_opcall *c, const td_opdef *rule, int i) {
     return rule->vjp_fn || c->info->term[i].f != NULL;
 }
 
-/* The row whose derivative counts: that of a writer may be its twin's. */
+/* The row whose derivative applies: an in-place op may use its functional
+ * twin's. */
 static const td_opdef *rule_of(const td_opcall *c) {
     bool twin = c->def->vjp && c->def->vjp[0] == TD_VIA_PURE[0];
     return twin ? &td__ops[c->info->pure] : c->def;
 }
 
-/* What is decided about a call before its node is made. */
+/* What is decided about a call before its node is made. Bit i of a mask is
+ * argument or result i. */
 typedef struct plan {
     const td_opdef *rule;
-    bool            zero;     /* the derivative is zero: no terms */
-    bool            none;     /* there is none, and history ends in an error */
+    bool            zero;     /* the derivative is zero: nothing is saved */
+    bool            none;     /* no derivative exists: backward through it fails */
     uint32_t        needs;    /* arguments that get a gradient */
-    uint32_t        keep_in;  /* arguments to save */
-    uint32_t        keep_out; /* results to save */
-    td_node_plan    size;
+    uint32_t        keep_in;  /* arguments to save for backward */
+    uint32_t        keep_out; /* results to save for backward */
+    td_node_plan    size;     /* sizes of the node's arrays */
 } plan;
 
 static bool value_needs(td_value v) {
@@ -53,9 +56,10 @@ static bool value_needs(td_value v) {
     return false;
 }
 
-/* Arguments that are saved whichever argument a gradient arrives at: all, if one
- * argument alone has a derivative or one function computes those of all, else the ones
- * that several derivatives read. */
+/* Arguments that are saved whichever gradient is needed: all, if only one
+ * argument has a derivative or one C rule computes all of them; otherwise those
+ * that several formulas read. PyTorch's generated code saves by the same
+ * condition, and an error about a modified saved value depends on it. */
 static uint32_t read_by_several(const td_opcall *c, const td_opdef *rule) {
     uint32_t once = 0, twice = 0;
     int      n = 0;
@@ -68,9 +72,9 @@ static uint32_t read_by_several(const td_opcall *c, const td_opdef *rule) {
     return rule->vjp_fn || n == 1 ? UINT32_MAX : twice;
 }
 
-/* Will a gradient that flows to t arrive anywhere? A view made under no_grad needs
- * grad as its base does, yet leads nowhere; as in eager PyTorch no argument is saved
- * for its sake alone. */
+/* Does a gradient of t lead anywhere? A view made under no_grad requires grad
+ * as its base does but has no grad_fn; as in eager PyTorch no argument is saved
+ * for it alone. */
 static bool connected(const td_tensor *t) {
     if (t->ag && (t->ag->fn || t->ag->wants)) return true;
     return td__needs_grad(t) && t->seen != td__version(t); /* will be regenerated */
@@ -83,15 +87,17 @@ static bool value_connected(td_value v) {
     return false;
 }
 
+/* Decides which arguments get a gradient and which values are saved for it. */
+/* Decides which arguments get a gradient and which values are saved for it. */
 static void plan_terms(const td_opcall *c, plan *p) {
     p->rule = rule_of(c);
     p->zero = !c->info->differentiable;
     p->none = p->zero && c->def->flags & TD_OPF_META;
     uint32_t always = read_by_several(c, p->rule);
-    /* A writer whose row has no derivative (logical_or_) takes no history from what it
-     * reads; the written argument's own history ends there. */
+    /* An in-place op without a derivative (logical_or_) takes no history from the
+     * arguments it reads; the written argument's own history ends there. */
     bool     reads = !p->zero || p->none || p->rule->vjp[0] != '!';
-    /* set_ with sizes takes the bytes of its source, not the tensor. */
+    /* set_ with sizes takes its source's storage only, not its history. */
     if (c->info->op == TD_OP_set_ && !td__in_none(c, 3)) reads = false;
     for (int i = 0; i < c->n_in; i++) {
         if (!value_needs(c->in[i]) || !(p->zero || has_term(c, p->rule, i))) continue;
@@ -104,6 +110,8 @@ static void plan_terms(const td_opcall *c, plan *p) {
     if (p->zero) p->keep_in = p->keep_out = 0;
 }
 
+/* Counts what the node's arrays must hold. */
+/* Counts what the node's arrays must hold. */
 static void plan_size(const td_opcall *c, plan *p) {
     td_node_plan *s = &p->size;
     s->n_in = c->n_in;
@@ -128,14 +136,16 @@ static void plan_size(const td_opcall *c, plan *p) {
 
 /* ---- filling a node ----------------------------------------------------- */
 
+/* A node while its arrays are filled. */
 typedef struct filling {
     td_node *n;
-    int      edge; /* the next one */
-    int64_t *ints;
-    char    *chars;
+    int      edge;  /* the next edge */
+    int64_t *ints;  /* free memory for dims and lists */
+    char    *chars; /* free memory for strings */
 } filling;
 
-/* One tensor argument: `read` is what to save, the tensor or its clone. */
+/* Records one tensor argument. `read`: what to save for backward (t, or a clone
+ * of it), NULL: nothing. */
 static bool fill_tensor(filling *f, td_tensor *t, td_tensor *read, bool needs, int arg,
                         int item) {
     td_node *n = f->n;
@@ -161,7 +171,8 @@ static bool fill_list(filling *f, const td_opcall *c, const plan *p, int i) {
     return true;
 }
 
-/* clones[i], if set, is saved in place of a written argument. */
+/* Records all arguments. clones[i], if set, is saved instead of an argument
+ * that the op overwrites. */
 static bool fill_args(filling *f, const td_opcall *c, const plan *p,
                       td_tensor **clones) {
     for (int i = 0; i < c->n_in; i++) {
@@ -187,6 +198,8 @@ static bool fill_args(filling *f, const td_opcall *c, const plan *p,
     return true;
 }
 
+/* A node with its arguments recorded; results follow. NULL after td__fail. */
+/* A node with its arguments recorded; results follow. NULL after td__fail. */
 static td_node *make_node(const td_opcall *c, const plan *p, td_tensor **clones,
                           filling *f) {
     td_ctx *cx = c->cx;
@@ -196,9 +209,9 @@ static td_node *make_node(const td_opcall *c, const plan *p, td_tensor **clones,
     f->n->def = c->def;
     f->n->info = c->info;
     f->n->name = c->def->name;
-    f->n->n_saved = 0; /* counts as they come */
+    f->n->n_saved = 0; /* counted up as values are saved */
     for (int i = 0; i < c->n_in && c->def->flags & TD_OPF_NESTS; i++)
-        f->n->in[i] = td_value_none(); /* its graphs are held as they come */
+        f->n->in[i] = td_value_none(); /* graphs are referenced when filled in */
     if (p->zero) f->n->flags |= TD_NF_ZERO;
     if (p->none) f->n->flags |= TD_NF_NONE;
     if (fill_args(f, c, p, clones)) return f->n;
@@ -206,6 +219,8 @@ static td_node *make_node(const td_opcall *c, const plan *p, td_tensor **clones,
     return NULL;
 }
 
+/* Saves results that the derivative reads; bit 31 stands for all results from 31. */
+/* Saves results that the derivative reads; bit 31 stands for all results from 31. */
 static bool save_results(filling *f, const td_opcall *c, const plan *p) {
     for (int i = 0; i < c->n_out && p->keep_out; i++) {
         if (!(p->keep_out >> (i < 31 ? i : 31) & 1)) continue;
@@ -222,14 +237,15 @@ static bool float_result(const td_tensor *t) {
     return td__is_float((td_dtype)t->dtype);
 }
 
-/* Of a branch, those that require grad in one of its graphs. */
+/* Does result i get a grad_fn? Floating-point results do; of a branch, those
+ * that require grad in one of its graphs. */
 static bool takes_history(const td_opcall *c, int i) {
     if (!float_result(c->out[i])) return false;
     return !(c->def->flags & TD_OPF_NESTS) || td__nested_grad(c, i);
 }
 
-/* Views remember the mode they were made in; it decides whether they may be
- * written later. */
+/* Views remember the mode they were made in, which decides whether they may be
+ * written with gradients on later. */
 static void mark_views(const td_opcall *c) {
     const td_ctx    *cx = c->cx;
     const td_tensor *src = c->in[c->info->view_of].u.t;
@@ -246,12 +262,14 @@ static void mark_views(const td_opcall *c) {
     }
 }
 
+/* An op that writes no argument. */
+/* An op that writes no argument. */
 static bool call_plain(td_mode *m, td_opcall *c) {
     if (!td__call_below(m, c)) return false;
     if (c->def->flags & TD_OPF_VIEW) {
         mark_views(c);
         if (!c->info->differentiable) return true;
-        /* It is an inference tensor too. */
+        /* a view of an inference tensor is one, too, and has no history */
         if (c->in[c->info->view_of].u.t->flags & TD_TF_INFERENCE) return true;
     }
     if (!td__recording(c->cx) || !any_needs(c)) return true;
@@ -280,10 +298,10 @@ static bool call_plain(td_mode *m, td_opcall *c) {
     return ok;
 }
 
-/* ---- writers ------------------------------------------------------------ */
+/* ---- in-place ops ------------------------------------------------------- */
 
-/* The result that is argument i, or -1: then the write is not part of history
- * (running statistics). */
+/* The result that is argument i; -1: none, so the write is not part of the history
+ * (running statistics of batch_norm). */
 static int result_of(const td_opcall *c, int i) {
     const td_schema *s = &c->info->s;
     for (int k = 0; k < s->n_out; k++)
@@ -291,6 +309,8 @@ static int result_of(const td_opcall *c, int i) {
     return -1;
 }
 
+/* May the op write its arguments? `history`: the write will be recorded. */
+/* May the op write its arguments? `history`: the write will be recorded. */
 static bool check_written(td_opcall *c, bool history) {
     for (int i = 0; i < c->n_in; i++) {
         td_tensor *t = c->info->s.in[i].write ? td__in(c, i) : NULL;
@@ -298,7 +318,8 @@ static bool check_written(td_opcall *c, bool history) {
         if (!td__may_write_inference(c, t)) return false;
         if (c->def == td__eager(c->cx)->resize && td__needs_grad(t))
             return td__op_fail(c, TD_E_GRAD,
-                               "cannot resize a tensor that requires grad");
+                               "cannot resize a tensor that requires grad; resize "
+                               "td_detach of it, or make a new tensor");
         if (history && float_result(t) && result_of(c, i) >= 0 &&
             !td__check_write(c, t))
             return false;
@@ -306,7 +327,8 @@ static bool check_written(td_opcall *c, bool history) {
     return true;
 }
 
-/* Derivatives that read what is about to be overwritten get a clone with history. */
+/* If the derivative reads an argument that the op overwrites, a clone of it,
+ * with history, is saved instead. */
 static bool clone_written(td_mode *m, td_opcall *c, const plan *p, td_tensor **clones) {
     for (int i = 0; i < c->n_in; i++) {
         td_tensor *t = c->info->s.in[i].write ? td__in(c, i) : NULL;
@@ -319,6 +341,8 @@ static bool clone_written(td_mode *m, td_opcall *c, const plan *p, td_tensor **c
     return true;
 }
 
+/* The first edge of an argument: one edge per tensor. */
+/* The first edge of an argument: one edge per tensor. */
 static int edge_of_arg(const td_opcall *c, int arg) {
     int e = 0;
     for (int i = 0; i < arg; i++)
@@ -328,7 +352,8 @@ static int edge_of_arg(const td_opcall *c, int arg) {
     return e;
 }
 
-/* Written results are rebased, others are new. */
+/* Gives the results their grad_fn: a written argument's history is rebased,
+ * other results (and metadata writes) just get the node. */
 static bool give_histories(td_opcall *c, td_node *n) {
     const td_schema *s = &c->info->s;
     for (int i = 0; i < c->n_out; i++) {
@@ -345,6 +370,10 @@ static bool give_histories(td_opcall *c, td_node *n) {
     return true;
 }
 
+/* An in-place op that is recorded. The node is made before the op runs, because it
+ * saves what the op overwrites. */
+/* An in-place op that is recorded. The node is made before the op runs, because it
+ * saves what the op overwrites. */
 static bool run_write(td_mode *m, td_opcall *c, plan *p) {
     td_tensor *clones[TD_MAX_ARGS] = {0};
     int        room = 0;
@@ -364,7 +393,8 @@ static bool run_write(td_mode *m, td_opcall *c, plan *p) {
     return ok;
 }
 
-/* Flags are changed here and no further down: nothing is written. */
+/* Ops of the tape itself: they change flags, versions or history. Modes below
+ * and kernels do not see them. */
 static bool change_flags(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     c->out[0] = t;
@@ -389,12 +419,16 @@ static bool change_flags(td_opcall *c) {
     return !td_is_nil(c->out[0]);
 }
 
+/* set_ without history, which may change the sizes of a leaf. */
+/* set_ without history, which may change the sizes of a leaf. */
 static bool set_untracked(td_mode *m, td_opcall *c) {
     bool ok = td__call_below(m, c);
     if (ok) td__accumulator_renew(td__in(c, 0));
     return ok;
 }
 
+/* An op that writes arguments. */
+/* An op that writes arguments. */
 static bool call_write(td_mode *m, td_opcall *c) {
     plan p = {0};
     if (c->def->flags & TD_OPF_TAPE) return change_flags(c);
@@ -402,7 +436,7 @@ static bool call_write(td_mode *m, td_opcall *c) {
     if (track) plan_terms(c, &p);
     track = p.needs != 0;
     if (!check_written(c, track)) return false;
-    bool result = false; /* does a float result come of it? */
+    bool result = false; /* does it have a floating-point result? */
     for (int i = 0; i < c->n_in && track; i++) {
         td_tensor *t = c->info->s.in[i].write ? td__in(c, i) : NULL;
         result |= t && result_of(c, i) >= 0 ? float_result(t) : false;

@@ -263,7 +263,7 @@ TEST(a_hook_may_not_change_the_sizes) {
     td_on_grad(x, first_half, NULL);
     CHECK(!td_backward(td_sum(x)));
 
-    CHECK_FAILS(cx, "a hook has changed a gradient from f32[2] to f32[1]");
+    CHECK_FAILS(cx, "a gradient hook returned f32[1] for a gradient of f32[2]");
     CHECK(td_is_nil(td_grad_of(x)));
     td_close(cx);
 }
@@ -636,7 +636,7 @@ TEST(a_pack_that_gives_nothing_fails_the_op) {
     CHECK(td_is_nil(td_mul(x, x)));
     td_saved_hooks_pop(cx);
 
-    CHECK_FAILS(cx, "pack hook of a saved value gave nothing");
+    CHECK_FAILS(cx, "saved-tensor hooks: pack returned NULL");
     td_close(cx);
 }
 
@@ -655,6 +655,6 @@ TEST(saved_hooks_are_a_stack_and_can_be_switched_off) {
     CHECK(packs == 2);
     td_saved_hooks_pop(cx);
 
-    CHECK_FAILS(cx, "none were pushed");
+    CHECK_FAILS(cx, "no hooks are pushed");
     td_close(cx);
 }
