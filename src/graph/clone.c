@@ -1,8 +1,9 @@
-/* clone.c -- copies of graphs: whole, or behind the nodes of another graph. A copy
- * shares nothing with the original but constants. */
+/* clone.c -- copies of graphs: a whole one, or appended to the nodes of another
+ * graph. A copy shares only the tensors of consts with the original. */
 #include "core/stack.h"
 #include "graph/graph_int.h"
 
+/* A copy in progress. */
 typedef struct copy {
     const td_graph *from;
     td_graph       *to;

@@ -1,5 +1,5 @@
-/* compare.c -- are two graphs the same, and a name for what they are. Both go by the
- * text with values numbered in order, so they cannot disagree with it. */
+/* compare.c -- equality and hash of graphs. Both use the text with values
+ * numbered in order, so they agree with it by construction. */
 #include "graph/graph_int.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@ static bool bare_text(td_buf *b, const td_graph *g) {
     return td__graph_print(b, g, TD_PRINT_TYPES | TD_PRINT_BARE);
 }
 
-/* The first line that differs, of both. */
+/* Describes the first line that differs. */
 static void explain(const char *a, const char *b, char *why, size_t cap) {
     int line = 1;
     while (*a && *b) {

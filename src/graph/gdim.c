@@ -1,10 +1,10 @@
-/* gdim.c -- symbolic sizes of a graph: expressions over symbols, each once. A dim
- * below TD_DIM_SYM_LIMIT is the tag of an entry of g->dims. The table is the
- * graph's own, so that a graph is whole without the tracer that made it; what a
- * symbol is at run time comes from the inputs (interp.c). */
+/* gdim.c -- symbolic sizes of a graph: expressions over symbols, hash-consed in
+ * g->dims. A dim below TD_DIM_SYM_LIMIT is the tag of an entry. The table
+ * belongs to the graph, so a graph is complete without the trace that made it;
+ * the values of symbols at run time come from the inputs (interp.c). */
 #include "graph/graph_int.h"
 
-enum { DEEPEST = 256 }; /* walks over expressions recurse */
+enum { DEEPEST = 256 }; /* nesting of expressions, which functions recurse over */
 
 const td_gdim *td__gdim_at(const td_graph *g, int64_t dim) {
     int i = td__dim_entry(dim, g->dims.n);
@@ -30,6 +30,7 @@ static int32_t *find_slot(td_graph *g, const td_gdim *d) {
     return &g->dim_slots[i];
 }
 
+/* Doubles the hash table; the load stays below one half. */
 static bool grow_slots(td_graph *g) {
     int      n = g->n_dim_slots ? g->n_dim_slots * 2 : 16;
     int32_t *slots = td__zalloc(sizeof *slots * (size_t)n);
@@ -41,6 +42,7 @@ static bool grow_slots(td_graph *g) {
     return true;
 }
 
+/* The tag of d, new or existing; TD_DIM_HUGE after td__fail. */
 static int64_t intern(td_graph *g, td_gdim d) {
     if (g->dims.n >= g->n_dim_slots / 2 && !grow_slots(g))
         return td__fail_memory(g->cx), TD_DIM_HUGE;
@@ -55,7 +57,8 @@ int64_t td__gdim_symbol(td_graph *g, char letter, int32_t nr) {
     return intern(g, (td_gdim){TD_GDIM_SYMBOL, letter, 0, nr, 0, 0});
 }
 
-/* Arithmetic of numbers or of a tracer's symbols. */
+/* Arithmetic on numbers, or on symbols of an enclosing trace. Division by 0 or
+ * -1, which overflows, gives TD_DIM_HUGE. */
 static int64_t compute(td_dim_op op, int64_t a, int64_t b) {
     switch (op) {
     case TD_DIM_ADD: return td__dim_add(a, b);
@@ -80,11 +83,11 @@ int64_t td__gdim_make(td_graph *g, td_dim_op op, int64_t a, int64_t b) {
     bool sa = td__dim_is_sym(a), sb = td__dim_is_sym(b);
     if (!sa && !sb) {
         int64_t r = compute(op, a, b);
-        return td__dim_is_sym(r) ? -TD_DIM_HUGE : r; /* no number may look like a tag */
+        return td__dim_is_sym(r) ? -TD_DIM_HUGE : r; /* keep out of the range of tags */
     }
     bool commutes =
         op == TD_DIM_ADD || op == TD_DIM_MUL || op == TD_DIM_MIN || op == TD_DIM_MAX;
-    if (commutes && (sa ? sb && a < b : true)) { /* numbers last, older symbols first */
+    if (commutes && (sa ? sb && a < b : true)) { /* one order, so equal sums match */
         int64_t swap = a;
         a = b, b = swap;
         sb = td__dim_is_sym(b);
@@ -96,7 +99,9 @@ int64_t td__gdim_make(td_graph *g, td_dim_op op, int64_t a, int64_t b) {
     int da = depth_of(g, a), db = depth_of(g, b), deep = 1 + (da > db ? da : db);
     if (deep > DEEPEST)
         return td__fail(g->cx, TD_E_ARG,
-                        "a size is an expression of more than %d levels", DEEPEST),
+                        "a symbolic size is an expression nested more than %d levels "
+                        "deep",
+                        DEEPEST),
                TD_DIM_HUGE;
     return intern(g, (td_gdim){(uint8_t)op, 0, (int16_t)deep, 0, a, b});
 }
@@ -106,7 +111,7 @@ int64_t td__gdim_value(const td_graph *g, int64_t dim, const int64_t *bound) {
     return i < 0 ? dim : bound[i];
 }
 
-/* Operands of an entry are older than it: one walk in order suffices. */
+/* Operands of an entry come before it in the table, so one pass suffices. */
 void td__gdim_settle(const td_graph *g, int64_t *bound) {
     for (int i = 0; i < g->dims.n; i++) {
         const td_gdim *d = &g->dims.v[i];
@@ -117,7 +122,7 @@ void td__gdim_settle(const td_graph *g, int64_t *bound) {
     }
 }
 
-/* Makes one side what the other is; true: news. */
+/* If `to` is an unknown symbol and `from` is known, sets it; true: it did. */
 static bool solve(const td_graph *g, int64_t to, int64_t from, int64_t *bound) {
     const td_gdim *d = td__gdim_at(g, to);
     int64_t        value = td__gdim_value(g, from, bound);
@@ -152,6 +157,7 @@ bool td__gfact_holds(const td_graph *g, const td_gfact *f, const int64_t *bound)
     return false;
 }
 
+/* The largest lower bound that facts give for a symbol. */
 static int64_t least_symbol(const td_graph *g, int64_t dim) {
     int64_t least = 0;
     for (int i = 0; i < g->facts.n; i++) {

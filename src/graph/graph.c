@@ -1,5 +1,5 @@
-/* graph.c -- making graphs: inputs, op nodes, regions, outputs and looks. What it
- * is given it copies into the graph's arena. */
+/* graph.c -- builds graphs: inputs, op nodes, regions, outputs and types.
+ * Everything passed in is copied into the graph's arena. */
 #include "graph/graph_int.h"
 
 #include <stdlib.h>
@@ -60,6 +60,7 @@ static td_gval *make_value(td_graph *g, td_gnode *node, int32_t nr) {
     return v;
 }
 
+/* Counts a storage number that a type uses. */
 static void note_storage(td_graph *g, const td_look *l) {
     if (l && l->storage >= g->n_storages) g->n_storages = l->storage + 1;
 }
@@ -95,6 +96,7 @@ static bool is_number(const td_garg *a) {
            a->kind == TD_G_SYM;
 }
 
+/* Is it a value that is, or may be, a number? fraction: floats too. */
 static bool is_number_value(const td_garg *a, bool fraction) {
     if (a->kind != TD_G_VALUE) return false;
     const td_look *l = a->u.v->look;
@@ -107,6 +109,7 @@ static bool is_tensor_value(const td_garg *a) {
            (!a->u.v->look || a->u.v->look->kind == TD_K_TENSOR);
 }
 
+/* fits_*: converts the argument to the type, or returns false. */
 static bool fits_int(td_garg *a) {
     if (a->kind == TD_G_BOOL) a->kind = TD_G_INT;
     return a->kind == TD_G_INT || a->kind == TD_G_SYM || is_number_value(a, false);
@@ -179,7 +182,7 @@ bool td__garg_fit(const td_param *p, td_garg *a) {
     return false;
 }
 
-/* Is it what the op takes when nothing is given? */
+/* Is the argument the parameter's default, so that it can be omitted? */
 static bool is_default(const td_param *p, const td_garg *a) {
     if (!p->has_default) return false;
     const td_value *d = &p->def;
@@ -202,12 +205,15 @@ static bool is_default(const td_param *p, const td_garg *a) {
     return false;
 }
 
+/* Copies an argument with its strings and lists into the arena. */
 static bool copy_arg(td_graph *g, td_garg *to, const td_garg *from, int deep) {
     *to = *from;
     if (from->kind == TD_G_STR) return (to->u.s = td__graph_str(g, from->u.s)) != NULL;
     if (from->kind != TD_G_INTS && from->kind != TD_G_LIST) return true;
     if (deep >= TD_NEST_LIMIT)
-        return td__fail(g->cx, TD_E_ARG, "lists nest too deep in an argument");
+        return td__fail(g->cx, TD_E_ARG,
+                        "an argument has lists nested more than %d levels deep",
+                        (int)TD_NEST_LIMIT);
     size_t item = from->kind == TD_G_INTS ? sizeof(int64_t) : sizeof(td_garg);
     void  *copy = td__arena_alloc(&g->arena, item * (from->n ? from->n : 1));
     if (!copy) return td__fail_memory(g->cx);
@@ -278,7 +284,8 @@ td_gnode *td__graph_op(td_graph *g, td_op op, const td_garg *in, int n_in, int n
     return add_node(g, make_node(g, op, in, n_in, n_out));
 }
 
-static bool add_edge(td_graph *g, td_gnode_kind kind, td_gregion r) {
+/* Appends the begin or end of a region. */
+static bool add_region_edge(td_graph *g, td_gnode_kind kind, td_gregion r) {
     td_gnode *n = td__arena_zalloc(&g->arena, sizeof *n);
     if (!n) return td__fail_memory(g->cx);
     n->kind = (uint8_t)kind;
@@ -286,8 +293,12 @@ static bool add_edge(td_graph *g, td_gnode_kind kind, td_gregion r) {
     return add_node(g, n) != NULL;
 }
 
-bool td__graph_enter(td_graph *g, td_gregion r) { return add_edge(g, TD_N_ENTER, r); }
-bool td__graph_leave(td_graph *g) { return add_edge(g, TD_N_LEAVE, TD_R_NO_GRAD); }
+bool td__graph_enter(td_graph *g, td_gregion r) {
+    return add_region_edge(g, TD_N_ENTER, r);
+}
+bool td__graph_leave(td_graph *g) {
+    return add_region_edge(g, TD_N_LEAVE, TD_R_NO_GRAD);
+}
 
 bool td__graph_output(td_graph *g, td_garg a, td_desc d) {
     td_garg copy;
@@ -302,7 +313,8 @@ bool td__graph_output(td_graph *g, td_garg a, td_desc d) {
 
 /* ---- looks -------------------------------------------------------------- */
 
-/* The row-major stride of dim d: the product of the sizes behind it, 0 as 1. */
+/* Row-major strides: the stride of a dim is the product of the sizes after it,
+ * with 0 counted as 1. */
 static void row_major(td_graph *g, int rank, const int64_t *size, int64_t *stride) {
     int64_t step = 1;
     for (int d = rank - 1; d >= 0; d--) {

@@ -1,11 +1,12 @@
-/* graph/graph.h -- a graph: ops in order, values with what is known of them, and
- * text both ways. Everything of a graph lives in its arena; nothing is freed
- * singly, a graph is dropped whole, before its context closes. No fixed limits; a
- * million nodes are fine.
+/* graph/graph.h -- the IR: a list of op nodes in program order, values with
+ * their types, and a text form that reads back. All memory of a graph is in its
+ * arena and is freed when the graph is dropped, which must happen before its
+ * context closes. There are no fixed limits; graphs of a million nodes work.
  *
  * One form serves all stages: programs as captured (views, writes, grad-mode
- * regions), functional graphs, joint graphs, halves. verify.c says what each
- * stage may contain. docs/text-format.md is the form people see. */
+ * regions), functional graphs, joint graphs, forward and backward halves,
+ * epilogues. verify.c states what each stage may contain; docs/text-format.md
+ * describes the text. */
 #ifndef TD_GRAPH_H
 #define TD_GRAPH_H
 
@@ -16,7 +17,8 @@ typedef struct td_graph td_graph;
 typedef struct td_gnode td_gnode; /* a statement: an op call or a region's edge */
 typedef struct td_gval  td_gval;  /* an input, or one result of a node */
 
-/* What a value looks like. Shared and never changed: replace the pointer. */
+/* The type of a value. Shared between values and immutable: to change a value's type,
+ * replace the pointer. */
 typedef struct td_look {
     uint8_t        kind;  /* TD_K_TENSOR, or TD_K_INT, _FLOAT, _BOOL: a plain number */
     uint8_t        dtype; /* of a tensor */
@@ -36,10 +38,10 @@ typedef enum td_gkind {
     TD_G_FLOAT,
     TD_G_BOOL,
     TD_G_DTYPE,
-    TD_G_INTS, /* a list of integers, some perhaps symbolic */
-    TD_G_LIST, /* of arguments: values, none, integers that are values */
+    TD_G_INTS, /* a list of integers; entries may be symbolic */
+    TD_G_LIST, /* a list of arguments: values, none, integer values */
     TD_G_STR,
-    TD_G_GRAPH /* a nested graph; it reads nothing but its inputs */
+    TD_G_GRAPH /* a nested graph, which reads only its own inputs */
 } td_gkind;
 
 /* An argument of a node, or an entry of `return`. */
@@ -58,13 +60,14 @@ typedef struct td_garg {
     } u;
 } td_garg;
 
+/* One read of a value. */
 typedef struct td_guse {
     td_gnode       *node; /* the reader; NULL: the graph's outputs */
     struct td_guse *next;
 } td_guse;
 
 struct td_gval {
-    td_gnode      *node; /* who makes it; NULL: an input */
+    td_gnode      *node; /* the node that computes it; NULL: an input */
     int32_t        nr;   /* which result, or which input */
     int32_t        id;   /* unique in its graph, dense */
     const char    *name; /* without %; NULL: printed as a number */
@@ -87,22 +90,22 @@ typedef enum td_gregion {
     TD_R_COUNT
 } td_gregion;
 
-/* Which part of a graph a node belongs to: of the halves of a joint graph, or, in a
- * program, whether a backward inside it computes the node. */
+/* Which part of a graph a node belongs to: the forward or backward of a joint graph;
+ * in a program, whether a td_backward or td_grad inside the body computed it. */
 typedef enum td_origin {
     TD_FROM_FORWARD,
     TD_FROM_BACKWARD,
-    TD_FROM_BEFORE, /* what could fail has run before, with the same values */
-    TD_FROM_AGAIN   /* a forward node, computed once more where a backward reads it */
+    TD_FROM_BEFORE, /* has run before on the same values, so it cannot fail now */
+    TD_FROM_AGAIN   /* a forward node recomputed where a backward reads it */
 } td_origin;
 
-/* What a checkpoint region asks for the results of a node (tandem/grad.h: td_policy)
- * lies in td_gnode.tags with the number of the region, 1 upwards. */
+/* td_gnode.tags: the recomputation policy that a checkpoint region sets for the node
+ * (td_policy in tandem/grad.h), and the number of the region, from 1. */
 #define TD_REGION_LIMIT 0xffffff
 #define TD_TAG(policy, region) ((uint32_t)(policy) | (uint32_t)(region) << 8)
 #define TD_TAG_POLICY(tags) ((td_policy)((tags)&7u))
 #define TD_TAG_REGION(tags) ((int)((tags) >> 8))
-/* A context's tags, those of the node being replayed, have its origin beside them. */
+/* td_ctx.tags: those of the node being replayed, with its origin in bits 4 and 5. */
 #define TD_TAG_FROM(origin) ((uint32_t)(origin) << 4)
 #define TD_TAG_ORIGIN(tags) ((uint8_t)((tags) >> 4 & 3u))
 #define TD_TAG_WISH(tags) ((tags) & ~0x30u)
@@ -111,18 +114,19 @@ struct td_gnode {
     uint8_t     kind;   /* td_gnode_kind */
     uint8_t     region; /* td_gregion */
     uint8_t     origin; /* td_origin */
-    bool        dead;   /* taken out; skipped by walks until td__graph_pack */
+    bool        dead;   /* removed; skipped until td__graph_pack drops it */
     td_op       op;
     int32_t     id; /* position in nodes after td__graph_index */
     int32_t     n_in, n_out;
-    td_garg    *in;    /* schema order; trailing defaults are left out */
-    td_gval   **out;   /* lists are flattened, and may be cut short */
-    td_where    here;  /* of the user's source; file NULL: not known */
+    td_garg    *in;    /* in schema order; trailing defaults are omitted */
+    td_gval   **out;   /* a list result is flattened; unused entries may be omitted */
+    td_where    here;  /* the user's source line; file NULL: unknown */
     const char *scope; /* "model/attn", or NULL */
     uint32_t    tags;  /* TD_TAG: a checkpoint's wish; 0: none */
 };
 
-/* What an input or output stands for (docs/text-format.md). */
+/* What an input or output is: a parameter, a tangent, a gradient...
+ * (docs/text-format.md). */
 typedef enum td_desc_kind {
     TD_D_PLAIN,
     TD_D_PARAM,
@@ -151,8 +155,9 @@ typedef struct td_desc {
 } td_desc;
 #define TD_PLAIN_DESC ((td_desc){TD_D_PLAIN, -1, NULL})
 
-/* A symbolic size of a graph: a symbol, or an operation on two dims. Dims below
- * TD_DIM_SYM_LIMIT in a graph's looks and arguments count in its table. */
+/* A symbolic size: a symbol, or an operation on two dims. A dim below
+ * TD_DIM_SYM_LIMIT in a graph's types and arguments is an index into
+ * td_graph.dims. */
 typedef struct td_gdim {
     uint8_t op;     /* td_dim_op up to TD_DIM_MAX, or TD_GDIM_SYMBOL */
     char    letter; /* of a symbol: s, or u when only run time knows it */
@@ -162,15 +167,15 @@ typedef struct td_gdim {
 } td_gdim;
 enum { TD_GDIM_SYMBOL = 255 };
 
-/* What holds of a graph's symbolic sizes whenever it runs: a rel b. */
+/* A fact about a graph's symbolic sizes that holds at every call: a rel b. */
 typedef struct td_gfact {
     uint8_t rel; /* td_dim_rel */
     int64_t a, b;
 } td_gfact;
 
 struct td_graph {
-    TD_HANDLE_FIELDS;    /* errors go to cx */
-    int         holders; /* beside the first */
+    TD_HANDLE_FIELDS;    /* cx receives errors */
+    int         holders; /* references besides the first */
     td_arena    arena;
     const char *name; /* without @ */
     TD_VEC(td_gval *) inputs;
@@ -178,8 +183,8 @@ struct td_graph {
     TD_VEC(td_gnode *) nodes;
     TD_VEC(td_garg) outputs;
     TD_VEC(td_desc) out_desc;
-    TD_VEC(td_tensor *) consts; /* held: tensors the body closed over, inputs <const> */
-    TD_VEC(int32_t) bare;   /* inputs that kept no gradient, where a capture asked */
+    TD_VEC(td_tensor *) consts; /* referenced: tensors the body closed over, <const> */
+    TD_VEC(int32_t) bare;       /* inputs that must have no .grad, as at capture */
     TD_VEC(int32_t) wanted; /* inputs whose gradient a td_grad in the body computes */
     TD_VEC(td_gdim) dims;   /* symbolic sizes, hash-consed */
     TD_VEC(td_gfact) facts; /* known of them */
@@ -188,44 +193,45 @@ struct td_graph {
     int      n_dim_slots;
     int32_t  n_values; /* ids given out */
     int32_t  n_storages;
-    uint8_t  left; /* 1 + the td_gregion it leaves the context in; 0: as it was */
-    /* Turns a tracer's symbolic dim into one of this graph; NULL outside traces. */
+    uint8_t  left; /* 1 + the td_gregion that holds after it; 0: unchanged */
+    /* Converts a trace's symbolic dim into one of this graph; NULL outside traces. */
     int64_t (*dim_in)(void *env, td_graph *g, int64_t dim);
     void *dim_env;
 };
 
 /* ---- building (graph.c) ------------------------------------------------- */
 
-/* Whatever returns NULL or false has recorded a failure in the context. */
+/* Functions that return NULL or false have recorded an error in the context. */
 td_graph *td__graph_make(td_ctx *cx, const char *name);
-void      td__graph_keep(td_graph *g); /* one more holder, dropped like the first */
+void      td__graph_keep(td_graph *g); /* adds a reference, for td__graph_drop */
 void      td__graph_drop(td_graph *g); /* NULL is fine */
-/* `nested` will be an argument of a node: g takes over the caller's hold on it. False:
- * it is dropped. */
+/* Makes g the owner of `nested`, which will be an argument of a node: takes
+ * over the caller's reference, also on failure. */
 bool      td__graph_own(td_graph *g, td_graph *nested);
 td_gval *td__graph_input(td_graph *g, const char *name, const td_look *look, td_desc d);
-/* A tensor the body closed over, as an input <const>; it is held. */
+/* Adds an input <const> for a tensor the body closes over; references it. */
 td_gval *td__graph_const(td_graph *g, const char *name, td_tensor *t);
-/* An op node with n_out fresh results; in[] is copied with its lists, numbers are
- * brought to the schema's types and trailing defaults cut off. */
+/* Appends an op node with n_out new results. in[] is copied with its lists;
+ * numbers are converted to the schema's types and trailing defaults omitted. */
 td_gnode *td__graph_op(td_graph *g, td_op op, const td_garg *in, int n_in, int n_out);
-/* The node computes something else from here on; its results stay. */
+/* Replaces op and arguments of a node; its results stay the same values. */
 bool td__graph_become(td_graph *g, td_gnode *n, td_op op, const td_garg *in, int n_in);
-/* One more result; *cap is how many n->out has room for. */
+/* Adds a result to a node; *cap is the capacity of n->out. */
 td_gval       *td__graph_result(td_graph *g, td_gnode *n, int *cap);
 bool           td__graph_enter(td_graph *g, td_gregion r);
 bool           td__graph_leave(td_graph *g);
 bool           td__graph_output(td_graph *g, td_garg a, td_desc d);
-/* A copy into the arena; storage is -1 unless the caller numbers them. */
+/* The type of a tensor, in the graph's arena. storage: its storage number, or
+ * -1. */
 const td_look *td__graph_look(td_graph *g, const td_tensor *t, bool grad,
                               int32_t storage);
-/* A look of these sizes; stride NULL: row-major. */
+/* A copy of type l in the graph's arena; stride NULL: row-major. */
 const td_look *td__graph_look_of(td_graph *g, td_look l);
-/* For making a tensor of that type. */
+/* The geometry to make a tensor of that type. */
 td_meta        td__look_meta(const td_look *l);
 const td_look *td__graph_look_number(td_graph *g, td_kind kind);
 const char    *td__graph_str(td_graph *g, const char *s); /* NULL for NULL */
-/* Brings a to the type of the schema; false: it does not fit. */
+/* Converts a to the type of schema parameter p; false: impossible. */
 bool           td__garg_fit(const td_param *p, td_garg *a);
 
 static inline td_garg td__garg_value(td_gval *v) {
@@ -246,53 +252,57 @@ static inline td_garg td__garg_ints(const int64_t *v, int n) {
 
 /* ---- symbolic sizes (gdim.c) -------------------------------------------- */
 
-/* A tracer's dim as one of the graph, while it records into it (graph.c). */
+/* A trace's symbolic dim as one of the graph, while a recorder writes into it. */
 int64_t td__graph_dim(td_graph *g, int64_t dim);
-/* Are its strides the row-major ones to the letter? In the tracer's terms: a graph may
- * write the same product in another order. */
+/* Are the strides exactly the row-major ones? Compared as expressions of the
+ * trace: a graph may write the same product in another order. */
 bool    td__is_row_major(const td_tensor *t);
 
-/* Tags of the graph's own table; numbers fold. TD_DIM_HUGE after td__fail: no
- * memory, or an expression without measure. */
+/* A symbol, or an operation on two dims, in the graph's table; operations on numbers
+ * are computed. TD_DIM_HUGE after td__fail: out of memory, or nested too deeply. */
 int64_t        td__gdim_symbol(td_graph *g, char letter, int32_t nr);
 int64_t        td__gdim_make(td_graph *g, td_dim_op op, int64_t a, int64_t b);
 const td_gdim *td__gdim_at(const td_graph *g, int64_t dim); /* NULL: a number */
-/* A replay's table bound[dims.n] says what each entry is, INT64_MIN while that is
- * not known; it may be a tracer's symbol. Settle fills in the expressions. */
+/* bound[dims.n] is the table of a replay: the value of each entry, INT64_MIN while
+ * unknown; a value may be a symbol of an enclosing trace. td__gdim_settle computes the
+ * expressions whose operands are known. */
 int64_t        td__gdim_value(const td_graph *g, int64_t dim, const int64_t *bound);
 void           td__gdim_settle(const td_graph *g, int64_t *bound);
-/* What dim is no smaller than, by the facts of g; 0 where they do not say. */
+/* A lower bound of dim by the facts of g; 0 if they give none. */
 int64_t        td__gdim_least(const td_graph *g, int64_t dim);
-/* Fills bound[dims.n] from the inputs of a call; INT64_MIN: they do not say. */
+/* Fills bound[dims.n] from the inputs of a call; INT64_MIN: not determined by
+ * them. */
 void           td__gdim_bind(const td_graph *g, const td_value *in, int64_t *bound);
-/* A symbol that no input shows, where facts say what it is. */
+/* Determines symbols that no input has as a size, from equations among the
+ * facts. */
 void           td__gdim_solve(const td_graph *g, int64_t *bound);
-/* Does a fact hold of such sizes? Not where they are not known. */
+/* Does the fact hold for these sizes? False if they are unknown. */
 bool td__gfact_holds(const td_graph *g, const td_gfact *f, const int64_t *bound);
 void td__gfact_text(td_buf *b, const td_graph *g, const td_gfact *f);
 
 /* ---- walking (walk.c, clone.c, compare.c) ------------------------------- */
 
-bool td__graph_index(td_graph *g); /* node ids, use lists; false: no memory */
-void td__graph_pack(td_graph *g);  /* forgets dead nodes, renumbers nodes and values */
-/* All reads of `from` become reads of `to`. Needs and keeps use lists. */
+bool td__graph_index(td_graph *g); /* sets node ids and use lists; false: no memory */
+void td__graph_pack(td_graph *g);  /* drops dead nodes, renumbers nodes and values */
+/* Replaces all reads of `from` by reads of `to`. Needs use lists and updates them. */
 void td__graph_replace(td_graph *g, td_gval *from, td_gval *to);
-/* Calls fn on every value an argument (and lists in it) reads. */
+/* Calls fn for every value that an argument reads, in lists too. */
 void td__garg_each(const td_garg *a, void (*fn)(void *env, td_gval *v), void *env);
-/* Rewrites every read of an argument: v becomes fn(env, v). Lists are the graph's. */
+/* Replaces every value v that an argument reads by fn(env, v), in lists too. */
 void td__garg_map(td_garg *a, td_gval *(*fn)(void *env, td_gval *v), void *env);
 td_graph         *td__graph_clone(const td_graph *g);
-/* Copies the nodes of g behind those of `to`. twin[], by id in g, has what stands for
- * an input of g in `to`, NULL: a new input; it is filled in for all other values.
- * `each` hears of every copy, `was` in g and `now` in `to`; where it returns an earlier
- * node of `to`, that one stands for the copy, which goes. False after td__fail. */
+/* Appends copies of g's nodes to `to`. twin[], by value id in g: on entry the value of
+ * `to` that replaces an input of g (NULL: a new input is added); on return the copy of
+ * every value. `each` is called for every copied node, `was` in g and `now` in `to`; if
+ * it returns an earlier node of `to`, that node replaces the copy. False after
+ * td__fail. */
 typedef td_gnode *td_append_fn(void *env, const td_gnode *was, td_gnode *now);
 bool              td__graph_append(td_graph *to, const td_graph *g, td_gval **twin,
                                    td_append_fn *each, void *env);
 /* Do two nodes of a graph compute the same, if they draw no random numbers? */
 bool              td__gnode_equal(const td_gnode *a, const td_gnode *b);
 int      td__graph_results(const td_graph *g); /* outputs before any <own_grad> */
-/* The same text but for names, places and numbers of storages; `why` gets the first
+/* Same text, apart from names, source lines and storage numbers? `why` gets the first
  * line that differs. */
 bool     td__graph_equal(const td_graph *a, const td_graph *b, char *why, size_t cap);
 uint64_t td__graph_hash(const td_graph *g); /* stable across processes; 0: no memory */
@@ -307,13 +317,13 @@ enum {
     TD_PRINT_BRIEF = 16, /* to be read by people: large literals are not written out */
     TD_PRINT_OPS = 32    /* no params, no literals: what a graph does, to any tensors */
 };
-/* All three append; false: no memory. */
+/* Append to b; false: out of memory. */
 bool td__graph_print(td_buf *b, const td_graph *g, unsigned how);
 bool td__graph_json(td_buf *b, const td_graph *g);
 bool td__graph_dot(td_buf *b, const td_graph *g);
-/* "select(0, 1)": the op with all arguments but its first one. */
+/* "select(0, 1)": a call without its first argument. */
 void td__gnode_call_print(td_buf *b, const td_graph *g, const td_gnode *n);
-/* "f32[4,3]{1,4}": the type alone, dims as g names them. */
+/* "f32[4,3]{1,4}": a type, with sizes as g names them. */
 void td__look_print(td_buf *b, const td_graph *g, const td_look *look);
 /* Pieces of JSON: numbers read back exactly; inf and nan are strings. */
 void td__json_string(td_buf *b, const char *s);
@@ -367,7 +377,8 @@ typedef struct td_gfile {
     td_map by_name; /* of graphs */
 } td_gfile;
 
-/* NULL after td__fail: TD_E_ARG "file:line:column: rule", TD_E_IO for the file. */
+/* NULL after td__fail: TD_E_ARG "file:line:column: reason", TD_E_IO for file
+ * errors. */
 td_gfile *td__gfile_parse(td_ctx *cx, const char *text, size_t n, const char *name);
 td_gfile *td__gfile_read(td_ctx *cx, const char *path);
 void      td__gfile_drop(td_gfile *f); /* NULL is fine; before the context closes */
@@ -386,52 +397,56 @@ bool td__graph_verify(const td_graph *g, td_stage stage); /* false after td__fai
 
 /* ---- meaning (interp.c, infer.c) ---------------------------------------- */
 
-/* Calls the graph's ops one after another through the context's modes. `in` are
- * tensors and numbers by input (for a const, NONE takes the graph's own); out[i] is
- * filled by output, results belonging to the innermost scope. Values are let go
- * after their last use. When it fails the message ends in the place of the node that
- * did. Replay under modes is what every transformation is. */
+/* Executes the graph: calls its ops in order through the context's modes. in[]
+ * are tensors and numbers by input; NONE for a const uses the graph's own
+ * tensor. out[] is filled by output; tensors belong to the innermost scope. A
+ * value is released after its last read. An error message ends in the source
+ * line of the node that failed. Every transformation is a replay under other
+ * modes. */
 bool td__graph_replay(const td_graph *g, const td_value *in, td_value *out);
-/* The same; bound[dims.n] says afterwards what each symbolic size was. NULL is fine. */
+/* td__graph_replay that stores the values of the symbolic sizes in
+ * bound[dims.n]; bound may be NULL. */
 bool td__graph_replay_bound(const td_graph *g, const td_value *in, td_value *out,
                             int64_t *bound);
 
-/* A replay in steps, for cases: values by id, held until the end. */
+/* A replay in single steps; values are referenced until the end. */
 typedef struct td_replay {
     const td_graph *g;
-    td_value       *val;    /* [n_values]; NONE: not there */
-    int64_t        *bound;  /* [dims.n] symbols */
-    int32_t        *total;  /* [n_values] reads of a whole replay */
-    int32_t        *reads;  /* [n_values] those to come; NULL: nothing is let go */
-    const bool     *own;    /* by input: a tensor the replay drops for its caller */
-    TD_VEC(td_value) args;  /* room for one call */
-    TD_VEC(td_tensor *) ts; /* lists of tensors, and results */
-    TD_VEC(int64_t) ints;
-    TD_VEC(uint8_t) modes; /* what each open region found */
-    /* Whole replays only: computes the outputs in another way than node by node. */
+    td_value       *val;    /* [n_values]; NONE: not computed, or released */
+    int64_t        *bound;  /* [dims.n]: values of symbolic sizes */
+    int32_t        *total;  /* [n_values]: reads in a whole replay */
+    int32_t        *reads;  /* [n_values]: reads still to come; NULL: never release */
+    const bool     *own;    /* by input: drop the caller's reference once set */
+    TD_VEC(td_value) args;  /* arguments of the current call */
+    TD_VEC(td_tensor *) ts; /* its lists of tensors */
+    TD_VEC(int64_t) ints;   /* its lists of integers */
+    TD_VEC(uint8_t) modes;  /* modes before each open region, to restore */
+    /* Whole replays only: computes all nodes instead of the node-by-node loop. */
     bool (*walk)(void *env, struct td_replay *r);
     void *walk_env;
 } td_replay;
 bool td__replay_begin(td_replay *r, const td_graph *g); /* needs _end either way */
 bool td__replay_set(td_replay *r, const td_gval *v, td_value x);
 bool td__replay_node(td_replay *r, const td_gnode *n);
-/* An argument as a value: numbers evaluated, lists in r until the next call. */
+/* An argument as a value; symbolic sizes are evaluated. Lists are in r until
+ * the next call. */
 bool td__replay_arg(td_replay *r, const td_garg *a, td_value *out);
-void td__region_set(td_ctx *cx, td_gregion r); /* the grad mode inside it */
-void td__replay_end(td_replay *r); /* closes regions, lets go of all values */
-/* td__graph_replay in room that stays, for graphs that run often. */
+void td__region_set(td_ctx *cx, td_gregion r); /* sets the grad mode inside r */
+void td__replay_end(td_replay *r);             /* restores modes, releases all values */
+/* td__graph_replay with memory that is reused, for graphs that run often. */
 bool td__replay_begin_whole(td_replay *r, const td_graph *g); /* needs _end, too */
 bool td__replay_whole(td_replay *r, const td_value *in, td_value *out);
 void td__replay_read(td_replay *r, const td_gval *v); /* one of its reads is done */
 
-/* Fills the looks of values that have none by a replay without bytes; every input
- * needs one. Where sizes are symbolic or depend on values it stops, and what it
- * could not see stays NULL. False after td__fail: an op refuses its arguments. */
+/* Fills in missing types by a replay on fake tensors; every input needs a type.
+ * Stops where sizes are symbolic or depend on data; types after that stay NULL.
+ * False after td__fail: an op rejects its arguments. */
 bool td__graph_infer(td_graph *g);
 
 /* ---- clean-up (effects.c and one file each) ----------------------------- */
 
-/* Has an op of the graph, or the twin of a writer, one of these flags (TD_OPF_...)? */
+/* Does any op of the graph, or the functional twin of one, have one of these
+ * flags (TD_OPF_...)? */
 bool td__graph_flags(const td_graph *g, uint32_t flags);
 
 /* Does an op draw random numbers, itself or through its parts? */
@@ -439,23 +454,24 @@ bool td__op_draws(td_op op);
 /* The same of a node, whose nested graphs count, and of a whole graph (nested.c). */
 bool td__gnode_draws(const td_gnode *n);
 bool td__graph_draws(const td_graph *g);
-/* Is input i a const whose tensor the graph holds? */
+/* Is input i a const whose tensor the graph owns? */
 bool td__graph_holds(const td_graph *g, int i);
-/* Does result i of a call that takes graphs require grad in one of them? */
+/* For a call with nested graphs: does result i require grad in one of them? */
 bool td__nested_grad(const td_opcall *c, int i);
-/* May the node neither move, merge nor go: it writes, draws or bounds a region. */
+/* Must the node stay in its place, neither moved, merged nor removed? It
+ * writes, draws random numbers or bounds a region. */
 bool td__gnode_is_fixed(const td_gnode *n);
-/* Must it run though nobody reads its results? What is fixed, and what eager would fail
- * at for certain values. */
+/* Must the node run even if nothing reads its results? Fixed ones, and those
+ * that eager fails at for certain values. */
 bool td__gnode_stays(const td_gnode *n);
 
-/* Each takes any stage, keeps its contract and the meaning, and packs the graph.
- * fold and views go by looks (td__graph_infer) and pass over what has none. False:
- * no memory. */
-bool td__graph_dce(td_graph *g);   /* what nobody reads and has no effect */
-bool td__graph_cse(td_graph *g);   /* equal pure nodes become one */
-bool td__graph_fold(td_graph *g);  /* nodes of constants become constants */
-bool td__graph_views(td_graph *g); /* chains of views become short */
-bool td__graph_order(td_graph *g); /* nodes in an order that depends on meaning only */
+/* Passes. Each accepts a graph of any stage, preserves the stage's contract and the
+ * meaning, and packs the graph. fold and views use types (td__graph_infer) and skip
+ * values without one. False: out of memory. */
+bool td__graph_dce(td_graph *g);   /* removes dead code */
+bool td__graph_cse(td_graph *g);   /* merges common subexpressions */
+bool td__graph_fold(td_graph *g);  /* folds constants */
+bool td__graph_views(td_graph *g); /* shortens chains of view ops */
+bool td__graph_order(td_graph *g); /* sorts nodes into a canonical order */
 
 #endif

@@ -1,4 +1,4 @@
-/* graph_api.c -- the public face of graphs (tandem/graph.h). */
+/* graph_api.c -- the public functions of graphs (tandem/graph.h). */
 #include "tandem/graph.h"
 
 #include "graph/graph_int.h"
@@ -57,7 +57,7 @@ uint64_t td_graph_hash(const td_graph *g) {
     return td__graph_hash(g);
 }
 
-/* Constants are the graph's own. */
+/* Consts are not counted: the graph supplies them itself. */
 int td_graph_inputs(const td_graph *g) {
     if (!TD_ENTER(g, GRAPH)) return 0;
     int n = 0;
@@ -74,11 +74,11 @@ size_t td_graph_format(const td_graph *g, char *out, size_t cap) {
     return n;
 }
 
-/* Numbers and tensors as an op takes them. */
+/* Checks number and kinds of the inputs of td_graph_run. */
 static bool check_inputs(const td_graph *g, const td_value *in, int n_in) {
     if (n_in != td_graph_inputs(g))
-        return td__fail(g->cx, TD_E_ARG, "@%.60s takes %d inputs, got %d", g->name,
-                        td_graph_inputs(g), n_in);
+        return td__fail(g->cx, TD_E_ARG, "td_graph_run: @%.60s takes %d inputs, got %d",
+                        g->name, td_graph_inputs(g), n_in);
     for (int i = 0; i < n_in; i++) {
         bool tensor = in[i].kind == TD_K_TENSOR;
         if (tensor && in[i].u.t &&
@@ -86,12 +86,15 @@ static bool check_inputs(const td_graph *g, const td_value *in, int n_in) {
             return false;
         if (tensor && (!in[i].u.t || in[i].u.t->cx != g->cx))
             return td__fail(g->cx, TD_E_ARG,
-                            "@%.60s: input %d is no tensor of this context", g->name,
-                            i);
+                            "td_graph_run: input %d of @%.60s is NULL or a tensor of "
+                            "another context",
+                            i, g->name);
         if (!tensor && in[i].kind != TD_K_INT && in[i].kind != TD_K_FLOAT &&
             in[i].kind != TD_K_BOOL)
-            return td__fail(g->cx, TD_E_ARG, "@%.60s: input %d is no tensor or number",
-                            g->name, i);
+            return td__fail(g->cx, TD_E_ARG,
+                            "td_graph_run: input %d of @%.60s must be a tensor or a "
+                            "number",
+                            i, g->name);
     }
     return true;
 }
@@ -107,8 +110,9 @@ bool td_graph_run(const td_graph *g, const td_value *in, int n_in, td_value *out
     td_value *all = NULL;
     bool      ok = check_inputs(g, in, n_in);
     if (ok && n_out != g->outputs.n)
-        ok = td__fail(g->cx, TD_E_ARG, "@%.60s gives %d outputs, there is room for %d",
-                      g->name, g->outputs.n, n_out);
+        ok = td__fail(g->cx, TD_E_ARG,
+                      "td_graph_run: @%.60s has %d outputs, but n_out is %d", g->name,
+                      g->outputs.n, n_out);
     if (ok && !(all = td__zalloc(sizeof *all * ((size_t)g->inputs.n + 1))))
         ok = td__fail_memory(g->cx);
     for (int i = 0, k = 0; ok && i < g->inputs.n; i++)

@@ -1,5 +1,5 @@
-/* graph/graph_int.h -- what the files of this room share: words of the text form,
- * labels of values, facts passes ask for. */
+/* graph/graph_int.h -- shared by the files of this directory: tokens of the
+ * text form, labels of values, alias facts for passes. */
 #ifndef TD_GRAPH_INT_H
 #define TD_GRAPH_INT_H
 
@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-/* Lists and nested graphs in arguments go no deeper, so walks may recurse. */
+/* Maximum nesting of lists in arguments, so that functions over them may recurse. */
 enum { TD_NEST_LIMIT = 32 };
 
 /* ---- words (words.c) ---------------------------------------------------- */
@@ -18,8 +18,8 @@ extern const char *const td__desc_words[TD_D_COUNT];
 extern const char *const td__policy_words[TD_MUST_RECOMPUTE + 1];
 td_dtype td__dtype_word(const char *s, size_t n); /* TD_DTYPE_NONE: no dtype */
 
-/* Text that reads back as the same number: shortest digits, always with a point,
- * an exponent, or inf, -inf, nan. */
+/* Text that reads back as the same number: shortest digits, with a point or an
+ * exponent; inf, -inf, nan. */
 void   td__text_float(td_buf *b, double f);
 /* ...the same when stored as dt, which needs fewer digits. */
 void   td__text_float_as(td_buf *b, td_dtype dt, double f);
@@ -28,19 +28,19 @@ void   td__text_string(td_buf *b, const char *s);
 void   td__text_name(td_buf *b, const char *name); /* @f, or @"any text" */
 void   td__text_dim(td_buf *b, const td_graph *g, int64_t dim);
 void   td__text_desc(td_buf *b, const td_desc *d); /* "<param \"w\">"; plain: nothing */
-/* All elements in row-major order, flat, with commas; true when it has bytes. */
+/* All elements in row-major order, separated by commas; false: t has no bytes. */
 bool   td__text_elements(td_buf *b, const td_tensor *t);
 
 /* ---- printing (graph_print.c) ------------------------------------------- */
 
-/* How values and storages are called in one printing of one graph. */
+/* How values and storages are named in one printout of a graph. */
 typedef struct td_labels {
     const td_graph *g;
     td_arena        arena;
-    int             indent;  /* of the statement being printed */
+    int             indent;  /* indentation of the current statement */
     const char    **name;    /* by value id */
-    int32_t        *storage; /* by number: how it prints, -1: not shared */
-    bool           *read;    /* by value id: somebody reads it */
+    int32_t        *storage; /* by storage number: printed number; -1: not shared */
+    bool           *read;    /* by value id: some node or output reads it */
 } td_labels;
 bool td__labels_make(td_labels *l, const td_graph *g, bool bare);
 void td__labels_free(td_labels *l);
@@ -51,20 +51,21 @@ bool td__is_const_input(const td_graph *g, int i); /* one whose bytes the graph 
 
 /* ---- facts for passes (effects.c) --------------------------------------- */
 
-/* By value id, from one walk backwards along what results may share with arguments. */
+/* Alias facts by value id, from one backward pass over what results may share
+ * with arguments. */
 typedef struct td_effects {
-    bool *written;  /* it, or what it shares storage with, is written in the graph */
+    bool *written;  /* its storage is written in the graph */
     bool *escapes;  /* it, or a view of it, is an output */
-    bool *returned; /* it is itself an output */
-    bool *moved;    /* its geometry is written: its look holds for a while only */
+    bool *returned; /* it is an output itself */
+    bool *moved;    /* its metadata is written, so its type holds only until then */
 } td_effects;
 bool td__effects_make(td_effects *e, const td_graph *g, td_arena *a);
 
-/* A size that depends on values is known from the result that has it, and others may
- * count by it where nobody reads the result. */
+/* Does a result have a data-dependent size? Other nodes may use that size even
+ * if nothing reads the result, so the node must stay. */
 bool td__gnode_shows(const td_gnode *n);
 
-/* Room that dies with a pass. NULL after td__fail_memory. */
+/* Zeroed memory for a pass, in its arena. NULL after td__fail. */
 void *td__pass_room(td_graph *g, td_arena *a, size_t n, size_t item);
 
 #endif

@@ -1,17 +1,20 @@
-/* infer.c -- finds out what values look like by a replay without bytes. Creating ops
- * are answered from their shape rules; everything that reads a fake tensor is fake
- * already (ops/exec.c). Autograd does not listen: requires-grad stays as it was. */
+/* infer.c -- type inference by a replay on fake tensors. Ops that create
+ * tensors are answered from their shape rules; every op on a fake tensor gives
+ * fake results (ops/exec.c). The tape is not on the stack, so requires_grad of
+ * values stays as it was. */
 #include "graph/graph_int.h"
 
+/* State of one inference. */
 typedef struct inferring {
-    td_mode   mode;
+    td_mode   mode; /* first; makes creating ops fake */
     td_graph *g;
     td_replay r;
-    TD_VEC(td_storage *) storages; /* held: a storage's number is its place here */
-    int32_t *renamed;              /* by an input's old number; -1: not met yet */
+    TD_VEC(td_storage *) storages; /* referenced; the index is the storage number */
+    int32_t *renamed;              /* by old number of an input: new one; -1: none */
 } inferring;
 
-/* Ops that create have no argument that would make them fake. */
+/* td_mode.call: an op that creates a tensor has no fake argument, so its result
+ * is made fake here. */
 static bool fake_call(td_mode *m, td_opcall *c) {
     if (!(c->def->flags & TD_OPF_CREATE) || !c->def->shape || c->info->writes)
         return td__call_below(m, c);
@@ -30,14 +33,16 @@ static bool is_concrete(const td_look *l) {
 
 /* ---- storages ----------------------------------------------------------- */
 
+/* The number of a storage among the last 64; -1: not found. */
 static int32_t number_of(inferring *f, td_storage *st) {
     for (int i = f->storages.n - 1; i >= 0 && i >= f->storages.n - 64; i--)
         if (f->storages.v[i] == st) return i;
     return -1;
 }
 
-/* The number of a tensor's storage. Views name their argument's, so the list is
- * searched only near its end, where results of the same node are. */
+/* The storage number of a result: that of an argument with the same storage,
+ * else that of another result of the node (near the end of the list), else a
+ * new one. */
 static bool storage_number(inferring *f, const td_gnode *n, td_tensor *t, int32_t *nr) {
     for (int i = 0; n && i < n->n_in; i++) {
         const td_garg *a = &n->in[i];
@@ -56,7 +61,7 @@ static bool storage_number(inferring *f, const td_gnode *n, td_tensor *t, int32_
 
 /* ---- inputs ------------------------------------------------------------- */
 
-/* A tensor of that look without bytes; inputs of one storage share it. */
+/* A fake tensor of that type; inputs with one storage number share a storage. */
 static td_tensor *fake_input(inferring *f, const td_look *l, int32_t *nr) {
     td_ctx *cx = f->g->cx;
     td_meta m = td__look_meta(l);
@@ -64,7 +69,7 @@ static td_tensor *fake_input(inferring *f, const td_look *l, int32_t *nr) {
     if (*nr >= 0) return td__tensor_over(cx, f->storages.v[*nr], &m);
     td_tensor *t = td__tensor_make(cx, &m, true);
     if (!t || !storage_number(f, NULL, t, nr)) return NULL;
-    t->st->open = true; /* the input may be a piece of it */
+    t->st->open = true; /* size unknown: the input may be a part of it */
     if (l->storage >= 0) f->renamed[l->storage] = *nr;
     return t;
 }
@@ -88,6 +93,7 @@ static bool set_input(inferring *f, int i) {
 
 /* ---- nodes -------------------------------------------------------------- */
 
+/* Sets the types of a node's results. */
 static bool note_results(inferring *f, const td_gnode *n) {
     for (int i = 0; i < n->n_out; i++) {
         td_gval   *v = n->out[i];
@@ -100,7 +106,8 @@ static bool note_results(inferring *f, const td_gnode *n) {
     return true;
 }
 
-/* Numbers of storages changed; what was not reached may keep none. */
+/* Inference stopped at node `from`: storage numbers of later values are of the
+ * old numbering and are cleared. */
 static bool forget_storages(inferring *f, int from) {
     for (int i = from; i < f->g->nodes.n; i++) {
         td_gnode *n = f->g->nodes.v[i];
@@ -122,7 +129,7 @@ static bool infer_nodes(inferring *f) {
         if (n->dead || n->kind != TD_N_OP) continue;
         if (!td__replay_node(&f->r, n)) {
             if (td_error(g->cx) != TD_E_TRACE) return false;
-            td_clear(g->cx); /* sizes that depend on values */
+            td_clear(g->cx); /* a size depends on data */
             return forget_storages(f, i);
         }
         if (!note_results(f, n)) return false;

@@ -1,12 +1,13 @@
-/* interp.c -- what a graph means: its ops called one after another. Everything goes
- * through the context's modes, so the same walk records, fakes, functionalizes or
- * simply computes. Nothing recurses over nodes. */
+/* interp.c -- the meaning of a graph: its ops called in order. All calls go
+ * through the context's modes, so the same loop computes, records, fakes or
+ * functionalizes. Nothing recurses over nodes. */
 #include "core/stack.h"
 #include "graph/graph_int.h"
 
 /* ---- values ------------------------------------------------------------- */
 
-static void let_go(td_value *v) {
+/* Releases a value. */
+static void release(td_value *v) {
     if (v->kind == TD_K_TENSOR && v->u.t) td__unref(v->u.t);
     *v = TD_NONE;
 }
@@ -22,7 +23,8 @@ bool td__replay_begin(td_replay *r, const td_graph *g) {
     return true;
 }
 
-/* How often each value is read; an output is one read more. */
+/* Counts how often each value is read, outputs included, so that it can be
+ * released after the last read. */
 bool td__replay_begin_whole(td_replay *r, const td_graph *g) {
     if (!td__replay_begin(r, g)) return false;
     r->total = td__zalloc(2 * sizeof *r->total * ((size_t)g->n_values + 1));
@@ -36,7 +38,7 @@ bool td__replay_begin_whole(td_replay *r, const td_graph *g) {
     return true;
 }
 
-/* A number a look calls by a symbol's name is that symbol's value. True: news. */
+/* If `name` is a symbol without a value, sets it; true: it did. */
 static bool bind(const td_graph *g, int64_t *bound, int64_t name, int64_t value) {
     const td_gdim *s = td__gdim_at(g, name);
     if (!s || s->op != TD_GDIM_SYMBOL) return false;
@@ -46,8 +48,9 @@ static bool bind(const td_graph *g, int64_t *bound, int64_t name, int64_t value)
     return true;
 }
 
-/* int=s0: the number itself is what a symbol stands for. Of a tensor sizes come first:
- * strides of dims without a second element may be anything. True: news. */
+/* Reads symbols off a value: an integer typed int=s0, or a tensor's sizes,
+ * strides and offset. Sizes come first, and strides of dims of size 1 last,
+ * because those are arbitrary. True: at least one symbol became known. */
 static bool bind_value(const td_graph *g, int64_t *bound, const td_look *l,
                        td_value x) {
     if (!l) return false;
@@ -68,7 +71,7 @@ void td__gdim_bind(const td_graph *g, const td_value *in, int64_t *bound) {
     for (int i = 0; i < g->dims.n; i++) bound[i] = INT64_MIN;
     for (int i = 0; i < g->inputs.n; i++) {
         bool tangent =
-            g->in_desc.v[i].kind == TD_D_TANGENT; /* none in a forward call */
+            g->in_desc.v[i].kind == TD_D_TANGENT; /* absent in a forward call */
         if (!tangent) bind_value(g, bound, g->inputs.v[i]->look, in[i]);
     }
     td__gdim_settle(g, bound);
@@ -78,24 +81,24 @@ bool td__replay_set(td_replay *r, const td_gval *v, td_value x) {
     if (x.kind == TD_K_TENSOR) td__ref(x.u.t);
     if (r->g->dims.n && bind_value(r->g, r->bound, v->look, x))
         td__gdim_settle(r->g, r->bound);
-    let_go(&r->val[v->id]);
+    release(&r->val[v->id]);
     r->val[v->id] = x;
     return true;
 }
 
-/* Closes regions, lets go of all values; the room stays. */
-static void rest(td_replay *r) {
+/* Restores modes and releases all values; memory stays for the next run. */
+static void reset(td_replay *r) {
     td_ctx *cx = r->g->cx;
     if (r->modes.n) {
         cx->grad_enabled = r->modes.v[0] & 1;
         cx->inference = r->modes.v[0] & 2;
     }
     r->modes.n = 0;
-    for (int i = 0; r->val && i < r->g->n_values; i++) let_go(&r->val[i]);
+    for (int i = 0; r->val && i < r->g->n_values; i++) release(&r->val[i]);
 }
 
 void td__replay_end(td_replay *r) {
-    rest(r);
+    reset(r);
     td__free(r->val);
     td__free(r->bound);
     td__free(r->total);
@@ -107,10 +110,13 @@ void td__replay_end(td_replay *r) {
 
 /* ---- arguments ---------------------------------------------------------- */
 
+/* The value of a dim; fails if a symbol in it is still unknown. */
 static bool dim_value(td_replay *r, int64_t dim, int64_t *out) {
     *out = td__gdim_value(r->g, dim, r->bound);
     return *out != INT64_MIN || !td__dim_is_sym(dim) ||
-           td__fail(r->g->cx, TD_E_SHAPE, "@%.60s: a symbolic size is not known yet",
+           td__fail(r->g->cx, TD_E_SHAPE,
+                    "@%.60s: a symbolic size is used before any input or result has it "
+                    "as a size",
                     r->g->name);
 }
 
@@ -132,11 +138,13 @@ static bool scalar_value(td_replay *r, const td_garg *a, td_value *out) {
     case TD_G_INTS:
     case TD_G_LIST: break;
     }
-    return td__fail(r->g->cx, TD_E_UNSUPPORTED, "@%.60s: a list inside a list",
+    return td__fail(r->g->cx, TD_E_UNSUPPORTED,
+                    "@%.60s: an argument has a list inside a list, which no op takes",
                     r->g->name);
 }
 
-/* Lists lie in r->ints and r->ts; u.i keeps where, as those may still move. */
+/* A list in r->ints. u.i is its start, not its address: the array may still be
+ * reallocated (place_lists). */
 static bool list_ints(td_replay *r, const td_garg *a, td_value *out) {
     *out = (td_value){TD_K_INTS, a->n, {0}};
     out->u.i = r->ints.n;
@@ -164,6 +172,7 @@ static bool list_tensors(td_replay *r, const td_garg *a, td_value *out) {
     return true;
 }
 
+/* A list of integers, or of values typed as numbers? An empty one is of tensors. */
 static bool is_int_list(const td_garg *a) {
     if (a->kind != TD_G_LIST || a->n == 0) return a->kind == TD_G_INTS;
     const td_garg *e = &a->u.list[0];
@@ -176,7 +185,8 @@ static bool arg_value(td_replay *r, const td_garg *a, td_value *out) {
     return is_int_list(a) ? list_ints(r, a, out) : list_tensors(r, a, out);
 }
 
-/* Now that nothing moves any more, lists get their addresses. */
+/* Replaces the start of a list by its address, once all lists of the call are
+ * complete. */
 static void place_lists(td_replay *r, td_value *v) {
     static const int64_t no_ints[1];
     if (v->kind == TD_K_INTS) {
@@ -218,7 +228,8 @@ static bool change_mode(td_replay *r, const td_gnode *n) {
     td_ctx *cx = r->g->cx;
     if (n->kind == TD_N_LEAVE) {
         if (r->modes.n == 0)
-            return td__fail(cx, TD_E_ARG, "closes a region that is not open");
+            return td__fail(cx, TD_E_ARG,
+                            "the graph closes a grad-mode region that is not open");
         uint8_t was = r->modes.v[--r->modes.n];
         cx->grad_enabled = was & 1;
         cx->inference = was & 2;
@@ -230,17 +241,17 @@ static bool change_mode(td_replay *r, const td_gnode *n) {
     return true;
 }
 
-/* A list op may give more results than the graph names. */
+/* An op with a list result may give more results than the node has, not fewer. */
 static bool check_named(td_replay *r, const td_gnode *n, td_tensor *const *out) {
     int got = 0;
     while (got < n->n_out && !td_is_nil(out[got])) got++;
     return got == n->n_out ||
-           td__fail(r->g->cx, TD_E_ARG, "%s: gives %d results, %d are named",
+           td__fail(r->g->cx, TD_E_ARG, "%s: gives %d results, but the graph names %d",
                     td__ops[n->op].name, got, (int)n->n_out);
 }
 
-/* Results come into an inner scope, which dies: what is not held is let go at
- * once, also what composites left behind. */
+/* Calls one op in a scope of its own; results are referenced by r, temporaries
+ * of composites are freed with the scope. */
 static bool call_op(td_replay *r, const td_gnode *n) {
     td_ctx          *cx = r->g->cx;
     td_tensor       *few[TD_MAX_RESULTS], **out = few;
@@ -263,7 +274,7 @@ static bool call_op(td_replay *r, const td_gnode *n) {
 }
 
 void td__replay_read(td_replay *r, const td_gval *v) {
-    if (--r->reads[v->id] == 0) let_go(&r->val[v->id]);
+    if (--r->reads[v->id] == 0) release(&r->val[v->id]);
 }
 
 static void forget_read(void *env, td_gval *v) { td__replay_read(env, v); }
@@ -275,7 +286,7 @@ bool td__replay_node(td_replay *r, const td_gnode *n) {
         return false;
     td_where was = td_here;
     td_ctx  *cx = r->g->cx;
-    uint32_t tags = cx->tags; /* a region holds inside an op too */
+    uint32_t tags = cx->tags; /* of the enclosing node, if this graph is nested */
     uint8_t  origin = n->origin ? n->origin : TD_TAG_ORIGIN(tags);
     td_here = n->here;
     cx->tags = (n->tags ? n->tags : TD_TAG_WISH(tags)) | TD_TAG_FROM(origin);
@@ -286,12 +297,13 @@ bool td__replay_node(td_replay *r, const td_gnode *n) {
     if (!r->reads) return true;
     for (int i = 0; i < n->n_in; i++) td__garg_each(&n->in[i], forget_read, r);
     for (int i = 0; i < n->n_out; i++)
-        if (r->reads[n->out[i]->id] == 0) let_go(&r->val[n->out[i]->id]);
+        if (r->reads[n->out[i]->id] == 0) release(&r->val[n->out[i]->id]);
     return true;
 }
 
 /* ---- whole graphs ------------------------------------------------------- */
 
+/* Sets the inputs; releases those that nothing reads. */
 static bool set_inputs(td_replay *r, const td_value *in) {
     const td_graph *g = r->g;
     for (int i = 0; i < g->inputs.n; i++) {
@@ -302,16 +314,18 @@ static bool set_inputs(td_replay *r, const td_value *in) {
             v = td_value_tensor(g->consts.v[d->index]);
         if (v.kind == TD_K_TENSOR && td_is_nil(v.u.t)) return false;
         if (!td__replay_set(r, g->inputs.v[i], v)) return false;
-        if (r->reads[g->inputs.v[i]->id] == 0) let_go(&r->val[g->inputs.v[i]->id]);
+        if (r->reads[g->inputs.v[i]->id] == 0) release(&r->val[g->inputs.v[i]->id]);
     }
     return true;
 }
 
-/* An output that nobody owns yet goes to the scope around the replay. */
-static bool hand_over(td_replay *r, td_value *v) {
+/* Gives an output that no scope owns to the innermost scope. */
+static bool give_to_scope(td_replay *r, td_value *v) {
     if (v->kind == TD_K_TENSORS || v->kind == TD_K_INTS)
-        return td__fail(r->g->cx, TD_E_UNSUPPORTED, "@%.60s returns a list",
-                        r->g->name);
+        return td__fail(
+            r->g->cx, TD_E_UNSUPPORTED,
+            "@%.60s returns a list, which is unsupported; return its entries",
+            r->g->name);
     if (v->kind != TD_K_TENSOR) return true;
     td_tensor *t = v->u.t;
     if (t->slot >= 0 || t->kept > 0) return true;
@@ -320,7 +334,8 @@ static bool hand_over(td_replay *r, td_value *v) {
     return td__fail_memory(r->g->cx);
 }
 
-/* The caller's references go once the replay has its own. */
+/* Drops the caller's references to inputs in r->own, now that the replay has
+ * its own: so an input can be freed after its last read. */
 static void drop_given(const td_replay *r, const td_value *in) {
     for (int i = 0; r->own && i < r->g->inputs.n; i++)
         if (r->own[i]) td_drop(in[i].u.t);
@@ -337,7 +352,7 @@ static bool run_whole(td_replay *r, const td_value *in, td_value *out) {
         for (int i = 0; ok && i < g->nodes.n; i++)
             ok = g->nodes.v[i]->dead || td__replay_node(r, g->nodes.v[i]);
     for (int i = 0; ok && i < g->outputs.n; i++)
-        ok = td__replay_arg(r, &g->outputs.v[i], &out[i]) && hand_over(r, &out[i]);
+        ok = td__replay_arg(r, &g->outputs.v[i], &out[i]) && give_to_scope(r, &out[i]);
     return ok;
 }
 
@@ -347,7 +362,7 @@ bool td__replay_whole(td_replay *r, const td_value *in, td_value *out) {
     bool ok = run_whole(r, in, out);
     for (int i = 0; !ok && i < g->outputs.n; i++)
         out[i] = td_value_tensor(td_nil(g->cx));
-    rest(r);
+    reset(r);
     if (ok && g->left) td__region_set(g->cx, (td_gregion)(g->left - 1));
     return ok;
 }

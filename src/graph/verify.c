@@ -1,30 +1,33 @@
-/* verify.c -- what must hold of a graph, one contract per stage. Run between stages
- * and on everything that comes from text.
+/* verify.c -- invariants of graphs, one contract per stage. Runs between stages
+ * (with debug_asserts) and on every graph that comes from text.
  *
- * Every stage: values are made before they are read, once; arguments fit the
- * schema; regions nest; looks are possible; a view shares its argument's storage.
- * functional: also no op with a write mark, no regions.
- * joint: as functional, but copy_ may put new elements into an input; tangents behind
- * the other inputs, gradients behind the other outputs, forward nodes and plain
- * outputs independent of tangents.
- * half: also, with tangents (backward) nothing is saved; without (forward) there
- * are no gradients, and saved values stand last. */
+ * Every stage: a value is defined once, before it is read; arguments fit the
+ * schema; regions nest; types are valid; a view has its argument's storage
+ * number. functional: no op that writes, no regions. joint: functional, except
+ * that copy_ may write an input at the end; tangents come after the other
+ * inputs and gradients after the other outputs; forward nodes and plain outputs
+ * do not depend on tangents. half: with tangents (backward) it has no saved
+ * outputs; without (forward) it has no gradients, and saved values are the last
+ * outputs. */
 #include "core/stack.h"
 #include "graph/graph_int.h"
 
 #include <stdio.h>
 
+/* State of one verification. */
 typedef struct checker {
     const td_graph *g;
     td_stage        stage;
-    const td_gval **made;    /* by id: defined so far */
-    bool           *tangent; /* by id: depends on a tangent */
-    const td_gnode *node;    /* being checked; NULL: inputs or outputs */
-    const char     *where;
-    bool            ok, reads_tangent;
-    bool            any_set; /* set_ may have left values on other storages */
+    const td_gval **made;          /* by id: defined so far */
+    bool           *tangent;       /* by id: depends on a tangent */
+    const td_gnode *node;          /* the node being checked; NULL: inputs or outputs */
+    const char     *where;         /* for messages when node is NULL */
+    bool            ok;            /* no violation so far */
+    bool            reads_tangent; /* the current node or output does */
+    bool            any_set;       /* a set_ came before: storage numbers may differ */
 } checker;
 
+/* Fails with the source line of the current node, or its number. */
 static bool TD_PRINTF(2, 3) wrong(checker *c, const char *fmt, ...) {
     char    text[400];
     va_list args;
@@ -51,16 +54,19 @@ static bool check_look(checker *c, const td_look *l) {
         return l->kind == TD_K_INT || l->kind == TD_K_FLOAT || l->kind == TD_K_BOOL ||
                wrong(c, "a value is a tensor, an int, a float or a bool");
     if (l->dtype >= TD_DTYPE_COUNT || l->rank > TD_MAX_RANK)
-        return wrong(c, "the look of a value has no such dtype or rank");
+        return wrong(c, "the type of a value has an unknown dtype or too many dims");
     for (int d = 0; d < l->rank; d++)
         if (l->size[d] < 0 && !td__gdim_at(c->g, l->size[d]))
             return wrong(c, "size %d of a value is negative", d);
-    if (l->storage >= c->g->n_storages) return wrong(c, "a storage has no such number");
+    if (l->storage >= c->g->n_storages)
+        return wrong(c,
+                     "the type of a value has a storage number that is out of range");
     if (l->grad && !td__is_float((td_dtype)l->dtype))
-        return wrong(c, "only floats require grad");
+        return wrong(c, "a value that is not floating-point requires grad");
     return true;
 }
 
+/* Marks v as defined; `tangent`: it depends on a tangent. */
 static bool define(checker *c, const td_gval *v, bool tangent) {
     if (v->id < 0 || v->id >= c->g->n_values) return wrong(c, "a value has a wrong id");
     if (c->made[v->id]) return wrong(c, "two values have the id %d", (int)v->id);
@@ -69,6 +75,7 @@ static bool define(checker *c, const td_gval *v, bool tangent) {
     return check_look(c, v->look);
 }
 
+/* v must be defined by now. */
 static void check_read(void *env, td_gval *v) {
     checker *c = env;
     if (!c->ok) return;
@@ -78,6 +85,7 @@ static void check_read(void *env, td_gval *v) {
     else c->reads_tangent |= c->tangent[v->id];
 }
 
+/* Nested graphs obey the contract of the same stage. */
 static bool check_nested(checker *c, const td_garg *a) {
     if (a->kind == TD_G_GRAPH) {
         if (!td__stack_holds(c->g->cx, "a nested graph")) return c->ok = false;
@@ -109,7 +117,7 @@ static bool check_args(checker *c, const td_gnode *n, const td_schema *s) {
     return true;
 }
 
-/* A view op's results lie in the storage of what it views. */
+/* The results of a view op have its argument's storage number. */
 static bool check_storage(checker *c, const td_gnode *n) {
     int at = td__opinfo(n->op)->view_of;
     c->any_set |= n->op == TD_OP_set_;
@@ -125,8 +133,8 @@ static bool check_storage(checker *c, const td_gnode *n) {
     return true;
 }
 
-/* Joint graphs and halves may end by writing their inputs. */
-static bool puts_back(const checker *c, const td_gnode *n) {
+/* Is it the copy_ into an input with which joint graphs and halves may end? */
+static bool is_final_copy(const checker *c, const td_gnode *n) {
     return c->stage != TD_STAGE_FUNCTIONAL && n->op == TD_OP_copy_ && n->n_in > 0 &&
            n->in[0].kind == TD_G_VALUE && !n->in[0].u.v->node;
 }
@@ -136,8 +144,8 @@ static bool check_op(checker *c, const td_gnode *n) {
     const td_opinfo *info = td__opinfo(n->op);
     bool             list = info->s.n_out == 1 && info->s.out[0].type == TD_T_TENSORS;
     if (!list && n->n_out != info->s.n_out)
-        return wrong(c, "%d results, not %d", (int)n->n_out, info->s.n_out);
-    if (c->stage != TD_STAGE_PROGRAM && info->writes && !puts_back(c, n))
+        return wrong(c, "has %d results; the op has %d", (int)n->n_out, info->s.n_out);
+    if (c->stage != TD_STAGE_PROGRAM && info->writes && !is_final_copy(c, n))
         return wrong(c, "writes its argument, in a functional graph");
     c->reads_tangent = false;
     if (!check_args(c, n, &info->s) || !check_storage(c, n)) return false;
@@ -189,7 +197,7 @@ static bool check_inputs(checker *c) {
         late |= tangent;
         bool after = late && !tangent && d->kind != TD_D_CONST && d->kind != TD_D_TOKEN;
         if (c->stage == TD_STAGE_JOINT && after)
-            return wrong(c, "input %d stands behind a tangent", i);
+            return wrong(c, "input %d comes after a tangent", i);
     }
     return true;
 }
@@ -197,10 +205,10 @@ static bool check_inputs(checker *c) {
 static bool check_joint_output(checker *c, int i, bool *grads) {
     const td_desc *d = &c->g->out_desc.v[i];
     bool           grad = d->kind == TD_D_GRAD;
-    if (*grads && !grad) return wrong(c, "output %d stands behind a gradient", i);
+    if (*grads && !grad) return wrong(c, "output %d comes after a gradient", i);
     *grads |= grad;
     if (grad && d->index >= c->g->outputs.n)
-        return wrong(c, "output %d: a gradient with a number it cannot have", i);
+        return wrong(c, "output %d: the index of its <grad> is out of range", i);
     return grad || !c->reads_tangent || wrong(c, "output %d depends on a tangent", i);
 }
 
@@ -211,19 +219,20 @@ static bool check_half_output(checker *c, int i, bool backward, bool *saved) {
     if (!backward && kind == TD_D_GRAD)
         return wrong(c, "a forward half gives no gradients");
     if (*saved && kind != TD_D_SAVED)
-        return wrong(c, "output %d stands behind a saved value", i);
+        return wrong(c, "output %d comes after a saved value", i);
     *saved |= kind == TD_D_SAVED;
     return true;
 }
 
-/* The gradient an input keeps: that of a tensor among them. */
+/* An <own_grad i> must refer to an input that is a tensor. */
 static bool check_own_grad(checker *c, const td_desc *d, const char *what, int i) {
     const td_graph *g = c->g;
     if (d->kind != TD_D_OWN_GRAD) return true;
     bool           there = d->index >= 0 && d->index < g->inputs.n;
     const td_look *l = there ? g->inputs.v[d->index]->look : NULL;
     if (there && (!l || l->kind == TD_K_TENSOR)) return true;
-    return wrong(c, "%s %d: the gradient of a tensor that is no input", what, i);
+    return wrong(c, "%s %d: <own_grad> refers to an input that is not a tensor", what,
+                 i);
 }
 
 static bool check_own_grads(checker *c) {
@@ -234,7 +243,8 @@ static bool check_own_grads(checker *c) {
         if (!check_own_grad(c, &g->out_desc.v[i], "output", i)) return false;
         if (c->stage == TD_STAGE_PROGRAM && i >= td__graph_results(g)) continue;
         if (c->stage == TD_STAGE_PROGRAM && g->out_desc.v[i].kind == TD_D_OWN_GRAD)
-            return wrong(c, "output %d: gradients stand behind the results", i);
+            return wrong(c, "output %d: <own_grad> outputs must come after the results",
+                         i);
     }
     return true;
 }

@@ -1,5 +1,5 @@
-/* walk.c -- moving over a graph: who reads what, forgetting dead nodes, replacing
- * one value by another. */
+/* walk.c -- basic operations on graphs: use lists, removing dead nodes,
+ * replacing a value. */
 #include "graph/graph_int.h"
 
 void td__garg_each(const td_garg *a, void (*fn)(void *env, td_gval *v), void *env) {
@@ -8,7 +8,8 @@ void td__garg_each(const td_garg *a, void (*fn)(void *env, td_gval *v), void *en
     for (uint32_t i = 0; i < a->n; i++) td__garg_each(&a->u.list[i], fn, env);
 }
 
-/* A graph's lists are its own, in its arena: const is for readers. */
+/* Lists are in the graph's arena and may be changed; the const in td_garg is
+ * for other readers. */
 void td__garg_map(td_garg *a, td_gval *(*fn)(void *env, td_gval *v), void *env) {
     if (a->kind == TD_G_VALUE) a->u.v = fn(env, a->u.v);
     if (a->kind != TD_G_LIST) return;
@@ -18,6 +19,7 @@ void td__garg_map(td_garg *a, td_gval *(*fn)(void *env, td_gval *v), void *env) 
 
 /* ---- use lists ---------------------------------------------------------- */
 
+/* State of td__graph_index: the node whose reads are added. */
 typedef struct reader {
     td_graph *g;
     td_gnode *node;
@@ -41,7 +43,7 @@ static void forget_uses(td_gval *v) {
     v->n_uses = 0;
 }
 
-/* Backwards, so that each list is in the order of the nodes. */
+/* Goes backwards, so that each use list is in the order of the nodes. */
 bool td__graph_index(td_graph *g) {
     reader r = {.g = g};
     for (int i = 0; i < g->inputs.n; i++) forget_uses(g->inputs.v[i]);

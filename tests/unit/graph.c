@@ -135,9 +135,9 @@ TEST(each_stage_has_its_contract) {
                 "  %g = neg(%d)\n  return %g <grad 0>\n}\n",
                 TD_STAGE_JOINT, "t.td:2: neg: a forward node depends on a tangent");
     check_stage("func @f(%d: f32[2] <tangent 0>, %x: f32[2]) {\n  return %x\n}\n",
-                TD_STAGE_JOINT, "graph @f: inputs: input 1 stands behind a tangent");
+                TD_STAGE_JOINT, "graph @f: inputs: input 1 comes after a tangent");
     check_stage("func @f(%x: f32[2]) {\n  return %x <saved 0>, %x\n}\n", TD_STAGE_HALF,
-                "graph @f: outputs: output 1 stands behind a saved value");
+                "graph @f: outputs: output 1 comes after a saved value");
     check_stage("func @f(%x: f32[2]) {\n  return %x <grad 0>\n}\n", TD_STAGE_HALF,
                 "graph @f: outputs: a forward half gives no gradients");
 }
@@ -333,7 +333,7 @@ TEST(the_public_functions_read_print_and_run) {
     CHECK(td_graph_run(g, in, 1, got, 2) && got[1].u.i == 7);
     CHECK_NEAR(td_item(td_op_select(got[0].u.t, 0, 1)), 3.0, 0);
     CHECK(!td_graph_run(g, in, 0, got, 2));
-    CHECK_MESSAGE(cx, "@f takes 1 inputs, got 0");
+    CHECK_MESSAGE(cx, "td_graph_run: @f takes 1 inputs, got 0");
 
     td_graphs_drop(f);
     td_close(cx);
