@@ -4,7 +4,7 @@
 #define TD_KEEP_INT_H
 
 #include "aot/aot.h"
-#include "graph/image.h"
+#include "graph/graph_image.h"
 
 /* ---- cache_joint.c, cache_joint_read.c: joint graphs and halves as bytes - */
 

@@ -7,7 +7,7 @@
 #include "backend/native.h"
 #include "build/unit.h"
 #include "core/sources.h"
-#include "graph/image.h"
+#include "graph/graph_image.h"
 #include "kernels/pointwise.h"
 
 #include <stdio.h>

@@ -112,7 +112,6 @@ static bool take_history_of(td_tensor *t, td_tensor *whole) {
 }
 
 /* Gives t the grad_fn of a view of its base, and the current version. */
-/* Gives t the grad_fn of a view of its base, and the current version. */
 static bool take_history(td_tensor *t) {
     td_edge e;
     if (!td__edge_of(t->base, &e)) return false;
@@ -122,8 +121,8 @@ static bool take_history(td_tensor *t) {
     return ok;
 }
 
-/* Where only the history of ops is wanted: the tape alone hears them, in a scope of
- * their own. */
+/* Begins a scope in which ops run only for their history: the tape is the only mode,
+ * with nothing below it. */
 static bool tape_only_begin(td_ctx *cx, td_mode_scope *outer) {
     if (!td__scope_push(cx)) return false;
     *outer = td__modes_enter(cx, cx->tape);
@@ -236,8 +235,6 @@ static td_tensor *put_back(td_node *n, td_tensor *whole, td_tensor *in) {
 
 /* td_node_kind.apply. The incoming gradient is brought to the base's layout first, so
  * that the written part can be addressed in it. */
-/* td_node_kind.apply. The incoming gradient is brought to the base's layout first, so
- * that the written part can be addressed in it. */
 static bool slices_apply(td_node *n, td_tensor *const *g, const bool *need,
                          td_tensor **grads) {
     const slices *s = n->data;
@@ -326,7 +323,6 @@ static bool slices_edges(td_node *n, td_node *fn, int self, td_tensor *base,
     return td__edge_of(base, &n->edge[self]);
 }
 
-/* The copy_slices node of a write to view t by the op of fn; NULL after td__fail. */
 /* The copy_slices node of a write to view t by the op of fn; NULL after td__fail. */
 static td_node *make_slices(td_tensor *t, td_node *fn, int nr, int self) {
     td_ctx      *cx = t->cx;

@@ -74,7 +74,6 @@ static void *run_pack(td_ctx *cx, const td_saved_hooks *h, td_tensor *t) {
 }
 
 /* Saves t through hooks h. */
-/* Saves t through hooks h. */
 static bool pack(td_saved *s, td_tensor *t, bool output, const td_saved_hooks *h) {
     td_ctx  *cx = t->cx;
     td_pack *p = td__alloc(sizeof *p);
@@ -140,13 +139,11 @@ void td__saved_free(td_saved *s) {
 /* ---- unpacking ---------------------------------------------------------- */
 
 /* How an error calls the value: the parameter's name, or "its result". */
-/* How an error calls the value: the parameter's name, or "its result". */
 static const char *saved_name(const td_node *n, const td_saved *s) {
     if (s->arg < 0) return "its result";
     return n->info ? n->info->s.in[s->arg].name : "a saved value";
 }
 
-/* The error of a saved value that was written since. */
 /* The error of a saved value that was written since. */
 static bool fail_version(td_node *n, const td_saved *s) {
     td_tensor  *t = s->t;
@@ -191,7 +188,6 @@ td_tensor *td__alias_at(td_tensor *t, td_edge e) {
     return a;
 }
 
-/* Calls the user's unpack and restores the history; NULL after td__fail. */
 /* Calls the user's unpack and restores the history; NULL after td__fail. */
 static td_tensor *unpack_hooks(td_node *n, const td_saved *s) {
     td_ctx    *cx = n->cx;

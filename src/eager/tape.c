@@ -88,7 +88,6 @@ static bool value_connected(td_value v) {
 }
 
 /* Decides which arguments get a gradient and which values are saved for it. */
-/* Decides which arguments get a gradient and which values are saved for it. */
 static void plan_terms(const td_opcall *c, plan *p) {
     p->rule = rule_of(c);
     p->zero = !c->info->differentiable;
@@ -110,7 +109,6 @@ static void plan_terms(const td_opcall *c, plan *p) {
     if (p->zero) p->keep_in = p->keep_out = 0;
 }
 
-/* Counts what the node's arrays must hold. */
 /* Counts what the node's arrays must hold. */
 static void plan_size(const td_opcall *c, plan *p) {
     td_node_plan *s = &p->size;
@@ -199,7 +197,6 @@ static bool fill_args(filling *f, const td_opcall *c, const plan *p,
 }
 
 /* A node with its arguments recorded; results follow. NULL after td__fail. */
-/* A node with its arguments recorded; results follow. NULL after td__fail. */
 static td_node *make_node(const td_opcall *c, const plan *p, td_tensor **clones,
                           filling *f) {
     td_ctx *cx = c->cx;
@@ -219,7 +216,6 @@ static td_node *make_node(const td_opcall *c, const plan *p, td_tensor **clones,
     return NULL;
 }
 
-/* Saves results that the derivative reads; bit 31 stands for all results from 31. */
 /* Saves results that the derivative reads; bit 31 stands for all results from 31. */
 static bool save_results(filling *f, const td_opcall *c, const plan *p) {
     for (int i = 0; i < c->n_out && p->keep_out; i++) {
@@ -262,7 +258,6 @@ static void mark_views(const td_opcall *c) {
     }
 }
 
-/* An op that writes no argument. */
 /* An op that writes no argument. */
 static bool call_plain(td_mode *m, td_opcall *c) {
     if (!td__call_below(m, c)) return false;
@@ -310,7 +305,6 @@ static int result_of(const td_opcall *c, int i) {
 }
 
 /* May the op write its arguments? `history`: the write will be recorded. */
-/* May the op write its arguments? `history`: the write will be recorded. */
 static bool check_written(td_opcall *c, bool history) {
     for (int i = 0; i < c->n_in; i++) {
         td_tensor *t = c->info->s.in[i].write ? td__in(c, i) : NULL;
@@ -342,7 +336,6 @@ static bool clone_written(td_mode *m, td_opcall *c, const plan *p, td_tensor **c
 }
 
 /* The first edge of an argument: one edge per tensor. */
-/* The first edge of an argument: one edge per tensor. */
 static int edge_of_arg(const td_opcall *c, int arg) {
     int e = 0;
     for (int i = 0; i < arg; i++)
@@ -370,8 +363,6 @@ static bool give_histories(td_opcall *c, td_node *n) {
     return true;
 }
 
-/* An in-place op that is recorded. The node is made before the op runs, because it
- * saves what the op overwrites. */
 /* An in-place op that is recorded. The node is made before the op runs, because it
  * saves what the op overwrites. */
 static bool run_write(td_mode *m, td_opcall *c, plan *p) {
@@ -420,14 +411,12 @@ static bool change_flags(td_opcall *c) {
 }
 
 /* set_ without history, which may change the sizes of a leaf. */
-/* set_ without history, which may change the sizes of a leaf. */
 static bool set_untracked(td_mode *m, td_opcall *c) {
     bool ok = td__call_below(m, c);
     if (ok) td__accumulator_renew(td__in(c, 0));
     return ok;
 }
 
-/* An op that writes arguments. */
 /* An op that writes arguments. */
 static bool call_write(td_mode *m, td_opcall *c) {
     plan p = {0};

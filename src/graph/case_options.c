@@ -1,5 +1,6 @@
-/* case_options.c -- options of a case's statements, key=value: the seed of a draw, what
- * a backward retains, what surrounds a call. One table parses and prints them. */
+/* case_options.c -- options of statements in cases, key=value: the seed of
+ * random numbers, what a backward retains, what surrounds a call. One table
+ * parses and prints them. */
 #include "graph/parser.h"
 
 #include <stddef.h>
@@ -7,12 +8,13 @@
 typedef enum option_kind { FLAG, SEED, WORD } option_kind;
 enum { ON_BUILD = 1, ON_CALL = 2, ON_BACKWARD = 4 };
 
+/* The table. */
 static const struct option {
     const char *name;
-    uint8_t     on; /* which statements take it */
-    uint8_t     kind;
-    size_t      at;    /* in td_gstep */
-    const char *words; /* of a WORD */
+    uint8_t     on;    /* statements that take it: ON_... */
+    uint8_t     kind;  /* option_kind */
+    size_t      at;    /* offset of its field in td_gstep */
+    const char *words; /* of a WORD: allowed values, separated by blanks */
 } options[] = {
     {"seed", ON_BUILD | ON_BACKWARD, SEED, offsetof(td_gstep, seed), NULL},
     {"requires_grad", ON_BUILD, FLAG, offsetof(td_gstep, requires_grad), NULL},
@@ -28,12 +30,12 @@ static const struct option {
 };
 enum { N_OPTIONS = sizeof options / sizeof *options };
 
-static int place_of(const td_gstep *s) {
+static int statement_kind(const td_gstep *s) {
     if (s->kind == TD_STEP_CALL) return ON_CALL;
     return s->kind == TD_STEP_BACKWARD ? ON_BACKWARD : ON_BUILD;
 }
 
-/* Is `word` one of those with spaces between? */
+/* Is `word` in a list separated by blanks? */
 static bool is_one_of(const char *word, const char *words) {
     size_t n = strlen(word);
     for (const char *at = words; n && (at = strstr(at, word)); at += n)
@@ -46,7 +48,8 @@ static bool parse_word(td_parser *ps, const struct option *o, const char **to) {
     const char *word = td__lex_text(lx, &ps->body->g->arena);
     if (!word) return false;
     if (!is_one_of(word, o->words))
-        return td__lex_fail(lx, "%s is one of: %s", o->name, o->words);
+        return td__lex_fail(lx, "unknown value of option %s; known are: %s", o->name,
+                            o->words);
     *to = word;
     return td__lex_next(lx), true;
 }
@@ -62,7 +65,7 @@ static bool parse_value(td_parser *ps, const struct option *o, td_gstep *s) {
 static bool parse_option(td_parser *ps, td_gstep *s, bool *done) {
     td_lexer *lx = &ps->lx;
     for (int i = 0; i < N_OPTIONS; i++) {
-        if (!(options[i].on & place_of(s)) || !td__lex_word(lx, options[i].name))
+        if (!(options[i].on & statement_kind(s)) || !td__lex_word(lx, options[i].name))
             continue;
         *done = true;
         td__lex_next(lx);

@@ -1,6 +1,6 @@
-/* case_parse.c -- reads and prints cases: statements that build inputs, call
- * functions and go backward. A case keeps its values and op calls in a graph of its
- * own; names may be used again. */
+/* case_parse.c -- parses and prints cases: statements that build inputs, call
+ * functions and run backward. A case has its values and op calls in a graph of
+ * its own; names may be redefined. */
 #include "graph/parser.h"
 
 /* ---- steps -------------------------------------------------------------- */
@@ -10,7 +10,7 @@ bool td__parse_add_step(td_parser *ps, td_gstep step) {
            (ps->lx.failed = true, td__fail_memory(ps->lx.cx));
 }
 
-/* Fresh values of the case under the names given. */
+/* Adds n new values with these names as results of step s. */
 static bool add_values(td_parser *ps, td_gstep *s, const char *const *names, int n) {
     td_graph *g = ps->body->g;
     s->n_out = n;
@@ -64,6 +64,7 @@ static bool step_load(td_parser *ps, const td_results *r) {
            td__parse_add_step(ps, *s);
 }
 
+/* (args) of call @f(args). */
 static bool parse_call_args(td_parser *ps, td_gstep *s) {
     td_lexer *lx = &ps->lx;
     TD_VEC(td_garg) args = {0};
@@ -86,6 +87,7 @@ static bool parse_call_args(td_parser *ps, td_gstep *s) {
     return ok;
 }
 
+/* Inputs that a call passes: neither consts nor .grad of others. */
 static int open_inputs(const td_graph *g) {
     int n = 0;
     for (int i = 0; i < g->inputs.n; i++)
@@ -93,13 +95,14 @@ static int open_inputs(const td_graph *g) {
     return n;
 }
 
-/* With grads=true the gradient of each argument follows; a rehearsal has no results. */
+/* Results of a call. With grads=true the .grad of each argument follows; a
+ * rehearsal (compile without running) has none. */
 static int n_results(const td_gstep *s) {
     if (s->rehearse) return 0;
     return td__graph_results(s->fn) + (s->grads ? s->n_args : 0);
 }
 
-/* Outputs of a call are %out.0 %out.1 ... unless they are named. */
+/* Names a call's results: as given, or %out.0, %out.1... */
 static bool name_outputs(td_parser *ps, td_gstep *s, const td_results *r) {
     TD_VEC(const char *) names = {0};
     const char *base = r->more ? r->names.v[0] : "out";
@@ -126,14 +129,15 @@ static bool step_call(td_parser *ps, const td_results *r) {
     if (!name) return td__lex_fail(lx, "expected the name of a function: call @f(...)");
     s.fn = td__gfile_find(ps->file, name);
     if (!s.fn)
-        return td__lex_fail_at(lx, &at, "no function @%.60s above this case", name);
+        return td__lex_fail_at(lx, &at,
+                               "function @%.60s is not defined before this case", name);
     if (!parse_call_args(ps, &s) || !td__parse_options(ps, &s)) return false;
     if (s.n_args != open_inputs(s.fn))
         return td__lex_fail_at(lx, &at, "@%.60s takes %d arguments, got %d", name,
                                open_inputs(s.fn), s.n_args);
     if (r->names.n && !r->more && r->names.n != n_results(&s))
-        return td__lex_fail_at(lx, &at, "@%.60s gives %d results, %d are named", name,
-                               n_results(&s), r->names.n);
+        return td__lex_fail_at(lx, &at, "@%.60s has %d results, but %d names are given",
+                               name, n_results(&s), r->names.n);
     return name_outputs(ps, &s, r) && td__parse_add_step(ps, s);
 }
 
@@ -160,7 +164,7 @@ static bool step_backward(td_parser *ps) {
     return ok && td__parse_add_step(ps, s);
 }
 
-/* %g = grad %x: what the backwards so far have left in %x. */
+/* %g = grad %x: the .grad of %x after the backwards so far. */
 static bool step_grad(td_parser *ps, const td_results *r) {
     td_lexer *lx = &ps->lx;
     td_gstep  s = {.kind = TD_STEP_GRAD, .line = lx->tok.line, .n_args = 1};
@@ -182,7 +186,7 @@ bool td__parse_case_step(td_parser *ps, const td_results *r, bool *done) {
     bool tensor = td__lex_word(lx, "tensor"), load = td__lex_word(lx, "load");
     bool grad = td__lex_word(lx, "grad");
     if ((tensor || load || grad) && !one)
-        return td__lex_fail(lx, "this needs one name before =");
+        return td__lex_fail(lx, "tensor, load and grad need one name before =");
     if (tensor) return step_tensor(ps, r);
     if (load) return step_load(ps, r);
     if (grad) return step_grad(ps, r);
@@ -211,7 +215,7 @@ bool td__parse_case(td_parser *ps) {
     c->line = lx->tok.line;
     td__lex_next(lx);
     if (lx->tok.kind != TD_TOK_STRING)
-        return td__lex_fail(lx, "a case has a name: case \"...\" {");
+        return td__lex_fail(lx, "expected the name of a case: case \"...\" {");
     if (!(c->name = td__lex_text(lx, &f->arena))) return false;
     td__lex_next(lx);
     if (!td__body_begin(ps, &body, "case")) return td__graph_drop(body.g), false;
@@ -240,7 +244,7 @@ static void print_args(td_buf *b, const td_labels *l, const td_gstep *s) {
     }
 }
 
-/* The node's text with the options before its closing bracket. */
+/* A call with the options inside its parentheses. */
 static void print_build(td_buf *b, const td_labels *l, const td_gstep *s) {
     td__text_node(b, l, s->node, 0);
     if (b->failed || (!s->seeded && !s->requires_grad)) return;
@@ -296,7 +300,6 @@ static void print_step(td_buf *b, const td_labels *l, const td_gstep *s) {
     }
 }
 
-/* Results of calls count as read, so that they keep their names. */
 static void print_case(td_buf *b, const td_gcase *c) {
     td_labels l;
     int       indent = 2;

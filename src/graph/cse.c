@@ -1,22 +1,26 @@
-/* cse.c -- common subexpressions: a pure node equal to an earlier one is replaced by
- * it. Literals are equal when kind and bits are: 1, 1.0 and true differ. Random
- * ops never merge, nor do ops that show a size, for each has a symbol of its own.
- * Writes and edges of regions are barriers: nothing merges across them, nor does
- * anything that is written. Two results that are both seen outside stay two: the
- * caller could tell. */
+/* cse.c -- common subexpression elimination: a pure node equal to an earlier
+ * one is replaced by it. Literals are equal if kind and bits are: 1, 1.0 and
+ * true differ.
+ *
+ * Never merged: ops that draw random numbers; ops with a data-dependent size,
+ * because each has its own symbol; results that are written. Writes and region
+ * edges are barriers. Two results that both escape stay two tensors, because
+ * the caller could tell. */
 #include "graph/graph_int.h"
 
+/* State of the pass. */
 typedef struct merging {
     td_graph  *g;
-    td_arena   room;
-    td_effects e;
-    td_gval  **now;   /* by id: what a value has become */
-    td_gnode **table; /* open addressing */
-    uint64_t  *hash;  /* by node */
-    int32_t   *home;  /* by storage: 1 + the one it has become; 0: itself */
-    unsigned   mask;
+    td_arena   room;  /* memory of the pass */
+    td_effects e;     /* aliases and writes */
+    td_gval  **now;   /* by value id: its replacement; NULL: itself */
+    td_gnode **table; /* hash table of nodes since the last barrier; linear probing */
+    uint64_t  *hash;  /* by node id */
+    int32_t   *home;  /* by storage number: 1 + its replacement; 0: itself */
+    unsigned   mask;  /* slots of the table - 1 */
 } merging;
 
+/* For td__garg_map: the replacement of a value. */
 static td_gval *current(void *env, td_gval *v) {
     merging *m = env;
     return m->now[v->id] ? m->now[v->id] : v;
@@ -70,7 +74,7 @@ static bool same_arg(const td_garg *a, const td_garg *b) {
 
 bool td__gnode_equal(const td_gnode *a, const td_gnode *b) {
     if (a->op != b->op || a->n_in != b->n_in || a->n_out != b->n_out) return false;
-    if (a->tags != b->tags) return false; /* a checkpoint wants them treated apart */
+    if (a->tags != b->tags) return false; /* different checkpoint policies */
     if ((a->origin == TD_FROM_AGAIN) != (b->origin == TD_FROM_AGAIN)) return false;
     for (int i = 0; i < a->n_in; i++)
         if (!same_arg(&a->in[i], &b->in[i])) return false;
@@ -79,6 +83,7 @@ bool td__gnode_equal(const td_gnode *a, const td_gnode *b) {
 
 /* ---- merging ------------------------------------------------------------ */
 
+/* May the node be merged at all? */
 static bool is_mergeable(const merging *m, const td_gnode *n) {
     if (td__gnode_is_fixed(n) || td__gnode_shows(n)) return false;
     for (int i = 0; i < n->n_out; i++)
@@ -86,9 +91,10 @@ static bool is_mergeable(const merging *m, const td_gnode *n) {
     return true;
 }
 
-/* Would the caller notice? Fresh results may escape once; a view may escape twice
- * from one storage anyway, but not be the same tensor. */
-static bool tells(const merging *m, const td_gnode *a, const td_gnode *b) {
+/* Would the caller notice the merge? Two new tensors that both escape would
+ * become one; two views of one storage alias anyway, so only two that are both
+ * returned matter. */
+static bool is_observable(const merging *m, const td_gnode *a, const td_gnode *b) {
     bool        view = td__opinfo(a->op)->view_of >= 0;
     const bool *seen = view ? m->e.returned : m->e.escapes;
     for (int i = 0; i < a->n_out; i++)
@@ -96,8 +102,9 @@ static bool tells(const merging *m, const td_gnode *a, const td_gnode *b) {
     return false;
 }
 
-/* Views of what goes are views of what stays: their storage is its. */
-static void share_home(merging *m, const td_look *from, const td_look *to) {
+/* The storage of a merged result becomes that of the remaining one, for views
+ * of it. */
+static void merge_storage(merging *m, const td_look *from, const td_look *to) {
     if (!from || !to || from->storage < 0 || to->storage < 0) return;
     int32_t home = m->home[to->storage] ? m->home[to->storage] - 1 : to->storage;
     if (from->storage != home) m->home[from->storage] = 1 + home;
@@ -110,10 +117,11 @@ static bool renumber(merging *m, td_gval *v) {
     return (v->look = td__graph_look_of(m->g, l)) != NULL;
 }
 
-static void take_over(merging *m, td_gnode *first, td_gnode *n) {
+/* Replaces n by `first`. */
+static void replace_node(merging *m, td_gnode *first, td_gnode *n) {
     for (int i = 0; i < n->n_out; i++) {
         int from = n->out[i]->id, to = first->out[i]->id;
-        share_home(m, n->out[i]->look, first->out[i]->look);
+        merge_storage(m, n->out[i]->look, first->out[i]->look);
         m->now[from] = first->out[i];
         m->e.escapes[to] |= m->e.escapes[from];
         m->e.returned[to] |= m->e.returned[from];
@@ -121,6 +129,7 @@ static void take_over(merging *m, td_gnode *first, td_gnode *n) {
     n->dead = true;
 }
 
+/* Replaces n by an equal earlier node, or adds it to the table. */
 static void merge(merging *m, td_gnode *n) {
     uint64_t h = td__hash(&n->op, sizeof n->op, 0);
     for (int i = 0; i < n->n_in; i++) h = hash_arg(&n->in[i], h);
@@ -128,15 +137,17 @@ static void merge(merging *m, td_gnode *n) {
     m->hash[n->id] = h;
     for (; m->table[at]; at = (at + 1) & m->mask) {
         td_gnode *first = m->table[at];
-        if (m->hash[first->id] != h || !td__gnode_equal(first, n) || tells(m, first, n))
+        if (m->hash[first->id] != h || !td__gnode_equal(first, n) ||
+            is_observable(m, first, n))
             continue;
-        take_over(m, first, n);
+        replace_node(m, first, n);
         return;
     }
     m->table[at] = n;
 }
 
-/* A barrier empties the table: only the slots used since the last one. */
+/* At a barrier: empties the slots used by nodes[from..to), not the whole table,
+ * so that the pass stays linear. */
 static void forget(merging *m, int from, int to) {
     for (int i = from; i < to; i++) {
         const td_gnode *n = m->g->nodes.v[i];

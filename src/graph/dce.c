@@ -1,6 +1,7 @@
-/* dce.c -- dead code: nodes go when nobody reads their results. Effects stay: writes,
- * random draws, for they move the generator on, and ops that fail for certain values. A
- * region without nodes goes with them. Graphs among the arguments are cleaned too. */
+/* dce.c -- dead code elimination. Removes nodes whose results nothing reads,
+ * unless they have an effect: writes, random draws (they advance the
+ * generator), ops that eager fails at for certain values. Empty regions and
+ * unused consts are removed too, and nested graphs are cleaned. */
 #include "graph/graph_int.h"
 
 static void mark_live(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
@@ -12,7 +13,8 @@ static bool is_live(const td_gnode *n, const bool *live) {
     return false;
 }
 
-/* enter ... leave with nothing living between them, inner ones first. */
+/* Removes regions without live nodes, inner ones first. open[] is a stack of
+ * region begins; -1: the region has a live node. */
 static void drop_empty_regions(td_graph *g, int32_t *open) {
     int depth = 0;
     for (int i = 0; i < g->nodes.n; i++) {
@@ -28,14 +30,14 @@ static void drop_empty_regions(td_graph *g, int32_t *open) {
     }
 }
 
-/* Does it count inputs? */
+/* Does the descriptor's index refer to an input? */
 static bool is_about_input(const td_graph *g, const td_desc *d) {
     return (d->kind == TD_D_UPDATE || d->kind == TD_D_META_UPDATE ||
             d->kind == TD_D_OWN_GRAD) &&
            d->index >= 0 && d->index < g->inputs.n;
 }
 
-/* Input number `from` is now number `to`. */
+/* Updates all references to input `from`, which becomes input `to`. */
 static void move_input(td_graph *g, int from, int to) {
     for (int i = 0; i < g->out_desc.n && from != to; i++)
         if (is_about_input(g, &g->out_desc.v[i]) && g->out_desc.v[i].index == from)
@@ -49,7 +51,7 @@ static void move_input(td_graph *g, int from, int to) {
         if (g->wanted.v[i] == from) g->wanted.v[i] = to;
 }
 
-/* Marks inputs that descriptors speak of. */
+/* Marks inputs that descriptors and the lists bare and wanted refer to as live. */
 static void mark_meant(td_graph *g, bool *live) {
     for (int i = 0; i < g->out_desc.n; i++)
         if (is_about_input(g, &g->out_desc.v[i]))
@@ -61,13 +63,13 @@ static void mark_meant(td_graph *g, bool *live) {
     for (int i = 0; i < g->wanted.n; i++) live[g->inputs.v[g->wanted.v[i]]->id] = true;
 }
 
-/* Constants are the graph's own: nobody passes them, so they may go too, unless the
- * caller writes them. What is kept moves down, its tensor with it; descriptors of
- * others stay. */
+/* Removes consts that nothing reads: the graph owns them and no caller passes
+ * them. The remaining inputs and tensors move up; place[i] is 1 + the new index
+ * of const i, 0: removed. */
 static void drop_consts(td_graph *g, bool *live, int32_t *place) {
     int kept = 0, n = g->inputs.n, consts = 0;
     mark_meant(g, live);
-    for (int i = 0; i < n; i++) { /* 1 + place in consts to be; 0: goes */
+    for (int i = 0; i < n; i++) {
         const td_desc *d = &g->in_desc.v[i];
         if (d->kind != TD_D_CONST || d->index < 0 || d->index >= g->consts.n) continue;
         bool goes = td__is_const_input(g, i) && !live[g->inputs.v[i]->id];

@@ -1,9 +1,10 @@
-/* effects.c -- what passes must know of nodes and values: who draws, who writes, what
- * is seen outside. Results share storage with arguments as the schema's alias
- * letters say. */
+/* effects.c -- what passes must know about nodes and values: which nodes draw
+ * random numbers, write or may fail, and which values are written or escape.
+ * Aliasing between results and arguments follows the alias letters of the
+ * schema. */
 #include "graph/graph_int.h"
 
-/* A writer has those of its functional twin. */
+/* The flags of an op and of its functional twin. */
 static uint32_t flags_of(td_op op) {
     td_op    pure = td__opinfo(op)->pure;
     uint32_t twin = pure != TD_OP_COUNT ? td__ops[pure].flags : 0;
@@ -27,6 +28,7 @@ bool td__gnode_is_fixed(const td_gnode *n) {
     return td__opinfo(n->op)->writes || td__opinfo(n->op)->s.n_out == 0;
 }
 
+/* Does the type have a symbolic size? */
 static bool has_symbols(const td_look *l) {
     for (int d = 0; l && d < l->rank; d++)
         if (td__dim_is_sym(l->size[d])) return true;
@@ -40,8 +42,9 @@ bool td__gnode_shows(const td_gnode *n) {
     return false;
 }
 
-/* Division fails for integers only; a view was looked at when it was traced, unless
- * nobody knew then how large the storage is. */
+/* Can the node fail for certain values of its arguments? A pointwise op marked
+ * PICKY (division) fails for integers only. A view was checked when it was
+ * traced, unless the storage size was symbolic. */
 static bool may_fail(const td_gnode *n) {
     uint32_t       flags = td__ops[n->op].flags;
     const td_look *l = n->n_out > 0 ? n->out[0]->look : NULL;
@@ -61,11 +64,11 @@ void *td__pass_room(td_graph *g, td_arena *a, size_t n, size_t item) {
     return p;
 }
 
-/* ---- one walk backwards ------------------------------------------------- */
+/* ---- aliases and writes ------------------------------------------------- */
 
 static void mark(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
 
-/* May result r of the node lie in argument i's storage? */
+/* May result r share storage with argument i? */
 static bool shares(const td_gnode *n, int r, int i) {
     const td_schema *s = &td__opinfo(n->op)->s;
     if (td__ops[n->op].flags & TD_OPF_SHARE && i == 0) return true;
@@ -74,9 +77,9 @@ static bool shares(const td_gnode *n, int r, int i) {
     return letter && i < s->n_in && s->in[i].alias == letter;
 }
 
-/* Geometry a value had is not the one it has once t_, resize_ or set_ was at it. A
- * writer returns the tensor it wrote, so names of one tensor move together. */
-static void move(const td_effects *e, const td_gnode *n, int i) {
+/* Marks values whose metadata is written (t_, resize_, set_). A writing op
+ * returns the tensor it wrote, so both names of the tensor are marked. */
+static void mark_moved(const td_effects *e, const td_gnode *n, int i) {
     const td_schema *s = &td__opinfo(n->op)->s;
     if (i >= s->n_in || !s->in[i].write || n->in[i].kind != TD_G_VALUE) return;
     bool *arg = &e->moved[n->in[i].u.v->id];
@@ -87,6 +90,7 @@ static void move(const td_effects *e, const td_gnode *n, int i) {
     }
 }
 
+/* Passes "written" and "escapes" from results to argument i where they alias. */
 static void pass_on(const td_effects *e, const td_gnode *n, int i) {
     for (int r = 0; r < n->n_out; r++) {
         if (!shares(n, r, i)) continue;
@@ -96,7 +100,7 @@ static void pass_on(const td_effects *e, const td_gnode *n, int i) {
     }
 }
 
-/* Forwards for writes: a view of what is written is written too. */
+/* Is a value that the argument reads written? */
 static bool any_written(const td_effects *e, const td_garg *a) {
     if (a->kind == TD_G_VALUE) return e->written[a->u.v->id];
     for (uint32_t i = 0; a->kind == TD_G_LIST && i < a->n; i++)
@@ -104,14 +108,17 @@ static bool any_written(const td_effects *e, const td_garg *a) {
     return false;
 }
 
+/* Passes "written" from arguments to results that alias them. */
 static void spread(const td_effects *e, const td_gnode *n) {
     for (int r = 0; r < n->n_out; r++)
         for (int i = 0; i < n->n_in; i++)
             if (shares(n, r, i) && any_written(e, &n->in[i]))
                 e->written[n->out[r]->id] = true;
-    for (int i = 0; i < n->n_in; i++) move(e, n, i);
+    for (int i = 0; i < n->n_in; i++) mark_moved(e, n, i);
 }
 
+/* One backward pass from outputs and writes to their sources, then one forward pass to
+ * other views of what is written. */
 bool td__effects_make(td_effects *e, const td_graph *g, td_arena *a) {
     size_t    n = (size_t)g->n_values;
     td_graph *mine = (td_graph *)(uintptr_t)g; /* for its context only */
@@ -131,7 +138,7 @@ bool td__effects_make(td_effects *e, const td_graph *g, td_arena *a) {
         for (int k = 0; k < node->n_in; k++) {
             if (s->in[k].write) td__garg_each(&node->in[k], mark, e->written);
             pass_on(e, node, k);
-            move(e, node, k);
+            mark_moved(e, node, k);
         }
     }
     for (int i = 0; i < g->nodes.n; i++)

@@ -1,22 +1,24 @@
-/* fold.c -- constants: a pure node whose every tensor is known is computed now. Where
- * all elements are equal it becomes full(...), which makes a fresh tensor in every
- * call; otherwise a constant the graph holds, unless it is seen outside. A view stays
- * the view it is, for its base may be seen too. Goes by looks, which bound what is
- * computed. */
+/* fold.c -- constant folding: a pure node whose tensor arguments are all known
+ * is computed now. If all elements are equal it becomes full(...), which makes
+ * a new tensor in every call; otherwise a const of the graph, unless it
+ * escapes. Views stay views, because their base may be observable. Only values
+ * of known, small size are computed. */
 #include "graph/graph_int.h"
 
 #include <math.h>
 
-enum { MOST = 4096 }; /* elements */
+enum { MOST = 4096 }; /* elements of a value that is computed */
 
+/* State of the pass. */
 typedef struct folding {
     td_graph  *g;
     td_arena   room;
     td_effects e;
-    td_replay  r;   /* values that are known */
-    td_gval  **now; /* by id: what a value has become */
+    td_replay  r;   /* the values that are known */
+    td_gval  **now; /* by value id: its replacement; NULL: itself */
 } folding;
 
+/* For td__garg_map: the replacement of a value. */
 static td_gval *current(void *env, td_gval *v) {
     folding *f = env;
     return f->now[v->id] ? f->now[v->id] : v;
@@ -24,6 +26,7 @@ static td_gval *current(void *env, td_gval *v) {
 
 /* ---- what can be computed ----------------------------------------------- */
 
+/* What a node reads: any tensor at all; one that is unknown. */
 typedef struct reads {
     const folding *f;
     bool           any, unknown;
@@ -46,7 +49,8 @@ static bool has_symbols(const td_garg *a) {
     return false;
 }
 
-/* Computed from constants alone; *any: it reads some. */
+/* Can the node be computed now? *any: it reads at least one constant (a
+ * creating op alone is not worth folding). */
 static bool is_known(const folding *f, const td_gnode *n, bool *any) {
     reads r = {.f = f};
     if (td__gnode_is_fixed(n)) return false;
@@ -60,8 +64,8 @@ static bool is_known(const folding *f, const td_gnode *n, bool *any) {
     return !r.unknown && (r.any || td__ops[n->op].flags & TD_OPF_CREATE);
 }
 
-/* Below every mode, without history. An op that refuses stays in the graph, to
- * refuse at run time. */
+/* Computes the node without modes and without history. A node that fails stays
+ * in the graph, to fail at run time; the error is cleared. */
 static bool compute(folding *f, const td_gnode *n) {
     td_ctx       *cx = f->g->cx;
     td_where      here = td_here;
@@ -75,6 +79,7 @@ static bool compute(folding *f, const td_gnode *n) {
 
 /* ---- what it becomes ---------------------------------------------------- */
 
+/* Are all elements bitwise equal, and not NaN, which full could not reproduce? */
 static bool is_uniform(const td_tensor *t) {
     size_t item = td__dtype_bytes[t->dtype];
     if (t->numel == 0) return false;
@@ -95,19 +100,21 @@ static bool become_full(folding *f, td_gnode *n, const td_tensor *t) {
     return td__graph_become(f->g, n, TD_OP_full, in, 3);
 }
 
-/* A graph's constants are inputs, so values get new ids only at the end. */
+/* Replaces the node by const inputs. Value ids change only when the graph is
+ * packed. */
 static bool become_const(folding *f, td_gnode *n) {
     for (int i = 0; i < n->n_out; i++) {
         td_gval *v = n->out[i];
         td_gval *c = td__graph_const(f->g, v->name, f->r.val[v->id].u.t);
         if (!c) return false;
-        c->look = v->look; /* its views keep their storage */
+        c->look = v->look; /* same storage number, for its views */
         f->now[v->id] = c;
     }
     n->dead = true;
     return true;
 }
 
+/* Replaces a computed node, if that is possible. */
 static bool replace(folding *f, td_gnode *n) {
     bool seen = false, dense = true;
     for (int i = 0; i < n->n_out; i++) {
@@ -122,6 +129,7 @@ static bool replace(folding *f, td_gnode *n) {
     return seen || !dense || n->n_out == 0 || become_const(f, n);
 }
 
+/* May a result share storage with an argument? */
 static bool is_alias(const td_gnode *n) {
     const td_schema *s = &td__opinfo(n->op)->s;
     for (int i = 0; i < s->n_out; i++)
@@ -146,7 +154,7 @@ static bool fold_nodes(folding *f) {
     return true;
 }
 
-/* What the caller writes back after each call is another tensor in the next. */
+/* An input that the caller updates after each call is not constant. */
 static void mark_updated(folding *f) {
     const td_graph *g = f->g;
     for (int i = 0; i < g->out_desc.n; i++) {
@@ -166,7 +174,7 @@ static void set_consts(folding *f) {
     }
 }
 
-/* Constants are made on the way; the replay has room for the values before. */
+/* Consts are added on the way; the replay has slots only for the values before. */
 static bool fold_all(folding *f) {
     td_graph *g = f->g;
     int32_t   before = g->n_values;

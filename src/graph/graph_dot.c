@@ -1,9 +1,9 @@
-/* graph_dot.c -- a graph as a drawing for Graphviz: `tandem show --dot f.td | dot
- * -Tsvg`. Boxes are ops, arrows values; writes are drawn double, backward nodes
- * tinted, regions framed by their edges' names. */
+/* graph_dot.c -- a graph in Graphviz format: `tandem show --dot f.td | dot
+ * -Tsvg`. Boxes are ops, arrows are values; writing ops have a double border,
+ * backward nodes are tinted, region edges are labels. */
 #include "graph/graph_int.h"
 
-/* A label: quotes and backslashes escaped, and no line breaks of its own. */
+/* Escapes quotes and backslashes; control characters become blanks. */
 static void dot_text(td_buf *b, const char *s) {
     for (; *s; s++) {
         if (*s == '"' || *s == '\\') td__buf_add(b, "\\");
@@ -19,12 +19,13 @@ static void dot_type(td_buf *b, const td_labels *l, const td_gval *v) {
     td__buf_free(&t);
 }
 
-/* Where an arrow comes from. */
+/* The node name an arrow starts at. */
 static void dot_source(td_buf *b, const td_gval *v) {
     if (v->node) td__buf_printf(b, "n%d", (int)v->node->id);
     else td__buf_printf(b, "i%d", (int)v->nr);
 }
 
+/* Where arrows end. */
 typedef struct arrow {
     td_buf          *b;
     const td_labels *l;
@@ -92,7 +93,7 @@ static void dot_ends(td_buf *b, const td_labels *l) {
     }
 }
 
-/* An edge of a region is a step between its neighbours in order. */
+/* The begin or end of a region. */
 static void dot_edge(td_buf *b, const td_gnode *n) {
     bool enter = n->kind == TD_N_ENTER;
     td__buf_printf(b, "  n%d [shape=plaintext, label=\"%s%s\"];\n", (int)n->id,

@@ -2,9 +2,9 @@
 #include "core/utf8.h"
 #include "graph/graph_int.h"
 
-/* ---- words -------------------------------------------------------------- */
+/* ---- strings and numbers ------------------------------------------------ */
 
-/* Bytes that are not UTF-8 become \xHH, as in the text form: JSON is UTF-8. */
+/* JSON is UTF-8: other bytes are written as \\xHH, as in the text form. */
 void td__json_string(td_buf *b, const char *s) {
     td__buf_add(b, "\"");
     while (*s) {
@@ -19,7 +19,7 @@ void td__json_string(td_buf *b, const char *s) {
     td__buf_add(b, "\"");
 }
 
-/* JSON has no inf and nan: those are strings. */
+/* inf and nan are strings, because JSON has no numbers for them. */
 void td__json_float(td_buf *b, td_dtype dt, double f) {
     bool plain = f - f == 0;
     if (!plain) td__buf_add(b, "\"");
@@ -27,7 +27,7 @@ void td__json_float(td_buf *b, td_dtype dt, double f) {
     if (!plain) td__buf_add(b, "\"");
 }
 
-/* A dim: a number, or a symbolic one as a string. */
+/* A size: a number, or a string for a symbolic one. */
 static void json_dim(td_buf *b, const td_graph *g, int64_t dim) {
     bool symbolic = td__gdim_at(g, dim) != NULL;
     if (symbolic) td__buf_add(b, "\"");
@@ -103,7 +103,7 @@ static void json_arg(td_buf *b, const td_labels *l, const td_garg *a) {
         json_dim(b, l->g, a->u.i);
         td__buf_add(b, "}");
         break;
-    case TD_G_FLOAT: /* with its kind, for 1.0 is 1 to many readers */
+    case TD_G_FLOAT: /* tagged, because many JSON readers do not tell 1.0 from 1 */
         td__buf_add(b, "{\"float\":");
         td__json_float(b, TD_F64, a->u.f);
         td__buf_add(b, "}");

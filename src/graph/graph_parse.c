@@ -1,6 +1,7 @@
-/* graph_parse.c -- reads files of the text form (docs/text-format.md): functions,
- * here, and cases (case_parse.c). The first mistake ends it, with its place. Only
- * nested functions recurse, to a limit; memory is proportional to the text. */
+/* graph_parse.c -- parses files of the text form (docs/text-format.md):
+ * functions here, cases in case_parse.c. The first error ends it, with file,
+ * line and column. Only nested functions recurse, up to a limit; memory is
+ * proportional to the text. */
 #include "graph/parser.h"
 
 #include "core/files.h"
@@ -23,7 +24,7 @@ static int by_number(const void *x, const void *y) {
     return (a > b) - (a < b);
 }
 
-/* The text's numbers become dense ones. */
+/* Replaces the storage numbers of the text by consecutive ones. */
 static void number_storages(td_pbody *b) {
     int32_t last = -1, next = -1;
     if (b->shared.n)
@@ -39,7 +40,8 @@ static void number_storages(td_pbody *b) {
 
 bool td__body_finish(td_parser *ps) {
     if (ps->body->regions)
-        return td__lex_fail(&ps->lx, "%d regions are still open", ps->body->regions);
+        return td__lex_fail(&ps->lx, "%d regions are not closed; } is missing",
+                            ps->body->regions);
     number_storages(ps->body);
     if (!ps->body->in_case) td__graph_pack(ps->body->g);
     return !ps->lx.failed;
@@ -65,12 +67,13 @@ static bool parse_param(td_parser *ps) {
     if (!name) return false;
     if (td__map_get(&ps->body->names, name))
         return td__lex_fail_at(lx, &at,
-                               "%%%.60s is there already; values are made once", name);
+                               "%%%.60s is defined already; a value is defined once",
+                               name);
     td__lex_next(lx);
     if (td__lex_take(lx, ":") && !td__parse_type(ps, &look)) return false;
     td_desc d = td__parse_desc(ps);
     if (lx->failed) return false;
-    if (d.kind == TD_D_CONST) d.index = -1; /* the caller's; literals count their own */
+    if (d.kind == TD_D_CONST) d.index = -1; /* passed by the caller, not a literal */
     td_gval *v = td__graph_input(g, NULL, look, d);
     if (!v) return lx->failed = true, false;
     return td__parse_name(ps, v, name);
@@ -90,7 +93,7 @@ static bool parse_return(td_parser *ps) {
     return td__parse_line_end(ps);
 }
 
-/* `leaves no_grad`: the grad mode the function leaves behind. */
+/* `leaves no_grad`: the grad mode that holds after the function. */
 static bool parse_leaves(td_parser *ps) {
     td_lexer *lx = &ps->lx;
     td__lex_next(lx);
@@ -116,7 +119,7 @@ static bool parse_rel(td_lexer *lx, uint8_t *rel) {
     return td__lex_fail(lx, "expected ==, <>, < or >=");
 }
 
-/* `given s0 >= 2, s1 == 16`: what is known of sizes. */
+/* `given s0 >= 2, s1 == 16`: facts about symbolic sizes. */
 static bool parse_given(td_parser *ps) {
     td_graph *g = ps->body->g;
     td__lex_next(&ps->lx);
@@ -131,16 +134,16 @@ static bool parse_given(td_parser *ps) {
     return td__parse_line_end(ps);
 }
 
-/* What is said of the function rather than done in it; false: a statement. */
-static bool is_saying(const td_lexer *lx) {
+/* Is it a declaration about the function rather than a statement? */
+static bool is_declaration(const td_lexer *lx) {
     return td__lex_word(lx, "leaves") || td__lex_word(lx, "given");
 }
 
-static bool parse_saying(td_parser *ps) {
+static bool parse_declaration(td_parser *ps) {
     return td__lex_word(&ps->lx, "leaves") ? parse_leaves(ps) : parse_given(ps);
 }
 
-/* (params) { statements return ... }; the closing brace is still there. */
+/* (params) { statements; return ... } */
 static bool parse_body(td_parser *ps) {
     td_lexer *lx = &ps->lx;
     if (!td__lex_need(lx, "(")) return false;
@@ -149,11 +152,12 @@ static bool parse_body(td_parser *ps) {
             return td__lex_need(lx, ")"), false;
     if (!td__lex_need(lx, ")")) return false;
     int outer = lx->nest;
-    lx->nest = 0; /* lines count again, also inside an argument */
+    lx->nest = 0; /* line ends count in a body, even inside an argument list */
     if (!td__lex_need(lx, "{")) return false;
     if (lx->tok.kind == TD_TOK_LINE) td__lex_next(lx);
     while (!td__lex_word(lx, "return"))
-        if (is_saying(lx) ? !parse_saying(ps) : !td__parse_statement(ps)) return false;
+        if (is_declaration(lx) ? !parse_declaration(ps) : !td__parse_statement(ps))
+            return false;
     if (!parse_return(ps) || !td__body_finish(ps)) return false;
     lx->nest = outer;
     return td__lex_need(lx, "}");
@@ -162,7 +166,8 @@ static bool parse_body(td_parser *ps) {
 bool td__parse_nested(td_parser *ps, td_garg *a) {
     td_pbody *outer = ps->body, inner = {0};
     if (ps->deep >= TD_NEST_LIMIT)
-        return td__lex_fail(&ps->lx, "functions nest at most %d deep", TD_NEST_LIMIT);
+        return td__lex_fail(&ps->lx, "functions are nested more than %d levels deep",
+                            TD_NEST_LIMIT);
     ps->deep++;
     td__lex_next(&ps->lx);
     const char *name = "nested";
@@ -188,7 +193,7 @@ static bool parse_func(td_parser *ps) {
         return td__lex_fail(lx, "expected a function's name: func @f(...), or "
                                 "func @\"any text\"(...)");
     if (td__gfile_find(ps->file, name))
-        return td__lex_fail_at(lx, &at, "there is a function @%.60s already", name);
+        return td__lex_fail_at(lx, &at, "function @%.60s is defined already", name);
     bool ok = td__body_begin(ps, &body, name) && parse_body(ps);
     td__body_end(ps, &body, NULL);
     td_gfile *f = ps->file;

@@ -1,6 +1,6 @@
-/* graph_print.c -- graphs as text (docs/text-format.md). What it prints parses back
- * to the same graph: labels are made unique, storages are named where two values
- * share one. */
+/* graph_print.c -- graphs as text (docs/text-format.md). The text parses back
+ * to the same graph: names are made unique, and storages that several values
+ * share are numbered. */
 #include "graph/graph_int.h"
 
 #include <stdio.h>
@@ -8,7 +8,7 @@
 
 /* ---- labels ------------------------------------------------------------- */
 
-/* How often a name has been asked for. */
+/* A name in use, and the last number appended to make others unique. */
 typedef struct taken {
     int next;
 } taken;
@@ -22,7 +22,7 @@ static bool is_name(const char *s) {
     return n > 0 && s[n - 1] != '.';
 }
 
-/* The name itself when free, else the name with a number behind. */
+/* `want` if it is free, else want_1, want_2... NULL: out of memory. */
 static const char *unique(td_labels *l, td_map *names, const char *want) {
     const char *got = want;
     taken      *t = td__map_get(names, want);
@@ -35,6 +35,7 @@ static const char *unique(td_labels *l, td_map *names, const char *want) {
     return mine && td__map_put(names, got, mine) ? got : NULL;
 }
 
+/* Names one value: its own name, or its number. names NULL: numbers only. */
 static bool label(td_labels *l, td_map *names, const td_gval *v, int nr) {
     const char *want = v->name;
     bool        free = !names || !want || !is_name(want);
@@ -45,7 +46,7 @@ static bool label(td_labels *l, td_map *names, const td_gval *v, int nr) {
 
 static void note_read(void *env, td_gval *v) { ((bool *)env)[v->id] = true; }
 
-/* Names in order of appearance: params, literals, results. */
+/* Names values in order of appearance: parameters, literals, results. */
 static bool label_all(td_labels *l, td_map *names) {
     const td_graph *g = l->g;
     int             nr = 0;
@@ -71,7 +72,8 @@ static void name_storage(int32_t *count, const td_gval *v, int32_t *next) {
     if (c && *c > 1) *c = -2 - (*next)++; /* named: -2, -3, ... */
 }
 
-/* Storages that two values share get numbers in order of appearance. */
+/* Numbers storages that at least two values share, in order of appearance.
+ * l->storage counts values first, then holds -2 - number. */
 static void label_storages(td_labels *l) {
     const td_graph *g = l->g;
     int32_t         next = 0;
@@ -196,7 +198,8 @@ void td__text_arg(td_buf *b, const td_labels *l, const td_garg *a, unsigned how)
 
 /* ---- statements --------------------------------------------------------- */
 
-/* Where the tensors begin that a graph is given is not what it does. */
+/* Prints a type; with TD_PRINT_OPS without the offset, which belongs to the
+ * tensors passed and not to the graph. */
 static void type_text(td_buf *b, const td_labels *l, const td_look *look,
                       unsigned how) {
     td_look any = *look;
@@ -217,7 +220,7 @@ static void types_text(td_buf *b, const td_labels *l, const td_gnode *n, unsigne
     if (n->n_out > 1) td__buf_add(b, ")");
 }
 
-/* Results are left out when nobody reads them and nobody named them. */
+/* Are the results omitted? If nothing reads them and they have no name. */
 static bool is_bare(const td_labels *l, const td_gnode *n, unsigned how) {
     for (int i = 0; i < n->n_out; i++)
         if (l->read[n->out[i]->id] || (n->out[i]->name && !(how & TD_PRINT_BARE)))
@@ -271,19 +274,22 @@ void td__gnode_call_print(td_buf *b, const td_graph *g, const td_gnode *n) {
     td__labels_free(&l);
 }
 
-/* Deep regions stop moving in, or a million of them would print a square. */
+/* Indentation is bounded, or a million nested regions would print
+ * quadratically. */
 static void begin_line(td_buf *b, int indent) {
     td__buf_printf(b, "%*s", indent > 32 ? 32 : indent, "");
 }
 
-/* A literal is its own type, unless something shares its storage. */
+/* A literal has its type from its elements; it is printed only if the storage
+ * is shared. */
 static void literal_type(td_buf *b, const td_labels *l, const td_look *look) {
     if (!look || look->storage < 0 || l->storage[look->storage] < 0) return;
-    if (!look->dense || look->offset != 0) return; /* the literal will be */
+    if (!look->dense || look->offset != 0) return; /* the literal is, when read back */
     td__buf_add(b, " : ");
     td__text_look(b, l, look);
 }
 
+/* Consts as statements: %c0 = tensor([...], f32, [2]). */
 static void literals(td_buf *b, const td_labels *l, unsigned how, int indent) {
     const td_graph *g = l->g;
     for (int i = 0; i < g->inputs.n; i++) {
@@ -320,6 +326,7 @@ static void statements(td_buf *b, td_labels *l, unsigned how, int indent) {
 
 /* ---- functions ---------------------------------------------------------- */
 
+/* The parameter list; indent > 0: one per line. */
 static void params(td_buf *b, const td_labels *l, int indent) {
     const td_graph *g = l->g;
     bool            any = false;
@@ -333,12 +340,13 @@ static void params(td_buf *b, const td_labels *l, int indent) {
             td__text_look(b, l, g->inputs.v[i]->look);
         }
         td_desc d = g->in_desc.v[i];
-        if (d.kind == TD_D_CONST) d.index = -1; /* one without bytes to show */
+        if (d.kind == TD_D_CONST) d.index = -1; /* a const without bytes */
         td__text_desc(b, &d);
         any = true;
     }
 }
 
+/* func @f(...) {, on one line if it fits. */
 static void header(td_buf *b, const td_labels *l, unsigned how, int indent) {
     size_t start = b->n;
     td__buf_add(b, "func ");
@@ -360,7 +368,7 @@ void td__gfact_text(td_buf *b, const td_graph *g, const td_gfact *f) {
     td__text_dim(b, g, f->b);
 }
 
-/* `given s0 >= 2, s1 == 16`: what is known of sizes. */
+/* `given s0 >= 2, s1 == 16`: the facts about symbolic sizes. */
 static void facts(td_buf *b, const td_graph *g, int indent) {
     if (!g->facts.n) return;
     begin_line(b, indent);

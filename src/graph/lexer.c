@@ -1,5 +1,5 @@
-/* lexer.c -- cuts the text form into words. Any bytes are fine: what is no word is
- * an error with its place. */
+/* lexer.c -- splits the text form into tokens. Input may be any bytes; what is
+ * no token is an error with line and column. */
 #include "graph/lexer.h"
 
 #include <stdio.h>
@@ -13,7 +13,8 @@ static bool is_name_char(char c) { return is_letter(c) || is_digit(c) || c == '.
 
 /* ---- errors ------------------------------------------------------------- */
 
-/* Columns count characters, not bytes. */
+/* The column in characters, not bytes: UTF-8 continuation bytes are not
+ * counted. */
 static int column(const td_token *t) {
     int n = 1;
     for (const char *p = t->line_start; p < t->at; p++)
@@ -21,6 +22,7 @@ static int column(const td_token *t) {
     return n;
 }
 
+/* Records the first error at token t; from then on every token is END. */
 static bool fail(td_lexer *lx, const td_token *t, const char *fmt, va_list args) {
     char text[512];
     vsnprintf(text, sizeof text, fmt, args);
@@ -49,6 +51,7 @@ bool td__lex_fail_at(td_lexer *lx, const td_token *t, const char *fmt, ...) {
 
 /* ---- tokens ------------------------------------------------------------- */
 
+/* %name, or %name... for a list of values. */
 static void lex_value(td_lexer *lx, td_token *t) {
     t->kind = TD_TOK_VALUE;
     t->text = ++lx->p;
@@ -59,10 +62,12 @@ static void lex_value(td_lexer *lx, td_token *t) {
         t->n -= 3;
     }
     if (t->n == 0 || t->text[t->n - 1] == '.')
-        td__lex_fail(lx, "a value is %% and letters, digits, _ or . (not at its end)");
+        td__lex_fail(lx, "a value name is %% and letters, digits, _ or ., and does not "
+                         "end in .");
 }
 
-/* Digits, and what makes them a float. The text is not NUL-terminated. */
+/* An integer, or a float if it has a point or an exponent. The text is not
+ * NUL-terminated, so a float is copied for conversion. */
 static void lex_number(td_lexer *lx, td_token *t) {
     char copy[400];
     bool whole = true;
@@ -84,7 +89,7 @@ static void lex_number(td_lexer *lx, td_token *t) {
     t->n = (size_t)(p - t->at);
     if (p == lx->p) {
         if (!whole || t->i > (uint64_t)INT64_MAX + 1)
-            td__lex_fail(lx, "an integer needs to fit 64 bits");
+            td__lex_fail(lx, "the integer does not fit 64 bits");
         return;
     }
     lx->p = p;
@@ -105,7 +110,7 @@ static int hex(char c) {
                                   : -1;
 }
 
-/* Length of the escape at p, 0: none that is known. */
+/* Decodes the escape at p into *out; returns its length, 0 if it is unknown. */
 static int escape(const char *p, const char *end, char *out) {
     if (end - p < 2) return 0;
     const char *known = "nt\"\\", *means = "\n\t\"\\";
@@ -125,7 +130,9 @@ static void lex_string(td_lexer *lx, td_token *t) {
     while (lx->p < lx->end && *lx->p != '"') {
         int n = *lx->p == '\\' ? escape(lx->p, lx->end, &c) : 1;
         if (n == 0) {
-            td__lex_fail(lx, "in a string, \\ goes before \", \\, n, t or xHH");
+            td__lex_fail(lx,
+                         "unknown escape in a string; known are \\\", \\\\, \\n, \\t "
+                         "and \\xHH");
             return;
         }
         if ((unsigned char)*lx->p < 0x20) break;
@@ -144,15 +151,15 @@ static void lex_sign(td_lexer *lx, td_token *t) {
     if (!*lx->p || !strchr("()[]{}<>,=:+-*/%", *lx->p)) {
         td__lex_fail(lx,
                      (unsigned char)*lx->p > 0x20 && (unsigned char)*lx->p < 0x7f
-                         ? "what is \"%c\"?"
-                         : "stray byte 0x%02x",
+                         ? "unexpected character \"%c\""
+                         : "unexpected byte 0x%02x",
                      (unsigned char)*lx->p);
         return;
     }
     if (*lx->p == '/') {
         t->n = 2;
         if (lx->end - lx->p < 2 || lx->p[1] != '/') {
-            td__lex_fail(lx, "sizes divide with //");
+            td__lex_fail(lx, "unexpected /; division of sizes is //");
             return;
         }
     }
@@ -161,7 +168,7 @@ static void lex_sign(td_lexer *lx, td_token *t) {
     lx->p += t->n;
 }
 
-/* White space and comments; true when a line ended that counts. */
+/* Skips white space and comments; true if a line ended outside of brackets. */
 static bool skip(td_lexer *lx) {
     bool ended = false;
     while (lx->p < lx->end) {
@@ -178,6 +185,7 @@ static bool skip(td_lexer *lx) {
     return ended;
 }
 
+/* The token at lx->p, which is neither blank nor a line end. */
 static void lex_rest(td_lexer *lx, td_token *t) {
     char c = *lx->p;
     if (c == '%' && lx->end - lx->p > 1 && is_name_char(lx->p[1])) lex_value(lx, t);
@@ -222,7 +230,7 @@ void td__lex_begin(td_lexer *lx, td_ctx *cx, const char *text, size_t n,
     td__lex_next(lx);
 }
 
-/* ---- questions ---------------------------------------------------------- */
+/* ---- tests of the current token ----------------------------------------- */
 
 bool td__lex_is(const td_lexer *lx, const char *sign) {
     return lx->tok.kind == TD_TOK_SIGN && strlen(sign) == lx->tok.n &&
@@ -282,7 +290,7 @@ const char *td__lex_name(td_lexer *lx, td_arena *a) {
     if (t->n == 0) { /* @"any text" */
         if (lx->p >= lx->end || *lx->p != '"') return NULL;
         td__lex_next(lx);
-    } else if (is_digit(t->text[0])) return NULL; /* a storage */
+    } else if (is_digit(t->text[0])) return NULL; /* @3 is a storage number */
     const char *name = lx->failed ? NULL : td__lex_text(lx, a);
     if (name) td__lex_next(lx);
     return name;

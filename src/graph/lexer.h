@@ -1,4 +1,5 @@
-/* graph/lexer.h -- words of the text form, one at a time, each with its place. */
+/* graph/lexer.h -- the lexer of the text form: one token at a time, each with
+ * its position. */
 #ifndef TD_LEXER_H
 #define TD_LEXER_H
 
@@ -17,14 +18,14 @@ typedef enum td_token_kind {
 } td_token_kind;
 
 typedef struct td_token {
-    uint8_t     kind;
-    bool        more; /* %name...: stands for a list of values */
-    const char *at, *text;
-    size_t      n;
-    int         line;
-    const char *line_start;
-    uint64_t    i;
-    double      f;
+    uint8_t     kind;       /* td_token_kind */
+    bool        more;       /* %name...: denotes a list of values */
+    const char *at, *text;  /* start of the token; its text, not terminated */
+    size_t      n;          /* length of text */
+    int         line;       /* from 1 */
+    const char *line_start; /* for the column in messages */
+    uint64_t    i;          /* of an INT */
+    double      f;          /* of a FLOAT */
 } td_token;
 
 typedef struct td_lexer {
@@ -32,14 +33,14 @@ typedef struct td_lexer {
     const char *file; /* for messages */
     const char *p, *end, *line_start;
     int         line;
-    int         nest;   /* open brackets: lines may break */
-    bool        failed; /* an error is recorded; every token is END */
-    td_token    tok;    /* the current one */
+    int         nest;   /* open brackets, inside which line ends do not count */
+    bool        failed; /* an error was recorded; every token is END from then on */
+    td_token    tok;    /* the current token */
 } td_lexer;
 
 void td__lex_begin(td_lexer *lx, td_ctx *cx, const char *text, size_t n,
                    const char *file);
-void td__lex_next(td_lexer *lx);
+void td__lex_next(td_lexer *lx); /* advances to the next token */
 /* Records "file:line:column: message" about the current token. Always false. */
 bool td__lex_fail(td_lexer *lx, const char *fmt, ...) TD_PRINTF(2, 3);
 bool td__lex_fail_at(td_lexer *lx, const td_token *t, const char *fmt, ...)

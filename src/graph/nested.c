@@ -1,8 +1,8 @@
-/* nested.c -- ops that take graphs, below all modes: what is in them, replaying
- * one, and branches; loops are nested_loop.c. A branch is a replay of the graph chosen.
- * Without bytes nothing can be chosen: then both branches, or one turn of a loop, are
- * replayed to see what comes out and that it agrees. Results
- * are always tensors of their own; one that shares bytes with an operand is copied. */
+/* nested.c -- ops that take graphs, below all modes: what nested graphs
+ * contain, replaying one, and the kernel of cond; loops are in nested_loop.c.
+ * cond replays the chosen graph. On fake tensors nothing can be chosen: both
+ * branches, or one iteration of a loop, are replayed to get the result types
+ * and to check that they agree. Results never share storage with operands. */
 #include "graph/nested.h"
 
 #include <stdio.h>
@@ -36,6 +36,7 @@ bool td__graph_holds(const td_graph *g, int i) {
     return d->kind == TD_D_CONST && d->index >= 0 && d->index < g->consts.n;
 }
 
+/* Does output i require grad? An unknown type counts as yes. */
 static bool needs_grad(const td_graph *g, int i) {
     const td_garg *a = &g->outputs.v[i];
     if (a->kind != TD_G_VALUE) return false;
@@ -52,7 +53,7 @@ bool td__nested_grad(const td_opcall *c, int i) {
 
 /* ---- replaying one ------------------------------------------------------ */
 
-/* Inputs a nested graph takes from a call: all but the consts it holds. */
+/* Inputs a nested graph takes from the call: all but consts it owns. */
 static int count_inputs(const td_graph *g) {
     int n = 0;
     for (int i = 0; i < g->inputs.n; i++) n += !td__graph_holds(g, i);
@@ -67,14 +68,15 @@ bool td__nested_run(td_opcall *c, const td_graph *g, const char *which, td_tenso
     if (!in) return td__fail_memory(c->cx);
     td_value *res = in + g->inputs.n;
     if (count_inputs(g) != ts.n)
-        return td__op_fail(c, TD_E_ARG, "%s takes %d inputs, there are %d tensors",
+        return td__op_fail(c, TD_E_ARG, "graph %s takes %d inputs; %d operands given",
                            which, count_inputs(g), ts.n);
     for (int i = 0, k = 0; i < g->inputs.n; i++)
         if (!td__graph_holds(g, i)) in[i] = td_value_tensor(ts.v[k++]);
     bool ok = td__graph_replay(g, in, res);
     for (int i = 0; i < g->outputs.n && ok; i++) {
         if (res[i].kind != TD_K_TENSOR)
-            ok = td__op_fail(c, TD_E_ARG, "result %d of %s is no tensor", i, which);
+            ok = td__op_fail(c, TD_E_ARG, "result %d of graph %s is not a tensor", i,
+                             which);
         else out[i] = res[i].u.t;
     }
     td__arena_reset(&c->cx->scratch, mark);
@@ -111,13 +113,14 @@ td_mode_scope td__nested_enter(td_ctx *cx, bool fake) {
 
 bool td__nested_flag(td_opcall *c, const td_tensor *t, const char *what, bool *on) {
     if (t->numel != 1)
-        return td__op_fail(c, TD_E_SHAPE, "%s must have one element, it is %s", what,
+        return td__op_fail(c, TD_E_SHAPE, "%s is %s; it must have one element", what,
                            td__type_str(t));
     *on = !td__is_fake(t) && td__load_f((td_dtype)t->dtype, td__ptr(t)) != 0.0;
     return true;
 }
 
-static bool same_looks(const td_tensor *a, const td_tensor *b) {
+/* Same dtype, sizes and strides? Strides of dims of size 1 do not matter. */
+static bool same_type(const td_tensor *a, const td_tensor *b) {
     bool same = a->dtype == b->dtype && a->rank == b->rank;
     for (int d = 0; same && d < a->rank; d++)
         same = td__dim_eq(a->size[d], b->size[d]) &&
@@ -134,7 +137,7 @@ static void look_text(const td_tensor *t, char *s, size_t cap) {
 bool td__nested_agree(td_opcall *c, const td_tensor *a, const td_tensor *b, int i,
                       const char *what) {
     char x[200], y[200];
-    if (same_looks(a, b)) return true;
+    if (same_type(a, b)) return true;
     look_text(a, x, sizeof x);
     look_text(b, y, sizeof y);
     return td__op_fail(c, TD_E_SHAPE, "result %d is %s, %s %s; they must agree", i, x,
@@ -149,6 +152,7 @@ td_tensor **td__nested_room(td_opcall *c, int n) {
     return v;
 }
 
+/* Replays branch k (1 yes, 2 no); argument 3 of cond has the operands. */
 static bool branch(td_opcall *c, int k, td_tensor **out) {
     td_graph  *g = c->in[k].u.g;
     td_tensors ts = {c->in[3].u.ts, (int)c->in[3].n};
@@ -170,8 +174,10 @@ bool td__kern_cond(td_opcall *c) {
     bool    fake = td__call_is_fake(c), on = false;
     int     n = c->in[1].u.g->outputs.n;
     if (n != c->in[2].u.g->outputs.n)
-        return td__op_fail(c, TD_E_ARG, "yes gives %d results, no gives %d", n,
-                           c->in[2].u.g->outputs.n);
+        return td__op_fail(c, TD_E_ARG,
+                           "branch yes returns %d results and branch no %d; they must "
+                           "return the same number",
+                           n, c->in[2].u.g->outputs.n);
     if (!td__nested_flag(c, td__in(c, 0), "pred", &on) || !td__call_results(c, n) ||
         !td__scope_push(cx))
         return false;

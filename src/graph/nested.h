@@ -1,4 +1,5 @@
-/* nested.h -- how ops that take graphs run them, for nested.c and nested_loop.c. */
+/* nested.h -- executing the graphs of ops that take graphs; for nested.c and
+ * nested_loop.c. */
 #ifndef TD_GRAPH_NESTED_H
 #define TD_GRAPH_NESTED_H
 
@@ -9,15 +10,18 @@
  * td__modes_leave. */
 td_mode_scope td__nested_enter(td_ctx *cx, bool fake);
 
-/* Results of g, called `which` in errors, on ts; they become the innermost scope's. */
+/* Replays g, the graph argument `which`, on ts; results belong to the innermost
+ * scope. */
 bool td__nested_run(td_opcall *c, const td_graph *g, const char *which, td_tensors ts,
                     td_tensor **out);
-/* Results that are views or share bytes with what was given, or with each other, are
- * copied. How often one was written on the way nobody is told. */
+/* Clones results that are views or share storage with ts, consts or each other,
+ * and resets their versions to 0: callers cannot tell how often a result was
+ * written. */
 bool td__nested_own(td_opcall *c, const td_graph *g, td_tensors ts, td_tensor **out);
-/* One element, as true or false; only of a tensor with bytes. */
+/* Reads a predicate of one element; of a fake tensor only its size is checked. */
 bool td__nested_flag(td_opcall *c, const td_tensor *t, const char *what, bool *on);
-/* Fails where result i, a, looks otherwise than b, which is `what`. */
+/* Fails if result i, a, differs in dtype, sizes or strides from b, which `what`
+ * describes. */
 bool td__nested_agree(td_opcall *c, const td_tensor *a, const td_tensor *b, int i,
                       const char *what);
 /* n pointers for the length of the call; NULL after td__fail. */

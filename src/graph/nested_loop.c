@@ -1,19 +1,20 @@
-/* nested_loop.c -- while_loop and its derivative, below all modes. The derivative runs
- * the loop once more, keeps every state on the way, and goes back from the last one:
- * what eager's tape would have kept from the start. */
+/* nested_loop.c -- the kernels of while_loop and while_loop_backward, below all
+ * modes. The backward runs the loop again, stores the state before every
+ * iteration, and goes back from the last one; eager's tape would have saved the
+ * same states in forward. */
 #include "graph/nested.h"
 
 /* ---- while_loop --------------------------------------------------------- */
 
-/* A loop under way: ts are the state now, then the fixed tensors. */
+/* A loop in progress. ts: the current state, then the fixed tensors. */
 typedef struct loop {
     td_opcall  *c;
     td_graph   *test, *body;
     td_value    state, fixed;
     int         n, n_fixed;
     td_tensor **ts, **next;
-    bool        keeps;
-    TD_VEC(td_tensor *) past; /* where it keeps: the state before each turn */
+    bool        keeps;        /* store the state before each iteration in past */
+    TD_VEC(td_tensor *) past; /* [iterations * n] */
 } loop;
 
 static td_tensors all_of(const loop *l) {
@@ -32,8 +33,9 @@ static bool is_among(const td_tensor *t, td_tensor *const *v, int n) {
     return false;
 }
 
-/* v[0..n) go, unless they were given or are among `on`, which goes on. */
-static void let_go(const loop *l, td_tensor **v, int n, td_tensor *const *on) {
+/* Drops v[0..n), except tensors that the caller gave and those in `on`, which
+ * is still in use. */
+static void drop_unused(const loop *l, td_tensor **v, int n, td_tensor *const *on) {
     for (int i = 0; i < n; i++) {
         td_tensor *t = v[i];
         bool       keep = is_among(t, l->state.u.ts, l->n) || is_among(t, on, n) ||
@@ -42,15 +44,17 @@ static void let_go(const loop *l, td_tensor **v, int n, td_tensor *const *on) {
     }
 }
 
-static bool move_on(loop *l) {
+/* Makes l->next the state. */
+static bool advance(loop *l) {
     for (int i = 0; i < l->n && l->keeps; i++)
         if (!td__vec_push(&l->past, l->ts[i])) return td__fail_memory(l->c->cx);
-    if (!l->keeps) let_go(l, l->ts, l->n, l->next);
+    if (!l->keeps) drop_unused(l, l->ts, l->n, l->next);
     for (int i = 0; i < l->n; i++) l->ts[i] = l->next[i];
     return true;
 }
 
-static bool one_turn(loop *l, bool *on) {
+/* One iteration in a scope of its own; *on: the loop continues. */
+static bool iterate(loop *l, bool *on) {
     td_ctx *cx = l->c->cx;
     bool    ok = td__scope_push(cx);
     if (!ok) return false;
@@ -59,11 +63,11 @@ static bool one_turn(loop *l, bool *on) {
     for (int i = 0; i < l->n && ok && *on; i++)
         ok = td__nested_agree(l->c, l->next[i], l->ts[i], i, "the state is");
     td__scope_pop(cx, l->next, ok && *on ? l->n : 0);
-    return ok && (!*on || move_on(l));
+    return ok && (!*on || advance(l));
 }
 
-/* As if it went on once: sizes, and what they may be. */
-static bool fake_turn(loop *l) {
+/* On fake tensors: one iteration, to check that types agree. */
+static bool iterate_fake(loop *l) {
     bool on;
     if (!test_state(l, &on) ||
         !td__nested_run(l->c, l->body, "body", all_of(l), l->next))
@@ -71,14 +75,14 @@ static bool fake_turn(loop *l) {
     for (int i = 0; i < l->n; i++)
         if (!td__nested_agree(l->c, l->next[i], l->ts[i], i, "the state is"))
             return false;
-    return move_on(l);
+    return advance(l);
 }
 
-static bool all_turns(loop *l, bool fake) {
+static bool run_loop(loop *l, bool fake) {
     bool on = true;
-    if (fake) return fake_turn(l);
+    if (fake) return iterate_fake(l);
     while (on)
-        if (!one_turn(l, &on)) return false;
+        if (!iterate(l, &on)) return false;
     return true;
 }
 
@@ -91,7 +95,8 @@ static bool make_loop(loop *l) {
     td_opcall *c = l->c;
     if (l->test->outputs.n != 1 || l->body->outputs.n != l->n)
         return td__op_fail(c, TD_E_ARG,
-                           "test gives %d results and body %d, not 1 and %d",
+                           "graph test returns %d results and graph body %d; 1 and %d "
+                           "are required",
                            l->test->outputs.n, l->body->outputs.n, l->n);
     l->ts = td__nested_room(c, l->n + l->n_fixed);
     l->next = td__nested_room(c, l->n);
@@ -113,7 +118,7 @@ bool td__kern_while_loop(td_opcall *c) {
     if (!make_loop(&l) || !td__call_results(c, l.n) || !td__scope_push(cx))
         return false;
     td_mode_scope o = td__nested_enter(cx, fake);
-    bool          ok = all_turns(&l, fake);
+    bool          ok = run_loop(&l, fake);
     for (int i = 0; i < l.n; i++) c->out[i] = l.ts[i];
     start_over(&l);
     ok = ok && td__nested_own(c, l.body, all_of(&l), c->out);
@@ -124,16 +129,18 @@ bool td__kern_while_loop(td_opcall *c) {
 
 /* ---- while_loop_backward ------------------------------------------------ */
 
-/* Going back: ts are a state, the fixed tensors, and the gradients of the state that
- * followed it with the sums of those of fixed tensors so far. */
+/* The backward in progress. ts: the state before an iteration, the fixed
+ * tensors, then the gradients of the state after it, with the gradient sums of
+ * fixed tensors so far. */
 typedef struct going_back {
     loop        l;
     td_graph   *back;
-    int         n_grads, n_sums; /* sums are the last of the gradients */
+    int         n_grads, n_sums; /* gradients and sums; sums are the last of them */
     td_tensor **ts, **g, **made;
 } going_back;
 
-/* Behind one turn: old gradients go, and the state it began with. */
+/* After one iteration backwards: drops the old gradients and the state it
+ * started from. */
 static void step_back(going_back *b, int turn) {
     loop       *l = &b->l;
     td_tensor **state = l->past.v + turn * l->n;
@@ -143,10 +150,11 @@ static void step_back(going_back *b, int turn) {
         if (!given && !is_among(t, b->made, b->n_grads) && t->slot >= 0) td_drop(t);
         b->g[i] = b->made[i];
     }
-    if (turn > 0) let_go(l, state, l->n, state - l->n);
+    if (turn > 0) drop_unused(l, state, l->n, state - l->n);
 }
 
-static bool turn_back(going_back *b, int turn) {
+/* One iteration backwards. */
+static bool iterate_back(going_back *b, int turn) {
     const loop *l = &b->l;
     td_ctx     *cx = l->c->cx;
     int         n = l->n + l->n_fixed;
@@ -162,8 +170,8 @@ static bool turn_back(going_back *b, int turn) {
     return ok;
 }
 
-/* Without a turn sums are zero, whatever they began with. */
-static bool no_turn(going_back *b) {
+/* After zero iterations the sums are zeros; they start at -0.0 otherwise. */
+static bool zero_sums(going_back *b) {
     for (int i = b->n_grads - b->n_sums; i < b->n_grads; i++) {
         const td_tensor *t = b->g[i];
         b->g[i] = td_op_zeros(t->cx, td__sizes(t), (td_dtype)t->dtype);
@@ -174,11 +182,11 @@ static bool no_turn(going_back *b) {
 
 static bool go_back(going_back *b, bool fake) {
     td_opcall *c = b->l.c;
-    if (!all_turns(&b->l, fake)) return false;
+    if (!run_loop(&b->l, fake)) return false;
     int turns = b->l.n ? b->l.past.n / b->l.n : 0;
     for (int i = turns - 1; i >= 0; i--)
-        if (!turn_back(b, i)) return false;
-    if (turns == 0 && !no_turn(b)) return false;
+        if (!iterate_back(b, i)) return false;
+    if (turns == 0 && !zero_sums(b)) return false;
     for (int i = 0; i < b->n_grads; i++) c->out[i] = b->g[i];
     return td__nested_own(c, b->back, (td_tensors){c->in[5].u.ts, b->n_grads}, c->out);
 }
@@ -186,11 +194,12 @@ static bool go_back(going_back *b, bool fake) {
 static bool make_back(going_back *b) {
     td_opcall *c = b->l.c;
     if (b->back->outputs.n != b->n_grads)
-        return td__op_fail(c, TD_E_ARG, "back gives %d results, there are %d gradients",
+        return td__op_fail(c, TD_E_ARG,
+                           "graph back returns %d results; there are %d gradients",
                            b->back->outputs.n, b->n_grads);
     if (b->n_sums < 0 || b->n_sums > b->n_grads)
-        return td__op_fail(c, TD_E_ARG, "%d of %d gradients cannot be sums", b->n_sums,
-                           b->n_grads);
+        return td__op_fail(c, TD_E_ARG, "sums is %d; it must be between 0 and %d",
+                           b->n_sums, b->n_grads);
     b->ts = td__nested_room(c, b->l.n + b->l.n_fixed + b->n_grads);
     b->g = td__nested_room(c, b->n_grads);
     b->made = td__nested_room(c, b->n_grads);

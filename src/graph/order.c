@@ -1,14 +1,15 @@
-/* order.c -- the canonical order: one that depends on what a graph computes, not on
- * the order it was written in. Nodes go in the order a walk from the effects and
- * then the outputs first needs them; what nobody needs comes last, as it stood.
- * Effects and edges of regions stay where they are, and nothing crosses them. */
+/* order.c -- a canonical order of nodes, which depends on what a graph computes
+ * and not on how it was written: the order in which a depth-first walk from
+ * effects and then outputs first needs them; unneeded nodes come last. Effects
+ * and region edges stay in place and nothing crosses them. */
 #include "graph/graph_int.h"
 
 #include <stdlib.h>
 
+/* A node on the stack of the walk. */
 typedef struct visit {
     td_gnode *node;
-    int       arg, item; /* how far its reads are visited */
+    int       arg, item; /* the next argument, and list entry, to visit */
 } visit;
 
 typedef struct ranked {
@@ -18,15 +19,15 @@ typedef struct ranked {
 
 typedef struct ordering {
     td_graph *g;
-    int32_t  *rank; /* by node id; 0: not visited */
-    int32_t   next;
-    TD_VEC(visit) todo;
+    int32_t  *rank;     /* by node id: position; 0: not visited; -1: on the stack */
+    int32_t   next;     /* last position assigned */
+    TD_VEC(visit) todo; /* the stack */
     bool failed;
 } ordering;
 
 static void push(ordering *o, td_gnode *n) {
     if (!n || o->rank[n->id] || n->dead) return;
-    o->rank[n->id] = -1; /* on its way */
+    o->rank[n->id] = -1;
     if (!td__vec_push(&o->todo, ((visit){n, 0, 0}))) o->failed = true;
 }
 
@@ -44,7 +45,7 @@ static td_gnode *next_read(visit *v) {
     return NULL;
 }
 
-/* Ranks n and all it needs, needs first. */
+/* Assigns positions to n and everything it needs, needed nodes first. */
 static void walk(ordering *o, td_gnode *n) {
     push(o, n);
     while (o->todo.n && !o->failed) {

@@ -1,16 +1,18 @@
-/* parse_args.c -- reads sizes, types, descriptors and arguments. */
+/* parse_args.c -- parses symbolic sizes, types, descriptors and arguments. */
 #include "graph/parser.h"
 
 #include <math.h>
 
-enum { DIM_NEST = 64 };
+enum {
+    DIM_NEST = 64
+}; /* nesting of size expressions, over which the parser recurses */
 
 /* ---- numbers ------------------------------------------------------------ */
 
 static bool signed_int(td_parser *ps, bool minus, int64_t *i) {
     uint64_t m = ps->lx.tok.i;
     if (!minus && m > INT64_MAX)
-        return td__lex_fail(&ps->lx, "an integer needs to fit 64 bits");
+        return td__lex_fail(&ps->lx, "the integer does not fit 64 bits");
     *i = minus ? (int64_t)(0 - m) : (int64_t)m;
     td__lex_next(&ps->lx);
     return !ps->lx.failed;
@@ -54,12 +56,14 @@ static bool parse_symbol(td_parser *ps, int64_t *dim) {
     return !ps->lx.failed;
 }
 
+/* *a = *a op b, with divisor and depth checked. */
 static bool combine(td_parser *ps, td_dim_op op, int64_t *a, int64_t b) {
     const td_gdim *da = td__gdim_at(ps->body->g, *a), *db = td__gdim_at(ps->body->g, b);
     if ((op == TD_DIM_DIV || op == TD_DIM_MOD) && !db && b <= 0)
-        return td__lex_fail(&ps->lx, "sizes divide by positive numbers only");
+        return td__lex_fail(&ps->lx,
+                            "a size is divided by a number that is not positive");
     if ((da && da->depth > DIM_NEST) || (db && db->depth > DIM_NEST))
-        return td__lex_fail(&ps->lx, "the expression of a size nests too deep");
+        return td__lex_fail(&ps->lx, "a size expression is nested too deeply");
     *a = td__gdim_make(ps->body->g, op, *a, b);
     if (td_ok(ps->lx.cx)) return true;
     return ps->lx.failed = true, false;
@@ -77,7 +81,7 @@ static bool parse_extreme(td_parser *ps, int64_t *dim, int deep) {
 static bool parse_atom(td_parser *ps, int64_t *dim, int deep) {
     td_lexer *lx = &ps->lx;
     if (deep > DIM_NEST)
-        return td__lex_fail(lx, "the expression of a size nests too deep");
+        return td__lex_fail(lx, "a size expression is nested too deeply");
     if (is_symbol(&lx->tok)) return parse_symbol(ps, dim);
     if (td__lex_word(lx, "min") || td__lex_word(lx, "max"))
         return parse_extreme(ps, dim, deep);
@@ -93,8 +97,7 @@ static bool parse_atom(td_parser *ps, int64_t *dim, int deep) {
     if (lx->tok.kind != TD_TOK_INT)
         return td__lex_fail(lx, "expected an integer or a symbol such as s0");
     if (!signed_int(ps, minus, dim)) return false;
-    if (td__dim_is_sym(*dim))
-        return td__lex_fail_at(lx, &at, "sizes go down to -2^62 only");
+    if (td__dim_is_sym(*dim)) return td__lex_fail_at(lx, &at, "a size is below -2^62");
     return true;
 }
 
@@ -129,6 +132,7 @@ bool td__parse_dim(td_parser *ps, int64_t *dim) { return parse_sum(ps, dim, 0); 
 
 /* ---- types -------------------------------------------------------------- */
 
+/* Sizes separated by commas, up to `close`. */
 static bool parse_dims(td_parser *ps, const char *close, int64_t *v, int *n) {
     *n = 0;
     if (td__lex_take(&ps->lx, close)) return true;
@@ -140,6 +144,7 @@ static bool parse_dims(td_parser *ps, const char *close, int64_t *v, int *n) {
     return td__lex_need(&ps->lx, close);
 }
 
+/* The end of a type: `grad`, and @N for values that share a storage. */
 static bool parse_flags(td_parser *ps, td_look *l) {
     td_lexer *lx = &ps->lx;
     if (td__lex_word(lx, "grad")) {
@@ -160,6 +165,7 @@ static bool parse_flags(td_parser *ps, td_look *l) {
     return !lx->failed;
 }
 
+/* [sizes]{strides}+offset; strides may be omitted if row-major. */
 static bool parse_geometry(td_parser *ps, td_look *l, int64_t *size, int64_t *stride) {
     td_lexer *lx = &ps->lx;
     td_token  at = lx->tok;
@@ -167,18 +173,19 @@ static bool parse_geometry(td_parser *ps, td_look *l, int64_t *size, int64_t *st
     if (!td__lex_need(lx, "[") || !parse_dims(ps, "]", size, &rank)) return false;
     for (int d = 0; d < rank; d++)
         if (size[d] < 0 && !td__dim_is_sym(size[d]))
-            return td__lex_fail_at(lx, &at, "a size is not negative");
+            return td__lex_fail_at(lx, &at, "a size is negative");
     l->rank = (uint8_t)rank;
     l->size = size;
     if (td__lex_take(lx, "{")) {
         if (!parse_dims(ps, "}", stride, &n)) return false;
         if (n != rank)
-            return td__lex_fail_at(lx, &at, "%d strides for %d sizes", n, rank);
+            return td__lex_fail_at(lx, &at, "the type has %d strides for %d sizes", n,
+                                   rank);
         l->stride = stride;
     }
     if (td__lex_take(lx, "+") && !td__parse_dim(ps, &l->offset)) return false;
     if (l->offset < 0 && !td__dim_is_sym(l->offset))
-        return td__lex_fail_at(lx, &at, "an offset is not negative");
+        return td__lex_fail_at(lx, &at, "the offset is negative");
     return parse_flags(ps, l);
 }
 
@@ -193,7 +200,8 @@ bool td__parse_type(td_parser *ps, const td_look **look) {
     if (td__lex_word(lx, "bool") && td__lex_peek(lx) != '[') number = TD_K_BOOL;
     td_dtype dt = td__dtype_word(lx->tok.text, lx->tok.n);
     if (number == TD_K_NONE && dt == TD_DTYPE_NONE)
-        return td__lex_fail(lx, "no type \"%.*s\"",
+        return td__lex_fail(lx,
+                            "unknown type \"%.*s\"; types are f32[2,3], int, bool...",
                             (int)(lx->tok.n > 40 ? 40 : lx->tok.n), lx->tok.text);
     td__lex_next(lx);
     if (number != TD_K_NONE) {
@@ -201,7 +209,7 @@ bool td__parse_type(td_parser *ps, const td_look **look) {
         if (number == TD_K_INT && td__lex_take(lx, "=") &&
             !td__parse_dim(ps, &l.offset))
             return false;
-        if (!td__dim_is_sym(l.offset)) l.offset = 0; /* a number says nothing */
+        if (!td__dim_is_sym(l.offset)) l.offset = 0; /* only symbols are recorded */
     } else {
         l.dtype = (uint8_t)dt;
         if (!parse_geometry(ps, &l, size, stride)) return false;
@@ -210,7 +218,7 @@ bool td__parse_type(td_parser *ps, const td_look **look) {
     if (!*look) return lx->failed = true, false;
     if (l.storage < 0) return true;
     td_look *mine =
-        (td_look *)(uintptr_t)*look; /* made just now, renumbered at the end */
+        (td_look *)(uintptr_t)*look; /* not shared yet; renumbered at the end */
     return td__vec_push(&ps->body->shared, mine) ||
            (lx->failed = true, td__fail_memory(lx->cx));
 }
@@ -242,7 +250,8 @@ td_desc td__parse_desc(td_parser *ps) {
 
 /* ---- arguments ---------------------------------------------------------- */
 
-/* %p.3 of `%p... = split(...)`: made when first read. */
+/* %p.3 of `%p... = split(...)`: the result is added when it is first read.
+ * NULL: no such list. */
 static td_gval *open_result(td_parser *ps, const char *name) {
     td_pbody   *b = ps->body;
     const char *dot = strrchr(name, '.');
@@ -278,15 +287,17 @@ td_gval *td__parse_read(td_parser *ps) {
     if (!v && name) v = open_result(ps, name);
     if (!v && td_ok(lx->cx)) {
         int n = (int)(at.n > 60 ? 60 : at.n);
-        td__lex_fail_at(lx, &at, "no value %%%.*s before this line", n, at.text);
+        td__lex_fail_at(lx, &at, "%%%.*s is not defined before this line", n, at.text);
     }
     td__arena_free(&temp);
     if (!v) return lx->failed = true, NULL;
-    if (lx->tok.more) return td__lex_fail(lx, "%%name... only stands before ="), NULL;
+    if (lx->tok.more)
+        return td__lex_fail(lx, "%%name... is allowed only on the left of ="), NULL;
     td__lex_next(lx);
     return lx->failed ? NULL : v;
 }
 
+/* Makes a list argument in the graph's arena. */
 static bool close_list(td_parser *ps, td_garg *a, const td_garg *v, int n, bool ints) {
     size_t item = ints ? sizeof(int64_t) : sizeof(td_garg), room_n = n ? (size_t)n : 1;
     void  *room = td__arena_alloc(&ps->body->g->arena, item * room_n);
@@ -301,19 +312,19 @@ static bool close_list(td_parser *ps, td_garg *a, const td_garg *v, int n, bool 
     return true;
 }
 
-/* A list: integers when all are, else of arguments. */
+/* A list: of integers if all entries are, else of arguments. */
 static bool parse_list(td_parser *ps, td_garg *a) {
     TD_VEC(td_garg) items = {0};
     td_lexer *lx = &ps->lx;
     bool      ok = true, ints = true;
     while (ok && !td__lex_is(lx, "]")) {
         td_garg item = {0};
-        if (td__lex_is(lx, "[")) ok = td__lex_fail(lx, "lists do not nest here");
+        if (td__lex_is(lx, "[")) ok = td__lex_fail(lx, "a list inside a list");
         ok = ok && td__parse_arg(ps, &item) &&
              (td__vec_push(&items, item) || td__fail_memory(lx->cx));
         ints &= item.kind == TD_G_INT || item.kind == TD_G_SYM;
         if (item.kind == TD_G_INT && td__dim_is_sym(item.u.i))
-            ok = ok && td__lex_fail(lx, "integers in lists go down to -2^62 only");
+            ok = ok && td__lex_fail(lx, "an integer in a list is below -2^62");
         if (!td__lex_take(lx, ",")) break;
     }
     ok = ok && td__lex_need(lx, "]") && close_list(ps, a, items.v, items.n, ints);
@@ -338,13 +349,14 @@ static bool is_float_token(const td_lexer *lx) {
            td__lex_word(lx, "nan");
 }
 
-/* Does an expression go on behind the current token? */
+/* Is the current token followed by an operator? */
 static bool goes_on(const td_lexer *lx) {
     char c = td__lex_peek(lx);
     return c && strchr("+-*/%", c);
 }
 
-/* A number, or an expression over symbols. A lone integer may be any. */
+/* A number, or an expression over symbols. An integer by itself may have any
+ * value; in expressions and lists those below -2^62 are reserved. */
 static bool parse_number(td_parser *ps, td_garg *a) {
     td_lexer *lx = &ps->lx, was = *lx;
     bool      minus = td__lex_take(lx, "-");
@@ -377,7 +389,8 @@ static bool parse_word(td_parser *ps, td_garg *a) {
     return !lx->failed;
 }
 
-/* op(...) in the place of an argument; min and max are expressions of sizes. */
+/* Is it op(...) where an argument is expected? min and max are size
+ * expressions. */
 static bool is_nested_call(const td_lexer *lx) {
     return td__lex_peek(lx) == '(' && !td__lex_word(lx, "min") &&
            !td__lex_word(lx, "max") && !td__lex_word(lx, "func");

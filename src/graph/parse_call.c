@@ -1,7 +1,8 @@
-/* parse_call.c -- reads statements: op calls with their results, regions, tensor
- * literals. */
+/* parse_call.c -- parses statements: op calls with their results, regions,
+ * tensor literals. */
 #include "graph/parser.h"
 
+/* By td_type: what an argument must be, for messages. */
 static const char *const type_words[] = {
     "a tensor",
     "a tensor or none",
@@ -41,17 +42,18 @@ bool td__parse_results(td_parser *ps, td_results *r) {
     if (lx->tok.kind != TD_TOK_VALUE) return true;
     do {
         if (lx->tok.kind != TD_TOK_VALUE || r->more)
-            return td__lex_fail(lx, r->more ? "%%name... stands alone before ="
-                                            : "expected a value behind the comma");
+            return td__lex_fail(lx, r->more ? "%%name... must be the only name before ="
+                                            : "expected a value name after the comma");
         const char *name = td__lex_text(lx, &ps->body->g->arena);
         if (!name || !td__vec_push(&r->names, name))
             return lx->failed = true, td__fail_memory(lx->cx);
         if (!ps->body->in_case && td__map_get(&ps->body->names, name))
-            return td__lex_fail(lx, "%%%.60s is there already; values are made once",
+            return td__lex_fail(lx,
+                                "%%%.60s is defined already; a value is defined once",
                                 name);
         r->more = lx->tok.more;
         if (r->more && r->names.n > 1)
-            return td__lex_fail(lx, "%%name... stands alone before =");
+            return td__lex_fail(lx, "%%name... must be the only name before =");
         td__lex_next(lx);
     } while (td__lex_take(lx, ","));
     return td__lex_need(lx, "=");
@@ -60,12 +62,14 @@ bool td__parse_results(td_parser *ps, td_results *r) {
 bool td__parse_name(td_parser *ps, td_gval *v, const char *name) {
     v->name = name;
     if (!ps->body->in_case && td__map_get(&ps->body->names, name))
-        return td__lex_fail(&ps->lx, "%%%.60s is there already; values are made once",
+        return td__lex_fail(&ps->lx,
+                            "%%%.60s is defined already; a value is defined once",
                             name);
     if (td__map_put(&ps->body->names, name, v)) return true;
     return ps->lx.failed = true, td__fail_memory(ps->lx.cx);
 }
 
+/* Gives a node's results the names before =. */
 static bool name_results(td_parser *ps, td_gnode *n, const td_results *r) {
     for (int i = 0; i < r->names.n && !r->more; i++)
         if (!td__parse_name(ps, n->out[i], r->names.v[i])) return false;
@@ -86,8 +90,8 @@ static int find_param(const td_schema *s, const td_token *t) {
     return -1;
 }
 
-/* name= before an argument: which one, -1 after a failure, s->n_in: an option of
- * a case, already read. */
+/* Reads `name=` and returns the parameter's index; -1 after an error; s->n_in:
+ * it was an option of a case's statement, already read. */
 static int parse_keyword(td_parser *ps, const td_schema *s) {
     td_lexer *lx = &ps->lx;
     td_token  at = lx->tok;
@@ -112,7 +116,7 @@ static bool read_into(td_parser *ps, const td_schema *s, int i, td_garg *in) {
                            s->in[i].name, type_words[s->in[i].type]);
 }
 
-/* One argument; *at counts positions, -1 once keywords have begun. */
+/* Reads one argument. *at is the next position; -1 once keywords have begun. */
 static bool parse_one(td_parser *ps, const td_schema *s, td_garg *in, bool *given,
                       int *at) {
     td_lexer *lx = &ps->lx;
@@ -122,7 +126,9 @@ static bool parse_one(td_parser *ps, const td_schema *s, td_garg *in, bool *give
         if ((i = parse_keyword(ps, s)) < 0) return false;
         if (i == s->n_in) return true;
     } else if (*at < 0) {
-        return td__lex_fail(lx, "positions come before keywords");
+        return td__lex_fail(lx,
+                            "%s: a positional argument comes after a keyword argument",
+                            s->name);
     } else if (i >= s->n_in) {
         return td__lex_fail(lx, "%s takes %d arguments", s->name, s->n_in);
     } else *at = i + 1;
@@ -133,7 +139,8 @@ static bool parse_one(td_parser *ps, const td_schema *s, td_garg *in, bool *give
     return read_into(ps, s, i, &in[i]);
 }
 
-/* (a, b, name=c): schema order, gaps are none. How many, -1 after a failure. */
+/* Reads (a, b, name=c) into in[], in schema order. Returns the number of
+ * arguments up to the last one given; -1 after an error. */
 static int parse_args(td_parser *ps, const td_schema *s, td_garg *in) {
     td_lexer *lx = &ps->lx;
     bool      given[TD_MAX_ARGS] = {false};
@@ -153,6 +160,7 @@ static int parse_args(td_parser *ps, const td_schema *s, td_garg *in) {
 
 /* ---- what follows a call ------------------------------------------------ */
 
+/* Types of the results; list: the node gets as many results as there are types. */
 static bool parse_types(td_parser *ps, td_gnode *n, bool list) {
     td_lexer *lx = &ps->lx;
     bool      group = td__lex_take(lx, "(");
@@ -164,11 +172,13 @@ static bool parse_types(td_parser *ps, td_gnode *n, bool list) {
         if (i >= n->n_out && list && !td__graph_result(ps->body->g, n, &cap))
             return lx->failed = true, false;
         if (i >= n->n_out)
-            return td__lex_fail(lx, "%d types for %d results", i + 1, n->n_out);
+            return td__lex_fail(lx, "the call has %d types for %d results", i + 1,
+                                n->n_out);
         n->out[i++]->look = look;
     } while (group && td__lex_take(lx, ","));
     if (group && !td__lex_need(lx, ")")) return false;
-    return i == n->n_out || td__lex_fail(lx, "%d types for %d results", i, n->n_out);
+    return i == n->n_out ||
+           td__lex_fail(lx, "the call has %d types for %d results", i, n->n_out);
 }
 
 static bool parse_place(td_parser *ps, td_gnode *n) {
@@ -176,17 +186,18 @@ static bool parse_place(td_parser *ps, td_gnode *n) {
     int64_t   line;
     td__lex_next(lx);
     if (lx->tok.kind != TD_TOK_STRING)
-        return td__lex_fail(lx, "a place is @\"file\":line");
+        return td__lex_fail(lx, "expected a source location: @\"file\":line");
     n->here.file = td__place_file(lx->cx, td__lex_text(lx, &ps->body->g->arena));
     if (!n->here.file) return lx->failed = true, false;
     td__lex_next(lx);
     if (!td__lex_need(lx, ":") || !td__parse_integer(ps, &line)) return false;
-    if (line < 0 || line > INT32_MAX) return td__lex_fail(lx, "no such line");
+    if (line < 0 || line > INT32_MAX)
+        return td__lex_fail(lx, "the line number is out of range");
     n->here.line = (int)line;
     return true;
 }
 
-/* `must_recompute 3`: what checkpoint region 3 asks for the node. */
+/* `must_recompute 3`: the policy that checkpoint region 3 sets for the node. */
 static bool parse_policy(td_parser *ps, td_gnode *n) {
     td_lexer *lx = &ps->lx;
     for (int p = TD_MUST_SAVE; p <= TD_MUST_RECOMPUTE; p++) {
@@ -202,6 +213,7 @@ static bool parse_policy(td_parser *ps, td_gnode *n) {
     return !lx->failed;
 }
 
+/* Types, origin, policy, source location and scope label of a call. */
 static bool parse_tail(td_parser *ps, td_gnode *n, bool list) {
     td_lexer *lx = &ps->lx;
     if (td__lex_take(lx, ":") && !parse_types(ps, n, list)) return false;
@@ -237,21 +249,27 @@ static td_op parse_op(td_parser *ps) {
     td_op       op = td__op_find(name);
     const char *near = op == TD_OP_COUNT ? td__op_near(name) : NULL;
     if (near) td__lex_fail(lx, "no op \"%s\"; did you mean %s?", name, near);
-    else if (op == TD_OP_COUNT) td__lex_fail(lx, "no op \"%s\"", name);
+    else if (op == TD_OP_COUNT)
+        td__lex_fail(lx, "no op \"%s\"; `tandem ops` lists the ops", name);
     if (op == TD_OP_COUNT) return op;
     td__lex_next(lx);
     return op;
 }
 
+/* How many results the node gets; -1 after an error. */
 static int count_results(td_parser *ps, const td_schema *s, const td_results *r) {
     bool list = s->n_out == 1 && s->out[0].type == TD_T_TENSORS;
     if (r->more && !list)
-        return td__lex_fail(&ps->lx, "%s gives no list: name its results", s->name), -1;
+        return td__lex_fail(&ps->lx,
+                            "%s does not return a list; write %%a, %%b = instead of "
+                            "%%a... =",
+                            s->name),
+               -1;
     if (r->more) return 0;
     if (list) return r->names.n;
     if (r->names.n == s->n_out || r->names.n == 0) return s->n_out;
-    td__lex_fail(&ps->lx, "%s gives %d results, %d are named", s->name, s->n_out,
-                 r->names.n);
+    td__lex_fail(&ps->lx, "%s has %d results, but %d names are given", s->name,
+                 s->n_out, r->names.n);
     return -1;
 }
 
@@ -291,7 +309,7 @@ static bool parse_region(td_parser *ps, bool *done) {
     return !lx->failed;
 }
 
-/* The type says nothing new but who shares storage. */
+/* The type of a literal, which must agree with its elements; it only adds @N. */
 static bool parse_const_type(td_parser *ps, td_gval *v) {
     const td_look *was = v->look, *l;
     td_token       at = ps->lx.tok;
@@ -300,7 +318,7 @@ static bool parse_const_type(td_parser *ps, td_gval *v) {
     if (l->kind != TD_K_TENSOR || l->dtype != was->dtype || l->rank != was->rank ||
         !l->dense || l->offset != 0 || l->grad ||
         memcmp(l->size, was->size, sizeof *l->size * l->rank))
-        return td__lex_fail_at(&ps->lx, &at, "the literal is not of this type");
+        return td__lex_fail_at(&ps->lx, &at, "the literal has another type than this");
     v->look = l;
     return true;
 }
@@ -319,6 +337,7 @@ static bool parse_const(td_parser *ps, const td_results *r) {
     return parse_const_type(ps, v) && td__parse_name(ps, v, r->names.v[0]);
 }
 
+/* In a case, the region edge just added is a step of its own. */
 static bool last_edge(td_parser *ps) {
     td_gstep step = {.kind = TD_STEP_NODE, .line = ps->lx.tok.line};
     step.node = ps->body->g->nodes.v[ps->body->g->nodes.n - 1];
@@ -344,7 +363,8 @@ static bool statement(td_parser *ps, const td_results *r) {
 bool td__parse_statement(td_parser *ps) {
     td_results r = {0};
     if (td__lex_is(&ps->lx, "}")) {
-        if (ps->body->regions == 0) return td__lex_fail(&ps->lx, "no region to close");
+        if (ps->body->regions == 0)
+            return td__lex_fail(&ps->lx, "unexpected }: no region is open");
         ps->body->regions--;
         if (!td__graph_leave(ps->body->g) || !last_edge(ps))
             return ps->lx.failed = true, false;

@@ -1,13 +1,15 @@
-/* parse_literal.c -- reads tensor([[1, 2], [3, 4]], f32): nested lists of numbers, or a
- * flat one with sizes behind. Nothing recurses; rows must be of one length. */
+/* parse_literal.c -- parses tensor([[1, 2], [3, 4]], f32): nested lists of
+ * numbers, or a flat list followed by sizes. Nothing recurses; all lists at one
+ * depth must have the same length. */
 #include "graph/parser.h"
 
 #include <math.h>
 
+/* A literal being read. */
 typedef struct literal {
     TD_VEC(td_value) items;
-    int64_t count[TD_MAX_RANK + 1]; /* items of the list open at each depth */
-    int64_t size[TD_MAX_RANK + 1];  /* of finished lists; -1: none yet */
+    int64_t count[TD_MAX_RANK + 1]; /* by depth: items so far in the open list */
+    int64_t size[TD_MAX_RANK + 1];  /* by depth: length of finished lists; -1: none */
     int     depth, leaf;            /* leaf: depth of numbers; -1: none yet */
     bool    fraction, whole, truth; /* what kinds of numbers there are */
 } literal;
@@ -20,10 +22,11 @@ static bool push_number(td_parser *ps, literal *l) {
     if (a.kind == TD_G_FLOAT) v = td_value_float(a.u.f), l->fraction = true;
     else if (a.kind == TD_G_INT) v = td_value_int(a.u.i), l->whole = true;
     else if (a.kind == TD_G_BOOL) v = td_value_bool(a.u.i != 0), l->truth = true;
-    else return td__lex_fail_at(&ps->lx, &at, "a literal holds numbers only");
+    else return td__lex_fail_at(&ps->lx, &at, "a tensor literal contains numbers only");
     if (l->leaf < 0) l->leaf = l->depth;
     if (l->leaf != l->depth)
-        return td__lex_fail_at(&ps->lx, &at, "numbers stand at different depths");
+        return td__lex_fail_at(&ps->lx, &at,
+                               "numbers are at different depths of the nested lists");
     l->count[l->depth]++;
     return td__vec_push(&l->items, v) ||
            (ps->lx.failed = true, td__fail_memory(ps->lx.cx));
@@ -31,7 +34,8 @@ static bool push_number(td_parser *ps, literal *l) {
 
 static bool open_list(td_parser *ps, literal *l) {
     if (l->leaf >= 0 && l->depth >= l->leaf)
-        return td__lex_fail(&ps->lx, "numbers stand at different depths");
+        return td__lex_fail(&ps->lx,
+                            "numbers are at different depths of the nested lists");
     if (l->depth == TD_MAX_RANK)
         return td__lex_fail(&ps->lx, "a tensor has at most %d dims", TD_MAX_RANK);
     l->count[++l->depth] = 0;
@@ -42,7 +46,8 @@ static bool open_list(td_parser *ps, literal *l) {
 static bool close_row(td_parser *ps, literal *l) {
     int64_t n = l->count[l->depth], *size = &l->size[l->depth];
     if (*size >= 0 && *size != n)
-        return td__lex_fail(&ps->lx, "a list of %lld items where others have %lld",
+        return td__lex_fail(&ps->lx,
+                            "this list has %lld items; others at its depth have %lld",
                             (long long)n, (long long)*size);
     *size = n;
     if (n == 0 && l->leaf < 0) l->leaf = l->depth;
@@ -93,23 +98,24 @@ static bool parse_options(td_parser *ps, td_dtype *dt, td_garg *sizes) {
     return td__lex_need(lx, ")");
 }
 
+/* The sizes: as given, or those of the nested lists. */
 static bool set_sizes(td_parser *ps, const literal *l, const td_garg *sizes,
                       td_meta *m) {
     int depth = l->leaf < 0 ? 0 : l->leaf;
     m->rank = sizes->kind == TD_G_INTS ? (int)sizes->n : depth;
     if (sizes->kind == TD_G_INTS && depth > 1)
-        return td__lex_fail(&ps->lx, "sizes go with a flat list");
+        return td__lex_fail(&ps->lx, "sizes are allowed only after a flat list");
     for (int d = 0; d < m->rank; d++) {
         m->size[d] = sizes->kind == TD_G_INTS ? sizes->u.ints[d] : l->size[d + 1];
-        if (m->size[d] < 0) return td__lex_fail(&ps->lx, "a size is not negative");
+        if (m->size[d] < 0) return td__lex_fail(&ps->lx, "a size is negative");
     }
     int64_t n = td__numel(m->rank, m->size);
     if (n == l->items.n) return true;
-    return td__lex_fail(&ps->lx, "%d numbers for %lld elements", l->items.n,
-                        (long long)n);
+    return td__lex_fail(&ps->lx, "the literal has %d numbers for %lld elements",
+                        l->items.n, (long long)n);
 }
 
-/* The caller has a reference to what it returns. */
+/* The tensor; the caller owns a reference. NULL after td__fail. */
 static td_tensor *make_tensor(td_parser *ps, const literal *l, const td_meta *m) {
     td_ctx    *cx = ps->lx.cx;
     td_tensor *t = NULL;

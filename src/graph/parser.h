@@ -1,10 +1,12 @@
-/* graph/parser.h -- what the files of the parser share. */
+/* graph/parser.h -- what the files of the parser share. All functions return
+ * false (NULL) after an error, which the lexer has recorded. */
 #ifndef TD_PARSER_H
 #define TD_PARSER_H
 
 #include "graph/lexer.h"
 
-/* A list result `%p... = op(...)`: results come into being when they are read. */
+/* A list result, `%p... = split(...)`: %p.0, %p.1... are added to the node when
+ * they are first read, because the text does not say how many there are. */
 typedef struct td_open_list {
     td_gnode *node;
     int       cap;
@@ -13,13 +15,13 @@ typedef struct td_open_list {
 /* The function or case being read. */
 typedef struct td_pbody {
     td_graph   *g;
-    td_map      names; /* of values */
-    td_map      lists; /* %p...: name to td_open_list */
-    const char *file;  /* in the arena of g, for places */
-    int         regions;
-    TD_VEC(td_look *) shared; /* looks with @N, whose numbers are still the text's */
+    td_map      names;        /* of values */
+    td_map      lists;        /* %p...: name to td_open_list */
+    const char *file;         /* in the arena of g, for places */
+    int         regions;      /* open regions */
+    TD_VEC(td_look *) shared; /* types with @N; N is renumbered at the end */
     td_gcase *in_case;        /* NULL in a function */
-    td_gstep  step;           /* of a case: seed=, requires_grad= so far */
+    td_gstep  step;           /* in a case: options of the current statement */
 } td_pbody;
 
 typedef struct td_parser {
@@ -29,15 +31,13 @@ typedef struct td_parser {
     int       deep; /* nested functions */
 } td_parser;
 
-/* All return false (NULL) after a recorded failure. */
-
 /* parse_args.c */
 bool     td__parse_dim(td_parser *ps, int64_t *dim);
 bool     td__parse_type(td_parser *ps, const td_look **look);
 bool     td__parse_arg(td_parser *ps, td_garg *a);
 bool     td__parse_integer(td_parser *ps, int64_t *i);
 bool     td__parse_bool(td_parser *ps, bool *on);
-td_gval *td__parse_read(td_parser *ps);               /* %x: a value that is there */
+td_gval *td__parse_read(td_parser *ps);               /* %x: a defined value */
 td_desc  td__parse_desc(td_parser *ps);               /* <...>, or plain */
 bool     td__parse_nested(td_parser *ps, td_garg *a); /* func (...) {...} */
 
@@ -49,7 +49,7 @@ typedef struct td_results {
 bool td__parse_results(td_parser *ps, td_results *r); /* %a, %b =; or nothing */
 bool td__parse_call(td_parser *ps, const td_results *r, td_gnode **out);
 bool td__parse_name(td_parser *ps, td_gval *v, const char *name);
-/* Behind the word `tensor`; the caller gets a reference. */
+/* Reads a literal after the word `tensor`; the caller owns a reference to *t. */
 bool td__parse_literal(td_parser *ps, td_tensor **t);
 bool td__parse_statement(td_parser *ps); /* in a function or a case */
 bool td__parse_line_end(td_parser *ps);

@@ -1,15 +1,18 @@
-/* views.c -- chains of views become short: a view that shows what an earlier one of
- * its chain shows is that one, sizes of sizes and dims of dims become one step.
- * Goes by looks. Nodes in regions and detached values break a chain, for they have
- * another history. A view that is returned or written stays a tensor of its own. */
+/* views.c -- shortens chains of view ops. A view with the geometry of an
+ * earlier value of its chain becomes that value; a reshape of a reshape, a
+ * permutation of a permutation and an expand of an expand become one op. Uses
+ * types. Nodes in regions and detached values end a chain, because they have
+ * another history. A view that is returned or written stays a tensor of its
+ * own. */
 #include "graph/graph_int.h"
 
+/* State of the pass. */
 typedef struct viewing {
     td_graph  *g;
     td_arena   room;
     td_effects e;
-    td_gval  **now;  /* by id: what a value has become */
-    bool      *free; /* by node: outside regions */
+    td_gval  **now;  /* by value id: its replacement; NULL: itself */
+    bool      *free; /* by node id: outside of regions */
 } viewing;
 
 static td_gval *current(void *env, td_gval *v) {
@@ -31,7 +34,7 @@ static bool same_geometry(const td_look *a, const td_look *b) {
             (!memcmp(a->size, b->size, n) && !memcmp(a->stride, b->stride, n)));
 }
 
-/* What n views, when n is a link of a chain; NULL: it is none. */
+/* The value that n is a view of, if n may be part of a chain; else NULL. */
 static td_gval *viewed(const viewing *w, const td_gnode *n) {
     if (!n || n->kind != TD_N_OP || !w->free[n->id] || n->n_out != 1) return NULL;
     int      at = td__opinfo(n->op)->view_of;
@@ -44,8 +47,9 @@ static td_gval *viewed(const viewing *w, const td_gnode *n) {
     return is_concrete(v->look) && is_concrete(n->out[0]->look) ? v : NULL;
 }
 
-/* ---- a view of what is there already ------------------------------------ */
+/* ---- views equal to an earlier value ------------------------------------ */
 
+/* Replaces n by an earlier value of its chain with the same geometry. *done: it did. */
 static bool find_same(viewing *w, td_gnode *n, bool *done) {
     td_gval *from = viewed(w, n);
     while (from && !same_geometry(from->look, n->out[0]->look))
@@ -62,12 +66,13 @@ static bool find_same(viewing *w, td_gnode *n, bool *done) {
     return true;
 }
 
-/* ---- sizes of sizes ----------------------------------------------------- */
+/* ---- reshapes of reshapes ----------------------------------------------- */
 
 static bool is_kind(const td_gnode *n, td_view_kind kind) {
     return td__op_view_kind(n->op) == kind;
 }
 
+/* view(view(x)) becomes one view, if the strides come out the same. */
 static bool join_sizes(viewing *w, td_gnode *n, bool *done) {
     const td_gnode *first = n->in[0].u.v->node;
     const td_look  *l = n->out[0]->look;
@@ -86,13 +91,13 @@ static bool join_sizes(viewing *w, td_gnode *n, bool *done) {
     return td__graph_become(w->g, n, TD_OP_view, in, 2);
 }
 
-/* ---- dims of dims ------------------------------------------------------- */
+/* ---- permutations and expands ------------------------------------------- */
 
 /* A dim counted from the front, -1: there is none. */
 static int64_t wrapped(int64_t d, int rank) { return td__wrap_dim(d, rank); }
 
-/* dims[d]: the dim of the argument that is dim d of the result. False: the node does
- * not permute dims, or by sizes that are not known. */
+/* The permutation of a node: dim d of the result is dim dims[d] of the
+ * argument. False: it is no permutation, or its arguments are not known. */
 static bool dims_of(const td_gnode *n, int64_t *dims) {
     int rank = n->out[0]->look->rank;
     if (!is_kind(n, TD_VIEW_PERMUTE)) return false;
@@ -116,6 +121,7 @@ static bool dims_of(const td_gnode *n, int64_t *dims) {
     return true;
 }
 
+/* Composes two permutations into one permute. */
 static bool join_dims(viewing *w, td_gnode *n, bool *done) {
     const td_gnode *first = n->in[0].u.v->node;
     td_gval        *root = viewed(w, first);

@@ -7,7 +7,7 @@
 #include "aot/aot.h"
 #include "build/disk.h"
 #include "backend/native.h"
-#include "graph/image.h"
+#include "graph/graph_image.h"
 #include "tandem/tandem.h"
 
 #include <dirent.h>

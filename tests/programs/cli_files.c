@@ -137,10 +137,12 @@ static void test_options(void) {
          "  %a, %b, %c = call @f(%x, %x) autocast=f16 module=eval grads=true\n"},
         {"call @f(%x, %x)\nbackward hooks=clone seed=3",
          "  backward seed=3 hooks=clone\n"},
-        {"call @f(%x, %x) hooks=half", "!hooks is one of: clone bf16 twice"},
+        {"call @f(%x, %x) hooks=half",
+         "!unknown value of option hooks; known are: clone bf16 twice"},
         {"call @f(%x, %x) create_graph=true", "!expected the end of the line"},
-        {"%a = call @f(%x, %x) grads=true", "!@f gives 3 results, 1 are named"},
-        {"%a = call @f(%x, %x) rehearse=true", "!@f gives 0 results, 1 are named"}};
+        {"%a = call @f(%x, %x) grads=true", "!@f has 3 results, but 1 names are given"},
+        {"%a = call @f(%x, %x) rehearse=true",
+         "!@f has 0 results, but 1 names are given"}};
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         char whole[1024];
         bool bad = rows[i].shows[0] == '!';

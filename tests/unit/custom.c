@@ -396,7 +396,7 @@ TEST(a_custom_forward_can_fail) {
 
     CHECK(td_is_nil(call1(cx, &fn, LEAF(cx, 1))));
 
-    CHECK_FAILS(cx, "never: forward failed");
+    CHECK_FAILS(cx, "never: forward returned false");
     CHECK(destroyed == 1);
     td_close(cx);
 }

@@ -148,20 +148,23 @@ TEST(mistakes_are_refused_with_their_place) {
     check_refuses("func @f(%x: f32[2]) {\n  %y = nge(%x)\n  return %y\n}\n",
                   "t.td:2:8: no op \"nge\"; did you mean neg?");
     check_refuses("func @f(%x: f32[2]) {\n  return %y\n}\n",
-                  "t.td:2:10: no value %y before this line");
+                  "t.td:2:10: %y is not defined before this line");
     check_refuses("func @f(%x: f32[2]) {\n  %x = neg(%x)\n  return %x\n}\n",
-                  "t.td:2:3: %x is there already; values are made once");
+                  "t.td:2:3: %x is defined already; a value is defined once");
     check_refuses("func @f(%x: f32[2]) {\n  %y = select(%x, 0)\n  return %y\n}\n",
                   "t.td:2:20: select: argument index is missing");
     check_refuses("func @f(%x: f32[2]) {\n  %y = select(%x, 0, 1.5)\n  return %y\n}\n",
                   "t.td:2:22: select: argument index must be an integer");
-    check_refuses("func @f(%x: f33[2]) {\n  return\n}\n", "t.td:1:13: no type \"f33\"");
+    check_refuses("func @f(%x: f33[2]) {\n  return\n}\n",
+                  "t.td:1:13: unknown type \"f33\"; types are f32[2,3], int, bool...");
     check_refuses("func @f() {\n  no_grad {\n  return\n}\n",
-                  "t.td:4:1: 1 regions are still open");
-    check_refuses("func @f() {\n  }\n  return\n}\n", "t.td:2:3: no region to close");
+                  "t.td:4:1: 1 regions are not closed; } is missing");
+    check_refuses("func @f() {\n  }\n  return\n}\n",
+                  "t.td:2:3: unexpected }: no region is open");
     check_refuses("hello", "t.td:1:1: expected func or case");
     check_refuses("func @f() {\n  return \"\\q\"\n}",
-                  "t.td:2:10: in a string, \\ goes before \", \\, n, t or xHH");
+                  "t.td:2:10: unknown escape in a string; known are \\\", \\\\, \\n, "
+                  "\\t and \\xHH");
     check_refuses("func @f(%x: f32[2]) {\n  %\u00e4 = neg(%x)\n}",
                   "t.td:2:3: expected a statement: %x = op(...), op(...), return...");
 }
@@ -172,7 +175,7 @@ TEST(hostile_depth_and_length_are_refused_or_read) {
     td__buf_add(&b, "func @f(%x: f32[");
     for (int i = 0; i < 100000; i++) td__buf_add(&b, "(");
     CHECK(td__gfile_parse(cx, b.s, b.n, "t.td") == NULL);
-    CHECK(strstr(td_message(cx), "nests too deep") != NULL);
+    CHECK(strstr(td_message(cx), "is nested too deeply") != NULL);
     td_clear(cx);
     b.n = 0;
     td__buf_add(&b, "func @f() {\n");
@@ -212,7 +215,7 @@ TEST(cases_print_as_they_were_written) {
 
 TEST(a_case_may_only_call_what_is_above_it) {
     check_refuses("case \"c\" {\n  call @f()\n}\n",
-                  "t.td:2:8: no function @f above this case");
+                  "t.td:2:8: function @f is not defined before this case");
     check_refuses("func @f() {\n  return\n}\ncase \"c\" {\n  call @f(1)\n}\n",
                   "t.td:5:8: @f takes 0 arguments, got 1");
 }

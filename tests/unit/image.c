@@ -1,6 +1,6 @@
 /* image.c -- graphs as bytes: they come back as they were, and bytes that are wrong in
  * any way give no graph, and nothing worse. */
-#include "graph/image.h"
+#include "graph/graph_image.h"
 #include "graph_help.h"
 
 static const char text[] =

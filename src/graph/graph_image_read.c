@@ -1,25 +1,27 @@
-/* image_read.c -- reads graphs from bytes (image.h). Everything that comes out is made
- * before it is read, and nothing points outside; what else a stage asks is verify.c's
- * to say. */
+/* graph_image_read.c -- reads graphs in binary form (graph_image.h). Whatever
+ * it returns is memory-safe: values are defined before they are read and no
+ * index is out of range. verify.c checks the stage's contract. */
 #include "graph/graph_int.h"
-#include "graph/image.h"
+#include "graph/graph_image.h"
 
+/* A graph being read. */
 typedef struct reading {
     td_reader      *r;
     td_graph       *g;
     const td_graph *from;
-    TD_VEC(td_gval *) made; /* by number */
-    int deep;
+    TD_VEC(td_gval *) made; /* values by number */
+    int deep;               /* nesting */
 } reading;
 
 static td_graph *read_graph(td_reader *r, td_ctx *cx, const td_graph *from, int deep);
 
+/* Marks the image as invalid. */
 static bool bad(reading *x) {
     x->r->bad = true;
     return false;
 }
 
-static void *room(reading *x, int n, size_t item) {
+static void *alloc_items(reading *x, int n, size_t item) {
     return td__get_room(x->r, &x->g->arena, n, item);
 }
 
@@ -37,7 +39,7 @@ const int64_t *td__get_dims(td_reader *r, td_arena *a, const td_graph *g, int n)
 
 /* ---- values ------------------------------------------------------------- */
 
-/* Lists have room for a look of the highest rank. */
+/* A type; the first number is 0 for none, else 1 + grad + 2 * row-major. */
 static bool read_look(reading *x, const td_look **to) {
     td_reader *r = x->r;
     int64_t    size[TD_MAX_RANK], stride[TD_MAX_RANK];
@@ -64,7 +66,7 @@ static bool read_look(reading *x, const td_look **to) {
 }
 
 static td_gval *read_value(reading *x, td_gnode *node, int nr) {
-    td_gval *v = room(x, 1, sizeof *v);
+    td_gval *v = alloc_items(x, 1, sizeof *v);
     if (!v) return NULL;
     v->node = node;
     v->nr = nr;
@@ -92,7 +94,7 @@ static bool read_list(reading *x, td_garg *a, int deep) {
         a->u.ints = td__get_dims(x->r, &x->g->arena, x->g, n);
         return !x->r->bad;
     }
-    td_garg *list = room(x, n, sizeof *list);
+    td_garg *list = alloc_items(x, n, sizeof *list);
     a->u.list = list;
     for (int i = 0; list && i < n; i++)
         if (!read_arg(x, &list[i], deep + 1)) return false;
@@ -131,6 +133,7 @@ static bool read_arg(reading *x, td_garg *a, int deep) {
 
 /* ---- nodes -------------------------------------------------------------- */
 
+/* Source line and scope, as put_place wrote them. */
 static bool read_place(reading *x, td_gnode *n) {
     td_reader *r = x->r;
     int what = td__get_below(r, INT32_MAX), most = x->from ? x->from->nodes.n : 0;
@@ -148,10 +151,11 @@ static bool read_place(reading *x, td_gnode *n) {
     return !like->scope || (n->scope = td__graph_str(x->g, like->scope)) || bad(x);
 }
 
+/* Arguments, checked against the op's schema. */
 static bool read_args(reading *x, td_gnode *n) {
     const td_schema *s = &td__opinfo(n->op)->s;
     n->n_in = td__get_count(x->r);
-    n->in = room(x, n->n_in, sizeof *n->in);
+    n->in = alloc_items(x, n->n_in, sizeof *n->in);
     if (!n->in || n->n_in > s->n_in) return bad(x);
     for (int i = 0; i < n->n_in; i++)
         if (!read_arg(x, &n->in[i], 0) || !td__garg_fit(&s->in[i], &n->in[i]))
@@ -165,7 +169,7 @@ static bool read_results(reading *x, td_gnode *n) {
     const td_schema *s = &td__opinfo(n->op)->s;
     bool             list = s->n_out == 1 && s->out[0].type == TD_T_TENSORS;
     n->n_out = td__get_count(x->r);
-    n->out = room(x, n->n_out, sizeof *n->out);
+    n->out = alloc_items(x, n->n_out, sizeof *n->out);
     if (!n->out || (!list && n->n_out != s->n_out)) return bad(x);
     for (int i = 0; i < n->n_out; i++)
         if (!(n->out[i] = read_value(x, n, i))) return false;
@@ -173,7 +177,7 @@ static bool read_results(reading *x, td_gnode *n) {
 }
 
 static bool read_node(reading *x) {
-    td_gnode *n = room(x, 1, sizeof *n);
+    td_gnode *n = alloc_items(x, 1, sizeof *n);
     if (!n) return false;
     n->kind = (uint8_t)td__get_below(x->r, TD_N_LEAVE + 1);
     n->region = (uint8_t)td__get_below(x->r, TD_R_COUNT);
@@ -195,7 +199,7 @@ static bool known_dim(const td_graph *g, int64_t d) {
     return !td__dim_is_sym(d) || td__gdim_at(g, d);
 }
 
-/* The same order gives the same tags. */
+/* Symbolic sizes. Added in the same order, they get the same tags. */
 static bool read_dims(reading *x) {
     td_reader *r = x->r;
     int        n = td__get_count(r);
@@ -212,7 +216,7 @@ static bool read_dims(reading *x) {
     return !r->bad;
 }
 
-/* What is known of them. */
+/* Facts about symbolic sizes. */
 static bool read_facts(reading *x) {
     td_reader *r = x->r;
     int        n = td__get_count(r);

@@ -1,5 +1,5 @@
-/* words.c -- the small words of the text form, in both directions: numbers that
- * read back exactly, strings, sizes, descriptors. Independent of the locale. */
+/* tokens.c -- tokens of the text form in both directions: numbers that read back
+ * exactly, strings, sizes, descriptors. Independent of the locale. */
 #include "core/utf8.h"
 #include "graph/graph_int.h"
 
@@ -34,12 +34,13 @@ td_dtype td__dtype_word(const char *s, size_t n) {
 
 /* ---- numbers ------------------------------------------------------------ */
 
-/* The C library's own object: never freed, and made without allocating. */
+/* The "C" locale: an object of the C library that is never freed and needs no
+ * allocation. */
 static locale_t plain_locale(void) { return newlocale(LC_ALL_MASK, "C", (locale_t)0); }
 
 double td__text_to_float(const char *s) { return strtod_l(s, NULL, plain_locale()); }
 
-/* What is left of f when stored as dt. */
+/* f rounded to dtype dt. */
 static double stored(td_dtype dt, double f) {
     char room[8];
     td__store_f(dt, room, f);
@@ -52,7 +53,7 @@ void td__text_float_as(td_buf *b, td_dtype dt, double f) {
         td__buf_add(b, isnan(f) ? "nan" : f < 0 ? "-inf" : "inf");
         return;
     }
-    /* so many digits survive in any number of normal size */
+    /* this many digits survive a round trip in any normal number; start there */
     int first = dt == TD_F64 ? 15 : dt == TD_F32 ? 6 : 2;
     if (fabs(f) < (dt == TD_F64 ? DBL_MIN : dt == TD_F16 ? 0x1p-14 : FLT_MIN))
         first = 1;
@@ -86,7 +87,7 @@ void td__text_string(td_buf *b, const char *s) {
     td__buf_add(b, "\"");
 }
 
-/* Names that the lexer takes as they are: td__lex_name. */
+/* Can the lexer read the name without quotes (td__lex_name)? */
 static bool is_plain_name(const char *s) {
     static const char letters[] =
         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_";
@@ -105,13 +106,14 @@ void td__text_name(td_buf *b, const char *name) {
 
 static const char *const dim_signs[] = {"+", "-", "*", "//", " % ", "min", "max"};
 
-/* How tightly an operation binds. */
+/* Precedence of an operation: sums 1, products 2, others 3. */
 static int binding(const td_gdim *d) {
     if (!d || d->op == TD_GDIM_SYMBOL || d->op >= TD_DIM_MIN) return 3;
     return d->op == TD_DIM_ADD || d->op == TD_DIM_SUB ? 1 : 2;
 }
 
-/* td__gdim_make bounds the depth of expressions. */
+/* Prints an expression, in parentheses if its precedence is below `least`.
+ * Recurses; td__gdim_make bounds the depth. */
 static void dim_text(td_buf *b, const td_graph *g, int64_t dim, int least) {
     const td_gdim *d = td__gdim_at(g, dim);
     if (!d) {
@@ -155,6 +157,7 @@ static void one_element(td_buf *b, td_dtype dt, const char *at, bool json) {
     else td__text_float_as(b, dt, td__load_f(dt, at));
 }
 
+/* All elements in row-major order; false: the tensor has no bytes. */
 static bool elements(td_buf *b, const td_tensor *t, bool json) {
     if (td__is_fake(t)) return false;
     int64_t at[TD_MAX_RANK] = {0}, place = 0;

@@ -1,9 +1,9 @@
-/* image.c -- writes graphs as bytes (image.h). Values are numbered in the order they
- * are made in: inputs, then results. */
-#include "graph/image.h"
+/* graph_image.c -- writes graphs in binary form (graph_image.h). Values are
+ * numbered in the order of definition: inputs, then results. */
+#include "graph/graph_image.h"
 #include "graph/graph_int.h"
 
-/* ---- places ------------------------------------------------------------- */
+/* ---- source lines ------------------------------------------------------- */
 
 static bool same_text(const char *a, const char *b) {
     return a == b || (a && b && !strcmp(a, b));
@@ -20,7 +20,8 @@ static uint32_t hash_place(const td_gnode *n) {
     return (uint32_t)(h * 0x9e3779b97f4a7c15u >> 32);
 }
 
-/* The slot of the node's place, or the free one where it belongs. */
+/* The slot of the node's source line and scope, or the free one where it
+ * belongs. */
 static int32_t *find_place(const td_image *m, const td_gnode *n) {
     uint32_t at = hash_place(n) & m->mask;
     while (m->slot[at] && !same_place(m->from->nodes.v[m->slot[at] - 1], n))
@@ -44,6 +45,7 @@ bool td__image_begin(td_image *m, td_buf *b, const td_graph *from, bool bare) {
 
 void td__image_end(td_image *m) { td__free(m->slot); }
 
+/* 0: none; 1: written out; 2 + i: that of node i of `from`. */
 static void put_place(td_image *m, const td_gnode *n) {
     bool    none = m->bare || (!n->here.file && !n->scope);
     int32_t at = none || !m->slot ? 0 : *find_place(m, n);
@@ -63,7 +65,8 @@ static bool is_number(const td_look *l) {
     return true;
 }
 
-/* Strides follow from sizes where they are dense, of numbers. */
+/* A type. Strides are omitted where they follow from the sizes: row-major and
+ * no symbols. */
 static void put_look(td_buf *b, const td_look *l) {
     if (!l) {
         td__put_uint(b, 0);
@@ -155,14 +158,15 @@ static void put_dims(td_buf *b, const td_graph *g) {
     }
 }
 
-/* Which of `from` each is. To be compared, tensors are what inputs look like. */
+/* Which const of `from` each const is. For comparison only the number counts;
+ * their types are those of inputs. */
 static bool put_consts(td_image *m, const td_graph *g) {
     td__put_uint(m->b, (uint64_t)g->consts.n);
     for (int i = 0; i < g->consts.n && !m->bare; i++) {
         int at = 0, n = m->from ? m->from->consts.n : 0;
         while (at < n && m->from->consts.v[at] != g->consts.v[i]) at++;
         if (at == n) {
-            m->why = "it holds a tensor";
+            m->why = "the graph has a const tensor that its program does not have";
             return false;
         }
         td__put_int(m->b, at);
@@ -170,6 +174,7 @@ static bool put_consts(td_image *m, const td_graph *g) {
     return true;
 }
 
+/* Inputs, nodes and outputs. */
 static bool put_inside(td_image *m, const td_graph *g) {
     td_buf *b = m->b;
     int32_t next = 0;
@@ -195,7 +200,7 @@ bool td__image_graph(td_image *m, const td_graph *g) {
     td_buf  *b = m->b;
     int32_t *outer = m->nr;
     if (m->deep >= TD_NEST_LIMIT) {
-        m->why = "graphs nest too deep";
+        m->why = "graphs are nested too deeply";
         return false;
     }
     m->deep++;
