@@ -14,7 +14,7 @@ static bool chain(td_module *m, td_call *c) {
 
 static const td_module_type type = {.name = "Chain", .forward = chain};
 
-/* A tensor that nobody but us holds: kept, and its scope is over. */
+/* A tensor that only the caller references: kept, and its scope has ended. */
 static td_tensor *ours(td_ctx *cx) {
     td_scope_begin(cx, "make");
     td_tensor *t = td_keep(td_ones(cx, TD_SHAPE(ROWS, ROWS)));

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <tandem/tandem.h>
 
-static bool layer(td_call *c) { /* runs once, on tensors without bytes */
+static bool layer(td_call *c) { /* runs once, on fake tensors */
     td_tensor *x = td_arg(c, 0), *w = td_arg(c, 1), *seen = td_arg(c, 2);
     td_add_(seen, 1.0); /* writes the caller's tensor */
     td_tensor *h = td_tanh(td_matmul(x, w));

@@ -12,7 +12,7 @@ gpt2_tokenizer *gpt2_tokenizer_open(td_ctx *cx, const char *dir);
 void            gpt2_tokenizer_close(gpt2_tokenizer *t); /* NULL is fine */
 int64_t         gpt2_tokenizer_count(const gpt2_tokenizer *t);
 
-/* Tokens of n bytes, put behind what is in `to`. Any bytes will do; what is no UTF-8 is
+/* Appends the tokens of n bytes to `to`. Any bytes will do; what is no UTF-8 is
  * kept as it is. "<|endoftext|>" is the token of that name if there is one. */
 typedef struct gpt2_tokens {
     uint32_t *v; /* the caller's to free */

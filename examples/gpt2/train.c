@@ -22,11 +22,11 @@
 typedef struct trainer {
     options         o;
     td_ctx         *cx;
-    gpt2_tokenizer *words;  /* NULL: bytes, or tokens nobody can read */
+    gpt2_tokenizer *words;  /* NULL: tokens are bytes, or cannot be printed */
     gpt2_tokens     tokens; /* of the text; none when the loader maps the file */
     gpt2_run        run;
     td_fn          *step;
-    bool            live; /* somebody looks on */
+    bool            live; /* stdout is a terminal */
 } trainer;
 
 /* ---- a step -------------------------------------------------------------- */

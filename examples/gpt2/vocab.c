@@ -20,7 +20,7 @@ static bool no_memory(td_ctx *cx) {
 
 /* ---- files --------------------------------------------------------------- */
 
-/* The whole file with a NUL behind it, which the caller frees; NULL after a failure. */
+/* The whole file, NUL-terminated; the caller frees it. NULL after a failure. */
 static char *read_open(td_ctx *cx, FILE *f, const char *path, size_t *n) {
     char  *text = NULL;
     size_t cap = 0, got;
