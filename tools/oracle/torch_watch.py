@@ -15,6 +15,8 @@ OF_TEMPORARIES = {"conv1d", "max_pool1d", "matmul", "scaled_dot_product_attentio
 SUBTRACT = {"log_softmax", "_log_softmax", "layer_norm", "native_layer_norm", "group_norm", "native_group_norm",
          "batch_norm", "instance_norm"}
 GELU = {"gelu", "gelu_"}
+# Ops whose derivative at NaN is 0, 1 or NaN, by the place in a vector register.
+OPEN_AT_NAN = {"hardtanh", "relu6", "hardswish", "softshrink", "hardshrink", "elu", "celu", "selu"}
 STATISTICS = {"batch_norm": (3, 4), "instance_norm": (3, 4), "native_batch_norm": (3, 4)}
 # Ops whose zeros have either sign: in PyTorch it depends on the place in a vector register, or
 # on a bias of 0 that is added.
@@ -128,6 +130,8 @@ class Watch:
                     all(g.is_inference() for g in given) and any(g.requires_grad for g in given)):
                 self.notes.add("inference-leaves")
             self.before(op, args)
+            nans = (args[0].detach().isnan() if self.nudges and op.rstrip("_") in OPEN_AT_NAN
+                    else None)
             out = (self.gelu_by_tanh(op, args[0]) if self.nudges and op in GELU and "tanh" in args
                    else fn(*args, **kwargs))
             if first is not None:
@@ -135,6 +139,8 @@ class Watch:
             if self.nudges and op in SUBTRACT:
                 self.nudge_terms(fn, args, kwargs, out)
             self.note_run(op, given, out)
+            if nans is not None and nans.any():
+                self.vary_at_nan(up_to_date(out), nans)
             for t in tensors([out]):
                 self.after(op, t, before)
                 if is_write(op) or storage_of(t) not in before:
@@ -188,6 +194,15 @@ class Watch:
         sign = [torch.ones_like(sign), -torch.ones_like(sign), sign][min(self.run, 2)]
         nan = torch.full_like(new, float("nan")).copysign(sign)
         t.data.copy_(torch.where(new.isnan(), nan, new))
+
+    def vary_at_nan(self, node, nans):
+        def varied(given, got):
+            if given[0] is None or given[0].shape != nans.shape:
+                return None
+            there = [torch.zeros_like(got[0]), got[0], got[0] * float("nan")][self.run % 3]
+            return (torch.where(nans, there.to(given[0].dtype), given[0]), *given[1:])
+        if node is not None:
+            node.register_hook(varied)
 
     def nudge_gradients(self, node):
         """The gradients that a derivative gives are rounded too."""
