@@ -109,15 +109,15 @@ class Case:
     """theirs: Tandem's report of the case. draws: see drawn_inputs. wrap: applied to
     each function, torch.compile for instance; then no op is watched. uncounted: ops
     after which versions are not reported. run: see torch_watch.py. formulas: see
-    torch_ops.py. by_value: nodes save copies, which no write changes, for any number of
-    backwards."""
+    torch_ops.py. by_value: nodes save copies, which no write changes. retain: every
+    backward leaves the graph to the next."""
 
     def __init__(self, funcs, stmts, theirs, draws, wrap=None, uncounted=(), run=None,
-                 formulas=False, by_value=False):
+                 formulas=False, by_value=False, retain=False):
         self.stmts, self.theirs, self.drawn = stmts, theirs, draws
         self.draws = Draws()
         self.watch = Watch(run)
-        self.by_value = by_value
+        self.by_value, self.retain = by_value, retain
         self.code = Code(self.draws, None if wrap else self.watch)
         self.code.formulas = formulas
         self.funcs, self.compiled, self.wrap = funcs, {}, wrap
@@ -272,7 +272,7 @@ class Case:
         step = {"backward": len(roots)}
         with surroundings(s.kwargs), named_failures():
             torch.autograd.backward(roots, tangents,
-                                    retain_graph=self.by_value or s.kwargs.get("retain_graph"),
+                                    retain_graph=self.retain or s.kwargs.get("retain_graph"),
                                     create_graph=s.kwargs.get("create_graph", False))
         step["tangents"] = [self.value(g) for g in tangents]
         step["gradients"] = [self.value(t.grad, n) for n, t in self.leaves]

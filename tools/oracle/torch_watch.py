@@ -234,7 +234,7 @@ class Watch:
             self.notes.add("inference-views")
         if op == "view_dtype" and args[0].numel() == 0:
             self.notes.add("offset-of-nothing")
-        if op in META_WRITES and args[0].requires_grad and args[0].is_leaf:
+        if op in META_WRITES and args[0].requires_grad and not args[0]._is_view():
             self.notes.add("accumulators-of-temporaries")
         if op == "matmul" and args[0].dim() == 2 and args[0].requires_grad and args[1].dim() > 2:
             self.notes.add("matmul-saves")
