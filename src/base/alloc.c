@@ -6,7 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* More than half the address space is never there; tools take it for a bug. */
+/* A size above PTRDIFF_MAX never succeeds, and sanitizers report it as a bug of the
+ * caller: it fails here. */
 static bool is_refused(size_t n) { return td__fault_now() || n > PTRDIFF_MAX; }
 
 _Thread_local size_t td__refused_bytes;

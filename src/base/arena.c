@@ -14,6 +14,7 @@ struct td_arena_chunk {
 };
 _Static_assert(sizeof(td_arena_chunk) % ALIGN == 0, "bytes after it are aligned");
 
+/* Starts a chunk for at least n bytes and takes them from it. */
 static void *push_chunk(td_arena *a, size_t n) {
     size_t cap = a->top ? a->top->cap * 2 : FIRST;
     if (cap > BIGGEST) cap = BIGGEST;
@@ -53,6 +54,7 @@ char *td__arena_strdup(td_arena *a, const char *s) {
     return p ? memcpy(p, s, n) : NULL;
 }
 
+/* Formats twice: for the length, then into the arena. NULL when memory is exhausted. */
 char *td__arena_printf(td_arena *a, const char *fmt, ...) {
     va_list args, again;
     va_start(args, fmt);
@@ -65,6 +67,7 @@ char *td__arena_printf(td_arena *a, const char *fmt, ...) {
     return p;
 }
 
+/* A mark stays valid until the arena is reset to an earlier one. */
 td_arena_mark td__arena_mark(const td_arena *a) {
     return (td_arena_mark){.top = a->top, .used = a->used};
 }

@@ -57,15 +57,18 @@ typedef struct thread_cache {
  * first small block. */
 static TD_HOT_LOCAL thread_cache *mine; /* so that free lists need no lock */
 
+/* Other threads may raise it at the same time; the largest value remains. */
 static void raise_peak(long long to) {
     long long was = atomic_load_explicit(&peak, memory_order_relaxed);
     while (was < to && !atomic_compare_exchange_weak(&peak, &was, to)) continue;
 }
 
+/* Adds n to the shared count; `high` is the highest point on the way there. */
 static void count_shared(int64_t n, int64_t high) {
     raise_peak(atomic_fetch_add(&live, n) + high);
 }
 
+/* Adds a thread's own count to the shared one. */
 static void carry(thread_cache *t) {
     if (!t) return;
     count_shared(t->delta, t->high);
@@ -78,6 +81,7 @@ static inline void count_small(thread_cache *t, int64_t n) {
     if (TD_UNLIKELY(t->delta > SLACK || t->delta < -SLACK)) carry(t);
 }
 
+/* Counts of other threads may lag by SLACK each. */
 size_t td__block_live(void) {
     carry(mine);
     long long n = atomic_load(&live);
@@ -93,6 +97,7 @@ void td__block_peak_reset(void) { atomic_store(&peak, (long long)td__block_live(
 
 /* ---- the system --------------------------------------------------------- */
 
+/* Large blocks are aligned to huge pages and ask for them: fewer page faults. */
 static void *system_alloc(size_t size) {
     size_t align = size >= HUGE_MIN ? HUGE_PAGE : LINE;
     void  *p = aligned_alloc(align, (size + align - 1) / align * align);
@@ -135,6 +140,7 @@ static large_block **bin_of(size_t size) {
     return &shared.bin[(size >> 12) * 0x9E3779B1u % BINS];
 }
 
+/* Takes a block out of both lists. The lock is held. */
 static void unlink_block(large_block *b) {
     if (b->bin_next) b->bin_next->bin_prev = b->bin_prev;
     *(b->bin_prev ? &b->bin_prev->bin_next : bin_of(b->size)) = b->bin_next;
@@ -143,6 +149,7 @@ static void unlink_block(large_block *b) {
     shared.bytes -= b->size;
 }
 
+/* Puts a block at the front of its bin and of the list by age. The lock is held. */
 static void link_block(large_block *b, size_t size) {
     large_block **bin = bin_of(size);
     *b = (large_block){.bin_next = *bin, .older = shared.newest, .size = size};
@@ -191,6 +198,7 @@ static void lock_shared(void) { pthread_mutex_lock(&shared.lock); }
 
 static void unlock_shared(void) { pthread_mutex_unlock(&shared.lock); }
 
+/* Runs when a thread ends: frees its lists, and adds its count to the shared one. */
 static void flush_thread(void *arg) {
     thread_cache *t = arg;
     carry(t);
@@ -203,6 +211,7 @@ static void flush_thread(void *arg) {
     mine = NULL;
 }
 
+/* Once per process: reads TD_CACHE_MB, and keeps the lock usable in a forked child. */
 static void start(void) {
     const char *env = secure_getenv("TD_CACHE_MB");
     long long   mb = env && *env ? strtoll(env, NULL, 10) : DEFAULT_MB;
@@ -212,6 +221,7 @@ static void start(void) {
     (void)pthread_atfork(lock_shared, unlock_shared, unlock_shared);
 }
 
+/* Only a cached block of exactly this size is reused. */
 static void *large_alloc(size_t size) {
     large_block *b = NULL;
     if (is_caching()) {
@@ -224,6 +234,7 @@ static void *large_alloc(size_t size) {
     return b ? b : system_alloc(size);
 }
 
+/* The block itself holds its list entry; the oldest blocks make room for it. */
 static void large_free(void *p, size_t size) {
     if (!is_caching() || size > shared.limit) {
         free(p);
@@ -238,12 +249,14 @@ static void large_free(void *p, size_t size) {
 
 /* ---- the thread's own lists --------------------------------------------- */
 
+/* The size class of n bytes: the smallest class that holds them. */
 static inline int class_of(size_t n) {
     if (n <= FINE_MAX) return n ? (int)((n - 1) / LINE) : 0;
     int top = 63 - __builtin_clzll(n - 1); /* 10 up to 15 */
     return FINE + (top - 10) * 4 + (int)((n - 1) >> (top - 2) & 3);
 }
 
+/* Bytes of a block of class k; inverse of class_of. */
 static size_t class_size(int k) {
     if (k < FINE) return (size_t)(k + 1) * LINE;
     int top = 10 + (k - FINE) / 4;
@@ -261,6 +274,7 @@ static thread_cache *make_mine(void) {
     return mine = t;
 }
 
+/* From the thread's list, else from the system. */
 static void *small_alloc(size_t n) {
     thread_cache *t = mine ? mine : make_mine();
     small_list   *l = t && is_caching() ? &t->list[class_of(n)] : NULL;
@@ -276,6 +290,7 @@ static void *small_alloc(size_t n) {
     return p;
 }
 
+/* To the thread's list, until that holds LIST_BYTES. */
 static void small_free(void *p, size_t n) {
     thread_cache *t = mine ? mine : make_mine();
     int           k = class_of(n);
@@ -293,6 +308,7 @@ static void small_free(void *p, size_t n) {
 
 /* ---- the door ----------------------------------------------------------- */
 
+/* When the system has no memory, the caches are emptied and it is asked once more. */
 void *td__block_alloc(size_t n) {
     if (td__fault_now()) return NULL;
     if (TD_LIKELY(n <= SMALL_MAX)) return small_alloc(n);

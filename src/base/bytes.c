@@ -36,6 +36,7 @@ td_reader td__reader(const void *bytes, size_t n) {
     return (td_reader){p, p + n, false};
 }
 
+/* Every later read fails, too: the reader is at its end. */
 static uint64_t fail(td_reader *r) {
     r->bad = true;
     r->p = r->end;

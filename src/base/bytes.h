@@ -11,6 +11,7 @@ void td__put_int(td_buf *b, int64_t i);
 void td__put_f64(td_buf *b, double f);
 void td__put_text(td_buf *b, const char *s); /* NULL is not "" */
 
+/* Reads bytes that may be anything. Check `bad` once, after the last read. */
 typedef struct td_reader {
     const unsigned char *p, *end;
     bool                 bad; /* something was wrong, or there was no memory */
@@ -23,7 +24,8 @@ double      td__get_f64(td_reader *r);
 bool        td__get_bool(td_reader *r);
 int         td__get_below(td_reader *r, int below);             /* of td__put_uint */
 int         td__get_within(td_reader *r, int least, int below); /* of td__put_int */
-/* How many of something come next, each of a byte at least. */
+/* A count of items that follow, each at least one byte long: a count that the bytes
+ * cannot hold is bad, so that no reader allocates for it. */
 int         td__get_count(td_reader *r);
 /* A text of the arena's; NULL where NULL was put, and when bad. */
 const char *td__get_text(td_reader *r, td_arena *a);

@@ -23,6 +23,7 @@ void td__fault_arm(int64_t n, bool sticky) {
 
 int64_t td__fault_count(void) { return (int64_t)atomic_load(&seen); }
 
+/* Thread-safe; the index counts allocations of all threads. */
 bool td__fault_now(void) {
     if (TD_LIKELY(!atomic_load_explicit(&armed, memory_order_relaxed))) return false;
     long long index = atomic_fetch_add(&seen, 1);

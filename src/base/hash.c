@@ -4,6 +4,7 @@
 
 #include <xxhash.h>
 
+/* Not for secrets: see td__mac128. */
 uint64_t td__hash(const void *p, size_t n, uint64_t seed) {
     return XXH3_64bits_withSeed(p, n, seed);
 }

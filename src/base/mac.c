@@ -9,6 +9,7 @@ typedef struct sip {
 
 static uint64_t rotate(uint64_t x, int by) { return x << by | x >> (64 - by); }
 
+/* SipRounds on the state. */
 static void mix(sip *s, int rounds) {
     for (int i = 0; i < rounds; i++) {
         s->v0 += s->v1, s->v2 += s->v3;
@@ -27,17 +28,20 @@ static uint64_t word(const uint8_t *p, size_t n) {
     return w;
 }
 
+/* Takes in one word with two rounds. */
 static void absorb(sip *s, uint64_t m) {
     s->v3 ^= m;
     mix(s, 2);
     s->v0 ^= m;
 }
 
+/* Four rounds, then the state folded to one word. */
 static uint64_t finish(sip *s) {
     mix(s, 4);
     return s->v0 ^ s->v1 ^ s->v2 ^ s->v3;
 }
 
+/* The constants and the byte 0xee are those of the 128-bit variant. */
 td_hash128 td__mac128(const uint8_t secret[TD_SECRET_BYTES], const void *p, size_t n) {
     const uint8_t *at = p;
     uint64_t       a = word(secret, 8), b = word(secret + 8, 8);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Linux only: other systems give "an unknown CPU". */
 const char *td__cpu_name(char *out, size_t cap) {
     char  row[256];
     FILE *f = fopen("/proc/cpuinfo", "r");

@@ -14,6 +14,7 @@ static int find(const td_map *m, const char *key) {
     return (int)i;
 }
 
+/* Doubles the table and inserts every key anew; false leaves the map as it was. */
 static bool grow(td_map *m) {
     if (m->cap > INT_MAX / 2) return false;
     td_map big = {.n = m->n, .cap = m->cap ? m->cap * 2 : 16};

@@ -49,6 +49,7 @@ static struct {
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+/* Tells the core that this is a spin loop. */
 static inline void relax(void) {
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
@@ -104,6 +105,7 @@ static bool wait_awake(worker *w) {
     return false;
 }
 
+/* Until an offer; `asleep` and `state` are sequentially consistent, see offer. */
 static void wait_asleep(worker *w) {
     pthread_mutex_lock(&w->lock);
     atomic_store(&w->asleep, true);
@@ -112,6 +114,7 @@ static void wait_asleep(worker *w) {
     pthread_mutex_unlock(&w->lock);
 }
 
+/* A worker's life: wait, take the part if the caller has not taken it back, run it. */
 static void *work(void *arg) {
     worker *w = arg;
     int     part = (int)(w - pool.worker) + 1; /* the caller runs part 0 */
@@ -203,6 +206,7 @@ void td__pool_run(int64_t n, int64_t grain, td_pool_fn *fn, void *arg) {
 
 /* ---- its size ----------------------------------------------------------- */
 
+/* 1 .. WORKERS_MAX + 1 threads, the caller included. */
 static int clamp_size(long n) {
     return n < 1 ? 1 : n > WORKERS_MAX + 1 ? WORKERS_MAX + 1 : (int)n;
 }
@@ -214,6 +218,7 @@ static void after_fork(void) {
     atomic_store(&pool.busy, false);
 }
 
+/* The cores this process may run on, which a container may limit. */
 static int count_cores(void) {
 #ifdef CPU_COUNT
     cpu_set_t set;

@@ -3,7 +3,8 @@
 
 #include <string.h>
 
-/* The last three rows of the usual table, for words of at most 39 letters. */
+/* The optimal string alignment distance: the edit distance with swaps of neighbours.
+ * Three rows of its table suffice, for words of at most 39 letters. */
 int td__distance(const char *a, const char *b) {
     int row[3][40], n = (int)strlen(b);
     if (strlen(a) >= 40 || n >= 40) return 99;
@@ -26,6 +27,7 @@ int td__distance(const char *a, const char *b) {
     return last[n];
 }
 
+/* At most one edit for every three letters typed. */
 bool td__is_slip(const char *typed, const char *meant) {
     return 3 * td__distance(typed, meant) <= (int)strlen(typed);
 }

@@ -1,6 +1,7 @@
 /* spare.c -- room that is kept between uses. */
 #include "base/base.h"
 
+/* A busy block is in use further up the call stack; the nested use allocates. */
 void *td__spare_take(td_spare *s, size_t bytes) {
     if (s->busy) return td__alloc(bytes);
     if (bytes > s->bytes) {
@@ -14,6 +15,7 @@ void *td__spare_take(td_spare *s, size_t bytes) {
     return s->block;
 }
 
+/* p is what td__spare_take returned. */
 void td__spare_give(td_spare *s, void *p) {
     if (!p) return;
     if (p == s->block) s->busy = false;

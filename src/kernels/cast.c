@@ -5,17 +5,20 @@
 
 #include <string.h>
 
+/* Bytes [begin, end) of a plain copy; arg is {destination, source}. */
 static void copy_parts(void *arg, int64_t begin, int64_t end) {
     char *const *two = arg;
     memcpy(two[0] + begin, two[1] + begin, (size_t)(end - begin));
 }
 
+/* Both row-major with the same elements in the same order: a copy is one memcpy. */
 static bool both_dense(const td_tensor *a, const td_tensor *b) {
     return a->numel == b->numel && a->rank == b->rank &&
            td__is_dense(a->rank, a->size, a->stride) &&
            td__is_dense(b->rank, b->size, b->stride);
 }
 
+/* The general case runs without a loop: the conversion itself moves the elements. */
 bool td__copy_into(td_tensor *dst, const td_tensor *src) {
     td_dtype to = (td_dtype)dst->dtype, from = (td_dtype)src->dtype;
     uint8_t  bytes = td__dtype_bytes[to];
@@ -40,6 +43,7 @@ bool td__copy_into(td_tensor *dst, const td_tensor *src) {
     return true;
 }
 
+/* A copy from one number, which has stride 0 in every dim. */
 bool td__fill(td_tensor *t, td_value number) {
     td_dtype dt = (td_dtype)t->dtype;
     uint8_t  bytes = td__dtype_bytes[dt];

@@ -19,6 +19,7 @@ bool td__conv_is_valid(const td_conv *p) {
 
 /* ---- sizes -------------------------------------------------------------- */
 
+/* Bytes of an element of a float dtype. */
 static size_t item_size(td_dtype t) { return t == TD_F64 ? 8 : t == TD_F32 ? 4 : 2; }
 
 static int64_t x_count(const td_conv *p) { return p->n * p->c * p->h * p->w; }
@@ -29,6 +30,7 @@ static int64_t y_count(const td_conv *p) {
     return p->n * p->o * td__conv_out_h(p) * td__conv_out_w(p);
 }
 
+/* Elements of td_conv_args.a, .b and .out, which depend on the direction. */
 static int64_t a_count(const td_conv *p, td_conv_dir dir) {
     return dir == TD_CONV_DATA ? y_count(p) : x_count(p);
 }
@@ -43,12 +45,14 @@ static int64_t out_count(const td_conv *p, td_conv_dir dir) {
 
 /* ---- halves ------------------------------------------------------------- */
 
+/* A conversion that threads share. */
 typedef struct cast {
     td_dtype    from, to;
     const void *in;
     void       *out;
 } cast;
 
+/* Elements [begin, end). */
 static void cast_range(void *arg, int64_t begin, int64_t end) {
     const cast   *c = arg;
     const int64_t in = (int64_t)item_size(c->from), out = (int64_t)item_size(c->to);
@@ -56,10 +60,12 @@ static void cast_range(void *arg, int64_t begin, int64_t end) {
                                        (const char *)c->in + begin * in, in);
 }
 
+/* Halves to f32, in parallel. */
 static void widen(td_dtype half, const void *in, float *out, int64_t n) {
     td__pool_run(n, CAST_GRAIN, cast_range, &(cast){half, TD_F32, in, out});
 }
 
+/* f32 and f64: oneDNN where it takes the case, else columns. */
 static bool floats(const td_conv *p, td_conv_dir dir, const td_conv_args *t) {
     if (p->dtype == TD_F32 && td__conv_dnnl(p, dir, t)) return true;
     return td__conv_cols(p, dir, t);
@@ -101,6 +107,8 @@ static void empty(const td_conv *p, td_conv_dir dir, const td_conv_args *t) {
                (const char *)t->bias + (size_t)(i / area % p->o) * item, item);
 }
 
+/* Empty results need no work; empty operands of a result that is not empty leave the
+ * bias. */
 bool td__conv(const td_conv *p, td_conv_dir dir, const td_conv_args *t) {
     if (!td__conv_is_valid(p)) return false;
     if (out_count(p, dir) == 0) return true;
@@ -113,6 +121,7 @@ bool td__conv(const td_conv *p, td_conv_dir dir, const td_conv_args *t) {
 
 /* ---- scalars ------------------------------------------------------------ */
 
+/* Element i as double; the reference and the bias gradient accumulate in f64. */
 static double load(td_dtype t, const void *p, int64_t i) {
     switch (t) {
     case TD_F64: return ((const double *)p)[i];
@@ -151,6 +160,7 @@ static double sum_f32(const float *x, int64_t n) {
     return all;
 }
 
+/* db[o] = sum of dy[n, o, :, :] for channels [begin, end). */
 static void bias_channels(void *arg, int64_t begin, int64_t end) {
     const bias_job *j = arg;
     const td_conv  *p = j->p;
@@ -167,6 +177,7 @@ static void bias_channels(void *arg, int64_t begin, int64_t end) {
     }
 }
 
+/* Sums in double, over samples in order, so that threads do not change the result. */
 bool td__conv_backward_bias(const td_conv *p, const void *dy, void *db) {
     if (!td__conv_is_valid(p)) return false;
     bias_job j = {p, dy, db, td__conv_out_h(p) * td__conv_out_w(p)};

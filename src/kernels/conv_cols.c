@@ -25,6 +25,7 @@ typedef struct job {
     atomic_bool         failed;
 } job;
 
+/* A 1x1 kernel that reads every pixel once, where it is. */
 static bool is_pointwise(const td_conv *p) {
     return p->kh == 1 && p->kw == 1 && p->stride_h == 1 && p->stride_w == 1 &&
            p->pad_h == 0 && p->pad_w == 0;
@@ -37,6 +38,8 @@ typedef struct cell {
     int64_t c, s, y; /* y: the input row, or outside the image */
 } cell;
 
+/* Row q of the columns is (channel, kernel row, kernel column). False: the input row
+ * for output row `row` is padding. */
 static bool locate(const job *j, int64_t q, int64_t row, cell *at) {
     const td_conv *p = j->p;
     at->c = q / (p->kh * p->kw);
@@ -75,6 +78,8 @@ static void copy_row(const job *j, const char *row, char *col, int64_t s) {
             ((double *)col)[i] = ((const double *)row)[i * p->stride_w + shift];
 }
 
+/* cols[q][oh][ow] = the element of `image` that cell q of the kernel meets at that
+ * output position, 0 in the padding. */
 static void unfold(const job *j, const char *image, char *cols) {
     for (int64_t q = 0; q < j->depth; q++)
         for (int64_t r = 0; r < j->oh; r++) {
@@ -112,10 +117,12 @@ static void fold(const job *j, const char *cols, char *image) {
 
 /* ---- one image of one group --------------------------------------------- */
 
+/* A product without a batch, alpha 1, beta 0. */
 static td_gemm product(const job *j) {
     return (td_gemm){.dtype = j->p->dtype, .batch = 1, .alpha = 1};
 }
 
+/* y[o][:] += bias[o0 + o] for the output channels of one group. */
 static void add_bias(const job *j, char *y, int64_t o0) {
     const int64_t area = j->oh * j->ow, count = j->p->o / j->p->groups;
     for (int64_t u = 0; u < count * area; u++)
@@ -162,6 +169,8 @@ static bool weights(const job *j, const char *x, const char *dy, char *dw, char 
     return td__gemm(&g);
 }
 
+/* Unit u is (sample, group): finds its parts of the three arrays and runs the
+ * direction. */
 static bool image(const job *j, int64_t u, char *cols) {
     const td_conv      *p = j->p;
     const td_conv_args *t = j->t;
@@ -179,6 +188,7 @@ static bool image(const job *j, int64_t u, char *cols) {
     return true;
 }
 
+/* One block of columns serves all units of a thread. */
 static void images(void *arg, int64_t begin, int64_t end) {
     job         *j = arg;
     const size_t bytes = (size_t)(j->depth * j->oh * j->ow * j->item);
@@ -226,6 +236,7 @@ static void gather_rows(void *arg, int64_t begin, int64_t end) {
     for (int64_t q = begin; q < end; q++) gather_row(b, q);
 }
 
+/* dy [N][O][area] as [O][N][area], so that the batch is one dim of the product. */
 static void gather_dy(const batch *b) {
     const job   *j = b->j;
     const size_t run = (size_t)(j->oh * j->ow * j->item);

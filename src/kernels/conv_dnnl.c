@@ -68,10 +68,12 @@ static td_conv_layout layout_of(const td_conv *p, td_conv_dir dir) {
 
 /* ---- building ----------------------------------------------------------- */
 
+/* Memory descriptors of input, weight, output and bias. */
 typedef struct shapes {
     td_md x, w, y, bias;
 } shapes;
 
+/* Descriptors of version 2 own nothing. */
 static void free_shapes(shapes *s) {
     td__md_free(&s->x);
     td__md_free(&s->w);
@@ -145,6 +147,7 @@ static bool operand(td_prim *p, int i, int arg, dnnl_primitive_desc_t pd,
     return td__md_copy(&p->outer[i], td__md(outer)) && td__md_copy(&p->inner[i], md);
 }
 
+/* Which operand of td_conv_args is which argument of the primitive, by direction. */
 static bool set_operands(td_prim *p, const shapes *out, dnnl_primitive_desc_t pd) {
     const int64_t *v = p->key.v;
     switch ((td_conv_dir)v[KEY_DIR]) {
@@ -166,6 +169,8 @@ static bool set_operands(td_prim *p, const shapes *out, dnnl_primitive_desc_t pd
     return false;
 }
 
+/* Fills in the descriptors of a new primitive for its key; called once per key by
+ * td__prim_get. */
 static bool build(td_prim *p, dnnl_engine_t eng, dnnl_primitive_attr_t attr,
                   dnnl_primitive_desc_t *pd) {
     shapes out, in;
@@ -197,10 +202,12 @@ typedef struct job {
     atomic_bool         failed;
 } job;
 
+/* Elements of the weight. */
 static int64_t weight_count(const td_conv *p) {
     return p->o * (p->c / p->groups) * p->kh * p->kw;
 }
 
+/* Finds or builds the primitive for the sizes s and runs it. */
 static bool run_piece(const job *j, const td_conv *s,
                       void *const ptr[TD_PRIM_OPERANDS]) {
     td_prim_key key = {{'c',
@@ -252,6 +259,7 @@ static void piece(job *j, int64_t i) {
     if (!run_piece(j, &s, (void *[]){a, f, out, bias})) atomic_store(&j->failed, true);
 }
 
+/* Pieces [begin, end) of the cut. */
 static void pieces(void *arg, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) piece(arg, i);
 }

@@ -7,6 +7,7 @@
 /* The library runs products of so many multiply-adds without packing them. */
 enum { BLOCK_WORK = 1 << 19, LEAST_KEYS = 32, MOST_KEYS = 256 };
 
+/* Strides of the mask along B, H, T, S; 0 where it is broadcast. */
 static void align_mask(td_flash *f) {
     const td_tensor *m = f->mask;
     for (int i = 0; i < 4; i++) {
@@ -15,6 +16,8 @@ static void align_mask(td_flash *f) {
     }
 }
 
+/* The number of keys in a block is chosen so that one product has about BLOCK_WORK
+ * multiply-adds. */
 void td__flash_init(td_flash *f, const td_opcall *c, int first, int last) {
     const td_tensor *q = td__in(c, first);
     *f = (td_flash){.acc = td__acc_of((td_dtype)q->dtype),
@@ -37,6 +40,7 @@ void td__flash_init(td_flash *f, const td_opcall *c, int first, int last) {
     if (f->mask) align_mask(f);
 }
 
+/* Pieces start at multiples of 64 bytes. */
 int64_t td__flash_cut(const td_flash *f, char *p, const int64_t *counts,
                       char **const *to, int n) {
     int64_t total = 0;
@@ -49,17 +53,21 @@ int64_t td__flash_cut(const td_flash *f, char *p, const int64_t *counts,
 
 /* ---- reading and writing heads ------------------------------------------ */
 
+/* head counts batch and head together: head = b * H + h. */
 char *td__flash_at(const td_flash *f, const td_tensor *t, int64_t head, int64_t row) {
     int64_t h = f->q->size[1];
     int64_t at = head / h * t->stride[0] + head % h * t->stride[1] + row * t->stride[2];
     return td__ptr(t) + at * (int64_t)td__dtype_bytes[t->dtype];
 }
 
+/* A library needs unit stride in a row, a constant distance between rows, and the dtype
+ * of computation. */
 bool td__flash_in_place(const td_flash *f, const td_tensor *t, int64_t n) {
     if ((td_dtype)t->dtype != f->dtype || t->stride[3] != 1) return false;
     return n == 1 || (t->stride[2] >= f->d && t->stride[2] < INT32_MAX);
 }
 
+/* buf is used, and may only be NULL, where rows cannot be read in place. */
 td_flash_rows td__flash_rows(const td_flash *f, const td_tensor *t, td_flash_span s,
                              void *buf) {
     const int64_t step = t->stride[2], bytes = (int64_t)td__dtype_bytes[t->dtype];
@@ -72,6 +80,7 @@ td_flash_rows td__flash_rows(const td_flash *f, const td_tensor *t, td_flash_spa
     return (td_flash_rows){buf, f->d};
 }
 
+/* Converts on the way; rows lie f->d elements apart. */
 void td__flash_store(const td_flash *f, const td_tensor *t, td_flash_span s,
                      const char *rows) {
     const int64_t step = t->stride[2] * (int64_t)td__dtype_bytes[t->dtype];
@@ -81,6 +90,7 @@ void td__flash_store(const td_flash *f, const td_tensor *t, td_flash_span s,
                                           p + r * step);
 }
 
+/* to[rows][cols] = transpose of cols rows of `rows` elements, `step` elements apart. */
 static void turn(const td_flash *f, const char *src, int64_t step, int64_t rows,
                  int64_t cols, void *to) {
     td__isa()->transpose(rows, cols,
@@ -97,6 +107,7 @@ void td__flash_turn(const td_flash *f, td_flash_rows rows, int64_t n, void *to) 
 
 /* ---- blocks ------------------------------------------------------------- */
 
+/* One GEMM of a block: [m, d] by [d, n]. */
 void td__flash_product(const td_flash *f, td_flash_block b, td_flash_rows a,
                        const void *turned, double scale, void *to) {
     td_gemm g = {.dtype = f->dtype, .batch = 1, .m = b.m, .n = b.n, .k = f->d};
@@ -107,6 +118,7 @@ void td__flash_product(const td_flash *f, td_flash_block b, td_flash_rows a,
     td__gemm_small(&g);
 }
 
+/* One GEMM of a block: [n, m] by [m, d]. */
 void td__flash_gather(const td_flash *f, td_flash_block b, const void *x,
                       td_flash_rows rows, bool more, void *to) {
     td_gemm g = {.dtype = f->dtype, .batch = 1, .m = b.n, .n = f->d, .k = b.m};
@@ -137,6 +149,7 @@ static void load_mask(const td_flash *f, td_flash_block b, char *to) {
                                                to + j * b.n * f->size);
 }
 
+/* Scores of keys after a query are -inf under a causal mask. */
 void td__flash_scores(const td_flash *f, td_flash_block b, td_flash_rows k,
                       const void *turned, void *to, void *buf) {
     td__flash_product(f, b, k, turned, f->scale, to);

@@ -9,6 +9,7 @@
 
 #include "kernels/reduce.h"
 
+/* TD_FLASH_TASK: multiply-adds below which a second thread does not pay. */
 enum {
     TD_FLASH_QUERIES = TD_ATTEND_COLS, /* of a block */
     TD_FLASH_TASK = 1 << 17

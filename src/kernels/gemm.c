@@ -77,6 +77,8 @@ static void fold_batch(td_gemm *g) {
     }
 }
 
+/* Brings the product into the form of `job` by exchanging operands; false: an operand
+ * must be packed first. */
 static bool plain(job *j) {
     td_gemm *g = &j->g;
     fold_batch(g);
@@ -114,6 +116,7 @@ static bool describe(td_md *md, const int64_t d[3], const int64_t v[3]) {
     return td__md_strided(md, 3, dims, strides);
 }
 
+/* Fills in a matmul primitive for its key: f32, C (+)= A B. */
 static bool build_batch(td_prim *p, dnnl_engine_t eng, dnnl_primitive_attr_t attr,
                         dnnl_primitive_desc_t *pd) {
     const int64_t *v = p->key.v;
@@ -216,6 +219,7 @@ static bool is_thin(const job *j, const block *k) {
            k->m * k->n * depth >= THIN_WORK;
 }
 
+/* f64 by OpenBLAS; f32 by the library that is fastest for the sizes (enum above). */
 static void matrix_block(const job *j, const block *k) {
     const td_gemm        *g = &j->g;
     const CBLAS_TRANSPOSE ta = j->ta ? CblasTrans : CblasNoTrans;
@@ -270,6 +274,8 @@ static bool run_batch(const job *j, int64_t begin, int64_t end) {
     return run_prim(j, &k, end - begin);
 }
 
+/* Units [begin, end) of the job; whole batch items go to one primitive where that
+ * pays. */
 static void run_range(void *arg, int64_t begin, int64_t end) {
     const job *j = arg;
     if (run_batch(j, begin, end)) return;
@@ -293,6 +299,7 @@ static void choose_parts(job *j, int64_t threads) {
     j->parts = ceil_div(size, j->step);
 }
 
+/* Chooses the number of threads by the work, then the cut. */
 static void run(job *j) {
     const td_gemm *g = &j->g;
     const double   work = (double)g->m * (double)g->n * (double)g->k * (double)g->batch;
@@ -312,6 +319,8 @@ static void run(job *j) {
                  j);
 }
 
+/* A job is cut along m or n, never along k: each element of C is summed by one
+ * thread. */
 bool td__gemm(const td_gemm *p) {
     if ((unsigned)p->dtype >= TD_BOOL) return false;
     if (p->batch <= 0 || p->m <= 0 || p->n <= 0) return true;

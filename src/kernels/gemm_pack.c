@@ -28,6 +28,7 @@ enum {
  * keep their low bits: wrapping is arithmetic modulo a power of two. */
 typedef enum word { WORD_F64, WORD_F32, WORD_U64, WORD_U32 } word;
 
+/* The word type in which a dtype is multiplied. */
 static word word_of(td_dtype t) {
     switch (t) {
     case TD_F64: return WORD_F64;
@@ -39,6 +40,7 @@ static word word_of(td_dtype t) {
     }
 }
 
+/* Bytes of an element in memory. */
 static int64_t size_of(td_dtype t) {
     switch (t) {
     case TD_F64:
@@ -73,6 +75,7 @@ typedef struct pack {
     int64_t     cols, row, col, ld;
 } pack;
 
+/* Rows [begin, end), converted along each row. */
 static void pack_rows(void *arg, int64_t begin, int64_t end) {
     const pack    *p = arg;
     const int64_t  item = size_of(p->dtype), wide = word_size(word_of(p->dtype));
@@ -111,6 +114,7 @@ static bool pack_matrix(pack p, int64_t rows, bool rows_only) {
 
 /* ---- merging ------------------------------------------------------------ */
 
+/* Element i as double. */
 static double load_float(td_dtype t, const void *p, int64_t i) {
     switch (t) {
     case TD_F64: return ((const double *)p)[i];
@@ -129,6 +133,7 @@ static uint64_t load_int(td_dtype t, const void *p, int64_t i) {
     }
 }
 
+/* Rounds once, to the dtype. */
 static void store_float(td_dtype t, void *p, int64_t i, double x) {
     switch (t) {
     case TD_F64: ((double *)p)[i] = x; break;
@@ -159,6 +164,7 @@ static void merge_int(const td_gemm *g, void *c, int64_t i, uint64_t acc) {
     store_int(g->dtype, c, i, alpha * acc + old);
 }
 
+/* The integer loop for this CPU level. */
 static td_gemm_rows *int_rows(word w) {
 #ifdef __x86_64__
     if (td__cpu_level() == TD_CPU_AVX512)
@@ -182,6 +188,7 @@ typedef struct item {
     size_t         bytes;
 } item;
 
+/* n rounded up to a multiple of unit. */
 static int64_t up_to(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
 /* Words in a row of packed B and C: integer strips are never cut short. */
@@ -189,6 +196,7 @@ static int64_t width(const item *t, int64_t n) {
     return is_float(t->g->dtype) ? n : up_to(n, TD_GEMM_STRIP);
 }
 
+/* Chooses block sizes and allocates the scratch for one block of each operand. */
 static bool item_open(item *t) {
     const td_gemm *g = t->g;
     const bool     thin = g->m <= THIN || g->n <= THIN;
@@ -239,6 +247,7 @@ typedef struct merge_job {
     span        s;
 } merge_job;
 
+/* Adds one accumulated word to its element of C, by alpha and beta. */
 static void merge_word(const item *t, int64_t from, int64_t at) {
     switch (t->w) {
     case WORD_F64: merge_float(t->g, t->c, at, ((double *)t->pc)[from]); break;
@@ -248,6 +257,7 @@ static void merge_word(const item *t, int64_t from, int64_t at) {
     }
 }
 
+/* Rows [begin, end) of the block: a plain conversion when C is only overwritten. */
 static void merge_rows(void *arg, int64_t begin, int64_t end) {
     const merge_job *j = arg;
     const item      *t = j->t;
@@ -271,6 +281,8 @@ static void merge(const item *t, span s) {
     td__pool_run(s.m, 1 + PACK_GRAIN / s.n, merge_rows, &(merge_job){t, s});
 }
 
+/* All blocks of one batch item; the depth is the innermost loop, so that C is merged
+ * once. */
 static bool run_item(const td_gemm *g, int64_t index) {
     const int64_t size = size_of(g->dtype);
     item          t = {.g = g, .w = word_of(g->dtype)};
@@ -297,12 +309,15 @@ typedef struct batch_job {
     atomic_bool    failed;
 } batch_job;
 
+/* Batch items [begin, end). */
 static void run_items(void *arg, int64_t begin, int64_t end) {
     batch_job *j = arg;
     for (int64_t i = begin; i < end; i++)
         if (!run_item(j->g, i)) atomic_store(&j->failed, true);
 }
 
+/* A batch at least as long as the pool is split by items, each on one thread; else each
+ * product is split. */
 bool td__gemm_packed(const td_gemm *p) {
     batch_job j = {.g = p};
     atomic_init(&j.failed, false);
@@ -314,10 +329,12 @@ bool td__gemm_packed(const td_gemm *p) {
 
 /* ---- nothing to add, and the reference ---------------------------------- */
 
+/* True when C = beta C. */
 bool td__gemm_adds_nothing(const td_gemm *p) {
     return p->k <= 0 || (is_float(p->dtype) ? p->alpha == 0 : p->alpha_int == 0);
 }
 
+/* C = beta C, without reading C where beta is 0. */
 void td__gemm_scale(const td_gemm *p) {
     const int64_t size = size_of(p->dtype);
     for (int64_t b = 0; b < p->batch; b++)
@@ -330,6 +347,7 @@ void td__gemm_scale(const td_gemm *p) {
             }
 }
 
+/* One element of C by the definition. */
 static void naive_cell(const td_gemm *g, int64_t b, int64_t i, int64_t j) {
     const int64_t size = size_of(g->dtype);
     const char   *a = (const char *)g->a + b * g->a_batch * size;

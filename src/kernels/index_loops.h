@@ -2,6 +2,7 @@
  * NAME, with MOVE for moves and ALPHA for sums. No include guard: a template. */
 
 #ifdef MOVE
+/* other[j] = data[j + index[j] * along]; a line with one index for all is a copy. */
 static void NAME(gather)(const line *l) {
     const T *from = (const T *)l->data;
     T       *to = (T *)l->other;
@@ -28,6 +29,7 @@ static void NAME(take)(const line *l, const int64_t *offset) {
         for (int64_t j = 0; j < l->n; j++) to[j * l->other_step] = from[offset[j]];
 }
 
+/* data[j + index[j] * along] = other[j], in order: the last of equal indices wins. */
 static void NAME(put)(const line *l) {
     const T *from = (const T *)l->other;
     T       *to = (T *)l->data;
@@ -37,6 +39,7 @@ static void NAME(put)(const line *l) {
 #endif
 
 #ifdef ALPHA
+/* data[j + index[j] * along] += alpha * other[j], in order. */
 static void NAME(sum)(const line *l) {
     const T *from = (const T *)l->other;
     T       *to = (T *)l->data;

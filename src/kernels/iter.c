@@ -11,6 +11,8 @@ static bool joins(const td_iter *it, int to, int d) {
     return true;
 }
 
+/* Merges neighbouring dims that every operand steps through as if they were one; fewer
+ * and longer inner loops remain. */
 static void join_dims(td_iter *it) {
     int to = 0;
     for (int d = 1; d < it->rank; d++) {
@@ -33,6 +35,7 @@ static void place(const td_tensor *t, const td_tensor *out, int64_t *stride) {
         stride[d] = d < add || t->size[d - add] == 1 ? 0 : t->stride[d - add] * bytes;
 }
 
+/* Dims of size 1 are left out; one element is a run of one dim. */
 void td__iter_build(td_iter *it, const td_tensor *const *t, int n) {
     int64_t stride[TD_RUN_OPERANDS][TD_MAX_RANK];
     int     order[TD_MAX_RANK];

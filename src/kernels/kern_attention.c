@@ -15,6 +15,7 @@ static int64_t row_start(const td_tensor *t, int dim, int64_t k) {
     return at;
 }
 
+/* The address of an element by its offset. */
 static char *element(const td_tensor *t, int64_t offset) {
     return td__ptr(t) + offset * td__dtype_bytes[t->dtype];
 }

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+/* A fresh row-major tensor of the same sizes and dtype. */
 static td_tensor *dense_like(const td_tensor *t) {
     td_meta m;
     td__meta_dense(&m, (td_dtype)t->dtype, t->rank, t->size);
@@ -19,6 +20,8 @@ static td_tensor *dense(td_tensor *t) {
     return copy && td__copy_into(copy, t) ? copy : NULL;
 }
 
+/* Copies operands that are not contiguous, for the time of the call; a result in
+ * another layout is computed beside and copied. */
 static bool run(td_opcall *c, td_conv *p, td_conv_dir dir, td_tensor *bias) {
     td_ctx    *cx = c->cx;
     td_tensor *out = c->out[0];
@@ -41,6 +44,7 @@ static bool run(td_opcall *c, td_conv *p, td_conv_dir dir, td_tensor *bias) {
 
 /* ---- integers: plain loops, sums wrap as in C -------------------------- */
 
+/* An element of a 4-dim integer tensor. */
 static int64_t at(const td_tensor *t, int64_t a, int64_t b, int64_t h, int64_t w) {
     int64_t k =
         a * t->stride[0] + b * t->stride[1] + h * t->stride[2] + w * t->stride[3];
@@ -67,6 +71,7 @@ static int64_t int_sum(const td_opcall *c, const td_conv *p, const int64_t *i) {
     return (int64_t)sum;
 }
 
+/* No library has integer convolution, and PyTorch's is plain loops as well. */
 static bool int_convolution(td_opcall *c, const td_conv *p) {
     td_tensor *out = c->out[0];
     for (int64_t k = 0; k < out->numel; k++) {
@@ -83,6 +88,7 @@ static bool int_convolution(td_opcall *c, const td_conv *p) {
     return true;
 }
 
+/* in: input, weight, bias, options; checked by the shape rule. */
 bool td__kern_convolution(td_opcall *c) {
     td_conv p;
     if (c->out[0]->numel == 0) return true;
@@ -105,6 +111,7 @@ bool td__kern_convolution(td_opcall *c) {
     return run(c, &p, TD_CONV_FORWARD, td__in(c, 2));
 }
 
+/* in: grad, weight, input_sizes, options. */
 bool td__kern_conv_data_grad(td_opcall *c) {
     td_conv p;
     if (c->out[0]->numel == 0) return true;
@@ -114,6 +121,7 @@ bool td__kern_conv_data_grad(td_opcall *c) {
            run(c, &p, TD_CONV_DATA, NULL);
 }
 
+/* in: grad, input, weight_sizes, options. */
 bool td__kern_conv_weight_grad(td_opcall *c) {
     td_conv p;
     if (c->out[0]->numel == 0) return true;

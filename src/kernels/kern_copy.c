@@ -45,6 +45,8 @@ bool td__kern_zero(td_opcall *c) { return td__fill(c->out[0], td_value_int(0)); 
 
 /* ---- joins -------------------------------------------------------------- */
 
+/* A window of the result moves along dim, one piece per tensor; empty vectors are
+ * skipped, as in the rule. */
 bool td__kern_cat(td_opcall *c) {
     td_value  list = c->in[0];
     td_meta   m;
@@ -61,6 +63,7 @@ bool td__kern_cat(td_opcall *c) {
     return true;
 }
 
+/* Tensor i is copied to entry i of the new dim. */
 bool td__kern_stack(td_opcall *c) {
     td_value  list = c->in[0];
     td_meta   m;
@@ -130,6 +133,7 @@ typedef struct mirror {
     int64_t        item;
 } mirror;
 
+/* Rows [begin, end) of a flip whose last dim is reversed. */
 static void reverse_rows(void *arg, int64_t begin, int64_t end) {
     const mirror *f = arg;
     int           last = f->m->rank - 1;
@@ -194,6 +198,7 @@ static bool rotate(const td_tensor *out, const td_tensor *in, td_meta *d, td_met
     return true;
 }
 
+/* The shift as 0 <= r < n. */
 static int64_t wrap_shift(int64_t shift, int64_t n) {
     int64_t r = n ? shift % n : 0;
     return r < 0 ? r + n : r;
@@ -267,6 +272,7 @@ static bool roll_rows(const td_tensor *out, const td_tensor *in, const int64_t *
     return true;
 }
 
+/* in: self, shifts, dims. Shifts of one dim add up. */
 bool td__kern_roll(td_opcall *c) {
     td_tensor *in = td__in(c, 0);
     td_meta    d, s;
@@ -284,6 +290,8 @@ bool td__kern_roll(td_opcall *c) {
     return roll_rows(c->out[0], in, shift) || rotate(c->out[0], in, &d, &s, shift, 0);
 }
 
+/* in: self, pad, value. Fills, then copies what remains of self into its window;
+ * negative numbers shorten the window of self. */
 bool td__kern_pad(td_opcall *c) {
     const td_tensor *in = td__in(c, 0);
     td_value         pad = c->in[1];
@@ -316,8 +324,10 @@ static void zero_row(char *row, int64_t first, int64_t end, int64_t step, size_t
             memset(row + j * step * (int64_t)item, 0, item);
 }
 
+/* v limited to 0..n. */
 static int64_t clamp(int64_t v, int64_t n) { return v < 0 ? 0 : v > n ? n : v; }
 
+/* Zeroes the elements above (lower) or below diagonal k of one matrix. */
 static void zero_matrix(const td_tensor *t, char *at, int64_t k, bool lower) {
     int     r = t->rank - 2, q = t->rank - 1;
     size_t  item = td__dtype_bytes[t->dtype];
@@ -330,6 +340,8 @@ static void zero_matrix(const td_tensor *t, char *at, int64_t k, bool lower) {
     }
 }
 
+/* in: self, diagonal. Copies, then zeroes the other triangle of every matrix of the
+ * stack. */
 static bool triangle(td_opcall *c, bool lower) {
     td_tensor *t = c->out[0];
     int64_t    at[TD_MAX_RANK] = {0}, off = 0, item = td__dtype_bytes[t->dtype];

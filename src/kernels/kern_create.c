@@ -19,6 +19,7 @@ bool td__kern_full(td_opcall *c) {
 /* All of it is in the shape rule. */
 bool td__kern_expect(td_opcall *c) { return c->n_out == 0; }
 
+/* The result is row-major: the diagonal steps by columns + 1. */
 bool td__kern_eye(td_opcall *c) {
     td_tensor *t = c->out[0];
     size_t     item = td__dtype_bytes[t->dtype];
@@ -39,12 +40,14 @@ typedef struct range_job {
     int64_t  first, stride; /* arange of integers */
 } range_job;
 
+/* v after rounding to dt. */
 static double rounded(td_dtype dt, double v) {
     char item[8];
     td__store_f(dt, item, v);
     return td__load_f(dt, item);
 }
 
+/* Integers wrap like two's complement, computed unsigned. */
 static void arange_ints(const range_job *j, int64_t begin, int64_t end) {
     size_t   item = td__dtype_bytes[j->dt];
     uint64_t first = (uint64_t)j->first, stride = (uint64_t)j->stride;
@@ -55,6 +58,8 @@ static void arange_ints(const range_job *j, int64_t begin, int64_t end) {
                     (int64_t)(first + (uint64_t)i * stride));
 }
 
+/* As range_f32, with the first lane of each vector rounded to the half
+ * (td__range_vector). */
 static void arange_halves(const range_job *j, int64_t begin, int64_t end) {
     const td_range *r = &j->range;
     float           step = (float)r->step, start = (float)r->start;
@@ -74,6 +79,7 @@ static void arange_range(void *arg, int64_t begin, int64_t end) {
     else arange_ints(j, begin, end);
 }
 
+/* in: start, end, step, dtype. The rule counted the elements. */
 bool td__kern_arange(td_opcall *c) {
     td_tensor *t = c->out[0];
     range_job  j = {.p = td__ptr(t),

@@ -23,6 +23,7 @@ typedef struct scratch {
     char *max, *total, *factor; /* per query */
 } scratch;
 
+/* Cuts a thread's scratch; with p NULL only the size is returned. */
 static int64_t lay_out(const td_flash *f, char *p, scratch *w) {
     const int64_t q = TD_FLASH_QUERIES, rows = q * f->d, keys = f->keys * f->d;
     const int64_t block = q * f->keys;
@@ -48,6 +49,7 @@ static void one_block(const td_flash *f, td_flash_block b, scratch *w) {
     td__flash_gather(f, b, w->scores, v, b.j > 0, w->sum);
 }
 
+/* Divides the gathered values by the sums of weights and stores rows and lse. */
 static void finish(const forward *t, td_flash_block b, scratch *w) {
     const td_flash *f = &t->f;
     void *const     stat[] = {w->max, w->total, w->factor};
@@ -63,6 +65,7 @@ static void finish(const forward *t, td_flash_block b, scratch *w) {
     if (!direct) td__flash_store(f, t->out, at, w->sum);
 }
 
+/* One block of queries against all keys it sees. */
 static void one_task(const forward *t, int64_t head, int64_t at, scratch *w) {
     const td_flash *f = &t->f;
     td_flash_block  b = {.head = head, .i = at * TD_FLASH_QUERIES};

@@ -36,6 +36,7 @@ typedef struct scratch {
     char *lse, *delta;         /* per query */
 } scratch;
 
+/* Cuts a thread's scratch; with p NULL only the size is returned. */
 static int64_t lay_out(const backward *t, char *p, scratch *w) {
     const td_flash *f = &t->f;
     const int64_t   q = TD_FLASH_QUERIES, rows = q * f->d, keys = f->keys * f->d;
@@ -81,6 +82,7 @@ static td_flash_rows weigh(const backward *t, td_flash_block b, scratch *w) {
     return k;
 }
 
+/* Adds the block's parts to dv (P^T g), dk (dS^T q) and dq (dS k). */
 static void one_block(const backward *t, td_flash_block b, td_flash_rows q,
                       td_flash_rows g, scratch *w) {
     const td_flash *f = &t->f;
@@ -106,6 +108,7 @@ static void read_delta(const backward *t, td_flash_block b, td_flash_rows g,
                       w->delta + i * f->size);
 }
 
+/* lse of the block's queries, which may be strided. */
 static void read_lse(const backward *t, td_flash_block b, scratch *w) {
     const td_flash *f = &t->f;
     td_load_fn     *load = f->loops->load[f->acc][f->dtype];
@@ -196,6 +199,7 @@ static void sum_delta(const backward *t, td_flash_block b, scratch *w) {
     }
 }
 
+/* Blocks of queries in a head. */
 static int64_t query_blocks(const td_flash *f) {
     return (f->t + TD_FLASH_QUERIES - 1) / TD_FLASH_QUERIES;
 }
@@ -217,6 +221,7 @@ static void sum_deltas(void *arg, int64_t begin, int64_t end) {
     td__block_free(p, bytes);
 }
 
+/* Tasks [begin, end): a task is one part of the keys of one head, for all queries. */
 static void tasks(void *arg, int64_t begin, int64_t end) {
     backward       *t = arg;
     const td_flash *f = &t->f;
@@ -249,6 +254,8 @@ static void add_parts(void *arg, int64_t begin, int64_t end) {
     }
 }
 
+/* Allocates what tasks share, runs deltas (halves only), tasks, and the sum of the
+ * parts; false: out of memory. */
 static bool run(backward *t) {
     const td_flash *f = &t->f;
     const bool      half = td__is_half((td_dtype)t->out->dtype);

@@ -27,6 +27,7 @@ void td__spots_dim(td_spots *s, int64_t size, int64_t index, int64_t data,
     s->rank++;
 }
 
+/* Along `dim` the walk stands still in data: the index moves it. */
 void td__spots_elements(td_spots *s, const td_tensor *index, const td_tensor *data,
                         const td_tensor *other, int dim) {
     td__spots_start(s, index, data, other);
@@ -52,6 +53,7 @@ void td__spots_entries(td_spots *s, const td_tensor *index, const td_tensor *dat
 
 /* ---- along one dim ------------------------------------------------------ */
 
+/* in: self, dim, index. */
 bool td__kern_gather(td_opcall *c) {
     const td_tensor *self = td__in(c, 0), *index = td__in(c, 2);
     int              dim = td__wrap_dim(td__in_int(c, 1), self->rank);
@@ -63,6 +65,7 @@ bool td__kern_gather(td_opcall *c) {
     return true;
 }
 
+/* in: self, dim, index. */
 bool td__kern_index_select(td_opcall *c) {
     const td_tensor *self = td__in(c, 0), *index = td__in(c, 2);
     int              dim = td__wrap_dim(td__in_int(c, 1), self->rank);
@@ -73,6 +76,7 @@ bool td__kern_index_select(td_opcall *c) {
     return true;
 }
 
+/* in: weight, indices. Entry p of the result is row indices[p] of weight. */
 bool td__kern_embedding(td_opcall *c) {
     const td_tensor *weight = td__in(c, 0), *indices = td__in(c, 1), *out = c->out[0];
     td_spots         s;
@@ -89,6 +93,7 @@ bool td__kern_embedding(td_opcall *c) {
 
 /* ---- along several dims ------------------------------------------------- */
 
+/* Every index tensor has values within its dim; negative ones count from the end. */
 static bool check_indices(td_opcall *c, const td_index_plan *p) {
     const td_tensor *self = td__in(c, 0);
     for (int k = 0; k < p->indexed; k++) {
@@ -140,6 +145,7 @@ bool td__indices_open(td_opcall *c, td_indices *x, const td_tensor *data) {
     return true;
 }
 
+/* Frees the offsets, if any. */
 void td__indices_close(td_indices *x) {
     if (x->off) td__block_free(x->off, x->bytes);
 }
@@ -171,6 +177,7 @@ void td__indices_spots(const td_indices *x, td_spots *s, const td_tensor *data,
     }
 }
 
+/* in: self, indices. */
 bool td__kern_index(td_opcall *c) {
     td_indices x;
     td_spots   s;

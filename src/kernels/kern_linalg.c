@@ -27,6 +27,8 @@ static void describe(td_gemm *p, const td_tensor *a, const td_tensor *b,
     p->c_batch = ra > 2 ? out->stride[0] : 0;
 }
 
+/* out = alpha * in[i] @ in[i+1] + beta * out. An empty k leaves beta * out, which
+ * td__gemm handles. */
 static bool multiply(td_opcall *c, int i, td_value alpha, td_value beta) {
     td_gemm p = {.alpha = td__value_f(alpha), .beta = td__value_f(beta)};
     p.alpha_int = td__value_i(alpha);
@@ -36,6 +38,7 @@ static bool multiply(td_opcall *c, int i, td_value alpha, td_value beta) {
     return td__gemm(&p) || td__fail_memory(c->cx);
 }
 
+/* in[0] @ in[1]. */
 static bool product(td_opcall *c) {
     return multiply(c, 0, td_value_int(1), td_value_int(0));
 }
@@ -81,6 +84,8 @@ static bool add_beside(td_opcall *c, td_tensor *self) {
     return ok;
 }
 
+/* in: self, a, b, beta, alpha. self is copied, broadcast, into the result, which is
+ * then scaled by beta; with beta 0 it is not read, so that its NaN do not count. */
 bool td__kern_addmm(td_opcall *c) {
     td_tensor *self = td__in(c, 0);
     bool       adds = td__is_float((td_dtype)self->dtype) ? td__in_f(c, 3) != 0

@@ -17,6 +17,7 @@ typedef struct places {
     const td_tensor *target, *scores, *weight;
 } places;
 
+/* The class dim is 1, or 0 for a single row of scores. */
 static places places_of(const td_tensor *scores, const td_tensor *target,
                         const td_tensor *w) {
     int d = scores->rank > 1 ? 1 : 0;
@@ -24,6 +25,7 @@ static places places_of(const td_tensor *scores, const td_tensor *target,
                     target,        scores,          w};
 }
 
+/* The address of an element by its offset. */
 static const char *element(const td_tensor *t, int64_t offset) {
     return td__ptr(t) + offset * td__dtype_bytes[t->dtype];
 }
@@ -39,6 +41,7 @@ static void locate(const places *p, int64_t k, int64_t *in_target, int64_t *in_s
     }
 }
 
+/* Before anything is written: every target is a class or ignore_index. */
 static bool check_targets(td_opcall *c, const places *p, int64_t ignore) {
     int64_t at, scores;
     for (int64_t k = 0; k < p->n; k++) {
@@ -52,12 +55,14 @@ static bool check_targets(td_opcall *c, const places *p, int64_t ignore) {
     return true;
 }
 
+/* The weight of class y; 1 without weights. */
 static double weight_of(const places *p, int64_t y) {
     if (!p->weight) return 1;
     return td__load_f((td_dtype)p->weight->dtype,
                       element(p->weight, y * p->weight->stride[0]));
 }
 
+/* in: self, target, weight, reduction, ignore_index. Sums in double. */
 bool td__kern_nll_loss(td_opcall *c) {
     td_tensor *out = c->out[0];
     td_dtype   dt = (td_dtype)out->dtype;
@@ -83,6 +88,8 @@ bool td__kern_nll_loss(td_opcall *c) {
     return true;
 }
 
+/* in: grad, target, weight, total_weight, sizes, reduction, ignore_index. Writes -w g
+ * (over the total weight under "mean") at the target's class, zeros elsewhere. */
 bool td__kern_nll_loss_backward(td_opcall *c) {
     td_tensor *g = td__in(c, 0), *out = c->out[0];
     td_dtype   dt = (td_dtype)out->dtype;

@@ -13,6 +13,7 @@ typedef struct pair {
     int64_t size[TD_MAX_RANK], stride[2][TD_MAX_RANK], at[TD_MAX_RANK], off[2];
 } pair;
 
+/* b NULL: only the first operand is walked. */
 static void pair_start(pair *w, int rank, const int64_t *size, const td_tensor *a,
                        const td_tensor *b) {
     memset(w, 0, sizeof *w);
@@ -22,6 +23,7 @@ static void pair_start(pair *w, int rank, const int64_t *size, const td_tensor *
     if (b) td__expand_strides(b, rank, size, w->stride[1]);
 }
 
+/* Moves to the next element in row-major order. */
 static inline void pair_next(pair *w) {
     for (int d = w->rank - 1; d >= 0; d--) {
         bool carry = ++w->at[d] == w->size[d];
@@ -32,6 +34,7 @@ static inline void pair_next(pair *w) {
     }
 }
 
+/* Not zero; NaN is set. */
 static bool is_set(const td_tensor *t, const char *p) {
     td_dtype dt = (td_dtype)t->dtype;
     return td__is_float(dt) ? td__load_f(dt, p) != 0 : td__load_i(dt, p) != 0;
@@ -75,6 +78,7 @@ static int64_t look(const td_tensor *t, const pair *w, int64_t j, uint8_t *set) 
     return n;
 }
 
+/* How many elements of t are set; t has at least one dim. */
 static int64_t count_rows(const td_tensor *t) {
     pair    w;
     uint8_t set[HITS];
@@ -142,6 +146,8 @@ static int64_t take(const td_tensor *from, const td_tensor *mask, int rank,
     return got;
 }
 
+/* in: self, mask. The size depends on values, so this kernel checks what a shape rule
+ * would and makes the result. */
 bool td__kern_masked_select(td_opcall *c) {
     const td_tensor *self = td__in(c, 0), *mask = td__in(c, 1);
     int64_t          size[TD_MAX_RANK], hits;
@@ -161,6 +167,8 @@ bool td__kern_masked_select(td_opcall *c) {
     return true;
 }
 
+/* in: self, mask, source. Elements of source go to the places of the mask in row-major
+ * order. */
 bool td__kern_masked_scatter(td_opcall *c) {
     const td_tensor *mask = td__in(c, 1);
     td_tensor       *source = td__in(c, 2), *out = c->out[0], *dense = source;
@@ -188,6 +196,8 @@ bool td__kern_masked_scatter(td_opcall *c) {
     return true;
 }
 
+/* in: grad, mask, sizes. The gradient of source: elements of grad under the mask, then
+ * zeros. */
 bool td__kern_masked_scatter_backward(td_opcall *c) {
     const td_tensor *g = td__in(c, 0), *mask = td__in(c, 1);
     td__fill(c->out[0], td_value_int(0));

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+/* t_, squeeze_, ...: sizes, strides and offset of self become those of the meta. */
 bool td__kern_set_geometry(td_opcall *c) {
     c->out[0] = td__in(c, 0);
     return td__tensor_set_geometry(td__in(c, 0), &c->meta[0]);
@@ -18,6 +19,8 @@ static int64_t bytes_for(const td_meta *m) {
     return td__dim_mul(td__dim_add(last, 1), td__dtype_bytes[m->dtype]);
 }
 
+/* Enlarges st for the geometry m, if needed. Memory that the library did not allocate
+ * cannot grow. */
 static bool grow(td_opcall *c, td_storage *st, const td_meta *m) {
     int64_t need = bytes_for(m);
     /* Bytes that only run time counts have to be enough there. */
@@ -34,6 +37,7 @@ static bool grow(td_opcall *c, td_storage *st, const td_meta *m) {
     return true;
 }
 
+/* in: self, size. */
 bool td__kern_resize(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     if (!grow(c, t->st, &c->meta[0])) return false;

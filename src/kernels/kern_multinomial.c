@@ -69,6 +69,8 @@ static void without_replacement(const td_opcall *c, double *w, int64_t n, int64_
     }
 }
 
+/* All rows are checked before the first number is drawn: a failed call leaves the
+ * generator as it was. */
 bool td__kern_multinomial(td_opcall *c) {
     td_tensor *p = td__in(c, 0);
     int64_t    n = p->size[p->rank - 1], rows = p->rank == 2 ? p->size[0] : 1;

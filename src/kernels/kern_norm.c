@@ -13,6 +13,7 @@ enum { TASK = 16384, BLOCKS = 16 };
 
 /* ---- shared ------------------------------------------------------------ */
 
+/* Halves are normalized in f32. */
 void td__norm_init(td_norm *s, td_dtype dt) {
     memset(s, 0, sizeof *s);
     s->acc = td__acc_of(dt);
@@ -31,6 +32,7 @@ void td__norm_set(const td_norm *s, void *p, int64_t i, double v) {
     else ((double *)p)[i] = v;
 }
 
+/* A tensor in another layout is copied; strides of dims of size 1 do not count. */
 bool td__dense_open(td_ctx *cx, td_norm *s, td_dense *d, td_tensor *t, bool last) {
     td_meta m;
     memset(d, 0, sizeof *d);
@@ -59,6 +61,7 @@ void td__dense_close(td_dense *d) {
     d->copy = NULL;
 }
 
+/* buf has room for n accumulators. */
 const void *td__dense_read(const td_norm *s, const td_dense *d, int64_t at, int64_t n,
                            void *buf) {
     const char *p = d->p + at * td__dtype_bytes[d->dtype];
@@ -67,6 +70,7 @@ const void *td__dense_read(const td_norm *s, const td_dense *d, int64_t at, int6
     return buf;
 }
 
+/* Strided parameters are gathered stretch by stretch. */
 bool td__norm_params(td_ctx *cx, const td_norm *s, const td_tensor *t, void **out) {
     int64_t  n = t ? t->numel : 0, inner = 1;
     td_dtype dt = t ? (td_dtype)t->dtype : TD_F32;
@@ -95,6 +99,7 @@ void td__norm_free(const td_norm *s, const td_tensor *t, void *params) {
 
 /* ---- layer norm -------------------------------------------------------- */
 
+/* A call of layer norm or of its gradient; the fields of the other are 0. */
 typedef struct layer {
     td_norm    s;
     td_dense   x, g;
@@ -108,10 +113,12 @@ typedef struct layer {
     char      *partial; /* gradient of parameters: [block][2][n] */
 } layer;
 
+/* Element i of a dense tensor of statistics. */
 static void put_stat(td_tensor *t, int64_t i, double v) {
     td__store_f((td_dtype)t->dtype, td__ptr(t) + i * td__dtype_bytes[t->dtype], v);
 }
 
+/* Normalizes rows [begin, end): statistics, then (x - mean) rstd w + b. */
 static void layer_rows(void *arg, int64_t begin, int64_t end) {
     layer   *l = arg;
     td_norm *s = &l->s;
@@ -148,6 +155,7 @@ static void layer_sizes(layer *l, const td_tensor *x, int k) {
         *(i < x->rank - k ? &l->rows : &l->n) *= x->size[i];
 }
 
+/* in: input, normalized_shape, weight, bias, eps. Results: out, mean, rstd. */
 bool td__kern_layer_norm(td_opcall *c) {
     td_tensor *x = td__in(c, 0), *w = td__in(c, 2), *b = td__in(c, 3);
     layer      l = {.out = c->out[0], .mean = c->out[1], .rstd = c->out[2]};
@@ -190,10 +198,13 @@ static void layer_grad_row(layer *l, int64_t i, char *buf, char *part) {
     if (!l->x.direct) s->loops->store[s->acc][l->out->dtype](y, l->n, to);
 }
 
+/* Rows are cut into so many blocks; not by the number of threads, or sums would depend
+ * on it. */
 static int64_t layer_blocks(const layer *l) {
     return l->rows < BLOCKS ? l->rows : BLOCKS;
 }
 
+/* Blocks [begin, end): dx of their rows, and their sums for dw and db. */
 static void layer_grad_blocks(void *arg, int64_t begin, int64_t end) {
     layer *l = arg;
     size_t row = (size_t)l->n * l->s.acc_size, bytes = 3 * row + 64;
@@ -229,6 +240,7 @@ static void layer_grad_join(layer *l, td_tensor *const *out, const bool *want) {
     }
 }
 
+/* in: grad_out, input, normalized_shape, mean, rstd, weight, output_mask. */
 bool td__kern_layer_norm_backward(td_opcall *c) {
     td_tensor     *g = td__in(c, 0), *x = td__in(c, 1), *w = td__in(c, 5);
     td_tensor     *mean = td__in(c, 3), *rstd = td__in(c, 4);

@@ -15,6 +15,7 @@
 
 enum { TASK = 16384 };
 
+/* A call of group or batch norm, or of its gradient. */
 typedef struct planes {
     td_norm    s;
     td_dense   x, g; /* g only for gradients */
@@ -48,6 +49,7 @@ static void planes_sizes(planes *p, const td_tensor *x) {
     td__norm_init(&p->s, (td_dtype)x->dtype);
 }
 
+/* t in the order of the result, copied if it has another. */
 static bool open_planes(td_ctx *cx, planes *p, td_dense *d, td_tensor *t) {
     return td__dense_open(cx, &p->s, d, t, p->last && p->S > 1);
 }
@@ -85,6 +87,7 @@ static void pack(const planes *p, int64_t n, char *to, const void **cols) {
     }
 }
 
+/* Runs [begin, end): planes (n, c), or pixels (n, s). */
 static void apply_runs(void *arg, int64_t begin, int64_t end) {
     planes     *p = arg;
     int64_t     n = p->last ? p->C : p->S, packed = -1;
@@ -103,6 +106,7 @@ static void apply_runs(void *arg, int64_t begin, int64_t end) {
     td__block_free(buf, bytes);
 }
 
+/* Writes the result from the coefficients in p->k. */
 static bool apply(td_ctx *cx, planes *p) {
     int64_t runs = p->last ? p->N * p->S : p->N * p->C, n = p->last ? p->C : p->S;
     if (n == 0) return true;
@@ -138,6 +142,7 @@ static void plane_sums(planes *p, int64_t i, char *buf) {
     p->sum[1][i] = td__norm_get(s, stat, 1);
 }
 
+/* p->sum for planes [begin, end). */
 static void sum_planes(void *arg, int64_t begin, int64_t end) {
     planes *p = arg;
     size_t  bytes = 2 * (size_t)p->S * p->s.acc_size + 64;
@@ -164,6 +169,7 @@ static void channel_grads(const planes *p, td_tensor *dw, td_tensor *db) {
 
 /* ---- coefficients ------------------------------------------------------ */
 
+/* Element i of a vector of parameters. */
 static double param(const td_tensor *t, int64_t i, double otherwise) {
     if (!t) return otherwise;
     return td__load_f((td_dtype)t->dtype,
@@ -176,6 +182,7 @@ static double stat_at(const td_tensor *t, int64_t n, int64_t g) {
     return td__load_f((td_dtype)t->dtype, td__ptr(t) + o * td__dtype_bytes[t->dtype]);
 }
 
+/* Element i of a vector, strided, or of a dense tensor. */
 static void put(td_tensor *t, int64_t i, double v) {
     td_dtype dt = (td_dtype)t->dtype;
     td__store_f(dt,
@@ -221,6 +228,7 @@ static bool group_moments(td_ctx *cx, planes *p, int64_t G, double *mean, double
     return td__moments(cx, td__window(&win, &base, &m), mask, &w, mean, m2);
 }
 
+/* in: input, weight, bias, N, C, HxW, group, eps. Results: out, mean, rstd. */
 bool td__kern_group_norm(td_opcall *c) {
     td_tensor *x = td__in(c, 0), *w = td__in(c, 1), *b = td__in(c, 2);
     int64_t    G = td__in_int(c, 6);
@@ -273,6 +281,7 @@ static void group_coefficients(planes *p, int64_t G, const td_tensor *mean,
     }
 }
 
+/* in: grad_out, input, mean, rstd, weight, N, C, HxW, group, output_mask. */
 bool td__kern_group_norm_backward(td_opcall *c) {
     td_tensor     *g = td__in(c, 0), *x = td__in(c, 1), *mean = td__in(c, 2);
     td_tensor     *rstd = td__in(c, 3), *w = td__in(c, 4);
@@ -331,6 +340,8 @@ static void move(td_tensor *t, int64_t i, double momentum, double to) {
     if (t) put(t, i, momentum * to + (1 - momentum) * param(t, i, 0));
 }
 
+/* in: input, weight, bias, running_mean, running_var, momentum, eps. The running
+ * variance moves towards the unbiased one, over n - 1. */
 bool td__kern_batch_norm_train(td_opcall *c) {
     td_tensor *x = td__in(c, 0);
     int64_t    C = x->size[1];
@@ -372,6 +383,7 @@ bool td__kern_batch_norm_functional(td_opcall *c) {
     return ok;
 }
 
+/* in: input, weight, bias, running_mean, running_var, eps. */
 bool td__kern_batch_norm_eval(td_opcall *c) {
     int64_t C = td__in(c, 0)->size[1];
     size_t  bytes;
@@ -403,6 +415,7 @@ static void batch_coefficients(planes *p, const td_tensor *mean, const td_tensor
     }
 }
 
+/* in: grad_out, input, mean, rstd, weight, output_mask. */
 bool td__kern_batch_norm_backward(td_opcall *c) {
     td_tensor     *g = td__in(c, 0), *x = td__in(c, 1), *mean = td__in(c, 2);
     td_tensor     *rstd = td__in(c, 3), *w = td__in(c, 4);

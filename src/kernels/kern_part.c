@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+/* Copies src to the part of out that the meta describes. */
 static bool put(td_tensor *out, const td_meta *part, const td_tensor *src) {
     td_window w;
     return td__copy_into(td__window(&w, out, part), src);
@@ -13,6 +14,7 @@ static bool put(td_tensor *out, const td_meta *part, const td_tensor *src) {
 
 /* ---- inverses of views -------------------------------------------------- */
 
+/* in: self, src, dim, index. */
 bool td__kern_select_scatter(td_opcall *c) {
     td_meta m;
     td__tensor_meta(c->out[0], &m);
@@ -21,6 +23,7 @@ bool td__kern_select_scatter(td_opcall *c) {
            put(c->out[0], &m, td__in(c, 1));
 }
 
+/* in: self, src, dim, start, end, step. */
 bool td__kern_slice_scatter(td_opcall *c) {
     td_meta m;
     td__tensor_meta(c->out[0], &m);
@@ -28,6 +31,7 @@ bool td__kern_slice_scatter(td_opcall *c) {
            put(c->out[0], &m, td__in(c, 1));
 }
 
+/* in: self, src, offset, dim1, dim2. */
 bool td__kern_diagonal_scatter(td_opcall *c) {
     td_meta m;
     td__tensor_meta(c->out[0], &m);
@@ -53,23 +57,27 @@ bool td__kern_as_strided_scatter(td_opcall *c) {
 
 /* ---- backwards of views ------------------------------------------------- */
 
+/* A result of zeros, and its meta to be narrowed. */
 static bool start(td_opcall *c, td_meta *m) {
     td__tensor_meta(c->out[0], m);
     return td__fill(c->out[0], td_value_int(0));
 }
 
+/* in: grad, input_sizes, dim, index. */
 bool td__kern_select_backward(td_opcall *c) {
     td_meta m;
     return start(c, &m) && td__select_part(c, &m, td__in_int(c, 2), td__in_int(c, 3)) &&
            put(c->out[0], &m, td__in(c, 0));
 }
 
+/* in: grad, input_sizes, dim, start, end, step. */
 bool td__kern_slice_backward(td_opcall *c) {
     td_meta m;
     return start(c, &m) && td__slice_part(c, &m, &c->in[2]) &&
            put(c->out[0], &m, td__in(c, 0));
 }
 
+/* in: grad, input_sizes, offset, dim1, dim2. */
 bool td__kern_diagonal_backward(td_opcall *c) {
     td_meta m;
     return start(c, &m) && td__diagonal_part(c, &m, &c->in[2]) &&

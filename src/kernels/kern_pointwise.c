@@ -84,6 +84,8 @@ static inline bool is_plain(const td_tensor *t, int64_t n, td_dtype dt) {
     return true;
 }
 
+/* All operands are row-major, of one dtype that is the loop's, or numbers: no iterator
+ * is needed. False: they are not. */
 static bool run_dense(const td_pw *w, const td_isa *isa, td_loop_fn *loop,
                       td_tensor *out, td_dtype out_type) {
     dense    d; /* large: only what is read gets set */
@@ -143,6 +145,7 @@ static td_side input_side(const td_pw *w, const td_isa *isa, int k, td_dtype loo
     return s;
 }
 
+/* Any strides and dtypes: describes the operands to the iterator (iter.h). */
 static void run_general(const td_pw *w, const td_isa *isa, td_loop_fn *loop,
                         td_tensor *out, td_dtype loop_out) {
     td_run           r;
@@ -169,6 +172,8 @@ static void run_general(const td_pw *w, const td_isa *isa, td_loop_fn *loop,
     td__run(&r);
 }
 
+/* Takes operands, numbers and the common dtype from a call whose shape rule has run.
+ * Numbers of bool computations are 0 or 1. */
 void td__pw_begin(td_pw *w, td_opcall *c) {
     const td_pw_args *a = td__pw_args(c->def);
     w->op = (td_op)(c->def - td__ops);
@@ -193,6 +198,7 @@ static bool tell(const td_pw *w, td_opcall *c) {
     return first;
 }
 
+/* Runs the loop of w->op, or, while a call is only described (c->told), records it. */
 bool td__pw_run(td_pw *w, td_opcall *c) {
     if (TD_UNLIKELY(c->told)) return tell(w, c);
     const td_isa *isa = td__isa();
@@ -211,6 +217,7 @@ bool td__pw_run(td_pw *w, td_opcall *c) {
     return true;
 }
 
+/* The kernel of most rows. */
 bool td__kern_pointwise(td_opcall *c) {
     td_pw w;
     td__pw_begin(&w, c);
@@ -233,6 +240,8 @@ int64_t td__pw_number(const td_pw *w, td_value v) {
     return number_bits(w, td__isa(), v);
 }
 
+/* Runs the row's own kernel on tensors without elements, with c->told set: the kernel
+ * chooses the loop as it would for a call. */
 bool td__pw_tell(td_ctx *cx, td_pw *w, td_op op, const td_value *in, td_dtype out) {
     td_value  args[TD_MAX_ARGS];
     td_meta   meta = {.dtype = out};
@@ -253,6 +262,7 @@ bool td__pw_tell(td_ctx *cx, td_pw *w, td_op op, const td_value *in, td_dtype ou
 
 /* ---- rows that choose a loop --------------------------------------------- */
 
+/* The call's operands with the loop of another op. */
 static bool run_op(td_opcall *c, td_op op) {
     td_pw w;
     td__pw_begin(&w, c);
@@ -260,11 +270,13 @@ static bool run_op(td_opcall *c, td_op op) {
     return td__pw_run(&w, c);
 }
 
+/* Bits of a bool are not its truth value: bool has a loop of its own. */
 bool td__kern_bitwise_not(td_opcall *c) {
     return run_op(c,
                   td__in(c, 0)->dtype == TD_BOOL ? TD_OP_not_bool : TD_OP_bitwise_not);
 }
 
+/* in: a, approximate. */
 bool td__kern_gelu(td_opcall *c) {
     return run_op(c, strcmp(c->in[1].u.s, "tanh") ? TD_OP_gelu_erf : TD_OP_gelu_tanh);
 }
@@ -312,6 +324,8 @@ static bool has_zero(const td_tensor *t) {
     }
 }
 
+/* Integer division by 0 would trap: looks for a zero in b before the loop runs. True
+ * after td__op_fail. */
 static bool divides_by_zero(const td_pw *w, td_opcall *c) {
     if (td__is_float(w->common) || c->out[0]->numel == 0) return false;
     td_value b = w->in[1];
@@ -341,6 +355,7 @@ bool td__kern_int_div(td_opcall *c) {
     return !divides_by_zero(&w, c) && td__pw_run(&w, c);
 }
 
+/* in: a, b, rounding_mode. */
 bool td__kern_div(td_opcall *c) {
     const char *mode = c->in[2].u.s;
     td_pw       w;
@@ -369,6 +384,8 @@ static td_op cheap_power(double e, td_dtype dt) {
     return TD_OP_COUNT;
 }
 
+/* in: a, b. A tensor exponent has the general loop; numbers that ATen computes
+ * otherwise take that loop, for equal bits. */
 bool td__kern_pow(td_opcall *c) {
     td_pw w;
     td__pw_begin(&w, c);
@@ -387,6 +404,7 @@ bool td__kern_pow(td_opcall *c) {
 
 /* ---- bounds and replacements --------------------------------------------- */
 
+/* in: a, min, max as numbers; an absent bound is the end of the range. */
 bool td__kern_clamp(td_opcall *c) {
     td_pw w;
     td__pw_begin(&w, c);
@@ -398,6 +416,7 @@ bool td__kern_clamp(td_opcall *c) {
     return td__pw_run(&w, c);
 }
 
+/* in: a, bound, a number or a tensor. */
 static bool clamp_one(td_opcall *c, bool is_min) {
     td_pw w;
     td__pw_begin(&w, c);
@@ -408,6 +427,7 @@ static bool clamp_one(td_opcall *c, bool is_min) {
 bool td__kern_clamp_min(td_opcall *c) { return clamp_one(c, true); }
 bool td__kern_clamp_max(td_opcall *c) { return clamp_one(c, false); }
 
+/* in: a, min, max as tensors, one of which may be absent. */
 bool td__kern_clamp_tensor(td_opcall *c) {
     td_pw w;
     td__pw_begin(&w, c);

@@ -12,11 +12,13 @@
 enum { AS_F32, AS_F64, AS_I64 }; /* as td_isa.max_tap counts them */
 static const td_dtype compute_dtype[] = {TD_F32, TD_F64, TD_I64};
 
+/* Halves are pooled in f32, integers in i64. */
 static int compute_type(const td_tensor *t) {
     if (t->dtype == TD_F64) return AS_F64;
     return td__is_float((td_dtype)t->dtype) ? AS_F32 : AS_I64;
 }
 
+/* Can planes of t be read in place as this dtype? */
 static bool is_plain(const td_tensor *t, td_dtype dt) {
     return t->dtype == dt && td_is_contiguous(t);
 }
@@ -42,6 +44,7 @@ typedef struct span {
     int64_t from, to, all;
 } span;
 
+/* Window o of an average pool: starts at o * step - pad, cut at the padded end. */
 static span window(int64_t o, int64_t step, int64_t pad, int64_t k, int64_t size) {
     int64_t from = o * step - pad, to = from + k < size + pad ? from + k : size + pad;
     return (span){from > 0 ? from : 0, to < size ? to : size, to - from};
@@ -74,6 +77,8 @@ static span share(int64_t o, int64_t size, int64_t n) {
     return (span){from, to, to - from};
 }
 
+/* What an average divides by: the override, the window with its padding, or the
+ * elements inside. */
 static int64_t divisor(const td_planes *p, const span *v, const span *u) {
     if (p->divisor) return p->divisor;
     return p->count_pad ? v->all * u->all : (v->to - v->from) * (u->to - u->from);
@@ -110,6 +115,7 @@ typedef struct job {
     int64_t          from_bytes, to_bytes; /* of one plane */
 } job;
 
+/* Planes [begin, end). */
 static void run_planes(void *arg, int64_t begin, int64_t end) {
     const job *j = arg;
     int64_t    step = j->p->oh * j->p->ow;
@@ -179,12 +185,15 @@ bool td__planes_run(td_opcall *c, const td_planes *p, td_plane_dir dir,
 
 #define BY_TYPE(what) ((const td_plane_fns){what##_f32, what##_f64, what##_i64})
 
+/* in: self, kernel_size, stride, padding, dilation, ceil_mode. Results: maxima,
+ * indices. */
 bool td__kern_max_pool2d(td_opcall *c) {
     td_planes p = {0};
     return td__planes_window(c, 1, true, &p) &&
            td__planes_run(c, &p, TD_PLANES_FORWARD, BY_TYPE(max_forward), c->out[1]);
 }
 
+/* in: grad_output, self, window arguments, indices. */
 bool td__kern_max_pool2d_backward(td_opcall *c) {
     td_planes p = {0};
     return td__planes_window(c, 2, true, &p) &&
@@ -212,6 +221,7 @@ bool td__kern_avg_pool2d_backward(td_opcall *c) {
            td__planes_run(c, &p, TD_PLANES_BACKWARD, BY_TYPE(avg_backward), NULL);
 }
 
+/* in: self, output_size. */
 bool td__kern_adaptive_pool(td_opcall *c) {
     td_planes p = {0};
     td__planes_of(td__in(c, 0), c->in[1].u.ints[0], c->in[1].u.ints[1], &p);

@@ -36,6 +36,7 @@ typedef struct walk {
     int64_t          at[TD_MAX_RANK];
 } walk;
 
+/* At the element with this row-major index. */
 static void walk_start(walk *w, const td_tensor *t, int64_t index) {
     int64_t bytes = td__dtype_bytes[t->dtype];
     w->t = t;
@@ -47,6 +48,7 @@ static void walk_start(walk *w, const td_tensor *t, int64_t index) {
     }
 }
 
+/* To the next element in row-major order. */
 static void walk_next(walk *w) {
     const td_tensor *t = w->t;
     int64_t          bytes = td__dtype_bytes[t->dtype];
@@ -81,6 +83,7 @@ struct draw {
     bool                  dense;
 };
 
+/* Stores elements [first, first + n) of the draw where the strides of out put them. */
 static void lay_out(const draw *d, int64_t first, int64_t n, const void *items) {
     size_t bytes = td__dtype_bytes[d->out->dtype];
     walk   w;
@@ -93,6 +96,8 @@ static void lay_out(const draw *d, int64_t first, int64_t n, const void *items) 
         memcpy(w.p, (const char *)items + (size_t)i * bytes, bytes);
 }
 
+/* Elements [begin, end); begin is a multiple of CHUNK, so every chunk starts with a
+ * whole block. */
 static void draw_range(void *arg, int64_t begin, int64_t end) {
     const draw *d = arg;
     uint64_t    made[CHUNK], cast[CHUNK];
@@ -125,8 +130,11 @@ static bool run(td_opcall *c, draw *d) {
 
 /* ---- floats ------------------------------------------------------------- */
 
+/* n rounded up to four words. */
 static int64_t whole_blocks(int64_t n) { return (n + 3) / 4 * 4; }
 
+/* Halves are drawn on their own grid: a finer f32 would round up to the end of the
+ * range. */
 static void make_uniform_f32(const draw *d, const uint32_t *w, int64_t first, int64_t n,
                              void *buf) {
     float *o = buf, from = (float)d->a, width = (float)d->b;
@@ -139,6 +147,7 @@ static void make_uniform_f32(const draw *d, const uint32_t *w, int64_t first, in
         for (int64_t i = 0; i < n; i++) o[i] = td_uniform_bf16(w[i]) * width + from;
 }
 
+/* Two words an element, on the grid of 2^-53. */
 static void make_uniform_f64(const draw *d, const uint32_t *w, int64_t first, int64_t n,
                              void *buf) {
     double *o = buf;
@@ -159,6 +168,7 @@ static void make_normal_f64(const draw *d, const uint32_t *w, int64_t first, int
     d->loops->normal_f64(w, (n + 1) / 2 * 2, d->a, d->b, buf);
 }
 
+/* In double for every dtype; the result is rounded once. */
 static void make_exponential(const draw *d, const uint32_t *w, int64_t first, int64_t n,
                              void *buf) {
     double *o = buf;
@@ -167,6 +177,7 @@ static void make_exponential(const draw *d, const uint32_t *w, int64_t first, in
         o[i] = td_draw_exponential(w[2 * i], w[2 * i + 1], d->a);
 }
 
+/* [from, to) in the dtype of the result. */
 static bool run_uniform(td_opcall *c, double from, double to) {
     bool f64 = c->out[0]->dtype == TD_F64;
     return run(c, &(draw){.out = c->out[0],
@@ -177,6 +188,7 @@ static bool run_uniform(td_opcall *c, double from, double to) {
                           .b = to - from});
 }
 
+/* Mean and standard deviation in the dtype of the result. */
 static bool run_normal(td_opcall *c, double mean, double std) {
     bool f64 = c->out[0]->dtype == TD_F64;
     return run(c, &(draw){.out = c->out[0],
@@ -213,6 +225,7 @@ static void make_ints(const draw *d, const uint32_t *w, int64_t first, int64_t n
         o[i] = td_draw_below(w[2 * i], w[2 * i + 1], d->range) + (uint64_t)d->low;
 }
 
+/* range integers from low on. */
 static bool run_ints(td_opcall *c, int64_t low, uint64_t range) {
     return run(c, &(draw){.out = c->out[0],
                           .make = make_ints,
@@ -222,6 +235,7 @@ static bool run_ints(td_opcall *c, int64_t low, uint64_t range) {
                           .range = range});
 }
 
+/* in: low, high, size, dtype. */
 bool td__kern_randint(td_opcall *c) {
     int64_t low = td__in_int(c, 0), high = td__in_int(c, 1);
     return run_ints(c, low, (uint64_t)high - (uint64_t)low);
@@ -248,6 +262,7 @@ static int64_t counts_to(td_dtype dt) {
     }
 }
 
+/* in: self, from, to. */
 bool td__kern_random(td_opcall *c) {
     int64_t from = td__in_none(c, 1) ? 0 : td__in_int(c, 1);
     int64_t last = td__in_none(c, 2) ? counts_to((td_dtype)c->out[0]->dtype)
@@ -272,6 +287,8 @@ static void shuffle(td_opcall *c, int64_t *v, int64_t n) {
     }
 }
 
+/* in: n, dtype. Shuffled as i64, then cast: the permutation does not depend on the
+ * dtype. */
 bool td__kern_randperm(td_opcall *c) {
     td_tensor *t = c->out[0];
     int64_t    n = t->numel;
@@ -296,6 +313,7 @@ static void make_coins(const draw *d, const uint32_t *w, int64_t first, int64_t 
     d->loops->coins(w, n, d->a, buf);
 }
 
+/* One probability per element, read in row-major order of p. */
 static void make_coins_each(const draw *d, const uint32_t *w, int64_t first, int64_t n,
                             void *buf) {
     uint8_t *o = buf;
@@ -315,6 +333,7 @@ bool td__kern_bernoulli_p(td_opcall *c) {
     return run_coins(c, c->out[0], td__in_f(c, 1));
 }
 
+/* All probabilities are checked before the first number is drawn. */
 bool td__kern_bernoulli(td_opcall *c) {
     td_tensor *p = td__in(c, 0);
     walk       w;
@@ -350,12 +369,14 @@ static void drop_run_f32(const drop_job *j, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) o[i] = x[i] * (float)m[i] * scale;
 }
 
+/* v after rounding to dt. */
 static double rounded(td_dtype dt, double v) {
     char item[8];
     td__store_f(dt, item, v);
     return td__load_f(dt, item);
 }
 
+/* Any dtype and layout, element by element. */
 static void drop_walk(const drop_job *j, int64_t begin, int64_t end) {
     td_dtype dt = (td_dtype)j->x->dtype;
     double   scale = dt == TD_F64 ? j->scale : (double)(float)j->scale;
@@ -372,6 +393,8 @@ static void drop_walk(const drop_job *j, int64_t begin, int64_t end) {
     }
 }
 
+/* Elements [begin, end), in the order of memory where both are packed alike, else
+ * row-major. */
 static void drop_range(void *arg, int64_t begin, int64_t end) {
     const drop_job  *j = arg;
     const td_tensor *x = j->x, *o = j->out;
@@ -381,6 +404,8 @@ static void drop_range(void *arg, int64_t begin, int64_t end) {
     else drop_walk(j, begin, end);
 }
 
+/* in: input, p, train. Results: out, mask. Outside training the mask is all true and
+ * nothing is drawn. */
 bool td__kern_native_dropout(td_opcall *c) {
     double   p = td__in_f(c, 1);
     drop_job j = {td__in(c, 0), c->out[0], c->out[1], p == 1 ? 0 : 1 / (1 - p)};
@@ -396,6 +421,8 @@ bool td__kern_native_dropout(td_opcall *c) {
 
 /* ---- the generator itself ----------------------------------------------- */
 
+/* Result: seed and offset before the call; then, with `set`, the generator continues
+ * from there. */
 bool td__kern_random_state(td_opcall *c) {
     const td_tensor *set = td__in(c, 0);
     td_ctx          *cx = c->cx;

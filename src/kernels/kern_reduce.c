@@ -31,6 +31,7 @@ td_acc td__acc_of(td_dtype dt) {
 
 size_t td__acc_size(td_acc a) { return a == TD_ACC_F32 ? 4 : 8; }
 
+/* n accumulators that hold the identity of the operation. */
 static void fill_unit(td_acc acc, td_red op, void *a, int64_t n) {
     static const double  f[] = {0, 1, -INFINITY, INFINITY};
     static const int64_t k[] = {0, 1, INT64_MIN, INT64_MAX};
@@ -177,6 +178,7 @@ static void row_tree(const job *j, const char *p, int64_t at, int64_t end,
         if (count >> i & 1) j->row((char *)level + (size_t)i * j->acc_bytes, 1, acc);
 }
 
+/* Outputs [place, place + n) from reduced elements [at, end), one output at a time. */
 static void row_strip(const job *j, int64_t place, int64_t n, int64_t at, int64_t end,
                       char *acc) {
     const td_walk *w = &j->r->w;
@@ -202,6 +204,7 @@ typedef struct cascade {
     int     top; /* levels in use */
 } cascade;
 
+/* Moves full levels into the next one, from the lowest up. */
 static void cascade_up(const job *j, cascade *s, int64_t n) {
     for (int i = 0; s->used[i] == FAN && i + 1 < LEVELS; i++) {
         if (i + 1 == s->top) {
@@ -263,6 +266,8 @@ static void column_rows(const job *j, const columns *c, int64_t at, int64_t end,
     }
 }
 
+/* Outputs [place, place + n) side by side; float sums go through the cascade, so that
+ * rounding errors grow with the logarithm of the length. */
 static void column_strip(const job *j, int64_t place, int64_t n, int64_t at,
                          int64_t end, char *acc) {
     const char *center = j->r->center;
@@ -287,6 +292,7 @@ static void column_strip(const job *j, int64_t place, int64_t n, int64_t at,
 
 /* ---- tasks ------------------------------------------------------------- */
 
+/* Task t is a strip of outputs and a block of reduced elements. */
 static void run_tasks(void *arg, int64_t begin, int64_t end) {
     const job     *j = arg;
     const td_walk *w = &j->r->w;
@@ -351,6 +357,7 @@ static void cut(job *j) {
     j->blocks = (w->reds + rows - 1) / rows;
 }
 
+/* Picks the loops for the accumulator and the dtype. */
 static void prepare(job *j, const td_reduction *r) {
     memset(j, 0, sizeof *j);
     j->r = r;
@@ -367,6 +374,8 @@ static void prepare(job *j, const td_reduction *r) {
     j->direct = j->direct && !j->map && !r->center && r->round == TD_DTYPE_NONE;
 }
 
+/* The cut depends on sizes and strides only, so the result does not depend on the
+ * number of threads. */
 bool td__reduce_run(td_ctx *cx, td_reduction *r) {
     job j;
     if (r->w.outs == 0) return true;

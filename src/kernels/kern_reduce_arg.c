@@ -14,6 +14,8 @@ typedef union chunk {
     int64_t i64[CHUNK];
 } chunk;
 
+/* A search over the kept dims of w; indices count the reduced elements in row-major
+ * order. */
 typedef struct search {
     td_walk     w;
     td_acc      acc;
@@ -44,6 +46,7 @@ static bool beats(td_acc acc, const chunk *x, int64_t i, const chunk *best, int6
     return a > b || (isnan(a) && !isnan(b));
 }
 
+/* to[k] = from[i]. */
 static void set(td_acc acc, chunk *to, int64_t k, const chunk *from, int64_t i) {
     if (acc == TD_ACC_F32) to->f32[k] = from->f32[i];
     else if (acc == TD_ACC_F64) to->f64[k] = from->f64[i];
@@ -62,6 +65,7 @@ static int64_t locate(td_acc acc, const chunk *b, const chunk *top) {
     return i;
 }
 
+/* Stores one output: its index, and its value where that is a result. */
 static void emit(const search *s, int64_t place, int64_t index, const chunk *best,
                  int64_t k) {
     int64_t at = td__walk_out(&s->w, place);
@@ -116,10 +120,12 @@ static void search_columns(const search *s, int64_t place, int64_t n) {
     for (int64_t k = 0; k < n; k++) emit(s, place + k, index[k], &best, k);
 }
 
+/* Outputs [begin, end), one after another. */
 static void run_rows(void *arg, int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; i++) search_row(arg, i);
 }
 
+/* Strips [begin, end) of neighbouring outputs. */
 static void run_columns(void *arg, int64_t begin, int64_t end) {
     const search *s = arg;
     int64_t       across = s->w.kept[s->w.nk - 1].size;
@@ -131,6 +137,8 @@ static void run_columns(void *arg, int64_t begin, int64_t end) {
     }
 }
 
+/* in: self, dim or none, keepdim. The reduced dims keep row-major order: the index is
+ * their linear index. */
 static bool run(td_opcall *c, td_tensor *values, td_tensor *indices, bool least) {
     const td_tensor       *t = td__in(c, 0);
     const td_reduce_loops *loops = td__reduce_loops();

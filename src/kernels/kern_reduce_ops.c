@@ -63,6 +63,7 @@ bool td__kern_nansum(td_opcall *c) {
     return td__reduce_run(c->cx, &r);
 }
 
+/* A finish: accumulators over r->k. */
 static void divide(const td_reduction *r, void *acc, int64_t place, int64_t n) {
     (void)place;
     for (int64_t i = 0; i < n; i++) {
@@ -71,6 +72,7 @@ static void divide(const td_reduction *r, void *acc, int64_t place, int64_t n) {
     }
 }
 
+/* The sum over the count; of no elements it is 0 / 0, NaN. */
 bool td__kern_mean(td_opcall *c) {
     td_reduction r;
     start(c, &r, 1, true);
@@ -79,6 +81,7 @@ bool td__kern_mean(td_opcall *c) {
     return td__reduce_run(c->cx, &r);
 }
 
+/* arg < 0: over all elements. */
 static bool run_prod(td_opcall *c, int arg) {
     td_reduction r;
     start(c, &r, arg, true);
@@ -92,6 +95,8 @@ bool td__kern_prod_dim(td_opcall *c) { return run_prod(c, 1); }
 
 /* ---- truth ------------------------------------------------------------- */
 
+/* all is the minimum, any the maximum of "is not zero". An empty list of dims reduces
+ * none. */
 static bool run_truth(td_opcall *c, td_red op) {
     td_reduction r;
     start(c, &r, 1, false);
@@ -114,6 +119,7 @@ bool td__kern_count_nonzero(td_opcall *c) {
 
 /* ---- extremes ---------------------------------------------------------- */
 
+/* A NaN wins, by the loops. */
 static bool run_extreme(td_opcall *c, int arg, td_red op) {
     td_reduction r;
     start(c, &r, arg, true);
@@ -128,6 +134,8 @@ bool td__kern_min(td_opcall *c) { return run_extreme(c, -1, TD_RED_MIN); }
 
 /* ---- moments ----------------------------------------------------------- */
 
+/* Two passes: the mean, then the squares of the distances from it. One pass would
+ * cancel where the mean is large. */
 bool td__moments(td_ctx *cx, const td_tensor *t, const bool *mask, td_walk *w,
                  double *mean, double *m2) {
     td_reduction r;
@@ -152,6 +160,7 @@ static void spread(const td_walk *w, const double *v, td_tensor *out) {
         td__store_f(dt, p + td__walk_out(w, i) * td__dtype_bytes[dt], v[i]);
 }
 
+/* in: self, dim, correction, keepdim. Computed in double for every dtype. */
 static bool run_var(td_opcall *c, bool root, bool with_mean) {
     const td_tensor *t = td__in(c, 0);
     size_t           n = (size_t)c->out[0]->numel, bytes = (2 * n + 1) * sizeof(double);
@@ -182,6 +191,7 @@ bool td__kern_std_mean(td_opcall *c) { return run_var(c, true, true); }
 
 /* ---- norms ------------------------------------------------------------- */
 
+/* A finish: the p-th root of the sums. */
 static void root(const td_reduction *r, void *acc, int64_t place, int64_t n) {
     (void)place;
     for (int64_t i = 0; i < n; i++) {
@@ -193,6 +203,8 @@ static void root(const td_reduction *r, void *acc, int64_t place, int64_t n) {
     }
 }
 
+/* in: self, p, dim, keepdim, dtype. A norm over one element is |x| exactly, without
+ * power and root. */
 bool td__kern_norm(td_opcall *c) {
     td_reduction r;
     double       p = td__in_f(c, 1);

@@ -25,6 +25,7 @@ typedef struct axis {
     double  scale;
 } axis;
 
+/* The index, not beyond the last element. */
 static int64_t inside(float at, int64_t size) {
     return at < (float)(size - 1) ? (int64_t)at : size - 1;
 }
@@ -45,6 +46,8 @@ static int64_t generic_source(const axis *a, int64_t i, bool wide) {
     return inside(floorf(at), a->from);
 }
 
+/* For each index of the result the index it is read from; lives in the call's
+ * scratch. */
 static int64_t *sources(td_opcall *c, const axis *a, bool generic) {
     bool     wide = c->out[0]->dtype == TD_F64;
     int64_t *at = td__arena_alloc(&c->cx->scratch, sizeof *at * (size_t)a->to);
@@ -72,6 +75,7 @@ static bool resample(td_opcall *c, const axis *h, const axis *w, td_plane_dir di
 
 /* ---- kernels ------------------------------------------------------------ */
 
+/* The scale argument; 0: none was given. */
 static double scale_of(const td_opcall *c, int i) {
     return td__in_none(c, i) ? 0 : td__in_f(c, i);
 }
@@ -86,6 +90,7 @@ static bool is_generic(const td_tensor *x, const td_tensor *out) {
     return !together && out->size[2] + out->size[3] > 128;
 }
 
+/* in: self, output_size, scales_h, scales_w. */
 bool td__kern_upsample2d(td_opcall *c) {
     const td_tensor *x = td__in(c, 0), *out = c->out[0];
     axis             h = {x->size[2], out->size[2], scale_of(c, 2)};
@@ -93,6 +98,8 @@ bool td__kern_upsample2d(td_opcall *c) {
     return resample(c, &h, &w, TD_PLANES_FORWARD, is_generic(x, out));
 }
 
+/* in: grad_output, output_size, input_size, scales_h, scales_w. Always the plain rule,
+ * as in ATen. */
 bool td__kern_upsample2d_backward(td_opcall *c) {
     const td_tensor *g = td__in(c, 0), *out = c->out[0];
     axis             h = {out->size[2], g->size[2], scale_of(c, 3)};

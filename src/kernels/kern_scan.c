@@ -55,6 +55,7 @@ static void load_lane(const scan *s, const char *p, lanes *x, int k) {
     else x->f[k] = in == s->as ? f : td__load_f(s->as, &cast);
 }
 
+/* log(exp(a) + exp(b)) without overflow; NaN stays. */
 static double log_add(double a, double b) {
     double hi = a > b || isnan(a) ? a : b, lo = a > b || isnan(a) ? b : a;
     if (isinf(hi) && hi == lo) return hi;
@@ -120,6 +121,7 @@ static void scan_lines(const scan *s, int64_t first, int count) {
     }
 }
 
+/* Lines [begin, end), LANES at a time where neighbours lie side by side in memory. */
 static void run_lines(void *arg, int64_t begin, int64_t end) {
     const scan *s = arg;
     for (int64_t at = begin; at < end;) {
@@ -148,6 +150,7 @@ static void sum_dense(void *arg, int64_t begin, int64_t end) {
     }
 }
 
+/* Does sum_dense apply? */
 static bool is_plain(const scan *s) {
     const td_tensor *t = s->t, *o = s->out;
     return s->op <= SCAN_PROD && s->inner == 1 && t->rank > 0 && t->dtype == o->dtype &&
@@ -156,6 +159,7 @@ static bool is_plain(const scan *s) {
            td__is_dense(o->rank, o->size, o->stride);
 }
 
+/* in: self, dim, dtype. */
 static bool run_scan(td_opcall *c, scan_op op, td_tensor *indices) {
     td_tensor *t = td__in(c, 0), *out = c->out[0];
     scan       s = {.op = op, .t = t, .out = out, .indices = indices, .as = out->dtype};
@@ -180,6 +184,8 @@ bool td__kern_cummin(td_opcall *c) { return run_scan(c, SCAN_MIN, c->out[1]); }
 
 /* ---- linear recurrences ------------------------------------------------ */
 
+/* in: a, b, dim, reverse. Sequential and in double: products of many factors, and only
+ * derivatives use it. */
 bool td__kern_linear_scan(td_opcall *c) {
     td_tensor *a = td__in(c, 0), *b = td__in(c, 1), *out = c->out[0];
     td_dtype   dt = (td_dtype)out->dtype;

@@ -20,6 +20,7 @@ static td_tensor *widen(td_opcall *c, const td_tensor *t) {
     return wide && td__copy_into(wide, t) ? wide : NULL;
 }
 
+/* td__spots_elements or td__spots_entries. */
 typedef void walk_fn(td_spots *s, const td_tensor *index, const td_tensor *data,
                      const td_tensor *other, int dim);
 
@@ -48,6 +49,7 @@ static void use_number(td_spots *s, td_value number, char room[8]) {
 
 /* ---- element by element ------------------------------------------------- */
 
+/* in: self, dim, index, src or value. src NULL: the value. */
 static bool scatter(td_opcall *c, const td_tensor *src, td_spot_op op) {
     const td_tensor *index = td__in(c, 2);
     int              dim = td__wrap_dim(td__in_int(c, 1), c->out[0]->rank);
@@ -112,6 +114,8 @@ static td_tensor *count_places(td_opcall *c, int dim) {
     return count;
 }
 
+/* in: self, dim, index, src, reduce, include_self. Without self, touched elements start
+ * from the neutral value. */
 bool td__kern_scatter_reduce(td_opcall *c) {
     const char      *how = c->in[4].u.s;
     td_spot_op       op = !strcmp(how, "prod")   ? TD_SPOT_MUL
@@ -168,11 +172,13 @@ bool td__kern_index_add(td_opcall *c) {
     return true;
 }
 
+/* in: self, dim, index, source. The last of equal indices wins. */
 bool td__kern_index_copy(td_opcall *c) {
     return entries_checked(c, false) && begin(c) &&
            reduce_into(c, td__spots_entries, TD_SPOT_PUT, td_value_int(1));
 }
 
+/* in: self, dim, index, value. Negative indices count from the end. */
 bool td__kern_index_fill(td_opcall *c) {
     const td_tensor *index = td__in(c, 2), *v = td__in(c, 3);
     int              dim = td__wrap_dim(td__in_int(c, 1), c->out[0]->rank);
@@ -192,6 +198,7 @@ bool td__kern_index_fill(td_opcall *c) {
 
 /* ---- along several dims ------------------------------------------------- */
 
+/* in: self, indices, values, accumulate. */
 bool td__kern_index_put(td_opcall *c) {
     const td_tensor *values = td__in(c, 2);
     td_tensor       *out = c->out[0];
@@ -235,6 +242,8 @@ static void add_row(td_tensor *table, const td_tensor *g, int64_t p, int64_t k,
     td__spots_run(&s, TD_SPOT_ADD);
 }
 
+/* in: grad, indices, num_weights, padding_idx, scale_grad_by_freq. Rows are added in
+ * the order of the indices. */
 bool td__kern_embedding_dense_backward(td_opcall *c) {
     const td_tensor *g = td__in(c, 0), *indices = td__in(c, 1);
     int64_t          rows = td__in_int(c, 2), pad = td__in_int(c, 3);

@@ -23,6 +23,7 @@ typedef union strip {
     double f64[STRIP];
 } strip;
 
+/* One call: the four ops differ in what a line computes, not in how lines are found. */
 typedef struct soft {
     soft_kind              kind;
     td_acc                 acc;
@@ -51,10 +52,12 @@ static int64_t at(const td_tensor *t, int dim, int64_t o, int64_t i) {
     return off;
 }
 
+/* The stride along dim; a 0-dim tensor is a line of one. */
 static int64_t step_of(const td_tensor *t, int dim) {
     return t->rank ? t->stride[dim] : 1;
 }
 
+/* In place. */
 static void logs(td_acc acc, strip *sum, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
         if (acc == TD_ACC_F32) sum->f32[i] = logf(sum->f32[i]);
@@ -62,6 +65,7 @@ static void logs(td_acc acc, strip *sum, int64_t n) {
     }
 }
 
+/* n accumulators of value v. */
 static void fill(td_acc acc, strip *s, int64_t n, double v) {
     for (int64_t i = 0; i < n; i++) {
         if (acc == TD_ACC_F32) s->f32[i] = (float)v;
@@ -109,6 +113,7 @@ static const void *line(const soft *s, const td_tensor *t, int64_t o, int64_t i,
     return buf;
 }
 
+/* Lines [begin, end), each as dense accumulators. */
 static void soft_rows(void *arg, int64_t begin, int64_t end) {
     soft  *s = arg;
     size_t each = (size_t)s->n * s->acc_size, bytes = 3 * each;
@@ -168,6 +173,7 @@ static void strip_stats(const soft *s, const char *px, const char *py, int64_t n
     if (s->kind == LOG_SOFTMAX) logs(s->acc, sum, n);
 }
 
+/* Columns [i, i + n) after the scanned dim, for one index o before it. */
 static void soft_strip(const soft *s, int64_t o, int64_t i, int64_t n) {
     const char *px = td__ptr(s->x) + at(s->x, s->dim, o, i) * (int64_t)s->size;
     const char *py =
@@ -194,6 +200,7 @@ static void soft_strip(const soft *s, int64_t o, int64_t i, int64_t n) {
     }
 }
 
+/* Strips [begin, end); a strip is STRIP columns of one outer index. */
 static void soft_strips(void *arg, int64_t begin, int64_t end) {
     const soft *s = arg;
     int64_t     strips = (s->inner + STRIP - 1) / STRIP;
@@ -211,6 +218,8 @@ static bool inner_dense(const td_tensor *t, int dim) {
     return td__is_dense(t->rank - k, t->size + k, t->stride + k);
 }
 
+/* y: the result of the forward op, for derivatives. Strips need at least 8 columns that
+ * lie side by side. */
 static bool run(td_opcall *c, soft_kind kind, const td_tensor *y, int64_t dim) {
     const td_tensor *x = td__in(c, 0);
     soft             s = {.kind = kind, .x = x, .y = y, .out = c->out[0]};
@@ -235,10 +244,12 @@ static bool run(td_opcall *c, soft_kind kind, const td_tensor *y, int64_t dim) {
     return !atomic_load(&s.failed) || td__fail_memory(c->cx);
 }
 
+/* in: self, dim, half_to_float. */
 bool td__kern_softmax(td_opcall *c) { return run(c, SOFTMAX, NULL, td__in_int(c, 1)); }
 bool td__kern_log_softmax(td_opcall *c) {
     return run(c, LOG_SOFTMAX, NULL, td__in_int(c, 1));
 }
+/* in: grad_output, output, dim, input_dtype. */
 bool td__kern_softmax_backward(td_opcall *c) {
     return run(c, SOFTMAX_GRAD, td__in(c, 1), td__in_int(c, 2));
 }
@@ -258,6 +269,7 @@ typedef struct lse {
     td_tensor  *out;
 } lse;
 
+/* Outputs [begin, end). */
 static void lse_places(void *arg, int64_t begin, int64_t end) {
     const lse             *s = arg;
     const td_reduce_loops *l = td__reduce_loops();
@@ -294,6 +306,7 @@ static void lse_places(void *arg, int64_t begin, int64_t end) {
     }
 }
 
+/* in: self, dim, keepdim. */
 bool td__kern_logsumexp(td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
     bool             mask[TD_MAX_RANK + 1];

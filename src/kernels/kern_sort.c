@@ -38,6 +38,7 @@ static uint64_t key_float(uint64_t bits, uint64_t sign, uint64_t inf) {
     return bits & sign ? sign - mag : sign + mag;
 }
 
+/* The key of an element: unsigned order of keys is the ascending order of values. */
 static uint64_t key_of(td_dtype dt, const char *p) {
     uint64_t u = 0;
     memcpy(&u, p, td__dtype_bytes[dt]);
@@ -71,6 +72,8 @@ static void load_keys_f32(const sorting *s, const char *p, item *to, uint64_t fl
             (item){key_float(u[i * s->step], (uint64_t)1 << 31, 0x7f800000) ^ flip, i};
 }
 
+/* A descending sort complements the keys, so equal elements keep their order there,
+ * too. */
 static void load_keys(const sorting *s, const char *p, item *to) {
     td_dtype dt = (td_dtype)s->t->dtype;
     int64_t  step = s->step * td__dtype_bytes[dt];
@@ -85,6 +88,7 @@ static void load_keys(const sorting *s, const char *p, item *to) {
 
 /* ---- sorting keys ------------------------------------------------------ */
 
+/* Insertion sort. */
 static void sort_few(item *v, int64_t n) {
     for (int64_t i = 1; i < n; i++) {
         item    x = v[i];
@@ -124,6 +128,7 @@ static void sort_front(item *v, int64_t n, int64_t k) {
     }
 }
 
+/* The method by length and by how many ranks are wanted. */
 static void sort_line(const sorting *s, item *v, item *spare) {
     if (s->n <= FEW) sort_few(v, s->n);
     else if (!s->median && s->first == 0 && s->count > 0 && s->count <= SMALL_K &&
@@ -156,6 +161,7 @@ static int64_t median_rank(const sorting *s, const item *v) {
     return i;
 }
 
+/* Ranks first .. first + count of line l, values read by index from p. */
 static void write_line(const sorting *s, int64_t l, const char *p, const item *v) {
     int64_t  size = td__dtype_bytes[s->t->dtype];
     int64_t  to = line_at(s, s->values, l), ix = to;
@@ -170,6 +176,7 @@ static void write_line(const sorting *s, int64_t l, const char *p, const item *v
     }
 }
 
+/* Lines [begin, end); v holds the keys and as many spare items. */
 static void run_lines(void *arg, int64_t begin, int64_t end) {
     sorting *s = arg;
     item     few[2 * FEW], *v = few;
@@ -202,21 +209,25 @@ static bool run(td_opcall *c, sorting *s, int64_t dim) {
     return !atomic_load(&s->failed) || td__fail_memory(c->cx);
 }
 
+/* in: self, dim, descending, stable. Always stable. */
 bool td__kern_sort(td_opcall *c) {
     sorting s = {.descending = td__in_bool(c, 2), .count = -1};
     return run(c, &s, td__in_int(c, 1));
 }
 
+/* in: self, k, dim, largest, sorted. Always sorted. */
 bool td__kern_topk(td_opcall *c) {
     sorting s = {.descending = td__in_bool(c, 3), .count = td__in_int(c, 1)};
     return run(c, &s, td__in_int(c, 2));
 }
 
+/* in: self, k, dim, keepdim. */
 bool td__kern_kthvalue(td_opcall *c) {
     sorting s = {.first = td__in_int(c, 1) - 1, .count = 1, .reduced = true};
     return run(c, &s, td__in_int(c, 2));
 }
 
+/* in: self, dim, keepdim. */
 bool td__kern_median_dim(td_opcall *c) {
     sorting s = {.count = 1, .reduced = true, .median = true};
     return run(c, &s, td__in_int(c, 1));

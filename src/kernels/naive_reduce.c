@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+/* The map of a reduction, by its definition. */
 static double mapped(const td_reduction *r, double x) {
     switch (r->map) {
     case TD_MAP_ABS: return fabs(x);
@@ -15,6 +16,7 @@ static double mapped(const td_reduction *r, double x) {
     }
 }
 
+/* The operation of a reduction; NaN wins in maxima and minima. */
 static double combined(td_red op, double a, double x) {
     switch (op) {
     case TD_RED_SUM: return a + x;

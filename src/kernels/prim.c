@@ -32,6 +32,7 @@ static void start(void) {
     if (dnnl_engine_create(&engine, dnnl_cpu, 0) != dnnl_success) engine = NULL;
 }
 
+/* Without an OpenMP runtime in the process there is nothing to hold. */
 int td__prim_serial_begin(void) {
     pthread_once(&once, start);
     if (!omp_width || !omp_set_width) return 1;
@@ -44,6 +45,7 @@ void td__prim_serial_end(int width) {
     if (width != 1) omp_set_width(width);
 }
 
+/* The last reference is gone. */
 static void destroy(td_prim *p) {
     for (int i = 0; i < TD_PRIM_OPERANDS; i++)
         if (p->move[i]) dnnl_primitive_destroy(p->move[i]);
@@ -54,12 +56,15 @@ static void destroy(td_prim *p) {
     td__free(p);
 }
 
+/* One scratchpad serves all steps of a primitive: the largest of them. */
 static void note_pad(td_prim *p, const_dnnl_primitive_desc_t pd) {
     td_md_ref md = dnnl_primitive_desc_query_md(pd, dnnl_query_scratchpad_md, 0);
     size_t    n = md ? dnnl_memory_desc_get_size(md) : 0;
     if (n > p->pad) p->pad = n;
 }
 
+/* The reorder of operand i between the caller's layout and the kernel's; none where
+ * they are equal. */
 static bool make_move(td_prim *p, int i, dnnl_primitive_attr_t attr) {
     td_md_ref             outer = td__md(&p->outer[i]), inner = td__md(&p->inner[i]);
     td_md_ref             from = i == TD_PRIM_OUT ? inner : outer;
@@ -74,6 +79,7 @@ static bool make_move(td_prim *p, int i, dnnl_primitive_attr_t attr) {
     return ok;
 }
 
+/* The operation and the reorders around it. */
 static bool make_steps(td_prim *p, td_prim_build *build, dnnl_primitive_attr_t attr) {
     dnnl_primitive_desc_t pd = NULL;
     if (dnnl_primitive_attr_set_scratchpad_mode(attr, dnnl_scratchpad_mode_user))
@@ -88,6 +94,7 @@ static bool make_steps(td_prim *p, td_prim_build *build, dnnl_primitive_attr_t a
     return ok && (!p->pad || td__md_tagged(&p->room, 1, dims, dnnl_u8, dnnl_a));
 }
 
+/* NULL: out of memory, or the library has no kernel. */
 static td_prim *make(const td_prim_key *key, td_prim_build *build) {
     dnnl_primitive_attr_t attr;
     td_prim              *p = td__zalloc(sizeof *p);
@@ -137,6 +144,8 @@ static void insert(td_prim *p) {
     if (old) destroy(old);
 }
 
+/* Looks a second time under the lock of builders: another thread may have built the key
+ * meanwhile. */
 td_prim *td__prim_get(const td_prim_key *key, td_prim_build *build) {
     td_prim *p = find(key);
     int      cancel; /* a thread that ends in here would leave the lock locked */
@@ -159,8 +168,8 @@ void td__prim_put(td_prim *p) {
 
 /* ---- running ------------------------------------------------------------ */
 
-/* What one run holds: the caller's bytes, scratch in the kernel's layout where
- * it differs, and the library's handles on both. */
+/* One run: the bytes of the caller, scratch in the layout of the kernel where that
+ * differs, and the handles of the library on both. */
 typedef struct run {
     const td_prim *p;
     char          *scratch; /* scratchpad first, then inner operands */
@@ -171,10 +180,12 @@ typedef struct run {
 
 static size_t padded(size_t n) { return (n + ALIGN - 1) & ~(size_t)(ALIGN - 1); }
 
+/* The library's view of bytes at ptr. */
 static bool handle(dnnl_memory_t *to, const td_md *md, void *ptr) {
     return dnnl_memory_create(to, td__md(md), engine, ptr) == dnnl_success;
 }
 
+/* Allocates scratch and makes the handles of one run. */
 static bool run_open(run *r, void *const ptr[TD_PRIM_OPERANDS]) {
     const td_prim *p = r->p;
     size_t         at = padded(p->pad);
@@ -205,6 +216,7 @@ static void run_close(run *r) {
     if (r->scratch) td__block_free(r->scratch, r->bytes);
 }
 
+/* Reorders operand i, the output from inner to outer, all others the other way. */
 static bool move(run *r, int i) {
     dnnl_memory_t from = r->outer[i], to = r->inner[i];
     if (!r->p->move[i]) return true;
@@ -216,6 +228,7 @@ static bool move(run *r, int i) {
            dnnl_success;
 }
 
+/* Reorders inputs, runs the operation, reorders the output, waits. */
 static bool run_steps(run *r) {
     dnnl_exec_arg_t args[TD_PRIM_OPERANDS + 1];
     int             n = 0;

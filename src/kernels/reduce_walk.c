@@ -33,6 +33,8 @@ static int join_dims(td_walk_dim *d, int n) {
     return m;
 }
 
+/* Kept dims are ordered by stride as well: outputs are then written in the order in
+ * which the input is read. */
 void td__walk_make(td_walk *w, const td_tensor *t, const bool *reduced, bool in_order) {
     int64_t out = 1;
     int     nk = 0, nr = 0;
@@ -88,6 +90,7 @@ extern const td_reduce_loops td__reduce_loops_base;
 extern const td_reduce_loops td__reduce_loops_avx2, td__reduce_loops_avx512;
 #endif
 
+/* By the CPU level, which does not change while the process runs. */
 static const td_reduce_loops *choose(void) {
 #if defined(__x86_64__)
     if (td__cpu_level() == TD_CPU_AVX512) return &td__reduce_loops_avx512;

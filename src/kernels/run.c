@@ -13,6 +13,7 @@
 
 #include <string.h>
 
+/* How an operand reaches the loop, then sizes in bytes and elements. */
 enum {
     DIRECT,
     NUMBER,
@@ -26,6 +27,7 @@ enum {
     MAX_BYTES = 8   /* of an element */
 };
 
+/* How a run is cut and read; the same for all threads. */
 typedef struct plan {
     const td_run *r;
     uint8_t       mode[TD_RUN_OPERANDS];
@@ -52,6 +54,7 @@ static int64_t at_most(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* ---- planning ------------------------------------------------------------ */
 
+/* One element serves the whole run. */
 static bool is_number(const td_iter *it, int k) {
     for (int d = 0; d < it->rank; d++)
         if (it->stride[k][d] != 0) return false;
@@ -67,6 +70,8 @@ static int transposed_dim(const td_run *r, int k) {
     return 0;
 }
 
+/* Decides the mode of operand k; the first transposed operand decides the tile dim for
+ * all. */
 static int mode_of(plan *p, int k) {
     const td_run  *r = p->r;
     const td_side *s = &r->side[k];
@@ -79,6 +84,8 @@ static int mode_of(plan *p, int k) {
     return TILE;
 }
 
+/* Modes, then the size of a unit: a tile where one is needed, else a stretch of a
+ * row. */
 static void make_plan(plan *p, const td_run *r) {
     int64_t rows = LINE, cols = TD_RUN_GRAIN;
     p->r = r;
@@ -110,12 +117,14 @@ static void bring(const td_side *s, room *m, int64_t n, char *buf, const char *s
     if (s->widen) s->widen(n, buf, s->loop, m->via, s->via);
 }
 
+/* n elements of operand k into its buffer. */
 static const char *load(const td_run *r, room *m, int k, int64_t n, const char *src,
                         int64_t step) {
     bring(&r->side[k], m, n, m->buf[k], src, step);
     return m->buf[k];
 }
 
+/* Once per thread: a number fills its buffer for all chunks. */
 static void load_numbers(const plan *p, room *m) {
     const td_run *r = p->r;
     for (int k = 1; k < r->it.n; k++)
@@ -145,6 +154,7 @@ static void run_chunk(const plan *p, room *m, int64_t n, char *const *at) {
     r->side[0].convert(n, at[0], r->it.stride[0][0], m->buf[0], r->side[0].loop);
 }
 
+/* One row of a unit, by chunks; at[] moves along. */
 static void run_row(const plan *p, room *m, int64_t cols, char **at) {
     const td_run *r = p->r;
     int64_t       chunk = p->buffered ? TD_RUN_CHUNK : cols;
@@ -158,6 +168,7 @@ static void run_row(const plan *p, room *m, int64_t cols, char **at) {
     }
 }
 
+/* Transposes the tiles of a unit, then runs it row by row. */
 static void run_tile(const plan *p, room *m, tiles *t, int64_t rows, int64_t cols,
                      char *const *base) {
     const td_run *r = p->r;
@@ -218,6 +229,7 @@ static void place_unit(const plan *p, const int64_t *idx, char **at, int64_t *ro
     }
 }
 
+/* The next unit in dim order. */
 static void next_unit(const plan *p, int64_t *idx) {
     for (int d = 0; d < p->r->it.rank; d++) {
         if (++idx[d] < p->blocks[d]) return;
@@ -225,6 +237,7 @@ static void next_unit(const plan *p, int64_t *idx) {
     }
 }
 
+/* The unit's index along each dim. */
 static void find_unit(const plan *p, int64_t unit, int64_t *idx) {
     for (int d = 0; d < p->r->it.rank; d++) {
         idx[d] = unit % p->blocks[d];
@@ -232,6 +245,7 @@ static void find_unit(const plan *p, int64_t unit, int64_t *idx) {
     }
 }
 
+/* Units [begin, end) without tiles. */
 static void run_rows(void *arg, int64_t begin, int64_t end) {
     const plan *p = arg;
     room        m;
@@ -260,6 +274,7 @@ static tiles take_tiles(plan *p) {
     return t;
 }
 
+/* Units [begin, end) with tiles; p is a copy, since take_tiles may change its modes. */
 static void run_tiles(void *arg, int64_t begin, int64_t end) {
     plan    p = *(const plan *)arg;
     room    m;
@@ -275,6 +290,7 @@ static void run_tiles(void *arg, int64_t begin, int64_t end) {
     td__free(t.block);
 }
 
+/* Units [begin, end) of a run without a loop. */
 static void run_copies(void *arg, int64_t begin, int64_t end) {
     const plan         *p = arg;
     _Alignas(LINE) char raw[TILE_BYTES];
@@ -297,6 +313,7 @@ typedef struct walk {
     int64_t        idx[TD_MAX_RANK];
 } walk;
 
+/* At element `at`, counted in dim order. */
 static void walk_start(walk *w, const td_iter *it, int k, int64_t at) {
     w->it = it;
     w->k = k;
@@ -308,6 +325,7 @@ static void walk_start(walk *w, const td_iter *it, int k, int64_t at) {
     }
 }
 
+/* n elements further; n does not go beyond the end of a row. */
 static void walk_on(walk *w, int64_t n) {
     const int64_t *stride = w->it->stride[w->k], *size = w->it->size;
     w->idx[0] += n;
@@ -333,6 +351,7 @@ static void walk_rows(const td_run *r, walk *w, room *m, int64_t n, char *buf) {
     }
 }
 
+/* Is operand k, over all dims, one contiguous stretch of the loop's type? */
 static bool is_linear(const td_run *r, int k) {
     const td_iter *it = &r->it;
     int64_t        step = r->side[k].mem;
@@ -342,6 +361,7 @@ static bool is_linear(const td_run *r, int k) {
     return true;
 }
 
+/* Elements [begin, end) in dim order, gathered into chunks. */
 static void run_linear(void *arg, int64_t begin, int64_t end) {
     const plan   *p = arg;
     const td_run *r = p->r;
@@ -365,6 +385,7 @@ static void run_linear(void *arg, int64_t begin, int64_t end) {
     }
 }
 
+/* A loop call per short row would cost more than gathering the rows. */
 static void run_short(const td_run *r, int64_t total) {
     plan p = {.r = r, .buffered = true, .step = {TD_RUN_CHUNK}};
     for (int k = 0; k < r->it.n; k++)
@@ -374,6 +395,8 @@ static void run_short(const td_run *r, int64_t total) {
     td__pool_run(total, TD_RUN_GRAIN, run_linear, &p);
 }
 
+/* Chooses between copies, tiles, rows and short rows, and splits the units over
+ * threads. */
 void td__run(td_run *r) {
     plan    p;
     int64_t total = 1;

@@ -1,11 +1,16 @@
-/* spots.c -- the walk behind the index family: joins dims that step evenly, splits
- * gathers over threads, and runs typed lines. Also checks index values. */
+/* spots.c -- the walk behind the index family (kernels/index.h). Dims that step evenly
+ * in all operands are joined, so that most walks become one or two loops; the innermost
+ * dim is a line, which a typed loop runs. Gathers are split over threads, since no two
+ * lines write one element; writes go in row-major order on one thread, because equal
+ * indices must meet in that order. Index values are checked here as well, before a
+ * kernel writes. */
 #include "kernels/index.h"
 
 #include <math.h>
 #include <string.h>
 
-/* One line: n elements with constant steps. */
+/* One line: n elements with constant steps, in elements. The index of element j is at
+ * index[j * index_step]. */
 typedef struct line {
     int64_t         n;
     const char     *index;
@@ -16,6 +21,7 @@ typedef struct line {
 } line;
 typedef void line_fn(const line *l);
 
+/* The index of element j of a line; a negative one counts from `limit`. */
 static inline int64_t pick(const line *l, int64_t j) {
     int64_t i = l->wide ? ((const int64_t *)(const void *)l->index)[j * l->index_step]
                         : ((const int32_t *)(const void *)l->index)[j * l->index_step];
@@ -50,7 +56,8 @@ static inline int64_t pick(const line *l, int64_t j) {
 
 /* ---- reductions of any dtype, one element at a time --------------------- */
 
-/* a: what is there. Of two zeros it stays, as in ATen, whatever their signs. */
+/* a op b, a being the element that is there. A NaN wins in maxima and minima, whichever
+ * side it is on; of two zeros a stays, as in ATen, whatever their signs. */
 static double reduce_f(td_spot_op op, double a, double b) {
     switch (op) {
     case TD_SPOT_ADD: return a + b;
@@ -61,6 +68,7 @@ static double reduce_f(td_spot_op op, double a, double b) {
     }
 }
 
+/* a op b, wrapping; alpha scales b in sums only. */
 static int64_t reduce_i(td_spot_op op, int64_t a, int64_t b, int64_t alpha) {
     uint64_t x = (uint64_t)a, y = (uint64_t)b;
     switch (op) {
@@ -81,6 +89,8 @@ static double scale(td_dtype dt, double alpha, double b) {
     return td__load_f(dt, room);
 }
 
+/* Reads and writes each element by its dtype: slow, for dtypes and operations without a
+ * typed loop. */
 static void reduce_line(const line *l, td_spot_op op) {
     td_dtype dt = l->s->dtype;
     int64_t  item = td__dtype_bytes[dt], alpha_i = td__value_i(l->s->alpha);
@@ -103,6 +113,7 @@ static void mul_any(const line *l) { reduce_line(l, TD_SPOT_MUL); }
 static void max_any(const line *l) { reduce_line(l, TD_SPOT_MAX); }
 static void min_any(const line *l) { reduce_line(l, TD_SPOT_MIN); }
 
+/* Moves are by item size, sums by dtype. */
 static line_fn *choose(td_dtype dt, td_spot_op op) {
     int item = td__dtype_bytes[dt];
     switch (op) {
@@ -133,6 +144,7 @@ static bool joins(const td_spots *s, int d) {
     return true;
 }
 
+/* Dims after d move up by one. */
 static void remove_dim(td_spots *s, int d) {
     for (int i = d; i + 1 < s->rank; i++) {
         s->size[i] = s->size[i + 1];
@@ -142,6 +154,8 @@ static void remove_dim(td_spots *s, int d) {
     s->rank--;
 }
 
+/* Drops dims of size 1 and joins neighbours, from the innermost on; a walk keeps at
+ * least one dim. */
 static void join_dims(td_spots *s) {
     for (int d = s->rank - 1; d >= 0; d--)
         if (s->size[d] == 1) remove_dim(s, d);
@@ -156,6 +170,7 @@ static void join_dims(td_spots *s) {
     for (int k = 0; k < TD_SPOT_OPERANDS; k++) s->stride[k][0] = 0;
 }
 
+/* What run_lines does to lines of which walk. */
 typedef struct job {
     const td_spots *s;
     line_fn        *fn;
@@ -205,17 +220,21 @@ enum {
 
 typedef void take_fn(const line *l, const int64_t *offset);
 
+/* By item size, as a move. */
 static take_fn *choose_take(td_dtype dt) {
     int item = td__dtype_bytes[dt];
     return item == 1 ? take_1 : item == 2 ? take_2 : item == 4 ? take_4 : take_8;
 }
 
+/* Does the index step along the last dim only? Then its offsets are computed once for
+ * many lines. */
 static bool lines_agree(const td_spots *s) {
     for (int d = 0; d + 1 < s->rank; d++)
         if (s->stride[TD_SPOT_INDEX][d] != 0) return false;
     return s->rank > 1 && s->stride[TD_SPOT_INDEX][s->rank - 1] != 0;
 }
 
+/* Offset of a line's first element in an operand, without the index. */
 static int64_t line_start(const td_spots *s, int operand, int64_t row) {
     int64_t at = 0;
     for (int d = s->rank - 2; d >= 0; d--) {
@@ -250,6 +269,8 @@ static void take_block(const td_spots *s, int64_t begin, int64_t end) {
     }
 }
 
+/* As many lines at a time as stay in the second-level cache with a piece of the
+ * offsets. */
 static void take_lines(void *arg, int64_t begin, int64_t end) {
     const td_spots *s = arg;
     int64_t         bytes = s->size[s->rank - 1] * td__dtype_bytes[s->dtype];
@@ -260,6 +281,7 @@ static void take_lines(void *arg, int64_t begin, int64_t end) {
 
 #define GRAIN 16384 /* elements worth a thread */
 
+/* s is changed: its dims are joined. */
 void td__spots_run(td_spots *s, td_spot_op op) {
     int64_t rows = 1;
     for (int d = 0; d < s->rank; d++)
@@ -286,6 +308,7 @@ void td__spots_run(td_spots *s, td_spot_op op) {
     else run_lines(&j, 0, rows);
 }
 
+/* A walk whose index is one 0. */
 void td__spots_sum(const td_tensor *dst, const td_tensor *src) {
     static const int64_t zero = 0;
     td_spots             s = {.rank = dst->rank,
@@ -316,18 +339,22 @@ int64_t td__index_at(const td_tensor *index, int64_t p) {
                       td__ptr(index) + off * td__dtype_bytes[index->dtype]);
 }
 
+/* The search for the first index outside [low, high). */
 typedef struct scan {
     const td_tensor *index;
     int64_t          low, high;
     _Atomic int64_t  bad; /* first bad position; INT64_MAX: none */
 } scan;
 
+/* Threads race for the smallest position; the message then does not depend on how many
+ * there are. */
 static void note_bad(scan *s, int64_t p) {
     int64_t seen = atomic_load(&s->bad);
     while (p < seen && !atomic_compare_exchange_weak(&s->bad, &seen, p)) {
     }
 }
 
+/* Positions [begin, end) of a row-major index. */
 static void scan_dense(void *arg, int64_t begin, int64_t end) {
     scan       *s = arg;
     const char *p = td__ptr(s->index);
@@ -341,6 +368,7 @@ static void scan_dense(void *arg, int64_t begin, int64_t end) {
     }
 }
 
+/* Positions [begin, end) of any index. */
 static void scan_strided(void *arg, int64_t begin, int64_t end) {
     scan *s = arg;
     for (int64_t i = begin; i < end; i++) {

@@ -11,6 +11,7 @@ double td__value_f(td_value v) {
     return v.kind == TD_K_FLOAT ? v.u.f : (double)td__dim_fixed(v.u.i);
 }
 
+/* A float outside the range of int64_t gives INT64_MIN, as x86 conversions do. */
 int64_t td__value_i(td_value v) {
     if (v.kind != TD_K_FLOAT) return v.u.i;
     return v.u.f >= -0x1p63 && v.u.f < 0x1p63 ? (int64_t)v.u.f : INT64_MIN;
@@ -20,6 +21,8 @@ const char *td__op_name(const td_opcall *c) {
     return (c->cx->composite ? c->cx->composite : c->info)->s.name;
 }
 
+/* The name in front is that of the op the user called; a part that failed is named in
+ * brackets, unless it is internal. */
 bool td__op_fail(td_opcall *c, td_code code, const char *fmt, ...) {
     const td_opinfo *composite = c->cx->composite;
     char             text[1024];
@@ -43,6 +46,7 @@ int td__op_dim(td_opcall *c, int64_t dim, int rank) {
     return d;
 }
 
+/* Replaces c->out and c->meta when the struct's own arrays are too short. */
 bool td__call_results(td_opcall *c, int n) {
     c->n_out = n;
     if (n <= TD_FEW) return true;
@@ -78,6 +82,7 @@ static const char *const type_words[] = {"a tensor",
                                          "a string",
                                          "a graph"};
 
+/* An int, a float or a bool. */
 static bool is_number(td_value v) {
     return v.kind == TD_K_INT || v.kind == TD_K_FLOAT || v.kind == TD_K_BOOL;
 }
@@ -116,7 +121,8 @@ static bool fits(uint8_t type, td_value *v) {
     return false;
 }
 
-/* A tensor argument that is nil, freed or of another context: 1 nil, -1 failed. */
+/* A tensor argument that is nil, freed or of another context. 1: nil of this context,
+ * the call is inert; -1: an error is recorded. */
 static int refuse_tensor(td_opcall *c, const td_param *p, const td_tensor *t) {
     char who[128];
     snprintf(who, sizeof who, "%.60s: argument %.40s", c->info->s.name, p->name);
@@ -140,6 +146,8 @@ static int check_tensor(td_opcall *c, const td_param *p, const td_tensor *t) {
     return refuse_tensor(c, p, t);
 }
 
+/* Every entry of a list of tensors: 0 fine, 1 one is nil, -1 failed. NULL entries are
+ * holes where the schema says Tensor?[]. */
 static int check_list(td_opcall *c, const td_param *p, td_value v) {
     int nil = 0;
     if (v.n && !v.u.ts) {
@@ -205,7 +213,9 @@ static int bind(td_opcall *c, const td_value *in, int n_in) {
 
 /* ---- modes -------------------------------------------------------------- */
 
-/* Op calls made while a mode works start below it. */
+/* Passes a call to mode m and below. Op calls that the mode makes while it works start
+ * below it, since cx->top is moved down for that time; a composite is replaced by its
+ * parts first, unless the mode asks for composites. */
 static bool dispatch(td_mode *m, td_opcall *c) {
     if (c->info->composite && !(m && m->composites)) return td__call_parts(c);
     if (!m) return td__exec(c);
@@ -255,6 +265,8 @@ static td_ctx *fail_nowhere(td_ctx *cx, td_op op, const td_value *in, int n_in) 
 /* What came of a call: results in c->out, nil because an argument was, or failure. */
 typedef enum outcome { DONE, NIL, FAILED } outcome;
 
+/* Looks up the row, checks the arguments and runs the call; in fake mode, writes of
+ * assumed copies are checked first. */
 static outcome call(td_opcall *c, td_op op, const td_value *in, int n_in) {
     c->def = &td__ops[op];
     c->info = td__opinfo(op);

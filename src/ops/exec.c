@@ -21,8 +21,9 @@ bool td__call_is_fake(const td_opcall *c) {
     return false;
 }
 
-/* Counts a write. set_ gives t a storage and writes none of its elements: other
- * tensors in that storage are as they were. */
+/* Counts a write: the version that saved values are compared with, and the op that
+ * errors name. set_ gives t a storage and writes none of its elements: other tensors in
+ * that storage are as they were. */
 static void bump(td_opcall *c, td_tensor *t) {
     if (c->info->op == TD_OP_set_) {
         t->moves++;
@@ -34,8 +35,8 @@ static void bump(td_opcall *c, td_tensor *t) {
 
 /* ---- fresh results ------------------------------------------------------ */
 
-/* The result has a place for every byte of the argument; those that share places have
- * none of their own. */
+/* The result gets room for every byte of the argument's storage. A tensor whose
+ * elements overlap is copied densely instead and needs no more room. */
 static bool take_whole(td_opcall *c) {
     td_storage *from = td__in(c, 0)->st, *to = c->out[0]->st;
     if (td__overlaps_itself(td__in(c, 0)) || to->bytes >= from->bytes) return true;
@@ -49,6 +50,8 @@ static bool fits(const td_storage *st, const td_meta *m) {
            (!m->strided || td__is_packed(m->rank, m->size, m->stride));
 }
 
+/* Results in the storages that compiled code has offered (ops/rooms.h), where they fit;
+ * else fresh ones. */
 static bool make_results(td_opcall *c, bool fake) {
     td_storage *const *to = c->cx->results_in;
     c->cx->results_in = NULL;
@@ -61,6 +64,8 @@ static bool make_results(td_opcall *c, bool fake) {
     return !(c->def->flags & TD_OPF_WHOLE) || take_whole(c);
 }
 
+/* Ops without views and writes: shape rule, results, kernel. Fake calls end after the
+ * results. */
 static bool exec_plain(td_opcall *c) {
     bool fake = td__call_is_fake(c);
     if (c->def->flags & TD_OPF_NESTS) return c->def->cpu(c);
@@ -81,6 +86,7 @@ static bool exec_plain(td_opcall *c) {
 
 /* ---- views -------------------------------------------------------------- */
 
+/* Bytes of an integer list argument. */
 static size_t list_bytes(const td_value *v) {
     return v->kind == TD_K_INTS ? sizeof(int64_t) * v->n : 0;
 }
@@ -112,6 +118,8 @@ static td_view_step *make_step(td_opcall *c, int out_nr) {
     return s;
 }
 
+/* A view shares the storage and records its call, so that it can be replayed on another
+ * base. Detached views are not related to the base. */
 static bool exec_view(td_opcall *c) {
     td_tensor *src = td__in(c, c->info->view_of);
     if (!c->def->shape(c)) return false;
@@ -156,6 +164,8 @@ static bool may_read_beside(td_opcall *c, int i, const td_tensor *t, bool apart)
     return true;
 }
 
+/* Checks of a written argument: writable memory, no overlap inside it, none with what
+ * is read. */
 static bool may_write(td_opcall *c, const td_param *p, td_tensor *t) {
     if (t->st->readonly)
         return td__op_fail(c, TD_E_ALIAS, "%s " TD_READONLY_CLONE, p->name);
@@ -181,6 +191,8 @@ static bool has_size(int64_t size, int64_t wanted) {
     return td__dim_eq(size, wanted) || !td__dim_expect(size, TD_DIM_IS_NE, wanted);
 }
 
+/* An inference tensor has no version counter; a write outside inference mode could not
+ * be noticed by backward. */
 bool td__may_write_inference(td_opcall *c, const td_tensor *t) {
     if (!(t->flags & TD_TF_INFERENCE) || c->cx->inference) return true;
     return td__op_fail(c, TD_E_GRAD,
@@ -258,6 +270,8 @@ static bool exec_writer(td_opcall *c) {
     return (fake && !meta) || c->def->cpu(c);
 }
 
+/* Checks every written argument before the first write; versions count afterwards, so a
+ * failed call changes nothing. */
 static bool exec_write(td_opcall *c) {
     const td_schema *s = &c->info->s;
     bool             meta = c->def->flags & TD_OPF_META;
@@ -271,6 +285,7 @@ static bool exec_write(td_opcall *c) {
     return true;
 }
 
+/* cx->making names the op in error messages of allocations. */
 bool td__exec(td_opcall *c) {
     const char *outer = c->cx->making;
     c->cx->making = td__op_name(c);

@@ -23,10 +23,12 @@ static bool is_word(char c) { return isalnum((unsigned char)c) || c == '_'; }
 
 /* ---- arguments ----------------------------------------------------------- */
 
+/* Does the loop read this argument element by element? */
 static bool is_operand(uint8_t type) {
     return type == TD_T_TENSOR || type == TD_T_OPT_TENSOR || type == TD_T_OPERAND;
 }
 
+/* Is this argument one number for the whole loop? */
 static bool is_number(uint8_t type) {
     return type == TD_T_SCALAR || type == TD_T_OPT_SCALAR || type == TD_T_INT ||
            type == TD_T_FLOAT || type == TD_T_OPT_FLOAT || type == TD_T_BOOL ||

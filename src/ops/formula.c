@@ -24,6 +24,7 @@ typedef enum instr_kind {
     ARITH       /* + - * / of two values, ~ for unary minus: a */
 } instr_kind;
 
+/* One step of a formula: a, b and v as the kind says. */
 typedef struct instr {
     uint8_t  kind;
     uint8_t  b;
@@ -34,6 +35,8 @@ typedef struct instr {
 #define MAX_INSTR 64
 #define MAX_STACK 24
 
+/* A formula as instructions. reads_*: bits of the arguments, results and gradients
+ * whose tensors it reads. */
 struct td_formula {
     int      n;
     uint32_t reads_in, reads_out, reads_g;
@@ -68,6 +71,8 @@ static int takes(instr_kind kind, int a, int b) {
     return kind == ARITH ? (a == '~' ? 1 : 2) : 0;
 }
 
+/* Appends an instruction and follows the height of the stack, so that evaluation needs
+ * no check. */
 static bool emit(parser *ps, instr_kind kind, int a, int b, td_value v) {
     if (ps->n == MAX_INSTR) return wrong(ps, "too long");
     ps->height += 1 - takes(kind, a, b);
@@ -76,6 +81,7 @@ static bool emit(parser *ps, instr_kind kind, int a, int b, td_value v) {
     return true;
 }
 
+/* The next character that is not blank. */
 static char peek(parser *ps) {
     while (isspace((unsigned char)*ps->p)) ps->p++;
     return *ps->p;
@@ -96,6 +102,7 @@ static bool parse_number(parser *ps) {
     return emit(ps, PUSH_VALUE, 0, 0, v);
 }
 
+/* The entries of "[...]": each an expression that gives an integer. */
 static bool parse_list(parser *ps) {
     int n = 0;
     while (!take(ps, ']')) {
@@ -106,6 +113,7 @@ static bool parse_list(parser *ps) {
     return emit(ps, MAKE_INTS, n, 0, td_value_none());
 }
 
+/* The arguments of an op; too few of them take their defaults when the op is called. */
 static bool parse_call(parser *ps, const char *name) {
     td_op op = td__op_find(name);
     int   n = 0;
@@ -121,6 +129,7 @@ static bool parse_call(parser *ps, const char *name) {
     return emit(ps, CALL, (int)op, n, td_value_none());
 }
 
+/* ".sizes" and others: metadata, which does not save the tensor. */
 static bool parse_attr(parser *ps, int arg) {
     static const struct {
         const char *name;
@@ -139,6 +148,7 @@ static bool parse_attr(parser *ps, int arg) {
     return wrong(ps, "unknown attribute");
 }
 
+/* An argument of the row, or an attribute of it. */
 static bool parse_arg(parser *ps, int arg) {
     if (*ps->p == '.') {
         ps->p++;
@@ -159,6 +169,7 @@ static int gradient_of(const parser *ps, const char *name) {
     return -1;
 }
 
+/* Arguments first, then gradients, results and words. */
 static bool parse_name(parser *ps, const char *name) {
     for (int i = 0; i < ps->s->n_in; i++)
         if (!strcmp(ps->s->in[i].name, name)) return parse_arg(ps, i);
@@ -195,6 +206,7 @@ static bool parse_primary(parser *ps) {
     return take(ps, '(') ? parse_call(ps, name) : parse_name(ps, name);
 }
 
+/* Bounds the depth of nesting: rows are trusted, but a recursion has to end. */
 static bool parse_unary(parser *ps) {
     if (++ps->depth > 40) return wrong(ps, "nested too deep");
     bool minus = take(ps, '-');
@@ -245,6 +257,7 @@ uint32_t td__formula_reads_out(const td_formula *f) { return f->reads_out; }
 
 /* ---- evaluation --------------------------------------------------------- */
 
+/* The stack of one evaluation. `ints` holds the lists it builds. */
 typedef struct machine {
     const td_vjp *v;
     int           n, n_ints;
@@ -254,6 +267,7 @@ typedef struct machine {
 
 static bool is_tensor(td_value v) { return v.kind == TD_K_TENSOR; }
 
+/* Calls an op through the modes; only its first result is used. */
 static bool call(machine *m, td_op op, const td_value *in, int n, td_value *result) {
     td_tensor *out[TD_MAX_RESULTS];
     int        n_out = td__opinfo(op)->s.n_out;
@@ -304,6 +318,7 @@ static bool arith(machine *m, char sign) {
     }
 }
 
+/* Replaces n integers on the stack by one list of them. */
 static bool make_ints(machine *m, int n) {
     if (m->n_ints + n > TD_COUNT(m->ints)) return false;
     int64_t *list = m->ints + m->n_ints;
@@ -316,6 +331,7 @@ static bool make_ints(machine *m, int n) {
     return true;
 }
 
+/* Metadata of an argument; none when it has none. */
 static td_value attribute(const td_meta *meta, instr_kind kind) {
     td_value v = td_value_none();
     if (!meta) return v;
@@ -337,6 +353,7 @@ static td_value gradient(machine *m, int i) {
     return td_value_tensor(td_op_zeros(v->cx, (td_ints){o->size, o->rank}, o->dtype));
 }
 
+/* Runs one instruction; false after a failed op call. */
 static bool step(machine *m, const instr *in) {
     const td_vjp *v = m->v;
     td_value      x = in->v;
@@ -364,6 +381,7 @@ static bool step(machine *m, const instr *in) {
     return true;
 }
 
+/* NULL without an error means: the gradient is zero. */
 td_tensor *td__formula_eval(const td_formula *f, const td_vjp *v) {
     machine m = {.v = v};
     bool    any = f->reads_g == 0;

@@ -24,6 +24,8 @@ void td__copy_by_layout(const td_tensor *from, const td_tensor *copy) {
     last->rank = from->rank;
 }
 
+/* Records that these sizes are at least 2 when the program runs; false when the trace
+ * knows otherwise. */
 static bool above_one(td_ctx *cx, const int64_t *size, int n) {
     for (int i = 0; i < n; i++)
         if (td__dim_is_sym(size[i]) && !td__dim_expect(size[i], TD_DIM_IS_GE, 2))
@@ -35,6 +37,7 @@ static bool above_one(td_ctx *cx, const int64_t *size, int n) {
     return true;
 }
 
+/* A storage that shared the guess is freed. */
 static void drop(void *env) {
     guess *g = env;
     if (--g->refs > 0) return;
@@ -42,10 +45,12 @@ static void drop(void *env) {
     td__free(g);
 }
 
+/* The guess that a fake storage takes part in; NULL: none. */
 static guess *guess_of(const td_storage *st) {
     return st->fake && st->release == drop ? st->env : NULL;
 }
 
+/* Attaches a guess to a fake storage, in place of an older one. */
 static void hold(td_storage *st, guess *g) {
     if (guess_of(st)) drop(st->env);
     st->release = drop;

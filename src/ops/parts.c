@@ -8,6 +8,7 @@
 
 /* ---- composites --------------------------------------------------------- */
 
+/* Evaluates a decomposition or a simpler form on the arguments of the call. */
 static bool run_formula(td_opcall *c, const td_formula *f) {
     td_meta        metas[TD_MAX_ARGS];
     const td_meta *in_meta[TD_MAX_ARGS] = {0};
@@ -22,6 +23,7 @@ static bool run_formula(td_opcall *c, const td_formula *f) {
     return c->out[0] != NULL;
 }
 
+/* Does a tensor argument require grad? */
 static bool any_needs_grad(const td_opcall *c) {
     for (int i = 0; i < c->n_in; i++)
         if (td__in(c, i) && td__in(c, i)->flags & TD_TF_NEEDS_GRAD) return true;
@@ -84,6 +86,7 @@ static bool widen(td_opcall *c) {
     return true;
 }
 
+/* Are these the strides of t, for all that a trace knows? */
 static bool has_strides(const td_tensor *t, const td_meta *m, const int64_t *stride) {
     return t->rank == m->rank && td__dims_seem_eq(t->stride, stride, m->rank);
 }
@@ -124,6 +127,7 @@ static bool run_simpler(td_opcall *c) {
     return ok;
 }
 
+/* Replaces the tensors of a list argument by the recorder's copies. */
 static bool list_as_recorded(td_mode *by, td_opcall *c, td_value *v) {
     td_tensor **ts = td__arena_alloc(&c->cx->scratch, sizeof *ts * (v->n + 1));
     if (!ts) return td__fail_memory(c->cx);

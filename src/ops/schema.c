@@ -18,6 +18,7 @@ typedef struct reader {
     size_t      cap;
 } reader;
 
+/* Records what is wrong and where; always false. */
 static bool wrong(reader *r, const char *what) {
     snprintf(r->why, r->cap, "schema: %s at \"%.24s\"", what, r->p);
     return false;
@@ -27,6 +28,7 @@ static void skip(reader *r) {
     while (*r->p == ' ') r->p++;
 }
 
+/* Skips blanks and takes the text s if it comes next. */
 static bool take(reader *r, const char *s) {
     skip(r);
     size_t n = strlen(s);
@@ -35,6 +37,7 @@ static bool take(reader *r, const char *s) {
     return true;
 }
 
+/* Letters, digits and underscores, at most cap - 1 of them. */
 static bool read_name(reader *r, char *out, size_t cap) {
     skip(r);
     size_t n = 0;
@@ -62,6 +65,7 @@ static const struct {
     {"Graph", TD_T_GRAPH, 255, 255, 255},
 };
 
+/* "(a)" or "(a!)" behind a type; absent is fine. */
 static bool read_alias(reader *r, td_param *p) {
     if (*r->p != '(') return true;
     r->p++;
@@ -73,6 +77,7 @@ static bool read_alias(reader *r, td_param *p) {
     return true;
 }
 
+/* A type word with its alias mark, then "?", "[]" or "[]?". */
 static bool read_type(reader *r, td_param *p) {
     char word[16];
     int  k = 0;
@@ -91,6 +96,8 @@ static bool read_type(reader *r, td_param *p) {
     return p->type != 255 || wrong(r, "no such form of this type");
 }
 
+/* The rest of "[1, 2]" after the bracket; lists of defaults are short and stored in the
+ * parameter. */
 static bool read_int_list(reader *r, td_param *p) {
     int n = 0;
     for (skip(r); *r->p && *r->p != ']'; take(r, ",")) {
@@ -107,6 +114,8 @@ static bool read_int_list(reader *r, td_param *p) {
     return true;
 }
 
+/* An int, or a float when it has a point or an exponent; a float parameter makes either
+ * a float. */
 static bool read_number(reader *r, td_param *p) {
     char   *end;
     int64_t i = strtoll(r->p, &end, 10);
@@ -134,6 +143,7 @@ static bool read_string(reader *r, td_param *p, char quote) {
     return true;
 }
 
+/* The text after "=". */
 static bool read_default(reader *r, td_param *p) {
     p->has_default = true;
     if (take(r, "None")) return p->def = td_value_none(), true;
@@ -145,6 +155,8 @@ static bool read_default(reader *r, td_param *p) {
     return read_number(r, p);
 }
 
+/* Up to the closing parenthesis. "*" (keyword-only in PyTorch) is skipped: arguments
+ * are positional here. */
 static bool read_params(reader *r, td_schema *s) {
     while (!take(r, ")")) {
         if (take(r, "*")) {
@@ -161,6 +173,8 @@ static bool read_params(reader *r, td_schema *s) {
     return true;
 }
 
+/* "-> Tensor", "-> (Tensor a, Tensor b)" or "-> ()"; unnamed results are called
+ * "out". */
 static bool read_results(reader *r, td_schema *s) {
     if (!take(r, "->")) return wrong(r, "expected ->");
     bool several = take(r, "(");

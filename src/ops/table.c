@@ -52,6 +52,7 @@ const char *td__op_near(const char *name) {
     return near;
 }
 
+/* Records the first error of the table, for td__table_why. Always false. */
 static bool wrong(td_op op, const char *what) {
     char was[200];
     snprintf(was, sizeof was, "%s", what);
@@ -59,6 +60,7 @@ static bool wrong(td_op op, const char *what) {
     return false;
 }
 
+/* Parses the row's schema; a writer without one derives it from its functional twin. */
 static bool init_schema(td_op op) {
     const td_opdef *def = &td__ops[op];
     td_opinfo      *info = &infos[op];
@@ -79,6 +81,7 @@ static bool init_schema(td_op op) {
     return !strcmp(info->s.name, def->name) || wrong(op, "schema has another name");
 }
 
+/* Which argument a view views, and whether the op writes. */
 static void init_aliases(td_op op) {
     const td_opdef *def = &td__ops[op];
     td_opinfo      *info = &infos[op];
@@ -116,6 +119,7 @@ static bool add_term(td_op op, char *text) {
     return true;
 }
 
+/* A row's vjp: terms separated by semicolons. */
 static bool add_terms(td_op op, const char *vjp) {
     char text[1024];
     if (strlen(vjp) >= sizeof text) return wrong(op, "vjp: too long, use vjp_fn");
@@ -161,6 +165,8 @@ static bool add_saves(td_op op, const char *saves) {
     return true;
 }
 
+/* Formulas, derivatives and what they save. A derivative via the twin takes the twin's
+ * row. */
 static bool init_rules(td_op op) {
     const td_opdef *def = &td__ops[op];
     td_opinfo      *info = &infos[op];

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* *arg: the argument of that name, -1 for "out". */
 static bool find_name(const td_schema *s, const char *name, size_t n, int8_t *arg) {
     *arg = -1;
     if (n == 3 && !strncmp(name, "out", n)) return true;

@@ -4,6 +4,7 @@
 
 #include "ops/ops.h"
 
+/* Sizes and options of a convolution; input [n,c,h,w], weight [o,c/groups,kh,kw]. */
 typedef struct td_conv {
     td_dtype dtype;
     int64_t  n, c, h, w; /* input */

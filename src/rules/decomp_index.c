@@ -1,5 +1,6 @@
 /* decomp_index.c -- composite ops of the index family. Masks become integer index
- * tensors here, so that the ops below have results of known sizes. */
+ * tensors here, so that the ops below have results of known sizes: only nonzero, which
+ * makes the index tensors, has a size that depends on values. */
 #include "rules/index_args.h"
 
 /* A list of n sizes or dims as ops take it. */

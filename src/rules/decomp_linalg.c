@@ -1,4 +1,6 @@
-/* decomp_linalg.c -- products made of mm, bmm, mv and dot, as ATen folds them. */
+/* decomp_linalg.c -- products made of mm, bmm, mv and dot, as ATen folds them. Which of
+ * these computes a product decides in which order terms are added, and so the last
+ * bits; the cases here are ATen's. */
 #include "ops/ops.h"
 
 #include <string.h>

@@ -1,4 +1,6 @@
-/* decomp_loss.c -- losses made of pointwise ops and a reduction. */
+/* decomp_loss.c -- losses made of pointwise ops and a reduction. They are composites in
+ * PyTorch as well: their derivative is that of the parts. Dtypes follow the parts, too,
+ * and where PyTorch casts in between, so does the rule. */
 #include "rules/terms.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
-/* decomp_norm.c -- norm layers as users call them, in terms of the native ops. */
+/* decomp_norm.c -- norm layers as users call them, in terms of the native ops, which
+ * return the statistics that their derivatives need. Checks that PyTorch makes in
+ * torch.nn.functional, above ATen, are made here. */
 #include "rules/geom.h"
 #include "rules/terms.h"
 

@@ -1,5 +1,6 @@
 /* decomp_pool.c -- pools that are made of others, and interpolate. One-dim pools go
- * through a dim of size 1 in front of the length, as in ATen. */
+ * through a dim of size 1 in front of the length, as in ATen: [N,C,L] becomes
+ * [N,C,1,L], and each option gets a first entry that changes nothing. */
 #include "rules/geom.h"
 
 #include <string.h>

@@ -1,4 +1,6 @@
-/* decomp_view.c -- composite views and copies, as the ops they are made of. */
+/* decomp_view.c -- composite views and copies, as the ops they are made of, and the
+ * inverses of views that need more than a formula: an inverse takes the base and the
+ * changed view, and returns the base with the change. */
 #include "ops/call.h"
 #include "rules/geom.h"
 

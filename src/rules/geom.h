@@ -12,15 +12,17 @@ bool td__infer_sizes(td_opcall *c, const td_value *want, int64_t numel, int64_t 
 /* A new dim of size 1 at `dim`, for which there must be room. */
 void td__insert_dim(td_meta *m, int dim);
 
-/* args: as in the schema of the view, after `self`. False after td__fail. */
+/* Narrow m to what the view shows. args: as in the schema of the view, after `self`.
+ * False after td__fail. */
 bool td__select_part(td_opcall *c, td_meta *m, int64_t dim, int64_t index);
 bool td__slice_part(td_opcall *c, td_meta *m, const td_value *args);
 bool td__diagonal_part(td_opcall *c, td_meta *m, const td_value *args);
 /* ... over a storage of so many bytes. */
 bool td__as_strided_part(td_opcall *c, td_meta *m, const td_value *args, int64_t bytes);
 
-/* A tensor struct on the stack that looks at t's storage: for td__copy_into and
- * td__fill inside kernels. It owns nothing and must not leave the kernel. */
+/* A tensor struct on the stack that shows part of t's storage, for td__copy_into and
+ * td__fill inside kernels. It owns nothing, is in no scope and must not leave the
+ * kernel. */
 typedef struct td_window {
     td_tensor t;
     int64_t   dims[2 * TD_MAX_RANK];

@@ -5,7 +5,7 @@
 
 #include "ops/ops.h"
 
-/* Meta-rank of a tensor: a 0-dim one is walked as one dim of size 1. */
+/* A 0-dim tensor is walked as one dim of size 1. */
 static inline int     td__rank1(const td_tensor *t) { return t->rank ? t->rank : 1; }
 static inline int64_t td__size1(const td_tensor *t, int d) {
     return t->rank ? t->size[d] : 1;

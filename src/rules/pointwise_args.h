@@ -15,8 +15,8 @@ typedef struct td_pw_args {
 } td_pw_args;
 const td_pw_args *td__pw_args(const td_opdef *def);
 
-/* The dtype operands are converted to: promotion, then the row's flags. Only looks;
- * td__pw_check refuses what the flags refuse. */
+/* The dtype operands are converted to: promotion, then the row's dtype bits. It only
+ * looks; td__pw_check reports dtypes that the row excludes. */
 td_dtype td__pw_common(const td_opcall *c, const td_pw_args *a);
 bool     td__pw_check(td_opcall *c, td_dtype common);
 /* Result 0: broadcast sizes and ATen's layout. False after td__fail. */

@@ -1,5 +1,7 @@
-/* shape_arith.c -- shape rules of pointwise rows that check more than dtypes and
- * sizes: alphas, rounding modes, bounds, masks. */
+/* shape_arith.c -- shape rules of pointwise rows that check more than dtypes and sizes:
+ * alphas, rounding modes, bounds, masks. Each checks its own arguments, then leaves
+ * promotion, broadcasting and layout to shape_pointwise.c. Where ATen refuses a
+ * combination, the message names the op that was probably meant. */
 #include "rules/pointwise_args.h"
 
 #include <math.h>

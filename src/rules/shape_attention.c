@@ -1,4 +1,5 @@
-/* shape_attention.c -- sizes, dtypes and argument checks of blocked attention. */
+/* shape_attention.c -- sizes, dtypes and argument checks of blocked attention. query is
+ * [B,H,T,D], key and value [B,H,S,D]; the mask broadcasts to [B,H,T,S]. */
 #include "ops/ops.h"
 
 /* Argument i has these sizes and this dtype. */

@@ -1,4 +1,6 @@
-/* shape_conv.c -- sizes, dtypes and argument checks of convolutions. */
+/* shape_conv.c -- sizes, dtypes and argument checks of convolutions. One op has a
+ * kernel, with 4 dims; users' conv1d and conv2d are composites of it (decomp_conv.c),
+ * and its two derivatives have rows of their own with the same options. */
 #include "rules/conv_args.h"
 #include "rules/geom.h"
 

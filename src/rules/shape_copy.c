@@ -1,4 +1,10 @@
-/* shape_copy.c -- results of copies, of joins, and of views put back. */
+/* shape_copy.c -- results of ops that copy elements: clones, joins, repeats, rolls,
+ * padding, and the inverses and derivatives of views.
+ *
+ * Three layouts occur. A clone keeps the order of dims and closes gaps (meta_clone).
+ * The inverse of a view keeps strides and gaps to the letter (meta_exact), because it
+ * stands for the base after a write through the view. Joins and padding are row-major,
+ * or channels-last when all their tensors are. */
 #include "rules/geom.h"
 
 #include <string.h>

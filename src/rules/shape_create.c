@@ -1,5 +1,6 @@
-/* shape_create.c -- shape rules of creation: sizes and dtypes from numbers. All
- * checks of these ops are here; their kernels only fill. */
+/* shape_create.c -- shape rules of creation: sizes and dtypes from numbers. All checks
+ * of these ops are here; their kernels only fill. A dtype that is not given is the
+ * default float, or follows from the values (full, arange). */
 #include "rules/create.h"
 
 #include <math.h>

@@ -1,5 +1,9 @@
-/* shape_index.c -- results and argument checks of the index family. Index values
- * need bytes and are the kernels' to check, before they write. */
+/* shape_index.c -- results and argument checks of the index family: gather, scatter,
+ * index_select, index, index_put, masks, embedding. Index values are elements, which a
+ * rule may not read: kernels check them before they write (kernels/spots.c).
+ *
+ * A 0-dim tensor counts as one dim of size 1 (td__rank1 and its relatives), as in
+ * ATen. */
 #include "rules/index_args.h"
 #include "rules/iter_order.h"
 

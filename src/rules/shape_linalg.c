@@ -1,4 +1,6 @@
-/* shape_linalg.c -- sizes, dtypes and argument checks of the products. */
+/* shape_linalg.c -- sizes, dtypes and argument checks of the products mm, bmm, mv, dot
+ * and of their forms that add a tensor. Results are row-major, whatever the operands
+ * are. */
 #include "ops/ops.h"
 
 /* Argument i has exactly this many dims. */

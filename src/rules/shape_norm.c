@@ -1,5 +1,8 @@
-/* shape_norm.c -- sizes, dtypes and argument checks of the norm layers. Halves may
- * come with f32 parameters; statistics then are f32, else of the input's dtype. */
+/* shape_norm.c -- sizes, dtypes and argument checks of the norm layers. Halves may come
+ * with f32 parameters; statistics then are f32, else of the input's dtype.
+ *
+ * Backward ops end with output_mask, three numbers that say which of dx, dw and db are
+ * wanted; a result that is not wanted is an empty tensor. */
 #include "rules/geom.h"
 #include "ops/ops.h"
 

@@ -1,5 +1,6 @@
 /* shape_pointwise.c -- what a pointwise op returns: broadcast sizes, promoted dtype,
- * and the strides ATen's TensorIterator would give a fresh result. */
+ * and the strides ATen's TensorIterator would give a fresh result. Layouts matter
+ * beyond speed: a program may read strides, and views of the result depend on them. */
 #include "rules/iter_order.h"
 #include "rules/pointwise_args.h"
 

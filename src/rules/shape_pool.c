@@ -1,5 +1,9 @@
 /* shape_pool.c -- shape rules of pooling and resampling, with all checks of their
- * arguments. Results of 4-d inputs keep the input's memory format, as in ATen. */
+ * arguments. Results of 4-d inputs keep the input's memory format, as in ATen.
+ *
+ * A window covers kernel_size elements, `dilation` apart; windows start every `stride`
+ * elements, the first at -padding. td__planes_window reads these arguments for the
+ * forward and the backward op alike, and kernels call it again. */
 #include "rules/windows.h"
 #include "rules/geom.h"
 

@@ -1,5 +1,6 @@
-/* shape_random.c -- shape rules of the random family, with the checks of ranges
- * and parameters, and the rules of dropout that are not kernels. */
+/* shape_random.c -- shape rules of the random family, with the checks of ranges and
+ * parameters, and the rules of dropout that are not kernels. A rule draws nothing: a
+ * call that fails leaves the generator where it was. */
 #include "rules/create.h"
 
 #include <math.h>

@@ -1,4 +1,13 @@
-/* shape_rules.c -- what shape rules share: result metas and type promotion. */
+/* shape_rules.c -- what shape rules share: result metas, type promotion, and which
+ * numbers a dtype can represent.
+ *
+ * A shape rule checks every argument that can be checked without reading elements, and
+ * fills c->meta. It also runs in traces, where sizes may be symbols. So sizes are
+ * computed with td__dim_add and its relatives, and compared in one of three ways.
+ * td__dim_eq and td__dim_lt decide what the program does: in a trace the answer becomes
+ * a guard. td__dim_seems_eq only chooses a layout: of a size that only run time knows
+ * it takes the answer for a size above 1. td__dim_expect takes the relation for granted
+ * and has the compiled program check it. */
 #include "ops/ops.h"
 
 #include <math.h>

@@ -1,5 +1,6 @@
-/* shape_split.c -- geometry of views with several results, of as_strided, and of
- * the writers that change geometry in place. */
+/* shape_split.c -- geometry of views with several results, of as_strided, and of the
+ * writers that change geometry in place. The number of results of a call must be known
+ * when it is traced, so a symbolic count is fixed to the number of the trace. */
 #include "rules/geom.h"
 
 /* ---- several results ---------------------------------------------------- */

@@ -1,6 +1,9 @@
 /* shape_view.c -- geometry of the view ops: sizes, order of dims, single parts and
- * as_strided. Every rule starts from the geometry of in[0] and changes it; no byte
- * is looked at. Views with several results are in shape_split.c. */
+ * as_strided. Every rule starts from the geometry of in[0] and changes it; no element
+ * is read, and the storage stays. Views with several results are in shape_split.c.
+ *
+ * Strides of dims of size 1 do not address anything, but PyTorch shows them to users
+ * and some layouts are told apart by them, so the rules compute them as ATen does. */
 #include "rules/geom.h"
 
 /* Meta 0 becomes the geometry of `self`, to be changed by the rule. */

@@ -1,5 +1,7 @@
-/* simpler_reduce.c -- means, variances and softmax in terms of sums. Shifts that cancel
- * in the result, such as the greatest element, take no part in differentiation. */
+/* simpler_reduce.c -- means, variances and softmax in terms of sums, for code that is
+ * compiled from loops. Shifts that cancel in the result, such as the greatest element,
+ * take no part in differentiation: their derivative is 0, and computing it would cost a
+ * pass. */
 #include "rules/terms.h"
 
 #include <math.h>

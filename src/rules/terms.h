@@ -5,6 +5,7 @@
 
 #include "ops/ops.h"
 
+/* Arithmetic between tensors; sizes broadcast and dtypes promote as in the ops. */
 static inline td_tensor *t_add(td_tensor *a, td_tensor *b) {
     return td_op_add(a, td_value_tensor(b), td_value_int(1));
 }
@@ -17,6 +18,7 @@ static inline td_tensor *t_mul(td_tensor *a, td_tensor *b) {
 static inline td_tensor *t_div(td_tensor *a, td_tensor *b) {
     return td_op_div(a, td_value_tensor(b), "");
 }
+/* Times, and over, a number known when the rule runs. */
 static inline td_tensor *t_scale(td_tensor *a, double k) {
     return td_op_mul(a, td_value_float(k));
 }
@@ -27,6 +29,7 @@ static inline td_tensor *t_over(td_tensor *a, double k) {
 static inline td_tensor *t_share(td_tensor *a, int64_t n) {
     return td_op_div(a, td_value_int(n), "");
 }
+/* Reductions in the dtype of a. */
 static inline td_tensor *t_sum(td_tensor *a, td_ints dim, bool keepdim) {
     return td_op_sum(a, dim, keepdim, TD_DTYPE_NONE);
 }
@@ -45,11 +48,12 @@ static inline td_tensor *t_shaped(td_tensor *t, const int64_t *size, int rank) {
     return same ? t : td_op_reshape(t, (td_ints){size, rank});
 }
 
-/* t, which may be NULL, with halves as f32: a rule of several steps rounds to a half
- * once, at its end. */
+/* t, which may be NULL, with halves as f32. A rule of several steps computes in f32 and
+ * rounds to a half once, at its end, as a kernel does. */
 static inline td_tensor *t_wide(td_tensor *t) {
     return t && td__is_half((td_dtype)t->dtype) ? td_op_to(t, TD_F32, false) : t;
 }
+/* t in dtype dt; t itself when it has it. */
 static inline td_tensor *t_as(td_tensor *t, td_dtype dt) {
     return t->dtype == dt ? t : td_op_to(t, dt, false);
 }

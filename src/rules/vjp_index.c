@@ -1,4 +1,6 @@
-/* vjp_index.c -- derivatives of the index family that need more than a formula. */
+/* vjp_index.c -- derivatives of the index family that need more than a formula. Reading
+ * by index has writing by index as its derivative, and the other way round; elements
+ * that were read several times add up. */
 #include "ops/ops.h"
 
 #include <string.h>

@@ -1,5 +1,7 @@
-/* vjp_pointwise.c -- derivatives of pointwise ops that depend on an option, on
- * which arguments are numbers, or share a longer subexpression. */
+/* vjp_pointwise.c -- derivatives of pointwise ops that depend on an option, on which
+ * arguments are numbers, or share a longer subexpression. Each sets the gradient of
+ * every argument that needs one, in the broadcast sizes; the engine sums it to the
+ * sizes of the argument. */
 #include "ops/ops.h"
 
 #include <math.h>

@@ -1,4 +1,6 @@
-/* vjp_view.c -- derivatives of views and copies that need more than a formula. */
+/* vjp_view.c -- derivatives of views and copies that need more than a formula. A view's
+ * gradient has the sizes of its argument: zeros where the view showed nothing, sums
+ * where it showed an element several times. */
 #include "ops/ops.h"
 
 #include <string.h>

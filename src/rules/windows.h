@@ -4,6 +4,8 @@
 
 #include "ops/ops.h"
 
+/* A pool or a resampling over n planes; h, w of the input side and oh, ow of the result
+ * side, also in backward ops. */
 typedef struct td_planes {
     int64_t        n;              /* how many planes */
     int64_t        h, w, oh, ow;   /* sizes of a plane of the input and of the result */

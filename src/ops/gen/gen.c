@@ -18,6 +18,7 @@ FILE *td__gen_open(const char *dir, const char *path) {
     return f;
 }
 
+/* A file that does not exist differs from all others. */
 static bool same_files(const char *a, const char *b) {
     FILE *f = fopen(a, "r"), *g = fopen(b, "r");
     int   x = f && g ? 0 : -1, y = 0;
@@ -27,6 +28,7 @@ static bool same_files(const char *a, const char *b) {
     return f && g && x == y;
 }
 
+/* Moves the new file into place when its text changed. False after a message. */
 bool td__gen_close(FILE *f, const char *path) {
     bool ok = !ferror(f);
     ok &= fclose(f) == 0;
@@ -85,6 +87,7 @@ void td__gen_prototype(FILE *f, td_op op) {
     fprintf(f, ")");
 }
 
+/* As init_schema of table.c, which the generator cannot link. */
 static bool read_schema(td_op op, char *why, size_t cap) {
     const td_opdef *def = &td__ops[op];
     td_schema      *s = &td__gen_schemas[op];

@@ -23,6 +23,7 @@ static void write_value(FILE *f, const td_param *p) {
     }
 }
 
+/* The flat function of an op: packs its parameters into td_value and calls the op. */
 static void write_function(FILE *f, td_op op) {
     const td_schema *s = &td__gen_schemas[op];
     bool             create = td__ops[op].flags & TD_OPF_CREATE;
@@ -81,6 +82,7 @@ static const char *rule_name(const td_opdef *def, int k) {
 static const char *const rule_types[] = {"td_shape_fn", "td_kernel_fn", "td_vjp_fn",
                                          "td_decomp_fn", "td_decomp_fn"};
 
+/* Has an earlier field named the same C function as the same kind of rule? */
 static bool seen_before(int op, int k, const char *name) {
     for (int i = 0; i <= op; i++)
         for (int j = 0; j < TD_COUNT(rule_types); j++) {

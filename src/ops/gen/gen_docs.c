@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+/* Text of a table cell: bars are escaped, line ends become blanks. */
 static void write_cell(FILE *f, const char *text) {
     for (const char *p = text; p && *p; p++) {
         if (*p == '|') fputc('\\', f);
@@ -10,6 +11,7 @@ static void write_cell(FILE *f, const char *text) {
     }
 }
 
+/* The column "derivative" of an op. */
 static void write_derivative(FILE *f, const td_opdef *def) {
     if (def->vjp_fn) fprintf(f, "C rule `%s`", def->vjp_fn);
     else if (!def->vjp) fprintf(f, "-");
@@ -20,6 +22,7 @@ static void write_derivative(FILE *f, const td_opdef *def) {
     else fprintf(f, "`"), write_cell(f, def->vjp), fprintf(f, "`");
 }
 
+/* The column "simpler ops" of an op. */
 static void write_simpler(FILE *f, const td_opdef *def) {
     const char *text = def->decomp ? def->decomp : def->simpler;
     if (text) fprintf(f, "`"), write_cell(f, text), fprintf(f, "`");

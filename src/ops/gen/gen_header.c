@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+/* The default of a parameter as C text of its type. */
 static void write_default(FILE *f, const td_param *p) {
     td_value v = p->def;
     switch ((td_kind)v.kind) {
@@ -36,6 +37,7 @@ static void write_default(FILE *f, const td_param *p) {
     }
 }
 
+/* Is the parameter a td_value, which a macro converts from a tensor or a number? */
 static bool takes_number(const td_param *p) {
     return p->type == TD_T_OPERAND || p->type == TD_T_SCALAR ||
            p->type == TD_T_OPT_SCALAR || p->type == TD_T_OPT_INT ||
@@ -48,6 +50,7 @@ static const char *first_default(td_op op) {
     return takes_number(&td__gen_schemas[op].in[0]) ? "td_value_int(0)" : "0";
 }
 
+/* Parameters of the C function that receive results. */
 static int results_given(const td_schema *s) {
     return td__gen_is_list(s) ? 2 : s->n_out > 1 ? s->n_out - 1 : 0;
 }
@@ -89,6 +92,8 @@ static void write_usage(FILE *f, td_op op, int required) {
     fprintf(f, ")");
 }
 
+/* The macros of an op: one that counts its arguments, and one for each count that is
+ * allowed. */
 static void write_sugar(FILE *f, td_op op) {
     const td_schema *s = &td__gen_schemas[op];
     const char      *name = td__ops[op].name;

@@ -14,10 +14,10 @@
 enum { ITEMS = 600 };
 
 /* The last is fold.h. */
-static const char *const headers[] = {"src/kernels/math_bits.h",       "src/kernels/math_f64.h",
-                                      "src/kernels/math_f32.h",        "src/kernels/math_int.h",
-                                      "src/kernels/philox.h",          "src/kernels/draw.h",
-                                      "src/kernels/loops/draw_runs.h", "src/kernels/fold.h"};
+static const char *const headers[] = {
+    "src/kernels/math_bits.h",       "src/kernels/math_f64.h", "src/kernels/math_f32.h",
+    "src/kernels/math_int.h",        "src/kernels/philox.h",   "src/kernels/draw.h",
+    "src/kernels/loops/draw_runs.h", "src/kernels/fold.h"};
 
 typedef struct item {
     char   names[64]; /* what it defines; two words in the case of an #ifdef */
