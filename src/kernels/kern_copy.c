@@ -96,7 +96,10 @@ bool td__kern_repeat(td_opcall *c) {
     for (int i = 0; i < out->rank; i++) {
         int64_t r = c->in[1].u.ints[i], n = i < add ? 1 : src->size[i - add];
         if (d.rank + 2 > TD_MAX_RANK)
-            return td__op_fail(c, TD_E_UNSUPPORTED, "too many repeated dims");
+            return td__op_fail(
+                c, TD_E_UNSUPPORTED,
+                "unsupported: sizes and repeats above 1 make more than %d dims",
+                TD_MAX_RANK);
         if (r > 1) {
             add_dim(&d, r, n * out->stride[i]);
             add_dim(&s, r, 0);

@@ -49,7 +49,8 @@ static bool check_targets(td_opcall *c, const places *p, int64_t ignore) {
         int64_t y = td__load_i((td_dtype)p->target->dtype, element(p->target, at));
         if (y != ignore && (y < 0 || y >= p->classes))
             return td__op_fail(c, TD_E_INDEX,
-                               "target %lld at place %lld is not a class (0 to %lld)",
+                               "target %lld at position %lld must be a class from 0 to "
+                               "%lld, or ignore_index",
                                (long long)y, (long long)k, (long long)p->classes - 1);
     }
     return true;

@@ -177,8 +177,7 @@ bool td__kern_masked_scatter(td_opcall *c) {
     pair             w;
     if (hits > source->numel)
         return td__op_fail(c, TD_E_SHAPE,
-                           "source %s has fewer elements than the %lld places "
-                           "the mask sets",
+                           "source %s has fewer elements than the mask sets, %lld",
                            td__type_str(source), (long long)hits);
     if (!td__is_dense(source->rank, source->size, source->stride)) {
         td_meta m;

@@ -26,12 +26,15 @@ static bool grow(td_opcall *c, td_storage *st, const td_meta *m) {
     /* Bytes that only run time counts have to be enough there. */
     if (td__dim_expect(td__storage_span(st), TD_DIM_IS_GE, need)) return true;
     if (td__dim_is_sym(need) || st->span)
-        return td__op_fail(c, TD_E_UNSUPPORTED, "a storage grows to a symbolic size");
+        return td__op_fail(c, TD_E_UNSUPPORTED,
+                           "unsupported: the storage would grow to a symbolic size; "
+                           "capture with that size as a number");
     if ((st->release && !st->fake) || st->readonly)
-        return td__op_fail(c, TD_E_ALIAS,
-                           "%lld bytes are needed, and the storage of %lld "
-                           "is foreign memory that cannot grow",
-                           (long long)need, (long long)st->bytes);
+        return td__op_fail(
+            c, TD_E_ALIAS,
+            "%lld bytes are needed, and the storage of %lld bytes is memory that the "
+            "library did not allocate and cannot enlarge; use a clone",
+            (long long)need, (long long)st->bytes);
     if (need >= TD_DIM_HUGE || !td__storage_resize(st, (size_t)need))
         return td__fail_memory(c->cx);
     return true;

@@ -14,12 +14,15 @@ static bool read_row(td_opcall *c, const td_tensor *p, int64_t row, double *w) {
     for (int64_t i = 0; i < n; i++) {
         w[i] = td__load_f((td_dtype)p->dtype, at + i * step * bytes);
         if (!(w[i] >= 0) || isinf(w[i]))
-            return td__op_fail(c, TD_E_ARG, "weight %lld of row %lld is %g",
-                               (long long)i, (long long)row, w[i]);
+            return td__op_fail(
+                c, TD_E_ARG,
+                "weight %lld of row %lld must be finite and not negative, got %g",
+                (long long)i, (long long)row, w[i]);
         sum += w[i];
     }
     if (sum > 0) return true;
-    return td__op_fail(c, TD_E_ARG, "the weights of row %lld sum to zero",
+    return td__op_fail(c, TD_E_ARG,
+                       "the weights of row %lld sum to 0; one must be positive",
                        (long long)row);
 }
 

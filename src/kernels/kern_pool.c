@@ -98,8 +98,8 @@ static bool indices_fit(td_opcall *c, const td_planes *p, const int64_t *index) 
         int64_t o = k % large / p->ow, q = k % p->ow;
         if ((index[k] < 0 || index[k] >= plane) && !is_empty(p, o, q))
             return td__op_fail(c, TD_E_INDEX,
-                               "indices has %lld, a plane has %lld elements",
-                               (long long)index[k], (long long)plane);
+                               "indices must be from 0 to %lld, got %lld",
+                               (long long)plane - 1, (long long)index[k]);
     }
     return true;
 }

@@ -342,7 +342,7 @@ bool td__kern_bernoulli(td_opcall *c) {
         double v = td__load_f((td_dtype)p->dtype, w.p);
         if (!(v >= 0 && v <= 1))
             return td__op_fail(c, TD_E_ARG,
-                               "element %lld of self is %g, not from 0 to 1",
+                               "element %lld of self must be from 0 to 1, got %g",
                                (long long)i, v);
     }
     return run(c, &(draw){.out = c->out[0],

@@ -400,12 +400,11 @@ static int64_t first_bad(const td_tensor *index, int64_t least, int64_t limit) {
 
 bool td__class_check(td_opcall *c, const td_tensor *classes, int64_t n) {
     int64_t bad = first_bad(classes, 0, n);
-    return bad == INT64_MAX ||
-           td__op_fail(c, TD_E_INDEX,
-                       "class %lld at position %s is not below num_classes, %lld, or "
-                       "is negative",
-                       (long long)td__index_at(classes, bad), place(classes, bad),
-                       (long long)n);
+    return bad == INT64_MAX || td__op_fail(c, TD_E_INDEX,
+                                           "class %lld at position %s must be from 0 "
+                                           "to num_classes - 1 (num_classes is %lld)",
+                                           (long long)td__index_at(classes, bad),
+                                           place(classes, bad), (long long)n);
 }
 
 bool td__index_check(td_opcall *c, const td_tensor *index, int64_t limit, bool negative,

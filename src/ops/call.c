@@ -41,8 +41,9 @@ bool td__op_fail(td_opcall *c, td_code code, const char *fmt, ...) {
 int td__op_dim(td_opcall *c, int64_t dim, int rank) {
     int d = td__wrap_dim(dim, rank);
     if (d < 0)
-        td__op_fail(c, TD_E_INDEX, "dim %lld is out of range for rank %d",
-                    (long long)dim, rank);
+        td__op_fail(c, TD_E_INDEX,
+                    "dim %lld is out of range for rank %d: it must be from %d to %d",
+                    (long long)dim, rank, -(rank ? rank : 1), rank ? rank - 1 : 0);
     return d;
 }
 
@@ -81,6 +82,11 @@ static const char *const type_words[] = {"a tensor",
                                          "a dtype or nothing",
                                          "a string",
                                          "a graph"};
+
+/* What a value is, by td_kind. */
+static const char *const kind_words[] = {
+    "nothing", "a tensor",           "an integer",        "a float",  "a bool",
+    "a dtype", "a list of integers", "a list of tensors", "a string", "a graph"};
 
 /* An int, a float or a bool. */
 static bool is_number(td_value v) {
@@ -151,14 +157,17 @@ static int check_tensor(td_opcall *c, const td_param *p, const td_tensor *t) {
 static int check_list(td_opcall *c, const td_param *p, td_value v) {
     int nil = 0;
     if (v.n && !v.u.ts) {
-        td__op_fail(c, TD_E_ARG, "argument %s is a list of %u tensors at NULL", p->name,
-                    v.n);
+        td__op_fail(c, TD_E_ARG,
+                    "argument %s is a list of %u tensors whose pointer is NULL",
+                    p->name, v.n);
         return -1;
     }
     for (uint32_t k = 0; k < v.n; k++) {
         if (!v.u.ts[k]) {
             if (p->type == TD_T_OPT_TENSORS) continue;
-            td__op_fail(c, TD_E_ARG, "entry %u of %s is missing", k, p->name);
+            td__op_fail(c, TD_E_ARG,
+                        "entry %u of argument %s is NULL; every entry must be a tensor",
+                        k, p->name);
             return -1;
         }
         int s = check_tensor(c, p, v.u.ts[k]);
@@ -179,16 +188,18 @@ static int check_arg(td_opcall *c, int i) {
         } else *v = td_value_none();
     }
     if (v->kind == TD_K_INTS && v->n > INT32_MAX) {
-        td__op_fail(c, TD_E_ARG, "argument %s is a list of %d integers", p->name,
-                    (int)v->n);
+        td__op_fail(
+            c, TD_E_ARG,
+            "argument %s is a list of %d integers; a length must not be negative",
+            p->name, (int)v->n);
         return -1;
     }
     if (v->kind == TD_K_INTS && !v->u.ints && !v->n && p->type == TD_T_OPT_INTS)
         *v = td_value_none();
     if (v->kind == TD_K_NONE && p->has_default && p->def.kind != TD_K_NONE) *v = p->def;
     if (!fits(p->type, v) || (v->kind == TD_K_INTS && v->n && !v->u.ints)) {
-        td__op_fail(c, TD_E_ARG, "argument %s must be %s", p->name,
-                    type_words[p->type]);
+        td__op_fail(c, TD_E_ARG, "argument %s must be %s, got %s", p->name,
+                    type_words[p->type], kind_words[v->kind]);
         return -1;
     }
     return v->kind == TD_K_TENSORS ? check_list(c, p, *v) : 0;
@@ -200,7 +211,8 @@ static int bind(td_opcall *c, const td_value *in, int n_in) {
     int              nil = 0;
     for (int i = 0; i < s->n_in; i++) {
         if (i >= n_in && !s->in[i].has_default) {
-            td__op_fail(c, TD_E_ARG, "argument %s is missing", s->in[i].name);
+            td__op_fail(c, TD_E_ARG, "argument %s is missing and has no default",
+                        s->in[i].name);
             return -1;
         }
         c->in[i] = i < n_in ? in[i] : s->in[i].def;
@@ -258,7 +270,8 @@ static td_ctx *fail_nowhere(td_ctx *cx, td_op op, const td_value *in, int n_in) 
                          : "a number, as all others are");
         return to;
     }
-    td__fail(to, TD_E_ARG, "%s: no argument is a tensor", s->name);
+    td__fail(to, TD_E_ARG, "%s: no argument is a tensor; at least one must be",
+             s->name);
     return to;
 }
 
@@ -342,7 +355,9 @@ int td__call_list(td_ctx *cx, td_op op, const td_value *in, int n_in, td_tensor 
     c.in = args;
     int n = call(&c, op, in, n_in) == DONE ? c.n_out : -1;
     if (n > cap)
-        td__op_fail(&c, TD_E_ARG, "gives %d tensors, there is room for %d", n, cap),
+        td__op_fail(&c, TD_E_ARG,
+                    "returns %d tensors, and out has room for %d; pass a larger cap", n,
+                    cap),
             n = -1;
     for (int i = 0; i < cap; i++) out[i] = i < n ? c.out[i] : &cx->nil;
     td__arena_reset(&cx->scratch, mark);

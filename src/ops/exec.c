@@ -172,11 +172,10 @@ static bool may_write(td_opcall *c, const td_param *p, td_tensor *t) {
     const td_opdef *pure =
         c->info->pure == TD_OP_COUNT ? c->def : &td__ops[c->info->pure];
     if (td__overlaps_itself(t) && !(pure->flags & TD_OPF_UNIFORM))
-        return td__op_fail(
-            c, TD_E_ALIAS,
-            "several elements of the written tensor %s share one place in "
-            "memory (an expanded view?); clone it first",
-            td__type_str(t));
+        return td__op_fail(c, TD_E_ALIAS,
+                           "several elements of the written tensor %s have the same "
+                           "address, as in an expanded view; write to a clone of it",
+                           td__type_str(t));
     bool apart = pure->flags & TD_OPF_APART;
     int  n = pure->flags & TD_OPF_NUMBER ? c->n_in - 1 : c->n_in;
     for (int i = 0; i < n; i++)

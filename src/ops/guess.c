@@ -29,11 +29,12 @@ void td__copy_by_layout(const td_tensor *from, const td_tensor *copy) {
 static bool above_one(td_ctx *cx, const int64_t *size, int n) {
     for (int i = 0; i < n; i++)
         if (td__dim_is_sym(size[i]) && !td__dim_expect(size[i], TD_DIM_IS_GE, 2))
-            return td__fail(cx, TD_E_UNSUPPORTED,
-                            "contiguous or reshape copies, but not where a size that "
-                            "depends on values is 0 or 1; the copy is written, "
-                            "returned beside its source or made in another grad mode, "
-                            "which tells them apart: take a clone instead");
+            return td__fail(
+                cx, TD_E_UNSUPPORTED,
+                "unsupported: contiguous or reshape copies here, and returns its "
+                "argument where a size that depends on values is 0 or 1. The program "
+                "writes the copy, returns it beside its source or makes it in another "
+                "grad mode, so the two would differ; use clone instead");
     return true;
 }
 

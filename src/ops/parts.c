@@ -46,7 +46,9 @@ static bool run_twin(td_opcall *c) {
                            "result %s does not fit the written tensor %s",
                            td__type_str(r), td__type_str(self));
     if (!td__can_cast((td_dtype)r->dtype, (td_dtype)self->dtype))
-        return td__op_fail(c, TD_E_DTYPE, "result %s cannot be stored as %s",
+        return td__op_fail(c, TD_E_DTYPE,
+                           "a result %s cannot be stored in the written tensor %s; "
+                           "convert an operand with to",
                            td__type_str(r), td__type_str(self));
     c->out[0] = td_op_copy_(self, r, false);
     return !td_is_nil(c->out[0]);

@@ -45,7 +45,11 @@ static bool open_masks(td_opcall *c, opened *o) {
     *o = (opened){.self = td__in(c, 0)};
     for (uint32_t i = 0; i < given.n; i++) {
         td_tensor *t = given.u.ts[i];
-        if (o->n >= TD_MAX_RANK) return td__op_fail(c, TD_E_INDEX, "too many indices");
+        if (o->n >= TD_MAX_RANK)
+            return td__op_fail(c, TD_E_INDEX,
+                               "indices and masks cover more than %d dims, which is "
+                               "the most supported",
+                               TD_MAX_RANK);
         if (!is_mask(t)) {
             o->list[o->n++] = t;
             continue;
@@ -136,7 +140,8 @@ bool td__decomp_take_along_dim(td_opcall *c) {
                            "indices %s must have as many dims as self %s",
                            td__type_str(index), td__type_str(self));
     if (self->rank == 0)
-        return td__op_fail(c, TD_E_INDEX, "a 0-dim tensor has no dim to take along");
+        return td__op_fail(c, TD_E_INDEX,
+                           "self and indices have no dims; leave dim out");
     int dim = td__op_dim(c, td__in_int(c, 2), self->rank);
     if (dim < 0) return false;
     if (!td__dim_eq(self->size[dim], 0))
@@ -155,13 +160,19 @@ bool td__decomp_one_hot(td_opcall *c) {
     if (self->dtype != TD_I64)
         return td__op_fail(c, TD_E_DTYPE, "takes i64 classes, got %s",
                            td__type_str(self));
-    if (self->rank == TD_MAX_RANK) return td__op_fail(c, TD_E_SHAPE, "too many dims");
+    if (self->rank == TD_MAX_RANK)
+        return td__op_fail(c, TD_E_SHAPE,
+                           "self %s has %d dims; the result has one more, and at most "
+                           "%d are supported",
+                           td__type_str(self), self->rank, TD_MAX_RANK);
     if (td__dim_eq(self->numel, 0) && classes <= 0)
         return td__op_fail(c, TD_E_ARG,
                            "num_classes must be given for a tensor without "
                            "elements");
     if (classes < -1)
-        return td__op_fail(c, TD_E_ARG, "num_classes %lld is negative",
+        return td__op_fail(c, TD_E_ARG,
+                           "num_classes must be -1, which counts the classes, or not "
+                           "negative, got %lld",
                            (long long)classes);
     if (classes == -1) {
         if (c->cx->fake || td__is_fake(self))
@@ -172,7 +183,10 @@ bool td__decomp_one_hot(td_opcall *c) {
         classes = (td_item_int)(most); /* not the user's line */
         if (!td_ok(c->cx)) return false;
         if (classes < 0)
-            return td__op_fail(c, TD_E_INDEX, "class values must not be negative");
+            return td__op_fail(
+                c, TD_E_INDEX,
+                "class values must not be negative, and the greatest is %lld",
+                (long long)classes);
         classes = td__dim_add(classes, 1);
     }
     bool read = !c->cx->fake && !td__is_fake(self);

@@ -10,7 +10,10 @@ bool td__decomp_expand_reduced(td_opcall *c) {
     td_ints    size = t_ints(c->in[1]);
     int64_t    full[TD_MAX_RANK];
     bool       mask[TD_MAX_RANK + 1], seen_kept = false, gap = false;
-    if (size.n > TD_MAX_RANK) return td__op_fail(c, TD_E_SHAPE, "too many dims");
+    if (size.n > TD_MAX_RANK)
+        return td__op_fail(c, TD_E_SHAPE,
+                           "size has %d entries; at most %d dims are supported", size.n,
+                           TD_MAX_RANK);
     for (uint32_t i = 0; c->in[2].kind == TD_K_INTS && i < c->in[2].n; i++)
         if (td__op_dim(c, c->in[2].u.ints[i], size.n) < 0) return false;
     if (!td__in_bool(c, 3) && g->rank > 0) {

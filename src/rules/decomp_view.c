@@ -49,8 +49,8 @@ bool td__decomp_flatten(td_opcall *c) {
     int        n = 0;
     if (last < 0) return false;
     if (first > last)
-        return td__op_fail(c, TD_E_ARG, "start_dim %d comes after end_dim %d", first,
-                           last);
+        return td__op_fail(c, TD_E_ARG, "start_dim %d must not come after end_dim %d",
+                           first, last);
     if (t->rank == 0) return give(c, td_op_reshape(t, ints(&one, 1)));
     if (first == last) return give(c, t);
     for (int d = 0; d < t->rank; d++)
@@ -100,8 +100,8 @@ bool td__decomp_permute_inverse(td_opcall *c) {
     int64_t back[TD_MAX_RANK] = {0}; /* a dim twice leaves a gap: permute refuses */
     int     n = (int)c->in[2].n;
     if (n != td__in(c, 0)->rank)
-        return td__op_fail(c, TD_E_ARG, "%d dims do not fit %s", n,
-                           td__type_str(td__in(c, 0)));
+        return td__op_fail(c, TD_E_ARG, "dims has %d entries, and self %s has %d dims",
+                           n, td__type_str(td__in(c, 0)), td__in(c, 0)->rank);
     for (int i = 0; i < n; i++) {
         int d = td__op_dim(c, c->in[2].u.ints[i], n);
         if (d < 0) return false;
@@ -114,8 +114,10 @@ bool td__decomp_permute_inverse(td_opcall *c) {
 static bool place_dims(td_opcall *c, int rank, int64_t *dims, uint64_t *taken) {
     td_value from = c->in[1], to = c->in[2];
     if (from.n != to.n)
-        return td__op_fail(c, TD_E_ARG, "%u source dims and %u destinations", from.n,
-                           to.n);
+        return td__op_fail(
+            c, TD_E_ARG,
+            "source has %u entries and destination %u; they must have as many", from.n,
+            to.n);
     for (uint32_t k = 0; k < from.n; k++) {
         int a = td__op_dim(c, from.u.ints[k], rank);
         int b = a < 0 ? -1 : td__op_dim(c, to.u.ints[k], rank);
@@ -155,12 +157,14 @@ bool td__decomp_narrow(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     int64_t    start = td__in_int(c, 2), length = td__in_int(c, 3);
     if (t->rank == 0)
-        return td__op_fail(c, TD_E_SHAPE, "a 0-dim tensor has nothing to narrow");
+        return td__op_fail(c, TD_E_SHAPE,
+                           "self has no dims, and narrow needs at least one");
     int dim = td__op_dim(c, td__in_int(c, 1), t->rank);
     if (dim < 0) return false;
     int64_t n = t->size[dim];
     if (td__dim_lt(length, 0))
-        return td__op_fail(c, TD_E_ARG, "length %lld is negative", (long long)length);
+        return td__op_fail(c, TD_E_ARG, "length must not be negative, got %lld",
+                           (long long)length);
     if (td__dim_lt(n, start) || td__dim_lt(start, td__dim_sub(0, n)))
         return td__op_fail(c, TD_E_INDEX,
                            "start %lld is out of range for dim %d of size %lld",
@@ -182,8 +186,7 @@ bool td__decomp_chunk(td_opcall *c) {
     if (chunks <= 0)
         return td__op_fail(c, TD_E_ARG, "chunks must be positive, got %lld",
                            (long long)chunks);
-    if (t->rank == 0)
-        return td__op_fail(c, TD_E_SHAPE, "a 0-dim tensor has no dim to cut along");
+    if (t->rank == 0) return td__op_fail(c, TD_E_SHAPE, "self has no dim to cut along");
     int dim = td__op_dim(c, td__in_int(c, 2), t->rank);
     if (dim < 0) return false;
     int64_t n = t->size[dim];
@@ -194,7 +197,8 @@ bool td__decomp_chunk(td_opcall *c) {
     count = td__dim_fixed(count);
     if (count < 0 || count > INT32_MAX)
         return td__op_fail(c, TD_E_UNSUPPORTED,
-                           "the number of pieces must be a known int");
+                           "unsupported: the number of pieces depends on a symbolic "
+                           "size; capture with that size as a number");
     if (!td__call_results(c, (int)count)) return false;
     if (!td__dim_eq(piece, 0))
         return td_op_split(t, piece, dim, c->out, (int)count) >= 0;
@@ -210,8 +214,9 @@ static bool put_piece(td_opcall *c, int64_t dim, int64_t at) {
     td_tensor *self = td__in(c, 0), *src = td__in(c, 1);
     int        d = td__op_dim(c, dim, self->rank);
     if (d < 0 || src->rank != self->rank)
-        return td__op_fail(c, TD_E_SHAPE, "%s is no piece of %s", td__type_str(src),
-                           td__type_str(self));
+        return td__op_fail(c, TD_E_SHAPE,
+                           "src %s is not a piece of self %s: the ranks differ",
+                           td__type_str(src), td__type_str(self));
     td_value end = td_value_int(td__dim_add(at, src->size[d]));
     return give(c, td_op_slice_scatter(self, src, d, td_value_int(at), end, 1));
 }
@@ -340,7 +345,10 @@ bool td__decomp_as_strided_backward(td_opcall *c) {
     for (int d = 0; fits && d < g->rank; d++)
         fits = td__dim_eq(g->size[d], c->in[4].u.ints[d]);
     if (!fits || in_size.n != in_stride.n || in_size.n > TD_MAX_RANK)
-        return td__op_fail(c, TD_E_ARG, "sizes and strides do not belong together");
+        return td__op_fail(c, TD_E_ARG,
+                           "grad %s must have the sizes given, and each list of sizes "
+                           "a list of strides of its length",
+                           td__type_str(g));
     if (td__dim_eq(g->numel, 0) || td__dim_eq(td__numel(in_size.n, in_size.v), 0))
         return give(c, td_op_new_zeros(g, in_size, TD_DTYPE_NONE));
     g = reduce_grad(c, g, &out);
@@ -386,7 +394,8 @@ bool td__decomp_tile(td_opcall *c) {
     int64_t    reps[TD_MAX_RANK];
     int        n = (int)c->in[1].n, add = t->rank > n ? t->rank - n : 0;
     if (n + add > TD_MAX_RANK)
-        return td__op_fail(c, TD_E_ARG, "too many repeats: %d", n);
+        return td__op_fail(c, TD_E_ARG, "dims has %d entries; at most %d are supported",
+                           n, TD_MAX_RANK);
     for (int i = 0; i < add; i++) reps[i] = 1;
     for (int i = 0; i < n; i++) reps[add + i] = c->in[1].u.ints[i];
     return give(c, td_op_repeat(t, ints(reps, n + add)));
@@ -396,7 +405,9 @@ bool td__decomp_tile(td_opcall *c) {
 bool td__decomp_pad(td_opcall *c) {
     td_value value = td__in_none(c, 3) ? td_value_int(0) : c->in[3];
     if (strcmp(c->in[2].u.s, "constant"))
-        return td__op_fail(c, TD_E_UNSUPPORTED,
-                           "mode \"%s\" is not known, only \"constant\"", c->in[2].u.s);
+        return td__op_fail(
+            c, TD_E_UNSUPPORTED,
+            "mode \"%s\" is unsupported; only \"constant\" is implemented",
+            c->in[2].u.s);
     return give(c, td_op_constant_pad_nd(td__in(c, 0), in_ints(c, 1), value));
 }

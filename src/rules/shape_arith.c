@@ -98,7 +98,9 @@ bool td__shape_div(td_opcall *c) {
             "rounding_mode must be \"\", \"trunc\" or \"floor\", got \"%.32s\"", mode);
     if (!*mode && !td__is_float(dt)) dt = c->cx->default_dtype;
     if (dt == TD_BOOL)
-        return td__op_fail(c, TD_E_DTYPE, "with rounding is not defined on bool");
+        return td__op_fail(c, TD_E_DTYPE,
+                           "with a rounding_mode is not defined on bool; convert an "
+                           "operand to an integer or a float");
     return td__pw_meta(c, a, dt, dt);
 }
 
@@ -110,7 +112,9 @@ bool td__shape_pow(td_opcall *c) {
     if (!td__in(c, 0) && !td__in(c, 1))
         return td__op_fail(c, TD_E_ARG, "at least one argument must be a tensor");
     if (dt == TD_BOOL && td__in(c, 1))
-        return td__op_fail(c, TD_E_DTYPE, "is not defined on bool");
+        return td__op_fail(
+            c, TD_E_DTYPE,
+            "is not defined on bool; convert to an integer or a float first");
     if (!td__is_float(dt) && !td__in(c, 1) && td__value_i(c->in[1]) < 0)
         return td__op_fail(c, TD_E_ARG,
                            "integers to negative integer powers are not "
@@ -202,7 +206,9 @@ bool td__shape_clamp(td_opcall *c) {
     td_dtype dt = td__result_type(c->cx, c->in, 3);
     bool     one = td__in_none(c, 1) || td__in_none(c, 2);
     if (dt == TD_BOOL && !(one && (td__in(c, 1) || td__in(c, 2))))
-        return td__op_fail(c, TD_E_DTYPE, "is not defined on bool");
+        return td__op_fail(
+            c, TD_E_DTYPE,
+            "is not defined on bool; convert to an integer or a float first");
     return bound_fits(c, 1, true, dt) && bound_fits(c, 2, false, dt) &&
            td__pw_meta(c, a, dt, dt);
 }
@@ -212,7 +218,9 @@ static bool one_bound(td_opcall *c, bool is_min) {
     const td_pw_args *a = td__pw_args(c->def);
     td_dtype          dt = td__pw_common(c, a);
     if (dt == TD_BOOL && !td__in(c, 1))
-        return td__op_fail(c, TD_E_DTYPE, "is not defined on bool");
+        return td__op_fail(
+            c, TD_E_DTYPE,
+            "is not defined on bool; convert to an integer or a float first");
     return bound_fits(c, 1, is_min, dt) && td__pw_meta(c, a, dt, dt);
 }
 

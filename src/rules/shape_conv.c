@@ -65,8 +65,10 @@ bool td__conv_sizes(td_opcall *c, td_conv *p, const int64_t *x, const int64_t *w
         return td__op_fail(c, TD_E_SHAPE, "the kernel of weight %s is empty",
                            td__sizes_str(4, w));
     if (too_large(p->h) || too_large(p->w) || too_large(p->kh) || too_large(p->kw))
-        return td__op_fail(c, TD_E_SHAPE, "planes of %s or kernels of %s are too large",
-                           td__sizes_str(4, x), td__sizes_str(4, w));
+        return td__op_fail(
+            c, TD_E_SHAPE,
+            "heights and widths of input %s and weight %s must be at most %d",
+            td__sizes_str(4, x), td__sizes_str(4, w), INT32_MAX);
     if (!td__dim_eq(td__dim_mod(p->o, p->groups), 0) ||
         !td__dim_eq(td__dim_mod(p->c, p->groups), 0) ||
         !td__dim_eq(w[1], td__dim_div(p->c, p->groups)))

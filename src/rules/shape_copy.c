@@ -115,10 +115,10 @@ bool td__shape_fill(td_opcall *c) {
                            "value must be a number or a 0-dim tensor, got %s",
                            td__type_str(value));
     if (value && c->info->writes && td__overlaps_itself(td__in(c, 0)))
-        return td__op_fail(c, TD_E_ALIAS,
-                           "elements of %s share one place in memory; only a number "
-                           "can fill it",
-                           td__type_str(td__in(c, 0)));
+        return td__op_fail(
+            c, TD_E_ALIAS,
+            "elements of %s share one place in memory; only a number can fill it",
+            td__type_str(td__in(c, 0)));
     if (c->n_in > 1 && !td__number_fits(c, 1, (td_dtype)td__in(c, 0)->dtype))
         return false;
     meta_clone(&c->meta[0], td__in(c, 0));
@@ -212,15 +212,17 @@ bool td__shape_stack(td_opcall *c) {
     int              dim = td__op_dim(c, td__in_int(c, 1), first->rank + 1);
     if (dim < 0) return false;
     if (first->rank == TD_MAX_RANK)
-        return td__op_fail(c, TD_E_SHAPE, "%s has no room for another dim",
-                           td__type_str(first));
+        return td__op_fail(c, TD_E_SHAPE,
+                           "tensors of type %s have %d dims; the result has one more, "
+                           "and at most %d are supported",
+                           td__type_str(first), first->rank, TD_MAX_RANK);
     td__meta_dense(m, td__result_type(c->cx, &list, 1), first->rank, first->size);
     for (uint32_t i = 1; i < list.n; i++)
         if (!same_sizes(list.u.ts[i], m))
-            return td__op_fail(c, TD_E_SHAPE,
-                               "tensor %u of the list is %s, and must have the sizes "
-                               "of the first, %s",
-                               i, td__type_str(list.u.ts[i]), td__type_str(first));
+            return td__op_fail(
+                c, TD_E_SHAPE,
+                "tensor %u of the list is %s, and must have the sizes of the first, %s",
+                i, td__type_str(list.u.ts[i]), td__type_str(first));
     memmove(m->size + dim + 1, m->size + dim,
             sizeof(int64_t) * (size_t)(m->rank - dim));
     m->size[dim] = list.n;
@@ -236,11 +238,13 @@ bool td__shape_repeat(td_opcall *c) {
     int64_t          size[TD_MAX_RANK];
     int              add = (int)r.n - t->rank;
     if (add < 0 || r.n > TD_MAX_RANK)
-        return td__op_fail(c, TD_E_SHAPE, "%u repeats do not suit the %d dims of %s",
+        return td__op_fail(c, TD_E_SHAPE,
+                           "repeats has %u entries; there must be at least %d, the "
+                           "number of dims of %s",
                            r.n, t->rank, td__type_str(t));
     for (int i = 0; i < (int)r.n; i++) {
         if (td__dim_lt(r.u.ints[i], 0))
-            return td__op_fail(c, TD_E_ARG, "repeat %lld is negative",
+            return td__op_fail(c, TD_E_ARG, "repeats must not be negative, got %lld",
                                (long long)r.u.ints[i]);
         size[i] = td__dim_mul(r.u.ints[i], i < add ? 1 : t->size[i - add]);
     }
@@ -281,9 +285,12 @@ static bool roll_channels_last(const td_tensor *t, td_value shifts, td_value dim
 bool td__shape_roll(td_opcall *c) {
     const td_tensor *t = td__in(c, 0);
     td_value         shifts = c->in[1], dims = c->in[2];
-    if (shifts.n == 0) return td__op_fail(c, TD_E_ARG, "shifts is empty");
+    if (shifts.n == 0)
+        return td__op_fail(c, TD_E_ARG, "shifts must have at least one entry");
     if (shifts.n != dims.n && !(shifts.n == 1 && dims.n == 0))
-        return td__op_fail(c, TD_E_ARG, "%u shifts for %u dims", shifts.n, dims.n);
+        return td__op_fail(c, TD_E_ARG,
+                           "shifts has %u entries and dims %u; they must have as many",
+                           shifts.n, dims.n);
     for (uint32_t k = 0; k < dims.n; k++)
         if (t->rank == 0 || td__op_dim(c, dims.u.ints[k], t->rank) < 0)
             return td__op_fail(c, TD_E_INDEX, "dim %lld is out of range for rank %d",
@@ -393,8 +400,8 @@ bool td__shape_as_strided_scatter(td_opcall *c) {
             part.rank &&
         !td__dim_seems_eq(td__numel(part.rank, part.size), 0))
         return td__op_fail(c, TD_E_ALIAS,
-                           "several elements of src would be written to one place in "
-                           "memory");
+                           "size and stride address some elements of self several "
+                           "times, and src has one for each");
     return src_fits(c, &part);
 }
 
@@ -404,7 +411,9 @@ bool td__shape_as_strided_scatter(td_opcall *c) {
 static bool start_backward(td_opcall *c, td_meta *part) {
     td_value sizes = c->in[1];
     if (sizes.n > TD_MAX_RANK)
-        return td__op_fail(c, TD_E_SHAPE, "too many input_sizes");
+        return td__op_fail(c, TD_E_SHAPE,
+                           "input_sizes has %u entries; at most %d are supported",
+                           sizes.n, TD_MAX_RANK);
     td__meta_dense(&c->meta[0], (td_dtype)td__in(c, 0)->dtype, (int)sizes.n,
                    sizes.u.ints);
     *part = c->meta[0];
@@ -454,8 +463,9 @@ bool td__shape_unfold_backward(td_opcall *c) {
     int64_t n = rank ? part.size[dim] : 1;
     if (size < 0 || step <= 0 || rank == TD_MAX_RANK || td__dim_lt(n, size))
         return td__op_fail(c, TD_E_ARG,
-                           "windows of %lld every %lld do not suit a dim of %lld",
-                           (long long)size, (long long)step, (long long)n);
+                           "size %lld must be from 0 to the size of the dim, %lld, and "
+                           "step %lld positive",
+                           (long long)size, (long long)n, (long long)step);
     part.size[rank] = size;
     part.rank = rank + 1;
     if (rank) part.size[dim] = td__dim_add(td__dim_div(td__dim_sub(n, size), step), 1);

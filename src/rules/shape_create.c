@@ -23,10 +23,13 @@ int td__scalar_arg(const td_opcall *c) {
 bool td__create_sizes(td_opcall *c, int i, td_dtype dt) {
     td_value v = c->in[i];
     if (v.n > TD_MAX_RANK)
-        return td__op_fail(c, TD_E_SHAPE, "rank %u is over %d", v.n, TD_MAX_RANK);
+        return td__op_fail(c, TD_E_SHAPE,
+                           "size has %u entries; at most %d dims are supported", v.n,
+                           TD_MAX_RANK);
     for (uint32_t d = 0; d < v.n; d++)
         if (td__dim_lt(v.u.ints[d], 0))
-            return td__op_fail(c, TD_E_SHAPE, "size %lld of dim %u is negative",
+            return td__op_fail(c, TD_E_SHAPE,
+                               "size %lld of dim %u must not be negative",
                                (long long)v.u.ints[d], d);
     td__meta_dense(&c->meta[0], dt, (int)v.n, v.u.ints);
     return true;
@@ -56,12 +59,15 @@ static bool strided(td_opcall *c, int size, td_dtype dt) {
     td_meta *m = &c->meta[0];
     if (!td__create_sizes(c, size, dt)) return false;
     if ((int)stride.n != m->rank)
-        return td__op_fail(c, TD_E_ARG, "%d sizes but %u strides", m->rank, stride.n);
+        return td__op_fail(c, TD_E_ARG,
+                           "size has %d entries and stride %u; they must have as many",
+                           m->rank, stride.n);
     m->strided = true;
     for (int d = 0; d < m->rank; d++) {
         m->stride[d] = stride.u.ints[d];
         if (td__dim_lt(m->stride[d], 0))
-            return td__op_fail(c, TD_E_ARG, "stride %lld of dim %d is negative",
+            return td__op_fail(c, TD_E_ARG,
+                               "stride %lld of dim %d must not be negative",
                                (long long)m->stride[d], d);
     }
     return true;
@@ -113,7 +119,7 @@ bool td__shape_new_strided(td_opcall *c) {
 bool td__shape_eye(td_opcall *c) {
     int64_t n = td__in_int(c, 0), m = td__in_none(c, 1) ? n : td__in_int(c, 1);
     if (td__dim_lt(n, 0) || td__dim_lt(m, 0))
-        return td__op_fail(c, TD_E_ARG, "%s is negative: %lld",
+        return td__op_fail(c, TD_E_ARG, "%s must not be negative, got %lld",
                            td__dim_lt(n, 0) ? "n" : "m",
                            (long long)(td__dim_lt(n, 0) ? n : m));
     td__meta_dense(&c->meta[0], td__create_dtype(c, c->cx->default_dtype), 2,
@@ -146,10 +152,12 @@ static bool arange_size(td_opcall *c, bool ints, int64_t *n) {
 static bool symbolic_arange(td_opcall *c, td_dtype dt) {
     int64_t a = c->in[0].u.i, b = c->in[1].u.i, s = td__dim_fixed(c->in[2].u.i);
     int64_t span = s > 0 ? td__dim_sub(b, a) : td__dim_sub(a, b), by = s > 0 ? s : -s;
-    if (s == 0) return td__op_fail(c, TD_E_ARG, "step is zero");
+    if (s == 0) return td__op_fail(c, TD_E_ARG, "step must not be 0");
     if (td__dim_lt(span, 0))
-        return td__op_fail(c, TD_E_ARG, "step %lld leads away from %s to %s",
-                           (long long)s, td__sizes_str(1, &a), td__sizes_str(1, &b));
+        return td__op_fail(
+            c, TD_E_ARG,
+            "step %lld does not lead from start %s to end %s; change its sign",
+            (long long)s, td__sizes_str(1, &a), td__sizes_str(1, &b));
     int64_t n = td__dim_div(td__dim_add(span, by - 1), by);
     td__meta_dense(&c->meta[0], dt, 1, &n);
     return true;
@@ -166,16 +174,21 @@ bool td__shape_arange(td_opcall *c) {
     int64_t n = 0;
     for (int i = 0; i < 3; i++) ints &= c->in[i].kind != TD_K_FLOAT;
     td_dtype dt = td__create_dtype(c, ints ? TD_I64 : c->cx->default_dtype);
-    if (dt == TD_BOOL) return td__op_fail(c, TD_E_DTYPE, "has no bool form");
+    if (dt == TD_BOOL)
+        return td__op_fail(c, TD_E_DTYPE, "has no bool form; use an integer dtype");
     if (ints && any_symbolic(c, 3)) return symbolic_arange(c, dt);
     double start = td__in_f(c, 0), end = td__in_f(c, 1), step = td__in_f(c, 2);
     if (!isfinite(start) || !isfinite(end) || isnan(step))
-        return td__op_fail(c, TD_E_ARG, "no range from %g to %g by %g", start, end,
-                           step);
-    if (step == 0) return td__op_fail(c, TD_E_ARG, "step is zero");
+        return td__op_fail(
+            c, TD_E_ARG,
+            "start and end must be finite and step a number, got %g, %g and %g", start,
+            end, step);
+    if (step == 0) return td__op_fail(c, TD_E_ARG, "step must not be 0");
     if (step > 0 ? start > end : start < end)
-        return td__op_fail(c, TD_E_ARG, "step %g leads away from %g to %g", step, start,
-                           end);
+        return td__op_fail(
+            c, TD_E_ARG,
+            "step %g does not lead from start %g to end %g; change its sign", step,
+            start, end);
     if (!arange_size(c, ints, &n)) return false;
     td__meta_dense(&c->meta[0], dt, 1, &n);
     return true;
@@ -188,8 +201,10 @@ bool td__shape_linspace(td_opcall *c) {
     int64_t  n = td__in_int(c, 2);
     bool     one = td__dim_lt(n, 2);
     if (td__dim_lt(n, 0))
-        return td__op_fail(c, TD_E_ARG, "steps is negative: %lld", (long long)n);
-    if (dt == TD_BOOL && !one) return td__op_fail(c, TD_E_DTYPE, "has no bool form");
+        return td__op_fail(c, TD_E_ARG, "steps must not be negative, got %lld",
+                           (long long)n);
+    if (dt == TD_BOOL && !one)
+        return td__op_fail(c, TD_E_DTYPE, "has no bool form; use an integer dtype");
     if (td__dim_lt(0, n) && !td__number_fits(c, 0, dt)) return false;
     if (!one && !td__number_fits(c, 1, dt)) return false;
     td__meta_dense(&c->meta[0], dt, 1, &n);

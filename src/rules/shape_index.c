@@ -230,7 +230,9 @@ bool td__index_part(td_opcall *c, td_meta *m) {
     td_index_plan p;
     if (!td__index_plan(c, &p)) return false;
     if (p.before + p.rank + p.after > TD_MAX_RANK)
-        return td__op_fail(c, TD_E_SHAPE, "the result would have too many dims");
+        return td__op_fail(c, TD_E_SHAPE,
+                           "the result would have %d dims; at most %d are supported",
+                           p.before + p.rank + p.after, TD_MAX_RANK);
     result_sizes(td__in(c, 0), &p, m);
     return true;
 }
@@ -323,7 +325,10 @@ static bool bool_mask(td_opcall *c, const td_tensor *mask) {
 /* How many elements of t are set: known only when a program runs. */
 static bool count_later(td_opcall *c, int64_t most, int64_t *n) {
     *n = td__dim_fresh(0, most);
-    return *n != TD_DIM_HUGE || td__op_fail(c, TD_E_TRACE, "has no size in this trace");
+    return *n != TD_DIM_HUGE ||
+           td__op_fail(
+               c, TD_E_TRACE,
+               "the size of the result depends on values; capture with dynamic sizes");
 }
 
 /* [number of nonzero elements, rank], column-major as ATen's: a column is the index
@@ -390,7 +395,10 @@ bool td__shape_embedding(td_opcall *c) {
                            td__type_str(weight));
     if (!td__index_dtype(c, indices, "indices", true)) return false;
     if (indices->rank == TD_MAX_RANK)
-        return td__op_fail(c, TD_E_SHAPE, "indices has no room for another dim");
+        return td__op_fail(c, TD_E_SHAPE,
+                           "indices %s has %d dims; the result has one more, and at "
+                           "most %d are supported",
+                           td__type_str(indices), indices->rank, TD_MAX_RANK);
     td__meta_dense(m, (td_dtype)weight->dtype, indices->rank, indices->size);
     m->size[m->rank++] = weight->size[1];
     return true;
@@ -404,7 +412,9 @@ bool td__shape_embedding_dense_backward(td_opcall *c) {
         fits = td__dim_eq(g->size[d], indices->size[d]);
     if (!td__index_dtype(c, indices, "indices", true)) return false;
     if (!fits || td__dim_lt(td__in_int(c, 2), 0))
-        return td__op_fail(c, TD_E_SHAPE, "gradient %s does not belong to indices %s",
+        return td__op_fail(c, TD_E_SHAPE,
+                           "grad %s must have the sizes of indices %s and one more "
+                           "dim, and num_weights must not be negative",
                            td__type_str(g), td__type_str(indices));
     int64_t size[2] = {td__in_int(c, 2), g->size[g->rank - 1]};
     td__meta_dense(&c->meta[0], (td_dtype)g->dtype, 2, size);

@@ -78,7 +78,10 @@ bool td__shape_nll_loss_backward(td_opcall *c) {
     const td_tensor *g = td__in(c, 0), *y = td__in(c, TARGET);
     td_value         size = c->in[4];
     int              rank = (int)size.n;
-    if (rank > TD_MAX_RANK) return td__op_fail(c, TD_E_SHAPE, "too many dims");
+    if (rank > TD_MAX_RANK)
+        return td__op_fail(c, TD_E_SHAPE,
+                           "size has %d entries; at most %d are supported", rank,
+                           TD_MAX_RANK);
     if (!target_fits(c, rank, size.u.ints, y) ||
         !weight_fits(c, td__in(c, WEIGHT), size.u.ints[rank > 1 ? 1 : 0]) ||
         !want_float(c, 0) || !want_float(c, WEIGHT) || !want_float(c, 3) ||

@@ -181,8 +181,9 @@ static bool group_args(td_opcall *c, const td_tensor *x, int at) {
     int64_t hw = td__in_int(c, at + 2), group = td__in_int(c, at + 3);
     if (x->rank < 2 || !td__dim_eq(x->size[0], n) || !td__dim_eq(x->size[1], ch) ||
         !td__dim_eq(td__dim_mul(td__dim_mul(n, ch), hw), td__numel(x->rank, x->size)))
-        return td__op_fail(c, TD_E_SHAPE, "N, C and HxW do not describe %s",
-                           td__type_str(x));
+        return td__op_fail(c, TD_E_SHAPE,
+                           "N = %lld, C = %lld and HxW = %lld do not match input %s",
+                           (long long)n, (long long)ch, (long long)hw, td__type_str(x));
     if (td__dim_lt(ch, 1) || td__dim_lt(hw, 1))
         return td__op_fail(c, TD_E_SHAPE,
                            "input is %s; it needs at least one channel, and each "

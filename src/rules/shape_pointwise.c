@@ -102,7 +102,9 @@ bool td__pw_check(td_opcall *c, td_dtype common) {
         return td__op_fail(c, TD_E_DTYPE, "is defined on floats only, got %s",
                            td_dtype_name(common));
     if (dtypes & TD_DT_NO_BOOL && common == TD_BOOL)
-        return td__op_fail(c, TD_E_DTYPE, "is not defined on bool");
+        return td__op_fail(
+            c, TD_E_DTYPE,
+            "is not defined on bool; convert to an integer or a float first");
     return true;
 }
 

@@ -29,10 +29,13 @@ static bool int_in(td_dtype dt, double v) {
 /* [from, to) has elements, and dt represents the first and the last. */
 static bool check_range(td_opcall *c, td_dtype dt, int64_t from, int64_t to) {
     if (from >= to)
-        return td__op_fail(c, TD_E_ARG, "the range [%lld, %lld) is empty",
-                           (long long)from, (long long)to);
+        return td__op_fail(
+            c, TD_E_ARG,
+            "the range [%lld, %lld) is empty; its end must be above its start",
+            (long long)from, (long long)to);
     if (!int_in(dt, (double)from) || !int_in(dt, (double)(to - 1)))
-        return td__op_fail(c, TD_E_ARG, "%s does not hold all of [%lld, %lld)",
+        return td__op_fail(c, TD_E_ARG,
+                           "dtype %s cannot represent all integers of [%lld, %lld)",
                            td_dtype_name(dt), (long long)from, (long long)to);
     return true;
 }
@@ -92,11 +95,15 @@ bool td__shape_randperm(td_opcall *c) {
     td_dtype dt = td__create_dtype(c, TD_I64);
     int64_t  n = td__in_int(c, 0);
     if (td__dim_lt(n, 0))
-        return td__op_fail(c, TD_E_ARG, "n is negative: %lld", (long long)n);
-    if (dt == TD_BOOL) return td__op_fail(c, TD_E_DTYPE, "has no bool form");
+        return td__op_fail(c, TD_E_ARG, "n must not be negative, got %lld",
+                           (long long)n);
+    if (dt == TD_BOOL)
+        return td__op_fail(c, TD_E_DTYPE, "has no bool form; use an integer dtype");
     if (!td__dim_is_sym(n) && (double)n - 1 > counts_to(dt))
-        return td__op_fail(c, TD_E_ARG, "%s does not count to %lld", td_dtype_name(dt),
-                           (long long)n - 1);
+        return td__op_fail(
+            c, TD_E_ARG,
+            "dtype %s cannot represent n - 1 = %lld exactly; use a wider one",
+            td_dtype_name(dt), (long long)n - 1);
     td__meta_dense(&c->meta[0], dt, 1, &n);
     return true;
 }
@@ -107,9 +114,11 @@ bool td__shape_uniform(td_opcall *c) {
     double from = td__in_f(c, 1), to = td__in_f(c, 2);
     if (!like_float(c)) return false;
     if (!(from <= to))
-        return td__op_fail(c, TD_E_ARG, "from %g is not below to %g", from, to);
+        return td__op_fail(c, TD_E_ARG, "from must not be above to, got %g and %g",
+                           from, to);
     if (isinf(from) || isinf(to))
-        return td__op_fail(c, TD_E_ARG, "the range [%g, %g) has no end", from, to);
+        return td__op_fail(c, TD_E_ARG, "from and to must be finite, got %g and %g",
+                           from, to);
     td_dtype dt = c->meta[0].dtype;
     if (!td__number_fits(c, 1, dt) || !td__number_fits(c, 2, dt)) return false;
     return td__dtype_holds(dt, td_value_float(to - from)) ||
@@ -139,7 +148,7 @@ bool td__shape_random(td_opcall *c) {
     int64_t  from = td__in_none(c, 1) ? 0 : td__in_int(c, 1);
     if (!td__in_none(c, 2)) return check_range(c, dt, from, td__in_int(c, 2));
     if (!int_in(dt, (double)from))
-        return td__op_fail(c, TD_E_ARG, "%s does not hold from = %lld",
+        return td__op_fail(c, TD_E_ARG, "dtype %s cannot represent from = %lld",
                            td_dtype_name(dt), (long long)from);
     return true;
 }
@@ -175,9 +184,10 @@ bool td__shape_multinomial(td_opcall *c) {
         return td__op_fail(c, TD_E_SHAPE, "there is nothing to choose from in %s",
                            td__type_str(p));
     if (!td__in_bool(c, 2) && td__dim_lt(choices, n))
-        return td__op_fail(c, TD_E_ARG,
-                           "%lld samples without replacement from %lld choices",
-                           (long long)n, (long long)choices);
+        return td__op_fail(
+            c, TD_E_ARG,
+            "num_samples %lld is more than the %lld weights; pass replacement = true",
+            (long long)n, (long long)choices);
     size[0] = p->rank == 2 ? p->size[0] : n;
     size[p->rank - 1] = n;
     td__meta_dense(&c->meta[0], TD_I64, p->rank, size);
@@ -236,7 +246,8 @@ bool td__shape_random_state(td_opcall *c) {
     static const int64_t two = 2;
     const td_tensor     *set = td__in(c, 0);
     if (set && (set->dtype != TD_I64 || set->rank != 1 || !td__dim_eq(set->size[0], 2)))
-        return td__op_fail(c, TD_E_SHAPE, "set is %s, not i64[2]", td__type_str(set));
+        return td__op_fail(c, TD_E_SHAPE, "set must be i64[2], got %s",
+                           td__type_str(set));
     td__meta_dense(&c->meta[0], TD_I64, 1, &two);
     return true;
 }

@@ -145,7 +145,7 @@ static bool some_elements(td_opcall *c) {
     const td_tensor *t = self_of(c);
     for (int i = 0; i < t->rank; i++)
         if (!td__dim_expect(t->size[i], TD_DIM_IS_NE, 0))
-            return td__op_fail(c, TD_E_INDEX, "there are no elements, %s",
+            return td__op_fail(c, TD_E_INDEX, "self must have elements, got %s",
                                td__type_str(t));
     return true;
 }
@@ -161,7 +161,9 @@ bool td__shape_max(td_opcall *c) {
 static bool not_bool(td_opcall *c) {
     const td_tensor *t = self_of(c);
     return t->dtype != TD_BOOL ||
-           td__op_fail(c, TD_E_DTYPE, "bool has no order here, %s", td__type_str(t));
+           td__op_fail(c, TD_E_DTYPE,
+                       "is not defined on bool, got %s; convert to u8 first",
+                       td__type_str(t));
 }
 
 /* in: self. 0-dim; NaN for an empty tensor, hence no check of its size. */
@@ -351,7 +353,8 @@ bool td__shape_softmax_backward(td_opcall *c) {
                            td__type_str(g), td__type_str(y));
     if (!float_only(c) || td__op_dim(c, td__in_int(c, 2), g->rank) < 0) return false;
     if (td__in_dtype(c, 3, (td_dtype)g->dtype) != (td_dtype)g->dtype)
-        return td__op_fail(c, TD_E_DTYPE, "input_dtype must be that of grad_output");
+        return td__op_fail(c, TD_E_DTYPE, "input_dtype must be that of grad_output, %s",
+                           td__type_str(g));
     td__meta_dense(c->meta, (td_dtype)g->dtype, g->rank, g->size);
     return true;
 }

@@ -9,7 +9,7 @@
 static int cut_dim(td_opcall *c, int64_t dim) {
     const td_tensor *t = td__in(c, 0);
     if (t->rank > 0) return td__op_dim(c, dim, t->rank);
-    td__op_fail(c, TD_E_SHAPE, "a 0-dim tensor has no dim to cut along");
+    td__op_fail(c, TD_E_SHAPE, "self has no dim to cut along");
     return -1;
 }
 
@@ -39,7 +39,8 @@ bool td__shape_split(td_opcall *c) {
     count = td__dim_fixed(count);
     if (count < 0 || count > INT32_MAX)
         return td__op_fail(c, TD_E_UNSUPPORTED,
-                           "the number of pieces must be a known int");
+                           "unsupported: the number of pieces depends on a symbolic "
+                           "size; capture with that size as a number");
     if (!td__call_results(c, (int)count)) return false;
     for (int i = 0; i < (int)count; i++) {
         int64_t at = td__dim_mul(i, size), rest = td__dim_sub(n, at);
@@ -56,14 +57,16 @@ bool td__shape_split_with_sizes(td_opcall *c) {
     int64_t n = td__in(c, 0)->size[dim], sum = 0;
     for (uint32_t i = 0; i < sizes->n; i++) {
         if (td__dim_lt(sizes->u.ints[i], 0))
-            return td__op_fail(c, TD_E_ARG, "split size %lld is negative",
+            return td__op_fail(c, TD_E_ARG,
+                               "split_sizes must not be negative, got %lld",
                                (long long)sizes->u.ints[i]);
         sum = td__dim_add(sum, sizes->u.ints[i]);
     }
     if (!td__dim_eq(sum, n))
-        return td__op_fail(c, TD_E_SHAPE,
-                           "split_sizes add up to %lld, dim %d of %s does not",
-                           (long long)sum, dim, td__type_str(td__in(c, 0)));
+        return td__op_fail(
+            c, TD_E_SHAPE,
+            "split_sizes add up to %lld; they must add up to the size of dim %d of %s",
+            (long long)sum, dim, td__type_str(td__in(c, 0)));
     if (!td__call_results(c, (int)sizes->n)) return false;
     sum = 0;
     for (int i = 0; i < (int)sizes->n; i++) {
@@ -80,7 +83,8 @@ bool td__shape_unbind(td_opcall *c) {
     int64_t n = td__dim_fixed(td__in(c, 0)->size[dim]);
     if (n < 0 || n > INT32_MAX)
         return td__op_fail(c, TD_E_UNSUPPORTED,
-                           "the number of results must be a known int");
+                           "unsupported: the number of results depends on a symbolic "
+                           "size; capture with that size as a number");
     if (!td__call_results(c, (int)n)) return false;
     for (int i = 0; i < (int)n; i++) {
         td__tensor_meta(td__in(c, 0), &c->meta[i]);
@@ -111,9 +115,10 @@ static bool fits_storage(td_opcall *c, int64_t bytes, const td_meta *m) {
 static bool take_geometry(td_opcall *c, td_meta *m, const td_value *size,
                           const td_value *stride) {
     if (size->n != stride->n || size->n > TD_MAX_RANK)
-        return td__op_fail(c, TD_E_ARG,
-                           "%d sizes and %d strides do not make a geometry",
-                           (int)size->n, (int)stride->n);
+        return td__op_fail(
+            c, TD_E_ARG,
+            "size has %d entries and stride %d; they must have as many, at most %d",
+            (int)size->n, (int)stride->n, TD_MAX_RANK);
     m->rank = (int)size->n;
     for (int i = 0; i < m->rank; i++) {
         m->size[i] = size->u.ints[i];
@@ -133,7 +138,7 @@ bool td__as_strided_part(td_opcall *c, td_meta *m, const td_value *args,
     m->strided = true;
     if (args[2].kind != TD_K_NONE) m->offset = args[2].u.i;
     if (td__dim_lt(m->offset, 0))
-        return td__op_fail(c, TD_E_ARG, "storage_offset %lld is negative",
+        return td__op_fail(c, TD_E_ARG, "storage_offset must not be negative, got %lld",
                            (long long)m->offset);
     return take_geometry(c, m, &args[0], &args[1]) && fits_storage(c, bytes, m);
 }
@@ -154,12 +159,14 @@ bool td__shape_resize(td_opcall *c) {
     td_meta         *m = &c->meta[0];
     bool             same = (int)w->n == t->rank;
     if (w->n > TD_MAX_RANK)
-        return td__op_fail(c, TD_E_SHAPE, "%d dims are more than the %d there may be",
+        return td__op_fail(c, TD_E_SHAPE,
+                           "size has %d entries; at most %d dims are supported",
                            (int)w->n, TD_MAX_RANK);
     td__tensor_meta(t, m);
     for (int i = 0; i < (int)w->n; i++) {
         if (td__dim_lt(w->u.ints[i], 0))
-            return td__op_fail(c, TD_E_SHAPE, "size %lld at position %d is negative",
+            return td__op_fail(c, TD_E_SHAPE,
+                               "size %lld at position %d must not be negative",
                                (long long)w->u.ints[i], i);
         same = same && td__dim_eq(w->u.ints[i], t->size[i]);
         m->size[i] = w->u.ints[i];
@@ -186,11 +193,13 @@ bool td__shape_set(td_opcall *c) {
     td__tensor_meta(source, m);
     if (td__in_none(c, 2) && td__in_none(c, 3)) return true;
     if (td__in_none(c, 2) || td__in_none(c, 3))
-        return td__op_fail(c, TD_E_ARG, "storage_offset and size are given together");
+        return td__op_fail(
+            c, TD_E_ARG, "storage_offset and size must be given together, or neither");
     if (size.n > TD_MAX_RANK || td__in_int(c, 2) < 0)
         return td__op_fail(c, TD_E_ARG,
-                           "%d sizes at storage_offset %lld are no geometry",
-                           (int)size.n, (long long)td__in_int(c, 2));
+                           "size has %d entries, of which at most %d are supported, "
+                           "and storage_offset %lld must not be negative",
+                           (int)size.n, TD_MAX_RANK, (long long)td__in_int(c, 2));
     if (stride.kind == TD_K_NONE || (stride.n == 0 && size.n > 0)) {
         td__strides_dense((int)size.n, size.u.ints, dense);
         stride = (td_value){TD_K_INTS, size.n, {.ints = dense}};

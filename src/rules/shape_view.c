@@ -17,7 +17,8 @@ static td_meta *start(td_opcall *c) {
 /* TD_MAX_RANK bounds the arrays of every geometry. */
 static bool rank_ok(td_opcall *c, int64_t rank) {
     if (rank <= TD_MAX_RANK) return true;
-    return td__op_fail(c, TD_E_SHAPE, "%lld dims are more than the %d there may be",
+    return td__op_fail(c, TD_E_SHAPE,
+                       "the result would have %lld dims; at most %d are supported",
                        (long long)rank, TD_MAX_RANK);
 }
 
@@ -45,8 +46,10 @@ static bool read_sizes(td_opcall *c, const td_value *want, int64_t *known, int *
     for (int i = 0; i < (int)want->n; i++) {
         int64_t n = want->u.ints[i];
         if (n != -1 && td__dim_is_negative(n))
-            return td__op_fail(c, TD_E_SHAPE, "size %lld at position %d is negative",
-                               (long long)n, i);
+            return td__op_fail(
+                c, TD_E_SHAPE,
+                "size %lld at position %d must not be negative; only -1 is inferred",
+                (long long)n, i);
         if (n == -1 && *hole >= 0)
             return td__op_fail(c, TD_E_SHAPE, "only one size may be -1, got %s",
                                td__sizes_str((int)want->n, want->u.ints));
@@ -106,15 +109,17 @@ bool td__shape_reshape_copy(td_opcall *c) {
 static bool join_items(td_opcall *c, td_meta *m, int64_t ratio) {
     int last = m->rank - 1;
     if (!td__dim_eq(td__dim_mod(m->size[last], ratio), 0))
-        return td__op_fail(c, TD_E_SHAPE, "the last size of %s is no multiple of %lld",
+        return td__op_fail(c, TD_E_SHAPE,
+                           "the last size of %s must be a multiple of %lld",
                            td__type_str(td__in(c, 0)), (long long)ratio);
     if (!td__dim_eq(td__dim_mod(m->offset, ratio), 0))
-        return td__op_fail(c, TD_E_SHAPE, "storage offset %lld is no multiple of %lld",
+        return td__op_fail(c, TD_E_SHAPE,
+                           "storage offset %lld must be a multiple of %lld",
                            (long long)m->offset, (long long)ratio);
     for (int i = 0; i < last; i++) {
         if (!td__dim_eq(td__dim_mod(m->stride[i], ratio), 0))
             return td__op_fail(c, TD_E_SHAPE,
-                               "stride %lld of dim %d is no multiple of %lld",
+                               "stride %lld of dim %d must be a multiple of %lld",
                                (long long)m->stride[i], i, (long long)ratio);
         m->stride[i] = td__dim_div(m->stride[i], ratio);
     }
@@ -140,7 +145,7 @@ bool td__shape_view_dtype(td_opcall *c) {
     if (old == now) return true;
     if (m->rank == 0)
         return td__op_fail(c, TD_E_SHAPE,
-                           "a 0-dim tensor keeps its item size, %s to %s",
+                           "a 0-dim tensor must keep its item size, got %s to %s",
                            td__type_str(td__in(c, 0)), td_dtype_name(m->dtype));
     if (!td__dim_eq(m->stride[m->rank - 1], 1))
         return td__op_fail(c, TD_E_SHAPE,
@@ -169,7 +174,9 @@ bool td__shape_expand(td_opcall *c) {
         m->stride[i] = old ? t->stride[i - add] : t->rank ? next : 0;
         m->size[i] = w[i] == -1 && old ? size : w[i];
         if (td__dim_is_negative(w[i]) && !(old && w[i] == -1))
-            return td__op_fail(c, TD_E_SHAPE, "size %lld of dim %d says nothing for %s",
+            return td__op_fail(c, TD_E_SHAPE,
+                               "size %lld of dim %d must not be negative for %s; -1 "
+                               "keeps the size of a dim that exists",
                                (long long)w[i], i, td__type_str(t));
         /* of what has size 1 it only decides the stride */
         bool same =
@@ -300,7 +307,7 @@ bool td__shape_permute(td_opcall *c) {
 /* The dim goes; the offset moves to the entry. */
 bool td__select_part(td_opcall *c, td_meta *m, int64_t dim_arg, int64_t index) {
     if (m->rank == 0)
-        return td__op_fail(c, TD_E_SHAPE, "a 0-dim tensor has nothing to select from");
+        return td__op_fail(c, TD_E_SHAPE, "self has no dim to select from");
     int dim = td__op_dim(c, dim_arg, m->rank);
     if (dim < 0) return false;
     int64_t n = m->size[dim];
@@ -326,8 +333,7 @@ static int64_t clamp_bound(int64_t at, int64_t low, int64_t n) {
 
 /* args: dim, start, end, step, as in slice's schema. */
 bool td__slice_part(td_opcall *c, td_meta *m, const td_value *args) {
-    if (m->rank == 0)
-        return td__op_fail(c, TD_E_SHAPE, "a 0-dim tensor has nothing to slice");
+    if (m->rank == 0) return td__op_fail(c, TD_E_SHAPE, "self has no dim to slice");
     int dim = td__op_dim(c, args[0].u.i, m->rank);
     if (dim < 0) return false;
     int64_t step = args[3].u.i, n = m->size[dim], start_at = 0, end = n;

@@ -110,7 +110,9 @@ bool td__vjp_repeat(td_vjp *v) {
     }
     if (rank > TD_MAX_RANK)
         return td__fail(v->cx, TD_E_UNSUPPORTED,
-                        "repeat: too many dims for a derivative");
+                        "repeat: unsupported: its gradient needs %d dims, and at most "
+                        "%d are supported",
+                        rank, TD_MAX_RANK);
     if (sums == 0) return give(v, 0, g);
     g = td_op_reshape(g, ints(size, rank));
     return give(v, 0, td_op_sum(g, ints(sum, sums), false, TD_DTYPE_NONE));
@@ -189,9 +191,9 @@ bool td__vjp_as_strided_scatter(td_vjp *v) {
         return (!v->need[0] || give(v, 0, v->g[0])) &&
                (!v->need[1] || give(v, 1, zeros(v, s)));
     if (!td__is_dense(m->rank, m->size, m->stride) || m->offset != 0)
-        return td__fail(
-            v->cx, TD_E_UNSUPPORTED,
-            "as_strided_scatter: has a derivative only where self is row-major");
+        return td__fail(v->cx, TD_E_UNSUPPORTED,
+                        "as_strided_scatter: unsupported: its gradient is implemented "
+                        "for a row-major self only; pass self through contiguous");
     td_tensor *g = td_op_contiguous(v->g[0]);
     if (g->offset != 0 && !td_is_nil(g)) g = td_op_clone(g, true);
     if (off.kind == TD_K_NONE) off = td_value_int(0);

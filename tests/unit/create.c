@@ -101,7 +101,7 @@ TEST(linspace_hits_both_ends) {
     CHECK_STR(shown(td_linspace(cx, 3, 10, 0)), "tensor([])");
     CHECK_OK(cx);
     CHECK(td_is_nil(td_linspace(cx, 0, 1, -1)));
-    CHECK_MESSAGE(cx, "linspace: steps is negative: -1");
+    CHECK_MESSAGE(cx, "linspace: steps must not be negative, got -1");
     td_close(cx);
 }
 
@@ -119,7 +119,7 @@ TEST(eye_and_triangles) {
     CHECK(td_size(td_triu_indices(cx, 3, 3, -7), 1) == 9);
     CHECK_OK(cx);
     CHECK(td_is_nil(td_eye(cx, -1)));
-    CHECK_MESSAGE(cx, "eye: n is negative: -1");
+    CHECK_MESSAGE(cx, "eye: n must not be negative, got -1");
     td_close(cx);
 }
 
@@ -157,10 +157,10 @@ TEST(bad_sizes_and_strides_are_refused) {
     td_ctx *cx = td_open();
 
     CHECK(td_is_nil(td_zeros(cx, TD_SHAPE(2, -1))));
-    CHECK_MESSAGE(cx, "zeros: size -1 of dim 1 is negative");
+    CHECK_MESSAGE(cx, "zeros: size -1 of dim 1 must not be negative");
     td_clear(cx);
     CHECK(td_is_nil(td_empty_strided(cx, TD_SHAPE(2, 3), TD_SHAPE(1))));
-    CHECK_MESSAGE(cx, "empty_strided: 2 sizes but 1 strides");
+    CHECK_MESSAGE(cx, "empty_strided: size has 2 entries and stride 1; they must have as many");
     td_clear(cx);
     CHECK(td_is_nil(td_empty_strided(cx, TD_SHAPE(2), TD_SHAPE(-1))));
     td_clear(cx);

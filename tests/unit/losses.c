@@ -402,9 +402,9 @@ TEST(class_losses_refuse_wrong_targets) {
     td_tensor *x = pattern(cx, TD_SHAPE(3, 4), 7), *y = classes(cx, 0, 1, 2);
 
     CHECK(td_is_nil(td_cross_entropy(x, classes(cx, 0, 4, 1))));
-    CHECK_FAILS(cx, TD_E_INDEX, "target 4 at place 1 is not a class (0 to 3)");
+    CHECK_FAILS(cx, TD_E_INDEX, "target 4 at position 1 must be a class from 0 to 3");
     CHECK(td_is_nil(td_cross_entropy(x, classes(cx, 0, -1, 1))));
-    CHECK_FAILS(cx, TD_E_INDEX, "target -1 at place 1");
+    CHECK_FAILS(cx, TD_E_INDEX, "target -1 at position 1");
     CHECK(td_is_nil(td_cross_entropy(x, td_narrow(y, 0, 0, 2))));
     CHECK_FAILS(cx, TD_E_SHAPE, "target must be [3] for scores [3,4]");
     CHECK(td_is_nil(td_cross_entropy(x, pattern(cx, TD_SHAPE(3), 7))));

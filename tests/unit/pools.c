@@ -249,6 +249,6 @@ TEST(pools_say_what_is_wrong) {
     CHECK_SAYS(
         why(td_op_max_pool2d_with_indices_backward(g, x, TD_DIMS(2), TD_DIMS(2),
                                                    TD_DIMS(0), TD_DIMS(1), false, far)),
-        "max_pool2d_with_indices_backward: indices has 20, a plane has 20 elements");
+        "max_pool2d_with_indices_backward: indices must be from 0 to 19, got 20");
     td_close(cx);
 }
