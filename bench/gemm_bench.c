@@ -5,7 +5,7 @@
  * before fall asleep, since its idle threads spin on a core that is then missing. */
 #include "base/base.h"
 #include "kernels/gemm.h"
-#include "kernels/prim.h"
+#include "kernels/dnnl_primitive.h"
 
 #include <cblas.h>
 #include <dlfcn.h>

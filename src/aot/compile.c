@@ -252,7 +252,7 @@ bool td__spec_call(td_fn *f, td_spec *s, td_values args, bool *own, td_value *ou
     td_plan  *p = s->plan;
     td_value  few[16], *in = few;
     size_t    room = sizeof *in * (size_t)program->inputs.n;
-    if (program->inputs.n > TD_COUNT(few) && !(in = td__spare_take(&p->inputs, room)))
+    if (program->inputs.n > TD_COUNT(few) && !(in = td__scratch_take(&p->inputs, room)))
         return td__fail_memory(f->cx);
     p->refs++;
     td__graph_keep(program);
@@ -260,7 +260,7 @@ bool td__spec_call(td_fn *f, td_spec *s, td_values args, bool *own, td_value *ou
         inputs_of(s, program, args, in) &&
         (own ? call_owning(s, args, own, in, out) : td__plan_call(p, in, NULL, out)) &&
         leave_grads(p, program, in, out);
-    if (in != few) td__spare_give(&p->inputs, in);
+    if (in != few) td__scratch_give(&p->inputs, in);
     td__graph_drop(program);
     td__plan_drop(p);
     return ok;

@@ -17,7 +17,7 @@ typedef struct td_state {
     td_flat   *flat;  /* owned: the module's members */
     td_arena   arena;
     TD_VEC(const char *) forms; /* every form so far, by td_fn.mode */
-    td_spare args;              /* scratch memory for td__state_args */
+    td_scratch args;            /* scratch memory for td__state_args */
 } td_state;
 
 /* ---- forms -------------------------------------------------------------- */
@@ -102,7 +102,7 @@ void td__state_drop(td_state *s) {
     td__flat_free(s->flat);
     for (int i = 0; i < s->more.n; i++) td__unref(s->more.v[i]);
     td__vec_free(&s->forms);
-    td__spare_free(&s->args);
+    td__scratch_free(&s->args);
     td__arena_free(&s->arena);
     td__free(s);
 }
@@ -112,7 +112,8 @@ void td__state_drop(td_state *s) {
 bool td__state_args(td_fn *f, td_values args, td_values *all) {
     const td_state *s = f->state;
     int             n = f->n_state, own = n - s->more.n;
-    td_value *v = td__spare_take(&f->state->args, sizeof *v * (size_t)(n + args.n + 1));
+    td_value       *v =
+        td__scratch_take(&f->state->args, sizeof *v * (size_t)(n + args.n + 1));
     if (!v) return td__fail_memory(f->cx);
     for (int i = 0; i < n; i++)
         v[i] = td_value_tensor(i < own ? s->flat->entries[i].t : s->more.v[i - own]);
@@ -145,7 +146,7 @@ int td__state_call(td_fn *f, td_values args, bool *own, td_value *out, int n_out
 }
 
 void td__state_give(td_fn *f, td_values all) {
-    td__spare_give(&f->state->args, (void *)(uintptr_t)all.v);
+    td__scratch_give(&f->state->args, (void *)(uintptr_t)all.v);
     td__fn_leave(f);
 }
 

@@ -36,7 +36,7 @@
 #endif
 _Noreturn void td__assert_failed(const char *cond, const char *file, int line);
 
-/* ---- memory (alloc.c, spare.c, block.c, fault.c) --------------------------------- */
+/* ---- memory (alloc.c, scratch.c, block.c, fault.c) ----------------------- */
 
 /* The size of this thread's last failed allocation, for td__fail_memory: by thread,
  * as allocators know no context. */
@@ -58,16 +58,16 @@ size_t td__block_live(void); /* bytes now handed out */
 size_t td__block_peak(void); /* the most ever, since the last reset */
 void   td__block_peak_reset(void);
 
-/* Room that is kept between uses: what is done again and again allocates once. One use
- * at a time has it, others get blocks of their own. Zero-initialized is empty. */
-typedef struct td_spare {
+/* A block that is reused: repeated calls allocate once. One use has it at a time; a
+ * nested use gets a block of its own. Zero-initialized is empty. */
+typedef struct td_scratch {
     void  *block;
     size_t bytes;
     bool   busy;
-} td_spare;
-void *td__spare_take(td_spare *s, size_t bytes); /* NULL: no memory */
-void  td__spare_give(td_spare *s, void *p);      /* NULL is fine */
-void  td__spare_free(td_spare *s);
+} td_scratch;
+void *td__scratch_take(td_scratch *s, size_t bytes); /* NULL: no memory */
+void  td__scratch_give(td_scratch *s, void *p);      /* NULL is fine */
+void  td__scratch_free(td_scratch *s);
 
 /* Memory of ours that is out of use is poisoned under the address sanitizer, also if
  * only the program was built with it: instrumented code that reads it is reported,
@@ -177,13 +177,13 @@ bool  td__map_put(td_map *m, const char *key, void *val);
 void *td__map_get(const td_map *m, const char *key); /* NULL when absent */
 void  td__map_free(td_map *m);
 
-/* ---- words (slip.c) ----------------------------------------------------- */
+/* ---- words (edit_distance.c) ----------------------------------------------------- */
 
 /* Letters to insert, drop, change or swap to make b of a, at most 99. */
-int  td__distance(const char *a, const char *b);
-bool td__is_slip(const char *typed, const char *meant); /* near enough to ask */
+int  td__edit_distance(const char *a, const char *b);
+bool td__is_typo(const char *typed, const char *meant); /* near enough to ask */
 
-/* ---- threads (pool.c) --------------------------------------------------- */
+/* ---- threads (thread_pool.c) --------------------------------------------------- */
 
 /* Split [0,n) into at most td__pool_size() ranges of at least `grain` items and
  * run them on the pool, the caller taking part. Ranges start at multiples of

@@ -114,7 +114,7 @@ static int print_text(td_ctx *cx, const int *rows, int n) {
 
 static int unknown(const char *name) {
     for (int i = 0; i < TD_KNOB_COUNT; i++)
-        if (td__is_slip(name, td__knobs[i].name)) {
+        if (td__is_typo(name, td__knobs[i].name)) {
             fprintf(stderr, "tandem config: no setting \"%s\"; did you mean %s?\n",
                     name, td__knobs[i].name);
             return CLI_FAILED;

@@ -4,7 +4,7 @@
 #include "build/unit.h"
 #include "cli/cli.h"
 #include "core/cpu.h"
-#include "kernels/libs.h"
+#include "kernels/blas_setup.h"
 #include "tandem/tandem.h"
 
 #include <cblas.h>

@@ -47,7 +47,7 @@ static const cli_command *find(const char *name) {
 
 static int unknown(const char *name) {
     for (int i = 0; i < COMMANDS; i++)
-        if (td__is_slip(name, commands[i]->name))
+        if (td__is_typo(name, commands[i]->name))
             return cli_misuse(NULL, "no command \"%s\"; did you mean %s?", name,
                               commands[i]->name);
     return cli_misuse(NULL, name[0] == '-' ? "no option \"%s\"" : "no command \"%s\"",

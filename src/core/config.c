@@ -92,8 +92,8 @@ static bool fail_name(td_ctx *cx, const char *who, const char *name) {
     const char *near = NULL;
     int         least = 99;
     for (int i = 0; i < TD_KNOB_COUNT; i++) {
-        int d = td__distance(name, td__knobs[i].name);
-        if (d < least && td__is_slip(name, td__knobs[i].name))
+        int d = td__edit_distance(name, td__knobs[i].name);
+        if (d < least && td__is_typo(name, td__knobs[i].name))
             least = d, near = td__knobs[i].name;
     }
     return td__fail(cx, TD_E_ARG, "%s: no setting is called \"%.40s\"%s%s%s", who, name,

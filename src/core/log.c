@@ -31,8 +31,8 @@ static const char *near_topic(const char *name) {
     const char *near = NULL;
     int         least = 99;
     for (int i = 0; i < TD_TOPIC_COUNT; i++) {
-        int d = td__distance(name, td__topics[i].name);
-        if (d < least && td__is_slip(name, td__topics[i].name))
+        int d = td__edit_distance(name, td__topics[i].name);
+        if (d < least && td__is_typo(name, td__topics[i].name))
             least = d, near = td__topics[i].name;
     }
     return near;

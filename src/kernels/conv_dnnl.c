@@ -6,7 +6,7 @@
 
 #include "base/base.h"
 #include "kernels/gemm.h"
-#include "kernels/prim.h"
+#include "kernels/dnnl_primitive.h"
 
 #include <stdatomic.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 #include "kernels/gemm.h"
 
 #include "base/base.h"
-#include "kernels/libs.h"
+#include "kernels/blas_setup.h"
 
 #include <cblas.h>
 #include <limits.h>

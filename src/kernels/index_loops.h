@@ -1,4 +1,4 @@
-/* index_loops.h -- lines of one element type; included by spots.c once per T and
+/* index_loops.h -- lines of one element type; included by index_walk.c once per T and
  * NAME, with MOVE for moves and ALPHA for sums. No include guard: a template. */
 
 #ifdef MOVE

@@ -1,8 +1,8 @@
 /* kernels/iter.h -- runs a one-dimensional loop over strided, broadcast, mixed-dtype
  * operands. kern_pointwise.c and cast.c describe a run, iter.c orders and joins the
- * dims as ATen's TensorIterator does, run.c splits it over threads and feeds the
- * loop: straight from memory where an operand is contiguous in the loop's type, else
- * through a buffer in the first-level cache. No run allocates. */
+ * dims as ATen's TensorIterator does, elementwise_run.c splits it over threads and
+ * feeds the loop: straight from memory where an operand is contiguous in the loop's
+ * type, else through a buffer in the first-level cache. No run allocates. */
 #ifndef TD_ITER_H
 #define TD_ITER_H
 
@@ -11,8 +11,8 @@
 
 enum {
     TD_RUN_OPERANDS = TD_LOOP_INPUTS + 1, /* the output comes first */
-    TD_RUN_CHUNK = 256,                   /* elements in a buffer: see run.c */
-    TD_RUN_GRAIN = 32768                  /* elements worth a thread */
+    TD_RUN_CHUNK = 256,  /* elements in a buffer: see elementwise_run.c */
+    TD_RUN_GRAIN = 32768 /* elements worth a thread */
 };
 
 /* The dims of a run, innermost first, equal neighbours joined. Strides in bytes. */

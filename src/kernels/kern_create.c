@@ -1,7 +1,7 @@
 /* kern_create.c -- kernels of creation: one value, or a sequence. */
 #include "ops/cast.h"
 #include "rules/create.h"
-#include "kernels/fresh.h"
+#include "kernels/fill_loops.h"
 
 #include <math.h>
 

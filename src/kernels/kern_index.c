@@ -1,6 +1,6 @@
 /* kern_index.c -- reading by index: gather, index_select, index, embedding, and the
  * offsets that index and index_put share. Each kernel checks its index values and
- * describes a walk to spots.c. */
+ * describes a walk to index_walk.c. */
 #include "kernels/kern_index.h"
 
 /* ---- describing walks --------------------------------------------------- */

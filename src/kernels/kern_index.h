@@ -3,7 +3,7 @@
 #ifndef TD_KERN_INDEX_H
 #define TD_KERN_INDEX_H
 
-#include "kernels/index.h"
+#include "kernels/index_walk.h"
 
 /* An empty walk over these operands; index or other may be NULL. */
 void td__spots_start(td_spots *s, const td_tensor *index, const td_tensor *data,

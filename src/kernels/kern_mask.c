@@ -2,7 +2,7 @@
  * in, always in row-major order. The sizes of some results depend on values. */
 #include "ops/cast.h"
 #include "rules/geom.h"
-#include "kernels/index.h"
+#include "kernels/index_walk.h"
 #include "kernels/loops/loops.h"
 
 #include <string.h>

@@ -5,7 +5,7 @@
 #include "ops/cast.h"
 #include "rules/create.h"
 #include "kernels/draw.h"
-#include "kernels/fresh.h"
+#include "kernels/fill_loops.h"
 #include "kernels/loops/loops.h"
 
 #include <string.h>

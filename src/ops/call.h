@@ -16,7 +16,7 @@ bool td__call_is_fake(const td_opcall *c);
  * the parts of a composite run, errors name it, and the part in brackets. */
 const char *td__op_name(const td_opcall *c);
 
-/* ---- parts.c ------------------------------------------------------------ */
+/* ---- composite.c ------------------------------------------------------------ */
 
 /* Calls the parts of a composite; the modes from cx->top on hear them. */
 bool td__call_parts(td_opcall *c);
@@ -27,7 +27,7 @@ bool td__call_simpler(td_mode *m, td_opcall *c);
  * below m has of them: those have the sizes, flags and versions the body has made. */
 bool td__call_as_recorded(td_mode *m, td_opcall *c);
 
-/* ---- guess.c ------------------------------------------------------------ */
+/* ---- assumed_copy.c ------------------------------------------------------------ */
 
 /* `copy` was made of `from` for its layout: where a size is 0 or 1, none would be. */
 void td__copy_by_layout(const td_tensor *from, const td_tensor *copy);

@@ -50,8 +50,8 @@ static bool fits(const td_storage *st, const td_meta *m) {
            (!m->strided || td__is_packed(m->rank, m->size, m->stride));
 }
 
-/* Results in the storages that compiled code has offered (ops/rooms.h), where they fit;
- * else fresh ones. */
+/* Results in the storages that compiled code has offered (td_ctx.results_in), where
+ * they fit; else fresh ones. */
 static bool make_results(td_opcall *c, bool fake) {
     td_storage *const *to = c->cx->results_in;
     c->cx->results_in = NULL;

@@ -234,7 +234,7 @@ bool td__schema_parse(const char *text, td_schema *s, char *why, size_t cap);
 /* The schema of NAME_ from its functional twin's. */
 bool td__schema_writer(const td_schema *pure, td_schema *s, char *why, size_t cap);
 
-/* ---- how much an op computes (work.c) ------------------------------------ */
+/* ---- how much an op computes (op_cost.c) ------------------------------------ */
 
 /* A row's work is a product of words: "a" or "out" counts the elements of an argument
  * or of the result, "a.-1" is a size of it, "a/0" its elements over that size. An op

@@ -46,8 +46,8 @@ const char *td__op_near(const char *name) {
     int         least = 99;
     for (int op = 0; op < TD_OP_COUNT; op++) {
         const char *other = td__ops[op].name;
-        int         d = 2 * td__distance(name, other) + (strlen(name) != strlen(other));
-        if (td__is_slip(name, other) && d < least) least = d, near = other;
+        int d = 2 * td__edit_distance(name, other) + (strlen(name) != strlen(other));
+        if (td__is_typo(name, other) && d < least) least = d, near = other;
     }
     return near;
 }

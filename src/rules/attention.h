@@ -3,7 +3,7 @@
 #ifndef TD_ATTENTION_H
 #define TD_ATTENTION_H
 
-#include "rules/terms.h"
+#include "rules/rule_arith.h"
 
 /* The operands of the scores. q is [.., T, E], k is [.., S, E]; mask broadcasts to [..,
  * T, S] and has the dtype of q, or is NULL. `causal` hides key j from query i where j >

@@ -1,7 +1,7 @@
 /* decomp_loss.c -- losses made of pointwise ops and a reduction. They are composites in
  * PyTorch as well: their derivative is that of the parts. Dtypes follow the parts, too,
  * and where PyTorch casts in between, so does the rule. */
-#include "rules/terms.h"
+#include "rules/rule_arith.h"
 
 #include <math.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  * return the statistics that their derivatives need. Checks that PyTorch makes in
  * torch.nn.functional, above ATen, are made here. */
 #include "rules/geom.h"
-#include "rules/terms.h"
+#include "rules/rule_arith.h"
 
 #include <float.h>
 

@@ -1,6 +1,6 @@
 /* decomp_reduce.c -- reductions made of other ops. */
 #include "rules/reduce_dims.h"
-#include "rules/terms.h"
+#include "rules/rule_arith.h"
 
 /* in: g, sizes of the reduced tensor, dim, keepdim. g has the kept dims only, or all
  * with size 1 where reduced: it gets every dim, then is expanded. Leading dims need no

@@ -27,8 +27,8 @@ static bool give_copy(td_opcall *c, const td_tensor *t, td_tensor *copy) {
 /* ---- sizes -------------------------------------------------------------- */
 
 /* in: self, size. A view where the strides of self allow the sizes, else a copy. The
- * choice is recorded (ops/guess.c): for a symbolic size of 0 or 1 eager would take a
- * view. */
+ * choice is recorded (ops/assumed_copy.c): for a symbolic size of 0 or 1 eager would
+ * take a view. */
 bool td__decomp_reshape(td_opcall *c) {
     td_tensor *t = td__in(c, 0);
     int64_t    size[TD_MAX_RANK], stride[TD_MAX_RANK];

@@ -18,7 +18,7 @@ static inline int64_t td__stride1(const td_tensor *t, int d) {
 bool td__index_dtype(td_opcall *c, const td_tensor *index, const char *name,
                      bool i32_too);
 /* Is each entry a class, from 0 to n - 1? False after td__op_fail. Reads
- * elements: a kernel (kernels/spots.c). */
+ * elements: a kernel (kernels/index_walk.c). */
 bool td__class_check(td_opcall *c, const td_tensor *classes, int64_t n);
 
 /* How integer index tensors meet the dims of self: which dims stay before, which

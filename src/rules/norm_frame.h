@@ -3,7 +3,7 @@
 #ifndef TD_NORM_FRAME_H
 #define TD_NORM_FRAME_H
 
-#include "rules/terms.h"
+#include "rules/rule_arith.h"
 
 typedef enum td_norm_kind { TD_NORM_LAYER, TD_NORM_GROUP, TD_NORM_BATCH } td_norm_kind;
 

@@ -1,6 +1,6 @@
 /* shape_index.c -- results and argument checks of the index family: gather, scatter,
  * index_select, index, index_put, masks, embedding. Index values are elements, which a
- * rule may not read: kernels check them before they write (kernels/spots.c).
+ * rule may not read: kernels check them before they write (kernels/index_walk.c).
  *
  * A 0-dim tensor counts as one dim of size 1 (td__rank1 and its relatives), as in
  * ATen. */

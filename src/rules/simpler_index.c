@@ -1,7 +1,7 @@
 /* simpler_index.c -- the likelihood loss, embedding gradients and dropout in terms of
  * gathers, scatters and draws. Ignored targets and padding rows are masked after the
  * gather, because a gather has no way to skip. */
-#include "rules/terms.h"
+#include "rules/rule_arith.h"
 
 #include <string.h>
 

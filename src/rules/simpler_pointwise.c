@@ -1,7 +1,7 @@
 /* simpler_pointwise.c -- activation functions and products with a choice in them, in
  * terms of simpler ops. A number that an argument decides on is no branch in the
  * result: it is known when the op is called. */
-#include "rules/terms.h"
+#include "rules/rule_arith.h"
 
 #include <math.h>
 

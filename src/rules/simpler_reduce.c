@@ -2,7 +2,7 @@
  * compiled from loops. Shifts that cancel in the result, such as the greatest element,
  * take no part in differentiation: their derivative is 0, and computing it would cost a
  * pass. */
-#include "rules/terms.h"
+#include "rules/rule_arith.h"
 
 #include <math.h>
 

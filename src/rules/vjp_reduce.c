@@ -1,7 +1,7 @@
 /* vjp_reduce.c -- derivatives of reductions and scans too long for their rows.
  * Made of ordinary ops, so they have derivatives themselves. */
 #include "rules/reduce_dims.h"
-#include "rules/terms.h"
+#include "rules/rule_arith.h"
 
 #include <math.h>
 

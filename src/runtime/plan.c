@@ -252,8 +252,8 @@ void td__plan_drop(td_plan *p) {
     if (p->again.drop) p->again.drop(p->again.env);
     td__halves_drop(p->h);
     td__joint_drop(p->j);
-    td__spare_free(&p->inputs);
-    td__spare_free(&p->room);
+    td__scratch_free(&p->inputs);
+    td__scratch_free(&p->room);
     td__free(p);
 }
 
@@ -361,7 +361,7 @@ static void end_scope(td_pcall *c, bool ok) {
 static bool make_room(td_pcall *c, void **heap) {
     size_t vals = sizeof *c->vals * (size_t)c->p->n_vals;
     size_t counts = sizeof *c->counts * (size_t)c->p->n_inside;
-    *heap = td__spare_take(&c->p->room, vals + counts);
+    *heap = td__scratch_take(&c->p->room, vals + counts);
     if (!*heap) return td__fail_memory(c->p->cx);
     c->vals = *heap;
     c->counts = (uint64_t *)(void *)((char *)*heap + vals);
@@ -394,7 +394,7 @@ bool td__plan_call(td_plan *p, td_value *in, bool *own, td_value *out) {
         ok = ok && td_ok(cx);
     }
     td__now_drop(c.now);
-    td__spare_give(&p->room, heap);
+    td__scratch_give(&p->room, heap);
     td__plan_drop(p);
     return ok;
 }

@@ -77,7 +77,7 @@ typedef struct td_plan {
     int               n_inside;     /* ...so many */
     int               node_dims;    /* room in the node */
     bool              asserts;      /* calls check what was promised (asserts.c) */
-    td_spare          inputs, room; /* of a call: its caller's, and its own */
+    td_scratch        inputs, room; /* of a call: its caller's, and its own */
     td_retrace        retrace;
     td_again          again;
     td_steps          steps; /* of the epilogue */

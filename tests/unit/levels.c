@@ -2,7 +2,7 @@
  * and OpenBLAS. */
 #include "core/cpu.h"
 #include "core/core.h"
-#include "kernels/libs.h"
+#include "kernels/blas_setup.h"
 #include "kernels/loops/loops.h"
 #include "tandem/tandem.h"
 #include "td_test.h"

@@ -1,6 +1,6 @@
-/* draw_runs.h -- many elements of a draw at once: for eager's loops (fresh.c), and for
- * emitted ones, into which the text is pasted after draw.h. What an element becomes is
- * draw.h's matter; here blocks are made side by side. */
+/* draw_runs.h -- many elements of a draw at once: for eager's loops (fill_loops.c), and
+ * for emitted ones, into which the text is pasted after draw.h. What an element becomes
+ * is draw.h's matter; here blocks are made side by side. */
 #ifndef TD_OPS_DRAW_RUNS_H
 #define TD_OPS_DRAW_RUNS_H
 

@@ -1,5 +1,5 @@
-/* pool.c -- windows of a maximum pool, a row of them at a time. Selecting instead of
- * branching: which element is larger cannot be foretold. */
+/* pool_tap.c -- windows of a maximum pool, a row of them at a time. Selecting instead
+ * of branching: which element is larger cannot be foretold. */
 #include "kernels/loops/loops.h"
 
 #define T float

@@ -1,8 +1,9 @@
-/* spare.c -- room that is kept between uses. */
+/* scratch.c -- a block of memory that is reused from one call to the next, so that a
+ * repeated call allocates once. */
 #include "base/base.h"
 
 /* A busy block is in use further up the call stack; the nested use allocates. */
-void *td__spare_take(td_spare *s, size_t bytes) {
+void *td__scratch_take(td_scratch *s, size_t bytes) {
     if (s->busy) return td__alloc(bytes);
     if (bytes > s->bytes) {
         void *more = td__alloc(bytes);
@@ -15,14 +16,14 @@ void *td__spare_take(td_spare *s, size_t bytes) {
     return s->block;
 }
 
-/* p is what td__spare_take returned. */
-void td__spare_give(td_spare *s, void *p) {
+/* p is what td__scratch_take returned. */
+void td__scratch_give(td_scratch *s, void *p) {
     if (!p) return;
     if (p == s->block) s->busy = false;
     else td__free(p);
 }
 
-void td__spare_free(td_spare *s) {
+void td__scratch_free(td_scratch *s) {
     td__free(s->block);
-    *s = (td_spare){0};
+    *s = (td_scratch){0};
 }

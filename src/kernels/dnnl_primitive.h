@@ -1,8 +1,8 @@
-/* kernels/prim.h -- oneDNN primitives by shape: built once, kept in a small cache,
- * run by any thread. Also keeps the library's OpenMP runtime to one thread.
- * With TD_HAVE_DNNL 0 nothing here exists and callers use OpenBLAS. */
-#ifndef TD_PRIM_H
-#define TD_PRIM_H
+/* kernels/dnnl_primitive.h -- oneDNN primitives by shape: built once, kept in a small
+ * cache, run by any thread. Also keeps the library's OpenMP runtime to one thread. With
+ * TD_HAVE_DNNL 0 nothing here exists and callers use OpenBLAS. */
+#ifndef TD_DNNL_PRIMITIVE_H
+#define TD_DNNL_PRIMITIVE_H
 
 #ifndef TD_HAVE_DNNL
 #define TD_HAVE_DNNL 1

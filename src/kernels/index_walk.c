@@ -1,10 +1,10 @@
-/* spots.c -- the walk behind the index family (kernels/index.h). Dims that step evenly
- * in all operands are joined, so that most walks become one or two loops; the innermost
- * dim is a line, which a typed loop runs. Gathers are split over threads, since no two
- * lines write one element; writes go in row-major order on one thread, because equal
- * indices must meet in that order. Index values are checked here as well, before a
- * kernel writes. */
-#include "kernels/index.h"
+/* index_walk.c -- the walk behind the index family (kernels/index_walk.h). Dims that
+ * step evenly in all operands are joined, so that most walks become one or two loops;
+ * the innermost dim is a line, which a typed loop runs. Gathers are split over threads,
+ * since no two lines write one element; writes go in row-major order on one thread,
+ * because equal indices must meet in that order. Index values are checked here as well,
+ * before a kernel writes. */
+#include "kernels/index_walk.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* pool.c -- the one pool of threads, for eager and compiled code alike.
+/* thread_pool.c -- the one pool of threads, for eager and compiled code alike.
  *
  * A region is split into fixed parts, one per thread. The caller offers a part
  * to each worker, runs its own, then takes back any part no worker has begun,

@@ -1,5 +1,5 @@
-/* work.c -- how much an op computes, as its row says: which are cheap enough to be
- * done twice, and how many multiply-adds the heavy ones take. */
+/* op_cost.c -- what an op costs, as its row says: which ops are cheap enough to be
+ * recomputed, and how many multiply-adds the heavy ones take. */
 #include "ops/ops.h"
 
 #include <stdlib.h>

@@ -1,9 +1,9 @@
-/* guess.c -- copies that an op takes because of a size that only run time knows. A
- * trace takes such a size to be above 1; of size 0 or 1 every layout is contiguous, so
- * that eager's contiguous and reshape give their argument, or a view of it, and no
- * copy. As long as nobody can tell the two apart, the trace is right for all sizes.
- * Who writes one of them, or returns both, can: then the sizes must be above 1 when
- * the program runs. Storages without bytes hold what was guessed about them. */
+/* assumed_copy.c -- copies that contiguous and reshape take because of a size that only
+ * run time knows. A trace assumes such a size to be above 1. For a size of 0 or 1 every
+ * layout is contiguous: eager would return the argument, or a view of it, and no copy.
+ * As long as the program cannot tell the two apart, the trace is right for all sizes. A
+ * program that writes one of them, or returns both, can; then the sizes must be above 1
+ * when it runs. Storages of fake tensors hold what was assumed about them. */
 #include "ops/call.h"
 
 typedef struct guess {

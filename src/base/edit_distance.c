@@ -1,11 +1,11 @@
-/* slip.c -- how far apart two words are, for "did you mean". */
+/* edit_distance.c -- how far apart two words are, for "did you mean". */
 #include "base/base.h"
 
 #include <string.h>
 
 /* The optimal string alignment distance: the edit distance with swaps of neighbours.
  * Three rows of its table suffice, for words of at most 39 letters. */
-int td__distance(const char *a, const char *b) {
+int td__edit_distance(const char *a, const char *b) {
     int row[3][40], n = (int)strlen(b);
     if (strlen(a) >= 40 || n >= 40) return 99;
     int *older = row[0], *last = row[1], *now = row[2];
@@ -28,6 +28,6 @@ int td__distance(const char *a, const char *b) {
 }
 
 /* At most one edit for every three letters typed. */
-bool td__is_slip(const char *typed, const char *meant) {
-    return 3 * td__distance(typed, meant) <= (int)strlen(typed);
+bool td__is_typo(const char *typed, const char *meant) {
+    return 3 * td__edit_distance(typed, meant) <= (int)strlen(typed);
 }

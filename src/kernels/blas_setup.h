@@ -1,8 +1,9 @@
-/* kernels/libs.h -- oneDNN and OpenBLAS at the instruction level in use (cpu.h). */
-#ifndef TD_LIBS_H
-#define TD_LIBS_H
+/* kernels/blas_setup.h -- oneDNN and OpenBLAS at the instruction level in use
+ * (cpu.h). */
+#ifndef TD_BLAS_SETUP_H
+#define TD_BLAS_SETUP_H
 
-#include "kernels/prim.h"
+#include "kernels/dnnl_primitive.h"
 
 #if TD_HAVE_DNNL
 /* Bounds what oneDNN dispatches to. Before the first use of oneDNN in the process: a

@@ -1,12 +1,12 @@
-/* prim.c -- the bounded cache of oneDNN primitives and how one is run.
+/* dnnl_primitive.c -- the bounded cache of oneDNN primitives and how one is run.
  * Entries are counted references: eviction never takes one from a running
  * thread. Building has a lock of its own, so that lookups do not wait for it and
  * pieces of one shape on many threads are built once. */
-#include "kernels/prim.h"
+#include "kernels/dnnl_primitive.h"
 
 #if TD_HAVE_DNNL
 #include "base/base.h"
-#include "kernels/libs.h"
+#include "kernels/blas_setup.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

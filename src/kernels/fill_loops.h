@@ -1,8 +1,8 @@
-/* fresh.h -- vector loops that make elements out of nothing but their index:
- * random words and what becomes of them, and ranges. Compiled once per CPU level,
- * with the same results at each. */
-#ifndef TD_OPS_FRESH_H
-#define TD_OPS_FRESH_H
+/* fill_loops.h -- vector loops that compute elements from their index alone: random
+ * words and what is made of them, and ranges. Compiled once per CPU level, with the
+ * same results at each. */
+#ifndef TD_FILL_LOOPS_H
+#define TD_FILL_LOOPS_H
 
 #include <stdint.h>
 

@@ -1,7 +1,7 @@
-/* terms.h -- short names for the arithmetic that C rules are made of. A nil
+/* rule_arith.h -- short names for the arithmetic that C rules are made of. A nil
  * operand gives nil, so a rule looks at its result once, at the end. */
-#ifndef TD_TERMS_H
-#define TD_TERMS_H
+#ifndef TD_RULE_ARITH_H
+#define TD_RULE_ARITH_H
 
 #include "ops/ops.h"
 

@@ -1,8 +1,9 @@
-/* kern_part.c -- puts a tensor in place of a part of another: inverses of views
- * and their backwards. The parts are found by the functions the views use. */
+/* kern_view_inverse.c -- inverses of views and their derivatives: a tensor is copied
+ * into a part of another. The part is found by the function that the view uses
+ * (rules/geom.h), so both agree on every element. */
 #include "ops/cast.h"
 #include "rules/geom.h"
-#include "kernels/index.h"
+#include "kernels/index_walk.h"
 
 #include <string.h>
 

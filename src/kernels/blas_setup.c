@@ -1,4 +1,4 @@
-/* libs.c -- oneDNN and OpenBLAS at the instruction level in use.
+/* blas_setup.c -- oneDNN and OpenBLAS at the instruction level in use.
  *
  * oneDNN takes a bound before its first use. OpenBLAS detects the CPU while it is
  * loaded and has no call to change its choice; its variable OPENBLAS_CORETYPE is read
@@ -6,7 +6,7 @@
  * before main. Not only lower levels need that: OpenBLAS 0.3.21 takes the SSE3 kernels
  * for CPUs younger than itself (dgemm of 64 x 64 on a Xeon of 2023: 14 GF/s against 76
  * with the AVX-512 kernels). */
-#include "kernels/libs.h"
+#include "kernels/blas_setup.h"
 
 #include "core/cpu.h"
 

@@ -1,7 +1,7 @@
-/* parts.c -- what an op falls into: the parts of a composite, the twin and the copy of
- * a writer, the simpler form of an op that has a kernel of its own. The parts are
- * calls of their own, heard by the modes from cx->top on; what they leave behind dies
- * with an inner scope. */
+/* composite.c -- ops that are replaced by other ops: the parts of a composite, the
+ * functional twin and the copy of a writer, and the simpler form of an op that has a
+ * kernel of its own. The parts are op calls of their own, passed to the modes from
+ * cx->top on; temporaries of theirs are dropped with an inner scope. */
 #include "ops/call.h"
 
 #include <string.h>

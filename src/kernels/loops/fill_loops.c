@@ -1,6 +1,6 @@
-/* fresh.c -- the loops of fresh.h, at one CPU level. Philox runs on several
+/* fill_loops.c -- the loops of fill_loops.h, at one CPU level. Philox runs on several
  * counters side by side; the rest is one expression per element. */
-#include "kernels/fresh.h"
+#include "kernels/fill_loops.h"
 #include "kernels/loops/draw_runs.h"
 #include "kernels/loops/loops.h"
 

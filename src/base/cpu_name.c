@@ -1,4 +1,4 @@
-/* machine.c -- what this machine is called. */
+/* cpu_name.c -- the model name of this machine's CPU, for reports. */
 #include "base/base.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* run.c -- carries out an elementwise run (iter.h).
+/* elementwise_run.c -- carries out an elementwise run (iter.h).
  *
  * The space is cut into units of some columns (dim 0) by some rows (the tile dim);
  * threads take ranges of units. An operand is DIRECT where memory is what the loop

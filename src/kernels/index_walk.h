@@ -1,9 +1,9 @@
-/* kernels/index.h -- the one engine of the index family. Gather, scatter, index,
- * embedding and the rest are the same walk over three operands: an index, the
- * tensor it points into (data), and what is moved there or from there (other).
- * The kernels only differ in the strides they hand over. */
-#ifndef TD_INDEX_H
-#define TD_INDEX_H
+/* kernels/index_walk.h -- the one engine of the index family. Gather, scatter, index,
+ * embedding and the rest are the same walk over three operands: an index, the tensor it
+ * points into (data), and the elements that are moved there or from there (other). The
+ * kernels differ in the strides they pass only. */
+#ifndef TD_INDEX_WALK_H
+#define TD_INDEX_WALK_H
 
 #include "rules/index_args.h"
 
