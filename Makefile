@@ -160,6 +160,10 @@ $(B)/obj/src/build/cc.o: private CPPFLAGS += -DTD_LOOP_FLAGS='"$(LOOP_C)"' \
 # It links C++ programs with the library.
 $(B)/obj/tests/programs/headers.o: private CPPFLAGS += -DTD_LIBS='"$(LIBS)"' -DTD_SAN='"$(SAN)"'
 
+# It builds a library with one op more.
+$(B)/obj/tests/programs/add_an_op.o: private CPPFLAGS += -DTD_CC='"$(CC)"' -DTD_LIBS='"$(LIBS)"' \
+    -DTD_SAN='"$(SAN)"'
+
 # What is kept on disk counts for the sources that made it.
 SOURCES := $(shell find src include -name '*.[ch]' -o -name '*.def' -o -name '*.inc' | LC_ALL=C sort | \
              xargs cat | sha256sum | cut -c1-16)
