@@ -64,6 +64,7 @@ void td__draw(td_opcall *c, uint64_t blocks) {
 
 /* ---- arguments ---------------------------------------------------------- */
 
+/* What an argument must be, by td_type. */
 static const char *const type_words[] = {"a tensor",
                                          "a tensor or nothing",
                                          "a list of tensors",
@@ -238,6 +239,7 @@ static bool dispatch(td_mode *m, td_opcall *c) {
     return ok;
 }
 
+/* For modes: passes the call to the mode below, and in the end to the kernel. */
 bool td__call_below(td_mode *m, td_opcall *c) { return dispatch(m->below, c); }
 
 /* A call without a context. Of an op that makes a tensor it is the first argument,
@@ -297,6 +299,8 @@ static outcome call(td_opcall *c, td_op op, const td_value *in, int n_in) {
     return dispatch(c->cx->top, c) ? DONE : FAILED;
 }
 
+/* Scratch of the call, such as long result arrays, is freed at the end; results belong
+ * to the innermost scope. */
 bool td__call(td_ctx *cx, td_op op, const td_value *in, int n_in, td_tensor **out,
               int n_out) {
     td_value  args[TD_MAX_ARGS];
@@ -315,6 +319,7 @@ bool td__call(td_ctx *cx, td_op op, const td_value *in, int n_in, td_tensor **ou
     return r != FAILED;
 }
 
+/* For ops with one result: nil on failure, so that calls nest. */
 td_tensor *td__call1(td_ctx *cx, td_op op, const td_value *in, int n_in) {
     td_tensor *out;
     td__call(cx, op, in, n_in, &out, 1);

@@ -61,6 +61,8 @@ static bool finish(td_opcall *c, bool ok) {
     return ok;
 }
 
+/* Errors inside name the composite, unless the op takes graphs: there the user's own
+ * ops run. */
 bool td__call_parts(td_opcall *c) {
     if (!td__scope_push(c->cx)) return false;
     bool nests = c->def->flags & TD_OPF_NESTS; /* the user's own ops run inside */
@@ -154,6 +156,8 @@ bool td__call_as_recorded(td_mode *m, td_opcall *c) {
     return true;
 }
 
+/* The modes from m on see the parts instead of the op; the mode's own op, if it has
+ * none, runs its functional twin and a copy. */
 bool td__call_simpler(td_mode *m, td_opcall *c) {
     td_ctx *cx = c->cx;
     bool    own = c->def->simpler_fn || c->info->simpler, ok = false;

@@ -10,6 +10,8 @@
 
 /* ---- what holds for every op -------------------------------------------- */
 
+/* In fake mode, or with a fake tensor among the arguments: there are no elements to
+ * compute. */
 bool td__call_is_fake(const td_opcall *c) {
     if (TD_UNLIKELY(c->cx->fake)) return true;
     for (int i = 0; i < c->n_in; i++) {

@@ -35,6 +35,8 @@ static bool is_number(uint8_t type) {
            type == TD_T_OPT_INT;
 }
 
+/* Operands are numbered in schema order, so that callers of a loop need the schema
+ * alone. */
 int td__expr_operand(const td_schema *s, int i) {
     int n = 0;
     for (int k = 0; k < i; k++) n += is_operand(s->in[k].type);
@@ -56,6 +58,7 @@ bool td__expr_names(const char *picked, char mark, const char *name) {
 
 /* ---- text ---------------------------------------------------------------- */
 
+/* Text without a label is for both classes. */
 bool td__expr_pick(const char *text, bool is_float, char *out) {
     const char *label = is_float ? "float:" : "int:", *at = strstr(text, label);
     bool        split = !strncmp(text, "float:", 6) || !strncmp(text, "int:", 4);
@@ -92,6 +95,8 @@ static const char *add_word(td_buf *b, const char *p, const td_expr_type *t) {
     return p + n;
 }
 
+/* Copies the text; $name and %name are replaced by `fn`, functions get the prefix and
+ * suffix of the compute type. */
 void td__expr_text(td_buf *b, const char *picked, const td_expr_type *t,
                    const td_schema *s, td_expr_arg_fn *fn, void *data) {
     for (const char *p = picked; *p;) {
@@ -131,6 +136,8 @@ static const char *widened(td_dtype from, const char *s, char *buf, size_t cap) 
     return buf;
 }
 
+/* Half floats go through float, floats to narrow integers through td_m_..., which round
+ * and wrap as ATen does. */
 void td__cast_text(td_dtype from, td_dtype to, const char *s, char *out, size_t cap) {
     char        wide[96];
     const char *x = widened(from, s, wide, sizeof wide), *d = td__dtype_text[to].suffix;

@@ -93,6 +93,7 @@ static bool take(parser *ps, char c) {
     return true;
 }
 
+/* An int, or a float when it has a point or an exponent. */
 static bool parse_number(parser *ps) {
     char    *end;
     int64_t  i = strtoll(ps->p, &end, 10);
@@ -216,6 +217,7 @@ static bool parse_unary(parser *ps) {
     return ok;
 }
 
+/* Unary factors joined by * and /. */
 static bool parse_product(parser *ps) {
     if (!parse_unary(ps)) return false;
     for (char c = peek(ps); c == '*' || c == '/'; c = peek(ps)) {
@@ -225,6 +227,7 @@ static bool parse_product(parser *ps) {
     return true;
 }
 
+/* Products joined by + and -. */
 static bool parse_sum(parser *ps) {
     if (!parse_product(ps)) return false;
     for (char c = peek(ps); c == '+' || c == '-'; c = peek(ps)) {
@@ -234,6 +237,8 @@ static bool parse_sum(parser *ps) {
     return true;
 }
 
+/* Recursive descent; programs live as long as the process. NULL with a message in
+ * `why`. */
 const td_formula *td__formula_parse(const char *text, const td_schema *s, bool vjp,
                                     char *why, size_t cap) {
     static td_arena

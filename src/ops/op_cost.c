@@ -17,6 +17,7 @@ static bool find_name(const td_schema *s, const char *name, size_t n, int8_t *ar
     return false;
 }
 
+/* "a.-1 out" and the like; see td_work_term. */
 int td__work_parse(const td_schema *s, const char *text, td_work_term *terms) {
     int n = 0;
     for (const char *p = text; *p; n++) {
@@ -39,6 +40,8 @@ int td__work_parse(const td_schema *s, const char *text, td_work_term *terms) {
     return n ? n : -1;
 }
 
+/* Recomputing must give the same values, so ops that draw are not cheap, and neither
+ * are ops whose sizes depend on values. */
 bool td__op_is_cheap(td_op op) {
     const td_opdef *def = &td__ops[op];
     uint32_t        kinds =

@@ -92,6 +92,8 @@ enum {
 #else
 #define TD_ROW_FN(type) const char *
 #endif
+/* A row. Functions are pointers in the library and names in the generator, which links
+ * no rule and no kernel. */
 struct td_opdef {
     const char *name;
     const char *schema; /* "mul(Tensor a, Operand b) -> Tensor"; NULL: from pure */

@@ -24,6 +24,7 @@ static bool wrong(reader *r, const char *what) {
     return false;
 }
 
+/* Blanks only: a schema is one line. */
 static void skip(reader *r) {
     while (*r->p == ' ') r->p++;
 }
@@ -196,6 +197,7 @@ static bool read_results(reader *r, td_schema *s) {
     return *r->p == 0 || wrong(r, "trailing text");
 }
 
+/* On failure s is unspecified and `why` says what was expected where. */
 bool td__schema_parse(const char *text, td_schema *s, char *why, size_t cap) {
     reader r = {text, why, cap};
     memset(s, 0, sizeof *s);

@@ -1,5 +1,7 @@
-/* table.c -- the op table, and what is derived from each row once per process:
- * parsed schema, functional twin, derivative terms, decomposition. */
+/* table.c -- the op table, and what is derived from each row once per process: parsed
+ * schema, functional twin, derivative terms, decomposition. The first use of a context
+ * builds it; a mistake in a row is found then, and every later call reports it
+ * (td__table_why), because no op could be trusted. */
 #include "ops/ops.h"
 
 #include <pthread.h>
@@ -14,6 +16,7 @@ const td_opdef td__ops[TD_OP_COUNT] = {
 #undef TD_OP
 };
 
+/* Written once, under `lock`; `ready` publishes them to other threads. */
 static td_opinfo   infos[TD_OP_COUNT];
 static td_map      by_name;
 static char        why[256];
@@ -24,6 +27,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 const td_opinfo *td__opinfo(td_op op) { return &infos[op]; }
 const char      *td__table_why(void) { return why; }
 
+/* By name, as formulas and graph text give it. */
 td_op td__op_find(const char *name) {
     const td_opdef *def = td__map_get(&by_name, name);
     return def ? (td_op)(def - td__ops) : TD_OP_COUNT;
@@ -41,6 +45,8 @@ td_view_kind td__op_view_kind(td_op op) {
     return (td_view_kind)td__ops[own ? op : infos[op].pure].view;
 }
 
+/* The least edit distance; of equal ones the name of the same length, which is the
+ * likelier slip. */
 const char *td__op_near(const char *name) {
     const char *near = NULL;
     int         least = 99;
@@ -101,7 +107,8 @@ static int find_arg(const td_schema *s, const char *name, size_t n) {
     return -1;
 }
 
-/* "a: formula" */
+/* One term "a: formula" of a row's vjp: parses it and records which values it reads, so
+ * that the tape saves these and no others. */
 static bool add_term(td_op op, char *text) {
     td_opinfo *info = &infos[op];
     char       msg[160], *colon = strchr(text, ':');
@@ -205,7 +212,8 @@ static bool init_rules(td_op op) {
     return add_terms(op, rule->vjp);
 }
 
-/* Out of memory on the way leaves a table that the next call completes. */
+/* Schemas first: formulas of a row may call any op. Out of memory on the way leaves a
+ * table that the next call completes. */
 static bool init_all(void) {
     for (int op = 0; op < TD_OP_COUNT; op++)
         if (!td__map_put(&by_name, td__ops[op].name, (void *)(uintptr_t)&td__ops[op])) {
@@ -221,6 +229,7 @@ static bool init_all(void) {
     return true;
 }
 
+/* Idempotent and thread-safe; after the first success it costs one load. */
 bool td__table_init(void) {
     if (atomic_load_explicit(&ready, memory_order_acquire)) return true;
     pthread_mutex_lock(&lock);

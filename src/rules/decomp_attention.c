@@ -176,6 +176,7 @@ static td_tensor *unblocked(td_opcall *c, double scale) {
     }
     td_attention a = {c->cx, in[0], in[1], NULL, td__in_bool(c, 5), scale};
     a.mask = additive(c->cx, in[3], half ? TD_F32 : dt);
+    /* [.., T, S]; a row that the mask hides entirely has weights 0, not NaN */
     td_tensor *p = td_op__safe_softmax(td__attention_scores(&a), -1);
     if (td__in_f(c, 4) > 0) p = td_op_dropout(p, td__in_f(c, 4), true);
     p = td_op_matmul(p, in[2]);

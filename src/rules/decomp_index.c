@@ -60,6 +60,7 @@ static bool open_masks(td_opcall *c, opened *o) {
         }
         if (td_is_nil(o->self) || td_is_nil(t) || !mask_fits(c, t, (int)i, o))
             return false;
+        /* [number of true elements, rank]: column d indexes dim d */
         td_tensor *hits = td_op_nonzero(t);
         for (int d = 0; d < t->rank; d++) {
             o->list[o->n] = td_op_select(hits, 1, d);
@@ -221,9 +222,11 @@ bool td__decomp_unique(td_opcall *c) {
     td_tensor *sorted =
         td_op_sort(td_op_reshape(self, ints(&all, 1)), 0, false, true, &order);
     td_tensor *first = begins(sorted);
+    /* where each value first occurs in the sorted list */
     td_tensor *at = td_op_select(td_op_nonzero(first), 1, 0);
     td_tensor *place = td_op_sub(td_op_cumsum(first, 0, TD_DTYPE_NONE), td_value_int(1),
                                  td_value_int(1));
+    /* place[i]: which of the different values sorted[i] is */
     td_tensor *ones = td_op_ones_like(place, TD_DTYPE_NONE);
     c->out[0] = td_op_index_select(sorted, 0, at);
     c->out[1] =

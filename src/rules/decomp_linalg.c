@@ -43,7 +43,9 @@ static td_tensor *fold(td_tensor *a, td_tensor *b) {
     int64_t size[TD_MAX_RANK], rows = 1;
     int     n = a->rank - 1;
     for (int i = 0; i < n; i++) rows = td__dim_mul(rows, size[i] = a->size[i]);
-    td_tensor *flat = td_op_reshape(a, TD_SHAPE(rows, a->size[n]));
+    td_tensor *flat = td_op_reshape(a, TD_SHAPE(rows, a->size[n])); /* [rows, k] */
+    /* [rows] and [rows, m] as the leading dims of a again; nobody else holds the
+     * product, so it need not be a view */
     if (b->rank == 1) return td_op__unsafe_view(td_op_mv(flat, b), (td_ints){size, n});
     size[n] = b->size[1];
     return td_op__unsafe_view(td_op_mm(flat, b), (td_ints){size, n + 1});
@@ -64,6 +66,7 @@ static td_tensor *stack_product(td_opcall *c, td_tensor *a, td_tensor *b) {
     }
     for (int i = 0; i < n; i++) batch = td__dim_mul(batch, full[i] = lead[i]);
     int64_t m = a->size[na], k = a->size[na + 1], k2 = b->size[nb], p = b->size[nb + 1];
+    /* a [lead, m, k] and b [lead, k2, p] become [batch, m, k] and [batch, k2, p] */
     full[n] = m, full[n + 1] = k;
     td_tensor *x =
         td_op_reshape(td_op_expand(a, (td_ints){full, n + 2}), TD_SHAPE(batch, m, k));
@@ -168,6 +171,7 @@ bool td__decomp_linear(td_opcall *c) {
                            "input and weight must have one dtype, got %s and %s",
                            td__type_str(x), td__type_str(w));
     if (bias && !check_bias(c)) return false;
+    /* addmm adds the bias in the product's own pass, and rounds halves once */
     td_tensor *wt = w->rank == 2 ? td_op_t(w) : w;
     if (bias && x->rank == 2 && w->rank == 2) {
         c->out[0] = td_op_addmm(bias, x, wt, td_value_int(1), td_value_int(1));

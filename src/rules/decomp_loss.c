@@ -69,6 +69,8 @@ bool td__decomp_mse_loss(td_opcall *c) {
 static td_tensor *smooth(td_tensor *difference, double beta) {
     td_tensor *d = td_op_abs(difference);
     if (beta == 0) return d;
+    /* both branches are computed; the gradient of the one not taken is multiplied by 0,
+     * and neither can be infinite */
     td_tensor *small = td_op_mul(td_op_square(d), td_value_float(0.5 / beta));
     td_tensor *large = td_op_sub(d, td_value_float(0.5 * beta), td_value_int(1));
     return td_op_where(td_op_lt(d, td_value_float(beta)), T(small), T(large));
@@ -134,6 +136,7 @@ bool td__decomp_bce_with_logits(td_opcall *c) {
         td_tensor *w = t_mul(td_op_sub(pos, td_value_int(1), td_value_int(1)), y);
         log_p = t_mul(td_op_add(w, td_value_int(1), td_value_int(1)), log_p);
     }
+    /* 1 - y; the casts below keep the target's dtype, as ATen's in-place steps do */
     td_tensor *rest = td_op_rsub(y, td_value_float(1), td_value_int(1));
     td_tensor *loss = td_op_to(t_mul(rest, x), (td_dtype)rest->dtype, false);
     loss = td_op_to(t_sub(loss, log_p), (td_dtype)rest->dtype, false);
@@ -195,6 +198,7 @@ static bool probability_targets(td_opcall *c, td_tensor *log_p, int class_dim) {
             td_op_neg(td_op_sum(loss, TD_DIMS(class_dim), false, TD_DTYPE_NONE));
         return true;
     }
+    /* "mean" divides by the number of targets, not of elements */
     int64_t per = td__dim_eq(classes, 0) ? 0 : td__dim_div(log_p->numel, classes);
     loss = td_op_neg(sum_all(loss));
     c->out[0] = strcmp(how, "mean") ? loss : td_op_div(loss, td_value_int(per), "");
@@ -214,6 +218,8 @@ static td_tensor *smooth_part(td_opcall *c, td_tensor *log_p, int class_dim) {
     if (!strcmp(how, "sum")) return sum_all(part);
     td_tensor *used = td_op_logical_not(ignored);
     if (!weight) return td_op_div(sum_all(part), T(sum_all(used)), "");
+    /* ignored targets may lie outside the classes: class 0 stands for them, with weight
+     * 0 */
     td_tensor *safe = td_op_masked_fill(y, ignored, td_value_int(0));
     td_tensor *w =
         td_op_reshape(td_op_index_select(weight, 0, td_op_flatten(safe, 0, -1)),

@@ -70,6 +70,7 @@ bool td__decomp_rms_norm(td_opcall *c) {
         return td__op_fail(c, TD_E_SHAPE,
                            "weight must be of normalized_shape %s, got %s",
                            td__sizes_str(norm.n, norm.v), td__type_str(w));
+    /* the mean of squares is taken in f32 for halves: 65504 is soon exceeded */
     double     eps = td__in_none(c, 3) ? epsilon_of(dt) : td__in_f(c, 3);
     td_tensor *wide = td__is_half(dt) ? td_op_to(x, TD_F32, false) : x;
     td_tensor *mean =
@@ -194,7 +195,9 @@ bool td__decomp_instance_norm(td_opcall *c) {
     size[0] = 1;
     size[1] = td__dim_mul(x->size[0], x->size[1]);
     int64_t    n = x->size[0];
+    /* [N * C]: every sample has statistics of its own */
     td_tensor *m = per_sample(rm, n), *v = per_sample(rv, n);
+    /* [1, N * C, ...] */
     td_tensor *flat = td_op_view(td_op_contiguous(x), (td_ints){size, x->rank});
     td_tensor *y = td_op_native_batch_norm(flat, per_sample(td__in(c, 1), n),
                                            per_sample(td__in(c, 2), n), m, v, use_input,

@@ -18,6 +18,8 @@ bool td__decomp_expand_reduced(td_opcall *c) {
         if (td__op_dim(c, c->in[2].u.ints[i], size.n) < 0) return false;
     if (!td__in_bool(c, 3) && g->rank > 0) {
         td__reduce_mask(&c->in[2], size.n, true, mask);
+        /* a view is needed only where a reduced dim follows a kept one: expand can add
+         * dims in front */
         for (int i = 0, k = 0; i < size.n; i++) {
             gap |= mask[i] && seen_kept;
             seen_kept |= !mask[i];

@@ -191,6 +191,7 @@ bool td__decomp_chunk(td_opcall *c) {
     if (dim < 0) return false;
     int64_t n = t->size[dim];
     if (!td__dim_is_sym(n) && n > 0 && chunks > n) chunks = n;
+    /* ceil(n / chunks); the pieces of that size may be fewer than asked for */
     int64_t piece = td__dim_div(td__dim_add(n, chunks - 1), chunks), count = chunks;
     if (!td__dim_eq(piece, 0))
         count = td__dim_div(td__dim_add(n, td__dim_sub(piece, 1)), piece);
@@ -340,6 +341,7 @@ bool td__decomp_as_strided_backward(td_opcall *c) {
     td_tensor *g = td__in(c, 0), *flat;
     geometry   in = {0}, out = {0};
     td_ints    in_size = in_ints(c, 1), in_stride = in_ints(c, 2);
+    /* the flat tensor starts where the earlier of the two geometries does */
     int64_t    low = td__dim_min(td__in_int(c, 3), td__in_int(c, 6)), all = -1;
     bool       fits = g->rank == (int)c->in[4].n && c->in[4].n == c->in[5].n;
     for (int d = 0; fits && d < g->rank; d++)

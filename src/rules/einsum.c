@@ -11,6 +11,7 @@
 
 typedef struct equation {
     td_opcall  *c;
+    /* Parsed once; letters are numbered by `letter`. */
     const char *term[TD_MAX_ARGS]; /* subscripts of each operand */
     int         len[TD_MAX_ARGS];
     const char *out; /* subscripts of the result; NULL: implicit */
@@ -219,6 +220,7 @@ static td_tensor *multiply(td_tensor *l, td_tensor *r, const bool *summed) {
     sort_dims(&l, &r, summed, &g);
     if (td_is_nil(l) || td_is_nil(r)) return td_nil(l->cx);
     if (g.n_sum == 0) return td_op_mul(l, td_value_tensor(r)); /* dtypes promote */
+    /* sizes of the four groups of labels: [b, m, k] @ [b, k, p] */
     int64_t b = size_of(l, g.batch, g.n_batch), m = size_of(l, g.left, g.n_left);
     int64_t k = size_of(l, g.sum, g.n_sum), p = size_of(r, g.right, g.n_right);
     n = append(order, 0, g.batch, g.n_batch);
@@ -237,6 +239,8 @@ static td_tensor *multiply(td_tensor *l, td_tensor *r, const bool *summed) {
     n = append(order, n, g.left, g.n_left);
     n = append(order, n, g.sum, g.n_sum);
     append(order, n, g.right, g.n_right);
+    /* A label that one side lacks has size 1 there; a summed one has size 1 now. back[]
+     * undoes the order of the product. */
     for (int i = 0; i < rank; i++) {
         int64_t d = order[i];
         bool is_sum = i >= g.n_batch + g.n_left && i < g.n_batch + g.n_left + g.n_sum;

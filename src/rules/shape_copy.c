@@ -394,6 +394,8 @@ bool td__shape_as_strided_scatter(td_opcall *c) {
         bytes = td__dim_mul(self->numel, td__dtype_bytes[self->dtype]);
     if (td__dim_is_sym(bytes)) bytes = INT64_MAX; /* checked when it is a number */
     if (!td__as_strided_part(c, &part, &c->in[2], bytes)) return false;
+    /* dims along which the part steps over each element once; fewer than its rank means
+     * that elements repeat */
     bool    again[TD_MAX_RANK];
     int64_t room[2][TD_MAX_RANK];
     if (td__dims_apart(part.rank, part.size, part.stride, room[0], room[1], again) <

@@ -214,6 +214,7 @@ bool td__shape_linspace(td_opcall *c) {
 /* Elements of an n by m matrix on or below diagonal k, by whole blocks: rows of
  * rising length, then full rows. */
 static int64_t count_lower(int64_t n, int64_t m, int64_t k) {
+    /* rows [first, full) have i + k + 1 elements, rows from `full` on all m */
     int64_t first = k < -n ? n : k < 0 ? -k : 0; /* first row with any */
     int64_t full = m - 1 - k < first ? first : m - 1 - k;
     if (full > n) full = n;

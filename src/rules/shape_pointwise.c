@@ -122,14 +122,16 @@ static bool is_canonical(const td_tensor *t) {
     return true;
 }
 
-/* The operands whose strides have a say, after ATen's conversion to the common
- * dtype: a converted operand is a packed copy. */
+/* The operands whose strides decide the layout of the result, after ATen's conversion
+ * to the common dtype: a converted operand is a packed copy, and its strides are those
+ * of the copy. */
 typedef struct voices {
     int     n;
     bool    same_shape; /* all of the result's sizes, no number among them */
     int64_t stride[TD_LOOP_INPUTS][TD_MAX_RANK];
 } voices;
 
+/* Adds operand t, with stride 0 where it is broadcast to the sizes of m. */
 static void hear(voices *v, const td_tensor *t, bool converted, const td_meta *m) {
     int64_t  own[TD_MAX_RANK];
     int64_t *to = v->stride[v->n++];
@@ -145,6 +147,7 @@ static void hear(voices *v, const td_tensor *t, bool converted, const td_meta *m
     }
 }
 
+/* Are these the strides of a dense NHWC tensor? */
 static bool channels_last(const int64_t *size, const int64_t *stride) {
     static const int order[] = {1, 3, 2, 0};
     int64_t          step = 1;

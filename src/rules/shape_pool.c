@@ -56,6 +56,8 @@ static int64_t windows(int64_t size, int64_t k, int64_t step, int64_t pad, int64
     int64_t room = td__dim_sub(td__dim_add(size, 2 * pad), dil * (k - 1) + 1);
     int64_t n =
         td__dim_add(td__dim_div(td__dim_add(room, ceil ? step - 1 : 0), step), 1);
+    /* the last window must start inside the input or the left padding, or it would see
+     * padding only */
     if (ceil &&
         td__dim_le(td__dim_add(size, pad), td__dim_mul(td__dim_sub(n, 1), step)))
         n = td__dim_sub(n, 1);
@@ -103,6 +105,7 @@ static void planes_meta(td_meta *m, const td_tensor *like, const td_tensor *form
     m->size[m->rank - 2] = h;
     m->size[m->rank - 1] = w;
     if (m->rank == 4 && td__is_channels_last(format)) {
+        /* strides are products of sizes also where a size is 0, as ATen's */
         const int64_t *n = m->size; /* products as they are, also where empty */
         m->strided = true;
         m->stride[1] = 1;

@@ -64,11 +64,13 @@ bool td__infer_sizes(td_opcall *c, const td_value *want, int64_t numel, int64_t 
     int64_t known;
     int     hole, rank = (int)want->n;
     if (!read_sizes(c, want, &known, &hole)) return false;
+    /* any size would do for -1 */
     if (hole >= 0 && td__dim_eq(known, 0))
         return td__op_fail(
             c, TD_E_SHAPE,
             "-1 in %s could be anything: the other sizes have no elements",
             td__sizes_str(rank, want->u.ints));
+    /* a guard for symbolic sizes: the trace holds for calls where it divides */
     bool fits =
         hole >= 0 ? td__dim_eq(td__dim_mod(numel, known), 0) : td__dim_eq(numel, known);
     if (!fits)
@@ -178,6 +180,8 @@ bool td__shape_expand(td_opcall *c) {
                                "size %lld of dim %d must not be negative for %s; -1 "
                                "keeps the size of a dim that exists",
                                (long long)w[i], i, td__type_str(t));
+        /* A dim of size 1 expands to anything; the comparison then decides between its
+         * own stride and 0 only. */
         /* of what has size 1 it only decides the stride */
         bool same =
             size == 1 ? td__dim_seems_eq(m->size[i], 1) : td__dim_eq(m->size[i], size);
@@ -345,6 +349,7 @@ bool td__slice_part(td_opcall *c, td_meta *m, const td_value *args) {
     end = clamp_bound(end, start_at, n);
     m->offset = td__dim_add(m->offset, td__dim_mul(start_at, m->stride[dim]));
     m->size[dim] = td__dim_sub(end, start_at);
+    /* ceil(n / step), written so that it divides once; also right for n = 0 */
     if (step > 1)
         m->size[dim] = td__dim_add(td__dim_div(td__dim_sub(m->size[dim], 1), step), 1);
     m->stride[dim] = td__dim_mul(m->stride[dim], step);

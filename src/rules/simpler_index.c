@@ -45,6 +45,7 @@ bool td__simpler_nll_loss(td_opcall *c) {
         c->out[1] = td_op_zeros(c->cx, TD_SHAPE(), c->meta[1].dtype);
         return true;
     }
+    /* the sum of weights, or the count, of targets that are not ignored */
     td_tensor *w = k.weight ? choose(k.counts, k.weight, NULL) : k.counts;
     c->out[1] = td_op_to(t_sum(w, TD_ALL, false), (td_dtype)x->dtype, false);
     c->out[0] = t_sum(loss, TD_ALL, false);
@@ -79,6 +80,7 @@ bool td__simpler_embedding_backward(td_opcall *c) {
     g = td_op_reshape(g, TD_SHAPE(at->size[0], width));
     td_tensor *padding = td_op_eq(at, td_value_int(td__in_int(c, 3)));
     g = choose(td_op_unsqueeze(padding, 1), NULL, g);
+    /* scale_grad_by_freq: each row of the gradient over how often its index occurs */
     if (td__in_bool(c, 4)) {
         td_tensor *n = td_op_zeros(c->cx, TD_SHAPE(rows), dt);
         n = td_op_index_add(n, 0, at, td_op_ones_like(at, dt), one);

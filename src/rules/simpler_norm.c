@@ -69,6 +69,7 @@ static bool batch_norm(td_opcall *c, td_tensor **news) {
     int64_t n = 1;
     for (int i = 0; i < x->rank; i++)
         if (i != 1) n = td__dim_mul(n, x->size[i]);
+    /* running_var gets the unbiased variance, over n - 1 */
     var = t_share(td_op_mul(var, td_value_int(n)), td__dim_sub(n, 1));
     td_tensor *stat[2] = {c->out[1], var};
     for (int i = 0; i < 2; i++) {

@@ -152,6 +152,8 @@ static void prod_grads(reduction *r) {
         td_op_scatter_reduce(nozero, r->dim, r->index, r->src, r->how, r->with_self);
     r->grad_self = over(td_op_mul(r->g, tv(rest)), nozero);
 
+    /* dividing by a zero would lose its gradient: a place with exactly one zero gets
+     * the product of the others */
     td_tensor *is_zero = td_op_eq(r->src, zero);
     td_tensor *zeros =
         td_op_scatter_add(td_op_zeros_like(r->self, TD_DTYPE_NONE), r->dim, r->index,

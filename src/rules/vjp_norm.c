@@ -187,6 +187,7 @@ typedef struct cotangents {
  * in gw is self-adjoint; h takes -(c m2 + gw mean(c h)). */
 static void from_dx(const td_norm_frame *f, td_tensor *gw, td_tensor *h, td_tensor *q,
                     cotangents *k) {
+    /* means over the normalized dims, kept with size 1 */
     td_tensor *m1 = t_mean(gw, f->stats, true);
     td_tensor *m2 = t_mean(t_mul(gw, h), f->stats, true);
     td_tensor *c = t_mul(q, f->rstd);
@@ -207,6 +208,7 @@ static bool backward_of(td_vjp *v, const td_norm_frame *f, const places *at) {
     int        rank = f->x->rank;
     td_tensor *g = t_shaped(saved(v, at->g), f->size, rank);
     td_tensor *gw = f->w ? t_mul(g, f->w) : g;
+    /* h depends on x, mean and rstd, which are independent inputs of this op */
     td_tensor *dev = t_sub(f->x, f->mean), *h = t_mul(dev, f->rstd);
     cotangents k = {NULL, NULL, NULL, NULL};
     if (v->g[0]) from_dx(f, gw, h, t_shaped(v->g[0], f->size, rank), &k);

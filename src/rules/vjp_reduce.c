@@ -190,6 +190,8 @@ static td_tensor *var_grad(td_vjp *v, td_tensor *g) {
     double     less = correction(v->in[2]);
     td_tensor *mean = t_mean(x, all ? TD_ALL : t_ints(dim), !all);
     g = restore(v, g, dim, (v->in[3].u.i != 0));
+    /* n <= correction: the variance is x / 0. ATen gives NaN where x equals the mean,
+     * inf elsewhere. */
     if (all && td__dim_le(count, (int64_t)floor(less))) {
         td_tensor *same = td_op_eq(x, td_value_tensor(mean));
         return t_mul(g, td_op_where(same, td_value_float((double)NAN),

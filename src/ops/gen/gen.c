@@ -10,6 +10,7 @@ td_schema td__gen_schemas[TD_OP_COUNT];
  * that nothing is rebuilt in vain. One file is open at a time. */
 static char final_path[1024], temp_path[1040];
 
+/* Opens a file beside its place; td__gen_close moves it there. */
 FILE *td__gen_open(const char *dir, const char *path) {
     FILE *f;
     snprintf(final_path, sizeof final_path, "%s/%s", dir, path);
@@ -67,6 +68,8 @@ bool td__gen_is_list(const td_schema *s) {
     return s->n_out == 1 && s->out[0].type == TD_T_TENSORS;
 }
 
+/* Results after the first are returned through pointers; a list of results through an
+ * array with its length. */
 void td__gen_prototype(FILE *f, td_op op) {
     const td_schema *s = &td__gen_schemas[op];
     const char      *sep = "";

@@ -44,7 +44,8 @@ static bool takes_number(const td_param *p) {
            p->type == TD_T_OPT_FLOAT;
 }
 
-/* The C text of a first argument that a call leaves out, arange(end); NULL: it may not. */
+/* The C text of a first argument that a call leaves out, arange(end); NULL: it may
+ * not. */
 static const char *first_default(td_op op) {
     if (!(td__ops[op].flags & TD_OPF_FROM_ZERO)) return NULL;
     return takes_number(&td__gen_schemas[op].in[0]) ? "td_value_int(0)" : "0";
@@ -124,7 +125,8 @@ static void write_sugar(FILE *f, td_op op) {
     }
 }
 
-/* TD__PICK_2_3(name, ...): name##2 or name##3 by the number of arguments, else name##N. */
+/* TD__PICK_2_3(name, ...): name##2 or name##3 by the number of arguments, else
+ * name##N. */
 static void write_picks(FILE *f) {
     for (int most = 1; most <= 16; most++)
         for (int least = 1; least <= most; least++) {

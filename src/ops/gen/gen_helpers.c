@@ -19,6 +19,7 @@ static const char *const headers[] = {
     "src/kernels/math_int.h",        "src/kernels/philox.h",   "src/kernels/draw.h",
     "src/kernels/loops/draw_runs.h", "src/kernels/fold.h"};
 
+/* One function, type or define of the headers, as text. */
 typedef struct item {
     char   names[64]; /* what it defines; two words in the case of an #ifdef */
     td_buf text;
@@ -47,6 +48,7 @@ static bool has_word(const char *text, const char *names) {
     return false;
 }
 
+/* A name that the item defines already is not added twice. */
 static void add_name(item *it, const char *s, size_t n) {
     char   word[48];
     size_t at = strlen(it->names);
@@ -74,6 +76,7 @@ static void name_item(item *it) {
     add_name(it, p, (size_t)(end - p));
 }
 
+/* All braces are closed, and the text ends with a brace or a semicolon. */
 static bool is_complete(const char *text) {
     int depth = 0;
     for (const char *p = text; *p; p++) depth += (*p == '{') - (*p == '}');
@@ -96,6 +99,7 @@ static void read_item(FILE *f, char *line, int cap) {
     if (!block && !define) name_item(it);
 }
 
+/* False when the file cannot be read or there are too many items. */
 static bool read_header(const char *path) {
     char  line[512];
     FILE *f = fopen(path, "r");
@@ -128,6 +132,8 @@ static bool is_known(const char *name) {
     return false;
 }
 
+/* The item with float replaced by another type, unless the headers define it
+ * themselves. */
 static void add_twin(const item *of, const char *kind, const char *type) {
     td_buf name = {0}, text = {0};
     add_word(&name, of->names, strlen(of->names), kind, type);
@@ -159,6 +165,8 @@ static bool add_twins(int first) {
 
 /* ---- writing ------------------------------------------------------------- */
 
+/* The names an item defines, the indices of earlier items that it uses, and its text as
+ * a C string. */
 static void write_item(td_buf *b, int k) {
     const char *text = td__buf_str(&items[k].text);
     td__buf_printf(b, "    {\"%s\",\n     \"", items[k].names);

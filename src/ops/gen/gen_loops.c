@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+/* The text of a file, and the op and compute type whose loop is being written. */
 typedef struct writer {
     td_buf              out;
     const td_expr_type *t;
@@ -22,6 +23,7 @@ static void add_argument(void *data, td_buf *b, int i) {
     if (td__expr_operand(w->s, i) >= 0) td__buf_add(b, "[i]");
 }
 
+/* The picked expression in C, wrapped so that generated files stay readable. */
 static void add_expr(writer *w, int column) {
     td_buf b = {0};
     td__expr_text(&b, w->expr, w->t, w->s, add_argument, w);
@@ -51,6 +53,7 @@ static void add_locals(writer *w) {
     if (!p) td__buf_add(&w->out, "    (void)p;\n");
 }
 
+/* One function: out[i] = expr for i < n, vectorized. */
 static void add_loop(writer *w, const td_opdef *def) {
     const char *out = def->dtypes & TD_DT_BOOL_OUT ? "uint8_t" : w->t->c;
     char        lead[64];
@@ -73,6 +76,7 @@ static bool is_here(writer *w, int op) {
     return td__ops[op].expr && td__expr_pick(td__ops[op].expr, w->t->is_float, w->expr);
 }
 
+/* Frees the text. False after a message. */
 static bool write_file(const char *dir, const char *path, td_buf *text) {
     FILE *f = td__gen_open(dir, path);
     bool  ok = f && !text->failed && fputs(td__buf_str(text), f) >= 0;
@@ -80,6 +84,7 @@ static bool write_file(const char *dir, const char *path, td_buf *text) {
     return f && td__gen_close(f, path) && ok;
 }
 
+/* The loops of one compute type, and the table that maps op ids to them. */
 static bool write_type(const char *dir, const td_expr_type *t) {
     writer w = {.t = t};
     char   path[64];
@@ -140,6 +145,7 @@ static void add_cast(td_buf *b, td_dtype from, td_dtype to) {
         s, s, d, d, any);
 }
 
+/* One function for every pair of dtypes, and the table of them. */
 static bool write_casts(const char *dir) {
     td_buf b = {0};
     td__buf_add(
