@@ -74,7 +74,7 @@ TD_API td_tensor *td_op_new_ones(td_tensor *self, td_ints size, td_dtype dtype);
 /* full with the dtype of `self`. */
 TD_API td_tensor *td_op_new_full(td_tensor *self, td_ints size, td_value value, td_dtype dtype);
 
-/* Fails unless `a rel b` holds; rel is ==, !=, < or >=. In a capture it says so of sizes that depend on values; `assumed`: it was the capture that took it to be so. */
+/* Fails unless `a rel b` holds; rel is ==, !=, < or >=. A capture assumes the relation from then on, also of sizes that depend on values. `assumed`: the capture made the assumption, not the user. */
 TD_API bool td_op_expect(td_ctx *cx, int64_t a, const char *rel, int64_t b, bool assumed);
 
 /* Minus each element. */
@@ -347,13 +347,13 @@ TD_API td_tensor *td_op_floor_divide_(td_tensor *a, td_value b);
 /* Quotient rounded toward zero; div with rounding_mode "trunc". */
 TD_API td_tensor *td_op_div_trunc(td_tensor *a, td_value b);
 
-/* What floor division leaves; has the sign of b. */
+/* The remainder of floor division; has the sign of b. */
 TD_API td_tensor *td_op_remainder(td_tensor *a, td_value b);
 
 /* Writes the result of remainder into its first argument. */
 TD_API td_tensor *td_op_remainder_(td_tensor *a, td_value b);
 
-/* What division toward zero leaves; has the sign of a. */
+/* The remainder of division rounded toward zero; has the sign of a. */
 TD_API td_tensor *td_op_fmod(td_tensor *a, td_value b);
 
 /* Writes the result of fmod into its first argument. */
@@ -818,7 +818,7 @@ TD_API td_tensor *td_op_median_dim(td_tensor *self, int64_t dim, bool keepdim, t
 /* Lower median of all elements. Equal ones share the gradient. */
 TD_API td_tensor *td_op_median(td_tensor *self);
 
-/* Puts gradients back where values were selected from, zeros elsewhere. */
+/* Zeros with the gradients at the elements whose values were selected. */
 TD_API td_tensor *td_op_value_selecting_reduction_backward(td_tensor *grad, int64_t dim, td_tensor *indices, td_ints sizes, bool keepdim);
 
 /* exp(self) over its sum along a dim, without overflow. */
@@ -875,7 +875,7 @@ TD_API td_tensor *td_op__scale(td_tensor *a, td_value factor);
 /* mm(a, b), column-major when `strides` are: a gradient laid out as its input, which a leaf can take over without a copy. */
 TD_API td_tensor *td_op__mm_for(td_tensor *a, td_tensor *b, td_ints strides);
 
-/* Other sizes for a fresh tensor that nobody else refers to; not a view. */
+/* Other sizes for a fresh tensor that no other tensor shares storage with; not a view. */
 TD_API td_tensor *td_op__unsafe_view(td_tensor *self, td_ints size);
 
 /* Outer product of two vectors. */
@@ -938,13 +938,13 @@ TD_API td_tensor *td_op_squeeze(td_tensor *self);
 /* Puts a changed result of squeeze back into `self`. */
 TD_API td_tensor *td_op_squeeze_inverse(td_tensor *self, td_tensor *src);
 
-/* Without dim `dim` when its size is 1, else all of it. */
+/* Without dim `dim` when its size is 1; other dims stay. */
 TD_API td_tensor *td_op_squeeze_dim(td_tensor *self, int64_t dim);
 
 /* Puts a changed result of squeeze_dim back into `self`. */
 TD_API td_tensor *td_op_squeeze_dim_inverse(td_tensor *self, td_tensor *src, int64_t dim);
 
-/* Without those of the listed dims whose size is 1. */
+/* Without the listed dims whose size is 1. */
 TD_API td_tensor *td_op_squeeze_dims(td_tensor *self, td_ints dim);
 
 /* Puts a changed result of squeeze_dims back into `self`. */
@@ -1022,7 +1022,7 @@ TD_API td_tensor *td_op_unfold_inverse(td_tensor *self, td_tensor *src, int64_t 
 /* Any sizes and strides over the storage of `self`; they may overlap. */
 TD_API td_tensor *td_op_as_strided(td_tensor *self, td_ints size, td_ints stride, td_value storage_offset);
 
-/* The gradient of as_strided's input: sums where results share an element, shares out where the input does. */
+/* Gradient of as_strided's input: sums where elements of the result have the same address, divides where elements of the input do. */
 TD_API td_tensor *td_op_as_strided_backward(td_tensor *grad, td_ints input_size, td_ints input_stride, int64_t input_offset, td_ints size, td_ints stride, int64_t offset);
 
 /* Another tensor with the same elements and geometry. */
@@ -1064,28 +1064,28 @@ TD_API td_tensor *td_op_resize_(td_tensor *self, td_ints size);
 /* Gives `self` the storage of `source`, with its sizes, strides and offset or those given: storage_offset counts from the offset of `source`, which must be contiguous; no stride means row-major. The storage grows for it, unless `self` has this geometry already. */
 TD_API td_tensor *td_op_set_(td_tensor *self, td_tensor *source, td_value storage_offset, td_ints size, td_ints stride);
 
-/* td_set_requires_grad as modes hear it; the tape does it. */
+/* td_set_requires_grad as an op that modes can see; the tape executes it. */
 TD_API td_tensor *td_op_requires_grad_(td_tensor *self, bool on);
 
-/* td_detach_ as modes hear it; the tape does it. */
+/* td_detach_ as an op that modes can see; the tape executes it. */
 TD_API td_tensor *td_op_detach_(td_tensor *self);
 
-/* A value of compiled code becomes a new tensor of the modes that hold. */
+/* A value of compiled code becomes a new tensor in the grad and inference mode of the call. */
 TD_API td_tensor *td_op__made(td_tensor *self);
 
-/* `self` gets the elements of `value`, and its history where that has one; it was written `writes` times. */
+/* Writes the elements of `value` into `self`, and its history if it has one; counts as `writes` writes. */
 TD_API td_tensor *td_op__assign(td_tensor *self, td_tensor *value, int64_t writes);
 
-/* `self` was written `writes` times, and others bring the elements. */
+/* Counts `writes` writes of `self`; another step writes the elements. */
 TD_API td_tensor *td_op__bump(td_tensor *self, int64_t writes);
 
-/* Brings the history of a view up to date. */
+/* Refreshes the history of a view whose base was written since. */
 TD_API td_tensor *td_op__touch(td_tensor *self);
 
-/* `self` gets the history of `value`, as the result of a custom function. */
+/* `self` takes the history of `value`, as a result of a custom function. */
 TD_API td_tensor *td_op__give(td_tensor *self, td_tensor *value, int64_t creation, bool in_place);
 
-/* Gradients that the node of `value` has for its edge go to `self`, a leaf. */
+/* Gradients of edge `edge` of the node of `value` go to `self`, a leaf. */
 TD_API td_tensor *td_op__bind(td_tensor *self, td_tensor *value, int64_t edge);
 
 /* A copy that keeps the order of dims in memory, or is row-major. */
@@ -1106,7 +1106,7 @@ TD_API td_tensor *td_op_copy(td_tensor *self, td_tensor *src, bool non_blocking)
 /* Writes the result of copy into its first argument. */
 TD_API td_tensor *td_op_copy_(td_tensor *self, td_tensor *src, bool non_blocking);
 
-/* copy, also where elements of `self` share places; those of one are equal. */
+/* copy, also where several elements of `self` have the same address; those must be equal in `src`. */
 TD_API td_tensor *td_op__put(td_tensor *self, td_tensor *src);
 
 /* Writes the result of _put into its first argument. */
@@ -1139,10 +1139,10 @@ TD_API td_tensor *td_op_tile(td_tensor *self, td_ints dims);
 /* The entries of the listed dims in reverse order. */
 TD_API td_tensor *td_op_flip(td_tensor *self, td_ints dims);
 
-/* Entries shifted along dims, coming in again at the other end; without dims over all elements in row-major order. */
+/* Entries shifted along dims; those shifted out come in at the other end. Without dims, over all elements in row-major order. */
 TD_API td_tensor *td_op_roll(td_tensor *self, td_ints shifts, td_ints dims);
 
-/* Entries added before and after, two numbers a dim from the last dim on; negative numbers take away. */
+/* Entries added before and after, two numbers for each dim from the last dim on; negative numbers remove entries. */
 TD_API td_tensor *td_op_constant_pad_nd(td_tensor *self, td_ints pad, td_value value);
 
 /* constant_pad_nd with 0 where no value is given; the mode must be "constant". */
@@ -1181,31 +1181,31 @@ TD_API td_tensor *td_op_slice_backward(td_tensor *grad_output, td_ints input_siz
 /* Zeros with grad_output on a diagonal. */
 TD_API td_tensor *td_op_diagonal_backward(td_tensor *grad_output, td_ints input_sizes, int64_t offset, int64_t dim1, int64_t dim2);
 
-/* Windows added back to the places they were taken from. */
+/* Adds the elements of windows to the entries they were taken from. */
 TD_API td_tensor *td_op_unfold_backward(td_tensor *grad_in, td_ints input_sizes, int64_t dim, int64_t size, int64_t step);
 
-/* For each element of `index` the element of `self` there along `dim` and at its own place in the other dims. */
+/* out[..i..] = self[..index[..i..]..]: each element of `index` replaces the index along `dim`. */
 TD_API td_tensor *td_op_gather(td_tensor *self, int64_t dim, td_tensor *index);
 
-/* `self` with each element of `src` at the place `index` names along `dim`. */
+/* `self` with each element of `src` written to the index along `dim` that `index` gives. */
 TD_API td_tensor *td_op_scatter(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src);
 
 /* Writes the result of scatter into its first argument. */
 TD_API td_tensor *td_op_scatter_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src);
 
-/* `self` with a number at each place `index` names along `dim`. */
+/* `self` with a number at each index along `dim` that `index` gives. */
 TD_API td_tensor *td_op_scatter_value(td_tensor *self, int64_t dim, td_tensor *index, td_value value);
 
 /* Writes the result of scatter_value into its first argument. */
 TD_API td_tensor *td_op_scatter_value_(td_tensor *self, int64_t dim, td_tensor *index, td_value value);
 
-/* `self` with each element of `src` added at the place `index` names. */
+/* `self` with each element of `src` added at the index along `dim` that `index` gives. */
 TD_API td_tensor *td_op_scatter_add(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src);
 
 /* Writes the result of scatter_add into its first argument. */
 TD_API td_tensor *td_op_scatter_add_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src);
 
-/* `self` with the elements of `src` reduced into the places `index` names: sum, prod, mean, amax or amin. */
+/* `self` with the elements of `src` reduced into the elements that `index` names along `dim`: sum, prod, mean, amax or amin. */
 TD_API td_tensor *td_op_scatter_reduce(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *src, const char *reduce, bool include_self);
 
 /* Writes the result of scatter_reduce into its first argument. */
@@ -1217,13 +1217,13 @@ TD_API td_tensor *td_op_take_along_dim(td_tensor *self, td_tensor *indices, td_v
 /* The entries along `dim` that a 0- or 1-dim `index` names. */
 TD_API td_tensor *td_op_index_select(td_tensor *self, int64_t dim, td_tensor *index);
 
-/* `self` with alpha times each entry of `source` added where `index` says. */
+/* `self` with alpha times each entry of `source` added to the entry that `index` names. */
 TD_API td_tensor *td_op_index_add(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source, td_value alpha);
 
 /* Writes the result of index_add into its first argument. */
 TD_API td_tensor *td_op_index_add_(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source, td_value alpha);
 
-/* `self` with each entry of `source` where `index` says. */
+/* `self` with each entry of `source` at the entry that `index` names. */
 TD_API td_tensor *td_op_index_copy(td_tensor *self, int64_t dim, td_tensor *index, td_tensor *source);
 
 /* Writes the result of index_copy into its first argument. */
@@ -1235,16 +1235,16 @@ TD_API td_tensor *td_op_index_fill(td_tensor *self, int64_t dim, td_tensor *inde
 /* Writes the result of index_fill into its first argument. */
 TD_API td_tensor *td_op_index_fill_(td_tensor *self, int64_t dim, td_tensor *index, td_value value);
 
-/* Elements named by integer tensors or masks, one for each leading dim; a hole keeps its dim. The index tensors broadcast with each other. */
+/* Elements named by integer tensors or masks, one for each leading dim; a hole (NULL) keeps its dim. The index tensors broadcast with each other. */
 TD_API td_tensor *td_op_index(td_tensor *self, td_tensors indices);
 
 /* index without masks: the sizes of the result do not depend on values. */
 TD_API td_tensor *td_op__index(td_tensor *self, td_tensors indices);
 
-/* `self` with `values` at the elements that index would pick, or added to them. */
+/* `self` with `values` written to, or added to, the elements that index would return. */
 TD_API td_tensor *td_op_index_put(td_tensor *self, td_tensors indices, td_tensor *values, bool accumulate);
 
-/* Writes `values` at the elements that index would pick, or adds them. */
+/* Writes `values` to, or adds them to, the elements that index would return. */
 TD_API td_tensor *td_op_index_put_(td_tensor *self, td_tensors indices, td_tensor *values, bool accumulate);
 
 /* index_put without masks. */
@@ -1259,19 +1259,19 @@ TD_API td_tensor *td_op_nonzero(td_tensor *self);
 /* The elements where the mask is true, as one dim; both broadcast. */
 TD_API td_tensor *td_op_masked_select(td_tensor *self, td_tensor *mask);
 
-/* The different values, sorted; for every element the place of its value among them; how often each occurs. What is not asked for is empty. No NaN is like another. */
+/* The different values, sorted; for every element the index of its value among them; how often each occurs. Results that are not asked for are empty. Every NaN counts as a value of its own. */
 TD_API td_tensor *td_op_unique(td_tensor *self, bool return_inverse, bool return_counts, td_tensor **inverse, td_tensor **counts);
 
-/* `self` with the elements of `source` in turn where the mask is true. */
+/* `self` with the elements of `source`, in order, where the mask is true. */
 TD_API td_tensor *td_op_masked_scatter(td_tensor *self, td_tensor *mask, td_tensor *source);
 
 /* Writes the result of masked_scatter into its first argument. */
 TD_API td_tensor *td_op_masked_scatter_(td_tensor *self, td_tensor *mask, td_tensor *source);
 
-/* The selected elements of grad_output in turn, then zeros, in these sizes. */
+/* The elements of grad_output where the mask is true, in order, then zeros, in the given sizes. */
 TD_API td_tensor *td_op_masked_scatter_backward(td_tensor *grad_output, td_tensor *mask, td_ints sizes);
 
-/* A last dim with 1 at the class each element names; -1 takes the largest. */
+/* A last dim with 1 at the class each element names; num_classes -1 means the largest class plus 1. */
 TD_API td_tensor *td_op_one_hot(td_tensor *self, int64_t num_classes);
 
 /* Rows of `weight`; row padding_idx gets no gradient. */
@@ -1376,7 +1376,7 @@ TD_API td_tensor *td_op__safe_softmax(td_tensor *self, int64_t dim);
 /* scaled_dot_product_attention of [B,H,T,D] by blocks, so that scores are never stored; also the log of the sum of each query's exponentials, 0 where all scores are -inf. */
 TD_API td_tensor *td_op__flash_attention(td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *attn_mask, bool is_causal, double scale, td_tensor **logsumexp);
 
-/* Gradients of _flash_attention, the weights being computed again by blocks. */
+/* Gradients of _flash_attention; the weights are recomputed by blocks. */
 TD_API td_tensor *td_op__flash_attention_backward(td_tensor *grad, td_tensor *query, td_tensor *key, td_tensor *value, td_tensor *attn_mask, td_tensor *out, td_tensor *logsumexp, td_tensor *grad_lse, bool is_causal, double scale, td_tensor **grad_key, td_tensor **grad_value);
 
 /* softmax(query @ key^T * scale + mask) @ value; a bool mask keeps what is true, a row that keeps nothing gives zeros. */
@@ -1415,19 +1415,19 @@ TD_API td_tensor *td_op_adaptive_avg_pool2d(td_tensor *self, td_ints output_size
 /* Means of [N,C,L] or [C,L] over output_size windows that cover the length. */
 TD_API td_tensor *td_op_adaptive_avg_pool1d(td_tensor *self, td_ints output_size);
 
-/* [N,C,H,W] brought to output_size by repeating or leaving out elements; scales take the place of the ratio of sizes. */
+/* [N,C,H,W] resized to output_size by repeating or leaving out elements; scales, if given, replace the ratio of sizes. */
 TD_API td_tensor *td_op_upsample_nearest2d(td_tensor *self, td_ints output_size, td_value scales_h, td_value scales_w);
 
-/* Gradient of upsample_nearest2d: sums what came from one element. */
+/* Gradient of upsample_nearest2d: sums the gradients of all copies of an element. */
 TD_API td_tensor *td_op_upsample_nearest2d_backward(td_tensor *grad_output, td_ints output_size, td_ints input_size, td_value scales_h, td_value scales_w);
 
-/* [N,C,L] brought to output_size by repeating or leaving out elements. */
+/* [N,C,L] resized to output_size by repeating or leaving out elements. */
 TD_API td_tensor *td_op_upsample_nearest1d(td_tensor *self, td_ints output_size, td_value scales);
 
-/* Gradient of upsample_nearest1d: sums what came from one element. */
+/* Gradient of upsample_nearest1d: sums the gradients of all copies of an element. */
 TD_API td_tensor *td_op_upsample_nearest1d_backward(td_tensor *grad_output, td_ints output_size, td_ints input_size, td_value scales);
 
-/* [N,C,L] or [N,C,H,W] brought to `size`, or to scale_factor times its sizes. */
+/* [N,C,L] or [N,C,H,W] resized to `size`, or to scale_factor times its sizes. */
 TD_API td_tensor *td_op_interpolate(td_tensor *input, td_ints size, td_value scale_factor, const char *mode);
 
 /* Uniform numbers in [0, 1). */
@@ -1499,7 +1499,7 @@ TD_API td_tensor *td_op_dropout(td_tensor *input, double p, bool train);
 /* Writes the result of dropout into its first argument; writes nothing when there is nothing to drop. */
 TD_API td_tensor *td_op_dropout_(td_tensor *input, double p, bool train);
 
-/* Seed and offset of the generator as two i64; with `set` they become what that says. Compiled code that draws the same numbers again sets the generator back and forth with it. */
+/* Seed and offset of the generator as two i64; with `set`, the generator then continues from there. Compiled code that redraws numbers in backward saves and restores the generator with it. */
 TD_API td_tensor *td_op_random_state(td_ctx *cx, td_tensor *set);
 
 #ifdef __cplusplus
