@@ -260,7 +260,7 @@ TEST(a_dtype_view_scales_the_last_dim) {
     td_view_dtype(td_t(x), TD_F64);
     CHECK_FAILS(cx, TD_E_SHAPE, "view_dtype: the last stride must be 1");
     td_view_dtype(count(cx, TD_SHAPE(3)), TD_F64);
-    CHECK_FAILS(cx, TD_E_SHAPE, "no multiple of 2");
+    CHECK_FAILS(cx, TD_E_SHAPE, "a multiple of 2");
     td_close(cx);
 }
 
