@@ -1,5 +1,5 @@
 /* recipe.c -- how loops make one element of a value: the statements of its op.
- * Pointwise rows say themselves which loop they would run (td__pw_tell); copies,
+ * Pointwise rows say themselves which loop they would run (td__pw_describe); copies,
  * constants, reductions and draws are written here. What has no recipe is called. */
 #include "backend/native.h"
 #include "kernels/pointwise.h"
@@ -153,7 +153,7 @@ static void pointwise(cook *c) {
     td_dtype  out = (td_dtype)c->p->v->look->dtype;
     c->failed = !plain_args(c->node, t, in, &c->late) ||
                 !takes_late(c->node->op, c->late) ||
-                !td__pw_tell(c->l->g->cx, &w, c->node->op, in, out);
+                !td__pw_describe(c->l->g->cx, &w, c->node->op, in, out);
     if (c->failed) return;
     if (c->late) { /* run time wants to know how to take its numbers */
         td_pw *pw = td__arena_alloc(&c->l->arena, sizeof *pw);

@@ -92,7 +92,7 @@ static inline void td__unpoison(const void *p, size_t n) { (void)p, (void)n; }
  * every one after it too when `sticky`. n < 0 switches it off. */
 void        td__fault_arm(int64_t n, bool sticky);
 int64_t     td__fault_count(void); /* allocations seen since td__fault_arm */
-/* The model of this machine's CPU, where the system tells it. Returns out. */
+/* The model name of this machine's CPU, or "an unknown CPU". Returns out. */
 const char *td__cpu_name(char *out, size_t cap);
 
 bool td__fault_now(void); /* asked by every fallible base call */

@@ -160,10 +160,10 @@ static void link_block(large_block *b, size_t size) {
     shared.bytes += size;
 }
 
-/* What may be kept now: the limit, and what lies between the bytes in use and the most
- * there ever were. A training step of a large model frees and takes more than any fixed
- * limit each time, and faulting its pages in anew costs more than the memory, which the
- * process has been seen to need. */
+/* What may be cached now: the limit, and the difference between the bytes in use and
+ * the most there ever were. A training step of a large model frees and takes more than
+ * any fixed limit each time, and faulting its pages in anew costs more than the memory,
+ * which the process has been seen to need. */
 static size_t allowed(void) {
     size_t high = (size_t)atomic_load_explicit(&peak, memory_order_relaxed);
     size_t now = (size_t)atomic_load_explicit(&live, memory_order_relaxed);

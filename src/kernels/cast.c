@@ -62,6 +62,7 @@ bool td__fill(td_tensor *t, td_value number) {
     return true;
 }
 
+/* One call of the conversion for the two dtypes. */
 void td__cast_run(int64_t n, td_dtype to, void *dst, td_dtype from, const void *src) {
     td__isa()->convert[from][to](n, dst, td__dtype_bytes[to], src,
                                  td__dtype_bytes[from]);

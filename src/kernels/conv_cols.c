@@ -15,6 +15,7 @@
  * 0.9 to 1.8; 256 @4, 128 pixels, a tie. */
 enum { AT_ONCE = 64, GATHER_GRAIN = 1 << 14 };
 
+/* One call; the arrays are contiguous, strides follow from the sizes. */
 typedef struct job {
     const td_conv      *p;
     td_conv_dir         dir;
@@ -59,6 +60,7 @@ static void inside(const job *j, int64_t s, int64_t *first, int64_t *last) {
     if (*last < *first) *last = *first;
 }
 
+/* One row of columns from one row of the image, zeros outside of it. */
 static void copy_row(const job *j, const char *row, char *col, int64_t s) {
     const td_conv *p = j->p;
     const int64_t  shift = s * p->dil_w - p->pad_w;
@@ -208,7 +210,7 @@ typedef struct batch {
     char      *cols, *dy;
 } batch;
 
-/* One row of columns; what lies outside the image is zero already. */
+/* One row of columns; elements outside the image are zero already. */
 static void gather_row(const batch *b, int64_t q) {
     const job     *j = b->j;
     const td_conv *p = j->p;
@@ -231,6 +233,7 @@ static void gather_row(const batch *b, int64_t q) {
     }
 }
 
+/* Rows [begin, end) of the columns. */
 static void gather_rows(void *arg, int64_t begin, int64_t end) {
     const batch *b = arg;
     for (int64_t q = begin; q < end; q++) gather_row(b, q);

@@ -159,6 +159,7 @@ td_prim *td__prim_get(const td_prim_key *key, td_prim_build *build) {
     return p;
 }
 
+/* Gives a reference back; an evicted primitive goes with its last user. */
 void td__prim_put(td_prim *p) {
     pthread_mutex_lock(&lock);
     bool last = --p->refs == 0;

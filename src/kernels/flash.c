@@ -91,8 +91,8 @@ void td__flash_store(const td_flash *f, const td_tensor *t, td_flash_span s,
 }
 
 /* to[rows][cols] = transpose of cols rows of `rows` elements, `step` elements apart. */
-static void turn(const td_flash *f, const char *src, int64_t step, int64_t rows,
-                 int64_t cols, void *to) {
+static void transpose_rows(const td_flash *f, const char *src, int64_t step,
+                           int64_t rows, int64_t cols, void *to) {
     td__isa()->transpose(rows, cols,
                          (td_block){.dst = to,
                                     .src = src,
@@ -101,18 +101,18 @@ static void turn(const td_flash *f, const char *src, int64_t step, int64_t rows,
                                     .bytes = (int)f->size});
 }
 
-void td__flash_turn(const td_flash *f, td_flash_rows rows, int64_t n, void *to) {
-    turn(f, rows.p, rows.ld, f->d, n, to);
+void td__flash_transpose(const td_flash *f, td_flash_rows rows, int64_t n, void *to) {
+    transpose_rows(f, rows.p, rows.ld, f->d, n, to);
 }
 
 /* ---- blocks ------------------------------------------------------------- */
 
 /* One GEMM of a block: [m, d] by [d, n]. */
 void td__flash_product(const td_flash *f, td_flash_block b, td_flash_rows a,
-                       const void *turned, double scale, void *to) {
+                       const void *transposed, double scale, void *to) {
     td_gemm g = {.dtype = f->dtype, .batch = 1, .m = b.m, .n = b.n, .k = f->d};
     g.a = a.p, g.a_row = a.ld, g.a_col = 1;
-    g.b = turned, g.b_row = b.n, g.b_col = 1;
+    g.b = transposed, g.b_row = b.n, g.b_col = 1;
     g.c = to, g.c_row = b.n, g.c_col = 1;
     g.alpha = scale;
     td__gemm_small(&g);
@@ -141,7 +141,7 @@ static void load_mask(const td_flash *f, td_flash_block b, char *to) {
         b.head / h * step[0] + b.head % h * step[1] + b.i * step[2] + b.j * step[3];
     const char *p = td__ptr(f->mask) + first * bytes;
     if ((td_dtype)f->mask->dtype == f->dtype && step[3] == 1 && step[2] > 0) {
-        turn(f, p, step[2], b.m, b.n, to);
+        transpose_rows(f, p, step[2], b.m, b.n, to);
         return;
     }
     for (int64_t j = 0; j < b.m; j++)
@@ -151,8 +151,8 @@ static void load_mask(const td_flash *f, td_flash_block b, char *to) {
 
 /* Scores of keys after a query are -inf under a causal mask. */
 void td__flash_scores(const td_flash *f, td_flash_block b, td_flash_rows k,
-                      const void *turned, void *to, void *buf) {
-    td__flash_product(f, b, k, turned, f->scale, to);
+                      const void *transposed, void *to, void *buf) {
+    td__flash_product(f, b, k, transposed, f->scale, to);
     if (f->mask) {
         load_mask(f, b, buf);
         f->f->attend_add(buf, b.m * b.n, to);

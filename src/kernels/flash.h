@@ -65,17 +65,17 @@ td_flash_rows td__flash_rows(const td_flash *f, const td_tensor *t, td_flash_spa
 void          td__flash_store(const td_flash *f, const td_tensor *t, td_flash_span s,
                               const char *rows);
 /* to[d][i] = rows[i][d] for n rows. */
-void td__flash_turn(const td_flash *f, td_flash_rows rows, int64_t n, void *to);
+void td__flash_transpose(const td_flash *f, td_flash_rows rows, int64_t n, void *to);
 
 /* How many keys the queries before i can see. */
 int64_t td__flash_seen(const td_flash *f, int64_t i);
-/* to = A B^T for a block: A has a row per key, `turned` is B^T and has a column per
+/* to = A B^T for a block: A has a row per key, `transposed` is B^T and has a column per
  * query. */
 void    td__flash_product(const td_flash *f, td_flash_block b, td_flash_rows a,
-                          const void *turned, double scale, void *to);
+                          const void *transposed, double scale, void *to);
 /* to = scale * K Q^T + mask, hidden scores being -inf; buf has room for a block. */
 void    td__flash_scores(const td_flash *f, td_flash_block b, td_flash_rows k,
-                         const void *turned, void *to, void *buf);
+                         const void *transposed, void *to, void *buf);
 /* to (+)= X^T rows for a block X: a row per query of the keys' rows. */
 void    td__flash_gather(const td_flash *f, td_flash_block b, const void *x,
                          td_flash_rows rows, bool add, void *to);

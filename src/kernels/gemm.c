@@ -22,7 +22,8 @@ enum {
     COL_GRAIN = 16
 };
 
-/* A product whose operands are plain: C is row-major, or a column. */
+/* A product whose operands a library reads in place: C is row-major, or a column; A and
+ * B are row-major or transposed, with leading dimensions. */
 typedef struct job {
     td_gemm g;
     bool    ta, tb;

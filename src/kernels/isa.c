@@ -9,6 +9,7 @@
                td__convert_##isa, td__transpose_##isa, td__max_tap_##isa      \
     }
 
+/* By td_cpu_level. */
 static const td_isa levels[TD_CPU_COUNT] = {
     LEVEL(base),
 #ifdef __x86_64__
@@ -17,4 +18,5 @@ static const td_isa levels[TD_CPU_COUNT] = {
 #endif
 };
 
+/* The CPU level is fixed when it is first read, so a process uses one set of loops. */
 const td_isa *td__isa(void) { return &levels[td__cpu_level()]; }

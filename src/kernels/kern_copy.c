@@ -8,6 +8,7 @@
 
 /* ---- the same elements -------------------------------------------------- */
 
+/* clone, contiguous copies and casts: the result has its own layout and dtype. */
 bool td__kern_copy_first(td_opcall *c) {
     return td__copy_into(c->out[0], td__in(c, 0));
 }
@@ -34,8 +35,10 @@ static bool copy_broadcast(td_tensor *dst, const td_tensor *src) {
     return td__copy_into(dst, td__window(&w, src, &m));
 }
 
+/* in: self, src. The result has the strides of self; src is broadcast. */
 bool td__kern_copy(td_opcall *c) { return copy_broadcast(c->out[0], td__in(c, 1)); }
 
+/* in: self, value, a number or a 0-dim tensor. */
 bool td__kern_fill(td_opcall *c) {
     const td_tensor *v = td__in(c, 1);
     return v ? copy_broadcast(c->out[0], v) : td__fill(c->out[0], c->in[1]);
@@ -77,6 +80,7 @@ bool td__kern_stack(td_opcall *c) {
     return true;
 }
 
+/* Appends a dim to a geometry. */
 static void add_dim(td_meta *m, int64_t size, int64_t stride) {
     m->size[m->rank] = size;
     m->stride[m->rank++] = stride;
@@ -129,6 +133,7 @@ static void reverse_row(char *to, const char *from, int64_t n, int64_t item) {
     for (; at < n; at++) memcpy(to + at * item, from - at * item, (size_t)item);
 }
 
+/* A flip whose last dim is read backwards. */
 typedef struct mirror {
     char          *to;
     const char    *from;
@@ -248,6 +253,7 @@ static void turn_row(const turns *t, char *to, const char *from) {
     }
 }
 
+/* Rows [begin, end). */
 static void turn_rows(void *arg, int64_t begin, int64_t end) {
     const turns *t = arg;
     for (int64_t i = begin; i < end; i++)

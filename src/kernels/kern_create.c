@@ -32,6 +32,7 @@ bool td__kern_eye(td_opcall *c) {
 
 /* ---- sequences ---------------------------------------------------------- */
 
+/* A sequence that threads fill; which fields count depends on op and dtype. */
 typedef struct range_job {
     char    *p;
     td_dtype dt;
@@ -70,6 +71,7 @@ static void arange_halves(const range_job *j, int64_t begin, int64_t end) {
     }
 }
 
+/* Elements [begin, end) by the loop of the dtype. */
 static void arange_range(void *arg, int64_t begin, int64_t end) {
     const range_job *j = arg;
     void            *p = j->p;

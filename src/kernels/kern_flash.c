@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+/* One call; tasks are blocks of queries of all heads. */
 typedef struct forward {
     td_flash    f;
     td_tensor  *out, *lse;
@@ -17,7 +18,7 @@ typedef struct forward {
 /* Working memory of one thread. */
 typedef struct scratch {
     char *q, *k, *v;            /* rows that cannot be read in place */
-    char *turned;               /* the block's queries */
+    char *transposed;           /* the block's queries */
     char *scores, *mask;        /* a block */
     char *sum;                  /* of the values, by the weights so far */
     char *max, *total, *factor; /* per query */
@@ -29,8 +30,8 @@ static int64_t lay_out(const td_flash *f, char *p, scratch *w) {
     const int64_t block = q * f->keys;
     const int64_t counts[] = {rows, keys, keys, rows, block, f->mask ? block : 0,
                               rows, q,    q,    q};
-    char **const  to[] = {&w->q,    &w->k,   &w->v,   &w->turned, &w->scores,
-                          &w->mask, &w->sum, &w->max, &w->total,  &w->factor};
+    char **const  to[] = {&w->q,    &w->k,   &w->v,   &w->transposed, &w->scores,
+                          &w->mask, &w->sum, &w->max, &w->total,      &w->factor};
     return td__flash_cut(f, p, counts, to, TD_COUNT(to));
 }
 
@@ -39,7 +40,7 @@ static void one_block(const td_flash *f, td_flash_block b, scratch *w) {
     void *const   stat[] = {w->max, w->total, w->factor};
     td_flash_span keys = {b.head, b.j, b.m};
     td_flash_rows k = td__flash_rows(f, f->k, keys, w->k);
-    td__flash_scores(f, b, k, w->turned, w->scores, w->mask);
+    td__flash_scores(f, b, k, w->transposed, w->scores, w->mask);
     if (f->f->attend(w->scores, b.m, b.n, stat) && b.j > 0)
         for (int64_t i = 0; i < b.n; i++) {
             char *row = w->sum + i * f->d * f->size;
@@ -72,7 +73,7 @@ static void one_task(const forward *t, int64_t head, int64_t at, scratch *w) {
     b.n = f->t - b.i < TD_FLASH_QUERIES ? f->t - b.i : TD_FLASH_QUERIES;
     td_flash_rows q = td__flash_rows(f, f->q, (td_flash_span){head, b.i, b.n}, w->q);
     int64_t       seen = td__flash_seen(f, b.i + b.n);
-    td__flash_turn(f, q, b.n, w->turned);
+    td__flash_transpose(f, q, b.n, w->transposed);
     f->f->attend_hide(b.n, w->max);
     memset(w->total, 0, (size_t)(b.n * f->size));
     for (b.j = 0; b.j < seen; b.j += f->keys) {

@@ -16,6 +16,7 @@
 
 enum { TASKS = 8 }; /* fewer heads are split */
 
+/* One call. Tensors as in td_flash; a task is one part of the keys of one head. */
 typedef struct backward {
     td_flash         f;
     const td_tensor *g, *out, *lse, *g_lse;
@@ -30,7 +31,7 @@ typedef struct backward {
 /* Working memory of one thread. */
 typedef struct scratch {
     char *q, *g, *out, *k, *v; /* rows that cannot be read in place */
-    char *turned_q, *turned_g; /* a block of queries */
+    char *queries_t, *grads_t; /* a block of queries */
     char *p, *d, *mask;        /* a block of weights and of their gradient */
     char *dq, *dk, *dv;        /* sums: a block of queries, all keys */
     char *lse, *delta;         /* per query */
@@ -44,9 +45,9 @@ static int64_t lay_out(const backward *t, char *p, scratch *w) {
     const int64_t   counts[] = {rows, rows, rows,  keys,  keys,
                                 rows, rows, block, block, f->mask ? block : 0,
                                 rows, all,  all,   q,     q};
-    char **const    to[] = {&w->q,        &w->g,        &w->out, &w->k,   &w->v,
-                            &w->turned_q, &w->turned_g, &w->p,   &w->d,   &w->mask,
-                            &w->dq,       &w->dk,       &w->dv,  &w->lse, &w->delta};
+    char **const    to[] = {&w->q,         &w->g,       &w->out, &w->k,   &w->v,
+                            &w->queries_t, &w->grads_t, &w->p,   &w->d,   &w->mask,
+                            &w->dq,        &w->dk,      &w->dv,  &w->lse, &w->delta};
     return td__flash_cut(f, p, counts, to, TD_COUNT(to));
 }
 
@@ -76,8 +77,8 @@ static td_flash_rows weigh(const backward *t, td_flash_block b, scratch *w) {
     td_flash_span     keys = {b.head, b.j, b.m};
     td_flash_rows     k = td__flash_rows(f, f->k, keys, w->k);
     td_flash_rows     v = td__flash_rows(f, f->v, keys, w->v);
-    td__flash_scores(f, b, k, w->turned_q, w->p, w->mask);
-    td__flash_product(f, b, v, w->turned_g, 1, w->d);
+    td__flash_scores(f, b, k, w->queries_t, w->p, w->mask);
+    td__flash_product(f, b, v, w->grads_t, 1, w->d);
     f->f->attend_grad(w->p, w->d, b.m, b.n, stat);
     return k;
 }
@@ -134,8 +135,8 @@ static void one_row(const backward *t, td_flash_block b, int64_t part, scratch *
     td_flash_rows   q = td__flash_rows(f, f->q, at, w->q);
     td_flash_rows   g = td__flash_rows(f, t->g, at, w->g);
     const int64_t   seen = td__flash_seen(f, b.i + b.n);
-    td__flash_turn(f, q, b.n, w->turned_q);
-    td__flash_turn(f, g, b.n, w->turned_g);
+    td__flash_transpose(f, q, b.n, w->queries_t);
+    td__flash_transpose(f, g, b.n, w->grads_t);
     statistics(t, b, g, w);
     memset(w->dq, 0, (size_t)(b.n * f->d * f->size));
     for (b.j = part * f->keys; b.j < seen; b.j += t->parts * f->keys) {
@@ -186,8 +187,8 @@ static void sum_delta(const backward *t, td_flash_block b, scratch *w) {
     td_flash_span   at = {b.head, b.i, b.n};
     const int64_t   seen = td__flash_seen(f, b.i + b.n);
     char           *to = t->deltas + (b.head * f->t + b.i) * f->size;
-    td__flash_turn(f, td__flash_rows(f, f->q, at, w->q), b.n, w->turned_q);
-    td__flash_turn(f, td__flash_rows(f, t->g, at, w->g), b.n, w->turned_g);
+    td__flash_transpose(f, td__flash_rows(f, f->q, at, w->q), b.n, w->queries_t);
+    td__flash_transpose(f, td__flash_rows(f, t->g, at, w->g), b.n, w->grads_t);
     read_lse(t, b, w);
     memset(w->delta, 0, (size_t)(b.n * f->size));
     memset(to, 0, (size_t)(b.n * f->size));

@@ -43,6 +43,7 @@ static bool product(td_opcall *c) {
     return multiply(c, 0, td_value_int(1), td_value_int(0));
 }
 
+/* Rows mm, bmm and mv differ in rank only. */
 bool td__kern_mm(td_opcall *c) { return product(c); }
 bool td__kern_bmm(td_opcall *c) { return product(c); }
 bool td__kern_mv(td_opcall *c) { return product(c); }

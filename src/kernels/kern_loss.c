@@ -11,7 +11,7 @@ enum { SELF, TARGET, WEIGHT };
 
 /* ---- the walk ----------------------------------------------------------- */
 
-/* Where place k of the target lies, and where its scores start. */
+/* The targets, their scores and weights, and how the class dim is strided. */
 typedef struct places {
     int64_t          n, classes, class_stride; /* strides in elements of the scores */
     const td_tensor *target, *scores, *weight;

@@ -33,7 +33,7 @@ static int64_t at(const planes *p, int64_t n, int64_t c) {
     return p->per_image ? n * p->C + c : c;
 }
 
-/* Where element (n, c, s) lies, in elements. */
+/* The offset of element (n, c, s), in elements. */
 static int64_t offset(const planes *p, int64_t n, int64_t c, int64_t s) {
     return p->last ? (n * p->S + s) * p->C + c : (n * p->C + c) * p->S + s;
 }

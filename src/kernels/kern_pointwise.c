@@ -191,16 +191,18 @@ void td__pw_begin(td_pw *w, td_opcall *c) {
     }
 }
 
-/* Notes the run for td__pw_tell instead of doing it; a second one is one too many. */
-static bool tell(const td_pw *w, td_opcall *c) {
-    bool first = c->told->op == TD_OP_COUNT;
-    *c->told = *w;
+/* Stores the run for td__pw_describe instead of doing it; false: it is the second, and
+ * a call of two runs has no description. */
+static bool record(const td_pw *w, td_opcall *c) {
+    bool first = c->describe->op == TD_OP_COUNT;
+    *c->describe = *w;
     return first;
 }
 
-/* Runs the loop of w->op, or, while a call is only described (c->told), records it. */
+/* Runs the loop of w->op, or, while a call is only described (c->describe), records
+ * it. */
 bool td__pw_run(td_pw *w, td_opcall *c) {
-    if (TD_UNLIKELY(c->told)) return tell(w, c);
+    if (TD_UNLIKELY(c->describe)) return record(w, c);
     const td_isa *isa = td__isa();
     int           type = compute_of[w->common];
     td_loop_fn   *loop = isa->loops[type][w->op];
@@ -240,9 +242,9 @@ int64_t td__pw_number(const td_pw *w, td_value v) {
     return number_bits(w, td__isa(), v);
 }
 
-/* Runs the row's own kernel on tensors without elements, with c->told set: the kernel
- * chooses the loop as it would for a call. */
-bool td__pw_tell(td_ctx *cx, td_pw *w, td_op op, const td_value *in, td_dtype out) {
+/* Runs the row's own kernel on tensors without elements, with c->describe set: the
+ * kernel chooses the loop as it would for a call. */
+bool td__pw_describe(td_ctx *cx, td_pw *w, td_op op, const td_value *in, td_dtype out) {
     td_value  args[TD_MAX_ARGS];
     td_meta   meta = {.dtype = out};
     td_tensor none = {.numel = 0, .dtype = (uint8_t)out}, *result = &none;
@@ -252,7 +254,7 @@ bool td__pw_tell(td_ctx *cx, td_pw *w, td_op op, const td_value *in, td_dtype ou
     c.n_out = 1;
     c.out = &result;
     c.meta = &meta;
-    c.told = w;
+    c.describe = w;
     for (int i = 0; i < c.n_in; i++) args[i] = in[i];
     w->op = TD_OP_COUNT;
     if (!c.def->cpu(&c) || w->op == TD_OP_COUNT) return false;

@@ -106,6 +106,7 @@ static bool indices_fit(td_opcall *c, const td_planes *p, const int64_t *index) 
 
 /* ---- the run over planes ------------------------------------------------ */
 
+/* A run over planes: fn on each, by threads. */
 typedef struct job {
     const td_planes *p;
     td_plane_fn     *fn;
@@ -154,6 +155,7 @@ static bool run_in_scope(td_opcall *c, job *j, td_plane_dir dir, const td_plane_
     return to == out || td__copy_into(out, to);
 }
 
+/* An empty input gives zeros; an empty result is done. */
 bool td__planes_run(td_opcall *c, const td_planes *p, td_plane_dir dir,
                     const td_plane_fns fns, td_tensor *index) {
     job j = {.p = p};
@@ -207,6 +209,8 @@ static void read_average(td_opcall *c, int i, td_planes *p) {
     p->divisor = td__in_none(c, i + 1) ? 0 : td__in_int(c, i + 1);
 }
 
+/* in: self, kernel_size, stride, padding, ceil_mode, count_include_pad,
+ * divisor_override. */
 bool td__kern_avg_pool2d(td_opcall *c) {
     td_planes p = {0};
     read_average(c, 5, &p);
@@ -228,6 +232,7 @@ bool td__kern_adaptive_pool(td_opcall *c) {
     return td__planes_run(c, &p, TD_PLANES_FORWARD, BY_TYPE(adaptive_forward), NULL);
 }
 
+/* in: grad_output, self. */
 bool td__kern_adaptive_pool_backward(td_opcall *c) {
     const td_tensor *g = td__in(c, 0);
     td_planes        p = {0};

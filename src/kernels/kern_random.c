@@ -30,6 +30,7 @@ const td_fresh_loops *td__fresh_loops(void) {
 
 /* ---- walking a tensor in row-major order -------------------------------- */
 
+/* A position in a tensor of any strides, in row-major order. */
 typedef struct walk {
     const td_tensor *t;
     char            *p;
@@ -69,6 +70,7 @@ typedef struct draw draw;
 typedef void make_fn(const draw *d, const uint32_t *w, int64_t first, int64_t n,
                      void *buf);
 
+/* One call: which elements are made, from which words, and where they go. */
 struct draw {
     td_tensor            *out;
     const td_tensor      *p; /* bernoulli of a tensor: its probabilities */
@@ -354,6 +356,7 @@ bool td__kern_bernoulli(td_opcall *c) {
 
 /* ---- dropout ------------------------------------------------------------ */
 
+/* Dropout of x by a mask that was drawn before. */
 typedef struct drop_job {
     td_tensor *x, *out, *mask;
     double     scale;

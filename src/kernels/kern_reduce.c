@@ -18,6 +18,8 @@ enum {
     FAN = 64           /* rows, or sums of the level below, per level */
 };
 
+/* Accumulators of a strip, or converted elements, in whichever type the reduction
+ * uses. */
 typedef union accs {
     double  f64[BUF_BYTES / 8];
     float   f32[BUF_BYTES / 4];
@@ -64,6 +66,7 @@ void td__reduce_init(td_reduction *r, const td_tensor *t, td_dtype as) {
 
 /* ---- the parts of a running reduction ---------------------------------- */
 
+/* One reduction as it is cut and run; the same for all threads. */
 typedef struct job {
     const td_reduction    *r;
     const td_reduce_loops *loops;

@@ -29,7 +29,7 @@ typedef struct search {
 } search;
 
 /* Negates, or complements: both reverse the order and undo themselves. */
-static void turn(const search *s, chunk *b, int64_t n) {
+static void reverse_order(const search *s, chunk *b, int64_t n) {
     if (!s->least) return;
     for (int64_t i = 0; i < n; i++) {
         if (s->acc == TD_ACC_F32) b->f32[i] = -b->f32[i];
@@ -73,7 +73,7 @@ static void emit(const search *s, int64_t place, int64_t index, const chunk *bes
     if (!s->values) return;
     chunk one;
     set(s->acc, &one, 0, best, k);
-    turn(s, &one, 1);
+    reverse_order(s, &one, 1);
     td_dtype dt = (td_dtype)s->values->dtype;
     td__reduce_loops()->store[s->acc][dt](&one, 1,
                                           td__ptr(s->values) +
@@ -90,7 +90,7 @@ static void search_row(const search *s, int64_t place) {
         n = run->size - at % run->size;
         if (n > CHUNK) n = CHUNK;
         s->load(p + td__walk_red(&s->w, at) * td__dtype_bytes[s->in], run->in, n, &buf);
-        turn(s, &buf, n);
+        reverse_order(s, &buf, n);
         set(s->acc, &top, 0, &buf, 0);
         s->max(&buf, n, &top);
         if (at > 0 && !beats(s->acc, &top, 0, &best, 0)) continue;
@@ -110,7 +110,7 @@ static void search_columns(const search *s, int64_t place, int64_t n) {
         chunk *to = at ? &buf : &best;
         s->load(p + td__walk_red(&s->w, at) * td__dtype_bytes[s->in], across->in, n,
                 to);
-        turn(s, to, n);
+        reverse_order(s, to, n);
         for (int64_t k = 0; at && k < n; k++) {
             if (!beats(s->acc, &buf, k, &best, k)) continue;
             set(s->acc, &best, k, &buf, k);

@@ -17,6 +17,7 @@ typedef union lanes {
     int64_t i[LANES];
 } lanes;
 
+/* One call. Lines run along `dim`; `inner` of them lie side by side in memory. */
 typedef struct scan {
     scan_op    op;
     bool       ints; /* accumulate in int64, else in double */

@@ -12,11 +12,13 @@
 
 enum { FEW = 32, SMALL_K = 32, TASK = 4096 };
 
+/* An element as its key, with the index it had. */
 typedef struct item {
     uint64_t key;
     int64_t  index;
 } item;
 
+/* One call: which ranks of each line are returned, and how lines are found. */
 typedef struct sorting {
     td_tensor  *t;
     td_tensor  *values, *indices; /* along dim, or reduced there */

@@ -9,7 +9,7 @@
 /* Reads any float tensor as dense accumulators: in place where it is that. */
 typedef struct td_dense {
     const char *p;    /* NULL: the tensor is absent */
-    td_tensor  *copy; /* a row-major copy to let go of, or NULL */
+    td_tensor  *copy; /* a copy to drop in td__dense_close, or NULL */
     td_dtype    dtype;
     bool        direct; /* elements are accumulators */
 } td_dense;

@@ -22,7 +22,7 @@ bool td__pw_run(td_pw *w, td_opcall *c);
 /* What the kernel of a pointwise row would run on such arguments: tensors of which
  * only dtype and rank count, and a result of dtype `out`. False: not one loop, or one
  * that looks at values first (integers over zero). */
-bool     td__pw_tell(td_ctx *cx, td_pw *w, td_op op, const td_value *in, td_dtype out);
+bool td__pw_describe(td_ctx *cx, td_pw *w, td_op op, const td_value *in, td_dtype out);
 td_dtype td__pw_compute_dtype(td_dtype common); /* what its loop computes in */
 /* A number operand as the loop sees it, in the loop's type. */
 int64_t  td__pw_number(const td_pw *w, td_value v);

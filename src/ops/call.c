@@ -1,5 +1,5 @@
-/* call.c -- the one point every op call passes: arguments are checked against
- * the schema, composites fall into their parts, modes hear the call in turn, and
+/* call.c -- the one point every op call passes: arguments are checked against the
+ * schema, composites are replaced by their parts, each mode gets the call in turn, and
  * exec.c runs what is left. */
 #include "ops/call.h"
 
@@ -286,7 +286,7 @@ static outcome call(td_opcall *c, td_op op, const td_value *in, int n_in) {
     c->def = &td__ops[op];
     c->info = td__opinfo(op);
     c->n_in = c->info->s.n_in;
-    c->told = NULL;
+    c->describe = NULL;
     c->out = c->few;
     c->meta = c->few_meta;
     c->n_out = c->info->s.n_out;

@@ -18,7 +18,7 @@ const char *td__op_name(const td_opcall *c);
 
 /* ---- composite.c ------------------------------------------------------------ */
 
-/* Calls the parts of a composite; the modes from cx->top on hear them. */
+/* Calls the parts of a composite; they pass the modes from cx->top on. */
 bool td__call_parts(td_opcall *c);
 /* The same for any op whose row has_simpler, and for the modes from m on: results look
  * as the op's own do. */

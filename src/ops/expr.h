@@ -14,7 +14,7 @@ typedef struct td_expr_type {
 } td_expr_type;
 extern const td_expr_type td__expr_types[TD_COMPUTE_COUNT];
 
-/* A dtype as it lies in memory. */
+/* A dtype in memory: its name in functions, and its C type. */
 typedef struct td_dtype_text {
     const char *suffix, *c;
 } td_dtype_text;

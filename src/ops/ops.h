@@ -305,9 +305,10 @@ struct td_opcall {
     td_tensor      **out;          /* [n_out], few or scratch */
     td_meta         *meta;         /* [n_out], few_meta or scratch */
     uint64_t         seed, offset; /* RANDOM: this call's draw */
-    struct td_pw    *told; /* pointwise.h: set, kernels only say what they would do */
-    td_tensor       *few[TD_FEW];
-    td_meta          few_meta[TD_FEW];
+    struct td_pw
+        *describe; /* pointwise.h: not NULL: kernels fill it and compute nothing */
+    td_tensor *few[TD_FEW];
+    td_meta    few_meta[TD_FEW];
 };
 
 /* Calls an op through the modes. in[] is schema order; fewer than n_in entries

@@ -298,7 +298,7 @@ static int64_t places_needed(const geometry *g) {
     return td__dim_add(last, 1);
 }
 
-/* Which place of `places` each element of g lies at, as a list. */
+/* For each element of g its index in a flat tensor of `places` elements. */
 static td_tensor *places_of(td_ctx *cx, const geometry *g, int64_t places) {
     int64_t    all = -1;
     td_tensor *index = td_op_arange(cx, td_value_int(0), td_value_int(places),

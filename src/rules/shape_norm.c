@@ -68,7 +68,7 @@ static bool fit_stats(td_opcall *c, int arg, int rank, const int64_t *size) {
     return true;
 }
 
-/* What all backwards ask: grad_out and input, the statistics behind them, a weight and,
+/* Checks that all backward ops share: grad_out and input, mean and rstd, a weight and,
  * in the end, the mask. */
 static bool backward_args(td_opcall *c, int mean, int weight) {
     const td_value *mask = &c->in[c->n_in - 1];

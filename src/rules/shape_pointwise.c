@@ -125,14 +125,15 @@ static bool is_canonical(const td_tensor *t) {
 /* The operands whose strides decide the layout of the result, after ATen's conversion
  * to the common dtype: a converted operand is a packed copy, and its strides are those
  * of the copy. */
-typedef struct voices {
+typedef struct layout_operands {
     int     n;
     bool    same_shape; /* all of the result's sizes, no number among them */
     int64_t stride[TD_LOOP_INPUTS][TD_MAX_RANK];
-} voices;
+} layout_operands;
 
 /* Adds operand t, with stride 0 where it is broadcast to the sizes of m. */
-static void hear(voices *v, const td_tensor *t, bool converted, const td_meta *m) {
+static void add_operand(layout_operands *v, const td_tensor *t, bool converted,
+                        const td_meta *m) {
     int64_t  own[TD_MAX_RANK];
     int64_t *to = v->stride[v->n++];
     int      add = m->rank - t->rank;
@@ -161,7 +162,7 @@ static bool channels_last(const int64_t *size, const int64_t *stride) {
 
 /* All operands of one shape: contiguous wins, then channels last, then the strides
  * they share. False: the general rule decides. */
-static bool shared_layout(td_meta *m, voices *v) {
+static bool shared_layout(td_meta *m, layout_operands *v) {
     bool   dense = true, last = m->rank == 4, packed = true;
     size_t bytes = sizeof(int64_t) * (size_t)m->rank;
     for (int k = 0; k < v->n; k++) {
@@ -182,7 +183,7 @@ static bool shared_layout(td_meta *m, voices *v) {
     return true;
 }
 
-static void general_layout(td_meta *m, voices *v) {
+static void general_layout(td_meta *m, layout_operands *v) {
     int     order[TD_MAX_RANK];
     bool    row_major = true;
     int64_t step = 1;
@@ -196,11 +197,11 @@ static void general_layout(td_meta *m, voices *v) {
 }
 
 static void lay_out(td_opcall *c, const td_pw_args *a, td_dtype common, td_meta *m) {
-    voices v = {.n = 0, .same_shape = true};
+    layout_operands v = {.n = 0, .same_shape = true};
     for (int k = 0; k < a->n_in; k++) {
         const td_tensor *t = td__in(c, a->in[k]);
         if (!t) v.same_shape &= td__in_none(c, a->in[k]);
-        else hear(&v, t, t->dtype != common && !(a->masks >> k & 1), m);
+        else add_operand(&v, t, t->dtype != common && !(a->masks >> k & 1), m);
     }
     if (v.same_shape && shared_layout(m, &v)) return;
     general_layout(m, &v);

@@ -71,8 +71,8 @@ static td_tensor *shifted(td_tensor *t, int64_t dim, double fill) {
 static td_tensor *others(td_tensor *x, int64_t dim) {
     td_ints    d = {&dim, 1};
     td_tensor *before = shifted(td_op_cumprod(x, dim, TD_DTYPE_NONE), dim, 1);
-    td_tensor *turned = td_op_flip(x, d);
-    td_tensor *after = shifted(td_op_cumprod(turned, dim, TD_DTYPE_NONE), dim, 1);
+    td_tensor *reversed = td_op_flip(x, d);
+    td_tensor *after = shifted(td_op_cumprod(reversed, dim, TD_DTYPE_NONE), dim, 1);
     return t_mul(before, td_op_flip(after, d));
 }
 

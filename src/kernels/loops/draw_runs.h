@@ -76,6 +76,7 @@ TD_M_RUN void td_draw_uniform_f32(const uint64_t key[2], int64_t place, int64_t 
     }
 }
 
+/* On the grid of f16: an f32 in [0, 1) could round up to 1. */
 TD_M_RUN void td_draw_uniform_f16(const uint64_t key[2], int64_t place, int64_t n,
                                   float *out) {
     uint32_t w[64];
@@ -98,6 +99,7 @@ TD_M_RUN void td_draw_uniform_bf16(const uint64_t key[2], int64_t place, int64_t
     }
 }
 
+/* Two words an element. */
 TD_M_RUN void td_draw_uniform_f64(const uint64_t key[2], int64_t place, int64_t n,
                                   double *out) {
     uint32_t w[64];
@@ -126,6 +128,7 @@ TD_M_RUN void td_draw_normal_f32(const uint64_t key[2], int64_t place, int64_t n
     }
 }
 
+/* A block makes two elements; a range may begin with the second one of a block. */
 TD_M_RUN void td_draw_normal_f64(const uint64_t key[2], int64_t place, int64_t n,
                                  double *out) {
     uint32_t w[64];
@@ -139,6 +142,7 @@ TD_M_RUN void td_draw_normal_f64(const uint64_t key[2], int64_t place, int64_t n
     }
 }
 
+/* A word below p * 2^32; exact for p = 0 and p = 1. */
 TD_M_RUN void td_draw_coins(const uint64_t key[2], int64_t place, int64_t n, double p,
                             int32_t *out) {
     uint64_t bound = (uint64_t)__builtin_ceil(p * 0x1p32);

@@ -8,6 +8,7 @@
 
 enum { LANES = 16 };
 
+/* Sixteen blocks side by side; the last few are computed in full and cut. */
 static void words(uint64_t seed, uint64_t first, int64_t n, uint32_t *out) {
     uint32_t rest[4 * LANES];
     int64_t  i = 0;
@@ -24,6 +25,8 @@ static void uniform_f32(const uint32_t *w, int64_t n, float from, float width,
     for (int64_t i = 0; i < n; i++) out[i] = td_uniform_f32(w[i]) * width + from;
 }
 
+/* Pairs of words make pairs of elements; sixteen pairs at a time, so that each step
+ * vectorizes. */
 static void normal_f32(const uint32_t *w, int64_t n, float mean, float std,
                        float *out) {
     float    first[LANES], second[LANES];
@@ -58,6 +61,8 @@ static void coins(const uint32_t *w, int64_t n, double p, uint8_t *out) {
     for (int64_t i = 0; i < n; i++) out[i] = w[i] < bound;
 }
 
+/* As PyTorch rounds: the first lane of a vector in double, then to float, and the other
+ * lanes from it. */
 static void range_f32(const td_range *r, int64_t begin, int64_t end, float *out) {
     for (int64_t i = begin; i < end; i++) {
         int64_t v = td__range_vector(r, i, 8);

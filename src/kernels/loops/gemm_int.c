@@ -36,6 +36,7 @@ static void strip_u32(const td_gemm_tile *t, int64_t i, int64_t rows, int64_t j)
     }
 }
 
+/* As strip_u32, with half the lanes. */
 static void strip_u64(const td_gemm_tile *t, int64_t i, int64_t rows, int64_t j) {
     const uint64_t *a[ROWS], *b = (const uint64_t *)t->b + j;
     v_u64           s[ROWS][U64_VECS] = {{{0}}};

@@ -82,6 +82,7 @@ static void load_half_f32(const void *p, int64_t stride, int64_t n, void *out) {
     load_f16_f32(s + i * stride, stride, n - i, d + i);
 }
 
+/* Rounds to nearest even, as the bit arithmetic does. */
 static void store_half_f32(const void *acc, int64_t n, void *out) {
     const float *a = acc;
     uint16_t    *d = out;

@@ -32,6 +32,7 @@ static inline void turn8(v8 *x) {
     }
 }
 
+/* Eight by eight elements of four bytes. */
 static inline void turn_block(td_block b) {
     v8 x[8];
 #pragma GCC unroll 8
