@@ -2,6 +2,7 @@
  * numbers, or a flat list followed by sizes. Nothing recurses; all lists at one
  * depth must have the same length. */
 #include "graph/parser.h"
+#include "rules/shape_rules.h"
 
 #include <math.h>
 

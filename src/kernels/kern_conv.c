@@ -2,7 +2,7 @@
  * integers by plain loops. */
 #include "kernels/conv.h"
 #include "ops/cast.h"
-#include "ops/ops.h"
+#include "rules/shape_rules.h"
 
 #include <string.h>
 

@@ -2,7 +2,7 @@
  * strides, so no operand is ever copied here. */
 #include "kernels/gemm.h"
 #include "ops/cast.h"
-#include "ops/ops.h"
+#include "rules/shape_rules.h"
 
 /* Strides of the last two dims and the stack, by how many dims there are. */
 static void describe(td_gemm *p, const td_tensor *a, const td_tensor *b,

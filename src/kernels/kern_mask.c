@@ -4,6 +4,7 @@
 #include "rules/geom.h"
 #include "kernels/index_walk.h"
 #include "kernels/loops/loops.h"
+#include "rules/shape_rules.h"
 
 #include <string.h>
 

@@ -5,6 +5,7 @@
 
 #include "ops/cast.h"
 #include "rules/geom.h"
+#include "rules/shape_rules.h"
 
 #include <math.h>
 #include <string.h>

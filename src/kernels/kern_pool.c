@@ -3,6 +3,7 @@
 #include "kernels/planes.h"
 #include "ops/cast.h"
 #include "kernels/loops/loops.h"
+#include "rules/shape_rules.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,6 +3,7 @@
  * already, then places elements in row-major order. */
 #include "ops/cast.h"
 #include "kernels/kern_index.h"
+#include "rules/shape_rules.h"
 
 #include <math.h>
 #include <string.h>

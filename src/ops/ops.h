@@ -381,24 +381,8 @@ static inline td_dtype td__in_dtype(const td_opcall *c, int i, td_dtype otherwis
 }
 /* Records "op: message" with the op's name in front. Always false. */
 bool td__op_fail(td_opcall *c, td_code code, const char *fmt, ...) TD_PRINTF(3, 4);
-/* Can dt represent v? Finite floats beyond its range, integers beyond it, and NaN or
- * infinity in an integer cannot be converted; a negative integer may wrap in u8, and a
- * symbolic one is checked when it is known. ATen refuses the same conversions. */
-bool td__dtype_holds(td_dtype dt, td_value v);
-/* Refuses number argument i when dt does not hold it; tensors and none pass. */
-bool td__number_fits(td_opcall *c, int i, td_dtype dt);
 /* Wraps dim argument i for `rank`; -1 after td__op_fail. */
 int  td__op_dim(td_opcall *c, int64_t dim, int rank);
-
-/* ---- shared shape helpers (shape_rules.c) ------------------------------- */
-
-/* Result 0: fresh, row-major, of the sizes given. */
-void     td__meta_dense(td_meta *m, td_dtype dt, int rank, const int64_t *size);
-void     td__meta_like(td_meta         *m,
-                       const td_tensor *t); /* sizes, dtype and dim order of t */
-/* dtype of an operation on these arguments: tensors, 0-dim tensors and numbers
- * weigh as in ATen. */
-td_dtype td__result_type(td_ctx *cx, const td_value *in, int n);
 
 /* ---- formulas (formula.c) ----------------------------------------------- */
 

@@ -2,6 +2,7 @@
  * PyTorch as well: their derivative is that of the parts. Dtypes follow the parts, too,
  * and where PyTorch casts in between, so does the rule. */
 #include "rules/rule_arith.h"
+#include "rules/shape_rules.h"
 
 #include <math.h>
 #include <string.h>

@@ -3,6 +3,7 @@
  * promotion, broadcasting and layout to shape_pointwise.c. Where ATen refuses a
  * combination, the message names the op that was probably meant. */
 #include "rules/pointwise_args.h"
+#include "rules/shape_rules.h"
 
 #include <math.h>
 #include <string.h>

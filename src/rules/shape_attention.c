@@ -1,6 +1,6 @@
 /* shape_attention.c -- sizes, dtypes and argument checks of blocked attention. query is
  * [B,H,T,D], key and value [B,H,S,D]; the mask broadcasts to [B,H,T,S]. */
-#include "ops/ops.h"
+#include "rules/shape_rules.h"
 
 /* Argument i has these sizes and this dtype. */
 static bool is_like(td_opcall *c, int i, td_dtype dt, int rank, const int64_t *size) {

@@ -3,6 +3,7 @@
  * and its two derivatives have rows of their own with the same options. */
 #include "rules/conv_args.h"
 #include "rules/geom.h"
+#include "rules/shape_rules.h"
 
 /* floor((in + 2 pad - dil (k - 1) - 1) / stride) + 1, or 0 when the kernel is larger
  * than the padded input. */

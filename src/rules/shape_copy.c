@@ -6,6 +6,7 @@
  * stands for the base after a write through the view. Joins and padding are row-major,
  * or channels-last when all their tensors are. */
 #include "rules/geom.h"
+#include "rules/shape_rules.h"
 
 #include <string.h>
 

@@ -2,6 +2,7 @@
  * of these ops are here; their kernels only fill. A dtype that is not given is the
  * default float, or follows from the values (full, arange). */
 #include "rules/create.h"
+#include "rules/shape_rules.h"
 
 #include <math.h>
 #include <string.h>

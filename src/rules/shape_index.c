@@ -6,6 +6,7 @@
  * ATen. */
 #include "rules/index_args.h"
 #include "rules/iter_order.h"
+#include "rules/shape_rules.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* shape_linalg.c -- sizes, dtypes and argument checks of the products mm, bmm, mv, dot
  * and of their forms that add a tensor. Results are row-major, whatever the operands
  * are. */
-#include "ops/ops.h"
+#include "rules/shape_rules.h"
 
 /* Argument i has exactly this many dims. */
 static bool want_rank(td_opcall *c, int i, int rank) {

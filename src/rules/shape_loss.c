@@ -1,6 +1,6 @@
 /* shape_loss.c -- sizes, dtypes and argument checks of the negative log likelihood. The
  * class dim of self is 1, or 0 when self has one dim; target has the other dims. */
-#include "ops/ops.h"
+#include "rules/shape_rules.h"
 
 #include <string.h>
 

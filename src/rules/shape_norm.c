@@ -4,7 +4,7 @@
  * Backward ops end with output_mask, three numbers that say which of dx, dw and db are
  * wanted; a result that is not wanted is an empty tensor. */
 #include "rules/geom.h"
-#include "ops/ops.h"
+#include "rules/shape_rules.h"
 
 /* The dtype of statistics: that of the parameters, which must agree. */
 static bool stat_dtype(td_opcall *c, const int *params, int n, td_dtype *dt) {

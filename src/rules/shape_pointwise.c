@@ -3,6 +3,7 @@
  * beyond speed: a program may read strides, and views of the result depend on them. */
 #include "rules/iter_order.h"
 #include "rules/pointwise_args.h"
+#include "rules/shape_rules.h"
 
 #include <ctype.h>
 #include <pthread.h>

@@ -6,6 +6,7 @@
  * forward and the backward op alike, and kernels call it again. */
 #include "rules/windows.h"
 #include "rules/geom.h"
+#include "rules/shape_rules.h"
 
 #include <limits.h>
 #include <string.h>

@@ -2,6 +2,7 @@
  * parameters, and the rules of dropout that are not kernels. A rule draws nothing: a
  * call that fails leaves the generator where it was. */
 #include "rules/create.h"
+#include "rules/shape_rules.h"
 
 #include <math.h>
 

@@ -2,6 +2,7 @@
  * and softmax. Results are row-major, but for sort's, which keep the order of
  * dims of their input. */
 #include "rules/reduce_dims.h"
+#include "rules/shape_rules.h"
 
 #include <math.h>
 

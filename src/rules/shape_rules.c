@@ -8,7 +8,7 @@
  * a guard. td__dim_seems_eq only chooses a layout: of a size that only run time knows
  * it takes the answer for a size above 1. td__dim_expect takes the relation for granted
  * and has the compiled program check it. */
-#include "ops/ops.h"
+#include "rules/shape_rules.h"
 
 #include <math.h>
 

@@ -5,6 +5,7 @@
  * Strides of dims of size 1 do not address anything, but PyTorch shows them to users
  * and some layouts are told apart by them, so the rules compute them as ATen does. */
 #include "rules/geom.h"
+#include "rules/shape_rules.h"
 
 /* Meta 0 becomes the geometry of `self`, to be changed by the rule. */
 static td_meta *start(td_opcall *c) {

@@ -2,7 +2,7 @@
  * arguments are numbers, or share a longer subexpression. Each sets the gradient of
  * every argument that needs one, in the broadcast sizes; the engine sums it to the
  * sizes of the argument. */
-#include "ops/ops.h"
+#include "rules/shape_rules.h"
 
 #include <math.h>
 #include <string.h>
