@@ -146,6 +146,7 @@ static td_tensor *batch_norm(td_opcall *c, td_tensor **mean, td_tensor **rstd) {
     return td_op__batch_norm_eval(x, w, b, rm, rv, td__in_f(c, 7));
 }
 
+/* The statistics of the batch are results 1 and 2, without history. */
 bool td__decomp_native_batch_norm(td_opcall *c) {
     td_tensor *mean = NULL, *rstd = NULL;
     c->out[0] = batch_norm(c, &mean, &rstd);

@@ -27,6 +27,7 @@ static bool check_alpha(td_opcall *c, int arg, td_dtype common) {
     return true;
 }
 
+/* in: a, b, alpha. The common dtype is that of a and b; alpha does not promote. */
 bool td__shape_add(td_opcall *c) {
     const td_pw_args *a = td__pw_args(c->def);
     td_dtype          dt = td__pw_common(c, a);
@@ -186,6 +187,8 @@ static bool bound_fits(td_opcall *c, int arg, bool is_min, td_dtype dt) {
                        c->info->s.in[arg].name, (long long)v.u.i, td_dtype_name(dt));
 }
 
+/* The shape rule has refused bounds that would leave nothing; one beyond the range
+ * binds nothing. */
 td_value td__clamp_bound(td_value v, bool is_min, td_dtype dt) {
     int64_t low, high;
     if (v.kind == TD_K_TENSOR || (v.kind == TD_K_FLOAT && td__is_float(dt))) return v;
@@ -276,10 +279,12 @@ static bool sign_shows(td_opcall *c, int slope, int is_result) {
                        c->info->s.in[slope].name, td__in_f(c, slope));
 }
 
+/* in: grad_output, a, negative_slope, is_result. */
 bool td__shape_leaky_relu_backward(td_opcall *c) {
     return sign_shows(c, 2, 3) && td__shape_second_first(c);
 }
 
+/* in: grad_output, alpha, scale, input_scale, is_result, a. */
 bool td__shape_elu_backward(td_opcall *c) {
     return sign_shows(c, 1, 4) && td__shape_pointwise(c);
 }

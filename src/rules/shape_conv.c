@@ -55,6 +55,8 @@ static bool read_options(td_opcall *c, td_conv *p) {
 /* Products of what passes stay in range; symbols are looked at as numbers, later. */
 static bool too_large(int64_t n) { return n > INT32_MAX; }
 
+/* Also for the backward ops, which pass the sizes of the input or of the weight as a
+ * list. */
 bool td__conv_sizes(td_opcall *c, td_conv *p, const int64_t *x, const int64_t *w) {
     p->n = x[0], p->c = x[1], p->h = x[2], p->w = x[3];
     p->o = w[0], p->kh = w[2], p->kw = w[3];

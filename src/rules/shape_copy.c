@@ -39,6 +39,8 @@ static int channel_dim(int rank, int i) {
     return i == rank - 1 ? 0 : rank - i;
 }
 
+/* ATen's test: channels step least, then width, height and batch. A tensor that is
+ * row-major as well, such as [N,1,1,1], is not. */
 bool td__is_channels_last(const td_tensor *t) {
     int64_t least = 0;
     if ((t->rank != 4 && t->rank != 5) || td__dim_seems_eq(t->stride[1], 0))
@@ -475,6 +477,8 @@ bool td__shape_unfold_backward(td_opcall *c) {
     return grad_fits(c, &part);
 }
 
+/* Fills in the struct by hand: a td__tensor_over would allocate, and belong to a
+ * scope. */
 td_tensor *td__window(td_window *w, const td_tensor *t, const td_meta *m) {
     memset(&w->t, 0, sizeof w->t);
     w->t.handle = (td_handle)TD_LIVE(TENSOR, t->cx);

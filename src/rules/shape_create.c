@@ -15,12 +15,14 @@ td_dtype td__create_dtype(const td_opcall *c, td_dtype otherwise) {
     return otherwise;
 }
 
+/* The row must have one. */
 int td__scalar_arg(const td_opcall *c) {
     int i = 0;
     while (c->info->s.in[i].type != TD_T_SCALAR) i++;
     return i;
 }
 
+/* Negative sizes and too many dims are errors. */
 bool td__create_sizes(td_opcall *c, int i, td_dtype dt) {
     td_value v = c->in[i];
     if (v.n > TD_MAX_RANK)
@@ -170,6 +172,8 @@ static bool any_symbolic(const td_opcall *c, int n) {
     return false;
 }
 
+/* in: start, end, step, dtype. All integers give i64; a symbolic bound gives a symbolic
+ * size. */
 bool td__shape_arange(td_opcall *c) {
     bool    ints = true;
     int64_t n = 0;

@@ -227,6 +227,7 @@ static void result_sizes(const td_tensor *self, const td_index_plan *p, td_meta 
             self->size[p->order[p->before + p->indexed + i]];
 }
 
+/* The sizes of what index returns, and of what values of index_put broadcast to. */
 bool td__index_part(td_opcall *c, td_meta *m) {
     td_index_plan p;
     if (!td__index_plan(c, &p)) return false;

@@ -48,6 +48,7 @@ static void read_table(void) {
     atomic_store_explicit(&ready, true, memory_order_release);
 }
 
+/* By row, computed once per process; later calls cost one load. */
 const td_pw_args *td__pw_args(const td_opdef *def) {
     if (TD_UNLIKELY(!atomic_load_explicit(&ready, memory_order_acquire)))
         pthread_once(&once, read_table);
@@ -184,6 +185,8 @@ static bool shared_layout(td_meta *m, layout_operands *v) {
     return true;
 }
 
+/* Operands of different shapes or layouts: the result is dense in the order in which
+ * ATen's iterator walks the dims. */
 static void general_layout(td_meta *m, layout_operands *v) {
     int     order[TD_MAX_RANK];
     bool    row_major = true;
@@ -197,6 +200,7 @@ static void general_layout(td_meta *m, layout_operands *v) {
     m->strided = !row_major;
 }
 
+/* Only called where the result is not plainly row-major. */
 static void lay_out(td_opcall *c, const td_pw_args *a, td_dtype common, td_meta *m) {
     layout_operands v = {.n = 0, .same_shape = true};
     for (int k = 0; k < a->n_in; k++) {

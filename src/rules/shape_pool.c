@@ -83,6 +83,7 @@ void td__planes_of(const td_tensor *x, int64_t oh, int64_t ow, td_planes *p) {
     for (int d = 0; d < x->rank - 2; d++) p->n = td__dim_mul(p->n, x->size[d]);
 }
 
+/* The input is argument at - 1. */
 bool td__planes_window(td_opcall *c, int at, bool dilated, td_planes *p) {
     const td_tensor *x = td__in(c, at - 1);
     bool             ceil = td__in_bool(c, at + (dilated ? 4 : 3));

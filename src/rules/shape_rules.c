@@ -71,6 +71,8 @@ static td_dtype obvious_type(const td_value *in, int n) {
     return same ? (td_dtype)a->dtype : TD_DTYPE_NONE;
 }
 
+/* ATen's rule: tensors with dims decide, then 0-dim tensors, then numbers; a lighter
+ * category counts only when its class (bool, integer, float) is higher. */
 td_dtype td__result_type(td_ctx *cx, const td_value *in, int n) {
     td_dtype dt = obvious_type(in, n);
     if (dt != TD_DTYPE_NONE) return dt;
@@ -112,6 +114,7 @@ bool td__dtype_holds(td_dtype dt, td_value v) {
     return x >= -top - 1 && x < top + 1;
 }
 
+/* Names the argument in the error. */
 bool td__number_fits(td_opcall *c, int i, td_dtype dt) {
     td_value v = c->in[i];
     if (v.kind == TD_K_TENSOR || v.kind == TD_K_NONE || td__dtype_holds(dt, v))

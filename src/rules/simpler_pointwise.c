@@ -66,6 +66,8 @@ bool td__simpler_threshold(td_opcall *c) {
     return set_out(c, td_op_where(td_op_le(a, least), c->in[2], td_value_tensor(a)));
 }
 
+/* in: a, min_val, max_val. Selected by <= and >=, so that the gradient at a bound is 0.
+ * NaN bounds make every element NaN, which clamp does. */
 bool td__simpler_hardtanh(td_opcall *c) {
     td_tensor *a = td__in(c, 0);
     td_value   low = c->in[1], high = c->in[2];
@@ -88,6 +90,7 @@ bool td__simpler_addcmul(td_opcall *c) {
 
 /* ---- products ----------------------------------------------------------- */
 
+/* A factor of 1 costs no op. */
 static bool is_one(td_value v) { return td__value_f(v) == 1; }
 
 /* A factor of integers is truncated. */

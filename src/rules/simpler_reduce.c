@@ -78,6 +78,7 @@ static td_tensor *root(td_tensor *v) {
     return choose(zero, td_value_int(0), r);
 }
 
+/* Result 1 in the sizes of the rule: without the reduced dims unless keepdim. */
 static bool give_mean(td_opcall *c, td_tensor *mean) {
     const td_meta *m = &c->meta[1];
     c->out[1] = t_shaped(mean, m->size, m->rank);
@@ -108,6 +109,8 @@ static td_tensor *shifted(td_tensor *x, int64_t dim) {
     return t_sub(x, cut(td_op_amax(x, TD_DIMS(dim), true)));
 }
 
+/* in: self, dim. exp(x - max) over its sum: the maximum cancels, and keeps exp from
+ * overflowing. */
 bool td__simpler_softmax(td_opcall *c) {
     td_tensor *x = td__in(c, 0);
     int64_t    dim = td__in_int(c, 1);
@@ -116,6 +119,7 @@ bool td__simpler_softmax(td_opcall *c) {
     return set_out(c, t_div(e, t_sum(e, TD_DIMS(dim), true)));
 }
 
+/* in: self, dim. x - max - log(sum(exp(x - max))). */
 bool td__simpler_log_softmax(td_opcall *c) {
     td_tensor *x = td__in(c, 0);
     int64_t    dim = td__in_int(c, 1);

@@ -28,6 +28,9 @@ static void set_dims(td_norm_frame *f, int rank, const bool *stats,
     f->shared = (td_ints){f->dims + TD_MAX_RANK, (int)(p - f->dims - TD_MAX_RANK)};
 }
 
+/* Layer norm: statistics over the last k dims, parameters shared over the others.
+ * Group norm: x as [N, groups, C / groups, rest]. Batch norm: statistics over all
+ * dims but 1. */
 void td__norm_frame(td_norm_frame *f, td_norm_kind kind, const td_tensor *x,
                     int64_t k) {
     bool stats[TD_MAX_RANK] = {false}, shared[TD_MAX_RANK] = {false};

@@ -106,6 +106,7 @@ static td_tensor *pow_grad_exponent(td_vjp *v) {
     return times(g, td_op_where(at_zero, zero(), td_value_tensor(slope)));
 }
 
+/* in: a, b, each a tensor or a number. */
 bool td__vjp_pow(td_vjp *v) {
     if (v->need[0] && !give(v, 0, pow_grad_base(v))) return false;
     return !v->need[1] || give(v, 1, pow_grad_exponent(v));

@@ -212,8 +212,10 @@ static bool give_rounded(td_vjp *v, td_tensor *g) {
     return give(v, 0, t_as(g, v->in_meta[0]->dtype));
 }
 
+/* in: self, dim, correction, keepdim. */
 bool td__vjp_var(td_vjp *v) { return give_rounded(v, var_grad(v, t_wide(v->g[0]))); }
 
+/* The chain rule through the root; see std_grad for a deviation of 0. */
 bool td__vjp_std(td_vjp *v) {
     return give_rounded(v, var_grad(v, std_grad(v->g[0], v->out[0])));
 }

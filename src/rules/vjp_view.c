@@ -49,6 +49,8 @@ static bool join_grads(td_vjp *v, int64_t dim, bool stacked) {
     return ok;
 }
 
+/* in: self, split_size or split_sizes, dim. The gradients of the pieces side by
+ * side. */
 bool td__vjp_split(td_vjp *v) {
     return join_grads(v, td__wrap_dim(v->in[2].u.i, v->in_meta[0]->rank), false);
 }
