@@ -1,9 +1,10 @@
 /* add_an_op.c -- does what docs/adding-an-op.md says: takes the row and the kernel from
- * its text, builds a library that has the op, and runs tests/docs/sum_squares.c with it.
+ * its text, builds a library that has the op, and runs tests/docs/sum_squares.c with
+ * it.
  *
  * The row goes behind all others, so that the ids of the other ops stay. Then only
- * sources that name TD_OP_COUNT, or are generated, need compiling; all other objects come
- * from the library of this build. What is written lies below BUILD/add_an_op. */
+ * sources that name TD_OP_COUNT, or are generated, need compiling; all other objects
+ * come from the library of this build. What is written lies below BUILD/add_an_op. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>

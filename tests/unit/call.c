@@ -360,8 +360,9 @@ TEST(an_expanded_tensor_cannot_be_written) {
     td_tensor *x = td_ones(cx, TD_SHAPE(1, 3)), *e = td_expand(x, TD_SHAPE(2, 3));
 
     CHECK(td_is_nil(td_add_(e, 1)));
-    CHECK_FAILS(cx, TD_E_ALIAS,
-                "add_: several elements of the written tensor f32[2,3] have the same address");
+    CHECK_FAILS(
+        cx, TD_E_ALIAS,
+        "add_: several elements of the written tensor f32[2,3] have the same address");
     CHECK(td_is_nil(td_copy_(e, td_zeros(cx, TD_SHAPE(2, 3)))));
     CHECK(td_error(cx) == TD_E_ALIAS);
     td_clear(cx);

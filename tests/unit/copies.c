@@ -127,7 +127,8 @@ TEST(repeat_adds_leading_dims) {
     CHECK_VALUES(y, 0, 1, 0, 1, 0, 1, 0, 1);
     CHECK_SHAPE(td_tile(count(cx, TD_SHAPE(2, 3)), TD_DIMS(2)), 2, 6);
     td_repeat(count(cx, TD_SHAPE(2, 2)), TD_DIMS(2));
-    CHECK_FAILS(cx, TD_E_SHAPE, "repeat: repeats has 1 entries; there must be at least 2");
+    CHECK_FAILS(cx, TD_E_SHAPE,
+                "repeat: repeats has 1 entries; there must be at least 2");
     td_close(cx);
 }
 

@@ -160,7 +160,8 @@ TEST(bad_sizes_and_strides_are_refused) {
     CHECK_MESSAGE(cx, "zeros: size -1 of dim 1 must not be negative");
     td_clear(cx);
     CHECK(td_is_nil(td_empty_strided(cx, TD_SHAPE(2, 3), TD_SHAPE(1))));
-    CHECK_MESSAGE(cx, "empty_strided: size has 2 entries and stride 1; they must have as many");
+    CHECK_MESSAGE(
+        cx, "empty_strided: size has 2 entries and stride 1; they must have as many");
     td_clear(cx);
     CHECK(td_is_nil(td_empty_strided(cx, TD_SHAPE(2), TD_SHAPE(-1))));
     td_clear(cx);

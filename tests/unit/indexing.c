@@ -276,8 +276,9 @@ TEST(masked_scatter_needs_enough_elements) {
 
     CHECK_VALUES(td_masked_scatter(x, m, td_tensor1(cx, 8, 9, 10)), 8, 1, 9);
     td_masked_scatter_(x, m, td_tensor1(cx, 8));
-    CHECK_FAILS(cx, TD_E_SHAPE,
-                "masked_scatter_: source f32[1] has fewer elements than the mask sets, 2");
+    CHECK_FAILS(
+        cx, TD_E_SHAPE,
+        "masked_scatter_: source f32[1] has fewer elements than the mask sets, 2");
     CHECK_VALUES(x, 0, 1, 2);
     td_close(cx);
 }

@@ -240,7 +240,9 @@ TEST(randperm_is_a_permutation) {
     CHECK(td_numel(td_randperm(cx, 256, TD_U8)) == 256);
     CHECK_OK(cx);
     CHECK(td_is_nil(td_randperm(cx, 3000, TD_F16)));
-    CHECK_MESSAGE(cx, "randperm: dtype f16 cannot represent n - 1 = 2999 exactly; use a wider one");
+    CHECK_MESSAGE(
+        cx,
+        "randperm: dtype f16 cannot represent n - 1 = 2999 exactly; use a wider one");
     td_close(cx);
 }
 
@@ -278,7 +280,8 @@ TEST(multinomial_draws_by_weight) {
     CHECK(w[0] + w[1] + w[2] == 3 && w[2] == 1);
     CHECK_OK(cx);
     CHECK(td_is_nil(td_multinomial(p, 4, false)));
-    CHECK_MESSAGE(cx, "multinomial: num_samples 4 is more than the 3 weights; pass replacement = true");
+    CHECK_MESSAGE(cx, "multinomial: num_samples 4 is more than the 3 weights; pass "
+                      "replacement = true");
     td_close(cx);
 }
 
@@ -358,7 +361,8 @@ TEST(bad_parameters_are_refused_before_anything_is_drawn) {
     CHECK_MESSAGE(cx, "normal_: std must be 0 or more, got -1");
     td_clear(cx);
     CHECK(td_is_nil(td_randint(cx, 3, 3, TD_SHAPE(2))));
-    CHECK_MESSAGE(cx, "randint: the range [3, 3) is empty; its end must be above its start");
+    CHECK_MESSAGE(
+        cx, "randint: the range [3, 3) is empty; its end must be above its start");
     td_clear(cx);
     CHECK(td_is_nil(td_randint(cx, 0, 300, TD_SHAPE(2), TD_U8)));
     CHECK_MESSAGE(cx, "randint: dtype u8 cannot represent all integers of [0, 300)");
