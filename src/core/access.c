@@ -1,20 +1,21 @@
-/* access.c -- the public look at a tensor: geometry, flags, bytes in and out. */
+/* access.c -- public functions that read a tensor (sizes, flags, elements) and
+ * make tensors from the user's memory. */
 #include "core/core.h"
 #include "core/readonly.h"
 
 #include <math.h>
 #include <string.h>
 
-/* A captured body that closes over a tensor computes with a copy of it and may change
- * the copy's sizes and flags. A body that reads only those closes over it as well: they
- * decided what it did. */
+/* A captured body that uses an outside tensor computes with a fake copy, whose
+ * sizes and flags it may have changed. A body that only reads its sizes or
+ * flags uses it as well, because its behaviour depends on them. */
 td_tensor *td__seen_as(const td_tensor *t) {
     const td_mode *m = t->cx->fake && !td__is_fake(t) ? t->cx->top : NULL;
     while (m && !m->seen_as) m = m->below;
     return m ? m->seen_as(m, t) : NULL;
 }
 
-/* The tensor to read sizes and flags of. */
+/* The tensor whose sizes and flags are reported: t, or its fake copy. */
 static const td_tensor *seen(const td_tensor *t) {
     const td_tensor *copy = TD_UNLIKELY(t->cx->fake) ? td__seen_as(t) : NULL;
     return copy ? copy : t;
@@ -40,19 +41,19 @@ bool td_is_view(const td_tensor *t) {
 }
 td_tensor *td_base(const td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return TD_NIL_BY(t, TENSOR);
-    (void)seen(t); /* whether it is a view matters; its base is closed over if used */
+    (void)seen(t); /* notes the use of t; its base counts when it is used itself */
     return t->base ? t->base : &t->cx->nil;
 }
 td_tensor *td_nil(td_ctx *cx) { return TD_NIL(cx, TENSOR); }
 
-/* ---- what no key compares ----------------------------------------------- */
+/* ---- properties that no key compares ------------------------------------ */
 
 bool td__from_outside(const td_tensor *t) {
     return t->cx->fake && !(t->flags & TD_TF_TRACED);
 }
 
-/* `what` of a tensor that a captured body was given, or of its storage, is none of the
- * things a later call is compared in: what the body did with it would be frozen. */
+/* Keys of compiled calls do not compare `what`, so a body that depends on it
+ * would behave the same in later calls where it differs. */
 bool td__may_ask(const td_tensor *t, const char *who, const char *what) {
     if (TD_LIKELY(!t->cx->fake)) return true;
     if (!td__from_outside(t) && !(t->base && td__from_outside(t->base))) return true;
@@ -65,14 +66,15 @@ bool td__may_ask(const td_tensor *t, const char *who, const char *what) {
 
 /* ---- numbers ------------------------------------------------------------ */
 
-/* The number a size has in this trace, which is guarded; 0 after td__fail. */
+/* A size as a number: a symbolic one becomes its value in this trace, guarded.
+ * 0 after td__fail. */
 static int64_t number(int64_t dim) {
     if (TD_LIKELY(!td__dim_is_sym(dim))) return dim;
     int64_t n = td__dim_fixed(dim);
     return n == TD_DIM_HUGE ? 0 : n;
 }
 
-/* One dim of t's sizes or strides; 0 and an error when out of range. */
+/* Entry `dim` of the sizes or strides; 0 after td__fail if it is out of range. */
 static int64_t dim_entry(const td_tensor *t, const int64_t *list, int64_t dim,
                          const char *who) {
     int d = t->rank ? td__wrap_dim(dim, t->rank) : -1;
@@ -82,8 +84,8 @@ static int64_t dim_entry(const td_tensor *t, const int64_t *list, int64_t dim,
     return 0;
 }
 
-/* A list is read as numbers: symbols become the ones they have in this trace, guarded.
- * These are the sizes of a tensor without bytes that the innermost scope owns. */
+/* Sizes or strides as numbers. If some are symbolic, the numbers are stored as
+ * the sizes of a fake tensor that the innermost scope owns. */
 static td_ints list_of(const td_tensor *t, const int64_t *list) {
     bool    sym = false;
     td_meta m = {.dtype = TD_BOOL, .rank = t->rank, .strided = true};
@@ -177,7 +179,7 @@ void td_bump(td_tensor *t) {
     if (!TD_ENTER(t, TENSOR)) return;
     if (t->cx->fake) {
         td__fail_no_bytes(t->cx, "td_bump",
-                          "bytes are out of reach in a captured body");
+                          "a captured body cannot access the bytes of a tensor");
         return;
     }
     atomic_fetch_add_explicit(&t->st->version, 1, memory_order_relaxed);
@@ -192,13 +194,14 @@ bool td_same_storage(const td_tensor *a, const td_tensor *b) {
     return a->st == b->st || (a->st->data && a->st->data == b->st->data);
 }
 
-/* May the user look at values now? During a capture not even those of real tensors:
- * what is decided by them would be frozen into the program. */
+/* May the user read elements now? Not during a capture, even of real tensors:
+ * what the body does with them would become part of the program. */
 static bool has_bytes(td_tensor *t, const char *who) {
-    if (t->st->fake) return td__fail_no_bytes(t->cx, who, "a tensor without bytes");
+    if (t->st->fake)
+        return td__fail_no_bytes(t->cx, who, "the tensor is fake and has no elements");
     if (t->cx->fake)
-        return td__fail_no_bytes(t->cx, who,
-                                 "values are out of reach in a captured body");
+        return td__fail_no_bytes(
+            t->cx, who, "a captured body cannot read the elements of a tensor");
     return true;
 }
 
@@ -209,11 +212,11 @@ void *(td_data)(td_tensor *t) {
     return NULL;
 }
 
-/* The address of the only element, or NULL after recording why there is none. */
+/* The address of the only element; NULL after td__fail. */
 static const void *one_element(td_tensor *t, const char *who) {
     if (t->numel != 1) {
-        td__fail(t->cx, TD_E_SHAPE, "%s: needs exactly one element, got %s", who,
-                 td__type_str(t));
+        td__fail(t->cx, TD_E_SHAPE, "%s: the tensor is %s; it must have one element",
+                 who, td__type_str(t));
         return NULL;
     }
     return has_bytes(t, who) ? td__ptr(t) : NULL;
@@ -233,7 +236,8 @@ int64_t(td_item_int)(td_tensor *t) {
 
 /* ---- bytes in and out --------------------------------------------------- */
 
-/* Walks all elements in row-major order; where[] is the index, p the address. */
+/* Advances to the next element in row-major order; where[] is the index, *p the
+ * address. False after the last one. */
 static bool next_index(const td_tensor *t, int64_t *where, char **p) {
     int64_t bytes = td__dtype_bytes[t->dtype];
     for (int d = t->rank - 1; d >= 0; d--) {
@@ -252,6 +256,7 @@ static void convert_one(td_dtype to, void *out, td_dtype from, const void *in) {
     else td__store_i(to, out, td__load_i(from, in));
 }
 
+/* Checks dtype, buffer size and access of td_read and td_write. */
 static bool may_transfer(td_tensor *t, const char *who, td_dtype dt, const void *to,
                          size_t bytes) {
     if ((unsigned)dt >= TD_DTYPE_COUNT)
@@ -306,6 +311,7 @@ bool(td_write)(td_tensor *t, td_dtype from, const void *in, size_t bytes) {
 
 /* ---- tensors from the user's memory ------------------------------------- */
 
+/* Checks dtype and sizes and stores them in *m, row-major. */
 static bool meta_of(td_ctx *cx, const char *who, td_dtype dt, td_ints shape,
                     td_meta *m) {
     if ((unsigned)dt >= TD_DTYPE_COUNT)
@@ -352,7 +358,7 @@ td_tensor *td_from_doubles(td_ctx *cx, const double *v, int n) {
     return t;
 }
 
-/* Memory whose owner wants no word: still not ours to free. */
+/* release function for memory whose owner did not give one: it is not freed. */
 static void leave_alone(void *env) { (void)env; }
 
 td_tensor *td_wrap(td_ctx *cx, td_dtype dt, td_ints shape, td_ints strides, void *data,
@@ -423,7 +429,8 @@ void td_seed(td_ctx *cx, uint64_t seed) {
     if (TD_ENTER_CTX(cx)) td_rng_set(cx, seed, 0);
 }
 
-/* Where the generator stands is known only when a program runs. */
+/* A captured body cannot read the generator: its state is known when the
+ * program runs. */
 static bool may_read_rng(const td_ctx *cx, const char *who) {
     return !cx->fake || td__fail_no_bytes((td_ctx *)(uintptr_t)cx, who,
                                           "the generator is read in a captured body");

@@ -1,12 +1,12 @@
-/* ambient.c -- the ambient state of a context: set aside and cleared for the length of
- * a trace, and put back on every way out. Whoever runs a body or a graph in order to
- * record it does so between td__ambient_clear and td__ambient_restore. */
+/* ambient.c -- the ambient state of a context: saved and cleared while a trace
+ * runs, and restored on every way out. Code that runs a body or a graph in
+ * order to record it does so between td__ambient_clear and td__ambient_restore. */
 #include "core/core.h"
 
-/* The seed during a trace: nobody else's, so that a body that sets one is noticed. */
+/* The seed during a trace: an unlikely one, so that a body that sets it is noticed. */
 #define TRACE_SEED 0x7ac3d5eedull
 
-/* Unlisted fields are zero. */
+/* The state at the start of a trace; fields not listed are zero. */
 static td_ambient defaults(const td_ctx *cx) {
     return (td_ambient){.top = cx->tape, .grad_enabled = true, .default_dtype = TD_F32};
 }

@@ -1,6 +1,6 @@
-/* core/callback.h -- the user's code that runs inside a call of the library: bodies,
- * hooks, modes, custom functions, log functions. While it runs, the call needs what it
- * was given: td_close is refused, and td_scope_end ends only scopes begun since. */
+/* core/callback.h -- user code that runs inside a call of the library: bodies,
+ * hooks, modes, custom functions, log functions. While it runs, td_close fails
+ * and td_scope_end ends only scopes begun since. */
 #ifndef TD_CALLBACK_H
 #define TD_CALLBACK_H
 

@@ -1,5 +1,6 @@
-/* config.c -- settings: the table, values as text and back, the environment. A value
- * passes one check, whether it comes from a default, a variable or a call. */
+/* config.c -- settings: the table, values as text and back, the environment.
+ * One check covers every value, whether it comes from a default, a variable or
+ * a call. */
 #include "core/core.h"
 #include "core/cpu.h"
 
@@ -18,7 +19,7 @@
 #define TYPE_WORD int /* an enum */
 #define TYPE_TEXT const char *
 
-/* td_config once more, made of the rows: the two must be laid out alike. */
+/* td_config again, generated from the rows; static asserts compare the two layouts. */
 typedef struct mirror {
     size_t size;
 #define TD_KNOB(kind, id, ...) TYPE_##kind id;
@@ -49,7 +50,7 @@ const td_knob td__knobs[TD_KNOB_COUNT] = {
 #undef TD_KNOB_FIXED
 };
 
-/* A value of any kind. */
+/* A value; the field of its kind is set. */
 typedef struct value {
     bool        b;
     int         word;
@@ -88,6 +89,7 @@ static int find(const char *name) {
     return -1;
 }
 
+/* Unknown setting; suggests one within a small edit distance. */
 static bool fail_name(td_ctx *cx, const char *who, const char *name) {
     const char *near = NULL;
     int         least = 99;
@@ -102,6 +104,7 @@ static bool fail_name(td_ctx *cx, const char *who, const char *name) {
 
 /* ---- text to value ------------------------------------------------------ */
 
+/* Is `word` in a list separated by blanks? *nr: its index. */
 static bool same_word(const char *list, const char *word, int *nr) {
     size_t n = strlen(word);
     *nr = 0;
@@ -110,7 +113,7 @@ static bool same_word(const char *list, const char *word, int *nr) {
     return false;
 }
 
-/* In the way of C, whatever the program's locale is. */
+/* Parses in the "C" locale, whatever the program's is. */
 static bool read_real(const char *text, double *out) {
     locale_t plain = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     char    *end = NULL;
@@ -201,7 +204,8 @@ static size_t value_text(const td_knob *k, value v, char *out, size_t cap) {
     return (size_t)snprintf(out, cap, "%s", text);
 }
 
-/* What a row of the process has: the right value of its variable, or the default. */
+/* The value of a setting of the process: its variable if that is valid, else
+ * the default. Returns whether the variable was used. */
 static bool fixed_value(const td_knob *k, value *v) {
     const char *said = secure_getenv(k->env);
     bool        ok = said && *said && read_value(k, said, v) && in_range(k, *v);
@@ -237,7 +241,7 @@ size_t td_config_text(td_ctx *cx, const char *name, char *out, size_t cap) {
 
 /* ---- taking effect ------------------------------------------------------ */
 
-/* Settings that more hangs on than their field. */
+/* Applies settings that have consequences beyond their field. */
 static void take_effect(td_ctx *cx, int nr) {
     char             bad[40];
     const char      *near;
@@ -247,7 +251,7 @@ static void take_effect(td_ctx *cx, int nr) {
     if (nr == TD_KNOB_NR_trace_file) td__spans_to(cx, c->trace_file);
 }
 
-/* Stores a checked value. `own` is the copy of a text, taken over; NULL: "". */
+/* Stores a checked value. own: the copy of a text, taken over; NULL: "". */
 static void store(td_ctx *cx, int nr, value v, char *own, td_knob_from from) {
     td_settings   *s = &cx->settings;
     const td_knob *k = &td__knobs[nr];
@@ -261,7 +265,7 @@ static void store(td_ctx *cx, int nr, value v, char *own, td_knob_from from) {
     take_effect(cx, nr);
 }
 
-/* A copy of a text value; *own is NULL for "". False: no memory. */
+/* Copies a text value; *own is NULL for "". False: out of memory. */
 static bool copy_text(const td_knob *k, value v, char **own) {
     *own = NULL;
     if (k->kind != TD_KNOB_TEXT || !v.s || !*v.s) return true;
@@ -270,7 +274,8 @@ static bool copy_text(const td_knob *k, value v, char **own) {
 
 /* ---- the environment ---------------------------------------------------- */
 
-/* Says so once for each value: contexts come and go. */
+/* Was this value not warned about before? Contexts are opened often; one
+ * warning per value suffices. */
 static bool is_news(int nr, const char *said) {
     static _Atomic uint64_t told[TD_KNOB_COUNT];
     uint64_t                hash = td__hash(said, strlen(said), 1);
@@ -301,6 +306,7 @@ static void warn_level(td_ctx *cx, const char *said) {
     if (*why && is_news(TD_KNOB_NR_isa, said)) td__warn(cx, "%s", why);
 }
 
+/* Sets one setting from the environment, or its default after a warning. */
 static bool load_one(td_ctx *cx, int nr, td_lookup *look) {
     const td_knob *k = &td__knobs[nr];
     const char    *said = look(k->env);
@@ -358,10 +364,12 @@ bool td_config_set(td_ctx *cx, const char *name, const char *text) {
     if (nr < 0) return fail_name(cx, who, name);
     const td_knob *k = &td__knobs[nr];
     if (k->fixed)
-        return td__fail(cx, TD_E_ARG,
-                        "%s: %s is of the whole process: set %s before it starts%s",
-                        who, name, k->env,
-                        nr == TD_KNOB_NR_threads ? ", or call td_set_threads" : "");
+        return td__fail(
+            cx, TD_E_ARG,
+            "%s: %s is a setting of the process; set the variable %s before "
+            "it starts%s",
+            who, name, k->env,
+            nr == TD_KNOB_NR_threads ? ", or call td_set_threads" : "");
     if (!text || !read_value(k, text, &v) || !in_range(k, v))
         return fail_value(cx, who, k, text ? text : "NULL");
     if (nr == TD_KNOB_NR_log && !check_topics(cx, who, text)) return false;
@@ -384,7 +392,8 @@ bool td_config_get(td_ctx *cx, td_config *c) {
     return true;
 }
 
-/* Is field nr within what the caller knows, and another value than now? */
+/* Is field nr part of the caller's (possibly older) td_config, with another
+ * value than now? */
 static bool differs(td_ctx *cx, const td_config *c, int nr) {
     const td_knob *k = &td__knobs[nr];
     if (k->at + field_bytes(k) > c->size) return false;

@@ -1,4 +1,4 @@
-/* core/config.h -- the table of settings and what a context keeps of them. Every room
+/* core/config.h -- the table of settings, and a context's settings. All code
  * reads td__config(cx)->field; only config.c writes. */
 #ifndef TD_CORE_CONFIG_H
 #define TD_CORE_CONFIG_H
@@ -34,18 +34,18 @@ enum {
 typedef struct td_knob {
     const char  *name, *env;
     td_knob_kind kind;
-    bool         fixed;  /* of the process, chosen by the environment alone */
-    size_t       at;     /* of its field */
-    const char  *normal; /* the default, as text */
-    double       least, most;
-    const char  *words; /* "auto on off" */
+    bool         fixed;       /* a setting of the process, by environment only */
+    size_t       at;          /* offset of its field in td_config */
+    const char  *normal;      /* the default, as text */
+    double       least, most; /* range of INT and REAL */
+    const char  *words;       /* values of a WORD: "auto on off" */
     const char  *doc;
 } td_knob;
 extern const td_knob td__knobs[TD_KNOB_COUNT];
 
 typedef enum td_knob_from { TD_FROM_DEFAULT, TD_FROM_ENV, TD_FROM_CALL } td_knob_from;
 
-/* A context's part. */
+/* The settings of a context. */
 typedef struct td_settings {
     td_config now;
     uint8_t   from[TD_KNOB_FIELDS]; /* td_knob_from */
@@ -55,16 +55,17 @@ typedef struct td_settings {
 /* Looks a variable up; secure_getenv is one. */
 typedef char *td_lookup(const char *name);
 
-/* Defaults, then the environment. False: no memory. A wrong value is a warning. */
+/* Sets defaults, then values from the environment. An invalid value is a
+ * warning. False: out of memory. */
 bool         td__config_load(td_ctx *cx, td_lookup *look);
 void         td__config_free(td_ctx *cx);
-/* Are all fields of *c what their rows take? False after td__fail, naming `who`. */
+/* Are all fields of *c valid? False after td__fail, which names `who`. */
 bool         td__config_check(td_ctx *cx, const char *who, const td_config *c);
-/* "a number from 0 to 1": what the row takes, in words. Returns out. */
+/* "a number from 0 to 1": the values a setting accepts. Returns out. */
 const char  *td__knob_takes(const td_knob *k, char *out, size_t cap);
-/* The value of row nr as text, fixed ones too; returns the length it wants. */
+/* The value of setting nr as text; returns its full length. */
 size_t       td__knob_text(td_ctx *cx, int nr, char *out, size_t cap);
-/* Where that value comes from. */
+/* Where that value came from: default, environment or call. */
 td_knob_from td__knob_from(const td_ctx *cx, int nr);
 
 #endif

@@ -1,5 +1,6 @@
-/* core/core.h -- tensors without ops: storages, geometry, views, scopes, errors
- * and the mode stack. Shared by the rooms to the right; not installed. */
+/* core/core.h -- tensors and contexts, without ops: storages, sizes and
+ * strides, views, scopes, errors, the mode stack. Used by all later rooms; not
+ * installed. */
 #ifndef TD_CORE_H
 #define TD_CORE_H
 
@@ -24,6 +25,7 @@ typedef struct td_wish     td_wish;     /* of a checkpoint region (eager) */
 
 /* ---- dtypes (dtype.c) --------------------------------------------------- */
 
+/* Order matters: type promotion goes up this list. */
 typedef enum td_dtype_class {
     TD_CLASS_BOOL,
     TD_CLASS_INT,
@@ -36,9 +38,11 @@ static inline bool   td__is_float(td_dtype dt) { return dt <= TD_BF16; }
 static inline bool   td__is_int(td_dtype dt) { return dt >= TD_I64 && dt <= TD_U8; }
 static inline bool   td__is_half(td_dtype dt) { return dt == TD_F16 || dt == TD_BF16; }
 
-td_dtype td__promote(td_dtype a, td_dtype b);      /* of two tensors with dims */
-bool     td__can_cast(td_dtype from, td_dtype to); /* class may not go down */
-/* Reads and writes one element, for scalars, printing and slow paths. */
+/* The common dtype of two tensors with at least one dim. */
+td_dtype td__promote(td_dtype a, td_dtype b);
+/* May a result of dtype `from` be stored as `to`? Not to a lower class. */
+bool     td__can_cast(td_dtype from, td_dtype to);
+/* Read and write one element; for scalars, printing and slow paths. */
 double   td__load_f(td_dtype dt, const void *p);
 int64_t  td__load_i(td_dtype dt, const void *p);
 void     td__store_f(td_dtype dt, void *p, double v);
@@ -47,34 +51,38 @@ void     td__store_value(td_dtype dt, void *p, td_value number);
 
 /* ---- storages (storage.c) ----------------------------------------------- */
 
-/* Bytes and who has written them. Shared between tensors, contexts and foreign
- * libraries, hence the atomic count. A fake storage has a size but no bytes. */
+/* Memory with a version counter. Shared between tensors, contexts, threads and
+ * foreign libraries, so the reference count is atomic. A fake storage has a
+ * size but no memory. */
 struct td_storage {
     _Atomic int32_t  refs;
-    bool             fake;     /* sizes only, no bytes */
-    bool             open;     /* fake: how many there are is not known */
-    bool             readonly; /* a mapped file: a write is refused */
-    uint8_t          device;   /* 0: CPU; others to come */
-    _Atomic uint64_t version;  /* writes so far */
+    bool             fake;     /* has a size and no memory */
+    bool             open;     /* fake: the size is unknown or symbolic */
+    bool             readonly; /* a mapped file: writes fail */
+    uint8_t          device;   /* 0: CPU */
+    _Atomic uint64_t version;  /* number of writes so far */
     void            *data;
     size_t           bytes;
-    int64_t          span;      /* fake: bytes as a dim when symbolic, else 0 */
-    size_t           block;     /* size of the block this header lies in */
+    int64_t          span;      /* fake: size in bytes as a symbolic dim; else 0 */
+    size_t           block;     /* size of the block that this header begins */
     const char      *writer;    /* name of the op that wrote last, for messages */
-    void (*release)(void *env); /* foreign memory; NULL: ours, a block */
-    void *env;
+    void (*release)(void *env); /* frees foreign memory; NULL: memory is our own */
+    void *env;                  /* of release */
 };
 
-td_storage *td__storage_make(size_t bytes, bool fake); /* NULL: no memory */
+/* A new storage with one reference; NULL: out of memory, without an error. */
+td_storage *td__storage_make(size_t bytes, bool fake);
+/* A storage over foreign memory, which release(env) frees with the last reference. */
 td_storage *td__storage_wrap(void *data, size_t bytes, void (*release)(void *),
                              void *env);
-/* Its size in bytes as a dim. */
+/* The size in bytes as a dim. */
 static inline int64_t td__storage_span(const td_storage *s) {
     return s->span ? s->span : (int64_t)s->bytes;
 }
-void td__storage_keep(td_storage *s);
-void td__storage_drop(td_storage *s);
-bool td__storage_resize(td_storage *s, size_t bytes); /* keeps the common prefix */
+void td__storage_keep(td_storage *s); /* adds a reference */
+void td__storage_drop(td_storage *s); /* drops one; NULL is fine */
+/* Reallocates; the common prefix of the bytes stays. False: out of memory. */
+bool td__storage_resize(td_storage *s, size_t bytes);
 
 /* ---- tensors (tensor.c) ------------------------------------------------- */
 
@@ -87,88 +95,90 @@ typedef enum td_creation {
     TD_MADE_CUSTOM        /* returned by a custom function */
 } td_creation;
 
-/* One view op of a chain, newest first. Arguments are deep copies; in[0], the
- * viewed tensor, is left NONE. Shared by the views made from a view. */
+/* One view op in the chain from a base to a view. Arguments are deep copies;
+ * the viewed tensor itself is left out. Shared by all views that continue the
+ * chain. */
 typedef struct td_view_step {
     int32_t              refs;
     int32_t              out_nr; /* which result of the op */
-    struct td_view_step *up;     /* the step before, NULL at the base */
+    struct td_view_step *up;     /* the previous step; NULL: the base */
     const td_opdef      *def;
     int                  n_in;
     bool                 grad, inference; /* modes it was made in */
     td_value             in[];
 } td_view_step;
 
+/* td_tensor.flags */
 enum {
-    TD_TF_NEEDS_GRAD = 1, /* a leaf that requires grad, or has a grad function */
-    TD_TF_INFERENCE = 2,  /* made in inference mode: never on a tape */
-    TD_TF_NUMBER = 4,     /* wraps a plain number: weak in type promotion */
+    TD_TF_NEEDS_GRAD = 1, /* a leaf that requires grad, or it has a grad_fn */
+    TD_TF_INFERENCE = 2,  /* made in inference mode: never recorded */
+    TD_TF_NUMBER = 4,     /* a wrapped number: weak in type promotion */
     TD_TF_NIL = 8,        /* the context's nil tensor */
-    TD_TF_HOT = 16,       /* ag holds hooks or retained gradients */
+    TD_TF_HOT = 16,       /* ag has hooks or retained gradients */
     TD_TF_TRACED = 64,    /* made during a capture */
-    TD_TF_UNTAPED = 128   /* requires grad and is no leaf, though no tape says so */
+    TD_TF_UNTAPED = 128   /* requires grad and is not a leaf, without a grad_fn */
 };
 
 #define TD_INLINE_RANK 5
 
-/* Geometry over a storage. Reference counts are plain: a tensor belongs to one
- * context and that to one thread. Invariant: all addressed elements lie inside
- * the storage. */
+/* Sizes, strides and offset over a storage. The reference count is not atomic:
+ * a tensor belongs to one context, and a context to one thread. Invariant: all
+ * addressed elements are inside the storage. */
 struct td_tensor {
     TD_HANDLE_FIELDS;
-    int32_t       refs;  /* scope + keeps + internal holders */
-    int32_t       kept;  /* how many of refs are the user's */
-    int32_t       slot;  /* index in cx->owned, -1: no scope owns it */
-    uint32_t      marks; /* bit per dim that changes from call to call (capture) */
+    int32_t       refs;  /* references: scope, td_keep, internal ones */
+    int32_t       kept;  /* how many of them are from td_keep */
+    int32_t       slot;  /* index in cx->owned; -1: no scope owns it */
+    uint32_t      marks; /* bit per dim marked with td_mark_dynamic */
     uint8_t       dtype; /* td_dtype */
     uint8_t       rank;
     uint8_t       flags;    /* TD_TF_... */
     uint8_t       creation; /* td_creation */
     int64_t       numel;
     int64_t       offset; /* of the first element, in elements */
-    int64_t      *size;   /* [rank], inline or heap */
-    int64_t      *stride; /* [rank], right behind size's room */
+    int64_t      *size;   /* [rank], in dims or on the heap */
+    int64_t      *stride; /* [rank], after size in the same memory */
     td_storage   *st;
-    td_tensor    *base;    /* the tensor viewed in the end; NULL: not a view */
-    td_view_step *steps;   /* how base became this; NULL: not a view */
-    td_autograd  *ag;      /* NULL: no autograd state */
-    void         *payload; /* for the mode that wraps it */
-    uint64_t      seen;    /* view: its version when it got its history */
+    td_tensor    *base;  /* of a view: the tensor at the start of its chain; or NULL */
+    td_view_step *steps; /* of a view: the last op of its chain; else NULL */
+    td_autograd  *ag;    /* NULL: no autograd state */
+    void         *payload; /* of the mode that wraps it */
+    uint64_t      seen;    /* of a view: its version when it got its grad_fn */
     uint64_t      moves;   /* set_ calls that gave it a storage */
     union {
-        td_tensor  *prev;       /* of all tensors of the context */
-        const char *freed_file; /* freed by td_drop: where; NULL: not known */
+        td_tensor  *prev;       /* in the list of the context's tensors */
+        const char *freed_file; /* after td_drop: its source file; NULL: unknown */
     };
-    td_tensor *next; /* of all tensors of the context, or of the freed ones */
-    int64_t    dims[2 * TD_INLINE_RANK];
-    int32_t    dims_cap;   /* rank that fits at size */
-    int32_t    freed_line; /* beside freed_file */
-    bool       plain;      /* known to be row-major to the letter, and not empty */
+    td_tensor *next; /* in the list of the context's tensors, or of freed ones */
+    int64_t    dims[2 * TD_INLINE_RANK]; /* sizes and strides of small ranks */
+    int32_t    dims_cap;                 /* largest rank that fits at size */
+    int32_t    freed_line;               /* line of freed_file */
+    bool       plain; /* known to have exactly row-major strides and elements */
 };
 
-/* Writes so far: those of the storage, and set_ calls on this tensor alone, so that a
- * tensor that left a storage and came back has another version. */
+/* Writes so far: those of the storage, plus set_ calls on this tensor, so that
+ * a tensor that left a storage and came back has another version. */
 static inline uint64_t td__version(const td_tensor *t) {
     return atomic_load_explicit(&t->st->version, memory_order_relaxed) + t->moves;
 }
 
-/* What an op will return: filled by shape rules, before any byte exists. */
+/* The type of a tensor before it exists: filled in by shape rules. */
 typedef struct td_meta {
     td_dtype dtype;
     int      rank;
-    bool     strided; /* stride and offset are given; else row-major, fresh */
+    bool     strided; /* stride and offset are set; else row-major, offset 0 */
     int64_t  offset;
     int64_t  size[TD_MAX_RANK];
     int64_t  stride[TD_MAX_RANK];
 } td_meta;
 
-/* All three return NULL after td__fail. The result belongs to the innermost scope. */
+/* NULL after td__fail. The result belongs to the innermost scope. */
 td_tensor *td__tensor_make(td_ctx *cx, const td_meta *m, bool fake); /* fresh storage */
 td_tensor *td__tensor_over(td_ctx *cx, td_storage *st,
                            const td_meta *m); /* shares st */
 td_tensor *td__tensor_alias(td_ctx    *cx,
                             td_tensor *t); /* same geometry, no autograd, no view */
-/* Changes geometry in place (metadata writes). */
+/* Changes sizes, strides, offset and dtype of t itself: a metadata write. */
 bool       td__tensor_set_geometry(td_tensor *t, const td_meta *m);
 void       td__tensor_set_storage(td_tensor *t, td_storage *st);
 void       td__tensor_meta(const td_tensor *t, td_meta *m);
@@ -177,13 +187,16 @@ static inline td_tensor *td__ref(td_tensor *t) {
     t->refs++;
     return t;
 }
-/* The struct of a tensor that owns nothing more: freed to all, until it is reused. */
+/* Marks the struct of a freed tensor, so that later uses are recognized; the memory is
+ * reused after many others. */
 void td__tensor_retire(td_tensor *t);
-void td__tensors_leave(td_ctx *cx); /* the retired ones outlive their context */
-void td__unref(td_tensor *t);       /* frees at zero, without recursion over graphs */
-/* The same for an object of the user's that held it, and ends. */
+/* Hands retired structs to the process when their context closes. */
+void td__tensors_leave(td_ctx *cx);
+/* Drops a reference; frees at zero, without recursion over the graph. */
+void td__unref(td_tensor *t);
+/* td__unref by a module or optimizer that ends, for messages about later uses. */
 void td__unref_held(td_tensor *t);
-/* What td_drop does; messages about the freed tensor say how: TD_RELEASED_... */
+/* td_drop; `how` (TD_RELEASED_...) is for messages about later uses. */
 void td__drop_as(td_tensor *t, uint32_t how);
 
 /* The address of the first element. */
@@ -192,14 +205,15 @@ static inline char *td__ptr(const td_tensor *t) {
                        : NULL;
 }
 static inline bool td__is_fake(const td_tensor *t) { return t->st->fake; }
-/* The copy of t whose sizes and flags a captured body sees; NULL: t's own. What is
- * public reads these. */
+/* In a captured body: the fake copy of t, whose sizes and flags public
+ * functions report instead of t's. NULL: t itself counts. */
 td_tensor         *td__seen_as(const td_tensor *t);
-/* In a captured body: was t there before it, rather than made by the body? */
+/* In a captured body: did t exist before the body ran? */
 bool               td__from_outside(const td_tensor *t);
-/* May `who` read `what` of t, or is that frozen in a capture? False after td__fail. */
+/* May `who` read `what` of t? Not in a captured body if the program could not
+ * reproduce it. False after td__fail. */
 bool               td__may_ask(const td_tensor *t, const char *who, const char *what);
-/* As lists for ops; entries may be symbolic, unlike those of td_sizes. */
+/* Sizes and strides as arguments of ops; entries may be symbolic. */
 static inline td_ints td__sizes(const td_tensor *t) {
     return (td_ints){t->size, t->rank};
 }
@@ -211,25 +225,27 @@ void td__view_step_drop(td_view_step *s);
 
 /* ---- geometry (shape.c) ------------------------------------------------- */
 
-int64_t td__numel(int rank, const int64_t *size); /* TD_DIM_HUGE when it overflows */
+int64_t td__numel(int rank, const int64_t *size); /* TD_DIM_HUGE on overflow */
 void td__strides_dense(int rank, const int64_t *size, int64_t *stride); /* row-major */
 bool td__is_dense(int rank, const int64_t *size, const int64_t *stride);
-/* Non-overlapping and dense in some order of dims. */
+/* Dense and non-overlapping in some order of dims. */
 bool td__is_packed(int rank, const int64_t *size, const int64_t *stride);
-/* Strides of a fresh tensor that keeps the dim order of (size, stride). */
+/* Strides of a new dense tensor with the dim order of (size, stride). */
 void td__strides_like(int rank, const int64_t *size, const int64_t *stride,
                       int64_t *out);
-/* Wraps a negative dim; -1 when out of range (a 0-dim tensor accepts 0 and -1). */
+/* A dim counted from the front; -1: out of range. A 0-dim tensor accepts 0 and
+ * -1. */
 int  td__wrap_dim(int64_t dim, int rank);
-/* Grows (rank,size) by broadcasting with (rank_b,size_b); false: they do not fit. */
+/* Broadcasts (rank, size) with (rank_b, size_b), in place; false: impossible. */
 bool td__broadcast(int *rank, int64_t *size, int rank_b, const int64_t *size_b);
-/* Strides of t seen as sizes (rank,size) it broadcasts to; false: it does not. */
+/* Strides of t expanded to (rank, size); false: it cannot be. */
 bool td__expand_strides(const td_tensor *t, int rank, const int64_t *size,
                         int64_t *stride);
-/* Elements at one address, because a stride is 0? Other overlaps are not looked for. */
+/* Do elements share an address because of a stride 0? Other overlaps are not
+ * detected. */
 bool td__overlaps_itself(const td_tensor *t);
-/* The dims whose elements lie apart, in kept_size and kept_stride; the number of them.
- * again[i]: dim i has all its elements in one place. */
+/* The dims that are not expanded (stride 0), in kept_size and kept_stride;
+ * returns their number. again[i]: dim i is expanded. */
 int  td__dims_apart(int rank, const int64_t *size, const int64_t *stride,
                     int64_t *kept_size, int64_t *kept_stride, bool *again);
 typedef enum td_overlap {
@@ -238,28 +254,29 @@ typedef enum td_overlap {
     TD_OVERLAP_PARTIAL
 } td_overlap;
 td_overlap td__overlap(const td_tensor *a, const td_tensor *b);
-/* Strides that show (size,stride) as new_size without a copy; false: none. */
+/* Strides that reshape (size, stride) to new_size without a copy; false:
+ * impossible. */
 bool       td__view_strides(int rank, const int64_t *size, const int64_t *stride,
                             int new_rank, const int64_t *new_size, int64_t *new_stride);
 
 /* ---- errors (error.c) --------------------------------------------------- */
 
-/* Records the first failure: scope path, then the message, then the file and line of
- * the user's call (td_here). Always false. */
+/* Records an error, unless one is recorded already: scope path, message, source
+ * line of the user's call (td_here). Always returns false. */
 bool        td__fail(td_ctx *cx, td_code code, const char *fmt, ...) TD_PRINTF(3, 4);
 /* Out of memory, with the size of the request. */
 bool        td__fail_memory(td_ctx *cx);
 bool        td__fail_memory_for(td_ctx *cx, size_t bytes, td_dtype dt, int rank,
                                 const int64_t *size);
-/* Adds a place to a recorded failure that has none yet. */
+/* Adds a source line to a recorded error that has none. */
 void        td__fail_at(td_ctx *cx, td_where here);
 /* "this tensor, f32[2], was freed when the scope "step" ended at train.c:12; ..." */
 void        td__released_text(const td_tensor *t, char *out, size_t cap);
-/* A nil was given to `who`: an error only where nothing was recorded when it was made,
- * as of a gradient that does not exist. Always false. */
+/* `who` was given nil. An error only if none was recorded when the nil was
+ * made, as for a gradient that does not exist. Always returns false. */
 bool        td__refuse_nil(const td_handle *h, td_handle_kind kind, const char *who);
-/* TD_E_TRACE: `who` asked for values of a tensor that has none, or during a capture.
- * Says where, and what to write instead. */
+/* TD_E_TRACE: `who` needs the elements of a fake tensor, or elements during a
+ * capture. Always returns false. */
 bool        td__fail_no_bytes(td_ctx *cx, const char *who, const char *rule);
 /* "f32[2,3]" for messages; four buffers in rotation per thread. */
 const char *td__type_str(const td_tensor *t);
@@ -267,6 +284,7 @@ const char *td__sizes_str(int rank, const int64_t *size);
 
 /* ---- contexts (ctx.c) --------------------------------------------------- */
 
+/* A scope: owns the tensors in cx->owned from `first` on. */
 typedef struct td_scope {
     const char *label; /* NULL: internal, not in the path */
     int         first; /* index in owned of its first tensor */
@@ -283,7 +301,8 @@ enum {
     TD_RELEASED_SCOPE  /* the first number of a scope */
 };
 
-/* A scope that ended, for messages about tensors it owned. */
+/* A scope that ended, for messages about tensors it owned; the last
+ * TD_ENDED_KEPT are remembered. */
 typedef struct td_ended {
     uint32_t    nr;
     int         line;
@@ -296,47 +315,49 @@ enum { TD_ENDED_KEPT = 1 << 14 };
 enum { TD_ENDED_KEPT = 64 };
 #endif
 
-/* A file's name for a td_where that is kept, valid until the process ends (place.c).
- * NULL for NULL, and after td__fail. */
+/* A copy of a file name that lives as long as the process, for a td_where that
+ * is stored. NULL for NULL, and after td__fail. */
 const char *td__place_file(td_ctx *cx, const char *name);
 
-/* What the rooms to the right hang on a context. */
+/* Functions of later rooms that the context calls. */
 typedef struct td_ctx_hooks {
-    void (*free_autograd)(td_tensor *t);  /* t->ag != NULL, t is dying */
-    const char *(*made_by)(td_tensor *t); /* the recorded op; "": a leaf */
-    void (*free_ambient)(td_ctx *cx); /* what ambient fields own; none is used again */
-    void (*close)(td_ctx *cx);
+    void (*free_autograd)(td_tensor *t);  /* t, which has autograd state, is freed */
+    const char *(*made_by)(td_tensor *t); /* name of its grad_fn; "": a leaf */
+    void (*free_ambient)(td_ctx *cx);     /* frees what ambient fields own */
+    void (*close)(td_ctx *cx);            /* the context is freed */
 } td_ctx_hooks;
 
+/* A mode: a struct on the context's mode stack that receives every op call before the
+ * modes below it and the kernels. Its owner embeds it as the first member. */
 struct td_mode {
-    td_mode    *below;
+    td_mode    *below; /* the next mode; NULL: the kernels */
     const char *name;
-    /* Hears one op call. Goes on with td__call_below(m, c). */
+    /* Receives one op call; td__call_below(m, c) continues it. False after td__fail. */
     bool (*call)(td_mode *m, td_opcall *c);
-    bool composites; /* hears composite ops whole instead of their parts */
-    bool first;      /* hears before all others, whenever those are pushed */
-    /* Takes over the call of a custom function (eager.h); NULL: it runs as it is. */
+    bool composites; /* receives composite ops whole instead of their parts */
+    bool first;      /* stays on top whatever is pushed later (autocast) */
+    /* Records the call of a custom function (eager.h); NULL: it just runs. */
     bool (*function)(td_mode *m, const td_fncall *call);
-    /* What stands for t, a real tensor, in a captured body; NULL: t itself. nil after
-     * td__fail. */
+    /* In a capture: the fake copy of a real tensor. nil after td__fail. */
     td_tensor *(*stand_in)(td_mode *m, td_tensor *t);
-    /* The copy whose sizes and flags a body reads as those of t, a real tensor, which
-     * the body closes over from then on; NULL: t itself. */
+    /* In a capture: the fake copy whose sizes and flags the body reads as t's; t is
+     * closed over from then on. NULL: t itself. */
     td_tensor *(*seen_as)(const td_mode *m, const td_tensor *t);
-    /* Frees it, where it is still pushed in the end; NULL: the pusher's own. */
+    /* Frees a mode that is still pushed at the end; NULL: its owner does. */
     void (*drop)(td_mode *m);
 };
 
 /* ---- ambient state (ambient.c) ------------------------------------------ */
 
-/* A weight cast for the length of an autocast region; both held. */
+/* A cached cast of a weight, for the length of an autocast region; both
+ * referenced. */
 typedef struct td_kept_cast {
     td_tensor *leaf, *cast;
     uint64_t   version; /* of the leaf */
     bool       recorded;
 } td_kept_cast;
 
-/* In the mode stack while depth > 0 (eager). */
+/* The autocast mode; on the stack while depth > 0. */
 typedef struct td_autocast {
     td_mode  mode;
     bool     on;
@@ -345,14 +366,14 @@ typedef struct td_autocast {
     TD_VEC(td_kept_cast) cache;
 } td_autocast;
 
-/* The ambient state of a context: every field that changes what an op call does, what
- * is recorded of it or what it saves, and that is no argument of the call.
+/* The ambient state of a context: every field that changes what an op call computes,
+ * records or saves, and that is not an argument of the call.
  *
- * Invariant: a trace sees none of it. td__ambient_clear sets the whole state aside and
- * puts every field at its default; the tracer then sets what belongs to the meaning of
- * the call, and what its key therefore has, from the state set aside (td__modes_resume
- * in eager.h). A new field that ops look at belongs here; tests/unit/ambient.c fails
- * until each field of td_ctx is classified. */
+ * Invariant: a trace does not see it. td__ambient_clear saves the whole state and sets
+ * every field to its default; the trace then restores the modes that a call's result
+ * depends on, which its key contains (td__modes_resume in eager.h). A new field that
+ * ops read belongs here; tests/unit/ambient.c fails until each field of td_ctx is
+ * classified. */
 #define TD_AMBIENT_FIELDS                                                          \
     td_mode       *top; /* mode stack */                                           \
     bool           grad_enabled, inference, anomaly;                               \
@@ -372,7 +393,8 @@ typedef struct td_ambient {
     TD_AMBIENT_FIELDS
 } td_ambient;
 
-/* A copy that an op took because of a size that only run time knows (ops/guess.c). */
+/* A copy that an op made because a data-dependent size might require it
+ * (ops/guess.c). */
 typedef struct td_layout_copy {
     const td_storage *from, *copy; /* copy NULL: none */
     int               rank;
@@ -381,11 +403,11 @@ typedef struct td_layout_copy {
 
 struct td_ctx {
     TD_HANDLE_FIELDS; /* cx is the context itself */
-    td_code  code;    /* TD_OK or the first failure */
-    bool     stale; /* it is that of a backward whose saved value was written since, */
-    bool     gone;  /* ...or freed by an earlier backward */
+    td_code  code;    /* TD_OK or the first error */
+    bool     stale;   /* the error: a saved value was modified before backward */
+    bool     gone;    /* the error: saved values were freed by an earlier backward */
     char     message[2048];
-    td_where failed_at; /* place of the call that failed; file: failed_file or NULL */
+    td_where failed_at; /* source line of the failed call; file: failed_file or NULL */
     char     failed_file[160];
     void (*on_error)(void *env, td_code, const char *);
     void *on_error_env;
@@ -394,29 +416,29 @@ struct td_ctx {
     td_logger   log;
     td_spans    spans;
 
-    td_handle   nils[TD_H_COUNT]; /* of other kinds than tensors */
-    td_owned   *owned_objects;    /* what the user has to free, newest first */
-    td_tensor   nil;
-    td_tensor   no_gradient; /* a nil that td_grad_of gives: using it is an error */
-    const char *making;      /* the op whose results are made; NULL: none */
-    /* The op the user called, while its parts run; NULL: none. */
+    td_handle   nils[TD_H_COUNT]; /* nil objects of kinds other than tensors */
+    td_owned   *owned_objects;    /* objects the user must free, newest first */
+    td_tensor   nil;              /* the nil tensor */
+    td_tensor   no_gradient; /* the nil that td_grad_of returns; using it is an error */
+    const char *making;      /* the op whose results are being allocated; NULL: none */
+    /* The composite op the user called, while its parts run; NULL: none. */
     const td_opinfo    *composite;
-    td_layout_copy      layout_copy; /* the last one that the running op took */
-    struct td_callback *callback;    /* the innermost that runs; NULL: none */
-    td_where            no_gradient_at;
-    bool                no_gradient_leaf; /* it was asked of a leaf */
-    td_storage          nil_storage;
-    td_tensor          *all;                  /* every living tensor */
-    td_tensor          *freed, *freed_newest; /* structs of freed ones, oldest first */
+    td_layout_copy      layout_copy;    /* the last one that the running op took */
+    struct td_callback *callback;       /* the innermost running callback; NULL: none */
+    td_where            no_gradient_at; /* where no_gradient was returned last */
+    bool                no_gradient_leaf;     /* ...for a leaf */
+    td_storage          nil_storage;          /* of nil tensors */
+    td_tensor          *all;                  /* every live tensor */
+    td_tensor          *freed, *freed_newest; /* retired structs, oldest first */
     int                 n_freed;
-    td_ended            ended[TD_ENDED_KEPT]; /* a ring, by number */
-    uint32_t            n_ended;
-    TD_VEC(td_tensor *) owned; /* by scopes, outermost first; entries may be NULL */
-    TD_VEC(td_scope) scopes;
-    td_tensor *dying;     /* td__unref's work list, linked by payload */
-    bool       unwinding; /* td__unref is at work further up the stack */
+    td_ended            ended[TD_ENDED_KEPT]; /* ring of ended scopes, by number */
+    uint32_t            n_ended;              /* number of the last one */
+    TD_VEC(td_tensor *) owned; /* owned by scopes, outermost first; NULL: dropped */
+    TD_VEC(td_scope) scopes;   /* open scopes, outermost first */
+    td_tensor *dying;          /* td__unref's work list, linked by payload */
+    bool       unwinding;      /* td__unref is emptying it */
 
-    union { /* the same fields, one by one and as a whole */
+    union { /* the ambient fields, individually and as a whole */
         td_ambient ambient;
         struct {
             TD_AMBIENT_FIELDS
@@ -435,13 +457,13 @@ struct td_ctx {
 static inline const td_config *td__config(const td_ctx *cx) {
     return &cx->settings.now;
 }
-/* Is anybody interested? (log.c) */
+/* Is the topic logged? (log.c) */
 static inline bool td__log_on(const td_ctx *cx, td_topic topic) {
     return cx->log.topics >> topic & 1;
 }
-/* A stretch of time with a name, a literal. Spans nest, and the end of one ends those
- * left open inside it; so one that is left early on a failure needs no care. Numbers
- * go to the innermost span (spans.c). */
+/* Named time spans; the name is a literal. Spans nest; ending one ends those left open
+ * inside it, so an early return on failure needs no cleanup. td__span_arg adds a
+ * number to the innermost span (spans.c). */
 static inline void td__span_begin(td_ctx *cx, const char *name) {
     if (TD_UNLIKELY(cx->spans.on)) td__span_open(cx, name);
 }
@@ -452,71 +474,73 @@ static inline void td__span_arg(td_ctx *cx, const char *key, int64_t value) {
     if (TD_UNLIKELY(cx->spans.on)) td__span_note(cx, key, value);
 }
 
-/* The ambient state of a context, set aside for the length of a trace. */
+/* The ambient state of a context while a trace runs. */
 typedef struct td_outside {
     td_ambient was;
-    td_mode   *below;  /* of the tape */
-    int        scopes; /* that were open */
-    td_where   here;
+    td_mode   *below;  /* the mode below the tape */
+    int        scopes; /* number of open scopes */
+    td_where   here;   /* td_here */
 } td_outside;
 
 void td__ambient_init(td_ctx *cx); /* of a new context */
-/* Sets the ambient state aside and begins a scope: every field has its default, the
- * tape is alone on the mode stack. False after td__fail: nothing has changed. */
+/* Saves the ambient state and begins a scope: every field has its default, the
+ * tape is the only mode. False after td__fail: nothing has changed. */
 bool td__ambient_clear(td_ctx *cx, td_outside *o);
-/* Ends what was begun since (scopes, modes, autocast regions, saved-tensor hooks) and
- * puts the state back, after a failure too. Without `ok`, td_here stays at the failing
- * call. */
+/* Ends what was begun since (scopes, modes, autocast regions, saved-tensor
+ * hooks) and restores the state, also after an error. Without `ok`, td_here
+ * stays at the failing call. */
 void td__ambient_restore(td_ctx *cx, const td_outside *o, bool ok);
 
 /* ---- the mode stack (modes.c) ------------------------------------------- */
 
-/* Nobody else assigns cx->top or the link of a mode (tools/lint.sh). A mode that is
- * pushed is popped by its pusher; everything below is for the length of a few calls and
- * is undone by the function that did it, after a failure too. */
+/* No other file assigns cx->top or td_mode.below (tools/lint.sh checks it). A mode is
+ * popped by the code that pushed it; the functions below are for the length of a few
+ * calls and are undone by the caller, also after an error. */
 void     td__mode_push(td_ctx *cx, td_mode *m);
 void     td__mode_pop(td_ctx *cx, td_mode *m);
-/* Puts m right above the tape, under the modes that are pushed. */
+/* Inserts m directly above the tape, below all pushed modes. */
 void     td__mode_insert(td_ctx *cx, td_mode *m);
-/* Takes m out, wherever it is; nothing if it is not on the stack. */
+/* Removes m from wherever it is on the stack; no effect if it is not. */
 void     td__mode_remove(td_ctx *cx, td_mode *m);
-/* The mode to pop next: the innermost but for one that is always first. */
+/* The mode to pop next: the top one, except a mode that always stays first. */
 td_mode *td__mode_inner(const td_ctx *cx);
-/* Pops and frees what was left pushed above `until`, up to a mode that has no drop. */
+/* Pops and frees modes above `until`, up to one that has no drop function. */
 void     td__modes_drop(td_ctx *cx, const td_mode *until);
-/* The stack becomes the tape over `below`; NULL: the tape alone. Without a tape it
- * becomes empty. */
+/* Makes the tape the only mode, with `below` beneath it (NULL: the kernels).
+ * Without a tape the stack becomes empty. */
 void     td__modes_tape(td_ctx *cx, td_mode *below);
 
-/* Op calls start at mode m; NULL: at the kernels. Returns where they started, for the
- * call that undoes it. */
+/* Op calls start at mode m from now on; NULL: at the kernels. Returns the previous top,
+ * to be passed in the call that undoes it. */
 static inline td_mode *td__modes_from(td_ctx *cx, td_mode *m) {
     td_mode *was = cx->top;
     cx->top = m;
     return was;
 }
 
-/* The modes of a context, set aside for the length of a few calls that run under
- * others: the stack, and the switches that decide what a call records. */
+/* The modes of a context, saved while a few calls run under others: the stack,
+ * and the switches that decide what a call records. */
 typedef struct td_mode_scope {
     td_mode *top, *below; /* below: of the tape */
     bool     grad_enabled, inference, fake;
 } td_mode_scope;
 
-/* Op calls start at mode m until td__modes_leave, which puts back the stack and the
- * switches, whatever was set in between. */
+/* Op calls start at mode m until td__modes_leave, which restores the stack and
+ * the switches whatever was set in between. */
 td_mode_scope td__modes_enter(td_ctx *cx, td_mode *m);
-/* The same with gradients and inference mode off: what runs has no history. */
+/* td__modes_enter with grad and inference mode off: what runs has no history. */
 td_mode_scope td__modes_enter_plain(td_ctx *cx, td_mode *m);
 void          td__modes_leave(td_ctx *cx, const td_mode_scope *s);
 
 td_ctx *td__ctx_make(void);
 void    td__ctx_free(td_ctx *cx);
-/* Stands where there is no context. It is not alive: what fails on it is reported by
- * td_last_error, and its objects are all nil. */
+/* The context used where there is none. It is not live: errors on it are
+ * reported by td_last_error, and its objects are nil. */
 td_ctx *td__ctx_orphan(void);
-bool    td__scope_own(td_tensor *t); /* gives its one reference to the scope */
-/* An inner scope without a label; _end hands results[0..n) to the parent. */
+/* Makes the innermost scope the owner of t's reference. False after td__fail. */
+bool    td__scope_own(td_tensor *t);
+/* An internal scope without a label; td__scope_pop moves results[0..n) to its parent
+ * and frees the rest. */
 bool    td__scope_push(td_ctx *cx);
 void    td__scope_pop(td_ctx *cx, td_tensor **results, int n);
 

@@ -1,10 +1,11 @@
-/* ctx.c -- a context: its scopes, the tensors they own, and the mode stack. */
+/* ctx.c -- contexts: making and freeing them, scopes and the tensors they own. */
 #include "core/callback.h"
 
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+/* A nil tensor: f32[0] without elements, so that reading its sizes is safe. */
 static void init_nil(td_ctx *cx, td_tensor *nil) {
     nil->handle = (td_handle){TD_TAG_NIL | TD_H_TENSOR, 0, cx};
     nil->refs = 1;
@@ -33,7 +34,7 @@ td_ctx *td__ctx_make(void) {
     cx->cx = cx;
     init_nils(cx);
     cx->n_ended = TD_RELEASED_SCOPE - 1;
-    /* A few scopes open without memory, so that a failing step can be left. */
+    /* Reserve memory for a few scopes, so that cleanup works when memory is out. */
     if (!td__vec_room(&cx->scopes)) {
         td__handle_free(cx, TD_H_CTX);
         return NULL;
@@ -50,6 +51,7 @@ td_ctx *td__ctx_make(void) {
     return cx;
 }
 
+/* td__ctx_orphan */
 static td_ctx orphan;
 
 static void init_orphan(void) {
@@ -64,18 +66,17 @@ td_ctx *td__ctx_orphan(void) {
     return &orphan;
 }
 
-/* ---- the end ------------------------------------------------------------ */
+/* ---- freeing ------------------------------------------------------------ */
 
-/* Everything is freed, also what the user kept or did not free: the context owns it
- * all. Autograd state goes first, while all tensors that graphs refer to still
- * stand. */
+/* Frees everything, also objects and tensors that the user kept: the context owns them
+ * all. Autograd state is freed first, while all tensors that nodes reference exist. */
 void td__ctx_free(td_ctx *cx) {
-    td_callback freeing; /* td_close in a destructor is refused */
+    td_callback freeing; /* so that td_close in a destructor fails */
     if (!cx) return;
     td__callback_begin(&freeing, cx);
     td__handles_end(cx);
     td__modes_drop(cx, cx->tape);
-    for (td_tensor *t = cx->all; t; t = t->next) t->refs++; /* hold all */
+    for (td_tensor *t = cx->all; t; t = t->next) t->refs++; /* none is freed below */
     for (td_tensor *t = cx->all; t; t = t->next)
         if (t->ag) {
             cx->hooks->free_autograd(t);
@@ -114,8 +115,8 @@ static bool push_scope(td_ctx *cx, const char *label) {
     return true;
 }
 
-/* Drops everything owned from index `first` on, newest first. Tensors remember how
- * they were released, also those that live on in a graph. */
+/* Drops the scopes' references from index `first` on, newest first. Tensors
+ * record how they were released, even if a graph keeps them alive. */
 static void drop_from(td_ctx *cx, int first, uint32_t how) {
     while (cx->owned.n > first) {
         td_tensor *t = cx->owned.v[--cx->owned.n];
@@ -126,9 +127,10 @@ static void drop_from(td_ctx *cx, int first, uint32_t how) {
     }
 }
 
-/* Moves t below index `first` if a scope from there on owns it. */
+/* If a scope that ends owns t (slot >= first), swaps it to index `first`, which
+ * then belongs to the parent. Returns the new `first`. */
 static int rescue(td_ctx *cx, td_tensor *t, int first) {
-    if (t->slot < first) return first; /* an outer scope's, nobody's, or nil */
+    if (t->slot < first) return first; /* owned by an outer scope or by none, or nil */
     td_tensor *other = cx->owned.v[first];
     cx->owned.v[first] = t;
     cx->owned.v[t->slot] = other;
@@ -141,7 +143,7 @@ bool td__scope_push(td_ctx *cx) { return push_scope(cx, NULL); }
 
 static const char unnamed[] = "scope"; /* the label of scopes without one */
 
-/* Notes that a scope of the user's ended, and gives its number. */
+/* Records that a user's scope ended; returns its number. */
 static uint32_t note_end(td_ctx *cx, const char *label, td_where at) {
     if (++cx->n_ended < TD_RELEASED_SCOPE) cx->n_ended = TD_RELEASED_SCOPE;
     td_ended *e = &cx->ended[cx->n_ended % TD_ENDED_KEPT];
@@ -158,6 +160,7 @@ static uint32_t note_end(td_ctx *cx, const char *label, td_where at) {
     return e->nr;
 }
 
+/* Ends the innermost scope; results[0..n) move to its parent. */
 static void pop_scope(td_ctx *cx, td_tensor **results, int n, td_where at) {
     TD_ASSERT(cx->scopes.n > 0);
     td_scope s = cx->scopes.v[--cx->scopes.n];
@@ -172,15 +175,15 @@ void td__scope_pop(td_ctx *cx, td_tensor **results, int n) {
     pop_scope(cx, results, n, (td_where){0});
 }
 
-/* A label must outlive its scope; string literals do. When memory is exhausted
- * the scope is not opened, the error is recorded, and its td_scope_end ends
- * nothing; nor do the ends of scopes begun inside it. */
+/* The label must outlive the scope; string literals do. If memory is out, the
+ * scope is not opened and the error is recorded; its td_scope_end, and those of
+ * scopes begun inside it, then end nothing (cx->missed). */
 void td_scope_begin(td_ctx *cx, const char *label) {
     if (!TD_ENTER_CTX(cx)) return;
     if (cx->missed || !push_scope(cx, label ? label : unnamed)) cx->missed++;
 }
 
-/* Most ends name the very literal of their begin. */
+/* Pointers are compared first: most td_scope_end calls pass the same literal. */
 static bool same_label(const char *a, const char *b) {
     return a == b || (a && !strcmp(a, b));
 }
@@ -194,26 +197,32 @@ td_tensor *(td_scope_end)(td_ctx *cx, const char *label, td_tensor *result) {
         td__refuse_in(cx, result, TD_H_TENSOR, "td_scope_end");
         result = &cx->nil;
     } else if (result->cx != cx) {
-        td__fail(cx, TD_E_ARG, "td_scope_end: the result (%s) is of another context",
+        td__fail(cx, TD_E_ARG,
+                 "td_scope_end: the result (%s) belongs to another context than the "
+                 "scope",
                  td__type_str(result));
         result = &cx->nil;
     }
-    if (cx->missed > 0) { /* one that did not open: its tensors are its parent's */
+    if (cx->missed > 0) { /* the scope was not opened: its tensors are its parent's */
         cx->missed--;
         return result;
     }
     while (at >= 0 && !same_label(cx->scopes.v[at].label, want)) at--;
     const td_callback *in = cx->callback;
     if (at >= 0 && in && at < in->scopes) {
-        td__fail(cx, TD_E_ARG,
-                 "td_scope_end: this code runs inside a call of the library (as a "
-                 "body, hook, mode or the like), and \"%s\" is a scope that it did "
-                 "not begin; end it after that call",
-                 want);
+        td__fail(
+            cx, TD_E_ARG,
+            "td_scope_end: scope \"%s\" was begun outside of this code, which runs "
+            "inside a call of the library (as a body, hook or mode); end it after "
+            "that call returns",
+            want);
         return result;
     }
     if (at < 0) {
-        td__fail(cx, TD_E_ARG, "td_scope_end: no open scope is called \"%s\"", want);
+        td__fail(cx, TD_E_ARG,
+                 "td_scope_end: no open scope has the label \"%s\"; begin it with "
+                 "td_scope_begin",
+                 want);
         return result;
     }
     cx->scopes.n = at + 1;

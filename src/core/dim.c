@@ -1,4 +1,4 @@
-/* dim.c -- the uncommon half of dim arithmetic: symbols and overflow. */
+/* dim.c -- the uncommon part of dim arithmetic: symbolic operands and overflow. */
 #include "core/dim.h"
 
 /* By thread, not by context: dim arithmetic is on plain numbers, far below any function
@@ -20,8 +20,8 @@ static int64_t clamped(wide v) {
     return v < -TD_DIM_HUGE ? -TD_DIM_HUGE : (int64_t)v;
 }
 
-/* Numbers whose sum or product left the range, or that a user made up and that only
- * look like symbols. Saturates, so that whoever checks sizes refuses them. */
+/* Numbers whose result left the range, or which lie in the range of tags
+ * without a trace. Saturates at TD_DIM_HUGE, which every size check rejects. */
 static int64_t of_numbers(int op, wide a, wide b) {
     switch (op) {
     case TD_DIM_ADD: return clamped(a + b);

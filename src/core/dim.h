@@ -1,9 +1,9 @@
-/* core/dim.h -- arithmetic on sizes and strides.
- * A dim is an int64_t. Inside traces it may stand for a symbolic expression:
- * values below TD_DIM_SYM_LIMIT are tags of expressions kept by the tracer.
- * Shape rules use these functions instead of + * ==, so the same rule serves
- * numbers and symbols; for numbers they cost one predictable branch. Products
- * and sums saturate at TD_DIM_HUGE, which no tensor may reach. */
+/* core/dim.h -- arithmetic on sizes and strides ("dims"). A dim is an int64_t.
+ * In a trace it may be symbolic: values below TD_DIM_SYM_LIMIT are tags of
+ * expressions that the trace keeps. Shape rules use these functions instead of
+ * + * ==, so one rule serves numbers and symbols; for numbers they cost one
+ * predictable branch. Sums and products saturate at TD_DIM_HUGE, which no
+ * tensor may reach. */
 #ifndef TD_DIM_H
 #define TD_DIM_H
 
@@ -24,16 +24,16 @@ typedef enum td_dim_op {
     TD_DIM_LT
 } td_dim_op;
 
-/* What else a tracer is asked. */
+/* Further operations of the trace's hook. */
 enum {
-    TD_DIM_FIX = TD_DIM_LT + 1, /* the number a has in this trace, guarded */
-    TD_DIM_NOW,                 /* a with all that is known put in */
-    TD_DIM_SAME,                /* are a and b known to be equal? Guards nothing */
-    TD_DIM_SEEMS_EQ,            /* EQ and LT that ask nothing of run time */
+    TD_DIM_FIX = TD_DIM_LT + 1, /* a as a number: its value in this trace, guarded */
+    TD_DIM_NOW,                 /* a with known values substituted */
+    TD_DIM_SAME,                /* is a == b proved? Records no guard */
+    TD_DIM_SEEMS_EQ,            /* EQ and LT without run-time asserts */
     TD_DIM_SEEMS_LT,
-    TD_DIM_FRESH,  /* a size of [a, b] that only run time knows */
-    TD_DIM_TRACES, /* are there symbols in this trace? */
-    TD_DIM_EXPECT  /* + td_dim_rel: it holds whenever the program runs */
+    TD_DIM_FRESH,  /* a new data-dependent size in [a, b] */
+    TD_DIM_TRACES, /* does this trace have symbols? */
+    TD_DIM_EXPECT  /* + td_dim_rel: states that a rel b holds at every run */
 };
 typedef enum td_dim_rel {
     TD_DIM_IS_EQ,
@@ -44,31 +44,31 @@ typedef enum td_dim_rel {
 } td_dim_rel;
 
 static inline bool td__dim_is_sym(int64_t a) { return a < TD_DIM_SYM_LIMIT; }
-bool               td__dim_tracing(
-                  void);   /* does the thread trace with symbols? Else there are none */
-bool td__dim_served(void); /* ...or may it, when a size turns out to be unknown? */
-/* A symbol, as opposed to a number a user made up. */
+/* Does this thread run a trace that has symbols? */
+bool               td__dim_tracing(void);
+/* Does it run a trace that may create symbols? */
+bool               td__dim_served(void);
+/* Is it a symbolic dim, and not just a very negative number? */
 static inline bool td__dim_is_symbolic(int64_t a) {
     return TD_UNLIKELY(td__dim_is_sym(a)) && td__dim_tracing();
 }
 
-/* The tag of entry i of a table of expressions. Tags lie far apart, so that a number
- * computed from one outside these functions is no other's, and away from the numbers
- * that programs use, such as powers of two. */
+/* The tag of entry i in a table of expressions. Tags are far apart and away from powers
+ * of two, so that plain arithmetic on a tag does not give another valid tag. */
 #define TD_DIM_FIRST_TAG (TD_DIM_SYM_LIMIT - 0x6b43a5)
 static inline int64_t td__dim_tag(int i) {
     return TD_DIM_FIRST_TAG - (int64_t)i * ((int64_t)1 << 24);
 }
-/* The entry of a tag, below n; -1: it is none. */
+/* The table index of a tag; -1: dim is no tag of a table with n entries. */
 static inline int td__dim_entry(int64_t dim, int n) {
     if (dim > TD_DIM_FIRST_TAG) return -1;
     int64_t far = TD_DIM_FIRST_TAG - dim, step = (int64_t)1 << 24;
     return far % step || far / step >= n ? -1 : (int)(far / step);
 }
 
-/* Out of line: symbols through the tracer's hook, and numbers that overflow. */
+/* The out-of-line part: symbolic dims through the trace's hook, and overflow. */
 int64_t td__dim_slow(int op, int64_t a, int64_t b);
-/* What serves a thread's symbols; fn NULL: nothing does. */
+/* The functions of a trace that compute with its symbols; fn NULL: no trace. */
 typedef struct td_dim_hook {
     int64_t (*fn)(void *env, int op, int64_t a, int64_t b); /* td_dim_op or above */
     void (*text)(void *env, int64_t dim, td_buf *out);
@@ -124,7 +124,7 @@ static inline int64_t td__dim_max(int64_t a, int64_t b) {
         return td__dim_slow(TD_DIM_MAX, a, b);
     return a > b ? a : b;
 }
-/* Comparisons answer, and when symbolic record a guard. */
+/* Comparisons. With symbolic operands that decide it, a guard is recorded. */
 static inline bool td__dim_eq(int64_t a, int64_t b) {
     if (TD_UNLIKELY(td__dim_is_sym(a) || td__dim_is_sym(b)))
         return td__dim_slow(TD_DIM_EQ, a, b) != 0;
@@ -136,8 +136,8 @@ static inline bool td__dim_lt(int64_t a, int64_t b) {
     return a < b;
 }
 static inline bool td__dim_le(int64_t a, int64_t b) { return !td__dim_lt(b, a); }
-/* The same for questions of layout. Of sizes that only run time knows the general
- * answer will do: that of a size above 1. */
+/* Comparisons that affect only layout: for data-dependent sizes they give the answer
+ * for sizes above 1 and assert nothing. */
 static inline bool td__dim_seems_eq(int64_t a, int64_t b) {
     if (TD_UNLIKELY(td__dim_is_sym(a) || td__dim_is_sym(b)))
         return td__dim_slow(TD_DIM_SEEMS_EQ, a, b) != 0;
@@ -159,8 +159,8 @@ static inline bool td__dims_seem_eq(const int64_t *a, const int64_t *b, int n) {
         if (!td__dim_seems_eq(a[i], b[i])) return false;
     return true;
 }
-/* A number where only a number will do (how many results): a symbol becomes the one
- * it has in this trace, under a guard. */
+/* A dim as a number, where only a number works (a number of results): a symbol becomes
+ * its value in this trace, guarded. */
 static inline int64_t td__dim_fixed(int64_t a) {
     if (TD_LIKELY(!td__dim_is_sym(a))) return a;
     return td__dim_slow(TD_DIM_FIX, a, 0);
@@ -168,17 +168,17 @@ static inline int64_t td__dim_fixed(int64_t a) {
 static inline int64_t td__dim_now(int64_t a) {
     return TD_LIKELY(!td__dim_is_sym(a)) ? a : td__dim_slow(TD_DIM_NOW, a, 0);
 }
-/* Known to be equal; two symbols that merely happen to be are not. */
+/* Are they proved equal? Symbols with equal values in this trace are not. */
 static inline bool td__dim_same(int64_t a, int64_t b) {
     if (TD_LIKELY(a == b)) return true;
     if (!td__dim_is_sym(a) && !td__dim_is_sym(b)) return false;
     return td__dim_slow(TD_DIM_SAME, a, b) != 0;
 }
-/* Does a rel b hold? Of what only run time knows: it will be checked there, and holds
- * from here on. */
+/* Does a rel b hold? For data-dependent sizes: it is assumed from now on and
+ * asserted at run time. */
 bool    td__dim_expect(int64_t a, td_dim_rel rel, int64_t b);
-/* How large a result of [lo, hi] is that depends on values; TD_DIM_HUGE: nobody here
- * can say, or td__fail. */
+/* The size, within [lo, hi], of a result that depends on data. TD_DIM_HUGE: no
+ * trace is running, or td__fail. */
 int64_t td__dim_fresh(int64_t lo, int64_t hi);
 
 #endif

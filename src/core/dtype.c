@@ -1,5 +1,6 @@
-/* dtype.c -- the table of element types, promotion, and single elements.
- * Bulk conversion is ops/cast.c; what is here serves scalars and printing. */
+/* dtype.c -- the table of dtypes, type promotion, and access to single
+ * elements. Bulk conversion is kernels/cast.c; this file serves scalars and
+ * printing. */
 #include "core/core.h"
 
 #include <math.h>
@@ -59,6 +60,7 @@ static float half_to_float(uint16_t h) {
     return f;
 }
 
+/* Rounds to nearest even; overflow gives infinity. */
 static uint16_t float_to_half(float f) {
     uint32_t u;
     memcpy(&u, &f, 4);

@@ -1,5 +1,6 @@
-/* error.c -- the first failure sticks to its context. Every failure passes
- * td__fail: break there. Failing allocates nothing. */
+/* error.c -- errors: the first one stays in its context until td_clear. Every
+ * error goes through td__fail: set a breakpoint there. Recording an error
+ * allocates nothing. */
 #include "core/callback.h"
 
 #include <stdio.h>
@@ -17,14 +18,14 @@ const char *td_code_name(td_code code) {
     return (unsigned)code < TD_E_COUNT ? code_names[code] : "?";
 }
 
-/* Appends to the message, cutting at its end. */
+/* Appends to the message, truncating at the end of the buffer. */
 static void append(td_ctx *cx, const char *fmt, va_list ap) {
     size_t n = strlen(cx->message);
     vsnprintf(cx->message + n, sizeof cx->message - n, fmt, ap);
 }
 
-/* Begins the message with the labels of the open scopes, "net/fc1: ". Gives the length
- * before the last of them. */
+/* Starts the message with the labels of the open scopes, "net/fc1: ". Returns
+ * where the last label starts. */
 static size_t append_path(td_ctx *cx) {
     size_t n = 0, last = 0, cap = sizeof cx->message / 4;
     bool   any = false;
@@ -40,15 +41,15 @@ static size_t append_path(td_ctx *cx) {
     return last;
 }
 
-/* Many a message begins with the name that is the innermost scope's label, too: once is
- * enough. */
+/* Many messages start with the name that is also the innermost label ("fc1:
+ * fc1: ..."): removes the label then. */
 static void drop_double(td_ctx *cx, size_t last, size_t text) {
     size_t n = text - last;
     if (last < text && !strncmp(cx->message + last, cx->message + text, n))
         memmove(cx->message + last, cx->message + text, strlen(cx->message + text) + 1);
 }
 
-/* Appends `here` to the message and keeps it for td_error_place. The file's name is
+/* Appends the source line and stores it for td_error_place. The file name is
  * copied: it may belong to a graph that is freed before the message is read. */
 static void append_place(td_ctx *cx, td_where here) {
     size_t n = strlen(cx->message);
@@ -77,6 +78,7 @@ static void record_last(const char *fmt, va_list ap) {
 
 const char *td_last_error(void) { return last_error; }
 
+/* Records an error in cx, unless it has one; without a live context, by thread. */
 static void record(td_ctx *cx, td_code code, const char *fmt, va_list ap) {
     if (TD_UNLIKELY(!td__is_live(cx, TD_H_CTX))) {
         record_last(fmt, ap);
@@ -106,7 +108,7 @@ bool td__fail(td_ctx *cx, td_code code, const char *fmt, ...) {
     return false;
 }
 
-/* The failed request may have been another thread's: then its size is not known. */
+/* The failed request may have been another thread's; then its size is unknown. */
 bool td__fail_memory(td_ctx *cx) {
     size_t n = td__refused_bytes;
     td__refused_bytes = 0;
@@ -192,7 +194,7 @@ static char *next_text(void) {
     return texts[next++ % TD_COUNT(texts)];
 }
 
-/* Symbolic sizes print as expressions; a long one is cut. */
+/* A symbolic size as an expression, truncated if it is long. */
 static size_t write_dim(char *s, size_t n, int64_t dim) {
     td_buf b = {0};
     td__dim_text(dim, &b);
@@ -227,8 +229,9 @@ const char *td__type_str(const td_tensor *t) {
     return s;
 }
 
-/* ---- tensors that cannot be used ---------------------------------------- */
+/* ---- messages about freed tensors --------------------------------------- */
 
+/* "when the scope "step" ended at train.c:12" */
 static void released_by_scope(const td_ctx *cx, uint32_t nr, char *out, size_t cap) {
     const td_ended *e = &cx->ended[nr % TD_ENDED_KEPT];
     if (e->nr != nr) snprintf(out, cap, "when its scope ended");

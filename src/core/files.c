@@ -1,6 +1,7 @@
-/* files.c -- mapping files, and writing them so that they appear complete or not
- * at all: a temporary file in the same directory, flushed, then renamed. A rename
- * would replace a device or a pipe by a regular file, so those are written directly. */
+/* files.c -- maps files for reading, and writes files so that they appear
+ * complete or not at all: to a temporary file in the same directory, flushed,
+ * then renamed. Devices and pipes are written directly, because a rename would
+ * replace them. */
 #include "core/files.h"
 
 #include <errno.h>
@@ -17,7 +18,7 @@
 #error "the file formats are read and written as they lie in little-endian memory"
 #endif
 
-/* Tests make file calls fail in turn, like allocations. */
+/* Fault injection: tests make file calls fail one by one, like allocations. */
 static bool io_fault(void) {
     if (!td__fault_now()) return false;
     errno = EIO;
@@ -58,8 +59,9 @@ static bool map_fd(int fd, void **bytes, size_t *n, const char **why) {
 bool td__may_read_file(td_ctx *cx, const char *who) {
     return TD_LIKELY(!cx->fake) ||
            td__fail(cx, TD_E_TRACE,
-                    "%s: a captured body cannot read a file: the program would keep "
-                    "what it held. Read it outside and pass the tensors as arguments",
+                    "%s: a captured body cannot read a file, because later calls would "
+                    "not read it again. Read it outside and pass the tensors as "
+                    "arguments",
                     who);
 }
 
@@ -133,7 +135,7 @@ static void end_out(td_out *o) {
     o->temp = o->target = NULL;
 }
 
-/* Records errno, removes what there is of the file. */
+/* Records errno as an error and removes the temporary file. Returns false. */
 static bool give_up(td_out *o, const char *what) {
     td__fail(o->cx, TD_E_IO, "%s: %s: %s: %s", o->who, o->path, what, strerror(errno));
     if (o->temp) unlink(o->temp);
@@ -141,7 +143,7 @@ static bool give_up(td_out *o, const char *what) {
     return false;
 }
 
-/* A name no other writer of this or another process uses now. */
+/* Opens a temporary file under a name that no other writer uses. */
 static bool open_temp(td_out *o) {
     static _Atomic unsigned counter;
     size_t                  cap = strlen(o->target) + 48;
@@ -165,15 +167,14 @@ static bool open_temp(td_out *o) {
     return give_up(o, "cannot create a file beside it");
 }
 
-/* A device, pipe or socket: its bytes go where it leads. Opening a pipe waits for its
- * reader. */
+/* For a device, pipe or socket. Opening a pipe waits for its reader. */
 static bool open_direct(td_out *o) {
     o->fd = io_fault() ? -1 : open(o->path, O_WRONLY | O_CLOEXEC | O_NOCTTY);
     return o->fd >= 0 || give_up(o, "cannot open");
 }
 
-/* The name that the file is to have. Through a symbolic link it is that of the file the
- * link leads to, which is replaced while the link stays. */
+/* The name the file gets. If path is a symbolic link, the file it points to is
+ * replaced and the link stays. */
 static bool find_target(td_out *o) {
     char        real[PATH_MAX];
     struct stat st;
@@ -255,8 +256,8 @@ bool td__out_tensor(td_out *o, const td_tensor *t) {
     return td__out_write(o, td__ptr(t), (size_t)t->numel * td__dtype_bytes[t->dtype]);
 }
 
-/* The rename is durable once the directory is flushed; where that is refused
- * (some file systems) the file is complete all the same. */
+/* Makes the rename durable. Some file systems cannot flush directories; the
+ * file is complete nevertheless. */
 static void flush_directory(td_out *o) {
     char *slash = strrchr(o->temp, '/');
     if (slash) slash[slash == o->temp] = 0;

@@ -1,5 +1,5 @@
-/* core/files.h -- what the file formats share: mapped bytes that tensors hold on
- * to, and files that appear complete or not at all. */
+/* core/files.h -- shared by the file formats: mapped bytes that tensors
+ * reference, and files that appear complete or not at all. */
 #ifndef TD_FILES_H
 #define TD_FILES_H
 
@@ -13,23 +13,24 @@ typedef struct td_mapping {
     bool            mapped; /* else borrowed from a caller */
 } td_mapping;
 
-/* May a file be read now? Not in a captured body. False after td__fail. */
+/* Fails in a captured body, whose program would not read the file again. */
 bool        td__may_read_file(td_ctx *cx, const char *who);
 /* NULL after td__fail. `who` is the public function, for messages. */
 td_mapping *td__mapping_open(td_ctx *cx, const char *who, const char *path);
-/* Borrowed bytes, which must outlive all that holds the mapping (tests). */
+/* A mapping of borrowed bytes, which must outlive it (tests). */
 td_mapping *td__mapping_over(td_ctx *cx, const void *bytes, size_t n);
 void        td__mapping_drop(td_mapping *m);
-/* A read-only tensor over the bytes at `at`, or a fresh copy where they are not
- * aligned. The caller has checked that they lie inside. NULL after td__fail. */
+/* A read-only tensor over the bytes at `at`, or a copy if they are not aligned.
+ * The caller has checked the range. NULL after td__fail. */
 td_tensor  *td__mapping_tensor(td_ctx *cx, td_mapping *m, size_t at,
                                const td_meta *meta);
-/* The first element of n that is neither 0 nor 1, -1 when there is none: kernels
- * rely on it for bool. */
+/* Index of the first of n bytes that is neither 0 nor 1, -1 if there is none;
+ * kernels rely on it for bool. */
 int64_t     td__mapping_bad_bool(const td_mapping *m, size_t at, int64_t n);
 
-/* A file being written. A regular or new file is written under a temporary name beside
- * `target`, what else `path` leads to (a device, a pipe) directly. */
+/* A file being written. A regular or new file is written under a temporary name
+ * beside `target`; anything else that `path` refers to (a device, a pipe)
+ * directly. */
 typedef struct td_out {
     td_ctx     *cx;
     const char *who, *path;

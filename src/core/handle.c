@@ -1,12 +1,13 @@
-/* handle.c -- objects of the public interface: their memory, which keeps its tag after
- * they are freed; their nil forms; the check at every entry, and what it reports. */
+/* handle.c -- objects of the public interface: their memory, which keeps its
+ * tag after they are freed; nil objects; the check at every public function and
+ * its messages. */
 #include "core/core.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-/* How many freed objects of a kind are remembered at least. */
+/* How many freed objects of a kind stay recognizable at least. */
 #ifdef TD_DEBUG_LIFETIMES
 enum { HANDLES_KEPT = 4096, CONTEXTS_KEPT = 64 };
 #else
@@ -37,6 +38,7 @@ static const char *const kind_names[TD_H_COUNT] = {
 
 /* ---- memory of freed objects -------------------------------------------- */
 
+/* A freed object: its handle stays, the memory after it is a link. */
 typedef struct freed {
     td_handle     handle;
     struct freed *next;
@@ -54,7 +56,7 @@ static int kept_of(td_handle_kind kind) {
     return kind == TD_H_CTX ? CONTEXTS_KEPT : HANDLES_KEPT;
 }
 
-/* The oldest freed object of the kind, where enough others are remembered. */
+/* The oldest freed object of the kind, if enough others stay recognizable. */
 static freed *take_oldest(td_handle_kind kind) {
     freed *f = pool.n[kind] > kept_of(kind) ? pool.first[kind] : NULL;
     if (!f) return NULL;
@@ -93,7 +95,7 @@ void td__handle_free(void *object, td_handle_kind kind) {
     pthread_mutex_unlock(&pool.lock);
 }
 
-/* ---- what the user owns ------------------------------------------------- */
+/* ---- objects that the user must free ------------------------------------ */
 
 void *td__handle_own(void *object, void (*end)(void *object)) {
     td_owned *o = object;
@@ -116,7 +118,8 @@ void td__handle_disown(void *object) {
     o->prev = o->next = NULL;
 }
 
-/* Ending one may end others: each round starts from the newest that is left. */
+/* Ending an object may end others, so each round starts from the newest one
+ * left. An object with parents is ended by them. */
 void td__handles_end(td_ctx *cx) {
     for (td_owned *o; (o = cx->owned_objects);) {
         while (o->parents && o->next) o = o->next;
@@ -134,6 +137,7 @@ td_ctx *td__current_ctx(void) {
     return td__is_live(td__named_ctx, TD_H_CTX) ? td__named_ctx : td__ctx_orphan();
 }
 
+/* Is it an object of this library, live, nil or freed? */
 static bool is_ours(const td_handle *h) {
     uint32_t state = h->tag & ~TD_TAG_KIND;
     return (state == TD_TAG_LIVE || state == TD_TAG_NIL || state == TD_TAG_FREED) &&
@@ -160,12 +164,15 @@ void td__nil_values(td_ctx *cx, td_value *out, int n) {
 }
 
 bool td__no_room(td_ctx *cx, const char *who, int n) {
-    return td__fail(cx, TD_E_ARG, "%s: %d results are asked for, but out is NULL", who,
-                    n);
+    return td__fail(cx, TD_E_ARG,
+                    "%s: out is NULL, but there are %d results to store in it", who, n);
 }
 
 bool td__no_list(td_ctx *cx, const char *who, const void *v, int n) {
-    return td__fail(cx, TD_E_ARG, "%s: a list of %d entries at %p", who, n, v);
+    return td__fail(cx, TD_E_ARG,
+                    "%s: a list argument has length %d and address %p; the length must "
+                    "not be negative, and the address not NULL",
+                    who, n, v);
 }
 
 bool td__has(td_ctx *cx, const char *who, const char *what, bool given) {
@@ -191,8 +198,9 @@ static bool refuse_freed(td_ctx *to, const td_handle *h, td_handle_kind kind,
     return td__fail(to, TD_E_ARG, "%s: %s", who, text);
 }
 
-/* What made it nil was recorded, and is reported until td_clear: then the use of nil is
- * an error of its own. A tensor is nil also where there is none, without an error. */
+/* The error that made the object nil is recorded until td_clear; after that,
+ * using nil is an error of its own. A nil tensor may also mean "none", which is
+ * no error. */
 static bool refuse_nil(const td_handle *h, td_handle_kind kind, const char *who) {
     td_ctx *cx = h->cx;
     if (kind == TD_H_TENSOR) return td__refuse_nil(h, kind, who);

@@ -1,12 +1,13 @@
-/* core/handle.h -- what every opaque object of the public interface begins with: a tag
- * that says of which kind it is and whether it is alive, and its context. Every public
- * function checks the tag of each object it is given, with TD_ENTER, before it reads
- * anything else. So NULL, nil, an object that was freed and one of another kind are
- * all recognized at one point, and the rest of the library sees live objects only.
+/* core/handle.h -- the common start of every opaque object of the public
+ * interface: a tag that says its kind and whether it is live, nil or freed, and
+ * its context. Every public function checks the tag of each object it is given,
+ * with TD_ENTER, before it reads anything else. So NULL, nil, freed objects and
+ * objects of another kind are caught at one point, and the rest of the library
+ * sees only live objects.
  *
- * The memory of a freed object stays readable and keeps its tag: it is reused for an
- * object of the same kind only, oldest first, after TD_HANDLES_KEPT others of the kind
- * were freed. */
+ * The memory of a freed object stays readable and keeps its tag: it is reused
+ * only for objects of the same kind, oldest first, after many others of the
+ * kind were freed. */
 #ifndef TD_HANDLE_H
 #define TD_HANDLE_H
 
@@ -42,9 +43,9 @@ typedef enum td_handle_kind {
 #define TD_TAG_FREED 0x7d5a3000u
 #define TD_TAG_KIND 0xffu
 
-/* A tensor's serial is 0 while a scope or the user owns it, and then tells how it was
- * released (core.h, TD_RELEASED_...). Of other kinds it counts objects: two objects
- * that had the same memory have different serials. */
+/* serial of a tensor: 0 while a scope or the user owns it; afterwards how it
+ * was released (core.h, TD_RELEASED_...). Of other kinds: a unique number,
+ * which tells two objects apart that had the same memory. */
 typedef struct td_handle {
     uint32_t tag, serial;
     td_ctx  *cx;
@@ -60,12 +61,12 @@ typedef struct td_handle {
         };                        \
     }
 
-/* An object that td_close ends if the user did not. */
+/* An object that the user must free; td_close ends it otherwise. */
 typedef struct td_owned {
     TD_HANDLE_FIELDS;
-    struct td_owned *prev, *next; /* of the context's objects, newest first */
-    void (*end)(void *object);    /* NULL: not in the list */
-    int parents;                  /* objects that end it with them */
+    struct td_owned *prev, *next; /* in the context's list, newest first */
+    void (*end)(void *object);    /* frees it; NULL: not in the list */
+    int parents;                  /* objects that end it when they end */
 } td_owned;
 #define TD_OWNED_FIELDS                        \
     union {                                    \
@@ -83,14 +84,14 @@ static inline bool td__is_live(const void *object, td_handle_kind kind) {
     const td_handle *h = object;
     return TD_LIKELY(h != NULL) && TD_LIKELY(h->tag == (TD_TAG_LIVE | kind));
 }
-/* Records why the object cannot be used, unless it is nil: then that was recorded when
- * it was made. Always false. */
+/* Records why the object cannot be used. For nil nothing is recorded: its error
+ * was. Always returns false. */
 bool               td__refuse(const void *object, td_handle_kind kind, const char *who);
 static inline bool td__enter(const void *object, td_handle_kind kind, const char *who) {
     return TD_LIKELY(td__is_live(object, kind)) || td__refuse(object, kind, who);
 }
-/* The same where the call has a context already, of another argument: the failure is
- * recorded there, also when the object's own context is another one or closed. */
+/* td__refuse for calls that have a context from another argument: the error
+ * goes there, even if the object's own context is another one or closed. */
 bool               td__refuse_in(td_ctx *cx, const void *object, td_handle_kind kind,
                                  const char *who);
 static inline bool td__enter_in(td_ctx *cx, const void *object, td_handle_kind kind,
@@ -100,22 +101,24 @@ static inline bool td__enter_in(td_ctx *cx, const void *object, td_handle_kind k
 /* May this public function use the object? Errors name the function. */
 #define TD_ENTER(object, KIND) td__enter((object), TD_H_##KIND, __func__)
 
-/* The same for a context, which is the thread's current one from now on. */
-/* By thread: it is for calls that no context can be found for. */
-extern TD_HOT_LOCAL td_ctx *td__named_ctx; /* open or closed; see td__current_ctx */
+/* The context this thread named last in a call, open or closed. Thread-local, because
+ * it serves calls that have no context. */
+extern TD_HOT_LOCAL td_ctx *td__named_ctx;
+/* TD_ENTER for a context, which becomes the thread's current one. */
 static inline bool          td__enter_ctx(const td_ctx *cx, const char *who) {
              if (!td__enter(cx, TD_H_CTX, who)) return false;
     td__named_ctx = (td_ctx *)(uintptr_t)cx;
              return true;
 }
 #define TD_ENTER_CTX(cx) td__enter_ctx((cx), __func__)
-/* The context that errors without one belong to: the one this thread named last in a
- * call, while it is open; else the orphan, which is never NULL. */
+/* The context that receives errors of calls without one: the thread's last
+ * named one if it is open, else the orphan. Never NULL. */
 td_ctx *td__current_ctx(void);
-/* The context of an object that may be NULL, nil or freed; else the current one. */
+/* The context of an object that may be NULL, nil or freed; by default the
+ * current one. */
 td_ctx *td__ctx_of_any(const void *object);
 
-/* The inert object of a kind; cx may be NULL or closed. */
+/* The nil object of a kind; cx may be NULL or closed. */
 void *td__nil_of(td_ctx *cx, td_handle_kind kind);
 #define TD_NIL(cx, KIND) td__nil_of((cx), TD_H_##KIND)
 #define TD_NIL_BY(object, KIND) td__nil_of(td__ctx_of_any(object), TD_H_##KIND)
@@ -124,8 +127,7 @@ void               td__nil_tensors(td_ctx *cx, td_tensor **out, int n);
 void               td__nil_values(td_ctx *cx, td_value *out, int n);
 bool               td__no_room(td_ctx *cx, const char *who, int n);
 bool               td__no_list(td_ctx *cx, const char *who, const void *v, int n);
-/* May out[0..n) be written? False after td__fail: n results are asked for and there is
- * no room for them. */
+/* Is out usable for n results? False after td__fail: n > 0 and out is NULL. */
 static inline bool td__has_room(td_ctx *cx, const char *who, const void *out, int n) {
     return TD_LIKELY(out || n <= 0) || td__no_room(cx, who, n);
 }
@@ -133,19 +135,20 @@ static inline bool td__has_room(td_ctx *cx, const char *who, const void *out, in
 static inline bool td__has_list(td_ctx *cx, const char *who, const void *v, int n) {
     return TD_LIKELY((v && n >= 0) || n == 0) || td__no_list(cx, who, v, n);
 }
-/* Was the argument `what`, a pointer, given? False after td__fail: it is NULL. */
+/* Fails with "who: what is NULL" unless given. */
 bool td__has(td_ctx *cx, const char *who, const char *what, bool given);
 
-/* A zeroed object, alive, in no list; NULL after td__fail_memory. `bytes` is the same
+/* A zeroed live object, in no list; NULL after td__fail. `bytes` is the same
  * for all objects of a kind. */
 void *td__handle_make(td_ctx *cx, td_handle_kind kind, size_t bytes);
 void  td__handle_free(void *object, td_handle_kind kind); /* NULL is fine */
-/* The user owns the object from now on: td_close calls end(object) if nobody did. */
+/* Hands the object to the user: td_close calls end(object) if the user did not
+ * free it. */
 void *td__handle_own(void *object, void (*end)(void *object));
 void  td__handle_disown(void *object);
 void  td__handles_end(td_ctx *cx); /* ends all that is owned, newest first */
-/* May the user's request to free it be granted? NULL, nil and what td_close has ended
- * are not errors; an object that was freed already is, and a closed context. */
+/* Shall a user's free function free it? NULL, nil and objects that td_close
+ * ended are ignored; an object freed before, or a closed context, is an error. */
 bool  td__may_free(const void *object, td_handle_kind kind, const char *who);
 #define TD_MAY_FREE(object, KIND) td__may_free((object), TD_H_##KIND, __func__)
 
@@ -154,7 +157,7 @@ bool  td__may_free(const void *object, td_handle_kind kind, const char *who);
     { TD_TAG_LIVE | TD_H_##KIND, 0, (cx) }
 #define TD_ENDED(object, KIND) ((object)->tag = TD_TAG_FREED | TD_H_##KIND)
 
-/* A reference that does not keep its object alive. */
+/* A weak reference: valid while the object lives. */
 typedef struct td_weak {
     const td_handle *h;
     uint32_t         serial;
@@ -167,8 +170,9 @@ static inline bool td__weak_live(td_weak w, td_handle_kind kind) {
     return td__is_live(w.h, kind) && w.h->serial == w.serial;
 }
 
-/* Options carry their size. Copies what both sides know of *opts to the zeroed *to;
- * NULL gives zeros. False after td__fail: the size is missing, and `macro` sets it. */
+/* Copies an options struct, whose first field is its size: the fields that
+ * caller and library both know; the rest of *to is zero. NULL gives all zeros.
+ * False after td__fail: the size is missing; `macro` sets it. */
 bool td__opts_take(td_ctx *cx, const char *who, void *to, size_t bytes,
                    const void *opts, const char *macro);
 

@@ -1,6 +1,6 @@
-/* log.c -- messages by topic, to stderr or to the user's callback. A message is put
- * together first and written at once, so that threads do not mix theirs; a long one
- * for which there is no memory is cut. */
+/* log.c -- log messages by topic, to stderr or to the user's callback. A
+ * message is assembled first and written in one call, so that threads do not
+ * mix lines; a long one is truncated if there is no memory for it. */
 #include "core/callback.h"
 #include "core/core.h"
 
@@ -60,7 +60,8 @@ uint32_t td__log_parse(const char *list, char *bad, size_t cap, const char **nea
 
 /* ---- messages ----------------------------------------------------------- */
 
-/* The user's function. It is no part of what is traced, and may read values. */
+/* Calls the user's function, outside of any trace, so that it may read
+ * elements. */
 static void call_sink(td_ctx *cx, const char *topic, const char *text) {
     td_outside o;
     bool       traced = cx->fake;
@@ -69,6 +70,7 @@ static void call_sink(td_ctx *cx, const char *topic, const char *text) {
     if (traced) td__ambient_restore(cx, &o, true);
 }
 
+/* Delivers a message; messages that the callback itself causes are dropped. */
 static void send(td_ctx *cx, td_topic topic, const char *text) {
     td_logger  *l = &cx->log;
     const char *name = td__topics[topic].name;

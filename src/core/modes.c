@@ -1,11 +1,11 @@
-/* modes.c -- the mode stack of a context: modes pushed and popped, and stretches of
- * calls that run under other modes than the user's. The only file besides core.h that
- * assigns cx->top or the link between two modes. */
+/* modes.c -- the mode stack of a context: modes pushed and popped, and calls
+ * that run under other modes than the user's. The only file besides core.h that
+ * assigns cx->top or td_mode.below. */
 #include "core/core.h"
 
 /* ---- pushing and popping ------------------------------------------------ */
 
-/* The link where m is pushed, or popped: under a mode that hears first. */
+/* The link where m is pushed or popped: below a mode that always stays first. */
 static td_mode **place(td_ctx *cx, const td_mode *m) {
     bool under = cx->top && cx->top->first && cx->top != m && !m->first;
     return under ? &cx->top->below : &cx->top;
@@ -23,6 +23,7 @@ void td__mode_pop(td_ctx *cx, td_mode *m) {
     *at = m->below;
 }
 
+/* The link that points to m; the last link of the stack if m is not on it. */
 static td_mode **link_to(td_ctx *cx, const td_mode *m) {
     td_mode **at = &cx->top;
     while (*at && *at != m) at = &(*at)->below;

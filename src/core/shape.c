@@ -1,5 +1,5 @@
-/* shape.c -- arithmetic of sizes and strides: density, broadcasting, overlap and
- * which reshapes need no copy. Pure functions; no tensor is changed here. */
+/* shape.c -- arithmetic of sizes and strides: density, broadcasting, overlap,
+ * and which reshapes need no copy. Pure functions. */
 #include "core/core.h"
 
 #include <string.h>
@@ -21,7 +21,7 @@ void td__strides_dense(int rank, const int64_t *size, int64_t *stride) {
 bool td__is_dense(int rank, const int64_t *size, const int64_t *stride) {
     int64_t step = 1;
     for (int i = rank - 1; i >= 0; i--) {
-        if (td__dim_seems_eq(size[i], 0)) return true; /* nothing is addressed */
+        if (td__dim_seems_eq(size[i], 0)) return true; /* no elements */
         if (td__dim_seems_eq(size[i], 1)) continue;
         if (!td__dim_seems_eq(stride[i], step))
             return td__dim_seems_eq(td__numel(rank, size), 0);
@@ -30,8 +30,8 @@ bool td__is_dense(int rank, const int64_t *size, const int64_t *stride) {
     return true;
 }
 
-/* Dims by falling stride, outermost first; ties keep their order. Sizes below 2
- * go last: their strides address nothing. Returns how many dims count. */
+/* Dims by decreasing stride, ties in their order, without dims of size 0 and 1,
+ * whose strides do not matter. Returns their number. */
 static int sort_dims(int rank, const int64_t *size, const int64_t *stride, int *order) {
     int n = 0;
     for (int i = 0; i < rank; i++) {
@@ -55,7 +55,8 @@ bool td__is_packed(int rank, const int64_t *size, const int64_t *stride) {
     return true;
 }
 
-/* Does dim a lie outside dim b: 1 yes, -1 no, 0 cannot tell (a zero stride). */
+/* Is dim a outside of dim b in memory? 1 yes, -1 no, 0 undecided (a stride is
+ * 0). */
 static int lies_outside(const int64_t *size, const int64_t *stride, int a, int b) {
     if (td__dim_seems_eq(stride[a], 0) || td__dim_seems_eq(stride[b], 0)) return 0;
     if (td__dim_seems_lt(stride[a], stride[b])) return -1;
@@ -63,9 +64,9 @@ static int lies_outside(const int64_t *size, const int64_t *stride, int a, int b
     return td__dim_seems_lt(size[b], size[a]);
 }
 
-/* A packed tensor keeps its strides. Others get those of a dense tensor with the
- * same order of dims, as ATen infers it: an insertion sort, innermost dim first,
- * in which expanded dims keep their place. */
+/* A packed tensor keeps its strides. Others get those of a dense tensor with
+ * the same order of dims, computed as ATen does: an insertion sort from the
+ * innermost dim, in which expanded dims keep their position. */
 void td__strides_like(int rank, const int64_t *size, const int64_t *stride,
                       int64_t *out) {
     if (td__is_packed(rank, size, stride)) {
@@ -104,7 +105,7 @@ bool td__broadcast(int *rank, int64_t *size, int rank_b, const int64_t *size_b) 
     }
     for (int i = n - rank_b; i < n; i++) {
         int64_t b = size_b[i - (n - rank_b)];
-        if (size[i] == 1) size[i] = b; /* what b is, run time may know only */
+        if (size[i] == 1) size[i] = b; /* without comparing b, which may be unbacked */
         if (size[i] == b) continue;
         if (td__dim_eq(b, 1) || td__dim_eq(size[i], b)) continue;
         if (!td__dim_eq(size[i], 1)) return false;
@@ -127,9 +128,8 @@ bool td__expand_strides(const td_tensor *t, int rank, const int64_t *size,
     return true;
 }
 
-/* ATen's test: a zero stride over more than one element overlaps for sure; when
- * each stride clears everything below it nothing does. What is left (unfold-like
- * windows) is decided by the same ordering rule, erring towards no overlap. */
+/* A stride 0 over more than one element overlaps. Other overlaps (unfold-like
+ * windows) are not detected, as in ATen. */
 bool td__overlaps_itself(const td_tensor *t) {
     if (td__dim_seems_lt(t->numel, 2)) return false;
     for (int i = 0; i < t->rank; i++)
@@ -150,7 +150,7 @@ int td__dims_apart(int rank, const int64_t *size, const int64_t *stride,
     return n;
 }
 
-/* First bytes of the first and the last element that t addresses. */
+/* Byte offsets of the first and the last element. */
 static void byte_range(const td_tensor *t, int64_t *first, int64_t *last) {
     int64_t bytes = td__dtype_bytes[t->dtype], span = 0;
     for (int i = 0; i < t->rank; i++)
@@ -169,7 +169,8 @@ static bool same_geometry(const td_tensor *a, const td_tensor *b) {
            td__dims_seem_eq(a->size, b->size, a->rank) && same_strides(a, b);
 }
 
-/* From offsets alone, so that tensors without bytes are refused the same writes. */
+/* Computed from offsets alone, so that fake tensors fail at the same writes as
+ * real ones. */
 td_overlap td__overlap(const td_tensor *a, const td_tensor *b) {
     if (a == b) return TD_OVERLAP_FULL;
     if (a->st != b->st || td__dim_seems_eq(a->numel, 0) ||
@@ -178,7 +179,7 @@ td_overlap td__overlap(const td_tensor *a, const td_tensor *b) {
     if (same_geometry(a, b)) return TD_OVERLAP_FULL;
     if (!td__is_packed(a->rank, a->size, a->stride) ||
         !td__is_packed(b->rank, b->size, b->stride))
-        return TD_OVERLAP_NO; /* too hard to tell: ATen does not refuse either */
+        return TD_OVERLAP_NO; /* undecided: ATen allows it as well */
     int64_t a0, a1, b0, b1;
     byte_range(a, &a0, &a1);
     byte_range(b, &b0, &b1);
@@ -190,8 +191,8 @@ td_overlap td__overlap(const td_tensor *a, const td_tensor *b) {
                                                                   : TD_OVERLAP_NO;
 }
 
-/* Walks old dims from the right in runs that step evenly, and cuts each run into
- * new dims; a new dim that would straddle two runs needs a copy. */
+/* Walks the old dims from the right in runs of contiguous dims and splits each
+ * run into new dims; a new dim that would span two runs needs a copy. */
 bool td__view_strides(int rank, const int64_t *size, const int64_t *stride,
                       int new_rank, const int64_t *new_size, int64_t *new_stride) {
     if (td__dim_seems_eq(td__numel(rank, size), 0)) {

@@ -1,6 +1,5 @@
-/* spans.c -- what a context knows of its spans: which are open, how long those of a
- * name took in all, and which file hears of them. Running out of memory loses a span,
- * nothing else. */
+/* spans.c -- time spans of a context: which are open, totals by name, and the
+ * trace file they are written to. Out of memory loses a span and nothing else. */
 #include "core/trace_file.h"
 
 #include <string.h>
@@ -16,6 +15,7 @@ static bool same_name(const char *a, const char *b) { return a == b || !strcmp(a
 
 /* ---- one span ----------------------------------------------------------- */
 
+/* Stops writing to the trace file. */
 static void file_lost(td_ctx *cx) {
     td__trace_close(cx->spans.file);
     cx->spans.file = NULL;
@@ -49,8 +49,8 @@ static void close_top(td_ctx *cx, int64_t now) {
         file_lost(cx);
 }
 
-/* Ends those left open inside it, too. One that is not open ends nothing: it began
- * before anybody listened. */
+/* Also ends spans left open inside it. A span that is not open (it began before
+ * tracing) ends nothing. */
 void td__span_close(td_ctx *cx, const char *name) {
     td_spans *s = &cx->spans;
     int       at = s->open.n - 1;
@@ -92,7 +92,7 @@ const td_span_total *td__span_totals(const td_ctx *cx, int *n) {
 
 /* ---- the file ----------------------------------------------------------- */
 
-/* Ends in the file what is open, and leaves it. */
+/* Ends all open spans in the file and closes it. */
 static void leave_file(td_ctx *cx) {
     td_spans *s = &cx->spans;
     int64_t   now = now_ns();

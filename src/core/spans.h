@@ -1,6 +1,6 @@
-/* core/spans.h -- named stretches of time: what the compiler does when. Written to a
- * trace file where one is wanted, added up by name where somebody collects; else a
- * span costs one branch. */
+/* core/spans.h -- named time spans: what the compiler does when. Written to a
+ * trace file if one is open, summed by name while a collection is on; otherwise
+ * a span costs one branch. */
 #ifndef TD_CORE_SPANS_H
 #define TD_CORE_SPANS_H
 
@@ -41,7 +41,7 @@ void td__span_open(td_ctx *cx, const char *name);
 void td__span_close(td_ctx *cx, const char *name);
 void td__span_note(td_ctx *cx, const char *key, int64_t value);
 
-/* Adding up, while as many calls said true as did not yet say false. */
+/* Starts or stops summing; calls nest. */
 void                 td__span_collect(td_ctx *cx, bool on);
 void                 td__span_reset(td_ctx *cx); /* all totals to nothing */
 td_span_total        td__span_total(const td_ctx *cx, const char *name);

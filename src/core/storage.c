@@ -1,11 +1,11 @@
-/* storage.c -- counted bytes with a version. Small fresh storages are one block:
- * the header sits in the 64 bytes before the data. */
+/* storage.c -- reference-counted memory with a version counter. A small storage
+ * is one block: the header, then the data. */
 #include "core/core.h"
 
 #include <string.h>
 
-/* Header and data in one block up to here; above, the data is a block of its own
- * so that large ones keep round sizes in the block cache. */
+/* Up to this size header and data are one block; larger data is a block of its own, so
+ * that large blocks keep round sizes in the block cache. */
 #define INLINE_BYTES ((size_t)4096)
 #define HEADER ((size_t)128)
 
@@ -24,6 +24,7 @@ static void init(td_storage *s, size_t block, void *data, size_t bytes) {
     s->bytes = bytes;
 }
 
+/* A storage whose data is a block of its own. */
 static td_storage *make_apart(size_t bytes) {
     td_storage *s = td__block_alloc(HEADER);
     void       *data = s && bytes ? td__block_alloc(bytes) : NULL;
@@ -71,7 +72,7 @@ static void free_data(td_storage *s) {
 
 void td__storage_drop(td_storage *s) {
     if (!s) return;
-    /* The only holder needs no atomic read-modify-write. */
+    /* the sole owner needs no atomic read-modify-write */
     if (atomic_load_explicit(&s->refs, memory_order_acquire) != 1 &&
         atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)
         return;
@@ -79,8 +80,9 @@ void td__storage_drop(td_storage *s) {
     td__block_free(s, s->block);
 }
 
-/* False: no memory, or foreign memory, which is another library's to size. Inline
- * data moves out; its room stays unused until the header's block is freed. */
+/* False: out of memory, or foreign memory, which cannot be resized. Inline data
+ * moves to a block of its own; its old place is unused until the storage is
+ * freed. */
 bool td__storage_resize(td_storage *s, size_t bytes) {
     if (s->fake) {
         s->bytes = bytes;

@@ -1,5 +1,5 @@
-/* tensor.c -- making, aliasing, reshaping in place and freeing tensors. Views and
- * autograd state are hung on by the rooms to the right; their freeing starts here. */
+/* tensor.c -- makes, aliases, changes and frees tensors. Views and autograd
+ * state are added by later rooms and freed from here through hooks. */
 #include "core/core.h"
 
 #include <pthread.h>
@@ -7,7 +7,7 @@
 
 /* ---- geometry ----------------------------------------------------------- */
 
-/* Room for `rank` sizes and strides; the old contents are gone. */
+/* Memory for `rank` sizes and strides; the old contents are lost. */
 static bool reserve_dims(td_tensor *t, int rank) {
     if (rank <= t->dims_cap) return true;
     int64_t *room = td__alloc(sizeof(int64_t) * 2 * (size_t)rank);
@@ -20,8 +20,8 @@ static bool reserve_dims(td_tensor *t, int rank) {
 
 static bool is_huge(int64_t dim) { return !td__dim_is_sym(dim) && dim >= TD_DIM_HUGE; }
 
-/* Whether sizes and strides of an empty tensor are what they should be. Its count of
- * elements is 0 also where another size or a stride was too large and saturated. */
+/* Are the sizes and strides of an empty tensor representable? Its element count
+ * is 0 even if another size or a stride overflowed and was saturated. */
 static bool empty_fits(const td_meta *m) {
     int64_t span = 1;
     if (m->strided && m->offset > TD_DIM_HUGE / 16) return false; /* no such byte */
@@ -34,10 +34,11 @@ static bool empty_fits(const td_meta *m) {
     return true;
 }
 
-/* n: the element count of m. */
+/* Sets sizes, strides, offset and dtype; n is the element count of m. */
 static bool set_dims(td_tensor *t, const td_meta *m, int64_t n) {
     if (is_huge(n) || (n == 0 && !empty_fits(m)))
-        return td__fail(t->cx, TD_E_SHAPE, "too many elements: %s",
+        return td__fail(t->cx, TD_E_SHAPE,
+                        "too many elements: %s has more than a tensor can have",
                         td__sizes_str(m->rank, m->size));
     if (!reserve_dims(t, m->rank)) return false;
     t->stride = t->size + t->dims_cap;
@@ -76,8 +77,8 @@ void td__tensor_meta(const td_tensor *t, td_meta *m) {
 
 /* ---- making ------------------------------------------------------------- */
 
-/* How many freed tensors of a context are recognized at least, and how many of
- * contexts that were closed. The memory of others is reused, or given back. */
+/* How many freed tensors of a context, and of closed contexts, stay recognizable at
+ * least. The memory of older ones is reused or freed. */
 #ifdef TD_DEBUG_LIFETIMES
 enum { TENSORS_KEPT = 1 << 16, CLOSED_KEPT = 1 << 16 };
 #else
@@ -93,6 +94,7 @@ static td_tensor *take_freed(td_ctx *cx) {
     return t;
 }
 
+/* A zeroed live tensor with one reference, in the context's list; NULL after fail. */
 static td_tensor *take_struct(td_ctx *cx) {
     td_tensor *t;
     if (TD_LIKELY(cx->n_freed > TENSORS_KEPT)) t = take_freed(cx);
@@ -114,7 +116,7 @@ static td_tensor *take_struct(td_ctx *cx) {
     return t;
 }
 
-/* Its type stays readable for messages, where it is short. */
+/* Dtype and sizes stay readable for messages, if they are stored inline. */
 void td__tensor_retire(td_tensor *t) {
     td_ctx *cx = t->cx;
     if (t->size != t->dims) {
@@ -162,7 +164,8 @@ static void unlink_struct(td_tensor *t) {
     if (t->cx->all == t) t->cx->all = t->next;
 }
 
-/* Takes over one reference to st, also when it fails. */
+/* A tensor over st, owned by the innermost scope. Takes over one reference to
+ * st, also on failure. */
 static td_tensor *make_over(td_ctx *cx, td_storage *st, const td_meta *m, int64_t n) {
     td_tensor *t = take_struct(cx);
     if (!t) {
@@ -183,7 +186,7 @@ td_tensor *td__tensor_over(td_ctx *cx, td_storage *st, const td_meta *m) {
     return make_over(cx, st, m, td__numel(m->rank, m->size));
 }
 
-/* Elements a fresh storage of n elements needs: up to the last one addressed. */
+/* Elements that a new storage needs for n elements of this geometry. */
 static int64_t extent(const td_meta *m, int64_t n) {
     if (!m->strided || n == 0) return n;
     int64_t last = m->offset;
@@ -197,7 +200,7 @@ td_tensor *td__tensor_make(td_ctx *cx, const td_meta *m, bool fake) {
     int64_t bytes = td__dim_mul(extent(m, n), td__dtype_bytes[m->dtype]);
     for (int i = 0; i < m->rank; i++)
         if (td__dim_is_negative(m->size[i])) {
-            td__fail(cx, TD_E_SHAPE, "%s%snegative size in %s",
+            td__fail(cx, TD_E_SHAPE, "%s%sa size is negative: %s",
                      cx->making ? cx->making : "", cx->making ? ": " : "",
                      td__sizes_str(m->rank, m->size));
             return NULL;
@@ -218,7 +221,7 @@ td_tensor *td__tensor_make(td_ctx *cx, const td_meta *m, bool fake) {
     }
     if (sym) st->span = bytes;
     st->open = sym;
-    /* what lies between elements can be seen through as_strided */
+    /* gaps between elements are readable through as_strided: zero them */
     if (st->data && bytes > n * td__dtype_bytes[m->dtype])
         memset(st->data, 0, (size_t)bytes);
     return make_over(cx, st, m, n);
@@ -229,7 +232,7 @@ td_tensor *td__tensor_alias(td_ctx *cx, td_tensor *t) {
     td__tensor_meta(t, &m);
     td_tensor *a = td__tensor_over(cx, t->st, &m);
     if (!a) return NULL;
-    a->payload = t->payload; /* to a mode it is the same value */
+    a->payload = t->payload; /* modes treat it as the same value */
     a->moves = t->moves;     /* a saved alias has the version of what was saved */
     return a;
 }
@@ -244,8 +247,9 @@ void td__view_step_drop(td_view_step *s) {
     }
 }
 
-/* A tensor's death may kill others (its base, what its graph saved). They queue
- * here instead of recursing, so chains of any length unwind in constant stack. */
+/* Frees one tensor, which may drop others (its base, values its grad_fn saved).
+ * td__unref queues these instead of recursing, so chains of any length need
+ * constant stack. */
 static void free_one(td_tensor *t) {
     td_tensor *base = t->base;
     if (t->ag) t->cx->hooks->free_autograd(t);

@@ -1,7 +1,7 @@
-/* trace_file.c -- trace-event files: a JSON array of begin and end events. Each event
- * is one write over the closing bracket, with a new bracket behind it, so that the
- * file is complete whenever the process ends. A file that this process has written
- * before is continued; the list of files lives as long as the process. */
+/* trace_file.c -- trace-event files: a JSON array of begin and end events. Each
+ * event is one write over the closing bracket, followed by a new bracket, so
+ * the file is valid JSON whenever the process ends. A file that this process
+ * wrote before is continued; the list of files lives as long as the process. */
 #include "core/trace_file.h"
 #include "core/utf8.h"
 
@@ -20,20 +20,21 @@ enum { TAIL_BYTES = sizeof TAIL - 1, EVENT_MAX = 2048, NAME_MAX_BYTES = 200 };
 
 struct td_trace_file {
     td_trace_file *next;
-    int            refs; /* contexts; 0: fd is closed */
+    int            refs; /* contexts that write to it; 0: fd is closed */
     int            fd;
-    pid_t          pid;  /* a forked child does not write */
-    off_t          end;  /* where the tail is; 0: nothing was written yet */
-    bool           dead; /* a write failed */
-    int            told; /* the errno last warned of */
+    pid_t          pid;  /* the process that opened it; a forked child does not write */
+    off_t          end;  /* offset of the closing bracket; 0: nothing written yet */
+    bool           dead; /* a write failed; no more events */
+    int            told; /* errno of the last warning */
     char           path[];
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* of all below */
 static td_trace_file  *files;
 
-/* Files are written under the lock. A thread that was cancelled there would leave it
- * locked, so it cannot be. Returns what leave_lock takes. */
+/* Files are written under the lock, with cancellation of the thread disabled,
+ * because a cancelled thread would leave it locked. Returns the argument for
+ * leave_lock. */
 static int take_lock(void) {
     int cancel;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
@@ -50,7 +51,7 @@ static void leave_lock(int cancel) {
 
 static long thread_id(void) { return syscall(SYS_gettid); }
 
-/* Appends s in JSON's spelling, cut to fit. */
+/* Appends s as JSON string content, truncated to NAME_MAX_BYTES. */
 static size_t add_name(char *out, size_t n, const char *s) {
     size_t most = n + NAME_MAX_BYTES;
     while (*s && n < most) {
@@ -70,7 +71,7 @@ static size_t add_time(char *out, size_t n, int64_t ns) {
                                thread_id());
 }
 
-/* All of it at its place, or false with errno. */
+/* Writes all bytes at an offset; false with errno. */
 static bool put(int fd, const char *s, size_t n, off_t at) {
     while (n) {
         ssize_t done = pwrite(fd, s, n, at);
@@ -81,14 +82,14 @@ static bool put(int fd, const char *s, size_t n, off_t at) {
     return true;
 }
 
-/* Puts the bracket back where it was. */
+/* After a failed write: restores the closing bracket. */
 static void repair(td_trace_file *f) {
     if (!f->end) return;
     if (put(f->fd, TAIL, TAIL_BYTES, f->end))
         (void)!ftruncate(f->fd, f->end + TAIL_BYTES);
 }
 
-/* Writes one event, text[0..n), with room for the tail behind it. */
+/* Writes one event; text has space for the closing bracket after n bytes. */
 static bool append(td_trace_file *f, char *text, size_t n) {
     memcpy(text + n, TAIL, TAIL_BYTES);
     if (!put(f->fd, text, n + TAIL_BYTES, f->end)) {
@@ -113,8 +114,8 @@ static bool send_event(td_ctx *cx, td_trace_file *f, char *text, size_t n) {
     bool dead = f->dead;
     leave_lock(cancel);
     if (why)
-        td__warn(cx, "the trace file %s ends here, it cannot be written: %s", f->path,
-                 strerror(why));
+        td__warn(cx, "trace file %s: writing failed, no more events are recorded: %s",
+                 f->path, strerror(why));
     return !dead;
 }
 
@@ -154,15 +155,15 @@ static bool write_head(td_trace_file *f) {
     return append(f, text, n);
 }
 
-/* Is the file still as we left it? */
+/* Is the file unchanged since this process last wrote it? */
 static bool is_ours(const td_trace_file *f) {
     struct stat st;
     return f->end && f->pid == getpid() && !f->dead && !fstat(f->fd, &st) &&
            st.st_size == f->end + TAIL_BYTES;
 }
 
-/* Makes the open file ours: nobody else writes it, and it has a head. A file system
- * without locks is fine. False with errno. */
+/* Locks the file against other processes and writes its head unless it is
+ * continued. File systems without locks are accepted. False with errno. */
 static bool take(td_trace_file *f) {
     if (flock(f->fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) return false;
     if (is_ours(f)) return true;
@@ -183,7 +184,7 @@ static bool start(td_trace_file *f) {
     return false;
 }
 
-/* A forked child does not go on with the files its parent has open. */
+/* A forked child does not reuse files that its parent has open. */
 static bool is_entry(const td_trace_file *f, const char *path) {
     return !strcmp(f->path, path) && (f->refs == 0 || f->pid == getpid());
 }
@@ -199,7 +200,7 @@ static td_trace_file *entry_of(const char *path) {
     return f;
 }
 
-/* The name with %p, where it has one, as the number of the process. */
+/* Replaces %p in the name by the process id. */
 static void expand(const char *name, char *path, size_t cap) {
     const char *mark = strstr(name, "%p");
     int         n = mark ? (int)(mark - name) : (int)strlen(name);
@@ -235,7 +236,9 @@ td_trace_file *td__trace_open(td_ctx *cx, const char *name) {
         f->told = 0;
     } else if (errno != f->told) why = f->told = errno;
     leave_lock(cancel);
-    if (why) td__warn(cx, "no trace is written, %s cannot be: %s", path, reason(why));
+    if (why)
+        td__warn(cx, "trace file %s: cannot be opened, no trace is written: %s", path,
+                 reason(why));
     return ok ? f : NULL;
 }
 

@@ -11,7 +11,7 @@ static void misbehave(void) {
     if (calls++) return;
     td_scope_end(shared, "around", NULL);
     CHECK(td_error(shared) == TD_E_ARG &&
-          strstr(td_message(shared), "a scope that it did not begin"));
+          strstr(td_message(shared), "was begun outside of this code"));
     td_clear(shared);
     td_close(shared);
     CHECK(td_error(shared) == TD_E_ARG &&

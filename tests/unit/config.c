@@ -148,9 +148,10 @@ TEST(a_wrong_call_is_an_error_and_changes_nothing) {
                   "td_config_set: dynamic: \"au\" is not one of auto, on, off"));
     CHECK(refused(cx, "log", "grphs",
                   "td_config_set: log: no topic \"grphs\"; did you mean graphs?"));
-    CHECK(refused(cx, "threads", "3",
-                  "td_config_set: threads is of the whole process: set TD_NUM_THREADS "
-                  "before it starts, or call td_set_threads"));
+    CHECK(
+        refused(cx, "threads", "3",
+                "td_config_set: threads is a setting of the process; set the variable "
+                "TD_NUM_THREADS before it starts, or call td_set_threads"));
     CHECK(refused(cx, "cse", NULL, "td_config_set: cse: \"NULL\" is not on or off"));
     CHECK(is(cx, "memory_budget", "1") && is(cx, "dynamic", "auto"));
     CHECK(is(cx, "log", ""));

@@ -54,7 +54,7 @@ TEST(ending_an_outer_scope_ends_the_inner_ones) {
     CHECK(deaths == 2);
     CHECK_OK(cx);
     td_scope_end(cx, "inner", NULL);
-    CHECK_FAILS(cx, TD_E_ARG, "no open scope is called \"inner\"");
+    CHECK_FAILS(cx, TD_E_ARG, "no open scope has the label \"inner\"");
     td_close(cx);
 }
 

@@ -263,9 +263,11 @@ TEST(an_item_is_the_one_element_of_any_rank) {
     CHECK(td_item(td_full(cx, TD_SHAPE(1, 1, 1), 2.5)) == 2.5);
     CHECK(td_item_int(td_full(cx, TD_SHAPE(1), 7)) == 7);
     CHECK(isnan(td_item(td_ones(cx, TD_SHAPE(2)))));
-    CHECK_FAILS(cx, TD_E_SHAPE, "td_item: needs exactly one element, got f32[2]");
+    CHECK_FAILS(cx, TD_E_SHAPE,
+                "td_item: the tensor is f32[2]; it must have one element");
     CHECK(td_item_int(td_ones(cx, TD_SHAPE(0))) == 0);
-    CHECK_FAILS(cx, TD_E_SHAPE, "td_item_int: needs exactly one element, got f32[0]");
+    CHECK_FAILS(cx, TD_E_SHAPE,
+                "td_item_int: the tensor is f32[0]; it must have one element");
 
     td_close(cx);
 }
