@@ -244,7 +244,9 @@ static bool place_result(td_fcall *f, td_tensor **out, int nr, bool differentiab
     bool       dirty = find(f->dirty.v, f->dirty.n, *out) >= 0;
     td_tensor *t = *out;
     if (!differentiable) {
-        if (in >= 0 && !dirty) t = td__needs_grad(t) ? td_op_detach(t) : td_op_alias(t);
+        /* An input that requires grad keeps its history, written or not. */
+        if (in >= 0 && td__needs_grad(t)) t = td_op_detach(t);
+        else if (in >= 0 && !dirty) t = td_op_alias(t);
         *out = t;
         return !td_is_nil(t);
     }

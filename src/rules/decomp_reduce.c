@@ -47,9 +47,10 @@ bool td__decomp_sum_to_size(td_opcall *c) {
     if (!fits)
         return td__op_fail(c, TD_E_SHAPE, "size %s does not broadcast to that of %s",
                            td__sizes_str(size.n, size.v), td__type_str(t));
-    /* A 0-dim tensor is summed like ATen's: a fresh result, i64 of integers. */
-    c->out[0] = n == 0 && t->rank > 0 ? t : t_sum(t, (td_ints){dims, n}, true);
-    if (lead > 0) c->out[0] = td_op_view(c->out[0], size);
+    /* To no dims it is ATen's sum: a fresh result and no view, i64 of integers. */
+    bool whole = size.n == 0;
+    c->out[0] = n == 0 && !whole ? t : t_sum(t, (td_ints){dims, n}, !whole);
+    if (lead > 0 && !whole) c->out[0] = td_op_view(c->out[0], size);
     return true;
 }
 
