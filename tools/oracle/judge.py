@@ -166,16 +166,17 @@ MISSES = re.compile(r"^backward: \S+: (one of the variables needed for gradient 
 def judge_saved(p, found, classes):
     """The same, where Tandem's gradients are those of a PyTorch that saves copies: then
     Tandem does not read what was written, or reads what it was."""
-    missed = [MISSES.search(d.text) for d, c in found if c is None]
-    how = dict(by_value=True, retain=any(m and "a second" in m[0] for m in missed))
-    got = Case(p.funcs, p.stmts, p.theirs, p.draws, **how).run()
-    if got["loose"]:
-        drop_elements(got)
-    rest = judge_rounding(p, got, classes, **how)
-    if any(c is None for _, c in rest):
-        return found
-    named = [d._replace(why="fewer-saved-values") if is_saved_more(d) else d for d, _ in found]
-    return list(judge_classes.sort(named, p.text, classes, got["notes"])) + rest
+    for retain in (False, True):  # a second backward may need what Tandem never saved
+        how = dict(by_value=True, retain=retain)
+        got = Case(p.funcs, p.stmts, p.theirs, p.draws, **how).run()
+        if got["loose"]:
+            drop_elements(got)
+        rest = judge_rounding(p, got, classes, **how)
+        if all(c for _, c in rest):
+            named = [d._replace(why="fewer-saved-values") if is_saved_more(d) else d
+                     for d, _ in found]
+            return list(judge_classes.sort(named, p.text, classes, got["notes"])) + rest
+    return found
 
 
 def orders(stmts):
