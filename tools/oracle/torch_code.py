@@ -79,6 +79,8 @@ class Draws:
 
     def dropout(self, op, x, p=0.5, train=True):
         """Multiplies by the mask of Tandem's result; one at 0 or NaN shows no mask."""
+        if op == "native_dropout" and train and x.numel() == 0:
+            return NativeDropout.apply(x, torch.ones_like(x))
         if not train or p in (0, 1) or x.numel() == 0:
             out = torch_ops.call(op, [x, p, train], {})
             self.skip(as_list(out)[0])
